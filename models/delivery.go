@@ -1,0 +1,32 @@
+package models
+
+import "time"
+
+// DefaultRetrySchedule is the wait after each failed attempt but the last
+// (spec section 6, delivery): eight attempts in about two days.
+var DefaultRetrySchedule = RetrySchedule{
+	time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
+}
+
+// RetrySchedule lists the waits between the attempts of a delivery.
+type RetrySchedule []time.Duration
+
+// After returns the wait before the next attempt when the given number of
+// attempts (1 or more) has failed, and false when none is left.
+func (s RetrySchedule) After(attempts int) (time.Duration, bool) {
+	if attempts < 1 || attempts > len(s) {
+		return 0, false
+	}
+	return s[attempts-1], true
+}
+
+// ShutOff decides whether an address is turned off when one of its deliveries
+// failed for good (spec section 6, turning off): only when it has had no
+// success for the period. An address without any success counts from its creation.
+func ShutOff(now, created time.Time, lastSuccess *time.Time, period time.Duration) bool {
+	since := created
+	if lastSuccess != nil {
+		since = *lastSuccess
+	}
+	return now.Sub(since) >= period
+}

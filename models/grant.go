@@ -1,0 +1,41 @@
+package models
+
+// Grant is one permission of a permission definition, on a node and, where the
+// definition says so, below it (spec section 5, permissions).
+type Grant string
+
+// The grants on inventory nodes.
+const (
+	GrantInventoryRead     Grant = "inventory.read"
+	GrantWorkOrdersRead    Grant = "work_orders.read"
+	GrantWorkOrdersCreate  Grant = "work_orders.create"
+	GrantWorkOrdersUpdate  Grant = "work_orders.update"
+	GrantWorkOrdersDelete  Grant = "work_orders.delete"
+	GrantWorkOrdersForward Grant = "work_orders.forward"
+	GrantFeedbackRead      Grant = "feedback.read"
+	GrantFeedbackCreate    Grant = "feedback.create"
+	GrantFeedbackResolve   Grant = "feedback.resolve"
+)
+
+// AllGrants lists every grant on inventory nodes.
+var AllGrants = []Grant{
+	GrantInventoryRead, GrantWorkOrdersRead, GrantWorkOrdersCreate, GrantWorkOrdersUpdate,
+	GrantWorkOrdersDelete, GrantWorkOrdersForward, GrantFeedbackRead, GrantFeedbackCreate,
+	GrantFeedbackResolve,
+}
+
+// OrganizationGrant is one permission of an organization permission definition.
+type OrganizationGrant string
+
+// The organization-wide grants; administrators have all of them.
+const (
+	GrantIntegrations       OrganizationGrant = "integrations"
+	GrantIncomingWorkOrders OrganizationGrant = "incoming_work_orders"
+	GrantLogRecords         OrganizationGrant = "log_records"
+	GrantPeople             OrganizationGrant = "people"
+)
+
+// AllOrganizationGrants lists every organization-wide grant.
+var AllOrganizationGrants = []OrganizationGrant{
+	GrantIntegrations, GrantIncomingWorkOrders, GrantLogRecords, GrantPeople,
+}

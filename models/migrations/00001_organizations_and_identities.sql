@@ -1,0 +1,173 @@
+-- Organizations, their plans, and the four kinds of identity.
+
+-- +goose Up
+
+-- Ids are type-prefixed, sortable text; "C" makes every comparison a memcmp.
+CREATE DOMAIN public_id AS text COLLATE "C";
+
+-- Work order numbers come from one sequence an organization, so that two
+-- creations of one organization never wait for each other.
+CREATE SCHEMA work_order_numbers;
+
+CREATE TABLE organizations (
+    id         public_id PRIMARY KEY,
+    key        text NOT NULL UNIQUE CHECK (key <> ''),
+    read_only  boolean NOT NULL DEFAULT false,
+    suspended  boolean NOT NULL DEFAULT false,
+    created_at timestamptz(3) NOT NULL
+);
+
+CREATE TABLE plans (
+    organization_id    public_id PRIMARY KEY REFERENCES organizations ON DELETE CASCADE,
+    name               text NOT NULL CHECK (name <> ''),
+    api                boolean NOT NULL,
+    manual_work_orders boolean NOT NULL,
+    calls_per_minute   integer NOT NULL CHECK (calls_per_minute > 0),
+    integrations       integer NOT NULL CHECK (integrations >= 0)
+);
+
+CREATE TABLE identities (
+    id              public_id PRIMARY KEY,
+    organization_id public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
+    kind            text NOT NULL CHECK (kind IN ('person', 'team', 'organization', 'integration')),
+    name            text NOT NULL CHECK (char_length(name) BETWEEN 1 AND 200),
+    created_at      timestamptz(3) NOT NULL,
+    changed_at      timestamptz(3) NOT NULL,
+    changed_xid     xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    UNIQUE (organization_id, id),
+    UNIQUE (id, kind),
+    CHECK ((kind = 'organization') = (id = organization_id))
+);
+CREATE INDEX identities_changes ON identities (organization_id, changed_xid, id);
+
+ALTER TABLE organizations
+    ADD CONSTRAINT organizations_identity FOREIGN KEY (id) REFERENCES identities (id)
+    DEFERRABLE INITIALLY DEFERRED;
+
+CREATE TABLE organization_permission_definitions (
+    id              public_id PRIMARY KEY,
+    organization_id public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
+    name            text NOT NULL CHECK (char_length(name) BETWEEN 1 AND 200),
+    grants          text[] NOT NULL CHECK (grants <@ ARRAY['integrations', 'incoming_work_orders', 'log_records', 'people']),
+    UNIQUE (organization_id, id)
+);
+
+CREATE TABLE people (
+    id                         public_id PRIMARY KEY,
+    organization_id            public_id NOT NULL,
+    kind                       text NOT NULL GENERATED ALWAYS AS ('person') STORED,
+    email                      text NOT NULL CHECK (email LIKE '%_@_%'),
+    phone                      text,
+    password_hash              text,
+    admin                      boolean NOT NULL DEFAULT false,
+    organization_definition_id public_id,
+    FOREIGN KEY (id, kind) REFERENCES identities (id, kind) ON DELETE CASCADE,
+    FOREIGN KEY (organization_id, id) REFERENCES identities (organization_id, id) ON DELETE CASCADE,
+    FOREIGN KEY (organization_id, organization_definition_id)
+        REFERENCES organization_permission_definitions (organization_id, id)
+);
+CREATE UNIQUE INDEX people_email ON people (organization_id, lower(email));
+
+CREATE TABLE integrations (
+    id                         public_id PRIMARY KEY,
+    organization_id            public_id NOT NULL,
+    kind                       text NOT NULL GENERATED ALWAYS AS ('integration') STORED,
+    client_id                  text NOT NULL UNIQUE,
+    secret_hash                bytea NOT NULL CHECK (octet_length(secret_hash) = 32),
+    scopes                     text[] NOT NULL CHECK (scopes <@ ARRAY[
+                                   'inventory:read', 'work_orders:read', 'work_orders:write', 'issues:read',
+                                   'issues:write', 'forms:read', 'files:read', 'people:read']),
+    organization_definition_id public_id,
+    enabled                    boolean NOT NULL DEFAULT true,
+    disabled_by_service        boolean NOT NULL DEFAULT false,
+    deleted_at                 timestamptz(3),
+    -- A token names the epoch it was issued in; a later epoch makes it invalid for ever.
+    token_epoch                integer NOT NULL DEFAULT 1,
+    -- A sync token names the epoch of the access it was issued under.
+    access_epoch               integer NOT NULL DEFAULT 1,
+    FOREIGN KEY (id, kind) REFERENCES identities (id, kind) ON DELETE CASCADE,
+    FOREIGN KEY (organization_id, id) REFERENCES identities (organization_id, id) ON DELETE CASCADE,
+    FOREIGN KEY (organization_id, organization_definition_id)
+        REFERENCES organization_permission_definitions (organization_id, id)
+);
+CREATE INDEX integrations_of_organization ON integrations (organization_id);
+
+CREATE TABLE team_members (
+    team_id         public_id NOT NULL,
+    member_id       public_id NOT NULL CHECK (member_id <> team_id),
+    organization_id public_id NOT NULL,
+    team_kind       text NOT NULL GENERATED ALWAYS AS ('team') STORED,
+    PRIMARY KEY (team_id, member_id),
+    FOREIGN KEY (team_id, team_kind) REFERENCES identities (id, kind) ON DELETE CASCADE,
+    FOREIGN KEY (organization_id, team_id) REFERENCES identities (organization_id, id) ON DELETE CASCADE,
+    FOREIGN KEY (organization_id, member_id) REFERENCES identities (organization_id, id) ON DELETE CASCADE
+);
+CREATE INDEX team_members_of_member ON team_members (member_id, team_id);
+
+-- company_id may be assigned the work orders of customer_id.
+CREATE TABLE service_companies (
+    customer_id public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
+    company_id  public_id NOT NULL REFERENCES organizations ON DELETE CASCADE CHECK (company_id <> customer_id),
+    PRIMARY KEY (customer_id, company_id)
+);
+CREATE INDEX service_companies_of_company ON service_companies (company_id, customer_id);
+
+-- What a file of `millwright import` called each thing it made.
+CREATE TABLE import_keys (
+    organization_id public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
+    key             text NOT NULL,
+    kind            text NOT NULL,
+    id              public_id NOT NULL,
+    PRIMARY KEY (organization_id, key)
+);
+
+-- Changes are found by the transaction that made them, not by a time taken before its commit.
+-- +goose StatementBegin
+CREATE FUNCTION stamp_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.changed_xid := pg_current_xact_id();
+    RETURN NEW;
+END $$;
+-- +goose StatementEnd
+
+CREATE TRIGGER identities_stamp BEFORE UPDATE ON identities
+    FOR EACH ROW EXECUTE FUNCTION stamp_change();
+
+-- Every way a token stops working (spec section 5, token invalidation) ends its epoch here,
+-- so that no writer of these tables can forget it and nothing revives an old token.
+-- +goose StatementBegin
+CREATE FUNCTION end_token_epoch() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.secret_hash <> OLD.secret_hash
+        OR (OLD.enabled AND NOT NEW.enabled)
+        OR (NEW.disabled_by_service AND NOT OLD.disabled_by_service)
+        OR (NEW.deleted_at IS NOT NULL AND OLD.deleted_at IS NULL)
+        OR NOT OLD.scopes <@ NEW.scopes
+    THEN
+        NEW.token_epoch := OLD.token_epoch + 1;
+    END IF;
+    IF NOT (OLD.scopes <@ NEW.scopes AND NEW.scopes <@ OLD.scopes)
+        OR NEW.organization_definition_id IS DISTINCT FROM OLD.organization_definition_id
+    THEN
+        NEW.access_epoch := OLD.access_epoch + 1;
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE FUNCTION end_token_epochs_of_organization() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_TABLE_NAME = 'plans' THEN
+        UPDATE integrations SET token_epoch = token_epoch + 1 WHERE organization_id = NEW.organization_id;
+    ELSE
+        UPDATE integrations SET token_epoch = token_epoch + 1 WHERE organization_id = NEW.id;
+    END IF;
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+
+CREATE TRIGGER integrations_epoch BEFORE UPDATE ON integrations
+    FOR EACH ROW EXECUTE FUNCTION end_token_epoch();
+CREATE TRIGGER plans_epoch AFTER UPDATE OF api ON plans
+    FOR EACH ROW WHEN (OLD.api AND NOT NEW.api) EXECUTE FUNCTION end_token_epochs_of_organization();
+CREATE TRIGGER organizations_epoch AFTER UPDATE OF suspended ON organizations
+    FOR EACH ROW WHEN (NEW.suspended AND NOT OLD.suspended) EXECUTE FUNCTION end_token_epochs_of_organization();

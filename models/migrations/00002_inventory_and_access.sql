@@ -1,0 +1,153 @@
+-- The inventory tree, permission definitions and assignments, and the one view that says who may do what where.
+
+-- +goose Up
+
+CREATE TABLE inventory_nodes (
+    id              public_id PRIMARY KEY,
+    organization_id public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
+    kind            text NOT NULL CHECK (kind IN ('location', 'system', 'equipment', 'sub_equipment')),
+    parent_id       public_id CHECK (parent_id <> id),
+    name            text NOT NULL CHECK (char_length(name) BETWEEN 1 AND 200),
+    description     text CHECK (char_length(description) <= 10000),
+    external_id     text CHECK (char_length(external_id) BETWEEN 1 AND 200),
+    created_at      timestamptz(3) NOT NULL,
+    changed_at      timestamptz(3) NOT NULL,
+    changed_xid     xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    UNIQUE (organization_id, id),
+    FOREIGN KEY (organization_id, parent_id) REFERENCES inventory_nodes (organization_id, id),
+    CHECK (parent_id IS NOT NULL OR kind = 'location')
+);
+CREATE INDEX inventory_nodes_children ON inventory_nodes (parent_id, id);
+CREATE INDEX inventory_nodes_of_kind ON inventory_nodes (organization_id, kind, id);
+CREATE INDEX inventory_nodes_changes ON inventory_nodes (organization_id, changed_xid, id);
+CREATE INDEX inventory_nodes_external ON inventory_nodes (organization_id, external_id) WHERE external_id IS NOT NULL;
+CREATE TRIGGER inventory_nodes_stamp BEFORE UPDATE ON inventory_nodes
+    FOR EACH ROW EXECUTE FUNCTION stamp_change();
+
+-- Every node with itself (depth 0) and each node above it.
+CREATE TABLE inventory_closure (
+    node_id     public_id NOT NULL REFERENCES inventory_nodes ON DELETE CASCADE,
+    ancestor_id public_id NOT NULL REFERENCES inventory_nodes ON DELETE CASCADE,
+    depth       integer NOT NULL CHECK (depth >= 0),
+    PRIMARY KEY (node_id, ancestor_id)
+);
+CREATE INDEX inventory_closure_below ON inventory_closure (ancestor_id, node_id);
+
+-- +goose StatementBegin
+CREATE FUNCTION keep_inventory_closure() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    parent_kind text;
+BEGIN
+    IF NEW.parent_id IS NOT NULL THEN
+        SELECT kind INTO parent_kind FROM inventory_nodes WHERE id = NEW.parent_id;
+        IF NOT (CASE NEW.kind
+            WHEN 'location' THEN parent_kind = 'location'
+            WHEN 'system' THEN parent_kind IN ('location', 'system')
+            WHEN 'equipment' THEN parent_kind IN ('location', 'system')
+            ELSE parent_kind = 'equipment'
+        END) THEN
+            RAISE EXCEPTION 'a node of kind % cannot stand below one of kind %', NEW.kind, parent_kind
+                USING ERRCODE = 'check_violation', CONSTRAINT = 'inventory_nodes_nesting';
+        END IF;
+    END IF;
+    IF TG_OP = 'INSERT' THEN
+        INSERT INTO inventory_closure (node_id, ancestor_id, depth)
+        SELECT NEW.id, NEW.id, 0
+        UNION ALL
+        SELECT NEW.id, ancestor_id, depth + 1 FROM inventory_closure WHERE node_id = NEW.parent_id;
+        RETURN NULL;
+    END IF;
+    IF EXISTS (SELECT FROM inventory_closure WHERE ancestor_id = NEW.id AND node_id = NEW.parent_id) THEN
+        RAISE EXCEPTION 'a node cannot stand below itself'
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'inventory_nodes_nesting';
+    END IF;
+    DELETE FROM inventory_closure c
+    USING inventory_closure below, inventory_closure above
+    WHERE below.ancestor_id = NEW.id AND above.node_id = NEW.id AND above.depth > 0
+        AND c.node_id = below.node_id AND c.ancestor_id = above.ancestor_id;
+    INSERT INTO inventory_closure (node_id, ancestor_id, depth)
+    SELECT below.node_id, above.ancestor_id, below.depth + above.depth + 1
+    FROM inventory_closure below, inventory_closure above
+    WHERE below.ancestor_id = NEW.id AND above.node_id = NEW.parent_id;
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+
+CREATE TRIGGER inventory_nodes_closure_insert AFTER INSERT ON inventory_nodes
+    FOR EACH ROW EXECUTE FUNCTION keep_inventory_closure();
+CREATE TRIGGER inventory_nodes_closure_move AFTER UPDATE OF parent_id, kind ON inventory_nodes
+    FOR EACH ROW WHEN (OLD.parent_id IS DISTINCT FROM NEW.parent_id OR OLD.kind <> NEW.kind)
+    EXECUTE FUNCTION keep_inventory_closure();
+
+CREATE TABLE permission_definitions (
+    id                public_id PRIMARY KEY,
+    organization_id   public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
+    name              text NOT NULL CHECK (char_length(name) BETWEEN 1 AND 200),
+    applies_below     boolean NOT NULL,
+    inventory_manager boolean NOT NULL DEFAULT false,
+    grants            text[] NOT NULL CHECK (grants <@ ARRAY[
+                          'inventory.read', 'work_orders.read', 'work_orders.create', 'work_orders.update',
+                          'work_orders.delete', 'work_orders.forward', 'feedback.read', 'feedback.create',
+                          'feedback.resolve']),
+    UNIQUE (organization_id, id)
+);
+
+-- One definition for an identity on a node. The identity may be of another organization: a service company.
+CREATE TABLE assignments (
+    node_id         public_id NOT NULL,
+    identity_id     public_id NOT NULL REFERENCES identities ON DELETE CASCADE,
+    definition_id   public_id NOT NULL,
+    organization_id public_id NOT NULL,
+    PRIMARY KEY (node_id, identity_id),
+    FOREIGN KEY (organization_id, node_id) REFERENCES inventory_nodes (organization_id, id) ON DELETE CASCADE,
+    FOREIGN KEY (organization_id, definition_id) REFERENCES permission_definitions (organization_id, id)
+);
+CREATE INDEX assignments_of_identity ON assignments (identity_id, node_id);
+
+-- +goose StatementBegin
+CREATE FUNCTION check_assignment() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (
+        SELECT FROM identities i
+        WHERE i.id = NEW.identity_id
+            AND (i.organization_id = NEW.organization_id
+                OR i.kind = 'organization' AND EXISTS (
+                    SELECT FROM service_companies s
+                    WHERE s.customer_id = NEW.organization_id AND s.company_id = i.id))
+    ) THEN
+        RAISE EXCEPTION 'the identity is neither of the organization nor one of its service companies'
+            USING ERRCODE = 'foreign_key_violation', CONSTRAINT = 'assignments_identity_organization';
+    END IF;
+    RETURN NEW;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER assignments_check BEFORE INSERT OR UPDATE ON assignments
+    FOR EACH ROW EXECUTE FUNCTION check_assignment();
+
+-- As whom an identity acts: itself, its teams, its organization.
+CREATE VIEW actor_identities AS
+SELECT i.id AS actor_id, i.organization_id, i.id AS identity_id FROM identities i
+UNION ALL
+SELECT m.member_id, m.organization_id, m.team_id FROM team_members m
+UNION ALL
+SELECT i.id, i.organization_id, i.organization_id FROM identities i WHERE i.kind <> 'organization';
+
+-- The definition under which an actor acts on a node: the one rule of section 5, for single reads, lists,
+-- writes and deliveries alike. A definition reaches below its node when it says so. An assignment counts
+-- only for actors of the node's own organization: a service company sees work orders, not inventory.
+CREATE VIEW node_rights AS
+SELECT a.actor_id, c.node_id, g.node_id AS assigned_node_id, c.depth, d.grants, d.inventory_manager
+FROM actor_identities a
+JOIN assignments g ON g.identity_id = a.identity_id AND g.organization_id = a.organization_id
+JOIN permission_definitions d ON d.id = g.definition_id
+JOIN inventory_closure c ON c.ancestor_id = g.node_id AND (c.depth = 0 OR d.applies_below);
+
+-- The organization-wide permissions of people and integrations; administrators have all of them.
+CREATE VIEW organization_rights AS
+SELECT p.id AS actor_id, p.organization_id,
+    CASE WHEN p.admin THEN ARRAY['integrations', 'incoming_work_orders', 'log_records', 'people']
+         ELSE coalesce(d.grants, '{}') END AS grants
+FROM people p LEFT JOIN organization_permission_definitions d ON d.id = p.organization_definition_id
+UNION ALL
+SELECT i.id, i.organization_id, coalesce(d.grants, '{}')
+FROM integrations i LEFT JOIN organization_permission_definitions d ON d.id = i.organization_definition_id;

@@ -1,0 +1,81 @@
+package models
+
+// Status is a status as records show it: the code for machines, the name in English.
+type Status struct {
+	Code string `json:"code" doc:"Status code." example:"open"`
+	Name string `json:"name" doc:"Status name in English." example:"Open"`
+}
+
+// NamedIdentity is an identity with its personal data, shown under people:read only.
+type NamedIdentity struct {
+	IdentityID string       `json:"identity_id" doc:"Identity id." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3tk"`
+	Kind       IdentityKind `json:"kind" enum:"person,team,organization,integration" doc:"What the identity is." example:"person"`
+	Name       string       `json:"name" doc:"Name." example:"Ann Field"`
+	Email      *string      `json:"email" doc:"E-mail address; null where the identity has none." example:"ann@example.com"`
+	Phone      *string      `json:"phone" doc:"Phone number; null where there is none." example:"+15550100"`
+}
+
+// WorkOrderRecord is a work order as GET /work-orders/{id} shows it (spec section 2, contract, records).
+type WorkOrderRecord struct {
+	ID             string          `json:"id" doc:"Identifier." example:"wo_01jd8q4v6cf5e8hbbfwj0zq3tk"`
+	OrganizationID string          `json:"organization_id" doc:"The organization the work order belongs to." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3ta"`
+	Number         int64           `json:"number" doc:"Number in the organization, for people." example:"1042"`
+	InventoryID    string          `json:"inventory_id" doc:"The location, system or equipment it belongs to." example:"eqp_01jd8q4v6cf5e8hbbfwj0zq3tb"`
+	Title          string          `json:"title" doc:"Title." example:"Replace filter"`
+	Description    *string         `json:"description" doc:"Description, or null." example:"The pressure drop is above the limit."`
+	Priority       Priority        `json:"priority" enum:"none,low,medium,high" doc:"Priority." example:"medium"`
+	TargetDate     *Time           `json:"target_date" doc:"When it should be done, or null." example:"2026-12-01T12:00:00.000Z"`
+	FormID         *string         `json:"form_id" doc:"The form to answer, or null." example:"frm_01jd8q4v6cf5e8hbbfwj0zq3tc"`
+	Assignees      []string        `json:"assignees" nullable:"false" doc:"Identity ids of the workers."`
+	Consultants    []string        `json:"consultants" nullable:"false" doc:"Identity ids of the consultants; may be empty."`
+	ExternalID     *string         `json:"external_id" doc:"The caller's own reference, or null." example:"ERP-7781"`
+	Status         Status          `json:"status" doc:"Where the work order stands."`
+	CancelReason   *string         `json:"cancel_reason" doc:"Why it was cancelled, or null." example:"Duplicate"`
+	CreatedBy      string          `json:"created_by" doc:"Identity id of who created it." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3td"`
+	CreatedAt      Time            `json:"created_at" doc:"When it was created."`
+	ChangedAt      Time            `json:"changed_at" doc:"When it last changed; rises strictly with each change, the field to order by."`
+	CompletedAt    *Time           `json:"completed_at" doc:"When it was completed, or null."`
+	CancelledAt    *Time           `json:"cancelled_at" doc:"When it was cancelled, or null."`
+	People         []NamedIdentity `json:"people,omitempty" nullable:"false" doc:"Every identity the record names, with scope people:read only."`
+}
+
+// Record returns the work order as answers show it, without people.
+func (w WorkOrder) Record(assignees, consultants []string) WorkOrderRecord {
+	return WorkOrderRecord{
+		ID:             w.ID,
+		OrganizationID: w.OrganizationID,
+		Number:         w.Number,
+		InventoryID:    w.InventoryID,
+		Title:          w.Title,
+		Description:    w.Description,
+		Priority:       w.Priority,
+		TargetDate:     w.TargetDate,
+		FormID:         w.FormID,
+		Assignees:      assignees,
+		Consultants:    consultants,
+		ExternalID:     w.ExternalID,
+		Status:         Status{Code: string(w.Status), Name: w.Status.Name()},
+		CancelReason:   w.CancelReason,
+		CreatedBy:      w.CreatedBy,
+		CreatedAt:      w.CreatedAt,
+		ChangedAt:      w.ChangedAt,
+		CompletedAt:    w.CompletedAt,
+		CancelledAt:    w.CancelledAt,
+	}
+}
+
+// FeedbackRecord is feedback as GET /issues/{id} shows it (spec section 2, contract, records).
+type FeedbackRecord struct {
+	ID             string          `json:"id" doc:"Identifier." example:"iss_01jd8q4v6cf5e8hbbfwj0zq3tk"`
+	OrganizationID string          `json:"organization_id" doc:"The organization it was given to." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3ta"`
+	InventoryID    string          `json:"inventory_id" doc:"The node the feedback concerns." example:"loc_01jd8q4v6cf5e8hbbfwj0zq3tb"`
+	Subject        string          `json:"subject" doc:"Subject." example:"The light flickers"`
+	Description    *string         `json:"description" doc:"Description, or null." example:"In the corridor of the second floor."`
+	ExternalID     *string         `json:"external_id" doc:"The caller's own reference, or null." example:"DESK-19"`
+	Status         Status          `json:"status" doc:"Where the feedback stands."`
+	CreatedBy      string          `json:"created_by" doc:"Identity id of who gave it." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3td"`
+	CreatedAt      Time            `json:"created_at" doc:"When it was given."`
+	ChangedAt      Time            `json:"changed_at" doc:"When it last changed; the field to order by."`
+	ResolvedAt     *Time           `json:"resolved_at" doc:"When it was resolved, or null."`
+	People         []NamedIdentity `json:"people,omitempty" nullable:"false" doc:"Every identity the record names, with scope people:read only."`
+}

@@ -1,0 +1,318 @@
+package models
+
+import (
+	"database/sql/driver"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// TextArray is a text[] column.
+type TextArray []string
+
+// Value writes the array in Postgres's text form.
+func (a TextArray) Value() (driver.Value, error) {
+	var b strings.Builder
+	b.WriteByte('{')
+	for i, s := range a {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteByte('"')
+		for j := range len(s) {
+			if s[j] == '"' || s[j] == '\\' {
+				b.WriteByte('\\')
+			}
+			b.WriteByte(s[j])
+		}
+		b.WriteByte('"')
+	}
+	b.WriteByte('}')
+	return b.String(), nil
+}
+
+// JSON is a jsonb column that holds any value.
+type JSON map[string]any
+
+// Value writes the object as JSON text.
+func (j JSON) Value() (driver.Value, error) {
+	b, err := json.Marshal(map[string]any(j))
+	if err != nil {
+		return nil, fmt.Errorf("encode a jsonb column: %w", err)
+	}
+	return string(b), nil
+}
+
+// Organization is a row of organizations; its name is its identity's.
+type Organization struct {
+	ID        string `gorm:"primaryKey"`
+	Key       string
+	ReadOnly  bool
+	Suspended bool
+	CreatedAt Time
+}
+
+// Plan is what an organization pays for.
+type Plan struct {
+	OrganizationID   string `gorm:"primaryKey"`
+	Name             string
+	API              bool
+	ManualWorkOrders bool
+	CallsPerMinute   int
+	Integrations     int
+}
+
+// IdentityKind says what an identity is.
+type IdentityKind string
+
+// The kinds of identity.
+const (
+	KindPerson       IdentityKind = "person"
+	KindTeam         IdentityKind = "team"
+	KindOrganization IdentityKind = "organization"
+	KindIntegration  IdentityKind = "integration"
+)
+
+// Identity is a person, a team, an organization or an integration.
+type Identity struct {
+	ID             string `gorm:"primaryKey"`
+	OrganizationID string
+	Kind           IdentityKind
+	Name           string
+	CreatedAt      Time
+	ChangedAt      Time
+}
+
+// Person is what a person has beyond an identity.
+type Person struct {
+	ID                       string `gorm:"primaryKey"`
+	OrganizationID           string
+	Email                    string
+	Phone                    *string
+	PasswordHash             *string
+	Admin                    bool
+	OrganizationDefinitionID *string
+}
+
+// TableName is people.
+func (Person) TableName() string { return "people" }
+
+// Integration is what an integration has beyond an identity.
+type Integration struct {
+	ID                       string `gorm:"primaryKey"`
+	OrganizationID           string
+	ClientID                 string
+	SecretHash               []byte
+	Scopes                   TextArray
+	OrganizationDefinitionID *string
+	Enabled                  bool
+}
+
+// TeamMember is one member of a team.
+type TeamMember struct {
+	TeamID         string `gorm:"primaryKey"`
+	MemberID       string `gorm:"primaryKey"`
+	OrganizationID string
+}
+
+// ServiceCompany lets CompanyID be assigned work orders of CustomerID.
+type ServiceCompany struct {
+	CustomerID string `gorm:"primaryKey"`
+	CompanyID  string `gorm:"primaryKey"`
+}
+
+// ImportKey is what an import file called a thing.
+type ImportKey struct {
+	OrganizationID string `gorm:"primaryKey"`
+	Key            string `gorm:"primaryKey"`
+	Kind           string
+	ID             string
+}
+
+// NodeKind is a level of the inventory.
+type NodeKind string
+
+// The kinds of inventory node.
+const (
+	NodeLocation     NodeKind = "location"
+	NodeSystem       NodeKind = "system"
+	NodeEquipment    NodeKind = "equipment"
+	NodeSubEquipment NodeKind = "sub_equipment"
+)
+
+// NodePrefixes gives each kind of node the prefix of its ids.
+var NodePrefixes = map[NodeKind]IDPrefix{
+	NodeLocation:     PrefixLocation,
+	NodeSystem:       PrefixSystem,
+	NodeEquipment:    PrefixEquipment,
+	NodeSubEquipment: PrefixSubEquipment,
+}
+
+// InventoryNode is a location, system, equipment or sub-equipment.
+type InventoryNode struct {
+	ID             string `gorm:"primaryKey"`
+	OrganizationID string
+	Kind           NodeKind
+	ParentID       *string
+	Name           string
+	Description    *string
+	ExternalID     *string
+	CreatedAt      Time
+	ChangedAt      Time
+}
+
+// PermissionDefinition is a named set of grants on nodes.
+type PermissionDefinition struct {
+	ID               string `gorm:"primaryKey"`
+	OrganizationID   string
+	Name             string
+	AppliesBelow     bool
+	InventoryManager bool
+	Grants           TextArray
+}
+
+// OrganizationPermissionDefinition is a named set of organization-wide grants.
+type OrganizationPermissionDefinition struct {
+	ID             string `gorm:"primaryKey"`
+	OrganizationID string
+	Name           string
+	Grants         TextArray
+}
+
+// Assignment gives an identity a permission definition on a node.
+type Assignment struct {
+	NodeID         string `gorm:"primaryKey"`
+	IdentityID     string `gorm:"primaryKey"`
+	DefinitionID   string
+	OrganizationID string
+}
+
+// Form is a named list of questions.
+type Form struct {
+	ID             string `gorm:"primaryKey"`
+	OrganizationID string
+	Name           string
+	CreatedAt      Time
+	ChangedAt      Time
+}
+
+// QuestionType says what values a question takes.
+type QuestionType string
+
+// The question types.
+const (
+	QuestionSingleChoice   QuestionType = "single_choice"
+	QuestionMultipleChoice QuestionType = "multiple_choice"
+	QuestionInteger        QuestionType = "integer"
+	QuestionDecimal        QuestionType = "decimal"
+	QuestionText           QuestionType = "text"
+)
+
+// Question is one question of a form.
+type Question struct {
+	ID       string `gorm:"primaryKey"`
+	FormID   string
+	Position int
+	Label    string
+	Type     QuestionType
+	Required bool
+}
+
+// QuestionOption is one choice of a question.
+type QuestionOption struct {
+	ID         string `gorm:"primaryKey"`
+	QuestionID string
+	Position   int
+	Label      string
+}
+
+// WorkOrder is a row of work_orders.
+type WorkOrder struct {
+	ID             string `gorm:"primaryKey"`
+	OrganizationID string
+	Number         int64
+	InventoryID    string
+	Title          string
+	Description    *string
+	Priority       Priority
+	TargetDate     *Time
+	FormID         *string
+	ExternalID     *string
+	Status         WorkOrderStatus
+	CancelReason   *string
+	CreatedBy      string
+	CreatedAt      Time
+	ChangedAt      Time
+	CompletedAt    *Time
+	CancelledAt    *Time
+}
+
+// WorkOrderAssignee is an identity's role in a work order.
+type WorkOrderAssignee struct {
+	WorkOrderID string `gorm:"primaryKey"`
+	IdentityID  string `gorm:"primaryKey"`
+	Role        Role
+	Position    int
+}
+
+// History is one change of a record: {"field": {"from": …, "to": …}}.
+type History struct {
+	ID             int64 `gorm:"primaryKey"`
+	OrganizationID string
+	RecordID       string
+	ActorID        string
+	Action         string
+	Changes        JSON
+	CreatedAt      Time
+}
+
+// TableName is history.
+func (History) TableName() string { return "history" }
+
+// LogRecord is one line of an organization's activity log.
+type LogRecord struct {
+	ID             int64 `gorm:"primaryKey"`
+	OrganizationID string
+	ActorID        string
+	ActorName      string
+	Action         string
+	RecordID       string
+	CreatedAt      Time
+}
+
+// Event is something that happened to a record.
+type Event struct {
+	ID             string `gorm:"primaryKey"`
+	OrganizationID string
+	Type           EventType
+	RecordID       string
+	ActorID        string
+	Data           JSON
+	CreatedAt      Time
+}
+
+// Webhook is an address of an integration and what it wants to hear.
+type Webhook struct {
+	ID             string `gorm:"primaryKey"`
+	OrganizationID string
+	IntegrationID  string
+	Place          int
+	URL            string
+	Events         TextArray
+	SecretSealed   []byte
+	Enabled        bool
+	CreatedAt      Time
+}
+
+// IdempotencyKey is the answer to a write, kept beside it.
+type IdempotencyKey struct {
+	IntegrationID string `gorm:"primaryKey"`
+	Method        string `gorm:"primaryKey"`
+	Path          string `gorm:"primaryKey"`
+	Key           string `gorm:"primaryKey"`
+	Fingerprint   []byte
+	Status        int
+	RecordID      string
+	Body          []byte
+	CreatedAt     Time
+}

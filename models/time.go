@@ -1,0 +1,63 @@
+package models
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"time"
+)
+
+// timeLayout is RFC 3339 in UTC with milliseconds, as every answer shows times.
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// Time is a moment in UTC, to the millisecond: the one form in which times are
+// stored, shown and compared.
+type Time struct{ time.Time }
+
+// TimeOf returns t in UTC, cut to the millisecond.
+func TimeOf(t time.Time) Time { return Time{t.UTC().Truncate(time.Millisecond)} }
+
+// String returns the time as answers show it.
+func (t Time) String() string { return t.Format(timeLayout) }
+
+// MarshalJSON writes the time as RFC 3339 in UTC with milliseconds.
+func (t Time) MarshalJSON() ([]byte, error) {
+	b := make([]byte, 0, len(timeLayout)+2)
+	b = append(b, '"')
+	b = t.AppendFormat(b, timeLayout)
+	return append(b, '"'), nil
+}
+
+// UnmarshalJSON reads any RFC 3339 time.
+func (t *Time) UnmarshalJSON(b []byte) error {
+	var read time.Time
+	if err := read.UnmarshalJSON(b); err != nil {
+		return err
+	}
+	*t = TimeOf(read)
+	return nil
+}
+
+// Value hands the time to the database.
+func (t Time) Value() (driver.Value, error) { return t.Time, nil }
+
+// Scan takes the time from the database.
+func (t *Time) Scan(src any) error {
+	read, ok := src.(time.Time)
+	if !ok {
+		return fmt.Errorf("cannot read a time from a %T", src)
+	}
+	*t = TimeOf(read)
+	return nil
+}
+
+// GormDataType names the column's type for GORM.
+func (Time) GormDataType() string { return "timestamptz(3)" }
+
+// After returns t, or the first moment after other when t is not later: changes
+// of one record carry strictly rising times, though clocks may stand still.
+func (t Time) After(other Time) Time {
+	if t.Time.After(other.Time) {
+		return t
+	}
+	return Time{other.Add(time.Millisecond)}
+}

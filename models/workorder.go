@@ -1,0 +1,151 @@
+package models
+
+import "slices"
+
+// WorkOrderStatus is a state of a work order (spec section 3).
+type WorkOrderStatus string
+
+// The states of a work order.
+const (
+	StatusOpen               WorkOrderStatus = "open"
+	StatusInProgress         WorkOrderStatus = "in_progress"
+	StatusSentToInspection   WorkOrderStatus = "sent_to_inspection"
+	StatusBackFromInspection WorkOrderStatus = "back_from_inspection"
+	StatusComplete           WorkOrderStatus = "complete"
+	StatusCancelled          WorkOrderStatus = "cancelled"
+	StatusOnHold             WorkOrderStatus = "on_hold"
+)
+
+// WorkOrderStatuses lists every state of a work order.
+var WorkOrderStatuses = []WorkOrderStatus{
+	StatusOpen, StatusInProgress, StatusSentToInspection, StatusBackFromInspection,
+	StatusComplete, StatusCancelled, StatusOnHold,
+}
+
+var workOrderStatusNames = map[WorkOrderStatus]string{
+	StatusOpen:               "Open",
+	StatusInProgress:         "In progress",
+	StatusSentToInspection:   "Sent to the consultant's review",
+	StatusBackFromInspection: "Back from the consultant",
+	StatusComplete:           "Complete",
+	StatusCancelled:          "Cancelled",
+	StatusOnHold:             "On hold",
+}
+
+// Name returns the status in English, "" for an unknown one.
+func (s WorkOrderStatus) Name() string { return workOrderStatusNames[s] }
+
+// Closed reports whether the work order's life is over: complete or cancelled.
+func (s WorkOrderStatus) Closed() bool { return s == StatusComplete || s == StatusCancelled }
+
+// Operation is what someone does to a work order.
+type Operation string
+
+// The operations on a work order. The last five belong to the app.
+const (
+	OperationUpdate           Operation = "update"
+	OperationForward          Operation = "forward"
+	OperationAnswer           Operation = "answer"
+	OperationComplete         Operation = "complete"
+	OperationCompleteToReview Operation = "complete_to_review"
+	OperationCancel           Operation = "cancel"
+	OperationApprove          Operation = "approve"
+	OperationSendBack         Operation = "send_back"
+	OperationHold             Operation = "hold"
+	OperationResume           Operation = "resume"
+)
+
+// transition is one row of the table of spec section 3.
+type transition struct {
+	operation Operation
+	from      []WorkOrderStatus
+	to        WorkOrderStatus // "" where the status stays
+	event     EventType       // sent beside status_changed, "" for none
+}
+
+var (
+	workable  = []WorkOrderStatus{StatusOpen, StatusInProgress, StatusBackFromInspection}
+	inProcess = []WorkOrderStatus{StatusOpen, StatusInProgress, StatusBackFromInspection, StatusSentToInspection, StatusOnHold}
+	inReview  = []WorkOrderStatus{StatusSentToInspection}
+)
+
+var transitions = []transition{
+	{OperationUpdate, workable, "", ""},
+	{OperationForward, WorkOrderStatuses, "", ""},
+	{OperationAnswer, workable, StatusInProgress, ""},
+	{OperationComplete, workable, StatusComplete, EventWorkOrderCompleted},
+	{OperationCompleteToReview, workable, StatusSentToInspection, EventWorkOrderSentToInspection},
+	{OperationCancel, inProcess, StatusCancelled, EventWorkOrderCancelled},
+	{OperationApprove, inReview, StatusComplete, EventWorkOrderCompleted},
+	{OperationSendBack, inReview, StatusBackFromInspection, ""},
+	{OperationHold, workable, StatusOnHold, ""},
+	{OperationResume, []WorkOrderStatus{StatusOnHold}, StatusInProgress, ""},
+}
+
+// Move is what an operation does to a work order's status.
+type Move struct {
+	From, To WorkOrderStatus
+	// Events are those a change of status sends, in order; none where it stays.
+	Events []EventType
+}
+
+// Changed reports whether the status changes.
+func (m Move) Changed() bool { return m.From != m.To }
+
+// Apply returns the move the operation makes from the status, or a
+// rule_violation (rule status) when the status does not allow it.
+func (s WorkOrderStatus) Apply(operation Operation) (Move, error) {
+	for _, t := range transitions {
+		if t.operation != operation {
+			continue
+		}
+		if !slices.Contains(t.from, s) {
+			return Move{}, Violation(RuleStatus, "A work order with the status %q does not allow this.", s.Name())
+		}
+		move := Move{From: s, To: t.to}
+		if t.to == "" {
+			move.To = s
+		}
+		if move.Changed() {
+			move.Events = append(move.Events, EventWorkOrderStatusChanged)
+			if t.event != "" {
+				move.Events = append(move.Events, t.event)
+			}
+		}
+		return move, nil
+	}
+	panic("no such operation: " + string(operation))
+}
+
+// Priority of a work order.
+type Priority string
+
+// The priorities.
+const (
+	PriorityNone   Priority = "none"
+	PriorityLow    Priority = "low"
+	PriorityMedium Priority = "medium"
+	PriorityHigh   Priority = "high"
+)
+
+// Priorities lists every priority.
+var Priorities = []Priority{PriorityNone, PriorityLow, PriorityMedium, PriorityHigh}
+
+// Role is what an identity is to a work order.
+type Role string
+
+// The roles.
+const (
+	RoleWorker     Role = "worker"
+	RoleConsultant Role = "consultant"
+)
+
+// The longest texts, in characters (contract, records).
+const (
+	MaxTitle        = 200
+	MaxDescription  = 10_000
+	MaxExternalID   = 200
+	MaxCancelReason = 1_000
+	// MaxAssignees bounds each of a work order's two lists of identities.
+	MaxAssignees = 100
+)
