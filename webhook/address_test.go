@@ -1,0 +1,279 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// answers resolves every name to the same addresses.
+type answers []string
+
+func (a answers) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+	var ips []netip.Addr
+	for _, text := range a {
+		ips = append(ips, netip.MustParseAddr(text))
+	}
+	return ips, nil
+}
+
+// noLookups fails the test when a name is resolved.
+type noLookups struct{ t *testing.T }
+
+func (n noLookups) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	n.t.Errorf("%s was looked up", host)
+	return nil, errors.New("no lookups here")
+}
+
+func literalURL(ip string) string { return "https://" + net.JoinHostPort(ip, "443") + "/hook" }
+
+// mustRefuse checks that err refuses an address in a sentence.
+func mustRefuse(t *testing.T, err error) {
+	t.Helper()
+	var refused *AddressError
+	if !errors.As(err, &refused) {
+		t.Fatalf("error %v, want *AddressError", err)
+	}
+	if !strings.HasSuffix(refused.Detail, ".") || strings.Contains(refused.Detail, "hunter2") || strings.Contains(refused.Detail, "%!") {
+		t.Errorf("unfit for a person: %q", refused.Detail)
+	}
+}
+
+func TestCheckURLRefusesHostileIPs(t *testing.T) {
+	for _, tt := range hostileIPs {
+		t.Run(tt.name, func(t *testing.T) {
+			mustRefuse(t, CheckURL(t.Context(), literalURL(tt.ip), Rules{Resolver: noLookups{t}}))
+			// Named, alone and behind a public address.
+			mustRefuse(t, CheckURL(t.Context(), "https://hooks.example.com/", Rules{Resolver: answers{tt.ip}}))
+			err := CheckURL(t.Context(), "https://hooks.example.com/", Rules{Resolver: answers{"93.184.215.14", tt.ip}})
+			mustRefuse(t, err)
+			if strings.Contains(err.Error(), netip.MustParseAddr(tt.ip).String()) {
+				t.Errorf("the refusal of a name tells its address: %v", err)
+			}
+		})
+	}
+}
+
+func TestCheckURLRefusesHostileSpellings(t *testing.T) {
+	for _, tt := range hostileURLs {
+		t.Run(tt.name, func(t *testing.T) {
+			mustRefuse(t, CheckURL(t.Context(), tt.url, Rules{Resolver: noLookups{t}}))
+		})
+	}
+}
+
+func TestCheckURLAcceptsHarmless(t *testing.T) {
+	for _, tt := range harmlessURLs {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := CheckURL(t.Context(), tt.url, Rules{}); err != nil {
+				t.Errorf("by spelling: %v", err)
+			}
+			if err := CheckURL(t.Context(), tt.url, Rules{Resolver: answers{"93.184.215.14", "2606:4700::1"}}); err != nil {
+				t.Errorf("resolved: %v", err)
+			}
+		})
+	}
+}
+
+func TestCheckURLRules(t *testing.T) {
+	networks := func(texts ...string) (prefixes []netip.Prefix) {
+		for _, text := range texts {
+			prefixes = append(prefixes, netip.MustParsePrefix(text))
+		}
+		return prefixes
+	}
+	loopback := networks("127.0.0.0/8", "::1/128")
+	tests := []struct {
+		name  string
+		url   string
+		rules Rules
+		ok    bool
+	}{
+		{"http allowed", "http://hooks.example.com/", Rules{AllowHTTP: true}, true},
+		{"http allowed, https still is", "https://hooks.example.com/", Rules{AllowHTTP: true}, true},
+		{"http allowed, ftp is not", "ftp://hooks.example.com/", Rules{AllowHTTP: true}, false},
+		{"http allowed, private is not", "http://127.0.0.1/", Rules{AllowHTTP: true}, false},
+
+		{"opened network", "https://127.0.0.1:9999/", Rules{AllowNetworks: loopback}, true},
+		{"opened network, IPv6", "https://[::1]:9999/", Rules{AllowNetworks: loopback}, true},
+		{"opened network, another is not", "https://10.0.0.1/", Rules{AllowNetworks: loopback}, false},
+		{"opened network, IPv6 form of another is not", "https://[::7f00:1]/", Rules{AllowNetworks: loopback}, false},
+		{"opened network, odd spelling still is not", "https://0x7f.1/", Rules{AllowNetworks: loopback}, false},
+		{"opened network written as mapped", "https://127.0.0.1/", Rules{AllowNetworks: networks("::ffff:127.0.0.0/104")}, true},
+		{"opened network written as mapped, another is not", "https://10.0.0.1/", Rules{AllowNetworks: networks("::ffff:127.0.0.0/104")}, false},
+		{"opened network, private names by spelling", "https://localhost:9999/", Rules{AllowNetworks: loopback}, true},
+		{"opened network, private name that leads there", "https://receiver/", Rules{AllowNetworks: loopback, Resolver: answers{"127.0.0.1"}}, true},
+		{"opened network, private name that leads elsewhere", "https://receiver/", Rules{AllowNetworks: loopback, Resolver: answers{"10.0.0.1"}}, false},
+		{"opened NAT64, public address", "https://[64:ff9b::8.8.8.8]/", Rules{AllowNetworks: networks("64:ff9b::/96")}, true},
+		{"opened NAT64, private address behind", "https://[64:ff9b::10.0.0.1]/", Rules{AllowNetworks: networks("64:ff9b::/96")}, false},
+		{"opened NAT64, loopback behind", "https://hooks.example.com/", Rules{AllowNetworks: networks("64:ff9b::/96"), Resolver: answers{"64:ff9b::7f00:1"}}, false},
+
+		{"own host", "https://app.example.com/x", Rules{OwnHosts: []string{"app.example.com"}}, false},
+		{"own host in capitals", "https://APP.example.com/", Rules{OwnHosts: []string{"app.Example.com"}}, false},
+		{"own host on another port", "https://app.example.com:8443/", Rules{OwnHosts: []string{"app.example.com"}}, false},
+		{"beside the own host", "https://hooks.app.example.com/", Rules{OwnHosts: []string{"app.example.com"}}, true},
+		{"own host with port", "https://127.0.0.1:8080/", Rules{AllowNetworks: loopback, OwnHosts: []string{"127.0.0.1:8080"}}, false},
+		{"own host with port, another port", "https://127.0.0.1:9999/", Rules{AllowNetworks: loopback, OwnHosts: []string{"127.0.0.1:8080"}}, true},
+		{"own host with the scheme's port", "https://app.example.com/", Rules{OwnHosts: []string{"app.example.com:443"}}, false},
+		{"own IPv6 host", "https://[::1]/", Rules{AllowNetworks: loopback, OwnHosts: []string{"[::1]"}}, false},
+		{"own IP by another name", "https://localhost:8080/", Rules{AllowNetworks: loopback, OwnHosts: []string{"127.0.0.1:8080"}, Resolver: answers{"127.0.0.1"}}, false},
+
+		{"name without addresses", "https://hooks.example.com/", Rules{Resolver: answers{}}, false},
+		{"name whose public address comes mapped", "https://hooks.example.com/", Rules{Resolver: answers{"::ffff:93.184.215.14"}}, true},
+		{"name that is an address in disguise", "https://127.0.0.1.nip.example.com/", Rules{Resolver: answers{"127.0.0.1"}}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := CheckURL(t.Context(), tt.url, tt.rules)
+			if !tt.ok {
+				mustRefuse(t, err)
+			} else if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Each refusal names its own reason, also where another check would refuse too.
+func TestCheckURLSentences(t *testing.T) {
+	const odd = "Write an IPv4 address as four decimal numbers without leading zeros, an IPv6 address in brackets and not as a mapped IPv4 address."
+	tests := []struct{ name, url, want string }{
+		{"nothing", "", "Enter an address."},
+		{"http", "http://hooks.example.com/", "The address must start with https://."},
+		{"credentials", "https://user:hunter2@hooks.example.com/", "The address must not contain a user name or password."},
+		{"space", "https://hooks.example.com/a b", "The address must not contain spaces, control characters or backslashes."},
+		{"fragment", "https://hooks.example.com/#x", "The address must not contain a fragment (#)."},
+		{"other letters", "https://münchen.example/", "The address must be plain ASCII: write a host name with other letters in its xn-- form and percent-encode them elsewhere."},
+		{"zone", "https://[fe80::1%25eth0]/", "The host must not be percent-encoded or carry an IPv6 zone."},
+		{"no host", "https:///x", "The address names no host."},
+		{"bad escape in the path", "https://hooks.example.com/%zz", "This is not a valid URL."},
+		{"port", "https://hooks.example.com:0/", "The port must be a number from 1 to 65535."},
+		{"colon", "https://hooks.example.com:/", "The address has a colon after the host but no port."},
+		{"trailing dot", "https://hooks.example.com./", "The host name must not end with a dot."},
+		{"one label", "https://hooks/", "The host name must be complete, such as hooks.example.com."},
+		{"not a name", "https://*.example.com/", "The host is neither a valid host name nor an IP address."},
+		{"hexadecimal address", "https://0x7f.1/", odd},
+		{"mapped address", "https://[::ffff:8.8.8.8]/", odd},
+		{"private name", "https://db.internal/", "Names ending in internal lead into private networks. Webhooks are sent to public internet addresses only."},
+		{"localhost", "https://localhost:8443/", "Names ending in localhost lead into private networks. Webhooks are sent to public internet addresses only."},
+		{"loopback", "https://127.0.0.1/", "127.0.0.1 is a loopback address. Webhooks are sent to public internet addresses only."},
+		{"private", "https://[fd00::1]/", "fd00::1 is in a private network. Webhooks are sent to public internet addresses only."},
+		{"link-local", "https://169.254.169.254/", "169.254.169.254 is a link-local address. Webhooks are sent to public internet addresses only."},
+		{"multicast", "https://224.0.0.1/", "224.0.0.1 is a multicast address. Webhooks are sent to public internet addresses only."},
+		{"reserved", "https://[64:ff9b::7f00:1]/", "64:ff9b::7f00:1 is in a reserved range. Webhooks are sent to public internet addresses only."},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := CheckURL(t.Context(), tt.url, Rules{})
+			mustRefuse(t, err)
+			if err.Error() != tt.want {
+				t.Errorf("says %q, want %q", err, tt.want)
+			}
+		})
+	}
+	err := CheckURL(t.Context(), "https://hooks.example.com/", Rules{Resolver: answers{"10.0.0.1"}})
+	if want := "hooks.example.com leads to an IP address that is in a private network. Webhooks are sent to public internet addresses only."; err.Error() != want {
+		t.Errorf("a name says %q, want %q", err, want)
+	}
+}
+
+type lookupFunc func(ctx context.Context, network, host string) ([]netip.Addr, error)
+
+func (f lookupFunc) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+	return f(ctx, network, host)
+}
+
+func TestCheckURLExplainsFailedLookups(t *testing.T) {
+	failing := func(err error) Rules {
+		return Rules{Resolver: lookupFunc(func(context.Context, string, string) ([]netip.Addr, error) { return nil, err })}
+	}
+	err := CheckURL(t.Context(), "https://hooks.example.com/", failing(&net.DNSError{IsNotFound: true, Server: "10.0.0.53"}))
+	mustRefuse(t, err)
+	if want := "The name hooks.example.com does not exist in DNS."; err.Error() != want {
+		t.Errorf("unknown name: %q, want %q", err, want)
+	}
+	err = CheckURL(t.Context(), "https://hooks.example.com/", failing(&net.DNSError{IsTemporary: true, Server: "10.0.0.53"}))
+	mustRefuse(t, err)
+	if want := "The name hooks.example.com could not be looked up in DNS just now."; err.Error() != want {
+		t.Errorf("failing server: %q, want %q", err, want)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := CheckURL(ctx, "https://hooks.example.com/", failing(ctx.Err())); !errors.Is(err, context.Canceled) {
+		t.Errorf("the caller's own end: %v", err)
+	}
+}
+
+func TestGuardRefusesNoAddressAndZones(t *testing.T) {
+	open := newGuard([]netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")})
+	for name, ip := range map[string]netip.Addr{
+		"no address":       {},
+		"zone":             netip.MustParseAddr("fe80::1%eth0"),
+		"zone on public":   netip.MustParseAddr("2606:4700::1%eth0"),
+		"zone on loopback": netip.MustParseAddr("::1%lo"),
+	} {
+		if open.allows(ip) {
+			t.Errorf("%s: %v is allowed with every network open", name, ip)
+		}
+	}
+}
+
+func FuzzCheckURL(f *testing.F) {
+	for _, tt := range hostileURLs {
+		f.Add(tt.url)
+	}
+	for _, tt := range harmlessURLs {
+		f.Add(tt.url)
+	}
+	for _, tt := range hostileIPs {
+		f.Add(literalURL(tt.ip))
+	}
+	guard := newGuard(nil)
+	f.Fuzz(func(t *testing.T, raw string) {
+		err := CheckURL(context.Background(), raw, Rules{})
+		if err != nil {
+			var refused *AddressError
+			if !errors.As(err, &refused) || refused.Detail == "" {
+				t.Errorf("refused without a sentence: %v", err)
+			}
+			return
+		}
+		u, err := url.Parse(raw)
+		if err != nil || u.Scheme != "https" || u.User != nil || u.Fragment != "" || u.Hostname() == "" || len(raw) > 2048 {
+			t.Fatalf("accepted %q", raw)
+		}
+		host := u.Hostname()
+		if ip, err := netip.ParseAddr(host); err == nil {
+			if !guard.allows(ip) || ip.Is4In6() {
+				t.Errorf("accepted the address %s", ip)
+			}
+		} else if readsAsIPv4(host) {
+			t.Errorf("accepted %q, an IPv4 address to the C library", host)
+		}
+	})
+}
+
+// readsAsIPv4 reports whether the C library's inet_aton would take host for an
+// IPv4 address: one to four numbers, decimal, octal or hexadecimal.
+func readsAsIPv4(host string) bool {
+	parts := strings.Split(host, ".")
+	if len(parts) > 4 {
+		return false
+	}
+	for _, part := range parts {
+		// ParseUint knows more prefixes than C, and underscores.
+		if strings.ContainsAny(part, "_oO") || len(part) > 1 && strings.ContainsAny(part[1:2], "bB") {
+			return false
+		}
+		if _, err := strconv.ParseUint(part, 0, 64); err != nil {
+			return false
+		}
+	}
+	return true
+}

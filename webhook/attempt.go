@@ -1,0 +1,135 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Kind is the machine-readable reason why an attempt got no answer.
+type Kind string
+
+// The kinds of failed attempts.
+const (
+	KindTimeout           Kind = "timeout"            // no complete headers within the limit
+	KindConnectionRefused Kind = "connection_refused" // nothing listens on the port
+	KindUnreachable       Kind = "unreachable"        // no way to the host or its network
+	KindDNS               Kind = "dns"                // the name could not be resolved
+	KindTLS               Kind = "tls"                // no trustworthy TLS connection
+	KindBlockedAddress    Kind = "blocked_address"    // the address may not be reached, or not be written so
+	KindReset             Kind = "reset"              // the connection ended before the answer did
+	KindBadResponse       Kind = "bad_response"       // the answer was not HTTP, or its headers too large
+	KindCanceled          Kind = "canceled"           // the caller's context ended; says nothing about the receiver
+	KindOther             Kind = "other"
+)
+
+// AttemptError says why an attempt got no answer.
+type AttemptError struct {
+	Kind Kind
+	// Detail is a sentence for the people who run the receiver. Of the address
+	// it names the host at most.
+	Detail string
+
+	cause error
+}
+
+func (e *AttemptError) Error() string { return e.Detail }
+
+// Unwrap returns the error underneath, for errors.Is and an operator's log. Its
+// text may name IP addresses of this machine and is not for display. It is nil
+// when there is none.
+func (e *AttemptError) Unwrap() error { return e.cause }
+
+// failure explains the error of a round trip to host.
+func (c *Client) failure(attempt context.Context, err error, host string, connected bool) *AttemptError {
+	kind, detail := c.explain(attempt, err, host, connected)
+	return &AttemptError{Kind: kind, Detail: detail, cause: err}
+}
+
+func (c *Client) explain(attempt context.Context, err error, host string, connected bool) (Kind, string) {
+	// The attempt's own end comes first: it shows in err as whatever step it
+	// happened to interrupt.
+	if cause := context.Cause(attempt); cause != nil && !errors.Is(cause, errTimeUp) {
+		return KindCanceled, "The attempt was stopped before an answer came."
+	} else if cause != nil && connected {
+		return KindTimeout, "No answer came within " + seconds(c.timeout) + "."
+	} else if cause != nil {
+		return KindTimeout, "No connection could be made within " + seconds(c.timeout) + "."
+	}
+
+	var (
+		refused   *refusedError
+		lookup    *lookupError
+		handshake *handshakeError
+	)
+	switch {
+	case errors.As(err, &refused):
+		if refused.name == "" && refused.ip.String() != host {
+			refused = &refusedError{name: host, ip: refused.ip}
+		}
+		return KindBlockedAddress, refused.Error()
+	case errors.As(err, &lookup):
+		return KindDNS, dnsSentence(host, lookup.err)
+	case isTimeout(err):
+		// One address of several, or the system's own limit.
+		return KindTimeout, host + " did not answer in time."
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return KindConnectionRefused, host + " refused the connection."
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		return KindUnreachable, host + " cannot be reached."
+	case isReset(err):
+		return KindReset, host + " closed the connection before answering."
+	case errors.As(err, &handshake):
+		return KindTLS, tlsSentence(host, handshake.err)
+	case connected:
+		return KindBadResponse, fmt.Sprintf("The answer was not valid HTTP, or its headers were larger than %d KiB.", maxHeaderBytes>>10)
+	default:
+		return KindOther, "The request could not be sent."
+	}
+}
+
+func seconds(d time.Duration) string {
+	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + " seconds"
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
+}
+
+func isReset(err error) bool {
+	for _, end := range []error{syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
+}
+
+func tlsSentence(host string, err error) string {
+	var (
+		authority x509.UnknownAuthorityError
+		hostname  x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		record    tls.RecordHeaderError
+	)
+	switch {
+	case errors.As(err, &authority):
+		return "The certificate of " + host + " is not signed by a known authority, or its chain is incomplete."
+	case errors.As(err, &hostname):
+		return "The certificate is not valid for " + host + "."
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "The certificate of " + host + " has expired or is not valid yet."
+	case errors.As(err, &record):
+		return host + " does not speak TLS on this port."
+	default:
+		return "No TLS connection with " + host + " could be agreed on; TLS 1.2 or later is needed."
+	}
+}

@@ -1,0 +1,139 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+)
+
+const (
+	// A name may have many addresses. More than a few tries would fit neither
+	// into the time limit nor good manners.
+	maxTries = 4
+	// Each try gets an equal share of the time left, but no less than this.
+	minTry = 2 * time.Second
+	// A dial ends this much after the attempt it was started for, so that the
+	// attempt's own limit is what an error tells of.
+	dialGrace = 100 * time.Millisecond
+)
+
+// dialer opens connections to checked IP addresses only.
+type dialer struct {
+	guard    *guard
+	resolver Resolver
+	dial     func(ctx context.Context, network, address string) (net.Conn, error)
+	tls      *tls.Config
+	// limit bounds one dial with its lookup and handshake. The attempt's own
+	// limit does not: http.Transport lets dials go on for the next request.
+	limit time.Duration
+}
+
+// guardedDial returns the dial function for production, which asks the guard
+// about the very address its socket is about to connect to.
+func guardedDial(guard *guard) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return (&net.Dialer{Control: guard.control}).DialContext
+}
+
+// dialPlain is http.Transport's DialContext.
+func (d *dialer) dialPlain(ctx context.Context, _, hostPort string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.limit)
+	defer cancel()
+	return d.connect(ctx, hostPort)
+}
+
+// dialTLS is http.Transport's DialTLSContext. The handshake is done here, so
+// that its errors can be told from others.
+func (d *dialer) dialTLS(ctx context.Context, _, hostPort string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.limit)
+	defer cancel()
+	conn, err := d.connect(ctx, hostPort)
+	if err != nil {
+		return nil, err
+	}
+	config := d.tls.Clone()
+	config.ServerName, _, _ = net.SplitHostPort(hostPort)
+	secure := tls.Client(conn, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, &handshakeError{err}
+	}
+	return secure, nil
+}
+
+// handshakeError marks a failed TLS handshake.
+type handshakeError struct{ err error }
+
+func (e *handshakeError) Error() string { return fmt.Sprintf("tls handshake: %v", e.err) }
+func (e *handshakeError) Unwrap() error { return e.err }
+
+// connect tries the host's allowed addresses in the resolver's order and returns
+// the first connection, or the first error.
+func (d *dialer) connect(ctx context.Context, hostPort string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(hostPort)
+	if err != nil {
+		return nil, err
+	}
+	ips, err := d.allowed(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	var first error
+	for i, ip := range ips[:min(len(ips), maxTries)] {
+		conn, err := d.try(ctx, ip, port, min(len(ips), maxTries)-i)
+		if err == nil {
+			return conn, nil
+		}
+		if first == nil {
+			first = err
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, first
+}
+
+// allowed returns the addresses of host that webhooks may reach. It returns
+// *refusedError when there is no such address.
+func (d *dialer) allowed(ctx context.Context, host string) ([]netip.Addr, error) {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		if !d.guard.allows(ip) {
+			return nil, &refusedError{ip: ip}
+		}
+		return []netip.Addr{ip}, nil
+	}
+	ips, err := resolve(ctx, d.resolver, host)
+	if err != nil {
+		return nil, &lookupError{err}
+	}
+	allowed := make([]netip.Addr, 0, len(ips))
+	for _, ip := range ips {
+		if d.guard.allows(ip) {
+			allowed = append(allowed, ip)
+		}
+	}
+	if len(allowed) == 0 {
+		return nil, &refusedError{name: host, ip: ips[0]}
+	}
+	return allowed, nil
+}
+
+// lookupError marks a failed DNS lookup.
+type lookupError struct{ err error }
+
+func (e *lookupError) Error() string { return fmt.Sprintf("lookup: %v", e.err) }
+func (e *lookupError) Unwrap() error { return e.err }
+
+// try connects to one address, leaving time for the tries still to come.
+func (d *dialer) try(ctx context.Context, ip netip.Addr, port string, triesLeft int) (net.Conn, error) {
+	if deadline, ok := ctx.Deadline(); ok {
+		share := max(time.Until(deadline)/time.Duration(triesLeft), minTry)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, share)
+		defer cancel()
+	}
+	return d.dial(ctx, "tcp", net.JoinHostPort(ip.String(), port))
+}

@@ -1,0 +1,183 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+)
+
+// noDials fails the test when a connection is tried.
+func noDials(t *testing.T) func(context.Context, string, string) (net.Conn, error) {
+	return func(_ context.Context, _, address string) (net.Conn, error) {
+		t.Errorf("%s was dialled", address)
+		return nil, errors.New("no dials here")
+	}
+}
+
+// rebinding answers the first lookup with a public address and every other with
+// a hostile one.
+func rebinding(hostile string) Resolver {
+	var lookups atomic.Int32
+	return lookupFunc(func(context.Context, string, string) ([]netip.Addr, error) {
+		if lookups.Add(1) == 1 {
+			return []netip.Addr{netip.MustParseAddr("93.184.215.14")}, nil
+		}
+		return []netip.Addr{netip.MustParseAddr(hostile)}, nil
+	})
+}
+
+func TestPostRefusesHostileIPsAtDialTime(t *testing.T) {
+	for _, tt := range hostileIPs {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Run("rebound", func(t *testing.T) {
+				resolver := rebinding(tt.ip)
+				if err := CheckURL(t.Context(), "https://hooks.example.com/hunter2", Rules{Resolver: resolver}); err != nil {
+					t.Fatalf("saved: %v", err)
+				}
+				client := NewClient(Options{Resolver: resolver, Dial: noDials(t)})
+				answer, err := client.Post(t.Context(), "https://hooks.example.com/hunter2", nil, nil)
+				failed := mustFail(t, err, KindBlockedAddress)
+				if strings.Contains(failed.Detail, netip.MustParseAddr(tt.ip).Unmap().String()) {
+					t.Errorf("the refusal of a name tells its address: %q", failed.Detail)
+				}
+				if answer.RemoteIP.IsValid() || answer.Status != 0 {
+					t.Errorf("answer %+v", answer)
+				}
+			})
+			t.Run("written", func(t *testing.T) {
+				client := NewClient(Options{Resolver: noLookups{t}, Dial: noDials(t)})
+				_, err := client.Post(t.Context(), literalURL(tt.ip), nil, nil)
+				mustFail(t, err, KindBlockedAddress)
+			})
+			t.Run("on the socket", func(t *testing.T) {
+				err := newGuard(nil).control("tcp", net.JoinHostPort(tt.ip, "443"), nil)
+				var refused *refusedError
+				if !errors.As(err, &refused) {
+					t.Errorf("error %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestPostRefusesHostileSpellings(t *testing.T) {
+	for _, tt := range hostileURLs {
+		t.Run(tt.name, func(t *testing.T) {
+			client := NewClient(Options{Resolver: noLookups{t}, Dial: noDials(t)})
+			_, err := client.Post(t.Context(), tt.url, nil, nil)
+			mustFail(t, err, KindBlockedAddress)
+		})
+	}
+}
+
+// The socket's check holds even where every check before it was passed.
+func TestGuardedDialRefusesOnTheSocket(t *testing.T) {
+	var requests atomic.Int32
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ConnState = func(net.Conn, http.ConnState) { requests.Add(1) }
+	server.Start()
+	defer server.Close()
+	address := server.Listener.Addr().String()
+
+	_, err := guardedDial(newGuard(nil))(t.Context(), "tcp", address)
+	var refused *refusedError
+	if !errors.As(err, &refused) {
+		t.Errorf("closed network: %v", err)
+	}
+	if n := requests.Load(); n != 0 {
+		t.Errorf("%d connections arrived", n)
+	}
+	conn, err := guardedDial(newGuard(loopback))(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatalf("opened network: %v", err)
+	}
+	conn.Close()
+}
+
+// dialRecorder records the addresses dialled; the failing ones are refused by
+// their host and the others connected to server.
+type dialRecorder struct {
+	server  string
+	failing string
+
+	mu      sync.Mutex
+	dialled []string
+}
+
+func (d *dialRecorder) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	d.mu.Lock()
+	d.dialled = append(d.dialled, address)
+	d.mu.Unlock()
+	if strings.Contains(d.failing, address) {
+		return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	}
+	return new(net.Dialer).DialContext(ctx, network, d.server)
+}
+
+func TestPostDialsWhatItChecked(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	tests := []struct {
+		name    string
+		answers answers
+		failing string
+		dialled string
+		kind    Kind // of the failure, or empty
+	}{
+		{"one address", answers{"1.1.1.1"}, "", "1.1.1.1:8080", ""},
+		{"a mapped address as IPv4", answers{"::ffff:1.1.1.1"}, "", "1.1.1.1:8080", ""},
+		{"IPv6", answers{"2606:4700::1"}, "", "[2606:4700::1]:8080", ""},
+		{"the first of two", answers{"1.1.1.1", "8.8.8.8"}, "", "1.1.1.1:8080", ""},
+		{"the second when the first refuses", answers{"1.1.1.1", "8.8.8.8"}, "1.1.1.1:8080", "1.1.1.1:8080 8.8.8.8:8080", ""},
+		{"the public one behind a private one", answers{"10.0.0.1", "8.8.8.8", "::1"}, "", "8.8.8.8:8080", ""},
+		{"no private one after a public one refused", answers{"1.1.1.1", "127.0.0.1"}, "1.1.1.1:8080", "1.1.1.1:8080", KindConnectionRefused},
+		{"four at most", answers{"1.0.0.1", "1.0.0.2", "1.0.0.3", "1.0.0.4", "1.0.0.5"},
+			"1.0.0.1:8080 1.0.0.2:8080 1.0.0.3:8080 1.0.0.4:8080", "1.0.0.1:8080 1.0.0.2:8080 1.0.0.3:8080 1.0.0.4:8080", KindConnectionRefused},
+		{"none", answers{"127.0.0.1", "::1"}, "", "", KindBlockedAddress},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			recorder := &dialRecorder{server: server.Listener.Addr().String(), failing: tt.failing}
+			var lookups atomic.Int32
+			resolver := lookupFunc(func(ctx context.Context, network, host string) ([]netip.Addr, error) {
+				lookups.Add(1)
+				return tt.answers.LookupNetIP(ctx, network, host)
+			})
+			client := NewClient(Options{AllowHTTP: true, Resolver: resolver, Dial: recorder.dial})
+			defer client.Close()
+			_, err := client.Post(t.Context(), "http://hooks.example.com:8080/", nil, nil)
+			if tt.kind != "" {
+				mustFail(t, err, tt.kind)
+			} else if err != nil {
+				t.Error(err)
+			}
+			if got := strings.Join(recorder.dialled, " "); got != tt.dialled {
+				t.Errorf("dialled %q, want %q", got, tt.dialled)
+			}
+			if n := lookups.Load(); n != 1 {
+				t.Errorf("%d lookups for one connection", n)
+			}
+		})
+	}
+}
+
+func TestSystemResolverAsksForCompleteNames(t *testing.T) {
+	var asked []string
+	resolver := systemResolver{lookupFunc(func(_ context.Context, _, host string) ([]netip.Addr, error) {
+		asked = append(asked, host)
+		return nil, nil
+	})}
+	resolver.LookupNetIP(t.Context(), "ip", "hooks.example.com")
+	resolver.LookupNetIP(t.Context(), "ip", "hooks.example.com.")
+	if got := strings.Join(asked, " "); got != "hooks.example.com. hooks.example.com." {
+		t.Errorf("asked for %s", got)
+	}
+}

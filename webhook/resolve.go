@@ -1,0 +1,62 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+)
+
+// Resolver looks up the IP addresses of a host name. *net.Resolver is one.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// SystemResolver returns the resolver for production: the system's name servers,
+// without its search domains. With them a stranger's "db.prod" could become a
+// name inside the operator's network, and each public name would cost several
+// questions.
+func SystemResolver() Resolver {
+	// Go's own resolver gives up when the context ends; a call into the C
+	// library would hold a thread until it is done.
+	return systemResolver{&net.Resolver{PreferGo: true}}
+}
+
+// systemResolver makes names complete before it looks them up.
+type systemResolver struct{ resolver Resolver }
+
+func (r systemResolver) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+	if !strings.HasSuffix(host, ".") {
+		host += "."
+	}
+	return r.resolver.LookupNetIP(ctx, network, host)
+}
+
+var errNoAnswer = errors.New("no address")
+
+// resolve returns at least one address of host or an error. IPv4 addresses are
+// unmapped: net.Resolver gives ordinary ones in their mapped form.
+func resolve(ctx context.Context, resolver Resolver, host string) ([]netip.Addr, error) {
+	ips, err := resolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	if len(ips) == 0 {
+		return nil, errNoAnswer
+	}
+	unmapped := make([]netip.Addr, len(ips))
+	for i, ip := range ips {
+		unmapped[i] = ip.Unmap()
+	}
+	return unmapped, nil
+}
+
+// dnsSentence explains a failed lookup of host.
+func dnsSentence(host string, err error) string {
+	var dns *net.DNSError
+	if errors.Is(err, errNoAnswer) || errors.As(err, &dns) && dns.IsNotFound {
+		return "The name " + host + " does not exist in DNS."
+	}
+	return "The name " + host + " could not be looked up in DNS just now."
+}

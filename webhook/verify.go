@@ -1,0 +1,135 @@
+package webhook
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Tolerance is how far a signature's time may lie from the receiver's clock
+// (spec section 6, which limits its age). The same distance is allowed into the
+// future: clocks differ, and without a limit there a delivery signed far ahead
+// could be replayed until then.
+const Tolerance = 300 * time.Second
+
+// What Verify and VerifyRequest return, wrapped with the particulars.
+var (
+	// ErrMissing: the request carries no Service-Signature.
+	ErrMissing = errors.New("webhook: signature missing")
+	// ErrMalformed: the signature header, or an authentic body, is not of the
+	// documented form.
+	ErrMalformed = errors.New("webhook: malformed")
+	// ErrMismatch: no signature was made with this secret over this body.
+	ErrMismatch = errors.New("webhook: signature does not match")
+	// ErrStale: the signature is authentic, but its time is further than
+	// Tolerance from now, before or after.
+	ErrStale = errors.New("webhook: signature too old or too far ahead")
+)
+
+const (
+	// The service sends two signatures at most, and 1 KiB holds a dozen.
+	maxSignatureHeader = 1024
+	// Enough digits for any year with four of them; few enough that the
+	// arithmetic of package time cannot overflow.
+	maxTimeDigits = 12
+)
+
+// Verify checks that a delivery was signed with secret: header is the request's,
+// body its raw bytes before any parsing, secret the text displayed when the
+// address was created, now the receiver's clock. One matching v1 value is
+// enough, so a receiver's secret may be replaced at any time within a rotation's
+// overlap; values of unknown schemes are ignored.
+//
+// It returns ErrMissing, ErrMalformed, ErrMismatch or ErrStale, or ErrSecret for
+// an empty secret, with which anybody could sign.
+func Verify(header http.Header, body []byte, secret string, now time.Time) error {
+	if secret == "" {
+		return fmt.Errorf("%w: it is empty", ErrSecret)
+	}
+	sig, err := parseSignature(header)
+	if err != nil {
+		return err
+	}
+	if !sig.matches(body, secret) {
+		return ErrMismatch
+	}
+	// Checked last, so that ErrStale means an old delivery or a wrong clock and
+	// never a forgery.
+	if age := now.Sub(sig.at); age > Tolerance || age < -Tolerance {
+		return fmt.Errorf("%w: it was made at %s", ErrStale, sig.at.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// signature is a parsed Service-Signature header.
+type signature struct {
+	unix string // as it stands in the header, since this text was signed
+	at   time.Time
+	v1   []string
+}
+
+func parseSignature(header http.Header) (signature, error) {
+	values := header.Values(HeaderSignature)
+	if len(values) == 0 || values[0] == "" {
+		return signature{}, ErrMissing
+	}
+	if len(values) > 1 {
+		return signature{}, fmt.Errorf("%w: more than one %s header", ErrMalformed, HeaderSignature)
+	}
+	if len(values[0]) > maxSignatureHeader {
+		return signature{}, fmt.Errorf("%w: %s is longer than %d bytes", ErrMalformed, HeaderSignature, maxSignatureHeader)
+	}
+
+	var sig signature
+	for part := range strings.SplitSeq(values[0], ",") {
+		scheme, value, ok := strings.Cut(part, "=")
+		switch {
+		case !ok:
+			return signature{}, fmt.Errorf("%w: a part of %s is not name=value", ErrMalformed, HeaderSignature)
+		case scheme == "t" && sig.unix != "":
+			return signature{}, fmt.Errorf("%w: %s has two times", ErrMalformed, HeaderSignature)
+		case scheme == "t":
+			at, err := parseUnix(value)
+			if err != nil {
+				return signature{}, err
+			}
+			sig.unix, sig.at = value, at
+		case scheme == "v1":
+			sig.v1 = append(sig.v1, value)
+		}
+	}
+	if sig.unix == "" || len(sig.v1) == 0 {
+		return signature{}, fmt.Errorf("%w: %s needs t and v1", ErrMalformed, HeaderSignature)
+	}
+	return sig, nil
+}
+
+func parseUnix(text string) (time.Time, error) {
+	seconds, err := strconv.ParseUint(text, 10, 63)
+	if err != nil || len(text) > maxTimeDigits {
+		return time.Time{}, fmt.Errorf("%w: the time in %s is not Unix seconds", ErrMalformed, HeaderSignature)
+	}
+	return time.Unix(int64(seconds), 0), nil
+}
+
+// matches compares every v1 value, in constant time each.
+func (sig signature) matches(body []byte, secret string) bool {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(sig.unix + "."))
+	mac.Write(body)
+	want := hex.AppendEncode(nil, mac.Sum(nil))
+
+	found := false
+	for _, v1 := range sig.v1 {
+		if hmac.Equal([]byte(v1), want) {
+			found = true
+		}
+	}
+	return found
+}
