@@ -1,0 +1,30 @@
+package service
+
+import "strings"
+
+// readableWorkOrder is the condition under which an actor may read a work order
+// (spec section 5, permissions). {w} is the work order's row, {actor} the
+// actor's identity id. Single reads, lists, writes and deliveries use this one.
+const readableWorkOrder = `(
+	EXISTS (SELECT FROM node_rights r
+		WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor} AND 'work_orders.read' = ANY (r.grants))
+	OR {w}.created_by = {actor} AND EXISTS (SELECT FROM node_rights r
+		WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor} AND 'work_orders.create' = ANY (r.grants))
+	OR EXISTS (SELECT FROM work_order_assignees x
+		JOIN actor_identities a ON a.identity_id = x.identity_id AND a.actor_id = {actor}
+		WHERE x.work_order_id = {w}.id
+			AND (a.identity_id <> a.organization_id OR EXISTS (SELECT FROM organization_rights o
+				WHERE o.actor_id = {actor} AND 'incoming_work_orders' = ANY (o.grants)))))`
+
+// usableIntegration is the condition under which an integration may use the
+// service at all. {i} is the integration's row, {o} its organization's, {p} its plan's.
+const usableIntegration = `({i}.enabled AND NOT {i}.disabled_by_service AND {i}.deleted_at IS NULL
+	AND NOT {o}.suspended AND {p}.api)`
+
+// with fills the placeholders of a condition: with(readableWorkOrder, "w", "w", "actor", "$1").
+func with(condition string, pairs ...string) string {
+	for i := 0; i < len(pairs); i += 2 {
+		condition = strings.ReplaceAll(condition, "{"+pairs[i]+"}", pairs[i+1])
+	}
+	return condition
+}

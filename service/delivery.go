@@ -1,0 +1,467 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// Address is a webhook address as its deliveries need it.
+type Address struct {
+	ID            string
+	IntegrationID string
+	URL           string
+	// Secrets sign each delivery, the newest first; two while a rotation overlaps.
+	Secrets []string
+	Enabled bool
+}
+
+// Outgoing is a delivery rendered for its next attempt.
+type Outgoing struct {
+	DeliveryID string
+	RecordID   string
+	EventID    string
+	EventType  models.EventType
+	// Attempts is how many were made before.
+	Attempts int
+	// Body is the event with the record as it is now.
+	Body []byte
+}
+
+// Claim is what is due at one address.
+type Claim struct {
+	Address    Address
+	Deliveries []Outgoing
+	// More says that further deliveries were pending beyond the limit.
+	More bool
+}
+
+// DeliveryState is where a delivery stands, for the workflow that owns it.
+type DeliveryState struct {
+	DeliveryID     string
+	WebhookID      string
+	IntegrationID  string
+	OrganizationID string
+	RecordID       string
+	EventID        string
+	EventType      models.EventType
+	Status         models.DeliveryStatus
+	Attempts       int
+	NextAttemptAt  *models.Time
+	LastStatus     *int
+	LastError      *string
+	// KeptUntil is when the event's retention ends.
+	KeptUntil models.Time
+	CreatedAt models.Time `db:"event_created_at"`
+}
+
+// EventRetention is how long events and deliveries are kept (spec section 8).
+const EventRetention = 30 * 24 * time.Hour
+
+type addressRow struct {
+	ID                  string
+	OrganizationID      string
+	IntegrationID       string
+	URL                 string
+	SecretSealed        []byte
+	PreviousSecret      []byte
+	PreviousSecretUntil *models.Time
+	Enabled             bool
+	// Usable is whether its integration may use the service and read records.
+	Usable     bool
+	ShowPeople bool
+	Scopes     []string
+}
+
+var addressQuery = `
+	SELECT h.id, h.organization_id, h.integration_id, h.url, h.secret_sealed, h.previous_secret, h.previous_secret_until,
+		h.enabled, ` + with(usableIntegration, "i", "i", "o", "o", "p", "p") + ` AS usable,
+		'people:read' = ANY (i.scopes) AS show_people, i.scopes
+	FROM webhooks h
+	JOIN integrations i ON i.id = h.integration_id
+	JOIN organizations o ON o.id = h.organization_id
+	JOIN plans p ON p.organization_id = h.organization_id
+	WHERE h.id = `
+
+type pendingRow struct {
+	DeliveryID     string
+	RecordID       string
+	Attempts       int
+	EventID        string
+	EventType      models.EventType
+	OrganizationID string
+	ActorID        string
+	Data           map[string]any
+	CreatedAt      models.Time
+}
+
+const pendingColumns = `
+	SELECT d.id AS delivery_id, d.record_id, d.attempts, e.id AS event_id, e.type AS event_type,
+		e.organization_id, e.actor_id, e.data, e.created_at
+	FROM deliveries d JOIN events e ON e.id = d.event_id`
+
+// ClaimPending returns up to limit pending deliveries of the address, oldest
+// first, each with its record as it is now. Those of an address that is off are
+// held, those its integration may not read any more are skipped; neither is
+// returned. One mailbox claims for an address at a time; should two overlap
+// after a crash, deliveries are doubled, never lost. A missing address claims nothing.
+func (s *Service) ClaimPending(ctx context.Context, webhookID string, limit int) (Claim, error) {
+	return s.claim(ctx, addressQuery+`$1`, webhookID, pendingColumns+`
+		WHERE d.webhook_id = $1 AND d.status = 'pending' ORDER BY d.seq LIMIT $2`, limit)
+}
+
+// ClaimRetry returns the delivery if it is due for another attempt, rendered
+// like those of ClaimPending.
+func (s *Service) ClaimRetry(ctx context.Context, deliveryID string) (Claim, error) {
+	return s.claim(ctx, addressQuery+`(SELECT webhook_id FROM deliveries WHERE id = $1)`, deliveryID, pendingColumns+`
+		WHERE d.id = $1 AND d.status = 'retrying' LIMIT $2`, 1)
+}
+
+func (s *Service) claim(ctx context.Context, addressSQL, id, pendingSQL string, limit int) (Claim, error) {
+	var claim Claim
+	var address addressRow
+	var pending []pendingRow
+	batch := &pgx.Batch{}
+	batch.Queue(addressSQL, id).Query(func(rows pgx.Rows) error {
+		row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[addressRow])
+		address = row
+		return err
+	})
+	batch.Queue(pendingSQL, id, limit+1).Query(func(rows pgx.Rows) error {
+		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[pendingRow])
+		pending = all
+		return err
+	})
+	err := s.pool.SendBatch(ctx, batch).Close()
+	if errors.Is(err, pgx.ErrNoRows) {
+		return claim, nil
+	}
+	if err != nil {
+		return claim, s.translate(err)
+	}
+	if claim.Address, err = s.openAddress(address); err != nil {
+		return claim, err
+	}
+	if len(pending) > limit {
+		claim.More, pending = true, pending[:limit]
+	}
+	if len(pending) == 0 {
+		return claim, nil
+	}
+	if !address.Enabled {
+		claim.More = false
+		return claim, s.holdDeliveries(ctx, address.ID)
+	}
+	claim.Deliveries, err = s.render(ctx, address, pending)
+	return claim, err
+}
+
+func (s *Service) openAddress(row addressRow) (Address, error) {
+	address := Address{ID: row.ID, IntegrationID: row.IntegrationID, URL: row.URL, Enabled: row.Enabled}
+	secret, err := s.Vault.Open(row.SecretSealed, row.ID)
+	if err != nil {
+		return address, err
+	}
+	address.Secrets = []string{string(secret)}
+	if row.PreviousSecretUntil != nil && row.PreviousSecretUntil.Time.After(s.Now()) {
+		previous, err := s.Vault.Open(row.PreviousSecret, row.ID)
+		if err != nil {
+			return address, err
+		}
+		address.Secrets = append(address.Secrets, string(previous))
+	}
+	return address, nil
+}
+
+// envelope is the body of a delivery (spec section 6, request).
+type envelope struct {
+	ID             string           `json:"id"`
+	Type           models.EventType `json:"type"`
+	CreatedAt      models.Time      `json:"created_at"`
+	OrganizationID string           `json:"organization_id"`
+	Data           map[string]any   `json:"data"`
+}
+
+type renderedRow struct {
+	workOrderRow
+	Readable bool
+}
+
+var renderQuery = `SELECT ` + with(workOrderColumns, "w", "w", "people", "$2::boolean") + `,
+		` + with(readableWorkOrder, "w", "w", "actor", "$3") + ` AS readable
+	FROM work_orders w WHERE w.id = ANY ($1)`
+
+// render builds the bodies of the deliveries with their records as they are now,
+// and skips those the integration may not read any more.
+func (s *Service) render(ctx context.Context, address addressRow, pending []pendingRow) ([]Outgoing, error) {
+	ids := make([]string, len(pending))
+	for i, p := range pending {
+		ids[i] = p.RecordID
+	}
+	rows, err := s.pool.Query(ctx, renderQuery, ids, address.ShowPeople, address.IntegrationID)
+	if err != nil {
+		return nil, s.translate(err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[renderedRow])
+	if err != nil {
+		return nil, s.translate(err)
+	}
+	scopes, _ := models.ScopesOf(address.Scopes)
+	readable := map[string]models.WorkOrderRecord{}
+	for _, row := range found {
+		if row.Readable && address.Usable && scopes.Has(models.ScopeWorkOrdersRead) {
+			readable[row.ID] = row.record()
+		}
+	}
+	var outgoing []Outgoing
+	var skipped []string
+	for _, p := range pending {
+		record, ok := readable[p.RecordID]
+		if !ok {
+			skipped = append(skipped, p.DeliveryID)
+			continue
+		}
+		body, err := p.body(record)
+		if err != nil {
+			return nil, err
+		}
+		outgoing = append(outgoing, Outgoing{
+			DeliveryID: p.DeliveryID, RecordID: p.RecordID, EventID: p.EventID,
+			EventType: p.EventType, Attempts: p.Attempts, Body: body,
+		})
+	}
+	if len(skipped) > 0 {
+		if _, err := s.pool.Exec(ctx, `
+			UPDATE deliveries SET status = 'skipped', next_attempt_at = NULL, finished_at = $2
+			WHERE id = ANY ($1) AND status IN ('pending', 'retrying')`, skipped, s.now()); err != nil {
+			return nil, s.translate(err)
+		}
+	}
+	return outgoing, nil
+}
+
+func (p pendingRow) body(record models.WorkOrderRecord) ([]byte, error) {
+	data := p.Data
+	if data == nil {
+		data = map[string]any{}
+	}
+	data["work_order"] = record
+	data["actor"] = map[string]string{"identity_id": p.ActorID}
+	return Encode(envelope{ID: p.EventID, Type: p.EventType, CreatedAt: p.CreatedAt, OrganizationID: p.OrganizationID, Data: data})
+}
+
+// holdDeliveries keeps everything that is due at an address that is off.
+func (s *Service) holdDeliveries(ctx context.Context, webhookID string) error {
+	_, err := s.pool.Exec(ctx, `
+		UPDATE deliveries SET status = 'held', next_attempt_at = NULL
+		WHERE webhook_id = $1 AND status IN ('pending', 'retrying')`, webhookID)
+	return s.translate(err)
+}
+
+// Attempt is one try of a delivery and how it went.
+type Attempt struct {
+	DeliveryID string
+	// Number is 1 for the first attempt.
+	Number    int
+	StartedAt models.Time
+	Latency   time.Duration
+	// Status is the receiver's, 0 when there was none; Error says why.
+	Status       int
+	Error        string
+	RemoteIP     string
+	ResponseBody []byte
+}
+
+// succeeded reports whether the receiver accepted (spec section 6, receiver rules).
+func (a Attempt) succeeded() bool { return a.Status >= 200 && a.Status < 300 }
+
+// verdict is what an attempt makes of its delivery.
+type verdict struct {
+	Status models.DeliveryStatus
+	Next   *models.Time
+}
+
+// judge decides what follows an attempt: delivered, another attempt when the
+// schedule has one, failed otherwise. A receiver that is gone (410) is not asked again.
+func (a Attempt) judge(schedule models.RetrySchedule, now models.Time) verdict {
+	if a.succeeded() {
+		return verdict{Status: models.DeliveryDelivered}
+	}
+	wait, more := schedule.After(a.Number)
+	if !more || a.Status == http.StatusGone {
+		return verdict{Status: models.DeliveryFailed}
+	}
+	next := models.TimeOf(now.Add(wait))
+	return verdict{Status: models.DeliveryRetrying, Next: &next}
+}
+
+// Recorded is what RecordAttempts made of the attempts.
+type Recorded struct {
+	Delivered int
+	// Retrying are the deliveries that need another attempt.
+	Retrying []string
+	Failed   int
+}
+
+// One statement keeps the attempts and moves their deliveries; an attempt that
+// was recorded before (a worker's answer was lost) changes nothing.
+const recordQuery = `
+	WITH made AS (
+		SELECT * FROM unnest($1::text[], $2::integer[], $3::timestamptz[], $4::integer[], $5::integer[], $6::text[],
+			$7::text[], $8::bytea[], $9::text[], $10::timestamptz[])
+			AS a (id, number, started_at, latency_ms, code, error, remote_ip, body, verdict, next_at)
+	), kept AS (
+		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, error, remote_ip, response_body)
+		SELECT id, number, started_at, latency_ms, code, error, remote_ip, body FROM made
+		ON CONFLICT DO NOTHING
+	)
+	UPDATE deliveries d SET status = m.verdict, attempts = m.number, next_attempt_at = m.next_at,
+		last_status = m.code, last_error = m.error,
+		finished_at = CASE WHEN m.verdict IN ('delivered', 'failed') THEN $11::timestamptz END
+	FROM made m
+	WHERE d.id = m.id AND d.status IN ('pending', 'retrying') AND d.attempts < m.number`
+
+const healthQuery = `
+	INSERT INTO webhook_health AS h (webhook_id, last_success_at, failing_since)
+	SELECT id, CASE WHEN $2 THEN $3::timestamptz END, CASE WHEN NOT $2 THEN $3::timestamptz END FROM webhooks WHERE id = $1
+	ON CONFLICT (webhook_id) DO UPDATE SET
+		last_success_at = CASE WHEN $2 THEN $3 ELSE h.last_success_at END,
+		failing_since = CASE WHEN $2 THEN NULL ELSE coalesce(h.failing_since, $3) END,
+		warned_at = CASE WHEN $2 THEN NULL ELSE h.warned_at END
+	WHERE NOT $2 OR h.failing_since IS NOT NULL OR h.last_success_at IS NULL OR h.last_success_at < $3 - interval '1 minute'`
+
+// RecordAttempts keeps the attempts made at one address and moves their
+// deliveries: delivered, retrying with the time of the next attempt, or failed.
+// A final failure turns the address off when it has had no success for the
+// shut-off period; a 410 does at once (spec section 6; contract, webhooks).
+func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts []Attempt) (Recorded, error) {
+	var recorded Recorded
+	if len(attempts) == 0 {
+		return recorded, nil
+	}
+	now := s.now()
+	n := len(attempts)
+	ids, numbers, started, latencies := make([]string, n), make([]int, n), make([]time.Time, n), make([]int, n)
+	codes, problems, remotes, bodies := make([]*int, n), make([]*string, n), make([]*string, n), make([][]byte, n)
+	verdicts, nexts := make([]string, n), make([]*time.Time, n)
+	gone, succeeded := false, false
+	for i, a := range attempts {
+		v := a.judge(s.RetrySchedule, now)
+		ids[i], numbers[i], started[i], latencies[i] = a.DeliveryID, a.Number, a.StartedAt.Time, int(a.Latency.Milliseconds())
+		if a.Status != 0 {
+			codes[i] = &attempts[i].Status
+		} else {
+			problems[i] = &attempts[i].Error
+		}
+		if a.RemoteIP != "" {
+			remotes[i] = &attempts[i].RemoteIP
+		}
+		bodies[i], verdicts[i] = a.ResponseBody, string(v.Status)
+		if v.Next != nil {
+			nexts[i] = &v.Next.Time
+		}
+		switch v.Status {
+		case models.DeliveryDelivered:
+			recorded.Delivered++
+		case models.DeliveryRetrying:
+			recorded.Retrying = append(recorded.Retrying, a.DeliveryID)
+		default:
+			recorded.Failed++
+		}
+		gone = gone || a.Status == http.StatusGone
+		succeeded = succeeded || a.succeeded()
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(recordQuery, ids, numbers, started, latencies, codes, problems, remotes, bodies, verdicts, nexts, now)
+	batch.Queue(healthQuery, webhookID, succeeded, now)
+	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+		return recorded, s.translate(err)
+	}
+	if recorded.Failed > 0 {
+		if err := s.shutOff(ctx, webhookID, gone, now); err != nil {
+			return recorded, err
+		}
+	}
+	return recorded, nil
+}
+
+// shutOff turns the address off when the rule says so, and holds what is due there.
+func (s *Service) shutOff(ctx context.Context, webhookID string, gone bool, now models.Time) error {
+	var created models.Time
+	var lastSuccess *time.Time
+	err := s.pool.QueryRow(ctx, `
+		SELECT w.created_at, h.last_success_at FROM webhooks w LEFT JOIN webhook_health h ON h.webhook_id = w.id
+		WHERE w.id = $1 AND w.enabled`, webhookID).Scan(&created, &lastSuccess)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return s.translate(err)
+	}
+	reason := ""
+	switch {
+	case gone:
+		reason = "The receiver answered 410 Gone."
+	case models.ShutOff(now.Time, created.Time, lastSuccess, s.ShutOffAfter):
+		reason = fmt.Sprintf("A delivery failed for good and none succeeded for %s.", spell(s.ShutOffAfter))
+	default:
+		return nil
+	}
+	return s.write(ctx, func(_ context.Context, t *tx) error {
+		t.queue(`UPDATE webhooks SET enabled = false, off_reason = $2, off_at = $3 WHERE id = $1 AND enabled`, webhookID, reason, now)
+		t.queue(`UPDATE deliveries SET status = 'held', next_attempt_at = NULL
+			WHERE webhook_id = $1 AND status IN ('pending', 'retrying')`, webhookID)
+		return nil
+	})
+}
+
+// spell writes a duration for people: whole days where it is some.
+func spell(d time.Duration) string {
+	if day := 24 * time.Hour; d >= day && d%day == 0 {
+		return fmt.Sprintf("%d days", d/day)
+	}
+	return d.String()
+}
+
+// Delivery returns where a delivery stands. Errors: not_found, unavailable.
+func (s *Service) Delivery(ctx context.Context, id string) (DeliveryState, error) {
+	rows, err := s.pool.Query(ctx, `
+		SELECT d.id AS delivery_id, d.webhook_id, h.integration_id, e.organization_id, d.record_id, d.event_id,
+			e.type AS event_type, d.status, d.attempts, d.next_attempt_at, d.last_status, d.last_error,
+			e.created_at + make_interval(secs => $2) AS kept_until, e.created_at AS event_created_at
+		FROM deliveries d
+		JOIN events e ON e.id = d.event_id
+		JOIN webhooks h ON h.id = d.webhook_id
+		WHERE d.id = $1`, id, EventRetention.Seconds())
+	if err != nil {
+		return DeliveryState{}, s.translate(err)
+	}
+	state, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[DeliveryState])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return state, models.NotFound()
+	}
+	return state, s.translate(err)
+}
+
+// RequeueDelivery makes a failed or held delivery due now, as an operator's
+// redelivery does. It reports whether it was one. Errors: unavailable.
+func (s *Service) RequeueDelivery(ctx context.Context, id string) (bool, error) {
+	tag, err := s.pool.Exec(ctx, `
+		UPDATE deliveries SET status = 'retrying', next_attempt_at = $2, finished_at = NULL
+		WHERE id = $1 AND status IN ('failed', 'held', 'retrying')`, id, s.now())
+	return tag.RowsAffected() == 1, s.translate(err)
+}
+
+// StopDelivery marks a waiting delivery failed without another attempt. Errors: unavailable.
+func (s *Service) StopDelivery(ctx context.Context, id string) error {
+	_, err := s.pool.Exec(ctx, `
+		UPDATE deliveries SET status = 'failed', next_attempt_at = NULL, finished_at = $2
+		WHERE id = $1 AND status = 'retrying'`, id, s.now())
+	return s.translate(err)
+}

@@ -1,0 +1,160 @@
+package service
+
+import (
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// change is what every write leaves beside its record (spec section 1: the same
+// effects as the app): history, a Log Record, notices and events.
+type change struct {
+	actor          Actor
+	organizationID string
+	recordID       string
+	// action names the change in history and log: work_order.created, …
+	action string
+	// changes are {"field": {"from": …, "to": …}}.
+	changes models.JSON
+	// notices are told to people, one group a kind.
+	notices []notice
+	// events happened, with their extra fields, in order.
+	events []happened
+	// addresses is how many webhook addresses may want the events at the most.
+	addresses int
+}
+
+// notice is a kind of notice and the identities it is for; teams stand for their members.
+type notice struct {
+	kind       string
+	identities []string
+}
+
+// happened is an event with the fields its type adds to data.
+type happened struct {
+	kind models.EventType
+	data models.JSON
+}
+
+// fromTo is a changed field in history.
+func fromTo(from, to any) models.JSON { return models.JSON{"from": from, "to": to} }
+
+// record queues everything the change leaves. The record itself must be queued before.
+func (t *tx) record(c change) error {
+	if err := t.insert(&models.History{
+		OrganizationID: c.organizationID,
+		RecordID:       c.recordID,
+		ActorID:        c.actor.IdentityID,
+		Action:         c.action,
+		Changes:        c.changes,
+		CreatedAt:      t.at,
+	}); err != nil {
+		return err
+	}
+	if err := t.insert(&models.LogRecord{
+		OrganizationID: c.organizationID,
+		ActorID:        c.actor.IdentityID,
+		ActorName:      c.actor.LogName(),
+		Action:         c.action,
+		RecordID:       c.recordID,
+		CreatedAt:      t.at,
+	}); err != nil {
+		return err
+	}
+	for _, n := range c.notices {
+		t.notify(c, n)
+	}
+	for _, e := range c.events {
+		if err := t.publish(c, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// notify queues one notice for each person concerned, never for the one who acted.
+func (t *tx) notify(c change, n notice) {
+	if len(n.identities) == 0 {
+		return
+	}
+	t.queue(`
+		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
+		SELECT p.organization_id, p.id, $1, $2, $3
+		FROM people p
+		WHERE p.id IN (
+				SELECT unnest($4::text[])
+				UNION SELECT m.member_id FROM team_members m WHERE m.team_id = ANY ($4::text[]))
+			AND p.id <> $5`,
+		n.kind, c.recordID, t.at, n.identities, c.actor.IdentityID)
+}
+
+// An address gets an event when it subscribed to the type, its integration may
+// use the service, has the scope, and may read the record (spec section 6,
+// event types). Integrations of service companies whose people are assigned
+// are asked too. While the address is off the delivery is held.
+var publishQuery = `
+	WITH queued AS (
+		INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
+		SELECT ($1::text[])[row_number() OVER (ORDER BY h.id)], $2, h.id, w.id,
+			CASE WHEN h.enabled THEN 'pending' ELSE 'held' END, $3
+		FROM work_orders w, webhooks h
+		JOIN integrations i ON i.id = h.integration_id
+		JOIN organizations o ON o.id = h.organization_id
+		JOIN plans p ON p.organization_id = h.organization_id
+		WHERE w.id = $4 AND $5 = ANY (h.events)
+			AND h.organization_id IN (
+				SELECT w.organization_id
+				UNION SELECT n.organization_id FROM work_order_assignees x
+					JOIN identities n ON n.id = x.identity_id WHERE x.work_order_id = w.id)
+			AND ` + with(usableIntegration, "i", "i", "o", "o", "p", "p") + `
+			AND 'work_orders:read' = ANY (i.scopes)
+			AND ` + with(readableWorkOrder, "w", "w", "actor", "i.id") + `
+		RETURNING webhook_id, status
+	)
+	SELECT q.webhook_id FROM queued q
+	LEFT JOIN mailboxes m ON m.webhook_id = q.webhook_id AND m.attended_until > $3
+	WHERE q.status = 'pending' AND m.webhook_id IS NULL`
+
+// publish queues the event and a delivery for each address that gets it.
+func (t *tx) publish(c change, e happened) error {
+	if c.addresses == 0 {
+		return nil
+	}
+	eventID, err := t.newID(models.PrefixEvent)
+	if err != nil {
+		return err
+	}
+	deliveryIDs := make([]string, c.addresses)
+	for i := range deliveryIDs {
+		if deliveryIDs[i], err = t.newID(models.PrefixDelivery); err != nil {
+			return err
+		}
+	}
+	data := e.data
+	if data == nil {
+		data = models.JSON{}
+	}
+	if err := t.insert(&models.Event{
+		ID:             eventID,
+		OrganizationID: c.organizationID,
+		Type:           e.kind,
+		RecordID:       c.recordID,
+		ActorID:        c.actor.IdentityID,
+		Data:           data,
+		CreatedAt:      t.at,
+	}); err != nil {
+		return err
+	}
+	t.batch.Queue(publishQuery, deliveryIDs, eventID, t.at, c.recordID, e.kind).Query(func(rows pgx.Rows) error {
+		unattended, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		for _, id := range unattended {
+			if work := (Work{WorkWebhook, id}); !slices.Contains(t.work, work) {
+				t.work = append(t.work, work)
+			}
+		}
+		return err
+	})
+	return nil
+}

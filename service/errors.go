@@ -1,0 +1,73 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"millwright/models"
+)
+
+// constraintErrors are the refusals that only the database can decide, by the
+// constraint that decides them.
+var constraintErrors = map[string]*models.Error{
+	"feedback_external_id": {
+		Code:   models.CodeExternalIDTaken,
+		Detail: "Another feedback of the organization has this external_id.",
+	},
+}
+
+// translate turns what the database says into the service's own errors: a known
+// constraint into its refusal, an unreachable database into unavailable. Any
+// other error passes through and is internal.
+func (s *Service) translate(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, own := errors.AsType[*models.Error](err); own {
+		return err
+	}
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		if refusal, known := constraintErrors[pg.ConstraintName]; known {
+			return refusal
+		}
+		if unavailable(pg.Code) {
+			return s.unavailable(err)
+		}
+		return err
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return s.unavailable(err)
+	}
+	if _, ok := errors.AsType[net.Error](err); ok && !errors.Is(err, context.Canceled) {
+		return s.unavailable(err)
+	}
+	if strings.Contains(err.Error(), "conn closed") || pgconn.SafeToRetry(err) {
+		return s.unavailable(err)
+	}
+	return err
+}
+
+func (s *Service) unavailable(err error) error {
+	s.Log.Warn("the database cannot be reached", "error", err.Error())
+	return models.Errorf(models.CodeUnavailable, "The service cannot reach its database. Try again in a few seconds.")
+}
+
+// unavailable reports whether the SQLSTATE says that the server cannot serve now:
+// connection exceptions, shutdown, insufficient resources, read-only standby.
+func unavailable(code string) bool {
+	switch {
+	case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "57P"), strings.HasPrefix(code, "53"), code == "25006":
+		return true
+	}
+	return false
+}
+
+// retryable reports whether the transaction lost against another and may run again.
+func retryable(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pg.Code == "40001" || pg.Code == "40P01")
+}

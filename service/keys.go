@@ -1,0 +1,99 @@
+package service
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// namedKey is one 32-byte key with the name that signatures and seals carry.
+type namedKey struct {
+	name string
+	key  []byte
+}
+
+// parseKeys reads "name:base64,name:base64"; the first key is the one in use,
+// the others are still accepted. An error names what is wrong, never a key.
+func parseKeys(text string) ([]namedKey, error) {
+	var keys []namedKey
+	seen := map[string]bool{}
+	for part := range strings.SplitSeq(text, ",") {
+		name, encoded, found := strings.Cut(strings.TrimSpace(part), ":")
+		if !found || name == "" || len(name) > 64 {
+			return nil, errors.New("keys are written name:base64, separated by commas")
+		}
+		key, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil || len(key) != 32 {
+			return nil, fmt.Errorf("the key named %q is not the base64 of 32 bytes", name)
+		}
+		if seen[name] {
+			return nil, fmt.Errorf("two keys are named %q", name)
+		}
+		seen[name] = true
+		keys = append(keys, namedKey{name, key})
+	}
+	return keys, nil
+}
+
+// Vault seals secrets that must be read again, such as signing secrets, with
+// AES-256-GCM under a named key, so that keys rotate without a migration.
+type Vault struct {
+	current string
+	ciphers map[string]cipher.AEAD
+}
+
+// NewVault returns a vault of keys written "name:base64 of 32 bytes", separated
+// by commas; the first seals, all of them open.
+func NewVault(text string) (*Vault, error) {
+	keys, err := parseKeys(text)
+	if err != nil {
+		return nil, err
+	}
+	vault := &Vault{current: keys[0].name, ciphers: map[string]cipher.AEAD{}}
+	for _, k := range keys {
+		block, err := aes.NewCipher(k.key)
+		if err != nil {
+			return nil, fmt.Errorf("make a cipher of the key named %q: %w", k.name, err)
+		}
+		if vault.ciphers[k.name], err = cipher.NewGCM(block); err != nil {
+			return nil, fmt.Errorf("make a cipher of the key named %q: %w", k.name, err)
+		}
+	}
+	return vault, nil
+}
+
+// Seal encrypts the secret for the owner (an id, which Open must name again):
+// the key's name, a zero byte, the nonce and the sealed text.
+func (v *Vault) Seal(secret []byte, owner string, random io.Reader) ([]byte, error) {
+	aead := v.ciphers[v.current]
+	sealed := append([]byte(v.current), 0)
+	nonce := make([]byte, aead.NonceSize())
+	if _, err := io.ReadFull(random, nonce); err != nil {
+		return nil, fmt.Errorf("read random bytes for a nonce: %w", err)
+	}
+	sealed = append(sealed, nonce...)
+	return aead.Seal(sealed, nonce, secret, []byte(owner)), nil
+}
+
+// Open decrypts what Seal made for the same owner. It fails when the key is not
+// known any more or the text was sealed for another.
+func (v *Vault) Open(sealed []byte, owner string) ([]byte, error) {
+	name, rest, found := strings.Cut(string(sealed), "\x00")
+	aead := v.ciphers[name]
+	if !found || aead == nil {
+		return nil, errors.New("a secret is sealed with a key that SECRET_SEALING_KEYS does not name")
+	}
+	if len(rest) < aead.NonceSize() {
+		return nil, errors.New("a sealed secret is cut short")
+	}
+	nonce, text := rest[:aead.NonceSize()], rest[aead.NonceSize():]
+	secret, err := aead.Open(nil, []byte(nonce), []byte(text), []byte(owner))
+	if err != nil {
+		return nil, errors.New("a sealed secret does not open: it was changed, or sealed for another record")
+	}
+	return secret, nil
+}

@@ -1,0 +1,66 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// owedLimit bounds one sweep; the next finds the rest.
+const owedLimit = 1000
+
+// Owed returns what waits in nobody's hand: addresses with deliveries pending
+// for longer than grace that no mailbox attends, and deliveries whose next
+// attempt is overdue by grace. Poking it again is harmless.
+func (s *Service) Owed(ctx context.Context, grace time.Duration) ([]Work, error) {
+	now := s.now()
+	var owed []Work
+	collect := func(kind WorkKind) func(pgx.Rows) error {
+		return func(rows pgx.Rows) error {
+			ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			for _, id := range ids {
+				owed = append(owed, Work{kind, id})
+			}
+			return err
+		}
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		SELECT h.id FROM webhooks h
+		WHERE EXISTS (SELECT FROM deliveries d
+				WHERE d.webhook_id = h.id AND d.status = 'pending' AND d.created_at < $1)
+			AND NOT EXISTS (SELECT FROM mailboxes m WHERE m.webhook_id = h.id AND m.attended_until > $2)
+		LIMIT $3`, now.Add(-grace), now, owedLimit).Query(collect(WorkWebhook))
+	batch.Queue(`
+		SELECT id FROM deliveries WHERE status = 'retrying' AND next_attempt_at < $1
+		ORDER BY next_attempt_at LIMIT $2`, now.Add(-grace), owedLimit).Query(collect(WorkDelivery))
+	return owed, s.translate(s.pool.SendBatch(ctx, batch).Close())
+}
+
+// Waiting returns those of the addresses that have pending deliveries.
+func (s *Service) Waiting(ctx context.Context, webhookIDs []string) ([]string, error) {
+	rows, err := s.pool.Query(ctx, `
+		SELECT id FROM unnest($1::text[]) id
+		WHERE EXISTS (SELECT FROM deliveries d WHERE d.webhook_id = id AND d.status = 'pending')`, webhookIDs)
+	if err != nil {
+		return nil, s.translate(err)
+	}
+	waiting, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return waiting, s.translate(err)
+}
+
+// Attend tells writers that the addresses' mailboxes look for new deliveries by
+// themselves until the time, so that no poke is needed.
+func (s *Service) Attend(ctx context.Context, webhookIDs []string, until time.Time) error {
+	_, err := s.pool.Exec(ctx, `
+		INSERT INTO mailboxes (webhook_id, attended_until) SELECT DISTINCT id, $2::timestamptz FROM unnest($1::text[]) id
+		ON CONFLICT (webhook_id) DO UPDATE SET attended_until = excluded.attended_until`, webhookIDs, until.UTC())
+	return s.translate(err)
+}
+
+// Leave tells writers that the address needs pokes again.
+func (s *Service) Leave(ctx context.Context, webhookID string) error {
+	_, err := s.pool.Exec(ctx, `DELETE FROM mailboxes WHERE webhook_id = $1`, webhookID)
+	return s.translate(err)
+}

@@ -1,0 +1,143 @@
+package service
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"millwright/models"
+)
+
+// Work is something a workflow has to look at: a poke names it and says nothing more.
+type Work struct {
+	Kind WorkKind
+	ID   string
+}
+
+// WorkKind says whose workflow is meant.
+type WorkKind string
+
+// The kinds of work.
+const (
+	WorkWebhook  WorkKind = "webhook"  // an address with pending deliveries
+	WorkDelivery WorkKind = "delivery" // a delivery whose first attempt failed
+)
+
+// Poker wakes workflows after a commit. It neither blocks nor fails: what it
+// loses, the sweep finds.
+type Poker interface {
+	Poke(work ...Work)
+}
+
+// AddressRules says which webhook addresses may be saved and dialled.
+type AddressRules struct {
+	AllowNetworks []netip.Prefix
+	AllowHTTP     bool
+	// OwnHosts are this service's own host names, which no webhook may name.
+	OwnHosts []string
+}
+
+// Options are what a Service is made of beside its database. Zero values of
+// Now, Random and Log mean the real clock, crypto/rand and slog's default.
+type Options struct {
+	// Tokens signs and verifies access tokens.
+	Tokens *TokenKeys
+	// Vault seals signing secrets at rest.
+	Vault *Vault
+	// Poker is told after each commit; nil tells nobody.
+	Poker Poker
+	// Issuer is the service's public base URL without /v1.
+	Issuer string
+	// RetrySchedule is the wait after each failed attempt but the last.
+	RetrySchedule models.RetrySchedule
+	// ShutOffAfter is how long an address may be without success before a
+	// final failure turns it off.
+	ShutOffAfter time.Duration
+	// AddressRules bind webhook addresses when they are saved.
+	AddressRules AddressRules
+	// AddressCallsPerMinute limits the calls without a token of one client address.
+	AddressCallsPerMinute int
+	Now                   func() time.Time
+	Random                io.Reader
+	Log                   *slog.Logger
+	// AfterCommit is called after each commit before anyone is poked; fault
+	// tests end the process there.
+	AfterCommit func()
+}
+
+// Service answers for all of it. It is safe for concurrent use and holds no state of its own.
+type Service struct {
+	Options
+	pool *pgxpool.Pool
+	orm  *gorm.DB
+}
+
+// New returns a Service on the pool. It fails when an option that has no
+// default is missing.
+func New(pool *pgxpool.Pool, options Options) (*Service, error) {
+	if options.Tokens == nil || options.Vault == nil {
+		return nil, errors.New("a service needs token keys and a vault")
+	}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.Random == nil {
+		options.Random = rand.Reader
+	}
+	if options.Log == nil {
+		options.Log = slog.Default()
+	}
+	if options.RetrySchedule == nil {
+		options.RetrySchedule = models.DefaultRetrySchedule
+	}
+	if options.ShutOffAfter == 0 {
+		options.ShutOffAfter = 72 * time.Hour
+	}
+	if options.AddressCallsPerMinute == 0 {
+		options.AddressCallsPerMinute = 600
+	}
+	// OpenDBFromPool keeps database/sql's idle limit at 0: an idle connection
+	// there would keep one of the pool's from everyone else.
+	orm, err := gorm.Open(postgres.New(postgres.Config{Conn: stdlib.OpenDBFromPool(pool)}), &gorm.Config{
+		SkipDefaultTransaction: true,
+		DisableAutomaticPing:   true,
+		TranslateError:         true,
+		DryRun:                 true,
+		Logger:                 logger.Discard,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Service{Options: options, pool: pool, orm: orm}, nil
+}
+
+// now is the clock to the millisecond, in UTC.
+func (s *Service) now() models.Time { return models.TimeOf(s.Now()) }
+
+func (s *Service) newID(prefix models.IDPrefix) (string, error) {
+	return models.NewID(prefix, s.Now(), s.Random)
+}
+
+func (s *Service) poke(work []Work) {
+	if s.AfterCommit != nil {
+		s.AfterCommit()
+	}
+	if s.Poker != nil && len(work) > 0 {
+		s.Poker.Poke(work...)
+	}
+}
+
+// Ping reports whether the database answers: nil, or an unavailable error.
+func (s *Service) Ping(ctx context.Context) error {
+	return s.translate(s.pool.Ping(ctx))
+}

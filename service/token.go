@@ -1,0 +1,179 @@
+package service
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// TokenLifetime is how long an access token lives (spec section 8).
+const TokenLifetime = time.Hour
+
+// TokenKeys signs access tokens with its first key and accepts those of all.
+type TokenKeys struct {
+	keys []namedKey
+}
+
+// NewTokenKeys reads keys written "name:base64 of 32 bytes", separated by
+// commas. To rotate, put the new key first and keep the old one for an hour.
+func NewTokenKeys(text string) (*TokenKeys, error) {
+	keys, err := parseKeys(text)
+	if err != nil {
+		return nil, err
+	}
+	return &TokenKeys{keys: keys}, nil
+}
+
+// claims are what a token says. Only the identity of the token and its holder
+// count: rights are read again at every call.
+type claims struct {
+	jwt.RegisteredClaims
+	ClientID string `json:"client_id"`
+	Scope    string `json:"scope"`
+	Epoch    int    `json:"epoch"`
+}
+
+func (k *TokenKeys) sign(c claims) (string, error) {
+	token := jwt.NewWithClaims(jwt.SigningMethodHS256, c)
+	token.Header["kid"] = k.keys[0].name
+	token.Header["typ"] = "at+jwt"
+	return token.SignedString(k.keys[0].key)
+}
+
+// parse returns the claims of a token that this service signed and that has not
+// expired; any other is invalid_token.
+func (k *TokenKeys) parse(token, issuer string, now func() time.Time) (claims, error) {
+	var c claims
+	parser := jwt.NewParser(
+		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
+		jwt.WithIssuer(issuer), jwt.WithAudience(issuer), jwt.WithExpirationRequired(), jwt.WithTimeFunc(now))
+	_, err := parser.ParseWithClaims(token, &c, func(t *jwt.Token) (any, error) {
+		for _, key := range k.keys {
+			if t.Header["kid"] == key.name {
+				return key.key, nil
+			}
+		}
+		return nil, errors.New("unknown key")
+	})
+	if err != nil || !models.IsID(c.Subject, models.PrefixIdentity) || c.ID == "" {
+		return c, invalidToken()
+	}
+	return c, nil
+}
+
+func invalidToken() *models.Error {
+	return models.Errorf(models.CodeInvalidToken, "The access token is missing, expired or no longer valid.")
+}
+
+// Token is an access token as the token endpoint answers it.
+type Token struct {
+	AccessToken string
+	ExpiresIn   time.Duration
+	Scopes      models.Scopes
+}
+
+// HashSecret is how a client secret is kept: it has 256 random bits, so a plain
+// digest cannot be searched.
+func HashSecret(secret string) []byte {
+	sum := sha256.Sum256([]byte(secret))
+	return sum[:]
+}
+
+// tokenClient is what the token endpoint reads of an integration.
+type tokenClient struct {
+	ID         string
+	SecretHash []byte
+	Scopes     []string
+	TokenEpoch int
+	Deleted    bool
+	Usable     bool
+}
+
+var tokenClientQuery = `
+	SELECT i.id, i.secret_hash, i.scopes, i.token_epoch, i.deleted_at IS NOT NULL AS deleted,
+		` + with(usableIntegration, "i", "i", "o", "o", "p", "p") + ` AS usable
+	FROM integrations i
+	JOIN organizations o ON o.id = i.organization_id
+	JOIN plans p ON p.organization_id = i.organization_id
+	WHERE i.client_id = $1`
+
+// authenticate returns the client with the id and secret, or invalid_client: an
+// unknown client costs the same comparison as a wrong secret.
+func (s *Service) authenticate(ctx context.Context, clientID, secret string) (tokenClient, error) {
+	var client tokenClient
+	if strings.ContainsRune(clientID, 0) {
+		clientID = "" // Postgres has no NUL in text; no client has an empty id
+	}
+	rows, err := s.pool.Query(ctx, tokenClientQuery, clientID)
+	if err == nil {
+		client, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[tokenClient])
+	}
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return client, s.translate(err)
+	}
+	known := client.SecretHash
+	if known == nil {
+		known = make([]byte, sha256.Size)
+	}
+	matches := subtle.ConstantTimeCompare(HashSecret(secret), known) == 1
+	if err != nil || !matches || client.Deleted {
+		return client, models.Errorf(models.CodeInvalidClient, "The client id or the client secret is wrong.")
+	}
+	return client, nil
+}
+
+// IssueToken answers a token request (spec section 5, token request). scope is
+// what the client asked for, nil when it did not. Errors: invalid_client,
+// unauthorized_client, invalid_scope, unavailable.
+func (s *Service) IssueToken(ctx context.Context, clientID, secret string, scope *string) (Token, error) {
+	client, err := s.authenticate(ctx, clientID, secret)
+	if err != nil {
+		return Token{}, err
+	}
+	if !client.Usable {
+		return Token{}, models.Errorf(models.CodeUnauthorizedClient,
+			"The integration is turned off, or its organization or plan does not allow the API.")
+	}
+	granted, unknown := models.ScopesOf(client.Scopes)
+	if unknown != "" {
+		return Token{}, fmt.Errorf("integration %s has an unknown scope", client.ID)
+	}
+	if scope != nil {
+		wanted, unknown := models.ScopesOf(strings.Fields(*scope))
+		if unknown != "" || len(wanted) == 0 || !granted.HasAll(wanted) {
+			return Token{}, models.Errorf(models.CodeInvalidScope, "The integration does not have the requested scope.")
+		}
+		granted = wanted
+	}
+	id, err := s.newID(models.PrefixToken)
+	if err != nil {
+		return Token{}, err
+	}
+	now := s.Now()
+	signed, err := s.Tokens.sign(claims{
+		RegisteredClaims: jwt.RegisteredClaims{
+			ID:        id,
+			Issuer:    s.Issuer,
+			Audience:  jwt.ClaimStrings{s.Issuer},
+			Subject:   client.ID,
+			IssuedAt:  jwt.NewNumericDate(now),
+			ExpiresAt: jwt.NewNumericDate(now.Add(TokenLifetime)),
+		},
+		ClientID: clientID,
+		Scope:    granted.String(),
+		Epoch:    client.TokenEpoch,
+	})
+	if err != nil {
+		return Token{}, fmt.Errorf("sign a token: %w", err)
+	}
+	return Token{AccessToken: signed, ExpiresIn: TokenLifetime, Scopes: granted}, nil
+}

@@ -1,0 +1,245 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// NewWorkOrder is what a work order is created from. Texts are within their
+// lengths already; ids may name anything.
+type NewWorkOrder struct {
+	InventoryID string
+	Title       string
+	Description *string
+	Priority    models.Priority
+	TargetDate  *models.Time
+	FormID      *string
+	Assignees   []string
+	Consultants []string
+	ExternalID  *string
+}
+
+// creation is what the rules of a creation need to know, read in one query.
+type creation struct {
+	ReadOnly         bool
+	ManualWorkOrders bool
+	// NodeKind is "" when there is no such node in the organization.
+	NodeKind  models.NodeKind
+	Grants    []string
+	Visible   bool
+	FormKnown bool
+	// Known and Connected are the named identities that exist for the actor,
+	// and those connected to the node (spec section 4, rule 3).
+	Known     []string
+	Connected []string
+	// Managers are the nearest inventory managers.
+	Managers []string
+	// Addresses is how many webhook addresses might want the event.
+	Addresses int
+	Number    int64
+}
+
+// The nearest inventory managers are those of the lowest level that has any.
+const creationQuery = `
+	SELECT o.read_only, p.manual_work_orders, coalesce(n.kind, '') AS node_kind,
+		EXISTS (SELECT FROM node_rights r WHERE r.node_id = n.id AND r.actor_id = @actor) AS visible,
+		ARRAY(SELECT DISTINCT g FROM node_rights r, unnest(r.grants) g
+			WHERE r.node_id = n.id AND r.actor_id = @actor) AS grants,
+		EXISTS (SELECT FROM forms f WHERE f.organization_id = o.id AND f.id = @form) AS form_known,
+		ARRAY(SELECT i.id FROM identities i
+			WHERE i.id = ANY (@identities) AND (i.organization_id = o.id OR i.id IN (
+				SELECT s.company_id FROM service_companies s WHERE s.customer_id = o.id))) AS known,
+		ARRAY(SELECT named FROM unnest(@identities::text[]) named
+			WHERE named = @actor AND @integration::boolean OR EXISTS (
+				SELECT FROM inventory_closure c JOIN assignments g ON g.node_id = c.ancestor_id
+				WHERE c.node_id = n.id AND (g.identity_id = named
+					OR g.identity_id IN (SELECT m.team_id FROM team_members m WHERE m.member_id = named)))) AS connected,
+		ARRAY(SELECT near.identity_id FROM (
+				SELECT g.identity_id, rank() OVER (ORDER BY c.depth) AS level
+				FROM inventory_closure c
+				JOIN assignments g ON g.node_id = c.ancestor_id
+				JOIN permission_definitions d ON d.id = g.definition_id
+				WHERE c.node_id = n.id AND d.inventory_manager AND (c.depth = 0 OR d.applies_below)
+			) near WHERE near.level = 1 ORDER BY near.identity_id) AS managers,
+		(SELECT count(*) FROM webhooks h WHERE 'work_order.created' = ANY (h.events)
+			AND (h.organization_id = o.id OR h.organization_id IN (
+				SELECT s.company_id FROM service_companies s WHERE s.customer_id = o.id))) AS addresses,
+		nextval(('work_order_numbers.' || quote_ident(o.id))::regclass) AS number
+	FROM organizations o
+	JOIN plans p ON p.organization_id = o.id
+	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = @node
+	WHERE o.id = @organization`
+
+// CreateWorkOrder creates a work order (spec section 4, rules 2, 3 and 8) and
+// answers it with 201. Errors: read_only, plan_restricted, validation_failed,
+// permission_denied, rule_violation (both_roles, assignee_not_connected),
+// idempotency_key_reused, unavailable.
+func (s *Service) CreateWorkOrder(ctx context.Context, actor Actor, call Call, in NewWorkOrder) (Answer, error) {
+	return s.answer(ctx, actor, call, http.StatusCreated, func(ctx context.Context, t *tx) (string, func() any, error) {
+		var known creation
+		form := ""
+		if in.FormID != nil {
+			form = *in.FormID
+		}
+		queueOne(t, &known, nil, creationQuery, pgx.NamedArgs{
+			"actor": actor.IdentityID, "integration": actor.Kind == models.KindIntegration,
+			"organization": actor.OrganizationID, "node": in.InventoryID, "form": form,
+			"identities": slices.Concat(in.Assignees, in.Consultants),
+		})
+		if err := t.flush(ctx); err != nil {
+			return "", nil, err
+		}
+		if err := known.check(in); err != nil {
+			return "", nil, err
+		}
+		workers := in.Assignees
+		if len(workers) == 0 {
+			workers = slices.DeleteFunc(known.Managers, func(id string) bool { return slices.Contains(in.Consultants, id) })
+		}
+		id, err := t.newID(models.PrefixWorkOrder)
+		if err != nil {
+			return "", nil, err
+		}
+		if err := t.insertWorkOrder(actor, id, in, workers, known); err != nil {
+			return "", nil, err
+		}
+		var row workOrderRow
+		t.queueWorkOrder(&row, id, actor)
+		return id, func() any { return row.record() }, nil
+	})
+}
+
+// check applies the rules in the order in which an integrator would fix what they refuse.
+func (c creation) check(in NewWorkOrder) error {
+	if c.ReadOnly {
+		return models.Errorf(models.CodeReadOnly, "The organization is read-only: it takes no new work orders and no changes.")
+	}
+	if !c.ManualWorkOrders {
+		return models.Errorf(models.CodePlanRestricted, "The organization's plan does not allow manual work orders.")
+	}
+	if err := c.checkNames(in); err != nil {
+		return err
+	}
+	if !slices.Contains(c.Grants, string(models.GrantWorkOrdersCreate)) {
+		return models.Errorf(models.CodePermissionDenied, "The integration may not create work orders on this node.")
+	}
+	for _, id := range in.Assignees {
+		if slices.Contains(in.Consultants, id) {
+			return models.Violation(models.RuleBothRoles, "%s is named both as assignee and as consultant.", id)
+		}
+	}
+	for _, id := range slices.Concat(in.Assignees, in.Consultants) {
+		if !slices.Contains(c.Connected, id) {
+			return models.Violation(models.RuleAssigneeNotConnected,
+				"%s is not connected to the node: assign it there or above, or to a team that is.", id)
+		}
+	}
+	return nil
+}
+
+// checkNames refuses ids of what does not exist or may not be seen.
+func (c creation) checkNames(in NewWorkOrder) error {
+	var fields []models.FieldError
+	unknown := func(pointer, what string) {
+		fields = append(fields, models.FieldError{Pointer: pointer, Code: "unknown", Detail: "There is no such " + what + "."})
+	}
+	switch {
+	case !c.Visible:
+		unknown("/inventory_id", "inventory node")
+	case c.NodeKind == models.NodeSubEquipment:
+		fields = append(fields, models.FieldError{Pointer: "/inventory_id", Code: "kind",
+			Detail: "A work order belongs to a location, a system or a piece of equipment, not to sub-equipment."})
+	}
+	if in.FormID != nil && !c.FormKnown {
+		unknown("/form_id", "form")
+	}
+	lists := []struct {
+		name string
+		ids  []string
+	}{{"assignees", in.Assignees}, {"consultants", in.Consultants}}
+	for _, list := range lists {
+		for i, id := range list.ids {
+			pointer := fmt.Sprintf("/%s/%d", list.name, i)
+			if slices.Contains(list.ids[:i], id) {
+				fields = append(fields, models.FieldError{Pointer: pointer, Code: "duplicate", Detail: "This identity is named twice."})
+			} else if !slices.Contains(c.Known, id) {
+				unknown(pointer, "identity")
+			}
+		}
+	}
+	if len(fields) > 0 {
+		return models.Invalid(fields...)
+	}
+	return nil
+}
+
+// insertWorkOrder queues the record with everything a creation leaves.
+func (t *tx) insertWorkOrder(actor Actor, id string, in NewWorkOrder, workers []string, known creation) error {
+	priority := in.Priority
+	if priority == "" {
+		priority = models.PriorityNone
+	}
+	row := models.WorkOrder{
+		ID:             id,
+		OrganizationID: actor.OrganizationID,
+		Number:         known.Number,
+		InventoryID:    in.InventoryID,
+		Title:          in.Title,
+		Description:    in.Description,
+		Priority:       priority,
+		TargetDate:     in.TargetDate,
+		FormID:         in.FormID,
+		ExternalID:     in.ExternalID,
+		Status:         models.StatusOpen,
+		CreatedBy:      actor.IdentityID,
+		CreatedAt:      t.at,
+		ChangedAt:      t.at,
+	}
+	if err := t.insert(&row); err != nil {
+		return err
+	}
+	var assignees []models.WorkOrderAssignee
+	for i, identity := range workers {
+		assignees = append(assignees, models.WorkOrderAssignee{WorkOrderID: id, IdentityID: identity, Role: models.RoleWorker, Position: i})
+	}
+	for i, identity := range in.Consultants {
+		assignees = append(assignees, models.WorkOrderAssignee{WorkOrderID: id, IdentityID: identity, Role: models.RoleConsultant, Position: i})
+	}
+	if len(assignees) > 0 {
+		if err := t.insert(&assignees); err != nil {
+			return err
+		}
+	}
+	changes := models.JSON{
+		"inventory_id": fromTo(nil, in.InventoryID), "title": fromTo(nil, in.Title), "priority": fromTo(nil, priority),
+		"status": fromTo(nil, models.StatusOpen), "assignees": fromTo(nil, workers), "consultants": fromTo(nil, in.Consultants),
+	}
+	optional := map[string]*string{"description": in.Description, "form_id": in.FormID, "external_id": in.ExternalID}
+	for name, value := range optional {
+		if value != nil {
+			changes[name] = fromTo(nil, *value)
+		}
+	}
+	if in.TargetDate != nil {
+		changes["target_date"] = fromTo(nil, *in.TargetDate)
+	}
+	return t.record(change{
+		actor:          actor,
+		organizationID: actor.OrganizationID,
+		recordID:       id,
+		action:         string(models.EventWorkOrderCreated),
+		changes:        changes,
+		notices: []notice{
+			{"work_order.assigned", workers},
+			{"work_order.consulted", in.Consultants},
+		},
+		events:    []happened{{kind: models.EventWorkOrderCreated}},
+		addresses: known.Addresses,
+	})
+}
