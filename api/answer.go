@@ -1,0 +1,105 @@
+package api
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"io"
+	"net/http"
+	"strings"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// recordAnswer is a record as the service encoded it, with the headers that go with it.
+type recordAnswer struct {
+	Status      int
+	ContentType string `header:"Content-Type" hidden:"true"`
+	ETag        string `header:"ETag" doc:"Changes with every change of the answer."`
+	Body        []byte
+}
+
+// writeAnswer is what a write answers (huma finds Status and Body at the top only).
+type writeAnswer struct {
+	Status      int
+	ContentType string `header:"Content-Type" hidden:"true"`
+	ETag        string `header:"ETag" doc:"Changes with every change of the record."`
+	Location    string `header:"Location" doc:"Path of the created record."`
+	Replayed    string `header:"Idempotency-Replayed" doc:"true when the answer is a replay."`
+	Body        []byte
+}
+
+// Conditional is the input of reads that can be answered with 304.
+type Conditional struct {
+	IfNoneMatch string `header:"If-None-Match" doc:"An ETag; when it still holds, the answer is 304 without a body."`
+}
+
+// read answers a read with its ETag, or with 304 when the caller has it already.
+func (in Conditional) read(body []byte) *recordAnswer {
+	out := &recordAnswer{Status: http.StatusOK, ContentType: "application/json", ETag: etag(body), Body: body}
+	if matches(in.IfNoneMatch, out.ETag) {
+		out.Status, out.ContentType, out.Body = http.StatusNotModified, "", nil
+	}
+	return out
+}
+
+// etag is strong: answers with the same tag are the same bytes.
+func etag(body []byte) string {
+	sum := sha256.Sum256(body)
+	return `"` + base64.RawURLEncoding.EncodeToString(sum[:15]) + `"`
+}
+
+// matches reports whether the header's list of tags holds the tag; If-None-Match
+// compares weakly (RFC 9110 section 13.1.2).
+func matches(header, tag string) bool {
+	for candidate := range strings.SplitSeq(header, ",") {
+		candidate = strings.TrimPrefix(strings.TrimSpace(candidate), "W/")
+		if candidate == tag || candidate == "*" {
+			return true
+		}
+	}
+	return false
+}
+
+// Idempotent is the input of every write.
+type Idempotent struct {
+	IdempotencyKey string `header:"Idempotency-Key" doc:"Makes a retry of this write safe: kept for 24 hours, its answer is replayed."`
+}
+
+// call returns what makes a retry the same call. Errors: invalid_request for a malformed key.
+func (in Idempotent) call(c *call) (service.Call, error) {
+	key := in.IdempotencyKey
+	if unquoted := strings.TrimSuffix(strings.TrimPrefix(key, `"`), `"`); len(unquoted) == len(key)-2 {
+		key = unquoted
+	}
+	if in.IdempotencyKey != "" && !saneKey(key) {
+		return service.Call{}, models.Errorf(models.CodeInvalidRequest,
+			"An Idempotency-Key has 1 to 255 printable ASCII characters, bare or quoted.")
+	}
+	sum := sha256.Sum256(c.body)
+	return service.Call{Key: key, Method: c.method, Path: c.path, Fingerprint: sum[:]}, nil
+}
+
+func saneKey(key string) bool {
+	for i := range len(key) {
+		if key[i] < ' ' || key[i] > '~' {
+			return false
+		}
+	}
+	return len(key) >= 1 && len(key) <= 255
+}
+
+// written answers a write.
+func written(answer service.Answer, path string) *writeAnswer {
+	out := &writeAnswer{Status: answer.Status, ContentType: "application/json", ETag: etag(answer.Body), Body: answer.Body}
+	if answer.Status == http.StatusCreated {
+		out.Location = path + "/" + answer.RecordID
+	}
+	if answer.Replayed {
+		out.Replayed = "true"
+	}
+	return out
+}
+
+func newBody(b []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(b)) }

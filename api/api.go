@@ -1,0 +1,270 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humagin"
+	"github.com/gin-gonic/gin"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// Options are what an API needs beside its service.
+type Options struct {
+	// PublicURL is the address clients use, without /v1.
+	PublicURL string
+	// Version is shown in the OpenAPI document.
+	Version string
+	// TrustedProxies are the networks whose X-Forwarded-For is believed.
+	TrustedProxies []netip.Prefix
+	// TemporalReady asks whether Temporal answers; nil means it is not asked.
+	TemporalReady func(context.Context) error
+	Log           *slog.Logger
+}
+
+// API answers HTTP. It is safe for concurrent use.
+type API struct {
+	service *service.Service
+	options Options
+	log     *slog.Logger
+	engine  *gin.Engine
+	huma    huma.API
+}
+
+// humaHooks guards huma's package-wide error hook: every API of a process
+// shares one, which finds its API in the call's context.
+var humaHooks sync.Once
+
+// New returns an API on the service.
+func New(s *service.Service, options Options) (*API, error) {
+	if options.Log == nil {
+		options.Log = slog.Default()
+	}
+	a := &API{service: s, options: options, log: options.Log}
+	humaHooks.Do(hookHuma)
+	gin.SetMode(gin.ReleaseMode)
+	a.engine = gin.New()
+	a.engine.HandleMethodNotAllowed = true
+	a.engine.RedirectTrailingSlash = false
+	proxies := make([]string, len(options.TrustedProxies))
+	for i, p := range options.TrustedProxies {
+		proxies[i] = p.String()
+	}
+	if err := a.engine.SetTrustedProxies(proxies); err != nil {
+		return nil, fmt.Errorf("trust the proxies: %w", err)
+	}
+	a.engine.Use(a.begin, a.recover)
+	a.engine.NoRoute(func(c *gin.Context) {
+		a.refuse(c, models.Errorf(models.CodeNotFound, "There is no such record, or the integration may not read it."))
+	})
+	a.engine.NoMethod(func(c *gin.Context) {
+		a.refuse(c, models.Errorf(models.CodeMethodNotAllowed, "The path does not take this method."))
+	})
+	a.engine.GET("/livez", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
+	a.engine.GET("/readyz", a.ready)
+	a.huma = humagin.NewWithGroup(a.engine, a.engine.Group("/v1"), a.openAPIConfig())
+	a.huma.UseMiddleware(a.admit, a.readBody)
+	a.registerMe()
+	a.registerWorkOrders()
+	a.registerOAuth()
+	a.serveOpenAPI()
+	return a, nil
+}
+
+// ServeHTTP answers one call.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.engine.ServeHTTP(w, r) }
+
+// apiKey finds the API of a call's context, for huma's package-wide hook.
+type apiKey struct{}
+
+func hookHuma() {
+	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
+		if a, ok := ctx.Context().Value(apiKey{}).(*API); ok {
+			return a.humaProblem(ctx.Context(), status, message, errs...)
+		}
+		return huma.NewError(status, message, errs...)
+	}
+	// The error's type is asked for when operations are documented.
+	huma.NewError = func(status int, message string, _ ...error) huma.StatusError {
+		return &Problem{Status: status, Detail: message}
+	}
+}
+
+// saneRequestID is what a caller's own X-Request-Id must look like to be kept.
+var saneRequestID = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
+
+// begin gives the call its id and its place in the context, and logs its end.
+func (a *API) begin(c *gin.Context) {
+	started := a.service.Now()
+	id := c.GetHeader("X-Request-Id")
+	if !saneRequestID.MatchString(id) {
+		made, err := models.NewID(models.PrefixRequest, started, a.service.Random)
+		if err != nil {
+			made = "req_unknown"
+		}
+		id = made
+	}
+	state := &call{requestID: id, method: c.Request.Method, path: c.Request.URL.Path}
+	ctx := context.WithValue(withCall(c.Request.Context(), state), apiKey{}, a)
+	c.Request = c.Request.WithContext(ctx)
+	c.Header("X-Request-Id", id)
+	c.Next()
+	a.log.Info("call",
+		"request_id", id, "method", c.Request.Method, "route", c.FullPath(), "status", c.Writer.Status(),
+		"duration_ms", a.service.Now().Sub(started).Milliseconds(), "integration_id", state.caller.IdentityID)
+}
+
+// recover turns a panic into an internal problem.
+func (a *API) recover(c *gin.Context) {
+	defer func() {
+		if caught := recover(); caught != nil {
+			if err, ok := caught.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+				panic(caught)
+			}
+			a.write(c, a.problem(c.Request.Context(), fmt.Errorf("panic: %v", caught)))
+		}
+	}()
+	c.Next()
+}
+
+// refuse answers a call that reached no operation; such calls are counted by client address.
+func (a *API) refuse(c *gin.Context, err error) {
+	if limited := a.countAddress(c); limited != nil {
+		err = limited
+	}
+	a.write(c, a.problem(c.Request.Context(), err))
+}
+
+// countAddress counts a call without a token and sets the rate headers.
+func (a *API) countAddress(c *gin.Context) error {
+	rate, err := a.service.CountAddress(c.Request.Context(), c.ClientIP())
+	callOf(c.Request.Context()).rate = rate
+	a.rateHeaders(c.Writer.Header(), rate)
+	return err
+}
+
+func (a *API) write(c *gin.Context, p *Problem) {
+	for name, values := range p.headers {
+		for _, v := range values {
+			c.Writer.Header().Add(name, v)
+		}
+	}
+	body, err := service.Encode(p)
+	if err != nil {
+		a.log.Error("a problem cannot be encoded", "error", err.Error())
+	}
+	c.Abort()
+	c.Data(p.Status, p.ContentType(""), body)
+}
+
+// admit lets the call in or refuses it: token, integration, count, scope.
+func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
+	c := humagin.Unwrap(ctx)
+	state := callOf(ctx.Context())
+	token, sent := bearer(ctx.Header("Authorization"))
+	state.tokenSent = sent
+	var err error = models.Errorf(models.CodeInvalidToken, "The call carries no access token.")
+	if sent {
+		state.caller, state.rate, err = a.service.Admit(ctx.Context(), token)
+	}
+	if code := models.CodeOf(err); code == models.CodeInvalidToken || code == models.CodeUnavailable {
+		if limited := a.countAddress(c); limited != nil && code == models.CodeInvalidToken {
+			err = limited
+		}
+	} else {
+		a.rateHeaders(c.Writer.Header(), state.rate)
+	}
+	if err == nil {
+		err = requireScope(ctx.Operation(), state.caller.Scopes)
+	}
+	if err != nil {
+		a.write(c, a.problem(ctx.Context(), err))
+		return
+	}
+	next(ctx)
+}
+
+// bearer returns the token of an Authorization header and whether one was sent.
+func bearer(header string) (string, bool) {
+	scheme, token, found := strings.Cut(header, " ")
+	if !found || !strings.EqualFold(scheme, "Bearer") {
+		return "", false
+	}
+	return strings.TrimSpace(token), true
+}
+
+// scopeKey is where an operation's metadata names its scope.
+const scopeKey = "scope"
+
+func requireScope(op *huma.Operation, held models.Scopes) error {
+	scope, needed := op.Metadata[scopeKey].(models.Scope)
+	if !needed || held.Has(scope) {
+		return nil
+	}
+	err := models.Errorf(models.CodeInsufficientScope, "The token lacks the scope %s.", scope)
+	err.Scope = scope
+	return err
+}
+
+// readBody reads and vets the body of operations that take one, and leaves it
+// for huma to decode.
+func (a *API) readBody(ctx huma.Context, next func(huma.Context)) {
+	if ctx.Operation().RequestBody != nil {
+		c := humagin.Unwrap(ctx)
+		body, err := readJSON(c.Writer, c.Request)
+		if err != nil {
+			a.write(c, a.problem(ctx.Context(), err))
+			return
+		}
+		callOf(ctx.Context()).body = body
+		c.Request.Body = newBody(body)
+	}
+	next(ctx)
+}
+
+// register adds an operation whose handler returns plain errors.
+func register[I, O any](a *API, op huma.Operation, handle func(context.Context, *I) (*O, error)) {
+	op.MaxBodyBytes = -1    // readJSON bounds it
+	op.BodyReadTimeout = -1 // the server bounds it
+	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := handle(ctx, in)
+		if err != nil {
+			return nil, a.problem(ctx, err)
+		}
+		return out, nil
+	})
+}
+
+// answers documents what an operation answers on success.
+func answers[T any](a *API, status string, description string) map[string]*huma.Response {
+	return map[string]*huma.Response{status: {
+		Description: description,
+		Content: map[string]*huma.MediaType{
+			"application/json": {Schema: a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")},
+		},
+	}}
+}
+
+func (a *API) ready(c *gin.Context) {
+	ctx := c.Request.Context()
+	err := a.service.CheckSchema(ctx)
+	if err == nil && c.Query("temporal") == "1" && a.options.TemporalReady != nil {
+		err = a.options.TemporalReady(ctx)
+	}
+	if err != nil {
+		c.String(http.StatusServiceUnavailable, "not ready: %s\n", err)
+		return
+	}
+	c.String(http.StatusOK, "ok\n")
+}

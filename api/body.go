@@ -1,0 +1,87 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"millwright/models"
+)
+
+// The bounds of a request body (contract, conventions).
+const (
+	maxBody  = 1 << 20
+	maxDepth = 32
+)
+
+// readJSON reads a JSON body of at most 1 MiB and refuses what encoding/json
+// would let pass or trip over later: duplicate names, invalid UTF-8, NUL in
+// texts, deep nesting, anything behind the value. Errors: unsupported_media_type,
+// body_too_large, request_timeout, invalid_request.
+func readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		return nil, readError(err)
+	}
+	if len(body) == 0 {
+		return nil, nil
+	}
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset := params["charset"]
+	if err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return nil, models.Errorf(models.CodeUnsupportedMediaType, "The body must be JSON in UTF-8 (Content-Type: application/json).")
+	}
+	return body, vetJSON(body)
+}
+
+func readError(err error) error {
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return models.Errorf(models.CodeBodyTooLarge, "The body is larger than 1 MiB.")
+	}
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		return models.Errorf(models.CodeRequestTimeout, "The body did not arrive in time.")
+	}
+	return models.Errorf(models.CodeInvalidRequest, "The body ended too early.")
+}
+
+func vetJSON(body []byte) error {
+	decoder := jsontext.NewDecoder(bytes.NewReader(body))
+	for {
+		token, err := decoder.ReadToken()
+		if err == io.EOF {
+			return models.Errorf(models.CodeInvalidRequest, "The body is not JSON: it ends too early.")
+		}
+		if err != nil {
+			return jsonError(err)
+		}
+		if decoder.StackDepth() > maxDepth {
+			return models.Errorf(models.CodeInvalidRequest, "The body is nested deeper than %d levels.", maxDepth)
+		}
+		if token.Kind() == '"' && strings.ContainsRune(token.String(), 0) {
+			return models.Errorf(models.CodeInvalidRequest, "A text in the body contains NUL.")
+		}
+		if decoder.StackDepth() == 0 {
+			break
+		}
+	}
+	if _, err := decoder.ReadToken(); err != io.EOF {
+		return models.Errorf(models.CodeInvalidRequest, "Something follows the JSON value in the body.")
+	}
+	return nil
+}
+
+func jsonError(err error) error {
+	if errors.Is(err, jsontext.ErrDuplicateName) {
+		return models.Errorf(models.CodeInvalidRequest, "The body names a field twice.")
+	}
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return models.Errorf(models.CodeInvalidRequest, "The body is not JSON: the error is at byte %d.", syntax.ByteOffset)
+	}
+	return models.Errorf(models.CodeInvalidRequest, "The body is not JSON: it ends too early.")
+}
