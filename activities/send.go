@@ -1,0 +1,42 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"millwright/models"
+	"millwright/service"
+	"millwright/webhook"
+)
+
+// Sender posts one signed body; *webhook.Client is the real one.
+type Sender interface {
+	Post(ctx context.Context, address string, header http.Header, body []byte) (webhook.Response, error)
+}
+
+// send makes one attempt at a delivery. It does not fail: what went wrong is in the attempt.
+func send(ctx context.Context, sender Sender, signer *webhook.Signer, now func() time.Time, url string, d service.Outgoing) service.Attempt {
+	started := now()
+	attempt := service.Attempt{DeliveryID: d.DeliveryID, Number: d.Attempts + 1, StartedAt: models.TimeOf(started)}
+	header := signer.Header(d.EventID, string(d.EventType), started, d.Body)
+	response, err := sender.Post(ctx, url, header, d.Body)
+	attempt.Latency = response.Latency
+	if attempt.Latency == 0 {
+		attempt.Latency = now().Sub(started)
+	}
+	if response.RemoteIP != (netip.Addr{}) {
+		attempt.RemoteIP = response.RemoteIP.String()
+	}
+	if err != nil {
+		attempt.Error = "The attempt failed."
+		if failed, ok := errors.AsType[*webhook.AttemptError](err); ok {
+			attempt.Error = failed.Error()
+		}
+		return attempt
+	}
+	attempt.Status, attempt.ResponseBody = response.Status, response.Body
+	return attempt
+}

@@ -1,0 +1,177 @@
+package activities
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"millwright/service"
+)
+
+// The pace of the watch.
+const (
+	pollEvery = 10 * time.Millisecond
+	// A lease tells writers that a mailbox is attended; it is renewed well before it ends.
+	leaseFor    = 6 * time.Second
+	renewEvery  = 2 * time.Second
+	leaveBefore = 2 * time.Second
+)
+
+// Watch is the one poller of a worker: it looks for new deliveries on behalf of
+// every mailbox that lingers, and keeps the leases by which writers know that
+// these need no poke.
+type Watch struct {
+	service *service.Service
+	log     *slog.Logger
+
+	mu       sync.Mutex
+	attended map[string]int           // mailboxes of this worker, by how many rounds hold them
+	waiting  map[string]chan struct{} // those that linger
+	running  bool
+}
+
+// NewWatch returns a watch; it runs while a mailbox is attended.
+func NewWatch(s *service.Service, log *slog.Logger) *Watch {
+	return &Watch{service: s, log: log, attended: map[string]int{}, waiting: map[string]chan struct{}{}}
+}
+
+// attend takes the lease of the address until the returned function is called.
+func (w *Watch) attend(ctx context.Context, webhookID string) (leave func(), err error) {
+	if err := w.service.Attend(ctx, []string{webhookID}, w.service.Now().Add(leaseFor)); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	w.attended[webhookID]++
+	if !w.running {
+		w.running = true
+		go w.run(context.WithoutCancel(ctx))
+	}
+	w.mu.Unlock()
+	return func() { w.leave(ctx, webhookID) }, nil
+}
+
+// leave gives the lease up; called again, or after linger gave it up, it changes nothing.
+func (w *Watch) leave(ctx context.Context, webhookID string) {
+	w.mu.Lock()
+	if w.attended[webhookID]--; w.attended[webhookID] <= 0 {
+		delete(w.attended, webhookID)
+	}
+	w.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveBefore)
+	defer cancel()
+	if err := w.service.Leave(ctx, webhookID); err != nil {
+		w.log.Warn("a mailbox's lease could not be given up; it ends by itself", "webhook_id", webhookID, "error", err.Error())
+	}
+}
+
+// linger waits for new deliveries of the address and reports whether some came.
+// Before it gives up it gives the lease up and looks on for a while: a writer
+// that saw the lease has committed by then, and later ones poke.
+func (w *Watch) linger(ctx context.Context, webhookID string, patience time.Duration) (bool, error) {
+	arrived := make(chan struct{})
+	w.mu.Lock()
+	w.waiting[webhookID] = arrived
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		if w.waiting[webhookID] == arrived {
+			delete(w.waiting, webhookID)
+		}
+		w.mu.Unlock()
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	stop := activity.GetWorkerStopChannel(ctx)
+	select {
+	case <-arrived:
+		return true, nil
+	case <-stop:
+		return true, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-timer.C:
+	}
+	w.mu.Lock()
+	w.attended[webhookID] = 0 // no renewal any more; leave removes the entry
+	w.mu.Unlock()
+	if err := w.service.Leave(ctx, webhookID); err != nil {
+		return false, err
+	}
+	timer.Reset(leaveBefore)
+	select {
+	case <-arrived:
+		w.mu.Lock()
+		w.attended[webhookID] = 1
+		w.mu.Unlock()
+		return true, w.service.Attend(ctx, []string{webhookID}, w.service.Now().Add(leaseFor))
+	case <-stop:
+		return true, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-timer.C:
+		return false, nil
+	}
+}
+
+// run polls and renews until nothing is attended any more.
+func (w *Watch) run(ctx context.Context) {
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	renewed := w.service.Now()
+	for range ticker.C {
+		waiting, attended, idle := w.list()
+		if idle {
+			return
+		}
+		if len(waiting) > 0 {
+			w.look(ctx, waiting)
+		}
+		if now := w.service.Now(); now.Sub(renewed) >= renewEvery && len(attended) > 0 {
+			renewed = now
+			if err := w.service.Attend(ctx, attended, now.Add(leaseFor)); err != nil {
+				w.log.Warn("the leases of mailboxes could not be renewed", "error", err.Error())
+			}
+		}
+	}
+}
+
+// list returns who waits and whose lease is kept; idle ends the run.
+func (w *Watch) list() (waiting, attended []string, idle bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.attended) == 0 {
+		w.running = false
+		return nil, nil, true
+	}
+	for id := range w.waiting {
+		waiting = append(waiting, id)
+	}
+	for id, held := range w.attended {
+		if held > 0 {
+			attended = append(attended, id)
+		}
+	}
+	return waiting, attended, false
+}
+
+// look wakes the mailboxes whose deliveries came.
+func (w *Watch) look(ctx context.Context, waiting []string) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	arrived, err := w.service.Waiting(ctx, waiting)
+	if err != nil {
+		w.log.Warn("the watch could not look for new deliveries", "error", err.Error())
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range arrived {
+		if channel, lingers := w.waiting[id]; lingers {
+			close(channel)
+			delete(w.waiting, id)
+		}
+	}
+}

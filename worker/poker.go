@@ -1,0 +1,140 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"millwright/service"
+	"millwright/workflows"
+)
+
+// The bounds of a Poker.
+const (
+	pokersAtOnce = 8
+	pokeTimeout  = 10 * time.Second
+	// maxWaiting bounds the memory of an outage; what is dropped, the sweep finds.
+	maxWaiting = 20_000
+)
+
+// Poker wakes workflows in the background. Pokes of one workflow that wait are
+// merged into one; a poke that fails is dropped, since the sweep finds its work.
+type Poker struct {
+	client client.Client
+	log    *slog.Logger
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	waiting map[service.Work]bool
+	order   []service.Work
+	stopped bool
+	failing bool
+	done    sync.WaitGroup
+}
+
+// NewPoker returns a Poker that runs until Stop.
+func NewPoker(c client.Client, log *slog.Logger) *Poker {
+	p := &Poker{client: c, log: log, waiting: map[service.Work]bool{}}
+	p.changed = sync.NewCond(&p.mu)
+	for range pokersAtOnce {
+		p.done.Go(p.run)
+	}
+	return p
+}
+
+// Poke wakes the workflows of the work soon. It never blocks and never fails.
+func (p *Poker) Poke(work ...service.Work) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range work {
+		if p.stopped || p.waiting[w] || len(p.order) >= maxWaiting {
+			continue
+		}
+		p.waiting[w] = true
+		p.order = append(p.order, w)
+		p.changed.Signal()
+	}
+}
+
+// Stop sends what waits, for as long as the context allows, and ends.
+func (p *Poker) Stop(ctx context.Context) {
+	p.mu.Lock()
+	p.stopped = true
+	p.mu.Unlock()
+	p.changed.Broadcast()
+	done := make(chan struct{})
+	go func() {
+		p.done.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		p.mu.Lock()
+		p.order = nil
+		p.mu.Unlock()
+	}
+}
+
+func (p *Poker) run() {
+	for {
+		work, ok := p.next()
+		if !ok {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), pokeTimeout)
+		err := p.send(ctx, work)
+		cancel()
+		p.report(err)
+	}
+}
+
+// next takes the oldest work; from then on a new poke of it waits again, since
+// the workflow may have looked already.
+func (p *Poker) next() (service.Work, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.order) == 0 {
+		if p.stopped {
+			return service.Work{}, false
+		}
+		p.changed.Wait()
+	}
+	work := p.order[0]
+	p.order = p.order[1:]
+	delete(p.waiting, work)
+	return work, true
+}
+
+func (p *Poker) send(ctx context.Context, work service.Work) error {
+	options := client.StartWorkflowOptions{TaskQueue: workflows.TaskQueue}
+	name := ""
+	switch work.Kind {
+	case service.WorkWebhook:
+		name, options.ID = workflows.WebhookAddressName, workflows.WebhookAddressID(work.ID)
+		options.StaticSummary = "Deliveries of " + work.ID
+		options.TypedSearchAttributes = temporal.NewSearchAttributes(workflows.AttributeWebhookAddress.ValueSet(work.ID))
+	case service.WorkDelivery:
+		name, options.ID = workflows.DeliveryName, workflows.DeliveryID(work.ID)
+		options.StaticSummary = "Retries of " + work.ID
+	}
+	_, err := p.client.SignalWithStartWorkflow(ctx, options.ID, workflows.SignalPoke, nil, options, name, work.ID)
+	return err
+}
+
+// report logs the beginning and the end of an outage, not every poke in it.
+func (p *Poker) report(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case err != nil && !p.failing:
+		p.log.Warn("workflows cannot be poked; the sweep will find what they owe", "error", err.Error())
+	case err == nil && p.failing:
+		p.log.Info("workflows can be poked again")
+	}
+	p.failing = err != nil
+}

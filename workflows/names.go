@@ -1,0 +1,44 @@
+package workflows
+
+import "go.temporal.io/sdk/temporal"
+
+// TaskQueue is where all of Millwright's workflows and activities are run.
+const TaskQueue = "millwright"
+
+// The names workflows are registered and started under. They are part of every
+// running workflow: never change one.
+const (
+	WebhookAddressName = "WebhookAddress"
+	DeliveryName       = "Delivery"
+	SweepName          = "Sweep"
+)
+
+// The signals. Operators send redeliver and stop from the Temporal UI or a command.
+const (
+	SignalPoke      = "poke"
+	SignalRedeliver = "redeliver"
+	SignalStop      = "stop"
+)
+
+// WebhookAddressID is the workflow id of an address's mailbox.
+func WebhookAddressID(webhookID string) string { return "webhook-address/" + webhookID }
+
+// DeliveryID is the workflow id of a delivery in trouble.
+func DeliveryID(deliveryID string) string { return "delivery/" + deliveryID }
+
+// The search attributes an operator finds workflows by. All are keywords and hold ids or codes.
+var (
+	AttributeOrganization    = temporal.NewSearchAttributeKeyKeyword("Organization")
+	AttributeIntegration     = temporal.NewSearchAttributeKeyKeyword("Integration")
+	AttributeWebhookAddress  = temporal.NewSearchAttributeKeyKeyword("WebhookAddress")
+	AttributeEventType       = temporal.NewSearchAttributeKeyKeyword("EventType")
+	AttributeDeliveryStatus  = temporal.NewSearchAttributeKeyKeyword("DeliveryStatus")
+	AttributeWorkOrderStatus = temporal.NewSearchAttributeKeyKeyword("WorkOrderStatus")
+	AttributeRecordID        = temporal.NewSearchAttributeKeyKeyword("RecordId")
+)
+
+// Attributes lists every search attribute, for registration.
+var Attributes = []temporal.SearchAttributeKeyKeyword{
+	AttributeOrganization, AttributeIntegration, AttributeWebhookAddress, AttributeEventType,
+	AttributeDeliveryStatus, AttributeWorkOrderStatus, AttributeRecordID,
+}
