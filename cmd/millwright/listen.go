@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"millwright/webhook"
+)
+
+// receiver prints the deliveries it verifies, and fails on purpose when told to.
+type receiver struct {
+	secret string
+	status int
+	delay  time.Duration
+	hang   bool
+	every  int
+	body   bool
+	out    io.Writer
+	count  atomic.Int64
+}
+
+func listenCommand() *cobra.Command {
+	r := &receiver{}
+	var address string
+	cmd := &cobra.Command{
+		Use:   "listen",
+		Short: "Receive webhooks: print each verified delivery, or fail on purpose",
+		Long: "Receives deliveries, verifies their signatures and prints a line for each.\n" +
+			"With --status, --delay or --hang it fails on purpose: each time, or every n-th time with --every n.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if r.secret == "" {
+				return errors.New("the signing secret is missing: give --secret or set WEBHOOK_SECRET")
+			}
+			r.out = cmd.OutOrStdout()
+			listener, err := (&net.ListenConfig{}).Listen(cmd.Context(), "tcp", address)
+			if err != nil {
+				return fmt.Errorf("cannot listen on %s: is another program using it?", address)
+			}
+			fmt.Fprintf(r.out, "listening on http://%s\n", listener.Addr())
+			return serve(cmd.Context(), &http.Server{
+				Handler: r, ReadHeaderTimeout: 10 * time.Second,
+				BaseContext: func(net.Listener) context.Context { return cmd.Context() },
+			}, listener)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&address, "addr", "127.0.0.1:9090", "address to listen on")
+	flags.StringVar(&r.secret, "secret", os.Getenv("WEBHOOK_SECRET"), "signing secret (default: WEBHOOK_SECRET)")
+	flags.IntVar(&r.status, "status", 0, "answer with this status instead of 204")
+	flags.DurationVar(&r.delay, "delay", 0, "wait this long before answering")
+	flags.BoolVar(&r.hang, "hang", false, "never answer")
+	flags.IntVar(&r.every, "every", 1, "fail only every n-th time")
+	flags.BoolVar(&r.body, "body", false, "print the whole body too")
+	// The default of --secret must not show the secret.
+	flags.Lookup("secret").DefValue = ""
+	return cmd
+}
+
+// ServeHTTP receives one delivery.
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	started := time.Now()
+	event, err := webhook.VerifyRequest(req, r.secret, started)
+	if err != nil {
+		fmt.Fprintf(r.out, "%s  refused: %s\n", started.UTC().Format(time.TimeOnly), err)
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	n := r.count.Add(1)
+	failing := r.every > 0 && n%int64(r.every) == 0
+	status := http.StatusNoContent
+	if failing && r.status != 0 {
+		status = r.status
+	}
+	age := started.Sub(event.CreatedAt).Round(time.Millisecond)
+	note := ""
+	if failing && r.hang {
+		note = "  (hanging)"
+	}
+	fmt.Fprintf(r.out, "%s  #%d  %s  %s  verified, %s after the event, answered %d%s\n",
+		started.UTC().Format(time.TimeOnly), n, event.Type, event.ID, age, status, note)
+	if r.body {
+		fmt.Fprintf(r.out, "    %s\n", event.Data)
+	}
+	if failing && !r.pause(req.Context()) {
+		return
+	}
+	w.WriteHeader(status)
+}
+
+// pause waits as told and reports whether to answer at all.
+func (r *receiver) pause(ctx context.Context) bool {
+	if r.hang {
+		<-ctx.Done()
+		return false
+	}
+	select {
+	case <-time.After(r.delay):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

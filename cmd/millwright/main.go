@@ -1,0 +1,35 @@
+// Command millwright is the whole service in one binary: the API server, the
+// worker, migrations, imports and the operators' tools. `millwright help` lists them.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set when a release is built.
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := &cobra.Command{
+		Use:           "millwright",
+		Short:         "The integration API of a facility-maintenance service",
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddCommand(apiCommand(), workerCommand(), migrateCommand(), importCommand(), configCommand(), listenCommand())
+	if err := root.ExecuteContext(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "millwright:", err)
+		stop()
+		os.Exit(1)
+	}
+}

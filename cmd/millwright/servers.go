@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+	temporallog "go.temporal.io/sdk/log"
+
+	"millwright/api"
+	"millwright/service"
+	"millwright/webhook"
+	"millwright/worker"
+)
+
+// shutdownTimeout is how long an API server finishes the calls it has.
+const shutdownTimeout = 20 * time.Second
+
+func apiCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "api",
+		Short: "Serve the HTTP API",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := loadSettings()
+			if err != nil {
+				return err
+			}
+			return serveAPI(cmd.Context(), s)
+		},
+	}
+}
+
+func workerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "worker",
+		Short: "Run workflows and deliver webhooks",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := loadSettings()
+			if err != nil {
+				return err
+			}
+			return runWorker(cmd.Context(), s)
+		},
+	}
+}
+
+func serveAPI(ctx context.Context, s settings) error {
+	log := s.logger()
+	temporal, err := newTemporalClient(s, log)
+	if err != nil {
+		return err
+	}
+	defer temporal.Close()
+	poker := worker.NewPoker(temporal, log)
+	defer stopPoker(poker)
+	svc, closePool, err := openService(ctx, s, "millwright api", poker)
+	if err != nil {
+		return err
+	}
+	defer closePool()
+	handler, err := api.New(svc, api.Options{
+		PublicURL:      s.PublicURL,
+		Version:        version,
+		TrustedProxies: s.TrustedProxies,
+		TemporalReady: func(ctx context.Context) error {
+			_, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
+			if err != nil {
+				return errors.New("temporal does not answer")
+			}
+			return nil
+		},
+		Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Addr)
+	if err != nil {
+		return fmt.Errorf("MILLWRIGHT_ADDR: cannot listen on %s: is another program using it?", s.Addr)
+	}
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      60 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	log.Info("the API listens", "address", listener.Addr().String())
+	return serve(ctx, server, listener)
+}
+
+// serve runs the server until the context ends, then lets it finish its calls.
+func serve(ctx context.Context, server *http.Server, listener net.Listener) error {
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	return server.Shutdown(ctx)
+}
+
+func runWorker(ctx context.Context, s settings) error {
+	log := s.logger()
+	temporal, err := newTemporalClient(s, log)
+	if err != nil {
+		return err
+	}
+	defer temporal.Close()
+	poker := worker.NewPoker(temporal, log)
+	defer stopPoker(poker)
+	svc, closePool, err := openService(ctx, s, "millwright worker", poker)
+	if err != nil {
+		return err
+	}
+	defer closePool()
+	sender := webhook.NewClient(webhook.Options{
+		AllowNetworks: s.AllowNetworks, AllowHTTP: s.AllowHTTP, Timeout: s.ResponseTimeout,
+	})
+	defer sender.Close()
+	options := worker.Options{
+		Client: temporal, Namespace: s.Namespace, Service: svc, Poker: poker, Sender: sender,
+		Linger: s.Linger, SweepEvery: s.SweepEvery, StopTimeout: s.ResponseTimeout + 5*time.Second, Log: log,
+	}
+	if err := prepare(ctx, options); err != nil {
+		return err
+	}
+	w := worker.New(options)
+	if err := w.Start(); err != nil {
+		return fmt.Errorf("start the worker: %w", err)
+	}
+	log.Info("the worker runs", "namespace", s.Namespace)
+	<-ctx.Done()
+	w.Stop()
+	return nil
+}
+
+// prepare waits until Temporal answers and has what the worker needs.
+func prepare(ctx context.Context, options worker.Options) error {
+	const wait = 2 * time.Second
+	for {
+		attempt, cancel := context.WithTimeout(ctx, 10*time.Second)
+		err := worker.Prepare(attempt, options)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		options.Log.Warn("Temporal is not ready; trying again", "error", err.Error())
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
+func newTemporalClient(s settings, log *slog.Logger) (client.Client, error) {
+	c, err := client.NewLazyClient(client.Options{
+		HostPort:  s.TemporalAddress,
+		Namespace: s.Namespace,
+		Logger:    temporallog.NewStructuredLogger(log),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("TEMPORAL_ADDRESS or TEMPORAL_NAMESPACE is malformed: %w", err)
+	}
+	return c, nil
+}
+
+func stopPoker(p *worker.Poker) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	p.Stop(ctx)
+}
+
+// openService connects to the database and returns the service with a function that closes it.
+// A schema older than the program is refused.
+func openService(ctx context.Context, s settings, application string, poker service.Poker) (*service.Service, func(), error) {
+	options, err := s.serviceOptions(s.logger())
+	if err != nil {
+		return nil, nil, err
+	}
+	options.Poker = poker
+	pool, err := service.Connect(ctx, s.DatabaseURL, application)
+	if err != nil {
+		return nil, nil, err
+	}
+	svc, err := service.New(pool, options)
+	if err == nil {
+		err = svc.CheckSchema(ctx)
+	}
+	if err != nil {
+		pool.Close()
+		return nil, nil, err
+	}
+	return svc, pool.Close, nil
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"net/url"
+	"os"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// settings are the program's, one environment variable each. `millwright
+// config` prints them with these texts.
+type settings struct {
+	Addr            string          `env:"MILLWRIGHT_ADDR" envDefault:"127.0.0.1:8080" doc:"address the API listens on"`
+	PublicURL       string          `env:"MILLWRIGHT_PUBLIC_URL" envDefault:"http://127.0.0.1:8080" doc:"address clients use, without /v1; the issuer of access tokens"`
+	TrustedProxies  []netip.Prefix  `env:"TRUSTED_PROXIES" doc:"networks whose X-Forwarded-For is believed, separated by commas"`
+	AddressCalls    int             `env:"ADDRESS_CALLS_PER_MINUTE" envDefault:"600" doc:"calls without a valid token that one client address may make in a minute"`
+	DatabaseURL     string          `env:"DATABASE_URL" secret:"true" required:"true" doc:"Postgres, as postgres://user:password@host:port/database"`
+	TemporalAddress string          `env:"TEMPORAL_ADDRESS" envDefault:"127.0.0.1:7233" doc:"Temporal's frontend"`
+	Namespace       string          `env:"TEMPORAL_NAMESPACE" envDefault:"default" doc:"Temporal namespace"`
+	TokenKeys       string          `env:"TOKEN_SIGNING_KEYS" secret:"true" required:"true" doc:"keys that sign access tokens, name:base64 of 32 bytes, separated by commas; the first signs, all are accepted"`
+	SealingKeys     string          `env:"SECRET_SEALING_KEYS" secret:"true" required:"true" doc:"keys that seal signing secrets at rest, written alike; the first seals, all open"`
+	RetrySchedule   []time.Duration `env:"WEBHOOK_RETRY_SCHEDULE" envDefault:"1m,5m,30m,2h,6h,12h,24h" doc:"waits between the attempts of a delivery"`
+	ResponseTimeout time.Duration   `env:"WEBHOOK_RESPONSE_TIMEOUT" envDefault:"10s" doc:"how long a receiver may take to answer"`
+	ShutOffAfter    time.Duration   `env:"WEBHOOK_SHUTOFF_AFTER" envDefault:"72h" doc:"how long an address may be without success before a final failure turns it off"`
+	AllowNetworks   []netip.Prefix  `env:"WEBHOOK_ALLOW_NETWORKS" doc:"non-public networks webhooks may reach, separated by commas; for development"`
+	AllowHTTP       bool            `env:"WEBHOOK_ALLOW_HTTP" envDefault:"false" doc:"whether webhook addresses may be http; for development"`
+	Linger          time.Duration   `env:"WEBHOOK_LINGER" envDefault:"5s" doc:"how long an idle mailbox stays ready for the next event"`
+	SweepEvery      time.Duration   `env:"SWEEP_INTERVAL" envDefault:"10s" doc:"how often work in nobody's hand is looked for"`
+	LogLevel        slog.Level      `env:"LOG_LEVEL" envDefault:"INFO" doc:"DEBUG, INFO, WARN or ERROR"`
+}
+
+// loadSettings reads the environment. The error names every setting that is
+// missing or malformed, and never shows a value.
+func loadSettings() (settings, error) {
+	var s settings
+	err := env.ParseWithOptions(&s, env.Options{})
+	var problems []string
+	var aggregate env.AggregateError
+	if errors.As(err, &aggregate) {
+		for _, e := range aggregate.Errors {
+			if parse, ok := errors.AsType[env.ParseError](e); ok {
+				field, _ := reflect.TypeFor[settings]().FieldByName(parse.Name)
+				problems = append(problems, fmt.Sprintf("%s is malformed: it is the %s", field.Tag.Get("env"), field.Tag.Get("doc")))
+				continue
+			}
+			problems = append(problems, "the settings cannot be read")
+		}
+	}
+	t, v := reflect.TypeFor[settings](), reflect.ValueOf(s)
+	for i := range t.NumField() {
+		if tag := t.Field(i).Tag; tag.Get("required") == "true" && v.Field(i).IsZero() {
+			problems = append(problems, fmt.Sprintf("%s is not set: it is the %s", tag.Get("env"), tag.Get("doc")))
+		}
+	}
+	if u, err := url.Parse(s.PublicURL); err != nil || u.Host == "" || u.Path != "" {
+		problems = append(problems, "MILLWRIGHT_PUBLIC_URL is malformed: it is scheme://host without a path")
+	}
+	for _, wait := range s.RetrySchedule {
+		if wait <= 0 {
+			problems = append(problems, "WEBHOOK_RETRY_SCHEDULE is malformed: every wait is longer than nothing")
+			break
+		}
+	}
+	if len(problems) > 0 {
+		return s, errors.New("the settings are not complete:\n  " + strings.Join(problems, "\n  "))
+	}
+	return s, nil
+}
+
+func (s settings) addressRules() service.AddressRules {
+	rules := service.AddressRules{AllowNetworks: s.AllowNetworks, AllowHTTP: s.AllowHTTP}
+	if u, err := url.Parse(s.PublicURL); err == nil {
+		rules.OwnHosts = []string{u.Host}
+	}
+	return rules
+}
+
+func (s settings) logger() *slog.Logger {
+	return slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: s.LogLevel}))
+}
+
+// serviceOptions are the options that do not depend on a Temporal client.
+func (s settings) serviceOptions(log *slog.Logger) (service.Options, error) {
+	tokens, err := service.NewTokenKeys(s.TokenKeys)
+	if err != nil {
+		return service.Options{}, fmt.Errorf("TOKEN_SIGNING_KEYS is malformed: %w", err)
+	}
+	vault, err := service.NewVault(s.SealingKeys)
+	if err != nil {
+		return service.Options{}, fmt.Errorf("SECRET_SEALING_KEYS is malformed: %w", err)
+	}
+	return service.Options{
+		Tokens:                tokens,
+		Vault:                 vault,
+		Issuer:                s.PublicURL,
+		RetrySchedule:         models.RetrySchedule(s.RetrySchedule),
+		ShutOffAfter:          s.ShutOffAfter,
+		AddressRules:          s.addressRules(),
+		AddressCallsPerMinute: s.AddressCalls,
+		Log:                   log,
+		AfterCommit:           failpoint("after-commit"),
+	}, nil
+}
