@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"reflect"
 	"regexp"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humagin"
@@ -188,6 +190,9 @@ func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 	if err == nil {
 		err = requireScope(ctx.Operation(), state.caller.Scopes)
 	}
+	if err == nil {
+		err = vetQuery(c.Request.URL.RawQuery)
+	}
 	if err != nil {
 		a.write(c, a.problem(ctx.Context(), err))
 		return
@@ -217,6 +222,27 @@ func requireScope(op *huma.Operation, held models.Scopes) error {
 	return err
 }
 
+// vetQuery refuses query strings that are malformed, repeat a parameter, or hold
+// text that no record can. Errors: invalid_request.
+func vetQuery(raw string) error {
+	if raw == "" {
+		return nil
+	}
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return models.Errorf(models.CodeInvalidRequest, "The query string is malformed.")
+	}
+	for name, values := range query {
+		if len(values) > 1 {
+			return models.Errorf(models.CodeInvalidRequest, "A query parameter is repeated.")
+		}
+		if text := name + values[0]; strings.ContainsRune(text, 0) || !utf8.ValidString(text) {
+			return models.Errorf(models.CodeInvalidRequest, "A query parameter is not UTF-8 text.")
+		}
+	}
+	return nil
+}
+
 // readBody reads and vets the body of operations that take one, and leaves it
 // for huma to decode.
 func (a *API) readBody(ctx huma.Context, next func(huma.Context)) {
@@ -224,6 +250,10 @@ func (a *API) readBody(ctx huma.Context, next func(huma.Context)) {
 		c := humagin.Unwrap(ctx)
 		body, err := readJSON(c.Writer, c.Request)
 		if err != nil {
+			a.write(c, a.problem(ctx.Context(), err))
+			return
+		}
+		if err := a.refuseNulls(ctx.Operation(), body); err != nil {
 			a.write(c, a.problem(ctx.Context(), err))
 			return
 		}
@@ -246,14 +276,21 @@ func register[I, O any](a *API, op huma.Operation, handle func(context.Context, 
 	})
 }
 
-// answers documents what an operation answers on success.
-func answers[T any](a *API, status string, description string) map[string]*huma.Response {
+// writes documents what a write answers on success.
+func writes[T any](a *API, status string, description string) map[string]*huma.Response {
 	return map[string]*huma.Response{status: {
 		Description: description,
 		Content: map[string]*huma.MediaType{
 			"application/json": {Schema: a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")},
 		},
 	}}
+}
+
+// reads documents what a read answers on success, or when nothing changed.
+func reads[T any](a *API, description string) map[string]*huma.Response {
+	responses := writes[T](a, "200", description)
+	responses["304"] = &huma.Response{Description: "Nothing changed since the answer with the ETag of If-None-Match."}
+	return responses
 }
 
 func (a *API) ready(c *gin.Context) {

@@ -2,13 +2,18 @@ package api
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"millwright/models"
@@ -84,4 +89,48 @@ func jsonError(err error) error {
 		return models.Errorf(models.CodeInvalidRequest, "The body is not JSON: the error is at byte %d.", syntax.ByteOffset)
 	}
 	return models.Errorf(models.CodeInvalidRequest, "The body is not JSON: it ends too early.")
+}
+
+// refuseNulls refuses null where the operation's schema does not take it: huma
+// takes null for an optional field as if it were absent.
+func (a *API) refuseNulls(op *huma.Operation, body []byte) error {
+	var value any
+	if len(body) == 0 || !bytes.Contains(body, []byte("null")) || json.Unmarshal(body, &value) != nil {
+		return nil // what is no JSON was refused before
+	}
+	fields := a.nulls(op.RequestBody.Content["application/json"].Schema, value, "")
+	if len(fields) > 0 {
+		return models.Invalid(fields...)
+	}
+	return nil
+}
+
+func (a *API) nulls(schema *huma.Schema, value any, pointer string) []models.FieldError {
+	if schema != nil && schema.Ref != "" {
+		schema = a.huma.OpenAPI().Components.Schemas.SchemaFromRef(schema.Ref)
+	}
+	if schema == nil {
+		return nil
+	}
+	var fields []models.FieldError
+	switch v := value.(type) {
+	case nil:
+		if !schema.Nullable && schema.Type != "" {
+			return []models.FieldError{{Pointer: pointer, Code: "type", Detail: "This field cannot be null."}}
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			fields = append(fields, a.nulls(schema.Properties[name], v[name], pointer+"/"+escapePointer(name))...)
+		}
+	case []any:
+		for i, item := range v {
+			fields = append(fields, a.nulls(schema.Items, item, fmt.Sprintf("%s/%d", pointer, i))...)
+		}
+	}
+	return fields
+}
+
+// escapePointer writes a name as a segment of a JSON pointer (RFC 6901 section 3).
+func escapePointer(name string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }

@@ -14,7 +14,7 @@ func (a *API) registerMe() {
 		OperationID: "get-me", Method: http.MethodGet, Path: "/me", Tags: []string{"Integration"},
 		Summary:     "Who am I",
 		Description: "The calling integration, its identity, organization, scopes and call limit. Any valid token may ask.",
-		Responses:   answers[service.Me](a, "200", "The integration."),
+		Responses:   reads[service.Me](a, "The integration."),
 		Errors:      []int{401, 429, 503},
 	}, func(ctx context.Context, in *Conditional) (*recordAnswer, error) {
 		call := callOf(ctx)

@@ -3,12 +3,15 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"reflect"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gin-gonic/gin"
+
+	"millwright/service"
 )
 
 // openAPIConfig is huma's, bent to the contract: no $schema links, unknown query
@@ -19,6 +22,8 @@ func (a *API) openAPIConfig() huma.Config {
 	config.CreateHooks = nil
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.RejectUnknownQueryParameters = true
+	format := huma.Format{Marshal: marshal, Unmarshal: json.Unmarshal}
+	config.Formats = map[string]huma.Format{"application/json": format, "json": format} // "json" stands for +json
 	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	config.Info.Description = "Integration API of a facility-maintenance service: inventory, work orders, feedback, forms and answers, " +
 		"people and teams, and signed webhooks."
@@ -29,6 +34,16 @@ func (a *API) openAPIConfig() huma.Config {
 	}
 	config.Security = []map[string][]string{{"token": {}}}
 	return config
+}
+
+// marshal writes every body alike, whoever answers.
+func marshal(w io.Writer, value any) error {
+	body, err := service.Encode(value)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(body)
+	return err
 }
 
 // schemaName names schemas after what they describe: WorkOrder, WorkOrderPage.

@@ -33,7 +33,7 @@ func (a *API) registerWorkOrders() {
 			"or the integration itself.",
 		DefaultStatus: http.StatusCreated,
 		Metadata:      map[string]any{scopeKey: models.ScopeWorkOrdersWrite},
-		Responses:     answers[models.WorkOrderRecord](a, "201", "The work order."),
+		Responses:     writes[models.WorkOrderRecord](a, "201", "The work order."),
 		Errors:        []int{400, 401, 403, 408, 413, 415, 422, 429, 503},
 	}, a.createWorkOrder)
 
@@ -41,7 +41,7 @@ func (a *API) registerWorkOrders() {
 		OperationID: "get-work-order", Method: http.MethodGet, Path: "/work-orders/{id}", Tags: []string{"Work orders"},
 		Summary:   "Read a work order",
 		Metadata:  map[string]any{scopeKey: models.ScopeWorkOrdersRead},
-		Responses: answers[models.WorkOrderRecord](a, "200", "The work order."),
+		Responses: reads[models.WorkOrderRecord](a, "The work order."),
 		Errors:    []int{401, 403, 404, 429, 503},
 	}, a.getWorkOrder)
 
@@ -50,7 +50,7 @@ func (a *API) registerWorkOrders() {
 		Summary:     "List work orders",
 		Description: "Every work order the integration may read, newest first.",
 		Metadata:    map[string]any{scopeKey: models.ScopeWorkOrdersRead},
-		Responses:   answers[service.Page[models.WorkOrderRecord]](a, "200", "A page of work orders."),
+		Responses:   reads[service.Page[models.WorkOrderRecord]](a, "A page of work orders."),
 		Errors:      []int{400, 401, 403, 429, 503},
 	}, a.listWorkOrders)
 }

@@ -1,0 +1,162 @@
+package apitest
+
+import (
+	"bytes"
+	"fmt"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Document is an OpenAPI document that calls are held against.
+type Document struct {
+	root     map[string]any
+	mu       sync.Mutex
+	compiler *jsonschema.Compiler
+	schemas  map[string]*jsonschema.Schema
+}
+
+const documentURL = "http://millwright.test/openapi.json"
+
+// ReadDocument reads an OpenAPI 3.1 document.
+func ReadDocument(text []byte) (*Document, error) {
+	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	root, ok := parsed.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("the document is a %T", parsed)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	if err := compiler.AddResource(documentURL, parsed); err != nil {
+		return nil, err
+	}
+	return &Document{root: root, compiler: compiler, schemas: map[string]*jsonschema.Schema{}}, nil
+}
+
+// operation is one operation with the JSON pointer it stands at.
+type operation struct {
+	pointer string
+	fields  map[string]any
+}
+
+// find returns the operation of a call, false when the document has none.
+func (d *Document) find(method, path string) (operation, bool) {
+	paths, _ := d.root["paths"].(map[string]any)
+	for template, item := range paths {
+		if !matchesTemplate(template, path) {
+			continue
+		}
+		methods, _ := item.(map[string]any)
+		if op, ok := methods[strings.ToLower(method)].(map[string]any); ok {
+			return operation{pointer: "/paths/" + escape(template) + "/" + strings.ToLower(method), fields: op}, true
+		}
+	}
+	return operation{}, false
+}
+
+func matchesTemplate(template, path string) bool {
+	want, got := strings.Split(template, "/"), strings.Split(path, "/")
+	if len(want) != len(got) {
+		return false
+	}
+	for i := range want {
+		if want[i] != got[i] && !strings.HasPrefix(want[i], "{") {
+			return false
+		}
+	}
+	return true
+}
+
+func escape(segment string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(segment)
+}
+
+// CheckAnswer says what is wrong with an answer to a call of a documented
+// operation: its status, its headers or its body.
+func (d *Document) CheckAnswer(method, path string, answer *http.Response, body []byte) error {
+	op, known := d.find(method, path)
+	if !known {
+		return nil
+	}
+	responses, _ := op.fields["responses"].(map[string]any)
+	status := strconv.Itoa(answer.StatusCode)
+	response, documented := responses[status].(map[string]any)
+	if !documented {
+		return fmt.Errorf("%s %s: the status %s is not documented", method, path, status)
+	}
+	content, _ := response["content"].(map[string]any)
+	if len(content) == 0 {
+		if len(body) > 0 {
+			return fmt.Errorf("%s %s: %s has a body that is not documented", method, path, status)
+		}
+		return nil
+	}
+	kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	if err != nil || content[kind] == nil {
+		return fmt.Errorf("%s %s: %s is %q, which is not documented", method, path, status, answer.Header.Get("Content-Type"))
+	}
+	return d.check(op.pointer+"/responses/"+status+"/content/"+escape(kind)+"/schema", body)
+}
+
+// CheckRequest says what is wrong with a request that was accepted: a body off
+// its schema, or a query parameter that is not documented.
+func (d *Document) CheckRequest(r *http.Request, path string, body []byte) error {
+	op, known := d.find(r.Method, path)
+	if !known {
+		return nil
+	}
+	var names []string
+	parameters, _ := op.fields["parameters"].([]any)
+	for _, p := range parameters {
+		parameter, _ := p.(map[string]any)
+		if name, ok := parameter["name"].(string); ok && parameter["in"] == "query" {
+			names = append(names, name)
+		}
+	}
+	for name := range r.URL.Query() {
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("%s %s: the query parameter %q is not documented", r.Method, path, name)
+		}
+	}
+	if len(body) == 0 || r.Header.Get("Content-Type") != "application/json" {
+		return nil
+	}
+	return d.check(op.pointer+"/requestBody/content/application~1json/schema", body)
+}
+
+func (d *Document) check(pointer string, body []byte) error {
+	schema, err := d.schema(pointer)
+	if err != nil {
+		return err
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("the body is not JSON: %w", err)
+	}
+	if err := schema.Validate(value); err != nil {
+		return fmt.Errorf("the body does not match %s: %w", pointer, err)
+	}
+	return nil
+}
+
+func (d *Document) schema(pointer string) (*jsonschema.Schema, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if schema, ok := d.schemas[pointer]; ok {
+		return schema, nil
+	}
+	schema, err := d.compiler.Compile(documentURL + "#" + pointer)
+	if err != nil {
+		return nil, fmt.Errorf("compile the schema at %s: %w", pointer, err)
+	}
+	d.schemas[pointer] = schema
+	return schema, nil
+}

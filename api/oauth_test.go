@@ -1,0 +1,186 @@
+package api_test
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+
+	"millwright/api/apitest"
+)
+
+const (
+	erpSecret = "secret-of-the-erp-integration"
+	formType  = "application/x-www-form-urlencoded"
+)
+
+func basic(id, secret string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(id)+":"+url.QueryEscape(secret)))
+}
+
+func TestTokenEndpoint(t *testing.T) {
+	s := apitest.New(t)
+	body := "grant_type=client_credentials&client_id=cli_erp&client_secret=" + erpSecret
+	tests := []struct {
+		name          string
+		form          string
+		authorization string
+		contentType   string
+		query         string
+		status        int
+		code          string
+		scope         string
+	}{
+		{name: "credentials in the form", form: body, status: 200},
+		{name: "credentials as HTTP Basic", form: "grant_type=client_credentials", authorization: basic("cli_erp", erpSecret), status: 200},
+		{name: "Basic, with the client's id in the form too", form: "grant_type=client_credentials&client_id=cli_erp", authorization: basic("cli_erp", erpSecret), status: 200},
+		{name: "a charset in the content type", form: body, contentType: formType + "; charset=UTF-8", status: 200},
+		{name: "a parameter nobody knows", form: body + "&resource=x", status: 200},
+		{name: "an empty scope, as if it were left out", form: body + "&scope=", status: 200},
+		{name: "one scope", form: body + "&scope=work_orders:read", status: 200, scope: "work_orders:read"},
+		{name: "two scopes in any order", form: body + "&scope=work_orders:write+work_orders:read", status: 200, scope: "work_orders:read work_orders:write"},
+		{name: "a scope twice", form: body + "&scope=people:read+people:read", status: 200, scope: "people:read"},
+		{name: "a scope it does not have", form: "grant_type=client_credentials&client_id=cli_reader&client_secret=secret-of-the-reader-integration&scope=people:read", status: 400, code: "invalid_scope"},
+		{name: "a scope nobody has", form: body + "&scope=root", status: 400, code: "invalid_scope"},
+		{name: "one known and one unknown scope", form: body + "&scope=people:read+root", status: 400, code: "invalid_scope"},
+		{name: "an unknown client", form: "grant_type=client_credentials&client_id=cli_nobody_knows&client_secret=x", status: 401, code: "invalid_client"},
+		{name: "a wrong secret", form: body + "x", status: 401, code: "invalid_client"},
+		{name: "a wrong secret as HTTP Basic", form: "grant_type=client_credentials", authorization: basic("cli_erp", "x"), status: 401, code: "invalid_client"},
+		{name: "an empty secret", form: "grant_type=client_credentials&client_id=cli_erp&client_secret=", status: 401, code: "invalid_client"},
+		{name: "no credentials", form: "grant_type=client_credentials", status: 401, code: "invalid_client"},
+		{name: "no secret", form: "grant_type=client_credentials&client_id=cli_erp", status: 401, code: "invalid_client"},
+		{name: "another scheme than Basic", form: "grant_type=client_credentials", authorization: "Bearer abc", status: 401, code: "invalid_client"},
+		{name: "Basic that is no base64", form: "grant_type=client_credentials", authorization: "Basic ***", status: 401, code: "invalid_client"},
+		{name: "Basic that is not form-encoded", form: "grant_type=client_credentials", authorization: "Basic " + base64.StdEncoding.EncodeToString([]byte("a%zz:b")), status: 401, code: "invalid_client"},
+		{name: "both at once", form: body, authorization: basic("cli_erp", erpSecret), status: 400, code: "invalid_request"},
+		{name: "another client in the form than in Basic", form: "grant_type=client_credentials&client_id=cli_reader", authorization: basic("cli_erp", erpSecret), status: 400, code: "invalid_request"},
+		{name: "credentials in the URL", query: "?client_id=cli_erp&client_secret=" + erpSecret, form: "grant_type=client_credentials", status: 400, code: "invalid_request"},
+		{name: "the grant in the URL", query: "?grant_type=client_credentials", form: body, status: 400, code: "invalid_request"},
+		{name: "a repeated parameter", form: body + "&client_id=cli_erp", status: 400, code: "invalid_request"},
+		{name: "a repeated grant", form: body + "&grant_type=client_credentials", status: 400, code: "invalid_request"},
+		{name: "a repeated scope", form: body + "&scope=a&scope=b", status: 400, code: "invalid_request"},
+		{name: "no grant", form: "client_id=cli_erp&client_secret=" + erpSecret, status: 400, code: "invalid_request"},
+		{name: "an empty grant", form: "grant_type=&client_id=cli_erp&client_secret=" + erpSecret, status: 400, code: "invalid_request"},
+		{name: "the password grant", form: strings.Replace(body, "client_credentials", "password", 1), status: 400, code: "unsupported_grant_type"},
+		{name: "the refresh grant", form: strings.Replace(body, "client_credentials", "refresh_token", 1), status: 400, code: "unsupported_grant_type"},
+		{name: "the grant in capitals", form: strings.Replace(body, "client_credentials", "CLIENT_CREDENTIALS", 1), status: 400, code: "unsupported_grant_type"},
+		{name: "JSON", form: `{"grant_type":"client_credentials"}`, contentType: "application/json", status: 400, code: "invalid_request"},
+		{name: "no content type", form: body, contentType: " ", status: 400, code: "invalid_request"},
+		{name: "an empty body", form: "", status: 400, code: "invalid_request"},
+		{name: "a broken escape", form: body + "&scope=%zz", status: 400, code: "invalid_request"},
+		{name: "NUL in the client's id", form: "grant_type=client_credentials&client_id=cli%00erp&client_secret=x", status: 400, code: "invalid_request"},
+		{name: "invalid UTF-8 in the client's id", form: "grant_type=client_credentials&client_id=%ff&client_secret=x", status: 401, code: "invalid_client"},
+		{name: "a form of 20 KiB", form: body + "&x=" + strings.Repeat("y", 20<<10), status: 400, code: "invalid_request"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if test.contentType == "" {
+				test.contentType = formType
+			}
+			answer := s.Send(http.MethodPost, "/v1/oauth/token"+test.query, test.form,
+				"Content-Type", test.contentType, "Authorization", test.authorization)
+			if answer.Status != test.status || answer.Text("error") != test.code {
+				t.Fatalf("the answer is %d %s, want %d %s\n%s", answer.Status, answer.Text("error"), test.status, test.code, answer.Body)
+			}
+			if answer.Header.Get("Cache-Control") != "no-store" || answer.Header.Get("Pragma") != "no-cache" {
+				t.Error("the answer may be cached")
+			}
+			if challenge := answer.Header.Get("WWW-Authenticate"); (test.status == 401) != strings.HasPrefix(challenge, "Basic ") {
+				t.Errorf("the challenge is %q", challenge)
+			}
+			if test.status == 200 {
+				if answer.Text("token_type") != "Bearer" || answer.Field("expires_in") != 3600.0 || answer.Field("refresh_token") != nil {
+					t.Errorf("the token is %s", answer.Body)
+				}
+				if test.scope != "" && answer.Text("scope") != test.scope {
+					t.Errorf("the scope is %q, want %q", answer.Text("scope"), test.scope)
+				}
+			}
+		})
+	}
+}
+
+func TestTokenEndpointRefusesUnauthorizedClients(t *testing.T) {
+	for name, sql := range map[string]string{
+		"turned off":             `UPDATE integrations SET enabled = false WHERE client_id = 'cli_erp'`,
+		"disabled by us":         `UPDATE integrations SET disabled_by_service = true WHERE client_id = 'cli_erp'`,
+		"plan without the API":   `UPDATE plans SET api = false`,
+		"organization suspended": `UPDATE organizations SET suspended = true`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := apitest.New(t)
+			s.Exec(sql)
+			form := "grant_type=client_credentials&client_id=cli_erp&client_secret="
+			answer := s.Send(http.MethodPost, "/v1/oauth/token", form+erpSecret, "Content-Type", formType)
+			if answer.Status != http.StatusBadRequest || answer.Text("error") != "unauthorized_client" {
+				t.Errorf("the answer is %d %s", answer.Status, answer.Body)
+			}
+			// Who does not know the secret learns nothing of the integration's state.
+			answer = s.Send(http.MethodPost, "/v1/oauth/token", form+"x", "Content-Type", formType)
+			if answer.Text("error") != "invalid_client" {
+				t.Errorf("with a wrong secret the answer is %s", answer.Body)
+			}
+		})
+	}
+	t.Run("deleted", func(t *testing.T) {
+		s := apitest.New(t)
+		s.Exec(`UPDATE integrations SET deleted_at = now() WHERE client_id = 'cli_erp'`)
+		answer := s.Send(http.MethodPost, "/v1/oauth/token",
+			"grant_type=client_credentials&client_id=cli_erp&client_secret="+erpSecret, "Content-Type", formType)
+		if answer.Text("error") != "invalid_client" {
+			t.Errorf("the answer is %s", answer.Body)
+		}
+	})
+}
+
+func TestFailedTokenRequestsAreLimitedWithoutLockingOut(t *testing.T) {
+	s := apitest.New(t)
+	form := "grant_type=client_credentials&client_id=cli_erp&client_secret="
+	limited := 0
+	for range 40 {
+		answer := s.Send(http.MethodPost, "/v1/oauth/token", form+"wrong", "Content-Type", formType)
+		if answer.Status == http.StatusTooManyRequests {
+			limited++
+			if answer.Header.Get("Retry-After") == "" {
+				t.Error("a limited answer has no Retry-After")
+			}
+		}
+	}
+	if limited != 10 {
+		t.Errorf("%d of 40 wrong secrets were limited, want those above 30", limited)
+	}
+	if answer := s.Send(http.MethodPost, "/v1/oauth/token", form+erpSecret, "Content-Type", formType); answer.Status != http.StatusOK {
+		t.Errorf("the right secret is answered %d after many wrong ones", answer.Status)
+	}
+}
+
+// golang.org/x/oauth2 is the outside judge of the token endpoint.
+func TestOAuth2ClientCredentials(t *testing.T) {
+	s := apitest.New(t)
+	for name, style := range map[string]oauth2.AuthStyle{
+		"found out by itself": oauth2.AuthStyleAutoDetect, "in the form": oauth2.AuthStyleInParams, "as a header": oauth2.AuthStyleInHeader,
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := clientcredentials.Config{
+				ClientID: "cli_erp", ClientSecret: erpSecret, TokenURL: s.URL + "/v1/oauth/token", AuthStyle: style,
+				Scopes: []string{"work_orders:read"},
+			}
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/v1/me", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := config.Client(t.Context()).Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = answer.Body.Close()
+			if answer.StatusCode != http.StatusOK {
+				t.Errorf("GET /me answers %d", answer.StatusCode)
+			}
+		})
+	}
+}

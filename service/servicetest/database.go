@@ -1,0 +1,108 @@
+package servicetest
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models/migrations"
+	"millwright/service"
+)
+
+// Database returns the URL of a database of the test's own: a clone of a
+// template that has the schema. It is dropped when the test ends.
+func Database(t testing.TB) string {
+	t.Helper()
+	ctx := t.Context()
+	server := os.Getenv("DATABASE_URL")
+	if server == "" {
+		t.Fatal("DATABASE_URL is not set: run the tests with `make test`, or under `bin/devstack exec --`")
+	}
+	admin, err := pgx.Connect(ctx, server)
+	if err != nil {
+		t.Fatalf("connect to the test database server: %v", err)
+	}
+	defer func() { _ = admin.Close(context.WithoutCancel(ctx)) }()
+	template := templateName(t)
+	if err := ensureTemplate(ctx, admin, server, template); err != nil {
+		t.Fatalf("make the template database: %v", err)
+	}
+	name := "test_" + strings.ToLower(rand.Text()[:16])
+	if _, err := admin.Exec(ctx, fmt.Sprintf(`CREATE DATABASE %s TEMPLATE %s`, name, template)); err != nil {
+		t.Fatalf("clone the template database: %v", err)
+	}
+	t.Cleanup(func() { drop(t, server, name) })
+	return withDatabase(server, name)
+}
+
+func drop(t testing.TB, server, name string) {
+	ctx := context.WithoutCancel(t.Context())
+	admin, err := pgx.Connect(ctx, server)
+	if err != nil {
+		t.Errorf("connect to drop the test's database: %v", err)
+		return
+	}
+	defer func() { _ = admin.Close(ctx) }()
+	if _, err := admin.Exec(ctx, `DROP DATABASE `+name+` WITH (FORCE)`); err != nil {
+		t.Errorf("drop the test's database: %v", err)
+	}
+}
+
+// templateName changes with the migrations.
+func templateName(t testing.TB) string {
+	t.Helper()
+	sum := sha256.New()
+	err := fs.WalkDir(migrations.Files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := migrations.Files.ReadFile(path)
+		sum.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("read the migrations: %v", err)
+	}
+	return fmt.Sprintf("template_%x", sum.Sum(nil)[:8])
+}
+
+// ensureTemplate makes the template once, whichever test process comes first.
+func ensureTemplate(ctx context.Context, admin *pgx.Conn, server, template string) error {
+	if _, err := admin.Exec(ctx, `SELECT pg_advisory_lock(7215001)`); err != nil {
+		return err
+	}
+	defer func() { _, _ = admin.Exec(ctx, `SELECT pg_advisory_unlock(7215001)`) }()
+	var exists bool
+	err := admin.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`, template).Scan(&exists)
+	if err != nil || exists {
+		return err
+	}
+	making := template + "_making"
+	for _, sql := range []string{`DROP DATABASE IF EXISTS ` + making, `CREATE DATABASE ` + making} {
+		if _, err := admin.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	if _, err := service.Migrate(ctx, withDatabase(server, making)); err != nil {
+		return err
+	}
+	_, err = admin.Exec(ctx, `ALTER DATABASE `+making+` RENAME TO `+template)
+	return err
+}
+
+func withDatabase(server, name string) string {
+	u, err := url.Parse(server)
+	if err != nil {
+		panic(err) // pgx parsed it before
+	}
+	u.Path = "/" + name
+	return u.String()
+}

@@ -1,0 +1,185 @@
+// Package servicetest gives each test a service of its own: a clone of a
+// template database with a small organization in it (fixture.yaml), a clock
+// that stands still until it is advanced, and a poker that only takes notes.
+package servicetest
+
+import (
+	"context"
+	_ "embed"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+//go:embed fixture.yaml
+var fixtureFile []byte
+
+//go:embed service_company.yaml
+var companyFile []byte
+
+// Keys of tests: never use them elsewhere.
+const (
+	TokenKeys   = "test:MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
+	SealingKeys = "test:MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="
+	Issuer      = "http://millwright.test"
+)
+
+// Clock is a clock that stands still until it is advanced.
+type Clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+// Now returns the clock's time.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Advance moves the clock on.
+func (c *Clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// Pokes notes what was poked.
+type Pokes struct {
+	mu   sync.Mutex
+	work []service.Work
+}
+
+// Poke notes the work.
+func (p *Pokes) Poke(work ...service.Work) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.work = append(p.work, work...)
+}
+
+// Take returns what was poked since the last time, each once, in order of id.
+func (p *Pokes) Take() []service.Work {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	taken := p.work
+	p.work = nil
+	slices.SortFunc(taken, func(a, b service.Work) int {
+		if a.ID < b.ID {
+			return -1
+		}
+		return 1
+	})
+	return slices.Compact(taken)
+}
+
+// Fixture is a service with the fixture's organizations.
+type Fixture struct {
+	*service.Service
+	Pool  *pgxpool.Pool
+	Clock *Clock
+	Pokes *Pokes
+	// Acme and Polar are what the imports answered.
+	Acme, Polar service.Imported
+	t           testing.TB
+}
+
+// Start is where every fixture's clock stands at first: a quarter past noon, mid-window.
+var Start = time.Date(2026, time.March, 2, 12, 15, 30, 0, time.UTC)
+
+// New returns a service on a database of the test's own, with the fixture imported.
+func New(t testing.TB, adjust ...func(*service.Options)) *Fixture {
+	t.Helper()
+	ctx := t.Context()
+	pool, err := service.Connect(ctx, Database(t), "test")
+	if err != nil {
+		t.Fatalf("connect: %v", err)
+	}
+	t.Cleanup(pool.Close)
+	f := &Fixture{Pool: pool, Clock: &Clock{now: Start}, Pokes: &Pokes{}, t: t}
+	f.Service = f.Another(adjust...)
+	if f.Polar, err = f.Import(ctx, companyFile); err != nil {
+		t.Fatalf("import the service company: %v", err)
+	}
+	if f.Acme, err = f.Import(ctx, fixtureFile); err != nil {
+		t.Fatalf("import the fixture: %v", err)
+	}
+	return f
+}
+
+// Another returns a second service on the same database, as another process has.
+func (f *Fixture) Another(adjust ...func(*service.Options)) *service.Service {
+	f.t.Helper()
+	tokens, err := service.NewTokenKeys(TokenKeys)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	vault, err := service.NewVault(SealingKeys)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	options := service.Options{
+		Tokens: tokens, Vault: vault, Poker: f.Pokes, Issuer: Issuer, Now: f.Clock.Now,
+		Log: slog.New(slog.DiscardHandler),
+		AddressRules: service.AddressRules{
+			AllowHTTP: true, AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		},
+	}
+	for _, a := range adjust {
+		a(&options)
+	}
+	s, err := service.New(f.Pool, options)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return s
+}
+
+// ID returns the id of a key of the fixture, or of the service company's file.
+func (f *Fixture) ID(key string) string {
+	f.t.Helper()
+	if id, ok := f.Acme.IDs[key]; ok {
+		return id
+	}
+	id, ok := f.Polar.IDs[key]
+	if !ok {
+		f.t.Fatalf("the fixture has no %q", key)
+	}
+	return id
+}
+
+// Actor returns an integration of the fixture as an actor.
+func (f *Fixture) Actor(key string) service.Actor {
+	f.t.Helper()
+	actor := service.Actor{IdentityID: f.ID(key), OrganizationID: f.Acme.OrganizationID, Kind: models.KindIntegration, Name: key}
+	if _, ours := f.Acme.Integrations[key]; !ours {
+		actor.OrganizationID = f.Polar.OrganizationID
+	}
+	return actor
+}
+
+// Exec runs SQL that no service function is there for, as a test's way of
+// changing the world.
+func (f *Fixture) Exec(sql string, args ...any) {
+	f.t.Helper()
+	if _, err := f.Pool.Exec(context.WithoutCancel(f.t.Context()), sql, args...); err != nil {
+		f.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// Value returns the one value that a query finds.
+func Value[T any](f *Fixture, sql string, args ...any) T {
+	f.t.Helper()
+	var value T
+	if err := f.Pool.QueryRow(f.t.Context(), sql, args...).Scan(&value); err != nil {
+		f.t.Fatalf("%s: %v", sql, err)
+	}
+	return value
+}
