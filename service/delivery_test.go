@@ -1,0 +1,301 @@
+package service_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+// create makes a work order on AHU 1 as the ERP and returns its id.
+func create(t *testing.T, f *servicetest.Fixture) string {
+	t.Helper()
+	answer, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.RecordID
+}
+
+func claim(t *testing.T, f *servicetest.Fixture, webhook string) service.Claim {
+	t.Helper()
+	claimed, err := f.ClaimPending(t.Context(), f.ID(webhook), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return claimed
+}
+
+func record(t *testing.T, f *servicetest.Fixture, webhook string, attempts ...service.Attempt) service.Recorded {
+	t.Helper()
+	recorded, err := f.RecordAttempts(t.Context(), f.ID(webhook), attempts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return recorded
+}
+
+func attempt(f *servicetest.Fixture, d service.Outgoing, status int) service.Attempt {
+	a := service.Attempt{DeliveryID: d.DeliveryID, Number: d.Attempts + 1, StartedAt: models.TimeOf(f.Clock.Now()), Status: status, Latency: 12 * time.Millisecond}
+	if status == 0 {
+		a.Error = "The connection was refused."
+	}
+	return a
+}
+
+func status(t *testing.T, f *servicetest.Fixture, id string) models.DeliveryStatus {
+	t.Helper()
+	state, err := f.Delivery(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state.Status
+}
+
+func TestClaimRendersTheRecordAsItIsNow(t *testing.T) {
+	f := servicetest.New(t)
+	id := create(t, f)
+	f.Exec(`UPDATE work_orders SET title = 'Renamed since' WHERE id = $1`, id)
+	claimed := claim(t, f, "erp_hook")
+	if len(claimed.Deliveries) != 1 || claimed.Address.Secrets[0] != "whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=" {
+		t.Fatalf("claimed %+v", claimed)
+	}
+	d := claimed.Deliveries[0]
+	var body struct {
+		ID, Type       string
+		OrganizationID string `json:"organization_id"`
+		CreatedAt      string `json:"created_at"`
+		Data           struct {
+			WorkOrder json.RawMessage   `json:"work_order"`
+			Actor     map[string]string `json:"actor"`
+		}
+	}
+	if err := json.Unmarshal(d.Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	actor := f.Actor("erp")
+	actor.ShowPeople = true
+	read, err := f.WorkOrder(t.Context(), actor, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(body.Data.WorkOrder) != string(read) || !strings.Contains(string(read), "Renamed since") {
+		t.Errorf("the delivery's record is not what its GET shows:\n%s\n%s", body.Data.WorkOrder, read)
+	}
+	if body.ID != d.EventID || body.Type != "work_order.created" || body.OrganizationID != f.Acme.OrganizationID ||
+		body.CreatedAt != "2026-03-02T12:15:30.000Z" || body.Data.Actor["identity_id"] != f.ID("erp") {
+		t.Errorf("the envelope is %s", d.Body)
+	}
+	// The reader has no people:read: its delivery names nobody.
+	if other := claim(t, f, "reader_hook"); strings.Contains(string(other.Deliveries[0].Body), "Ann Field") {
+		t.Error("a delivery names people to an integration without people:read")
+	}
+}
+
+func TestAttemptsMoveTheirDelivery(t *testing.T) {
+	f := servicetest.New(t)
+	create(t, f)
+	d := claim(t, f, "erp_hook").Deliveries[0]
+
+	recorded := record(t, f, "erp_hook", attempt(f, d, 500))
+	if len(recorded.Retrying) != 1 || status(t, f, d.DeliveryID) != models.DeliveryRetrying {
+		t.Fatalf("after a failed attempt: %+v", recorded)
+	}
+	state, err := f.Delivery(t.Context(), d.DeliveryID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wait := state.NextAttemptAt.Sub(f.Clock.Now()); wait != time.Minute {
+		t.Errorf("the next attempt is in %s, want a minute", wait)
+	}
+	if left := claim(t, f, "erp_hook"); len(left.Deliveries) != 0 {
+		t.Error("a retrying delivery is claimed by the mailbox")
+	}
+	// The same attempt recorded again, by a worker whose answer was lost, changes nothing.
+	record(t, f, "erp_hook", attempt(f, d, 200))
+	if got := status(t, f, d.DeliveryID); got != models.DeliveryRetrying {
+		t.Errorf("an attempt recorded twice made the delivery %s", got)
+	}
+	retry, err := f.ClaimRetry(t.Context(), d.DeliveryID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record(t, f, "erp_hook", attempt(f, retry.Deliveries[0], 204))
+	if got := status(t, f, d.DeliveryID); got != models.DeliveryDelivered {
+		t.Errorf("after a 204 the delivery is %s", got)
+	}
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM attempts WHERE delivery_id = $1 AND latency_ms = 12`, d.DeliveryID); n != 2 {
+		t.Errorf("%d attempts kept, want 2", n)
+	}
+}
+
+func TestTheLastAttemptFailsForGood(t *testing.T) {
+	f := servicetest.New(t)
+	create(t, f)
+	d := claim(t, f, "erp_hook").Deliveries[0]
+	for number := 1; number <= 8; number++ {
+		if got := status(t, f, d.DeliveryID); number > 1 && got != models.DeliveryRetrying {
+			t.Fatalf("before attempt %d the delivery is %s", number, got)
+		}
+		d.Attempts = number - 1
+		record(t, f, "erp_hook", attempt(f, d, 0))
+	}
+	if got := status(t, f, d.DeliveryID); got != models.DeliveryFailed {
+		t.Errorf("after 8 attempts the delivery is %s", got)
+	}
+	if !servicetest.Value[bool](f, `SELECT enabled FROM webhooks WHERE id = $1`, f.ID("erp_hook")) {
+		t.Error("a young address was turned off")
+	}
+}
+
+func TestAddressesAreTurnedOff(t *testing.T) {
+	for name, test := range map[string]struct {
+		age    time.Duration
+		status int
+		off    bool
+		reason string
+	}{
+		"410 at once":                        {0, 410, true, "The receiver answered 410 Gone."},
+		"final failure, 3 days without any":  {72 * time.Hour, 500, true, "A delivery failed for good and none succeeded for 3 days."},
+		"final failure a moment before that": {72*time.Hour - time.Millisecond, 500, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := servicetest.New(t)
+			create(t, f)
+			final := claim(t, f, "erp_hook").Deliveries[0]
+			if test.status != 410 {
+				final.Attempts = 7
+			}
+			f.Clock.Advance(test.age)
+			create(t, f) // pending while the address is turned off
+			record(t, f, "erp_hook", attempt(f, final, test.status))
+			reason := servicetest.Value[string](f, `SELECT coalesce(off_reason, '') FROM webhooks WHERE id = $1`, f.ID("erp_hook"))
+			if reason != test.reason {
+				t.Errorf("the reason is %q, want %q", reason, test.reason)
+			}
+			create(t, f)
+			held := servicetest.Value[int](f, `SELECT count(*) FROM deliveries WHERE webhook_id = $1 AND status = 'held'`, f.ID("erp_hook"))
+			if want := map[bool]int{true: 2, false: 0}[test.off]; held != want {
+				t.Errorf("%d deliveries are held, want %d", held, want)
+			}
+		})
+	}
+	t.Run("a success in between starts the period anew", func(t *testing.T) {
+		f := servicetest.New(t)
+		create(t, f)
+		final := claim(t, f, "erp_hook").Deliveries[0]
+		final.Attempts = 7
+		f.Clock.Advance(71 * time.Hour)
+		create(t, f)
+		record(t, f, "erp_hook", attempt(f, claim(t, f, "erp_hook").Deliveries[1], 200))
+		f.Clock.Advance(2 * time.Hour)
+		record(t, f, "erp_hook", attempt(f, final, 500))
+		if !servicetest.Value[bool](f, `SELECT enabled FROM webhooks WHERE id = $1`, f.ID("erp_hook")) {
+			t.Error("the address was turned off")
+		}
+	})
+}
+
+func TestWhatMayNoLongerBeReadIsSkipped(t *testing.T) {
+	for name, sql := range map[string]string{
+		"the permission is gone":     `DELETE FROM assignments WHERE identity_id = $1`,
+		"the scope is gone":          `UPDATE integrations SET scopes = '{people:read}' WHERE id = $1`,
+		"the integration is off":     `UPDATE integrations SET enabled = false WHERE id = $1`,
+		"the organization suspended": `UPDATE organizations SET suspended = true WHERE $1 <> ''`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := servicetest.New(t)
+			create(t, f)
+			d := claim(t, f, "reader_hook").Deliveries[0]
+			f.Exec(sql, f.ID("reader"))
+			if left := claim(t, f, "reader_hook"); len(left.Deliveries) != 0 {
+				t.Error("it is claimed nevertheless")
+			}
+			if got := status(t, f, d.DeliveryID); got != models.DeliverySkipped {
+				t.Errorf("the delivery is %s, want skipped", got)
+			}
+		})
+	}
+}
+
+func TestRedeliver(t *testing.T) {
+	f := servicetest.New(t)
+	create(t, f)
+	d := claim(t, f, "erp_hook").Deliveries[0]
+	d.Attempts = 7
+	record(t, f, "erp_hook", attempt(f, d, 500))
+	if ok, err := f.RequeueDelivery(t.Context(), d.DeliveryID); !ok || err != nil {
+		t.Fatalf("requeue: %v %v", ok, err)
+	}
+	retry, err := f.ClaimRetry(t.Context(), d.DeliveryID)
+	if err != nil || len(retry.Deliveries) != 1 || retry.Deliveries[0].Attempts != 8 {
+		t.Fatalf("claimed %+v, %v", retry, err)
+	}
+	record(t, f, "erp_hook", attempt(f, retry.Deliveries[0], 500))
+	if got := status(t, f, d.DeliveryID); got != models.DeliveryFailed {
+		t.Errorf("a redelivery that fails makes it %s, want failed", got)
+	}
+	if ok, _ := f.RequeueDelivery(t.Context(), "dlv_00000000000000000000000000"); ok {
+		t.Error("an unknown delivery was requeued")
+	}
+}
+
+func TestOwedIsWhatNobodyAttends(t *testing.T) {
+	f := servicetest.New(t)
+	owed := func() string {
+		t.Helper()
+		work, err := f.Owed(t.Context(), 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, w := range work {
+			names = append(names, string(w.Kind))
+		}
+		return strings.Join(names, " ")
+	}
+	create(t, f)
+	if got := owed(); got != "" {
+		t.Errorf("at once: %q is owed", got)
+	}
+	f.Clock.Advance(11 * time.Second)
+	if got := owed(); got != "webhook webhook" {
+		t.Errorf("after the grace: %q is owed, want both addresses", got)
+	}
+	if err := f.Attend(t.Context(), []string{f.ID("erp_hook"), f.ID("reader_hook")}, f.Clock.Now().Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if got := owed(); got != "" {
+		t.Errorf("attended: %q is owed", got)
+	}
+	d := claim(t, f, "erp_hook").Deliveries[0]
+	record(t, f, "erp_hook", attempt(f, d, 500))
+	if err := f.Leave(t.Context(), f.ID("erp_hook")); err != nil {
+		t.Fatal(err)
+	}
+	f.Clock.Advance(time.Minute + 11*time.Second)
+	if got := owed(); got != "webhook delivery" {
+		t.Errorf("with an overdue retry: %q is owed", got)
+	}
+}
+
+func TestAttendedAddressesAreNotPoked(t *testing.T) {
+	f := servicetest.New(t)
+	f.Pokes.Take()
+	if err := f.Attend(t.Context(), []string{f.ID("erp_hook")}, f.Clock.Now().Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	create(t, f)
+	if work := f.Pokes.Take(); len(work) != 1 || work[0].ID != f.ID("reader_hook") {
+		t.Errorf("poked %v, want the reader's address alone", work)
+	}
+	f.Clock.Advance(2 * time.Second)
+	create(t, f)
+	if work := f.Pokes.Take(); len(work) != 2 {
+		t.Errorf("poked %v, want both once the lease is over", work)
+	}
+}

@@ -1,0 +1,157 @@
+package service_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+const small = `
+organization: {key: tiny, name: Tiny, plan: {name: free, api: true, manual_work_orders: true, calls_per_minute: 10, integrations: 1}}
+permission_definitions:
+  - {key: all, name: All, grants: [inventory.read]}
+people: [{key: ann, name: Ann, email: ann@tiny.example.com}]
+inventory: [{key: top, kind: location, name: Top, children: [{key: below, kind: system, name: Below}]}]
+integrations:
+  - {key: erp, name: ERP, scopes: ["work_orders:read"], webhooks: [{key: hook, url: "http://127.0.0.1:9/", events: [ping]}]}
+assignments: [{node: top, identity: ann, definition: all}]
+`
+
+func TestImportAgainChangesNothing(t *testing.T) {
+	f := servicetest.New(t)
+	first, err := f.Import(t.Context(), []byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	erp := first.Integrations["erp"]
+	if erp.ClientID == "" || !strings.HasPrefix(erp.ClientSecret, "mwsec_") || !strings.HasPrefix(erp.Webhooks["hook"].Secret, "whsec_") {
+		t.Errorf("the first import does not tell its secrets: %+v", erp)
+	}
+	snapshot := func() string {
+		return servicetest.Value[string](f, `SELECT concat_ws(' ', (SELECT max(changed_xid::text::bigint) FROM identities),
+			(SELECT max(changed_xid::text::bigint) FROM inventory_nodes), (SELECT max(changed_xid::text::bigint) FROM forms),
+			(SELECT count(*) FROM import_keys), (SELECT sum(token_epoch) FROM integrations))`)
+	}
+	before := snapshot()
+	f.Clock.Advance(1)
+	second, err := f.Import(t.Context(), []byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := snapshot(); after != before {
+		t.Errorf("the second import changed something: %s, before %s", after, before)
+	}
+	again := second.Integrations["erp"]
+	if again.ClientSecret != "" || again.Webhooks["hook"].Secret != "" {
+		t.Error("the second import tells secrets")
+	}
+	if again.ClientID != erp.ClientID || second.IDs["below"] != first.IDs["below"] || second.OrganizationID != first.OrganizationID {
+		t.Error("the second import has other ids")
+	}
+}
+
+func TestImportUpdatesWhatTheFileSays(t *testing.T) {
+	f := servicetest.New(t)
+	first, err := f.Import(t.Context(), []byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Import(t.Context(), []byte(`
+organization: {key: tiny, plan: {api: false}}
+people: [{key: ann, phone: "+12025550100"}]
+inventory: [{key: top, kind: location, children: [{key: middle, kind: location, name: Middle, children: [{key: below, kind: system}]}]}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, sql := range map[string]string{
+		"the name stayed":             `SELECT count(*) FROM identities WHERE id = $1 AND name = 'Ann'`,
+		"the phone came":              `SELECT count(*) FROM people WHERE id = $1 AND phone = '+12025550100' AND email = 'ann@tiny.example.com'`,
+		"the plan lost the API alone": `SELECT count(*) FROM plans JOIN people USING (organization_id) WHERE people.id = $1 AND NOT api AND calls_per_minute = 10`,
+		"its tokens are void":         `SELECT count(*) FROM integrations JOIN people USING (organization_id) WHERE people.id = $1 AND token_epoch = 2`,
+	} {
+		if servicetest.Value[int](f, sql, first.IDs["ann"]) != 1 {
+			t.Errorf("not so: %s", what)
+		}
+	}
+	depth := servicetest.Value[int](f, `SELECT depth FROM inventory_closure WHERE node_id = $1 AND ancestor_id = $2`, first.IDs["below"], first.IDs["top"])
+	if depth != 2 {
+		t.Errorf("the moved node is %d below the top, want 2", depth)
+	}
+}
+
+func TestImportIsAllOrNothing(t *testing.T) {
+	f := servicetest.New(t)
+	tests := map[string]struct{ old, new, complaint string }{
+		"an unknown field":               {"name: Tiny,", "nam: Tiny,", "unknown field"},
+		"no YAML":                        {"organization:", "organization: [", ""},
+		"a key twice":                    {"key: below", "key: top", `"top"`},
+		"no key":                         {"key: ann, ", "", "no key"},
+		"an unknown grant":               {"inventory.read", "inventory.write", `"inventory.write"`},
+		"an unknown scope":               {"work_orders:read", "work_orders:all", `"work_orders:all"`},
+		"an unknown event":               {"[ping]", "[pong]", `"pong"`},
+		"an unknown kind of node":        {"kind: system", "kind: planet", `"planet"`},
+		"a node below the wrong kind":    {"kind: location", "kind: equipment", "cannot stand"},
+		"an assignment to nobody":        {"identity: ann", "identity: nobody", `"nobody"`},
+		"an assignment of a node":        {"identity: ann", "identity: below", `"below"`},
+		"an assignment on nothing":       {"node: top,", "node: moon,", `"moon"`},
+		"a malformed e-mail address":     {"ann@tiny.example.com", "ann", "e-mail"},
+		"a new person without a name":    {"name: Ann, ", "", "needs a name"},
+		"an address that is not allowed": {"http://127.0.0.1:9/", "http://10.0.0.1/", "webhook"},
+		"a missing service company":      {"assignments:", "service_companies: [{key: ghost}]\nassignments:", `"ghost"`},
+		"a short client secret":          {"name: ERP,", "name: ERP, client_secret: short,", "20 characters"},
+		"six addresses": {`[{key: hook, url: "http://127.0.0.1:9/", events: [ping]}]`,
+			`[` + strings.Repeat(`{key: hX, url: "http://127.0.0.1:9/", events: [ping]},`, 6) + `]`, "at most 5"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(small, test.old, test.new, 1)
+			for _, n := range "123456" {
+				text = strings.Replace(text, "hX", "h"+string(n), 1)
+			}
+			_, err := f.Import(t.Context(), []byte(text))
+			problem, ok := errors.AsType[*service.ImportError](err)
+			if !ok || !strings.Contains(problem.Error(), test.complaint) {
+				t.Errorf("the error is %v, want one that names %s", err, test.complaint)
+			}
+		})
+	}
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM organizations WHERE key = 'tiny'`); n != 0 {
+		t.Error("a refused import left an organization")
+	}
+}
+
+func TestImportOfTheDemo(t *testing.T) {
+	f := servicetest.New(t)
+	for _, name := range []string{"service-company.yaml", "campus.yaml"} {
+		text, err := os.ReadFile("../demo/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		imported, err := f.Import(t.Context(), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name != "campus.yaml" {
+			continue
+		}
+		for what, test := range map[string]struct {
+			sql  string
+			want int
+		}{
+			"inventory nodes": {`SELECT count(*) FROM inventory_nodes WHERE organization_id = $1`, 300},
+			"people":          {`SELECT count(*) FROM people WHERE organization_id = $1`, 40},
+			"teams":           {`SELECT count(*) FROM identities WHERE organization_id = $1 AND kind = 'team'`, 6},
+			"forms":           {`SELECT count(*) FROM forms WHERE organization_id = $1`, 8},
+			"integrations":    {`SELECT count(*) FROM integrations WHERE organization_id = $1`, 2},
+		} {
+			if n := servicetest.Value[int](f, test.sql, imported.OrganizationID); n < test.want {
+				t.Errorf("the demo has %d %s, want at least %d", n, what, test.want)
+			}
+		}
+	}
+}
