@@ -230,7 +230,7 @@ type QuestionOption struct {
 type WorkOrder struct {
 	ID             string `gorm:"primaryKey"`
 	OrganizationID string
-	Number         int64
+	Number         int64 `gorm:"->"` // drawn by the database
 	InventoryID    string
 	Title          string
 	Description    *string

@@ -283,6 +283,29 @@ func TestOwedIsWhatNobodyAttends(t *testing.T) {
 	}
 }
 
+func TestWaitingIsWhoHasPendingDeliveries(t *testing.T) {
+	f := servicetest.New(t)
+	waiting := func() []string {
+		t.Helper()
+		ids, err := f.Waiting(t.Context(), []string{f.ID("erp_hook"), f.ID("nobody_hook")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ids
+	}
+	if got := waiting(); len(got) != 0 {
+		t.Errorf("before any event %v wait", got)
+	}
+	create(t, f)
+	if got := waiting(); len(got) != 1 || got[0] != f.ID("erp_hook") {
+		t.Errorf("%v wait, want the ERP's address alone", got)
+	}
+	record(t, f, "erp_hook", attempt(f, claim(t, f, "erp_hook").Deliveries[0], 200))
+	if got := waiting(); len(got) != 0 {
+		t.Errorf("after the delivery %v wait", got)
+	}
+}
+
 func TestAttendedAddressesAreNotPoked(t *testing.T) {
 	f := servicetest.New(t)
 	f.Pokes.Take()

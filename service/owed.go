@@ -41,8 +41,8 @@ func (s *Service) Owed(ctx context.Context, grace time.Duration) ([]Work, error)
 // Waiting returns those of the addresses that have pending deliveries.
 func (s *Service) Waiting(ctx context.Context, webhookIDs []string) ([]string, error) {
 	rows, err := s.pool.Query(ctx, `
-		SELECT id FROM unnest($1::text[]) id
-		WHERE EXISTS (SELECT FROM deliveries d WHERE d.webhook_id = id AND d.status = 'pending')`, webhookIDs)
+		SELECT asked FROM unnest($1::text[]) asked
+		WHERE EXISTS (SELECT FROM deliveries d WHERE d.webhook_id = asked AND d.status = 'pending')`, webhookIDs)
 	if err != nil {
 		return nil, s.translate(err)
 	}

@@ -42,7 +42,6 @@ type creation struct {
 	Managers []string
 	// Addresses is how many webhook addresses might want the event.
 	Addresses int
-	Number    int64
 }
 
 // The nearest inventory managers are those of the lowest level that has any.
@@ -69,8 +68,7 @@ const creationQuery = `
 			) near WHERE near.level = 1 ORDER BY near.identity_id) AS managers,
 		(SELECT count(*) FROM webhooks h WHERE 'work_order.created' = ANY (h.events)
 			AND (h.organization_id = o.id OR h.organization_id IN (
-				SELECT s.company_id FROM service_companies s WHERE s.customer_id = o.id))) AS addresses,
-		nextval(('work_order_numbers.' || quote_ident(o.id))::regclass) AS number
+				SELECT s.company_id FROM service_companies s WHERE s.customer_id = o.id))) AS addresses
 	FROM organizations o
 	JOIN plans p ON p.organization_id = o.id
 	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = @node
@@ -188,7 +186,6 @@ func (t *tx) insertWorkOrder(actor Actor, id string, in NewWorkOrder, workers []
 	row := models.WorkOrder{
 		ID:             id,
 		OrganizationID: actor.OrganizationID,
-		Number:         known.Number,
 		InventoryID:    in.InventoryID,
 		Title:          in.Title,
 		Description:    in.Description,

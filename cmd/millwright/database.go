@@ -45,11 +45,11 @@ func importCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("read the file: %w", err)
 			}
-			svc, closePool, err := openService(cmd.Context(), s, "millwright import", nil)
+			svc, pool, err := openService(cmd.Context(), s, "millwright import", nil)
 			if err != nil {
 				return err
 			}
-			defer closePool()
+			defer pool.Close()
 			imported, err := svc.Import(cmd.Context(), text)
 			if err != nil {
 				return err

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 	temporallog "go.temporal.io/sdk/log"
@@ -61,11 +62,14 @@ func serveAPI(ctx context.Context, s settings) error {
 	defer temporal.Close()
 	poker := worker.NewPoker(temporal, log)
 	defer stopPoker(poker)
-	svc, closePool, err := openService(ctx, s, "millwright api", poker)
+	svc, pool, err := openService(ctx, s, "millwright api", poker)
 	if err != nil {
 		return err
 	}
-	defer closePool()
+	defer pool.Close()
+	if err := serveMetrics(ctx, s.MetricsAddr, pool, log); err != nil {
+		return err
+	}
 	handler, err := api.New(svc, api.Options{
 		PublicURL:      s.PublicURL,
 		Version:        version,
@@ -122,11 +126,14 @@ func runWorker(ctx context.Context, s settings) error {
 	defer temporal.Close()
 	poker := worker.NewPoker(temporal, log)
 	defer stopPoker(poker)
-	svc, closePool, err := openService(ctx, s, "millwright worker", poker)
+	svc, pool, err := openService(ctx, s, "millwright worker", poker)
 	if err != nil {
 		return err
 	}
-	defer closePool()
+	defer pool.Close()
+	if err := serveMetrics(ctx, s.MetricsAddr, pool, log); err != nil {
+		return err
+	}
 	sender := webhook.NewClient(webhook.Options{
 		AllowNetworks: s.AllowNetworks, AllowHTTP: s.AllowHTTP, Timeout: s.ResponseTimeout,
 	})
@@ -185,9 +192,9 @@ func stopPoker(p *worker.Poker) {
 	p.Stop(ctx)
 }
 
-// openService connects to the database and returns the service with a function that closes it.
+// openService connects to the database and returns the service with its pool, which the caller closes.
 // A schema older than the program is refused.
-func openService(ctx context.Context, s settings, application string, poker service.Poker) (*service.Service, func(), error) {
+func openService(ctx context.Context, s settings, application string, poker service.Poker) (*service.Service, *pgxpool.Pool, error) {
 	options, err := s.serviceOptions(s.logger())
 	if err != nil {
 		return nil, nil, err
@@ -205,5 +212,5 @@ func openService(ctx context.Context, s settings, application string, poker serv
 		pool.Close()
 		return nil, nil, err
 	}
-	return svc, pool.Close, nil
+	return svc, pool, nil
 }

@@ -36,6 +36,7 @@ type settings struct {
 	AllowHTTP       bool            `env:"WEBHOOK_ALLOW_HTTP" envDefault:"false" doc:"whether webhook addresses may be http; for development"`
 	Linger          time.Duration   `env:"WEBHOOK_LINGER" envDefault:"5s" doc:"how long an idle mailbox stays ready for the next event"`
 	SweepEvery      time.Duration   `env:"SWEEP_INTERVAL" envDefault:"10s" doc:"how often work in nobody's hand is looked for"`
+	MetricsAddr     string          `env:"METRICS_ADDR" doc:"address Prometheus metrics are served on; none without it"`
 	LogLevel        slog.Level      `env:"LOG_LEVEL" envDefault:"INFO" doc:"DEBUG, INFO, WARN or ERROR"`
 }
 

@@ -68,6 +68,16 @@ CREATE INDEX work_orders_external ON work_orders (organization_id, external_id, 
 CREATE INDEX work_orders_created_by ON work_orders (created_by, id);
 CREATE TRIGGER work_orders_stamp BEFORE UPDATE ON work_orders FOR EACH ROW EXECUTE FUNCTION stamp_change();
 
+-- A refused or replayed creation takes no number: it is drawn with the row.
+-- +goose StatementBegin
+CREATE FUNCTION number_work_order() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.number := nextval(('work_order_numbers.' || quote_ident(NEW.organization_id))::regclass);
+    RETURN NEW;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER work_orders_number BEFORE INSERT ON work_orders FOR EACH ROW EXECUTE FUNCTION number_work_order();
+
 -- The primary key holds the rule that nobody is both worker and consultant of one work order.
 CREATE TABLE work_order_assignees (
     work_order_id public_id NOT NULL REFERENCES work_orders ON DELETE CASCADE,
