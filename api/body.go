@@ -59,7 +59,7 @@ func vetJSON(body []byte) error {
 	decoder := jsontext.NewDecoder(bytes.NewReader(body))
 	for {
 		token, err := decoder.ReadToken()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return models.Errorf(models.CodeInvalidRequest, "The body is not JSON: it ends too early.")
 		}
 		if err != nil {
@@ -75,7 +75,7 @@ func vetJSON(body []byte) error {
 			break
 		}
 	}
-	if _, err := decoder.ReadToken(); err != io.EOF {
+	if _, err := decoder.ReadToken(); !errors.Is(err, io.EOF) {
 		return models.Errorf(models.CodeInvalidRequest, "Something follows the JSON value in the body.")
 	}
 	return nil
@@ -94,9 +94,12 @@ func jsonError(err error) error {
 // refuseNulls refuses null where the operation's schema does not take it: huma
 // takes null for an optional field as if it were absent.
 func (a *API) refuseNulls(op *huma.Operation, body []byte) error {
+	if !bytes.Contains(body, []byte("null")) {
+		return nil
+	}
 	var value any
-	if len(body) == 0 || !bytes.Contains(body, []byte("null")) || json.Unmarshal(body, &value) != nil {
-		return nil // what is no JSON was refused before
+	if err := json.Unmarshal(body, &value); err != nil {
+		return models.Errorf(models.CodeInvalidRequest, "The body is not JSON.")
 	}
 	fields := a.nulls(op.RequestBody.Content["application/json"].Schema, value, "")
 	if len(fields) > 0 {

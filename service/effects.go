@@ -38,8 +38,8 @@ type happened struct {
 	data models.JSON
 }
 
-// fromTo is a changed field in history.
-func fromTo(from, to any) models.JSON { return models.JSON{"from": from, "to": to} }
+// made is a field of a new record in history.
+func made(value any) models.JSON { return models.JSON{"from": nil, "to": value} }
 
 // record queues everything the change leaves. The record itself must be queued before.
 func (t *tx) record(c change) error {

@@ -2,10 +2,8 @@ package service
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/mail"
 	"slices"
@@ -16,7 +14,6 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"millwright/models"
-	"millwright/webhook"
 )
 
 // Imported is what an import made or found; secrets only where this import set them.
@@ -84,8 +81,8 @@ func (r *importRun) all(ctx context.Context) error {
 		return err
 	}
 	steps := []func() error{
-		r.organization, r.definitions, r.people, r.teams, r.inventory, r.forms,
-		r.serviceCompanies, r.integrations, r.assignments,
+		r.organization, r.definitions, r.people, r.teams, r.inventory, r.forms, r.serviceCompanies,
+		func() error { return r.integrations(ctx) }, r.assignments,
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -529,125 +526,6 @@ func (r *importRun) serviceCompanies() error {
 	return nil
 }
 
-func (r *importRun) integrations() error {
-	for _, i := range r.file.Integrations {
-		where := fmt.Sprintf("integration %q", i.Key)
-		id, created, err := r.id(i.Key, keyIntegration, models.PrefixIdentity)
-		if err != nil {
-			return err
-		}
-		definition := r.organizationDefinition(where, i.OrganizationDefinition)
-		scopes, _ := models.ScopesOf(i.Scopes)
-		result := ImportedIntegration{IdentityID: id, ClientID: r.clients[id], Webhooks: map[string]ImportedWebhook{}}
-		if i.ClientSecret != nil {
-			if len(*i.ClientSecret) < 20 {
-				r.problems.add("%s: client_secret has fewer than 20 characters", where)
-			}
-			result.ClientSecret = *i.ClientSecret
-		}
-		if i.ClientID != nil {
-			result.ClientID = *i.ClientID
-		}
-		if created {
-			if result.ClientID == "" {
-				if result.ClientID, err = r.newID(models.PrefixClient); err != nil {
-					return err
-				}
-			}
-			if result.ClientSecret == "" {
-				if result.ClientSecret, err = NewClientSecret(r.Random); err != nil {
-					return err
-				}
-			}
-			if err := r.insert(r.identity(id, models.KindIntegration, need(r, where, "a name", i.Name))); err != nil {
-				return err
-			}
-			if err := r.insert(&models.Integration{
-				ID: id, OrganizationID: r.result.OrganizationID, ClientID: result.ClientID, SecretHash: HashSecret(result.ClientSecret),
-				Scopes: scopes.Strings(), OrganizationDefinitionID: definition, Enabled: true,
-			}); err != nil {
-				return err
-			}
-		} else {
-			name, c := columns{}, columns{}
-			given(name, "name", i.Name)
-			r.change("identities", id, name, true)
-			if i.Scopes != nil {
-				c["scopes"] = scopes.Strings()
-			}
-			if i.ClientSecret != nil {
-				c["secret_hash"] = HashSecret(*i.ClientSecret)
-			}
-			given(c, "client_id", i.ClientID)
-			given(c, "organization_definition_id", definition)
-			r.change("integrations", id, c, false)
-		}
-		for _, w := range i.Webhooks {
-			if result.Webhooks[w.Key], err = r.webhook(id, w); err != nil {
-				return err
-			}
-		}
-		r.result.Integrations[i.Key] = result
-	}
-	return nil
-}
-
-func (r *importRun) webhook(integrationID string, w importWebhook) (ImportedWebhook, error) {
-	where := fmt.Sprintf("webhook %q", w.Key)
-	id, created, err := r.id(w.Key, keyWebhook, models.PrefixWebhook)
-	if err != nil {
-		return ImportedWebhook{}, err
-	}
-	if w.URL != nil {
-		if err := r.AddressRules.check(*w.URL); err != nil {
-			r.problems.add("%s: %s", where, err)
-		}
-	}
-	result := ImportedWebhook{ID: id}
-	if w.Secret != nil {
-		if _, err := webhook.ParseSecret(*w.Secret); err != nil {
-			r.problems.add("%s: the secret is not whsec_ and the base64 of at least 24 bytes", where)
-		}
-		result.Secret = *w.Secret
-	}
-	if !created {
-		c := columns{}
-		given(c, "url", w.URL)
-		if w.Events != nil {
-			c["events"] = w.Events
-		}
-		if w.Secret != nil {
-			if c["secret_sealed"], err = r.Vault.Seal([]byte(*w.Secret), id, r.Random); err != nil {
-				return result, err
-			}
-		}
-		r.change("webhooks", id, c, false)
-		return result, nil
-	}
-	place := 1
-	for slices.Contains(r.places[integrationID], place) {
-		place++
-	}
-	if place > MaxWebhooks {
-		r.problems.add("%s: an integration has at most %d webhook addresses", where, MaxWebhooks)
-		return result, nil
-	}
-	r.places[integrationID] = append(r.places[integrationID], place)
-	if result.Secret == "" {
-		if result.Secret, err = webhook.GenerateSecret(r.Random); err != nil {
-			return result, err
-		}
-	}
-	sealed, err := r.Vault.Seal([]byte(result.Secret), id, r.Random)
-	if err != nil {
-		return result, err
-	}
-	return result, r.insert(&models.Webhook{
-		ID: id, OrganizationID: r.result.OrganizationID, IntegrationID: integrationID, Place: place,
-		URL: need(r, where, "a url", w.URL), Events: w.Events, SecretSealed: sealed, Enabled: true, CreatedAt: r.at,
-	})
-}
-
 func (r *importRun) assignments() error {
 	for _, a := range r.file.Assignments {
 		where := fmt.Sprintf("assignment of %q on %q", a.Identity, a.Node)
@@ -663,24 +541,4 @@ func (r *importRun) assignments() error {
 			WHERE a.definition_id <> excluded.definition_id`, node, identity, definition, r.result.OrganizationID)
 	}
 	return nil
-}
-
-// MaxWebhooks is how many addresses an integration has at the most (spec section 8).
-const MaxWebhooks = 5
-
-// NewClientSecret returns a client secret of 256 random bits; its prefix lets
-// secret scanners recognise one that leaked.
-func NewClientSecret(random io.Reader) (string, error) {
-	b := make([]byte, 32)
-	if _, err := io.ReadFull(random, b); err != nil {
-		return "", fmt.Errorf("read random bytes for a client secret: %w", err)
-	}
-	return "mwsec_" + base64.RawURLEncoding.EncodeToString(b), nil
-}
-
-// check refuses an address that may not be saved, with a sentence for people.
-func (a AddressRules) check(url string) error {
-	return webhook.CheckURL(context.Background(), url, webhook.Rules{
-		AllowNetworks: a.AllowNetworks, AllowHTTP: a.AllowHTTP, OwnHosts: a.OwnHosts,
-	})
 }

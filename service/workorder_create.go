@@ -214,17 +214,17 @@ func (t *tx) insertWorkOrder(actor Actor, id string, in NewWorkOrder, workers []
 		}
 	}
 	changes := models.JSON{
-		"inventory_id": fromTo(nil, in.InventoryID), "title": fromTo(nil, in.Title), "priority": fromTo(nil, priority),
-		"status": fromTo(nil, models.StatusOpen), "assignees": fromTo(nil, workers), "consultants": fromTo(nil, in.Consultants),
+		"inventory_id": made(in.InventoryID), "title": made(in.Title), "priority": made(priority),
+		"status": made(models.StatusOpen), "assignees": made(workers), "consultants": made(in.Consultants),
 	}
 	optional := map[string]*string{"description": in.Description, "form_id": in.FormID, "external_id": in.ExternalID}
 	for name, value := range optional {
 		if value != nil {
-			changes[name] = fromTo(nil, *value)
+			changes[name] = made(*value)
 		}
 	}
 	if in.TargetDate != nil {
-		changes["target_date"] = fromTo(nil, *in.TargetDate)
+		changes["target_date"] = made(*in.TargetDate)
 	}
 	return t.record(change{
 		actor:          actor,

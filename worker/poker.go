@@ -36,12 +36,13 @@ type Poker struct {
 	done    sync.WaitGroup
 }
 
-// NewPoker returns a Poker that runs until Stop.
-func NewPoker(c client.Client, log *slog.Logger) *Poker {
+// NewPoker returns a Poker that runs until Stop; the end of the context does not end it.
+func NewPoker(ctx context.Context, c client.Client, log *slog.Logger) *Poker {
+	ctx = context.WithoutCancel(ctx)
 	p := &Poker{client: c, log: log, waiting: map[service.Work]bool{}}
 	p.changed = sync.NewCond(&p.mu)
 	for range pokersAtOnce {
-		p.done.Go(p.run)
+		p.done.Go(func() { p.run(ctx) })
 	}
 	return p
 }
@@ -80,14 +81,14 @@ func (p *Poker) Stop(ctx context.Context) {
 	}
 }
 
-func (p *Poker) run() {
+func (p *Poker) run(ctx context.Context) {
 	for {
 		work, ok := p.next()
 		if !ok {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), pokeTimeout)
-		err := p.send(ctx, work)
+		attempt, cancel := context.WithTimeout(ctx, pokeTimeout)
+		err := p.send(attempt, work)
 		cancel()
 		p.report(err)
 	}

@@ -17,6 +17,13 @@ import (
 var version = "dev"
 
 func main() {
+	if err := run(); err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "millwright:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := &cobra.Command{
@@ -27,9 +34,5 @@ func main() {
 		SilenceErrors: true,
 	}
 	root.AddCommand(apiCommand(), workerCommand(), migrateCommand(), importCommand(), configCommand(), listenCommand())
-	if err := root.ExecuteContext(ctx); err != nil && !errors.Is(err, context.Canceled) {
-		fmt.Fprintln(os.Stderr, "millwright:", err)
-		stop()
-		os.Exit(1)
-	}
+	return root.ExecuteContext(ctx)
 }

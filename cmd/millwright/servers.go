@@ -60,7 +60,7 @@ func serveAPI(ctx context.Context, s settings) error {
 		return err
 	}
 	defer temporal.Close()
-	poker := worker.NewPoker(temporal, log)
+	poker := worker.NewPoker(ctx, temporal, log)
 	defer stopPoker(poker)
 	svc, pool, err := openService(ctx, s, "millwright api", poker)
 	if err != nil {
@@ -124,7 +124,7 @@ func runWorker(ctx context.Context, s settings) error {
 		return err
 	}
 	defer temporal.Close()
-	poker := worker.NewPoker(temporal, log)
+	poker := worker.NewPoker(ctx, temporal, log)
 	defer stopPoker(poker)
 	svc, pool, err := openService(ctx, s, "millwright worker", poker)
 	if err != nil {
