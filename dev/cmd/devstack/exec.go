@@ -1,0 +1,33 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"syscall"
+
+	"millwright/dev/process"
+	"millwright/dev/stack"
+)
+
+func execCommand(args []string) (int, error) {
+	flags := flag.NewFlagSet("devstack exec", flag.ContinueOnError)
+	noTemporal := flags.Bool("no-temporal", false, "bring up Postgres only")
+	if err := flags.Parse(args); err != nil {
+		return 2, err
+	}
+	if flags.NArg() == 0 {
+		return 2, errors.New("exec needs a command: devstack exec [flags] -- CMD ARGS…")
+	}
+	return stack.Exec(stopSignals(), stack.ExecOptions{
+		Command: flags.Args(), NoTemporal: *noTemporal, Errors: os.Stderr,
+	})
+}
+
+// guardCommand is what exec runs around its command; it is not for people.
+func guardCommand(args []string) (int, error) {
+	if len(args) < 3 || args[0] != "--" {
+		return 2, errors.New("guard is a part of exec")
+	}
+	return process.Guard(args[1], args[2:], stopSignals(syscall.SIGUSR2))
+}

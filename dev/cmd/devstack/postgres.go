@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"path/filepath"
+
+	"millwright/dev/postgres"
+	"millwright/dev/process"
+	"millwright/dev/stack"
+)
+
+func postgresCommand(args []string) (int, error) {
+	flags := flag.NewFlagSet("devstack postgres", flag.ContinueOnError)
+	data := flags.String("data", "", "folder of the cluster; made when missing")
+	port := flags.Int("port", 0, "port to listen on")
+	log := flags.String("log", "", "file for Postgres's messages; without one they go to the standard error")
+	throwaway := flags.Bool("throwaway", false, "trade the safety of the data for speed")
+	if err := flags.Parse(args); err != nil {
+		return 2, err
+	}
+	if *data == "" || *port == 0 {
+		return 2, errors.New("postgres needs --data and --port")
+	}
+	root, err := filepath.Abs(*data)
+	if err != nil {
+		return 1, err
+	}
+	if err := process.CheckPort(*port); err != nil {
+		return 1, err
+	}
+	signals := stopSignals()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		<-signals
+		cancel()
+	}()
+	cluster, err := postgres.Start(ctx, postgres.Options{Root: root, Port: *port, Log: *log, Throwaway: *throwaway})
+	if err != nil {
+		return 1, err
+	}
+	fmt.Println("DATABASE_URL=" + cluster.URL)
+	fmt.Println(stack.ReadyLine)
+	select {
+	case <-ctx.Done():
+		cluster.Stop()
+		return 0, nil
+	case <-cluster.Done():
+		return 1, fmt.Errorf("Postgres ended unexpectedly (%s)", cluster.Ending())
+	}
+}

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"strings"
+
+	"millwright/dev/stack"
+)
+
+func runCommand(args []string) (int, error) {
+	flags := flag.NewFlagSet("devstack run", flag.ContinueOnError)
+	millwright := flags.String("millwright", "bin/millwright", "the product's program")
+	demo := flags.String("demo", "demo/service-company.yaml,demo/campus.yaml", "files to import, in this order")
+	if err := flags.Parse(args); err != nil {
+		return 2, err
+	}
+	opts := stack.RunOptions{Millwright: *millwright, Out: os.Stdout}
+	if *demo != "" {
+		opts.Demo = strings.Split(*demo, ",")
+	}
+	if err := stack.Run(stopSignals(), opts); err != nil {
+		return 1, err
+	}
+	return 0, nil
+}

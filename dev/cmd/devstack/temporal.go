@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"millwright/dev/process"
+	"millwright/dev/stack"
+	"millwright/dev/temporal"
+)
+
+func temporalCommand(args []string) (int, error) {
+	flags := flag.NewFlagSet("devstack temporal", flag.ContinueOnError)
+	url := flags.String("postgres", os.Getenv("DATABASE_URL"), "URL of the Postgres server; without it DATABASE_URL")
+	port := flags.Int("port", 0, "port of the frontend service")
+	uiPort := flags.Int("ui-port", 0, "port of the Web UI; 0 for none")
+	prefix := flags.String("db-prefix", "temporal", "name of the database; the second one has _visibility behind it")
+	retention := flags.Duration("retention", 72*time.Hour, "how long closed workflows are kept, if the namespace is new")
+	if err := flags.Parse(args); err != nil {
+		return 2, err
+	}
+	if *url == "" || *port == 0 {
+		return 2, errors.New("temporal needs --port, and --postgres or DATABASE_URL")
+	}
+	for _, p := range []int{*port, *uiPort} {
+		if p == 0 {
+			continue
+		}
+		if err := process.CheckPort(p); err != nil {
+			return 1, err
+		}
+	}
+	signals := stopSignals()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	type result struct {
+		server *temporal.Server
+		err    error
+	}
+	started := make(chan result, 1)
+	go func() {
+		server, err := temporal.Start(ctx, temporal.Options{
+			PostgresURL:    *url,
+			DatabasePrefix: *prefix,
+			Port:           *port,
+			UIPort:         *uiPort,
+			Retention:      *retention,
+		})
+		started <- result{server, err}
+	}()
+	select {
+	case r := <-started:
+		if r.err != nil {
+			return 1, r.err
+		}
+		fmt.Println(stack.ReadyLine)
+		<-signals
+		r.server.Stop()
+		return 0, nil
+	case <-signals:
+		// There is nothing yet that would be lost.
+		return 0, nil
+	}
+}

@@ -1,0 +1,270 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/dev/process"
+)
+
+const (
+	// role is the cluster's one role. It is a superuser: tests create and
+	// drop databases.
+	role = "millwright"
+	// database is the product's database.
+	database = "millwright"
+
+	startTimeout = 60 * time.Second
+	stopGrace    = 15 * time.Second
+)
+
+// Options describe a cluster.
+type Options struct {
+	// Root is the folder the cluster is kept in. Its parent must exist and
+	// be within reach of the user Postgres runs as.
+	Root string
+	// Port is where the cluster listens; 0 means any free port.
+	Port int
+	// Log is the file Postgres's messages go to; without one they go to the
+	// standard error.
+	Log string
+	// Throwaway trades the safety of the data for speed: it is gone after
+	// the first stop, or damaged.
+	Throwaway bool
+}
+
+// Cluster is a running private cluster.
+type Cluster struct {
+	*process.Process
+	Programs Programs
+	// URL connects to the product's database as the superuser.
+	URL string
+}
+
+// Start makes the cluster if it does not exist and starts it.
+func Start(ctx context.Context, opts Options) (*Cluster, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+
+	owner, err := ownerOf(opts.Root)
+	if err != nil {
+		return nil, err
+	}
+	programs, err := choose(owner, dataDir(opts.Root))
+	if err != nil {
+		return nil, err
+	}
+	if err := owner.makeFolder(opts.Root); err != nil {
+		return nil, err
+	}
+	if err := initialize(ctx, opts.Root, programs, owner); err != nil {
+		return nil, err
+	}
+	if err := reclaim(ctx, dataDir(opts.Root)); err != nil {
+		return nil, err
+	}
+	password, err := os.ReadFile(passwordFile(opts.Root))
+	if err != nil {
+		return nil, fmt.Errorf("the password of the cluster cannot be read: %w", err)
+	}
+	if opts.Port == 0 {
+		// Chosen only now: the longer a port is chosen before it is used,
+		// the likelier someone else takes it.
+		ports, err := process.FreePorts(1)
+		if err != nil {
+			return nil, err
+		}
+		opts.Port = ports[0]
+	}
+	c := &Cluster{Programs: programs, URL: connectionURL(opts.Port, string(password), database)}
+	if c.Process, err = launch(opts, programs, owner); err != nil {
+		return nil, err
+	}
+	if err := c.awaitDatabase(ctx, connectionURL(opts.Port, string(password), "postgres")); err != nil {
+		c.Stop()
+		if tail := process.FileTail(opts.Log); tail != "" {
+			err = fmt.Errorf("%w, the last lines of its log:\n%s", err, tail)
+		}
+		return nil, err
+	}
+	return c, nil
+}
+
+func dataDir(root string) string      { return filepath.Join(root, "data") }
+func passwordFile(root string) string { return filepath.Join(root, "password") }
+
+// exists reports whether the folder holds a cluster.
+func exists(root string) bool {
+	_, err := os.Stat(filepath.Join(dataDir(root), "PG_VERSION"))
+	return err == nil
+}
+
+func connectionURL(port int, password, database string) string {
+	u := url.URL{
+		Scheme:   "postgres",
+		User:     url.UserPassword(role, password),
+		Host:     net.JoinHostPort(process.Loopback, strconv.Itoa(port)),
+		Path:     "/" + database,
+		RawQuery: "sslmode=disable",
+	}
+	return u.String()
+}
+
+// initialize makes the data folder under another name and renames it when it
+// is complete, so that a start killed in the middle leaves nothing half done.
+func initialize(ctx context.Context, root string, programs Programs, owner Owner) error {
+	if exists(root) {
+		return nil
+	}
+	unfinished := dataDir(root) + ".unfinished"
+	if err := os.RemoveAll(unfinished); err != nil {
+		return fmt.Errorf("what an earlier start left behind could not be removed: %w", err)
+	}
+	if err := os.WriteFile(passwordFile(root), []byte(rand.Text()), 0o600); err != nil {
+		return fmt.Errorf("the password of the cluster could not be written: %w", err)
+	}
+	if err := owner.own(passwordFile(root)); err != nil {
+		return err
+	}
+	cmd := owner.command(programs.path("initdb"),
+		"--pgdata="+unfinished, "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions",
+		"--username="+role, "--pwfile="+passwordFile(root), "--auth=scram-sha-256")
+	output := process.NewLines(func(string) {})
+	cmd.Stdout, cmd.Stderr = output, output
+	initdb, err := process.Start(cmd, process.Options{Name: "initdb", DeathSignal: syscall.SIGKILL})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-initdb.Done():
+	case <-ctx.Done():
+		initdb.Kill()
+		return fmt.Errorf("initdb was stopped: %w", ctx.Err())
+	}
+	if initdb.ExitStatus() != 0 {
+		return fmt.Errorf("initdb failed (%s):\n%s", initdb.Ending(), output.Tail())
+	}
+	return os.Rename(unfinished, dataDir(root))
+}
+
+func launch(opts Options, programs Programs, owner Owner) (*process.Process, error) {
+	log := os.Stderr
+	if opts.Log != "" {
+		var err error
+		if log, err = os.OpenFile(opts.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+			return nil, fmt.Errorf("the log of Postgres could not be opened: %w", err)
+		}
+		defer log.Close()
+	}
+	args := []string{"-D", dataDir(opts.Root)}
+	for _, setting := range settings(opts) {
+		args = append(args, "-c", setting)
+	}
+	cmd := owner.command(programs.path("postgres"), args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	// SIGINT is Postgres's fast shutdown: it does not wait for its clients.
+	// SIGQUIT stops at once and leaves the rest to the next start.
+	stop := []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT}
+	death := syscall.SIGINT
+	if opts.Throwaway {
+		stop, death = []syscall.Signal{syscall.SIGQUIT}, syscall.SIGQUIT
+	}
+	return process.Start(cmd, process.Options{
+		Name: "Postgres", DeathSignal: death, StopSignals: stop, StopGrace: stopGrace,
+	})
+}
+
+func settings(opts Options) []string {
+	s := []string{
+		"listen_addresses=" + process.Loopback,
+		"port=" + strconv.Itoa(opts.Port),
+		// The path of a socket may be about a hundred bytes long, and
+		// the cluster's folder may not be that short.
+		"unix_socket_directories=",
+		"max_connections=300",
+		"shared_buffers=256MB",
+		"timezone=UTC",
+		"log_timezone=UTC",
+	}
+	if opts.Throwaway {
+		s = append(s, "fsync=off", "full_page_writes=off", "synchronous_commit=off",
+			"wal_level=minimal", "max_wal_senders=0")
+	}
+	return s
+}
+
+// awaitDatabase returns when the server answers and the product's database
+// exists.
+func (c *Cluster) awaitDatabase(ctx context.Context, maintenanceURL string) error {
+	conn, err := c.connect(ctx, maintenanceURL)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var exists bool
+	err = conn.QueryRow(ctx, `select exists (select from pg_database where datname = $1)`, database).Scan(&exists)
+	if err == nil && !exists {
+		_, err = conn.Exec(ctx, "create database "+database)
+	}
+	if err != nil {
+		return fmt.Errorf("the database %s could not be created: %w", database, err)
+	}
+	return nil
+}
+
+func (c *Cluster) connect(ctx context.Context, url string) (*pgx.Conn, error) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		conn, err := pgx.Connect(ctx, url)
+		if err == nil {
+			return conn, nil
+		}
+		select {
+		case <-c.Done():
+			return nil, fmt.Errorf("Postgres did not start (%s)", c.Ending())
+		case <-ctx.Done():
+			return nil, fmt.Errorf("Postgres does not answer: %w", err)
+		case <-tick.C:
+		}
+	}
+}
+
+// choose picks the programs: those that fit the data there is, or the first.
+func choose(owner Owner, data string) (Programs, error) {
+	installed := Installed()
+	content, err := os.ReadFile(filepath.Join(data, "PG_VERSION"))
+	if errors.Is(err, fs.ErrNotExist) {
+		if len(installed) > 0 {
+			return installed[0], nil
+		}
+		return fetch(owner)
+	}
+	if err != nil {
+		return Programs{}, fmt.Errorf("the data of Postgres cannot be read: %w", err)
+	}
+	version := strings.TrimSpace(string(content))
+	for _, programs := range installed {
+		if strconv.Itoa(programs.Major) == version {
+			return programs, nil
+		}
+	}
+	if strings.HasPrefix(string(fetchedVersion), version+".") {
+		return fetch(owner)
+	}
+	return Programs{}, fmt.Errorf("the data in %s was made by Postgres %s, which is not installed: "+
+		"install it, or remove the folder to begin anew", data, version)
+}

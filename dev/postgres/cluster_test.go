@@ -1,0 +1,178 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/dev/process"
+)
+
+func testOptions(t *testing.T) Options {
+	t.Helper()
+	dir := openFolder(t)
+	return Options{Root: filepath.Join(dir, "cluster"), Log: filepath.Join(dir, "log"), Throwaway: true}
+}
+
+func mustStart(t *testing.T, opts Options) *Cluster {
+	t.Helper()
+	c, err := Start(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Stop)
+	return c
+}
+
+// query runs SQL and returns the first column of its first row, if any.
+func query(t *testing.T, c *Cluster, sql string) (value string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), c.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if err := conn.QueryRow(t.Context(), sql).Scan(&value); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return value
+}
+
+func TestClusterIsPrivateAndItsDataStays(t *testing.T) {
+	opts := testOptions(t)
+	opts.Throwaway = false
+	first := mustStart(t, opts)
+	for sql, want := range map[string]string{
+		"show listen_addresses":        process.Loopback,
+		"show unix_socket_directories": "",
+		"show server_encoding":         "UTF8",
+		"select current_database()":    database,
+		"select rolsuper::text from pg_roles where rolname = current_user": "true",
+	} {
+		if got := query(t, first, sql); got != want {
+			t.Errorf("%s: %q, want %q", sql, got, want)
+		}
+	}
+	wrong := strings.Replace(first.URL, role+":", role+":not", 1)
+	if conn, err := pgx.Connect(t.Context(), wrong); err == nil {
+		conn.Close(t.Context())
+		t.Error("a wrong password is let in")
+	}
+	query(t, first, "create table kept as select 7 as value")
+	first.Stop()
+
+	second := mustStart(t, opts)
+	if got := query(t, second, "select value::text from kept"); got != "7" {
+		t.Errorf("the value is %q after a restart", got)
+	}
+}
+
+// A stack killed with SIGKILL may leave its server running, single processes
+// of it, or only a pid file, whose number means another process by now.
+func TestStartAfterAnUncleanEnd(t *testing.T) {
+	opts := testOptions(t)
+	before := mustStart(t, opts)
+	query(t, before, "create table kept as select 7 as value")
+
+	for _, c := range []struct {
+		name string
+		end  func(t *testing.T)
+	}{
+		{"the server still runs", func(*testing.T) {}},
+		{"the server was killed", func(*testing.T) {
+			before.Signal(syscall.SIGKILL)
+			<-before.Done()
+		}},
+		{"the pid file names an unrelated process", func(t *testing.T) {
+			before.Stop()
+			stale := fmt.Sprintf("%d\n%s\n", startUnrelated(t), dataDir(opts.Root))
+			if err := os.WriteFile(pidFile(dataDir(opts.Root)), []byte(stale), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		if !t.Run(c.name, func(t *testing.T) {
+			c.end(t)
+			after, err := Start(t.Context(), opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if before.Running() {
+				t.Error("the server of before still runs")
+			}
+			if got := query(t, after, "select value::text from kept"); got != "7" {
+				t.Errorf("the value is %q", got)
+			}
+			before = after
+		}) {
+			break
+		}
+	}
+	before.Stop()
+}
+
+// startUnrelated starts a process that Postgres, were it asked, would find
+// running, and checks at the end that nobody has stopped it.
+func startUnrelated(t *testing.T) int {
+	t.Helper()
+	owner, err := Unprivileged()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := owner.command("/bin/sleep", "1000")
+	p, err := process.Start(cmd, process.Options{Name: "sleep", DeathSignal: syscall.SIGKILL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if !p.Running() {
+			t.Error("the unrelated process was stopped")
+		}
+		p.Kill()
+	})
+	return p.PID()
+}
+
+func TestStartSaysWhichVersionTheDataNeeds(t *testing.T) {
+	opts := testOptions(t)
+	if err := os.MkdirAll(dataDir(opts.Root), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dataDir(opts.Root), "PG_VERSION"), []byte("9.6\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Start(t.Context(), opts)
+	if err == nil || !strings.Contains(err.Error(), "was made by Postgres 9.6, which is not installed") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestDiscardRemovesARunningCluster(t *testing.T) {
+	opts := testOptions(t)
+	c := mustStart(t, opts)
+	if err := Discard(t.Context(), opts.Root); err != nil {
+		t.Fatal(err)
+	}
+	<-c.Done()
+	if _, err := os.Stat(opts.Root); !os.IsNotExist(err) {
+		t.Errorf("the folder is still there: %v", err)
+	}
+}
+
+func TestInitdbsReasonIsShown(t *testing.T) {
+	programs := Programs{Dir: t.TempDir()}
+	script := "#!/bin/sh\necho 'initdb: error: no luck' >&2\nexit 3\n"
+	if err := os.WriteFile(programs.path("initdb"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	err := initialize(t.Context(), openFolder(t), programs, current())
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "no luck") {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -1,0 +1,59 @@
+package postgres
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// install makes a folder that looks like an installed Postgres.
+func install(t *testing.T, dir string, major int) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	server := fmt.Sprintf("#!/bin/sh\necho 'postgres (PostgreSQL) %d.3 (Some 1.2)'\n", major)
+	for name, script := range map[string]string{"postgres": server, "initdb": "#!/bin/sh\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestInstalledPrefersPATHThenTheNewest(t *testing.T) {
+	dir := t.TempDir()
+	for _, major := range []int{9, 15, 17} {
+		install(t, filepath.Join(dir, "lib", fmt.Sprint(major), "bin"), major)
+	}
+	// PATH holds links to the programs, and pg_config names a fourth place.
+	install(t, filepath.Join(dir, "linked"), 16)
+	path := filepath.Join(dir, "path")
+	if err := os.Mkdir(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(dir, "linked", "initdb"), filepath.Join(path, "initdb")); err != nil {
+		t.Fatal(err)
+	}
+	install(t, filepath.Join(dir, "configured"), 14)
+	script := "#!/bin/sh\necho '" + filepath.Join(dir, "configured") + "'\n"
+	if err := os.WriteFile(filepath.Join(path, "pg_config"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", path+":/usr/bin:/bin")
+	before := packageFolders
+	packageFolders = []string{filepath.Join(dir, "lib/*/bin")}
+	t.Cleanup(func() { packageFolders = before })
+
+	var majors []int
+	for _, programs := range Installed() {
+		majors = append(majors, programs.Major)
+	}
+	if want := []int{16, 14, 17, 15}; !slices.Equal(majors, want) {
+		t.Errorf("found %v, want %v", majors, want)
+	}
+	if first := Installed()[0].Dir; first != filepath.Join(dir, "linked") {
+		t.Errorf("the folder of the linked programs is %s", first)
+	}
+}

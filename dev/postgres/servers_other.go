@@ -1,0 +1,23 @@
+//go:build !linux
+
+package postgres
+
+import (
+	"os/exec"
+	"strconv"
+	"strings"
+)
+
+// serversOn returns the server that uses the data folder, if the process named
+// by the pid file is one.
+func serversOn(data string) []int {
+	pid := postmaster(data)
+	if pid == 0 {
+		return nil
+	}
+	command, err := exec.Command("ps", "-o", "command=", "-p", strconv.Itoa(pid)).Output()
+	if err != nil || !strings.Contains(string(command), "postgres") || !strings.Contains(string(command), data) {
+		return nil
+	}
+	return []int{pid}
+}

@@ -1,0 +1,78 @@
+package process
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"strings"
+	"sync"
+)
+
+// tailLines is how much of a program's output is shown when it fails.
+const tailLines = 15
+
+// Lines hands a program's output on line by line, so that the lines of several
+// programs do not mix, and remembers the last ones.
+type Lines struct {
+	mu      sync.Mutex
+	each    func(line string)
+	partial []byte
+	tail    []string
+}
+
+// NewLines returns a writer that calls each with every full line.
+func NewLines(each func(line string)) *Lines {
+	return &Lines{each: each}
+}
+
+// Prefixed returns a writer that puts the prefix before each line.
+func Prefixed(w io.Writer, prefix string) *Lines {
+	return NewLines(func(line string) {
+		// Nobody is left to tell when the terminal is gone.
+		_, _ = io.WriteString(w, prefix+line+"\n")
+	})
+}
+
+// Write implements io.Writer. It never fails, since a program must not stop
+// working because nobody reads its output.
+func (l *Lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.partial = append(l.partial, p...)
+	for {
+		line, rest, found := bytes.Cut(l.partial, []byte("\n"))
+		if !found {
+			return len(p), nil
+		}
+		l.line(string(line))
+		l.partial = rest
+	}
+}
+
+func (l *Lines) line(line string) {
+	if l.tail = append(l.tail, line); len(l.tail) > tailLines {
+		l.tail = l.tail[1:]
+	}
+	l.each(line)
+}
+
+// Tail returns the last lines written.
+func (l *Lines) Tail() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := l.tail
+	if len(l.partial) > 0 {
+		lines = append(lines[:len(lines):len(lines)], string(l.partial))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// FileTail returns the last lines of a log file, or nothing when there is none.
+func FileTail(path string) string {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimRight(string(content), "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
+}

@@ -1,0 +1,45 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+)
+
+func TestCheckPortNamesATakenPort(t *testing.T) {
+	l, err := net.Listen("tcp", Address(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+
+	err = CheckPort(port)
+	if !errors.Is(err, ErrPortTaken) {
+		t.Fatalf("the error is %v, not that the port is taken", err)
+	}
+	if want := fmt.Sprintf("port %d is taken by another program", port); err.Error() != want {
+		t.Errorf("the sentence is %q, want %q", err, want)
+	}
+}
+
+func TestFreePortsAreDifferentAndFree(t *testing.T) {
+	ports, err := FreePorts(20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[int]bool)
+	for _, port := range ports {
+		if seen[port] {
+			t.Errorf("port %d was given twice", port)
+		}
+		seen[port] = true
+		if port < lowestFree || port >= highestFree {
+			t.Errorf("port %d is outside the range", port)
+		}
+		if err := CheckPort(port); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package stack
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"millwright/dev/process"
+)
+
+// port is a port of the stack: what for, and how to choose another.
+type port struct {
+	number   int
+	purpose  string
+	variable string
+}
+
+func (p *port) address() string { return process.Address(p.number) }
+
+// config is what the environment chooses for `devstack run`.
+type config struct {
+	dir string // absolute
+	api port
+	// apiAddress is where the api listens.
+	apiAddress    string
+	apiMetrics    port
+	workerMetrics port
+	temporal      port
+	temporalUI    port
+	// ownTemporal says that the stack runs Temporal itself.
+	ownTemporal bool
+}
+
+// ports are those that something of the stack will listen on.
+func (c *config) ports() []*port {
+	ports := []*port{&c.api, &c.apiMetrics, &c.workerMetrics}
+	if c.ownTemporal {
+		ports = append(ports, &c.temporal, &c.temporalUI)
+	}
+	return ports
+}
+
+// devDir is the folder the stack keeps its data in.
+func devDir(variable string) (string, error) {
+	if variable == "" {
+		variable = ".dev"
+	}
+	dir, err := filepath.Abs(variable)
+	if err != nil {
+		return "", fmt.Errorf("DEV_DIR cannot be made absolute: %w", err)
+	}
+	return dir, nil
+}
+
+func envFile(dir string) string { return filepath.Join(dir, "env") }
+
+// loadConfig reads the other variables of the stack.
+func loadConfig(dir string, env environ) (*config, error) {
+	c := &config{
+		dir:           dir,
+		api:           port{8080, "the API and the console", "API_PORT"},
+		apiMetrics:    port{9464, "the metrics of the api", "API_METRICS_PORT"},
+		workerMetrics: port{9465, "the metrics of the worker", "WORKER_METRICS_PORT"},
+		temporal:      port{7233, "Temporal", "TEMPORAL_PORT"},
+		temporalUI:    port{8233, "the Temporal Web UI", "TEMPORAL_UI_PORT"},
+		ownTemporal:   env["TEMPORAL_ADDRESS"] == "",
+	}
+	for _, p := range c.ports() {
+		if err := p.choose(env[p.variable]); err != nil {
+			return nil, err
+		}
+	}
+	c.apiAddress = c.api.address()
+	if address := env["MILLWRIGHT_ADDR"]; address != "" {
+		_, number, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, fmt.Errorf("MILLWRIGHT_ADDR must be of the form host:port, and is %q", address)
+		}
+		c.apiAddress, c.api.variable = reachable(address), "MILLWRIGHT_ADDR"
+		if err := c.api.choose(number); err != nil {
+			return nil, err
+		}
+	}
+	return c, c.checkDistinct()
+}
+
+func (p *port) choose(text string) error {
+	if text == "" {
+		return nil
+	}
+	number, err := strconv.Atoi(text)
+	if err != nil || number < 1 || number > 65535 {
+		return fmt.Errorf("%s, the port for %s, must be a number from 1 to 65535, and is %q", p.variable, p.purpose, text)
+	}
+	p.number = number
+	return nil
+}
+
+func (c *config) checkDistinct() error {
+	meantFor := make(map[int]*port)
+	for _, p := range c.ports() {
+		if other, ok := meantFor[p.number]; ok {
+			return fmt.Errorf("port %d is meant for %s (%s) and for %s (%s): choose another for one of them",
+				p.number, other.purpose, other.variable, p.purpose, p.variable)
+		}
+		meantFor[p.number] = p
+	}
+	return nil
+}
+
+// reachable turns the address a server listens on into one to connect to.
+func reachable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = process.Loopback
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// checkPorts makes sure that every port can be had, before anything starts.
+// After a crash the ports of the killed stack take a moment to become free.
+func (c *config) checkPorts(patience time.Duration) error {
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := c.takenPort()
+		if err == nil || !errors.Is(err, process.ErrPortTaken) {
+			return err
+		}
+		select {
+		case <-deadline.C:
+			return err
+		case <-tick.C:
+		}
+	}
+}
+
+func (c *config) takenPort() error {
+	for _, p := range c.ports() {
+		if err := process.CheckPort(p.number); err != nil {
+			return fmt.Errorf("%w, and %s needs it: free it, or choose another with %s", err, p.purpose, p.variable)
+		}
+	}
+	return nil
+}
+
+// makeFolder makes the stack's folder. Others may pass through it, since the
+// cluster in it may belong to another user, but see nothing.
+func (c *config) makeFolder() error {
+	if _, err := os.Stat(c.dir); err == nil {
+		return os.MkdirAll(c.logs(), 0o700)
+	}
+	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+		return fmt.Errorf("the folder for the stack's data could not be made: %w", err)
+	}
+	if err := os.Chmod(c.dir, 0o711); err != nil {
+		return err
+	}
+	return os.MkdirAll(c.logs(), 0o700)
+}
+
+func (c *config) logs() string { return filepath.Join(c.dir, "logs") }
+
+// log returns the path of a log file and sets the one of the last run aside.
+func (c *config) log(name string) string {
+	path := filepath.Join(c.logs(), name+".log")
+	_ = os.Rename(path, path+".1") // there may be none
+	return path
+}

@@ -1,0 +1,174 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"millwright/dev/postgres"
+	"millwright/dev/process"
+)
+
+// throwawayRetention is longer than any test and shorter than any worry.
+const throwawayRetention = 72 * time.Hour
+
+// ExecOptions describe a stack for one command.
+type ExecOptions struct {
+	Command    []string
+	NoTemporal bool
+	// Errors is where sentences go; the command has the standard output for
+	// itself.
+	Errors io.Writer
+}
+
+// Exec brings up a throwaway stack, runs the command, removes everything and
+// returns the command's exit status. Signals reach the command; when one comes
+// before the command has started, there is nothing to do but to tidy up.
+func Exec(signals <-chan os.Signal, opts ExecOptions) (int, error) {
+	path, err := exec.LookPath(opts.Command[0])
+	if err != nil {
+		return 127, fmt.Errorf("%s cannot be run: %w", opts.Command[0], err)
+	}
+	dir, err := throwawayFolder()
+	if err != nil {
+		return 1, err
+	}
+	defer dir.remove()
+
+	ctx, stop := context.WithCancelCause(context.Background())
+	defer stop(nil)
+	var stack *throwaway
+	var startErr error
+	started := make(chan struct{})
+	go func() {
+		defer close(started)
+		stack, startErr = startThrowaway(ctx, dir.path, opts)
+	}()
+	var interrupt os.Signal
+	select {
+	case <-started:
+	case interrupt = <-signals:
+		stop(fmt.Errorf("%s", interrupt))
+		<-started
+	}
+	if stack != nil {
+		defer stack.stop()
+	}
+	switch {
+	case interrupt != nil:
+		return 128 + int(interrupt.(syscall.Signal)), nil
+	case startErr != nil:
+		return 1, startErr
+	}
+	return stack.run(path, signals, opts)
+}
+
+// throwaway is a running stack for one command.
+type throwaway struct {
+	self     string // devstack's own path
+	env      []string
+	postgres *postgres.Cluster
+	temporal *process.Process // nil without Temporal
+	logs     map[*process.Process]string
+}
+
+func startThrowaway(ctx context.Context, dir string, opts ExecOptions) (*throwaway, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("the path of devstack cannot be found: %w", err)
+	}
+	postgresLog, temporalLog := filepath.Join(dir, "postgres.log"), filepath.Join(dir, "temporal.log")
+	s := &throwaway{self: self, logs: make(map[*process.Process]string)}
+	s.postgres, err = postgres.Start(ctx, postgres.Options{
+		Root: filepath.Join(dir, "postgres"), Log: postgresLog, Throwaway: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.logs[s.postgres.Process] = postgresLog
+	s.env = []string{
+		"DEVSTACK=" + self,
+		"POSTGRES_BIN=" + s.postgres.Programs.Dir,
+		"DATABASE_URL=" + s.postgres.URL,
+	}
+	if opts.NoTemporal {
+		return s, nil
+	}
+	ports, err := process.FreePorts(1)
+	if err != nil {
+		s.stop()
+		return nil, err
+	}
+	s.temporal, err = startTemporal(ctx, temporalOptions{
+		postgresURL: s.postgres.URL, port: ports[0], log: temporalLog, retention: throwawayRetention,
+	})
+	if err != nil {
+		s.stop()
+		return nil, err
+	}
+	s.logs[s.temporal] = temporalLog
+	s.env = append(s.env,
+		"TEMPORAL_ADDRESS="+process.Address(ports[0]),
+		"TEMPORAL_NAMESPACE="+Namespace)
+	return s, nil
+}
+
+// stop ends the stack without ceremony: nothing of it is kept.
+func (s *throwaway) stop() {
+	if s.temporal != nil {
+		s.temporal.Kill()
+	}
+	s.postgres.Stop()
+}
+
+// run runs the command on the stack until it ends.
+func (s *throwaway) run(path string, signals <-chan os.Signal, opts ExecOptions) (int, error) {
+	cmd := exec.Command(path, opts.Command[1:]...)
+	cmd.Args[0] = opts.Command[0]
+	cmd.Env = append(os.Environ(), s.env...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	// A test that is killed leaves behind what it has started; the guard
+	// does not.
+	death := process.Guarded(s.self, cmd)
+	command, err := process.Start(cmd, process.Options{
+		Name: opts.Command[0], SharedGroup: true, DeathSignal: death,
+	})
+	if err != nil {
+		return 126, err
+	}
+	deaths := s.watch()
+	for {
+		select {
+		case <-command.Done():
+			return command.ExitStatus(), nil
+		case sig := <-signals:
+			// What is typed in a terminal has reached the command already.
+			if sig != os.Interrupt || !process.InForeground() {
+				command.Signal(sig)
+			}
+		case dead := <-deaths:
+			fmt.Fprintf(opts.Errors, "devstack: %s ended unexpectedly (%s), the last lines of its log:\n%s\n",
+				dead.Name(), dead.Ending(), process.FileTail(s.logs[dead]))
+		}
+	}
+}
+
+// watch tells of parts of the stack that end by themselves.
+func (s *throwaway) watch() <-chan *process.Process {
+	deaths := make(chan *process.Process, len(s.logs))
+	for part := range s.logs {
+		go func() {
+			<-part.Done()
+			deaths <- part
+		}()
+	}
+	return deaths
+}
+
+var errNoFolder = errors.New("there is no folder for temporary data that Postgres could reach")

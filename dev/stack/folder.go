@@ -1,0 +1,87 @@
+package stack
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"millwright/dev/postgres"
+)
+
+const throwawayPattern = "millwright-devstack-"
+
+// folder is the temporary folder of one throwaway stack. As long as the stack
+// lives it holds a lock, so that a later one can tell what a killed one left.
+type folder struct {
+	path string
+	lock *os.File
+}
+
+// throwawayFolder makes a folder that Postgres can reach, and removes the ones
+// that killed stacks have left behind.
+func throwawayFolder() (*folder, error) {
+	owner, err := postgres.Unprivileged()
+	if err != nil {
+		return nil, err
+	}
+	for _, parent := range []string{os.TempDir(), "/var/tmp", "/tmp"} {
+		parent, err := filepath.Abs(parent)
+		if err != nil || !owner.Reaches(parent) {
+			continue
+		}
+		removeAbandoned(parent)
+		path, err := os.MkdirTemp(parent, throwawayPattern)
+		if err != nil {
+			continue
+		}
+		f := &folder{path: path}
+		// Others may pass through to what is theirs, but see nothing.
+		if err := os.Chmod(path, 0o711); err != nil {
+			f.remove()
+			return nil, err
+		}
+		if f.lock, err = lockFile(filepath.Join(path, "lock")); err != nil {
+			f.remove()
+			return nil, err
+		}
+		return f, nil
+	}
+	return nil, errNoFolder
+}
+
+func (f *folder) remove() {
+	// What cannot be removed now is removed by the next stack.
+	_ = os.RemoveAll(f.path)
+	if f.lock != nil {
+		f.lock.Close()
+	}
+}
+
+// removeAbandoned removes folders whose stack no longer lives.
+func removeAbandoned(parent string) {
+	paths, _ := filepath.Glob(filepath.Join(parent, throwawayPattern+"*"))
+	for _, path := range paths {
+		lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR, 0)
+		if err != nil {
+			continue
+		}
+		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			_ = os.RemoveAll(path)
+		}
+		lock.Close()
+	}
+}
+
+// lockFile makes a file and locks it for as long as it is open, at most until
+// the process ends.
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}

@@ -1,0 +1,133 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/dev/process"
+)
+
+// The test binary plays all programs of a stack: devstack itself, with a
+// Temporal that only says that it is ready, and the product.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		os.Exit(play(os.Args[1], os.Args[2:]))
+	}
+	// The race detector makes every program wait a second at its end.
+	os.Setenv("GORACE", "atexit_sleep_ms=0")
+	os.Exit(m.Run())
+}
+
+func play(role string, args []string) int {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGUSR2)
+	var err error
+	status := 0
+	switch role {
+	case "exec":
+		status, err = Exec(signals, ExecOptions{Command: args, NoTemporal: true, Errors: os.Stderr})
+	case "run":
+		err = Run(signals, RunOptions{Millwright: os.Args[0], Demo: args, Out: os.Stdout})
+	case process.GuardCommand:
+		status, err = process.Guard(args[1], args[2:], signals)
+	case "temporal":
+		fmt.Println(ReadyLine)
+		<-signals
+	case "migrate":
+		_, err = queryDatabase("create table if not exists runs (id serial)")
+	case "import":
+		var runs string
+		if runs, err = queryDatabase("insert into runs default values returning id::text"); runs == "1" {
+			fmt.Println(`{"integrations":{"erp":{"client_id":"demo","client_secret":"it's secret"}}}`)
+		} else {
+			fmt.Println(`{"integrations":{"erp":{"client_id":"demo"}}}`)
+		}
+	case "api":
+		http.HandleFunc("/readyz", func(http.ResponseWriter, *http.Request) {})
+		http.HandleFunc("/fail", func(http.ResponseWriter, *http.Request) {
+			fmt.Println("the last words")
+			os.Exit(3)
+		})
+		go func() { fmt.Println(http.ListenAndServe(os.Getenv("MILLWRIGHT_ADDR"), nil)) }()
+		<-signals
+		fmt.Println("stopped in order")
+	case "worker":
+		fmt.Println("metrics on", os.Getenv("METRICS_ADDR"))
+		<-signals
+	case "query":
+		var value string
+		value, err = queryDatabase(args[0])
+		fmt.Println(value)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return max(status, 1)
+	}
+	return status
+}
+
+// queryDatabase runs SQL on DATABASE_URL and returns the one value there is.
+func queryDatabase(sql string) (value string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, os.Getenv("DATABASE_URL"))
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(ctx)
+	if err := conn.QueryRow(ctx, sql).Scan(&value); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return "", err
+	}
+	return value, nil
+}
+
+// devstack prepares a command in which the test binary plays devstack.
+func devstack(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exec.Command(self, args...)
+}
+
+// openFolder returns a folder, with a space in its path, that every user can
+// reach; testing's own are closed to others.
+func openFolder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "millwright test ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-deadline:
+			t.Fatal("it did not come about that", what)
+		case <-tick.C:
+		}
+	}
+}

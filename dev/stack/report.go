@@ -1,0 +1,84 @@
+package stack
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+
+	"millwright/dev/process"
+)
+
+// say prints a line about the stack itself.
+func (r *runner) say(format string, args ...any) {
+	fmt.Fprintf(r.opts.Out, "stack   | "+format+"\n", args...)
+}
+
+// prefixed returns a writer that marks a program's lines with its name.
+func (r *runner) prefixed(name string) *process.Lines {
+	return process.Prefixed(r.opts.Out, fmt.Sprintf("%-7s | ", name))
+}
+
+// writeEnv writes the environment file for a second terminal.
+func (r *runner) writeEnv() error {
+	settings := slices.Concat(r.settings, []setting{
+		{"MILLWRIGHT_URL", "http://" + r.cfg.apiAddress + "/v1"},
+		{"DEMO_CLIENT_ID", r.demo.ClientID},
+		{"DEMO_CLIENT_SECRET", r.demo.ClientSecret},
+		{"DEMO_WEBHOOK_SECRET", r.demo.WebhookSecret},
+	})
+	if r.cfg.ownTemporal {
+		settings = append(settings, setting{"TEMPORAL_UI_URL", r.uiURL()})
+	}
+	if err := writeFile(envFile(r.cfg.dir), formatEnv(settings)); err != nil {
+		return fmt.Errorf("the file %s could not be written: %w", envFile(r.cfg.dir), err)
+	}
+	return nil
+}
+
+func (r *runner) uiURL() string { return "http://" + r.cfg.temporalUI.address() }
+
+// report tells what runs where and how to begin.
+func (r *runner) report() {
+	out := r.opts.Out
+	url := "http://" + r.cfg.apiAddress
+	fmt.Fprintf(out, "\nMillwright is running.\n\n")
+	fmt.Fprintf(out, "  API and console    %s\n", url)
+	if r.cfg.ownTemporal {
+		fmt.Fprintf(out, "  Temporal Web UI    %s\n", r.uiURL())
+	}
+	fmt.Fprintf(out, "  Metrics            http://%s/metrics (api), http://%s/metrics (worker)\n",
+		r.cfg.apiMetrics.address(), r.cfg.workerMetrics.address())
+	r.reportDemo(out, url)
+	fmt.Fprintf(out, "\n  For a second terminal:  . %s\n", quoteIfNeeded(short(envFile(r.cfg.dir))))
+	fmt.Fprintf(out, "  Ctrl-C stops all of it; the data stays for the next run.\n\n")
+}
+
+func (r *runner) reportDemo(out io.Writer, url string) {
+	switch {
+	case r.demo.ClientID == "":
+		return
+	case r.demo.ClientSecret == "":
+		fmt.Fprintf(out, "\n  Demo integration   %s\n", r.demo.ClientID)
+		fmt.Fprintf(out, "  Its secret was shown when it was created, elsewhere; `%s integrations renew-secret` makes a new one.\n", r.opts.Millwright)
+		return
+	}
+	fmt.Fprintf(out, "\n  Demo integration, with every scope\n")
+	fmt.Fprintf(out, "    client id        %s\n", r.demo.ClientID)
+	fmt.Fprintf(out, "    client secret    %s\n", r.demo.ClientSecret)
+	fmt.Fprintf(out, "\n  Try it:\n")
+	fmt.Fprintf(out, `    curl -s -H "Authorization: Bearer $(curl -s -u %s -d grant_type=client_credentials %s/v1/oauth/token | sed 's/.*"access_token": *"\([^"]*\)".*/\1/')" %s/v1/me`+"\n",
+		quote(r.demo.ClientID+":"+r.demo.ClientSecret), url, url)
+}
+
+// short is a path as a person would type it.
+func short(path string) string {
+	here, err := filepath.Abs(".")
+	if err != nil {
+		return path
+	}
+	if relative, err := filepath.Rel(here, path); err == nil && filepath.IsLocal(relative) {
+		return relative
+	}
+	return path
+}

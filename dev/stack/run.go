@@ -1,0 +1,314 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/dev/postgres"
+	"millwright/dev/process"
+)
+
+const (
+	developmentRetention = 30 * 24 * time.Hour
+	// crashPatience is how long a start waits for what a killed stack has
+	// left to end.
+	crashPatience = 15 * time.Second
+	readyTimeout  = 60 * time.Second
+	// productStopGrace is above the time a worker gives its activities.
+	productStopGrace = 20 * time.Second
+)
+
+// RunOptions describe the stack a developer works with.
+type RunOptions struct {
+	// Millwright is the path of the product's program.
+	Millwright string
+	// Demo are the files to import, in this order.
+	Demo []string
+	// Out is the terminal.
+	Out io.Writer
+}
+
+// Run brings up the stack and keeps it running until a signal comes or a part
+// of it ends by itself, which is an error.
+func Run(signals <-chan os.Signal, opts RunOptions) error {
+	if _, err := exec.LookPath(opts.Millwright); err != nil {
+		return fmt.Errorf("there is no program %s: build it with `make build`, in the folder of the repository", opts.Millwright)
+	}
+	for _, file := range opts.Demo {
+		if _, err := os.Stat(file); err != nil {
+			return fmt.Errorf("the demo organization cannot be read: %w", err)
+		}
+	}
+	dir, err := devDir(os.Getenv("DEV_DIR"))
+	if err != nil {
+		return err
+	}
+	env := newEnviron(os.Environ(), readEnv(envFile(dir)))
+	cfg, err := loadConfig(dir, env)
+	if err != nil {
+		return err
+	}
+	if err := cfg.makeFolder(); err != nil {
+		return err
+	}
+	claim, err := claimFolder(cfg.dir)
+	if err != nil {
+		return err
+	}
+	defer claim.release()
+	var patience time.Duration
+	if claim.afterCrash {
+		patience = crashPatience
+	}
+	if err := cfg.checkPorts(patience); err != nil {
+		return err
+	}
+
+	s := newSupervisor(signals, opts.Out)
+	defer s.stop()
+	r := &runner{supervisor: s, cfg: cfg, env: env, opts: opts}
+	if err := r.start(); err != nil {
+		// Whatever fails because of a stop or another part's end is not the
+		// reason itself.
+		if s.ctx.Err() != nil {
+			return s.cause()
+		}
+		return err
+	}
+	r.report()
+	<-s.ctx.Done()
+	return s.cause()
+}
+
+// runner is a stack being started.
+type runner struct {
+	*supervisor
+	cfg   *config
+	env   environ
+	opts  RunOptions
+	state *state
+	// database names the database among others this folder has been used with.
+	database string
+	settings []setting
+	demo     credentials
+}
+
+func (r *runner) start() error {
+	if err := r.startPostgres(); err != nil {
+		return err
+	}
+	if r.cfg.ownTemporal {
+		if err := r.startTemporal(); err != nil {
+			return err
+		}
+	}
+	if err := r.once("migrate", nil); err != nil {
+		return err
+	}
+	if err := r.importDemo(); err != nil {
+		return err
+	}
+	if err := r.writeEnv(); err != nil {
+		return err
+	}
+	if err := r.startProduct(); err != nil {
+		return err
+	}
+	return r.awaitReady()
+}
+
+// startPostgres starts the private cluster, unless DATABASE_URL names another
+// server, and settles the settings, which need its address.
+func (r *runner) startPostgres() error {
+	st, isNew, err := loadState(r.cfg.dir)
+	if err != nil {
+		return err
+	}
+	r.state = st
+	if err := st.choosePostgresPort(); err != nil {
+		return err
+	}
+	if err := st.save(r.cfg.dir); err != nil {
+		return fmt.Errorf("the state of the stack could not be kept: %w", err)
+	}
+	url := r.env["DATABASE_URL"]
+	if url == "" {
+		cluster, err := r.startCluster(isNew)
+		if err != nil {
+			return err
+		}
+		url, r.database = cluster.URL, "private"
+	} else if r.database, err = r.checkServer(url); err != nil {
+		return err
+	}
+	r.settings = r.env.resolve(r.cfg.settings(st, url))
+	return nil
+}
+
+func (r *runner) startCluster(isNew bool) (*postgres.Cluster, error) {
+	root, err := postgres.Place(r.cfg.dir)
+	if err != nil {
+		return nil, err
+	}
+	if isNew && filepath.Dir(root) != r.cfg.dir {
+		// The stack's folder was removed to begin anew, and what it had
+		// elsewhere is of no use without its keys.
+		if err := postgres.Discard(r.ctx, root); err != nil {
+			return nil, err
+		}
+	}
+	log := r.cfg.log("postgres")
+	cluster, err := postgres.Start(r.ctx, postgres.Options{Root: root, Port: r.state.PostgresPort, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	r.add(part{cluster.Process, func() string { return process.FileTail(log) }})
+	r.say("Postgres %d on port %d, data in %s", cluster.Programs.Major, r.state.PostgresPort, short(root))
+	return cluster, nil
+}
+
+// checkServer makes sure that the server of DATABASE_URL answers, and returns
+// a name for the database.
+func (r *runner) checkServer(url string) (string, error) {
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		return "", fmt.Errorf("DATABASE_URL is malformed: %w", err)
+	}
+	name := net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port))) + "/" + cfg.Database
+	conn, err := pgx.ConnectConfig(r.ctx, cfg)
+	if err != nil {
+		return "", fmt.Errorf("the Postgres server of DATABASE_URL does not answer (unset it for a private one): %w", err)
+	}
+	r.say("Postgres at %s, from DATABASE_URL", name)
+	return name, conn.Close(context.WithoutCancel(r.ctx))
+}
+
+func (r *runner) startTemporal() error {
+	log := r.cfg.log("temporal")
+	temporal, err := startTemporal(r.ctx, temporalOptions{
+		postgresURL: find(r.settings, "DATABASE_URL"),
+		port:        r.cfg.temporal.number,
+		uiPort:      r.cfg.temporalUI.number,
+		log:         log,
+		retention:   developmentRetention,
+	})
+	if err != nil {
+		return err
+	}
+	r.add(part{temporal, func() string { return process.FileTail(log) }})
+	r.say("Temporal on port %d, its Web UI on port %d, logs in %s", r.cfg.temporal.number, r.cfg.temporalUI.number, short(r.cfg.logs()))
+	return nil
+}
+
+// startProduct starts api and worker side by side.
+func (r *runner) startProduct() error {
+	api, apiLog, err := r.program("api", nil, r.metrics(&r.cfg.apiMetrics))
+	if err != nil {
+		return err
+	}
+	worker, workerLog, err := r.program("worker", nil, r.metrics(&r.cfg.workerMetrics))
+	if err != nil {
+		api.Kill()
+		return err
+	}
+	r.add(part{api, apiLog.Tail}, part{worker, workerLog.Tail})
+	return nil
+}
+
+// metrics is the one setting in which api and worker differ.
+func (r *runner) metrics(p *port) []setting {
+	return []setting{{"METRICS_ADDR", p.address()}}
+}
+
+// program starts a subcommand of the product with the stack's settings. What
+// it prints goes to the terminal; its standard output goes to out instead, if
+// there is one.
+func (r *runner) program(command string, out io.Writer, extra []setting, args ...string) (*process.Process, *process.Lines, error) {
+	log := r.prefixed(command)
+	cmd := exec.Command(r.opts.Millwright, append([]string{command}, args...)...)
+	cmd.Env = r.env.list()
+	for _, s := range slices.Concat(extra, r.settings) {
+		cmd.Env = append(cmd.Env, s.name+"="+s.value)
+	}
+	cmd.Stdout, cmd.Stderr = log, log
+	if out != nil {
+		cmd.Stdout = out
+	}
+	p, err := process.Start(cmd, process.Options{
+		Name:        "millwright " + command,
+		DeathSignal: syscall.SIGKILL,
+		StopSignals: []syscall.Signal{syscall.SIGTERM},
+		StopGrace:   productStopGrace,
+	})
+	return p, log, err
+}
+
+// once runs a subcommand of the product to its end.
+func (r *runner) once(command string, out io.Writer, args ...string) error {
+	p, _, err := r.program(command, out, nil, args...)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-p.Done():
+	case <-r.ctx.Done():
+		p.Stop()
+		return r.ctx.Err()
+	}
+	if p.ExitStatus() != 0 {
+		return fmt.Errorf("%s failed (%s); what it said stands above", p.Name(), p.Ending())
+	}
+	return nil
+}
+
+// awaitReady returns when the api says that it and what it needs are ready.
+func (r *runner) awaitReady() error {
+	url := "http://" + r.cfg.apiAddress + "/readyz?temporal=1"
+	ctx, cancel := context.WithTimeout(r.ctx, readyTimeout)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := get(ctx, url)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the api was not ready within %s: %w", readyTimeout, err)
+		case <-tick.C:
+		}
+	}
+}
+
+func get(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode == http.StatusOK {
+		return nil
+	}
+	body, _ := io.ReadAll(io.LimitReader(response.Body, 500))
+	return errors.New("GET " + url + " answers " + response.Status + ": " + string(body))
+}

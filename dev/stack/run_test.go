@@ -1,0 +1,197 @@
+package stack
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"millwright/dev/process"
+)
+
+// checkout is a folder `devstack run` is called in.
+type checkout struct {
+	dir   string
+	ports []int
+	env   []string
+}
+
+func newCheckout(t *testing.T) *checkout {
+	t.Helper()
+	ports, err := process.FreePorts(5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &checkout{dir: openFolder(t), ports: ports, env: os.Environ()}
+	for i, name := range []string{"API_PORT", "TEMPORAL_PORT", "TEMPORAL_UI_PORT", "API_METRICS_PORT", "WORKER_METRICS_PORT"} {
+		c.env = append(c.env, fmt.Sprintf("%s=%d", name, ports[i]))
+	}
+	if err := os.WriteFile(filepath.Join(c.dir, "demo.yaml"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *checkout) command(t *testing.T) *exec.Cmd {
+	t.Helper()
+	cmd := devstack(t, "run", "demo.yaml")
+	cmd.Dir, cmd.Env = c.dir, c.env
+	return cmd
+}
+
+// running is one call of `devstack run`.
+type running struct {
+	cmd    *exec.Cmd
+	output *process.Lines
+	all    *strings.Builder
+}
+
+func (c *checkout) start(t *testing.T) *running {
+	t.Helper()
+	r := &running{cmd: c.command(t), all: new(strings.Builder)}
+	up := make(chan struct{}, 1)
+	r.output = process.NewLines(func(line string) {
+		r.all.WriteString(line + "\n")
+		if line == "Millwright is running." {
+			up <- struct{}{}
+		}
+	})
+	r.cmd.Stdout, r.cmd.Stderr = r.output, r.output
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.cmd.Process.Kill(); _ = r.cmd.Wait() })
+	eventually(t, "the stack runs", func() bool {
+		select {
+		case <-up:
+			return true
+		default:
+			return false
+		}
+	})
+	return r
+}
+
+// end sends a signal and returns the exit status and all that was printed.
+func (r *running) end(t *testing.T, sig os.Signal) (int, string) {
+	t.Helper()
+	if err := r.cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+	_ = r.cmd.Wait()
+	return r.cmd.ProcessState.ExitCode(), r.all.String()
+}
+
+func (c *checkout) devEnv(t *testing.T, name string) string {
+	t.Helper()
+	value := find(readEnv(filepath.Join(c.dir, ".dev", "env")), name)
+	if value == "" {
+		t.Errorf("%s is not in the environment file", name)
+	}
+	return value
+}
+
+func (c *checkout) expectNothingRuns(t *testing.T) {
+	t.Helper()
+	for _, port := range append(c.ports, portOf(t, c.devEnv(t, "DATABASE_URL"))) {
+		if err := process.CheckPort(port); err != nil {
+			t.Error("something still runs:", err)
+		}
+	}
+}
+
+func TestRunFindsItsDataAgain(t *testing.T) {
+	c := newCheckout(t)
+	first := c.start(t)
+	database := c.devEnv(t, "DATABASE_URL")
+	if secret := c.devEnv(t, "DEMO_CLIENT_SECRET"); secret != "it's secret" {
+		t.Errorf("the demo secret is %q", secret)
+	}
+	if out, err := c.command(t).CombinedOutput(); err == nil || !strings.Contains(string(out), "a stack is already running") {
+		t.Errorf("a second one at the same time: %v, %q", err, out)
+	}
+	status, output := first.end(t, os.Interrupt)
+	if status != 0 || !strings.Contains(output, "api     | stopped in order") {
+		t.Errorf("status %d, output:\n%s", status, output)
+	}
+	if want := fmt.Sprintf("worker  | metrics on 127.0.0.1:%d", c.ports[4]); !strings.Contains(output, want) {
+		t.Errorf("%q is missing in:\n%s", want, output)
+	}
+	c.expectNothingRuns(t)
+
+	// A shell that has loaded the environment file is no reason to take the
+	// private cluster for someone else's.
+	c.env = append(c.env, "DATABASE_URL="+database)
+	second := c.start(t)
+	// The second import is told no secrets, so these are the first one's.
+	if secret := c.devEnv(t, "DEMO_CLIENT_SECRET"); secret != "it's secret" {
+		t.Errorf("the demo secret is %q after the second start", secret)
+	}
+	if again := c.devEnv(t, "DATABASE_URL"); again != database {
+		t.Errorf("the database moved from %s to %s", database, again)
+	}
+	if status, _ := second.end(t, syscall.SIGTERM); status != 0 {
+		t.Errorf("the exit status is %d", status)
+	}
+	c.expectNothingRuns(t)
+}
+
+func TestRunStartsAgainAfterBeingKilled(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells children of a parent's death")
+	}
+	c := newCheckout(t)
+	c.start(t).end(t, syscall.SIGKILL)
+	again := c.start(t)
+	if status, output := again.end(t, syscall.SIGTERM); status != 0 {
+		t.Errorf("status %d, output:\n%s", status, output)
+	}
+	c.expectNothingRuns(t)
+}
+
+func TestRunEndsWhenAPartEnds(t *testing.T) {
+	c := newCheckout(t)
+	r := c.start(t)
+	if response, err := http.Get("http://" + process.Address(c.ports[0]) + "/fail"); err == nil {
+		response.Body.Close()
+	}
+	_ = r.cmd.Wait()
+	if status := r.cmd.ProcessState.ExitCode(); status != 1 {
+		t.Errorf("the exit status is %d", status)
+	}
+	want := "millwright api ended unexpectedly (exit status 3), the last lines of its log:\nthe last words"
+	if output := r.all.String(); !strings.Contains(output, want) {
+		t.Errorf("the output is:\n%s", output)
+	}
+	c.expectNothingRuns(t)
+}
+
+func TestRunNamesABusyPortBeforeAnythingStarts(t *testing.T) {
+	c := newCheckout(t)
+	l, err := net.Listen("tcp", process.Address(c.ports[2]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	out, err := c.command(t).CombinedOutput()
+	want := fmt.Sprintf("port %d is taken by another program, and the Temporal Web UI needs it: free it, or choose another with TEMPORAL_UI_PORT\n", c.ports[2])
+	if err == nil || string(out) != want {
+		t.Errorf("%v, output %q, want %q", err, out, want)
+	}
+	if _, err := os.Stat(filepath.Join(c.dir, ".dev", "postgres")); !os.IsNotExist(err) {
+		t.Errorf("something was started before: %v", err)
+	}
+}
+
+func TestRunSaysThatTheProgramIsMissing(t *testing.T) {
+	err := Run(nil, RunOptions{Millwright: "bin/no-such-program"})
+	if err == nil || !strings.HasPrefix(err.Error(), "there is no program bin/no-such-program: build it with `make build`") {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -1,0 +1,120 @@
+package temporal
+
+import (
+	"time"
+
+	"go.temporal.io/server/common/cluster"
+	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/dynamicconfig"
+	"go.temporal.io/server/common/membership/static"
+	"go.temporal.io/server/common/primitives"
+
+	"millwright/dev/process"
+)
+
+const (
+	// The names of the stores within Temporal's own configuration.
+	defaultStore    = "default"
+	visibilityStore = "visibility"
+	// Few shards are enough for one machine; their number is fixed for the
+	// life of the database.
+	historyShards = 4
+	clusterName   = "active"
+	// clusterID only has to be the same at every start.
+	clusterID = "5f1a3c6e-1d0b-4c53-9a52-6d6977726967"
+)
+
+// servicePorts are the gRPC ports of the four services.
+type servicePorts map[primitives.ServiceName]int
+
+// newServicePorts gives the frontend its port and the other services free ones.
+func newServicePorts(frontend int) (servicePorts, error) {
+	free, err := process.FreePorts(3)
+	if err != nil {
+		return nil, err
+	}
+	return servicePorts{
+		primitives.FrontendService: frontend,
+		primitives.HistoryService:  free[0],
+		primitives.MatchingService: free[1],
+		primitives.WorkerService:   free[2],
+	}, nil
+}
+
+// hosts makes the ring of hosts a fixed list. Without it the services would
+// look for each other through the database, where the entries of a killed
+// server stay for a while and delay the next start.
+func (p servicePorts) hosts() map[primitives.ServiceName]static.Hosts {
+	hosts := make(map[primitives.ServiceName]static.Hosts, len(p))
+	for name, port := range p {
+		hosts[name] = static.SingleLocalHost(process.Address(port))
+	}
+	return hosts
+}
+
+func serverConfig(db *databases, ports servicePorts) *config.Config {
+	cfg := &config.Config{
+		Persistence: config.Persistence{
+			DefaultStore:     defaultStore,
+			VisibilityStore:  visibilityStore,
+			NumHistoryShards: historyShards,
+			DataStores: map[string]config.DataStore{
+				defaultStore:    {SQL: db.main},
+				visibilityStore: {SQL: db.visibility},
+			},
+		},
+		ClusterMetadata: &cluster.Config{
+			FailoverVersionIncrement: 10,
+			MasterClusterName:        clusterName,
+			CurrentClusterName:       clusterName,
+			ClusterInformation: map[string]cluster.ClusterInformation{
+				clusterName: {
+					Enabled:                true,
+					InitialFailoverVersion: 1,
+					RPCAddress:             process.Address(ports[primitives.FrontendService]),
+					ClusterID:              clusterID,
+				},
+			},
+		},
+		DCRedirectionPolicy: config.DCRedirectionPolicy{Policy: "noop"},
+		PublicClient:        config.PublicClient{HostPort: process.Address(ports[primitives.FrontendService])},
+		Services:            make(map[string]config.Service, len(ports)),
+	}
+	cfg.Global.Membership = config.Membership{MaxJoinDuration: 30 * time.Second, BroadcastAddress: process.Loopback}
+	cfg.Archival.History.State = "disabled"
+	cfg.Archival.Visibility.State = "disabled"
+	cfg.NamespaceDefaults.Archival.History.State = "disabled"
+	cfg.NamespaceDefaults.Archival.Visibility.State = "disabled"
+	for name, port := range ports {
+		cfg.Services[string(name)] = config.Service{RPC: config.RPC{GRPCPort: port, BindOnIP: process.Loopback}}
+	}
+	return cfg
+}
+
+// dynamicConfig fits a server built for clusters to one machine.
+func dynamicConfig() dynamicconfig.StaticClient {
+	const plenty = 100_000 // calls a second: no limit in practice
+	return dynamicconfig.StaticClient{
+		// Search attributes added at start-up serve at once.
+		dynamicconfig.ForceSearchAttributesCacheRefreshOnRead.Key(): true,
+		// A development server asks nobody whether there is a newer one.
+		dynamicconfig.EnableServerVersionCheck.Key(): false,
+
+		// One partition of a task queue: nothing is gained by more, and a
+		// task in the wrong one waits to be forwarded.
+		dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
+		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
+
+		// The default cache is sized for a machine that does nothing else.
+		dynamicconfig.HistoryCacheHostLevelMaxSize.Key(): 8192,
+
+		dynamicconfig.FrontendRPS.Key():                                  plenty,
+		dynamicconfig.FrontendMaxNamespaceRPSPerInstance.Key():           plenty,
+		dynamicconfig.FrontendMaxNamespaceVisibilityRPSPerInstance.Key(): plenty,
+		dynamicconfig.HistoryRPS.Key():                                   plenty,
+		dynamicconfig.MatchingRPS.Key():                                  plenty,
+		dynamicconfig.FrontendPersistenceMaxQPS.Key():                    plenty,
+		dynamicconfig.HistoryPersistenceMaxQPS.Key():                     plenty,
+		dynamicconfig.MatchingPersistenceMaxQPS.Key():                    plenty,
+	}
+}

@@ -1,0 +1,163 @@
+package temporal
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	uiserver "github.com/temporalio/ui-server/v2/server"
+	uiconfig "github.com/temporalio/ui-server/v2/server/config"
+	uioptions "github.com/temporalio/ui-server/v2/server/server_options"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/server/common/authorization"
+	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/log"
+	"go.temporal.io/server/temporal"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"millwright/dev/process"
+)
+
+// Namespace is the one namespace the server comes with.
+const Namespace = "default"
+
+// startTimeout bounds the wait for a server to answer. It is generous because
+// a busy machine with two cores may need a while for the first start.
+const startTimeout = 90 * time.Second
+
+// Options say where the server keeps its data and where it listens.
+type Options struct {
+	PostgresURL string
+	// DatabasePrefix names the two databases: the prefix itself and the
+	// prefix with "_visibility" behind it.
+	DatabasePrefix string
+	Port           int
+	// UIPort is where the Web UI listens; zero means no Web UI.
+	UIPort int
+	// Retention is how long a new namespace keeps closed workflows.
+	Retention time.Duration
+}
+
+// Server is a running Temporal server.
+type Server struct {
+	server temporal.Server
+	ui     *uiserver.Server
+}
+
+// Start prepares the databases, starts the server and returns when its
+// namespace answers.
+func Start(ctx context.Context, opts Options) (*Server, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+
+	logger := log.NewZapLogger(log.BuildZapLogger(log.Config{Level: "warn", Format: "console"}))
+	db, err := newDatabases(opts.PostgresURL, opts.DatabasePrefix)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.prepare(ctx, opts.Retention); err != nil {
+		return nil, err
+	}
+	services, err := newServicePorts(opts.Port)
+	if err != nil {
+		return nil, err
+	}
+	server, err := temporal.NewServer(
+		temporal.WithConfig(serverConfig(db, services)),
+		temporal.WithStaticHosts(services.hosts()),
+		temporal.WithDynamicConfigClient(dynamicConfig()),
+		temporal.WithLogger(logger),
+		temporal.WithAuthorizer(authorization.NewNoopAuthorizer()),
+		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper {
+			return authorization.NewNoopClaimMapper()
+		}),
+		temporal.ForServices(temporal.DefaultServices),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("Temporal could not be set up: %w", err)
+	}
+	if err := server.Start(); err != nil {
+		return nil, fmt.Errorf("Temporal did not start: %w", err)
+	}
+	s := &Server{server: server}
+	if opts.UIPort != 0 {
+		s.startUI(opts.Port, opts.UIPort)
+	}
+	if err := awaitNamespace(ctx, opts.Port); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Stop stops the Web UI and the server and returns when both are gone.
+func (s *Server) Stop() {
+	if s.ui != nil {
+		s.ui.Stop()
+	}
+	// The only error is that of a service that would not stop in time, and
+	// the process ends after this in any case.
+	_ = s.server.Stop()
+}
+
+// startUI serves the Web UI in the background. It needs no server yet: it
+// connects when a browser asks.
+func (s *Server) startUI(port, uiPort int) {
+	s.ui = uiserver.NewServer(uioptions.WithConfigProvider(&uiconfig.Config{
+		Host:                process.Loopback,
+		Port:                uiPort,
+		TemporalGRPCAddress: process.Address(port),
+		EnableUI:            true,
+		DefaultNamespace:    Namespace,
+		// The cookie would not be sent over plain http otherwise.
+		CORS:             uiconfig.CORS{CookieInsecure: true},
+		DisableNewsFetch: true,
+		HideLogs:         true,
+	}))
+	go func() { _ = s.ui.Start() }()
+}
+
+// awaitNamespace returns when the namespace can be described and the history
+// service answers for it, that is, when a workflow could be started.
+func awaitNamespace(ctx context.Context, port int) error {
+	conn, err := grpc.NewClient(process.Address(port), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return fmt.Errorf("the connection to Temporal on port %d: %w", port, err)
+	}
+	defer conn.Close()
+	client := workflowservice.NewWorkflowServiceClient(conn)
+
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := probe(ctx, client)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("Temporal on port %d did not answer within %s: %w", port, startTimeout, err)
+		case <-tick.C:
+		}
+	}
+}
+
+func probe(ctx context.Context, client workflowservice.WorkflowServiceClient) error {
+	_, err := client.DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: Namespace})
+	if err != nil {
+		return err
+	}
+	_, err = client.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
+		Namespace: Namespace,
+		Execution: &commonpb.WorkflowExecution{WorkflowId: "devstack-probe"},
+	})
+	// There is no such workflow, and the answer says that the shards are served.
+	if status.Code(err) == codes.NotFound {
+		return nil
+	}
+	return err
+}
