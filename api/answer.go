@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/base64"
 	"io"
 	"net/http"
 	"strings"
@@ -35,31 +34,17 @@ type Conditional struct {
 	IfNoneMatch string `header:"If-None-Match" doc:"An ETag; when it still holds, the answer is 304 without a body."`
 }
 
-// read answers a read with its ETag, or with 304 when the caller has it already.
-func (in Conditional) read(body []byte) *recordAnswer {
-	out := &recordAnswer{Status: http.StatusOK, ContentType: "application/json", ETag: etag(body), Body: body}
-	if matches(in.IfNoneMatch, out.ETag) {
+// answer answers a read with its ETag, or with 304 when the caller has it already.
+func (in Conditional) answer(body []byte, err error) (*recordAnswer, error) {
+	if err != nil {
+		return nil, err
+	}
+	out := &recordAnswer{Status: http.StatusOK, ContentType: "application/json", ETag: service.ETag(body), Body: body}
+	// If-None-Match compares weakly (RFC 9110 section 13.1.2).
+	if service.ETagMatches(strings.ReplaceAll(in.IfNoneMatch, "W/", ""), out.ETag) {
 		out.Status, out.ContentType, out.Body = http.StatusNotModified, "", nil
 	}
-	return out
-}
-
-// etag is strong: answers with the same tag are the same bytes.
-func etag(body []byte) string {
-	sum := sha256.Sum256(body)
-	return `"` + base64.RawURLEncoding.EncodeToString(sum[:15]) + `"`
-}
-
-// matches reports whether the header's list of tags holds the tag; If-None-Match
-// compares weakly (RFC 9110 section 13.1.2).
-func matches(header, tag string) bool {
-	for candidate := range strings.SplitSeq(header, ",") {
-		candidate = strings.TrimPrefix(strings.TrimSpace(candidate), "W/")
-		if candidate == tag || candidate == "*" {
-			return true
-		}
-	}
-	return false
+	return out, nil
 }
 
 // Idempotent is the input of every write.
@@ -81,6 +66,26 @@ func (in Idempotent) call(c *call) (service.Call, error) {
 	return service.Call{Key: key, Method: c.method, Path: c.path, Fingerprint: sum[:]}, nil
 }
 
+// Changing is the input of writes to a record that exists.
+type Changing struct {
+	Idempotent
+	IfMatch string `header:"If-Match" doc:"ETags of the record as it was read; when it has moved on, the answer is 412 and nothing changes."`
+}
+
+func (in Changing) call(c *call) (service.Call, error) {
+	call, err := in.Idempotent.call(c)
+	call.IfMatch = in.IfMatch
+	return call, err
+}
+
+// given takes the result of a write on a record that exists.
+func given(answer service.Answer, err error) (*writeAnswer, error) {
+	if err != nil {
+		return nil, err
+	}
+	return written(answer, ""), nil
+}
+
 func saneKey(key string) bool {
 	for i := range len(key) {
 		if key[i] < ' ' || key[i] > '~' {
@@ -92,7 +97,7 @@ func saneKey(key string) bool {
 
 // written answers a write.
 func written(answer service.Answer, path string) *writeAnswer {
-	out := &writeAnswer{Status: answer.Status, ContentType: "application/json", ETag: etag(answer.Body), Body: answer.Body}
+	out := &writeAnswer{Status: answer.Status, ContentType: "application/json", ETag: service.ETag(answer.Body), Body: answer.Body}
 	if answer.Status == http.StatusCreated {
 		out.Location = path + "/" + answer.RecordID
 	}

@@ -79,6 +79,11 @@ func New(s *service.Service, options Options) (*API, error) {
 	a.huma.UseMiddleware(a.admit, a.readBody)
 	a.registerMe()
 	a.registerWorkOrders()
+	a.registerWorkOrderChanges()
+	a.registerFeedback()
+	a.registerInventory()
+	a.registerForms()
+	a.registerPeople()
 	a.registerOAuth()
 	a.serveOpenAPI()
 	return a, nil
@@ -292,6 +297,14 @@ func reads[T any](a *API, description string) map[string]*huma.Response {
 	responses["304"] = &huma.Response{Description: "Nothing changed since the answer with the ETag of If-None-Match."}
 	return responses
 }
+
+// The statuses that operations of one kind answer beside success.
+var (
+	readErrors   = []int{401, 403, 404, 429, 503}
+	listErrors   = []int{400, 401, 403, 410, 429, 503}
+	createErrors = []int{400, 401, 403, 408, 413, 415, 422, 429, 503}
+	changeErrors = []int{400, 401, 403, 404, 408, 412, 413, 415, 422, 429, 503}
+)
 
 func (a *API) ready(c *gin.Context) {
 	ctx := c.Request.Context()

@@ -18,10 +18,6 @@ func (a *API) registerMe() {
 		Errors:      []int{401, 429, 503},
 	}, func(ctx context.Context, in *Conditional) (*recordAnswer, error) {
 		call := callOf(ctx)
-		body, err := service.Encode(call.caller.Me(call.rate))
-		if err != nil {
-			return nil, err
-		}
-		return in.read(body), nil
+		return in.answer(service.Encode(call.caller.Me(call.rate)))
 	})
 }

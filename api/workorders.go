@@ -34,7 +34,7 @@ func (a *API) registerWorkOrders() {
 		DefaultStatus: http.StatusCreated,
 		Metadata:      map[string]any{scopeKey: models.ScopeWorkOrdersWrite},
 		Responses:     writes[models.WorkOrderRecord](a, "201", "The work order."),
-		Errors:        []int{400, 401, 403, 408, 413, 415, 422, 429, 503},
+		Errors:        createErrors,
 	}, a.createWorkOrder)
 
 	register(a, huma.Operation{
@@ -42,16 +42,16 @@ func (a *API) registerWorkOrders() {
 		Summary:   "Read a work order",
 		Metadata:  map[string]any{scopeKey: models.ScopeWorkOrdersRead},
 		Responses: reads[models.WorkOrderRecord](a, "The work order."),
-		Errors:    []int{401, 403, 404, 429, 503},
+		Errors:    readErrors,
 	}, a.getWorkOrder)
 
 	register(a, huma.Operation{
 		OperationID: "list-work-orders", Method: http.MethodGet, Path: "/work-orders", Tags: []string{"Work orders"},
 		Summary:     "List work orders",
-		Description: "Every work order the integration may read, newest first.",
+		Description: "Every work order the integration may read: newest first, or in order of changes with changed_since.",
 		Metadata:    map[string]any{scopeKey: models.ScopeWorkOrdersRead},
 		Responses:   reads[service.Page[models.WorkOrderRecord]](a, "A page of work orders."),
-		Errors:      []int{400, 401, 403, 429, 503},
+		Errors:      listErrors,
 	}, a.listWorkOrders)
 }
 
@@ -94,18 +94,24 @@ type getWorkOrderInput struct {
 }
 
 func (a *API) getWorkOrder(ctx context.Context, in *getWorkOrderInput) (*recordAnswer, error) {
-	body, err := a.service.WorkOrder(ctx, callOf(ctx).caller.Actor, in.ID)
-	if err != nil {
-		return nil, err
-	}
-	return in.read(body), nil
+	return in.answer(a.service.WorkOrder(ctx, callOf(ctx).caller.Actor, in.ID))
+}
+
+// Listed is the input of every list.
+type Listed struct {
+	Conditional
+	Limit        int    `query:"limit" minimum:"1" default:"50" doc:"Records a page; above 200 is taken as 200."`
+	Cursor       string `query:"cursor" maxLength:"500" doc:"The next_cursor of the page before, with the same filters."`
+	ChangedSince string `query:"changed_since" maxLength:"500" doc:"An RFC 3339 time or a sync_token: only what changed since, the oldest change first."`
+}
+
+func (in Listed) request() service.ListRequest {
+	return service.ListRequest{Limit: in.Limit, Cursor: in.Cursor, ChangedSince: in.ChangedSince}
 }
 
 type listWorkOrdersInput struct {
-	Conditional
+	Listed
 	Status       []string  `query:"status" enum:"open,in_progress,sent_to_inspection,back_from_inspection,complete,cancelled,on_hold" doc:"Only these status codes, separated by commas."`
-	Limit        int       `query:"limit" minimum:"1" default:"50" doc:"Records a page; above 200 is taken as 200."`
-	Cursor       string    `query:"cursor" maxLength:"500" doc:"The next_cursor of the page before, with the same filters."`
 	InventoryID  string    `query:"inventory_id" maxLength:"64" doc:"Only those of this node and everything below it."`
 	AssigneeID   string    `query:"assignee_id" maxLength:"64" doc:"Only those with this identity as worker or consultant."`
 	ExternalID   string    `query:"external_id" maxLength:"200" doc:"Only those with this reference of yours."`
@@ -121,9 +127,5 @@ func (a *API) listWorkOrders(ctx context.Context, in *listWorkOrdersInput) (*rec
 		since := models.TimeOf(in.CreatedSince)
 		filter.CreatedSince = &since
 	}
-	body, err := a.service.WorkOrders(ctx, callOf(ctx).caller.Actor, filter, in.Limit, in.Cursor)
-	if err != nil {
-		return nil, err
-	}
-	return in.read(body), nil
+	return in.answer(a.service.WorkOrders(ctx, callOf(ctx).caller.Actor, filter, in.request()))
 }

@@ -79,3 +79,81 @@ type FeedbackRecord struct {
 	ResolvedAt     *Time           `json:"resolved_at" doc:"When it was resolved, or null."`
 	People         []NamedIdentity `json:"people,omitempty" nullable:"false" doc:"Every identity the record names, with scope people:read only."`
 }
+
+// NodeRecord is an inventory node as its read endpoints show it (contract, records).
+type NodeRecord struct {
+	ID          string   `json:"id" doc:"Identifier." example:"eqp_01jd8q4v6cf5e8hbbfwj0zq3tb"`
+	Kind        NodeKind `json:"kind" enum:"location,system,equipment,sub_equipment" doc:"Level of the inventory." example:"equipment"`
+	ParentID    *string  `json:"parent_id" doc:"The node above, or null at the top." example:"sys_01jd8q4v6cf5e8hbbfwj0zq3tb"`
+	Ancestors   []string `json:"ancestors" nullable:"false" doc:"Every node above, the topmost first."`
+	Name        string   `json:"name" doc:"Name." example:"AHU 1"`
+	Description *string  `json:"description" doc:"Description, or null." example:"Supply air of the north wing"`
+	ExternalID  *string  `json:"external_id" doc:"Code of the asset elsewhere, or null." example:"AHU-1"`
+	CreatedAt   Time     `json:"created_at" format:"date-time" doc:"When it was created." example:"2026-03-02T12:15:30.000Z"`
+	ChangedAt   Time     `json:"changed_at" format:"date-time" doc:"When it last changed." example:"2026-03-02T12:15:30.000Z"`
+}
+
+// FormRecord is a form with its questions.
+type FormRecord struct {
+	ID        string           `json:"id" doc:"Identifier." example:"frm_01jd8q4v6cf5e8hbbfwj0zq3tc"`
+	Name      string           `json:"name" doc:"Name." example:"Filter inspection"`
+	Questions []QuestionRecord `json:"questions" nullable:"false" doc:"The questions in their order."`
+	CreatedAt Time             `json:"created_at" format:"date-time" doc:"When it was created." example:"2026-03-02T12:15:30.000Z"`
+	ChangedAt Time             `json:"changed_at" format:"date-time" doc:"When it last changed." example:"2026-03-02T12:15:30.000Z"`
+}
+
+// QuestionRecord is a question of a form.
+type QuestionRecord struct {
+	ID       string         `json:"id" doc:"Identifier." example:"qst_01jd8q4v6cf5e8hbbfwj0zq3tc"`
+	Label    string         `json:"label" doc:"The question." example:"Filter state"`
+	Type     QuestionType   `json:"type" enum:"single_choice,multiple_choice,integer,decimal,text" doc:"What values it takes." example:"single_choice"`
+	Required bool           `json:"required" doc:"Whether it must be answered to complete."`
+	Options  []OptionRecord `json:"options" nullable:"false" doc:"The choices; empty where the question is none."`
+}
+
+// OptionRecord is a choice of a question.
+type OptionRecord struct {
+	ID    string `json:"id" doc:"Identifier." example:"opt_01jd8q4v6cf5e8hbbfwj0zq3tc"`
+	Label string `json:"label" doc:"The choice." example:"OK"`
+}
+
+// AnswersRecord is a work order's form with its answers.
+type AnswersRecord struct {
+	WorkOrderID string           `json:"work_order_id" doc:"The work order." example:"wo_01jd8q4v6cf5e8hbbfwj0zq3tk"`
+	Form        *AnswersForm     `json:"form" doc:"The form, or null where the work order has none."`
+	Questions   []AnsweredRecord `json:"questions" nullable:"false" doc:"The form's questions in their order, with their answers."`
+}
+
+// AnswersForm names a form.
+type AnswersForm struct {
+	ID   string `json:"id" doc:"Identifier." example:"frm_01jd8q4v6cf5e8hbbfwj0zq3tc"`
+	Name string `json:"name" doc:"Name." example:"Filter inspection"`
+}
+
+// AnsweredRecord is a question with its answer.
+type AnsweredRecord struct {
+	QuestionRecord
+	Value      any     `json:"value" doc:"The answer in the form its question's type takes, or null."`
+	AnsweredAt *Time   `json:"answered_at" format:"date-time" doc:"When it was answered, or null." example:"2026-03-02T12:15:30.000Z"`
+	AnsweredBy *string `json:"answered_by" doc:"Identity id of who answered, or null." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3td"`
+}
+
+// PersonRecord is a person of the organization.
+type PersonRecord struct {
+	ID        string   `json:"id" doc:"Identity id." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3tk"`
+	Name      string   `json:"name" doc:"Name." example:"Ann Field"`
+	Email     string   `json:"email" doc:"E-mail address." example:"ann@example.com"`
+	Phone     *string  `json:"phone" doc:"Phone number, or null." example:"+12025550101"`
+	Teams     []string `json:"teams" nullable:"false" doc:"Identity ids of the person's teams."`
+	CreatedAt Time     `json:"created_at" format:"date-time" doc:"When the person was added." example:"2026-03-02T12:15:30.000Z"`
+	ChangedAt Time     `json:"changed_at" format:"date-time" doc:"When the person's record last changed." example:"2026-03-02T12:15:30.000Z"`
+}
+
+// TeamRecord is a team with its members.
+type TeamRecord struct {
+	ID        string   `json:"id" doc:"Identity id." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3tk"`
+	Name      string   `json:"name" doc:"Name." example:"Electricians"`
+	Members   []string `json:"members" nullable:"false" doc:"Identity ids of the members."`
+	CreatedAt Time     `json:"created_at" format:"date-time" doc:"When the team was made." example:"2026-03-02T12:15:30.000Z"`
+	ChangedAt Time     `json:"changed_at" format:"date-time" doc:"When the team last changed." example:"2026-03-02T12:15:30.000Z"`
+}

@@ -255,6 +255,24 @@ type WorkOrderAssignee struct {
 	Position    int
 }
 
+// Feedback is a row of feedback.
+type Feedback struct {
+	ID             string `gorm:"primaryKey"`
+	OrganizationID string
+	InventoryID    string
+	Subject        string
+	Description    *string
+	ExternalID     *string
+	Status         FeedbackStatus
+	CreatedBy      string
+	CreatedAt      Time
+	ChangedAt      Time
+	ResolvedAt     *Time
+}
+
+// TableName is feedback.
+func (Feedback) TableName() string { return "feedback" }
+
 // History is one change of a record: {"field": {"from": …, "to": …}}.
 type History struct {
 	ID             int64 `gorm:"primaryKey"`

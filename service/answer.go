@@ -3,10 +3,13 @@ package service
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,6 +25,8 @@ type Call struct {
 	Method, Path string
 	// Fingerprint tells one request body from another.
 	Fingerprint []byte
+	// IfMatch holds the ETags one of which the record must still have, "" for any.
+	IfMatch string
 }
 
 // Answer is what a write answers: the status, the record's id and the record
@@ -133,4 +138,22 @@ func (t *tx) queueStoredAnswer(actor Actor, call Call) {
 	t.queue(`DELETE FROM idempotency_keys
 		WHERE integration_id = $1 AND method = $2 AND path = $3 AND key = $4 AND created_at <= $5`,
 		actor.IdentityID, call.Method, call.Path, call.Key, t.at.Add(-IdempotencyRetention))
+}
+
+// ETag returns the entity tag of an encoded record. It is strong: the same tag
+// means the same bytes.
+func ETag(body []byte) string {
+	sum := sha256.Sum256(body)
+	return `"` + base64.RawURLEncoding.EncodeToString(sum[:15]) + `"`
+}
+
+// ETagMatches reports whether an If-Match header names the tag (RFC 9110 section
+// 13.1.1: strong comparison, so a weak form is no match).
+func ETagMatches(header, tag string) bool {
+	for candidate := range strings.SplitSeq(header, ",") {
+		if candidate = strings.TrimSpace(candidate); candidate == tag || candidate == "*" {
+			return true
+		}
+	}
+	return false
 }

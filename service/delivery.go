@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -188,14 +189,61 @@ type envelope struct {
 	Data           map[string]any   `json:"data"`
 }
 
-type renderedRow struct {
+type renderedWorkOrder struct {
 	workOrderRow
 	Readable bool
 }
 
-var renderQuery = `SELECT ` + with(workOrderColumns, "w", "w", "people", "$2::boolean") + `,
+type renderedFeedback struct {
+	feedbackRow
+	Readable bool
+}
+
+var (
+	renderWorkOrders = `SELECT ` + with(workOrderColumns, "w", "w", "people", "$2::boolean") + `,
 		` + with(readableWorkOrder, "w", "w", "actor", "$3") + ` AS readable
-	FROM work_orders w WHERE w.id = ANY ($1)`
+		FROM work_orders w WHERE w.id = ANY ($1)`
+	renderFeedback = `SELECT ` + with(feedbackColumns, "w", "w", "people", "$2::boolean") + `,
+		` + with(readableFeedback, "w", "w", "actor", "$3") + ` AS readable
+		FROM feedback w WHERE w.id = ANY ($1)`
+)
+
+// rendered is a record under the name it has in data.
+type rendered struct {
+	name   string
+	record any
+}
+
+// readRecords reads those of the records that the address may be told, as they are now.
+func (s *Service) readRecords(ctx context.Context, address addressRow, ids []string) (map[string]rendered, error) {
+	records := map[string]rendered{}
+	if !address.Usable {
+		return records, nil
+	}
+	scopes, _ := models.ScopesOf(address.Scopes)
+	batch := &pgx.Batch{}
+	batch.Queue(renderWorkOrders, ids, address.ShowPeople, address.IntegrationID).Query(func(rows pgx.Rows) error {
+		found, err := pgx.CollectRows(rows, pgx.RowToStructByName[renderedWorkOrder])
+		for _, row := range found {
+			if row.Readable && scopes.Has(models.ScopeWorkOrdersRead) {
+				records[row.ID] = rendered{"work_order", row.record()}
+			}
+		}
+		return err
+	})
+	if slices.ContainsFunc(ids, func(id string) bool { return models.IsID(id, models.PrefixFeedback) }) {
+		batch.Queue(renderFeedback, ids, address.ShowPeople, address.IntegrationID).Query(func(rows pgx.Rows) error {
+			found, err := pgx.CollectRows(rows, pgx.RowToStructByName[renderedFeedback])
+			for _, row := range found {
+				if row.Readable && scopes.Has(models.ScopeIssuesRead) {
+					records[row.ID] = rendered{"issue", row.record()}
+				}
+			}
+			return err
+		})
+	}
+	return records, s.translate(s.pool.SendBatch(ctx, batch).Close())
+}
 
 // render builds the bodies of the deliveries with their records as they are now,
 // and skips those the integration may not read any more.
@@ -204,20 +252,9 @@ func (s *Service) render(ctx context.Context, address addressRow, pending []pend
 	for i, p := range pending {
 		ids[i] = p.RecordID
 	}
-	rows, err := s.pool.Query(ctx, renderQuery, ids, address.ShowPeople, address.IntegrationID)
+	readable, err := s.readRecords(ctx, address, ids)
 	if err != nil {
-		return nil, s.translate(err)
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[renderedRow])
-	if err != nil {
-		return nil, s.translate(err)
-	}
-	scopes, _ := models.ScopesOf(address.Scopes)
-	readable := map[string]models.WorkOrderRecord{}
-	for _, row := range found {
-		if row.Readable && address.Usable && scopes.Has(models.ScopeWorkOrdersRead) {
-			readable[row.ID] = row.record()
-		}
+		return nil, err
 	}
 	var outgoing []Outgoing
 	var skipped []string
@@ -246,12 +283,12 @@ func (s *Service) render(ctx context.Context, address addressRow, pending []pend
 	return outgoing, nil
 }
 
-func (p pendingRow) body(record models.WorkOrderRecord) ([]byte, error) {
+func (p pendingRow) body(r rendered) ([]byte, error) {
 	data := p.Data
 	if data == nil {
 		data = map[string]any{}
 	}
-	data["work_order"] = record
+	data[r.name] = r.record
 	data["actor"] = map[string]string{"identity_id": p.ActorID}
 	return Encode(envelope{ID: p.EventID, Type: p.EventType, CreatedAt: p.CreatedAt, OrganizationID: p.OrganizationID, Data: data})
 }

@@ -38,8 +38,8 @@ type happened struct {
 	data models.JSON
 }
 
-// made is a field of a new record in history.
-func made(value any) models.JSON { return models.JSON{"from": nil, "to": value} }
+// fromTo is a changed field in history; a new record's fields come from nil.
+func fromTo(from, to any) models.JSON { return models.JSON{"from": from, "to": to} }
 
 // record queues everything the change leaves. The record itself must be queued before.
 func (t *tx) record(c change) error {
@@ -94,28 +94,38 @@ func (t *tx) notify(c change, n notice) {
 // use the service, has the scope, and may read the record (spec section 6,
 // event types). Integrations of service companies whose people are assigned
 // are asked too. While the address is off the delivery is held.
-var publishQuery = `
+const publishQuery = `
 	WITH queued AS (
 		INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
 		SELECT ($1::text[])[row_number() OVER (ORDER BY h.id)], $2, h.id, w.id,
 			CASE WHEN h.enabled THEN 'pending' ELSE 'held' END, $3
-		FROM work_orders w, webhooks h
+		FROM {table} w, webhooks h
 		JOIN integrations i ON i.id = h.integration_id
 		JOIN organizations o ON o.id = h.organization_id
 		JOIN plans p ON p.organization_id = h.organization_id
 		WHERE w.id = $4 AND $5 = ANY (h.events)
-			AND h.organization_id IN (
-				SELECT w.organization_id
-				UNION SELECT n.organization_id FROM work_order_assignees x
-					JOIN identities n ON n.id = x.identity_id WHERE x.work_order_id = w.id)
-			AND ` + with(usableIntegration, "i", "i", "o", "o", "p", "p") + `
-			AND 'work_orders:read' = ANY (i.scopes)
-			AND ` + with(readableWorkOrder, "w", "w", "actor", "i.id") + `
+			AND h.organization_id IN ({organizations})
+			AND {usable}
+			AND '{scope}' = ANY (i.scopes)
+			AND {readable}
 		RETURNING webhook_id, status
 	)
 	SELECT q.webhook_id FROM queued q
 	LEFT JOIN mailboxes m ON m.webhook_id = q.webhook_id AND m.attended_until > $3
 	WHERE q.status = 'pending' AND m.webhook_id IS NULL`
+
+var (
+	publishWorkOrderQuery = with(publishQuery, "table", "work_orders", "scope", string(models.ScopeWorkOrdersRead),
+		"organizations", `SELECT w.organization_id
+				UNION SELECT n.organization_id FROM work_order_assignees x
+					JOIN identities n ON n.id = x.identity_id WHERE x.work_order_id = w.id`,
+		"usable", with(usableIntegration, "i", "i", "o", "o", "p", "p"),
+		"readable", with(readableWorkOrder, "w", "w", "actor", "i.id"))
+	publishFeedbackQuery = with(publishQuery, "table", "feedback", "scope", string(models.ScopeIssuesRead),
+		"organizations", "w.organization_id",
+		"usable", with(usableIntegration, "i", "i", "o", "o", "p", "p"),
+		"readable", with(readableFeedback, "w", "w", "actor", "i.id"))
+)
 
 // publish queues the event and a delivery for each address that gets it.
 func (t *tx) publish(c change, e happened) error {
@@ -147,7 +157,11 @@ func (t *tx) publish(c change, e happened) error {
 	}); err != nil {
 		return err
 	}
-	t.batch.Queue(publishQuery, deliveryIDs, eventID, t.at, c.recordID, e.kind).Query(func(rows pgx.Rows) error {
+	query := publishWorkOrderQuery
+	if models.IsID(c.recordID, models.PrefixFeedback) {
+		query = publishFeedbackQuery
+	}
+	t.batch.Queue(query, deliveryIDs, eventID, t.at, c.recordID, e.kind).Query(func(rows pgx.Rows) error {
 		unattended, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		for _, id := range unattended {
 			if work := (Work{WorkWebhook, id}); !slices.Contains(t.work, work) {

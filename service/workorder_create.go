@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 
@@ -44,28 +43,26 @@ type creation struct {
 	Addresses int
 }
 
-// The nearest inventory managers are those of the lowest level that has any.
-const creationQuery = `
-	SELECT o.read_only, p.manual_work_orders, coalesce(n.kind, '') AS node_kind,
-		EXISTS (SELECT FROM node_rights r WHERE r.node_id = n.id AND r.actor_id = @actor) AS visible,
-		ARRAY(SELECT DISTINCT g FROM node_rights r, unnest(r.grants) g
-			WHERE r.node_id = n.id AND r.actor_id = @actor) AS grants,
-		EXISTS (SELECT FROM forms f WHERE f.organization_id = o.id AND f.id = @form) AS form_known,
-		ARRAY(SELECT i.id FROM identities i
-			WHERE i.id = ANY (@identities) AND (i.organization_id = o.id OR i.id IN (
-				SELECT s.company_id FROM service_companies s WHERE s.customer_id = o.id))) AS known,
-		ARRAY(SELECT named FROM unnest(@identities::text[]) named
-			WHERE named = @actor AND @integration::boolean OR EXISTS (
-				SELECT FROM inventory_closure c JOIN assignments g ON g.node_id = c.ancestor_id
-				WHERE c.node_id = n.id AND (g.identity_id = named
-					OR g.identity_id IN (SELECT m.team_id FROM team_members m WHERE m.member_id = named)))) AS connected,
+// nearestManagers selects the inventory managers of the node {node}: those of
+// the lowest level, from the node upwards, that has any.
+const nearestManagers = `
 		ARRAY(SELECT near.identity_id FROM (
 				SELECT g.identity_id, rank() OVER (ORDER BY c.depth) AS level
 				FROM inventory_closure c
 				JOIN assignments g ON g.node_id = c.ancestor_id
 				JOIN permission_definitions d ON d.id = g.definition_id
-				WHERE c.node_id = n.id AND d.inventory_manager AND (c.depth = 0 OR d.applies_below)
-			) near WHERE near.level = 1 ORDER BY near.identity_id) AS managers,
+				WHERE c.node_id = {node} AND d.inventory_manager AND (c.depth = 0 OR d.applies_below)
+			) near WHERE near.level = 1 ORDER BY near.identity_id)`
+
+var creationQuery = `
+	SELECT o.read_only, p.manual_work_orders, coalesce(n.kind, '') AS node_kind,
+		EXISTS (SELECT FROM node_rights r WHERE r.node_id = n.id AND r.actor_id = @actor) AS visible,
+		ARRAY(SELECT DISTINCT g FROM node_rights r, unnest(r.grants) g
+			WHERE r.node_id = n.id AND r.actor_id = @actor) AS grants,
+		EXISTS (SELECT FROM forms f WHERE f.organization_id = o.id AND f.id = @form) AS form_known,
+		` + with(knownIdentities, "organization", "o.id") + ` AS known,
+		` + with(connectedIdentities, "node", "n.id") + ` AS connected,
+		` + with(nearestManagers, "node", "n.id") + ` AS managers,
 		(SELECT count(*) FROM webhooks h WHERE 'work_order.created' = ANY (h.events)
 			AND (h.organization_id = o.id OR h.organization_id IN (
 				SELECT s.company_id FROM service_companies s WHERE s.customer_id = o.id))) AS addresses
@@ -127,50 +124,27 @@ func (c creation) check(in NewWorkOrder) error {
 	if !slices.Contains(c.Grants, string(models.GrantWorkOrdersCreate)) {
 		return models.Errorf(models.CodePermissionDenied, "The integration may not create work orders on this node.")
 	}
-	for _, id := range in.Assignees {
-		if slices.Contains(in.Consultants, id) {
-			return models.Violation(models.RuleBothRoles, "%s is named both as assignee and as consultant.", id)
-		}
-	}
-	for _, id := range slices.Concat(in.Assignees, in.Consultants) {
-		if !slices.Contains(c.Connected, id) {
-			return models.Violation(models.RuleAssigneeNotConnected,
-				"%s is not connected to the node: assign it there or above, or to a team that is.", id)
-		}
-	}
-	return nil
+	return c.nominations(in).checkRules(nil, nil)
+}
+
+func (c creation) nominations(in NewWorkOrder) nominations {
+	return nominations{assignees: in.Assignees, consultants: in.Consultants, Known: c.Known, Connected: c.Connected}
 }
 
 // checkNames refuses ids of what does not exist or may not be seen.
 func (c creation) checkNames(in NewWorkOrder) error {
 	var fields []models.FieldError
-	unknown := func(pointer, what string) {
-		fields = append(fields, models.FieldError{Pointer: pointer, Code: "unknown", Detail: "There is no such " + what + "."})
-	}
 	switch {
 	case !c.Visible:
-		unknown("/inventory_id", "inventory node")
+		fields = append(fields, unknownField("/inventory_id", "inventory node"))
 	case c.NodeKind == models.NodeSubEquipment:
 		fields = append(fields, models.FieldError{Pointer: "/inventory_id", Code: "kind",
 			Detail: "A work order belongs to a location, a system or a piece of equipment, not to sub-equipment."})
 	}
 	if in.FormID != nil && !c.FormKnown {
-		unknown("/form_id", "form")
+		fields = append(fields, unknownField("/form_id", "form"))
 	}
-	lists := []struct {
-		name string
-		ids  []string
-	}{{"assignees", in.Assignees}, {"consultants", in.Consultants}}
-	for _, list := range lists {
-		for i, id := range list.ids {
-			pointer := fmt.Sprintf("/%s/%d", list.name, i)
-			if slices.Contains(list.ids[:i], id) {
-				fields = append(fields, models.FieldError{Pointer: pointer, Code: "duplicate", Detail: "This identity is named twice."})
-			} else if !slices.Contains(c.Known, id) {
-				unknown(pointer, "identity")
-			}
-		}
-	}
+	fields = append(fields, c.nominations(in).checkKnown()...)
 	if len(fields) > 0 {
 		return models.Invalid(fields...)
 	}
@@ -214,17 +188,17 @@ func (t *tx) insertWorkOrder(actor Actor, id string, in NewWorkOrder, workers []
 		}
 	}
 	changes := models.JSON{
-		"inventory_id": made(in.InventoryID), "title": made(in.Title), "priority": made(priority),
-		"status": made(models.StatusOpen), "assignees": made(workers), "consultants": made(in.Consultants),
+		"inventory_id": fromTo(nil, in.InventoryID), "title": fromTo(nil, in.Title), "priority": fromTo(nil, priority),
+		"status": fromTo(nil, models.StatusOpen), "assignees": fromTo(nil, workers), "consultants": fromTo(nil, in.Consultants),
 	}
 	optional := map[string]*string{"description": in.Description, "form_id": in.FormID, "external_id": in.ExternalID}
 	for name, value := range optional {
 		if value != nil {
-			changes[name] = made(*value)
+			changes[name] = fromTo(nil, *value)
 		}
 	}
 	if in.TargetDate != nil {
-		changes["target_date"] = made(*in.TargetDate)
+		changes["target_date"] = fromTo(nil, *in.TargetDate)
 	}
 	return t.record(change{
 		actor:          actor,

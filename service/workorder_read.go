@@ -2,13 +2,8 @@ package service
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -21,7 +16,10 @@ type workOrderRow struct {
 	Assignees   []string
 	Consultants []string
 	People      []models.NamedIdentity
+	Xid         uint64
 }
+
+func (r workOrderRow) position() position { return position{r.Xid, r.ID} }
 
 func (r workOrderRow) record() models.WorkOrderRecord {
 	record := r.Record(r.Assignees, r.Consultants)
@@ -45,7 +43,8 @@ const workOrderColumns = `
 		FROM identities i LEFT JOIN people p ON p.id = i.id
 		WHERE i.id IN (SELECT {w}.created_by
 			UNION SELECT x.identity_id FROM work_order_assignees x WHERE x.work_order_id = {w}.id)
-	) END AS people`
+	) END AS people,
+	{w}.changed_xid AS xid`
 
 var (
 	workOrderByID = `SELECT ` + with(workOrderColumns, "w", "w", "people", "$2::boolean") + `
@@ -87,117 +86,32 @@ type WorkOrderFilter struct {
 	CreatedSince *models.Time
 }
 
-// The bounds of a page (contract, lists).
-const (
-	DefaultLimit = 50
-	MaxLimit     = 200
-)
-
-// Page is one page of a list, newest first.
-type Page[T any] struct {
-	Data       []T    `json:"data" nullable:"false" doc:"The records of this page."`
-	HasMore    bool   `json:"has_more" doc:"Whether another page follows."`
-	NextCursor string `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one."`
-}
-
-// WorkOrders returns a page of the work orders the actor may read, newest
-// first, encoded. limit is taken as MaxLimit above it. Errors: invalid_request
-// for a cursor of another list, unavailable.
-func (s *Service) WorkOrders(ctx context.Context, actor Actor, filter WorkOrderFilter, limit int, cursor string) ([]byte, error) {
-	limit = min(limit, MaxLimit)
-	before, err := readCursor(cursor, filter)
-	if err != nil {
-		return nil, err
-	}
-	sql, args := workOrdersQuery(actor, filter, limit+1, before)
-	rows, err := s.pool.Query(ctx, sql, args)
-	if err != nil {
-		return nil, s.translate(err)
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[workOrderRow])
-	if err != nil {
-		return nil, s.translate(err)
-	}
-	page := Page[models.WorkOrderRecord]{Data: []models.WorkOrderRecord{}, HasMore: len(found) > limit}
-	for _, row := range found[:min(limit, len(found))] {
-		page.Data = append(page.Data, row.record())
-	}
-	if page.HasMore {
-		page.NextCursor = writeCursor(found[limit-1].ID, filter)
-	}
-	return Encode(page)
-}
-
-// workOrdersQuery builds the list's SQL: only the conditions that the filter
-// names, so that each list has a plan of its own.
-func workOrdersQuery(actor Actor, filter WorkOrderFilter, rows int, before string) (string, pgx.NamedArgs) {
-	conditions := []string{with(readableWorkOrder, "w", "w", "actor", "@actor")}
-	args := pgx.NamedArgs{"actor": actor.IdentityID, "people": actor.ShowPeople, "rows": rows}
-	add := func(condition, name string, value any) {
-		conditions = append(conditions, condition)
-		args[name] = value
-	}
-	if before != "" {
-		add("w.id < @before", "before", before)
-	}
+// WorkOrders returns a page of the work orders the actor may read, encoded.
+// Errors: invalid_request (a cursor or sync token of another list),
+// cursor_expired, unavailable.
+func (s *Service) WorkOrders(ctx context.Context, actor Actor, filter WorkOrderFilter, request ListRequest) ([]byte, error) {
+	filter.Statuses = slices.Sorted(slices.Values(filter.Statuses))
+	q := newListQuery("work_orders", workOrderColumns, actor, filter)
+	q.narrowBy(models.GrantWorkOrdersRead, filter.InventoryID)
 	if len(filter.Statuses) > 0 {
-		add("w.status = ANY (@statuses)", "statuses", filter.Statuses)
+		q.where("{w}.status = ANY (@statuses)", "statuses", filter.Statuses)
 	}
 	if filter.InventoryID != "" {
-		add("w.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @node)", "node", filter.InventoryID)
+		q.where("{w}.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @node)", "node", filter.InventoryID)
 	}
 	if filter.AssigneeID != "" {
-		add("w.id IN (SELECT work_order_id FROM work_order_assignees WHERE identity_id = @assignee)", "assignee", filter.AssigneeID)
+		q.where("{w}.id IN (SELECT work_order_id FROM work_order_assignees WHERE identity_id = @assignee)", "assignee", filter.AssigneeID)
 	}
 	if filter.ExternalID != "" {
-		add("w.external_id = @external", "external", filter.ExternalID)
+		q.where("{w}.external_id = @external", "external", filter.ExternalID)
 	}
 	if filter.CreatedSince != nil {
-		add("w.created_at >= @since", "since", *filter.CreatedSince)
+		q.where("{w}.created_at >= @since", "since", *filter.CreatedSince)
 	}
-	return `SELECT ` + with(workOrderColumns, "w", "w", "people", "@people::boolean") + `
-		FROM work_orders w
-		WHERE ` + strings.Join(conditions, "\n\t\t\tAND ") + `
-		ORDER BY w.id DESC
-		LIMIT @rows`, args
-}
-
-// cursor is where a page ended, bound to the list it belongs to.
-type cursor struct {
-	After  string `json:"a"`
-	Filter string `json:"f"`
-}
-
-func (f WorkOrderFilter) digest() string {
-	f.Statuses = slices.Sorted(slices.Values(f.Statuses))
-	b, err := json.Marshal(f)
-	if err != nil {
-		panic(fmt.Sprintf("encode a filter: %v", err)) // plain texts and a time
-	}
-	sum := sha256.Sum256(b)
-	return base64.RawURLEncoding.EncodeToString(sum[:9])
-}
-
-func writeCursor(after string, filter WorkOrderFilter) string {
-	b, err := json.Marshal(cursor{after, filter.digest()})
-	if err != nil {
-		panic(fmt.Sprintf("encode a cursor: %v", err)) // two plain texts
-	}
-	return base64.RawURLEncoding.EncodeToString(b)
-}
-
-// readCursor returns where the page begins, "" for the first one.
-func readCursor(text string, filter WorkOrderFilter) (string, error) {
-	if text == "" {
-		return "", nil
-	}
-	var c cursor
-	b, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || json.Unmarshal(b, &c) != nil || !models.IsID(c.After, models.PrefixWorkOrder) {
-		return "", models.Errorf(models.CodeInvalidRequest, "The cursor is not one that this list returned.")
-	}
-	if c.Filter != filter.digest() {
-		return "", models.Errorf(models.CodeInvalidRequest, "The cursor belongs to a list with other filters.")
-	}
-	return c.After, nil
+	q.source(`work_orders {w} WHERE {w}.created_by = @actor AND ` + readableByCreation)
+	q.source(`actor_identities own
+		JOIN work_order_assignees mine ON mine.identity_id = own.identity_id
+		JOIN work_orders {w} ON {w}.id = mine.work_order_id
+		WHERE own.actor_id = @actor AND ` + readableByAssignment)
+	return list(ctx, s, q, request, workOrderRow.record)
 }

@@ -1,0 +1,78 @@
+-- What keeps the promise of changed_since: positions are transaction ids, tokens are void when access changes.
+
+-- +goose Up
+
+-- A logical restore into another cluster starts new transaction ids; `millwright migrate` notices by this.
+CREATE TABLE cluster_mark (
+    only_row          boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    system_identifier bigint NOT NULL
+);
+INSERT INTO cluster_mark (system_identifier) SELECT system_identifier FROM pg_control_system();
+
+-- Where a changed_since with a time begins.
+CREATE INDEX work_orders_changed_at ON work_orders (changed_at) INCLUDE (changed_xid);
+CREATE INDEX feedback_changed_at ON feedback (changed_at) INCLUDE (changed_xid);
+CREATE INDEX identities_changed_at ON identities (changed_at) INCLUDE (changed_xid);
+CREATE INDEX inventory_nodes_changed_at ON inventory_nodes (changed_at) INCLUDE (changed_xid);
+CREATE INDEX forms_changed_at ON forms (changed_at) INCLUDE (changed_xid);
+CREATE INDEX work_orders_created_by_changes ON work_orders (created_by, changed_xid, id);
+CREATE INDEX feedback_of_node_changes ON feedback (inventory_id, changed_xid, id);
+
+-- Rights change what is visible without touching a record, so they end the access epoch of every
+-- integration that acts as one of the identities.
+-- +goose StatementBegin
+CREATE FUNCTION end_access_epochs(changed text[]) RETURNS void LANGUAGE sql AS $$
+    UPDATE integrations SET access_epoch = access_epoch + 1
+    WHERE id IN (SELECT actor_id FROM actor_identities WHERE identity_id = ANY (changed))
+$$;
+
+CREATE FUNCTION end_access_epochs_of_assignment() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM end_access_epochs(ARRAY[coalesce(NEW.identity_id, OLD.identity_id)::text]);
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION end_access_epochs_of_definition() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM end_access_epochs(ARRAY(SELECT identity_id::text FROM assignments WHERE definition_id = NEW.id));
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION end_access_epochs_of_organization_definition() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE integrations SET access_epoch = access_epoch + 1 WHERE organization_definition_id = NEW.id;
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION end_access_epochs_of_member() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM end_access_epochs(ARRAY[coalesce(NEW.member_id, OLD.member_id)::text]);
+    -- The team's record shows its members.
+    UPDATE identities SET changed_xid = pg_current_xact_id() WHERE id = coalesce(NEW.team_id, OLD.team_id);
+    RETURN NULL;
+END $$;
+
+-- A moved node takes along everything below it: its ancestors, its readers and its work orders' readers changed.
+CREATE FUNCTION stamp_below_moved_node() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    below text[] := ARRAY(SELECT node_id::text FROM inventory_closure WHERE ancestor_id = NEW.id);
+BEGIN
+    UPDATE inventory_nodes SET changed_xid = pg_current_xact_id() WHERE id = ANY (below) AND id <> NEW.id;
+    UPDATE work_orders SET changed_xid = pg_current_xact_id() WHERE inventory_id = ANY (below);
+    UPDATE feedback SET changed_xid = pg_current_xact_id() WHERE inventory_id = ANY (below);
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+
+CREATE TRIGGER assignments_access AFTER INSERT OR UPDATE OR DELETE ON assignments
+    FOR EACH ROW EXECUTE FUNCTION end_access_epochs_of_assignment();
+CREATE TRIGGER permission_definitions_access AFTER UPDATE ON permission_definitions
+    FOR EACH ROW WHEN (OLD.grants <> NEW.grants OR OLD.applies_below <> NEW.applies_below)
+    EXECUTE FUNCTION end_access_epochs_of_definition();
+CREATE TRIGGER organization_permission_definitions_access AFTER UPDATE ON organization_permission_definitions
+    FOR EACH ROW WHEN (OLD.grants <> NEW.grants) EXECUTE FUNCTION end_access_epochs_of_organization_definition();
+CREATE TRIGGER team_members_access AFTER INSERT OR DELETE ON team_members
+    FOR EACH ROW EXECUTE FUNCTION end_access_epochs_of_member();
+-- Named to fire after the trigger that keeps the closure.
+CREATE TRIGGER inventory_nodes_moved AFTER UPDATE OF parent_id ON inventory_nodes
+    FOR EACH ROW WHEN (OLD.parent_id IS DISTINCT FROM NEW.parent_id) EXECUTE FUNCTION stamp_below_moved_node();

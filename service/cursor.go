@@ -1,0 +1,149 @@
+package service
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"millwright/models"
+)
+
+// SyncTokenLifetime is how long a sync token may be followed (contract, errors).
+const SyncTokenLifetime = 30 * 24 * time.Hour
+
+// mark is what a cursor or a sync token says. Both are opaque to clients.
+type mark struct {
+	// Kind is "c" for a cursor, "s" for a sync token, "cs" for a cursor of changes.
+	Kind    string `json:"k"`
+	Xid     uint64 `json:"x,omitempty"`
+	ID      string `json:"i,omitempty"`
+	Filter  string `json:"f"`
+	Epoch   int    `json:"e,omitempty"`
+	Cluster int64  `json:"c,omitempty"`
+	Issued  int64  `json:"t,omitempty"`
+}
+
+const (
+	markCursor        = "c"
+	markChangesCursor = "cs"
+	markSync          = "s"
+)
+
+func (m mark) text() string {
+	b, err := json.Marshal(m)
+	if err != nil {
+		panic(fmt.Sprintf("encode a cursor: %v", err)) // plain texts and numbers
+	}
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// readMark decodes what text made, false for anything else.
+func readMark(text string) (mark, bool) {
+	var m mark
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || json.Unmarshal(b, &m) != nil {
+		return mark{}, false
+	}
+	return m, true
+}
+
+// digestOf ties a cursor to its list and filters.
+func digestOf(table string, filter any) string {
+	b, err := json.Marshal(filter)
+	if err != nil {
+		panic(fmt.Sprintf("encode a filter: %v", err)) // plain texts and times
+	}
+	sum := sha256.Sum256(append([]byte(table+" "), b...))
+	return base64.RawURLEncoding.EncodeToString(sum[:9])
+}
+
+// start is where a page begins.
+type start struct {
+	// changes says that the list is in order of changes.
+	changes bool
+	at      position
+	// since is a time whose position is found with the view.
+	since *models.Time
+	// made is the mark the start was read from, nil where there was none.
+	made *mark
+}
+
+// readStart reads where a page begins. Errors: invalid_request.
+func (s *Service) readStart(request ListRequest, digest string) (*start, error) {
+	begin := &start{changes: request.ChangedSince != ""}
+	if begin.changes {
+		if err := begin.readChangedSince(request.ChangedSince, digest); err != nil {
+			return nil, err
+		}
+	}
+	if request.Cursor == "" {
+		return begin, nil
+	}
+	kind := markCursor
+	if begin.changes {
+		kind = markChangesCursor
+	}
+	m, ok := readMark(request.Cursor)
+	if !ok || m.Kind != kind {
+		return nil, models.Errorf(models.CodeInvalidRequest, "The cursor is not one that this list returned.")
+	}
+	if m.Filter != digest {
+		return nil, models.Errorf(models.CodeInvalidRequest, "The cursor belongs to a list with other filters.")
+	}
+	begin.at, begin.since = position{m.Xid, m.ID}, nil
+	if begin.changes {
+		begin.made = &m
+	}
+	return begin, nil
+}
+
+func (b *start) readChangedSince(text, digest string) error {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		since := models.TimeOf(at)
+		b.since = &since
+		return nil
+	}
+	m, ok := readMark(text)
+	if !ok || m.Kind != markSync {
+		return models.Errorf(models.CodeInvalidRequest, "changed_since takes an RFC 3339 time or a sync_token of this list.")
+	}
+	if m.Filter != digest {
+		return models.Errorf(models.CodeInvalidRequest, "The sync_token belongs to a list with other filters.")
+	}
+	b.at, b.made = position{m.Xid, m.ID}, &m
+	return nil
+}
+
+// settle checks the mark against the view and finds the position of a time.
+// Errors: cursor_expired.
+func (b *start) settle(v view, now time.Time) error {
+	if b.made != nil {
+		expired := now.Sub(time.Unix(b.made.Issued, 0)) > SyncTokenLifetime
+		if expired || b.made.Epoch != v.AccessEpoch || b.made.Cluster != v.Cluster {
+			return models.Errorf(models.CodeCursorExpired,
+				"The sync_token is too old, or what the integration may read was changed since. Start over without it.")
+		}
+	}
+	if b.since != nil {
+		b.at = position{Xid: v.Horizon}
+		if v.Begin != nil {
+			b.at.Xid = min(*v.Begin, v.Horizon)
+		}
+	}
+	return nil
+}
+
+// cursor is the next_cursor of a page that ended at the position.
+func (b *start) cursor(end position, v view, digest string, now time.Time) string {
+	if !b.changes {
+		return mark{Kind: markCursor, ID: end.ID, Filter: digest}.text()
+	}
+	return mark{Kind: markChangesCursor, Xid: end.Xid, ID: end.ID, Filter: digest, Epoch: v.AccessEpoch, Cluster: v.Cluster, Issued: now.Unix()}.text()
+}
+
+// syncToken is the sync_token of a page that ended at the position.
+func syncToken(end position, v view, digest string, now time.Time) string {
+	return mark{Kind: markSync, Xid: end.Xid, ID: end.ID, Filter: digest, Epoch: v.AccessEpoch, Cluster: v.Cluster, Issued: now.Unix()}.text()
+}

@@ -1,0 +1,167 @@
+package service
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// feedbackRow is feedback with what its record shows beside its own columns.
+type feedbackRow struct {
+	models.Feedback
+	People []models.NamedIdentity
+	Xid    uint64
+}
+
+func (r feedbackRow) position() position { return position{r.Xid, r.ID} }
+
+func (r feedbackRow) record() models.FeedbackRecord {
+	record := r.Record()
+	record.People = r.People
+	return record
+}
+
+const feedbackColumns = `
+	{w}.id, {w}.organization_id, {w}.inventory_id, {w}.subject, {w}.description, {w}.external_id, {w}.status,
+	{w}.created_by, {w}.created_at, {w}.changed_at, {w}.resolved_at,
+	CASE WHEN {people} THEN (
+		SELECT json_agg(json_build_object('identity_id', i.id, 'kind', i.kind, 'name', i.name,
+			'email', p.email, 'phone', p.phone) ORDER BY i.id)
+		FROM identities i LEFT JOIN people p ON p.id = i.id WHERE i.id = {w}.created_by
+	) END AS people,
+	{w}.changed_xid AS xid`
+
+// NewFeedback is what feedback is created from.
+type NewFeedback struct {
+	InventoryID string
+	Subject     string
+	Description *string
+	ExternalID  *string
+}
+
+// feedbackCreation is what the rules of creating feedback need to know.
+type feedbackCreation struct {
+	ReadOnly  bool
+	Visible   bool
+	Grants    []string
+	Managers  []string
+	Addresses int
+}
+
+var feedbackCreationQuery = `
+	SELECT o.read_only,
+		EXISTS (SELECT FROM node_rights r WHERE r.node_id = n.id AND r.actor_id = @actor) AS visible,
+		ARRAY(SELECT DISTINCT g FROM node_rights r, unnest(r.grants) g
+			WHERE r.node_id = n.id AND r.actor_id = @actor) AS grants,
+		` + with(nearestManagers, "node", "n.id") + ` AS managers,
+		(SELECT count(*) FROM webhooks h WHERE h.organization_id = o.id) AS addresses
+	FROM organizations o
+	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = @node
+	WHERE o.id = @organization`
+
+// CreateFeedback creates feedback (spec section 4, rules 1 and 8) and answers it
+// with 201. Errors: read_only, validation_failed, permission_denied,
+// external_id_taken, idempotency_key_reused, unavailable.
+func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in NewFeedback) (Answer, error) {
+	return s.answer(ctx, actor, call, http.StatusCreated, func(ctx context.Context, t *tx) (string, func() any, error) {
+		var known feedbackCreation
+		queueOne(t, &known, nil, feedbackCreationQuery, pgx.NamedArgs{
+			"actor": actor.IdentityID, "organization": actor.OrganizationID, "node": in.InventoryID,
+		})
+		if err := t.flush(ctx); err != nil {
+			return "", nil, err
+		}
+		switch {
+		case known.ReadOnly:
+			return "", nil, models.Errorf(models.CodeReadOnly, "The organization is read-only: it takes no new feedback and no changes.")
+		case !known.Visible:
+			return "", nil, models.Invalid(unknownField("/inventory_id", "inventory node"))
+		case !slices.Contains(known.Grants, string(models.GrantFeedbackCreate)):
+			return "", nil, models.Errorf(models.CodePermissionDenied, "The integration may not give feedback on this node.")
+		}
+		id, err := t.newID(models.PrefixFeedback)
+		if err != nil {
+			return "", nil, err
+		}
+		if err := t.insertFeedback(actor, id, in, known); err != nil {
+			return "", nil, err
+		}
+		var row feedbackRow
+		queueOne(t, &row, nil, `SELECT `+with(feedbackColumns, "w", "w", "people", "$2::boolean")+`
+			FROM feedback w WHERE w.id = $1`, id, actor.ShowPeople)
+		return id, func() any { return row.record() }, nil
+	})
+}
+
+func (t *tx) insertFeedback(actor Actor, id string, in NewFeedback, known feedbackCreation) error {
+	if err := t.insert(&models.Feedback{
+		ID:             id,
+		OrganizationID: actor.OrganizationID,
+		InventoryID:    in.InventoryID,
+		Subject:        in.Subject,
+		Description:    in.Description,
+		ExternalID:     in.ExternalID,
+		Status:         models.FeedbackOpen,
+		CreatedBy:      actor.IdentityID,
+		CreatedAt:      t.at,
+		ChangedAt:      t.at,
+	}); err != nil {
+		return err
+	}
+	changes := models.JSON{
+		"inventory_id": fromTo(nil, in.InventoryID), "subject": fromTo(nil, in.Subject), "status": fromTo(nil, models.FeedbackOpen),
+	}
+	for name, value := range map[string]*string{"description": in.Description, "external_id": in.ExternalID} {
+		if value != nil {
+			changes[name] = fromTo(nil, *value)
+		}
+	}
+	return t.record(change{
+		actor:          actor,
+		organizationID: actor.OrganizationID,
+		recordID:       id,
+		action:         string(models.EventIssueCreated),
+		changes:        changes,
+		notices:        []notice{{"issue.created", known.Managers}},
+		events:         []happened{{kind: models.EventIssueCreated}},
+		addresses:      known.Addresses,
+	})
+}
+
+// FeedbackFilter narrows a list of feedback; empty fields do not.
+type FeedbackFilter struct {
+	Statuses    []models.FeedbackStatus
+	InventoryID string // with everything below
+	ExternalID  string
+}
+
+// FeedbackList returns a page of the feedback the actor may read, encoded.
+// Errors: invalid_request, cursor_expired, unavailable.
+func (s *Service) FeedbackList(ctx context.Context, actor Actor, filter FeedbackFilter, request ListRequest) ([]byte, error) {
+	filter.Statuses = slices.Sorted(slices.Values(filter.Statuses))
+	q := newListQuery("feedback", feedbackColumns, actor, filter)
+	q.narrowBy(models.GrantFeedbackRead, filter.InventoryID)
+	if len(filter.Statuses) > 0 {
+		q.where("{w}.status = ANY (@statuses)", "statuses", filter.Statuses)
+	}
+	if filter.InventoryID != "" {
+		q.where("{w}.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @node)", "node", filter.InventoryID)
+	}
+	if filter.ExternalID != "" {
+		q.where("{w}.external_id = @external", "external", filter.ExternalID)
+	}
+	return list(ctx, s, q, request, feedbackRow.record)
+}
+
+// Feedback returns feedback as GET /issues/{id} shows it, encoded. Errors:
+// not_found (also when the actor may not read it), unavailable.
+func (s *Service) Feedback(ctx context.Context, actor Actor, id string) ([]byte, error) {
+	if !models.IsID(id, models.PrefixFeedback) {
+		return nil, models.NotFound()
+	}
+	return readOne(ctx, s, actor, "feedback", feedbackColumns, `{w}.id = @id AND `+readableFeedback, pgx.NamedArgs{"id": id}, feedbackRow.record)
+}

@@ -1,0 +1,44 @@
+package service
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+type formRow struct {
+	models.FormRecord
+	Xid uint64
+}
+
+func (r formRow) position() position        { return position{r.Xid, r.ID} }
+func (r formRow) record() models.FormRecord { return r.FormRecord }
+
+// questionsOf selects the questions of the form {form} as their records, in order.
+const questionsOf = `
+	coalesce((SELECT json_agg(json_build_object('id', q.id, 'label', q.label, 'type', q.type, 'required', q.required,
+			'options', coalesce((SELECT json_agg(json_build_object('id', o.id, 'label', o.label) ORDER BY o.position)
+				FROM question_options o WHERE o.question_id = q.id), '[]')) ORDER BY q.position)
+		FROM questions q WHERE q.form_id = {form}), '[]')`
+
+var formColumns = `
+	{w}.id, {w}.name, {w}.created_at, {w}.changed_at, ` + with(questionsOf, "form", "{w}.id") + ` AS questions,
+	{w}.changed_xid AS xid`
+
+// Forms returns a page of the organization's forms, encoded. Errors:
+// invalid_request, cursor_expired, unavailable.
+func (s *Service) Forms(ctx context.Context, actor Actor, request ListRequest) ([]byte, error) {
+	q := newListQuery("forms", formColumns, actor, nil)
+	q.source(`forms {w} WHERE {w}.organization_id = @organization`)
+	return list(ctx, s, q, request, formRow.record)
+}
+
+// Form returns a form of the organization, encoded. Errors: not_found, unavailable.
+func (s *Service) Form(ctx context.Context, actor Actor, id string) ([]byte, error) {
+	if !models.IsID(id, models.PrefixForm) {
+		return nil, models.NotFound()
+	}
+	return readOne(ctx, s, actor, "forms", formColumns, `{w}.id = @id AND {w}.organization_id = @organization`, pgx.NamedArgs{"id": id}, formRow.record)
+}

@@ -1,0 +1,221 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// The bounds of a page (contract, lists).
+const (
+	DefaultLimit = 50
+	MaxLimit     = 200
+)
+
+// ListRequest says which page of a list is wanted.
+type ListRequest struct {
+	// Limit is the size of the page; above MaxLimit it is taken as MaxLimit.
+	Limit int
+	// Cursor is the next_cursor of the page before, "" for the first page.
+	Cursor string
+	// ChangedSince is an RFC 3339 time or a sync token, "" for the newest first.
+	ChangedSince string
+}
+
+// Page is one page of a list.
+type Page[T any] struct {
+	Data       []T    `json:"data" nullable:"false" doc:"The records of this page: the newest first, with changed_since the oldest change first."`
+	HasMore    bool   `json:"has_more" doc:"Whether another page follows."`
+	NextCursor string `json:"next_cursor,omitempty" doc:"Pass it as cursor, with the same filters, to get the next page; absent on the last one."`
+	SyncToken  string `json:"sync_token,omitempty" doc:"With changed_since: pass it as the next changed_since to see every later change."`
+}
+
+// narrowLimit is up to how many visible nodes a list is driven by the nodes.
+// Above it, the list is read in its own order and each record's node is
+// checked. Both ask the same condition; only the way to the rows differs.
+const narrowLimit = 300
+
+// listed is a row that knows its place in a list.
+type listed interface{ position() position }
+
+// position is where a row stands: by id, or with changed_since by the
+// transaction that changed it and then by id.
+type position struct {
+	Xid uint64
+	ID  string
+}
+
+// listQuery builds the SQL of a list. A list is the union of its sources; each
+// is a FROM with its condition, in which {w} is the table's row.
+type listQuery struct {
+	table   string
+	columns string
+	actor   Actor
+	args    pgx.NamedArgs
+	// filters are ANDed to every source.
+	filters []string
+	sources []string
+	// grant is what makes a node's records visible, "" where nodes do not matter.
+	grant models.Grant
+	// below restricts the visible nodes to those at or below it.
+	below  string
+	digest string
+}
+
+// newListQuery begins a list of the table's rows. filter is whatever the list
+// was asked with: cursors and sync tokens belong to it.
+func newListQuery(table, columns string, actor Actor, filter any) *listQuery {
+	return &listQuery{
+		table: table, columns: columns, actor: actor, digest: digestOf(table, filter),
+		args: pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "people": actor.ShowPeople},
+	}
+}
+
+// where adds a filter.
+func (q *listQuery) where(condition, name string, value any) {
+	q.filters = append(q.filters, condition)
+	q.args[name] = value
+}
+
+// source adds a way to rows, as the rest of a SELECT behind FROM.
+func (q *listQuery) source(from string) { q.sources = append(q.sources, from) }
+
+// narrowBy makes the records of nodes with the grant a source.
+func (q *listQuery) narrowBy(grant models.Grant, below string) { q.grant, q.below = grant, below }
+
+// view is what a list is read through: everything that must be known before its page is.
+type view struct {
+	// Horizon is the oldest transaction still running: every one before it is
+	// visible to whoever reads later, so a position below it is never passed by.
+	Horizon     uint64
+	Cluster     int64
+	AccessEpoch int
+	// Nodes are visible nodes, more than narrowLimit when there are too many to name.
+	Nodes []string
+	// Begin is where the changes since a time begin.
+	Begin *uint64
+}
+
+const viewQuery = `
+	SELECT pg_snapshot_xmin(pg_current_snapshot()) AS horizon,
+		(SELECT system_identifier FROM pg_control_system()) AS cluster,
+		coalesce((SELECT access_epoch FROM integrations WHERE id = @actor), 0) AS access_epoch,
+		CASE WHEN @grant <> '' THEN ARRAY(SELECT r.node_id FROM node_rights r
+			WHERE r.actor_id = @actor AND @grant = ANY (r.grants)
+				AND (@below = '' OR r.node_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @below))
+			LIMIT @narrow) END AS nodes,
+		%s AS begin`
+
+// beginQuery finds the first change at or after a time. Transactions take their
+// ids in nearly the order of their times; the lowest of the first few is safe
+// against clocks that differ.
+const beginQuery = `(SELECT min(changed_xid) FROM (
+			SELECT changed_xid FROM %s WHERE changed_at >= @since ORDER BY changed_at LIMIT 200) first)`
+
+// list reads a page and encodes it with record made of each row.
+func list[Row listed, Record any](ctx context.Context, s *Service, q *listQuery, request ListRequest, record func(Row) Record) ([]byte, error) {
+	limit := min(request.Limit, MaxLimit)
+	start, err := s.readStart(request, q.digest)
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.view(ctx, q, start)
+	if err != nil {
+		return nil, err
+	}
+	if err := start.settle(v, s.Now()); err != nil {
+		return nil, err
+	}
+	rows, err := s.pool.Query(ctx, q.sql(v, start, limit+1), q.args)
+	if err != nil {
+		return nil, s.translate(err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[Row])
+	if err != nil {
+		return nil, s.translate(err)
+	}
+	page := Page[Record]{Data: []Record{}, HasMore: len(found) > limit}
+	found = found[:min(limit, len(found))]
+	for _, row := range found {
+		page.Data = append(page.Data, record(row))
+	}
+	end := position{Xid: v.Horizon}
+	if page.HasMore {
+		end = found[len(found)-1].position()
+		page.NextCursor = start.cursor(end, v, q.digest, s.Now())
+	}
+	if start.changes {
+		page.SyncToken = syncToken(end, v, q.digest, s.Now())
+	}
+	return Encode(page)
+}
+
+func (s *Service) view(ctx context.Context, q *listQuery, start *start) (view, error) {
+	begin := "NULL::xid8"
+	args := pgx.NamedArgs{"actor": q.actor.IdentityID, "grant": string(q.grant), "below": q.below, "narrow": narrowLimit + 1}
+	if start.since != nil {
+		begin = fmt.Sprintf(beginQuery, q.table)
+		args["since"] = *start.since
+	}
+	rows, err := s.pool.Query(ctx, fmt.Sprintf(viewQuery, begin), args)
+	if err != nil {
+		return view{}, s.translate(err)
+	}
+	v, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[view])
+	return v, s.translate(err)
+}
+
+// sql builds the page's query. Every source is cut to the page's size in its
+// own order before they are united, so that no list is read to its end.
+func (q *listQuery) sql(v view, start *start, rows int) string {
+	order := "{w}.id DESC"
+	conditions := slices.Clone(q.filters)
+	q.args["rows"] = rows
+	if start.changes {
+		order = "{w}.changed_xid, {w}.id"
+		conditions = append(conditions, "{w}.changed_xid < @horizon", "({w}.changed_xid, {w}.id) > (@xid, @after)")
+		q.args["horizon"], q.args["xid"], q.args["after"] = v.Horizon, start.at.Xid, start.at.ID
+	} else if start.at.ID != "" {
+		conditions = append(conditions, "{w}.id < @after")
+		q.args["after"] = start.at.ID
+	}
+	and := ""
+	if len(conditions) > 0 {
+		and = " AND " + strings.Join(conditions, " AND ")
+	}
+	sources := q.sources
+	if q.grant != "" {
+		sources = append([]string{q.nodeSource(v, and, order)}, sources...)
+	}
+	var selects []string
+	for _, from := range sources {
+		selects = append(selects, `(SELECT {w}.id, {w}.changed_xid FROM `+from+and+` ORDER BY `+order+` LIMIT @rows)`)
+	}
+	return with(`
+		SELECT `+q.columns+`
+		FROM (`+strings.Join(selects, "\n\t\tUNION\n\t\t")+`) page
+		JOIN `+q.table+` {w} ON {w}.id = page.id
+		ORDER BY `+order+`
+		LIMIT @rows`, "w", "w", "actor", "@actor", "people", "@people::boolean")
+}
+
+// nodeSource is the way to the records of visible nodes: from the nodes when
+// they are few, along the list's order otherwise. The scalar subquery, unlike
+// EXISTS, keeps the planner from turning the check into a join over all rights.
+func (q *listQuery) nodeSource(v view, and, order string) string {
+	if len(v.Nodes) > narrowLimit {
+		return q.table + ` {w} WHERE {w}.organization_id = @organization
+			AND (SELECT true FROM node_rights r WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor}
+				AND '` + string(q.grant) + `' = ANY (r.grants) LIMIT 1)`
+	}
+	slices.Sort(v.Nodes)
+	q.args["nodes"] = slices.Compact(v.Nodes)
+	return `unnest(@nodes::text[]) visible CROSS JOIN LATERAL (
+			SELECT {w}.* FROM ` + q.table + ` {w} WHERE {w}.inventory_id = visible` + and + `
+			ORDER BY ` + order + ` LIMIT @rows) {w} WHERE true`
+}

@@ -1,0 +1,73 @@
+package service
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+type personRow struct {
+	models.PersonRecord
+	Xid uint64
+}
+
+func (r personRow) position() position          { return position{r.Xid, r.ID} }
+func (r personRow) record() models.PersonRecord { return r.PersonRecord }
+
+const personColumns = `
+	{w}.id, {w}.name, {w}.created_at, {w}.changed_at, {w}.changed_xid AS xid,
+	(SELECT p.email FROM people p WHERE p.id = {w}.id) AS email, (SELECT p.phone FROM people p WHERE p.id = {w}.id) AS phone,
+	ARRAY(SELECT m.team_id FROM team_members m WHERE m.member_id = {w}.id ORDER BY m.team_id) AS teams`
+
+type teamRow struct {
+	models.TeamRecord
+	Xid uint64
+}
+
+func (r teamRow) position() position        { return position{r.Xid, r.ID} }
+func (r teamRow) record() models.TeamRecord { return r.TeamRecord }
+
+const teamColumns = `
+	{w}.id, {w}.name, {w}.created_at, {w}.changed_at, {w}.changed_xid AS xid,
+	ARRAY(SELECT m.member_id FROM team_members m WHERE m.team_id = {w}.id ORDER BY m.member_id) AS members`
+
+const ofKind = `{w}.organization_id = @organization AND {w}.kind = @kind`
+
+// People returns a page of the organization's people, encoded. Errors:
+// invalid_request, cursor_expired, unavailable.
+func (s *Service) People(ctx context.Context, actor Actor, request ListRequest) ([]byte, error) {
+	return list(ctx, s, identitiesQuery(actor, models.KindPerson, personColumns), request, personRow.record)
+}
+
+// Teams returns a page of the organization's teams, encoded. Errors:
+// invalid_request, cursor_expired, unavailable.
+func (s *Service) Teams(ctx context.Context, actor Actor, request ListRequest) ([]byte, error) {
+	return list(ctx, s, identitiesQuery(actor, models.KindTeam, teamColumns), request, teamRow.record)
+}
+
+func identitiesQuery(actor Actor, kind models.IdentityKind, columns string) *listQuery {
+	q := newListQuery("identities", columns, actor, kind)
+	q.args["kind"] = kind
+	q.source(`identities {w} WHERE ` + ofKind)
+	return q
+}
+
+// Person returns a person of the organization, encoded. Errors: not_found, unavailable.
+func (s *Service) Person(ctx context.Context, actor Actor, id string) ([]byte, error) {
+	if !models.IsID(id, models.PrefixIdentity) {
+		return nil, models.NotFound()
+	}
+	return readOne(ctx, s, actor, "identities", personColumns, `{w}.id = @id AND `+ofKind,
+		pgx.NamedArgs{"id": id, "kind": models.KindPerson}, personRow.record)
+}
+
+// Team returns a team of the organization with its members, encoded. Errors: not_found, unavailable.
+func (s *Service) Team(ctx context.Context, actor Actor, id string) ([]byte, error) {
+	if !models.IsID(id, models.PrefixIdentity) {
+		return nil, models.NotFound()
+	}
+	return readOne(ctx, s, actor, "identities", teamColumns, `{w}.id = @id AND `+ofKind,
+		pgx.NamedArgs{"id": id, "kind": models.KindTeam}, teamRow.record)
+}

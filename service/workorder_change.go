@@ -1,0 +1,255 @@
+package service
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// changing is a work order under change, locked, with what the rules need.
+type changing struct {
+	*tx
+	actor Actor
+	state changeState
+	// now is the moment of the change: later than every earlier change of the record.
+	now models.Time
+	// sets are the columns that change.
+	sets map[string]any
+	change
+}
+
+// changeState is what one query knows of the locked work order.
+type changeState struct {
+	models.WorkOrder
+	Assignees   []string
+	Consultants []string
+	Readable    bool
+	// ReadOnly is whether the record's or the actor's organization is.
+	ReadOnly bool
+	Grants   []string
+	// Incoming says that the work order came to the actor's organization, a
+	// service company, and the actor has incoming work orders there.
+	Incoming  bool
+	Addresses int
+}
+
+// The lock is a statement of its own: what follows it sees what the writer it
+// waited for committed.
+const lockWorkOrder = `SELECT FROM work_orders WHERE id = $1 FOR NO KEY UPDATE`
+
+var changeStateQuery = `
+	SELECT {w}.id, {w}.organization_id, {w}.number, {w}.inventory_id, {w}.title, {w}.description, {w}.priority,
+		{w}.target_date, {w}.form_id, {w}.external_id, {w}.status, {w}.cancel_reason, {w}.created_by,
+		{w}.created_at, {w}.changed_at, {w}.completed_at, {w}.cancelled_at,
+		ARRAY(SELECT x.identity_id FROM work_order_assignees x
+			WHERE x.work_order_id = {w}.id AND x.role = 'worker' ORDER BY x.position) AS assignees,
+		ARRAY(SELECT x.identity_id FROM work_order_assignees x
+			WHERE x.work_order_id = {w}.id AND x.role = 'consultant' ORDER BY x.position) AS consultants,
+		` + readableWorkOrder + ` AS readable,
+		(SELECT bool_or(o.read_only) FROM organizations o WHERE o.id IN ({w}.organization_id, @organization)) AS read_only,
+		ARRAY(SELECT DISTINCT g FROM node_rights r, unnest(r.grants) g
+			WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor}) AS grants,
+		{w}.organization_id <> @organization
+			AND EXISTS (SELECT FROM work_order_assignees x WHERE x.work_order_id = {w}.id AND x.identity_id = @organization)
+			AND EXISTS (SELECT FROM organization_rights o
+				WHERE o.actor_id = {actor} AND 'incoming_work_orders' = ANY (o.grants)) AS incoming,
+		(SELECT count(*) FROM webhooks h WHERE h.organization_id = {w}.organization_id OR h.organization_id IN (
+			SELECT s.company_id FROM service_companies s WHERE s.customer_id = {w}.organization_id)) AS addresses
+	FROM work_orders {w} WHERE {w}.id = @id`
+
+// changeWorkOrder runs one operation on a work order: locks its row, checks what
+// every operation has in common, lets rules decide, and leaves what a change
+// leaves. An operation that changes nothing leaves nothing. Errors common to all:
+// not_found, read_only (unless allowed), precondition_failed,
+// idempotency_key_reused, unavailable.
+func (s *Service) changeWorkOrder(
+	ctx context.Context, actor Actor, call Call, id string, allowReadOnly bool,
+	rules func(ctx context.Context, c *changing) error,
+) (Answer, error) {
+	if !models.IsID(id, models.PrefixWorkOrder) {
+		return Answer{}, models.NotFound()
+	}
+	return s.answer(ctx, actor, call, http.StatusOK, func(ctx context.Context, t *tx) (string, func() any, error) {
+		c := &changing{tx: t, actor: actor, sets: map[string]any{}}
+		var before workOrderRow
+		t.queue(lockWorkOrder, id)
+		queueOne(t, &c.state, models.NotFound(), with(changeStateQuery, "w", "w", "actor", "@actor"),
+			pgx.NamedArgs{"id": id, "actor": actor.IdentityID, "organization": actor.OrganizationID})
+		if call.IfMatch != "" {
+			t.queueWorkOrder(&before, id, actor)
+		}
+		if err := t.flush(ctx); err != nil {
+			return "", nil, err
+		}
+		if !c.state.Readable {
+			return "", nil, models.NotFound()
+		}
+		if c.state.ReadOnly && !allowReadOnly {
+			return "", nil, models.Errorf(models.CodeReadOnly, "The organization is read-only: it takes no new work orders and no changes.")
+		}
+		if err := call.matches(before.record()); err != nil {
+			return "", nil, err
+		}
+		c.now = t.at.After(c.state.ChangedAt)
+		c.change = change{
+			actor: actor, organizationID: c.state.OrganizationID, recordID: id,
+			changes: models.JSON{}, addresses: c.state.Addresses,
+		}
+		if err := rules(ctx, c); err != nil {
+			return "", nil, err
+		}
+		if len(c.changes) > 0 {
+			if err := c.save(); err != nil {
+				return "", nil, err
+			}
+		}
+		var row workOrderRow
+		t.queueWorkOrder(&row, id, actor)
+		return id, func() any { return row.record() }, nil
+	})
+}
+
+// matches refuses a call whose If-Match names another state of the record.
+func (c Call) matches(record any) error {
+	if c.IfMatch == "" {
+		return nil
+	}
+	body, err := Encode(record)
+	if err != nil {
+		return err
+	}
+	if !ETagMatches(c.IfMatch, ETag(body)) {
+		return models.Errorf(models.CodePreconditionFailed, "The record has changed since the ETag of If-Match was read.")
+	}
+	return nil
+}
+
+// require refuses an actor without the grant on the work order's node.
+func (c *changing) require(grant models.Grant, what string) error {
+	if slices.Contains(c.state.Grants, string(grant)) {
+		return nil
+	}
+	return models.Errorf(models.CodePermissionDenied, "The integration may not %s on this node.", what)
+}
+
+// move applies the operation to the status, with its events.
+func (c *changing) move(operation models.Operation) error {
+	move, err := c.state.Status.Apply(operation)
+	if err != nil {
+		return err
+	}
+	if !move.Changed() {
+		return nil
+	}
+	c.sets["status"] = move.To
+	switch move.To {
+	case models.StatusComplete:
+		c.sets["completed_at"] = c.now
+	case models.StatusCancelled:
+		c.sets["cancelled_at"] = c.now
+	}
+	c.changes["status"] = fromTo(move.From, move.To)
+	for _, kind := range move.Events {
+		c.events = append(c.events, happened{kind: kind, data: models.JSON{"previous_status": move.From, "status": move.To}})
+	}
+	return nil
+}
+
+// save queues the changed columns and everything the change leaves.
+func (c *changing) save() error {
+	c.sets["changed_at"] = c.now
+	built := c.orm.Model(&models.WorkOrder{ID: c.recordID}).Updates(c.sets)
+	if err := c.queueStatement(built); err != nil {
+		return err
+	}
+	c.at = c.now
+	return c.record(c.change)
+}
+
+// WorkOrderPatch names the fields of a PATCH that were sent; a field that was
+// sent as null is set and holds nil.
+type WorkOrderPatch struct {
+	Title       Sent[string]
+	Description Sent[*string]
+	Priority    Sent[models.Priority]
+	TargetDate  Sent[*models.Time]
+	ExternalID  Sent[*string]
+}
+
+// Sent is a field that may have been left out.
+type Sent[T any] struct {
+	Value T
+	Set   bool
+}
+
+// UpdateWorkOrder changes the fields that were sent (spec section 4, rule 4) and
+// answers the work order. Errors: not_found, read_only, permission_denied,
+// rule_violation (status) and those of changeWorkOrder.
+func (s *Service) UpdateWorkOrder(ctx context.Context, actor Actor, call Call, id string, patch WorkOrderPatch) (Answer, error) {
+	return s.changeWorkOrder(ctx, actor, call, id, false, func(_ context.Context, c *changing) error {
+		if err := c.require(models.GrantWorkOrdersUpdate, "change work orders"); err != nil {
+			return err
+		}
+		if err := c.move(models.OperationUpdate); err != nil {
+			return err
+		}
+		c.action = string(models.EventWorkOrderUpdated)
+		old := c.state
+		fields := slices.Concat(
+			set(c, "title", old.Title, patch.Title),
+			setNullable(c, "description", old.Description, patch.Description),
+			set(c, "priority", old.Priority, patch.Priority),
+			setNullable(c, "target_date", old.TargetDate, patch.TargetDate),
+		)
+		// A reference is the caller's own; changing only it is no event (spec section 3).
+		fields = append(fields, setNullable(c, "external_id", old.ExternalID, patch.ExternalID)...)
+		if len(fields) > 0 && !slices.Equal(fields, []string{"external_id"}) {
+			c.events = []happened{{kind: models.EventWorkOrderUpdated, data: models.JSON{"fields": fields}}}
+		}
+		return nil
+	})
+}
+
+// set changes a column when the sent value differs and returns its name then.
+func set[T comparable](c *changing, name string, old T, sent Sent[T]) []string {
+	if !sent.Set || sent.Value == old {
+		return nil
+	}
+	c.sets[name] = sent.Value
+	c.changes[name] = fromTo(old, sent.Value)
+	return []string{name}
+}
+
+// setNullable is set for columns that may be null.
+func setNullable[T comparable](c *changing, name string, old *T, sent Sent[*T]) []string {
+	if !sent.Set || old == nil && sent.Value == nil || old != nil && sent.Value != nil && *old == *sent.Value {
+		return nil
+	}
+	c.sets[name] = sent.Value
+	c.changes[name] = fromTo(old, sent.Value)
+	return []string{name}
+}
+
+// CancelWorkOrder cancels a work order in process (spec section 4, rule 6) and
+// answers it. Errors: permission_denied, rule_violation (status) and those of changeWorkOrder.
+func (s *Service) CancelWorkOrder(ctx context.Context, actor Actor, call Call, id string, reason *string) (Answer, error) {
+	return s.changeWorkOrder(ctx, actor, call, id, false, func(_ context.Context, c *changing) error {
+		if err := c.require(models.GrantWorkOrdersDelete, "cancel work orders"); err != nil {
+			return err
+		}
+		if err := c.move(models.OperationCancel); err != nil {
+			return err
+		}
+		c.action = string(models.EventWorkOrderCancelled)
+		if reason != nil {
+			c.sets["cancel_reason"] = *reason
+			c.changes["cancel_reason"] = fromTo(nil, *reason)
+		}
+		c.notices = []notice{{"work_order.cancelled", slices.Concat(c.state.Assignees, c.state.Consultants, []string{c.state.CreatedBy})}}
+		return nil
+	})
+}
