@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"io"
 	"mime"
@@ -43,6 +44,9 @@ const maxForm = 16 << 10
 
 func (a *API) registerOAuth() {
 	a.engine.POST("/v1/oauth/token", a.token)
+	a.engine.POST("/v1/oauth/revoke", a.revoke)
+	a.engine.POST("/v1/oauth/introspect", a.introspect)
+	a.engine.GET("/.well-known/oauth-authorization-server", a.authorizationServer)
 	schemas := a.huma.OpenAPI().Components.Schemas
 	refusal := func(description string) *huma.Response {
 		return &huma.Response{Description: description, Content: map[string]*huma.MediaType{
@@ -71,34 +75,59 @@ func (a *API) registerOAuth() {
 
 // token answers POST /oauth/token (spec section 5, token request; RFC 6749 sections 2.3.1, 4.4, 5).
 func (a *API) token(c *gin.Context) {
+	a.asClient(c, checkGrant, func(ctx context.Context, client credentials, form url.Values) (any, error) {
+		var scope *string
+		if asked := form.Get("scope"); asked != "" {
+			scope = &asked
+		}
+		token, err := a.service.IssueToken(ctx, client.id, client.secret, scope)
+		return tokenAnswer{
+			AccessToken: token.AccessToken, TokenType: "Bearer",
+			ExpiresIn: int(token.ExpiresIn.Seconds()), Scope: token.Scopes.String(),
+		}, err
+	})
+}
+
+// asClient answers a form that a client sent with its credentials, in the manner
+// of RFC 6749: errors in its form, nothing cached, wrong secrets counted. An
+// answer of nil has no body.
+func (a *API) asClient(
+	c *gin.Context, check func(url.Values) error,
+	answer func(ctx context.Context, client credentials, form url.Values) (any, error),
+) {
 	c.Header("Cache-Control", "no-store")
 	c.Header("Pragma", "no-cache")
 	ctx := c.Request.Context()
-	if err := a.countAddress(c); err != nil {
-		a.refuseToken(c, err)
-		return
+	err := a.countAddress(c)
+	var form url.Values
+	if err == nil {
+		form, err = readForm(c)
 	}
-	request, err := readTokenRequest(c)
-	if err != nil {
-		a.refuseToken(c, err)
-		return
+	if err == nil {
+		err = check(form)
 	}
-	token, err := a.service.IssueToken(ctx, request.clientID, request.clientSecret, request.scope)
-	if models.CodeOf(err) == models.CodeInvalidClient {
-		rate, limited := a.service.CountTokenFailure(ctx, request.clientID, c.ClientIP())
-		if limited != nil {
-			callOf(ctx).rate = rate
-			err = limited
+	var client credentials
+	if err == nil {
+		client, err = readCredentials(c, form)
+	}
+	var record any
+	if err == nil {
+		record, err = answer(ctx, client, form)
+	}
+	if models.CodeOf(err) == models.CodeInvalidClient && client.id != "" {
+		if rate, limited := a.service.CountTokenFailure(ctx, client.id, c.ClientIP()); limited != nil {
+			callOf(ctx).rate, err = rate, limited
 		}
 	}
 	if err != nil {
 		a.refuseToken(c, err)
 		return
 	}
-	body, err := service.Encode(tokenAnswer{
-		AccessToken: token.AccessToken, TokenType: "Bearer",
-		ExpiresIn: int(token.ExpiresIn.Seconds()), Scope: token.Scopes.String(),
-	})
+	if record == nil {
+		c.Status(http.StatusOK)
+		return
+	}
+	body, err := service.Encode(record)
 	if err != nil {
 		a.refuseToken(c, err)
 		return
@@ -106,33 +135,88 @@ func (a *API) token(c *gin.Context) {
 	c.Data(http.StatusOK, "application/json", body)
 }
 
-// credentials are those of a token request; scope is nil where none is asked for.
-type credentials struct {
-	clientID, clientSecret string
-	scope                  *string
-}
-
-// readTokenRequest reads the form and the credentials. Errors: invalid_request,
-// unsupported_grant_type, invalid_client.
-func readTokenRequest(c *gin.Context) (credentials, error) {
-	form, err := readForm(c)
-	if err != nil {
-		return credentials{}, err
-	}
+// checkGrant refuses every grant but client_credentials.
+func checkGrant(form url.Values) error {
 	switch form.Get("grant_type") {
 	case "client_credentials":
+		return nil
 	case "":
-		return credentials{}, models.Errorf(models.CodeInvalidRequest, "grant_type is missing.")
-	default:
-		return credentials{}, models.Errorf(models.CodeUnsupportedGrantType, "Only client_credentials is supported.")
+		return models.Errorf(models.CodeInvalidRequest, "grant_type is missing.")
 	}
-	var found credentials
-	if scope := form.Get("scope"); scope != "" {
-		found.scope = &scope
+	return models.Errorf(models.CodeUnsupportedGrantType, "Only client_credentials is supported.")
+}
+
+// checkToken wants a token to speak of.
+func checkToken(form url.Values) error {
+	if form.Get("token") == "" {
+		return models.Errorf(models.CodeInvalidRequest, "token is missing.")
 	}
-	found.clientID, found.clientSecret = form.Get("client_id"), form.Get("client_secret")
+	return nil
+}
+
+// revoke answers POST /oauth/revoke (RFC 7009). The hint is not needed: there is one type of token.
+func (a *API) revoke(c *gin.Context) {
+	a.asClient(c, checkToken, func(ctx context.Context, client credentials, form url.Values) (any, error) {
+		return nil, a.service.RevokeToken(ctx, client.id, client.secret, form.Get("token"))
+	})
+}
+
+// tokenState is RFC 7662 section 2.2's.
+type tokenState struct {
+	Active    bool   `json:"active" doc:"Whether a call with the token would be let in now."`
+	Scope     string `json:"scope,omitempty" doc:"The token's scopes, separated by spaces." example:"work_orders:read"`
+	ClientID  string `json:"client_id,omitempty" doc:"The client the token was issued to." example:"cli_01jd8q4v6cf5e8hbbfwj0zq3tk"`
+	TokenType string `json:"token_type,omitempty" enum:"Bearer" doc:"Always Bearer." example:"Bearer"`
+	ExpiresAt int64  `json:"exp,omitempty" doc:"When the token expires, in seconds of Unix time." example:"1795237962"`
+	IssuedAt  int64  `json:"iat,omitempty" doc:"When the token was issued, in seconds of Unix time." example:"1795234362"`
+	Subject   string `json:"sub,omitempty" doc:"The integration's identity id." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3tk"`
+	Issuer    string `json:"iss,omitempty" doc:"This service." example:"https://api.example.com"`
+	Audience  string `json:"aud,omitempty" doc:"This service." example:"https://api.example.com"`
+	ID        string `json:"jti,omitempty" doc:"The token's id." example:"tok_01jd8q4v6cf5e8hbbfwj0zq3tk"`
+}
+
+// introspect answers POST /oauth/introspect (RFC 7662) for a client's own tokens.
+func (a *API) introspect(c *gin.Context) {
+	a.asClient(c, checkToken, func(ctx context.Context, client credentials, form url.Values) (any, error) {
+		state, err := a.service.IntrospectToken(ctx, client.id, client.secret, form.Get("token"))
+		if err != nil || !state.Active {
+			return tokenState{}, err
+		}
+		return tokenState{
+			Active: true, Scope: state.Scopes.String(), ClientID: state.ClientID, TokenType: "Bearer", ExpiresAt: state.ExpiresAt,
+			IssuedAt: state.IssuedAt, Subject: state.Subject, Issuer: state.Issuer, Audience: state.Audience, ID: state.ID,
+		}, nil
+	})
+}
+
+// authorizationServer answers the metadata of RFC 8414.
+func (a *API) authorizationServer(c *gin.Context) {
+	base := a.options.PublicURL
+	auth := []string{"client_secret_basic", "client_secret_post"}
+	c.JSON(http.StatusOK, map[string]any{
+		"issuer":                                        base,
+		"token_endpoint":                                base + "/v1/oauth/token",
+		"token_endpoint_auth_methods_supported":         auth,
+		"revocation_endpoint":                           base + "/v1/oauth/revoke",
+		"revocation_endpoint_auth_methods_supported":    auth,
+		"introspection_endpoint":                        base + "/v1/oauth/introspect",
+		"introspection_endpoint_auth_methods_supported": auth,
+		"grant_types_supported":                         []string{"client_credentials"},
+		"response_types_supported":                      []string{},
+		"scopes_supported":                              models.AllScopes,
+		"service_documentation":                         base + "/docs",
+	})
+}
+
+// credentials are those a client sent with its form.
+type credentials struct{ id, secret string }
+
+// readCredentials reads the client's credentials, from HTTP Basic or from the
+// form. Errors: invalid_request, invalid_client.
+func readCredentials(c *gin.Context, form url.Values) (credentials, error) {
+	found := credentials{form.Get("client_id"), form.Get("client_secret")}
 	if c.GetHeader("Authorization") == "" {
-		if found.clientID == "" || found.clientSecret == "" {
+		if found.id == "" || found.secret == "" {
 			return found, models.Errorf(models.CodeInvalidClient, "The client credentials are missing.")
 		}
 		return found, nil
@@ -150,16 +234,15 @@ func readTokenRequest(c *gin.Context) (credentials, error) {
 	if idErr != nil || secretErr != nil {
 		return found, models.Errorf(models.CodeInvalidClient, "The client credentials are not form-encoded.")
 	}
-	if found.clientID != "" && found.clientID != decodedID {
+	if found.id != "" && found.id != decodedID {
 		return found, models.Errorf(models.CodeInvalidRequest, "The form and HTTP Basic name different clients.")
 	}
-	found.clientID, found.clientSecret = decodedID, decodedSecret
-	return found, nil
+	return credentials{decodedID, decodedSecret}, nil
 }
 
 // readForm reads the body as a form in which no parameter is repeated.
 func readForm(c *gin.Context) (url.Values, error) {
-	for _, name := range []string{"client_id", "client_secret", "grant_type", "scope"} {
+	for _, name := range []string{"client_id", "client_secret", "grant_type", "scope", "token"} {
 		if c.Request.URL.Query().Has(name) {
 			return nil, models.Errorf(models.CodeInvalidRequest, "Parameters belong in the body, never in the URL.")
 		}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 
 	"millwright/api/apitest"
+	"millwright/service/servicetest"
 )
 
 const (
@@ -182,5 +183,82 @@ func TestOAuth2ClientCredentials(t *testing.T) {
 				t.Errorf("GET /me answers %d", answer.StatusCode)
 			}
 		})
+	}
+}
+
+func TestRevocation(t *testing.T) {
+	s := apitest.New(t)
+	form := func(token string) string {
+		return url.Values{"token": {token}, "client_id": {"cli_erp"}, "client_secret": {erpSecret}}.Encode()
+	}
+	revoke := func(token string) apitest.Answer {
+		return s.Send(http.MethodPost, "/v1/oauth/revoke", form(token), "Content-Type", formType)
+	}
+	// Another client's token, or none at all, is no error and changes nothing.
+	revoke(s.Token("reader")).Want(http.StatusOK, "")
+	revoke("nonsense").Want(http.StatusOK, "")
+	s.As("reader", http.MethodGet, "/me", nil).Want(http.StatusOK, "")
+
+	token := s.Token("erp")
+	s.Forget()
+	other := s.Token("erp")
+	revoke(token).Want(http.StatusOK, "")
+	revoke(token).Want(http.StatusOK, "")
+	s.Send(http.MethodGet, "/v1/me", "", "Authorization", "Bearer "+token).Want(http.StatusUnauthorized, "invalid_token")
+	s.Send(http.MethodGet, "/v1/me", "", "Authorization", "Bearer "+other).Want(http.StatusOK, "")
+
+	for name, test := range map[string]struct {
+		form string
+		code string
+	}{
+		"without a token":     {"client_id=cli_erp&client_secret=" + erpSecret, "invalid_request"},
+		"with a wrong secret": {strings.Replace(form(other), erpSecret, "wrong", 1), "invalid_client"},
+		"without a client":    {"token=" + other, "invalid_client"},
+	} {
+		if answer := s.Send(http.MethodPost, "/v1/oauth/revoke", test.form, "Content-Type", formType); answer.Text("error") != test.code {
+			t.Errorf("%s: %d %s", name, answer.Status, answer.Body)
+		}
+	}
+	s.Send(http.MethodGet, "/v1/me", "", "Authorization", "Bearer "+other).Want(http.StatusOK, "")
+}
+
+func TestIntrospection(t *testing.T) {
+	s := apitest.New(t)
+	introspect := func(token string) apitest.Answer {
+		return s.Send(http.MethodPost, "/v1/oauth/introspect", "token="+token, "Content-Type", formType,
+			"Authorization", basic("cli_erp", erpSecret)).Want(http.StatusOK, "")
+	}
+	token := s.Token("erp")
+	state := introspect(token)
+	for name, want := range map[string]any{
+		"active": true, "client_id": "cli_erp", "token_type": "Bearer", "sub": s.ID("erp"), "iss": servicetest.Issuer,
+		"exp": float64(servicetest.Start.Unix() + 3600), "iat": float64(servicetest.Start.Unix()),
+	} {
+		if got := state.Field(name); got != want {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+	inactive := `{"active":false}`
+	if got := string(introspect(s.Token("reader")).Body); got != inactive {
+		t.Errorf("another client's token is told: %s", got)
+	}
+	if got := string(introspect("nonsense").Body); got != inactive {
+		t.Errorf("nonsense is told: %s", got)
+	}
+	s.Exec(`UPDATE integrations SET scopes = scopes[2:] WHERE id = $1`, s.ID("erp"))
+	if got := string(introspect(token).Body); got != inactive {
+		t.Errorf("an invalidated token is told: %s", got)
+	}
+}
+
+func TestAuthorizationServerMetadata(t *testing.T) {
+	s := apitest.New(t)
+	answer := s.Send(http.MethodGet, "/.well-known/oauth-authorization-server", "").Want(http.StatusOK, "")
+	for name, path := range map[string]string{
+		"issuer": "", "token_endpoint": "/v1/oauth/token", "revocation_endpoint": "/v1/oauth/revoke", "introspection_endpoint": "/v1/oauth/introspect",
+	} {
+		if got := answer.Text(name); got != servicetest.Issuer+path {
+			t.Errorf("%s is %q", name, got)
+		}
 	}
 }
