@@ -200,20 +200,13 @@ func given[T any](c columns, name string, value *T) {
 // change queues an UPDATE of the row that touches it only where a column
 // differs. stamped tables get the time of the change.
 func (r *importRun) change(table, id string, c columns, stamped bool) {
-	if len(c) == 0 {
+	sets, differs, args := c.assignments(id)
+	if len(sets) == 0 {
 		return
-	}
-	names := slices.Sorted(maps.Keys(c))
-	args := []any{id}
-	var sets, differs []string
-	for _, name := range names {
-		args = append(args, c[name])
-		sets = append(sets, fmt.Sprintf("%s = $%d", name, len(args)))
-		differs = append(differs, fmt.Sprintf("%s IS DISTINCT FROM $%d", name, len(args)))
 	}
 	if stamped {
 		args = append(args, r.at)
-		sets = append(sets, fmt.Sprintf("changed_at = greatest($%d, changed_at + interval '1 millisecond')", len(args)))
+		sets = append(sets, fmt.Sprintf(laterThanBefore, len(args)))
 	}
 	idColumn := "id"
 	if table == "plans" {
@@ -221,6 +214,40 @@ func (r *importRun) change(table, id string, c columns, stamped bool) {
 	}
 	r.queue(`UPDATE `+table+` SET `+strings.Join(sets, ", ")+
 		` WHERE `+idColumn+` = $1 AND (`+strings.Join(differs, " OR ")+`)`, args...)
+}
+
+// laterThanBefore sets changed_at to the time in parameter %d, and later than it was.
+const laterThanBefore = `changed_at = greatest($%d, changed_at + interval '1 millisecond')`
+
+// changePart is change for a row that is shown as a part of another: the whole
+// changes with it.
+func (r *importRun) changePart(table, id string, c columns, whole, wholeID string) {
+	sets, differs, args := c.assignments(id)
+	if len(sets) == 0 {
+		return
+	}
+	args = append(args, wholeID, r.at)
+	r.queue(`WITH changed AS (UPDATE `+table+` SET `+strings.Join(sets, ", ")+
+		` WHERE id = $1 AND (`+strings.Join(differs, " OR ")+`) RETURNING true)
+		UPDATE `+whole+` SET `+fmt.Sprintf(laterThanBefore, len(args))+
+		fmt.Sprintf(` WHERE id = $%d AND EXISTS (SELECT FROM changed)`, len(args)-1), args...)
+}
+
+// addPart says that the whole got a new part.
+func (r *importRun) addPart(whole, wholeID string) {
+	r.queue(`UPDATE `+whole+` SET `+fmt.Sprintf(laterThanBefore, 2)+` WHERE id = $1 AND changed_at < $2`, wholeID, r.at)
+}
+
+// assignments returns the columns as SET clauses, as conditions that one of
+// them differs, and the arguments of both behind the row's id.
+func (c columns) assignments(id string) (sets, differs []string, args []any) {
+	args = []any{id}
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		args = append(args, c[name])
+		sets = append(sets, fmt.Sprintf("%s = $%d", name, len(args)))
+		differs = append(differs, fmt.Sprintf("%s IS DISTINCT FROM $%d", name, len(args)))
+	}
+	return sets, differs, args
 }
 
 func (r *importRun) organization() error {
@@ -377,7 +404,7 @@ func (r *importRun) people() error {
 		given(c, "phone", p.Phone)
 		given(c, "admin", p.Admin)
 		given(c, "organization_definition_id", definition)
-		r.change("people", id, c, false)
+		r.changePart("people", id, c, "identities", id)
 	}
 	return nil
 }
@@ -481,6 +508,7 @@ func (r *importRun) question(formID string, position int, q importQuestion) erro
 		return err
 	}
 	if created {
+		r.addPart("forms", formID)
 		if err := r.insert(&models.Question{
 			ID: id, FormID: formID, Position: position, Label: need(r, where, "a label", q.Label),
 			Type: models.QuestionType(q.Type), Required: or(q.Required, false),
@@ -491,7 +519,7 @@ func (r *importRun) question(formID string, position int, q importQuestion) erro
 		c := columns{"position": position, "type": q.Type, "form_id": formID}
 		given(c, "label", q.Label)
 		given(c, "required", q.Required)
-		r.change("questions", id, c, false)
+		r.changePart("questions", id, c, "forms", formID)
 	}
 	for i, o := range q.Options {
 		option, created, err := r.id(o.Key, keyOption, models.PrefixOption)
@@ -499,6 +527,7 @@ func (r *importRun) question(formID string, position int, q importQuestion) erro
 			return err
 		}
 		if created {
+			r.addPart("forms", formID)
 			if err := r.insert(&models.QuestionOption{
 				ID: option, QuestionID: id, Position: i, Label: need(r, fmt.Sprintf("option %q", o.Key), "a label", o.Label),
 			}); err != nil {
@@ -508,7 +537,7 @@ func (r *importRun) question(formID string, position int, q importQuestion) erro
 		}
 		c := columns{"position": i, "question_id": id}
 		given(c, "label", o.Label)
-		r.change("question_options", option, c, false)
+		r.changePart("question_options", option, c, "forms", formID)
 	}
 	return nil
 }

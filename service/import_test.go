@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"millwright/service"
 	"millwright/service/servicetest"
@@ -81,6 +82,43 @@ inventory: [{key: top, kind: location, children: [{key: middle, kind: location, 
 	depth := servicetest.Value[int](f, `SELECT depth FROM inventory_closure WHERE node_id = $1 AND ancestor_id = $2`, first.IDs["below"], first.IDs["top"])
 	if depth != 2 {
 		t.Errorf("the moved node is %d below the top, want 2", depth)
+	}
+}
+
+func TestImportStampsTheWholeWithItsParts(t *testing.T) {
+	f := servicetest.New(t)
+	file := func(label, phone string) {
+		t.Helper()
+		f.Clock.Advance(time.Second)
+		_, err := f.Import(t.Context(), []byte(small+`
+forms: [{key: form, name: Form, questions: [{key: q, label: "`+label+`", type: single_choice, options: [{key: o, label: "`+label+`"}]}]}]
+`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Import(t.Context(), []byte(`
+organization: {key: tiny}
+people: [{key: ann, phone: "`+phone+`"}]
+`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stamps := func() string {
+		return servicetest.Value[string](f, `SELECT concat_ws(' ', (SELECT changed_xid FROM forms WHERE name = 'Form'),
+			(SELECT changed_xid FROM identities WHERE name = 'Ann'), (SELECT changed_at FROM forms WHERE name = 'Form'))`)
+	}
+	file("first", "+1")
+	first := stamps()
+	file("first", "+1")
+	if again := stamps(); again != first {
+		t.Errorf("the same file again changed %s into %s", first, again)
+	}
+	file("second", "+2")
+	second := stamps()
+	for i, what := range []string{"form", "person"} {
+		if strings.Fields(first)[i] == strings.Fields(second)[i] {
+			t.Errorf("the %s was not stamped with its part", what)
+		}
 	}
 }
 
