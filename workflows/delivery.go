@@ -34,6 +34,7 @@ type delivery struct {
 }
 
 func (d *delivery) run(ctx workflow.Context) error {
+	drain(d.pokes) // the first look answers the poke that started the workflow
 	if err := d.do(ctx, "look where the delivery stands", activityLoad); err != nil {
 		return err
 	}
@@ -52,7 +53,9 @@ func (d *delivery) run(ctx workflow.Context) error {
 		if err := d.do(ctx, step.summary(d.state), step); err != nil {
 			return err
 		}
-		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+		// A new run would not hear what operators sent to this one.
+		heard := d.redeliver.Len() == 0 && d.stop.Len() == 0
+		if heard && workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 			return workflow.NewContinueAsNewError(ctx, Delivery, d.id)
 		}
 	}

@@ -1,0 +1,426 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"millwright/service"
+	"millwright/workflows"
+)
+
+// fakeTemporal is a client that takes pokes and nothing else: a call of any other
+// method ends the test.
+type fakeTemporal struct {
+	client.Client
+	// answer is what a poke is answered with; nil answers at once.
+	answer func(ctx context.Context) error
+
+	mu    sync.Mutex
+	taken []poke
+}
+
+// poke is a call of SignalWithStartWorkflow.
+type poke struct {
+	id, signal string
+	argument   any
+	options    client.StartWorkflowOptions
+	workflow   any
+	arguments  []any
+}
+
+func (c *fakeTemporal) SignalWithStartWorkflow(
+	ctx context.Context, id, signal string, argument any, options client.StartWorkflowOptions, workflow any, arguments ...any,
+) (client.WorkflowRun, error) {
+	c.mu.Lock()
+	c.taken = append(c.taken, poke{id, signal, argument, options, workflow, arguments})
+	c.mu.Unlock()
+	if c.answer != nil {
+		return nil, c.answer(ctx)
+	}
+	return nil, nil
+}
+
+// ids are the workflows that were poked, in that order.
+func (c *fakeTemporal) ids() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var ids []string
+	for _, p := range c.taken {
+		ids = append(ids, p.id)
+	}
+	return ids
+}
+
+func (c *fakeTemporal) count(id string) int {
+	n := 0
+	for _, taken := range c.ids() {
+		if taken == id {
+			n++
+		}
+	}
+	return n
+}
+
+// gate makes pokes wait until it is opened.
+type gate chan struct{}
+
+func (g gate) wait(ctx context.Context) error {
+	select {
+	case <-g:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func webhook(n int) service.Work {
+	return service.Work{Kind: service.WorkWebhook, ID: fmt.Sprintf("whk_%d", n)}
+}
+
+// occupy gives each of the poker's senders a poke to wait with.
+func occupy(p *Poker) {
+	for n := range pokersAtOnce {
+		p.Poke(webhook(-1 - n))
+	}
+	synctest.Wait()
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func TestPokeStartsOrSignalsTheWorkflowThatOwns(t *testing.T) {
+	tests := []struct {
+		name     string
+		work     service.Work
+		id       string
+		workflow string
+		summary  string
+	}{
+		{"an address's mailbox", service.Work{Kind: service.WorkWebhook, ID: "whk_1"}, "webhook-address/whk_1", "WebhookAddress", "Deliveries of whk_1"},
+		{"a delivery in trouble", service.Work{Kind: service.WorkDelivery, ID: "dlv_1"}, "delivery/dlv_1", "Delivery", "Retries of dlv_1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &fakeTemporal{}
+				p := NewPoker(t.Context(), c, quiet)
+				p.Poke(tt.work)
+				p.Stop(t.Context())
+				if len(c.taken) != 1 {
+					t.Fatalf("%d pokes, want 1", len(c.taken))
+				}
+				got := c.taken[0]
+				if got.id != tt.id || got.options.ID != tt.id {
+					t.Errorf("the workflow %q is signalled and %q started, want %q", got.id, got.options.ID, tt.id)
+				}
+				if got.signal != "poke" || got.argument != nil {
+					t.Errorf("the signal is %q with %v, want poke, which says nothing", got.signal, got.argument)
+				}
+				if got.workflow != tt.workflow || len(got.arguments) != 1 || got.arguments[0] != tt.work.ID {
+					t.Errorf("%v(%v) is started, want %s(%s)", got.workflow, got.arguments, tt.workflow, tt.work.ID)
+				}
+				if got.options.TaskQueue != "millwright" || got.options.StaticSummary != tt.summary {
+					t.Errorf("task queue %q, summary %q", got.options.TaskQueue, got.options.StaticSummary)
+				}
+				if tt.work.Kind == service.WorkWebhook {
+					if id, _ := got.options.TypedSearchAttributes.GetKeyword(workflows.AttributeWebhookAddress); id != tt.work.ID {
+						t.Errorf("the search attribute WebhookAddress is %q, want %q", id, tt.work.ID)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestPokesOfOneWorkflowThatWaitAreMerged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := make(gate)
+		c := &fakeTemporal{answer: open.wait}
+		p := NewPoker(t.Context(), c, quiet)
+		occupy(p)
+		for range 1000 {
+			p.Poke(webhook(1), webhook(2), webhook(1))
+		}
+		p.Poke(service.Work{Kind: service.WorkDelivery, ID: "whk_1"}) // another workflow with the same id
+		close(open)
+		p.Stop(t.Context())
+		for _, id := range []string{"webhook-address/whk_1", "webhook-address/whk_2", "delivery/whk_1"} {
+			if n := c.count(id); n != 1 {
+				t.Errorf("%s was poked %d times, want once", id, n)
+			}
+		}
+	})
+}
+
+func TestPokeWhileOneIsSentIsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := make(gate)
+		c := &fakeTemporal{answer: open.wait}
+		p := NewPoker(t.Context(), c, quiet)
+		p.Poke(webhook(1))
+		synctest.Wait() // it is on its way: the workflow may have looked already
+		p.Poke(webhook(1))
+		close(open)
+		p.Stop(t.Context())
+		if n := c.count("webhook-address/whk_1"); n != 2 {
+			t.Errorf("it was poked %d times, want twice", n)
+		}
+	})
+}
+
+func TestPokesAreSentInTheirOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turn := make(chan struct{})
+		c := &fakeTemporal{answer: func(context.Context) error { <-turn; return nil }}
+		p := NewPoker(t.Context(), c, quiet)
+		occupy(p)
+		for n := range 20 {
+			p.Poke(webhook(n))
+		}
+		for range pokersAtOnce + 20 {
+			turn <- struct{}{} // one sender goes on
+			synctest.Wait()
+		}
+		p.Stop(t.Context())
+		for n, id := range c.ids()[pokersAtOnce:] {
+			if want := workflows.WebhookAddressID(webhook(n).ID); id != want {
+				t.Errorf("poke %d was %s's, want %s's", n, id, want)
+			}
+		}
+	})
+}
+
+func TestPokerSendsSeveralAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := make(gate)
+		c := &fakeTemporal{answer: open.wait}
+		p := NewPoker(t.Context(), c, quiet)
+		for n := range 100 {
+			p.Poke(webhook(n))
+		}
+		synctest.Wait()
+		if n := len(c.ids()); n != pokersAtOnce {
+			t.Errorf("%d pokes are on their way, want %d", n, pokersAtOnce)
+		}
+		close(open)
+		p.Stop(t.Context())
+		if n := len(c.ids()); n != 100 {
+			t.Errorf("%d pokes were sent, want 100", n)
+		}
+	})
+}
+
+func TestPokerKeepsABoundedNumberDuringAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := make(gate)
+		c := &fakeTemporal{answer: open.wait}
+		p := NewPoker(t.Context(), c, quiet)
+		occupy(p)
+		for n := range maxWaiting + 5000 {
+			p.Poke(webhook(n)) // does not block
+		}
+		if len(p.order) != maxWaiting || len(p.waiting) != maxWaiting {
+			t.Errorf("%d wait in %d entries, want %d", len(p.order), len(p.waiting), maxWaiting)
+		}
+		close(open)
+		synctest.Wait()
+		if n := len(c.ids()); n != pokersAtOnce+maxWaiting {
+			t.Errorf("%d pokes were sent, want %d", n, pokersAtOnce+maxWaiting)
+		}
+		if len(p.order) != 0 || len(p.waiting) != 0 {
+			t.Errorf("afterwards %d wait in %d entries", len(p.order), len(p.waiting))
+		}
+		// What was dropped can be poked now.
+		p.Poke(webhook(maxWaiting + 4999))
+		p.Stop(t.Context())
+		if c.count(workflows.WebhookAddressID(webhook(maxWaiting+4999).ID)) != 1 {
+			t.Error("after the outage a poke that was dropped in it is not sent")
+		}
+	})
+}
+
+func TestStopSendsWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := make(gate)
+		c := &fakeTemporal{answer: open.wait}
+		p := NewPoker(t.Context(), c, quiet)
+		for n := range 100 {
+			p.Poke(webhook(n))
+		}
+		time.AfterFunc(time.Second, func() { close(open) })
+		p.Stop(t.Context())
+		if n := len(c.ids()); n != 100 {
+			t.Errorf("%d pokes were sent before Stop returned, want 100", n)
+		}
+		p.Poke(webhook(200))
+		synctest.Wait()
+		if n := len(c.ids()); n != 100 {
+			t.Error("a poke after Stop was sent")
+		}
+	})
+}
+
+func TestStopOfAPokerThatDoesNothingReturnsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPoker(t.Context(), &fakeTemporal{}, quiet)
+		synctest.Wait() // all its senders wait
+		started := time.Now()
+		p.Stop(t.Context())
+		p.Stop(t.Context()) // and again
+		if took := time.Since(started); took != 0 {
+			t.Errorf("Stop took %v", took)
+		}
+	})
+}
+
+func TestPokerOutlivesTheContextItWasMadeWith(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeTemporal{answer: func(ctx context.Context) error { return ctx.Err() }}
+		ctx, cancel := context.WithCancel(t.Context())
+		var written bytes.Buffer
+		p := NewPoker(ctx, c, slog.New(slog.NewTextHandler(&written, nil)))
+		cancel()
+		p.Poke(webhook(1))
+		p.Stop(t.Context())
+		if len(c.ids()) != 1 || written.Len() > 0 {
+			t.Errorf("%d pokes were sent, want 1; the log says %q", len(c.ids()), written.String())
+		}
+	})
+}
+
+func TestStopDropsWhatWaitsWhenItsTimeIsUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeTemporal{answer: make(gate).wait} // never opened
+		p := NewPoker(t.Context(), c, quiet)
+		for n := range 100 {
+			p.Poke(webhook(n))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		started := time.Now()
+		p.Stop(ctx)
+		if took := time.Since(started); took != 3*time.Second {
+			t.Errorf("Stop took %v, want the context's 3s", took)
+		}
+		// What was on its way ends with its own time limit; nothing follows it,
+		// or this bubble would not end.
+		<-time.After(pokeTimeout) // on the bubble's clock
+		synctest.Wait()
+		if n := len(c.ids()); n != pokersAtOnce {
+			t.Errorf("%d pokes were sent, want only the %d on their way", n, pokersAtOnce)
+		}
+	})
+}
+
+func TestPokeThatHangsIsGivenUpForTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var errs []error
+		var mu sync.Mutex
+		never := make(gate)
+		c := &fakeTemporal{answer: func(ctx context.Context) error {
+			err := never.wait(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			errs = append(errs, err)
+			return err
+		}}
+		p := NewPoker(t.Context(), c, quiet)
+		started := time.Now()
+		for n := range 2 * pokersAtOnce {
+			p.Poke(webhook(n))
+		}
+		p.Stop(t.Context())
+		if took := time.Since(started); took != 2*pokeTimeout {
+			t.Errorf("two rounds of pokes that hang took %v, want %v", took, 2*pokeTimeout)
+		}
+		if len(errs) != 2*pokersAtOnce || slices.ContainsFunc(errs, func(err error) bool { return !errors.Is(err, context.DeadlineExceeded) }) {
+			t.Errorf("the pokes ended with %v", errs)
+		}
+	})
+}
+
+func TestOutageIsLoggedOnceAndSoIsItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		down := true
+		c := &fakeTemporal{answer: func(context.Context) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if down {
+				return errors.New("no connection to Temporal")
+			}
+			return nil
+		}}
+		var written bytes.Buffer // the handler locks it
+		p := NewPoker(t.Context(), c, slog.New(slog.NewTextHandler(&written, nil)))
+		for range 3 {
+			for n := range 100 {
+				p.Poke(webhook(n))
+			}
+			synctest.Wait()
+		}
+		if n := len(c.ids()); n != 300 {
+			t.Errorf("%d pokes were tried while it fails, want all 300", n)
+		}
+		checkLines(t, written.String(), "level=WARN")
+		mu.Lock()
+		down = false
+		mu.Unlock()
+		for n := range 100 {
+			p.Poke(webhook(n))
+		}
+		p.Stop(t.Context())
+		checkLines(t, written.String(), "level=WARN", "level=INFO")
+		if !strings.Contains(written.String(), "no connection to Temporal") {
+			t.Errorf("the log does not say why: %s", written.String())
+		}
+	})
+}
+
+// checkLines checks that each line of a log contains one of the texts, in order.
+func checkLines(t *testing.T, log string, texts ...string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	if len(lines) != len(texts) {
+		t.Fatalf("%d lines in the log, want %d:\n%s", len(lines), len(texts), log)
+	}
+	for i, text := range texts {
+		if !strings.Contains(lines[i], text) {
+			t.Errorf("line %d lacks %q: %s", i+1, text, lines[i])
+		}
+	}
+}
+
+func TestPokerIsSafeForManyAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeTemporal{}
+		p := NewPoker(t.Context(), c, quiet)
+		var writers sync.WaitGroup
+		for writer := range 20 {
+			writers.Go(func() {
+				for n := range 50 {
+					p.Poke(webhook(n), webhook(1000*writer+n))
+				}
+			})
+		}
+		writers.Wait()
+		p.Stop(t.Context())
+		sent := map[string]bool{}
+		for _, id := range c.ids() {
+			sent[id] = true
+		}
+		if len(sent) != 20*50 {
+			t.Errorf("%d workflows were poked, want %d", len(sent), 20*50)
+		}
+	})
+}

@@ -1,0 +1,41 @@
+package workflows
+
+import "testing"
+
+// Running workflows, operators' queries and other programs hold on to these:
+// a name that changes loses them.
+func TestNamesStayAsTheyAre(t *testing.T) {
+	tests := []struct{ what, got, want string }{
+		{"task queue", TaskQueue, "millwright"},
+		{"workflow of an address", WebhookAddressName, "WebhookAddress"},
+		{"workflow of a delivery", DeliveryName, "Delivery"},
+		{"workflow of the sweep", SweepName, "Sweep"},
+		{"id of an address's workflow", WebhookAddressID("whk_1"), "webhook-address/whk_1"},
+		{"id of a delivery's workflow", DeliveryID("dlv_1"), "delivery/dlv_1"},
+		{"signal poke", SignalPoke, "poke"},
+		{"signal redeliver", SignalRedeliver, "redeliver"},
+		{"signal stop", SignalStop, "stop"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			if tt.got != tt.want {
+				t.Errorf("it is %q, want %q", tt.got, tt.want)
+			}
+		})
+	}
+}
+
+func TestSearchAttributesFitIntoAnSQLStore(t *testing.T) {
+	want := []string{"Organization", "Integration", "WebhookAddress", "EventType", "DeliveryStatus", "WorkOrderStatus", "RecordId"}
+	if len(Attributes) > 10 {
+		t.Errorf("%d search attributes; a store on SQL takes 10 keywords", len(Attributes))
+	}
+	for i, key := range Attributes {
+		if i >= len(want) || key.GetName() != want[i] {
+			t.Errorf("search attribute %d is %s, want the list %v", i, key.GetName(), want)
+		}
+	}
+	if len(Attributes) != len(want) {
+		t.Errorf("%d search attributes, want %d", len(Attributes), len(want))
+	}
+}
