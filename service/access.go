@@ -7,23 +7,26 @@ import "strings"
 // assigned to the actor, to a team of its, or to its organization when the
 // actor has incoming work orders. {w} is the work order's row, {actor} the
 // actor's identity id. Single reads, lists, writes and deliveries use these.
+//
+// Each is a scalar subquery, not EXISTS: the planner turns EXISTS into a join
+// driven by the rights, which reads a whole list to find its first page.
 const (
-	readableByNode = `EXISTS (SELECT FROM node_rights r
-		WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor} AND 'work_orders.read' = ANY (r.grants))`
-	readableByCreation = `({w}.created_by = {actor} AND EXISTS (SELECT FROM node_rights r
-		WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor} AND 'work_orders.create' = ANY (r.grants)))`
-	readableByAssignment = `EXISTS (SELECT FROM work_order_assignees x
+	readableByNode = `(SELECT true FROM node_rights r
+		WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor} AND 'work_orders.read' = ANY (r.grants) LIMIT 1) IS TRUE`
+	readableByCreation = `({w}.created_by = {actor} AND (SELECT true FROM node_rights r
+		WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor} AND 'work_orders.create' = ANY (r.grants) LIMIT 1) IS TRUE)`
+	readableByAssignment = `(SELECT true FROM work_order_assignees x
 		JOIN actor_identities a ON a.identity_id = x.identity_id AND a.actor_id = {actor}
 		WHERE x.work_order_id = {w}.id
 			AND (a.identity_id <> a.organization_id OR EXISTS (SELECT FROM organization_rights o
-				WHERE o.actor_id = {actor} AND 'incoming_work_orders' = ANY (o.grants))))`
+				WHERE o.actor_id = {actor} AND 'incoming_work_orders' = ANY (o.grants))) LIMIT 1) IS TRUE`
 	readableWorkOrder = `(` + readableByNode + ` OR ` + readableByCreation + ` OR ` + readableByAssignment + `)`
 )
 
 // readableFeedback is the condition under which an actor may read feedback: its
 // node allows it. {w} is the feedback's row.
-const readableFeedback = `EXISTS (SELECT FROM node_rights r
-		WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor} AND 'feedback.read' = ANY (r.grants))`
+const readableFeedback = `(SELECT true FROM node_rights r
+		WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor} AND 'feedback.read' = ANY (r.grants) LIMIT 1) IS TRUE`
 
 // usableIntegration is the condition under which an integration may use the
 // service at all. {i} is the integration's row, {o} its organization's, {p} its plan's.
