@@ -160,3 +160,67 @@ func (d *Document) schema(pointer string) (*jsonschema.Schema, error) {
 	d.schemas[pointer] = schema
 	return schema, nil
 }
+
+// Operation is one operation of the document, for tests that are driven by it.
+type Operation struct {
+	Method string
+	// Path has its parameters in braces.
+	Path string
+	// Query names the query parameters with their schemas.
+	Query map[string]map[string]any
+	// Body is the schema of the JSON body, nil where there is none.
+	Body map[string]any
+}
+
+// Operations returns every operation whose body, if any, is JSON, in a fixed order.
+func (d *Document) Operations() []Operation {
+	var all []Operation
+	paths, _ := d.root["paths"].(map[string]any)
+	for path, item := range paths {
+		methods, _ := item.(map[string]any)
+		for method, fields := range methods {
+			op, ok := fields.(map[string]any)
+			if !ok {
+				continue
+			}
+			all = append(all, d.operation(strings.ToUpper(method), path, op))
+		}
+	}
+	slices.SortFunc(all, func(a, b Operation) int { return strings.Compare(a.Path+" "+a.Method, b.Path+" "+b.Method) })
+	return all
+}
+
+func (d *Document) operation(method, path string, fields map[string]any) Operation {
+	op := Operation{Method: method, Path: path, Query: map[string]map[string]any{}}
+	parameters, _ := fields["parameters"].([]any)
+	for _, p := range parameters {
+		parameter, _ := d.Resolve(p).(map[string]any)
+		if name, ok := parameter["name"].(string); ok && parameter["in"] == "query" {
+			op.Query[name], _ = parameter["schema"].(map[string]any)
+		}
+	}
+	body, _ := d.Resolve(fields["requestBody"]).(map[string]any)
+	content, _ := body["content"].(map[string]any)
+	if media, ok := content["application/json"].(map[string]any); ok {
+		op.Body, _ = d.Resolve(media["schema"]).(map[string]any)
+	}
+	return op
+}
+
+// Resolve follows a $ref within the document; any other value is returned as it is.
+func (d *Document) Resolve(value any) any {
+	object, ok := value.(map[string]any)
+	if !ok {
+		return value
+	}
+	ref, ok := object["$ref"].(string)
+	if !ok {
+		return value
+	}
+	var target any = d.root
+	for segment := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
+		fields, _ := target.(map[string]any)
+		target = fields[segment]
+	}
+	return d.Resolve(target)
+}

@@ -1,0 +1,85 @@
+package api_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"millwright/api/apitest"
+	"millwright/service/servicetest"
+)
+
+// 200 creations, each sent five times at once, a third of them on connections
+// that are cut before the answer: afterwards there are 200 records, and every
+// answer to one key is the same.
+func TestDoubledCreatesMakeOneRecordEach(t *testing.T) {
+	s := apitest.New(t)
+	s.Exec(`UPDATE plans SET calls_per_minute = 1000000`)
+	token := s.Token("erp")
+	const records, tries = 200, 5
+	body := func(i int) string {
+		return fmt.Sprintf(`{"inventory_id":"%s","title":"Number %d"}`, s.ID("ahu1"), i)
+	}
+	var mu sync.Mutex
+	answers := make([]map[string]bool, records)
+	var calls sync.WaitGroup
+	slots := make(chan struct{}, 32)
+	random := rand.New(rand.NewPCG(1, 2))
+	for n := range records * tries {
+		i, cut := n%records, random.IntN(3) == 0
+		calls.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			if cut {
+				sendAndCut(t, s.URL, token, fmt.Sprintf("key-%d", i), body(i))
+				return
+			}
+			answer := s.As("erp", http.MethodPost, "/work-orders", body(i), "Idempotency-Key", fmt.Sprintf("key-%d", i))
+			if answer.Status != http.StatusCreated {
+				t.Errorf("key-%d is answered %d: %s", i, answer.Status, answer.Body)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if answers[i] == nil {
+				answers[i] = map[string]bool{}
+			}
+			answers[i][string(answer.Body)] = true
+		})
+	}
+	calls.Wait()
+	for i := range records {
+		// A client whose every try was cut tries again.
+		last := s.As("erp", http.MethodPost, "/work-orders", body(i), "Idempotency-Key", fmt.Sprintf("key-%d", i))
+		if answers[i] == nil {
+			continue
+		}
+		if len(answers[i]) != 1 || !answers[i][string(last.Body)] {
+			t.Errorf("key-%d had %d different answers", i, len(answers[i]))
+		}
+	}
+	for _, table := range []string{"work_orders", "events", "history", "log_records"} {
+		if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM `+table); n != records {
+			t.Errorf("%d rows in %s, want %d", n, table, records)
+		}
+	}
+}
+
+// sendAndCut sends a call and closes the connection without reading the answer.
+func sendAndCut(t *testing.T, url, token, key, body string) {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Errorf("dial: %v", err)
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	_, err = fmt.Fprintf(conn, "POST /v1/work-orders HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nIdempotency-Key: %s\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", token, key, len(body), body)
+	if err != nil {
+		t.Errorf("send: %v", err)
+	}
+}

@@ -1,0 +1,224 @@
+package api_test
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"millwright/api/apitest"
+)
+
+// Ten thousand calls made from the OpenAPI document, some right and most a
+// little or very wrong: no 5xx, no status that is not documented, no body off
+// its schema (apitest checks the last two at every call).
+func TestCallsMadeFromTheDocument(t *testing.T) {
+	s := apitest.New(t)
+	s.Exec(`UPDATE plans SET calls_per_minute = 1000000`)
+	f := &fuzzer{Server: s, operations: s.Document.Operations()}
+	for _, key := range []string{
+		"hq", "hvac", "ahu1", "fan1", "annex", "ann", "bob", "cat", "crew", "erp", "creator", "polar", "zed",
+		"inspection", "q_state", "q_hours", "o_ok", "o_dirty", "q_note",
+	} {
+		f.ids = append(f.ids, s.ID(key))
+	}
+	f.nodes = []string{s.ID("hq"), s.ID("hvac"), s.ID("ahu1"), s.ID("roof")}
+	const callsEach = 100
+	statuses := map[int]int{}
+	rapid.Check(t, func(r *rapid.T) {
+		for range callsEach {
+			answer := f.call(r)
+			statuses[answer.Status]++
+			if answer.Status >= 500 {
+				r.Fatalf("the answer is %d: %s", answer.Status, answer.Body)
+			}
+			f.remember(answer)
+		}
+		s.Clock.Advance(time.Second)
+	})
+	t.Logf("answers by status: %v", statuses)
+	for _, status := range []int{200, 201, 400, 404, 422} {
+		if statuses[status] == 0 {
+			t.Errorf("no call was answered %d: the fuzzer does not reach far enough", status)
+		}
+	}
+}
+
+type fuzzer struct {
+	*apitest.Server
+	operations []apitest.Operation
+	// ids are of existing records; more are remembered from answers.
+	ids  []string
+	tags []string
+	// nodes are where work orders and feedback may be created.
+	nodes []string
+}
+
+// call makes one call of a drawn operation.
+func (f *fuzzer) call(r *rapid.T) apitest.Answer {
+	op := rapid.SampledFrom(f.operations).Draw(r, "operation")
+	path := op.Path
+	for strings.Contains(path, "{") {
+		begin, end := strings.Index(path, "{"), strings.Index(path, "}")
+		path = path[:begin] + url.PathEscape(f.id(r)) + path[end+1:]
+	}
+	query := url.Values{}
+	for _, name := range slices.Sorted(maps.Keys(op.Query)) {
+		if rapid.IntRange(0, 3).Draw(r, "send "+name) == 0 {
+			query.Set(name, f.text(r))
+			if enum := enumOf(op.Query[name]); len(enum) > 0 && rapid.Bool().Draw(r, "known value") {
+				query.Set(name, rapid.SampledFrom(enum).Draw(r, name))
+			}
+		}
+	}
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	headers := []string{"Authorization", "Bearer " + f.Token(rapid.SampledFrom([]string{"erp", "erp", "erp", "erp", "erp", "erp", "erp", "creator", "reader", "dispatch"}).Draw(r, "who"))}
+	if rapid.IntRange(0, 4).Draw(r, "keyed") == 0 {
+		headers = append(headers, "Idempotency-Key", rapid.StringMatching(`[a-c]{1,2}`).Draw(r, "key"))
+	}
+	if len(f.tags) > 0 && rapid.IntRange(0, 6).Draw(r, "conditional") == 0 {
+		name := rapid.SampledFrom([]string{"If-Match", "If-None-Match"}).Draw(r, "condition")
+		headers = append(headers, name, rapid.SampledFrom(f.tags).Draw(r, "tag"))
+	}
+	body := ""
+	if op.Body != nil {
+		headers = append(headers, "Content-Type", "application/json")
+		encoded, err := json.Marshal(f.value(r, op.Body, "body", 0))
+		if err != nil {
+			r.Fatal(err)
+		}
+		body = string(encoded)
+		if rapid.IntRange(0, 19).Draw(r, "break the body") == 0 {
+			body = body[:rapid.IntRange(0, len(body)).Draw(r, "cut")] + rapid.SampledFrom([]string{"", "}", "\x00", "\xff", "[", "1e999999", `"`}).Draw(r, "tail")
+		}
+	}
+	return f.Send(op.Method, "/v1"+path, body, headers...)
+}
+
+// remember keeps ids and tags of answers for later calls.
+func (f *fuzzer) remember(answer apitest.Answer) {
+	if answer.Status != http.StatusOK && answer.Status != http.StatusCreated {
+		return
+	}
+	if tag := answer.Header.Get("ETag"); tag != "" && len(f.tags) < 50 {
+		f.tags = append(f.tags, tag, "*", `"made-up"`)
+	}
+	var record struct{ ID string }
+	if json.Unmarshal(answer.Body, &record) == nil && record.ID != "" && len(f.ids) < 200 && !slices.Contains(f.ids, record.ID) {
+		f.ids = append(f.ids, record.ID)
+	}
+}
+
+func (f *fuzzer) id(r *rapid.T) string {
+	if rapid.IntRange(0, 9).Draw(r, "odd id") == 0 {
+		return "x" + f.text(r)
+	}
+	return rapid.SampledFrom(f.ids).Draw(r, "id")
+}
+
+// text draws from what clients get wrong.
+func (f *fuzzer) text(r *rapid.T) string {
+	switch rapid.IntRange(0, 3).Draw(r, "kind of text") {
+	case 0:
+		return rapid.SampledFrom(f.ids).Draw(r, "id")
+	case 1:
+		return rapid.SampledFrom([]string{
+			"", " ", "0", "-1", "1", "200", "99999999999999999999", "1.5", "1e3", "null", "true", "2026-03-02T12:15:30Z",
+			"0000-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999Z", "2026-03-02", "'", "\";--", "\x00", "\xff", "%", "..", "wo_", "💧",
+			strings.Repeat("x", 201), strings.Repeat("ä", 10_001), "eyJrIjoiYyJ9", "eyJrIjoicyIsIngiOjE4NDQ2NzQ0MDczNzA5NTUxNjE1fQ",
+		}).Draw(r, "odd text")
+	case 2:
+		return rapid.String().Draw(r, "any text")
+	}
+	return rapid.StringMatching(`[A-Za-z ]{1,30}`).Draw(r, "plain text")
+}
+
+// value draws a value for a schema: mostly one that fits, sometimes not.
+func (f *fuzzer) value(r *rapid.T, schema map[string]any, name string, depth int) any {
+	if rapid.IntRange(0, 39).Draw(r, "misfit "+name) == 0 || depth > 4 {
+		return rapid.SampledFrom([]any{nil, 0, -1, 1.5, 1e300, json.Number("123456789012345678901234567890"), true, "", "x", []any{}, object{}, []any{nil}, object{"a": nil}}).Draw(r, name)
+	}
+	resolved, _ := f.Document.Resolve(schema).(map[string]any)
+	if enum := enumOf(resolved); len(enum) > 0 && typeOf(resolved) == "string" {
+		return rapid.SampledFrom(enum).Draw(r, name)
+	}
+	switch kind := typeOf(resolved); kind {
+	case "object":
+		fields := object{}
+		properties, _ := resolved["properties"].(map[string]any)
+		required, _ := resolved["required"].([]any)
+		for _, property := range slices.Sorted(maps.Keys(properties)) {
+			if slices.Contains(required, any(property)) || rapid.Bool().Draw(r, "send "+property) {
+				of, _ := properties[property].(map[string]any)
+				fields[property] = f.value(r, of, property, depth+1)
+			}
+		}
+		return fields
+	case "array":
+		of, _ := resolved["items"].(map[string]any)
+		items := []any{}
+		for range rapid.IntRange(0, 3).Draw(r, "items of "+name) {
+			items = append(items, f.value(r, of, name, depth+1))
+		}
+		return items
+	case "boolean":
+		return rapid.Bool().Draw(r, name)
+	case "integer", "number":
+		return rapid.IntRange(-5, 500).Draw(r, name)
+	case "string":
+		return f.fitting(r, resolved, name)
+	}
+	// Any type: an answer's value.
+	return rapid.SampledFrom([]any{f.id(r), []any{f.id(r)}, 7, 1.25, "text", nil, object{}, json.Number("0.10")}).Draw(r, name)
+}
+
+// fitting draws a string for a schema.
+func (f *fuzzer) fitting(r *rapid.T, schema map[string]any, name string) any {
+	if schema["format"] == "date-time" {
+		return rapid.SampledFrom([]any{"2026-03-05T14:00:00+02:00", "2026-03-05T14:00:00.123456789Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "soon"}).Draw(r, name)
+	}
+	if name == "inventory_id" && rapid.IntRange(0, 3).Draw(r, "some node") > 0 {
+		return rapid.SampledFrom(f.nodes).Draw(r, name)
+	}
+	if strings.HasSuffix(name, "_id") && name != "external_id" || name == "assignees" || name == "consultants" {
+		return f.id(r)
+	}
+	return f.text(r)
+}
+
+func typeOf(schema map[string]any) string {
+	switch kind := schema["type"].(type) {
+	case string:
+		return kind
+	case []any:
+		for _, k := range kind {
+			if k != "null" {
+				text, _ := k.(string)
+				return text
+			}
+		}
+	}
+	return ""
+}
+
+func enumOf(schema map[string]any) []string {
+	if items, ok := schema["items"].(map[string]any); ok {
+		return enumOf(items)
+	}
+	var values []string
+	enum, _ := schema["enum"].([]any)
+	for _, v := range enum {
+		if text, ok := v.(string); ok {
+			values = append(values, text)
+		}
+	}
+	return values
+}
