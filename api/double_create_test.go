@@ -22,7 +22,7 @@ func TestDoubledCreatesMakeOneRecordEach(t *testing.T) {
 	token := s.Token("erp")
 	const records, tries = 200, 5
 	body := func(i int) string {
-		return fmt.Sprintf(`{"inventory_id":"%s","title":"Number %d"}`, s.ID("ahu1"), i)
+		return fmt.Sprintf(`{"inventory_id":%q,"title":"Number %d"}`, s.ID("ahu1"), i)
 	}
 	var mu sync.Mutex
 	answers := make([]map[string]bool, records)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,8 +14,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"encoding/json"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -34,7 +33,6 @@ type stand struct {
 	pool   *pgxpool.Pool
 	server *httptest.Server
 	client *http.Client
-	drop   func()
 }
 
 // newStand makes a database, brings it to the schema and serves the API on it.

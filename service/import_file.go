@@ -248,19 +248,7 @@ func (f *importFile) checkNames(problems *ImportError) {
 			}
 		}
 	}
-	for _, n := range f.nodes {
-		if _, known := models.NodePrefixes[models.NodeKind(n.Kind)]; !known {
-			problems.add("inventory node %q: kind is location, system, equipment or sub_equipment, not %q", n.Key, n.Kind)
-			continue
-		}
-		if !nests(f.kindsOfNode[n.parent], models.NodeKind(n.Kind)) {
-			where := "at the top"
-			if n.parent != "" {
-				where = "below a " + string(f.kindsOfNode[n.parent])
-			}
-			problems.add("inventory node %q: a %s cannot stand %s", n.Key, n.Kind, where)
-		}
-	}
+	f.checkNodes(problems)
 	for _, form := range f.Forms {
 		for _, q := range form.Questions {
 			f.checkQuestion(q, problems)
@@ -276,6 +264,22 @@ func (f *importFile) checkNames(problems *ImportError) {
 					problems.add("webhook %q: there is no event type %q", w.Key, e)
 				}
 			}
+		}
+	}
+}
+
+func (f *importFile) checkNodes(problems *ImportError) {
+	for _, n := range f.nodes {
+		if _, known := models.NodePrefixes[models.NodeKind(n.Kind)]; !known {
+			problems.add("inventory node %q: kind is location, system, equipment or sub_equipment, not %q", n.Key, n.Kind)
+			continue
+		}
+		if !nests(f.kindsOfNode[n.parent], models.NodeKind(n.Kind)) {
+			where := "at the top"
+			if n.parent != "" {
+				where = "below a " + string(f.kindsOfNode[n.parent])
+			}
+			problems.add("inventory node %q: a %s cannot stand %s", n.Key, n.Kind, where)
 		}
 	}
 }

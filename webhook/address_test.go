@@ -236,7 +236,7 @@ func FuzzCheckURL(f *testing.F) {
 	}
 	guard := newGuard(nil)
 	f.Fuzz(func(t *testing.T, raw string) {
-		err := CheckURL(context.Background(), raw, Rules{})
+		err := CheckURL(t.Context(), raw, Rules{})
 		if err != nil {
 			var refused *AddressError
 			if !errors.As(err, &refused) || refused.Detail == "" {

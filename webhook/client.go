@@ -227,7 +227,7 @@ func readStart(answer *http.Response) []byte {
 	defer bodyBuffers.Put(buffer)
 	n, err := io.ReadFull(answer.Body, buffer[:])
 	if err == nil && answer.ContentLength <= maxDrained {
-		io.CopyN(io.Discard, answer.Body, maxDrained-MaxKeptBody)
+		_, _ = io.CopyN(io.Discard, answer.Body, maxDrained-MaxKeptBody)
 	}
 	return append([]byte(nil), buffer[:n]...)
 }

@@ -321,7 +321,7 @@ func TestPostClassifiesFailures(t *testing.T) {
 		return func(t *testing.T) string {
 			return rawServer(t, func(_ int, conn net.Conn) {
 				readRequest(conn)
-				conn.(*net.TCPConn).SetLinger(linger)
+				_ = conn.(*net.TCPConn).SetLinger(linger)
 			})
 		}
 	}

@@ -175,8 +175,8 @@ func TestSystemResolverAsksForCompleteNames(t *testing.T) {
 		asked = append(asked, host)
 		return nil, nil
 	})}
-	resolver.LookupNetIP(t.Context(), "ip", "hooks.example.com")
-	resolver.LookupNetIP(t.Context(), "ip", "hooks.example.com.")
+	_, _ = resolver.LookupNetIP(t.Context(), "ip", "hooks.example.com")
+	_, _ = resolver.LookupNetIP(t.Context(), "ip", "hooks.example.com.")
 	if got := strings.Join(asked, " "); got != "hooks.example.com. hooks.example.com." {
 		t.Errorf("asked for %s", got)
 	}
