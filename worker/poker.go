@@ -2,10 +2,12 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -124,6 +126,11 @@ func (p *Poker) send(ctx context.Context, work service.Work) error {
 		options.StaticSummary = "Retries of " + work.ID
 	}
 	_, err := p.client.SignalWithStartWorkflow(ctx, options.ID, workflows.SignalPoke, nil, options, name, work.ID)
+	if _, refused := errors.AsType[*serviceerror.InvalidArgument](err); refused {
+		// No worker has registered the search attributes yet: the work matters, not how it is found.
+		options.TypedSearchAttributes = temporal.SearchAttributes{}
+		_, err = p.client.SignalWithStartWorkflow(ctx, options.ID, workflows.SignalPoke, nil, options, name, work.ID)
+	}
 	return err
 }
 

@@ -45,7 +45,7 @@ func importCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("read the file: %w", err)
 			}
-			svc, pool, err := openService(cmd.Context(), s, "millwright import", nil)
+			svc, pool, err := openService(cmd.Context(), s, "millwright import", nil, requireSchema)
 			if err != nil {
 				return err
 			}

@@ -8,7 +8,7 @@ import (
 )
 
 // failpoint ends the process without a word at the named place when the file
-// that FAILPOINT_<NAME> names exists. Only binaries of fault tests have it.
+// that MILLWRIGHT_FAILPOINT_<name> names exists. Only binaries of fault tests have it.
 func failpoint(name string) func() {
 	armed := os.Getenv("MILLWRIGHT_FAILPOINT_" + name)
 	if armed == "" {

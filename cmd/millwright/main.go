@@ -33,6 +33,6 @@ func run() error {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(apiCommand(), workerCommand(), migrateCommand(), importCommand(), configCommand(), listenCommand())
+	root.AddCommand(apiCommand(), workerCommand(), migrateCommand(), importCommand(), configCommand(), listenCommand(), openAPICommand())
 	return root.ExecuteContext(ctx)
 }

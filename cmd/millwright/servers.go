@@ -15,6 +15,7 @@ import (
 	temporallog "go.temporal.io/sdk/log"
 
 	"millwright/api"
+	"millwright/models"
 	"millwright/service"
 	"millwright/webhook"
 	"millwright/worker"
@@ -62,7 +63,7 @@ func serveAPI(ctx context.Context, s settings) error {
 	defer temporal.Close()
 	poker := worker.NewPoker(ctx, temporal, log)
 	defer stopPoker(poker)
-	svc, pool, err := openService(ctx, s, "millwright api", poker)
+	svc, pool, err := openService(ctx, s, "millwright api", poker, waitForSchema)
 	if err != nil {
 		return err
 	}
@@ -126,7 +127,7 @@ func runWorker(ctx context.Context, s settings) error {
 	defer temporal.Close()
 	poker := worker.NewPoker(ctx, temporal, log)
 	defer stopPoker(poker)
-	svc, pool, err := openService(ctx, s, "millwright worker", poker)
+	svc, pool, err := openService(ctx, s, "millwright worker", poker, waitForSchema)
 	if err != nil {
 		return err
 	}
@@ -194,7 +195,7 @@ func stopPoker(p *worker.Poker) {
 
 // openService connects to the database and returns the service with its pool, which the caller closes.
 // A schema older than the program is refused.
-func openService(ctx context.Context, s settings, application string, poker service.Poker) (*service.Service, *pgxpool.Pool, error) {
+func openService(ctx context.Context, s settings, application string, poker service.Poker, check schemaCheck) (*service.Service, *pgxpool.Pool, error) {
 	options, err := s.serviceOptions(s.logger())
 	if err != nil {
 		return nil, nil, err
@@ -206,11 +207,40 @@ func openService(ctx context.Context, s settings, application string, poker serv
 	}
 	svc, err := service.New(pool, options)
 	if err == nil {
-		err = svc.CheckSchema(ctx)
+		err = check(ctx, svc)
 	}
 	if err != nil {
 		pool.Close()
 		return nil, nil, err
 	}
 	return svc, pool, nil
+}
+
+// schemaCheck decides whether the database will do.
+type schemaCheck func(context.Context, *service.Service) error
+
+// requireSchema wants a database that answers now, with a current schema.
+func requireSchema(ctx context.Context, svc *service.Service) error {
+	err := svc.CheckSchema(ctx)
+	if models.CodeOf(err) == models.CodeUnavailable {
+		return errors.New("the database of DATABASE_URL does not answer")
+	}
+	return err
+}
+
+// waitForSchema waits for a database that does not answer yet, as servers do.
+func waitForSchema(ctx context.Context, svc *service.Service) error {
+	const wait = 2 * time.Second
+	for {
+		err := svc.CheckSchema(ctx)
+		if models.CodeOf(err) != models.CodeUnavailable {
+			return err
+		}
+		svc.Log.Warn("the database of DATABASE_URL does not answer; trying again")
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+	}
 }

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"net/url"
 	"os"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,12 +23,12 @@ import (
 // settings are the program's, one environment variable each. `millwright
 // config` prints them with these texts.
 type settings struct {
-	Addr            string          `env:"MILLWRIGHT_ADDR" envDefault:"127.0.0.1:8080" doc:"address the API listens on"`
-	PublicURL       string          `env:"MILLWRIGHT_PUBLIC_URL" envDefault:"http://127.0.0.1:8080" doc:"address clients use, without /v1; the issuer of access tokens"`
+	Addr            string          `env:"MILLWRIGHT_ADDR" form:"host:port" envDefault:"127.0.0.1:8080" doc:"address the API listens on"`
+	PublicURL       string          `env:"MILLWRIGHT_PUBLIC_URL" form:"origin" envDefault:"http://127.0.0.1:8080" doc:"address clients use, without /v1; the issuer of access tokens"`
 	TrustedProxies  []netip.Prefix  `env:"TRUSTED_PROXIES" doc:"networks whose X-Forwarded-For is believed, separated by commas"`
 	AddressCalls    int             `env:"ADDRESS_CALLS_PER_MINUTE" envDefault:"600" doc:"calls without a valid token that one client address may make in a minute"`
 	DatabaseURL     string          `env:"DATABASE_URL" secret:"true" required:"true" doc:"Postgres, as postgres://user:password@host:port/database"`
-	TemporalAddress string          `env:"TEMPORAL_ADDRESS" envDefault:"127.0.0.1:7233" doc:"Temporal's frontend"`
+	TemporalAddress string          `env:"TEMPORAL_ADDRESS" form:"host:port" envDefault:"127.0.0.1:7233" doc:"Temporal's frontend"`
 	Namespace       string          `env:"TEMPORAL_NAMESPACE" envDefault:"default" doc:"Temporal namespace"`
 	TokenKeys       string          `env:"TOKEN_SIGNING_KEYS" secret:"true" required:"true" doc:"keys that sign access tokens, name:base64 of 32 bytes, separated by commas; the first signs, all are accepted"`
 	SealingKeys     string          `env:"SECRET_SEALING_KEYS" secret:"true" required:"true" doc:"keys that seal signing secrets at rest, written alike; the first seals, all open"`
@@ -36,7 +39,7 @@ type settings struct {
 	AllowHTTP       bool            `env:"WEBHOOK_ALLOW_HTTP" envDefault:"false" doc:"whether webhook addresses may be http; for development"`
 	Linger          time.Duration   `env:"WEBHOOK_LINGER" envDefault:"5s" doc:"how long an idle mailbox stays ready for the next event"`
 	SweepEvery      time.Duration   `env:"SWEEP_INTERVAL" envDefault:"10s" doc:"how often work in nobody's hand is looked for"`
-	MetricsAddr     string          `env:"METRICS_ADDR" doc:"address Prometheus metrics are served on; none without it"`
+	MetricsAddr     string          `env:"METRICS_ADDR" form:"host:port" doc:"address Prometheus metrics are served on; none without it"`
 	LogLevel        slog.Level      `env:"LOG_LEVEL" envDefault:"INFO" doc:"DEBUG, INFO, WARN or ERROR"`
 }
 
@@ -46,12 +49,12 @@ func loadSettings() (settings, error) {
 	var s settings
 	err := env.ParseWithOptions(&s, env.Options{})
 	var problems []string
+	malformed := map[string]bool{}
 	var aggregate env.AggregateError
 	if errors.As(err, &aggregate) {
 		for _, e := range aggregate.Errors {
 			if parse, ok := errors.AsType[env.ParseError](e); ok {
-				field, _ := reflect.TypeFor[settings]().FieldByName(parse.Name)
-				problems = append(problems, fmt.Sprintf("%s is malformed: it is the %s", field.Tag.Get("env"), field.Tag.Get("doc")))
+				malformed[parse.Name] = true
 				continue
 			}
 			problems = append(problems, "the settings cannot be read")
@@ -59,23 +62,64 @@ func loadSettings() (settings, error) {
 	}
 	t, v := reflect.TypeFor[settings](), reflect.ValueOf(s)
 	for i := range t.NumField() {
-		if tag := t.Field(i).Tag; tag.Get("required") == "true" && v.Field(i).IsZero() {
-			problems = append(problems, fmt.Sprintf("%s is not set: it is the %s", tag.Get("env"), tag.Get("doc")))
-		}
-	}
-	if u, err := url.Parse(s.PublicURL); err != nil || u.Host == "" || u.Path != "" {
-		problems = append(problems, "MILLWRIGHT_PUBLIC_URL is malformed: it is scheme://host without a path")
-	}
-	for _, wait := range s.RetrySchedule {
-		if wait <= 0 {
-			problems = append(problems, "WEBHOOK_RETRY_SCHEDULE is malformed: every wait is longer than nothing")
-			break
+		field, value := t.Field(i), v.Field(i)
+		switch {
+		case malformed[field.Name]:
+			problems = append(problems, fmt.Sprintf("%s is malformed. It means: %s", field.Tag.Get("env"), field.Tag.Get("doc")))
+		case field.Tag.Get("required") == "true" && value.IsZero():
+			problems = append(problems, fmt.Sprintf("%s is not set. It means: %s", field.Tag.Get("env"), field.Tag.Get("doc")))
+		default:
+			if want := unfit(value.Interface(), field.Tag.Get("form")); want != "" {
+				problems = append(problems, fmt.Sprintf("%s is malformed: it is %s", field.Tag.Get("env"), want))
+			}
 		}
 	}
 	if len(problems) > 0 {
 		return s, errors.New("the settings are not complete:\n  " + strings.Join(problems, "\n  "))
 	}
 	return s, nil
+}
+
+// unfit returns what a value should have been that could be read but makes no
+// sense, "" for one that does. Numbers and durations are above zero; a text has
+// the form that its tag names.
+func unfit(value any, form string) (want string) {
+	switch value := value.(type) {
+	case int:
+		if value <= 0 {
+			return "a number above 0"
+		}
+	case time.Duration:
+		if value <= 0 {
+			return "a time above 0, such as 10s"
+		}
+	case []time.Duration:
+		if slices.ContainsFunc(value, func(d time.Duration) bool { return d <= 0 }) {
+			return "times above 0, separated by commas"
+		}
+	case string:
+		if value != "" {
+			return unfitText(value, form)
+		}
+	}
+	return ""
+}
+
+func unfitText(value, form string) (want string) {
+	switch form {
+	case "host:port":
+		_, port, err := net.SplitHostPort(value)
+		if _, notNumber := strconv.ParseUint(port, 10, 16); err != nil || notNumber != nil {
+			return "host:port"
+		}
+	case "origin":
+		u, err := url.Parse(value)
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" ||
+			u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+			return "http:// or https:// and a host, without a path"
+		}
+	}
+	return ""
 }
 
 func (s settings) addressRules() service.AddressRules {

@@ -1,0 +1,157 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+)
+
+// integrator calls the API as an integration does.
+type integrator struct {
+	t      testing.TB
+	base   string
+	node   string
+	http   *http.Client
+	tokens oauth2.TokenSource
+}
+
+// reply is an answer that was read to its end.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (s *stack) integrator() *integrator {
+	base := "http://" + s.settings["MILLWRIGHT_ADDR"] + "/v1"
+	transport := &http.Transport{MaxIdleConnsPerHost: 16}
+	s.t.Cleanup(transport.CloseIdleConnections)
+	config := clientcredentials.Config{
+		ClientID: s.org.clientID, ClientSecret: s.org.clientSecret, TokenURL: base + "/oauth/token",
+	}
+	ctx := context.WithValue(s.t.Context(), oauth2.HTTPClient, &http.Client{Transport: transport})
+	tokens := config.TokenSource(ctx)
+	return &integrator{
+		t: s.t, base: base, node: s.org.imported.IDs["ahu1"], tokens: tokens,
+		http: &http.Client{Transport: &oauth2.Transport{Source: tokens, Base: transport}},
+	}
+}
+
+// token returns the access token in use; after it, calls need no other.
+func (i *integrator) token() string {
+	i.t.Helper()
+	token, err := i.tokens.Token()
+	if err != nil {
+		i.t.Fatalf("get a token: %v", err)
+	}
+	return token.AccessToken
+}
+
+// call makes one call; key is its Idempotency-Key, if any. An error means that no answer came.
+func (i *integrator) call(method, path, key string, body any) (reply, error) {
+	var content io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return reply{}, err
+		}
+		content = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(i.t.Context(), method, i.base+path, content)
+	if err != nil {
+		return reply{}, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		request.Header.Set("Idempotency-Key", key)
+	}
+	answer, err := i.http.Do(request)
+	if err != nil {
+		return reply{}, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return reply{answer.StatusCode, answer.Header, text}, err
+}
+
+// post asks for a work order.
+func (i *integrator) post(title, key string) (reply, error) {
+	return i.call(http.MethodPost, "/work-orders", key, map[string]string{"inventory_id": i.node, "title": title})
+}
+
+// create creates a work order and returns its id. It may be called from any goroutine.
+func (i *integrator) create(title string) string {
+	answer, err := i.post(title, "")
+	if err != nil || answer.status != http.StatusCreated {
+		i.t.Errorf("create %q: status %d, error %v, body %s", title, answer.status, err, answer.body)
+		return ""
+	}
+	return idOf(i.t, answer.body)
+}
+
+// createMany creates n work orders, four at a time, and returns their ids.
+func (i *integrator) createMany(n int) []string {
+	ids := make([]string, n)
+	next := make(chan int)
+	var creators sync.WaitGroup
+	for range 4 {
+		creators.Go(func() {
+			for k := range next {
+				ids[k] = i.create(fmt.Sprintf("Replace filter %d", k+1))
+			}
+		})
+	}
+	for k := range n {
+		next <- k
+	}
+	close(next)
+	creators.Wait()
+	return ids
+}
+
+// get reads a path and fails the test unless the answer is 200.
+func (i *integrator) get(path string) reply {
+	i.t.Helper()
+	answer, err := i.call(http.MethodGet, path, "", nil)
+	if err != nil || answer.status != http.StatusOK {
+		i.t.Fatalf("GET %s: status %d, error %v, body %s", path, answer.status, err, answer.body)
+	}
+	return answer
+}
+
+// workOrders returns the ids of the work orders on the first page, the newest first.
+func (i *integrator) workOrders() []string {
+	i.t.Helper()
+	var page struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(i.get("/work-orders").body, &page); err != nil {
+		i.t.Fatalf("the list of work orders: %v", err)
+	}
+	ids := make([]string, len(page.Data))
+	for k, record := range page.Data {
+		ids[k] = record.ID
+	}
+	return ids
+}
+
+func idOf(t testing.TB, record []byte) string {
+	t.Helper()
+	var r struct {
+		ID string `json:"id"`
+	}
+	if err := json.Unmarshal(record, &r); err != nil || r.ID == "" {
+		t.Errorf("a record without id (%v): %s", err, record)
+	}
+	return r.ID
+}

@@ -1,0 +1,210 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"millwright/webhook"
+	"millwright/workflows"
+)
+
+// deliveryLimit is how long a delivery may take when nothing is broken on
+// purpose; the machine may be busy.
+const deliveryLimit = 30 * time.Second
+
+func TestAWorkOrderBecomesAVerifiedWebhook(t *testing.T) {
+	r := newReceiver(t)
+	s := newStack(t, nil, r)
+	s.startWorker()
+	s.startAPI(nil)
+	i := s.integrator()
+
+	id := i.create("Replace filter")
+	d := awaitDelivery(t, r, id)
+	for _, name := range []string{webhook.HeaderSignature, webhook.HeaderStandardSignature, webhook.HeaderStandardTimestamp} {
+		if d.header.Get(name) == "" {
+			t.Errorf("the delivery has no %s", name)
+		}
+	}
+	if d.event.Type != "work_order.created" || d.event.OrganizationID != s.org.imported.IDs["acme"] {
+		t.Errorf("type %q, organization %q", d.event.Type, d.event.OrganizationID)
+	}
+	var data struct {
+		WorkOrder any               `json:"work_order"`
+		Actor     map[string]string `json:"actor"`
+	}
+	var record any
+	if err := json.Unmarshal(d.event.Data, &data); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(i.get("/work-orders/"+id).body, &record); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(data.WorkOrder, record) {
+		t.Errorf("the delivery shows\n%v\nGET shows\n%v", data.WorkOrder, record)
+	}
+	if data.Actor["identity_id"] != s.org.imported.IDs["erp"] {
+		t.Errorf("actor %v, want the integration %s", data.Actor, s.org.imported.IDs["erp"])
+	}
+
+	const creates = 20
+	var latencies []time.Duration
+	for n := range creates {
+		asked := time.Now()
+		id := i.create(fmt.Sprintf("Oil bearing %d", n+1))
+		latencies = append(latencies, awaitDelivery(t, r, id).at.Sub(asked))
+	}
+	slices.Sort(latencies)
+	t.Logf("from the call to the receiver, %d creates one after another: p50 %s, longest %s",
+		creates, latencies[creates/2], latencies[creates-1])
+	if n := r.duplicates(); n > 0 {
+		t.Errorf("%d duplicates though nothing broke", n)
+	}
+}
+
+func awaitDelivery(t testing.TB, r *receiver, recordID string) (d delivery) {
+	t.Helper()
+	eventually(t, deliveryLimit, "the receiver has the delivery", func() (arrived bool) {
+		d, arrived = r.about(recordID)
+		return arrived
+	})
+	return d
+}
+
+func TestAFailingReceiverIsRetriedOnSchedule(t *testing.T) {
+	t.Parallel()
+	const wait = 200 * time.Millisecond
+	healing, broken := newReceiver(t), newReceiver(t)
+	s := newStack(t, settings{"WEBHOOK_RETRY_SCHEDULE": "200ms,200ms,200ms"}, healing, broken)
+	s.startWorker()
+	s.startAPI(nil)
+	var calls atomic.Int32
+	healing.answers(func(context.Context, delivery) int {
+		if calls.Add(1) <= 2 {
+			return http.StatusInternalServerError
+		}
+		return http.StatusNoContent
+	})
+	broken.answers(always(http.StatusServiceUnavailable))
+	id := s.integrator().create("Replace filter")
+
+	awaitDelivery(t, healing, id)
+	s.awaitAttempts(s.deliveryTo(1, id), "delivered", 500, 500, 204)
+	failed := s.deliveryTo(2, id)
+	s.awaitAttempts(failed, "failed", 503, 503, 503, 503)
+	rows, err := s.db.Query(t.Context(), `
+		SELECT started_at - lag(started_at) OVER (PARTITION BY delivery_id ORDER BY number) FROM attempts WHERE number > 1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var gap *time.Duration
+		if err := rows.Scan(&gap); err != nil {
+			t.Fatal(err)
+		}
+		if gap != nil && *gap < wait {
+			t.Errorf("an attempt followed the one before after %s, the schedule says %s", gap, wait)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+
+	// Both work on until the end that is theirs: delivered closes, failed waits for an operator.
+	workflow := workflows.DeliveryID(failed)
+	s.awaitFound(`DeliveryStatus = "failed" AND ExecutionStatus = "Running"`, workflow)
+	s.awaitWorkflow(workflows.DeliveryID(s.deliveryTo(1, id)), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	broken.answers(accept)
+	if err := s.temporal.SignalWorkflow(t.Context(), workflow, "", workflows.SignalRedeliver, nil); err != nil {
+		t.Fatalf("signal redeliver: %v", err)
+	}
+	awaitDelivery(t, broken, id)
+	s.awaitAttempts(failed, "delivered", 503, 503, 503, 503, 204)
+	s.awaitWorkflow(workflow, enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+}
+
+// deliveryTo returns the id of the delivery about the record to the n-th receiver.
+func (s *stack) deliveryTo(n int, recordID string) (id string) {
+	s.t.Helper()
+	err := s.db.QueryRow(s.t.Context(), `SELECT id FROM deliveries WHERE webhook_id = $1 AND record_id = $2`,
+		s.org.webhookID(n), recordID).Scan(&id)
+	if err != nil {
+		s.t.Fatalf("find the delivery to receiver %d: %v", n, err)
+	}
+	return id
+}
+
+// awaitAttempts waits until the delivery has the status, and checks what its attempts were answered.
+func (s *stack) awaitAttempts(deliveryID, status string, answers ...int) {
+	s.t.Helper()
+	var is string
+	eventually(s.t, deliveryLimit, "the delivery is "+status, func() bool {
+		return s.db.QueryRow(s.t.Context(), `SELECT status FROM deliveries WHERE id = $1`, deliveryID).Scan(&is) == nil && is == status
+	})
+	var recorded []int
+	var counted int
+	err := s.db.QueryRow(s.t.Context(), `
+		SELECT d.attempts, ARRAY(SELECT a.status FROM attempts a WHERE a.delivery_id = d.id ORDER BY a.number)
+		FROM deliveries d WHERE d.id = $1`, deliveryID).Scan(&counted, &recorded)
+	if err != nil || counted != len(answers) || !slices.Equal(recorded, answers) {
+		s.t.Errorf("%d attempts counted, recorded %v (error %v); want %v", counted, recorded, err, answers)
+	}
+}
+
+// awaitFound waits until the query finds the workflow and no other.
+func (s *stack) awaitFound(query, workflowID string) {
+	s.t.Helper()
+	eventually(s.t, deliveryLimit, query+" finds "+workflowID, func() bool {
+		found, err := s.temporal.ListWorkflow(s.t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: query})
+		return err == nil && len(found.GetExecutions()) == 1 && found.GetExecutions()[0].GetExecution().GetWorkflowId() == workflowID
+	})
+}
+
+func (s *stack) awaitWorkflow(id string, status enums.WorkflowExecutionStatus) {
+	s.t.Helper()
+	eventually(s.t, deliveryLimit, id+" is "+status.String(), func() bool {
+		is, err := s.temporal.DescribeWorkflowExecution(s.t.Context(), id, "")
+		return err == nil && is.GetWorkflowExecutionInfo().GetStatus() == status
+	})
+}
+
+func TestASlowReceiverDelaysOnlyItself(t *testing.T) {
+	const before, meanwhile = 20, 5
+	prompt, slow := newReceiver(t), newReceiver(t)
+	s := newStack(t, settings{"WEBHOOK_RESPONSE_TIMEOUT": "2s"}, prompt, slow)
+	s.startAPI(nil)
+	i := s.integrator()
+	var hanging, givenUp atomic.Int32
+	slow.answers(func(ctx context.Context, d delivery) int {
+		hanging.Add(1)
+		defer givenUp.Add(1)
+		return hang(ctx, d)
+	})
+	// Owed before anyone delivers, so that all of it hangs at once.
+	ids := i.createMany(before)
+	s.startWorker()
+	eventually(t, deliveryLimit, "the slow receiver hangs on all it is owed", func() bool { return hanging.Load() == before })
+	started := time.Now()
+	ids = append(ids, i.createMany(meanwhile)...)
+	eventually(t, deliveryLimit, "the prompt receiver has all", func() bool { return prompt.missing(ids) == 0 })
+	t.Logf("with %d deliveries hanging elsewhere, %d creates and their deliveries took %s", before, meanwhile, time.Since(started))
+	if n := givenUp.Load(); n > 0 {
+		t.Errorf("%d deliveries to the slow receiver timed out before the prompt one had all", n)
+	}
+	// The slow one costs its own deliveries an attempt, and is told of them again.
+	eventually(t, deliveryLimit, "the slow receiver's deliveries wait for their next attempt", func() bool {
+		return s.count(`SELECT count(*) FROM deliveries WHERE webhook_id = $1 AND status = 'retrying' AND last_error IS NOT NULL`,
+			s.org.webhookID(2)) == before+meanwhile
+	})
+}

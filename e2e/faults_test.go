@@ -1,0 +1,220 @@
+package e2e
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+
+	"millwright/workflows"
+)
+
+// recoveryLimit is how long the system may take to find its feet after a fault:
+// the dead worker's mailbox is taken over after 15 seconds, a reconnection may back off.
+const recoveryLimit = 90 * time.Second
+
+func TestKillingTheAPIBetweenCommitAndPokeLosesNothing(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	s := newStack(t, nil, r)
+	s.startWorker()
+	armed := filepath.Join(t.TempDir(), "armed")
+	api := s.startAPI(settings{"MILLWRIGHT_FAILPOINT_after-commit": armed})
+	i := s.integrator()
+	i.token()
+	if err := os.WriteFile(armed, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := i.post("Replace filter", "order-7781"); err == nil {
+		t.Fatalf("the api answered %d and should have died: %s", answer.status, answer.body)
+	}
+	if status := api.wait(startLimit); status != -1 {
+		t.Fatalf("the api ended with status %d and should have been killed", status)
+	}
+
+	// Nobody was told. The sweep finds the delivery while no api is there.
+	eventually(t, recoveryLimit, "the delivery arrives", func() bool { return len(r.got()) > 0 })
+	delivered := r.got()[0].recordID
+
+	s.startAPI(nil)
+	answer, err := i.post("Replace filter", "order-7781")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.status != http.StatusCreated || answer.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("the retry is answered %d, Idempotency-Replayed %q", answer.status, answer.header.Get("Idempotency-Replayed"))
+	}
+	if id := idOf(t, answer.body); id != delivered {
+		t.Errorf("the retry is answered with %s, delivered was %s", id, delivered)
+	}
+	if ids := i.workOrders(); len(ids) != 1 || ids[0] != delivered {
+		t.Errorf("there are the work orders %v, want %s alone", ids, delivered)
+	}
+	if n := len(r.got()); n != 1 {
+		t.Errorf("%d deliveries, want one", n)
+	}
+}
+
+func TestWhatIsCreatedBeforeTheFirstWorkerIsDelivered(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	// The sweep is far away: the poke alone has to be heard.
+	s := newStack(t, settings{"SWEEP_INTERVAL": "1h"}, r)
+	s.startAPI(nil)
+	id := s.integrator().create("Replace filter")
+	s.startWorker()
+	awaitDelivery(t, r, id)
+}
+
+func TestCreatesWhileTemporalIsDown(t *testing.T) {
+	t.Parallel()
+	const (
+		creates = 200
+		outage  = time.Minute
+	)
+	address, port := freePort(t)
+	prefix := "e2e_temporal_" + strings.ToLower(rand.Text())
+	t.Cleanup(func() {
+		administer(t, "DROP DATABASE "+prefix+" WITH (FORCE)")
+		administer(t, "DROP DATABASE "+prefix+"_visibility WITH (FORCE)")
+	})
+	temporal := startTemporal(t, prefix, port)
+	r := newReceiver(t)
+	s := newStack(t, settings{"TEMPORAL_ADDRESS": address, "WEBHOOK_LINGER": "100ms"}, r)
+	s.startWorker()
+	s.startAPI(nil)
+	i := s.integrator()
+	first := i.create("Before the outage")
+	awaitDelivery(t, r, first)
+	// A mailbox at work would go on delivering without Temporal; here all of it shall pile up.
+	s.awaitWorkflow(workflows.WebhookAddressID(s.org.webhookID(1)), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+
+	temporal.kill()
+	ids := make([]string, creates)
+	tick := time.NewTicker(outage / creates)
+	defer tick.Stop()
+	for n := range ids {
+		<-tick.C
+		ids[n] = i.create(fmt.Sprintf("During the outage %d", n+1))
+	}
+	if n := len(r.got()); n != 1 {
+		t.Errorf("%d deliveries while Temporal is down, so it was not", n-1)
+	}
+	restarted := time.Now()
+	startTemporal(t, prefix, port)
+	answers := time.Since(restarted)
+	eventually(t, recoveryLimit, "all that was created during the outage arrives", func() bool { return r.missing(ids) == 0 })
+	t.Logf("Temporal answered %s after its restart; the last of %d work orders arrived after %s; %d duplicates",
+		answers, creates, time.Since(restarted), r.duplicates())
+	if n := s.count(`SELECT count(*) FROM work_orders`); n != creates+1 {
+		t.Errorf("there are %d work orders, want %d", n, creates+1)
+	}
+	s.awaitAllDelivered()
+}
+
+// startTemporal starts a Temporal server of the test's own.
+func startTemporal(t testing.TB, prefix string, port int) *process {
+	t.Helper()
+	env := []string{"DATABASE_URL=" + os.Getenv("DATABASE_URL"), "PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	p := start(t, "devstack temporal", env, os.Getenv("DEVSTACK"),
+		"temporal", "--port", strconv.Itoa(port), "--db-prefix", prefix)
+	p.awaitReady(2*time.Minute, func() bool { return p.out.has("ready\n") })
+	return p
+}
+
+// awaitAllDelivered waits until no delivery is left in another state.
+func (s *stack) awaitAllDelivered() {
+	s.t.Helper()
+	eventually(s.t, recoveryLimit, "every delivery is marked delivered", func() bool {
+		return s.count(`SELECT count(*) FROM deliveries WHERE status <> 'delivered'`) == 0
+	})
+}
+
+func TestWorkerKilledWhileDeliveriesFlow(t *testing.T) {
+	t.Parallel()
+	const (
+		creates = 500
+		kills   = 3
+		// between is how many deliveries are answered from one kill to the next;
+		// not the size of a batch, so that the worker dies in the middle of one.
+		between = 70
+	)
+	r := newReceiver(t)
+	s := newStack(t, nil, r)
+	worker := s.startWorker()
+	s.startAPI(nil)
+	i := s.integrator()
+
+	g := &gate{held: make(chan struct{})}
+	r.answers(g.answer)
+	g.open(between)
+	var ids []string
+	var creating sync.WaitGroup
+	creating.Go(func() { ids = i.createMany(creates) })
+	for range kills {
+		// The receiver holds what comes after, so the worker dies with deliveries in flight.
+		eventually(t, recoveryLimit, "deliveries flow", func() bool { return g.holds() })
+		worker.kill()
+		g.open(between)
+		worker = s.startWorker()
+	}
+	eventually(t, recoveryLimit, "deliveries flow", func() bool { return g.holds() })
+	g.open(10 * creates)
+	creating.Wait()
+	eventually(t, recoveryLimit, "all arrive", func() bool { return r.missing(ids) == 0 })
+	s.awaitAllDelivered()
+	t.Logf("%d work orders, the worker killed %d times: none missing, %d duplicates", creates, kills, r.duplicates())
+}
+
+// gate lets a number of deliveries through and holds the others until it is
+// opened again or their sender dies.
+type gate struct {
+	mu      sync.Mutex
+	left    int
+	waiting int
+	held    chan struct{}
+}
+
+func (g *gate) open(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.left = n
+	close(g.held)
+	g.held = make(chan struct{})
+}
+
+func (g *gate) holds() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.left == 0 && g.waiting > 0
+}
+
+func (g *gate) answer(ctx context.Context, _ delivery) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for g.left == 0 {
+		held := g.held
+		g.waiting++
+		g.mu.Unlock()
+		select {
+		case <-held:
+		case <-ctx.Done():
+		}
+		g.mu.Lock()
+		g.waiting--
+		if ctx.Err() != nil {
+			return 0
+		}
+	}
+	g.left--
+	return http.StatusNoContent
+}

@@ -1,0 +1,51 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"testing"
+)
+
+// millwright is the path of the product's binary, built with failpoints.
+var millwright string
+
+func TestMain(m *testing.M) {
+	for _, name := range []string{"DATABASE_URL", "TEMPORAL_ADDRESS", "DEVSTACK"} {
+		if os.Getenv(name) == "" {
+			fmt.Fprintf(os.Stderr, "%s is not set: run the tests with `make test`, or under `bin/devstack exec --`\n", name)
+			os.Exit(1)
+		}
+	}
+	dir, err := os.MkdirTemp("", "millwright-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	status := 1
+	if millwright, err = build(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	} else {
+		status = m.Run()
+	}
+	_ = os.RemoveAll(dir)
+	os.Exit(status)
+}
+
+// build builds the product as the tests are built: with the race detector when
+// they have it, which also shares their build cache.
+func build(dir string) (string, error) {
+	path := filepath.Join(dir, "millwright")
+	args := []string{"build", "-tags", "failpoints", "-o", path}
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		args = append(args, "-race")
+	}
+	output, err := exec.Command("go", append(args, "millwright/cmd/millwright")...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("the product cannot be built: %w\n%s", err, output)
+	}
+	return path, nil
+}

@@ -1,0 +1,147 @@
+package e2e
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// process is a program that a test started. It is killed when the test ends,
+// and its output printed when the test failed.
+type process struct {
+	t    testing.TB
+	name string
+	cmd  *exec.Cmd
+	// out is the standard output, log the standard error.
+	out, log output
+	ended    chan struct{}
+}
+
+// output is what a process printed so far.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+func (o *output) has(text string) bool { return strings.Contains(o.String(), text) }
+
+// start starts a program whose whole environment is env.
+func start(t testing.TB, name string, env []string, path string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, name: name, cmd: exec.Command(path, args...), ended: make(chan struct{})}
+	p.cmd.Env = env
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.log
+	if err := p.cmd.Start(); err != nil {
+		t.Fatalf("start %s: %v", name, err)
+	}
+	go func() {
+		_ = p.cmd.Wait() // how it ended is in ProcessState
+		close(p.ended)
+	}()
+	t.Cleanup(p.bury)
+	return p
+}
+
+// bury kills the process and tells what it said, where that matters.
+func (p *process) bury() {
+	p.kill()
+	log := p.log.String()
+	for _, alarm := range []string{"WARNING: DATA RACE", "panic: ", "fatal error: "} {
+		if strings.Contains(log, alarm) {
+			p.t.Errorf("%s said %q", p.name, alarm)
+		}
+	}
+	if p.t.Failed() && !p.cmd.ProcessState.Success() {
+		p.t.Logf("%s (%s) printed:\n%s%s", p.name, p.cmd.ProcessState, p.out.String(), log)
+	}
+}
+
+// kill ends the process as a crash would.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may have ended
+	<-p.ended
+}
+
+// terminate asks the process to end.
+func (p *process) terminate() {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		p.t.Fatalf("terminate %s: %v", p.name, err)
+	}
+}
+
+// wait waits for the end of the process and returns its exit status, -1 when a signal ended it.
+func (p *process) wait(limit time.Duration) int {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(limit):
+		p.t.Fatalf("%s did not end within %s", p.name, limit)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// awaitReady waits until the process is ready, and fails the test when it ends before.
+func (p *process) awaitReady(limit time.Duration, ready func() bool) {
+	p.t.Helper()
+	eventually(p.t, limit, p.name+" is ready", func() bool {
+		select {
+		case <-p.ended:
+			p.t.Fatalf("%s ended while it started: %s", p.name, p.cmd.ProcessState)
+		default:
+		}
+		return ready()
+	})
+}
+
+// eventually waits until the condition holds, and fails the test when it does not within the limit.
+func eventually(t testing.TB, limit time.Duration, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("not within %s: %s", limit, what)
+		}
+	}
+}
+
+// freePort returns a loopback address nobody listens on. It is from below the
+// ports of outgoing connections, so it stays free while its server restarts.
+func freePort(t testing.TB) (address string, port int) {
+	t.Helper()
+	for port = 20_000 + rand.IntN(10_000); port < 32_000; port++ {
+		address = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			continue
+		}
+		listener.Close()
+		return address, port
+	}
+	t.Fatal("there is no free port")
+	return "", 0
+}

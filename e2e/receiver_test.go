@@ -1,0 +1,179 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"millwright/webhook"
+)
+
+// receiver is an integrator's: it verifies every delivery and answers as told.
+type receiver struct {
+	t      testing.TB
+	secret string
+	// path is part of the address, and as secret as an integrator may make it.
+	path     string
+	server   *httptest.Server
+	standard *standardwebhooks.Webhook
+
+	mu       sync.Mutex
+	answer   answerFunc
+	accepted []delivery
+}
+
+// delivery is a verified request.
+type delivery struct {
+	event    webhook.Event
+	recordID string
+	header   http.Header
+	body     []byte
+	at       time.Time
+}
+
+// answerFunc decides the status of an answer; 0 answers nothing.
+type answerFunc func(ctx context.Context, d delivery) int
+
+func accept(context.Context, delivery) int { return http.StatusNoContent }
+
+// hang answers nothing until the sender gives up.
+func hang(ctx context.Context, _ delivery) int {
+	<-ctx.Done()
+	return 0
+}
+
+// always answers with the status.
+func always(status int) answerFunc {
+	return func(context.Context, delivery) int { return status }
+}
+
+func newReceiver(t testing.TB) *receiver {
+	t.Helper()
+	r := &receiver{t: t, path: "/hooks/" + rand.Text(), answer: accept}
+	var err error
+	if r.secret, err = webhook.GenerateSecret(rand.Reader); err != nil {
+		t.Fatal(err)
+	}
+	if r.standard, err = standardwebhooks.NewWebhook(r.secret); err != nil {
+		t.Fatal(err)
+	}
+	r.server = httptest.NewServer(r)
+	t.Cleanup(r.server.Close)
+	return r
+}
+
+func (r *receiver) url() string { return r.server.URL + r.path }
+
+// answers tells the receiver how to answer from now on.
+func (r *receiver) answers(answer answerFunc) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answer = answer
+}
+
+// ServeHTTP verifies a delivery in both header families, answers it, and counts
+// it when it was accepted.
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	d := delivery{at: time.Now(), header: req.Header}
+	var ok bool
+	if d.body, d.event, ok = r.verify(req); !ok {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	var data struct {
+		WorkOrder struct {
+			ID string `json:"id"`
+		} `json:"work_order"`
+	}
+	if err := json.Unmarshal(d.event.Data, &data); err != nil {
+		r.t.Errorf("a delivery's data: %v", err)
+	}
+	d.recordID = data.WorkOrder.ID
+	r.mu.Lock()
+	answer := r.answer
+	r.mu.Unlock()
+	status := answer(req.Context(), d)
+	if status == 0 {
+		panic(http.ErrAbortHandler)
+	}
+	if status < 300 {
+		r.mu.Lock()
+		r.accepted = append(r.accepted, d)
+		r.mu.Unlock()
+	}
+	w.WriteHeader(status)
+	if status != http.StatusNoContent {
+		w.Write(d.body) // as careless receivers do; the answer is kept with the attempt
+	}
+}
+
+func (r *receiver) verify(req *http.Request) (body []byte, event webhook.Event, ok bool) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, event, false // the sender was killed
+	}
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	if event, err = webhook.VerifyRequest(req, r.secret, time.Now()); err != nil {
+		r.t.Errorf("a delivery does not verify: %v", err)
+		return nil, event, false
+	}
+	if err := r.standard.Verify(body, req.Header); err != nil {
+		r.t.Errorf("a delivery does not verify as a Standard Webhook: %v", err)
+		return nil, event, false
+	}
+	if id := req.Header.Get(webhook.HeaderStandardID); id != event.ID {
+		r.t.Errorf("webhook-id is %q, the event %q", id, event.ID)
+	}
+	return body, event, true
+}
+
+// got returns the accepted deliveries so far, in the order of their answers.
+func (r *receiver) got() []delivery {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.accepted[:len(r.accepted):len(r.accepted)]
+}
+
+// about returns the first accepted delivery about the record.
+func (r *receiver) about(recordID string) (delivery, bool) {
+	for _, d := range r.got() {
+		if d.recordID == recordID {
+			return d, true
+		}
+	}
+	return delivery{}, false
+}
+
+// missing returns how many of the records have no accepted delivery.
+func (r *receiver) missing(recordIDs []string) int {
+	seen := map[string]bool{}
+	for _, d := range r.got() {
+		seen[d.recordID] = true
+	}
+	n := 0
+	for _, id := range recordIDs {
+		if !seen[id] {
+			n++
+		}
+	}
+	return n
+}
+
+// duplicates returns how many accepted deliveries brought an event that had come before.
+func (r *receiver) duplicates() int {
+	got := r.got()
+	events := map[string]bool{}
+	for _, d := range got {
+		events[d.event.ID] = true
+	}
+	return len(got) - len(events)
+}

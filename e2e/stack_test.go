@@ -1,0 +1,269 @@
+package e2e
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// startLimit is how long a process may take to start; the machine may be busy.
+const startLimit = 30 * time.Second
+
+// settings are environment variables of the product.
+type settings map[string]string
+
+func (s settings) environ() []string {
+	env := []string{} // not nil, which would stand for this process's own
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		env = append(env, name+"="+s[name])
+	}
+	return env
+}
+
+// stack is an installation of the product for one test: a migrated database, a
+// Temporal namespace, an organization, and the processes that the test starts.
+type stack struct {
+	t        testing.TB
+	settings settings
+	org      organization
+	db       *pgxpool.Pool
+	temporal client.Client
+	// key is a key of the settings' form, kept to look for it in logs.
+	key string
+}
+
+// newStack makes an installation whose integration has one webhook address for
+// each receiver. What own sets goes before the settings a test has otherwise.
+func newStack(t testing.TB, own settings, receivers ...*receiver) *stack {
+	t.Helper()
+	address, _ := freePort(t)
+	s := &stack{t: t, org: newOrganization(receivers), key: newKey()}
+	s.settings = settings{
+		"DATABASE_URL":           newDatabase(t),
+		"TEMPORAL_ADDRESS":       os.Getenv("TEMPORAL_ADDRESS"),
+		"TEMPORAL_NAMESPACE":     "e2e-" + strings.ToLower(rand.Text()),
+		"TOKEN_SIGNING_KEYS":     "t1:" + s.key,
+		"SECRET_SEALING_KEYS":    "s1:" + s.key,
+		"MILLWRIGHT_ADDR":        address,
+		"MILLWRIGHT_PUBLIC_URL":  "http://" + address,
+		"WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8",
+		"WEBHOOK_ALLOW_HTTP":     "true",
+		"SWEEP_INTERVAL":         "1s",
+	}
+	maps.Copy(s.settings, own)
+	s.temporal = newNamespace(t, s.settings["TEMPORAL_ADDRESS"], s.settings["TEMPORAL_NAMESPACE"])
+	s.run("migrate")
+	s.importOrganization()
+	pool, err := pgxpool.New(t.Context(), s.settings["DATABASE_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	s.db = pool
+	return s
+}
+
+func newKey() string {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	return base64.StdEncoding.EncodeToString(key)
+}
+
+// newDatabase returns the URL of an empty database that is dropped when the test ends.
+func newDatabase(t testing.TB) string {
+	t.Helper()
+	server, err := url.Parse(os.Getenv("DATABASE_URL"))
+	if err != nil {
+		t.Fatal("DATABASE_URL is no URL")
+	}
+	name := "e2e_" + strings.ToLower(rand.Text())
+	administer(t, "CREATE DATABASE "+name)
+	t.Cleanup(func() { administer(t, "DROP DATABASE "+name+" WITH (FORCE)") })
+	server.Path = "/" + name
+	return server.String()
+}
+
+func administer(t testing.TB, sql string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	conn, err := pgx.Connect(ctx, os.Getenv("DATABASE_URL"))
+	if err != nil {
+		t.Fatalf("connect to Postgres: %v", err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, sql); err != nil {
+		t.Errorf("%s: %v", sql, err)
+	}
+}
+
+// newNamespace registers a namespace and returns a client of it. Two workers of
+// different tests must not share one: they would take each other's tasks.
+func newNamespace(t testing.TB, address, name string) client.Client {
+	t.Helper()
+	options := client.Options{HostPort: address, Namespace: name, Logger: quiet{}}
+	namespaces, err := client.NewNamespaceClient(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer namespaces.Close()
+	err = namespaces.Register(t.Context(), &workflowservice.RegisterNamespaceRequest{
+		Namespace: name, WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
+	})
+	if err != nil {
+		t.Fatalf("register the namespace %s: %v", name, err)
+	}
+	c, err := client.NewLazyClient(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// quiet keeps the SDK's own log out of the tests' output.
+type quiet struct{}
+
+func (quiet) Debug(string, ...any) {}
+func (quiet) Info(string, ...any)  {}
+func (quiet) Warn(string, ...any)  {}
+func (quiet) Error(string, ...any) {}
+
+// run runs a command of the product to its end, and returns what it printed.
+func (s *stack) run(args ...string) string {
+	s.t.Helper()
+	p := start(s.t, "millwright "+args[0], s.settings.environ(), millwright, args...)
+	if status := p.wait(startLimit); status != 0 {
+		s.t.Fatalf("millwright %s ended with status %d: %s", args[0], status, p.log.String())
+	}
+	return p.out.String()
+}
+
+// importOrganization imports the organization and learns its ids.
+func (s *stack) importOrganization() {
+	s.t.Helper()
+	file := filepath.Join(s.t.TempDir(), "organization.yaml")
+	if err := os.WriteFile(file, []byte(s.org.yaml()), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(s.run("import", file)), &s.org.imported); err != nil {
+		s.t.Fatalf("the import's answer: %v", err)
+	}
+}
+
+// startAPI starts the api, with more settings if own has some, and returns when it answers.
+func (s *stack) startAPI(own settings) *process {
+	s.t.Helper()
+	p := s.start("api", own)
+	p.awaitReady(startLimit, func() bool {
+		answer, err := http.Get("http://" + s.settings["MILLWRIGHT_ADDR"] + "/readyz")
+		if err != nil {
+			return false
+		}
+		answer.Body.Close()
+		return answer.StatusCode == http.StatusOK
+	})
+	return p
+}
+
+// startWorker starts the worker, and returns when it runs.
+func (s *stack) startWorker() *process {
+	s.t.Helper()
+	p := s.start("worker", nil)
+	p.awaitReady(startLimit, func() bool { return p.log.has(`"the worker runs"`) })
+	return p
+}
+
+func (s *stack) start(command string, own settings) *process {
+	s.t.Helper()
+	all := maps.Clone(s.settings)
+	maps.Copy(all, own)
+	return start(s.t, "millwright "+command, all.environ(), millwright, command)
+}
+
+// count returns the one number that the query selects.
+func (s *stack) count(sql string, args ...any) int {
+	s.t.Helper()
+	var n int
+	if err := s.db.QueryRow(s.t.Context(), sql, args...).Scan(&n); err != nil {
+		s.t.Fatalf("%s: %v", sql, err)
+	}
+	return n
+}
+
+// organization is what a test imports. Its people and secrets are not to be
+// found where they do not belong.
+type organization struct {
+	clientID, clientSecret string
+	receivers              []*receiver
+	imported               struct {
+		IDs          map[string]string `json:"ids"`
+		Integrations map[string]struct {
+			Webhooks map[string]struct {
+				ID string `json:"id"`
+			} `json:"webhooks"`
+		} `json:"integrations"`
+	}
+}
+
+// The personal data of the organization.
+const (
+	managerName  = "Ottilie Quarrington"
+	managerEmail = "ottilie.quarrington@acme.example.com"
+	managerPhone = "+12025550143"
+)
+
+func newOrganization(receivers []*receiver) organization {
+	return organization{clientID: "cid_" + rand.Text(), clientSecret: "mwsec_" + rand.Text(), receivers: receivers}
+}
+
+// yaml is the file for `millwright import`.
+func (o *organization) yaml() string {
+	var webhooks strings.Builder
+	for i, r := range o.receivers {
+		fmt.Fprintf(&webhooks, "\n      - {key: hook%d, url: %q, secret: %q, events: [work_order.created]}", i+1, r.url(), r.secret)
+	}
+	if len(o.receivers) == 0 {
+		webhooks.WriteString(" []")
+	}
+	return fmt.Sprintf(`
+organization: {key: acme, name: Acme Facilities, plan: {name: pro, api: true, manual_work_orders: true, calls_per_minute: 1000000, integrations: 10}}
+permission_definitions:
+  - {key: full, name: Full access, applies_below: true, inventory_manager: true, grants: [inventory.read, work_orders.read, work_orders.create, work_orders.update, work_orders.delete, work_orders.forward, feedback.read, feedback.create, feedback.resolve]}
+people:
+  - {key: manager, name: %q, email: %q, phone: %q, admin: true}
+inventory:
+  - {key: hq, kind: location, name: Headquarters, children: [{key: hvac, kind: system, name: HVAC, children: [{key: ahu1, kind: equipment, name: AHU 1}]}]}
+assignments:
+  - {node: hq, identity: manager, definition: full}
+  - {node: hq, identity: erp, definition: full}
+integrations:
+  - key: erp
+    name: ERP
+    scopes: [inventory:read, work_orders:read, work_orders:write, issues:read, issues:write, forms:read, files:read, people:read]
+    client_id: %q
+    client_secret: %q
+    webhooks:%s
+`, managerName, managerEmail, managerPhone, o.clientID, o.clientSecret, webhooks.String())
+}
+
+// webhookID returns the id of the n-th receiver's address, counted from 1.
+func (o *organization) webhookID(n int) string {
+	return o.imported.Integrations["erp"].Webhooks[fmt.Sprintf("hook%d", n)].ID
+}

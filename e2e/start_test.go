@@ -1,0 +1,206 @@
+package e2e
+
+import (
+	"maps"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// complete returns settings with which the api and the worker would start.
+func complete(t testing.TB) settings {
+	address, _ := freePort(t)
+	return settings{
+		"DATABASE_URL":        newDatabase(t),
+		"TEMPORAL_ADDRESS":    "127.0.0.1:1",
+		"TOKEN_SIGNING_KEYS":  "t1:" + newKey(),
+		"SECRET_SEALING_KEYS": "s1:" + newKey(),
+		"MILLWRIGHT_ADDR":     address,
+	}
+}
+
+func TestStartRefusals(t *testing.T) {
+	good := complete(t)
+	migrate := start(t, "millwright migrate", good.environ(), millwright, "migrate")
+	if status := migrate.wait(startLimit); status != 0 {
+		t.Fatalf("migrate: %s", migrate.log.String())
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+
+	cases := []struct {
+		name string
+		// change is laid over complete settings; "" removes one.
+		change settings
+		// names is what the sentence names.
+		names string
+	}{
+		{"no database", settings{"DATABASE_URL": ""}, "DATABASE_URL"},
+		{"a database URL that is none", settings{"DATABASE_URL": "postgres://mill:hunter2@[::1/db"}, "DATABASE_URL"},
+		{"no signing key", settings{"TOKEN_SIGNING_KEYS": ""}, "TOKEN_SIGNING_KEYS"},
+		{"a signing key without a name", settings{"TOKEN_SIGNING_KEYS": "hunter2"}, "TOKEN_SIGNING_KEYS"},
+		{"a sealing key that is too short", settings{"SECRET_SEALING_KEYS": "s1:aHVudGVyMg=="}, "SECRET_SEALING_KEYS"},
+		{"no sealing key", settings{"SECRET_SEALING_KEYS": ""}, "SECRET_SEALING_KEYS"},
+		{"an address without a port", settings{"MILLWRIGHT_ADDR": "localhost"}, "MILLWRIGHT_ADDR"},
+		{"a port that is taken", settings{"MILLWRIGHT_ADDR": taken.Addr().String()}, "MILLWRIGHT_ADDR"},
+		{"a metrics address without a port", settings{"METRICS_ADDR": "localhost"}, "METRICS_ADDR"},
+		{"a metrics port that is taken", settings{"METRICS_ADDR": taken.Addr().String()}, "METRICS_ADDR"},
+		{"a public URL with a path", settings{"MILLWRIGHT_PUBLIC_URL": "https://api.example.com/v1"}, "MILLWRIGHT_PUBLIC_URL"},
+		{"a public URL without a scheme", settings{"MILLWRIGHT_PUBLIC_URL": "//api.example.com"}, "MILLWRIGHT_PUBLIC_URL"},
+		{"a Temporal address that is none", settings{"TEMPORAL_ADDRESS": "no such thing"}, "TEMPORAL_ADDRESS"},
+		{"a schedule in words", settings{"WEBHOOK_RETRY_SCHEDULE": "soon,later"}, "WEBHOOK_RETRY_SCHEDULE"},
+		{"a schedule that does not wait", settings{"WEBHOOK_RETRY_SCHEDULE": "1m,0s"}, "WEBHOOK_RETRY_SCHEDULE"},
+		{"a timeout without a unit", settings{"WEBHOOK_RESPONSE_TIMEOUT": "10"}, "WEBHOOK_RESPONSE_TIMEOUT"},
+		{"a timeout before the start", settings{"WEBHOOK_RESPONSE_TIMEOUT": "-1s"}, "WEBHOOK_RESPONSE_TIMEOUT"},
+		{"a negative shut-off period", settings{"WEBHOOK_SHUTOFF_AFTER": "-72h"}, "WEBHOOK_SHUTOFF_AFTER"},
+		{"a negative linger", settings{"WEBHOOK_LINGER": "-1s"}, "WEBHOOK_LINGER"},
+		{"a sweep that never rests", settings{"SWEEP_INTERVAL": "0s"}, "SWEEP_INTERVAL"},
+		{"no calls at all", settings{"ADDRESS_CALLS_PER_MINUTE": "-1"}, "ADDRESS_CALLS_PER_MINUTE"},
+		{"a network that is none", settings{"WEBHOOK_ALLOW_NETWORKS": "10.0.0.0/33"}, "WEBHOOK_ALLOW_NETWORKS"},
+		{"a proxy that is none", settings{"TRUSTED_PROXIES": "proxy"}, "TRUSTED_PROXIES"},
+		{"neither true nor false", settings{"WEBHOOK_ALLOW_HTTP": "perhaps"}, "WEBHOOK_ALLOW_HTTP"},
+		{"a log level that is none", settings{"LOG_LEVEL": "LOUD"}, "LOG_LEVEL"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			all := maps.Clone(good)
+			for name, value := range c.change {
+				if all[name] = value; value == "" {
+					delete(all, name)
+				}
+			}
+			refused(t, all, "api", c.names)
+		})
+	}
+
+	empty := maps.Clone(good)
+	empty["DATABASE_URL"] = newDatabase(t)
+	for _, command := range []string{"api", "worker"} {
+		t.Run("an empty database for the "+command, func(t *testing.T) {
+			refused(t, empty, command, "`millwright migrate`")
+		})
+	}
+	t.Run("no setting at all for the worker", func(t *testing.T) {
+		sentence := refused(t, nil, "worker", "DATABASE_URL")
+		for _, name := range []string{"TOKEN_SIGNING_KEYS", "SECRET_SEALING_KEYS"} {
+			if !strings.Contains(sentence, name) {
+				t.Errorf("what is missing is not all named: %s", sentence)
+			}
+		}
+	})
+}
+
+// refused starts the command, expects it to end at once with a sentence that
+// says names, and returns the sentence.
+func refused(t *testing.T, all settings, command, names string) string {
+	t.Helper()
+	p := start(t, "millwright "+command, all.environ(), millwright, command)
+	if status := p.wait(10 * time.Second); status != 1 {
+		t.Errorf("exit status %d, want 1", status)
+	}
+	sentence := p.log.String()
+	if !strings.HasPrefix(sentence, "millwright: ") || !strings.Contains(sentence, names) {
+		t.Errorf("want a sentence that names %s:\n%s", names, sentence)
+	}
+	for _, noise := range []string{"hunter2", "aHVudGVyMg", "goroutine", ".go:"} {
+		if strings.Contains(sentence, noise) {
+			t.Errorf("the sentence says %q:\n%s", noise, sentence)
+		}
+	}
+	return sentence
+}
+
+func TestConfigPrintsSettingsAndNoSecrets(t *testing.T) {
+	all := complete(t)
+	all["DATABASE_URL"] = "postgres://mill:hunter2@127.0.0.1/mill"
+	all["WEBHOOK_RESPONSE_TIMEOUT"] = "7s"
+	p := start(t, "millwright config", all.environ(), millwright, "config")
+	if status := p.wait(startLimit); status != 0 {
+		t.Fatalf("exit status %d: %s", status, p.log.String())
+	}
+	printed := p.out.String()
+	for _, name := range []string{
+		"MILLWRIGHT_ADDR", "MILLWRIGHT_PUBLIC_URL", "DATABASE_URL", "TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE",
+		"TOKEN_SIGNING_KEYS", "SECRET_SEALING_KEYS", "WEBHOOK_RETRY_SCHEDULE", "WEBHOOK_RESPONSE_TIMEOUT",
+		"WEBHOOK_SHUTOFF_AFTER", "WEBHOOK_ALLOW_NETWORKS", "WEBHOOK_ALLOW_HTTP", "SWEEP_INTERVAL",
+		"METRICS_ADDR", "LOG_LEVEL",
+		"1m,5m,30m,2h,6h,12h,24h", "72h", "7s",
+	} {
+		if !strings.Contains(printed, name) {
+			t.Errorf("%s is not printed", name)
+		}
+	}
+	for _, secret := range []string{"hunter2", all["TOKEN_SIGNING_KEYS"][3:], all["SECRET_SEALING_KEYS"][3:]} {
+		if strings.Contains(printed, secret) {
+			t.Error("a secret's value is printed")
+		}
+	}
+	if t.Failed() {
+		t.Log(printed)
+	}
+}
+
+func TestGracefulStop(t *testing.T) {
+	r := newReceiver(t)
+	s := newStack(t, nil, r)
+	worker := s.startWorker()
+	api := s.startAPI(nil)
+	i := s.integrator()
+	// The worker's mailbox lingers when it is stopped.
+	awaitDelivery(t, r, i.create("Replace filter"))
+
+	// A create that waits for a lock is a slow request.
+	lock, err := s.db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock.Exec(t.Context(), `LOCK TABLE work_orders IN EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	type result struct {
+		reply
+		err error
+	}
+	answered := make(chan result, 1)
+	go func() {
+		answer, err := i.post("A slow one", "")
+		answered <- result{answer, err}
+	}()
+	eventually(t, startLimit, "the create waits for the lock", func() bool {
+		return s.count(`SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'work_orders'::regclass`) > 0
+	})
+	api.terminate()
+	eventually(t, startLimit, "the api takes no more connections", func() bool {
+		conn, err := net.Dial("tcp", s.settings["MILLWRIGHT_ADDR"])
+		if err == nil {
+			conn.Close()
+		}
+		return err != nil
+	})
+	if err := lock.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	answer := <-answered
+	if answer.err != nil || answer.status != http.StatusCreated {
+		t.Fatalf("the slow request is answered %d, error %v", answer.status, answer.err)
+	}
+	if status := api.wait(startLimit); status != 0 {
+		t.Errorf("the api ended with status %d", status)
+	}
+	awaitDelivery(t, r, idOf(t, answer.body))
+
+	asked := time.Now()
+	worker.terminate()
+	if status := worker.wait(10 * time.Second); status != 0 {
+		t.Errorf("the worker ended with status %d", status)
+	}
+	t.Logf("the worker ended %s after SIGTERM, with a mailbox lingering", time.Since(asked))
+	if n := s.count(`SELECT count(*) FROM mailboxes`); n != 0 {
+		t.Errorf("the worker left %d mailboxes attended", n)
+	}
+}
