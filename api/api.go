@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -32,8 +33,13 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 	// TemporalReady asks whether Temporal answers; nil means it is not asked.
 	TemporalReady func(context.Context) error
-	Log           *slog.Logger
+	// BodyTimeout is how long a body may take to arrive; 0 means DefaultBodyTimeout.
+	BodyTimeout time.Duration
+	Log         *slog.Logger
 }
+
+// DefaultBodyTimeout is how long a body may take to arrive.
+const DefaultBodyTimeout = 20 * time.Second
 
 // API answers HTTP. It is safe for concurrent use.
 type API struct {
@@ -52,6 +58,9 @@ var humaHooks sync.Once
 func New(s *service.Service, options Options) (*API, error) {
 	if options.Log == nil {
 		options.Log = slog.Default()
+	}
+	if options.BodyTimeout == 0 {
+		options.BodyTimeout = DefaultBodyTimeout
 	}
 	a := &API{service: s, options: options, log: options.Log}
 	humaHooks.Do(hookHuma)
@@ -89,8 +98,16 @@ func New(s *service.Service, options Options) (*API, error) {
 	return a, nil
 }
 
-// ServeHTTP answers one call.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.engine.ServeHTTP(w, r) }
+// ServeHTTP answers one call. HEAD is answered as GET; the server leaves the
+// body away (RFC 9110 section 9.3.2).
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead {
+		get := *r
+		get.Method = http.MethodGet
+		r = &get
+	}
+	a.engine.ServeHTTP(w, r)
+}
 
 // apiKey finds the API of a call's context, for huma's package-wide hook.
 type apiKey struct{}
@@ -253,8 +270,10 @@ func vetQuery(raw string) error {
 func (a *API) readBody(ctx huma.Context, next func(huma.Context)) {
 	if ctx.Operation().RequestBody != nil {
 		c := humagin.Unwrap(ctx)
-		body, err := readJSON(c.Writer, c.Request)
+		body, err := a.readJSON(c.Writer, c.Request)
 		if err != nil {
+			// What is left of the body is not worth waiting for.
+			c.Header("Connection", "close")
 			a.write(c, a.problem(ctx.Context(), err))
 			return
 		}

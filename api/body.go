@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
@@ -23,13 +24,19 @@ import (
 const (
 	maxBody  = 1 << 20
 	maxDepth = 32
+	// maxNumber is in characters.
+	maxNumber = 100
 )
 
 // readJSON reads a JSON body of at most 1 MiB and refuses what encoding/json
 // would let pass or trip over later: duplicate names, invalid UTF-8, NUL in
 // texts, deep nesting, anything behind the value. Errors: unsupported_media_type,
 // body_too_large, request_timeout, invalid_request.
-func readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func (a *API) readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	// The network's own clock: a deadline of the connection.
+	if err := huma.SetReadDeadline(w, time.Now().Add(a.options.BodyTimeout)); err != nil {
+		a.log.Debug("a body is read without a deadline", "error", err.Error())
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		return nil, readError(err)
@@ -67,6 +74,11 @@ func vetJSON(body []byte) error {
 		}
 		if decoder.StackDepth() > maxDepth {
 			return models.Errorf(models.CodeInvalidRequest, "The body is nested deeper than %d levels.", maxDepth)
+		}
+		if token.Kind() == '0' {
+			if _, err := token.Float(); err != nil || len(token.String()) > maxNumber {
+				return models.Errorf(models.CodeInvalidRequest, "A number in the body is beyond all bounds.")
+			}
 		}
 		if token.Kind() == '"' && strings.ContainsRune(token.String(), 0) {
 			return models.Errorf(models.CodeInvalidRequest, "A text in the body contains NUL.")
