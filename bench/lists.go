@@ -100,7 +100,7 @@ func (s *stand) seed(ctx context.Context, size int) error {
 			WHERE n.name = ANY (SELECT 'Room ' || g FROM generate_series(1001, 1050) g) AND i.name = 'Fifty'
 				OR n.name = 'Room 1001' AND i.name = 'One'`,
 		fmt.Sprintf(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at, completed_at)
-			SELECT 'wo_' || lpad(to_hex(n), 26, '0'), t.organization_id, 'loc_' || lpad(to_hex(101 + (n * 7919) %% %d), 26, '0'), 'Work order ' || n, 'none',
+			SELECT 'wo_' || lpad(to_hex(n), 26, '0'), t.organization_id, 'loc_' || lpad(to_hex(101 + (n::bigint * 7919) %% %d), 26, '0'), 'Work order ' || n, 'none',
 				CASE WHEN n %% 10 = 0 THEN 'open' ELSE 'complete' END, t.id,
 				'2025-01-01T00:00:00Z'::timestamptz + n * interval '30 seconds' * (1000000.0 / %d),
 				'2025-01-01T00:00:00Z'::timestamptz + n * interval '30 seconds' * (1000000.0 / %d),
