@@ -100,12 +100,15 @@ func (s *stand) seed(ctx context.Context, size int) error {
 			WHERE n.name = ANY (SELECT 'Room ' || g FROM generate_series(1001, 1050) g) AND i.name = 'Fifty'
 				OR n.name = 'Room 1001' AND i.name = 'One'`,
 		fmt.Sprintf(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at, completed_at)
-			SELECT 'wo_' || lpad(to_hex(n), 26, '0'), t.organization_id, 'loc_' || lpad(to_hex(101 + (n::bigint * 7919) %% %d), 26, '0'), 'Work order ' || n, 'none',
+			SELECT 'wo_' || lpad(to_hex(n), 26, '0'), t.organization_id,
+				-- Every hundredth on the one node, every fiftieth on the fifty: full pages at each size.
+				'loc_' || lpad(to_hex(CASE WHEN n %% 100 = 0 THEN 1001 WHEN n %% 50 = 1 THEN 1001 + n / 50 %% 50
+					ELSE 1100 + (n::bigint * 7919) %% %d END), 26, '0'), 'Work order ' || n, 'none',
 				CASE WHEN n %% 10 = 0 THEN 'open' ELSE 'complete' END, t.id,
 				'2025-01-01T00:00:00Z'::timestamptz + n * interval '30 seconds' * (1000000.0 / %d),
 				'2025-01-01T00:00:00Z'::timestamptz + n * interval '30 seconds' * (1000000.0 / %d),
 				CASE WHEN n %% 10 = 0 THEN NULL ELSE '2025-01-02T00:00:00Z'::timestamptz END
-			FROM generate_series(1, %d) n, (SELECT id, organization_id FROM identities WHERE name = 'All') t`, nodesOfBench-100, size, size, size),
+			FROM generate_series(1, %d) n, (SELECT id, organization_id FROM identities WHERE name = 'All') t`, nodesOfBench-1100, size, size, size),
 		// In life every work order has a transaction of its own; here they are told apart by number.
 		`ALTER TABLE work_orders DISABLE TRIGGER work_orders_stamp`,
 		`UPDATE work_orders SET changed_xid = (number::text)::xid8`,
