@@ -49,6 +49,17 @@ func NewID(prefix IDPrefix, at time.Time, random io.Reader) (string, error) {
 	return string(prefix) + "_" + base32(u), nil
 }
 
+// FirstID returns the lowest id of the prefix that could have been made at the
+// time or later: ids sort by time, so it bounds them. Times out of an id's reach
+// bound nothing.
+func FirstID(prefix IDPrefix, at time.Time) string {
+	var u uuid.UUID
+	if millis := at.UnixMilli(); millis > 0 && millis < 1<<48 {
+		binary.BigEndian.PutUint64(u[:8], uint64(millis)<<16)
+	}
+	return string(prefix) + "_" + base32(u)
+}
+
 func newUUIDv7(at time.Time, random io.Reader) (uuid.UUID, error) {
 	var u uuid.UUID
 	if _, err := io.ReadFull(random, u[8:]); err != nil {

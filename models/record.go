@@ -24,7 +24,7 @@ type WorkOrderRecord struct {
 	Title          string          `json:"title" doc:"Title." example:"Replace filter"`
 	Description    *string         `json:"description" doc:"Description, or null." example:"The pressure drop is above the limit."`
 	Priority       Priority        `json:"priority" enum:"none,low,medium,high" doc:"Priority." example:"medium"`
-	TargetDate     *Time           `json:"target_date" doc:"When it should be done, or null." example:"2026-12-01T12:00:00.000Z"`
+	TargetDate     *Time           `json:"target_date" format:"date-time" doc:"When it should be done, or null." example:"2026-12-01T12:00:00.000Z"`
 	FormID         *string         `json:"form_id" doc:"The form to answer, or null." example:"frm_01jd8q4v6cf5e8hbbfwj0zq3tc"`
 	Assignees      []string        `json:"assignees" nullable:"false" doc:"Identity ids of the workers."`
 	Consultants    []string        `json:"consultants" nullable:"false" doc:"Identity ids of the consultants; may be empty."`
@@ -32,10 +32,10 @@ type WorkOrderRecord struct {
 	Status         Status          `json:"status" doc:"Where the work order stands."`
 	CancelReason   *string         `json:"cancel_reason" doc:"Why it was cancelled, or null." example:"Duplicate"`
 	CreatedBy      string          `json:"created_by" doc:"Identity id of who created it." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3td"`
-	CreatedAt      Time            `json:"created_at" doc:"When it was created."`
-	ChangedAt      Time            `json:"changed_at" doc:"When it last changed; rises strictly with each change, the field to order by."`
-	CompletedAt    *Time           `json:"completed_at" doc:"When it was completed, or null."`
-	CancelledAt    *Time           `json:"cancelled_at" doc:"When it was cancelled, or null."`
+	CreatedAt      Time            `json:"created_at" format:"date-time" doc:"When it was created." example:"2026-03-02T12:15:30.000Z"`
+	ChangedAt      Time            `json:"changed_at" format:"date-time" doc:"When it last changed; rises strictly with each change, the field to order by." example:"2026-03-02T12:15:30.000Z"`
+	CompletedAt    *Time           `json:"completed_at" format:"date-time" doc:"When it was completed, or null." example:"2026-03-02T12:15:30.000Z"`
+	CancelledAt    *Time           `json:"cancelled_at" format:"date-time" doc:"When it was cancelled, or null." example:"2026-03-02T12:15:30.000Z"`
 	People         []NamedIdentity `json:"people,omitempty" nullable:"false" doc:"Every identity the record names, with scope people:read only."`
 }
 
@@ -74,9 +74,9 @@ type FeedbackRecord struct {
 	ExternalID     *string         `json:"external_id" doc:"The caller's own reference, or null." example:"DESK-19"`
 	Status         Status          `json:"status" doc:"Where the feedback stands."`
 	CreatedBy      string          `json:"created_by" doc:"Identity id of who gave it." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3td"`
-	CreatedAt      Time            `json:"created_at" doc:"When it was given."`
-	ChangedAt      Time            `json:"changed_at" doc:"When it last changed; the field to order by."`
-	ResolvedAt     *Time           `json:"resolved_at" doc:"When it was resolved, or null."`
+	CreatedAt      Time            `json:"created_at" format:"date-time" doc:"When it was given." example:"2026-03-02T12:15:30.000Z"`
+	ChangedAt      Time            `json:"changed_at" format:"date-time" doc:"When it last changed; the field to order by." example:"2026-03-02T12:15:30.000Z"`
+	ResolvedAt     *Time           `json:"resolved_at" format:"date-time" doc:"When it was resolved, or null." example:"2026-03-02T12:15:30.000Z"`
 	People         []NamedIdentity `json:"people,omitempty" nullable:"false" doc:"Every identity the record names, with scope people:read only."`
 }
 

@@ -37,8 +37,8 @@ func Connect(ctx context.Context, url string, application string) (*pgxpool.Pool
 }
 
 // Migrate brings the schema of the database at the URL to this binary's
-// version. Several may run at once: a session lock lets one work. It returns
-// how many migrations it applied.
+// version, and its positions of changes to its cluster. Several may run at
+// once: a session lock lets one work. It returns how many migrations it applied.
 func Migrate(ctx context.Context, url string) (int, error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -54,11 +54,48 @@ func Migrate(ctx context.Context, url string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("apply the migrations: %w", err)
 	}
+	if err := restamp(ctx, db); err != nil {
+		return len(results), fmt.Errorf("stamp the records for this database cluster: %w", err)
+	}
 	return len(results), nil
 }
 
-// CheckSchema reports whether the database has the schema this binary needs:
-// nil, or an error that names the command to run.
+// inAnotherCluster asks whether the data came from another cluster: a logical
+// restore keeps changed_xid, but the transactions here are not those it names.
+const inAnotherCluster = `
+	SELECT m.system_identifier <> c.system_identifier FROM cluster_mark m, pg_control_system() c`
+
+// restamp stamps every record as changed now when the data came from another
+// cluster, and voids every sync token: their positions are the other cluster's.
+func restamp(ctx context.Context, db *sql.DB) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	var moved bool
+	if err := tx.QueryRowContext(ctx, inAnotherCluster+` FOR UPDATE OF m`).Scan(&moved); err != nil || !moved {
+		return err
+	}
+	for _, statement := range []string{
+		`UPDATE identities SET changed_xid = pg_current_xact_id()`,
+		`UPDATE inventory_nodes SET changed_xid = pg_current_xact_id()`,
+		`UPDATE forms SET changed_xid = pg_current_xact_id()`,
+		`UPDATE work_orders SET changed_xid = pg_current_xact_id()`,
+		`UPDATE feedback SET changed_xid = pg_current_xact_id()`,
+		`UPDATE integrations SET access_epoch = access_epoch + 1`,
+		`UPDATE cluster_mark SET system_identifier = (SELECT system_identifier FROM pg_control_system())`,
+	} {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+// CheckSchema reports whether the database has the schema this binary needs
+// and stands in the cluster its records were stamped in: nil, or an error that
+// names the command to run.
 func (s *Service) CheckSchema(ctx context.Context) error {
 	db := stdlib.OpenDBFromPool(s.pool)
 	defer func() { _ = db.Close() }()
@@ -72,6 +109,13 @@ func (s *Service) CheckSchema(ctx context.Context) error {
 	}
 	if pending {
 		return errors.New("the database's schema is older than this program: run `millwright migrate`")
+	}
+	var moved bool
+	if err := s.pool.QueryRow(ctx, inAnotherCluster).Scan(&moved); err != nil {
+		return fmt.Errorf("read which cluster the data belongs to: %w", s.translate(err))
+	}
+	if moved {
+		return errors.New("the database was restored from another cluster, so its changes cannot be followed yet: run `millwright migrate`")
 	}
 	return nil
 }

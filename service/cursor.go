@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"millwright/models"
@@ -43,7 +44,7 @@ func (m mark) text() string {
 func readMark(text string) (mark, bool) {
 	var m mark
 	b, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || json.Unmarshal(b, &m) != nil {
+	if err != nil || json.Unmarshal(b, &m) != nil || strings.ContainsRune(m.ID, 0) {
 		return mark{}, false
 	}
 	return m, true
@@ -121,7 +122,8 @@ func (b *start) readChangedSince(text, digest string) error {
 func (b *start) settle(v view, now time.Time) error {
 	if b.made != nil {
 		expired := now.Sub(time.Unix(b.made.Issued, 0)) > SyncTokenLifetime
-		if expired || b.made.Epoch != v.AccessEpoch || b.made.Cluster != v.Cluster {
+		// A position ahead of the horizon was given before the database was set back to a backup.
+		if expired || b.made.Epoch != v.AccessEpoch || b.made.Cluster != v.Cluster || b.at.Xid > v.Horizon {
 			return models.Errorf(models.CodeCursorExpired,
 				"The sync_token is too old, or what the integration may read was changed since. Start over without it.")
 		}

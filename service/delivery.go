@@ -289,8 +289,17 @@ func (p pendingRow) body(r rendered) ([]byte, error) {
 		data = map[string]any{}
 	}
 	data[r.name] = r.record
-	data["actor"] = map[string]string{"identity_id": p.ActorID}
+	data["actor"] = map[string]string{p.actorField(): p.ActorID}
 	return Encode(envelope{ID: p.EventID, Type: p.EventType, CreatedAt: p.CreatedAt, OrganizationID: p.OrganizationID, Data: data})
+}
+
+// actorField is how data.actor names who acted: feedback is resolved by a person
+// in the app, who is named as a user (spec section 6, request).
+func (p pendingRow) actorField() string {
+	if p.EventType == models.EventIssueResolved {
+		return "user_id"
+	}
+	return "identity_id"
 }
 
 // holdDeliveries keeps everything that is due at an address that is off.

@@ -93,7 +93,8 @@ func (t *tx) notify(c change, n notice) {
 // An address gets an event when it subscribed to the type, its integration may
 // use the service, has the scope, and may read the record (spec section 6,
 // event types). Integrations of service companies whose people are assigned
-// are asked too. While the address is off the delivery is held.
+// are asked too. While the address is off the delivery is held. An address that
+// was made since they were counted, the newest, has no id waiting for its delivery.
 const publishQuery = `
 	WITH queued AS (
 		INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
@@ -108,6 +109,7 @@ const publishQuery = `
 			AND {usable}
 			AND '{scope}' = ANY (i.scopes)
 			AND {readable}
+		ORDER BY h.id LIMIT cardinality($1::text[])
 		RETURNING webhook_id, status
 	)
 	SELECT q.webhook_id FROM queued q

@@ -142,12 +142,10 @@ type FeedbackFilter struct {
 // FeedbackList returns a page of the feedback the actor may read, encoded.
 // Errors: invalid_request, cursor_expired, unavailable.
 func (s *Service) FeedbackList(ctx context.Context, actor Actor, filter FeedbackFilter, request ListRequest) ([]byte, error) {
-	filter.Statuses = slices.Sorted(slices.Values(filter.Statuses))
+	filter.Statuses = slices.Compact(slices.Sorted(slices.Values(filter.Statuses)))
 	q := newListQuery("feedback", feedbackColumns, actor, filter)
 	q.narrowBy(models.GrantFeedbackRead, filter.InventoryID)
-	if len(filter.Statuses) > 0 {
-		q.where("{w}.status = ANY (@statuses)", "statuses", filter.Statuses)
-	}
+	q.ofStatuses(textsOf(filter.Statuses))
 	if filter.InventoryID != "" {
 		q.where("{w}.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @node)", "node", filter.InventoryID)
 	}

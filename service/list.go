@@ -63,8 +63,10 @@ type listQuery struct {
 	// grant is what makes a node's records visible, "" where nodes do not matter.
 	grant models.Grant
 	// below restricts the visible nodes to those at or below it.
-	below  string
-	digest string
+	below string
+	// statuses are those asked for; an index serves each in the list's order, not all at once.
+	statuses []string
+	digest   string
 }
 
 // newListQuery begins a list of the table's rows. filter is whatever the list
@@ -82,7 +84,8 @@ func (q *listQuery) where(condition, name string, value any) {
 	q.args[name] = value
 }
 
-// source adds a way to rows, as the rest of a SELECT behind FROM.
+// source adds a way to rows, as the rest of a SELECT behind FROM. It must find
+// no row twice: a page is cut before rows found twice are thrown away.
 func (q *listQuery) source(from string) { q.sources = append(q.sources, from) }
 
 // narrowBy makes the records of nodes with the grant a source.
@@ -115,7 +118,17 @@ const viewQuery = `
 // ids in nearly the order of their times; the lowest of the first few is safe
 // against clocks that differ.
 const beginQuery = `(SELECT min(changed_xid) FROM (
-			SELECT changed_xid FROM %s WHERE changed_at >= @since ORDER BY changed_at LIMIT 200) first)`
+			SELECT changed_xid FROM %s WHERE changed_at >= @since ORDER BY changed_at, changed_xid LIMIT 1000) first)`
+
+// begin is the position of a time in the list. Where nodes say what is visible,
+// a node moved since then takes its records along: they count as changed.
+func (q *listQuery) begin() string {
+	begin := fmt.Sprintf(beginQuery, q.table)
+	if q.grant == "" {
+		return begin
+	}
+	return `least(` + begin + `, ` + fmt.Sprintf(beginQuery, "inventory_nodes") + `)`
+}
 
 // list reads a page and encodes it with record made of each row.
 func list[Row listed, Record any](ctx context.Context, s *Service, q *listQuery, request ListRequest, record func(Row) Record) ([]byte, error) {
@@ -159,7 +172,7 @@ func (s *Service) view(ctx context.Context, q *listQuery, start *start) (view, e
 	begin := "NULL::xid8"
 	args := pgx.NamedArgs{"actor": q.actor.IdentityID, "grant": string(q.grant), "below": q.below, "narrow": narrowLimit + 1}
 	if start.since != nil {
-		begin = fmt.Sprintf(beginQuery, q.table)
+		begin = q.begin()
 		args["since"] = *start.since
 	}
 	rows, err := s.pool.Query(ctx, fmt.Sprintf(viewQuery, begin), args)
@@ -190,7 +203,7 @@ func (q *listQuery) sql(v view, start *start, rows int) string {
 	}
 	sources := q.sources
 	if q.grant != "" {
-		sources = append([]string{q.nodeSource(v, and, order)}, sources...)
+		sources = append(q.nodeSources(v, and, order), sources...)
 	}
 	var selects []string
 	for _, from := range sources {
@@ -204,18 +217,36 @@ func (q *listQuery) sql(v view, start *start, rows int) string {
 		LIMIT @rows`, "w", "w", "actor", "@actor", "people", "@people::boolean")
 }
 
-// nodeSource is the way to the records of visible nodes: from the nodes when
+// ofStatuses restricts the list to the statuses; none restrict nothing.
+func (q *listQuery) ofStatuses(statuses []string) {
+	if len(statuses) > 0 {
+		q.statuses = statuses
+		q.where("{w}.status = ANY (@statuses)", "statuses", statuses)
+	}
+}
+
+// nodeSources are the ways to the records of visible nodes: from the nodes when
 // they are few, along the list's order otherwise. The scalar subquery, unlike
 // EXISTS, keeps the planner from turning the check into a join over all rights.
-func (q *listQuery) nodeSource(v view, and, order string) string {
-	if len(v.Nodes) > narrowLimit {
-		return q.table + ` {w} WHERE {w}.organization_id = @organization
+func (q *listQuery) nodeSources(v view, and, order string) []string {
+	if len(v.Nodes) <= narrowLimit {
+		slices.Sort(v.Nodes)
+		q.args["nodes"] = slices.Compact(v.Nodes)
+		return []string{`unnest(@nodes::text[]) visible CROSS JOIN LATERAL (
+			SELECT {w}.* FROM ` + q.table + ` {w} WHERE {w}.inventory_id = visible` + and + `
+			ORDER BY ` + order + ` LIMIT @rows) {w} WHERE true`}
+	}
+	along := q.table + ` {w} WHERE {w}.organization_id = @organization
 			AND (SELECT true FROM node_rights r WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor}
 				AND '` + string(q.grant) + `' = ANY (r.grants) LIMIT 1)`
+	if len(q.statuses) == 0 {
+		return []string{along}
 	}
-	slices.Sort(v.Nodes)
-	q.args["nodes"] = slices.Compact(v.Nodes)
-	return `unnest(@nodes::text[]) visible CROSS JOIN LATERAL (
-			SELECT {w}.* FROM ` + q.table + ` {w} WHERE {w}.inventory_id = visible` + and + `
-			ORDER BY ` + order + ` LIMIT @rows) {w} WHERE true`
+	var sources []string
+	for i, status := range q.statuses {
+		name := fmt.Sprintf("status%d", i)
+		q.args[name] = status
+		sources = append(sources, along+` AND {w}.status = @`+name)
+	}
+	return sources
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -31,7 +32,7 @@ type formQuestion struct {
 }
 
 const formQuestionsQuery = `
-	SELECT q.id, q.type, q.required, a.value::text::bytea AS value,
+	SELECT q.id, q.type, q.required, convert_to(a.value::text, 'UTF8') AS value,
 		ARRAY(SELECT o.id FROM question_options o WHERE o.question_id = q.id) AS options
 	FROM work_orders w
 	JOIN questions q ON q.form_id = w.form_id
@@ -128,12 +129,17 @@ func (c *changing) saveAnswer(q *formQuestion, value any) error {
 		c.changes["answers."+q.ID] = fromTo(old, nil)
 		return nil
 	}
+	// Postgres knows no negative nought.
+	if number, ok := value.(json.Number); ok && strings.Trim(number.String(), "-0.") == "" {
+		value = json.Number(strings.TrimPrefix(number.String(), "-"))
+	}
 	text, err := Encode(value)
 	if err != nil {
 		return err
 	}
-	if sameAnswer(old, text) {
-		return nil
+	same, err := sameAnswer(old, text)
+	if err != nil || same {
+		return err
 	}
 	c.queue(`INSERT INTO answers (work_order_id, question_id, value, answered_at, answered_by) VALUES ($1, $2, $3::text::jsonb, $4, $5)
 		ON CONFLICT (work_order_id, question_id) DO UPDATE SET
@@ -144,10 +150,21 @@ func (c *changing) saveAnswer(q *formQuestion, value any) error {
 	return nil
 }
 
-// sameAnswer compares two JSON values; jsonb may have spaced the old one differently.
-func sameAnswer(old, text []byte) bool {
-	var compact bytes.Buffer
-	return old != nil && json.Compact(&compact, old) == nil && bytes.Equal(compact.Bytes(), text)
+// sameAnswer compares two JSON values, digit by digit; jsonb may have spaced and
+// escaped the old one differently.
+func sameAnswer(old, text []byte) (bool, error) {
+	if old == nil {
+		return false, nil
+	}
+	var values [2]any
+	for i, value := range [][]byte{old, text} {
+		decoder := json.NewDecoder(bytes.NewReader(value))
+		decoder.UseNumber()
+		if err := decoder.Decode(&values[i]); err != nil {
+			return false, fmt.Errorf("decode an answer: %w", err)
+		}
+	}
+	return reflect.DeepEqual(values[0], values[1]), nil
 }
 
 func nullable(value json.RawMessage) any {

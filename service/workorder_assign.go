@@ -124,7 +124,7 @@ func (c *changing) reassign(added, removed roles) error {
 			continue
 		}
 		c.queue(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position)
-			SELECT $1, id, $2, n + (SELECT coalesce(max(position), 0) FROM work_order_assignees WHERE work_order_id = $1)
+			SELECT $1::text, id, $2::text, n + (SELECT coalesce(max(position), 0) FROM work_order_assignees WHERE work_order_id = $1::text)
 			FROM unnest($3::text[]) WITH ORDINALITY AS named (id, n)`, c.recordID, role, ids)
 	}
 	c.action = string(models.EventWorkOrderAssigneesChanged)
@@ -173,15 +173,21 @@ const knownIdentities = `
 		WHERE i.id = ANY (@identities) AND (i.organization_id = {organization} OR i.id IN (
 			SELECT s.company_id FROM service_companies s WHERE s.customer_id = {organization})))`
 
+// ownIdentities selects those of @identities that are of the organization {organization}.
+const ownIdentities = `
+	ARRAY(SELECT i.id::text FROM identities i WHERE i.id = ANY (@identities) AND i.organization_id = {organization})`
+
 // queueNominations reads what the rules need. A service company names its own
 // people, each of whom it may assign; they are connected by being its own.
 func (c *changing) queueNominations(n *nominations) {
+	known := with(knownIdentities, "organization", "@organization::text")
 	connected := with(connectedIdentities, "node", "@node")
 	if c.foreign() {
-		connected = with(knownIdentities, "organization", "@organization::text")
+		known = with(ownIdentities, "organization", "@organization::text")
+		connected = known
 	}
 	var found []struct{ Known, Connected []string }
-	c.batch.Queue(`SELECT `+with(knownIdentities, "organization", "@organization::text")+` AS known, `+connected+` AS connected`,
+	c.batch.Queue(`SELECT `+known+` AS known, `+connected+` AS connected`,
 		pgx.NamedArgs{
 			"identities": slices.Concat(n.assignees, n.consultants), "organization": c.actor.OrganizationID,
 			"node": c.state.InventoryID, "actor": c.actor.IdentityID, "integration": c.actor.Kind == models.KindIntegration,
@@ -189,7 +195,9 @@ func (c *changing) queueNominations(n *nominations) {
 		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[struct{ Known, Connected []string }])
 		if err == nil {
 			found = all
-			n.Known, n.Connected = found[0].Known, found[0].Connected
+			// Who is assigned is known to whoever reads the work order.
+			n.Known = slices.Concat(found[0].Known, c.state.Assignees, c.state.Consultants)
+			n.Connected = found[0].Connected
 		}
 		return err
 	})

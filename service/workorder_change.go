@@ -58,7 +58,9 @@ var changeStateQuery = `
 			AND EXISTS (SELECT FROM organization_rights o
 				WHERE o.actor_id = {actor} AND 'incoming_work_orders' = ANY (o.grants)) AS incoming,
 		(SELECT count(*) FROM webhooks h WHERE h.organization_id = {w}.organization_id OR h.organization_id IN (
-			SELECT s.company_id FROM service_companies s WHERE s.customer_id = {w}.organization_id)) AS addresses
+			SELECT s.company_id FROM service_companies s WHERE s.customer_id = {w}.organization_id
+			UNION SELECT n.organization_id FROM work_order_assignees x
+				JOIN identities n ON n.id = x.identity_id WHERE x.work_order_id = {w}.id)) AS addresses
 	FROM work_orders {w} WHERE {w}.id = @id`
 
 // changeWorkOrder runs one operation on a work order: locks its row, checks what
@@ -151,6 +153,7 @@ func (c *changing) move(operation models.Operation) error {
 		c.sets["completed_at"] = c.now
 	case models.StatusCancelled:
 		c.sets["cancelled_at"] = c.now
+	default: // no other status has a time of its own
 	}
 	c.changes["status"] = fromTo(move.From, move.To)
 	for _, kind := range move.Events {
@@ -188,11 +191,14 @@ type Sent[T any] struct {
 
 // UpdateWorkOrder changes the fields that were sent (spec section 4, rule 4) and
 // answers the work order. Errors: not_found, read_only, permission_denied,
-// rule_violation (status) and those of changeWorkOrder.
+// validation_failed, rule_violation (status) and those of changeWorkOrder.
 func (s *Service) UpdateWorkOrder(ctx context.Context, actor Actor, call Call, id string, patch WorkOrderPatch) (Answer, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, false, func(_ context.Context, c *changing) error {
 		if err := c.require(models.GrantWorkOrdersUpdate, "change work orders"); err != nil {
 			return err
+		}
+		if fields := checkTargetDate(patch.TargetDate.Value); len(fields) > 0 {
+			return models.Invalid(fields...)
 		}
 		if err := c.move(models.OperationUpdate); err != nil {
 			return err
@@ -212,6 +218,14 @@ func (s *Service) UpdateWorkOrder(ctx context.Context, actor Actor, call Call, i
 		}
 		return nil
 	})
+}
+
+// checkTargetDate refuses a time whose year in UTC RFC 3339 cannot write.
+func checkTargetDate(at *models.Time) []models.FieldError {
+	if at == nil || at.Year() >= 0 && at.Year() <= 9999 {
+		return nil
+	}
+	return []models.FieldError{{Pointer: "/target_date", Code: "value", Detail: "In UTC, the year must be from 0 to 9999."}}
 }
 
 // set changes a column when the sent value differs and returns its name then.

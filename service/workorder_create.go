@@ -131,7 +131,7 @@ func (c creation) nominations(in NewWorkOrder) nominations {
 	return nominations{assignees: in.Assignees, consultants: in.Consultants, Known: c.Known, Connected: c.Connected}
 }
 
-// checkNames refuses ids of what does not exist or may not be seen.
+// checkNames refuses ids of what does not exist or may not be seen, and a target date that no record can show.
 func (c creation) checkNames(in NewWorkOrder) error {
 	var fields []models.FieldError
 	switch {
@@ -144,6 +144,7 @@ func (c creation) checkNames(in NewWorkOrder) error {
 	if in.FormID != nil && !c.FormKnown {
 		fields = append(fields, unknownField("/form_id", "form"))
 	}
+	fields = append(fields, checkTargetDate(in.TargetDate)...)
 	fields = append(fields, c.nominations(in).checkKnown()...)
 	if len(fields) > 0 {
 		return models.Invalid(fields...)

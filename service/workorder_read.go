@@ -90,12 +90,10 @@ type WorkOrderFilter struct {
 // Errors: invalid_request (a cursor or sync token of another list),
 // cursor_expired, unavailable.
 func (s *Service) WorkOrders(ctx context.Context, actor Actor, filter WorkOrderFilter, request ListRequest) ([]byte, error) {
-	filter.Statuses = slices.Sorted(slices.Values(filter.Statuses))
+	filter.Statuses = slices.Compact(slices.Sorted(slices.Values(filter.Statuses)))
 	q := newListQuery("work_orders", workOrderColumns, actor, filter)
 	q.narrowBy(models.GrantWorkOrdersRead, filter.InventoryID)
-	if len(filter.Statuses) > 0 {
-		q.where("{w}.status = ANY (@statuses)", "statuses", filter.Statuses)
-	}
+	q.ofStatuses(textsOf(filter.Statuses))
 	if filter.InventoryID != "" {
 		q.where("{w}.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @node)", "node", filter.InventoryID)
 	}
@@ -106,12 +104,25 @@ func (s *Service) WorkOrders(ctx context.Context, actor Actor, filter WorkOrderF
 		q.where("{w}.external_id = @external", "external", filter.ExternalID)
 	}
 	if filter.CreatedSince != nil {
-		q.where("{w}.created_at >= @since", "since", *filter.CreatedSince)
+		// Ids begin with the time they were made: the second condition lets the list's order end there.
+		q.where("{w}.created_at >= @since AND {w}.id >= @first", "since", *filter.CreatedSince)
+		q.args["first"] = models.FirstID(models.PrefixWorkOrder, filter.CreatedSince.Time)
 	}
 	q.source(`work_orders {w} WHERE {w}.created_by = @actor AND ` + readableByCreation)
-	q.source(`actor_identities own
-		JOIN work_order_assignees mine ON mine.identity_id = own.identity_id
-		JOIN work_orders {w} ON {w}.id = mine.work_order_id
-		WHERE own.actor_id = @actor AND ` + readableByAssignment)
+	// IN, not a join: a work order of the actor and of its team is one row, or the page's cut would count it twice.
+	q.source(`work_orders {w} WHERE {w}.id IN (
+			SELECT mine.work_order_id FROM actor_identities own
+			JOIN work_order_assignees mine ON mine.identity_id = own.identity_id
+			WHERE own.actor_id = @actor)
+		AND ` + readableByAssignment)
 	return list(ctx, s, q, request, workOrderRow.record)
+}
+
+// textsOf returns statuses as plain texts.
+func textsOf[S ~string](statuses []S) []string {
+	texts := make([]string, len(statuses))
+	for i, s := range statuses {
+		texts[i] = string(s)
+	}
+	return texts
 }

@@ -10,11 +10,13 @@ CREATE TABLE cluster_mark (
 INSERT INTO cluster_mark (system_identifier) SELECT system_identifier FROM pg_control_system();
 
 -- Where a changed_since with a time begins.
-CREATE INDEX work_orders_changed_at ON work_orders (changed_at) INCLUDE (changed_xid);
-CREATE INDEX feedback_changed_at ON feedback (changed_at) INCLUDE (changed_xid);
-CREATE INDEX identities_changed_at ON identities (changed_at) INCLUDE (changed_xid);
-CREATE INDEX inventory_nodes_changed_at ON inventory_nodes (changed_at) INCLUDE (changed_xid);
-CREATE INDEX forms_changed_at ON forms (changed_at) INCLUDE (changed_xid);
+CREATE INDEX work_orders_changed_at ON work_orders (changed_at, changed_xid);
+CREATE INDEX feedback_changed_at ON feedback (changed_at, changed_xid);
+CREATE INDEX identities_changed_at ON identities (changed_at, changed_xid);
+CREATE INDEX inventory_nodes_changed_at ON inventory_nodes (changed_at, changed_xid);
+CREATE INDEX forms_changed_at ON forms (changed_at, changed_xid);
+-- A list of one status, in its order, however rare the status is.
+CREATE INDEX work_orders_of_status ON work_orders (organization_id, status, id);
 CREATE INDEX work_orders_created_by_changes ON work_orders (created_by, changed_xid, id);
 CREATE INDEX feedback_of_node_changes ON feedback (inventory_id, changed_xid, id);
 
@@ -28,7 +30,7 @@ $$;
 
 CREATE FUNCTION end_access_epochs_of_assignment() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM end_access_epochs(ARRAY[coalesce(NEW.identity_id, OLD.identity_id)::text]);
+    PERFORM end_access_epochs(ARRAY[OLD.identity_id::text, NEW.identity_id::text]);
     RETURN NULL;
 END $$;
 
@@ -46,10 +48,20 @@ END $$;
 
 CREATE FUNCTION end_access_epochs_of_member() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM end_access_epochs(ARRAY[coalesce(NEW.member_id, OLD.member_id)::text]);
-    -- The team's record shows its members.
-    UPDATE identities SET changed_xid = pg_current_xact_id() WHERE id = coalesce(NEW.team_id, OLD.team_id);
+    PERFORM end_access_epochs(ARRAY[OLD.member_id::text, NEW.member_id::text]);
+    -- The team's record shows its members, a person's the teams. Whoever is new or changed already has a new time.
+    UPDATE identities SET changed_at = greatest(changed_at + interval '1 millisecond', now())
+    WHERE id IN (OLD.team_id, NEW.team_id, OLD.member_id, NEW.member_id) AND changed_xid <> pg_current_xact_id();
     RETURN NULL;
+END $$;
+
+-- Whoever writes a record below a node that moves does so wholly before or wholly after the move: its foreign
+-- key waits for this lock, or this lock for it. Else the record would keep a position before the move's.
+CREATE FUNCTION lock_below_moving_node() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM inventory_nodes
+    WHERE id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = NEW.id) ORDER BY id FOR UPDATE;
+    RETURN NEW;
 END $$;
 
 -- A moved node takes along everything below it: its ancestors, its readers and its work orders' readers changed.
@@ -57,7 +69,8 @@ CREATE FUNCTION stamp_below_moved_node() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     below text[] := ARRAY(SELECT node_id::text FROM inventory_closure WHERE ancestor_id = NEW.id);
 BEGIN
-    UPDATE inventory_nodes SET changed_xid = pg_current_xact_id() WHERE id = ANY (below) AND id <> NEW.id;
+    UPDATE inventory_nodes SET changed_at = greatest(changed_at + interval '1 millisecond', NEW.changed_at)
+    WHERE id = ANY (below) AND id <> NEW.id;
     UPDATE work_orders SET changed_xid = pg_current_xact_id() WHERE inventory_id = ANY (below);
     UPDATE feedback SET changed_xid = pg_current_xact_id() WHERE inventory_id = ANY (below);
     RETURN NULL;
@@ -71,8 +84,10 @@ CREATE TRIGGER permission_definitions_access AFTER UPDATE ON permission_definiti
     EXECUTE FUNCTION end_access_epochs_of_definition();
 CREATE TRIGGER organization_permission_definitions_access AFTER UPDATE ON organization_permission_definitions
     FOR EACH ROW WHEN (OLD.grants <> NEW.grants) EXECUTE FUNCTION end_access_epochs_of_organization_definition();
-CREATE TRIGGER team_members_access AFTER INSERT OR DELETE ON team_members
+CREATE TRIGGER team_members_access AFTER INSERT OR UPDATE OR DELETE ON team_members
     FOR EACH ROW EXECUTE FUNCTION end_access_epochs_of_member();
+CREATE TRIGGER inventory_nodes_moving BEFORE UPDATE OF parent_id ON inventory_nodes
+    FOR EACH ROW WHEN (OLD.parent_id IS DISTINCT FROM NEW.parent_id) EXECUTE FUNCTION lock_below_moving_node();
 -- Named to fire after the trigger that keeps the closure.
 CREATE TRIGGER inventory_nodes_moved AFTER UPDATE OF parent_id ON inventory_nodes
     FOR EACH ROW WHEN (OLD.parent_id IS DISTINCT FROM NEW.parent_id) EXECUTE FUNCTION stamp_below_moved_node();

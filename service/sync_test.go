@@ -1,0 +1,563 @@
+package service_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+// page is what a list answered.
+type page struct {
+	Data       []json.RawMessage `json:"data"`
+	HasMore    bool              `json:"has_more"`
+	NextCursor string            `json:"next_cursor"`
+	SyncToken  string            `json:"sync_token"`
+}
+
+// identified is what every record has.
+type identified struct {
+	ID     string        `json:"id"`
+	Title  string        `json:"title"`
+	Status models.Status `json:"status"`
+}
+
+func read[T any](t testing.TB, body []byte) T {
+	t.Helper()
+	var value T
+	if err := json.Unmarshal(body, &value); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	return value
+}
+
+// seeded returns randomness whose seed is printed.
+func seeded(t testing.TB) *rand.Rand {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 1))
+}
+
+// A poller follows the sync tokens of one list.
+type poller struct {
+	name   string
+	actor  service.Actor
+	filter service.WorkOrderFilter
+	limit  int
+	// paging says that it turns pages by next_cursor instead of by sync token.
+	paging bool
+	// matches says whether the poller should see a work order as it is in the end.
+	matches func(identified) bool
+	seen    map[string]identified
+	since   string
+}
+
+// poll reads all there is.
+func (p *poller) poll(ctx context.Context, s *service.Service) error {
+	request := service.ListRequest{Limit: p.limit, ChangedSince: p.since}
+	for {
+		body, err := s.WorkOrders(ctx, p.actor, p.filter, request)
+		if err != nil {
+			return err
+		}
+		var got page
+		if err := json.Unmarshal(body, &got); err != nil {
+			return err
+		}
+		for _, record := range got.Data {
+			var r identified
+			if err := json.Unmarshal(record, &r); err != nil {
+				return err
+			}
+			p.seen[r.ID] = r
+		}
+		if request.Cursor = got.NextCursor; !p.paging {
+			request.Cursor, request.ChangedSince = "", got.SyncToken
+		}
+		if !got.HasMore {
+			p.since = got.SyncToken
+			return nil
+		}
+	}
+}
+
+// writer commits changes of work orders in transactions that it holds open.
+type writer struct {
+	name   int
+	random *rand.Rand
+	f      *servicetest.Fixture
+	nodes  []string
+	// committed is the latest title that it committed, by id.
+	committed map[string]string
+	own       []string
+}
+
+var writable = []string{"open", "in_progress", "on_hold"}
+
+// write makes one transaction: some work orders created, some of its own
+// changed, one changed that all writers change, then held open, then ended.
+func (w *writer) write(ctx context.Context, turn int, shared string) error {
+	tx, err := w.f.Pool.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	titles, created := map[string]string{}, []string{}
+	for i := range w.random.IntN(5) {
+		id := fmt.Sprintf("wo_%02d%024d", w.random.IntN(79), w.name*1_000_000+turn*10+i) // ids in no order of time
+		titles[id] = fmt.Sprintf("made by %d in turn %d", w.name, turn)
+		created = append(created, id)
+		if _, err := tx.Exec(ctx, `
+			INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
+			VALUES ($1, $2, $3, $4, 'none', $5, $6, now(), now())`,
+			id, w.f.Acme.OrganizationID, w.nodes[w.random.IntN(len(w.nodes))], titles[id], writable[w.random.IntN(3)], w.f.ID("ann")); err != nil {
+			return err
+		}
+	}
+	change := func(id string) error {
+		titles[id] = fmt.Sprintf("changed by %d in turn %d", w.name, turn)
+		_, err := tx.Exec(ctx, `UPDATE work_orders SET title = $2, status = $3, changed_at = now() WHERE id = $1`,
+			id, titles[id], writable[w.random.IntN(3)])
+		return err
+	}
+	for range w.random.IntN(3) {
+		if len(w.own) > 0 {
+			if err := change(w.own[w.random.IntN(len(w.own))]); err != nil {
+				return err
+			}
+		}
+	}
+	if w.random.IntN(4) == 0 {
+		if err := change(shared); err != nil {
+			return err
+		}
+	}
+	held := time.NewTimer(time.Duration(w.random.Int64N(int64(time.Second))))
+	defer held.Stop()
+	<-held.C
+	if w.random.IntN(5) == 0 {
+		return tx.Rollback(ctx)
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return err
+	}
+	delete(titles, shared)
+	maps.Copy(w.committed, titles)
+	w.own = append(w.own, created...)
+	return nil
+}
+
+// The promise of changed_since (contract, lists): whatever writers do, whoever
+// follows sync tokens sees every change, in its newest state.
+func TestNoChangeIsLost(t *testing.T) {
+	const writers, duration = 8, 8 * time.Second
+	f := servicetest.New(t)
+	random := seeded(t)
+	ctx := t.Context()
+	nodes := []string{f.ID("hq"), f.ID("hvac"), f.ID("ahu1"), f.ID("roof")}
+	shared := "wo_" + strings.Repeat("5", 26)
+	f.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
+		VALUES ($1, $2, $3, 'shared', 'none', 'open', $4, now(), now())`, shared, f.Acme.OrganizationID, f.ID("ahu1"), f.ID("ann"))
+	all := func(identified) bool { return true }
+	pollers := []*poller{
+		{name: "by one", actor: f.Actor("erp"), limit: 1, matches: all},
+		{name: "by pages of 200", actor: f.Actor("erp"), limit: 200, paging: true, matches: all},
+		{
+			name: "by pages of 7, of two statuses", actor: f.Actor("erp"), limit: 7, paging: true,
+			filter:  service.WorkOrderFilter{Statuses: []models.WorkOrderStatus{models.StatusOpen, models.StatusOnHold}},
+			matches: func(r identified) bool { return r.Status.Code != "in_progress" },
+		},
+		{name: "by 3, of the nodes it may read", actor: f.Actor("reader"), limit: 3},
+	}
+	visible := map[string]bool{}
+	pollers[3].matches = func(r identified) bool { return visible[r.ID] }
+
+	writing, stop := context.WithCancel(ctx)
+	var polling, working sync.WaitGroup
+	for _, p := range pollers {
+		p.seen, p.since = map[string]identified{}, "2020-01-01T00:00:00Z"
+		polling.Go(func() {
+			again := time.NewTicker(5 * time.Millisecond)
+			defer again.Stop()
+			for writing.Err() == nil {
+				if err := p.poll(ctx, f.Service); err != nil {
+					t.Errorf("%s: %v", p.name, err)
+					return
+				}
+				<-again.C
+			}
+		})
+	}
+	deadline, end := context.WithTimeout(ctx, duration)
+	defer end()
+	crowd := make([]*writer, writers)
+	for i := range crowd {
+		w := &writer{
+			name: i, f: f, nodes: nodes, committed: map[string]string{},
+			random: rand.New(rand.NewPCG(random.Uint64(), uint64(i))),
+		}
+		crowd[i] = w
+		working.Go(func() {
+			for turn := 0; deadline.Err() == nil; turn++ {
+				if err := w.write(ctx, turn, shared); err != nil {
+					t.Errorf("writer %d: %v", w.name, err)
+					return
+				}
+			}
+		})
+	}
+	working.Wait()
+	stop()
+	polling.Wait()
+	f.Settle()
+	for _, p := range pollers {
+		if err := p.poll(ctx, f.Service); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	final := map[string]identified{}
+	for _, row := range rowsOf(t, f, `SELECT json_build_object('id', id, 'title', title, 'status', json_build_object('code', status),
+		'visible', inventory_id IN ('`+f.ID("hvac")+`', '`+f.ID("ahu1")+`')) FROM work_orders`) {
+		r := read[identified](t, row)
+		final[r.ID] = r
+		visible[r.ID] = read[struct{ Visible bool }](t, row).Visible
+	}
+	commits := 1
+	for _, w := range crowd {
+		for id, title := range w.committed {
+			commits++
+			if final[id].Title != title {
+				t.Errorf("%s was committed as %q, the database has %q", id, title, final[id].Title)
+			}
+		}
+	}
+	if commits != len(final) || commits < 40 {
+		t.Errorf("the writers committed %d work orders, the database has %d", commits, len(final))
+	}
+	for _, p := range pollers {
+		for id, want := range final {
+			if got := p.seen[id]; p.matches(want) && (got.Title != want.Title || got.Status.Code != want.Status.Code) {
+				t.Errorf("%s: %s was last seen as %q %s, it is %q %s", p.name, id, got.Title, got.Status.Code, want.Title, want.Status.Code)
+			}
+		}
+		for id := range p.seen {
+			if _, committed := final[id]; !committed {
+				t.Errorf("%s: %s was seen, but never committed", p.name, id)
+			}
+		}
+	}
+	t.Logf("%d work orders committed", commits)
+}
+
+// whatVoids are changes of what an integration may read, and whether they void
+// the sync tokens of the reader, who has an assignment, and of dispatch, which
+// has its organization's incoming work orders.
+func whatVoids(f *servicetest.Fixture) []struct {
+	name, sql string
+	args      []any
+	void      []string
+} {
+	type change = struct {
+		name, sql string
+		args      []any
+		void      []string
+	}
+	assign := `INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $3, $4)`
+	member := `INSERT INTO team_members (team_id, member_id, organization_id) VALUES ($1, $2, $3)`
+	acme, reader := f.Acme.OrganizationID, []string{"reader"}
+	return []change{
+		{"an assignment added", assign, []any{f.ID("roof"), f.ID("reader"), f.ID("working"), acme}, reader},
+		{"an assignment with another definition", `UPDATE assignments SET definition_id = $1 WHERE identity_id = $2`, []any{f.ID("creating"), f.ID("reader")}, reader},
+		{"an assignment on another node", `UPDATE assignments SET node_id = $1 WHERE identity_id = $2`, []any{f.ID("mast"), f.ID("reader")}, reader},
+		{"an assignment given to another", `UPDATE assignments SET identity_id = $1 WHERE identity_id = $2`, []any{f.ID("nobody"), f.ID("reader")}, reader},
+		{"an assignment removed", `DELETE FROM assignments WHERE identity_id = $1`, []any{f.ID("reader")}, reader},
+		{"the definition's grants", `UPDATE permission_definitions SET grants = '{work_orders.read}' WHERE id = $1`, []any{f.ID("reading")}, reader},
+		{"the definition no longer applies below", `UPDATE permission_definitions SET applies_below = false WHERE id = $1`, []any{f.ID("reading")}, reader},
+		{"a place in a team", member, []any{f.ID("crew"), f.ID("reader"), acme}, reader},
+		{"an assignment of the organization", assign, []any{f.ID("roof"), acme, f.ID("working"), acme}, reader},
+		{"more scopes", `UPDATE integrations SET scopes = scopes || '{forms:read}' WHERE id = $1`, []any{f.ID("reader")}, reader},
+		{"the organization definition's grants", `UPDATE organization_permission_definitions SET grants = '{}' WHERE id = $1`, []any{f.Polar.IDs["org_incoming"]}, []string{"dispatch"}},
+		{"another organization definition", `UPDATE integrations SET organization_definition_id = NULL WHERE id = $1`, []any{f.ID("dispatch")}, []string{"dispatch"}},
+
+		{"another's assignment", assign, []any{f.ID("roof"), f.ID("nobody"), f.ID("working"), acme}, nil},
+		{"another's assignment removed", `DELETE FROM assignments WHERE identity_id = $1`, []any{f.ID("creator")}, nil},
+		{"another's definition", `UPDATE permission_definitions SET grants = '{}' WHERE id = $1`, []any{f.ID("creating")}, nil},
+		{"another's place in a team", member, []any{f.ID("crew"), f.ID("cat"), acme}, nil},
+		{"another's organization definition", `UPDATE organization_permission_definitions SET grants = '{people}' WHERE id = $1`, []any{f.ID("org_nothing")}, nil},
+		{"the name of a definition", `UPDATE permission_definitions SET name = 'Renamed' WHERE id = $1`, []any{f.ID("reading")}, nil},
+		{"the name of the integration", `UPDATE identities SET name = 'Renamed' WHERE id = $1`, []any{f.ID("reader")}, nil},
+		{"a node moved", `UPDATE inventory_nodes SET parent_id = $1 WHERE id = $2`, []any{f.ID("roof"), f.ID("hvac")}, nil},
+		{"a new node", `INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
+			VALUES ('eqp_00000000000000000000000001', $1, 'equipment', $2, 'x', now(), now())`, []any{acme, f.ID("hvac")}, nil},
+		{"a secret renewed", `UPDATE integrations SET secret_hash = sha256('another') WHERE id = $1`, []any{f.ID("reader")}, nil},
+		{"a plan with fewer calls", `UPDATE plans SET calls_per_minute = 99 WHERE organization_id = $1`, []any{acme}, nil},
+	}
+}
+
+func TestSyncTokensAreVoidWhenTheIntegrationsAccessChanges(t *testing.T) {
+	for i, named := range whatVoids(servicetest.New(t)) {
+		t.Run(named.name, func(t *testing.T) {
+			f := servicetest.New(t)
+			f.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
+				SELECT 'wo_' || lpad(n::text, 26, '0'), $1, $2, 'x', 'none', 'open', $3, now(), now() FROM generate_series(1, 2) n`,
+				f.Acme.OrganizationID, f.ID("ahu1"), f.ID("ann"))
+			f.Exec(`INSERT INTO work_order_assignees SELECT id, $1, 'worker', 0 FROM work_orders`, f.ID("polar"))
+			f.Settle()
+			first := service.ListRequest{Limit: 1, ChangedSince: "2020-01-01T00:00:00Z"}
+			list := func(who string, request service.ListRequest) (page, error) {
+				body, err := f.WorkOrders(t.Context(), f.Actor(who), service.WorkOrderFilter{}, request)
+				if err != nil {
+					return page{}, err
+				}
+				return read[page](t, body), nil
+			}
+			before := map[string]page{}
+			for _, who := range []string{"reader", "dispatch"} {
+				var err error
+				if before[who], err = list(who, first); err != nil || before[who].NextCursor == "" {
+					t.Fatalf("%s: %v, %v, want a page of more", who, before[who], err)
+				}
+			}
+			change := whatVoids(f)[i]
+			f.Exec(change.sql, change.args...)
+			for who, given := range before {
+				want := models.Code("")
+				if slices.Contains(change.void, who) {
+					want = models.CodeCursorExpired
+				}
+				for name, request := range map[string]service.ListRequest{
+					"sync token": {Limit: 1, ChangedSince: given.SyncToken},
+					"cursor":     {Limit: 1, ChangedSince: first.ChangedSince, Cursor: given.NextCursor},
+				} {
+					if _, err := list(who, request); models.CodeOf(err) != want {
+						t.Errorf("the %s of %s is answered %v, want %q", name, who, err, want)
+					}
+				}
+				// Starting over always works.
+				fresh, err := list(who, first)
+				if err == nil {
+					_, err = list(who, service.ListRequest{Limit: 1, ChangedSince: fresh.SyncToken})
+				}
+				if err != nil {
+					t.Errorf("%s starts over: %v", who, err)
+				}
+			}
+		})
+	}
+}
+
+// rowsOf returns the JSON of each row.
+func rowsOf(t testing.TB, f *servicetest.Fixture, sql string, args ...any) [][]byte {
+	t.Helper()
+	rows, err := f.Pool.Query(t.Context(), sql, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var all [][]byte
+	for rows.Next() {
+		all = append(all, slices.Clone(rows.RawValues()[0]))
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// readable is a kind of record with its list and its single read.
+type readable struct {
+	name, table string
+	list        func(context.Context, service.Actor, service.ListRequest) ([]byte, error)
+	one         func(context.Context, service.Actor, string) ([]byte, error)
+	// only is the filter of the list as a condition on the table's row r.
+	only string
+}
+
+// naive reads every record by itself and returns what the actor may read.
+func (r readable) naive(t *testing.T, f *servicetest.Fixture, actor service.Actor, order string) (ids, bodies []string) {
+	t.Helper()
+	for _, row := range rowsOf(t, f, `SELECT json_build_object('id', r.id) FROM `+r.table+` r WHERE `+r.only+` ORDER BY `+order) {
+		id := read[identified](t, row).ID
+		body, err := r.one(t.Context(), actor, id)
+		if models.CodeOf(err) == models.CodeNotFound {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, bodies = append(ids, id), append(bodies, strings.TrimSpace(string(body)))
+	}
+	return ids, bodies
+}
+
+// walk reads all pages of the list.
+func (r readable) walk(t *testing.T, actor service.Actor, request service.ListRequest) (ids, bodies []string) {
+	t.Helper()
+	for {
+		body, err := r.list(t.Context(), actor, request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := read[page](t, body)
+		for _, record := range got.Data {
+			ids, bodies = append(ids, read[identified](t, record).ID), append(bodies, string(record))
+		}
+		if request.Cursor = got.NextCursor; request.Cursor == "" {
+			return ids, bodies
+		}
+	}
+}
+
+// A list has two ways to its records, by how many nodes its reader sees. Both
+// list exactly what single reads show, in whatever tree, with whatever rights.
+func TestListsShowWhatSingleReadsShow(t *testing.T) {
+	for round := range 3 {
+		t.Run(fmt.Sprintf("round %d", round), func(t *testing.T) {
+			f := servicetest.New(t)
+			random := seeded(t)
+			nodes := plantTree(t, f, random, 330)
+			actors := handOutRights(f, random, nodes)
+			writeRecords(t, f, random, nodes, actors, 250)
+			f.Settle()
+			wide := 0
+			for _, key := range actors {
+				actor := f.Actor(key)
+				if servicetest.Value[int](f, `SELECT count(DISTINCT node_id) FROM node_rights WHERE actor_id = $1
+					AND 'work_orders.read' = ANY (grants) AND 'feedback.read' = ANY (grants)`, actor.IdentityID) > 300 {
+					wide++
+				}
+				for _, r := range readables(f, random, nodes) {
+					for order, since := range map[string]string{"r.id DESC": "", "r.changed_xid, r.id": "2020-01-01T00:00:00Z"} {
+						want, wantBodies := r.naive(t, f, actor, order)
+						got, gotBodies := r.walk(t, actor, service.ListRequest{Limit: 1 + random.IntN(40), ChangedSince: since})
+						if !slices.Equal(got, want) {
+							t.Fatalf("%s of %s by %s: listed %d, readable one by one %d\n%v\n%v", r.name, key, order, len(got), len(want), got, want)
+						}
+						if !slices.Equal(gotBodies, wantBodies) {
+							t.Errorf("%s of %s by %s: a listed record differs from the read one", r.name, key, order)
+						}
+					}
+				}
+			}
+			if wide == 0 || wide == len(actors) {
+				t.Errorf("%d of %d actors see more than 300 nodes, want some and not all", wide, len(actors))
+			}
+		})
+	}
+}
+
+func readables(f *servicetest.Fixture, random *rand.Rand, nodes []string) []readable {
+	node := nodes[random.IntN(len(nodes)/4)] // near the root, so that something is below
+	below := `r.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = '` + node + `')`
+	orders := func(filter service.WorkOrderFilter) func(context.Context, service.Actor, service.ListRequest) ([]byte, error) {
+		return func(ctx context.Context, actor service.Actor, request service.ListRequest) ([]byte, error) {
+			return f.WorkOrders(ctx, actor, filter, request)
+		}
+	}
+	feedback := func(filter service.FeedbackFilter) func(context.Context, service.Actor, service.ListRequest) ([]byte, error) {
+		return func(ctx context.Context, actor service.Actor, request service.ListRequest) ([]byte, error) {
+			return f.FeedbackList(ctx, actor, filter, request)
+		}
+	}
+	return []readable{
+		{"work orders", "work_orders", orders(service.WorkOrderFilter{}), f.WorkOrder, `true`},
+		{"work orders below " + node, "work_orders", orders(service.WorkOrderFilter{InventoryID: node}), f.WorkOrder, below},
+		{
+			"open work orders of the crew", "work_orders",
+			orders(service.WorkOrderFilter{Statuses: []models.WorkOrderStatus{models.StatusOpen}, AssigneeID: f.ID("crew")}), f.WorkOrder,
+			`r.status = 'open' AND EXISTS (SELECT FROM work_order_assignees x WHERE x.work_order_id = r.id AND x.identity_id = '` + f.ID("crew") + `')`,
+		},
+		{
+			"open work orders and those on hold", "work_orders",
+			orders(service.WorkOrderFilter{Statuses: []models.WorkOrderStatus{models.StatusOnHold, models.StatusOpen}}), f.WorkOrder,
+			`r.status IN ('open', 'on_hold')`,
+		},
+		{"feedback", "feedback", feedback(service.FeedbackFilter{}), f.Feedback, `true`},
+		{
+			"open feedback below " + node, "feedback",
+			feedback(service.FeedbackFilter{InventoryID: node, Statuses: []models.FeedbackStatus{models.FeedbackOpen}}), f.Feedback,
+			`r.status = 'open' AND ` + below,
+		},
+		{
+			"equipment", "inventory_nodes",
+			func(ctx context.Context, actor service.Actor, request service.ListRequest) ([]byte, error) {
+				return f.Nodes(ctx, actor, service.NodeFilter{Kind: models.NodeEquipment}, request)
+			},
+			func(ctx context.Context, actor service.Actor, id string) ([]byte, error) {
+				return f.Node(ctx, actor, models.NodeEquipment, id)
+			}, `r.kind = 'equipment'`,
+		},
+	}
+}
+
+// plantTree grows a random tree below the fixture's headquarters.
+func plantTree(t *testing.T, f *servicetest.Fixture, random *rand.Rand, size int) []string {
+	t.Helper()
+	kinds := map[string]string{f.ID("hq"): "location", f.ID("hvac"): "system", f.ID("roof"): "location"}
+	nodes := []string{f.ID("hq"), f.ID("hvac"), f.ID("roof")}
+	below := map[string][]string{"location": {"location", "system", "equipment"}, "system": {"system", "equipment"}, "equipment": {"sub_equipment"}}
+	for len(nodes) < size {
+		parent := nodes[random.IntN(len(nodes))]
+		choices := below[kinds[parent]]
+		if len(choices) == 0 {
+			continue
+		}
+		kind := choices[random.IntN(len(choices))]
+		id := fmt.Sprintf("%s_%026d", models.NodePrefixes[models.NodeKind(kind)], len(nodes))
+		f.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at) VALUES ($1, $2, $3, $4, 'x', now(), now())`,
+			id, f.Acme.OrganizationID, kind, parent)
+		nodes, kinds[id] = append(nodes, id), kind
+	}
+	return nodes
+}
+
+// handOutRights gives random rights to everyone and returns the integrations.
+func handOutRights(f *servicetest.Fixture, random *rand.Rand, nodes []string) []string {
+	actors := []string{"erp", "reader", "creator", "roofer", "nobody", "dispatch", "back_office"}
+	definitions := []string{"full", "manager", "reading", "creating", "here_only", "working"}
+	f.Exec(`DELETE FROM assignments WHERE identity_id <> $1 AND organization_id = $2`, f.ID("erp"), f.Acme.OrganizationID)
+	for _, identity := range append([]string{"crew", "polar", "acme"}, actors[1:5]...) {
+		for range random.IntN(5) {
+			below := nodes[len(nodes)/4+random.IntN(len(nodes)*3/4)] // far enough from the root to see little
+			f.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
+				below, f.ID(identity), f.ID(definitions[random.IntN(len(definitions))]), f.Acme.OrganizationID)
+		}
+	}
+	f.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) VALUES ($1, $2, $3)`,
+		f.ID("crew"), f.ID(actors[1+random.IntN(4)]), f.Acme.OrganizationID)
+	f.Exec(`UPDATE integrations SET organization_definition_id = $2 WHERE id = $1`, f.ID(actors[1+random.IntN(4)]), f.ID("org_incoming"))
+	return actors
+}
+
+// writeRecords writes work orders and feedback by and for anybody anywhere.
+func writeRecords(t *testing.T, f *servicetest.Fixture, random *rand.Rand, nodes, actors []string, count int) {
+	t.Helper()
+	anybody := append([]string{"ann", "crew", "polar", "acme"}, actors[:5]...)
+	pick := func(from []string) string { return from[random.IntN(len(from))] }
+	for n := range count {
+		id := fmt.Sprintf("wo_%02d%024d", random.IntN(79), n)
+		f.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
+			VALUES ($1, $2, $3, 'x', 'none', $4, $5, now(), now())`, id, f.Acme.OrganizationID, pick(nodes), pick(writable), f.ID(pick(anybody[4:])))
+		for i := range random.IntN(3) {
+			f.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
+				id, f.ID(pick(anybody)), pick([]string{"worker", "consultant"}), i)
+		}
+		if n%3 == 0 {
+			f.Exec(`INSERT INTO feedback (id, organization_id, inventory_id, subject, status, created_by, created_at, changed_at, resolved_at)
+				VALUES ($1, $2, $3, 'x', $4, $5, now(), now(), CASE $4 WHEN 'resolved' THEN now() END)`,
+				"iss"+id[2:], f.Acme.OrganizationID, pick(nodes), pick([]string{"open", "resolved"}), f.ID(pick(anybody[4:])))
+		}
+	}
+	f.Exec(`UPDATE work_orders SET title = 'y' WHERE number % 7 = 0`)
+}
