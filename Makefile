@@ -105,7 +105,7 @@ bench: bin/devstack ## Measure throughput and latency on a throwaway Postgres an
 
 .PHONY: lint
 lint: ## Check both modules, all of the following
-	@$(MAKE) --keep-going lint-product lint-dev lint-workflows lint-modules lint-generated
+	@$(MAKE) --keep-going lint-product lint-dev lint-workflows lint-modules lint-generated lint-openapi
 
 .PHONY: lint-product
 lint-product: bin/golangci-lint ## ... the product's code and its layers (.golangci.yaml)
@@ -125,6 +125,7 @@ lint-modules: ## ... that go.mod and go.sum are tidy
 	go mod tidy -diff
 	cd dev && go mod tidy -diff
 	cd tools && go mod tidy -diff
+	cd tools/oasdiff && go mod tidy -diff
 
 # Generates in a copy, so that lint changes nothing and a checkout with other
 # changes in it is judged fairly.
@@ -136,6 +137,24 @@ lint-generated: ## ... that the generated files are fresh
 	(cd "$$copies/generated" && go generate ./...) && \
 	(cd "$$copies" && diff -ru as-is generated) || \
 	{ echo 'Generated files are not fresh, or cannot be generated: run make generate.' >&2; exit 1; }
+
+# Compares with the document of the last release, which openapi-released keeps.
+# Before the first release there is nothing to break. What is taken out of an
+# answer or a webhook is only a warning to oasdiff; here it fails, too.
+.PHONY: lint-openapi
+lint-openapi: bin/oasdiff ## ... that the API breaks no client of the last release
+	@if [ ! -e docs/openapi-released.json ]; then \
+		echo 'There is no docs/openapi-released.json yet, so nothing can break.'; \
+	else \
+		documents="$$(mktemp -d)" && trap 'rm -rf "$$documents"' EXIT && \
+		(cd tools/oasdiff && go run ./received) <docs/openapi-released.json >"$$documents/released.json" && \
+		(cd tools/oasdiff && go run ./received) <api/openapi.json >"$$documents/now.json" && \
+		bin/oasdiff breaking --fail-on WARN "$$documents/released.json" "$$documents/now.json"; \
+	fi
+
+.PHONY: openapi-released
+openapi-released: ## At a release: keep the API's document, for lint-openapi to compare with
+	cp api/openapi.json docs/openapi-released.json
 
 .PHONY: fmt
 fmt: bin/golangci-lint ## Format the code as lint wants it
@@ -156,4 +175,9 @@ bin/golangci-lint: tools/go.mod tools/go.sum
 
 bin/workflowcheck: tools/go.mod tools/go.sum
 	cd tools && GOBIN="$${PWD%/tools}/bin" go install -buildvcs=false -ldflags='-s -w' go.temporal.io/sdk/contrib/tools/workflowcheck
+	@touch $@
+
+# In a module of its own: it and golangci-lint want different versions of the same.
+bin/oasdiff: tools/oasdiff/go.mod tools/oasdiff/go.sum
+	cd tools/oasdiff && GOBIN="$${PWD%/tools/oasdiff}/bin" go install -buildvcs=false -ldflags='-s -w' github.com/oasdiff/oasdiff
 	@touch $@

@@ -113,6 +113,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type apiKey struct{}
 
 func hookHuma() {
+	huma.ValidateStrictCasing = true
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
 		if a, ok := ctx.Context().Value(apiKey{}).(*API); ok {
 			return a.humaProblem(ctx.Context(), status, message, errs...)

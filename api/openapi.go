@@ -1,12 +1,16 @@
 package api
 
+//go:generate go run ../cmd/millwright openapi --output openapi.json
+
 import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gin-gonic/gin"
@@ -14,25 +18,23 @@ import (
 	"millwright/service"
 )
 
+// documentVersion is the version of the document, raised with the API it
+// describes: the middle number when something is added. A change that breaks
+// clients would be /v2.
+const documentVersion = "1.0.0"
+
 // openAPIConfig is huma's, bent to the contract: no $schema links, unknown query
 // parameters refused, arrays never null.
 func (a *API) openAPIConfig() huma.Config {
 	huma.DefaultArrayNullable = false
-	config := huma.DefaultConfig("Millwright", a.options.Version)
+	config := huma.DefaultConfig("Millwright", documentVersion)
 	config.CreateHooks = nil
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.RejectUnknownQueryParameters = true
 	format := huma.Format{Marshal: marshal, Unmarshal: json.Unmarshal}
 	config.Formats = map[string]huma.Format{"application/json": format, "json": format} // "json" stands for +json
-	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
-	config.Info.Description = "Integration API of a facility-maintenance service: inventory, work orders, feedback, forms and answers, " +
-		"people and teams, and signed webhooks."
-	config.Servers = []*huma.Server{{URL: a.options.PublicURL + "/v1"}}
-	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
-		"token":  {Type: "http", Scheme: "bearer", BearerFormat: "JWT", Description: "An access token of POST /oauth/token."},
-		"client": {Type: "http", Scheme: "basic", Description: "Client id and client secret."},
-	}
-	config.Security = []map[string][]string{{"token": {}}}
+	config.Components.Schemas = huma.NewMapRegistry(schemaPrefix, schemaName)
+	a.describe(config.OpenAPI)
 	return config
 }
 
@@ -46,6 +48,9 @@ func marshal(w io.Writer, value any) error {
 	return err
 }
 
+// schemaPrefix is where the document keeps its schemas.
+const schemaPrefix = "#/components/schemas/"
+
 // schemaName names schemas after what they describe: WorkOrder, WorkOrderPage.
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
@@ -55,22 +60,43 @@ func schemaName(t reflect.Type, hint string) string {
 	return strings.ReplaceAll(name, "Record", "")
 }
 
-// serveOpenAPI publishes the document of every operation registered so far.
+// serveOpenAPI completes the document of every operation registered so far and
+// publishes it, with a page for people.
 func (a *API) serveOpenAPI() {
-	document, err := a.OpenAPI()
-	if err != nil {
-		panic(err) // operations are fixed when the program is built; a test makes the document
-	}
+	a.documentOAuth()
+	a.completeOperations()
+	a.documentWebhooks()
+	made := sync.OnceValues(a.OpenAPI)
 	a.engine.GET("/v1/openapi.json", func(c *gin.Context) {
+		err := a.countAddress(c)
+		var document []byte
+		if err == nil {
+			document, err = made()
+		}
+		if err != nil {
+			a.write(c, a.problem(c.Request.Context(), err))
+			return
+		}
 		c.Data(http.StatusOK, "application/vnd.oai.openapi+json;version=3.1", document)
 	})
+	a.serveDocs()
 }
 
 // OpenAPI returns the OpenAPI 3.1 document of the API, indented.
 func (a *API) OpenAPI() ([]byte, error) {
-	document, err := json.MarshalIndent(a.huma.OpenAPI(), "", "  ")
+	document, err := json.MarshalIndent(refined(a.huma.OpenAPI()), "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode the OpenAPI document: %w", err)
 	}
 	return append(document, '\n'), nil
+}
+
+// Document returns the OpenAPI document as it is committed: it belongs to no
+// server, so its address is relative.
+func Document() ([]byte, error) {
+	a, err := New(nil, Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	return a.OpenAPI()
 }

@@ -1,0 +1,287 @@
+package api_test
+
+import (
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"millwright/api/apitest"
+	"millwright/service/servicetest"
+)
+
+// inventoryPaths are the four kinds' lists, and which nodes of the fixture are of the kind.
+var inventoryPaths = map[string][]string{
+	"/locations":     {"hq", "roof", "annex"},
+	"/systems":       {"hvac", "mast"},
+	"/equipment":     {"ahu1"},
+	"/sub-equipment": {"fan1"},
+}
+
+// keysIn returns which of the keys' records a list shows, sorted.
+func keysIn(s *apitest.Server, as, path string, keys ...string) []string {
+	names := map[string]string{}
+	for _, key := range keys {
+		names[s.ID(key)] = key
+	}
+	found := []string{}
+	for _, record := range s.As(as, http.MethodGet, path, nil).Want(http.StatusOK, "").Field("data").([]any) {
+		id := record.(object)["id"].(string)
+		if name, ok := names[id]; ok {
+			id = name
+		}
+		found = append(found, id)
+	}
+	slices.Sort(found)
+	return found
+}
+
+func TestInventoryIsSeenWhereThereIsAnyPermission(t *testing.T) {
+	s := apitest.New(t)
+	assign := func(node, definition string) string {
+		return `INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ('` +
+			s.ID(node) + `', '` + s.ID("nobody") + `', '` + s.ID(definition) + `', '` + s.Acme.OrganizationID + `')`
+	}
+	undo := `DELETE FROM assignments WHERE identity_id = '` + s.ID("nobody") + `'`
+	everything := []string{"ahu1", "fan1", "hq", "hvac", "mast", "roof"}
+	tests := []struct {
+		name string
+		sql  []string
+		want []string
+	}{
+		{"without an assignment", nil, []string{}},
+		{"with one that applies below", []string{assign("hvac", "reading")}, []string{"ahu1", "fan1", "hvac"}},
+		{"with one that does not apply below", []string{assign("roof", "here_only")}, []string{"roof"}},
+		{"with one that only lets it create", []string{assign("ahu1", "creating")}, []string{"ahu1", "fan1"}},
+		{"with two", []string{assign("roof", "here_only"), assign("ahu1", "working")}, []string{"ahu1", "fan1", "roof"}},
+		{"as a member of a team", []string{
+			`INSERT INTO team_members (team_id, member_id, organization_id) VALUES ('` + s.ID("crew") + `', '` + s.ID("nobody") + `', '` + s.Acme.OrganizationID + `')`,
+		}, everything},
+		{"through its organization", []string{
+			`DELETE FROM team_members WHERE member_id = '` + s.ID("nobody") + `'`,
+			strings.Replace(assign("hvac", "reading"), s.ID("nobody"), s.Acme.OrganizationID, 1),
+		}, []string{"ahu1", "fan1", "hvac"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			for _, sql := range test.sql {
+				s.Exec(sql)
+			}
+			seen := []string{}
+			for path, keys := range inventoryPaths {
+				seen = append(seen, keysIn(s, "nobody", path, keys...)...)
+				for _, key := range keys {
+					want := http.StatusNotFound
+					if slices.Contains(test.want, key) {
+						want = http.StatusOK
+					}
+					if answer := s.As("nobody", http.MethodGet, path+"/"+s.ID(key), nil); answer.Status != want {
+						t.Errorf("%s is answered %d, want %d", key, answer.Status, want)
+					}
+				}
+			}
+			slices.Sort(seen)
+			if !slices.Equal(seen, test.want) {
+				t.Errorf("it sees %v, want %v", seen, test.want)
+			}
+			s.Exec(undo)
+		})
+	}
+}
+
+func TestInventoryRecords(t *testing.T) {
+	s := apitest.New(t)
+	s.Exec(`UPDATE inventory_nodes SET description = 'Supply fan' WHERE id = $1`, s.ID("fan1"))
+	for key, want := range map[string]object{
+		"fan1": {"kind": "sub_equipment", "parent_id": s.ID("ahu1"), "name": "Fan 1", "description": "Supply fan", "external_id": nil,
+			"ancestors": []any{s.ID("hq"), s.ID("hvac"), s.ID("ahu1")}},
+		"ahu1": {"kind": "equipment", "parent_id": s.ID("hvac"), "name": "AHU 1", "description": nil, "external_id": "AHU-1",
+			"ancestors": []any{s.ID("hq"), s.ID("hvac")}},
+		"mast": {"kind": "system", "parent_id": s.ID("roof"), "name": "Mast", "description": nil, "external_id": nil,
+			"ancestors": []any{s.ID("hq"), s.ID("roof")}},
+		"hq": {"kind": "location", "parent_id": nil, "name": "Headquarters", "description": nil, "external_id": "HQ", "ancestors": []any{}},
+	} {
+		for path, keys := range inventoryPaths {
+			if !slices.Contains(keys, key) {
+				continue
+			}
+			record := s.As("erp", http.MethodGet, path+"/"+s.ID(key), nil).Want(http.StatusOK, "").Field().(object)
+			want["id"], want["created_at"], want["changed_at"] = s.ID(key), "2026-03-02T12:15:30.000Z", record["changed_at"]
+			if !reflect.DeepEqual(record, want) {
+				t.Errorf("%s is\n%v, want\n%v", key, record, want)
+			}
+			for _, listed := range s.As("erp", http.MethodGet, path, nil).Field("data").([]any) {
+				if listed.(object)["id"] == s.ID(key) && !reflect.DeepEqual(listed, any(record)) {
+					t.Errorf("%s is listed as\n%v, read as\n%v", key, listed, record)
+				}
+			}
+		}
+	}
+}
+
+func TestInventoryFilters(t *testing.T) {
+	s := apitest.New(t)
+	for query, want := range map[string][]string{
+		"/locations?parent_id=" + s.ID("hq"):                        {"roof"},
+		"/locations?parent_id=" + s.ID("annex"):                     {},
+		"/systems?parent_id=" + s.ID("hq"):                          {"hvac"},
+		"/systems?parent_id=" + s.ID("roof"):                        {"mast"},
+		"/sub-equipment?parent_id=" + s.ID("ahu1"):                  {"fan1"},
+		"/sub-equipment?parent_id=" + s.ID("hvac"):                  {},
+		"/equipment?external_id=AHU-1":                              {"ahu1"},
+		"/equipment?external_id=ahu-1":                              {},
+		"/locations?external_id=AHU-1":                              {},
+		"/equipment?external_id=AHU-1&parent_id=" + s.ID("hvac"):    {"ahu1"},
+		"/equipment?external_id=AHU-1&parent_id=" + s.ID("hq"):      {},
+		"/locations?parent_id=nonsense":                             {},
+		"/locations?external_id=" + url.QueryEscape("' OR true --"): {},
+	} {
+		if got := keysIn(s, "erp", query, "hq", "roof", "hvac", "mast", "ahu1", "fan1"); !slices.Equal(got, want) {
+			t.Errorf("%s lists %v, want %v", query, got, want)
+		}
+	}
+	for _, query := range []string{"/systems?parent=x", "/systems?parent_id=%00", "/systems?external_id=%ff", "/systems?kind=location"} {
+		s.As("erp", http.MethodGet, query, nil).Want(http.StatusBadRequest, "invalid_request")
+	}
+}
+
+func TestCatalogRecordsThatAreNotThere(t *testing.T) {
+	s := apitest.New(t)
+	s.Exec(`INSERT INTO forms (id, organization_id, name, created_at, changed_at)
+		VALUES ('frm_00000000000000000000000007', $1, 'Foreign', now(), now())`, s.Polar.OrganizationID)
+	const unknown = "00000000000000000000000000"
+	odd := []string{"nonsense", "%00", "%ff", "%2F", "..%2f..", "'", strings.Repeat("x", 5000), strings.Repeat("%F0%9F%98%80", 300)}
+	paths := map[string][]string{
+		"/locations":     {"loc_" + unknown, s.ID("hvac"), s.ID("ahu1"), s.ID("annex"), s.ID("depot"), strings.ToUpper(s.ID("hq")), s.ID("hq") + "x"},
+		"/systems":       {"sys_" + unknown, s.ID("hq"), s.ID("ahu1"), strings.Replace(s.ID("hq"), "loc_", "sys_", 1)},
+		"/equipment":     {"eqp_" + unknown, s.ID("hq"), s.ID("fan1")},
+		"/sub-equipment": {"sub_" + unknown, s.ID("ahu1"), s.ID("hvac")},
+		"/forms":         {"frm_" + unknown, s.ID("q_state"), s.ID("erp"), "frm_00000000000000000000000007"},
+		"/people":        {"idn_" + unknown, s.ID("crew"), s.ID("erp"), s.ID("pia"), s.Acme.OrganizationID},
+		"/teams":         {"idn_" + unknown, s.ID("ann"), s.ID("erp"), s.Acme.OrganizationID},
+	}
+	var first string
+	for path, ids := range paths {
+		for _, id := range append(ids, odd...) {
+			answer := s.As("erp", http.MethodGet, path+"/"+id, nil).Want(http.StatusNotFound, "not_found")
+			body := strings.ReplaceAll(string(answer.Body), answer.Text("request_id"), "")
+			if first == "" {
+				first = body
+			}
+			if body != first {
+				t.Errorf("%s/%.40s differs from the other 404:\n%s\n%s", path, id, body, first)
+			}
+		}
+	}
+}
+
+func TestCatalogNeedsItsScope(t *testing.T) {
+	s := apitest.New(t)
+	for path, scope := range map[string]string{
+		"/locations": "inventory:read", "/systems": "inventory:read", "/equipment": "inventory:read", "/sub-equipment": "inventory:read",
+		"/forms": "forms:read", "/people": "people:read", "/teams": "people:read", "/issues": "issues:read", "/work-orders": "work_orders:read",
+	} {
+		var others []string
+		for _, other := range []string{"inventory:read", "work_orders:read", "work_orders:write", "issues:read", "issues:write", "forms:read", "files:read", "people:read"} {
+			if other != scope {
+				others = append(others, other)
+			}
+		}
+		s.Exec(`UPDATE integrations SET scopes = $2 WHERE id = $1`, s.ID("creator"), others)
+		s.Forget()
+		for _, p := range []string{path, path + "/" + s.ID("hq")} {
+			answer := s.As("creator", http.MethodGet, p, nil).Want(http.StatusForbidden, "insufficient_scope")
+			if challenge := answer.Header.Get("WWW-Authenticate"); !strings.Contains(challenge, `scope="`+scope+`"`) {
+				t.Errorf("%s: WWW-Authenticate is %s, want it to name %s", p, challenge, scope)
+			}
+		}
+		s.Exec(`UPDATE integrations SET scopes = ARRAY[$2] WHERE id = $1`, s.ID("creator"), scope)
+		s.Forget()
+		s.As("creator", http.MethodGet, path, nil).Want(http.StatusOK, "")
+	}
+}
+
+func TestForms(t *testing.T) {
+	s := apitest.New(t)
+	// Against the order of creation: the position decides.
+	s.Exec(`UPDATE questions SET position = -1 WHERE id = $1`, s.ID("q_note"))
+	s.Exec(`UPDATE question_options SET position = -1 WHERE id = $1`, s.ID("o_filter"))
+	choice := func(key, label string) any { return object{"id": s.ID(key), "label": label} }
+	question := func(key, label, kind string, required bool, options ...any) any {
+		return object{"id": s.ID(key), "label": label, "type": kind, "required": required, "options": append([]any{}, options...)}
+	}
+	want := object{
+		"id": s.ID("inspection"), "name": "Inspection",
+		"created_at": "2026-03-02T12:15:30.000Z", "changed_at": "2026-03-02T12:15:30.000Z",
+		"questions": []any{
+			question("q_note", "Note", "text", false),
+			question("q_state", "Filter state", "single_choice", true, choice("o_ok", "OK"), choice("o_dirty", "Dirty")),
+			question("q_parts", "Parts used", "multiple_choice", false, choice("o_filter", "Filter"), choice("o_belt", "Belt")),
+			question("q_hours", "Running hours", "integer", true),
+			question("q_pressure", "Pressure drop", "decimal", false),
+		},
+	}
+	if form := s.As("erp", http.MethodGet, "/forms/"+s.ID("inspection"), nil).Want(http.StatusOK, "").Field(); !reflect.DeepEqual(form, any(want)) {
+		t.Errorf("the form is\n%v, want\n%v", form, want)
+	}
+	if data := s.As("erp", http.MethodGet, "/forms", nil).Want(http.StatusOK, "").Field("data"); !reflect.DeepEqual(data, any([]any{want})) {
+		t.Errorf("the list is\n%v, want the form alone as it is read", data)
+	}
+	s.Exec(`INSERT INTO forms (id, organization_id, name, created_at, changed_at)
+		VALUES ('frm_00000000000000000000000001', $1, 'Empty', now(), now()), ('frm_00000000000000000000000002', $2, 'Foreign', now(), now())`,
+		s.Acme.OrganizationID, s.Polar.OrganizationID)
+	if got := keysIn(s, "erp", "/forms", "inspection"); !slices.Equal(got, []string{"frm_00000000000000000000000001", "inspection"}) {
+		t.Errorf("the forms are %v, want the organization's two", got)
+	}
+	if questions := s.As("erp", http.MethodGet, "/forms/frm_00000000000000000000000001", nil).Field("questions").([]any); len(questions) != 0 {
+		t.Errorf("a form without questions has %v", questions)
+	}
+	s.Exec(`UPDATE integrations SET scopes = '{forms:read}' WHERE id = $1`, s.ID("dispatch"))
+	s.As("dispatch", http.MethodGet, "/forms/"+s.ID("inspection"), nil).Want(http.StatusNotFound, "not_found")
+	if got := keysIn(s, "dispatch", "/forms", "inspection"); !slices.Equal(got, []string{"frm_00000000000000000000000002"}) {
+		t.Errorf("the other organization lists %v, want its own", got)
+	}
+}
+
+func TestPeopleAndTeamsOfTheOwnOrganization(t *testing.T) {
+	s := apitest.New(t)
+	people := []string{"ann", "bob", "cat", "dan", "eve", "zed", "pia"}
+	if got := keysIn(s, "erp", "/people", people...); !slices.Equal(got, []string{"ann", "bob", "cat", "dan", "eve", "zed"}) {
+		t.Errorf("the people are %v: the organization's, and no integration or team", got)
+	}
+	if got := keysIn(s, "erp", "/teams", "crew"); !slices.Equal(got, []string{"crew"}) {
+		t.Errorf("the teams are %v, want the crew", got)
+	}
+	// A service company sees its customer's people and teams nowhere.
+	if got := keysIn(s, "dispatch", "/people", people...); !slices.Equal(got, []string{"pia"}) {
+		t.Errorf("the service company lists %v, want its own", got)
+	}
+	if got := keysIn(s, "dispatch", "/teams", "crew"); len(got) != 0 {
+		t.Errorf("the service company lists the teams %v", got)
+	}
+	for _, path := range []string{"/people/" + s.ID("bob"), "/teams/" + s.ID("crew")} {
+		s.As("dispatch", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found")
+	}
+	const at = "2026-03-02T12:15:30.000Z"
+	for path, want := range map[string]object{
+		"/people/" + s.ID("ann"): {"id": s.ID("ann"), "name": "Ann Field", "email": "ann@acme.example.com", "phone": "+12025550101",
+			"teams": []any{}, "created_at": at, "changed_at": at},
+		"/people/" + s.ID("bob"): {"id": s.ID("bob"), "name": "Bob Stone", "email": "bob@acme.example.com", "phone": nil,
+			"teams": []any{s.ID("crew")}, "created_at": at, "changed_at": at},
+	} {
+		if got := s.As("erp", http.MethodGet, path, nil).Want(http.StatusOK, "").Field(); !reflect.DeepEqual(got, any(want)) {
+			t.Errorf("%s is\n%v, want\n%v", path, got, want)
+		}
+	}
+	members := []any{s.ID("bob"), s.ID("dan")}
+	slices.SortFunc(members, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
+	team := s.As("erp", http.MethodGet, "/teams/"+s.ID("crew"), nil).Want(http.StatusOK, "")
+	if !reflect.DeepEqual(team.Field("members"), any(members)) || team.Text("name") != "Crew" {
+		t.Errorf("the crew is %s, want the members %v", team.Body, members)
+	}
+	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM identities WHERE kind = 'integration' AND organization_id = $1`, s.Acme.OrganizationID); n == 0 {
+		t.Error("the fixture has no integration that could be taken for a person")
+	}
+}

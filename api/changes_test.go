@@ -1,0 +1,628 @@
+package api_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/api/apitest"
+	"millwright/models"
+	"millwright/service/servicetest"
+)
+
+// desk is a server with short words for what tests of changes do and look at.
+type desk struct{ *apitest.Server }
+
+func newDesk(t *testing.T) desk {
+	t.Helper()
+	return desk{apitest.New(t)}
+}
+
+// workOrder creates a work order of the ERP's, whose worker it is, and forgets
+// what the creation left. The fields are added to it, or replace its own.
+func (d desk) workOrder(fields object) string {
+	body := object{"inventory_id": d.ID("ahu1"), "title": "Replace filter", "assignees": d.ids("erp")}
+	maps.Copy(body, fields)
+	id := d.As("erp", http.MethodPost, "/work-orders", body).Want(http.StatusCreated, "").Text("id")
+	d.forget(id)
+	return id
+}
+
+// forget throws away what changes have left beside the record.
+func (d desk) forget(id string) {
+	for _, table := range []string{"events", "history", "log_records", "notices"} {
+		d.Exec(`DELETE FROM `+table+` WHERE record_id = $1`, id)
+	}
+}
+
+// setStatus puts a work order into a status, as the app would.
+func (d desk) setStatus(id string, status models.WorkOrderStatus) {
+	d.Exec(`UPDATE work_orders SET status = $2::text,
+		completed_at = CASE WHEN $2 = 'complete' THEN changed_at END,
+		cancelled_at = CASE WHEN $2 = 'cancelled' THEN changed_at END WHERE id = $1`, id, status)
+}
+
+// ids are the ids of keys of the fixture.
+func (d desk) ids(keys ...string) []string {
+	ids := []string{}
+	for _, key := range keys {
+		ids = append(ids, d.ID(key))
+	}
+	return ids
+}
+
+// named is the text with the fixture's keys in place of their ids.
+func (d desk) named(text string) string {
+	var pairs []string
+	for _, imported := range []map[string]string{d.Acme.IDs, d.Polar.IDs} {
+		for key, id := range imported {
+			pairs = append(pairs, id, key)
+		}
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// events are the events of a record in the order in which the ERP's address
+// gets them, one a line: the type and the fields it adds to data.
+func (d desk) events(id string) string {
+	return d.named(servicetest.Value[string](d.Fixture, `
+		SELECT coalesce(string_agg(e.type || CASE e.data WHEN '{}' THEN '' ELSE ' ' || e.data::text END, E'\n' ORDER BY v.seq), '')
+		FROM events e JOIN deliveries v ON v.event_id = e.id AND v.webhook_id = $2 WHERE e.record_id = $1`, id, d.ID("erp_hook")))
+}
+
+// history is the history of a record, one change a line: its action and the names of the fields.
+func (d desk) history(id string) string {
+	text := d.named(servicetest.Value[string](d.Fixture, `
+		SELECT coalesce(string_agg(h.action || ':' || (SELECT coalesce(string_agg(' ' || k, ''), '')
+			FROM jsonb_object_keys(h.changes) k), E'\n' ORDER BY h.id), '') FROM history h WHERE h.record_id = $1`, id))
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		action, names, _ := strings.Cut(line, ": ")
+		if names != "" {
+			lines[i] = action + ": " + strings.Join(slices.Sorted(slices.Values(strings.Fields(names))), " ")
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// log are the Log Records of a record, one a line: who and what.
+func (d desk) log(id string) string {
+	return servicetest.Value[string](d.Fixture, `
+		SELECT coalesce(string_agg(actor_name || ' ' || action, E'\n' ORDER BY id), '') FROM log_records WHERE record_id = $1`, id)
+}
+
+// notices are what people were told of a record, one a line: who and what.
+func (d desk) notices(id string) string {
+	return servicetest.Value[string](d.Fixture, `
+		SELECT coalesce(string_agg(i.name || ' ' || n.kind, E'\n' ORDER BY i.name, n.kind), '')
+		FROM notices n JOIN identities i ON i.id = n.person_id WHERE n.record_id = $1`, id)
+}
+
+func (d desk) read(id string) apitest.Answer {
+	return d.As("erp", http.MethodGet, "/work-orders/"+id, nil).Want(http.StatusOK, "")
+}
+
+// wantUntouched fails unless the record is as it was read and nothing was left beside it.
+func (d desk) wantUntouched(t *testing.T, id string, before apitest.Answer) {
+	t.Helper()
+	if after := d.read(id); string(after.Body) != string(before.Body) {
+		t.Errorf("the record has changed:\n%s\n%s", before.Body, after.Body)
+	}
+	if left := d.events(id) + d.history(id) + d.log(id) + d.notices(id); left != "" {
+		t.Errorf("it left %s", left)
+	}
+}
+
+func want[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// described are the fields of a work order that PATCH can change.
+var described = object{
+	"title": "Replace filter", "description": "Old.", "priority": "low",
+	"target_date": "2026-03-05T12:00:00.000Z", "external_id": "ERP-1",
+}
+
+func TestPatchMergesWhatIsSent(t *testing.T) {
+	d := newDesk(t)
+	const logged = "ERP (API) work_order.updated"
+	for _, test := range []struct {
+		name    string
+		body    object
+		shown   object // where it is shown otherwise than it was sent
+		event   string
+		history string
+	}{
+		{name: "a title", body: object{"title": "New"}, event: `work_order.updated {"fields": ["title"]}`, history: "work_order.updated: title"},
+		{name: "a title of 200 characters", body: object{"title": strings.Repeat("ä", 200)}, event: `work_order.updated {"fields": ["title"]}`, history: "work_order.updated: title"},
+		{name: "a description", body: object{"description": "New."}, event: `work_order.updated {"fields": ["description"]}`, history: "work_order.updated: description"},
+		{name: "a description of 10,000 characters", body: object{"description": strings.Repeat("ä", 10_000)}, event: `work_order.updated {"fields": ["description"]}`, history: "work_order.updated: description"},
+		{name: "no description", body: object{"description": nil}, event: `work_order.updated {"fields": ["description"]}`, history: "work_order.updated: description"},
+		{name: "an empty description", body: object{"description": ""}, event: `work_order.updated {"fields": ["description"]}`, history: "work_order.updated: description"},
+		{name: "a priority", body: object{"priority": "none"}, event: `work_order.updated {"fields": ["priority"]}`, history: "work_order.updated: priority"},
+		{name: "a target date in another zone", body: object{"target_date": "2026-03-06T01:30:00+02:00"}, shown: object{"target_date": "2026-03-05T23:30:00.000Z"}, event: `work_order.updated {"fields": ["target_date"]}`, history: "work_order.updated: target_date"},
+		{name: "no target date", body: object{"target_date": nil}, event: `work_order.updated {"fields": ["target_date"]}`, history: "work_order.updated: target_date"},
+		{
+			name: "everything", body: object{"title": "New", "description": "New.", "priority": "high", "target_date": "2027-01-01T00:00:00.000Z", "external_id": "ERP-2"},
+			event:   `work_order.updated {"fields": ["title", "description", "priority", "target_date", "external_id"]}`,
+			history: "work_order.updated: description external_id priority target_date title",
+		},
+		{name: "everything as it is but the priority", body: with(described, object{"priority": "high"}), event: `work_order.updated {"fields": ["priority"]}`, history: "work_order.updated: priority"},
+		{name: "an external id alone: no event", body: object{"external_id": "ERP-2"}, history: "work_order.updated: external_id"},
+		{name: "an external id of 200 characters", body: object{"external_id": strings.Repeat("ä", 200)}, history: "work_order.updated: external_id"},
+		{name: "no external id", body: object{"external_id": nil}, history: "work_order.updated: external_id"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			id := d.workOrder(described)
+			d.As("erp", http.MethodPost, "/work-orders/"+id+"/answers", object{"answers": []any{}})
+			d.forget(id)
+			before := d.read(id)
+			answer := d.As("erp", http.MethodPatch, "/work-orders/"+id, test.body).Want(http.StatusOK, "")
+			expected := with(before.Field().(object), test.body, test.shown, object{"changed_at": answer.Text("changed_at")})
+			if got := answer.Field().(object); fmt.Sprint(got) != fmt.Sprint(expected) {
+				t.Errorf("the answer is\n%v, want\n%v", got, expected)
+			}
+			if answer.Text("changed_at") <= before.Text("changed_at") {
+				t.Errorf("changed_at is %s after %s", answer.Text("changed_at"), before.Text("changed_at"))
+			}
+			want(t, "the record read afterwards", string(d.read(id).Body), string(answer.Body))
+			want(t, "the events", d.events(id), test.event)
+			want(t, "the history", d.history(id), test.history)
+			want(t, "the Log Records", d.log(id), logged)
+		})
+	}
+}
+
+// with is the first object with the fields of the others.
+func with(first object, others ...object) object {
+	merged := maps.Clone(first)
+	for _, other := range others {
+		maps.Copy(merged, other)
+	}
+	return merged
+}
+
+func TestPatchHistoryTellsFromAndTo(t *testing.T) {
+	d := newDesk(t)
+	id := d.workOrder(described)
+	d.As("erp", http.MethodPatch, "/work-orders/"+id, object{"title": "New", "description": nil}).Want(http.StatusOK, "")
+	want(t, "the changes", servicetest.Value[string](d.Fixture, `SELECT changes::text FROM history WHERE record_id = $1 AND actor_id = $2`, id, d.ID("erp")),
+		`{"title": {"to": "New", "from": "Replace filter"}, "description": {"to": null, "from": "Old."}}`)
+}
+
+func TestPatchThatChangesNothingLeavesNothing(t *testing.T) {
+	d := newDesk(t)
+	id := d.workOrder(described)
+	bare := d.workOrder(nil)
+	for _, test := range []struct {
+		name string
+		id   string
+		body object
+	}{
+		{"no field", id, object{}},
+		{"every field as it is", id, described},
+		{"the target date written in another zone", id, object{"target_date": "2026-03-05T14:00:00+02:00"}},
+		{"the target date within the same millisecond", id, object{"target_date": "2026-03-05T12:00:00.0009Z"}},
+		{"null for what is null already", bare, object{"description": nil, "target_date": nil, "external_id": nil}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			before := d.read(test.id)
+			d.Clock.Advance(time.Second)
+			answer := d.As("erp", http.MethodPatch, "/work-orders/"+test.id, test.body).Want(http.StatusOK, "")
+			want(t, "the answer", string(answer.Body), string(before.Body))
+			d.wantUntouched(t, test.id, before)
+		})
+	}
+}
+
+func TestPatchIsRefused(t *testing.T) {
+	d := newDesk(t)
+	id := d.workOrder(described)
+	before := d.read(id)
+	for _, test := range []struct {
+		name    string
+		body    any
+		status  int
+		pointer string
+	}{
+		{"a null title", object{"title": nil}, 422, "/title"},
+		{"a null priority", object{"priority": nil}, 422, "/priority"},
+		{"an empty title", object{"title": ""}, 422, "/title"},
+		{"a title of 201 characters", object{"title": strings.Repeat("ä", 201)}, 422, "/title"},
+		{"a title that is a number", object{"title": 7}, 422, "/title"},
+		{"a description of 10,001 characters", object{"description": strings.Repeat("x", 10_001)}, 422, "/description"},
+		{"a description that is a list", object{"description": []string{"x"}}, 422, "/description"},
+		{"an unknown priority", object{"priority": "urgent"}, 422, "/priority"},
+		{"a target date that is none", object{"target_date": "2026-02-30T12:00:00Z"}, 422, "/target_date"},
+		{"a target date without a time", object{"target_date": "2026-03-05"}, 422, "/target_date"},
+		{"a target date after the year 9999 in UTC", object{"target_date": "9999-12-31T23:59:59-01:00"}, 422, "/target_date"},
+		{"a target date before the year 0 in UTC", object{"target_date": "0000-01-01T00:00:00+01:00"}, 422, "/target_date"},
+		{"an empty external id", object{"external_id": ""}, 422, "/external_id"},
+		{"an external id of 201 characters", object{"external_id": strings.Repeat("x", 201)}, 422, "/external_id"},
+		{"a good field beside a bad one", object{"title": "New", "priority": "urgent"}, 422, "/priority"},
+		{"the status", object{"status": "complete"}, 422, "/status"},
+		{"the node", object{"inventory_id": d.ID("hq")}, 422, "/inventory_id"},
+		{"the assignees", object{"assignees": d.ids("bob")}, 422, "/assignees"},
+		{"the form", object{"form_id": d.ID("inspection")}, 422, "/form_id"},
+		{"null", "null", 422, ""},
+		{"a list", "[]", 422, ""},
+		{"a field named twice", `{"title":"a","title":"b"}`, 400, ""},
+		{"half a JSON", `{"title":"a"`, 400, ""},
+		{"no body", nil, 400, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			code := "validation_failed"
+			if test.status == http.StatusBadRequest {
+				code = "invalid_request"
+			}
+			answer := d.As("erp", http.MethodPatch, "/work-orders/"+id, test.body).Want(test.status, code)
+			if test.status == http.StatusUnprocessableEntity {
+				want(t, "the pointer", answer.Field("errors").([]any)[0].(object)["pointer"], any(test.pointer))
+			}
+			d.wantUntouched(t, id, before)
+		})
+	}
+}
+
+// A name in other letters is another name: it must not be taken, nor passed over in silence.
+func TestFieldNamesAreCaseSensitive(t *testing.T) {
+	d := newDesk(t)
+	id := d.workOrder(described)
+	before := d.read(id)
+	for _, body := range []string{`{"Title":"New"}`, `{"DESCRIPTION":"New."}`, `{"title":"New","TITLE":"Newer"}`, `{"Target_Date":null}`} {
+		answer := d.As("erp", http.MethodPatch, "/work-orders/"+id, body)
+		if answer.Status != http.StatusUnprocessableEntity {
+			t.Errorf("%s is answered %d", body, answer.Status)
+		}
+		d.wantUntouched(t, id, before)
+	}
+}
+
+// statusesFor tells for which statuses an operation is allowed; the others are
+// refused with the rule status and leave nothing.
+func (d desk) statusesFor(t *testing.T, allowed []models.WorkOrderStatus, do func(id string) apitest.Answer) {
+	t.Helper()
+	for _, status := range models.WorkOrderStatuses {
+		t.Run(string(status), func(t *testing.T) {
+			id := d.workOrder(nil)
+			d.setStatus(id, status)
+			before := d.read(id)
+			answer := do(id)
+			if slices.Contains(allowed, status) {
+				answer.Want(http.StatusOK, "")
+				return
+			}
+			answer.Want(http.StatusUnprocessableEntity, "rule_violation")
+			want(t, "the rule", answer.Text("rule"), "status")
+			d.wantUntouched(t, id, before)
+		})
+	}
+}
+
+func TestPatchIsAllowedWhileThereIsWork(t *testing.T) {
+	d := newDesk(t)
+	d.statusesFor(t, []models.WorkOrderStatus{"open", "in_progress", "back_from_inspection"}, func(id string) apitest.Answer {
+		before := d.read(id).Text("status", "code")
+		answer := d.As("erp", http.MethodPatch, "/work-orders/"+id, object{"title": "New"})
+		if answer.Status == http.StatusOK && answer.Text("status", "code") != before {
+			t.Errorf("the status went from %s to %s", before, answer.Text("status", "code"))
+		}
+		return answer
+	})
+}
+
+// access is who may make a change: of those who may read the work order, those
+// with the one grant on its node.
+func (d desk) access(t *testing.T, grant string, do func(as, id string) apitest.Answer) {
+	t.Helper()
+	all := []string{
+		"inventory.read", "work_orders.read", "work_orders.create", "work_orders.update", "work_orders.delete",
+		"work_orders.forward", "feedback.read", "feedback.create", "feedback.resolve",
+	}
+	grants := func(names []string) {
+		d.Exec(`UPDATE permission_definitions SET grants = $2 WHERE id = $1`, d.ID("full"), names)
+	}
+	id := d.workOrder(object{"inventory_id": d.ID("roof"), "assignees": d.ids("erp", "crew")})
+	own := d.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": d.ID("roof"), "title": "x", "assignees": d.ids("crew", "bob")}).
+		Want(http.StatusCreated, "").Text("id")
+	before := d.read(id)
+	t.Run("may read, lacks the scope", func(t *testing.T) {
+		d.Exec(`UPDATE integrations SET scopes = '{work_orders:read}' WHERE id = $1`, d.ID("roofer"))
+		do("roofer", id).Want(http.StatusForbidden, "insufficient_scope")
+		d.Exec(`UPDATE integrations SET scopes = '{work_orders:read,work_orders:write}' WHERE id = $1`, d.ID("roofer"))
+		d.Forget()
+	})
+	t.Run("may read by its node, lacks the permission", func(t *testing.T) {
+		do("roofer", id).Want(http.StatusForbidden, "permission_denied")
+	})
+	t.Run("created it, lacks the permission", func(t *testing.T) {
+		do("creator", own).Want(http.StatusForbidden, "permission_denied")
+	})
+	t.Run("may not read it", func(t *testing.T) {
+		do("nobody", id).Want(http.StatusNotFound, "not_found")
+	})
+	t.Run("there is none", func(t *testing.T) {
+		do("erp", "wo_00000000000000000000000000").Want(http.StatusNotFound, "not_found")
+		do("erp", "nonsense").Want(http.StatusNotFound, "not_found")
+		do("erp", d.ID("ahu1")).Want(http.StatusNotFound, "not_found")
+	})
+	t.Run("has every permission but this", func(t *testing.T) {
+		grants(slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == grant }))
+		do("erp", id).Want(http.StatusForbidden, "permission_denied")
+	})
+	t.Run("read-only organization", func(t *testing.T) {
+		grants(all)
+		d.Exec(`UPDATE organizations SET read_only = true WHERE id = $1`, d.Acme.OrganizationID)
+		do("erp", id).Want(http.StatusForbidden, "read_only")
+		do("nobody", id).Want(http.StatusNotFound, "not_found")
+		d.Exec(`UPDATE organizations SET read_only = false WHERE id = $1`, d.Acme.OrganizationID)
+	})
+	t.Run("none of these left anything", func(t *testing.T) { d.wantUntouched(t, id, before) })
+	t.Run("may read and has this permission", func(t *testing.T) {
+		grants([]string{"work_orders.read", grant})
+		do("erp", id).Want(http.StatusOK, "")
+	})
+}
+
+func TestPatchNeedsThePermissionToUpdate(t *testing.T) {
+	d := newDesk(t)
+	d.access(t, "work_orders.update", func(as, id string) apitest.Answer {
+		return d.As(as, http.MethodPatch, "/work-orders/"+id, object{"title": "New"})
+	})
+}
+
+// Spec section 6: data.work_order carries changed_at, the field to order by.
+func TestChangedAtRisesThoughTheClockStandsStill(t *testing.T) {
+	d := newDesk(t)
+	id := d.workOrder(object{"form_id": d.ID("inspection")})
+	last := d.read(id).Text("changed_at")
+	for _, change := range []struct {
+		name, method, path string
+		body               any
+	}{
+		{"a patch", http.MethodPatch, "", object{"title": "A"}},
+		{"another", http.MethodPatch, "", object{"title": "B"}},
+		{"a patch of the reference alone", http.MethodPatch, "", object{"external_id": "x"}},
+		{"an assignment", http.MethodPost, "/assignees", object{"assignees": d.ids("bob")}},
+		{"its end", http.MethodDelete, "/assignees/" + d.ID("bob"), nil},
+		{"an answer", http.MethodPost, "/answers", object{"answers": []any{object{"question_id": d.ID("q_note"), "value": "x"}}}},
+		{"an answer that leaves the status", http.MethodPost, "/answers", object{"answers": []any{object{"question_id": d.ID("q_note"), "value": "y"}}}},
+		{"the cancellation", http.MethodPost, "/cancel", nil},
+	} {
+		changed := d.As("erp", change.method, "/work-orders/"+id+change.path, change.body).Want(http.StatusOK, "").Text("changed_at")
+		if changed <= last {
+			t.Errorf("%s: changed_at is %s after %s", change.name, changed, last)
+		}
+		last = changed
+	}
+	if last >= "2026-03-02T12:15:31" {
+		t.Errorf("changed_at ran ahead of the clock to %s", last)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	d := newDesk(t)
+	for _, test := range []struct {
+		name   string
+		body   any
+		reason any
+	}{
+		{"without a body", nil, nil},
+		{"without a reason", object{}, nil},
+		{"with a null reason", object{"reason": nil}, nil},
+		{"with a reason", object{"reason": "Duplicate"}, "Duplicate"},
+		{"with a reason of 1,000 characters", object{"reason": strings.Repeat("ä", 1000)}, strings.Repeat("ä", 1000)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			id := d.workOrder(nil)
+			d.setStatus(id, models.StatusInProgress)
+			d.Clock.Advance(time.Second)
+			answer := d.As("erp", http.MethodPost, "/work-orders/"+id+"/cancel", test.body).Want(http.StatusOK, "")
+			want(t, "the status", fmt.Sprint(answer.Field("status")), "map[code:cancelled name:Cancelled]")
+			want(t, "the reason", answer.Field("cancel_reason"), test.reason)
+			want(t, "cancelled_at", answer.Text("cancelled_at"), models.TimeOf(d.Clock.Now()).String())
+			want(t, "changed_at", answer.Text("changed_at"), answer.Text("cancelled_at"))
+			want(t, "completed_at", answer.Field("completed_at"), nil)
+			want(t, "the record read afterwards", string(d.read(id).Body), string(answer.Body))
+			want(t, "the events", d.events(id), `work_order.status_changed {"status": "cancelled", "previous_status": "in_progress"}`+"\n"+
+				`work_order.cancelled {"status": "cancelled", "previous_status": "in_progress"}`)
+			history := "work_order.cancelled: cancel_reason status"
+			if test.reason == nil {
+				history = "work_order.cancelled: status"
+			}
+			want(t, "the history", d.history(id), history)
+			want(t, "the Log Records", d.log(id), "ERP (API) work_order.cancelled")
+		})
+	}
+}
+
+func TestCancelIsRefused(t *testing.T) {
+	d := newDesk(t)
+	id := d.workOrder(nil)
+	before := d.read(id)
+	for _, test := range []struct {
+		name   string
+		body   any
+		status int
+		code   string
+	}{
+		{"with a reason of 1,001 characters", object{"reason": strings.Repeat("ä", 1001)}, 422, "validation_failed"},
+		{"with a reason that is a number", object{"reason": 7}, 422, "validation_failed"},
+		{"with an unknown field", object{"why": "x"}, 422, "validation_failed"},
+		{"with a list", "[]", 422, "validation_failed"},
+		{"with half a JSON", "{", 400, "invalid_request"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d.As("erp", http.MethodPost, "/work-orders/"+id+"/cancel", test.body).Want(test.status, test.code)
+			d.wantUntouched(t, id, before)
+		})
+	}
+}
+
+func TestCancelWorksWhileInProcess(t *testing.T) {
+	d := newDesk(t)
+	d.statusesFor(t, []models.WorkOrderStatus{"open", "in_progress", "back_from_inspection", "sent_to_inspection", "on_hold"},
+		func(id string) apitest.Answer { return d.As("erp", http.MethodPost, "/work-orders/"+id+"/cancel", nil) })
+}
+
+func TestCancelNeedsThePermissionToDelete(t *testing.T) {
+	d := newDesk(t)
+	d.access(t, "work_orders.delete", func(as, id string) apitest.Answer {
+		return d.As(as, http.MethodPost, "/work-orders/"+id+"/cancel", object{"reason": "x"})
+	})
+}
+
+func TestCancelNotifiesThePeopleConcerned(t *testing.T) {
+	d := newDesk(t)
+	id := d.workOrder(object{"assignees": d.ids("crew", "bob"), "consultants": d.ids("cat")})
+	d.As("erp", http.MethodPost, "/work-orders/"+id+"/cancel", nil).Want(http.StatusOK, "")
+	want(t, "the notices", d.notices(id), "Bob Stone work_order.cancelled\nCat Rivers work_order.cancelled\nDan Woods work_order.cancelled")
+}
+
+// change is one of the writes to a work order that exists.
+type change struct {
+	name, method, path string
+	body, otherBody    any
+}
+
+// changesOf are the writes that If-Match and Idempotency-Key go with. Each
+// changes a work order from changeable.
+func (d desk) changesOf() []change {
+	note := func(text string) object {
+		return object{"answers": []any{object{"question_id": d.ID("q_note"), "value": text}}}
+	}
+	return []change{
+		{"PATCH", http.MethodPatch, "", object{"title": "New"}, object{"title": "Newer"}},
+		{"cancel", http.MethodPost, "/cancel", object{"reason": "Duplicate"}, nil},
+		{"answers", http.MethodPost, "/answers", note("Done"), note("Not done")},
+		{"POST assignees", http.MethodPost, "/assignees", object{"assignees": d.ids("bob")}, object{"assignees": d.ids("dan")}},
+		{"DELETE assignees", http.MethodDelete, "/assignees/" + d.ID("crew"), nil, nil},
+	}
+}
+
+func (d desk) changeable() string {
+	return d.workOrder(object{"form_id": d.ID("inspection"), "assignees": d.ids("erp", "crew")})
+}
+
+func (d desk) make(c change, id string, headers ...string) apitest.Answer {
+	return d.As("erp", c.method, "/work-orders/"+id+c.path, c.body, headers...)
+}
+
+func TestIfMatch(t *testing.T) {
+	d := newDesk(t)
+	for _, c := range d.changesOf() {
+		for _, test := range []struct {
+			name   string
+			header func(tag string) string
+			passes bool
+		}{
+			{"the current tag", func(tag string) string { return tag }, true},
+			{"the current tag among others", func(tag string) string { return `"other" , ` + tag }, true},
+			{"any", func(string) string { return "*" }, true},
+			{"another tag", func(string) string { return `"other"` }, false},
+			{"the weak form of the current tag", func(tag string) string { return "W/" + tag }, false},
+			{"the current tag without quotes", func(tag string) string { return strings.Trim(tag, `"`) }, false},
+		} {
+			t.Run(c.name+" with "+test.name, func(t *testing.T) {
+				id := d.changeable()
+				before := d.read(id)
+				answer := d.make(c, id, "If-Match", test.header(before.Header.Get("ETag")))
+				if !test.passes {
+					answer.Want(http.StatusPreconditionFailed, "precondition_failed")
+					d.wantUntouched(t, id, before)
+					return
+				}
+				answer.Want(http.StatusOK, "")
+				want(t, "the answer's ETag", answer.Header.Get("ETag"), d.read(id).Header.Get("ETag"))
+				if answer.Header.Get("ETag") == before.Header.Get("ETag") {
+					t.Error("the ETag is that of before the change")
+				}
+			})
+		}
+		t.Run(c.name+" with the tag from before another's change", func(t *testing.T) {
+			id := d.changeable()
+			old := d.read(id).Header.Get("ETag")
+			d.As("erp", http.MethodPatch, "/work-orders/"+id, object{"external_id": "meanwhile"}).Want(http.StatusOK, "")
+			d.forget(id)
+			before := d.read(id)
+			d.make(c, id, "If-Match", old).Want(http.StatusPreconditionFailed, "precondition_failed")
+			d.wantUntouched(t, id, before)
+		})
+		t.Run(c.name+" where there is no such record", func(t *testing.T) {
+			d.make(c, "wo_00000000000000000000000000", "If-Match", "*").Want(http.StatusNotFound, "not_found")
+			d.As("nobody", c.method, "/work-orders/"+d.changeable()+c.path, c.body, "If-Match", `"other"`).
+				Want(http.StatusNotFound, "not_found")
+		})
+	}
+}
+
+func TestIdempotencyOfChanges(t *testing.T) {
+	d := newDesk(t)
+	for _, c := range d.changesOf() {
+		t.Run(c.name+" is replayed byte for byte", func(t *testing.T) {
+			id := d.changeable()
+			tag := d.read(id).Header.Get("ETag")
+			headers := []string{"Idempotency-Key", "key", "If-Match", tag}
+			first := d.make(c, id, headers...).Want(http.StatusOK, "")
+			want(t, "Idempotency-Replayed of the first", first.Header.Get("Idempotency-Replayed"), "")
+			events, history, notices := d.events(id), d.history(id), d.notices(id)
+			d.Exec(`UPDATE work_orders SET title = 'Changed since' WHERE id = $1`, id)
+			before := d.read(id)
+			again := d.make(c, id, headers...).Want(http.StatusOK, "")
+			want(t, "the replay", string(again.Body), string(first.Body))
+			want(t, "Idempotency-Replayed", again.Header.Get("Idempotency-Replayed"), "true")
+			want(t, "the replay's ETag", again.Header.Get("ETag"), first.Header.Get("ETag"))
+			want(t, "the record", string(d.read(id).Body), string(before.Body))
+			want(t, "what is left", d.events(id)+d.history(id)+d.notices(id), events+history+notices)
+		})
+		t.Run(c.name+" with the key on another record", func(t *testing.T) {
+			first, second := d.changeable(), d.changeable()
+			d.make(c, first, "Idempotency-Key", "key").Want(http.StatusOK, "")
+			want(t, "the other record", d.make(c, second, "Idempotency-Key", "key").Want(http.StatusOK, "").Text("id"), second)
+		})
+		t.Run(c.name+" that was refused may be tried again", func(t *testing.T) {
+			id := d.changeable()
+			d.make(c, id, "Idempotency-Key", "key", "If-Match", `"other"`).Want(http.StatusPreconditionFailed, "")
+			want(t, "Idempotency-Replayed", d.make(c, id, "Idempotency-Key", "key").Want(http.StatusOK, "").Header.Get("Idempotency-Replayed"), "")
+			if d.history(id) == "" {
+				t.Error("it did not happen")
+			}
+		})
+		if c.body == nil {
+			continue // a DELETE has no body that could be another
+		}
+		t.Run(c.name+" with the key of another request", func(t *testing.T) {
+			id := d.changeable()
+			d.make(c, id, "Idempotency-Key", "key").Want(http.StatusOK, "")
+			before := d.read(id)
+			d.forget(id)
+			other := c
+			other.body = c.otherBody
+			d.make(other, id, "Idempotency-Key", "key").Want(http.StatusUnprocessableEntity, "idempotency_key_reused")
+			d.wantUntouched(t, id, before)
+		})
+	}
+}
+
+func TestIdempotencyOfAChangeThatIsNoneAnymore(t *testing.T) {
+	d := newDesk(t)
+	id := d.changeable()
+	remove := func(key string) apitest.Answer {
+		return d.As("erp", http.MethodDelete, "/work-orders/"+id+"/assignees/"+d.ID("crew"), nil, "Idempotency-Key", key)
+	}
+	remove("first").Want(http.StatusOK, "")
+	d.As("erp", http.MethodPost, "/work-orders/"+id+"/assignees", object{"assignees": d.ids("crew")}).Want(http.StatusOK, "")
+	remove("first").Want(http.StatusOK, "")
+	if got := d.named(fmt.Sprint(d.read(id).Field("assignees"))); got != "[erp crew]" {
+		t.Errorf("the workers are %s: a replay must not remove the crew again", got)
+	}
+	remove("second").Want(http.StatusOK, "")
+	remove("third").Want(http.StatusNotFound, "not_found")
+}

@@ -1,0 +1,64 @@
+package api
+
+import (
+	"bytes"
+	"embed"
+	"net/http"
+	"path"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"millwright/service"
+)
+
+//go:embed docs/*.html docs/*.js docs/*.css docs/*.png docs/*.txt docs/LICENSE docs/NOTICE
+var docsFiles embed.FS
+
+// docsPolicy lets the page run its own scripts and styles, ask this server and
+// nothing else, and be framed by nobody. The data: images are in its style sheet.
+const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// docsTypes are the content types of the page's files by their extensions.
+var docsTypes = map[string]string{
+	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".png": "image/png",
+}
+
+// serveDocs serves the page that shows the OpenAPI document, and its files.
+func (a *API) serveDocs() {
+	entries, err := docsFiles.ReadDir("docs")
+	if err != nil {
+		panic(err) // they are part of the program
+	}
+	for _, entry := range entries {
+		content, err := docsFiles.ReadFile("docs/" + entry.Name())
+		if err != nil {
+			panic(err)
+		}
+		route := "/docs/" + entry.Name()
+		if entry.Name() == "index.html" {
+			route = "/docs"
+		}
+		kind, known := docsTypes[path.Ext(entry.Name())]
+		if !known {
+			kind = "text/plain; charset=utf-8"
+		}
+		a.engine.GET(route, serveFile(content, kind))
+	}
+}
+
+// serveFile serves what never changes while the program runs; browsers ask
+// whether they have it already.
+func serveFile(content []byte, kind string) gin.HandlerFunc {
+	etag := service.ETag(content)
+	return func(c *gin.Context) {
+		for name, value := range map[string]string{
+			"Content-Type": kind, "ETag": etag, "Cache-Control": "no-cache", "Content-Security-Policy": docsPolicy,
+			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+		} {
+			c.Header(name, value)
+		}
+		http.ServeContent(c.Writer, c.Request, "", time.Time{}, bytes.NewReader(content))
+	}
+}

@@ -1,0 +1,285 @@
+package api_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"millwright/api/apitest"
+	"millwright/service/servicetest"
+)
+
+// everyScope is what an integration needs to call all lists.
+const everyScope = `{inventory:read,work_orders:read,work_orders:write,issues:read,issues:write,forms:read,people:read}`
+
+// aList is a list of the API with what the tests of all lists need: how to make
+// records in it and how to change one, by SQL, since some are made in the app only.
+type aList struct {
+	path, prefix, table string
+	// columns and values of an INSERT beside id, organization_id, created_at and changed_at.
+	columns, values string
+	// label is the column that a change of a record changes, field its name in the record.
+	label, field string
+	// filter is one that all records made here pass.
+	filter string
+	// also makes what belongs to the record $1.
+	also string
+}
+
+// lists are all of them. Each is one row here and the tests hold for each.
+func lists(s *apitest.Server) []aList {
+	node := func(path, prefix, kind, parent string) aList {
+		return aList{
+			path: path, prefix: prefix, table: "inventory_nodes", columns: "kind, parent_id, name",
+			values: fmt.Sprintf("'%s', '%s', 'x'", kind, s.ID(parent)), label: "name", field: "name", filter: "parent_id=" + s.ID(parent),
+		}
+	}
+	return []aList{
+		{
+			path: "/work-orders", prefix: "wo_", table: "work_orders", columns: "inventory_id, title, priority, status, created_by",
+			values: fmt.Sprintf("'%s', 'x', 'none', 'open', '%s'", s.ID("ahu1"), s.ID("ann")), label: "title", field: "title", filter: "status=open",
+		},
+		{
+			path: "/issues", prefix: "iss_", table: "feedback", columns: "inventory_id, subject, status, created_by",
+			values: fmt.Sprintf("'%s', 'x', 'open', '%s'", s.ID("ahu1"), s.ID("ann")), label: "subject", field: "subject", filter: "inventory_id=" + s.ID("hvac"),
+		},
+		node("/locations", "loc_", "location", "hq"),
+		node("/systems", "sys_", "system", "hvac"),
+		node("/equipment", "eqp_", "equipment", "hvac"),
+		node("/sub-equipment", "sub_", "sub_equipment", "ahu1"),
+		{path: "/forms", prefix: "frm_", table: "forms", columns: "name", values: "'x'", label: "name", field: "name"},
+		{
+			path: "/people", prefix: "idn_", table: "identities", columns: "kind, name", values: "'person', 'x'", label: "name", field: "name",
+			also: `INSERT INTO people (id, organization_id, email) VALUES ($1, $2, 'x' || (SELECT count(*) FROM people) || '@example.com')`,
+		},
+		{path: "/teams", prefix: "idn_", table: "identities", columns: "kind, name", values: "'team', 'x'", label: "name", field: "name"},
+	}
+}
+
+// id is the n-th id that make makes. All of them are older than the fixture's.
+func (l aList) id(n int) string { return fmt.Sprintf("%s%026d", l.prefix, n) }
+
+// make makes a record in a transaction of its own.
+func (l aList) make(s *apitest.Server, id string) string {
+	s.Exec(`INSERT INTO `+l.table+` (id, organization_id, created_at, changed_at, `+l.columns+`)
+		VALUES ($1, $2, $3, $3, `+l.values+`)`, id, s.Acme.OrganizationID, s.Clock.Now())
+	if l.also != "" {
+		s.Exec(l.also, id, s.Acme.OrganizationID)
+	}
+	return id
+}
+
+// change gives a record another name in a transaction of its own.
+func (l aList) change(s *apitest.Server, id, name string) {
+	s.Exec(`UPDATE `+l.table+` SET `+l.label+` = $2, changed_at = greatest($3, changed_at + interval '1 millisecond') WHERE id = $1`,
+		id, name, s.Clock.Now())
+}
+
+// pages calls a list as erp.
+type pages struct{ *apitest.Server }
+
+// query joins parameters: name, value, name, value. Empty values are left out.
+func query(parameters ...string) string {
+	values := url.Values{}
+	for i := 0; i < len(parameters); i += 2 {
+		if parameters[i+1] != "" {
+			values.Set(parameters[i], parameters[i+1])
+		}
+	}
+	return "?" + values.Encode()
+}
+
+func (p pages) get(path string, parameters ...string) apitest.Answer {
+	return p.As("erp", http.MethodGet, path+query(parameters...), nil)
+}
+
+// idsOf returns the ids of a page's records and checks what is true of every page.
+func idsOf(t *testing.T, page apitest.Answer, changes bool) []string {
+	t.Helper()
+	page.Want(http.StatusOK, "")
+	ids := []string{}
+	for _, record := range page.Field("data").([]any) {
+		ids = append(ids, record.(object)["id"].(string))
+	}
+	if more := page.Field("has_more").(bool); more != (page.Text("next_cursor") != "") {
+		t.Errorf("has_more is %t, next_cursor is %v", more, page.Field("next_cursor"))
+	}
+	if _, named := page.Field().(object)["next_cursor"]; named && page.Text("next_cursor") == "" {
+		t.Error("the last page names next_cursor")
+	}
+	if changes != (page.Text("sync_token") != "") {
+		t.Errorf("sync_token is %v, with changed_since: %t", page.Field("sync_token"), changes)
+	}
+	return ids
+}
+
+func eachList(t *testing.T, test func(t *testing.T, s *apitest.Server, l aList)) {
+	t.Helper()
+	for i, named := range lists(apitest.New(t)) {
+		t.Run(strings.TrimPrefix(named.path, "/"), func(t *testing.T) {
+			s := apitest.New(t)
+			s.Exec(`UPDATE plans SET calls_per_minute = 100000`)
+			test(t, s, lists(s)[i])
+		})
+	}
+}
+
+func TestListsArePaged(t *testing.T) {
+	eachList(t, func(t *testing.T, s *apitest.Server, l aList) {
+		var made []string
+		for n := range 201 {
+			made = append(made, l.make(s, l.id(n+1)))
+		}
+		newest := l.prefix + "7" + strings.Repeat("z", 25)
+		p := pages{s}
+		for limit, want := range map[string]int{"": 50, "1": 1, "199": 199, "200": 200, "201": 200, "1000000": 200} {
+			page := p.get(l.path, "limit", limit)
+			if got := len(idsOf(t, page, false)); got != want || page.Field("has_more") != true {
+				t.Errorf("limit=%s lists %d with has_more %v, want %d of more", limit, got, page.Field("has_more"), want)
+			}
+		}
+		for _, limit := range []string{"0", "-1", "many", "1.5", "1e2", "99999999999999999999"} {
+			p.get(l.path, "limit", limit).Want(http.StatusBadRequest, "invalid_request")
+		}
+		var seen []string
+		for cursor := ""; ; {
+			page := p.get(l.path, "limit", "60", "cursor", cursor)
+			seen = append(seen, idsOf(t, page, false)...)
+			if len(seen) == 60 {
+				// What is made meanwhile is newer than what follows.
+				l.make(s, newest)
+			}
+			if cursor = page.Text("next_cursor"); cursor == "" {
+				break
+			}
+		}
+		if !slices.IsSortedFunc(seen, func(a, b string) int { return strings.Compare(b, a) }) {
+			t.Errorf("the list is not the newest first: %v", seen)
+		}
+		if unique := slices.Compact(slices.Clone(seen)); len(unique) != len(seen) {
+			t.Errorf("%d records are listed twice", len(seen)-len(unique))
+		}
+		for _, id := range made {
+			if !slices.Contains(seen, id) {
+				t.Errorf("%s is not listed", id)
+			}
+		}
+		if slices.Contains(seen, newest) {
+			t.Error("what was made after the first page appears behind it")
+		}
+	})
+}
+
+func TestTheNewestIsListedFirst(t *testing.T) {
+	s := apitest.New(t)
+	var ids []string
+	for range 4 {
+		s.Clock.Advance(1)
+		ids = append(ids, s.As("erp", http.MethodPost, "/work-orders", object{"inventory_id": s.ID("ahu1"), "title": "x"}).Text("id"))
+		s.Clock.Advance(999_999) // a nanosecond less than a millisecond: within it, ids still have an order
+	}
+	s.Exec(`UPDATE work_orders SET title = 'changed' WHERE id = $1`, ids[0])
+	slices.Reverse(ids)
+	if got := idsOf(t, pages{s}.get("/work-orders"), false); !slices.Equal(got, ids) {
+		t.Errorf("listed %v, want %v", got, ids)
+	}
+}
+
+func TestCursorsAreBoundToTheirListAndFilters(t *testing.T) {
+	eachList(t, func(t *testing.T, s *apitest.Server, l aList) {
+		for n := range 4 {
+			l.make(s, l.id(n+1))
+		}
+		s.Settle()
+		p := pages{s}
+		cursor := p.get(l.path, "limit", "2").Want(http.StatusOK, "").Text("next_cursor")
+		changes := p.get(l.path, "limit", "2", "changed_since", "2020-01-01T00:00:00Z").Want(http.StatusOK, "")
+		changesCursor, token := changes.Text("next_cursor"), changes.Text("sync_token")
+		if cursor == "" || changesCursor == "" || token == "" {
+			t.Fatalf("the first pages lack their cursors: %q %q %q", cursor, changesCursor, token)
+		}
+		// Another limit is not another filter.
+		p.get(l.path, "limit", "3", "cursor", cursor).Want(http.StatusOK, "")
+		p.get(l.path, "limit", "3", "cursor", changesCursor, "changed_since", "2020-01-01T00:00:00Z").Want(http.StatusOK, "")
+		p.get(l.path, "limit", "3", "changed_since", token).Want(http.StatusOK, "")
+
+		nul := base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(decoded(t, cursor), l.prefix, `\u0000`, 1)))
+		for name, parameters := range map[string][]string{
+			"a cursor of changes without changed_since":  {"cursor", changesCursor},
+			"a cursor of the newest with changed_since":  {"cursor", cursor, "changed_since", "2020-01-01T00:00:00Z"},
+			"a cursor of the newest with a sync token":   {"cursor", cursor, "changed_since", token},
+			"a sync token as cursor":                     {"cursor", token},
+			"a cursor as sync token":                     {"changed_since", cursor},
+			"a cursor of changes as sync token":          {"changed_since", changesCursor},
+			"a cursor that is no base64":                 {"cursor", "§"},
+			"a cursor that is no JSON":                   {"cursor", "AAAA"},
+			"a cursor that holds NUL":                    {"cursor", nul},
+			"half a cursor":                              {"cursor", cursor[:len(cursor)/2]},
+			"a very long cursor":                         {"cursor", strings.Repeat("a", 10_000)},
+			"a sync token that is none":                  {"changed_since", "yesterday"},
+			"half a sync token":                          {"changed_since", token[:len(token)/2]},
+			"a date without a time":                      {"changed_since", "2026-03-02"},
+			"a time without a zone":                      {"changed_since", "2026-03-02T12:00:00"},
+			"a thirteenth month":                         {"changed_since", "2026-13-02T12:00:00Z"},
+			"an unknown filter":                          {"color", "red"},
+			"JSON null as cursor":                        {"cursor", base64.RawURLEncoding.EncodeToString([]byte("null"))},
+			"a sync token at a far position of its list": {"changed_since", strings.Repeat(token, 20)},
+		} {
+			if answer := p.get(l.path, parameters...); answer.Status != http.StatusBadRequest || answer.Text("code") != "invalid_request" {
+				t.Errorf("%s is answered %d\n%s", name, answer.Status, answer.Body)
+			}
+		}
+		if l.filter != "" {
+			for name, given := range map[string]string{
+				"cursor": "cursor=" + cursor, "cursor of changes": "changed_since=2020-01-01T00:00:00Z&cursor=" + changesCursor, "sync token": "changed_since=" + token,
+			} {
+				answer := s.As("erp", http.MethodGet, l.path+"?"+l.filter+"&"+given, nil)
+				if answer.Status != http.StatusBadRequest || answer.Text("code") != "invalid_request" {
+					t.Errorf("a %s with the filter %s is answered %d", name, l.filter, answer.Status)
+				}
+			}
+		}
+		for _, other := range lists(s) {
+			if other.path == l.path {
+				continue
+			}
+			p.get(other.path, "cursor", cursor).Want(http.StatusBadRequest, "invalid_request")
+			p.get(other.path, "changed_since", token).Want(http.StatusBadRequest, "invalid_request")
+			p.get(other.path, "cursor", changesCursor, "changed_since", "2020-01-01T00:00:00Z").Want(http.StatusBadRequest, "invalid_request")
+		}
+	})
+}
+
+// decoded shows what a cursor says. Clients may not rely on it; attackers do.
+func decoded(t *testing.T, cursor string) string {
+	t.Helper()
+	text, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestListsWithNothingInThem(t *testing.T) {
+	s := apitest.New(t)
+	s.Exec(`UPDATE integrations SET scopes = $2 WHERE id = $1`, s.ID("dispatch"), everyScope)
+	s.Exec(`DELETE FROM assignments WHERE organization_id = $1`, s.Polar.OrganizationID)
+	s.Exec(`DELETE FROM identities WHERE id = $1`, s.ID("pia"))
+	for _, l := range lists(s) {
+		page := s.As("dispatch", http.MethodGet, l.path, nil).Want(http.StatusOK, "")
+		if body := strings.TrimSpace(string(page.Body)); body != `{"data":[],"has_more":false}` {
+			t.Errorf("%s answers %s", l.path, body)
+		}
+		changes := s.As("dispatch", http.MethodGet, l.path+"?changed_since=2020-01-01T00:00:00Z", nil)
+		if got := idsOf(t, changes, true); len(got) != 0 || changes.Field("has_more") != false {
+			t.Errorf("%s with changed_since answers %s", l.path, changes.Body)
+		}
+	}
+	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM work_orders`); n != 0 {
+		t.Fatalf("the fixture has %d work orders", n)
+	}
+}

@@ -1,0 +1,177 @@
+package api
+
+import (
+	"time"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// The examples tell one story: an ERP has the filter of an air handling unit
+// replaced, and someone at the desk reports a flickering light.
+const (
+	exampleOrganization = "idn_01jd8q4v6cf5e8hbbfwj0zq3ta"
+	exampleERP          = "idn_01jd8q4v6cf5e8hbbfwj0zq3td"
+	exampleAnn          = "idn_01jd8q4v6cf5e8hbbfwj0zq3tk"
+	exampleBob          = "idn_01jd8q4v6cf5e8hbbfwj0zq3tm"
+	exampleCrew         = "idn_01jd8q4v6cf5e8hbbfwj0zq3tn"
+	exampleLocation     = "loc_01jd8q4v6cf5e8hbbfwj0zq3tb"
+	exampleSystem       = "sys_01jd8q4v6cf5e8hbbfwj0zq3tb"
+	exampleEquipment    = "eqp_01jd8q4v6cf5e8hbbfwj0zq3tb"
+	exampleSubEquipment = "sub_01jd8q4v6cf5e8hbbfwj0zq3tb"
+	exampleForm         = "frm_01jd8q4v6cf5e8hbbfwj0zq3tc"
+	exampleQuestion     = "qst_01jd8q4v6cf5e8hbbfwj0zq3tc"
+	exampleQuestion2    = "qst_01jd8q4v6cf5e8hbbfwj0zq3te"
+	exampleOption       = "opt_01jd8q4v6cf5e8hbbfwj0zq3tc"
+	exampleOption2      = "opt_01jd8q4v6cf5e8hbbfwj0zq3te"
+	exampleWorkOrder    = "wo_01jd8q4v6cf5e8hbbfwj0zq3tk"
+	exampleFeedback     = "iss_01jd8q4v6cf5e8hbbfwj0zq3tk"
+	exampleEvent        = "evt_01jd8q4v6cf5e8hbbfwj0zq3tk"
+	exampleRequest      = "req_01jd8q4v6cf5e8hbbfwj0zq3tk"
+	exampleETag         = `"n4bQgYhMfWWaL-qgxVrQ"`
+	exampleCursor       = "AX0AAAGTUXK2vGZpbHRlcnMtYW5kLXBvc2l0aW9u"
+	exampleToken        = "eyJhbGciOiJIUzI1NiIsImtpZCI6ImsxIiwidHlwIjoiYXQrand0In0.eyJqdGkiOiJ0b2tfMDEifQ.c2lnbmF0dXJl" //nolint:gosec // it opens nothing
+	exampleClient       = "cli_01jd8q4v6cf5e8hbbfwj0zq3tk"
+	exampleSecret       = "the-secret-shown-once"
+)
+
+// exampleAt is a moment of the story, the minutes after it began.
+func exampleAt(minutes int) models.Time {
+	return models.TimeOf(time.Date(2026, time.March, 2, 12, 15+minutes, 30, 0, time.UTC))
+}
+
+func workOrderExample() models.WorkOrderRecord {
+	target := models.TimeOf(time.Date(2026, time.March, 5, 12, 0, 0, 0, time.UTC))
+	return models.WorkOrderRecord{
+		ID: exampleWorkOrder, OrganizationID: exampleOrganization, Number: 1042, InventoryID: exampleEquipment,
+		Title: "Replace filter", Description: new("The pressure drop is above the limit."), Priority: models.PriorityMedium,
+		TargetDate: &target, FormID: new(exampleForm), Assignees: []string{exampleCrew, exampleERP}, Consultants: []string{exampleAnn},
+		ExternalID: new("ERP-7781"), Status: statusExample(models.StatusOpen), CreatedBy: exampleERP,
+		CreatedAt: exampleAt(0), ChangedAt: exampleAt(0),
+	}
+}
+
+// workOrderNow is the work order of the story in a status it reached later.
+func workOrderNow(status models.WorkOrderStatus, minutes int) models.WorkOrderRecord {
+	w := workOrderExample()
+	w.Status, w.ChangedAt = statusExample(status), exampleAt(minutes)
+	if status == models.StatusComplete {
+		w.Consultants, w.CompletedAt = []string{}, &w.ChangedAt
+	}
+	if status == models.StatusCancelled {
+		w.CancelReason, w.CancelledAt = new("Duplicate of number 1041"), &w.ChangedAt
+	}
+	return w
+}
+
+func statusExample(s models.WorkOrderStatus) models.Status {
+	return models.Status{Code: string(s), Name: s.Name()}
+}
+
+// withPeople is the work order as a token with people:read sees it.
+func withPeople(w models.WorkOrderRecord) models.WorkOrderRecord {
+	w.People = []models.NamedIdentity{
+		{IdentityID: exampleCrew, Kind: models.KindTeam, Name: "Electricians"},
+		{IdentityID: exampleAnn, Kind: models.KindPerson, Name: "Ann Field", Email: new("ann@example.com"), Phone: new("+12025550101")},
+		{IdentityID: exampleERP, Kind: models.KindIntegration, Name: "ERP"},
+	}
+	return w
+}
+
+func feedbackExample() models.FeedbackRecord {
+	open := models.FeedbackOpen
+	return models.FeedbackRecord{
+		ID: exampleFeedback, OrganizationID: exampleOrganization, InventoryID: exampleLocation, Subject: "The light flickers",
+		Description: new("In the corridor of the second floor."), ExternalID: new("DESK-19"),
+		Status: models.Status{Code: string(open), Name: open.Name()}, CreatedBy: exampleERP, CreatedAt: exampleAt(0), ChangedAt: exampleAt(0),
+	}
+}
+
+func resolvedExample() models.FeedbackRecord {
+	f, resolved := feedbackExample(), models.FeedbackResolved
+	f.Status, f.ChangedAt = models.Status{Code: string(resolved), Name: resolved.Name()}, exampleAt(40)
+	f.ResolvedAt = &f.ChangedAt
+	return f
+}
+
+func nodeExample(kind models.NodeKind) models.NodeRecord {
+	below := func(id, name, external, parent string, ancestors ...string) models.NodeRecord {
+		return models.NodeRecord{
+			ID: id, Kind: kind, ParentID: &parent, Ancestors: append(ancestors, parent), Name: name,
+			ExternalID: &external, CreatedAt: exampleAt(0), ChangedAt: exampleAt(0),
+		}
+	}
+	switch kind {
+	case models.NodeSystem:
+		return below(exampleSystem, "HVAC", "HVAC", exampleLocation)
+	case models.NodeEquipment:
+		unit := below(exampleEquipment, "AHU 1", "AHU-1", exampleSystem, exampleLocation)
+		unit.Description = new("Supply air of the north wing")
+		return unit
+	case models.NodeSubEquipment:
+		return below(exampleSubEquipment, "Fan 1", "AHU-1-F1", exampleEquipment, exampleLocation, exampleSystem)
+	default:
+		return models.NodeRecord{
+			ID: exampleLocation, Kind: models.NodeLocation, Ancestors: []string{}, Name: "Headquarters",
+			ExternalID: new("HQ"), CreatedAt: exampleAt(0), ChangedAt: exampleAt(0),
+		}
+	}
+}
+
+func questionExamples() []models.QuestionRecord {
+	return []models.QuestionRecord{
+		{
+			ID: exampleQuestion, Label: "Filter state", Type: models.QuestionSingleChoice, Required: true,
+			Options: []models.OptionRecord{{ID: exampleOption, Label: "OK"}, {ID: exampleOption2, Label: "Dirty"}},
+		},
+		{ID: exampleQuestion2, Label: "Pressure drop in pascals", Type: models.QuestionDecimal, Options: []models.OptionRecord{}},
+	}
+}
+
+func formExample() models.FormRecord {
+	return models.FormRecord{
+		ID: exampleForm, Name: "Filter inspection", Questions: questionExamples(), CreatedAt: exampleAt(0), ChangedAt: exampleAt(0),
+	}
+}
+
+func answersExample() models.AnswersRecord {
+	answered, questions := exampleAt(30), questionExamples()
+	return models.AnswersRecord{
+		WorkOrderID: exampleWorkOrder,
+		Form:        &models.AnswersForm{ID: exampleForm, Name: "Filter inspection"},
+		Questions: []models.AnsweredRecord{
+			{QuestionRecord: questions[0], Value: exampleOption2, AnsweredAt: &answered, AnsweredBy: new(exampleERP)},
+			{QuestionRecord: questions[1]},
+		},
+	}
+}
+
+func personExample() models.PersonRecord {
+	return models.PersonRecord{
+		ID: exampleAnn, Name: "Ann Field", Email: "ann@example.com", Phone: new("+12025550101"),
+		Teams: []string{exampleCrew}, CreatedAt: exampleAt(0), ChangedAt: exampleAt(0),
+	}
+}
+
+func teamExample() models.TeamRecord {
+	return models.TeamRecord{
+		ID: exampleCrew, Name: "Electricians", Members: []string{exampleAnn, exampleBob}, CreatedAt: exampleAt(0), ChangedAt: exampleAt(0),
+	}
+}
+
+func meExample() service.Me {
+	return service.Me{
+		Integration: service.MeNamed{ID: exampleERP, Name: "ERP"}, IdentityID: exampleERP,
+		Organization: service.MeOrg{ID: exampleOrganization, Name: "Acme Facilities"},
+		Scopes:       models.Scopes{models.ScopeWorkOrdersRead, models.ScopeWorkOrdersWrite},
+		RateLimit:    service.MeRate{Limit: 600, WindowSeconds: 60}, Plan: "pro",
+	}
+}
+
+// pages are the examples of a list: a page with more behind it, and one with changed_since.
+func pages[T any](record T) map[string]any {
+	return map[string]any{
+		"page":    service.Page[T]{Data: []T{record}, HasMore: true, NextCursor: exampleCursor},
+		"changes": service.Page[T]{Data: []T{record}, SyncToken: exampleCursor},
+	}
+}

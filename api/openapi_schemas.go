@@ -1,0 +1,76 @@
+package api
+
+import (
+	"maps"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"millwright/models"
+)
+
+// refined is the document with schemas that say more than Go's types do. They
+// are copies: huma validates calls with its own, whose errors are the contract's.
+func refined(live *huma.OpenAPI) *huma.OpenAPI {
+	document, components := *live, *live.Components
+	registry := huma.NewMapRegistry(schemaPrefix, schemaName)
+	maps.Copy(registry.Map(), live.Components.Schemas.Map())
+	components.Schemas, document.Components = registry, &components
+	refine := refinement(registry.Map())
+
+	refine.field("WorkOrder", "status").Ref = refine.status("WorkOrderStatus", values(models.WorkOrderStatuses))
+	refine.field("Feedback", "status").Ref = refine.status("FeedbackStatus", values(models.FeedbackStatuses))
+	delete(refine, "Status")
+
+	form := refine.field("Answers", "form")
+	form.OneOf = []*huma.Schema{{Ref: form.Ref}, {Type: "null"}}
+	form.Ref = ""
+	longest := models.MaxAnswerText
+	for _, name := range []string{"GivenAnswer", "Answered"} {
+		value := refine.field(name, "value")
+		value.AnyOf = []*huma.Schema{
+			{Type: huma.TypeString, MaxLength: &longest, Description: "An option's id, or a text."},
+			{Type: huma.TypeNumber, Description: "An integer, or a decimal number, which keeps its digits."},
+			{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}, UniqueItems: true, Description: "Options' ids."},
+			{Type: "null", Description: "No answer."},
+		}
+		value.Examples = []any{exampleOption, []string{exampleOption}, 7, 21.5, "Filter replaced, none left in store."}
+	}
+
+	refine.field("Problem", "type").Format = "uri"
+	refine.field("Problem", "code").Enum = values(problemCodes())
+	refine.field("Problem", "rule").Enum = values(allRules)
+	refine.field("TokenRefusal", "error").Enum = values(refusalCodes)
+	scopes := refine.field("Me", "scopes")
+	scopes.Items = &huma.Schema{Type: huma.TypeString, Enum: values(models.AllScopes)}
+	scopes.Examples = []any{[]models.Scope{models.ScopeWorkOrdersRead, models.ScopeWorkOrdersWrite}}
+	return &document
+}
+
+// refinement is a registry's schemas, of which those that are changed are copied first.
+type refinement map[string]*huma.Schema
+
+// field returns a property of a schema, for the document alone to change.
+func (r refinement) field(name, property string) *huma.Schema {
+	schema := *r[name]
+	schema.Properties = maps.Clone(schema.Properties)
+	field := *schema.Properties[property]
+	schema.Properties[property] = &field
+	r[name] = &schema
+	return &field
+}
+
+// status adds a status that can only have the codes, and returns its reference.
+func (r refinement) status(name string, codes []any) string {
+	r[name] = r["Status"]
+	r.field(name, "code").Enum = codes
+	return schemaPrefix + name
+}
+
+// values are the members of an enum.
+func values[T any](all []T) []any {
+	enum := make([]any, len(all))
+	for i, value := range all {
+		enum[i] = value
+	}
+	return enum
+}

@@ -1,0 +1,301 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"millwright/api"
+	"millwright/api/apitest"
+	"millwright/models"
+	"millwright/service"
+)
+
+// document is the committed document, as it is made.
+func document(t *testing.T) object {
+	t.Helper()
+	text, err := api.Document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read object
+	if err := json.Unmarshal(text, &read); err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+// at walks down a document; a missing member is an empty object.
+func at(node object, path ...string) object {
+	for _, name := range path {
+		node, _ = node[name].(object)
+	}
+	return node
+}
+
+// resolve follows a reference within the document.
+func resolve(t *testing.T, root, node object) object {
+	t.Helper()
+	ref, ok := node["$ref"].(string)
+	if !ok {
+		return node
+	}
+	found := at(root, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...)
+	if found == nil {
+		t.Errorf("%s leads nowhere", ref)
+	}
+	return found
+}
+
+// eachOperation calls check with every operation and webhook of the document.
+func eachOperation(root object, check func(name string, op object)) {
+	for _, section := range []string{"paths", "webhooks"} {
+		for path, item := range at(root, section) {
+			for method, op := range item.(object) {
+				check(section+" "+method+" "+path, op.(object))
+			}
+		}
+	}
+}
+
+func TestTheCommittedDocumentIsFresh(t *testing.T) {
+	made, err := api.Document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	committed, err := os.ReadFile("openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(made, committed) {
+		t.Error("api/openapi.json is not what the code makes: run make generate")
+	}
+}
+
+func TestEveryOperationIsDescribed(t *testing.T) {
+	root := document(t)
+	ids := map[any]bool{}
+	tags := map[any]bool{}
+	for _, tag := range root["tags"].([]any) {
+		tags[tag.(object)["name"]] = true
+		if tag.(object)["description"] == nil {
+			t.Errorf("the tag %v has no description", tag)
+		}
+	}
+	eachOperation(root, func(name string, op object) {
+		for _, field := range []string{"operationId", "summary", "description", "security", "responses"} {
+			if op[field] == nil {
+				t.Errorf("%s has no %s", name, field)
+			}
+		}
+		if ids[op["operationId"]] {
+			t.Errorf("%s: the id %v is another's", name, op["operationId"])
+		}
+		ids[op["operationId"]] = true
+		for _, tag := range op["tags"].([]any) {
+			if !tags[tag] {
+				t.Errorf("%s: the tag %v is not described", name, tag)
+			}
+		}
+		parameters, _ := op["parameters"].([]any)
+		for _, p := range parameters {
+			if p.(object)["description"] == nil {
+				t.Errorf("%s: the parameter %v has no description", name, p.(object)["name"])
+			}
+		}
+		for status, r := range at(op, "responses") {
+			response := r.(object)
+			if response["description"] == nil || response["description"] == http.StatusText(atoi(status)) {
+				t.Errorf("%s: %s has no description of its own", name, status)
+			}
+			if strings.HasPrefix(name, "webhooks") {
+				continue
+			}
+			for _, header := range []string{"X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {
+				if at(response, "headers", header) == nil {
+					t.Errorf("%s: %s has no header %s", name, status, header)
+				}
+			}
+		}
+	})
+	for _, kind := range models.AllEventTypes {
+		if at(root, "webhooks", string(kind)) == nil {
+			t.Errorf("the event %s is not documented", kind)
+		}
+	}
+	for _, scope := range models.AllScopes {
+		if at(root, "components", "securitySchemes", "oauth2", "flows", "clientCredentials", "scopes")[string(scope)] == nil {
+			t.Errorf("the scope %s is not described", scope)
+		}
+	}
+}
+
+// atoi reads a status, 0 for 2XX and default.
+func atoi(text string) int {
+	n := 0
+	for _, digit := range text {
+		if digit < '0' || digit > '9' {
+			return 0
+		}
+		n = n*10 + int(digit-'0')
+	}
+	return n
+}
+
+// TestEveryExampleMatchesItsSchema also wants an example for every body.
+func TestEveryExampleMatchesItsSchema(t *testing.T) {
+	root := document(t)
+	const url = "http://millwright.test/openapi.json"
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	if err := compiler.AddResource(url, root); err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	validate := func(where, pointer string, value any) {
+		t.Helper()
+		checked++
+		schema, err := compiler.Compile(url + "#" + pointer)
+		if err != nil {
+			t.Errorf("%s: %v", where, err)
+			return
+		}
+		if err := schema.Validate(value); err != nil {
+			t.Errorf("%s: %v", where, err)
+		}
+	}
+	media := func(where, pointer string, content object) {
+		t.Helper()
+		for kind, m := range content {
+			examples := at(m.(object), "examples")
+			if len(examples) == 0 {
+				t.Errorf("%s has no example", where)
+			}
+			for name, example := range examples {
+				validate(where+" "+name, pointer+"/content/"+escaped(kind)+"/schema", resolve(t, root, example.(object))["value"])
+			}
+		}
+	}
+	for _, section := range []string{"paths", "webhooks"} {
+		for path, item := range at(root, section) {
+			for method, o := range item.(object) {
+				op, pointer, where := o.(object), "/"+section+"/"+escaped(path)+"/"+method, method+" "+path
+				if body := at(op, "requestBody"); body != nil {
+					media(where, pointer+"/requestBody", at(body, "content"))
+				}
+				for status, response := range at(op, "responses") {
+					media(where+" "+status, pointer+"/responses/"+status, at(response.(object), "content"))
+				}
+				parameters, _ := op["parameters"].([]any)
+				for i, p := range parameters {
+					if example, ok := p.(object)["example"]; ok {
+						validate(where+" "+p.(object)["name"].(string), pointer+"/parameters/"+string(rune('0'+i))+"/schema", example)
+					}
+				}
+			}
+		}
+	}
+	for name, header := range at(root, "components", "headers") {
+		validate(name, "/components/headers/"+name+"/schema", header.(object)["example"])
+	}
+	for name, s := range at(root, "components", "schemas") {
+		for property, p := range at(s.(object), "properties") {
+			examples, _ := p.(object)["examples"].([]any)
+			for _, example := range examples {
+				validate(name+"."+property, "/components/schemas/"+name+"/properties/"+property, example)
+			}
+		}
+	}
+	t.Logf("%d examples", checked)
+}
+
+// escaped writes a name as a segment of a JSON pointer in a URL.
+func escaped(segment string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(segment)
+}
+
+// TestWhatMayBeNullSaysSo holds the records' pointers and times against their schemas.
+func TestWhatMayBeNullSaysSo(t *testing.T) {
+	schemas := at(document(t), "components", "schemas")
+	for name, record := range map[string]any{
+		"WorkOrder": models.WorkOrderRecord{}, "Feedback": models.FeedbackRecord{}, "Node": models.NodeRecord{}, "Form": models.FormRecord{},
+		"Question": models.QuestionRecord{}, "Answers": models.AnswersRecord{}, "Answered": models.AnsweredRecord{}, "Person": models.PersonRecord{},
+		"Team": models.TeamRecord{}, "NamedIdentity": models.NamedIdentity{}, "Me": service.Me{},
+	} {
+		properties := at(schemas, name, "properties")
+		for _, field := range reflect.VisibleFields(reflect.TypeOf(record)) {
+			property, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if field.Anonymous || property == "" {
+				continue
+			}
+			schema, found := properties[property].(object)
+			if !found {
+				t.Errorf("%s has no %s", name, property)
+				continue
+			}
+			null := field.Type.Kind() == reflect.Pointer || field.Type.Kind() == reflect.Interface
+			if got := takesNull(schema); got != null {
+				t.Errorf("%s.%s may be null: %v, the document says %v", name, property, null, got)
+			}
+			if strings.HasSuffix(field.Type.String(), "models.Time") && schema["format"] != "date-time" {
+				t.Errorf("%s.%s is a time, and the document does not say so", name, property)
+			}
+		}
+	}
+}
+
+func takesNull(schema object) bool {
+	if types, ok := schema["type"].([]any); ok {
+		return slices.Contains(types, "null")
+	}
+	choices, found := schema["oneOf"].([]any)
+	if !found {
+		choices, _ = schema["anyOf"].([]any)
+	}
+	return slices.ContainsFunc(choices, func(c any) bool { return c.(object)["type"] == "null" })
+}
+
+// TestEveryCodeIsDocumented wants each code of a problem in some answer.
+func TestEveryCodeIsDocumented(t *testing.T) {
+	root := document(t)
+	seen := map[string]bool{}
+	eachOperation(root, func(_ string, op object) {
+		for _, r := range at(op, "responses") {
+			for name := range at(r.(object), "content", "application/problem+json", "examples") {
+				seen[strings.TrimPrefix(name, "rule-")] = true
+			}
+		}
+	})
+	properties := at(root, "components", "schemas", "Problem", "properties")
+	for _, field := range []string{"code", "rule"} {
+		for _, code := range properties[field].(object)["enum"].([]any) {
+			// A path takes other methods: no operation's own answer. Rules have their own examples.
+			if code != "method_not_allowed" && code != "rule_violation" && !seen[code.(string)] {
+				t.Errorf("%v is in no operation's answers; those are %v", code, slices.Sorted(maps.Keys(seen)))
+			}
+		}
+	}
+}
+
+func TestTheDocumentIsServed(t *testing.T) {
+	s := apitest.New(t)
+	answer := s.Send(http.MethodGet, "/v1/openapi.json", "").Want(http.StatusOK, "")
+	if got := answer.Header.Get("Content-Type"); !strings.HasPrefix(got, "application/vnd.oai.openapi+json") {
+		t.Errorf("it is served as %q", got)
+	}
+	if got := answer.Field("servers").([]any)[0].(object)["url"]; got != "http://millwright.test/v1" {
+		t.Errorf("its server is %v", got)
+	}
+	before := answer.Header.Get("X-RateLimit-Remaining")
+	if after := s.Send(http.MethodGet, "/v1/openapi.json", "").Header.Get("X-RateLimit-Remaining"); after >= before {
+		t.Errorf("%s calls remain after %s: it is not counted", after, before)
+	}
+}
