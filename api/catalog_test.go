@@ -285,3 +285,13 @@ func TestPeopleAndTeamsOfTheOwnOrganization(t *testing.T) {
 		t.Error("the fixture has no integration that could be taken for a person")
 	}
 }
+
+func TestADefinitionThatGrantsNothingShowsNothing(t *testing.T) {
+	s := apitest.New(t)
+	s.As("nobody", http.MethodGet, "/systems/"+s.ID("hvac"), nil).Want(http.StatusNotFound, "not_found")
+	s.Exec(`INSERT INTO assignments SELECT $1, $2, id, organization_id FROM permission_definitions WHERE id = $3`,
+		s.ID("hvac"), s.ID("nobody"), s.ID("working"))
+	s.As("nobody", http.MethodGet, "/systems/"+s.ID("hvac"), nil).Want(http.StatusOK, "")
+	s.Exec(`UPDATE permission_definitions SET grants = '{}' WHERE id = $1`, s.ID("working"))
+	s.As("nobody", http.MethodGet, "/systems/"+s.ID("hvac"), nil).Want(http.StatusNotFound, "not_found")
+}

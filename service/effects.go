@@ -26,7 +26,8 @@ type change struct {
 	addresses int
 }
 
-// notice is a kind of notice and the identities it is for; teams stand for their members.
+// notice is a kind of notice and the identities it is for; teams stand for their
+// members, a service company for its people with incoming work orders.
 type notice struct {
 	kind       string
 	identities []string
@@ -85,7 +86,9 @@ func (t *tx) notify(c change, n notice) {
 		FROM people p
 		WHERE p.id IN (
 				SELECT unnest($4::text[])
-				UNION SELECT m.member_id FROM team_members m WHERE m.team_id = ANY ($4::text[]))
+				UNION SELECT m.member_id FROM team_members m WHERE m.team_id = ANY ($4::text[])
+				UNION SELECT r.actor_id FROM organization_rights r
+					WHERE r.organization_id = ANY ($4::text[]) AND 'incoming_work_orders' = ANY (r.grants))
 			AND p.id <> $5`,
 		n.kind, c.recordID, t.at, n.identities, c.actor.IdentityID)
 }

@@ -134,12 +134,13 @@ SELECT i.id, i.organization_id, i.organization_id FROM identities i WHERE i.kind
 
 -- The definition under which an actor acts on a node: the one rule of section 5, for single reads, lists,
 -- writes and deliveries alike. A definition reaches below its node when it says so. An assignment counts
--- only for actors of the node's own organization: a service company sees work orders, not inventory.
+-- only for actors of the node's own organization: a service company sees work orders, not inventory. A
+-- definition that grants nothing is no right.
 CREATE VIEW node_rights AS
 SELECT a.actor_id, c.node_id, g.node_id AS assigned_node_id, c.depth, d.grants, d.inventory_manager
 FROM actor_identities a
 JOIN assignments g ON g.identity_id = a.identity_id AND g.organization_id = a.organization_id
-JOIN permission_definitions d ON d.id = g.definition_id
+JOIN permission_definitions d ON d.id = g.definition_id AND d.grants <> '{}'
 JOIN inventory_closure c ON c.ancestor_id = g.node_id AND (c.depth = 0 OR d.applies_below);
 
 -- The organization-wide permissions of people and integrations; administrators have all of them.
