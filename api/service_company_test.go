@@ -249,7 +249,8 @@ func TestServiceCompanyGetsTheEvents(t *testing.T) {
 // Those of the company who have incoming work orders are told, the others are not.
 func TestServiceCompanyIsToldOfItsWorkOrders(t *testing.T) {
 	d := newCustomer(t)
-	id := d.forPolar()
+	id := d.workOrder(nil)
+	d.assign(id, d.ids("polar"), []string{}).Want(http.StatusOK, "")
 	told := servicetest.Value[string](d.Fixture, `SELECT coalesce(string_agg(i.name, ', '), '') FROM notices n
 		JOIN identities i ON i.id = n.person_id WHERE n.record_id = $1 AND n.organization_id = $2`, id, d.Polar.OrganizationID)
 	want(t, "who is told", told, "Pia Frost")
