@@ -43,7 +43,7 @@ func (r *runner) report() {
 	out := r.opts.Out
 	url := "http://" + r.cfg.apiAddress
 	fmt.Fprintf(out, "\nMillwright is running.\n\n")
-	fmt.Fprintf(out, "  API and console    %s\n", url)
+	fmt.Fprintf(out, "  API                %s/v1, documentation at %s/docs\n", url, url)
 	if r.cfg.ownTemporal {
 		fmt.Fprintf(out, "  Temporal Web UI    %s\n", r.uiURL())
 	}
