@@ -89,6 +89,10 @@ test-dev: bin/devstack ## ... dev/ alone
 	try $(TESTFLAGS) $$(packages -e); \
 	exit $$status
 
+.PHONY: conformance
+conformance: bin/devstack ## Hold the product against the specification, rule by rule; writes docs/conformance.md
+	bin/devstack exec --no-temporal -- go test $(RACE) -count=1 ./conformance -run TestSpecification -args -write ../docs/conformance.md
+
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME
 	@grep -rEo --include='*_test.go' --exclude-dir='.*' '^func Fuzz\w*' * | sed 's/:func / /' | { \

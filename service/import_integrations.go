@@ -47,8 +47,13 @@ func (r *importRun) integrations(ctx context.Context) error {
 	return nil
 }
 
-// createIntegration queues a new integration and completes its client id and secret.
+// createIntegration queues a new integration and completes its client id and
+// secret. The plan says how many an organization has (spec section 8); one that
+// has more already keeps them.
 func (r *importRun) createIntegration(where string, i importIntegration, result *ImportedIntegration, definition *string) error {
+	if r.held++; r.held > r.allowed {
+		r.problems.add("%s: the plan allows %d integrations", where, r.allowed)
+	}
 	var err error
 	if result.ClientID == "" {
 		if result.ClientID, err = r.newID(models.PrefixClient); err != nil {

@@ -142,6 +142,7 @@ func TestImportIsAllOrNothing(t *testing.T) {
 		"an address that is not allowed": {"http://127.0.0.1:9/", "http://10.0.0.1/", "webhook"},
 		"a missing service company":      {"assignments:", "service_companies: [{key: ghost}]\nassignments:", `"ghost"`},
 		"a short client secret":          {"name: ERP,", "name: ERP, client_secret: short,", "20 characters"},
+		"more integrations than the plan": {"integrations: 1}", "integrations: 0}", "the plan allows 0 integrations"},
 		"six addresses": {`[{key: hook, url: "http://127.0.0.1:9/", events: [ping]}]`,
 			`[` + strings.Repeat(`{key: hX, url: "http://127.0.0.1:9/", events: [ping]},`, 6) + `]`, "at most 5"},
 	}

@@ -1,0 +1,243 @@
+package conformance
+
+import (
+	"encoding/base64"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/api"
+	"millwright/models"
+	"millwright/service/servicetest"
+)
+
+var section5 = slices.Concat(tokenRequests, invalidations, scopes, permissions)
+
+var tokenRequests = []rule{
+	{item: "token request 1, Basic", words: "credentials may come as HTTP Basic", test: func(_ *testing.T, w *world) {
+		header := "Basic " + base64.StdEncoding.EncodeToString([]byte("cli_erp:secret-of-the-erp-integration"))
+		form := url.Values{"grant_type": {"client_credentials"}}
+		w.token(form, "Authorization", header).Want(http.StatusOK, "")
+		w.token(form, "Authorization", header[:len(header)-8]).Want(http.StatusUnauthorized, "")
+	}},
+	{item: "token request 1, form", words: "or in the form", test: func(_ *testing.T, w *world) {
+		w.token(w.credentials("erp", "")).Want(http.StatusOK, "")
+		form := w.credentials("erp", "")
+		form.Del("client_secret")
+		w.token(form).Want(http.StatusUnauthorized, "")
+	}},
+	{item: "token request 2", words: "a scope narrows the token; without one it has all", test: func(t *testing.T, w *world) {
+		narrow := w.token(w.credentials("erp", "people:read work_orders:read")).Want(http.StatusOK, "")
+		want(t, "the narrow token's scope", narrow.Text("scope"), "work_orders:read people:read")
+		want(t, "the whole token's scope", w.token(w.credentials("erp", "")).Want(http.StatusOK, "").Text("scope"), allScopes)
+		w.with("work_orders:read", http.MethodGet, "/people", nil).Want(http.StatusForbidden, "insufficient_scope")
+	}},
+	{item: "token request 3, answer", words: "token, Bearer, 3600 seconds, scope", test: func(t *testing.T, w *world) {
+		answer := w.token(w.credentials("reader", "")).Want(http.StatusOK, "")
+		want(t, "access_token is there", answer.Text("access_token") != "", true)
+		want(t, "token_type", answer.Text("token_type"), "Bearer")
+		want(t, "expires_in", answer.Field("expires_in"), any(3600.0))
+		want(t, "scope", answer.Text("scope"), "work_orders:read")
+	}},
+	{item: "token request 3, renewal", words: "after a 401 a new token works", alone: true, test: func(_ *testing.T, w *world) {
+		w.get("/me").Want(http.StatusOK, "")
+		w.Clock.Advance(time.Hour)
+		w.get("/me").Want(http.StatusUnauthorized, "invalid_token")
+		w.Forget()
+		w.get("/me").Want(http.StatusOK, "")
+	}},
+}
+
+// invalidation ends the creator's token on one of two servers that share a
+// database, as two processes do: both refuse the very next call, and go on
+// refusing when what ended it is undone.
+func invalidation(n, words, do, undo string) rule {
+	return rule{item: "invalidation " + n, words: words, test: func(t *testing.T, w *world) {
+		second, err := api.New(w.Another(), api.Options{PublicURL: servicetest.Issuer, Version: "test", Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bearer := "Bearer " + w.Token("creator")
+		call := func() int {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/me", nil)
+			r.Header.Set("Authorization", bearer)
+			answer := httptest.NewRecorder()
+			second.ServeHTTP(answer, r)
+			return answer.Code
+		}
+		want(t, "elsewhere before", call(), http.StatusOK)
+		w.during(t, do, undo, w.ID("creator"))
+		want(t, "elsewhere, the very next call", call(), http.StatusUnauthorized)
+		w.Send(http.MethodGet, "/v1/me", "", "Authorization", bearer).Want(http.StatusUnauthorized, "invalid_token")
+		w.Exec(undo, w.ID("creator"))
+		want(t, "after it was undone", call(), http.StatusUnauthorized)
+	}}
+}
+
+const creatorSecret = "secret-of-the-creator-integration"
+
+var invalidations = []rule{
+	invalidation("1", "renewing the secret ends tokens at once, on every server",
+		`UPDATE integrations SET secret_hash = sha256('new') WHERE id = $1`, `UPDATE integrations SET secret_hash = sha256('`+creatorSecret+`') WHERE id = $1`),
+	invalidation("2, off", "so does turning the integration off",
+		`UPDATE integrations SET enabled = false WHERE id = $1`, `UPDATE integrations SET enabled = true WHERE id = $1`),
+	invalidation("2, deleted", "and deleting it",
+		`UPDATE integrations SET deleted_at = now() WHERE id = $1`, `UPDATE integrations SET deleted_at = NULL WHERE id = $1`),
+	invalidation("3", "and narrowing its scopes",
+		`UPDATE integrations SET scopes = array_remove(scopes, 'issues:read') WHERE id = $1`, `UPDATE integrations SET scopes = '{work_orders:read,work_orders:write,issues:read,issues:write}' WHERE id = $1`),
+	invalidation("4", "and the service's own disabling",
+		`UPDATE integrations SET disabled_by_service = true WHERE id = $1`, `UPDATE integrations SET disabled_by_service = false WHERE id = $1`),
+	invalidation("5", "and a plan that loses the API",
+		`UPDATE plans SET api = false WHERE organization_id = (SELECT organization_id FROM integrations WHERE id = $1)`,
+		`UPDATE plans SET api = true WHERE $1 <> ''`),
+}
+
+// scope is a row of the table of scopes: what it opens, and that nothing else does.
+func scope(name, words string, method string, calls func(w *world) []string) rule {
+	return rule{item: "scope " + name, words: words, test: func(_ *testing.T, w *world) {
+		others := strings.Join(slices.DeleteFunc(strings.Fields(allScopes), func(s string) bool { return s == name }), " ")
+		for _, path := range calls(w) {
+			path, body, _ := strings.Cut(path, " ")
+			var sent any
+			if body != "" {
+				sent = object{}
+			}
+			w.with(others, method, path, sent).Want(http.StatusForbidden, "insufficient_scope")
+			if got := w.with(name, method, path, sent); got.Status == http.StatusForbidden || got.Status == http.StatusUnauthorized {
+				w.t.Errorf("%s %s with the scope is answered %d", method, path, got.Status)
+			}
+		}
+	}}
+}
+
+var scopes = []rule{
+	scope("inventory:read", "opens the four levels of the inventory", http.MethodGet, func(w *world) []string {
+		return []string{
+			"/locations", "/systems", "/equipment", "/sub-equipment", "/locations/" + w.ID("hq"), "/systems/" + w.ID("hvac"),
+			"/equipment/" + w.ID("ahu1"), "/sub-equipment/" + w.ID("fan1"),
+		}
+	}),
+	scope("work_orders:read", "opens work orders with status and assignees", http.MethodGet, func(w *world) []string {
+		return []string{"/work-orders", "/work-orders/" + w.workOrder(nil)}
+	}),
+	scope("work_orders:write", "opens every change of work orders", http.MethodPost, func(w *world) []string {
+		path := "/work-orders/" + w.workOrder(nil)
+		return []string{"/work-orders {}", path + "/assignees {}", path + "/answers {}", path + "/cancel {}"}
+	}),
+	scope("issues:read", "opens feedback", http.MethodGet, func(w *world) []string {
+		return []string{"/issues", "/issues/" + w.feedback(nil).Text("id")}
+	}),
+	scope("issues:write", "opens giving feedback", http.MethodPost, func(*world) []string { return []string{"/issues {}"} }),
+	scope("forms:read", "opens forms and answers", http.MethodGet, func(w *world) []string {
+		return []string{"/forms", "/forms/" + w.ID("inspection"), "/work-orders/" + w.workOrder(nil) + "/answers"}
+	}),
+	{item: "scope files:read", words: "can be had and opens nothing yet", test: func(t *testing.T, w *world) {
+		want(t, "the token's scope", w.token(w.credentials("erp", "files:read")).Want(http.StatusOK, "").Text("scope"), "files:read")
+		for path, item := range w.openAPI()["paths"].(object) {
+			for method, op := range item.(object) {
+				if scopes, _ := scopesOf(op.(object)); slices.Contains(scopes, "files:read") {
+					t.Errorf("%s %s needs the reserved scope", method, path)
+				}
+			}
+		}
+	}},
+	scope("people:read", "opens people and teams", http.MethodGet, func(w *world) []string {
+		return []string{"/people", "/people/" + w.ID("ann"), "/teams", "/teams/" + w.ID("crew")}
+	}),
+}
+
+var permissions = []rule{
+	{item: "permission, intersection", words: "a call needs the scope and the permission, both", test: func(_ *testing.T, w *world) {
+		path := "/work-orders/" + w.workOrder(object{"inventory_id": w.ID("roof")})
+		w.get(path).Want(http.StatusOK, "")
+		w.As("reader", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found")                     // scope, no permission there
+		w.with("forms:read", http.MethodGet, path, nil).Want(http.StatusForbidden, "insufficient_scope")     // permission, no scope
+		w.As("reader", http.MethodPatch, path, object{}).Want(http.StatusForbidden, "insufficient_scope")    // neither
+		w.As("creator", http.MethodPatch, path, object{"title": "x"}).Want(http.StatusNotFound, "not_found") // may create, not read others'
+	}},
+	{item: "permission, below", words: "a definition reaches below its node when it says so", test: func(t *testing.T, w *world) {
+		w.scopes(t, "reader", "inventory:read")
+		w.scopes(t, "roofer", "inventory:read")
+		get := func(key, path, node string) int { return w.As(key, http.MethodGet, path+w.ID(node), nil).Status }
+		want(t, "at the node", get("reader", "/systems/", "hvac"), 200)
+		want(t, "below it", get("reader", "/equipment/", "ahu1"), 200)
+		want(t, "far below it", get("reader", "/sub-equipment/", "fan1"), 200)
+		want(t, "above it", get("reader", "/locations/", "hq"), 404)
+		want(t, "at the node of one that stays there", get("roofer", "/locations/", "roof"), 200)
+		want(t, "below that", get("roofer", "/systems/", "mast"), 404)
+	}},
+	{item: "permission 1", words: "inventory: nodes with any permission at all", test: func(t *testing.T, w *world) {
+		w.get("/equipment/"+w.ID("ahu1")).Want(http.StatusOK, "")
+		w.get("/locations/"+w.ID("annex")).Want(http.StatusNotFound, "not_found")
+		w.grant(t, models.GrantFeedbackResolve) // any one will do
+		w.get("/equipment/"+w.ID("ahu1")).Want(http.StatusOK, "")
+		w.unassigned(t, "erp")
+		w.get("/equipment/"+w.ID("ahu1")).Want(http.StatusNotFound, "not_found")
+	}},
+	{item: "permission 2, node", words: "work orders: the ones it may read by their node", test: func(t *testing.T, w *world) {
+		below, roof := w.workOrder(nil), w.workOrder(object{"inventory_id": w.ID("roof")})
+		w.As("reader", http.MethodGet, "/work-orders/"+below, nil).Want(http.StatusOK, "")
+		w.As("reader", http.MethodGet, "/work-orders/"+roof, nil).Want(http.StatusNotFound, "not_found")
+		page := listed(w.As("reader", http.MethodGet, "/work-orders?limit=200", nil))
+		want(t, "listed", slices.Contains(page, below) && !slices.Contains(page, roof), true)
+	}},
+	{item: "permission 2, assigned", words: "work orders: the ones it is assigned to", test: func(t *testing.T, w *world) {
+		id := w.workOrder(object{"inventory_id": w.ID("roof"), "assignees": w.ids("creator")})
+		w.As("creator", http.MethodGet, "/work-orders/"+id, nil).Want(http.StatusOK, "")
+		want(t, "listed", slices.Contains(listed(w.As("creator", http.MethodGet, "/work-orders", nil)), id), true)
+		w.assign(id, object{"assignees": w.ids("erp")}).Want(http.StatusOK, "")
+		w.remove(id, "creator").Want(http.StatusOK, "")
+		w.As("creator", http.MethodGet, "/work-orders/"+id, nil).Want(http.StatusNotFound, "not_found")
+	}},
+	{item: "permission 2, created", words: "work orders: the ones it created, while it may create there", test: func(t *testing.T, w *world) {
+		made := w.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": w.ID("ahu1"), "title": "x"}).Want(http.StatusCreated, "")
+		path := "/work-orders/" + made.Text("id")
+		w.As("creator", http.MethodGet, path, nil).Want(http.StatusOK, "")
+		w.during(t, `UPDATE permission_definitions SET grants = '{inventory.read}' WHERE id = $1`,
+			`UPDATE permission_definitions SET grants = '{inventory.read,work_orders.create,feedback.create}' WHERE id = $1`, w.ID("creating"))
+		w.As("creator", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found")
+	}},
+	{item: "permission 2, service company", words: "work orders: a customer's, with incoming work orders", test: func(_ *testing.T, w *world) {
+		path, other := "/work-orders/"+w.workOrder(object{"assignees": w.ids("polar")}), "/work-orders/"+w.workOrder(nil)
+		w.As("dispatch", http.MethodGet, path, nil).Want(http.StatusOK, "")
+		w.As("dispatch", http.MethodGet, other, nil).Want(http.StatusNotFound, "not_found")
+		w.As("back_office", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found") // without the permission
+	}},
+	{item: "permission 3", words: "feedback: what its node lets it read", test: func(t *testing.T, w *world) {
+		id := w.feedback(nil).Want(http.StatusCreated, "").Text("id")
+		w.get("/issues/"+id).Want(http.StatusOK, "")
+		w.As("creator", http.MethodGet, "/issues/"+id, nil).Want(http.StatusNotFound, "not_found")
+		w.grant(t, allBut(models.GrantFeedbackRead)...)
+		w.get("/issues/"+id).Want(http.StatusNotFound, "not_found")
+		want(t, "listed", len(listed(w.get("/issues"))), 0)
+	}},
+	{item: "permission 4", words: "what may not be read answers as what does not exist", test: func(t *testing.T, w *world) {
+		hidden := w.workOrder(object{"inventory_id": w.ID("roof")})
+		bare := func(id string) string {
+			answer := w.As("reader", http.MethodGet, "/work-orders/"+id, nil).Want(http.StatusNotFound, "not_found")
+			return strings.ReplaceAll(string(answer.Body), answer.Text("request_id"), "")
+		}
+		want(t, "the body", bare(hidden), bare("wo_00000000000000000000000000"))
+	}},
+	{item: "permission 5, once", words: "the client secret is shown once and kept as a digest", test: func(t *testing.T, w *world) {
+		file := []byte("organization: {key: acme}\nintegrations: [{key: fresh, name: Fresh, scopes: [\"work_orders:read\"]}]\n")
+		first, err := w.Import(t.Context(), file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := w.Import(t.Context(), file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		secret := first.Integrations["fresh"].ClientSecret
+		want(t, "shown at creation", secret != "", true)
+		want(t, "shown afterwards", again.Integrations["fresh"].ClientSecret, "")
+		want(t, "kept as it is", w.count(`SELECT count(*) FROM integrations i WHERE i::text LIKE '%' || $1 || '%'`, secret), 0)
+	}},
+	{item: "permission 5, renewal", words: "and can be renewed on the integrations page", notYet: "the app's page of integrations"},
+}
