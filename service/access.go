@@ -17,11 +17,15 @@ const (
 		WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor} AND 'work_orders.create' = ANY (r.grants) LIMIT 1) IS TRUE)`
 	readableByAssignment = `(SELECT true FROM work_order_assignees x
 		JOIN actor_identities a ON a.identity_id = x.identity_id AND a.actor_id = {actor}
-		WHERE x.work_order_id = {w}.id
-			AND (a.identity_id <> a.organization_id OR EXISTS (SELECT FROM organization_rights o
-				WHERE o.actor_id = {actor} AND 'incoming_work_orders' = ANY (o.grants))) LIMIT 1) IS TRUE`
+		WHERE x.work_order_id = {w}.id AND ` + readsAs + ` LIMIT 1) IS TRUE`
 	readableWorkOrder = `(` + readableByNode + ` OR ` + readableByCreation + ` OR ` + readableByAssignment + `)`
 )
+
+// readsAs is the condition under which {actor} reads what is assigned to one of
+// the identities it acts as, a row a of actor_identities: what came to its
+// organization only with incoming work orders.
+const readsAs = `(a.identity_id <> a.organization_id OR EXISTS (SELECT FROM organization_rights o
+				WHERE o.actor_id = {actor} AND 'incoming_work_orders' = ANY (o.grants)))`
 
 // readableFeedback is the condition under which an actor may read feedback: its
 // node allows it. {w} is the feedback's row.

@@ -111,10 +111,9 @@ func (s *Service) WorkOrders(ctx context.Context, actor Actor, filter WorkOrderF
 	q.source(`work_orders {w} WHERE {w}.created_by = @actor AND ` + readableByCreation)
 	// IN, not a join: a work order of the actor and of its team is one row, or the page's cut would count it twice.
 	q.source(`work_orders {w} WHERE {w}.id IN (
-			SELECT mine.work_order_id FROM actor_identities own
-			JOIN work_order_assignees mine ON mine.identity_id = own.identity_id
-			WHERE own.actor_id = @actor)
-		AND ` + readableByAssignment)
+			SELECT x.work_order_id FROM actor_identities a
+			JOIN work_order_assignees x ON x.identity_id = a.identity_id
+			WHERE a.actor_id = @actor AND ` + readsAs + `)`)
 	return list(ctx, s, q, request, workOrderRow.record)
 }
 
