@@ -1,6 +1,10 @@
 package service
 
-import "strings"
+import (
+	"strings"
+
+	"millwright/models"
+)
 
 // An actor may read a work order in three ways (spec section 5, permissions):
 // its node allows it, the actor created it where it may create, or it is
@@ -10,11 +14,9 @@ import "strings"
 //
 // Each is a scalar subquery, not EXISTS: the planner turns EXISTS into a join
 // driven by the rights, which reads a whole list to find its first page.
-const (
-	readableByNode = `(SELECT true FROM node_rights r
-		WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor} AND 'work_orders.read' = ANY (r.grants) LIMIT 1) IS TRUE`
-	readableByCreation = `({w}.created_by = {actor} AND (SELECT true FROM node_rights r
-		WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor} AND 'work_orders.create' = ANY (r.grants) LIMIT 1) IS TRUE)`
+var (
+	readableByNode       = onNode(models.GrantWorkOrdersRead)
+	readableByCreation   = `({w}.created_by = {actor} AND ` + onNode(models.GrantWorkOrdersCreate) + `)`
 	readableByAssignment = `(SELECT true FROM work_order_assignees x
 		JOIN actor_identities a ON a.identity_id = x.identity_id AND a.actor_id = {actor}
 		WHERE x.work_order_id = {w}.id AND ` + readsAs + ` LIMIT 1) IS TRUE`
@@ -29,8 +31,13 @@ const readsAs = `(a.identity_id <> a.organization_id OR EXISTS (SELECT FROM orga
 
 // readableFeedback is the condition under which an actor may read feedback: its
 // node allows it. {w} is the feedback's row.
-const readableFeedback = `(SELECT true FROM node_rights r
-		WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor} AND 'feedback.read' = ANY (r.grants) LIMIT 1) IS TRUE`
+var readableFeedback = onNode(models.GrantFeedbackRead)
+
+// onNode is the condition that {actor} has the grant on the node of the record {w}.
+func onNode(grant models.Grant) string {
+	return `(SELECT true FROM node_rights r
+		WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor} AND '` + string(grant) + `' = ANY (r.grants) LIMIT 1) IS TRUE`
+}
 
 // usableIntegration is the condition under which an integration may use the
 // service at all. {i} is the integration's row, {o} its organization's, {p} its plan's.

@@ -226,8 +226,7 @@ func (q *listQuery) ofStatuses(statuses []string) {
 }
 
 // nodeSources are the ways to the records of visible nodes: from the nodes when
-// they are few, along the list's order otherwise. The scalar subquery, unlike
-// EXISTS, keeps the planner from turning the check into a join over all rights.
+// they are few, along the list's order otherwise.
 func (q *listQuery) nodeSources(v view, and, order string) []string {
 	if len(v.Nodes) <= narrowLimit {
 		slices.Sort(v.Nodes)
@@ -237,8 +236,7 @@ func (q *listQuery) nodeSources(v view, and, order string) []string {
 			ORDER BY ` + order + ` LIMIT @rows) {w} WHERE true`}
 	}
 	along := q.table + ` {w} WHERE {w}.organization_id = @organization
-			AND (SELECT true FROM node_rights r WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor}
-				AND '` + string(q.grant) + `' = ANY (r.grants) LIMIT 1)`
+			AND ` + onNode(q.grant)
 	if len(q.statuses) == 0 {
 		return []string{along}
 	}
