@@ -55,9 +55,17 @@ type admittedRow struct {
 	WindowStart      time.Time
 }
 
+// countCall counts a call of {source}: its subject, its window and 1. The window
+// moves only forward, so that servers whose clocks differ share one count.
+const countCall = `
+	INSERT INTO rate_counters AS c (subject, window_start, calls) {source}
+	ON CONFLICT (subject) DO UPDATE SET
+		calls = CASE WHEN excluded.window_start > c.window_start THEN 1 ELSE c.calls + 1 END,
+		window_start = greatest(excluded.window_start, c.window_start)
+	RETURNING calls, window_start`
+
 // One statement admits a call: it reads the integration as it is now, so that
-// every invalidation acts at once, and counts the call. The window moves only
-// forward, so that servers whose clocks differ share one count.
+// every invalidation acts at once, and counts the call.
 var admitQuery = `
 	WITH admitted AS (
 		SELECT i.id, i.organization_id, i.client_id, i.scopes, o.read_only, p.name AS plan_name, p.calls_per_minute
@@ -68,12 +76,7 @@ var admitQuery = `
 			AND ` + with(usableIntegration, "i", "i", "o", "o", "p", "p") + `
 			AND NOT EXISTS (SELECT FROM revoked_tokens WHERE id = $3)
 	), counted AS (
-		INSERT INTO rate_counters AS c (subject, window_start, calls)
-		SELECT id, $4::timestamptz, 1 FROM admitted
-		ON CONFLICT (subject) DO UPDATE SET
-			calls = CASE WHEN excluded.window_start > c.window_start THEN 1 ELSE c.calls + 1 END,
-			window_start = greatest(excluded.window_start, c.window_start)
-		RETURNING calls, window_start
+		` + with(countCall, "source", "SELECT id, $4::timestamptz, 1 FROM admitted") + `
 	)
 	SELECT i.name, a.organization_id, g.name AS organization_name, a.read_only, a.client_id, a.scopes,
 		a.plan_name, a.calls_per_minute, c.calls, c.window_start
@@ -129,12 +132,7 @@ func rateLimited() *models.Error {
 	return models.Errorf(models.CodeRateLimited, "Too many calls in this minute. Try again when the window ends.")
 }
 
-const countQuery = `
-	INSERT INTO rate_counters AS c (subject, window_start, calls) VALUES ($1, $2, 1)
-	ON CONFLICT (subject) DO UPDATE SET
-		calls = CASE WHEN excluded.window_start > c.window_start THEN 1 ELSE c.calls + 1 END,
-		window_start = greatest(excluded.window_start, c.window_start)
-	RETURNING calls, window_start`
+var countQuery = with(countCall, "source", "VALUES ($1, $2, 1)")
 
 // CountAddress counts a call that has no valid token by its client address.
 // Errors: rate_limited (with the Rate), unavailable.
