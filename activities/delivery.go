@@ -37,7 +37,7 @@ func (a *Deliveries) AttemptDelivery(ctx context.Context, id string) (service.De
 		if err != nil {
 			return service.DeliveryState{}, err
 		}
-		attempt := send(ctx, a.Sender, signer, a.Now, claim.Address.URL, d)
+		attempt := Send(ctx, a.Sender, signer, a.Now, claim.Address.URL, d)
 		if ctx.Err() != nil {
 			return service.DeliveryState{}, ctx.Err() // cut off by us, not by the receiver
 		}

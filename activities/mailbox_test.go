@@ -83,7 +83,7 @@ func newMailbox(t *testing.T, r *receiver, linger time.Duration) *mailbox {
 		Fixture: f, stop: make(chan struct{}), t: t,
 		Mailbox: &activities.Mailbox{
 			Service: f.Service, Sender: r, Poker: f.Pokes, Now: time.Now, Linger: linger,
-			Watch: activities.NewWatch(f.Service, slog.New(slog.DiscardHandler)), Slots: make(chan struct{}, 100),
+			Watch: activities.NewWatch(f.Service, slog.New(slog.DiscardHandler)), Shared: make(chan struct{}, 100),
 		},
 	}
 }

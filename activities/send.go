@@ -17,10 +17,13 @@ type Sender interface {
 	Post(ctx context.Context, address string, header http.Header, body []byte) (webhook.Response, error)
 }
 
-// send makes one attempt at a delivery. It does not fail: what went wrong is in the attempt.
-func send(ctx context.Context, sender Sender, signer *webhook.Signer, now func() time.Time, url string, d service.Outgoing) service.Attempt {
+// Send makes one attempt at a delivery to the URL, signed now. It does not fail:
+// what went wrong is in the attempt.
+func Send(ctx context.Context, sender Sender, signer *webhook.Signer, now func() time.Time, url string, d service.Outgoing) service.Attempt {
 	started := now()
-	attempt := service.Attempt{DeliveryID: d.DeliveryID, Number: d.Attempts + 1, StartedAt: models.TimeOf(started)}
+	attempt := service.Attempt{
+		DeliveryID: d.DeliveryID, Number: d.Attempts + 1, Before: d.AttemptsBefore, StartedAt: models.TimeOf(started),
+	}
 	header := signer.Header(d.EventID, string(d.EventType), started, d.Body)
 	response, err := sender.Post(ctx, url, header, d.Body)
 	attempt.Latency = response.Latency

@@ -14,6 +14,8 @@ import (
 // The pace of the watch.
 const (
 	pollEvery = 10 * time.Millisecond
+	// However long a look takes, the watch looks for no more than a part of the time.
+	restAfterLook = 4
 	// A lease tells writers that a mailbox is attended; it is renewed well before it ends.
 	leaseFor    = 6 * time.Second
 	renewEvery  = 2 * time.Second
@@ -28,14 +30,20 @@ type Watch struct {
 	log     *slog.Logger
 
 	mu       sync.Mutex
-	attended map[string]int           // mailboxes of this worker, by how many rounds hold them
-	waiting  map[string]chan struct{} // those that linger
+	attended map[string]int // mailboxes of this worker, by how many rounds hold them
+	waiting  map[string]waiting
 	running  bool
+}
+
+// waiting is a mailbox that waits for deliveries.
+type waiting struct {
+	above   int64 // those up to here it has in hand
+	arrived chan struct{}
 }
 
 // NewWatch returns a watch; it runs while a mailbox is attended.
 func NewWatch(s *service.Service, log *slog.Logger) *Watch {
-	return &Watch{service: s, log: log, attended: map[string]int{}, waiting: map[string]chan struct{}{}}
+	return &Watch{service: s, log: log, attended: map[string]int{}, waiting: map[string]waiting{}}
 }
 
 // attend takes the lease of the address until the returned function is called.
@@ -67,21 +75,28 @@ func (w *Watch) leave(ctx context.Context, webhookID string) {
 	}
 }
 
+// await returns a channel that is closed when the address has pending deliveries
+// beyond the given place in its order. The caller forgets it when it waits no more.
+func (w *Watch) await(webhookID string, above int64) (arrived <-chan struct{}, forget func()) {
+	channel := make(chan struct{})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting[webhookID] = waiting{above, channel}
+	return channel, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.waiting[webhookID].arrived == channel {
+			delete(w.waiting, webhookID)
+		}
+	}
+}
+
 // linger waits for new deliveries of the address and reports whether some came.
 // Before it gives up it gives the lease up and looks on for a while: a writer
 // that saw the lease has committed by then, and later ones poke.
 func (w *Watch) linger(ctx context.Context, webhookID string, patience time.Duration) (bool, error) {
-	arrived := make(chan struct{})
-	w.mu.Lock()
-	w.waiting[webhookID] = arrived
-	w.mu.Unlock()
-	defer func() {
-		w.mu.Lock()
-		if w.waiting[webhookID] == arrived {
-			delete(w.waiting, webhookID)
-		}
-		w.mu.Unlock()
-	}()
+	arrived, forget := w.await(webhookID, 0)
+	defer forget()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	stop := activity.GetWorkerStopChannel(ctx)
@@ -118,17 +133,19 @@ func (w *Watch) linger(ctx context.Context, webhookID string, patience time.Dura
 
 // run polls and renews until nothing is attended any more.
 func (w *Watch) run(ctx context.Context) {
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
+	timer := time.NewTimer(pollEvery)
+	defer timer.Stop()
 	renewed := w.service.Now()
-	for range ticker.C {
-		waiting, attended, idle := w.list()
+	for range timer.C {
+		ids, aboves, attended, idle := w.list()
 		if idle {
 			return
 		}
-		if len(waiting) > 0 {
-			w.look(ctx, waiting)
+		looked := time.Now()
+		if len(ids) > 0 {
+			w.look(ctx, ids, aboves)
 		}
+		timer.Reset(max(pollEvery, restAfterLook*time.Since(looked)))
 		if now := w.service.Now(); now.Sub(renewed) >= renewEvery && len(attended) > 0 {
 			renewed = now
 			if err := w.service.Attend(ctx, attended, now.Add(leaseFor)); err != nil {
@@ -138,30 +155,31 @@ func (w *Watch) run(ctx context.Context) {
 	}
 }
 
-// list returns who waits and whose lease is kept; idle ends the run.
-func (w *Watch) list() (waiting, attended []string, idle bool) {
+// list returns who waits, for deliveries beyond which place, and whose lease is
+// kept; idle ends the run.
+func (w *Watch) list() (ids []string, aboves []int64, attended []string, idle bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.attended) == 0 {
 		w.running = false
-		return nil, nil, true
+		return nil, nil, nil, true
 	}
-	for id := range w.waiting {
-		waiting = append(waiting, id)
+	for id, mailbox := range w.waiting {
+		ids, aboves = append(ids, id), append(aboves, mailbox.above)
 	}
 	for id, held := range w.attended {
 		if held > 0 {
 			attended = append(attended, id)
 		}
 	}
-	return waiting, attended, false
+	return ids, aboves, attended, false
 }
 
 // look wakes the mailboxes whose deliveries came.
-func (w *Watch) look(ctx context.Context, waiting []string) {
+func (w *Watch) look(ctx context.Context, ids []string, aboves []int64) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	arrived, err := w.service.Waiting(ctx, waiting)
+	arrived, err := w.service.Waiting(ctx, ids, aboves)
 	if err != nil {
 		w.log.Warn("the watch could not look for new deliveries", "error", err.Error())
 		return
@@ -169,8 +187,8 @@ func (w *Watch) look(ctx context.Context, waiting []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, id := range arrived {
-		if channel, lingers := w.waiting[id]; lingers {
-			close(channel)
+		if mailbox, waits := w.waiting[id]; waits {
+			close(mailbox.arrived)
 			delete(w.waiting, id)
 		}
 	}

@@ -258,7 +258,7 @@ func (w *world) drain(t *testing.T, hook string) {
 	defer post.Close()
 	mailbox := &activities.Mailbox{
 		Service: w.Service, Sender: post, Poker: w.Pokes, Now: w.Clock.Now, Linger: time.Millisecond,
-		Watch: activities.NewWatch(w.Service, w.Log), Slots: make(chan struct{}, 10),
+		Watch: activities.NewWatch(w.Service, w.Log), Shared: make(chan struct{}, 10),
 	}
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))

@@ -319,7 +319,7 @@ type event struct {
 // outgoing is what waits for an address of the fixture about a record, oldest first.
 func (w *world) outgoing(hook, record string) []service.Outgoing {
 	w.t.Helper()
-	claim, err := w.ClaimPending(w.t.Context(), w.ID(hook), 1000)
+	claim, err := w.ClaimPending(w.t.Context(), w.ID(hook), nil, 1000)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -106,6 +106,8 @@ type Integration struct {
 	Scopes                   TextArray
 	OrganizationDefinitionID *string
 	Enabled                  bool
+	// OwnerID is the person who created it, if a person did.
+	OwnerID *string
 }
 
 // TeamMember is one member of a team.
@@ -291,7 +293,7 @@ func (History) TableName() string { return "history" }
 type LogRecord struct {
 	ID             int64 `gorm:"primaryKey"`
 	OrganizationID string
-	ActorID        string
+	ActorID        *string // nil for the service's own operators
 	ActorName      string
 	Action         string
 	RecordID       string
@@ -319,7 +321,9 @@ type Webhook struct {
 	Events         TextArray
 	SecretSealed   []byte
 	Enabled        bool
-	CreatedAt      Time
+	// EnabledSince is when it was made or last turned on.
+	EnabledSince Time
+	CreatedAt    Time
 }
 
 // IdempotencyKey is the answer to a write, kept beside it.

@@ -29,8 +29,11 @@ type Outgoing struct {
 	RecordID   string
 	EventID    string
 	EventType  models.EventType
-	// Attempts is how many were made before.
-	Attempts int
+	// Seq orders the deliveries of an address.
+	Seq int64
+	// Attempts is how many were made before, AttemptsBefore how many of them
+	// before the present run of the retry schedule.
+	Attempts, AttemptsBefore int
 	// Body is the event with the record as it is now.
 	Body []byte
 }
@@ -41,6 +44,8 @@ type Claim struct {
 	Deliveries []Outgoing
 	// More says that further deliveries were pending beyond the limit.
 	More bool
+	// Notices says that people are to be told about the address by e-mail.
+	Notices bool
 }
 
 // DeliveryState is where a delivery stands, for the workflow that owns it.
@@ -78,12 +83,15 @@ type addressRow struct {
 	Usable     bool
 	ShowPeople bool
 	Scopes     []string
+	// Notices is whether some about the address wait to be mailed.
+	Notices bool
 }
 
 var addressQuery = `
 	SELECT h.id, h.organization_id, h.integration_id, h.url, h.secret_sealed, h.previous_secret, h.previous_secret_until,
 		h.enabled, ` + with(usableIntegration, "i", "i", "o", "o", "p", "p") + ` AS usable,
-		'people:read' = ANY (i.scopes) AS show_people, i.scopes
+		'people:read' = ANY (i.scopes) AS show_people, i.scopes,
+		EXISTS (SELECT FROM notices n WHERE n.record_id = h.id AND n.mail = 'waiting') AS notices
 	FROM webhooks h
 	JOIN integrations i ON i.id = h.integration_id
 	JOIN organizations o ON o.id = h.organization_id
@@ -92,8 +100,10 @@ var addressQuery = `
 
 type pendingRow struct {
 	DeliveryID     string
+	Seq            int64
 	RecordID       string
 	Attempts       int
+	AttemptsBefore int
 	EventID        string
 	EventType      models.EventType
 	OrganizationID string
@@ -103,28 +113,32 @@ type pendingRow struct {
 }
 
 const pendingColumns = `
-	SELECT d.id AS delivery_id, d.record_id, d.attempts, e.id AS event_id, e.type AS event_type,
+	SELECT d.id AS delivery_id, d.seq, d.record_id, d.attempts, d.attempts_before, e.id AS event_id, e.type AS event_type,
 		e.organization_id, e.actor_id, e.data, e.created_at
 	FROM deliveries d JOIN events e ON e.id = d.event_id`
 
-// ClaimPending returns up to limit pending deliveries of the address, oldest
-// first, each with its record as it is now. Those of an address that is off are
-// held, those its integration may not read any more are skipped; neither is
-// returned. One mailbox claims for an address at a time; should two overlap
-// after a crash, deliveries are doubled, never lost. A missing address claims nothing.
-func (s *Service) ClaimPending(ctx context.Context, webhookID string, limit int) (Claim, error) {
-	return s.claim(ctx, addressQuery+`$1`, webhookID, pendingColumns+`
-		WHERE d.webhook_id = $1 AND d.status = 'pending' ORDER BY d.seq LIMIT $2`, limit)
+// ClaimPending returns up to limit pending deliveries of the address beside those
+// in hand, oldest first, each with its record as it is now. Those of an address
+// that is off are held, those its integration may not read any more are skipped;
+// neither is returned. One mailbox claims for an address at a time; should two
+// overlap after a crash, deliveries are doubled, never lost. A missing address
+// claims nothing. Errors: unavailable.
+func (s *Service) ClaimPending(ctx context.Context, webhookID string, inHand []string, limit int) (Claim, error) {
+	if inHand == nil {
+		inHand = []string{} // not NULL, which nothing differs from
+	}
+	return s.claim(ctx, addressQuery+`$1`, webhookID, limit, pendingColumns+`
+		WHERE d.webhook_id = $1 AND d.status = 'pending' AND d.id <> ALL ($3::text[]) ORDER BY d.seq LIMIT $2`, inHand)
 }
 
 // ClaimRetry returns the delivery if it is due for another attempt, rendered
 // like those of ClaimPending.
 func (s *Service) ClaimRetry(ctx context.Context, deliveryID string) (Claim, error) {
-	return s.claim(ctx, addressQuery+`(SELECT webhook_id FROM deliveries WHERE id = $1)`, deliveryID, pendingColumns+`
-		WHERE d.id = $1 AND d.status = 'retrying' LIMIT $2`, 1)
+	return s.claim(ctx, addressQuery+`(SELECT webhook_id FROM deliveries WHERE id = $1)`, deliveryID, 1, pendingColumns+`
+		WHERE d.id = $1 AND d.status = 'retrying' LIMIT $2`)
 }
 
-func (s *Service) claim(ctx context.Context, addressSQL, id, pendingSQL string, limit int) (Claim, error) {
+func (s *Service) claim(ctx context.Context, addressSQL, id string, limit int, pendingSQL string, args ...any) (Claim, error) {
 	var claim Claim
 	var address addressRow
 	var pending []pendingRow
@@ -134,7 +148,7 @@ func (s *Service) claim(ctx context.Context, addressSQL, id, pendingSQL string, 
 		address = row
 		return err
 	})
-	batch.Queue(pendingSQL, id, limit+1).Query(func(rows pgx.Rows) error {
+	batch.Queue(pendingSQL, append([]any{id, limit + 1}, args...)...).Query(func(rows pgx.Rows) error {
 		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[pendingRow])
 		pending = all
 		return err
@@ -149,6 +163,7 @@ func (s *Service) claim(ctx context.Context, addressSQL, id, pendingSQL string, 
 	if claim.Address, err = s.openAddress(address); err != nil {
 		return claim, err
 	}
+	claim.Notices = address.Notices
 	if len(pending) > limit {
 		claim.More, pending = true, pending[:limit]
 	}
@@ -157,7 +172,8 @@ func (s *Service) claim(ctx context.Context, addressSQL, id, pendingSQL string, 
 	}
 	if !address.Enabled {
 		claim.More = false
-		return claim, s.holdDeliveries(ctx, address.ID)
+		_, err := s.pool.Exec(ctx, holdQuery, address.ID)
+		return claim, s.translate(err)
 	}
 	claim.Deliveries, err = s.render(ctx, address, pending)
 	return claim, err
@@ -269,8 +285,8 @@ func (s *Service) render(ctx context.Context, address addressRow, pending []pend
 			return nil, err
 		}
 		outgoing = append(outgoing, Outgoing{
-			DeliveryID: p.DeliveryID, RecordID: p.RecordID, EventID: p.EventID,
-			EventType: p.EventType, Attempts: p.Attempts, Body: body,
+			DeliveryID: p.DeliveryID, Seq: p.Seq, RecordID: p.RecordID, EventID: p.EventID,
+			EventType: p.EventType, Attempts: p.Attempts, AttemptsBefore: p.AttemptsBefore, Body: body,
 		})
 	}
 	if len(skipped) > 0 {
@@ -302,21 +318,19 @@ func (p pendingRow) actorField() string {
 	return "identity_id"
 }
 
-// holdDeliveries keeps everything that is due at an address that is off.
-func (s *Service) holdDeliveries(ctx context.Context, webhookID string) error {
-	_, err := s.pool.Exec(ctx, `
-		UPDATE deliveries SET status = 'held', next_attempt_at = NULL
-		WHERE webhook_id = $1 AND status IN ('pending', 'retrying')`, webhookID)
-	return s.translate(err)
-}
+// holdQuery keeps everything that is due at an address that is off.
+const holdQuery = `
+	UPDATE deliveries SET status = 'held', next_attempt_at = NULL
+	WHERE webhook_id = $1 AND status IN ('pending', 'retrying')`
 
 // Attempt is one try of a delivery and how it went.
 type Attempt struct {
 	DeliveryID string
-	// Number is 1 for the first attempt.
-	Number    int
-	StartedAt models.Time
-	Latency   time.Duration
+	// Number is 1 for the first attempt; Before is how many were made before the
+	// present run of the retry schedule.
+	Number, Before int
+	StartedAt      models.Time
+	Latency        time.Duration
 	// Status is the receiver's, 0 when there was none; Error says why.
 	Status       int
 	Error        string
@@ -339,7 +353,7 @@ func (a Attempt) judge(schedule models.RetrySchedule, now models.Time) verdict {
 	if a.succeeded() {
 		return verdict{Status: models.DeliveryDelivered}
 	}
-	wait, more := schedule.After(a.Number)
+	wait, more := schedule.After(a.Number - a.Before)
 	if !more || a.Status == http.StatusGone {
 		return verdict{Status: models.DeliveryFailed}
 	}
@@ -349,30 +363,38 @@ func (a Attempt) judge(schedule models.RetrySchedule, now models.Time) verdict {
 
 // Recorded is what RecordAttempts made of the attempts.
 type Recorded struct {
-	Delivered int
+	Delivered, Failed int
 	// Retrying are the deliveries that need another attempt.
 	Retrying []string
-	Failed   int
+	// Off says that the address was turned off by it.
+	Off bool
 }
 
 // One statement keeps the attempts and moves their deliveries; an attempt that
-// was recorded before (a worker's answer was lost) changes nothing.
-const recordQuery = `
+// was recorded before (a worker's answer was lost) changes nothing. A delivery
+// that was held or stopped while its attempt was under way stays so unless it
+// arrived. Those that did not arrive are returned.
+var recordQuery = with(`
 	WITH made AS (
 		SELECT * FROM unnest($1::text[], $2::integer[], $3::timestamptz[], $4::integer[], $5::integer[], $6::text[],
 			$7::text[], $8::bytea[], $9::text[], $10::timestamptz[])
 			AS a (id, number, started_at, latency_ms, code, error, remote_ip, body, verdict, next_at)
+	), moved AS (
+		UPDATE deliveries d SET status = {verdict}, attempts = m.number, last_status = m.code, last_error = m.error,
+			next_attempt_at = CASE WHEN {verdict} = 'retrying' THEN m.next_at END,
+			finished_at = CASE WHEN {verdict} IN ('delivered', 'failed') THEN $11::timestamptz END
+		FROM made m
+		WHERE d.id = m.id AND d.attempts < m.number
+		RETURNING d.id, d.status
 	), kept AS (
 		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, error, remote_ip, response_body)
-		SELECT id, number, started_at, latency_ms, code, error, remote_ip, body FROM made
-		ON CONFLICT DO NOTHING
+		SELECT id, number, started_at, latency_ms, code, error, remote_ip, body FROM made JOIN moved USING (id)
 	)
-	UPDATE deliveries d SET status = m.verdict, attempts = m.number, next_attempt_at = m.next_at,
-		last_status = m.code, last_error = m.error,
-		finished_at = CASE WHEN m.verdict IN ('delivered', 'failed') THEN $11::timestamptz END
-	FROM made m
-	WHERE d.id = m.id AND d.status IN ('pending', 'retrying') AND d.attempts < m.number`
+	SELECT id, status FROM moved WHERE status <> 'delivered'`,
+	"verdict", "CASE WHEN d.status IN ('pending', 'retrying') OR m.verdict = 'delivered' THEN m.verdict ELSE d.status END")
 
+// healthQuery keeps when an address last answered well and since when it fails,
+// and returns since when it fails unless its keepers were warned.
 const healthQuery = `
 	INSERT INTO webhook_health AS h (webhook_id, last_success_at, failing_since)
 	SELECT id, CASE WHEN $2 THEN $3::timestamptz END, CASE WHEN NOT $2 THEN $3::timestamptz END FROM webhooks WHERE id = $1
@@ -380,23 +402,63 @@ const healthQuery = `
 		last_success_at = CASE WHEN $2 THEN $3 ELSE h.last_success_at END,
 		failing_since = CASE WHEN $2 THEN NULL ELSE coalesce(h.failing_since, $3) END,
 		warned_at = CASE WHEN $2 THEN NULL ELSE h.warned_at END
-	WHERE NOT $2 OR h.failing_since IS NOT NULL OR h.last_success_at IS NULL OR h.last_success_at < $3 - interval '1 minute'`
+	WHERE NOT $2 OR h.failing_since IS NOT NULL OR h.last_success_at IS NULL OR h.last_success_at < $3 - interval '1 minute'
+	RETURNING CASE WHEN warned_at IS NULL THEN failing_since END`
 
 // RecordAttempts keeps the attempts made at one address and moves their
 // deliveries: delivered, retrying with the time of the next attempt, or failed.
 // A final failure turns the address off when it has had no success for the
-// shut-off period; a 410 does at once (spec section 6; contract, webhooks).
+// shut-off period; a 410 does at once (spec section 6; contract, webhooks). The
+// keepers of an address that fails for a day are warned. Errors: unavailable.
 func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts []Attempt) (Recorded, error) {
 	var recorded Recorded
 	if len(attempts) == 0 {
 		return recorded, nil
 	}
 	now := s.now()
+	made := s.columns(attempts, now)
+	var failingSince *time.Time
+	batch := &pgx.Batch{}
+	batch.Queue(recordQuery, append(made, now)...).Query(func(rows pgx.Rows) error {
+		var id string
+		var status models.DeliveryStatus
+		_, err := pgx.ForEachRow(rows, []any{&id, &status}, func() error {
+			if status == models.DeliveryRetrying {
+				recorded.Retrying = append(recorded.Retrying, id)
+			} else {
+				recorded.Failed++
+			}
+			return nil
+		})
+		return err
+	})
+	succeeded := slices.ContainsFunc(attempts, Attempt.succeeded)
+	batch.Queue(healthQuery, webhookID, succeeded, now).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&failingSince}, func() error { return nil })
+		return err
+	})
+	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+		return recorded, s.translate(err)
+	}
+	recorded.Delivered = len(attempts) - len(recorded.Retrying) - recorded.Failed
+	var err error
+	if recorded.Failed > 0 {
+		gone := slices.ContainsFunc(attempts, func(a Attempt) bool { return a.Status == http.StatusGone })
+		recorded.Off, err = s.shutOff(ctx, webhookID, gone, now)
+	}
+	if err == nil && !recorded.Off && failingSince != nil && now.Sub(*failingSince) >= warnAfter {
+		err = s.warn(ctx, webhookID, now)
+	}
+	return recorded, err
+}
+
+// columns are the arguments of recordQuery: the attempts and what becomes of
+// their deliveries, column by column.
+func (s *Service) columns(attempts []Attempt, now models.Time) []any {
 	n := len(attempts)
 	ids, numbers, started, latencies := make([]string, n), make([]int, n), make([]time.Time, n), make([]int, n)
 	codes, problems, remotes, bodies := make([]*int, n), make([]*string, n), make([]*string, n), make([][]byte, n)
 	verdicts, nexts := make([]string, n), make([]*time.Time, n)
-	gone, succeeded := false, false
 	for i, a := range attempts {
 		v := a.judge(s.RetrySchedule, now)
 		ids[i], numbers[i], started[i], latencies[i] = a.DeliveryID, a.Number, a.StartedAt.Time, int(a.Latency.Milliseconds())
@@ -412,59 +474,89 @@ func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts
 		if v.Next != nil {
 			nexts[i] = &v.Next.Time
 		}
-		switch v.Status {
-		case models.DeliveryDelivered:
-			recorded.Delivered++
-		case models.DeliveryRetrying:
-			recorded.Retrying = append(recorded.Retrying, a.DeliveryID)
-		default:
-			recorded.Failed++
-		}
-		gone = gone || a.Status == http.StatusGone
-		succeeded = succeeded || a.succeeded()
 	}
-	batch := &pgx.Batch{}
-	batch.Queue(recordQuery, ids, numbers, started, latencies, codes, problems, remotes, bodies, verdicts, nexts, now)
-	batch.Queue(healthQuery, webhookID, succeeded, now)
-	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
-		return recorded, s.translate(err)
-	}
-	if recorded.Failed > 0 {
-		if err := s.shutOff(ctx, webhookID, gone, now); err != nil {
-			return recorded, err
-		}
-	}
-	return recorded, nil
+	return []any{ids, numbers, started, latencies, codes, problems, remotes, bodies, verdicts, nexts}
 }
 
-// shutOff turns the address off when the rule says so, and holds what is due there.
-func (s *Service) shutOff(ctx context.Context, webhookID string, gone bool, now models.Time) error {
-	var created models.Time
+// warnAfter is how long an address fails before its keepers are warned.
+const warnAfter = 24 * time.Hour
+
+// shutOff turns the address off when the rule says so, holds what is due there
+// and tells its keepers. It reports whether it did.
+func (s *Service) shutOff(ctx context.Context, webhookID string, gone bool, now models.Time) (bool, error) {
+	var enabledSince time.Time
 	var lastSuccess *time.Time
 	err := s.pool.QueryRow(ctx, `
-		SELECT w.created_at, h.last_success_at FROM webhooks w LEFT JOIN webhook_health h ON h.webhook_id = w.id
-		WHERE w.id = $1 AND w.enabled`, webhookID).Scan(&created, &lastSuccess)
+		SELECT w.enabled_since, h.last_success_at FROM webhooks w LEFT JOIN webhook_health h ON h.webhook_id = w.id
+		WHERE w.id = $1 AND w.enabled`, webhookID).Scan(&enabledSince, &lastSuccess)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return s.translate(err)
+		return false, s.translate(err)
 	}
 	reason := ""
 	switch {
 	case gone:
 		reason = "The receiver answered 410 Gone."
-	case models.ShutOff(now.Time, created.Time, lastSuccess, s.ShutOffAfter):
+	case models.ShutOff(now.Time, enabledSince, lastSuccess, s.ShutOffAfter):
 		reason = fmt.Sprintf("A delivery failed for good and none succeeded for %s.", spell(s.ShutOffAfter))
 	default:
-		return nil
+		return false, nil
 	}
-	return s.write(ctx, func(_ context.Context, t *tx) error {
-		t.queue(`UPDATE webhooks SET enabled = false, off_reason = $2, off_at = $3 WHERE id = $1 AND enabled`, webhookID, reason, now)
-		t.queue(`UPDATE deliveries SET status = 'held', next_attempt_at = NULL
-			WHERE webhook_id = $1 AND status IN ('pending', 'retrying')`, webhookID)
+	return true, s.write(ctx, func(ctx context.Context, t *tx) error {
+		return t.turnOff(ctx, Operator(), webhookID, reason, true)
+	})
+}
+
+// turnOff turns an address off that is on, holds what is due there and, when
+// asked to, tells its keepers.
+func (t *tx) turnOff(ctx context.Context, actor Actor, webhookID, reason string, tell bool) error {
+	var off []struct{ OrganizationID string }
+	queueAll(t, &off, `UPDATE webhooks SET enabled = false, off_reason = $2, off_at = $3
+		WHERE id = $1 AND enabled RETURNING organization_id`, webhookID, reason, t.at)
+	if err := t.flush(ctx); err != nil || len(off) == 0 {
+		return err
+	}
+	t.queue(holdQuery, webhookID)
+	if tell {
+		t.tellKeepers(NoticeWebhookOff, webhookID)
+	}
+	return t.log(actor, off[0].OrganizationID, NoticeWebhookOff, webhookID)
+}
+
+// warn tells the keepers of an address that it has been failing for a day, once
+// until it succeeds again.
+func (s *Service) warn(ctx context.Context, webhookID string, now models.Time) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		var warned []struct{ WebhookID string }
+		queueAll(t, &warned, `UPDATE webhook_health SET warned_at = $2
+			WHERE webhook_id = $1 AND warned_at IS NULL RETURNING webhook_id`, webhookID, now)
+		if err := t.flush(ctx); err != nil || len(warned) == 0 {
+			return err
+		}
+		t.tellKeepers(NoticeWebhookFailing, webhookID)
 		return nil
 	})
+}
+
+// The notices about a webhook address.
+const (
+	NoticeWebhookFailing = "webhook.failing"    // it has been failing for a day
+	NoticeWebhookOff     = "webhook.turned_off" // it was turned off
+)
+
+// tellKeepers queues a notice about the address for the owner of its integration
+// and the organization's administrators.
+func (t *tx) tellKeepers(kind, webhookID string) {
+	t.queue(`
+		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
+		SELECT p.organization_id, p.id, $2, h.id, $3
+		FROM webhooks h
+		JOIN integrations i ON i.id = h.integration_id
+		JOIN people p ON p.organization_id = h.organization_id AND (p.admin OR p.id = i.owner_id)
+		WHERE h.id = $1`, webhookID, kind, t.at)
+	t.work = append(t.work, Work{WorkWebhook, webhookID})
 }
 
 // spell writes a duration for people: whole days where it is some.
@@ -496,10 +588,12 @@ func (s *Service) Delivery(ctx context.Context, id string) (DeliveryState, error
 }
 
 // RequeueDelivery makes a failed or held delivery due now, as an operator's
-// redelivery does. It reports whether it was one. Errors: unavailable.
+// redelivery does, with the whole retry schedule before it again. It reports
+// whether it was one. Errors: unavailable.
 func (s *Service) RequeueDelivery(ctx context.Context, id string) (bool, error) {
 	tag, err := s.pool.Exec(ctx, `
-		UPDATE deliveries SET status = 'retrying', next_attempt_at = $2, finished_at = NULL
+		UPDATE deliveries SET status = 'retrying', next_attempt_at = $2, finished_at = NULL,
+			attempts_before = CASE WHEN status = 'retrying' THEN attempts_before ELSE attempts END
 		WHERE id = $1 AND status IN ('failed', 'held', 'retrying')`, id, s.now())
 	return tag.RowsAffected() == 1, s.translate(err)
 }

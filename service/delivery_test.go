@@ -23,7 +23,7 @@ func create(t *testing.T, f *servicetest.Fixture) string {
 
 func claim(t *testing.T, f *servicetest.Fixture, webhook string) service.Claim {
 	t.Helper()
-	claimed, err := f.ClaimPending(t.Context(), f.ID(webhook), 100)
+	claimed, err := f.ClaimPending(t.Context(), f.ID(webhook), nil, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func record(t *testing.T, f *servicetest.Fixture, webhook string, attempts ...se
 }
 
 func attempt(f *servicetest.Fixture, d service.Outgoing, status int) service.Attempt {
-	a := service.Attempt{DeliveryID: d.DeliveryID, Number: d.Attempts + 1, StartedAt: models.TimeOf(f.Clock.Now()), Status: status, Latency: 12 * time.Millisecond}
+	a := service.Attempt{DeliveryID: d.DeliveryID, Number: d.Attempts + 1, Before: d.AttemptsBefore, StartedAt: models.TimeOf(f.Clock.Now()), Status: status, Latency: 12 * time.Millisecond}
 	if status == 0 {
 		a.Error = "The connection was refused."
 	}
@@ -236,8 +236,13 @@ func TestRedeliver(t *testing.T) {
 		t.Fatalf("claimed %+v, %v", retry, err)
 	}
 	record(t, f, "erp_hook", attempt(f, retry.Deliveries[0], 500))
-	if got := status(t, f, d.DeliveryID); got != models.DeliveryFailed {
-		t.Errorf("a redelivery that fails makes it %s, want failed", got)
+	// It has the whole schedule before it again.
+	state, err := f.Delivery(t.Context(), d.DeliveryID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state.Status != models.DeliveryRetrying || state.NextAttemptAt.Sub(f.Clock.Now()) != time.Minute || state.Attempts != 9 {
+		t.Errorf("a redelivery that fails makes it %+v, want it retrying in a minute", state)
 	}
 	if ok, _ := f.RequeueDelivery(t.Context(), "dlv_00000000000000000000000000"); ok {
 		t.Error("an unknown delivery was requeued")
@@ -285,9 +290,10 @@ func TestOwedIsWhatNobodyAttends(t *testing.T) {
 
 func TestWaitingIsWhoHasPendingDeliveries(t *testing.T) {
 	f := servicetest.New(t)
+	var above int64
 	waiting := func() []string {
 		t.Helper()
-		ids, err := f.Waiting(t.Context(), []string{f.ID("erp_hook"), f.ID("nobody_hook")})
+		ids, err := f.Waiting(t.Context(), []string{f.ID("erp_hook"), f.ID("nobody_hook")}, []int64{above, 0})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -300,6 +306,11 @@ func TestWaitingIsWhoHasPendingDeliveries(t *testing.T) {
 	if got := waiting(); len(got) != 1 || got[0] != f.ID("erp_hook") {
 		t.Errorf("%v wait, want the ERP's address alone", got)
 	}
+	above = claim(t, f, "erp_hook").Deliveries[0].Seq
+	if got := waiting(); len(got) != 0 {
+		t.Errorf("beside what is in hand %v wait", got)
+	}
+	above = 0
 	record(t, f, "erp_hook", attempt(f, claim(t, f, "erp_hook").Deliveries[0], 200))
 	if got := waiting(); len(got) != 0 {
 		t.Errorf("after the delivery %v wait", got)

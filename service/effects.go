@@ -54,14 +54,7 @@ func (t *tx) record(c change) error {
 	}); err != nil {
 		return err
 	}
-	if err := t.insert(&models.LogRecord{
-		OrganizationID: c.organizationID,
-		ActorID:        c.actor.IdentityID,
-		ActorName:      c.actor.LogName(),
-		Action:         c.action,
-		RecordID:       c.recordID,
-		CreatedAt:      t.at,
-	}); err != nil {
+	if err := t.log(c.actor, c.organizationID, c.action, c.recordID); err != nil {
 		return err
 	}
 	for _, n := range c.notices {
@@ -73,6 +66,17 @@ func (t *tx) record(c change) error {
 		}
 	}
 	return nil
+}
+
+// log queues a Log Record of what the actor did.
+func (t *tx) log(actor Actor, organizationID, action, recordID string) error {
+	row := models.LogRecord{
+		OrganizationID: organizationID, ActorName: actor.LogName(), Action: action, RecordID: recordID, CreatedAt: t.at,
+	}
+	if actor.IdentityID != "" {
+		row.ActorID = &actor.IdentityID
+	}
+	return t.insert(&row)
 }
 
 // notify queues one notice for each person concerned, never for the one who acted.

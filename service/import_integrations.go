@@ -149,7 +149,8 @@ func (r *importRun) createWebhook(where, integrationID string, w importWebhook, 
 	}
 	return result, r.insert(&models.Webhook{
 		ID: result.ID, OrganizationID: r.result.OrganizationID, IntegrationID: integrationID, Place: place,
-		URL: need(r, where, "a url", w.URL), Events: w.Events, SecretSealed: sealed, Enabled: true, CreatedAt: r.at,
+		URL: need(r, where, "a url", w.URL), Events: w.Events, SecretSealed: sealed, Enabled: true,
+		EnabledSince: r.at, CreatedAt: r.at,
 	})
 }
 

@@ -38,11 +38,13 @@ func (s *Service) Owed(ctx context.Context, grace time.Duration) ([]Work, error)
 	return owed, s.translate(s.pool.SendBatch(ctx, batch).Close())
 }
 
-// Waiting returns those of the addresses that have pending deliveries.
-func (s *Service) Waiting(ctx context.Context, webhookIDs []string) ([]string, error) {
+// Waiting returns those of the addresses that have pending deliveries beyond the
+// place in its order given for each (Outgoing.Seq). Errors: unavailable.
+func (s *Service) Waiting(ctx context.Context, webhookIDs []string, above []int64) ([]string, error) {
 	rows, err := s.pool.Query(ctx, `
-		SELECT asked FROM unnest($1::text[]) asked
-		WHERE EXISTS (SELECT FROM deliveries d WHERE d.webhook_id = asked AND d.status = 'pending')`, webhookIDs)
+		SELECT asked FROM unnest($1::text[], $2::bigint[]) AS a (asked, above)
+		WHERE EXISTS (SELECT FROM deliveries d WHERE d.webhook_id = asked AND d.status = 'pending' AND d.seq > above)`,
+		webhookIDs, above)
 	if err != nil {
 		return nil, s.translate(err)
 	}

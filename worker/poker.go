@@ -123,6 +123,7 @@ func (p *Poker) send(ctx context.Context, work service.Work) error {
 		options.TypedSearchAttributes = temporal.NewSearchAttributes(workflows.AttributeWebhookAddress.ValueSet(work.ID))
 	case service.WorkDelivery:
 		name, options.ID = workflows.DeliveryName, workflows.DeliveryID(work.ID)
+		options.TaskQueue = workflows.TaskQueueRetries
 		options.StaticSummary = "Retries of " + work.ID
 	}
 	_, err := p.client.SignalWithStartWorkflow(ctx, options.ID, workflows.SignalPoke, nil, options, name, work.ID)

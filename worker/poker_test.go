@@ -104,10 +104,11 @@ func TestPokeStartsOrSignalsTheWorkflowThatOwns(t *testing.T) {
 		work     service.Work
 		id       string
 		workflow string
+		queue    string
 		summary  string
 	}{
-		{"an address's mailbox", service.Work{Kind: service.WorkWebhook, ID: "whk_1"}, "webhook-address/whk_1", "WebhookAddress", "Deliveries of whk_1"},
-		{"a delivery in trouble", service.Work{Kind: service.WorkDelivery, ID: "dlv_1"}, "delivery/dlv_1", "Delivery", "Retries of dlv_1"},
+		{"an address's mailbox", service.Work{Kind: service.WorkWebhook, ID: "whk_1"}, "webhook-address/whk_1", "WebhookAddress", "millwright", "Deliveries of whk_1"},
+		{"a delivery in trouble", service.Work{Kind: service.WorkDelivery, ID: "dlv_1"}, "delivery/dlv_1", "Delivery", "millwright-retries", "Retries of dlv_1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -129,7 +130,7 @@ func TestPokeStartsOrSignalsTheWorkflowThatOwns(t *testing.T) {
 				if got.workflow != tt.workflow || len(got.arguments) != 1 || got.arguments[0] != tt.work.ID {
 					t.Errorf("%v(%v) is started, want %s(%s)", got.workflow, got.arguments, tt.workflow, tt.work.ID)
 				}
-				if got.options.TaskQueue != "millwright" || got.options.StaticSummary != tt.summary {
+				if got.options.TaskQueue != tt.queue || got.options.StaticSummary != tt.summary {
 					t.Errorf("task queue %q, summary %q", got.options.TaskQueue, got.options.StaticSummary)
 				}
 				if tt.work.Kind == service.WorkWebhook {

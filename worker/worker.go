@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -46,24 +47,57 @@ const (
 // requestsAtOnce bounds the requests to receivers in flight of one worker.
 const requestsAtOnce = 2000
 
-// New returns a worker with everything registered. Start it after Prepare.
-func New(o Options) sdkworker.Worker {
-	w := sdkworker.New(o.Client, workflows.TaskQueue, sdkworker.Options{
-		MaxConcurrentWorkflowTaskPollers: 8,
-		MaxConcurrentActivityTaskPollers: 8,
-		// Lingering mailboxes hold an activity slot each and cost nothing else.
-		MaxConcurrentActivityExecutionSize: 10_000,
-		WorkerStopTimeout:                  o.StopTimeout,
-	})
-	Register(w)
+// mailboxesAtOnce bounds the mailboxes of one worker: a lingering one holds an
+// activity slot and costs nothing else. retriesAtOnce bounds its retries.
+const (
+	mailboxesAtOnce = 10_000
+	retriesAtOnce   = 1000
+)
+
+// Worker runs workflows and activities of every task queue.
+type Worker struct{ queues []sdkworker.Worker }
+
+// Start begins to work, after Prepare. It fails when Temporal refuses.
+func (w *Worker) Start() error {
+	for i, queue := range w.queues {
+		if err := queue.Start(); err != nil {
+			(&Worker{w.queues[:i]}).Stop()
+			return err
+		}
+	}
+	return nil
+}
+
+// Stop takes no more work and waits for what is running, up to Options.StopTimeout.
+func (w *Worker) Stop() {
+	var stopped sync.WaitGroup
+	for _, queue := range w.queues {
+		stopped.Go(queue.Stop)
+	}
+	stopped.Wait()
+}
+
+// New returns a worker with everything registered.
+func New(o Options) *Worker {
+	queue := func(name string, activitiesAtOnce int) sdkworker.Worker {
+		w := sdkworker.New(o.Client, name, sdkworker.Options{
+			MaxConcurrentWorkflowTaskPollers:   8,
+			MaxConcurrentActivityTaskPollers:   8,
+			MaxConcurrentActivityExecutionSize: activitiesAtOnce,
+			WorkerStopTimeout:                  o.StopTimeout,
+		})
+		Register(w)
+		return w
+	}
+	w, retries := queue(workflows.TaskQueue, mailboxesAtOnce), queue(workflows.TaskQueueRetries, retriesAtOnce)
 	now := o.Service.Now
 	w.RegisterActivity(&activities.Mailbox{
 		Service: o.Service, Sender: o.Sender, Poker: o.Poker, Now: now, Linger: o.Linger,
-		Watch: activities.NewWatch(o.Service, o.Log), Slots: make(chan struct{}, requestsAtOnce),
+		Watch: activities.NewWatch(o.Service, o.Log), Shared: make(chan struct{}, requestsAtOnce),
 	})
-	w.RegisterActivity(&activities.Deliveries{Service: o.Service, Sender: o.Sender, Now: now})
+	retries.RegisterActivity(&activities.Deliveries{Service: o.Service, Sender: o.Sender, Now: now})
 	w.RegisterActivity(&activities.Sweeper{Service: o.Service, Poker: o.Poker, Grace: o.SweepEvery})
-	return w
+	return &Worker{[]sdkworker.Worker{w, retries}}
 }
 
 // Register registers every workflow under its name; replay tests use it too.

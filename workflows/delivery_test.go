@@ -96,19 +96,19 @@ func TestRedeliverAfterTheLastAttempt(t *testing.T) {
 		s.attempted(wholeSchedule + " 60h")
 		s.closed("60h", models.DeliveryDelivered)
 	})
-	t.Run("fails again and stays open for the next", func(t *testing.T) {
+	t.Run("fails again and goes on, now and again at an operator's word", func(t *testing.T) {
 		s := newScene(t)
 		s.accepts = func(number int) bool { return number == 11 }
-		s.signal(SignalRedeliver, "60h 61h 100h")
+		s.signal(SignalRedeliver, "60h 60h0m30s")
 		s.run()
-		s.attempted(wholeSchedule + " 60h 61h 100h")
-		s.closed("100h", models.DeliveryDelivered)
+		s.attempted(wholeSchedule + " 60h 60h0m30s 60h5m30s")
+		s.closed("60h5m30s", models.DeliveryDelivered)
 	})
-	t.Run("fails for good and closes with the retention", func(t *testing.T) {
+	t.Run("fails for good after the whole schedule again and closes with the retention", func(t *testing.T) {
 		s := newScene(t)
-		s.signal(SignalRedeliver, "60h 61h")
+		s.signal(SignalRedeliver, "60h")
 		s.run()
-		s.attempted(wholeSchedule + " 60h 61h")
+		s.attempted(wholeSchedule + " 60h 60h1m 60h6m 60h36m 62h36m 68h36m 80h36m 104h36m")
 		s.closed(retentionEnds, models.DeliveryFailed)
 	})
 	t.Run("in the console, by the row and a poke, does the same", func(t *testing.T) {
@@ -138,14 +138,14 @@ func TestStop(t *testing.T) {
 		}
 		s.closed(retentionEnds, models.DeliveryFailed)
 	})
-	t.Run("can be taken back by redeliver, which goes on with the schedule", func(t *testing.T) {
+	t.Run("can be taken back by redeliver, which begins the schedule again", func(t *testing.T) {
 		s := newScene(t)
 		s.signal(SignalStop, "3m")
 		s.signal(SignalRedeliver, "10m") // the third attempt
 		s.accepts = func(number int) bool { return number == 4 }
 		s.run()
-		s.attempted("0s 1m 10m 40m")
-		s.closed("40m", models.DeliveryDelivered)
+		s.attempted("0s 1m 10m 11m")
+		s.closed("11m", models.DeliveryDelivered)
 	})
 	t.Run("during an attempt is heard after it", func(t *testing.T) {
 		s := newScene(t)

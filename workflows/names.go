@@ -2,8 +2,14 @@ package workflows
 
 import "go.temporal.io/sdk/temporal"
 
-// TaskQueue is where all of Millwright's workflows and activities are run.
-const TaskQueue = "millwright"
+// The task queues. A workflow's activities run on its own queue.
+const (
+	// TaskQueue is where everything runs but Delivery.
+	TaskQueue = "millwright"
+	// TaskQueueRetries is where Delivery runs: however many deliveries are in
+	// trouble, mailboxes do not wait behind them.
+	TaskQueueRetries = "millwright-retries"
+)
 
 // The names workflows are registered and started under. They are part of every
 // running workflow: never change one.

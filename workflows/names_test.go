@@ -7,6 +7,7 @@ import "testing"
 func TestNamesStayAsTheyAre(t *testing.T) {
 	tests := []struct{ what, got, want string }{
 		{"task queue", TaskQueue, "millwright"},
+		{"task queue of retries", TaskQueueRetries, "millwright-retries"},
 		{"workflow of an address", WebhookAddressName, "WebhookAddress"},
 		{"workflow of a delivery", DeliveryName, "Delivery"},
 		{"workflow of the sweep", SweepName, "Sweep"},

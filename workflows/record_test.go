@@ -67,18 +67,20 @@ func recordAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	t.Cleanup(c.Close)
 	if err := worker.Prepare(ctx, worker.Options{Client: c, Namespace: client.DefaultNamespace, SweepEvery: 24 * time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	s := &stage{client: c, rows: map[string]*row{}, rounds: map[string][]round{}}
-	w := sdkworker.New(c, workflows.TaskQueue, sdkworker.Options{Identity: identity})
-	worker.Register(w)
-	w.RegisterActivity(&actors{s})
-	if err := w.Start(); err != nil {
-		t.Fatal(err)
+	for _, queue := range []string{workflows.TaskQueue, workflows.TaskQueueRetries} {
+		w := sdkworker.New(c, queue, sdkworker.Options{Identity: identity})
+		worker.Register(w)
+		w.RegisterActivity(&actors{s})
+		if err := w.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(w.Stop)
 	}
-	defer w.Stop()
 	for _, r := range recordings {
 		id, err := r.play(ctx, s)
 		if err != nil {

@@ -64,6 +64,7 @@ type scene struct {
 
 	mu         sync.Mutex
 	row        service.DeliveryState
+	before     int  // attempts before the present run of the schedule
 	gone       bool // its retention ended and the row was dropped
 	addressOff bool
 	unreadable bool // the integration may not read the record any more
@@ -156,6 +157,9 @@ func (s *scene) AttemptDelivery(_ context.Context, id string) (service.DeliveryS
 func (s *scene) RedeliverDelivery(_ context.Context, id string) (service.DeliveryState, error) {
 	return s.reach(id, func(now time.Time) {
 		if slices.Contains([]models.DeliveryStatus{models.DeliveryFailed, models.DeliveryHeld, models.DeliveryRetrying}, s.row.Status) {
+			if s.row.Status != models.DeliveryRetrying {
+				s.before = s.row.Attempts // the whole schedule again
+			}
 			due := models.TimeOf(now)
 			s.row.Status, s.row.NextAttemptAt = models.DeliveryRetrying, &due
 		}
@@ -224,7 +228,7 @@ func (s *scene) judge(now time.Time, accepted bool) {
 	if accepted {
 		code = 204
 		s.row.Status = models.DeliveryDelivered
-	} else if wait, more := models.DefaultRetrySchedule.After(s.row.Attempts); more {
+	} else if wait, more := models.DefaultRetrySchedule.After(s.row.Attempts - s.before); more {
 		next := models.TimeOf(now.Add(wait))
 		s.row.Status, s.row.NextAttemptAt = models.DeliveryRetrying, &next
 	}
