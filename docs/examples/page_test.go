@@ -1,0 +1,179 @@
+package examples_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/webhook"
+)
+
+// The page prints the examples as they are, and what it shows of a delivery is true.
+func TestPage(t *testing.T) {
+	text, err := os.ReadFile("../receiving-webhooks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+
+	for file, language := range map[string]string{"verify.js": "js", "verify.py": "python", "verify.php": "php", "verify.go": "go"} {
+		t.Run(file, func(t *testing.T) {
+			code, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := block(t, page, language); got != string(code) {
+				t.Errorf("the page's block of %s is not the file: copy the file into it", language)
+			}
+		})
+	}
+	t.Run("a delivery", func(t *testing.T) { showsADelivery(t, page) })
+	t.Run("an example to try", func(t *testing.T) { showsAnExample(t, page) })
+	t.Run("the retry schedule", func(t *testing.T) {
+		if rows := schedule(); !strings.Contains(page, rows) {
+			t.Errorf("the page should have these rows:\n%s", rows)
+		}
+	})
+	t.Run("links", func(t *testing.T) {
+		for _, rest := range strings.Split(page, "](")[1:] {
+			target, _, _ := strings.Cut(rest, ")")
+			if strings.HasPrefix(target, "https://") {
+				continue
+			}
+			heading, isHeading := strings.CutPrefix(target, "#")
+			if isHeading && !strings.Contains(strings.ToLower(page), "\n## "+strings.ReplaceAll(heading, "-", " ")+"\n") {
+				t.Errorf("no heading %s", target)
+			}
+			if _, err := os.Stat("../" + target); !isHeading && errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("no file %s", target)
+			}
+		}
+	})
+}
+
+const shownSecret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+
+// showsADelivery holds the request of the page against what the service sends:
+// its headers, and a record of today's form.
+func showsADelivery(t *testing.T, page string) {
+	var body bytes.Buffer
+	if err := json.Compact(&body, []byte(block(t, page, "json"))); err != nil {
+		t.Fatal(err)
+	}
+	var event struct {
+		webhook.Event
+		Data struct {
+			WorkOrder json.RawMessage `json:"work_order"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(body.Bytes(), &event); err != nil {
+		t.Fatal(err)
+	}
+	var record models.WorkOrderRecord
+	if err := json.Unmarshal(event.Data.WorkOrder, &record); err != nil {
+		t.Fatal(err)
+	}
+	today, err := json.Marshal(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(today, event.Data.WorkOrder) {
+		t.Errorf("the record is today\n%s\nand not\n%s", today, event.Data.WorkOrder)
+	}
+
+	shown := http.Header{}
+	for line := range strings.Lines(block(t, page, "http")) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ": "); ok {
+			shown.Set(name, value)
+		}
+	}
+	unix, err := strconv.ParseInt(shown.Get(webhook.HeaderStandardTimestamp), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := sign(t, event.ID, event.Type, unix, body.Bytes())
+	want.Set("Content-Type", "application/json")
+	want.Set("User-Agent", webhook.UserAgent)
+	for name := range want {
+		if shown.Get(name) != want.Get(name) {
+			t.Errorf("%s is %q, want %q", name, shown.Get(name), want.Get(name))
+		}
+	}
+	if len(shown) != len(want) {
+		t.Errorf("%d headers, want %d", len(shown), len(want))
+	}
+}
+
+// showsAnExample holds the page's secret, header and body against each other.
+func showsAnExample(t *testing.T, page string) {
+	fields := map[string]string{}
+	for line := range strings.Lines(block(t, page, "text")) {
+		name, value, _ := strings.Cut(line, ":")
+		fields[name] = strings.TrimSpace(value)
+	}
+	at, _, _ := strings.Cut(strings.TrimPrefix(fields["header"], "t="), ",")
+	unix, err := strconv.ParseInt(at, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fields["secret"] != shownSecret {
+		t.Errorf("the secret is %q, want %q", fields["secret"], shownSecret)
+	}
+	header := http.Header{webhook.HeaderSignature: {fields["header"]}}
+	if err := webhook.Verify(header, []byte(fields["body"]), shownSecret, time.Unix(unix, 0)); err != nil {
+		want := sign(t, "evt_1", "ping", unix, []byte(fields["body"]))
+		t.Errorf("%v: the header is %q", err, want.Get(webhook.HeaderSignature))
+	}
+}
+
+func sign(t *testing.T, id, eventType string, unix int64, body []byte) http.Header {
+	t.Helper()
+	signer, err := webhook.NewSigner(shownSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer.Header(id, eventType, time.Unix(unix, 0), body)
+}
+
+// schedule is the table of attempts, as the default settings make them.
+func schedule() string {
+	rows := "| 1 | | at once |\n"
+	sum := time.Duration(0)
+	for i, wait := range models.DefaultRetrySchedule {
+		sum += wait
+		rows += fmt.Sprintf("| %d | %s | %s |\n", i+2, spell(wait), spell(sum))
+	}
+	return rows
+}
+
+func spell(d time.Duration) string {
+	hours, minutes := int(d.Hours()), int(d.Minutes())%60
+	var words []string
+	if hours > 0 {
+		words = append(words, fmt.Sprintf("%d h", hours))
+	}
+	if minutes > 0 {
+		words = append(words, fmt.Sprintf("%d min", minutes))
+	}
+	return strings.Join(words, " ")
+}
+
+// block is the first block of the language on the page.
+func block(t *testing.T, page, language string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(page, "\n```"+language+"\n")
+	if !found {
+		t.Fatalf("the page has no block of %s", language)
+	}
+	code, _, _ := strings.Cut(rest, "```\n")
+	return code
+}
