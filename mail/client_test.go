@@ -1,0 +1,705 @@
+package mail
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"millwright/mail/mailtest"
+)
+
+const (
+	testUser     = "relay+user"
+	testPassword = "hunter2/§:@"
+)
+
+var (
+	testTime = time.Date(2026, 3, 1, 9, 30, 0, 0, time.FixedZone("", 2*60*60))
+	testFrom = Address{Name: "Millwright", Email: "notices@millwright.example"}
+)
+
+func testMessage() Message {
+	return Message{
+		ID:      "note_01.ann",
+		To:      Address{Name: "Ann Field", Email: "ann.field@example.com"},
+		Subject: "Work order 12 is done",
+		Text:    "Hello Ann,\n\nit is done.\n",
+		HTML:    "<p>Hello Ann,</p><p>it is done.</p>\n",
+	}
+}
+
+// newTestClient returns a client that trusts and talks to the server.
+func newTestClient(t *testing.T, server *mailtest.Server, adjust ...func(*Options)) *Client {
+	t.Helper()
+	options := Options{
+		URL: server.URL(), From: testFrom, Now: func() time.Time { return testTime }, RootCAs: server.RootCAs(),
+	}
+	for _, change := range adjust {
+		change(&options)
+	}
+	client, err := New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// mustFail returns err as an *Error with the given sentence, in which there is
+// nothing that must not be there.
+func mustFail(t *testing.T, err error, detail string) *Error {
+	t.Helper()
+	failed, ok := errors.AsType[*Error](err)
+	if !ok {
+		t.Fatalf("error %v (%T), want *Error", err, err)
+	}
+	if failed.Detail != detail || failed.Error() != detail {
+		t.Errorf("detail %q, want %q", failed.Detail, detail)
+	}
+	noSecrets(t, err)
+	return failed
+}
+
+func noSecrets(t *testing.T, err error) {
+	t.Helper()
+	for ; err != nil; err = errors.Unwrap(err) {
+		shown := strings.ToLower(fmt.Sprintf("%v %+v %#v", err, err, err))
+		for _, secret := range []string{"ann.field", "ann field", "example", testUser, "hunter2", "§", "127.0.0.1", "localhost", "aHVudGVyMi", "recipient refused"} {
+			if strings.Contains(shown, strings.ToLower(secret)) {
+				t.Errorf("the error shows %q: %s", secret, shown)
+			}
+		}
+	}
+}
+
+// oneMessage returns the only message that the server accepted.
+func oneMessage(t *testing.T, server *mailtest.Server) mailtest.Message {
+	t.Helper()
+	messages := server.Messages()
+	if len(messages) != 1 {
+		t.Fatalf("%d messages were accepted, want 1", len(messages))
+	}
+	return messages[0]
+}
+
+func TestSend(t *testing.T) {
+	server := mailtest.NewServer(t, mailtest.Options{SMTPUTF8: true})
+	client := newTestClient(t, server)
+	if err := client.Send(t.Context(), testMessage()); err != nil {
+		t.Fatal(err)
+	}
+	m, want := oneMessage(t, server), testMessage()
+	if m.Sender != testFrom.Email || m.Recipient != want.To.Email {
+		t.Errorf("envelope from %q to %q", m.Sender, m.Recipient)
+	}
+	if m.From.Name != testFrom.Name || m.From.Address != testFrom.Email || m.To.Name != want.To.Name || m.To.Address != want.To.Email {
+		t.Errorf("headers from %v to %v", m.From, m.To)
+	}
+	if m.Subject != want.Subject || m.Text != want.Text || m.HTML != want.HTML {
+		t.Errorf("subject %q, text %q, HTML %q", m.Subject, m.Text, m.HTML)
+	}
+	if m.MessageID != "<note_01.ann@millwright.example>" {
+		t.Errorf("Message-ID %q", m.MessageID)
+	}
+	for name, want := range map[string]string{
+		"Date": "Sun, 01 Mar 2026 07:30:00 +0000", "Auto-Submitted": "auto-generated", "Mime-Version": "1.0",
+		"User-Agent": "", "X-Mailer": "",
+	} {
+		if got := m.Header.Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	commands := strings.Join(server.Commands(), "\n")
+	const wanted = "EHLO millwright.example\nMAIL FROM:<notices@millwright.example> BODY=8BITMIME\nRCPT TO:<ann.field@example.com>\nDATA\nQUIT"
+	if commands != wanted {
+		t.Errorf("commands\n%s\nwant\n%s", commands, wanted)
+	}
+}
+
+func TestSendTextAlone(t *testing.T) {
+	server := mailtest.NewServer(t, mailtest.Options{})
+	message := testMessage()
+	message.HTML = ""
+	if err := newTestClient(t, server).Send(t.Context(), message); err != nil {
+		t.Fatal(err)
+	}
+	if m := oneMessage(t, server); len(m.Parts) != 1 || m.Parts[0] != "text/plain" || m.Text != message.Text {
+		t.Errorf("parts %v, text %q", m.Parts, m.Text)
+	}
+}
+
+func TestSendManyAtOnce(t *testing.T) {
+	server := mailtest.NewServer(t, mailtest.Options{})
+	client := newTestClient(t, server)
+	var sends sync.WaitGroup
+	for n := range 8 {
+		sends.Go(func() {
+			message := testMessage()
+			message.ID = fmt.Sprint("note_", n)
+			if err := client.Send(t.Context(), message); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	sends.Wait()
+	ids := map[string]bool{}
+	for _, m := range server.Messages() {
+		ids[m.MessageID] = true
+	}
+	if len(ids) != 8 {
+		t.Errorf("ids %v", ids)
+	}
+}
+
+func TestInternationalAddress(t *testing.T) {
+	message := testMessage()
+	message.To.Email = "grå@exämple.com"
+	t.Run("offered", func(t *testing.T) {
+		server := mailtest.NewServer(t, mailtest.Options{SMTPUTF8: true})
+		if err := newTestClient(t, server).Send(t.Context(), message); err != nil {
+			t.Fatal(err)
+		}
+		if m := oneMessage(t, server); m.Recipient != message.To.Email || m.To.Address != message.To.Email {
+			t.Errorf("recipient %q, to %v", m.Recipient, m.To)
+		}
+	})
+	t.Run("not offered", func(t *testing.T) {
+		server := mailtest.NewServer(t, mailtest.Options{})
+		err := newTestClient(t, server).Send(t.Context(), message)
+		if failed := mustFail(t, err, "The mail server takes no addresses with letters beyond ASCII."); !failed.Permanent {
+			t.Error("it is not permanent")
+		}
+		if server.Seen(mailtest.Sender) > 0 || server.Seen(mailtest.Quit) != 1 {
+			t.Errorf("commands %q", server.Commands())
+		}
+	})
+}
+
+func TestRefusals(t *testing.T) {
+	at := func(step mailtest.Step, code int, text string) func(*mailtest.Server) {
+		return func(s *mailtest.Server) {
+			s.At(step, mailtest.Answer(code, text+" ann.field@example.com Ann Field "+testPassword))
+		}
+	}
+	refuse := func(code int) func(*mailtest.Server) {
+		return func(s *mailtest.Server) { s.Refuse("Ann.Field@Example.com", code) }
+	}
+	tests := []struct {
+		name      string
+		arrange   func(*mailtest.Server)
+		permanent bool
+		code      int
+		detail    string
+	}{
+		{"greeting, busy", at(mailtest.Connect, 421, "4.3.2"), false, 421, "The mail server turned the connection away (421 4.3.2)."},
+		{"greeting, no service", at(mailtest.Connect, 554, "5.7.1"), false, 554, "The mail server turned the connection away (554 5.7.1)."},
+		{"hello", at(mailtest.Hello, 550, ""), false, 550, "The mail server turned the connection away (550)."},
+		{"sender, later", at(mailtest.Sender, 451, "4.7.1"), false, 451, "The mail server did not accept the sender (451 4.7.1)."},
+		{"sender, for good", at(mailtest.Sender, 553, "5.1.8"), false, 553, "The mail server did not accept the sender (553 5.1.8)."},
+		{"recipient, unknown", refuse(550), true, 550, "The mail server refused the recipient (550 5.1.1)."},
+		{"recipient, without status", at(mailtest.Recipient, 550, "no such user"), true, 550, "The mail server refused the recipient (550)."},
+		{"recipient, malformed", refuse(501), true, 501, "The mail server refused the recipient (501 5.1.1)."},
+		{"recipient, later", refuse(451), false, 451, "The mail server did not take the recipient for now (451 4.1.1)."},
+		{"recipient, shutting down", at(mailtest.Recipient, 421, "4.3.2"), false, 421, "The mail server did not take the recipient for now (421 4.3.2)."},
+		{"recipient, no relay", at(mailtest.Recipient, 554, "5.7.1"), false, 554, "The mail server did not take the recipient for now (554 5.7.1)."},
+		{"recipient, login first", at(mailtest.Recipient, 530, ""), false, 530, "The mail server did not take the recipient for now (530)."},
+		{"recipient, nonsense", at(mailtest.Recipient, 354, "5.1.1"), false, 354, "The mail server did not take the recipient for now (354 5.1.1)."},
+		{"data, for good", at(mailtest.Data, 554, "5.5.1"), true, 554, "The mail server refused the message (554 5.5.1)."},
+		{"data, policy", at(mailtest.Data, 554, "5.7.1"), false, 554, "The mail server did not take the message for now (554 5.7.1)."},
+		{"message, too large", at(mailtest.Accept, 552, "5.3.4"), true, 552, "The mail server refused the message (552 5.3.4)."},
+		{"message, policy", at(mailtest.Accept, 550, "5.7.1"), true, 550, "The mail server refused the message (550 5.7.1)."},
+		{"message, later", at(mailtest.Accept, 452, "4.3.1"), false, 452, "The mail server did not take the message for now (452 4.3.1)."},
+		{"several lines", at(mailtest.Accept, 554, "5.6.0 no\n5.6.0 really not"), true, 554, "The mail server refused the message (554 5.6.0)."},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			server := mailtest.NewServer(t, mailtest.Options{})
+			client := newTestClient(t, server)
+			tt.arrange(server)
+			failed := mustFail(t, client.Send(t.Context(), testMessage()), tt.detail)
+			if failed.Permanent != tt.permanent || failed.Code != tt.code {
+				t.Errorf("permanent %v, code %d", failed.Permanent, failed.Code)
+			}
+			if n := len(server.Messages()); n > 0 {
+				t.Errorf("%d messages were accepted", n)
+			}
+			if server.Seen(mailtest.Sender) > 0 && server.Seen(mailtest.Quit) != 1 {
+				t.Errorf("commands %q", server.Commands())
+			}
+
+			server.BehaveWell()
+			if err := client.Send(t.Context(), testMessage()); err != nil {
+				t.Errorf("once the server behaves: %v", err)
+			}
+		})
+	}
+}
+
+func TestConnectionLost(t *testing.T) {
+	const closed = "The mail server closed the connection."
+	tests := []struct {
+		at     mailtest.Step
+		detail string
+	}{
+		{mailtest.Connect, closed},
+		{mailtest.Hello, closed},
+		{mailtest.Sender, closed},
+		{mailtest.Recipient, closed},
+		{mailtest.Data, closed},
+		{mailtest.Accept, "The mail server closed the connection without an answer; whether it accepted the message is not known."},
+	}
+	for _, tt := range tests {
+		t.Run(string(tt.at), func(t *testing.T) {
+			server := mailtest.NewServer(t, mailtest.Options{})
+			server.At(tt.at, mailtest.Drop())
+			err := newTestClient(t, server).Send(t.Context(), testMessage())
+			if failed := mustFail(t, err, tt.detail); failed.Permanent || failed.Code != 0 {
+				t.Errorf("permanent %v, code %d", failed.Permanent, failed.Code)
+			}
+		})
+	}
+}
+
+func TestWaysToLoseAConnection(t *testing.T) {
+	for _, err := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE} {
+		client, bad := New(Options{URL: "smtp://mail.example.com:25", From: testFrom, Dial: func(context.Context, string, string) (net.Conn, error) {
+			conn, _ := net.Pipe()
+			return brokenConn{conn, &net.OpError{Op: "read", Net: "tcp", Err: err}}, nil
+		}})
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		mustFail(t, client.Send(t.Context(), testMessage()), "The mail server closed the connection.")
+	}
+}
+
+type brokenConn struct {
+	net.Conn
+	err error
+}
+
+func (c brokenConn) Read([]byte) (int, error) { return 0, c.err }
+
+func TestAcceptedIsSent(t *testing.T) {
+	behaviours := map[string]mailtest.Behaviour{
+		"dropped": mailtest.Drop(), "refused": mailtest.Answer(500, "5.5.1 what?"), "shutting down": mailtest.Answer(421, "4.3.2 bye"),
+	}
+	for name, behaviour := range behaviours {
+		t.Run(name, func(t *testing.T) {
+			server := mailtest.NewServer(t, mailtest.Options{})
+			server.At(mailtest.Quit, behaviour)
+			if err := newTestClient(t, server).Send(t.Context(), testMessage()); err != nil {
+				t.Error(err)
+			}
+			oneMessage(t, server)
+		})
+	}
+}
+
+func TestSentAgainIsTheSame(t *testing.T) {
+	server := mailtest.NewServer(t, mailtest.Options{})
+	client := newTestClient(t, server)
+	server.Once(mailtest.Accept, mailtest.Drop())
+	if err := client.Send(t.Context(), testMessage()); err == nil {
+		t.Fatal("the first was not cut off")
+	}
+	if err := client.Send(t.Context(), testMessage()); err != nil {
+		t.Fatal(err)
+	}
+	messages, err := server.WaitForMessages(t.Context(), 2)
+	if err != nil || messages[0].MessageID != messages[1].MessageID {
+		t.Errorf("messages %v, error %v", messages, err)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	t.Run("down, and up again", func(t *testing.T) {
+		server := mailtest.NewServer(t, mailtest.Options{})
+		client := newTestClient(t, server)
+		server.Down()
+		if mustFail(t, client.Send(t.Context(), testMessage()), "The mail server closed the connection.").Permanent {
+			t.Error("it is permanent")
+		}
+		server.Up()
+		if err := client.Send(t.Context(), testMessage()); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("nothing listens", func(t *testing.T) {
+		server := mailtest.NewServer(t, mailtest.Options{})
+		client := newTestClient(t, server)
+		server.Close()
+		if mustFail(t, client.Send(t.Context(), testMessage()), "The mail server refused the connection.").Permanent {
+			t.Error("it is permanent")
+		}
+	})
+	dialErrors := map[string]struct {
+		err    error
+		detail string
+	}{
+		"no such name": {&net.DNSError{Err: "no such host", Name: "mail.example.com", IsNotFound: true}, "The name of the mail server could not be resolved."},
+		"other":        {errors.New("no route to mail.example.com"), "The mail server cannot be reached."},
+	}
+	for name, tt := range dialErrors {
+		t.Run(name, func(t *testing.T) {
+			client, err := New(Options{URL: "smtp://mail.example.com:25", From: testFrom, Dial: func(context.Context, string, string) (net.Conn, error) {
+				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: tt.err}
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if mustFail(t, client.Send(t.Context(), testMessage()), tt.detail).Permanent {
+				t.Error("it is permanent")
+			}
+		})
+	}
+}
+
+// named has the client call the server mail.example.com, which is not loopback.
+func named(server *mailtest.Server, query string) func(*Options) {
+	return func(o *Options) {
+		before, _, _ := strings.Cut(o.URL, "?")
+		o.URL = strings.Replace(before, "127.0.0.1", "mail.example.com", 1) + query
+		o.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, server.Addr())
+		}
+	}
+}
+
+// elsewhere hides that the other end of a connection is on this machine.
+type elsewhere struct{ net.Conn }
+
+func (elsewhere) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 25} }
+
+func TestTLS(t *testing.T) {
+	inClear := mailtest.Options{}
+	startTLS := mailtest.Options{Security: mailtest.StartTLS}
+	implicit := mailtest.Options{Security: mailtest.ImplicitTLS}
+	untrusted := func(_ *mailtest.Server, o *Options) { o.RootCAs = x509.NewCertPool() }
+	call := func(query string) func(*mailtest.Server, *Options) {
+		return func(s *mailtest.Server, o *Options) { named(s, query)(o) }
+	}
+	misnamed := func(s *mailtest.Server, o *Options) {
+		named(s, "?starttls=required")(o)
+		o.URL = strings.Replace(o.URL, "mail.", "other.", 1)
+	}
+	scheme := func(from, to string) func(*mailtest.Server, *Options) {
+		return func(_ *mailtest.Server, o *Options) { o.URL = strings.Replace(o.URL, from, to, 1) }
+	}
+	const (
+		noOffer    = "The mail server does not offer STARTTLS, which is required."
+		unknownOne = "The mail server's certificate is not signed by a known authority, or its chain is incomplete."
+	)
+	tests := []struct {
+		name      string
+		server    mailtest.Options
+		adjust    func(*mailtest.Server, *Options)
+		encrypted bool
+		detail    string // of the failure, or empty
+	}{
+		{"loopback, nothing offered", inClear, nil, false, ""},
+		{"loopback, offered", startTLS, scheme("?starttls=required", ""), false, ""},
+		{"loopback, required", startTLS, nil, true, ""},
+		{"required, not offered", inClear, call("?starttls=required"), false, noOffer},
+		{"name, nothing offered", inClear, call(""), false, ""},
+		{"name, offered", startTLS, call(""), true, ""},
+		{"name, offered, forgone", startTLS, call("?starttls=never"), false, ""},
+		{"name, required", startTLS, call("?starttls=required"), true, ""},
+		{"offered, by an unknown authority", startTLS, func(s *mailtest.Server, o *Options) { call("")(s, o); untrusted(s, o) }, false, unknownOne},
+		{"required, by an unknown authority", startTLS, untrusted, false, unknownOne},
+		{"another name", startTLS, misnamed, false, "The mail server's certificate is not valid for its name."},
+		{"from the start", implicit, nil, true, ""},
+		{"from the start, by name", implicit, call(""), true, ""},
+		{"from the start, by an unknown authority", implicit, untrusted, false, unknownOne},
+		{"from the start, where it is not spoken", inClear, scheme("smtp:", "smtps:"), false,
+			"The mail server does not speak TLS from the start on this port. One that offers STARTTLS needs smtp://."},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			server := mailtest.NewServer(t, tt.server)
+			client := newTestClient(t, server, func(o *Options) {
+				if tt.adjust != nil {
+					tt.adjust(server, o)
+				}
+			})
+			err := client.Send(t.Context(), testMessage())
+			if tt.detail != "" {
+				if mustFail(t, err, tt.detail).Permanent {
+					t.Error("it is permanent")
+				}
+				if server.Seen(mailtest.Sender) > 0 {
+					t.Errorf("commands %q", server.Commands())
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m := oneMessage(t, server); m.Encrypted != tt.encrypted {
+				t.Errorf("encrypted %v", m.Encrypted)
+			}
+		})
+	}
+
+	t.Run("STARTTLS is refused", func(t *testing.T) {
+		server := mailtest.NewServer(t, startTLS)
+		server.At(mailtest.Encrypt, mailtest.Answer(454, "4.7.0 not now"))
+		mustFail(t, newTestClient(t, server).Send(t.Context(), testMessage()), "The mail server did not begin TLS (454 4.7.0).")
+	})
+	t.Run("the handshake is cut off", func(t *testing.T) {
+		server := mailtest.NewServer(t, startTLS)
+		server.At(mailtest.Encrypt, mailtest.Drop())
+		mustFail(t, newTestClient(t, server).Send(t.Context(), testMessage()), "The mail server closed the connection.")
+	})
+	afterSTARTTLS := map[string]string{
+		"an old version":            "\x15\x03\x01\x00\x02\x02\x46",
+		"clear text after STARTTLS": "250-hello\r\n250 8BITMIME\r\n",
+	}
+	for name, answer := range afterSTARTTLS {
+		t.Run(name, func(t *testing.T) {
+			client, err := New(Options{URL: "smtp://mail.example.com:25?starttls=required", From: testFrom, Dial: dialTo(func(conn net.Conn) {
+				for _, reply := range []string{"220 hello\r\n", "250-hello\r\n250 STARTTLS\r\n", "220 go ahead\r\n", answer} {
+					io.WriteString(conn, reply)
+					_, _ = conn.Read(make([]byte, 4096))
+				}
+			})})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustFail(t, client.Send(t.Context(), testMessage()), "No TLS connection with the mail server could be agreed on; TLS 1.2 or later is needed.")
+		})
+	}
+	t.Run("an expired certificate", func(t *testing.T) {
+		err := &tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired, Detail: "of mail.example.com"}}
+		s := &session{client: newTestClient(t, mailtest.NewServer(t, startTLS)), at: securing}
+		mustFail(t, s.failure(t.Context(), err), "The mail server's certificate has expired or is not valid yet.")
+	})
+	t.Run("not even SMTP", func(t *testing.T) {
+		client, err := New(Options{URL: "smtp://mail.example.com:25", From: testFrom, Dial: dialTo(func(conn net.Conn) {
+			io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n")
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustFail(t, client.Send(t.Context(), testMessage()), "The mail server's answer was not SMTP.")
+	})
+}
+
+func TestAuthentication(t *testing.T) {
+	with := func(security mailtest.Security, mechanisms ...string) mailtest.Options {
+		return mailtest.Options{Security: security, User: testUser, Password: testPassword, Mechanisms: mechanisms}
+	}
+	tests := []struct {
+		name    string
+		server  mailtest.Options
+		command string // AUTH's, or empty
+		detail  string // of the failure, or empty
+	}{
+		{"loopback, in clear", with(mailtest.InClear), "AUTH PLAIN", ""},
+		{"STARTTLS", with(mailtest.StartTLS), "AUTH PLAIN", ""},
+		{"TLS from the start", with(mailtest.ImplicitTLS), "AUTH PLAIN", ""},
+		{"LOGIN alone", with(mailtest.StartTLS, "LOGIN", "XOAUTH2"), "AUTH LOGIN", ""},
+		{"PLAIN in small letters", with(mailtest.StartTLS, "login", "plain"), "AUTH PLAIN", ""},
+		{"neither", with(mailtest.StartTLS, "XOAUTH2", "PLAIN-CLIENTTOKEN"), "", "The mail server offers neither AUTH PLAIN nor AUTH LOGIN."},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			server := mailtest.NewServer(t, tt.server)
+			err := newTestClient(t, server).Send(t.Context(), testMessage())
+			commands := strings.Join(server.Commands(), "\n")
+			if tt.command == "" && strings.Contains(commands, "AUTH") || !strings.Contains(commands, tt.command) {
+				t.Errorf("commands\n%s\nwant %s", commands, tt.command)
+			}
+			if tt.detail != "" {
+				if mustFail(t, err, tt.detail).Permanent {
+					t.Error("it is permanent")
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m := oneMessage(t, server); m.User != testUser || m.Encrypted != (tt.server.Security != mailtest.InClear) {
+				t.Errorf("user %q, encrypted %v", m.User, m.Encrypted)
+			}
+		})
+	}
+}
+
+func TestAuthenticationFails(t *testing.T) {
+	for _, mechanism := range []string{"PLAIN", "LOGIN"} {
+		options := mailtest.Options{Security: mailtest.StartTLS, User: testUser, Password: testPassword, Mechanisms: []string{mechanism}}
+		t.Run(mechanism+", wrong password", func(t *testing.T) {
+			server := mailtest.NewServer(t, options)
+			client := newTestClient(t, server)
+			client.server.password = "hunter2hunter2"
+			failed := mustFail(t, client.Send(t.Context(), testMessage()), "The mail server did not accept user and password (535 5.7.8).")
+			if failed.Permanent || failed.Code != 535 {
+				t.Errorf("permanent %v, code %d", failed.Permanent, failed.Code)
+			}
+			if server.Seen(mailtest.Sender) > 0 {
+				t.Errorf("commands %q", server.Commands())
+			}
+		})
+		t.Run(mechanism+", not now", func(t *testing.T) {
+			server := mailtest.NewServer(t, options)
+			server.At(mailtest.Auth, mailtest.Answer(454, "4.7.0 "+testPassword))
+			failed := mustFail(t, newTestClient(t, server).Send(t.Context(), testMessage()),
+				"The mail server did not accept user and password (454 4.7.0).")
+			if failed.Permanent || failed.Code != 454 {
+				t.Errorf("permanent %v, code %d", failed.Permanent, failed.Code)
+			}
+		})
+		t.Run(mechanism+", nonsense", func(t *testing.T) {
+			server := mailtest.NewServer(t, options)
+			server.At(mailtest.Auth, mailtest.Answer(334, "???"))
+			mustFail(t, newTestClient(t, server).Send(t.Context(), testMessage()), "The conversation with the mail server failed.")
+		})
+		t.Run(mechanism+", cut off", func(t *testing.T) {
+			server := mailtest.NewServer(t, options)
+			server.At(mailtest.Auth, mailtest.Drop())
+			mustFail(t, newTestClient(t, server).Send(t.Context(), testMessage()), "The mail server closed the connection.")
+		})
+	}
+}
+
+func TestPasswordIsNeverSentInClear(t *testing.T) {
+	tests := []struct {
+		name   string
+		server mailtest.Security
+		host   string
+		detail string
+	}{
+		// What stands between could have taken the offer out.
+		{"STARTTLS is not offered", mailtest.InClear, "mail.example.com", "The mail server does not offer STARTTLS, which is required."},
+		{"localhost is elsewhere", mailtest.InClear, "localhost", "The password was not sent, since the connection to the mail server is not encrypted."},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			server := mailtest.NewServer(t, mailtest.Options{Security: tt.server, User: testUser, Password: testPassword})
+			client := newTestClient(t, server, named(server, ""), func(o *Options) {
+				o.URL = strings.Replace(o.URL, "mail.example.com", tt.host, 1)
+				dial := o.Dial
+				o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+					conn, err := dial(ctx, network, address)
+					return elsewhere{conn}, err
+				}
+			})
+			if mustFail(t, client.Send(t.Context(), testMessage()), tt.detail).Permanent {
+				t.Error("it is permanent")
+			}
+			if server.Seen(mailtest.Auth) > 0 {
+				t.Errorf("commands %q", server.Commands())
+			}
+		})
+	}
+}
+
+func TestCallerStops(t *testing.T) {
+	const stopped = "Sending was stopped before the mail server had accepted the message."
+	t.Run("before", func(t *testing.T) {
+		server := mailtest.NewServer(t, mailtest.Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		failed := mustFail(t, newTestClient(t, server).Send(ctx, testMessage()), stopped)
+		if failed.Permanent || !errors.Is(failed, context.Canceled) {
+			t.Errorf("permanent %v, cause %v", failed.Permanent, failed.Unwrap())
+		}
+	})
+	for _, step := range []mailtest.Step{mailtest.Connect, mailtest.Hello, mailtest.Encrypt, mailtest.Auth, mailtest.Sender, mailtest.Recipient, mailtest.Data, mailtest.Accept} {
+		t.Run("at "+string(step), func(t *testing.T) {
+			server := mailtest.NewServer(t, mailtest.Options{Security: mailtest.StartTLS, User: testUser, Password: testPassword})
+			server.At(step, mailtest.Hang())
+			failed := mustFail(t, newTestClient(t, server).Send(untilSeen(t, server, step), testMessage()), stopped)
+			if failed.Permanent || !errors.Is(failed, context.Canceled) {
+				t.Errorf("permanent %v, cause %v", failed.Permanent, failed.Unwrap())
+			}
+		})
+	}
+	t.Run("after", func(t *testing.T) {
+		server := mailtest.NewServer(t, mailtest.Options{})
+		server.At(mailtest.Quit, mailtest.Hang())
+		if err := newTestClient(t, server).Send(untilSeen(t, server, mailtest.Quit), testMessage()); err != nil {
+			t.Error(err)
+		}
+		oneMessage(t, server)
+	})
+}
+
+// untilSeen returns a context that is canceled as soon as the step is reached.
+func untilSeen(t *testing.T, server *mailtest.Server, step mailtest.Step) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		_ = server.Wait(ctx, func() bool { return server.Seen(step) > 0 })
+		cancel()
+	}()
+	return ctx
+}
+
+// TestConnectionsAreClosed looks at what the library leaves open when a
+// conversation fails.
+func TestConnectionsAreClosed(t *testing.T) {
+	for _, step := range []mailtest.Step{mailtest.Connect, mailtest.Hello, mailtest.Encrypt, mailtest.Auth, mailtest.Sender, mailtest.Accept, mailtest.Quit} {
+		t.Run(string(step), func(t *testing.T) {
+			server := mailtest.NewServer(t, mailtest.Options{Security: mailtest.StartTLS, User: testUser, Password: testPassword})
+			server.At(step, mailtest.Answer(451, "4.3.0 not now"))
+			var closed closeCounter
+			client := newTestClient(t, server, named(server, ""), func(o *Options) {
+				dial := o.Dial
+				o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+					conn, err := dial(ctx, network, address)
+					closed.Conn = conn
+					return &closed, err
+				}
+			})
+			_ = client.Send(t.Context(), testMessage())
+			if closed.times == 0 {
+				t.Error("the connection is still open")
+			}
+		})
+	}
+}
+
+type closeCounter struct {
+	net.Conn
+	times int
+}
+
+func (c *closeCounter) Close() error {
+	c.times++
+	return c.Conn.Close()
+}
+
+func TestContentOnTheWire(t *testing.T) {
+	server := mailtest.NewServer(t, mailtest.Options{})
+	message := testMessage()
+	message.Text = ".\n..\nAn end:\r\n.\r\nQUIT\r\nGrüße – " + strings.Repeat("lang", 1000) + " \t\n=?utf-8?q?no?=\x00\n"
+	message.HTML = "<p>" + strings.Repeat("ü", 3000) + "</p>"
+	if err := newTestClient(t, server).Send(t.Context(), message); err != nil {
+		t.Fatal(err)
+	}
+	m := oneMessage(t, server)
+	if want := strings.ReplaceAll(message.Text, "\r\n", "\n"); m.Text != want {
+		t.Errorf("text %q, want %q", m.Text, want)
+	}
+	if m.HTML != message.HTML {
+		t.Errorf("HTML %q", m.HTML)
+	}
+	if text, html := bytes.Index(m.Raw, []byte("text/plain")), bytes.Index(m.Raw, []byte("text/html")); text < 0 || html < text {
+		t.Errorf("text at %d, HTML at %d", text, html)
+	}
+	for line := range bytes.Lines(m.Raw) {
+		if len(line) > 80 {
+			t.Errorf("a line of %d bytes: %s", len(line), line)
+		}
+	}
+}

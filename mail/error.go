@@ -1,0 +1,184 @@
+package mail
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/textproto"
+	"regexp"
+	"strconv"
+	"syscall"
+)
+
+// Error says why a message was not accepted, as far as is known.
+type Error struct {
+	// Permanent: the server refused this recipient or this message for good, or
+	// the message cannot be sent as it is. Sending it again will not help.
+	// Whatever an operator could mend is not permanent.
+	Permanent bool
+	// Code is the server's answer, such as 550; 0 when there was none.
+	Code int
+	// Detail is a sentence for operators. It has neither the recipient nor any
+	// words of the server in it.
+	Detail string
+
+	cause error
+}
+
+func (e *Error) Error() string { return e.Detail }
+
+// Unwrap returns the error of the caller's context when its end ended the
+// sending, else nil: other errors repeat what servers say, names and addresses.
+func (e *Error) Unwrap() error { return e.cause }
+
+var errTimeUp = errors.New("time limit reached")
+
+// failure explains the error that ended the session.
+func (s *session) failure(ctx context.Context, err error) *Error {
+	var (
+		own   *Error
+		reply *textproto.Error
+	)
+	switch {
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &reply):
+		return refusal(s.at, reply)
+	// The end of the context shows in err as whatever it happened to interrupt.
+	case errors.Is(context.Cause(ctx), errTimeUp):
+		return &Error{Detail: s.timeSentence()}
+	case ctx.Err() != nil:
+		return &Error{Detail: "Sending was stopped before the mail server had accepted the message.", cause: ctx.Err()}
+	case s.at == securing && !isReset(err):
+		return &Error{Detail: s.tlsSentence(err)}
+	default:
+		return &Error{Detail: networkSentence(s.at, err)}
+	}
+}
+
+// enhanced is a status code of RFC 3463 at the beginning of a reply's text.
+var enhanced = regexp.MustCompile(`^([245])\.(\d{1,3})\.\d{1,3}\b`)
+
+// refusal explains a reply other than the expected one. Permanent is only what
+// was said of the recipient or the message, and said for good.
+func refusal(at step, reply *textproto.Error) *Error {
+	code := strconv.Itoa(reply.Code)
+	status := enhanced.FindStringSubmatch(reply.Msg)
+	if status != nil {
+		code += " " + status[0]
+	}
+	e := &Error{Code: reply.Code}
+	switch at {
+	case connecting, greeting:
+		e.Detail = "The mail server turned the connection away (" + code + ")."
+		return e
+	case securing:
+		e.Detail = "The mail server did not begin TLS (" + code + ")."
+		return e
+	case authenticating:
+		e.Detail = "The mail server did not accept user and password (" + code + ")."
+		return e
+	case namingSender:
+		e.Detail = "The mail server did not accept the sender (" + code + ")."
+		return e
+	case namingRecipient, sending, concluding:
+	}
+
+	subject := "message"
+	if at == namingRecipient {
+		subject = "recipient"
+	}
+	// Before it has seen the message, a server that says 5.7 speaks of policy:
+	// it relays for others only, or dislikes where the connection comes from.
+	policy := at != concluding && status != nil && status[2] == "7"
+	if reply.Code/100 == 5 && !policy && !isAboutUs(reply.Code) {
+		e.Permanent = true
+		e.Detail = "The mail server refused the " + subject + " (" + code + ")."
+	} else {
+		e.Detail = "The mail server did not take the " + subject + " for now (" + code + ")."
+	}
+	return e
+}
+
+// isAboutUs reports whether a reply of class 5 is about the connection: commands
+// out of order, authentication or encryption missing.
+func isAboutUs(code int) bool {
+	switch code {
+	case 503, 530, 534, 535, 538:
+		return true
+	default:
+		return false
+	}
+}
+
+const unknown = "; whether it accepted the message is not known."
+
+func (s *session) timeSentence() string {
+	limit := strconv.FormatFloat(s.client.timeout.Seconds(), 'f', -1, 64) + " seconds"
+	switch s.at {
+	case connecting:
+		return "The mail server could not be reached within " + limit + "."
+	case greeting:
+		return "The mail server did not greet within " + limit + ". One that speaks TLS from the start needs smtps://."
+	case concluding:
+		return "The mail server did not answer within " + limit + unknown
+	case securing, authenticating, namingSender, namingRecipient, sending:
+	}
+	return "The mail server did not take the message within " + limit + "."
+}
+
+func networkSentence(at step, err error) string {
+	var (
+		lookup   *net.DNSError
+		protocol textproto.ProtocolError
+	)
+	switch {
+	case errors.As(err, &lookup):
+		return "The name of the mail server could not be resolved."
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "The mail server refused the connection."
+	case isReset(err) && at == concluding:
+		return "The mail server closed the connection without an answer" + unknown
+	case isReset(err):
+		return "The mail server closed the connection."
+	case errors.As(err, &protocol):
+		return "The mail server's answer was not SMTP."
+	case at == connecting:
+		return "The mail server cannot be reached."
+	default:
+		return "The conversation with the mail server failed."
+	}
+}
+
+func isReset(err error) bool {
+	for _, end := range []error{syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *session) tlsSentence(err error) string {
+	var (
+		authority x509.UnknownAuthorityError
+		hostname  x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		record    tls.RecordHeaderError
+	)
+	switch {
+	case errors.As(err, &authority):
+		return "The mail server's certificate is not signed by a known authority, or its chain is incomplete."
+	case errors.As(err, &hostname):
+		return "The mail server's certificate is not valid for its name."
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "The mail server's certificate has expired or is not valid yet."
+	case errors.As(err, &record) && s.client.server.security == fromStart:
+		return "The mail server does not speak TLS from the start on this port. One that offers STARTTLS needs smtp://."
+	default:
+		return "No TLS connection with the mail server could be agreed on; TLS 1.2 or later is needed."
+	}
+}
