@@ -14,8 +14,8 @@ const (
 	// MaxRound is how long one DrainMailbox works before it reports back.
 	MaxRound = 5 * time.Minute
 	// HeartbeatTimeout is how soon a dead worker's mailbox is taken over.
-	HeartbeatTimeout = 15 * time.Second
-	heartbeatEvery   = 4 * time.Second
+	HeartbeatTimeout = 10 * time.Second
+	heartbeatEvery   = 3 * time.Second
 )
 
 // Mailbox delivers what is pending for webhook addresses.

@@ -22,31 +22,35 @@ import (
 	"millwright/webhook"
 )
 
+type outgoing = service.Outgoing
+
 // receiver is a Sender that keeps what it gets and answers as told.
 type receiver struct {
 	mu       sync.Mutex
-	received []service.Outgoing
+	received []outgoing
+	titles   []string
 	// answer decides an answer; nil answers 204.
-	answer func(ctx context.Context, d service.Outgoing) (webhook.Response, error)
+	answer func(ctx context.Context, d outgoing) (webhook.Response, error)
 	// arrived is told of each delivery, after it was kept.
-	arrived chan service.Outgoing
+	arrived chan outgoing
 }
 
-func newReceiver() *receiver { return &receiver{arrived: make(chan service.Outgoing, 1000)} }
+func newReceiver() *receiver { return &receiver{arrived: make(chan outgoing, 1000)} }
 
 func (r *receiver) Post(ctx context.Context, _ string, header http.Header, body []byte) (webhook.Response, error) {
 	var event struct {
 		ID   string
 		Data struct {
-			WorkOrder struct{ ID string } `json:"work_order"`
+			WorkOrder struct{ ID, Title string } `json:"work_order"`
 		}
 	}
 	if err := json.Unmarshal(body, &event); err != nil {
 		panic(err)
 	}
-	d := service.Outgoing{EventID: event.ID, RecordID: event.Data.WorkOrder.ID, EventType: models.EventType(header.Get("Service-Event-Type"))}
+	d := outgoing{EventID: event.ID, RecordID: event.Data.WorkOrder.ID, EventType: models.EventType(header.Get("Service-Event-Type"))}
 	r.mu.Lock()
 	r.received = append(r.received, d)
+	r.titles = append(r.titles, event.Data.WorkOrder.Title)
 	r.mu.Unlock()
 	r.arrived <- d
 	if r.answer != nil {
@@ -55,9 +59,9 @@ func (r *receiver) Post(ctx context.Context, _ string, header http.Header, body 
 	return webhook.Response{Status: http.StatusNoContent, Latency: time.Millisecond}, nil
 }
 
-func (r *receiver) take(t *testing.T, n int) []service.Outgoing {
+func (r *receiver) take(t *testing.T, n int) []outgoing {
 	t.Helper()
-	var taken []service.Outgoing
+	var taken []outgoing
 	for range n {
 		select {
 		case d := <-r.arrived:
@@ -179,7 +183,7 @@ func TestASlowRecordDoesNotDelayOthers(t *testing.T) {
 	for range 20 {
 		m.create("quick")
 	}
-	r.answer = func(_ context.Context, d service.Outgoing) (webhook.Response, error) {
+	r.answer = func(_ context.Context, d outgoing) (webhook.Response, error) {
 		if d.RecordID == slow {
 			<-release
 		}
@@ -228,7 +232,7 @@ func TestABusyMailboxNeedsNoPoke(t *testing.T) {
 func TestFailedFirstAttemptsAreHandedOver(t *testing.T) {
 	r := newReceiver()
 	m := newMailbox(t, r, time.Millisecond)
-	r.answer = func(context.Context, service.Outgoing) (webhook.Response, error) {
+	r.answer = func(context.Context, outgoing) (webhook.Response, error) {
 		return webhook.Response{}, &webhook.AttemptError{Kind: webhook.KindTimeout, Detail: "The receiver did not answer in time."}
 	}
 	m.create("x")

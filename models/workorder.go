@@ -1,6 +1,9 @@
 package models
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // WorkOrderStatus is a state of a work order (spec section 3).
 type WorkOrderStatus string
@@ -41,7 +44,7 @@ func (s WorkOrderStatus) Closed() bool { return s == StatusComplete || s == Stat
 // Operation is what someone does to a work order.
 type Operation string
 
-// The operations on a work order. The last five belong to the app.
+// The operations on a work order. The last four belong to the app.
 const (
 	OperationUpdate           Operation = "update"
 	OperationForward          Operation = "forward"
@@ -63,10 +66,14 @@ type transition struct {
 	event     EventType       // sent beside status_changed, "" for none
 }
 
+// whereItWas stands in the table for the status from which a work order was put on hold.
+const whereItWas WorkOrderStatus = "where it was"
+
 var (
 	workable  = []WorkOrderStatus{StatusOpen, StatusInProgress, StatusBackFromInspection}
 	inProcess = []WorkOrderStatus{StatusOpen, StatusInProgress, StatusBackFromInspection, StatusSentToInspection, StatusOnHold}
 	inReview  = []WorkOrderStatus{StatusSentToInspection}
+	onHold    = []WorkOrderStatus{StatusOnHold}
 )
 
 var transitions = []transition{
@@ -79,12 +86,14 @@ var transitions = []transition{
 	{OperationApprove, inReview, StatusComplete, EventWorkOrderCompleted},
 	{OperationSendBack, inReview, StatusBackFromInspection, ""},
 	{OperationHold, workable, StatusOnHold, ""},
-	{OperationResume, []WorkOrderStatus{StatusOnHold}, StatusInProgress, ""},
+	{OperationResume, onHold, whereItWas, ""},
 }
 
 // Move is what an operation does to a work order's status.
 type Move struct {
 	From, To WorkOrderStatus
+	// HeldFrom is what a work order on hold goes back to, "" for any other.
+	HeldFrom WorkOrderStatus
 	// Events are those a change of status sends, in order; none where it stays.
 	Events []EventType
 }
@@ -93,8 +102,10 @@ type Move struct {
 func (m Move) Changed() bool { return m.From != m.To }
 
 // Apply returns the move the operation makes from the status, or a
-// rule_violation (rule status) when the status does not allow it.
-func (s WorkOrderStatus) Apply(operation Operation) (Move, error) {
+// rule_violation (rule status) when the status does not allow it. heldFrom is
+// the status from which a work order on hold was put there, "" for any other;
+// one that does not say goes on in progress.
+func (s WorkOrderStatus) Apply(operation Operation, heldFrom WorkOrderStatus) (Move, error) {
 	for _, t := range transitions {
 		if t.operation != operation {
 			continue
@@ -102,19 +113,31 @@ func (s WorkOrderStatus) Apply(operation Operation) (Move, error) {
 		if !slices.Contains(t.from, s) {
 			return Move{}, Violation(RuleStatus, "A work order with the status %q does not allow this.", s.Name())
 		}
-		move := Move{From: s, To: t.to}
-		if t.to == "" {
-			move.To = s
-		}
-		if move.Changed() {
-			move.Events = append(move.Events, EventWorkOrderStatusChanged)
-			if t.event != "" {
-				move.Events = append(move.Events, t.event)
-			}
-		}
-		return move, nil
+		return t.move(s, heldFrom), nil
 	}
 	panic("no such operation: " + string(operation))
+}
+
+func (t transition) move(from, heldFrom WorkOrderStatus) Move {
+	move := Move{From: from, To: t.to, HeldFrom: heldFrom}
+	if t.to == "" {
+		move.To = from
+	}
+	if t.to == whereItWas {
+		move.To = cmp.Or(heldFrom, StatusInProgress)
+	}
+	if !move.Changed() {
+		return move
+	}
+	move.HeldFrom = ""
+	if move.To == StatusOnHold {
+		move.HeldFrom = from
+	}
+	move.Events = append(move.Events, EventWorkOrderStatusChanged)
+	if t.event != "" {
+		move.Events = append(move.Events, t.event)
+	}
+	return move
 }
 
 // Priority of a work order.
@@ -146,6 +169,8 @@ const (
 	MaxDescription  = 10_000
 	MaxExternalID   = 200
 	MaxCancelReason = 1_000
+	// MaxReviewComment bounds what a consultant says to a review.
+	MaxReviewComment = 1_000
 	// MaxAssignees bounds each of a work order's two lists of identities.
 	MaxAssignees = 100
 )

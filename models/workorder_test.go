@@ -8,15 +8,15 @@ import (
 )
 
 // The table of spec section 3 with what the contract adds for the app's review and
-// hold: what each operation makes of a work order in each status. "stays" allows
-// it and leaves the status, "-" refuses it.
+// hold: what each operation makes of a work order in each status; the one on hold
+// was open. "stays" allows it and leaves the status, "-" refuses it.
 const statusTable = `
 status                update  forward  answer       complete  complete_to_review  cancel     approve   send_back             hold     resume
 open                  stays   stays    in_progress  complete  sent_to_inspection  cancelled  -         -                     on_hold  -
 in_progress           stays   stays    stays        complete  sent_to_inspection  cancelled  -         -                     on_hold  -
 back_from_inspection  stays   stays    in_progress  complete  sent_to_inspection  cancelled  -         -                     on_hold  -
 sent_to_inspection    -       stays    -            -         -                   cancelled  complete  back_from_inspection  -        -
-on_hold               -       stays    -            -         -                   cancelled  -         -                     -        in_progress
+on_hold               -       stays    -            -         -                   cancelled  -         -                     -        open
 complete              -       stays    -            -         -                   -          -         -                     -        -
 cancelled             -       stays    -            -         -                   -          -         -                     -        -
 `
@@ -54,7 +54,7 @@ func TestStatusTable(t *testing.T) {
 	for _, from := range WorkOrderStatuses {
 		for i, operation := range operations {
 			t.Run(string(from)+" "+string(operation), func(t *testing.T) {
-				move, err := from.Apply(operation)
+				move, err := from.Apply(operation, heldFrom(from))
 				switch cell := rows[from][i]; cell {
 				case "-":
 					checkRefused(t, err, from)
@@ -66,6 +66,14 @@ func TestStatusTable(t *testing.T) {
 			})
 		}
 	}
+}
+
+// heldFrom is what a work order of the status was before: only one on hold says.
+func heldFrom(status WorkOrderStatus) WorkOrderStatus {
+	if status == StatusOnHold {
+		return StatusOpen
+	}
+	return ""
 }
 
 func checkRefused(t *testing.T, err error, from WorkOrderStatus) {
@@ -86,6 +94,13 @@ func checkMove(t *testing.T, move Move, err error, from, to WorkOrderStatus) {
 	}
 	if move.From != from || move.To != to {
 		t.Errorf("it moves from %s to %s, want from %s to %s", move.From, move.To, from, to)
+	}
+	back := heldFrom(to)
+	if move.Changed() && to == StatusOnHold {
+		back = from
+	}
+	if move.HeldFrom != back {
+		t.Errorf("it goes back to %q, want %q", move.HeldFrom, back)
 	}
 	if move.Changed() != (from != to) {
 		t.Errorf("Changed says %v", move.Changed())
@@ -120,7 +135,7 @@ func TestEventsOfAMove(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(string(tt.from)+" "+string(tt.operation), func(t *testing.T) {
-			move, err := tt.from.Apply(tt.operation)
+			move, err := tt.from.Apply(tt.operation, heldFrom(tt.from))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,13 +153,37 @@ func TestEventsOfAMove(t *testing.T) {
 	}
 }
 
+// A hold keeps where the work was, through whatever else is done meanwhile.
+func TestResumeGoesBackToWhereItWas(t *testing.T) {
+	for _, from := range []WorkOrderStatus{StatusOpen, StatusInProgress, StatusBackFromInspection} {
+		held, err := from.Apply(OperationHold, "")
+		if err != nil || held.HeldFrom != from {
+			t.Fatalf("held from %s: %+v, %v", from, held, err)
+		}
+		forwarded, err := held.To.Apply(OperationForward, held.HeldFrom)
+		if err != nil || forwarded.HeldFrom != from {
+			t.Fatalf("forwarded on hold from %s: %+v, %v", from, forwarded, err)
+		}
+		resumed, err := forwarded.To.Apply(OperationResume, forwarded.HeldFrom)
+		if err != nil || resumed.To != from || resumed.HeldFrom != "" {
+			t.Errorf("resumed to %s after a hold from %s: %+v, %v", resumed.To, from, resumed, err)
+		}
+		if cancelled, err := held.To.Apply(OperationCancel, held.HeldFrom); err != nil || cancelled.HeldFrom != "" {
+			t.Errorf("cancelled on hold: %+v, %v", cancelled, err)
+		}
+	}
+	if resumed, err := StatusOnHold.Apply(OperationResume, ""); err != nil || resumed.To != StatusInProgress {
+		t.Errorf("one that does not say where it was: %+v, %v", resumed, err)
+	}
+}
+
 func TestUnknownOperationPanics(t *testing.T) {
 	defer func() {
 		if recover() == nil {
 			t.Error("it does not")
 		}
 	}()
-	_, _ = StatusOpen.Apply("repaint")
+	_, _ = StatusOpen.Apply("repaint", "")
 }
 
 func TestStatuses(t *testing.T) {

@@ -305,23 +305,26 @@ func (p pendingRow) body(r rendered) ([]byte, error) {
 		data = map[string]any{}
 	}
 	data[r.name] = r.record
-	data["actor"] = map[string]string{p.actorField(): p.ActorID}
+	data["actor"] = p.actor()
 	return Encode(envelope{ID: p.EventID, Type: p.EventType, CreatedAt: p.CreatedAt, OrganizationID: p.OrganizationID, Data: data})
 }
 
-// actorField is how data.actor names who acted: feedback is resolved by a person
-// in the app, who is named as a user (spec section 6, request).
-func (p pendingRow) actorField() string {
+// actor is data.actor: feedback is resolved by a person in the app, who is named
+// as a user too (spec section 6, request).
+func (p pendingRow) actor() map[string]string {
+	actor := map[string]string{"identity_id": p.ActorID}
 	if p.EventType == models.EventIssueResolved {
-		return "user_id"
+		actor["user_id"] = p.ActorID
 	}
-	return "identity_id"
+	return actor
 }
 
-// holdQuery keeps everything that is due at an address that is off.
+// holdQuery keeps everything that is due at an address that is off, and returns
+// what was.
 const holdQuery = `
-	UPDATE deliveries SET status = 'held', next_attempt_at = NULL
-	WHERE webhook_id = $1 AND status IN ('pending', 'retrying')`
+	UPDATE deliveries d SET status = 'held', next_attempt_at = NULL
+	FROM (SELECT id, status FROM deliveries WHERE webhook_id = $1 AND status IN ('pending', 'retrying') FOR UPDATE) was
+	WHERE d.id = was.id RETURNING d.id, was.status`
 
 // Attempt is one try of a delivery and how it went.
 type Attempt struct {
@@ -518,11 +521,21 @@ func (t *tx) turnOff(ctx context.Context, actor Actor, webhookID, reason string,
 	if err := t.flush(ctx); err != nil || len(off) == 0 {
 		return err
 	}
-	t.queue(holdQuery, webhookID)
+	t.batch.Queue(holdQuery, webhookID).Query(func(rows pgx.Rows) error {
+		var id string
+		var was models.DeliveryStatus
+		_, err := pgx.ForEachRow(rows, []any{&id, &was}, func() error {
+			if was == models.DeliveryRetrying {
+				t.work = append(t.work, Work{WorkDelivery, id}) // its workflow ends now, not at its next attempt
+			}
+			return nil
+		})
+		return err
+	})
 	if tell {
-		t.tellKeepers(NoticeWebhookOff, webhookID)
+		t.tellKeepers(models.NoticeWebhookOff, webhookID)
 	}
-	return t.log(actor, off[0].OrganizationID, NoticeWebhookOff, webhookID)
+	return t.log(actor, off[0].OrganizationID, "webhook.turned_off", webhookID)
 }
 
 // warn tells the keepers of an address that it has been failing for a day, once
@@ -535,20 +548,14 @@ func (s *Service) warn(ctx context.Context, webhookID string, now models.Time) e
 		if err := t.flush(ctx); err != nil || len(warned) == 0 {
 			return err
 		}
-		t.tellKeepers(NoticeWebhookFailing, webhookID)
+		t.tellKeepers(models.NoticeWebhookFailing, webhookID)
 		return nil
 	})
 }
 
-// The notices about a webhook address.
-const (
-	NoticeWebhookFailing = "webhook.failing"    // it has been failing for a day
-	NoticeWebhookOff     = "webhook.turned_off" // it was turned off
-)
-
 // tellKeepers queues a notice about the address for the owner of its integration
 // and the organization's administrators.
-func (t *tx) tellKeepers(kind, webhookID string) {
+func (t *tx) tellKeepers(kind models.NoticeKind, webhookID string) {
 	t.queue(`
 		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
 		SELECT p.organization_id, p.id, $2, h.id, $3

@@ -65,7 +65,28 @@ func (t *tx) record(c change) error {
 			return err
 		}
 	}
+	if c.concernsWorkflow() {
+		t.oweLook(c.recordID)
+	}
 	return nil
+}
+
+// concernsWorkflow reports whether the record's workflow has to look: people are
+// told, or what it waits by is new. Texts and answers do not concern it.
+func (c change) concernsWorkflow() bool {
+	_, status := c.changes["status"] // also of a new record
+	_, target := c.changes["target_date"]
+	return status || target || slices.ContainsFunc(c.notices, func(n notice) bool { return len(n.identities) > 0 })
+}
+
+// oweLook queues the mark that the record's workflow has to look, and has it
+// poked. A mark that is there already is written again: whoever takes it away
+// waits for this transaction then, and sees what it changed.
+func (t *tx) oweLook(recordID string) {
+	t.queue(`
+		INSERT INTO looks_owed (record_id, since) VALUES ($1, $2)
+		ON CONFLICT (record_id) DO UPDATE SET since = excluded.since`, recordID, t.at)
+	t.work = append(t.work, workOn(recordID))
 }
 
 // log queues a Log Record of what the actor did.
@@ -79,6 +100,15 @@ func (t *tx) log(actor Actor, organizationID, action, recordID string) error {
 	return t.insert(&row)
 }
 
+// peopleOf is the condition that a person p is one of {identities} or is reached
+// by one: a team by its members, a service company by its people with incoming
+// work orders.
+const peopleOf = `p.id IN (
+				SELECT unnest({identities})
+				UNION SELECT m.member_id FROM team_members m WHERE m.team_id = ANY ({identities})
+				UNION SELECT r.actor_id FROM organization_rights r
+					WHERE r.organization_id = ANY ({identities}) AND 'incoming_work_orders' = ANY (r.grants))`
+
 // notify queues one notice for each person concerned, never for the one who acted.
 func (t *tx) notify(c change, n notice) {
 	if len(n.identities) == 0 {
@@ -88,12 +118,7 @@ func (t *tx) notify(c change, n notice) {
 		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
 		SELECT p.organization_id, p.id, $1, $2, $3
 		FROM people p
-		WHERE p.id IN (
-				SELECT unnest($4::text[])
-				UNION SELECT m.member_id FROM team_members m WHERE m.team_id = ANY ($4::text[])
-				UNION SELECT r.actor_id FROM organization_rights r
-					WHERE r.organization_id = ANY ($4::text[]) AND 'incoming_work_orders' = ANY (r.grants))
-			AND p.id <> $5`,
+		WHERE `+with(peopleOf, "identities", "$4::text[]")+` AND p.id <> $5`,
 		n.kind, c.recordID, t.at, n.identities, c.actor.IdentityID)
 }
 

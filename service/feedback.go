@@ -46,6 +46,7 @@ type NewFeedback struct {
 // feedbackCreation is what the rules of creating feedback need to know.
 type feedbackCreation struct {
 	ReadOnly  bool
+	Suspended bool
 	Visible   bool
 	Grants    []string
 	Managers  []string
@@ -53,7 +54,7 @@ type feedbackCreation struct {
 }
 
 var feedbackCreationQuery = `
-	SELECT o.read_only,
+	SELECT o.read_only, o.suspended,
 		EXISTS (SELECT FROM node_rights r WHERE r.node_id = n.id AND r.actor_id = @actor) AS visible,
 		ARRAY(SELECT DISTINCT g FROM node_rights r, unnest(r.grants) g
 			WHERE r.node_id = n.id AND r.actor_id = @actor) AS grants,
@@ -76,12 +77,14 @@ func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in
 			return "", nil, err
 		}
 		switch {
+		case known.Suspended:
+			return "", nil, suspended()
 		case known.ReadOnly:
 			return "", nil, models.Errorf(models.CodeReadOnly, "The organization is read-only: it takes no new feedback and no changes.")
 		case !known.Visible:
 			return "", nil, models.Invalid(unknownField("/inventory_id", "inventory node"))
 		case !slices.Contains(known.Grants, string(models.GrantFeedbackCreate)):
-			return "", nil, models.Errorf(models.CodePermissionDenied, "The integration may not give feedback on this node.")
+			return "", nil, models.Errorf(models.CodePermissionDenied, "The %s may not give feedback on this node.", actor.Kind)
 		}
 		id, err := t.newID(models.PrefixFeedback)
 		if err != nil {

@@ -74,8 +74,6 @@ type importRun struct {
 	companies map[string]string
 	clients   map[string]string // client ids by integration id
 	places    map[string][]int  // taken webhook places by integration id
-	// held is how many integrations there are, allowed how many the plan allows.
-	held, allowed int
 }
 
 func (r *importRun) all(ctx context.Context) error {
@@ -120,19 +118,8 @@ func (r *importRun) load(ctx context.Context) error {
 	}
 	queueAll(r.tx, &places, `
 		SELECT h.integration_id, h.place FROM webhooks h JOIN organizations o ON o.id = h.organization_id WHERE o.key = $1`, key)
-	var plan []struct{ Held, Allowed int }
-	queueAll(r.tx, &plan, `
-		SELECT p.integrations AS allowed, (SELECT count(*) FROM integrations i
-			WHERE i.organization_id = o.id AND i.deleted_at IS NULL) AS held
-		FROM organizations o JOIN plans p ON p.organization_id = o.id WHERE o.key = $1`, key)
 	if err := r.flush(ctx); err != nil {
 		return err
-	}
-	if len(plan) == 1 {
-		r.held, r.allowed = plan[0].Held, plan[0].Allowed
-	}
-	if p := r.file.Organization.Plan; p != nil {
-		r.allowed = or(p.Integrations, r.allowed)
 	}
 	for _, k := range keys {
 		if kind, named := r.file.kinds[k.Key]; named && kind != k.Kind {

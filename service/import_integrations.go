@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
-	"slices"
 
 	"millwright/models"
 	"millwright/webhook"
@@ -51,9 +50,9 @@ func (r *importRun) integrations(ctx context.Context) error {
 // secret. The plan says how many an organization has (spec section 8); one that
 // has more already keeps them.
 func (r *importRun) createIntegration(where string, i importIntegration, result *ImportedIntegration, definition *string) error {
-	if r.held++; r.held > r.allowed {
-		r.problems.add("%s: the plan allows %d integrations", where, r.allowed)
-	}
+	r.queueRoom(r.result.OrganizationID, func(allowed int) error {
+		return &ImportError{[]string{fmt.Sprintf("%s: the plan allows %d integrations", where, allowed)}}
+	})
 	var err error
 	if result.ClientID == "" {
 		if result.ClientID, err = r.newID(models.PrefixClient); err != nil {
@@ -98,7 +97,7 @@ func (r *importRun) webhook(ctx context.Context, integrationID string, w importW
 		return ImportedWebhook{}, err
 	}
 	if w.URL != nil {
-		if err := r.AddressRules.check(ctx, *w.URL); err != nil {
+		if err := r.AddressRules.check(ctx, *w.URL, nil); err != nil {
 			r.problems.add("%s: %s", where, err)
 		}
 	}
@@ -128,34 +127,19 @@ func (r *importRun) webhook(ctx context.Context, integrationID string, w importW
 
 // createWebhook queues a new address at the integration's first free place.
 func (r *importRun) createWebhook(where, integrationID string, w importWebhook, result ImportedWebhook) (ImportedWebhook, error) {
-	var err error
-	place := 1
-	for slices.Contains(r.places[integrationID], place) {
-		place++
-	}
-	if place > MaxWebhooks {
+	place, free := freePlace(r.places[integrationID])
+	if !free {
 		r.problems.add("%s: an integration has at most %d webhook addresses", where, MaxWebhooks)
 		return result, nil
 	}
 	r.places[integrationID] = append(r.places[integrationID], place)
-	if result.Secret == "" {
-		if result.Secret, err = webhook.GenerateSecret(r.Random); err != nil {
-			return result, err
-		}
-	}
-	sealed, err := r.Vault.Seal([]byte(result.Secret), result.ID, r.Random)
-	if err != nil {
-		return result, err
-	}
-	return result, r.insert(&models.Webhook{
+	var err error
+	result.Secret, err = r.insertWebhook(models.Webhook{
 		ID: result.ID, OrganizationID: r.result.OrganizationID, IntegrationID: integrationID, Place: place,
-		URL: need(r, where, "a url", w.URL), Events: w.Events, SecretSealed: sealed, Enabled: true,
-		EnabledSince: r.at, CreatedAt: r.at,
-	})
+		URL: need(r, where, "a url", w.URL), Events: w.Events,
+	}, result.Secret)
+	return result, err
 }
-
-// MaxWebhooks is how many addresses an integration has at the most (spec section 8).
-const MaxWebhooks = 5
 
 // NewClientSecret returns a client secret of 256 random bits; its prefix lets
 // secret scanners recognise one that leaked.
@@ -165,11 +149,4 @@ func NewClientSecret(random io.Reader) (string, error) {
 		return "", fmt.Errorf("read random bytes for a client secret: %w", err)
 	}
 	return "mwsec_" + base64.RawURLEncoding.EncodeToString(b), nil
-}
-
-// check refuses an address that may not be saved, with a sentence for people.
-func (a AddressRules) check(ctx context.Context, url string) error {
-	return webhook.CheckURL(ctx, url, webhook.Rules{
-		AllowNetworks: a.AllowNetworks, AllowHTTP: a.AllowHTTP, OwnHosts: a.OwnHosts,
-	})
 }

@@ -7,20 +7,27 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// owedLimit bounds one sweep; the next finds the rest.
-const owedLimit = 1000
+// owedLimit bounds one sweep; the next finds the rest. Mail has a bound and a
+// patience of its own: while no mail server answers, its workflows wait by themselves.
+const (
+	owedLimit    = 1000
+	owedMails    = 100
+	mailPatience = 10 * time.Minute
+)
 
 // Owed returns what waits in nobody's hand: addresses with deliveries pending
-// for longer than grace that no mailbox attends, and deliveries whose next
-// attempt is overdue by grace. Poking it again is harmless.
+// for longer than grace that no mailbox attends, deliveries whose next attempt
+// is overdue by grace, records whose workflow has not looked since a write that
+// concerns it, and records with notices that nobody mailed. Poking it again is
+// harmless. Errors: unavailable.
 func (s *Service) Owed(ctx context.Context, grace time.Duration) ([]Work, error) {
 	now := s.now()
 	var owed []Work
-	collect := func(kind WorkKind) func(pgx.Rows) error {
+	collect := func(work func(id string) Work) func(pgx.Rows) error {
 		return func(rows pgx.Rows) error {
 			ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
 			for _, id := range ids {
-				owed = append(owed, Work{kind, id})
+				owed = append(owed, work(id))
 			}
 			return err
 		}
@@ -31,10 +38,18 @@ func (s *Service) Owed(ctx context.Context, grace time.Duration) ([]Work, error)
 		WHERE EXISTS (SELECT FROM deliveries d
 				WHERE d.webhook_id = h.id AND d.status = 'pending' AND d.created_at < $1)
 			AND NOT EXISTS (SELECT FROM mailboxes m WHERE m.webhook_id = h.id AND m.attended_until > $2)
-		LIMIT $3`, now.Add(-grace), now, owedLimit).Query(collect(WorkWebhook))
+		LIMIT $3`, now.Add(-grace), now, owedLimit).Query(collect(workOn))
 	batch.Queue(`
 		SELECT id FROM deliveries WHERE status = 'retrying' AND next_attempt_at < $1
-		ORDER BY next_attempt_at LIMIT $2`, now.Add(-grace), owedLimit).Query(collect(WorkDelivery))
+		ORDER BY next_attempt_at LIMIT $2`, now.Add(-grace), owedLimit).Query(collect(func(id string) Work { return Work{WorkDelivery, id} }))
+	batch.Queue(`SELECT record_id FROM looks_owed WHERE since < $1 ORDER BY since LIMIT $2`,
+		now.Add(-grace), owedLimit).Query(collect(workOn))
+	batch.Queue(`
+		SELECT DISTINCT record_id FROM (
+			SELECT record_id FROM notices WHERE mail = 'waiting' AND created_at < $1
+				AND (mailing_until IS NULL OR mailing_until < $2)
+			ORDER BY created_at LIMIT $3) waiting`,
+		now.Add(-mailPatience), now, owedMails).Query(collect(workOn))
 	return owed, s.translate(s.pool.SendBatch(ctx, batch).Close())
 }
 

@@ -16,6 +16,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	"millwright/models"
+	"millwright/webhook"
 )
 
 // Work is something a workflow has to look at: a poke names it and says nothing more.
@@ -29,9 +30,23 @@ type WorkKind string
 
 // The kinds of work.
 const (
-	WorkWebhook  WorkKind = "webhook"  // an address with pending deliveries
-	WorkDelivery WorkKind = "delivery" // a delivery whose first attempt failed
+	WorkWebhook   WorkKind = "webhook"    // an address with pending deliveries or notices about it
+	WorkDelivery  WorkKind = "delivery"   // a delivery whose first attempt failed
+	WorkWorkOrder WorkKind = "work_order" // a work order with notices or dates to watch
+	WorkFeedback  WorkKind = "feedback"   // feedback with notices
 )
+
+// workOn returns the work on a record, by the kind of its id.
+func workOn(recordID string) Work {
+	switch {
+	case models.IsID(recordID, models.PrefixWorkOrder):
+		return Work{WorkWorkOrder, recordID}
+	case models.IsID(recordID, models.PrefixFeedback):
+		return Work{WorkFeedback, recordID}
+	default:
+		return Work{WorkWebhook, recordID}
+	}
+}
 
 // Poker wakes workflows after a commit. It neither blocks nor fails: what it
 // loses, the sweep finds.
@@ -45,6 +60,9 @@ type AddressRules struct {
 	AllowHTTP     bool
 	// OwnHosts are this service's own host names, which no webhook may name.
 	OwnHosts []string
+	// Resolver says where a host name leads when an address is saved; without
+	// one its spelling alone is judged, as it always is by an import.
+	Resolver webhook.Resolver
 }
 
 // Options are what a Service is made of beside its database. Zero values of

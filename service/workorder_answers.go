@@ -47,7 +47,7 @@ const formQuestionsQuery = `
 func (s *Service) AnswerWorkOrder(ctx context.Context, actor Actor, call Call, id string, answers []GivenAnswer, complete bool) (Answer, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, true, func(ctx context.Context, c *changing) error {
 		if !slices.Contains(c.state.Assignees, actor.IdentityID) {
-			return models.Violation(models.RuleNotAssignedAsWorker, "Only a worker of the work order answers it, and the integration is none.")
+			return models.Violation(models.RuleNotAssignedAsWorker, "Only a worker of the work order answers it, and the %s is none.", actor.Kind)
 		}
 		operation := models.OperationAnswer
 		if complete {
@@ -60,7 +60,11 @@ func (s *Service) AnswerWorkOrder(ctx context.Context, actor Actor, call Call, i
 			return err
 		}
 		var questions []formQuestion
+		var managers []string
 		queueAll(c.tx, &questions, formQuestionsQuery, id)
+		if operation == models.OperationComplete {
+			c.queueManagers(&managers)
+		}
 		if err := c.flush(ctx); err != nil {
 			return err
 		}
@@ -73,9 +77,9 @@ func (s *Service) AnswerWorkOrder(ctx context.Context, actor Actor, call Call, i
 			}
 			c.action = string(c.events[len(c.events)-1].kind)
 			if operation == models.OperationComplete {
-				c.notices = []notice{{"work_order.completed", []string{c.state.CreatedBy}}}
+				c.tell(models.NoticeCompleted, managers)
 			} else {
-				c.notices = []notice{{"work_order.sent_to_inspection", c.state.Consultants}}
+				c.notices = []notice{{string(models.NoticeReviewWanted), c.state.Consultants}}
 			}
 			return nil
 		}

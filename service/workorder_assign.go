@@ -113,7 +113,7 @@ func (c *changing) reassign(added, removed roles) error {
 	if len(added.all())+len(removed.all()) == 0 {
 		return nil
 	}
-	if _, err := c.state.Status.Apply(models.OperationForward); err != nil {
+	if _, err := c.state.Status.Apply(models.OperationForward, c.state.HeldFrom); err != nil {
 		return err
 	}
 	if gone := removed.all(); len(gone) > 0 {
@@ -130,8 +130,8 @@ func (c *changing) reassign(added, removed roles) error {
 	c.action = string(models.EventWorkOrderAssigneesChanged)
 	before := roles{c.state.Assignees, c.state.Consultants}
 	after := roles{
-		slices.Concat(without(before.Assignees, removed.Assignees), added.Assignees),
-		slices.Concat(without(before.Consultants, removed.Consultants), added.Consultants),
+		append(without(before.Assignees, removed.Assignees), added.Assignees...),
+		append(without(before.Consultants, removed.Consultants), added.Consultants...),
 	}
 	if len(added.Assignees)+len(removed.Assignees) > 0 {
 		c.changes["assignees"] = fromTo(before.Assignees, after.Assignees)

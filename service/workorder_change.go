@@ -25,12 +25,14 @@ type changing struct {
 // changeState is what one query knows of the locked work order.
 type changeState struct {
 	models.WorkOrder
+	// HeldFrom is the status to go back to, of a work order on hold.
+	HeldFrom    models.WorkOrderStatus
 	Assignees   []string
 	Consultants []string
 	Readable    bool
-	// ReadOnly is whether the record's or the actor's organization is.
-	ReadOnly bool
-	Grants   []string
+	// ReadOnly and Suspended are whether the record's or the actor's organization is.
+	ReadOnly, Suspended bool
+	Grants              []string
 	// Incoming says that the work order came to the actor's organization, a
 	// service company, and the actor has incoming work orders there.
 	Incoming  bool
@@ -44,13 +46,14 @@ const lockWorkOrder = `SELECT FROM work_orders WHERE id = $1 FOR NO KEY UPDATE`
 var changeStateQuery = `
 	SELECT {w}.id, {w}.organization_id, {w}.number, {w}.inventory_id, {w}.title, {w}.description, {w}.priority,
 		{w}.target_date, {w}.form_id, {w}.external_id, {w}.status, {w}.cancel_reason, {w}.created_by,
-		{w}.created_at, {w}.changed_at, {w}.completed_at, {w}.cancelled_at,
+		{w}.created_at, {w}.changed_at, {w}.completed_at, {w}.cancelled_at, coalesce({w}.held_from, '') AS held_from,
 		ARRAY(SELECT x.identity_id FROM work_order_assignees x
 			WHERE x.work_order_id = {w}.id AND x.role = 'worker' ORDER BY x.position) AS assignees,
 		ARRAY(SELECT x.identity_id FROM work_order_assignees x
 			WHERE x.work_order_id = {w}.id AND x.role = 'consultant' ORDER BY x.position) AS consultants,
 		` + readableWorkOrder + ` AS readable,
 		(SELECT bool_or(o.read_only) FROM organizations o WHERE o.id IN ({w}.organization_id, @organization)) AS read_only,
+		(SELECT bool_or(o.suspended) FROM organizations o WHERE o.id IN ({w}.organization_id, @organization)) AS suspended,
 		ARRAY(SELECT DISTINCT g FROM node_rights r, unnest(r.grants) g
 			WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor}) AS grants,
 		{w}.organization_id <> @organization
@@ -66,8 +69,8 @@ var changeStateQuery = `
 // changeWorkOrder runs one operation on a work order: locks its row, checks what
 // every operation has in common, lets rules decide, and leaves what a change
 // leaves. An operation that changes nothing leaves nothing. Errors common to all:
-// not_found, read_only (unless allowed), precondition_failed,
-// idempotency_key_reused, unavailable.
+// not_found, permission_denied (a suspended organization), read_only (unless
+// allowed), precondition_failed, idempotency_key_reused, unavailable.
 func (s *Service) changeWorkOrder(
 	ctx context.Context, actor Actor, call Call, id string, allowReadOnly bool,
 	rules func(ctx context.Context, c *changing) error,
@@ -89,6 +92,9 @@ func (s *Service) changeWorkOrder(
 		}
 		if !c.state.Readable {
 			return "", nil, models.NotFound()
+		}
+		if c.state.Suspended {
+			return "", nil, suspended()
 		}
 		if c.state.ReadOnly && !allowReadOnly {
 			return "", nil, models.Errorf(models.CodeReadOnly, "The organization is read-only: it takes no new work orders and no changes.")
@@ -130,17 +136,56 @@ func (c Call) matches(record any) error {
 	return nil
 }
 
+// suspended refuses whatever would be written in a suspended organization, or by
+// one of it: its integrations have no tokens, its people nothing to do.
+func suspended() error {
+	return models.Errorf(models.CodePermissionDenied, "The organization is suspended: nothing of it changes.")
+}
+
 // require refuses an actor without the grant on the work order's node.
 func (c *changing) require(grant models.Grant, what string) error {
-	if slices.Contains(c.state.Grants, string(grant)) {
+	if c.granted(grant) {
 		return nil
 	}
-	return models.Errorf(models.CodePermissionDenied, "The integration may not %s on this node.", what)
+	return models.Errorf(models.CodePermissionDenied, "The %s may not %s on this node.", c.actor.Kind, what)
+}
+
+func (c *changing) granted(grant models.Grant) bool {
+	return slices.Contains(c.state.Grants, string(grant))
+}
+
+// queueManagers queues the reading of the nearest inventory managers of the work order's node.
+func (c *changing) queueManagers(into *[]string) {
+	c.batch.Queue(`SELECT unnest(`+with(nearestManagers, "node", "$1")+`)`, c.state.InventoryID).Query(func(rows pgx.Rows) error {
+		managers, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		*into = managers
+		return err
+	})
+}
+
+// managers are the nearest inventory managers of the work order's node.
+func (c *changing) managers(ctx context.Context) ([]string, error) {
+	var managers []string
+	c.queueManagers(&managers)
+	return managers, c.flush(ctx)
+}
+
+// tell has the kind of notice go to the work order's creator, the nearest
+// inventory managers and the identities.
+func (c *changing) tell(kind models.NoticeKind, managers []string, identities ...string) {
+	c.notices = append(c.notices, notice{string(kind), slices.Concat(identities, managers, []string{c.state.CreatedBy})})
+}
+
+// tellAll tells the work order's workers and consultants too.
+func (c *changing) tellAll(ctx context.Context, kind models.NoticeKind) error {
+	managers, err := c.managers(ctx)
+	c.tell(kind, managers, slices.Concat(c.state.Assignees, c.state.Consultants)...)
+	return err
 }
 
 // move applies the operation to the status, with its events.
 func (c *changing) move(operation models.Operation) error {
-	move, err := c.state.Status.Apply(operation)
+	move, err := c.state.Status.Apply(operation, c.state.HeldFrom)
 	if err != nil {
 		return err
 	}
@@ -148,6 +193,9 @@ func (c *changing) move(operation models.Operation) error {
 		return nil
 	}
 	c.sets["status"] = move.To
+	if move.HeldFrom != c.state.HeldFrom {
+		c.sets["held_from"] = textOrNil(move.HeldFrom)
+	}
 	switch move.To {
 	case models.StatusComplete:
 		c.sets["completed_at"] = c.now
@@ -160,6 +208,14 @@ func (c *changing) move(operation models.Operation) error {
 		c.events = append(c.events, happened{kind: kind, data: models.JSON{"previous_status": move.From, "status": move.To}})
 	}
 	return nil
+}
+
+// textOrNil is nil, a null of the database, for no text.
+func textOrNil[S ~string](text S) any {
+	if text == "" {
+		return nil
+	}
+	return string(text)
 }
 
 // save queues the changed columns and everything the change leaves.
@@ -251,7 +307,7 @@ func setNullable[T comparable](c *changing, name string, old *T, sent Sent[*T]) 
 // CancelWorkOrder cancels a work order in process (spec section 4, rule 6) and
 // answers it. Errors: permission_denied, rule_violation (status) and those of changeWorkOrder.
 func (s *Service) CancelWorkOrder(ctx context.Context, actor Actor, call Call, id string, reason *string) (Answer, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, false, func(_ context.Context, c *changing) error {
+	return s.changeWorkOrder(ctx, actor, call, id, false, func(ctx context.Context, c *changing) error {
 		if err := c.require(models.GrantWorkOrdersDelete, "cancel work orders"); err != nil {
 			return err
 		}
@@ -263,7 +319,6 @@ func (s *Service) CancelWorkOrder(ctx context.Context, actor Actor, call Call, i
 			c.sets["cancel_reason"] = *reason
 			c.changes["cancel_reason"] = fromTo(nil, *reason)
 		}
-		c.notices = []notice{{"work_order.cancelled", slices.Concat(c.state.Assignees, c.state.Consultants, []string{c.state.CreatedBy})}}
-		return nil
+		return c.tellAll(ctx, models.NoticeCancelled)
 	})
 }

@@ -27,6 +27,7 @@ type NewWorkOrder struct {
 // creation is what the rules of a creation need to know, read in one query.
 type creation struct {
 	ReadOnly         bool
+	Suspended        bool
 	ManualWorkOrders bool
 	// NodeKind is "" when there is no such node in the organization.
 	NodeKind  models.NodeKind
@@ -55,7 +56,7 @@ const nearestManagers = `
 			) near WHERE near.level = 1 ORDER BY near.identity_id)`
 
 var creationQuery = `
-	SELECT o.read_only, p.manual_work_orders, coalesce(n.kind, '') AS node_kind,
+	SELECT o.read_only, o.suspended, p.manual_work_orders, coalesce(n.kind, '') AS node_kind,
 		EXISTS (SELECT FROM node_rights r WHERE r.node_id = n.id AND r.actor_id = @actor) AS visible,
 		ARRAY(SELECT DISTINCT g FROM node_rights r, unnest(r.grants) g
 			WHERE r.node_id = n.id AND r.actor_id = @actor) AS grants,
@@ -90,7 +91,7 @@ func (s *Service) CreateWorkOrder(ctx context.Context, actor Actor, call Call, i
 		if err := t.flush(ctx); err != nil {
 			return "", nil, err
 		}
-		if err := known.check(in); err != nil {
+		if err := known.check(actor, in); err != nil {
 			return "", nil, err
 		}
 		workers := in.Assignees
@@ -111,7 +112,10 @@ func (s *Service) CreateWorkOrder(ctx context.Context, actor Actor, call Call, i
 }
 
 // check applies the rules in the order in which an integrator would fix what they refuse.
-func (c creation) check(in NewWorkOrder) error {
+func (c creation) check(actor Actor, in NewWorkOrder) error {
+	if c.Suspended {
+		return suspended()
+	}
 	if c.ReadOnly {
 		return models.Errorf(models.CodeReadOnly, "The organization is read-only: it takes no new work orders and no changes.")
 	}
@@ -122,7 +126,7 @@ func (c creation) check(in NewWorkOrder) error {
 		return err
 	}
 	if !slices.Contains(c.Grants, string(models.GrantWorkOrdersCreate)) {
-		return models.Errorf(models.CodePermissionDenied, "The integration may not create work orders on this node.")
+		return models.Errorf(models.CodePermissionDenied, "The %s may not create work orders on this node.", actor.Kind)
 	}
 	return c.nominations(in).checkRules(nil, nil)
 }
@@ -190,7 +194,7 @@ func (t *tx) insertWorkOrder(actor Actor, id string, in NewWorkOrder, workers []
 	}
 	changes := models.JSON{
 		"inventory_id": fromTo(nil, in.InventoryID), "title": fromTo(nil, in.Title), "priority": fromTo(nil, priority),
-		"status": fromTo(nil, models.StatusOpen), "assignees": fromTo(nil, workers), "consultants": fromTo(nil, in.Consultants),
+		"status": fromTo(nil, models.StatusOpen), "assignees": fromTo(nil, without(workers, nil)), "consultants": fromTo(nil, without(in.Consultants, nil)),
 	}
 	optional := map[string]*string{"description": in.Description, "form_id": in.FormID, "external_id": in.ExternalID}
 	for name, value := range optional {

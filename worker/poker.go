@@ -15,11 +15,14 @@ import (
 	"millwright/workflows"
 )
 
-// The bounds of a Poker.
+// The bounds of a Poker. Records have a lane of their own: however many are
+// written, mailboxes are not poked later for it.
 const (
-	pokersAtOnce = 8
-	pokeTimeout  = 10 * time.Second
-	// maxWaiting bounds the memory of an outage; what is dropped, the sweep finds.
+	pokersAtOnce       = 8
+	recordPokersAtOnce = 2
+	pokeTimeout        = 10 * time.Second
+	// maxWaiting bounds the memory of an outage, in each lane; what is dropped,
+	// the sweep finds.
 	maxWaiting = 20_000
 )
 
@@ -29,24 +32,43 @@ type Poker struct {
 	client client.Client
 	log    *slog.Logger
 
-	mu      sync.Mutex
+	mu                sync.Mutex
+	webhooks, records *lane
+	stopped           bool
+	failing           bool
+	done              sync.WaitGroup
+}
+
+// lane is work that waits for senders of its own. The Poker's lock guards it.
+type lane struct {
 	changed *sync.Cond
 	waiting map[service.Work]bool
 	order   []service.Work
-	stopped bool
-	failing bool
-	done    sync.WaitGroup
 }
 
 // NewPoker returns a Poker that runs until Stop; the end of the context does not end it.
 func NewPoker(ctx context.Context, c client.Client, log *slog.Logger) *Poker {
 	ctx = context.WithoutCancel(ctx)
-	p := &Poker{client: c, log: log, waiting: map[service.Work]bool{}}
-	p.changed = sync.NewCond(&p.mu)
-	for range pokersAtOnce {
-		p.done.Go(func() { p.run(ctx) })
-	}
+	p := &Poker{client: c, log: log}
+	p.webhooks, p.records = p.open(ctx, pokersAtOnce), p.open(ctx, recordPokersAtOnce)
 	return p
+}
+
+// open makes a lane with so many senders.
+func (p *Poker) open(ctx context.Context, senders int) *lane {
+	l := &lane{changed: sync.NewCond(&p.mu), waiting: map[service.Work]bool{}}
+	for range senders {
+		p.done.Go(func() { p.run(ctx, l) })
+	}
+	return l
+}
+
+// laneOf is where the work waits.
+func (p *Poker) laneOf(work service.Work) *lane {
+	if work.Kind == service.WorkWorkOrder || work.Kind == service.WorkFeedback {
+		return p.records
+	}
+	return p.webhooks
 }
 
 // Poke wakes the workflows of the work soon. It never blocks and never fails.
@@ -54,12 +76,13 @@ func (p *Poker) Poke(work ...service.Work) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range work {
-		if p.stopped || p.waiting[w] || len(p.order) >= maxWaiting {
+		l := p.laneOf(w)
+		if p.stopped || l.waiting[w] || len(l.order) >= maxWaiting {
 			continue
 		}
-		p.waiting[w] = true
-		p.order = append(p.order, w)
-		p.changed.Signal()
+		l.waiting[w] = true
+		l.order = append(l.order, w)
+		l.changed.Signal()
 	}
 }
 
@@ -68,7 +91,8 @@ func (p *Poker) Stop(ctx context.Context) {
 	p.mu.Lock()
 	p.stopped = true
 	p.mu.Unlock()
-	p.changed.Broadcast()
+	p.webhooks.changed.Broadcast()
+	p.records.changed.Broadcast()
 	done := make(chan struct{})
 	go func() {
 		p.done.Wait()
@@ -78,14 +102,14 @@ func (p *Poker) Stop(ctx context.Context) {
 	case <-done:
 	case <-ctx.Done():
 		p.mu.Lock()
-		p.order = nil
+		p.webhooks.order, p.records.order = nil, nil
 		p.mu.Unlock()
 	}
 }
 
-func (p *Poker) run(ctx context.Context) {
+func (p *Poker) run(ctx context.Context, l *lane) {
 	for {
-		work, ok := p.next()
+		work, ok := p.next(l)
 		if !ok {
 			return
 		}
@@ -98,18 +122,18 @@ func (p *Poker) run(ctx context.Context) {
 
 // next takes the oldest work; from then on a new poke of it waits again, since
 // the workflow may have looked already.
-func (p *Poker) next() (service.Work, bool) {
+func (p *Poker) next(l *lane) (service.Work, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for len(p.order) == 0 {
+	for len(l.order) == 0 {
 		if p.stopped {
 			return service.Work{}, false
 		}
-		p.changed.Wait()
+		l.changed.Wait()
 	}
-	work := p.order[0]
-	p.order = p.order[1:]
-	delete(p.waiting, work)
+	work := l.order[0]
+	l.order = l.order[1:]
+	delete(l.waiting, work)
 	return work, true
 }
 
@@ -125,6 +149,16 @@ func (p *Poker) send(ctx context.Context, work service.Work) error {
 		name, options.ID = workflows.DeliveryName, workflows.DeliveryID(work.ID)
 		options.TaskQueue = workflows.TaskQueueRetries
 		options.StaticSummary = "Retries of " + work.ID
+	case service.WorkWorkOrder:
+		name, options.ID = workflows.WorkOrderName, workflows.WorkOrderID(work.ID)
+		options.TaskQueue = workflows.TaskQueueRecords
+		options.StaticSummary = "Work order " + work.ID
+		options.TypedSearchAttributes = temporal.NewSearchAttributes(workflows.AttributeRecordID.ValueSet(work.ID))
+	case service.WorkFeedback:
+		name, options.ID = workflows.FeedbackName, workflows.FeedbackID(work.ID)
+		options.TaskQueue = workflows.TaskQueueRecords
+		options.StaticSummary = "Feedback " + work.ID
+		options.TypedSearchAttributes = temporal.NewSearchAttributes(workflows.AttributeRecordID.ValueSet(work.ID))
 	}
 	_, err := p.client.SignalWithStartWorkflow(ctx, options.ID, workflows.SignalPoke, nil, options, name, work.ID)
 	if _, refused := errors.AsType[*serviceerror.InvalidArgument](err); refused {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
 	"millwright/service"
 	"millwright/workflows"
@@ -88,6 +89,10 @@ func webhook(n int) service.Work {
 	return service.Work{Kind: service.WorkWebhook, ID: fmt.Sprintf("whk_%d", n)}
 }
 
+func workOrder(n int) service.Work {
+	return service.Work{Kind: service.WorkWorkOrder, ID: fmt.Sprintf("wo_%d", n)}
+}
+
 // occupy gives each of the poker's senders a poke to wait with.
 func occupy(p *Poker) {
 	for n := range pokersAtOnce {
@@ -109,6 +114,8 @@ func TestPokeStartsOrSignalsTheWorkflowThatOwns(t *testing.T) {
 	}{
 		{"an address's mailbox", service.Work{Kind: service.WorkWebhook, ID: "whk_1"}, "webhook-address/whk_1", "WebhookAddress", "millwright", "Deliveries of whk_1"},
 		{"a delivery in trouble", service.Work{Kind: service.WorkDelivery, ID: "dlv_1"}, "delivery/dlv_1", "Delivery", "millwright-retries", "Retries of dlv_1"},
+		{"a work order", service.Work{Kind: service.WorkWorkOrder, ID: "wo_1"}, "work-order/wo_1", "WorkOrder", "millwright-records", "Work order wo_1"},
+		{"feedback", service.Work{Kind: service.WorkFeedback, ID: "iss_1"}, "feedback/iss_1", "Feedback", "millwright-records", "Feedback iss_1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -133,14 +140,21 @@ func TestPokeStartsOrSignalsTheWorkflowThatOwns(t *testing.T) {
 				if got.options.TaskQueue != tt.queue || got.options.StaticSummary != tt.summary {
 					t.Errorf("task queue %q, summary %q", got.options.TaskQueue, got.options.StaticSummary)
 				}
-				if tt.work.Kind == service.WorkWebhook {
-					if id, _ := got.options.TypedSearchAttributes.GetKeyword(workflows.AttributeWebhookAddress); id != tt.work.ID {
-						t.Errorf("the search attribute WebhookAddress is %q, want %q", id, tt.work.ID)
+				if key, found := foundBy[tt.work.Kind]; found {
+					if id, _ := got.options.TypedSearchAttributes.GetKeyword(key); id != tt.work.ID {
+						t.Errorf("the search attribute %s is %q, want %q", key.GetName(), id, tt.work.ID)
 					}
 				}
 			})
 		})
 	}
+}
+
+// foundBy is the search attribute that a workflow has from its start.
+var foundBy = map[service.WorkKind]temporal.SearchAttributeKeyKeyword{
+	service.WorkWebhook:   workflows.AttributeWebhookAddress,
+	service.WorkWorkOrder: workflows.AttributeRecordID,
+	service.WorkFeedback:  workflows.AttributeRecordID,
 }
 
 func TestPokesOfOneWorkflowThatWaitAreMerged(t *testing.T) {
@@ -176,6 +190,54 @@ func TestPokeWhileOneIsSentIsSentAgain(t *testing.T) {
 		if n := c.count("webhook-address/whk_1"); n != 2 {
 			t.Errorf("it was poked %d times, want twice", n)
 		}
+	})
+}
+
+// Records have a lane of their own, in which fewer are sent at once.
+func TestThousandsOfNewWorkOrdersDelayNoMailbox(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := make(gate)
+		c := &fakeTemporal{answer: open.wait}
+		p := NewPoker(t.Context(), c, quiet)
+		for n := range maxWaiting + 5000 {
+			p.Poke(workOrder(n), service.Work{Kind: service.WorkFeedback, ID: fmt.Sprintf("iss_%d", n)})
+		}
+		synctest.Wait()
+		if n := len(c.ids()); n != recordPokersAtOnce {
+			t.Errorf("%d of them are on their way, want %d", n, recordPokersAtOnce)
+		}
+		for n := range pokersAtOnce {
+			p.Poke(webhook(n))
+		}
+		synctest.Wait()
+		for n := range pokersAtOnce {
+			if c.count(workflows.WebhookAddressID(webhook(n).ID)) != 1 {
+				t.Errorf("mailbox %d waits behind them", n)
+			}
+		}
+		close(open)
+		p.Stop(t.Context())
+		if n := len(c.ids()); n != recordPokersAtOnce+maxWaiting+pokersAtOnce {
+			t.Errorf("%d pokes were sent, want %d of records and each mailbox's", n, recordPokersAtOnce+maxWaiting)
+		}
+	})
+}
+
+func TestMailboxesDelayNoWorkOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := make(gate)
+		c := &fakeTemporal{answer: open.wait}
+		p := NewPoker(t.Context(), c, quiet)
+		for n := range maxWaiting + 5000 {
+			p.Poke(webhook(n))
+		}
+		p.Poke(workOrder(1), workOrder(1))
+		synctest.Wait()
+		if c.count("work-order/wo_1") != 1 {
+			t.Error("a work order waits behind them")
+		}
+		close(open)
+		p.Stop(t.Context())
 	})
 }
 
@@ -230,16 +292,16 @@ func TestPokerKeepsABoundedNumberDuringAnOutage(t *testing.T) {
 		for n := range maxWaiting + 5000 {
 			p.Poke(webhook(n)) // does not block
 		}
-		if len(p.order) != maxWaiting || len(p.waiting) != maxWaiting {
-			t.Errorf("%d wait in %d entries, want %d", len(p.order), len(p.waiting), maxWaiting)
+		if l := p.webhooks; len(l.order) != maxWaiting || len(l.waiting) != maxWaiting {
+			t.Errorf("%d wait in %d entries, want %d", len(l.order), len(l.waiting), maxWaiting)
 		}
 		close(open)
 		synctest.Wait()
 		if n := len(c.ids()); n != pokersAtOnce+maxWaiting {
 			t.Errorf("%d pokes were sent, want %d", n, pokersAtOnce+maxWaiting)
 		}
-		if len(p.order) != 0 || len(p.waiting) != 0 {
-			t.Errorf("afterwards %d wait in %d entries", len(p.order), len(p.waiting))
+		if l := p.webhooks; len(l.order) != 0 || len(l.waiting) != 0 {
+			t.Errorf("afterwards %d wait in %d entries", len(l.order), len(l.waiting))
 		}
 		// What was dropped can be poked now.
 		p.Poke(webhook(maxWaiting + 4999))

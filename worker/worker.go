@@ -27,6 +27,8 @@ type Options struct {
 	Service   *service.Service
 	Poker     service.Poker
 	Sender    activities.Sender
+	// Mailer sends notices by e-mail; nil leaves them in the app's inbox.
+	Mailer activities.Mailer
 	// Linger is how long a mailbox waits for more after its last delivery.
 	Linger time.Duration
 	// SweepEvery is how often what is owed is looked for.
@@ -44,14 +46,27 @@ const (
 	DefaultStopTimeout = 15 * time.Second
 )
 
-// requestsAtOnce bounds the requests to receivers in flight of one worker.
-const requestsAtOnce = 2000
+// requestsAtOnce bounds the requests to receivers in flight of one worker, beside
+// the few that each address has to itself; mailsAtOnce the e-mails.
+const (
+	requestsAtOnce = 2000
+	mailsAtOnce    = 8
+)
 
 // mailboxesAtOnce bounds the mailboxes of one worker: a lingering one holds an
 // activity slot and costs nothing else. retriesAtOnce bounds its retries.
 const (
 	mailboxesAtOnce = 10_000
 	retriesAtOnce   = 1000
+)
+
+// What the records' workflows do at once. It is little: a burst of new work
+// orders takes neither the database nor the processors from the mailboxes. Their
+// mail, an activity for each record, waits for its turn among mailsAtOnce.
+const (
+	recordTasksAtOnce = 32
+	recordLooksAtOnce = 8
+	recordMailsAtOnce = 1000
 )
 
 // Worker runs workflows and activities of every task queue.
@@ -79,32 +94,48 @@ func (w *Worker) Stop() {
 
 // New returns a worker with everything registered.
 func New(o Options) *Worker {
-	queue := func(name string, activitiesAtOnce int) sdkworker.Worker {
-		w := sdkworker.New(o.Client, name, sdkworker.Options{
-			MaxConcurrentWorkflowTaskPollers:   8,
-			MaxConcurrentActivityTaskPollers:   8,
-			MaxConcurrentActivityExecutionSize: activitiesAtOnce,
-			WorkerStopTimeout:                  o.StopTimeout,
-		})
+	queue := func(name string, options sdkworker.Options) sdkworker.Worker {
+		options.WorkerStopTimeout = o.StopTimeout
+		w := sdkworker.New(o.Client, name, options)
 		Register(w)
 		return w
 	}
-	w, retries := queue(workflows.TaskQueue, mailboxesAtOnce), queue(workflows.TaskQueueRetries, retriesAtOnce)
+	busy := func(activitiesAtOnce int) sdkworker.Options {
+		return sdkworker.Options{
+			MaxConcurrentWorkflowTaskPollers: 8, MaxConcurrentActivityTaskPollers: 8,
+			MaxConcurrentActivityExecutionSize: activitiesAtOnce,
+		}
+	}
+	w, retries := queue(workflows.TaskQueue, busy(mailboxesAtOnce)), queue(workflows.TaskQueueRetries, busy(retriesAtOnce))
+	records := queue(workflows.TaskQueueRecords, sdkworker.Options{
+		MaxConcurrentWorkflowTaskPollers: 2, MaxConcurrentActivityTaskPollers: 2,
+		MaxConcurrentWorkflowTaskExecutionSize:  recordTasksAtOnce,
+		MaxConcurrentLocalActivityExecutionSize: recordLooksAtOnce,
+		MaxConcurrentActivityExecutionSize:      recordMailsAtOnce,
+	})
 	now := o.Service.Now
 	w.RegisterActivity(&activities.Mailbox{
 		Service: o.Service, Sender: o.Sender, Poker: o.Poker, Now: now, Linger: o.Linger,
 		Watch: activities.NewWatch(o.Service, o.Log), Shared: make(chan struct{}, requestsAtOnce),
 	})
 	retries.RegisterActivity(&activities.Deliveries{Service: o.Service, Sender: o.Sender, Now: now})
+	records.RegisterActivity(&activities.Records{Service: o.Service, Mails: o.Mailer != nil})
+	notices := &activities.Notices{Service: o.Service, Mailer: o.Mailer, AtOnce: make(chan struct{}, mailsAtOnce)}
+	w.RegisterActivity(notices)
+	records.RegisterActivity(notices)
 	w.RegisterActivity(&activities.Sweeper{Service: o.Service, Poker: o.Poker, Grace: o.SweepEvery})
-	return &Worker{[]sdkworker.Worker{w, retries}}
+	w.RegisterActivity(&activities.Housekeeper{Service: o.Service, Now: now, Batch: service.RemovalBatch})
+	return &Worker{[]sdkworker.Worker{w, retries, records}}
 }
 
 // Register registers every workflow under its name; replay tests use it too.
 func Register(r sdkworker.WorkflowRegistry) {
 	r.RegisterWorkflowWithOptions(workflows.WebhookAddress, workflow.RegisterOptions{Name: workflows.WebhookAddressName})
 	r.RegisterWorkflowWithOptions(workflows.Delivery, workflow.RegisterOptions{Name: workflows.DeliveryName})
+	r.RegisterWorkflowWithOptions(workflows.WorkOrder, workflow.RegisterOptions{Name: workflows.WorkOrderName})
+	r.RegisterWorkflowWithOptions(workflows.Feedback, workflow.RegisterOptions{Name: workflows.FeedbackName})
 	r.RegisterWorkflowWithOptions(workflows.Sweep, workflow.RegisterOptions{Name: workflows.SweepName})
+	r.RegisterWorkflowWithOptions(workflows.Housekeeping, workflow.RegisterOptions{Name: workflows.HousekeepingName})
 }
 
 // Prepare makes the cluster ready for the worker: search attributes and
@@ -113,7 +144,7 @@ func Prepare(ctx context.Context, o Options) error {
 	if err := addSearchAttributes(ctx, o); err != nil {
 		return err
 	}
-	return keepSweepSchedule(ctx, o)
+	return keepSchedules(ctx, o)
 }
 
 func addSearchAttributes(ctx context.Context, o Options) error {
@@ -140,31 +171,55 @@ func addSearchAttributes(ctx context.Context, o Options) error {
 	return nil
 }
 
-// sweepSchedule is the schedule's id.
-const sweepSchedule = "sweep"
+// HousekeepingEvery is how often what is past its life is removed.
+const HousekeepingEvery = time.Hour
 
-func keepSweepSchedule(ctx context.Context, o Options) error {
-	spec := client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: o.SweepEvery}}}
-	action := &client.ScheduleWorkflowAction{ID: sweepSchedule, Workflow: workflows.SweepName, TaskQueue: workflows.TaskQueue}
-	_, err := o.Client.ScheduleClient().Create(ctx, client.ScheduleOptions{
-		ID: sweepSchedule, Spec: spec, Action: action, CatchupWindow: o.SweepEvery,
+// schedule starts a workflow again and again; one that still runs is left alone.
+type schedule struct {
+	id, workflow string
+	every        time.Duration
+}
+
+// schedules are all there are. Never change an id: the old schedule would go on.
+func schedules(o Options) []schedule {
+	return []schedule{
+		{"sweep", workflows.SweepName, o.SweepEvery},
+		{"housekeeping", workflows.HousekeepingName, HousekeepingEvery},
+	}
+}
+
+// keepSchedules makes the schedules that are missing and brings the others up to date.
+func keepSchedules(ctx context.Context, o Options) error {
+	for _, s := range schedules(o) {
+		if err := s.keep(ctx, o.Client.ScheduleClient()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s schedule) keep(ctx context.Context, all client.ScheduleClient) error {
+	spec := client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: s.every}}}
+	action := &client.ScheduleWorkflowAction{ID: s.id, Workflow: s.workflow, TaskQueue: workflows.TaskQueue}
+	_, err := all.Create(ctx, client.ScheduleOptions{
+		ID: s.id, Spec: spec, Action: action, CatchupWindow: s.every,
 		Overlap: enums.SCHEDULE_OVERLAP_POLICY_SKIP,
 	})
 	if !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
 		if err != nil {
-			return fmt.Errorf("create the schedule %q: %w", sweepSchedule, err)
+			return fmt.Errorf("create the schedule %q: %w", s.id, err)
 		}
 		return nil
 	}
-	err = o.Client.ScheduleClient().GetHandle(ctx, sweepSchedule).Update(ctx, client.ScheduleUpdateOptions{
+	err = all.GetHandle(ctx, s.id).Update(ctx, client.ScheduleUpdateOptions{
 		DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
-			schedule := in.Description.Schedule
-			schedule.Spec, schedule.Action = &spec, action
-			return &client.ScheduleUpdate{Schedule: &schedule}, nil
+			kept := in.Description.Schedule
+			kept.Spec, kept.Action = &spec, action
+			return &client.ScheduleUpdate{Schedule: &kept}, nil
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("update the schedule %q: %w", sweepSchedule, err)
+		return fmt.Errorf("update the schedule %q: %w", s.id, err)
 	}
 	return nil
 }

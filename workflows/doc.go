@@ -9,6 +9,10 @@
 //     while deliveries are pending for it.
 //   - Delivery, delivery/{id}: one delivery in trouble, with the retry schedule
 //     as durable timers. It listens to the signals redeliver and stop.
+//   - WorkOrder, work-order/{id}: one work order from its creation until it is
+//     complete or cancelled, with e-mail to people and the reminders of its target
+//     date and of a review that waits as durable timers.
+//   - Feedback, feedback/{id}: the same for feedback until it is resolved.
 //   - Sweep, started by a schedule: pokes what is owed and in nobody's hand.
 //
 // What flows in: ids, and the results of activities. What flows out: commands to

@@ -40,6 +40,7 @@ type stage struct {
 	mu     sync.Mutex
 	rows   map[string]*row
 	rounds map[string][]round // of each mailbox, first to last
+	sheets map[string]*sheet  // of each work order and feedback
 }
 
 // round is one round of a mailbox.
@@ -71,8 +72,8 @@ func recordAll(t *testing.T) {
 	if err := worker.Prepare(ctx, worker.Options{Client: c, Namespace: client.DefaultNamespace, SweepEvery: 24 * time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{client: c, rows: map[string]*row{}, rounds: map[string][]round{}}
-	for _, queue := range []string{workflows.TaskQueue, workflows.TaskQueueRetries} {
+	s := &stage{client: c, rows: map[string]*row{}, rounds: map[string][]round{}, sheets: map[string]*sheet{}}
+	for _, queue := range []string{workflows.TaskQueue, workflows.TaskQueueRetries, workflows.TaskQueueRecords} {
 		w := sdkworker.New(c, queue, sdkworker.Options{Identity: identity})
 		worker.Register(w)
 		w.RegisterActivity(&actors{s})

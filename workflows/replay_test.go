@@ -26,8 +26,9 @@ var record = flag.Bool("record", false, "record testdata/*.json again, on the Te
 // recording is a history in testdata and what it tells.
 type recording struct {
 	file string
-	// tells are words for what happens, in their order: activities by name,
-	// signals with a ! before it, timer, completed. Others may stand between them.
+	// tells are words for what happens, in their order: activities by name, local
+	// ones too, signals with a ! before it, timer, stopped for a timer, completed.
+	// Others may stand between them.
 	tells string
 	// play has it happen and returns the workflow's id.
 	play func(ctx context.Context, s *stage) (workflowID string, err error)
@@ -41,6 +42,15 @@ var recordings = []recording{
 	{"mailbox_poked_between_rounds.json", "!poke DrainMailbox !poke DrainMailbox completed", playMailboxPokedBetweenRounds},
 	{"mailbox_with_more_after_a_round.json", "!poke DrainMailbox DrainMailbox completed", playMailboxWithMore},
 	{"sweep.json", "PokeOwed completed", playSweep},
+	{"housekeeping.json", "RemoveExpired RemoveExpired completed", playHousekeeping},
+	{"work_order_completed.json", "!poke LookAtWorkOrder MailNotices !poke LookAtWorkOrder MailNotices completed", playCompleted},
+	{"work_order_target_date_moved.json", "!poke LookAtWorkOrder timer !poke LookAtWorkOrder stopped timer " +
+		"RemindOfWorkOrder MailNotices timer RemindOfWorkOrder !poke LookAtWorkOrder completed", playTargetDateMoved},
+	{"work_order_review_waits.json", "!poke LookAtWorkOrder !poke LookAtWorkOrder timer RemindOfWorkOrder MailNotices " +
+		"!poke LookAtWorkOrder completed", playReviewWaits},
+	{"work_order_ends_before_its_mail.json", "!poke LookAtWorkOrder MailNotices !poke LookAtWorkOrder " +
+		"LookAtWorkOrder MailNotices completed", playEndsBeforeItsMail},
+	{"feedback_resolved.json", "!poke LookAtFeedback MailNotices !poke LookAtFeedback MailNotices completed", playResolved},
 }
 
 // What ran under the recorded code must run under today's: a workflow that was
@@ -116,6 +126,10 @@ func wordFor(event *history.HistoryEvent) string {
 		return "!" + event.GetWorkflowExecutionSignaledEventAttributes().GetSignalName()
 	case enums.EVENT_TYPE_TIMER_STARTED:
 		return "timer"
+	case enums.EVENT_TYPE_TIMER_CANCELED:
+		return "stopped"
+	case enums.EVENT_TYPE_MARKER_RECORDED:
+		return localActivity(event.GetMarkerRecordedEventAttributes())
 	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
 		return "completed"
 	default:

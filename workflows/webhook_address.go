@@ -14,19 +14,29 @@ const roundsBeforeNew = 100
 
 // WebhookAddress is the mailbox of one webhook address. Each round is one
 // activity that delivers what is pending and lingers while traffic flows; the
-// mailbox ends when a round finds nothing more and no poke came meanwhile.
+// mailbox ends when a round finds nothing more, nobody is being told about the
+// address by e-mail, and no poke came meanwhile.
 func WebhookAddress(ctx workflow.Context, webhookID string) error {
 	pokes := workflow.GetSignalChannel(ctx, SignalPoke)
+	mail := &mailing{recordID: webhookID}
 	for range roundsBeforeNew {
 		drain(pokes)
 		drained, err := drainMailbox(ctx, webhookID)
 		if err != nil {
 			return err
 		}
-		// A poke that arrives after this line makes the server refuse the
-		// workflow's end and run it again, so it is not lost.
-		if !drained.More && pokes.Len() == 0 {
-			return nil
+		if drained.Notices {
+			mail.begin(ctx)
+		}
+		for !drained.More && pokes.Len() == 0 {
+			// A poke that arrives after this line makes the server refuse the
+			// workflow's end and run it again, so it is not lost.
+			if !mail.underWay() {
+				return nil
+			}
+			if err := mail.wait(ctx, pokes); err != nil {
+				return err
+			}
 		}
 	}
 	return workflow.NewContinueAsNewError(ctx, WebhookAddress, webhookID)
@@ -42,8 +52,9 @@ func drainMailbox(ctx workflow.Context, webhookID string) (activities.Drained, e
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: activities.MaxRound + time.Minute,
 		HeartbeatTimeout:    activities.HeartbeatTimeout,
-		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second},
-		Summary:             "deliver what is pending",
+		// Workers that die one after another must not make the next one's takeover slower.
+		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 4 * time.Second},
+		Summary:     "deliver what is pending",
 	})
 	var drained activities.Drained
 	var mailbox *activities.Mailbox

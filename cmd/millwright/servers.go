@@ -139,8 +139,12 @@ func runWorker(ctx context.Context, s settings) error {
 		AllowNetworks: s.AllowNetworks, AllowHTTP: s.AllowHTTP, Timeout: s.ResponseTimeout,
 	})
 	defer sender.Close()
+	mailer, err := s.mailer()
+	if err != nil {
+		return err
+	}
 	options := worker.Options{
-		Client: temporal, Namespace: s.Namespace, Service: svc, Poker: poker, Sender: sender,
+		Client: temporal, Namespace: s.Namespace, Service: svc, Poker: poker, Sender: sender, Mailer: mailer,
 		Linger: s.Linger, SweepEvery: s.SweepEvery, StopTimeout: s.ResponseTimeout + 5*time.Second, Log: log,
 	}
 	if err := prepare(ctx, options); err != nil {

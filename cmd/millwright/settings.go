@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	netmail "net/mail"
 	"net/netip"
 	"net/url"
 	"os"
@@ -16,8 +17,11 @@ import (
 
 	"github.com/caarlos0/env/v11"
 
+	"millwright/activities"
+	"millwright/mail"
 	"millwright/models"
 	"millwright/service"
+	"millwright/webhook"
 )
 
 // settings are the program's, one environment variable each. `millwright
@@ -37,6 +41,8 @@ type settings struct {
 	ShutOffAfter    time.Duration   `env:"WEBHOOK_SHUTOFF_AFTER" envDefault:"72h" doc:"how long an address may be without success before a final failure turns it off"`
 	AllowNetworks   []netip.Prefix  `env:"WEBHOOK_ALLOW_NETWORKS" doc:"non-public networks webhooks may reach, separated by commas; for development"`
 	AllowHTTP       bool            `env:"WEBHOOK_ALLOW_HTTP" envDefault:"false" doc:"whether webhook addresses may be http; for development"`
+	SMTPURL         string          `env:"SMTP_URL" secret:"true" doc:"mail server, as smtp://host:port or smtp://user:password@host:port; without it notices stay in the app's inbox"`
+	MailFrom        string          `env:"MAIL_FROM" envDefault:"Millwright <no-reply@localhost>" doc:"sender of e-mails, as Name <address>"`
 	Linger          time.Duration   `env:"WEBHOOK_LINGER" envDefault:"5s" doc:"how long an idle mailbox stays ready for the next event"`
 	SweepEvery      time.Duration   `env:"SWEEP_INTERVAL" envDefault:"10s" doc:"how often work in nobody's hand is looked for"`
 	MetricsAddr     string          `env:"METRICS_ADDR" form:"host:port" doc:"address Prometheus metrics are served on; none without it"`
@@ -123,11 +129,27 @@ func unfitText(value, form string) (want string) {
 }
 
 func (s settings) addressRules() service.AddressRules {
-	rules := service.AddressRules{AllowNetworks: s.AllowNetworks, AllowHTTP: s.AllowHTTP}
+	rules := service.AddressRules{AllowNetworks: s.AllowNetworks, AllowHTTP: s.AllowHTTP, Resolver: webhook.SystemResolver()}
 	if u, err := url.Parse(s.PublicURL); err == nil {
 		rules.OwnHosts = []string{u.Host}
 	}
 	return rules
+}
+
+// mailer returns the client of the mail server, nil when none is set.
+func (s settings) mailer() (activities.Mailer, error) {
+	if s.SMTPURL == "" {
+		return nil, nil //nolint:nilnil // no mail server is a choice
+	}
+	from, err := netmail.ParseAddress(s.MailFrom)
+	if err != nil {
+		return nil, errors.New("MAIL_FROM is malformed: it is Name <address>")
+	}
+	client, err := mail.New(mail.Options{URL: s.SMTPURL, From: mail.Address{Name: from.Name, Email: from.Address}})
+	if err != nil {
+		return nil, fmt.Errorf("SMTP_URL is malformed: %w", err)
+	}
+	return client, nil
 }
 
 func (s settings) logger() *slog.Logger {

@@ -1,0 +1,248 @@
+package service_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+func TestDeliveriesAreListedNewestFirst(t *testing.T) {
+	f := servicetest.New(t)
+	var ids []string
+	for range 5 {
+		id := create(t, f) // for the ERP and the reader
+		ids = append(ids, deliveryOf(f, "erp_hook", id), deliveryOf(f, "reader_hook", id))
+		f.Clock.Advance(time.Second)
+	}
+	claimed := claim(t, f, "erp_hook").Deliveries
+	fails(t, f, "erp_hook", claimed[1])
+	record(t, f, "erp_hook", attempt(f, claimed[2], 0))
+	slices.Sort(ids)
+	slices.Reverse(ids)
+
+	list := func(filter service.DeliveryFilter) (found []string) {
+		t.Helper()
+		all, err := f.Deliveries(t.Context(), filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range all {
+			found = append(found, d.ID)
+		}
+		return found
+	}
+	if got := list(service.DeliveryFilter{}); !slices.Equal(got, ids) {
+		t.Errorf("listed are\n%v, want\n%v", got, ids)
+	}
+	first := list(service.DeliveryFilter{Limit: 4})
+	rest := list(service.DeliveryFilter{Before: first[3]})
+	if got := slices.Concat(first, rest); len(first) != 4 || !slices.Equal(got, ids) {
+		t.Errorf("in two pages listed are\n%v, want\n%v", got, ids)
+	}
+	for name, test := range map[string]struct {
+		filter service.DeliveryFilter
+		want   int
+	}{
+		"of an address":                   {service.DeliveryFilter{WebhookID: f.ID("reader_hook")}, 5},
+		"of the organization":             {service.DeliveryFilter{OrganizationID: f.Acme.OrganizationID}, 10},
+		"of another organization":         {service.DeliveryFilter{OrganizationID: f.Polar.OrganizationID}, 0},
+		"failed":                          {service.DeliveryFilter{Statuses: []models.DeliveryStatus{models.DeliveryFailed}}, 1},
+		"failed or retrying":              {service.DeliveryFilter{Statuses: []models.DeliveryStatus{models.DeliveryFailed, models.DeliveryRetrying}}, 2},
+		"failed of an address that works": {service.DeliveryFilter{WebhookID: f.ID("reader_hook"), Statuses: []models.DeliveryStatus{models.DeliveryFailed}}, 0},
+	} {
+		if got := list(test.filter); len(got) != test.want {
+			t.Errorf("%s: %d deliveries, want %d", name, len(got), test.want)
+		}
+	}
+	for name, test := range map[string]struct {
+		filter service.DeliveryFilter
+		code   models.Code
+	}{
+		"no such status":                     {service.DeliveryFilter{Statuses: []models.DeliveryStatus{"lost'"}}, models.CodeInvalidRequest},
+		"less than nothing":                  {service.DeliveryFilter{Limit: -1}, models.CodeInvalidRequest},
+		"no such address":                    {service.DeliveryFilter{WebhookID: "whk_00000000000000000000000000"}, models.CodeNotFound},
+		"an address of another organization": {service.DeliveryFilter{OrganizationID: f.Polar.OrganizationID, WebhookID: f.ID("erp_hook")}, models.CodeNotFound},
+	} {
+		_, err := f.Deliveries(t.Context(), test.filter)
+		wantCode(t, name, err, test.code)
+	}
+	f.Exec(`UPDATE integrations SET deleted_at = now() WHERE id = $1`, f.ID("reader"))
+	if got := list(service.DeliveryFilter{}); len(got) != 5 {
+		t.Errorf("with an integration deleted, %d deliveries are listed, want 5", len(got))
+	}
+	_, err := f.Deliveries(t.Context(), service.DeliveryFilter{WebhookID: f.ID("reader_hook")})
+	wantCode(t, "an address of a deleted integration", err, models.CodeNotFound)
+}
+
+func TestADeliveryShowsItsAttempts(t *testing.T) {
+	f := servicetest.New(t)
+	create(t, f)
+	d := claim(t, f, "erp_hook").Deliveries[0]
+	long := strings.Repeat("é", 2048)
+	bodies := [][]byte{nil, []byte("try\nlater"), {0xff, 0xfe}, []byte("x" + long)[:4096], []byte("cut \xc3"), []byte(strings.Repeat("x", 4095) + "\xff")}
+	for n, body := range bodies {
+		a := attempt(f, d, 503)
+		if body == nil {
+			a = attempt(f, d, 0)
+		} else {
+			a.RemoteIP = "127.0.0.1"
+		}
+		a.Number, a.ResponseBody = n+1, body
+		record(t, f, "erp_hook", a)
+	}
+	shown, err := f.DeliveryWithAttempts(t.Context(), "", d.DeliveryID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := json.Marshal(shown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var next *models.Time
+	if state, err := f.Delivery(t.Context(), d.DeliveryID); err != nil {
+		t.Fatal(err)
+	} else {
+		next = state.NextAttemptAt
+	}
+	const start = `"started_at":"2026-03-02T12:15:30.000Z","latency_ms":12`
+	const from = `"error":null,"remote_ip":"127.0.0.1"`
+	want := fmt.Sprintf(`{"id":%q,"event_id":%q,"event_type":"work_order.created","webhook_id":%q,"status":"retrying","attempts":6,`+
+		`"next_attempt_at":%q,"last_status":503,"last_error":null,"created_at":"2026-03-02T12:15:30.000Z","attempts_made":[`,
+		d.DeliveryID, d.EventID, f.ID("erp_hook"), next) +
+		`{"number":1,` + start + `,"status":null,"error":"The connection was refused.","remote_ip":null,"response_body":null,"response_body_base64":false},` +
+		`{"number":2,` + start + `,"status":503,` + from + `,"response_body":"try\nlater","response_body_base64":false},` +
+		`{"number":3,` + start + `,"status":503,` + from + `,"response_body":"//4=","response_body_base64":true},` +
+		`{"number":4,` + start + `,"status":503,` + from + `,"response_body":"x` + long[:4094] + `","response_body_base64":false},` +
+		`{"number":5,` + start + `,"status":503,` + from + `,"response_body":"Y3V0IMM=","response_body_base64":true},` +
+		`{"number":6,` + start + `,"status":503,` + from + `,"response_body":"` + base64.StdEncoding.EncodeToString(bodies[5]) + `","response_body_base64":true}]}`
+	if !bytes.Equal(line, []byte(want)) {
+		t.Errorf("shown is\n%s, want\n%s", line, want)
+	}
+
+	_, err = f.DeliveryWithAttempts(t.Context(), f.Acme.OrganizationID, d.DeliveryID)
+	wantCode(t, "its organization", err, "")
+	_, err = f.DeliveryWithAttempts(t.Context(), f.Polar.OrganizationID, d.DeliveryID)
+	wantCode(t, "another organization", err, models.CodeNotFound)
+	_, err = f.DeliveryWithAttempts(t.Context(), "", "dlv_00000000000000000000000000")
+	wantCode(t, "no such delivery", err, models.CodeNotFound)
+	f.Exec(`UPDATE integrations SET deleted_at = now() WHERE id = $1`, f.ID("erp"))
+	_, err = f.DeliveryWithAttempts(t.Context(), "", d.DeliveryID)
+	wantCode(t, "a deleted integration", err, models.CodeNotFound)
+}
+
+func TestWhateverBecameOfADeliveryItIsDueWhenRedelivered(t *testing.T) {
+	f := servicetest.New(t)
+	for range 6 {
+		create(t, f)
+	}
+	claimed := claim(t, f, "erp_hook").Deliveries
+	fails(t, f, "erp_hook", claimed[0])
+	record(t, f, "erp_hook", attempt(f, claimed[1], 500), attempt(f, claimed[2], 204))
+	f.Exec(`UPDATE deliveries SET status = 'held' WHERE id = $1`, claimed[3].DeliveryID)
+	f.Exec(`UPDATE deliveries SET status = 'skipped', finished_at = now() WHERE id = $1`, claimed[4].DeliveryID)
+	for n, was := range []models.DeliveryStatus{
+		models.DeliveryFailed, models.DeliveryRetrying, models.DeliveryDelivered, models.DeliveryHeld, models.DeliverySkipped, models.DeliveryPending,
+	} {
+		id := claimed[n].DeliveryID
+		if got := status(t, f, id); got != was {
+			t.Fatalf("delivery %d is %s, want %s", n+1, got, was)
+		}
+		f.Pokes.Take()
+		before := len(logged(f))
+		now, err := f.RedeliverDelivery(t.Context(), service.Operator(), id)
+		if err != nil || now.ID != id || now.Status != models.DeliveryPending || now.NextAttemptAt != nil {
+			t.Errorf("%s: redelivered it is %+v, %v", was, now, err)
+		}
+		if !servicetest.Value[bool](f, `SELECT attempts_before = attempts AND finished_at IS NULL FROM deliveries WHERE id = $1`, id) {
+			t.Errorf("%s: it has not the whole schedule before it", was)
+		}
+		work, lines := f.Pokes.Take(), len(logged(f))-before
+		want := []service.Work{{Kind: service.WorkDelivery, ID: id}, {Kind: service.WorkWebhook, ID: f.ID("erp_hook")}}
+		if was == models.DeliveryPending {
+			want = nil // nothing happened
+		}
+		if !slices.Equal(work, want) || lines != len(want)/2 {
+			t.Errorf("%s: poked is %v with %d lines in the log", was, work, lines)
+		}
+	}
+	var order []string
+	again := claim(t, f, "erp_hook").Deliveries
+	for _, d := range again {
+		order = append(order, d.DeliveryID)
+	}
+	var want []string
+	for _, d := range claimed {
+		want = append(want, d.DeliveryID)
+	}
+	if !slices.Equal(order, want) {
+		t.Errorf("they are sent in the order %v, want %v", order, want)
+	}
+	record(t, f, "erp_hook", attempt(f, again[0], 500))
+	state, err := f.Delivery(t.Context(), again[0].DeliveryID)
+	if err != nil || state.Status != models.DeliveryRetrying || state.Attempts != 9 || state.NextAttemptAt.Sub(f.Clock.Now()) != time.Minute {
+		t.Errorf("what failed after eight attempts fails again and is %+v, %v; want another attempt in a minute", state, err)
+	}
+}
+
+func TestNothingIsRedeliveredToAnAddressThatIsOff(t *testing.T) {
+	f := servicetest.New(t)
+	create(t, f)
+	d := claim(t, f, "erp_hook").Deliveries[0]
+	fails(t, f, "erp_hook", d)
+	if _, err := f.DisableWebhook(t.Context(), service.Operator(), f.ID("erp_hook"), ""); err != nil {
+		t.Fatal(err)
+	}
+	_, one := f.RedeliverDelivery(t.Context(), service.Operator(), d.DeliveryID)
+	_, all := f.RedeliverSince(t.Context(), service.Operator(), f.ID("erp_hook"), models.TimeOf(servicetest.Start))
+	for what, err := range map[string]error{"one": one, "all": all} {
+		wantCode(t, what, err, models.CodeValidationFailed)
+		if err == nil || !strings.Contains(err.Error(), "turn it on first") {
+			t.Errorf("%s: the sentence is %v", what, err)
+		}
+	}
+	if got := status(t, f, d.DeliveryID); got != models.DeliveryFailed {
+		t.Errorf("the delivery is %s", got)
+	}
+}
+
+func TestRedeliverSinceAnEvent(t *testing.T) {
+	f := servicetest.New(t)
+	for range 4 {
+		create(t, f)
+		f.Clock.Advance(time.Minute)
+	}
+	claimed := claim(t, f, "erp_hook").Deliveries
+	for _, d := range claimed[:3] {
+		fails(t, f, "erp_hook", d)
+	}
+	record(t, f, "erp_hook", attempt(f, claimed[3], 500)) // still retried by itself
+	f.Exec(`UPDATE deliveries SET status = 'failed', finished_at = now() WHERE webhook_id = $1`, f.ID("reader_hook"))
+	f.Pokes.Take()
+	since := models.TimeOf(servicetest.Start.Add(time.Minute)) // when the second happened
+	for _, want := range []int{2, 0} {
+		n, err := f.RedeliverSince(t.Context(), service.Operator(), f.ID("erp_hook"), since)
+		if err != nil || n != want {
+			t.Errorf("%d are redelivered, %v; want %d", n, err, want)
+		}
+	}
+	if work := f.Pokes.Take(); len(work) != 1 || work[0].ID != f.ID("erp_hook") {
+		t.Errorf("poked is %v", work)
+	}
+	for n, want := range []models.DeliveryStatus{models.DeliveryFailed, models.DeliveryPending, models.DeliveryPending, models.DeliveryRetrying} {
+		if got := status(t, f, claimed[n].DeliveryID); got != want {
+			t.Errorf("delivery %d is %s, want %s", n+1, got, want)
+		}
+	}
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM deliveries WHERE webhook_id = $1 AND status = 'pending'`, f.ID("reader_hook")); n != 0 {
+		t.Errorf("%d deliveries of another address are released", n)
+	}
+}

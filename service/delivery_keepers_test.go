@@ -1,0 +1,172 @@
+package service_test
+
+import (
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+// told lists who got which notice about the address, by the fixture's keys.
+func told(t *testing.T, f *servicetest.Fixture, webhook string) map[string]int {
+	t.Helper()
+	rows, err := f.Pool.Query(t.Context(), `
+		SELECT k.key || ' ' || n.kind FROM notices n JOIN import_keys k ON k.id = n.person_id WHERE n.record_id = $1`, f.ID(webhook))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	found := map[string]int{}
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		found[line]++
+	}
+	return found
+}
+
+func expectTold(t *testing.T, f *servicetest.Fixture, when string, want ...string) {
+	t.Helper()
+	got := told(t, f, "erp_hook")
+	for _, line := range want {
+		if got[line] != 1 {
+			t.Errorf("%s: %q stands %d times, want once", when, line, got[line])
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%s: told are %v, want %v", when, got, want)
+	}
+}
+
+func TestKeepersAreWarnedAfterADayOfFailuresAndToldWhenItIsTurnedOff(t *testing.T) {
+	f := servicetest.New(t)
+	f.Exec(`UPDATE integrations SET owner_id = $1 WHERE id = $2`, f.ID("bob"), f.ID("erp"))
+	fail := func() service.Recorded {
+		t.Helper()
+		create(t, f)
+		return record(t, f, "erp_hook", attempt(f, claim(t, f, "erp_hook").Deliveries[0], 500))
+	}
+	f.Pokes.Take()
+	fail()
+	f.Clock.Advance(24*time.Hour - time.Millisecond)
+	fail()
+	expectTold(t, f, "a moment before a day")
+	f.Clock.Advance(time.Millisecond)
+	f.Pokes.Take()
+	fail()
+	expectTold(t, f, "after a day", "ann webhook.failing", "bob webhook.failing")
+	if claimed := claim(t, f, "erp_hook"); !claimed.Notices {
+		t.Error("the mailbox does not hear that people are to be told")
+	}
+	fail()
+	expectTold(t, f, "failing on", "ann webhook.failing", "bob webhook.failing")
+
+	// A success ends it: a day of failures later they are warned again.
+	create(t, f)
+	record(t, f, "erp_hook", attempt(f, claim(t, f, "erp_hook").Deliveries[0], 200))
+	f.Exec(`DELETE FROM notices`)
+	f.Clock.Advance(time.Hour)
+	fail()
+	f.Clock.Advance(23 * time.Hour)
+	fail()
+	expectTold(t, f, "23 hours after the success")
+	f.Clock.Advance(time.Hour)
+	fail()
+	expectTold(t, f, "a day after the success", "ann webhook.failing", "bob webhook.failing")
+
+	f.Exec(`DELETE FROM notices`)
+	create(t, f)
+	final := claim(t, f, "erp_hook").Deliveries[0]
+	final.Attempts = 7
+	f.Clock.Advance(72 * time.Hour)
+	if recorded := record(t, f, "erp_hook", attempt(f, final, 500)); !recorded.Off || recorded.Failed != 1 {
+		t.Errorf("recorded %+v, want that it was turned off", recorded)
+	}
+	expectTold(t, f, "turned off", "ann webhook.turned_off", "bob webhook.turned_off")
+	retrying := 0
+	for _, work := range f.Pokes.Take() {
+		if work.Kind == service.WorkDelivery {
+			retrying++
+		}
+	}
+	if retrying != 7 {
+		t.Errorf("the workflows of %d deliveries are woken, want those of the 7 that were to be retried", retrying)
+	}
+	if name := servicetest.Value[string](f, `SELECT actor_name FROM log_records WHERE action = 'webhook.turned_off' AND record_id = $1 AND actor_id IS NULL`,
+		f.ID("erp_hook")); name != "Millwright" {
+		t.Errorf("the log says that %q turned it off", name)
+	}
+	// What fails afterwards tells nobody again.
+	record(t, f, "erp_hook", service.Attempt{DeliveryID: final.DeliveryID, Number: 9, StartedAt: models.TimeOf(f.Clock.Now()), Status: 410})
+	expectTold(t, f, "another final failure", "ann webhook.turned_off", "bob webhook.turned_off")
+}
+
+func TestTheShutOffPeriodCountsFromWhenItWasTurnedOn(t *testing.T) {
+	f := servicetest.New(t)
+	create(t, f)
+	final := claim(t, f, "erp_hook").Deliveries[0]
+	final.Attempts = 7
+	f.Clock.Advance(100 * time.Hour)
+	f.Exec(`UPDATE webhooks SET enabled_since = $1`, f.Clock.Now().Add(-time.Hour))
+	if recorded := record(t, f, "erp_hook", attempt(f, final, 500)); recorded.Off {
+		t.Error("an address that was turned on an hour ago is turned off")
+	}
+}
+
+func TestWhatIsUnderWayWhileItsAddressIsTurnedOff(t *testing.T) {
+	f := servicetest.New(t)
+	for range 3 {
+		create(t, f)
+	}
+	claimed := claim(t, f, "erp_hook").Deliveries
+	f.Exec(`UPDATE deliveries SET status = 'held' WHERE webhook_id = $1`, f.ID("erp_hook"))
+	recorded := record(t, f, "erp_hook", attempt(f, claimed[0], 200), attempt(f, claimed[1], 500))
+	if recorded.Delivered != 1 || len(recorded.Retrying) != 0 {
+		t.Errorf("recorded %+v, want one delivered and none to retry", recorded)
+	}
+	for i, want := range []models.DeliveryStatus{models.DeliveryDelivered, models.DeliveryHeld, models.DeliveryHeld} {
+		if got := status(t, f, claimed[i].DeliveryID); got != want {
+			t.Errorf("delivery %d is %s, want %s", i, got, want)
+		}
+	}
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM attempts`); n != 2 {
+		t.Errorf("%d attempts kept, want both", n)
+	}
+	// What was stopped by an operator and arrived all the same is delivered.
+	f.Exec(`UPDATE deliveries SET status = 'failed' WHERE id = $1`, claimed[2].DeliveryID)
+	record(t, f, "erp_hook", attempt(f, claimed[2], 200))
+	if got := status(t, f, claimed[2].DeliveryID); got != models.DeliveryDelivered {
+		t.Errorf("what arrived is %s", got)
+	}
+}
+
+func TestAnAttemptAtADeliveryThatIsGoneIsForgotten(t *testing.T) {
+	f := servicetest.New(t)
+	create(t, f)
+	create(t, f)
+	claimed := claim(t, f, "erp_hook").Deliveries
+	f.Exec(`DELETE FROM deliveries WHERE id = $1`, claimed[0].DeliveryID)
+	record(t, f, "erp_hook", attempt(f, claimed[0], 200), attempt(f, claimed[1], 200))
+	if got := status(t, f, claimed[1].DeliveryID); got != models.DeliveryDelivered {
+		t.Errorf("the other one is %s", got)
+	}
+}
+
+func TestWhatIsInHandIsNotClaimed(t *testing.T) {
+	f := servicetest.New(t)
+	for range 3 {
+		create(t, f)
+	}
+	all := claim(t, f, "erp_hook").Deliveries
+	claimed, err := f.ClaimPending(t.Context(), f.ID("erp_hook"), []string{all[0].DeliveryID, all[2].DeliveryID}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(claimed.Deliveries) != 1 || claimed.Deliveries[0].DeliveryID != all[1].DeliveryID || claimed.More {
+		t.Errorf("claimed %+v, want the second alone", claimed)
+	}
+}

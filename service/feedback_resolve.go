@@ -1,0 +1,102 @@
+package service
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"millwright/models"
+)
+
+// resolving is what the rules of resolving feedback need to know.
+type resolving struct {
+	models.Feedback
+	Readable            bool
+	ReadOnly, Suspended bool
+	Grants              []string
+	Addresses           int
+}
+
+const lockFeedback = `SELECT FROM feedback WHERE id = $1 FOR NO KEY UPDATE`
+
+var resolvingQuery = with(`
+	SELECT {w}.id, {w}.organization_id, {w}.inventory_id, {w}.subject, {w}.description, {w}.external_id, {w}.status,
+		{w}.created_by, {w}.created_at, {w}.changed_at, {w}.resolved_at,
+		`+readableFeedback+` AS readable, o.read_only, o.suspended,
+		ARRAY(SELECT DISTINCT g FROM node_rights r, unnest(r.grants) g
+			WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor}) AS grants,
+		(SELECT count(*) FROM webhooks h WHERE h.organization_id = {w}.organization_id) AS addresses
+	FROM feedback {w} JOIN organizations o ON o.id = {w}.organization_id
+	WHERE {w}.id = $1`, "w", "w", "actor", "$2")
+
+// ResolveFeedback resolves feedback, as a person does in the app, and answers it.
+// Its creator is told, if that is another person. Errors: not_found,
+// permission_denied, read_only, rule_violation (status) when it is resolved
+// already, unavailable.
+func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, id string) (Answer, error) {
+	if !models.IsID(id, models.PrefixFeedback) {
+		return Answer{}, models.NotFound()
+	}
+	return s.answer(ctx, actor, Call{}, http.StatusOK, func(ctx context.Context, t *tx) (string, func() any, error) {
+		var known resolving
+		t.queue(lockFeedback, id)
+		queueOne(t, &known, models.NotFound(), resolvingQuery, id, actor.IdentityID)
+		if err := t.flush(ctx); err != nil {
+			return "", nil, err
+		}
+		if err := known.check(actor); err != nil {
+			return "", nil, err
+		}
+		if err := t.resolve(actor, known); err != nil {
+			return "", nil, err
+		}
+		var row feedbackRow
+		queueOne(t, &row, nil, `SELECT `+with(feedbackColumns, "w", "w", "people", "$2::boolean")+`
+			FROM feedback w WHERE w.id = $1`, id, actor.ShowPeople)
+		return id, func() any { return row.record() }, nil
+	})
+}
+
+// check applies the rules.
+func (r resolving) check(actor Actor) error {
+	switch {
+	case !r.Readable:
+		return models.NotFound()
+	case r.Suspended:
+		return suspended()
+	case r.ReadOnly:
+		return models.Errorf(models.CodeReadOnly, "The organization is read-only: it takes no new feedback and no changes.")
+	}
+	if err := requirePerson(actor, "Resolving feedback"); err != nil {
+		return err
+	}
+	if !slices.Contains(r.Grants, string(models.GrantFeedbackResolve)) {
+		return models.Errorf(models.CodePermissionDenied, "The %s may not resolve feedback on this node.", actor.Kind)
+	}
+	if r.Status != models.FeedbackOpen {
+		return models.Violation(models.RuleStatus, "Feedback with the status %q does not allow this.", r.Status.Name())
+	}
+	return nil
+}
+
+// resolve queues the change with what it leaves, at a moment later than every
+// earlier change of the record.
+func (t *tx) resolve(actor Actor, feedback resolving) error {
+	t.at = t.at.After(feedback.ChangedAt)
+	built := t.orm.Model(&models.Feedback{ID: feedback.ID}).Updates(map[string]any{
+		"status": models.FeedbackResolved, "resolved_at": t.at, "changed_at": t.at,
+	})
+	if err := t.queueStatement(built); err != nil {
+		return err
+	}
+	return t.record(change{
+		actor:          actor,
+		organizationID: feedback.OrganizationID,
+		recordID:       feedback.ID,
+		action:         string(models.EventIssueResolved),
+		changes:        models.JSON{"status": fromTo(feedback.Status, models.FeedbackResolved)},
+		notices:        []notice{{string(models.NoticeFeedbackResolved), []string{feedback.CreatedBy}}},
+		events:         []happened{{kind: models.EventIssueResolved}},
+		addresses:      feedback.Addresses,
+	})
+}

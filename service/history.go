@@ -1,0 +1,92 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// historyRow is an entry of a record's history; its changes are JSON text, so
+// that decimals keep their digits.
+type historyRow struct {
+	RecordID       string
+	OrganizationID string
+	ActorID        string
+	ActorKind      models.IdentityKind
+	ActorName      *string
+	Action         string
+	At             models.Time
+	Changes        []byte
+}
+
+func (r historyRow) entry() (models.HistoryEntry, error) {
+	entry := models.HistoryEntry{
+		RecordID: r.RecordID, OrganizationID: r.OrganizationID, ActorID: r.ActorID, ActorKind: r.ActorKind,
+		ActorName: r.ActorName, Action: r.Action, At: r.At,
+	}
+	if err := json.Unmarshal(r.Changes, &entry.Changes); err != nil {
+		return entry, fmt.Errorf("decode the history of %s: %w", r.RecordID, err)
+	}
+	return entry, nil
+}
+
+// A work order's number is drawn by the database when the row is there, so its
+// history has it from the row: it never changes.
+const historyQuery = `
+	SELECT h.record_id, h.organization_id, h.actor_id, i.kind AS actor_kind,
+		CASE WHEN $2::boolean OR i.kind <> 'person' THEN i.name END AS actor_name, h.action, h.created_at AS at,
+		convert_to((CASE WHEN w.id IS NULL THEN h.changes
+			ELSE h.changes || jsonb_build_object('number', jsonb_build_object('from', NULL, 'to', w.number)) END)::text, 'UTF8') AS changes
+	FROM history h
+	JOIN identities i ON i.id = h.actor_id
+	LEFT JOIN work_orders w ON w.id = h.record_id AND h.action = 'work_order.created'
+	WHERE h.record_id = $1 ORDER BY h.id`
+
+var (
+	mayReadWorkOrder = `SELECT ` + with(readableWorkOrder, "w", "w", "actor", "$2") + ` AS readable FROM work_orders w WHERE w.id = $1`
+	mayReadFeedback  = `SELECT ` + with(readableFeedback, "w", "w", "actor", "$2") + ` AS readable FROM feedback w WHERE w.id = $1`
+)
+
+// History returns every change of a work order or feedback, oldest first, to
+// whoever may read the record; models.Rebuild makes a work order's earlier
+// states of it. People are named to those whom records name people. Errors:
+// not_found, unavailable.
+func (s *Service) History(ctx context.Context, actor Actor, id string) ([]models.HistoryEntry, error) {
+	mayRead := mayReadWorkOrder
+	switch {
+	case models.IsID(id, models.PrefixWorkOrder):
+	case models.IsID(id, models.PrefixFeedback):
+		mayRead = mayReadFeedback
+	default:
+		return nil, models.NotFound()
+	}
+	var readable bool
+	entries := []models.HistoryEntry{}
+	batch := &pgx.Batch{}
+	batch.Queue(mayRead, id, actor.IdentityID).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&readable}, func() error { return nil })
+		return err
+	})
+	batch.Queue(historyQuery, id, actor.ShowPeople).Query(func(rows pgx.Rows) error {
+		found, err := pgx.CollectRows(rows, pgx.RowToStructByName[historyRow])
+		for _, row := range found {
+			entry, wrong := row.entry()
+			if wrong != nil {
+				return wrong
+			}
+			entries = append(entries, entry)
+		}
+		return err
+	})
+	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, s.translate(err)
+	}
+	if !readable {
+		return nil, models.NotFound()
+	}
+	return entries, nil
+}

@@ -1,0 +1,338 @@
+package service_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// remembered is a work order as it was answered after a change, with its answers.
+type remembered struct{ record, answers string }
+
+// recorder does random things to one work order and remembers what was answered.
+type recorder struct {
+	*shop
+	r      *rapid.T
+	id     string
+	states []remembered
+	last   models.Time
+	// rebuilt counts the states by what led to them.
+	rebuilt map[string]int
+}
+
+// keep remembers what a write answered, unless it was refused or changed nothing.
+func (m *recorder) keep(answer service.Answer, err error) {
+	m.r.Helper()
+	if refusal, refused := errors.AsType[*models.Error](err); refused {
+		m.r.Log(refusal.Code, refusal.Rule)
+		return
+	}
+	if err != nil {
+		m.r.Fatal(err)
+	}
+	record := read[models.WorkOrderRecord](m.t, answer.Body)
+	if record.ChangedAt == m.last {
+		return
+	}
+	m.id, m.last = record.ID, record.ChangedAt
+	record.People = nil
+	shown, err := m.Answers(m.t.Context(), m.as("erp"), m.id)
+	if err != nil {
+		m.r.Fatal(err)
+	}
+	m.states = append(m.states, remembered{m.encoded(record), m.answersIn(shown)})
+}
+
+func (m *recorder) encoded(record models.WorkOrderRecord) string {
+	body, err := service.Encode(record)
+	if err != nil {
+		m.r.Fatal(err)
+	}
+	return string(body)
+}
+
+// answersIn are the answers that GET shows, a line for each question that has one.
+func (m *recorder) answersIn(shown []byte) string {
+	var form struct {
+		Questions []struct {
+			ID         string
+			Value      json.RawMessage
+			AnsweredAt *models.Time `json:"answered_at"`
+			AnsweredBy *string      `json:"answered_by"`
+		}
+	}
+	if err := json.Unmarshal(shown, &form); err != nil {
+		m.r.Fatal(err)
+	}
+	answers := map[string]models.StoredAnswer{}
+	for _, q := range form.Questions {
+		if string(q.Value) != "null" {
+			answers[q.ID] = models.StoredAnswer{Value: q.Value, At: *q.AnsweredAt, By: *q.AnsweredBy}
+		}
+	}
+	return m.answersOf(answers)
+}
+
+// answersOf writes answers; their values with every digit, spaced in one way.
+func (m *recorder) answersOf(answers map[string]models.StoredAnswer) string {
+	var lines []string
+	for _, question := range slices.Sorted(maps.Keys(answers)) {
+		a := answers[question]
+		var value any
+		decoder := json.NewDecoder(strings.NewReader(string(a.Value)))
+		decoder.UseNumber()
+		if err := decoder.Decode(&value); err != nil {
+			m.r.Fatal(err)
+		}
+		lines = append(lines, fmt.Sprintf("%s %#v %s %s", question, value, a.At, a.By))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// now is the record as it was answered last.
+func (m *recorder) now() models.WorkOrderRecord {
+	return read[models.WorkOrderRecord](m.t, []byte(m.states[len(m.states)-1].record))
+}
+
+// one is someone who is one of the identities, or belongs to one.
+func (m *recorder) one(identities []string) string {
+	those := []string{"cat"}
+	for _, id := range identities {
+		key := m.named(id)
+		if member, group := map[string]string{"crew": "dan", "polar": "pia"}[key]; group {
+			key = member
+		}
+		those = append([]string{key}, those...)
+	}
+	return rapid.SampledFrom(those).Draw(m.r, "who")
+}
+
+func (m *recorder) text(label string, least int) string {
+	letters := rapid.RuneFrom([]rune("abc ÄöЖ漢🛠<>&\"'\\/%{}\u2028\n\t\u0001"))
+	return rapid.StringOfN(letters, least, 12, -1).Draw(m.r, label)
+}
+
+func (m *recorder) textOrNot(label string) *string {
+	if rapid.Bool().Draw(m.r, label+" is null") {
+		return nil
+	}
+	text := m.text(label, 1)
+	return &text
+}
+
+func (m *recorder) date() *models.Time {
+	years := rapid.SampledFrom([]int{1, 1969, 2026, 9999}).Draw(m.r, "year")
+	at := models.TimeOf(time.Date(years, 12, 31, 23, 59, 59, rapid.IntRange(0, 999).Draw(m.r, "ms")*1_000_000, time.UTC))
+	return &at
+}
+
+func (m *recorder) create() {
+	in := service.NewWorkOrder{
+		InventoryID: m.ID("ahu1"), Title: m.text("title", 1), Description: m.textOrNot("description"), ExternalID: m.textOrNot("external_id"),
+		Priority: rapid.SampledFrom([]models.Priority{"", "low", "high"}).Draw(m.r, "priority"),
+	}
+	if rapid.Bool().Draw(m.r, "dated") {
+		in.TargetDate = m.date()
+	}
+	if !rapid.Bool().Draw(m.r, "without a form") {
+		form := m.ID("inspection")
+		in.FormID = &form
+	}
+	roles := rapid.Permutation(m.ids("erp", "bob", "cat", "crew", "robot", "polar")).Draw(m.r, "roles")
+	in.Assignees, in.Consultants = roles[:rapid.IntRange(0, 3).Draw(m.r, "workers")], roles[4:rapid.IntRange(4, 6).Draw(m.r, "consultants")]
+	m.keep(m.CreateWorkOrder(m.t.Context(), m.as(rapid.SampledFrom([]string{"erp", "ann"}).Draw(m.r, "creator")), service.Call{}, in))
+}
+
+func (m *recorder) patch() {
+	sent := func(name string) bool { return rapid.Bool().Draw(m.r, "with "+name) }
+	patch := service.WorkOrderPatch{}
+	if sent("title") {
+		patch.Title = service.Sent[string]{Value: m.text("title", 1), Set: true}
+	}
+	if sent("description") {
+		patch.Description = service.Sent[*string]{Value: m.textOrNot("description"), Set: true}
+	}
+	if sent("priority") {
+		patch.Priority = service.Sent[models.Priority]{Value: rapid.SampledFrom(models.Priorities).Draw(m.r, "priority"), Set: true}
+	}
+	if sent("target_date") {
+		patch.TargetDate.Set = true
+		if rapid.Bool().Draw(m.r, "dated") {
+			patch.TargetDate.Value = m.date()
+		}
+	}
+	if sent("external_id") {
+		patch.ExternalID = service.Sent[*string]{Value: m.textOrNot("external_id"), Set: true}
+	}
+	m.keep(m.UpdateWorkOrder(m.t.Context(), m.as("erp"), service.Call{}, m.id, patch))
+}
+
+func (m *recorder) answer() {
+	value := func(question string) any {
+		switch question {
+		case "q_state":
+			return m.ID(rapid.SampledFrom([]string{"o_ok", "o_dirty"}).Draw(m.r, "option"))
+		case "q_parts":
+			return rapid.SampledFrom([][]any{{}, {m.ID("o_belt")}, {m.ID("o_filter"), m.ID("o_belt")}}).Draw(m.r, "options")
+		case "q_hours":
+			return json.Number(rapid.SampledFrom([]string{"0", "-7", "999999999999999999"}).Draw(m.r, "integer"))
+		case "q_pressure":
+			return json.Number(rapid.SampledFrom([]string{"0", "-0.0", "1.5", "1.50", "0.1000000000000000055", "123456789012345678901234567890.123"}).Draw(m.r, "decimal"))
+		}
+		return m.text("note", 0)
+	}
+	var answers []service.GivenAnswer
+	for _, question := range []string{"q_state", "q_parts", "q_hours", "q_pressure", "q_note"} {
+		switch rapid.SampledFrom([]string{"sent", "left out", "cleared"}).Draw(m.r, question) {
+		case "sent":
+			answers = append(answers, service.GivenAnswer{QuestionID: m.ID(question), Value: value(question)})
+		case "cleared":
+			answers = append(answers, service.GivenAnswer{QuestionID: m.ID(question)})
+		}
+	}
+	if m.now().FormID == nil {
+		answers = nil
+	}
+	complete := rapid.Bool().Draw(m.r, "complete")
+	m.keep(m.AnswerWorkOrder(m.t.Context(), m.as(m.one(m.now().Assignees)), service.Call{}, m.id, answers, complete))
+}
+
+// Every state a work order ever had is made again from its history, and no change
+// is missing there: each says what was before.
+func TestHistoryRebuildsEveryState(t *testing.T) {
+	s := newShop(t)
+	rebuilt := map[string]int{}
+	rapid.Check(t, func(r *rapid.T) {
+		m := &recorder{shop: s, r: r, rebuilt: rebuilt}
+		for m.id == "" {
+			m.create()
+		}
+		r.Repeat(map[string]func(*rapid.T){"step": func(r *rapid.T) {
+			m.r = r
+			m.Clock.Advance(time.Duration(rapid.IntRange(0, 2).Draw(r, "ms")) * time.Millisecond)
+			switch rapid.SampledFrom([]string{"review", "answer", "patch", "assign", "unassign", "resume", "hold", "cancel"}).Draw(r, "step") {
+			case "answer":
+				m.answer()
+			case "patch":
+				m.patch()
+			case "assign":
+				named := rapid.Permutation(m.ids("erp", "bob", "cat", "crew", "robot", "polar")).Draw(r, "named")
+				m.keep(m.AssignWorkOrder(t.Context(), m.as("erp"), service.Call{}, m.id, named[:rapid.IntRange(0, 2).Draw(r, "workers")], named[5:]))
+			case "unassign":
+				m.keep(m.UnassignWorkOrder(t.Context(), m.as("erp"), service.Call{}, m.id, m.ID(rapid.SampledFrom([]string{"erp", "bob", "cat", "crew", "robot", "polar"}).Draw(r, "whom"))))
+			case "review":
+				m.keep(m.ReviewWorkOrder(t.Context(), m.as(m.one(m.now().Consultants)), m.id, service.Review{Approve: rapid.Bool().Draw(r, "approve"), Comment: m.text("comment", 0)}))
+			case "hold":
+				m.keep(m.HoldWorkOrder(t.Context(), m.as("ann"), m.id))
+			case "resume":
+				m.keep(m.ResumeWorkOrder(t.Context(), m.as("ann"), m.id))
+			case "cancel":
+				if rapid.IntRange(0, 9).Draw(r, "really") == 9 {
+					m.keep(m.CancelWorkOrder(t.Context(), m.as("erp"), service.Call{}, m.id, m.textOrNot("reason")))
+				}
+			}
+		}})
+		m.compare()
+	})
+	t.Logf("rebuilt: %v", rebuilt)
+}
+
+// compare holds what the history says against what was remembered.
+func (m *recorder) compare() {
+	entries, err := m.History(m.t.Context(), m.as("ann"), m.id)
+	if err != nil {
+		m.r.Fatal(err)
+	}
+	states, err := models.Rebuild(entries)
+	if err != nil {
+		m.r.Fatal(err)
+	}
+	if len(states) != len(m.states) {
+		m.r.Fatalf("the history has %d states, want %d", len(states), len(m.states))
+	}
+	before := map[string]string{}
+	for i, state := range states {
+		m.rebuilt[entries[i].Action]++
+		if got := m.encoded(state.Record); got != m.states[i].record {
+			m.r.Fatalf("state %d is rebuilt as\n%s\nwant\n%s", i, got, m.states[i].record)
+		}
+		if got := m.answersOf(state.Answers); got != m.states[i].answers {
+			m.r.Fatalf("the answers of state %d are rebuilt as\n%s\nwant\n%s", i, got, m.states[i].answers)
+		}
+		for name, change := range entries[i].Changes {
+			was, known := before[name]
+			if name == "comment" {
+				was, known = "null", true // each has its own
+			}
+			if from := string(change.From); from != was && (known || from != "null") {
+				m.r.Fatalf("entry %d says that %s was %s, it was %s", i, name, from, was)
+			}
+			before[name] = string(change.To)
+		}
+	}
+}
+
+func TestHistoryIsForReaders(t *testing.T) {
+	s := newShop(t)
+	id, issue := s.order([]string{"bob"}, nil), s.issue("erp")
+	for _, test := range []struct{ actor, workOrder, feedback string }{
+		{"erp", "ok", "ok"}, {"ann", "ok", "ok"}, {"rita", "ok", "not_found"}, {"bob", "ok", "not_found"},
+		{"cat", "not_found", "not_found"}, {"pia", "not_found", "not_found"}, {"nobody", "not_found", "not_found"},
+	} {
+		_, err := s.History(t.Context(), s.as(test.actor), id)
+		expect(t, test.actor+" of the work order", verdict(err), test.workOrder)
+		_, err = s.History(t.Context(), s.as(test.actor), issue)
+		expect(t, test.actor+" of the feedback", verdict(err), test.feedback)
+	}
+	for _, id := range []string{"", "nonsense", "wo_00000000000000000000000000", s.ID("hq")} {
+		_, err := s.History(t.Context(), s.as("ann"), id)
+		expect(t, id, verdict(err), "not_found")
+	}
+}
+
+// People are named to people, and to nobody else who is not shown them.
+func TestHistoryNamesWhoActed(t *testing.T) {
+	s := newShop(t)
+	id := s.order([]string{"bob"}, nil)
+	s.must(s.HoldWorkOrder(t.Context(), s.as("bob"), id))
+	for actor, want := range map[string]string{"ann": "ERP integration, Bob Stone person", "erp": "ERP integration, - person"} {
+		entries, err := s.History(t.Context(), s.as(actor), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, e := range entries {
+			name := "-"
+			if e.ActorName != nil {
+				name = *e.ActorName
+			}
+			names = append(names, name+" "+string(e.ActorKind))
+		}
+		expect(t, "shown to "+actor, strings.Join(names, ", "), want)
+	}
+}
+
+func TestHistoryOfFeedback(t *testing.T) {
+	s := newShop(t)
+	id := s.issue("erp")
+	if err := s.resolve("ann", id); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := s.History(t.Context(), s.as("ann"), id)
+	if err != nil || len(entries) != 2 || entries[0].Action != "issue.created" || string(entries[0].Changes["subject"].To) != `"It rattles"` {
+		t.Errorf("the history is %+v, %v", entries, err)
+	}
+	if _, numbered := entries[0].Changes["number"]; numbered {
+		t.Error("feedback has a number")
+	}
+}

@@ -1,0 +1,191 @@
+package service_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// Every pair of status and operation: where the work order stands afterwards,
+// "stays", or "-" where the rule status refuses it. The one on hold was open.
+const lifecycle = `
+status                update  forward  answer       complete  complete_to_review  cancel     approve   send_back             hold     resume
+open                  stays   stays    in_progress  complete  sent_to_inspection  cancelled  -         -                     on_hold  -
+in_progress           stays   stays    stays        complete  sent_to_inspection  cancelled  -         -                     on_hold  -
+back_from_inspection  stays   stays    in_progress  complete  sent_to_inspection  cancelled  -         -                     on_hold  -
+sent_to_inspection    -       stays    -            -         -                   cancelled  complete  back_from_inspection  -        -
+on_hold               -       stays    -            -         -                   cancelled  -         -                     -        open
+complete              -       stays    -            -         -                   -          -         -                     -        -
+cancelled             -       stays    -            -         -                   -          -         -                     -        -
+`
+
+// operations are ways to ask for each operation of the table.
+func (s *shop) operations() map[string]func(id string) error {
+	erp, ann, cat, call := s.as("erp"), s.as("ann"), s.as("cat"), service.Call{}
+	ended := func(_ service.Answer, err error) error { return err }
+	complete := func(id string) error { return ended(s.AnswerWorkOrder(s.t.Context(), erp, call, id, nil, true)) }
+	return map[string]func(id string) error{
+		"update": func(id string) error {
+			return ended(s.UpdateWorkOrder(s.t.Context(), erp, call, id, service.WorkOrderPatch{Title: service.Sent[string]{Value: "Changed", Set: true}}))
+		},
+		"forward": func(id string) error {
+			return ended(s.AssignWorkOrder(s.t.Context(), erp, call, id, s.ids("bob"), nil))
+		},
+		"answer":             func(id string) error { return ended(s.AnswerWorkOrder(s.t.Context(), erp, call, id, nil, false)) },
+		"complete":           complete,
+		"complete_to_review": complete,
+		"cancel":             func(id string) error { return ended(s.CancelWorkOrder(s.t.Context(), erp, call, id, nil)) },
+		"approve": func(id string) error {
+			return ended(s.ReviewWorkOrder(s.t.Context(), cat, id, service.Review{Approve: true}))
+		},
+		"send_back": func(id string) error { return ended(s.ReviewWorkOrder(s.t.Context(), cat, id, service.Review{})) },
+		"hold":      func(id string) error { return ended(s.HoldWorkOrder(s.t.Context(), ann, id)) },
+		"resume":    func(id string) error { return ended(s.ResumeWorkOrder(s.t.Context(), ann, id)) },
+	}
+}
+
+func TestLifecycleByStatusAndOperation(t *testing.T) {
+	s := newShop(t)
+	does := s.operations()
+	var operations []string
+	for line := range strings.Lines(strings.TrimSpace(lifecycle)) {
+		words := strings.Fields(line)
+		if operations == nil {
+			operations = words[1:]
+			continue
+		}
+		from := words[0]
+		for i, operation := range operations {
+			t.Run(from+" "+operation, func(t *testing.T) {
+				id := s.bring(models.WorkOrderStatus(from))
+				if operation == "complete" {
+					s.must(s.UnassignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ID("cat")))
+					s.forget(id)
+				}
+				before := s.statusOf(id)
+				if words[i+1] == "-" {
+					err := s.untouched(id, func() error { return does[operation](id) })
+					expect(t, "the verdict", verdict(err), "rule_violation status")
+					return
+				}
+				expect(t, "the verdict", verdict(does[operation](id)), "ok")
+				to, after := words[i+1], words[i+1]
+				switch to {
+				case "stays":
+					to, after = from, before
+				case "on_hold":
+					after = "on_hold from " + from
+				}
+				expect(t, "the status", s.statusOf(id), after)
+				expect(t, "the events", s.eventsOf(id), eventsOfMove(operation, from, to))
+			})
+		}
+	}
+	if len(operations) != len(does) {
+		t.Errorf("the table has %d operations, want %d", len(operations), len(does))
+	}
+}
+
+// eventsOfMove are the events an operation sends that brings a work order from
+// one status to another (spec section 6, event types).
+func eventsOfMove(operation, from, to string) string {
+	switch {
+	case operation == "update":
+		return "updated"
+	case operation == "forward":
+		return "assignees_changed"
+	case from == to:
+		return ""
+	}
+	move := " " + from + ">" + to
+	events := "status_changed" + move
+	if kind, ends := map[string]string{"complete": "completed", "sent_to_inspection": "sent_to_inspection", "cancelled": "cancelled"}[to]; ends {
+		events += ", " + kind + move
+	}
+	return events
+}
+
+func TestCancelDuringReview(t *testing.T) {
+	s := newShop(t)
+	id := s.bring(models.StatusSentToInspection)
+	reason := "Sold"
+	record := s.must(s.CancelWorkOrder(t.Context(), s.as("ann"), service.Call{}, id, &reason))
+	if record.CancelledAt == nil || record.CompletedAt != nil || record.CancelReason == nil || *record.CancelReason != reason {
+		t.Errorf("the record is %+v", record)
+	}
+	for _, approve := range []bool{true, false} {
+		err := s.untouched(id, func() error {
+			_, err := s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{Approve: approve})
+			return err
+		})
+		expect(t, "a review afterwards", verdict(err), "rule_violation status")
+	}
+	expect(t, "the status", s.statusOf(id), "cancelled")
+}
+
+// Who is made a consultant during the review reviews, who is no more does not.
+func TestReassignDuringReview(t *testing.T) {
+	s := newShop(t)
+	id := s.bring(models.StatusSentToInspection)
+	s.must(s.UnassignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ID("cat")))
+	review := func(key string, approve bool) string {
+		_, err := s.ReviewWorkOrder(t.Context(), s.as(key), id, service.Review{Approve: approve})
+		return verdict(err)
+	}
+	expect(t, "the former consultant's review", review("cat", true), "not_found")
+	expect(t, "the manager's review, with no consultant left", review("ann", true), "permission_denied")
+	s.must(s.AssignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ids("bob"), s.ids("ann")))
+	expect(t, "a new worker's review", review("bob", true), "permission_denied")
+	expect(t, "the status meanwhile", s.statusOf(id), "sent_to_inspection")
+	expect(t, "the new consultant's review", review("ann", true), "ok")
+	expect(t, "the status", s.statusOf(id), "complete")
+	expect(t, "the events", s.eventsOf(id), "assignees_changed, assignees_changed, "+eventsOfMove("approve", "sent_to_inspection", "complete"))
+}
+
+func TestSendBackAndSecondCompletion(t *testing.T) {
+	s := newShop(t)
+	id := s.bring(models.StatusSentToInspection)
+	back := s.must(s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{Comment: "The belt is loose."}))
+	if back.Status.Code != "back_from_inspection" || back.CompletedAt != nil {
+		t.Errorf("sent back: %+v", back)
+	}
+	s.must(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, nil, false))
+	again := s.must(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, nil, true))
+	if again.Status.Code != "sent_to_inspection" || again.CompletedAt != nil {
+		t.Errorf("completed for the second time: %+v", again)
+	}
+	done := s.must(s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{Approve: true}))
+	if done.Status.Code != "complete" || done.CompletedAt == nil || *done.CompletedAt != done.ChangedAt {
+		t.Errorf("approved: %+v", done)
+	}
+	moves := [][3]string{
+		{"send_back", "sent_to_inspection", "back_from_inspection"}, {"answer", "back_from_inspection", "in_progress"},
+		{"complete_to_review", "in_progress", "sent_to_inspection"}, {"approve", "sent_to_inspection", "complete"},
+	}
+	var events []string
+	for _, m := range moves {
+		events = append(events, eventsOfMove(m[0], m[1], m[2]))
+	}
+	expect(t, "the events", s.eventsOf(id), strings.Join(events, ", "))
+}
+
+// A hold keeps the record as it is and gives it back with the status it had.
+func TestResumeBringsTheStatusBack(t *testing.T) {
+	s := newShop(t)
+	for _, from := range []models.WorkOrderStatus{models.StatusOpen, models.StatusInProgress, models.StatusBackFromInspection} {
+		t.Run(string(from), func(t *testing.T) {
+			id := s.bring(from)
+			s.must(s.HoldWorkOrder(t.Context(), s.as("ann"), id))
+			s.must(s.AssignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ids("bob"), nil))
+			expect(t, "the status on hold", s.statusOf(id), "on_hold from "+string(from))
+			resumed := s.must(s.ResumeWorkOrder(t.Context(), s.as("ann"), id))
+			expect(t, "the status resumed", s.statusOf(id), string(from))
+			if !slices.Equal(resumed.Assignees, s.ids("erp", "bob")) {
+				t.Errorf("the assignees are %v", resumed.Assignees)
+			}
+		})
+	}
+}

@@ -1,0 +1,472 @@
+package service_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"millwright/service"
+)
+
+// sketch is a work order as the rules below have it: identities are keys of the fixture.
+type sketch struct {
+	id                   string
+	status, heldFrom     string
+	workers, consultants []string
+	creator              string
+	form, answered       bool
+	title                string
+	events               []string
+}
+
+// machine does random things to work orders, and says beforehand, by rules of
+// its own, what comes of them.
+type machine struct {
+	*shop
+	r      *rapid.T
+	orders []*sketch
+	mood   string // of the organization: "", read_only or suspended
+	done   map[string]int
+}
+
+// Everyone who acts, and everyone who may be named for a role.
+var (
+	cast      = []string{"erp", "ann", "bob", "cat", "robot", "rita", "sol", "creator", "dan", "pia", "zed"}
+	nameables = []string{"erp", "ann", "bob", "cat", "robot", "crew", "polar", "pia", "zed"}
+)
+
+func isPerson(who string) bool { return !slices.Contains([]string{"erp", "robot", "creator"}, who) }
+
+// may is who may do what anywhere: the grants of the fixture.
+func may(who, what string) bool {
+	switch who {
+	case "erp", "ann":
+		return true
+	case "rita":
+		return what == "read"
+	case "sol":
+		return what == "read" || what == "update"
+	case "creator":
+		return what == "create"
+	}
+	return false
+}
+
+// acts reports whether someone is one of the identities, or belongs to one.
+func acts(who string, identities []string) bool {
+	of := map[string]string{"bob": "crew", "dan": "crew", "pia": "polar"}[who]
+	return slices.Contains(identities, who) || of != "" && slices.Contains(identities, of)
+}
+
+func (o *sketch) everyone() []string { return slices.Concat(o.workers, o.consultants) }
+
+func (o *sketch) readBy(who string) bool {
+	return may(who, "read") || may(who, "create") && o.creator == who || acts(who, o.everyone())
+}
+
+func (o *sketch) is(statuses ...string) bool { return slices.Contains(statuses, o.status) }
+
+func (o *sketch) workable() bool { return o.is("open", "in_progress", "back_from_inspection") }
+
+// goes moves the sketch on, with the events that follow.
+func (o *sketch) goes(to, event string) {
+	if o.status == to {
+		return
+	}
+	move := " " + o.status + ">" + to
+	o.heldFrom = ""
+	if to == "on_hold" {
+		o.heldFrom = o.status
+	}
+	o.status = to
+	o.events = append(o.events, "status_changed"+move)
+	if event != "" {
+		o.events = append(o.events, event+move)
+	}
+}
+
+const (
+	denied      = "permission_denied"
+	wrongStatus = "rule_violation status"
+	ok          = "ok"
+)
+
+// first is the first reason to refuse, in the order in which they are looked at.
+func first(reasons ...string) string {
+	for _, reason := range reasons {
+		if reason != "" {
+			return reason
+		}
+	}
+	return ok
+}
+
+func when(condition bool, reason string) string {
+	if condition {
+		return reason
+	}
+	return ""
+}
+
+// common is why nothing at all may be done to a work order by someone.
+func (m *machine) common(o *sketch, who string, change bool) string {
+	return strings.TrimPrefix(first(
+		when(!o.readBy(who), "not_found"), when(m.mood == "suspended", denied), when(change && m.mood == "read_only", "read_only")), ok)
+}
+
+// came holds what was said beforehand against what came of it.
+func (m *machine) came(what, who string, err error, said string) bool {
+	m.r.Helper()
+	if got := verdict(err); got != said {
+		m.r.Fatalf("%s by %s: %s (%v), want %s", what, who, got, err, said)
+	}
+	m.done[what+": "+said]++
+	m.done["steps"]++
+	return said == ok
+}
+
+func (m *machine) pick(label string, from []string) string {
+	return rapid.SampledFrom(from).Draw(m.r, label)
+}
+
+func (m *machine) some(label string, atMost int) []string {
+	return rapid.SliceOfNDistinct(rapid.SampledFrom(nameables), 0, atMost, rapid.ID[string]).Draw(m.r, label)
+}
+
+// order is mostly one of the work orders that fit, else any.
+func (m *machine) order(fits func(*sketch) bool) *sketch {
+	those := slices.DeleteFunc(slices.Clone(m.orders), func(o *sketch) bool { return !fits(o) })
+	if m.rarely("any") {
+		those = m.orders
+	}
+	if len(those) == 0 {
+		m.r.Skip("none fits")
+	}
+	return rapid.SampledFrom(those).Draw(m.r, "which")
+}
+
+// actor is mostly one of those who may, else anyone.
+func (m *machine) actor(may func(who string) bool) string {
+	those := slices.DeleteFunc(slices.Clone(cast), func(who string) bool { return !may(who) })
+	if m.rarely("anyone") {
+		those = cast
+	}
+	if len(those) == 0 {
+		m.r.Skip("nobody may")
+	}
+	return m.pick("who", those)
+}
+
+func (m *machine) rarely(what string) bool { return rapid.IntRange(0, 3).Draw(m.r, what) == 3 }
+
+func (m *machine) create(who string) {
+	in := service.NewWorkOrder{InventoryID: m.ID("ahu1"), Title: "Replace filter"}
+	workers, consultants := m.some("workers", 3), m.some("consultants", 2)
+	form := m.rarely("form")
+	in.Assignees, in.Consultants = m.ids(workers...), m.ids(consultants...)
+	if form {
+		id := m.ID("inspection")
+		in.FormID = &id
+	}
+	named := slices.Concat(workers, consultants)
+	foreign := who == "pia" // in her own organization: acme's mood is not hers
+	said := first(
+		when(foreign, "plan_restricted"),
+		when(m.mood == "suspended", denied), when(m.mood == "read_only", "read_only"),
+		when(slices.Contains([]string{"zed"}, who) || slices.Contains(named, "pia"), "validation_failed"),
+		when(!may(who, "create"), denied),
+		when(slices.ContainsFunc(workers, func(w string) bool { return slices.Contains(consultants, w) }), "rule_violation both_roles"),
+		when(slices.Contains(named, "zed"), "rule_violation assignee_not_connected"),
+	)
+	answer, err := m.CreateWorkOrder(m.t.Context(), m.as(who), service.Call{}, in)
+	if !m.came("create", who, err, said) {
+		return
+	}
+	if len(workers) == 0 && !slices.Contains(consultants, "ann") {
+		workers = []string{"ann"} // the nearest inventory manager
+	}
+	o := &sketch{
+		id: answer.RecordID, status: "open", workers: workers, consultants: consultants, creator: who,
+		form: form, title: in.Title, events: []string{"created"},
+	}
+	m.orders = append(m.orders, o)
+	m.look(o)
+}
+
+func (m *machine) patch(o *sketch, who string) {
+	title := m.pick("title", []string{"Replace filter", "Replace belt"})
+	said := first(m.common(o, who, true), when(!may(who, "update"), denied), when(!o.workable(), wrongStatus))
+	_, err := m.UpdateWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id, service.WorkOrderPatch{Title: service.Sent[string]{Value: title, Set: true}})
+	if m.came("patch", who, err, said) && title != o.title {
+		o.title = title
+		o.events = append(o.events, "updated")
+	}
+}
+
+// own are polar's, whom pia may name.
+func own(identity string) bool { return identity == "pia" || identity == "polar" }
+
+// forwards says why someone may not assign: a service company that was assigned does.
+func (o *sketch) forwards(who string) string {
+	company := who == "pia" && slices.Contains(o.everyone(), "polar")
+	return when(!company && !may(who, "forward"), denied)
+}
+
+func (m *machine) assign(o *sketch, who string) {
+	workers, consultants := m.some("workers", 2), m.some("consultants", 1)
+	known := func(identity string) bool {
+		return slices.Contains(o.everyone(), identity) || (who == "pia") == own(identity) || identity == "polar"
+	}
+	both := func(id string) bool {
+		return slices.Contains(workers, id) && slices.Contains(slices.Concat(consultants, o.consultants), id) ||
+			slices.Contains(consultants, id) && slices.Contains(o.workers, id)
+	}
+	named := slices.Concat(workers, consultants)
+	said := first(m.common(o, who, true), o.forwards(who),
+		when(slices.ContainsFunc(named, func(id string) bool { return !known(id) }), "validation_failed"),
+		when(slices.ContainsFunc(named, both), "rule_violation both_roles"),
+		when(slices.Contains(named, "zed"), "rule_violation assignee_not_connected"))
+	_, err := m.AssignWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id, m.ids(workers...), m.ids(consultants...))
+	if !m.came("assign", who, err, said) {
+		return
+	}
+	before := len(o.everyone())
+	for _, w := range workers {
+		if !slices.Contains(o.workers, w) {
+			o.workers = append(slices.Clone(o.workers), w)
+		}
+	}
+	for _, c := range consultants {
+		if !slices.Contains(o.consultants, c) {
+			o.consultants = append(slices.Clone(o.consultants), c)
+		}
+	}
+	if len(o.everyone()) > before {
+		o.events = append(o.events, "assignees_changed")
+	}
+}
+
+func (m *machine) unassign(o *sketch, who string) {
+	whom := m.pick("whom", slices.Concat(o.everyone(), o.everyone(), []string{"bob", "zed"}))
+	said := first(m.common(o, who, true), o.forwards(who),
+		when(!slices.Contains(o.everyone(), whom), "not_found"),
+		when(who == "pia" && !own(whom), denied),
+		when(len(o.workers) == 1 && o.workers[0] == whom, "rule_violation last_worker"))
+	_, err := m.UnassignWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id, m.ID(whom))
+	if !m.came("unassign", who, err, said) {
+		return
+	}
+	gone := func(id string) bool { return id == whom }
+	o.workers = slices.DeleteFunc(slices.Clone(o.workers), gone)
+	o.consultants = slices.DeleteFunc(slices.Clone(o.consultants), gone)
+	o.events = append(o.events, "assignees_changed")
+}
+
+func (m *machine) answer(o *sketch, who string, complete bool) {
+	var answers []service.GivenAnswer
+	if all := rapid.Bool().Draw(m.r, "answers"); all && o.form {
+		answers = []service.GivenAnswer{{QuestionID: m.ID("q_state"), Value: m.ID("o_ok")}, {QuestionID: m.ID("q_hours"), Value: json.Number("7")}}
+	}
+	answered := o.answered || len(answers) > 0
+	said := first(m.common(o, who, false),
+		when(!slices.Contains(o.workers, who), "rule_violation not_assigned_as_worker"),
+		when(!o.workable(), wrongStatus),
+		when(complete && o.form && !answered, "rule_violation required_questions"))
+	_, err := m.AnswerWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id, answers, complete)
+	what := map[bool]string{false: "answer", true: "complete"}[complete]
+	if !m.came(what, who, err, said) {
+		return
+	}
+	o.answered = answered
+	switch {
+	case !complete:
+		o.goes("in_progress", "")
+	case len(o.consultants) > 0:
+		o.goes("sent_to_inspection", "sent_to_inspection")
+	default:
+		o.goes("complete", "completed")
+	}
+}
+
+func (m *machine) cancel(o *sketch, who string) {
+	said := first(m.common(o, who, true), when(!may(who, "delete"), denied), when(o.is("complete", "cancelled"), wrongStatus))
+	_, err := m.CancelWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id, nil)
+	if m.came("cancel", who, err, said) {
+		o.goes("cancelled", "cancelled")
+	}
+}
+
+func (m *machine) reviewed(o *sketch, who string, approve bool) {
+	long := rapid.IntRange(0, 9).Draw(m.r, "comment") == 9
+	review := service.Review{Approve: approve}
+	if long {
+		review.Comment = strings.Repeat("x", 1001)
+	}
+	said := first(m.common(o, who, false), when(!isPerson(who) || !acts(who, o.consultants), denied),
+		when(long, "validation_failed"), when(!o.is("sent_to_inspection"), wrongStatus))
+	_, err := m.ReviewWorkOrder(m.t.Context(), m.as(who), o.id, review)
+	what := map[bool]string{false: "send back", true: "approve"}[approve]
+	switch {
+	case !m.came(what, who, err, said):
+	case approve:
+		o.goes("complete", "completed")
+	default:
+		o.goes("back_from_inspection", "")
+	}
+}
+
+func (m *machine) hold(o *sketch, who string) {
+	said := first(m.common(o, who, true), when(!isPerson(who) || !may(who, "update") && !acts(who, o.everyone()), denied), when(!o.workable(), wrongStatus))
+	_, err := m.HoldWorkOrder(m.t.Context(), m.as(who), o.id)
+	if m.came("hold", who, err, said) {
+		o.goes("on_hold", "")
+	}
+}
+
+func (m *machine) resume(o *sketch, who string) {
+	said := first(m.common(o, who, true), when(!isPerson(who) || !may(who, "update") && !acts(who, o.everyone()), denied), when(!o.is("on_hold"), wrongStatus))
+	_, err := m.ResumeWorkOrder(m.t.Context(), m.as(who), o.id)
+	if m.came("resume", who, err, said) {
+		o.goes(o.heldFrom, "")
+	}
+}
+
+// change of the organization's standing.
+func (m *machine) turn(mood string) {
+	if mood == m.mood {
+		return
+	}
+	m.mood = mood
+	m.Exec(`UPDATE organizations SET read_only = $2, suspended = $3 WHERE id = $1`, m.Acme.OrganizationID, mood == "read_only", mood == "suspended")
+}
+
+const standingQuery = `
+	SELECT status, coalesce(held_from, '') AS held_from,
+		ARRAY(SELECT identity_id::text FROM work_order_assignees WHERE work_order_id = w.id AND role = 'worker' ORDER BY position) AS workers,
+		ARRAY(SELECT identity_id::text FROM work_order_assignees WHERE work_order_id = w.id AND role = 'consultant' ORDER BY position) AS consultants,
+		({events}) AS events
+	FROM work_orders w WHERE id = $1`
+
+// look holds a work order against its sketch.
+func (m *machine) look(o *sketch) {
+	m.r.Helper()
+	type standing struct {
+		Status, HeldFrom     string
+		Workers, Consultants []string
+		Events               string
+	}
+	rows, err := m.Pool.Query(m.t.Context(), strings.Replace(standingQuery, "{events}", eventsQuery, 1), o.id, m.ID("erp_hook"))
+	if err != nil {
+		m.r.Fatal(err)
+	}
+	found, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[standing])
+	if err != nil {
+		m.r.Fatal(err)
+	}
+	got := m.named(fmt.Sprintf("%s %s %v %v", found.Status, found.HeldFrom, found.Workers, found.Consultants))
+	if want := fmt.Sprintf("%s %s %v %v", o.status, o.heldFrom, o.workers, o.consultants); got != want {
+		m.r.Fatalf("it stands at %s, want %s", got, want)
+	}
+	if want := strings.Join(o.events, ", "); found.Events != want {
+		m.r.Fatalf("the events are\n%s\nwant\n%s", found.Events, want)
+	}
+}
+
+// on is a step in which someone does something to a work order, mostly one that
+// fits, mostly someone who may.
+func (m *machine) on(fits func(*sketch) bool, may func(o *sketch, who string) bool, do func(o *sketch, who string)) func() {
+	return func() {
+		o := m.order(fits)
+		who := m.actor(func(who string) bool { return may(o, who) })
+		m.Clock.Advance(time.Duration(rapid.IntRange(0, 2).Draw(m.r, "ms")) * time.Millisecond)
+		do(o, who)
+		m.look(o)
+	}
+}
+
+// inStatus is for those of one status, living for those that are not at their end.
+func inStatus(of string) func(*sketch) bool { return func(o *sketch) bool { return o.is(of) } }
+
+func living(o *sketch) bool { return !o.is("complete", "cancelled") }
+
+// step is one of the things that may happen. The first of them are drawn more
+// often, so what needs the most to be there first comes first.
+func (m *machine) step(r *rapid.T) {
+	m.r = r
+	everywhere := func(what string) func(*sketch, string) bool {
+		return func(_ *sketch, who string) bool { return may(who, what) }
+	}
+	answers := func(o *sketch, who string) bool { return slices.Contains(o.workers, who) }
+	reviews := func(o *sketch, who string) bool { return isPerson(who) && acts(who, o.consultants) }
+	holds := func(o *sketch, who string) bool {
+		return isPerson(who) && (may(who, "update") || acts(who, o.everyone()))
+	}
+	forwards := func(o *sketch, who string) bool { return o.forwards(who) == "" }
+	complete := func(o *sketch, who string) { m.answer(o, who, true) }
+	type step struct {
+		name string
+		do   func()
+	}
+	rapid.SampledFrom([]step{
+		{"send back", m.on(inStatus("sent_to_inspection"), reviews, func(o *sketch, who string) { m.reviewed(o, who, false) })},
+		{"approve", m.on(inStatus("sent_to_inspection"), reviews, func(o *sketch, who string) { m.reviewed(o, who, true) })},
+		{"resume", m.on(inStatus("on_hold"), holds, m.resume)},
+		{"complete towards a review", m.on(func(o *sketch) bool { return o.workable() && len(o.consultants) > 0 }, answers, complete)},
+		{"hold", m.on((*sketch).workable, holds, m.hold)},
+		{"assign", m.on(living, forwards, m.assign)},
+		{"answer", m.on((*sketch).workable, answers, func(o *sketch, who string) { m.answer(o, who, false) })},
+		{"patch", m.on((*sketch).workable, everywhere("update"), m.patch)},
+		{"unassign", m.on(living, forwards, m.unassign)},
+		{"complete", m.on((*sketch).workable, answers, complete)},
+		{"create", func() { m.create(m.actor(func(who string) bool { return may(who, "create") })) }},
+		{"cancel", m.on(living, everywhere("read"), m.cancel)},
+		{"turn read-only", func() { m.turn("read_only") }},
+		{"turn suspended", func() { m.turn("suspended") }},
+	}).Draw(r, "step").do()
+	if m.mood != "" && !m.rarely("and stays so") {
+		m.turn("")
+	}
+}
+
+// longRuns has rapid's runs be long enough for a life with reviews and holds.
+func longRuns(t *testing.T) {
+	steps := flag.Lookup("rapid.steps")
+	if before := steps.Value.String(); before == steps.DefValue {
+		if err := steps.Value.Set("100"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = steps.Value.Set(before) })
+	}
+}
+
+// Whatever anyone does to work orders in whatever order, what is allowed, what
+// comes of it and what is sent are what the rules of spec sections 3 to 5 say.
+func TestWorkOrderMachine(t *testing.T) {
+	s := newShop(t)
+	longRuns(t)
+	done := map[string]int{}
+	rapid.Check(t, func(r *rapid.T) {
+		m := &machine{shop: s, r: r, done: done}
+		s.Exec(`UPDATE organizations SET read_only = false, suspended = false`) // what the run before left
+		for len(m.orders) == 0 {
+			m.create("erp")
+		}
+		r.Repeat(map[string]func(*rapid.T){"step": m.step})
+	})
+	t.Logf("done: %v", done)
+	if done["steps"] < 1000 {
+		return // a run that was cut short, by a flag or a failure
+	}
+	for _, what := range []string{"create", "patch", "assign", "unassign", "answer", "complete", "cancel", "approve", "send back", "hold", "resume"} {
+		if done[what+": "+ok] == 0 {
+			t.Errorf("in %d steps nobody was allowed to %s", done["steps"], what)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// Letter is what one person is told by e-mail about one change of one record,
+// whatever the number of reasons to tell. It holds a name and an address: it
+// goes from the database to the mail server, never into a history or a log.
+type Letter struct {
+	// NoticeIDs are the notices it tells; the first is the letter's own number.
+	NoticeIDs []int64
+	Kinds     []string
+	RecordID  string
+	CreatedAt models.Time
+	// About is the time a reminder is about.
+	About *models.Time
+
+	Organization string
+	PersonName   string
+	PersonEmail  string
+
+	// Of a work order or feedback.
+	Number      *int64
+	Title       string
+	Node        string
+	Status      string
+	Reason      string // of a cancellation, or the comment of a review
+	ActorName   string
+	TargetDate  *models.Time
+	Integration string // of a webhook address
+	URL         string
+	OffReason   string
+}
+
+const (
+	// MailFor is how long a notice waits for a mail server; then it stays in the
+	// app's inbox alone.
+	MailFor = 48 * time.Hour
+	// mailLease is how long a claimed letter may take to be sent.
+	mailLease = 3 * time.Minute
+)
+
+// A letter is made of the notices that one write left for one person about one
+// record: they have their moment in common.
+const claimLettersQuery = `
+	WITH claimed AS (
+		UPDATE notices SET mailing_until = $2
+		WHERE id IN (
+			SELECT id FROM notices WHERE record_id = $1 AND mail = 'waiting' AND (mailing_until IS NULL OR mailing_until < $3)
+				AND created_at IN (SELECT DISTINCT created_at FROM notices
+					WHERE record_id = $1 AND mail = 'waiting' AND (mailing_until IS NULL OR mailing_until < $3)
+					ORDER BY created_at LIMIT $4)
+			FOR UPDATE SKIP LOCKED)
+		RETURNING id, organization_id, person_id, kind, record_id, created_at, about
+	), letters AS (
+		SELECT array_agg(id ORDER BY id) AS notice_ids, array_agg(kind ORDER BY id) AS kinds,
+			organization_id, person_id, record_id, created_at, about
+		FROM claimed GROUP BY organization_id, person_id, record_id, created_at, about
+	)
+	SELECT l.notice_ids, l.kinds, l.record_id, l.created_at, l.about,
+		g.name AS organization, i.name AS person_name, p.email AS person_email,
+		w.number, coalesce(w.title, f.subject, '') AS title, coalesce(n.name, '') AS node,
+		coalesce(w.status, f.status, '') AS status, coalesce(c.changes -> 'comment' ->> 'to', w.cancel_reason, '') AS reason,
+		coalesce(c.actor_name, '') AS actor_name, w.target_date,
+		coalesce(hi.name, '') AS integration, coalesce(h.url, '') AS url, coalesce(h.off_reason, '') AS off_reason
+	FROM letters l
+	JOIN people p ON p.id = l.person_id
+	JOIN identities i ON i.id = l.person_id
+	LEFT JOIN work_orders w ON w.id = l.record_id
+	LEFT JOIN feedback f ON f.id = l.record_id
+	LEFT JOIN inventory_nodes n ON n.id = coalesce(w.inventory_id, f.inventory_id)
+	LEFT JOIN webhooks h ON h.id = l.record_id
+	LEFT JOIN identities hi ON hi.id = h.integration_id
+	JOIN identities g ON g.id = coalesce(w.organization_id, f.organization_id, h.organization_id, l.organization_id)
+	LEFT JOIN LATERAL (
+		SELECT y.changes, a.name AS actor_name FROM history y JOIN identities a ON a.id = y.actor_id
+		WHERE y.record_id = l.record_id AND y.created_at = l.created_at ORDER BY y.id DESC LIMIT 1) c ON true
+	ORDER BY l.notice_ids`
+
+// changesAtOnce is the letters of how many changes one claim takes.
+const changesAtOnce = 10
+
+// ClaimLetters returns letters about the record that wait to be mailed, for the
+// caller to send within the lease of three minutes; more says that others wait.
+// What waited longer than MailFor stays in the inbox. Errors: unavailable.
+func (s *Service) ClaimLetters(ctx context.Context, recordID string) (letters []Letter, more bool, err error) {
+	now := s.now()
+	batch := &pgx.Batch{}
+	batch.Queue(`UPDATE notices SET mail = 'inbox' WHERE record_id = $1 AND mail = 'waiting' AND created_at < $2`,
+		recordID, now.Add(-MailFor))
+	batch.Queue(claimLettersQuery, recordID, now.Add(mailLease), now, changesAtOnce).Query(func(rows pgx.Rows) error {
+		letters, err = pgx.CollectRows(rows, pgx.RowToStructByName[Letter])
+		return err
+	})
+	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, false, s.translate(err)
+	}
+	changes := map[int64]bool{}
+	for _, l := range letters {
+		changes[l.CreatedAt.UnixMilli()] = true
+	}
+	return letters, len(changes) == changesAtOnce, nil
+}
+
+// Mailed is what became of a letter.
+type Mailed string
+
+// What becomes of a letter: the server took it, or it stays in the inbox alone,
+// or it waits for another try.
+const (
+	MailSent    Mailed = "sent"
+	MailInbox   Mailed = "inbox"
+	MailWaiting Mailed = "waiting"
+)
+
+// RecordLetter keeps what became of a claimed letter. Errors: unavailable.
+func (s *Service) RecordLetter(ctx context.Context, letter Letter, mailed Mailed) error {
+	_, err := s.pool.Exec(ctx, `
+		UPDATE notices SET mail = $2, mailing_until = NULL, mailed_at = CASE WHEN $2 = 'sent' THEN $3::timestamptz END
+		WHERE id = ANY ($1) AND mail = 'waiting'`, letter.NoticeIDs, string(mailed), s.now())
+	return s.translate(err)
+}
+
+// KeepInInbox settles every waiting notice about the record without mail.
+// Errors: unavailable.
+func (s *Service) KeepInInbox(ctx context.Context, recordID string) error {
+	_, err := s.pool.Exec(ctx, `UPDATE notices SET mail = 'inbox', mailing_until = NULL WHERE record_id = $1 AND mail = 'waiting'`, recordID)
+	return s.translate(err)
+}

@@ -1,0 +1,592 @@
+package service_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+// marked reports whether the record's workflow owes a look.
+func (s *shop) marked(id string) bool {
+	return servicetest.Value[bool](s.Fixture, `SELECT EXISTS (SELECT FROM looks_owed WHERE record_id = $1)`, id)
+}
+
+// seen is what the work order's workflow sees, and takes the mark away.
+func (s *shop) seen(id string) service.WorkOrderState {
+	s.t.Helper()
+	state, err := s.WorkOrderState(s.t.Context(), id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return state
+}
+
+// aim sets the work order's target date to a time from now, 0 clears it.
+func (s *shop) aim(id string, away time.Duration) *models.Time {
+	s.t.Helper()
+	var target *models.Time
+	if away != 0 {
+		at := models.TimeOf(s.Clock.Now().Add(away))
+		target = &at
+	}
+	s.must(s.UpdateWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, service.WorkOrderPatch{
+		TargetDate: service.Sent[*models.Time]{Value: target, Set: true},
+	}))
+	return target
+}
+
+// complete is the ERP's answer that the work is done.
+func (s *shop) complete(id string) {
+	s.t.Helper()
+	s.must(s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, true))
+}
+
+// feedback makes feedback of the ERP, of which ann is told.
+func (s *shop) feedback() string {
+	s.t.Helper()
+	answer, err := s.CreateFeedback(s.t.Context(), s.as("erp"), service.Call{}, service.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return answer.RecordID
+}
+
+func TestWritesThatConcernTheWorkflowMarkAndPoke(t *testing.T) {
+	s := newShop(t)
+	text := func(v string) service.Sent[string] { return service.Sent[string]{Value: v, Set: true} }
+	tests := []struct {
+		name   string
+		status models.WorkOrderStatus
+		write  func(id string) (service.Answer, error)
+		marks  bool
+	}{
+		{"a title", models.StatusOpen, func(id string) (service.Answer, error) {
+			return s.UpdateWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, service.WorkOrderPatch{Title: text("Replace both filters")})
+		}, false},
+		{"a target date", models.StatusOpen, func(id string) (service.Answer, error) {
+			at := models.TimeOf(s.Clock.Now().Add(72 * time.Hour))
+			return s.UpdateWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, service.WorkOrderPatch{
+				TargetDate: service.Sent[*models.Time]{Value: &at, Set: true},
+			})
+		}, true},
+		{"nothing at all", models.StatusOpen, func(id string) (service.Answer, error) {
+			return s.UpdateWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, service.WorkOrderPatch{})
+		}, false},
+		{"the first answers, which begin the work", models.StatusOpen, func(id string) (service.Answer, error) {
+			return s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, false)
+		}, true},
+		{"further answers", models.StatusInProgress, func(id string) (service.Answer, error) {
+			return s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, false)
+		}, false},
+		{"completion", models.StatusInProgress, func(id string) (service.Answer, error) {
+			return s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, true)
+		}, true},
+		{"approval", models.StatusSentToInspection, func(id string) (service.Answer, error) {
+			return s.ReviewWorkOrder(s.t.Context(), s.as("cat"), id, service.Review{Approve: true})
+		}, true},
+		{"sending back", models.StatusSentToInspection, func(id string) (service.Answer, error) {
+			return s.ReviewWorkOrder(s.t.Context(), s.as("cat"), id, service.Review{})
+		}, true},
+		{"hold", models.StatusOpen, func(id string) (service.Answer, error) { return s.HoldWorkOrder(s.t.Context(), s.as("ann"), id) }, true},
+		{"resumption", models.StatusOnHold, func(id string) (service.Answer, error) { return s.ResumeWorkOrder(s.t.Context(), s.as("ann"), id) }, true},
+		{"cancellation", models.StatusOpen, func(id string) (service.Answer, error) {
+			return s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil)
+		}, true},
+		{"an assignment", models.StatusOpen, func(id string) (service.Answer, error) {
+			return s.AssignWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, s.ids("bob"), nil)
+		}, true},
+		{"an assignment after the end", models.StatusComplete, func(id string) (service.Answer, error) {
+			return s.AssignWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, s.ids("bob"), nil)
+		}, true},
+		{"a removal", models.StatusOpen, func(id string) (service.Answer, error) {
+			return s.UnassignWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, s.ID("cat"))
+		}, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			id := s.bring(tt.status)
+			s.seen(id)
+			s.Clock.Advance(time.Second)
+			s.Pokes.Take()
+			s.must(tt.write(id))
+			if s.marked(id) != tt.marks {
+				t.Errorf("marked: %v, want %v", s.marked(id), tt.marks)
+			}
+			poked := slices.Contains(s.Pokes.Take(), service.Work{Kind: service.WorkWorkOrder, ID: id})
+			if poked != tt.marks {
+				t.Errorf("poked: %v, want %v", poked, tt.marks)
+			}
+		})
+	}
+	t.Run("a creation, and its retry no more", func(t *testing.T) {
+		call := service.Call{Key: "k", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
+		again := func() string {
+			answer, err := s.CreateWorkOrder(s.t.Context(), s.as("erp"), call, service.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
+			return s.must(answer, err).ID
+		}
+		id := again()
+		if !s.marked(id) || !slices.Contains(s.Pokes.Take(), service.Work{Kind: service.WorkWorkOrder, ID: id}) {
+			t.Error("a new work order is not marked and poked")
+		}
+		s.seen(id)
+		if again() != id || s.marked(id) || len(s.Pokes.Take()) > 0 {
+			t.Error("a retry marks or pokes")
+		}
+	})
+	t.Run("feedback and its resolution", func(t *testing.T) {
+		id := s.feedback()
+		poke := service.Work{Kind: service.WorkFeedback, ID: id}
+		if !s.marked(id) || !slices.Contains(s.Pokes.Take(), poke) {
+			t.Error("new feedback is not marked and poked")
+		}
+		state, err := s.FeedbackState(s.t.Context(), id)
+		if err != nil || state != (service.FeedbackState{ID: id, OrganizationID: s.Acme.OrganizationID, Status: models.FeedbackOpen, Mail: true}) {
+			t.Errorf("seen is %+v, error %v", state, err)
+		}
+		if s.marked(id) {
+			t.Error("a look leaves the mark")
+		}
+		if err := s.resolve("ann", id); err != nil {
+			t.Fatal(err)
+		}
+		if !s.marked(id) || !slices.Contains(s.Pokes.Take(), poke) {
+			t.Error("a resolution is not marked and poked")
+		}
+	})
+	t.Run("a refused write does not", func(t *testing.T) {
+		id := s.bring(models.StatusCancelled)
+		s.seen(id)
+		s.Pokes.Take()
+		if _, err := s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil); err == nil || s.marked(id) || len(s.Pokes.Take()) > 0 {
+			t.Errorf("refused with %v; marked: %v", err, s.marked(id))
+		}
+	})
+}
+
+func TestSweepFindsRecordsThatNobodyLookedAt(t *testing.T) {
+	s := newShop(t)
+	order, issue := s.order([]string{"bob"}, nil), s.feedback()
+	wanted := []service.Work{{Kind: service.WorkWorkOrder, ID: order}, {Kind: service.WorkFeedback, ID: issue}}
+	owed := func() (found []service.Work) {
+		t.Helper()
+		all, err := s.Owed(t.Context(), 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, work := range all {
+			if slices.Contains(wanted, work) {
+				found = append(found, work)
+			}
+		}
+		return found
+	}
+	s.Clock.Advance(10 * time.Second)
+	if found := owed(); len(found) != 0 {
+		t.Errorf("within the grace it finds %v", found)
+	}
+	s.Clock.Advance(time.Second)
+	if found := owed(); len(found) != 2 {
+		t.Errorf("it finds %v, want %v", found, wanted)
+	}
+	s.seen(order)
+	if found := owed(); len(found) != 1 || found[0].ID != issue {
+		t.Errorf("when the work order was looked at, it finds %v", found)
+	}
+	if _, err := s.FeedbackState(t.Context(), issue); err != nil {
+		t.Fatal(err)
+	}
+	if found := owed(); len(found) != 0 {
+		t.Errorf("when both were looked at, it finds %v", found)
+	}
+	s.Clock.Advance(10 * time.Minute)
+	if found := owed(); len(found) != 2 {
+		t.Errorf("when nobody mailed their notices, it finds %v", found)
+	}
+}
+
+// A look that takes a mark away sees what the mark stands for, also when the
+// writer has not committed yet.
+func TestNoWriteIsForgottenBetweenMarkAndLook(t *testing.T) {
+	const afterTheMark = "AFTER INSERT OR UPDATE ON looks_owed FOR EACH ROW"
+	cancel := func(s *shop, id string) func() error {
+		return func() error {
+			_, err := s.CancelWorkOrder(context.WithoutCancel(s.t.Context()), s.as("erp"), service.Call{}, id, nil)
+			return err
+		}
+	}
+	inBackground := func(do func() error) func(t *testing.T) {
+		done := make(chan error, 1)
+		go func() { done <- do() }()
+		return func(t *testing.T) {
+			t.Helper()
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Run("a writer that wrote an old mark again is waited for", func(t *testing.T) {
+		s := newShop(t)
+		id := s.order([]string{"bob"}, nil)
+		s.as("erp")
+		gate := hold(t, s.Fixture, afterTheMark)
+		written := inBackground(cancel(s, id))
+		gate.waiting(t, 1)
+		var state service.WorkOrderState
+		looked := inBackground(func() (err error) {
+			state, err = s.WorkOrderState(context.WithoutCancel(t.Context()), id)
+			return err
+		})
+		gate.waiting(t, 2)
+		gate.release(t)
+		written(t)
+		looked(t)
+		if state.Status != models.StatusCancelled || s.marked(id) {
+			t.Errorf("the look saw it %s; a mark is left: %v", state.Status, s.marked(id))
+		}
+	})
+	t.Run("a writer whose mark is new leaves it for the next look", func(t *testing.T) {
+		s := newShop(t)
+		id := s.order([]string{"bob"}, nil)
+		s.seen(id)
+		gate := hold(t, s.Fixture, afterTheMark)
+		written := inBackground(cancel(s, id))
+		gate.waiting(t, 1)
+		if state := s.seen(id); state.Status != models.StatusOpen {
+			t.Errorf("a look sees what is not committed: %s", state.Status)
+		}
+		gate.release(t)
+		written(t)
+		if !s.marked(id) {
+			t.Fatal("the write is forgotten")
+		}
+		if state := s.seen(id); state.Status != models.StatusCancelled || s.marked(id) {
+			t.Errorf("the next look sees it %s; a mark is left: %v", state.Status, s.marked(id))
+		}
+	})
+	t.Run("a writer that comes while a look takes the mark away marks anew", func(t *testing.T) {
+		s := newShop(t)
+		id := s.order([]string{"bob"}, nil)
+		look, err := s.Pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = look.Rollback(context.WithoutCancel(t.Context())) }()
+		if _, err := look.Exec(t.Context(), `DELETE FROM looks_owed WHERE record_id = $1`, id); err != nil {
+			t.Fatal(err)
+		}
+		written := inBackground(cancel(s, id))
+		awaitLocks(t, s.Fixture, 1)
+		if err := look.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		written(t)
+		if !s.marked(id) {
+			t.Error("the write is forgotten")
+		}
+	})
+	t.Run("one who looks all the time beside many writers ends with the newest state", func(t *testing.T) {
+		s := newShop(t)
+		id := s.order([]string{"bob"}, nil)
+		var writers sync.WaitGroup
+		ctx, erp := context.WithoutCancel(t.Context()), s.as("erp")
+		for w := range 4 {
+			writers.Go(func() {
+				for n := range 15 {
+					at := models.TimeOf(servicetest.Start.Add(time.Duration(1000*w+n) * time.Hour))
+					_, err := s.UpdateWorkOrder(ctx, erp, service.Call{}, id, service.WorkOrderPatch{
+						TargetDate: service.Sent[*models.Time]{Value: &at, Set: true},
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		done := make(chan struct{})
+		go func() { writers.Wait(); close(done) }()
+		var state service.WorkOrderState
+		for looking := true; looking; {
+			select {
+			case <-done:
+				looking = false
+			default:
+				state = s.seen(id)
+			}
+		}
+		if !s.marked(id) {
+			now := servicetest.Value[models.Time](s.Fixture, `SELECT target_date FROM work_orders WHERE id = $1`, id)
+			if state.TargetDate == nil || !state.TargetDate.Equal(now.Time) {
+				t.Errorf("without a mark the last look saw %v, want %v", state.TargetDate, now)
+			}
+		}
+	})
+}
+
+func TestWhatTheWorkflowSees(t *testing.T) {
+	s := newShop(t)
+	ctx := t.Context()
+	id := s.order([]string{"bob", "erp"}, []string{"cat"})
+	hour := func(n int) models.Time {
+		return models.TimeOf(servicetest.Start.Add(time.Duration(n) * time.Hour))
+	}
+	is := func(what string, got *models.Time, want int) {
+		t.Helper()
+		switch {
+		case want < 0 && got != nil:
+			t.Errorf("%s: %v, want none", what, got)
+		case want >= 0 && (got == nil || !got.Equal(hour(want).Time)):
+			t.Errorf("%s: %v, want %v", what, got, hour(want))
+		}
+	}
+	at := func(n int) { s.Clock.Advance(hour(n).Sub(s.Clock.Now())) }
+
+	state := s.seen(id)
+	if state.ID != id || state.OrganizationID != s.Acme.OrganizationID || state.Status != models.StatusOpen || !state.Mail || len(state.Reminders) != 0 {
+		t.Errorf("of a new one: %+v", state)
+	}
+	at(1)
+	target := s.aim(id, 99*time.Hour) // at hour 100
+	at(2)
+	s.must(s.UpdateWorkOrder(ctx, s.as("erp"), service.Call{}, id, service.WorkOrderPatch{Title: service.Sent[string]{Value: "Both filters", Set: true}}))
+	state = s.seen(id)
+	is("target date", state.TargetDate, 100)
+	is("set at", state.TargetSetAt, 1)
+	is("in review since", state.InReviewSince, -1)
+	if want := state.Dates.Reminders(hour(2)); len(want) != 2 || !slices.Equal(state.Reminders, want) {
+		t.Errorf("reminders %v, want %v", state.Reminders, want)
+	}
+	at(3)
+	s.aim(id, 50*time.Hour)
+	at(4)
+	s.aim(id, target.Sub(s.Clock.Now()))
+	is("set again at", s.seen(id).TargetSetAt, 4)
+	at(5)
+	s.complete(id)
+	at(6)
+	s.must(s.AssignWorkOrder(ctx, s.as("erp"), service.Call{}, id, nil, s.ids("dan")))
+	is("in review since", s.seen(id).InReviewSince, 5)
+	at(7)
+	s.must(s.ReviewWorkOrder(ctx, s.as("cat"), id, service.Review{}))
+	is("sent back, in review since", s.seen(id).InReviewSince, -1)
+	at(8)
+	s.complete(id)
+	state = s.seen(id)
+	is("in its second review since", state.InReviewSince, 8)
+	if len(state.Reminders) != 3 {
+		t.Errorf("reminders %v, want two of the date and one of the review", state.Reminders)
+	}
+	at(9)
+	s.must(s.ReviewWorkOrder(ctx, s.as("cat"), id, service.Review{Approve: true}))
+	if state = s.seen(id); state.Status != models.StatusComplete || len(state.Reminders) != 0 {
+		t.Errorf("at the end: %+v", state)
+	}
+
+	s.Exec(`DELETE FROM work_orders WHERE id = $1`, id)
+	if state, err := s.WorkOrderState(ctx, id); err != nil || state.ID != "" {
+		t.Errorf("gone it is %+v, error %v", state, err)
+	}
+	if state, err := s.FeedbackState(ctx, id); err != nil || state.ID != "" {
+		t.Errorf("no feedback is %+v, error %v", state, err)
+	}
+}
+
+func TestMailWaitsWhenNobodyHasItInHand(t *testing.T) {
+	s := newShop(t)
+	ctx := t.Context()
+	id := s.order([]string{"bob"}, nil)
+	expect := func(when string, want bool) {
+		t.Helper()
+		if got := s.seen(id).Mail; got != want {
+			t.Errorf("%s: mail waits: %v, want %v", when, got, want)
+		}
+	}
+	expect("at first", true)
+	letters, _, err := s.ClaimLetters(ctx, id)
+	if err != nil || len(letters) != 1 {
+		t.Fatalf("%d letters, error %v", len(letters), err)
+	}
+	expect("claimed", false)
+	s.Clock.Advance(3*time.Minute + time.Millisecond)
+	expect("claimed by one who died", true)
+	if letters, _, err = s.ClaimLetters(ctx, id); err != nil || len(letters) != 1 {
+		t.Fatalf("%d letters, error %v", len(letters), err)
+	}
+	if err := s.RecordLetter(ctx, letters[0], service.MailWaiting); err != nil {
+		t.Fatal(err)
+	}
+	expect("to be tried again", true)
+	if err := s.RecordLetter(ctx, letters[0], service.MailSent); err != nil {
+		t.Fatal(err)
+	}
+	expect("sent", false)
+}
+
+// A history keeps the state.
+func TestWhatTheWorkflowSeesNamesNobody(t *testing.T) {
+	s := newShop(t)
+	const secret = "Quarrington"
+	text := secret
+	at := models.TimeOf(s.Clock.Now().Add(time.Hour))
+	answer, err := s.CreateWorkOrder(t.Context(), s.as("erp"), service.Call{}, service.NewWorkOrder{
+		InventoryID: s.ID("ahu1"), Title: secret, Description: &text, ExternalID: &text, TargetDate: &at, Assignees: s.ids("bob"),
+	})
+	id := s.must(answer, err).ID
+	said, err := json.Marshal(s.seen(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range []string{secret, "Bob", "bob@", "Field", "AHU", "Acme"} {
+		if strings.Contains(string(said), word) {
+			t.Errorf("it names %s: %s", word, said)
+		}
+	}
+}
+
+func TestRemindersReachPeopleOnce(t *testing.T) {
+	s := newShop(t)
+	ctx := t.Context()
+	// bob is of the crew and assigned himself; of polar, pia has incoming work orders and ola has not.
+	id := s.order([]string{"crew", "bob", "polar", "erp"}, []string{"cat"})
+	target := s.aim(id, 48*time.Hour)
+	s.forget(id)
+	remind := func(kind models.NoticeKind, about models.Time) {
+		t.Helper()
+		if applied, err := s.Remind(ctx, id, kind, about); err != nil || !applied {
+			t.Errorf("%s: applied %v, error %v", kind, applied, err)
+		}
+	}
+	expect := func(when, want string) {
+		t.Helper()
+		if got := s.noticesOf(id); got != want {
+			t.Errorf("%s: told are %q, want %q", when, got, want)
+		}
+	}
+	remind(models.NoticeDueSoon, *target)
+	expect("a day before", "bob due_soon, dan due_soon, pia due_soon")
+	s.Clock.Advance(time.Minute)
+	remind(models.NoticeDueSoon, *target)
+	expect("again", "bob due_soon, dan due_soon, pia due_soon")
+	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM notices WHERE about = $1 AND created_at = $2 AND mail = 'waiting'`,
+		target, servicetest.Start); n != 3 {
+		t.Errorf("%d notices say what they are about and when they came", n)
+	}
+
+	// Another target date is another reminder, to those who are assigned then.
+	target = s.aim(id, 72*time.Hour)
+	s.must(s.UnassignWorkOrder(ctx, s.as("erp"), service.Call{}, id, s.ID("crew")))
+	s.forget(id)
+	remind(models.NoticeDueSoon, *target)
+	expect("of another date", "bob due_soon, pia due_soon")
+	s.forget(id)
+	s.Clock.Advance(72 * time.Hour)
+	remind(models.NoticeDue, *target)
+	expect("at the date", "bob due, pia due")
+
+	s.complete(id)
+	since := s.seen(id).InReviewSince
+	s.forget(id)
+	remind(models.NoticeReviewWaits, *since)
+	remind(models.NoticeReviewWaits, *since)
+	expect("of the review", "cat review_waiting")
+	s.Clock.Advance(time.Hour)
+	s.must(s.ReviewWorkOrder(ctx, s.as("cat"), id, service.Review{}))
+	s.Clock.Advance(time.Hour)
+	s.complete(id)
+	s.forget(id)
+	if applied, err := s.Remind(ctx, id, models.NoticeReviewWaits, *since); err != nil || applied {
+		t.Errorf("of the first review during the second: applied %v, error %v", applied, err)
+	}
+	remind(models.NoticeReviewWaits, *s.seen(id).InReviewSince)
+	expect("of the second review", "cat review_waiting")
+
+	// Who is assigned but no person, is nobody to remind.
+	other := s.order([]string{"erp"}, nil)
+	about := s.aim(other, 48*time.Hour)
+	s.forget(other)
+	if applied, err := s.Remind(ctx, other, models.NoticeDue, *about); err != nil || !applied || s.noticesOf(other) != "" {
+		t.Errorf("applied %v, error %v, told are %q", applied, err, s.noticesOf(other))
+	}
+}
+
+func TestRemindersAtTheSameTimeReachPeopleOnce(t *testing.T) {
+	s := newShop(t)
+	id := s.order([]string{"crew", "ann", "polar"}, nil)
+	target := s.aim(id, 48*time.Hour)
+	s.forget(id)
+	// All of them stand before the row, and begin at once.
+	gate, err := s.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = gate.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := gate.Exec(t.Context(), `SELECT FROM work_orders WHERE id = $1 FOR UPDATE`, id); err != nil {
+		t.Fatal(err)
+	}
+	const tries = 8
+	var all sync.WaitGroup
+	ctx := context.WithoutCancel(t.Context())
+	for range tries {
+		all.Go(func() {
+			if applied, err := s.Remind(ctx, id, models.NoticeDueSoon, *target); err != nil || !applied {
+				t.Errorf("applied %v, error %v", applied, err)
+			}
+		})
+	}
+	awaitLocks(t, s.Fixture, tries)
+	if err := gate.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
+	if got, want := s.noticesOf(id), "ann due_soon, bob due_soon, dan due_soon, pia due_soon"; got != want {
+		t.Errorf("told are %q, want %q", got, want)
+	}
+}
+
+func TestReminderThatDoesNotApplyTellsNobody(t *testing.T) {
+	s := newShop(t)
+	tests := []struct {
+		name  string
+		kind  models.NoticeKind
+		after func(id string) // what happens before the reminder
+	}{
+		{"the target date was moved", models.NoticeDue, func(id string) { s.aim(id, 50*time.Hour) }},
+		{"it was taken away", models.NoticeDue, func(id string) { s.aim(id, 0) }},
+		{"it is complete", models.NoticeDue, func(id string) {
+			s.must(s.UnassignWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, s.ID("cat")))
+			s.complete(id)
+		}},
+		{"it was cancelled", models.NoticeDueSoon, func(id string) {
+			s.must(s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil))
+		}},
+		{"it is on hold", models.NoticeDue, func(id string) { s.must(s.HoldWorkOrder(s.t.Context(), s.as("ann"), id)) }},
+		{"the date is past and comes near no more", models.NoticeDueSoon, func(string) { s.Clock.Advance(48 * time.Hour) }},
+		{"it was set less than a day before", models.NoticeDueSoon, func(id string) {
+			s.aim(id, 0)
+			s.Clock.Advance(30 * time.Hour)
+			s.aim(id, 18*time.Hour)
+		}},
+		{"it is not in review", models.NoticeReviewWaits, func(string) {}},
+		{"no such reminder", models.NoticeCompleted, func(string) {}},
+		{"it is gone", models.NoticeDue, func(id string) { s.Exec(`DELETE FROM work_orders WHERE id = $1`, id) }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			id := s.order([]string{"bob", "erp"}, []string{"cat"})
+			target := s.aim(id, 48*time.Hour)
+			tt.after(id)
+			s.forget(id)
+			applied, err := s.Remind(s.t.Context(), id, tt.kind, *target)
+			if told := s.noticesOf(id); err != nil || applied || told != "" {
+				t.Errorf("applied %v, error %v, told are %q", applied, err, told)
+			}
+		})
+	}
+}

@@ -1,0 +1,497 @@
+package service_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+// event plants an event of the given age with a delivery for the ERP and an attempt at it.
+func event(f *servicetest.Fixture, name string, age time.Duration) {
+	created := f.Clock.Now().Add(-age)
+	f.Exec(`INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
+		VALUES ('evt_' || $1, $2, 'work_order.created', 'wo_none', $3, '{}', $4)`, name, f.Acme.OrganizationID, f.ID("erp"), created)
+	f.Exec(`INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, attempts, next_attempt_at, created_at)
+		VALUES ('dlv_' || $1, 'evt_' || $1, $2, 'wo_none', 'retrying', 1, $3, $3)`, name, f.ID("erp_hook"), created)
+	f.Exec(`INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status) VALUES ('dlv_' || $1, 1, $2, 12, 500)`, name, created)
+}
+
+func idempotencyKey(f *servicetest.Fixture, name string, age time.Duration) {
+	f.Exec(`INSERT INTO idempotency_keys (integration_id, method, path, key, fingerprint, status, record_id, body, created_at)
+		VALUES ($1, 'POST', '/work-orders', $2, '\x01', 201, 'wo_none', '{}', $3)`, f.ID("erp"), name, f.Clock.Now().Add(-age))
+}
+
+func revokedToken(f *servicetest.Fixture, name string, age time.Duration) {
+	f.Exec(`INSERT INTO revoked_tokens (id, expires_at) VALUES ($1, $2)`, name, f.Clock.Now().Add(-age))
+}
+
+func rateCounter(f *servicetest.Fixture, name string, age time.Duration) {
+	f.Exec(`INSERT INTO rate_counters (subject, window_start, calls) VALUES ($1, $2, 7)`, name, f.Clock.Now().Add(-age))
+}
+
+func lease(f *servicetest.Fixture, name string, age time.Duration) {
+	f.Exec(`INSERT INTO mailboxes (webhook_id, attended_until) VALUES ($1, $2)`, name, f.Clock.Now().Add(-age))
+}
+
+// remove removes what is past its life in batches, until the given number of them is done; 0 is no bound.
+func remove(t *testing.T, s *service.Service, batch, batches int) service.Removed {
+	t.Helper()
+	removed, err := s.RemoveExpired(t.Context(), batch, func() bool { batches--; return batches != 0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return removed
+}
+
+// left are the values of a column, in order.
+func left(f *servicetest.Fixture, column, table string) string {
+	return servicetest.Value[string](f, fmt.Sprintf(`SELECT coalesce(string_agg(%[1]s, ' ' ORDER BY %[1]s COLLATE "C"), '') FROM %[2]s`, column, table))
+}
+
+func TestWhatIsPastItsLifeIsRemoved(t *testing.T) {
+	for _, test := range []struct {
+		what          string
+		life          time.Duration
+		plant         func(f *servicetest.Fixture, name string, age time.Duration)
+		column, table string
+		want          service.Removed
+	}{
+		{"events after 30 days", 30 * 24 * time.Hour, event, "replace(id, 'evt_', '')", "events", service.Removed{Events: 2}},
+		{"their deliveries", 30 * 24 * time.Hour, event, "replace(id, 'dlv_', '')", "deliveries", service.Removed{Events: 2}},
+		{"their attempts", 30 * 24 * time.Hour, event, "replace(delivery_id, 'dlv_', '')", "attempts", service.Removed{Events: 2}},
+		{"idempotency keys after 24 hours", 24 * time.Hour, idempotencyKey, "key", "idempotency_keys", service.Removed{IdempotencyKeys: 2}},
+		{"revoked tokens an hour after they expire", time.Hour, revokedToken, "id", "revoked_tokens", service.Removed{RevokedTokens: 2}},
+		{"call counts an hour after their window began", time.Hour, rateCounter, "subject", "rate_counters", service.Removed{RateCounters: 2}},
+		{"leases an hour after they ended", time.Hour, lease, "webhook_id", "mailboxes", service.Removed{Mailboxes: 2}},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			f := servicetest.New(t)
+			test.plant(f, "new", 0)
+			test.plant(f, "under", test.life-time.Millisecond)
+			test.plant(f, "exactly", test.life)
+			test.plant(f, "over", test.life+time.Millisecond)
+			if got := remove(t, f.Service, service.RemovalBatch, 0); got != test.want {
+				t.Errorf("removed %+v, want %+v", got, test.want)
+			}
+			if got := left(f, test.column, test.table); got != "new under" {
+				t.Errorf("left are %q, want what is not past its life", got)
+			}
+			if got := remove(t, f.Service, service.RemovalBatch, 0); got != (service.Removed{}) {
+				t.Errorf("a second time removed %+v", got)
+			}
+			f.Clock.Advance(time.Millisecond)
+			if remove(t, f.Service, service.RemovalBatch, 0); left(f, test.column, test.table) != "new" {
+				t.Errorf("a millisecond later left are %q, want the new one", left(f, test.column, test.table))
+			}
+		})
+	}
+}
+
+// contents are a digest of each table's rows.
+func contents(t *testing.T, f *servicetest.Fixture) map[string]string {
+	t.Helper()
+	rows, err := f.Pool.Query(t.Context(), `SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT LIKE 'goose%'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, table := range tables {
+		all[table] = servicetest.Value[string](f, fmt.Sprintf(
+			`SELECT count(*) || ' rows ' || coalesce(md5(string_agg(r::text, E'\n' ORDER BY r::text)), '') FROM %s r`, table))
+	}
+	return all
+}
+
+func TestNothingElseIsRemoved(t *testing.T) {
+	f := servicetest.New(t)
+	call := service.Call{Key: "k", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
+	if _, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), call, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.CreateFeedback(t.Context(), f.Actor("erp"), service.Call{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
+		t.Fatal(err)
+	}
+	record(t, f, "erp_hook", attempt(f, claim(t, f, "erp_hook").Deliveries[0], 500))
+	if _, err := f.CountAddress(t.Context(), "192.0.2.1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Attend(t.Context(), []string{f.ID("erp_hook")}, f.Clock.Now()); err != nil {
+		t.Fatal(err)
+	}
+	revokedToken(f, "token", 0)
+	before := contents(t, f)
+	f.Clock.Advance(400 * 24 * time.Hour)
+	remove(t, f.Service, service.RemovalBatch, 0)
+	after := contents(t, f)
+	var changed []string
+	for _, table := range slices.Sorted(maps.Keys(before)) {
+		if after[table] != before[table] {
+			changed = append(changed, table)
+		}
+		if after[table] != before[table] && !strings.HasPrefix(after[table], "0 rows") {
+			t.Errorf("%s has %s left", table, after[table])
+		}
+	}
+	if got := strings.Join(changed, " "); got != "attempts deliveries events idempotency_keys mailboxes rate_counters revoked_tokens" {
+		t.Errorf("something was removed from %s", got)
+	}
+}
+
+func TestRemovalGoesInBatchesOldestFirst(t *testing.T) {
+	f := servicetest.New(t)
+	for i := range 25 {
+		event(f, fmt.Sprintf("%02d", i), service.EventRetention+time.Duration(i/2)*time.Second) // two of each age
+	}
+	event(f, "young", time.Hour)
+	batches := 0
+	f.Service = f.Another(func(o *service.Options) { o.AfterCommit = func() { batches++ } })
+
+	if got := remove(t, f.Service, 4, 1); got != (service.Removed{Events: 4, More: true}) || batches != 1 {
+		t.Errorf("one batch, in %d transactions, removed %+v", batches, got)
+	}
+	if got := left(f, "replace(id, 'evt_', '')", "events"); !strings.HasSuffix(got, "19 20 young") && !strings.HasSuffix(got, "19 21 young") {
+		t.Errorf("after it left are %s, want the oldest gone", got)
+	}
+	batches = 0
+	if got := remove(t, f.Service, 4, 0); got != (service.Removed{Events: 21}) {
+		t.Errorf("the rest removed %+v", got)
+	}
+	if got := left(f, "id", "events") + left(f, "id", "deliveries") + left(f, "delivery_id", "attempts"); got != "evt_youngdlv_youngdlv_young" {
+		t.Errorf("left is %s", got)
+	}
+	if batches != 10 {
+		t.Errorf("%d transactions, want 6 for the events and one for each other table", batches)
+	}
+}
+
+func TestRemovalTakesTablesByTurns(t *testing.T) {
+	f := servicetest.New(t)
+	old := service.EventRetention + time.Hour
+	for i := range 3 {
+		name := fmt.Sprint(i)
+		event(f, name, old)
+		idempotencyKey(f, name, old)
+		revokedToken(f, name, old)
+		rateCounter(f, name, old)
+		lease(f, name, old)
+	}
+	want := service.Removed{Events: 1, IdempotencyKeys: 1, RevokedTokens: 1, RateCounters: 1, Mailboxes: 1, More: true}
+	first := remove(t, f.Service, 1, 5)
+	if first != want {
+		t.Errorf("five batches of one row removed %+v, want one row of each", first)
+	}
+	rest := remove(t, f.Service, 1, 0)
+	if first.Add(rest); first != (service.Removed{Events: 3, IdempotencyKeys: 3, RevokedTokens: 3, RateCounters: 3, Mailboxes: 3}) {
+		t.Errorf("both together removed %+v", first)
+	}
+}
+
+// A removal that ends itself with its last batch leaves nothing for the next.
+func TestRemovalThatIsStoppedAtItsEndHasNothingMore(t *testing.T) {
+	f := servicetest.New(t)
+	event(f, "a", service.EventRetention)
+	if got := remove(t, f.Service, 10, 5); got != (service.Removed{Events: 1}) {
+		t.Errorf("removed %+v", got)
+	}
+}
+
+// held is a lock of the test's own that others run into.
+type held struct {
+	f    *servicetest.Fixture
+	conn *pgx.Conn
+}
+
+// hold makes whoever removes rows of the table wait inside its transaction,
+// where the trigger says, until the lock is released. The wait has no limit.
+func hold(t *testing.T, f *servicetest.Fixture, when string) held {
+	t.Helper()
+	f.Exec(`CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0 AS
+		$$ BEGIN PERFORM pg_advisory_xact_lock_shared(4711); RETURN OLD; END $$`)
+	f.Exec(`CREATE TRIGGER hold ` + when + ` EXECUTE FUNCTION hold()`)
+	conn, err := pgx.ConnectConfig(t.Context(), f.Pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	h := held{f, conn}
+	h.exec(t, `SELECT pg_advisory_lock(4711)`)
+	return h
+}
+
+func (h held) release(t *testing.T) { h.exec(t, `SELECT pg_advisory_unlock(4711)`) }
+
+func (h held) exec(t *testing.T, sql string) {
+	t.Helper()
+	if _, err := h.conn.Exec(t.Context(), sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waiting waits until so many transactions of the database wait for a lock.
+func (h held) waiting(t *testing.T, n int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	again := time.NewTicker(2 * time.Millisecond)
+	defer again.Stop()
+	for servicetest.Value[int](h.f, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) < n {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			t.Fatalf("%d transactions never waited", n)
+		}
+	}
+}
+
+func TestRemovalHoldsUpNobody(t *testing.T) {
+	f := servicetest.New(t)
+	id := create(t, f)
+	for i := range 4 {
+		event(f, fmt.Sprint("old", i), service.EventRetention+time.Duration(i)*time.Hour)
+	}
+	h := hold(t, f, `AFTER DELETE ON events FOR EACH ROW WHEN (OLD.id = 'evt_old3')`)
+	done := make(chan service.Removed)
+	go func() {
+		removed, err := f.RemoveExpired(t.Context(), 2, func() bool { return false })
+		if err != nil {
+			t.Errorf("the removal: %v", err)
+		}
+		done <- removed
+	}()
+	h.waiting(t, 1)
+
+	// The batch has removed its rows and cannot commit. Whoever waits for it waits for ever.
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for name, do := range map[string]func() error{
+		"a create": func() error {
+			call := service.Call{Key: "beside", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
+			_, err := f.CreateWorkOrder(ctx, f.Actor("erp"), call, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Beside"})
+			return err
+		},
+		"a change": func() error {
+			patch := service.WorkOrderPatch{Title: service.Sent[string]{Value: "Beside", Set: true}}
+			_, err := f.UpdateWorkOrder(ctx, f.Actor("erp"), service.Call{}, id, patch)
+			return err
+		},
+		"feedback": func() error {
+			_, err := f.CreateFeedback(ctx, f.Actor("erp"), service.Call{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Beside"})
+			return err
+		},
+		"deliveries": func() error {
+			claimed, err := f.ClaimPending(ctx, f.ID("reader_hook"), nil, 1)
+			if err == nil {
+				_, err = f.RecordAttempts(ctx, f.ID("reader_hook"), []service.Attempt{attempt(f, claimed.Deliveries[0], 204)})
+			}
+			return err
+		},
+		"a mailbox's lease": func() error { return f.Attend(ctx, []string{f.ID("erp_hook")}, f.Clock.Now()) },
+		"the sweep":         func() error { _, err := f.Owed(ctx, time.Second); return err },
+		"another removal": func() error {
+			removed, err := f.RemoveExpired(ctx, 2, func() bool { return true })
+			if removed.Events != 2 {
+				t.Errorf("another removal takes %d events, want the two that are in nobody's hand", removed.Events)
+			}
+			return err
+		},
+	} {
+		if err := do(); err != nil {
+			t.Errorf("%s beside a batch: %v", name, err)
+		}
+	}
+	h.release(t)
+	if removed := <-done; removed != (service.Removed{Events: 2, More: true}) {
+		t.Errorf("the held batch removed %+v", removed)
+	}
+	if got := left(f, "id", "events WHERE id LIKE 'evt_old%'"); got != "" {
+		t.Errorf("left are %s", got)
+	}
+}
+
+// A batch and someone who changes several old deliveries at once may wait for
+// each other. It is the batch that gives way, and it runs another time.
+func TestRemovalGivesWayToAWriter(t *testing.T) {
+	f := servicetest.New(t)
+	for i := range 3 {
+		event(f, fmt.Sprint(i), service.EventRetention)
+	}
+	h := hold(t, f, `BEFORE DELETE ON deliveries FOR EACH ROW WHEN (OLD.id = 'dlv_1')`)
+	writer, err := f.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Rollback(context.WithoutCancel(t.Context()))
+	change := func(id string) error {
+		_, err := writer.Exec(t.Context(), `UPDATE deliveries SET last_status = 599 WHERE id = $1`, id)
+		return err
+	}
+	if err := change("dlv_2"); err != nil {
+		t.Fatal(err)
+	}
+	removal := make(chan error)
+	go func() {
+		_, err := f.RemoveExpired(t.Context(), 10, func() bool { return true })
+		removal <- err
+	}()
+	h.waiting(t, 1) // it has removed delivery 0 and is held at 1
+	changed := make(chan error)
+	go func() { changed <- change("dlv_0") }()
+	h.waiting(t, 2)
+	h.release(t) // it goes on to 2, which the writer has
+	if err := <-changed; err != nil {
+		t.Errorf("the writer: %v", err)
+	}
+	if err := <-removal; err == nil || !strings.Contains(err.Error(), "lock timeout") {
+		t.Errorf("the removal ended with %v, want it to give way", err)
+	}
+	if err := writer.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := servicetest.Value[int](f, `SELECT count(*) FROM deliveries WHERE last_status = 599`); got != 2 {
+		t.Errorf("%d deliveries have the writer's change, want both", got)
+	}
+	if got := remove(t, f.Service, 10, 0); got != (service.Removed{Events: 3}) {
+		t.Errorf("afterwards it removes %+v", got)
+	}
+}
+
+func TestAttemptAtADeliveryThatWasRemovedMeanwhile(t *testing.T) {
+	f := servicetest.New(t)
+	create(t, f)
+	create(t, f)
+	claimed := claim(t, f, "erp_hook").Deliveries
+	f.Exec(`UPDATE events SET created_at = $2 WHERE id = $1`, claimed[0].EventID, f.Clock.Now().Add(-service.EventRetention))
+	remove(t, f.Service, service.RemovalBatch, 0)
+	record(t, f, "erp_hook", attempt(f, claimed[0], 500), attempt(f, claimed[1], 200))
+	if _, err := f.Delivery(t.Context(), claimed[0].DeliveryID); models.CodeOf(err) != models.CodeNotFound {
+		t.Errorf("the removed delivery is found: %v", err)
+	}
+	if got := status(t, f, claimed[1].DeliveryID); got != models.DeliveryDelivered {
+		t.Errorf("the attempt beside it made its delivery %s, want delivered", got)
+	}
+}
+
+// What goes with an event or a delivery is found by an index; without it, each
+// removed row would read a whole table.
+func TestWhatGoesWithAnEventHasAnIndex(t *testing.T) {
+	f := servicetest.New(t)
+	const cascades = `
+		SELECT c.conrelid::regclass::text AS child, EXISTS (
+			SELECT FROM pg_index i
+			WHERE i.indrelid = c.conrelid AND i.indpred IS NULL AND i.indkey[0] = c.conkey[1]) AS indexed
+		FROM pg_constraint c
+		WHERE c.contype = 'f' AND c.confrelid IN ('events'::regclass, 'deliveries'::regclass)`
+	if got := left(f, "child || CASE WHEN indexed THEN '' ELSE ' without' END", "("+cascades+") c"); got != "attempts deliveries" {
+		t.Errorf("what refers to events and deliveries: %s", got)
+	}
+}
+
+// BenchmarkRemoval is what docs/decisions/0011-retention.md tells of: creates at
+// a steady pace, alone and beside the removal of 300,000 events.
+//
+//	go test ./service -run '^$' -bench Removal -benchtime 1x -count 5
+func BenchmarkRemoval(b *testing.B) {
+	const events = 300_000
+	for b.Loop() {
+		b.StopTimer()
+		f := servicetest.New(b, func(o *service.Options) { o.Now = time.Now })
+		plantEvents(f, events)
+		b.StartTimer()
+
+		alone := make(chan struct{})
+		time.AfterFunc(10*time.Second, func() { close(alone) })
+		p50, p99 := creates(b, f, alone)
+		b.ReportMetric(p50, "alone-p50-ms")
+		b.ReportMetric(p99, "alone-p99-ms")
+
+		removed := make(chan struct{})
+		started := time.Now()
+		var batches []time.Duration
+		go func() {
+			defer close(removed)
+			last := started
+			_, err := f.RemoveExpired(b.Context(), service.RemovalBatch, func() bool {
+				batches, last = append(batches, time.Since(last)), time.Now()
+				return true
+			})
+			if err != nil {
+				b.Error(err)
+			}
+			b.ReportMetric(events/time.Since(started).Seconds(), "events/s")
+		}()
+		p50, p99 = creates(b, f, removed)
+		b.ReportMetric(p50, "beside-p50-ms")
+		b.ReportMetric(p99, "beside-p99-ms")
+		_, longest := percentiles(batches)
+		b.ReportMetric(longest, "batch-p99-ms")
+	}
+}
+
+// plantEvents plants old events with two deliveries each and 11 attempts for each ten deliveries.
+func plantEvents(f *servicetest.Fixture, n int) {
+	f.Exec(`INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
+		SELECT 'evt_' || lpad(i::text, 26, '0'), $2, 'work_order.created', 'wo_none', $3, '{}', now() - interval '31 days' + i * interval '80 ms'
+		FROM generate_series(1, $1) i`, n, f.Acme.OrganizationID, f.ID("erp"))
+	f.Exec(`INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, attempts, last_status, created_at, finished_at)
+		SELECT 'dlv_' || h.n || e.id, e.id, h.id, e.record_id, 'delivered', 1, 204, e.created_at, e.created_at
+		FROM events e, unnest($1::text[]) WITH ORDINALITY h (id, n) ORDER BY e.id`, []string{f.ID("erp_hook"), f.ID("reader_hook")})
+	f.Exec(`INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, remote_ip, response_body)
+		SELECT d.id, number, d.created_at, 12, 204, '192.0.2.1', convert_to(repeat('ok ', 40), 'UTF8')
+		FROM deliveries d, generate_series(1, 2) number WHERE number = 1 OR d.id LIKE '%7' ORDER BY d.seq`)
+	f.Exec(`VACUUM ANALYZE events, deliveries, attempts`)
+	f.Exec(`CHECKPOINT`)
+}
+
+// creates makes work orders as four clients, 200 a second, until it is stopped,
+// and returns p50 and p99 from when each was due, in milliseconds.
+func creates(b *testing.B, f *servicetest.Fixture, stop <-chan struct{}) (p50, p99 float64) {
+	const clients, pace = 4, 20 * time.Millisecond
+	var mu sync.Mutex
+	var took []time.Duration
+	var group sync.WaitGroup
+	began := time.Now()
+	for client := range clients {
+		group.Go(func() {
+			timer := time.NewTimer(0)
+			for due := began.Add(pace * time.Duration(client) / clients); ; due = due.Add(pace) {
+				timer.Reset(time.Until(due))
+				select {
+				case <-stop:
+					return
+				case <-timer.C:
+				}
+				call := service.Call{Key: due.String(), Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
+				if _, err := f.CreateWorkOrder(b.Context(), f.Actor("erp"), call, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
+					b.Error(err)
+					return
+				}
+				mu.Lock()
+				took = append(took, time.Since(due))
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	return percentiles(took)
+}
+
+func percentiles(took []time.Duration) (p50, p99 float64) {
+	slices.Sort(took)
+	at := func(percent int) float64 { return float64(took[len(took)*percent/100].Microseconds()) / 1000 }
+	return at(50), at(99)
+}

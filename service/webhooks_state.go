@@ -1,0 +1,119 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"millwright/models"
+)
+
+// maxOffReason is how long the reason for turning an address off may be.
+const maxOffReason = 1000
+
+// DisableWebhook turns an address off for the reason, "" for none in particular;
+// what is due there is held. One that is off already keeps its reason. Errors:
+// not_found, permission_denied, validation_failed, unavailable.
+func (s *Service) DisableWebhook(ctx context.Context, actor Actor, id, reason string) (Webhook, error) {
+	if reason == "" {
+		reason = "Turned off by " + actor.LogName() + "."
+	}
+	if utf8.RuneCountInString(reason) > maxOffReason || !utf8.ValidString(reason) || strings.ContainsRune(reason, 0) {
+		return Webhook{}, models.Invalid(models.FieldError{
+			Pointer: "/reason", Code: "too_long", Detail: fmt.Sprintf("The reason is a text of at most %d characters.", maxOffReason),
+		})
+	}
+	var off Webhook
+	err := s.write(ctx, func(ctx context.Context, t *tx) error {
+		h, err := t.manageWebhook(ctx, actor, id)
+		if err != nil {
+			return err
+		}
+		t.queue(patient)
+		if err := t.turnOff(ctx, actor, id, reason, false); err != nil {
+			return err
+		}
+		off = h.Webhook
+		if h.Enabled {
+			off.Enabled, off.OffReason, off.OffAt = false, &reason, &t.at
+		}
+		return nil
+	})
+	return off, err
+}
+
+// EnableWebhook turns an address on and returns it, with the number of deliveries
+// released: with a since, every failed or held one of an event since then is due
+// now, before newer ones (contract, webhooks). The shut-off period begins anew.
+// One that is on already only releases. Errors: not_found, permission_denied, unavailable.
+func (s *Service) EnableWebhook(ctx context.Context, actor Actor, id string, since *models.Time) (Webhook, int, error) {
+	released := 0
+	enabled, err := s.writeWebhook(ctx, actor, id, func(ctx context.Context, t *tx, h *managedWebhook) (string, error) {
+		action := ""
+		var before, late counted
+		if since != nil {
+			t.release(&before, id, *since)
+			action = actionRedelivered
+		}
+		if !h.Enabled {
+			h.Enabled, h.OffReason, h.OffAt = true, nil, nil
+			t.turnOn(id)
+			action = actionTurnedOn
+			if since != nil {
+				t.release(&late, id, *since)
+			}
+		}
+		if err := t.flush(ctx); err != nil {
+			return "", err
+		}
+		released = before.Deliveries + late.Deliveries
+		t.work = append(t.work, Work{WorkWebhook, id})
+		return action, nil
+	})
+	return enabled, released, err
+}
+
+// turnOn queues turning the address on. The lock waits for whoever holds a new
+// delivery back because it saw the address off, so that what is released behind
+// it leaves none; what waits for the lock is short.
+func (t *tx) turnOn(webhookID string) {
+	t.queue(`SELECT FROM webhooks WHERE id = $1 FOR UPDATE`, webhookID)
+	t.queue(`
+		UPDATE webhooks SET enabled = true, off_reason = NULL, off_at = NULL, enabled_since = $2 WHERE id = $1`, webhookID, t.at)
+	t.queue(`UPDATE webhook_health SET failing_since = NULL, warned_at = NULL WHERE webhook_id = $1`, webhookID)
+}
+
+// pingMessage is what a test says.
+const pingMessage = "This is a test from Millwright."
+
+// TestWebhook renders a ping and returns the address to send it to, once: an
+// event of its own, whatever the address wants and even while it is off. It is
+// not kept and says nothing about how the address fares (spec section 6, setup).
+// Errors: not_found, permission_denied, unavailable.
+func (s *Service) TestWebhook(ctx context.Context, actor Actor, id string) (Address, Outgoing, error) {
+	var row addressRow
+	err := s.write(ctx, func(ctx context.Context, t *tx) error {
+		if _, err := t.manageWebhook(ctx, actor, id); err != nil {
+			return err
+		}
+		queueOne(t, &row, models.NotFound(), addressQuery+`$1`, id)
+		return t.flush(ctx)
+	})
+	if err != nil {
+		return Address{}, Outgoing{}, err
+	}
+	address, err := s.openAddress(row)
+	if err != nil {
+		return Address{}, Outgoing{}, err
+	}
+	ping := Outgoing{EventType: models.EventPing}
+	if ping.EventID, err = s.newID(models.PrefixEvent); err != nil {
+		return Address{}, Outgoing{}, err
+	}
+	ping.Body, err = Encode(envelope{
+		ID: ping.EventID, Type: models.EventPing, CreatedAt: s.now(), OrganizationID: row.OrganizationID,
+		Data: map[string]any{"message": pingMessage},
+	})
+	return address, ping, err
+}

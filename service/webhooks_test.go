@@ -1,0 +1,694 @@
+package service_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service"
+	"millwright/service/servicetest"
+	"millwright/webhook"
+)
+
+// created makes an address of the integration as an operator.
+func created(t *testing.T, f *servicetest.Fixture, integration, url string, events ...models.EventType) service.Webhook {
+	t.Helper()
+	made, err := f.CreateWebhook(t.Context(), service.Operator(), f.ID(integration), service.NewWebhook{URL: url, Events: events})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// logged returns the Log Records of webhooks and their deliveries: who did what to which.
+func logged(f *servicetest.Fixture) []string {
+	return servicetest.Value[[]string](f, `
+		SELECT coalesce(array_agg(concat_ws(' ', coalesce(actor_id, '-'), actor_name, action, record_id, organization_id) ORDER BY id), '{}')
+		FROM log_records WHERE action LIKE 'webhook.%' OR action LIKE 'delivery.%'`)
+}
+
+func wantCode(t *testing.T, what string, err error, want models.Code) {
+	t.Helper()
+	if got := models.CodeOf(err); got != want {
+		t.Errorf("%s: the error is %q (%v), want %q", what, got, err, want)
+	}
+}
+
+func refusalOf(err error) *models.Error {
+	refusal, _ := errors.AsType[*models.Error](err)
+	return refusal
+}
+
+func TestWebhooksAreListedForPeopleAndPrograms(t *testing.T) {
+	f := servicetest.New(t)
+	f.Clock.Advance(time.Second)
+	made := created(t, f, "creator", "http://127.0.0.1:9/creator", models.EventIssueCreated, models.EventPing)
+	all, err := f.Webhooks(t.Context(), service.WebhookFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != 6 || all[5].ID != made.ID || !slices.IsSortedFunc(all, func(a, b service.Webhook) int { return strings.Compare(a.ID, b.ID) }) {
+		t.Errorf("listed are %v, want six, the oldest first", all)
+	}
+	for name, test := range map[string]struct {
+		filter service.WebhookFilter
+		want   int
+		code   models.Code
+	}{
+		"one organization":                       {service.WebhookFilter{OrganizationID: f.Polar.OrganizationID}, 1, ""},
+		"one integration":                        {service.WebhookFilter{IntegrationID: f.ID("reader")}, 2, ""},
+		"an integration without addresses":       {service.WebhookFilter{IntegrationID: f.ID("roofer")}, 0, ""},
+		"an integration of another organization": {service.WebhookFilter{OrganizationID: f.Polar.OrganizationID, IntegrationID: f.ID("reader")}, 0, models.CodeNotFound},
+		"no such integration":                    {service.WebhookFilter{IntegrationID: "nonsense"}, 0, models.CodeNotFound},
+	} {
+		found, err := f.Webhooks(t.Context(), test.filter)
+		wantCode(t, name, err, test.code)
+		if len(found) != test.want {
+			t.Errorf("%s: %d addresses, want %d", name, len(found), test.want)
+		}
+	}
+
+	// The form of the contract, with nothing else in it.
+	line, err := json.Marshal(all[len(all)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf(`{"id":%q,"integration_id":%q,"url":"http://127.0.0.1:9/creator","events":["issue.created","ping"],`+
+		`"enabled":true,"off_reason":null,"off_at":null}`, made.ID, f.ID("creator"))
+	if string(line) != want {
+		t.Errorf("listed is\n%s, want\n%s", line, want)
+	}
+
+	f.Exec(`UPDATE integrations SET deleted_at = now() WHERE id = $1`, f.ID("creator"))
+	if left, err := f.Webhooks(t.Context(), service.WebhookFilter{}); err != nil || len(left) != len(all)-1 {
+		t.Errorf("with its integration deleted, %d addresses are listed (%v), want %d", len(left), err, len(all)-1)
+	}
+	_, err = f.Webhooks(t.Context(), service.WebhookFilter{IntegrationID: f.ID("creator")})
+	wantCode(t, "a deleted integration", err, models.CodeNotFound)
+}
+
+func TestANewWebhookGetsEventsSignedWithItsSecret(t *testing.T) {
+	f := servicetest.New(t)
+	ann := person(t, f, "ann")
+	made, err := f.CreateWebhook(t.Context(), ann, f.ID("erp"), service.NewWebhook{
+		URL: "http://127.0.0.1:9/second", Events: []models.EventType{models.EventWorkOrderCreated},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := webhook.ParseSecret(made.Secret); err != nil || !made.Enabled || !models.IsID(made.ID, models.PrefixWebhook) {
+		t.Errorf("made is %+v: %v", made, err)
+	}
+	create(t, f)
+	claimed := claimAt(t, f, made.ID)
+	if len(claimed.Deliveries) != 1 || claimed.Address.URL != made.URL || !slices.Equal(claimed.Address.Secrets, []string{made.Secret}) {
+		t.Errorf("claimed %+v", claimed)
+	}
+	want := []string{fmt.Sprintf("%s Ann Field webhook.created %s %s", f.ID("ann"), made.ID, f.Acme.OrganizationID)}
+	if got := logged(f); !slices.Equal(got, want) {
+		t.Errorf("logged is %q, want %q", got, want)
+	}
+}
+
+func claimAt(t *testing.T, f *servicetest.Fixture, webhookID string) service.Claim {
+	t.Helper()
+	f.Acme.IDs["here"] = webhookID
+	return claim(t, f, "here")
+}
+
+// webhookWrites is every write of an address and its deliveries.
+func webhookWrites(f *servicetest.Fixture, integrationID, webhookID, deliveryID string) map[string]func(context.Context, service.Actor) error {
+	long := models.TimeOf(servicetest.Start.Add(-time.Hour))
+	url := "http://127.0.0.1:9/changed"
+	return map[string]func(context.Context, service.Actor) error{
+		"create": func(ctx context.Context, a service.Actor) error {
+			_, err := f.CreateWebhook(ctx, a, integrationID, service.NewWebhook{URL: url, Events: []models.EventType{models.EventPing}})
+			return err
+		},
+		"change": func(ctx context.Context, a service.Actor) error {
+			_, err := f.ChangeWebhook(ctx, a, webhookID, service.WebhookChange{URL: &url})
+			return err
+		},
+		"renew the secret": func(ctx context.Context, a service.Actor) error {
+			_, err := f.RenewWebhookSecret(ctx, a, webhookID)
+			return err
+		},
+		"test": func(ctx context.Context, a service.Actor) error {
+			_, _, err := f.TestWebhook(ctx, a, webhookID)
+			return err
+		},
+		"redeliver one": func(ctx context.Context, a service.Actor) error {
+			_, err := f.RedeliverDelivery(ctx, a, deliveryID)
+			return err
+		},
+		"redeliver since": func(ctx context.Context, a service.Actor) error {
+			_, err := f.RedeliverSince(ctx, a, webhookID, long)
+			return err
+		},
+		"turn off": func(ctx context.Context, a service.Actor) error {
+			_, err := f.DisableWebhook(ctx, a, webhookID, "")
+			return err
+		},
+		"turn on": func(ctx context.Context, a service.Actor) error {
+			_, _, err := f.EnableWebhook(ctx, a, webhookID, &long)
+			return err
+		},
+		"delete": func(ctx context.Context, a service.Actor) error {
+			return f.DeleteWebhook(ctx, a, webhookID)
+		},
+	}
+}
+
+// inOrder is an order in which all of the writes are possible.
+var inOrder = []string{"create", "change", "renew the secret", "test", "redeliver one", "redeliver since", "turn off", "turn on", "delete"}
+
+func TestWhoMayLookAfterWebhooks(t *testing.T) {
+	f := servicetest.New(t)
+	managers(t, f)
+	create(t, f)
+	delivery := claim(t, f, "erp_hook").Deliveries[0].DeliveryID
+	writes := webhookWrites(f, f.ID("erp"), f.ID("erp_hook"), delivery)
+	if len(writes) != len(inOrder) {
+		t.Fatal("a write is left out of the order")
+	}
+	for name, test := range map[string]struct {
+		actor service.Actor
+		code  models.Code
+	}{
+		"a person without the permission":  {person(t, f, "ray"), models.CodePermissionDenied},
+		"another organization's person":    {person(t, f, "pia"), models.CodeNotFound},
+		"the integration itself":           {f.Actor("erp"), models.CodePermissionDenied},
+		"another organization's":           {f.Actor("dispatch"), models.CodeNotFound},
+		"nobody":                           {service.Actor{}, models.CodeNotFound},
+		"one who calls himself Millwright": {service.Actor{IdentityID: f.ID("zed"), OrganizationID: f.Acme.OrganizationID, Name: "Millwright"}, models.CodePermissionDenied},
+	} {
+		for _, write := range inOrder {
+			wantCode(t, name+", "+write, writes[write](t.Context(), test.actor), test.code)
+		}
+	}
+	if left := logged(f); len(left) > 0 {
+		t.Errorf("what was refused is logged: %q", left)
+	}
+
+	for name, ids := range map[string][3]string{
+		"nothing has the id": {"idn_00000000000000000000000000", "whk_00000000000000000000000000", "dlv_00000000000000000000000000"},
+		"no ids":             {"nonsense\x00", "whk_\x00", "\xff"},
+	} {
+		for write, do := range webhookWrites(f, ids[0], ids[1], ids[2]) {
+			wantCode(t, name+", "+write, do(t.Context(), service.Operator()), models.CodeNotFound)
+		}
+	}
+	f.Exec(`UPDATE integrations SET deleted_at = now() WHERE id = $1`, f.ID("erp"))
+	for write, do := range writes {
+		wantCode(t, "a deleted integration, "+write, do(t.Context(), service.Operator()), models.CodeNotFound)
+	}
+	f.Exec(`UPDATE integrations SET deleted_at = NULL WHERE id = $1`, f.ID("erp"))
+
+	for _, write := range inOrder[:len(inOrder)-1] {
+		wantCode(t, "an administrator, "+write, writes[write](t.Context(), person(t, f, "ann")), "")
+	}
+	for _, write := range inOrder {
+		wantCode(t, "a person with the permission, "+write, writes[write](t.Context(), person(t, f, "ivy")), "")
+	}
+}
+
+func TestWhatIsDoneToWebhooksIsLogged(t *testing.T) {
+	f := servicetest.New(t)
+	create(t, f)
+	delivery := claim(t, f, "erp_hook").Deliveries[0]
+	record(t, f, "erp_hook", attempt(f, delivery, 500))
+	writes := webhookWrites(f, f.ID("erp"), f.ID("erp_hook"), delivery.DeliveryID)
+	for _, write := range inOrder {
+		if err := writes[write](t.Context(), service.Operator()); err != nil {
+			t.Fatalf("%s: %v", write, err)
+		}
+	}
+	var want []string
+	for _, action := range []string{
+		"webhook.created", "webhook.changed", "webhook.secret_renewed", "delivery.redelivered", "delivery.redelivered",
+		"webhook.turned_off", "webhook.turned_on", "webhook.deleted",
+	} {
+		want = append(want, "- Millwright "+action+" "+f.ID("erp_hook")+" "+f.Acme.OrganizationID)
+	}
+	got := logged(f)
+	if len(got) > 0 { // the created one has an id of its own
+		got[0] = want[0]
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("logged is\n%s, want\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM log_records l WHERE l::text LIKE '%whsec%'`); n > 0 {
+		t.Error("a signing secret is in the log")
+	}
+}
+
+func TestWebhookRefusals(t *testing.T) {
+	f := servicetest.New(t)
+	f.Service = f.Another(func(o *service.Options) {
+		o.AddressRules = service.AddressRules{OwnHosts: []string{"api.millwright.example:443"}}
+	})
+	good := []models.EventType{models.EventWorkOrderCreated, models.EventPing}
+	const url = "https://hooks.example.com/x"
+	for name, test := range map[string]struct {
+		url     string
+		events  []models.EventType
+		pointer string
+		detail  string
+	}{
+		"no address":         {"", good, "/url", "Enter an address."},
+		"plain http":         {"http://hooks.example.com/", good, "/url", "The address must start with https://."},
+		"credentials":        {"https://user:hunter2@hooks.example.com/", good, "/url", "The address must not contain a user name or password."},
+		"loopback":           {"https://127.0.0.1/", good, "/url", ""},
+		"metadata":           {"https://169.254.169.254/latest/", good, "/url", ""},
+		"a private network":  {"https://10.1.2.3/", good, "/url", ""},
+		"mapped IPv4":        {"https://[::ffff:10.1.2.3]/", good, "/url", ""},
+		"decimal IPv4":       {"https://2130706433/", good, "/url", ""},
+		"an internal name":   {"https://db.internal/", good, "/url", ""},
+		"the service's own":  {"https://api.millwright.example/v1", good, "/url", "This address belongs to the service itself."},
+		"too long":           {url + strings.Repeat("x", 2048), good, "/url", ""},
+		"no events":          {url, nil, "/events", "Name at least one event type."},
+		"an empty list":      {url, []models.EventType{}, "/events", "Name at least one event type."},
+		"an unknown event":   {url, []models.EventType{models.EventPing, "work_order.eaten"}, "/events/1", `There is no event type "work_order.eaten".`},
+		"an event repeated":  {url, []models.EventType{models.EventPing, models.EventPing}, "/events/1", "The event type ping is named twice."},
+		"good with one ping": {url, good, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, createErr := f.CreateWebhook(t.Context(), service.Operator(), f.ID("roofer"), service.NewWebhook{URL: test.url, Events: test.events})
+			_, changeErr := f.ChangeWebhook(t.Context(), service.Operator(), f.ID("erp_hook"), service.WebhookChange{URL: &test.url, Events: test.events})
+			if test.events == nil {
+				changeErr = createErr // nil leaves a change's events alone
+			}
+			for what, err := range map[string]error{"creating": createErr, "changing": changeErr} {
+				if test.pointer == "" {
+					if err != nil {
+						t.Errorf("%s is refused: %v", what, err)
+					}
+					continue
+				}
+				wantCode(t, what, err, models.CodeValidationFailed)
+				refusal := refusalOf(err)
+				if refusal == nil || len(refusal.Fields) != 1 || refusal.Fields[0].Pointer != test.pointer ||
+					!strings.HasSuffix(refusal.Fields[0].Detail, ".") || !strings.Contains(refusal.Fields[0].Detail, test.detail) {
+					t.Errorf("%s is refused with %+v, want %s: %s", what, refusal, test.pointer, test.detail)
+				} else if strings.Contains(refusal.Fields[0].Detail, "hunter2") {
+					t.Errorf("the sentence repeats the password: %s", refusal.Fields[0].Detail)
+				}
+			}
+		})
+	}
+	t.Run("everything wrong is said at once", func(t *testing.T) {
+		_, err := f.CreateWebhook(t.Context(), service.Operator(), f.ID("roofer"), service.NewWebhook{URL: "ftp://x"})
+		if refusal := refusalOf(err); refusal == nil || len(refusal.Fields) != 2 {
+			t.Errorf("the refusal is %+v", err)
+		}
+	})
+	t.Run("a reason without end", func(t *testing.T) {
+		for _, reason := range []string{strings.Repeat("é", 1001), "\x00", "\xff"} {
+			_, err := f.DisableWebhook(t.Context(), service.Operator(), f.ID("erp_hook"), reason)
+			wantCode(t, "turning off", err, models.CodeValidationFailed)
+		}
+		_, err := f.DisableWebhook(t.Context(), service.Operator(), f.ID("erp_hook"), strings.Repeat("é", 1000))
+		wantCode(t, "turning off", err, "")
+	})
+}
+
+// names is a resolver that knows a few.
+type names struct {
+	known map[string]string
+	mu    sync.Mutex
+	asked []string
+}
+
+func (n *names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.asked = append(n.asked, host)
+	if ip, ok := n.known[host]; ok {
+		return []netip.Addr{netip.MustParseAddr(ip)}, nil
+	}
+	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+}
+
+func TestWhereANameLeadsIsLookedUpBeforeItIsSaved(t *testing.T) {
+	resolver := &names{known: map[string]string{"good.example.com": "93.184.215.14", "bad.example.com": "10.0.0.7"}}
+	f := servicetest.New(t)
+	f.Service = f.Another(func(o *service.Options) { o.AddressRules = service.AddressRules{Resolver: resolver} })
+	if _, err := f.Import(t.Context(), []byte(`
+organization: {key: acme}
+integrations: [{key: erp, webhooks: [{key: erp_hook, url: "https://bad.example.com/x"}]}]
+`)); err != nil || len(resolver.asked) > 0 {
+		t.Fatalf("an import asks for %v: %v", resolver.asked, err)
+	}
+	in := service.NewWebhook{URL: "https://bad.example.com/x", Events: []models.EventType{models.EventPing}}
+	_, err := f.CreateWebhook(t.Context(), person(t, f, "zed"), f.ID("erp"), in)
+	wantCode(t, "a person without the permission", err, models.CodePermissionDenied)
+	_, err = f.ChangeWebhook(t.Context(), person(t, f, "zed"), f.ID("erp_hook"), service.WebhookChange{URL: &in.URL})
+	wantCode(t, "a person without the permission", err, models.CodePermissionDenied)
+	if len(resolver.asked) > 0 {
+		t.Errorf("names are looked up for whoever may not save them: %v", resolver.asked)
+	}
+	for url, detail := range map[string]string{
+		"https://bad.example.com/x":  "bad.example.com",
+		"https://none.example.com/x": "The name none.example.com does not exist in DNS.",
+		"https://good.example.com/x": "",
+	} {
+		in.URL = url
+		_, err := f.CreateWebhook(t.Context(), service.Operator(), f.ID("roofer"), in)
+		if detail == "" {
+			wantCode(t, url, err, "")
+			continue
+		}
+		refusal := refusalOf(err)
+		if refusal == nil || len(refusal.Fields) != 1 || !strings.Contains(refusal.Fields[0].Detail, detail) {
+			t.Errorf("%s: %+v", url, err)
+		}
+	}
+}
+
+func TestAnIntegrationHasFivePlacesForWebhooks(t *testing.T) {
+	f := servicetest.New(t)
+	var made []service.Webhook
+	for n := range 4 {
+		made = append(made, created(t, f, "roofer", fmt.Sprintf("http://127.0.0.1:9/%d", n), models.EventPing))
+	}
+	// Two at the same time for the one place that is left.
+	in := service.NewWebhook{URL: "http://127.0.0.1:9/last", Events: []models.EventType{models.EventPing}}
+	errs := make([]error, 2)
+	var both sync.WaitGroup
+	for i := range errs {
+		both.Go(func() { _, errs[i] = f.CreateWebhook(t.Context(), service.Operator(), f.ID("roofer"), in) })
+	}
+	both.Wait()
+	if models.CodeOf(errs[0]) == models.CodeOf(errs[1]) {
+		t.Fatalf("both had the same answer: %v and %v", errs[0], errs[1])
+	}
+	for _, err := range errs {
+		if err != nil && (models.CodeOf(err) != models.CodeValidationFailed || err.Error() != "An integration has at most 5 webhook addresses.") {
+			t.Errorf("the sixth is refused with %v", err)
+		}
+	}
+	// One that is deleted leaves its place.
+	if err := f.DeleteWebhook(t.Context(), service.Operator(), made[1].ID); err != nil {
+		t.Fatal(err)
+	}
+	created(t, f, "roofer", in.URL, models.EventPing)
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM webhooks WHERE integration_id = $1`, f.ID("roofer")); n != service.MaxWebhooks {
+		t.Errorf("there are %d addresses", n)
+	}
+}
+
+func TestChangeWebhook(t *testing.T) {
+	f := servicetest.New(t)
+	create(t, f)
+	url := "http://127.0.0.1:9/moved"
+	changed, err := f.ChangeWebhook(t.Context(), service.Operator(), f.ID("erp_hook"), service.WebhookChange{URL: &url})
+	if err != nil || changed.URL != url || len(changed.Events) != 9 || changed.Secret != "" {
+		t.Fatalf("changed is %+v, %v", changed, err)
+	}
+	if claimed := claim(t, f, "erp_hook"); claimed.Address.URL != url || len(claimed.Deliveries) != 1 {
+		t.Errorf("what waited goes to %q", claimed.Address.URL)
+	}
+	events := []models.EventType{models.EventIssueCreated}
+	for range 2 { // the second time nothing is left to change
+		if changed, err = f.ChangeWebhook(t.Context(), service.Operator(), f.ID("erp_hook"), service.WebhookChange{Events: events}); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(changed.Events, events) || changed.URL != url {
+			t.Errorf("changed is %+v", changed)
+		}
+	}
+	create(t, f)
+	if claimed := claim(t, f, "erp_hook"); len(claimed.Deliveries) != 1 {
+		t.Errorf("%d deliveries wait; one is of an event that is not wanted any more", len(claimed.Deliveries))
+	}
+	if n := len(logged(f)); n != 2 {
+		t.Errorf("%d changes are logged, want 2", n)
+	}
+}
+
+func TestADeletedWebhookTakesItsDeliveriesAlongAndMayBeImportedAgain(t *testing.T) {
+	f := servicetest.New(t)
+	if _, err := f.Import(t.Context(), []byte(small)); err != nil {
+		t.Fatal(err)
+	}
+	create(t, f)
+	if err := f.DeleteWebhook(t.Context(), service.Operator(), f.ID("erp_hook")); err != nil {
+		t.Fatal(err)
+	}
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM deliveries WHERE webhook_id = $1`, f.ID("erp_hook")); n != 0 {
+		t.Errorf("%d deliveries are left", n)
+	}
+	if claimed := claim(t, f, "erp_hook"); claimed.Address.ID != "" {
+		t.Error("a mailbox still finds the address")
+	}
+	if work := len(claim(t, f, "reader_hook").Deliveries); work != 1 {
+		t.Errorf("another address has %d deliveries, want its own", work)
+	}
+	again, err := f.Import(t.Context(), []byte(`
+organization: {key: acme}
+integrations: [{key: erp, webhooks: [{key: erp_hook, url: "http://127.0.0.1:9/erp", events: [ping]}]}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := again.Integrations["erp"].Webhooks["erp_hook"]
+	if made.ID == f.ID("erp_hook") || made.Secret == "" {
+		t.Errorf("the import made %+v of it", made)
+	}
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM webhooks WHERE id = $1`, made.ID); n != 1 {
+		t.Error("the import tells of an address that is not there")
+	}
+}
+
+func TestARenewedSecretIsValidBesideItsSuccessorForADay(t *testing.T) {
+	f := servicetest.New(t)
+	create(t, f)
+	first := claim(t, f, "erp_hook").Address.Secrets[0]
+	renew := func() string {
+		t.Helper()
+		renewed, err := f.RenewWebhookSecret(t.Context(), service.Operator(), f.ID("erp_hook"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := webhook.ParseSecret(renewed.Secret); err != nil || renewed.ID != f.ID("erp_hook") {
+			t.Fatalf("renewed is %+v, %v", renewed, err)
+		}
+		return renewed.Secret
+	}
+	secrets := func(what string, want ...string) {
+		t.Helper()
+		if got := claim(t, f, "erp_hook").Address.Secrets; !slices.Equal(got, want) {
+			t.Errorf("%s, %d secrets sign: %v, want %v", what, len(got), got, want)
+		}
+	}
+	second := renew()
+	secrets("at once", second, first)
+	f.Clock.Advance(24*time.Hour - time.Millisecond)
+	secrets("a moment before the day is over", second, first)
+	f.Clock.Advance(time.Millisecond)
+	secrets("after a day", second)
+
+	third := renew()
+	secrets("renewed again after the day", third, second)
+	f.Clock.Advance(time.Hour)
+	fourth := renew()
+	secrets("renewed twice within a day", fourth, third)
+	f.Clock.Advance(23 * time.Hour)
+	secrets("a day after the renewal before", fourth, third)
+	f.Clock.Advance(time.Hour)
+	secrets("a day after the last", fourth)
+}
+
+// fails makes the delivery fail for good.
+func fails(t *testing.T, f *servicetest.Fixture, hook string, d service.Outgoing) {
+	t.Helper()
+	d.Attempts = 7
+	record(t, f, hook, attempt(f, d, 500))
+}
+
+func TestTurningAWebhookOffHoldsAndOnAgainReleasesInOrder(t *testing.T) {
+	f := servicetest.New(t)
+	var ids, deliveries []string
+	for range 5 {
+		ids = append(ids, create(t, f))
+		f.Clock.Advance(time.Minute)
+	}
+	claimed := claim(t, f, "erp_hook").Deliveries
+	for _, d := range claimed {
+		deliveries = append(deliveries, d.DeliveryID)
+	}
+	fails(t, f, "erp_hook", claimed[0])
+	fails(t, f, "erp_hook", claimed[1])
+	record(t, f, "erp_hook", attempt(f, claimed[2], 200))
+	record(t, f, "erp_hook", attempt(f, claimed[3], 500)) // retrying; the fifth is pending
+
+	off, err := f.DisableWebhook(t.Context(), person(t, f, "ann"), f.ID("erp_hook"), "")
+	if err != nil || off.Enabled || off.OffReason == nil || *off.OffReason != "Turned off by Ann Field." || off.OffAt == nil {
+		t.Fatalf("turned off is %+v, %v", off, err)
+	}
+	again, err := f.DisableWebhook(t.Context(), service.Operator(), f.ID("erp_hook"), "Another reason.")
+	if err != nil || *again.OffReason != *off.OffReason || !again.OffAt.Equal(off.OffAt.Time) {
+		t.Errorf("turned off twice it is %+v, %v: it keeps the reason it has", again, err)
+	}
+	ids = append(ids, create(t, f)) // while it is off
+	last := deliveryOf(f, "erp_hook", ids[5])
+	for id, want := range map[string]models.DeliveryStatus{
+		deliveries[0]: models.DeliveryFailed, deliveries[2]: models.DeliveryDelivered,
+		deliveries[3]: models.DeliveryHeld, deliveries[4]: models.DeliveryHeld, last: models.DeliveryHeld,
+	} {
+		if got := status(t, f, id); got != want {
+			t.Errorf("a delivery is %s, want %s", got, want)
+		}
+	}
+
+	f.Clock.Advance(time.Hour)
+	f.Exec(`UPDATE webhook_health SET warned_at = failing_since WHERE webhook_id = $1`, f.ID("erp_hook"))
+	f.Pokes.Take()
+	// Since the second event: the first has been too long.
+	since := models.TimeOf(servicetest.Start.Add(time.Minute))
+	on, released, err := f.EnableWebhook(t.Context(), service.Operator(), f.ID("erp_hook"), &since)
+	if err != nil || !on.Enabled || on.OffReason != nil || on.OffAt != nil || released != 4 {
+		t.Fatalf("turned on is %+v with %d released, %v", on, released, err)
+	}
+	if work := f.Pokes.Take(); len(work) != 1 || work[0] != (service.Work{Kind: service.WorkWebhook, ID: f.ID("erp_hook")}) {
+		t.Errorf("poked is %v", work)
+	}
+	if !servicetest.Value[bool](f, `SELECT enabled_since = $2 FROM webhooks WHERE id = $1`, f.ID("erp_hook"), f.Clock.Now()) {
+		t.Error("the shut-off period does not begin anew")
+	}
+	if n := servicetest.Value[int](f, `SELECT num_nonnulls(failing_since, warned_at) FROM webhook_health WHERE webhook_id = $1`, f.ID("erp_hook")); n != 0 {
+		t.Error("it still counts as failing")
+	}
+	if got := status(t, f, deliveries[0]); got != models.DeliveryFailed {
+		t.Errorf("what failed before that time is %s", got)
+	}
+	if got := status(t, f, deliveries[2]); got != models.DeliveryDelivered {
+		t.Errorf("what was delivered is %s", got)
+	}
+	ids = append(ids, create(t, f)) // newer than what was released
+	var order []string
+	for _, d := range claim(t, f, "erp_hook").Deliveries {
+		order = append(order, d.RecordID)
+	}
+	if want := []string{ids[1], ids[3], ids[4], ids[5], ids[6]}; !slices.Equal(order, want) {
+		t.Errorf("they are sent in the order %v, want %v", order, want)
+	}
+}
+
+func TestWhatIsHeldWhileAnAddressIsTurnedOnIsReleasedToo(t *testing.T) {
+	f := servicetest.New(t)
+	create(t, f)
+	if _, err := f.DisableWebhook(t.Context(), service.Operator(), f.ID("erp_hook"), ""); err != nil {
+		t.Fatal(err)
+	}
+	late, err := f.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Rollback(context.WithoutCancel(t.Context()))
+	if _, err := late.Exec(t.Context(), `
+		WITH event AS (
+			INSERT INTO events SELECT 'evt_late', organization_id, type, record_id, actor_id, data, created_at FROM events LIMIT 1
+			RETURNING id, record_id, created_at)
+		INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
+		SELECT 'dlv_late', id, $1, record_id, 'held', created_at FROM event`, f.ID("erp_hook")); err != nil {
+		t.Fatal(err)
+	}
+	since := models.TimeOf(servicetest.Start)
+	released := make(chan int)
+	go func() {
+		_, n, err := f.EnableWebhook(t.Context(), service.Operator(), f.ID("erp_hook"), &since)
+		if err != nil {
+			t.Error(err)
+		}
+		released <- n
+	}()
+	awaitLocks(t, f, 1)
+	if err := late.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-released; n != 2 {
+		t.Errorf("%d are released, want both", n)
+	}
+	if n := len(claim(t, f, "erp_hook").Deliveries); n != 2 {
+		t.Errorf("%d are sent, want both", n)
+	}
+}
+
+func deliveryOf(f *servicetest.Fixture, hook, recordID string) string {
+	return servicetest.Value[string](f, `SELECT id FROM deliveries WHERE webhook_id = $1 AND record_id = $2`, f.ID(hook), recordID)
+}
+
+func TestTurningOnWithoutASinceReleasesNothing(t *testing.T) {
+	f := servicetest.New(t)
+	create(t, f)
+	if _, err := f.DisableWebhook(t.Context(), service.Operator(), f.ID("erp_hook"), "The receiver moves."); err != nil {
+		t.Fatal(err)
+	}
+	if _, released, err := f.EnableWebhook(t.Context(), service.Operator(), f.ID("erp_hook"), nil); err != nil || released != 0 {
+		t.Fatalf("%d released, %v", released, err)
+	}
+	if claimed := claim(t, f, "erp_hook"); len(claimed.Deliveries) != 0 || !claimed.Address.Enabled {
+		t.Errorf("claimed %+v", claimed)
+	}
+	// On already, it releases and stays on since when it was.
+	before := servicetest.Value[time.Time](f, `SELECT enabled_since FROM webhooks WHERE id = $1`, f.ID("erp_hook"))
+	f.Clock.Advance(time.Hour)
+	since := models.TimeOf(servicetest.Start)
+	if _, released, err := f.EnableWebhook(t.Context(), service.Operator(), f.ID("erp_hook"), &since); err != nil || released != 1 {
+		t.Fatalf("%d released, %v", released, err)
+	}
+	if now := servicetest.Value[time.Time](f, `SELECT enabled_since FROM webhooks WHERE id = $1`, f.ID("erp_hook")); !now.Equal(before) {
+		t.Errorf("it is on since %s, want %s", now, before)
+	}
+	if claimed := claim(t, f, "erp_hook"); len(claimed.Deliveries) != 1 {
+		t.Errorf("claimed %+v", claimed)
+	}
+	var actions []string
+	for _, line := range logged(f) {
+		actions = append(actions, strings.Fields(line)[2])
+	}
+	if want := []string{"webhook.turned_off", "webhook.turned_on", "delivery.redelivered"}; !slices.Equal(actions, want) {
+		t.Errorf("logged is %v, want %v", actions, want)
+	}
+}
+
+func TestAPingIsAnEventOfItsOwnAndNotKept(t *testing.T) {
+	f := servicetest.New(t)
+	if _, err := f.DisableWebhook(t.Context(), service.Operator(), f.ID("erp_hook"), ""); err != nil {
+		t.Fatal(err)
+	}
+	address, ping, err := f.TestWebhook(t.Context(), service.Operator(), f.ID("erp_hook"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if address.ID != f.ID("erp_hook") || address.URL != "http://127.0.0.1:9/erp" || len(address.Secrets) != 1 {
+		t.Errorf("the address is %+v", address)
+	}
+	var body, data map[string]any
+	if err := json.Unmarshal(ping.Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	data, _ = body["data"].(map[string]any)
+	if ping.EventType != models.EventPing || !models.IsID(ping.EventID, models.PrefixEvent) || ping.DeliveryID != "" || ping.Attempts != 0 ||
+		len(body) != 5 || body["id"] != ping.EventID || body["type"] != "ping" || body["created_at"] != "2026-03-02T12:15:30.000Z" ||
+		body["organization_id"] != f.Acme.OrganizationID || len(data) != 1 || data["message"] != "This is a test from Millwright." {
+		t.Errorf("the ping is %s", ping.Body)
+	}
+	_, another, err := f.TestWebhook(t.Context(), service.Operator(), f.ID("erp_hook"))
+	if err != nil || another.EventID == ping.EventID {
+		t.Errorf("another test is the same event: %v", err)
+	}
+	if n := servicetest.Value[int](f, `SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM deliveries) + (SELECT count(*) FROM webhook_health)`); n != 0 {
+		t.Errorf("%d rows are kept of it", n)
+	}
+}

@@ -1,0 +1,77 @@
+package service_test
+
+import (
+	"testing"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+func TestHoldIsForThoseWithAHandInIt(t *testing.T) {
+	s := newShop(t)
+	for _, test := range []struct {
+		name, worker, consultant, actor, verdict string
+	}{
+		{"one who may change it", "erp", "cat", "sol", "ok"},
+		{"a worker", "bob", "cat", "bob", "ok"},
+		{"a member of a team that works", "crew", "cat", "dan", "ok"},
+		{"a consultant", "erp", "cat", "cat", "ok"},
+		{"a person of a service company that works, with incoming work orders", "polar", "cat", "pia", "ok"},
+		{"a person of its that works, without them", "ola", "cat", "ola", "ok"},
+		{"a person of it, without them", "polar", "cat", "ola", "not_found"},
+		{"someone who reads it", "erp", "cat", "rita", "permission_denied"},
+		{"an integration that may change it", "bob", "cat", "erp", "permission_denied"},
+		{"an integration that works", "robot", "cat", "robot", "permission_denied"},
+		{"a stranger", "erp", "cat", "zed", "not_found"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			worker := test.worker
+			if worker == "ola" { // whom polar assigns
+				worker = "polar"
+			}
+			id := s.order([]string{worker}, []string{test.consultant})
+			if worker != test.worker {
+				s.must(s.AssignWorkOrder(t.Context(), s.as("pia"), service.Call{}, id, s.ids(test.worker), nil))
+			}
+			hold := func() error { _, err := s.HoldWorkOrder(t.Context(), s.as(test.actor), id); return err }
+			resume := func() error { _, err := s.ResumeWorkOrder(t.Context(), s.as(test.actor), id); return err }
+			if test.verdict == "ok" {
+				expect(t, "hold", verdict(hold()), "ok")
+				expect(t, "resume", verdict(resume()), "ok")
+				return
+			}
+			expect(t, "hold", verdict(s.untouched(id, hold)), test.verdict)
+			s.must(s.HoldWorkOrder(t.Context(), s.as("ann"), id))
+			expect(t, "resume", verdict(s.untouched(id, resume)), test.verdict)
+		})
+	}
+}
+
+func TestHoldLeavesWhatTheAPIsWritesLeave(t *testing.T) {
+	s := newShop(t)
+	id := s.bring(models.StatusInProgress)
+	answer, err := s.HoldWorkOrder(t.Context(), s.as("ann"), id)
+	s.must(answer, err)
+	shown, err := s.WorkOrder(t.Context(), s.as("ann"), id)
+	if err != nil || string(shown) != string(answer.Body) {
+		t.Errorf("it answers %s, a reader sees %s, %v", answer.Body, shown, err)
+	}
+	expect(t, "the history of the hold", s.lastChange(id), `ann work_order.held: status "in_progress">"on_hold"`)
+	s.must(s.ResumeWorkOrder(t.Context(), s.as("cat"), id))
+	expect(t, "the history of its end", s.lastChange(id), `cat work_order.resumed: status "on_hold">"in_progress"`)
+	expect(t, "the events", s.eventsOf(id), "status_changed in_progress>on_hold, status_changed on_hold>in_progress")
+	expect(t, "the notices", s.noticesOf(id), "ann resumed, cat held")
+	expect(t, "the Log Records", s.logOf(id), "Ann Field work_order.held, Cat Rivers work_order.resumed")
+}
+
+// Work is not done, nor changed, while it is on hold; it can be given up.
+func TestHoldRefusesWork(t *testing.T) {
+	s := newShop(t)
+	does := s.operations()
+	id := s.bring(models.StatusOnHold)
+	for _, operation := range []string{"update", "answer", "complete", "complete_to_review", "approve", "send_back", "hold"} {
+		expect(t, operation, verdict(s.untouched(id, func() error { return does[operation](id) })), "rule_violation status")
+	}
+	expect(t, "cancel", verdict(does["cancel"](id)), "ok")
+	expect(t, "the status", s.statusOf(id), "cancelled")
+}

@@ -1,0 +1,94 @@
+package service
+
+import (
+	"context"
+	"strings"
+	"unicode/utf8"
+
+	"millwright/models"
+)
+
+// Review is what a consultant makes of the work that was sent to it.
+type Review struct {
+	// Approve completes the work order; without it the work goes back to its workers.
+	Approve bool
+	// Comment is kept in the history, "" for none.
+	Comment string
+}
+
+// ReviewWorkOrder approves the work order in review, which completes it, or sends
+// it back to its workers (spec section 3, an action of the app), and answers it.
+// Who may is a person who is its consultant, or is of a team or a service company
+// that is. It ends what completing began, so a read-only organization takes it.
+// Errors: permission_denied, validation_failed, rule_violation (status) and those
+// of changeWorkOrder.
+func (s *Service) ReviewWorkOrder(ctx context.Context, actor Actor, id string, review Review) (Answer, error) {
+	return s.changeWorkOrder(ctx, actor, Call{}, id, true, func(ctx context.Context, c *changing) error {
+		if err := c.requireConsultant(ctx); err != nil {
+			return err
+		}
+		if fields := review.check(); len(fields) > 0 {
+			return models.Invalid(fields...)
+		}
+		operation, kind := models.OperationSendBack, models.NoticeSentBack
+		c.action = "work_order.sent_back"
+		if review.Approve {
+			operation, kind = models.OperationApprove, models.NoticeCompleted
+			c.action = "work_order.approved"
+		}
+		if err := c.move(operation); err != nil {
+			return err
+		}
+		if review.Comment != "" {
+			c.changes["comment"] = fromTo(nil, review.Comment)
+		}
+		managers, err := c.managers(ctx)
+		if review.Approve {
+			c.tell(kind, managers)
+		} else {
+			c.tell(kind, managers, c.state.Assignees...) // whose turn it is again
+		}
+		return err
+	})
+}
+
+// check says what is wrong with the review.
+func (r Review) check() []models.FieldError {
+	switch {
+	case !utf8.ValidString(r.Comment) || strings.ContainsRune(r.Comment, 0):
+		return []models.FieldError{{Pointer: "/comment", Code: "value", Detail: "The comment is a text in UTF-8 without NUL."}}
+	case utf8.RuneCountInString(r.Comment) > models.MaxReviewComment:
+		return []models.FieldError{{Pointer: "/comment", Code: "too_long", Detail: "The comment has at most 1,000 characters."}}
+	}
+	return nil
+}
+
+// requireConsultant refuses whoever does not review the work order.
+func (c *changing) requireConsultant(ctx context.Context) error {
+	if err := requirePerson(c.actor, "A review"); err != nil {
+		return err
+	}
+	consults, err := c.actsAs(ctx, c.state.Consultants)
+	if err == nil && !consults {
+		err = models.Errorf(models.CodePermissionDenied, "Only a consultant of the work order reviews it. The person is none.")
+	}
+	return err
+}
+
+// requirePerson refuses an integration what is done in the app alone.
+func requirePerson(actor Actor, what string) error {
+	if actor.Kind == models.KindPerson {
+		return nil
+	}
+	return models.Errorf(models.CodePermissionDenied, "%s is done by people in the app.", what)
+}
+
+// actsAs reports whether the actor is one of the identities, a member of such a
+// team, or of such an organization with incoming work orders there.
+func (c *changing) actsAs(ctx context.Context, identities []string) (bool, error) {
+	var found []struct{ IdentityID string }
+	queueAll(c.tx, &found, with(`SELECT a.identity_id FROM actor_identities a
+		WHERE a.actor_id = {actor} AND a.identity_id = ANY ($2) AND `+readsAs, "actor", "$1"), c.actor.IdentityID, identities)
+	err := c.flush(ctx)
+	return len(found) > 0, err
+}
