@@ -483,7 +483,7 @@ func TestCancelNotifiesThePeopleConcerned(t *testing.T) {
 	d := newDesk(t)
 	id := d.workOrder(object{"assignees": d.ids("crew", "bob"), "consultants": d.ids("cat")})
 	d.As("erp", http.MethodPost, "/work-orders/"+id+"/cancel", nil).Want(http.StatusOK, "")
-	want(t, "the notices", d.notices(id), "Bob Stone work_order.cancelled\nCat Rivers work_order.cancelled\nDan Woods work_order.cancelled")
+	want(t, "the notices", d.notices(id), "Ann Field work_order.cancelled\nBob Stone work_order.cancelled\nCat Rivers work_order.cancelled\nDan Woods work_order.cancelled")
 }
 
 // change is one of the writes to a work order that exists.

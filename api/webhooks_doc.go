@@ -31,7 +31,7 @@ type eventActor struct {
 // resolvedActor is who resolved feedback.
 type resolvedActor struct {
 	UserID     string `json:"user_id" doc:"Identity id of the person who resolved it." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3tk"`
-	IdentityID string `json:"identity_id,omitempty" doc:"The same." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3tk"`
+	IdentityID string `json:"identity_id" doc:"The same, as in other events." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3tk"`
 }
 
 // eventWorkOrder is the data of work_order.created.
@@ -178,7 +178,7 @@ func deliveryHeaders(kind models.EventType) []*huma.Param {
 		eventType,
 		header("Service-Signature", "`t=<unix time>,v1=<signature>`: the hexadecimal HMAC-SHA256, keyed with the address's secret as displayed, of t, a dot "+
 			"and the raw body. While a secret is being renewed there are two `v1=`; one of them has to match. Compare in constant time, before "+
-			"parsing the body, and refuse when t is older than 5 minutes.",
+			"parsing the body, and refuse when t is older than 5 minutes or further ahead than that.",
 			"t=1772453730,v1=3a1d0c9c6f0e4b5d8a7f2e1c0b9a8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c"),
 		header("webhook-id", "Event id (Standard Webhooks).", exampleEvent),
 		header("webhook-timestamp", "Seconds of Unix time (Standard Webhooks).", "1772453730"),

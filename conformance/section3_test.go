@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"millwright/models"
+	"millwright/service"
 )
 
 var section3 = []rule{
@@ -94,7 +95,21 @@ var section3 = []rule{
 		}
 		w.wantStatus(id, models.StatusSentToInspection)
 	}},
-	{item: "row 4, app", words: "the app approves or sends back", notYet: "the consultant's review, an action of the app"},
+	{item: "row 4, app", words: "the app approves or sends back", test: func(t *testing.T, w *world) {
+		approved, back := w.in(models.StatusSentToInspection), w.in(models.StatusSentToInspection)
+		w.forget()
+		w.review(approved, true)
+		w.wantStatus(approved, models.StatusComplete)
+		w.wantEvents(approved, "work_order.status_changed work_order.completed")
+		w.review(back, false)
+		w.wantStatus(back, models.StatusBackFromInspection)
+		w.wantEvents(back, "work_order.status_changed")
+		w.answer(back, true).Want(http.StatusOK, "")
+		w.wantStatus(back, models.StatusSentToInspection)
+		if _, err := w.ReviewWorkOrder(t.Context(), w.Actor("erp"), back, service.Review{Approve: true}); err == nil {
+			t.Error("an integration reviews")
+		}
+	}},
 	{item: "row 5", words: "cancelling while in process: cancelled, with two events", test: func(_ *testing.T, w *world) {
 		statuses := slices.Concat(workable, []models.WorkOrderStatus{models.StatusSentToInspection, models.StatusOnHold})
 		w.eachStatus(statuses, func(id string) {

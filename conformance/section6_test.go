@@ -162,7 +162,12 @@ var eventTypes = []rule{
 		w.forget()
 		return w.feedback(nil).Want(http.StatusCreated, "").Text("id")
 	}),
-	{item: "event issue.resolved", words: "feedback was resolved", notYet: "resolving feedback, an action of the app"},
+	eventType(models.EventIssueResolved, "feedback was resolved", "", "issue.resolved", func(w *world) string {
+		id := w.feedback(nil).Want(http.StatusCreated, "").Text("id")
+		w.forget()
+		w.resolve(id)
+		return id
+	}),
 	{item: "event ping", words: "sent by a test, with a message", notYet: "the test delivery (ping)"},
 	{item: "events 1", words: "completing sends two events, the change of status and the completion", test: func(t *testing.T, w *world) {
 		id := w.quiet(nil)
@@ -344,7 +349,17 @@ var requests = []rule{
 		actor, _ := w.events(made.Text("id"))[0].Data["actor"].(object)
 		want(t, "identity_id", actor["identity_id"], any(w.ID("creator")))
 	}},
-	{item: "body field data.actor, resolved", words: "a resolved feedback names its user_id", notYet: "resolving feedback, an action of the app"},
+	{item: "body field data.actor, resolved", words: "a resolved feedback names its user_id", test: func(t *testing.T, w *world) {
+		id := w.feedback(nil).Want(http.StatusCreated, "").Text("id")
+		w.forget()
+		w.resolve(id)
+		resolved := w.wantEvents(id, "issue.resolved")[0]
+		actor, _ := resolved.Data["actor"].(object)
+		want(t, "user_id", actor["user_id"], any(w.ID("ann")))
+		issue, _ := resolved.Data["issue"].(object)
+		status, _ := issue["status"].(object)
+		want(t, "the record's status", status["code"], any("resolved"))
+	}},
 	{item: "own changes", words: "the actor of one's own change is the identity of GET /me", test: func(t *testing.T, w *world) {
 		w.forget()
 		actor, _ := w.events(w.workOrder(nil))[0].Data["actor"].(object)
@@ -514,7 +529,7 @@ var deliveries = []rule{
 	{item: "delivery 3, list", words: "from the list of deliveries", notYet: "the list of deliveries with its actions"},
 	{item: "delivery 4, off", words: "a final failure after 3 days without success turns the address off", alone: true, test: wantShutOff},
 	{item: "delivery 4, page", words: "the page says why, and turns it on again", notYet: "the app's page of integrations"},
-	{item: "delivery 5, retention", words: "an event lives for 30 days", notYet: "removal of old events and deliveries"},
+	{item: "delivery 5, retention", words: "an event lives for 30 days", alone: true, test: wantRetention},
 	{item: "delivery 5, sync", words: "what was missed is found with changed_since", alone: true, test: func(t *testing.T, w *world) {
 		w.workOrder(nil)
 		w.Settle()

@@ -31,7 +31,7 @@ var section8 = []rule{
 	}},
 	{item: "delivery attempts", words: "8, at waits of 1, 5 and 30 minutes, 2, 6, 12 and 24 hours", alone: true, test: wantSchedule},
 	{item: "address turned off", words: "3 days without success and a final failure", alone: true, test: wantShutOff},
-	{item: "event retention", words: "events go after 30 days", notYet: "removal of old events and deliveries"},
+	{item: "event retention", words: "events go after 30 days", alone: true, test: wantRetention},
 	{item: "plan, calls", words: "the plan sets an integration's calls a minute", test: func(t *testing.T, w *world) {
 		for _, limit := range []int{7, 8} {
 			w.limit(t, limit)
@@ -134,4 +134,23 @@ func wantShutOff(t *testing.T, w *world) {
 	want(t, "on after a final failure then", enabled(), false)
 	reason := servicetest.Value[string](w.Fixture, `SELECT off_reason FROM webhooks WHERE id = $1`, w.ID("erp_hook"))
 	want(t, "the reason tells of the days", strings.Contains(reason, "3 days"), true)
+}
+
+// wantRetention has housekeeping look at an event a moment before it is 30 days old, and then.
+func wantRetention(t *testing.T, w *world) {
+	d := w.outgoing("erp_hook", w.workOrder(nil))[0]
+	w.attempt("erp_hook", d, 500)
+	keepHouse := func(what string, left int) {
+		t.Helper()
+		if _, err := w.RemoveExpired(t.Context(), service.RemovalBatch, func() bool { return true }); err != nil {
+			t.Fatal(err)
+		}
+		want(t, "the event "+what, w.count(`SELECT count(*) FROM events WHERE id = $1`, d.EventID), left)
+		want(t, "its delivery "+what, w.count(`SELECT count(*) FROM deliveries WHERE id = $1`, d.DeliveryID), left)
+		want(t, "its attempts "+what, w.count(`SELECT count(*) FROM attempts WHERE delivery_id = $1`, d.DeliveryID), left)
+	}
+	w.Clock.Advance(30*24*time.Hour - time.Millisecond)
+	keepHouse("a moment before 30 days are over", 1)
+	w.Clock.Advance(time.Millisecond)
+	keepHouse("then", 0)
 }

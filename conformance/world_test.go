@@ -138,8 +138,33 @@ func (w *world) read(id string) apitest.Answer {
 	return w.get("/work-orders/"+id).Want(http.StatusOK, "")
 }
 
-// in is a new work order of the status. on_hold and back_from_inspection, which
-// only the app sets, are put there by hand.
+// person is a person of the fixture in the app.
+func (w *world) person(key string) service.Actor {
+	w.t.Helper()
+	actor, err := w.PersonActor(w.t.Context(), w.ID(key))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return actor
+}
+
+// review is cat's in the app.
+func (w *world) review(id string, approve bool) {
+	w.t.Helper()
+	if _, err := w.ReviewWorkOrder(w.t.Context(), w.person("cat"), id, service.Review{Approve: approve}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// resolve is ann's in the app.
+func (w *world) resolve(id string) {
+	w.t.Helper()
+	if _, err := w.ResolveFeedback(w.t.Context(), w.person("ann"), id); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// in is a new work order of the status, without a consultant unless one reviews it.
 func (w *world) in(status models.WorkOrderStatus) string {
 	w.t.Helper()
 	id := w.workOrder(nil)
@@ -154,8 +179,15 @@ func (w *world) in(status models.WorkOrderStatus) string {
 	case models.StatusSentToInspection:
 		w.assign(id, object{"consultants": w.ids("cat")}).Want(http.StatusOK, "")
 		w.answer(id, true).Want(http.StatusOK, "")
-	case models.StatusBackFromInspection, models.StatusOnHold:
-		w.Exec(`UPDATE work_orders SET status = $2 WHERE id = $1`, id, status)
+	case models.StatusBackFromInspection:
+		w.assign(id, object{"consultants": w.ids("cat")}).Want(http.StatusOK, "")
+		w.answer(id, true).Want(http.StatusOK, "")
+		w.review(id, false)
+		w.remove(id, "cat").Want(http.StatusOK, "")
+	case models.StatusOnHold:
+		if _, err := w.HoldWorkOrder(w.t.Context(), w.person("ann"), id); err != nil {
+			w.t.Fatal(err)
+		}
 	}
 	w.wantStatus(id, status)
 	return id

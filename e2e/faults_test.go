@@ -7,12 +7,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"go.temporal.io/api/enums/v1"
 
 	"millwright/workflows"
@@ -142,13 +144,16 @@ func (s *stack) awaitAllDelivered() {
 func TestWorkerKilledWhileDeliveriesFlow(t *testing.T) {
 	t.Parallel()
 	const (
-		creates = 500
-		kills   = 3
+		records = 500
+		changes = 10 // of each, its creation among them
+		all     = records * changes
+		kills   = 10
 		// between is how many deliveries are answered from one kill to the next;
-		// not the size of a batch, so that the worker dies in the middle of one.
-		between = 70
+		// not a divisor of what is recorded together, so that the worker dies amid it.
+		between = 430
 	)
 	r := newReceiver(t)
+	r.events = "work_order.created, work_order.updated"
 	s := newStack(t, nil, r)
 	worker := s.startWorker()
 	s.startAPI(nil)
@@ -157,9 +162,13 @@ func TestWorkerKilledWhileDeliveriesFlow(t *testing.T) {
 	g := &gate{held: make(chan struct{})}
 	r.answers(g.answer)
 	g.open(between)
-	var ids []string
-	var creating sync.WaitGroup
-	creating.Go(func() { ids = i.createMany(creates) })
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		ids := i.createMany(records)
+		for n := 1; n < changes; n++ {
+			i.renameAll(ids, fmt.Sprintf("Replace filter, change %d", n))
+		}
+	})
 	for range kills {
 		// The receiver holds what comes after, so the worker dies with deliveries in flight.
 		eventually(t, recoveryLimit, "deliveries flow", func() bool { return g.holds() })
@@ -168,11 +177,71 @@ func TestWorkerKilledWhileDeliveriesFlow(t *testing.T) {
 		worker = s.startWorker()
 	}
 	eventually(t, recoveryLimit, "deliveries flow", func() bool { return g.holds() })
-	g.open(10 * creates)
-	creating.Wait()
-	eventually(t, recoveryLimit, "all arrive", func() bool { return r.missing(ids) == 0 })
+	g.open(10 * all)
+	writing.Wait()
+	eventually(t, recoveryLimit, "all arrive", func() bool { return len(r.got())-r.duplicates() == all })
 	s.awaitAllDelivered()
-	t.Logf("%d work orders, the worker killed %d times: none missing, %d duplicates", creates, kills, r.duplicates())
+	r.checkOrder(s.deliveryOrder(), changes)
+	t.Logf("%d deliveries, the worker killed %d times: none missing, each record's in order, %d duplicates (%.1f a kill)",
+		all, kills, r.duplicates(), float64(r.duplicates())/kills)
+}
+
+// renameAll gives each of the work orders the title, eight at a time.
+func (i *integrator) renameAll(ids []string, title string) {
+	next := make(chan string)
+	var writers sync.WaitGroup
+	for range 8 {
+		writers.Go(func() {
+			for id := range next {
+				answer, err := i.call(http.MethodPatch, "/work-orders/"+id, "", map[string]string{"title": title})
+				if err != nil || answer.status != http.StatusOK {
+					i.t.Errorf("rename %s: status %d, error %v, body %s", id, answer.status, err, answer.body)
+				}
+			}
+		})
+	}
+	for _, id := range ids {
+		next <- id
+	}
+	close(next)
+	writers.Wait()
+}
+
+// deliveryOrder returns the events of each record in the order of its changes.
+func (s *stack) deliveryOrder() map[string][]string {
+	s.t.Helper()
+	rows, err := s.db.Query(s.t.Context(), `SELECT record_id, event_id FROM deliveries ORDER BY seq`)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	order := map[string][]string{}
+	var record, event string
+	if _, err := pgx.ForEachRow(rows, []any{&record, &event}, func() error {
+		order[record] = append(order[record], event)
+		return nil
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+	return order
+}
+
+// checkOrder checks that each record's events came first in the order of its
+// changes, so many of them.
+func (r *receiver) checkOrder(want map[string][]string, changes int) {
+	r.t.Helper()
+	seen := map[string]bool{}
+	got := map[string][]string{}
+	for _, d := range r.got() {
+		if !seen[d.event.ID] {
+			seen[d.event.ID] = true
+			got[d.recordID] = append(got[d.recordID], d.event.ID)
+		}
+	}
+	for record, events := range want {
+		if len(events) != changes || !slices.Equal(got[record], events) {
+			r.t.Errorf("%s: its events came as %v, its changes were %v", record, got[record], events)
+		}
+	}
 }
 
 // gate lets a number of deliveries through and holds the others until it is

@@ -22,7 +22,9 @@ type receiver struct {
 	t      testing.TB
 	secret string
 	// path is part of the address, and as secret as an integrator may make it.
-	path     string
+	path string
+	// events are the types its address subscribes to, separated by commas.
+	events   string
 	server   *httptest.Server
 	standard *standardwebhooks.Webhook
 
@@ -58,7 +60,7 @@ func always(status int) answerFunc {
 
 func newReceiver(t testing.TB) *receiver {
 	t.Helper()
-	r := &receiver{t: t, path: "/hooks/" + rand.Text(), answer: accept}
+	r := &receiver{t: t, path: "/hooks/" + rand.Text(), events: "work_order.created", answer: accept}
 	var err error
 	if r.secret, err = webhook.GenerateSecret(rand.Reader); err != nil {
 		t.Fatal(err)

@@ -237,7 +237,7 @@ func newOrganization(receivers []*receiver) organization {
 func (o *organization) yaml() string {
 	var webhooks strings.Builder
 	for i, r := range o.receivers {
-		fmt.Fprintf(&webhooks, "\n      - {key: hook%d, url: %q, secret: %q, events: [work_order.created]}", i+1, r.url(), r.secret)
+		fmt.Fprintf(&webhooks, "\n      - {key: hook%d, url: %q, secret: %q, events: [%s]}", i+1, r.url(), r.secret, r.events)
 	}
 	if len(o.receivers) == 0 {
 		webhooks.WriteString(" []")

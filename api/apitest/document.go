@@ -132,6 +132,11 @@ func (d *Document) CheckRequest(r *http.Request, path string, body []byte) error
 	return d.check(op.pointer+"/requestBody/content/application~1json/schema", body)
 }
 
+// CheckWebhook says what is wrong with the body of a delivery of the event type.
+func (d *Document) CheckWebhook(eventType string, body []byte) error {
+	return d.check("/webhooks/"+escape(eventType)+"/post/requestBody/content/application~1json/schema", body)
+}
+
 func (d *Document) check(pointer string, body []byte) error {
 	schema, err := d.schema(pointer)
 	if err != nil {

@@ -33,6 +33,7 @@ func run() error {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(apiCommand(), workerCommand(), migrateCommand(), importCommand(), configCommand(), listenCommand(), openAPICommand())
+	root.AddCommand(apiCommand(), workerCommand(), migrateCommand(), importCommand(), configCommand(), listenCommand(), openAPICommand(),
+		webhooksCommand(), deliveriesCommand(), integrationsCommand(), workOrdersCommand(), issuesCommand())
 	return root.ExecuteContext(ctx)
 }

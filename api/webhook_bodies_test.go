@@ -1,0 +1,73 @@
+package api_test
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"testing"
+
+	"millwright/api/apitest"
+	"millwright/models"
+	"millwright/service"
+)
+
+// TestDeliveriesMatchTheDocument makes every event happen and holds each body
+// against the document's schema of its type.
+func TestDeliveriesMatchTheDocument(t *testing.T) {
+	s := apitest.New(t)
+	person := func(key string) service.Actor {
+		t.Helper()
+		actor, err := s.PersonActor(t.Context(), s.ID(key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return actor
+	}
+	create := func(more map[string]any) string {
+		t.Helper()
+		body := map[string]any{"inventory_id": s.ID("ahu1"), "title": "Replace filter"}
+		maps.Copy(body, more)
+		return s.As("erp", http.MethodPost, "/work-orders", body).Want(http.StatusCreated, "").Text("id")
+	}
+	whole := create(map[string]any{
+		"description": "The one on the left.", "priority": "high", "target_date": "2026-04-01T08:00:00Z",
+		"external_id": "erp-1", "assignees": []string{s.ID("erp"), s.ID("bob")}, "consultants": []string{s.ID("cat")},
+	})
+	s.As("erp", http.MethodPatch, "/work-orders/"+whole, map[string]any{"title": "Replace both filters", "description": nil}).Want(http.StatusOK, "")
+	s.As("erp", http.MethodPost, "/work-orders/"+whole+"/assignees", map[string]any{"assignees": []string{s.ID("crew")}}).Want(http.StatusOK, "")
+	s.As("erp", http.MethodPost, "/work-orders/"+whole+"/answers", map[string]any{"answers": []any{}, "complete": true}).Want(http.StatusOK, "")
+	if _, err := s.ReviewWorkOrder(t.Context(), person("cat"), whole, service.Review{Approve: true}); err != nil {
+		t.Fatal(err)
+	}
+	cancelled := create(nil)
+	s.As("erp", http.MethodPost, "/work-orders/"+cancelled+"/cancel", map[string]any{"reason": "Not needed"}).Want(http.StatusOK, "")
+	issue := s.As("erp", http.MethodPost, "/issues", map[string]any{"inventory_id": s.ID("ahu1"), "subject": "Noise"}).
+		Want(http.StatusCreated, "").Text("id")
+	if _, err := s.ResolveFeedback(t.Context(), person("ann"), issue); err != nil {
+		t.Fatal(err)
+	}
+
+	claim, err := s.ClaimPending(t.Context(), s.ID("erp_hook"), nil, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, ping, err := s.TestWebhook(t.Context(), service.Operator(), s.ID("erp_hook"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[models.EventType]int{}
+	for _, d := range append(claim.Deliveries, ping) {
+		seen[d.EventType]++
+		if err := s.Document.CheckWebhook(string(d.EventType), d.Body); err != nil {
+			t.Errorf("%s: %v\n%s", d.EventType, err, d.Body)
+		}
+		var body struct{ ID, Type string }
+		if err := json.Unmarshal(d.Body, &body); err != nil || body.ID != d.EventID || body.Type != string(d.EventType) {
+			t.Errorf("%s is called %+v in its body (%v)", d.EventType, body, err)
+		}
+	}
+	if missing := slices.DeleteFunc(slices.Clone(models.AllEventTypes), func(e models.EventType) bool { return seen[e] > 0 }); len(missing) > 0 {
+		t.Errorf("%v did not happen; seen: %v", missing, seen)
+	}
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+func deliveriesCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "deliveries",
+		Short: "See what became of deliveries, and deliver again",
+		Args:  cobra.NoArgs, // a command there is none of shall not pass for help
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(listDeliveriesCommand(), showDeliveryCommand(), redeliverCommand())
+	return cmd
+}
+
+func listDeliveriesCommand() *cobra.Command {
+	var out output
+	var filter service.DeliveryFilter
+	var statuses []string
+	limit := service.DefaultLimit
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List deliveries, the newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 1 {
+				return errors.New("--limit is at least 1")
+			}
+			for _, s := range statuses {
+				filter.Statuses = append(filter.Statuses, models.DeliveryStatus(s))
+			}
+			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
+				found, err := newest(ctx, svc, filter, limit)
+				if err != nil {
+					return sentence(err, "webhook address "+filter.WebhookID)
+				}
+				return out.show(cmd, found, func(w io.Writer) { deliveriesTable(w, found) })
+			})
+		},
+	}
+	out.flag(cmd)
+	cmd.Flags().StringSliceVar(&statuses, "status", nil, "only those with this status: pending, delivered, retrying, failed, held or skipped")
+	cmd.Flags().StringVar(&filter.WebhookID, "address", "", "only those to the webhook address with this id")
+	cmd.Flags().IntVar(&limit, "limit", limit, "how many at the most")
+	return cmd
+}
+
+// newest returns up to limit deliveries, read in pages.
+func newest(ctx context.Context, svc *service.Service, filter service.DeliveryFilter, limit int) ([]service.Delivery, error) {
+	found := []service.Delivery{}
+	for len(found) < limit {
+		filter.Limit = min(limit-len(found), service.MaxLimit)
+		page, err := svc.Deliveries(ctx, filter)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, page...)
+		if len(page) < filter.Limit {
+			break
+		}
+		filter.Before = page[len(page)-1].ID
+	}
+	return found, nil
+}
+
+func showDeliveryCommand() *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show a delivery with every attempt and the first part of each answer",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
+				found, err := svc.DeliveryWithAttempts(ctx, "", args[0])
+				if err != nil {
+					return sentence(err, "delivery "+args[0])
+				}
+				return out.show(cmd, found, func(w io.Writer) {
+					deliveryLines(w, found.Delivery)
+					for _, a := range found.AttemptsMade {
+						fmt.Fprintf(w, "\t\nattempt %d\t%s\t\n", a.Number, a.StartedAt)
+						attemptLines(w, a)
+					}
+				})
+			})
+		},
+	}
+	out.flag(cmd)
+	return cmd
+}
+
+// redelivered is how many deliveries of an address are due again.
+type redelivered struct {
+	WebhookID string `json:"webhook_id"`
+	Released  int    `json:"released"`
+}
+
+func redeliverCommand() *cobra.Command {
+	var out output
+	var by acting
+	var address, since string
+	cmd := &cobra.Command{
+		Use:   "redeliver ID | redeliver --address ID --since TIME",
+		Short: "Deliver again: one delivery, or what failed or was held at an address since a time",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			many := cmd.Flags().Changed("address")
+			if many == (len(args) == 1) || many != cmd.Flags().Changed("since") {
+				return errors.New("name a delivery's id, or an address and a time: --address ID --since TIME")
+			}
+			var from time.Time
+			if many {
+				var err error
+				if from, err = parseSince(since, time.Now()); err != nil {
+					return err
+				}
+			}
+			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
+				actor, err := by.actor(ctx, cmd, svc)
+				if err != nil {
+					return err
+				}
+				if many {
+					released, err := svc.RedeliverSince(ctx, actor, address, models.TimeOf(from))
+					if err != nil {
+						return sentence(err, by.within("webhook address "+address))
+					}
+					return out.show(cmd, redelivered{address, released}, func(w io.Writer) {
+						fmt.Fprintf(w, "released\t%s\t\n", deliveriesNumber(released))
+					})
+				}
+				found, err := svc.RedeliverDelivery(ctx, actor, args[0])
+				if err != nil {
+					return sentence(err, by.within("delivery "+args[0]))
+				}
+				return out.show(cmd, found, func(w io.Writer) { deliveryLines(w, found) })
+			})
+		},
+	}
+	out.flag(cmd)
+	by.flag(cmd)
+	cmd.Flags().StringVar(&address, "address", "", "id of the webhook address")
+	sinceFlag(cmd, &since)
+	return cmd
+}
+
+func deliveriesNumber(n int) string {
+	if n == 1 {
+		return "1 delivery"
+	}
+	return strconv.Itoa(n) + " deliveries"
+}
+
+func deliveriesTable(w io.Writer, found []service.Delivery) {
+	fmt.Fprintln(w, "ID\tEVENT\tADDRESS\tSTATUS\tATTEMPTS\tCREATED\tNEXT ATTEMPT\tLAST RESULT\t")
+	for _, d := range found {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t\n",
+			d.ID, d.EventType, d.WebhookID, d.Status, d.Attempts, d.CreatedAt, orDash(d.NextAttemptAt), lastResult(d))
+	}
+}
+
+func deliveryLines(w io.Writer, d service.Delivery) {
+	fmt.Fprintf(w, "id\t%s\t\nevent\t%s %s\t\naddress\t%s\t\ncreated\t%s\t\nstatus\t%s\t\nattempts\t%d\t\nnext attempt\t%s\t\nlast result\t%s\t\n",
+		d.ID, d.EventType, d.EventID, d.WebhookID, d.CreatedAt, d.Status, d.Attempts, orDash(d.NextAttemptAt), lastResult(d))
+}
+
+func lastResult(d service.Delivery) string {
+	if d.LastStatus != nil {
+		return strconv.Itoa(*d.LastStatus)
+	}
+	return textCell(d.LastError)
+}
+
+// attemptLines write how an attempt went, and the answer line by line.
+func attemptLines(w io.Writer, a service.AttemptRecord) {
+	if a.Status != nil {
+		fmt.Fprintf(w, "status\t%d\t\n", *a.Status)
+	} else {
+		fmt.Fprintf(w, "error\t%s\t\n", textCell(a.Error))
+	}
+	fmt.Fprintf(w, "latency\t%d ms\t\nremote ip\t%s\t\n", a.LatencyMS, orDash(a.RemoteIP))
+	if a.ResponseBody == nil || *a.ResponseBody == "" {
+		return
+	}
+	name := "answer"
+	if a.ResponseBodyBase64 {
+		name = "answer (base64)"
+	}
+	for line := range strings.Lines(*a.ResponseBody) {
+		fmt.Fprintf(w, "%s\t%s\t\n", name, oneLine(strings.TrimRight(line, "\r\n")))
+		name = ""
+	}
+}

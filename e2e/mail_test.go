@@ -1,0 +1,275 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+
+	"millwright/mail/mailtest"
+	"millwright/workflows"
+)
+
+// mailLimit is how long mail may take to arrive: while a server is down it is
+// tried after 5, 10, 20 seconds.
+const mailLimit = 60 * time.Second
+
+// The people who work, beside the manager of the organization.
+const (
+	workerName, workerEmail   = "Wilhelmina Ostrowski", "wilhelmina.ostrowski@acme.example.com"
+	memberName, memberEmail   = "Bartholomew Quince", "bartholomew.quince@acme.example.com"
+	advisorName, advisorEmail = "Clementine Vasquez", "clementine.vasquez@acme.example.com"
+)
+
+// workforce adds people and a team to the organization: the worker, who is of the
+// crew too, its member, and the advisor.
+func (s *stack) workforce() {
+	s.t.Helper()
+	file := filepath.Join(s.t.TempDir(), "workforce.yaml")
+	err := os.WriteFile(file, fmt.Appendf(nil, `
+organization: {key: acme}
+permission_definitions: [{key: working, name: Working, applies_below: true, grants: [inventory.read]}]
+people:
+  - {key: worker, name: %q, email: %q}
+  - {key: member, name: %q, email: %q}
+  - {key: advisor, name: %q, email: %q}
+teams: [{key: crew, name: Crew, members: [worker, member]}]
+assignments:
+  - {node: hq, identity: worker, definition: working}
+  - {node: hq, identity: advisor, definition: working}
+  - {node: hq, identity: crew, definition: working}
+`, workerName, workerEmail, memberName, memberEmail, advisorName, advisorEmail), 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var imported struct {
+		IDs map[string]string `json:"ids"`
+	}
+	if err := json.Unmarshal([]byte(s.run("import", file)), &imported); err != nil {
+		s.t.Fatalf("the import's answer: %v", err)
+	}
+	maps.Copy(s.org.imported.IDs, imported.IDs)
+}
+
+// newMailStack makes an installation with a workforce that sends mail by the server.
+func newMailStack(t testing.TB, server *mailtest.Server, own settings, receivers ...*receiver) *stack {
+	t.Helper()
+	all := settings{"SMTP_URL": server.URL(), "MAIL_FROM": "Millwright <no-reply@millwright.example.com>"}
+	maps.Copy(all, own)
+	s := newStack(t, all, receivers...)
+	s.workforce()
+	return s
+}
+
+// order creates a work order that the integration works on beside those of the
+// keys; the advisor consults if it is to be reviewed.
+func (s *stack) order(i *integrator, title string, workers []string, reviewed bool) string {
+	s.t.Helper()
+	body := map[string]any{"inventory_id": i.node, "title": title}
+	assignees := []string{s.org.imported.IDs["erp"]}
+	for _, key := range workers {
+		assignees = append(assignees, s.org.imported.IDs[key])
+	}
+	body["assignees"] = assignees
+	if reviewed {
+		body["consultants"] = []string{s.org.imported.IDs["advisor"]}
+	}
+	answer, err := i.call(http.MethodPost, "/work-orders", "", body)
+	if err != nil || answer.status != http.StatusCreated {
+		s.t.Fatalf("create %q: status %d, error %v, body %s", title, answer.status, err, answer.body)
+	}
+	return idOf(s.t, answer.body)
+}
+
+// complete says that the work is done.
+func (i *integrator) complete(id string) {
+	i.t.Helper()
+	answer, err := i.call(http.MethodPost, "/work-orders/"+id+"/answers", "", map[string]any{"answers": []any{}, "complete": true})
+	if err != nil || answer.status != http.StatusOK {
+		i.t.Fatalf("complete: status %d, error %v, body %s", answer.status, err, answer.body)
+	}
+}
+
+// awaitMail waits for messages and checks that there are these and no others, each
+// once: to whom, and what the subject says. A message that came twice under one
+// Message-ID is one message.
+func awaitMail(t testing.TB, server *mailtest.Server, want ...string) {
+	t.Helper()
+	want = slices.Sorted(slices.Values(want))
+	messages := func() []string {
+		var got []string
+		seen := map[string]bool{}
+		for _, m := range server.Messages() {
+			if seen[m.MessageID+m.Recipient] {
+				continue
+			}
+			seen[m.MessageID+m.Recipient] = true
+			name, _, _ := strings.Cut(m.Recipient, "@")
+			_, what, _ := strings.Cut(m.Subject, ": ")
+			got = append(got, name+" "+what)
+		}
+		slices.Sort(got)
+		return got
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), mailLimit)
+	defer cancel()
+	if err := server.Wait(ctx, func() bool { return len(messages()) >= len(want) }); err != nil || !slices.Equal(messages(), want) {
+		t.Fatalf("messages (error %v)\n\t%s,\nwant\n\t%s", err, strings.Join(messages(), "\n\t"), strings.Join(want, "\n\t"))
+	}
+}
+
+func TestPeopleAreToldByMailOnce(t *testing.T) {
+	t.Parallel()
+	server := mailtest.NewServer(t, mailtest.Options{})
+	s := newMailStack(t, server, nil)
+	s.startWorker()
+	s.startAPI(nil)
+	i := s.integrator()
+	id := s.order(i, "Replace filter", []string{"worker", "crew"}, false)
+	created := []string{"wilhelmina.ostrowski assigned to you", "bartholomew.quince assigned to you"}
+	awaitMail(t, server, created...)
+	s.awaitFound(`WorkOrderStatus = "open" AND ExecutionStatus = "Running" AND RecordId = "`+id+`"`, workflows.WorkOrderID(id))
+
+	i.complete(id)
+	completed := slices.Concat(created, []string{"ottilie.quarrington complete"})
+	awaitMail(t, server, completed...)
+	s.awaitWorkflow(workflows.WorkOrderID(id), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	s.awaitFound(`WorkOrderStatus = "complete" AND Organization = "`+s.org.imported.IDs["acme"]+`"`, workflows.WorkOrderID(id))
+
+	// Whoever is assigned afterwards is told by a workflow that starts again.
+	answer, err := i.call(http.MethodPost, "/work-orders/"+id+"/assignees", "", map[string]any{"assignees": []string{s.org.imported.IDs["advisor"]}})
+	if err != nil || answer.status != http.StatusOK {
+		t.Fatalf("assign: status %d, error %v, body %s", answer.status, err, answer.body)
+	}
+	awaitMail(t, server, append(completed, "clementine.vasquez assigned to you")...)
+
+	answer, err = i.call(http.MethodPost, "/issues", "", map[string]any{"inventory_id": i.node, "subject": "It rattles"})
+	if err != nil || answer.status != http.StatusCreated {
+		t.Fatalf("feedback: status %d, error %v, body %s", answer.status, err, answer.body)
+	}
+	issue := idOf(t, answer.body)
+	awaitMail(t, server, append(completed, "clementine.vasquez assigned to you", "ottilie.quarrington new feedback")...)
+	s.awaitWorkflow(workflows.FeedbackID(issue), enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	s.run("issues", "resolve", issue, "--as", managerEmail)
+	s.awaitWorkflow(workflows.FeedbackID(issue), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	if n := s.count(`SELECT count(*) FROM looks_owed`); n != 0 {
+		t.Errorf("%d looks are owed at the end", n)
+	}
+	if n := s.count(`SELECT count(*) FROM notices WHERE mail <> 'sent'`); n != 0 {
+		t.Errorf("%d notices are not marked as mailed", n)
+	}
+}
+
+func TestMailServerThatIsDownForAWhile(t *testing.T) {
+	t.Parallel()
+	server := mailtest.NewServer(t, mailtest.Options{})
+	s := newMailStack(t, server, nil)
+	worker := s.startWorker()
+	s.startAPI(nil)
+	i := s.integrator()
+	server.Down()
+	id := s.order(i, "Replace filter", []string{"worker", "crew"}, false)
+	eventually(t, mailLimit, "the mail server was tried", func() bool { return server.Seen(mailtest.Connect) > 0 })
+	i.complete(id)
+	// The work order's end does not wait for the mail, and is seen.
+	s.awaitFound(`WorkOrderStatus = "complete" AND ExecutionStatus = "Running"`, workflows.WorkOrderID(id))
+	// Nor does the mail depend on the worker that first tried.
+	worker.kill()
+	s.startWorker()
+	server.Up()
+	awaitMail(t, server, "wilhelmina.ostrowski assigned to you", "bartholomew.quince assigned to you", "ottilie.quarrington complete")
+	s.awaitWorkflow(workflows.WorkOrderID(id), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+}
+
+func TestNoticesStayInTheInboxWithoutAMailServer(t *testing.T) {
+	t.Parallel()
+	s := newStack(t, nil)
+	s.workforce()
+	s.startWorker()
+	s.startAPI(nil)
+	i := s.integrator()
+	id := s.order(i, "Replace filter", []string{"worker"}, false)
+	i.complete(id)
+	s.awaitWorkflow(workflows.WorkOrderID(id), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	if n := s.count(`SELECT count(*) FROM notices WHERE mail = 'inbox'`); n != 2 {
+		t.Errorf("%d notices are in the inbox, want 2", n)
+	}
+	for _, event := range s.activitiesOf(workflows.WorkOrderID(id)) {
+		t.Errorf("%s ran, where there is nothing to mail", event)
+	}
+}
+
+// activitiesOf returns the names of the activities that a workflow had run.
+func (s *stack) activitiesOf(workflowID string) []string {
+	s.t.Helper()
+	var names []string
+	events := s.temporal.GetWorkflowHistory(s.t.Context(), workflowID, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		if err != nil {
+			s.t.Fatalf("the history of %s: %v", workflowID, err)
+		}
+		if scheduled := event.GetActivityTaskScheduledEventAttributes(); scheduled != nil {
+			names = append(names, scheduled.GetActivityType().GetName())
+		}
+	}
+	return names
+}
+
+func TestNothingPersonalInTheWorkflowsOfRecords(t *testing.T) {
+	t.Parallel()
+	const title, comment = "Mr Featherstone's boiler", "Ask for Featherstone at the gate"
+	server := mailtest.NewServer(t, mailtest.Options{User: "postmaster", Password: "hunter2-of-the-mail"})
+	s := newMailStack(t, server, settings{"LOG_LEVEL": "DEBUG"})
+	worker := s.startWorker()
+	api := s.startAPI(nil)
+	i := s.integrator()
+
+	// What the server refuses, it refuses with the address in its answer.
+	server.Refuse(memberEmail, 550)
+	server.Once(mailtest.Recipient, mailtest.Answer(451, "4.2.1 <"+workerEmail+"> "+workerName+" is busy"))
+	id := s.order(i, title, []string{"worker", "crew"}, true)
+	awaitMail(t, server, "wilhelmina.ostrowski assigned to you", "clementine.vasquez you are its consultant")
+	i.complete(id)
+	s.run("work-orders", "review", id, "--send-back", "--comment", comment, "--as", advisorEmail)
+	awaitMail(t, server, "wilhelmina.ostrowski assigned to you", "clementine.vasquez you are its consultant",
+		"clementine.vasquez waits for your review", "wilhelmina.ostrowski sent back", "ottilie.quarrington sent back")
+	answer, err := i.call(http.MethodPost, "/work-orders/"+id+"/cancel", "", map[string]string{"reason": comment})
+	if err != nil || answer.status != http.StatusOK {
+		t.Fatalf("cancel: status %d, error %v, body %s", answer.status, err, answer.body)
+	}
+	s.awaitWorkflow(workflows.WorkOrderID(id), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	sent := server.Messages()
+	if last := sent[len(sent)-1]; !strings.Contains(last.Text, comment) || !strings.Contains(last.Text, title) {
+		t.Fatalf("the mail does not show the personal data that is looked for:\n%s", last.Text)
+	}
+
+	secrets := map[string]string{"the mail server's password": "hunter2-of-the-mail", "a title or comment": "Featherstone"}
+	for _, person := range []struct{ name, email string }{
+		{managerName, managerEmail}, {workerName, workerEmail}, {memberName, memberEmail}, {advisorName, advisorEmail},
+	} {
+		_, last, _ := strings.Cut(person.name, " ")
+		secrets["the name "+last], secrets["the address of "+last] = last, person.email
+	}
+	places := s.inTemporal()
+	if places[workflows.WorkOrderID(id)] == "" {
+		t.Error("Temporal knows nothing of the work order")
+	}
+	places["the log of the api"], places["the log of the worker"] = api.log.String(), worker.log.String()
+	for place, text := range places {
+		for what, secret := range secrets {
+			if at := strings.Index(strings.ToLower(text), strings.ToLower(secret)); at >= 0 {
+				t.Errorf("%s is in %s: …%q", what, place, text[max(0, at-60):at])
+			}
+		}
+	}
+}
