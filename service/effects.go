@@ -127,11 +127,11 @@ func (t *tx) notify(c change, n notice) {
 // event types). Integrations of service companies whose people are assigned
 // are asked too. While the address is off the delivery is held. An address that
 // was made since they were counted, the newest, has no id waiting for its delivery.
+// The lock, which the foreign key takes anyway, waits for an address that is being
+// turned on or deleted: it is on then, or gone.
 const publishQuery = `
-	WITH queued AS (
-		INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
-		SELECT ($1::text[])[row_number() OVER (ORDER BY h.id)], $2, h.id, w.id,
-			CASE WHEN h.enabled THEN 'pending' ELSE 'held' END, $3
+	WITH wanted AS (
+		SELECT h.id, h.enabled, w.id AS record_id
 		FROM {table} w, webhooks h
 		JOIN integrations i ON i.id = h.integration_id
 		JOIN organizations o ON o.id = h.organization_id
@@ -141,7 +141,13 @@ const publishQuery = `
 			AND {usable}
 			AND '{scope}' = ANY (i.scopes)
 			AND {readable}
-		ORDER BY h.id LIMIT cardinality($1::text[])
+		ORDER BY h.id
+		FOR KEY SHARE OF h
+	), queued AS (
+		INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
+		SELECT ($1::text[])[row_number() OVER (ORDER BY id)], $2, id, record_id,
+			CASE WHEN enabled THEN 'pending' ELSE 'held' END, $3
+		FROM wanted ORDER BY id LIMIT cardinality($1::text[])
 		RETURNING webhook_id, status
 	)
 	SELECT q.webhook_id FROM queued q

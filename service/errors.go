@@ -18,6 +18,10 @@ var constraintErrors = map[string]*models.Error{
 		Code:   models.CodeExternalIDTaken,
 		Detail: "Another feedback of the organization has this external_id.",
 	},
+	"webhooks_integration_id_place_key": {
+		Code:   models.CodeValidationFailed,
+		Detail: "The integration's addresses are being changed. Try again.",
+	},
 }
 
 // translate turns what the database says into the service's own errors: a known

@@ -1,13 +1,14 @@
 package service_test
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"millwright/models"
 	"millwright/service"
-	"millwright/service/servicetest"
 )
 
 // issue is feedback of the actor on AHU 1; what it left is forgotten.
@@ -89,21 +90,29 @@ func TestResolveFeedbackNeedsThePermission(t *testing.T) {
 
 func TestOnlyOneOfTwoResolves(t *testing.T) {
 	s := newShop(t)
-	id := s.issue("erp")
-	ann := s.as("ann")
-	verdicts := make([]string, 8)
-	var all sync.WaitGroup
+	id, ann := s.issue("erp"), s.as("ann")
+	held, err := s.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = held.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := held.Exec(t.Context(), `SELECT FROM feedback WHERE id = $1 FOR UPDATE`, id); err != nil {
+		t.Fatal(err)
+	}
+	verdicts := make([]string, 2)
+	var both sync.WaitGroup
 	for i := range verdicts {
-		all.Go(func() {
+		both.Go(func() {
 			_, err := s.ResolveFeedback(t.Context(), ann, id)
 			verdicts[i] = verdict(err)
 		})
 	}
-	all.Wait()
-	if got := strings.Join(verdicts, ", "); strings.Count(got, "ok") != 1 || strings.Count(got, "rule_violation status") != 7 {
-		t.Errorf("the verdicts are %s", got)
+	awaitLocks(t, s.Fixture, 2)
+	if err := held.Commit(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	if events := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM events WHERE record_id = $1`, id); events != 1 {
-		t.Errorf("%d events", events)
-	}
+	both.Wait()
+	slices.Sort(verdicts)
+	expect(t, "the verdicts", strings.Join(verdicts, ", "), "ok, rule_violation status")
+	expect(t, "the events", s.eventsOf(id), "resolved")
 }

@@ -442,17 +442,29 @@ func BenchmarkRemoval(b *testing.B) {
 	}
 }
 
-// plantEvents plants old events with two deliveries each and 11 attempts for each ten deliveries.
+// plantEvents plants old events with two deliveries each and 11 attempts for
+// each ten deliveries, in portions that the time limit of a statement allows.
 func plantEvents(f *servicetest.Fixture, n int) {
-	f.Exec(`INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
-		SELECT 'evt_' || lpad(i::text, 26, '0'), $2, 'work_order.created', 'wo_none', $3, '{}', now() - interval '31 days' + i * interval '80 ms'
-		FROM generate_series(1, $1) i`, n, f.Acme.OrganizationID, f.ID("erp"))
-	f.Exec(`INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, attempts, last_status, created_at, finished_at)
-		SELECT 'dlv_' || h.n || e.id, e.id, h.id, e.record_id, 'delivered', 1, 204, e.created_at, e.created_at
-		FROM events e, unnest($1::text[]) WITH ORDINALITY h (id, n) ORDER BY e.id`, []string{f.ID("erp_hook"), f.ID("reader_hook")})
-	f.Exec(`INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, remote_ip, response_body)
-		SELECT d.id, number, d.created_at, 12, 204, '192.0.2.1', convert_to(repeat('ok ', 40), 'UTF8')
-		FROM deliveries d, generate_series(1, 2) number WHERE number = 1 OR d.id LIKE '%7' ORDER BY d.seq`)
+	const portion = 30_000
+	hooks := []string{f.ID("erp_hook"), f.ID("reader_hook")}
+	for first := 1; first <= n; first += portion {
+		f.Exec(`
+			WITH planted AS (
+				INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
+				SELECT 'evt_' || lpad(i::text, 26, '0'), $3, 'work_order.created', 'wo_none', $4, '{}', now() - interval '31 days' + i * interval '80 ms'
+				FROM generate_series($1::bigint, $2::bigint) i
+				RETURNING id, record_id, created_at
+			), given AS (
+				INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, attempts, last_status, created_at, finished_at)
+				SELECT 'dlv_' || h.n || e.id, e.id, h.id, e.record_id, 'delivered', 1, 204, e.created_at, e.created_at
+				FROM planted e, unnest($5::text[]) WITH ORDINALITY h (id, n)
+				RETURNING id, created_at
+			)
+			INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, remote_ip, response_body)
+			SELECT d.id, number, d.created_at, 12, 204, '192.0.2.1', convert_to(repeat('ok ', 40), 'UTF8')
+			FROM given d, generate_series(1, 2) number WHERE number = 1 OR d.id LIKE '%7'`,
+			first, min(n, first+portion-1), f.Acme.OrganizationID, f.ID("erp"), hooks)
+	}
 	f.Exec(`VACUUM ANALYZE events, deliveries, attempts`)
 	f.Exec(`CHECKPOINT`)
 }

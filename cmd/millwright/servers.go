@@ -17,7 +17,6 @@ import (
 	"millwright/api"
 	"millwright/models"
 	"millwright/service"
-	"millwright/webhook"
 	"millwright/worker"
 )
 
@@ -135,9 +134,7 @@ func runWorker(ctx context.Context, s settings) error {
 	if err := serveMetrics(ctx, s.MetricsAddr, pool, log); err != nil {
 		return err
 	}
-	sender := webhook.NewClient(webhook.Options{
-		AllowNetworks: s.AllowNetworks, AllowHTTP: s.AllowHTTP, Timeout: s.ResponseTimeout,
-	})
+	sender := s.sender()
 	defer sender.Close()
 	mailer, err := s.mailer()
 	if err != nil {

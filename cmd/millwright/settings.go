@@ -136,6 +136,11 @@ func (s settings) addressRules() service.AddressRules {
 	return rules
 }
 
+// sender returns the client that posts to receivers.
+func (s settings) sender() *webhook.Client {
+	return webhook.NewClient(webhook.Options{AllowNetworks: s.AllowNetworks, AllowHTTP: s.AllowHTTP, Timeout: s.ResponseTimeout})
+}
+
 // mailer returns the client of the mail server, nil when none is set.
 func (s settings) mailer() (activities.Mailer, error) {
 	if s.SMTPURL == "" {

@@ -267,9 +267,7 @@ func sendOnce(ctx context.Context, s settings, address service.Address, d servic
 	if err != nil {
 		return service.Attempt{}, err
 	}
-	sender := webhook.NewClient(webhook.Options{
-		AllowNetworks: s.AllowNetworks, AllowHTTP: s.AllowHTTP, Timeout: s.ResponseTimeout,
-	})
+	sender := s.sender()
 	defer sender.Close()
 	return activities.Send(ctx, sender, signer, time.Now, address.URL, d), nil
 }
