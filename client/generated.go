@@ -1045,10 +1045,10 @@ type QuestionType string
 
 // ResolvedActor defines model for ResolvedActor.
 type ResolvedActor struct {
-	// IdentityID The same.
+	// IdentityID The same, as in other events.
 	//
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3tk
-	IdentityID *string `json:"identity_id,omitempty"`
+	IdentityID string `json:"identity_id"`
 
 	// UserID Identity id of the person who resolved it.
 	//
