@@ -170,8 +170,8 @@ func TestRoundThatFailsIsTriedAgainUntilItSucceeds(t *testing.T) {
 		return activities.Drained{Delivered: 3}, nil
 	})
 	m.made(21, m.run())
-	if want := durations("0s 1s 3s 7s 15s 31s 1m1s 1m31s 2m1s"); !slices.Equal(m.rounds[:len(want)], want) {
-		t.Errorf("tried at %v, want it at %v and every 30s from then on", m.rounds[:len(want)], want)
+	if want := durations("0s 1s 3s 7s 11s 15s 19s"); !slices.Equal(m.rounds[:len(want)], want) {
+		t.Errorf("tried at %v, want it at %v and every 4s from then on", m.rounds[:len(want)], want)
 	}
 }
 
