@@ -14,6 +14,7 @@
 //     date and of a review that waits as durable timers.
 //   - Feedback, feedback/{id}: the same for feedback until it is resolved.
 //   - Sweep, started by a schedule: pokes what is owed and in nobody's hand.
+//   - Housekeeping, started by a schedule: removes what is older than its life.
 //
 // What flows in: ids, and the results of activities. What flows out: commands to
 // Temporal. The package calls no clock, no random source and no network.

@@ -28,15 +28,17 @@ func WebhookAddress(ctx workflow.Context, webhookID string) error {
 		if drained.Notices {
 			mail.begin(ctx)
 		}
-		for !drained.More && pokes.Len() == 0 {
-			// A poke that arrives after this line makes the server refuse the
-			// workflow's end and run it again, so it is not lost.
-			if !mail.underWay() {
-				return nil
-			}
-			if err := mail.wait(ctx, pokes); err != nil {
-				return err
-			}
+		if drained.More || pokes.Len() > 0 {
+			continue
+		}
+		// A poke that arrives after this line makes the server refuse the
+		// workflow's end and run it again, so it is not lost.
+		if !mail.underWay() {
+			return nil
+		}
+		// Then look again: the mail may have passed by what was added meanwhile.
+		if err := mail.wait(ctx, pokes); err != nil {
+			return err
 		}
 	}
 	return workflow.NewContinueAsNewError(ctx, WebhookAddress, webhookID)
