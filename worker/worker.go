@@ -60,6 +60,11 @@ const (
 	retriesAtOnce   = 1000
 )
 
+// workflowsInMemory bounds the workflows that a process keeps ready. An open
+// work order takes 35 KiB and rests for days; one that was let go is built again
+// from its short history. The SDK's own bound would be 400 MB of them.
+const workflowsInMemory = 2000
+
 // What the records' workflows do at once. It is little: a burst of new work
 // orders takes neither the database nor the processors from the mailboxes. Their
 // mail, an activity for each record, waits for its turn among mailsAtOnce.
@@ -94,6 +99,7 @@ func (w *Worker) Stop() {
 
 // New returns a worker with everything registered.
 func New(o Options) *Worker {
+	sdkworker.SetStickyWorkflowCacheSize(workflowsInMemory)
 	queue := func(name string, options sdkworker.Options) sdkworker.Worker {
 		options.WorkerStopTimeout = o.StopTimeout
 		w := sdkworker.New(o.Client, name, options)
