@@ -3,6 +3,7 @@ package activities
 import (
 	"bytes"
 	"embed"
+	"errors"
 	"fmt"
 	"html/template"
 	"strings"
@@ -70,6 +71,9 @@ func compose(l service.Letter) (mail.Message, error) {
 			subject = reason.subject
 		}
 		view.Sentences = append(view.Sentences, fill(reason.sentence, l))
+	}
+	if subject == "" {
+		return mail.Message{}, errors.New("the letter says nothing")
 	}
 	var text, html bytes.Buffer
 	if err := letterText.Execute(&text, view); err != nil {

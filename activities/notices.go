@@ -31,42 +31,61 @@ type Told struct {
 
 // MailNotices sends what waits to be mailed about the record: one message for
 // each change and person, also when it runs twice, since what was sent is
-// recorded before the next is. It fails when the mail server does not take mail
-// now, to be tried again later; then everything not sent still waits.
-func (n *Notices) MailNotices(ctx context.Context, recordID string) (Told, error) {
-	var told Told
+// recorded before the next is. It fails when the mail server does not take all
+// of it now, to be tried again later; a letter whose own recipient is the reason
+// holds up no other.
+func (n *Notices) MailNotices(ctx context.Context, recordID string) (told Told, err error) {
 	if n.Mailer == nil {
 		return told, n.Service.KeepInInbox(ctx, recordID)
 	}
+	var left []service.Letter // claimed, so that the next claim finds others
+	defer func() {
+		for _, l := range left {
+			if released := n.Service.RecordLetter(context.WithoutCancel(ctx), l, service.MailWaiting); err == nil {
+				err = released
+			}
+		}
+	}()
+	var later error
 	for {
 		letters, more, err := n.Service.ClaimLetters(ctx, recordID)
 		if err != nil {
 			return told, err
 		}
-		var later error
-		for _, l := range letters {
-			mailed := service.MailWaiting
-			if later == nil {
-				mailed, later = n.mail(ctx, l)
+		for i, l := range letters {
+			mailed, err := n.mail(ctx, l)
+			if err != nil {
+				left, later = append(left, l), err
+				if !aboutRecipient(err) {
+					left = append(left, letters[i+1:]...)
+					return told, err
+				}
+				continue
 			}
 			if err := n.Service.RecordLetter(context.WithoutCancel(ctx), l, mailed); err != nil {
 				return told, err
 			}
-			switch mailed {
-			case service.MailSent:
+			if mailed == service.MailSent {
 				told.Sent++
-			case service.MailInbox:
+			} else {
 				told.Kept++
-			case service.MailWaiting:
 			}
 		}
-		if later != nil || !more {
+		if !more {
 			return told, later
 		}
 	}
 }
 
-// mail sends one letter. The error says that it has to wait; it names nobody.
+// aboutRecipient reports whether the mail server answered for this letter alone:
+// a full mailbox, a recipient it does not know yet.
+func aboutRecipient(err error) bool {
+	refused, ok := errors.AsType[*mail.Error](err)
+	return ok && refused.Code != 0
+}
+
+// mail sends one letter, or keeps one in the inbox that cannot be sent. The error
+// says that it has to wait; it names nobody.
 func (n *Notices) mail(ctx context.Context, l service.Letter) (service.Mailed, error) {
 	message, err := compose(l)
 	if err != nil {
@@ -82,8 +101,5 @@ func (n *Notices) mail(ctx context.Context, l service.Letter) (service.Mailed, e
 	if refused, ok := errors.AsType[*mail.Error](err); ok && refused.Permanent {
 		return service.MailInbox, nil
 	}
-	if err != nil {
-		return service.MailWaiting, err
-	}
-	return service.MailSent, nil
+	return service.MailSent, err
 }

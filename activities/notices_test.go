@@ -315,6 +315,45 @@ func TestRecipientThatIsRefusedForGoodKeepsNobodyElseFromMail(t *testing.T) {
 	p.left("1 inbox, 1 sent")
 }
 
+func TestRecipientWhoseMailboxIsFullHoldsUpNobodyElse(t *testing.T) {
+	p := newPost(t)
+	p.server.Refuse("bob@acme.example.com", 451)
+	id := p.create(p.Actor("erp"), []string{"bob", "dan"}, []string{"cat"})
+	want := []string{"dan assigned to you", "cat you are its consultant"}
+	for range 12 { // more changes about bob than one claim takes
+		for _, do := range []func() error{
+			func() error {
+				_, err := p.UnassignWorkOrder(t.Context(), p.Actor("erp"), service.Call{}, id, p.ID("bob"))
+				return err
+			},
+			func() error {
+				_, err := p.AssignWorkOrder(t.Context(), p.Actor("erp"), service.Call{}, id, []string{p.ID("bob")}, nil)
+				return err
+			},
+		} {
+			p.Clock.Advance(time.Second)
+			if err := do(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	p.Clock.Advance(time.Second)
+	change(t, p, id)
+	want = append(want, "ann assigned to you", "ann no longer yours")
+	for range 2 {
+		if _, err := p.mail(id); err == nil || strings.Contains(err.Error(), "bob") {
+			t.Fatalf("the error is %v", err)
+		}
+		p.came(want...)
+	}
+	p.left("4 sent, 25 waiting")
+	p.server.Refuse("bob@acme.example.com", 0)
+	if told := p.mailed(id); told.Sent != 25 {
+		t.Errorf("told %+v, want bob's 25", told)
+	}
+	p.left("29 sent")
+}
+
 // The server has the message and its answer is lost: it is sent again, as the
 // same message.
 func TestAnswerThatIsLostMeansTheSameMessageAgain(t *testing.T) {

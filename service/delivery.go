@@ -83,6 +83,7 @@ type addressRow struct {
 	Usable     bool
 	ShowPeople bool
 	Scopes     []string
+	Events     []models.EventType
 	// Notices is whether some about the address wait to be mailed.
 	Notices bool
 }
@@ -90,7 +91,7 @@ type addressRow struct {
 var addressQuery = `
 	SELECT h.id, h.organization_id, h.integration_id, h.url, h.secret_sealed, h.previous_secret, h.previous_secret_until,
 		h.enabled, ` + with(usableIntegration, "i", "i", "o", "o", "p", "p") + ` AS usable,
-		'people:read' = ANY (i.scopes) AS show_people, i.scopes,
+		'people:read' = ANY (i.scopes) AS show_people, i.scopes, h.events,
 		EXISTS (SELECT FROM notices n WHERE n.record_id = h.id AND n.mail = 'waiting') AS notices
 	FROM webhooks h
 	JOIN integrations i ON i.id = h.integration_id
@@ -119,8 +120,8 @@ const pendingColumns = `
 
 // ClaimPending returns up to limit pending deliveries of the address beside those
 // in hand, oldest first, each with its record as it is now. Those of an address
-// that is off are held, those its integration may not read any more are skipped;
-// neither is returned. One mailbox claims for an address at a time; should two
+// that is off are held, those it does not subscribe to or its integration may not
+// read any more are skipped; neither is returned. One mailbox claims for an address at a time; should two
 // overlap after a crash, deliveries are doubled, never lost. A missing address
 // claims nothing. Errors: unavailable.
 func (s *Service) ClaimPending(ctx context.Context, webhookID string, inHand []string, limit int) (Claim, error) {
@@ -262,7 +263,7 @@ func (s *Service) readRecords(ctx context.Context, address addressRow, ids []str
 }
 
 // render builds the bodies of the deliveries with their records as they are now,
-// and skips those the integration may not read any more.
+// and skips those the address does not want or the integration may not read any more.
 func (s *Service) render(ctx context.Context, address addressRow, pending []pendingRow) ([]Outgoing, error) {
 	ids := make([]string, len(pending))
 	for i, p := range pending {
@@ -276,7 +277,7 @@ func (s *Service) render(ctx context.Context, address addressRow, pending []pend
 	var skipped []string
 	for _, p := range pending {
 		record, ok := readable[p.RecordID]
-		if !ok {
+		if !ok || !slices.Contains(address.Events, p.EventType) {
 			skipped = append(skipped, p.DeliveryID)
 			continue
 		}

@@ -207,6 +207,7 @@ func TestWhatMayNoLongerBeReadIsSkipped(t *testing.T) {
 		"the scope is gone":          `UPDATE integrations SET scopes = '{people:read}' WHERE id = $1`,
 		"the integration is off":     `UPDATE integrations SET enabled = false WHERE id = $1`,
 		"the organization suspended": `UPDATE organizations SET suspended = true WHERE $1 <> ''`,
+		"the subscription is gone":   `UPDATE webhooks SET events = '{issue.created}' WHERE integration_id = $1`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := servicetest.New(t)

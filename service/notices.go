@@ -66,7 +66,7 @@ const claimLettersQuery = `
 	SELECT l.notice_ids, l.kinds, l.record_id, l.created_at, l.about,
 		g.name AS organization, i.name AS person_name, p.email AS person_email,
 		w.number, coalesce(w.title, f.subject, '') AS title, coalesce(n.name, '') AS node,
-		coalesce(w.status, f.status, '') AS status, coalesce(c.changes -> 'comment' ->> 'to', w.cancel_reason, '') AS reason,
+		coalesce(w.status, f.status, '') AS status, coalesce(c.changes -> 'comment' ->> 'to', c.changes -> 'cancel_reason' ->> 'to', '') AS reason,
 		coalesce(c.actor_name, '') AS actor_name, w.target_date,
 		coalesce(hi.name, '') AS integration, coalesce(h.url, '') AS url, coalesce(h.off_reason, '') AS off_reason
 	FROM letters l
