@@ -243,11 +243,11 @@ func (r *round) record(ctx context.Context, must bool) (bool, error) {
 	return true, nil
 }
 
-// handOver wakes the workflows of deliveries that need another attempt, and of
-// those that had one of their own before: they may have arrived.
+// handOver wakes the workflows of deliveries that need another attempt or an
+// operator, and of those that had one of their own before: they may have arrived.
 func (r *round) handOver(attempts []service.Attempt, recorded service.Recorded) {
 	var work []service.Work
-	for _, id := range recorded.Retrying {
+	for _, id := range recorded.Troubled {
 		work = append(work, service.Work{Kind: service.WorkDelivery, ID: id})
 	}
 	for _, a := range attempts {

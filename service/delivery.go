@@ -217,9 +217,11 @@ type renderedFeedback struct {
 }
 
 var (
-	renderWorkOrders = `SELECT ` + with(workOrderColumns, "w", "w", "people", "$2::boolean") + `,
-		` + with(readableWorkOrder, "w", "w", "actor", "$3") + ` AS readable
+	renderWorkOrders = byPeople(func(people string) string {
+		return `SELECT ` + with(workOrderColumns, "w", "w", "people", people) + `,
+		` + with(readableWorkOrder, "w", "w", "actor", "$2") + ` AS readable
 		FROM work_orders w WHERE w.id = ANY ($1)`
+	})
 	renderFeedback = `SELECT ` + with(feedbackColumns, "w", "w", "people", "$2::boolean") + `,
 		` + with(readableFeedback, "w", "w", "actor", "$3") + ` AS readable
 		FROM feedback w WHERE w.id = ANY ($1)`
@@ -239,7 +241,7 @@ func (s *Service) readRecords(ctx context.Context, address addressRow, ids []str
 	}
 	scopes, _ := models.ScopesOf(address.Scopes)
 	batch := &pgx.Batch{}
-	batch.Queue(renderWorkOrders, ids, address.ShowPeople, address.IntegrationID).Query(func(rows pgx.Rows) error {
+	batch.Queue(renderWorkOrders[address.ShowPeople], ids, address.IntegrationID).Query(func(rows pgx.Rows) error {
 		found, err := pgx.CollectRows(rows, pgx.RowToStructByName[renderedWorkOrder])
 		for _, row := range found {
 			if row.Readable && scopes.Has(models.ScopeWorkOrdersRead) {
@@ -370,6 +372,8 @@ type Recorded struct {
 	Delivered, Failed int
 	// Retrying are the deliveries that need another attempt.
 	Retrying []string
+	// Troubled are those and the failed ones: a workflow of its own has each.
+	Troubled []string
 	// Off says that the address was turned off by it.
 	Off bool
 }
@@ -377,7 +381,7 @@ type Recorded struct {
 // One statement keeps the attempts and moves their deliveries; an attempt that
 // was recorded before (a worker's answer was lost) changes nothing. A delivery
 // that was held or stopped while its attempt was under way stays so unless it
-// arrived. Those that did not arrive are returned.
+// arrived. What was moved is returned.
 var recordQuery = with(`
 	WITH made AS (
 		SELECT * FROM unnest($1::text[], $2::integer[], $3::timestamptz[], $4::integer[], $5::integer[], $6::text[],
@@ -394,7 +398,7 @@ var recordQuery = with(`
 		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, error, remote_ip, response_body)
 		SELECT id, number, started_at, latency_ms, code, error, remote_ip, body FROM made JOIN moved USING (id)
 	)
-	SELECT id, status FROM moved WHERE status <> 'delivered'`,
+	SELECT id, status FROM moved`,
 	"verdict", "CASE WHEN d.status IN ('pending', 'retrying') OR m.verdict = 'delivered' THEN m.verdict ELSE d.status END")
 
 // healthQuery keeps when an address last answered well and since when it fails,
@@ -427,10 +431,15 @@ func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts
 		var id string
 		var status models.DeliveryStatus
 		_, err := pgx.ForEachRow(rows, []any{&id, &status}, func() error {
-			if status == models.DeliveryRetrying {
+			switch status { //nolint:exhaustive // held and stopped ones stay what they are
+			case models.DeliveryDelivered:
+				recorded.Delivered++
+			case models.DeliveryRetrying:
 				recorded.Retrying = append(recorded.Retrying, id)
-			} else {
+				recorded.Troubled = append(recorded.Troubled, id)
+			case models.DeliveryFailed:
 				recorded.Failed++
+				recorded.Troubled = append(recorded.Troubled, id)
 			}
 			return nil
 		})
@@ -444,7 +453,6 @@ func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts
 	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
 		return recorded, s.translate(err)
 	}
-	recorded.Delivered = len(attempts) - len(recorded.Retrying) - recorded.Failed
 	var err error
 	if recorded.Failed > 0 {
 		gone := slices.ContainsFunc(attempts, func(a Attempt) bool { return a.Status == http.StatusGone })

@@ -173,7 +173,9 @@ func TestAddressesAreTurnedOff(t *testing.T) {
 			}
 			f.Clock.Advance(test.age)
 			create(t, f) // pending while the address is turned off
-			record(t, f, "erp_hook", attempt(f, final, test.status))
+			if recorded := record(t, f, "erp_hook", attempt(f, final, test.status)); len(recorded.Troubled) != 1 || recorded.Troubled[0] != final.DeliveryID {
+				t.Errorf("in trouble are %v, want the one that failed", recorded.Troubled)
+			}
 			reason := servicetest.Value[string](f, `SELECT coalesce(off_reason, '') FROM webhooks WHERE id = $1`, f.ID("erp_hook"))
 			if reason != test.reason {
 				t.Errorf("the reason is %q, want %q", reason, test.reason)

@@ -441,8 +441,15 @@ func TestADeletedWebhookTakesItsDeliveriesAlongAndMayBeImportedAgain(t *testing.
 		t.Fatal(err)
 	}
 	create(t, f)
+	create(t, f)
+	failing := claim(t, f, "erp_hook").Deliveries[0]
+	record(t, f, "erp_hook", attempt(f, failing, 500))
+	f.Pokes.Take()
 	if err := f.DeleteWebhook(t.Context(), service.Operator(), f.ID("erp_hook")); err != nil {
 		t.Fatal(err)
+	}
+	if work := f.Pokes.Take(); !slices.Contains(work, service.Work{Kind: service.WorkDelivery, ID: failing.DeliveryID}) {
+		t.Errorf("woken are %v, want the workflow of the delivery in trouble", work)
 	}
 	if n := servicetest.Value[int](f, `SELECT count(*) FROM deliveries WHERE webhook_id = $1`, f.ID("erp_hook")); n != 0 {
 		t.Errorf("%d deliveries are left", n)
@@ -450,7 +457,7 @@ func TestADeletedWebhookTakesItsDeliveriesAlongAndMayBeImportedAgain(t *testing.
 	if claimed := claim(t, f, "erp_hook"); claimed.Address.ID != "" {
 		t.Error("a mailbox still finds the address")
 	}
-	if work := len(claim(t, f, "reader_hook").Deliveries); work != 1 {
+	if work := len(claim(t, f, "reader_hook").Deliveries); work != 2 {
 		t.Errorf("another address has %d deliveries, want its own", work)
 	}
 	again, err := f.Import(t.Context(), []byte(`

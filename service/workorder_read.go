@@ -47,14 +47,26 @@ const workOrderColumns = `
 	{w}.changed_xid AS xid`
 
 var (
-	workOrderByID = `SELECT ` + with(workOrderColumns, "w", "w", "people", "$2::boolean") + `
+	workOrderByID = byPeople(func(people string) string {
+		return `SELECT ` + with(workOrderColumns, "w", "w", "people", people) + `
 		FROM work_orders w WHERE w.id = $1`
-	readableWorkOrderByID = workOrderByID + ` AND ` + with(readableWorkOrder, "w", "w", "actor", "$3")
+	})
+	readableWorkOrderByID = byPeople(func(people string) string {
+		return `SELECT ` + with(workOrderColumns, "w", "w", "people", people) + `
+		FROM work_orders w WHERE w.id = $1 AND ` + with(readableWorkOrder, "w", "w", "actor", "$2")
+	})
 )
+
+// byPeople is a query in two forms, with the people named and without. As a
+// parameter it would have Postgres plan the query each time anew: with a known
+// value half of it falls away, which no plan for all values can match.
+func byPeople(query func(people string) string) map[bool]string {
+	return map[bool]string{true: query("true"), false: query("false")}
+}
 
 // queueWorkOrder queues the reading of a work order as its GET shows it.
 func (t *tx) queueWorkOrder(into *workOrderRow, id string, actor Actor) {
-	queueOne(t, into, nil, workOrderByID, id, actor.ShowPeople)
+	queueOne(t, into, nil, workOrderByID[actor.ShowPeople], id)
 }
 
 // WorkOrder returns the work order as GET /work-orders/{id} shows it to the
@@ -63,7 +75,7 @@ func (s *Service) WorkOrder(ctx context.Context, actor Actor, id string) ([]byte
 	if !models.IsID(id, models.PrefixWorkOrder) {
 		return nil, models.NotFound()
 	}
-	rows, err := s.pool.Query(ctx, readableWorkOrderByID, id, actor.ShowPeople, actor.IdentityID)
+	rows, err := s.pool.Query(ctx, readableWorkOrderByID[actor.ShowPeople], id, actor.IdentityID)
 	if err != nil {
 		return nil, s.translate(err)
 	}

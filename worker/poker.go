@@ -21,6 +21,10 @@ const (
 	pokersAtOnce       = 8
 	recordPokersAtOnce = 2
 	pokeTimeout        = 10 * time.Second
+	// pokeRest is how long a workflow that was poked is left alone: what comes
+	// meanwhile is one poke afterwards. A workflow that nobody runs gathers two
+	// signals a second at the most.
+	pokeRest = 500 * time.Millisecond
 	// maxWaiting bounds the memory of an outage, in each lane; what is dropped,
 	// the sweep finds.
 	maxWaiting = 20_000
@@ -44,6 +48,18 @@ type lane struct {
 	changed *sync.Cond
 	waiting map[service.Work]bool
 	order   []service.Work
+	// resting was poked a moment ago, by whether it is to be poked again.
+	resting map[service.Work]bool
+}
+
+// add lets the work wait for a sender.
+func (l *lane) add(work service.Work) {
+	if l.waiting[work] || len(l.order) >= maxWaiting {
+		return
+	}
+	l.waiting[work] = true
+	l.order = append(l.order, work)
+	l.changed.Signal()
 }
 
 // NewPoker returns a Poker that runs until Stop; the end of the context does not end it.
@@ -56,7 +72,7 @@ func NewPoker(ctx context.Context, c client.Client, log *slog.Logger) *Poker {
 
 // open makes a lane with so many senders.
 func (p *Poker) open(ctx context.Context, senders int) *lane {
-	l := &lane{changed: sync.NewCond(&p.mu), waiting: map[service.Work]bool{}}
+	l := &lane{changed: sync.NewCond(&p.mu), waiting: map[service.Work]bool{}, resting: map[service.Work]bool{}}
 	for range senders {
 		p.done.Go(func() { p.run(ctx, l) })
 	}
@@ -77,12 +93,11 @@ func (p *Poker) Poke(work ...service.Work) {
 	defer p.mu.Unlock()
 	for _, w := range work {
 		l := p.laneOf(w)
-		if p.stopped || l.waiting[w] || len(l.order) >= maxWaiting {
-			continue
+		if _, rests := l.resting[w]; rests {
+			l.resting[w] = true
+		} else if !p.stopped {
+			l.add(w)
 		}
-		l.waiting[w] = true
-		l.order = append(l.order, w)
-		l.changed.Signal()
 	}
 }
 
@@ -90,9 +105,16 @@ func (p *Poker) Poke(work ...service.Work) {
 func (p *Poker) Stop(ctx context.Context) {
 	p.mu.Lock()
 	p.stopped = true
+	for _, l := range []*lane{p.webhooks, p.records} {
+		for work, again := range l.resting {
+			if again {
+				l.add(work)
+			}
+		}
+		clear(l.resting)
+		l.changed.Broadcast()
+	}
 	p.mu.Unlock()
-	p.webhooks.changed.Broadcast()
-	p.records.changed.Broadcast()
 	done := make(chan struct{})
 	go func() {
 		p.done.Wait()
@@ -121,7 +143,7 @@ func (p *Poker) run(ctx context.Context, l *lane) {
 }
 
 // next takes the oldest work; from then on a new poke of it waits again, since
-// the workflow may have looked already.
+// the workflow may have looked already, and it rests.
 func (p *Poker) next(l *lane) (service.Work, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +156,21 @@ func (p *Poker) next(l *lane) (service.Work, bool) {
 	work := l.order[0]
 	l.order = l.order[1:]
 	delete(l.waiting, work)
+	if !p.stopped {
+		l.resting[work] = false
+		time.AfterFunc(pokeRest, func() { p.rested(l, work) })
+	}
 	return work, true
+}
+
+// rested pokes the workflow again if that was asked for meanwhile.
+func (p *Poker) rested(l *lane, work service.Work) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l.resting[work] {
+		l.add(work)
+	}
+	delete(l.resting, work)
 }
 
 func (p *Poker) send(ctx context.Context, work service.Work) error {

@@ -241,6 +241,39 @@ func TestMailboxesDelayNoWorkOrder(t *testing.T) {
 	})
 }
 
+func TestAWorkflowThatWasPokedIsLeftAloneForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeTemporal{}
+		p := NewPoker(t.Context(), c, quiet)
+		after := func(d time.Duration, want int) {
+			t.Helper()
+			<-time.After(d) // on the bubble's clock
+			synctest.Wait()
+			if n := c.count("webhook-address/whk_1"); n != want {
+				t.Errorf("it was poked %d times, want %d", n, want)
+			}
+		}
+		p.Poke(webhook(1))
+		after(0, 1)
+		for range 100 {
+			p.Poke(webhook(1), webhook(1))
+		}
+		p.Poke(webhook(2)) // which does not rest
+		after(pokeRest-time.Millisecond, 1)
+		if n := c.count("webhook-address/whk_2"); n != 1 {
+			t.Errorf("another was poked %d times, want once", n)
+		}
+		after(time.Millisecond, 2) // all of them are one
+		after(10*pokeRest, 2)
+		p.Poke(webhook(1))
+		after(0, 3)
+		p.Poke(webhook(1))
+		p.Stop(t.Context()) // does not wait for the rest
+		after(0, 4)
+		after(10*pokeRest, 4)
+	})
+}
+
 func TestPokesAreSentInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turn := make(chan struct{})
@@ -430,6 +463,7 @@ func TestOutageIsLoggedOnceAndSoIsItsEnd(t *testing.T) {
 			for n := range 100 {
 				p.Poke(webhook(n))
 			}
+			<-time.After(pokeRest) // on the bubble's clock
 			synctest.Wait()
 		}
 		if n := len(c.ids()); n != 300 {

@@ -43,10 +43,12 @@ func (d *delivery) run(ctx workflow.Context) error {
 			return err
 		}
 		wait, open := waitFor(d.state, workflow.Now(ctx))
-		if !open {
+		// A signal that arrives after this line makes the server refuse the
+		// workflow's end and run it again, so it is not lost.
+		if !open && d.pokes.Len()+d.redeliver.Len()+d.stop.Len() == 0 {
 			return nil
 		}
-		step, err := d.sleep(ctx, wait)
+		step, err := d.sleep(ctx, wait, open)
 		if err != nil {
 			return err
 		}
@@ -97,22 +99,25 @@ func (s deliveryStep) summary(state service.DeliveryState) string {
 	}
 }
 
-// sleep rests until the time is up or a signal comes, and returns what to do then.
-func (d *delivery) sleep(ctx workflow.Context, wait time.Duration) (deliveryStep, error) {
+// sleep rests until the time is up or a signal comes, and returns what to do
+// then. Without open there is no time: a signal has come already.
+func (d *delivery) sleep(ctx workflow.Context, wait time.Duration, open bool) (deliveryStep, error) {
 	step := activityLoad
 	timerCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
-	summary := "next attempt"
-	if d.state.Status == models.DeliveryFailed {
-		summary = "end of the event's retention; send the signal redeliver to try again"
-	}
-	timer := workflow.NewTimerWithOptions(timerCtx, wait, workflow.TimerOptions{Summary: summary})
 	selector := workflow.NewSelector(ctx)
-	selector.AddFuture(timer, func(workflow.Future) {
-		if d.state.Status == models.DeliveryRetrying {
-			step = activityAttempt
+	if open {
+		summary := "next attempt"
+		if d.state.Status == models.DeliveryFailed {
+			summary = "end of the event's retention; send the signal redeliver to try again"
 		}
-	})
+		timer := workflow.NewTimerWithOptions(timerCtx, wait, workflow.TimerOptions{Summary: summary})
+		selector.AddFuture(timer, func(workflow.Future) {
+			if d.state.Status == models.DeliveryRetrying {
+				step = activityAttempt
+			}
+		})
+	}
 	selector.AddReceive(d.redeliver, func(c workflow.ReceiveChannel, _ bool) { drain(c); step = activityRedeliver })
 	selector.AddReceive(d.stop, func(c workflow.ReceiveChannel, _ bool) { drain(c); step = activityStop })
 	selector.AddReceive(d.pokes, func(c workflow.ReceiveChannel, _ bool) { drain(c) })

@@ -125,6 +125,25 @@ func TestRedeliverAfterTheLastAttempt(t *testing.T) {
 	})
 }
 
+func TestASignalThatArrivesAtTheEndIsHeard(t *testing.T) {
+	for signal, more := range map[string]int{SignalPoke: 1, SignalRedeliver: 1, SignalStop: 1, "": 0} {
+		t.Run(signal, func(t *testing.T) {
+			s := newScene(t)
+			s.during = func(env *testsuite.TestWorkflowEnvironment, _ int) {
+				if signal != "" {
+					env.SignalWorkflow(signal, nil)
+				}
+			}
+			s.accepts = func(number int) bool { return number == 2 }
+			s.run()
+			s.closed("1m", models.DeliveryDelivered)
+			if len(s.calls) != 2+more {
+				t.Errorf("%d activities, want a look, the attempt and %d more", len(s.calls), more)
+			}
+		})
+	}
+}
+
 func TestStop(t *testing.T) {
 	t.Run("gives up at once and stays open", func(t *testing.T) {
 		s := newScene(t)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -57,9 +58,16 @@ func (o *output) show(cmd *cobra.Command, value any, table func(w io.Writer)) er
 		encoder.SetEscapeHTML(false)
 		return encoder.Encode(value)
 	}
-	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	table(w)
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(text.String()) {
+		fmt.Fprintln(cmd.OutOrStdout(), strings.TrimRight(line, " \n"))
+	}
+	return nil
 }
 
 // orDash writes an optional value of a table's cell.
