@@ -30,6 +30,9 @@ help: ## List the targets and variables
 	@echo '  RACE            -race where there is a C compiler; RACE= tests without'
 	@echo '  FUZZTIME        how long each fuzz target runs (30s)'
 	@echo
+	@echo 'Variable of bench:'
+	@echo '  BENCHFLAGS      what to measure: BENCHFLAGS="-only deliveries -seconds 5"'
+	@echo
 	@echo 'Variables of run, which brings up a Postgres and a Temporal of its own:'
 	@echo '  DEV_DIR         where their data stays from one run to the next (.dev)'
 	@echo '  API_PORT        port of the API (8080)'
@@ -102,8 +105,8 @@ fuzz: ## Run each fuzz target for FUZZTIME
 	done; exit $$status; }
 
 .PHONY: bench
-bench: bin/devstack ## Measure throughput and latency on a throwaway Postgres and Temporal
-	bin/devstack exec -- go run ./bench
+bench: bin/millwright bin/devstack ## Measure throughput and latency on a throwaway Postgres and Temporal
+	bin/devstack exec -- go run ./bench $(BENCHFLAGS)
 
 ## Linting
 

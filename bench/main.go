@@ -1,12 +1,14 @@
-// Command bench measures the service on the Postgres of DATABASE_URL and prints
-// a table; with -json it writes the same figures as JSON. Run it with `make
-// bench`, which brings up a throwaway stack. Nothing is asserted: figures are
-// for comparing with the floors measured in the same run.
+// Command bench measures the service on the Postgres of DATABASE_URL and the
+// Temporal of TEMPORAL_ADDRESS and prints a table; with -json it writes the same
+// figures as JSON. Run it with `make bench`, which builds the product and brings
+// up a throwaway stack. Nothing is asserted: figures are for comparing with the
+// floors measured in the same run.
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -61,37 +63,70 @@ func (r *report) print() error {
 	return table.Flush()
 }
 
+// options are the command line's.
+type options struct {
+	json    string
+	only    string
+	large   int
+	seconds float64
+	binary  string
+}
+
 func main() {
-	path := flag.String("json", "", "also write the figures to this file")
-	large := flag.Int("large", 1_000_000, "work orders of the large organization")
+	var o options
+	flag.StringVar(&o.json, "json", "", "also write the figures to this file")
+	flag.StringVar(&o.only, "only", "", "measure only this: lists or deliveries")
+	flag.IntVar(&o.large, "large", 1_000_000, "work orders of the large organization")
+	flag.Float64Var(&o.seconds, "seconds", 10, "how long each load of deliveries lasts")
+	flag.StringVar(&o.binary, "millwright", "bin/millwright", "the product, for deliveries")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *path, *large); err != nil {
+	if err := run(ctx, o); err != nil {
 		stop()
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1) //nolint:gocritic // stop was called
 	}
 }
 
-func run(ctx context.Context, path string, large int) error {
+func run(ctx context.Context, o options) error {
 	r := &report{
 		Machine: fmt.Sprintf("%d cores, %s/%s, %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version()),
 		At:      time.Now().UTC(),
 	}
 	fmt.Println(r.Machine)
-	if err := benchLists(ctx, r, []int{10_000, large}); err != nil {
+	if err := measure(ctx, r, o); err != nil {
 		return err
 	}
 	if err := r.print(); err != nil {
 		return err
 	}
-	if path == "" {
+	if o.json == "" {
 		return nil
 	}
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(b, '\n'), 0o600)
+	return os.WriteFile(o.json, append(b, '\n'), 0o600)
+}
+
+func measure(ctx context.Context, r *report, o options) error {
+	switch o.only {
+	case "", "lists", "deliveries":
+	default:
+		return fmt.Errorf("-only %s: it is lists or deliveries", o.only)
+	}
+	if o.seconds <= 0 {
+		return errors.New("-seconds is above 0")
+	}
+	if o.only != "lists" {
+		if err := benchDeliveries(ctx, r, o.binary, time.Duration(o.seconds*float64(time.Second))); err != nil {
+			return err
+		}
+	}
+	if o.only != "deliveries" {
+		return benchLists(ctx, r, []int{10_000, o.large})
+	}
+	return nil
 }

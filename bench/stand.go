@@ -37,30 +37,39 @@ type stand struct {
 
 // newStand makes a database, brings it to the schema and serves the API on it.
 func newStand(ctx context.Context, name string) (*stand, error) {
+	database, err := newDatabase(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := service.Migrate(ctx, database); err != nil {
+		return nil, err
+	}
+	return serveStand(ctx, database)
+}
+
+// newDatabase makes an empty database beside that of DATABASE_URL and returns its URL.
+func newDatabase(ctx context.Context, name string) (string, error) {
 	base := os.Getenv("DATABASE_URL")
 	if base == "" {
-		return nil, errors.New("DATABASE_URL is not set: run `make bench`")
+		return "", errors.New("DATABASE_URL is not set: run `make bench`")
 	}
 	admin, err := pgx.Connect(ctx, base)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	defer func() { _ = admin.Close(ctx) }()
 	name = "bench_" + name
 	for _, sql := range []string{"DROP DATABASE IF EXISTS " + name + " WITH (FORCE)", "CREATE DATABASE " + name} {
 		if _, err := admin.Exec(ctx, sql); err != nil {
-			return nil, err
+			return "", err
 		}
 	}
 	u, err := url.Parse(base)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	u.Path = "/" + name
-	if _, err := service.Migrate(ctx, u.String()); err != nil {
-		return nil, err
-	}
-	return serveStand(ctx, u.String())
+	return u.String(), nil
 }
 
 func serveStand(ctx context.Context, database string) (*stand, error) {
@@ -100,8 +109,13 @@ func (s *stand) close() {
 
 // token gets an access token of an integration of the bench's organization.
 func (s *stand) token(ctx context.Context, client string) (string, error) {
-	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {client}, "client_secret": {"secret-of-" + client + "-in-the-bench"}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.server.URL+"/v1/oauth/token", strings.NewReader(form.Encode()))
+	return fetchToken(ctx, s.client, s.server.URL, client)
+}
+
+// fetchToken gets an access token from the API at the URL.
+func fetchToken(ctx context.Context, client *http.Client, base, clientID string) (string, error) {
+	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {clientID}, "client_secret": {"secret-of-" + clientID + "-in-the-bench"}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/v1/oauth/token", strings.NewReader(form.Encode()))
 	if err != nil {
 		return "", err
 	}
@@ -109,11 +123,12 @@ func (s *stand) token(ctx context.Context, client string) (string, error) {
 	var answer struct {
 		AccessToken string `json:"access_token"`
 	}
-	body, err := s.do(r, http.StatusOK)
+	body, err := do(client, r, http.StatusOK)
 	if err != nil {
 		return "", err
 	}
-	return answer.AccessToken, errors.Join(json.Unmarshal(body, &answer), nil)
+	err = json.Unmarshal(body, &answer)
+	return answer.AccessToken, err
 }
 
 // get makes a call and returns the body of its 200.
@@ -123,11 +138,11 @@ func (s *stand) get(ctx context.Context, token, path string) ([]byte, error) {
 		return nil, err
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
-	return s.do(r, http.StatusOK)
+	return do(s.client, r, http.StatusOK)
 }
 
-func (s *stand) do(r *http.Request, want int) ([]byte, error) {
-	answer, err := s.client.Do(r)
+func do(client *http.Client, r *http.Request, want int) ([]byte, error) {
+	answer, err := client.Do(r)
 	if err != nil {
 		return nil, err
 	}
@@ -155,6 +170,7 @@ func latencies(n int, call func() error) (p50, p99 float64, err error) {
 		took[i] = time.Since(started)
 	}
 	slices.Sort(took)
-	milliseconds := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	return milliseconds(took[n/2]), milliseconds(took[n*99/100]), nil
 }
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// usage is the processor time that each part of the machine has used so far;
+// nil where there is no /proc.
+type usage map[string]time.Duration
+
+// others is the part of a usage that has nothing to do with the measurement,
+// but for the kernel's work that no process is charged for.
+const others = "everything else"
+
+// parts are the keys of a usage, in the order of the table.
+var parts = []string{"api", "worker", "postgres", "temporal", "bench", others}
+
+// tickTime is the unit of /proc: USER_HZ is 100 on every Linux.
+const tickTime = time.Second / 100
+
+// usage reads the processor time of the product, of what it runs on, and of all else.
+func (in *installation) usage() usage {
+	system, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return nil
+	}
+	database, err := url.Parse(in.settings["DATABASE_URL"])
+	if err != nil {
+		return nil
+	}
+	used := usage{
+		"bench":    timeOf(os.Getpid()),
+		"postgres": timeOfTree(listenerOn(database.Host)),
+		"temporal": timeOfTree(listenerOn(in.settings["TEMPORAL_ADDRESS"])),
+	}
+	for name, p := range map[string]*process{"api": in.api, "worker": in.worker} {
+		if p != nil {
+			used[name] = timeOf(p.cmd.Process.Pid)
+		}
+	}
+	// user, nice, system, idle, iowait, irq, softirq, steal: the idle times are not used.
+	line, _, _ := bytes.Cut(system, []byte("\n"))
+	var all time.Duration
+	for i, ticks := range strings.Fields(string(line))[1:9] {
+		if i != 3 && i != 4 {
+			all += ticksOf(ticks)
+		}
+	}
+	for _, t := range used {
+		all -= t
+	}
+	used[others] = all
+	return used
+}
+
+// since is what was used after an earlier reading.
+func (u usage) since(earlier usage) usage {
+	used := usage{}
+	for part, t := range u {
+		used[part] = t - earlier[part]
+	}
+	return used
+}
+
+// report adds each part's seconds for a thousand of something, and their sum
+// without what others had of the machine.
+func (u usage) report(r *report, what string, n int) {
+	if len(u) == 0 {
+		return
+	}
+	var ours float64
+	for _, part := range parts {
+		seconds := u[part].Seconds() * 1000 / float64(n)
+		if part == others {
+			r.add(what+": CPU of all these", ours, "s/1,000")
+		}
+		r.add(what+": CPU of "+part, seconds, "s/1,000")
+		ours += seconds
+	}
+}
+
+// stat returns the fields of /proc/PID/stat behind the program's name.
+func stat(pid int) []string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+}
+
+// The places in stat, see proc(5), which counts from 1 and counts the two before.
+const (
+	statParent       = 4 - 3
+	statUser         = 14 - 3
+	statSystem       = 15 - 3
+	statReapedUser   = 16 - 3
+	statReapedSystem = 17 - 3
+)
+
+func ticksOf(text string) time.Duration {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return time.Duration(n) * tickTime
+}
+
+// timeOf is the time a process has used, with what its ended children have.
+func timeOf(pid int) time.Duration {
+	fields := stat(pid)
+	if len(fields) <= statReapedSystem {
+		return 0
+	}
+	return ticksOf(fields[statUser]) + ticksOf(fields[statSystem]) + ticksOf(fields[statReapedUser]) + ticksOf(fields[statReapedSystem])
+}
+
+// timeOfTree is the time of a process and its children.
+func timeOfTree(pid int) time.Duration {
+	total := timeOf(pid)
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, folder := range all {
+		child, _ := strconv.Atoi(filepath.Base(folder))
+		if fields := stat(child); len(fields) > statParent && pid != 0 && fields[statParent] == strconv.Itoa(pid) {
+			total += timeOf(child)
+		}
+	}
+	return total
+}
+
+// listenerOn returns the process that listens on the TCP address, 0 when it is not found.
+func listenerOn(address string) int {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return 0
+	}
+	number, _ := strconv.Atoi(port)
+	inode := listeningInode(number)
+	if inode == "" {
+		return 0
+	}
+	sockets, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	for _, socket := range sockets {
+		if target, err := os.Readlink(socket); err == nil && target == "socket:["+inode+"]" {
+			pid, _ := strconv.Atoi(strings.Split(socket, "/")[2])
+			return pid
+		}
+	}
+	return 0
+}
+
+// listeningInode returns the inode of the socket that listens on the port.
+func listeningInode(port int) string {
+	const listening = "0A"
+	table, _ := os.ReadFile("/proc/net/tcp")
+	for line := range strings.Lines(string(table)) {
+		// sl, local_address, rem_address, st, …; the inode is the tenth.
+		fields := strings.Fields(line)
+		if len(fields) > 9 && fields[3] == listening && strings.HasSuffix(fields[1], fmt.Sprintf(":%04X", port)) {
+			return fields[9]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"millwright/webhook"
+)
+
+// The floors, which other figures are compared with.
+const (
+	floorPost        = "floor: signed POST over loopback, 32 at a time"
+	floorTransaction = "floor: transaction of one change, 32 at a time"
+	floorDrain       = "floor: claim 100, POST them signed, update them"
+)
+
+// benchFloors measures the same work without the product: the requests, the
+// rows of a change, a queue in one table.
+func (in *installation) benchFloors(ctx context.Context, r *report, load time.Duration) error {
+	signer, err := webhook.NewSigner(in.secret)
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: callers}
+	defer transport.CloseIdleConnections()
+	p := &poster{client: &http.Client{Transport: transport, Timeout: 10 * time.Second}, signer: signer, url: in.receiver.url(0)}
+	for _, floor := range []struct {
+		name string
+		run  func(context.Context, time.Duration) (float64, error)
+	}{
+		{floorPost, p.flood},
+		{floorTransaction, in.writeRows},
+		{floorDrain, func(ctx context.Context, load time.Duration) (float64, error) { return in.drainTable(ctx, load, p) }},
+	} {
+		err := phase(ctx, floor.name, load+time.Minute, func(ctx context.Context) error {
+			rate, err := floor.run(ctx, load/2)
+			r.add(floor.name, rate, "/s")
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sideBySide runs do in 32 goroutines for a while and returns how often it ran a second.
+func sideBySide(ctx context.Context, load time.Duration, do func(context.Context) error) (float64, error) {
+	var done atomic.Int64
+	started := time.Now()
+	end := started.Add(load)
+	group, ctx := errgroup.WithContext(ctx)
+	for range callers {
+		group.Go(func() error {
+			for time.Now().Before(end) {
+				if err := do(ctx); err != nil {
+					return err
+				}
+				done.Add(1)
+			}
+			return nil
+		})
+	}
+	err := group.Wait()
+	return perSecond(int(done.Load()), started, time.Now()), err
+}
+
+// poster posts signed bodies as large as a work order's event.
+type poster struct {
+	client *http.Client
+	signer *webhook.Signer
+	url    string
+}
+
+var eventOfFloor = []byte(`{"id":"evt_00000000000000000000000000","data":{"filler":"` + strings.Repeat("x", 800) + `"}}`)
+
+func (p *poster) post(ctx context.Context) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(eventOfFloor))
+	if err != nil {
+		return err
+	}
+	r.Header = p.signer.Header("evt_00000000000000000000000000", "work_order.updated", time.Now(), eventOfFloor)
+	answer, err := p.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	_, err = io.Copy(io.Discard, answer.Body)
+	return err
+}
+
+func (p *poster) flood(ctx context.Context, load time.Duration) (float64, error) {
+	return sideBySide(ctx, load, p.post)
+}
+
+// writeRows writes the rows of a change as the product does, in one round trip
+// and without looking at anything, and takes them away afterwards.
+func (in *installation) writeRows(ctx context.Context, load time.Duration) (float64, error) {
+	org, actor, hook := in.imported.IDs["bench"], in.imported.IDs["erp"], in.webhookID()
+	body, sum := eventOfFloor, sha256.Sum256(nil)
+	var turn atomic.Int64
+	rate, err := sideBySide(ctx, load, func(ctx context.Context) error {
+		id := strings.ToLower(rand.Text())
+		record := in.workOrders[turn.Add(1)%workOrdersOfBench]
+		now := time.Now()
+		batch := &pgx.Batch{}
+		batch.Queue(`BEGIN`)
+		batch.Queue(`UPDATE work_orders SET title = $2, changed_at = $3 WHERE id = $1`, record, "Floor "+id, now)
+		batch.Queue(`INSERT INTO history (organization_id, record_id, actor_id, action, changes, created_at)
+			VALUES ($1, $2, $3, 'work_order.updated', $4, $5)`, org, record, actor, map[string]any{"title": map[string]string{"from": "Replace filter", "to": id}}, now)
+		batch.Queue(`INSERT INTO log_records (organization_id, actor_id, actor_name, action, record_id, created_at)
+			VALUES ($1, $2, 'ERP (API)', 'work_order.updated', $3, $4)`, org, actor, record, now)
+		batch.Queue(`INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
+			VALUES ($1, $2, 'work_order.updated', $3, $4, '{"fields": ["title"]}', $5)`, "evt_"+id, org, record, actor, now)
+		batch.Queue(`INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
+			VALUES ($1, $2, $3, $4, 'pending', $5)`, "dlv_"+id, "evt_"+id, hook, record, now)
+		batch.Queue(`INSERT INTO idempotency_keys (integration_id, method, path, key, fingerprint, status, record_id, body, created_at)
+			VALUES ($1, 'PATCH', $2, $3, $4, 200, $5, $6, $7)`, actor, "/v1/work-orders/"+record, id, sum[:], record, body, now)
+		batch.Queue(`COMMIT`)
+		return in.pool.SendBatch(ctx, batch).Close()
+	})
+	if err != nil {
+		return rate, err
+	}
+	_, err = in.pool.Exec(ctx, `TRUNCATE events, deliveries, history, log_records, idempotency_keys CASCADE`)
+	return rate, err
+}
+
+// drainTable posts what stands in a plain table, a hundred rows at a time.
+func (in *installation) drainTable(ctx context.Context, load time.Duration, p *poster) (float64, error) {
+	const batch = 100
+	_, err := in.pool.Exec(ctx, `CREATE TABLE floor_queue (id bigint PRIMARY KEY, body bytea NOT NULL, sent_at timestamptz);
+		CREATE INDEX floor_queue_pending ON floor_queue (id) WHERE sent_at IS NULL`)
+	if err != nil {
+		return 0, err
+	}
+	rows := int(20_000 * load.Seconds())
+	if _, err := in.pool.Exec(ctx, `INSERT INTO floor_queue SELECT n, $1 FROM generate_series(1, $2) n`, eventOfFloor, rows); err != nil {
+		return 0, err
+	}
+	sent, started := 0, time.Now()
+	for end := started.Add(load); sent < rows && time.Now().Before(end); sent += batch {
+		claimed, err := in.pool.Query(ctx, `SELECT id, body FROM floor_queue WHERE sent_at IS NULL ORDER BY id LIMIT $1`, batch)
+		if err != nil {
+			return 0, err
+		}
+		type row struct {
+			ID   int64
+			Body []byte
+		}
+		due, err := pgx.CollectRows(claimed, pgx.RowToStructByPos[row])
+		if err != nil {
+			return 0, err
+		}
+		group, sending := errgroup.WithContext(ctx)
+		group.SetLimit(callers)
+		ids := make([]int64, len(due))
+		for i, d := range due {
+			ids[i] = d.ID
+			group.Go(func() error { return p.post(sending) })
+		}
+		if err := group.Wait(); err != nil {
+			return 0, err
+		}
+		if _, err := in.pool.Exec(ctx, `UPDATE floor_queue SET sent_at = now() WHERE id = ANY ($1)`, ids); err != nil {
+			return 0, err
+		}
+	}
+	rate := perSecond(sent, started, time.Now())
+	if _, err := in.pool.Exec(ctx, `DROP TABLE floor_queue`); err != nil {
+		return 0, fmt.Errorf("drop the floor's table: %w", err)
+	}
+	return rate, nil
+}
