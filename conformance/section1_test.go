@@ -8,6 +8,9 @@ import (
 
 	"golang.org/x/oauth2/clientcredentials"
 
+	"millwright/activities"
+	"millwright/mail"
+	"millwright/mail/mailtest"
 	"millwright/models"
 	"millwright/service/servicetest"
 )
@@ -65,7 +68,24 @@ var section1 = []rule{
 		w.assign(id, object{"consultants": w.ids("cat")}).Want(http.StatusOK, "")
 		want(t, "notices for cat afterwards", w.count(`SELECT count(*) FROM notices WHERE record_id = $1 AND person_id = $2`, id, w.ID("cat")), 1)
 	}},
-	{item: "item 5, mail", words: "as the app tells them, by e-mail too", notYet: "e-mail to the people concerned"},
+	{item: "item 5, mail", words: "as the app tells them, by e-mail too", test: func(t *testing.T, w *world) {
+		server := mailtest.NewServer(t, mailtest.Options{})
+		client, err := mail.New(mail.Options{URL: server.URL(), From: mail.Address{Email: "no-reply@millwright.test"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := w.workOrder(object{"assignees": w.ids("erp", "crew")})
+		notices := activities.Notices{Service: w.Service, Mailer: client, AtOnce: make(chan struct{}, 1)}
+		if _, err := notices.MailNotices(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		var told []string
+		for _, m := range server.Messages() {
+			told = append(told, m.Recipient)
+		}
+		slices.Sort(told)
+		wantList(t, "told by e-mail", told, "bob@acme.example.com", "dan@acme.example.com")
+	}},
 	{item: "item 5, history", words: "and are in the work order's history with what they changed", test: func(t *testing.T, w *world) {
 		id := w.workOrder(nil)
 		w.patch(id, object{"title": "Changed"}).Want(http.StatusOK, "")

@@ -82,8 +82,12 @@ integrations: [{key: erp, webhooks: [{key: fresh_hook, url: "http://127.0.0.1:9/
 		want(t, "shown again", again.Integrations["erp"].Webhooks["fresh_hook"].Secret, "")
 		want(t, "rows that hold it in the clear", w.count(`SELECT count(*) FROM webhooks WHERE position(convert_to($1, 'UTF8') IN secret_sealed) > 0`, secret), 0)
 	}},
-	{item: "setup 3, test", words: "a trial delivery tells what the receiver said", notYet: "the test delivery (ping)"},
-	{item: "setup 3, deliveries", words: "each address lists its deliveries with an action to redeliver", notYet: "the list of deliveries with its actions"},
+	{item: "setup 3, test", words: "a trial delivery tells what the receiver said", test: func(t *testing.T, w *world) {
+		said := w.try(http.StatusTeapot, "short and stout").attempt
+		want(t, "the status", said.Status, http.StatusTeapot)
+		want(t, "the answer", string(said.ResponseBody), "short and stout")
+	}},
+	{item: "setup 3, deliveries", words: "each address lists its deliveries with an action to redeliver", test: wantDeliveriesList},
 	{item: "setup 4", words: "an integration has at most five addresses", test: func(t *testing.T, w *world) { wantFiveAddresses(t, w, "hooked_6") }},
 }
 
@@ -168,7 +172,17 @@ var eventTypes = []rule{
 		w.resolve(id)
 		return id
 	}),
-	{item: "event ping", words: "sent by a test, with a message", notYet: "the test delivery (ping)"},
+	{item: "event ping", words: "sent by a test, with a message", test: func(t *testing.T, w *world) {
+		sent := w.try(http.StatusNoContent, "")
+		var body event
+		if err := json.Unmarshal(sent.body, &body); err != nil {
+			t.Fatal(err)
+		}
+		want(t, "the type", body.Type, "ping")
+		want(t, "its header", sent.header.Get("Service-Event-Type"), "ping")
+		message, _ := body.Data["message"].(string)
+		want(t, "a message", message != "", true)
+	}},
 	{item: "events 1", words: "completing sends two events, the change of status and the completion", test: func(t *testing.T, w *world) {
 		id := w.quiet(nil)
 		w.answer(id, true).Want(http.StatusOK, "")
@@ -526,7 +540,7 @@ var deliveries = []rule{
 		w.attempt("erp_hook", claim.Deliveries[0], 200)
 		want(t, "after", w.delivery(d.DeliveryID).Status, models.DeliveryDelivered)
 	}},
-	{item: "delivery 3, list", words: "from the list of deliveries", notYet: "the list of deliveries with its actions"},
+	{item: "delivery 3, list", words: "from the list of deliveries", test: wantDeliveriesList},
 	{item: "delivery 4, off", words: "a final failure after 3 days without success turns the address off", alone: true, test: wantShutOff},
 	{item: "delivery 4, page", words: "the page says why, and turns it on again", notYet: "the app's page of integrations"},
 	{item: "delivery 5, retention", words: "an event lives for 30 days", alone: true, test: wantRetention},

@@ -2,17 +2,22 @@ package conformance
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"millwright/activities"
 	"millwright/api/apitest"
 	"millwright/models"
 	"millwright/service"
 	"millwright/service/servicetest"
+	"millwright/webhook"
 )
 
 type object = map[string]any
@@ -476,4 +481,63 @@ func shown(value any) string {
 		panic(err)
 	}
 	return string(text)
+}
+
+// tried is a test of an address: what was posted, and what the sender made of the answer.
+type tried struct {
+	attempt service.Attempt
+	header  http.Header
+	body    []byte
+}
+
+// try sends a test of the ERP's address to a receiver that answers with the status and text.
+func (w *world) try(status int, text string) tried {
+	w.t.Helper()
+	var sent tried
+	receiver := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
+		sent.header = r.Header
+		sent.body, _ = io.ReadAll(r.Body)
+		answer.WriteHeader(status)
+		_, _ = io.WriteString(answer, text)
+	}))
+	defer receiver.Close()
+	address, ping, err := w.TestWebhook(w.t.Context(), service.Operator(), w.ID("erp_hook"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	signer, err := webhook.NewSigner(address.Secrets...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	client := webhook.NewClient(webhook.Options{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true})
+	defer client.Close()
+	sent.attempt = activities.Send(w.t.Context(), client, signer, time.Now, receiver.URL, ping)
+	return sent
+}
+
+// wantDeliveriesList finds a failed delivery in its address's list and redelivers it.
+func wantDeliveriesList(t *testing.T, w *world) {
+	id := w.workOrder(nil)
+	failed := w.outgoing("erp_hook", id)[0]
+	failed.Attempts = 7
+	w.attempt("erp_hook", failed, 500)
+	listed := func() bool {
+		t.Helper()
+		all, err := w.Deliveries(t.Context(), service.DeliveryFilter{
+			WebhookID: w.ID("erp_hook"), Statuses: []models.DeliveryStatus{models.DeliveryFailed},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(all, func(d service.Delivery) bool { return d.ID == failed.DeliveryID })
+	}
+	want(t, "among the failed ones before", listed(), true)
+	if _, err := w.RedeliverDelivery(t.Context(), service.Operator(), failed.DeliveryID); err != nil {
+		t.Fatal(err)
+	}
+	again := w.outgoing("erp_hook", id)[0]
+	want(t, "the event sent again", again.EventID, failed.EventID)
+	w.attempt("erp_hook", again, 200)
+	want(t, "among the failed ones afterwards", listed(), false)
+	want(t, "afterwards", w.delivery(failed.DeliveryID).Status, models.DeliveryDelivered)
 }
