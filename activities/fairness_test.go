@@ -181,7 +181,7 @@ func TestAReceiverThatHangsAtTimesIsStillTriedByTheRest(t *testing.T) {
 func TestASlowReceiverIsToldRecordsAsTheyAreWhenTheyAreSent(t *testing.T) {
 	r := newReceiver()
 	m := newMailbox(t, r, time.Millisecond)
-	clock := &activitiesClock{now: time.Now()}
+	clock := servicetest.NewClock(time.Now())
 	m.Now = clock.Now
 	id := m.create("first title")
 	m.publish(id, 1)
@@ -198,24 +198,6 @@ func TestASlowReceiverIsToldRecordsAsTheyAreWhenTheyAreSent(t *testing.T) {
 	if len(r.titles) != 2 || r.titles[0] != "first title" || r.titles[1] != "second title" {
 		t.Errorf("the receiver was told %q", r.titles)
 	}
-}
-
-// activitiesClock stands still until it is advanced.
-type activitiesClock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *activitiesClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *activitiesClock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
 }
 
 // waitFor waits until the condition holds.

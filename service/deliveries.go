@@ -72,25 +72,11 @@ func (s *Service) Deliveries(ctx context.Context, filter DeliveryFilter) ([]Deli
 		"organization": filter.OrganizationID, "webhook": filter.WebhookID,
 		"before": cmp.Or(filter.Before, behindAll), "limit": min(cmp.Or(filter.Limit, DefaultLimit), MaxLimit),
 	}
-	var known bool
-	var found []Delivery
-	batch := &pgx.Batch{}
-	batch.Queue(`
+	of := []any{args}
+	return knownList[Delivery](ctx, s, `
 		SELECT @webhook = '' OR EXISTS (SELECT FROM webhooks h JOIN integrations i ON i.id = h.integration_id
-			WHERE h.id = @webhook AND i.deleted_at IS NULL AND (@organization = '' OR h.organization_id = @organization))`,
-		args).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
-	batch.Queue(with(deliveriesQuery, "statuses", statuses), args).Query(func(rows pgx.Rows) error {
-		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[Delivery])
-		found = all
-		return err
-	})
-	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, s.translate(err)
-	}
-	if !known {
-		return nil, models.NotFound()
-	}
-	return found, nil
+			WHERE h.id = @webhook AND i.deleted_at IS NULL AND (@organization = '' OR h.organization_id = @organization))`, of,
+		with(deliveriesQuery, "statuses", statuses), of)
 }
 
 // behindAll stands behind every id.

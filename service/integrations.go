@@ -40,24 +40,10 @@ type IntegrationFilter struct{ OrganizationID string }
 // It asks nobody's permission: operators see all, a page names its organization.
 // Errors: not_found when there is no such organization, unavailable.
 func (s *Service) Integrations(ctx context.Context, filter IntegrationFilter) ([]IntegrationRecord, error) {
-	var known bool
-	var found []IntegrationRecord
-	batch := &pgx.Batch{}
-	batch.Queue(`SELECT $1 = '' OR EXISTS (SELECT FROM organizations WHERE id = $1)`, filter.OrganizationID).
-		QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
-	batch.Queue(integrationQuery+`($1 = '' OR i.organization_id = $1) ORDER BY i.id`, filter.OrganizationID).
-		Query(func(rows pgx.Rows) error {
-			all, err := pgx.CollectRows(rows, pgx.RowToStructByName[IntegrationRecord])
-			found = all
-			return err
-		})
-	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, s.translate(err)
-	}
-	if !known {
-		return nil, models.NotFound()
-	}
-	return found, nil
+	of := []any{filter.OrganizationID}
+	return knownList[IntegrationRecord](ctx, s,
+		`SELECT $1 = '' OR EXISTS (SELECT FROM organizations WHERE id = $1)`, of,
+		integrationQuery+`($1 = '' OR i.organization_id = $1) ORDER BY i.id`, of)
 }
 
 // NewIntegration is what an integration is created from.

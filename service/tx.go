@@ -129,3 +129,24 @@ func queueAll[T any](t *tx, into *[]T, sql string, args ...any) {
 		return err
 	})
 }
+
+// knownList reads a list together with whether what it belongs to is known: a
+// query of one boolean, then the list's. Errors: not_found, unavailable.
+func knownList[T any](ctx context.Context, s *Service, knownSQL string, knownArgs []any, listSQL string, listArgs []any) ([]T, error) {
+	var known bool
+	var found []T
+	batch := &pgx.Batch{}
+	batch.Queue(knownSQL, knownArgs...).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
+	batch.Queue(listSQL, listArgs...).Query(func(rows pgx.Rows) error {
+		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[T])
+		found = all
+		return err
+	})
+	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, s.translate(err)
+	}
+	if !known {
+		return nil, models.NotFound()
+	}
+	return found, nil
+}

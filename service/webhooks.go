@@ -55,29 +55,13 @@ type WebhookFilter struct{ OrganizationID, IntegrationID string }
 // the oldest first. It asks nobody's permission: operators see all, a page names
 // its organization. Errors: not_found when there is no such integration, unavailable.
 func (s *Service) Webhooks(ctx context.Context, filter WebhookFilter) ([]Webhook, error) {
-	var known bool
-	var found []Webhook
-	batch := &pgx.Batch{}
-	batch.Queue(`
+	of := []any{filter.OrganizationID, filter.IntegrationID}
+	return knownList[Webhook](ctx, s, `
 		SELECT $2 = '' OR EXISTS (SELECT FROM integrations
-			WHERE id = $2 AND deleted_at IS NULL AND ($1 = '' OR organization_id = $1))`,
-		filter.OrganizationID, filter.IntegrationID).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
-	batch.Queue(`
+			WHERE id = $2 AND deleted_at IS NULL AND ($1 = '' OR organization_id = $1))`, of, `
 		SELECT `+webhookColumns+` FROM webhooks h JOIN integrations i ON i.id = h.integration_id
 		WHERE i.deleted_at IS NULL AND ($1 = '' OR h.organization_id = $1) AND ($2 = '' OR h.integration_id = $2)
-		ORDER BY h.id`,
-		filter.OrganizationID, filter.IntegrationID).Query(func(rows pgx.Rows) error {
-		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[Webhook])
-		found = all
-		return err
-	})
-	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, s.translate(err)
-	}
-	if !known {
-		return nil, models.NotFound()
-	}
-	return found, nil
+		ORDER BY h.id`, of)
 }
 
 // NewWebhook is what a webhook address is made from.

@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
-	"millwright/models"
 	"millwright/service"
 )
 
@@ -126,15 +123,6 @@ func scopesFlag(cmd *cobra.Command, scopes *[]string) {
 	cmd.Flags().StringSliceVar(scopes, "scope", nil, "a scope, such as work_orders:read; once for each, or separated by commas")
 }
 
-// require marks flags without which the command does nothing.
-func require(cmd *cobra.Command, names ...string) {
-	for _, name := range names {
-		if err := cmd.MarkFlagRequired(name); err != nil {
-			panic(err) // the flag is defined a few lines above
-		}
-	}
-}
-
 // integrationChange is what a command does to one integration.
 type integrationChange func(*service.Service, context.Context, service.Actor, string) (service.IntegrationRecord, error)
 
@@ -152,72 +140,13 @@ func operatorIntegrationCommand(use, short string, do integrationChange) *cobra.
 }
 
 func integrationCommand(use, short string, by *acting, do integrationChange) *cobra.Command {
-	var out output
-	cmd := &cobra.Command{
-		Use:   use,
-		Short: short,
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				actor, err := by.actor(ctx, cmd, svc)
-				if err != nil {
-					return err
-				}
-				changed, err := do(svc, ctx, actor, args[0])
-				if err != nil {
-					return sentence(err, by.within("integration "+args[0]))
-				}
-				return showIntegration(cmd, out, changed)
-			})
-		},
-	}
-	out.flag(cmd)
-	return cmd
-}
-
-// acting is who a command acts as: the operator, or a person with --as.
-type acting struct{ person string }
-
-func (a *acting) flag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.person, "as", "", "act as the person with this id or e-mail address, with that person's rights")
-}
-
-func (a *acting) actor(ctx context.Context, cmd *cobra.Command, svc *service.Service) (service.Actor, error) {
-	if !cmd.Flags().Changed("as") {
-		return service.Operator(), nil
-	}
-	actor, err := svc.PersonActor(ctx, a.person)
-	if models.CodeOf(err) == models.CodeNotFound {
-		return actor, errors.New("--as: there is no person with this id, or not exactly one with this e-mail address")
-	}
-	return actor, err
-}
-
-// within is what was looked for, and where a person looks.
-func (a *acting) within(what string) string {
-	if a.person != "" {
-		return what + " in the person's organization"
-	}
-	return what
-}
-
-// sentence is a refusal as a sentence for people; what was looked for is named
-// when there is no such thing.
-func sentence(err error, what string) error {
-	refusal, ok := errors.AsType[*models.Error](err)
-	switch {
-	case !ok:
-		return err
-	case refusal.Code == models.CodeNotFound:
-		return fmt.Errorf("there is no %s", what)
-	case len(refusal.Fields) > 0:
-		details := make([]string, len(refusal.Fields))
-		for i, field := range refusal.Fields {
-			details[i] = field.Detail
+	return actOn(use, short, "integration", by, func(ctx context.Context, a acted) error {
+		changed, err := do(a.svc, ctx, a.actor, a.id)
+		if err != nil {
+			return err
 		}
-		return errors.New(strings.Join(details, " "))
-	}
-	return err
+		return showIntegration(a.cmd, a.out, changed)
+	})
 }
 
 func integrationsTable(w io.Writer, found []service.IntegrationRecord) {
@@ -245,14 +174,4 @@ func integrationState(i service.IntegrationRecord) string {
 		return "off"
 	}
 	return "on"
-}
-
-// oneLine keeps what others wrote from doing anything to a terminal or a table.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
 }

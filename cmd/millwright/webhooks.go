@@ -134,40 +134,26 @@ type enabled struct {
 }
 
 func enableWebhookCommand() *cobra.Command {
-	var out output
-	var by acting
 	var since string
-	cmd := &cobra.Command{
-		Use:   "enable ID [--since TIME]",
-		Short: "Turn the address on; with --since, send what failed or was held since then",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var from *models.Time
-			if cmd.Flags().Changed("since") {
-				at, err := parseSince(since, time.Now())
-				if err != nil {
-					return err
-				}
-				from = new(models.TimeOf(at))
+	const short = "Turn the address on; with --since, send what failed or was held since then"
+	cmd := actOnWebhook("enable ID [--since TIME]", short, func(ctx context.Context, a acted) error {
+		var from *models.Time
+		if a.cmd.Flags().Changed("since") {
+			at, err := parseSince(since, time.Now())
+			if err != nil {
+				return err
 			}
-			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				actor, err := by.actor(ctx, cmd, svc)
-				if err != nil {
-					return err
-				}
-				on, released, err := svc.EnableWebhook(ctx, actor, args[0], from)
-				if err != nil {
-					return sentence(err, by.within("webhook address "+args[0]))
-				}
-				return out.show(cmd, enabled{on, released}, func(w io.Writer) {
-					webhookLines(w, on)
-					fmt.Fprintf(w, "released\t%s\t\n", deliveriesNumber(released))
-				})
-			})
-		},
-	}
-	out.flag(cmd)
-	by.flag(cmd)
+			from = new(models.TimeOf(at))
+		}
+		on, released, err := a.svc.EnableWebhook(ctx, a.actor, a.id, from)
+		if err != nil {
+			return err
+		}
+		return a.out.show(a.cmd, enabled{on, released}, func(w io.Writer) {
+			webhookLines(w, on)
+			fmt.Fprintf(w, "released\t%s\t\n", deliveriesNumber(released))
+		})
+	})
 	sinceFlag(cmd, &since)
 	return cmd
 }
@@ -193,28 +179,12 @@ type deleted struct {
 }
 
 func deleteWebhookCommand() *cobra.Command {
-	var out output
-	var by acting
-	cmd := &cobra.Command{
-		Use:   "delete ID",
-		Short: "Delete the address with its deliveries",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				actor, err := by.actor(ctx, cmd, svc)
-				if err != nil {
-					return err
-				}
-				if err := svc.DeleteWebhook(ctx, actor, args[0]); err != nil {
-					return sentence(err, by.within("webhook address "+args[0]))
-				}
-				return out.show(cmd, deleted{args[0], true}, func(w io.Writer) { fmt.Fprintf(w, "deleted\t%s\t\n", args[0]) })
-			})
-		},
-	}
-	out.flag(cmd)
-	by.flag(cmd)
-	return cmd
+	return actOnWebhook("delete ID", "Delete the address with its deliveries", func(ctx context.Context, a acted) error {
+		if err := a.svc.DeleteWebhook(ctx, a.actor, a.id); err != nil {
+			return err
+		}
+		return a.out.show(a.cmd, deleted{a.id, true}, func(w io.Writer) { fmt.Fprintf(w, "deleted\t%s\t\n", a.id) })
+	})
 }
 
 // tested is the one attempt that a test is.
@@ -225,40 +195,25 @@ type tested struct {
 }
 
 func testWebhookCommand() *cobra.Command {
-	var out output
-	var by acting
-	cmd := &cobra.Command{
-		Use:   "test ID",
-		Short: "Send a ping, on or off, and show what the receiver answers; succeeds when that is 2xx",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return operate(cmd, func(ctx context.Context, s settings, svc *service.Service) error {
-				actor, err := by.actor(ctx, cmd, svc)
-				if err != nil {
-					return err
-				}
-				address, ping, err := svc.TestWebhook(ctx, actor, args[0])
-				if err != nil {
-					return sentence(err, by.within("webhook address "+args[0]))
-				}
-				attempt, err := sendOnce(ctx, s, address, ping)
-				if err != nil {
-					return err
-				}
-				result := tested{address.ID, ping.EventID, attempt.Record()}
-				if err := out.show(cmd, result, func(w io.Writer) { attemptLines(w, result.AttemptRecord) }); err != nil {
-					return err
-				}
-				if failure := attempt.Failure(); failure != "" {
-					return errors.New(failure)
-				}
-				return nil
-			})
-		},
-	}
-	out.flag(cmd)
-	by.flag(cmd)
-	return cmd
+	const short = "Send a ping, on or off, and show what the receiver answers; succeeds when that is 2xx"
+	return actOnWebhook("test ID", short, func(ctx context.Context, a acted) error {
+		address, ping, err := a.svc.TestWebhook(ctx, a.actor, a.id)
+		if err != nil {
+			return err
+		}
+		attempt, err := sendOnce(ctx, a.settings, address, ping)
+		if err != nil {
+			return err
+		}
+		result := tested{address.ID, ping.EventID, attempt.Record()}
+		if err := a.out.show(a.cmd, result, func(w io.Writer) { attemptLines(w, result.AttemptRecord) }); err != nil {
+			return err
+		}
+		if failure := attempt.Failure(); failure != "" {
+			return errors.New(failure)
+		}
+		return nil
+	})
 }
 
 // sendOnce makes one attempt with a sender of its own.
@@ -274,27 +229,18 @@ func sendOnce(ctx context.Context, s settings, address service.Address, d servic
 
 // webhookCommand is a command that changes one address and shows it.
 func webhookCommand(use, short string, do func(*service.Service, context.Context, service.Actor, string) (service.Webhook, error)) *cobra.Command {
-	var out output
+	return actOnWebhook(use, short, func(ctx context.Context, a acted) error {
+		changed, err := do(a.svc, ctx, a.actor, a.id)
+		if err != nil {
+			return err
+		}
+		return showWebhook(a.cmd, a.out, changed)
+	})
+}
+
+func actOnWebhook(use, short string, do func(ctx context.Context, a acted) error) *cobra.Command {
 	var by acting
-	cmd := &cobra.Command{
-		Use:   use,
-		Short: short,
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				actor, err := by.actor(ctx, cmd, svc)
-				if err != nil {
-					return err
-				}
-				changed, err := do(svc, ctx, actor, args[0])
-				if err != nil {
-					return sentence(err, by.within("webhook address "+args[0]))
-				}
-				return showWebhook(cmd, out, changed)
-			})
-		},
-	}
-	out.flag(cmd)
+	cmd := actOn(use, short, "webhook address", &by, do)
 	by.flag(cmd)
 	return cmd
 }

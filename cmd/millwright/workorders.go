@@ -72,29 +72,16 @@ func workOrderCommand(use, short string, do recordChange) *cobra.Command {
 // personCommand is a command that changes one record as the person of --as, and
 // shows the record: to people as the table says.
 func personCommand(use, short, what string, do recordChange, table func(io.Writer, []byte) error) *cobra.Command {
-	var out output
-	var by acting
-	cmd := &cobra.Command{
-		Use:   use,
-		Short: short,
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				actor, err := by.actor(ctx, cmd, svc)
-				if err != nil {
-					return err
-				}
-				answer, err := do(svc, ctx, actor, args[0])
-				if err != nil {
-					return sentence(err, what+" "+args[0]+" that the person may read")
-				}
-				var wrong error
-				err = out.show(cmd, json.RawMessage(answer.Body), func(w io.Writer) { wrong = table(w, answer.Body) })
-				return errors.Join(err, wrong)
-			})
-		},
-	}
-	out.flag(cmd)
+	by := acting{where: "that the person may read"}
+	cmd := actOn(use, short, what, &by, func(ctx context.Context, a acted) error {
+		answer, err := do(a.svc, ctx, a.actor, a.id)
+		if err != nil {
+			return err
+		}
+		var wrong error
+		err = a.out.show(a.cmd, json.RawMessage(answer.Body), func(w io.Writer) { wrong = table(w, answer.Body) })
+		return errors.Join(err, wrong)
+	})
 	by.flag(cmd)
 	require(cmd, "as")
 	return cmd

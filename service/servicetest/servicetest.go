@@ -38,6 +38,9 @@ type Clock struct {
 	now time.Time
 }
 
+// NewClock returns a clock that stands at the time.
+func NewClock(at time.Time) *Clock { return &Clock{now: at} }
+
 // Now returns the clock's time.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
@@ -103,7 +106,7 @@ func New(t testing.TB, adjust ...func(*service.Options)) *Fixture {
 		t.Fatalf("connect: %v", err)
 	}
 	t.Cleanup(pool.Close)
-	f := &Fixture{Pool: pool, Clock: &Clock{now: Start}, Pokes: &Pokes{}, t: t}
+	f := &Fixture{Pool: pool, Clock: NewClock(Start), Pokes: &Pokes{}, t: t}
 	f.Service = f.Another(adjust...)
 	if f.Polar, err = f.Import(ctx, companyFile); err != nil {
 		t.Fatalf("import the service company: %v", err)
