@@ -30,9 +30,14 @@ type window struct {
 
 type record struct {
 	id      string
-	waiting []service.Outgoing
-	claimed []time.Time // when each of waiting was
+	waiting []claimed
 	sending bool
+}
+
+// claimed is a delivery in hand and since when.
+type claimed struct {
+	service.Outgoing
+	at time.Time
 }
 
 func newWindow() *window {
@@ -50,8 +55,7 @@ func (w *window) add(deliveries []service.Outgoing, now time.Time) {
 			w.records[d.RecordID] = r
 			w.ready = append(w.ready, r)
 		}
-		r.waiting = append(r.waiting, d)
-		r.claimed = append(r.claimed, now)
+		r.waiting = append(r.waiting, claimed{d, now})
 	}
 }
 
@@ -74,12 +78,12 @@ func (w *window) next(now time.Time) (service.Outgoing, bool) {
 	for len(w.ready) > 0 {
 		r := w.ready[0]
 		w.ready = w.ready[1:]
-		if now.Sub(r.claimed[0]) > freshFor {
+		if now.Sub(r.waiting[0].at) > freshFor {
 			w.putBack(r)
 			continue
 		}
-		d := r.waiting[0]
-		r.waiting, r.claimed, r.sending = r.waiting[1:], r.claimed[1:], true
+		d := r.waiting[0].Outgoing
+		r.waiting, r.sending = r.waiting[1:], true
 		return d, true
 	}
 	return service.Outgoing{}, false
@@ -116,7 +120,7 @@ func (w *window) putBack(r *record) {
 		delete(w.inHand, d.DeliveryID)
 		w.returned = true
 	}
-	r.waiting, r.claimed = nil, nil
+	r.waiting = nil
 	if !r.sending {
 		delete(w.records, r.id)
 	}

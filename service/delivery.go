@@ -88,11 +88,12 @@ type addressRow struct {
 	Notices bool
 }
 
+// addressQuery reads an address at the time $2; what follows is its id.
 var addressQuery = `
 	SELECT h.id, h.organization_id, h.integration_id, h.url, h.secret_sealed, h.previous_secret, h.previous_secret_until,
 		h.enabled, ` + with(usableIntegration, "i", "i", "o", "o", "p", "p") + ` AS usable,
 		'people:read' = ANY (i.scopes) AS show_people, i.scopes, h.events,
-		EXISTS (SELECT FROM notices n WHERE n.record_id = h.id AND n.mail = 'waiting') AS notices
+		` + with(waitsForMail, "w", "h", "now", "$2") + ` AS notices
 	FROM webhooks h
 	JOIN integrations i ON i.id = h.integration_id
 	JOIN organizations o ON o.id = h.organization_id
@@ -144,7 +145,7 @@ func (s *Service) claim(ctx context.Context, addressSQL, id string, limit int, p
 	var address addressRow
 	var pending []pendingRow
 	batch := &pgx.Batch{}
-	batch.Queue(addressSQL, id).Query(func(rows pgx.Rows) error {
+	batch.Queue(addressSQL, id, s.now()).Query(func(rows pgx.Rows) error {
 		row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[addressRow])
 		address = row
 		return err
@@ -544,7 +545,7 @@ func (t *tx) turnOff(ctx context.Context, actor Actor, webhookID, reason string,
 	if tell {
 		t.tellKeepers(models.NoticeWebhookOff, webhookID)
 	}
-	return t.log(actor, off[0].OrganizationID, "webhook.turned_off", webhookID)
+	return t.log(actor, off[0].OrganizationID, actionTurnedOff, webhookID)
 }
 
 // warn tells the keepers of an address that it has been failing for a day, once

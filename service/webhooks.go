@@ -28,6 +28,7 @@ const (
 	actionChanged       = "webhook.changed"
 	actionDeleted       = "webhook.deleted"
 	actionSecretRenewed = "webhook.secret_renewed"
+	actionTurnedOff     = "webhook.turned_off"
 	actionTurnedOn      = "webhook.turned_on"
 	actionRedelivered   = "delivery.redelivered"
 )

@@ -97,7 +97,7 @@ func (s *Service) TestWebhook(ctx context.Context, actor Actor, id string) (Addr
 		if _, err := t.manageWebhook(ctx, actor, id); err != nil {
 			return err
 		}
-		queueOne(t, &row, models.NotFound(), addressQuery+`$1`, id)
+		queueOne(t, &row, models.NotFound(), addressQuery+`$1`, id, t.at)
 		return t.flush(ctx)
 	})
 	if err != nil {
