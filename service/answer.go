@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,15 +63,19 @@ type storedAnswer struct {
 
 // answer runs a write of the actor and returns its answer. do queues the
 // writing and the reading of the record, whose rows arrive in record with the
-// next flush. With a key, the answer is stored in the write's own transaction;
-// a second call with the key waits for the first (the advisory lock) and
-// replays it. Errors: idempotency_key_reused and those of do.
+// next flush; locks are the ids of the records that it locks. With a key, the
+// answer is stored in the write's own transaction; a second call with the key
+// waits for the first (the advisory lock) and replays it. Errors:
+// idempotency_key_reused and those of do.
 func (s *Service) answer(
-	ctx context.Context, actor Actor, call Call, status int,
+	ctx context.Context, actor Actor, call Call, status int, locks []string,
 	do func(ctx context.Context, t *tx) (id string, record func() any, err error),
 ) (Answer, error) {
 	var answer Answer
-	err := s.write(ctx, func(ctx context.Context, t *tx) error {
+	if call.Key != "" {
+		locks = append(slices.Clip(locks), call.name(actor))
+	}
+	err := s.writeTogether(ctx, locks, func(ctx context.Context, t *tx) error {
 		if call.Key != "" {
 			t.queueStoredAnswer(actor, call)
 		}
@@ -112,32 +117,61 @@ type replayError struct{ answer Answer }
 
 func (*replayError) Error() string { return "the write happened before" }
 
+// name names the call among all calls with a key.
+func (c Call) name(actor Actor) string {
+	return strings.Join([]string{actor.IdentityID, c.Method, c.Path, c.Key}, " ")
+}
+
+const lockKey = `SELECT u.nth, {lock}(hashtextextended(u.name, 0)){taken} AS taken FROM unnest($1::text[]) WITH ORDINALITY u (name, nth)`
+
+var (
+	lockKeys = &bulk{
+		place:  placeKey,
+		sql:    with(lockKey, "lock", "pg_advisory_xact_lock", "taken", "::text = ''"),
+		shared: with(lockKey, "lock", "pg_try_advisory_xact_lock", "taken", ""),
+	}
+	storedAnswers = &bulk{place: placeStored, sql: `
+		SELECT u.nth, k.fingerprint, k.status, k.record_id, k.body
+		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[])
+			WITH ORDINALITY u (integration_id, method, path, key, since, nth)
+		JOIN idempotency_keys k USING (integration_id, method, path, key) WHERE k.created_at > u.since`}
+)
+
+// keptAnew lets a key past its life give its place to the new one: no other is
+// left when the answer is stored, since storedAnswers found none.
+const keptAnew = `
+	ON CONFLICT (integration_id, method, path, key) DO UPDATE SET fingerprint = excluded.fingerprint,
+		status = excluded.status, record_id = excluded.record_id, body = excluded.body, created_at = excluded.created_at`
+
 // queueStoredAnswer locks the key and looks for its answer. What it finds ends
 // the flush, before any rule is looked at.
 func (t *tx) queueStoredAnswer(actor Actor, call Call) {
-	t.queue(`SELECT pg_advisory_xact_lock(hashtextextended(concat_ws(' ', $1::text, $2::text, $3::text, $4::text), 0))`,
-		actor.IdentityID, call.Method, call.Path, call.Key)
-	t.batch.Queue(`
-		SELECT fingerprint, status, record_id, body FROM idempotency_keys
-		WHERE integration_id = $1 AND method = $2 AND path = $3 AND key = $4 AND created_at > $5`,
-		actor.IdentityID, call.Method, call.Path, call.Key, t.at.Add(-IdempotencyRetention),
-	).Query(func(rows pgx.Rows) error {
-		found, err := pgx.CollectRows(rows, pgx.RowToStructByName[storedAnswer])
-		if err != nil || len(found) == 0 {
-			return err
-		}
-		if subtle.ConstantTimeCompare(found[0].Fingerprint, call.Fingerprint) != 1 {
-			return models.Errorf(models.CodeIdempotencyKeyReused,
-				"The Idempotency-Key was used for another request. Use a new key for a new request.")
-		}
-		return &replayError{Answer{
-			Status: found[0].Status, RecordID: found[0].RecordID, Body: found[0].Body, Replayed: true,
-		}}
+	t.asked = append(t.asked, &asked{
+		bulk: lockKeys, rows: [][]any{{call.name(actor)}},
+		each: func(row pgx.CollectableRow) error {
+			var taken bool
+			if err := row.Scan(&taken); err != nil {
+				return err
+			}
+			if !taken {
+				return errAlone
+			}
+			return nil
+		},
+	}, &asked{
+		bulk: storedAnswers, rows: [][]any{{actor.IdentityID, call.Method, call.Path, call.Key, t.at.Add(-IdempotencyRetention)}},
+		each: func(row pgx.CollectableRow) error {
+			found, err := pgx.RowToStructByPos[storedAnswer](row)
+			if err != nil {
+				return err
+			}
+			if subtle.ConstantTimeCompare(found.Fingerprint, call.Fingerprint) != 1 {
+				return models.Errorf(models.CodeIdempotencyKeyReused,
+					"The Idempotency-Key was used for another request. Use a new key for a new request.")
+			}
+			return &replayError{Answer{Status: found.Status, RecordID: found.RecordID, Body: found.Body, Replayed: true}}
+		},
 	})
-	// A key past its life gives its place to the new one.
-	t.queue(`DELETE FROM idempotency_keys
-		WHERE integration_id = $1 AND method = $2 AND path = $3 AND key = $4 AND created_at <= $5`,
-		actor.IdentityID, call.Method, call.Path, call.Key, t.at.Add(-IdempotencyRetention))
 }
 
 // ETag returns the entity tag of an encoded record. It is strong: the same tag

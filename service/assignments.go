@@ -117,7 +117,7 @@ type assignable struct {
 
 // A deleted integration is nobody to give permissions to.
 var assignableQuery = `
-	SELECT cardinality(` + with(knownIdentities, "organization", "@organization::text") + `) = 1
+	SELECT cardinality(` + with(knownIdentities, "organization", "@organization::text", "identities", "@identities") + `) = 1
 			AND NOT EXISTS (SELECT FROM integrations i WHERE i.id = @identity AND i.deleted_at IS NOT NULL) AS identity_known,
 		EXISTS (SELECT FROM permission_definitions d
 			WHERE d.id = @definition AND d.organization_id = @organization) AS definition_known,

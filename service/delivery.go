@@ -531,7 +531,7 @@ func (t *tx) turnOff(ctx context.Context, actor Actor, webhookID, reason string,
 	if err := t.flush(ctx); err != nil || len(off) == 0 {
 		return err
 	}
-	t.batch.Queue(holdQuery, webhookID).Query(func(rows pgx.Rows) error {
+	t.queueRows(func(rows pgx.Rows) error {
 		var id string
 		var was models.DeliveryStatus
 		_, err := pgx.ForEachRow(rows, []any{&id, &was}, func() error {
@@ -541,7 +541,7 @@ func (t *tx) turnOff(ctx context.Context, actor Actor, webhookID, reason string,
 			return nil
 		})
 		return err
-	})
+	}, holdQuery, webhookID)
 	if tell {
 		t.tellKeepers(models.NoticeWebhookOff, webhookID)
 	}

@@ -83,11 +83,13 @@ func (c change) concernsWorkflow() bool {
 // poked. A mark that is there already is written again: whoever takes it away
 // waits for this transaction then, and sees what it changed.
 func (t *tx) oweLook(recordID string) {
-	t.queue(`
-		INSERT INTO looks_owed (record_id, since) VALUES ($1, $2)
-		ON CONFLICT (record_id) DO UPDATE SET since = excluded.since`, recordID, t.at)
+	t.put(owedLooks, []any{recordID, t.at.Time})
 	t.work = append(t.work, workOn(recordID))
 }
+
+var owedLooks = &bulk{place: placeLook, sql: `
+	INSERT INTO looks_owed (record_id, since) SELECT id, at FROM unnest($1::text[], $2::timestamptz[]) u (id, at)
+	ON CONFLICT (record_id) DO UPDATE SET since = excluded.since`}
 
 // log queues a Log Record of what the actor did.
 func (t *tx) log(actor Actor, organizationID, action, recordID string) error {
@@ -100,26 +102,28 @@ func (t *tx) log(actor Actor, organizationID, action, recordID string) error {
 	return t.insert(&row)
 }
 
-// peopleOf is the condition that a person p is one of {identities} or is reached
+// peopleOf selects the ids of the people who are one of {identities} or are reached
 // by one: a team by its members, a service company by its people with incoming
 // work orders.
-const peopleOf = `p.id IN (
-				SELECT unnest({identities})
+const peopleOf = `SELECT unnest({identities})
 				UNION SELECT m.member_id FROM team_members m WHERE m.team_id = ANY ({identities})
 				UNION SELECT r.actor_id FROM organization_rights r
-					WHERE r.organization_id = ANY ({identities}) AND 'incoming_work_orders' = ANY (r.grants))`
+					WHERE r.organization_id = ANY ({identities}) AND 'incoming_work_orders' = ANY (r.grants)`
+
+var insertNotices = &bulk{place: placeNotices, sql: `
+	INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
+	SELECT p.organization_id, p.id, u.kind, u.record, u.at
+	FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[])
+		WITH ORDINALITY u (kind, record, at, identities, actor, nth)
+	CROSS JOIN LATERAL (` + with(peopleOf, "identities", listOf("u.identities")) + `) reached (id)
+	JOIN people p ON p.id = reached.id AND p.id <> u.actor
+	ORDER BY u.nth`}
 
 // notify queues one notice for each person concerned, never for the one who acted.
 func (t *tx) notify(c change, n notice) {
-	if len(n.identities) == 0 {
-		return
+	if len(n.identities) > 0 {
+		t.put(insertNotices, []any{n.kind, c.recordID, t.at.Time, joined(n.identities), c.actor.IdentityID})
 	}
-	t.queue(`
-		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
-		SELECT p.organization_id, p.id, $1, $2, $3
-		FROM people p
-		WHERE `+with(peopleOf, "identities", "$4::text[]")+` AND p.id <> $5`,
-		n.kind, c.recordID, t.at, n.identities, c.actor.IdentityID)
 }
 
 // An address gets an event when it subscribed to the type, its integration may
@@ -130,41 +134,51 @@ func (t *tx) notify(c change, n notice) {
 // The lock, which the foreign key takes anyway, waits for an address that is being
 // turned on or deleted: it is on then, or gone.
 const publishQuery = `
-	WITH wanted AS (
-		SELECT h.id, h.enabled, w.id AS record_id
-		FROM {table} w, webhooks h
+	WITH asked AS (
+		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[])
+			WITH ORDINALITY u (event_id, kind, record_id, at, ids, nth)
+	), wanted AS (
+		SELECT u.nth, h.id, h.enabled
+		FROM asked u
+		JOIN {table} w ON w.id = u.record_id
+		CROSS JOIN webhooks h
 		JOIN integrations i ON i.id = h.integration_id
 		JOIN organizations o ON o.id = h.organization_id
 		JOIN plans p ON p.organization_id = h.organization_id
-		WHERE w.id = $4 AND $5 = ANY (h.events)
+		WHERE u.kind = ANY (h.events)
 			AND h.organization_id IN ({organizations})
 			AND {usable}
 			AND '{scope}' = ANY (i.scopes)
 			AND {readable}
 		ORDER BY h.id
 		FOR KEY SHARE OF h
+	), placed AS (
+		SELECT nth, id, enabled, row_number() OVER (PARTITION BY nth ORDER BY id) AS place FROM wanted
 	), queued AS (
 		INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
-		SELECT ($1::text[])[row_number() OVER (ORDER BY id)], $2, id, record_id,
-			CASE WHEN enabled THEN 'pending' ELSE 'held' END, $3
-		FROM wanted ORDER BY id LIMIT cardinality($1::text[])
-		RETURNING webhook_id, status
+		SELECT given.id, u.event_id, p.id, u.record_id, CASE WHEN p.enabled THEN 'pending' ELSE 'held' END, u.at
+		FROM asked u
+		CROSS JOIN LATERAL unnest({ids}) WITH ORDINALITY given (id, place)
+		JOIN placed p ON p.nth = u.nth AND p.place = given.place
+		ORDER BY u.nth, p.id
+		RETURNING event_id, webhook_id, status
 	)
-	SELECT q.webhook_id FROM queued q
-	LEFT JOIN mailboxes m ON m.webhook_id = q.webhook_id AND m.attended_until > $3
+	SELECT u.nth, q.webhook_id FROM queued q
+	JOIN asked u ON u.event_id = q.event_id
+	LEFT JOIN mailboxes m ON m.webhook_id = q.webhook_id AND m.attended_until > u.at
 	WHERE q.status = 'pending' AND m.webhook_id IS NULL`
 
 var (
-	publishWorkOrderQuery = with(publishQuery, "table", "work_orders", "scope", string(models.ScopeWorkOrdersRead),
+	publishWorkOrder = &bulk{place: placeDeliveries, sql: with(publishQuery, "ids", listOf("u.ids"), "table", "work_orders", "scope", string(models.ScopeWorkOrdersRead),
 		"organizations", `SELECT w.organization_id
 				UNION SELECT n.organization_id FROM work_order_assignees x
 					JOIN identities n ON n.id = x.identity_id WHERE x.work_order_id = w.id`,
 		"usable", with(usableIntegration, "i", "i", "o", "o", "p", "p"),
-		"readable", with(readableWorkOrder, "w", "w", "actor", "i.id"))
-	publishFeedbackQuery = with(publishQuery, "table", "feedback", "scope", string(models.ScopeIssuesRead),
+		"readable", with(readableWorkOrder, "w", "w", "actor", "i.id"))}
+	publishFeedback = &bulk{place: placeDeliveries, sql: with(publishQuery, "ids", listOf("u.ids"), "table", "feedback", "scope", string(models.ScopeIssuesRead),
 		"organizations", "w.organization_id",
 		"usable", with(usableIntegration, "i", "i", "o", "o", "p", "p"),
-		"readable", with(readableFeedback, "w", "w", "actor", "i.id"))
+		"readable", with(readableFeedback, "w", "w", "actor", "i.id"))}
 )
 
 // publish queues the event and a delivery for each address that gets it.
@@ -197,18 +211,17 @@ func (t *tx) publish(c change, e happened) error {
 	}); err != nil {
 		return err
 	}
-	query := publishWorkOrderQuery
+	publish := publishWorkOrder
 	if models.IsID(c.recordID, models.PrefixFeedback) {
-		query = publishFeedbackQuery
+		publish = publishFeedback
 	}
-	t.batch.Queue(query, deliveryIDs, eventID, t.at, c.recordID, e.kind).Query(func(rows pgx.Rows) error {
-		unattended, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		for _, id := range unattended {
-			if work := (Work{WorkWebhook, id}); !slices.Contains(t.work, work) {
-				t.work = append(t.work, work)
-			}
-		}
-		return err
+	t.asked = append(t.asked, &asked{
+		bulk: publish, rows: [][]any{{eventID, string(e.kind), c.recordID, t.at.Time, joined(deliveryIDs)}}, changes: true,
+		each: func(row pgx.CollectableRow) error {
+			unattended, err := pgx.RowTo[string](row)
+			t.work = append(t.work, Work{WorkWebhook, unattended})
+			return err
+		},
 	})
 	return nil
 }

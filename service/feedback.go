@@ -53,26 +53,28 @@ type feedbackCreation struct {
 	Addresses int
 }
 
-var feedbackCreationQuery = `
-	SELECT o.read_only, o.suspended,
-		EXISTS (SELECT FROM node_rights r WHERE r.node_id = n.id AND r.actor_id = @actor) AS visible,
+var (
+	feedbackCreations = &bulk{place: placeRules, sql: `
+	SELECT u.nth, o.read_only, o.suspended,
+		EXISTS (SELECT FROM node_rights r WHERE r.node_id = n.id AND r.actor_id = u.actor) AS visible,
 		ARRAY(SELECT DISTINCT g FROM node_rights r, unnest(r.grants) g
-			WHERE r.node_id = n.id AND r.actor_id = @actor) AS grants,
+			WHERE r.node_id = n.id AND r.actor_id = u.actor) AS grants,
 		` + with(nearestManagers, "node", "n.id") + ` AS managers,
 		(SELECT count(*) FROM webhooks h WHERE h.organization_id = o.id) AS addresses
-	FROM organizations o
-	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = @node
-	WHERE o.id = @organization`
+	FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY u (actor, organization, node, nth)
+	JOIN organizations o ON o.id = u.organization
+	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = u.node`}
+	readFeedback = &bulk{place: placeRead, sql: `SELECT u.nth, ` + with(feedbackColumns, "w", "w", "people", "u.people") + `
+		FROM unnest($1::text[], $2::boolean[]) WITH ORDINALITY u (id, people, nth) JOIN feedback w ON w.id = u.id`}
+)
 
 // CreateFeedback creates feedback (spec section 4, rules 1 and 8) and answers it
 // with 201. Errors: read_only, validation_failed, permission_denied,
 // external_id_taken, idempotency_key_reused, unavailable.
 func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in NewFeedback) (Answer, error) {
-	return s.answer(ctx, actor, call, http.StatusCreated, func(ctx context.Context, t *tx) (string, func() any, error) {
+	return s.answer(ctx, actor, call, http.StatusCreated, nil, func(ctx context.Context, t *tx) (string, func() any, error) {
 		var known feedbackCreation
-		queueOne(t, &known, nil, feedbackCreationQuery, pgx.NamedArgs{
-			"actor": actor.IdentityID, "organization": actor.OrganizationID, "node": in.InventoryID,
-		})
+		askOne(t, feedbackCreations, &known, nil, actor.IdentityID, actor.OrganizationID, in.InventoryID)
 		if err := t.flush(ctx); err != nil {
 			return "", nil, err
 		}
@@ -94,8 +96,7 @@ func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in
 			return "", nil, err
 		}
 		var row feedbackRow
-		queueOne(t, &row, nil, `SELECT `+with(feedbackColumns, "w", "w", "people", "$2::boolean")+`
-			FROM feedback w WHERE w.id = $1`, id, actor.ShowPeople)
+		askOne(t, readFeedback, &row, nil, id, actor.ShowPeople)
 		return id, func() any { return row.record() }, nil
 	})
 }

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"slices"
 
 	"millwright/models"
@@ -17,7 +18,7 @@ type resolving struct {
 	Addresses           int
 }
 
-const lockFeedback = `SELECT FROM feedback WHERE id = $1 FOR NO KEY UPDATE`
+var lockFeedback = lockOf("feedback")
 
 var resolvingQuery = with(`
 	SELECT {w}.id, {w}.organization_id, {w}.inventory_id, {w}.subject, {w}.description, {w}.external_id, {w}.status,
@@ -37,9 +38,9 @@ func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, id string) (
 	if !models.IsID(id, models.PrefixFeedback) {
 		return Answer{}, models.NotFound()
 	}
-	return s.answer(ctx, actor, Call{}, http.StatusOK, func(ctx context.Context, t *tx) (string, func() any, error) {
+	return s.answer(ctx, actor, Call{}, http.StatusOK, []string{id}, func(ctx context.Context, t *tx) (string, func() any, error) {
 		var known resolving
-		t.queue(lockFeedback, id)
+		t.lock(lockFeedback, id)
 		queueOne(t, &known, models.NotFound(), resolvingQuery, id, actor.IdentityID)
 		if err := t.flush(ctx); err != nil {
 			return "", nil, err
@@ -51,8 +52,7 @@ func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, id string) (
 			return "", nil, err
 		}
 		var row feedbackRow
-		queueOne(t, &row, nil, `SELECT `+with(feedbackColumns, "w", "w", "people", "$2::boolean")+`
-			FROM feedback w WHERE w.id = $1`, id, actor.ShowPeople)
+		askOne(t, readFeedback, &row, nil, id, actor.ShowPeople)
 		return id, func() any { return row.record() }, nil
 	})
 }
@@ -83,10 +83,9 @@ func (r resolving) check(actor Actor) error {
 // earlier change of the record.
 func (t *tx) resolve(actor Actor, feedback resolving) error {
 	t.at = t.at.After(feedback.ChangedAt)
-	built := t.orm.Model(&models.Feedback{ID: feedback.ID}).Updates(map[string]any{
+	if err := t.update(reflect.TypeFor[models.Feedback](), feedback.ID, map[string]any{
 		"status": models.FeedbackResolved, "resolved_at": t.at, "changed_at": t.at,
-	})
-	if err := t.queueStatement(built); err != nil {
+	}); err != nil {
 		return err
 	}
 	return t.record(change{

@@ -174,19 +174,16 @@ func checkScopes(names []string) []models.FieldError {
 func (t *tx) queueRoom(organizationID string, full func(allowed int) error) {
 	t.queue(`SELECT FROM plans WHERE organization_id = $1 FOR NO KEY UPDATE`, organizationID)
 	// A statement of its own sees what was committed while the first one waited.
-	t.batch.Queue(`
+	t.queueRows(func(rows pgx.Rows) error {
+		room, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[struct{ Allowed, Held int }])
+		if err == nil && room.Held >= room.Allowed {
+			err = full(room.Allowed)
+		}
+		return err
+	}, `
 		SELECT p.integrations, (SELECT count(*) FROM integrations i
 			WHERE i.organization_id = p.organization_id AND i.deleted_at IS NULL)
-		FROM plans p WHERE p.organization_id = $1`, organizationID).QueryRow(func(row pgx.Row) error {
-		var allowed, held int
-		if err := row.Scan(&allowed, &held); err != nil {
-			return err
-		}
-		if held >= allowed {
-			return full(allowed)
-		}
-		return nil
-	})
+		FROM plans p WHERE p.organization_id = $1`, organizationID)
 }
 
 // insertIntegration queues the integration with its Log Record.

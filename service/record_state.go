@@ -90,7 +90,7 @@ func look[T any](ctx context.Context, s *Service, query, id string, complete fun
 func (s *Service) Remind(ctx context.Context, id string, kind models.NoticeKind, about models.Time) (applied bool, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
 		var found []WorkOrderState
-		t.queue(lockWorkOrder, id)
+		t.lock(lockWorkOrder, id)
 		queueAll(t, &found, workOrderStateQuery, id, t.at)
 		if err := t.flush(ctx); err != nil {
 			return err
@@ -115,7 +115,7 @@ func (t *tx) remind(id string, reminder models.Reminder) {
 	t.queue(`
 		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at, about)
 		SELECT p.organization_id, p.id, $3, $1::text, $4, $5
-		FROM people p WHERE `+with(peopleOf, "identities", assigned)+`
+		FROM people p WHERE p.id IN (`+with(peopleOf, "identities", assigned)+`)
 		ORDER BY p.id
 		ON CONFLICT (record_id, person_id, kind, about) WHERE about IS NOT NULL DO NOTHING`,
 		id, reminder.Role(), reminder.Kind, t.at, reminder.About)

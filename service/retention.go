@@ -117,14 +117,17 @@ func (s *Service) removeBatch(ctx context.Context, sql string, until, from time.
 		// Sooner than Postgres looks for a deadlock: where a batch and a writer
 		// wait for each other, the batch gives way.
 		t.queue(`SET LOCAL lock_timeout = '100ms'`)
-		t.batch.Queue(sql, until, from, limit).QueryRow(func(row pgx.Row) error {
-			var next *time.Time
-			err := row.Scan(&n, &next)
-			if next != nil {
-				reached = *next
+		t.queueRows(func(rows pgx.Rows) error {
+			removed, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[struct {
+				N    int
+				Next *time.Time
+			}])
+			n = removed.N
+			if removed.Next != nil {
+				reached = *removed.Next
 			}
 			return err
-		})
+		}, sql, until, from, limit)
 		return nil
 	})
 	return n, reached, err

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -93,11 +94,15 @@ type Options struct {
 	AfterCommit func()
 }
 
-// Service answers for all of it. It is safe for concurrent use and holds no state of its own.
+// Service answers for all of it. It is safe for concurrent use and holds no state
+// but the calls it has at the moment.
 type Service struct {
 	Options
 	pool *pgxpool.Pool
 	orm  *gorm.DB
+	// tables and updates are statements made of the models, by model and by columns.
+	tables, updates sync.Map
+	writes          *turns[*seat]
 }
 
 // New returns a Service on the pool. It fails when an option that has no
@@ -136,7 +141,11 @@ func New(pool *pgxpool.Pool, options Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Service{Options: options, pool: pool, orm: orm}, nil
+	s := &Service{Options: options, pool: pool, orm: orm}
+	s.writes = &turns[*seat]{
+		serve: s.serveWrites, atOnce: groupsAtOnce, most: groupMost, apart: func(seat *seat) []string { return seat.apart },
+	}
+	return s, nil
 }
 
 // now is the clock to the millisecond, in UTC.

@@ -3,42 +3,57 @@ package service
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-	"gorm.io/gorm"
 
 	"millwright/models"
 )
 
-// tx is one transaction. Statements are queued and travel together: BEGIN goes
-// with the first, COMMIT with the last, so a write costs as many round trips as
-// it has questions.
+// tx is one write in a transaction. Statements are queued and travel together:
+// BEGIN goes with the first, COMMIT with the last, so a write costs as many round
+// trips as it has questions. Other writes may share the transaction (group.go).
 type tx struct {
 	*Service
-	conn  *pgxpool.Conn
-	batch *pgx.Batch
+	group *group
+	// asked waits for the next flush.
+	asked []*asked
 	// at is the moment of the whole write.
 	at models.Time
 	// work is poked after the commit.
 	work []Work
+	// wrote says that a statement that changes something has been sent.
+	wrote bool
+	// err is what a reader of the last flush made of its rows.
+	err error
+	// answered is told when what was asked is answered.
+	answered chan struct{}
 }
 
-// write runs the function in a transaction and pokes what it asked for after
-// the commit. A transaction that loses a deadlock runs again, so the function
+// asked is a statement on its way to the database: one of its own, or rows of a bulk.
+type asked struct {
+	sql  string
+	args []any
+	// read takes the rows of a statement of its own; nil throws them away.
+	read func(pgx.Rows) error
+
+	bulk *bulk
+	rows [][]any
+	// each takes one row of a bulk's answer without its first column, done ends them; both may be nil.
+	each func(pgx.CollectableRow) error
+	done func() error
+
+	changes bool
+}
+
+// write runs the function in a transaction of its own and pokes what it asked for
+// after the commit. A transaction that loses a deadlock runs again, so the function
 // must depend on nothing it changed outside. Whatever error it returns undoes all.
 func (s *Service) write(ctx context.Context, do func(context.Context, *tx) error) error {
 	const attempts = 3
 	var err error
 	for range attempts {
-		var work []Work
-		work, err = s.writeOnce(ctx, do)
-		if err == nil {
-			s.poke(work)
-			return nil
-		}
+		err = newGroup(s, 1, false).take(ctx, do)
 		if !retryable(err) {
 			break
 		}
@@ -46,88 +61,110 @@ func (s *Service) write(ctx context.Context, do func(context.Context, *tx) error
 	return s.translate(err)
 }
 
-func (s *Service) writeOnce(ctx context.Context, do func(context.Context, *tx) error) ([]Work, error) {
-	conn, err := s.pool.Acquire(ctx)
+const (
+	// groupsAtOnce is how many groups of writes are under way side by side. More
+	// than one keeps the processors busy while a group commits.
+	groupsAtOnce = 2
+	// groupMost bounds a group: what one of them waits for, all do.
+	groupMost = 64
+	// groupPatience is how long a write waits for its turn before it goes alone.
+	groupPatience = 2 * time.Second
+)
+
+// seat is a write that waits for its group.
+type seat struct {
+	apart []string
+	taken chan *group
+}
+
+// writeTogether is write for calls that come in great numbers: those that come at
+// the same moment share one transaction. No two of a group have a name of apart in
+// common: what they lock. A write that has to wait for a lock, or fails after it
+// wrote, leaves the group and runs alone.
+func (s *Service) writeTogether(ctx context.Context, apart []string, do func(context.Context, *tx) error) error {
+	g, err := s.join(ctx, apart)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	// Released while still in a transaction (an error below), the pool closes
-	// the connection unless the rollback went through.
-	defer conn.Release()
-	t := &tx{Service: s, conn: conn, batch: &pgx.Batch{}, at: s.now()}
-	t.queue("BEGIN")
-	if err := do(ctx, t); err != nil {
-		t.rollback(ctx)
-		return nil, err
+	if g == nil {
+		return s.write(ctx, do)
 	}
-	t.queue("COMMIT")
-	if err := t.flush(ctx); err != nil {
-		t.rollback(ctx)
-		return nil, err
+	err = g.take(ctx, do)
+	if errors.Is(err, errAlone) {
+		return s.write(ctx, do)
 	}
-	return t.work, nil
+	return s.translate(err)
 }
 
-func (t *tx) rollback(ctx context.Context) {
-	if t.conn.Conn().PgConn().TxStatus() == 'I' {
-		return
+// join waits for the write's turn. It returns no group when that takes too long.
+func (s *Service) join(ctx context.Context, apart []string) (*group, error) {
+	mine := &seat{apart: apart, taken: make(chan *group, 1)}
+	s.writes.add(mine)
+	patience := time.NewTimer(groupPatience)
+	defer patience.Stop()
+	var err error
+	select {
+	case g := <-mine.taken:
+		return g, nil
+	case <-patience.C:
+	case <-ctx.Done():
+		err = ctx.Err()
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	if _, err := t.conn.Exec(ctx, "ROLLBACK"); err != nil {
-		t.Log.Debug("a rollback failed; the connection is closed", "error", err.Error())
+	if s.writes.withdraw(func(other *seat) bool { return other == mine }) {
+		return nil, err
 	}
+	return <-mine.taken, nil
 }
 
-// queue adds a statement; its rows, if any, are thrown away.
-func (t *tx) queue(sql string, args ...any) { t.batch.Queue(sql, args...) }
-
-// insert queues the row's INSERT as GORM maps it.
-func (t *tx) insert(row any) error {
-	return t.queueStatement(t.orm.Session(&gorm.Session{}).Create(row))
+// serveWrites lets the writes of one turn share a transaction, and waits for its end.
+func (s *Service) serveWrites(turn []*seat) {
+	g := newGroup(s, len(turn), true)
+	for _, seat := range turn {
+		seat.taken <- g
+	}
+	<-g.over
 }
 
-// queueStatement queues what GORM built in its dry run.
-func (t *tx) queueStatement(built *gorm.DB) error {
-	if built.Error != nil {
-		return fmt.Errorf("build a statement: %w", built.Error)
-	}
-	t.batch.Queue(built.Statement.SQL.String(), built.Statement.Vars...)
-	return nil
+// queue adds a statement of its own; its rows, if any, are thrown away.
+func (t *tx) queue(sql string, args ...any) {
+	t.asked = append(t.asked, &asked{sql: sql, args: args, changes: true})
+}
+
+// queueRows adds a query of its own whose rows go to read.
+func (t *tx) queueRows(read func(pgx.Rows) error, sql string, args ...any) {
+	t.asked = append(t.asked, &asked{sql: sql, args: args, read: read})
 }
 
 // flush sends everything queued in one round trip and hands the rows of each
 // query to its reader. The first error ends it.
 func (t *tx) flush(ctx context.Context) error {
-	batch := t.batch
-	t.batch = &pgx.Batch{}
-	if batch.Len() == 0 {
+	if len(t.asked) == 0 {
 		return nil
 	}
-	return t.conn.SendBatch(ctx, batch).Close()
+	return t.group.ask(ctx, t)
 }
 
 // queueOne queues a query that has exactly one row and puts it into into.
 // No row is reported as pgx.ErrNoRows by flush, unless missing is given: then
 // that error is.
 func queueOne[T any](t *tx, into *T, missing error, sql string, args ...any) {
-	t.batch.Queue(sql, args...).Query(func(rows pgx.Rows) error {
+	t.queueRows(func(rows pgx.Rows) error {
 		row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[T])
 		if errors.Is(err, pgx.ErrNoRows) && missing != nil {
 			return missing
 		}
 		*into = row
 		return err
-	})
+	}, sql, args...)
 }
 
 // queueAll queues a query and puts all its rows into into.
 func queueAll[T any](t *tx, into *[]T, sql string, args ...any) {
-	t.batch.Queue(sql, args...).Query(func(rows pgx.Rows) error {
+	t.queueRows(func(rows pgx.Rows) error {
 		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[T])
 		*into = all
 		return err
-	})
+	}, sql, args...)
 }
 
 // knownList reads a list together with whether what it belongs to is known: a

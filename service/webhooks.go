@@ -317,14 +317,13 @@ func (s *Service) DeleteWebhook(ctx context.Context, actor Actor, id string) err
 		t.queue(patient)
 		t.queue(`DELETE FROM import_keys WHERE organization_id = $1 AND id = $2`, h.OrganizationID, id)
 		// The workflows of what was in trouble hear of it and end.
-		t.batch.Queue(`SELECT id FROM deliveries WHERE webhook_id = $1 AND status IN ('retrying', 'failed')`, id).
-			Query(func(rows pgx.Rows) error {
-				troubled, err := pgx.CollectRows(rows, pgx.RowTo[string])
-				for _, delivery := range troubled {
-					t.work = append(t.work, Work{WorkDelivery, delivery})
-				}
-				return err
-			})
+		t.queueRows(func(rows pgx.Rows) error {
+			troubled, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			for _, delivery := range troubled {
+				t.work = append(t.work, Work{WorkDelivery, delivery})
+			}
+			return err
+		}, `SELECT id FROM deliveries WHERE webhook_id = $1 AND status IN ('retrying', 'failed')`, id)
 		t.queue(`DELETE FROM webhooks WHERE id = $1`, id)
 		return actionDeleted, nil
 	})

@@ -156,51 +156,48 @@ type nominations struct {
 	Connected []string
 }
 
-// connectedIdentities selects those of @identities that are connected to the
+// connectedIdentities selects those of {identities} that are connected to the
 // node {node}: assigned to it or above, members of such a team, or the
 // integration itself.
 const connectedIdentities = `
-	ARRAY(SELECT named FROM unnest(@identities::text[]) named
-		WHERE named = @actor AND @integration::boolean OR EXISTS (
+	ARRAY(SELECT named FROM unnest({identities}) named
+		WHERE named = {actor} AND {integration} OR EXISTS (
 			SELECT FROM inventory_closure c JOIN assignments g ON g.node_id = c.ancestor_id
 			WHERE c.node_id = {node} AND (g.identity_id = named
 				OR g.identity_id IN (SELECT m.team_id FROM team_members m WHERE m.member_id = named))))`
 
-// knownIdentities selects those of @identities that the organization
+// knownIdentities selects those of {identities} that the organization
 // {organization} may name: its own and its service companies.
 const knownIdentities = `
 	ARRAY(SELECT i.id::text FROM identities i
-		WHERE i.id = ANY (@identities) AND (i.organization_id = {organization} OR i.id IN (
+		WHERE i.id = ANY ({identities}) AND (i.organization_id = {organization} OR i.id IN (
 			SELECT s.company_id FROM service_companies s WHERE s.customer_id = {organization})))`
 
-// ownIdentities selects those of @identities that are of the organization {organization}.
+// ownIdentities selects those of {identities} that are of the organization {organization}.
 const ownIdentities = `
-	ARRAY(SELECT i.id::text FROM identities i WHERE i.id = ANY (@identities) AND i.organization_id = {organization})`
+	ARRAY(SELECT i.id::text FROM identities i WHERE i.id = ANY ({identities}) AND i.organization_id = {organization})`
 
 // queueNominations reads what the rules need. A service company names its own
 // people, each of whom it may assign; they are connected by being its own.
 func (c *changing) queueNominations(n *nominations) {
-	known := with(knownIdentities, "organization", "@organization::text")
-	connected := with(connectedIdentities, "node", "@node")
+	known := with(knownIdentities, "organization", "$2", "identities", "$1::text[]")
+	connected := with(connectedIdentities, "node", "$3", "identities", "$1::text[]", "actor", "$4", "integration", "$5")
+	args := []any{slices.Concat(n.assignees, n.consultants), c.actor.OrganizationID}
 	if c.foreign() {
-		known = with(ownIdentities, "organization", "@organization::text")
+		known = with(ownIdentities, "organization", "$2", "identities", "$1::text[]")
 		connected = known
+	} else {
+		args = append(args, c.state.InventoryID, c.actor.IdentityID, c.actor.Kind == models.KindIntegration)
 	}
-	var found []struct{ Known, Connected []string }
-	c.batch.Queue(`SELECT `+known+` AS known, `+connected+` AS connected`,
-		pgx.NamedArgs{
-			"identities": slices.Concat(n.assignees, n.consultants), "organization": c.actor.OrganizationID,
-			"node": c.state.InventoryID, "actor": c.actor.IdentityID, "integration": c.actor.Kind == models.KindIntegration,
-		}).Query(func(rows pgx.Rows) error {
-		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[struct{ Known, Connected []string }])
+	c.queueRows(func(rows pgx.Rows) error {
+		found, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[struct{ Known, Connected []string }])
 		if err == nil {
-			found = all
 			// Who is assigned is known to whoever reads the work order.
-			n.Known = slices.Concat(found[0].Known, c.state.Assignees, c.state.Consultants)
-			n.Connected = found[0].Connected
+			n.Known = slices.Concat(found.Known, c.state.Assignees, c.state.Consultants)
+			n.Connected = found.Connected
 		}
 		return err
-	})
+	}, `SELECT `+known+` AS known, `+connected+` AS connected`, args...)
 }
 
 // checkKnown reports ids that name nobody, and ids that are named twice.

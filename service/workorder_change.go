@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -39,32 +40,32 @@ type changeState struct {
 	Addresses int
 }
 
-// The lock is a statement of its own: what follows it sees what the writer it
-// waited for committed.
-const lockWorkOrder = `SELECT FROM work_orders WHERE id = $1 FOR NO KEY UPDATE`
-
-var changeStateQuery = `
-	SELECT {w}.id, {w}.organization_id, {w}.number, {w}.inventory_id, {w}.title, {w}.description, {w}.priority,
-		{w}.target_date, {w}.form_id, {w}.external_id, {w}.status, {w}.cancel_reason, {w}.created_by,
-		{w}.created_at, {w}.changed_at, {w}.completed_at, {w}.cancelled_at, coalesce({w}.held_from, '') AS held_from,
+var (
+	lockWorkOrder = lockOf("work_orders")
+	changeStates  = &bulk{place: placeRules, sql: `
+	SELECT u.nth, w.id, w.organization_id, w.number, w.inventory_id, w.title, w.description, w.priority,
+		w.target_date, w.form_id, w.external_id, w.status, w.cancel_reason, w.created_by,
+		w.created_at, w.changed_at, w.completed_at, w.cancelled_at, coalesce(w.held_from, '') AS held_from,
 		ARRAY(SELECT x.identity_id FROM work_order_assignees x
-			WHERE x.work_order_id = {w}.id AND x.role = 'worker' ORDER BY x.position) AS assignees,
+			WHERE x.work_order_id = w.id AND x.role = 'worker' ORDER BY x.position) AS assignees,
 		ARRAY(SELECT x.identity_id FROM work_order_assignees x
-			WHERE x.work_order_id = {w}.id AND x.role = 'consultant' ORDER BY x.position) AS consultants,
-		` + readableWorkOrder + ` AS readable,
-		(SELECT bool_or(o.read_only) FROM organizations o WHERE o.id IN ({w}.organization_id, @organization)) AS read_only,
-		(SELECT bool_or(o.suspended) FROM organizations o WHERE o.id IN ({w}.organization_id, @organization)) AS suspended,
+			WHERE x.work_order_id = w.id AND x.role = 'consultant' ORDER BY x.position) AS consultants,
+		` + with(readableWorkOrder, "w", "w", "actor", "u.actor") + ` AS readable,
+		(SELECT bool_or(o.read_only) FROM organizations o WHERE o.id IN (w.organization_id, u.organization)) AS read_only,
+		(SELECT bool_or(o.suspended) FROM organizations o WHERE o.id IN (w.organization_id, u.organization)) AS suspended,
 		ARRAY(SELECT DISTINCT g FROM node_rights r, unnest(r.grants) g
-			WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor}) AS grants,
-		{w}.organization_id <> @organization
-			AND EXISTS (SELECT FROM work_order_assignees x WHERE x.work_order_id = {w}.id AND x.identity_id = @organization)
+			WHERE r.node_id = w.inventory_id AND r.actor_id = u.actor) AS grants,
+		w.organization_id <> u.organization
+			AND EXISTS (SELECT FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.identity_id = u.organization)
 			AND EXISTS (SELECT FROM organization_rights o
-				WHERE o.actor_id = {actor} AND 'incoming_work_orders' = ANY (o.grants)) AS incoming,
-		(SELECT count(*) FROM webhooks h WHERE h.organization_id = {w}.organization_id OR h.organization_id IN (
-			SELECT s.company_id FROM service_companies s WHERE s.customer_id = {w}.organization_id
+				WHERE o.actor_id = u.actor AND 'incoming_work_orders' = ANY (o.grants)) AS incoming,
+		(SELECT count(*) FROM webhooks h WHERE h.organization_id = w.organization_id OR h.organization_id IN (
+			SELECT s.company_id FROM service_companies s WHERE s.customer_id = w.organization_id
 			UNION SELECT n.organization_id FROM work_order_assignees x
-				JOIN identities n ON n.id = x.identity_id WHERE x.work_order_id = {w}.id)) AS addresses
-	FROM work_orders {w} WHERE {w}.id = @id`
+				JOIN identities n ON n.id = x.identity_id WHERE x.work_order_id = w.id)) AS addresses
+	FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY u (id, actor, organization, nth)
+	JOIN work_orders w ON w.id = u.id`}
+)
 
 // changeWorkOrder runs one operation on a work order: locks its row, checks what
 // every operation has in common, lets rules decide, and leaves what a change
@@ -78,12 +79,11 @@ func (s *Service) changeWorkOrder(
 	if !models.IsID(id, models.PrefixWorkOrder) {
 		return Answer{}, models.NotFound()
 	}
-	return s.answer(ctx, actor, call, http.StatusOK, func(ctx context.Context, t *tx) (string, func() any, error) {
+	return s.answer(ctx, actor, call, http.StatusOK, []string{id}, func(ctx context.Context, t *tx) (string, func() any, error) {
 		c := &changing{tx: t, actor: actor, sets: map[string]any{}}
 		var before workOrderRow
-		t.queue(lockWorkOrder, id)
-		queueOne(t, &c.state, models.NotFound(), with(changeStateQuery, "w", "w", "actor", "@actor"),
-			pgx.NamedArgs{"id": id, "actor": actor.IdentityID, "organization": actor.OrganizationID})
+		t.lock(lockWorkOrder, id)
+		askOne(t, changeStates, &c.state, models.NotFound(), id, actor.IdentityID, actor.OrganizationID)
 		if call.IfMatch != "" {
 			t.queueWorkOrder(&before, id, actor)
 		}
@@ -156,11 +156,11 @@ func (c *changing) granted(grant models.Grant) bool {
 
 // queueManagers queues the reading of the nearest inventory managers of the work order's node.
 func (c *changing) queueManagers(into *[]string) {
-	c.batch.Queue(`SELECT unnest(`+with(nearestManagers, "node", "$1")+`)`, c.state.InventoryID).Query(func(rows pgx.Rows) error {
+	c.queueRows(func(rows pgx.Rows) error {
 		managers, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		*into = managers
 		return err
-	})
+	}, `SELECT unnest(`+with(nearestManagers, "node", "$1")+`)`, c.state.InventoryID)
 }
 
 // managers are the nearest inventory managers of the work order's node.
@@ -221,8 +221,7 @@ func textOrNil[S ~string](text S) any {
 // save queues the changed columns and everything the change leaves.
 func (c *changing) save() error {
 	c.sets["changed_at"] = c.now
-	built := c.orm.Model(&models.WorkOrder{ID: c.recordID}).Updates(c.sets)
-	if err := c.queueStatement(built); err != nil {
+	if err := c.update(reflect.TypeFor[models.WorkOrder](), c.recordID, c.sets); err != nil {
 		return err
 	}
 	c.at = c.now

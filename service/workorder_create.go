@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
-
 	"millwright/models"
 )
 
@@ -55,39 +53,37 @@ const nearestManagers = `
 				WHERE c.node_id = {node} AND d.inventory_manager AND (c.depth = 0 OR d.applies_below)
 			) near WHERE near.level = 1 ORDER BY near.identity_id)`
 
-var creationQuery = `
-	SELECT o.read_only, o.suspended, p.manual_work_orders, coalesce(n.kind, '') AS node_kind,
-		EXISTS (SELECT FROM node_rights r WHERE r.node_id = n.id AND r.actor_id = @actor) AS visible,
+var creations = &bulk{place: placeRules, sql: `
+	SELECT u.nth, o.read_only, o.suspended, p.manual_work_orders, coalesce(n.kind, '') AS node_kind,
+		EXISTS (SELECT FROM node_rights r WHERE r.node_id = n.id AND r.actor_id = u.actor) AS visible,
 		ARRAY(SELECT DISTINCT g FROM node_rights r, unnest(r.grants) g
-			WHERE r.node_id = n.id AND r.actor_id = @actor) AS grants,
-		EXISTS (SELECT FROM forms f WHERE f.organization_id = o.id AND f.id = @form) AS form_known,
-		` + with(knownIdentities, "organization", "o.id") + ` AS known,
-		` + with(connectedIdentities, "node", "n.id") + ` AS connected,
+			WHERE r.node_id = n.id AND r.actor_id = u.actor) AS grants,
+		EXISTS (SELECT FROM forms f WHERE f.organization_id = o.id AND f.id = u.form) AS form_known,
+		` + with(knownIdentities, "organization", "o.id", "identities", listOf("u.identities")) + ` AS known,
+		` + with(connectedIdentities, "node", "n.id", "identities", listOf("u.identities"), "actor", "u.actor", "integration", "u.integration") + ` AS connected,
 		` + with(nearestManagers, "node", "n.id") + ` AS managers,
 		(SELECT count(*) FROM webhooks h WHERE 'work_order.created' = ANY (h.events)
 			AND (h.organization_id = o.id OR h.organization_id IN (
 				SELECT s.company_id FROM service_companies s WHERE s.customer_id = o.id))) AS addresses
-	FROM organizations o
+	FROM unnest($1::text[], $2::boolean[], $3::text[], $4::text[], $5::text[], $6::text[])
+		WITH ORDINALITY u (actor, integration, organization, node, form, identities, nth)
+	JOIN organizations o ON o.id = u.organization
 	JOIN plans p ON p.organization_id = o.id
-	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = @node
-	WHERE o.id = @organization`
+	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = u.node`}
 
 // CreateWorkOrder creates a work order (spec section 4, rules 2, 3 and 8) and
 // answers it with 201. Errors: read_only, plan_restricted, validation_failed,
 // permission_denied, rule_violation (both_roles, assignee_not_connected),
 // idempotency_key_reused, unavailable.
 func (s *Service) CreateWorkOrder(ctx context.Context, actor Actor, call Call, in NewWorkOrder) (Answer, error) {
-	return s.answer(ctx, actor, call, http.StatusCreated, func(ctx context.Context, t *tx) (string, func() any, error) {
+	return s.answer(ctx, actor, call, http.StatusCreated, nil, func(ctx context.Context, t *tx) (string, func() any, error) {
 		var known creation
 		form := ""
 		if in.FormID != nil {
 			form = *in.FormID
 		}
-		queueOne(t, &known, nil, creationQuery, pgx.NamedArgs{
-			"actor": actor.IdentityID, "integration": actor.Kind == models.KindIntegration,
-			"organization": actor.OrganizationID, "node": in.InventoryID, "form": form,
-			"identities": slices.Concat(in.Assignees, in.Consultants),
-		})
+		askOne(t, creations, &known, nil, actor.IdentityID, actor.Kind == models.KindIntegration,
+			actor.OrganizationID, in.InventoryID, form, joined(slices.Concat(in.Assignees, in.Consultants)))
 		if err := t.flush(ctx); err != nil {
 			return "", nil, err
 		}

@@ -47,9 +47,9 @@ const workOrderColumns = `
 	{w}.changed_xid AS xid`
 
 var (
-	workOrderByID = byPeople(func(people string) string {
-		return `SELECT ` + with(workOrderColumns, "w", "w", "people", people) + `
-		FROM work_orders w WHERE w.id = $1`
+	readWorkOrders = byPeople(func(people string) *bulk {
+		return &bulk{place: placeRead, sql: `SELECT u.nth, ` + with(workOrderColumns, "w", "w", "people", people) + `
+		FROM unnest($1::text[]) WITH ORDINALITY u (id, nth) JOIN work_orders w ON w.id = u.id`}
 	})
 	readableWorkOrderByID = byPeople(func(people string) string {
 		return `SELECT ` + with(workOrderColumns, "w", "w", "people", people) + `
@@ -60,13 +60,13 @@ var (
 // byPeople is a query in two forms, with the people named and without. As a
 // parameter it would have Postgres plan the query each time anew: with a known
 // value half of it falls away, which no plan for all values can match.
-func byPeople(query func(people string) string) map[bool]string {
-	return map[bool]string{true: query("true"), false: query("false")}
+func byPeople[Q any](query func(people string) Q) map[bool]Q {
+	return map[bool]Q{true: query("true"), false: query("false")}
 }
 
 // queueWorkOrder queues the reading of a work order as its GET shows it.
 func (t *tx) queueWorkOrder(into *workOrderRow, id string, actor Actor) {
-	queueOne(t, into, nil, workOrderByID[actor.ShowPeople], id)
+	askOne(t, readWorkOrders[actor.ShowPeople], into, nil, id)
 }
 
 // WorkOrder returns the work order as GET /work-orders/{id} shows it to the

@@ -1,0 +1,330 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// group is one transaction of one or more writes. Each runs its rules in its own
+// goroutine, as if it were alone. Where one asks the database it waits until all
+// have asked or ended; then what they ask for goes in one round trip, the same bulk
+// of several as one statement. When all have ended, they are committed together.
+//
+// So a group never splits a write: what was answered was committed, all of it. A
+// write that is refused before it wrote leaves the others alone; any other failure
+// undoes the group, and each of its writes runs again by itself.
+type group struct {
+	*Service
+	// shared says that others may be in it: nobody waits for a lock then.
+	shared bool
+	// over is closed when the transaction has ended.
+	over chan struct{}
+
+	mu   sync.Mutex
+	conn *pgxpool.Conn
+	// running is how many writes have not ended yet.
+	running int
+	// asking wait for an answer, ended for the commit.
+	asking, ended []*tx
+	// err is why the transaction failed.
+	err error
+}
+
+// errAlone sends a write out of its group: it has to be done alone.
+var errAlone = errors.New("the write has to be done alone")
+
+// errAborted stands for a write that panicked.
+var errAborted = errors.New("the write was aborted")
+
+const (
+	// sharedTime bounds a shared transaction, which no caller's context ends.
+	sharedTime = 10 * time.Second
+	// sharedWaits ends a shared transaction's wait for a lock that nobody expected.
+	sharedWaits = `SET LOCAL lock_timeout = '250ms'`
+)
+
+func newGroup(s *Service, writes int, shared bool) *group {
+	return &group{Service: s, shared: shared, running: writes, over: make(chan struct{})}
+}
+
+// take runs one write of the group. It returns nil after the commit, and
+// errAlone when the write is to be done again alone.
+func (g *group) take(ctx context.Context, do func(context.Context, *tx) error) error {
+	t := &tx{Service: g.Service, group: g, at: g.now(), answered: make(chan struct{}, 1)}
+	err := errAborted
+	defer func() {
+		if errors.Is(err, errAborted) {
+			_ = g.end(ctx, t, err)
+		}
+	}()
+	err = do(ctx, t)
+	return g.end(ctx, t, err)
+}
+
+// ask waits until all have asked, and for the answer.
+func (g *group) ask(ctx context.Context, t *tx) error {
+	g.mu.Lock()
+	g.asking = append(g.asking, t)
+	g.step(ctx)
+	g.mu.Unlock()
+	<-t.answered
+	return t.err
+}
+
+// end takes note that the write has ended, and waits for the commit unless it failed.
+func (g *group) end(ctx context.Context, t *tx, err error) error {
+	g.mu.Lock()
+	g.running--
+	switch {
+	case err == nil:
+		g.ended = append(g.ended, t)
+	case !g.shared:
+		g.fail(ctx, err)
+	case t.wrote:
+		g.fail(ctx, errAlone)
+	}
+	g.step(ctx)
+	g.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	<-g.over
+	if g.err != nil {
+		return g.err
+	}
+	return t.err
+}
+
+// step sends what all ask for, once nobody is left who might ask for more.
+// g.mu is held: everyone else waits.
+func (g *group) step(ctx context.Context) {
+	if len(g.asking) < g.running {
+		return
+	}
+	if g.err == nil {
+		g.send(ctx)
+	}
+	for _, t := range g.asking {
+		if g.err != nil {
+			t.err = g.err
+		}
+		t.answered <- struct{}{}
+	}
+	g.asking = nil
+	if g.running == 0 {
+		g.finish()
+	}
+}
+
+func (g *group) finish() {
+	if g.conn != nil {
+		g.conn.Release()
+		g.conn = nil
+	}
+	if g.err == nil {
+		var work []Work
+		for _, t := range g.ended {
+			for _, w := range t.work {
+				if !slices.Contains(work, w) {
+					work = append(work, w)
+				}
+			}
+		}
+		g.poke(work)
+	}
+	close(g.over)
+}
+
+// fail undoes the transaction. A failure that may be one write's own sends each
+// write of a shared group to run alone.
+func (g *group) fail(ctx context.Context, err error) {
+	if g.err != nil {
+		return
+	}
+	g.err = err
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && g.shared && !unavailable(pg.Code) {
+		g.Log.Debug("a group of writes failed; each runs alone", "writes", g.running+len(g.ended), "error", err.Error())
+		g.err = errAlone
+	}
+	if g.conn == nil {
+		return
+	}
+	// Released while still in a transaction, the pool closes the connection.
+	defer func() {
+		g.conn.Release()
+		g.conn = nil
+	}()
+	if g.conn.Conn().PgConn().TxStatus() == 'I' {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if _, err := g.conn.Exec(ctx, "ROLLBACK"); err != nil {
+		g.Log.Debug("a rollback failed; the connection is closed", "error", err.Error())
+	}
+}
+
+// send asks the database for all that is queued, with the COMMIT when all have ended.
+func (g *group) send(ctx context.Context) {
+	if g.shared {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), sharedTime)
+		defer cancel()
+	}
+	batch := &pgx.Batch{}
+	if g.conn == nil {
+		conn, err := g.pool.Acquire(ctx)
+		if err != nil {
+			g.fail(ctx, err)
+			return
+		}
+		g.conn = conn
+		batch.Queue("BEGIN")
+		if g.shared {
+			batch.Queue(sharedWaits)
+		}
+	}
+	queues := slices.Concat(g.asking, g.ended)
+	merge(batch, queues)
+	if g.running == 0 {
+		batch.Queue("COMMIT")
+	}
+	if err := g.conn.SendBatch(ctx, batch).Close(); err != nil {
+		g.fail(ctx, err)
+		return
+	}
+	for _, t := range queues {
+		for _, a := range t.asked {
+			t.wrote = t.wrote || a.changes
+			if a.done != nil && t.err == nil {
+				t.err = a.done()
+			}
+		}
+		t.asked = nil
+	}
+}
+
+// merge queues what the writes ask for, each in its order. Where several have
+// come to the same bulk, it is one statement; of different ones that of the
+// lower place goes first, so that the others may catch up with it.
+func merge(batch *pgx.Batch, writes []*tx) {
+	left := make([][]*asked, len(writes))
+	for i, t := range writes {
+		left[i] = t.asked
+	}
+	for {
+		var next *bulk
+		for i, t := range writes {
+			for len(left[i]) > 0 && left[i][0].bulk == nil {
+				queueAlone(batch, t, left[i][0])
+				left[i] = left[i][1:]
+			}
+			if len(left[i]) > 0 && (next == nil || left[i][0].bulk.place < next.place) {
+				next = left[i][0].bulk
+			}
+		}
+		if next == nil {
+			return
+		}
+		var same []*asked
+		var by []*tx
+		for i, t := range writes {
+			if len(left[i]) > 0 && left[i][0].bulk == next {
+				same, by = append(same, left[i][0]), append(by, t)
+				left[i] = left[i][1:]
+			}
+		}
+		queueBulk(batch, next, same, by)
+	}
+}
+
+func queueAlone(batch *pgx.Batch, t *tx, a *asked) {
+	queued := batch.Queue(a.sql, a.args...)
+	if a.read == nil {
+		return
+	}
+	queued.Query(func(rows pgx.Rows) error {
+		if err := a.read(rows); err != nil && t.err == nil {
+			t.err = err
+		}
+		return rows.Err()
+	})
+}
+
+func queueBulk(batch *pgx.Batch, s *bulk, all []*asked, by []*tx) {
+	var owner []int
+	columns := make([]pgtype.FlatArray[any], len(all[0].rows[0]))
+	reading := false
+	for i, a := range all {
+		for _, row := range a.rows {
+			owner = append(owner, i)
+			for c, value := range row {
+				columns[c] = append(columns[c], value)
+			}
+		}
+		reading = reading || a.each != nil
+	}
+	args := make([]any, len(columns))
+	for c, column := range columns {
+		args[c] = column
+	}
+	sql := s.sql
+	if s.shared != "" && by[0].group.shared {
+		sql = s.shared
+	}
+	queued := batch.Queue(sql, args...)
+	if !reading {
+		return
+	}
+	queued.Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var place int
+			row := answerRow{rows, &place}
+			if err := row.Scan(); err != nil {
+				return err
+			}
+			n := owner[place-1]
+			if err := all[n].each(row); err != nil && by[n].err == nil {
+				by[n].err = err
+			}
+		}
+		return rows.Err()
+	})
+}
+
+// answerRow is a row of a bulk's answer without its first column, the place of
+// the row it belongs to.
+type answerRow struct {
+	pgx.Rows
+	place *int
+}
+
+func (r answerRow) FieldDescriptions() []pgconn.FieldDescription {
+	return r.Rows.FieldDescriptions()[1:]
+}
+
+func (r answerRow) RawValues() [][]byte { return r.Rows.RawValues()[1:] }
+
+func (r answerRow) Values() ([]any, error) {
+	values, err := r.Rows.Values()
+	if err != nil {
+		return nil, err
+	}
+	return values[1:], nil
+}
+
+// Scan scans the columns behind the first; without targets, the first alone.
+func (r answerRow) Scan(targets ...any) error {
+	if len(targets) == 0 {
+		targets = make([]any, len(r.Rows.FieldDescriptions())-1)
+	}
+	return r.Rows.Scan(append([]any{r.place}, targets...)...)
+}

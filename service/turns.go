@@ -1,0 +1,89 @@
+package service
+
+import (
+	"slices"
+	"sync"
+)
+
+// turns has what is asked for at the same moment done together: who comes while
+// others are served waits, and is served in one turn with everyone else who came.
+// Alone, nobody waits for anybody.
+type turns[J any] struct {
+	// serve does all of one turn.
+	serve func([]J)
+	// atOnce is how many turns are served side by side, most how many are in one.
+	atOnce, most int
+	// apart names what no two in one turn may have in common; nil keeps nobody apart.
+	apart func(J) []string
+
+	mu      sync.Mutex
+	waiting []J
+	serving int
+}
+
+// add has the job served, in a goroutine of the turn's.
+func (t *turns[J]) add(job J) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiting = append(t.waiting, job)
+	if t.serving < t.atOnce {
+		t.serving++
+		go t.run()
+	}
+}
+
+// withdraw takes back the first waiting job of which is holds. It reports false
+// when none waits: its turn has come.
+func (t *turns[J]) withdraw(is func(J) bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := slices.IndexFunc(t.waiting, is)
+	if n < 0 {
+		return false
+	}
+	t.waiting = slices.Delete(t.waiting, n, n+1)
+	return true
+}
+
+// run serves turns until nobody waits.
+func (t *turns[J]) run() {
+	for {
+		turn := t.next()
+		if len(turn) == 0 {
+			return
+		}
+		t.serve(turn)
+	}
+}
+
+// next takes the next turn: who waits longest, and whoever may be beside them.
+func (t *turns[J]) next() []J {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.waiting) == 0 {
+		t.serving--
+		return nil
+	}
+	var turn, left []J
+	taken := map[string]bool{}
+	for i, job := range t.waiting {
+		if len(turn) == t.most {
+			left = append(left, t.waiting[i:]...)
+			break
+		}
+		var keys []string
+		if t.apart != nil {
+			keys = t.apart(job)
+		}
+		if slices.ContainsFunc(keys, func(key string) bool { return taken[key] }) {
+			left = append(left, job)
+			continue
+		}
+		for _, key := range keys {
+			taken[key] = true
+		}
+		turn = append(turn, job)
+	}
+	t.waiting = left
+	return turn
+}
