@@ -3,12 +3,9 @@ package service
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
 )
@@ -55,35 +52,37 @@ type admittedRow struct {
 	WindowStart      time.Time
 }
 
-// countCall counts a call of {source}: its subject, its window and 1. The window
+// countCall counts calls of {source}: a subject, its window and how many. The window
 // moves only forward, so that servers whose clocks differ share one count.
 const countCall = `
 	INSERT INTO rate_counters AS c (subject, window_start, calls) {source}
 	ON CONFLICT (subject) DO UPDATE SET
-		calls = CASE WHEN excluded.window_start > c.window_start THEN 1 ELSE c.calls + 1 END,
+		calls = CASE WHEN excluded.window_start > c.window_start THEN 0 ELSE c.calls END + excluded.calls,
 		window_start = greatest(excluded.window_start, c.window_start)
-	RETURNING calls, window_start`
+	RETURNING subject, calls, window_start`
 
-// One statement admits a call: it reads the integration as it is now, so that
-// every invalidation acts at once, and counts the call.
-var admitQuery = `
+// One statement admits calls: it reads each integration as it is now, so that
+// every invalidation acts at once, and counts the calls. Those of one integration
+// that come together are counted together, and each is told its own place.
+var admissions = &bulk{place: placeKey, sql: `
 	WITH admitted AS (
-		SELECT i.id, i.organization_id, i.client_id, i.scopes, o.read_only, p.name AS plan_name, p.calls_per_minute
-		FROM integrations i
+		SELECT u.nth, u.at, i.id, i.organization_id, i.client_id, i.scopes, o.read_only, p.name AS plan_name, p.calls_per_minute,
+			count(*) OVER (PARTITION BY i.id) AS together, row_number() OVER (PARTITION BY i.id ORDER BY u.nth) AS place
+		FROM unnest($1::text[], $2::bigint[], $3::text[], $4::timestamptz[]) WITH ORDINALITY u (subject, epoch, token, at, nth)
+		JOIN integrations i ON i.id = u.subject AND i.token_epoch = u.epoch
 		JOIN organizations o ON o.id = i.organization_id
 		JOIN plans p ON p.organization_id = i.organization_id
-		WHERE i.id = $1 AND i.token_epoch = $2
-			AND ` + with(usableIntegration, "i", "i", "o", "o", "p", "p") + `
-			AND NOT EXISTS (SELECT FROM revoked_tokens WHERE id = $3)
+		WHERE ` + with(usableIntegration, "i", "i", "o", "o", "p", "p") + `
+			AND NOT EXISTS (SELECT FROM revoked_tokens WHERE id = u.token)
 	), counted AS (
-		` + with(countCall, "source", "SELECT id, $4::timestamptz, 1 FROM admitted") + `
+		` + with(countCall, "source", "SELECT id, max(at), count(*) FROM admitted GROUP BY id ORDER BY id") + `
 	)
-	SELECT i.name, a.organization_id, g.name AS organization_name, a.read_only, a.client_id, a.scopes,
-		a.plan_name, a.calls_per_minute, c.calls, c.window_start
+	SELECT a.nth, i.name, a.organization_id, g.name AS organization_name, a.read_only, a.client_id, a.scopes,
+		a.plan_name, a.calls_per_minute, (c.calls - a.together + a.place)::integer AS calls, c.window_start
 	FROM admitted a
-	CROSS JOIN counted c
+	JOIN counted c ON c.subject = a.id
 	JOIN identities i ON i.id = a.id
-	JOIN identities g ON g.id = a.organization_id`
+	JOIN identities g ON g.id = a.organization_id`}
 
 // Admit lets a call in: it verifies the token, reads the integration's present
 // state and counts the call. Errors: invalid_token, rate_limited (with the
@@ -93,17 +92,11 @@ func (s *Service) Admit(ctx context.Context, token string) (Caller, Rate, error)
 	if err != nil {
 		return Caller{}, Rate{}, err
 	}
-	window := s.Now().UTC().Truncate(RateWindow)
-	rows, err := s.pool.Query(ctx, admitQuery, claims.Subject, claims.Epoch, claims.ID, window)
-	if err != nil {
-		return Caller{}, Rate{}, s.translate(err)
-	}
-	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[admittedRow])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Caller{}, Rate{}, invalidToken()
-	}
-	if err != nil {
-		return Caller{}, Rate{}, s.translate(err)
+	var row admittedRow
+	if err := s.lookUp(ctx, func(t *tx) {
+		askOne(t, admissions, &row, invalidToken(), claims.Subject, claims.Epoch, claims.ID, s.Now().UTC().Truncate(RateWindow))
+	}); err != nil {
+		return Caller{}, Rate{}, err
 	}
 	rate := Rate{Limit: row.CallsPerMinute, Calls: row.Calls, Reset: row.WindowStart.Add(RateWindow)}
 	if rate.Exceeded() {
@@ -152,7 +145,7 @@ func (s *Service) CountTokenFailure(ctx context.Context, clientID, address strin
 func (s *Service) count(ctx context.Context, subject string, limit int) (Rate, error) {
 	rate := Rate{Limit: limit}
 	var start time.Time
-	err := s.pool.QueryRow(ctx, countQuery, subject, s.Now().UTC().Truncate(RateWindow)).Scan(&rate.Calls, &start)
+	err := s.pool.QueryRow(ctx, countQuery, subject, s.Now().UTC().Truncate(RateWindow)).Scan(nil, &rate.Calls, &start)
 	rate.Reset = start.Add(RateWindow)
 	if err != nil {
 		return rate, s.translate(err)

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"context"
 	"database/sql/driver"
 	"fmt"
 	"maps"
@@ -229,8 +228,7 @@ func (t *tx) insert(rows any) error {
 	for i := range all {
 		all[i] = make([]any, len(table.fields))
 		for c, field := range table.fields {
-			held, _ := field.ValueOf(context.Background(), value.Index(i))
-			if all[i][c], err = columnValue(held); err != nil {
+			if all[i][c], err = columnValue(value.Index(i).FieldByIndex(field.StructField.Index).Interface()); err != nil {
 				return fmt.Errorf("write the column %s: %w", field.DBName, err)
 			}
 		}

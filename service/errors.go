@@ -70,6 +70,13 @@ func unavailable(code string) bool {
 	return false
 }
 
+// refused reports whether the database answered that it will not do it, rather
+// than that it cannot serve now, or not at all.
+func refused(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && !unavailable(pg.Code)
+}
+
 // retryable reports whether the transaction lost against another and may run again.
 func retryable(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)

@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
-
 	"millwright/models"
 )
 
@@ -64,8 +62,8 @@ var (
 	FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY u (actor, organization, node, nth)
 	JOIN organizations o ON o.id = u.organization
 	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = u.node`}
-	readFeedback = &bulk{place: placeRead, sql: `SELECT u.nth, ` + with(feedbackColumns, "w", "w", "people", "u.people") + `
-		FROM unnest($1::text[], $2::boolean[]) WITH ORDINALITY u (id, people, nth) JOIN feedback w ON w.id = u.id`}
+	readFeedback         = byPeople(func(people string) *bulk { return readAnyOf("feedback", feedbackColumns, people) })
+	readableFeedbackByID = readOf("feedback", feedbackColumns, readableFeedback)
 )
 
 // CreateFeedback creates feedback (spec section 4, rules 1 and 8) and answers it
@@ -96,7 +94,7 @@ func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in
 			return "", nil, err
 		}
 		var row feedbackRow
-		askOne(t, readFeedback, &row, nil, id, actor.ShowPeople)
+		askOne(t, readFeedback[actor.ShowPeople], &row, nil, id)
 		return id, func() any { return row.record() }, nil
 	})
 }
@@ -165,5 +163,5 @@ func (s *Service) Feedback(ctx context.Context, actor Actor, id string) ([]byte,
 	if !models.IsID(id, models.PrefixFeedback) {
 		return nil, models.NotFound()
 	}
-	return readOne(ctx, s, actor, "feedback", feedbackColumns, `{w}.id = @id AND `+readableFeedback, pgx.NamedArgs{"id": id}, feedbackRow.record)
+	return readOne(ctx, s, actor, readableFeedbackByID, id, feedbackRow.record)
 }

@@ -52,7 +52,7 @@ func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, id string) (
 			return "", nil, err
 		}
 		var row feedbackRow
-		askOne(t, readFeedback, &row, nil, id, actor.ShowPeople)
+		askOne(t, readFeedback[actor.ShowPeople], &row, nil, id)
 		return id, func() any { return row.record() }, nil
 	})
 }

@@ -3,8 +3,6 @@ package service
 import (
 	"context"
 
-	"github.com/jackc/pgx/v5"
-
 	"millwright/models"
 )
 
@@ -35,10 +33,12 @@ func (s *Service) Forms(ctx context.Context, actor Actor, request ListRequest) (
 	return list(ctx, s, q, request, formRow.record)
 }
 
+var readForm = readOf("forms", formColumns, `{w}.organization_id = @organization`)
+
 // Form returns a form of the organization, encoded. Errors: not_found, unavailable.
 func (s *Service) Form(ctx context.Context, actor Actor, id string) ([]byte, error) {
 	if !models.IsID(id, models.PrefixForm) {
 		return nil, models.NotFound()
 	}
-	return readOne(ctx, s, actor, "forms", formColumns, `{w}.id = @id AND {w}.organization_id = @organization`, pgx.NamedArgs{"id": id}, formRow.record)
+	return readOne(ctx, s, actor, readForm, id, formRow.record)
 }

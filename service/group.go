@@ -59,13 +59,14 @@ func newGroup(s *Service, writes int, shared bool) *group {
 // errAlone when the write is to be done again alone.
 func (g *group) take(ctx context.Context, do func(context.Context, *tx) error) error {
 	t := &tx{Service: g.Service, group: g, at: g.now(), answered: make(chan struct{}, 1)}
-	err := errAborted
+	returned := false
 	defer func() {
-		if errors.Is(err, errAborted) {
-			_ = g.end(ctx, t, err)
+		if !returned { // it panics: the others shall not wait for it
+			_ = g.end(ctx, t, errAborted)
 		}
 	}()
-	err = do(ctx, t)
+	err := do(ctx, t)
+	returned = true
 	return g.end(ctx, t, err)
 }
 
@@ -150,7 +151,7 @@ func (g *group) fail(ctx context.Context, err error) {
 		return
 	}
 	g.err = err
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && g.shared && !unavailable(pg.Code) {
+	if g.shared && refused(err) {
 		g.Log.Debug("a group of writes failed; each runs alone", "writes", g.running+len(g.ended), "error", err.Error())
 		g.err = errAlone
 	}
@@ -201,7 +202,12 @@ func (g *group) send(ctx context.Context) {
 		g.fail(ctx, err)
 		return
 	}
-	for _, t := range queues {
+	settle(queues)
+}
+
+// settle ends what the writes asked for, once it is answered.
+func settle(writes []*tx) {
+	for _, t := range writes {
 		for _, a := range t.asked {
 			t.wrote = t.wrote || a.changes
 			if a.done != nil && t.err == nil {
@@ -277,7 +283,7 @@ func queueBulk(batch *pgx.Batch, s *bulk, all []*asked, by []*tx) {
 		args[c] = column
 	}
 	sql := s.sql
-	if s.shared != "" && by[0].group.shared {
+	if s.shared != "" && by[0].group != nil && by[0].group.shared {
 		sql = s.shared
 	}
 	queued := batch.Queue(sql, args...)

@@ -3,8 +3,6 @@ package service
 import (
 	"context"
 
-	"github.com/jackc/pgx/v5"
-
 	"millwright/models"
 )
 
@@ -47,10 +45,12 @@ func (s *Service) Nodes(ctx context.Context, actor Actor, filter NodeFilter, req
 	return list(ctx, s, q, request, nodeRow.record)
 }
 
+var readNode = readOf("inventory_nodes", nodeColumns, visibleNode)
+
 // Node returns an inventory node of the kind, encoded. Errors: not_found, unavailable.
 func (s *Service) Node(ctx context.Context, actor Actor, kind models.NodeKind, id string) ([]byte, error) {
 	if !models.IsID(id, models.NodePrefixes[kind]) {
 		return nil, models.NotFound()
 	}
-	return readOne(ctx, s, actor, "inventory_nodes", nodeColumns, `{w}.id = @id AND `+visibleNode, pgx.NamedArgs{"id": id}, nodeRow.record)
+	return readOne(ctx, s, actor, readNode, id, nodeRow.record)
 }

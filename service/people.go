@@ -2,8 +2,7 @@ package service
 
 import (
 	"context"
-
-	"github.com/jackc/pgx/v5"
+	"strings"
 
 	"millwright/models"
 )
@@ -54,13 +53,17 @@ func identitiesQuery(actor Actor, kind models.IdentityKind, columns string) *lis
 	return q
 }
 
+var (
+	readPerson = readOf("identities", personColumns, strings.ReplaceAll(ofKind, "@kind", "'person'"))
+	readTeam   = readOf("identities", teamColumns, strings.ReplaceAll(ofKind, "@kind", "'team'"))
+)
+
 // Person returns a person of the organization, encoded. Errors: not_found, unavailable.
 func (s *Service) Person(ctx context.Context, actor Actor, id string) ([]byte, error) {
 	if !models.IsID(id, models.PrefixIdentity) {
 		return nil, models.NotFound()
 	}
-	return readOne(ctx, s, actor, "identities", personColumns, `{w}.id = @id AND `+ofKind,
-		pgx.NamedArgs{"id": id, "kind": models.KindPerson}, personRow.record)
+	return readOne(ctx, s, actor, readPerson, id, personRow.record)
 }
 
 // Team returns a team of the organization with its members, encoded. Errors: not_found, unavailable.
@@ -68,6 +71,5 @@ func (s *Service) Team(ctx context.Context, actor Actor, id string) ([]byte, err
 	if !models.IsID(id, models.PrefixIdentity) {
 		return nil, models.NotFound()
 	}
-	return readOne(ctx, s, actor, "identities", teamColumns, `{w}.id = @id AND `+ofKind,
-		pgx.NamedArgs{"id": id, "kind": models.KindTeam}, teamRow.record)
+	return readOne(ctx, s, actor, readTeam, id, teamRow.record)
 }

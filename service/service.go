@@ -103,6 +103,7 @@ type Service struct {
 	// tables and updates are statements made of the models, by model and by columns.
 	tables, updates sync.Map
 	writes          *turns[*seat]
+	lookups         *turns[*lookup]
 }
 
 // New returns a Service on the pool. It fails when an option that has no
@@ -145,6 +146,7 @@ func New(pool *pgxpool.Pool, options Options) (*Service, error) {
 	s.writes = &turns[*seat]{
 		serve: s.serveWrites, atOnce: groupsAtOnce, most: groupMost, apart: func(seat *seat) []string { return seat.apart },
 	}
+	s.lookups = &turns[*lookup]{serve: s.serveLookups, atOnce: lookupsAtOnce, most: lookupsMost}
 	return s, nil
 }
 

@@ -77,12 +77,12 @@ func (t *turns[J]) next() []J {
 		}
 		if slices.ContainsFunc(keys, func(key string) bool { return taken[key] }) {
 			left = append(left, job)
-			continue
+		} else {
+			turn = append(turn, job)
 		}
-		for _, key := range keys {
+		for _, key := range keys { // also of who is left: those of one name keep their order
 			taken[key] = true
 		}
-		turn = append(turn, job)
 	}
 	t.waiting = left
 	return turn

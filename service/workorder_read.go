@@ -2,10 +2,7 @@ package service
 
 import (
 	"context"
-	"errors"
 	"slices"
-
-	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
 )
@@ -47,14 +44,8 @@ const workOrderColumns = `
 	{w}.changed_xid AS xid`
 
 var (
-	readWorkOrders = byPeople(func(people string) *bulk {
-		return &bulk{place: placeRead, sql: `SELECT u.nth, ` + with(workOrderColumns, "w", "w", "people", people) + `
-		FROM unnest($1::text[]) WITH ORDINALITY u (id, nth) JOIN work_orders w ON w.id = u.id`}
-	})
-	readableWorkOrderByID = byPeople(func(people string) string {
-		return `SELECT ` + with(workOrderColumns, "w", "w", "people", people) + `
-		FROM work_orders w WHERE w.id = $1 AND ` + with(readableWorkOrder, "w", "w", "actor", "$2")
-	})
+	readWorkOrders        = byPeople(func(people string) *bulk { return readAnyOf("work_orders", workOrderColumns, people) })
+	readableWorkOrderByID = readOf("work_orders", workOrderColumns, readableWorkOrder)
 )
 
 // byPeople is a query in two forms, with the people named and without. As a
@@ -75,18 +66,7 @@ func (s *Service) WorkOrder(ctx context.Context, actor Actor, id string) ([]byte
 	if !models.IsID(id, models.PrefixWorkOrder) {
 		return nil, models.NotFound()
 	}
-	rows, err := s.pool.Query(ctx, readableWorkOrderByID[actor.ShowPeople], id, actor.IdentityID)
-	if err != nil {
-		return nil, s.translate(err)
-	}
-	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[workOrderRow])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, models.NotFound()
-	}
-	if err != nil {
-		return nil, s.translate(err)
-	}
-	return Encode(row.record())
+	return readOne(ctx, s, actor, readableWorkOrderByID, id, workOrderRow.record)
 }
 
 // WorkOrderFilter narrows a list of work orders; empty fields do not.

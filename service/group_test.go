@@ -1,0 +1,281 @@
+package service_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+// await waits until it is so.
+func await(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	limit := time.NewTimer(20 * time.Second)
+	defer limit.Stop()
+	for !so() {
+		select {
+		case <-again.C:
+		case <-limit.C:
+			t.Fatalf("in vain: %s", what)
+		}
+	}
+}
+
+// together runs the writes at the same moment, so that they share a transaction
+// as far as they may, and returns the error of each.
+func together(t *testing.T, s *service.Service, writes ...func() error) []error {
+	t.Helper()
+	release, err := s.KeepWaiting(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	errs := make([]error, len(writes))
+	var all sync.WaitGroup
+	for i, write := range writes {
+		all.Go(func() { errs[i] = write() })
+		await(t, "a write waits for its turn", func() bool { return s.WritesWaiting() > i })
+	}
+	release()
+	all.Wait()
+	return errs
+}
+
+func TestWritesAtTheSameMomentShareATransaction(t *testing.T) {
+	f := newShop(t)
+	id := f.order([]string{"erp"}, nil)
+	title := "Replace belt"
+	bodies := make([][]byte, 9)
+	writes := []func() error{
+		func() error {
+			answer, err := f.UpdateWorkOrder(t.Context(), f.Actor("erp"), service.Call{Key: "k", Method: "PATCH", Path: "/x", Fingerprint: []byte("f")}, id,
+				service.WorkOrderPatch{Title: service.Sent[string]{Value: title, Set: true}})
+			bodies[0] = answer.Body
+			return err
+		},
+		func() error {
+			_, err := f.CreateFeedback(t.Context(), f.Actor("erp"), service.Call{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
+			return err
+		},
+	}
+	for i := range 7 {
+		writes = append(writes, func() error {
+			answer, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.Call{Key: fmt.Sprint(i), Method: "POST", Path: "/x", Fingerprint: []byte("f")},
+				service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: fmt.Sprintf("Replace filter %d", i), Assignees: f.ids("ann"), Consultants: f.ids("cat")})
+			bodies[i+2] = answer.Body
+			return err
+		})
+	}
+	for i, err := range together(t, f.Service, writes...) {
+		if err != nil {
+			t.Errorf("write %d: %v", i, err)
+		}
+	}
+	if n := servicetest.Value[int](f.Fixture, `SELECT count(DISTINCT xmin::text) FROM history WHERE action <> 'work_order.created' OR record_id <> $1`, id); n != 1 {
+		t.Errorf("the nine writes took %d transactions, want 1", n)
+	}
+	if got := read[models.WorkOrderRecord](t, bodies[0]); got.ID != id || got.Title != title {
+		t.Errorf("the change answers %s %q", got.ID, got.Title)
+	}
+	numbers := map[int64]bool{}
+	for i := range 7 {
+		got := read[models.WorkOrderRecord](t, bodies[i+2])
+		if want := fmt.Sprintf("Replace filter %d", i); got.Title != want || len(got.Assignees) != 1 || len(got.Consultants) != 1 {
+			t.Errorf("creation %d answers %q for %v and %v", i, got.Title, got.Assignees, got.Consultants)
+		}
+		numbers[got.Number] = true
+		for what, sql := range map[string]string{
+			"history":     `SELECT count(*) FROM history WHERE record_id = $1 AND changes -> 'title' ->> 'to' = $2`,
+			"log records": `SELECT count(*) FROM log_records WHERE record_id = $1 AND $2 <> ''`,
+			"events":      `SELECT count(*) FROM events WHERE record_id = $1 AND $2 <> ''`,
+			"looks":       `SELECT count(*) FROM looks_owed WHERE record_id = $1 AND $2 <> ''`,
+			"answers":     `SELECT count(*) FROM idempotency_keys WHERE record_id = $1 AND convert_from(body, 'UTF8') LIKE '%' || $2 || '%'`,
+		} {
+			if n := servicetest.Value[int](f.Fixture, sql, got.ID, got.Title); n != 1 {
+				t.Errorf("creation %d left %d %s, want 1", i, n, what)
+			}
+		}
+		delivered := `SELECT string_agg(d.webhook_id, ' ' ORDER BY d.webhook_id) FROM deliveries d JOIN events e ON e.id = d.event_id
+			WHERE e.record_id = $1 AND d.record_id = $1 AND e.type = 'work_order.created'`
+		if got, alone := servicetest.Value[string](f.Fixture, delivered, got.ID), servicetest.Value[string](f.Fixture, delivered, id); got != alone {
+			t.Errorf("creation %d goes to %s, the one before to %s", i, got, alone)
+		}
+		if n := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM notices WHERE record_id = $1`, got.ID); n != 2 {
+			t.Errorf("creation %d told %d, want ann and cat", i, n)
+		}
+	}
+	if len(numbers) != 7 {
+		t.Errorf("the creations drew the numbers %v", numbers)
+	}
+}
+
+// A write that fails, for whatever reason, is refused as if it were alone, and the others are done.
+func TestOneOfAGroupFails(t *testing.T) {
+	for name, test := range map[string]struct {
+		prepare func(f *shop)
+		write   func(f *shop, id string) error
+		code    models.Code
+		panics  bool
+	}{
+		"a rule refuses it": {
+			write: func(f *shop, id string) error {
+				_, err := f.CancelWorkOrder(t.Context(), f.as("rita"), service.Call{}, id, nil)
+				return err
+			}, code: models.CodePermissionDenied,
+		},
+		"its record is unknown": {
+			write: func(f *shop, _ string) error {
+				_, err := f.CancelWorkOrder(t.Context(), f.as("erp"), service.Call{}, "wo_01kjq7k69re00b2a00av14smbj", nil)
+				return err
+			}, code: models.CodeNotFound,
+		},
+		"the database refuses it": {
+			prepare: func(f *shop) {
+				external := "taken"
+				if _, err := f.CreateFeedback(t.Context(), f.as("erp"), service.Call{},
+					service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise", ExternalID: &external}); err != nil {
+					t.Fatal(err)
+				}
+			},
+			write: func(f *shop, _ string) error {
+				external := "taken"
+				_, err := f.CreateFeedback(t.Context(), f.as("erp"), service.Call{},
+					service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise", ExternalID: &external})
+				return err
+			}, code: models.CodeExternalIDTaken,
+		},
+		"its commit is refused": {
+			prepare: func(f *shop) {
+				f.Exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+					IF NEW.title = 'Refuse' THEN RAISE EXCEPTION 'no' USING ERRCODE = '23000', CONSTRAINT = 'feedback_external_id'; END IF; RETURN NULL; END $$`)
+				f.Exec(`CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON work_orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()`)
+			},
+			write: func(f *shop, id string) error {
+				_, err := f.UpdateWorkOrder(t.Context(), f.as("erp"), service.Call{}, id,
+					service.WorkOrderPatch{Title: service.Sent[string]{Value: "Refuse", Set: true}})
+				return err
+			}, code: models.CodeExternalIDTaken,
+		},
+		"it panics": {
+			write: func(f *shop, _ string) (err error) {
+				defer func() {
+					if recover() != nil {
+						err = models.NotFound()
+					}
+				}()
+				return f.Panic(t.Context())
+			}, code: models.CodeNotFound,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newShop(t)
+			if test.prepare != nil {
+				test.prepare(f)
+			}
+			id := f.order([]string{"erp"}, nil)
+			before := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM history`)
+			create := func() error {
+				_, err := f.CreateWorkOrder(t.Context(), f.as("erp"), service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+				return err
+			}
+			f.as("rita") // is looked up before it has to be quick
+			errs := together(t, f.Service, create, func() error { return test.write(f, id) }, create)
+			if errs[0] != nil || errs[2] != nil || models.CodeOf(errs[1]) != test.code {
+				t.Errorf("the writes answer %v, want only the second refused with %s", errs, test.code)
+			}
+			if n := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM history`) - before; n != 2 {
+				t.Errorf("%d changes are left, want 2", n)
+			}
+		})
+	}
+}
+
+// Nobody waits for a write that has to wait.
+func TestAWriteThatWaitsForALockLeavesItsGroup(t *testing.T) {
+	f := newShop(t)
+	held, free := f.order([]string{"erp"}, nil), f.order([]string{"erp"}, nil)
+	other, err := f.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Rollback(context.WithoutCancel(t.Context()))
+	if _, err := other.Exec(t.Context(), `UPDATE work_orders SET title = 'Held', changed_at = changed_at + interval '1 hour' WHERE id = $1`, held); err != nil {
+		t.Fatal(err)
+	}
+	change := func(id, title string) error {
+		_, err := f.UpdateWorkOrder(t.Context(), f.as("erp"), service.Call{Key: title, Method: "PATCH", Path: "/x", Fingerprint: []byte("f")}, id,
+			service.WorkOrderPatch{Title: service.Sent[string]{Value: title, Set: true}})
+		return err
+	}
+	waited := make(chan error, 1)
+	errs := together(t, f.Service,
+		func() error { return change(free, "Free") },
+		func() error { go func() { waited <- change(held, "Changed after") }(); return nil })
+	if errs[0] != nil {
+		t.Fatalf("the change beside the one that waits: %v", errs[0])
+	}
+	awaitLocks(t, f.Fixture, 1)
+	if err := other.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waited; err != nil {
+		t.Fatalf("the change that waited: %v", err)
+	}
+	if changes := servicetest.Value[string](f.Fixture, `SELECT changes -> 'title' ->> 'from' FROM history WHERE record_id = $1 AND action = 'work_order.updated'`, held); changes != "Held" {
+		t.Errorf("the change that waited was made to %q, want what the other left", changes)
+	}
+}
+
+// A connection that is lost while a group is written loses all of it and doubles none.
+func TestAGroupWhoseConnectionIsLost(t *testing.T) {
+	f := newShop(t)
+	f.Exec(`CREATE FUNCTION break_off() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF NEW.title = 'Break' THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF; RETURN NEW; END $$`)
+	f.Exec(`CREATE TRIGGER break_off BEFORE INSERT ON work_orders FOR EACH ROW EXECUTE FUNCTION break_off()`)
+	create := func(title string) func() error {
+		return func() error {
+			_, err := f.CreateWorkOrder(t.Context(), f.as("erp"), service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: title})
+			return err
+		}
+	}
+	f.as("erp")
+	for i, err := range together(t, f.Service, create("Replace filter"), create("Break"), create("Replace belt")) {
+		if models.CodeOf(err) != models.CodeUnavailable {
+			t.Errorf("write %d: %v, want unavailable", i, err)
+		}
+	}
+	if n := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM work_orders`); n != 0 {
+		t.Errorf("%d work orders are left, want 0", n)
+	}
+}
+
+func TestACallThatEndsWhileItWaits(t *testing.T) {
+	f := newShop(t)
+	release, err := f.KeepWaiting(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	actor := f.as("erp")
+	go func() {
+		_, err := f.CreateWorkOrder(ctx, actor, service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+		done <- err
+	}()
+	await(t, "the write waits for its turn", func() bool { return f.WritesWaiting() > 0 })
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("it ends with %v", err)
+	}
+	if n := f.WritesWaiting(); n != 0 {
+		t.Errorf("%d still wait", n)
+	}
+}
