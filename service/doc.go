@@ -14,8 +14,9 @@
 //
 // Rows are written through GORM's mapping and carried by pgx batches, so that a
 // transaction takes few round trips, and writes that come at the same moment share
-// one (group.go, bulk.go); reads are SQL standing beside the function that runs it. Who may read or do what is the view node_rights and the
-// conditions in access.go, for lists, single reads, writes and deliveries alike.
+// one (group.go, bulk.go); reads are SQL standing beside the function that runs
+// it. Who may read or do what is the view node_rights and the conditions in
+// access.go, for lists, single reads, writes and deliveries alike.
 //
 // The package knows no HTTP and no Temporal. Time and randomness are handed in.
 package service
