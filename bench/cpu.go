@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,8 +19,8 @@ type usage map[string]time.Duration
 // but for the kernel's work that no process is charged for.
 const others = "everything else"
 
-// parts are the keys of a usage, in the order of the table.
-var parts = []string{"api", "worker", "postgres", "temporal", "bench", others}
+// usageParts are the keys of a usage, in the order of the table.
+var usageParts = []string{"api", "worker", "floors", "postgres", "temporal", "bench", others}
 
 // tickTime is the unit of /proc: USER_HZ is 100 on every Linux.
 const tickTime = time.Second / 100
@@ -32,16 +31,12 @@ func (in *installation) usage() usage {
 	if err != nil {
 		return nil
 	}
-	database, err := url.Parse(in.settings["DATABASE_URL"])
-	if err != nil {
-		return nil
-	}
 	used := usage{
 		"bench":    timeOf(os.Getpid()),
-		"postgres": timeOfTree(listenerOn(database.Host)),
-		"temporal": timeOfTree(listenerOn(in.settings["TEMPORAL_ADDRESS"])),
+		"postgres": timeOfTree(in.postgresPID),
+		"temporal": timeOfTree(in.temporalPID),
 	}
-	for name, p := range map[string]*process{"api": in.api, "worker": in.worker} {
+	for name, p := range map[string]*process{"api": in.api, "worker": in.worker, "floors": in.floors} {
 		if p != nil {
 			used[name] = timeOf(p.cmd.Process.Pid)
 		}
@@ -65,19 +60,33 @@ func (in *installation) usage() usage {
 func (u usage) since(earlier usage) usage {
 	used := usage{}
 	for part, t := range u {
-		used[part] = t - earlier[part]
+		used[part] = max(0, t-earlier[part])
 	}
 	return used
+}
+
+// plus is the sum of two.
+func (u usage) plus(other usage) usage {
+	sum := usage{}
+	for _, used := range []usage{u, other} {
+		for part, t := range used {
+			sum[part] += t
+		}
+	}
+	return sum
 }
 
 // report adds each part's seconds for a thousand of something, and their sum
 // without what others had of the machine.
 func (u usage) report(r *report, what string, n int) {
-	if len(u) == 0 {
+	if len(u) == 0 || n == 0 {
 		return
 	}
 	var ours float64
-	for _, part := range parts {
+	for _, part := range usageParts {
+		if u[part] == 0 && part != others {
+			continue // it does not run, or does nothing
+		}
 		seconds := u[part].Seconds() * 1000 / float64(n)
 		if part == others {
 			r.add(what+": CPU of all these", ours, "s/1,000")

@@ -11,24 +11,30 @@ const manyAddresses = 5
 
 // benchDeliveries measures the way of a change from its call to its receivers.
 // Each load lasts for about the given time.
-func benchDeliveries(ctx context.Context, r *report, binary string, load time.Duration) error {
+func benchDeliveries(ctx context.Context, r *report, o options, load time.Duration) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	in, err := newInstallation(ctx, fail, binary)
+	in, err := newInstallation(ctx, fail, o, "deliveries")
 	if err != nil {
 		return err
 	}
 	defer in.close()
-	if err := in.subscribe(ctx, 1); err != nil {
+	if err := in.subscribe(ctx, changesTold(1)); err != nil {
 		return err
 	}
 	if err := in.startAPI(ctx); err != nil {
 		return err
 	}
-	if err := in.createWorkOrders(ctx); err != nil {
+	if err := in.erp.createWorkOrders(ctx, workOrdersOfBench); err != nil {
 		return err
 	}
-	if err := in.benchFloors(ctx, r, load); err != nil {
+	if err := in.benchPosts(ctx, r, load); err != nil {
+		return err
+	}
+	if err := in.benchChangeFloor(ctx, r, load); err != nil {
+		return err
+	}
+	if err := in.benchBareWorkflows(ctx, r, load); err != nil {
 		return err
 	}
 	if err := in.benchWorkflows(ctx, r); err != nil {
@@ -44,11 +50,25 @@ func benchDeliveries(ctx context.Context, r *report, binary string, load time.Du
 	if err := in.benchDrain(ctx, r, load); err != nil {
 		return err
 	}
-	if err := in.subscribe(ctx, manyAddresses); err != nil {
+	if err := in.subscribe(ctx, changesTold(manyAddresses)); err != nil {
 		return err
 	}
 	_, err = in.benchChanges(ctx, r, manyAddresses, load)
 	return err
+}
+
+// benchChangeFloor measures a change's rows in a database of the floors' own.
+func (in *installation) benchChangeFloor(ctx context.Context, r *report, load time.Duration) error {
+	f, err := newFloors(ctx, in)
+	if err != nil {
+		return err
+	}
+	defer in.stopFloors(f)
+	return phase(ctx, floorChange, load+time.Minute, func(ctx context.Context) error {
+		rate, err := sideBySide(ctx, load/2, f.raw(patchOne))
+		r.add(floorChange, rate, "/s")
+		return err
+	})
 }
 
 // benchWorkflows measures how fast a worker that starts takes up the new work
@@ -59,15 +79,33 @@ func (in *installation) benchWorkflows(ctx context.Context, r *report) error {
 		if err := in.startWorker(ctx, nil); err != nil {
 			return err
 		}
-		err := until(ctx, 10*time.Millisecond, func() (bool, error) {
-			var owed int
-			err := in.pool.QueryRow(ctx, `SELECT count(*) FROM looks_owed`).Scan(&owed)
-			return owed == 0, err
-		})
-		if err != nil {
-			return fmt.Errorf("not every work order's workflow has looked: %w", err)
+		if err := in.awaitLooks(ctx); err != nil {
+			return err
 		}
-		r.add("new work orders taken up by their workflows", perSecond(workOrdersOfBench, started, time.Now()), "/s")
+		r.compare("new work orders taken up by their workflows", perSecond(workOrdersOfBench, started, time.Now()), "/s", floorWorkflows)
+		return in.settle(ctx)
+	})
+}
+
+// awaitLooks waits until the workflow of every record has looked at it.
+func (in *installation) awaitLooks(ctx context.Context) error {
+	err := until(ctx, 10*time.Millisecond, func() (bool, error) {
+		var owed int
+		err := in.pool.QueryRow(ctx, `SELECT count(*) FROM looks_owed`).Scan(&owed)
+		return owed == 0, err
+	})
+	if err != nil {
+		return fmt.Errorf("not every work order's workflow has looked: %w", err)
+	}
+	return nil
+}
+
+// awaitRest waits until the workflows of new work orders have looked and nothing is left to do.
+func (in *installation) awaitRest(ctx context.Context) error {
+	return phase(ctx, "workflows of new work orders", 5*time.Minute, func(ctx context.Context) error {
+		if err := in.awaitLooks(ctx); err != nil {
+			return err
+		}
 		return in.settle(ctx)
 	})
 }
@@ -114,8 +152,6 @@ func (f flood) accepted() float64 { return perSecond(f.changes, f.first, f.answe
 func (f flood) arrived() float64  { return perSecond(f.deliveries, f.began, f.ended) }
 func (f flood) through() float64  { return perSecond(f.changes, f.first, f.ended) }
 
-func perSecond(n int, from, to time.Time) float64 { return float64(n) / to.Sub(from).Seconds() }
-
 // benchChanges measures what goes through at the most, and returns how many changes a second.
 func (in *installation) benchChanges(ctx context.Context, r *report, addresses int, load time.Duration) (float64, error) {
 	var f flood
@@ -142,11 +178,17 @@ func (in *installation) benchChanges(ctx context.Context, r *report, addresses i
 	if addresses > 1 {
 		what = fmt.Sprintf("changes, %d addresses", addresses)
 	}
-	r.compare(what+": accepted", f.accepted(), "/s", floorTransaction)
-	r.compare(what+": deliveries arrived", f.arrived(), "/s", floorDrain)
-	r.compare(what+": from first call to last delivery", f.through(), "/s", floorTransaction)
+	r.compare(what+": accepted", f.accepted(), "/s", floorChange)
+	arrived := r.compare(what+": deliveries arrived", f.arrived(), "/s", floorDrain)
+	if addresses > 1 {
+		arrived.scale(other{Name: "Outpost", Value: 2000}, other{Name: "WebhookX", Value: 1340})
+	}
+	r.compare(what+": from first call to last delivery", f.through(), "/s", floorChange)
 	f.used.report(r, what, f.changes)
-	return f.through(), nil
+	return f.through(), in.profiled(ctx, what, func() error {
+		_, err := in.flood(ctx, addresses, profileFor+time.Second)
+		return err
+	})
 }
 
 // flood has all callers change work orders for a while, and waits until every
@@ -156,7 +198,7 @@ func (in *installation) flood(ctx context.Context, addresses int, load time.Dura
 	before := in.usage()
 	f := flood{first: time.Now()}
 	var err error
-	f.changes, err = in.change(ctx, time.Now().Add(load))
+	f.changes, err = in.erp.flood(ctx, patchOne, time.Now().Add(load))
 	if err != nil {
 		return f, err
 	}

@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,29 +16,26 @@ import (
 	"millwright/webhook"
 )
 
-// The floors, which other figures are compared with.
+// The floors of deliveries, which other figures are compared with.
 const (
-	floorPost        = "floor: signed POST over loopback, 32 at a time"
-	floorTransaction = "floor: transaction of one change, 32 at a time"
-	floorDrain       = "floor: claim 100, POST them signed, update them"
+	floorPost  = "floor: signed POST over loopback, 32 at a time"
+	floorDrain = "floor: claim 100, POST them signed, update them"
 )
 
-// benchFloors measures the same work without the product: the requests, the
-// rows of a change, a queue in one table.
-func (in *installation) benchFloors(ctx context.Context, r *report, load time.Duration) error {
+// benchPosts measures requests and a queue in one table without the product.
+func (in *installation) benchPosts(ctx context.Context, r *report, load time.Duration) error {
 	signer, err := webhook.NewSigner(in.secret)
 	if err != nil {
 		return err
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: callers}
 	defer transport.CloseIdleConnections()
-	p := &poster{client: &http.Client{Transport: transport, Timeout: 10 * time.Second}, signer: signer, url: in.receiver.url(0)}
+	p := &poster{client: &http.Client{Transport: transport, Timeout: 10 * time.Second}, signer: signer, url: in.receiver.url("/floor")}
 	for _, floor := range []struct {
 		name string
 		run  func(context.Context, time.Duration) (float64, error)
 	}{
-		{floorPost, p.flood},
-		{floorTransaction, in.writeRows},
+		{floorPost, func(ctx context.Context, load time.Duration) (float64, error) { return sideBySide(ctx, load, p.post) }},
 		{floorDrain, func(ctx context.Context, load time.Duration) (float64, error) { return in.drainTable(ctx, load, p) }},
 	} {
 		err := phase(ctx, floor.name, load+time.Minute, func(ctx context.Context) error {
@@ -98,43 +93,6 @@ func (p *poster) post(ctx context.Context) error {
 	defer answer.Body.Close()
 	_, err = io.Copy(io.Discard, answer.Body)
 	return err
-}
-
-func (p *poster) flood(ctx context.Context, load time.Duration) (float64, error) {
-	return sideBySide(ctx, load, p.post)
-}
-
-// writeRows writes the rows of a change as the product does, in one round trip
-// and without looking at anything, and takes them away afterwards.
-func (in *installation) writeRows(ctx context.Context, load time.Duration) (float64, error) {
-	org, actor, hook := in.imported.IDs["bench"], in.imported.IDs["erp"], in.webhookID()
-	body, sum := eventOfFloor, sha256.Sum256(nil)
-	var turn atomic.Int64
-	rate, err := sideBySide(ctx, load, func(ctx context.Context) error {
-		id := strings.ToLower(rand.Text())
-		record := in.workOrders[turn.Add(1)%workOrdersOfBench]
-		now := time.Now()
-		batch := &pgx.Batch{}
-		batch.Queue(`BEGIN`)
-		batch.Queue(`UPDATE work_orders SET title = $2, changed_at = $3 WHERE id = $1`, record, "Floor "+id, now)
-		batch.Queue(`INSERT INTO history (organization_id, record_id, actor_id, action, changes, created_at)
-			VALUES ($1, $2, $3, 'work_order.updated', $4, $5)`, org, record, actor, map[string]any{"title": map[string]string{"from": "Replace filter", "to": id}}, now)
-		batch.Queue(`INSERT INTO log_records (organization_id, actor_id, actor_name, action, record_id, created_at)
-			VALUES ($1, $2, 'ERP (API)', 'work_order.updated', $3, $4)`, org, actor, record, now)
-		batch.Queue(`INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
-			VALUES ($1, $2, 'work_order.updated', $3, $4, '{"fields": ["title"]}', $5)`, "evt_"+id, org, record, actor, now)
-		batch.Queue(`INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
-			VALUES ($1, $2, $3, $4, 'pending', $5)`, "dlv_"+id, "evt_"+id, hook, record, now)
-		batch.Queue(`INSERT INTO idempotency_keys (integration_id, method, path, key, fingerprint, status, record_id, body, created_at)
-			VALUES ($1, 'PATCH', $2, $3, $4, 200, $5, $6, $7)`, actor, "/v1/work-orders/"+record, id, sum[:], record, body, now)
-		batch.Queue(`COMMIT`)
-		return in.pool.SendBatch(ctx, batch).Close()
-	})
-	if err != nil {
-		return rate, err
-	}
-	_, err = in.pool.Exec(ctx, `TRUNCATE events, deliveries, history, log_records, idempotency_keys CASCADE`)
-	return rate, err
 }
 
 // drainTable posts what stands in a plain table, a hundred rows at a time.

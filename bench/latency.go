@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -18,10 +16,10 @@ import (
 // benchLatencies measures how long a change takes to its receiver: when nothing
 // else happens, when the address's mailbox is asleep, and at the given rate.
 func (in *installation) benchLatencies(ctx context.Context, r *report, rate float64, load time.Duration) error {
-	rounds := max(3, int(2*load.Seconds()))
-	var idle, asleep, busy waits
+	rounds := max(3, int(load.Seconds()))
+	var idle, asleep, busy arrivals
 	err := phase(ctx, "latency when idle", 20*load+time.Minute, func(ctx context.Context) (err error) {
-		idle, err = in.oneByOne(ctx, 10*rounds, in.pause)
+		idle, err = in.oneByOne(ctx, 20*rounds, in.pause)
 		return err
 	})
 	if err != nil {
@@ -44,10 +42,10 @@ func (in *installation) benchLatencies(ctx context.Context, r *report, rate floa
 		return err
 	}
 	err = phase(ctx, "latency when busy", 20*load+time.Minute, func(ctx context.Context) error {
-		if _, err := in.paced(ctx, rate, load/5); err != nil { // the mailbox awakes
+		if _, err := in.paced(ctx, rate, 1, load/5); err != nil { // the mailbox awakes
 			return err
 		}
-		busy, err = in.paced(ctx, rate, load)
+		busy, err = in.paced(ctx, rate, 1, load)
 		return err
 	})
 	if err != nil {
@@ -59,31 +57,31 @@ func (in *installation) benchLatencies(ctx context.Context, r *report, rate floa
 	return nil
 }
 
-// waits are the times that changes took to their receiver.
-type waits struct{ fromCall, fromAnswer []time.Duration }
+// arrivals are the times that changes took to their receiver.
+type arrivals struct{ fromCall, fromAnswer waits }
 
-func (w *waits) add(a answered, due, arrived time.Time) {
-	w.fromCall = append(w.fromCall, arrived.Sub(due))
-	// The delivery may overtake the answer.
-	w.fromAnswer = append(w.fromAnswer, max(0, arrived.Sub(a.at)))
+// add adds the deliveries of a change, which counts from the given moment.
+func (w *arrivals) add(a answered, from time.Time, arrived []time.Time) error {
+	if len(arrived) == 0 {
+		return fmt.Errorf("the change of %s at %s did not arrive", a.workOrder, a.change.at)
+	}
+	for _, at := range arrived {
+		w.fromCall = append(w.fromCall, at.Sub(from))
+		// The delivery may overtake the answer.
+		w.fromAnswer = append(w.fromAnswer, max(0, at.Sub(a.at)))
+	}
+	return nil
 }
 
-func (w *waits) report(r *report, what string) {
-	for _, from := range []struct {
-		name string
-		took []time.Duration
-	}{{"answer to receiver", w.fromAnswer}, {"call to receiver", w.fromCall}} {
-		slices.Sort(from.took)
-		n := len(from.took)
-		r.add(what+": "+from.name+", p50", milliseconds(from.took[n/2]), "ms")
-		r.add(what+": "+from.name+", p99", milliseconds(from.took[n*99/100]), "ms")
-	}
+func (w *arrivals) report(r *report, what string) {
+	w.fromAnswer.report(r, what+": answer to receiver")
+	w.fromCall.report(r, what+": call to receiver")
 }
 
 // oneByOne makes one change after another. Before each, ready waits until it may come.
-func (in *installation) oneByOne(ctx context.Context, n int, ready func(context.Context) error) (waits, error) {
-	var w waits
-	c, err := in.newCaller(ctx)
+func (in *installation) oneByOne(ctx context.Context, n int, ready func(context.Context) error) (arrivals, error) {
+	var w arrivals
+	c, err := dial(ctx, in.erp.address, in.erp.token)
 	if err != nil {
 		return w, err
 	}
@@ -93,18 +91,16 @@ func (in *installation) oneByOne(ctx context.Context, n int, ready func(context.
 			return w, err
 		}
 		taking := in.receiver.take()
-		a, err := in.patch(c)
+		a, err := in.erp.patch(c)
 		if err != nil {
 			return w, err
 		}
 		if err := taking.await(ctx, 1); err != nil {
 			return w, err
 		}
-		arrived, known := taking.arrival(a.change)
-		if !known {
-			return w, fmt.Errorf("what arrived was not the change of %s at %s", a.workOrder, a.change.at)
+		if err := w.add(a, a.sent, taking.arrivals(a.change)); err != nil {
+			return w, err
 		}
-		w.add(a, a.sent, arrived)
 	}
 	return w, nil
 }
@@ -112,7 +108,7 @@ func (in *installation) oneByOne(ctx context.Context, n int, ready func(context.
 // pause waits for 50 to 100 ms, in steps that do not fall in with any poller's.
 func (in *installation) pause(ctx context.Context) error {
 	const shortest, step, steps = 50 * time.Millisecond, 3700 * time.Microsecond, 13
-	return after(ctx, time.Now().Add(shortest+time.Duration(in.patches.Load()%steps)*step))
+	return after(ctx, time.Now().Add(shortest+time.Duration(in.erp.turn.Load()%steps)*step))
 }
 
 // after waits until the time has come.
@@ -134,7 +130,7 @@ func after(ctx context.Context, at time.Time) error {
 // awaitSleep waits until the mailbox of the first address does not run.
 func (in *installation) awaitSleep(ctx context.Context) error {
 	err := until(ctx, 20*time.Millisecond, func() (bool, error) {
-		is, err := in.temporal.DescribeWorkflowExecution(ctx, workflows.WebhookAddressID(in.webhookID()), "")
+		is, err := in.temporal.DescribeWorkflowExecution(ctx, workflows.WebhookAddressID(in.webhookID), "")
 		if _, never := errors.AsType[*serviceerror.NotFound](err); never {
 			return true, nil
 		}
@@ -146,47 +142,39 @@ func (in *installation) awaitSleep(ctx context.Context) error {
 	return nil
 }
 
-// paced makes changes at the rate for a while, whether the earlier ones were
-// answered or not, as long as callers are left. What a change waits for a caller
-// counts: it is due when the rate says so.
-func (in *installation) paced(ctx context.Context, rate float64, load time.Duration) (waits, error) {
+// paced makes changes at the rate for a while, and waits until they have
+// arrived at so many addresses each.
+func (in *installation) paced(ctx context.Context, rate float64, addresses int, load time.Duration) (arrivals, error) {
+	total := schedule{rate: rate}.total(load)
+	return in.pacedBy(ctx, rate, load, int(total)*addresses, in.erp.patch)
+}
+
+// pacedBy makes changes in the given way at the rate for a while, and waits for
+// their deliveries.
+func (in *installation) pacedBy(ctx context.Context, rate float64, load time.Duration, deliveries int, patch func(*caller) (answered, error)) (arrivals, error) {
 	taking := in.receiver.take()
-	first, total := time.Now(), int64(rate*load.Seconds())
-	due := func(n int64) time.Time {
-		return first.Add(time.Duration(float64(n) / rate * float64(time.Second)))
-	}
 	var mu sync.Mutex
-	var w waits
-	dues := map[change]time.Time{}
+	var w arrivals
+	froms := map[change]time.Time{}
 	var made []answered
-	var asked atomic.Int64
-	more := func() bool { return asked.Load() < total }
-	err := in.call(ctx, 2*callers, more, func(c *caller) error {
-		n := asked.Add(1) - 1
-		if n >= total {
-			return nil
-		}
-		if err := after(ctx, due(n)); err != nil {
-			return err
-		}
-		a, err := in.patch(c)
-		mu.Lock()
-		defer mu.Unlock()
-		made, dues[a.change] = append(made, a), due(n)
-		return err
+	err := in.erp.paced(ctx, rate, load, func(c *caller) (func(due, from time.Time), error) {
+		a, err := patch(c)
+		return func(_, from time.Time) {
+			mu.Lock()
+			defer mu.Unlock()
+			made, froms[a.change] = append(made, a), from
+		}, err
 	})
 	if err != nil {
 		return w, err
 	}
-	if err := taking.await(ctx, len(made)); err != nil {
+	if err := taking.await(ctx, deliveries); err != nil {
 		return w, err
 	}
 	for _, a := range made {
-		arrived, known := taking.arrival(a.change)
-		if !known {
-			return w, fmt.Errorf("the change of %s at %s did not arrive", a.workOrder, a.change.at)
+		if err := w.add(a, froms[a.change], taking.arrivals(a.change)); err != nil {
+			return w, err
 		}
-		w.add(a, dues[a.change], arrived)
 	}
 	return w, nil
 }

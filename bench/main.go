@@ -1,8 +1,9 @@
 // Command bench measures the service on the Postgres of DATABASE_URL and the
 // Temporal of TEMPORAL_ADDRESS and prints a table; with -json it writes the same
-// figures as JSON. Run it with `make bench`, which builds the product and brings
-// up a throwaway stack. Nothing is asserted: figures are for comparing with the
-// floors measured in the same run.
+// figures as JSON, with -write both. Run it with `make bench`, which builds the
+// product and brings up a throwaway stack. Nothing is asserted: figures are for
+// comparing with the floors measured in the same run. docs/performance.md tells
+// how to read them.
 package main
 
 import (
@@ -11,122 +12,166 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
-	"runtime"
-	"text/tabwriter"
+	"slices"
+	"strings"
 	"time"
 )
 
-// figure is one measured line.
-type figure struct {
-	Name  string  `json:"name"`
-	Value float64 `json:"value"`
-	Unit  string  `json:"unit"`
-	// Ratio compares with the figure named in To.
-	Ratio float64 `json:"ratio,omitempty"`
-	To    string  `json:"to,omitempty"`
-}
-
-// report collects figures in their order.
-type report struct {
-	Machine string    `json:"machine"`
-	At      time.Time `json:"at"`
-	Figures []figure  `json:"figures"`
-}
-
-func (r *report) add(name string, value float64, unit string) {
-	r.Figures = append(r.Figures, figure{Name: name, Value: value, Unit: unit})
-}
-
-// compare adds a figure with its ratio to an earlier one.
-func (r *report) compare(name string, value float64, unit, to string) {
-	f := figure{Name: name, Value: value, Unit: unit, To: to}
-	for _, other := range r.Figures {
-		if other.Name == to && other.Value > 0 {
-			f.Ratio = value / other.Value
-		}
-	}
-	r.Figures = append(r.Figures, f)
-}
-
-func (r *report) print() error {
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "WHAT\tVALUE\tUNIT\tRATIO\tTO")
-	for _, f := range r.Figures {
-		ratio := ""
-		if f.To != "" {
-			ratio = fmt.Sprintf("%.2f", f.Ratio)
-		}
-		fmt.Fprintf(table, "%s\t%.2f\t%s\t%s\t%s\n", f.Name, f.Value, f.Unit, ratio, f.To)
-	}
-	return table.Flush()
-}
-
 // options are the command line's.
 type options struct {
-	json    string
-	only    string
-	large   int
-	seconds float64
-	binary  string
+	json, write, profile string
+	only, calls          string
+	large                bool
+	records              int
+	addresses            int
+	retries              int
+	seconds              float64
+	binary               string
+}
+
+// part is a measurement that can be made alone.
+type part struct {
+	name    string
+	measure func(context.Context, *report, options, time.Duration) error
+}
+
+func (p part) chosenAs() string { return p.name }
+
+// parts are what can be measured alone, in their order.
+var parts = []part{
+	{"calls", benchCalls},
+	{"deliveries", benchDeliveries},
+	{"growth", benchGrowth},
+	{"addresses", benchAddresses},
+	{"retries", benchRetries},
 }
 
 func main() {
-	var o options
-	flag.StringVar(&o.json, "json", "", "also write the figures to this file")
-	flag.StringVar(&o.only, "only", "", "measure only this: lists or deliveries")
-	flag.IntVar(&o.large, "large", 1_000_000, "work orders of the large organization")
-	flag.Float64Var(&o.seconds, "seconds", 10, "how long each load of deliveries lasts")
-	flag.StringVar(&o.binary, "millwright", "bin/millwright", "the product, for deliveries")
-	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, o); err != nil {
+	var err error
+	if len(os.Args) == 2 && os.Args[1] == floorServer {
+		err = serveFloors(ctx)
+	} else {
+		var o options
+		if o, err = readOptions(); err == nil {
+			err = run(ctx, o)
+		}
+	}
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		stop()
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1) //nolint:gocritic // stop was called
 	}
 }
 
+func readOptions() (options, error) {
+	var o options
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.StringVar(&o.json, "json", "", "also write the figures to this file")
+	flags.StringVar(&o.write, "write", "", "also write the figures to this file as JSON, and the table beside it as .txt")
+	flags.StringVar(&o.only, "only", "", "measure only these, separated by commas: "+namesOf(parts))
+	flags.StringVar(&o.calls, "calls", "", "of the calls measure only these, separated by commas: "+namesOf(measuredCalls))
+	flags.StringVar(&o.profile, "profile", "", "also take profiles of api and worker under load, into this folder")
+	flags.BoolVar(&o.large, "large", false, "grow to 2,000 addresses and 100,000 retries; takes up to an hour")
+	flags.IntVar(&o.records, "records", 1_000_000, "work orders to grow to, from 10,000")
+	flags.IntVar(&o.addresses, "addresses", 200, "webhook addresses to grow to, from 10")
+	flags.IntVar(&o.retries, "retries", 5000, "deliveries that wait for their next attempt")
+	flags.Float64Var(&o.seconds, "seconds", 10, "how long a load lasts")
+	flags.StringVar(&o.binary, "millwright", "bin/millwright", "the product")
+	if err := flags.Parse(os.Args[1:]); err != nil {
+		return o, err
+	}
+	if o.large {
+		o.addresses, o.retries = 2000, 100_000
+	}
+	if o.seconds <= 0 || o.records < 20_000 || o.addresses < 20 || o.retries < 1 {
+		return o, errors.New("-seconds is above 0, -records at least 20,000, -addresses at least 20, -retries at least 1")
+	}
+	return o, errors.Join(unknown("-only", o.only, parts), unknown("-calls", o.calls, measuredCalls))
+}
+
+// named is something that can be chosen on the command line.
+type named interface{ chosenAs() string }
+
+func namesOf[N named](all []N) string {
+	names := make([]string, len(all))
+	for i, n := range all {
+		names[i] = n.chosenAs()
+	}
+	return strings.Join(names, ", ")
+}
+
+// chosen reports whether the list of a flag has the name; an empty one has them all.
+func chosen(list string, n named) bool {
+	return list == "" || slices.Contains(strings.Split(list, ","), n.chosenAs())
+}
+
+// unknown complains about a name in the list of a flag that nothing has.
+func unknown[N named](name, list string, all []N) error {
+	for asked := range strings.SplitSeq(list, ",") {
+		if asked != "" && !slices.ContainsFunc(all, func(n N) bool { return n.chosenAs() == asked }) {
+			return fmt.Errorf("%s %s: it is one of %s", name, asked, namesOf(all))
+		}
+	}
+	return nil
+}
+
 func run(ctx context.Context, o options) error {
-	r := &report{
-		Machine: fmt.Sprintf("%d cores, %s/%s, %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version()),
-		At:      time.Now().UTC(),
-	}
-	fmt.Println(r.Machine)
-	if err := measure(ctx, r, o); err != nil {
+	if err := o.buildForProfiles(ctx); err != nil {
 		return err
 	}
-	if err := r.print(); err != nil {
+	m, err := describe(ctx)
+	if err != nil {
 		return err
 	}
-	if o.json == "" {
-		return nil
+	r := &report{Machine: m, At: time.Now().UTC()}
+	fmt.Println(m)
+	for _, part := range parts {
+		if !chosen(o.only, part) {
+			continue
+		}
+		started := time.Now()
+		if err := part.measure(ctx, r, o, time.Duration(o.seconds*float64(time.Second))); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+		fmt.Printf("%s: measured in %s\n", part.name, time.Since(started).Round(time.Second))
 	}
+	if err := r.print(os.Stdout); err != nil {
+		return err
+	}
+	return r.write(o)
+}
+
+// write writes the figures to the files that are asked for.
+func (r *report) write(o options) error {
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(o.json, append(b, '\n'), 0o600)
-}
-
-func measure(ctx context.Context, r *report, o options) error {
-	switch o.only {
-	case "", "lists", "deliveries":
-	default:
-		return fmt.Errorf("-only %s: it is lists or deliveries", o.only)
-	}
-	if o.seconds <= 0 {
-		return errors.New("-seconds is above 0")
-	}
-	if o.only != "lists" {
-		if err := benchDeliveries(ctx, r, o.binary, time.Duration(o.seconds*float64(time.Second))); err != nil {
+	for _, file := range []string{o.json, o.write} {
+		if file == "" {
+			continue
+		}
+		if err := os.WriteFile(file, append(b, '\n'), 0o600); err != nil {
 			return err
 		}
 	}
-	if o.only != "deliveries" {
-		return benchLists(ctx, r, []int{10_000, o.large})
+	if o.write == "" {
+		return nil
 	}
-	return nil
+	table, err := os.Create(strings.TrimSuffix(o.write, ".json") + ".txt")
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(table, r.Machine.String()+"\n"+r.At.Format(time.RFC3339)+"\n\n"); err != nil {
+		return err
+	}
+	if err := r.print(table); err != nil {
+		return err
+	}
+	return table.Close()
 }

@@ -17,11 +17,13 @@ import (
 // process is a program of the product. Its log goes to a file, as an operator's
 // does, so that reading it costs nothing.
 type process struct {
-	name    string
-	cmd     *exec.Cmd
-	log     string
-	stopped atomic.Bool
-	ended   chan struct{}
+	name string
+	cmd  *exec.Cmd
+	log  string
+	// metrics and profiles are the addresses it serves them on, if it does.
+	metrics, profiles string
+	stopped           atomic.Bool
+	ended             chan struct{}
 }
 
 // startProcess starts a program whose whole environment is env, with its log in

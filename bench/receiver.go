@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,8 +29,8 @@ type taking struct {
 	// events are those that arrived, by the address's path and their id.
 	events      map[string]struct{}
 	first, last time.Time
-	// at is when a change first arrived anywhere.
-	at map[change]time.Time
+	// at is when a change arrived, at each address.
+	at map[change][]time.Time
 }
 
 // change names a change of a work order, as the answer to it and its event do.
@@ -56,12 +57,15 @@ func newReceiver(ctx context.Context) (*receiver, error) {
 
 func (r *receiver) close() { _ = r.listener.Close() }
 
-// url is the n-th address.
-func (r *receiver) url(n int) string { return fmt.Sprintf("http://%s/%d", r.listener.Addr(), n) }
+// refused begins the paths of addresses whose deliveries are refused and not counted.
+const refused = "/refused"
+
+// url is the address at the path.
+func (r *receiver) url(path string) string { return "http://" + r.listener.Addr().String() + path }
 
 // take begins a measurement.
 func (r *receiver) take() *taking {
-	t := &taking{events: map[string]struct{}{}, at: map[change]time.Time{}}
+	t := &taking{events: map[string]struct{}{}, at: map[change][]time.Time{}}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.taking = t
@@ -81,6 +85,12 @@ func (r *receiver) serve(conn net.Conn) {
 		body.Reset()
 		if _, err := io.Copy(&body, request.Body); err != nil {
 			return
+		}
+		if strings.HasPrefix(request.URL.Path, refused) {
+			if _, err := io.WriteString(conn, "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n"); err != nil {
+				return
+			}
+			continue
 		}
 		r.mu.Lock()
 		t := r.taking
@@ -105,9 +115,7 @@ func (t *taking) add(event string, body []byte) {
 		t.first = now
 	}
 	t.last = now
-	if _, again := t.at[c]; !again {
-		t.at[c] = now
-	}
+	t.at[c] = append(t.at[c], now)
 }
 
 // textAfter returns the JSON text that begins after the first occurrence of before.
@@ -124,12 +132,11 @@ func (t *taking) count() int {
 	return len(t.events)
 }
 
-// arrival is when the change arrived.
-func (t *taking) arrival(c change) (time.Time, bool) {
+// arrivals is when the change arrived, at each address.
+func (t *taking) arrivals(c change) []time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at, arrived := t.at[c]
-	return at, arrived
+	return t.at[c]
 }
 
 // await waits until so many deliveries have arrived.

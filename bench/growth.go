@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// fewRecords is where growth begins.
+const (
+	fewRecords = 10_000
+	records    = "work orders"
+)
+
+// nodesOfBench is how many nodes the work orders are spread over: 100 buildings
+// with 200 rooms each.
+const nodesOfBench = 20_000
+
+// The integrations of the organization that grows see everything, fifty nodes, or one.
+var seers = []struct{ sees, name string }{{"all", "Integration 1"}, {"fifty", "Integration 2"}, {"one", "Integration 3"}}
+
+// benchGrowth measures calls and lists with few work orders and with many.
+func benchGrowth(ctx context.Context, r *report, o options, load time.Duration) error {
+	for _, size := range []int{fewRecords, o.records} {
+		if err := benchRecords(ctx, r, o, size, load); err != nil {
+			return fmt.Errorf("%d work orders: %w", size, err)
+		}
+	}
+	return nil
+}
+
+func benchRecords(ctx context.Context, r *report, o options, size int, load time.Duration) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	in, err := newInstallation(ctx, fail, o, fmt.Sprintf("growth_%d", size))
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	grown := changesTold(1)
+	grown.integrations = len(seers)
+	if err := in.subscribe(ctx, grown); err != nil {
+		return err
+	}
+	started := time.Now()
+	if err := in.seed(ctx, size); err != nil {
+		return err
+	}
+	r.add(fmt.Sprintf("%d work orders: made by SQL in", size), time.Since(started).Seconds(), "s")
+	if err := in.startAPI(ctx); err != nil {
+		return err
+	}
+	for _, op := range []operation{readOne, listPage, patchOne, createOne} {
+		if _, err := in.erp.flood(ctx, op, time.Now().Add(load/10)); err != nil {
+			return err
+		}
+		started := time.Now()
+		n, err := in.erp.flood(ctx, op, started.Add(load/3))
+		if err != nil {
+			return err
+		}
+		r.grown(op.name, size, fewRecords, records, perSecond(n, started, time.Now()), "/s")
+		alone, err := in.erp.alone(ctx, op, max(20, int(20*load.Seconds())))
+		if err != nil {
+			return err
+		}
+		r.grown(op.name+", alone, p50", size, fewRecords, records, milliseconds(alone.percentile(50)), "ms")
+		r.grown(op.name+", alone, p99", size, fewRecords, records, milliseconds(alone.percentile(99)), "ms")
+	}
+	return in.benchLists(ctx, r, size, load)
+}
+
+// grown adds a figure at a size, compared with that at the smallest.
+func (r *report) grown(what string, size, smallest int, of string, value float64, unit string) {
+	name := func(size int) string { return fmt.Sprintf("%s, at %d %s", what, size, of) }
+	if size == smallest {
+		r.add(name(size), value, unit)
+	} else {
+		r.compare(name(size), value, unit, name(smallest))
+	}
+}
+
+// benchLists measures a page of 50 for who sees all, fifty nodes and one.
+func (in *installation) benchLists(ctx context.Context, r *report, size int, load time.Duration) error {
+	for i, seer := range seers {
+		t := &tenant{address: in.erp.address}
+		var err error
+		if t.token, err = in.tokenOf(ctx, changesTold(1).client(i+1)); err != nil {
+			return err
+		}
+		// The sync token of a position in the middle of all changes.
+		c, err := dial(ctx, t.address, t.token)
+		if err != nil {
+			return err
+		}
+		body, err := c.get("/work-orders?changed_since=2025-07-01T00:00:00Z&limit=1")
+		c.conn.Close()
+		if err != nil {
+			return err
+		}
+		var page struct {
+			SyncToken string `json:"sync_token"`
+		}
+		if err := json.Unmarshal(body, &page); err != nil {
+			return err
+		}
+		for _, list := range []struct{ name, path string }{
+			{"newest 50", "/work-orders?limit=50"},
+			{"50 open ones", "/work-orders?limit=50&status=open"},
+			{"50 changes", "/work-orders?limit=50&changed_since=" + page.SyncToken},
+		} {
+			op := operation{"list: " + list.name + ", sees " + seer.sees, func(_ *tenant, c *caller) error {
+				_, err := c.get(list.path)
+				return err
+			}}
+			w, err := t.alone(ctx, op, max(20, int(20*load.Seconds())))
+			if err != nil {
+				return err
+			}
+			r.grown(op.name+", p50", size, fewRecords, records, milliseconds(w.percentile(50)), "ms")
+			r.grown(op.name+", p99", size, fewRecords, records, milliseconds(w.percentile(99)), "ms")
+		}
+	}
+	return nil
+}
+
+// seed fills the organization with nodes and work orders, each with its history
+// and Log Record, and takes a thousand of them to read and change. Hexadecimal
+// digits are digits of our ids too.
+func (in *installation) seed(ctx context.Context, size int) error {
+	statements := []string{
+		`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
+			SELECT 'loc_' || lpad(to_hex(n), 26, '0'), t.organization_id, 'location', t.id, 'Building ' || n, now(), now()
+			FROM generate_series(1, 100) n, (SELECT id, organization_id FROM inventory_nodes WHERE name = 'Top') t`,
+		fmt.Sprintf(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
+			SELECT 'loc_' || lpad(to_hex(n), 26, '0'), t.organization_id, 'location', 'loc_' || lpad(to_hex(1 + n %% 100), 26, '0'), 'Room ' || n, now(), now()
+			FROM generate_series(101, %d) n, (SELECT organization_id FROM inventory_nodes WHERE name = 'Top') t`, nodesOfBench),
+		// The first integration keeps the whole tree, the others see a part of it.
+		fmt.Sprintf(`DELETE FROM assignments a USING identities i WHERE a.identity_id = i.id AND i.name IN ('%s', '%s')`, seers[1].name, seers[2].name),
+		fmt.Sprintf(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
+			SELECT n.id, i.id, d.id, n.organization_id
+			FROM inventory_nodes n, identities i, permission_definitions d
+			WHERE n.name = ANY (SELECT 'Room ' || g FROM generate_series(1001, 1050) g) AND i.name = '%s'
+				OR n.name = 'Room 1001' AND i.name = '%s'`, seers[1].name, seers[2].name),
+		fmt.Sprintf(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at, completed_at)
+			SELECT 'wo_' || lpad(to_hex(n), 26, '0'), t.organization_id,
+				-- Every hundredth on the one node, every fiftieth on the fifty: full pages at each size.
+				'loc_' || lpad(to_hex(CASE WHEN n %% 100 = 0 THEN 1001 WHEN n %% 50 = 1 THEN 1001 + n / 50 %% 50
+					ELSE 1100 + (n::bigint * 7919) %% %d END), 26, '0'), 'Work order ' || n, 'none',
+				CASE WHEN n %% 10 = 0 THEN 'open' ELSE 'complete' END, t.id,
+				'2025-01-01T00:00:00Z'::timestamptz + n * interval '30 seconds' * (1000000.0 / %[2]d),
+				'2025-01-01T00:00:00Z'::timestamptz + n * interval '30 seconds' * (1000000.0 / %[2]d),
+				CASE WHEN n %% 10 = 0 THEN NULL ELSE '2025-01-02T00:00:00Z'::timestamptz END
+			FROM generate_series(1, %[2]d) n, (SELECT id, organization_id FROM identities WHERE name = '%[3]s') t`, nodesOfBench-1100, size, seers[0].name),
+		`INSERT INTO history (organization_id, record_id, actor_id, action, changes, created_at)
+			SELECT organization_id, id, created_by, 'work_order.created', '{"title": {"from": null, "to": "Work order"}}', created_at FROM work_orders`,
+		`INSERT INTO log_records (organization_id, actor_id, actor_name, action, record_id, created_at)
+			SELECT organization_id, created_by, 'Integration 1 (API)', 'work_order.created', id, created_at FROM work_orders`,
+		// In life every work order has a transaction of its own; here they are told apart by number.
+		`ALTER TABLE work_orders DISABLE TRIGGER work_orders_stamp`,
+		`UPDATE work_orders SET changed_xid = (number::text)::xid8`,
+		`ALTER TABLE work_orders ENABLE TRIGGER work_orders_stamp`,
+		`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position)
+			SELECT id, created_by, 'worker', 1 FROM work_orders WHERE number % 1000 = 0`,
+		`VACUUM ANALYZE`,
+	}
+	conn, err := in.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	for _, sql := range statements {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("%.60s…: %w", sql, err)
+		}
+	}
+	for n := range workOrdersOfBench {
+		// Open ones, spread over all of them.
+		in.erp.workOrders = append(in.erp.workOrders, fmt.Sprintf("wo_%026x", (n+1)*(size/workOrdersOfBench/10)*10))
+	}
+	return nil
+}

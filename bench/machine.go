@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+)
+
+// machine is what was measured, and where; "" for what cannot be told.
+type machine struct {
+	Cores    int    `json:"cores"`
+	Memory   string `json:"memory"`
+	OS       string `json:"os"`
+	Go       string `json:"go"`
+	Postgres string `json:"postgres"`
+	Temporal string `json:"temporal"`
+	Commit   string `json:"commit"`
+	// Load is the machine's load average when the measurement began.
+	Load string `json:"load"`
+}
+
+func (m machine) String() string {
+	return fmt.Sprintf("%d cores, %s memory, %s; %s, Postgres %s, Temporal %s; commit %s; load before %s",
+		m.Cores, m.Memory, m.OS, m.Go, m.Postgres, m.Temporal, m.Commit, m.Load)
+}
+
+func describe(ctx context.Context) (machine, error) {
+	m := machine{
+		Cores:  runtime.NumCPU(),
+		OS:     strings.TrimSpace(fieldOf("/etc/os-release", "PRETTY_NAME=") + " " + firstLine("/proc/sys/kernel/osrelease") + " " + runtime.GOARCH),
+		Go:     runtime.Version(),
+		Commit: commit(ctx),
+		Load:   strings.Join(strings.Fields(firstLine("/proc/loadavg"))[:min(3, len(strings.Fields(firstLine("/proc/loadavg"))))], " "),
+	}
+	var kilobytes float64
+	if _, err := fmt.Sscan(fieldOf("/proc/meminfo", "MemTotal:"), &kilobytes); err == nil {
+		m.Memory = fmt.Sprintf("%.0f GiB", kilobytes/(1<<20))
+	}
+	conn, err := pgx.Connect(ctx, os.Getenv("DATABASE_URL"))
+	if err != nil {
+		return m, err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if err := conn.QueryRow(ctx, `SELECT split_part(current_setting('server_version'), ' ', 1)`).Scan(&m.Postgres); err != nil {
+		return m, err
+	}
+	temporal, err := client.DialContext(ctx, client.Options{HostPort: os.Getenv("TEMPORAL_ADDRESS"), Logger: quiet{}})
+	if err != nil {
+		return m, err
+	}
+	defer temporal.Close()
+	info, err := temporal.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
+	m.Temporal = info.GetServerVersion()
+	return m, err
+}
+
+// commit names the checkout that is measured.
+func commit(ctx context.Context) string {
+	text, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// fieldOf is what stands behind the prefix of a line in a file of the system.
+func fieldOf(path, prefix string) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if value, found := strings.CutPrefix(lines.Text(), prefix); found {
+			return strings.Trim(strings.TrimSpace(value), `"`)
+		}
+	}
+	return ""
+}
+
+func firstLine(path string) string { return fieldOf(path, "") }

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// metricsSetting is the product's setting for the address of its metrics.
+const metricsSetting = "METRICS_ADDR"
+
+// memory is what a process holds, in MiB: of the machine, and in use by Go's
+// heap; 0 for what cannot be told.
+type memory struct{ resident, heap float64 }
+
+const mebibyte = 1 << 20
+
+// memoryOf reads a process's memory.
+func memoryOf(ctx context.Context, p *process) (m memory) {
+	if p == nil {
+		return m
+	}
+	m.resident = residentOf(p.cmd.Process.Pid)
+	if text, err := fetch(ctx, "http://"+p.metrics+"/metrics"); err == nil {
+		m.heap = gauge(text, "go_memstats_heap_inuse_bytes") / mebibyte
+	}
+	return m
+}
+
+// residentOf is the resident memory of a process in MiB.
+func residentOf(pid int) float64 {
+	text := fieldOf(fmt.Sprintf("/proc/%d/status", pid), "VmRSS:")
+	kilobytes, _ := strconv.ParseFloat(strings.TrimSuffix(text, " kB"), 64)
+	return kilobytes / 1024
+}
+
+// gauge is the value of a metric without labels in Prometheus's text.
+func gauge(text []byte, name string) float64 {
+	for line := range bytes.Lines(text) {
+		if value, found := bytes.CutPrefix(line, []byte(name+" ")); found {
+			number, _ := strconv.ParseFloat(string(bytes.TrimSpace(value)), 64)
+			return number
+		}
+	}
+	return 0
+}
+
+// memories is what api and worker hold, and Temporal.
+type memories struct{ api, worker, temporal memory }
+
+func (in *installation) memories(ctx context.Context) memories {
+	return memories{
+		api: memoryOf(ctx, in.api), worker: memoryOf(ctx, in.worker),
+		temporal: memory{resident: residentOf(in.temporalPID)},
+	}
+}
+
+func (m memory) most(other memory) memory {
+	return memory{max(m.resident, other.resident), max(m.heap, other.heap)}
+}
+
+func (m memories) report(r *report, what string) {
+	for _, part := range []struct {
+		name string
+		memory
+	}{{"api", m.api}, {"worker", m.worker}, {"Temporal", m.temporal}} {
+		if part.resident > 0 {
+			r.add("memory, "+what+": "+part.name+", resident", part.resident, "MiB")
+		}
+		if part.heap > 0 {
+			r.add("memory, "+what+": "+part.name+", Go heap", part.heap, "MiB")
+		}
+	}
+}
+
+// watchMemory reads the memory twice a second until done is called, which
+// returns the most that was seen.
+func (in *installation) watchMemory(ctx context.Context) (done func() memories) {
+	const every = 500 * time.Millisecond
+	ctx, stop := context.WithCancel(ctx)
+	var most memories
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		// It ends with the context, and what it saw until then counts.
+		_ = until(ctx, every, func() (bool, error) {
+			now := in.memories(ctx)
+			most = memories{most.api.most(now.api), most.worker.most(now.worker), most.temporal.most(now.temporal)}
+			return false, nil
+		})
+	})
+	return func() memories {
+		stop()
+		watching.Wait()
+		return most
+	}
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+// figure is one measured line.
+type figure struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
+	// Ratio compares with the figure named in To; Aim is what it shall be at least.
+	Ratio float64 `json:"ratio,omitempty"`
+	To    string  `json:"to,omitempty"`
+	Aim   float64 `json:"aim,omitempty"`
+	// Low and High are the least and the greatest ratio of the rounds it was measured in.
+	Low  float64 `json:"low,omitempty"`
+	High float64 `json:"high,omitempty"`
+	// Others is how fast others do the like, on a machine like this one.
+	Others []other `json:"others,omitempty"`
+}
+
+// other is another program's figure of the same kind.
+type other struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Ahead bool    `json:"ahead"`
+}
+
+// report collects figures in their order.
+type report struct {
+	Machine machine   `json:"machine"`
+	At      time.Time `json:"at"`
+	Figures []figure  `json:"figures"`
+}
+
+func (r *report) add(name string, value float64, unit string) *figure {
+	r.Figures = append(r.Figures, figure{Name: name, Value: value, Unit: unit})
+	return &r.Figures[len(r.Figures)-1]
+}
+
+// compare adds a figure with its ratio to an earlier one.
+func (r *report) compare(name string, value float64, unit, to string) *figure {
+	i := slices.IndexFunc(r.Figures, func(f figure) bool { return f.Name == to })
+	f := r.add(name, value, unit)
+	f.To = to
+	if i >= 0 {
+		f.Ratio = ratio(value, r.Figures[i].Value)
+	}
+	return f
+}
+
+// scale sets others' figures beside this one.
+func (f *figure) scale(others ...other) {
+	for _, o := range others {
+		o.Ahead = f.Value > o.Value
+		f.Others = append(f.Others, o)
+	}
+}
+
+// ratio is 0 where there is nothing to compare with.
+func ratio(value, to float64) float64 {
+	if to <= 0 {
+		return 0
+	}
+	return value / to
+}
+
+// notes are what stands behind a figure: its aim, the spread of its ratio, others' figures.
+func (f *figure) notes() (notes []string) {
+	if f.Aim > 0 {
+		is := "not met"
+		if f.Ratio >= f.Aim {
+			is = "met"
+		}
+		notes = append(notes, fmt.Sprintf("aim %.2f: %s", f.Aim, is))
+	}
+	if f.High > 0 {
+		notes = append(notes, fmt.Sprintf("rounds %.2f to %.2f", f.Low, f.High))
+	}
+	for _, o := range f.Others {
+		is := "behind"
+		if o.Ahead {
+			is = "ahead of"
+		}
+		notes = append(notes, fmt.Sprintf("%s %s (%.0f)", is, o.Name, o.Value))
+	}
+	return notes
+}
+
+func (r *report) print(to io.Writer) error {
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "WHAT\tVALUE\tUNIT\tRATIO\tTO")
+	for _, f := range r.Figures {
+		compared := ""
+		if f.To != "" {
+			compared = fmt.Sprintf("%.2f", f.Ratio)
+		}
+		behind := f.To
+		for _, note := range f.notes() {
+			if behind != "" {
+				behind += "; "
+			}
+			behind += note
+		}
+		fmt.Fprintf(table, "%s\t%.2f\t%s\t%s\t%s\n", f.Name, f.Value, f.Unit, compared, behind)
+	}
+	return table.Flush()
+}

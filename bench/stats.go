@@ -1,0 +1,72 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// waits are the times that calls took.
+type waits []time.Duration
+
+// percentile is the time within which p of 100 calls were done (nearest rank), 0 without calls.
+func (w waits) percentile(p float64) time.Duration {
+	if len(w) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(w))
+	return sorted[max(0, int(math.Ceil(p/100*float64(len(w))))-1)]
+}
+
+// report adds the percentiles.
+func (w waits) report(r *report, what string) {
+	for _, p := range []struct {
+		name string
+		of   float64
+	}{{"p50", 50}, {"p95", 95}, {"p99", 99}} {
+		r.add(what+", "+p.name, milliseconds(w.percentile(p.of)), "ms")
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func perSecond(n int, from, to time.Time) float64 { return float64(n) / to.Sub(from).Seconds() }
+
+// schedule says when calls are due at a rate, whatever becomes of those before.
+type schedule struct {
+	first time.Time
+	rate  float64
+}
+
+// due is when the n-th call is due, counted from 0.
+func (s schedule) due(n int64) time.Time {
+	return s.first.Add(time.Duration(float64(n) / s.rate * float64(time.Second)))
+}
+
+// total is how many calls are due within the time.
+func (s schedule) total(load time.Duration) int64 { return int64(s.rate * load.Seconds()) }
+
+// counted is the moment from which a call counts. One that had to wait for a
+// caller counts from when it was due, or a slow server would be asked less and
+// look better for it. Where a caller was free the timer may wake it up to a
+// millisecond late, which is no fault of the server: then it counts from when
+// it was sent.
+func counted(due, free, sent time.Time) time.Time {
+	if free.After(due) {
+		return due
+	}
+	return sent
+}
+
+// median of what was measured in rounds; 0 of nothing.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
+}

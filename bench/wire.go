@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strconv"
+	"time"
+)
+
+// caller is one client of the API, or of a floor, with a kept connection. It
+// speaks just enough HTTP: what it uses of the machine the service lacks.
+type caller struct {
+	conn    net.Conn
+	reader  *bufio.Reader
+	head    string
+	request []byte
+	body    []byte
+}
+
+func dial(ctx context.Context, address, token string) (*caller, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	c := &caller{conn: conn, reader: newReader(conn)}
+	c.use(address, token)
+	return c, nil
+}
+
+func newReader(conn net.Conn) *bufio.Reader { return bufio.NewReaderSize(conn, 16<<10) }
+
+// use has the caller call with another token from now on.
+func (c *caller) use(address, token string) {
+	c.head = "Host: " + address + "\r\nAuthorization: Bearer " + token + "\r\n"
+}
+
+// get makes a call and returns the body of its 200, which stays until the next call.
+func (c *caller) get(path string) ([]byte, error) {
+	c.begin(http.MethodGet, path)
+	c.request = append(c.request, "\r\n"...)
+	return c.exchange(http.MethodGet, path, http.StatusOK)
+}
+
+// write makes a call with the idempotency key and returns the body of its
+// answer, which stays until the next call.
+func (c *caller) write(method, path, key, body string, want int) ([]byte, error) {
+	c.begin(method, path)
+	c.request = append(c.request, "Content-Type: application/json\r\nIdempotency-Key: "...)
+	c.request = append(c.request, key...)
+	c.request = append(c.request, "\r\nContent-Length: "...)
+	c.request = strconv.AppendInt(c.request, int64(len(body)), 10)
+	c.request = append(c.request, "\r\n\r\n"...)
+	c.request = append(c.request, body...)
+	return c.exchange(method, path, want)
+}
+
+func (c *caller) begin(method, path string) {
+	c.request = append(c.request[:0], method...)
+	c.request = append(c.request, " /v1"...)
+	c.request = append(c.request, path...)
+	c.request = append(c.request, " HTTP/1.1\r\n"...)
+	c.request = append(c.request, c.head...)
+}
+
+func (c *caller) exchange(method, path string, want int) ([]byte, error) {
+	const patience = 30 * time.Second
+	if err := c.conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return nil, err
+	}
+	if _, err := c.conn.Write(c.request); err != nil {
+		return nil, err
+	}
+	status, err := c.answer()
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if status != want {
+		return nil, fmt.Errorf("%s %s answers %d: %s", method, path, status, c.body)
+	}
+	return c.body, nil
+}
+
+// answer reads one answer: its body has a length, comes in chunks, or is none.
+func (c *caller) answer() (status int, err error) {
+	line, err := c.reader.ReadSlice('\n')
+	if err != nil {
+		return 0, err
+	}
+	fields := bytes.Fields(line)
+	if len(fields) < 2 || !bytes.HasPrefix(line, []byte("HTTP/1.1 ")) {
+		return 0, fmt.Errorf("an answer begins with %q", line)
+	}
+	if status, err = strconv.Atoi(string(fields[1])); err != nil {
+		return 0, err
+	}
+	length, chunked := 0, false
+	for {
+		if line, err = c.reader.ReadSlice('\n'); err != nil {
+			return 0, err
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 {
+			break
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimSpace(value)
+		switch {
+		case bytes.EqualFold(name, []byte("Content-Length")):
+			if length, err = strconv.Atoi(string(value)); err != nil {
+				return 0, err
+			}
+		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
+			chunked = bytes.EqualFold(value, []byte("chunked"))
+		}
+	}
+	if chunked {
+		return status, c.readChunks()
+	}
+	if cap(c.body) < length {
+		c.body = make([]byte, length)
+	}
+	c.body = c.body[:length]
+	_, err = io.ReadFull(c.reader, c.body)
+	return status, err
+}
+
+func (c *caller) readChunks() (err error) {
+	if c.body, err = io.ReadAll(httputil.NewChunkedReader(c.reader)); err != nil {
+		return err
+	}
+	// The chunks end with an empty line; we are sent no trailers.
+	end, err := c.reader.ReadSlice('\n')
+	if err == nil && len(bytes.TrimRight(end, "\r\n")) > 0 {
+		err = errors.New("an answer has trailers")
+	}
+	return err
+}
