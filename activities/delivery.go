@@ -14,6 +14,8 @@ type Deliveries struct {
 	Service *service.Service
 	Sender  Sender
 	Now     func() time.Time
+	// Watched counts, logs and traces the attempts; nil does not.
+	Watched *Watched
 }
 
 // LoadDelivery returns where the delivery stands; an empty state when it is gone.
@@ -37,12 +39,16 @@ func (a *Deliveries) AttemptDelivery(ctx context.Context, id string) (service.De
 		if err != nil {
 			return service.DeliveryState{}, err
 		}
-		attempt := Send(ctx, a.Sender, signer, a.Now, claim.Address.URL, d)
+		attempt := a.Watched.send(ctx, a.Sender, signer, a.Now, claim.Address, d)
 		if ctx.Err() != nil {
 			return service.DeliveryState{}, ctx.Err() // cut off by us, not by the receiver
 		}
-		if _, err := a.Service.RecordAttempts(ctx, claim.Address.ID, []service.Attempt{attempt}); err != nil {
+		recorded, err := a.Service.RecordAttempts(ctx, claim.Address.ID, []service.Attempt{attempt})
+		if err != nil {
 			return service.DeliveryState{}, err
+		}
+		if recorded.Off {
+			a.Watched.addressOff(ctx, claim.Address.ID)
 		}
 	}
 	return a.LoadDelivery(ctx, id)

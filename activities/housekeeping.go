@@ -24,14 +24,20 @@ type Housekeeper struct {
 	Now     func() time.Time
 	// Batch is how many rows one transaction takes.
 	Batch int
+	// Watched is told of each round; nil is not.
+	Watched *Watched
 }
 
 // RemoveExpired removes what is past its life, batch by batch, until nothing is
 // left, the round is over or the worker stops.
 func (h *Housekeeper) RemoveExpired(ctx context.Context) (service.Removed, error) {
 	ends := h.Now().Add(HousekeepingRound)
-	return h.Service.RemoveExpired(ctx, h.Batch, func() bool {
+	removed, err := h.Service.RemoveExpired(ctx, h.Batch, func() bool {
 		activity.RecordHeartbeat(ctx)
 		return h.Now().Before(ends) && !stopping(ctx)
 	})
+	if err == nil {
+		h.Watched.cleanedAt(h.Now())
+	}
+	return removed, err
 }

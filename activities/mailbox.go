@@ -31,6 +31,8 @@ type Mailbox struct {
 	// Shared bounds the requests in flight of the whole worker, beyond the few
 	// that every address has to itself.
 	Shared chan struct{}
+	// Watched counts, logs and traces the attempts; nil does not.
+	Watched *Watched
 }
 
 // Drained is how a round ended.
@@ -55,14 +57,14 @@ func (m *Mailbox) DrainMailbox(ctx context.Context, webhookID string) (Drained, 
 	}
 	defer leave()
 	r := newRound(m, webhookID)
+	defer m.Watched.enter(r)()
 	err = r.run(ctx)
 	return r.total, err
 }
 
 // beat heartbeats until the returned function is called.
 func beat(ctx context.Context) func() {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
+	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		ticker := time.NewTicker(heartbeatEvery)
@@ -71,13 +73,13 @@ func beat(ctx context.Context) func() {
 			activity.RecordHeartbeat(ctx)
 			select {
 			case <-ticker.C:
-			case <-ctx.Done():
+			case <-stop:
 				return
 			}
 		}
 	}()
 	return func() {
-		cancel()
+		close(stop)
 		<-done
 	}
 }

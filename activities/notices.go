@@ -20,6 +20,8 @@ type Notices struct {
 	Mailer Mailer
 	// AtOnce bounds the messages being sent by the whole worker.
 	AtOnce chan struct{}
+	// Watched counts the letters; nil does not.
+	Watched *Watched
 }
 
 // Told is how MailNotices ended.
@@ -55,6 +57,7 @@ func (n *Notices) MailNotices(ctx context.Context, recordID string) (told Told, 
 		for i, l := range letters {
 			mailed, err := n.mail(ctx, l)
 			if err != nil {
+				n.Watched.mailed(mailPutOff)
 				left, later = append(left, l), err
 				if !aboutRecipient(err) {
 					left = append(left, letters[i+1:]...)
@@ -67,8 +70,10 @@ func (n *Notices) MailNotices(ctx context.Context, recordID string) (told Told, 
 			}
 			if mailed == service.MailSent {
 				told.Sent++
+				n.Watched.mailed(mailSent)
 			} else {
 				told.Kept++
+				n.Watched.mailed(mailKept)
 			}
 		}
 		if !more {

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,10 +41,11 @@ type round struct {
 	on      bool
 	senders sync.WaitGroup
 	wake    chan struct{} // an answer came
+	shown   int           // deliveries in hand as the metrics have it
 
 	mu       sync.Mutex
 	window   *window
-	url      string
+	address  service.Address
 	signer   *webhook.Signer
 	sending  int // senders at work
 	shared   int // those of them on one of the worker's shared requests
@@ -66,6 +68,7 @@ func (r *round) run(ctx context.Context) error {
 		if err := r.claim(ctx); err != nil {
 			return r.finish(ctx, err)
 		}
+		r.Watched.holds(r)
 		r.dispatch(ctx)
 		recorded, err := r.record(ctx, false)
 		if err != nil {
@@ -130,6 +133,7 @@ func (r *round) claim(ctx context.Context) error {
 		return nil
 	}
 	inHand := r.window.ids()
+	r.window.claiming()
 	r.mu.Unlock()
 	claim, err := r.Service.ClaimPending(ctx, r.webhookID, inHand, windowSize-len(inHand))
 	if err != nil {
@@ -146,8 +150,9 @@ func (r *round) claim(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.url, r.signer = claim.Address.URL, signer
+	r.address, r.signer = claim.Address, signer
 	r.window.add(claim.Deliveries, r.Now())
+	r.more = r.more || r.window.returned
 	return nil
 }
 
@@ -178,9 +183,9 @@ func (r *round) send(ctx context.Context, shared bool) {
 		if !ok || ctx.Err() != nil {
 			break
 		}
-		url, signer := r.url, r.signer
+		address, signer := r.address, r.signer
 		r.mu.Unlock()
-		attempt := Send(ctx, r.Sender, signer, r.Now, url, d)
+		attempt := r.Watched.send(ctx, r.Sender, signer, r.Now, address, d)
 		r.mu.Lock()
 		r.window.sent(d.RecordID)
 		if attempt.Status == 0 && ctx.Err() != nil {
@@ -236,26 +241,24 @@ func (r *round) record(ctx context.Context, must bool) (bool, error) {
 	}
 	if recorded.Off {
 		r.window.drop()
+		r.Watched.addressOff(ctx, r.webhookID)
 	}
 	r.total.Delivered += recorded.Delivered
 	r.total.Failed += recorded.Failed + len(recorded.Retrying)
-	r.handOver(attempts, recorded)
+	r.handOver(ctx, attempts, recorded)
 	return true, nil
 }
 
 // handOver wakes the workflows of deliveries that need another attempt or an
 // operator, and of those that had one of their own before: they may have arrived.
-func (r *round) handOver(attempts []service.Attempt, recorded service.Recorded) {
-	var work []service.Work
-	for _, id := range recorded.Troubled {
-		work = append(work, service.Work{Kind: service.WorkDelivery, ID: id})
-	}
+// Each is found in the trace of the call that its delivery comes from.
+func (r *round) handOver(ctx context.Context, attempts []service.Attempt, recorded service.Recorded) {
 	for _, a := range attempts {
-		if a.Number > 1 {
-			work = append(work, service.Work{Kind: service.WorkDelivery, ID: a.DeliveryID})
+		if a.Number > 1 || slices.Contains(recorded.Troubled, a.DeliveryID) {
+			work := service.Work{Kind: service.WorkDelivery, ID: a.DeliveryID}
+			service.PokeIn(service.WithTraceParent(ctx, a.TraceParent), r.Poker, work)
 		}
 	}
-	r.Poker.Poke(work...)
 }
 
 // await waits until something in hand or in the database asks for attention.

@@ -23,6 +23,7 @@ func Send(ctx context.Context, sender Sender, signer *webhook.Signer, now func()
 	started := now()
 	attempt := service.Attempt{
 		DeliveryID: d.DeliveryID, Number: d.Attempts + 1, Before: d.AttemptsBefore, StartedAt: models.TimeOf(started),
+		EventID: d.EventID, EventAt: d.EventAt, TraceParent: d.TraceParent,
 	}
 	header := signer.Header(d.EventID, string(d.EventType), started, d.Body)
 	response, err := sender.Post(ctx, url, header, d.Body)
@@ -34,9 +35,9 @@ func Send(ctx context.Context, sender Sender, signer *webhook.Signer, now func()
 		attempt.RemoteIP = response.RemoteIP.String()
 	}
 	if err != nil {
-		attempt.Error = "The attempt failed."
+		attempt.Error, attempt.Problem = "The attempt failed.", webhook.KindOther
 		if failed, ok := errors.AsType[*webhook.AttemptError](err); ok {
-			attempt.Error = failed.Error()
+			attempt.Error, attempt.Problem = failed.Error(), failed.Kind
 		}
 		return attempt
 	}

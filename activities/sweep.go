@@ -13,6 +13,8 @@ type Sweeper struct {
 	Poker   service.Poker
 	// Grace is how long something may wait before it counts as in nobody's hand.
 	Grace time.Duration
+	// Watched is told of each sweep; nil is not.
+	Watched *Watched
 }
 
 // PokeOwed pokes every workflow that owes something and returns how many.
@@ -22,5 +24,6 @@ func (s *Sweeper) PokeOwed(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	s.Poker.Poke(owed...)
+	s.Watched.sweptAt(s.Service.Now(), len(owed))
 	return len(owed), nil
 }

@@ -26,6 +26,9 @@ type window struct {
 	last int64
 	// returned says that deliveries went back unsent since they were claimed.
 	returned bool
+	// back are the records of which some went back while a claim is under way. It
+	// may bring later ones, which must not go before them.
+	back map[string]bool
 }
 
 type record struct {
@@ -41,12 +44,20 @@ type claimed struct {
 }
 
 func newWindow() *window {
-	return &window{inHand: map[string]bool{}, records: map[string]*record{}}
+	return &window{inHand: map[string]bool{}, records: map[string]*record{}, back: map[string]bool{}}
 }
 
-// add takes deliveries in hand, in their order.
+// claiming is called before deliveries are claimed, add when they are there.
+func (w *window) claiming() { clear(w.back) }
+
+// add takes deliveries in hand, in their order. Those that would overtake others
+// are left to be claimed again.
 func (w *window) add(deliveries []service.Outgoing, now time.Time) {
 	for _, d := range deliveries {
+		if w.back[d.RecordID] {
+			w.returned = true
+			continue
+		}
 		w.inHand[d.DeliveryID] = true
 		w.last = max(w.last, d.Seq)
 		r, known := w.records[d.RecordID]
@@ -118,7 +129,7 @@ func (w *window) drop() {
 func (w *window) putBack(r *record) {
 	for _, d := range r.waiting {
 		delete(w.inHand, d.DeliveryID)
-		w.returned = true
+		w.returned, w.back[r.id] = true, true
 	}
 	r.waiting = nil
 	if !r.sending {

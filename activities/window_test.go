@@ -23,6 +23,7 @@ func addTo(w *window, at time.Time, deliveries ...string) {
 		record, _, _ := strings.Cut(name, "/")
 		outgoing = append(outgoing, service.Outgoing{DeliveryID: name, RecordID: record, Seq: w.last + int64(len(outgoing)) + 1})
 	}
+	w.claiming()
 	w.add(outgoing, at)
 }
 
@@ -118,4 +119,21 @@ func TestWindowHasRoomWhenHalfOfItIsFree(t *testing.T) {
 	if w.hasRoom() {
 		t.Error("room with more than half in hand")
 	}
+}
+
+func TestWindowLetsNothingOvertakeWhatWentBackDuringAClaim(t *testing.T) {
+	w := windowOf(noon, "a/1", "a/2", "b/1")
+	late := noon.Add(freshFor + time.Millisecond)
+	// A claim begins while all of them are in hand, so it does not bring them.
+	w.claiming()
+	expect(t, "they waited too long", take(w, late), "")
+	w.add([]service.Outgoing{{DeliveryID: "a/3", RecordID: "a", Seq: 4}, {DeliveryID: "c/1", RecordID: "c", Seq: 5}}, late)
+	expect(t, "what came meanwhile", take(w, late), "c/1")
+	if !w.returned {
+		t.Error("it does not say that something is to be claimed again")
+	}
+	addTo(w, late, "a/1", "a/2", "a/3", "b/1")
+	expect(t, "claimed again", take(w, late), "a/1 b/1")
+	w.sent("a")
+	expect(t, "a's first was answered", take(w, late), "a/2")
 }

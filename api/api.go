@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +19,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humagin"
 	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"millwright/models"
 	"millwright/service"
@@ -35,7 +38,11 @@ type Options struct {
 	TemporalReady func(context.Context) error
 	// BodyTimeout is how long a body may take to arrive; 0 means DefaultBodyTimeout.
 	BodyTimeout time.Duration
-	Log         *slog.Logger
+	// Tracer makes a span of each call; nil makes none.
+	Tracer trace.Tracer
+	// Metrics is where the API's metrics are registered; nil means nowhere.
+	Metrics prometheus.Registerer
+	Log     *slog.Logger
 }
 
 // DefaultBodyTimeout is how long a body may take to arrive.
@@ -46,6 +53,8 @@ type API struct {
 	service *service.Service
 	options Options
 	log     *slog.Logger
+	tracer  trace.Tracer
+	metrics *metrics
 	engine  *gin.Engine
 	huma    huma.API
 }
@@ -62,20 +71,17 @@ func New(s *service.Service, options Options) (*API, error) {
 	if options.BodyTimeout == 0 {
 		options.BodyTimeout = DefaultBodyTimeout
 	}
-	a := &API{service: s, options: options, log: options.Log}
+	a := &API{service: s, options: options, log: options.Log, tracer: options.Tracer}
+	var err error
+	if a.metrics, err = newMetrics(options.Metrics); err != nil {
+		return nil, fmt.Errorf("register the metrics: %w", err)
+	}
 	humaHooks.Do(hookHuma)
 	gin.SetMode(gin.ReleaseMode)
 	a.engine = gin.New()
 	a.engine.HandleMethodNotAllowed = true
 	a.engine.RedirectTrailingSlash = false
-	proxies := make([]string, len(options.TrustedProxies))
-	for i, p := range options.TrustedProxies {
-		proxies[i] = p.String()
-	}
-	if err := a.engine.SetTrustedProxies(proxies); err != nil {
-		return nil, fmt.Errorf("trust the proxies: %w", err)
-	}
-	a.engine.Use(a.begin, a.recover)
+	a.engine.Use(a.begin, harden, a.recover)
 	a.engine.NoRoute(func(c *gin.Context) {
 		a.refuse(c, models.Errorf(models.CodeNotFound, "There is no such record, or the integration may not read it."))
 	})
@@ -129,9 +135,12 @@ func hookHuma() {
 // saneRequestID is what a caller's own X-Request-Id must look like to be kept.
 var saneRequestID = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
 
-// begin gives the call its id and its place in the context, and logs its end.
+// begin gives the call its id, its span and its place in the context; at its end
+// it is counted and logged.
 func (a *API) begin(c *gin.Context) {
 	started := a.service.Now()
+	a.metrics.inFlight.Inc()
+	defer a.metrics.inFlight.Dec()
 	id := c.GetHeader("X-Request-Id")
 	if !saneRequestID.MatchString(id) {
 		made, err := models.NewID(models.PrefixRequest, started, a.service.Random)
@@ -141,13 +150,39 @@ func (a *API) begin(c *gin.Context) {
 		id = made
 	}
 	state := &call{requestID: id, method: c.Request.Method, path: c.Request.URL.Path}
-	ctx := context.WithValue(withCall(c.Request.Context(), state), apiKey{}, a)
+	route := c.FullPath()
+	ctx, span := a.startSpan(c.Request, route)
+	ctx = context.WithValue(withCall(ctx, state), apiKey{}, a)
 	c.Request = c.Request.WithContext(ctx)
 	c.Header("X-Request-Id", id)
+	defer func() {
+		status, took := c.Writer.Status(), a.service.Now().Sub(started)
+		endSpan(span, state, route, status)
+		a.metrics.answered(knownMethod(state.method), route, status, state.code, took)
+		a.logCall(ctx, state, route, status, took)
+	}()
 	c.Next()
-	a.log.Info("call",
-		"request_id", id, "method", c.Request.Method, "route", c.FullPath(), "status", c.Writer.Status(),
-		"duration_ms", a.service.Now().Sub(started).Milliseconds(), "integration_id", state.caller.IdentityID)
+}
+
+// probes are the routes that orchestrators ask all the time.
+var probes = []string{"/livez", "/readyz"}
+
+// logCall writes the access log: a line for each call, without its path and
+// query, which may hold what people wrote.
+func (a *API) logCall(ctx context.Context, state *call, route string, status int, took time.Duration) {
+	level := slog.LevelInfo
+	if slices.Contains(probes, route) && status == http.StatusOK {
+		level = slog.LevelDebug
+	}
+	attributes := []slog.Attr{
+		slog.String("request_id", state.requestID), slog.String("method", knownMethod(state.method)), slog.String("route", route),
+		slog.Int("status", status), slog.Float64("duration_ms", float64(took.Microseconds())/1000),
+		slog.String("integration_id", state.caller.IdentityID),
+	}
+	if state.code != "" {
+		attributes = append(attributes, slog.String("code", string(state.code)))
+	}
+	a.log.LogAttrs(ctx, level, "call", attributes...)
 }
 
 // recover turns a panic into an internal problem.
@@ -173,7 +208,7 @@ func (a *API) refuse(c *gin.Context, err error) {
 
 // countAddress counts a call without a token and sets the rate headers.
 func (a *API) countAddress(c *gin.Context) error {
-	rate, err := a.service.CountAddress(c.Request.Context(), c.ClientIP())
+	rate, err := a.service.CountAddress(c.Request.Context(), clientAddress(c.Request, a.options.TrustedProxies))
 	callOf(c.Request.Context()).rate = rate
 	a.rateHeaders(c.Writer.Header(), rate)
 	return err

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"millwright/models"
 	"millwright/service"
 )
 
@@ -15,6 +16,8 @@ type call struct {
 	rate      service.Rate
 	// body is the request's, read and vetted.
 	body []byte
+	// code is of the refusal it was answered with, "" for none.
+	code models.Code
 	// method and path are the call's own, for its idempotency key.
 	method, path string
 }

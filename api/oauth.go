@@ -115,7 +115,7 @@ func (a *API) asClient(
 		record, err = answer(ctx, client, form)
 	}
 	if models.CodeOf(err) == models.CodeInvalidClient && client.id != "" {
-		if rate, limited := a.service.CountTokenFailure(ctx, client.id, c.ClientIP()); limited != nil {
+		if rate, limited := a.service.CountTokenFailure(ctx, client.id, clientAddress(c.Request, a.options.TrustedProxies)); limited != nil {
 			callOf(ctx).rate, err = rate, limited
 		}
 	}

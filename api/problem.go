@@ -88,10 +88,11 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 	refusal, known := errors.AsType[*models.Error](err)
 	if !known {
 		if ctx.Err() == nil {
-			a.log.Error("a call failed", "request_id", call.requestID, "error", err.Error())
+			a.log.ErrorContext(ctx, "a call failed", "request_id", call.requestID, "error", err.Error())
 		}
 		refusal = models.Errorf(models.CodeInternal, internalDetail)
 	}
+	call.code = refusal.Code
 	status, known := statuses[refusal.Code]
 	if !known {
 		status = http.StatusInternalServerError
@@ -142,7 +143,7 @@ func (a *API) humaProblem(ctx context.Context, status int, message string, errs 
 	case http.StatusBadRequest:
 		refusal = models.Errorf(models.CodeInvalidRequest, "The request is malformed: %s.", message)
 	default:
-		a.log.Error("huma failed", "request_id", callOf(ctx).requestID, "status", status, "error", errors.Join(errs...))
+		a.log.ErrorContext(ctx, "huma failed", "request_id", callOf(ctx).requestID, "status", status, "error", errors.Join(errs...))
 	}
 	return a.problem(ctx, refusal)
 }

@@ -1,6 +1,9 @@
 package api_test
 
 import (
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
 	"net/url"
@@ -376,17 +379,37 @@ func TestARecordWrittenDuringAMoveIsNotSkipped(t *testing.T) {
 	}
 }
 
+// signed writes a cursor or sync token as the service would: with the first 16
+// bytes of an HMAC under a key derived from the sealing key.
+func signed(t *testing.T, says string) string {
+	t.Helper()
+	_, encoded, _ := strings.Cut(servicetest.SealingKeys, ":")
+	sealing, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := hkdf.Key(sha256.New, sealing, nil, "millwright list marks", sha256.Size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(says))
+	return base64.RawURLEncoding.EncodeToString(append([]byte(says), mac.Sum(nil)[:16]...))
+}
+
 // After a database was set back to a backup, a token may be ahead of it:
 // following it would skip what happens until the database gets there.
 func TestSyncTokensAheadOfTheDatabaseAreVoid(t *testing.T) {
 	s := apitest.New(t)
 	token := s.As("erp", http.MethodGet, "/work-orders?changed_since="+longAgo, nil).Want(http.StatusOK, "").Text("sync_token")
 	s.As("erp", http.MethodGet, "/work-orders?changed_since="+token, nil).Want(http.StatusOK, "")
-	says := regexp.MustCompile(`"x":\d+`).ReplaceAllString(decoded(t, token), `"x":1125899906842624`)
-	ahead := base64.RawURLEncoding.EncodeToString([]byte(says))
-	if ahead == token {
-		t.Fatalf("the token %s has no position", says)
+	says := decoded(t, token)
+	says = says[:len(says)-16]
+	ahead := regexp.MustCompile(`"x":\d+`).ReplaceAllString(says, `"x":1125899906842624`)
+	if signed(t, says) != token || ahead == says {
+		t.Fatalf("the token %s has no position, or is signed otherwise", says)
 	}
+	ahead = signed(t, ahead)
 	s.As("erp", http.MethodGet, "/work-orders?changed_since="+ahead, nil).Want(http.StatusGone, "cursor_expired")
 }
 

@@ -309,6 +309,8 @@ type Event struct {
 	ActorID        string
 	Data           JSON
 	CreatedAt      Time
+	// TraceParent is the span of the call it comes from, where that is kept.
+	TraceParent *string
 }
 
 // Webhook is an address of an integration and what it wants to hear.

@@ -1,10 +1,12 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,15 +18,31 @@ import (
 	"millwright/models/migrations"
 )
 
+// DefaultMaxConnections is how many connections a pool holds at the most.
+const DefaultMaxConnections = 16
+
+// Pool says how a process connects to the database.
+type Pool struct {
+	// Application is the name that pg_stat_activity shows.
+	Application string
+	// MaxConnections bounds the pool; 0 means DefaultMaxConnections.
+	MaxConnections int
+}
+
+// Connect returns a pool with the defaults; see Pool.Connect.
+func Connect(ctx context.Context, url string, application string) (*pgxpool.Pool, error) {
+	return Pool{Application: application}.Connect(ctx, url)
+}
+
 // Connect returns a pool on the database. It does not wait for the database to
 // answer: a service starts without one and answers 503 until it is there. It
 // fails when the URL is malformed.
-func Connect(ctx context.Context, url string, application string) (*pgxpool.Pool, error) {
+func (p Pool) Connect(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, errors.New("DATABASE_URL is not a Postgres connection string")
 	}
-	config.ConnConfig.RuntimeParams["application_name"] = application
+	config.ConnConfig.RuntimeParams["application_name"] = p.Application
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	// Compiling a plan costs more than running ours: a page of a list takes a few milliseconds.
 	config.ConnConfig.RuntimeParams["jit"] = "off"
@@ -34,9 +52,8 @@ func Connect(ctx context.Context, url string, application string) (*pgxpool.Pool
 	config.ConnConfig.RuntimeParams["statement_timeout"] = "30s"
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "30s"
 	config.ConnConfig.ConnectTimeout = 5 * time.Second
-	if config.MaxConns < 16 {
-		config.MaxConns = 16
-	}
+	config.ConnConfig.Tracer = queryTracer{}
+	config.MaxConns = int32(min(cmp.Or(max(p.MaxConnections, 0), DefaultMaxConnections), math.MaxInt32)) //nolint:gosec // bounded here
 	config.MaxConnIdleTime = 5 * time.Minute
 	return pgxpool.NewWithConfig(ctx, config)
 }
@@ -82,20 +99,23 @@ func restamp(ctx context.Context, db *sql.DB) error {
 	if err := tx.QueryRowContext(ctx, inAnotherCluster+` FOR UPDATE OF m`).Scan(&moved); err != nil || !moved {
 		return err
 	}
-	for _, statement := range []string{
-		`UPDATE identities SET changed_xid = pg_current_xact_id()`,
-		`UPDATE inventory_nodes SET changed_xid = pg_current_xact_id()`,
-		`UPDATE forms SET changed_xid = pg_current_xact_id()`,
-		`UPDATE work_orders SET changed_xid = pg_current_xact_id()`,
-		`UPDATE feedback SET changed_xid = pg_current_xact_id()`,
-		`UPDATE integrations SET access_epoch = access_epoch + 1`,
-		`UPDATE cluster_mark SET system_identifier = (SELECT system_identifier FROM pg_control_system())`,
-	} {
+	for _, statement := range restampStatements {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			return err
 		}
 	}
 	return tx.Commit()
+}
+
+// restampStatements stamp every record as changed now and void every sync token.
+var restampStatements = []string{
+	`UPDATE identities SET changed_xid = pg_current_xact_id()`,
+	`UPDATE inventory_nodes SET changed_xid = pg_current_xact_id()`,
+	`UPDATE forms SET changed_xid = pg_current_xact_id()`,
+	`UPDATE work_orders SET changed_xid = pg_current_xact_id()`,
+	`UPDATE feedback SET changed_xid = pg_current_xact_id()`,
+	`UPDATE integrations SET access_epoch = access_epoch + 1`,
+	`UPDATE cluster_mark SET system_identifier = (SELECT system_identifier FROM pg_control_system())`,
 }
 
 // CheckSchema reports whether the database has the schema this binary needs

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -14,7 +15,8 @@ import (
 // SyncTokenLifetime is how long a sync token may be followed (contract, errors).
 const SyncTokenLifetime = 30 * 24 * time.Hour
 
-// mark is what a cursor or a sync token says. Both are opaque to clients.
+// mark is what a cursor or a sync token says. Both are opaque to clients, and
+// signed: only what this service made is followed.
 type mark struct {
 	// Kind is "c" for a cursor, "s" for a sync token, "cs" for a cursor of changes.
 	Kind    string `json:"k"`
@@ -32,31 +34,51 @@ const (
 	markSync          = "s"
 )
 
-func (m mark) text() string {
+// markMACSize is how many bytes of the HMAC-SHA256 stand behind a mark.
+const markMACSize = 16
+
+// text writes the mark for clients, signed with the vault's first key.
+func (m mark) text(keys *Vault) string {
 	b, err := json.Marshal(m)
 	if err != nil {
 		panic(fmt.Sprintf("encode a cursor: %v", err)) // plain texts and numbers
 	}
-	return base64.RawURLEncoding.EncodeToString(b)
+	return base64.RawURLEncoding.EncodeToString(append(b, markMAC(keys.marks[0], b)...))
 }
 
 // readMark decodes what text made, false for anything else.
-func readMark(text string) (mark, bool) {
+func readMark(text string, keys *Vault) (mark, bool) {
 	var m mark
-	b, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || json.Unmarshal(b, &m) != nil || strings.ContainsRune(m.ID, 0) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(b) < markMACSize || strings.ContainsAny(text, "\r\n") {
+		return mark{}, false
+	}
+	b, sentMAC := b[:len(b)-markMACSize], b[len(b)-markMACSize:]
+	signed := false
+	for _, key := range keys.marks {
+		if hmac.Equal(markMAC(key, b), sentMAC) {
+			signed = true
+		}
+	}
+	if !signed || json.Unmarshal(b, &m) != nil {
 		return mark{}, false
 	}
 	return m, true
 }
 
-// digestOf ties a cursor to its list and filters.
-func digestOf(table string, filter any) string {
+func markMAC(key, text []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write(text)
+	return mac.Sum(nil)[:markMACSize]
+}
+
+// digestOf ties a cursor to its list, the one who reads it and the filters.
+func digestOf(table, actorID string, filter any) string {
 	b, err := json.Marshal(filter)
 	if err != nil {
 		panic(fmt.Sprintf("encode a filter: %v", err)) // plain texts and times
 	}
-	sum := sha256.Sum256(append([]byte(table+" "), b...))
+	sum := sha256.Sum256(append([]byte(table+" "+actorID+" "), b...))
 	return base64.RawURLEncoding.EncodeToString(sum[:9])
 }
 
@@ -69,11 +91,13 @@ type start struct {
 	since *models.Time
 	// made is the mark the start was read from, nil where there was none.
 	made *mark
+	// keys sign the marks of the page.
+	keys *Vault
 }
 
 // readStart reads where a page begins. Errors: invalid_request.
 func (s *Service) readStart(request ListRequest, digest string) (*start, error) {
-	begin := &start{changes: request.ChangedSince != ""}
+	begin := &start{changes: request.ChangedSince != "", keys: s.Vault}
 	if begin.changes {
 		if err := begin.readChangedSince(request.ChangedSince, digest); err != nil {
 			return nil, err
@@ -86,12 +110,12 @@ func (s *Service) readStart(request ListRequest, digest string) (*start, error) 
 	if begin.changes {
 		kind = markChangesCursor
 	}
-	m, ok := readMark(request.Cursor)
+	m, ok := readMark(request.Cursor, s.Vault)
 	if !ok || m.Kind != kind {
 		return nil, models.Errorf(models.CodeInvalidRequest, "The cursor is not one that this list returned.")
 	}
 	if m.Filter != digest {
-		return nil, models.Errorf(models.CodeInvalidRequest, "The cursor belongs to a list with other filters.")
+		return nil, models.Errorf(models.CodeInvalidRequest, "The cursor belongs to another list, or to one with other filters.")
 	}
 	begin.at, begin.since = position{m.Xid, m.ID}, nil
 	if begin.changes {
@@ -106,12 +130,12 @@ func (b *start) readChangedSince(text, digest string) error {
 		b.since = &since
 		return nil
 	}
-	m, ok := readMark(text)
+	m, ok := readMark(text, b.keys)
 	if !ok || m.Kind != markSync {
 		return models.Errorf(models.CodeInvalidRequest, "changed_since takes an RFC 3339 time or a sync_token of this list.")
 	}
 	if m.Filter != digest {
-		return models.Errorf(models.CodeInvalidRequest, "The sync_token belongs to a list with other filters.")
+		return models.Errorf(models.CodeInvalidRequest, "The sync_token belongs to another list, or to one with other filters.")
 	}
 	b.at, b.made = position{m.Xid, m.ID}, &m
 	return nil
@@ -140,12 +164,12 @@ func (b *start) settle(v view, now time.Time) error {
 // cursor is the next_cursor of a page that ended at the position.
 func (b *start) cursor(end position, v view, digest string, now time.Time) string {
 	if !b.changes {
-		return mark{Kind: markCursor, ID: end.ID, Filter: digest}.text()
+		return mark{Kind: markCursor, ID: end.ID, Filter: digest}.text(b.keys)
 	}
-	return mark{Kind: markChangesCursor, Xid: end.Xid, ID: end.ID, Filter: digest, Epoch: v.AccessEpoch, Cluster: v.Cluster, Issued: now.Unix()}.text()
+	return mark{Kind: markChangesCursor, Xid: end.Xid, ID: end.ID, Filter: digest, Epoch: v.AccessEpoch, Cluster: v.Cluster, Issued: now.Unix()}.text(b.keys)
 }
 
 // syncToken is the sync_token of a page that ended at the position.
-func syncToken(end position, v view, digest string, now time.Time) string {
-	return mark{Kind: markSync, Xid: end.Xid, ID: end.ID, Filter: digest, Epoch: v.AccessEpoch, Cluster: v.Cluster, Issued: now.Unix()}.text()
+func (b *start) syncToken(end position, v view, digest string, now time.Time) string {
+	return mark{Kind: markSync, Xid: end.Xid, ID: end.ID, Filter: digest, Epoch: v.AccessEpoch, Cluster: v.Cluster, Issued: now.Unix()}.text(b.keys)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/webhook"
 )
 
 // Address is a webhook address as its deliveries need it.
@@ -34,6 +35,11 @@ type Outgoing struct {
 	// Attempts is how many were made before, AttemptsBefore how many of them
 	// before the present run of the retry schedule.
 	Attempts, AttemptsBefore int
+	// EventAt is when it happened.
+	EventAt time.Time
+	// TraceParent is the span of the call it comes from (W3C traceparent), "" when
+	// that call's trace is not kept.
+	TraceParent string
 	// Body is the event with the record as it is now.
 	Body []byte
 }
@@ -112,11 +118,12 @@ type pendingRow struct {
 	ActorID        string
 	Data           map[string]any
 	CreatedAt      models.Time
+	TraceParent    *string
 }
 
 const pendingColumns = `
 	SELECT d.id AS delivery_id, d.seq, d.record_id, d.attempts, d.attempts_before, e.id AS event_id, e.type AS event_type,
-		e.organization_id, e.actor_id, e.data, e.created_at
+		e.organization_id, e.actor_id, e.data, e.created_at, e.trace_parent
 	FROM deliveries d JOIN events e ON e.id = d.event_id`
 
 // ClaimPending returns up to limit pending deliveries of the address beside those
@@ -288,10 +295,14 @@ func (s *Service) render(ctx context.Context, address addressRow, pending []pend
 		if err != nil {
 			return nil, err
 		}
-		outgoing = append(outgoing, Outgoing{
-			DeliveryID: p.DeliveryID, Seq: p.Seq, RecordID: p.RecordID, EventID: p.EventID,
-			EventType: p.EventType, Attempts: p.Attempts, AttemptsBefore: p.AttemptsBefore, Body: body,
-		})
+		d := Outgoing{
+			DeliveryID: p.DeliveryID, Seq: p.Seq, RecordID: p.RecordID, EventID: p.EventID, EventType: p.EventType,
+			Attempts: p.Attempts, AttemptsBefore: p.AttemptsBefore, EventAt: p.CreatedAt.Time, Body: body,
+		}
+		if p.TraceParent != nil {
+			d.TraceParent = *p.TraceParent
+		}
+		outgoing = append(outgoing, d)
 	}
 	if len(skipped) > 0 {
 		if _, err := s.pool.Exec(ctx, `
@@ -339,8 +350,14 @@ type Attempt struct {
 	StartedAt      models.Time
 	Latency        time.Duration
 	// Status is the receiver's, 0 when there was none; Error says why.
-	Status       int
-	Error        string
+	Status int
+	Error  string
+	// Problem is the class of Error, EventID and EventAt are the event's, and
+	// TraceParent its call's: for those who watch, they are not kept.
+	Problem      webhook.Kind
+	EventID      string
+	EventAt      time.Time
+	TraceParent  string
 	RemoteIP     string
 	ResponseBody []byte
 }

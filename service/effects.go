@@ -208,6 +208,7 @@ func (t *tx) publish(c change, e happened) error {
 		ActorID:        c.actor.IdentityID,
 		Data:           data,
 		CreatedAt:      t.at,
+		TraceParent:    t.traceParent,
 	}); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -25,8 +26,9 @@ var constraintErrors = map[string]*models.Error{
 }
 
 // translate turns what the database says into the service's own errors: a known
-// constraint into its refusal, an unreachable database into unavailable. Any
-// other error passes through and is internal.
+// constraint into its refusal, an unreachable database into unavailable. What
+// else the database says of a statement is internal and loses the values it may
+// quote. Any other error passes through and is internal.
 func (s *Service) translate(err error) error {
 	if err == nil {
 		return nil
@@ -41,7 +43,7 @@ func (s *Service) translate(err error) error {
 		if unavailable(pg.Code) {
 			return s.unavailable(err)
 		}
-		return err
+		return &statementError{pg}
 	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return s.unavailable(err)
@@ -53,6 +55,36 @@ func (s *Service) translate(err error) error {
 		return s.unavailable(err)
 	}
 	return err
+}
+
+// statementError is what the database says of a statement, fit for logs and
+// histories: a message that may quote values is left out. It does not unwrap,
+// since Temporal writes down a whole chain of errors; errors.As finds the cause.
+type statementError struct{ cause *pgconn.PgError }
+
+// namingClasses are the classes of SQLSTATE whose messages name tables, columns
+// and constraints at most: integrity, transactions, objects and their states,
+// syntax, resources, operators. Others, above all data exceptions (22) and what
+// functions raise (P0), quote what they were given.
+var namingClasses = []string{"08", "23", "25", "40", "42", "53", "54", "55", "57"}
+
+func (e *statementError) Error() string {
+	message := "the database refused a statement"
+	if slices.ContainsFunc(namingClasses, func(class string) bool { return strings.HasPrefix(e.cause.Code, class) }) {
+		message = e.cause.Message
+	}
+	if e.cause.ConstraintName != "" {
+		message += " (constraint " + e.cause.ConstraintName + " of " + e.cause.TableName + ")"
+	}
+	return message + " (SQLSTATE " + e.cause.Code + ")"
+}
+
+func (e *statementError) As(target any) bool {
+	cause, ok := target.(**pgconn.PgError)
+	if ok {
+		*cause = e.cause
+	}
+	return ok
 }
 
 func (s *Service) unavailable(err error) error {

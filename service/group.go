@@ -58,16 +58,20 @@ func newGroup(s *Service, writes int, shared bool) *group {
 // take runs one write of the group. It returns nil after the commit, and
 // errAlone when the write is to be done again alone.
 func (g *group) take(ctx context.Context, do func(context.Context, *tx) error) error {
-	t := &tx{Service: g.Service, group: g, at: g.now(), answered: make(chan struct{}, 1)}
+	ctx, span := startSpan(ctx, "transaction")
+	var err error
+	defer func() { endSpan(span, err) }()
+	t := &tx{Service: g.Service, group: g, at: g.now(), traceParent: TraceParent(ctx), answered: make(chan struct{}, 1)}
 	returned := false
 	defer func() {
 		if !returned { // it panics: the others shall not wait for it
 			_ = g.end(ctx, t, errAborted)
 		}
 	}()
-	err := do(ctx, t)
+	err = do(ctx, t)
 	returned = true
-	return g.end(ctx, t, err)
+	err = g.end(ctx, t, err)
+	return err
 }
 
 // ask waits until all have asked, and for the answer.
@@ -121,27 +125,45 @@ func (g *group) step(ctx context.Context) {
 	}
 	g.asking = nil
 	if g.running == 0 {
-		g.finish()
+		g.finish(ctx)
 	}
 }
 
-func (g *group) finish() {
+func (g *group) finish(ctx context.Context) {
 	if g.conn != nil {
 		g.conn.Release()
 		g.conn = nil
 	}
 	if g.err == nil {
-		var work []Work
-		for _, t := range g.ended {
-			for _, w := range t.work {
-				if !slices.Contains(work, w) {
-					work = append(work, w)
-				}
-			}
-		}
-		g.poke(work)
+		g.committed(ctx)
 	}
 	close(g.over)
+}
+
+// committed pokes what the writes asked for: those of a trace that is kept in
+// their trace, what the others have in common once.
+func (g *group) committed(ctx context.Context) {
+	if g.AfterCommit != nil {
+		g.AfterCommit()
+	}
+	if g.Poker == nil {
+		return
+	}
+	var work []Work
+	for _, t := range g.ended {
+		if t.traceParent != nil && len(t.work) > 0 {
+			PokeIn(WithTraceParent(ctx, *t.traceParent), g.Poker, t.work...)
+			continue
+		}
+		for _, w := range t.work {
+			if !slices.Contains(work, w) {
+				work = append(work, w)
+			}
+		}
+	}
+	if len(work) > 0 {
+		g.Poker.Poke(work...)
+	}
 }
 
 // fail undoes the transaction. A failure that may be one write's own sends each

@@ -1,11 +1,14 @@
 package service
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
 
 	"millwright/models"
 )
@@ -168,6 +171,10 @@ func (e *ImportError) orNil() error {
 func readImportFile(text []byte) (*importFile, error) {
 	file := &importFile{kinds: map[string]string{}, kindsOfNode: map[string]models.NodeKind{}}
 	problems := &ImportError{}
+	if problem := checkImportSize(text); problem != "" {
+		problems.add("%s", problem)
+		return nil, problems
+	}
 	if err := yaml.UnmarshalWithOptions(text, file, yaml.Strict()); err != nil {
 		problems.add("%s", yaml.FormatError(err, false, false))
 		return nil, problems
@@ -175,6 +182,70 @@ func readImportFile(text []byte) (*importFile, error) {
 	file.collectKeys(problems)
 	file.checkNames(problems)
 	return file, problems.orNil()
+}
+
+// The bounds of an import file. Decoding takes some hundred times its size.
+const (
+	maxImportFile = 8 << 20
+	// maxImportValues bounds the values of a file whose aliases are written out:
+	// a few lines of aliases of aliases stand for billions.
+	maxImportValues = 500_000
+)
+
+// checkImportSize says what makes a file too large to decode, "" when nothing does.
+func checkImportSize(text []byte) string {
+	if len(text) > maxImportFile {
+		return fmt.Sprintf("it is larger than %d MiB", maxImportFile>>20)
+	}
+	if !bytes.ContainsRune(text, '*') {
+		return "" // without an alias it is as large as it looks
+	}
+	file, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		return "" // decoding says what is wrong
+	}
+	anchors := map[string]int{}
+	values := 0
+	for _, doc := range file.Docs {
+		values += valuesOf(doc.Body, anchors)
+	}
+	if values > maxImportValues {
+		return fmt.Sprintf("with its aliases written out it has more than %d values", maxImportValues)
+	}
+	return ""
+}
+
+// valuesOf counts the values of a node with its aliases written out, up to one
+// more than maxImportValues. It learns how many each anchor stands for.
+func valuesOf(node ast.Node, anchors map[string]int) int {
+	count := 1
+	add := func(nodes ...ast.Node) {
+		for _, n := range nodes {
+			count = min(count+valuesOf(n, anchors), maxImportValues+1)
+		}
+	}
+	switch n := node.(type) {
+	case nil:
+		return 0
+	case *ast.AliasNode:
+		return anchors[n.Value.GetToken().Value]
+	case *ast.AnchorNode:
+		add(n.Value)
+		anchors[n.Name.GetToken().Value] = count
+	case *ast.TagNode:
+		add(n.Value)
+	case *ast.MappingNode:
+		for _, v := range n.Values {
+			add(v)
+		}
+	case *ast.MappingValueNode:
+		add(n.Key, n.Value)
+	case *ast.MappingKeyNode:
+		add(n.Value)
+	case *ast.SequenceNode:
+		add(n.Values...)
+	}
+	return count
 }
 
 // collectKeys learns what every key names; keys are unique in a file.

@@ -3,6 +3,8 @@ package service
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -44,6 +46,9 @@ func parseKeys(text string) ([]namedKey, error) {
 type Vault struct {
 	current string
 	ciphers map[string]cipher.AEAD
+	// marks are keys derived from the same, which sign cursors and sync tokens:
+	// the first signs, all are accepted.
+	marks [][]byte
 }
 
 // NewVault returns a vault of keys written "name:base64 of 32 bytes", separated
@@ -62,6 +67,11 @@ func NewVault(text string) (*Vault, error) {
 		if vault.ciphers[k.name], err = cipher.NewGCM(block); err != nil {
 			return nil, fmt.Errorf("make a cipher of the key named %q: %w", k.name, err)
 		}
+		derived, err := hkdf.Key(sha256.New, k.key, nil, "millwright list marks", sha256.Size)
+		if err != nil {
+			return nil, fmt.Errorf("derive a key of the key named %q: %w", k.name, err)
+		}
+		vault.marks = append(vault.marks, derived)
 	}
 	return vault, nil
 }

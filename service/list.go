@@ -73,7 +73,7 @@ type listQuery struct {
 // was asked with: cursors and sync tokens belong to it.
 func newListQuery(table, columns string, actor Actor, filter any) *listQuery {
 	return &listQuery{
-		table: table, columns: columns, actor: actor, digest: digestOf(table, filter),
+		table: table, columns: columns, actor: actor, digest: digestOf(table, actor.IdentityID, filter),
 		args: pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "people": actor.ShowPeople},
 	}
 }
@@ -163,7 +163,7 @@ func list[Row listed, Record any](ctx context.Context, s *Service, q *listQuery,
 		page.NextCursor = start.cursor(end, v, q.digest, s.Now())
 	}
 	if start.changes {
-		page.SyncToken = syncToken(end, v, q.digest, s.Now())
+		page.SyncToken = start.syncToken(end, v, q.digest, s.Now())
 	}
 	return Encode(page)
 }

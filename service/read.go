@@ -13,7 +13,7 @@ import (
 const (
 	// lookupsAtOnce is how many round trips of lookups are under way side by side, lookupsMost
 	// how many lookups share one.
-	lookupsAtOnce = 2
+	lookupsAtOnce = 1
 	lookupsMost   = 64
 	// lookupTime bounds a round trip, which no caller's context ends.
 	lookupTime = 10 * time.Second

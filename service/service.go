@@ -157,15 +157,6 @@ func (s *Service) newID(prefix models.IDPrefix) (string, error) {
 	return models.NewID(prefix, s.Now(), s.Random)
 }
 
-func (s *Service) poke(work []Work) {
-	if s.AfterCommit != nil {
-		s.AfterCommit()
-	}
-	if s.Poker != nil && len(work) > 0 {
-		s.Poker.Poke(work...)
-	}
-}
-
 // Ping reports whether the database answers: nil, or an unavailable error.
 func (s *Service) Ping(ctx context.Context) error {
 	return s.translate(s.pool.Ping(ctx))

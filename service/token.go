@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -22,7 +23,15 @@ const TokenLifetime = time.Hour
 // TokenKeys signs access tokens with its first key and accepts those of all.
 type TokenKeys struct {
 	keys []namedKey
+	// verified are claims whose signature was checked, by the hash of their token. It
+	// spares the arithmetic alone: whether a token still counts is asked of the clock
+	// and the database at every call.
+	mu       sync.RWMutex
+	verified map[[sha256.Size]byte]claims
 }
+
+// maxVerified bounds what is kept of verified tokens, some megabytes.
+const maxVerified = 10_000
 
 // NewTokenKeys reads keys written "name:base64 of 32 bytes", separated by
 // commas. To rotate, put the new key first and keep the old one for an hour.
@@ -53,7 +62,14 @@ func (k *TokenKeys) sign(c claims) (string, error) {
 // parse returns the claims of a token that this service signed and that has not
 // expired; any other is invalid_token.
 func (k *TokenKeys) parse(token, issuer string, now func() time.Time) (claims, error) {
-	var c claims
+	hash := sha256.Sum256([]byte(token))
+	k.mu.RLock()
+	c, known := k.verified[hash]
+	k.mu.RUnlock()
+	if known && c.Issuer == issuer && now().Before(c.ExpiresAt.Time) {
+		return c, nil
+	}
+	c = claims{}
 	parser := jwt.NewParser(
 		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
 		jwt.WithIssuer(issuer), jwt.WithAudience(issuer), jwt.WithExpirationRequired(), jwt.WithTimeFunc(now))
@@ -68,6 +84,12 @@ func (k *TokenKeys) parse(token, issuer string, now func() time.Time) (claims, e
 	if err != nil || !models.IsID(c.Subject, models.PrefixIdentity) || c.ID == "" {
 		return c, invalidToken()
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.verified == nil || len(k.verified) >= maxVerified {
+		k.verified = map[[sha256.Size]byte]claims{}
+	}
+	k.verified[hash] = c
 	return c, nil
 }
 

@@ -25,6 +25,12 @@ const (
 	// meanwhile is one poke afterwards. A workflow that nobody runs gathers two
 	// signals a second at the most.
 	pokeRest = 500 * time.Millisecond
+	// A burst of new records shall not take the processors from those who write
+	// them: while more than recordsAtHand wait, each sender pauses recordPause times
+	// as long as its last poke took, maxPause at the most.
+	recordsAtHand = 16
+	recordPause   = 2
+	maxPause      = time.Second
 	// maxWaiting bounds the memory of an outage, in each lane; what is dropped,
 	// the sweep finds.
 	maxWaiting = 20_000
@@ -33,46 +39,61 @@ const (
 // Poker wakes workflows in the background. Pokes of one workflow that wait are
 // merged into one; a poke that fails is dropped, since the sweep finds its work.
 type Poker struct {
-	client client.Client
-	log    *slog.Logger
+	client  client.Client
+	log     *slog.Logger
+	metrics *pokerMetrics
 
 	mu                sync.Mutex
 	webhooks, records *lane
 	stopped           bool
 	failing           bool
+	stopping          chan struct{}
 	done              sync.WaitGroup
 }
 
 // lane is work that waits for senders of its own. The Poker's lock guards it.
 type lane struct {
+	pause   int
+	metrics *pokerMetrics
 	changed *sync.Cond
 	waiting map[service.Work]bool
 	order   []service.Work
 	// resting was poked a moment ago, by whether it is to be poked again.
 	resting map[service.Work]bool
+	// parents are the spans in whose trace the workflows are to begin.
+	parents map[service.Work]string
 }
 
 // add lets the work wait for a sender.
 func (l *lane) add(work service.Work) {
-	if l.waiting[work] || len(l.order) >= maxWaiting {
-		return
+	switch {
+	case l.waiting[work]:
+		l.metrics.count(pokeMerged)
+	case len(l.order) >= maxWaiting:
+		delete(l.parents, work)
+		l.metrics.count(pokeDropped)
+	default:
+		l.waiting[work] = true
+		l.order = append(l.order, work)
+		l.changed.Signal()
 	}
-	l.waiting[work] = true
-	l.order = append(l.order, work)
-	l.changed.Signal()
 }
 
 // NewPoker returns a Poker that runs until Stop; the end of the context does not end it.
 func NewPoker(ctx context.Context, c client.Client, log *slog.Logger) *Poker {
 	ctx = context.WithoutCancel(ctx)
-	p := &Poker{client: c, log: log}
-	p.webhooks, p.records = p.open(ctx, pokersAtOnce), p.open(ctx, recordPokersAtOnce)
+	p := &Poker{client: c, log: log, metrics: newPokerMetrics(), stopping: make(chan struct{})}
+	p.webhooks, p.records = p.open(ctx, pokersAtOnce, 0), p.open(ctx, recordPokersAtOnce, recordPause)
 	return p
 }
 
-// open makes a lane with so many senders.
-func (p *Poker) open(ctx context.Context, senders int) *lane {
-	l := &lane{changed: sync.NewCond(&p.mu), waiting: map[service.Work]bool{}, resting: map[service.Work]bool{}}
+// open makes a lane with so many senders, each of which pauses so many times as
+// long as a poke takes while many wait.
+func (p *Poker) open(ctx context.Context, senders, pause int) *lane {
+	l := &lane{
+		pause: pause, metrics: p.metrics, changed: sync.NewCond(&p.mu),
+		waiting: map[service.Work]bool{}, resting: map[service.Work]bool{}, parents: map[service.Work]string{},
+	}
 	for range senders {
 		p.done.Go(func() { p.run(ctx, l) })
 	}
@@ -88,12 +109,31 @@ func (p *Poker) laneOf(work service.Work) *lane {
 }
 
 // Poke wakes the workflows of the work soon. It never blocks and never fails.
-func (p *Poker) Poke(work ...service.Work) {
+func (p *Poker) Poke(work ...service.Work) { p.poke("", work) }
+
+// PokeIn pokes the work; a workflow that begins by it is found in the context's
+// trace. Of pokes that are merged the first keeps its trace. A mailbox, which
+// serves many calls at once, belongs to none.
+func (p *Poker) PokeIn(ctx context.Context, work ...service.Work) {
+	parent := ""
+	if own := service.TraceParent(ctx); own != nil {
+		parent = *own
+	}
+	p.poke(parent, work)
+}
+
+func (p *Poker) poke(parent string, work []service.Work) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range work {
 		l := p.laneOf(w)
-		if _, rests := l.resting[w]; rests {
+		if parent != "" && w.Kind != service.WorkWebhook && l.parents[w] == "" && !p.stopped {
+			l.parents[w] = parent
+		}
+		if again, rests := l.resting[w]; rests {
+			if again {
+				p.metrics.count(pokeMerged)
+			}
 			l.resting[w] = true
 		} else if !p.stopped {
 			l.add(w)
@@ -104,6 +144,9 @@ func (p *Poker) Poke(work ...service.Work) {
 // Stop sends what waits, for as long as the context allows, and ends.
 func (p *Poker) Stop(ctx context.Context) {
 	p.mu.Lock()
+	if !p.stopped {
+		close(p.stopping)
+	}
 	p.stopped = true
 	for _, l := range []*lane{p.webhooks, p.records} {
 		for work, again := range l.resting {
@@ -131,36 +174,53 @@ func (p *Poker) Stop(ctx context.Context) {
 
 func (p *Poker) run(ctx context.Context, l *lane) {
 	for {
-		work, ok := p.next(l)
+		work, parent, ok := p.next(l)
 		if !ok {
 			return
 		}
-		attempt, cancel := context.WithTimeout(ctx, pokeTimeout)
+		began := time.Now()
+		attempt, cancel := context.WithTimeout(service.WithTraceParent(ctx, parent), pokeTimeout)
 		err := p.send(attempt, work)
 		cancel()
 		p.report(err)
+		p.rest(l, min(time.Duration(l.pause)*time.Since(began), maxPause))
+	}
+}
+
+// rest lets a sender of a lane in which many wait pause; Stop ends the pause.
+func (p *Poker) rest(l *lane, pause time.Duration) {
+	p.mu.Lock()
+	busy := !p.stopped && len(l.order) > recordsAtHand
+	p.mu.Unlock()
+	if pause == 0 || !busy {
+		return
+	}
+	select {
+	case <-time.After(pause):
+	case <-p.stopping:
 	}
 }
 
 // next takes the oldest work; from then on a new poke of it waits again, since
 // the workflow may have looked already, and it rests.
-func (p *Poker) next(l *lane) (service.Work, bool) {
+func (p *Poker) next(l *lane) (work service.Work, parent string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(l.order) == 0 {
 		if p.stopped {
-			return service.Work{}, false
+			return work, "", false
 		}
 		l.changed.Wait()
 	}
-	work := l.order[0]
-	l.order = l.order[1:]
+	work, l.order = l.order[0], l.order[1:]
+	parent = l.parents[work]
 	delete(l.waiting, work)
+	delete(l.parents, work)
 	if !p.stopped {
 		l.resting[work] = false
 		time.AfterFunc(pokeRest, func() { p.rested(l, work) })
 	}
-	return work, true
+	return work, parent, true
 }
 
 // rested pokes the workflow again if that was asked for meanwhile.
@@ -207,6 +267,11 @@ func (p *Poker) send(ctx context.Context, work service.Work) error {
 
 // report logs the beginning and the end of an outage, not every poke in it.
 func (p *Poker) report(err error) {
+	if err != nil {
+		p.metrics.count(pokeFailed)
+	} else {
+		p.metrics.count(pokeSent)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {

@@ -223,6 +223,39 @@ func TestThousandsOfNewWorkOrdersDelayNoMailbox(t *testing.T) {
 	})
 }
 
+func TestABurstOfNewWorkOrdersLeavesTheProcessorsToOthers(t *testing.T) {
+	for name, test := range map[string]struct {
+		poke func(n int) service.Work
+		many int
+		want int // sent in the first second
+	}{
+		"a burst of records": {workOrder, 500, recordPokersAtOnce * (1 + 900/300)},
+		"a few records":      {workOrder, recordsAtHand, recordsAtHand},
+		"mailboxes":          {webhook, 500, pokersAtOnce * 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &fakeTemporal{answer: func(context.Context) error {
+					time.Sleep(100 * time.Millisecond) // of the bubble
+					return nil
+				}}
+				p := NewPoker(t.Context(), c, quiet)
+				for n := range test.many {
+					p.Poke(test.poke(n))
+				}
+				time.Sleep(time.Second - time.Nanosecond)
+				if n := len(c.ids()); n != test.want {
+					t.Errorf("%d pokes were sent in a second, want %d", n, test.want)
+				}
+				p.Stop(t.Context())
+				if n := len(c.ids()); n != test.many {
+					t.Errorf("%d pokes were sent in all, want %d", n, test.many)
+				}
+			})
+		})
+	}
+}
+
 func TestMailboxesDelayNoWorkOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := make(gate)

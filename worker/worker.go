@@ -36,7 +36,9 @@ type Options struct {
 	// StopTimeout is how long running activities may take when the worker
 	// stops; above the receivers' time limit.
 	StopTimeout time.Duration
-	Log         *slog.Logger
+	// Watched counts, logs and traces what the activities do; nil does not.
+	Watched *activities.Watched
+	Log     *slog.Logger
 }
 
 // The defaults of Options.
@@ -123,14 +125,15 @@ func New(o Options) *Worker {
 	w.RegisterActivity(&activities.Mailbox{
 		Service: o.Service, Sender: o.Sender, Poker: o.Poker, Now: now, Linger: o.Linger,
 		Watch: activities.NewWatch(o.Service, o.Log), Shared: make(chan struct{}, requestsAtOnce),
+		Watched: o.Watched,
 	})
-	retries.RegisterActivity(&activities.Deliveries{Service: o.Service, Sender: o.Sender, Now: now})
+	retries.RegisterActivity(&activities.Deliveries{Service: o.Service, Sender: o.Sender, Now: now, Watched: o.Watched})
 	records.RegisterActivity(&activities.Records{Service: o.Service, Mails: o.Mailer != nil})
-	notices := &activities.Notices{Service: o.Service, Mailer: o.Mailer, AtOnce: make(chan struct{}, mailsAtOnce)}
+	notices := &activities.Notices{Service: o.Service, Mailer: o.Mailer, AtOnce: make(chan struct{}, mailsAtOnce), Watched: o.Watched}
 	w.RegisterActivity(notices)
 	records.RegisterActivity(notices)
-	w.RegisterActivity(&activities.Sweeper{Service: o.Service, Poker: o.Poker, Grace: o.SweepEvery})
-	w.RegisterActivity(&activities.Housekeeper{Service: o.Service, Now: now, Batch: service.RemovalBatch})
+	w.RegisterActivity(&activities.Sweeper{Service: o.Service, Poker: o.Poker, Grace: o.SweepEvery, Watched: o.Watched})
+	w.RegisterActivity(&activities.Housekeeper{Service: o.Service, Now: now, Batch: service.RemovalBatch, Watched: o.Watched})
 	return &Worker{[]sdkworker.Worker{w, retries, records}}
 }
 

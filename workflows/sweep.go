@@ -14,7 +14,8 @@ import (
 func Sweep(ctx workflow.Context) error {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: 30 * time.Second,
-		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, MaximumAttempts: 3},
+		// A database that does not answer is waited for: the next sweep would find no other.
+		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second},
 	})
 	var sweeper *activities.Sweeper
 	return workflow.ExecuteActivity(ctx, sweeper.PokeOwed).Get(ctx, nil)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -20,13 +21,7 @@ func configCommand() *cobra.Command {
 			t := reflect.TypeFor[settings]()
 			for i := range t.NumField() {
 				tag := t.Field(i).Tag
-				value, set := os.LookupEnv(tag.Get("env"))
-				switch {
-				case !set:
-					value = "(not set)"
-				case tag.Get("secret") == "true":
-					value = "(set)"
-				}
+				value := valueShown(tag.Get("env"), tag.Get("secret") == "true")
 				fallback := tag.Get("envDefault")
 				switch {
 				case tag.Get("required") == "true":
@@ -36,7 +31,40 @@ func configCommand() *cobra.Command {
 				}
 				fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", tag.Get("env"), value, fallback, tag.Get("doc"))
 			}
-			return table.Flush()
+			if err := table.Flush(); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "\nEach of %s may stand in a file instead, which NAME%s names.\n", secretNames(), fileSuffix)
+			return nil
 		},
 	}
+}
+
+// valueShown is how a setting's value is printed: never a secret.
+func valueShown(name string, secret bool) string {
+	value, set := os.LookupEnv(name)
+	if !secret {
+		if !set {
+			return "(not set)"
+		}
+		return value
+	}
+	if path := os.Getenv(name + fileSuffix); path != "" && value == "" {
+		return "(in " + path + ")"
+	}
+	if !set {
+		return "(not set)"
+	}
+	return "(set)"
+}
+
+func secretNames() string {
+	var names []string
+	t := reflect.TypeFor[settings]()
+	for i := range t.NumField() {
+		if tag := t.Field(i).Tag; tag.Get("secret") == "true" {
+			names = append(names, tag.Get("env"))
+		}
+	}
+	return strings.Join(names, ", ")
 }

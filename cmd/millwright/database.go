@@ -17,7 +17,10 @@ func migrateCommand() *cobra.Command {
 		Short: "Bring the database's schema to this program's version",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			url := os.Getenv("DATABASE_URL")
+			url, err := lookup("DATABASE_URL")
+			if err != nil {
+				return err
+			}
 			if url == "" {
 				return errors.New("DATABASE_URL is not set: it is Postgres, as postgres://user:password@host:port/database")
 			}

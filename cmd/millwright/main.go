@@ -34,6 +34,7 @@ func run() error {
 		SilenceErrors: true,
 	}
 	root.AddCommand(apiCommand(), workerCommand(), migrateCommand(), importCommand(), configCommand(), listenCommand(), openAPICommand(),
+		healthCommand(), namespaceCommand(), resealCommand(), restoredCommand(),
 		webhooksCommand(), deliveriesCommand(), integrationsCommand(), workOrdersCommand(), issuesCommand())
 	return root.ExecuteContext(ctx)
 }

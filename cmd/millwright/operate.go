@@ -25,7 +25,7 @@ func operate(cmd *cobra.Command, do func(ctx context.Context, s settings, svc *s
 	if err != nil {
 		return err
 	}
-	temporal, err := newTemporalClient(s, slog.New(slog.DiscardHandler))
+	temporal, err := newTemporalClient(s, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		return err
 	}

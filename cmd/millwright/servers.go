@@ -7,16 +7,18 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
-	temporallog "go.temporal.io/sdk/log"
 
+	"millwright/activities"
 	"millwright/api"
 	"millwright/models"
 	"millwright/service"
+	"millwright/telemetry"
 	"millwright/worker"
 )
 
@@ -55,7 +57,12 @@ func workerCommand() *cobra.Command {
 
 func serveAPI(ctx context.Context, s settings) error {
 	log := s.logger()
-	temporal, err := newTemporalClient(s, log)
+	seen, err := s.observe(ctx, "api", log)
+	if err != nil {
+		return err
+	}
+	defer seen.stop()
+	temporal, err := newTemporalClient(s, log, seen)
 	if err != nil {
 		return err
 	}
@@ -67,7 +74,8 @@ func serveAPI(ctx context.Context, s settings) error {
 		return err
 	}
 	defer pool.Close()
-	if err := serveMetrics(ctx, s.MetricsAddr, pool, log); err != nil {
+	seen.registry.MustRegister(poker, telemetry.PoolMetrics(pool))
+	if err := seen.serve(ctx, s.MetricsAddr); err != nil {
 		return err
 	}
 	handler, err := api.New(svc, api.Options{
@@ -81,7 +89,9 @@ func serveAPI(ctx context.Context, s settings) error {
 			}
 			return nil
 		},
-		Log: log,
+		Tracer:  seen.tracing.Tracer(),
+		Metrics: seen.registry,
+		Log:     log,
 	})
 	if err != nil {
 		return err
@@ -100,7 +110,7 @@ func serveAPI(ctx context.Context, s settings) error {
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	log.Info("the API listens", "address", listener.Addr().String())
-	return serve(ctx, server, listener)
+	return serve(ctx, server, limitConnections(listener, s.MaxConnections))
 }
 
 // serve runs the server until the context ends, then lets it finish its calls.
@@ -119,7 +129,12 @@ func serve(ctx context.Context, server *http.Server, listener net.Listener) erro
 
 func runWorker(ctx context.Context, s settings) error {
 	log := s.logger()
-	temporal, err := newTemporalClient(s, log)
+	seen, err := s.observe(ctx, "worker", log)
+	if err != nil {
+		return err
+	}
+	defer seen.stop()
+	temporal, err := newTemporalClient(s, log, seen)
 	if err != nil {
 		return err
 	}
@@ -131,9 +146,16 @@ func runWorker(ctx context.Context, s settings) error {
 		return err
 	}
 	defer pool.Close()
-	if err := serveMetrics(ctx, s.MetricsAddr, pool, log); err != nil {
+	watched, err := activities.NewWatched(seen.registry, seen.tracing.Tracer(), log)
+	if err != nil {
+		return fmt.Errorf("register the metrics: %w", err)
+	}
+	backlog := worker.NewBacklog(svc, s.SweepEvery, log)
+	seen.registry.MustRegister(poker, backlog, telemetry.PoolMetrics(pool))
+	if err := seen.serve(ctx, s.MetricsAddr); err != nil {
 		return err
 	}
+	defer runBeside(ctx, backlog.Run)()
 	sender := s.sender()
 	defer sender.Close()
 	mailer, err := s.mailer()
@@ -142,7 +164,8 @@ func runWorker(ctx context.Context, s settings) error {
 	}
 	options := worker.Options{
 		Client: temporal, Namespace: s.Namespace, Service: svc, Poker: poker, Sender: sender, Mailer: mailer,
-		Linger: s.Linger, SweepEvery: s.SweepEvery, StopTimeout: s.ResponseTimeout + 5*time.Second, Log: log,
+		Linger: s.Linger, SweepEvery: s.SweepEvery, StopTimeout: s.ResponseTimeout + 5*time.Second,
+		Watched: watched, Log: log,
 	}
 	if err := prepare(ctx, options); err != nil {
 		return err
@@ -155,6 +178,18 @@ func runWorker(ctx context.Context, s settings) error {
 	<-ctx.Done()
 	w.Stop()
 	return nil
+}
+
+// runBeside runs the function until the context ends, or until the returned
+// function is called, which waits for its end.
+func runBeside(ctx context.Context, run func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { run(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
 }
 
 // prepare waits until Temporal answers and has what the worker needs.
@@ -176,18 +211,6 @@ func prepare(ctx context.Context, options worker.Options) error {
 	}
 }
 
-func newTemporalClient(s settings, log *slog.Logger) (client.Client, error) {
-	c, err := client.NewLazyClient(client.Options{
-		HostPort:  s.TemporalAddress,
-		Namespace: s.Namespace,
-		Logger:    temporallog.NewStructuredLogger(log),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("TEMPORAL_ADDRESS or TEMPORAL_NAMESPACE is malformed: %w", err)
-	}
-	return c, nil
-}
-
 func stopPoker(p *worker.Poker) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -202,7 +225,7 @@ func openService(ctx context.Context, s settings, application string, poker serv
 		return nil, nil, err
 	}
 	options.Poker = poker
-	pool, err := service.Connect(ctx, s.DatabaseURL, application)
+	pool, err := s.pool(application).Connect(ctx, s.DatabaseURL)
 	if err != nil {
 		return nil, nil, err
 	}

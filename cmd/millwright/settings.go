@@ -21,19 +21,29 @@ import (
 	"millwright/mail"
 	"millwright/models"
 	"millwright/service"
+	"millwright/telemetry"
 	"millwright/webhook"
 )
 
 // settings are the program's, one environment variable each. `millwright
-// config` prints them with these texts.
+// config` prints them with these texts. A secret may stand in a file instead,
+// which the variable with _FILE behind its name names.
 type settings struct {
 	Addr            string          `env:"MILLWRIGHT_ADDR" form:"host:port" envDefault:"127.0.0.1:8080" doc:"address the API listens on"`
 	PublicURL       string          `env:"MILLWRIGHT_PUBLIC_URL" form:"origin" envDefault:"http://127.0.0.1:8080" doc:"address clients use, without /v1; the issuer of access tokens"`
 	TrustedProxies  []netip.Prefix  `env:"TRUSTED_PROXIES" doc:"networks whose X-Forwarded-For is believed, separated by commas"`
 	AddressCalls    int             `env:"ADDRESS_CALLS_PER_MINUTE" envDefault:"600" doc:"calls without a valid token that one client address may make in a minute"`
+	MaxConnections  int             `env:"MAX_CONNECTIONS" envDefault:"10000" doc:"connections the API has open at the most; keep it below the process's file limit"`
 	DatabaseURL     string          `env:"DATABASE_URL" secret:"true" required:"true" doc:"Postgres, as postgres://user:password@host:port/database"`
+	DatabaseConns   int             `env:"DATABASE_MAX_CONNECTIONS" envDefault:"16" doc:"database connections that one process may hold"`
 	TemporalAddress string          `env:"TEMPORAL_ADDRESS" form:"host:port" envDefault:"127.0.0.1:7233" doc:"Temporal's frontend"`
 	Namespace       string          `env:"TEMPORAL_NAMESPACE" envDefault:"default" doc:"Temporal namespace"`
+	TemporalAPIKey  string          `env:"TEMPORAL_API_KEY" secret:"true" doc:"key that every call to Temporal carries; TLS goes with it. Its file is read at each call, so the key changes without a restart"`
+	TemporalTLS     bool            `env:"TEMPORAL_TLS" envDefault:"false" doc:"whether Temporal is reached over TLS; the settings below and an API key imply it"`
+	TemporalCA      string          `env:"TEMPORAL_TLS_SERVER_CA_CERT_PATH" doc:"file with the certificates that vouch for Temporal's; without it the system's"`
+	TemporalName    string          `env:"TEMPORAL_TLS_SERVER_NAME" doc:"name that Temporal's certificate must have, if not the host of TEMPORAL_ADDRESS"`
+	TemporalCert    string          `env:"TEMPORAL_TLS_CLIENT_CERT_PATH" doc:"file with the certificate to show Temporal; read at each connection"`
+	TemporalKey     string          `env:"TEMPORAL_TLS_CLIENT_KEY_PATH" doc:"file with the key of that certificate"`
 	TokenKeys       string          `env:"TOKEN_SIGNING_KEYS" secret:"true" required:"true" doc:"keys that sign access tokens, name:base64 of 32 bytes, separated by commas; the first signs, all are accepted"`
 	SealingKeys     string          `env:"SECRET_SEALING_KEYS" secret:"true" required:"true" doc:"keys that seal signing secrets at rest, written alike; the first seals, all open"`
 	RetrySchedule   []time.Duration `env:"WEBHOOK_RETRY_SCHEDULE" envDefault:"1m,5m,30m,2h,6h,12h,24h" doc:"waits between the attempts of a delivery"`
@@ -46,6 +56,8 @@ type settings struct {
 	Linger          time.Duration   `env:"WEBHOOK_LINGER" envDefault:"5s" doc:"how long an idle mailbox stays ready for the next event"`
 	SweepEvery      time.Duration   `env:"SWEEP_INTERVAL" envDefault:"10s" doc:"how often work in nobody's hand is looked for"`
 	MetricsAddr     string          `env:"METRICS_ADDR" form:"host:port" doc:"address Prometheus metrics are served on; none without it"`
+	OTLPEndpoint    string          `env:"OTEL_EXPORTER_OTLP_ENDPOINT" form:"url" doc:"OpenTelemetry collector that takes traces over HTTP, as http://host:4318; without it there are no traces. OTEL_TRACES_SAMPLER and the other OTEL_* variables of the SDK are heeded, too"`
+	TracesEndpoint  string          `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" form:"url" doc:"the same for traces alone, with its whole path"`
 	LogLevel        slog.Level      `env:"LOG_LEVEL" envDefault:"INFO" doc:"DEBUG, INFO, WARN or ERROR"`
 }
 
@@ -53,8 +65,8 @@ type settings struct {
 // missing or malformed, and never shows a value.
 func loadSettings() (settings, error) {
 	var s settings
-	err := env.ParseWithOptions(&s, env.Options{})
-	var problems []string
+	values, problems := environment()
+	err := env.ParseWithOptions(&s, env.Options{Environment: values})
 	malformed := map[string]bool{}
 	var aggregate env.AggregateError
 	if errors.As(err, &aggregate) {
@@ -84,6 +96,55 @@ func loadSettings() (settings, error) {
 		return s, errors.New("the settings are not complete:\n  " + strings.Join(problems, "\n  "))
 	}
 	return s, nil
+}
+
+// fileSuffix is what a secret's name ends in when it names a file.
+const fileSuffix = "_FILE"
+
+// environment returns the environment with the secrets that stand in files, and
+// a sentence for each that cannot be read.
+func environment() (values map[string]string, problems []string) {
+	values = env.ToMap(os.Environ())
+	t := reflect.TypeFor[settings]()
+	for i := range t.NumField() {
+		tag := t.Field(i).Tag
+		name := tag.Get("env")
+		if tag.Get("secret") != "true" {
+			continue
+		}
+		value, err := lookup(name)
+		if err != nil {
+			problems = append(problems, err.Error())
+			value = unreadable
+		}
+		if value != "" {
+			values[name] = value
+		}
+	}
+	return values, problems
+}
+
+// unreadable stands for a secret that was set and could not be read.
+const unreadable = "unreadable"
+
+// lookup returns the value of a setting that may stand in a file, "" when it is
+// not set. The error is a sentence that shows no value.
+func lookup(name string) (string, error) {
+	value, path := os.Getenv(name), os.Getenv(name+fileSuffix)
+	switch {
+	case path == "":
+		return value, nil
+	case value != "":
+		return "", fmt.Errorf("%[1]s and %[1]s%[2]s are both set: unset one of them", name, fileSuffix)
+	}
+	content, err := os.ReadFile(path) //nolint:gosec // the operator names it
+	if err != nil {
+		return "", fmt.Errorf("%s%s names a file that cannot be read: %w", name, fileSuffix, err)
+	}
+	if value = strings.TrimSpace(string(content)); value == "" {
+		return "", fmt.Errorf("%s%s names a file with nothing in it", name, fileSuffix)
+	}
+	return value, nil
 }
 
 // unfit returns what a value should have been that could be read but makes no
@@ -117,6 +178,11 @@ func unfitText(value, form string) (want string) {
 		_, port, err := net.SplitHostPort(value)
 		if _, notNumber := strconv.ParseUint(port, 10, 16); err != nil || notNumber != nil {
 			return "host:port"
+		}
+	case "url":
+		u, err := url.Parse(value)
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+			return "http:// or https://, a host and a port"
 		}
 	case "origin":
 		u, err := url.Parse(value)
@@ -157,8 +223,13 @@ func (s settings) mailer() (activities.Mailer, error) {
 	return client, nil
 }
 
+// pool is how the program connects to the database.
+func (s settings) pool(application string) service.Pool {
+	return service.Pool{Application: application, MaxConnections: s.DatabaseConns}
+}
+
 func (s settings) logger() *slog.Logger {
-	return slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: s.LogLevel}))
+	return slog.New(telemetry.LogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: s.LogLevel})))
 }
 
 // serviceOptions are the options that do not depend on a Temporal client.

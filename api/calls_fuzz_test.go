@@ -1,0 +1,239 @@
+package api
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+
+	"millwright/models"
+)
+
+// request is a call of the token endpoint as a server reads it.
+func request(t *testing.T, authorization, contentType, query, body string) *gin.Context {
+	t.Helper()
+	c, _ := gin.CreateTestContext(httptest.NewRecorder())
+	c.Request = httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/oauth/token", strings.NewReader(body))
+	c.Request.URL.RawQuery = query
+	c.Request.Header = http.Header{"Content-Type": {contentType}}
+	if authorization != "" {
+		c.Request.Header.Set("Authorization", authorization)
+	}
+	return c
+}
+
+func basic(text string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(text)) }
+
+// Credentials are read from one place, whole and as they were meant, or refused
+// with a code of RFC 6749.
+func FuzzTokenRequest(f *testing.F) {
+	f.Add("", formMedia, "", "grant_type=client_credentials&client_id=cli_1&client_secret=s", "cli_1", "s:e%c ret")
+	f.Add(basic("cli_1:s%2B"), formMedia+"; charset=utf-8", "", "grant_type=client_credentials", "a:b", "ä")
+	f.Add(basic("cli_1:s"), formMedia, "", "client_secret=s&client_id=cli_2", "", "")
+	f.Add("Bearer x", "application/json", "client_secret=s", "{}", "\x00", "%")
+	f.Add("Basic !", formMedia, "%zz", "a=1&a=2", "x", "%00")
+	f.Fuzz(func(t *testing.T, authorization, contentType, query, body, id, secret string) {
+		c := request(t, authorization, contentType, query, body)
+		form, err := readForm(c)
+		if err == nil {
+			checkForm(t, c, form, query, body)
+		} else if models.CodeOf(err) != models.CodeInvalidRequest {
+			t.Errorf("the form is refused with %v", err)
+		}
+		// What is sent as RFC 6749 says arrives as it was meant.
+		sent := url.QueryEscape(id) + ":" + url.QueryEscape(secret)
+		read, err := readCredentials(request(t, basic(sent), formMedia, "", ""), url.Values{})
+		if err != nil || read != (credentials{id, secret}) {
+			t.Errorf("Basic with %q and %q is read as %q: %v", id, secret, read, err)
+		}
+	})
+}
+
+func checkForm(t *testing.T, c *gin.Context, form url.Values, query, body string) {
+	t.Helper()
+	if len(body) > maxForm {
+		t.Errorf("a form of %d bytes is read", len(body))
+	}
+	for name, values := range form {
+		if len(values) != 1 || strings.ContainsRune(name+values[0], 0) {
+			t.Errorf("%q is read as a form with %q", body, values)
+		}
+	}
+	if parsed, err := url.ParseQuery(query); err == nil && (parsed.Has("client_secret") || parsed.Has("token")) {
+		t.Errorf("a secret in the URL is taken: %q", query)
+	}
+	found, err := readCredentials(c, form)
+	switch code := models.CodeOf(err); {
+	case err != nil && code != models.CodeInvalidClient && code != models.CodeInvalidRequest:
+		t.Errorf("refused with %v", err)
+	case err == nil && form.Has("client_secret") && c.GetHeader("Authorization") != "":
+		t.Error("credentials are taken from two places")
+	case err == nil && form.Has("client_id") && form.Get("client_id") != "" && form.Get("client_id") != found.id:
+		t.Errorf("the form names %q and the credentials %q", form.Get("client_id"), found.id)
+	}
+}
+
+// A body that is taken means the same to every reader of JSON: no name twice, no
+// text that is not UTF-8, nothing behind the value, no depth or number beyond the bounds.
+func FuzzBody(f *testing.F) {
+	for _, seed := range []string{
+		`{"title":"T","answers":[{"question_id":"q","value":0.10}]}`, `{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `"\ud800"`, "\"\xff\"",
+		`{"a":"\u0000"}`, `[1e999]`, `{} {}`, strings.Repeat("[", 33) + strings.Repeat("]", 33), `null`, ``, `{"a":` + strings.Repeat("9", 101) + `}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if err := vetJSON(body); err != nil {
+			if models.CodeOf(err) != models.CodeInvalidRequest || strings.Contains(err.Error(), "\x00") {
+				t.Errorf("refused with %v", err)
+			}
+			return
+		}
+		var value any
+		decoder := json.NewDecoder(strings.NewReader(string(body)))
+		decoder.UseNumber()
+		if err := decoder.Decode(&value); err != nil || decoder.More() {
+			t.Fatalf("%q passes and is not JSON: %v", body, err)
+		}
+		checkValue(t, value, 0)
+	})
+}
+
+func checkValue(t *testing.T, value any, depth int) {
+	t.Helper()
+	if depth > maxDepth {
+		t.Error("the body is deeper than the bound")
+	}
+	switch v := value.(type) {
+	case string:
+		if strings.ContainsRune(v, 0) {
+			t.Error("a text with NUL passes")
+		}
+	case json.Number:
+		if _, err := v.Float64(); err != nil || len(v) > maxNumber {
+			t.Errorf("the number %s passes", v)
+		}
+	case map[string]any:
+		for name, field := range v {
+			checkValue(t, name, depth)
+			checkValue(t, field, depth+1)
+		}
+	case []any:
+		for _, item := range v {
+			checkValue(t, item, depth+1)
+		}
+	}
+}
+
+// An Idempotency-Key is 1 to 255 printable characters, bare and quoted the same.
+func FuzzIdempotencyKey(f *testing.F) {
+	for _, seed := range []string{"", "k", `"k"`, `"`, `""`, `"""`, "k\x7f", "ä", " ", strings.Repeat("k", 255), strings.Repeat("k", 256), `"a"b"`} {
+		f.Add(seed, []byte("{}"))
+	}
+	f.Fuzz(func(t *testing.T, header string, body []byte) {
+		call, err := (Idempotent{header}).call(&call{method: http.MethodPost, path: "/v1/issues", body: body})
+		if err != nil {
+			if models.CodeOf(err) != models.CodeInvalidRequest {
+				t.Errorf("refused with %v", err)
+			}
+			return
+		}
+		if header == "" != (call.Key == "") || call.Key != "" && !saneKey(call.Key) || len(call.Fingerprint) != 32 {
+			t.Errorf("%q is read as the key %q", header, call.Key)
+		}
+		if call.Key == "" {
+			return
+		}
+		if bare := call.Key; !strings.HasPrefix(bare, `"`) {
+			quoted, err := (Idempotent{`"` + bare + `"`}).call(&callForQuoted)
+			if err != nil || quoted.Key != bare {
+				t.Errorf("%q quoted is read as %q: %v", bare, quoted.Key, err)
+			}
+		}
+	})
+}
+
+var callForQuoted = call{method: http.MethodPost, path: "/v1/issues"}
+
+// Whatever a query string is, it is refused or has each parameter once, in UTF-8.
+func FuzzQuery(f *testing.F) {
+	for _, seed := range []string{"limit=1", "a=1&a=2", "a=%00", "%ff=1", "a=1;b=2", "%zz", "=", "&&&", "a=%F0%9F%92%A7"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		if err := vetQuery(raw); err != nil {
+			if models.CodeOf(err) != models.CodeInvalidRequest {
+				t.Errorf("refused with %v", err)
+			}
+			return
+		}
+		for name, values := range (&url.URL{RawQuery: raw}).Query() {
+			if len(values) != 1 || strings.ContainsRune(name+values[0], 0) || strings.ToValidUTF8(name+values[0], "") != name+values[0] {
+				t.Errorf("%q passes with %q = %q", raw, name, values)
+			}
+		}
+	})
+}
+
+// A call is counted for its peer unless a trusted proxy says otherwise, and for
+// nothing that an untrusted one wrote.
+func FuzzClientAddress(f *testing.F) {
+	f.Add("10.0.0.1:9", "192.0.2.66", "192.0.2.1, 10.0.0.2")
+	f.Add("[2001:db8::1%eth0]:9", "", "192.0.2.1")
+	f.Add("10.0.0.1:9", "::ffff:192.0.2.1", "[2001:DB8::1]:443")
+	f.Add("@", ",,,", "unknown")
+	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	f.Fuzz(func(t *testing.T, peer, first, second string) {
+		r := &http.Request{RemoteAddr: peer, Header: http.Header{"X-Forwarded-For": {first, second}, "X-Real-Ip": {"192.0.2.99"}}}
+		got := clientAddress(r, trusted)
+		if alone := clientAddress(&http.Request{RemoteAddr: peer}, nil); clientAddress(r, nil) != alone {
+			t.Errorf("without trusted proxies %q counts for %q", peer, clientAddress(r, nil))
+		}
+		at, err := netip.ParseAddrPort(peer)
+		if err != nil {
+			if got != "" {
+				t.Errorf("the peer %q is counted for %q", peer, got)
+			}
+			return
+		}
+		if ip := at.Addr().Unmap(); !trusted[0].Contains(ip) && !slices.Contains([]string{ip.String(), networkOf(ip)}, got) {
+			t.Errorf("the untrusted peer %q is counted for %q", peer, got)
+		}
+		if counted, err := netip.ParsePrefix(got); err == nil && (counted.Bits() != networkBits || counted != counted.Masked()) {
+			t.Errorf("counted for the network %s", got)
+		}
+		// Whatever a client writes before what the proxy adds changes nothing.
+		r.Header["X-Forwarded-For"] = []string{first, second, "192.0.2.1"}
+		if told := clientAddress(r, trusted); trusted[0].Contains(at.Addr().Unmap()) && told != "192.0.2.1" {
+			t.Errorf("the proxy's word is %q, not 192.0.2.1", told)
+		}
+	})
+}
+
+func networkOf(ip netip.Addr) string {
+	network, err := ip.WithZone("").Prefix(networkBits)
+	if err != nil {
+		return ""
+	}
+	return network.String()
+}
+
+// A bearer token is what stands behind the scheme, or none was sent.
+func FuzzBearer(f *testing.F) {
+	for _, seed := range []string{"Bearer x", "bearer  x ", "Bearer", "Bearer ", "Basic x", " Bearer x", "Bearer\tx"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, header string) {
+		token, sent := bearer(header)
+		if scheme, _, found := strings.Cut(header, " "); sent != (found && strings.EqualFold(scheme, "Bearer")) || !sent && token != "" || strings.TrimSpace(token) != token {
+			t.Errorf("%q is read as %q, %v", header, token, sent)
+		}
+	})
+}

@@ -1,0 +1,653 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"millwright/api/apitest"
+	"millwright/models"
+	"millwright/service"
+)
+
+// tenantFile is an organization with one or two of everything and an
+// integration that may do all. {key} and {mark} tell organizations apart.
+const tenantFile = `
+organization: {key: {key}, name: "{mark} Works", plan: {name: pro, api: true, manual_work_orders: true, calls_per_minute: 1000000, integrations: 50}}
+permission_definitions:
+  - {key: full, name: "{mark} full", applies_below: true, inventory_manager: true, grants: [inventory.read, work_orders.read, work_orders.create, work_orders.update, work_orders.delete, work_orders.forward, feedback.read, feedback.create, feedback.resolve]}
+organization_permission_definitions: [{key: all, name: "{mark} all", grants: [integrations, incoming_work_orders, log_records, people]}]
+people:
+  - {key: boss, name: "{mark} Boss", email: "boss@{mark}.example.com", phone: "+1 {mark}"}
+  - {key: hand, name: "{mark} Hand", email: "hand@{mark}.example.com"}
+teams: [{key: team, name: "{mark} Team", members: [hand]}, {key: other_team, name: "{mark} Others", members: [boss]}]
+inventory:
+  - {key: location, kind: location, name: "{mark} Site", external_id: "{mark}-site", children: [
+      {key: system, kind: system, name: "{mark} Plant", external_id: "{mark}-plant"}, {key: system2, kind: system, name: "{mark} Plant 2"},
+      {key: equipment, kind: equipment, name: "{mark} Pump", children: [{key: sub, kind: sub_equipment, name: "{mark} Seal"}, {key: sub2, kind: sub_equipment, name: "{mark} Seal 2"}]},
+      {key: equipment2, kind: equipment, name: "{mark} Pump 2"}]}
+  - {key: location2, kind: location, name: "{mark} Yard"}
+forms:
+  - {key: form, name: "{mark} Form", questions: [{key: question, label: "{mark} State", type: single_choice, options: [{key: option, label: "{mark} OK"}, {key: option2, label: "{mark} Bad"}]}]}
+  - {key: form2, name: "{mark} Form 2", questions: [{key: question2, label: "{mark} Note", type: text}]}
+integrations:
+  - {key: all_mighty, name: "{mark} ERP", scopes: ["inventory:read", "work_orders:read", "work_orders:write", "issues:read", "issues:write", "forms:read", "files:read", "people:read"], organization_definition: all, webhooks: [{key: hook, url: "http://127.0.0.1:9/{mark}", events: [work_order.created, work_order.updated, issue.created]}]}
+assignments: [{node: location, identity: boss, definition: full}, {node: location, identity: hand, definition: full}, {node: location, identity: all_mighty, definition: full}, {node: location2, identity: all_mighty, definition: full}]
+`
+
+// tenant is one organization and the API as its integration uses it.
+type tenant struct {
+	*apitest.Server
+	t    *testing.T
+	mark string
+	// key is the Idempotency-Key of its creations.
+	key   string
+	made  service.Imported
+	token string
+	// order and feedback are records of its own, with the answers that showed them.
+	order, feedback         string
+	orderAnswer             apitest.Answer
+	orderBody, feedbackBody string
+	count                   int
+	// forbidden are texts that no answer to it may hold.
+	forbidden []string
+}
+
+// newTenant imports an organization and gives it a work order and feedback.
+func newTenant(t *testing.T, s *apitest.Server, key, mark string) *tenant {
+	t.Helper()
+	made, err := s.Import(t.Context(), []byte(strings.NewReplacer("{key}", key, "{mark}", mark).Replace(tenantFile)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &tenant{Server: s, t: t, mark: mark, key: "the first of " + key, made: made}
+	n.token = n.login(made.Integrations["all_mighty"].ClientID, made.Integrations["all_mighty"].ClientSecret)
+	n.orderBody = fmt.Sprintf(`{"inventory_id":%q,"title":"%s leak","form_id":%q,"external_id":"%s-1","assignees":[%q,%q]}`,
+		n.ID("system"), mark, n.ID("form"), mark, n.ID("all_mighty"), n.ID("hand"))
+	n.orderAnswer = n.call(http.MethodPost, "/work-orders", n.orderBody, "Idempotency-Key", n.key).Want(http.StatusCreated, "")
+	n.order = n.orderAnswer.Text("id")
+	n.call(http.MethodPost, "/work-orders", n.orderBody).Want(http.StatusCreated, "")
+	n.feedbackBody = fmt.Sprintf(`{"inventory_id":%q,"subject":"%s hum","external_id":"%s-2"}`, n.ID("system"), mark, mark)
+	n.feedback = n.call(http.MethodPost, "/issues", n.feedbackBody, "Idempotency-Key", n.key).Want(http.StatusCreated, "").Text("id")
+	n.call(http.MethodPost, "/issues", fmt.Sprintf(`{"inventory_id":%q,"subject":%q}`, n.ID("system"), mark)).Want(http.StatusCreated, "")
+	return n
+}
+
+// ID returns the id of a key of the tenant's own file.
+func (n *tenant) ID(key string) string {
+	n.t.Helper()
+	id, ok := n.made.IDs[key]
+	if !ok {
+		n.t.Fatalf("the tenant has no %q", key)
+	}
+	return id
+}
+
+func (n *tenant) login(id, secret string) string {
+	n.t.Helper()
+	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {id}, "client_secret": {secret}}
+	return n.form("/oauth/token", form).Want(http.StatusOK, "").Text("access_token")
+}
+
+func (n *tenant) form(path string, form url.Values) apitest.Answer {
+	n.t.Helper()
+	return n.Send(http.MethodPost, "/v1"+path, form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+}
+
+// call makes a call and looks for what the answer may not hold; what was sent
+// may come back.
+func (n *tenant) call(method, path, body string, headers ...string) apitest.Answer {
+	n.t.Helper()
+	headers = append(headers, "Authorization", "Bearer "+n.token)
+	if body != "" {
+		headers = append(headers, "Content-Type", "application/json")
+	}
+	answer := n.Send(method, "/v1"+path, body, headers...)
+	for _, text := range n.forbidden {
+		if bytes.Contains(answer.Body, []byte(text)) && !strings.Contains(path+body, text) {
+			n.t.Errorf("%s %s %s: the answer holds %q of another organization\n%s", method, path, body, text, answer.Body)
+		}
+	}
+	return answer
+}
+
+// all returns every id of the tenant: those of its file, of its records and of what they caused.
+func (n *tenant) all() []string {
+	n.t.Helper()
+	ids := slices.Collect(maps.Values(n.made.IDs))
+	ids = append(ids, n.made.OrganizationID, n.made.Integrations["all_mighty"].ClientID)
+	for _, query := range []string{
+		`SELECT id FROM work_orders WHERE organization_id = $1`, `SELECT id FROM feedback WHERE organization_id = $1`,
+		`SELECT id FROM events WHERE organization_id = $1`,
+		`SELECT d.id FROM deliveries d JOIN events e ON e.id = d.event_id WHERE e.organization_id = $1`,
+	} {
+		var found []string
+		if err := n.Pool.QueryRow(n.t.Context(), `SELECT array_agg(id::text) FROM (`+query+`) q`, n.made.OrganizationID).Scan(&found); err != nil || len(found) == 0 {
+			n.t.Fatalf("%s: %v %v", query, found, err)
+		}
+		ids = append(ids, found...)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// rows are all rows of the database that name one of the ids, whatever their table.
+func (n *tenant) rows(ids []string) map[string]bool {
+	n.t.Helper()
+	held := map[string]bool{}
+	var tables []string
+	if err := n.Pool.QueryRow(n.t.Context(), `SELECT array_agg(c.oid::regclass::text) FROM pg_class c
+		WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace`).Scan(&tables); err != nil {
+		n.t.Fatal(err)
+	}
+	for _, table := range tables {
+		rows, err := n.Pool.Query(n.t.Context(), `SELECT row_to_json(r)::text FROM `+table+` r`)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		for rows.Next() {
+			var text string
+			if err := rows.Scan(&text); err != nil {
+				n.t.Fatal(err)
+			}
+			if slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(text, id) }) {
+				held[table+" "+text] = true
+			}
+		}
+		if err := rows.Err(); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+	return held
+}
+
+// freshOrder creates a work order that nothing was done to yet.
+func (n *tenant) freshOrder() string {
+	n.t.Helper()
+	return n.call(http.MethodPost, "/work-orders", strings.Replace(n.orderBody, n.mark+" leak", "fresh", 1)).Want(http.StatusCreated, "").Text("id")
+}
+
+// path fills the operation's path parameters: the first by the collection it
+// stands in, the second with an identity. An operation on records of a new kind
+// fails here: name a record of it.
+func (n *tenant) path(op apitest.Operation) (string, []string) {
+	n.t.Helper()
+	own := map[string]func() string{
+		"work-orders": n.freshOrder, "issues": func() string { return n.feedback },
+	}
+	for collection, key := range map[string]string{
+		"locations": "location", "systems": "system", "equipment": "equipment", "sub-equipment": "sub", "forms": "form", "people": "boss", "teams": "team",
+	} {
+		own[collection] = func() string { return n.ID(key) }
+	}
+	var values []string
+	template := op.Path
+	for strings.Contains(template, "{") {
+		begin, end := strings.Index(template, "{"), strings.Index(template, "}")
+		value := n.ID("hand")
+		if len(values) == 0 {
+			record, known := own[strings.Split(op.Path, "/")[1]]
+			if !known {
+				n.t.Fatalf("%s %s: the walk knows no record of this collection; add one", op.Method, op.Path)
+			}
+			value = record()
+		}
+		values = append(values, value)
+		template = template[:begin] + "%s" + template[end+1:]
+	}
+	return template, values
+}
+
+func fill(template string, values []string) string {
+	args := make([]any, len(values))
+	for i, v := range values {
+		args[i] = url.PathEscape(v)
+	}
+	return fmt.Sprintf(template, args...)
+}
+
+// body is a JSON body that the operation accepts, with ids of the tenant's own,
+// and the places in it where an id stands.
+func (n *tenant) body(op apitest.Operation) (string, []slot) {
+	n.t.Helper()
+	if op.Body == nil {
+		return "", nil
+	}
+	var slots []slot
+	value := n.value(op.Body, "", nil, &slots)
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return string(encoded), slots
+}
+
+// slot is a place in a body where an id stands.
+type slot struct{ name, id string }
+
+// value makes a value for a schema and notes the ids in it.
+func (n *tenant) value(schema map[string]any, name string, parent *string, slots *[]slot) any {
+	n.t.Helper()
+	resolved, _ := n.Document.Resolve(schema).(map[string]any)
+	id := func(key string) string {
+		*slots = append(*slots, slot{name, n.ID(key)})
+		return n.ID(key)
+	}
+	ids := map[string]string{
+		"inventory_id": "system", "form_id": "form", "question_id": "question", "value": "option", "assignees": "hand", "consultants": "boss",
+	}
+	if key, known := ids[name]; known {
+		if typeOf(resolved) == "array" {
+			return []any{id(key)}
+		}
+		return id(key)
+	}
+	if strings.HasSuffix(name, "_id") && name != "external_id" {
+		n.t.Fatalf("the walk knows no id for the field %s; add one", name)
+	}
+	if enum := enumOf(resolved); len(enum) > 0 {
+		return enum[len(enum)-1]
+	}
+	switch typeOf(resolved) {
+	case "object":
+		fields := map[string]any{}
+		properties, _ := resolved["properties"].(map[string]any)
+		for _, property := range slices.Sorted(maps.Keys(properties)) {
+			of, _ := properties[property].(map[string]any)
+			fields[property] = n.value(of, property, parent, slots)
+		}
+		return fields
+	case "array":
+		of, _ := resolved["items"].(map[string]any)
+		return []any{n.value(of, name, parent, slots)}
+	case "boolean":
+		return false
+	case "integer", "number":
+		return 1
+	}
+	if resolved["format"] == "date-time" {
+		return "2026-12-01T12:00:00Z"
+	}
+	n.count++
+	return fmt.Sprintf("walk %d", n.count)
+}
+
+// unknown is an id of the same kind that nothing has.
+func unknown(id string) string {
+	prefix, digits, _ := strings.Cut(id, "_")
+	return prefix + "_" + digits[:13] + "zzzzzzzzzzzzz"
+}
+
+// shown is what an answer shows but for the request's id and the id that was sent.
+func shown(answer apitest.Answer, sent string) string {
+	body := bytes.ReplaceAll(answer.Body, []byte(answer.Header.Get("X-Request-Id")), []byte("REQUEST"))
+	body = bytes.ReplaceAll(body, []byte(sent), []byte("SENT"))
+	return fmt.Sprintf("%d %s %s", answer.Status, answer.Header.Get("Content-Type"), body)
+}
+
+// walked are the operations that take a token. The OAuth endpoints take a
+// client's credentials and have a test of their own.
+func walked(s *apitest.Server) []apitest.Operation {
+	return slices.DeleteFunc(s.Document.Operations(), func(op apitest.Operation) bool { return strings.HasPrefix(op.Path, "/oauth/") })
+}
+
+// Every operation of the document, with every id of another organization in
+// every place where an id can stand: it is as if the id did not exist, nothing
+// of the other organization shows or changes.
+func TestTenantsAreIsolated(t *testing.T) {
+	s := apitest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = 1_000_000 })
+	victim, attacker := newTenant(t, s, "victim", "Quillfeather"), newTenant(t, s, "attacker", "Brambling")
+	ids := victim.all()
+	attacker.forbidden = append(slices.Clone(ids), "Quillfeather")
+	cursors := victim.marks()
+	before := victim.rows(ids)
+	operations := walked(s)
+	if len(operations) < 25 || len(ids) < 30 || len(before) < 40 {
+		t.Fatalf("%d operations, %d ids and %d rows: the walk does not reach far enough", len(operations), len(ids), len(before))
+	}
+	calls := 0
+	for _, op := range operations {
+		t.Run(op.Method+" "+op.Path, func(t *testing.T) {
+			at := *attacker
+			at.t = t
+			w := walk{tenant: &at, op: op, victim: victim, ids: ids}
+			w.own()
+			w.pathIDs()
+			w.bodyIDs()
+			w.queryIDs()
+			w.marks(cursors[op.Path])
+			attacker.count = at.count
+			calls += w.calls
+		})
+	}
+	t.Logf("%d operations, %d ids of the other organization, %d calls", len(operations), len(ids), calls)
+	after := victim.rows(ids)
+	for row := range before {
+		if !after[row] {
+			t.Errorf("a row of the other organization is gone or changed: %s", row)
+		}
+	}
+	for row := range after {
+		if !before[row] {
+			t.Errorf("a row with an id of the other organization is new: %s", row)
+		}
+	}
+}
+
+// walk tries one operation with what is another organization's.
+type walk struct {
+	*tenant
+	op     apitest.Operation
+	victim *tenant
+	ids    []string
+	calls  int
+}
+
+func (w *walk) do(path, body string, headers ...string) apitest.Answer {
+	w.t.Helper()
+	w.calls++
+	return w.call(w.op.Method, path, body, headers...)
+}
+
+// own makes sure that the operation succeeds with ids of one's own: else the
+// refusals would prove nothing. An Idempotency-Key that the other organization
+// used is a new one here.
+func (w *walk) own() {
+	w.t.Helper()
+	template, values := w.path(w.op)
+	body, _ := w.body(w.op)
+	var headers []string
+	if w.op.Method != http.MethodGet {
+		headers = []string{"Idempotency-Key", w.victim.key}
+		w.replay()
+	}
+	answer := w.do(fill(template, values), body, headers...)
+	if answer.Status != http.StatusOK && answer.Status != http.StatusCreated || answer.Header.Get("Idempotency-Replayed") != "" {
+		w.t.Fatalf("with ids of its own and the body %s the operation is answered %d: %s", body, answer.Status, answer.Body)
+	}
+}
+
+// replay makes the very call that the other organization made under its key:
+// its answer does not come back.
+func (w *walk) replay() {
+	w.t.Helper()
+	body, made := map[string]string{"/work-orders": w.victim.orderBody, "/issues": w.victim.feedbackBody}[w.op.Path]
+	if made {
+		w.do(w.op.Path, body, "Idempotency-Key", w.victim.key).Want(http.StatusUnprocessableEntity, string(models.CodeValidationFailed))
+	}
+}
+
+// pathIDs puts each of the other's ids into each place of the path.
+func (w *walk) pathIDs() {
+	w.t.Helper()
+	template, own := w.path(w.op)
+	body, _ := w.body(w.op)
+	for place := range own {
+		for _, id := range w.ids {
+			values, made := slices.Clone(own), slices.Clone(own)
+			values[place], made[place] = id, unknown(id)
+			var headers []string
+			if w.op.Method != http.MethodGet {
+				headers = []string{"Idempotency-Key", w.victim.key, "If-Match", w.victim.orderAnswer.Header.Get("ETag")}
+				if place > 0 {
+					headers = headers[:2] // the record is one's own and would have moved on
+				}
+			}
+			got, want := w.do(fill(template, values), body, headers...), w.do(fill(template, made), body, headers...)
+			if got.Status != http.StatusNotFound || shown(got, id) != shown(want, unknown(id)) {
+				w.t.Errorf("%s in the path is told from an id that does not exist:\n%s\n%s", id, shown(got, id), shown(want, unknown(id)))
+			}
+		}
+	}
+	if len(own) > 1 {
+		values := slices.Clone(own)
+		values[0], values[1] = w.victim.order, w.victim.ID("hand")
+		w.do(fill(template, values), body).Want(http.StatusNotFound, string(models.CodeNotFound))
+	}
+}
+
+// bodyIDs puts each of the other's ids into each place of the body.
+func (w *walk) bodyIDs() {
+	w.t.Helper()
+	template, values := w.path(w.op)
+	path := fill(template, values)
+	body, slots := w.body(w.op)
+	for _, s := range slots {
+		if strings.Count(body, s.id) != 1 {
+			w.t.Fatalf("the id of %s is not in the body once: %s", s.name, body)
+		}
+		for _, id := range w.ids {
+			got := w.do(path, strings.Replace(body, s.id, id, 1))
+			want := w.do(path, strings.Replace(body, s.id, unknown(id), 1))
+			if got.Status != http.StatusUnprocessableEntity || shown(got, id) != shown(want, unknown(id)) {
+				w.t.Errorf("%s as %s is told from an id that does not exist:\n%s\n%s", id, s.name, shown(got, id), shown(want, unknown(id)))
+			}
+		}
+	}
+}
+
+// queryIDs filters by each of the other's ids and by its references.
+func (w *walk) queryIDs() {
+	w.t.Helper()
+	template, values := w.path(w.op)
+	for name := range w.op.Query {
+		if !strings.HasSuffix(name, "_id") {
+			continue
+		}
+		for _, id := range append(slices.Clone(w.ids), "Quillfeather_1", "Quillfeather_site") {
+			path := fill(template, values) + "?" + name + "="
+			external := strings.Replace(id, "Quillfeather_", "Quillfeather-", 1)
+			got, want := w.do(path+external, ""), w.do(path+unknownText(external), "")
+			if got.Status != http.StatusOK || shown(got, external) != shown(want, unknownText(external)) {
+				w.t.Errorf("%s=%s is told from what does not exist:\n%s\n%s", name, external, got.Body, want.Body)
+			}
+		}
+	}
+}
+
+func unknownText(text string) string {
+	if models.IsID(text, models.PrefixIdentity) || len(text) > 20 {
+		return unknown(text)
+	}
+	return text + "z"
+}
+
+// marks follows the other's cursor and sync token.
+func (w *walk) marks(of listMarks) {
+	w.t.Helper()
+	if _, isList := w.op.Query["cursor"]; !isList || w.op.Method != http.MethodGet {
+		return
+	}
+	if of.cursor == "" || of.sync == "" || of.changesCursor == "" {
+		w.t.Fatalf("the other organization has no cursors of the list: %+v", of)
+	}
+	for _, query := range []string{
+		"limit=1&cursor=" + of.cursor, "changed_since=" + of.sync, "limit=1&changed_since=" + of.sync + "&cursor=" + of.changesCursor,
+		"limit=1&changed_since=2020-01-01T00:00:00Z&cursor=" + of.changesCursor,
+	} {
+		w.do(w.op.Path+"?"+query, "").Want(http.StatusBadRequest, string(models.CodeInvalidRequest))
+	}
+	// Pages of its own, to the end: the other's records are in none (call looks).
+	next := ""
+	for range 100 {
+		page := w.do(w.op.Path+"?limit=1"+next, "").Want(http.StatusOK, "")
+		if next = page.Text("next_cursor"); next == "" {
+			return
+		}
+		next = "&cursor=" + next
+	}
+	w.t.Error("the list does not end")
+}
+
+// listMarks are what the pages of a list gave.
+type listMarks struct{ cursor, changesCursor, sync string }
+
+// marks are the tenant's cursors of every list.
+func (n *tenant) marks() map[string]listMarks {
+	n.t.Helper()
+	n.Settle()
+	made := map[string]listMarks{}
+	for _, op := range walked(n.Server) {
+		if _, isList := op.Query["cursor"]; !isList {
+			continue
+		}
+		page := n.call(op.Method, op.Path+"?limit=1", "").Want(http.StatusOK, "")
+		changes := n.call(op.Method, op.Path+"?limit=1&changed_since=2020-01-01T00:00:00Z", "").Want(http.StatusOK, "")
+		made[op.Path] = listMarks{page.Text("next_cursor"), changes.Text("next_cursor"), changes.Text("sync_token")}
+	}
+	return made
+}
+
+// The OAuth endpoints tell a client nothing of another's tokens and leave them alone.
+func TestTokensOfOthers(t *testing.T) {
+	s := apitest.New(t)
+	victim, attacker := newTenant(t, s, "victim", "Quillfeather"), newTenant(t, s, "attacker", "Brambling")
+	own := attacker.made.Integrations["all_mighty"]
+	form := url.Values{"client_id": {own.ClientID}, "client_secret": {own.ClientSecret}, "token": {victim.token}}
+	if state := attacker.form("/oauth/introspect", form).Want(http.StatusOK, ""); string(state.Body) != `{"active":false}` {
+		t.Errorf("introspection of another's token: %s", state.Body)
+	}
+	attacker.form("/oauth/revoke", form).Want(http.StatusOK, "")
+	victim.call(http.MethodGet, "/me", "").Want(http.StatusOK, "")
+	// A wrong secret of a client that exists is the same as a client that does not.
+	form = url.Values{"grant_type": {"client_credentials"}, "client_secret": {own.ClientSecret}}
+	var answers []string
+	for _, id := range []string{victim.made.Integrations["all_mighty"].ClientID, unknown(own.ClientID), "", "\xff"} {
+		form.Set("client_id", id)
+		answers = append(answers, shown(attacker.form("/oauth/token", form).Want(http.StatusUnauthorized, ""), id))
+	}
+	if answers[0] != answers[1] || answers[0] != answers[3] {
+		t.Errorf("an unknown client is told from a wrong secret: %q", answers)
+	}
+}
+
+// Every operation refuses a token that has ended, however it ended, and changes nothing.
+func TestEndedTokensAreRefusedEverywhere(t *testing.T) {
+	operator := service.Operator()
+	for name, end := range map[string]func(context *apitest.Server, n *tenant, id string) error{
+		"turned off": func(s *apitest.Server, n *tenant, id string) error {
+			_, err := s.TurnIntegrationOff(n.t.Context(), operator, id)
+			return err
+		},
+		"turned off and on": func(s *apitest.Server, n *tenant, id string) error {
+			if _, err := s.TurnIntegrationOff(n.t.Context(), operator, id); err != nil {
+				return err
+			}
+			_, err := s.TurnIntegrationOn(n.t.Context(), operator, id)
+			return err
+		},
+		"disabled by the service": func(s *apitest.Server, n *tenant, id string) error {
+			_, err := s.DisableIntegration(n.t.Context(), operator, id)
+			return err
+		},
+		"deleted": func(s *apitest.Server, n *tenant, id string) error {
+			_, err := s.DeleteIntegration(n.t.Context(), operator, id)
+			return err
+		},
+		"its secret renewed": func(s *apitest.Server, n *tenant, id string) error {
+			_, err := s.RenewIntegrationSecret(n.t.Context(), operator, id)
+			return err
+		},
+		"its scopes narrowed": func(s *apitest.Server, n *tenant, id string) error {
+			_, err := s.ChangeIntegrationScopes(n.t.Context(), operator, id, []string{"work_orders:read"})
+			return err
+		},
+		"its organization suspended": func(s *apitest.Server, n *tenant, _ string) error {
+			s.Exec(`UPDATE organizations SET suspended = true WHERE id = $1`, n.made.OrganizationID)
+			return nil
+		},
+		"its plan without the API": func(s *apitest.Server, n *tenant, _ string) error {
+			s.Exec(`UPDATE plans SET api = false WHERE organization_id = $1`, n.made.OrganizationID)
+			return nil
+		},
+		"revoked": func(_ *apitest.Server, n *tenant, _ string) error {
+			own := n.made.Integrations["all_mighty"]
+			n.form("/oauth/revoke", url.Values{"client_id": {own.ClientID}, "client_secret": {own.ClientSecret}, "token": {n.token}}).Want(http.StatusOK, "")
+			return nil
+		},
+		"expired": func(s *apitest.Server, _ *tenant, _ string) error {
+			s.Clock.Advance(service.TokenLifetime)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := apitest.New(t)
+			n := newTenant(t, s, "ended", "Brambling")
+			type prepared struct {
+				op         apitest.Operation
+				path, body string
+			}
+			var calls []prepared
+			for _, op := range walked(s) {
+				template, values := n.path(op)
+				body, _ := n.body(op)
+				calls = append(calls, prepared{op, fill(template, values), body})
+			}
+			if err := end(s, n, n.ID("all_mighty")); err != nil {
+				t.Fatal(err)
+			}
+			n.forbidden = []string{"Brambling", n.made.OrganizationID}
+			ids := []string{n.made.OrganizationID}
+			before := n.rows(ids)
+			for _, c := range calls {
+				n.call(c.op.Method, c.path, c.body).Want(http.StatusUnauthorized, string(models.CodeInvalidToken))
+			}
+			if after := n.rows(ids); !maps.Equal(before, after) {
+				t.Error("a call with the ended token changed something")
+			}
+		})
+	}
+}
+
+// A service company reads the one work order that its customer assigned to it,
+// forwards it to its own people, and meets nothing else of its customer.
+func TestTheBridgeToAServiceCompanyIsNarrow(t *testing.T) {
+	s := apitest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = 1_000_000 })
+	company := newTenant(t, s, "company", "Brambling")
+	customer := newTenant(t, s, "customer", "Quillfeather")
+	if _, err := s.Import(t.Context(), []byte("organization: {key: customer}\nservice_companies: [{key: company}]\nassignments: [{node: system, identity: company, definition: full}]\n")); err != nil {
+		t.Fatal(err)
+	}
+	shared := customer.order
+	// The company's place on a node makes it a choice for work there, not a reader of the node.
+	customer.call(http.MethodPost, "/work-orders/"+shared+"/assignees", fmt.Sprintf(`{"assignees":[%q]}`, company.made.OrganizationID)).Want(http.StatusOK, "")
+	allowed := map[string]int{}
+	for _, op := range walked(s) {
+		template, own := company.path(op)
+		body, _ := company.body(op)
+		if len(own) == 0 {
+			continue
+		}
+		for _, id := range customer.all() {
+			values, made := slices.Clone(own), slices.Clone(own)
+			values[0], made[0] = id, unknown(id)
+			got, want := company.call(op.Method, fill(template, values), body), company.call(op.Method, fill(template, made), body)
+			want.Want(http.StatusNotFound, string(models.CodeNotFound))
+			if shown(got, id) != shown(want, unknown(id)) {
+				for key, known := range customer.made.IDs {
+					if known == id {
+						id = key
+					}
+				}
+				allowed[op.Method+" "+op.Path+" "+strings.Replace(id, shared, "the work order", 1)] = got.Status
+			}
+		}
+	}
+	if want := map[string]int{
+		"GET /work-orders/{id} the work order":                            http.StatusOK,
+		"GET /work-orders/{id}/answers the work order":                    http.StatusOK,
+		"POST /work-orders/{id}/assignees the work order":                 http.StatusOK,
+		"DELETE /work-orders/{id}/assignees/{identity_id} the work order": http.StatusOK,
+		"PATCH /work-orders/{id} the work order":                          http.StatusForbidden,
+		"POST /work-orders/{id}/cancel the work order":                    http.StatusForbidden,
+		"POST /work-orders/{id}/answers the work order":                   http.StatusUnprocessableEntity, // its people work on it, not the integration
+	}; !maps.Equal(allowed, want) {
+		t.Errorf("of its customer's ids a service company reaches %v, want %v", allowed, want)
+	}
+}

@@ -1,0 +1,252 @@
+package api_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/api"
+	"millwright/api/apitest"
+	"millwright/models"
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+// What a client can make large, one step beyond its bound (docs/security.md, limits).
+func TestWhatAClientSendsIsBounded(t *testing.T) {
+	s := apitest.New(t)
+	order := func(name, value string) string {
+		return fmt.Sprintf(`{"inventory_id":%q,"title":"T",%q:%s}`, s.ID("hvac"), name, value)
+	}
+	text := func(n int) string { return `"` + strings.Repeat("ä", n) + `"` }
+	list := func(n int) string { return `["` + strings.Repeat(s.ID("erp")+`","`, n-1) + s.ID("erp") + `"]` }
+	made := s.As("erp", http.MethodPost, "/work-orders", fmt.Sprintf(`{"inventory_id":%q,"title":"T","form_id":%q,"assignees":[%q]}`, s.ID("hvac"), s.ID("inspection"), s.ID("erp")))
+	path := "/work-orders/" + made.Want(http.StatusCreated, "").Text("id")
+	for _, c := range []struct {
+		what, method, path, body string
+		headers                  []string
+		status                   int
+		code                     models.Code
+	}{
+		{"a body of 1 MiB and a byte", http.MethodPost, "/work-orders", order("external_id", text(1<<19)), nil, 413, models.CodeBodyTooLarge},
+		{"a title", http.MethodPatch, path, `{"title":` + text(201) + `}`, nil, 422, models.CodeValidationFailed},
+		{"a description", http.MethodPatch, path, `{"description":` + text(10_001) + `}`, nil, 422, models.CodeValidationFailed},
+		{"an external_id", http.MethodPatch, path, `{"external_id":` + text(201) + `}`, nil, 422, models.CodeValidationFailed},
+		{"assignees", http.MethodPost, "/work-orders", order("assignees", list(101)), nil, 422, models.CodeValidationFailed},
+		{"consultants", http.MethodPost, "/work-orders", order("consultants", list(101)), nil, 422, models.CodeValidationFailed},
+		{"more assignees", http.MethodPost, path + "/assignees", `{"assignees":` + list(101) + `}`, nil, 422, models.CodeValidationFailed},
+		{"a reason", http.MethodPost, path + "/cancel", `{"reason":` + text(1001) + `}`, nil, 422, models.CodeValidationFailed},
+		{"an id", http.MethodPost, "/work-orders", order("form_id", text(65)), nil, 422, models.CodeValidationFailed},
+		{"answers", http.MethodPost, path + "/answers", `{"answers":[` + strings.Repeat(`{"question_id":"q","value":1},`, 500) + `{"question_id":"q","value":1}]}`, nil, 422, models.CodeValidationFailed},
+		{"an answer's text", http.MethodPost, path + "/answers", fmt.Sprintf(`{"answers":[{"question_id":%q,"value":%s}]}`, s.ID("q_note"), text(10_001)), nil, 422, models.CodeValidationFailed},
+		{"a number", http.MethodPost, path + "/answers", fmt.Sprintf(`{"answers":[{"question_id":%q,"value":%s}]}`, s.ID("q_pressure"), strings.Repeat("9", 101)), nil, 400, models.CodeInvalidRequest},
+		{"nesting", http.MethodPost, path + "/answers", `{"answers":[{"question_id":"q","value":` + strings.Repeat("[", 32) + strings.Repeat("]", 32) + `}]}`, nil, 400, models.CodeInvalidRequest},
+		{"a subject", http.MethodPost, "/issues", fmt.Sprintf(`{"inventory_id":%q,"subject":%s}`, s.ID("hvac"), text(201)), nil, 422, models.CodeValidationFailed},
+		{"an Idempotency-Key", http.MethodPatch, path, `{"title":"T"}`, []string{"Idempotency-Key", strings.Repeat("k", 256)}, 400, models.CodeInvalidRequest},
+		{"a cursor", http.MethodGet, "/work-orders?cursor=" + strings.Repeat("A", 501), "", nil, 400, models.CodeInvalidRequest},
+		{"a sync token", http.MethodGet, "/people?changed_since=" + strings.Repeat("A", 501), "", nil, 400, models.CodeInvalidRequest},
+		{"a filter", http.MethodGet, "/locations?external_id=" + strings.Repeat("A", 201), "", nil, 400, models.CodeInvalidRequest},
+		{"an id in the query", http.MethodGet, "/work-orders?assignee_id=" + strings.Repeat("A", 65), "", nil, 400, models.CodeInvalidRequest},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			answer := s.As("erp", c.method, c.path, c.body, c.headers...)
+			if answer.Status != c.status || answer.Text("code") != string(c.code) {
+				t.Errorf("the answer is %d, want %d %s: %s", answer.Status, c.status, c.code, answer.Body)
+			}
+		})
+	}
+	// A status named ten thousand times is one condition, not ten thousand.
+	s.As("erp", http.MethodGet, "/work-orders?status=open"+strings.Repeat(",open", 8_000), nil).Want(http.StatusOK, "")
+	// A page is at most 200 records, whatever is asked for.
+	s.As("erp", http.MethodGet, "/work-orders?limit=1000000000", nil).Want(http.StatusOK, "")
+}
+
+// Calls that reach no integration leave a bounded number of rows behind: one for
+// each client address, an IPv6 client counted by its /64, and they go.
+func TestCallsWithoutATokenAreCountedByNetwork(t *testing.T) {
+	f := servicetest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = 5 })
+	handler, err := api.New(f.Service, api.Options{PublicURL: servicetest.Issuer, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(address string) int {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/me", nil)
+		r.RemoteAddr = address
+		r.Header.Set("X-Forwarded-For", fmt.Sprintf("203.0.113.%d", len(address)))
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w.Code
+	}
+	for i := range 6 {
+		want := http.StatusUnauthorized
+		if i == 5 {
+			want = http.StatusTooManyRequests
+		}
+		if got := call(fmt.Sprintf("[2001:db8:1:2::%x]:1234", i)); got != want {
+			t.Errorf("call %d of the network is answered %d, want %d", i+1, got, want)
+		}
+	}
+	if got := call("[2001:db8:1:3::1]:1234"); got != http.StatusUnauthorized {
+		t.Errorf("the network next to it is answered %d", got)
+	}
+	if rows := servicetest.Value[int](f, `SELECT count(*) FROM rate_counters WHERE subject LIKE 'address %'`); rows != 2 {
+		t.Errorf("%d rows count the calls of two networks", rows)
+	}
+	f.Clock.Advance(2 * time.Hour)
+	if _, err := f.RemoveExpired(t.Context(), service.RemovalBatch, func() bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	if rows := servicetest.Value[int](f, `SELECT count(*) FROM rate_counters`); rows != 0 {
+		t.Errorf("%d counters are left after their time", rows)
+	}
+}
+
+// Wrong secrets are counted by client and network, unknown clients like known
+// ones; however many names are tried, the network's own count bounds the rows.
+func TestFailedTokenRequestsLeaveFewRows(t *testing.T) {
+	const calls = 20
+	s := apitest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = calls })
+	for i := range 3 * calls {
+		form := fmt.Sprintf("grant_type=client_credentials&client_id=guess%d&client_secret=x", i)
+		answer := s.Send(http.MethodPost, "/v1/oauth/token", form, "Content-Type", "application/x-www-form-urlencoded")
+		if limited := i >= calls; limited != (answer.Status == http.StatusTooManyRequests) {
+			t.Fatalf("guess %d is answered %d", i+1, answer.Status)
+		}
+	}
+	if rows := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM rate_counters`); rows > calls+1 {
+		t.Errorf("%d guesses left %d rows", 3*calls, rows)
+	}
+}
+
+// Only the trusted proxies' part of X-Forwarded-For says where a call is from,
+// and no other header does.
+func TestForwardedAddresses(t *testing.T) {
+	f := servicetest.New(t)
+	handler, err := api.New(f.Service, api.Options{
+		PublicURL: servicetest.Issuer, Log: slog.New(slog.DiscardHandler),
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		peer    string
+		headers []string
+		want    string
+	}{
+		"a stranger's word":             {"198.51.100.1:9", []string{"X-Forwarded-For", "192.0.2.1"}, "198.51.100.1"},
+		"the proxy's word":              {"10.0.0.1:9", []string{"X-Forwarded-For", "192.0.2.1"}, "192.0.2.1"},
+		"what the client wrote before":  {"10.0.0.1:9", []string{"X-Forwarded-For", "192.0.2.66, 192.0.2.1"}, "192.0.2.1"},
+		"in a header line of its own":   {"10.0.0.1:9", []string{"X-Forwarded-For", "192.0.2.66", "X-Forwarded-For", "192.0.2.1"}, "192.0.2.1"},
+		"through two proxies":           {"10.0.0.1:9", []string{"X-Forwarded-For", "192.0.2.1, 10.0.0.2"}, "192.0.2.1"},
+		"with a port":                   {"10.0.0.1:9", []string{"X-Forwarded-For", "192.0.2.66, 192.0.2.1:4711", "X-Real-IP", "192.0.2.99"}, "192.0.2.1"},
+		"unreadable":                    {"10.0.0.1:9", []string{"X-Forwarded-For", "192.0.2.1, unknown", "X-Real-IP", "192.0.2.99"}, "10.0.0.1"},
+		"another header":                {"10.0.0.1:9", []string{"X-Real-IP", "192.0.2.99", "Forwarded", "for=192.0.2.98"}, "10.0.0.1"},
+		"an IPv6 client by its network": {"10.0.0.1:9", []string{"X-Forwarded-For", "[2001:DB8::1]:443"}, "2001:db8::/64"},
+		"IPv4 written as IPv6":          {"[::ffff:10.0.0.1]:9", []string{"X-Forwarded-For", "::ffff:192.0.2.1"}, "192.0.2.1"},
+		"an IPv6 address with its zone": {"[fe80::1%eth0]:9", nil, "fe80::/64"},
+		"nothing that is an address":    {"@", nil, ""},
+		"all of them proxies":           {"10.0.0.1:9", []string{"X-Forwarded-For", "10.0.0.3, 10.0.0.2"}, "10.0.0.3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f.Exec(`DELETE FROM rate_counters`)
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/me", nil)
+			r.RemoteAddr = c.peer
+			for i := 0; i < len(c.headers); i += 2 {
+				r.Header.Add(c.headers[i], c.headers[i+1])
+			}
+			handler.ServeHTTP(httptest.NewRecorder(), r)
+			if got := servicetest.Value[string](f, `SELECT subject FROM rate_counters`); got != "address "+c.want {
+				t.Errorf("the call is counted for %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// What answers carry for browsers and caches, and the methods that nobody needs.
+func TestHTTPHygiene(t *testing.T) {
+	s := apitest.New(t)
+	token := []string{"Authorization", "Bearer " + s.Token("erp")}
+	for _, c := range []struct{ method, path, cache string }{
+		{http.MethodGet, "/v1/me", "private, no-cache"},
+		{http.MethodGet, "/v1/work-orders/wo_x", "private, no-cache"},
+		{http.MethodGet, "/v1/nothing", "private, no-cache"},
+		{http.MethodPost, "/v1/oauth/token", "no-store"},
+		{http.MethodPost, "/v1/oauth/introspect", "no-store"},
+		{http.MethodGet, "/.well-known/oauth-authorization-server", "private, no-cache"},
+		{http.MethodGet, "/docs", "no-cache"},
+		{http.MethodGet, "/v1/openapi.json", "private, no-cache"},
+	} {
+		answer := s.Send(c.method, c.path, "", token...)
+		if got := answer.Header.Get("Cache-Control"); got != c.cache {
+			t.Errorf("%s %s: Cache-Control %q, want %q", c.method, c.path, got, c.cache)
+		}
+		if got := answer.Header.Get("X-Content-Type-Options"); got != "nosniff" {
+			t.Errorf("%s %s: X-Content-Type-Options %q", c.method, c.path, got)
+		}
+		for _, name := range []string{"Server", "X-Powered-By", "Set-Cookie", "Access-Control-Allow-Origin"} {
+			if got := answer.Header.Get(name); got != "" {
+				t.Errorf("%s %s: %s is %q", c.method, c.path, name, got)
+			}
+		}
+	}
+	// No pages of other sites may call: there is no CORS, so the preflight fails.
+	s.Send(http.MethodOptions, "/v1/work-orders", "", "Origin", "https://elsewhere.example.com", "Access-Control-Request-Method", "POST").
+		Want(http.StatusMethodNotAllowed, "method_not_allowed")
+	for _, method := range []string{http.MethodTrace, http.MethodPut, "PROPFIND", "TRACK"} {
+		s.Send(method, "/v1/work-orders", "", token...).Want(http.StatusMethodNotAllowed, "method_not_allowed")
+	}
+	s.Send(http.MethodConnect, "/v1/work-orders", "").Want(http.StatusMethodNotAllowed, "")
+	// The method is the method: no header or parameter overrides it.
+	for _, name := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"} {
+		s.Send(http.MethodPost, "/v1/me", "", append(token, name, "GET")...).Want(http.StatusMethodNotAllowed, "method_not_allowed")
+	}
+	// A token counts in its header only.
+	s.Send(http.MethodGet, "/v1/me?access_token="+s.Token("erp"), "").Want(http.StatusUnauthorized, "invalid_token")
+	s.Send(http.MethodGet, "/v1/me", "", "Cookie", "access_token="+s.Token("erp")).Want(http.StatusUnauthorized, "invalid_token")
+}
+
+// Requests in which two parsers might see different ends are refused, and the
+// connection with them.
+func TestRequestsThatCouldBeSmuggled(t *testing.T) {
+	s := apitest.New(t)
+	head := "POST /v1/work-orders HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer " + s.Token("erp") + "\r\n"
+	for name, c := range map[string]struct{ request, want string }{
+		"two lengths":                 {head + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}x", "400"},
+		"an encoding nobody knows":    {head + "Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n", "501"},
+		"a length with a sign":        {head + "Content-Length: +2\r\n\r\n{}", "400"},
+		"a space before the colon":    {head + "Content-Length : 2\r\n\r\n{}", "400"},
+		"a folded header":             {head + "X-A: b\r\n c: d\r\nContent-Length: 2\r\n\r\n{}", "4"},
+		"two hosts":                   {strings.Replace(head, "Host: x", "Host: x\r\nHost: y", 1) + "Content-Length: 2\r\n\r\n{}", "400"},
+		"headers of more than 64 KiB": {head + "X-A: " + strings.Repeat("a", 2<<20) + "\r\n\r\n", "431"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.URL, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			go func() { _, _ = io.WriteString(conn, c.request) }()
+			answers := bufio.NewReader(conn)
+			line, err := answers.ReadString('\n')
+			if err != nil || !strings.HasPrefix(line, "HTTP/1.1 "+c.want) {
+				t.Fatalf("answered %q, %v; want %s", line, err, c.want)
+			}
+			rest, _ := io.ReadAll(answers) // a reset says as well that it ended
+			if strings.Contains(string(rest), "HTTP/1.1 ") {
+				t.Errorf("a second request was answered: %s", rest)
+			}
+		})
+	}
+}

@@ -1,0 +1,239 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"millwright/api"
+	"millwright/api/apitest"
+	"millwright/service/servicetest"
+)
+
+// watched is an API whose spans, metrics and log lines are kept.
+type watched struct {
+	*api.API
+	spans   *tracetest.InMemoryExporter
+	metrics *prometheus.Registry
+	log     bytes.Buffer
+}
+
+func newWatched(t testing.TB, s *apitest.Server, sampler sdktrace.Sampler) *watched {
+	t.Helper()
+	w := &watched{spans: tracetest.NewInMemoryExporter(), metrics: prometheus.NewRegistry()}
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(w.spans), sdktrace.WithSampler(sdktrace.ParentBased(sampler)))
+	var err error
+	w.API, err = api.New(s.Service, api.Options{
+		PublicURL: servicetest.Issuer, Version: "test", Tracer: provider.Tracer("test"), Metrics: w.metrics,
+		Log: slog.New(slog.NewJSONHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// call makes a call and returns its span, nil when there is none, and its line in the log.
+func (w *watched) call(t testing.TB, method, path string, headers ...string) (*tracetest.SpanStub, map[string]any) {
+	t.Helper()
+	w.spans.Reset()
+	w.log.Reset()
+	r := httptest.NewRequest(method, path, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w.ServeHTTP(httptest.NewRecorder(), r)
+	var line map[string]any
+	lines := strings.Split(strings.TrimSpace(w.log.String()), "\n")
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &line); err != nil || line["msg"] != "call" {
+		t.Fatalf("the log says %q", w.log.String())
+	}
+	for _, s := range w.spans.GetSpans() {
+		if s.SpanKind == trace.SpanKindServer {
+			return &s, line
+		}
+	}
+	return nil, line
+}
+
+// attributes are a span's, as text.
+func attributes(s *tracetest.SpanStub) map[string]string {
+	found := map[string]string{}
+	for _, a := range s.Attributes {
+		found[string(a.Key)] = a.Value.String()
+	}
+	return found
+}
+
+const (
+	clientTrace = "4bf92f3577b34da6a3ce929d0e0e4736"
+	clientSpan  = "00f067aa0ba902b7"
+)
+
+func TestACallIsSeen(t *testing.T) {
+	s := apitest.New(t)
+	w := newWatched(t, s, sdktrace.NeverSample())
+	authorization := "Bearer " + s.Token("erp")
+
+	span, line := w.call(t, http.MethodGet, "/v1/work-orders/wo_Quarrington?a=secret", "Authorization", authorization,
+		"Traceparent", "00-"+clientTrace+"-"+clientSpan+"-01", "Tracestate", "vendor=Quarrington", "X-Request-Id", "mine-1")
+	if span == nil || span.Name != "GET /v1/work-orders/:id" || span.Parent.SpanID().String() != clientSpan || span.SpanContext.TraceID().String() != clientTrace {
+		t.Fatalf("the span is %+v", span)
+	}
+	want := map[string]string{
+		"http.request.method": "GET", "http.route": "/v1/work-orders/:id", "http.response.status_code": "400",
+		"millwright.request_id": "mine-1", "millwright.integration_id": s.ID("erp"), "error.type": "invalid_request",
+	}
+	if got := attributes(span); !maps.Equal(got, want) {
+		t.Errorf("the span's attributes are %v, want %v", got, want)
+	}
+	if state := span.SpanContext.TraceState().String(); state != "" {
+		t.Errorf("the client's tracestate %q is handed on", state)
+	}
+	for name, value := range map[string]any{
+		"level": "INFO", "request_id": "mine-1", "method": "GET", "route": "/v1/work-orders/:id", "status": 400.0,
+		"integration_id": s.ID("erp"), "code": "invalid_request",
+	} {
+		if line[name] != value {
+			t.Errorf("the line's %s is %v, want %v", name, line[name], value)
+		}
+	}
+	if strings.Contains(w.log.String(), "Quarrington") || strings.Contains(w.log.String(), "secret") {
+		t.Errorf("the path or the query is logged: %s", w.log.String())
+	}
+
+	if span, _ := w.call(t, http.MethodGet, "/v1/me", "Authorization", authorization, "Traceparent", "00-"+clientTrace+"-"+clientSpan+"-00"); span != nil {
+		t.Error("a call is traced against the client's wish")
+	}
+	if span, _ := w.call(t, http.MethodGet, "/v1/me", "Authorization", authorization, "Traceparent", "nonsense"); span != nil {
+		t.Error("a call is traced that the sampler left out")
+	}
+	if _, line := w.call(t, http.MethodGet, "/livez"); line["level"] != "DEBUG" {
+		t.Errorf("a probe is logged as %v", line["level"])
+	}
+	_, line = w.call(t, "QUARRINGTON", "/v1/me")
+	if line["method"] != "other" || strings.Contains(w.log.String(), "QUARRINGTON") {
+		t.Errorf("a method of the client's own is logged: %s", w.log.String())
+	}
+}
+
+func TestCallsAreCounted(t *testing.T) {
+	s := apitest.New(t)
+	w := newWatched(t, s, sdktrace.NeverSample())
+	authorization := "Bearer " + s.Token("erp")
+	w.call(t, http.MethodGet, "/v1/me", "Authorization", authorization)
+	w.call(t, http.MethodGet, "/v1/me", "Authorization", authorization)
+	w.call(t, http.MethodGet, "/v1/me")
+	w.call(t, http.MethodGet, "/v1/work-orders/wo_1", "Authorization", authorization)
+	w.call(t, http.MethodGet, "/v1/nowhere")
+	w.call(t, "QUARRINGTON", "/v1/me")
+	w.call(t, http.MethodPost, "/v1/oauth/token")
+	got := counted(t, w.metrics)
+	for name, want := range map[string]float64{
+		`millwright_http_requests_total{GET,/v1/me,200}`:              2,
+		`millwright_http_requests_total{GET,/v1/me,401}`:              1,
+		`millwright_http_requests_total{GET,/v1/work-orders/:id,404}`: 1,
+		`millwright_http_requests_total{GET,none,404}`:                1,
+		`millwright_http_requests_total{POST,/v1/oauth/token,400}`:    1,
+		`millwright_http_requests_total{other,none,405}`:              1,
+		`millwright_http_request_duration_seconds{GET,/v1/me}`:        3,
+		`millwright_http_refusals_total{invalid_token}`:               1,
+		`millwright_http_refusals_total{not_found}`:                   2,
+		`millwright_http_refusals_total{method_not_allowed}`:          1,
+		`millwright_http_refusals_total{rate_limited}`:                0, // shown before the first
+		`millwright_http_requests_in_flight{}`:                        0,
+	} {
+		if n, shown := got[name]; !shown || n != want {
+			t.Errorf("%s is %v, want %v", name, n, want)
+		}
+	}
+	for name := range got {
+		if strings.Contains(name, "QUARRINGTON") || strings.Contains(name, "wo_1") || strings.Contains(name, "nowhere") {
+			t.Errorf("a label holds what the client wrote: %s", name)
+		}
+	}
+}
+
+// counted is what a registry has: name{label values} to the value, of a histogram
+// the number of observations.
+func counted(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			all[family.GetName()+"{"+strings.Join(labels, ",")+"}"] =
+				m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	return all
+}
+
+func TestTwoAPIsDoNotShareARegistry(t *testing.T) {
+	s := apitest.New(t)
+	options := api.Options{PublicURL: servicetest.Issuer, Version: "test", Metrics: prometheus.NewRegistry()}
+	if _, err := api.New(s.Service, options); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := api.New(s.Service, options); err == nil {
+		t.Error("the second registered its metrics over the first's")
+	}
+}
+
+// unread takes a log's lines.
+type unread struct{}
+
+func (unread) Write(line []byte) (int, error) { return len(line), nil }
+
+// What it costs to see a call: /livez does nothing else.
+func BenchmarkSeeingACall(b *testing.B) {
+	s := apitest.New(b)
+	exporter := tracetest.NewNoopExporter()
+	tracer := func(ratio float64) trace.Tracer {
+		return sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter),
+			sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(ratio)))).Tracer("bench")
+	}
+	for _, c := range []struct {
+		name   string
+		tracer trace.Tracer
+		level  slog.Level
+	}{
+		{"no traces, no log", nil, slog.LevelWarn},
+		{"no traces, access log", nil, slog.LevelDebug},
+		{"traces of 1 %, no log", tracer(0.01), slog.LevelWarn},
+		{"all traces, no log", tracer(1), slog.LevelWarn},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			handler, err := api.New(s.Service, api.Options{
+				PublicURL: servicetest.Issuer, Version: "test", Tracer: c.tracer, Metrics: prometheus.NewRegistry(),
+				Log: slog.New(slog.NewJSONHandler(unread{}, &slog.HandlerOptions{Level: c.level})),
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			r := httptest.NewRequest(http.MethodGet, "/livez", nil)
+			r.Header.Set("X-Request-Id", "bench")
+			b.ReportAllocs()
+			for b.Loop() {
+				handler.ServeHTTP(httptest.NewRecorder(), r)
+			}
+		})
+	}
+}

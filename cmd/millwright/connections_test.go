@@ -1,0 +1,52 @@
+package main
+
+import (
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+)
+
+// crowd is a listener at which there is always one more.
+type crowd struct{ net.Listener }
+
+func (crowd) Accept() (net.Conn, error) {
+	conn, _ := net.Pipe()
+	return conn, nil
+}
+
+func (crowd) Close() error { return nil }
+
+func TestConnectionsBeyondTheLimitWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		listener := limitConnections(crowd{}, 2)
+		var open []net.Conn
+		var ended error
+		go func() {
+			for ended == nil {
+				conn, err := listener.Accept()
+				if ended = err; err == nil {
+					open = append(open, conn)
+				}
+			}
+		}()
+		want := func(n int) {
+			t.Helper()
+			synctest.Wait()
+			if len(open) != n {
+				t.Errorf("%d connections were accepted, want %d", len(open), n)
+			}
+		}
+		want(2)
+		for range 2 { // closed twice, it gives one place
+			_ = open[0].Close()
+			want(3)
+		}
+		_ = listener.Close()
+		_ = listener.Close()
+		synctest.Wait()
+		if !errors.Is(ended, net.ErrClosed) {
+			t.Errorf("a closed listener says %v", ended)
+		}
+	})
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+// pollers is a client that knows who polls, and nothing else.
+type pollers struct {
+	client.Client
+	known map[string]time.Time
+	err   error
+}
+
+func (p pollers) DescribeTaskQueue(_ context.Context, queue string, kind enums.TaskQueueType) (*workflowservice.DescribeTaskQueueResponse, error) {
+	answer := &workflowservice.DescribeTaskQueueResponse{}
+	if queue != "millwright" || kind != enums.TASK_QUEUE_TYPE_ACTIVITY {
+		return answer, nil
+	}
+	for identity, last := range p.known {
+		answer.Pollers = append(answer.Pollers, &taskqueue.PollerInfo{Identity: identity, LastAccessTime: timestamppb.New(last)})
+	}
+	return answer, p.err
+}
+
+func TestAWorkerIsHealthyWhenItAsksForWork(t *testing.T) {
+	now := time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		pollers pollers
+		says    string
+	}{
+		"it asked":             {pollers{known: map[string]time.Time{"7@box@": now.Add(-time.Minute), "1@other@": now}}, ""},
+		"another host's asked": {pollers{known: map[string]time.Time{"7@box2@": now, "1@a.box@": now}}, "no worker of box"},
+		"it asked long ago":    {pollers{known: map[string]time.Time{"7@box@": now.Add(-3 * time.Minute)}}, "no worker of box"},
+		"nobody asked":         {pollers{}, "no worker of box"},
+		"Temporal is away":     {pollers{err: errors.New("connection refused")}, "connection refused"},
+	} {
+		err := polls(t.Context(), test.pollers, "box", now)
+		if healthy := err == nil; healthy != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v, want %q", name, err, test.says)
+		}
+	}
+}
+
+func TestAnAPIIsHealthyWhenItIsReady(t *testing.T) {
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/readyz" {
+			t.Errorf("it is asked for %s", r.URL.Path)
+		}
+		w.WriteHeader(status)
+		w.Write([]byte("not ready: run\x1b `millwright migrate`\n"))
+	}))
+	port := server.URL[strings.LastIndex(server.URL, ":")+1:]
+	for _, address := range []string{"127.0.0.1:" + port, "0.0.0.0:" + port, ":" + port} {
+		if err := checkAPI(t.Context(), settings{Addr: address}); err != nil {
+			t.Errorf("at %s: %v", address, err)
+		}
+	}
+	status = http.StatusServiceUnavailable
+	s := settings{Addr: "127.0.0.1:" + port}
+	if err := checkAPI(t.Context(), s); err == nil || !strings.HasSuffix(err.Error(), "503: not ready: run\ufffd `millwright migrate`") {
+		t.Errorf("not ready: %v", err)
+	}
+	server.Close()
+	if err := checkAPI(t.Context(), s); err == nil || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("stopped: %v", err)
+	}
+}

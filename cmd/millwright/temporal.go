@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"go.temporal.io/sdk/client"
+	temporallog "go.temporal.io/sdk/log"
+)
+
+// newTemporalClient returns a client that connects when it is first used. It
+// fails when a setting is malformed or names a file that will not do. seen may be
+// nil: commands are not observed.
+func newTemporalClient(s settings, log *slog.Logger, seen *observability) (client.Client, error) {
+	encryption, err := s.temporalTLS()
+	if err != nil {
+		return nil, err
+	}
+	options := client.Options{
+		HostPort:          s.TemporalAddress,
+		Namespace:         s.Namespace,
+		Logger:            temporallog.NewStructuredLogger(log),
+		Credentials:       s.temporalCredentials(),
+		ConnectionOptions: client.ConnectionOptions{TLS: encryption},
+	}
+	if err := seen.observeTemporal(&options); err != nil {
+		return nil, err
+	}
+	c, err := client.NewLazyClient(options)
+	if err != nil {
+		return nil, fmt.Errorf("TEMPORAL_ADDRESS or TEMPORAL_NAMESPACE is malformed: %w", err)
+	}
+	return c, nil
+}
+
+// temporalCredentials give each call the API key as it is now, nil when none is set.
+func (s settings) temporalCredentials() client.Credentials {
+	if s.TemporalAPIKey == "" {
+		return nil
+	}
+	return client.NewAPIKeyDynamicCredentials(func(context.Context) (string, error) {
+		return lookup("TEMPORAL_API_KEY")
+	})
+}
+
+// temporalTLS returns how the connection to Temporal is encrypted, nil for not at all.
+func (s settings) temporalTLS() (*tls.Config, error) {
+	if !s.TemporalTLS && s.TemporalAPIKey == "" && s.TemporalCA == "" && s.TemporalName == "" && s.TemporalCert == "" && s.TemporalKey == "" {
+		return nil, nil //nolint:nilnil // no encryption is a choice
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.TemporalName}
+	if s.TemporalCA != "" {
+		text, err := os.ReadFile(s.TemporalCA)
+		if err != nil {
+			return nil, fmt.Errorf("TEMPORAL_TLS_SERVER_CA_CERT_PATH names a file that cannot be read: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("TEMPORAL_TLS_SERVER_CA_CERT_PATH: there is no PEM certificate in %s", s.TemporalCA)
+		}
+	}
+	if (s.TemporalCert == "") != (s.TemporalKey == "") {
+		return nil, errors.New("TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH go together: one of them is not set")
+	}
+	if s.TemporalCert != "" {
+		if _, err := s.temporalCertificate(nil); err != nil {
+			return nil, err
+		}
+		config.GetClientCertificate = s.temporalCertificate
+	}
+	return config, nil
+}
+
+// temporalCertificate reads the client's certificate, at each connection: it is
+// renewed without a restart.
+func (s settings) temporalCertificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(s.TemporalCert, s.TemporalKey)
+	if err != nil {
+		return nil, fmt.Errorf("TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH name no pair of PEM files: %w", err)
+	}
+	return &pair, nil
+}

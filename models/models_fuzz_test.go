@@ -1,0 +1,83 @@
+package models
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What is an id has the form of one and nothing else; one that was made is one.
+func FuzzIsID(f *testing.F) {
+	f.Add("wo_01jd8q4v6cf5e8hbbfwj0zq3tk", int64(1767323045000))
+	f.Add("idn_81jd8q4v6cf5e8hbbfwj0zq3tk", int64(-1))
+	f.Add("wo_01JD8Q4V6CF5E8HBBFWJ0ZQ3TK", int64(1)<<48)
+	f.Add("wo__01jd8q4v6cf5e8hbbfwj0zq3t\x00", int64(0))
+	f.Fuzz(func(t *testing.T, text string, millis int64) {
+		if IsID(text, PrefixWorkOrder, PrefixIdentity) {
+			digits := text[strings.IndexByte(text, '_')+1:]
+			if len(text) > 30 || strings.Trim(digits, crockford) != "" || digits[0] > '7' ||
+				!strings.HasPrefix(text, "wo_") && !strings.HasPrefix(text, "idn_") {
+				t.Errorf("%q is taken for an id", text)
+			}
+		}
+		at := time.UnixMilli(min(max(millis, 0), 1<<43)) // the year 2248: nanoseconds end in 2262
+		id, err := NewID(PrefixFeedback, at, strings.NewReader("12345678"))
+		if err != nil || !IsID(id, PrefixFeedback) || IsID(id, PrefixWorkOrder) || id < FirstID(PrefixFeedback, at) {
+			t.Errorf("%q was made at %s, the first of which is %q: %v", id, at, FirstID(PrefixFeedback, at), err)
+		}
+	})
+}
+
+// A time that can be read is the same after it was written, to the millisecond.
+func FuzzTime(f *testing.F) {
+	for _, seed := range []string{
+		`"2026-03-02T12:15:30Z"`, `"2026-03-05T14:00:00.123456789+02:00"`, `"0000-01-01T00:00:00Z"`,
+		`"9999-12-31T23:59:59.999999999-23:59"`, `"2026-02-30T00:00:00Z"`, `null`, `1`, `"`, `"2026-03-02T12:15:60Z"`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var read Time
+		if json.Unmarshal(text, &read) != nil {
+			return
+		}
+		written, err := json.Marshal(read)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again Time
+		if year := read.Year(); year >= 0 && year <= 9999 {
+			if err := json.Unmarshal(written, &again); err != nil || !again.Equal(read.Time) {
+				t.Errorf("%s was read as %s and written as %s: %v", text, read, written, err)
+			}
+		}
+	})
+}
+
+// An answer is right for its question or wrong with a sentence.
+func FuzzCheckAnswer(f *testing.F) {
+	for _, seed := range []string{`"opt_1"`, `["opt_1","opt_1"]`, `12345678901234567890`, `-0.10`, `1e9`, `null`, `{"a":[]}`, `"\u0000"`} {
+		f.Add([]byte(seed))
+	}
+	options := []string{"opt_1", "opt_2"}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		decoder := json.NewDecoder(strings.NewReader(string(text)))
+		decoder.UseNumber()
+		var value any
+		if decoder.Decode(&value) != nil {
+			return
+		}
+		for _, kind := range []QuestionType{QuestionSingleChoice, QuestionMultipleChoice, QuestionInteger, QuestionDecimal, QuestionText} {
+			if problem := CheckAnswer(kind, options, value); problem != "" {
+				continue
+			}
+			if s, ok := value.(string); ok && len([]rune(s)) > MaxAnswerText {
+				t.Errorf("%s: a text of %d characters", kind, len([]rune(s)))
+			}
+			if list, ok := value.([]any); ok && len(list) > len(options) {
+				t.Errorf("%s: %d choices of %d", kind, len(list), len(options))
+			}
+		}
+	})
+}

@@ -1,0 +1,42 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// What the database quotes of a statement's values reaches neither logs nor
+// histories: not in the error's text, nor in one that it wraps. What it was
+// can still be asked.
+func TestWhatTheDatabaseQuotesIsLeftOut(t *testing.T) {
+	s := &Service{}
+	for _, c := range []struct {
+		code, message, want string
+	}{
+		{"22P02", `invalid input syntax for type integer: "Mrs Quarrington"`, "the database refused a statement (SQLSTATE 22P02)"},
+		{"P0001", `Mrs Quarrington may not`, "the database refused a statement (SQLSTATE P0001)"},
+		{"42P01", `relation "lost" does not exist`, `relation "lost" does not exist (SQLSTATE 42P01)`},
+		{"23514", `new row violates a check`, "new row violates a check (constraint broken of work_orders) (SQLSTATE 23514)"},
+	} {
+		cause := &pgconn.PgError{Code: c.code, Message: c.message, Detail: "Failing row contains (Mrs Quarrington).", Hint: "Quarrington"}
+		if c.code == "23514" {
+			cause.ConstraintName, cause.TableName = "broken", "work_orders"
+		}
+		err := s.translate(fmt.Errorf("insert: %w", cause))
+		if err.Error() != c.want {
+			t.Errorf("%s is told as %q, want %q", c.code, err, c.want)
+		}
+		for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+			if strings.Contains(fmt.Sprintf("%v %+v", inner, inner), "Quarrington") {
+				t.Errorf("%s quotes in its chain: %v", c.code, inner)
+			}
+		}
+		if found, ok := errors.AsType[*pgconn.PgError](err); !ok || found != cause {
+			t.Errorf("%s: its cause cannot be asked", c.code)
+		}
+	}
+}

@@ -1,0 +1,7 @@
+package service
+
+// The question of Backlog, for tests that look at its plan.
+var (
+	BacklogQuery = backlogQuery
+	BacklogArgs  = backlogArgs
+)

@@ -1,0 +1,154 @@
+package service_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+func TestBacklogIsWhatIsOwed(t *testing.T) {
+	f := servicetest.New(t)
+	began := models.TimeOf(f.Clock.Now())
+	backlog := func() service.Backlog {
+		t.Helper()
+		found, err := f.Backlog(t.Context(), 20*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	addresses := servicetest.Value[int](f, `SELECT count(*) FROM webhooks`)
+	if got, want := backlog(), (service.Backlog{At: began, AddressesOn: addresses}); got != want {
+		t.Fatalf("at first the backlog is %+v, want %+v", got, want)
+	}
+
+	create(t, f)
+	f.Clock.Advance(5 * time.Second)
+	create(t, f)
+	pending := servicetest.Value[int](f, `SELECT count(*) FROM deliveries WHERE status = 'pending'`)
+	waited := servicetest.Value[int](f, `SELECT count(DISTINCT webhook_id) FROM deliveries WHERE status = 'pending'`)
+	mails := servicetest.Value[int](f, `SELECT count(*) FROM notices WHERE mail = 'waiting'`)
+	got := backlog()
+	if got.Pending != pending || pending < 2 || got.OldestPending == nil || *got.OldestPending != began || got.UnheldAddresses != 0 {
+		t.Errorf("of %d deliveries the backlog is %+v", pending, got)
+	}
+	if got.Looks != 2 || *got.OldestLook != began || got.UnheldLooks != 0 || got.Mails != mails || mails == 0 || *got.OldestMail != began {
+		t.Errorf("of 2 looks and %d mails the backlog is %+v", mails, got)
+	}
+
+	// Nobody takes it; then one mailbox wakes up.
+	f.Clock.Advance(20 * time.Second)
+	if got := backlog(); got.UnheldAddresses != waited || got.UnheldLooks != 0 {
+		t.Errorf("the backlog in nobody's hand is %+v, want %d addresses", got, waited)
+	}
+	if err := f.Attend(t.Context(), []string{f.ID("erp_hook")}, f.Clock.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if got := backlog(); got.UnheldAddresses != waited-1 {
+		t.Errorf("with a mailbox awake there are %d addresses in nobody's hand, want %d", got.UnheldAddresses, waited-1)
+	}
+
+	// A delivery fails and is not tried again in time; an address goes off.
+	d := claim(t, f, "erp_hook").Deliveries[0]
+	record(t, f, "erp_hook", attempt(f, d, 500))
+	if got := backlog(); got.Retries != 1 || got.UnheldRetries != 0 || got.AddressesFailing != 1 || got.Pending != pending-1 {
+		t.Errorf("with a retry the backlog is %+v", got)
+	}
+	f.Clock.Advance(90 * time.Second)
+	if got := backlog(); got.Retries != 1 || got.UnheldRetries != 1 || got.UnheldLooks != 2 {
+		t.Errorf("with an overdue retry the backlog is %+v", got)
+	}
+	f.Exec(`UPDATE webhooks SET enabled = false, off_reason = 'test', off_at = now() WHERE id = $1`, f.ID("erp_hook"))
+	if got := backlog(); got.AddressesOff != 1 || got.AddressesOn != addresses-1 || got.AddressesFailing != 0 {
+		t.Errorf("with an address off the backlog is %+v", got)
+	}
+}
+
+// planNode is a node of EXPLAIN (FORMAT JSON).
+type planNode struct {
+	Type     string     `json:"Node Type"`
+	Relation string     `json:"Relation Name"`
+	Index    string     `json:"Index Name"`
+	Rows     float64    `json:"Actual Rows"`
+	Loops    float64    `json:"Actual Loops"`
+	Plans    []planNode `json:"Plans"`
+}
+
+func (n planNode) walk(visit func(planNode)) {
+	visit(n)
+	for _, p := range n.Plans {
+		p.walk(visit)
+	}
+}
+
+// The question is asked every few seconds, also when a million deliveries are
+// kept and when they are all owed. BACKLOG_DELIVERIES sets another number.
+func TestBacklogOfManyDeliveriesIsCheap(t *testing.T) {
+	many := 20_000
+	if set := os.Getenv("BACKLOG_DELIVERIES"); set != "" {
+		if _, err := fmt.Sscan(set, &many); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := servicetest.New(t)
+	create(t, f)
+	f.Exec(`INSERT INTO events SELECT 'evt_x' || n, e.organization_id, e.type, e.record_id, e.actor_id, e.data, e.created_at
+		FROM (SELECT * FROM events LIMIT 1) e, generate_series(1, $1) n`, many)
+	f.Exec(`INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at, finished_at)
+		SELECT 'dlv_x' || n, 'evt_x' || n, $2, 'wo_x', 'delivered', now(), now() FROM generate_series(1, $1) n`, many, f.ID("erp_hook"))
+	for _, state := range []string{"delivered", "pending", "retrying"} {
+		f.Exec(`UPDATE deliveries SET status = $1, next_attempt_at = CASE WHEN $1 = 'retrying' THEN now() END WHERE event_id LIKE 'evt_x%'`, state)
+		f.Exec(`VACUUM ANALYZE deliveries`)
+		started := time.Now()
+		if _, err := f.Backlog(t.Context(), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		took := time.Since(started)
+		indexes := map[string]bool{}
+		text := explainBacklog(t, f, func(n planNode) {
+			indexes[n.Index] = true
+			if n.Relation == "deliveries" && strings.Contains(n.Type, "Seq Scan") {
+				t.Errorf("%d %s deliveries are read one after another", many, state)
+			}
+		})
+		t.Logf("%d deliveries %s: %s\n%s", many, state, took, text)
+		if !indexes["deliveries_pending"] || !indexes["deliveries_retrying"] {
+			t.Errorf("the indexes used are %v", indexes)
+		}
+	}
+}
+
+// explainBacklog shows how the question was answered, to the visitor and as text.
+func explainBacklog(t *testing.T, f *servicetest.Fixture, visit func(planNode)) string {
+	t.Helper()
+	explain := func(format string) []string {
+		rows, err := f.Pool.Query(context.WithoutCancel(t.Context()), `EXPLAIN (ANALYZE, BUFFERS, FORMAT `+format+`) `+service.BacklogQuery,
+			service.BacklogArgs(models.TimeOf(f.Clock.Now()), time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		var lines []string
+		for rows.Next() {
+			lines = append(lines, string(rows.RawValues()[0]))
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		return lines
+	}
+	var plans []struct{ Plan planNode }
+	if err := json.Unmarshal([]byte(strings.Join(explain("JSON"), "\n")), &plans); err != nil {
+		t.Fatal(err)
+	}
+	plans[0].Plan.walk(visit)
+	return strings.Join(explain("TEXT"), "\n")
+}

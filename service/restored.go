@@ -1,0 +1,45 @@
+package service
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// VoidSyncTokens stamps every record as changed now and voids every sync token.
+// It is for a database that was set back to an earlier time of the same cluster:
+// the transactions after that time are gone, their numbers are given again, and
+// a token from then would pass by what they change. What came from another
+// cluster, Migrate sees by itself. Errors: unavailable.
+func (s *Service) VoidSyncTokens(ctx context.Context) error {
+	return s.write(ctx, func(_ context.Context, t *tx) error {
+		t.queue(patient)
+		for _, statement := range restampStatements {
+			t.queue(statement)
+		}
+		return nil
+	})
+}
+
+// OweLooks has the workflow of every open record look at it again, whether there
+// is one or not: the next sweeps poke them, which starts those that are missing. It is for a Temporal
+// that lost its data, or has that of another time. It returns how many records
+// those are. Errors: unavailable.
+func (s *Service) OweLooks(ctx context.Context) (records int, err error) {
+	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+		t.queue(patient)
+		t.queueRows(func(rows pgx.Rows) (err error) {
+			records, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
+			return err
+		}, `
+			WITH marked AS (
+				INSERT INTO looks_owed (record_id, since)
+					SELECT id, $1::timestamptz FROM work_orders WHERE status NOT IN ('complete', 'cancelled')
+					UNION ALL SELECT id, $1 FROM feedback WHERE status <> 'resolved'
+				ON CONFLICT (record_id) DO UPDATE SET since = excluded.since
+				RETURNING record_id)
+			SELECT count(*) FROM marked`, t.at.Add(-lookPatience))
+		return t.flush(ctx)
+	})
+	return records, err
+}

@@ -1,0 +1,79 @@
+package service_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+func TestOweLooksFindsEveryOpenRecord(t *testing.T) {
+	f := servicetest.New(t)
+	var orders []string
+	for range 3 {
+		answer, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace the filter"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		orders = append(orders, answer.RecordID)
+	}
+	answer, err := f.CreateFeedback(t.Context(), f.Actor("erp"), service.Call{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "It rattles"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Exec(`UPDATE work_orders SET status = 'cancelled', cancelled_at = now() WHERE id = $1`, orders[0])
+	f.Exec(`DELETE FROM looks_owed`) // their workflows have looked
+	f.Exec(`DELETE FROM notices`)
+	owed := func() (ids []string) {
+		t.Helper()
+		work, err := f.Owed(t.Context(), time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range work {
+			if w.Kind == service.WorkWorkOrder || w.Kind == service.WorkFeedback {
+				ids = append(ids, w.ID)
+			}
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	f.Clock.Advance(time.Hour)
+	if got := owed(); got != nil {
+		t.Fatalf("%v are owed a look before", got)
+	}
+	for range 2 { // may run again
+		if n, err := f.OweLooks(t.Context()); n != 3 || err != nil {
+			t.Errorf("%d records, %v, want 3", n, err)
+		}
+	}
+	f.Clock.Advance(time.Second) // the next sweep
+	want := []string{orders[1], orders[2], answer.RecordID}
+	slices.Sort(want)
+	if got := owed(); !slices.Equal(got, want) {
+		t.Errorf("the sweep finds %v, want %v", got, want)
+	}
+}
+
+func TestVoidSyncTokens(t *testing.T) {
+	f := servicetest.New(t)
+	stamps := func() []string {
+		return servicetest.Value[[]string](f, `SELECT array_agg(DISTINCT changed_xid::text) FROM inventory_nodes`)
+	}
+	before := servicetest.Value[int](f, `SELECT min(access_epoch) FROM integrations`)
+	first := stamps()
+	if err := f.VoidSyncTokens(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := stamps(); len(after) != 1 || slices.Contains(first, after[0]) {
+		t.Errorf("nodes are stamped %v, before %v", after, first)
+	}
+	if after := servicetest.Value[int](f, `SELECT min(access_epoch) FROM integrations`); after <= before {
+		t.Errorf("tokens of epoch %d are answered in epoch %d", before, after)
+	}
+	if err := f.CheckSchema(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

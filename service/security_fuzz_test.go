@@ -1,0 +1,230 @@
+package service
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"millwright/models"
+)
+
+// Two rings of keys that share none: what one signs the other must refuse.
+const (
+	fuzzRing  = "new:MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=,old:MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="
+	otherRing = "new:MjM0NTY3ODkwMTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM="
+	oldRing   = "old:MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="
+)
+
+func vaultOf(t testing.TB, ring string) *Vault {
+	t.Helper()
+	vault, err := NewVault(ring)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return vault
+}
+
+// A mark comes back as it was written, under the key in use and under one that
+// is still known, and no other text is taken for one.
+func FuzzMark(f *testing.F) {
+	f.Add("c", uint64(0), "wo_01jd8q4v6cf5e8hbbfwj0zq3tk", "x6c5e8hbbfwj", 0, int64(0), int64(0), 0)
+	f.Add("s", uint64(1)<<63, "", "", 7, int64(-1), int64(1767323045), 3)
+	f.Add("cs", uint64(42), "wo_\x00", "\xff", -1, int64(1), int64(-1), 40)
+	keys, old, other := vaultOf(f, fuzzRing), vaultOf(f, oldRing), vaultOf(f, otherRing)
+	f.Fuzz(func(t *testing.T, kind string, xid uint64, id, filter string, epoch int, cluster, issued int64, at int) {
+		made := mark{Kind: kind, Xid: xid, ID: id, Filter: filter, Epoch: epoch, Cluster: cluster, Issued: issued}
+		text := made.text(keys)
+		read, ok := readMark(text, keys)
+		if !ok || utf8.ValidString(kind+id+filter) && read != made {
+			t.Fatalf("%+v came back as %+v, %v", made, read, ok)
+		}
+		if _, ok := readMark(made.text(old), keys); !ok {
+			t.Error("a mark of the key before is refused")
+		}
+		if _, ok := readMark(text, other); ok {
+			t.Error("a mark of other keys is taken")
+		}
+		i := min(max(at, 0), len(text)-1)
+		for _, forged := range []string{
+			text[:i], text[i:] + "A", text[:i] + "A" + text[i:], swapped(text, i), text + "=", text[:i] + "\n" + text[i:],
+		} {
+			if _, ok := readMark(forged, keys); ok && forged != text {
+				t.Errorf("%q is taken for a mark; %q was made", forged, text)
+			}
+		}
+	})
+}
+
+// swapped is text with another letter at i.
+func swapped(text string, i int) string {
+	other := byte('A')
+	if text[i] == other {
+		other = 'B'
+	}
+	return text[:i] + string(other) + text[i+1:]
+}
+
+// Nothing that a client makes up begins a page; whatever is refused is refused
+// with the contract's codes.
+func FuzzForgedMark(f *testing.F) {
+	keys := vaultOf(f, fuzzRing)
+	unsigned, err := json.Marshal(mark{Kind: markCursor, ID: "wo_01jd8q4v6cf5e8hbbfwj0zq3tk", Filter: "f"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(base64.RawURLEncoding.EncodeToString(unsigned), "")
+	f.Add(base64.RawURLEncoding.EncodeToString(append(unsigned, make([]byte, markMACSize)...)), "2026-03-02T12:15:30Z")
+	f.Add(mark{Kind: markSync, Filter: "g"}.text(keys), mark{Kind: markCursor, Filter: "g"}.text(keys))
+	f.Add("", strings.Repeat("A", 500))
+	f.Add("\x00", "0000-00-00T00:00:00Z")
+	s := &Service{Options: Options{Vault: keys}}
+	f.Fuzz(func(t *testing.T, cursor, since string) {
+		start, err := s.readStart(ListRequest{Cursor: cursor, ChangedSince: since}, "f")
+		switch _, timeErr := time.Parse(time.RFC3339, since); {
+		case err != nil:
+			if models.CodeOf(err) != models.CodeInvalidRequest {
+				t.Errorf("refused with %v", err)
+			}
+		case cursor != "", since != "" && timeErr != nil:
+			t.Errorf("cursor %q and changed_since %q begin a page at %+v", cursor, since, start.at)
+		}
+	})
+}
+
+// Of all tokens only those are valid that this service signed for its own
+// issuer and that have not expired.
+func FuzzToken(f *testing.F) {
+	keys, err := NewTokenKeys(fuzzRing)
+	if err != nil {
+		f.Fatal(err)
+	}
+	other, err := NewTokenKeys(otherRing)
+	if err != nil {
+		f.Fatal(err)
+	}
+	const issuer, subject = "https://api.example.com", "idn_01jd8q4v6cf5e8hbbfwj0zq3tk"
+	now := time.Date(2026, time.March, 2, 12, 15, 30, 0, time.UTC)
+	good := func(k *TokenKeys, issuer, subject, id string, expires int64) string {
+		text, err := k.sign(claims{RegisteredClaims: jwt.RegisteredClaims{
+			ID: id, Issuer: issuer, Audience: jwt.ClaimStrings{issuer}, Subject: subject,
+			ExpiresAt: jwt.NewNumericDate(time.Unix(expires, 0)),
+		}})
+		if err != nil {
+			return ""
+		}
+		return text
+	}
+	inAnHour := now.Add(time.Hour).Unix()
+	sample := good(keys, issuer, subject, "tok_1", inAnHour)
+	head, rest, _ := strings.Cut(sample, ".")
+	body, _, _ := strings.Cut(rest, ".")
+	f.Add(sample, issuer, subject, "tok_1", inAnHour)
+	f.Add(good(other, issuer, subject, "tok_1", inAnHour), "", "", "", int64(0))
+	f.Add("eyJhbGciOiJub25lIiwia2lkIjoibmV3In0."+body+".", issuer, subject, "x", now.Unix())
+	f.Add(head+"."+body+".", issuer, "idn_", "tok", int64(1)<<60)
+	f.Add("..", "https://elsewhere.example.com", subject, "tok_1", inAnHour)
+	f.Fuzz(func(t *testing.T, text, forIssuer, forSubject, id string, expires int64) {
+		if c, err := keys.parse(text, issuer, func() time.Time { return now }); err == nil {
+			// Then it is one of ours: signing its claims again makes the same text.
+			again, signErr := keys.sign(c)
+			if signErr != nil || again != text && text != sample {
+				t.Errorf("%q is taken for a token", text)
+			}
+		} else if models.CodeOf(err) != models.CodeInvalidToken {
+			t.Errorf("refused with %v", err)
+		}
+		made := good(keys, forIssuer, forSubject, id, expires)
+		_, err := keys.parse(made, issuer, func() time.Time { return now })
+		valid := forIssuer == issuer && models.IsID(forSubject, models.PrefixIdentity) && id != "" &&
+			expires > now.Unix() && expires < 1<<40
+		if valid != (err == nil) && expires < 1<<40 {
+			t.Errorf("a token of %q for %q, id %q, expiring %d: %v", forIssuer, forSubject, id, expires, err)
+		}
+		if _, err := keys.parse(good(other, issuer, subject, "tok_1", inAnHour), issuer, func() time.Time { return now }); err == nil {
+			t.Error("a token of another key is taken")
+		}
+	})
+}
+
+// A file is read or refused with sentences, whatever it is, and stays within
+// its bounds: an alias stands for no more values than a file may have.
+func FuzzImportFile(f *testing.F) {
+	for _, seed := range []string{
+		"organization: {key: acme, name: Acme}\npeople:\n  - {key: ann, name: Ann, email: ann@example.com}\n",
+		"organization: &o {key: acme}\nteams: [{key: t, members: [*o]}]\n",
+		"inventory:\n  - &a {key: a, kind: location, children: [*a]}\n",
+		"a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]\n", "<<: *x", "? ? ?", "- - -", "{{{{", "\x00", "!!binary x", "\"\\u0000\"",
+		"forms: [{key: f, questions: [{key: q, type: text, options: [{key: o}]}]}]",
+		"organization: {key: a}\n---\norganization: {key: b}\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		file, err := readImportFile(text)
+		if err != nil {
+			refused, ok := errors.AsType[*ImportError](err)
+			if !ok || len(refused.Problems) == 0 || slices.Contains(refused.Problems, "") {
+				t.Fatalf("refused without a sentence: %v", err)
+			}
+			return
+		}
+		if n := len(file.kinds); n > len(text) && n > maxImportValues {
+			t.Errorf("%d bytes stand for %d keys", len(text), n)
+		}
+	})
+}
+
+// An If-Match names a tag or it does not; a tag is matched by itself, in any list.
+func FuzzETag(f *testing.F) {
+	f.Add("*", []byte("{}"))
+	f.Add(`"a", W/"b" ,,"c"`, []byte(""))
+	f.Add(ETag([]byte("{}")), []byte("{}"))
+	f.Fuzz(func(t *testing.T, header string, body []byte) {
+		tag := ETag(body)
+		matches := ETagMatches(header, tag)
+		named := slices.ContainsFunc(strings.Split(header, ","), func(c string) bool {
+			return strings.TrimSpace(c) == tag || strings.TrimSpace(c) == "*"
+		})
+		if matches != named {
+			t.Errorf("If-Match: %q against %s is %v", header, tag, matches)
+		}
+		if !ETagMatches(header+", "+tag, tag) || ETagMatches("W/"+tag, tag) {
+			t.Errorf("the tag %s is not told from its weak form", tag)
+		}
+	})
+}
+
+// What is sealed opens for its owner alone, and not when a bit of it is changed.
+func FuzzVault(f *testing.F) {
+	f.Add([]byte("whsec_MTIzNDU2"), "whk_1", []byte("new\x00"), 5)
+	f.Add([]byte{}, "", []byte{}, 0)
+	f.Add([]byte("x"), "whk_1", []byte("old\x00short"), 40)
+	keys, random := vaultOf(f, fuzzRing), strings.Repeat("r", 64)
+	f.Fuzz(func(t *testing.T, secret []byte, owner string, junk []byte, at int) {
+		if opened, err := keys.Open(junk, owner); err == nil {
+			t.Errorf("%q opens as %q", junk, opened)
+		}
+		sealed, err := keys.Seal(secret, owner, strings.NewReader(random))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if opened, err := keys.Open(sealed, owner); err != nil || string(opened) != string(secret) {
+			t.Errorf("%q opens as %q, %v", secret, opened, err)
+		}
+		if _, err := keys.Open(sealed, owner+"x"); err == nil {
+			t.Error("a secret opens for another owner")
+		}
+		changed := slices.Clone(sealed)
+		changed[min(max(at, 0), len(changed)-1)] ^= 1
+		if _, err := keys.Open(changed, owner); err == nil {
+			t.Error("a changed secret opens")
+		}
+	})
+}

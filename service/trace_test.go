@@ -1,0 +1,136 @@
+package service_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+const traceParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+func TestTraceParentIsOfTracesThatAreKept(t *testing.T) {
+	for name, c := range map[string]struct {
+		sent, kept string
+	}{
+		"a trace that is kept":   {traceParent, traceParent},
+		"one that is not":        {strings.TrimSuffix(traceParent, "1") + "0", ""},
+		"none":                   {"", ""},
+		"what is no traceparent": {"00-hello", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kept := ""
+			if own := service.TraceParent(service.WithTraceParent(t.Context(), c.sent)); own != nil {
+				kept = *own
+			}
+			if kept != c.kept {
+				t.Errorf("it is %q, want %q", kept, c.kept)
+			}
+		})
+	}
+}
+
+// tracingPoker notes in which trace it is told.
+type tracingPoker struct{ servicetest.Pokes }
+
+func (p *tracingPoker) PokeIn(ctx context.Context, work ...service.Work) {
+	for _, w := range work {
+		p.Poke(service.Work{Kind: w.Kind, ID: w.ID + " in " + *service.TraceParent(ctx)})
+	}
+}
+
+func TestPokeInIsPokeWithoutATrace(t *testing.T) {
+	work := service.Work{Kind: service.WorkWorkOrder, ID: "wo_1"}
+	traced := service.WithTraceParent(t.Context(), traceParent)
+	tracing, plain := &tracingPoker{}, &servicetest.Pokes{}
+	service.PokeIn(traced, tracing, work)
+	service.PokeIn(t.Context(), tracing, work)
+	service.PokeIn(traced, plain, work)
+	if got := tracing.Take(); len(got) != 2 || got[0].ID != "wo_1" || got[1].ID != "wo_1 in "+traceParent {
+		t.Errorf("the tracing poker got %v", got)
+	}
+	if got := plain.Take(); len(got) != 1 || got[0] != work {
+		t.Errorf("the plain one got %v", got)
+	}
+}
+
+func TestRoundTripsAreSpansOfATraceThatIsKept(t *testing.T) {
+	f := servicetest.New(t)
+	kept := tracetest.NewInMemoryExporter()
+	tracer := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept)).Tracer("test")
+
+	if err := f.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, unsampled := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept), sdktrace.WithSampler(sdktrace.NeverSample())).Tracer("test").Start(t.Context(), "call")
+	if _, err := f.Owed(trace.ContextWithSpan(t.Context(), unsampled), 0); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(kept.GetSpans()); n != 0 {
+		t.Fatalf("%d spans without a trace that is kept", n)
+	}
+
+	ctx, call := tracer.Start(t.Context(), "call")
+	if _, err := f.Owed(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Delivery(ctx, "dlv_none"); err == nil {
+		t.Fatal("a delivery that is not there was found")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := f.Delivery(ctx, "dlv_none"); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the cancelled query says %v", err)
+	}
+	spans := kept.GetSpans()
+	if len(spans) != 2 { // a cancelled query takes no connection
+		t.Fatalf("there are %d spans, want one for each round trip", len(spans))
+	}
+	batch, query := spans[0], spans[1]
+	if batch.Name != "postgresql" || batch.Parent.SpanID() != call.SpanContext().SpanID() || query.Parent.SpanID() != call.SpanContext().SpanID() {
+		t.Errorf("the spans are %v and %v", batch, query)
+	}
+	text := ""
+	for _, a := range batch.Attributes {
+		if a.Key == "db.query.text" {
+			text = a.Value.AsString()
+		}
+	}
+	for _, part := range []string{"FROM looks_owed", "FROM notices", "$1"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the batch's text lacks %q: %s", part, text)
+		}
+	}
+	if slices.ContainsFunc(query.Attributes, func(a attribute.KeyValue) bool { return strings.Contains(a.Value.AsString(), "dlv_none") }) {
+		t.Error("a value is in the span")
+	}
+}
+
+func TestClaimedDeliveriesKnowTheirCallsSpan(t *testing.T) {
+	f := servicetest.New(t)
+	first, second := create(t, f), create(t, f)
+	f.Exec(`UPDATE events SET trace_parent = $1 WHERE record_id = $2`, traceParent, first)
+	claimed := claim(t, f, "erp_hook").Deliveries
+	if len(claimed) != 2 {
+		t.Fatalf("claimed are %d deliveries, want 2", len(claimed))
+	}
+	for _, d := range claimed {
+		if want := map[string]string{first: traceParent, second: ""}[d.RecordID]; d.TraceParent != want || !d.EventAt.Equal(f.Clock.Now().Truncate(1e6)) {
+			t.Errorf("the delivery's span is %q, want %q; its event was at %s", d.TraceParent, want, d.EventAt)
+		}
+	}
+	f.Exec(`UPDATE deliveries SET status = 'retrying', next_attempt_at = now() WHERE id = $1`, claimed[0].DeliveryID)
+	retry, err := f.ClaimRetry(t.Context(), claimed[0].DeliveryID)
+	if err != nil || len(retry.Deliveries) != 1 || retry.Deliveries[0].TraceParent != traceParent {
+		t.Errorf("the retry is %v, error %v", retry.Deliveries, err)
+	}
+}

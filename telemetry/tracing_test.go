@@ -1,0 +1,132 @@
+package telemetry_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"testing"
+
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/testsuite"
+	sdkworker "go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"millwright/telemetry"
+)
+
+func TestWithoutTracingThereIsNothing(t *testing.T) {
+	var none *telemetry.Tracing
+	interceptors, err := none.Interceptors()
+	if none.Tracer() != nil || interceptors != nil || err != nil || none.Stop(t.Context()) != nil {
+		t.Error("a Tracing that is nil does something")
+	}
+}
+
+func TestTracingSaysWhoseSpansTheyAre(t *testing.T) {
+	for name, c := range map[string]struct{ variable, want string }{
+		"by itself":       {"", "millwright-api"},
+		"by the variable": {"erp-gateway", "erp-gateway"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("OTEL_SERVICE_NAME", c.variable)
+			kept := tracetest.NewInMemoryExporter()
+			tracing, err := telemetry.NewTracing(t.Context(), telemetry.Process{Service: "millwright-api", Version: "1.2.3"}, keep{kept})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, span := tracing.Tracer().Start(t.Context(), "call")
+			span.End()
+			if err := tracing.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			spans := kept.GetSpans()
+			if len(spans) != 1 {
+				t.Fatalf("%d spans were sent, want the one that ended", len(spans))
+			}
+			found := map[string]string{}
+			for _, a := range spans[0].Resource.Attributes() {
+				found[string(a.Key)] = a.Value.String()
+			}
+			if found["service.name"] != c.want || found["service.version"] != "1.2.3" {
+				t.Errorf("they are of %v", found)
+			}
+		})
+	}
+}
+
+// keep is an exporter whose spans outlast its end.
+type keep struct{ *tracetest.InMemoryExporter }
+
+func (keep) Shutdown(ctx context.Context) error { return nil }
+
+// A workflow that no traced call began has no span; its activity begins a trace.
+func TestActivitiesAloneBeginTraces(t *testing.T) {
+	kept := tracetest.NewInMemoryExporter()
+	tracing, err := telemetry.NewTracing(t.Context(), telemetry.Process{Service: "test"}, keep{kept})
+	if err != nil {
+		t.Fatal(err)
+	}
+	interceptors, err := tracing.Interceptors()
+	if err != nil || len(interceptors) != 1 {
+		t.Fatalf("there are %d interceptors, error %v", len(interceptors), err)
+	}
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetWorkerOptions(sdkworker.Options{Interceptors: []interceptor.WorkerInterceptor{interceptors[0].(interceptor.WorkerInterceptor)}})
+	look := func(ctx context.Context) (bool, error) { return trace.SpanContextFromContext(ctx).IsSampled(), nil }
+	env.RegisterActivityWithOptions(look, activity.RegisterOptions{Name: "Look"})
+	env.ExecuteWorkflow(func(ctx workflow.Context) (traced bool, err error) {
+		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: 1e9})
+		err = workflow.ExecuteActivity(ctx, "Look").Get(ctx, &traced)
+		return traced, err
+	})
+	var traced bool
+	if err := env.GetWorkflowResult(&traced); err != nil || !traced {
+		t.Fatalf("the activity is in a trace: %v, error %v", traced, err)
+	}
+	if err := tracing.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range kept.GetSpans() {
+		names = append(names, s.Name)
+	}
+	if !slices.Equal(names, []string{"RunActivity:Look"}) {
+		t.Errorf("the spans are %v, want the activity's alone", names)
+	}
+}
+
+func TestLinesInATraceHaveItsID(t *testing.T) {
+	var written bytes.Buffer
+	log := slog.New(telemetry.LogHandler(slog.NewJSONHandler(&written, nil))).With("a", 1).WithGroup("g")
+	tracing, err := telemetry.NewTracing(t.Context(), telemetry.Process{}, keep{tracetest.NewInMemoryExporter()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, span := tracing.Tracer().Start(t.Context(), "call")
+	defer span.End()
+	line := func(ctx context.Context) (said struct {
+		A int
+		G struct {
+			TraceID string `json:"trace_id"`
+		}
+	}) {
+		written.Reset()
+		log.InfoContext(ctx, "hello")
+		if err := json.Unmarshal(written.Bytes(), &said); err != nil {
+			t.Fatal(err)
+		}
+		return said
+	}
+	if said := line(ctx); said.A != 1 || said.G.TraceID != span.SpanContext().TraceID().String() {
+		t.Errorf("the line says %s", written.String())
+	}
+	if said := line(t.Context()); said.G.TraceID != "" {
+		t.Errorf("a line outside of a trace says %s", written.String())
+	}
+}

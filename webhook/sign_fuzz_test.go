@@ -1,0 +1,115 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+// What is signed verifies in both families, within the tolerance and under each
+// secret of a rotation; a changed body, id, time, signature or secret does not.
+func FuzzSign(f *testing.F) {
+	f.Add("evt_01jd8q4v6cf5e8hbbfwj0zq3tk", []byte(pingBody), int64(1767323045), int64(0), 0)
+	f.Add("evt.1", []byte("12.body"), int64(12), int64(300), 1)
+	f.Add("", []byte{}, int64(1<<33), int64(-301), 63)
+	f.Add("a.b,c=d", []byte("t=1,v1=00"), int64(0), int64(301), 5)
+	signer, err := NewSigner(newSecret, oldSecret)
+	if err != nil {
+		f.Fatal(err)
+	}
+	stranger, err := GenerateSecret(bytes.NewReader(bytes.Repeat([]byte{7}, secretBytes)))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, id string, body []byte, unix, age int64, at int) {
+		unix, age = min(max(unix, 0), 1<<35), min(max(age, -1000), 1000)
+		signedAt := time.Unix(unix, 0)
+		header := signer.Header(id, "ping", signedAt, body)
+		now := signedAt.Add(time.Duration(age) * time.Second)
+		for _, secret := range []string{newSecret, oldSecret} {
+			err := Verify(header, body, secret, now)
+			if fresh := age >= -300 && age <= 300; fresh != (err == nil) || !fresh && !errors.Is(err, ErrStale) {
+				t.Errorf("%d seconds old: %v", age, err)
+			}
+		}
+		refuse := func(what string, header http.Header, body []byte, secret string) {
+			t.Helper()
+			if err := Verify(header, body, secret, signedAt); err == nil || errors.Is(err, ErrStale) {
+				t.Errorf("%s verifies: %v", what, err)
+			}
+		}
+		refuse("another secret", header, body, stranger)
+		refuse("a longer body", header, append(bytes.Clone(body), 'x'), newSecret)
+		if len(body) > 0 {
+			i := min(max(at, 0), len(body)-1)
+			changed := bytes.Clone(body)
+			changed[i] ^= 1
+			refuse("a changed body", header, changed, newSecret)
+			// The time's digits and the body's must not run into each other.
+			refuse("a body cut at its beginning", header, body[1:], newSecret)
+		}
+		service := header.Get(HeaderSignature)
+		later := strings.Replace(service, "t="+strconv.FormatInt(unix, 10), "t="+strconv.FormatInt(unix+1, 10), 1)
+		refuse("another time", http.Header{HeaderSignature: {later}}, body, newSecret)
+		first := strings.Index(service, "v1=") + len("v1=")
+		i := first + min(max(at, 0), 2*32-1)
+		if digit, err := hex.DecodeString("0" + service[i:i+1]); err == nil {
+			changed := service[:i] + strconv.FormatInt(int64(digit[0]^1), 16) + service[i+1:first+64]
+			refuse("a changed signature", http.Header{HeaderSignature: {changed}}, body, newSecret)
+		}
+		standardFamily(t, header, body, id)
+	})
+}
+
+// standardFamily holds the standard headers against the reference library.
+func standardFamily(t *testing.T, header http.Header, body []byte, id string) {
+	t.Helper()
+	for _, secret := range []string{newSecret, oldSecret} {
+		receiver, err := standardwebhooks.NewWebhook(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id == "" {
+			continue // to the library a header without a value is missing
+		}
+		if err := receiver.VerifyIgnoringTimestamp(body, header); err != nil {
+			t.Errorf("the standard library refuses: %v", err)
+		}
+		if err := receiver.VerifyIgnoringTimestamp(append(bytes.Clone(body), 'x'), header); err == nil {
+			t.Error("the standard library takes another body")
+		}
+		other := header.Clone()
+		other.Set(HeaderStandardID, id+"x")
+		if err := receiver.VerifyIgnoringTimestamp(body, other); err == nil {
+			t.Error("the standard library takes another id")
+		}
+	}
+}
+
+// A signing secret is read or refused with a sentence that does not repeat it,
+// and has one spelling.
+func FuzzParseSecret(f *testing.F) {
+	f.Add(newSecret)
+	f.Add("whsec_")
+	f.Add("whsec_MTIz\nNDU2")
+	f.Add("whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTJ=")
+	f.Fuzz(func(t *testing.T, text string) {
+		key, err := ParseSecret(text)
+		if err != nil {
+			if encoded := strings.TrimPrefix(text, secretPrefix); !errors.Is(err, ErrSecret) || len(encoded) > 8 && strings.Contains(err.Error(), encoded) {
+				t.Errorf("%q: %v", text, err)
+			}
+			return
+		}
+		if again, err := NewSigner(text); err != nil || len(key) < minSecretBytes || len(again.keys) != 1 {
+			t.Errorf("%q: %d bytes, %v", text, len(key), err)
+		}
+	})
+}
