@@ -1,0 +1,396 @@
+package compose
+
+import (
+	"debug/elf"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/compose-spec/compose-go/v2/types"
+)
+
+// pinned is an image with a version of at least two numbers.
+var pinned = regexp.MustCompile(`^[a-z][a-z0-9/-]*:\d+\.\d+(\.\d+)?(-[a-z0-9.]+)?$`)
+
+func TestEveryServiceIsPinnedWatchedAndConfined(t *testing.T) {
+	i := install(t, "MILLWRIGHT_VERSION="+version)
+	for name, s := range i.project.Services {
+		t.Run(name, func(t *testing.T) {
+			if !pinned.MatchString(s.Image) {
+				t.Errorf("the image %q is not pinned", s.Image)
+			}
+			user, _, _ := strings.Cut(s.User, ":")
+			if id, err := strconv.Atoi(user); err != nil || id == 0 {
+				t.Errorf("the user %q is not a number other than 0", s.User)
+			}
+			if !s.ReadOnly || !slices.Contains(s.CapDrop, "ALL") || len(s.CapAdd) > 0 || s.Privileged ||
+				!slices.Contains(s.SecurityOpt, "no-new-privileges:true") {
+				t.Error("it is not confined: read_only, cap_drop ALL, no-new-privileges")
+			}
+			for _, v := range s.Volumes {
+				if v.Type == types.VolumeTypeBind && !v.ReadOnly {
+					t.Errorf("%s may be written to", v.Source)
+				}
+			}
+			if s.Deploy == nil || s.Deploy.Resources.Limits == nil {
+				t.Fatal("it has no limits")
+			}
+			if l := s.Deploy.Resources.Limits; l.NanoCPUs <= 0 || l.MemoryBytes <= 0 || l.Pids <= 0 {
+				t.Errorf("its limits are %+v", l)
+			}
+			if s.Logging == nil || s.Logging.Options["max-size"] == "" {
+				t.Error("its log grows without limit")
+			}
+			if i.isJob(name) {
+				if !strings.HasPrefix(s.Restart, "on-failure:") || s.HealthCheck != nil {
+					t.Errorf("a job restarts a few times on failure and has no health check; restart is %q", s.Restart)
+				}
+				return
+			}
+			if s.Restart != types.RestartPolicyUnlessStopped {
+				t.Errorf("restart is %q", s.Restart)
+			}
+			if h := s.HealthCheck; h == nil || h.Disable || len(h.Test) < 2 || h.Test[0] != "CMD" ||
+				h.Interval == nil || h.Timeout == nil || h.Retries == nil || h.StartPeriod == nil {
+				t.Errorf("its health check is not complete: %+v", s.HealthCheck)
+			}
+		})
+	}
+}
+
+func TestServicesStartInOrder(t *testing.T) {
+	i := install(t)
+	want := map[string]map[string]string{
+		"postgres":        {},
+		"temporal-schema": {"postgres": types.ServiceConditionHealthy},
+		"temporal":        {"temporal-schema": types.ServiceConditionCompletedSuccessfully},
+		"temporal-ui":     {"temporal": types.ServiceConditionHealthy},
+		"namespace":       {"temporal": types.ServiceConditionHealthy},
+		"migrate":         {"postgres": types.ServiceConditionHealthy},
+		"api":             {"migrate": types.ServiceConditionCompletedSuccessfully, "namespace": types.ServiceConditionCompletedSuccessfully},
+		"worker":          {"migrate": types.ServiceConditionCompletedSuccessfully, "namespace": types.ServiceConditionCompletedSuccessfully},
+	}
+	if got := slices.Sorted(maps.Keys(i.project.Services)); !slices.Equal(got, slices.Sorted(maps.Keys(want))) {
+		t.Errorf("the services are %v", got)
+	}
+	for name, s := range i.project.Services {
+		got := map[string]string{}
+		for on, d := range s.DependsOn {
+			got[on] = d.Condition
+		}
+		if !maps.Equal(got, want[name]) {
+			t.Errorf("%s waits for %v, want %v", name, got, want[name])
+		}
+	}
+}
+
+func TestOnlyTheAPIAndTheUIAreReachable(t *testing.T) {
+	i := install(t)
+	if !i.project.Networks["backend"].Internal || i.project.Networks["edge"].Internal {
+		t.Error("backend is not internal, or edge is")
+	}
+	outside := map[string]bool{"api": true, "temporal-ui": true, "worker": true} // the worker goes out and publishes nothing
+	for name, s := range i.project.Services {
+		if _, on := s.Networks["edge"]; on != outside[name] {
+			t.Errorf("%s is on edge: %t", name, on)
+		}
+		if _, on := s.Networks["backend"]; !on || s.NetworkMode != "" {
+			t.Errorf("%s is not on backend", name)
+		}
+		for _, p := range s.Ports {
+			if p.HostIP != "127.0.0.1" || name == "worker" || !outside[name] {
+				t.Errorf("%s publishes %s:%s", name, p.HostIP, p.Published)
+			}
+		}
+	}
+	elsewhere := install(t, "API_PUBLISH=0.0.0.0:80")
+	if p := elsewhere.project.Services["api"].Ports; len(p) != 1 || p[0].HostIP != "0.0.0.0" || p[0].Published != "80" {
+		t.Errorf("API_PUBLISH makes %+v", p)
+	}
+}
+
+// The longest that api and worker take to stop, by their own limits.
+const stopsWithin = 25 * time.Second
+
+func TestStopsAreNotCutShort(t *testing.T) {
+	i := install(t)
+	for _, name := range []string{"api", "worker"} {
+		if g := i.project.Services[name].StopGracePeriod; g == nil || time.Duration(*g) <= stopsWithin {
+			t.Errorf("%s has %v to stop", name, g)
+		}
+	}
+}
+
+func TestConnectionsFitIntoPostgres(t *testing.T) {
+	i := install(t, "WORKERS=2")
+	number := func(service, name string) int {
+		t.Helper()
+		value := i.project.Services[service].Environment[name]
+		if value == nil {
+			t.Fatalf("%s has no %s", service, name)
+		}
+		n, err := strconv.Atoi(*value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	const temporalServices, reserved = 4, 3
+	needed := temporalServices * (number("temporal", "SQL_MAX_CONNS") + number("temporal", "SQL_VIS_MAX_CONNS"))
+	for _, name := range []string{"api", "worker"} {
+		s := i.project.Services[name]
+		needed += s.GetScale() * number(name, "DATABASE_MAX_CONNECTIONS")
+	}
+	allowed := 0
+	for _, argument := range i.project.Services["postgres"].Command {
+		if value, ok := strings.CutPrefix(argument, "max_connections="); ok {
+			allowed, _ = strconv.Atoi(value)
+		}
+	}
+	if needed+reserved > allowed {
+		t.Errorf("%d connections are needed, %d allowed", needed+reserved, allowed)
+	}
+}
+
+// knownSettings are the names that `millwright config` lists, by whether they are required.
+func knownSettings(t *testing.T) map[string]bool {
+	t.Helper()
+	known := map[string]bool{}
+	text, files, _ := strings.Cut(printed(t.Context(), t, "config"), "\nEach of ")
+	for line := range strings.Lines(text) {
+		if name, _, _ := strings.Cut(line, " "); name != "SETTING" && strings.ToUpper(name) == name {
+			known[name] = strings.Contains(line, "(required)")
+		}
+	}
+	secrets, _, _ := strings.Cut(files, " may ")
+	for name := range strings.SplitSeq(secrets, ", ") {
+		known[name+"_FILE"] = false
+	}
+	if len(known) < 20 || !known["DATABASE_URL"] || known["LOG_LEVEL"] {
+		t.Fatalf("the settings are not found in what millwright config prints: %v", known)
+	}
+	return known
+}
+
+func TestTheProgramKnowsItsSettingsAndCommands(t *testing.T) {
+	i := install(t)
+	known := knownSettings(t)
+	for name, s := range i.project.Services {
+		if !ours(s) {
+			continue
+		}
+		for setting := range s.Environment {
+			if _, there := known[setting]; !there {
+				t.Errorf("%s sets %s, which the program does not know", name, setting)
+			}
+		}
+		for setting, required := range known {
+			if required && s.Environment[setting] == nil && s.Environment[setting+"_FILE"] == nil {
+				t.Errorf("%s does not set %s", name, setting)
+			}
+		}
+		commands := [][]string{s.Command}
+		if s.HealthCheck != nil {
+			if s.HealthCheck.Test[1] != "/millwright" {
+				t.Errorf("%s asks %q for its health, which the image does not have", name, s.HealthCheck.Test[1])
+			}
+			commands = append(commands, s.HealthCheck.Test[2:])
+		}
+		for _, command := range commands {
+			// An unknown command or flag fails even with --help.
+			if help := printed(t.Context(), t, append(slices.Clone(command), "--help")...); !strings.Contains(help, "millwright "+command[0]) {
+				t.Errorf("%s runs %v, of which help says: %s", name, command, help)
+			}
+		}
+	}
+}
+
+func TestTheImagesKnowTheirSettings(t *testing.T) {
+	i := install(t)
+	read := func(elem ...string) string {
+		content, err := os.ReadFile(filepath.Join(elem...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(content)
+	}
+	server, ui := moduleFolder(t, "go.temporal.io/server"), moduleFolder(t, "github.com/temporalio/ui-server/v2")
+	help, err := exec.CommandContext(t.Context(), tool(t, "go.temporal.io/server/cmd/tools/sql"), "--help").CombinedOutput()
+	if err != nil {
+		t.Fatal(err)
+	}
+	knows := map[string]func(name string) bool{
+		"temporal": func(name string) bool {
+			return strings.Contains(read(server, "common/config/config_template_embedded.yaml"), `(env "`+name+`")`) ||
+				strings.Contains(read(server, "common/config/config_template_embedded.yaml"), `env "`+name+`" }`)
+		},
+		"temporal-schema": func(name string) bool { return strings.Contains(string(help), "[$"+name+"]") },
+		"temporal-ui":     func(name string) bool { return strings.Contains(read(ui, "config/docker.yaml"), `env "`+name+`"`) },
+		// https://hub.docker.com/_/postgres
+		"postgres": func(name string) bool {
+			return slices.Contains([]string{"POSTGRES_USER", "POSTGRES_PASSWORD_FILE", "POSTGRES_INITDB_ARGS"}, name)
+		},
+	}
+	for service, known := range knows {
+		if known("NO_SUCH_SETTING") {
+			t.Errorf("%s takes any name", service)
+		}
+		for name := range i.project.Services[service].Environment {
+			if !known(name) {
+				t.Errorf("%s does not know %s", service, name)
+			}
+		}
+	}
+	// The image's tag and the server that the development stack embeds have the same schema.
+	if image := i.project.Services["temporal"].Image; !strings.HasPrefix(filepath.Base(server), "server@v"+minor(image)+".") {
+		t.Errorf("the image is %s, the module %s", image, filepath.Base(server))
+	}
+	if a, b := i.project.Services["temporal"].Image, i.project.Services["temporal-schema"].Image; strings.Split(a, ":")[1] != strings.Split(b, ":")[1] {
+		t.Errorf("%s runs on the schema of %s", a, b)
+	}
+}
+
+// minor is an image's version without its last number.
+func minor(image string) string {
+	_, tag, _ := strings.Cut(image, ":")
+	return tag[:strings.LastIndex(tag, ".")]
+}
+
+func TestSecretsAreInFilesOfTheirOwn(t *testing.T) {
+	i := install(t)
+	for name, s := range i.project.Services {
+		for setting, value := range s.Environment {
+			secret := regexp.MustCompile(`PASSWORD|PWD|_KEYS|_KEY$|DATABASE_URL`).MatchString(setting)
+			if secret && (!strings.HasSuffix(setting, "_FILE") || !strings.HasPrefix(*value, "/run/secrets/")) {
+				t.Errorf("%s has %s in its environment", name, setting)
+			}
+			if path, ok := strings.CutPrefix(*value, "/run/secrets/"); ok &&
+				!slices.ContainsFunc(s.Secrets, func(c types.ServiceSecretConfig) bool { return c.Source == path }) {
+				t.Errorf("%s reads %s and is not given it", name, *value)
+			}
+		}
+	}
+	made := secretFiles(t, i.dir)
+	for name, secret := range i.project.Secrets {
+		if made[name] == "" || filepath.Base(secret.File) != name {
+			t.Errorf("make-secrets does not make %s", name)
+		}
+	}
+	if len(made) != len(i.project.Secrets) {
+		t.Errorf("there are secrets that nothing uses: %v", slices.Sorted(maps.Keys(made)))
+	}
+	ignored, err := os.ReadFile(filepath.Join(repository, ".dockerignore"))
+	if err != nil || !slices.Contains(strings.Split(string(ignored), "\n"), "deploy") {
+		t.Error("deploy/ is sent to the image's build")
+	}
+}
+
+func TestMakeSecretsNeverOverwrites(t *testing.T) {
+	i := install(t)
+	first := secretFiles(t, i.dir)
+	for name, secret := range secretFiles(t, install(t).dir) {
+		if secret == first[name] {
+			t.Errorf("two installations have the same %s", name)
+		}
+	}
+	if said := makeSecrets(t, i.dir); !strings.Contains(said, "nothing was changed") {
+		t.Errorf("a second run says %q", said)
+	}
+	if !maps.Equal(first, secretFiles(t, i.dir)) {
+		t.Error("a second run changes secrets")
+	}
+	if err := os.Remove(filepath.Join(i.dir, "deploy/secrets/token_signing_keys")); err != nil {
+		t.Fatal(err)
+	}
+	if said := makeSecrets(t, i.dir); !strings.Contains(said, "secrets: token_signing_keys\n") {
+		t.Errorf("a run for one secret says %q", said)
+	}
+	again := secretFiles(t, i.dir)
+	if again["token_signing_keys"] == first["token_signing_keys"] || again["secret_sealing_keys"] != first["secret_sealing_keys"] {
+		t.Error("not just the missing secret was made anew")
+	}
+	folder, err := os.Stat(filepath.Join(i.dir, "deploy/secrets"))
+	if err != nil || folder.Mode().Perm() != 0o700 {
+		t.Errorf("the folder is open to others: %v, %v", folder.Mode(), err)
+	}
+	for name := range again {
+		file, err := os.Stat(filepath.Join(i.dir, "deploy/secrets", name))
+		if err != nil || file.Mode().Perm() != 0o444 {
+			t.Errorf("%s has mode %v, %v; containers' users read it, nobody writes it", name, file.Mode(), err)
+		}
+	}
+}
+
+func TestTheImageNeedsNothingButTheBinary(t *testing.T) {
+	if got := printed(t.Context(), t, "--version"); !strings.Contains(got, version) {
+		t.Errorf("--version prints %q", got)
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("the binary is not linked as in the image")
+	}
+	binary, err := elf.Open(millwright)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer binary.Close()
+	for _, p := range binary.Progs {
+		if p.Type == elf.PT_INTERP || p.Type == elf.PT_DYNAMIC {
+			t.Errorf("the binary is not static: it has %s", p.Type)
+		}
+	}
+}
+
+func TestTheImagesBuildHasAllPackages(t *testing.T) {
+	ignored, err := os.ReadFile(filepath.Join(repository, ".dockerignore"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./cmd/millwright")
+	list.Dir = repository
+	packages, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for path := range strings.Lines(string(packages)) {
+		folder, own := strings.CutPrefix(strings.TrimSpace(path), "millwright/")
+		if !own {
+			continue
+		}
+		found++
+		top, _, _ := strings.Cut(folder, "/")
+		if slices.Contains(strings.Split(string(ignored), "\n"), top) {
+			t.Errorf("%s is kept from the image's build", folder)
+		}
+	}
+	if found < 5 {
+		t.Errorf("only %d packages found", found)
+	}
+}
+
+func moduleFolder(t *testing.T, path string) string {
+	t.Helper()
+	output, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", path).Output()
+	if err != nil {
+		t.Fatalf("where %s is: %v", path, err)
+	}
+	return strings.TrimSpace(string(output))
+}
+
+// tool returns the path of a program of go.mod's tools, built if need be.
+func tool(t *testing.T, path string) string {
+	t.Helper()
+	output, err := exec.CommandContext(t.Context(), "go", "tool", "-n", path).Output()
+	if err != nil {
+		t.Fatalf("build %s: %v", path, err)
+	}
+	return strings.TrimSpace(string(output))
+}

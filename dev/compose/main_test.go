@@ -1,0 +1,168 @@
+package compose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
+)
+
+const (
+	// repository is the product's folder, seen from here.
+	repository = "../.."
+	// version is what the binary is built as.
+	version = "1.2.3-test"
+)
+
+// millwright is the path of the binary that the Dockerfile's own line builds.
+var millwright string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "millwright-compose-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	status := 1
+	if millwright, err = build(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	} else {
+		status = m.Run()
+	}
+	_ = os.RemoveAll(dir)
+	os.Exit(status)
+}
+
+// build builds the binary as the Dockerfile says.
+func build(dir string) (string, error) {
+	dockerfile, err := os.ReadFile(filepath.Join(repository, "Dockerfile"))
+	if err != nil {
+		return "", err
+	}
+	line := regexp.MustCompile(`(?m)^.*go build .*$`).FindString(string(dockerfile))
+	if !strings.Contains(line, " -o /out/millwright ") {
+		return "", errors.New("the Dockerfile has no line that builds /out/millwright")
+	}
+	path := filepath.Join(dir, "millwright")
+	cmd := exec.Command("sh", "-c", strings.Replace(line, "/out/millwright", "'"+path+"'", 1))
+	cmd.Dir = repository
+	cmd.Env = append(os.Environ(), "VERSION="+version)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("the Dockerfile's build fails: %w\n%s", err, output)
+	}
+	return path, nil
+}
+
+// installation is the compose file with its secrets, as an operator has it.
+type installation struct {
+	dir     string
+	project *types.Project
+}
+
+// install copies what the compose file mounts and makes the secrets.
+func install(t *testing.T, env ...string) installation {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "deploy"), withoutSecrets(t)); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(filepath.Join(repository, "docker-compose.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "docker-compose.yml")
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	makeSecrets(t, dir)
+	options, err := cli.NewProjectOptions([]string{path},
+		cli.WithWorkingDirectory(dir), cli.WithEnv(env), cli.WithInterpolation(true), cli.WithResolvedPaths(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	project, err := options.LoadProject(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return installation{dir, project}
+}
+
+// withoutSecrets is a copy of deploy/ less the secrets a developer may have made there.
+func withoutSecrets(t *testing.T) fs.FS {
+	t.Helper()
+	copied := filepath.Join(t.TempDir(), "deploy")
+	if err := os.CopyFS(copied, os.DirFS(filepath.Join(repository, "deploy"))); err != nil {
+		t.Fatal(err)
+	}
+	secrets, err := filepath.Glob(filepath.Join(copied, "secrets", "[^.]*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range secrets {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return os.DirFS(copied)
+}
+
+func makeSecrets(t *testing.T, dir string) string {
+	t.Helper()
+	output, err := exec.CommandContext(t.Context(), filepath.Join(dir, "deploy", "make-secrets")).CombinedOutput()
+	if err != nil {
+		t.Fatalf("deploy/make-secrets: %v\n%s", err, output)
+	}
+	return string(output)
+}
+
+// secretFiles are the secrets by their names.
+func secretFiles(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "deploy", "secrets", "[^.]*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[filepath.Base(path)] = string(content)
+	}
+	return found
+}
+
+// ours says whether the service runs the product's image.
+func ours(s types.ServiceConfig) bool { return strings.HasPrefix(s.Image, "millwright:") }
+
+// isJob says whether others wait for the service's end.
+func (i installation) isJob(name string) bool {
+	for _, s := range i.project.Services {
+		if s.DependsOn[name].Condition == types.ServiceConditionCompletedSuccessfully {
+			return true
+		}
+	}
+	return false
+}
+
+// printed is what the binary prints with these arguments.
+func printed(ctx context.Context, t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, millwright, args...)
+	cmd.Env = []string{} // none of this process's
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("millwright %s: %v\n%s", strings.Join(args, " "), err, output)
+	}
+	return string(output)
+}

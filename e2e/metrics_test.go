@@ -1,0 +1,309 @@
+package e2e
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"millwright/mail/mailtest"
+)
+
+// The files an operator takes.
+const (
+	dashboardFile = "../docs/grafana/millwright.json"
+	alertsFile    = "../docs/alerts/millwright.yaml"
+	docsFile      = "../docs/observability.md"
+)
+
+// scrape reads the metrics of a process.
+func scrape(t testing.TB, address string) map[string]*dto.MetricFamily {
+	t.Helper()
+	answer, err := http.Get("http://" + address + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("the metrics at %s: status %d, error %v", address, answer.StatusCode, err)
+	}
+	return families
+}
+
+// value sums the counters and gauges of a name whose labels have the values
+// given as name, value, name, value; a histogram counts its observations.
+func value(families map[string]*dto.MetricFamily, name string, labels ...string) float64 {
+	sum := 0.0
+	for _, m := range families[name].GetMetric() {
+		has := map[string]string{}
+		for _, l := range m.GetLabel() {
+			has[l.GetName()] = l.GetValue()
+		}
+		fits := true
+		for i := 0; i < len(labels); i += 2 {
+			fits = fits && has[labels[i]] == labels[i+1]
+		}
+		if fits {
+			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	return sum
+}
+
+// dashboard is what matters of the Grafana file.
+type dashboard struct {
+	Title, UID string
+	Panels     []struct {
+		Type, Title string
+		Targets     []struct{ Expr string }
+	}
+}
+
+// alerts is what matters of the rule file.
+type alerts struct {
+	Groups []struct {
+		Name  string
+		Rules []struct {
+			Alert, Expr, For string
+			Labels           map[string]string
+			Annotations      map[string]string
+		}
+	}
+}
+
+// inExpression finds the names of metrics in a PromQL expression: what is no
+// function, keyword, label or text.
+var (
+	quoted     = regexp.MustCompile(`"[^"]*"`)
+	matchers   = regexp.MustCompile(`\{[^}]*\}|\[[^\]]*\]`)
+	grouping   = regexp.MustCompile(`\b(by|without|on|ignoring)\s*\([^)]*\)`)
+	identifier = regexp.MustCompile(`\b[a-zA-Z_:][a-zA-Z0-9_:]*\s*\(?`)
+	keywords   = []string{"and", "or", "unless", "bool", "offset"}
+)
+
+func metricsIn(expression string) (names []string) {
+	bare := expression
+	for _, noise := range []*regexp.Regexp{quoted, matchers, grouping} {
+		bare = noise.ReplaceAllString(bare, " ")
+	}
+	for _, name := range identifier.FindAllString(bare, -1) {
+		if name = strings.TrimSpace(name); !strings.HasSuffix(name, "(") && !slices.Contains(keywords, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func readInto(t *testing.T, file string, unmarshal func([]byte, any) error, into any) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = unmarshal(text, into)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+// Every metric is counted when what it counts happens, has a help text, is in the
+// documentation, and every metric that the dashboard and the alerts name exists.
+func TestMetricsAreThereForDashboardAndAlerts(t *testing.T) {
+	t.Parallel()
+	taking, failing, gone := newReceiver(t), newReceiver(t), newReceiver(t)
+	failing.answers(always(http.StatusInternalServerError))
+	gone.answers(always(http.StatusGone))
+	letters := mailtest.NewServer(t, mailtest.Options{})
+	apiMetrics, _ := freePort(t)
+	workerMetrics, _ := freePort(t)
+	s := newMailStack(t, letters, settings{"WEBHOOK_RETRY_SCHEDULE": "1h"}, taking, failing, gone)
+	s.settings["METRICS_ADDR"] = workerMetrics
+	s.startWorker()
+	s.startAPI(settings{"METRICS_ADDR": apiMetrics})
+	i := s.integrator()
+
+	id := s.order(i, "Replace filter", []string{"worker"}, false)
+	awaitDelivery(t, taking, id)
+	s.awaitAttempts(s.deliveryTo(2, id), "retrying", 500)
+	eventually(t, deliveryLimit, "the address that is gone is off", func() bool {
+		return s.count(`SELECT count(*) FROM webhooks WHERE NOT enabled`) == 1
+	})
+	if answer, err := i.call("GOSSIP", "/work-orders/"+managerEmail, "", nil); err != nil || answer.status != http.StatusNotFound && answer.status != http.StatusMethodNotAllowed {
+		t.Errorf("an invented method is answered %d, %v", answer.status, err)
+	}
+	if answer, err := i.call(http.MethodGet, "/work-orders/"+managerName, "", nil); err != nil || answer.status != http.StatusNotFound {
+		t.Errorf("a work order that is not there is answered %d, %v", answer.status, err)
+	}
+
+	var api, worker map[string]*dto.MetricFamily
+	wanted := func(families *map[string]*dto.MetricFamily, name string, least float64, labels ...string) func() bool {
+		return func() bool { return value(*families, name, labels...) >= least }
+	}
+	happened := map[string]func() bool{
+		"creates by route": wanted(&api, "millwright_http_requests_total", 1, "method", "POST", "route", "/v1/work-orders", "status", "201"),
+		"reads refused":    wanted(&api, "millwright_http_requests_total", 1, "method", "GET", "route", "/v1/work-orders/:id", "status", "404"),
+		"invented methods": wanted(&api, "millwright_http_requests_total", 1, "method", "other"),
+		"refusals":         wanted(&api, "millwright_http_refusals_total", 1, "code", "not_found"),
+		"durations":        wanted(&api, "millwright_http_request_duration_seconds", 1, "method", "POST", "route", "/v1/work-orders"),
+		"pokes":            wanted(&api, "millwright_pokes_total", 1, "outcome", "sent"),
+		"requests":         wanted(&api, "temporal_request_total", 1, "operation", "SignalWithStartWorkflowExecution"),
+		"connections":      wanted(&api, "millwright_database_acquires_total", 1),
+		"accepted":         wanted(&worker, "millwright_delivery_attempts_total", 1, "outcome", "2xx"),
+		"failed":           wanted(&worker, "millwright_delivery_attempts_total", 1, "outcome", "5xx"),
+		"gone":             wanted(&worker, "millwright_delivery_attempts_total", 1, "outcome", "410"),
+		"latency":          wanted(&worker, "millwright_delivery_latency_seconds", 1),
+		"attempts' length": wanted(&worker, "millwright_delivery_attempt_duration_seconds", 3),
+		"turned off":       wanted(&worker, "millwright_addresses_turned_off_total", 1),
+		"addresses off":    wanted(&worker, "millwright_addresses_off", 1),
+		"failing":          wanted(&worker, "millwright_addresses_failing", 1),
+		"retries":          wanted(&worker, "millwright_deliveries_retrying", 1),
+		"letters":          wanted(&worker, "millwright_mails_total", 1, "outcome", "sent"),
+		"sweeps":           wanted(&worker, "millwright_sweep_last_success_timestamp_seconds", 1e9),
+		"counts":           wanted(&worker, "millwright_backlog_counted_timestamp_seconds", 1e9),
+		"slots":            wanted(&worker, "temporal_worker_task_slots_available", 1),
+		"waits":            wanted(&worker, "temporal_workflow_task_schedule_to_start_latency_seconds", 1),
+		"build": func() bool {
+			return value(api, "millwright_build_info", "command", "api") == 1 && value(worker, "millwright_build_info", "command", "worker") == 1
+		},
+	}
+	eventually(t, deliveryLimit, "everything is counted", func() bool {
+		api, worker = scrape(t, apiMetrics), scrape(t, workerMetrics)
+		for what, counted := range happened {
+			if !counted() {
+				t.Logf("not yet: %s", what)
+				return false
+			}
+		}
+		return true
+	})
+	all := maps.Clone(api)
+	maps.Copy(all, worker)
+	checkDocumented(t, all)
+	checkLabels(t, s, all)
+
+	var d dashboard
+	readInto(t, dashboardFile, json.Unmarshal, &d)
+	named := 0
+	for _, panel := range d.Panels {
+		if panel.Type != "row" && len(panel.Targets) == 0 {
+			t.Errorf("panel %q shows nothing", panel.Title)
+		}
+		for _, target := range panel.Targets {
+			named += checkNames(t, "panel "+panel.Title, target.Expr, all)
+		}
+	}
+	docs, err := os.ReadFile(docsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules alerts
+	readInto(t, alertsFile, yaml.Unmarshal, &rules)
+	for _, group := range rules.Groups {
+		for _, rule := range group.Rules {
+			named += checkNames(t, rule.Alert, rule.Expr, all)
+			anchor := strings.ToLower(rule.Alert)
+			if rule.Annotations["runbook"] != "docs/observability.md#"+anchor || rule.Annotations["summary"] == "" || rule.Labels["severity"] == "" {
+				t.Errorf("%s lacks its summary, severity or runbook", rule.Alert)
+			}
+			if !strings.Contains(string(docs), "\n### "+rule.Alert+"\n") {
+				t.Errorf("the documentation does not say what to do about %s", rule.Alert)
+			}
+		}
+	}
+	if named < 60 {
+		t.Errorf("only %d names were found in the expressions", named)
+	}
+}
+
+// checkNames checks that the metrics of the expression exist, and counts them.
+func checkNames(t *testing.T, where, expression string, all map[string]*dto.MetricFamily) int {
+	t.Helper()
+	names := metricsIn(expression)
+	for _, name := range names {
+		family := all[name]
+		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+			if family == nil {
+				if base := all[strings.TrimSuffix(name, suffix)]; base.GetType() == dto.MetricType_HISTOGRAM {
+					family = base
+				}
+			}
+		}
+		if family == nil {
+			t.Errorf("%s names %s, which nobody has", where, name)
+		}
+	}
+	if len(names) == 0 {
+		t.Errorf("%s names no metric: %s", where, expression)
+	}
+	return len(names)
+}
+
+// checkDocumented compares the product's own metrics with those of the documentation.
+func checkDocumented(t *testing.T, all map[string]*dto.MetricFamily) {
+	t.Helper()
+	text, err := os.ReadFile(docsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(millwright_[a-z_]+)").FindAllSubmatch(text, -1) {
+		listed[string(row[1])] = true
+	}
+	for name, family := range all {
+		if family.GetHelp() == "" {
+			t.Errorf("%s has no help text", name)
+		}
+		if strings.HasPrefix(name, "millwright_") && !listed[name] {
+			t.Errorf("the documentation does not list %s", name)
+		}
+	}
+	for name := range listed {
+		if all[name] == nil {
+			t.Errorf("the documentation lists %s, which nobody has", name)
+		}
+	}
+}
+
+// checkLabels checks that labels hold names of the product's own, not of people or records.
+func checkLabels(t *testing.T, s *stack, all map[string]*dto.MetricFamily) {
+	t.Helper()
+	ids := regexp.MustCompile(`\b[a-z]{2,5}_[0-9a-hjkmnp-tv-z]{26}\b`)
+	for name, family := range all {
+		for _, m := range family.GetMetric() {
+			for _, l := range m.GetLabel() {
+				v := l.GetValue()
+				if ids.MatchString(v) || strings.Contains(v, "@") || strings.Contains(v, "Quarrington") || strings.Contains(v, "GOSSIP") ||
+					strings.Contains(v, s.org.clientID) {
+					t.Errorf("%s has the label %s=%q", name, l.GetName(), v)
+				}
+			}
+		}
+		if n := len(family.GetMetric()); n > 200 {
+			t.Errorf("%s has %d series", name, n)
+		}
+	}
+}
+
+func TestNamesAreFoundInExpressions(t *testing.T) {
+	for expression, want := range map[string][]string{
+		`sum by (a, b) (rate(x_total{a="y_total"}[5m])) / sum(rate(z_total[$__rate_interval])) > 0.2`:           {"x_total", "z_total"},
+		`time() - max(t_seconds) > 120 or absent(u)`:                                                            {"t_seconds", "u"},
+		`max by (instance) (in_use / allowed) > 0.9 unless on (instance) off_total`:                             {"in_use", "allowed", "off_total"},
+		`topk(8, histogram_quantile(0.99, sum by (le) (rate(d_seconds_bucket[1m]))))`:                           {"d_seconds_bucket"},
+		`(sum(rate(a_total{s=~"5.."}[5m])) or vector(0)) / sum(rate(b_total{x="{", y!~"(a|b)"}[5m] offset 1h))`: {"a_total", "b_total"},
+	} {
+		if got := metricsIn(expression); !slices.Equal(got, want) {
+			t.Errorf("in %s are found %v, want %v", expression, got, want)
+		}
+	}
+}

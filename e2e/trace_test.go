@@ -1,0 +1,287 @@
+package e2e
+
+import (
+	"context"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	traces "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"millwright/workflows"
+)
+
+// span is one that a process sent.
+type span struct {
+	*traces.Span
+	service string
+}
+
+func (s span) trace() string  { return hex.EncodeToString(s.GetTraceId()) }
+func (s span) id() string     { return hex.EncodeToString(s.GetSpanId()) }
+func (s span) parent() string { return hex.EncodeToString(s.GetParentSpanId()) }
+
+// attribute returns an attribute as text, "" for none.
+func (s span) attribute(key string) string {
+	for _, a := range s.GetAttributes() {
+		if a.GetKey() == key {
+			return a.GetValue().GetStringValue()
+		}
+	}
+	return ""
+}
+
+// spanCollector takes spans over OTLP, as a collector of traces does.
+type spanCollector struct {
+	t      testing.TB
+	server *httptest.Server
+
+	mu    sync.Mutex
+	spans []span
+	// text is everything that was sent, to look for what must not be there.
+	text strings.Builder
+}
+
+func newSpanCollector(t testing.TB) *spanCollector {
+	c := &spanCollector{t: t}
+	c.server = httptest.NewServer(c)
+	t.Cleanup(c.server.Close)
+	return c
+}
+
+// settings have the processes send every span here, soon.
+func (c *spanCollector) settings(own settings) settings {
+	own["OTEL_EXPORTER_OTLP_ENDPOINT"] = c.server.URL
+	own["OTEL_BSP_SCHEDULE_DELAY"] = "50"
+	return own
+}
+
+func (c *spanCollector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	var sent collector.ExportTraceServiceRequest
+	if err == nil {
+		err = proto.Unmarshal(body, &sent)
+	}
+	if err != nil || r.URL.Path != "/v1/traces" {
+		c.t.Errorf("the collector was sent %s %s: %v", r.Method, r.URL.Path, err)
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.text.Write(body)
+	for _, resource := range sent.GetResourceSpans() {
+		service := ""
+		for _, a := range resource.GetResource().GetAttributes() {
+			if a.GetKey() == "service.name" {
+				service = a.GetValue().GetStringValue()
+			}
+		}
+		for _, scope := range resource.GetScopeSpans() {
+			for _, s := range scope.GetSpans() {
+				c.spans = append(c.spans, span{s, service})
+			}
+		}
+	}
+}
+
+// of returns the spans of a trace so far.
+func (c *spanCollector) of(trace string) []span {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var found []span
+	for _, s := range c.spans {
+		if s.trace() == trace {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// await returns the spans of the name, once there are so many in the trace.
+func (c *spanCollector) await(trace, name string, n int) []span {
+	c.t.Helper()
+	var found []span
+	eventually(c.t, deliveryLimit, name+" is in the trace", func() bool {
+		found = nil
+		for _, s := range c.of(trace) {
+			if s.GetName() == name {
+				found = append(found, s)
+			}
+		}
+		return len(found) >= n
+	})
+	return found
+}
+
+// traced makes a call within a trace of the client's own.
+func (i *integrator) traced(traceparent, method, path string, body any) reply {
+	i.t.Helper()
+	within := *i
+	within.http = &http.Client{Transport: header{i.http.Transport, "Traceparent", traceparent}}
+	answer, err := within.call(method, path, "", body)
+	if err != nil || answer.status >= 300 {
+		i.t.Fatalf("%s %s: status %d, error %v, body %s", method, path, answer.status, err, answer.body)
+	}
+	return answer
+}
+
+// header adds a header to every request.
+type header struct {
+	http.RoundTripper
+	name, value string
+}
+
+func (h header) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set(h.name, h.value)
+	return h.RoundTripper.RoundTrip(r)
+}
+
+func TestACallIsTracedToItsDeliveries(t *testing.T) {
+	t.Parallel()
+	const (
+		trace, client = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+		untraced      = "5bf92f3577b34da6a3ce929d0e0e4737"
+		title         = "Mrs Quarrington's radiator leaks"
+	)
+	taking, failing := newReceiver(t), newReceiver(t)
+	// The second attempt is accepted.
+	var once sync.Once
+	failing.answers(func(_ context.Context, d delivery) int {
+		status := http.StatusNoContent
+		if strings.Contains(string(d.body), title) {
+			once.Do(func() { status = http.StatusInternalServerError })
+		}
+		return status
+	})
+	spans := newSpanCollector(t)
+	s := newStack(t, spans.settings(settings{"WEBHOOK_RETRY_SCHEDULE": "100ms", "LOG_LEVEL": "DEBUG"}), taking, failing)
+	worker, api := s.startWorker(), s.startAPI(nil)
+	i := s.integrator()
+
+	order := map[string]string{"inventory_id": i.node, "title": title}
+	id := idOf(t, i.traced("00-"+trace+"-"+client+"-01", http.MethodPost, "/work-orders", order).body)
+	first, second := s.deliveryTo(1, id), s.deliveryTo(2, id)
+	s.awaitAttempts(second, "delivered", 500, 204)
+
+	call := spans.await(trace, "POST /v1/work-orders", 1)[0]
+	if call.parent() != client || call.service != "millwright-api" || call.attribute("http.route") != "/v1/work-orders" {
+		t.Errorf("the call's span is %v of %s", call, call.service)
+	}
+	transaction := spans.await(trace, "transaction", 1)[0]
+	if transaction.parent() != call.id() {
+		t.Error("the transaction is not a part of the call")
+	}
+	spans.await(trace, "postgresql", 2)
+	if !slices.ContainsFunc(spans.of(trace), func(s span) bool {
+		return s.GetName() == "postgresql" && strings.Contains(s.attribute("db.query.text"), "INSERT INTO")
+	}) {
+		t.Error("no span shows the INSERT")
+	}
+
+	// The deliveries: three attempts, linked to whoever made them.
+	attempts := spans.await(trace, "deliver work_order.created", 3)
+	seen := map[string]int{}
+	for _, a := range attempts {
+		seen[a.attribute("millwright.delivery_id")+" "+a.attribute("millwright.outcome")]++
+		if a.service != "millwright-worker" || len(a.GetLinks()) != 1 {
+			t.Errorf("an attempt's span is %v of %s", a, a.service)
+		}
+		if !spans.within(a, call) {
+			t.Errorf("attempt %v does not descend from the call", a)
+		}
+	}
+	if len(attempts) != 3 || seen[first+" 2xx"] != 1 || seen[second+" 5xx"] != 1 || seen[second+" 2xx"] != 1 {
+		t.Errorf("the attempts in the trace are %v", seen)
+	}
+
+	// The workflows: the record's, and the one of the delivery in trouble.
+	look := spans.await(trace, "RunActivity:LookAtWorkOrder", 1)[0]
+	retry := spans.await(trace, "RunActivity:AttemptDelivery", 1)[0]
+	if look.attribute("temporalWorkflowID") != workflows.WorkOrderID(id) || retry.attribute("temporalWorkflowID") != workflows.DeliveryID(second) {
+		t.Errorf("activities are %v and %v", look, retry)
+	}
+	spans.await(trace, "RunWorkflow:"+workflows.DeliveryName, 1)
+	i.traced("00-"+untraced+"-"+client+"-00", http.MethodPost, "/work-orders/"+id+"/cancel", map[string]string{"reason": "Not needed"})
+	spans.await(trace, "RunWorkflow:"+workflows.WorkOrderName, 1)
+
+	// What a client does not want traced is not.
+	quiet := idOf(t, i.traced("00-"+untraced+"-"+client+"-00", http.MethodPost, "/work-orders", order).body)
+	awaitDelivery(t, taking, quiet)
+	if n := s.count(`SELECT count(*) FROM events WHERE trace_parent IS NOT NULL`); n != 1 {
+		t.Errorf("%d events keep a span, want the traced call's", n)
+	}
+	// The calls of clients without tracing begin traces of their own, here all of them.
+	eventually(t, deliveryLimit, "a token's call has a trace", func() bool {
+		spans.mu.Lock()
+		defer spans.mu.Unlock()
+		return slices.ContainsFunc(spans.spans, func(s span) bool { return s.GetName() == "POST /v1/oauth/token" && s.parent() == "" })
+	})
+	if n := len(spans.of(untraced)); n != 0 {
+		t.Errorf("%d spans of the client's untraced calls were sent", n)
+	}
+
+	// The log leads to the trace.
+	for what, log := range map[string]string{"api": api.log.String(), "worker": worker.log.String()} {
+		if !strings.Contains(log, `"trace_id":"`+trace+`"`) {
+			t.Errorf("no line of the %s has the trace's id", what)
+		}
+	}
+	for _, part := range []string{`"delivery_id":"` + second + `"`, `"event_id":"evt_`, `"outcome":"5xx"`} {
+		if !slices.ContainsFunc(strings.Split(worker.log.String(), "\n"), func(line string) bool {
+			return strings.Contains(line, `"delivery attempt"`) && strings.Contains(line, part) && strings.Contains(line, trace)
+		}) {
+			t.Errorf("no line about the attempts has %s and the trace's id", part)
+		}
+	}
+	for _, d := range slices.Concat(taking.got(), failing.got()) {
+		if d.header.Get("Traceparent") != "" {
+			t.Error("a receiver is told the trace")
+		}
+	}
+	spans.checkPrivate(map[string]string{
+		"a name": managerName, "a part of it": "Quarrington", "an e-mail address": managerEmail, "the access token": i.token(),
+		"a secret": s.org.clientSecret, "a signing secret": taking.secret, "a webhook's path": taking.path, "another": failing.path,
+		"a reason": "Not needed",
+	})
+}
+
+// within reports whether the span descends from the other.
+func (c *spanCollector) within(s, ancestor span) bool {
+	all := map[string]span{}
+	for _, other := range c.of(s.trace()) {
+		all[other.id()] = other
+	}
+	for range len(all) {
+		if s.id() == ancestor.id() {
+			return true
+		}
+		parent, known := all[s.parent()]
+		if !known {
+			return false
+		}
+		s = parent
+	}
+	return false
+}
+
+// checkPrivate looks for what must not be in any span.
+func (c *spanCollector) checkPrivate(secrets map[string]string) {
+	c.t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sent := strings.ToLower(c.text.String())
+	for what, secret := range secrets {
+		if at := strings.Index(sent, strings.ToLower(secret)); at >= 0 {
+			c.t.Errorf("%s is in a span: …%q", what, sent[max(0, at-80):at])
+		}
+	}
+}
