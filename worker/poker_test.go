@@ -236,14 +236,14 @@ func TestABurstOfNewWorkOrdersLeavesTheProcessorsToOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := &fakeTemporal{answer: func(context.Context) error {
-					time.Sleep(100 * time.Millisecond) // of the bubble
+					<-time.After(100 * time.Millisecond) // of the bubble
 					return nil
 				}}
 				p := NewPoker(t.Context(), c, quiet)
 				for n := range test.many {
 					p.Poke(test.poke(n))
 				}
-				time.Sleep(time.Second - time.Nanosecond)
+				<-time.After(time.Second - time.Nanosecond)
 				if n := len(c.ids()); n != test.want {
 					t.Errorf("%d pokes were sent in a second, want %d", n, test.want)
 				}
