@@ -33,6 +33,9 @@ help: ## List the targets and variables
 	@echo 'Variable of bench:'
 	@echo '  BENCHFLAGS      what to measure: BENCHFLAGS="-only deliveries -seconds 5"'
 	@echo
+	@echo 'Variable of faults:'
+	@echo '  FAULTSFLAGS     FAULTSFLAGS="-faults.time=20m -faults.seed=7", see docs/faults.md'
+	@echo
 	@echo 'Variables of run, which brings up a Postgres and a Temporal of its own:'
 	@echo '  DEV_DIR         where their data stays from one run to the next (.dev)'
 	@echo '  API_PORT        port of the API (8080)'
@@ -107,6 +110,12 @@ fuzz: ## Run each fuzz target for FUZZTIME
 .PHONY: bench
 bench: bin/millwright bin/devstack ## Measure throughput and latency on a throwaway Postgres and Temporal
 	bin/devstack exec -- go run ./bench $(BENCHFLAGS)
+
+.PHONY: faults
+faults: bin/devstack ## Kill, fill and stop everything for minutes, and check what is left; writes docs/faults-run.md
+	bin/devstack exec -- go test ./e2e -count=1 -v -timeout 2h \
+		-run '^Test(Storm|DatabaseThat|DiskThat|CommitThat|ClockThat|OneKey|OneOfTwo|RollingRestart)' \
+		-faults.time=3m -faults.outage=30s -faults.report=../docs/faults-run.md $(FAULTSFLAGS)
 
 ## Linting
 

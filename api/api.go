@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -38,6 +39,9 @@ type Options struct {
 	TemporalReady func(context.Context) error
 	// BodyTimeout is how long a body may take to arrive; 0 means DefaultBodyTimeout.
 	BodyTimeout time.Duration
+	// CallTimeout is how long a call may take; 0 means DefaultCallTimeout. What
+	// waits for the database longer is answered unavailable.
+	CallTimeout time.Duration
 	// Tracer makes a span of each call; nil makes none.
 	Tracer trace.Tracer
 	// Metrics is where the API's metrics are registered; nil means nowhere.
@@ -45,8 +49,11 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// DefaultBodyTimeout is how long a body may take to arrive.
-const DefaultBodyTimeout = 20 * time.Second
+// The defaults of Options.
+const (
+	DefaultBodyTimeout = 20 * time.Second
+	DefaultCallTimeout = 25 * time.Second
+)
 
 // API answers HTTP. It is safe for concurrent use.
 type API struct {
@@ -57,7 +64,25 @@ type API struct {
 	metrics *metrics
 	engine  *gin.Engine
 	huma    huma.API
+	phase   atomic.Int32
 }
+
+// The phases of an API's life; it is made serving.
+const (
+	phaseServing  int32 = iota
+	phaseStarting       // calls are answered unavailable
+	phaseDraining       // calls are served, on connections that end with them
+)
+
+// Hold answers every call unavailable until Serve is called.
+func (a *API) Hold() { a.phase.Store(phaseStarting) }
+
+// Serve lets calls in.
+func (a *API) Serve() { a.phase.Store(phaseServing) }
+
+// Drain says that the API is about to end: it is not ready any more, so that load
+// balancers send their calls elsewhere, and serves those that still come.
+func (a *API) Drain() { a.phase.Store(phaseDraining) }
 
 // humaHooks guards huma's package-wide error hook: every API of a process
 // shares one, which finds its API in the call's context.
@@ -71,6 +96,9 @@ func New(s *service.Service, options Options) (*API, error) {
 	if options.BodyTimeout == 0 {
 		options.BodyTimeout = DefaultBodyTimeout
 	}
+	if options.CallTimeout == 0 {
+		options.CallTimeout = DefaultCallTimeout
+	}
 	a := &API{service: s, options: options, log: options.Log, tracer: options.Tracer}
 	var err error
 	if a.metrics, err = newMetrics(options.Metrics); err != nil {
@@ -82,14 +110,15 @@ func New(s *service.Service, options Options) (*API, error) {
 	a.engine.HandleMethodNotAllowed = true
 	a.engine.RedirectTrailingSlash = false
 	a.engine.Use(a.begin, harden, a.recover)
+	a.engine.GET("/livez", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
+	a.engine.GET("/readyz", a.ready)
+	a.engine.Use(a.hold)
 	a.engine.NoRoute(func(c *gin.Context) {
 		a.refuse(c, models.Errorf(models.CodeNotFound, "There is no such record, or the integration may not read it."))
 	})
 	a.engine.NoMethod(func(c *gin.Context) {
 		a.refuse(c, models.Errorf(models.CodeMethodNotAllowed, "The path does not take this method."))
 	})
-	a.engine.GET("/livez", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
-	a.engine.GET("/readyz", a.ready)
 	a.huma = humagin.NewWithGroup(a.engine, a.engine.Group("/v1"), a.openAPIConfig())
 	a.huma.UseMiddleware(a.admit, a.readBody)
 	a.registerMe()
@@ -152,9 +181,14 @@ func (a *API) begin(c *gin.Context) {
 	state := &call{requestID: id, method: c.Request.Method, path: c.Request.URL.Path}
 	route := c.FullPath()
 	ctx, span := a.startSpan(c.Request, route)
+	ctx, cancel := context.WithTimeout(ctx, a.options.CallTimeout)
+	defer cancel()
 	ctx = context.WithValue(withCall(ctx, state), apiKey{}, a)
 	c.Request = c.Request.WithContext(ctx)
 	c.Header("X-Request-Id", id)
+	if a.phase.Load() == phaseDraining {
+		c.Header("Connection", "close")
+	}
 	defer func() {
 		status, took := c.Writer.Status(), a.service.Now().Sub(started)
 		endSpan(span, state, route, status)
@@ -183,6 +217,13 @@ func (a *API) logCall(ctx context.Context, state *call, route string, status int
 		attributes = append(attributes, slog.String("code", string(state.code)))
 	}
 	a.log.LogAttrs(ctx, level, "call", attributes...)
+}
+
+// hold refuses calls while the API starts.
+func (a *API) hold(c *gin.Context) {
+	if a.phase.Load() == phaseStarting {
+		a.write(c, a.problem(c.Request.Context(), models.Errorf(models.CodeUnavailable, "The service is starting. Try again in a few seconds.")))
+	}
 }
 
 // recover turns a panic into an internal problem.
@@ -363,6 +404,10 @@ var (
 
 func (a *API) ready(c *gin.Context) {
 	ctx := c.Request.Context()
+	if a.phase.Load() == phaseDraining {
+		c.String(http.StatusServiceUnavailable, "not ready: this server is being shut down\n")
+		return
+	}
 	err := a.service.CheckSchema(ctx)
 	if err == nil && c.Query("temporal") == "1" && a.options.TemporalReady != nil {
 		err = a.options.TemporalReady(ctx)

@@ -126,12 +126,26 @@ func TestCreatesWhileTemporalIsDown(t *testing.T) {
 // startTemporal starts a Temporal server of the test's own.
 func startTemporal(t testing.TB, prefix string, port int) *process {
 	t.Helper()
-	env := []string{"DATABASE_URL=" + os.Getenv("DATABASE_URL"), "PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
-	p := start(t, "devstack temporal", env, os.Getenv("DEVSTACK"),
-		"temporal", "--port", strconv.Itoa(port), "--db-prefix", prefix)
-	p.awaitReady(2*time.Minute, func() bool { return p.out.has("ready\n") })
+	p := beginTemporal(t, os.Getenv("DATABASE_URL"), prefix, port)
+	p.awaitReady(2*time.Minute, p.saysReady)
 	return p
 }
+
+// beginTemporal starts a Temporal server on the Postgres server and does not wait for it.
+func beginTemporal(t testing.TB, databaseURL, prefix string, port int) *process {
+	t.Helper()
+	return startDevstack(t, []string{"DATABASE_URL=" + databaseURL}, "temporal", "--port", strconv.Itoa(port), "--db-prefix", prefix)
+}
+
+// startDevstack starts a server of devstack's.
+func startDevstack(t testing.TB, env []string, command string, args ...string) *process {
+	t.Helper()
+	env = append(env, "PATH="+os.Getenv("PATH"), "HOME="+os.Getenv("HOME"))
+	return start(t, "devstack "+command, env, os.Getenv("DEVSTACK"), append([]string{command}, args...)...)
+}
+
+// saysReady reports whether a server of devstack's has said that it answers.
+func (p *process) saysReady() bool { return p.out.has("ready\n") }
 
 // awaitAllDelivered waits until no delivery is left in another state.
 func (s *stack) awaitAllDelivered() {

@@ -28,8 +28,11 @@ func TestMain(m *testing.M) {
 	status := 1
 	if millwright, err = build(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-	} else {
-		status = m.Run()
+	} else if status = m.Run(); status == 0 {
+		if err := writeReport(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			status = 1
+		}
 	}
 	_ = os.RemoveAll(dir)
 	os.Exit(status)

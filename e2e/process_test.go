@@ -71,8 +71,17 @@ func (p *process) bury() {
 		}
 	}
 	if p.t.Failed() && !p.cmd.ProcessState.Success() {
-		p.t.Logf("%s (%s) printed:\n%s%s", p.name, p.cmd.ProcessState, p.out.String(), log)
+		p.t.Logf("%s (%s) printed:\n%s%s", p.name, p.cmd.ProcessState, tail(p.out.String()), tail(log))
 	}
+}
+
+// tail returns the end of what a process printed: it is where the reason stands.
+func tail(text string) string {
+	const enough = 8 << 10
+	if len(text) <= enough {
+		return text
+	}
+	return "…" + text[len(text)-enough:]
 }
 
 // kill ends the process as a crash would.

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -55,8 +56,12 @@ func newStack(t testing.TB, own settings, receivers ...*receiver) *stack {
 	t.Helper()
 	address, _ := freePort(t)
 	s := &stack{t: t, org: newOrganization(receivers), key: newKey()}
+	database := own["DATABASE_URL"]
+	if database == "" {
+		database = newDatabase(t)
+	}
 	s.settings = settings{
-		"DATABASE_URL":           newDatabase(t),
+		"DATABASE_URL":           database,
 		"TEMPORAL_ADDRESS":       os.Getenv("TEMPORAL_ADDRESS"),
 		"TEMPORAL_NAMESPACE":     "e2e-" + strings.ToLower(rand.Text()),
 		"TOKEN_SIGNING_KEYS":     "t1:" + s.key,
@@ -171,16 +176,24 @@ func (s *stack) importOrganization() {
 func (s *stack) startAPI(own settings) *process {
 	s.t.Helper()
 	p := s.start("api", own)
-	p.awaitReady(startLimit, func() bool {
-		answer, err := http.Get("http://" + s.settings["MILLWRIGHT_ADDR"] + "/readyz")
-		if err != nil {
-			return false
-		}
-		answer.Body.Close()
-		return answer.StatusCode == http.StatusOK
-	})
+	address := cmp.Or(own["MILLWRIGHT_ADDR"], s.settings["MILLWRIGHT_ADDR"])
+	p.awaitReady(startLimit, func() bool { return readyAt(address) == http.StatusOK })
 	return p
 }
+
+// readyAt returns what the api at the address answers when it is asked whether it
+// is ready, 0 for no answer.
+func readyAt(address string) int {
+	answer, err := impatient.Get("http://" + address + "/readyz")
+	if err != nil {
+		return 0
+	}
+	answer.Body.Close()
+	return answer.StatusCode
+}
+
+// impatient asks what ought to be answered at once, on a connection of its own.
+var impatient = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // startWorker starts the worker, and returns when it runs.
 func (s *stack) startWorker() *process {
@@ -250,6 +263,8 @@ people:
   - {key: manager, name: %q, email: %q, phone: %q, admin: true}
 inventory:
   - {key: hq, kind: location, name: Headquarters, children: [{key: hvac, kind: system, name: HVAC, children: [{key: ahu1, kind: equipment, name: AHU 1}]}]}
+forms:
+  - {key: inspection, name: Inspection, questions: [{key: finding, label: What was found, type: text, required: false}]}
 assignments:
   - {node: hq, identity: manager, definition: full}
   - {node: hq, identity: erp, definition: full}

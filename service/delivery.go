@@ -65,12 +65,15 @@ type DeliveryState struct {
 	EventType      models.EventType
 	Status         models.DeliveryStatus
 	Attempts       int
+	AttemptsBefore int `json:"-"`
 	NextAttemptAt  *models.Time
 	LastStatus     *int
 	LastError      *string
 	// KeptUntil is when the event's retention ends.
 	KeptUntil models.Time
 	CreatedAt models.Time `db:"event_created_at"`
+	// LookedAt is when this was so, by the clock that its other times are of.
+	LookedAt models.Time `db:"-"`
 }
 
 // EventRetention is how long events and deliveries are kept (spec section 8).
@@ -605,7 +608,7 @@ func spell(d time.Duration) string {
 func (s *Service) Delivery(ctx context.Context, id string) (DeliveryState, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT d.id AS delivery_id, d.webhook_id, h.integration_id, e.organization_id, d.record_id, d.event_id,
-			e.type AS event_type, d.status, d.attempts, d.next_attempt_at, d.last_status, d.last_error,
+			e.type AS event_type, d.status, d.attempts, d.attempts_before, d.next_attempt_at, d.last_status, d.last_error,
 			e.created_at + make_interval(secs => $2) AS kept_until, e.created_at AS event_created_at
 		FROM deliveries d
 		JOIN events e ON e.id = d.event_id
@@ -617,6 +620,13 @@ func (s *Service) Delivery(ctx context.Context, id string) (DeliveryState, error
 	state, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[DeliveryState])
 	if errors.Is(err, pgx.ErrNoRows) {
 		return state, models.NotFound()
+	}
+	state.LookedAt = s.now()
+	// A clock that went back meanwhile makes no wait longer than the schedule has it.
+	if wait, planned := s.RetrySchedule.After(state.Attempts - state.AttemptsBefore); planned && state.NextAttemptAt != nil {
+		if latest := models.TimeOf(state.LookedAt.Add(wait)); state.NextAttemptAt.Time.After(latest.Time) {
+			state.NextAttemptAt = &latest
+		}
 	}
 	return state, s.translate(err)
 }

@@ -13,8 +13,9 @@ const (
 	owedLimit    = 1000
 	owedMails    = 100
 	mailPatience = 10 * time.Minute
-	// Looks are many after a burst of new records: their pokes are on their way.
-	lookPatience = time.Minute
+	// Looks are many after a burst of new records, and their pokes on their way:
+	// they have so many times the grace.
+	lookPatience = 6
 )
 
 // Owed returns what waits in nobody's hand: addresses with deliveries pending
@@ -45,7 +46,7 @@ func (s *Service) Owed(ctx context.Context, grace time.Duration) ([]Work, error)
 		SELECT id FROM deliveries WHERE status = 'retrying' AND next_attempt_at < $1
 		ORDER BY next_attempt_at LIMIT $2`, now.Add(-grace), owedLimit).Query(collect(func(id string) Work { return Work{WorkDelivery, id} }))
 	batch.Queue(`SELECT record_id FROM looks_owed WHERE since < $1 ORDER BY since LIMIT $2`,
-		now.Add(-max(grace, lookPatience)), owedLimit).Query(collect(workOn))
+		now.Add(-lookPatience*grace), owedLimit).Query(collect(workOn))
 	batch.Queue(`
 		SELECT DISTINCT record_id FROM (
 			SELECT record_id FROM notices WHERE mail = 'waiting' AND created_at < $1

@@ -35,7 +35,7 @@ func (s *Service) lookUp(ctx context.Context, ask func(*tx)) error {
 	case <-mine.answered:
 	case <-ctx.Done():
 		if s.lookups.withdraw(func(other *lookup) bool { return other == mine }) {
-			return ctx.Err()
+			return s.translate(ctx.Err())
 		}
 		<-mine.answered
 	}

@@ -86,7 +86,7 @@ type seat struct {
 func (s *Service) writeTogether(ctx context.Context, apart []string, do func(context.Context, *tx) error) error {
 	g, err := s.join(ctx, apart)
 	if err != nil {
-		return err
+		return s.translate(err)
 	}
 	if g == nil {
 		return s.write(ctx, do)

@@ -42,7 +42,7 @@ func (d *delivery) run(ctx workflow.Context) error {
 		if err := d.show(ctx); err != nil {
 			return err
 		}
-		wait, open := waitFor(d.state, workflow.Now(ctx))
+		wait, open := waitFor(d.state, d.now(ctx))
 		// A signal that arrives after this line makes the server refuse the
 		// workflow's end and run it again, so it is not lost.
 		if !open && d.pokes.Len()+d.redeliver.Len()+d.stop.Len() == 0 {
@@ -61,6 +61,15 @@ func (d *delivery) run(ctx workflow.Context) error {
 			return workflow.NewContinueAsNewError(ctx, Delivery, d.id)
 		}
 	}
+}
+
+// now is the moment of the last look by the clock that the state's times are of:
+// waits are no longer and no shorter where Temporal's clock differs from it.
+func (d *delivery) now(ctx workflow.Context) time.Time {
+	if d.state.LookedAt.IsZero() {
+		return workflow.Now(ctx) // the look was made by an earlier version
+	}
+	return d.state.LookedAt.Time
 }
 
 // waitFor decides how long a delivery rests: until its next attempt while it is

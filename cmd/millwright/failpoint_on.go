@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"syscall"
+	"time"
 )
 
 // failpoint ends the process without a word at the named place when the file
@@ -19,5 +20,19 @@ func failpoint(name string) func() {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
 		}
+	}
+}
+
+// failpointClock is a clock that is off by what stands in the file that
+// MILLWRIGHT_FAILPOINT_clock names, such as 1h; nil without one.
+func failpointClock() func() time.Time {
+	set := os.Getenv("MILLWRIGHT_FAILPOINT_clock")
+	if set == "" {
+		return nil
+	}
+	return func() time.Time {
+		content, _ := os.ReadFile(set)
+		off, _ := time.ParseDuration(string(content)) // 0 without a file
+		return time.Now().Add(off)
 	}
 }

@@ -69,7 +69,16 @@ func serveAPI(ctx context.Context, s settings) error {
 	defer temporal.Close()
 	poker := worker.NewPoker(ctx, temporal, log)
 	defer stopPoker(poker)
-	svc, pool, err := openService(ctx, s, "millwright api", poker, waitForSchema)
+	// A database that is not there yet is no reason not to listen: the API says
+	// 503, and that it is not ready, until it is.
+	missing := false
+	svc, pool, err := openService(ctx, s, "millwright api", poker, func(ctx context.Context, svc *service.Service) error {
+		err := svc.CheckSchema(ctx)
+		if missing = models.CodeOf(err) == models.CodeUnavailable; missing {
+			return nil
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -82,6 +91,7 @@ func serveAPI(ctx context.Context, s settings) error {
 		PublicURL:      s.PublicURL,
 		Version:        version,
 		TrustedProxies: s.TrustedProxies,
+		CallTimeout:    s.CallTimeout,
 		TemporalReady: func(ctx context.Context) error {
 			_, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
 			if err != nil {
@@ -110,7 +120,40 @@ func serveAPI(ctx context.Context, s settings) error {
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	log.Info("the API listens", "address", listener.Addr().String())
-	return serve(ctx, server, limitConnections(listener, s.MaxConnections))
+	return live(ctx, s, svc, handler, missing, func(ctx context.Context) error {
+		return serve(ctx, server, limitConnections(listener, s.MaxConnections))
+	})
+}
+
+// live serves from the start to the end of a process: while the database is
+// missing, calls are answered 503; when the process is asked to stop, it serves
+// on for the delay in which load balancers notice that it is not ready any more.
+func live(ctx context.Context, s settings, svc *service.Service, handler *api.API, missing bool, calls func(context.Context) error) error {
+	if missing {
+		handler.Hold()
+	}
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	refused := make(chan error, 1)
+	go func() {
+		defer stop()
+		defer close(refused)
+		if missing {
+			if err := waitForSchema(ctx, svc); err != nil {
+				refused <- err
+				return
+			}
+			handler.Serve()
+		}
+		<-ctx.Done()
+		handler.Drain()
+		svc.Log.Info("the API stops", "serves_on_for", s.ShutdownDelay.String())
+		<-time.After(s.ShutdownDelay)
+	}()
+	if err := calls(serving); err != nil {
+		return err
+	}
+	return <-refused
 }
 
 // serve runs the server until the context ends, then lets it finish its calls.

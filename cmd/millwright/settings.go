@@ -46,6 +46,8 @@ type settings struct {
 	TemporalKey     string          `env:"TEMPORAL_TLS_CLIENT_KEY_PATH" doc:"file with the key of that certificate"`
 	TokenKeys       string          `env:"TOKEN_SIGNING_KEYS" secret:"true" required:"true" doc:"keys that sign access tokens, name:base64 of 32 bytes, separated by commas; the first signs, all are accepted"`
 	SealingKeys     string          `env:"SECRET_SEALING_KEYS" secret:"true" required:"true" doc:"keys that seal signing secrets at rest, written alike; the first seals, all open"`
+	CallTimeout     time.Duration   `env:"CALL_TIMEOUT" envDefault:"25s" doc:"how long a call may take before it is answered 503"`
+	ShutdownDelay   time.Duration   `env:"SHUTDOWN_DELAY" form:"or zero" envDefault:"0s" doc:"how long an api that is asked to stop says it is not ready and serves on, so that load balancers notice"`
 	RetrySchedule   []time.Duration `env:"WEBHOOK_RETRY_SCHEDULE" envDefault:"1m,5m,30m,2h,6h,12h,24h" doc:"waits between the attempts of a delivery"`
 	ResponseTimeout time.Duration   `env:"WEBHOOK_RESPONSE_TIMEOUT" envDefault:"10s" doc:"how long a receiver may take to answer"`
 	ShutOffAfter    time.Duration   `env:"WEBHOOK_SHUTOFF_AFTER" envDefault:"72h" doc:"how long an address may be without success before a final failure turns it off"`
@@ -157,7 +159,7 @@ func unfit(value any, form string) (want string) {
 			return "a number above 0"
 		}
 	case time.Duration:
-		if value <= 0 {
+		if value < 0 || value == 0 && form != "or zero" {
 			return "a time above 0, such as 10s"
 		}
 	case []time.Duration:
@@ -250,6 +252,7 @@ func (s settings) serviceOptions(log *slog.Logger) (service.Options, error) {
 		ShutOffAfter:          s.ShutOffAfter,
 		AddressRules:          s.addressRules(),
 		AddressCallsPerMinute: s.AddressCalls,
+		Now:                   failpointClock(),
 		Log:                   log,
 		AfterCommit:           failpoint("after-commit"),
 	}, nil

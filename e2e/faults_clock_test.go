@@ -1,0 +1,206 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// clock is the clock of a stack's processes, apart from Temporal's and Postgres's.
+type clock struct {
+	t    testing.TB
+	file string
+}
+
+func newClock(t testing.TB) *clock {
+	return &clock{t, filepath.Join(t.TempDir(), "clock")}
+}
+
+// jump puts the clock so far from the real one, at once in all processes.
+func (c *clock) jump(off time.Duration) {
+	c.t.Helper()
+	whole := c.file + ".new"
+	if err := os.WriteFile(whole, []byte(off.String()), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := os.Rename(whole, c.file); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// stubborn refuses each event twice, and knows when it was asked.
+type stubborn struct {
+	mu    sync.Mutex
+	asked map[string][]time.Time
+}
+
+func (s *stubborn) answer(_ context.Context, d delivery) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked[d.event.ID] = append(s.asked[d.event.ID], time.Now())
+	if len(s.asked[d.event.ID]) <= 2 {
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusNoContent
+}
+
+// follower follows the changes of work orders by sync tokens.
+type follower struct {
+	token string
+	// shown is each record as it was shown last.
+	shown map[string]string
+}
+
+func (f *follower) follow(i *integrator) {
+	i.t.Helper()
+	cursor := ""
+	for more := true; more; {
+		path := "/work-orders?limit=7&changed_since=" + url.QueryEscape(f.token)
+		if cursor != "" {
+			path += "&cursor=" + url.QueryEscape(cursor)
+		}
+		var page struct {
+			Data []struct {
+				ID          string `json:"id"`
+				Description string `json:"description"`
+			} `json:"data"`
+			SyncToken  string `json:"sync_token"`
+			NextCursor string `json:"next_cursor"`
+			HasMore    bool   `json:"has_more"`
+		}
+		if err := json.Unmarshal(i.get(path).body, &page); err != nil {
+			i.t.Fatal(err)
+		}
+		for _, record := range page.Data {
+			f.shown[record.ID] = record.Description
+		}
+		if cursor, more = page.NextCursor, page.HasMore; !more {
+			f.token = page.SyncToken
+		}
+	}
+}
+
+// work creates work orders and changes those that there are, and checks that each
+// write is done.
+func (c *stormClient) work(creations int) {
+	c.t.Helper()
+	for n := range 2 * creations {
+		w, o := c.creation(), (*order)(nil)
+		if n%2 == 1 || len(c.orders) > 0 && n%3 == 0 {
+			o = c.orders[n%len(c.orders)]
+			w.kind, w.method, w.record, w.path = "patch", http.MethodPatch, o.id, "/work-orders/"+o.id
+			w.body = map[string]any{"description": w.marker}
+		}
+		if answer, err := c.try(w); err != nil || !w.acknowledged() {
+			c.t.Fatalf("%s: status %d, error %v: %s", w.kind, answer.status, err, answer.body)
+		}
+		c.ledger = append(c.ledger, w)
+		c.learn(w, o)
+	}
+}
+
+// status is what a call with the token is answered.
+func (s *stack) statusWith(token string) int {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://"+s.settings["MILLWRIGHT_ADDR"]+"/v1/me", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	answer, err := impatient.Do(request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	answer.Body.Close()
+	return answer.StatusCode
+}
+
+func TestClockThatJumpsAnHour(t *testing.T) {
+	t.Parallel()
+	const (
+		jump = time.Hour
+		wait = 2 * time.Second
+	)
+	c := newClock(t)
+	prompt, failing := newReceiver(t), newReceiver(t)
+	refusals := &stubborn{asked: map[string][]time.Time{}}
+	failing.answers(refusals.answer)
+	receivers := []*receiver{prompt, failing}
+	for _, r := range receivers {
+		r.events, r.lean = "work_order.created, work_order.updated", true
+		r.offs = []time.Duration{0, jump}
+	}
+	s := newStack(t, settings{
+		"MILLWRIGHT_FAILPOINT_clock": c.file, "WEBHOOK_RETRY_SCHEDULE": "2s,2s,2s", "WEBHOOK_LINGER": "1s", "WEBHOOK_SHUTOFF_AFTER": "100h",
+	}, receivers...)
+	s.startWorker()
+	s.startAPI(nil)
+	hosts := []string{s.settings["MILLWRIGHT_ADDR"]}
+	client := s.stormClients(1, 5, hosts, nil)[0]
+	early := client.token()
+	changes := &follower{token: "2026-01-01T00:00:00Z", shown: map[string]string{}}
+
+	client.work(10)
+	changes.follow(client.integrator)
+	forward := time.Now()
+	c.jump(jump)
+	if status := s.statusWith(early); status != http.StatusUnauthorized {
+		t.Errorf("an hour after its issue a token is answered %d, want 401", status)
+	}
+	client.integrator = s.failoverIntegrator(hosts, 0)
+	late := client.token()
+	repeated := *client.ledger[0]
+	if _, err := client.try(&repeated); err != nil || !repeated.replayed {
+		t.Errorf("the retry an hour later: status %d, replayed %t, error %v", repeated.status, repeated.replayed, err)
+	}
+	client.work(10)
+	changes.follow(client.integrator)
+
+	c.jump(0)
+	for name, token := range map[string]string{"issued before the clock went forward": early, "issued while it was ahead": late} {
+		if status := s.statusWith(token); status != http.StatusOK {
+			t.Errorf("with the clock back, a token %s is answered %d", name, status)
+		}
+	}
+	client.work(10)
+	changes.follow(client.integrator)
+
+	newAudit(s, client.integrator, receivers).run(client.ledger)
+	if n := prompt.duplicates(); n > 0 {
+		t.Errorf("%d deliveries were made twice though no attempt had failed", n)
+	}
+	for event, asked := range refusals.asked {
+		if len(asked) != 3 {
+			t.Errorf("%s was delivered with %d attempts, want 3", event, len(asked))
+		}
+		for n := 1; n < len(asked); n++ {
+			// What waits when the clock goes forward is due then.
+			if gap := asked[n].Sub(asked[n-1]); gap < wait-100*time.Millisecond && !(asked[n-1].Before(forward) && asked[n].After(forward)) {
+				t.Errorf("attempt %d of %s came %s after the one before, the schedule says %s", n+1, event, gap, wait)
+			}
+		}
+	}
+	last := map[string]string{}
+	for _, w := range client.ledger {
+		last[w.record] = w.marker
+	}
+	// A page reaches up to the oldest transaction that is under way, in any database
+	// of the server: what came last may be shown by a later one.
+	eventually(t, deliveryLimit, "following the changes shows every work order as it is", func() bool {
+		changes.follow(client.integrator)
+		for record, marker := range last {
+			if changes.shown[record] != marker {
+				return false
+			}
+		}
+		return true
+	})
+	found(t, "clock an hour forward, and back", "%d writes, %d + %d attempts at %d + %d deliveries, none lost, none but by the schedule",
+		len(client.ledger), len(prompt.got()), 3*len(refusals.asked), len(prompt.got()), len(refusals.asked))
+}

@@ -1,0 +1,40 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+)
+
+var reportFile = flag.String("faults.report", "", "file that what the tests of faults found is written to, when none of them failed")
+
+// findings are the rows of the report, in the order in which they were found.
+var findings struct {
+	sync.Mutex
+	rows []string
+}
+
+// found notes what a test found, unless the test failed.
+func found(t testing.TB, what, format string, args ...any) {
+	t.Helper()
+	if t.Failed() {
+		return
+	}
+	text := fmt.Sprintf(format, args...)
+	t.Logf("%s: %s", what, text)
+	findings.Lock()
+	defer findings.Unlock()
+	findings.rows = append(findings.rows, "| "+what+" | "+text+" |\n")
+}
+
+// writeReport writes what was found, for people to read.
+func writeReport() error {
+	if *reportFile == "" {
+		return nil
+	}
+	const head = "# A run of the faults\n\nWritten by `make faults`; [faults.md](faults.md) tells what is done and what the rows mean.\n\n| | |\n|---|---|\n"
+	return os.WriteFile(*reportFile, []byte(head+strings.Join(findings.rows, "")), 0o644)
+}

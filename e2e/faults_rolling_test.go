@@ -1,0 +1,165 @@
+package e2e
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// balancer is a load balancer before several apis: it asks each whether it is
+// ready, sends calls to those that are, and tries nothing twice.
+type balancer struct {
+	t      testing.TB
+	server *httptest.Server
+	hosts  []string
+	ready  []atomic.Bool
+	silent []int // how often in a row each did not answer when asked
+	turn   atomic.Uint32
+	failed atomic.Int32
+}
+
+// askEvery is how often a balancer asks; it believes an api that says that it is
+// not ready at once, one that says nothing after askAgain times. An api that stops
+// serves on for drainFor.
+const (
+	askEvery = 100 * time.Millisecond
+	askAgain = 3
+	drainFor = 2 * time.Second
+)
+
+func newBalancer(t testing.TB, hosts ...string) *balancer {
+	b := &balancer{t: t, hosts: hosts, ready: make([]atomic.Bool, len(hosts)), silent: make([]int, len(hosts))}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host = "http", r.In.Context().Value(b).(string)
+		},
+		Transport: &http.Transport{MaxIdleConnsPerHost: 32},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			b.failed.Add(1)
+			t.Errorf("%s %s through the balancer: %v", r.Method, r.URL.Path, err)
+			w.WriteHeader(http.StatusBadGateway)
+		},
+	}
+	b.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), b, b.next())))
+	}))
+	t.Cleanup(b.server.Close)
+	for n := range hosts {
+		b.ask(n)
+		go func() {
+			tick := time.NewTicker(askEvery)
+			defer tick.Stop()
+			for {
+				select {
+				case <-tick.C:
+					b.ask(n)
+				case <-t.Context().Done():
+					return
+				}
+			}
+		}()
+	}
+	return b
+}
+
+func (b *balancer) ask(n int) {
+	status := readyAt(b.hosts[n])
+	if b.silent[n]++; status != 0 {
+		b.silent[n] = 0
+	}
+	if status != 0 || b.silent[n] >= askAgain {
+		b.ready[n].Store(status == http.StatusOK)
+	}
+}
+
+// next is where the next call goes: to one that is ready, in turn.
+func (b *balancer) next() string {
+	for range b.hosts {
+		if n := int(b.turn.Add(1)) % len(b.hosts); b.ready[n].Load() {
+			return b.hosts[n]
+		}
+	}
+	return "no.api.is.ready.invalid"
+}
+
+// load calls through the balancer until the context ends; every call has to be done.
+func (c *stormClient) load(ctx context.Context) {
+	for ctx.Err() == nil {
+		w, o := c.next()
+		c.ledger = append(c.ledger, w)
+		if answer, err := c.try(w); err != nil || !w.acknowledged() {
+			c.t.Errorf("%s: status %d, error %v: %s", w.kind, answer.status, err, answer.body)
+		}
+		c.learn(w, o)
+		if answer, err := c.call(http.MethodGet, "/work-orders/"+w.record, "", nil); err != nil || answer.status != http.StatusOK {
+			c.t.Errorf("read: status %d, error %v: %s", answer.status, err, answer.body)
+		}
+	}
+}
+
+func TestRollingRestart(t *testing.T) {
+	t.Parallel()
+	const rounds = 2
+	r := newReceiver(t)
+	r.events, r.lean = everyEvent, true
+	r.answers(ponder)
+	s := newStack(t, settings{"SHUTDOWN_DELAY": drainFor.String()}, r)
+	first := s.settings["MILLWRIGHT_ADDR"]
+	second, api2 := s.secondAPI()
+	addresses, apis := []string{first, second}, []*process{s.startAPI(nil), api2}
+	workers := []*process{s.startWorker(), s.startWorker()}
+	b := newBalancer(t, addresses...)
+	clients := s.stormClients(4, 7, []string{strings.TrimPrefix(b.server.URL, "http://")}, s.integrator().sharedOrders(2))
+	loading, over := context.WithCancel(t.Context())
+	defer over()
+	var load sync.WaitGroup
+	for _, c := range clients {
+		load.Go(func() { c.load(loading) })
+	}
+	stop := func(p *process) {
+		p.terminate()
+		if status := p.wait(startLimit); status != 0 {
+			t.Errorf("%s, asked to stop, ended with status %d", p.name, status)
+		}
+	}
+	for range rounds {
+		for n := range apis {
+			stop(apis[n])
+			apis[n] = s.startAPI(settings{"MILLWRIGHT_ADDR": addresses[n]})
+			eventually(t, startLimit, "the balancer sends calls to it", func() bool { return b.ready[n].Load() })
+			stop(workers[n])
+			workers[n] = s.startWorker()
+		}
+	}
+	over()
+	load.Wait()
+	var ledger []*write
+	for _, c := range clients {
+		ledger = append(ledger, c.ledger...)
+	}
+	a := newAudit(s, s.integrator(), []*receiver{r})
+	a.run(ledger)
+	found(t, "rolling restart", "%d of apis, %d of workers: %d writes and as many reads, %d failed; %d events, %d of them more than once",
+		rounds*len(apis), rounds*len(workers), len(ledger), b.failed.Load(), len(r.got())-r.duplicates(), r.duplicates())
+	if n := r.duplicates(); n > 0 {
+		t.Errorf("%d deliveries were made again after a worker was stopped in order", n)
+	}
+}
+
+// ponder takes a while for its answer, so that a worker that stops has requests on their way.
+func ponder(ctx context.Context, _ delivery) int {
+	timer := time.NewTimer(50 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return http.StatusNoContent
+	case <-ctx.Done():
+		return 0
+	}
+}

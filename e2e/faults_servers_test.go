@@ -1,0 +1,214 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// postgres is a Postgres server of one test's own, which the test may kill. Its
+// data is written as in production: what it acknowledged is on the disk.
+type postgres struct {
+	t    testing.TB
+	root string
+	port int
+	// url connects to an empty database as the superuser.
+	url string
+	// p is devstack, which runs the server; it ends when the server does.
+	p *process
+}
+
+// newPostgres starts a server that is stopped and removed when the test ends.
+func newPostgres(t testing.TB) *postgres {
+	t.Helper()
+	_, port := freePort(t)
+	// When the test is root's, the server runs as another user, to whom the test's own folder is closed.
+	folder, err := os.MkdirTemp("", "millwright-faults-") //nolint:usetesting // see above
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(folder, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	c := &postgres{t: t, root: filepath.Join(folder, "postgres"), port: port}
+	t.Cleanup(func() {
+		c.crash()
+		if err := os.RemoveAll(folder); err != nil {
+			t.Errorf("remove the data of Postgres: %v", err)
+		}
+	})
+	c.start()
+	line, _, _ := strings.Cut(c.p.out.String(), "\n")
+	url, found := strings.CutPrefix(line, "DATABASE_URL=")
+	if !found {
+		t.Fatalf("devstack postgres printed %q", line)
+	}
+	c.url = url
+	return c
+}
+
+// begin starts the server and does not wait for it.
+func (c *postgres) begin() *process {
+	c.t.Helper()
+	c.p = startDevstack(c.t, nil, "postgres", "--data", c.root, "--port", strconv.Itoa(c.port), "--log", c.log())
+	return c.p
+}
+
+// start starts the server and returns when it answers.
+func (c *postgres) start() {
+	c.t.Helper()
+	c.begin().awaitReady(startLimit, c.p.saysReady)
+}
+
+func (c *postgres) log() string { return filepath.Join(filepath.Dir(c.root), "log") }
+
+// pid returns the process id of the server, 0 when there is none.
+func (c *postgres) pid() int {
+	content, err := os.ReadFile(filepath.Join(c.root, "data", "postmaster.pid"))
+	if err != nil {
+		return 0
+	}
+	line, _, _ := strings.Cut(string(content), "\n")
+	pid, err := strconv.Atoi(line)
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+// crash kills the server as a crash would, and returns when it is gone.
+func (c *postgres) crash() {
+	if c.p == nil {
+		return
+	}
+	select {
+	case <-c.p.ended: // with the server, or before there was one
+		return
+	default:
+	}
+	if pid := c.pid(); pid > 0 {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	} else {
+		_ = c.p.cmd.Process.Kill() // it has no server yet
+	}
+	<-c.p.ended
+}
+
+// pause stops every process of the server where it stands; connections are
+// accepted by the system, and nobody answers. The returned function lets them go on.
+func (c *postgres) pause() (resume func()) {
+	c.t.Helper()
+	pids := c.pids()
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil && !errors.Is(err, syscall.ESRCH) {
+			c.t.Fatalf("stop a process of Postgres: %v", err)
+		}
+	}
+	return func() {
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGCONT) // it may have ended
+		}
+	}
+}
+
+// pids are the server and its sessions.
+func (c *postgres) pids() []int {
+	c.t.Helper()
+	pids := []int{c.pid()}
+	c.query(func(ctx context.Context, conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, `SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()`)
+		if err != nil {
+			return err
+		}
+		sessions, err := pgx.CollectRows(rows, pgx.RowTo[int])
+		pids = append(pids, sessions...)
+		return err
+	})
+	return pids
+}
+
+// exec runs a statement as the superuser.
+func (c *postgres) exec(sql string) {
+	c.t.Helper()
+	c.query(func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, sql)
+		return err
+	})
+}
+
+// query asks the server on a connection of its own.
+func (c *postgres) query(ask func(context.Context, *pgx.Conn) error) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.t.Context()), startLimit)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, c.url)
+	if err != nil {
+		c.t.Fatalf("connect to the test's Postgres: %v", err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if err := ask(ctx, conn); err != nil {
+		c.t.Fatalf("the test's Postgres: %v", err)
+	}
+}
+
+// part is a part of the installation that is killed and comes back.
+type part struct {
+	name string
+	// begin starts it and does not wait.
+	begin func() *process
+	// crash kills it, if not simply by its process.
+	crash func()
+	ready func(*process) bool
+
+	p *process
+	// since is when it was started last.
+	since time.Time
+	// down is until when it stays dead.
+	down  time.Time
+	kills int
+	// starts counts how often it was started, also after it ended by itself.
+	starts int
+}
+
+func (p *part) running() bool {
+	select {
+	case <-p.p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// supervise starts the part again when it has ended and its time has come, as
+// an init system does.
+func (p *part) supervise(now time.Time) {
+	if p.p != nil && (p.running() || now.Before(p.down)) {
+		return
+	}
+	p.p, p.since = p.begin(), now
+	p.starts++
+	// One that ends by itself, since what it needs is not there, rests a moment.
+	p.down = now.Add(500 * time.Millisecond)
+}
+
+// kill kills the part, which stays dead for the time.
+func (p *part) kill(now time.Time, stay time.Duration) {
+	p.kills++
+	p.down = now.Add(stay)
+	if p.crash != nil {
+		p.crash()
+		return
+	}
+	p.p.kill()
+}
+
+// up reports whether the part runs and answers.
+func (p *part) up() bool { return p.p != nil && p.running() && p.ready(p.p) }

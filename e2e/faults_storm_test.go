@@ -1,0 +1,284 @@
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+)
+
+var (
+	stormTime = flag.Duration("faults.time", 15*time.Second, "how long the storm lasts")
+	stormSeed = flag.Uint64("faults.seed", 0, "the storm's dice; 0 is any, and printed")
+)
+
+// storm is what is killed, and when.
+type storm struct {
+	*stack
+	rand  *rand.Rand
+	parts []*part
+	bag   []*part // those not killed since it was filled
+}
+
+// TestStorm writes from 16 clients at two apis, with two workers delivering, while
+// each of the processes, Temporal and Postgres among them, is killed again and
+// again; then it holds everything against what the clients were told.
+func TestStorm(t *testing.T) {
+	seed := *stormSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("seed %d; repeat with -faults.seed", seed)
+	dice := rand.New(rand.NewPCG(seed, 0))
+
+	pg := newPostgres(t)
+	temporalAddress, temporalPort := freePort(t)
+	temporal := beginTemporal(t, pg.url, "temporal", temporalPort)
+	temporal.awaitReady(2*time.Minute, temporal.saysReady)
+	steady, flaky, closing := newReceiver(t), newReceiver(t), newReceiver(t)
+	steady.events = everyEvent
+	flaky.events = "work_order.created, work_order.updated, work_order.completed"
+	closing.events = "work_order.completed, work_order.cancelled"
+	receivers := []*receiver{steady, flaky, closing}
+	for _, r := range receivers {
+		r.lean = true
+	}
+	flaky.answers(fails(seed, 12))
+	s := newStack(t, settings{
+		"DATABASE_URL": pg.url, "TEMPORAL_ADDRESS": temporalAddress,
+		// What a lost poke leaves is found after six of them.
+		"SWEEP_INTERVAL":         "2s",
+		"WEBHOOK_RETRY_SCHEDULE": "1s,1s,2s,2s,4s,4s,8s,8s,16s,16s,30s,30s",
+	}, receivers...)
+	first := s.settings["MILLWRIGHT_ADDR"]
+	second, _ := freePort(t)
+	st := &storm{stack: s, rand: dice}
+	api := func(name, address string) *part {
+		return &part{
+			name:  name,
+			begin: func() *process { return s.start("api", settings{"MILLWRIGHT_ADDR": address}) },
+			ready: func(*process) bool { return readyAt(address) == http.StatusOK },
+		}
+	}
+	worker := func(name string) *part {
+		return &part{
+			name: name, begin: func() *process { return s.start("worker", nil) },
+			ready: func(p *process) bool { return p.log.has(`"the worker runs"`) },
+		}
+	}
+	saysReady := (*process).saysReady
+	st.parts = []*part{
+		api("api 1", first), api("api 2", second), worker("worker 1"), worker("worker 2"),
+		{name: "Temporal", p: temporal, begin: func() *process { return beginTemporal(t, pg.url, "temporal", temporalPort) }, ready: saysReady},
+		{name: "Postgres", p: pg.p, begin: pg.begin, crash: pg.crash, ready: saysReady},
+	}
+	st.awaitAll()
+	shared := s.integrator().sharedOrders(3)
+
+	clients := s.stormClients(16, seed, []string{first, second}, shared)
+	raging, over := context.WithCancel(t.Context())
+	grace, hopeless := context.WithTimeout(t.Context(), *stormTime+recoveryLimit)
+	defer hopeless()
+	started := time.Now()
+	wait := runAll(raging, grace, clients)
+	st.rage(started.Add(*stormTime))
+	over()
+	lasted := time.Since(started)
+	st.awaitAll()
+	wait()
+
+	checked := time.Now()
+	a := newAudit(s, s.integrator(), receivers)
+	var ledger []*write
+	for _, c := range clients {
+		ledger = append(ledger, c.ledger...)
+		for _, complaint := range c.unclear {
+			a.wrong("answers", "%s", complaint)
+		}
+		if n := c.refusals[http.StatusInternalServerError]; n > 0 {
+			a.wrong("answers", "client %d was answered 500 %d times", c.number, n)
+		}
+	}
+	a.run(ledger)
+	st.tell(seed, lasted, time.Since(checked), clients, a)
+}
+
+// fails answers one event in n with 503 the first times it comes.
+func fails(seed uint64, n int) answerFunc {
+	dice := rand.New(rand.NewPCG(seed, 1<<32))
+	left := map[string]int{}
+	turn := make(chan struct{}, 1)
+	return func(_ context.Context, d delivery) int {
+		turn <- struct{}{}
+		defer func() { <-turn }()
+		if _, known := left[d.event.ID]; !known {
+			left[d.event.ID] = 0
+			if dice.IntN(n) == 0 {
+				left[d.event.ID] = 1 + dice.IntN(3)
+			}
+		}
+		if left[d.event.ID] > 0 {
+			left[d.event.ID]--
+			return http.StatusServiceUnavailable
+		}
+		return http.StatusNoContent
+	}
+}
+
+// sharedOrders creates work orders that all clients change.
+func (i *integrator) sharedOrders(n int) []string {
+	i.t.Helper()
+	ids := make([]string, n)
+	for k := range ids {
+		ids[k] = i.create(fmt.Sprintf("Shared %d", k+1))
+	}
+	return ids
+}
+
+// rage kills one part after the other until the time, the whole bag of them
+// before any is killed again; sometimes a second with it.
+func (s *storm) rage(end time.Time) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	next := time.Now().Add(time.Second)
+	for now := range tick.C {
+		for _, p := range s.parts {
+			p.supervise(now)
+		}
+		if now.Before(next) {
+			continue
+		}
+		all := !slices.ContainsFunc(s.parts, func(p *part) bool { return p.kills == 0 })
+		if now.After(end) && all {
+			return
+		}
+		if !s.strike(now) {
+			next = now.Add(200 * time.Millisecond)
+			continue
+		}
+		next = now.Add(500*time.Millisecond + time.Duration(s.rand.Int64N(int64(2500*time.Millisecond))))
+	}
+}
+
+// strike kills a part that is up, and reports whether there was one.
+func (s *storm) strike(now time.Time) bool {
+	if len(s.bag) == 0 {
+		s.bag = slices.Clone(s.parts)
+		s.rand.Shuffle(len(s.bag), func(i, j int) { s.bag[i], s.bag[j] = s.bag[j], s.bag[i] })
+	}
+	victims := 1
+	if s.rand.IntN(5) == 0 {
+		victims = 2
+	}
+	struck := false
+	for range min(victims, len(s.bag)) {
+		p := s.bag[0]
+		if !p.up() {
+			return struck
+		}
+		s.bag = s.bag[1:]
+		p.kill(now, time.Duration(s.rand.Int64N(int64(1500*time.Millisecond))))
+		struck = true
+	}
+	return struck
+}
+
+// awaitAll starts what does not run, and returns when all of it answers.
+func (s *storm) awaitAll() {
+	s.t.Helper()
+	eventually(s.t, 2*time.Minute, "all parts are up", func() bool {
+		now := time.Now()
+		up := true
+		for _, p := range s.parts {
+			p.supervise(now)
+			up = up && p.up()
+		}
+		return up
+	})
+}
+
+// tell tells what came of the storm.
+func (s *storm) tell(seed uint64, lasted, settled time.Duration, clients []*stormClient, a *audit) {
+	s.t.Helper()
+	var acknowledged, unanswered, refused, tries, noAnswer, replayed, unavailable int
+	kinds := map[string]int{}
+	var longest time.Duration
+	longestIs := ""
+	for _, c := range clients {
+		noAnswer += c.noAnswer
+		unavailable += c.refusals[http.StatusServiceUnavailable]
+		if c.longest > longest {
+			longest, longestIs = c.longest, c.longestIs
+		}
+		for _, w := range c.ledger {
+			tries += w.tries
+			if w.replayed {
+				replayed++
+			}
+			switch {
+			case w.acknowledged():
+				acknowledged++
+				kinds[w.kind]++
+			case w.status == 0 || w.status >= http.StatusInternalServerError:
+				unanswered++
+			default:
+				refused++
+			}
+		}
+	}
+	line := func(what, format string, args ...any) { found(s.t, what, format, args...) }
+	line("machine", "%s", s.machine())
+	line("the storm", "%.0f s, seed %d", lasted.Seconds(), seed)
+	for _, p := range s.parts {
+		line("killed: "+p.name, "%d times", p.kills)
+	}
+	line("acknowledged writes", "%d (%.0f a second): %d creations, %d changes, %d answers, %d completions, %d cancellations",
+		acknowledged, float64(acknowledged)/lasted.Seconds(), kinds["create"], kinds["patch"], kinds["answer"], kinds["complete"], kinds["cancel"])
+	line("calls", "%d; %d without an answer, %d answered 503", tries, noAnswer, unavailable)
+	line("writes answered by a replay", "%d", replayed)
+	line("writes given up without an answer", "%d", unanswered)
+	line("refused, since a write given up had closed the work order", "%d", refused)
+	line("longest call", "%.1f s (%s)", longest.Seconds(), longestIs)
+	for n, r := range a.receivers {
+		got, again := len(r.got()), r.duplicates()
+		line(fmt.Sprintf("receiver %d", n+1), "%d events, %d of them more than once", got-again, again)
+	}
+	line("acknowledged and lost, doubled, not delivered, out of order, impossible", "%d, %d, %d, %d, %d",
+		a.complaints["acknowledged and lost"], a.complaints["doubled"], a.complaints["not delivered"],
+		a.complaints["out of order"], a.complaints["impossible history"])
+	line("until nothing was owed and all was checked", "%.0f s", settled.Seconds())
+}
+
+// machine describes what the test ran on.
+func (s *stack) machine() string {
+	var postgres string
+	if err := s.db.QueryRow(s.t.Context(), `SHOW server_version`).Scan(&postgres); err != nil {
+		s.t.Fatal(err)
+	}
+	info, err := s.temporal.WorkflowService().GetSystemInfo(s.t.Context(), &workflowservice.GetSystemInfoRequest{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	race := ""
+	if build, ok := debug.ReadBuildInfo(); ok && slices.Contains(build.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		race = ", with the race detector"
+	}
+	memory := ""
+	if content, err := os.ReadFile("/proc/meminfo"); err == nil {
+		var kB int
+		if _, err := fmt.Sscanf(string(content), "MemTotal: %d kB", &kB); err == nil {
+			memory = fmt.Sprintf(", %d GiB", (kB+1<<19)>>20)
+		}
+	}
+	return fmt.Sprintf("%d cores%s, %s/%s, %s%s, Postgres %s, Temporal %s",
+		runtime.NumCPU(), memory, runtime.GOOS, runtime.GOARCH, runtime.Version(), race, postgres, info.GetServerVersion())
+}
