@@ -174,7 +174,7 @@ func (g *group) fail(ctx context.Context, err error) {
 	}
 	g.err = err
 	if g.shared && refused(err) {
-		g.Log.Debug("a group of writes failed; each runs alone", "writes", g.running+len(g.ended), "error", err.Error())
+		g.Log.Debug("a group of writes failed; each runs alone", "writes", g.running+len(g.ended), "error", g.translate(err).Error())
 		g.err = errAlone
 	}
 	if g.conn == nil {

@@ -13,10 +13,11 @@ const (
 	owedLimit    = 1000
 	owedMails    = 100
 	mailPatience = 10 * time.Minute
-	// Looks are many after a burst of new records, and their pokes on their way:
-	// they have so many times the grace.
-	lookPatience = 6
 )
+
+// lookPatience is the grace that looks have: they are many after a burst of new
+// records, and their pokes on their way.
+func lookPatience(grace time.Duration) time.Duration { return 6 * grace }
 
 // Owed returns what waits in nobody's hand: addresses with deliveries pending
 // for longer than grace that no mailbox attends, deliveries whose next attempt
@@ -46,7 +47,7 @@ func (s *Service) Owed(ctx context.Context, grace time.Duration) ([]Work, error)
 		SELECT id FROM deliveries WHERE status = 'retrying' AND next_attempt_at < $1
 		ORDER BY next_attempt_at LIMIT $2`, now.Add(-grace), owedLimit).Query(collect(func(id string) Work { return Work{WorkDelivery, id} }))
 	batch.Queue(`SELECT record_id FROM looks_owed WHERE since < $1 ORDER BY since LIMIT $2`,
-		now.Add(-lookPatience*grace), owedLimit).Query(collect(workOn))
+		now.Add(-lookPatience(grace)), owedLimit).Query(collect(workOn))
 	batch.Queue(`
 		SELECT DISTINCT record_id FROM (
 			SELECT record_id FROM notices WHERE mail = 'waiting' AND created_at < $1

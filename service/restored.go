@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -21,10 +22,11 @@ func (s *Service) VoidSyncTokens(ctx context.Context) error {
 	})
 }
 
-// OweLooks has the workflow of every open record look at it again, whether there
-// is one or not: the next sweeps poke them, which starts those that are missing. It is for a Temporal
-// that lost its data, or has that of another time. It returns how many records
-// those are. Errors: unavailable.
+// OweLooks has the workflow of every open record look, whether there is one or
+// not: the next sweeps poke them, which starts those that are missing. It is for a
+// Temporal that lost its data, or has that of another time. The marks are as old
+// as a sweep every ten seconds lets them become. It returns how many records those
+// are. Errors: unavailable.
 func (s *Service) OweLooks(ctx context.Context) (records int, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
 		t.queue(patient)
@@ -38,7 +40,7 @@ func (s *Service) OweLooks(ctx context.Context) (records int, err error) {
 					UNION ALL SELECT id, $1 FROM feedback WHERE status <> 'resolved'
 				ON CONFLICT (record_id) DO UPDATE SET since = excluded.since
 				RETURNING record_id)
-			SELECT count(*) FROM marked`, t.at.Add(-lookPatience))
+			SELECT count(*) FROM marked`, t.at.Add(-time.Minute))
 		return t.flush(ctx)
 	})
 	return records, err
