@@ -62,7 +62,7 @@ func TestBacklogIsWhatIsOwed(t *testing.T) {
 	if got := backlog(); got.Retries != 1 || got.UnheldRetries != 0 || got.AddressesFailing != 1 || got.Pending != pending-1 {
 		t.Errorf("with a retry the backlog is %+v", got)
 	}
-	f.Clock.Advance(90 * time.Second)
+	f.Clock.Advance(120 * time.Second)
 	if got := backlog(); got.Retries != 1 || got.UnheldRetries != 1 || got.UnheldLooks != 2 {
 		t.Errorf("with an overdue retry the backlog is %+v", got)
 	}
