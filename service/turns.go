@@ -1,6 +1,7 @@
 package service
 
 import (
+	"runtime"
 	"slices"
 	"sync"
 )
@@ -48,6 +49,9 @@ func (t *turns[J]) withdraw(is func(J) bool) bool {
 // run serves turns until nobody waits.
 func (t *turns[J]) run() {
 	for {
+		// Whoever is about to come comes first: the turn is the larger for it, and
+		// where nobody is, this costs nothing.
+		runtime.Gosched()
 		turn := t.next()
 		if len(turn) == 0 {
 			return
