@@ -16,14 +16,7 @@ import (
 )
 
 func deliveriesCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "deliveries",
-		Short: "See what became of deliveries, and deliver again",
-		Args:  cobra.NoArgs, // a command there is none of shall not pass for help
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(listDeliveriesCommand(), showDeliveryCommand(), redeliverCommand())
-	return cmd
+	return commands("deliveries", "See what became of deliveries, and deliver again", listDeliveriesCommand(), showDeliveryCommand(), redeliverCommand())
 }
 
 func listDeliveriesCommand() *cobra.Command {

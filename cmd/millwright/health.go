@@ -27,17 +27,10 @@ const (
 )
 
 func healthCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "health",
-		Short: "Tell by the exit status whether the api or the worker of this host works, for health checks",
-		Args:  cobra.NoArgs, // a command there is none of shall not pass for help
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
+	return commands("health", "Tell by the exit status whether the api or the worker of this host works, for health checks",
 		healthOf("api", "Healthy when the API with these settings answers and has its database", checkAPI),
 		healthOf("worker", "Healthy when a worker of this host asks Temporal for work", checkWorker),
 	)
-	return cmd
 }
 
 func healthOf(name, short string, check func(context.Context, settings) error) *cobra.Command {

@@ -12,13 +12,7 @@ import (
 )
 
 func integrationsCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "integrations",
-		Short: "Look after the integrations of organizations",
-		Args:  cobra.NoArgs, // a command there is none of shall not pass for help
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
+	return commands("integrations", "Look after the integrations of organizations",
 		listIntegrationsCommand(),
 		createIntegrationCommand(),
 		renameIntegrationCommand(),
@@ -36,7 +30,6 @@ func integrationsCommand() *cobra.Command {
 		operatorIntegrationCommand("enable ID", "Lift what disable did; one that its organization turned off stays off",
 			(*service.Service).EnableIntegration),
 	)
-	return cmd
 }
 
 func listIntegrationsCommand() *cobra.Command {

@@ -13,17 +13,10 @@ import (
 )
 
 func issuesCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "issues",
-		Short: "Do with feedback, as a person, what the app alone does",
-		Args:  cobra.NoArgs, // a command there is none of shall not pass for help
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(personCommand("resolve ID --as PERSON", "Resolve the feedback", "feedback",
+	return commands("issues", "Do with feedback, as a person, what the app alone does", personCommand("resolve ID --as PERSON", "Resolve the feedback", "feedback",
 		func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.Answer, error) {
 			return svc.ResolveFeedback(ctx, actor, id)
 		}, issueTable))
-	return cmd
 }
 
 func issueTable(w io.Writer, body []byte) error {

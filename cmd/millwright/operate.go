@@ -90,3 +90,15 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	}
 	return at, nil
 }
+
+// commands is a command that does nothing itself and has others below it.
+func commands(name, short string, below ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   name,
+		Short: short,
+		Args:  cobra.NoArgs, // a command there is none of shall not pass for help
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(below...)
+	return cmd
+}

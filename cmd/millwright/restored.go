@@ -10,17 +10,10 @@ import (
 )
 
 func restoredCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "restored",
-		Short: "After a restore, make right what a backup cannot know",
-		Args:  cobra.NoArgs, // a command there is none of shall not pass for help
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
+	return commands("restored", "After a restore, make right what a backup cannot know",
 		restoredOf("postgres", "Postgres was set back to an earlier time: end all sync tokens, have every open record's workflow look again", true),
 		restoredOf("temporal", "Temporal lost its data: have every open record's workflow look again, which starts those that are missing", false),
 	)
-	return cmd
 }
 
 func restoredOf(what, short string, voids bool) *cobra.Command {

@@ -17,13 +17,7 @@ import (
 )
 
 func webhooksCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "webhooks",
-		Short: "Look after webhook addresses",
-		Args:  cobra.NoArgs, // a command there is none of shall not pass for help
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
+	return commands("webhooks", "Look after webhook addresses",
 		listWebhooksCommand(),
 		createWebhookCommand(),
 		changeWebhookCommand(),
@@ -34,7 +28,6 @@ func webhooksCommand() *cobra.Command {
 		deleteWebhookCommand(),
 		testWebhookCommand(),
 	)
-	return cmd
 }
 
 func listWebhooksCommand() *cobra.Command {

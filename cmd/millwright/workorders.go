@@ -14,13 +14,7 @@ import (
 )
 
 func workOrdersCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "work-orders",
-		Short: "Do with work orders, as a person, what the app alone does",
-		Args:  cobra.NoArgs, // a command there is none of shall not pass for help
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
+	return commands("work-orders", "Do with work orders, as a person, what the app alone does",
 		reviewCommand(),
 		workOrderCommand("hold ID --as PERSON", "Put the work order on hold: it takes no changes and no answers",
 			func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.Answer, error) {
@@ -31,7 +25,6 @@ func workOrdersCommand() *cobra.Command {
 				return svc.ResumeWorkOrder(ctx, actor, id)
 			}),
 	)
-	return cmd
 }
 
 func reviewCommand() *cobra.Command {
