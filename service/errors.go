@@ -12,13 +12,15 @@ import (
 	"millwright/models"
 )
 
+var externalIDTaken = &models.Error{
+	Code:   models.CodeExternalIDTaken,
+	Detail: "Another feedback of the organization has this external_id.",
+}
+
 // constraintErrors are the refusals that only the database can decide, by the
 // constraint that decides them.
 var constraintErrors = map[string]*models.Error{
-	"feedback_external_id": {
-		Code:   models.CodeExternalIDTaken,
-		Detail: "Another feedback of the organization has this external_id.",
-	},
+	"feedback_external_id": externalIDTaken,
 	"webhooks_integration_id_place_key": {
 		Code:   models.CodeValidationFailed,
 		Detail: "The integration's addresses are being changed. Try again.",

@@ -49,6 +49,9 @@ type feedbackCreation struct {
 	Grants    []string
 	Managers  []string
 	Addresses int
+	// Taken says that another feedback has the external_id. Of two that come at once
+	// the database refuses one.
+	Taken bool
 }
 
 var (
@@ -58,8 +61,9 @@ var (
 		ARRAY(SELECT DISTINCT g FROM node_rights r, unnest(r.grants) g
 			WHERE r.node_id = n.id AND r.actor_id = u.actor) AS grants,
 		` + with(nearestManagers, "node", "n.id") + ` AS managers,
-		(SELECT count(*) FROM webhooks h WHERE h.organization_id = o.id) AS addresses
-	FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY u (actor, organization, node, nth)
+		(SELECT count(*) FROM webhooks h WHERE h.organization_id = o.id) AS addresses,
+		EXISTS (SELECT FROM feedback f WHERE f.organization_id = o.id AND f.external_id = u.external) AS taken
+	FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY u (actor, organization, node, external, nth)
 	JOIN organizations o ON o.id = u.organization
 	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = u.node`}
 	readFeedback         = byPeople(func(people string) *bulk { return readAnyOf("feedback", feedbackColumns, people) })
@@ -72,7 +76,7 @@ var (
 func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in NewFeedback) (Answer, error) {
 	return s.answer(ctx, actor, call, http.StatusCreated, nil, func(ctx context.Context, t *tx) (string, func() any, error) {
 		var known feedbackCreation
-		askOne(t, feedbackCreations, &known, nil, actor.IdentityID, actor.OrganizationID, in.InventoryID)
+		askOne(t, feedbackCreations, &known, nil, actor.IdentityID, actor.OrganizationID, in.InventoryID, in.ExternalID)
 		if err := t.flush(ctx); err != nil {
 			return "", nil, err
 		}
@@ -85,6 +89,8 @@ func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in
 			return "", nil, models.Invalid(unknownField("/inventory_id", "inventory node"))
 		case !slices.Contains(known.Grants, string(models.GrantFeedbackCreate)):
 			return "", nil, models.Errorf(models.CodePermissionDenied, "The %s may not give feedback on this node.", actor.Kind)
+		case known.Taken:
+			return "", nil, externalIDTaken
 		}
 		id, err := t.newID(models.PrefixFeedback)
 		if err != nil {

@@ -138,16 +138,12 @@ func TestOneOfAGroupFails(t *testing.T) {
 		},
 		"the database refuses it": {
 			prepare: func(f *shop) {
-				external := "taken"
-				if _, err := f.CreateFeedback(t.Context(), f.as("erp"), service.Call{},
-					service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise", ExternalID: &external}); err != nil {
-					t.Fatal(err)
-				}
+				f.Exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+					RAISE EXCEPTION 'no' USING ERRCODE = '23000', CONSTRAINT = 'feedback_external_id'; END $$`)
+				f.Exec(`CREATE TRIGGER refuse BEFORE INSERT ON feedback FOR EACH ROW EXECUTE FUNCTION refuse()`)
 			},
 			write: func(f *shop, _ string) error {
-				external := "taken"
-				_, err := f.CreateFeedback(t.Context(), f.as("erp"), service.Call{},
-					service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise", ExternalID: &external})
+				_, err := f.CreateFeedback(t.Context(), f.as("erp"), service.Call{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
 				return err
 			}, code: models.CodeExternalIDTaken,
 		},
