@@ -12,7 +12,7 @@ import (
 	"millwright/models"
 )
 
-var externalIDTaken = &models.Error{
+var errExternalIDTaken = &models.Error{
 	Code:   models.CodeExternalIDTaken,
 	Detail: "Another feedback of the organization has this external_id.",
 }
@@ -20,7 +20,7 @@ var externalIDTaken = &models.Error{
 // constraintErrors are the refusals that only the database can decide, by the
 // constraint that decides them.
 var constraintErrors = map[string]*models.Error{
-	"feedback_external_id": externalIDTaken,
+	"feedback_external_id": errExternalIDTaken,
 	"webhooks_integration_id_place_key": {
 		Code:   models.CodeValidationFailed,
 		Detail: "The integration's addresses are being changed. Try again.",

@@ -90,7 +90,7 @@ func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in
 		case !slices.Contains(known.Grants, string(models.GrantFeedbackCreate)):
 			return "", nil, models.Errorf(models.CodePermissionDenied, "The %s may not give feedback on this node.", actor.Kind)
 		case known.Taken:
-			return "", nil, externalIDTaken
+			return "", nil, errExternalIDTaken
 		}
 		id, err := t.newID(models.PrefixFeedback)
 		if err != nil {
