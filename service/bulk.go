@@ -27,7 +27,7 @@ type bulk struct {
 	shared string
 }
 
-// place orders the sets as writes ask for them.
+// place orders the bulks as writes ask for them.
 type place int
 
 const (
@@ -191,19 +191,15 @@ func columnTypes(t reflect.Type) (array, cast string, err error) {
 
 // columnValue returns a value as it travels in an array.
 func columnValue(value any) (any, error) {
+	v := reflect.ValueOf(value)
+	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, nil //nolint:nilnil // a null of the database
+	}
 	if valuer, ok := value.(driver.Valuer); ok {
-		if v := reflect.ValueOf(value); v.Kind() == reflect.Pointer && v.IsNil() {
-			return nil, nil //nolint:nilnil // a null of the database
-		}
 		return valuer.Value()
 	}
-	switch v := reflect.ValueOf(value); v.Kind() {
-	case reflect.Invalid:
-		return nil, nil //nolint:nilnil // a null of the database
+	switch v.Kind() {
 	case reflect.Pointer:
-		if v.IsNil() {
-			return nil, nil //nolint:nilnil // a null of the database
-		}
 		return columnValue(v.Elem().Interface())
 	case reflect.String:
 		return v.String(), nil
