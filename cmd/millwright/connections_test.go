@@ -8,18 +8,33 @@ import (
 )
 
 // crowd is a listener at which there is always one more.
-type crowd struct{ net.Listener }
-
-func (crowd) Accept() (net.Conn, error) {
-	conn, _ := net.Pipe()
-	return conn, nil
+type crowd struct {
+	net.Listener
+	closed chan struct{}
 }
 
-func (crowd) Close() error { return nil }
+func (c crowd) Accept() (net.Conn, error) {
+	select {
+	case <-c.closed:
+		return nil, net.ErrClosed
+	default:
+		conn, _ := net.Pipe()
+		return conn, nil
+	}
+}
+
+func (c crowd) Close() error {
+	select {
+	case <-c.closed:
+	default:
+		close(c.closed)
+	}
+	return nil
+}
 
 func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		listener := limitConnections(crowd{}, 2)
+		listener := limitConnections(crowd{closed: make(chan struct{})}, 2)
 		var open []net.Conn
 		var ended error
 		go func() {
