@@ -277,7 +277,7 @@ func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 	state.tokenSent = sent
 	var err error = models.Errorf(models.CodeInvalidToken, "The call carries no access token.")
 	if sent {
-		state.caller, state.rate, err = a.service.Admit(ctx.Context(), token)
+		state.caller, state.rate, err = a.service.Admit(ctx.Context(), token, recordRead(ctx))
 	}
 	if code := models.CodeOf(err); code == models.CodeInvalidToken || code == models.CodeUnavailable {
 		if limited := a.countAddress(c); limited != nil && code == models.CodeInvalidToken {
@@ -297,6 +297,14 @@ func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	next(ctx)
+}
+
+// recordRead is the id of the record that the call reads, "" when it does something else.
+func recordRead(ctx huma.Context) string {
+	if op := ctx.Operation(); op.Method == http.MethodGet && strings.HasSuffix(op.Path, "/{id}") {
+		return ctx.Param("id")
+	}
+	return ""
 }
 
 // bearer returns the token of an Authorization header and whether one was sent.

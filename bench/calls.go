@@ -53,6 +53,10 @@ func benchCalls(ctx context.Context, r *report, o options, load time.Duration) e
 		return err
 	}
 	defer in.stopFloors(f)
+	// The workflows of what was just created are started beside the first calls otherwise.
+	if err := phase(ctx, "starts of workflows", 5*time.Minute, in.settle); err != nil {
+		return err
+	}
 	peak := in.watchMemory(ctx)
 	for _, call := range measuredCalls {
 		if !chosen(o.calls, call) {

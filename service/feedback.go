@@ -66,8 +66,8 @@ var (
 	FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY u (actor, organization, node, external, nth)
 	JOIN organizations o ON o.id = u.organization
 	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = u.node`}
-	readFeedback         = byPeople(func(people string) *bulk { return readAnyOf("feedback", feedbackColumns, people) })
-	readableFeedbackByID = readOf("feedback", feedbackColumns, readableFeedback)
+	readFeedback = byPeople(func(people string) *bulk { return readAnyOf("feedback", feedbackColumns, people) })
+	feedback     = readableIn("feedback", feedbackColumns, readableFeedback, feedbackRow.record, models.PrefixFeedback)
 )
 
 // CreateFeedback creates feedback (spec section 4, rules 1 and 8) and answers it
@@ -166,8 +166,5 @@ func (s *Service) FeedbackList(ctx context.Context, actor Actor, filter Feedback
 // Feedback returns feedback as GET /issues/{id} shows it, encoded. Errors:
 // not_found (also when the actor may not read it), unavailable.
 func (s *Service) Feedback(ctx context.Context, actor Actor, id string) ([]byte, error) {
-	if !models.IsID(id, models.PrefixFeedback) {
-		return nil, models.NotFound()
-	}
-	return readOne(ctx, s, actor, readableFeedbackByID, id, feedbackRow.record)
+	return feedback.one(ctx, s, actor, id)
 }

@@ -33,12 +33,9 @@ func (s *Service) Forms(ctx context.Context, actor Actor, request ListRequest) (
 	return list(ctx, s, q, request, formRow.record)
 }
 
-var readForm = readOf("forms", formColumns, `{w}.organization_id = @organization`)
+var forms = readableIn("forms", formColumns, `{w}.organization_id = {organization}`, formRow.record, models.PrefixForm)
 
 // Form returns a form of the organization, encoded. Errors: not_found, unavailable.
 func (s *Service) Form(ctx context.Context, actor Actor, id string) ([]byte, error) {
-	if !models.IsID(id, models.PrefixForm) {
-		return nil, models.NotFound()
-	}
-	return readOne(ctx, s, actor, readForm, id, formRow.record)
+	return forms.one(ctx, s, actor, id)
 }

@@ -213,6 +213,7 @@ func (g *group) send(ctx context.Context) {
 		batch.Queue("BEGIN")
 		if g.shared {
 			batch.Queue(sharedWaits)
+			batch.Queue(planOnce)
 		}
 	}
 	queues := slices.Concat(g.asking, g.ended)

@@ -2,6 +2,8 @@ package service
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"millwright/models"
 )
@@ -45,12 +47,13 @@ func (s *Service) Nodes(ctx context.Context, actor Actor, filter NodeFilter, req
 	return list(ctx, s, q, request, nodeRow.record)
 }
 
-var readNode = readOf("inventory_nodes", nodeColumns, visibleNode)
+var nodes = readableIn("inventory_nodes", nodeColumns, visibleNode, nodeRow.record,
+	slices.Collect(maps.Values(models.NodePrefixes))...)
 
 // Node returns an inventory node of the kind, encoded. Errors: not_found, unavailable.
 func (s *Service) Node(ctx context.Context, actor Actor, kind models.NodeKind, id string) ([]byte, error) {
 	if !models.IsID(id, models.NodePrefixes[kind]) {
 		return nil, models.NotFound()
 	}
-	return readOne(ctx, s, actor, readNode, id, nodeRow.record)
+	return nodes.one(ctx, s, actor, id)
 }

@@ -80,7 +80,7 @@ func TestTokenKeysRotateWithoutRefusingAToken(t *testing.T) {
 			t.Fatal(err)
 		}
 		other := f.Another(func(o *service.Options) { o.Tokens = keys })
-		if _, _, err := other.Admit(t.Context(), token.AccessToken); (err == nil) != test.taken {
+		if _, _, err := other.Admit(t.Context(), token.AccessToken, ""); (err == nil) != test.taken {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"strings"
 
 	"millwright/models"
 )
@@ -32,7 +31,8 @@ const teamColumns = `
 	{w}.id, {w}.name, {w}.created_at, {w}.changed_at, {w}.changed_xid AS xid,
 	ARRAY(SELECT m.member_id FROM team_members m WHERE m.team_id = {w}.id ORDER BY m.member_id) AS members`
 
-const ofKind = `{w}.organization_id = @organization AND {w}.kind = @kind`
+// ofKind are the identities of an organization that are of a kind.
+const ofKind = `{w}.organization_id = {organization} AND {w}.kind = {kind}`
 
 // People returns a page of the organization's people, encoded. Errors:
 // invalid_request, cursor_expired, unavailable.
@@ -49,27 +49,21 @@ func (s *Service) Teams(ctx context.Context, actor Actor, request ListRequest) (
 func identitiesQuery(actor Actor, kind models.IdentityKind, columns string) *listQuery {
 	q := newListQuery("identities", columns, actor, kind)
 	q.args["kind"] = kind
-	q.source(`identities {w} WHERE ` + ofKind)
+	q.source(`identities {w} WHERE ` + with(ofKind, "organization", "@organization", "kind", "@kind"))
 	return q
 }
 
 var (
-	readPerson = readOf("identities", personColumns, strings.ReplaceAll(ofKind, "@kind", "'person'"))
-	readTeam   = readOf("identities", teamColumns, strings.ReplaceAll(ofKind, "@kind", "'team'"))
+	people = readableIn("identities", personColumns, with(ofKind, "kind", "'person'"), personRow.record, models.PrefixIdentity)
+	teams  = readableIn("identities", teamColumns, with(ofKind, "kind", "'team'"), teamRow.record, models.PrefixIdentity)
 )
 
 // Person returns a person of the organization, encoded. Errors: not_found, unavailable.
 func (s *Service) Person(ctx context.Context, actor Actor, id string) ([]byte, error) {
-	if !models.IsID(id, models.PrefixIdentity) {
-		return nil, models.NotFound()
-	}
-	return readOne(ctx, s, actor, readPerson, id, personRow.record)
+	return people.one(ctx, s, actor, id)
 }
 
 // Team returns a team of the organization with its members, encoded. Errors: not_found, unavailable.
 func (s *Service) Team(ctx context.Context, actor Actor, id string) ([]byte, error) {
-	if !models.IsID(id, models.PrefixIdentity) {
-		return nil, models.NotFound()
-	}
-	return readOne(ctx, s, actor, readTeam, id, teamRow.record)
+	return teams.one(ctx, s, actor, id)
 }

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,10 +13,15 @@ const (
 	// lookupsAtOnce is how many round trips of lookups are under way side by side, lookupsMost
 	// how many lookups share one.
 	lookupsAtOnce = 1
-	lookupsMost   = 64
+	lookupsMost   = 128
 	// lookupTime bounds a round trip, which no caller's context ends.
 	lookupTime = 10 * time.Second
 )
+
+// planOnce has the statements of a transaction planned once a connection. Of a bulk
+// with one row Postgres would make the plan anew each time, which takes ten times
+// as long as to carry it out.
+const planOnce = `SELECT set_config('plan_cache_mode', 'force_generic_plan', true)`
 
 // lookup is a question to the database outside any transaction.
 type lookup struct {
@@ -26,20 +30,23 @@ type lookup struct {
 	*tx
 }
 
-// lookUp asks the database what ask queues and returns when it is answered. Calls
-// that ask at the same moment share a round trip, the same bulk as one statement.
-func (s *Service) lookUp(ctx context.Context, ask func(*tx)) error {
-	mine := &lookup{ctx, ask, &tx{Service: s, answered: make(chan struct{}, 1)}}
-	s.lookups.add(mine)
+// newLookup is a lookup that is still to be added to the lookups. Those that are
+// added at the same moment share a round trip, the same bulk as one statement.
+func (s *Service) newLookup(ctx context.Context, ask func(*tx)) *lookup {
+	return &lookup{ctx, ask, &tx{Service: s, answered: make(chan struct{}, 1)}}
+}
+
+// await returns when the lookup is answered, and with what error.
+func (l *lookup) await(ctx context.Context) error {
 	select {
-	case <-mine.answered:
+	case <-l.answered:
 	case <-ctx.Done():
-		if s.lookups.withdraw(func(other *lookup) bool { return other == mine }) {
-			return s.translate(ctx.Err())
+		if l.lookups.withdraw(func(other *lookup) bool { return other == l }) {
+			return l.translate(ctx.Err())
 		}
-		<-mine.answered
+		<-l.answered
 	}
-	return s.translate(mine.err)
+	return l.translate(l.err)
 }
 
 // serveLookups answers the lookups of one turn. When the database refuses them, it is
@@ -64,6 +71,7 @@ func (s *Service) lookUpAll(lookups []*lookup) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(lookups[0].ctx), lookupTime)
 	defer cancel()
 	batch := &pgx.Batch{}
+	batch.Queue(planOnce)
 	asking := make([]*tx, len(lookups))
 	for i, l := range lookups {
 		l.asked, l.err = nil, nil
@@ -78,31 +86,74 @@ func (s *Service) lookUpAll(lookups []*lookup) error {
 	return nil
 }
 
-// readOf are the bulks that read records of the table by id for who may read
-// them, without and with the people in them named. condition says who may.
-func readOf(table, columns, condition string) map[bool]*bulk {
-	return byPeople(func(people string) *bulk {
-		sql := `SELECT u.nth, ` + columns + ` FROM unnest($1::text[], $2::text[], $3::text[])
-			WITH ORDINALITY u (id, actor, organization, nth) JOIN ` + table + ` {w} ON {w}.id = u.id AND ` + condition
-		return &bulk{place: placeRead, sql: strings.ReplaceAll(
-			with(sql, "w", "w", "actor", "u.actor", "people", people), "@organization", "u.organization")}
-	})
+// readable is a kind of records that are read one by one, by id.
+type readable[Row, Record any] struct {
+	prefixes []models.IDPrefix
+	// of reads rows without and with the people in them named.
+	of     map[bool]*bulk
+	record func(Row) Record
+}
+
+// readableIn are the records of the table with ids of these prefixes. condition
+// says which {actor} may read, where {organization} is its own.
+func readableIn[Row, Record any](table, columns, condition string, record func(Row) Record, prefixes ...models.IDPrefix) *readable[Row, Record] {
+	return &readable[Row, Record]{prefixes, byPeople(func(people string) *bulk {
+		// The LIMIT has each row looked up by its id, however small the table.
+		return &bulk{place: placeRead, sql: with(`SELECT u.nth, `+columns+` FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u (id, actor, nth)
+			CROSS JOIN LATERAL (SELECT * FROM `+table+` WHERE id = u.id LIMIT 1) {w} WHERE `+condition,
+			"w", "w", "actor", "u.actor", "organization", "(SELECT organization_id FROM identities WHERE id = u.actor)", "people", people)}
+	}), record}
+}
+
+// one reads a record and encodes it. Errors: not_found (also when the actor may
+// not read it), unavailable.
+func (r *readable[Row, Record]) one(ctx context.Context, s *Service, actor Actor, id string) ([]byte, error) {
+	if !models.IsID(id, r.prefixes...) {
+		return nil, models.NotFound()
+	}
+	a := actor.ahead
+	if a == nil || a.id != id || a.of != r.of[actor.ShowPeople] {
+		a = r.ahead(ctx, s, actor.ShowPeople, id, actor.IdentityID)
+		s.lookups.add(a.lookup)
+	}
+	if err := a.await(ctx); err != nil {
+		return nil, err
+	}
+	return Encode(r.record(*a.row.(*Row))) //nolint:forcetypeassert // the bulk is this kind's
+}
+
+// ahead is a record that is being read for a call before the call is let in, in the
+// round trip that admits it. Refused, it never learns what was read.
+type ahead struct {
+	*lookup
+	of  *bulk
+	id  string
+	row any
+}
+
+func (r *readable[Row, Record]) ahead(ctx context.Context, s *Service, people bool, id, actor string) *ahead {
+	row := new(Row)
+	return &ahead{s.newLookup(ctx, func(t *tx) { askOne(t, r.of[people], row, models.NotFound(), id, actor) }), r.of[people], id, row}
+}
+
+// readAhead begins to read the record for an actor, whatever its kind; nil where
+// the id does not tell the kind.
+func (s *Service) readAhead(ctx context.Context, people bool, id, actor string) *ahead {
+	switch {
+	case models.IsID(id, workOrders.prefixes...):
+		return workOrders.ahead(ctx, s, people, id, actor)
+	case models.IsID(id, feedback.prefixes...):
+		return feedback.ahead(ctx, s, people, id, actor)
+	case models.IsID(id, forms.prefixes...):
+		return forms.ahead(ctx, s, people, id, actor)
+	case models.IsID(id, nodes.prefixes...):
+		return nodes.ahead(ctx, s, people, id, actor)
+	}
+	return nil
 }
 
 // readAnyOf is the bulk that reads records of the table by id, whoever asks.
 func readAnyOf(table, columns, people string) *bulk {
 	return &bulk{place: placeRead, sql: with(`SELECT u.nth, `+columns+`
 		FROM unnest($1::text[]) WITH ORDINALITY u (id, nth) JOIN `+table+` {w} ON {w}.id = u.id`, "w", "w", "people", people)}
-}
-
-// readOne reads one record and encodes it with record made of its row. Errors:
-// not_found (also when the actor may not read it), unavailable.
-func readOne[Row, Record any](ctx context.Context, s *Service, actor Actor, of map[bool]*bulk, id string, record func(Row) Record) ([]byte, error) {
-	var row Row
-	if err := s.lookUp(ctx, func(t *tx) {
-		askOne(t, of[actor.ShowPeople], &row, models.NotFound(), id, actor.IdentityID, actor.OrganizationID)
-	}); err != nil {
-		return nil, err
-	}
-	return Encode(record(row))
 }

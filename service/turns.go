@@ -22,11 +22,11 @@ type turns[J any] struct {
 	serving int
 }
 
-// add has the job served, in a goroutine of the turn's.
-func (t *turns[J]) add(job J) {
+// add has the jobs served, in a goroutine of the turn's.
+func (t *turns[J]) add(jobs ...J) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.waiting = append(t.waiting, job)
+	t.waiting = append(t.waiting, jobs...)
 	if t.serving < t.atOnce {
 		t.serving++
 		go t.run()

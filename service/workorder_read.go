@@ -44,8 +44,8 @@ const workOrderColumns = `
 	{w}.changed_xid AS xid`
 
 var (
-	readWorkOrders        = byPeople(func(people string) *bulk { return readAnyOf("work_orders", workOrderColumns, people) })
-	readableWorkOrderByID = readOf("work_orders", workOrderColumns, readableWorkOrder)
+	readWorkOrders = byPeople(func(people string) *bulk { return readAnyOf("work_orders", workOrderColumns, people) })
+	workOrders     = readableIn("work_orders", workOrderColumns, readableWorkOrder, workOrderRow.record, models.PrefixWorkOrder)
 )
 
 // byPeople is a query in two forms, with the people named and without. As a
@@ -63,10 +63,7 @@ func (t *tx) queueWorkOrder(into *workOrderRow, id string, actor Actor) {
 // WorkOrder returns the work order as GET /work-orders/{id} shows it to the
 // actor, encoded. Errors: not_found (also when the actor may not read it), unavailable.
 func (s *Service) WorkOrder(ctx context.Context, actor Actor, id string) ([]byte, error) {
-	if !models.IsID(id, models.PrefixWorkOrder) {
-		return nil, models.NotFound()
-	}
-	return readOne(ctx, s, actor, readableWorkOrderByID, id, workOrderRow.record)
+	return workOrders.one(ctx, s, actor, id)
 }
 
 // WorkOrderFilter narrows a list of work orders; empty fields do not.

@@ -1,0 +1,138 @@
+package service_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"millwright/models"
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+func tokenOf(t *testing.T, f *servicetest.Fixture, clientID, secret string) string {
+	t.Helper()
+	token, err := f.IssueToken(t.Context(), clientID, secret, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token.AccessToken
+}
+
+func TestARecordIsReadWithTheAdmissionOfItsCall(t *testing.T) {
+	f := servicetest.New(t)
+	create := func(node string) string {
+		answer, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.Call{}, service.NewWorkOrder{
+			InventoryID: f.ID(node), Title: "as it was", Assignees: []string{f.ID("ann")},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var record struct{ ID string }
+		if err := json.Unmarshal(answer.Body, &record); err != nil {
+			t.Fatal(err)
+		}
+		return record.ID
+	}
+	below, elsewhere := create("ahu1"), create("hq")
+	erp := tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")
+	reader := tokenOf(t, f, "cli_reader", "secret-of-the-reader-integration")
+	for name, test := range map[string]struct {
+		token, ahead, read string
+		people             bool
+		want               models.Code
+		old                bool
+	}{
+		"what was read ahead":                       {erp, below, below, true, "", true},
+		"another record":                            {erp, elsewhere, below, true, "", false},
+		"nothing ahead":                             {erp, "", below, true, "", false},
+		"a record of another kind ahead":            {erp, f.ID("ahu1"), below, true, "", false},
+		"no id ahead":                               {erp, "wo_", below, true, "", false},
+		"one who may name people no more":           {erp, below, below, false, "", false},
+		"one who may read it, and names nobody":     {reader, below, below, false, "", true},
+		"one who may not read it":                   {reader, elsewhere, elsewhere, false, models.CodeNotFound, false},
+		"one who may not read what was asked ahead": {reader, elsewhere, below, false, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f.Exec(`UPDATE work_orders SET title = 'as it was'`)
+			caller, _, err := f.Admit(t.Context(), test.token, test.ahead)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Exec(`UPDATE work_orders SET title = 'as it is'`)
+			caller.ShowPeople = test.people
+			body, err := f.WorkOrder(t.Context(), caller.Actor, test.read)
+			if models.CodeOf(err) != test.want {
+				t.Fatalf("%v, want %q", err, test.want)
+			}
+			if err != nil {
+				return
+			}
+			if !bytes.Contains(body, []byte(test.read)) {
+				t.Errorf("%s is not %s", body, test.read)
+			}
+			if old := bytes.Contains(body, []byte("as it was")); old != test.old {
+				t.Errorf("read with the admission: %t, want %t", old, test.old)
+			}
+			if people := bytes.Contains(body, []byte("ann@acme.example.com")); people != test.people {
+				t.Errorf("people are named: %t, want %t", people, test.people)
+			}
+		})
+	}
+	for name, token := range map[string]string{"no token": "", "another's token": erp + "x"} {
+		caller, _, err := f.Admit(t.Context(), token, below)
+		if models.CodeOf(err) != models.CodeInvalidToken || caller.IdentityID != "" {
+			t.Errorf("%s: %v, caller %q", name, err, caller.IdentityID)
+		}
+	}
+}
+
+// Calls that come together are admitted by one statement: each is counted, and
+// told its own place.
+func TestCallsOfOneMomentAreCountedEach(t *testing.T) {
+	f := servicetest.New(t)
+	f.Exec(`UPDATE plans SET calls_per_minute = 1000`)
+	erp := []string{tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration"), tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")}
+	reader := tokenOf(t, f, "cli_reader", "secret-of-the-reader-integration")
+	stale := tokenOf(t, f, "cli_reader", "secret-of-the-reader-integration")
+	if err := f.RevokeToken(t.Context(), "cli_reader", "secret-of-the-reader-integration", stale); err != nil {
+		t.Fatal(err)
+	}
+	const n = 100
+	places := map[string][]int{}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(t.Context())
+	for range n {
+		for name, token := range map[string]string{"erp": erp[0], "erp again": erp[1], "reader": reader, "stale": stale} {
+			group.Go(func() error {
+				_, rate, err := f.Admit(ctx, token, "")
+				if name == "stale" && models.CodeOf(err) == models.CodeInvalidToken {
+					return nil
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				places[name] = append(places[name], rate.Calls)
+				return err
+			})
+		}
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	both := slices.Sorted(slices.Values(append(places["erp"], places["erp again"]...)))
+	alone := slices.Sorted(slices.Values(places["reader"]))
+	if len(both) != 2*n || len(alone) != n || len(places["stale"]) != 0 {
+		t.Fatalf("%d, %d and %d calls are admitted", len(both), len(alone), len(places["stale"]))
+	}
+	for _, calls := range [][]int{both, alone} {
+		for i, place := range calls {
+			if place != i+1 {
+				t.Fatalf("the calls are told %v", calls)
+			}
+		}
+	}
+}
