@@ -114,20 +114,20 @@ func (r *rates) add(n int, started time.Time, used usage) {
 // floors', and how long a call takes alone and at half that rate.
 func (in *installation) benchCall(ctx context.Context, r *report, f *floors, call measuredCall, load time.Duration) error {
 	turn := load / 2 / rounds
-	var ours, overHTTP, raw rates
-	flood := func(to *rates, t *tenant, turn time.Duration) error {
+	var ours, overHTTP, raw, oursCrowded, crowded rates
+	flood := func(to *rates, t *tenant, clients int, turn time.Duration) error {
 		before, started := in.usage(), time.Now()
-		n, err := t.flood(ctx, call.operation, started.Add(turn))
+		n, err := t.flood(ctx, clients, call.operation, started.Add(turn))
 		to.add(n, started, in.usage().since(before))
 		return err
 	}
 	for round := range rounds {
 		if round == 0 {
 			var warm rates // connections are opened, plans are made
-			if err := flood(&warm, f.tenant, turn/2); err != nil {
+			if err := flood(&warm, f.tenant, crowd, turn/2); err != nil {
 				return err
 			}
-			if err := flood(&warm, in.erp, turn/2); err != nil {
+			if err := flood(&warm, in.erp, crowd, turn/2); err != nil {
 				return err
 			}
 			if err := in.vacuum(ctx, f); err != nil {
@@ -135,6 +135,10 @@ func (in *installation) benchCall(ctx context.Context, r *report, f *floors, cal
 			}
 		}
 		if call.raw != "" {
+			// What the last turn created has its workflow, or the floors would bear it.
+			if err := in.settle(ctx); err != nil {
+				return err
+			}
 			before, started := in.usage(), time.Now()
 			rate, err := sideBySide(ctx, turn, f.raw(call.operation))
 			if err != nil {
@@ -142,15 +146,28 @@ func (in *installation) benchCall(ctx context.Context, r *report, f *floors, cal
 			}
 			raw.add(int(rate*time.Since(started).Seconds()), started, in.usage().since(before))
 		}
-		if err := flood(&overHTTP, f.tenant, turn); err != nil {
+		if err := flood(&overHTTP, f.tenant, callers, turn); err != nil {
 			return err
 		}
-		if err := flood(&ours, in.erp, turn); err != nil {
+		if call.others != nil {
+			if err := flood(&crowded, f.tenant, crowd, turn); err != nil {
+				return err
+			}
+		}
+		if err := flood(&ours, in.erp, callers, turn); err != nil {
 			return err
+		}
+		if call.others != nil {
+			if err := flood(&oursCrowded, in.erp, crowd, turn); err != nil {
+				return err
+			}
 		}
 	}
 	call.report(r, ours, overHTTP, raw)
-	if err := in.profiled(ctx, call.name, func() error { return flood(&rates{}, in.erp, profileFor+time.Second) }); err != nil {
+	if call.others != nil {
+		call.reportCrowd(r, oursCrowded, crowded)
+	}
+	if err := in.profiled(ctx, call.name, func() error { return flood(&rates{}, in.erp, callers, profileFor+time.Second) }); err != nil {
 		return err
 	}
 	return in.benchCallLatency(ctx, r, f, call.operation, median(ours.rounds)/2, load)
@@ -171,16 +188,22 @@ func (call measuredCall) report(r *report, ours, overHTTP, raw rates) {
 	if call.raw == "" {
 		f := r.compareRounds(call.name, ours.rounds, overHTTP.rounds, call.http)
 		f.Aim = call.aim
-		f.scale(call.others...)
 	} else {
 		r.add(call.raw, median(raw.rounds), "/s")
 		raw.used.report(r, call.raw, raw.calls)
 		f := r.compareRounds(call.name, ours.rounds, raw.rounds, call.raw)
 		f.Aim = call.aim
-		f.scale(call.others...)
 		r.compareRounds(call.name+" (the same figure)", ours.rounds, overHTTP.rounds, call.http)
 	}
 	ours.used.report(r, call.name, ours.calls)
+}
+
+// reportCrowd compares what goes through at the most with others, who said nothing of their callers.
+func (call measuredCall) reportCrowd(r *report, ours, overHTTP rates) {
+	with := fmt.Sprintf(", %d callers", crowd)
+	r.add(call.http+with, median(overHTTP.rounds), "/s")
+	r.compareRounds(call.name+with, ours.rounds, overHTTP.rounds, call.http+with).scale(call.others...)
+	ours.used.report(r, call.name+with, ours.calls)
 }
 
 // compareRounds adds the median rate with the median ratio to a floor that took turns with it.
@@ -216,11 +239,11 @@ func (in *installation) benchCreateBesideWorker(ctx context.Context, r *report, 
 	if err := in.startWorker(ctx, nil); err != nil {
 		return err
 	}
-	if _, err := in.erp.flood(ctx, createOne, time.Now().Add(load/10)); err != nil {
+	if _, err := in.erp.flood(ctx, callers, createOne, time.Now().Add(load/10)); err != nil {
 		return err
 	}
 	before, started := in.usage(), time.Now()
-	n, err := in.erp.flood(ctx, createOne, started.Add(load/2))
+	n, err := in.erp.flood(ctx, callers, createOne, started.Add(load/2))
 	if err != nil {
 		return err
 	}

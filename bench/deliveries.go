@@ -198,7 +198,7 @@ func (in *installation) flood(ctx context.Context, addresses int, load time.Dura
 	before := in.usage()
 	f := flood{first: time.Now()}
 	var err error
-	f.changes, err = in.erp.flood(ctx, patchOne, time.Now().Add(load))
+	f.changes, err = in.erp.flood(ctx, callers, patchOne, time.Now().Add(load))
 	if err != nil {
 		return f, err
 	}

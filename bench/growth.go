@@ -52,11 +52,11 @@ func benchRecords(ctx context.Context, r *report, o options, size int, load time
 		return err
 	}
 	for _, op := range []operation{readOne, listPage, patchOne, createOne} {
-		if _, err := in.erp.flood(ctx, op, time.Now().Add(load/10)); err != nil {
+		if _, err := in.erp.flood(ctx, callers, op, time.Now().Add(load/10)); err != nil {
 			return err
 		}
 		started := time.Now()
-		n, err := in.erp.flood(ctx, op, started.Add(load/3))
+		n, err := in.erp.flood(ctx, callers, op, started.Add(load/3))
 		if err != nil {
 			return err
 		}

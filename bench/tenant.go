@@ -13,8 +13,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// callers is how many clients an integration has, each with a kept connection.
-const callers = 32
+// callers is how many clients an integration has, each with a kept connection;
+// crowd is how many call at once to see what goes through at the most.
+const (
+	callers = 32
+	crowd   = 128
+)
 
 // workOrdersOfBench is how many work orders are read and changed.
 const workOrdersOfBench = 1000
@@ -125,11 +129,11 @@ func (t *tenant) createWorkOrders(ctx context.Context, n int) error {
 	})
 }
 
-// flood has all callers make the call until the time, and returns how many were answered.
-func (t *tenant) flood(ctx context.Context, op operation, end time.Time) (int, error) {
+// flood has clients make the call until the time, and returns how many were answered.
+func (t *tenant) flood(ctx context.Context, clients int, op operation, end time.Time) (int, error) {
 	var made atomic.Int64
 	more := func() bool { return time.Now().Before(end) }
-	err := t.call(ctx, callers, more, func(c *caller) error {
+	err := t.call(ctx, clients, more, func(c *caller) error {
 		made.Add(1)
 		return op.call(t, c)
 	})

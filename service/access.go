@@ -15,13 +15,23 @@ import (
 // Each is a scalar subquery, not EXISTS: the planner turns EXISTS into a join
 // driven by the rights, which reads a whole list to find its first page.
 var (
-	readableByNode       = onNode(models.GrantWorkOrdersRead)
-	readableByCreation   = `({w}.created_by = {actor} AND ` + onNode(models.GrantWorkOrdersCreate) + `)`
+	readableByCreation   = createdReadably(onNode)
 	readableByAssignment = `(SELECT true FROM work_order_assignees x
 		JOIN actor_identities a ON a.identity_id = x.identity_id AND a.actor_id = {actor}
 		WHERE x.work_order_id = {w}.id AND ` + readsAs + ` LIMIT 1) IS TRUE`
-	readableWorkOrder = `(` + readableByNode + ` OR ` + readableByCreation + ` OR ` + readableByAssignment + `)`
+	readableWorkOrder = workOrderReadable(onNode)
+	// readableByGrants is readableWorkOrder where the actor's grants on the node are known as {grants}.
+	readableByGrants = workOrderReadable(among)
 )
+
+// workOrderReadable is the condition with granted saying whether the actor has a grant on the node.
+func workOrderReadable(granted func(models.Grant) string) string {
+	return `(` + granted(models.GrantWorkOrdersRead) + ` OR ` + createdReadably(granted) + ` OR ` + readableByAssignment + `)`
+}
+
+func createdReadably(granted func(models.Grant) string) string {
+	return `({w}.created_by = {actor} AND ` + granted(models.GrantWorkOrdersCreate) + `)`
+}
 
 // readsAs is the condition under which {actor} reads what is assigned to one of
 // the identities it acts as, a row a of actor_identities: what came to its
@@ -38,6 +48,12 @@ func onNode(grant models.Grant) string {
 	return `(SELECT true FROM node_rights r
 		WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor} AND '` + string(grant) + `' = ANY (r.grants) LIMIT 1) IS TRUE`
 }
+
+// among is the condition that {grants} have the grant.
+func among(grant models.Grant) string { return `'` + string(grant) + `' = ANY ({grants})` }
+
+// grantsOn are the grants of {actor} on the node {node}; none where it does not see the node.
+const grantsOn = `ARRAY(SELECT g FROM node_rights r, unnest(r.grants) g WHERE r.node_id = {node} AND r.actor_id = {actor})`
 
 // usableIntegration is the condition under which an integration may use the
 // service at all. {i} is the integration's row, {o} its organization's, {p} its plan's.

@@ -252,6 +252,7 @@ func (s *Service) readRecords(ctx context.Context, address addressRow, ids []str
 	}
 	scopes, _ := models.ScopesOf(address.Scopes)
 	batch := &pgx.Batch{}
+	batch.Queue(planOnce)
 	batch.Queue(renderWorkOrders[address.ShowPeople], ids, address.IntegrationID).Query(func(rows pgx.Rows) error {
 		found, err := pgx.CollectRows(rows, pgx.RowToStructByName[renderedWorkOrder])
 		for _, row := range found {

@@ -45,7 +45,7 @@ type NewFeedback struct {
 type feedbackCreation struct {
 	ReadOnly  bool
 	Suspended bool
-	Visible   bool
+	// Grants are none where the actor does not see the node.
 	Grants    []string
 	Managers  []string
 	Addresses int
@@ -57,9 +57,7 @@ type feedbackCreation struct {
 var (
 	feedbackCreations = &bulk{place: placeRules, sql: `
 	SELECT u.nth, o.read_only, o.suspended,
-		EXISTS (SELECT FROM node_rights r WHERE r.node_id = n.id AND r.actor_id = u.actor) AS visible,
-		ARRAY(SELECT DISTINCT g FROM node_rights r, unnest(r.grants) g
-			WHERE r.node_id = n.id AND r.actor_id = u.actor) AS grants,
+		` + with(grantsOn, "node", "n.id", "actor", "u.actor") + ` AS grants,
 		` + with(nearestManagers, "node", "n.id") + ` AS managers,
 		(SELECT count(*) FROM webhooks h WHERE h.organization_id = o.id) AS addresses,
 		EXISTS (SELECT FROM feedback f WHERE f.organization_id = o.id AND f.external_id = u.external) AS taken
@@ -85,7 +83,7 @@ func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in
 			return "", nil, suspended()
 		case known.ReadOnly:
 			return "", nil, models.Errorf(models.CodeReadOnly, "The organization is read-only: it takes no new feedback and no changes.")
-		case !known.Visible:
+		case len(known.Grants) == 0:
 			return "", nil, models.Invalid(unknownField("/inventory_id", "inventory node"))
 		case !slices.Contains(known.Grants, string(models.GrantFeedbackCreate)):
 			return "", nil, models.Errorf(models.CodePermissionDenied, "The %s may not give feedback on this node.", actor.Kind)

@@ -24,8 +24,7 @@ var resolvingQuery = with(`
 	SELECT {w}.id, {w}.organization_id, {w}.inventory_id, {w}.subject, {w}.description, {w}.external_id, {w}.status,
 		{w}.created_by, {w}.created_at, {w}.changed_at, {w}.resolved_at,
 		`+readableFeedback+` AS readable, o.read_only, o.suspended,
-		ARRAY(SELECT DISTINCT g FROM node_rights r, unnest(r.grants) g
-			WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor}) AS grants,
+		`+with(grantsOn, "node", "{w}.inventory_id")+` AS grants,
 		(SELECT count(*) FROM webhooks h WHERE h.organization_id = {w}.organization_id) AS addresses
 	FROM feedback {w} JOIN organizations o ON o.id = {w}.organization_id
 	WHERE {w}.id = $1`, "w", "w", "actor", "$2")

@@ -50,11 +50,9 @@ var (
 			WHERE x.work_order_id = w.id AND x.role = 'worker' ORDER BY x.position) AS assignees,
 		ARRAY(SELECT x.identity_id FROM work_order_assignees x
 			WHERE x.work_order_id = w.id AND x.role = 'consultant' ORDER BY x.position) AS consultants,
-		` + with(readableWorkOrder, "w", "w", "actor", "u.actor") + ` AS readable,
+		` + with(readableByGrants, "w", "w", "actor", "u.actor", "grants", "r.grants") + ` AS readable, r.grants,
 		(SELECT bool_or(o.read_only) FROM organizations o WHERE o.id IN (w.organization_id, u.organization)) AS read_only,
 		(SELECT bool_or(o.suspended) FROM organizations o WHERE o.id IN (w.organization_id, u.organization)) AS suspended,
-		ARRAY(SELECT DISTINCT g FROM node_rights r, unnest(r.grants) g
-			WHERE r.node_id = w.inventory_id AND r.actor_id = u.actor) AS grants,
 		w.organization_id <> u.organization
 			AND EXISTS (SELECT FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.identity_id = u.organization)
 			AND EXISTS (SELECT FROM organization_rights o
@@ -64,7 +62,8 @@ var (
 			UNION SELECT n.organization_id FROM work_order_assignees x
 				JOIN identities n ON n.id = x.identity_id WHERE x.work_order_id = w.id)) AS addresses
 	FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY u (id, actor, organization, nth)
-	JOIN work_orders w ON w.id = u.id`}
+	JOIN work_orders w ON w.id = u.id
+	CROSS JOIN LATERAL (SELECT ` + with(grantsOn, "node", "w.inventory_id", "actor", "u.actor") + ` AS grants OFFSET 0) r`}
 )
 
 // changeWorkOrder runs one operation on a work order: locks its row, checks what

@@ -28,9 +28,9 @@ type creation struct {
 	Suspended        bool
 	ManualWorkOrders bool
 	// NodeKind is "" when there is no such node in the organization.
-	NodeKind  models.NodeKind
+	NodeKind models.NodeKind
+	// Grants are none where the actor does not see the node.
 	Grants    []string
-	Visible   bool
 	FormKnown bool
 	// Known and Connected are the named identities that exist for the actor,
 	// and those connected to the node (spec section 4, rule 3).
@@ -55,9 +55,7 @@ const nearestManagers = `
 
 var creations = &bulk{place: placeRules, sql: `
 	SELECT u.nth, o.read_only, o.suspended, p.manual_work_orders, coalesce(n.kind, '') AS node_kind,
-		EXISTS (SELECT FROM node_rights r WHERE r.node_id = n.id AND r.actor_id = u.actor) AS visible,
-		ARRAY(SELECT DISTINCT g FROM node_rights r, unnest(r.grants) g
-			WHERE r.node_id = n.id AND r.actor_id = u.actor) AS grants,
+		` + with(grantsOn, "node", "n.id", "actor", "u.actor") + ` AS grants,
 		EXISTS (SELECT FROM forms f WHERE f.organization_id = o.id AND f.id = u.form) AS form_known,
 		` + with(knownIdentities, "organization", "o.id", "identities", listOf("u.identities")) + ` AS known,
 		` + with(connectedIdentities, "node", "n.id", "identities", listOf("u.identities"), "actor", "u.actor", "integration", "u.integration") + ` AS connected,
@@ -135,7 +133,7 @@ func (c creation) nominations(in NewWorkOrder) nominations {
 func (c creation) checkNames(in NewWorkOrder) error {
 	var fields []models.FieldError
 	switch {
-	case !c.Visible:
+	case len(c.Grants) == 0:
 		fields = append(fields, unknownField("/inventory_id", "inventory node"))
 	case c.NodeKind == models.NodeSubEquipment:
 		fields = append(fields, models.FieldError{Pointer: "/inventory_id", Code: "kind",

@@ -26,10 +26,11 @@ const (
 	// signals a second at the most.
 	pokeRest = 500 * time.Millisecond
 	// A burst of new records shall not take the processors from those who write
-	// them: while more than recordsAtHand wait, each sender pauses recordPause times
-	// as long as its last poke took, maxPause at the most.
+	// them: while more than recordsAtHand wait, a sender pauses as many times as long
+	// as its last poke took as records came meanwhile, but no more than recordPauses
+	// times and maxPause. Where none come any more, it does not pause.
 	recordsAtHand = 16
-	recordPause   = 2
+	recordPauses  = 10
 	maxPause      = time.Second
 	// maxWaiting bounds the memory of an outage, in each lane; what is dropped,
 	// the sweep finds.
@@ -53,7 +54,10 @@ type Poker struct {
 
 // lane is work that waits for senders of its own. The Poker's lock guards it.
 type lane struct {
-	pause   int
+	// pauses is how many times as long as its poke a sender pauses at the most.
+	pauses int
+	// came counts the work that was added.
+	came    int
 	metrics *pokerMetrics
 	changed *sync.Cond
 	waiting map[service.Work]bool
@@ -74,6 +78,7 @@ func (l *lane) add(work service.Work) {
 		l.metrics.count(pokeDropped)
 	default:
 		l.waiting[work] = true
+		l.came++
 		l.order = append(l.order, work)
 		l.changed.Signal()
 	}
@@ -83,15 +88,15 @@ func (l *lane) add(work service.Work) {
 func NewPoker(ctx context.Context, c client.Client, log *slog.Logger) *Poker {
 	ctx = context.WithoutCancel(ctx)
 	p := &Poker{client: c, log: log, metrics: newPokerMetrics(), stopping: make(chan struct{})}
-	p.webhooks, p.records = p.open(ctx, pokersAtOnce, 0), p.open(ctx, recordPokersAtOnce, recordPause)
+	p.webhooks, p.records = p.open(ctx, pokersAtOnce, 0), p.open(ctx, recordPokersAtOnce, recordPauses)
 	return p
 }
 
 // open makes a lane with so many senders, each of which pauses so many times as
-// long as a poke takes while many wait.
-func (p *Poker) open(ctx context.Context, senders, pause int) *lane {
+// long as a poke takes, at the most, while many wait.
+func (p *Poker) open(ctx context.Context, senders, pauses int) *lane {
 	l := &lane{
-		pause: pause, metrics: p.metrics, changed: sync.NewCond(&p.mu),
+		pauses: pauses, metrics: p.metrics, changed: sync.NewCond(&p.mu),
 		waiting: map[service.Work]bool{}, resting: map[service.Work]bool{}, parents: map[service.Work]string{},
 	}
 	for range senders {
@@ -174,7 +179,7 @@ func (p *Poker) Stop(ctx context.Context) {
 
 func (p *Poker) run(ctx context.Context, l *lane) {
 	for {
-		work, parent, ok := p.next(l)
+		work, parent, came, ok := p.next(l)
 		if !ok {
 			return
 		}
@@ -183,32 +188,36 @@ func (p *Poker) run(ctx context.Context, l *lane) {
 		err := p.send(attempt, work)
 		cancel()
 		p.report(err)
-		p.rest(l, min(time.Duration(l.pause)*time.Since(began), maxPause))
+		p.rest(l, came, time.Since(began))
 	}
 }
 
-// rest lets a sender of a lane in which many wait pause; Stop ends the pause.
-func (p *Poker) rest(l *lane, pause time.Duration) {
+// rest lets a sender of a lane in which many wait pause after a poke, before
+// which so many had come; Stop ends the pause.
+func (p *Poker) rest(l *lane, came int, took time.Duration) {
 	p.mu.Lock()
-	busy := !p.stopped && len(l.order) > recordsAtHand
+	pauses := 0
+	if !p.stopped && len(l.order) > recordsAtHand {
+		pauses = min(l.came-came, l.pauses)
+	}
 	p.mu.Unlock()
-	if pause == 0 || !busy {
+	if pauses == 0 {
 		return
 	}
 	select {
-	case <-time.After(pause):
+	case <-time.After(min(time.Duration(pauses)*took, maxPause)):
 	case <-p.stopping:
 	}
 }
 
-// next takes the oldest work; from then on a new poke of it waits again, since
-// the workflow may have looked already, and it rests.
-func (p *Poker) next(l *lane) (work service.Work, parent string, ok bool) {
+// next takes the oldest work, and says how much has come; from then on a new poke
+// of it waits again, since the workflow may have looked already, and it rests.
+func (p *Poker) next(l *lane) (work service.Work, parent string, came int, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(l.order) == 0 {
 		if p.stopped {
-			return work, "", false
+			return work, "", 0, false
 		}
 		l.changed.Wait()
 	}
@@ -220,7 +229,7 @@ func (p *Poker) next(l *lane) (work service.Work, parent string, ok bool) {
 		l.resting[work] = false
 		time.AfterFunc(pokeRest, func() { p.rested(l, work) })
 	}
-	return work, parent, true
+	return work, parent, l.came, true
 }
 
 // rested pokes the workflow again if that was asked for meanwhile.

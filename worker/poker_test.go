@@ -224,32 +224,53 @@ func TestThousandsOfNewWorkOrdersDelayNoMailbox(t *testing.T) {
 }
 
 func TestABurstOfNewWorkOrdersLeavesTheProcessorsToOthers(t *testing.T) {
+	const took = 100 * time.Millisecond
 	for name, test := range map[string]struct {
 		poke func(n int) service.Work
 		many int
-		want int // sent in the first second
+		// every is how often another comes in the first second, 0 for never.
+		every time.Duration
+		want  int // sent in that second
 	}{
-		"a burst of records": {workOrder, 500, recordPokersAtOnce * (1 + 900/300)},
-		"a few records":      {workOrder, recordsAtHand, recordsAtHand},
-		"mailboxes":          {webhook, 500, pokersAtOnce * 10},
+		"a burst of records that goes on":        {workOrder, 500, 3 * time.Millisecond, recordPokersAtOnce},
+		"a burst of records that goes on slowly": {workOrder, 500, 45 * time.Millisecond, recordPokersAtOnce * 4},
+		"a burst of records that is over":        {workOrder, 500, 0, recordPokersAtOnce * 10},
+		"a few records":                          {workOrder, recordsAtHand, 0, recordsAtHand},
+		"mailboxes":                              {webhook, 500, 3 * time.Millisecond, pokersAtOnce * 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := &fakeTemporal{answer: func(context.Context) error {
-					<-time.After(100 * time.Millisecond) // of the bubble
+					<-time.After(took) // of the bubble
 					return nil
 				}}
 				p := NewPoker(t.Context(), c, quiet)
-				for n := range test.many {
-					p.Poke(test.poke(n))
+				burst := make([]service.Work, test.many)
+				for n := range burst {
+					burst[n] = test.poke(n)
 				}
-				<-time.After(time.Second - time.Nanosecond)
+				p.Poke(burst...)
+				total := test.many
+				second := time.After(time.Second - time.Nanosecond)
+				for over := false; !over; {
+					var another <-chan time.Time
+					if test.every > 0 {
+						another = time.After(test.every)
+					}
+					select {
+					case <-another:
+						p.Poke(test.poke(total))
+						total++
+					case <-second:
+						over = true
+					}
+				}
 				if n := len(c.ids()); n != test.want {
 					t.Errorf("%d pokes were sent in a second, want %d", n, test.want)
 				}
 				p.Stop(t.Context())
-				if n := len(c.ids()); n != test.many {
-					t.Errorf("%d pokes were sent in all, want %d", n, test.many)
+				if n := len(c.ids()); n != total {
+					t.Errorf("%d pokes were sent in all, want %d", n, total)
 				}
 			})
 		})
