@@ -138,8 +138,16 @@ func (s *spreadAddresses) once(ctx context.Context) error {
 // most makes as many changes as the API takes, everywhere in turn, then some at
 // half that rate, and waits for their deliveries.
 func (s *spreadAddresses) most(ctx context.Context, r *report, load time.Duration) error {
-	return phase(ctx, "changes", 20*load+5*time.Minute, func(ctx context.Context) error {
+	return phase(ctx, "changes", 20*load+10*time.Minute, func(ctx context.Context) error {
+		// Those that fell asleep while the last were woken are awake again.
 		taking := s.in.receiver.take()
+		if err := s.once(ctx); err != nil {
+			return err
+		}
+		if err := taking.await(ctx, s.addresses); err != nil {
+			return err
+		}
+		taking = s.in.receiver.take()
 		before, started := s.in.usage(), time.Now()
 		var made atomic.Int64
 		more := func() bool { return time.Since(started) < load/2 }
@@ -158,7 +166,8 @@ func (s *spreadAddresses) most(ctx context.Context, r *report, load time.Duratio
 		r.grown(s.spread+": deliveries", s.addresses, fewAddresses, "addresses", perSecond(deliveries, first, last), "/s")
 		s.in.usage().since(before).report(r, s.name, deliveries)
 		rate := perSecond(int(made.Load()), started, last) / 2
-		w, err := s.paced(ctx, rate, load/2)
+		const fewest = 5 // changes, however few come in a second
+		w, err := s.paced(ctx, rate, max(load/2, time.Duration(fewest/rate*float64(time.Second))))
 		w.fromAnswer.report(r, fmt.Sprintf("%s: at half load (%.0f deliveries/s), answer to receiver", s.name, rate*float64(s.each())))
 		return err
 	})

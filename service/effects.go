@@ -181,10 +181,19 @@ var (
 		"readable", with(readableFeedback, "w", "w", "actor", "i.id"))}
 )
 
-// publish queues the event and a delivery for each address that gets it.
+// sharedAddresses is to how many addresses a write may publish in a transaction
+// that it shares: sixty writes to thousands would take longer than those who
+// write elsewhere shall wait.
+const sharedAddresses = 100
+
+// publish queues the event and a delivery for each address that gets it. Where
+// they are many, the write is done alone.
 func (t *tx) publish(c change, e happened) error {
 	if c.addresses == 0 {
 		return nil
+	}
+	if t.group.shared && c.addresses > sharedAddresses {
+		return errAlone
 	}
 	eventID, err := t.newID(models.PrefixEvent)
 	if err != nil {

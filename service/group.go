@@ -314,10 +314,10 @@ func queueBulk(batch *pgx.Batch, s *bulk, all []*asked, by []*tx) {
 		return
 	}
 	queued.Query(func(rows pgx.Rows) error {
+		row := &answerRow{Rows: rows}
 		for rows.Next() {
-			var place int
-			row := answerRow{rows, &place}
-			if err := row.Scan(); err != nil {
+			place, err := row.place()
+			if err != nil {
 				return err
 			}
 			n := owner[place-1]
@@ -333,16 +333,26 @@ func queueBulk(batch *pgx.Batch, s *bulk, all []*asked, by []*tx) {
 // the row it belongs to.
 type answerRow struct {
 	pgx.Rows
-	place *int
+	targets []any
 }
 
-func (r answerRow) FieldDescriptions() []pgconn.FieldDescription {
+// place is the first column.
+func (r *answerRow) place() (place int, err error) {
+	field := r.Rows.FieldDescriptions()[0]
+	err = r.Conn().TypeMap().Scan(field.DataTypeOID, field.Format, r.Rows.RawValues()[0], &place)
+	return place, err
+}
+
+// FieldDescriptions describe the columns behind the first.
+func (r *answerRow) FieldDescriptions() []pgconn.FieldDescription {
 	return r.Rows.FieldDescriptions()[1:]
 }
 
-func (r answerRow) RawValues() [][]byte { return r.Rows.RawValues()[1:] }
+// RawValues are those of the columns behind the first.
+func (r *answerRow) RawValues() [][]byte { return r.Rows.RawValues()[1:] }
 
-func (r answerRow) Values() ([]any, error) {
+// Values are those of the columns behind the first.
+func (r *answerRow) Values() ([]any, error) {
 	values, err := r.Rows.Values()
 	if err != nil {
 		return nil, err
@@ -350,10 +360,8 @@ func (r answerRow) Values() ([]any, error) {
 	return values[1:], nil
 }
 
-// Scan scans the columns behind the first; without targets, the first alone.
-func (r answerRow) Scan(targets ...any) error {
-	if len(targets) == 0 {
-		targets = make([]any, len(r.Rows.FieldDescriptions())-1)
-	}
-	return r.Rows.Scan(append([]any{r.place}, targets...)...)
+// Scan scans the columns behind the first.
+func (r *answerRow) Scan(targets ...any) error {
+	r.targets = append(append(r.targets[:0], nil), targets...)
+	return r.Rows.Scan(r.targets...)
 }

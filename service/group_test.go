@@ -275,3 +275,45 @@ func TestACallThatEndsWhileItWaits(t *testing.T) {
 		t.Errorf("%d still wait", n)
 	}
 }
+
+// What goes to very many addresses is not done with others, who would wait for it.
+func TestAWriteToManyAddressesIsDoneAlone(t *testing.T) {
+	f := newShop(t)
+	for _, copies := range []string{
+		`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at)
+			SELECT 'idn_' || lpad(n::text, 26, '0'), organization_id, kind, name, created_at, changed_at
+			FROM identities, generate_series(1, 20) n WHERE id = $1`,
+		`INSERT INTO integrations (id, organization_id, client_id, secret_hash, scopes)
+			SELECT 'idn_' || lpad(n::text, 26, '0'), organization_id, 'cli_' || lpad(n::text, 26, '0'), secret_hash, scopes
+			FROM integrations, generate_series(1, 20) n WHERE id = $1`,
+		`INSERT INTO assignments (organization_id, node_id, identity_id, definition_id)
+			SELECT organization_id, node_id, 'idn_' || lpad(n::text, 26, '0'), definition_id
+			FROM assignments, generate_series(1, 20) n WHERE identity_id = $1`,
+		`INSERT INTO webhooks (id, organization_id, integration_id, place, url, events, secret_sealed, created_at, enabled_since)
+			SELECT 'whk_' || lpad((5 * n + place)::text, 26, '0'), o.id, 'idn_' || lpad(n::text, 26, '0'), place,
+				'http://127.0.0.1:9/' || n, '{work_order.created}', 'sealed', o.created_at, o.created_at
+			FROM organizations o, generate_series(1, 20) n, generate_series(1, 5) place
+			WHERE o.id = (SELECT organization_id FROM identities WHERE id = $1)`,
+	} {
+		f.Exec(copies, f.ID("erp"))
+	}
+	const writes = 5
+	var create []func() error
+	for range writes {
+		create = append(create, func() error {
+			_, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+			return err
+		})
+	}
+	for i, err := range together(t, f.Service, create...) {
+		if err != nil {
+			t.Errorf("write %d: %v", i, err)
+		}
+	}
+	if n := servicetest.Value[int](f.Fixture, `SELECT count(DISTINCT xmin::text) FROM events`); n != writes {
+		t.Errorf("the %d writes took %d transactions", writes, n)
+	}
+	if n := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM deliveries WHERE webhook_id LIKE 'whk_0000%'`); n != writes*100 {
+		t.Errorf("they left %d deliveries, want %d", n, writes*100)
+	}
+}

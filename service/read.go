@@ -36,17 +36,29 @@ func (s *Service) newLookup(ctx context.Context, ask func(*tx)) *lookup {
 	return &lookup{ctx, ask, &tx{Service: s, answered: make(chan struct{}, 1)}}
 }
 
-// await returns when the lookup is answered, and with what error.
+// await returns when the lookup is answered, and with what error. One that has
+// waited too long for its turn is asked alone.
 func (l *lookup) await(ctx context.Context) error {
-	select {
-	case <-l.answered:
-	case <-ctx.Done():
-		if l.lookups.withdraw(func(other *lookup) bool { return other == l }) {
+	patience := time.NewTimer(turnPatience)
+	defer patience.Stop()
+	for {
+		select {
+		case <-l.answered:
+			return l.translate(l.err)
+		case <-patience.C:
+			if l.withdraw() {
+				go l.serveLookups([]*lookup{l}) //nolint:contextcheck // it has its own
+			}
+		case <-ctx.Done():
+			l.withdraw()
 			return l.translate(ctx.Err())
 		}
-		<-l.answered
 	}
-	return l.translate(l.err)
+}
+
+// withdraw takes the lookup back, and reports whether its turn had not come.
+func (l *lookup) withdraw() bool {
+	return l.lookups.withdraw(func(other *lookup) bool { return other == l })
 }
 
 // serveLookups answers the lookups of one turn. When the database refuses them, it is

@@ -2,10 +2,12 @@ package service_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -134,5 +136,42 @@ func TestCallsOfOneMomentAreCountedEach(t *testing.T) {
 				t.Fatalf("the calls are told %v", calls)
 			}
 		}
+	}
+}
+
+// A round trip that hangs takes those who wait for their turn along for a moment
+// only, and nobody longer than the call may last.
+func TestALookupThatHangsHoldsUpOthersForAMoment(t *testing.T) {
+	f := servicetest.New(t)
+	erp := tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")
+	reader := tokenOf(t, f, "cli_reader", "secret-of-the-reader-integration")
+	if _, _, err := f.Admit(t.Context(), erp, ""); err != nil {
+		t.Fatal(err)
+	}
+	gate, err := f.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gate.Exec(t.Context(), `UPDATE rate_counters SET calls = calls WHERE subject = $1`, f.ID("erp")); err != nil {
+		t.Fatal(err)
+	}
+	hanging := make(chan error)
+	call, giveUp := context.WithTimeout(t.Context(), 3*time.Second)
+	defer giveUp()
+	go func() {
+		_, _, err := f.Admit(call, erp, "")
+		hanging <- err
+	}()
+	awaitLocks(t, f, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second) // less than a round trip may hang
+	defer cancel()
+	if _, _, err := f.Admit(ctx, reader, ""); err != nil {
+		t.Errorf("a call behind one that hangs: %v", err)
+	}
+	if err := <-hanging; models.CodeOf(err) != models.CodeUnavailable {
+		t.Errorf("a call that may last no longer: %v", err)
+	}
+	if err := gate.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -69,8 +69,8 @@ const (
 	groupsAtOnce = 1
 	// groupMost bounds a group: what one of them waits for, all do.
 	groupMost = 64
-	// groupPatience is how long a write waits for its turn before it goes alone.
-	groupPatience = 2 * time.Second
+	// turnPatience is how long a write or a lookup waits for its turn before it goes alone.
+	turnPatience = 2 * time.Second
 )
 
 // seat is a write that waits for its group.
@@ -102,7 +102,7 @@ func (s *Service) writeTogether(ctx context.Context, apart []string, do func(con
 func (s *Service) join(ctx context.Context, apart []string) (*group, error) {
 	mine := &seat{apart: apart, taken: make(chan *group, 1)}
 	s.writes.add(mine)
-	patience := time.NewTimer(groupPatience)
+	patience := time.NewTimer(turnPatience)
 	defer patience.Stop()
 	var err error
 	select {

@@ -43,7 +43,7 @@ type Options struct {
 
 // The defaults of Options.
 const (
-	DefaultLinger      = 5 * time.Second
+	DefaultLinger      = 30 * time.Second
 	DefaultSweepEvery  = 10 * time.Second
 	DefaultStopTimeout = 15 * time.Second
 )

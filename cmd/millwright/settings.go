@@ -55,7 +55,7 @@ type settings struct {
 	AllowHTTP       bool            `env:"WEBHOOK_ALLOW_HTTP" envDefault:"false" doc:"whether webhook addresses may be http; for development"`
 	SMTPURL         string          `env:"SMTP_URL" secret:"true" doc:"mail server, as smtp://host:port or smtp://user:password@host:port; without it notices stay in the app's inbox"`
 	MailFrom        string          `env:"MAIL_FROM" envDefault:"Millwright <no-reply@localhost>" doc:"sender of e-mails, as Name <address>"`
-	Linger          time.Duration   `env:"WEBHOOK_LINGER" envDefault:"5s" doc:"how long an idle mailbox stays ready for the next event"`
+	Linger          time.Duration   `env:"WEBHOOK_LINGER" envDefault:"30s" doc:"how long an idle mailbox stays ready for the next event"`
 	SweepEvery      time.Duration   `env:"SWEEP_INTERVAL" envDefault:"10s" doc:"how often work in nobody's hand is looked for"`
 	MetricsAddr     string          `env:"METRICS_ADDR" form:"host:port" doc:"address Prometheus metrics are served on; none without it"`
 	OTLPEndpoint    string          `env:"OTEL_EXPORTER_OTLP_ENDPOINT" form:"url" doc:"OpenTelemetry collector that takes traces over HTTP, as http://host:4318; without it there are no traces. OTEL_TRACES_SAMPLER and the other OTEL_* variables of the SDK are heeded, too"`

@@ -62,7 +62,7 @@ func envFile(dir string) string { return filepath.Join(dir, "env") }
 func loadConfig(dir string, env environ) (*config, error) {
 	c := &config{
 		dir:           dir,
-		api:           port{8080, "the API and the console", "API_PORT"},
+		api:           port{8080, "the API", "API_PORT"},
 		apiMetrics:    port{9464, "the metrics of the api", "API_METRICS_PORT"},
 		workerMetrics: port{9465, "the metrics of the worker", "WORKER_METRICS_PORT"},
 		temporal:      port{7233, "Temporal", "TEMPORAL_PORT"},
