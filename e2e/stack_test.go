@@ -71,6 +71,7 @@ func newStack(t testing.TB, own settings, receivers ...*receiver) *stack {
 		"WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8",
 		"WEBHOOK_ALLOW_HTTP":     "true",
 		"SWEEP_INTERVAL":         "1s",
+		"WEBHOOK_LINGER":         "5s", // tests wait until mailboxes sleep
 	}
 	maps.Copy(s.settings, own)
 	s.temporal = newNamespace(t, s.settings["TEMPORAL_ADDRESS"], s.settings["TEMPORAL_NAMESPACE"])

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,12 +86,15 @@ func TestFailedPokesAreCounted(t *testing.T) {
 // tracedTemporal notes the trace of each poke.
 type tracedTemporal struct {
 	client.Client
+	mu     sync.Mutex
 	traces map[string][]string
 }
 
 func (c *tracedTemporal) SignalWithStartWorkflow(
 	ctx context.Context, id, _ string, _ any, _ client.StartWorkflowOptions, _ any, _ ...any,
 ) (client.WorkflowRun, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.traces[id] = append(c.traces[id], trace.SpanContextFromContext(ctx).TraceID().String()[:4])
 	return nil, nil
 }

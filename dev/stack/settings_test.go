@@ -107,7 +107,7 @@ func TestConfigErrorsAreSentences(t *testing.T) {
 	}{
 		"not a number": {
 			environ{"API_PORT": "80x"},
-			`API_PORT, the port for the API and the console, must be a number from 1 to 65535, and is "80x"`,
+			`API_PORT, the port for the API, must be a number from 1 to 65535, and is "80x"`,
 		},
 		"not a port": {
 			environ{"TEMPORAL_PORT": "70000"},
@@ -115,7 +115,7 @@ func TestConfigErrorsAreSentences(t *testing.T) {
 		},
 		"the same twice": {
 			environ{"API_PORT": "9464"},
-			"port 9464 is meant for the API and the console (API_PORT) and for the metrics of the api (API_METRICS_PORT): choose another for one of them",
+			"port 9464 is meant for the API (API_PORT) and for the metrics of the api (API_METRICS_PORT): choose another for one of them",
 		},
 		"an address without a port": {
 			environ{"MILLWRIGHT_ADDR": "localhost"},
