@@ -76,7 +76,7 @@ func readOptions() (options, error) {
 	flags.StringVar(&o.only, "only", "", "measure only these, separated by commas: "+namesOf(parts))
 	flags.StringVar(&o.calls, "calls", "", "of the calls measure only these, separated by commas: "+namesOf(measuredCalls))
 	flags.StringVar(&o.profile, "profile", "", "also take profiles of api and worker under load, into this folder")
-	flags.BoolVar(&o.large, "large", false, "grow to 2,000 addresses and 100,000 retries; takes up to an hour")
+	flags.BoolVar(&o.large, "large", false, "grow to 2,000 addresses and 100,000 retries; takes some 40 minutes")
 	flags.IntVar(&o.records, "records", 1_000_000, "work orders to grow to, from 10,000")
 	flags.IntVar(&o.addresses, "addresses", 200, "webhook addresses to grow to, from 10")
 	flags.IntVar(&o.retries, "retries", 5000, "deliveries that wait for their next attempt")

@@ -33,7 +33,7 @@ type lookup struct {
 // newLookup is a lookup that is still to be added to the lookups. Those that are
 // added at the same moment share a round trip, the same bulk as one statement.
 func (s *Service) newLookup(ctx context.Context, ask func(*tx)) *lookup {
-	return &lookup{ctx, ask, &tx{Service: s, answered: make(chan struct{}, 1)}}
+	return &lookup{ctx, ask, &tx{Service: s, answered: make(chan struct{})}}
 }
 
 // await returns when the lookup is answered, and with what error. One that has
@@ -75,7 +75,7 @@ func (s *Service) serveLookups(turn []*lookup) {
 		default:
 			l.err = err
 		}
-		l.answered <- struct{}{}
+		close(l.answered)
 	}
 }
 
