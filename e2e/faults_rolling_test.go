@@ -80,8 +80,9 @@ func (b *balancer) ask(n int) {
 
 // next is where the next call goes: to one that is ready, in turn.
 func (b *balancer) next() string {
-	for range b.hosts {
-		if n := int(b.turn.Add(1)) % len(b.hosts); b.ready[n].Load() {
+	turn := int(b.turn.Add(1)) // taken once: others take theirs meanwhile
+	for i := range b.hosts {
+		if n := (turn + i) % len(b.hosts); b.ready[n].Load() {
 			return b.hosts[n]
 		}
 	}
