@@ -15,7 +15,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humagin"
@@ -343,7 +342,7 @@ func vetQuery(raw string) error {
 		if len(values) > 1 {
 			return models.Errorf(models.CodeInvalidRequest, "A query parameter is repeated.")
 		}
-		if text := name + values[0]; strings.ContainsRune(text, 0) || !utf8.ValidString(text) {
+		if !models.IsText(name + values[0]) {
 			return models.Errorf(models.CodeInvalidRequest, "A query parameter is not UTF-8 text.")
 		}
 	}

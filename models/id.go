@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 )
@@ -84,6 +85,9 @@ func base32(u uuid.UUID) string {
 	}
 	return string(digits[:])
 }
+
+// IsText reports whether the database can hold s: it is UTF-8, without NUL.
+func IsText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
 
 // IsID reports whether s has the form of an id with one of the prefixes. It is
 // asked before a lookup, so that no odd text reaches the database.

@@ -47,6 +47,9 @@ func (a Actor) LogName() string {
 // PersonActor returns the person of the identity id or e-mail address as an actor.
 // Errors: not_found (also when an e-mail address belongs to several), unavailable.
 func (s *Service) PersonActor(ctx context.Context, reference string) (Actor, error) {
+	if !models.IsText(reference) {
+		return Actor{}, models.NotFound()
+	}
 	rows, err := s.pool.Query(ctx, `
 		SELECT p.id AS identity_id, p.organization_id, i.kind, i.name, true AS show_people
 		FROM people p JOIN identities i ON i.id = p.id

@@ -753,6 +753,8 @@ func TestLookingAfterIntegrationsTellsNoSecrets(t *testing.T) {
 			}
 		}
 	}
+	_, err = f.PersonActor(ctx, "nobody@acme.example.com\xff")
+	wantCode(t, "a reference that is no text", err, models.CodeNotFound)
 	_, err = f.PersonActor(ctx, "nobody@acme.example.com")
 	errs = append(errs, err, f.Assign(ctx, ann, f.ID("hq"), "ann@acme.example.com", "x"))
 	told = append(told, "nobody@acme.example.com")

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/jackc/pgx/v5"
@@ -133,8 +132,8 @@ var tokenClientQuery = `
 // unknown client costs the same comparison as a wrong secret.
 func (s *Service) authenticate(ctx context.Context, clientID, secret string) (tokenClient, error) {
 	var client tokenClient
-	if strings.ContainsRune(clientID, 0) || !utf8.ValidString(clientID) {
-		clientID = "" // Postgres has no such text; no client has an empty id
+	if !models.IsText(clientID) {
+		clientID = "" // no client has an empty id
 	}
 	rows, err := s.pool.Query(ctx, tokenClientQuery, clientID)
 	if err == nil {

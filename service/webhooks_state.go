@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"millwright/models"
@@ -19,7 +18,7 @@ func (s *Service) DisableWebhook(ctx context.Context, actor Actor, id, reason st
 	if reason == "" {
 		reason = "Turned off by " + actor.LogName() + "."
 	}
-	if utf8.RuneCountInString(reason) > maxOffReason || !utf8.ValidString(reason) || strings.ContainsRune(reason, 0) {
+	if utf8.RuneCountInString(reason) > maxOffReason || !models.IsText(reason) {
 		return Webhook{}, models.Invalid(models.FieldError{
 			Pointer: "/reason", Code: "too_long", Detail: fmt.Sprintf("The reason is a text of at most %d characters.", maxOffReason),
 		})

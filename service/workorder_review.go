@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"strings"
 	"unicode/utf8"
 
 	"millwright/models"
@@ -55,7 +54,7 @@ func (s *Service) ReviewWorkOrder(ctx context.Context, actor Actor, id string, r
 // check says what is wrong with the review.
 func (r Review) check() []models.FieldError {
 	switch {
-	case !utf8.ValidString(r.Comment) || strings.ContainsRune(r.Comment, 0):
+	case !models.IsText(r.Comment):
 		return []models.FieldError{{Pointer: "/comment", Code: "value", Detail: "The comment is a text in UTF-8 without NUL."}}
 	case utf8.RuneCountInString(r.Comment) > models.MaxReviewComment:
 		return []models.FieldError{{Pointer: "/comment", Code: "too_long", Detail: "The comment has at most 1,000 characters."}}
