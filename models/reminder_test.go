@@ -38,6 +38,7 @@ func TestReminders(t *testing.T) {
 		{"a date that is here comes near no more", StatusOpen, 72, 0, none, 72, "work_order.due 72 at 72"},
 		{"a date that is past", StatusOpen, 72, 0, none, 1000, "work_order.due 72 at 72"},
 		{"set just over a day before", StatusOpen, 72, 47.9, none, 47.9, "work_order.due_soon 72 at 48, work_order.due 72 at 72"},
+		{"set milliseconds more than a day before", StatusOpen, 72, 47.9999997, none, 47.9999997, "work_order.due_soon 72 at 48, work_order.due 72 at 72"},
 		{"set exactly a day before", StatusOpen, 72, 48, none, 48, "work_order.due 72 at 72"},
 		{"set less than a day before", StatusOpen, 72, 50, none, 50, "work_order.due 72 at 72"},
 		{"set to the very moment", StatusOpen, 72, 72, none, 72, ""},

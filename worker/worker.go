@@ -41,13 +41,6 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// The defaults of Options.
-const (
-	DefaultLinger      = 30 * time.Second
-	DefaultSweepEvery  = 10 * time.Second
-	DefaultStopTimeout = 15 * time.Second
-)
-
 // requestsAtOnce bounds the requests to receivers in flight of one worker, beside
 // the few that each address has to itself; mailsAtOnce the e-mails.
 const (
