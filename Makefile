@@ -121,7 +121,15 @@ faults: bin/devstack ## Kill, fill and stop everything for minutes, and check wh
 
 .PHONY: lint
 lint: ## Check both modules, all of the following
-	@$(MAKE) --keep-going lint-product lint-dev lint-workflows lint-modules lint-generated lint-openapi
+	@$(MAKE) --keep-going lint-words lint-product lint-dev lint-workflows lint-modules lint-generated lint-openapi
+
+# Left out: other projects' files, recorded outputs, and the client, which is
+# generated from the OpenAPI document.
+.PHONY: lint-words
+lint-words: ## ... that comments and docs use none of the turns of phrase in tools/words.txt
+	@! git grep -nIP -f tools/words.txt -- $(or $(WORDS_IN),.) \
+		':!tools/words.txt' ':!api/docs' ':!docs/bench' ':!client/generated.go' ':!*.sum' ':!*/testdata/*' || \
+	{ echo 'Rewrite these lines in plain English; tools/words.txt has the patterns.' >&2; exit 1; }
 
 .PHONY: lint-product
 lint-product: bin/golangci-lint ## ... the product's code and its layers (.golangci.yaml)

@@ -14,8 +14,8 @@ type Deliveries struct {
 	Service *service.Service
 	Sender  Sender
 	Now     func() time.Time
-	// Watched counts, logs and traces the attempts; nil does not.
-	Watched *Watched
+	// Instrumentation counts, logs and traces the attempts; nil does not.
+	Instrumentation *Instrumentation
 }
 
 // LoadDelivery returns where the delivery stands; an empty state when it is gone.
@@ -39,7 +39,7 @@ func (a *Deliveries) AttemptDelivery(ctx context.Context, id string) (service.De
 		if err != nil {
 			return service.DeliveryState{}, err
 		}
-		attempt := a.Watched.send(ctx, a.Sender, signer, a.Now, claim.Address, d)
+		attempt := a.Instrumentation.send(ctx, a.Sender, signer, a.Now, claim.Address, d)
 		if ctx.Err() != nil {
 			return service.DeliveryState{}, ctx.Err() // cut off by us, not by the receiver
 		}
@@ -48,7 +48,7 @@ func (a *Deliveries) AttemptDelivery(ctx context.Context, id string) (service.De
 			return service.DeliveryState{}, err
 		}
 		if recorded.Off {
-			a.Watched.addressOff(ctx, claim.Address.ID)
+			a.Instrumentation.addressOff(ctx, claim.Address.ID)
 		}
 	}
 	return a.LoadDelivery(ctx, id)

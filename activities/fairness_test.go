@@ -92,7 +92,7 @@ func TestHangingReceiversHarmOnlyThemselves(t *testing.T) {
 		env := suite.NewTestActivityEnvironment()
 		env.SetWorkerStopChannel(m.stop)
 		env.SetTestTimeout(time.Minute)
-		env.RegisterActivity(m.Mailbox)
+		env.RegisterActivity(m.Dispatcher)
 		if _, err := env.ExecuteActivity(m.DrainMailbox, ids[i]); err != nil {
 			t.Errorf("the round of %s failed: %v", names[i], err)
 		}

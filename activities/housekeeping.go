@@ -24,8 +24,8 @@ type Housekeeper struct {
 	Now     func() time.Time
 	// Batch is how many rows one transaction takes.
 	Batch int
-	// Watched is told of each round; nil is not.
-	Watched *Watched
+	// Instrumentation is told of each round; nil is not.
+	Instrumentation *Instrumentation
 }
 
 // RemoveExpired removes what is past its life, batch by batch, until nothing is
@@ -37,7 +37,7 @@ func (h *Housekeeper) RemoveExpired(ctx context.Context) (service.Removed, error
 		return h.Now().Before(ends) && !stopping(ctx)
 	})
 	if err == nil {
-		h.Watched.cleanedAt(h.Now())
+		h.Instrumentation.cleanedAt(h.Now())
 	}
 	return removed, err
 }

@@ -59,7 +59,7 @@ type letterView struct {
 type fact struct{ Name, Value string }
 
 // compose writes the letter as an e-mail.
-func compose(l service.Letter) (mail.Message, error) {
+func compose(l service.NoticeEmail) (mail.Message, error) {
 	view := letterView{Greeting: l.PersonName, Facts: factsOf(l)}
 	subject := ""
 	for _, kind := range l.Kinds {
@@ -92,7 +92,7 @@ func compose(l service.Letter) (mail.Message, error) {
 }
 
 // about names the record for people.
-func about(l service.Letter) string {
+func about(l service.NoticeEmail) string {
 	switch {
 	case l.Number != nil:
 		return fmt.Sprintf("Work order %d, %s", *l.Number, l.Title)
@@ -103,7 +103,7 @@ func about(l service.Letter) string {
 	}
 }
 
-func fill(sentence string, l service.Letter) string {
+func fill(sentence string, l service.NoticeEmail) string {
 	actor, reason := l.ActorName, l.Reason+l.OffReason
 	if actor == "" {
 		actor = "Someone"
@@ -114,7 +114,7 @@ func fill(sentence string, l service.Letter) string {
 	return strings.NewReplacer("{actor}", actor, "{reason}", reason).Replace(sentence)
 }
 
-func factsOf(l service.Letter) []fact {
+func factsOf(l service.NoticeEmail) []fact {
 	facts := []fact{{"Organization", l.Organization}}
 	add := func(name, value string) {
 		if value != "" {

@@ -10,8 +10,8 @@ import (
 )
 
 // letterOf is a letter of the kinds, about a record such as they are about.
-func letterOf(kinds ...models.NoticeKind) service.Letter {
-	l := service.Letter{
+func letterOf(kinds ...models.NoticeKind) service.NoticeEmail {
+	l := service.NoticeEmail{
 		NoticeIDs: []int64{4711, 4712}, CreatedAt: models.TimeOf(time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)),
 		Organization: "Acme Facilities", PersonName: "Ann Field", PersonEmail: "ann@acme.example.com", ActorName: "Bob Stone",
 	}
@@ -74,32 +74,32 @@ func TestEveryKindOfNoticeIsWritten(t *testing.T) {
 func TestLetterSaysWhoAndWhy(t *testing.T) {
 	tests := []struct {
 		name   string
-		letter func() service.Letter
+		letter func() service.NoticeEmail
 		says   string
 	}{
-		{"who sent it back, and the comment", func() service.Letter {
+		{"who sent it back, and the comment", func() service.NoticeEmail {
 			l := letterOf(models.NoticeSentBack)
 			l.Reason = "The belt is still loose."
 			return l
 		}, "Bob Stone reviewed the work and sent it back. The belt is still loose."},
-		{"without a comment", func() service.Letter { return letterOf(models.NoticeSentBack) },
+		{"without a comment", func() service.NoticeEmail { return letterOf(models.NoticeSentBack) },
 			"Bob Stone reviewed the work and sent it back.\n"},
-		{"why it was cancelled", func() service.Letter {
+		{"why it was cancelled", func() service.NoticeEmail {
 			l := letterOf(models.NoticeCancelled)
 			l.Reason = "Ordered twice."
 			return l
 		}, "Bob Stone cancelled the work order. Ordered twice."},
-		{"why an address was turned off", func() service.Letter {
+		{"why an address was turned off", func() service.NoticeEmail {
 			l := letterOf(models.NoticeWebhookOff)
 			l.OffReason = "The receiver answered 410 Gone."
 			return l
 		}, "held from now on. The receiver answered 410 Gone. When"},
-		{"someone, when nobody knows who", func() service.Letter {
+		{"someone, when nobody knows who", func() service.NoticeEmail {
 			l := letterOf(models.NoticeHeld)
 			l.ActorName = ""
 			return l
 		}, "Someone put the work order on hold."},
-		{"two reasons in one letter", func() service.Letter { return letterOf(models.NoticeAssigned, models.NoticeConsulted) },
+		{"two reasons in one letter", func() service.NoticeEmail { return letterOf(models.NoticeAssigned, models.NoticeConsulted) },
 			"Bob Stone assigned the work order to you or your team.\n\nBob Stone made you or your team its consultant"},
 	}
 	for _, tt := range tests {

@@ -18,25 +18,25 @@ const (
 	heartbeatEvery   = 3 * time.Second
 )
 
-// Mailbox delivers what is pending for webhook addresses.
-type Mailbox struct {
+// Dispatcher delivers what is pending for webhook addresses.
+type Dispatcher struct {
 	Service *service.Service
 	Sender  Sender
-	Poker   service.Poker
+	Waker   service.Waker
 	Now     func() time.Time
-	// Linger is how long a mailbox waits for more after its last delivery.
-	Linger time.Duration
-	// Watch serves all mailboxes of the worker that wait for more.
-	Watch *Watch
+	// IdleTimeout is how long a mailbox waits for more after its last delivery.
+	IdleTimeout time.Duration
+	// Poller serves all mailboxes of the worker that wait for more.
+	Poller *DeliveryPoller
 	// Shared bounds the requests in flight of the whole worker, beyond the few
 	// that every address has to itself.
 	Shared chan struct{}
-	// Watched counts, logs and traces the attempts; nil does not.
-	Watched *Watched
+	// Instrumentation counts, logs and traces the attempts; nil does not.
+	Instrumentation *Instrumentation
 }
 
-// Drained is how a round ended.
-type Drained struct {
+// DispatchResult is how a round ended.
+type DispatchResult struct {
 	Delivered, Failed int
 	// More says that the round stopped before the mailbox was empty.
 	More bool
@@ -48,16 +48,16 @@ type Drained struct {
 // traffic flows, so that a busy address costs Temporal nothing an event. It
 // returns when nothing came for a while, or after MaxRound, or when the worker
 // stops. What it had claimed when it dies is claimed again.
-func (m *Mailbox) DrainMailbox(ctx context.Context, webhookID string) (Drained, error) {
+func (m *Dispatcher) DrainMailbox(ctx context.Context, webhookID string) (DispatchResult, error) {
 	stopBeating := beat(ctx)
 	defer stopBeating()
-	leave, err := m.Watch.attend(ctx, webhookID)
+	leave, err := m.Poller.attend(ctx, webhookID)
 	if err != nil {
-		return Drained{}, err
+		return DispatchResult{}, err
 	}
 	defer leave()
-	r := newRound(m, webhookID)
-	defer m.Watched.enter(r)()
+	r := newDispatchRun(m, webhookID)
+	defer m.Instrumentation.enter(r)()
 	err = r.run(ctx)
 	return r.total, err
 }

@@ -22,7 +22,7 @@ import (
 	"millwright/webhook"
 )
 
-type outgoing = service.Outgoing
+type outgoing = service.RenderedDelivery
 
 // receiver is a Sender that keeps what it gets and answers as told.
 type receiver struct {
@@ -76,7 +76,7 @@ func (r *receiver) take(t *testing.T, n int) []outgoing {
 // mailbox is a Mailbox on a fixture, with a way to run a round of it.
 type mailbox struct {
 	*servicetest.Fixture
-	*activities.Mailbox
+	*activities.Dispatcher
 	stop chan struct{}
 	t    *testing.T
 }
@@ -85,22 +85,22 @@ func newMailbox(t *testing.T, r *receiver, linger time.Duration) *mailbox {
 	f := servicetest.New(t, func(o *service.Options) { o.Now = time.Now })
 	return &mailbox{
 		Fixture: f, stop: make(chan struct{}), t: t,
-		Mailbox: &activities.Mailbox{
-			Service: f.Service, Sender: r, Poker: f.Pokes, Now: time.Now, Linger: linger,
-			Watch: activities.NewWatch(f.Service, slog.New(slog.DiscardHandler)), Shared: make(chan struct{}, 100),
+		Dispatcher: &activities.Dispatcher{
+			Service: f.Service, Sender: r, Waker: f.Pokes, Now: time.Now, IdleTimeout: linger,
+			Poller: activities.NewDeliveryPoller(f.Service, slog.New(slog.DiscardHandler)), Shared: make(chan struct{}, 100),
 		},
 	}
 }
 
 // drain runs one round for the ERP's address in the background.
-func (m *mailbox) drain() <-chan activities.Drained {
+func (m *mailbox) drain() <-chan activities.DispatchResult {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	env.SetWorkerStopChannel(m.stop)
 	env.SetTestTimeout(time.Minute)
 	env.SetWorkerOptions(worker.Options{})
-	env.RegisterActivity(m.Mailbox)
-	done := make(chan activities.Drained, 1)
+	env.RegisterActivity(m.Dispatcher)
+	done := make(chan activities.DispatchResult, 1)
 	go func() {
 		defer close(done)
 		value, err := env.ExecuteActivity(m.DrainMailbox, m.ID("erp_hook"))
@@ -108,7 +108,7 @@ func (m *mailbox) drain() <-chan activities.Drained {
 			m.t.Errorf("the round failed: %v", err)
 			return
 		}
-		var drained activities.Drained
+		var drained activities.DispatchResult
 		if err := value.Get(&drained); err != nil {
 			m.t.Errorf("read the round's result: %v", err)
 		}
@@ -224,7 +224,7 @@ func TestABusyMailboxNeedsNoPoke(t *testing.T) {
 	}
 	// Once it left, writers poke again.
 	m.create("afterwards")
-	if work := m.Pokes.Take(); !slices.Contains(work, service.Work{Kind: service.WorkWebhook, ID: m.ID("erp_hook")}) {
+	if work := m.Pokes.Take(); !slices.Contains(work, service.WakeTarget{Kind: service.TargetWebhook, ID: m.ID("erp_hook")}) {
 		t.Errorf("poked %v, want the address that nobody attends", work)
 	}
 }
@@ -241,7 +241,7 @@ func TestFailedFirstAttemptsAreHandedOver(t *testing.T) {
 		t.Errorf("the round reports %+v, want one failure", drained)
 	}
 	work := m.Pokes.Take()
-	if len(work) != 1 || work[0].Kind != service.WorkDelivery || !strings.HasPrefix(work[0].ID, "dlv_") {
+	if len(work) != 1 || work[0].Kind != service.TargetDelivery || !strings.HasPrefix(work[0].ID, "dlv_") {
 		t.Errorf("poked %v, want the delivery's workflow", work)
 	}
 	if got := m.statuses(); got != "retrying 1" {

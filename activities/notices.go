@@ -20,12 +20,12 @@ type Notices struct {
 	Mailer Mailer
 	// AtOnce bounds the messages being sent by the whole worker.
 	AtOnce chan struct{}
-	// Watched counts the letters; nil does not.
-	Watched *Watched
+	// Instrumentation counts the letters; nil does not.
+	Instrumentation *Instrumentation
 }
 
-// Told is how MailNotices ended.
-type Told struct {
+// MailResult is how MailNotices ended.
+type MailResult struct {
 	Sent int
 	// Kept were refused for good and stay in the inbox alone.
 	Kept int
@@ -36,28 +36,28 @@ type Told struct {
 // recorded before the next is. It fails when the mail server does not take all
 // of it now, to be tried again later; a letter whose own recipient is the reason
 // holds up no other.
-func (n *Notices) MailNotices(ctx context.Context, recordID string) (told Told, err error) {
+func (n *Notices) MailNotices(ctx context.Context, recordID string) (told MailResult, err error) {
 	if n.Mailer == nil {
 		return told, n.Service.KeepInInbox(ctx, recordID)
 	}
-	var left []service.Letter // claimed, so that the next claim finds others
+	var left []service.NoticeEmail // claimed, so that the next claim finds others
 	defer func() {
 		for _, l := range left {
-			if released := n.Service.RecordLetter(context.WithoutCancel(ctx), l, service.MailWaiting); err == nil {
+			if released := n.Service.RecordNoticeEmail(context.WithoutCancel(ctx), l, service.MailWaiting); err == nil {
 				err = released
 			}
 		}
 	}()
 	var later error
 	for {
-		letters, more, err := n.Service.ClaimLetters(ctx, recordID)
+		letters, more, err := n.Service.ClaimNoticeEmails(ctx, recordID)
 		if err != nil {
 			return told, err
 		}
 		for i, l := range letters {
 			mailed, err := n.mail(ctx, l)
 			if err != nil {
-				n.Watched.mailed(mailPutOff)
+				n.Instrumentation.mailed(mailPutOff)
 				left, later = append(left, l), err
 				if !aboutRecipient(err) {
 					left = append(left, letters[i+1:]...)
@@ -65,15 +65,15 @@ func (n *Notices) MailNotices(ctx context.Context, recordID string) (told Told, 
 				}
 				continue
 			}
-			if err := n.Service.RecordLetter(context.WithoutCancel(ctx), l, mailed); err != nil {
+			if err := n.Service.RecordNoticeEmail(context.WithoutCancel(ctx), l, mailed); err != nil {
 				return told, err
 			}
 			if mailed == service.MailSent {
 				told.Sent++
-				n.Watched.mailed(mailSent)
+				n.Instrumentation.mailed(mailSent)
 			} else {
 				told.Kept++
-				n.Watched.mailed(mailKept)
+				n.Instrumentation.mailed(mailKept)
 			}
 		}
 		if !more {
@@ -91,7 +91,7 @@ func aboutRecipient(err error) bool {
 
 // mail sends one letter, or keeps one in the inbox that cannot be sent. The error
 // says that it has to wait; it names nobody.
-func (n *Notices) mail(ctx context.Context, l service.Letter) (service.Mailed, error) {
+func (n *Notices) mail(ctx context.Context, l service.NoticeEmail) (service.Mailed, error) {
 	message, err := compose(l)
 	if err != nil {
 		return service.MailInbox, nil // one that cannot be written

@@ -74,11 +74,11 @@ func (p *post) cancel(actor service.Actor, id, reason string) {
 }
 
 // mail runs MailNotices, as its workflow does.
-func (p *post) mail(id string) (activities.Told, error) {
+func (p *post) mail(id string) (activities.MailResult, error) {
 	return p.notices.MailNotices(p.t.Context(), id)
 }
 
-func (p *post) mailed(id string) activities.Told {
+func (p *post) mailed(id string) activities.MailResult {
 	p.t.Helper()
 	told, err := p.mail(id)
 	if err != nil {
@@ -308,7 +308,7 @@ func TestRecipientThatIsRefusedForGoodKeepsNobodyElseFromMail(t *testing.T) {
 	p := newPost(t)
 	p.server.Refuse("bob@acme.example.com", 550)
 	id := p.create(p.Actor("erp"), []string{"crew"}, nil)
-	if told := p.mailed(id); told != (activities.Told{Sent: 1, Kept: 1}) {
+	if told := p.mailed(id); told != (activities.MailResult{Sent: 1, Kept: 1}) {
 		t.Errorf("told %+v, want one sent and one kept", told)
 	}
 	p.came("dan assigned to you")
@@ -374,7 +374,7 @@ func TestAnswerThatIsLostMeansTheSameMessageAgain(t *testing.T) {
 func TestWhoDiesWhileMailingIsFollowedByAnother(t *testing.T) {
 	p := newPost(t)
 	id := p.create(p.Actor("erp"), []string{"crew"}, nil)
-	letters, more, err := p.ClaimLetters(t.Context(), id)
+	letters, more, err := p.ClaimNoticeEmails(t.Context(), id)
 	if err != nil || len(letters) != 2 || more {
 		t.Fatalf("%d letters, more %v, error %v", len(letters), more, err)
 	}
@@ -385,7 +385,7 @@ func TestWhoDiesWhileMailingIsFollowedByAnother(t *testing.T) {
 	p.came("bob assigned to you", "dan assigned to you")
 	// The first comes back to life and says that they are to be tried again.
 	for _, l := range letters {
-		if err := p.RecordLetter(t.Context(), l, service.MailWaiting); err != nil {
+		if err := p.RecordNoticeEmail(t.Context(), l, service.MailWaiting); err != nil {
 			t.Fatal(err)
 		}
 	}

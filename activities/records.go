@@ -25,8 +25,8 @@ func (r *Records) LookAtWorkOrder(ctx context.Context, id string) (service.WorkO
 	return state, err
 }
 
-// Reminded is where a work order stands after a reminder.
-type Reminded struct {
+// ReminderResult is where a work order stands after a reminder.
+type ReminderResult struct {
 	// Applied is whether people were to be reminded still.
 	Applied bool
 	State   service.WorkOrderState
@@ -34,13 +34,13 @@ type Reminded struct {
 
 // RemindOfWorkOrder leaves the reminder's notices, if it still applies, and
 // returns where the work order stands then.
-func (r *Records) RemindOfWorkOrder(ctx context.Context, id string, reminder models.Reminder) (Reminded, error) {
+func (r *Records) RemindOfWorkOrder(ctx context.Context, id string, reminder models.Reminder) (ReminderResult, error) {
 	applied, err := r.Service.Remind(ctx, id, reminder.Kind, reminder.About)
 	if err != nil {
-		return Reminded{}, err
+		return ReminderResult{}, err
 	}
 	state, err := r.LookAtWorkOrder(ctx, id)
-	return Reminded{applied, state}, err
+	return ReminderResult{applied, state}, err
 }
 
 // LookAtFeedback returns where the feedback stands; an empty state when it is gone.

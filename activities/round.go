@@ -28,20 +28,20 @@ const (
 	lookAgain = time.Second
 )
 
-// round is one DrainMailbox at work. Its goroutine claims and records; senders
+// dispatchRun is one DrainMailbox at work. Its goroutine claims and records; senders
 // post what is in the window. A request that hangs occupies its sender and its
 // record, nothing else.
-type round struct {
-	*Mailbox
+type dispatchRun struct {
+	*Dispatcher
 	webhookID string
-	total     Drained
+	total     DispatchResult
 	// more says that deliveries may be pending beside those in hand.
 	more bool
 	// on says that the address exists and is on.
-	on      bool
-	senders sync.WaitGroup
-	wake    chan struct{} // an answer came
-	shown   int           // deliveries in hand as the metrics have it
+	on       bool
+	senders  sync.WaitGroup
+	progress chan struct{} // an answer came
+	shown    int           // deliveries in hand as the metrics have it
 
 	mu       sync.Mutex
 	window   *window
@@ -53,12 +53,12 @@ type round struct {
 	since    time.Time // when the first of answered came
 }
 
-func newRound(m *Mailbox, webhookID string) *round {
-	return &round{Mailbox: m, webhookID: webhookID, more: true, wake: make(chan struct{}, 1), window: newWindow()}
+func newDispatchRun(m *Dispatcher, webhookID string) *dispatchRun {
+	return &dispatchRun{Dispatcher: m, webhookID: webhookID, more: true, progress: make(chan struct{}, 1), window: newWindow()}
 }
 
 // run works until the mailbox is empty and stays so, or the round has to end.
-func (r *round) run(ctx context.Context) error {
+func (r *dispatchRun) run(ctx context.Context) error {
 	ends := r.Now().Add(MaxRound)
 	for {
 		if r.Now().After(ends) || stopping(ctx) {
@@ -68,7 +68,7 @@ func (r *round) run(ctx context.Context) error {
 		if err := r.claim(ctx); err != nil {
 			return r.finish(ctx, err)
 		}
-		r.Watched.holds(r)
+		r.Instrumentation.holds(r)
 		r.dispatch(ctx)
 		recorded, err := r.record(ctx, false)
 		if err != nil {
@@ -82,7 +82,7 @@ func (r *round) run(ctx context.Context) error {
 		case !r.on:
 			return nil
 		default:
-			r.more, err = r.Watch.linger(ctx, r.webhookID, r.Linger)
+			r.more, err = r.Poller.linger(ctx, r.webhookID, r.IdleTimeout)
 			if err == nil && !r.more {
 				return nil
 			}
@@ -94,7 +94,7 @@ func (r *round) run(ctx context.Context) error {
 }
 
 // finish sends nothing more, waits for what is on its way and records it.
-func (r *round) finish(ctx context.Context, cause error) error {
+func (r *dispatchRun) finish(ctx context.Context, cause error) error {
 	r.drop()
 	r.senders.Wait()
 	_, err := r.record(context.WithoutCancel(ctx), true)
@@ -104,26 +104,26 @@ func (r *round) finish(ctx context.Context, cause error) error {
 	return err
 }
 
-func (r *round) drop() {
+func (r *dispatchRun) drop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.window.drop()
 }
 
-func (r *round) empty() bool {
+func (r *dispatchRun) empty() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.window.inHand) == 0
 }
 
-func (r *round) hasRoom() bool {
+func (r *dispatchRun) hasRoom() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.window.hasRoom()
 }
 
 // claim fills the window when there may be something to fill it with.
-func (r *round) claim(ctx context.Context) error {
+func (r *dispatchRun) claim(ctx context.Context) error {
 	r.mu.Lock()
 	if r.window.returned {
 		r.more, r.window.returned = true, false
@@ -157,7 +157,7 @@ func (r *round) claim(ctx context.Context) error {
 }
 
 // dispatch starts as many senders as there is work and requests for.
-func (r *round) dispatch(ctx context.Context) {
+func (r *dispatchRun) dispatch(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for range min(len(r.window.ready), perAddress-r.sending) {
@@ -176,7 +176,7 @@ func (r *round) dispatch(ctx context.Context) {
 }
 
 // send posts one delivery after the other until none may be sent.
-func (r *round) send(ctx context.Context, shared bool) {
+func (r *dispatchRun) send(ctx context.Context, shared bool) {
 	r.mu.Lock()
 	for {
 		d, ok := r.window.next(r.Now())
@@ -185,7 +185,7 @@ func (r *round) send(ctx context.Context, shared bool) {
 		}
 		address, signer := r.address, r.signer
 		r.mu.Unlock()
-		attempt := r.Watched.send(ctx, r.Sender, signer, r.Now, address, d)
+		attempt := r.Instrumentation.send(ctx, r.Sender, signer, r.Now, address, d)
 		r.mu.Lock()
 		r.window.sent(d.RecordID)
 		if attempt.Status == 0 && ctx.Err() != nil {
@@ -196,9 +196,9 @@ func (r *round) send(ctx context.Context, shared bool) {
 		switch len(r.answered) {
 		case 1:
 			r.since = r.Now()
-			r.tell()
+			r.notifyProgress()
 		case recordAt:
-			r.tell()
+			r.notifyProgress()
 		}
 	}
 	r.sending--
@@ -207,20 +207,20 @@ func (r *round) send(ctx context.Context, shared bool) {
 		<-r.Shared
 	}
 	r.mu.Unlock()
-	r.tell()
+	r.notifyProgress()
 }
 
-// tell lets the round look at what changed.
-func (r *round) tell() {
+// notifyProgress lets the round look at what changed.
+func (r *dispatchRun) notifyProgress() {
 	select {
-	case r.wake <- struct{}{}:
+	case r.progress <- struct{}{}:
 	default:
 	}
 }
 
 // record keeps the answers when it is time to, or when it must, and reports
 // whether it did.
-func (r *round) record(ctx context.Context, must bool) (bool, error) {
+func (r *dispatchRun) record(ctx context.Context, must bool) (bool, error) {
 	r.mu.Lock()
 	idle := r.sending == 0
 	if n := len(r.answered); n == 0 || !must && !idle && n < recordAt && r.Now().Sub(r.since) < recordWithin {
@@ -241,7 +241,7 @@ func (r *round) record(ctx context.Context, must bool) (bool, error) {
 	}
 	if recorded.Off {
 		r.window.drop()
-		r.Watched.addressOff(ctx, r.webhookID)
+		r.Instrumentation.addressOff(ctx, r.webhookID)
 	}
 	r.total.Delivered += recorded.Delivered
 	r.total.Failed += recorded.Failed + len(recorded.Retrying)
@@ -252,17 +252,17 @@ func (r *round) record(ctx context.Context, must bool) (bool, error) {
 // handOver wakes the workflows of deliveries that need another attempt or an
 // operator, and of those that had one of their own before: they may have arrived.
 // Each is found in the trace of the call that its delivery comes from.
-func (r *round) handOver(ctx context.Context, attempts []service.Attempt, recorded service.Recorded) {
+func (r *dispatchRun) handOver(ctx context.Context, attempts []service.Attempt, recorded service.RecordResult) {
 	for _, a := range attempts {
 		if a.Number > 1 || slices.Contains(recorded.Troubled, a.DeliveryID) {
-			work := service.Work{Kind: service.WorkDelivery, ID: a.DeliveryID}
-			service.PokeIn(service.WithTraceParent(ctx, a.TraceParent), r.Poker, work)
+			work := service.WakeTarget{Kind: service.TargetDelivery, ID: a.DeliveryID}
+			service.WakeIn(service.WithTraceParent(ctx, a.TraceParent), r.Waker, work)
 		}
 	}
 }
 
 // await waits until something in hand or in the database asks for attention.
-func (r *round) await(ctx context.Context) error {
+func (r *dispatchRun) await(ctx context.Context) error {
 	r.mu.Lock()
 	last := r.window.last
 	look := lookAgain
@@ -273,13 +273,13 @@ func (r *round) await(ctx context.Context) error {
 	var arrived <-chan struct{}
 	if !r.more {
 		var forget func()
-		arrived, forget = r.Watch.await(r.webhookID, last)
+		arrived, forget = r.Poller.await(r.webhookID, last)
 		defer forget()
 	}
 	timer := time.NewTimer(look)
 	defer timer.Stop()
 	select {
-	case <-r.wake:
+	case <-r.progress:
 	case <-arrived:
 		r.more = true
 	case <-timer.C:

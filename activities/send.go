@@ -19,7 +19,7 @@ type Sender interface {
 
 // Send makes one attempt at a delivery to the URL, signed now. It does not fail:
 // what went wrong is in the attempt.
-func Send(ctx context.Context, sender Sender, signer *webhook.Signer, now func() time.Time, url string, d service.Outgoing) service.Attempt {
+func Send(ctx context.Context, sender Sender, signer *webhook.Signer, now func() time.Time, url string, d service.RenderedDelivery) service.Attempt {
 	started := now()
 	attempt := service.Attempt{
 		DeliveryID: d.DeliveryID, Number: d.Attempts + 1, Before: d.AttemptsBefore, StartedAt: models.TimeOf(started),

@@ -22,10 +22,10 @@ const (
 	leaveBefore = 2 * time.Second
 )
 
-// Watch is the one poller of a worker: it looks for new deliveries on behalf of
+// Poller is the one poller of a worker: it looks for new deliveries on behalf of
 // every mailbox that lingers, and keeps the leases by which writers know that
 // these need no poke.
-type Watch struct {
+type DeliveryPoller struct {
 	service *service.Service
 	log     *slog.Logger
 
@@ -41,14 +41,14 @@ type waiting struct {
 	arrived chan struct{}
 }
 
-// NewWatch returns a watch; it runs while a mailbox is attended.
-func NewWatch(s *service.Service, log *slog.Logger) *Watch {
-	return &Watch{service: s, log: log, attended: map[string]int{}, waiting: map[string]waiting{}}
+// NewDeliveryPoller returns a watch; it runs while a mailbox is attended.
+func NewDeliveryPoller(s *service.Service, log *slog.Logger) *DeliveryPoller {
+	return &DeliveryPoller{service: s, log: log, attended: map[string]int{}, waiting: map[string]waiting{}}
 }
 
 // attend takes the lease of the address until the returned function is called.
-func (w *Watch) attend(ctx context.Context, webhookID string) (leave func(), err error) {
-	if err := w.service.Attend(ctx, []string{webhookID}, w.service.Now().Add(leaseFor)); err != nil {
+func (w *DeliveryPoller) attend(ctx context.Context, webhookID string) (leave func(), err error) {
+	if err := w.service.AcquireLease(ctx, []string{webhookID}, w.service.Now().Add(leaseFor)); err != nil {
 		return nil, err
 	}
 	w.mu.Lock()
@@ -62,7 +62,7 @@ func (w *Watch) attend(ctx context.Context, webhookID string) (leave func(), err
 }
 
 // leave gives the lease up; called again, or after linger gave it up, it changes nothing.
-func (w *Watch) leave(ctx context.Context, webhookID string) {
+func (w *DeliveryPoller) leave(ctx context.Context, webhookID string) {
 	w.mu.Lock()
 	if w.attended[webhookID]--; w.attended[webhookID] <= 0 {
 		delete(w.attended, webhookID)
@@ -70,14 +70,14 @@ func (w *Watch) leave(ctx context.Context, webhookID string) {
 	w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveBefore)
 	defer cancel()
-	if err := w.service.Leave(ctx, webhookID); err != nil {
+	if err := w.service.ReleaseLease(ctx, webhookID); err != nil {
 		w.log.Warn("a mailbox's lease could not be given up; it ends by itself", "webhook_id", webhookID, "error", err.Error())
 	}
 }
 
 // await returns a channel that is closed when the address has pending deliveries
 // beyond the given place in its order. The caller forgets it when it waits no more.
-func (w *Watch) await(webhookID string, above int64) (arrived <-chan struct{}, forget func()) {
+func (w *DeliveryPoller) await(webhookID string, above int64) (arrived <-chan struct{}, forget func()) {
 	channel := make(chan struct{})
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,7 +94,7 @@ func (w *Watch) await(webhookID string, above int64) (arrived <-chan struct{}, f
 // linger waits for new deliveries of the address and reports whether some came.
 // Before it gives up it gives the lease up and looks on for a while: a writer
 // that saw the lease has committed by then, and later ones poke.
-func (w *Watch) linger(ctx context.Context, webhookID string, patience time.Duration) (bool, error) {
+func (w *DeliveryPoller) linger(ctx context.Context, webhookID string, patience time.Duration) (bool, error) {
 	arrived, forget := w.await(webhookID, 0)
 	defer forget()
 	timer := time.NewTimer(patience)
@@ -112,7 +112,7 @@ func (w *Watch) linger(ctx context.Context, webhookID string, patience time.Dura
 	w.mu.Lock()
 	w.attended[webhookID] = 0 // no renewal any more; leave removes the entry
 	w.mu.Unlock()
-	if err := w.service.Leave(ctx, webhookID); err != nil {
+	if err := w.service.ReleaseLease(ctx, webhookID); err != nil {
 		return false, err
 	}
 	timer.Reset(leaveBefore)
@@ -121,7 +121,7 @@ func (w *Watch) linger(ctx context.Context, webhookID string, patience time.Dura
 		w.mu.Lock()
 		w.attended[webhookID] = 1
 		w.mu.Unlock()
-		return true, w.service.Attend(ctx, []string{webhookID}, w.service.Now().Add(leaseFor))
+		return true, w.service.AcquireLease(ctx, []string{webhookID}, w.service.Now().Add(leaseFor))
 	case <-stop:
 		return true, nil
 	case <-ctx.Done():
@@ -132,7 +132,7 @@ func (w *Watch) linger(ctx context.Context, webhookID string, patience time.Dura
 }
 
 // run polls and renews until nothing is attended any more.
-func (w *Watch) run(ctx context.Context) {
+func (w *DeliveryPoller) run(ctx context.Context) {
 	timer := time.NewTimer(pollEvery)
 	defer timer.Stop()
 	renewed := w.service.Now()
@@ -148,7 +148,7 @@ func (w *Watch) run(ctx context.Context) {
 		timer.Reset(max(pollEvery, restAfterLook*time.Since(looked)))
 		if now := w.service.Now(); now.Sub(renewed) >= renewEvery && len(attended) > 0 {
 			renewed = now
-			if err := w.service.Attend(ctx, attended, now.Add(leaseFor)); err != nil {
+			if err := w.service.AcquireLease(ctx, attended, now.Add(leaseFor)); err != nil {
 				w.log.Warn("the leases of mailboxes could not be renewed", "error", err.Error())
 			}
 		}
@@ -157,7 +157,7 @@ func (w *Watch) run(ctx context.Context) {
 
 // list returns who waits, for deliveries beyond which place, and whose lease is
 // kept; idle ends the run.
-func (w *Watch) list() (ids []string, aboves []int64, attended []string, idle bool) {
+func (w *DeliveryPoller) list() (ids []string, aboves []int64, attended []string, idle bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.attended) == 0 {
@@ -176,10 +176,10 @@ func (w *Watch) list() (ids []string, aboves []int64, attended []string, idle bo
 }
 
 // look wakes the mailboxes whose deliveries came.
-func (w *Watch) look(ctx context.Context, ids []string, aboves []int64) {
+func (w *DeliveryPoller) look(ctx context.Context, ids []string, aboves []int64) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	arrived, err := w.service.Waiting(ctx, ids, aboves)
+	arrived, err := w.service.AddressesWithPending(ctx, ids, aboves)
 	if err != nil {
 		w.log.Warn("the watch could not look for new deliveries", "error", err.Error())
 		return

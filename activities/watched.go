@@ -17,9 +17,9 @@ import (
 	"millwright/webhook"
 )
 
-// Watched is how operators see what a worker does to the world: metrics, spans
+// Instrumentation is how operators see what a worker does to the world: metrics, spans
 // and log lines. All of its methods do nothing on nil.
-type Watched struct {
+type Instrumentation struct {
 	tracer trace.Tracer
 	log    *slog.Logger
 
@@ -42,9 +42,9 @@ const (
 	outcomeGone    = "410"
 )
 
-// NewWatched returns a Watched whose metrics are registered. The tracer may be
+// NewInstrumentation returns a Watched whose metrics are registered. The tracer may be
 // nil: then there are no spans.
-func NewWatched(registerer prometheus.Registerer, tracer trace.Tracer, log *slog.Logger) (*Watched, error) {
+func NewInstrumentation(registerer prometheus.Registerer, tracer trace.Tracer, log *slog.Logger) (*Instrumentation, error) {
 	const namespace = "millwright"
 	counter := func(name, help string) prometheus.CounterOpts {
 		return prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}
@@ -52,7 +52,7 @@ func NewWatched(registerer prometheus.Registerer, tracer trace.Tracer, log *slog
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
 	}
-	w := &Watched{
+	w := &Instrumentation{
 		tracer: tracer, log: log,
 		attempts: prometheus.NewCounterVec(counter("delivery_attempts_total",
 			"Requests made to receivers, by outcome: the class of the answer's status, or why there was none."), []string{"outcome"}),
@@ -113,8 +113,8 @@ func outcome(a service.Attempt) string {
 
 // send makes one attempt and lets it be seen. Its span is the child of the call
 // that the event comes from, and linked to the activity that made it.
-func (w *Watched) send(
-	ctx context.Context, sender Sender, signer *webhook.Signer, now func() time.Time, address service.Address, d service.Outgoing,
+func (w *Instrumentation) send(
+	ctx context.Context, sender Sender, signer *webhook.Signer, now func() time.Time, address service.Address, d service.RenderedDelivery,
 ) service.Attempt {
 	if w == nil {
 		return Send(ctx, sender, signer, now, address.URL, d)
@@ -133,7 +133,7 @@ func (w *Watched) send(
 	return attempt
 }
 
-func (w *Watched) startAttempt(ctx context.Context, address service.Address, d service.Outgoing) (context.Context, trace.Span) {
+func (w *Instrumentation) startAttempt(ctx context.Context, address service.Address, d service.RenderedDelivery) (context.Context, trace.Span) {
 	if w.tracer == nil {
 		return ctx, noop.Span{}
 	}
@@ -152,7 +152,7 @@ func (w *Watched) startAttempt(ctx context.Context, address service.Address, d s
 	return ctx, span
 }
 
-func (w *Watched) attempted(a service.Attempt, now func() time.Time) {
+func (w *Instrumentation) attempted(a service.Attempt, now func() time.Time) {
 	result := outcome(a)
 	w.attempts.WithLabelValues(result).Inc()
 	w.answer.Observe(a.Latency.Seconds())
@@ -163,7 +163,7 @@ func (w *Watched) attempted(a service.Attempt, now func() time.Time) {
 
 // report ends the attempt's span and logs it. The URL is as secret as the
 // integrator made it, so neither shows it.
-func (w *Watched) report(ctx context.Context, span trace.Span, address service.Address, d service.Outgoing, a service.Attempt) {
+func (w *Instrumentation) report(ctx context.Context, span trace.Span, address service.Address, d service.RenderedDelivery, a service.Attempt) {
 	result := outcome(a)
 	level := slog.LevelDebug
 	if result != outcomeSuccess {
@@ -186,7 +186,7 @@ func (w *Watched) report(ctx context.Context, span trace.Span, address service.A
 }
 
 // enter shows the round's mailbox as awake until the returned function is called.
-func (w *Watched) enter(r *round) (leave func()) {
+func (w *Instrumentation) enter(r *dispatchRun) (leave func()) {
 	if w == nil {
 		return func() {}
 	}
@@ -198,7 +198,7 @@ func (w *Watched) enter(r *round) (leave func()) {
 }
 
 // holds shows how many deliveries the round has in hand now.
-func (w *Watched) holds(r *round) {
+func (w *Instrumentation) holds(r *dispatchRun) {
 	if w == nil {
 		return
 	}
@@ -210,7 +210,7 @@ func (w *Watched) holds(r *round) {
 }
 
 // addressOff tells that an address was turned off.
-func (w *Watched) addressOff(ctx context.Context, webhookID string) {
+func (w *Instrumentation) addressOff(ctx context.Context, webhookID string) {
 	if w != nil {
 		w.off.Inc()
 		w.log.WarnContext(ctx, "a webhook address was turned off because it fails", "webhook_id", webhookID)
@@ -224,20 +224,20 @@ const (
 	mailPutOff = "put_off"
 )
 
-func (w *Watched) mailed(outcome string) {
+func (w *Instrumentation) mailed(outcome string) {
 	if w != nil {
 		w.mails.WithLabelValues(outcome).Inc()
 	}
 }
 
-func (w *Watched) sweptAt(at time.Time, found int) {
+func (w *Instrumentation) sweptAt(at time.Time, found int) {
 	if w != nil {
 		w.swept.Set(float64(at.Unix()))
 		w.found.Add(float64(found))
 	}
 }
 
-func (w *Watched) cleanedAt(at time.Time) {
+func (w *Instrumentation) cleanedAt(at time.Time) {
 	if w != nil {
 		w.cleaned.Set(float64(at.Unix()))
 	}

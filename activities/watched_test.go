@@ -35,7 +35,7 @@ func watch(t *testing.T, m *mailbox) *seen {
 	// Traces of one's own are not kept here, those of calls are.
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(s.spans), sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.NeverSample())))
 	var err error
-	m.Watched, err = activities.NewWatched(s.metrics, provider.Tracer("test"),
+	m.Instrumentation, err = activities.NewInstrumentation(s.metrics, provider.Tracer("test"),
 		slog.New(slog.NewJSONHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestAnAddressThatIsTurnedOffIsSeen(t *testing.T) {
 		"by its mailbox": func(m *mailbox, _ string) { <-m.drain() },
 		"by a retry": func(m *mailbox, id string) {
 			m.Exec(`UPDATE deliveries SET status = 'retrying', attempts = 1, next_attempt_at = now() WHERE id = $1`, id)
-			retries := activities.Deliveries{Service: m.Fixture.Service, Sender: m.Sender, Now: m.Now, Watched: m.Watched}
+			retries := activities.Deliveries{Service: m.Fixture.Service, Sender: m.Sender, Now: m.Now, Instrumentation: m.Instrumentation}
 			if _, err := retries.AttemptDelivery(t.Context(), id); err != nil {
 				t.Error(err)
 			}
@@ -184,7 +184,7 @@ func TestSweepsAreSeen(t *testing.T) {
 	m.create("a")
 	m.Exec(`UPDATE deliveries SET created_at = created_at - interval '1 hour'`)
 	before := time.Now().Unix()
-	sweeper := activities.Sweeper{Service: m.Fixture.Service, Poker: m.Pokes, Grace: time.Minute, Watched: m.Watched}
+	sweeper := activities.Sweeper{Service: m.Fixture.Service, Waker: m.Pokes, Grace: time.Minute, Instrumentation: m.Instrumentation}
 	found, err := sweeper.PokeOwed(t.Context())
 	if err != nil || found == 0 {
 		t.Fatalf("%d were found, error %v", found, err)
@@ -205,7 +205,7 @@ func TestTroubledDeliveriesAreHandedOverInTheirTrace(t *testing.T) {
 	}
 	m := newMailbox(t, r, time.Millisecond)
 	pokes := &tracingPoker{}
-	m.Poker = pokes
+	m.Waker = pokes
 	traced, untraced := m.create("a"), m.create("b")
 	m.Exec(`UPDATE events SET trace_parent = $1 WHERE record_id = $2`, traceParent, traced)
 	<-m.drain()
@@ -222,10 +222,10 @@ func TestTroubledDeliveriesAreHandedOverInTheirTrace(t *testing.T) {
 }
 
 // tracingPoker notes in which trace it is told.
-type tracingPoker struct{ servicetest.Pokes }
+type tracingPoker struct{ servicetest.Wakes }
 
-func (p *tracingPoker) PokeIn(ctx context.Context, work ...service.Work) {
+func (p *tracingPoker) WakeIn(ctx context.Context, work ...service.WakeTarget) {
 	for _, w := range work {
-		p.Poke(service.Work{Kind: w.Kind, ID: w.ID + " in " + *service.TraceParent(ctx)})
+		p.Wake(service.WakeTarget{Kind: w.Kind, ID: w.ID + " in " + *service.TraceParent(ctx)})
 	}
 }

@@ -39,7 +39,7 @@ type record struct {
 
 // claimed is a delivery in hand and since when.
 type claimed struct {
-	service.Outgoing
+	service.RenderedDelivery
 	at time.Time
 }
 
@@ -52,7 +52,7 @@ func (w *window) claiming() { clear(w.back) }
 
 // add takes deliveries in hand, in their order. Those that would overtake others
 // are left to be claimed again.
-func (w *window) add(deliveries []service.Outgoing, now time.Time) {
+func (w *window) add(deliveries []service.RenderedDelivery, now time.Time) {
 	for _, d := range deliveries {
 		if w.back[d.RecordID] {
 			w.returned = true
@@ -85,7 +85,7 @@ func (w *window) hasRoom() bool { return len(w.inHand) <= windowSize/2 }
 // next hands out the next delivery to send; false when every record waits for
 // one that is being sent, or nothing is left. What waited too long goes back,
 // with everything behind it about the same record.
-func (w *window) next(now time.Time) (service.Outgoing, bool) {
+func (w *window) next(now time.Time) (service.RenderedDelivery, bool) {
 	for len(w.ready) > 0 {
 		r := w.ready[0]
 		w.ready = w.ready[1:]
@@ -93,11 +93,11 @@ func (w *window) next(now time.Time) (service.Outgoing, bool) {
 			w.putBack(r)
 			continue
 		}
-		d := r.waiting[0].Outgoing
+		d := r.waiting[0].RenderedDelivery
 		r.waiting, r.sending = r.waiting[1:], true
 		return d, true
 	}
-	return service.Outgoing{}, false
+	return service.RenderedDelivery{}, false
 }
 
 // sent lets the record's next delivery follow the one that was handed out.

@@ -18,10 +18,10 @@ func windowOf(at time.Time, deliveries ...string) *window {
 }
 
 func addTo(w *window, at time.Time, deliveries ...string) {
-	var outgoing []service.Outgoing
+	var outgoing []service.RenderedDelivery
 	for _, name := range deliveries {
 		record, _, _ := strings.Cut(name, "/")
-		outgoing = append(outgoing, service.Outgoing{DeliveryID: name, RecordID: record, Seq: w.last + int64(len(outgoing)) + 1})
+		outgoing = append(outgoing, service.RenderedDelivery{DeliveryID: name, RecordID: record, Seq: w.last + int64(len(outgoing)) + 1})
 	}
 	w.claiming()
 	w.add(outgoing, at)
@@ -127,7 +127,7 @@ func TestWindowLetsNothingOvertakeWhatWentBackDuringAClaim(t *testing.T) {
 	// A claim begins while all of them are in hand, so it does not bring them.
 	w.claiming()
 	expect(t, "they waited too long", take(w, late), "")
-	w.add([]service.Outgoing{{DeliveryID: "a/3", RecordID: "a", Seq: 4}, {DeliveryID: "c/1", RecordID: "c", Seq: 5}}, late)
+	w.add([]service.RenderedDelivery{{DeliveryID: "a/3", RecordID: "a", Seq: 4}, {DeliveryID: "c/1", RecordID: "c", Seq: 5}}, late)
 	expect(t, "what came meanwhile", take(w, late), "c/1")
 	if !w.returned {
 		t.Error("it does not say that something is to be claimed again")

@@ -79,7 +79,7 @@ func (in Changing) call(c *call) (service.Call, error) {
 }
 
 // given takes the result of a write on a record that exists.
-func given(answer service.Answer, err error) (*writeAnswer, error) {
+func given(answer service.WriteResult, err error) (*writeAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func saneKey(key string) bool {
 }
 
 // written answers a write.
-func written(answer service.Answer, path string) *writeAnswer {
+func written(answer service.WriteResult, path string) *writeAnswer {
 	out := &writeAnswer{Status: answer.Status, ContentType: "application/json", ETag: service.ETag(answer.Body), Body: answer.Body}
 	if answer.Status == http.StatusCreated {
 		out.Location = path + "/" + answer.RecordID

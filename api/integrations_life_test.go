@@ -32,7 +32,7 @@ func newOffice(t *testing.T) office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := api.New(s.Another(), api.Options{PublicURL: servicetest.Issuer, Version: "test", Log: slog.New(slog.DiscardHandler)})
+	second, err := api.New(s.NewInstance(), api.Options{PublicURL: servicetest.Issuer, Version: "test", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +278,7 @@ func TestAssignmentsEndSyncTokens(t *testing.T) {
 		return o.As("reader", http.MethodGet, "/work-orders?changed_since="+url.QueryEscape(token), nil)
 	}
 	o.As("erp", http.MethodPost, "/work-orders", object{"inventory_id": o.ID("roof"), "title": "On the roof"}).Want(http.StatusCreated, "")
-	p.Settle()
+	p.WaitForOpenTransactions()
 	token := changes(longAgo).Want(http.StatusOK, "").Text("sync_token")
 	changes(token).Want(http.StatusOK, "")
 	if err := o.Assign(ctx, o.ann, o.ID("roof"), o.ID("reader"), o.ID("reading")); err != nil {

@@ -491,7 +491,7 @@ type listMarks struct{ cursor, changesCursor, sync string }
 // marks are the tenant's cursors of every list.
 func (n *tenant) marks() map[string]listMarks {
 	n.t.Helper()
-	n.Settle()
+	n.WaitForOpenTransactions()
 	made := map[string]listMarks{}
 	for _, op := range walked(n.Server) {
 		if _, isList := op.Query["cursor"]; !isList {

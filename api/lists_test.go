@@ -194,7 +194,7 @@ func TestCursorsAreBoundToTheirListAndFilters(t *testing.T) {
 		for n := range 4 {
 			l.make(s, l.id(n+1))
 		}
-		s.Settle()
+		s.WaitForOpenTransactions()
 		p := pages{s}
 		cursor := p.get(l.path, "limit", "2").Want(http.StatusOK, "").Text("next_cursor")
 		changes := p.get(l.path, "limit", "2", "changed_since", "2020-01-01T00:00:00Z").Want(http.StatusOK, "")

@@ -25,7 +25,7 @@ const longAgo = "2020-01-01T00:00:00Z"
 // their next_cursor, and returns their ids and the last sync token.
 func (p pages) follow(t *testing.T, path, since string, limit string) (ids []string, token string) {
 	t.Helper()
-	p.Settle()
+	p.WaitForOpenTransactions()
 	for cursor := ""; ; {
 		page := p.get(path, "changed_since", since, "limit", limit, "cursor", cursor)
 		ids = append(ids, idsOf(t, page, true)...)
@@ -120,7 +120,7 @@ func TestChangesSinceATime(t *testing.T) {
 		if got, _ := p.follow(t, l.path, "0000-01-01T00:00:00Z", "50"); len(got) < 4 {
 			t.Errorf("since the beginning of time: %v, want all", got)
 		}
-		s.Settle()
+		s.WaitForOpenTransactions()
 		token := p.get(l.path, "changed_since", "2027-01-01T00:00:00Z").Text("sync_token")
 		l.change(s, ids[1], "later")
 		if got, _ := p.follow(t, l.path, token, "50"); !slices.Equal(got, ids[1:2]) {
@@ -165,7 +165,7 @@ func TestSyncTokensExpire(t *testing.T) {
 	for n := range 3 {
 		l.make(s, l.id(n+1))
 	}
-	s.Settle()
+	s.WaitForOpenTransactions()
 	page := (pages{s}).get(l.path, "changed_since", longAgo, "limit", "2").Want(http.StatusOK, "")
 	token, cursor := page.Text("sync_token"), page.Text("next_cursor")
 	s.Clock.Advance(30 * 24 * time.Hour)
@@ -216,13 +216,13 @@ func TestAnAssignedWorkOrderIsAChangeForTheAssigned(t *testing.T) {
 		s.ID("hq"), s.ID("nobody"), s.ID("working"), s.Acme.OrganizationID)
 	id := s.As("erp", http.MethodPost, "/work-orders", object{"inventory_id": s.ID("ahu1"), "title": "x", "assignees": []string{s.ID("bob")}}).
 		Want(http.StatusCreated, "").Text("id")
-	s.Settle()
+	s.WaitForOpenTransactions()
 	first := s.As("nobody", http.MethodGet, "/work-orders?changed_since="+longAgo, nil)
 	if got := idsOf(t, first, true); len(got) != 0 {
 		t.Fatalf("before it is assigned, nobody sees %v", got)
 	}
 	s.As("erp", http.MethodPost, "/work-orders/"+id+"/assignees", object{"assignees": []string{s.ID("nobody")}}).Want(http.StatusOK, "")
-	s.Settle()
+	s.WaitForOpenTransactions()
 	second := s.As("nobody", http.MethodGet, "/work-orders?changed_since="+first.Text("sync_token"), nil)
 	if got := idsOf(t, second, true); !slices.Equal(got, []string{id}) {
 		t.Errorf("after it is assigned, nobody sees %v, want it", got)
@@ -244,14 +244,14 @@ func TestAMovedNodeTakesAlongWhatIsBelow(t *testing.T) {
 		"/systems": {s.ID("hvac")}, "/equipment": {s.ID("ahu1")}, "/sub-equipment": {s.ID("fan1")}, "/work-orders": {below}, "/issues": {issue}, "/locations": {},
 	}
 	tokens := map[string]map[string]string{"erp": {}, "roofer": {}}
-	s.Settle()
+	s.WaitForOpenTransactions()
 	for who := range tokens {
 		for path := range want {
 			tokens[who][path] = s.As(who, http.MethodGet, path+"?changed_since="+longAgo, nil).Want(http.StatusOK, "").Text("sync_token")
 		}
 	}
 	s.Exec(`UPDATE inventory_nodes SET parent_id = $1, changed_at = $3 WHERE id = $2`, s.ID("roof"), s.ID("hvac"), s.Clock.Now())
-	s.Settle()
+	s.WaitForOpenTransactions()
 	for who := range tokens {
 		for path, ids := range want {
 			for name, since := range map[string]string{"the token": tokens[who][path], "the time": afterwards} {
@@ -372,7 +372,7 @@ func TestARecordWrittenDuringAMoveIsNotSkipped(t *testing.T) {
 	if err := moving.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	s.Settle()
+	s.WaitForOpenTransactions()
 	page := s.As("roofer", http.MethodGet, "/work-orders?changed_since="+token, nil)
 	if got := idsOf(t, page, true); !slices.Equal(got, []string{l.id(1)}) {
 		t.Errorf("after the move the reader sees %v, want the record that came along", got)

@@ -101,7 +101,7 @@ var conventions = []rule{
 		since := millis(w.Clock.Now())
 		w.patch(changed, object{"title": "Changed"}).Want(http.StatusOK, "")
 		after := w.workOrder(nil)
-		w.Settle()
+		w.WaitForOpenTransactions()
 		page := listed(w.get("/work-orders?changed_since="+since).Want(http.StatusOK, ""))
 		wantList(t, "changed since then", page, changed, after)
 		want(t, "the older one is listed without it", slices.Contains(listed(w.get("/work-orders")), before), true)

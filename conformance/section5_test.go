@@ -58,7 +58,7 @@ var tokenRequests = []rule{
 // refusing when what ended it is undone.
 func invalidation(n, words, do, undo string) rule {
 	return rule{item: "invalidation " + n, words: words, test: func(t *testing.T, w *world) {
-		second, err := api.New(w.Another(), api.Options{PublicURL: servicetest.Issuer, Version: "test", Log: slog.New(slog.DiscardHandler)})
+		second, err := api.New(w.NewInstance(), api.Options{PublicURL: servicetest.Issuer, Version: "test", Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}

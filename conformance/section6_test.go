@@ -275,9 +275,9 @@ func (w *world) drain(t *testing.T, hook string) {
 	t.Helper()
 	post := client(0)
 	defer post.Close()
-	mailbox := &activities.Mailbox{
-		Service: w.Service, Sender: post, Poker: w.Pokes, Now: w.Clock.Now, Linger: time.Millisecond,
-		Watch: activities.NewWatch(w.Service, w.Log), Shared: make(chan struct{}, 10),
+	mailbox := &activities.Dispatcher{
+		Service: w.Service, Sender: post, Waker: w.Pokes, Now: w.Clock.Now, IdleTimeout: time.Millisecond,
+		Poller: activities.NewDeliveryPoller(w.Service, w.Log), Shared: make(chan struct{}, 10),
 	}
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
@@ -546,11 +546,11 @@ var deliveries = []rule{
 	{item: "delivery 5, retention", words: "an event lives for 30 days", alone: true, test: wantRetention},
 	{item: "delivery 5, sync", words: "what was missed is found with changed_since", alone: true, test: func(t *testing.T, w *world) {
 		w.workOrder(nil)
-		w.Settle()
+		w.WaitForOpenTransactions()
 		token := w.get("/work-orders?changed_since=2020-01-01T00:00:00Z").Want(http.StatusOK, "").Text("sync_token")
 		w.Exec(`UPDATE webhooks SET enabled = false, off_reason = 'test', off_at = now()`)
 		missed := w.workOrder(nil)
-		w.Settle()
+		w.WaitForOpenTransactions()
 		page := w.get("/work-orders?changed_since="+token).Want(http.StatusOK, "")
 		wantList(t, "the changes", listed(page), missed)
 	}},

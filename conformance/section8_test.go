@@ -115,7 +115,7 @@ func wantShutOff(t *testing.T, w *world) {
 	enabled := func() bool {
 		return servicetest.Value[bool](w.Fixture, `SELECT enabled FROM webhooks WHERE id = $1`, w.ID("erp_hook"))
 	}
-	final := func() service.Outgoing {
+	final := func() service.RenderedDelivery {
 		d := w.outgoing("erp_hook", w.workOrder(nil))[0]
 		d.Attempts = 7
 		return d

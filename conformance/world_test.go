@@ -354,13 +354,13 @@ type event struct {
 }
 
 // outgoing is what waits for an address of the fixture about a record, oldest first.
-func (w *world) outgoing(hook, record string) []service.Outgoing {
+func (w *world) outgoing(hook, record string) []service.RenderedDelivery {
 	w.t.Helper()
 	claim, err := w.ClaimPending(w.t.Context(), w.ID(hook), nil, 1000)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return slices.DeleteFunc(claim.Deliveries, func(d service.Outgoing) bool { return d.RecordID != record })
+	return slices.DeleteFunc(claim.Deliveries, func(d service.RenderedDelivery) bool { return d.RecordID != record })
 }
 
 // events are those about a record that wait for an address.
@@ -404,7 +404,7 @@ func (w *world) forget() {
 }
 
 // attempt records an attempt at a delivery of an address.
-func (w *world) attempt(hook string, d service.Outgoing, status int) service.Recorded {
+func (w *world) attempt(hook string, d service.RenderedDelivery, status int) service.RecordResult {
 	w.t.Helper()
 	a := service.Attempt{DeliveryID: d.DeliveryID, Number: d.Attempts + 1, StartedAt: models.TimeOf(w.Clock.Now()), Status: status}
 	if status == 0 {
@@ -529,7 +529,7 @@ func wantDeliveriesList(t *testing.T, w *world) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.ContainsFunc(all, func(d service.Delivery) bool { return d.ID == failed.DeliveryID })
+		return slices.ContainsFunc(all, func(d service.DeliveryView) bool { return d.ID == failed.DeliveryID })
 	}
 	want(t, "among the failed ones before", listed(), true)
 	if _, err := w.RedeliverDelivery(t.Context(), service.Operator(), failed.DeliveryID); err != nil {

@@ -20,10 +20,10 @@ func (s RetrySchedule) After(attempts int) (time.Duration, bool) {
 	return s[attempts-1], true
 }
 
-// ShutOff decides whether an address is turned off when one of its deliveries
+// ShouldTurnOff decides whether an address is turned off when one of its deliveries
 // failed for good (spec section 6, turning off): only when it has had no
 // success for the period, counted from when it was made or last turned on.
-func ShutOff(now, enabledSince time.Time, lastSuccess *time.Time, period time.Duration) bool {
+func ShouldTurnOff(now, enabledSince time.Time, lastSuccess *time.Time, period time.Duration) bool {
 	since := enabledSince
 	if lastSuccess != nil && lastSuccess.After(since) {
 		since = *lastSuccess

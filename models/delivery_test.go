@@ -61,7 +61,7 @@ func TestShutOff(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if off := ShutOff(now, *ago(tt.created), tt.lastSuccess, period); off != tt.off {
+			if off := ShouldTurnOff(now, *ago(tt.created), tt.lastSuccess, period); off != tt.off {
 				t.Errorf("turned off: %v, want %v", off, tt.off)
 			}
 		})

@@ -21,8 +21,8 @@ type Actor struct {
 	// ShowPeople says whether records name the people in them: people:read for
 	// an integration, always for a person.
 	ShowPeople bool
-	// ahead is what its call is known to read, nil for nothing.
-	ahead *ahead
+	// prefetch is what its call is known to read, nil for nothing.
+	prefetch *prefetch
 }
 
 // operatorName is how the activity log names an operator.

@@ -65,7 +65,7 @@ const countCall = `
 // every invalidation acts at once, and counts the calls. Those of one token that
 // come together are looked at once, those of one integration are counted together,
 // and each is told its own place.
-var admissions = &bulk{place: placeKey, sql: `
+var admissions = &bulkStatement{stage: stageKey, sql: `
 	WITH asked AS (
 		SELECT subject, epoch, token, max(at) AS at, array_agg(nth) AS calls
 		FROM unnest($1::text[], $2::bigint[], $3::text[], $4::timestamptz[]) WITH ORDINALITY u (subject, epoch, token, at, nth)
@@ -101,11 +101,11 @@ func (s *Service) Admit(ctx context.Context, token, recordID string) (Caller, Ra
 	}
 	var row admittedRow
 	admission := s.newLookup(ctx, func(t *tx) {
-		askOne(t, admissions, &row, invalidToken(), claims.Subject, claims.Epoch, claims.ID, s.Now().UTC().Truncate(RateWindow))
+		queueBulkOne(t, admissions, &row, invalidToken(), claims.Subject, claims.Epoch, claims.ID, s.Now().UTC().Truncate(RateWindow))
 	})
 	together := []*lookup{admission}
 	asked, _ := models.ScopesOf(strings.Fields(claims.Scope))
-	ahead := s.readAhead(ctx, asked.Has(models.ScopePeopleRead), recordID, claims.Subject)
+	ahead := s.startPrefetch(ctx, asked.Has(models.ScopePeopleRead), recordID, claims.Subject)
 	if ahead != nil {
 		together = append(together, ahead.lookup)
 	}
@@ -126,7 +126,7 @@ func (s *Service) Admit(ctx context.Context, token, recordID string) (Caller, Ra
 			Kind:           models.KindIntegration,
 			Name:           row.Name,
 			ShowPeople:     scopes.Has(models.ScopePeopleRead),
-			ahead:          ahead,
+			prefetch:       ahead,
 		},
 		ClientID:         row.ClientID,
 		OrganizationName: row.OrganizationName,

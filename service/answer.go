@@ -30,9 +30,9 @@ type Call struct {
 	IfMatch string
 }
 
-// Answer is what a write answers: the status, the record's id and the record
+// WriteResult is what a write answers: the status, the record's id and the record
 // encoded as its reader shows it. A replayed answer is the first one, byte for byte.
-type Answer struct {
+type WriteResult struct {
 	Status   int
 	RecordID string
 	Body     []byte
@@ -53,8 +53,8 @@ func Encode(record any) ([]byte, error) {
 // IdempotencyRetention is how long a key is kept (contract, idempotency).
 const IdempotencyRetention = 24 * time.Hour
 
-// storedAnswer is what an idempotency key remembers.
-type storedAnswer struct {
+// storedResponse is what an idempotency key remembers.
+type storedResponse struct {
 	Fingerprint []byte
 	Status      int
 	RecordID    string
@@ -70,14 +70,14 @@ type storedAnswer struct {
 func (s *Service) answer(
 	ctx context.Context, actor Actor, call Call, status int, locks []string,
 	do func(ctx context.Context, t *tx) (id string, record func() any, err error),
-) (Answer, error) {
-	var answer Answer
+) (WriteResult, error) {
+	var answer WriteResult
 	if call.Key != "" {
 		locks = append(slices.Clip(locks), call.name(actor))
 	}
 	err := s.writeTogether(ctx, locks, func(ctx context.Context, t *tx) error {
 		if call.Key != "" {
-			t.queueStoredAnswer(actor, call)
+			t.queueStoredResponse(actor, call)
 		}
 		id, record, err := do(ctx, t)
 		if err != nil {
@@ -90,7 +90,7 @@ func (s *Service) answer(
 		if err != nil {
 			return err
 		}
-		answer = Answer{Status: status, RecordID: id, Body: body}
+		answer = WriteResult{Status: status, RecordID: id, Body: body}
 		if call.Key == "" {
 			return nil
 		}
@@ -113,7 +113,7 @@ func (s *Service) answer(
 }
 
 // replayError ends a transaction whose write happened before, and carries its answer out.
-type replayError struct{ answer Answer }
+type replayError struct{ answer WriteResult }
 
 func (*replayError) Error() string { return "the write happened before" }
 
@@ -125,12 +125,12 @@ func (c Call) name(actor Actor) string {
 const lockKey = `SELECT u.nth, {lock}(hashtextextended(u.name, 0)){taken} AS taken FROM unnest($1::text[]) WITH ORDINALITY u (name, nth)`
 
 var (
-	lockKeys = &bulk{
-		place:  placeKey,
+	lockKeys = &bulkStatement{
+		stage:  stageKey,
 		sql:    with(lockKey, "lock", "pg_advisory_xact_lock", "taken", "::text = ''"),
 		shared: with(lockKey, "lock", "pg_try_advisory_xact_lock", "taken", ""),
 	}
-	storedAnswers = &bulk{place: placeStored, sql: `
+	storedAnswers = &bulkStatement{stage: stageStored, sql: `
 		SELECT u.nth, k.fingerprint, k.status, k.record_id, k.body
 		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[])
 			WITH ORDINALITY u (integration_id, method, path, key, since, nth)
@@ -143,10 +143,10 @@ const keptAnew = `
 	ON CONFLICT (integration_id, method, path, key) DO UPDATE SET fingerprint = excluded.fingerprint,
 		status = excluded.status, record_id = excluded.record_id, body = excluded.body, created_at = excluded.created_at`
 
-// queueStoredAnswer locks the key and looks for its answer. What it finds ends
+// queueStoredResponse locks the key and looks for its answer. What it finds ends
 // the flush, before any rule is looked at.
-func (t *tx) queueStoredAnswer(actor Actor, call Call) {
-	t.asked = append(t.asked, &asked{
+func (t *tx) queueStoredResponse(actor Actor, call Call) {
+	t.asked = append(t.asked, &queuedStatement{
 		bulk: lockKeys, rows: [][]any{{call.name(actor)}},
 		each: func(row pgx.CollectableRow) error {
 			var taken bool
@@ -154,14 +154,14 @@ func (t *tx) queueStoredAnswer(actor Actor, call Call) {
 				return err
 			}
 			if !taken {
-				return errAlone
+				return errRunAlone
 			}
 			return nil
 		},
-	}, &asked{
+	}, &queuedStatement{
 		bulk: storedAnswers, rows: [][]any{{actor.IdentityID, call.Method, call.Path, call.Key, t.at.Add(-IdempotencyRetention)}},
 		each: func(row pgx.CollectableRow) error {
-			found, err := pgx.RowToStructByPos[storedAnswer](row)
+			found, err := pgx.RowToStructByPos[storedResponse](row)
 			if err != nil {
 				return err
 			}
@@ -169,7 +169,7 @@ func (t *tx) queueStoredAnswer(actor Actor, call Call) {
 				return models.Errorf(models.CodeIdempotencyKeyReused,
 					"The Idempotency-Key was used for another request. Use a new key for a new request.")
 			}
-			return &replayError{Answer{Status: found.Status, RecordID: found.RecordID, Body: found.Body, Replayed: true}}
+			return &replayError{WriteResult{Status: found.Status, RecordID: found.RecordID, Body: found.Body, Replayed: true}}
 		},
 	})
 }

@@ -243,7 +243,7 @@ func TestAssignmentsVoidTheSyncTokensOfWhomTheyConcern(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := servicetest.New(t)
-			f.Settle()
+			f.WaitForOpenTransactions()
 			tokens := map[string]string{}
 			list := func(who, since string) (page, error) {
 				body, err := f.WorkOrders(t.Context(), f.Actor(who), service.WorkOrderFilter{}, service.ListRequest{Limit: 50, ChangedSince: since})

@@ -15,50 +15,50 @@ import (
 	"millwright/models"
 )
 
-// bulk is a statement that serves any number of rows at once. Its parameters are
+// bulkStatement is a statement that serves any number of rows at once. Its parameters are
 // arrays with an element for each row, which it unnests WITH ORDINALITY; the rows
 // of its answer begin with that number. So the same place in several writes costs
 // one statement.
-type bulk struct {
-	// place is where in a write it comes; see merge.
-	place place
+type bulkStatement struct {
+	// stage is where in a write it comes; see merge.
+	stage stage
 	sql   string
 	// shared is asked instead where writes share the transaction, "" for the same.
 	shared string
 }
 
-// place orders the bulks as writes ask for them.
-type place int
+// stage orders the bulks as writes ask for them.
+type stage int
 
 const (
-	placeKey place = iota
-	placeStored
-	placeLock
-	placeRules
-	placeRecord
-	placeRecordRow
-	placeHistory
-	placeLog
-	placeNotices
-	placeEvent
-	placeDeliveries
-	placeLook
-	placeRead
-	placeAnswer
+	stageKey stage = iota
+	stageStored
+	stageLock
+	stageRules
+	stageRecord
+	stageRecordRow
+	stageHistory
+	stageLog
+	stageNotices
+	stageEvent
+	stageDeliveries
+	stageDirty
+	stageRead
+	stageResponse
 )
 
-// put queues rows of a bulk that changes something.
-func (t *tx) put(s *bulk, rows ...[]any) {
+// queueBulk queues rows of a bulk that changes something.
+func (t *tx) queueBulk(s *bulkStatement, rows ...[]any) {
 	if len(rows) > 0 {
-		t.asked = append(t.asked, &asked{bulk: s, rows: rows, changes: true})
+		t.asked = append(t.asked, &queuedStatement{bulk: s, rows: rows, changes: true})
 	}
 }
 
-// askOne queues one row of a bulk whose answer is exactly one row, and puts it
+// queueBulkOne queues one row of a bulk whose answer is exactly one row, and puts it
 // into into. Without a row flush returns missing, or pgx.ErrNoRows when that is nil.
-func askOne[T any](t *tx, s *bulk, into *T, missing error, row ...any) {
+func queueBulkOne[T any](t *tx, s *bulkStatement, into *T, missing error, row ...any) {
 	found := 0
-	t.asked = append(t.asked, &asked{
+	t.asked = append(t.asked, &queuedStatement{
 		bulk: s, rows: [][]any{row},
 		each: func(row pgx.CollectableRow) (err error) {
 			found++
@@ -82,21 +82,21 @@ func askOne[T any](t *tx, s *bulk, into *T, missing error, row ...any) {
 // lockOf is the bulk that locks rows of the table by their ids, as a statement of
 // its own: what follows it sees what the writer it waited for committed. In a
 // shared transaction a row that somebody else holds is left out.
-func lockOf(table string) *bulk {
+func lockOf(table string) *bulkStatement {
 	lock := `SELECT u.nth FROM unnest($1::text[]) WITH ORDINALITY u (id, nth) JOIN ` + table + ` w ON w.id = u.id FOR NO KEY UPDATE OF w`
-	return &bulk{place: placeLock, sql: lock, shared: lock + ` SKIP LOCKED`}
+	return &bulkStatement{stage: stageLock, sql: lock, shared: lock + ` SKIP LOCKED`}
 }
 
 // lock queues the lock of a record. Where it is not had at once in a shared
-// transaction, flush returns errAlone; a record that is not there locks nothing.
-func (t *tx) lock(s *bulk, id string) {
+// transaction, flush returns errRunAlone; a record that is not there locks nothing.
+func (t *tx) lock(s *bulkStatement, id string) {
 	locked := false
-	t.asked = append(t.asked, &asked{
+	t.asked = append(t.asked, &queuedStatement{
 		bulk: s, rows: [][]any{{id}},
 		each: func(pgx.CollectableRow) error { locked = true; return nil },
 		done: func() error {
 			if !locked && t.group.shared {
-				return errAlone
+				return errRunAlone
 			}
 			return nil
 		},
@@ -115,22 +115,22 @@ type table struct {
 	name   string
 	fields []*schema.Field
 	// insert takes rows of the values of fields.
-	insert *bulk
+	insert *bulkStatement
 }
 
 // inserts say at which place writes insert rows of a table, the others' first, and
 // what becomes of a row that is there already.
 var inserts = map[string]struct {
-	place    place
+	place    stage
 	conflict string
 }{
-	"work_orders":          {place: placeRecord},
-	"feedback":             {place: placeRecord},
-	"work_order_assignees": {place: placeRecordRow},
-	"history":              {place: placeHistory},
-	"log_records":          {place: placeLog},
-	"events":               {place: placeEvent},
-	"idempotency_keys":     {placeAnswer, keptAnew},
+	"work_orders":          {place: stageRecord},
+	"feedback":             {place: stageRecord},
+	"work_order_assignees": {place: stageRecordRow},
+	"history":              {place: stageHistory},
+	"log_records":          {place: stageLog},
+	"events":               {place: stageEvent},
+	"idempotency_keys":     {stageResponse, keptAnew},
 }
 
 // table returns the table of the model's type.
@@ -157,7 +157,7 @@ func (s *Service) table(model reflect.Type) (*table, error) {
 		selected = append(selected, "u."+field.DBName+cast)
 		unnested = append(unnested, fmt.Sprintf("$%d::%s[]", len(columns), array))
 	}
-	found.insert = &bulk{place: inserts[found.name].place, sql: `INSERT INTO ` + found.name + ` (` + strings.Join(columns, ", ") + `)
+	found.insert = &bulkStatement{stage: inserts[found.name].place, sql: `INSERT INTO ` + found.name + ` (` + strings.Join(columns, ", ") + `)
 		SELECT ` + strings.Join(selected, ", ") + ` FROM unnest(` + strings.Join(unnested, ", ") + `)
 		WITH ORDINALITY u (` + strings.Join(columns, ", ") + `, nth) ORDER BY u.nth` + inserts[found.name].conflict}
 	s.tables.Store(model, found)
@@ -229,7 +229,7 @@ func (t *tx) insert(rows any) error {
 			}
 		}
 	}
-	t.put(table.insert, all...)
+	t.queueBulk(table.insert, all...)
 	return nil
 }
 
@@ -252,15 +252,15 @@ func (t *tx) update(model reflect.Type, id string, columns map[string]any) error
 	if err != nil {
 		return err
 	}
-	t.put(changed, row)
+	t.queueBulk(changed, row)
 	return nil
 }
 
 // updateOf is the bulk that changes these columns of rows of the table by their ids.
-func (s *Service) updateOf(table *table, names []string) (*bulk, error) {
+func (s *Service) updateOf(table *table, names []string) (*bulkStatement, error) {
 	key := table.name + " " + strings.Join(names, " ")
 	if known, ok := s.updates.Load(key); ok {
-		return known.(*bulk), nil //nolint:forcetypeassert // nothing else is stored
+		return known.(*bulkStatement), nil //nolint:forcetypeassert // nothing else is stored
 	}
 	var sets []string
 	unnested := []string{"$1::text[]"}
@@ -276,7 +276,7 @@ func (s *Service) updateOf(table *table, names []string) (*bulk, error) {
 		sets = append(sets, fmt.Sprintf("%s = u.%s%s", name, name, cast))
 		unnested = append(unnested, fmt.Sprintf("$%d::%s[]", i+2, array))
 	}
-	known, _ := s.updates.LoadOrStore(key, &bulk{place: placeRecord, sql: `UPDATE ` + table.name + ` w SET ` + strings.Join(sets, ", ") + `
+	known, _ := s.updates.LoadOrStore(key, &bulkStatement{stage: stageRecord, sql: `UPDATE ` + table.name + ` w SET ` + strings.Join(sets, ", ") + `
 		FROM unnest(` + strings.Join(unnested, ", ") + `) u (id, ` + strings.Join(names, ", ") + `) WHERE w.id = u.id`})
-	return known.(*bulk), nil //nolint:forcetypeassert // nothing else is stored
+	return known.(*bulkStatement), nil //nolint:forcetypeassert // nothing else is stored
 }

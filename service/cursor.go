@@ -141,7 +141,7 @@ func (b *start) readChangedSince(text, digest string) error {
 	return nil
 }
 
-// settle checks the mark against the view and finds the position of a time.
+// finishStatements checks the mark against the view and finds the position of a time.
 // Errors: cursor_expired.
 func (b *start) settle(v view, now time.Time) error {
 	if b.made != nil {

@@ -17,9 +17,9 @@ import (
 	"millwright/webhook"
 )
 
-// Delivery is a delivery as those who look after its address see it (contract,
+// DeliveryView is a delivery as those who look after its address see it (contract,
 // operators' commands).
-type Delivery struct {
+type DeliveryView struct {
 	ID            string                `json:"id"`
 	EventID       string                `json:"event_id"`
 	EventType     models.EventType      `json:"event_type"`
@@ -63,7 +63,7 @@ const deliveriesQuery = `
 // Deliveries returns a page of deliveries, the newest first. It asks nobody's
 // permission: operators see all, a page names its organization. Errors:
 // invalid_request, not_found when there is no such address, unavailable.
-func (s *Service) Deliveries(ctx context.Context, filter DeliveryFilter) ([]Delivery, error) {
+func (s *Service) Deliveries(ctx context.Context, filter DeliveryFilter) ([]DeliveryView, error) {
 	statuses, err := filter.statuses()
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (s *Service) Deliveries(ctx context.Context, filter DeliveryFilter) ([]Deli
 		"before": cmp.Or(filter.Before, behindAll), "limit": min(cmp.Or(filter.Limit, DefaultLimit), MaxLimit),
 	}
 	of := []any{args}
-	return knownList[Delivery](ctx, s, `
+	return knownList[DeliveryView](ctx, s, `
 		SELECT @webhook = '' OR EXISTS (SELECT FROM webhooks h JOIN integrations i ON i.id = h.integration_id
 			WHERE h.id = @webhook AND i.deleted_at IS NULL AND (@organization = '' OR h.organization_id = @organization))`, of,
 		with(deliveriesQuery, "statuses", statuses), of)
@@ -108,7 +108,7 @@ func (f DeliveryFilter) statuses() (string, error) {
 
 // DeliveryWithAttempts is a delivery and every attempt made at it, the first first.
 type DeliveryWithAttempts struct {
-	Delivery
+	DeliveryView
 	AttemptsMade []AttemptRecord `json:"attempts_made"`
 }
 
@@ -182,8 +182,8 @@ func (s *Service) DeliveryWithAttempts(ctx context.Context, organizationID, id s
 		JOIN webhooks h ON h.id = d.webhook_id
 		JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
 		WHERE d.id = $1 AND ($2 = '' OR h.organization_id = $2)`, id, organizationID).Query(func(rows pgx.Rows) error {
-		row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Delivery])
-		found.Delivery = row
+		row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[DeliveryView])
+		found.DeliveryView = row
 		return err
 	})
 	batch.Queue(`
@@ -212,14 +212,14 @@ func (s *Service) DeliveryWithAttempts(ctx context.Context, organizationID, id s
 // mailbox finds it in its place among the pending ones.
 const dueNow = `status = 'pending', next_attempt_at = NULL, finished_at = NULL, attempts_before = attempts`
 
-// counted is how many deliveries a statement changed.
-type counted struct{ Deliveries int }
+// deliveryCount is how many deliveries a statement changed.
+type deliveryCount struct{ Deliveries int }
 
 // release queues that every failed or held delivery of the address is due now
 // whose event is not older than since, and counts them. A delivery is made
 // together with its event and as old.
-func (t *tx) release(due *counted, webhookID string, since models.Time) {
-	t.queue(patient)
+func (t *tx) release(due *deliveryCount, webhookID string, since models.Time) {
+	t.queue(allowLongStatement)
 	queueOne(t, due, nil, `
 		WITH due AS (
 			UPDATE deliveries SET `+dueNow+`
@@ -241,13 +241,13 @@ func (h managedWebhook) on() error {
 // section 6, turning off). Errors: not_found, permission_denied,
 // validation_failed when the address is off, unavailable.
 func (s *Service) RedeliverSince(ctx context.Context, actor Actor, webhookID string, since models.Time) (int, error) {
-	var due counted
+	var due deliveryCount
 	_, err := s.writeWebhook(ctx, actor, webhookID, func(_ context.Context, t *tx, h *managedWebhook) (string, error) {
 		if err := h.on(); err != nil {
 			return "", err
 		}
 		t.release(&due, webhookID, since)
-		t.work = append(t.work, Work{WorkWebhook, webhookID})
+		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, webhookID})
 		return actionRedelivered, nil
 	})
 	return due.Deliveries, err
@@ -257,8 +257,8 @@ func (s *Service) RedeliverSince(ctx context.Context, actor Actor, webhookID str
 // returns it (spec section 6, delivery): a delivered one is sent once more, a
 // skipped one is judged again, one that is pending stays so. Errors: not_found,
 // permission_denied, validation_failed when its address is off, unavailable.
-func (s *Service) RedeliverDelivery(ctx context.Context, actor Actor, id string) (Delivery, error) {
-	var found Delivery
+func (s *Service) RedeliverDelivery(ctx context.Context, actor Actor, id string) (DeliveryView, error) {
+	var found DeliveryView
 	if !models.IsID(id, models.PrefixDelivery) {
 		return found, models.NotFound()
 	}
@@ -283,7 +283,7 @@ func (s *Service) RedeliverDelivery(ctx context.Context, actor Actor, id string)
 			return err
 		}
 		// The mailbox sends it; whoever waited for its next attempt looks and lets go.
-		t.work = append(t.work, Work{WorkWebhook, of.WebhookID}, Work{WorkDelivery, id})
+		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, of.WebhookID}, WakeTarget{TargetDelivery, id})
 		return t.log(actor, h.OrganizationID, actionRedelivered, of.WebhookID)
 	})
 	return found, err

@@ -166,7 +166,7 @@ func TestWhateverBecameOfADeliveryItIsDueWhenRedelivered(t *testing.T) {
 			t.Errorf("%s: it has not the whole schedule before it", was)
 		}
 		work, lines := f.Pokes.Take(), len(logged(f))-before
-		want := []service.Work{{Kind: service.WorkDelivery, ID: id}, {Kind: service.WorkWebhook, ID: f.ID("erp_hook")}}
+		want := []service.WakeTarget{{Kind: service.TargetDelivery, ID: id}, {Kind: service.TargetWebhook, ID: f.ID("erp_hook")}}
 		if was == models.DeliveryPending {
 			want = nil // nothing happened
 		}

@@ -24,8 +24,8 @@ type Address struct {
 	Enabled bool
 }
 
-// Outgoing is a delivery rendered for its next attempt.
-type Outgoing struct {
+// RenderedDelivery is a delivery rendered for its next attempt.
+type RenderedDelivery struct {
 	DeliveryID string
 	RecordID   string
 	EventID    string
@@ -47,7 +47,7 @@ type Outgoing struct {
 // Claim is what is due at one address.
 type Claim struct {
 	Address    Address
-	Deliveries []Outgoing
+	Deliveries []RenderedDelivery
 	// More says that further deliveries were pending beyond the limit.
 	More bool
 	// Notices says that people are to be told about the address by e-mail.
@@ -278,7 +278,7 @@ func (s *Service) readRecords(ctx context.Context, address addressRow, ids []str
 
 // render builds the bodies of the deliveries with their records as they are now,
 // and skips those the address does not want or the integration may not read any more.
-func (s *Service) render(ctx context.Context, address addressRow, pending []pendingRow) ([]Outgoing, error) {
+func (s *Service) render(ctx context.Context, address addressRow, pending []pendingRow) ([]RenderedDelivery, error) {
 	ids := make([]string, len(pending))
 	for i, p := range pending {
 		ids[i] = p.RecordID
@@ -287,7 +287,7 @@ func (s *Service) render(ctx context.Context, address addressRow, pending []pend
 	if err != nil {
 		return nil, err
 	}
-	var outgoing []Outgoing
+	var outgoing []RenderedDelivery
 	var skipped []string
 	for _, p := range pending {
 		record, ok := readable[p.RecordID]
@@ -299,7 +299,7 @@ func (s *Service) render(ctx context.Context, address addressRow, pending []pend
 		if err != nil {
 			return nil, err
 		}
-		d := Outgoing{
+		d := RenderedDelivery{
 			DeliveryID: p.DeliveryID, Seq: p.Seq, RecordID: p.RecordID, EventID: p.EventID, EventType: p.EventType,
 			Attempts: p.Attempts, AttemptsBefore: p.AttemptsBefore, EventAt: p.CreatedAt.Time, Body: body,
 		}
@@ -389,8 +389,8 @@ func (a Attempt) judge(schedule models.RetrySchedule, now models.Time) verdict {
 	return verdict{Status: models.DeliveryRetrying, Next: &next}
 }
 
-// Recorded is what RecordAttempts made of the attempts.
-type Recorded struct {
+// RecordResult is what RecordAttempts made of the attempts.
+type RecordResult struct {
 	Delivered, Failed int
 	// Retrying are the deliveries that need another attempt.
 	Retrying []string
@@ -440,8 +440,8 @@ const healthQuery = `
 // A final failure turns the address off when it has had no success for the
 // shut-off period; a 410 does at once (spec section 6; contract, webhooks). The
 // keepers of an address that fails for a day are warned. Errors: unavailable.
-func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts []Attempt) (Recorded, error) {
-	var recorded Recorded
+func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts []Attempt) (RecordResult, error) {
+	var recorded RecordResult
 	if len(attempts) == 0 {
 		return recorded, nil
 	}
@@ -533,7 +533,7 @@ func (s *Service) shutOff(ctx context.Context, webhookID string, gone bool, now 
 	switch {
 	case gone:
 		reason = "The receiver answered 410 Gone."
-	case models.ShutOff(now.Time, enabledSince, lastSuccess, s.ShutOffAfter):
+	case models.ShouldTurnOff(now.Time, enabledSince, lastSuccess, s.ShutOffAfter):
 		reason = fmt.Sprintf("A delivery failed for good and none succeeded for %s.", spell(s.ShutOffAfter))
 	default:
 		return false, nil
@@ -544,7 +544,7 @@ func (s *Service) shutOff(ctx context.Context, webhookID string, gone bool, now 
 }
 
 // turnOff turns an address off that is on, holds what is due there and, when
-// asked to, tells its keepers.
+// queuedStatement to, tells its keepers.
 func (t *tx) turnOff(ctx context.Context, actor Actor, webhookID, reason string, tell bool) error {
 	var off []struct{ OrganizationID string }
 	queueAll(t, &off, `UPDATE webhooks SET enabled = false, off_reason = $2, off_at = $3
@@ -557,7 +557,7 @@ func (t *tx) turnOff(ctx context.Context, actor Actor, webhookID, reason string,
 		var was models.DeliveryStatus
 		_, err := pgx.ForEachRow(rows, []any{&id, &was}, func() error {
 			if was == models.DeliveryRetrying {
-				t.work = append(t.work, Work{WorkDelivery, id}) // its workflow ends now, not at its next attempt
+				t.wakes = append(t.wakes, WakeTarget{TargetDelivery, id}) // its workflow ends now, not at its next attempt
 			}
 			return nil
 		})
@@ -594,7 +594,7 @@ func (t *tx) tellKeepers(kind models.NoticeKind, webhookID string) {
 		JOIN integrations i ON i.id = h.integration_id
 		JOIN people p ON p.organization_id = h.organization_id AND (p.admin OR p.id = i.owner_id)
 		WHERE h.id = $1`, webhookID, kind, t.at)
-	t.work = append(t.work, Work{WorkWebhook, webhookID})
+	t.wakes = append(t.wakes, WakeTarget{TargetWebhook, webhookID})
 }
 
 // spell writes a duration for people: whole days where it is some.
@@ -605,7 +605,7 @@ func spell(d time.Duration) string {
 	return d.String()
 }
 
-// Delivery returns where a delivery stands. Errors: not_found, unavailable.
+// DeliveryView returns where a delivery stands. Errors: not_found, unavailable.
 func (s *Service) Delivery(ctx context.Context, id string) (DeliveryState, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT d.id AS delivery_id, d.webhook_id, h.integration_id, e.organization_id, d.record_id, d.event_id,

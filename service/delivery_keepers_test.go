@@ -45,7 +45,7 @@ func expectTold(t *testing.T, f *servicetest.Fixture, when string, want ...strin
 func TestKeepersAreWarnedAfterADayOfFailuresAndToldWhenItIsTurnedOff(t *testing.T) {
 	f := servicetest.New(t)
 	f.Exec(`UPDATE integrations SET owner_id = $1 WHERE id = $2`, f.ID("bob"), f.ID("erp"))
-	fail := func() service.Recorded {
+	fail := func() service.RecordResult {
 		t.Helper()
 		create(t, f)
 		return record(t, f, "erp_hook", attempt(f, claim(t, f, "erp_hook").Deliveries[0], 500))
@@ -89,7 +89,7 @@ func TestKeepersAreWarnedAfterADayOfFailuresAndToldWhenItIsTurnedOff(t *testing.
 	expectTold(t, f, "turned off", "ann webhook.turned_off", "bob webhook.turned_off")
 	retrying := 0
 	for _, work := range f.Pokes.Take() {
-		if work.Kind == service.WorkDelivery {
+		if work.Kind == service.TargetDelivery {
 			retrying++
 		}
 	}

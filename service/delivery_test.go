@@ -31,7 +31,7 @@ func claim(t *testing.T, f *servicetest.Fixture, webhook string) service.Claim {
 	return claimed
 }
 
-func record(t *testing.T, f *servicetest.Fixture, webhook string, attempts ...service.Attempt) service.Recorded {
+func record(t *testing.T, f *servicetest.Fixture, webhook string, attempts ...service.Attempt) service.RecordResult {
 	t.Helper()
 	recorded, err := f.RecordAttempts(t.Context(), f.ID(webhook), attempts)
 	if err != nil {
@@ -40,7 +40,7 @@ func record(t *testing.T, f *servicetest.Fixture, webhook string, attempts ...se
 	return recorded
 }
 
-func attempt(f *servicetest.Fixture, d service.Outgoing, status int) service.Attempt {
+func attempt(f *servicetest.Fixture, d service.RenderedDelivery, status int) service.Attempt {
 	a := service.Attempt{DeliveryID: d.DeliveryID, Number: d.Attempts + 1, Before: d.AttemptsBefore, StartedAt: models.TimeOf(f.Clock.Now()), Status: status, Latency: 12 * time.Millisecond}
 	if status == 0 {
 		a.Error = "The connection was refused."
@@ -257,7 +257,7 @@ func TestOwedIsWhatNobodyAttends(t *testing.T) {
 	f := servicetest.New(t)
 	owed := func() string {
 		t.Helper()
-		work, err := f.Owed(t.Context(), 10*time.Second)
+		work, err := f.Unclaimed(t.Context(), 10*time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -278,7 +278,7 @@ func TestOwedIsWhatNobodyAttends(t *testing.T) {
 	if got := owed(); got != "webhook webhook" {
 		t.Errorf("after the grace: %q is owed, want both addresses", got)
 	}
-	if err := f.Attend(t.Context(), []string{f.ID("erp_hook"), f.ID("reader_hook")}, f.Clock.Now().Add(time.Second)); err != nil {
+	if err := f.AcquireLease(t.Context(), []string{f.ID("erp_hook"), f.ID("reader_hook")}, f.Clock.Now().Add(time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	if got := owed(); got != "" {
@@ -286,7 +286,7 @@ func TestOwedIsWhatNobodyAttends(t *testing.T) {
 	}
 	d := claim(t, f, "erp_hook").Deliveries[0]
 	record(t, f, "erp_hook", attempt(f, d, 500))
-	if err := f.Leave(t.Context(), f.ID("erp_hook")); err != nil {
+	if err := f.ReleaseLease(t.Context(), f.ID("erp_hook")); err != nil {
 		t.Fatal(err)
 	}
 	f.Clock.Advance(time.Minute + 11*time.Second)
@@ -300,7 +300,7 @@ func TestWaitingIsWhoHasPendingDeliveries(t *testing.T) {
 	var above int64
 	waiting := func() []string {
 		t.Helper()
-		ids, err := f.Waiting(t.Context(), []string{f.ID("erp_hook"), f.ID("nobody_hook")}, []int64{above, 0})
+		ids, err := f.AddressesWithPending(t.Context(), []string{f.ID("erp_hook"), f.ID("nobody_hook")}, []int64{above, 0})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -326,11 +326,11 @@ func TestWaitingIsWhoHasPendingDeliveries(t *testing.T) {
 
 func TestAttendedAddressesAreNotPoked(t *testing.T) {
 	f := servicetest.New(t)
-	poked := func() []service.Work {
+	poked := func() []service.WakeTarget {
 		create(t, f)
-		return slices.DeleteFunc(f.Pokes.Take(), func(w service.Work) bool { return w.Kind != service.WorkWebhook })
+		return slices.DeleteFunc(f.Pokes.Take(), func(w service.WakeTarget) bool { return w.Kind != service.TargetWebhook })
 	}
-	if err := f.Attend(t.Context(), []string{f.ID("erp_hook")}, f.Clock.Now().Add(time.Second)); err != nil {
+	if err := f.AcquireLease(t.Context(), []string{f.ID("erp_hook")}, f.Clock.Now().Add(time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	if work := poked(); len(work) != 1 || work[0].ID != f.ID("reader_hook") {

@@ -10,7 +10,7 @@
 // the Log Record, the notices, the events, one delivery for each address that
 // gets them, and the idempotency key with the answer. Only after the commit are
 // the workflows concerned poked; a poke carries nothing and may be lost, since
-// Owed finds whatever is still to be done.
+// Unclaimed finds whatever is still to be done.
 //
 // Rows are written through GORM's mapping and carried by pgx batches, so that a
 // transaction takes few round trips, and writes that come at the same moment share

@@ -8,9 +8,9 @@ import (
 	"millwright/models"
 )
 
-// change is what every write leaves beside its record (spec section 1: the same
+// effects is what every write leaves beside its record (spec section 1: the same
 // effects as the app): history, a Log Record, notices and events.
-type change struct {
+type effects struct {
 	actor          Actor
 	organizationID string
 	recordID       string
@@ -21,7 +21,7 @@ type change struct {
 	// notices are told to people, one group a kind.
 	notices []notice
 	// events happened, with their extra fields, in order.
-	events []happened
+	events []domainEvent
 	// addresses is how many webhook addresses may want the events at the most.
 	addresses int
 }
@@ -33,8 +33,8 @@ type notice struct {
 	identities []string
 }
 
-// happened is an event with the fields its type adds to data.
-type happened struct {
+// domainEvent is an event with the fields its type adds to data.
+type domainEvent struct {
 	kind models.EventType
 	data models.JSON
 }
@@ -43,7 +43,7 @@ type happened struct {
 func fromTo(from, to any) models.JSON { return models.JSON{"from": from, "to": to} }
 
 // record queues everything the change leaves. The record itself must be queued before.
-func (t *tx) record(c change) error {
+func (t *tx) record(c effects) error {
 	if err := t.insert(&models.History{
 		OrganizationID: c.organizationID,
 		RecordID:       c.recordID,
@@ -66,28 +66,28 @@ func (t *tx) record(c change) error {
 		}
 	}
 	if c.concernsWorkflow() {
-		t.oweLook(c.recordID)
+		t.markDirty(c.recordID)
 	}
 	return nil
 }
 
 // concernsWorkflow reports whether the record's workflow has to look: people are
 // told, or what it waits by is new. Texts and answers do not concern it.
-func (c change) concernsWorkflow() bool {
+func (c effects) concernsWorkflow() bool {
 	_, status := c.changes["status"] // also of a new record
 	_, target := c.changes["target_date"]
 	return status || target || slices.ContainsFunc(c.notices, func(n notice) bool { return len(n.identities) > 0 })
 }
 
-// oweLook queues the mark that the record's workflow has to look, and has it
+// markDirty queues the mark that the record's workflow has to look, and has it
 // poked. A mark that is there already is written again: whoever takes it away
 // waits for this transaction then, and sees what it changed.
-func (t *tx) oweLook(recordID string) {
-	t.put(owedLooks, []any{recordID, t.at.Time})
-	t.work = append(t.work, workOn(recordID))
+func (t *tx) markDirty(recordID string) {
+	t.queueBulk(dirtyRecords, []any{recordID, t.at.Time})
+	t.wakes = append(t.wakes, wakeTargetOf(recordID))
 }
 
-var owedLooks = &bulk{place: placeLook, sql: `
+var dirtyRecords = &bulkStatement{stage: stageDirty, sql: `
 	INSERT INTO looks_owed (record_id, since) SELECT id, at FROM unnest($1::text[], $2::timestamptz[]) u (id, at)
 	ON CONFLICT (record_id) DO UPDATE SET since = excluded.since`}
 
@@ -104,13 +104,13 @@ func (t *tx) log(actor Actor, organizationID, action, recordID string) error {
 
 // peopleOf selects the ids of the people who are one of {identities} or are reached
 // by one: a team by its members, a service company by its people with incoming
-// work orders.
+// wakes orders.
 const peopleOf = `SELECT unnest({identities})
 				UNION SELECT m.member_id FROM team_members m WHERE m.team_id = ANY ({identities})
 				UNION SELECT r.actor_id FROM organization_rights r
 					WHERE r.organization_id = ANY ({identities}) AND 'incoming_work_orders' = ANY (r.grants)`
 
-var insertNotices = &bulk{place: placeNotices, sql: `
+var insertNotices = &bulkStatement{stage: stageNotices, sql: `
 	INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
 	SELECT p.organization_id, p.id, u.kind, u.record, u.at
 	FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[])
@@ -120,9 +120,9 @@ var insertNotices = &bulk{place: placeNotices, sql: `
 	ORDER BY u.nth`}
 
 // notify queues one notice for each person concerned, never for the one who acted.
-func (t *tx) notify(c change, n notice) {
+func (t *tx) notify(c effects, n notice) {
 	if len(n.identities) > 0 {
-		t.put(insertNotices, []any{n.kind, c.recordID, t.at.Time, joined(n.identities), c.actor.IdentityID})
+		t.queueBulk(insertNotices, []any{n.kind, c.recordID, t.at.Time, joined(n.identities), c.actor.IdentityID})
 	}
 }
 
@@ -169,13 +169,13 @@ const publishQuery = `
 	WHERE q.status = 'pending' AND m.webhook_id IS NULL`
 
 var (
-	publishWorkOrder = &bulk{place: placeDeliveries, sql: with(publishQuery, "ids", listOf("u.ids"), "table", "work_orders", "scope", string(models.ScopeWorkOrdersRead),
+	publishWorkOrder = &bulkStatement{stage: stageDeliveries, sql: with(publishQuery, "ids", listOf("u.ids"), "table", "work_orders", "scope", string(models.ScopeWorkOrdersRead),
 		"organizations", `SELECT w.organization_id
 				UNION SELECT n.organization_id FROM work_order_assignees x
 					JOIN identities n ON n.id = x.identity_id WHERE x.work_order_id = w.id`,
 		"usable", with(usableIntegration, "i", "i", "o", "o", "p", "p"),
 		"readable", with(readableWorkOrder, "w", "w", "actor", "i.id"))}
-	publishFeedback = &bulk{place: placeDeliveries, sql: with(publishQuery, "ids", listOf("u.ids"), "table", "feedback", "scope", string(models.ScopeIssuesRead),
+	publishFeedback = &bulkStatement{stage: stageDeliveries, sql: with(publishQuery, "ids", listOf("u.ids"), "table", "feedback", "scope", string(models.ScopeIssuesRead),
 		"organizations", "w.organization_id",
 		"usable", with(usableIntegration, "i", "i", "o", "o", "p", "p"),
 		"readable", with(readableFeedback, "w", "w", "actor", "i.id"))}
@@ -188,12 +188,12 @@ const sharedAddresses = 100
 
 // publish queues the event and a delivery for each address that gets it. Where
 // they are many, the write is done alone.
-func (t *tx) publish(c change, e happened) error {
+func (t *tx) publish(c effects, e domainEvent) error {
 	if c.addresses == 0 {
 		return nil
 	}
 	if t.group.shared && c.addresses > sharedAddresses {
-		return errAlone
+		return errRunAlone
 	}
 	eventID, err := t.newID(models.PrefixEvent)
 	if err != nil {
@@ -225,11 +225,11 @@ func (t *tx) publish(c change, e happened) error {
 	if models.IsID(c.recordID, models.PrefixFeedback) {
 		publish = publishFeedback
 	}
-	t.asked = append(t.asked, &asked{
+	t.asked = append(t.asked, &queuedStatement{
 		bulk: publish, rows: [][]any{{eventID, string(e.kind), c.recordID, t.at.Time, joined(deliveryIDs)}}, changes: true,
 		each: func(row pgx.CollectableRow) error {
 			unattended, err := pgx.RowTo[string](row)
-			t.work = append(t.work, Work{WorkWebhook, unattended})
+			t.wakes = append(t.wakes, WakeTarget{TargetWebhook, unattended})
 			return err
 		},
 	})

@@ -55,7 +55,7 @@ type feedbackCreation struct {
 }
 
 var (
-	feedbackCreations = &bulk{place: placeRules, sql: `
+	feedbackCreations = &bulkStatement{stage: stageRules, sql: `
 	SELECT u.nth, o.read_only, o.suspended,
 		` + with(grantsOn, "node", "n.id", "actor", "u.actor") + ` AS grants,
 		` + with(nearestManagers, "node", "n.id") + ` AS managers,
@@ -64,17 +64,17 @@ var (
 	FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY u (actor, organization, node, external, nth)
 	JOIN organizations o ON o.id = u.organization
 	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = u.node`}
-	readFeedback = byPeople(func(people string) *bulk { return readAnyOf("feedback", feedbackColumns, people) })
+	readFeedback = byPeople(func(people string) *bulkStatement { return readAnyOf("feedback", feedbackColumns, people) })
 	feedback     = readableIn("feedback", feedbackColumns, readableFeedback, feedbackRow.record, models.PrefixFeedback)
 )
 
 // CreateFeedback creates feedback (spec section 4, rules 1 and 8) and answers it
 // with 201. Errors: read_only, validation_failed, permission_denied,
 // external_id_taken, idempotency_key_reused, unavailable.
-func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in NewFeedback) (Answer, error) {
+func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in NewFeedback) (WriteResult, error) {
 	return s.answer(ctx, actor, call, http.StatusCreated, nil, func(ctx context.Context, t *tx) (string, func() any, error) {
 		var known feedbackCreation
-		askOne(t, feedbackCreations, &known, nil, actor.IdentityID, actor.OrganizationID, in.InventoryID, in.ExternalID)
+		queueBulkOne(t, feedbackCreations, &known, nil, actor.IdentityID, actor.OrganizationID, in.InventoryID, in.ExternalID)
 		if err := t.flush(ctx); err != nil {
 			return "", nil, err
 		}
@@ -98,7 +98,7 @@ func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in
 			return "", nil, err
 		}
 		var row feedbackRow
-		askOne(t, readFeedback[actor.ShowPeople], &row, nil, id)
+		queueBulkOne(t, readFeedback[actor.ShowPeople], &row, nil, id)
 		return id, func() any { return row.record() }, nil
 	})
 }
@@ -126,14 +126,14 @@ func (t *tx) insertFeedback(actor Actor, id string, in NewFeedback, known feedba
 			changes[name] = fromTo(nil, *value)
 		}
 	}
-	return t.record(change{
+	return t.record(effects{
 		actor:          actor,
 		organizationID: actor.OrganizationID,
 		recordID:       id,
 		action:         string(models.EventIssueCreated),
 		changes:        changes,
 		notices:        []notice{{"issue.created", known.Managers}},
-		events:         []happened{{kind: models.EventIssueCreated}},
+		events:         []domainEvent{{kind: models.EventIssueCreated}},
 		addresses:      known.Addresses,
 	})
 }

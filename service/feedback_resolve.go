@@ -33,9 +33,9 @@ var resolvingQuery = with(`
 // Its creator is told, if that is another person. Errors: not_found,
 // permission_denied, read_only, rule_violation (status) when it is resolved
 // already, unavailable.
-func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, id string) (Answer, error) {
+func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, id string) (WriteResult, error) {
 	if !models.IsID(id, models.PrefixFeedback) {
-		return Answer{}, models.NotFound()
+		return WriteResult{}, models.NotFound()
 	}
 	return s.answer(ctx, actor, Call{}, http.StatusOK, []string{id}, func(ctx context.Context, t *tx) (string, func() any, error) {
 		var known resolving
@@ -51,7 +51,7 @@ func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, id string) (
 			return "", nil, err
 		}
 		var row feedbackRow
-		askOne(t, readFeedback[actor.ShowPeople], &row, nil, id)
+		queueBulkOne(t, readFeedback[actor.ShowPeople], &row, nil, id)
 		return id, func() any { return row.record() }, nil
 	})
 }
@@ -87,14 +87,14 @@ func (t *tx) resolve(actor Actor, feedback resolving) error {
 	}); err != nil {
 		return err
 	}
-	return t.record(change{
+	return t.record(effects{
 		actor:          actor,
 		organizationID: feedback.OrganizationID,
 		recordID:       feedback.ID,
 		action:         string(models.EventIssueResolved),
 		changes:        models.JSON{"status": fromTo(feedback.Status, models.FeedbackResolved)},
 		notices:        []notice{{string(models.NoticeFeedbackResolved), []string{feedback.CreatedBy}}},
-		events:         []happened{{kind: models.EventIssueResolved}},
+		events:         []domainEvent{{kind: models.EventIssueResolved}},
 		addresses:      feedback.Addresses,
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// group is one transaction of one or more writes. Each runs its rules in its own
+// commitGroup is one transaction of one or more writes. Each runs its rules in its own
 // goroutine, as if it were alone. Where one asks the database it waits until all
 // have asked or ended; then what they ask for goes in one round trip, the same bulk
 // of several as one statement. When all have ended, they are committed together.
@@ -21,12 +21,12 @@ import (
 // So a group never splits a write: what was answered was committed, all of it. A
 // write that is refused before it wrote leaves the others alone; any other failure
 // undoes the group, and each of its writes runs again by itself.
-type group struct {
+type commitGroup struct {
 	*Service
 	// shared says that others may be in it: nobody waits for a lock then.
 	shared bool
-	// over is closed when the transaction has ended.
-	over chan struct{}
+	// done is closed when the transaction has ended.
+	done chan struct{}
 
 	mu   sync.Mutex
 	conn *pgxpool.Conn
@@ -38,8 +38,8 @@ type group struct {
 	err error
 }
 
-// errAlone sends a write out of its group: it has to be done alone.
-var errAlone = errors.New("the write has to be done alone")
+// errRunAlone sends a write out of its group: it has to be done alone.
+var errRunAlone = errors.New("the write has to be done alone")
 
 // errAborted stands for a write that panicked.
 var errAborted = errors.New("the write was aborted")
@@ -51,13 +51,13 @@ const (
 	sharedWaits = `SET LOCAL lock_timeout = '250ms'`
 )
 
-func newGroup(s *Service, writes int, shared bool) *group {
-	return &group{Service: s, shared: shared, running: writes, over: make(chan struct{})}
+func newGroup(s *Service, writes int, shared bool) *commitGroup {
+	return &commitGroup{Service: s, shared: shared, running: writes, done: make(chan struct{})}
 }
 
-// take runs one write of the group. It returns nil after the commit, and
-// errAlone when the write is to be done again alone.
-func (g *group) take(ctx context.Context, do func(context.Context, *tx) error) error {
+// run runs one write of the group. It returns nil after the commit, and
+// errRunAlone when the write is to be done again alone.
+func (g *commitGroup) run(ctx context.Context, do func(context.Context, *tx) error) error {
 	ctx, span := startSpan(ctx, "transaction")
 	var err error
 	defer func() { endSpan(span, err) }()
@@ -75,7 +75,7 @@ func (g *group) take(ctx context.Context, do func(context.Context, *tx) error) e
 }
 
 // ask waits until all have asked, and for the answer.
-func (g *group) ask(ctx context.Context, t *tx) error {
+func (g *commitGroup) ask(ctx context.Context, t *tx) error {
 	g.mu.Lock()
 	g.asking = append(g.asking, t)
 	g.step(ctx)
@@ -85,7 +85,7 @@ func (g *group) ask(ctx context.Context, t *tx) error {
 }
 
 // end takes note that the write has ended, and waits for the commit unless it failed.
-func (g *group) end(ctx context.Context, t *tx, err error) error {
+func (g *commitGroup) end(ctx context.Context, t *tx, err error) error {
 	g.mu.Lock()
 	g.running--
 	switch {
@@ -94,14 +94,14 @@ func (g *group) end(ctx context.Context, t *tx, err error) error {
 	case !g.shared:
 		g.fail(ctx, err)
 	case t.wrote:
-		g.fail(ctx, errAlone)
+		g.fail(ctx, errRunAlone)
 	}
 	g.step(ctx)
 	g.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	<-g.over
+	<-g.done
 	if g.err != nil {
 		return g.err
 	}
@@ -110,7 +110,7 @@ func (g *group) end(ctx context.Context, t *tx, err error) error {
 
 // step sends what all ask for, once nobody is left who might ask for more.
 // g.mu is held: everyone else waits.
-func (g *group) step(ctx context.Context) {
+func (g *commitGroup) step(ctx context.Context) {
 	if len(g.asking) < g.running {
 		return
 	}
@@ -129,7 +129,7 @@ func (g *group) step(ctx context.Context) {
 	}
 }
 
-func (g *group) finish(ctx context.Context) {
+func (g *commitGroup) finish(ctx context.Context) {
 	if g.conn != nil {
 		g.conn.Release()
 		g.conn = nil
@@ -137,45 +137,45 @@ func (g *group) finish(ctx context.Context) {
 	if g.err == nil {
 		g.committed(ctx)
 	}
-	close(g.over)
+	close(g.done)
 }
 
 // committed pokes what the writes asked for: those of a trace that is kept in
 // their trace, what the others have in common once.
-func (g *group) committed(ctx context.Context) {
+func (g *commitGroup) committed(ctx context.Context) {
 	if g.AfterCommit != nil {
 		g.AfterCommit()
 	}
-	if g.Poker == nil {
+	if g.Waker == nil {
 		return
 	}
-	var work []Work
+	var work []WakeTarget
 	for _, t := range g.ended {
-		if t.traceParent != nil && len(t.work) > 0 {
-			PokeIn(WithTraceParent(ctx, *t.traceParent), g.Poker, t.work...)
+		if t.traceParent != nil && len(t.wakes) > 0 {
+			WakeIn(WithTraceParent(ctx, *t.traceParent), g.Waker, t.wakes...)
 			continue
 		}
-		for _, w := range t.work {
+		for _, w := range t.wakes {
 			if !slices.Contains(work, w) {
 				work = append(work, w)
 			}
 		}
 	}
 	if len(work) > 0 {
-		g.Poker.Poke(work...)
+		g.Waker.Wake(work...)
 	}
 }
 
 // fail undoes the transaction. A failure that may be one write's own sends each
 // write of a shared group to run alone.
-func (g *group) fail(ctx context.Context, err error) {
+func (g *commitGroup) fail(ctx context.Context, err error) {
 	if g.err != nil {
 		return
 	}
 	g.err = err
 	if g.shared && refused(err) {
 		g.Log.Debug("a group of writes failed; each runs alone", "writes", g.running+len(g.ended), "error", g.translate(err).Error())
-		g.err = errAlone
+		g.err = errRunAlone
 	}
 	if g.conn == nil {
 		return
@@ -196,7 +196,7 @@ func (g *group) fail(ctx context.Context, err error) {
 }
 
 // send asks the database for all that is queued, with the COMMIT when all have ended.
-func (g *group) send(ctx context.Context) {
+func (g *commitGroup) send(ctx context.Context) {
 	if g.shared {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), sharedTime)
@@ -217,7 +217,7 @@ func (g *group) send(ctx context.Context) {
 		}
 	}
 	queues := slices.Concat(g.asking, g.ended)
-	merge(batch, queues)
+	fillPipeline(batch, queues)
 	if g.running == 0 {
 		batch.Queue("COMMIT")
 	}
@@ -225,11 +225,11 @@ func (g *group) send(ctx context.Context) {
 		g.fail(ctx, err)
 		return
 	}
-	settle(queues)
+	finishStatements(queues)
 }
 
-// settle ends what the writes asked for, once it is answered.
-func settle(writes []*tx) {
+// finishStatements ends what the writes asked for, once it is answered.
+func finishStatements(writes []*tx) {
 	for _, t := range writes {
 		for _, a := range t.asked {
 			t.wrote = t.wrote || a.changes
@@ -241,29 +241,29 @@ func settle(writes []*tx) {
 	}
 }
 
-// merge queues what the writes ask for, each in its order. Where several have
+// fillPipeline queues what the writes ask for, each in its order. Where several have
 // come to the same bulk, it is one statement; of different ones that of the
 // lower place goes first, so that the others may catch up with it.
-func merge(batch *pgx.Batch, writes []*tx) {
-	left := make([][]*asked, len(writes))
+func fillPipeline(batch *pgx.Batch, writes []*tx) {
+	left := make([][]*queuedStatement, len(writes))
 	for i, t := range writes {
 		left[i] = t.asked
 	}
 	for {
-		var next *bulk
+		var next *bulkStatement
 		for i, t := range writes {
 			for len(left[i]) > 0 && left[i][0].bulk == nil {
-				queueAlone(batch, t, left[i][0])
+				addSingle(batch, t, left[i][0])
 				left[i] = left[i][1:]
 			}
-			if len(left[i]) > 0 && (next == nil || left[i][0].bulk.place < next.place) {
+			if len(left[i]) > 0 && (next == nil || left[i][0].bulk.stage < next.stage) {
 				next = left[i][0].bulk
 			}
 		}
 		if next == nil {
 			return
 		}
-		var same []*asked
+		var same []*queuedStatement
 		var by []*tx
 		for i, t := range writes {
 			if len(left[i]) > 0 && left[i][0].bulk == next {
@@ -271,11 +271,11 @@ func merge(batch *pgx.Batch, writes []*tx) {
 				left[i] = left[i][1:]
 			}
 		}
-		queueBulk(batch, next, same, by)
+		addBulk(batch, next, same, by)
 	}
 }
 
-func queueAlone(batch *pgx.Batch, t *tx, a *asked) {
+func addSingle(batch *pgx.Batch, t *tx, a *queuedStatement) {
 	queued := batch.Queue(a.sql, a.args...)
 	if a.read == nil {
 		return
@@ -288,7 +288,7 @@ func queueAlone(batch *pgx.Batch, t *tx, a *asked) {
 	})
 }
 
-func queueBulk(batch *pgx.Batch, s *bulk, all []*asked, by []*tx) {
+func addBulk(batch *pgx.Batch, s *bulkStatement, all []*queuedStatement, by []*tx) {
 	var owner []int
 	columns := make([]pgtype.FlatArray[any], len(all[0].rows[0]))
 	reading := false
@@ -336,7 +336,7 @@ type answerRow struct {
 	targets []any
 }
 
-// place is the first column.
+// stage is the first column.
 func (r *answerRow) place() (place int, err error) {
 	field := r.Rows.FieldDescriptions()[0]
 	err = r.Conn().TypeMap().Scan(field.DataTypeOID, field.Format, r.Rows.RawValues()[0], &place)

@@ -6,13 +6,13 @@ import "context"
 // they share the next.
 func (s *Service) KeepWaiting(ctx context.Context) (release func(), err error) {
 	until := make(chan struct{})
-	for range groupsAtOnce {
+	for range maxConcurrentGroups {
 		g, err := s.join(ctx, nil)
 		if err != nil {
 			return nil, err
 		}
 		go func() {
-			_ = g.take(ctx, func(context.Context, *tx) error {
+			_ = g.run(ctx, func(context.Context, *tx) error {
 				<-until
 				return errAborted
 			})
@@ -21,7 +21,7 @@ func (s *Service) KeepWaiting(ctx context.Context) (release func(), err error) {
 	return func() { close(until) }, nil
 }
 
-// Waiting reports how many writes wait for their turn.
+// AddressesWithPending reports how many writes wait for their turn.
 func (s *Service) WritesWaiting() int {
 	s.writes.mu.Lock()
 	defer s.writes.mu.Unlock()

@@ -31,7 +31,7 @@ type recorder struct {
 }
 
 // keep remembers what a write answered, unless it was refused or changed nothing.
-func (m *recorder) keep(answer service.Answer, err error) {
+func (m *recorder) keep(answer service.WriteResult, err error) {
 	m.r.Helper()
 	if refusal, refused := errors.AsType[*models.Error](err); refused {
 		m.r.Log(refusal.Code, refusal.Rule)

@@ -73,7 +73,7 @@ type importRun struct {
 	// companies are the ids of service companies by their organization's key.
 	companies map[string]string
 	clients   map[string]string // client ids by integration id
-	places    map[string][]int  // taken webhook places by integration id
+	places    map[string][]int  // group webhook places by integration id
 }
 
 func (r *importRun) all(ctx context.Context) error {
@@ -197,7 +197,7 @@ func given[T any](c columns, name string, value *T) {
 	}
 }
 
-// change queues an UPDATE of the row that touches it only where a column
+// effects queues an UPDATE of the row that touches it only where a column
 // differs. stamped tables get the time of the change.
 func (r *importRun) change(table, id string, c columns, stamped bool) {
 	sets, differs, args := c.assignments(id)

@@ -170,7 +170,7 @@ func checkScopes(names []string) []models.FieldError {
 // queueRoom queues the check that the plan allows one more integration (spec
 // section 8); full makes the refusal. Deleted ones take no room. The plan is
 // locked until the transaction ends, so that no two creations share the last
-// place. The check counts only when it is flushed before the commit.
+// stage. The check counts only when it is flushed before the commit.
 func (t *tx) queueRoom(organizationID string, full func(allowed int) error) {
 	t.queue(`SELECT FROM plans WHERE organization_id = $1 FOR NO KEY UPDATE`, organizationID)
 	// A statement of its own sees what was committed while the first one waited.

@@ -79,7 +79,7 @@ func TestTokenKeysRotateWithoutRefusingAToken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		other := f.Another(func(o *service.Options) { o.Tokens = keys })
+		other := f.NewInstance(func(o *service.Options) { o.Tokens = keys })
 		if _, _, err := other.Admit(t.Context(), token.AccessToken, ""); (err == nil) != test.taken {
 			t.Errorf("%s: %v", name, err)
 		}

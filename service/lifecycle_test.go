@@ -25,7 +25,7 @@ cancelled             -       stays    -            -         -                 
 // operations are ways to ask for each operation of the table.
 func (s *shop) operations() map[string]func(id string) error {
 	erp, ann, cat, call := s.as("erp"), s.as("ann"), s.as("cat"), service.Call{}
-	ended := func(_ service.Answer, err error) error { return err }
+	ended := func(_ service.WriteResult, err error) error { return err }
 	complete := func(id string) error { return ended(s.AnswerWorkOrder(s.t.Context(), erp, call, id, nil, true)) }
 	return map[string]func(id string) error{
 		"update": func(id string) error {

@@ -338,7 +338,7 @@ func (m *machine) resume(o *sketch, who string) {
 	}
 }
 
-// change of the organization's standing.
+// effects of the organization's standing.
 func (m *machine) turn(mood string) {
 	if mood == m.mood {
 		return

@@ -49,7 +49,7 @@ func TestBacklogIsWhatIsOwed(t *testing.T) {
 	if got := backlog(); got.UnheldAddresses != waited || got.UnheldLooks != 0 {
 		t.Errorf("the backlog in nobody's hand is %+v, want %d addresses", got, waited)
 	}
-	if err := f.Attend(t.Context(), []string{f.ID("erp_hook")}, f.Clock.Now().Add(time.Minute)); err != nil {
+	if err := f.AcquireLease(t.Context(), []string{f.ID("erp_hook")}, f.Clock.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if got := backlog(); got.UnheldAddresses != waited-1 {

@@ -9,10 +9,10 @@ import (
 	"millwright/models"
 )
 
-// Letter is what one person is told by e-mail about one change of one record,
+// NoticeEmail is what one person is told by e-mail about one change of one record,
 // whatever the number of reasons to tell. It holds a name and an address: it
 // goes from the database to the mail server, never into a history or a log.
-type Letter struct {
+type NoticeEmail struct {
 	// NoticeIDs are the notices it tells; the first is the letter's own number.
 	NoticeIDs []int64
 	Kinds     []string
@@ -86,16 +86,16 @@ const claimLettersQuery = `
 // changesAtOnce is the letters of how many changes one claim takes.
 const changesAtOnce = 10
 
-// ClaimLetters returns letters about the record that wait to be mailed, for the
+// ClaimNoticeEmails returns letters about the record that wait to be mailed, for the
 // caller to send within the lease of three minutes; more says that others wait.
 // What waited longer than MailFor stays in the inbox. Errors: unavailable.
-func (s *Service) ClaimLetters(ctx context.Context, recordID string) (letters []Letter, more bool, err error) {
+func (s *Service) ClaimNoticeEmails(ctx context.Context, recordID string) (letters []NoticeEmail, more bool, err error) {
 	now := s.now()
 	batch := &pgx.Batch{}
 	batch.Queue(`UPDATE notices SET mail = 'inbox' WHERE record_id = $1 AND mail = 'waiting' AND created_at < $2`,
 		recordID, now.Add(-MailFor))
 	batch.Queue(claimLettersQuery, recordID, now.Add(mailLease), now, changesAtOnce).Query(func(rows pgx.Rows) error {
-		letters, err = pgx.CollectRows(rows, pgx.RowToStructByName[Letter])
+		letters, err = pgx.CollectRows(rows, pgx.RowToStructByName[NoticeEmail])
 		return err
 	})
 	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
@@ -119,8 +119,8 @@ const (
 	MailWaiting Mailed = "waiting"
 )
 
-// RecordLetter keeps what became of a claimed letter. Errors: unavailable.
-func (s *Service) RecordLetter(ctx context.Context, letter Letter, mailed Mailed) error {
+// RecordNoticeEmail keeps what became of a claimed letter. Errors: unavailable.
+func (s *Service) RecordNoticeEmail(ctx context.Context, letter NoticeEmail, mailed Mailed) error {
 	_, err := s.pool.Exec(ctx, `
 		UPDATE notices SET mail = $2, mailing_until = NULL, mailed_at = CASE WHEN $2 = 'sent' THEN $3::timestamptz END
 		WHERE id = ANY ($1) AND mail = 'waiting'`, letter.NoticeIDs, string(mailed), s.now())

@@ -19,15 +19,15 @@ const (
 // records, and their pokes on their way.
 func lookPatience(grace time.Duration) time.Duration { return 6 * grace }
 
-// Owed returns what waits in nobody's hand: addresses with deliveries pending
+// Unclaimed returns what waits in nobody's hand: addresses with deliveries pending
 // for longer than grace that no mailbox attends, deliveries whose next attempt
 // is overdue by grace, records whose workflow has not looked since a write that
 // concerns it, and records with notices that nobody mailed. Poking it again is
 // harmless. Errors: unavailable.
-func (s *Service) Owed(ctx context.Context, grace time.Duration) ([]Work, error) {
+func (s *Service) Unclaimed(ctx context.Context, grace time.Duration) ([]WakeTarget, error) {
 	now := s.now()
-	var owed []Work
-	collect := func(work func(id string) Work) func(pgx.Rows) error {
+	var owed []WakeTarget
+	collect := func(work func(id string) WakeTarget) func(pgx.Rows) error {
 		return func(rows pgx.Rows) error {
 			ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
 			for _, id := range ids {
@@ -42,24 +42,24 @@ func (s *Service) Owed(ctx context.Context, grace time.Duration) ([]Work, error)
 		WHERE EXISTS (SELECT FROM deliveries d
 				WHERE d.webhook_id = h.id AND d.status = 'pending' AND d.created_at < $1)
 			AND NOT EXISTS (SELECT FROM mailboxes m WHERE m.webhook_id = h.id AND m.attended_until > $2)
-		LIMIT $3`, now.Add(-grace), now, owedLimit).Query(collect(workOn))
+		LIMIT $3`, now.Add(-grace), now, owedLimit).Query(collect(wakeTargetOf))
 	batch.Queue(`
 		SELECT id FROM deliveries WHERE status = 'retrying' AND next_attempt_at < $1
-		ORDER BY next_attempt_at LIMIT $2`, now.Add(-grace), owedLimit).Query(collect(func(id string) Work { return Work{WorkDelivery, id} }))
+		ORDER BY next_attempt_at LIMIT $2`, now.Add(-grace), owedLimit).Query(collect(func(id string) WakeTarget { return WakeTarget{TargetDelivery, id} }))
 	batch.Queue(`SELECT record_id FROM looks_owed WHERE since < $1 ORDER BY since LIMIT $2`,
-		now.Add(-lookPatience(grace)), owedLimit).Query(collect(workOn))
+		now.Add(-lookPatience(grace)), owedLimit).Query(collect(wakeTargetOf))
 	batch.Queue(`
 		SELECT DISTINCT record_id FROM (
 			SELECT record_id FROM notices WHERE mail = 'waiting' AND created_at < $1
 				AND (mailing_until IS NULL OR mailing_until < $2)
 			ORDER BY created_at LIMIT $3) waiting`,
-		now.Add(-mailPatience), now, owedMails).Query(collect(workOn))
+		now.Add(-mailPatience), now, owedMails).Query(collect(wakeTargetOf))
 	return owed, s.translate(s.pool.SendBatch(ctx, batch).Close())
 }
 
-// Waiting returns those of the addresses that have pending deliveries beyond the
-// place in its order given for each (Outgoing.Seq). Errors: unavailable.
-func (s *Service) Waiting(ctx context.Context, webhookIDs []string, above []int64) ([]string, error) {
+// AddressesWithPending returns those of the addresses that have pending deliveries beyond the
+// stage in its order given for each (Outgoing.Seq). Errors: unavailable.
+func (s *Service) AddressesWithPending(ctx context.Context, webhookIDs []string, above []int64) ([]string, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT asked FROM unnest($1::text[], $2::bigint[]) AS a (asked, above)
 		WHERE EXISTS (SELECT FROM deliveries d WHERE d.webhook_id = asked AND d.status = 'pending' AND d.seq > above)`,
@@ -71,17 +71,17 @@ func (s *Service) Waiting(ctx context.Context, webhookIDs []string, above []int6
 	return waiting, s.translate(err)
 }
 
-// Attend tells writers that the addresses' mailboxes look for new deliveries by
+// AcquireLease tells writers that the addresses' mailboxes look for new deliveries by
 // themselves until the time, so that no poke is needed.
-func (s *Service) Attend(ctx context.Context, webhookIDs []string, until time.Time) error {
+func (s *Service) AcquireLease(ctx context.Context, webhookIDs []string, until time.Time) error {
 	_, err := s.pool.Exec(ctx, `
 		INSERT INTO mailboxes (webhook_id, attended_until) SELECT DISTINCT id, $2::timestamptz FROM unnest($1::text[]) id
 		ON CONFLICT (webhook_id) DO UPDATE SET attended_until = excluded.attended_until`, webhookIDs, until.UTC())
 	return s.translate(err)
 }
 
-// Leave tells writers that the address needs pokes again.
-func (s *Service) Leave(ctx context.Context, webhookID string) error {
+// ReleaseLease tells writers that the address needs pokes again.
+func (s *Service) ReleaseLease(ctx context.Context, webhookID string) error {
 	_, err := s.pool.Exec(ctx, `DELETE FROM mailboxes WHERE webhook_id = $1`, webhookID)
 	return s.translate(err)
 }

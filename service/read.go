@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// lookupsAtOnce is how many round trips of lookups are under way side by side, lookupsMost
+	// maxConcurrentLookups is how many round trips of lookups are under way side by side, maxLookupBatch
 	// how many lookups share one.
-	lookupsAtOnce = 1
-	lookupsMost   = 128
+	maxConcurrentLookups = 1
+	maxLookupBatch       = 128
 	// lookupTime bounds a round trip, which no caller's context ends.
 	lookupTime = 10 * time.Second
 )
@@ -39,7 +39,7 @@ func (s *Service) newLookup(ctx context.Context, ask func(*tx)) *lookup {
 // await returns when the lookup is answered, and with what error. One that has
 // waited too long for its turn is asked alone.
 func (l *lookup) await(ctx context.Context) error {
-	patience := time.NewTimer(turnPatience)
+	patience := time.NewTimer(maxBatchWait)
 	defer patience.Stop()
 	for {
 		select {
@@ -90,11 +90,11 @@ func (s *Service) lookUpAll(lookups []*lookup) error {
 		l.ask(l.tx)
 		asking[i] = l.tx
 	}
-	merge(batch, asking)
+	fillPipeline(batch, asking)
 	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
 		return err
 	}
-	settle(asking)
+	finishStatements(asking)
 	return nil
 }
 
@@ -102,16 +102,16 @@ func (s *Service) lookUpAll(lookups []*lookup) error {
 type readable[Row, Record any] struct {
 	prefixes []models.IDPrefix
 	// of reads rows without and with the people in them named.
-	of     map[bool]*bulk
+	of     map[bool]*bulkStatement
 	record func(Row) Record
 }
 
 // readableIn are the records of the table with ids of these prefixes. condition
 // says which {actor} may read, where {organization} is its own.
 func readableIn[Row, Record any](table, columns, condition string, record func(Row) Record, prefixes ...models.IDPrefix) *readable[Row, Record] {
-	return &readable[Row, Record]{prefixes, byPeople(func(people string) *bulk {
+	return &readable[Row, Record]{prefixes, byPeople(func(people string) *bulkStatement {
 		// The LIMIT has each row looked up by its id, however small the table.
-		return &bulk{place: placeRead, sql: with(`SELECT u.nth, `+columns+` FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u (id, actor, nth)
+		return &bulkStatement{stage: stageRead, sql: with(`SELECT u.nth, `+columns+` FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u (id, actor, nth)
 			CROSS JOIN LATERAL (SELECT * FROM `+table+` WHERE id = u.id LIMIT 1) {w} WHERE `+condition,
 			"w", "w", "actor", "u.actor", "organization", "(SELECT organization_id FROM identities WHERE id = u.actor)", "people", people)}
 	}), record}
@@ -123,9 +123,9 @@ func (r *readable[Row, Record]) one(ctx context.Context, s *Service, actor Actor
 	if !models.IsID(id, r.prefixes...) {
 		return nil, models.NotFound()
 	}
-	a := actor.ahead
+	a := actor.prefetch
 	if a == nil || a.id != id || a.of != r.of[actor.ShowPeople] {
-		a = r.ahead(ctx, s, actor.ShowPeople, id, actor.IdentityID)
+		a = r.prefetch(ctx, s, actor.ShowPeople, id, actor.IdentityID)
 		s.lookups.add(a.lookup)
 	}
 	if err := a.await(ctx); err != nil {
@@ -134,38 +134,38 @@ func (r *readable[Row, Record]) one(ctx context.Context, s *Service, actor Actor
 	return Encode(r.record(*a.row.(*Row))) //nolint:forcetypeassert // the bulk is this kind's
 }
 
-// ahead is a record that is being read for a call before the call is let in, in the
+// prefetch is a record that is being read for a call before the call is let in, in the
 // round trip that admits it. Refused, it never learns what was read.
-type ahead struct {
+type prefetch struct {
 	*lookup
-	of  *bulk
+	of  *bulkStatement
 	id  string
 	row any
 }
 
-func (r *readable[Row, Record]) ahead(ctx context.Context, s *Service, people bool, id, actor string) *ahead {
+func (r *readable[Row, Record]) prefetch(ctx context.Context, s *Service, people bool, id, actor string) *prefetch {
 	row := new(Row)
-	return &ahead{s.newLookup(ctx, func(t *tx) { askOne(t, r.of[people], row, models.NotFound(), id, actor) }), r.of[people], id, row}
+	return &prefetch{s.newLookup(ctx, func(t *tx) { queueBulkOne(t, r.of[people], row, models.NotFound(), id, actor) }), r.of[people], id, row}
 }
 
-// readAhead begins to read the record for an actor, whatever its kind; nil where
+// startPrefetch begins to read the record for an actor, whatever its kind; nil where
 // the id does not tell the kind.
-func (s *Service) readAhead(ctx context.Context, people bool, id, actor string) *ahead {
+func (s *Service) startPrefetch(ctx context.Context, people bool, id, actor string) *prefetch {
 	switch {
 	case models.IsID(id, workOrders.prefixes...):
-		return workOrders.ahead(ctx, s, people, id, actor)
+		return workOrders.prefetch(ctx, s, people, id, actor)
 	case models.IsID(id, feedback.prefixes...):
-		return feedback.ahead(ctx, s, people, id, actor)
+		return feedback.prefetch(ctx, s, people, id, actor)
 	case models.IsID(id, forms.prefixes...):
-		return forms.ahead(ctx, s, people, id, actor)
+		return forms.prefetch(ctx, s, people, id, actor)
 	case models.IsID(id, nodes.prefixes...):
-		return nodes.ahead(ctx, s, people, id, actor)
+		return nodes.prefetch(ctx, s, people, id, actor)
 	}
 	return nil
 }
 
 // readAnyOf is the bulk that reads records of the table by id, whoever asks.
-func readAnyOf(table, columns, people string) *bulk {
-	return &bulk{place: placeRead, sql: with(`SELECT u.nth, `+columns+`
+func readAnyOf(table, columns, people string) *bulkStatement {
+	return &bulkStatement{stage: stageRead, sql: with(`SELECT u.nth, `+columns+`
 		FROM unnest($1::text[]) WITH ORDINALITY u (id, nth) JOIN `+table+` {w} ON {w}.id = u.id`, "w", "w", "people", people)}
 }

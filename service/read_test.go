@@ -44,10 +44,10 @@ func TestARecordIsReadWithTheAdmissionOfItsCall(t *testing.T) {
 	erp := tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")
 	reader := tokenOf(t, f, "cli_reader", "secret-of-the-reader-integration")
 	for name, test := range map[string]struct {
-		token, ahead, read string
-		people             bool
-		want               models.Code
-		old                bool
+		token, prefetch, read string
+		people                bool
+		want                  models.Code
+		old                   bool
 	}{
 		"what was read ahead":                       {erp, below, below, true, "", true},
 		"another record":                            {erp, elsewhere, below, true, "", false},
@@ -61,7 +61,7 @@ func TestARecordIsReadWithTheAdmissionOfItsCall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f.Exec(`UPDATE work_orders SET title = 'as it was'`)
-			caller, _, err := f.Admit(t.Context(), test.token, test.ahead)
+			caller, _, err := f.Admit(t.Context(), test.token, test.prefetch)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -65,48 +65,48 @@ func TestWritesThatConcernTheWorkflowMarkAndPoke(t *testing.T) {
 	tests := []struct {
 		name   string
 		status models.WorkOrderStatus
-		write  func(id string) (service.Answer, error)
+		write  func(id string) (service.WriteResult, error)
 		marks  bool
 	}{
-		{"a title", models.StatusOpen, func(id string) (service.Answer, error) {
+		{"a title", models.StatusOpen, func(id string) (service.WriteResult, error) {
 			return s.UpdateWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, service.WorkOrderPatch{Title: text("Replace both filters")})
 		}, false},
-		{"a target date", models.StatusOpen, func(id string) (service.Answer, error) {
+		{"a target date", models.StatusOpen, func(id string) (service.WriteResult, error) {
 			at := models.TimeOf(s.Clock.Now().Add(72 * time.Hour))
 			return s.UpdateWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, service.WorkOrderPatch{
 				TargetDate: service.Sent[*models.Time]{Value: &at, Set: true},
 			})
 		}, true},
-		{"nothing at all", models.StatusOpen, func(id string) (service.Answer, error) {
+		{"nothing at all", models.StatusOpen, func(id string) (service.WriteResult, error) {
 			return s.UpdateWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, service.WorkOrderPatch{})
 		}, false},
-		{"the first answers, which begin the work", models.StatusOpen, func(id string) (service.Answer, error) {
+		{"the first answers, which begin the work", models.StatusOpen, func(id string) (service.WriteResult, error) {
 			return s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, false)
 		}, true},
-		{"further answers", models.StatusInProgress, func(id string) (service.Answer, error) {
+		{"further answers", models.StatusInProgress, func(id string) (service.WriteResult, error) {
 			return s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, false)
 		}, false},
-		{"completion", models.StatusInProgress, func(id string) (service.Answer, error) {
+		{"completion", models.StatusInProgress, func(id string) (service.WriteResult, error) {
 			return s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, true)
 		}, true},
-		{"approval", models.StatusSentToInspection, func(id string) (service.Answer, error) {
+		{"approval", models.StatusSentToInspection, func(id string) (service.WriteResult, error) {
 			return s.ReviewWorkOrder(s.t.Context(), s.as("cat"), id, service.Review{Approve: true})
 		}, true},
-		{"sending back", models.StatusSentToInspection, func(id string) (service.Answer, error) {
+		{"sending back", models.StatusSentToInspection, func(id string) (service.WriteResult, error) {
 			return s.ReviewWorkOrder(s.t.Context(), s.as("cat"), id, service.Review{})
 		}, true},
-		{"hold", models.StatusOpen, func(id string) (service.Answer, error) { return s.HoldWorkOrder(s.t.Context(), s.as("ann"), id) }, true},
-		{"resumption", models.StatusOnHold, func(id string) (service.Answer, error) { return s.ResumeWorkOrder(s.t.Context(), s.as("ann"), id) }, true},
-		{"cancellation", models.StatusOpen, func(id string) (service.Answer, error) {
+		{"hold", models.StatusOpen, func(id string) (service.WriteResult, error) { return s.HoldWorkOrder(s.t.Context(), s.as("ann"), id) }, true},
+		{"resumption", models.StatusOnHold, func(id string) (service.WriteResult, error) { return s.ResumeWorkOrder(s.t.Context(), s.as("ann"), id) }, true},
+		{"cancellation", models.StatusOpen, func(id string) (service.WriteResult, error) {
 			return s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil)
 		}, true},
-		{"an assignment", models.StatusOpen, func(id string) (service.Answer, error) {
+		{"an assignment", models.StatusOpen, func(id string) (service.WriteResult, error) {
 			return s.AssignWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, s.ids("bob"), nil)
 		}, true},
-		{"an assignment after the end", models.StatusComplete, func(id string) (service.Answer, error) {
+		{"an assignment after the end", models.StatusComplete, func(id string) (service.WriteResult, error) {
 			return s.AssignWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, s.ids("bob"), nil)
 		}, true},
-		{"a removal", models.StatusOpen, func(id string) (service.Answer, error) {
+		{"a removal", models.StatusOpen, func(id string) (service.WriteResult, error) {
 			return s.UnassignWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, s.ID("cat"))
 		}, true},
 	}
@@ -120,7 +120,7 @@ func TestWritesThatConcernTheWorkflowMarkAndPoke(t *testing.T) {
 			if s.marked(id) != tt.marks {
 				t.Errorf("marked: %v, want %v", s.marked(id), tt.marks)
 			}
-			poked := slices.Contains(s.Pokes.Take(), service.Work{Kind: service.WorkWorkOrder, ID: id})
+			poked := slices.Contains(s.Pokes.Take(), service.WakeTarget{Kind: service.TargetWorkOrder, ID: id})
 			if poked != tt.marks {
 				t.Errorf("poked: %v, want %v", poked, tt.marks)
 			}
@@ -133,7 +133,7 @@ func TestWritesThatConcernTheWorkflowMarkAndPoke(t *testing.T) {
 			return s.must(answer, err).ID
 		}
 		id := again()
-		if !s.marked(id) || !slices.Contains(s.Pokes.Take(), service.Work{Kind: service.WorkWorkOrder, ID: id}) {
+		if !s.marked(id) || !slices.Contains(s.Pokes.Take(), service.WakeTarget{Kind: service.TargetWorkOrder, ID: id}) {
 			t.Error("a new work order is not marked and poked")
 		}
 		s.seen(id)
@@ -143,7 +143,7 @@ func TestWritesThatConcernTheWorkflowMarkAndPoke(t *testing.T) {
 	})
 	t.Run("feedback and its resolution", func(t *testing.T) {
 		id := s.feedback()
-		poke := service.Work{Kind: service.WorkFeedback, ID: id}
+		poke := service.WakeTarget{Kind: service.TargetFeedback, ID: id}
 		if !s.marked(id) || !slices.Contains(s.Pokes.Take(), poke) {
 			t.Error("new feedback is not marked and poked")
 		}
@@ -174,10 +174,10 @@ func TestWritesThatConcernTheWorkflowMarkAndPoke(t *testing.T) {
 func TestSweepFindsRecordsThatNobodyLookedAt(t *testing.T) {
 	s := newShop(t)
 	order, issue := s.order([]string{"bob"}, nil), s.feedback()
-	wanted := []service.Work{{Kind: service.WorkWorkOrder, ID: order}, {Kind: service.WorkFeedback, ID: issue}}
-	owed := func() (found []service.Work) {
+	wanted := []service.WakeTarget{{Kind: service.TargetWorkOrder, ID: order}, {Kind: service.TargetFeedback, ID: issue}}
+	owed := func() (found []service.WakeTarget) {
 		t.Helper()
-		all, err := s.Owed(t.Context(), 10*time.Second)
+		all, err := s.Unclaimed(t.Context(), 10*time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -409,21 +409,21 @@ func TestMailWaitsWhenNobodyHasItInHand(t *testing.T) {
 		}
 	}
 	expect("at first", true)
-	letters, _, err := s.ClaimLetters(ctx, id)
+	letters, _, err := s.ClaimNoticeEmails(ctx, id)
 	if err != nil || len(letters) != 1 {
 		t.Fatalf("%d letters, error %v", len(letters), err)
 	}
 	expect("claimed", false)
 	s.Clock.Advance(3*time.Minute + time.Millisecond)
 	expect("claimed by one who died", true)
-	if letters, _, err = s.ClaimLetters(ctx, id); err != nil || len(letters) != 1 {
+	if letters, _, err = s.ClaimNoticeEmails(ctx, id); err != nil || len(letters) != 1 {
 		t.Fatalf("%d letters, error %v", len(letters), err)
 	}
-	if err := s.RecordLetter(ctx, letters[0], service.MailWaiting); err != nil {
+	if err := s.RecordNoticeEmail(ctx, letters[0], service.MailWaiting); err != nil {
 		t.Fatal(err)
 	}
 	expect("to be tried again", true)
-	if err := s.RecordLetter(ctx, letters[0], service.MailSent); err != nil {
+	if err := s.RecordNoticeEmail(ctx, letters[0], service.MailSent); err != nil {
 		t.Fatal(err)
 	}
 	expect("sent", false)

@@ -48,11 +48,11 @@ func TestResealMakesTheOldKeyNeedless(t *testing.T) {
 		t.Fatalf("erp signs with %d secrets, reader with %d", len(want[erp]), len(want[reader]))
 	}
 
-	newer := f.Another(sealedWith(t, newerKey))
+	newer := f.NewInstance(sealedWith(t, newerKey))
 	if n, err := newer.Reseal(t.Context()); n != 0 || err == nil || !strings.Contains(err.Error(), erp) || !strings.Contains(err.Error(), "SECRET_SEALING_KEYS") {
 		t.Errorf("without the old key: %d, %v", n, err)
 	}
-	both := f.Another(sealedWith(t, newerKey+","+servicetest.SealingKeys))
+	both := f.NewInstance(sealedWith(t, newerKey+","+servicetest.SealingKeys))
 	all := servicetest.Value[int](f, `SELECT count(*) FROM webhooks`)
 	if n, err := both.Reseal(t.Context()); n != all || err != nil {
 		t.Errorf("with both keys: %d, %v, want %d", n, err, all)
@@ -78,13 +78,13 @@ func TestResealLeavesWhatDoesNotOpen(t *testing.T) {
 	erp, reader := f.ID("erp_hook"), f.ID("reader_hook")
 	foreign := bytes.Repeat([]byte{7}, 60)
 	f.Exec(`UPDATE webhooks SET secret_sealed = 'lost'::bytea || '\x00' || $2 WHERE id = $1`, erp, foreign)
-	both := f.Another(sealedWith(t, newerKey+","+servicetest.SealingKeys))
+	both := f.NewInstance(sealedWith(t, newerKey+","+servicetest.SealingKeys))
 	all := servicetest.Value[int](f, `SELECT count(*) FROM webhooks`)
 	n, err := both.Reseal(t.Context())
 	if n != all-1 || err == nil || !strings.HasSuffix(err.Error(), "renew the secrets of "+erp) {
 		t.Errorf("%d sealed anew, %v; want all but %s", n, err, erp)
 	}
-	if _, err := secretsOf(t, f.Another(sealedWith(t, newerKey)), reader); err != nil {
+	if _, err := secretsOf(t, f.NewInstance(sealedWith(t, newerKey)), reader); err != nil {
 		t.Errorf("the others are not sealed anew: %v", err)
 	}
 	if kept := servicetest.Value[bool](f, `SELECT secret_sealed = 'lost'::bytea || '\x00' || $2 FROM webhooks WHERE id = $1`, erp, foreign); !kept {

@@ -14,7 +14,7 @@ import (
 // cluster, Migrate sees by itself. Errors: unavailable.
 func (s *Service) VoidSyncTokens(ctx context.Context) error {
 	return s.write(ctx, func(_ context.Context, t *tx) error {
-		t.queue(patient)
+		t.queue(allowLongStatement)
 		for _, statement := range restampStatements {
 			t.queue(statement)
 		}
@@ -22,14 +22,14 @@ func (s *Service) VoidSyncTokens(ctx context.Context) error {
 	})
 }
 
-// OweLooks has the workflow of every open record look, whether there is one or
+// MarkAllDirty has the workflow of every open record look, whether there is one or
 // not: the next sweeps poke them, which starts those that are missing. It is for a
 // Temporal that lost its data, or has that of another time. The marks are as old
 // as a sweep every ten seconds lets them become. It returns how many records those
 // are. Errors: unavailable.
-func (s *Service) OweLooks(ctx context.Context) (records int, err error) {
+func (s *Service) MarkAllDirty(ctx context.Context) (records int, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		t.queue(patient)
+		t.queue(allowLongStatement)
 		t.queueRows(func(rows pgx.Rows) (err error) {
 			records, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
 			return err

@@ -28,12 +28,12 @@ func TestOweLooksFindsEveryOpenRecord(t *testing.T) {
 	f.Exec(`DELETE FROM notices`)
 	owed := func() (ids []string) {
 		t.Helper()
-		work, err := f.Owed(t.Context(), time.Second)
+		work, err := f.Unclaimed(t.Context(), time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, w := range work {
-			if w.Kind == service.WorkWorkOrder || w.Kind == service.WorkFeedback {
+			if w.Kind == service.TargetWorkOrder || w.Kind == service.TargetFeedback {
 				ids = append(ids, w.ID)
 			}
 		}
@@ -45,7 +45,7 @@ func TestOweLooksFindsEveryOpenRecord(t *testing.T) {
 		t.Fatalf("%v are owed a look before", got)
 	}
 	for range 2 { // may run again
-		if n, err := f.OweLooks(t.Context()); n != 3 || err != nil {
+		if n, err := f.MarkAllDirty(t.Context()); n != 3 || err != nil {
 			t.Errorf("%d records, %v, want 3", n, err)
 		}
 	}

@@ -130,7 +130,7 @@ func TestNothingElseIsRemoved(t *testing.T) {
 	if _, err := f.CountAddress(t.Context(), "192.0.2.1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Attend(t.Context(), []string{f.ID("erp_hook")}, f.Clock.Now()); err != nil {
+	if err := f.AcquireLease(t.Context(), []string{f.ID("erp_hook")}, f.Clock.Now()); err != nil {
 		t.Fatal(err)
 	}
 	revokedToken(f, "token", 0)
@@ -159,7 +159,7 @@ func TestRemovalGoesInBatchesOldestFirst(t *testing.T) {
 	}
 	event(f, "young", time.Hour)
 	batches := 0
-	f.Service = f.Another(func(o *service.Options) { o.AfterCommit = func() { batches++ } })
+	f.Service = f.NewInstance(func(o *service.Options) { o.AfterCommit = func() { batches++ } })
 
 	if got := remove(t, f.Service, 4, 1); got != (service.Removed{Events: 4, More: true}) || batches != 1 {
 		t.Errorf("one batch, in %d transactions, removed %+v", batches, got)
@@ -300,8 +300,8 @@ func TestRemovalHoldsUpNobody(t *testing.T) {
 			}
 			return err
 		},
-		"a mailbox's lease": func() error { return f.Attend(ctx, []string{f.ID("erp_hook")}, f.Clock.Now()) },
-		"the sweep":         func() error { _, err := f.Owed(ctx, time.Second); return err },
+		"a mailbox's lease": func() error { return f.AcquireLease(ctx, []string{f.ID("erp_hook")}, f.Clock.Now()) },
+		"the sweep":         func() error { _, err := f.Unclaimed(ctx, time.Second); return err },
 		"another removal": func() error {
 			removed, err := f.RemoveExpired(ctx, 2, func() bool { return true })
 			if removed.Events != 2 {

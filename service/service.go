@@ -20,39 +20,39 @@ import (
 	"millwright/webhook"
 )
 
-// Work is something a workflow has to look at: a poke names it and says nothing more.
-type Work struct {
-	Kind WorkKind
+// WakeTarget is something a workflow has to look at: a poke names it and says nothing more.
+type WakeTarget struct {
+	Kind TargetKind
 	ID   string
 }
 
-// WorkKind says whose workflow is meant.
-type WorkKind string
+// TargetKind says whose workflow is meant.
+type TargetKind string
 
 // The kinds of work.
 const (
-	WorkWebhook   WorkKind = "webhook"    // an address with pending deliveries or notices about it
-	WorkDelivery  WorkKind = "delivery"   // a delivery whose first attempt failed
-	WorkWorkOrder WorkKind = "work_order" // a work order with notices or dates to watch
-	WorkFeedback  WorkKind = "feedback"   // feedback with notices
+	TargetWebhook   TargetKind = "webhook"    // an address with pending deliveries or notices about it
+	TargetDelivery  TargetKind = "delivery"   // a delivery whose first attempt failed
+	TargetWorkOrder TargetKind = "work_order" // a work order with notices or dates to watch
+	TargetFeedback  TargetKind = "feedback"   // feedback with notices
 )
 
-// workOn returns the work on a record, by the kind of its id.
-func workOn(recordID string) Work {
+// wakeTargetOf returns the work on a record, by the kind of its id.
+func wakeTargetOf(recordID string) WakeTarget {
 	switch {
 	case models.IsID(recordID, models.PrefixWorkOrder):
-		return Work{WorkWorkOrder, recordID}
+		return WakeTarget{TargetWorkOrder, recordID}
 	case models.IsID(recordID, models.PrefixFeedback):
-		return Work{WorkFeedback, recordID}
+		return WakeTarget{TargetFeedback, recordID}
 	default:
-		return Work{WorkWebhook, recordID}
+		return WakeTarget{TargetWebhook, recordID}
 	}
 }
 
-// Poker wakes workflows after a commit. It neither blocks nor fails: what it
+// Waker wakes workflows after a commit. It neither blocks nor fails: what it
 // loses, the sweep finds.
-type Poker interface {
-	Poke(work ...Work)
+type Waker interface {
+	Wake(work ...WakeTarget)
 }
 
 // AddressRules says which webhook addresses may be saved and dialled.
@@ -73,8 +73,8 @@ type Options struct {
 	Tokens *TokenKeys
 	// Vault seals signing secrets at rest.
 	Vault *Vault
-	// Poker is told after each commit; nil tells nobody.
-	Poker Poker
+	// Waker is told after each commit; nil tells nobody.
+	Waker Waker
 	// Issuer is the service's public base URL without /v1.
 	Issuer string
 	// RetrySchedule is the wait after each failed attempt but the last.
@@ -102,8 +102,8 @@ type Service struct {
 	orm  *gorm.DB
 	// tables and updates are statements made of the models, by model and by columns.
 	tables, updates sync.Map
-	writes          *turns[*seat]
-	lookups         *turns[*lookup]
+	writes          *batcher[*waiter]
+	lookups         *batcher[*lookup]
 }
 
 // New returns a Service on the pool. It fails when an option that has no
@@ -143,10 +143,10 @@ func New(pool *pgxpool.Pool, options Options) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{Options: options, pool: pool, orm: orm}
-	s.writes = &turns[*seat]{
-		serve: s.serveWrites, atOnce: groupsAtOnce, most: groupMost, apart: func(seat *seat) []string { return seat.apart },
+	s.writes = &batcher[*waiter]{
+		serve: s.serveWrites, maxConcurrent: maxConcurrentGroups, maxSize: maxGroupSize, conflictKeys: func(seat *waiter) []string { return seat.conflictKeys },
 	}
-	s.lookups = &turns[*lookup]{serve: s.serveLookups, atOnce: lookupsAtOnce, most: lookupsMost}
+	s.lookups = &batcher[*lookup]{serve: s.serveLookups, maxConcurrent: maxConcurrentLookups, maxSize: maxLookupBatch}
 	return s, nil
 }
 

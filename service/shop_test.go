@@ -84,7 +84,7 @@ func (s *shop) ids(keys ...string) []string {
 }
 
 // must is the record of a write that is allowed.
-func (s *shop) must(answer service.Answer, err error) models.WorkOrderRecord {
+func (s *shop) must(answer service.WriteResult, err error) models.WorkOrderRecord {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatalf("it is refused: %v", err)

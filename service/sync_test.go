@@ -219,7 +219,7 @@ func TestNoChangeIsLost(t *testing.T) {
 	working.Wait()
 	stop()
 	polling.Wait()
-	f.Settle()
+	f.WaitForOpenTransactions()
 	for _, p := range pollers {
 		if err := p.poll(ctx, f.Service); err != nil {
 			t.Fatal(err)
@@ -313,7 +313,7 @@ func TestSyncTokensAreVoidWhenTheIntegrationsAccessChanges(t *testing.T) {
 				SELECT 'wo_' || lpad(n::text, 26, '0'), $1, $2, 'x', 'none', 'open', $3, now(), now() FROM generate_series(1, 2) n`,
 				f.Acme.OrganizationID, f.ID("ahu1"), f.ID("ann"))
 			f.Exec(`INSERT INTO work_order_assignees SELECT id, $1, 'worker', 0 FROM work_orders`, f.ID("polar"))
-			f.Settle()
+			f.WaitForOpenTransactions()
 			first := service.ListRequest{Limit: 1, ChangedSince: "2020-01-01T00:00:00Z"}
 			list := func(who string, request service.ListRequest) (page, error) {
 				body, err := f.WorkOrders(t.Context(), f.Actor(who), service.WorkOrderFilter{}, request)
@@ -429,7 +429,7 @@ func TestListsShowWhatSingleReadsShow(t *testing.T) {
 			nodes := plantTree(t, f, random, 330)
 			actors := handOutRights(f, random, nodes)
 			writeRecords(t, f, random, nodes, actors, 250)
-			f.Settle()
+			f.WaitForOpenTransactions()
 			wide := 0
 			for _, key := range actors {
 				actor := f.Actor(key)

@@ -41,19 +41,19 @@ func WithTraceParent(ctx context.Context, parent string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{traceParentKey: parent})
 }
 
-// TracingPoker is a Poker that can begin workflows in the trace of a context.
-type TracingPoker interface {
-	PokeIn(ctx context.Context, work ...Work)
+// TracingWaker is a Poker that can begin workflows in the trace of a context.
+type TracingWaker interface {
+	WakeIn(ctx context.Context, work ...WakeTarget)
 }
 
-// PokeIn pokes the work. Workflows that it begins are found in the context's
+// WakeIn pokes the work. Workflows that it begins are found in the context's
 // trace, where that is kept and the poker can.
-func PokeIn(ctx context.Context, poker Poker, work ...Work) {
-	if tracing, can := poker.(TracingPoker); can && trace.SpanContextFromContext(ctx).IsSampled() {
-		tracing.PokeIn(ctx, work...)
+func WakeIn(ctx context.Context, poker Waker, work ...WakeTarget) {
+	if tracing, can := poker.(TracingWaker); can && trace.SpanContextFromContext(ctx).IsSampled() {
+		tracing.WakeIn(ctx, work...)
 		return
 	}
-	poker.Poke(work...)
+	poker.Wake(work...)
 }
 
 // startSpan begins a child of the context's span, where that is recorded. It

@@ -40,21 +40,21 @@ func TestTraceParentIsOfTracesThatAreKept(t *testing.T) {
 }
 
 // tracingPoker notes in which trace it is told.
-type tracingPoker struct{ servicetest.Pokes }
+type tracingPoker struct{ servicetest.Wakes }
 
-func (p *tracingPoker) PokeIn(ctx context.Context, work ...service.Work) {
+func (p *tracingPoker) WakeIn(ctx context.Context, work ...service.WakeTarget) {
 	for _, w := range work {
-		p.Poke(service.Work{Kind: w.Kind, ID: w.ID + " in " + *service.TraceParent(ctx)})
+		p.Wake(service.WakeTarget{Kind: w.Kind, ID: w.ID + " in " + *service.TraceParent(ctx)})
 	}
 }
 
 func TestPokeInIsPokeWithoutATrace(t *testing.T) {
-	work := service.Work{Kind: service.WorkWorkOrder, ID: "wo_1"}
+	work := service.WakeTarget{Kind: service.TargetWorkOrder, ID: "wo_1"}
 	traced := service.WithTraceParent(t.Context(), traceParent)
-	tracing, plain := &tracingPoker{}, &servicetest.Pokes{}
-	service.PokeIn(traced, tracing, work)
-	service.PokeIn(t.Context(), tracing, work)
-	service.PokeIn(traced, plain, work)
+	tracing, plain := &tracingPoker{}, &servicetest.Wakes{}
+	service.WakeIn(traced, tracing, work)
+	service.WakeIn(t.Context(), tracing, work)
+	service.WakeIn(traced, plain, work)
 	if got := tracing.Take(); len(got) != 2 || got[0].ID != "wo_1" || got[1].ID != "wo_1 in "+traceParent {
 		t.Errorf("the tracing poker got %v", got)
 	}
@@ -72,7 +72,7 @@ func TestRoundTripsAreSpansOfATraceThatIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, unsampled := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept), sdktrace.WithSampler(sdktrace.NeverSample())).Tracer("test").Start(t.Context(), "call")
-	if _, err := f.Owed(trace.ContextWithSpan(t.Context(), unsampled), 0); err != nil {
+	if _, err := f.Unclaimed(trace.ContextWithSpan(t.Context(), unsampled), 0); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(kept.GetSpans()); n != 0 {
@@ -80,7 +80,7 @@ func TestRoundTripsAreSpansOfATraceThatIsKept(t *testing.T) {
 	}
 
 	ctx, call := tracer.Start(t.Context(), "call")
-	if _, err := f.Owed(ctx, 0); err != nil {
+	if _, err := f.Unclaimed(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Delivery(ctx, "dlv_none"); err == nil {

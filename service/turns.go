@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// turns has what is asked for at the same moment done together: who comes while
+// batcher has what is asked for at the same moment done together: who comes while
 // others are served waits, and is served in one turn with everyone else who came.
 // Alone, nobody waits for anybody.
-type turns[J any] struct {
+type batcher[J any] struct {
 	// serve does all of one turn.
 	serve func([]J)
-	// atOnce is how many turns are served side by side, most how many are in one.
-	atOnce, most int
-	// apart names what no two in one turn may have in common; nil keeps nobody apart.
-	apart func(J) []string
+	// maxConcurrent is how many turns are served side by side, most how many are in one.
+	maxConcurrent, maxSize int
+	// conflictKeys names what no two in one turn may have in common; nil keeps nobody apart.
+	conflictKeys func(J) []string
 
 	mu      sync.Mutex
 	waiting []J
@@ -23,11 +23,11 @@ type turns[J any] struct {
 }
 
 // add has the jobs served, in a goroutine of the turn's.
-func (t *turns[J]) add(jobs ...J) {
+func (t *batcher[J]) add(jobs ...J) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.waiting = append(t.waiting, jobs...)
-	if t.serving < t.atOnce {
+	if t.serving < t.maxConcurrent {
 		t.serving++
 		go t.run()
 	}
@@ -35,7 +35,7 @@ func (t *turns[J]) add(jobs ...J) {
 
 // withdraw takes back the first waiting job of which is holds. It reports false
 // when none waits: its turn has come.
-func (t *turns[J]) withdraw(is func(J) bool) bool {
+func (t *batcher[J]) withdraw(is func(J) bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := slices.IndexFunc(t.waiting, is)
@@ -47,7 +47,7 @@ func (t *turns[J]) withdraw(is func(J) bool) bool {
 }
 
 // run serves turns until nobody waits.
-func (t *turns[J]) run() {
+func (t *batcher[J]) run() {
 	for {
 		// Whoever is about to come comes first: the turn is the larger for it, and
 		// where nobody is, this costs nothing.
@@ -61,7 +61,7 @@ func (t *turns[J]) run() {
 }
 
 // next takes the next turn: who waits longest, and whoever may be beside them.
-func (t *turns[J]) next() []J {
+func (t *batcher[J]) next() []J {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.waiting) == 0 {
@@ -71,13 +71,13 @@ func (t *turns[J]) next() []J {
 	var turn, left []J
 	taken := map[string]bool{}
 	for i, job := range t.waiting {
-		if len(turn) == t.most {
+		if len(turn) == t.maxSize {
 			left = append(left, t.waiting[i:]...)
 			break
 		}
 		var keys []string
-		if t.apart != nil {
-			keys = t.apart(job)
+		if t.conflictKeys != nil {
+			keys = t.conflictKeys(job)
 		}
 		if slices.ContainsFunc(keys, func(key string) bool { return taken[key] }) {
 			left = append(left, job)

@@ -24,7 +24,7 @@ func TestTurns(t *testing.T) {
 		busy, peak := 0, 0
 		all := sync.WaitGroup{}
 		start := make(chan struct{})
-		turns := &turns[job]{atOnce: atOnce, most: most, apart: func(j job) []string { return j.keys }}
+		turns := &batcher[job]{maxConcurrent: atOnce, maxSize: most, conflictKeys: func(j job) []string { return j.keys }}
 		turns.serve = func(turn []job) {
 			<-start // so that whoever comes has to wait
 			mu.Lock()

@@ -15,15 +15,15 @@ import (
 // trips as it has questions. Other writes may share the transaction (group.go).
 type tx struct {
 	*Service
-	group *group
-	// asked waits for the next flush.
-	asked []*asked
+	group *commitGroup
+	// queuedStatement waits for the next flush.
+	asked []*queuedStatement
 	// at is the moment of the whole write.
 	at models.Time
 	// traceParent is the call's span, for the events it publishes.
 	traceParent *string
-	// work is poked after the commit.
-	work []Work
+	// wakes is poked after the commit.
+	wakes []WakeTarget
 	// wrote says that a statement that changes something has been sent.
 	wrote bool
 	// err is what a reader of the last flush made of its rows.
@@ -32,14 +32,14 @@ type tx struct {
 	answered chan struct{}
 }
 
-// asked is a statement on its way to the database: one of its own, or rows of a bulk.
-type asked struct {
+// queuedStatement is a statement on its way to the database: one of its own, or rows of a bulk.
+type queuedStatement struct {
 	sql  string
 	args []any
 	// read takes the rows of a statement of its own; nil throws them away.
 	read func(pgx.Rows) error
 
-	bulk *bulk
+	bulk *bulkStatement
 	rows [][]any
 	// each takes one row of a bulk's answer without its first column, done ends them; both may be nil.
 	each func(pgx.CollectableRow) error
@@ -55,7 +55,7 @@ func (s *Service) write(ctx context.Context, do func(context.Context, *tx) error
 	const attempts = 3
 	var err error
 	for range attempts {
-		err = newGroup(s, 1, false).take(ctx, do)
+		err = newGroup(s, 1, false).run(ctx, do)
 		if !retryable(err) {
 			break
 		}
@@ -64,19 +64,19 @@ func (s *Service) write(ctx context.Context, do func(context.Context, *tx) error
 }
 
 const (
-	// groupsAtOnce is how many groups of writes are under way side by side. With two
+	// maxConcurrentGroups is how many groups of writes are under way side by side. With two
 	// each is half as large, and a statement costs almost the same for half the rows.
-	groupsAtOnce = 1
-	// groupMost bounds a group: what one of them waits for, all do.
-	groupMost = 64
-	// turnPatience is how long a write or a lookup waits for its turn before it goes alone.
-	turnPatience = 2 * time.Second
+	maxConcurrentGroups = 1
+	// maxGroupSize bounds a group: what one of them waits for, all do.
+	maxGroupSize = 64
+	// maxBatchWait is how long a write or a lookup waits for its turn before it goes alone.
+	maxBatchWait = 2 * time.Second
 )
 
-// seat is a write that waits for its group.
-type seat struct {
-	apart []string
-	taken chan *group
+// waiter is a write that waits for its group.
+type waiter struct {
+	conflictKeys []string
+	group        chan *commitGroup
 }
 
 // writeTogether is write for calls that come in great numbers: those that come at
@@ -91,50 +91,50 @@ func (s *Service) writeTogether(ctx context.Context, apart []string, do func(con
 	if g == nil {
 		return s.write(ctx, do)
 	}
-	err = g.take(ctx, do)
-	if errors.Is(err, errAlone) {
+	err = g.run(ctx, do)
+	if errors.Is(err, errRunAlone) {
 		return s.write(ctx, do)
 	}
 	return s.translate(err)
 }
 
 // join waits for the write's turn. It returns no group when that takes too long.
-func (s *Service) join(ctx context.Context, apart []string) (*group, error) {
-	mine := &seat{apart: apart, taken: make(chan *group, 1)}
+func (s *Service) join(ctx context.Context, apart []string) (*commitGroup, error) {
+	mine := &waiter{conflictKeys: apart, group: make(chan *commitGroup, 1)}
 	s.writes.add(mine)
-	patience := time.NewTimer(turnPatience)
+	patience := time.NewTimer(maxBatchWait)
 	defer patience.Stop()
 	var err error
 	select {
-	case g := <-mine.taken:
+	case g := <-mine.group:
 		return g, nil
 	case <-patience.C:
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	if s.writes.withdraw(func(other *seat) bool { return other == mine }) {
+	if s.writes.withdraw(func(other *waiter) bool { return other == mine }) {
 		return nil, err
 	}
-	return <-mine.taken, nil
+	return <-mine.group, nil
 }
 
 // serveWrites lets the writes of one turn share a transaction, and waits for its end.
-func (s *Service) serveWrites(turn []*seat) {
+func (s *Service) serveWrites(turn []*waiter) {
 	g := newGroup(s, len(turn), true)
 	for _, seat := range turn {
-		seat.taken <- g
+		seat.group <- g
 	}
-	<-g.over
+	<-g.done
 }
 
 // queue adds a statement of its own; its rows, if any, are thrown away.
 func (t *tx) queue(sql string, args ...any) {
-	t.asked = append(t.asked, &asked{sql: sql, args: args, changes: true})
+	t.asked = append(t.asked, &queuedStatement{sql: sql, args: args, changes: true})
 }
 
 // queueRows adds a query of its own whose rows go to read.
 func (t *tx) queueRows(read func(pgx.Rows) error, sql string, args ...any) {
-	t.asked = append(t.asked, &asked{sql: sql, args: args, read: read})
+	t.asked = append(t.asked, &queuedStatement{sql: sql, args: args, read: read})
 }
 
 // flush sends everything queued in one round trip and hands the rows of each

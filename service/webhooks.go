@@ -314,13 +314,13 @@ func (s *Service) writeWebhook(
 // file that made it makes it anew. Errors: not_found, permission_denied, unavailable.
 func (s *Service) DeleteWebhook(ctx context.Context, actor Actor, id string) error {
 	_, err := s.writeWebhook(ctx, actor, id, func(_ context.Context, t *tx, h *managedWebhook) (string, error) {
-		t.queue(patient)
+		t.queue(allowLongStatement)
 		t.queue(`DELETE FROM import_keys WHERE organization_id = $1 AND id = $2`, h.OrganizationID, id)
 		// The workflows of what was in trouble hear of it and end.
 		t.queueRows(func(rows pgx.Rows) error {
 			troubled, err := pgx.CollectRows(rows, pgx.RowTo[string])
 			for _, delivery := range troubled {
-				t.work = append(t.work, Work{WorkDelivery, delivery})
+				t.wakes = append(t.wakes, WakeTarget{TargetDelivery, delivery})
 			}
 			return err
 		}, `SELECT id FROM deliveries WHERE webhook_id = $1 AND status IN ('retrying', 'failed')`, id)
@@ -330,9 +330,9 @@ func (s *Service) DeleteWebhook(ctx context.Context, actor Actor, id string) err
 	return err
 }
 
-// patient gives the rest of a transaction the time that the deliveries of a busy
+// allowLongStatement gives the rest of a transaction the time that the deliveries of a busy
 // address may take.
-const patient = `SET LOCAL statement_timeout = '10min'`
+const allowLongStatement = `SET LOCAL statement_timeout = '10min'`
 
 // RenewWebhookSecret gives the address a new signing secret and returns the
 // address with it. Until SecretOverlap is over the former secret signs beside it;

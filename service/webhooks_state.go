@@ -29,7 +29,7 @@ func (s *Service) DisableWebhook(ctx context.Context, actor Actor, id, reason st
 		if err != nil {
 			return err
 		}
-		t.queue(patient)
+		t.queue(allowLongStatement)
 		if err := t.turnOff(ctx, actor, id, reason, false); err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (s *Service) EnableWebhook(ctx context.Context, actor Actor, id string, sin
 	released := 0
 	enabled, err := s.writeWebhook(ctx, actor, id, func(ctx context.Context, t *tx, h *managedWebhook) (string, error) {
 		action := ""
-		var before, late counted
+		var before, late deliveryCount
 		if since != nil {
 			t.release(&before, id, *since)
 			action = actionRedelivered
@@ -67,7 +67,7 @@ func (s *Service) EnableWebhook(ctx context.Context, actor Actor, id string, sin
 			return "", err
 		}
 		released = before.Deliveries + late.Deliveries
-		t.work = append(t.work, Work{WorkWebhook, id})
+		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, id})
 		return action, nil
 	})
 	return enabled, released, err
@@ -90,7 +90,7 @@ const pingMessage = "This is a test from Millwright."
 // event of its own, whatever the address wants and even while it is off. It is
 // not kept and says nothing about how the address fares (spec section 6, setup).
 // Errors: not_found, permission_denied, unavailable.
-func (s *Service) TestWebhook(ctx context.Context, actor Actor, id string) (Address, Outgoing, error) {
+func (s *Service) TestWebhook(ctx context.Context, actor Actor, id string) (Address, RenderedDelivery, error) {
 	var row addressRow
 	err := s.write(ctx, func(ctx context.Context, t *tx) error {
 		if _, err := t.manageWebhook(ctx, actor, id); err != nil {
@@ -100,15 +100,15 @@ func (s *Service) TestWebhook(ctx context.Context, actor Actor, id string) (Addr
 		return t.flush(ctx)
 	})
 	if err != nil {
-		return Address{}, Outgoing{}, err
+		return Address{}, RenderedDelivery{}, err
 	}
 	address, err := s.openAddress(row)
 	if err != nil {
-		return Address{}, Outgoing{}, err
+		return Address{}, RenderedDelivery{}, err
 	}
-	ping := Outgoing{EventType: models.EventPing}
+	ping := RenderedDelivery{EventType: models.EventPing}
 	if ping.EventID, err = s.newID(models.PrefixEvent); err != nil {
-		return Address{}, Outgoing{}, err
+		return Address{}, RenderedDelivery{}, err
 	}
 	ping.Body, err = Encode(envelope{
 		ID: ping.EventID, Type: models.EventPing, CreatedAt: s.now(), OrganizationID: row.OrganizationID,

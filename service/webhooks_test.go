@@ -253,7 +253,7 @@ func TestWhatIsDoneToWebhooksIsLogged(t *testing.T) {
 
 func TestWebhookRefusals(t *testing.T) {
 	f := servicetest.New(t)
-	f.Service = f.Another(func(o *service.Options) {
+	f.Service = f.NewInstance(func(o *service.Options) {
 		o.AddressRules = service.AddressRules{OwnHosts: []string{"api.millwright.example:443"}}
 	})
 	good := []models.EventType{models.EventWorkOrderCreated, models.EventPing}
@@ -341,7 +341,7 @@ func (n *names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, er
 func TestWhereANameLeadsIsLookedUpBeforeItIsSaved(t *testing.T) {
 	resolver := &names{known: map[string]string{"good.example.com": "93.184.215.14", "bad.example.com": "10.0.0.7"}}
 	f := servicetest.New(t)
-	f.Service = f.Another(func(o *service.Options) { o.AddressRules = service.AddressRules{Resolver: resolver} })
+	f.Service = f.NewInstance(func(o *service.Options) { o.AddressRules = service.AddressRules{Resolver: resolver} })
 	if _, err := f.Import(t.Context(), []byte(`
 organization: {key: acme}
 integrations: [{key: erp, webhooks: [{key: erp_hook, url: "https://bad.example.com/x"}]}]
@@ -448,7 +448,7 @@ func TestADeletedWebhookTakesItsDeliveriesAlongAndMayBeImportedAgain(t *testing.
 	if err := f.DeleteWebhook(t.Context(), service.Operator(), f.ID("erp_hook")); err != nil {
 		t.Fatal(err)
 	}
-	if work := f.Pokes.Take(); !slices.Contains(work, service.Work{Kind: service.WorkDelivery, ID: failing.DeliveryID}) {
+	if work := f.Pokes.Take(); !slices.Contains(work, service.WakeTarget{Kind: service.TargetDelivery, ID: failing.DeliveryID}) {
 		t.Errorf("woken are %v, want the workflow of the delivery in trouble", work)
 	}
 	if n := servicetest.Value[int](f, `SELECT count(*) FROM deliveries WHERE webhook_id = $1`, f.ID("erp_hook")); n != 0 {
@@ -516,7 +516,7 @@ func TestARenewedSecretIsValidBesideItsSuccessorForADay(t *testing.T) {
 }
 
 // fails makes the delivery fail for good.
-func fails(t *testing.T, f *servicetest.Fixture, hook string, d service.Outgoing) {
+func fails(t *testing.T, f *servicetest.Fixture, hook string, d service.RenderedDelivery) {
 	t.Helper()
 	d.Attempts = 7
 	record(t, f, hook, attempt(f, d, 500))
@@ -566,7 +566,7 @@ func TestTurningAWebhookOffHoldsAndOnAgainReleasesInOrder(t *testing.T) {
 	if err != nil || !on.Enabled || on.OffReason != nil || on.OffAt != nil || released != 4 {
 		t.Fatalf("turned on is %+v with %d released, %v", on, released, err)
 	}
-	if work := f.Pokes.Take(); len(work) != 1 || work[0] != (service.Work{Kind: service.WorkWebhook, ID: f.ID("erp_hook")}) {
+	if work := f.Pokes.Take(); len(work) != 1 || work[0] != (service.WakeTarget{Kind: service.TargetWebhook, ID: f.ID("erp_hook")}) {
 		t.Errorf("poked is %v", work)
 	}
 	if !servicetest.Value[bool](f, `SELECT enabled_since = $2 FROM webhooks WHERE id = $1`, f.ID("erp_hook"), f.Clock.Now()) {

@@ -44,8 +44,8 @@ const formQuestionsQuery = `
 // they are. Errors: rule_violation (not_assigned_as_worker, status,
 // required_questions), validation_failed and those of changeWorkOrder; a
 // read-only organization takes answers.
-func (s *Service) AnswerWorkOrder(ctx context.Context, actor Actor, call Call, id string, answers []GivenAnswer, complete bool) (Answer, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, true, func(ctx context.Context, c *changing) error {
+func (s *Service) AnswerWorkOrder(ctx context.Context, actor Actor, call Call, id string, answers []GivenAnswer, complete bool) (WriteResult, error) {
+	return s.changeWorkOrder(ctx, actor, call, id, true, func(ctx context.Context, c *workOrderChange) error {
 		if !slices.Contains(c.state.Assignees, actor.IdentityID) {
 			return models.Violation(models.RuleNotAssignedAsWorker, "Only a worker of the work order answers it, and the %s is none.", actor.Kind)
 		}
@@ -77,7 +77,7 @@ func (s *Service) AnswerWorkOrder(ctx context.Context, actor Actor, call Call, i
 			}
 			c.action = string(c.events[len(c.events)-1].kind)
 			if operation == models.OperationComplete {
-				c.tell(models.NoticeCompleted, managers)
+				c.addNotice(models.NoticeCompleted, managers)
 			} else {
 				c.notices = []notice{{string(models.NoticeReviewWanted), c.state.Consultants}}
 			}
@@ -90,7 +90,7 @@ func (s *Service) AnswerWorkOrder(ctx context.Context, actor Actor, call Call, i
 
 // saveAnswers checks the answers and queues those that change something; the
 // questions hold the new values afterwards.
-func (c *changing) saveAnswers(questions []formQuestion, answers []GivenAnswer) error {
+func (c *workOrderChange) saveAnswers(questions []formQuestion, answers []GivenAnswer) error {
 	var fields []models.FieldError
 	seen := map[string]bool{}
 	for i, answer := range answers {
@@ -122,7 +122,7 @@ func (c *changing) saveAnswers(questions []formQuestion, answers []GivenAnswer) 
 	return nil
 }
 
-func (c *changing) saveAnswer(q *formQuestion, value any) error {
+func (c *workOrderChange) saveAnswer(q *formQuestion, value any) error {
 	old := json.RawMessage(q.Value)
 	if value == nil {
 		if old == nil {

@@ -14,8 +14,8 @@ import (
 // and answers the work order; who is in the role already stays there. Errors:
 // permission_denied, validation_failed, rule_violation (both_roles,
 // assignee_not_connected) and those of changeWorkOrder.
-func (s *Service) AssignWorkOrder(ctx context.Context, actor Actor, call Call, id string, assignees, consultants []string) (Answer, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, false, func(ctx context.Context, c *changing) error {
+func (s *Service) AssignWorkOrder(ctx context.Context, actor Actor, call Call, id string, assignees, consultants []string) (WriteResult, error) {
+	return s.changeWorkOrder(ctx, actor, call, id, false, func(ctx context.Context, c *workOrderChange) error {
 		if err := c.requireForward(); err != nil {
 			return err
 		}
@@ -38,8 +38,8 @@ func (s *Service) AssignWorkOrder(ctx context.Context, actor Actor, call Call, i
 // UnassignWorkOrder removes an identity from a work order and answers it. Errors:
 // not_found when it is not assigned, permission_denied, rule_violation
 // (last_worker) and those of changeWorkOrder.
-func (s *Service) UnassignWorkOrder(ctx context.Context, actor Actor, call Call, id, identity string) (Answer, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, false, func(ctx context.Context, c *changing) error {
+func (s *Service) UnassignWorkOrder(ctx context.Context, actor Actor, call Call, id, identity string) (WriteResult, error) {
+	return s.changeWorkOrder(ctx, actor, call, id, false, func(ctx context.Context, c *workOrderChange) error {
 		if err := c.requireForward(); err != nil {
 			return err
 		}
@@ -85,10 +85,10 @@ func without(ids, others []string) []string {
 
 // foreign reports whether the actor is of a service company and acts on a
 // customer's work order: it forwards it to its own people.
-func (c *changing) foreign() bool { return c.state.OrganizationID != c.actor.OrganizationID }
+func (c *workOrderChange) foreign() bool { return c.state.OrganizationID != c.actor.OrganizationID }
 
 // requireForward refuses an actor that may not assign.
-func (c *changing) requireForward() error {
+func (c *workOrderChange) requireForward() error {
 	if c.foreign() && c.state.Incoming {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (c *changing) requireForward() error {
 }
 
 // requireOwn refuses identities that are not of the actor's organization.
-func (c *changing) requireOwn(ctx context.Context, identity string) error {
+func (c *workOrderChange) requireOwn(ctx context.Context, identity string) error {
 	var own []struct{ ID string }
 	queueAll(c.tx, &own, `SELECT id FROM identities WHERE id = $1 AND organization_id = $2`, identity, c.actor.OrganizationID)
 	if err := c.flush(ctx); err != nil {
@@ -109,7 +109,7 @@ func (c *changing) requireOwn(ctx context.Context, identity string) error {
 }
 
 // reassign queues the change of roles with what it leaves.
-func (c *changing) reassign(added, removed roles) error {
+func (c *workOrderChange) reassign(added, removed roles) error {
 	if len(added.all())+len(removed.all()) == 0 {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (c *changing) reassign(added, removed roles) error {
 	if len(added.Consultants)+len(removed.Consultants) > 0 {
 		c.changes["consultants"] = fromTo(before.Consultants, after.Consultants)
 	}
-	c.events = []happened{{kind: models.EventWorkOrderAssigneesChanged, data: models.JSON{"added": added, "removed": removed}}}
+	c.events = []domainEvent{{kind: models.EventWorkOrderAssigneesChanged, data: models.JSON{"added": added, "removed": removed}}}
 	c.notices = []notice{
 		{"work_order.assigned", added.Assignees},
 		{"work_order.consulted", added.Consultants},
@@ -179,7 +179,7 @@ const ownIdentities = `
 
 // queueNominations reads what the rules need. A service company names its own
 // people, each of whom it may assign; they are connected by being its own.
-func (c *changing) queueNominations(n *nominations) {
+func (c *workOrderChange) queueNominations(n *nominations) {
 	known := with(knownIdentities, "organization", "$2", "identities", "$1::text[]")
 	connected := with(connectedIdentities, "node", "$3", "identities", "$1::text[]", "actor", "$4", "integration", "$5")
 	args := []any{slices.Concat(n.assignees, n.consultants), c.actor.OrganizationID}

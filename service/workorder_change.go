@@ -11,8 +11,8 @@ import (
 	"millwright/models"
 )
 
-// changing is a work order under change, locked, with what the rules need.
-type changing struct {
+// workOrderChange is a work order under change, locked, with what the rules need.
+type workOrderChange struct {
 	*tx
 	actor Actor
 	state changeState
@@ -20,7 +20,7 @@ type changing struct {
 	now models.Time
 	// sets are the columns that change.
 	sets map[string]any
-	change
+	effects
 }
 
 // changeState is what one query knows of the locked work order.
@@ -42,7 +42,7 @@ type changeState struct {
 
 var (
 	lockWorkOrder = lockOf("work_orders")
-	changeStates  = &bulk{place: placeRules, sql: `
+	changeStates  = &bulkStatement{stage: stageRules, sql: `
 	SELECT u.nth, w.id, w.organization_id, w.number, w.inventory_id, w.title, w.description, w.priority,
 		w.target_date, w.form_id, w.external_id, w.status, w.cancel_reason, w.created_by,
 		w.created_at, w.changed_at, w.completed_at, w.cancelled_at, coalesce(w.held_from, '') AS held_from,
@@ -73,16 +73,16 @@ var (
 // allowed), precondition_failed, idempotency_key_reused, unavailable.
 func (s *Service) changeWorkOrder(
 	ctx context.Context, actor Actor, call Call, id string, allowReadOnly bool,
-	rules func(ctx context.Context, c *changing) error,
-) (Answer, error) {
+	rules func(ctx context.Context, c *workOrderChange) error,
+) (WriteResult, error) {
 	if !models.IsID(id, models.PrefixWorkOrder) {
-		return Answer{}, models.NotFound()
+		return WriteResult{}, models.NotFound()
 	}
 	return s.answer(ctx, actor, call, http.StatusOK, []string{id}, func(ctx context.Context, t *tx) (string, func() any, error) {
-		c := &changing{tx: t, actor: actor, sets: map[string]any{}}
+		c := &workOrderChange{tx: t, actor: actor, sets: map[string]any{}}
 		var before workOrderRow
 		t.lock(lockWorkOrder, id)
-		askOne(t, changeStates, &c.state, models.NotFound(), id, actor.IdentityID, actor.OrganizationID)
+		queueBulkOne(t, changeStates, &c.state, models.NotFound(), id, actor.IdentityID, actor.OrganizationID)
 		if call.IfMatch != "" {
 			t.queueWorkOrder(&before, id, actor)
 		}
@@ -102,7 +102,7 @@ func (s *Service) changeWorkOrder(
 			return "", nil, err
 		}
 		c.now = t.at.After(c.state.ChangedAt)
-		c.change = change{
+		c.effects = effects{
 			actor: actor, organizationID: c.state.OrganizationID, recordID: id,
 			changes: models.JSON{}, addresses: c.state.Addresses,
 		}
@@ -142,19 +142,19 @@ func suspended() error {
 }
 
 // require refuses an actor without the grant on the work order's node.
-func (c *changing) require(grant models.Grant, what string) error {
+func (c *workOrderChange) require(grant models.Grant, what string) error {
 	if c.granted(grant) {
 		return nil
 	}
 	return models.Errorf(models.CodePermissionDenied, "The %s may not %s on this node.", c.actor.Kind, what)
 }
 
-func (c *changing) granted(grant models.Grant) bool {
+func (c *workOrderChange) granted(grant models.Grant) bool {
 	return slices.Contains(c.state.Grants, string(grant))
 }
 
 // queueManagers queues the reading of the nearest inventory managers of the work order's node.
-func (c *changing) queueManagers(into *[]string) {
+func (c *workOrderChange) queueManagers(into *[]string) {
 	c.queueRows(func(rows pgx.Rows) error {
 		managers, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		*into = managers
@@ -163,27 +163,27 @@ func (c *changing) queueManagers(into *[]string) {
 }
 
 // managers are the nearest inventory managers of the work order's node.
-func (c *changing) managers(ctx context.Context) ([]string, error) {
+func (c *workOrderChange) managers(ctx context.Context) ([]string, error) {
 	var managers []string
 	c.queueManagers(&managers)
 	return managers, c.flush(ctx)
 }
 
-// tell has the kind of notice go to the work order's creator, the nearest
+// addNotice has the kind of notice go to the work order's creator, the nearest
 // inventory managers and the identities.
-func (c *changing) tell(kind models.NoticeKind, managers []string, identities ...string) {
+func (c *workOrderChange) addNotice(kind models.NoticeKind, managers []string, identities ...string) {
 	c.notices = append(c.notices, notice{string(kind), slices.Concat(identities, managers, []string{c.state.CreatedBy})})
 }
 
-// tellAll tells the work order's workers and consultants too.
-func (c *changing) tellAll(ctx context.Context, kind models.NoticeKind) error {
+// addNoticeToAll tells the work order's workers and consultants too.
+func (c *workOrderChange) addNoticeToAll(ctx context.Context, kind models.NoticeKind) error {
 	managers, err := c.managers(ctx)
-	c.tell(kind, managers, slices.Concat(c.state.Assignees, c.state.Consultants)...)
+	c.addNotice(kind, managers, slices.Concat(c.state.Assignees, c.state.Consultants)...)
 	return err
 }
 
 // move applies the operation to the status, with its events.
-func (c *changing) move(operation models.Operation) error {
+func (c *workOrderChange) move(operation models.Operation) error {
 	move, err := c.state.Status.Apply(operation, c.state.HeldFrom)
 	if err != nil {
 		return err
@@ -204,7 +204,7 @@ func (c *changing) move(operation models.Operation) error {
 	}
 	c.changes["status"] = fromTo(move.From, move.To)
 	for _, kind := range move.Events {
-		c.events = append(c.events, happened{kind: kind, data: models.JSON{"previous_status": move.From, "status": move.To}})
+		c.events = append(c.events, domainEvent{kind: kind, data: models.JSON{"previous_status": move.From, "status": move.To}})
 	}
 	return nil
 }
@@ -218,13 +218,13 @@ func textOrNil[S ~string](text S) any {
 }
 
 // save queues the changed columns and everything the change leaves.
-func (c *changing) save() error {
+func (c *workOrderChange) save() error {
 	c.sets["changed_at"] = c.now
 	if err := c.update(reflect.TypeFor[models.WorkOrder](), c.recordID, c.sets); err != nil {
 		return err
 	}
 	c.at = c.now
-	return c.record(c.change)
+	return c.record(c.effects)
 }
 
 // WorkOrderPatch names the fields of a PATCH that were sent; a field that was
@@ -246,8 +246,8 @@ type Sent[T any] struct {
 // UpdateWorkOrder changes the fields that were sent (spec section 4, rule 4) and
 // answers the work order. Errors: not_found, read_only, permission_denied,
 // validation_failed, rule_violation (status) and those of changeWorkOrder.
-func (s *Service) UpdateWorkOrder(ctx context.Context, actor Actor, call Call, id string, patch WorkOrderPatch) (Answer, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, false, func(_ context.Context, c *changing) error {
+func (s *Service) UpdateWorkOrder(ctx context.Context, actor Actor, call Call, id string, patch WorkOrderPatch) (WriteResult, error) {
+	return s.changeWorkOrder(ctx, actor, call, id, false, func(_ context.Context, c *workOrderChange) error {
 		if err := c.require(models.GrantWorkOrdersUpdate, "change work orders"); err != nil {
 			return err
 		}
@@ -268,7 +268,7 @@ func (s *Service) UpdateWorkOrder(ctx context.Context, actor Actor, call Call, i
 		// A reference is the caller's own; changing only it is no event (spec section 3).
 		fields = append(fields, setNullable(c, "external_id", old.ExternalID, patch.ExternalID)...)
 		if len(fields) > 0 && !slices.Equal(fields, []string{"external_id"}) {
-			c.events = []happened{{kind: models.EventWorkOrderUpdated, data: models.JSON{"fields": fields}}}
+			c.events = []domainEvent{{kind: models.EventWorkOrderUpdated, data: models.JSON{"fields": fields}}}
 		}
 		return nil
 	})
@@ -283,7 +283,7 @@ func checkTargetDate(at *models.Time) []models.FieldError {
 }
 
 // set changes a column when the sent value differs and returns its name then.
-func set[T comparable](c *changing, name string, old T, sent Sent[T]) []string {
+func set[T comparable](c *workOrderChange, name string, old T, sent Sent[T]) []string {
 	if !sent.Set || sent.Value == old {
 		return nil
 	}
@@ -293,7 +293,7 @@ func set[T comparable](c *changing, name string, old T, sent Sent[T]) []string {
 }
 
 // setNullable is set for columns that may be null.
-func setNullable[T comparable](c *changing, name string, old *T, sent Sent[*T]) []string {
+func setNullable[T comparable](c *workOrderChange, name string, old *T, sent Sent[*T]) []string {
 	if !sent.Set || old == nil && sent.Value == nil || old != nil && sent.Value != nil && *old == *sent.Value {
 		return nil
 	}
@@ -304,8 +304,8 @@ func setNullable[T comparable](c *changing, name string, old *T, sent Sent[*T]) 
 
 // CancelWorkOrder cancels a work order in process (spec section 4, rule 6) and
 // answers it. Errors: permission_denied, rule_violation (status) and those of changeWorkOrder.
-func (s *Service) CancelWorkOrder(ctx context.Context, actor Actor, call Call, id string, reason *string) (Answer, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, false, func(ctx context.Context, c *changing) error {
+func (s *Service) CancelWorkOrder(ctx context.Context, actor Actor, call Call, id string, reason *string) (WriteResult, error) {
+	return s.changeWorkOrder(ctx, actor, call, id, false, func(ctx context.Context, c *workOrderChange) error {
 		if err := c.require(models.GrantWorkOrdersDelete, "cancel work orders"); err != nil {
 			return err
 		}
@@ -317,6 +317,6 @@ func (s *Service) CancelWorkOrder(ctx context.Context, actor Actor, call Call, i
 			c.sets["cancel_reason"] = *reason
 			c.changes["cancel_reason"] = fromTo(nil, *reason)
 		}
-		return c.tellAll(ctx, models.NoticeCancelled)
+		return c.addNoticeToAll(ctx, models.NoticeCancelled)
 	})
 }

@@ -53,7 +53,7 @@ const nearestManagers = `
 				WHERE c.node_id = {node} AND d.inventory_manager AND (c.depth = 0 OR d.applies_below)
 			) near WHERE near.level = 1 ORDER BY near.identity_id)`
 
-var creations = &bulk{place: placeRules, sql: `
+var creations = &bulkStatement{stage: stageRules, sql: `
 	SELECT u.nth, o.read_only, o.suspended, p.manual_work_orders, coalesce(n.kind, '') AS node_kind,
 		` + with(grantsOn, "node", "n.id", "actor", "u.actor") + ` AS grants,
 		EXISTS (SELECT FROM forms f WHERE f.organization_id = o.id AND f.id = u.form) AS form_known,
@@ -73,14 +73,14 @@ var creations = &bulk{place: placeRules, sql: `
 // answers it with 201. Errors: read_only, plan_restricted, validation_failed,
 // permission_denied, rule_violation (both_roles, assignee_not_connected),
 // idempotency_key_reused, unavailable.
-func (s *Service) CreateWorkOrder(ctx context.Context, actor Actor, call Call, in NewWorkOrder) (Answer, error) {
+func (s *Service) CreateWorkOrder(ctx context.Context, actor Actor, call Call, in NewWorkOrder) (WriteResult, error) {
 	return s.answer(ctx, actor, call, http.StatusCreated, nil, func(ctx context.Context, t *tx) (string, func() any, error) {
 		var known creation
 		form := ""
 		if in.FormID != nil {
 			form = *in.FormID
 		}
-		askOne(t, creations, &known, nil, actor.IdentityID, actor.Kind == models.KindIntegration,
+		queueBulkOne(t, creations, &known, nil, actor.IdentityID, actor.Kind == models.KindIntegration,
 			actor.OrganizationID, in.InventoryID, form, joined(slices.Concat(in.Assignees, in.Consultants)))
 		if err := t.flush(ctx); err != nil {
 			return "", nil, err
@@ -199,7 +199,7 @@ func (t *tx) insertWorkOrder(actor Actor, id string, in NewWorkOrder, workers []
 	if in.TargetDate != nil {
 		changes["target_date"] = fromTo(nil, *in.TargetDate)
 	}
-	return t.record(change{
+	return t.record(effects{
 		actor:          actor,
 		organizationID: actor.OrganizationID,
 		recordID:       id,
@@ -209,7 +209,7 @@ func (t *tx) insertWorkOrder(actor Actor, id string, in NewWorkOrder, workers []
 			{"work_order.assigned", workers},
 			{"work_order.consulted", in.Consultants},
 		},
-		events:    []happened{{kind: models.EventWorkOrderCreated}},
+		events:    []domainEvent{{kind: models.EventWorkOrderCreated}},
 		addresses: known.Addresses,
 	})
 }

@@ -12,18 +12,18 @@ import (
 // no answers. Who may is a person with the permission to change it, or assigned
 // to it in either role, alone or by a team or service company. Errors:
 // permission_denied, rule_violation (status) and those of changeWorkOrder.
-func (s *Service) HoldWorkOrder(ctx context.Context, actor Actor, id string) (Answer, error) {
+func (s *Service) HoldWorkOrder(ctx context.Context, actor Actor, id string) (WriteResult, error) {
 	return s.hold(ctx, actor, id, models.OperationHold, models.NoticeHeld)
 }
 
 // ResumeWorkOrder takes the work order off hold, back to the status it had, and
 // answers it. Who may, and the errors, are those of HoldWorkOrder.
-func (s *Service) ResumeWorkOrder(ctx context.Context, actor Actor, id string) (Answer, error) {
+func (s *Service) ResumeWorkOrder(ctx context.Context, actor Actor, id string) (WriteResult, error) {
 	return s.hold(ctx, actor, id, models.OperationResume, models.NoticeResumed)
 }
 
-func (s *Service) hold(ctx context.Context, actor Actor, id string, operation models.Operation, kind models.NoticeKind) (Answer, error) {
-	return s.changeWorkOrder(ctx, actor, Call{}, id, false, func(ctx context.Context, c *changing) error {
+func (s *Service) hold(ctx context.Context, actor Actor, id string, operation models.Operation, kind models.NoticeKind) (WriteResult, error) {
+	return s.changeWorkOrder(ctx, actor, Call{}, id, false, func(ctx context.Context, c *workOrderChange) error {
 		if err := c.requireHand(ctx); err != nil {
 			return err
 		}
@@ -31,12 +31,12 @@ func (s *Service) hold(ctx context.Context, actor Actor, id string, operation mo
 			return err
 		}
 		c.action = string(kind)
-		return c.tellAll(ctx, kind)
+		return c.addNoticeToAll(ctx, kind)
 	})
 }
 
 // requireHand refuses whoever has no hand in the work order.
-func (c *changing) requireHand(ctx context.Context) error {
+func (c *workOrderChange) requireHand(ctx context.Context) error {
 	if err := requirePerson(c.actor, "Putting on hold and resuming"); err != nil || c.granted(models.GrantWorkOrdersUpdate) {
 		return err
 	}

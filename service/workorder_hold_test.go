@@ -64,7 +64,7 @@ func TestHoldLeavesWhatTheAPIsWritesLeave(t *testing.T) {
 	expect(t, "the Log Records", s.logOf(id), "Ann Field work_order.held, Cat Rivers work_order.resumed")
 }
 
-// Work is not done, nor changed, while it is on hold; it can be given up.
+// WakeTarget is not done, nor changed, while it is on hold; it can be given up.
 func TestHoldRefusesWork(t *testing.T) {
 	s := newShop(t)
 	does := s.operations()

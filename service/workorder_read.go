@@ -44,7 +44,7 @@ const workOrderColumns = `
 	{w}.changed_xid AS xid`
 
 var (
-	readWorkOrders = byPeople(func(people string) *bulk { return readAnyOf("work_orders", workOrderColumns, people) })
+	readWorkOrders = byPeople(func(people string) *bulkStatement { return readAnyOf("work_orders", workOrderColumns, people) })
 	workOrders     = readableIn("work_orders", workOrderColumns, readableWorkOrder, workOrderRow.record, models.PrefixWorkOrder)
 )
 
@@ -57,7 +57,7 @@ func byPeople[Q any](query func(people string) Q) map[bool]Q {
 
 // queueWorkOrder queues the reading of a work order as its GET shows it.
 func (t *tx) queueWorkOrder(into *workOrderRow, id string, actor Actor) {
-	askOne(t, readWorkOrders[actor.ShowPeople], into, nil, id)
+	queueBulkOne(t, readWorkOrders[actor.ShowPeople], into, nil, id)
 }
 
 // WorkOrder returns the work order as GET /work-orders/{id} shows it to the

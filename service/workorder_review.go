@@ -21,8 +21,8 @@ type Review struct {
 // that is. It ends what completing began, so a read-only organization takes it.
 // Errors: permission_denied, validation_failed, rule_violation (status) and those
 // of changeWorkOrder.
-func (s *Service) ReviewWorkOrder(ctx context.Context, actor Actor, id string, review Review) (Answer, error) {
-	return s.changeWorkOrder(ctx, actor, Call{}, id, true, func(ctx context.Context, c *changing) error {
+func (s *Service) ReviewWorkOrder(ctx context.Context, actor Actor, id string, review Review) (WriteResult, error) {
+	return s.changeWorkOrder(ctx, actor, Call{}, id, true, func(ctx context.Context, c *workOrderChange) error {
 		if err := c.requireConsultant(ctx); err != nil {
 			return err
 		}
@@ -43,9 +43,9 @@ func (s *Service) ReviewWorkOrder(ctx context.Context, actor Actor, id string, r
 		}
 		managers, err := c.managers(ctx)
 		if review.Approve {
-			c.tell(kind, managers)
+			c.addNotice(kind, managers)
 		} else {
-			c.tell(kind, managers, c.state.Assignees...) // whose turn it is again
+			c.addNotice(kind, managers, c.state.Assignees...) // whose turn it is again
 		}
 		return err
 	})
@@ -63,7 +63,7 @@ func (r Review) check() []models.FieldError {
 }
 
 // requireConsultant refuses whoever does not review the work order.
-func (c *changing) requireConsultant(ctx context.Context) error {
+func (c *workOrderChange) requireConsultant(ctx context.Context) error {
 	if err := requirePerson(c.actor, "A review"); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func requirePerson(actor Actor, what string) error {
 
 // actsAs reports whether the actor is one of the identities, a member of such a
 // team, or of such an organization with incoming work orders there.
-func (c *changing) actsAs(ctx context.Context, identities []string) (bool, error) {
+func (c *workOrderChange) actsAs(ctx context.Context, identities []string) (bool, error) {
 	var found []struct{ IdentityID string }
 	queueAll(c.tx, &found, with(`SELECT a.identity_id FROM actor_identities a
 		WHERE a.actor_id = {actor} AND a.identity_id = ANY ($2) AND `+readsAs, "actor", "$1"), c.actor.IdentityID, identities)

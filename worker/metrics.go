@@ -20,11 +20,11 @@ const (
 	pokeDropped = "dropped"
 )
 
-// pokerMetrics are what a Poker counts.
-type pokerMetrics struct{ pokes *prometheus.CounterVec }
+// wakerMetrics are what a Poker counts.
+type wakerMetrics struct{ pokes *prometheus.CounterVec }
 
-func newPokerMetrics() *pokerMetrics {
-	m := &pokerMetrics{prometheus.NewCounterVec(prometheus.CounterOpts{
+func newWakerMetrics() *wakerMetrics {
+	m := &wakerMetrics{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "millwright", Name: "pokes_total",
 		Help: "Pokes of workflows, by outcome: sent, failed, merged with one that waits, or dropped because too many wait.",
 	}, []string{"outcome"})}
@@ -34,7 +34,7 @@ func newPokerMetrics() *pokerMetrics {
 	return m
 }
 
-func (m *pokerMetrics) count(outcome string) { m.pokes.WithLabelValues(outcome).Inc() }
+func (m *wakerMetrics) count(outcome string) { m.pokes.WithLabelValues(outcome).Inc() }
 
 // pokesWaiting describes the gauge of each lane.
 var pokesWaiting = prometheus.NewDesc("millwright_pokes_waiting",
@@ -42,13 +42,13 @@ var pokesWaiting = prometheus.NewDesc("millwright_pokes_waiting",
 	[]string{"lane"}, nil)
 
 // Describe tells the registry which metrics the Poker has.
-func (p *Poker) Describe(descs chan<- *prometheus.Desc) {
+func (p *Waker) Describe(descs chan<- *prometheus.Desc) {
 	p.metrics.pokes.Describe(descs)
 	descs <- pokesWaiting
 }
 
 // Collect hands the registry the Poker's metrics.
-func (p *Poker) Collect(metrics chan<- prometheus.Metric) {
+func (p *Waker) Collect(metrics chan<- prometheus.Metric) {
 	p.metrics.pokes.Collect(metrics)
 	p.mu.Lock()
 	webhooks, records := len(p.webhooks.order), len(p.records.order)

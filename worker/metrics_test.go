@@ -52,15 +52,15 @@ func TestPokesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := make(gate)
 		c := &fakeTemporal{answer: open.wait}
-		p := NewPoker(t.Context(), c, quiet)
+		p := NewWaker(t.Context(), c, quiet)
 		for n := range pokersAtOnce + maxWaiting + 3 {
-			p.Poke(webhook(n))
+			p.Wake(webhook(n))
 			if n < pokersAtOnce {
 				synctest.Wait()
 			}
 		}
-		p.Poke(webhook(pokersAtOnce), webhook(pokersAtOnce+1)) // they wait already
-		p.Poke(workOrder(1), workOrder(2), workOrder(3))
+		p.Wake(webhook(pokersAtOnce), webhook(pokersAtOnce+1)) // they wait already
+		p.Wake(workOrder(1), workOrder(2), workOrder(3))
 		synctest.Wait()
 		wantRead(t, "during an outage", read(t, p), map[string]float64{
 			"pokes_total sent": 0, "pokes_total failed": 0, "pokes_total merged": 2, "pokes_total dropped": 3,
@@ -76,8 +76,8 @@ func TestPokesAreCounted(t *testing.T) {
 
 func TestFailedPokesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPoker(t.Context(), &fakeTemporal{answer: func(context.Context) error { return errors.New("unavailable") }}, quiet)
-		p.Poke(webhook(1))
+		p := NewWaker(t.Context(), &fakeTemporal{answer: func(context.Context) error { return errors.New("unavailable") }}, quiet)
+		p.Wake(webhook(1))
 		p.Stop(t.Context())
 		wantRead(t, "after it", read(t, p), map[string]float64{"pokes_total sent": 0, "pokes_total failed": 1})
 	})
@@ -105,17 +105,17 @@ func TestPokesCarryTheTraceOfTheirCall(t *testing.T) {
 			return service.WithTraceParent(t.Context(), "00-"+trace+"2f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 		}
 		c := &tracedTemporal{traces: map[string][]string{}}
-		p := NewPoker(t.Context(), c, quiet)
-		p.PokeIn(in("aaaa"), workOrder(1), webhook(1))
+		p := NewWaker(t.Context(), c, quiet)
+		p.WakeIn(in("aaaa"), workOrder(1), webhook(1))
 		synctest.Wait()
 		// The workflow rests now; the first of those that wait keeps its trace.
-		p.Poke(workOrder(1))
-		p.PokeIn(in("bbbb"), workOrder(1))
-		p.PokeIn(in("cccc"), workOrder(1))
+		p.Wake(workOrder(1))
+		p.WakeIn(in("bbbb"), workOrder(1))
+		p.WakeIn(in("cccc"), workOrder(1))
 		<-time.After(pokeRest) // on the bubble's clock
 		synctest.Wait()
-		p.Poke(workOrder(1))
-		p.PokeIn(in("dddd"), service.Work{Kind: service.WorkDelivery, ID: "dlv_1"})
+		p.Wake(workOrder(1))
+		p.WakeIn(in("dddd"), service.WakeTarget{Kind: service.TargetDelivery, ID: "dlv_1"})
 		p.Stop(t.Context())
 		if got := strings.Join(c.traces["work-order/wo_1"], " "); got != "aaaa bbbb 0000" {
 			t.Errorf("the work order was poked in the traces %s", got)

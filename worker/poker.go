@@ -37,12 +37,12 @@ const (
 	maxWaiting = 20_000
 )
 
-// Poker wakes workflows in the background. Pokes of one workflow that wait are
+// Waker wakes workflows in the background. Pokes of one workflow that wait are
 // merged into one; a poke that fails is dropped, since the sweep finds its work.
-type Poker struct {
+type Waker struct {
 	client  client.Client
 	log     *slog.Logger
-	metrics *pokerMetrics
+	metrics *wakerMetrics
 
 	mu                sync.Mutex
 	webhooks, records *lane
@@ -58,18 +58,18 @@ type lane struct {
 	pauses int
 	// came counts the work that was added.
 	came    int
-	metrics *pokerMetrics
+	metrics *wakerMetrics
 	changed *sync.Cond
-	waiting map[service.Work]bool
-	order   []service.Work
+	waiting map[service.WakeTarget]bool
+	order   []service.WakeTarget
 	// resting was poked a moment ago, by whether it is to be poked again.
-	resting map[service.Work]bool
+	resting map[service.WakeTarget]bool
 	// parents are the spans in whose trace the workflows are to begin.
-	parents map[service.Work]string
+	parents map[service.WakeTarget]string
 }
 
 // add lets the work wait for a sender.
-func (l *lane) add(work service.Work) {
+func (l *lane) add(work service.WakeTarget) {
 	switch {
 	case l.waiting[work]:
 		l.metrics.count(pokeMerged)
@@ -84,20 +84,20 @@ func (l *lane) add(work service.Work) {
 	}
 }
 
-// NewPoker returns a Poker that runs until Stop; the end of the context does not end it.
-func NewPoker(ctx context.Context, c client.Client, log *slog.Logger) *Poker {
+// NewWaker returns a Poker that runs until Stop; the end of the context does not end it.
+func NewWaker(ctx context.Context, c client.Client, log *slog.Logger) *Waker {
 	ctx = context.WithoutCancel(ctx)
-	p := &Poker{client: c, log: log, metrics: newPokerMetrics(), stopping: make(chan struct{})}
+	p := &Waker{client: c, log: log, metrics: newWakerMetrics(), stopping: make(chan struct{})}
 	p.webhooks, p.records = p.open(ctx, pokersAtOnce, 0), p.open(ctx, recordPokersAtOnce, recordPauses)
 	return p
 }
 
 // open makes a lane with so many senders, each of which pauses so many times as
 // long as a poke takes, at the most, while many wait.
-func (p *Poker) open(ctx context.Context, senders, pauses int) *lane {
+func (p *Waker) open(ctx context.Context, senders, pauses int) *lane {
 	l := &lane{
 		pauses: pauses, metrics: p.metrics, changed: sync.NewCond(&p.mu),
-		waiting: map[service.Work]bool{}, resting: map[service.Work]bool{}, parents: map[service.Work]string{},
+		waiting: map[service.WakeTarget]bool{}, resting: map[service.WakeTarget]bool{}, parents: map[service.WakeTarget]string{},
 	}
 	for range senders {
 		p.done.Go(func() { p.run(ctx, l) })
@@ -106,33 +106,33 @@ func (p *Poker) open(ctx context.Context, senders, pauses int) *lane {
 }
 
 // laneOf is where the work waits.
-func (p *Poker) laneOf(work service.Work) *lane {
-	if work.Kind == service.WorkWorkOrder || work.Kind == service.WorkFeedback {
+func (p *Waker) laneOf(work service.WakeTarget) *lane {
+	if work.Kind == service.TargetWorkOrder || work.Kind == service.TargetFeedback {
 		return p.records
 	}
 	return p.webhooks
 }
 
-// Poke wakes the workflows of the work soon. It never blocks and never fails.
-func (p *Poker) Poke(work ...service.Work) { p.poke("", work) }
+// Wake wakes the workflows of the work soon. It never blocks and never fails.
+func (p *Waker) Wake(work ...service.WakeTarget) { p.wake("", work) }
 
-// PokeIn pokes the work; a workflow that begins by it is found in the context's
+// WakeIn pokes the work; a workflow that begins by it is found in the context's
 // trace. Of pokes that are merged the first keeps its trace. A mailbox, which
 // serves many calls at once, belongs to none.
-func (p *Poker) PokeIn(ctx context.Context, work ...service.Work) {
+func (p *Waker) WakeIn(ctx context.Context, work ...service.WakeTarget) {
 	parent := ""
 	if own := service.TraceParent(ctx); own != nil {
 		parent = *own
 	}
-	p.poke(parent, work)
+	p.wake(parent, work)
 }
 
-func (p *Poker) poke(parent string, work []service.Work) {
+func (p *Waker) wake(parent string, work []service.WakeTarget) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range work {
 		l := p.laneOf(w)
-		if parent != "" && w.Kind != service.WorkWebhook && l.parents[w] == "" && !p.stopped {
+		if parent != "" && w.Kind != service.TargetWebhook && l.parents[w] == "" && !p.stopped {
 			l.parents[w] = parent
 		}
 		if again, rests := l.resting[w]; rests {
@@ -147,7 +147,7 @@ func (p *Poker) poke(parent string, work []service.Work) {
 }
 
 // Stop sends what waits, for as long as the context allows, and ends.
-func (p *Poker) Stop(ctx context.Context) {
+func (p *Waker) Stop(ctx context.Context) {
 	p.mu.Lock()
 	if !p.stopped {
 		close(p.stopping)
@@ -177,7 +177,7 @@ func (p *Poker) Stop(ctx context.Context) {
 	}
 }
 
-func (p *Poker) run(ctx context.Context, l *lane) {
+func (p *Waker) run(ctx context.Context, l *lane) {
 	for {
 		work, parent, came, ok := p.next(l)
 		if !ok {
@@ -194,7 +194,7 @@ func (p *Poker) run(ctx context.Context, l *lane) {
 
 // rest lets a sender of a lane in which many wait pause after a poke, before
 // which so many had come; Stop ends the pause.
-func (p *Poker) rest(l *lane, came int, took time.Duration) {
+func (p *Waker) rest(l *lane, came int, took time.Duration) {
 	p.mu.Lock()
 	pauses := 0
 	if !p.stopped && len(l.order) > recordsAtHand {
@@ -212,7 +212,7 @@ func (p *Poker) rest(l *lane, came int, took time.Duration) {
 
 // next takes the oldest work, and says how much has come; from then on a new poke
 // of it waits again, since the workflow may have looked already, and it rests.
-func (p *Poker) next(l *lane) (work service.Work, parent string, came int, ok bool) {
+func (p *Waker) next(l *lane) (work service.WakeTarget, parent string, came int, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(l.order) == 0 {
@@ -233,7 +233,7 @@ func (p *Poker) next(l *lane) (work service.Work, parent string, came int, ok bo
 }
 
 // rested pokes the workflow again if that was asked for meanwhile.
-func (p *Poker) rested(l *lane, work service.Work) {
+func (p *Waker) rested(l *lane, work service.WakeTarget) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if l.resting[work] {
@@ -242,40 +242,40 @@ func (p *Poker) rested(l *lane, work service.Work) {
 	delete(l.resting, work)
 }
 
-func (p *Poker) send(ctx context.Context, work service.Work) error {
+func (p *Waker) send(ctx context.Context, work service.WakeTarget) error {
 	options := client.StartWorkflowOptions{TaskQueue: workflows.TaskQueue}
 	name := ""
 	switch work.Kind {
-	case service.WorkWebhook:
+	case service.TargetWebhook:
 		name, options.ID = workflows.WebhookAddressName, workflows.WebhookAddressID(work.ID)
 		options.StaticSummary = "Deliveries of " + work.ID
 		options.TypedSearchAttributes = temporal.NewSearchAttributes(workflows.AttributeWebhookAddress.ValueSet(work.ID))
-	case service.WorkDelivery:
+	case service.TargetDelivery:
 		name, options.ID = workflows.DeliveryName, workflows.DeliveryID(work.ID)
 		options.TaskQueue = workflows.TaskQueueRetries
 		options.StaticSummary = "Retries of " + work.ID
-	case service.WorkWorkOrder:
+	case service.TargetWorkOrder:
 		name, options.ID = workflows.WorkOrderName, workflows.WorkOrderID(work.ID)
 		options.TaskQueue = workflows.TaskQueueRecords
 		options.StaticSummary = "Work order " + work.ID
 		options.TypedSearchAttributes = temporal.NewSearchAttributes(workflows.AttributeRecordID.ValueSet(work.ID))
-	case service.WorkFeedback:
+	case service.TargetFeedback:
 		name, options.ID = workflows.FeedbackName, workflows.FeedbackID(work.ID)
 		options.TaskQueue = workflows.TaskQueueRecords
 		options.StaticSummary = "Feedback " + work.ID
 		options.TypedSearchAttributes = temporal.NewSearchAttributes(workflows.AttributeRecordID.ValueSet(work.ID))
 	}
-	_, err := p.client.SignalWithStartWorkflow(ctx, options.ID, workflows.SignalPoke, nil, options, name, work.ID)
+	_, err := p.client.SignalWithStartWorkflow(ctx, options.ID, workflows.SignalWake, nil, options, name, work.ID)
 	if _, refused := errors.AsType[*serviceerror.InvalidArgument](err); refused {
 		// No worker has registered the search attributes yet: the work matters, not how it is found.
 		options.TypedSearchAttributes = temporal.SearchAttributes{}
-		_, err = p.client.SignalWithStartWorkflow(ctx, options.ID, workflows.SignalPoke, nil, options, name, work.ID)
+		_, err = p.client.SignalWithStartWorkflow(ctx, options.ID, workflows.SignalWake, nil, options, name, work.ID)
 	}
 	return err
 }
 
 // report logs the beginning and the end of an outage, not every poke in it.
-func (p *Poker) report(err error) {
+func (p *Waker) report(err error) {
 	if err != nil {
 		p.metrics.count(pokeFailed)
 	} else {

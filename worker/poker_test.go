@@ -31,7 +31,7 @@ type fakeTemporal struct {
 	taken []poke
 }
 
-// poke is a call of SignalWithStartWorkflow.
+// wake is a call of SignalWithStartWorkflow.
 type poke struct {
 	id, signal string
 	argument   any
@@ -85,18 +85,18 @@ func (g gate) wait(ctx context.Context) error {
 	}
 }
 
-func webhook(n int) service.Work {
-	return service.Work{Kind: service.WorkWebhook, ID: fmt.Sprintf("whk_%d", n)}
+func webhook(n int) service.WakeTarget {
+	return service.WakeTarget{Kind: service.TargetWebhook, ID: fmt.Sprintf("whk_%d", n)}
 }
 
-func workOrder(n int) service.Work {
-	return service.Work{Kind: service.WorkWorkOrder, ID: fmt.Sprintf("wo_%d", n)}
+func workOrder(n int) service.WakeTarget {
+	return service.WakeTarget{Kind: service.TargetWorkOrder, ID: fmt.Sprintf("wo_%d", n)}
 }
 
 // occupy gives each of the poker's senders a poke to wait with.
-func occupy(p *Poker) {
+func occupy(p *Waker) {
 	for n := range pokersAtOnce {
-		p.Poke(webhook(-1 - n))
+		p.Wake(webhook(-1 - n))
 	}
 	synctest.Wait()
 }
@@ -106,23 +106,23 @@ var quiet = slog.New(slog.DiscardHandler)
 func TestPokeStartsOrSignalsTheWorkflowThatOwns(t *testing.T) {
 	tests := []struct {
 		name     string
-		work     service.Work
+		work     service.WakeTarget
 		id       string
 		workflow string
 		queue    string
 		summary  string
 	}{
-		{"an address's mailbox", service.Work{Kind: service.WorkWebhook, ID: "whk_1"}, "webhook-address/whk_1", "WebhookAddress", "millwright", "Deliveries of whk_1"},
-		{"a delivery in trouble", service.Work{Kind: service.WorkDelivery, ID: "dlv_1"}, "delivery/dlv_1", "Delivery", "millwright-retries", "Retries of dlv_1"},
-		{"a work order", service.Work{Kind: service.WorkWorkOrder, ID: "wo_1"}, "work-order/wo_1", "WorkOrder", "millwright-records", "Work order wo_1"},
-		{"feedback", service.Work{Kind: service.WorkFeedback, ID: "iss_1"}, "feedback/iss_1", "Feedback", "millwright-records", "Feedback iss_1"},
+		{"an address's mailbox", service.WakeTarget{Kind: service.TargetWebhook, ID: "whk_1"}, "webhook-address/whk_1", "WebhookAddress", "millwright", "Deliveries of whk_1"},
+		{"a delivery in trouble", service.WakeTarget{Kind: service.TargetDelivery, ID: "dlv_1"}, "delivery/dlv_1", "Delivery", "millwright-retries", "Retries of dlv_1"},
+		{"a work order", service.WakeTarget{Kind: service.TargetWorkOrder, ID: "wo_1"}, "work-order/wo_1", "WorkOrder", "millwright-records", "Work order wo_1"},
+		{"feedback", service.WakeTarget{Kind: service.TargetFeedback, ID: "iss_1"}, "feedback/iss_1", "Feedback", "millwright-records", "Feedback iss_1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := &fakeTemporal{}
-				p := NewPoker(t.Context(), c, quiet)
-				p.Poke(tt.work)
+				p := NewWaker(t.Context(), c, quiet)
+				p.Wake(tt.work)
 				p.Stop(t.Context())
 				if len(c.taken) != 1 {
 					t.Fatalf("%d pokes, want 1", len(c.taken))
@@ -151,22 +151,22 @@ func TestPokeStartsOrSignalsTheWorkflowThatOwns(t *testing.T) {
 }
 
 // foundBy is the search attribute that a workflow has from its start.
-var foundBy = map[service.WorkKind]temporal.SearchAttributeKeyKeyword{
-	service.WorkWebhook:   workflows.AttributeWebhookAddress,
-	service.WorkWorkOrder: workflows.AttributeRecordID,
-	service.WorkFeedback:  workflows.AttributeRecordID,
+var foundBy = map[service.TargetKind]temporal.SearchAttributeKeyKeyword{
+	service.TargetWebhook:   workflows.AttributeWebhookAddress,
+	service.TargetWorkOrder: workflows.AttributeRecordID,
+	service.TargetFeedback:  workflows.AttributeRecordID,
 }
 
 func TestPokesOfOneWorkflowThatWaitAreMerged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := make(gate)
 		c := &fakeTemporal{answer: open.wait}
-		p := NewPoker(t.Context(), c, quiet)
+		p := NewWaker(t.Context(), c, quiet)
 		occupy(p)
 		for range 1000 {
-			p.Poke(webhook(1), webhook(2), webhook(1))
+			p.Wake(webhook(1), webhook(2), webhook(1))
 		}
-		p.Poke(service.Work{Kind: service.WorkDelivery, ID: "whk_1"}) // another workflow with the same id
+		p.Wake(service.WakeTarget{Kind: service.TargetDelivery, ID: "whk_1"}) // another workflow with the same id
 		close(open)
 		p.Stop(t.Context())
 		for _, id := range []string{"webhook-address/whk_1", "webhook-address/whk_2", "delivery/whk_1"} {
@@ -181,10 +181,10 @@ func TestPokeWhileOneIsSentIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := make(gate)
 		c := &fakeTemporal{answer: open.wait}
-		p := NewPoker(t.Context(), c, quiet)
-		p.Poke(webhook(1))
+		p := NewWaker(t.Context(), c, quiet)
+		p.Wake(webhook(1))
 		synctest.Wait() // it is on its way: the workflow may have looked already
-		p.Poke(webhook(1))
+		p.Wake(webhook(1))
 		close(open)
 		p.Stop(t.Context())
 		if n := c.count("webhook-address/whk_1"); n != 2 {
@@ -198,16 +198,16 @@ func TestThousandsOfNewWorkOrdersDelayNoMailbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := make(gate)
 		c := &fakeTemporal{answer: open.wait}
-		p := NewPoker(t.Context(), c, quiet)
+		p := NewWaker(t.Context(), c, quiet)
 		for n := range maxWaiting + 5000 {
-			p.Poke(workOrder(n), service.Work{Kind: service.WorkFeedback, ID: fmt.Sprintf("iss_%d", n)})
+			p.Wake(workOrder(n), service.WakeTarget{Kind: service.TargetFeedback, ID: fmt.Sprintf("iss_%d", n)})
 		}
 		synctest.Wait()
 		if n := len(c.ids()); n != recordPokersAtOnce {
 			t.Errorf("%d of them are on their way, want %d", n, recordPokersAtOnce)
 		}
 		for n := range pokersAtOnce {
-			p.Poke(webhook(n))
+			p.Wake(webhook(n))
 		}
 		synctest.Wait()
 		for n := range pokersAtOnce {
@@ -226,7 +226,7 @@ func TestThousandsOfNewWorkOrdersDelayNoMailbox(t *testing.T) {
 func TestABurstOfNewWorkOrdersLeavesTheProcessorsToOthers(t *testing.T) {
 	const took = 100 * time.Millisecond
 	for name, test := range map[string]struct {
-		poke func(n int) service.Work
+		wake func(n int) service.WakeTarget
 		many int
 		// every is how often another comes in the first second, 0 for never.
 		every time.Duration
@@ -244,12 +244,12 @@ func TestABurstOfNewWorkOrdersLeavesTheProcessorsToOthers(t *testing.T) {
 					<-time.After(took) // of the bubble
 					return nil
 				}}
-				p := NewPoker(t.Context(), c, quiet)
-				burst := make([]service.Work, test.many)
+				p := NewWaker(t.Context(), c, quiet)
+				burst := make([]service.WakeTarget, test.many)
 				for n := range burst {
-					burst[n] = test.poke(n)
+					burst[n] = test.wake(n)
 				}
-				p.Poke(burst...)
+				p.Wake(burst...)
 				total := test.many
 				second := time.After(time.Second - time.Nanosecond)
 				for over := false; !over; {
@@ -259,7 +259,7 @@ func TestABurstOfNewWorkOrdersLeavesTheProcessorsToOthers(t *testing.T) {
 					}
 					select {
 					case <-another:
-						p.Poke(test.poke(total))
+						p.Wake(test.wake(total))
 						total++
 					case <-second:
 						over = true
@@ -281,11 +281,11 @@ func TestMailboxesDelayNoWorkOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := make(gate)
 		c := &fakeTemporal{answer: open.wait}
-		p := NewPoker(t.Context(), c, quiet)
+		p := NewWaker(t.Context(), c, quiet)
 		for n := range maxWaiting + 5000 {
-			p.Poke(webhook(n))
+			p.Wake(webhook(n))
 		}
-		p.Poke(workOrder(1), workOrder(1))
+		p.Wake(workOrder(1), workOrder(1))
 		synctest.Wait()
 		if c.count("work-order/wo_1") != 1 {
 			t.Error("a work order waits behind them")
@@ -298,7 +298,7 @@ func TestMailboxesDelayNoWorkOrder(t *testing.T) {
 func TestAWorkflowThatWasPokedIsLeftAloneForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &fakeTemporal{}
-		p := NewPoker(t.Context(), c, quiet)
+		p := NewWaker(t.Context(), c, quiet)
 		after := func(d time.Duration, want int) {
 			t.Helper()
 			<-time.After(d) // on the bubble's clock
@@ -307,21 +307,21 @@ func TestAWorkflowThatWasPokedIsLeftAloneForAMoment(t *testing.T) {
 				t.Errorf("it was poked %d times, want %d", n, want)
 			}
 		}
-		p.Poke(webhook(1))
+		p.Wake(webhook(1))
 		after(0, 1)
 		for range 100 {
-			p.Poke(webhook(1), webhook(1))
+			p.Wake(webhook(1), webhook(1))
 		}
-		p.Poke(webhook(2)) // which does not rest
+		p.Wake(webhook(2)) // which does not rest
 		after(pokeRest-time.Millisecond, 1)
 		if n := c.count("webhook-address/whk_2"); n != 1 {
 			t.Errorf("another was poked %d times, want once", n)
 		}
 		after(time.Millisecond, 2) // all of them are one
 		after(10*pokeRest, 2)
-		p.Poke(webhook(1))
+		p.Wake(webhook(1))
 		after(0, 3)
-		p.Poke(webhook(1))
+		p.Wake(webhook(1))
 		p.Stop(t.Context()) // does not wait for the rest
 		after(0, 4)
 		after(10*pokeRest, 4)
@@ -332,10 +332,10 @@ func TestPokesAreSentInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turn := make(chan struct{})
 		c := &fakeTemporal{answer: func(context.Context) error { <-turn; return nil }}
-		p := NewPoker(t.Context(), c, quiet)
+		p := NewWaker(t.Context(), c, quiet)
 		occupy(p)
 		for n := range 20 {
-			p.Poke(webhook(n))
+			p.Wake(webhook(n))
 		}
 		for range pokersAtOnce + 20 {
 			turn <- struct{}{} // one sender goes on
@@ -354,9 +354,9 @@ func TestPokerSendsSeveralAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := make(gate)
 		c := &fakeTemporal{answer: open.wait}
-		p := NewPoker(t.Context(), c, quiet)
+		p := NewWaker(t.Context(), c, quiet)
 		for n := range 100 {
-			p.Poke(webhook(n))
+			p.Wake(webhook(n))
 		}
 		synctest.Wait()
 		if n := len(c.ids()); n != pokersAtOnce {
@@ -374,10 +374,10 @@ func TestPokerKeepsABoundedNumberDuringAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := make(gate)
 		c := &fakeTemporal{answer: open.wait}
-		p := NewPoker(t.Context(), c, quiet)
+		p := NewWaker(t.Context(), c, quiet)
 		occupy(p)
 		for n := range maxWaiting + 5000 {
-			p.Poke(webhook(n)) // does not block
+			p.Wake(webhook(n)) // does not block
 		}
 		if l := p.webhooks; len(l.order) != maxWaiting || len(l.waiting) != maxWaiting {
 			t.Errorf("%d wait in %d entries, want %d", len(l.order), len(l.waiting), maxWaiting)
@@ -391,7 +391,7 @@ func TestPokerKeepsABoundedNumberDuringAnOutage(t *testing.T) {
 			t.Errorf("afterwards %d wait in %d entries", len(l.order), len(l.waiting))
 		}
 		// What was dropped can be poked now.
-		p.Poke(webhook(maxWaiting + 4999))
+		p.Wake(webhook(maxWaiting + 4999))
 		p.Stop(t.Context())
 		if c.count(workflows.WebhookAddressID(webhook(maxWaiting+4999).ID)) != 1 {
 			t.Error("after the outage a poke that was dropped in it is not sent")
@@ -403,16 +403,16 @@ func TestStopSendsWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := make(gate)
 		c := &fakeTemporal{answer: open.wait}
-		p := NewPoker(t.Context(), c, quiet)
+		p := NewWaker(t.Context(), c, quiet)
 		for n := range 100 {
-			p.Poke(webhook(n))
+			p.Wake(webhook(n))
 		}
 		time.AfterFunc(time.Second, func() { close(open) })
 		p.Stop(t.Context())
 		if n := len(c.ids()); n != 100 {
 			t.Errorf("%d pokes were sent before Stop returned, want 100", n)
 		}
-		p.Poke(webhook(200))
+		p.Wake(webhook(200))
 		synctest.Wait()
 		if n := len(c.ids()); n != 100 {
 			t.Error("a poke after Stop was sent")
@@ -422,7 +422,7 @@ func TestStopSendsWhatWaits(t *testing.T) {
 
 func TestStopOfAPokerThatDoesNothingReturnsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPoker(t.Context(), &fakeTemporal{}, quiet)
+		p := NewWaker(t.Context(), &fakeTemporal{}, quiet)
 		synctest.Wait() // all its senders wait
 		started := time.Now()
 		p.Stop(t.Context())
@@ -438,9 +438,9 @@ func TestPokerOutlivesTheContextItWasMadeWith(t *testing.T) {
 		c := &fakeTemporal{answer: func(ctx context.Context) error { return ctx.Err() }}
 		ctx, cancel := context.WithCancel(t.Context())
 		var written bytes.Buffer
-		p := NewPoker(ctx, c, slog.New(slog.NewTextHandler(&written, nil)))
+		p := NewWaker(ctx, c, slog.New(slog.NewTextHandler(&written, nil)))
 		cancel()
-		p.Poke(webhook(1))
+		p.Wake(webhook(1))
 		p.Stop(t.Context())
 		if len(c.ids()) != 1 || written.Len() > 0 {
 			t.Errorf("%d pokes were sent, want 1; the log says %q", len(c.ids()), written.String())
@@ -451,9 +451,9 @@ func TestPokerOutlivesTheContextItWasMadeWith(t *testing.T) {
 func TestStopDropsWhatWaitsWhenItsTimeIsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &fakeTemporal{answer: make(gate).wait} // never opened
-		p := NewPoker(t.Context(), c, quiet)
+		p := NewWaker(t.Context(), c, quiet)
 		for n := range 100 {
-			p.Poke(webhook(n), workOrder(n))
+			p.Wake(webhook(n), workOrder(n))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
@@ -484,10 +484,10 @@ func TestPokeThatHangsIsGivenUpForTheNext(t *testing.T) {
 			errs = append(errs, err)
 			return err
 		}}
-		p := NewPoker(t.Context(), c, quiet)
+		p := NewWaker(t.Context(), c, quiet)
 		started := time.Now()
 		for n := range 2 * pokersAtOnce {
-			p.Poke(webhook(n))
+			p.Wake(webhook(n))
 		}
 		p.Stop(t.Context())
 		if took := time.Since(started); took != 2*pokeTimeout {
@@ -512,10 +512,10 @@ func TestOutageIsLoggedOnceAndSoIsItsEnd(t *testing.T) {
 			return nil
 		}}
 		var written bytes.Buffer // the handler locks it
-		p := NewPoker(t.Context(), c, slog.New(slog.NewTextHandler(&written, nil)))
+		p := NewWaker(t.Context(), c, slog.New(slog.NewTextHandler(&written, nil)))
 		for range 3 {
 			for n := range 100 {
-				p.Poke(webhook(n))
+				p.Wake(webhook(n))
 			}
 			<-time.After(pokeRest) // on the bubble's clock
 			synctest.Wait()
@@ -528,7 +528,7 @@ func TestOutageIsLoggedOnceAndSoIsItsEnd(t *testing.T) {
 		down = false
 		mu.Unlock()
 		for n := range 100 {
-			p.Poke(webhook(n))
+			p.Wake(webhook(n))
 		}
 		p.Stop(t.Context())
 		checkLines(t, written.String(), "level=WARN", "level=INFO")
@@ -555,12 +555,12 @@ func checkLines(t *testing.T, log string, texts ...string) {
 func TestPokerIsSafeForManyAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &fakeTemporal{}
-		p := NewPoker(t.Context(), c, quiet)
+		p := NewWaker(t.Context(), c, quiet)
 		var writers sync.WaitGroup
 		for writer := range 20 {
 			writers.Go(func() {
 				for n := range 50 {
-					p.Poke(webhook(n), webhook(1000*writer+n))
+					p.Wake(webhook(n), webhook(1000*writer+n))
 				}
 			})
 		}

@@ -25,19 +25,19 @@ type Options struct {
 	Client    client.Client
 	Namespace string
 	Service   *service.Service
-	Poker     service.Poker
+	Poker     service.Waker
 	Sender    activities.Sender
 	// Mailer sends notices by e-mail; nil leaves them in the app's inbox.
 	Mailer activities.Mailer
-	// Linger is how long a mailbox waits for more after its last delivery.
-	Linger time.Duration
+	// IdleTimeout is how long a mailbox waits for more after its last delivery.
+	IdleTimeout time.Duration
 	// SweepEvery is how often what is owed is looked for.
 	SweepEvery time.Duration
 	// StopTimeout is how long running activities may take when the worker
 	// stops; above the receivers' time limit.
 	StopTimeout time.Duration
 	// Watched counts, logs and traces what the activities do; nil does not.
-	Watched *activities.Watched
+	Watched *activities.Instrumentation
 	Log     *slog.Logger
 }
 
@@ -115,18 +115,18 @@ func New(o Options) *Worker {
 		MaxConcurrentActivityExecutionSize:      recordMailsAtOnce,
 	})
 	now := o.Service.Now
-	w.RegisterActivity(&activities.Mailbox{
-		Service: o.Service, Sender: o.Sender, Poker: o.Poker, Now: now, Linger: o.Linger,
-		Watch: activities.NewWatch(o.Service, o.Log), Shared: make(chan struct{}, requestsAtOnce),
-		Watched: o.Watched,
+	w.RegisterActivity(&activities.Dispatcher{
+		Service: o.Service, Sender: o.Sender, Waker: o.Poker, Now: now, IdleTimeout: o.IdleTimeout,
+		Poller: activities.NewDeliveryPoller(o.Service, o.Log), Shared: make(chan struct{}, requestsAtOnce),
+		Instrumentation: o.Watched,
 	})
-	retries.RegisterActivity(&activities.Deliveries{Service: o.Service, Sender: o.Sender, Now: now, Watched: o.Watched})
+	retries.RegisterActivity(&activities.Deliveries{Service: o.Service, Sender: o.Sender, Now: now, Instrumentation: o.Watched})
 	records.RegisterActivity(&activities.Records{Service: o.Service, Mails: o.Mailer != nil})
-	notices := &activities.Notices{Service: o.Service, Mailer: o.Mailer, AtOnce: make(chan struct{}, mailsAtOnce), Watched: o.Watched}
+	notices := &activities.Notices{Service: o.Service, Mailer: o.Mailer, AtOnce: make(chan struct{}, mailsAtOnce), Instrumentation: o.Watched}
 	w.RegisterActivity(notices)
 	records.RegisterActivity(notices)
-	w.RegisterActivity(&activities.Sweeper{Service: o.Service, Poker: o.Poker, Grace: o.SweepEvery, Watched: o.Watched})
-	w.RegisterActivity(&activities.Housekeeper{Service: o.Service, Now: now, Batch: service.RemovalBatch, Watched: o.Watched})
+	w.RegisterActivity(&activities.Sweeper{Service: o.Service, Waker: o.Poker, Grace: o.SweepEvery, Instrumentation: o.Watched})
+	w.RegisterActivity(&activities.Housekeeper{Service: o.Service, Now: now, Batch: service.RemovalBatch, Instrumentation: o.Watched})
 	return &Worker{[]sdkworker.Worker{w, retries, records}}
 }
 

@@ -20,7 +20,7 @@ import (
 func Delivery(ctx workflow.Context, deliveryID string) error {
 	d := &delivery{
 		id:        deliveryID,
-		pokes:     workflow.GetSignalChannel(ctx, SignalPoke),
+		pokes:     workflow.GetSignalChannel(ctx, SignalWake),
 		redeliver: workflow.GetSignalChannel(ctx, SignalRedeliver),
 		stop:      workflow.GetSignalChannel(ctx, SignalStop),
 	}

@@ -71,7 +71,7 @@ func TestContinueAsNewWhenTemporalSuggestsIt(t *testing.T) {
 	t.Run("keeps the schedule", func(t *testing.T) {
 		s := newScene(t)
 		s.alwaysNew = true
-		s.signal(SignalPoke, "3m")
+		s.signal(SignalWake, "3m")
 		s.signal(SignalRedeliver, "60h")
 		s.accepts = func(number int) bool { return number == 9 }
 		s.run()
@@ -146,7 +146,7 @@ func TestDeliveryKeepsItsPromisesWhateverHappens(t *testing.T) {
 		s.down = func(at time.Duration) bool { return at >= outage && at < outage+20*time.Minute }
 		for range rapid.IntRange(0, 8).Draw(t, "happenings") {
 			at := fmt.Sprintf("%dm", rapid.IntRange(1, 4000).Draw(t, "minute"))
-			switch what := rapid.SampledFrom([]string{SignalPoke, SignalRedeliver, SignalStop, "address off", "address on"}).Draw(t, "what"); what {
+			switch what := rapid.SampledFrom([]string{SignalWake, SignalRedeliver, SignalStop, "address off", "address on"}).Draw(t, "what"); what {
 			case "address off":
 				s.change(at, func() { s.addressOff = true })
 			case "address on":

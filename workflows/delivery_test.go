@@ -117,7 +117,7 @@ func TestRedeliverAfterTheLastAttempt(t *testing.T) {
 		s.change("60h", func() {
 			due := models.TimeOf(s.env.Now())
 			s.row.Status, s.row.NextAttemptAt = models.DeliveryRetrying, &due
-			s.env.SignalWorkflow(SignalPoke, nil)
+			s.env.SignalWorkflow(SignalWake, nil)
 		})
 		s.run()
 		s.attempted(wholeSchedule + " 60h")
@@ -126,7 +126,7 @@ func TestRedeliverAfterTheLastAttempt(t *testing.T) {
 }
 
 func TestASignalThatArrivesAtTheEndIsHeard(t *testing.T) {
-	for signal, more := range map[string]int{SignalPoke: 1, SignalRedeliver: 1, SignalStop: 1, "": 0} {
+	for signal, more := range map[string]int{SignalWake: 1, SignalRedeliver: 1, SignalStop: 1, "": 0} {
 		t.Run(signal, func(t *testing.T) {
 			s := newScene(t)
 			s.during = func(env *testsuite.TestWorkflowEnvironment, _ int) {
@@ -197,7 +197,7 @@ func TestAddressTurnedOff(t *testing.T) {
 	t.Run("closes at a poke", func(t *testing.T) {
 		s := newScene(t)
 		s.change("3m", func() { hold(s) })
-		s.signal(SignalPoke, "4m")
+		s.signal(SignalWake, "4m")
 		s.run()
 		s.attempted("0s 1m")
 		s.closed("4m", models.DeliveryHeld)
@@ -265,7 +265,7 @@ func TestDeliveryThatIsGoneClosesWithoutAnError(t *testing.T) {
 func TestRetentionThatEndsWhileRetryingClosesWithoutAnAttempt(t *testing.T) {
 	s := newScene(t)
 	s.row.KeptUntil = models.TimeOf(began.Add(10 * time.Minute))
-	s.signal(SignalPoke, "11m")
+	s.signal(SignalWake, "11m")
 	s.run()
 	s.attempted("0s 1m 6m")
 	s.closed("11m", models.DeliveryRetrying)
@@ -274,7 +274,7 @@ func TestRetentionThatEndsWhileRetryingClosesWithoutAnAttempt(t *testing.T) {
 func TestPoke(t *testing.T) {
 	t.Run("looks again and does not attempt early", func(t *testing.T) {
 		s := newScene(t)
-		s.signal(SignalPoke, "3m 2h 30h")
+		s.signal(SignalWake, "3m 2h 30h")
 		s.run()
 		s.attempted(wholeSchedule)
 		for _, at := range durations("3m 2h 30h") {
@@ -285,7 +285,7 @@ func TestPoke(t *testing.T) {
 	})
 	t.Run("doubled changes nothing", func(t *testing.T) {
 		s := newScene(t)
-		s.signal(SignalPoke, "1m 1m 1m 6m 6m 44h36m 44h36m")
+		s.signal(SignalWake, "1m 1m 1m 6m 6m 44h36m 44h36m")
 		s.run()
 		s.attempted(wholeSchedule)
 		s.closed(retentionEnds, models.DeliveryFailed)
@@ -295,7 +295,7 @@ func TestPoke(t *testing.T) {
 		s.change("3m", func() {
 			sooner := models.TimeOf(began.Add(4 * time.Minute))
 			s.row.NextAttemptAt = &sooner
-			s.env.SignalWorkflow(SignalPoke, nil)
+			s.env.SignalWorkflow(SignalWake, nil)
 		})
 		s.accepts = func(number int) bool { return number == 3 }
 		s.run()

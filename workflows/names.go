@@ -26,7 +26,7 @@ const (
 
 // The signals. Operators send redeliver and stop from the Temporal UI or a command.
 const (
-	SignalPoke      = "poke"
+	SignalWake      = "poke"
 	SignalRedeliver = "redeliver"
 	SignalStop      = "stop"
 )

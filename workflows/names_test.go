@@ -18,7 +18,7 @@ func TestNamesStayAsTheyAre(t *testing.T) {
 		{"id of feedback's workflow", FeedbackID("iss_1"), "feedback/iss_1"},
 		{"id of an address's workflow", WebhookAddressID("whk_1"), "webhook-address/whk_1"},
 		{"id of a delivery's workflow", DeliveryID("dlv_1"), "delivery/dlv_1"},
-		{"signal poke", SignalPoke, "poke"},
+		{"signal poke", SignalWake, "poke"},
 		{"signal redeliver", SignalRedeliver, "redeliver"},
 		{"signal stop", SignalStop, "stop"},
 	}

@@ -76,7 +76,7 @@ func (i *observedInbound) Init(next interceptor.WorkflowOutboundInterceptor) err
 
 func (i *observedInbound) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	if i.o.poked {
-		if err := i.HandleSignal(ctx, &interceptor.HandleSignalInput{SignalName: SignalPoke}); err != nil {
+		if err := i.HandleSignal(ctx, &interceptor.HandleSignalInput{SignalName: SignalWake}); err != nil {
 			return nil, err
 		}
 	}

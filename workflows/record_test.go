@@ -44,7 +44,7 @@ type stage struct {
 }
 
 // round is one round of a mailbox.
-type round func(context.Context) (activities.Drained, error)
+type round func(context.Context) (activities.DispatchResult, error)
 
 // row is a delivery whose first attempt failed.
 type row struct {
@@ -112,7 +112,7 @@ func playFailedThenRedelivered(ctx context.Context, s *stage) (string, error) {
 func playPokedStoppedRedelivered(ctx context.Context, s *stage) (string, error) {
 	id, err := s.deliver(ctx, "dlv_01jd8q4v6cf5e8hbbfwj0zq3tc", row{acceptedAt: 2, givenUpAt: 8}, time.Hour)
 	return id, errors.Join(err,
-		s.signalAfter(ctx, id, "!poke LoadDelivery timer", workflows.SignalPoke),
+		s.signalAfter(ctx, id, "!poke LoadDelivery timer", workflows.SignalWake),
 		s.signalAfter(ctx, id, "!poke LoadDelivery timer !poke LoadDelivery timer", workflows.SignalStop),
 		s.signalAfter(ctx, id, "StopDelivery timer", workflows.SignalRedeliver),
 	)
@@ -125,21 +125,23 @@ func playHeld(ctx context.Context, s *stage) (string, error) {
 func playMailboxPokedBetweenRounds(ctx context.Context, s *stage) (string, error) {
 	const webhook = "whk_01jd8q4v6cf5e8hbbfwj0zq3te"
 	return s.receive(ctx, webhook,
-		func(ctx context.Context) (activities.Drained, error) {
-			err := s.client.SignalWorkflow(ctx, workflows.WebhookAddressID(webhook), "", workflows.SignalPoke, nil)
-			return activities.Drained{Delivered: 2}, err
+		func(ctx context.Context) (activities.DispatchResult, error) {
+			err := s.client.SignalWorkflow(ctx, workflows.WebhookAddressID(webhook), "", workflows.SignalWake, nil)
+			return activities.DispatchResult{Delivered: 2}, err
 		},
-		func(context.Context) (activities.Drained, error) { return activities.Drained{Delivered: 1}, nil },
+		func(context.Context) (activities.DispatchResult, error) {
+			return activities.DispatchResult{Delivered: 1}, nil
+		},
 	)
 }
 
 func playMailboxWithMore(ctx context.Context, s *stage) (string, error) {
 	return s.receive(ctx, "whk_01jd8q4v6cf5e8hbbfwj0zq3tf",
-		func(context.Context) (activities.Drained, error) {
-			return activities.Drained{Delivered: 100, More: true}, nil
+		func(context.Context) (activities.DispatchResult, error) {
+			return activities.DispatchResult{Delivered: 100, More: true}, nil
 		},
-		func(context.Context) (activities.Drained, error) {
-			return activities.Drained{Delivered: 7, Failed: 1}, nil
+		func(context.Context) (activities.DispatchResult, error) {
+			return activities.DispatchResult{Delivered: 7, Failed: 1}, nil
 		},
 	)
 }
@@ -164,7 +166,7 @@ func (s *stage) deliver(ctx context.Context, id string, r row, wait time.Duratio
 	s.mu.Lock()
 	s.rows[id] = &r
 	s.mu.Unlock()
-	return workflows.DeliveryID(id), s.poke(ctx, service.Work{Kind: service.WorkDelivery, ID: id})
+	return workflows.DeliveryID(id), s.wake(ctx, service.WakeTarget{Kind: service.TargetDelivery, ID: id})
 }
 
 // receive has deliveries pending for an address, and pokes.
@@ -172,13 +174,13 @@ func (s *stage) receive(ctx context.Context, webhookID string, rounds ...round) 
 	s.mu.Lock()
 	s.rounds[webhookID] = rounds
 	s.mu.Unlock()
-	return workflows.WebhookAddressID(webhookID), s.poke(ctx, service.Work{Kind: service.WorkWebhook, ID: webhookID})
+	return workflows.WebhookAddressID(webhookID), s.wake(ctx, service.WakeTarget{Kind: service.TargetWebhook, ID: webhookID})
 }
 
-// poke starts a workflow the way a process that wrote something does.
-func (s *stage) poke(ctx context.Context, work service.Work) error {
-	poker := worker.NewPoker(ctx, s.client, slog.New(slog.DiscardHandler))
-	poker.Poke(work)
+// wake starts a workflow the way a process that wrote something does.
+func (s *stage) wake(ctx context.Context, work service.WakeTarget) error {
+	poker := worker.NewWaker(ctx, s.client, slog.New(slog.DiscardHandler))
+	poker.Wake(work)
 	poker.Stop(ctx)
 	return ctx.Err()
 }
@@ -226,7 +228,7 @@ func (a *actors) StopDelivery(_ context.Context, id string) (service.DeliverySta
 	return r.state, nil
 }
 
-func (a *actors) DrainMailbox(ctx context.Context, webhookID string) (activities.Drained, error) {
+func (a *actors) DrainMailbox(ctx context.Context, webhookID string) (activities.DispatchResult, error) {
 	a.mu.Lock()
 	next := a.rounds[webhookID][0]
 	a.rounds[webhookID] = a.rounds[webhookID][1:]

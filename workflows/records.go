@@ -22,7 +22,7 @@ type watched struct {
 }
 
 func watch(ctx workflow.Context, id string) watched {
-	return watched{id: id, pokes: workflow.GetSignalChannel(ctx, SignalPoke), mail: mailing{recordID: id}}
+	return watched{id: id, pokes: workflow.GetSignalChannel(ctx, SignalWake), mail: mailing{recordID: id}}
 }
 
 // look asks for the record's state by a local activity, which costs no task of

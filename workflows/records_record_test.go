@@ -56,19 +56,19 @@ func dated(after time.Duration) []models.Reminder {
 
 // open has a work order's or feedback's workflow started, and then poked when its
 // history shows each of the words.
-func (s *stage) open(ctx context.Context, work service.Work, workflowID string, failures int, looks []service.WorkOrderState, pokes ...string) (string, error) {
+func (s *stage) open(ctx context.Context, work service.WakeTarget, workflowID string, failures int, looks []service.WorkOrderState, pokes ...string) (string, error) {
 	s.mu.Lock()
 	s.sheets[work.ID] = &sheet{looks: looks, failures: failures}
 	s.mu.Unlock()
-	err := s.poke(ctx, work)
+	err := s.wake(ctx, work)
 	for _, words := range pokes {
-		err = errors.Join(err, s.signalAfter(ctx, workflowID, words, workflows.SignalPoke))
+		err = errors.Join(err, s.signalAfter(ctx, workflowID, words, workflows.SignalWake))
 	}
 	return workflowID, err
 }
 
 func (s *stage) openWorkOrder(ctx context.Context, id string, looks []service.WorkOrderState, pokes ...string) (string, error) {
-	return s.open(ctx, service.Work{Kind: service.WorkWorkOrder, ID: id}, workflows.WorkOrderID(id), 0, looks, pokes...)
+	return s.open(ctx, service.WakeTarget{Kind: service.TargetWorkOrder, ID: id}, workflows.WorkOrderID(id), 0, looks, pokes...)
 }
 
 // The recordings, one function each.
@@ -105,7 +105,7 @@ func playReviewWaits(ctx context.Context, s *stage) (string, error) {
 
 func playEndsBeforeItsMail(ctx context.Context, s *stage) (string, error) {
 	const id = "wo_01jd8q4v6cf5e8hbbfwj0zq3ud"
-	return s.open(ctx, service.Work{Kind: service.WorkWorkOrder, ID: id}, workflows.WorkOrderID(id), 1, []service.WorkOrderState{
+	return s.open(ctx, service.WakeTarget{Kind: service.TargetWorkOrder, ID: id}, workflows.WorkOrderID(id), 1, []service.WorkOrderState{
 		standing(id, models.StatusOpen, true), standing(id, models.StatusComplete, true), standing(id, models.StatusComplete, true),
 		standing(id, models.StatusComplete, false),
 	}, "LookAtWorkOrder MailNotices")
@@ -113,7 +113,7 @@ func playEndsBeforeItsMail(ctx context.Context, s *stage) (string, error) {
 
 func playResolved(ctx context.Context, s *stage) (string, error) {
 	const id = "iss_01jd8q4v6cf5e8hbbfwj0zq3ue"
-	return s.open(ctx, service.Work{Kind: service.WorkFeedback, ID: id}, workflows.FeedbackID(id), 0, []service.WorkOrderState{
+	return s.open(ctx, service.WakeTarget{Kind: service.TargetFeedback, ID: id}, workflows.FeedbackID(id), 0, []service.WorkOrderState{
 		standing(id, models.WorkOrderStatus(models.FeedbackOpen), true),
 		standing(id, models.WorkOrderStatus(models.FeedbackResolved), true),
 	}, "LookAtFeedback MailNotices")
@@ -127,9 +127,9 @@ func (a *actors) LookAtWorkOrder(_ context.Context, id string) (service.WorkOrde
 	return a.sheets[id].next(), nil
 }
 
-func (a *actors) RemindOfWorkOrder(ctx context.Context, id string, _ models.Reminder) (activities.Reminded, error) {
+func (a *actors) RemindOfWorkOrder(ctx context.Context, id string, _ models.Reminder) (activities.ReminderResult, error) {
 	state, err := a.LookAtWorkOrder(ctx, id)
-	return activities.Reminded{Applied: true, State: state}, err
+	return activities.ReminderResult{Applied: true, State: state}, err
 }
 
 func (a *actors) LookAtFeedback(ctx context.Context, id string) (service.FeedbackState, error) {
@@ -139,14 +139,14 @@ func (a *actors) LookAtFeedback(ctx context.Context, id string) (service.Feedbac
 	}, err
 }
 
-func (a *actors) MailNotices(_ context.Context, recordID string) (activities.Told, error) {
+func (a *actors) MailNotices(_ context.Context, recordID string) (activities.MailResult, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if s := a.sheets[recordID]; s.failures > 0 {
 		s.failures--
-		return activities.Told{}, errors.New("the mail server refused the connection")
+		return activities.MailResult{}, errors.New("the mail server refused the connection")
 	}
-	return activities.Told{Sent: 2}, nil
+	return activities.MailResult{Sent: 2}, nil
 }
 
 // localActivity returns the name of the local activity whose result the marker

@@ -17,7 +17,7 @@ const roundsBeforeNew = 100
 // mailbox ends when a round finds nothing more, nobody is being told about the
 // address by e-mail, and no poke came meanwhile.
 func WebhookAddress(ctx workflow.Context, webhookID string) error {
-	pokes := workflow.GetSignalChannel(ctx, SignalPoke)
+	pokes := workflow.GetSignalChannel(ctx, SignalWake)
 	mail := &mailing{recordID: webhookID}
 	for range roundsBeforeNew {
 		drain(pokes)
@@ -50,7 +50,7 @@ func drain(channel workflow.ReceiveChannel) {
 	}
 }
 
-func drainMailbox(ctx workflow.Context, webhookID string) (activities.Drained, error) {
+func drainMailbox(ctx workflow.Context, webhookID string) (activities.DispatchResult, error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: activities.MaxRound + time.Minute,
 		HeartbeatTimeout:    activities.HeartbeatTimeout,
@@ -58,8 +58,8 @@ func drainMailbox(ctx workflow.Context, webhookID string) (activities.Drained, e
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 4 * time.Second},
 		Summary:     "deliver what is pending",
 	})
-	var drained activities.Drained
-	var mailbox *activities.Mailbox
+	var drained activities.DispatchResult
+	var mailbox *activities.Dispatcher
 	err := workflow.ExecuteActivity(ctx, mailbox.DrainMailbox, webhookID).Get(ctx, &drained)
 	return drained, err
 }

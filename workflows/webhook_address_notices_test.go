@@ -21,7 +21,7 @@ type postbox struct {
 }
 
 // MailNotices plays the mail server.
-func (p *postbox) MailNotices(_ context.Context, id string) (activities.Told, error) {
+func (p *postbox) MailNotices(_ context.Context, id string) (activities.MailResult, error) {
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()
 	if id != webhookID {
@@ -29,9 +29,9 @@ func (p *postbox) MailNotices(_ context.Context, id string) (activities.Told, er
 	}
 	at := p.m.env.Now().Sub(began)
 	if p.down != nil && p.down(at) {
-		return activities.Told{}, errors.New("the mail server does not answer")
+		return activities.MailResult{}, errors.New("the mail server does not answer")
 	}
-	told := activities.Told{Sent: p.waiting}
+	told := activities.MailResult{Sent: p.waiting}
 	p.waiting = 0
 	p.sent = append(p.sent, at)
 	return told, nil
@@ -42,8 +42,8 @@ var _ noticeActivities = (*postbox)(nil)
 // newPostbox returns a mailbox in whose first round so many notices come up.
 func newPostbox(t *testing.T, notices int) *postbox {
 	p := &postbox{waiting: notices}
-	p.m = newMailbox(t, func(int) (activities.Drained, error) {
-		return activities.Drained{Delivered: 1, Notices: p.waiting > 0}, nil
+	p.m = newMailbox(t, func(int) (activities.DispatchResult, error) {
+		return activities.DispatchResult{Delivered: 1, Notices: p.waiting > 0}, nil
 	})
 	p.m.env.RegisterActivity(p)
 	return p
@@ -68,7 +68,7 @@ func TestKeepersAreToldByTheMailboxOfTheirAddress(t *testing.T) {
 		p := newPostbox(t, 1)
 		p.down = func(at time.Duration) bool { return at < time.Hour }
 		for _, at := range []time.Duration{10 * time.Minute, 20 * time.Minute, 50 * time.Minute} {
-			p.m.env.RegisterDelayedCallback(func() { p.m.poke(1) }, at)
+			p.m.env.RegisterDelayedCallback(func() { p.m.wake(1) }, at)
 		}
 		err := p.m.run()
 		if err != nil {
@@ -93,7 +93,7 @@ func TestKeepersAreToldByTheMailboxOfTheirAddress(t *testing.T) {
 				p.waiting = 1 // passed by
 			}
 		}, 90*time.Second)
-		p.m.env.RegisterDelayedCallback(func() { p.m.poke(1) }, 91*time.Second)
+		p.m.env.RegisterDelayedCallback(func() { p.m.wake(1) }, 91*time.Second)
 		if err := p.m.run(); err != nil {
 			t.Fatalf("the workflow ended with %v", err)
 		}

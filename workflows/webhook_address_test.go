@@ -16,10 +16,10 @@ import (
 
 // mailboxActivities is what the workflow WebhookAddress asks of the world.
 type mailboxActivities interface {
-	DrainMailbox(ctx context.Context, webhookID string) (activities.Drained, error)
+	DrainMailbox(ctx context.Context, webhookID string) (activities.DispatchResult, error)
 }
 
-var _, _ mailboxActivities = (*activities.Mailbox)(nil), (*mailbox)(nil)
+var _, _ mailboxActivities = (*activities.Dispatcher)(nil), (*mailbox)(nil)
 
 // mailbox stands for the deliveries of one address.
 type mailbox struct {
@@ -27,14 +27,14 @@ type mailbox struct {
 	env  *testsuite.TestWorkflowEnvironment
 	seen *observer
 	// round is what happens in each round, counted from 1.
-	round func(number int) (activities.Drained, error)
+	round func(number int) (activities.DispatchResult, error)
 
 	mu     sync.Mutex
 	rounds []time.Duration
 }
 
 // newMailbox returns a mailbox that was started by a poke.
-func newMailbox(t *testing.T, round func(number int) (activities.Drained, error)) *mailbox {
+func newMailbox(t *testing.T, round func(number int) (activities.DispatchResult, error)) *mailbox {
 	seen := &observer{poked: true}
 	m := &mailbox{t: t, seen: seen, env: newEnvironment(began, seen), round: round}
 	m.env.RegisterActivity(m)
@@ -42,7 +42,7 @@ func newMailbox(t *testing.T, round func(number int) (activities.Drained, error)
 }
 
 // DrainMailbox plays the next round.
-func (m *mailbox) DrainMailbox(_ context.Context, id string) (activities.Drained, error) {
+func (m *mailbox) DrainMailbox(_ context.Context, id string) (activities.DispatchResult, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if id != webhookID {
@@ -56,10 +56,10 @@ func (m *mailbox) DrainMailbox(_ context.Context, id string) (activities.Drained
 	return m.round(len(m.rounds))
 }
 
-// poke sends the workflow a number of pokes.
-func (m *mailbox) poke(times int) {
+// wake sends the workflow a number of pokes.
+func (m *mailbox) wake(times int) {
 	for range times {
-		m.env.SignalWorkflow(SignalPoke, nil)
+		m.env.SignalWorkflow(SignalWake, nil)
 	}
 }
 
@@ -79,7 +79,9 @@ func (m *mailbox) made(rounds int, err error) {
 	}
 }
 
-func nothingMore(int) (activities.Drained, error) { return activities.Drained{Delivered: 1}, nil }
+func nothingMore(int) (activities.DispatchResult, error) {
+	return activities.DispatchResult{Delivered: 1}, nil
+}
 
 func TestMailboxMakesOneRoundForThePokeThatStartsItAndEnds(t *testing.T) {
 	m := newMailbox(t, nothingMore)
@@ -87,49 +89,51 @@ func TestMailboxMakesOneRoundForThePokeThatStartsItAndEnds(t *testing.T) {
 }
 
 func TestMailboxGoesOnWhileARoundLeavesMore(t *testing.T) {
-	m := newMailbox(t, func(number int) (activities.Drained, error) { return activities.Drained{More: number < 4}, nil })
+	m := newMailbox(t, func(number int) (activities.DispatchResult, error) {
+		return activities.DispatchResult{More: number < 4}, nil
+	})
 	m.made(4, m.run())
 }
 
 func TestPokeDuringARoundCausesAnother(t *testing.T) {
 	t.Run("one poke, one round", func(t *testing.T) {
 		var m *mailbox
-		m = newMailbox(t, func(number int) (activities.Drained, error) {
+		m = newMailbox(t, func(number int) (activities.DispatchResult, error) {
 			if number == 1 {
-				m.poke(1)
+				m.wake(1)
 			}
-			return activities.Drained{}, nil
+			return activities.DispatchResult{}, nil
 		})
 		m.made(2, m.run())
 	})
 	t.Run("many pokes merge into one round", func(t *testing.T) {
 		var m *mailbox
-		m = newMailbox(t, func(number int) (activities.Drained, error) {
+		m = newMailbox(t, func(number int) (activities.DispatchResult, error) {
 			if number == 1 {
-				m.poke(100)
+				m.wake(100)
 			}
-			return activities.Drained{}, nil
+			return activities.DispatchResult{}, nil
 		})
 		m.made(2, m.run())
 	})
 	t.Run("in each of three rounds", func(t *testing.T) {
 		var m *mailbox
-		m = newMailbox(t, func(number int) (activities.Drained, error) {
+		m = newMailbox(t, func(number int) (activities.DispatchResult, error) {
 			if number <= 3 {
-				m.poke(2)
+				m.wake(2)
 			}
-			return activities.Drained{}, nil
+			return activities.DispatchResult{}, nil
 		})
 		m.made(4, m.run())
 	})
 	t.Run("even when the round failed first", func(t *testing.T) {
 		var m *mailbox
-		m = newMailbox(t, func(number int) (activities.Drained, error) {
+		m = newMailbox(t, func(number int) (activities.DispatchResult, error) {
 			if number == 1 {
-				m.poke(1)
-				return activities.Drained{}, errors.New("the database cannot be reached")
+				m.wake(1)
+				return activities.DispatchResult{}, errors.New("the database cannot be reached")
 			}
-			return activities.Drained{}, nil
+			return activities.DispatchResult{}, nil
 		})
 		m.made(3, m.run()) // the first, its retry, and the poke's
 	})
@@ -137,37 +141,37 @@ func TestPokeDuringARoundCausesAnother(t *testing.T) {
 
 func TestMailboxContinuesAsNewAfterManyRounds(t *testing.T) {
 	t.Run("with the same address", func(t *testing.T) {
-		m := newMailbox(t, func(int) (activities.Drained, error) { return activities.Drained{More: true}, nil })
+		m := newMailbox(t, func(int) (activities.DispatchResult, error) { return activities.DispatchResult{More: true}, nil })
 		err := m.run()
 		m.made(roundsBeforeNew, nil)
 		checkContinuesAs(t, err, "WebhookAddress", webhookID)
 	})
 	t.Run("when a poke came in the last of them", func(t *testing.T) {
 		var m *mailbox
-		m = newMailbox(t, func(number int) (activities.Drained, error) {
+		m = newMailbox(t, func(number int) (activities.DispatchResult, error) {
 			if number == roundsBeforeNew {
-				m.poke(1)
+				m.wake(1)
 			}
-			return activities.Drained{More: number < roundsBeforeNew}, nil
+			return activities.DispatchResult{More: number < roundsBeforeNew}, nil
 		})
 		err := m.run()
 		m.made(roundsBeforeNew, nil)
 		checkContinuesAs(t, err, "WebhookAddress", webhookID)
 	})
 	t.Run("but not when the last of them left nothing", func(t *testing.T) {
-		m := newMailbox(t, func(number int) (activities.Drained, error) {
-			return activities.Drained{More: number < roundsBeforeNew}, nil
+		m := newMailbox(t, func(number int) (activities.DispatchResult, error) {
+			return activities.DispatchResult{More: number < roundsBeforeNew}, nil
 		})
 		m.made(roundsBeforeNew, m.run())
 	})
 }
 
 func TestRoundThatFailsIsTriedAgainUntilItSucceeds(t *testing.T) {
-	m := newMailbox(t, func(number int) (activities.Drained, error) {
+	m := newMailbox(t, func(number int) (activities.DispatchResult, error) {
 		if number <= 20 {
-			return activities.Drained{}, errors.New("the database cannot be reached")
+			return activities.DispatchResult{}, errors.New("the database cannot be reached")
 		}
-		return activities.Drained{Delivered: 3}, nil
+		return activities.DispatchResult{Delivered: 3}, nil
 	})
 	m.made(21, m.run())
 	if want := durations("0s 1s 3s 7s 11s 15s 19s"); !slices.Equal(m.rounds[:len(want)], want) {
@@ -176,8 +180,8 @@ func TestRoundThatFailsIsTriedAgainUntilItSucceeds(t *testing.T) {
 }
 
 func TestCancelledMailboxEnds(t *testing.T) {
-	m := newMailbox(t, func(int) (activities.Drained, error) {
-		return activities.Drained{}, errors.New("the database cannot be reached")
+	m := newMailbox(t, func(int) (activities.DispatchResult, error) {
+		return activities.DispatchResult{}, errors.New("the database cannot be reached")
 	})
 	m.env.RegisterDelayedCallback(m.env.CancelWorkflow, time.Hour)
 	if err := m.run(); !temporal.IsCanceledError(err) {

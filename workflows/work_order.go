@@ -100,7 +100,7 @@ func (w *workOrder) lookAnew(ctx workflow.Context) error {
 // remind makes a reminder that is due. One that did not apply any more, since
 // the work order changed at that moment, may do so again.
 func (w *workOrder) remind(ctx workflow.Context, due models.Reminder) error {
-	var after activities.Reminded
+	var after activities.ReminderResult
 	var records *activities.Records
 	if err := locally(ctx, "remind of "+about(due), &after, records.RemindOfWorkOrder, w.id, due); err != nil {
 		return err

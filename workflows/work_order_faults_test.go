@@ -59,7 +59,7 @@ func TestNoticeThatComesWhileMailIsSentIsMailedAfterIt(t *testing.T) {
 				d.tell("assigned", "wes")
 				d.marked = true
 				d.mu.Unlock()
-				d.env.SignalWorkflow(SignalPoke, nil)
+				d.env.SignalWorkflow(SignalWake, nil)
 			}
 		}
 		d.run()

@@ -23,11 +23,11 @@ import (
 type (
 	recordActivities interface {
 		LookAtWorkOrder(ctx context.Context, id string) (service.WorkOrderState, error)
-		RemindOfWorkOrder(ctx context.Context, id string, reminder models.Reminder) (activities.Reminded, error)
+		RemindOfWorkOrder(ctx context.Context, id string, reminder models.Reminder) (activities.ReminderResult, error)
 		LookAtFeedback(ctx context.Context, id string) (service.FeedbackState, error)
 	}
 	noticeActivities interface {
-		MailNotices(ctx context.Context, recordID string) (activities.Told, error)
+		MailNotices(ctx context.Context, recordID string) (activities.MailResult, error)
 	}
 )
 
@@ -122,15 +122,15 @@ func (d *desk) plan(when string, change func(), poked bool) {
 		d.marked = true
 		d.mu.Unlock()
 		if poked {
-			d.poke()
+			d.wake()
 		}
 	}})
 }
 
-// poke signals the workflow; one that does not run is started with the poke.
-func (d *desk) poke() {
+// wake signals the workflow; one that does not run is started with the poke.
+func (d *desk) wake() {
 	if d.running {
-		d.env.SignalWorkflow(SignalPoke, nil)
+		d.env.SignalWorkflow(SignalWake, nil)
 	}
 }
 
@@ -273,7 +273,7 @@ func (d *desk) workOrder() service.WorkOrderState {
 }
 
 // RemindOfWorkOrder leaves the notices of a reminder once for each person.
-func (d *desk) RemindOfWorkOrder(_ context.Context, id string, reminder models.Reminder) (after activities.Reminded, err error) {
+func (d *desk) RemindOfWorkOrder(_ context.Context, id string, reminder models.Reminder) (after activities.ReminderResult, err error) {
 	err = d.reach(id, func() {
 		if !d.gone {
 			after.Applied = slices.ContainsFunc(d.dates.Reminders(*d.at(d.now())), func(r models.Reminder) bool {
@@ -316,7 +316,7 @@ func (d *desk) LookAtFeedback(_ context.Context, id string) (state service.Feedb
 }
 
 // MailNotices mails what waits, unless the mail server is down.
-func (d *desk) MailNotices(_ context.Context, id string) (activities.Told, error) {
+func (d *desk) MailNotices(_ context.Context, id string) (activities.MailResult, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if id != d.id {
@@ -324,7 +324,7 @@ func (d *desk) MailNotices(_ context.Context, id string) (activities.Told, error
 	}
 	d.mailings = append(d.mailings, d.now())
 	if d.mailDown != nil && d.mailDown(d.now()) {
-		return activities.Told{}, errors.New("the mail server refused the connection")
+		return activities.MailResult{}, errors.New("the mail server refused the connection")
 	}
 	claimed := slices.DeleteFunc(slices.Clone(d.notices), func(l *leaf) bool { return l.mailed })
 	if n := len(d.mailings); d.duringMail != nil {
@@ -338,7 +338,7 @@ func (d *desk) MailNotices(_ context.Context, id string) (activities.Told, error
 		}
 		l.mailed, l.mailedAt = true, d.now()
 	}
-	return activities.Told{Sent: len(claimed)}, nil
+	return activities.MailResult{Sent: len(claimed)}, nil
 }
 
 // told checks who was told what when: "0s assigned wim, 48h due_soon wim".

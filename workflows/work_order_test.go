@@ -225,7 +225,7 @@ func TestPokeDuringALookCausesAnother(t *testing.T) {
 				d.tell("assigned", "wes")
 				d.marked = true
 				d.mu.Unlock()
-				d.env.SignalWorkflow(SignalPoke, nil)
+				d.env.SignalWorkflow(SignalWake, nil)
 			}
 		}
 		d.run()
@@ -238,7 +238,7 @@ func TestLostPokeIsMadeGoodByAnother(t *testing.T) {
 	inBothWays(t, newDesk, func(t *testing.T, d *desk) {
 		d.aim("72h")
 		d.writeUnheard("10h", func() { d.move(models.StatusCancelled); d.tell("cancelled", "wim") })
-		d.planned = append(d.planned, plan{at: 11 * time.Hour, do: d.poke}) // the sweep's
+		d.planned = append(d.planned, plan{at: 11 * time.Hour, do: d.wake}) // the sweep's
 		d.run()
 		d.told("0s assigned wim, 11h cancelled wim")
 		d.closed("11h")

@@ -52,8 +52,8 @@ func listDeliveriesCommand() *cobra.Command {
 }
 
 // newest returns up to limit deliveries, read in pages.
-func newest(ctx context.Context, svc *service.Service, filter service.DeliveryFilter, limit int) ([]service.Delivery, error) {
-	found := []service.Delivery{}
+func newest(ctx context.Context, svc *service.Service, filter service.DeliveryFilter, limit int) ([]service.DeliveryView, error) {
+	found := []service.DeliveryView{}
 	for len(found) < limit {
 		filter.Limit = min(limit-len(found), service.MaxLimit)
 		page, err := svc.Deliveries(ctx, filter)
@@ -82,7 +82,7 @@ func showDeliveryCommand() *cobra.Command {
 					return sentence(err, "delivery "+args[0])
 				}
 				return out.show(cmd, found, func(w io.Writer) {
-					deliveryLines(w, found.Delivery)
+					deliveryLines(w, found.DeliveryView)
 					for _, a := range found.AttemptsMade {
 						fmt.Fprintf(w, "\t\nattempt %d\t%s\t\n", a.Number, a.StartedAt)
 						attemptLines(w, a)
@@ -157,7 +157,7 @@ func deliveriesNumber(n int) string {
 	return strconv.Itoa(n) + " deliveries"
 }
 
-func deliveriesTable(w io.Writer, found []service.Delivery) {
+func deliveriesTable(w io.Writer, found []service.DeliveryView) {
 	fmt.Fprintln(w, "ID\tEVENT\tADDRESS\tSTATUS\tATTEMPTS\tCREATED\tNEXT ATTEMPT\tLAST RESULT\t")
 	for _, d := range found {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t\n",
@@ -165,12 +165,12 @@ func deliveriesTable(w io.Writer, found []service.Delivery) {
 	}
 }
 
-func deliveryLines(w io.Writer, d service.Delivery) {
+func deliveryLines(w io.Writer, d service.DeliveryView) {
 	fmt.Fprintf(w, "id\t%s\t\nevent\t%s %s\t\naddress\t%s\t\ncreated\t%s\t\nstatus\t%s\t\nattempts\t%d\t\nnext attempt\t%s\t\nlast result\t%s\t\n",
 		d.ID, d.EventType, d.EventID, d.WebhookID, d.CreatedAt, d.Status, d.Attempts, orDash(d.NextAttemptAt), lastResult(d))
 }
 
-func lastResult(d service.Delivery) string {
+func lastResult(d service.DeliveryView) string {
 	if d.LastStatus != nil {
 		return strconv.Itoa(*d.LastStatus)
 	}

@@ -30,7 +30,7 @@ func operate(cmd *cobra.Command, do func(ctx context.Context, s settings, svc *s
 		return err
 	}
 	defer temporal.Close()
-	poker := worker.NewPoker(ctx, temporal, s.logger())
+	poker := worker.NewWaker(ctx, temporal, s.logger())
 	defer stopPoker(poker)
 	svc, pool, err := openService(ctx, s, "millwright "+cmd.Name(), poker, requireSchema)
 	if err != nil {

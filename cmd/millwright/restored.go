@@ -29,7 +29,7 @@ func restoredOf(what, short string, voids bool) *cobra.Command {
 					}
 					fmt.Fprintln(cmd.OutOrStdout(), "all sync tokens have ended")
 				}
-				records, err := svc.OweLooks(ctx)
+				records, err := svc.MarkAllDirty(ctx)
 				if err != nil {
 					return err
 				}

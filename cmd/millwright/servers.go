@@ -78,7 +78,7 @@ func serveAPI(ctx context.Context, s settings) error {
 		return err
 	}
 	defer temporal.Close()
-	poker := worker.NewPoker(ctx, temporal, log)
+	poker := worker.NewWaker(ctx, temporal, log)
 	defer stopPoker(poker)
 	// A database that is not there yet is no reason not to listen: the API says
 	// 503, and that it is not ready, until it is.
@@ -193,14 +193,14 @@ func runWorker(ctx context.Context, s settings) error {
 		return err
 	}
 	defer temporal.Close()
-	poker := worker.NewPoker(ctx, temporal, log)
+	poker := worker.NewWaker(ctx, temporal, log)
 	defer stopPoker(poker)
 	svc, pool, err := openService(ctx, s, "millwright worker", poker, waitForSchema)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	watched, err := activities.NewWatched(seen.registry, seen.tracing.Tracer(), log)
+	watched, err := activities.NewInstrumentation(seen.registry, seen.tracing.Tracer(), log)
 	if err != nil {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
@@ -218,7 +218,7 @@ func runWorker(ctx context.Context, s settings) error {
 	}
 	options := worker.Options{
 		Client: temporal, Namespace: s.Namespace, Service: svc, Poker: poker, Sender: sender, Mailer: mailer,
-		Linger: s.Linger, SweepEvery: s.SweepEvery, StopTimeout: s.ResponseTimeout + 5*time.Second,
+		IdleTimeout: s.Linger, SweepEvery: s.SweepEvery, StopTimeout: s.ResponseTimeout + 5*time.Second,
 		Watched: watched, Log: log,
 	}
 	if err := prepare(ctx, options); err != nil {
@@ -265,7 +265,7 @@ func prepare(ctx context.Context, options worker.Options) error {
 	}
 }
 
-func stopPoker(p *worker.Poker) {
+func stopPoker(p *worker.Waker) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	p.Stop(ctx)
@@ -273,12 +273,12 @@ func stopPoker(p *worker.Poker) {
 
 // openService connects to the database and returns the service with its pool, which the caller closes.
 // A schema older than the program is refused.
-func openService(ctx context.Context, s settings, application string, poker service.Poker, check schemaCheck) (*service.Service, *pgxpool.Pool, error) {
+func openService(ctx context.Context, s settings, application string, poker service.Waker, check schemaCheck) (*service.Service, *pgxpool.Pool, error) {
 	options, err := s.serviceOptions(s.logger())
 	if err != nil {
 		return nil, nil, err
 	}
-	options.Poker = poker
+	options.Waker = poker
 	pool, err := s.pool(application).Connect(ctx, s.DatabaseURL)
 	if err != nil {
 		return nil, nil, err

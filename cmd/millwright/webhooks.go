@@ -210,7 +210,7 @@ func testWebhookCommand() *cobra.Command {
 }
 
 // sendOnce makes one attempt with a sender of its own.
-func sendOnce(ctx context.Context, s settings, address service.Address, d service.Outgoing) (service.Attempt, error) {
+func sendOnce(ctx context.Context, s settings, address service.Address, d service.RenderedDelivery) (service.Attempt, error) {
 	signer, err := webhook.NewSigner(address.Secrets...)
 	if err != nil {
 		return service.Attempt{}, err

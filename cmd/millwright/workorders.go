@@ -17,11 +17,11 @@ func workOrdersCommand() *cobra.Command {
 	return commands("work-orders", "Do with work orders, as a person, what the app alone does",
 		reviewCommand(),
 		workOrderCommand("hold ID --as PERSON", "Put the work order on hold: it takes no changes and no answers",
-			func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.Answer, error) {
+			func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.WriteResult, error) {
 				return svc.HoldWorkOrder(ctx, actor, id)
 			}),
 		workOrderCommand("resume ID --as PERSON", "Take the work order off hold, back to the status it had",
-			func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.Answer, error) {
+			func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.WriteResult, error) {
 				return svc.ResumeWorkOrder(ctx, actor, id)
 			}),
 	)
@@ -31,7 +31,7 @@ func reviewCommand() *cobra.Command {
 	var review service.Review
 	var sendBack bool
 	cmd := workOrderCommand("review ID --approve|--send-back [--comment TEXT] --as PERSON", "Review the work as a consultant: approve it, or send it back to its workers",
-		func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.Answer, error) {
+		func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.WriteResult, error) {
 			return svc.ReviewWorkOrder(ctx, actor, id, review)
 		})
 	cmd.Flags().BoolVar(&review.Approve, "approve", false, "the work order is complete")
@@ -47,7 +47,7 @@ func reviewCommand() *cobra.Command {
 }
 
 // recordChange is what a command does to one record as a person.
-type recordChange func(*service.Service, context.Context, service.Actor, string) (service.Answer, error)
+type recordChange func(*service.Service, context.Context, service.Actor, string) (service.WriteResult, error)
 
 // workOrderCommand is a command that changes one work order and shows it.
 func workOrderCommand(use, short string, do recordChange) *cobra.Command {

@@ -158,6 +158,7 @@ func newRun(t *testing.T, i installation) *run {
 		}
 	}
 	r.mapPaths()
+	r.mapDatabaseURLs()
 	return r
 }
 
@@ -230,7 +231,7 @@ func (r *run) environ(service string) []string {
 			mapped = *value
 		}
 		if name == "DATABASE_URL_FILE" {
-			mapped = r.mapFile(service, mapped)
+			mapped = r.mappedFile(mapped)
 		}
 		env = append(env, name+"="+mapped)
 	}
@@ -242,18 +243,28 @@ func (r *run) environ(service string) []string {
 	return env
 }
 
-// mapFile writes a secret's file anew with the addresses that are here.
-func (r *run) mapFile(service, path string) string {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		r.t.Fatal(err)
+// mapDatabaseURLs writes each file with a database URL again, with the addresses
+// used here. It runs before any service starts: a service that read a file while
+// it is being written could find it empty.
+func (r *run) mapDatabaseURLs() {
+	for name, service := range r.project.Services {
+		path := service.Environment["DATABASE_URL_FILE"]
+		if path == nil {
+			continue
+		}
+		original := r.path(*path)
+		content, err := os.ReadFile(original)
+		if err == nil {
+			err = os.WriteFile(r.mappedFile(original), []byte(r.resolve(name, string(content))), 0o600)
+		}
+		if err != nil {
+			r.t.Fatal(err)
+		}
 	}
-	mapped := filepath.Join(r.dir, filepath.Base(path))
-	if err := os.WriteFile(mapped, []byte(r.resolve(service, string(content))), 0o600); err != nil {
-		r.t.Fatal(err)
-	}
-	return mapped
 }
+
+// mappedFile is where mapDatabaseURLs writes the file.
+func (r *run) mappedFile(path string) string { return filepath.Join(r.dir, filepath.Base(path)) }
 
 // start starts the service; a job is waited for, a server until it is healthy.
 func (r *run) start(name string) {

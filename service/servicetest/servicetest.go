@@ -55,26 +55,26 @@ func (c *Clock) Advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// Pokes notes what was poked.
-type Pokes struct {
+// Wakes notes what was poked.
+type Wakes struct {
 	mu   sync.Mutex
-	work []service.Work
+	work []service.WakeTarget
 }
 
-// Poke notes the work.
-func (p *Pokes) Poke(work ...service.Work) {
+// Wake notes the work.
+func (p *Wakes) Wake(work ...service.WakeTarget) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.work = append(p.work, work...)
 }
 
 // Take returns what was poked since the last time, each once, in order of id.
-func (p *Pokes) Take() []service.Work {
+func (p *Wakes) Take() []service.WakeTarget {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	taken := p.work
 	p.work = nil
-	slices.SortFunc(taken, func(a, b service.Work) int {
+	slices.SortFunc(taken, func(a, b service.WakeTarget) int {
 		if a.ID < b.ID {
 			return -1
 		}
@@ -88,7 +88,7 @@ type Fixture struct {
 	*service.Service
 	Pool  *pgxpool.Pool
 	Clock *Clock
-	Pokes *Pokes
+	Pokes *Wakes
 	// Acme and Polar are what the imports answered.
 	Acme, Polar service.Imported
 	t           testing.TB
@@ -106,8 +106,8 @@ func New(t testing.TB, adjust ...func(*service.Options)) *Fixture {
 		t.Fatalf("connect: %v", err)
 	}
 	t.Cleanup(pool.Close)
-	f := &Fixture{Pool: pool, Clock: NewClock(Start), Pokes: &Pokes{}, t: t}
-	f.Service = f.Another(adjust...)
+	f := &Fixture{Pool: pool, Clock: NewClock(Start), Pokes: &Wakes{}, t: t}
+	f.Service = f.NewInstance(adjust...)
 	if f.Polar, err = f.Import(ctx, companyFile); err != nil {
 		t.Fatalf("import the service company: %v", err)
 	}
@@ -117,8 +117,8 @@ func New(t testing.TB, adjust ...func(*service.Options)) *Fixture {
 	return f
 }
 
-// Another returns a second service on the same database, as another process has.
-func (f *Fixture) Another(adjust ...func(*service.Options)) *service.Service {
+// NewInstance returns a second service on the same database, as another process has.
+func (f *Fixture) NewInstance(adjust ...func(*service.Options)) *service.Service {
 	f.t.Helper()
 	tokens, err := service.NewTokenKeys(TokenKeys)
 	if err != nil {
@@ -129,7 +129,7 @@ func (f *Fixture) Another(adjust ...func(*service.Options)) *service.Service {
 		f.t.Fatal(err)
 	}
 	options := service.Options{
-		Tokens: tokens, Vault: vault, Poker: f.Pokes, Issuer: Issuer, Now: f.Clock.Now,
+		Tokens: tokens, Vault: vault, Waker: f.Pokes, Issuer: Issuer, Now: f.Clock.Now,
 		Log: slog.New(slog.DiscardHandler),
 		AddressRules: service.AddressRules{
 			AllowHTTP: true, AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},

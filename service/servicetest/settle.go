@@ -2,10 +2,10 @@ package servicetest
 
 import "time"
 
-// Settle waits until a page of changes reaches everything that is committed
+// WaitForOpenTransactions waits until a page of changes reaches everything that is committed
 // now. A page stops before the oldest transaction of the whole cluster that is
 // still running, and tests of other packages run theirs beside this one.
-func (f *Fixture) Settle() {
+func (f *Fixture) WaitForOpenTransactions() {
 	f.t.Helper()
 	mine := Value[uint64](f, `SELECT pg_current_xact_id()`)
 	again := time.NewTicker(2 * time.Millisecond)
