@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"slices"
 
 	"millwright/models"
 )
@@ -81,42 +80,4 @@ func look[T any](ctx context.Context, s *Service, query, id string, complete fun
 	}
 	complete(&found[0], at)
 	return found[0], nil
-}
-
-// Remind leaves the reminder's notices, once for each person however often it is
-// called: about the target date to the people of the work order's workers, about
-// the review to those of its consultants. It reports whether the reminder still
-// applied; otherwise it left nothing. Errors: unavailable.
-func (s *Service) Remind(ctx context.Context, id string, kind models.NoticeKind, about models.Time) (applied bool, err error) {
-	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		var found []WorkOrderState
-		t.lock(lockWorkOrder, id)
-		queueAll(t, &found, workOrderStateQuery, id, t.at)
-		if err := t.flush(ctx); err != nil {
-			return err
-		}
-		applied = false
-		for _, state := range found { // one, or none when it is gone
-			reminders := state.Dates.Reminders(t.at)
-			n := slices.IndexFunc(reminders, func(r models.Reminder) bool { return r.Is(kind, about) })
-			if applied = n >= 0; applied {
-				t.remind(id, reminders[n])
-			}
-		}
-		return nil
-	})
-	return applied, err
-}
-
-// remind queues a notice for each person whom the reminder is for. They come in
-// one order, so that two who do the same do not lock each other out.
-func (t *tx) remind(id string, reminder models.Reminder) {
-	assigned := `ARRAY(SELECT x.identity_id::text FROM work_order_assignees x WHERE x.work_order_id = $1::text AND x.role = $2)`
-	t.queue(`
-		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at, about)
-		SELECT p.organization_id, p.id, $3, $1::text, $4, $5
-		FROM people p WHERE p.id IN (`+with(peopleOf, "identities", assigned)+`)
-		ORDER BY p.id
-		ON CONFLICT (record_id, person_id, kind, about) WHERE about IS NOT NULL DO NOTHING`,
-		id, reminder.Role(), reminder.Kind, t.at, reminder.About)
 }

@@ -1,14 +1,9 @@
 package service
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -37,17 +32,6 @@ type WriteResult struct {
 	RecordID string
 	Body     []byte
 	Replayed bool
-}
-
-// Encode writes a record as JSON the way every answer and event shows it.
-func Encode(record any) ([]byte, error) {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(record); err != nil {
-		return nil, fmt.Errorf("encode a record: %w", err)
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // IdempotencyRetention is how long a key is kept (contract, idempotency).
@@ -172,22 +156,4 @@ func (t *tx) queueStoredResponse(actor Actor, call Call) {
 			return &replayError{WriteResult{Status: found.Status, RecordID: found.RecordID, Body: found.Body, Replayed: true}}
 		},
 	})
-}
-
-// ETag returns the entity tag of an encoded record. It is strong: the same tag
-// means the same bytes.
-func ETag(body []byte) string {
-	sum := sha256.Sum256(body)
-	return `"` + base64.RawURLEncoding.EncodeToString(sum[:15]) + `"`
-}
-
-// ETagMatches reports whether an If-Match header names the tag (RFC 9110 section
-// 13.1.1: strong comparison, so a weak form is no match).
-func ETagMatches(header, tag string) bool {
-	for candidate := range strings.SplitSeq(header, ",") {
-		if candidate = strings.TrimSpace(candidate); candidate == tag || candidate == "*" {
-			return true
-		}
-	}
-	return false
 }

@@ -1,0 +1,180 @@
+package service
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/webhook"
+)
+
+// Attempt is one try of a delivery and how it went.
+type Attempt struct {
+	DeliveryID string
+	// Number is 1 for the first attempt; Before is how many were made before the
+	// present run of the retry schedule.
+	Number, Before int
+	StartedAt      models.Time
+	Latency        time.Duration
+	// Status is the receiver's, 0 when there was none; Error says why.
+	Status int
+	Error  string
+	// Problem is the class of Error, EventID and EventAt are the event's, and
+	// TraceParent its call's: for those who watch, they are not kept.
+	Problem      webhook.Kind
+	EventID      string
+	EventAt      time.Time
+	TraceParent  string
+	RemoteIP     string
+	ResponseBody []byte
+}
+
+// succeeded reports whether the receiver accepted (spec section 6, receiver rules).
+func (a Attempt) succeeded() bool { return a.Status >= 200 && a.Status < 300 }
+
+// verdict is what an attempt makes of its delivery.
+type verdict struct {
+	Status models.DeliveryStatus
+	Next   *models.Time
+}
+
+// judge decides what follows an attempt: delivered, another attempt when the
+// schedule has one, failed otherwise. A receiver that is gone (410) is not asked again.
+func (a Attempt) judge(schedule models.RetrySchedule, now models.Time) verdict {
+	if a.succeeded() {
+		return verdict{Status: models.DeliveryDelivered}
+	}
+	wait, more := schedule.After(a.Number - a.Before)
+	if !more || a.Status == http.StatusGone {
+		return verdict{Status: models.DeliveryFailed}
+	}
+	next := models.TimeOf(now.Add(wait))
+	return verdict{Status: models.DeliveryRetrying, Next: &next}
+}
+
+// RecordResult is what RecordAttempts made of the attempts.
+type RecordResult struct {
+	Delivered, Failed int
+	// Retrying are the deliveries that need another attempt.
+	Retrying []string
+	// Troubled are those and the failed ones: a workflow of its own has each.
+	Troubled []string
+	// Off says that the address was turned off by it.
+	Off bool
+}
+
+// One statement keeps the attempts and moves their deliveries; an attempt that
+// was recorded before (a worker's answer was lost) changes nothing. A delivery
+// that was held or stopped while its attempt was under way stays so unless it
+// arrived. What was moved is returned.
+var recordQuery = with(`
+	WITH made AS (
+		SELECT * FROM unnest($1::text[], $2::integer[], $3::timestamptz[], $4::integer[], $5::integer[], $6::text[],
+			$7::text[], $8::bytea[], $9::text[], $10::timestamptz[])
+			AS a (id, number, started_at, latency_ms, code, error, remote_ip, body, verdict, next_at)
+	), moved AS (
+		UPDATE deliveries d SET status = {verdict}, attempts = m.number, last_status = m.code, last_error = m.error,
+			next_attempt_at = CASE WHEN {verdict} = 'retrying' THEN m.next_at END,
+			finished_at = CASE WHEN {verdict} IN ('delivered', 'failed') THEN $11::timestamptz END
+		FROM made m
+		WHERE d.id = m.id AND d.attempts < m.number
+		RETURNING d.id, d.status
+	), kept AS (
+		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, error, remote_ip, response_body)
+		SELECT id, number, started_at, latency_ms, code, error, remote_ip, body FROM made JOIN moved USING (id)
+	)
+	SELECT id, status FROM moved`,
+	"verdict", "CASE WHEN d.status IN ('pending', 'retrying') OR m.verdict = 'delivered' THEN m.verdict ELSE d.status END")
+
+// healthQuery keeps when an address last answered well and since when it fails,
+// and returns since when it fails unless its keepers were warned.
+const healthQuery = `
+	INSERT INTO webhook_health AS h (webhook_id, last_success_at, failing_since)
+	SELECT id, CASE WHEN $2 THEN $3::timestamptz END, CASE WHEN NOT $2 THEN $3::timestamptz END FROM webhooks WHERE id = $1
+	ON CONFLICT (webhook_id) DO UPDATE SET
+		last_success_at = CASE WHEN $2 THEN $3 ELSE h.last_success_at END,
+		failing_since = CASE WHEN $2 THEN NULL ELSE coalesce(h.failing_since, $3) END,
+		warned_at = CASE WHEN $2 THEN NULL ELSE h.warned_at END
+	WHERE NOT $2 OR h.failing_since IS NOT NULL OR h.last_success_at IS NULL OR h.last_success_at < $3 - interval '1 minute'
+	RETURNING CASE WHEN warned_at IS NULL THEN failing_since END`
+
+// RecordAttempts keeps the attempts made at one address and moves their
+// deliveries: delivered, retrying with the time of the next attempt, or failed.
+// A final failure turns the address off when it has had no success for the
+// shut-off period; a 410 does at once (spec section 6; contract, webhooks). The
+// keepers of an address that fails for a day are warned. Errors: unavailable.
+func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts []Attempt) (RecordResult, error) {
+	var recorded RecordResult
+	if len(attempts) == 0 {
+		return recorded, nil
+	}
+	now := s.now()
+	made := s.columns(attempts, now)
+	var failingSince *time.Time
+	batch := &pgx.Batch{}
+	batch.Queue(recordQuery, append(made, now)...).Query(func(rows pgx.Rows) error {
+		var id string
+		var status models.DeliveryStatus
+		_, err := pgx.ForEachRow(rows, []any{&id, &status}, func() error {
+			switch status { //nolint:exhaustive // held and stopped ones stay what they are
+			case models.DeliveryDelivered:
+				recorded.Delivered++
+			case models.DeliveryRetrying:
+				recorded.Retrying = append(recorded.Retrying, id)
+				recorded.Troubled = append(recorded.Troubled, id)
+			case models.DeliveryFailed:
+				recorded.Failed++
+				recorded.Troubled = append(recorded.Troubled, id)
+			}
+			return nil
+		})
+		return err
+	})
+	succeeded := slices.ContainsFunc(attempts, Attempt.succeeded)
+	batch.Queue(healthQuery, webhookID, succeeded, now).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&failingSince}, func() error { return nil })
+		return err
+	})
+	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+		return recorded, s.translate(err)
+	}
+	var err error
+	if recorded.Failed > 0 {
+		gone := slices.ContainsFunc(attempts, func(a Attempt) bool { return a.Status == http.StatusGone })
+		recorded.Off, err = s.shutOff(ctx, webhookID, gone, now)
+	}
+	if err == nil && !recorded.Off && failingSince != nil && now.Sub(*failingSince) >= warnAfter {
+		err = s.warn(ctx, webhookID, now)
+	}
+	return recorded, err
+}
+
+// columns are the arguments of recordQuery: the attempts and what becomes of
+// their deliveries, column by column.
+func (s *Service) columns(attempts []Attempt, now models.Time) []any {
+	n := len(attempts)
+	ids, numbers, started, latencies := make([]string, n), make([]int, n), make([]time.Time, n), make([]int, n)
+	codes, problems, remotes, bodies := make([]*int, n), make([]*string, n), make([]*string, n), make([][]byte, n)
+	verdicts, nexts := make([]string, n), make([]*time.Time, n)
+	for i, a := range attempts {
+		v := a.judge(s.RetrySchedule, now)
+		ids[i], numbers[i], started[i], latencies[i] = a.DeliveryID, a.Number, a.StartedAt.Time, int(a.Latency.Milliseconds())
+		if a.Status != 0 {
+			codes[i] = &attempts[i].Status
+		} else {
+			problems[i] = &attempts[i].Error
+		}
+		if a.RemoteIP != "" {
+			remotes[i] = &attempts[i].RemoteIP
+		}
+		bodies[i], verdicts[i] = a.ResponseBody, string(v.Status)
+		if v.Next != nil {
+			nexts[i] = &v.Next.Time
+		}
+	}
+	return []any{ids, numbers, started, latencies, codes, problems, remotes, bodies, verdicts, nexts}
+}

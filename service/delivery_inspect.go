@@ -1,0 +1,117 @@
+package service
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+	"millwright/webhook"
+)
+
+// DeliveryWithAttempts is a delivery and every attempt made at it, the first first.
+type DeliveryWithAttempts struct {
+	DeliveryView
+	AttemptsMade []AttemptRecord `json:"attempts_made"`
+}
+
+// AttemptRecord is an attempt for people and programs: status or error.
+type AttemptRecord struct {
+	Number    int         `json:"number"`
+	StartedAt models.Time `json:"started_at"`
+	LatencyMS int64       `json:"latency_ms"`
+	Status    *int        `json:"status"`
+	Error     *string     `json:"error"`
+	RemoteIP  *string     `json:"remote_ip"`
+	// ResponseBody is the first part of the answer: text, or the base64 of what is none.
+	ResponseBody       *string `json:"response_body"`
+	ResponseBodyBase64 bool    `json:"response_body_base64"`
+}
+
+// Record returns the attempt as people and programs see it.
+func (a Attempt) Record() AttemptRecord {
+	record := AttemptRecord{Number: a.Number, StartedAt: a.StartedAt, LatencyMS: a.Latency.Milliseconds()}
+	if a.RemoteIP != "" {
+		record.RemoteIP = &a.RemoteIP
+	}
+	if a.Status == 0 {
+		record.Error = &a.Error
+		return record
+	}
+	body, isText := text(a.ResponseBody)
+	if !isText {
+		body = base64.StdEncoding.EncodeToString(a.ResponseBody)
+	}
+	record.Status, record.ResponseBody, record.ResponseBodyBase64 = &a.Status, &body, !isText
+	return record
+}
+
+// Failure is a sentence that says why the attempt did not succeed, "" when it did.
+func (a Attempt) Failure() string {
+	switch {
+	case a.succeeded():
+		return ""
+	case a.Status == 0:
+		return a.Error
+	}
+	return fmt.Sprintf("The receiver answered %d.", a.Status)
+}
+
+// text returns the bytes as text, or false when they are none. Where only a first
+// part was kept, its last character may have been cut off.
+func text(b []byte) (string, bool) {
+	if utf8.Valid(b) {
+		return string(b), true
+	}
+	for cut := 1; cut < utf8.UTFMax && len(b) == webhook.MaxKeptBody; cut++ {
+		whole, rest := b[:len(b)-cut], b[len(b)-cut:]
+		if utf8.Valid(whole) && !utf8.FullRune(rest) {
+			return string(whole), true
+		}
+	}
+	return "", false
+}
+
+// DeliveryWithAttempts returns the delivery with its attempts: of the
+// organization, or of any for "". Like Deliveries it asks nobody's permission.
+// Errors: not_found, unavailable.
+func (s *Service) DeliveryWithAttempts(ctx context.Context, organizationID, id string) (DeliveryWithAttempts, error) {
+	found := DeliveryWithAttempts{AttemptsMade: []AttemptRecord{}}
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		SELECT `+deliveryColumns+`
+		FROM deliveries d
+		JOIN events e ON e.id = d.event_id
+		JOIN webhooks h ON h.id = d.webhook_id
+		JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
+		WHERE d.id = $1 AND ($2 = '' OR h.organization_id = $2)`, id, organizationID).Query(func(rows pgx.Rows) error {
+		row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[DeliveryView])
+		found.DeliveryView = row
+		return err
+	})
+	batch.Queue(`
+		SELECT number, started_at, latency_ms, coalesce(status, 0), coalesce(error, ''), coalesce(remote_ip, ''), response_body
+		FROM attempts WHERE delivery_id = $1 ORDER BY number`, id).Query(func(rows pgx.Rows) error {
+		var a Attempt
+		var latency int64
+		_, err := pgx.ForEachRow(rows, []any{&a.Number, &a.StartedAt, &latency, &a.Status, &a.Error, &a.RemoteIP, &a.ResponseBody}, func() error {
+			made := a
+			made.Latency = time.Duration(latency) * time.Millisecond
+			found.AttemptsMade = append(found.AttemptsMade, made.Record())
+			return nil
+		})
+		return err
+	})
+	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = models.NotFound()
+		}
+		return DeliveryWithAttempts{}, s.translate(err)
+	}
+	return found, nil
+}

@@ -1,0 +1,82 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// DeliveryState is where a delivery stands, for the workflow that owns it.
+type DeliveryState struct {
+	DeliveryID     string
+	WebhookID      string
+	IntegrationID  string
+	OrganizationID string
+	RecordID       string
+	EventID        string
+	EventType      models.EventType
+	Status         models.DeliveryStatus
+	Attempts       int
+	AttemptsBefore int `json:"-"`
+	NextAttemptAt  *models.Time
+	LastStatus     *int
+	LastError      *string
+	// KeptUntil is when the event's retention ends.
+	KeptUntil models.Time
+	CreatedAt models.Time `db:"event_created_at"`
+	// LookedAt is when this was so, by the clock that its other times are of.
+	LookedAt models.Time `db:"-"`
+}
+
+// EventRetention is how long events and deliveries are kept (spec section 8).
+const EventRetention = 30 * 24 * time.Hour
+
+// DeliveryView returns where a delivery stands. Errors: not_found, unavailable.
+func (s *Service) Delivery(ctx context.Context, id string) (DeliveryState, error) {
+	rows, err := s.pool.Query(ctx, `
+		SELECT d.id AS delivery_id, d.webhook_id, h.integration_id, e.organization_id, d.record_id, d.event_id,
+			e.type AS event_type, d.status, d.attempts, d.attempts_before, d.next_attempt_at, d.last_status, d.last_error,
+			e.created_at + make_interval(secs => $2) AS kept_until, e.created_at AS event_created_at
+		FROM deliveries d
+		JOIN events e ON e.id = d.event_id
+		JOIN webhooks h ON h.id = d.webhook_id
+		WHERE d.id = $1`, id, EventRetention.Seconds())
+	if err != nil {
+		return DeliveryState{}, s.translate(err)
+	}
+	state, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[DeliveryState])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return state, models.NotFound()
+	}
+	state.LookedAt = s.now()
+	// A clock that went back meanwhile makes no wait longer than the schedule has it.
+	if wait, planned := s.RetrySchedule.After(state.Attempts - state.AttemptsBefore); planned && state.NextAttemptAt != nil {
+		if latest := models.TimeOf(state.LookedAt.Add(wait)); state.NextAttemptAt.Time.After(latest.Time) {
+			state.NextAttemptAt = &latest
+		}
+	}
+	return state, s.translate(err)
+}
+
+// RequeueDelivery makes a failed or held delivery due now, as an operator's
+// redelivery does, with the whole retry schedule before it again. It reports
+// whether it was one. Errors: unavailable.
+func (s *Service) RequeueDelivery(ctx context.Context, id string) (bool, error) {
+	tag, err := s.pool.Exec(ctx, `
+		UPDATE deliveries SET status = 'retrying', next_attempt_at = $2, finished_at = NULL,
+			attempts_before = CASE WHEN status = 'retrying' THEN attempts_before ELSE attempts END
+		WHERE id = $1 AND status IN ('failed', 'held', 'retrying')`, id, s.now())
+	return tag.RowsAffected() == 1, s.translate(err)
+}
+
+// StopDelivery marks a waiting delivery failed without another attempt. Errors: unavailable.
+func (s *Service) StopDelivery(ctx context.Context, id string) error {
+	_, err := s.pool.Exec(ctx, `
+		UPDATE deliveries SET status = 'failed', next_attempt_at = NULL, finished_at = $2
+		WHERE id = $1 AND status = 'retrying'`, id, s.now())
+	return s.translate(err)
+}

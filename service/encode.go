@@ -1,0 +1,18 @@
+package service
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// Encode writes a record as JSON the way every answer and event shows it.
+func Encode(record any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(record); err != nil {
+		return nil, fmt.Errorf("encode a record: %w", err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}

@@ -1,0 +1,42 @@
+package service
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"strings"
+
+	"millwright/models"
+)
+
+// ETag returns the entity tag of an encoded record. It is strong: the same tag
+// means the same bytes.
+func ETag(body []byte) string {
+	sum := sha256.Sum256(body)
+	return `"` + base64.RawURLEncoding.EncodeToString(sum[:15]) + `"`
+}
+
+// ETagMatches reports whether an If-Match header names the tag (RFC 9110 section
+// 13.1.1: strong comparison, so a weak form is no match).
+func ETagMatches(header, tag string) bool {
+	for candidate := range strings.SplitSeq(header, ",") {
+		if candidate = strings.TrimSpace(candidate); candidate == tag || candidate == "*" {
+			return true
+		}
+	}
+	return false
+}
+
+// matches refuses a call whose If-Match names another state of the record.
+func (c Call) matches(record any) error {
+	if c.IfMatch == "" {
+		return nil
+	}
+	body, err := Encode(record)
+	if err != nil {
+		return err
+	}
+	if !ETagMatches(c.IfMatch, ETag(body)) {
+		return models.Errorf(models.CodePreconditionFailed, "The record has changed since the ETag of If-Match was read.")
+	}
+	return nil
+}

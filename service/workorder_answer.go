@@ -1,0 +1,199 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"millwright/models"
+)
+
+// GivenAnswer is an answer to a question; a nil value clears it. Numbers are
+// json.Number, so that decimals keep their digits.
+type GivenAnswer struct {
+	QuestionID string
+	Value      any
+}
+
+// formQuestion is a question of a work order's form with its stored answer.
+type formQuestion struct {
+	ID       string
+	Type     models.QuestionType
+	Required bool
+	Options  []string
+	Value    []byte // JSON, nil where there is none
+}
+
+const formQuestionsQuery = `
+	SELECT q.id, q.type, q.required, convert_to(a.value::text, 'UTF8') AS value,
+		ARRAY(SELECT o.id FROM question_options o WHERE o.question_id = q.id) AS options
+	FROM work_orders w
+	JOIN questions q ON q.form_id = w.form_id
+	LEFT JOIN answers a ON a.work_order_id = w.id AND a.question_id = q.id
+	WHERE w.id = $1 ORDER BY q.position`
+
+// AnswerWorkOrder saves answers and, when complete, completes the work order or
+// sends it to its consultants (spec section 4, rule 7). Unsent questions stay as
+// they are. Errors: rule_violation (not_assigned_as_worker, status,
+// required_questions), validation_failed and those of changeWorkOrder; a
+// read-only organization takes answers.
+func (s *Service) AnswerWorkOrder(ctx context.Context, actor Actor, call Call, id string, answers []GivenAnswer, complete bool) (WriteResult, error) {
+	return s.changeWorkOrder(ctx, actor, call, id, true, func(ctx context.Context, c *workOrderChange) error {
+		if !slices.Contains(c.state.Assignees, actor.IdentityID) {
+			return models.Violation(models.RuleNotAssignedAsWorker, "Only a worker of the work order answers it, and the %s is none.", actor.Kind)
+		}
+		operation := models.OperationAnswer
+		if complete {
+			operation = models.OperationComplete
+			if len(c.state.Consultants) > 0 {
+				operation = models.OperationCompleteToReview
+			}
+		}
+		if err := c.move(operation); err != nil {
+			return err
+		}
+		var questions []formQuestion
+		var managers []string
+		queueAll(c.tx, &questions, formQuestionsQuery, id)
+		if operation == models.OperationComplete {
+			c.queueManagers(&managers)
+		}
+		if err := c.flush(ctx); err != nil {
+			return err
+		}
+		if err := c.saveAnswers(questions, answers); err != nil {
+			return err
+		}
+		if complete {
+			if err := requireAnswers(questions); err != nil {
+				return err
+			}
+			c.action = string(c.events[len(c.events)-1].kind)
+			if operation == models.OperationComplete {
+				c.addNotice(models.NoticeCompleted, managers)
+			} else {
+				c.notices = []notice{{string(models.NoticeReviewWanted), c.state.Consultants}}
+			}
+			return nil
+		}
+		c.action = "work_order.answered"
+		return nil
+	})
+}
+
+// saveAnswers checks the answers and queues those that change something; the
+// questions hold the new values afterwards.
+func (c *workOrderChange) saveAnswers(questions []formQuestion, answers []GivenAnswer) error {
+	var fields []models.FieldError
+	seen := map[string]bool{}
+	for i, answer := range answers {
+		pointer := fmt.Sprintf("/answers/%d", i)
+		n := slices.IndexFunc(questions, func(q formQuestion) bool { return q.ID == answer.QuestionID })
+		switch {
+		case n < 0:
+			fields = append(fields, unknownField(pointer+"/question_id", "question in the work order's form"))
+			continue
+		case seen[answer.QuestionID]:
+			fields = append(fields, models.FieldError{Pointer: pointer + "/question_id", Code: "duplicate", Detail: "This question is answered twice."})
+			continue
+		}
+		seen[answer.QuestionID] = true
+		q := &questions[n]
+		if answer.Value != nil {
+			if problem := models.CheckAnswer(q.Type, q.Options, answer.Value); problem != "" {
+				fields = append(fields, models.FieldError{Pointer: pointer + "/value", Code: "value", Detail: problem})
+				continue
+			}
+		}
+		if err := c.saveAnswer(q, answer.Value); err != nil {
+			return err
+		}
+	}
+	if len(fields) > 0 {
+		return models.Invalid(fields...)
+	}
+	return nil
+}
+
+func (c *workOrderChange) saveAnswer(q *formQuestion, value any) error {
+	old := json.RawMessage(q.Value)
+	if value == nil {
+		if old == nil {
+			return nil
+		}
+		c.queue(`DELETE FROM answers WHERE work_order_id = $1 AND question_id = $2`, c.recordID, q.ID)
+		q.Value = nil
+		c.changes["answers."+q.ID] = fromTo(old, nil)
+		return nil
+	}
+	// Postgres knows no negative nought.
+	if number, ok := value.(json.Number); ok && strings.Trim(number.String(), "-0.") == "" {
+		value = json.Number(strings.TrimPrefix(number.String(), "-"))
+	}
+	text, err := Encode(value)
+	if err != nil {
+		return err
+	}
+	same, err := sameAnswer(old, text)
+	if err != nil || same {
+		return err
+	}
+	c.queue(`INSERT INTO answers (work_order_id, question_id, value, answered_at, answered_by) VALUES ($1, $2, $3::text::jsonb, $4, $5)
+		ON CONFLICT (work_order_id, question_id) DO UPDATE SET
+			value = excluded.value, answered_at = excluded.answered_at, answered_by = excluded.answered_by`,
+		c.recordID, q.ID, string(text), c.now, c.actor.IdentityID)
+	q.Value = text
+	c.changes["answers."+q.ID] = fromTo(nullable(old), json.RawMessage(text))
+	return nil
+}
+
+// sameAnswer compares two JSON values, digit by digit; jsonb may have spaced and
+// escaped the old one differently.
+func sameAnswer(old, text []byte) (bool, error) {
+	if old == nil {
+		return false, nil
+	}
+	var values [2]any
+	for i, value := range [][]byte{old, text} {
+		decoder := json.NewDecoder(bytes.NewReader(value))
+		decoder.UseNumber()
+		if err := decoder.Decode(&values[i]); err != nil {
+			return false, fmt.Errorf("decode an answer: %w", err)
+		}
+	}
+	return reflect.DeepEqual(values[0], values[1]), nil
+}
+
+func nullable(value json.RawMessage) any {
+	if value == nil {
+		return nil
+	}
+	return value
+}
+
+// requireAnswers refuses a completion that leaves required questions without an answer, and names them.
+func requireAnswers(questions []formQuestion) error {
+	var missing []string
+	for _, q := range questions {
+		var value any
+		if q.Value != nil {
+			if err := json.Unmarshal(q.Value, &value); err != nil {
+				return fmt.Errorf("decode a stored answer: %w", err)
+			}
+		}
+		if q.Required && !models.Answered(value) {
+			missing = append(missing, q.ID)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	violation := models.Violation(models.RuleRequiredQuestions,
+		"Required questions have no answer: %s.", strings.Join(missing, ", "))
+	violation.QuestionIDs = missing
+	return violation
+}

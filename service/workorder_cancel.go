@@ -1,0 +1,26 @@
+package service
+
+import (
+	"context"
+
+	"millwright/models"
+)
+
+// CancelWorkOrder cancels a work order in process (spec section 4, rule 6) and
+// answers it. Errors: permission_denied, rule_violation (status) and those of changeWorkOrder.
+func (s *Service) CancelWorkOrder(ctx context.Context, actor Actor, call Call, id string, reason *string) (WriteResult, error) {
+	return s.changeWorkOrder(ctx, actor, call, id, false, func(ctx context.Context, c *workOrderChange) error {
+		if err := c.require(models.GrantWorkOrdersDelete, "cancel work orders"); err != nil {
+			return err
+		}
+		if err := c.move(models.OperationCancel); err != nil {
+			return err
+		}
+		c.action = string(models.EventWorkOrderCancelled)
+		if reason != nil {
+			c.sets["cancel_reason"] = *reason
+			c.changes["cancel_reason"] = fromTo(nil, *reason)
+		}
+		return c.addNoticeToAll(ctx, models.NoticeCancelled)
+	})
+}
