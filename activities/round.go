@@ -254,7 +254,7 @@ func (r *dispatchRun) record(ctx context.Context, must bool) (bool, error) {
 // Each is found in the trace of the call that its delivery comes from.
 func (r *dispatchRun) handOver(ctx context.Context, attempts []service.Attempt, recorded service.RecordResult) {
 	for _, a := range attempts {
-		if a.Number > 1 || slices.Contains(recorded.Troubled, a.DeliveryID) {
+		if a.Number > 1 || slices.Contains(recorded.Failing, a.DeliveryID) {
 			work := service.WakeTarget{Kind: service.TargetDelivery, ID: a.DeliveryID}
 			service.WakeIn(service.WithTraceParent(ctx, a.TraceParent), r.Waker, work)
 		}

@@ -32,8 +32,8 @@ const operatorName = "Millwright"
 // of an organization, allowed to look after its integrations, not to touch its records.
 func Operator() Actor { return Actor{Name: operatorName} }
 
-// operates reports whether the actor is an operator.
-func (a Actor) operates() bool { return a.IdentityID == "" && a.Name == operatorName }
+// isOperator reports whether the actor is an operator.
+func (a Actor) isOperator() bool { return a.IdentityID == "" && a.Name == operatorName }
 
 // LogName is how the activity log names the actor (spec section 1): an
 // integration with "(API)" behind its name.

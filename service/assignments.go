@@ -92,7 +92,7 @@ func (t *tx) manageNode(ctx context.Context, actor Actor, nodeID string) (manage
 		return node, models.NotFound()
 	}
 	queueOne(t, &node, models.NotFound(), managedNodeQuery, pgx.NamedArgs{
-		"node": nodeID, "actor": actor.IdentityID, "operates": actor.operates(),
+		"node": nodeID, "actor": actor.IdentityID, "operates": actor.isOperator(),
 	})
 	if err := t.flush(ctx); err != nil {
 		return node, err

@@ -130,7 +130,7 @@ var inserts = map[string]struct {
 	"history":              {place: stageHistory},
 	"log_records":          {place: stageLog},
 	"events":               {place: stageEvent},
-	"idempotency_keys":     {stageResponse, keptAnew},
+	"idempotency_keys":     {stageResponse, replaceExpiredKey},
 }
 
 // table returns the table of the model's type.

@@ -13,9 +13,9 @@ import (
 // SyncTokenLifetime is how long a sync token may be followed (contract, errors).
 const SyncTokenLifetime = 30 * 24 * time.Hour
 
-// mark is what a cursor or a sync token says. Both are opaque to clients, and
+// cursorToken is what a cursor or a sync token says. Both are opaque to clients, and
 // signed: only what this service made is followed.
-type mark struct {
+type cursorToken struct {
 	// Kind is "c" for a cursor, "s" for a sync token, "cs" for a cursor of changes.
 	Kind    string `json:"k"`
 	Xid     uint64 `json:"x,omitempty"`
@@ -27,47 +27,47 @@ type mark struct {
 }
 
 const (
-	markCursor        = "c"
-	markChangesCursor = "cs"
-	markSync          = "s"
+	kindCursor        = "c"
+	kindChangesCursor = "cs"
+	kindSyncToken     = "s"
 )
 
-// markMACSize is how many bytes of the HMAC-SHA256 stand behind a mark.
-const markMACSize = 16
+// cursorMACSize is how many bytes of the HMAC-SHA256 stand behind a mark.
+const cursorMACSize = 16
 
-// text writes the mark for clients, signed with the vault's first key.
-func (m mark) text(keys *Vault) string {
+// printable writes the mark for clients, signed with the vault's first key.
+func (m cursorToken) encode(keys *Vault) string {
 	b, err := json.Marshal(m)
 	if err != nil {
 		panic(fmt.Sprintf("encode a cursor: %v", err)) // plain texts and numbers
 	}
-	return base64.RawURLEncoding.EncodeToString(append(b, markMAC(keys.marks[0], b)...))
+	return base64.RawURLEncoding.EncodeToString(append(b, cursorMAC(keys.marks[0], b)...))
 }
 
-// readMark decodes what text made, false for anything else.
-func readMark(text string, keys *Vault) (mark, bool) {
-	var m mark
+// parseCursorToken decodes what text made, false for anything else.
+func parseCursorToken(text string, keys *Vault) (cursorToken, bool) {
+	var m cursorToken
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(b) < markMACSize || strings.ContainsAny(text, "\r\n") {
-		return mark{}, false
+	if err != nil || len(b) < cursorMACSize || strings.ContainsAny(text, "\r\n") {
+		return cursorToken{}, false
 	}
-	b, sentMAC := b[:len(b)-markMACSize], b[len(b)-markMACSize:]
+	b, sentMAC := b[:len(b)-cursorMACSize], b[len(b)-cursorMACSize:]
 	signed := false
 	for _, key := range keys.marks {
-		if hmac.Equal(markMAC(key, b), sentMAC) {
+		if hmac.Equal(cursorMAC(key, b), sentMAC) {
 			signed = true
 		}
 	}
 	if !signed || json.Unmarshal(b, &m) != nil {
-		return mark{}, false
+		return cursorToken{}, false
 	}
 	return m, true
 }
 
-func markMAC(key, text []byte) []byte {
+func cursorMAC(key, text []byte) []byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write(text)
-	return mac.Sum(nil)[:markMACSize]
+	return mac.Sum(nil)[:cursorMACSize]
 }
 
 // digestOf ties a cursor to its list, the one who reads it and the filters.

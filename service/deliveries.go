@@ -64,7 +64,7 @@ func (s *Service) Deliveries(ctx context.Context, filter DeliveryFilter) ([]Deli
 	}
 	args := pgx.NamedArgs{
 		"organization": filter.OrganizationID, "webhook": filter.WebhookID,
-		"before": cmp.Or(filter.Before, behindAll), "limit": min(cmp.Or(filter.Limit, DefaultLimit), MaxLimit),
+		"before": cmp.Or(filter.Before, maxID), "limit": min(cmp.Or(filter.Limit, DefaultLimit), MaxLimit),
 	}
 	of := []any{args}
 	return knownList[DeliveryView](ctx, s, `
@@ -73,8 +73,8 @@ func (s *Service) Deliveries(ctx context.Context, filter DeliveryFilter) ([]Deli
 		with(deliveriesQuery, "statuses", statuses), of)
 }
 
-// behindAll stands behind every id.
-const behindAll = "~"
+// maxID stands behind every id.
+const maxID = "~"
 
 var deliveryStatuses = []models.DeliveryStatus{
 	models.DeliveryPending, models.DeliveryDelivered, models.DeliveryRetrying,

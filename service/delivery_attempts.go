@@ -37,23 +37,23 @@ type Attempt struct {
 func (a Attempt) succeeded() bool { return a.Status >= 200 && a.Status < 300 }
 
 // verdict is what an attempt makes of its delivery.
-type verdict struct {
+type transition struct {
 	Status models.DeliveryStatus
 	Next   *models.Time
 }
 
-// judge decides what follows an attempt: delivered, another attempt when the
+// nextStatus decides what follows an attempt: delivered, another attempt when the
 // schedule has one, failed otherwise. A receiver that is gone (410) is not asked again.
-func (a Attempt) judge(schedule models.RetrySchedule, now models.Time) verdict {
+func (a Attempt) nextStatus(schedule models.RetrySchedule, now models.Time) transition {
 	if a.succeeded() {
-		return verdict{Status: models.DeliveryDelivered}
+		return transition{Status: models.DeliveryDelivered}
 	}
 	wait, more := schedule.After(a.Number - a.Before)
 	if !more || a.Status == http.StatusGone {
-		return verdict{Status: models.DeliveryFailed}
+		return transition{Status: models.DeliveryFailed}
 	}
 	next := models.TimeOf(now.Add(wait))
-	return verdict{Status: models.DeliveryRetrying, Next: &next}
+	return transition{Status: models.DeliveryRetrying, Next: &next}
 }
 
 // RecordResult is what RecordAttempts made of the attempts.
@@ -61,8 +61,8 @@ type RecordResult struct {
 	Delivered, Failed int
 	// Retrying are the deliveries that need another attempt.
 	Retrying []string
-	// Troubled are those and the failed ones: a workflow of its own has each.
-	Troubled []string
+	// Failing are those and the failed ones: a workflow of its own has each.
+	Failing []string
 	// Off says that the address was turned off by it.
 	Off bool
 }
@@ -125,10 +125,10 @@ func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts
 				recorded.Delivered++
 			case models.DeliveryRetrying:
 				recorded.Retrying = append(recorded.Retrying, id)
-				recorded.Troubled = append(recorded.Troubled, id)
+				recorded.Failing = append(recorded.Failing, id)
 			case models.DeliveryFailed:
 				recorded.Failed++
-				recorded.Troubled = append(recorded.Troubled, id)
+				recorded.Failing = append(recorded.Failing, id)
 			}
 			return nil
 		})
@@ -145,10 +145,10 @@ func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts
 	var err error
 	if recorded.Failed > 0 {
 		gone := slices.ContainsFunc(attempts, func(a Attempt) bool { return a.Status == http.StatusGone })
-		recorded.Off, err = s.shutOff(ctx, webhookID, gone, now)
+		recorded.Off, err = s.turnOffIfUnsuccessful(ctx, webhookID, gone, now)
 	}
 	if err == nil && !recorded.Off && failingSince != nil && now.Sub(*failingSince) >= warnAfter {
-		err = s.warn(ctx, webhookID, now)
+		err = s.warnOnce(ctx, webhookID, now)
 	}
 	return recorded, err
 }
@@ -161,7 +161,7 @@ func (s *Service) columns(attempts []Attempt, now models.Time) []any {
 	codes, problems, remotes, bodies := make([]*int, n), make([]*string, n), make([]*string, n), make([][]byte, n)
 	verdicts, nexts := make([]string, n), make([]*time.Time, n)
 	for i, a := range attempts {
-		v := a.judge(s.RetrySchedule, now)
+		v := a.nextStatus(s.RetrySchedule, now)
 		ids[i], numbers[i], started[i], latencies[i] = a.DeliveryID, a.Number, a.StartedAt.Time, int(a.Latency.Milliseconds())
 		if a.Status != 0 {
 			codes[i] = &attempts[i].Status

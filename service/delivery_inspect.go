@@ -43,7 +43,7 @@ func (a Attempt) Record() AttemptRecord {
 		record.Error = &a.Error
 		return record
 	}
-	body, isText := text(a.ResponseBody)
+	body, isText := printable(a.ResponseBody)
 	if !isText {
 		body = base64.StdEncoding.EncodeToString(a.ResponseBody)
 	}
@@ -62,9 +62,9 @@ func (a Attempt) Failure() string {
 	return fmt.Sprintf("The receiver answered %d.", a.Status)
 }
 
-// text returns the bytes as text, or false when they are none. Where only a first
+// printable returns the bytes as text, or false when they are none. Where only a first
 // part was kept, its last character may have been cut off.
-func text(b []byte) (string, bool) {
+func printable(b []byte) (string, bool) {
 	if utf8.Valid(b) {
 		return string(b), true
 	}

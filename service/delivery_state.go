@@ -28,8 +28,8 @@ type DeliveryState struct {
 	// KeptUntil is when the event's retention ends.
 	KeptUntil models.Time
 	CreatedAt models.Time `db:"event_created_at"`
-	// LookedAt is when this was so, by the clock that its other times are of.
-	LookedAt models.Time `db:"-"`
+	// LoadedAt is when this was so, by the clock that its other times are of.
+	LoadedAt models.Time `db:"-" json:"LookedAt"`
 }
 
 // EventRetention is how long events and deliveries are kept (spec section 8).
@@ -52,10 +52,10 @@ func (s *Service) Delivery(ctx context.Context, id string) (DeliveryState, error
 	if errors.Is(err, pgx.ErrNoRows) {
 		return state, models.NotFound()
 	}
-	state.LookedAt = s.now()
+	state.LoadedAt = s.now()
 	// A clock that went back meanwhile makes no wait longer than the schedule has it.
 	if wait, planned := s.RetrySchedule.After(state.Attempts - state.AttemptsBefore); planned && state.NextAttemptAt != nil {
-		if latest := models.TimeOf(state.LookedAt.Add(wait)); state.NextAttemptAt.Time.After(latest.Time) {
+		if latest := models.TimeOf(state.LoadedAt.Add(wait)); state.NextAttemptAt.Time.After(latest.Time) {
 			state.NextAttemptAt = &latest
 		}
 	}

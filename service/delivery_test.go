@@ -173,8 +173,8 @@ func TestAddressesAreTurnedOff(t *testing.T) {
 			}
 			f.Clock.Advance(test.age)
 			create(t, f) // pending while the address is turned off
-			if recorded := record(t, f, "erp_hook", attempt(f, final, test.status)); len(recorded.Troubled) != 1 || recorded.Troubled[0] != final.DeliveryID {
-				t.Errorf("in trouble are %v, want the one that failed", recorded.Troubled)
+			if recorded := record(t, f, "erp_hook", attempt(f, final, test.status)); len(recorded.Failing) != 1 || recorded.Failing[0] != final.DeliveryID {
+				t.Errorf("in trouble are %v, want the one that failed", recorded.Failing)
 			}
 			reason := servicetest.Value[string](f, `SELECT coalesce(off_reason, '') FROM webhooks WHERE id = $1`, f.ID("erp_hook"))
 			if reason != test.reason {

@@ -40,8 +40,8 @@ type domainEvent struct {
 // fromTo is a changed field in history; a new record's fields come from nil.
 func fromTo(from, to any) models.JSON { return models.JSON{"from": from, "to": to} }
 
-// record queues everything the change leaves. The record itself must be queued before.
-func (t *tx) record(c effects) error {
+// queueEffects queues everything the change leaves. The record itself must be queued before.
+func (t *tx) queueEffects(c effects) error {
 	if err := t.insert(&models.History{
 		OrganizationID: c.organizationID,
 		RecordID:       c.recordID,
@@ -63,15 +63,15 @@ func (t *tx) record(c effects) error {
 			return err
 		}
 	}
-	if c.concernsWorkflow() {
+	if c.concernWorkflow() {
 		t.markDirty(c.recordID)
 	}
 	return nil
 }
 
-// concernsWorkflow reports whether the record's workflow has to look: people are
+// concernWorkflow reports whether the record's workflow has to look: people are
 // told, or what it waits by is new. Texts and answers do not concern it.
-func (c effects) concernsWorkflow() bool {
+func (c effects) concernWorkflow() bool {
 	_, status := c.changes["status"] // also of a new record
 	_, target := c.changes["target_date"]
 	return status || target || slices.ContainsFunc(c.notices, func(n notice) bool { return len(n.identities) > 0 })

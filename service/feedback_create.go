@@ -47,7 +47,7 @@ var (
 // with 201. Errors: read_only, validation_failed, permission_denied,
 // external_id_taken, idempotency_key_reused, unavailable.
 func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in NewFeedback) (WriteResult, error) {
-	return s.answer(ctx, actor, call, http.StatusCreated, nil, func(ctx context.Context, t *tx) (string, func() any, error) {
+	return s.writeRecord(ctx, actor, call, http.StatusCreated, nil, func(ctx context.Context, t *tx) (string, func() any, error) {
 		var known feedbackCreation
 		queueBulkOne(t, feedbackCreations, &known, nil, actor.IdentityID, actor.OrganizationID, in.InventoryID, in.ExternalID)
 		if err := t.flush(ctx); err != nil {
@@ -101,7 +101,7 @@ func (t *tx) insertFeedback(actor Actor, id string, in NewFeedback, known feedba
 			changes[name] = fromTo(nil, *value)
 		}
 	}
-	return t.record(effects{
+	return t.queueEffects(effects{
 		actor:          actor,
 		organizationID: actor.OrganizationID,
 		recordID:       id,

@@ -9,8 +9,8 @@ import (
 	"millwright/models"
 )
 
-// resolving is what the rules of resolving feedback need to know.
-type resolving struct {
+// feedbackResolution is what the rules of resolving feedback need to know.
+type feedbackResolution struct {
 	models.Feedback
 	Readable            bool
 	ReadOnly, Suspended bool
@@ -20,7 +20,7 @@ type resolving struct {
 
 var lockFeedback = lockOf("feedback")
 
-var resolvingQuery = with(`
+var feedbackResolutionQuery = with(`
 	SELECT {w}.id, {w}.organization_id, {w}.inventory_id, {w}.subject, {w}.description, {w}.external_id, {w}.status,
 		{w}.created_by, {w}.created_at, {w}.changed_at, {w}.resolved_at,
 		`+readableFeedback+` AS readable, o.read_only, o.suspended,
@@ -37,10 +37,10 @@ func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, id string) (
 	if !models.IsID(id, models.PrefixFeedback) {
 		return WriteResult{}, models.NotFound()
 	}
-	return s.answer(ctx, actor, Call{}, http.StatusOK, []string{id}, func(ctx context.Context, t *tx) (string, func() any, error) {
-		var known resolving
+	return s.writeRecord(ctx, actor, Call{}, http.StatusOK, []string{id}, func(ctx context.Context, t *tx) (string, func() any, error) {
+		var known feedbackResolution
 		t.lock(lockFeedback, id)
-		queueOne(t, &known, models.NotFound(), resolvingQuery, id, actor.IdentityID)
+		queueOne(t, &known, models.NotFound(), feedbackResolutionQuery, id, actor.IdentityID)
 		if err := t.flush(ctx); err != nil {
 			return "", nil, err
 		}
@@ -57,7 +57,7 @@ func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, id string) (
 }
 
 // check applies the rules.
-func (r resolving) check(actor Actor) error {
+func (r feedbackResolution) check(actor Actor) error {
 	switch {
 	case !r.Readable:
 		return models.NotFound()
@@ -80,14 +80,14 @@ func (r resolving) check(actor Actor) error {
 
 // resolve queues the change with what it leaves, at a moment later than every
 // earlier change of the record.
-func (t *tx) resolve(actor Actor, feedback resolving) error {
+func (t *tx) resolve(actor Actor, feedback feedbackResolution) error {
 	t.at = t.at.After(feedback.ChangedAt)
 	if err := t.update(reflect.TypeFor[models.Feedback](), feedback.ID, map[string]any{
 		"status": models.FeedbackResolved, "resolved_at": t.at, "changed_at": t.at,
 	}); err != nil {
 		return err
 	}
-	return t.record(effects{
+	return t.queueEffects(effects{
 		actor:          actor,
 		organizationID: feedback.OrganizationID,
 		recordID:       feedback.ID,

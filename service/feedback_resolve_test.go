@@ -12,23 +12,23 @@ import (
 )
 
 // issue is feedback of the actor on AHU 1; what it left is forgotten.
-func (s *shop) issue(by string) string {
+func (s *harness) issue(by string) string {
 	s.t.Helper()
 	answer, err := s.CreateFeedback(s.t.Context(), s.as(by), service.Call{}, service.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.forget(answer.RecordID)
+	s.clearEffects(answer.RecordID)
 	return answer.RecordID
 }
 
-func (s *shop) resolve(key, id string) error {
+func (s *harness) resolve(key, id string) error {
 	_, err := s.ResolveFeedback(s.t.Context(), s.as(key), id)
 	return err
 }
 
 func TestResolveFeedback(t *testing.T) {
-	s := newShop(t)
+	s := newHarness(t)
 	id := s.issue("ann")
 	s.Exec(`UPDATE feedback SET created_by = $2 WHERE id = $1`, id, s.ID("eve"))
 	answer, err := s.ResolveFeedback(t.Context(), s.as("ann"), id)
@@ -52,11 +52,11 @@ func TestResolveFeedback(t *testing.T) {
 	if !strings.Contains(body, `"user_id":"`+s.ID("ann")+`"`) || !strings.Contains(body, `"code":"resolved"`) {
 		t.Errorf("the event is %s", body)
 	}
-	expect(t, "once more", verdict(s.untouched(id, func() error { return s.resolve("ann", id) })), "rule_violation status")
+	expect(t, "once more", outcome(s.expectUnchanged(id, func() error { return s.resolve("ann", id) })), "rule_violation status")
 }
 
 func TestResolveFeedbackNeedsThePermission(t *testing.T) {
-	s := newShop(t)
+	s := newHarness(t)
 	s.Exec(`INSERT INTO permission_definitions (id, organization_id, name, applies_below, grants)
 		VALUES ('def_resolving', $1, 'Resolving', true, '{feedback.resolve}'), ('def_listening', $1, 'Listening', true, '{feedback.read}')`, s.Acme.OrganizationID)
 	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
@@ -70,26 +70,26 @@ func TestResolveFeedbackNeedsThePermission(t *testing.T) {
 		{"a person of a service company", "pia", "not_found"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			expect(t, "the verdict", verdict(s.untouched(id, func() error { return s.resolve(test.actor, id) })), test.verdict)
+			expect(t, "the verdict", outcome(s.expectUnchanged(id, func() error { return s.resolve(test.actor, id) })), test.verdict)
 		})
 	}
 	for column, want := range map[string]string{"read_only": "read_only", "suspended": "permission_denied"} {
 		s.Exec(`UPDATE organizations SET ` + column + ` = true`)
-		expect(t, column, verdict(s.untouched(id, func() error { return s.resolve("ann", id) })), want)
+		expect(t, column, outcome(s.expectUnchanged(id, func() error { return s.resolve("ann", id) })), want)
 		s.Exec(`UPDATE organizations SET ` + column + ` = false`)
 	}
-	for name, other := range map[string]string{"unknown": "iss_00000000000000000000000000", "no id": "nonsense", "a work order": s.bring("open")} {
-		expect(t, name, verdict(s.resolve("ann", other)), "not_found")
+	for name, other := range map[string]string{"unknown": "iss_00000000000000000000000000", "no id": "nonsense", "a work order": s.workOrderIn("open")} {
+		expect(t, name, outcome(s.resolve("ann", other)), "not_found")
 	}
-	expect(t, "the verdict for her who may", verdict(s.resolve("ann", id)), "ok")
+	expect(t, "the verdict for her who may", outcome(s.resolve("ann", id)), "ok")
 	expect(t, "an integration is not told", s.noticesOf(id), "")
 	own := s.issue("ann")
-	expect(t, "her own", verdict(s.resolve("ann", own)), "ok")
+	expect(t, "her own", outcome(s.resolve("ann", own)), "ok")
 	expect(t, "nobody is told what she did herself", s.noticesOf(own), "")
 }
 
 func TestOnlyOneOfTwoResolves(t *testing.T) {
-	s := newShop(t)
+	s := newHarness(t)
 	id, ann := s.issue("erp"), s.as("ann")
 	held, err := s.Pool.Begin(t.Context())
 	if err != nil {
@@ -104,7 +104,7 @@ func TestOnlyOneOfTwoResolves(t *testing.T) {
 	for i := range verdicts {
 		both.Go(func() {
 			_, err := s.ResolveFeedback(t.Context(), ann, id)
-			verdicts[i] = verdict(err)
+			verdicts[i] = outcome(err)
 		})
 	}
 	awaitLocks(t, s.Fixture, 2)

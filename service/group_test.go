@@ -49,8 +49,8 @@ func together(t *testing.T, s *service.Service, writes ...func() error) []error 
 }
 
 func TestWritesAtTheSameMomentShareATransaction(t *testing.T) {
-	f := newShop(t)
-	id := f.order([]string{"erp"}, nil)
+	f := newHarness(t)
+	id := f.newWorkOrder([]string{"erp"}, nil)
 	title := "Replace belt"
 	bodies := make([][]byte, 9)
 	writes := []func() error{
@@ -119,48 +119,48 @@ func TestWritesAtTheSameMomentShareATransaction(t *testing.T) {
 // A write that fails, for whatever reason, is refused as if it were alone, and the others are done.
 func TestOneOfAGroupFails(t *testing.T) {
 	for name, test := range map[string]struct {
-		prepare func(f *shop)
-		write   func(f *shop, id string) error
+		prepare func(f *harness)
+		write   func(f *harness, id string) error
 		code    models.Code
 		panics  bool
 	}{
 		"a rule refuses it": {
-			write: func(f *shop, id string) error {
+			write: func(f *harness, id string) error {
 				_, err := f.CancelWorkOrder(t.Context(), f.as("rita"), service.Call{}, id, nil)
 				return err
 			}, code: models.CodePermissionDenied,
 		},
 		"its record is unknown": {
-			write: func(f *shop, _ string) error {
+			write: func(f *harness, _ string) error {
 				_, err := f.CancelWorkOrder(t.Context(), f.as("erp"), service.Call{}, "wo_01kjq7k69re00b2a00av14smbj", nil)
 				return err
 			}, code: models.CodeNotFound,
 		},
 		"the database refuses it": {
-			prepare: func(f *shop) {
+			prepare: func(f *harness) {
 				f.Exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 					RAISE EXCEPTION 'no' USING ERRCODE = '23000', CONSTRAINT = 'feedback_external_id'; END $$`)
 				f.Exec(`CREATE TRIGGER refuse BEFORE INSERT ON feedback FOR EACH ROW EXECUTE FUNCTION refuse()`)
 			},
-			write: func(f *shop, _ string) error {
+			write: func(f *harness, _ string) error {
 				_, err := f.CreateFeedback(t.Context(), f.as("erp"), service.Call{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
 				return err
 			}, code: models.CodeExternalIDTaken,
 		},
 		"its commit is refused": {
-			prepare: func(f *shop) {
+			prepare: func(f *harness) {
 				f.Exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 					IF NEW.title = 'Refuse' THEN RAISE EXCEPTION 'no' USING ERRCODE = '23000', CONSTRAINT = 'feedback_external_id'; END IF; RETURN NULL; END $$`)
 				f.Exec(`CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON work_orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()`)
 			},
-			write: func(f *shop, id string) error {
+			write: func(f *harness, id string) error {
 				_, err := f.UpdateWorkOrder(t.Context(), f.as("erp"), service.Call{}, id,
 					service.WorkOrderPatch{Title: service.Sent[string]{Value: "Refuse", Set: true}})
 				return err
 			}, code: models.CodeExternalIDTaken,
 		},
 		"it panics": {
-			write: func(f *shop, _ string) (err error) {
+			write: func(f *harness, _ string) (err error) {
 				defer func() {
 					if recover() != nil {
 						err = models.NotFound()
@@ -171,11 +171,11 @@ func TestOneOfAGroupFails(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newShop(t)
+			f := newHarness(t)
 			if test.prepare != nil {
 				test.prepare(f)
 			}
-			id := f.order([]string{"erp"}, nil)
+			id := f.newWorkOrder([]string{"erp"}, nil)
 			before := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM history`)
 			create := func() error {
 				_, err := f.CreateWorkOrder(t.Context(), f.as("erp"), service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
@@ -195,8 +195,8 @@ func TestOneOfAGroupFails(t *testing.T) {
 
 // Nobody waits for a write that has to wait.
 func TestAWriteThatWaitsForALockLeavesItsGroup(t *testing.T) {
-	f := newShop(t)
-	held, free := f.order([]string{"erp"}, nil), f.order([]string{"erp"}, nil)
+	f := newHarness(t)
+	held, free := f.newWorkOrder([]string{"erp"}, nil), f.newWorkOrder([]string{"erp"}, nil)
 	other, err := f.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +231,7 @@ func TestAWriteThatWaitsForALockLeavesItsGroup(t *testing.T) {
 
 // A connection that is lost while a group is written loses all of it and doubles none.
 func TestAGroupWhoseConnectionIsLost(t *testing.T) {
-	f := newShop(t)
+	f := newHarness(t)
 	f.Exec(`CREATE FUNCTION break_off() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		IF NEW.title = 'Break' THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF; RETURN NEW; END $$`)
 	f.Exec(`CREATE TRIGGER break_off BEFORE INSERT ON work_orders FOR EACH ROW EXECUTE FUNCTION break_off()`)
@@ -253,7 +253,7 @@ func TestAGroupWhoseConnectionIsLost(t *testing.T) {
 }
 
 func TestACallThatEndsWhileItWaits(t *testing.T) {
-	f := newShop(t)
+	f := newHarness(t)
 	release, err := f.KeepWaiting(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -278,7 +278,7 @@ func TestACallThatEndsWhileItWaits(t *testing.T) {
 
 // What goes to very many addresses is not done with others, who would wait for it.
 func TestAWriteToManyAddressesIsDoneAlone(t *testing.T) {
-	f := newShop(t)
+	f := newHarness(t)
 	for _, copies := range []string{
 		`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at)
 			SELECT 'idn_' || lpad(n::text, 26, '0'), organization_id, kind, name, created_at, changed_at

@@ -21,7 +21,7 @@ type remembered struct{ record, answers string }
 
 // recorder does random things to one work order and remembers what was answered.
 type recorder struct {
-	*shop
+	*harness
 	r      *rapid.T
 	id     string
 	states []remembered
@@ -108,7 +108,7 @@ func (m *recorder) now() models.WorkOrderRecord {
 func (m *recorder) one(identities []string) string {
 	those := []string{"cat"}
 	for _, id := range identities {
-		key := m.named(id)
+		key := m.withKeys(id)
 		if member, group := map[string]string{"crew": "dan", "polar": "pia"}[key]; group {
 			key = member
 		}
@@ -210,10 +210,10 @@ func (m *recorder) answer() {
 // Every state a work order ever had is made again from its history, and no change
 // is missing there: each says what was before.
 func TestHistoryRebuildsEveryState(t *testing.T) {
-	s := newShop(t)
+	s := newHarness(t)
 	rebuilt := map[string]int{}
 	rapid.Check(t, func(r *rapid.T) {
-		m := &recorder{shop: s, r: r, rebuilt: rebuilt}
+		m := &recorder{harness: s, r: r, rebuilt: rebuilt}
 		for m.id == "" {
 			m.create()
 		}
@@ -283,28 +283,28 @@ func (m *recorder) compare() {
 }
 
 func TestHistoryIsForReaders(t *testing.T) {
-	s := newShop(t)
-	id, issue := s.order([]string{"bob"}, nil), s.issue("erp")
+	s := newHarness(t)
+	id, issue := s.newWorkOrder([]string{"bob"}, nil), s.issue("erp")
 	for _, test := range []struct{ actor, workOrder, feedback string }{
 		{"erp", "ok", "ok"}, {"ann", "ok", "ok"}, {"rita", "ok", "not_found"}, {"bob", "ok", "not_found"},
 		{"cat", "not_found", "not_found"}, {"pia", "not_found", "not_found"}, {"nobody", "not_found", "not_found"},
 	} {
 		_, err := s.History(t.Context(), s.as(test.actor), id)
-		expect(t, test.actor+" of the work order", verdict(err), test.workOrder)
+		expect(t, test.actor+" of the work order", outcome(err), test.workOrder)
 		_, err = s.History(t.Context(), s.as(test.actor), issue)
-		expect(t, test.actor+" of the feedback", verdict(err), test.feedback)
+		expect(t, test.actor+" of the feedback", outcome(err), test.feedback)
 	}
 	for _, id := range []string{"", "nonsense", "wo_00000000000000000000000000", s.ID("hq")} {
 		_, err := s.History(t.Context(), s.as("ann"), id)
-		expect(t, id, verdict(err), "not_found")
+		expect(t, id, outcome(err), "not_found")
 	}
 }
 
 // People are named to people, and to nobody else who is not shown them.
 func TestHistoryNamesWhoActed(t *testing.T) {
-	s := newShop(t)
-	id := s.order([]string{"bob"}, nil)
-	s.must(s.HoldWorkOrder(t.Context(), s.as("bob"), id))
+	s := newHarness(t)
+	id := s.newWorkOrder([]string{"bob"}, nil)
+	s.mustWrite(s.HoldWorkOrder(t.Context(), s.as("bob"), id))
 	for actor, want := range map[string]string{"ann": "ERP integration, Bob Stone person", "erp": "ERP integration, - person"} {
 		entries, err := s.History(t.Context(), s.as(actor), id)
 		if err != nil {
@@ -323,7 +323,7 @@ func TestHistoryNamesWhoActed(t *testing.T) {
 }
 
 func TestHistoryOfFeedback(t *testing.T) {
-	s := newShop(t)
+	s := newHarness(t)
 	id := s.issue("erp")
 	if err := s.resolve("ann", id); err != nil {
 		t.Fatal(err)

@@ -45,19 +45,19 @@ type storedResponse struct {
 	Body        []byte
 }
 
-// answer runs a write of the actor and returns its answer. do queues the
+// result runs a write of the actor and returns its answer. do queues the
 // writing and the reading of the record, whose rows arrive in record with the
 // next flush; locks are the ids of the records that it locks. With a key, the
-// answer is stored in the write's own transaction; a second call with the key
+// result is stored in the write's own transaction; a second call with the key
 // waits for the first (the advisory lock) and replays it. Errors:
 // idempotency_key_reused and those of do.
-func (s *Service) answer(
+func (s *Service) writeRecord(
 	ctx context.Context, actor Actor, call Call, status int, locks []string,
 	do func(ctx context.Context, t *tx) (id string, record func() any, err error),
 ) (WriteResult, error) {
 	var answer WriteResult
 	if call.Key != "" {
-		locks = append(slices.Clip(locks), call.name(actor))
+		locks = append(slices.Clip(locks), call.conflictKey(actor))
 	}
 	err := s.writeTogether(ctx, locks, func(ctx context.Context, t *tx) error {
 		if call.Key != "" {
@@ -91,18 +91,18 @@ func (s *Service) answer(
 		})
 	})
 	if replay, ok := errors.AsType[*replayError](err); ok {
-		return replay.answer, nil
+		return replay.result, nil
 	}
 	return answer, err
 }
 
 // replayError ends a transaction whose write happened before, and carries its answer out.
-type replayError struct{ answer WriteResult }
+type replayError struct{ result WriteResult }
 
 func (*replayError) Error() string { return "the write happened before" }
 
-// name names the call among all calls with a key.
-func (c Call) name(actor Actor) string {
+// conflictKey names the call among all calls with a key.
+func (c Call) conflictKey(actor Actor) string {
 	return strings.Join([]string{actor.IdentityID, c.Method, c.Path, c.Key}, " ")
 }
 
@@ -114,16 +114,16 @@ var (
 		sql:    with(lockKey, "lock", "pg_advisory_xact_lock", "taken", "::text = ''"),
 		shared: with(lockKey, "lock", "pg_try_advisory_xact_lock", "taken", ""),
 	}
-	storedAnswers = &bulkStatement{stage: stageStored, sql: `
+	storedResponses = &bulkStatement{stage: stageStored, sql: `
 		SELECT u.nth, k.fingerprint, k.status, k.record_id, k.body
 		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[])
 			WITH ORDINALITY u (integration_id, method, path, key, since, nth)
 		JOIN idempotency_keys k USING (integration_id, method, path, key) WHERE k.created_at > u.since`}
 )
 
-// keptAnew lets a key past its life give its place to the new one: no other is
-// left when the answer is stored, since storedAnswers found none.
-const keptAnew = `
+// replaceExpiredKey lets a key past its life give its place to the new one: no other is
+// left when the answer is stored, since storedResponses found none.
+const replaceExpiredKey = `
 	ON CONFLICT (integration_id, method, path, key) DO UPDATE SET fingerprint = excluded.fingerprint,
 		status = excluded.status, record_id = excluded.record_id, body = excluded.body, created_at = excluded.created_at`
 
@@ -131,7 +131,7 @@ const keptAnew = `
 // the flush, before any rule is looked at.
 func (t *tx) queueStoredResponse(actor Actor, call Call) {
 	t.asked = append(t.asked, &queuedStatement{
-		bulk: lockKeys, rows: [][]any{{call.name(actor)}},
+		bulk: lockKeys, rows: [][]any{{call.conflictKey(actor)}},
 		each: func(row pgx.CollectableRow) error {
 			var taken bool
 			if err := row.Scan(&taken); err != nil {
@@ -143,7 +143,7 @@ func (t *tx) queueStoredResponse(actor Actor, call Call) {
 			return nil
 		},
 	}, &queuedStatement{
-		bulk: storedAnswers, rows: [][]any{{actor.IdentityID, call.Method, call.Path, call.Key, t.at.Add(-IdempotencyRetention)}},
+		bulk: storedResponses, rows: [][]any{{actor.IdentityID, call.Method, call.Path, call.Key, t.at.Add(-IdempotencyRetention)}},
 		each: func(row pgx.CollectableRow) error {
 			found, err := pgx.RowToStructByPos[storedResponse](row)
 			if err != nil {

@@ -95,7 +95,7 @@ type managedOrganization struct {
 }
 
 var managedOrganizationQuery = `
-	SELECT $2 OR ` + with(looksAfter, "actor", "$3", "organization", "o.id") + ` AS may,
+	SELECT $2 OR ` + with(managesIntegrations, "actor", "$3", "organization", "o.id") + ` AS may,
 		EXISTS (SELECT FROM organization_permission_definitions d WHERE d.organization_id = o.id AND d.id = $5) AS definition_known
 	FROM organizations o
 	WHERE o.id = $1 AND ($2 OR o.id = $4)`
@@ -112,12 +112,12 @@ func (t *tx) manageOrganization(ctx context.Context, actor Actor, organizationID
 		definition = *in.OrganizationDefinitionID
 	}
 	queueOne(t, &found, models.NotFound(), managedOrganizationQuery,
-		organizationID, actor.operates(), actor.IdentityID, actor.OrganizationID, definition)
+		organizationID, actor.isOperator(), actor.IdentityID, actor.OrganizationID, definition)
 	if err := t.flush(ctx); err != nil {
 		return found, err
 	}
 	if !found.May {
-		return found, mayNotManage()
+		return found, errNoIntegrationsGrant()
 	}
 	return found, nil
 }
@@ -203,7 +203,7 @@ func (t *tx) insertIntegration(actor Actor, organizationID string, in NewIntegra
 		ID: id, OrganizationID: organizationID, ClientID: clientID, SecretHash: HashSecret(secret), Scopes: scopes.Strings(),
 		OrganizationDefinitionID: in.OrganizationDefinitionID, Enabled: true,
 	}
-	if !actor.operates() {
+	if !actor.isOperator() {
 		row.OwnerID = &actor.IdentityID
 	}
 	if err := t.insert(&models.Identity{
@@ -308,7 +308,7 @@ func (s *Service) EnableIntegration(ctx context.Context, actor Actor, id string)
 
 func (s *Service) disableIntegration(ctx context.Context, actor Actor, id string, disabled bool, action string) (IntegrationRecord, error) {
 	return s.careFor(ctx, actor, id, action, func(t *tx, i *IntegrationRecord) (bool, error) {
-		if !actor.operates() {
+		if !actor.isOperator() {
 			return false, models.Errorf(models.CodePermissionDenied, "Only the service itself disables an integration and lifts that again.")
 		}
 		changed := i.DisabledByService != disabled
@@ -347,7 +347,7 @@ func (s *Service) careFor(ctx context.Context, actor Actor, id, action string, d
 	}
 	var record IntegrationRecord
 	err := s.write(ctx, func(ctx context.Context, t *tx) error {
-		found, err := t.manage(ctx, actor, id)
+		found, err := t.lockIntegration(ctx, actor, id)
 		if err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ cancelled             -       stays    -            -         -                 
 `
 
 // operations are ways to ask for each operation of the table.
-func (s *shop) operations() map[string]func(id string) error {
+func (s *harness) operations() map[string]func(id string) error {
 	erp, ann, cat, call := s.as("erp"), s.as("ann"), s.as("cat"), service.Call{}
 	ended := func(_ service.WriteResult, err error) error { return err }
 	complete := func(id string) error { return ended(s.AnswerWorkOrder(s.t.Context(), erp, call, id, nil, true)) }
@@ -48,7 +48,7 @@ func (s *shop) operations() map[string]func(id string) error {
 }
 
 func TestLifecycleByStatusAndOperation(t *testing.T) {
-	s := newShop(t)
+	s := newHarness(t)
 	does := s.operations()
 	var operations []string
 	for line := range strings.Lines(strings.TrimSpace(lifecycle)) {
@@ -60,18 +60,18 @@ func TestLifecycleByStatusAndOperation(t *testing.T) {
 		from := words[0]
 		for i, operation := range operations {
 			t.Run(from+" "+operation, func(t *testing.T) {
-				id := s.bring(models.WorkOrderStatus(from))
+				id := s.workOrderIn(models.WorkOrderStatus(from))
 				if operation == "complete" {
-					s.must(s.UnassignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ID("cat")))
-					s.forget(id)
+					s.mustWrite(s.UnassignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ID("cat")))
+					s.clearEffects(id)
 				}
 				before := s.statusOf(id)
 				if words[i+1] == "-" {
-					err := s.untouched(id, func() error { return does[operation](id) })
-					expect(t, "the verdict", verdict(err), "rule_violation status")
+					err := s.expectUnchanged(id, func() error { return does[operation](id) })
+					expect(t, "the verdict", outcome(err), "rule_violation status")
 					return
 				}
-				expect(t, "the verdict", verdict(does[operation](id)), "ok")
+				expect(t, "the verdict", outcome(does[operation](id)), "ok")
 				to, after := words[i+1], words[i+1]
 				switch to {
 				case "stays":
@@ -109,35 +109,35 @@ func eventsOfMove(operation, from, to string) string {
 }
 
 func TestCancelDuringReview(t *testing.T) {
-	s := newShop(t)
-	id := s.bring(models.StatusSentToInspection)
+	s := newHarness(t)
+	id := s.workOrderIn(models.StatusSentToInspection)
 	reason := "Sold"
-	record := s.must(s.CancelWorkOrder(t.Context(), s.as("ann"), service.Call{}, id, &reason))
+	record := s.mustWrite(s.CancelWorkOrder(t.Context(), s.as("ann"), service.Call{}, id, &reason))
 	if record.CancelledAt == nil || record.CompletedAt != nil || record.CancelReason == nil || *record.CancelReason != reason {
 		t.Errorf("the record is %+v", record)
 	}
 	for _, approve := range []bool{true, false} {
-		err := s.untouched(id, func() error {
+		err := s.expectUnchanged(id, func() error {
 			_, err := s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{Approve: approve})
 			return err
 		})
-		expect(t, "a review afterwards", verdict(err), "rule_violation status")
+		expect(t, "a review afterwards", outcome(err), "rule_violation status")
 	}
 	expect(t, "the status", s.statusOf(id), "cancelled")
 }
 
 // Who is made a consultant during the review reviews, who is no more does not.
 func TestReassignDuringReview(t *testing.T) {
-	s := newShop(t)
-	id := s.bring(models.StatusSentToInspection)
-	s.must(s.UnassignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ID("cat")))
+	s := newHarness(t)
+	id := s.workOrderIn(models.StatusSentToInspection)
+	s.mustWrite(s.UnassignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ID("cat")))
 	review := func(key string, approve bool) string {
 		_, err := s.ReviewWorkOrder(t.Context(), s.as(key), id, service.Review{Approve: approve})
-		return verdict(err)
+		return outcome(err)
 	}
 	expect(t, "the former consultant's review", review("cat", true), "not_found")
 	expect(t, "the manager's review, with no consultant left", review("ann", true), "permission_denied")
-	s.must(s.AssignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ids("bob"), s.ids("ann")))
+	s.mustWrite(s.AssignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ids("bob"), s.ids("ann")))
 	expect(t, "a new worker's review", review("bob", true), "permission_denied")
 	expect(t, "the status meanwhile", s.statusOf(id), "sent_to_inspection")
 	expect(t, "the new consultant's review", review("ann", true), "ok")
@@ -146,18 +146,18 @@ func TestReassignDuringReview(t *testing.T) {
 }
 
 func TestSendBackAndSecondCompletion(t *testing.T) {
-	s := newShop(t)
-	id := s.bring(models.StatusSentToInspection)
-	back := s.must(s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{Comment: "The belt is loose."}))
+	s := newHarness(t)
+	id := s.workOrderIn(models.StatusSentToInspection)
+	back := s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{Comment: "The belt is loose."}))
 	if back.Status.Code != "back_from_inspection" || back.CompletedAt != nil {
 		t.Errorf("sent back: %+v", back)
 	}
-	s.must(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, nil, false))
-	again := s.must(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, nil, true))
+	s.mustWrite(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, nil, false))
+	again := s.mustWrite(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, nil, true))
 	if again.Status.Code != "sent_to_inspection" || again.CompletedAt != nil {
 		t.Errorf("completed for the second time: %+v", again)
 	}
-	done := s.must(s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{Approve: true}))
+	done := s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{Approve: true}))
 	if done.Status.Code != "complete" || done.CompletedAt == nil || *done.CompletedAt != done.ChangedAt {
 		t.Errorf("approved: %+v", done)
 	}
@@ -174,14 +174,14 @@ func TestSendBackAndSecondCompletion(t *testing.T) {
 
 // A hold keeps the record as it is and gives it back with the status it had.
 func TestResumeBringsTheStatusBack(t *testing.T) {
-	s := newShop(t)
+	s := newHarness(t)
 	for _, from := range []models.WorkOrderStatus{models.StatusOpen, models.StatusInProgress, models.StatusBackFromInspection} {
 		t.Run(string(from), func(t *testing.T) {
-			id := s.bring(from)
-			s.must(s.HoldWorkOrder(t.Context(), s.as("ann"), id))
-			s.must(s.AssignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ids("bob"), nil))
+			id := s.workOrderIn(from)
+			s.mustWrite(s.HoldWorkOrder(t.Context(), s.as("ann"), id))
+			s.mustWrite(s.AssignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ids("bob"), nil))
 			expect(t, "the status on hold", s.statusOf(id), "on_hold from "+string(from))
-			resumed := s.must(s.ResumeWorkOrder(t.Context(), s.as("ann"), id))
+			resumed := s.mustWrite(s.ResumeWorkOrder(t.Context(), s.as("ann"), id))
 			expect(t, "the status resumed", s.statusOf(id), string(from))
 			if !slices.Equal(resumed.Assignees, s.ids("erp", "bob")) {
 				t.Errorf("the assignees are %v", resumed.Assignees)

@@ -30,8 +30,8 @@ type Page[T any] struct {
 	SyncToken  string `json:"sync_token,omitempty" doc:"With changed_since: pass it as the next changed_since to see every later change."`
 }
 
-// listed is a row that knows its place in a list.
-type listed interface{ position() position }
+// listRow is a row that knows its place in a list.
+type listRow interface{ position() position }
 
 // position is where a row stands: by id, or with changed_since by the
 // transaction that changed it and then by id.
@@ -41,9 +41,9 @@ type position struct {
 }
 
 // list reads a page and encodes it with record made of each row.
-func list[Row listed, Record any](ctx context.Context, s *Service, q *listQuery, request ListRequest, record func(Row) Record) ([]byte, error) {
+func list[Row listRow, Record any](ctx context.Context, s *Service, q *listQuery, request ListRequest, record func(Row) Record) ([]byte, error) {
 	limit := min(request.Limit, MaxLimit)
-	start, err := s.readStart(request, q.digest)
+	start, err := s.pageStart(request, q.digest)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func list[Row listed, Record any](ctx context.Context, s *Service, q *listQuery,
 	if err != nil {
 		return nil, err
 	}
-	if err := start.settle(v, s.Now()); err != nil {
+	if err := start.resolve(v, s.Now()); err != nil {
 		return nil, err
 	}
 	rows, err := s.pool.Query(ctx, q.sql(v, start, limit+1), q.args)

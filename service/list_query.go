@@ -104,7 +104,7 @@ func (q *listQuery) begin() string {
 	return `least(` + begin + `, ` + fmt.Sprintf(beginQuery, "inventory_nodes") + `)`
 }
 
-func (s *Service) view(ctx context.Context, q *listQuery, start *start) (view, error) {
+func (s *Service) view(ctx context.Context, q *listQuery, start *pageStart) (view, error) {
 	begin := "NULL::xid8"
 	args := pgx.NamedArgs{"actor": q.actor.IdentityID, "grant": string(q.grant), "below": q.below, "narrow": narrowLimit + 1}
 	if start.since != nil {
@@ -121,7 +121,7 @@ func (s *Service) view(ctx context.Context, q *listQuery, start *start) (view, e
 
 // sql builds the page's query. Every source is cut to the page's size in its
 // own order before they are united, so that no list is read to its end.
-func (q *listQuery) sql(v view, start *start, rows int) string {
+func (q *listQuery) sql(v view, start *pageStart, rows int) string {
 	order := "{w}.id DESC"
 	conditions := slices.Clone(q.filters)
 	q.args["rows"] = rows

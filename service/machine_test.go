@@ -29,7 +29,7 @@ type sketch struct {
 // machine does random things to work orders, and says beforehand, by rules of
 // its own, what comes of them.
 type machine struct {
-	*shop
+	*harness
 	r      *rapid.T
 	orders []*sketch
 	mood   string // of the organization: "", read_only or suspended
@@ -124,7 +124,7 @@ func (m *machine) common(o *sketch, who string, change bool) string {
 // came holds what was said beforehand against what came of it.
 func (m *machine) came(what, who string, err error, said string) bool {
 	m.r.Helper()
-	if got := verdict(err); got != said {
+	if got := outcome(err); got != said {
 		m.r.Fatalf("%s by %s: %s (%v), want %s", what, who, got, err, said)
 	}
 	m.done[what+": "+said]++
@@ -370,7 +370,7 @@ func (m *machine) look(o *sketch) {
 	if err != nil {
 		m.r.Fatal(err)
 	}
-	got := m.named(fmt.Sprintf("%s %s %v %v", found.Status, found.HeldFrom, found.Workers, found.Consultants))
+	got := m.withKeys(fmt.Sprintf("%s %s %v %v", found.Status, found.HeldFrom, found.Workers, found.Consultants))
 	if want := fmt.Sprintf("%s %s %v %v", o.status, o.heldFrom, o.workers, o.consultants); got != want {
 		m.r.Fatalf("it stands at %s, want %s", got, want)
 	}
@@ -449,11 +449,11 @@ func longRuns(t *testing.T) {
 // Whatever anyone does to work orders in whatever order, what is allowed, what
 // comes of it and what is sent are what the rules of spec sections 3 to 5 say.
 func TestWorkOrderMachine(t *testing.T) {
-	s := newShop(t)
+	s := newHarness(t)
 	longRuns(t)
 	done := map[string]int{}
 	rapid.Check(t, func(r *rapid.T) {
-		m := &machine{shop: s, r: r, done: done}
+		m := &machine{harness: s, r: r, done: done}
 		s.Exec(`UPDATE organizations SET read_only = false, suspended = false`) // what the run before left
 		for len(m.orders) == 0 {
 			m.create("erp")

@@ -73,7 +73,7 @@ const backlogQuery = `
 func backlogArgs(now models.Time, grace time.Duration) pgx.NamedArgs {
 	return pgx.NamedArgs{
 		"now": now, "most": BacklogCounted,
-		"patience": now.Add(-grace), "look_patience": now.Add(-lookPatience(grace)),
+		"patience": now.Add(-grace), "look_patience": now.Add(-dirtyGrace(grace)),
 	}
 }
 

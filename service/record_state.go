@@ -52,20 +52,20 @@ var feedbackStateQuery = `
 // and returns what it sees; an empty state when the work order is gone. Errors:
 // unavailable.
 func (s *Service) WorkOrderState(ctx context.Context, id string) (WorkOrderState, error) {
-	return look(ctx, s, workOrderStateQuery, id, func(state *WorkOrderState, now models.Time) {
+	return loadState(ctx, s, workOrderStateQuery, id, func(state *WorkOrderState, now models.Time) {
 		state.Reminders = state.Dates.Reminders(now)
 	})
 }
 
 // FeedbackState is WorkOrderState for feedback.
 func (s *Service) FeedbackState(ctx context.Context, id string) (FeedbackState, error) {
-	return look(ctx, s, feedbackStateQuery, id, func(*FeedbackState, models.Time) {})
+	return loadState(ctx, s, feedbackStateQuery, id, func(*FeedbackState, models.Time) {})
 }
 
-// look takes the mark away, then reads the state. A writer that wrote the mark
+// loadState takes the mark away, then reads the state. A writer that wrote the mark
 // again and has not committed is waited for; one that writes it later waits for
 // this transaction, and its mark stays. So the state has all whose mark is gone.
-func look[T any](ctx context.Context, s *Service, query, id string, complete func(*T, models.Time)) (T, error) {
+func loadState[T any](ctx context.Context, s *Service, query, id string, complete func(*T, models.Time)) (T, error) {
 	var found []T
 	var at models.Time
 	err := s.write(ctx, func(_ context.Context, t *tx) error {

@@ -15,12 +15,12 @@ import (
 )
 
 // marked reports whether the record's workflow owes a look.
-func (s *shop) marked(id string) bool {
+func (s *harness) marked(id string) bool {
 	return servicetest.Value[bool](s.Fixture, `SELECT EXISTS (SELECT FROM looks_owed WHERE record_id = $1)`, id)
 }
 
 // seen is what the work order's workflow sees, and takes the mark away.
-func (s *shop) seen(id string) service.WorkOrderState {
+func (s *harness) seen(id string) service.WorkOrderState {
 	s.t.Helper()
 	state, err := s.WorkOrderState(s.t.Context(), id)
 	if err != nil {
@@ -30,27 +30,27 @@ func (s *shop) seen(id string) service.WorkOrderState {
 }
 
 // aim sets the work order's target date to a time from now, 0 clears it.
-func (s *shop) aim(id string, away time.Duration) *models.Time {
+func (s *harness) aim(id string, away time.Duration) *models.Time {
 	s.t.Helper()
 	var target *models.Time
 	if away != 0 {
 		at := models.TimeOf(s.Clock.Now().Add(away))
 		target = &at
 	}
-	s.must(s.UpdateWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, service.WorkOrderPatch{
+	s.mustWrite(s.UpdateWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, service.WorkOrderPatch{
 		TargetDate: service.Sent[*models.Time]{Value: target, Set: true},
 	}))
 	return target
 }
 
 // complete is the ERP's answer that the work is done.
-func (s *shop) complete(id string) {
+func (s *harness) complete(id string) {
 	s.t.Helper()
-	s.must(s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, true))
+	s.mustWrite(s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, true))
 }
 
 // feedback makes feedback of the ERP, of which ann is told.
-func (s *shop) feedback() string {
+func (s *harness) feedback() string {
 	s.t.Helper()
 	answer, err := s.CreateFeedback(s.t.Context(), s.as("erp"), service.Call{}, service.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *shop) feedback() string {
 }
 
 func TestWritesThatConcernTheWorkflowMarkAndPoke(t *testing.T) {
-	s := newShop(t)
+	s := newHarness(t)
 	text := func(v string) service.Sent[string] { return service.Sent[string]{Value: v, Set: true} }
 	tests := []struct {
 		name   string
@@ -112,11 +112,11 @@ func TestWritesThatConcernTheWorkflowMarkAndPoke(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			id := s.bring(tt.status)
+			id := s.workOrderIn(tt.status)
 			s.seen(id)
 			s.Clock.Advance(time.Second)
 			s.Pokes.Take()
-			s.must(tt.write(id))
+			s.mustWrite(tt.write(id))
 			if s.marked(id) != tt.marks {
 				t.Errorf("marked: %v, want %v", s.marked(id), tt.marks)
 			}
@@ -130,7 +130,7 @@ func TestWritesThatConcernTheWorkflowMarkAndPoke(t *testing.T) {
 		call := service.Call{Key: "k", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
 		again := func() string {
 			answer, err := s.CreateWorkOrder(s.t.Context(), s.as("erp"), call, service.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
-			return s.must(answer, err).ID
+			return s.mustWrite(answer, err).ID
 		}
 		id := again()
 		if !s.marked(id) || !slices.Contains(s.Pokes.Take(), service.WakeTarget{Kind: service.TargetWorkOrder, ID: id}) {
@@ -162,7 +162,7 @@ func TestWritesThatConcernTheWorkflowMarkAndPoke(t *testing.T) {
 		}
 	})
 	t.Run("a refused write does not", func(t *testing.T) {
-		id := s.bring(models.StatusCancelled)
+		id := s.workOrderIn(models.StatusCancelled)
 		s.seen(id)
 		s.Pokes.Take()
 		if _, err := s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil); err == nil || s.marked(id) || len(s.Pokes.Take()) > 0 {
@@ -172,8 +172,8 @@ func TestWritesThatConcernTheWorkflowMarkAndPoke(t *testing.T) {
 }
 
 func TestSweepFindsRecordsThatNobodyLookedAt(t *testing.T) {
-	s := newShop(t)
-	order, issue := s.order([]string{"bob"}, nil), s.feedback()
+	s := newHarness(t)
+	order, issue := s.newWorkOrder([]string{"bob"}, nil), s.feedback()
 	wanted := []service.WakeTarget{{Kind: service.TargetWorkOrder, ID: order}, {Kind: service.TargetFeedback, ID: issue}}
 	owed := func() (found []service.WakeTarget) {
 		t.Helper()
@@ -216,7 +216,7 @@ func TestSweepFindsRecordsThatNobodyLookedAt(t *testing.T) {
 // writer has not committed yet.
 func TestNoWriteIsForgottenBetweenMarkAndLook(t *testing.T) {
 	const afterTheMark = "AFTER INSERT OR UPDATE ON looks_owed FOR EACH ROW"
-	cancel := func(s *shop, id string) func() error {
+	cancel := func(s *harness, id string) func() error {
 		return func() error {
 			_, err := s.CancelWorkOrder(context.WithoutCancel(s.t.Context()), s.as("erp"), service.Call{}, id, nil)
 			return err
@@ -233,8 +233,8 @@ func TestNoWriteIsForgottenBetweenMarkAndLook(t *testing.T) {
 		}
 	}
 	t.Run("a writer that wrote an old mark again is waited for", func(t *testing.T) {
-		s := newShop(t)
-		id := s.order([]string{"bob"}, nil)
+		s := newHarness(t)
+		id := s.newWorkOrder([]string{"bob"}, nil)
 		s.as("erp")
 		gate := hold(t, s.Fixture, afterTheMark)
 		written := inBackground(cancel(s, id))
@@ -253,8 +253,8 @@ func TestNoWriteIsForgottenBetweenMarkAndLook(t *testing.T) {
 		}
 	})
 	t.Run("a writer whose mark is new leaves it for the next look", func(t *testing.T) {
-		s := newShop(t)
-		id := s.order([]string{"bob"}, nil)
+		s := newHarness(t)
+		id := s.newWorkOrder([]string{"bob"}, nil)
 		s.seen(id)
 		gate := hold(t, s.Fixture, afterTheMark)
 		written := inBackground(cancel(s, id))
@@ -272,8 +272,8 @@ func TestNoWriteIsForgottenBetweenMarkAndLook(t *testing.T) {
 		}
 	})
 	t.Run("a writer that comes while a look takes the mark away marks anew", func(t *testing.T) {
-		s := newShop(t)
-		id := s.order([]string{"bob"}, nil)
+		s := newHarness(t)
+		id := s.newWorkOrder([]string{"bob"}, nil)
 		look, err := s.Pool.Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -293,8 +293,8 @@ func TestNoWriteIsForgottenBetweenMarkAndLook(t *testing.T) {
 		}
 	})
 	t.Run("one who looks all the time beside many writers ends with the newest state", func(t *testing.T) {
-		s := newShop(t)
-		id := s.order([]string{"bob"}, nil)
+		s := newHarness(t)
+		id := s.newWorkOrder([]string{"bob"}, nil)
 		var writers sync.WaitGroup
 		ctx, erp := context.WithoutCancel(t.Context()), s.as("erp")
 		for w := range 4 {
@@ -331,9 +331,9 @@ func TestNoWriteIsForgottenBetweenMarkAndLook(t *testing.T) {
 }
 
 func TestWhatTheWorkflowSees(t *testing.T) {
-	s := newShop(t)
+	s := newHarness(t)
 	ctx := t.Context()
-	id := s.order([]string{"bob", "erp"}, []string{"cat"})
+	id := s.newWorkOrder([]string{"bob", "erp"}, []string{"cat"})
 	hour := func(n int) models.Time {
 		return models.TimeOf(servicetest.Start.Add(time.Duration(n) * time.Hour))
 	}
@@ -355,7 +355,7 @@ func TestWhatTheWorkflowSees(t *testing.T) {
 	at(1)
 	target := s.aim(id, 99*time.Hour) // at hour 100
 	at(2)
-	s.must(s.UpdateWorkOrder(ctx, s.as("erp"), service.Call{}, id, service.WorkOrderPatch{Title: service.Sent[string]{Value: "Both filters", Set: true}}))
+	s.mustWrite(s.UpdateWorkOrder(ctx, s.as("erp"), service.Call{}, id, service.WorkOrderPatch{Title: service.Sent[string]{Value: "Both filters", Set: true}}))
 	state = s.seen(id)
 	is("target date", state.TargetDate, 100)
 	is("set at", state.TargetSetAt, 1)
@@ -371,10 +371,10 @@ func TestWhatTheWorkflowSees(t *testing.T) {
 	at(5)
 	s.complete(id)
 	at(6)
-	s.must(s.AssignWorkOrder(ctx, s.as("erp"), service.Call{}, id, nil, s.ids("dan")))
+	s.mustWrite(s.AssignWorkOrder(ctx, s.as("erp"), service.Call{}, id, nil, s.ids("dan")))
 	is("in review since", s.seen(id).InReviewSince, 5)
 	at(7)
-	s.must(s.ReviewWorkOrder(ctx, s.as("cat"), id, service.Review{}))
+	s.mustWrite(s.ReviewWorkOrder(ctx, s.as("cat"), id, service.Review{}))
 	is("sent back, in review since", s.seen(id).InReviewSince, -1)
 	at(8)
 	s.complete(id)
@@ -384,7 +384,7 @@ func TestWhatTheWorkflowSees(t *testing.T) {
 		t.Errorf("reminders %v, want two of the date and one of the review", state.Reminders)
 	}
 	at(9)
-	s.must(s.ReviewWorkOrder(ctx, s.as("cat"), id, service.Review{Approve: true}))
+	s.mustWrite(s.ReviewWorkOrder(ctx, s.as("cat"), id, service.Review{Approve: true}))
 	if state = s.seen(id); state.Status != models.StatusComplete || len(state.Reminders) != 0 {
 		t.Errorf("at the end: %+v", state)
 	}
@@ -399,9 +399,9 @@ func TestWhatTheWorkflowSees(t *testing.T) {
 }
 
 func TestMailWaitsWhenNobodyHasItInHand(t *testing.T) {
-	s := newShop(t)
+	s := newHarness(t)
 	ctx := t.Context()
-	id := s.order([]string{"bob"}, nil)
+	id := s.newWorkOrder([]string{"bob"}, nil)
 	expect := func(when string, want bool) {
 		t.Helper()
 		if got := s.seen(id).Mail; got != want {
@@ -431,14 +431,14 @@ func TestMailWaitsWhenNobodyHasItInHand(t *testing.T) {
 
 // A history keeps the state.
 func TestWhatTheWorkflowSeesNamesNobody(t *testing.T) {
-	s := newShop(t)
+	s := newHarness(t)
 	const secret = "Quarrington"
 	text := secret
 	at := models.TimeOf(s.Clock.Now().Add(time.Hour))
 	answer, err := s.CreateWorkOrder(t.Context(), s.as("erp"), service.Call{}, service.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: secret, Description: &text, ExternalID: &text, TargetDate: &at, Assignees: s.ids("bob"),
 	})
-	id := s.must(answer, err).ID
+	id := s.mustWrite(answer, err).ID
 	said, err := json.Marshal(s.seen(id))
 	if err != nil {
 		t.Fatal(err)
@@ -451,12 +451,12 @@ func TestWhatTheWorkflowSeesNamesNobody(t *testing.T) {
 }
 
 func TestRemindersReachPeopleOnce(t *testing.T) {
-	s := newShop(t)
+	s := newHarness(t)
 	ctx := t.Context()
 	// bob is of the crew and assigned himself; of polar, pia has incoming work orders and ola has not.
-	id := s.order([]string{"crew", "bob", "polar", "erp"}, []string{"cat"})
+	id := s.newWorkOrder([]string{"crew", "bob", "polar", "erp"}, []string{"cat"})
 	target := s.aim(id, 48*time.Hour)
-	s.forget(id)
+	s.clearEffects(id)
 	remind := func(kind models.NoticeKind, about models.Time) {
 		t.Helper()
 		if applied, err := s.Remind(ctx, id, kind, about); err != nil || !applied {
@@ -481,26 +481,26 @@ func TestRemindersReachPeopleOnce(t *testing.T) {
 
 	// Another target date is another reminder, to those who are assigned then.
 	target = s.aim(id, 72*time.Hour)
-	s.must(s.UnassignWorkOrder(ctx, s.as("erp"), service.Call{}, id, s.ID("crew")))
-	s.forget(id)
+	s.mustWrite(s.UnassignWorkOrder(ctx, s.as("erp"), service.Call{}, id, s.ID("crew")))
+	s.clearEffects(id)
 	remind(models.NoticeDueSoon, *target)
 	expect("of another date", "bob due_soon, pia due_soon")
-	s.forget(id)
+	s.clearEffects(id)
 	s.Clock.Advance(72 * time.Hour)
 	remind(models.NoticeDue, *target)
 	expect("at the date", "bob due, pia due")
 
 	s.complete(id)
 	since := s.seen(id).InReviewSince
-	s.forget(id)
+	s.clearEffects(id)
 	remind(models.NoticeReviewWaits, *since)
 	remind(models.NoticeReviewWaits, *since)
 	expect("of the review", "cat review_waiting")
 	s.Clock.Advance(time.Hour)
-	s.must(s.ReviewWorkOrder(ctx, s.as("cat"), id, service.Review{}))
+	s.mustWrite(s.ReviewWorkOrder(ctx, s.as("cat"), id, service.Review{}))
 	s.Clock.Advance(time.Hour)
 	s.complete(id)
-	s.forget(id)
+	s.clearEffects(id)
 	if applied, err := s.Remind(ctx, id, models.NoticeReviewWaits, *since); err != nil || applied {
 		t.Errorf("of the first review during the second: applied %v, error %v", applied, err)
 	}
@@ -508,19 +508,19 @@ func TestRemindersReachPeopleOnce(t *testing.T) {
 	expect("of the second review", "cat review_waiting")
 
 	// Who is assigned but no person, is nobody to remind.
-	other := s.order([]string{"erp"}, nil)
+	other := s.newWorkOrder([]string{"erp"}, nil)
 	about := s.aim(other, 48*time.Hour)
-	s.forget(other)
+	s.clearEffects(other)
 	if applied, err := s.Remind(ctx, other, models.NoticeDue, *about); err != nil || !applied || s.noticesOf(other) != "" {
 		t.Errorf("applied %v, error %v, told are %q", applied, err, s.noticesOf(other))
 	}
 }
 
 func TestRemindersAtTheSameTimeReachPeopleOnce(t *testing.T) {
-	s := newShop(t)
-	id := s.order([]string{"crew", "ann", "polar"}, nil)
+	s := newHarness(t)
+	id := s.newWorkOrder([]string{"crew", "ann", "polar"}, nil)
 	target := s.aim(id, 48*time.Hour)
-	s.forget(id)
+	s.clearEffects(id)
 	// All of them stand before the row, and begin at once.
 	gate, err := s.Pool.Begin(t.Context())
 	if err != nil {
@@ -551,7 +551,7 @@ func TestRemindersAtTheSameTimeReachPeopleOnce(t *testing.T) {
 }
 
 func TestReminderThatDoesNotApplyTellsNobody(t *testing.T) {
-	s := newShop(t)
+	s := newHarness(t)
 	tests := []struct {
 		name  string
 		kind  models.NoticeKind
@@ -560,13 +560,13 @@ func TestReminderThatDoesNotApplyTellsNobody(t *testing.T) {
 		{"the target date was moved", models.NoticeDue, func(id string) { s.aim(id, 50*time.Hour) }},
 		{"it was taken away", models.NoticeDue, func(id string) { s.aim(id, 0) }},
 		{"it is complete", models.NoticeDue, func(id string) {
-			s.must(s.UnassignWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, s.ID("cat")))
+			s.mustWrite(s.UnassignWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, s.ID("cat")))
 			s.complete(id)
 		}},
 		{"it was cancelled", models.NoticeDueSoon, func(id string) {
-			s.must(s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil))
+			s.mustWrite(s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil))
 		}},
-		{"it is on hold", models.NoticeDue, func(id string) { s.must(s.HoldWorkOrder(s.t.Context(), s.as("ann"), id)) }},
+		{"it is on hold", models.NoticeDue, func(id string) { s.mustWrite(s.HoldWorkOrder(s.t.Context(), s.as("ann"), id)) }},
 		{"the date is past and comes near no more", models.NoticeDueSoon, func(string) { s.Clock.Advance(48 * time.Hour) }},
 		{"it was set less than a day before", models.NoticeDueSoon, func(id string) {
 			s.aim(id, 0)
@@ -579,10 +579,10 @@ func TestReminderThatDoesNotApplyTellsNobody(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			id := s.order([]string{"bob", "erp"}, []string{"cat"})
+			id := s.newWorkOrder([]string{"bob", "erp"}, []string{"cat"})
 			target := s.aim(id, 48*time.Hour)
 			tt.after(id)
-			s.forget(id)
+			s.clearEffects(id)
 			applied, err := s.Remind(s.t.Context(), id, tt.kind, *target)
 			if told := s.noticesOf(id); err != nil || applied || told != "" {
 				t.Errorf("applied %v, error %v, told are %q", applied, err, told)

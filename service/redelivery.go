@@ -6,28 +6,28 @@ import (
 	"millwright/models"
 )
 
-// dueNow makes a delivery due, with the whole retry schedule before it: the
+// dueNowColumns makes a delivery due, with the whole retry schedule before it: the
 // mailbox finds it in its place among the pending ones.
-const dueNow = `status = 'pending', next_attempt_at = NULL, finished_at = NULL, attempts_before = attempts`
+const dueNowColumns = `status = 'pending', next_attempt_at = NULL, finished_at = NULL, attempts_before = attempts`
 
 // deliveryCount is how many deliveries a statement changed.
 type deliveryCount struct{ Deliveries int }
 
-// release queues that every failed or held delivery of the address is due now
+// requeueDeliveries queues that every failed or held delivery of the address is due now
 // whose event is not older than since, and counts them. A delivery is made
 // together with its event and as old.
-func (t *tx) release(due *deliveryCount, webhookID string, since models.Time) {
+func (t *tx) requeueDeliveries(due *deliveryCount, webhookID string, since models.Time) {
 	t.queue(allowLongStatement)
 	queueOne(t, due, nil, `
 		WITH due AS (
-			UPDATE deliveries SET `+dueNow+`
+			UPDATE deliveries SET `+dueNowColumns+`
 			WHERE webhook_id = $1 AND status IN ('failed', 'held') AND created_at >= $2
 			RETURNING id)
 		SELECT count(*) AS deliveries FROM due`, webhookID, since)
 }
 
-// on refuses a redelivery at an address that is off.
-func (h managedWebhook) on() error {
+// requireOn refuses a redelivery at an address that is off.
+func (h managedWebhook) requireOn() error {
 	if h.Enabled {
 		return nil
 	}
@@ -41,10 +41,10 @@ func (h managedWebhook) on() error {
 func (s *Service) RedeliverSince(ctx context.Context, actor Actor, webhookID string, since models.Time) (int, error) {
 	var due deliveryCount
 	_, err := s.writeWebhook(ctx, actor, webhookID, func(_ context.Context, t *tx, h *managedWebhook) (string, error) {
-		if err := h.on(); err != nil {
+		if err := h.requireOn(); err != nil {
 			return "", err
 		}
-		t.release(&due, webhookID, since)
+		t.requeueDeliveries(&due, webhookID, since)
 		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, webhookID})
 		return actionRedelivered, nil
 	})
@@ -70,11 +70,11 @@ func (s *Service) RedeliverDelivery(ctx context.Context, actor Actor, id string)
 		if err != nil {
 			return err
 		}
-		if err := h.on(); err != nil {
+		if err := h.requireOn(); err != nil {
 			return err
 		}
 		var changed []struct{ ID string }
-		queueAll(t, &changed, `UPDATE deliveries SET `+dueNow+` WHERE id = $1 AND status <> 'pending' RETURNING id`, id)
+		queueAll(t, &changed, `UPDATE deliveries SET `+dueNowColumns+` WHERE id = $1 AND status <> 'pending' RETURNING id`, id)
 		queueOne(t, &found, models.NotFound(), `
 			SELECT `+deliveryColumns+` FROM deliveries d JOIN events e ON e.id = d.event_id WHERE d.id = $1`, id)
 		if err := t.flush(ctx); err != nil || len(changed) == 0 {

@@ -39,23 +39,23 @@ func FuzzMark(f *testing.F) {
 	f.Add("cs", uint64(42), "wo_\x00", "\xff", -1, int64(1), int64(-1), 40)
 	keys, old, other := vaultOf(f, fuzzRing), vaultOf(f, oldRing), vaultOf(f, otherRing)
 	f.Fuzz(func(t *testing.T, kind string, xid uint64, id, filter string, epoch int, cluster, issued int64, at int) {
-		made := mark{Kind: kind, Xid: xid, ID: id, Filter: filter, Epoch: epoch, Cluster: cluster, Issued: issued}
-		text := made.text(keys)
-		read, ok := readMark(text, keys)
+		made := cursorToken{Kind: kind, Xid: xid, ID: id, Filter: filter, Epoch: epoch, Cluster: cluster, Issued: issued}
+		text := made.encode(keys)
+		read, ok := parseCursorToken(text, keys)
 		if !ok || utf8.ValidString(kind+id+filter) && read != made {
 			t.Fatalf("%+v came back as %+v, %v", made, read, ok)
 		}
-		if _, ok := readMark(made.text(old), keys); !ok {
+		if _, ok := parseCursorToken(made.encode(old), keys); !ok {
 			t.Error("a mark of the key before is refused")
 		}
-		if _, ok := readMark(text, other); ok {
+		if _, ok := parseCursorToken(text, other); ok {
 			t.Error("a mark of other keys is taken")
 		}
 		i := min(max(at, 0), len(text)-1)
 		for _, forged := range []string{
 			text[:i], text[i:] + "A", text[:i] + "A" + text[i:], swapped(text, i), text + "=", text[:i] + "\n" + text[i:],
 		} {
-			if _, ok := readMark(forged, keys); ok && forged != text {
+			if _, ok := parseCursorToken(forged, keys); ok && forged != text {
 				t.Errorf("%q is taken for a mark; %q was made", forged, text)
 			}
 		}
@@ -75,18 +75,18 @@ func swapped(text string, i int) string {
 // with the contract's codes.
 func FuzzForgedMark(f *testing.F) {
 	keys := vaultOf(f, fuzzRing)
-	unsigned, err := json.Marshal(mark{Kind: markCursor, ID: "wo_01jd8q4v6cf5e8hbbfwj0zq3tk", Filter: "f"})
+	unsigned, err := json.Marshal(cursorToken{Kind: kindCursor, ID: "wo_01jd8q4v6cf5e8hbbfwj0zq3tk", Filter: "f"})
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(base64.RawURLEncoding.EncodeToString(unsigned), "")
-	f.Add(base64.RawURLEncoding.EncodeToString(append(unsigned, make([]byte, markMACSize)...)), "2026-03-02T12:15:30Z")
-	f.Add(mark{Kind: markSync, Filter: "g"}.text(keys), mark{Kind: markCursor, Filter: "g"}.text(keys))
+	f.Add(base64.RawURLEncoding.EncodeToString(append(unsigned, make([]byte, cursorMACSize)...)), "2026-03-02T12:15:30Z")
+	f.Add(cursorToken{Kind: kindSyncToken, Filter: "g"}.encode(keys), cursorToken{Kind: kindCursor, Filter: "g"}.encode(keys))
 	f.Add("", strings.Repeat("A", 500))
 	f.Add("\x00", "0000-00-00T00:00:00Z")
 	s := &Service{Options: Options{Vault: keys}}
 	f.Fuzz(func(t *testing.T, cursor, since string) {
-		start, err := s.readStart(ListRequest{Cursor: cursor, ChangedSince: since}, "f")
+		start, err := s.pageStart(ListRequest{Cursor: cursor, ChangedSince: since}, "f")
 		switch _, timeErr := time.Parse(time.RFC3339, since); {
 		case err != nil:
 			if models.CodeOf(err) != models.CodeInvalidRequest {

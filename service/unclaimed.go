@@ -7,17 +7,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// owedLimit bounds one sweep; the next finds the rest. Mail has a bound and a
+// sweepLimit bounds one sweep; the next finds the rest. Mail has a bound and a
 // patience of its own: while no mail server answers, its workflows wait by themselves.
 const (
-	owedLimit    = 1000
-	owedMails    = 100
-	mailPatience = 10 * time.Minute
+	sweepLimit     = 1000
+	sweepMailLimit = 100
+	mailGrace      = 10 * time.Minute
 )
 
-// lookPatience is the grace that looks have: they are many after a burst of new
+// dirtyGrace is the grace that looks have: they are many after a burst of new
 // records, and their pokes on their way.
-func lookPatience(grace time.Duration) time.Duration { return 6 * grace }
+func dirtyGrace(grace time.Duration) time.Duration { return 6 * grace }
 
 // Unclaimed returns what waits in nobody's hand: addresses with deliveries pending
 // for longer than grace that no mailbox attends, deliveries whose next attempt
@@ -42,18 +42,18 @@ func (s *Service) Unclaimed(ctx context.Context, grace time.Duration) ([]WakeTar
 		WHERE EXISTS (SELECT FROM deliveries d
 				WHERE d.webhook_id = h.id AND d.status = 'pending' AND d.created_at < $1)
 			AND NOT EXISTS (SELECT FROM mailboxes m WHERE m.webhook_id = h.id AND m.attended_until > $2)
-		LIMIT $3`, now.Add(-grace), now, owedLimit).Query(collect(wakeTargetOf))
+		LIMIT $3`, now.Add(-grace), now, sweepLimit).Query(collect(wakeTargetOf))
 	batch.Queue(`
 		SELECT id FROM deliveries WHERE status = 'retrying' AND next_attempt_at < $1
-		ORDER BY next_attempt_at LIMIT $2`, now.Add(-grace), owedLimit).Query(collect(func(id string) WakeTarget { return WakeTarget{TargetDelivery, id} }))
+		ORDER BY next_attempt_at LIMIT $2`, now.Add(-grace), sweepLimit).Query(collect(func(id string) WakeTarget { return WakeTarget{TargetDelivery, id} }))
 	batch.Queue(`SELECT record_id FROM looks_owed WHERE since < $1 ORDER BY since LIMIT $2`,
-		now.Add(-lookPatience(grace)), owedLimit).Query(collect(wakeTargetOf))
+		now.Add(-dirtyGrace(grace)), sweepLimit).Query(collect(wakeTargetOf))
 	batch.Queue(`
 		SELECT DISTINCT record_id FROM (
 			SELECT record_id FROM notices WHERE mail = 'waiting' AND created_at < $1
 				AND (mailing_until IS NULL OR mailing_until < $2)
 			ORDER BY created_at LIMIT $3) waiting`,
-		now.Add(-mailPatience), now, owedMails).Query(collect(wakeTargetOf))
+		now.Add(-mailGrace), now, sweepMailLimit).Query(collect(wakeTargetOf))
 	return owed, s.translate(s.pool.SendBatch(ctx, batch).Close())
 }
 

@@ -11,9 +11,9 @@ import (
 	"millwright/models"
 )
 
-// shutOff turns the address off when the rule says so, holds what is due there
+// turnOffIfUnsuccessful turns the address off when the rule says so, holds what is due there
 // and tells its keepers. It reports whether it did.
-func (s *Service) shutOff(ctx context.Context, webhookID string, gone bool, now models.Time) (bool, error) {
+func (s *Service) turnOffIfUnsuccessful(ctx context.Context, webhookID string, gone bool, now models.Time) (bool, error) {
 	var enabledSince time.Time
 	var lastSuccess *time.Time
 	err := s.pool.QueryRow(ctx, `
@@ -30,7 +30,7 @@ func (s *Service) shutOff(ctx context.Context, webhookID string, gone bool, now 
 	case gone:
 		reason = "The receiver answered 410 Gone."
 	case models.ShouldTurnOff(now.Time, enabledSince, lastSuccess, s.ShutOffAfter):
-		reason = fmt.Sprintf("A delivery failed for good and none succeeded for %s.", spell(s.ShutOffAfter))
+		reason = fmt.Sprintf("A delivery failed for good and none succeeded for %s.", formatDuration(s.ShutOffAfter))
 	default:
 		return false, nil
 	}
@@ -60,7 +60,7 @@ func (t *tx) turnOff(ctx context.Context, actor Actor, webhookID, reason string,
 		return err
 	}, holdQuery, webhookID)
 	if tell {
-		t.tellKeepers(models.NoticeWebhookOff, webhookID)
+		t.notifyOwnerAndAdmins(models.NoticeWebhookOff, webhookID)
 	}
 	return t.log(actor, off[0].OrganizationID, actionTurnedOff, webhookID)
 }
@@ -72,8 +72,8 @@ const holdQuery = `
 	FROM (SELECT id, status FROM deliveries WHERE webhook_id = $1 AND status IN ('pending', 'retrying') FOR UPDATE) was
 	WHERE d.id = was.id RETURNING d.id, was.status`
 
-// spell writes a duration for people: whole days where it is some.
-func spell(d time.Duration) string {
+// formatDuration writes a duration for people: whole days where it is some.
+func formatDuration(d time.Duration) string {
 	if day := 24 * time.Hour; d >= day && d%day == 0 {
 		return fmt.Sprintf("%d days", d/day)
 	}

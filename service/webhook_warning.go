@@ -10,9 +10,9 @@ import (
 // warnAfter is how long an address fails before its keepers are warned.
 const warnAfter = 24 * time.Hour
 
-// warn tells the keepers of an address that it has been failing for a day, once
+// warnOnce tells the keepers of an address that it has been failing for a day, once
 // until it succeeds again.
-func (s *Service) warn(ctx context.Context, webhookID string, now models.Time) error {
+func (s *Service) warnOnce(ctx context.Context, webhookID string, now models.Time) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		var warned []struct{ WebhookID string }
 		queueAll(t, &warned, `UPDATE webhook_health SET warned_at = $2
@@ -20,14 +20,14 @@ func (s *Service) warn(ctx context.Context, webhookID string, now models.Time) e
 		if err := t.flush(ctx); err != nil || len(warned) == 0 {
 			return err
 		}
-		t.tellKeepers(models.NoticeWebhookFailing, webhookID)
+		t.notifyOwnerAndAdmins(models.NoticeWebhookFailing, webhookID)
 		return nil
 	})
 }
 
-// tellKeepers queues a notice about the address for the owner of its integration
+// notifyOwnerAndAdmins queues a notice about the address for the owner of its integration
 // and the organization's administrators.
-func (t *tx) tellKeepers(kind models.NoticeKind, webhookID string) {
+func (t *tx) notifyOwnerAndAdmins(kind models.NoticeKind, webhookID string) {
 	t.queue(`
 		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
 		SELECT p.organization_id, p.id, $2, h.id, $3

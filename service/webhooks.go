@@ -128,11 +128,11 @@ func (s *Service) CreateWebhook(ctx context.Context, actor Actor, integrationID 
 }
 
 // manageIntegration is manage for an id from outside.
-func (t *tx) manageIntegration(ctx context.Context, actor Actor, id string) (managed, error) {
+func (t *tx) manageIntegration(ctx context.Context, actor Actor, id string) (lockedIntegration, error) {
 	if !models.IsID(id, models.PrefixIdentity) {
-		return managed{}, models.NotFound()
+		return lockedIntegration{}, models.NotFound()
 	}
-	return t.manage(ctx, actor, id)
+	return t.lockIntegration(ctx, actor, id)
 }
 
 // freePlace returns the first place for an address that is not taken.
@@ -230,7 +230,7 @@ func (t *tx) manageWebhook(ctx context.Context, actor Actor, id string) (managed
 	if err := t.flush(ctx); err != nil {
 		return found, err
 	}
-	if _, err := t.manage(ctx, actor, of.IntegrationID); err != nil {
+	if _, err := t.lockIntegration(ctx, actor, of.IntegrationID); err != nil {
 		return found, err
 	}
 	queueOne(t, &found, models.NotFound(), `

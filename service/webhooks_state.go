@@ -52,7 +52,7 @@ func (s *Service) EnableWebhook(ctx context.Context, actor Actor, id string, sin
 		action := ""
 		var before, late deliveryCount
 		if since != nil {
-			t.release(&before, id, *since)
+			t.requeueDeliveries(&before, id, *since)
 			action = actionRedelivered
 		}
 		if !h.Enabled {
@@ -60,7 +60,7 @@ func (s *Service) EnableWebhook(ctx context.Context, actor Actor, id string, sin
 			t.turnOn(id)
 			action = actionTurnedOn
 			if since != nil {
-				t.release(&late, id, *since)
+				t.requeueDeliveries(&late, id, *since)
 			}
 		}
 		if err := t.flush(ctx); err != nil {

@@ -53,7 +53,7 @@ func (s *Service) AnswerWorkOrder(ctx context.Context, actor Actor, call Call, i
 				operation = models.OperationCompleteToReview
 			}
 		}
-		if err := c.move(operation); err != nil {
+		if err := c.applyOperation(operation); err != nil {
 			return err
 		}
 		var questions []formQuestion

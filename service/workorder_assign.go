@@ -13,11 +13,11 @@ import (
 // assignee_not_connected) and those of changeWorkOrder.
 func (s *Service) AssignWorkOrder(ctx context.Context, actor Actor, call Call, id string, assignees, consultants []string) (WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, false, func(ctx context.Context, c *workOrderChange) error {
-		if err := c.requireForward(); err != nil {
+		if err := c.requireAssign(); err != nil {
 			return err
 		}
-		named := nominations{assignees: assignees, consultants: consultants}
-		c.queueNominations(&named)
+		named := candidates{assignees: assignees, consultants: consultants}
+		c.queueCandidates(&named)
 		if err := c.flush(ctx); err != nil {
 			return err
 		}
@@ -25,8 +25,8 @@ func (s *Service) AssignWorkOrder(ctx context.Context, actor Actor, call Call, i
 			return err
 		}
 		added := roles{
-			Assignees:   without(assignees, c.state.Assignees),
-			Consultants: without(consultants, c.state.Consultants),
+			Assignees:   difference(assignees, c.state.Assignees),
+			Consultants: difference(consultants, c.state.Consultants),
 		}
 		return c.reassign(added, roles{Assignees: []string{}, Consultants: []string{}})
 	})
@@ -37,7 +37,7 @@ func (s *Service) AssignWorkOrder(ctx context.Context, actor Actor, call Call, i
 // (last_worker) and those of changeWorkOrder.
 func (s *Service) UnassignWorkOrder(ctx context.Context, actor Actor, call Call, id, identity string) (WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, false, func(ctx context.Context, c *workOrderChange) error {
-		if err := c.requireForward(); err != nil {
+		if err := c.requireAssign(); err != nil {
 			return err
 		}
 		removed := roles{Assignees: []string{}, Consultants: []string{}}
@@ -49,8 +49,8 @@ func (s *Service) UnassignWorkOrder(ctx context.Context, actor Actor, call Call,
 		default:
 			return models.NotFound()
 		}
-		if c.foreign() {
-			if err := c.requireOwn(ctx, identity); err != nil {
+		if c.forCustomer() {
+			if err := c.requireOwnPeople(ctx, identity); err != nil {
 				return err
 			}
 		}
@@ -69,8 +69,8 @@ type roles struct {
 
 func (r roles) all() []string { return slices.Concat(r.Assignees, r.Consultants) }
 
-// without returns the ids that are not among the others, never nil.
-func without(ids, others []string) []string {
+// difference returns the ids that are not among the others, never nil.
+func difference(ids, others []string) []string {
 	rest := []string{}
 	for _, id := range ids {
 		if !slices.Contains(others, id) {
@@ -80,20 +80,20 @@ func without(ids, others []string) []string {
 	return rest
 }
 
-// foreign reports whether the actor is of a service company and acts on a
+// forCustomer reports whether the actor is of a service company and acts on a
 // customer's work order: it forwards it to its own people.
-func (c *workOrderChange) foreign() bool { return c.state.OrganizationID != c.actor.OrganizationID }
+func (c *workOrderChange) forCustomer() bool { return c.state.OrganizationID != c.actor.OrganizationID }
 
-// requireForward refuses an actor that may not assign.
-func (c *workOrderChange) requireForward() error {
-	if c.foreign() && c.state.Incoming {
+// requireAssign refuses an actor that may not assign.
+func (c *workOrderChange) requireAssign() error {
+	if c.forCustomer() && c.state.Incoming {
 		return nil
 	}
-	return c.require(models.GrantWorkOrdersForward, "assign work orders")
+	return c.requireGrant(models.GrantWorkOrdersForward, "assign work orders")
 }
 
-// requireOwn refuses identities that are not of the actor's organization.
-func (c *workOrderChange) requireOwn(ctx context.Context, identity string) error {
+// requireOwnPeople refuses identities that are not of the actor's organization.
+func (c *workOrderChange) requireOwnPeople(ctx context.Context, identity string) error {
 	var own []struct{ ID string }
 	queueAll(c.tx, &own, `SELECT id FROM identities WHERE id = $1 AND organization_id = $2`, identity, c.actor.OrganizationID)
 	if err := c.flush(ctx); err != nil {
@@ -127,8 +127,8 @@ func (c *workOrderChange) reassign(added, removed roles) error {
 	c.action = string(models.EventWorkOrderAssigneesChanged)
 	before := roles{c.state.Assignees, c.state.Consultants}
 	after := roles{
-		append(without(before.Assignees, removed.Assignees), added.Assignees...),
-		append(without(before.Consultants, removed.Consultants), added.Consultants...),
+		append(difference(before.Assignees, removed.Assignees), added.Assignees...),
+		append(difference(before.Consultants, removed.Consultants), added.Consultants...),
 	}
 	if len(added.Assignees)+len(removed.Assignees) > 0 {
 		c.changes["assignees"] = fromTo(before.Assignees, after.Assignees)

@@ -10,15 +10,15 @@ import (
 // answers it. Errors: permission_denied, rule_violation (status) and those of changeWorkOrder.
 func (s *Service) CancelWorkOrder(ctx context.Context, actor Actor, call Call, id string, reason *string) (WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, false, func(ctx context.Context, c *workOrderChange) error {
-		if err := c.require(models.GrantWorkOrdersDelete, "cancel work orders"); err != nil {
+		if err := c.requireGrant(models.GrantWorkOrdersDelete, "cancel work orders"); err != nil {
 			return err
 		}
-		if err := c.move(models.OperationCancel); err != nil {
+		if err := c.applyOperation(models.OperationCancel); err != nil {
 			return err
 		}
 		c.action = string(models.EventWorkOrderCancelled)
 		if reason != nil {
-			c.sets["cancel_reason"] = *reason
+			c.columns["cancel_reason"] = *reason
 			c.changes["cancel_reason"] = fromTo(nil, *reason)
 		}
 		return c.addNoticeToAll(ctx, models.NoticeCancelled)

@@ -9,8 +9,8 @@ import (
 	"millwright/models"
 )
 
-// nominations are identities named for roles, with what the rules need to know of them.
-type nominations struct {
+// candidates are identities named for roles, with what the rules need to know of them.
+type candidates struct {
 	assignees, consultants []string
 	// Known exist for the actor, Connected may be named (spec section 4, rules 3 and 5).
 	Known     []string
@@ -38,13 +38,13 @@ const knownIdentities = `
 const ownIdentities = `
 	ARRAY(SELECT i.id::text FROM identities i WHERE i.id = ANY ({identities}) AND i.organization_id = {organization})`
 
-// queueNominations reads what the rules need. A service company names its own
+// queueCandidates reads what the rules need. A service company names its own
 // people, each of whom it may assign; they are connected by being its own.
-func (c *workOrderChange) queueNominations(n *nominations) {
+func (c *workOrderChange) queueCandidates(n *candidates) {
 	known := with(knownIdentities, "organization", "$2", "identities", "$1::text[]")
 	connected := with(connectedIdentities, "node", "$3", "identities", "$1::text[]", "actor", "$4", "integration", "$5")
 	args := []any{slices.Concat(n.assignees, n.consultants), c.actor.OrganizationID}
-	if c.foreign() {
+	if c.forCustomer() {
 		known = with(ownIdentities, "organization", "$2", "identities", "$1::text[]")
 		connected = known
 	} else {
@@ -62,7 +62,7 @@ func (c *workOrderChange) queueNominations(n *nominations) {
 }
 
 // checkKnown reports ids that name nobody, and ids that are named twice.
-func (n nominations) checkKnown() []models.FieldError {
+func (n candidates) checkKnown() []models.FieldError {
 	var fields []models.FieldError
 	lists := []struct {
 		name string
@@ -86,7 +86,7 @@ func unknownField(pointer, what string) models.FieldError {
 }
 
 // checkRules applies both_roles and assignee_not_connected, beside those who have a role already.
-func (n nominations) checkRules(workers, consultants []string) error {
+func (n candidates) checkRules(workers, consultants []string) error {
 	for _, id := range n.assignees {
 		if slices.Contains(n.consultants, id) || slices.Contains(consultants, id) {
 			return models.Violation(models.RuleBothRoles, "%s cannot be both assignee and consultant.", id)
@@ -108,7 +108,7 @@ func (n nominations) checkRules(workers, consultants []string) error {
 }
 
 // check applies every rule of naming identities.
-func (n nominations) check(workers, consultants []string) error {
+func (n candidates) check(workers, consultants []string) error {
 	if fields := n.checkKnown(); len(fields) > 0 {
 		return models.Invalid(fields...)
 	}

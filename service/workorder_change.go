@@ -15,16 +15,16 @@ import (
 type workOrderChange struct {
 	*tx
 	actor Actor
-	state changeState
+	state lockedWorkOrder
 	// now is the moment of the change: later than every earlier change of the record.
 	now models.Time
-	// sets are the columns that change.
-	sets map[string]any
+	// columns are the columns that change.
+	columns map[string]any
 	effects
 }
 
-// changeState is what one query knows of the locked work order.
-type changeState struct {
+// lockedWorkOrder is what one query knows of the locked work order.
+type lockedWorkOrder struct {
 	models.WorkOrder
 	// HeldFrom is the status to go back to, of a work order on hold.
 	HeldFrom    models.WorkOrderStatus
@@ -41,8 +41,8 @@ type changeState struct {
 }
 
 var (
-	lockWorkOrder = lockOf("work_orders")
-	changeStates  = &bulkStatement{stage: stageRules, sql: `
+	lockWorkOrder    = lockOf("work_orders")
+	lockedWorkOrders = &bulkStatement{stage: stageRules, sql: `
 	SELECT u.nth, w.id, w.organization_id, w.number, w.inventory_id, w.title, w.description, w.priority,
 		w.target_date, w.form_id, w.external_id, w.status, w.cancel_reason, w.created_by,
 		w.created_at, w.changed_at, w.completed_at, w.cancelled_at, coalesce(w.held_from, '') AS held_from,
@@ -78,11 +78,11 @@ func (s *Service) changeWorkOrder(
 	if !models.IsID(id, models.PrefixWorkOrder) {
 		return WriteResult{}, models.NotFound()
 	}
-	return s.answer(ctx, actor, call, http.StatusOK, []string{id}, func(ctx context.Context, t *tx) (string, func() any, error) {
-		c := &workOrderChange{tx: t, actor: actor, sets: map[string]any{}}
+	return s.writeRecord(ctx, actor, call, http.StatusOK, []string{id}, func(ctx context.Context, t *tx) (string, func() any, error) {
+		c := &workOrderChange{tx: t, actor: actor, columns: map[string]any{}}
 		var before workOrderRow
 		t.lock(lockWorkOrder, id)
-		queueBulkOne(t, changeStates, &c.state, models.NotFound(), id, actor.IdentityID, actor.OrganizationID)
+		queueBulkOne(t, lockedWorkOrders, &c.state, models.NotFound(), id, actor.IdentityID, actor.OrganizationID)
 		if call.IfMatch != "" {
 			t.queueWorkOrder(&before, id, actor)
 		}
@@ -126,15 +126,15 @@ func suspended() error {
 	return models.Errorf(models.CodePermissionDenied, "The organization is suspended: nothing of it changes.")
 }
 
-// require refuses an actor without the grant on the work order's node.
-func (c *workOrderChange) require(grant models.Grant, what string) error {
-	if c.granted(grant) {
+// requireGrant refuses an actor without the grant on the work order's node.
+func (c *workOrderChange) requireGrant(grant models.Grant, what string) error {
+	if c.hasGrant(grant) {
 		return nil
 	}
 	return models.Errorf(models.CodePermissionDenied, "The %s may not %s on this node.", c.actor.Kind, what)
 }
 
-func (c *workOrderChange) granted(grant models.Grant) bool {
+func (c *workOrderChange) hasGrant(grant models.Grant) bool {
 	return slices.Contains(c.state.Grants, string(grant))
 }
 
@@ -167,8 +167,8 @@ func (c *workOrderChange) addNoticeToAll(ctx context.Context, kind models.Notice
 	return err
 }
 
-// move applies the operation to the status, with its events.
-func (c *workOrderChange) move(operation models.Operation) error {
+// applyOperation applies the operation to the status, with its events.
+func (c *workOrderChange) applyOperation(operation models.Operation) error {
 	move, err := c.state.Status.Apply(operation, c.state.HeldFrom)
 	if err != nil {
 		return err
@@ -176,15 +176,15 @@ func (c *workOrderChange) move(operation models.Operation) error {
 	if !move.Changed() {
 		return nil
 	}
-	c.sets["status"] = move.To
+	c.columns["status"] = move.To
 	if move.HeldFrom != c.state.HeldFrom {
-		c.sets["held_from"] = textOrNil(move.HeldFrom)
+		c.columns["held_from"] = textOrNil(move.HeldFrom)
 	}
 	switch move.To {
 	case models.StatusComplete:
-		c.sets["completed_at"] = c.now
+		c.columns["completed_at"] = c.now
 	case models.StatusCancelled:
-		c.sets["cancelled_at"] = c.now
+		c.columns["cancelled_at"] = c.now
 	default: // no other status has a time of its own
 	}
 	c.changes["status"] = fromTo(move.From, move.To)
@@ -204,10 +204,10 @@ func textOrNil[S ~string](text S) any {
 
 // save queues the changed columns and everything the change leaves.
 func (c *workOrderChange) save() error {
-	c.sets["changed_at"] = c.now
-	if err := c.update(reflect.TypeFor[models.WorkOrder](), c.recordID, c.sets); err != nil {
+	c.columns["changed_at"] = c.now
+	if err := c.update(reflect.TypeFor[models.WorkOrder](), c.recordID, c.columns); err != nil {
 		return err
 	}
 	c.at = c.now
-	return c.record(c.effects)
+	return c.queueEffects(c.effects)
 }

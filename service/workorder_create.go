@@ -22,8 +22,8 @@ type NewWorkOrder struct {
 	ExternalID  *string
 }
 
-// creation is what the rules of a creation need to know, read in one query.
-type creation struct {
+// workOrderCreation is what the rules of a creation need to know, read in one query.
+type workOrderCreation struct {
 	ReadOnly         bool
 	Suspended        bool
 	ManualWorkOrders bool
@@ -53,7 +53,7 @@ const nearestManagers = `
 				WHERE c.node_id = {node} AND d.inventory_manager AND (c.depth = 0 OR d.applies_below)
 			) near WHERE near.level = 1 ORDER BY near.identity_id)`
 
-var creations = &bulkStatement{stage: stageRules, sql: `
+var workOrderCreations = &bulkStatement{stage: stageRules, sql: `
 	SELECT u.nth, o.read_only, o.suspended, p.manual_work_orders, coalesce(n.kind, '') AS node_kind,
 		` + with(grantsOn, "node", "n.id", "actor", "u.actor") + ` AS grants,
 		EXISTS (SELECT FROM forms f WHERE f.organization_id = o.id AND f.id = u.form) AS form_known,
@@ -74,13 +74,13 @@ var creations = &bulkStatement{stage: stageRules, sql: `
 // permission_denied, rule_violation (both_roles, assignee_not_connected),
 // idempotency_key_reused, unavailable.
 func (s *Service) CreateWorkOrder(ctx context.Context, actor Actor, call Call, in NewWorkOrder) (WriteResult, error) {
-	return s.answer(ctx, actor, call, http.StatusCreated, nil, func(ctx context.Context, t *tx) (string, func() any, error) {
-		var known creation
+	return s.writeRecord(ctx, actor, call, http.StatusCreated, nil, func(ctx context.Context, t *tx) (string, func() any, error) {
+		var known workOrderCreation
 		form := ""
 		if in.FormID != nil {
 			form = *in.FormID
 		}
-		queueBulkOne(t, creations, &known, nil, actor.IdentityID, actor.Kind == models.KindIntegration,
+		queueBulkOne(t, workOrderCreations, &known, nil, actor.IdentityID, actor.Kind == models.KindIntegration,
 			actor.OrganizationID, in.InventoryID, form, joined(slices.Concat(in.Assignees, in.Consultants)))
 		if err := t.flush(ctx); err != nil {
 			return "", nil, err
@@ -106,7 +106,7 @@ func (s *Service) CreateWorkOrder(ctx context.Context, actor Actor, call Call, i
 }
 
 // check applies the rules in the order in which an integrator would fix what they refuse.
-func (c creation) check(actor Actor, in NewWorkOrder) error {
+func (c workOrderCreation) check(actor Actor, in NewWorkOrder) error {
 	if c.Suspended {
 		return suspended()
 	}
@@ -122,15 +122,15 @@ func (c creation) check(actor Actor, in NewWorkOrder) error {
 	if !slices.Contains(c.Grants, string(models.GrantWorkOrdersCreate)) {
 		return models.Errorf(models.CodePermissionDenied, "The %s may not create work orders on this node.", actor.Kind)
 	}
-	return c.nominations(in).checkRules(nil, nil)
+	return c.candidates(in).checkRules(nil, nil)
 }
 
-func (c creation) nominations(in NewWorkOrder) nominations {
-	return nominations{assignees: in.Assignees, consultants: in.Consultants, Known: c.Known, Connected: c.Connected}
+func (c workOrderCreation) candidates(in NewWorkOrder) candidates {
+	return candidates{assignees: in.Assignees, consultants: in.Consultants, Known: c.Known, Connected: c.Connected}
 }
 
 // checkNames refuses ids of what does not exist or may not be seen, and a target date that no record can show.
-func (c creation) checkNames(in NewWorkOrder) error {
+func (c workOrderCreation) checkNames(in NewWorkOrder) error {
 	var fields []models.FieldError
 	switch {
 	case len(c.Grants) == 0:
@@ -143,7 +143,7 @@ func (c creation) checkNames(in NewWorkOrder) error {
 		fields = append(fields, unknownField("/form_id", "form"))
 	}
 	fields = append(fields, checkTargetDate(in.TargetDate)...)
-	fields = append(fields, c.nominations(in).checkKnown()...)
+	fields = append(fields, c.candidates(in).checkKnown()...)
 	if len(fields) > 0 {
 		return models.Invalid(fields...)
 	}
@@ -151,7 +151,7 @@ func (c creation) checkNames(in NewWorkOrder) error {
 }
 
 // insertWorkOrder queues the record with everything a creation leaves.
-func (t *tx) insertWorkOrder(actor Actor, id string, in NewWorkOrder, workers []string, known creation) error {
+func (t *tx) insertWorkOrder(actor Actor, id string, in NewWorkOrder, workers []string, known workOrderCreation) error {
 	priority := in.Priority
 	if priority == "" {
 		priority = models.PriorityNone
@@ -188,7 +188,7 @@ func (t *tx) insertWorkOrder(actor Actor, id string, in NewWorkOrder, workers []
 	}
 	changes := models.JSON{
 		"inventory_id": fromTo(nil, in.InventoryID), "title": fromTo(nil, in.Title), "priority": fromTo(nil, priority),
-		"status": fromTo(nil, models.StatusOpen), "assignees": fromTo(nil, without(workers, nil)), "consultants": fromTo(nil, without(in.Consultants, nil)),
+		"status": fromTo(nil, models.StatusOpen), "assignees": fromTo(nil, difference(workers, nil)), "consultants": fromTo(nil, difference(in.Consultants, nil)),
 	}
 	optional := map[string]*string{"description": in.Description, "form_id": in.FormID, "external_id": in.ExternalID}
 	for name, value := range optional {
@@ -199,7 +199,7 @@ func (t *tx) insertWorkOrder(actor Actor, id string, in NewWorkOrder, workers []
 	if in.TargetDate != nil {
 		changes["target_date"] = fromTo(nil, *in.TargetDate)
 	}
-	return t.record(effects{
+	return t.queueEffects(effects{
 		actor:          actor,
 		organizationID: actor.OrganizationID,
 		recordID:       id,

@@ -24,10 +24,10 @@ func (s *Service) ResumeWorkOrder(ctx context.Context, actor Actor, id string) (
 
 func (s *Service) hold(ctx context.Context, actor Actor, id string, operation models.Operation, kind models.NoticeKind) (WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, Call{}, id, false, func(ctx context.Context, c *workOrderChange) error {
-		if err := c.requireHand(ctx); err != nil {
+		if err := c.requireInvolved(ctx); err != nil {
 			return err
 		}
-		if err := c.move(operation); err != nil {
+		if err := c.applyOperation(operation); err != nil {
 			return err
 		}
 		c.action = string(kind)
@@ -35,9 +35,9 @@ func (s *Service) hold(ctx context.Context, actor Actor, id string, operation mo
 	})
 }
 
-// requireHand refuses whoever has no hand in the work order.
-func (c *workOrderChange) requireHand(ctx context.Context) error {
-	if err := requirePerson(c.actor, "Putting on hold and resuming"); err != nil || c.granted(models.GrantWorkOrdersUpdate) {
+// requireInvolved refuses whoever has no hand in the work order.
+func (c *workOrderChange) requireInvolved(ctx context.Context) error {
+	if err := requirePerson(c.actor, "Putting on hold and resuming"); err != nil || c.hasGrant(models.GrantWorkOrdersUpdate) {
 		return err
 	}
 	assigned, err := c.actsAs(ctx, slices.Concat(c.state.Assignees, c.state.Consultants))

@@ -8,7 +8,7 @@ import (
 )
 
 func TestHoldIsForThoseWithAHandInIt(t *testing.T) {
-	s := newShop(t)
+	s := newHarness(t)
 	for _, test := range []struct {
 		name, worker, consultant, actor, verdict string
 	}{
@@ -29,35 +29,35 @@ func TestHoldIsForThoseWithAHandInIt(t *testing.T) {
 			if worker == "ola" { // whom polar assigns
 				worker = "polar"
 			}
-			id := s.order([]string{worker}, []string{test.consultant})
+			id := s.newWorkOrder([]string{worker}, []string{test.consultant})
 			if worker != test.worker {
-				s.must(s.AssignWorkOrder(t.Context(), s.as("pia"), service.Call{}, id, s.ids(test.worker), nil))
+				s.mustWrite(s.AssignWorkOrder(t.Context(), s.as("pia"), service.Call{}, id, s.ids(test.worker), nil))
 			}
 			hold := func() error { _, err := s.HoldWorkOrder(t.Context(), s.as(test.actor), id); return err }
 			resume := func() error { _, err := s.ResumeWorkOrder(t.Context(), s.as(test.actor), id); return err }
 			if test.verdict == "ok" {
-				expect(t, "hold", verdict(hold()), "ok")
-				expect(t, "resume", verdict(resume()), "ok")
+				expect(t, "hold", outcome(hold()), "ok")
+				expect(t, "resume", outcome(resume()), "ok")
 				return
 			}
-			expect(t, "hold", verdict(s.untouched(id, hold)), test.verdict)
-			s.must(s.HoldWorkOrder(t.Context(), s.as("ann"), id))
-			expect(t, "resume", verdict(s.untouched(id, resume)), test.verdict)
+			expect(t, "hold", outcome(s.expectUnchanged(id, hold)), test.verdict)
+			s.mustWrite(s.HoldWorkOrder(t.Context(), s.as("ann"), id))
+			expect(t, "resume", outcome(s.expectUnchanged(id, resume)), test.verdict)
 		})
 	}
 }
 
 func TestHoldLeavesWhatTheAPIsWritesLeave(t *testing.T) {
-	s := newShop(t)
-	id := s.bring(models.StatusInProgress)
+	s := newHarness(t)
+	id := s.workOrderIn(models.StatusInProgress)
 	answer, err := s.HoldWorkOrder(t.Context(), s.as("ann"), id)
-	s.must(answer, err)
+	s.mustWrite(answer, err)
 	shown, err := s.WorkOrder(t.Context(), s.as("ann"), id)
 	if err != nil || string(shown) != string(answer.Body) {
 		t.Errorf("it answers %s, a reader sees %s, %v", answer.Body, shown, err)
 	}
 	expect(t, "the history of the hold", s.lastChange(id), `ann work_order.held: status "in_progress">"on_hold"`)
-	s.must(s.ResumeWorkOrder(t.Context(), s.as("cat"), id))
+	s.mustWrite(s.ResumeWorkOrder(t.Context(), s.as("cat"), id))
 	expect(t, "the history of its end", s.lastChange(id), `cat work_order.resumed: status "on_hold">"in_progress"`)
 	expect(t, "the events", s.eventsOf(id), "status_changed in_progress>on_hold, status_changed on_hold>in_progress")
 	expect(t, "the notices", s.noticesOf(id), "ann resumed, cat held")
@@ -66,12 +66,12 @@ func TestHoldLeavesWhatTheAPIsWritesLeave(t *testing.T) {
 
 // WakeTarget is not done, nor changed, while it is on hold; it can be given up.
 func TestHoldRefusesWork(t *testing.T) {
-	s := newShop(t)
+	s := newHarness(t)
 	does := s.operations()
-	id := s.bring(models.StatusOnHold)
+	id := s.workOrderIn(models.StatusOnHold)
 	for _, operation := range []string{"update", "answer", "complete", "complete_to_review", "approve", "send_back", "hold"} {
-		expect(t, operation, verdict(s.untouched(id, func() error { return does[operation](id) })), "rule_violation status")
+		expect(t, operation, outcome(s.expectUnchanged(id, func() error { return does[operation](id) })), "rule_violation status")
 	}
-	expect(t, "cancel", verdict(does["cancel"](id)), "ok")
+	expect(t, "cancel", outcome(does["cancel"](id)), "ok")
 	expect(t, "the status", s.statusOf(id), "cancelled")
 }

@@ -35,7 +35,7 @@ func (s *Service) ReviewWorkOrder(ctx context.Context, actor Actor, id string, r
 			operation, kind = models.OperationApprove, models.NoticeCompleted
 			c.action = "work_order.approved"
 		}
-		if err := c.move(operation); err != nil {
+		if err := c.applyOperation(operation); err != nil {
 			return err
 		}
 		if review.Comment != "" {

@@ -9,21 +9,21 @@ import (
 )
 
 // inReview is a work order that waits for the review of the consultants.
-func (s *shop) inReview(consultants ...string) string {
+func (s *harness) inReview(consultants ...string) string {
 	s.t.Helper()
-	id := s.order([]string{"erp"}, consultants)
-	s.must(s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, true))
-	s.forget(id)
+	id := s.newWorkOrder([]string{"erp"}, consultants)
+	s.mustWrite(s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, true))
+	s.clearEffects(id)
 	return id
 }
 
-func (s *shop) review(key, id string, review service.Review) error {
+func (s *harness) review(key, id string, review service.Review) error {
 	_, err := s.ReviewWorkOrder(s.t.Context(), s.as(key), id, review)
 	return err
 }
 
 func TestReviewIsTheConsultants(t *testing.T) {
-	s := newShop(t)
+	s := newHarness(t)
 	for _, test := range []struct {
 		name, consultant, actor, verdict string
 	}{
@@ -44,31 +44,31 @@ func TestReviewIsTheConsultants(t *testing.T) {
 				id := s.inReview(test.consultant)
 				do := func() error { return s.review(test.actor, id, service.Review{Approve: approve}) }
 				if test.verdict == "ok" {
-					expect(t, "the verdict", verdict(do()), "ok")
+					expect(t, "the verdict", outcome(do()), "ok")
 					return
 				}
-				expect(t, "the verdict", verdict(s.untouched(id, do)), test.verdict)
+				expect(t, "the verdict", outcome(s.expectUnchanged(id, do)), test.verdict)
 			})
 		}
 	}
 	t.Run("a worker of a service company that is, without incoming work orders", func(t *testing.T) {
-		id := s.order([]string{"erp"}, []string{"polar"})
-		s.must(s.AssignWorkOrder(t.Context(), s.as("pia"), service.Call{}, id, s.ids("ola"), nil))
-		s.must(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, nil, true))
-		err := s.untouched(id, func() error { return s.review("ola", id, service.Review{Approve: true}) })
-		expect(t, "the verdict", verdict(err), "permission_denied")
+		id := s.newWorkOrder([]string{"erp"}, []string{"polar"})
+		s.mustWrite(s.AssignWorkOrder(t.Context(), s.as("pia"), service.Call{}, id, s.ids("ola"), nil))
+		s.mustWrite(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, nil, true))
+		err := s.expectUnchanged(id, func() error { return s.review("ola", id, service.Review{Approve: true}) })
+		expect(t, "the verdict", outcome(err), "permission_denied")
 	})
 	for name, id := range map[string]string{"unknown": "wo_00000000000000000000000000", "no id": "nonsense", "feedback": "iss_00000000000000000000000000"} {
-		expect(t, name, verdict(s.review("cat", id, service.Review{})), "not_found")
+		expect(t, name, outcome(s.review("cat", id, service.Review{})), "not_found")
 	}
 }
 
 func TestReviewLeavesWhatTheAPIsWritesLeave(t *testing.T) {
-	s := newShop(t)
+	s := newHarness(t)
 	t.Run("approved", func(t *testing.T) {
 		id := s.inReview("cat")
 		answer, err := s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{Approve: true, Comment: "Well done, <b>all</b>."})
-		record := s.must(answer, err)
+		record := s.mustWrite(answer, err)
 		if record.CompletedAt == nil || *record.CompletedAt != record.ChangedAt || len(record.People) == 0 {
 			t.Errorf("the record is %+v", record)
 		}
@@ -83,11 +83,11 @@ func TestReviewLeavesWhatTheAPIsWritesLeave(t *testing.T) {
 		expect(t, "the history", s.lastChange(id), `cat work_order.approved: comment null>"Well done, <b>all</b>." status "sent_to_inspection">"complete"`)
 	})
 	t.Run("sent back", func(t *testing.T) {
-		id := s.order([]string{"erp", "crew", "bob"}, []string{"cat"})
-		s.must(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, nil, true))
+		id := s.newWorkOrder([]string{"erp", "crew", "bob"}, []string{"cat"})
+		s.mustWrite(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, nil, true))
 		s.Exec(`UPDATE work_orders SET created_by = $2 WHERE id = $1`, id, s.ID("eve"))
-		s.forget(id)
-		record := s.must(s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{}))
+		s.clearEffects(id)
+		record := s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{}))
 		expect(t, "the status", record.Status.Code, "back_from_inspection")
 		expect(t, "the events", s.eventsOf(id), "status_changed sent_to_inspection>back_from_inspection")
 		expect(t, "the notices: managers, creator, workers, each once", s.noticesOf(id), "ann sent_back, bob sent_back, dan sent_back, eve sent_back")
@@ -96,13 +96,13 @@ func TestReviewLeavesWhatTheAPIsWritesLeave(t *testing.T) {
 	})
 	t.Run("by the manager, who is not told what she did", func(t *testing.T) {
 		id := s.inReview("ann")
-		s.must(s.ReviewWorkOrder(t.Context(), s.as("ann"), id, service.Review{Approve: true}))
+		s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("ann"), id, service.Review{Approve: true}))
 		expect(t, "the notices", s.noticesOf(id), "")
 	})
 	t.Run("the event names who acted", func(t *testing.T) {
 		id := s.inReview("cat")
 		s.Exec(`UPDATE deliveries SET status = 'delivered' WHERE record_id <> $1`, id)
-		s.must(s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{}))
+		s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{}))
 		sent := claim(t, s.Fixture, "erp_hook").Deliveries
 		if len(sent) != 1 || !strings.Contains(string(sent[0].Body), `"actor":{"identity_id":"`+s.ID("cat")+`"}`) {
 			t.Errorf("sent %d, %s", len(sent), sent[0].Body)
@@ -111,15 +111,15 @@ func TestReviewLeavesWhatTheAPIsWritesLeave(t *testing.T) {
 }
 
 func TestReviewComment(t *testing.T) {
-	s := newShop(t)
+	s := newHarness(t)
 	id := s.inReview("cat")
 	for name, comment := range map[string]string{
 		"1,001 characters": strings.Repeat("ä", 1001), "NUL": "a\x00b", "no UTF-8": "a\xffb",
 	} {
-		err := s.untouched(id, func() error { return s.review("cat", id, service.Review{Comment: comment}) })
-		expect(t, name, verdict(err), "validation_failed")
+		err := s.expectUnchanged(id, func() error { return s.review("cat", id, service.Review{Comment: comment}) })
+		expect(t, name, outcome(err), "validation_failed")
 	}
-	s.must(s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{Comment: strings.Repeat("ä", 1000)}))
+	s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{Comment: strings.Repeat("ä", 1000)}))
 	if change := s.lastChange(id); !strings.Contains(change, strings.Repeat("ä", 1000)) {
 		t.Errorf("the history is %s", change)
 	}
@@ -128,7 +128,7 @@ func TestReviewComment(t *testing.T) {
 // Answering and completing still work in a read-only organization, so does the
 // review, which completes. Nothing works in a suspended one.
 func TestReviewAndHoldByStandingOfTheOrganization(t *testing.T) {
-	s := newShop(t)
+	s := newHarness(t)
 	for _, test := range []struct {
 		name, column, organization, review, rest string
 	}{
@@ -138,8 +138,8 @@ func TestReviewAndHoldByStandingOfTheOrganization(t *testing.T) {
 		{"the service company is suspended", "suspended", "polar", "permission_denied", "permission_denied"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			approved, sentBack, open, held := s.inReview("polar"), s.inReview("polar"), s.order([]string{"polar"}, nil), s.order([]string{"polar"}, nil)
-			s.must(s.HoldWorkOrder(t.Context(), s.as("ann"), held))
+			approved, sentBack, open, held := s.inReview("polar"), s.inReview("polar"), s.newWorkOrder([]string{"polar"}, nil), s.newWorkOrder([]string{"polar"}, nil)
+			s.mustWrite(s.HoldWorkOrder(t.Context(), s.as("ann"), held))
 			s.Exec(`UPDATE organizations SET `+test.column+` = true WHERE id = $1`, s.ID(test.organization))
 			defer s.Exec(`UPDATE organizations SET ` + test.column + ` = false`)
 			for _, step := range []struct {
@@ -152,10 +152,10 @@ func TestReviewAndHoldByStandingOfTheOrganization(t *testing.T) {
 				{"resume", held, test.rest, func(id string) error { _, err := s.ResumeWorkOrder(t.Context(), s.as("pia"), id); return err }},
 			} {
 				if step.want == "ok" {
-					expect(t, step.name, verdict(step.do(step.id)), "ok")
+					expect(t, step.name, outcome(step.do(step.id)), "ok")
 					continue
 				}
-				expect(t, step.name, verdict(s.untouched(step.id, func() error { return step.do(step.id) })), step.want)
+				expect(t, step.name, outcome(s.expectUnchanged(step.id, func() error { return step.do(step.id) })), step.want)
 			}
 		})
 	}
@@ -163,18 +163,18 @@ func TestReviewAndHoldByStandingOfTheOrganization(t *testing.T) {
 
 // The rules of creating hold for people as well.
 func TestNothingIsCreatedInASuspendedOrganization(t *testing.T) {
-	s := newShop(t)
+	s := newHarness(t)
 	s.Exec(`UPDATE organizations SET suspended = true`)
 	_, err := s.CreateWorkOrder(t.Context(), s.as("ann"), service.Call{}, service.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "x"})
-	expect(t, "a work order", verdict(err), "permission_denied")
+	expect(t, "a work order", outcome(err), "permission_denied")
 	_, err = s.CreateFeedback(t.Context(), s.as("ann"), service.Call{}, service.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "x"})
-	expect(t, "feedback", verdict(err), "permission_denied")
+	expect(t, "feedback", outcome(err), "permission_denied")
 }
 
 // Who is told by writes of the API and the app alike: on completion and
 // cancellation the creator and the nearest inventory managers too.
 func TestWhoIsTold(t *testing.T) {
-	s := newShop(t)
+	s := newHarness(t)
 	call := service.Call{}
 	for _, test := range []struct {
 		name string
@@ -182,8 +182,8 @@ func TestWhoIsTold(t *testing.T) {
 		told string
 	}{
 		{"completed", func(id string) error {
-			s.must(s.UnassignWorkOrder(t.Context(), s.as("erp"), call, id, s.ID("cat")))
-			s.forget(id)
+			s.mustWrite(s.UnassignWorkOrder(t.Context(), s.as("erp"), call, id, s.ID("cat")))
+			s.clearEffects(id)
 			_, err := s.AnswerWorkOrder(t.Context(), s.as("bob"), call, id, nil, true)
 			return err
 		}, "ann completed, eve completed"},
@@ -217,19 +217,19 @@ func TestWhoIsTold(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			id := s.order([]string{"bob", "crew"}, []string{"cat"})
+			id := s.newWorkOrder([]string{"bob", "crew"}, []string{"cat"})
 			s.Exec(`UPDATE work_orders SET created_by = $2 WHERE id = $1`, id, s.ID("eve"))
-			s.forget(id)
-			expect(t, "the verdict", verdict(test.do(id)), "ok")
+			s.clearEffects(id)
+			expect(t, "the verdict", outcome(test.do(id)), "ok")
 			expect(t, "the notices", s.noticesOf(id), test.told)
 		})
 	}
 	t.Run("the nearest managers only", func(t *testing.T) {
 		s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $3, $4)`,
 			s.ID("hvac"), s.ID("rita"), s.ID("manager"), s.Acme.OrganizationID)
-		id := s.order([]string{"erp"}, nil)
-		s.forget(id)
-		s.must(s.AnswerWorkOrder(t.Context(), s.as("erp"), call, id, nil, true))
+		id := s.newWorkOrder([]string{"erp"}, nil)
+		s.clearEffects(id)
+		s.mustWrite(s.AnswerWorkOrder(t.Context(), s.as("erp"), call, id, nil, true))
 		expect(t, "the notices", s.noticesOf(id), "rita completed")
 	})
 }

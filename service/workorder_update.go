@@ -28,13 +28,13 @@ type Sent[T any] struct {
 // validation_failed, rule_violation (status) and those of changeWorkOrder.
 func (s *Service) UpdateWorkOrder(ctx context.Context, actor Actor, call Call, id string, patch WorkOrderPatch) (WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, false, func(_ context.Context, c *workOrderChange) error {
-		if err := c.require(models.GrantWorkOrdersUpdate, "change work orders"); err != nil {
+		if err := c.requireGrant(models.GrantWorkOrdersUpdate, "change work orders"); err != nil {
 			return err
 		}
 		if fields := checkTargetDate(patch.TargetDate.Value); len(fields) > 0 {
 			return models.Invalid(fields...)
 		}
-		if err := c.move(models.OperationUpdate); err != nil {
+		if err := c.applyOperation(models.OperationUpdate); err != nil {
 			return err
 		}
 		c.action = string(models.EventWorkOrderUpdated)
@@ -67,7 +67,7 @@ func set[T comparable](c *workOrderChange, name string, old T, sent Sent[T]) []s
 	if !sent.Set || sent.Value == old {
 		return nil
 	}
-	c.sets[name] = sent.Value
+	c.columns[name] = sent.Value
 	c.changes[name] = fromTo(old, sent.Value)
 	return []string{name}
 }
@@ -77,7 +77,7 @@ func setNullable[T comparable](c *workOrderChange, name string, old *T, sent Sen
 	if !sent.Set || old == nil && sent.Value == nil || old != nil && sent.Value != nil && *old == *sent.Value {
 		return nil
 	}
-	c.sets[name] = sent.Value
+	c.columns[name] = sent.Value
 	c.changes[name] = fromTo(old, sent.Value)
 	return []string{name}
 }

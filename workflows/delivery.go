@@ -66,10 +66,10 @@ func (d *delivery) run(ctx workflow.Context) error {
 // now is the moment of the last look by the clock that the state's times are of:
 // waits are no longer and no shorter where Temporal's clock differs from it.
 func (d *delivery) now(ctx workflow.Context) time.Time {
-	if d.state.LookedAt.IsZero() {
+	if d.state.LoadedAt.IsZero() {
 		return workflow.Now(ctx) // the look was made by an earlier version
 	}
-	return d.state.LookedAt.Time
+	return d.state.LoadedAt.Time
 }
 
 // waitFor decides how long a delivery rests: until its next attempt while it is

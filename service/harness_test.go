@@ -13,20 +13,20 @@ import (
 	"millwright/service/servicetest"
 )
 
-// shop is the fixture with everyone at work: its integrations, its people, and
+// harness is the fixture with everyone at work: its integrations, its people, and
 // some more of both.
-type shop struct {
+type harness struct {
 	*servicetest.Fixture
 	t      testing.TB
 	actors map[string]service.Actor
 }
 
-// newShop adds to the fixture: rita, who reads everything; sol, who changes and
+// newHarness adds to the fixture: rita, who reads everything; sol, who changes and
 // reads work orders and nothing else; robot, an integration that works; stock and
 // ola of polar, a team and someone without incoming work orders.
-func newShop(t testing.TB) *shop {
+func newHarness(t testing.TB) *harness {
 	t.Helper()
-	s := &shop{Fixture: servicetest.New(t), t: t, actors: map[string]service.Actor{}}
+	s := &harness{Fixture: servicetest.New(t), t: t, actors: map[string]service.Actor{}}
 	for into, file := range map[*service.Imported]string{&s.Acme: `
 organization: {key: acme}
 permission_definitions: [{key: changing, name: Changing, applies_below: true, grants: [work_orders.read, work_orders.update]}]
@@ -55,7 +55,7 @@ teams: [{key: stock, name: Stock, members: [ola]}]
 }
 
 // as is a person or an integration as an actor.
-func (s *shop) as(key string) service.Actor {
+func (s *harness) as(key string) service.Actor {
 	s.t.Helper()
 	if actor, known := s.actors[key]; known {
 		return actor
@@ -75,7 +75,7 @@ func (s *shop) as(key string) service.Actor {
 	return actor
 }
 
-func (s *shop) ids(keys ...string) []string {
+func (s *harness) ids(keys ...string) []string {
 	ids := make([]string, 0, len(keys))
 	for _, key := range keys {
 		ids = append(ids, s.ID(key))
@@ -83,8 +83,8 @@ func (s *shop) ids(keys ...string) []string {
 	return ids
 }
 
-// must is the record of a write that is allowed.
-func (s *shop) must(answer service.WriteResult, err error) models.WorkOrderRecord {
+// mustWrite is the record of a write that is allowed.
+func (s *harness) mustWrite(answer service.WriteResult, err error) models.WorkOrderRecord {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatalf("it is refused: %v", err)
@@ -92,23 +92,23 @@ func (s *shop) must(answer service.WriteResult, err error) models.WorkOrderRecor
 	return read[models.WorkOrderRecord](s.t, answer.Body)
 }
 
-// order makes a work order of the ERP on AHU 1.
-func (s *shop) order(workers, consultants []string) string {
+// newWorkOrder makes a work order of the ERP on AHU 1.
+func (s *harness) newWorkOrder(workers, consultants []string) string {
 	s.t.Helper()
 	answer, err := s.CreateWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, service.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Replace filter", Assignees: s.ids(workers...), Consultants: s.ids(consultants...),
 	})
-	return s.must(answer, err).ID
+	return s.mustWrite(answer, err).ID
 }
 
-// bring brings a new work order, which the ERP works on and cat consults, to the
+// workOrderIn brings a new work order, which the ERP works on and cat consults, to the
 // status by what can be done to it, and forgets what that left.
-func (s *shop) bring(status models.WorkOrderStatus) string {
+func (s *harness) workOrderIn(status models.WorkOrderStatus) string {
 	s.t.Helper()
-	id := s.order([]string{"erp"}, []string{"cat"})
+	id := s.newWorkOrder([]string{"erp"}, []string{"cat"})
 	complete := func(complete bool) {
 		s.t.Helper()
-		s.must(s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, complete))
+		s.mustWrite(s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, complete))
 	}
 	switch status {
 	case models.StatusOpen:
@@ -118,28 +118,28 @@ func (s *shop) bring(status models.WorkOrderStatus) string {
 		complete(true)
 	case models.StatusBackFromInspection:
 		complete(true)
-		s.must(s.ReviewWorkOrder(s.t.Context(), s.as("cat"), id, service.Review{}))
+		s.mustWrite(s.ReviewWorkOrder(s.t.Context(), s.as("cat"), id, service.Review{}))
 	case models.StatusComplete:
 		complete(true)
-		s.must(s.ReviewWorkOrder(s.t.Context(), s.as("cat"), id, service.Review{Approve: true}))
+		s.mustWrite(s.ReviewWorkOrder(s.t.Context(), s.as("cat"), id, service.Review{Approve: true}))
 	case models.StatusCancelled:
-		s.must(s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil))
+		s.mustWrite(s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil))
 	case models.StatusOnHold:
-		s.must(s.HoldWorkOrder(s.t.Context(), s.as("ann"), id))
+		s.mustWrite(s.HoldWorkOrder(s.t.Context(), s.as("ann"), id))
 	}
-	s.forget(id)
+	s.clearEffects(id)
 	return id
 }
 
-// forget throws away what changes have left beside the record, but for history.
-func (s *shop) forget(id string) {
+// clearEffects throws away what changes have left beside the record, but for history.
+func (s *harness) clearEffects(id string) {
 	for _, table := range []string{"events", "log_records", "notices"} {
 		s.Exec(`DELETE FROM `+table+` WHERE record_id = $1`, id)
 	}
 }
 
-// named is the text with keys in place of ids.
-func (s *shop) named(text string) string {
+// withKeys is the text with keys in place of ids.
+func (s *harness) withKeys(text string) string {
 	var pairs []string
 	for _, imported := range []map[string]string{s.Acme.IDs, s.Polar.IDs} {
 		for key, id := range imported {
@@ -150,12 +150,12 @@ func (s *shop) named(text string) string {
 }
 
 // statusOf is where a work order stands: its status and, on hold, where it was.
-func (s *shop) statusOf(id string) string {
+func (s *harness) statusOf(id string) string {
 	return servicetest.Value[string](s.Fixture, `SELECT status || coalesce(' from ' || held_from, '') FROM work_orders WHERE id = $1`, id)
 }
 
 // eventsOf are the events about a record that the ERP's address gets, in order.
-func (s *shop) eventsOf(id string) string {
+func (s *harness) eventsOf(id string) string {
 	return servicetest.Value[string](s.Fixture, eventsQuery, id, s.ID("erp_hook"))
 }
 
@@ -165,35 +165,35 @@ const eventsQuery = `
 	FROM deliveries v JOIN events e ON e.id = v.event_id WHERE v.record_id = $1 AND v.webhook_id = $2`
 
 // noticesOf are what people were told about a record: who and what.
-func (s *shop) noticesOf(id string) string {
-	return s.named(servicetest.Value[string](s.Fixture, `
+func (s *harness) noticesOf(id string) string {
+	return s.withKeys(servicetest.Value[string](s.Fixture, `
 		SELECT coalesce(string_agg(person_id || ' ' || substr(n.kind, strpos(n.kind, '.') + 1), ', ' ORDER BY i.name, n.id), '')
 		FROM notices n JOIN identities i ON i.id = n.person_id WHERE record_id = $1`, id))
 }
 
 // logOf are the Log Records of a record: who and what.
-func (s *shop) logOf(id string) string {
+func (s *harness) logOf(id string) string {
 	return servicetest.Value[string](s.Fixture, `
 		SELECT coalesce(string_agg(actor_name || ' ' || action, ', ' ORDER BY id), '') FROM log_records WHERE record_id = $1`, id)
 }
 
 // lastChange is the newest entry of a record's history: who, what, and what changed.
-func (s *shop) lastChange(id string) string {
+func (s *harness) lastChange(id string) string {
 	s.t.Helper()
 	entries, err := s.History(s.t.Context(), s.as("ann"), id)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	e := entries[len(entries)-1]
-	said := s.named(e.ActorID) + " " + e.Action + ":"
+	said := s.withKeys(e.ActorID) + " " + e.Action + ":"
 	for _, name := range slices.Sorted(maps.Keys(e.Changes)) {
 		said += fmt.Sprintf(" %s %s>%s", name, e.Changes[name].From, e.Changes[name].To)
 	}
 	return said
 }
 
-// untouched fails when a refused write left anything.
-func (s *shop) untouched(id string, do func() error) error {
+// expectUnchanged fails when a refused write left anything.
+func (s *harness) expectUnchanged(id string, do func() error) error {
 	s.t.Helper()
 	const everything = `
 		SELECT (SELECT to_jsonb(w)::text FROM work_orders w WHERE w.id = $1) || (SELECT count(*) FROM history WHERE record_id = $1)
@@ -211,8 +211,8 @@ func (s *shop) untouched(id string, do func() error) error {
 	return err
 }
 
-// verdict is how a write ended: "ok", or the code and the rule of its refusal.
-func verdict(err error) string {
+// outcome is how a write ended: "ok", or the code and the rule of its refusal.
+func outcome(err error) string {
 	if err == nil {
 		return "ok"
 	}
