@@ -122,7 +122,7 @@ func TestADeliveryThatWasRemovedIsEmpty(t *testing.T) {
 	if state, err := deliveries.LoadDelivery(t.Context(), id); err != nil || state.Status != models.DeliveryRetrying {
 		t.Fatalf("before: %+v, %v", state, err)
 	}
-	f.Clock.Advance(service.EventRetention)
+	f.Clock.Advance(models.EventRetention)
 	keepHouse(t, f, make(chan struct{}), func() {})
 	for name, do := range map[string]func(context.Context, string) (service.DeliveryState, error){
 		"looked at": deliveries.LoadDelivery, "attempted": deliveries.AttemptDelivery,

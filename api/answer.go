@@ -92,7 +92,7 @@ func saneKey(key string) bool {
 			return false
 		}
 	}
-	return len(key) >= 1 && len(key) <= 255
+	return len(key) >= 1 && len(key) <= models.MaxIdempotencyKey
 }
 
 // written answers a write.

@@ -22,7 +22,6 @@ import (
 
 // The bounds of a request body (contract, conventions).
 const (
-	maxBody  = 1 << 20
 	maxDepth = 32
 	// maxNumber is in characters.
 	maxNumber = 100
@@ -37,7 +36,7 @@ func (a *API) readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if err := huma.SetReadDeadline(w, time.Now().Add(a.options.BodyTimeout)); err != nil {
 		a.log.Debug("a body is read without a deadline", "error", err.Error())
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, models.MaxBody))
 	if err != nil {
 		return nil, readError(err)
 	}

@@ -572,7 +572,7 @@ func TestEndedTokensAreRefusedEverywhere(t *testing.T) {
 			return nil
 		},
 		"expired": func(s *apitest.Server, _ *tenant, _ string) error {
-			s.Clock.Advance(service.TokenLifetime)
+			s.Clock.Advance(models.TokenLifetime)
 			return nil
 		},
 	} {

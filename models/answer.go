@@ -2,22 +2,15 @@ package models
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"unicode/utf8"
 )
 
-// The longest answers.
-const (
-	// MaxAnswerText is in characters.
-	MaxAnswerText = 10_000
-	// MaxAnswers bounds the answers of one call.
-	MaxAnswers = 500
-)
-
 var (
-	integerForm = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,17})$`)
-	decimalForm = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,29})(\.[0-9]{1,30})?$`)
+	integerForm = regexp.MustCompile(fmt.Sprintf(`^-?(0|[1-9][0-9]{0,%d})$`, MaxIntegerDigits-1))
+	decimalForm = regexp.MustCompile(fmt.Sprintf(`^-?(0|[1-9][0-9]{0,%d})(\.[0-9]{1,%d})?$`, MaxDecimalDigits-1, MaxDecimalDigits))
 )
 
 // CheckAnswer says what is wrong with the value for a question of the type with

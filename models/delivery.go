@@ -2,12 +2,6 @@ package models
 
 import "time"
 
-// DefaultRetrySchedule is the wait after each failed attempt but the last
-// (spec section 6, delivery): eight attempts in about two days.
-var DefaultRetrySchedule = RetrySchedule{
-	time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
-}
-
 // RetrySchedule lists the waits between the attempts of a delivery.
 type RetrySchedule []time.Duration
 

@@ -1,17 +1,6 @@
 package models
 
-import (
-	"slices"
-	"time"
-)
-
-// When people are reminded of a work order.
-const (
-	// DueSoonBefore is how long before its target date its workers hear of it.
-	DueSoonBefore = 24 * time.Hour
-	// ReviewWaitsAfter is how long a review may wait before its consultants are reminded.
-	ReviewWaitsAfter = 48 * time.Hour
-)
+import "slices"
 
 // Reminder is a notice that nobody's change causes: something has waited, or
 // comes near.

@@ -162,15 +162,3 @@ const (
 	RoleWorker     Role = "worker"
 	RoleConsultant Role = "consultant"
 )
-
-// The longest texts, in characters (contract, records).
-const (
-	MaxTitle        = 200
-	MaxDescription  = 10_000
-	MaxExternalID   = 200
-	MaxCancelReason = 1_000
-	// MaxReviewComment bounds what a consultant says to a review.
-	MaxReviewComment = 1_000
-	// MaxAssignees bounds each of a work order's two lists of identities.
-	MaxAssignees = 100
-)

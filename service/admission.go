@@ -18,9 +18,6 @@ type Rate struct {
 	Reset time.Time
 }
 
-// RateWindow is the length of a window (spec section 8: calls per minute).
-const RateWindow = time.Minute
-
 // Remaining is how many calls are left in the window.
 func (r Rate) Remaining() int { return max(0, r.Limit-r.Calls) }
 
@@ -101,7 +98,7 @@ func (s *Service) Admit(ctx context.Context, token, recordID string) (Caller, Ra
 	}
 	var row admittedRow
 	admission := s.newLookup(ctx, func(t *tx) {
-		queueBulkOne(t, admissions, &row, invalidToken(), claims.Subject, claims.Epoch, claims.ID, s.Now().UTC().Truncate(RateWindow))
+		queueBulkOne(t, admissions, &row, invalidToken(), claims.Subject, claims.Epoch, claims.ID, s.Now().UTC().Truncate(models.RateWindow))
 	})
 	together := []*lookup{admission}
 	asked, _ := models.ScopesOf(strings.Fields(claims.Scope))
@@ -113,7 +110,7 @@ func (s *Service) Admit(ctx context.Context, token, recordID string) (Caller, Ra
 	if err := admission.await(ctx); err != nil {
 		return Caller{}, Rate{}, err
 	}
-	rate := Rate{Limit: row.CallsPerMinute, Calls: row.Calls, Reset: row.WindowStart.Add(RateWindow)}
+	rate := Rate{Limit: row.CallsPerMinute, Calls: row.Calls, Reset: row.WindowStart.Add(models.RateWindow)}
 	if rate.Exceeded() {
 		return Caller{}, rate, rateLimited()
 	}
@@ -160,8 +157,8 @@ func (s *Service) CountTokenFailure(ctx context.Context, clientID, address strin
 func (s *Service) count(ctx context.Context, subject string, limit int) (Rate, error) {
 	rate := Rate{Limit: limit}
 	var start time.Time
-	err := s.pool.QueryRow(ctx, countQuery, subject, s.Now().UTC().Truncate(RateWindow)).Scan(nil, &rate.Calls, &start)
-	rate.Reset = start.Add(RateWindow)
+	err := s.pool.QueryRow(ctx, countQuery, subject, s.Now().UTC().Truncate(models.RateWindow)).Scan(nil, &rate.Calls, &start)
+	rate.Reset = start.Add(models.RateWindow)
 	if err != nil {
 		return rate, s.translate(err)
 	}

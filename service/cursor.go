@@ -7,11 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 )
-
-// SyncTokenLifetime is how long a sync token may be followed (contract, errors).
-const SyncTokenLifetime = 30 * 24 * time.Hour
 
 // cursorToken is what a cursor or a sync token says. Both are opaque to clients, and
 // signed: only what this service made is followed.

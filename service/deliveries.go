@@ -36,7 +36,7 @@ type DeliveryFilter struct {
 	Statuses       []models.DeliveryStatus
 	// Before is the id of the last delivery of the page before this one.
 	Before string
-	// Limit is the size of the page: DefaultLimit for 0, MaxLimit at the most.
+	// Limit is the size of the page: models.DefaultPageSize for 0, models.MaxPageSize at the most.
 	Limit int
 }
 
@@ -64,7 +64,7 @@ func (s *Service) Deliveries(ctx context.Context, filter DeliveryFilter) ([]Deli
 	}
 	args := pgx.NamedArgs{
 		"organization": filter.OrganizationID, "webhook": filter.WebhookID,
-		"before": cmp.Or(filter.Before, maxID), "limit": min(cmp.Or(filter.Limit, DefaultLimit), MaxLimit),
+		"before": cmp.Or(filter.Before, maxID), "limit": min(cmp.Or(filter.Limit, models.DefaultPageSize), models.MaxPageSize),
 	}
 	of := []any{args}
 	return knownList[DeliveryView](ctx, s, `

@@ -147,7 +147,7 @@ func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts
 		gone := slices.ContainsFunc(attempts, func(a Attempt) bool { return a.Status == http.StatusGone })
 		recorded.Off, err = s.turnOffIfUnsuccessful(ctx, webhookID, gone, now)
 	}
-	if err == nil && !recorded.Off && failingSince != nil && now.Sub(*failingSince) >= warnAfter {
+	if err == nil && !recorded.Off && failingSince != nil && now.Sub(*failingSince) >= models.WebhookWarningAfter {
 		err = s.warnOnce(ctx, webhookID, now)
 	}
 	return recorded, err

@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -32,9 +31,6 @@ type DeliveryState struct {
 	LoadedAt models.Time `db:"-" json:"LookedAt"`
 }
 
-// EventRetention is how long events and deliveries are kept (spec section 8).
-const EventRetention = 30 * 24 * time.Hour
-
 // DeliveryView returns where a delivery stands. Errors: not_found, unavailable.
 func (s *Service) Delivery(ctx context.Context, id string) (DeliveryState, error) {
 	rows, err := s.pool.Query(ctx, `
@@ -44,7 +40,7 @@ func (s *Service) Delivery(ctx context.Context, id string) (DeliveryState, error
 		FROM deliveries d
 		JOIN events e ON e.id = d.event_id
 		JOIN webhooks h ON h.id = d.webhook_id
-		WHERE d.id = $1`, id, EventRetention.Seconds())
+		WHERE d.id = $1`, id, models.EventRetention.Seconds())
 	if err != nil {
 		return DeliveryState{}, s.translate(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -33,9 +32,6 @@ type WriteResult struct {
 	Body     []byte
 	Replayed bool
 }
-
-// IdempotencyRetention is how long a key is kept (contract, idempotency).
-const IdempotencyRetention = 24 * time.Hour
 
 // storedResponse is what an idempotency key remembers.
 type storedResponse struct {
@@ -143,7 +139,7 @@ func (t *tx) queueStoredResponse(actor Actor, call Call) {
 			return nil
 		},
 	}, &queuedStatement{
-		bulk: storedResponses, rows: [][]any{{actor.IdentityID, call.Method, call.Path, call.Key, t.at.Add(-IdempotencyRetention)}},
+		bulk: storedResponses, rows: [][]any{{actor.IdentityID, call.Method, call.Path, call.Key, t.at.Add(-models.IdempotencyRetention)}},
 		each: func(row pgx.CollectableRow) error {
 			found, err := pgx.RowToStructByPos[storedResponse](row)
 			if err != nil {

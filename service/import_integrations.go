@@ -10,9 +10,6 @@ import (
 	"millwright/webhook"
 )
 
-// minClientSecret is how short a client secret of a file may be.
-const minClientSecret = 20
-
 func (r *importRun) integrations(ctx context.Context) error {
 	for _, i := range r.file.Integrations {
 		where := fmt.Sprintf("integration %q", i.Key)
@@ -20,8 +17,8 @@ func (r *importRun) integrations(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if i.ClientSecret != nil && len(*i.ClientSecret) < minClientSecret {
-			r.problems.add("%s: client_secret has fewer than %d characters", where, minClientSecret)
+		if i.ClientSecret != nil && len(*i.ClientSecret) < models.MinClientSecret {
+			r.problems.add("%s: client_secret has fewer than %d characters", where, models.MinClientSecret)
 		}
 		result := ImportedIntegration{
 			IdentityID: id, ClientID: or(i.ClientID, r.clients[id]), ClientSecret: or(i.ClientSecret, ""),
@@ -129,7 +126,7 @@ func (r *importRun) webhook(ctx context.Context, integrationID string, w importW
 func (r *importRun) createWebhook(where, integrationID string, w importWebhook, result ImportedWebhook) (ImportedWebhook, error) {
 	place, free := freePlace(r.places[integrationID])
 	if !free {
-		r.problems.add("%s: an integration has at most %d webhook addresses", where, MaxWebhooks)
+		r.problems.add("%s: an integration has at most %d webhook addresses", where, models.MaxWebhooks)
 		return result, nil
 	}
 	r.places[integrationID] = append(r.places[integrationID], place)

@@ -133,17 +133,14 @@ func (in NewIntegration) check(known managedOrganization) error {
 	return nil
 }
 
-// maxIntegrationName is how many characters the name of an integration may have.
-const maxIntegrationName = 200
-
 // checkIntegrationName refuses what cannot stand in a list of names or a line of the log.
 func checkIntegrationName(name string) []models.FieldError {
 	field := models.FieldError{Pointer: "/name"}
 	switch {
 	case strings.TrimSpace(name) == "":
 		field.Code, field.Detail = "required", "An integration has a name."
-	case utf8.RuneCountInString(name) > maxIntegrationName:
-		field.Code, field.Detail = "too_long", fmt.Sprintf("A name has no more than %d characters.", maxIntegrationName)
+	case utf8.RuneCountInString(name) > models.MaxIntegrationName:
+		field.Code, field.Detail = "too_long", fmt.Sprintf("A name has no more than %d characters.", models.MaxIntegrationName)
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
 		field.Code, field.Detail = "value", "A name is one line of text without control characters."
 	default:

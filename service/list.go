@@ -3,18 +3,14 @@ package service
 import (
 	"context"
 
-	"github.com/jackc/pgx/v5"
-)
+	"millwright/models"
 
-// The bounds of a page (contract, lists).
-const (
-	DefaultLimit = 50
-	MaxLimit     = 200
+	"github.com/jackc/pgx/v5"
 )
 
 // ListRequest says which page of a list is wanted.
 type ListRequest struct {
-	// Limit is the size of the page; above MaxLimit it is taken as MaxLimit.
+	// Limit is the size of the page; values over models.MaxPageSize are capped.
 	Limit int
 	// Cursor is the next_cursor of the page before, "" for the first page.
 	Cursor string
@@ -42,7 +38,7 @@ type position struct {
 
 // list reads a page and encodes it with record made of each row.
 func list[Row listRow, Record any](ctx context.Context, s *Service, q *listQuery, request ListRequest, record func(Row) Record) ([]byte, error) {
-	limit := min(request.Limit, MaxLimit)
+	limit := min(request.Limit, models.MaxPageSize)
 	start, err := s.pageStart(request, q.digest)
 	if err != nil {
 		return nil, err

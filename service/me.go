@@ -38,7 +38,7 @@ func (c Caller) Me(rate Rate) Me {
 		IdentityID:   c.IdentityID,
 		Organization: MeOrg{ID: c.OrganizationID, Name: c.OrganizationName, ReadOnly: c.ReadOnly},
 		Scopes:       c.Scopes,
-		RateLimit:    MeRate{Limit: rate.Limit, WindowSeconds: int(RateWindow.Seconds())},
+		RateLimit:    MeRate{Limit: rate.Limit, WindowSeconds: int(models.RateWindow.Seconds())},
 		Plan:         c.PlanName,
 	}
 }

@@ -69,7 +69,7 @@ func (b *pageStart) parseChangedSince(text, digest string) error {
 // Errors: cursor_expired.
 func (b *pageStart) resolve(v view, now time.Time) error {
 	if b.token != nil {
-		expired := now.Sub(time.Unix(b.token.Issued, 0)) > SyncTokenLifetime
+		expired := now.Sub(time.Unix(b.token.Issued, 0)) > models.SyncTokenLifetime
 		// A position ahead of the horizon was given before the database was set back to a backup.
 		if expired || b.token.Epoch != v.AccessEpoch || b.token.Cluster != v.Cluster || b.at.Xid > v.Horizon {
 			return models.Errorf(models.CodeCursorExpired,

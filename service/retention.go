@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"millwright/models"
+
 	"github.com/jackc/pgx/v5"
 )
 
@@ -46,8 +48,8 @@ type expiry struct {
 // Those of other tables stay, or go with the row they belong to. History, Log
 // Records and notices stay: they are the organization's own memory.
 var expiries = []expiry{
-	{EventRetention, oldestFirst("events", "created_at"), func(r *Removed) *int { return &r.Events }},
-	{IdempotencyRetention, oldestFirst("idempotency_keys", "created_at"), func(r *Removed) *int { return &r.IdempotencyKeys }},
+	{models.EventRetention, oldestFirst("events", "created_at"), func(r *Removed) *int { return &r.Events }},
+	{models.IdempotencyRetention, oldestFirst("idempotency_keys", "created_at"), func(r *Removed) *int { return &r.IdempotencyKeys }},
 	{longPast, oldestFirst("revoked_tokens", "expires_at"), func(r *Removed) *int { return &r.RevokedTokens }},
 	{longPast, inAnyOrder("rate_counters", "window_start"), func(r *Removed) *int { return &r.RateCounters }},
 	{longPast, inAnyOrder("mailboxes", "attended_until"), func(r *Removed) *int { return &r.Mailboxes }},

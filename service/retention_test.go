@@ -155,7 +155,7 @@ func TestNothingElseIsRemoved(t *testing.T) {
 func TestRemovalGoesInBatchesOldestFirst(t *testing.T) {
 	f := servicetest.New(t)
 	for i := range 25 {
-		event(f, fmt.Sprintf("%02d", i), service.EventRetention+time.Duration(i/2)*time.Second) // two of each age
+		event(f, fmt.Sprintf("%02d", i), models.EventRetention+time.Duration(i/2)*time.Second) // two of each age
 	}
 	event(f, "young", time.Hour)
 	batches := 0
@@ -181,7 +181,7 @@ func TestRemovalGoesInBatchesOldestFirst(t *testing.T) {
 
 func TestRemovalTakesTablesByTurns(t *testing.T) {
 	f := servicetest.New(t)
-	old := service.EventRetention + time.Hour
+	old := models.EventRetention + time.Hour
 	for i := range 3 {
 		name := fmt.Sprint(i)
 		event(f, name, old)
@@ -204,7 +204,7 @@ func TestRemovalTakesTablesByTurns(t *testing.T) {
 // A removal that ends itself with its last batch leaves nothing for the next.
 func TestRemovalThatIsStoppedAtItsEndHasNothingMore(t *testing.T) {
 	f := servicetest.New(t)
-	event(f, "a", service.EventRetention)
+	event(f, "a", models.EventRetention)
 	if got := remove(t, f.Service, 10, 5); got != (service.Removed{Events: 1}) {
 		t.Errorf("removed %+v", got)
 	}
@@ -262,7 +262,7 @@ func TestRemovalHoldsUpNobody(t *testing.T) {
 	f := servicetest.New(t)
 	id := create(t, f)
 	for i := range 4 {
-		event(f, fmt.Sprint("old", i), service.EventRetention+time.Duration(i)*time.Hour)
+		event(f, fmt.Sprint("old", i), models.EventRetention+time.Duration(i)*time.Hour)
 	}
 	h := hold(t, f, `AFTER DELETE ON events FOR EACH ROW WHEN (OLD.id = 'evt_old3')`)
 	done := make(chan service.Removed)
@@ -328,7 +328,7 @@ func TestRemovalHoldsUpNobody(t *testing.T) {
 func TestRemovalGivesWayToAWriter(t *testing.T) {
 	f := servicetest.New(t)
 	for i := range 3 {
-		event(f, fmt.Sprint(i), service.EventRetention)
+		event(f, fmt.Sprint(i), models.EventRetention)
 	}
 	h := hold(t, f, `BEFORE DELETE ON deliveries FOR EACH ROW WHEN (OLD.id = 'dlv_1')`)
 	writer, err := f.Pool.Begin(t.Context())
@@ -375,7 +375,7 @@ func TestAttemptAtADeliveryThatWasRemovedMeanwhile(t *testing.T) {
 	create(t, f)
 	create(t, f)
 	claimed := claim(t, f, "erp_hook").Deliveries
-	f.Exec(`UPDATE events SET created_at = $2 WHERE id = $1`, claimed[0].EventID, f.Clock.Now().Add(-service.EventRetention))
+	f.Exec(`UPDATE events SET created_at = $2 WHERE id = $1`, claimed[0].EventID, f.Clock.Now().Add(-models.EventRetention))
 	remove(t, f.Service, service.RemovalBatch, 0)
 	record(t, f, "erp_hook", attempt(f, claimed[0], 500), attempt(f, claimed[1], 200))
 	if _, err := f.Delivery(t.Context(), claimed[0].DeliveryID); models.CodeOf(err) != models.CodeNotFound {

@@ -125,7 +125,7 @@ func New(pool *pgxpool.Pool, options Options) (*Service, error) {
 		options.RetrySchedule = models.DefaultRetrySchedule
 	}
 	if options.ShutOffAfter == 0 {
-		options.ShutOffAfter = 72 * time.Hour
+		options.ShutOffAfter = models.DefaultShutOffAfter
 	}
 	if options.AddressCallsPerMinute == 0 {
 		options.AddressCallsPerMinute = 600

@@ -16,9 +16,6 @@ import (
 	"millwright/models"
 )
 
-// TokenLifetime is how long an access token lives (spec section 8).
-const TokenLifetime = time.Hour
-
 // TokenKeys signs access tokens with its first key and accepts those of all.
 type TokenKeys struct {
 	keys []namedKey
@@ -188,7 +185,7 @@ func (s *Service) IssueToken(ctx context.Context, clientID, secret string, scope
 			Audience:  jwt.ClaimStrings{s.Issuer},
 			Subject:   client.ID,
 			IssuedAt:  jwt.NewNumericDate(now),
-			ExpiresAt: jwt.NewNumericDate(now.Add(TokenLifetime)),
+			ExpiresAt: jwt.NewNumericDate(now.Add(models.TokenLifetime)),
 		},
 		ClientID: clientID,
 		Scope:    granted.String(),
@@ -197,5 +194,5 @@ func (s *Service) IssueToken(ctx context.Context, clientID, secret string, scope
 	if err != nil {
 		return Token{}, fmt.Errorf("sign a token: %w", err)
 	}
-	return Token{AccessToken: signed, ExpiresIn: TokenLifetime, Scopes: granted}, nil
+	return Token{AccessToken: signed, ExpiresIn: models.TokenLifetime, Scopes: granted}, nil
 }

@@ -2,13 +2,9 @@ package service
 
 import (
 	"context"
-	"time"
 
 	"millwright/models"
 )
-
-// warnAfter is how long an address fails before its keepers are warned.
-const warnAfter = 24 * time.Hour
 
 // warnOnce tells the keepers of an address that it has been failing for a day, once
 // until it succeeds again.

@@ -5,21 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
 	"millwright/webhook"
-)
-
-// The bounds of webhook addresses.
-const (
-	// MaxWebhooks is how many addresses an integration has at the most (spec section 8).
-	MaxWebhooks = 5
-	// SecretOverlap is how long a renewed signing secret stays valid beside its
-	// successor (contract, webhooks).
-	SecretOverlap = 24 * time.Hour
 )
 
 // What Log Records call the care of webhook addresses.
@@ -108,7 +98,7 @@ func (s *Service) CreateWebhook(ctx context.Context, actor Actor, integrationID 
 		}
 		place, free := freePlace(places)
 		if !free {
-			return models.Errorf(models.CodeValidationFailed, "An integration has at most %d webhook addresses.", MaxWebhooks)
+			return models.Errorf(models.CodeValidationFailed, "An integration has at most %d webhook addresses.", models.MaxWebhooks)
 		}
 		id, err := t.newID(models.PrefixWebhook)
 		if err != nil {
@@ -137,7 +127,7 @@ func (t *tx) manageIntegration(ctx context.Context, actor Actor, id string) (loc
 
 // freePlace returns the first place for an address that is not taken.
 func freePlace(taken []int) (place int, free bool) {
-	for place = 1; place <= MaxWebhooks; place++ {
+	for place = 1; place <= models.MaxWebhooks; place++ {
 		if !slices.Contains(taken, place) {
 			return place, true
 		}
@@ -335,7 +325,7 @@ func (s *Service) DeleteWebhook(ctx context.Context, actor Actor, id string) err
 const allowLongStatement = `SET LOCAL statement_timeout = '10min'`
 
 // RenewWebhookSecret gives the address a new signing secret and returns the
-// address with it. Until SecretOverlap is over the former secret signs beside it;
+// address with it. Until models.SecretOverlap is over the former secret signs beside it;
 // only the latest former one: renewing again ends the one before (contract,
 // webhooks). Errors: not_found, permission_denied, unavailable.
 func (s *Service) RenewWebhookSecret(ctx context.Context, actor Actor, id string) (Webhook, error) {
@@ -351,7 +341,7 @@ func (s *Service) RenewWebhookSecret(ctx context.Context, actor Actor, id string
 		h.Secret = secret
 		t.queue(`
 			UPDATE webhooks SET previous_secret = secret_sealed, previous_secret_until = $3, secret_sealed = $2
-			WHERE id = $1`, id, sealed, t.at.Add(SecretOverlap))
+			WHERE id = $1`, id, sealed, t.at.Add(models.SecretOverlap))
 		return actionSecretRenewed, nil
 	})
 }

@@ -8,9 +8,6 @@ import (
 	"millwright/models"
 )
 
-// maxOffReason is how long the reason for turning an address off may be.
-const maxOffReason = 1000
-
 // DisableWebhook turns an address off for the reason, "" for none in particular;
 // what is due there is held. One that is off already keeps its reason. Errors:
 // not_found, permission_denied, validation_failed, unavailable.
@@ -18,9 +15,9 @@ func (s *Service) DisableWebhook(ctx context.Context, actor Actor, id, reason st
 	if reason == "" {
 		reason = "Turned off by " + actor.LogName() + "."
 	}
-	if utf8.RuneCountInString(reason) > maxOffReason || !models.IsText(reason) {
+	if utf8.RuneCountInString(reason) > models.MaxOffReason || !models.IsText(reason) {
 		return Webhook{}, models.Invalid(models.FieldError{
-			Pointer: "/reason", Code: "too_long", Detail: fmt.Sprintf("The reason is a text of at most %d characters.", maxOffReason),
+			Pointer: "/reason", Code: "too_long", Detail: fmt.Sprintf("The reason is a text of at most %d characters.", models.MaxOffReason),
 		})
 	}
 	var off Webhook

@@ -401,7 +401,7 @@ func TestAnIntegrationHasFivePlacesForWebhooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	created(t, f, "roofer", in.URL, models.EventPing)
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM webhooks WHERE integration_id = $1`, f.ID("roofer")); n != service.MaxWebhooks {
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM webhooks WHERE integration_id = $1`, f.ID("roofer")); n != models.MaxWebhooks {
 		t.Errorf("there are %d addresses", n)
 	}
 }

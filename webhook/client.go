@@ -18,11 +18,13 @@ import (
 // UserAgent is the User-Agent header of every delivery.
 const UserAgent = "Millwright-Webhooks/1"
 
-// MaxKeptBody is how many bytes of an answer Response.Body holds at most, 4 KiB.
+// MaxKeptBody is how many bytes of a response Response.Body holds at most, 4 KiB.
 const MaxKeptBody = 4 << 10
 
+// DefaultTimeout is how long a receiver may take to respond if Options.Timeout is zero.
+const DefaultTimeout = 10 * time.Second
+
 const (
-	defaultTimeout = 10 * time.Second
 	// An answer's body may take this long after its headers. It is only for the
 	// record, so a slow one costs the receiver nothing but its end.
 	bodyTime = 2 * time.Second
@@ -77,7 +79,7 @@ func NewClient(options Options) *Client {
 		timeout:           options.Timeout,
 	}
 	if c.timeout <= 0 {
-		c.timeout = defaultTimeout
+		c.timeout = DefaultTimeout
 	}
 	dialer := &dialer{
 		guard:    c.guard,

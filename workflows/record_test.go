@@ -161,7 +161,7 @@ func (s *stage) deliver(ctx context.Context, id string, r row, wait time.Duratio
 		IntegrationID: "idn_01jd8q4v6cf5e8hbbfwj0zq3tn", OrganizationID: "idn_01jd8q4v6cf5e8hbbfwj0zq3tp",
 		RecordID: "wo_01jd8q4v6cf5e8hbbfwj0zq3tq", EventID: "evt_01jd8q4v6cf5e8hbbfwj0zq3tr",
 		EventType: models.EventWorkOrderCreated, Status: models.DeliveryRetrying, Attempts: 1,
-		NextAttemptAt: &next, LastStatus: &code, CreatedAt: models.TimeOf(now), KeptUntil: models.TimeOf(now.Add(service.EventRetention)),
+		NextAttemptAt: &next, LastStatus: &code, CreatedAt: models.TimeOf(now), KeptUntil: models.TimeOf(now.Add(models.EventRetention)),
 	}
 	s.mu.Lock()
 	s.rows[id] = &r

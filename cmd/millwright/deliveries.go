@@ -23,7 +23,7 @@ func listDeliveriesCommand() *cobra.Command {
 	var out output
 	var filter service.DeliveryFilter
 	var statuses []string
-	limit := service.DefaultLimit
+	limit := models.DefaultPageSize
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List deliveries, the newest first",
@@ -55,7 +55,7 @@ func listDeliveriesCommand() *cobra.Command {
 func newest(ctx context.Context, svc *service.Service, filter service.DeliveryFilter, limit int) ([]service.DeliveryView, error) {
 	found := []service.DeliveryView{}
 	for len(found) < limit {
-		filter.Limit = min(limit-len(found), service.MaxLimit)
+		filter.Limit = min(limit-len(found), models.MaxPageSize)
 		page, err := svc.Deliveries(ctx, filter)
 		if err != nil {
 			return nil, err

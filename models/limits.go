@@ -1,0 +1,110 @@
+package models
+
+import "time"
+
+// The limits of the integration API's specification, section 8.
+const (
+	// TokenLifetime is how long an access token is valid.
+	TokenLifetime = 3600 * time.Second
+	// MaxWebhooks is the most webhook addresses an integration has.
+	MaxWebhooks = 5
+	// WebhookResponseTimeout is how long a receiver may take to respond, unless
+	// WEBHOOK_RESPONSE_TIMEOUT says otherwise.
+	WebhookResponseTimeout = 10 * time.Second
+	// SignatureTolerance is how far a signature's time may be from the receiver's clock.
+	SignatureTolerance = 5 * time.Minute
+	// DeliveryAttempts is the number of attempts of DefaultRetrySchedule.
+	DeliveryAttempts = 8
+	// DefaultShutOffAfter is how long an address may be without a successful
+	// delivery before a final failure turns it off, unless WEBHOOK_SHUTOFF_AFTER
+	// says otherwise.
+	DefaultShutOffAfter = 3 * 24 * time.Hour
+	// EventRetention is how long events and their deliveries are kept.
+	EventRetention = 30 * 24 * time.Hour
+	// RateWindow is the window in which an integration's calls are counted: the
+	// plan sets the number of calls per minute.
+	RateWindow = time.Minute
+)
+
+// DefaultRetrySchedule is the delivery schedule of the specification, sections 6
+// and 8: eight attempts in about two days, unless WEBHOOK_RETRY_SCHEDULE says otherwise.
+var DefaultRetrySchedule = RetrySchedule{
+	time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
+}
+
+// Requests (docs/contract.md, Conventions).
+const (
+	// MaxBody is the size of the largest request body, in bytes.
+	MaxBody = 1 << 20
+)
+
+// Texts and lists of records, in characters and items (docs/contract.md, Records).
+const (
+	// MaxTitle bounds the title of a work order and the subject of feedback.
+	MaxTitle = 200
+	// MaxDescription bounds the descriptions of work orders and feedback.
+	MaxDescription = 10_000
+	// MaxExternalID bounds the caller's own reference.
+	MaxExternalID = 200
+	// MaxCancelReason bounds the reason for cancelling a work order.
+	MaxCancelReason = 1_000
+	// MaxReviewComment bounds a consultant's comment on a review.
+	MaxReviewComment = 1_000
+	// MaxAssignees bounds the assignees, and the consultants, named in one call.
+	MaxAssignees = 100
+	// MaxAnswers bounds the form answers of one call.
+	MaxAnswers = 500
+	// MaxAnswerText bounds the answer to a text question.
+	MaxAnswerText = 10_000
+	// MaxIntegerDigits bounds the answer to an integer question, so that it fits into 64 bits.
+	MaxIntegerDigits = 18
+	// MaxDecimalDigits bounds the answer to a decimal question on each side of the point.
+	MaxDecimalDigits = 30
+)
+
+// Lists (docs/contract.md, Lists).
+const (
+	// DefaultPageSize is the size of a page when the call has no limit.
+	DefaultPageSize = 50
+	// MaxPageSize is the size of the largest page; greater limits are capped.
+	MaxPageSize = 200
+	// SyncTokenLifetime is how long a sync token can be used.
+	SyncTokenLifetime = 30 * 24 * time.Hour
+)
+
+// Idempotency keys (docs/contract.md, Idempotency).
+const (
+	// MaxIdempotencyKey is the length of the longest key, in characters.
+	MaxIdempotencyKey = 255
+	// IdempotencyRetention is how long a key and its response are kept.
+	IdempotencyRetention = 24 * time.Hour
+)
+
+// Webhooks (docs/contract.md, Webhooks).
+const (
+	// SecretOverlap is how long the previous signing secret stays valid after a rotation.
+	SecretOverlap = 24 * time.Hour
+	// MaxKeptResponse is how many bytes of a receiver's response an attempt keeps.
+	MaxKeptResponse = 4 << 10
+	// MaxOffReason bounds the reason for turning an address off, in characters.
+	MaxOffReason = 1_000
+	// WebhookWarningAfter is how long an address fails before its owner and the
+	// organization's administrators are warned.
+	WebhookWarningAfter = 24 * time.Hour
+)
+
+// Integrations (docs/contract.md, Import).
+const (
+	// MaxIntegrationName bounds an integration's name, in characters.
+	MaxIntegrationName = 200
+	// MinClientSecret is the length of the shortest client secret an import file may give.
+	MinClientSecret = 20
+)
+
+// Reminders about work orders.
+const (
+	// DueSoonBefore is how long before its target date the workers are reminded.
+	DueSoonBefore = 24 * time.Hour
+	// ReviewWaitsAfter is how long a review may wait before the consultants are reminded.
+	ReviewWaitsAfter = 48 * time.Hour
+)
