@@ -82,7 +82,7 @@ test: bin/devstack ## Test both modules, the product on a throwaway Postgres and
 
 .PHONY: test-product
 test-product: bin/devstack ## ... the product alone
-	bin/devstack exec -- go test $(RACE) $(TESTFLAGS) $(or $(PKG),./...)
+	bin/devstack exec -- go test -timeout 30m $(RACE) $(TESTFLAGS) $(or $(PKG),./...)
 
 # With -race, all of Temporal would be compiled a second time; the packages that
 # have it in them are tested without.
@@ -90,7 +90,7 @@ test-product: bin/devstack ## ... the product alone
 test-dev: bin/devstack ## ... dev/ alone
 	@root="$$PWD"; cd dev || exit; export DEVSTACK="$$root/bin/devstack"; status=0; \
 	packages() { go list -f '{{.ImportPath}} {{join .Deps " "}}' ./... | grep $$1 ' go.temporal.io/server/' | cut -d ' ' -f 1; }; \
-	try() { echo "cd dev && go test $$*"; go test "$$@" || status=1; }; \
+	try() { echo "cd dev && go test $$*"; go test -timeout 30m "$$@" || status=1; }; \
 	try $(RACE) $(TESTFLAGS) $$(packages -v); \
 	try $(TESTFLAGS) $$(packages -e); \
 	exit $$status
@@ -113,8 +113,7 @@ bench: bin/millwright bin/devstack ## Measure throughput and latency on a throwa
 
 .PHONY: faults
 faults: bin/devstack ## Kill, fill and stop everything for minutes, and check what is left; writes docs/faults-run.md
-	bin/devstack exec -- go test ./e2e -count=1 -v -timeout 2h \
-		-run '^Test(Storm|DatabaseThat|DiskThat|CommitThat|ClockThat|OneKey|OneOfTwo|RollingRestart)' \
+	bin/devstack exec -- go test ./e2e -count=1 -v -timeout 2h -run '^TestFault' \
 		-faults.time=3m -faults.outage=30s -faults.report=../docs/faults-run.md $(FAULTSFLAGS)
 
 ## Linting

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -185,14 +187,30 @@ func (quiet) Info(string, ...any)  {}
 func (quiet) Warn(string, ...any)  {}
 func (quiet) Error(string, ...any) {}
 
-// freeAddress returns a loopback address nobody listens on.
+// freeAddress returns a loopback address on which no program listens, and
+// reserves it until the bench ends. The port is below those of outgoing
+// connections; a UDP socket with its number reserves it, as in dev/process.
 func freeAddress(ctx context.Context) (string, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	var listen net.ListenConfig
+	for port := 20_000 + mathrand.IntN(10_000); port < 32_000; port++ {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		reservation, err := listen.ListenPacket(ctx, "udp", address)
+		if err != nil {
+			continue
+		}
+		listener, err := listen.Listen(ctx, "tcp", address)
+		if err != nil {
+			_ = reservation.Close()
+			continue
+		}
+		reservations = append(reservations, reservation)
+		return address, listener.Close()
 	}
-	return listener.Addr().String(), listener.Close()
+	return "", errors.New("no port is free")
 }
+
+// reservations keep the sockets of freeAddress open.
+var reservations []net.PacketConn
 
 // organization is one that is imported: its integrations see everything, and
 // each has so many addresses, all of them the receiver's.

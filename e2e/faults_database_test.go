@@ -138,7 +138,7 @@ func (s *stack) awaitReadyAt(address string) {
 	eventually(s.t, recoveryLimit, "the api is ready again", func() bool { return readyAt(address) == http.StatusOK })
 }
 
-func TestDatabaseThatDoesNotAnswer(t *testing.T) {
+func TestFaultDatabaseDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	pg := newPostgres(t)
 	s, r := newFaultStack(t, pg.url)
@@ -194,7 +194,7 @@ func TestDatabaseThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-func TestCommitThatHangs(t *testing.T) {
+func TestFaultCommitHangs(t *testing.T) {
 	t.Parallel()
 	pg := newPostgres(t)
 	s, r := newFaultStack(t, pg.url)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-func TestDiskThatIsFull(t *testing.T) {
+func TestFaultDiskIsFull(t *testing.T) {
 	t.Parallel()
 	disk := smallDisk(t, 48<<20)
 	pg := newPostgres(t)

@@ -19,7 +19,7 @@ func (s *stack) secondAPI() (address string, p *process) {
 	return address, s.startAPI(settings{"MILLWRIGHT_ADDR": address})
 }
 
-func TestOneKeyAtTwoAPIsAtOnce(t *testing.T) {
+func TestFaultOneKeyAtTwoAPIs(t *testing.T) {
 	t.Parallel()
 	const keys, each = 20, 4
 	r := newReceiver(t)
@@ -78,7 +78,7 @@ func (s *stack) holder(workers []*process) int {
 	return -1
 }
 
-func TestOneOfTwoWorkersHasAMailbox(t *testing.T) {
+func TestFaultOneOfTwoWorkersDies(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
 	s := newStack(t, nil, r)

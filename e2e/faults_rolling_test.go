@@ -30,7 +30,7 @@ type balancer struct {
 const (
 	askEvery = 100 * time.Millisecond
 	askAgain = 3
-	drainFor = 2 * time.Second
+	drainFor = 5 * time.Second
 )
 
 func newBalancer(t testing.TB, hosts ...string) *balancer {
@@ -104,7 +104,7 @@ func (c *stormClient) load(ctx context.Context) {
 	}
 }
 
-func TestRollingRestart(t *testing.T) {
+func TestFaultRollingRestart(t *testing.T) {
 	t.Parallel()
 	const rounds = 2
 	r := newReceiver(t)

@@ -29,10 +29,10 @@ type storm struct {
 	bag   []*part // those not killed since it was filled
 }
 
-// TestStorm writes from 16 clients at two apis, with two workers delivering, while
+// TestFaultStorm writes from 16 clients at two apis, with two workers delivering, while
 // each of the processes, Temporal and Postgres among them, is killed again and
 // again; then it holds everything against what the clients were told.
-func TestStorm(t *testing.T) {
+func TestFaultStorm(t *testing.T) {
 	seed := *stormSeed
 	if seed == 0 {
 		seed = rand.Uint64()

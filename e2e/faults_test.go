@@ -24,7 +24,7 @@ import (
 // the dead worker's mailbox is taken over after 15 seconds, a reconnection may back off.
 const recoveryLimit = 90 * time.Second
 
-func TestKillingTheAPIBetweenCommitAndPokeLosesNothing(t *testing.T) {
+func TestFaultAPIKilledBetweenCommitAndWake(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
 	s := newStack(t, nil, r)
@@ -66,7 +66,7 @@ func TestKillingTheAPIBetweenCommitAndPokeLosesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatIsCreatedBeforeTheFirstWorkerIsDelivered(t *testing.T) {
+func TestFaultNoWorkerYet(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
 	// The sweep is far away: the poke alone has to be heard.
@@ -77,7 +77,7 @@ func TestWhatIsCreatedBeforeTheFirstWorkerIsDelivered(t *testing.T) {
 	awaitDelivery(t, r, id)
 }
 
-func TestCreatesWhileTemporalIsDown(t *testing.T) {
+func TestFaultTemporalDown(t *testing.T) {
 	t.Parallel()
 	const (
 		creates = 200
@@ -155,7 +155,7 @@ func (s *stack) awaitAllDelivered() {
 	})
 }
 
-func TestWorkerKilledWhileDeliveriesFlow(t *testing.T) {
+func TestFaultWorkerKilledWhileDelivering(t *testing.T) {
 	t.Parallel()
 	const (
 		records = 500

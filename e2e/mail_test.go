@@ -19,9 +19,9 @@ import (
 	"millwright/workflows"
 )
 
-// mailLimit is how long mail may take to arrive: while a server is down it is
-// tried after 5, 10, 20 seconds.
-const mailLimit = 60 * time.Second
+// mailLimit is how long mail may take to arrive. While a server is down, mail is
+// retried after 5, 10, 20 and 40 seconds.
+const mailLimit = 2 * time.Minute
 
 // The people who work, beside the manager of the organization.
 const (

@@ -138,19 +138,27 @@ func eventually(t testing.TB, limit time.Duration, what string, holds func() boo
 	}
 }
 
-// freePort returns a loopback address nobody listens on. It is from below the
-// ports of outgoing connections, so it stays free while its server restarts.
+// freePort returns a loopback address on which no program listens, and reserves
+// it until the test ends. The port is below those of outgoing connections. As in
+// dev/process, a UDP socket with the port's number reserves it against other
+// tests and other processes, even while its server restarts.
 func freePort(t testing.TB) (address string, port int) {
 	t.Helper()
 	for port = 20_000 + rand.IntN(10_000); port < 32_000; port++ {
 		address = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		listener, err := net.Listen("tcp", address)
+		reservation, err := net.ListenPacket("udp", address)
 		if err != nil {
 			continue
 		}
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			reservation.Close()
+			continue
+		}
 		listener.Close()
+		t.Cleanup(func() { reservation.Close() })
 		return address, port
 	}
-	t.Fatal("there is no free port")
+	t.Fatal("no port is free")
 	return "", 0
 }

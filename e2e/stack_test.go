@@ -25,7 +25,7 @@ import (
 )
 
 // startLimit is how long a process may take to start; the machine may be busy.
-const startLimit = 30 * time.Second
+const startLimit = time.Minute
 
 // settings are environment variables of the product.
 type settings map[string]string

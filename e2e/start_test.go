@@ -100,7 +100,7 @@ func TestStartRefusals(t *testing.T) {
 func refused(t *testing.T, all settings, command, names string) string {
 	t.Helper()
 	p := start(t, "millwright "+command, all.environ(), millwright, command)
-	if status := p.wait(10 * time.Second); status != 1 {
+	if status := p.wait(startLimit); status != 1 {
 		t.Errorf("exit status %d, want 1", status)
 	}
 	sentence := p.log.String()
@@ -149,11 +149,11 @@ func TestConfigPrintsSettingsAndNoSecrets(t *testing.T) {
 
 func TestGracefulStop(t *testing.T) {
 	r := newReceiver(t)
-	s := newStack(t, nil, r)
+	// The address's dispatcher is still waiting for more when the worker is stopped.
+	s := newStack(t, settings{"WEBHOOK_LINGER": "1h"}, r)
 	worker := s.startWorker()
 	api := s.startAPI(nil)
 	i := s.integrator()
-	// The worker's mailbox lingers when it is stopped.
 	awaitDelivery(t, r, i.create("Replace filter"))
 
 	// A create that waits for a lock is a slow request.
@@ -198,7 +198,7 @@ func TestGracefulStop(t *testing.T) {
 
 	asked := time.Now()
 	worker.terminate()
-	if status := worker.wait(10 * time.Second); status != 0 {
+	if status := worker.wait(startLimit); status != 0 {
 		t.Errorf("the worker ended with status %d", status)
 	}
 	t.Logf("the worker ended %s after SIGTERM, with a mailbox lingering", time.Since(asked))

@@ -334,6 +334,15 @@ func (r *run) awaitEnd(name string) {
 
 func (r *run) awaitHealth(name string) {
 	r.t.Helper()
+	r.awaitHealthOf(name, r.ended[name], func() string {
+		return r.running[name].ProcessState.String() + "\n" + r.output[name].String()
+	})
+}
+
+// awaitHealthOf waits until the service's health check succeeds; ending describes
+// how the service ended.
+func (r *run) awaitHealthOf(name string, ended <-chan struct{}, ending func() string) {
+	r.t.Helper()
 	began := time.Now()
 	deadline := time.After(patience)
 	tick := time.NewTicker(200 * time.Millisecond)
@@ -346,10 +355,10 @@ func (r *run) awaitHealth(name string) {
 		}
 		select {
 		case <-tick.C:
-		case <-r.ended[name]:
-			r.t.Fatalf("%s: %s\n%s", name, r.running[name].ProcessState, r.output[name].String())
+		case <-ended:
+			r.t.Fatalf("%s ended: %s", name, ending())
 		case <-deadline:
-			r.t.Fatalf("%s is not healthy: %v\n%s", name, err, r.output[name].String())
+			r.t.Fatalf("%s is not healthy: %v", name, err)
 		}
 	}
 }
@@ -385,7 +394,7 @@ func (r *run) health(name string) error {
 
 // get returns the status of an answer, 0 without one.
 func get(url string) int {
-	client := http.Client{Timeout: 5 * time.Second}
+	client := http.Client{Timeout: time.Minute}
 	answer, err := client.Get(url)
 	if err != nil {
 		return 0
@@ -436,8 +445,9 @@ func (r *run) startPostgres() {
 	if err := os.Chmod(root, 0o711); err != nil {
 		t.Fatal(err)
 	}
+	log := filepath.Join(root, "log")
 	r.postgres, err = postgres.Start(t.Context(), postgres.Options{
-		Root: filepath.Join(root, "cluster"), Log: filepath.Join(root, "log"), Throwaway: true, Port: r.ports["postgres"]["5432"],
+		Root: filepath.Join(root, "cluster"), Log: log, Throwaway: true, Port: r.ports["postgres"]["5432"],
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -473,9 +483,7 @@ func (r *run) startPostgres() {
 		name, value, _ := strings.Cut(s.Command[n+1], "=")
 		r.sql(&own, "ALTER SYSTEM SET "+name+" = '"+value+"'")
 	}
-	if err := r.health("postgres"); err != nil {
-		t.Fatalf("postgres is not healthy: %v", err)
-	}
+	r.awaitHealthOf("postgres", r.postgres.Done(), func() string { return r.postgres.Ending() + "\n" + process.FileTail(log) })
 }
 
 func (r *run) sql(database *url.URL, statements ...string) {

@@ -27,7 +27,7 @@ const (
 	// database is the product's database.
 	database = "millwright"
 
-	startTimeout = 60 * time.Second
+	startTimeout = 2 * time.Minute
 	stopGrace    = 15 * time.Second
 )
 

@@ -6,53 +6,62 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync"
 	"syscall"
 )
 
-// Loopback is the only address anything of the stack listens on.
+// Loopback is the only address the stack listens on.
 const Loopback = "127.0.0.1"
 
-// Free ports are taken from below 32768, where Linux begins to hand out ports
-// to outgoing connections: a port from that range could be taken by any
-// connection between the moment it is found and the moment it is used.
+// Free ports are below 32768, where Linux begins to assign ports to outgoing
+// connections: above it, any connection could take a port before it is used.
 const lowestFree, highestFree = 20000, 32000
 
-// FreePorts returns n different loopback ports nobody listens on.
+// reservations keep the ports of FreePorts from other processes. A UDP socket
+// with a port's number reserves it: TCP servers can still listen there, and the
+// kernel removes the reservation when the process ends. The tests in e2e reserve
+// their ports in the same way.
+var reservations struct {
+	sync.Mutex
+	held []net.PacketConn
+}
+
+// FreePorts returns n different loopback ports on which no program listens, and
+// reserves them until this process ends.
 func FreePorts(n int) ([]int, error) {
-	var held []net.Listener
-	defer func() {
-		for _, l := range held {
-			l.Close()
-		}
-	}()
+	reservations.Lock()
+	defer reservations.Unlock()
 	ports := make([]int, 0, n)
 	for range 50 * n {
 		port := lowestFree + rand.IntN(highestFree-lowestFree)
-		l, err := net.Listen("tcp", Address(port))
+		reservation, err := net.ListenPacket("udp", Address(port))
 		if err != nil {
 			continue
 		}
-		// Held until all are found, so that none is found twice.
-		held = append(held, l)
+		if CheckPort(port) != nil {
+			reservation.Close()
+			continue
+		}
+		reservations.held = append(reservations.held, reservation)
 		if ports = append(ports, port); len(ports) == n {
 			return ports, nil
 		}
 	}
-	return nil, fmt.Errorf("no %d free ports between %d and %d could be found", n, lowestFree, highestFree)
+	return nil, fmt.Errorf("cannot find %d free ports between %d and %d", n, lowestFree, highestFree)
 }
 
-// ErrPortTaken is the reason why a port that someone listens on cannot be had.
+// ErrPortTaken reports that another program listens on a port.
 var ErrPortTaken = errors.New("is taken by another program")
 
-// CheckPort returns an error, naming the port, when the loopback port cannot
-// be listened on.
+// CheckPort returns an error that names the port if the stack cannot listen on
+// it; ErrPortTaken if another program does.
 func CheckPort(port int) error {
 	l, err := net.Listen("tcp", Address(port))
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("port %d %w", port, ErrPortTaken)
 	}
 	if err != nil {
-		return fmt.Errorf("port %d cannot be listened on: %w", port, err)
+		return fmt.Errorf("cannot listen on port %d: %w", port, err)
 	}
 	return l.Close()
 }

@@ -24,6 +24,18 @@ func TestCheckPortNamesATakenPort(t *testing.T) {
 	}
 }
 
+func TestFreePortsAreReserved(t *testing.T) {
+	ports, err := FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// FreePorts of any process skips a port whose UDP socket is taken.
+	if reservation, err := net.ListenPacket("udp", Address(ports[0])); err == nil {
+		reservation.Close()
+		t.Errorf("port %d is not reserved", ports[0])
+	}
+}
+
 func TestFreePortsAreDifferentAndFree(t *testing.T) {
 	ports, err := FreePorts(20)
 	if err != nil {

@@ -27,7 +27,7 @@ func start(t *testing.T, script string, opts Options) *Process {
 	case <-up:
 	case <-p.Done():
 		t.Fatal("the script ended:", p.Ending())
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the script did not start")
 	}
 	return p
@@ -35,7 +35,7 @@ func start(t *testing.T, script string, opts Options) *Process {
 
 func TestStopLetsAProgramEndInItsOwnWay(t *testing.T) {
 	p := start(t, `trap 'kill $!; exit 7' TERM; sleep 100 & echo up; wait`, Options{
-		StopSignals: []syscall.Signal{syscall.SIGTERM}, StopGrace: 10 * time.Second,
+		StopSignals: []syscall.Signal{syscall.SIGTERM}, StopGrace: time.Minute,
 	})
 	p.Stop()
 	if p.Running() || p.ExitStatus() != 7 || p.Ending() != "exit status 7" {
@@ -51,7 +51,7 @@ func TestStopKillsAProgramThatDoesNotListenAndItsChildren(t *testing.T) {
 	if p.ExitStatus() != 128+int(syscall.SIGKILL) {
 		t.Errorf("the exit status is %d", p.ExitStatus())
 	}
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(time.Minute)
 	for syscall.Kill(-p.PID(), 0) != syscall.ESRCH {
 		select {
 		case <-deadline:

@@ -72,14 +72,19 @@ func removeAbandoned(parent string) {
 	}
 }
 
-// lockFile makes a file and locks it for as long as it is open, at most until
-// the process ends.
+// lockFile makes a file and locks it until it is closed or the process ends. The
+// file gets its name after it is locked: removeAbandoned must not find it unlocked.
 func lockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	unnamed := path + ".new"
+	f, err := os.OpenFile(unnamed, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		err = os.Rename(unnamed, path)
+	}
+	if err != nil {
 		f.Close()
 		return nil, err
 	}

@@ -19,7 +19,7 @@ const (
 	// ReadyLine is what a server of the stack prints when it answers.
 	ReadyLine = "ready"
 
-	temporalStartTimeout = 2 * time.Minute
+	temporalStartTimeout = 150 * time.Second // above the server's own limit, whose error says more
 	temporalStopGrace    = 10 * time.Second
 )
 

@@ -25,9 +25,9 @@ import (
 // Namespace is the one namespace the server comes with.
 const Namespace = "default"
 
-// startTimeout bounds the wait for a server to answer. It is generous because
-// a busy machine with two cores may need a while for the first start.
-const startTimeout = 90 * time.Second
+// startTimeout limits how long the server may take to answer. The first start
+// on a busy machine with two cores takes a while.
+const startTimeout = 2 * time.Minute
 
 // Options say where the server keeps its data and where it listens.
 type Options struct {
