@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // Rate is how many calls a caller has made in the running window.
@@ -62,7 +63,7 @@ const countCall = `
 // every invalidation acts at once, and counts the calls. Those of one token that
 // come together are looked at once, those of one integration are counted together,
 // and each is told its own place.
-var admissions = &bulkStatement{stage: stageKey, sql: `
+var admissions = &batch.Statement{Stage: stageKey, ReadOnly: true, SQL: `
 	WITH asked AS (
 		SELECT subject, epoch, token, max(at) AS at, array_agg(nth) AS calls
 		FROM unnest($1::text[], $2::bigint[], $3::text[], $4::timestamptz[]) WITH ORDINALITY u (subject, epoch, token, at, nth)
@@ -97,18 +98,16 @@ func (s *Service) Admit(ctx context.Context, token, recordID string) (Caller, Ra
 		return Caller{}, Rate{}, err
 	}
 	var row admittedRow
-	admission := s.newLookup(ctx, func(t *tx) {
-		queueBulkOne(t, admissions, &row, invalidToken(), claims.Subject, claims.Epoch, claims.ID, s.Now().UTC().Truncate(models.RateWindow))
-	})
-	together := []*lookup{admission}
+	admission := batch.NewLookup(ctx, admissions, &row, invalidToken(), claims.Subject, claims.Epoch, claims.ID, s.Now().UTC().Truncate(models.RateWindow))
+	lookups := []*batch.Lookup{admission}
 	asked, _ := models.ScopesOf(strings.Fields(claims.Scope))
-	ahead := s.startPrefetch(ctx, asked.Has(models.ScopePeopleRead), recordID, claims.Subject)
+	ahead := startPrefetch(ctx, asked.Has(models.ScopePeopleRead), recordID, claims.Subject)
 	if ahead != nil {
-		together = append(together, ahead.lookup)
+		lookups = append(lookups, ahead.Lookup)
 	}
-	s.lookups.add(together...)
-	if err := admission.await(ctx); err != nil {
-		return Caller{}, Rate{}, err
+	s.reader.Start(lookups...)
+	if err := admission.Await(ctx); err != nil {
+		return Caller{}, Rate{}, s.translate(err)
 	}
 	rate := Rate{Limit: row.CallsPerMinute, Calls: row.Calls, Reset: row.WindowStart.Add(models.RateWindow)}
 	if rate.Exceeded() {

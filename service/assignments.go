@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // Assign gives an identity a permission definition on a node (spec section 1,
@@ -34,7 +35,7 @@ func (s *Service) Assign(ctx context.Context, actor Actor, nodeID, identityID, d
 		default:
 			action = "assignment.changed"
 		}
-		t.queue(`
+		t.Queue(`
 			INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (node_id, identity_id) DO UPDATE SET definition_id = excluded.definition_id`,
 			nodeID, identityID, definitionID, node.OrganizationID)
@@ -55,9 +56,9 @@ func (s *Service) Unassign(ctx context.Context, actor Actor, nodeID, identityID 
 			return models.NotFound()
 		}
 		var gone struct{ DefinitionID string }
-		queueOne(t, &gone, models.NotFound(),
+		batch.QueueOne(t.Tx, &gone, models.NotFound(),
 			`DELETE FROM assignments WHERE node_id = $1 AND identity_id = $2 RETURNING definition_id`, nodeID, identityID)
-		if err := t.flush(ctx); err != nil {
+		if err := t.Flush(ctx); err != nil {
 			return err
 		}
 		return t.log(actor, node.OrganizationID, "assignment.deleted", nodeID)
@@ -91,10 +92,10 @@ func (t *tx) manageNode(ctx context.Context, actor Actor, nodeID string) (manage
 	if !models.IsID(nodeID, models.PrefixLocation, models.PrefixSystem, models.PrefixEquipment, models.PrefixSubEquipment) {
 		return node, models.NotFound()
 	}
-	queueOne(t, &node, models.NotFound(), managedNodeQuery, pgx.NamedArgs{
+	batch.QueueOne(t.Tx, &node, models.NotFound(), managedNodeQuery, pgx.NamedArgs{
 		"node": nodeID, "actor": actor.IdentityID, "operates": actor.isOperator(),
 	})
-	if err := t.flush(ctx); err != nil {
+	if err := t.Flush(ctx); err != nil {
 		return node, err
 	}
 	switch {
@@ -133,12 +134,12 @@ func (t *tx) assignable(ctx context.Context, node managedNode, nodeID, identityI
 	if !models.IsID(definitionID, models.PrefixDefinition) {
 		definitionID = ""
 	}
-	t.queue(`SELECT FROM integrations WHERE id = $1 AND organization_id = $2 FOR NO KEY UPDATE`, identityID, node.OrganizationID)
-	queueOne(t, &known, nil, assignableQuery, pgx.NamedArgs{
+	t.Queue(`SELECT FROM integrations WHERE id = $1 AND organization_id = $2 FOR NO KEY UPDATE`, identityID, node.OrganizationID)
+	batch.QueueOne(t.Tx, &known, nil, assignableQuery, pgx.NamedArgs{
 		"organization": node.OrganizationID, "node": nodeID, "definition": definitionID,
 		"identity": identityID, "identities": []string{identityID},
 	})
-	return known, t.flush(ctx)
+	return known, t.Flush(ctx)
 }
 
 // check names what cannot be assigned: sub-equipment has the permissions of its

@@ -115,8 +115,8 @@ func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts
 	now := s.now()
 	made := s.columns(attempts, now)
 	var failingSince *time.Time
-	batch := &pgx.Batch{}
-	batch.Queue(recordQuery, append(made, now)...).Query(func(rows pgx.Rows) error {
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(recordQuery, append(made, now)...).Query(func(rows pgx.Rows) error {
 		var id string
 		var status models.DeliveryStatus
 		_, err := pgx.ForEachRow(rows, []any{&id, &status}, func() error {
@@ -135,11 +135,11 @@ func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts
 		return err
 	})
 	succeeded := slices.ContainsFunc(attempts, Attempt.succeeded)
-	batch.Queue(healthQuery, webhookID, succeeded, now).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(healthQuery, webhookID, succeeded, now).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&failingSince}, func() error { return nil })
 		return err
 	})
-	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+	if err := s.pool.SendBatch(ctx, pipeline).Close(); err != nil {
 		return recorded, s.translate(err)
 	}
 	var err error

@@ -104,18 +104,18 @@ func (s *Service) claim(ctx context.Context, addressSQL, id string, limit int, p
 	var claim Claim
 	var address addressRow
 	var pending []pendingRow
-	batch := &pgx.Batch{}
-	batch.Queue(addressSQL, id, s.now()).Query(func(rows pgx.Rows) error {
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(addressSQL, id, s.now()).Query(func(rows pgx.Rows) error {
 		row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[addressRow])
 		address = row
 		return err
 	})
-	batch.Queue(pendingSQL, append([]any{id, limit + 1}, args...)...).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(pendingSQL, append([]any{id, limit + 1}, args...)...).Query(func(rows pgx.Rows) error {
 		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[pendingRow])
 		pending = all
 		return err
 	})
-	err := s.pool.SendBatch(ctx, batch).Close()
+	err := s.pool.SendBatch(ctx, pipeline).Close()
 	if errors.Is(err, pgx.ErrNoRows) {
 		return claim, nil
 	}

@@ -82,8 +82,8 @@ func printable(b []byte) (string, bool) {
 // Errors: not_found, unavailable.
 func (s *Service) DeliveryWithAttempts(ctx context.Context, organizationID, id string) (DeliveryWithAttempts, error) {
 	found := DeliveryWithAttempts{AttemptsMade: []AttemptRecord{}}
-	batch := &pgx.Batch{}
-	batch.Queue(`
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(`
 		SELECT `+deliveryColumns+`
 		FROM deliveries d
 		JOIN events e ON e.id = d.event_id
@@ -94,7 +94,7 @@ func (s *Service) DeliveryWithAttempts(ctx context.Context, organizationID, id s
 		found.DeliveryView = row
 		return err
 	})
-	batch.Queue(`
+	pipeline.Queue(`
 		SELECT number, started_at, latency_ms, coalesce(status, 0), coalesce(error, ''), coalesce(remote_ip, ''), response_body
 		FROM attempts WHERE delivery_id = $1 ORDER BY number`, id).Query(func(rows pgx.Rows) error {
 		var a Attempt
@@ -107,7 +107,7 @@ func (s *Service) DeliveryWithAttempts(ctx context.Context, organizationID, id s
 		})
 		return err
 	})
-	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+	if err := s.pool.SendBatch(ctx, pipeline).Close(); err != nil {
 		if errors.Is(err, pgx.ErrNoRows) {
 			err = models.NotFound()
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // RenderedDelivery is a delivery rendered for its next attempt.
@@ -73,9 +74,9 @@ func (s *Service) readRecords(ctx context.Context, address addressRow, ids []str
 		return records, nil
 	}
 	scopes, _ := models.ScopesOf(address.Scopes)
-	batch := &pgx.Batch{}
-	batch.Queue(planOnce)
-	batch.Queue(renderWorkOrders[address.ShowPeople], ids, address.IntegrationID).Query(func(rows pgx.Rows) error {
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(batch.ForceGenericPlans)
+	pipeline.Queue(renderWorkOrders[address.ShowPeople], ids, address.IntegrationID).Query(func(rows pgx.Rows) error {
 		found, err := pgx.CollectRows(rows, pgx.RowToStructByName[renderedWorkOrder])
 		for _, row := range found {
 			if row.Readable && scopes.Has(models.ScopeWorkOrdersRead) {
@@ -85,7 +86,7 @@ func (s *Service) readRecords(ctx context.Context, address addressRow, ids []str
 		return err
 	})
 	if slices.ContainsFunc(ids, func(id string) bool { return models.IsID(id, models.PrefixFeedback) }) {
-		batch.Queue(renderFeedback, ids, address.ShowPeople, address.IntegrationID).Query(func(rows pgx.Rows) error {
+		pipeline.Queue(renderFeedback, ids, address.ShowPeople, address.IntegrationID).Query(func(rows pgx.Rows) error {
 			found, err := pgx.CollectRows(rows, pgx.RowToStructByName[renderedFeedback])
 			for _, row := range found {
 				if row.Readable && scopes.Has(models.ScopeIssuesRead) {
@@ -95,7 +96,7 @@ func (s *Service) readRecords(ctx context.Context, address addressRow, ids []str
 			return err
 		})
 	}
-	return records, s.translate(s.pool.SendBatch(ctx, batch).Close())
+	return records, s.translate(s.pool.SendBatch(ctx, pipeline).Close())
 }
 
 // render builds the bodies of the deliveries with their records as they are now,

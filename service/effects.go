@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // effects is what every write leaves beside its record (spec section 1: the same
@@ -81,11 +82,11 @@ func (c effects) concernWorkflow() bool {
 // poked. A mark that is there already is written again: whoever takes it away
 // waits for this transaction then, and sees what it changed.
 func (t *tx) markDirty(recordID string) {
-	t.queueBulk(dirtyRecords, []any{recordID, t.at.Time})
+	t.QueueBulk(dirtyRecords, []any{recordID, t.at.Time})
 	t.wakes = append(t.wakes, wakeTargetOf(recordID))
 }
 
-var dirtyRecords = &bulkStatement{stage: stageDirty, sql: `
+var dirtyRecords = &batch.Statement{Stage: stageDirty, SQL: `
 	INSERT INTO looks_owed (record_id, since) SELECT id, at FROM unnest($1::text[], $2::timestamptz[]) u (id, at)
 	ON CONFLICT (record_id) DO UPDATE SET since = excluded.since`}
 
@@ -108,7 +109,7 @@ const peopleOf = `SELECT unnest({identities})
 				UNION SELECT r.actor_id FROM organization_rights r
 					WHERE r.organization_id = ANY ({identities}) AND 'incoming_work_orders' = ANY (r.grants)`
 
-var insertNotices = &bulkStatement{stage: stageNotices, sql: `
+var insertNotices = &batch.Statement{Stage: stageNotices, SQL: `
 	INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
 	SELECT p.organization_id, p.id, u.kind, u.record, u.at
 	FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[])
@@ -120,6 +121,6 @@ var insertNotices = &bulkStatement{stage: stageNotices, sql: `
 // notify queues one notice for each person concerned, never for the one who acted.
 func (t *tx) notify(c effects, n notice) {
 	if len(n.identities) > 0 {
-		t.queueBulk(insertNotices, []any{n.kind, c.recordID, t.at.Time, joined(n.identities), c.actor.IdentityID})
+		t.QueueBulk(insertNotices, []any{n.kind, c.recordID, t.at.Time, joined(n.identities), c.actor.IdentityID})
 	}
 }

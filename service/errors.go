@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 var errExternalIDTaken = &models.Error{
@@ -42,7 +43,7 @@ func (s *Service) translate(err error) error {
 		if refusal, known := constraintErrors[pg.ConstraintName]; known {
 			return refusal
 		}
-		if unavailable(pg.Code) {
+		if batch.Unavailable(pg.Code) {
 			return s.unavailable(err)
 		}
 		return &statementError{pg}
@@ -92,27 +93,4 @@ func (e *statementError) As(target any) bool {
 func (s *Service) unavailable(err error) error {
 	s.Log.Warn("the database cannot be reached", "error", err.Error())
 	return models.Errorf(models.CodeUnavailable, "The service cannot reach its database. Try again in a few seconds.")
-}
-
-// unavailable reports whether the SQLSTATE says that the server cannot serve now:
-// connection exceptions, shutdown, insufficient resources, read-only standby.
-func unavailable(code string) bool {
-	switch {
-	case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "57P"), strings.HasPrefix(code, "53"), code == "25006":
-		return true
-	}
-	return false
-}
-
-// refused reports whether the database answered that it will not do it, rather
-// than that it cannot serve now, or not at all.
-func refused(err error) bool {
-	pg, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && !unavailable(pg.Code)
-}
-
-// retryable reports whether the transaction lost against another and may run again.
-func retryable(err error) bool {
-	pg, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (pg.Code == "40001" || pg.Code == "40P01")
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // NewFeedback is what feedback is created from.
@@ -30,7 +31,7 @@ type feedbackCreation struct {
 }
 
 var (
-	feedbackCreations = &bulkStatement{stage: stageRules, sql: `
+	feedbackCreations = &batch.Statement{Stage: stageRules, ReadOnly: true, SQL: `
 	SELECT u.nth, o.read_only, o.suspended,
 		` + with(grantsOn, "node", "n.id", "actor", "u.actor") + ` AS grants,
 		` + with(nearestManagers, "node", "n.id") + ` AS managers,
@@ -39,7 +40,7 @@ var (
 	FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY u (actor, organization, node, external, nth)
 	JOIN organizations o ON o.id = u.organization
 	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = u.node`}
-	readFeedback = byPeople(func(people string) *bulkStatement { return readAnyOf("feedback", feedbackColumns, people) })
+	readFeedback = byPeople(func(people string) *batch.Statement { return readAnyOf("feedback", feedbackColumns, people) })
 	feedback     = readableIn("feedback", feedbackColumns, readableFeedback, feedbackRow.record, models.PrefixFeedback)
 )
 
@@ -49,8 +50,8 @@ var (
 func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in NewFeedback) (WriteResult, error) {
 	return s.writeRecord(ctx, actor, call, http.StatusCreated, nil, func(ctx context.Context, t *tx) (string, func() any, error) {
 		var known feedbackCreation
-		queueBulkOne(t, feedbackCreations, &known, nil, actor.IdentityID, actor.OrganizationID, in.InventoryID, in.ExternalID)
-		if err := t.flush(ctx); err != nil {
+		batch.QueueBulkOne(t.Tx, feedbackCreations, &known, nil, actor.IdentityID, actor.OrganizationID, in.InventoryID, in.ExternalID)
+		if err := t.Flush(ctx); err != nil {
 			return "", nil, err
 		}
 		switch {
@@ -73,7 +74,7 @@ func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in
 			return "", nil, err
 		}
 		var row feedbackRow
-		queueBulkOne(t, readFeedback[actor.ShowPeople], &row, nil, id)
+		batch.QueueBulkOne(t.Tx, readFeedback[actor.ShowPeople], &row, nil, id)
 		return id, func() any { return row.record() }, nil
 	})
 }

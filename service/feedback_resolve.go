@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // feedbackResolution is what the rules of resolving feedback need to know.
@@ -39,9 +40,9 @@ func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, id string) (
 	}
 	return s.writeRecord(ctx, actor, Call{}, http.StatusOK, []string{id}, func(ctx context.Context, t *tx) (string, func() any, error) {
 		var known feedbackResolution
-		t.lock(lockFeedback, id)
-		queueOne(t, &known, models.NotFound(), feedbackResolutionQuery, id, actor.IdentityID)
-		if err := t.flush(ctx); err != nil {
+		t.QueueLock(lockFeedback, id)
+		batch.QueueOne(t.Tx, &known, models.NotFound(), feedbackResolutionQuery, id, actor.IdentityID)
+		if err := t.Flush(ctx); err != nil {
 			return "", nil, err
 		}
 		if err := known.check(actor); err != nil {
@@ -51,7 +52,7 @@ func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, id string) (
 			return "", nil, err
 		}
 		var row feedbackRow
-		queueBulkOne(t, readFeedback[actor.ShowPeople], &row, nil, id)
+		batch.QueueBulkOne(t.Tx, readFeedback[actor.ShowPeople], &row, nil, id)
 		return id, func() any { return row.record() }, nil
 	})
 }

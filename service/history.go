@@ -66,12 +66,12 @@ func (s *Service) History(ctx context.Context, actor Actor, id string) ([]models
 	}
 	var readable bool
 	entries := []models.HistoryEntry{}
-	batch := &pgx.Batch{}
-	batch.Queue(mayRead, id, actor.IdentityID).Query(func(rows pgx.Rows) error {
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(mayRead, id, actor.IdentityID).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&readable}, func() error { return nil })
 		return err
 	})
-	batch.Queue(historyQuery, id, actor.ShowPeople).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(historyQuery, id, actor.ShowPeople).Query(func(rows pgx.Rows) error {
 		found, err := pgx.CollectRows(rows, pgx.RowToStructByName[historyRow])
 		for _, row := range found {
 			entry, wrong := row.entry()
@@ -82,7 +82,7 @@ func (s *Service) History(ctx context.Context, actor Actor, id string) ([]models
 		}
 		return err
 	})
-	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+	if err := s.pool.SendBatch(ctx, pipeline).Close(); err != nil {
 		return nil, s.translate(err)
 	}
 	if !readable {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // Call is how a write was asked for: what makes its retry the same call.
@@ -63,7 +64,7 @@ func (s *Service) writeRecord(
 		if err != nil {
 			return err
 		}
-		if err := t.flush(ctx); err != nil {
+		if err := t.Flush(ctx); err != nil {
 			return err
 		}
 		body, err := Encode(record())
@@ -105,12 +106,12 @@ func (c Call) conflictKey(actor Actor) string {
 const lockKey = `SELECT u.nth, {lock}(hashtextextended(u.name, 0)){taken} AS taken FROM unnest($1::text[]) WITH ORDINALITY u (name, nth)`
 
 var (
-	lockKeys = &bulkStatement{
-		stage:  stageKey,
-		sql:    with(lockKey, "lock", "pg_advisory_xact_lock", "taken", "::text = ''"),
-		shared: with(lockKey, "lock", "pg_try_advisory_xact_lock", "taken", ""),
+	lockKeys = &batch.Statement{
+		Stage: stageKey, ReadOnly: true,
+		SQL:       with(lockKey, "lock", "pg_advisory_xact_lock", "taken", "::text = ''"),
+		SharedSQL: with(lockKey, "lock", "pg_try_advisory_xact_lock", "taken", ""),
 	}
-	storedResponses = &bulkStatement{stage: stageStored, sql: `
+	storedResponses = &batch.Statement{Stage: stageStored, ReadOnly: true, SQL: `
 		SELECT u.nth, k.fingerprint, k.status, k.record_id, k.body
 		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[])
 			WITH ORDINALITY u (integration_id, method, path, key, since, nth)
@@ -126,30 +127,25 @@ const replaceExpiredKey = `
 // queueStoredResponse locks the key and looks for its answer. What it finds ends
 // the flush, before any rule is looked at.
 func (t *tx) queueStoredResponse(actor Actor, call Call) {
-	t.asked = append(t.asked, &queuedStatement{
-		bulk: lockKeys, rows: [][]any{{call.conflictKey(actor)}},
-		each: func(row pgx.CollectableRow) error {
-			var taken bool
-			if err := row.Scan(&taken); err != nil {
-				return err
-			}
-			if !taken {
-				return errRunAlone
-			}
-			return nil
-		},
-	}, &queuedStatement{
-		bulk: storedResponses, rows: [][]any{{actor.IdentityID, call.Method, call.Path, call.Key, t.at.Add(-models.IdempotencyRetention)}},
-		each: func(row pgx.CollectableRow) error {
-			found, err := pgx.RowToStructByPos[storedResponse](row)
-			if err != nil {
-				return err
-			}
-			if subtle.ConstantTimeCompare(found.Fingerprint, call.Fingerprint) != 1 {
-				return models.Errorf(models.CodeIdempotencyKeyReused,
-					"The Idempotency-Key was used for another request. Use a new key for a new request.")
-			}
-			return &replayError{WriteResult{Status: found.Status, RecordID: found.RecordID, Body: found.Body, Replayed: true}}
-		},
-	})
+	t.QueueBulkRows(lockKeys, func(row pgx.CollectableRow) error {
+		var taken bool
+		if err := row.Scan(&taken); err != nil {
+			return err
+		}
+		if !taken {
+			return batch.ErrRunAlone
+		}
+		return nil
+	}, call.conflictKey(actor))
+	t.QueueBulkRows(storedResponses, func(row pgx.CollectableRow) error {
+		found, err := pgx.RowToStructByPos[storedResponse](row)
+		if err != nil {
+			return err
+		}
+		if subtle.ConstantTimeCompare(found.Fingerprint, call.Fingerprint) != 1 {
+			return models.Errorf(models.CodeIdempotencyKeyReused,
+				"The Idempotency-Key was used for another request. Use a new key for a new request.")
+		}
+		return &replayError{WriteResult{Status: found.Status, RecordID: found.RecordID, Body: found.Body, Replayed: true}}
+	}, actor.IdentityID, call.Method, call.Path, call.Key, t.at.Add(-models.IdempotencyRetention))
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // Imported is what an import made or found; secrets only where this import set them.
@@ -92,7 +93,7 @@ func (r *importRun) all(ctx context.Context) error {
 	if err := r.problems.orNil(); err != nil {
 		return err
 	}
-	return r.flush(ctx)
+	return r.Flush(ctx)
 }
 
 type importedKey struct {
@@ -103,22 +104,22 @@ type importedKey struct {
 // organization run at a time.
 func (r *importRun) load(ctx context.Context) error {
 	key := r.file.Organization.Key
-	r.queue(`SELECT pg_advisory_xact_lock(hashtextextended('import ' || $1, 0))`, key)
+	r.Queue(`SELECT pg_advisory_xact_lock(hashtextextended('import ' || $1, 0))`, key)
 	var keys []importedKey
-	queueAll(r.tx, &keys, `
+	batch.QueueAll(r.Tx, &keys, `
 		SELECT k.key, k.kind, k.id FROM import_keys k JOIN organizations o ON o.id = k.organization_id WHERE o.key = $1`, key)
 	var organizations []struct{ Key, ID string }
-	queueAll(r.tx, &organizations, `SELECT key, id FROM organizations`)
+	batch.QueueAll(r.Tx, &organizations, `SELECT key, id FROM organizations`)
 	var clients []struct{ ID, ClientID string }
-	queueAll(r.tx, &clients, `
+	batch.QueueAll(r.Tx, &clients, `
 		SELECT i.id, i.client_id FROM integrations i JOIN organizations o ON o.id = i.organization_id WHERE o.key = $1`, key)
 	var places []struct {
 		IntegrationID string
 		Place         int
 	}
-	queueAll(r.tx, &places, `
+	batch.QueueAll(r.Tx, &places, `
 		SELECT h.integration_id, h.place FROM webhooks h JOIN organizations o ON o.id = h.organization_id WHERE o.key = $1`, key)
-	if err := r.flush(ctx); err != nil {
+	if err := r.Flush(ctx); err != nil {
 		return err
 	}
 	for _, k := range keys {
@@ -212,7 +213,7 @@ func (r *importRun) change(table, id string, c columns, stamped bool) {
 	if table == "plans" {
 		idColumn = "organization_id"
 	}
-	r.queue(`UPDATE `+table+` SET `+strings.Join(sets, ", ")+
+	r.Queue(`UPDATE `+table+` SET `+strings.Join(sets, ", ")+
 		` WHERE `+idColumn+` = $1 AND (`+strings.Join(differs, " OR ")+`)`, args...)
 }
 
@@ -227,7 +228,7 @@ func (r *importRun) changePart(table, id string, c columns, whole, wholeID strin
 		return
 	}
 	args = append(args, wholeID, r.at)
-	r.queue(`WITH changed AS (UPDATE `+table+` SET `+strings.Join(sets, ", ")+
+	r.Queue(`WITH changed AS (UPDATE `+table+` SET `+strings.Join(sets, ", ")+
 		` WHERE id = $1 AND (`+strings.Join(differs, " OR ")+`) RETURNING true)
 		UPDATE `+whole+` SET `+fmt.Sprintf(laterThanBefore, len(args))+
 		fmt.Sprintf(` WHERE id = $%d AND EXISTS (SELECT FROM changed)`, len(args)-1), args...)
@@ -235,7 +236,7 @@ func (r *importRun) changePart(table, id string, c columns, whole, wholeID strin
 
 // addPart says that the whole got a new part.
 func (r *importRun) addPart(whole, wholeID string) {
-	r.queue(`UPDATE `+whole+` SET `+fmt.Sprintf(laterThanBefore, 2)+` WHERE id = $1 AND changed_at < $2`, wholeID, r.at)
+	r.Queue(`UPDATE `+whole+` SET `+fmt.Sprintf(laterThanBefore, 2)+` WHERE id = $1 AND changed_at < $2`, wholeID, r.at)
 }
 
 // assignments returns the columns as SET clauses, as conditions that one of
@@ -295,7 +296,7 @@ func (r *importRun) organization() error {
 			return err
 		}
 	}
-	r.queue(`CREATE SEQUENCE work_order_numbers.` + pgx.Identifier{id}.Sanitize())
+	r.Queue(`CREATE SEQUENCE work_order_numbers.` + pgx.Identifier{id}.Sanitize())
 	return r.keep(o.Key, keyOrganization, id)
 }
 
@@ -432,8 +433,8 @@ func (r *importRun) teams() error {
 		for i, key := range team.Members {
 			members[i] = r.of(where, key, keyPerson)
 		}
-		r.queue(`DELETE FROM team_members WHERE team_id = $1 AND member_id <> ALL ($2::text[])`, id, members)
-		r.queue(`INSERT INTO team_members (team_id, member_id, organization_id)
+		r.Queue(`DELETE FROM team_members WHERE team_id = $1 AND member_id <> ALL ($2::text[])`, id, members)
+		r.Queue(`INSERT INTO team_members (team_id, member_id, organization_id)
 			SELECT $1, m, $3 FROM unnest($2::text[]) m ON CONFLICT DO NOTHING`, id, members, r.result.OrganizationID)
 	}
 	return nil
@@ -549,7 +550,7 @@ func (r *importRun) serviceCompanies() error {
 			r.problems.add("service company %q: there is no other organization with this key; import it first", c.Key)
 			continue
 		}
-		r.queue(`INSERT INTO service_companies (customer_id, company_id) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
+		r.Queue(`INSERT INTO service_companies (customer_id, company_id) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
 			r.result.OrganizationID, company)
 	}
 	return nil
@@ -564,7 +565,7 @@ func (r *importRun) assignments() error {
 		if !company || r.file.kinds[a.Identity] != "" {
 			identity = r.of(where, a.Identity, keyPerson, keyTeam, keyIntegration, keyOrganization)
 		}
-		r.queue(`
+		r.Queue(`
 			INSERT INTO assignments AS a (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (node_id, identity_id) DO UPDATE SET definition_id = excluded.definition_id
 			WHERE a.definition_id <> excluded.definition_id`, node, identity, definition, r.result.OrganizationID)

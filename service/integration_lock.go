@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // lockedIntegration is an integration under the care of the one who acts, locked.
@@ -35,8 +36,8 @@ var lockIntegrationQuery = `
 // another organization's), permission_denied, unavailable.
 func (t *tx) lockIntegration(ctx context.Context, actor Actor, integrationID string) (lockedIntegration, error) {
 	var found lockedIntegration
-	queueOne(t, &found, models.NotFound(), lockIntegrationQuery, integrationID, actor.isOperator(), actor.IdentityID, actor.OrganizationID)
-	if err := t.flush(ctx); err != nil {
+	batch.QueueOne(t.Tx, &found, models.NotFound(), lockIntegrationQuery, integrationID, actor.isOperator(), actor.IdentityID, actor.OrganizationID)
+	if err := t.Flush(ctx); err != nil {
 		return found, err
 	}
 	if !found.May {

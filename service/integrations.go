@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // IntegrationRecord is an integration as those who look after it see it.
@@ -77,7 +78,7 @@ func (s *Service) CreateIntegration(ctx context.Context, actor Actor, organizati
 			return err
 		}
 		t.queueIntegration(&made, id)
-		return t.flush(ctx)
+		return t.Flush(ctx)
 	})
 	if err != nil {
 		return IntegrationRecord{}, err
@@ -111,9 +112,9 @@ func (t *tx) manageOrganization(ctx context.Context, actor Actor, organizationID
 	if in.OrganizationDefinitionID != nil && models.IsID(*in.OrganizationDefinitionID, models.PrefixDefinition) {
 		definition = *in.OrganizationDefinitionID
 	}
-	queueOne(t, &found, models.NotFound(), managedOrganizationQuery,
+	batch.QueueOne(t.Tx, &found, models.NotFound(), managedOrganizationQuery,
 		organizationID, actor.isOperator(), actor.IdentityID, actor.OrganizationID, definition)
-	if err := t.flush(ctx); err != nil {
+	if err := t.Flush(ctx); err != nil {
 		return found, err
 	}
 	if !found.May {
@@ -169,9 +170,9 @@ func checkScopes(names []string) []models.FieldError {
 // locked until the transaction ends, so that no two creations share the last
 // stage. The check counts only when it is flushed before the commit.
 func (t *tx) queueRoom(organizationID string, full func(allowed int) error) {
-	t.queue(`SELECT FROM plans WHERE organization_id = $1 FOR NO KEY UPDATE`, organizationID)
+	t.Queue(`SELECT FROM plans WHERE organization_id = $1 FOR NO KEY UPDATE`, organizationID)
 	// A statement of its own sees what was committed while the first one waited.
-	t.queueRows(func(rows pgx.Rows) error {
+	t.QueueRows(func(rows pgx.Rows) error {
 		room, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[struct{ Allowed, Held int }])
 		if err == nil && room.Held >= room.Allowed {
 			err = full(room.Allowed)
@@ -215,7 +216,7 @@ func (t *tx) insertIntegration(actor Actor, organizationID string, in NewIntegra
 }
 
 func (t *tx) queueIntegration(into *IntegrationRecord, id string) {
-	queueOne(t, into, models.NotFound(), integrationQuery+`i.id = $1`, id)
+	batch.QueueOne(t.Tx, into, models.NotFound(), integrationQuery+`i.id = $1`, id)
 }
 
 // RenewIntegrationSecret gives the integration a new client secret and returns
@@ -228,7 +229,7 @@ func (s *Service) RenewIntegrationSecret(ctx context.Context, actor Actor, id st
 			return false, err
 		}
 		i.ClientSecret = secret
-		t.queue(`UPDATE integrations SET secret_hash = $2 WHERE id = $1`, id, HashSecret(secret))
+		t.Queue(`UPDATE integrations SET secret_hash = $2 WHERE id = $1`, id, HashSecret(secret))
 		return true, nil
 	})
 }
@@ -245,7 +246,7 @@ func (s *Service) RenameIntegration(ctx context.Context, actor Actor, id, name s
 			return false, nil
 		}
 		i.Name = name
-		t.queue(`UPDATE identities SET name = $2, `+fmt.Sprintf(laterThanBefore, 3)+` WHERE id = $1`, id, name, t.at)
+		t.Queue(`UPDATE identities SET name = $2, `+fmt.Sprintf(laterThanBefore, 3)+` WHERE id = $1`, id, name, t.at)
 		return true, nil
 	})
 }
@@ -264,7 +265,7 @@ func (s *Service) ChangeIntegrationScopes(ctx context.Context, actor Actor, id s
 			return false, nil
 		}
 		i.Scopes = wanted.Strings()
-		t.queue(`UPDATE integrations SET scopes = $2 WHERE id = $1`, id, i.Scopes)
+		t.Queue(`UPDATE integrations SET scopes = $2 WHERE id = $1`, id, i.Scopes)
 		return true, nil
 	})
 }
@@ -285,7 +286,7 @@ func (s *Service) turnIntegration(ctx context.Context, actor Actor, id string, o
 	return s.careFor(ctx, actor, id, action, func(t *tx, i *IntegrationRecord) (bool, error) {
 		changed := i.Enabled != on
 		i.Enabled = on
-		t.queue(`UPDATE integrations SET enabled = $2 WHERE id = $1`, id, on)
+		t.Queue(`UPDATE integrations SET enabled = $2 WHERE id = $1`, id, on)
 		return changed, nil
 	})
 }
@@ -310,7 +311,7 @@ func (s *Service) disableIntegration(ctx context.Context, actor Actor, id string
 		}
 		changed := i.DisabledByService != disabled
 		i.DisabledByService = disabled
-		t.queue(`UPDATE integrations SET disabled_by_service = $2 WHERE id = $1`, id, disabled)
+		t.Queue(`UPDATE integrations SET disabled_by_service = $2 WHERE id = $1`, id, disabled)
 		return changed, nil
 	})
 }
@@ -325,10 +326,10 @@ func (s *Service) disableIntegration(ctx context.Context, actor Actor, id string
 func (s *Service) DeleteIntegration(ctx context.Context, actor Actor, id string) (IntegrationRecord, error) {
 	return s.careFor(ctx, actor, id, "integration.deleted", func(t *tx, i *IntegrationRecord) (bool, error) {
 		i.Enabled = false
-		t.queue(`UPDATE integrations SET deleted_at = $2, enabled = false WHERE id = $1`, id, t.at)
-		t.queue(`DELETE FROM assignments WHERE identity_id = $1`, id)
-		t.queue(`DELETE FROM team_members WHERE member_id = $1`, id)
-		t.queue(`DELETE FROM import_keys WHERE organization_id = $2
+		t.Queue(`UPDATE integrations SET deleted_at = $2, enabled = false WHERE id = $1`, id, t.at)
+		t.Queue(`DELETE FROM assignments WHERE identity_id = $1`, id)
+		t.Queue(`DELETE FROM team_members WHERE member_id = $1`, id)
+		t.Queue(`DELETE FROM import_keys WHERE organization_id = $2
 			AND (id = $1 OR id IN (SELECT h.id FROM webhooks h WHERE h.integration_id = $1))`, id, i.OrganizationID)
 		return true, nil
 	})
@@ -349,7 +350,7 @@ func (s *Service) careFor(ctx context.Context, actor Actor, id, action string, d
 			return err
 		}
 		t.queueIntegration(&record, id)
-		if err := t.flush(ctx); err != nil {
+		if err := t.Flush(ctx); err != nil {
 			return err
 		}
 		changed, err := do(t, &record)

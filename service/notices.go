@@ -91,14 +91,14 @@ const changesAtOnce = 10
 // What waited longer than MailFor stays in the inbox. Errors: unavailable.
 func (s *Service) ClaimNoticeEmails(ctx context.Context, recordID string) (letters []NoticeEmail, more bool, err error) {
 	now := s.now()
-	batch := &pgx.Batch{}
-	batch.Queue(`UPDATE notices SET mail = 'inbox' WHERE record_id = $1 AND mail = 'waiting' AND created_at < $2`,
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(`UPDATE notices SET mail = 'inbox' WHERE record_id = $1 AND mail = 'waiting' AND created_at < $2`,
 		recordID, now.Add(-MailFor))
-	batch.Queue(claimLettersQuery, recordID, now.Add(mailLease), now, changesAtOnce).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(claimLettersQuery, recordID, now.Add(mailLease), now, changesAtOnce).Query(func(rows pgx.Rows) error {
 		letters, err = pgx.CollectRows(rows, pgx.RowToStructByName[NoticeEmail])
 		return err
 	})
-	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+	if err := s.pool.SendBatch(ctx, pipeline).Close(); err != nil {
 		return nil, false, s.translate(err)
 	}
 	changes := map[int64]bool{}

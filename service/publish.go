@@ -4,6 +4,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // An address gets an event when it subscribed to the type, its integration may
@@ -49,13 +50,13 @@ const publishQuery = `
 	WHERE q.status = 'pending' AND m.webhook_id IS NULL`
 
 var (
-	publishWorkOrder = &bulkStatement{stage: stageDeliveries, sql: with(publishQuery, "ids", listOf("u.ids"), "table", "work_orders", "scope", string(models.ScopeWorkOrdersRead),
+	publishWorkOrder = &batch.Statement{Stage: stageDeliveries, SQL: with(publishQuery, "ids", listOf("u.ids"), "table", "work_orders", "scope", string(models.ScopeWorkOrdersRead),
 		"organizations", `SELECT w.organization_id
 				UNION SELECT n.organization_id FROM work_order_assignees x
 					JOIN identities n ON n.id = x.identity_id WHERE x.work_order_id = w.id`,
 		"usable", with(usableIntegration, "i", "i", "o", "o", "p", "p"),
 		"readable", with(readableWorkOrder, "w", "w", "actor", "i.id"))}
-	publishFeedback = &bulkStatement{stage: stageDeliveries, sql: with(publishQuery, "ids", listOf("u.ids"), "table", "feedback", "scope", string(models.ScopeIssuesRead),
+	publishFeedback = &batch.Statement{Stage: stageDeliveries, SQL: with(publishQuery, "ids", listOf("u.ids"), "table", "feedback", "scope", string(models.ScopeIssuesRead),
 		"organizations", "w.organization_id",
 		"usable", with(usableIntegration, "i", "i", "o", "o", "p", "p"),
 		"readable", with(readableFeedback, "w", "w", "actor", "i.id"))}
@@ -72,8 +73,8 @@ func (t *tx) publish(c effects, e domainEvent) error {
 	if c.addresses == 0 {
 		return nil
 	}
-	if t.group.shared && c.addresses > sharedAddresses {
-		return errRunAlone
+	if t.Shared() && c.addresses > sharedAddresses {
+		return batch.ErrRunAlone
 	}
 	eventID, err := t.newID(models.PrefixEvent)
 	if err != nil {
@@ -105,13 +106,10 @@ func (t *tx) publish(c effects, e domainEvent) error {
 	if models.IsID(c.recordID, models.PrefixFeedback) {
 		publish = publishFeedback
 	}
-	t.asked = append(t.asked, &queuedStatement{
-		bulk: publish, rows: [][]any{{eventID, string(e.kind), c.recordID, t.at.Time, joined(deliveryIDs)}}, changes: true,
-		each: func(row pgx.CollectableRow) error {
-			unattended, err := pgx.RowTo[string](row)
-			t.wakes = append(t.wakes, WakeTarget{TargetWebhook, unattended})
-			return err
-		},
-	})
+	t.QueueBulkRows(publish, func(row pgx.CollectableRow) error {
+		unattended, err := pgx.RowTo[string](row)
+		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, unattended})
+		return err
+	}, eventID, string(e.kind), c.recordID, t.at.Time, joined(deliveryIDs))
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // WorkOrderState is what the workflow of a work order goes by. Histories keep
@@ -69,8 +70,8 @@ func loadState[T any](ctx context.Context, s *Service, query, id string, complet
 	var found []T
 	var at models.Time
 	err := s.write(ctx, func(_ context.Context, t *tx) error {
-		t.queue(`DELETE FROM looks_owed WHERE record_id = $1`, id)
-		queueAll(t, &found, query, id, t.at)
+		t.Queue(`DELETE FROM looks_owed WHERE record_id = $1`, id)
+		batch.QueueAll(t.Tx, &found, query, id, t.at)
 		at = t.at
 		return nil
 	})

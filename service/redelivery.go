@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // dueNowColumns makes a delivery due, with the whole retry schedule before it: the
@@ -17,8 +18,8 @@ type deliveryCount struct{ Deliveries int }
 // whose event is not older than since, and counts them. A delivery is made
 // together with its event and as old.
 func (t *tx) requeueDeliveries(due *deliveryCount, webhookID string, since models.Time) {
-	t.queue(allowLongStatement)
-	queueOne(t, due, nil, `
+	t.Queue(allowLongStatement)
+	batch.QueueOne(t.Tx, due, nil, `
 		WITH due AS (
 			UPDATE deliveries SET `+dueNowColumns+`
 			WHERE webhook_id = $1 AND status IN ('failed', 'held') AND created_at >= $2
@@ -62,8 +63,8 @@ func (s *Service) RedeliverDelivery(ctx context.Context, actor Actor, id string)
 	}
 	err := s.write(ctx, func(ctx context.Context, t *tx) error {
 		var of struct{ WebhookID string }
-		queueOne(t, &of, models.NotFound(), `SELECT webhook_id FROM deliveries WHERE id = $1`, id)
-		if err := t.flush(ctx); err != nil {
+		batch.QueueOne(t.Tx, &of, models.NotFound(), `SELECT webhook_id FROM deliveries WHERE id = $1`, id)
+		if err := t.Flush(ctx); err != nil {
 			return err
 		}
 		h, err := t.manageWebhook(ctx, actor, of.WebhookID)
@@ -74,10 +75,10 @@ func (s *Service) RedeliverDelivery(ctx context.Context, actor Actor, id string)
 			return err
 		}
 		var changed []struct{ ID string }
-		queueAll(t, &changed, `UPDATE deliveries SET `+dueNowColumns+` WHERE id = $1 AND status <> 'pending' RETURNING id`, id)
-		queueOne(t, &found, models.NotFound(), `
+		batch.QueueAll(t.Tx, &changed, `UPDATE deliveries SET `+dueNowColumns+` WHERE id = $1 AND status <> 'pending' RETURNING id`, id)
+		batch.QueueOne(t.Tx, &found, models.NotFound(), `
 			SELECT `+deliveryColumns+` FROM deliveries d JOIN events e ON e.id = d.event_id WHERE d.id = $1`, id)
-		if err := t.flush(ctx); err != nil || len(changed) == 0 {
+		if err := t.Flush(ctx); err != nil || len(changed) == 0 {
 			return err
 		}
 		// The mailbox sends it; whoever waited for its next attempt looks and lets go.

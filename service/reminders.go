@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // Remind leaves the reminder's notices, once for each person however often it is
@@ -14,9 +15,9 @@ import (
 func (s *Service) Remind(ctx context.Context, id string, kind models.NoticeKind, about models.Time) (applied bool, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
 		var found []WorkOrderState
-		t.lock(lockWorkOrder, id)
-		queueAll(t, &found, workOrderStateQuery, id, t.at)
-		if err := t.flush(ctx); err != nil {
+		t.QueueLock(lockWorkOrder, id)
+		batch.QueueAll(t.Tx, &found, workOrderStateQuery, id, t.at)
+		if err := t.Flush(ctx); err != nil {
 			return err
 		}
 		applied = false
@@ -36,7 +37,7 @@ func (s *Service) Remind(ctx context.Context, id string, kind models.NoticeKind,
 // one order, so that two who do the same do not lock each other out.
 func (t *tx) remind(id string, reminder models.Reminder) {
 	assigned := `ARRAY(SELECT x.identity_id::text FROM work_order_assignees x WHERE x.work_order_id = $1::text AND x.role = $2)`
-	t.queue(`
+	t.Queue(`
 		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at, about)
 		SELECT p.organization_id, p.id, $3, $1::text, $4, $5
 		FROM people p WHERE p.id IN (`+with(peopleOf, "identities", assigned)+`)

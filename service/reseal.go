@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // resealBatch bounds the addresses that one transaction holds.
@@ -19,20 +20,20 @@ func (s *Service) Reseal(ctx context.Context) (addresses int, err error) {
 	var after string
 	var closed []string
 	for {
-		var batch resealed
+		var result resealed
 		err := s.write(ctx, func(ctx context.Context, t *tx) (err error) {
-			batch, err = t.reseal(ctx, after)
+			result, err = t.reseal(ctx, after)
 			return err
 		})
 		if err != nil {
 			return addresses, err
 		}
-		if batch.last == "" {
+		if result.last == "" {
 			break
 		}
-		after = batch.last
-		addresses += batch.changed
-		closed = append(closed, batch.closed...)
+		after = result.last
+		addresses += result.changed
+		closed = append(closed, result.closed...)
 	}
 	if len(closed) > 0 {
 		return addresses, fmt.Errorf("secrets do not open with any key of SECRET_SEALING_KEYS: add the key, or renew the secrets of %s", strings.Join(closed, ", "))
@@ -48,43 +49,43 @@ type resealed struct {
 }
 
 // reseal does it for the next addresses after the id.
-func (t *tx) reseal(ctx context.Context, after string) (batch resealed, err error) {
+func (t *tx) reseal(ctx context.Context, after string) (result resealed, err error) {
 	var rows []struct {
 		ID                  string
 		SecretSealed        []byte
 		PreviousSecret      []byte
 		PreviousSecretUntil *models.Time
 	}
-	queueAll(t, &rows, `
+	batch.QueueAll(t.Tx, &rows, `
 		SELECT id, secret_sealed, previous_secret, previous_secret_until FROM webhooks
 		WHERE id > $1 AND (substring(secret_sealed FOR length($2::bytea)) <> $2::bytea
 			OR substring(previous_secret FOR length($2::bytea)) <> $2::bytea)
 		ORDER BY id LIMIT $3 FOR UPDATE`, after, append([]byte(t.Vault.current), 0), resealBatch)
-	if err := t.flush(ctx); err != nil {
-		return batch, err
+	if err := t.Flush(ctx); err != nil {
+		return result, err
 	}
 	for _, row := range rows {
-		batch.last = row.ID
+		result.last = row.ID
 		secret, err := t.resealOne(row.SecretSealed, row.ID)
 		if err != nil {
-			batch.closed = append(batch.closed, row.ID)
+			result.closed = append(result.closed, row.ID)
 			continue
 		}
 		// One that signs nothing any more goes.
 		var previous []byte
 		if row.PreviousSecretUntil != nil && row.PreviousSecretUntil.Time.After(t.at.Time) {
 			if previous, err = t.resealOne(row.PreviousSecret, row.ID); err != nil {
-				batch.closed = append(batch.closed, row.ID)
+				result.closed = append(result.closed, row.ID)
 				continue
 			}
 		}
-		t.queue(`
+		t.Queue(`
 			UPDATE webhooks SET secret_sealed = $2, previous_secret = $3,
 				previous_secret_until = CASE WHEN $3::bytea IS NOT NULL THEN previous_secret_until END
 			WHERE id = $1`, row.ID, secret, previous)
-		batch.changed++
+		result.changed++
 	}
-	return batch, nil
+	return result, nil
 }
 
 func (t *tx) resealOne(sealed []byte, owner string) ([]byte, error) {

@@ -14,9 +14,9 @@ import (
 // cluster, Migrate sees by itself. Errors: unavailable.
 func (s *Service) VoidSyncTokens(ctx context.Context) error {
 	return s.write(ctx, func(_ context.Context, t *tx) error {
-		t.queue(allowLongStatement)
+		t.Queue(allowLongStatement)
 		for _, statement := range restampStatements {
-			t.queue(statement)
+			t.Queue(statement)
 		}
 		return nil
 	})
@@ -29,8 +29,8 @@ func (s *Service) VoidSyncTokens(ctx context.Context) error {
 // are. Errors: unavailable.
 func (s *Service) MarkAllDirty(ctx context.Context) (records int, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		t.queue(allowLongStatement)
-		t.queueRows(func(rows pgx.Rows) (err error) {
+		t.Queue(allowLongStatement)
+		t.QueueRows(func(rows pgx.Rows) (err error) {
 			records, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
 			return err
 		}, `
@@ -41,7 +41,7 @@ func (s *Service) MarkAllDirty(ctx context.Context) (records int, err error) {
 				ON CONFLICT (record_id) DO UPDATE SET since = excluded.since
 				RETURNING record_id)
 			SELECT count(*) FROM marked`, t.at.Add(-time.Minute))
-		return t.flush(ctx)
+		return t.Flush(ctx)
 	})
 	return records, err
 }

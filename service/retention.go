@@ -85,7 +85,7 @@ func inAnyOrder(table, time string) string {
 // It goes batch by batch, the tables by turns, each batch a transaction of its
 // own: they hold up what others change, and the pages of changes, no longer
 // than a batch takes. After each it asks whether to go on. Errors: unavailable.
-func (s *Service) RemoveExpired(ctx context.Context, batch int, goOn func() bool) (Removed, error) {
+func (s *Service) RemoveExpired(ctx context.Context, batchSize int, goOn func() bool) (Removed, error) {
 	type turn struct {
 		expiry
 		from time.Time
@@ -99,12 +99,12 @@ func (s *Service) RemoveExpired(ctx context.Context, batch int, goOn func() bool
 	for {
 		next := left[0]
 		left = left[1:]
-		n, reached, err := s.removeBatch(ctx, next.sql, now.Add(-next.life), next.from, batch)
+		n, reached, err := s.removeBatch(ctx, next.sql, now.Add(-next.life), next.from, batchSize)
 		if err != nil {
 			return removed, err
 		}
 		*next.count(&removed) += n
-		if n == batch {
+		if n == batchSize {
 			left = append(left, turn{next.expiry, reached})
 		}
 		if removed.More = len(left) > 0; !removed.More || !goOn() {
@@ -118,8 +118,8 @@ func (s *Service) removeBatch(ctx context.Context, sql string, until, from time.
 	err = s.write(ctx, func(_ context.Context, t *tx) error {
 		// Sooner than Postgres looks for a deadlock: where a batch and a writer
 		// wait for each other, the batch gives way.
-		t.queue(`SET LOCAL lock_timeout = '100ms'`)
-		t.queueRows(func(rows pgx.Rows) error {
+		t.Queue(`SET LOCAL lock_timeout = '100ms'`)
+		t.QueueRows(func(rows pgx.Rows) error {
 			removed, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[struct {
 				N    int
 				Next *time.Time

@@ -17,6 +17,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	"millwright/models"
+	"millwright/service/batch"
 	"millwright/webhook"
 )
 
@@ -102,8 +103,8 @@ type Service struct {
 	orm  *gorm.DB
 	// tables and updates are statements made of the models, by model and by columns.
 	tables, updates sync.Map
-	writes          *batcher[*waiter]
-	lookups         *batcher[*lookup]
+	writer          *batch.Writer
+	reader          *batch.Reader
 }
 
 // New returns a Service on the pool. It fails when an option that has no
@@ -142,12 +143,9 @@ func New(pool *pgxpool.Pool, options Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{Options: options, pool: pool, orm: orm}
-	s.writes = &batcher[*waiter]{
-		serve: s.serveWrites, maxConcurrent: maxConcurrentGroups, maxSize: maxGroupSize, conflictKeys: func(seat *waiter) []string { return seat.conflictKeys },
-	}
-	s.lookups = &batcher[*lookup]{serve: s.serveLookups, maxConcurrent: maxConcurrentLookups, maxSize: maxLookupBatch}
-	return s, nil
+	return &Service{
+		Options: options, pool: pool, orm: orm, writer: batch.NewWriter(pool, options.Log), reader: batch.NewReader(pool),
+	}, nil
 }
 
 // now is the clock to the millisecond, in UTC.

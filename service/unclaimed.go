@@ -36,25 +36,25 @@ func (s *Service) Unclaimed(ctx context.Context, grace time.Duration) ([]WakeTar
 			return err
 		}
 	}
-	batch := &pgx.Batch{}
-	batch.Queue(`
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(`
 		SELECT h.id FROM webhooks h
 		WHERE EXISTS (SELECT FROM deliveries d
 				WHERE d.webhook_id = h.id AND d.status = 'pending' AND d.created_at < $1)
 			AND NOT EXISTS (SELECT FROM mailboxes m WHERE m.webhook_id = h.id AND m.attended_until > $2)
 		LIMIT $3`, now.Add(-grace), now, sweepLimit).Query(collect(wakeTargetOf))
-	batch.Queue(`
+	pipeline.Queue(`
 		SELECT id FROM deliveries WHERE status = 'retrying' AND next_attempt_at < $1
 		ORDER BY next_attempt_at LIMIT $2`, now.Add(-grace), sweepLimit).Query(collect(func(id string) WakeTarget { return WakeTarget{TargetDelivery, id} }))
-	batch.Queue(`SELECT record_id FROM looks_owed WHERE since < $1 ORDER BY since LIMIT $2`,
+	pipeline.Queue(`SELECT record_id FROM looks_owed WHERE since < $1 ORDER BY since LIMIT $2`,
 		now.Add(-dirtyGrace(grace)), sweepLimit).Query(collect(wakeTargetOf))
-	batch.Queue(`
+	pipeline.Queue(`
 		SELECT DISTINCT record_id FROM (
 			SELECT record_id FROM notices WHERE mail = 'waiting' AND created_at < $1
 				AND (mailing_until IS NULL OR mailing_until < $2)
 			ORDER BY created_at LIMIT $3) waiting`,
 		now.Add(-mailGrace), now, sweepMailLimit).Query(collect(wakeTargetOf))
-	return owed, s.translate(s.pool.SendBatch(ctx, batch).Close())
+	return owed, s.translate(s.pool.SendBatch(ctx, pipeline).Close())
 }
 
 // AddressesWithPending returns those of the addresses that have pending deliveries beyond the

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // turnOffIfUnsuccessful turns the address off when the rule says so, holds what is due there
@@ -39,16 +40,16 @@ func (s *Service) turnOffIfUnsuccessful(ctx context.Context, webhookID string, g
 	})
 }
 
-// turnOff turns an address off that is on, holds what is due there and, when
-// queuedStatement to, tells its keepers.
+// turnOff turns an address off that is on, holds what is due there and, if tell is
+// set, notifies its keepers.
 func (t *tx) turnOff(ctx context.Context, actor Actor, webhookID, reason string, tell bool) error {
 	var off []struct{ OrganizationID string }
-	queueAll(t, &off, `UPDATE webhooks SET enabled = false, off_reason = $2, off_at = $3
+	batch.QueueAll(t.Tx, &off, `UPDATE webhooks SET enabled = false, off_reason = $2, off_at = $3
 		WHERE id = $1 AND enabled RETURNING organization_id`, webhookID, reason, t.at)
-	if err := t.flush(ctx); err != nil || len(off) == 0 {
+	if err := t.Flush(ctx); err != nil || len(off) == 0 {
 		return err
 	}
-	t.queueRows(func(rows pgx.Rows) error {
+	t.QueueRows(func(rows pgx.Rows) error {
 		var id string
 		var was models.DeliveryStatus
 		_, err := pgx.ForEachRow(rows, []any{&id, &was}, func() error {

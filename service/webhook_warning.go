@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // warnOnce tells the keepers of an address that it has been failing for a day, once
@@ -11,9 +12,9 @@ import (
 func (s *Service) warnOnce(ctx context.Context, webhookID string, now models.Time) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		var warned []struct{ WebhookID string }
-		queueAll(t, &warned, `UPDATE webhook_health SET warned_at = $2
+		batch.QueueAll(t.Tx, &warned, `UPDATE webhook_health SET warned_at = $2
 			WHERE webhook_id = $1 AND warned_at IS NULL RETURNING webhook_id`, webhookID, now)
-		if err := t.flush(ctx); err != nil || len(warned) == 0 {
+		if err := t.Flush(ctx); err != nil || len(warned) == 0 {
 			return err
 		}
 		t.notifyOwnerAndAdmins(models.NoticeWebhookFailing, webhookID)
@@ -24,7 +25,7 @@ func (s *Service) warnOnce(ctx context.Context, webhookID string, now models.Tim
 // notifyOwnerAndAdmins queues a notice about the address for the owner of its integration
 // and the organization's administrators.
 func (t *tx) notifyOwnerAndAdmins(kind models.NoticeKind, webhookID string) {
-	t.queue(`
+	t.Queue(`
 		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
 		SELECT p.organization_id, p.id, $2, h.id, $3
 		FROM webhooks h

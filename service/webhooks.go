@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/batch"
 	"millwright/webhook"
 )
 
@@ -88,8 +89,8 @@ func (s *Service) CreateWebhook(ctx context.Context, actor Actor, integrationID 
 			return err
 		}
 		var taken []struct{ Place int }
-		queueAll(t, &taken, `SELECT place FROM webhooks WHERE integration_id = $1`, integrationID)
-		if err := t.flush(ctx); err != nil {
+		batch.QueueAll(t.Tx, &taken, `SELECT place FROM webhooks WHERE integration_id = $1`, integrationID)
+		if err := t.Flush(ctx); err != nil {
 			return err
 		}
 		places := make([]int, len(taken))
@@ -216,16 +217,16 @@ func (t *tx) manageWebhook(ctx context.Context, actor Actor, id string) (managed
 		return found, models.NotFound()
 	}
 	var of struct{ IntegrationID string }
-	queueOne(t, &of, models.NotFound(), `SELECT integration_id FROM webhooks WHERE id = $1`, id)
-	if err := t.flush(ctx); err != nil {
+	batch.QueueOne(t.Tx, &of, models.NotFound(), `SELECT integration_id FROM webhooks WHERE id = $1`, id)
+	if err := t.Flush(ctx); err != nil {
 		return found, err
 	}
 	if _, err := t.lockIntegration(ctx, actor, of.IntegrationID); err != nil {
 		return found, err
 	}
-	queueOne(t, &found, models.NotFound(), `
+	batch.QueueOne(t.Tx, &found, models.NotFound(), `
 		SELECT `+webhookColumns+`, h.organization_id FROM webhooks h WHERE h.id = $1 FOR NO KEY UPDATE`, id)
-	return found, t.flush(ctx)
+	return found, t.Flush(ctx)
 }
 
 // WebhookChange is what changes of an address; nil leaves alone.
@@ -267,7 +268,7 @@ func (s *Service) ChangeWebhook(ctx context.Context, actor Actor, id string, cha
 			return "", nil
 		}
 		h.URL, h.Events = url, events
-		t.queue(`UPDATE webhooks SET url = $2, events = $3 WHERE id = $1`, id, url, eventNames(events))
+		t.Queue(`UPDATE webhooks SET url = $2, events = $3 WHERE id = $1`, id, url, eventNames(events))
 		return actionChanged, nil
 	})
 }
@@ -304,17 +305,17 @@ func (s *Service) writeWebhook(
 // file that made it makes it anew. Errors: not_found, permission_denied, unavailable.
 func (s *Service) DeleteWebhook(ctx context.Context, actor Actor, id string) error {
 	_, err := s.writeWebhook(ctx, actor, id, func(_ context.Context, t *tx, h *managedWebhook) (string, error) {
-		t.queue(allowLongStatement)
-		t.queue(`DELETE FROM import_keys WHERE organization_id = $1 AND id = $2`, h.OrganizationID, id)
+		t.Queue(allowLongStatement)
+		t.Queue(`DELETE FROM import_keys WHERE organization_id = $1 AND id = $2`, h.OrganizationID, id)
 		// The workflows of what was in trouble hear of it and end.
-		t.queueRows(func(rows pgx.Rows) error {
+		t.QueueRows(func(rows pgx.Rows) error {
 			troubled, err := pgx.CollectRows(rows, pgx.RowTo[string])
 			for _, delivery := range troubled {
 				t.wakes = append(t.wakes, WakeTarget{TargetDelivery, delivery})
 			}
 			return err
 		}, `SELECT id FROM deliveries WHERE webhook_id = $1 AND status IN ('retrying', 'failed')`, id)
-		t.queue(`DELETE FROM webhooks WHERE id = $1`, id)
+		t.Queue(`DELETE FROM webhooks WHERE id = $1`, id)
 		return actionDeleted, nil
 	})
 	return err
@@ -339,7 +340,7 @@ func (s *Service) RenewWebhookSecret(ctx context.Context, actor Actor, id string
 			return "", err
 		}
 		h.Secret = secret
-		t.queue(`
+		t.Queue(`
 			UPDATE webhooks SET previous_secret = secret_sealed, previous_secret_until = $3, secret_sealed = $2
 			WHERE id = $1`, id, sealed, t.at.Add(models.SecretOverlap))
 		return actionSecretRenewed, nil

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // DisableWebhook turns an address off for the reason, "" for none in particular;
@@ -26,7 +27,7 @@ func (s *Service) DisableWebhook(ctx context.Context, actor Actor, id, reason st
 		if err != nil {
 			return err
 		}
-		t.queue(allowLongStatement)
+		t.Queue(allowLongStatement)
 		if err := t.turnOff(ctx, actor, id, reason, false); err != nil {
 			return err
 		}
@@ -60,7 +61,7 @@ func (s *Service) EnableWebhook(ctx context.Context, actor Actor, id string, sin
 				t.requeueDeliveries(&late, id, *since)
 			}
 		}
-		if err := t.flush(ctx); err != nil {
+		if err := t.Flush(ctx); err != nil {
 			return "", err
 		}
 		released = before.Deliveries + late.Deliveries
@@ -74,10 +75,10 @@ func (s *Service) EnableWebhook(ctx context.Context, actor Actor, id string, sin
 // delivery back because it saw the address off, so that what is released behind
 // it leaves none; what waits for the lock is short.
 func (t *tx) turnOn(webhookID string) {
-	t.queue(`SELECT FROM webhooks WHERE id = $1 FOR UPDATE`, webhookID)
-	t.queue(`
+	t.Queue(`SELECT FROM webhooks WHERE id = $1 FOR UPDATE`, webhookID)
+	t.Queue(`
 		UPDATE webhooks SET enabled = true, off_reason = NULL, off_at = NULL, enabled_since = $2 WHERE id = $1`, webhookID, t.at)
-	t.queue(`UPDATE webhook_health SET failing_since = NULL, warned_at = NULL WHERE webhook_id = $1`, webhookID)
+	t.Queue(`UPDATE webhook_health SET failing_since = NULL, warned_at = NULL WHERE webhook_id = $1`, webhookID)
 }
 
 // pingMessage is what a test says.
@@ -93,8 +94,8 @@ func (s *Service) TestWebhook(ctx context.Context, actor Actor, id string) (Addr
 		if _, err := t.manageWebhook(ctx, actor, id); err != nil {
 			return err
 		}
-		queueOne(t, &row, models.NotFound(), addressQuery+`$1`, id, t.at)
-		return t.flush(ctx)
+		batch.QueueOne(t.Tx, &row, models.NotFound(), addressQuery+`$1`, id, t.at)
+		return t.Flush(ctx)
 	})
 	if err != nil {
 		return Address{}, RenderedDelivery{}, err

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // GivenAnswer is an answer to a question; a nil value clears it. Numbers are
@@ -58,11 +59,11 @@ func (s *Service) AnswerWorkOrder(ctx context.Context, actor Actor, call Call, i
 		}
 		var questions []formQuestion
 		var managers []string
-		queueAll(c.tx, &questions, formQuestionsQuery, id)
+		batch.QueueAll(c.Tx, &questions, formQuestionsQuery, id)
 		if operation == models.OperationComplete {
 			c.queueManagers(&managers)
 		}
-		if err := c.flush(ctx); err != nil {
+		if err := c.Flush(ctx); err != nil {
 			return err
 		}
 		if err := c.saveAnswers(questions, answers); err != nil {
@@ -125,7 +126,7 @@ func (c *workOrderChange) saveAnswer(q *formQuestion, value any) error {
 		if old == nil {
 			return nil
 		}
-		c.queue(`DELETE FROM answers WHERE work_order_id = $1 AND question_id = $2`, c.recordID, q.ID)
+		c.Queue(`DELETE FROM answers WHERE work_order_id = $1 AND question_id = $2`, c.recordID, q.ID)
 		q.Value = nil
 		c.changes["answers."+q.ID] = fromTo(old, nil)
 		return nil
@@ -142,7 +143,7 @@ func (c *workOrderChange) saveAnswer(q *formQuestion, value any) error {
 	if err != nil || same {
 		return err
 	}
-	c.queue(`INSERT INTO answers (work_order_id, question_id, value, answered_at, answered_by) VALUES ($1, $2, $3::text::jsonb, $4, $5)
+	c.Queue(`INSERT INTO answers (work_order_id, question_id, value, answered_at, answered_by) VALUES ($1, $2, $3::text::jsonb, $4, $5)
 		ON CONFLICT (work_order_id, question_id) DO UPDATE SET
 			value = excluded.value, answered_at = excluded.answered_at, answered_by = excluded.answered_by`,
 		c.recordID, q.ID, string(text), c.now, c.actor.IdentityID)

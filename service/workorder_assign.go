@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // AssignWorkOrder adds workers and consultants (spec section 4, rules 3 and 5)
@@ -18,7 +19,7 @@ func (s *Service) AssignWorkOrder(ctx context.Context, actor Actor, call Call, i
 		}
 		named := candidates{assignees: assignees, consultants: consultants}
 		c.queueCandidates(&named)
-		if err := c.flush(ctx); err != nil {
+		if err := c.Flush(ctx); err != nil {
 			return err
 		}
 		if err := named.check(c.state.Assignees, c.state.Consultants); err != nil {
@@ -95,8 +96,8 @@ func (c *workOrderChange) requireAssign() error {
 // requireOwnPeople refuses identities that are not of the actor's organization.
 func (c *workOrderChange) requireOwnPeople(ctx context.Context, identity string) error {
 	var own []struct{ ID string }
-	queueAll(c.tx, &own, `SELECT id FROM identities WHERE id = $1 AND organization_id = $2`, identity, c.actor.OrganizationID)
-	if err := c.flush(ctx); err != nil {
+	batch.QueueAll(c.Tx, &own, `SELECT id FROM identities WHERE id = $1 AND organization_id = $2`, identity, c.actor.OrganizationID)
+	if err := c.Flush(ctx); err != nil {
 		return err
 	}
 	if len(own) == 0 {
@@ -114,13 +115,13 @@ func (c *workOrderChange) reassign(added, removed roles) error {
 		return err
 	}
 	if gone := removed.all(); len(gone) > 0 {
-		c.queue(`DELETE FROM work_order_assignees WHERE work_order_id = $1 AND identity_id = ANY ($2)`, c.recordID, gone)
+		c.Queue(`DELETE FROM work_order_assignees WHERE work_order_id = $1 AND identity_id = ANY ($2)`, c.recordID, gone)
 	}
 	for role, ids := range map[models.Role][]string{models.RoleWorker: added.Assignees, models.RoleConsultant: added.Consultants} {
 		if len(ids) == 0 {
 			continue
 		}
-		c.queue(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position)
+		c.Queue(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position)
 			SELECT $1::text, id, $2::text, n + (SELECT coalesce(max(position), 0) FROM work_order_assignees WHERE work_order_id = $1::text)
 			FROM unnest($3::text[]) WITH ORDINALITY AS named (id, n)`, c.recordID, role, ids)
 	}

@@ -50,7 +50,7 @@ func (c *workOrderChange) queueCandidates(n *candidates) {
 	} else {
 		args = append(args, c.state.InventoryID, c.actor.IdentityID, c.actor.Kind == models.KindIntegration)
 	}
-	c.queueRows(func(rows pgx.Rows) error {
+	c.QueueRows(func(rows pgx.Rows) error {
 		found, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[struct{ Known, Connected []string }])
 		if err == nil {
 			// Who is assigned is known to whoever reads the work order.

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // workOrderChange is a work order under change, locked, with what the rules need.
@@ -42,7 +43,7 @@ type lockedWorkOrder struct {
 
 var (
 	lockWorkOrder    = lockOf("work_orders")
-	lockedWorkOrders = &bulkStatement{stage: stageRules, sql: `
+	lockedWorkOrders = &batch.Statement{Stage: stageRules, ReadOnly: true, SQL: `
 	SELECT u.nth, w.id, w.organization_id, w.number, w.inventory_id, w.title, w.description, w.priority,
 		w.target_date, w.form_id, w.external_id, w.status, w.cancel_reason, w.created_by,
 		w.created_at, w.changed_at, w.completed_at, w.cancelled_at, coalesce(w.held_from, '') AS held_from,
@@ -81,12 +82,12 @@ func (s *Service) changeWorkOrder(
 	return s.writeRecord(ctx, actor, call, http.StatusOK, []string{id}, func(ctx context.Context, t *tx) (string, func() any, error) {
 		c := &workOrderChange{tx: t, actor: actor, columns: map[string]any{}}
 		var before workOrderRow
-		t.lock(lockWorkOrder, id)
-		queueBulkOne(t, lockedWorkOrders, &c.state, models.NotFound(), id, actor.IdentityID, actor.OrganizationID)
+		t.QueueLock(lockWorkOrder, id)
+		batch.QueueBulkOne(t.Tx, lockedWorkOrders, &c.state, models.NotFound(), id, actor.IdentityID, actor.OrganizationID)
 		if call.IfMatch != "" {
 			t.queueWorkOrder(&before, id, actor)
 		}
-		if err := t.flush(ctx); err != nil {
+		if err := t.Flush(ctx); err != nil {
 			return "", nil, err
 		}
 		if !c.state.Readable {
@@ -140,7 +141,7 @@ func (c *workOrderChange) hasGrant(grant models.Grant) bool {
 
 // queueManagers queues the reading of the nearest inventory managers of the work order's node.
 func (c *workOrderChange) queueManagers(into *[]string) {
-	c.queueRows(func(rows pgx.Rows) error {
+	c.QueueRows(func(rows pgx.Rows) error {
 		managers, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		*into = managers
 		return err
@@ -151,7 +152,7 @@ func (c *workOrderChange) queueManagers(into *[]string) {
 func (c *workOrderChange) managers(ctx context.Context) ([]string, error) {
 	var managers []string
 	c.queueManagers(&managers)
-	return managers, c.flush(ctx)
+	return managers, c.Flush(ctx)
 }
 
 // addNotice has the kind of notice go to the work order's creator, the nearest

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // NewWorkOrder is what a work order is created from. Texts are within their
@@ -53,7 +54,7 @@ const nearestManagers = `
 				WHERE c.node_id = {node} AND d.inventory_manager AND (c.depth = 0 OR d.applies_below)
 			) near WHERE near.level = 1 ORDER BY near.identity_id)`
 
-var workOrderCreations = &bulkStatement{stage: stageRules, sql: `
+var workOrderCreations = &batch.Statement{Stage: stageRules, ReadOnly: true, SQL: `
 	SELECT u.nth, o.read_only, o.suspended, p.manual_work_orders, coalesce(n.kind, '') AS node_kind,
 		` + with(grantsOn, "node", "n.id", "actor", "u.actor") + ` AS grants,
 		EXISTS (SELECT FROM forms f WHERE f.organization_id = o.id AND f.id = u.form) AS form_known,
@@ -80,9 +81,9 @@ func (s *Service) CreateWorkOrder(ctx context.Context, actor Actor, call Call, i
 		if in.FormID != nil {
 			form = *in.FormID
 		}
-		queueBulkOne(t, workOrderCreations, &known, nil, actor.IdentityID, actor.Kind == models.KindIntegration,
+		batch.QueueBulkOne(t.Tx, workOrderCreations, &known, nil, actor.IdentityID, actor.Kind == models.KindIntegration,
 			actor.OrganizationID, in.InventoryID, form, joined(slices.Concat(in.Assignees, in.Consultants)))
-		if err := t.flush(ctx); err != nil {
+		if err := t.Flush(ctx); err != nil {
 			return "", nil, err
 		}
 		if err := known.check(actor, in); err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // workOrderRow is a work order with what its record shows beside its own columns.
@@ -44,7 +45,7 @@ const workOrderColumns = `
 	{w}.changed_xid AS xid`
 
 var (
-	readWorkOrders = byPeople(func(people string) *bulkStatement { return readAnyOf("work_orders", workOrderColumns, people) })
+	readWorkOrders = byPeople(func(people string) *batch.Statement { return readAnyOf("work_orders", workOrderColumns, people) })
 	workOrders     = readableIn("work_orders", workOrderColumns, readableWorkOrder, workOrderRow.record, models.PrefixWorkOrder)
 )
 
@@ -57,7 +58,7 @@ func byPeople[Q any](query func(people string) Q) map[bool]Q {
 
 // queueWorkOrder queues the reading of a work order as its GET shows it.
 func (t *tx) queueWorkOrder(into *workOrderRow, id string, actor Actor) {
-	queueBulkOne(t, readWorkOrders[actor.ShowPeople], into, nil, id)
+	batch.QueueBulkOne(t.Tx, readWorkOrders[actor.ShowPeople], into, nil, id)
 }
 
 // WorkOrder returns the work order as GET /work-orders/{id} shows it to the

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // Review is what a consultant makes of the work that was sent to it.
@@ -86,8 +87,8 @@ func requirePerson(actor Actor, what string) error {
 // team, or of such an organization with incoming work orders there.
 func (c *workOrderChange) actsAs(ctx context.Context, identities []string) (bool, error) {
 	var found []struct{ IdentityID string }
-	queueAll(c.tx, &found, with(`SELECT a.identity_id FROM actor_identities a
+	batch.QueueAll(c.Tx, &found, with(`SELECT a.identity_id FROM actor_identities a
 		WHERE a.actor_id = {actor} AND a.identity_id = ANY ($2) AND `+readsAs, "actor", "$1"), c.actor.IdentityID, identities)
-	err := c.flush(ctx)
+	err := c.Flush(ctx)
 	return len(found) > 0, err
 }

@@ -33,10 +33,7 @@ func await(t *testing.T, what string, so func() bool) {
 // as far as they may, and returns the error of each.
 func together(t *testing.T, s *service.Service, writes ...func() error) []error {
 	t.Helper()
-	release, err := s.KeepWaiting(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	release := s.HoldWrites(t.Context())
 	errs := make([]error, len(writes))
 	var all sync.WaitGroup
 	for i, write := range writes {
@@ -254,10 +251,7 @@ func TestAGroupWhoseConnectionIsLost(t *testing.T) {
 
 func TestACallThatEndsWhileItWaits(t *testing.T) {
 	f := newHarness(t)
-	release, err := f.KeepWaiting(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	release := f.HoldWrites(t.Context())
 	defer release()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)

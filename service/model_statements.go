@@ -8,100 +8,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
-
-// bulkStatement is a statement that serves any number of rows at once. Its parameters are
-// arrays with an element for each row, which it unnests WITH ORDINALITY; the rows
-// of its answer begin with that number. So the same place in several writes costs
-// one statement.
-type bulkStatement struct {
-	// stage is where in a write it comes; see merge.
-	stage stage
-	sql   string
-	// shared is asked instead where writes share the transaction, "" for the same.
-	shared string
-}
-
-// stage orders the bulks as writes ask for them.
-type stage int
-
-const (
-	stageKey stage = iota
-	stageStored
-	stageLock
-	stageRules
-	stageRecord
-	stageRecordRow
-	stageHistory
-	stageLog
-	stageNotices
-	stageEvent
-	stageDeliveries
-	stageDirty
-	stageRead
-	stageResponse
-)
-
-// queueBulk queues rows of a bulk that changes something.
-func (t *tx) queueBulk(s *bulkStatement, rows ...[]any) {
-	if len(rows) > 0 {
-		t.asked = append(t.asked, &queuedStatement{bulk: s, rows: rows, changes: true})
-	}
-}
-
-// queueBulkOne queues one row of a bulk whose answer is exactly one row, and puts it
-// into into. Without a row flush returns missing, or pgx.ErrNoRows when that is nil.
-func queueBulkOne[T any](t *tx, s *bulkStatement, into *T, missing error, row ...any) {
-	found := 0
-	t.asked = append(t.asked, &queuedStatement{
-		bulk: s, rows: [][]any{row},
-		each: func(row pgx.CollectableRow) (err error) {
-			found++
-			*into, err = pgx.RowToStructByName[T](row)
-			return err
-		},
-		done: func() error {
-			switch {
-			case found == 1:
-				return nil
-			case found > 1:
-				return pgx.ErrTooManyRows
-			case missing != nil:
-				return missing
-			}
-			return pgx.ErrNoRows
-		},
-	})
-}
-
-// lockOf is the bulk that locks rows of the table by their ids, as a statement of
-// its own: what follows it sees what the writer it waited for committed. In a
-// shared transaction a row that somebody else holds is left out.
-func lockOf(table string) *bulkStatement {
-	lock := `SELECT u.nth FROM unnest($1::text[]) WITH ORDINALITY u (id, nth) JOIN ` + table + ` w ON w.id = u.id FOR NO KEY UPDATE OF w`
-	return &bulkStatement{stage: stageLock, sql: lock, shared: lock + ` SKIP LOCKED`}
-}
-
-// lock queues the lock of a record. Where it is not had at once in a shared
-// transaction, flush returns errRunAlone; a record that is not there locks nothing.
-func (t *tx) lock(s *bulkStatement, id string) {
-	locked := false
-	t.asked = append(t.asked, &queuedStatement{
-		bulk: s, rows: [][]any{{id}},
-		each: func(pgx.CollectableRow) error { locked = true; return nil },
-		done: func() error {
-			if !locked && t.group.shared {
-				return errRunAlone
-			}
-			return nil
-		},
-	})
-}
 
 // joined is a list of ids as one value of a row, which the bulk takes apart again
 // with listOf. An id has no comma; a text that has one names nothing.
@@ -115,21 +27,21 @@ type table struct {
 	name   string
 	fields []*schema.Field
 	// insert takes rows of the values of fields.
-	insert *bulkStatement
+	insert *batch.Statement
 }
 
 // inserts say at which place writes insert rows of a table, the others' first, and
 // what becomes of a row that is there already.
 var inserts = map[string]struct {
-	place    stage
+	stage    int
 	conflict string
 }{
-	"work_orders":          {place: stageRecord},
-	"feedback":             {place: stageRecord},
-	"work_order_assignees": {place: stageRecordRow},
-	"history":              {place: stageHistory},
-	"log_records":          {place: stageLog},
-	"events":               {place: stageEvent},
+	"work_orders":          {stage: stageRecord},
+	"feedback":             {stage: stageRecord},
+	"work_order_assignees": {stage: stageRecordRow},
+	"history":              {stage: stageHistory},
+	"log_records":          {stage: stageLog},
+	"events":               {stage: stageEvent},
 	"idempotency_keys":     {stageResponse, replaceExpiredKey},
 }
 
@@ -157,7 +69,7 @@ func (s *Service) table(model reflect.Type) (*table, error) {
 		selected = append(selected, "u."+field.DBName+cast)
 		unnested = append(unnested, fmt.Sprintf("$%d::%s[]", len(columns), array))
 	}
-	found.insert = &bulkStatement{stage: inserts[found.name].place, sql: `INSERT INTO ` + found.name + ` (` + strings.Join(columns, ", ") + `)
+	found.insert = &batch.Statement{Stage: inserts[found.name].stage, SQL: `INSERT INTO ` + found.name + ` (` + strings.Join(columns, ", ") + `)
 		SELECT ` + strings.Join(selected, ", ") + ` FROM unnest(` + strings.Join(unnested, ", ") + `)
 		WITH ORDINALITY u (` + strings.Join(columns, ", ") + `, nth) ORDER BY u.nth` + inserts[found.name].conflict}
 	s.tables.Store(model, found)
@@ -229,7 +141,7 @@ func (t *tx) insert(rows any) error {
 			}
 		}
 	}
-	t.queueBulk(table.insert, all...)
+	t.QueueBulk(table.insert, all...)
 	return nil
 }
 
@@ -252,15 +164,15 @@ func (t *tx) update(model reflect.Type, id string, columns map[string]any) error
 	if err != nil {
 		return err
 	}
-	t.queueBulk(changed, row)
+	t.QueueBulk(changed, row)
 	return nil
 }
 
 // updateOf is the bulk that changes these columns of rows of the table by their ids.
-func (s *Service) updateOf(table *table, names []string) (*bulkStatement, error) {
+func (s *Service) updateOf(table *table, names []string) (*batch.Statement, error) {
 	key := table.name + " " + strings.Join(names, " ")
 	if known, ok := s.updates.Load(key); ok {
-		return known.(*bulkStatement), nil //nolint:forcetypeassert // nothing else is stored
+		return known.(*batch.Statement), nil //nolint:forcetypeassert // nothing else is stored
 	}
 	var sets []string
 	unnested := []string{"$1::text[]"}
@@ -276,7 +188,7 @@ func (s *Service) updateOf(table *table, names []string) (*bulkStatement, error)
 		sets = append(sets, fmt.Sprintf("%s = u.%s%s", name, name, cast))
 		unnested = append(unnested, fmt.Sprintf("$%d::%s[]", i+2, array))
 	}
-	known, _ := s.updates.LoadOrStore(key, &bulkStatement{stage: stageRecord, sql: `UPDATE ` + table.name + ` w SET ` + strings.Join(sets, ", ") + `
+	known, _ := s.updates.LoadOrStore(key, &batch.Statement{Stage: stageRecord, SQL: `UPDATE ` + table.name + ` w SET ` + strings.Join(sets, ", ") + `
 		FROM unnest(` + strings.Join(unnested, ", ") + `) u (id, ` + strings.Join(names, ", ") + `) WHERE w.id = u.id`})
-	return known.(*bulkStatement), nil //nolint:forcetypeassert // nothing else is stored
+	return known.(*batch.Statement), nil //nolint:forcetypeassert // nothing else is stored
 }

@@ -1,0 +1,35 @@
+package service
+
+import (
+	"context"
+	"errors"
+)
+
+// HoldWrites makes concurrent writes wait until release is called, so that they
+// share the next transaction.
+func (s *Service) HoldWrites(ctx context.Context) (release func()) {
+	running, until := make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = s.writeTogether(ctx, nil, func(context.Context, *tx) error {
+			close(running)
+			<-until
+			return errors.New("held")
+		})
+	}()
+	<-running
+	return func() { close(until) }
+}
+
+// WritesWaiting returns how many writes wait for a transaction.
+func (s *Service) WritesWaiting() int { return s.writer.Waiting() }
+
+// Panic is a write that panics after it has written.
+func (s *Service) Panic(ctx context.Context) error {
+	return s.writeTogether(ctx, nil, func(ctx context.Context, t *tx) error {
+		t.Queue(`INSERT INTO looks_owed (record_id, since) VALUES ('wo_01kjq7k69re00b2a00av14smbj', now())`)
+		if err := t.Flush(ctx); err != nil {
+			return err
+		}
+		panic("a bug")
+	})
+}
