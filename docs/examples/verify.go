@@ -9,9 +9,9 @@ import (
 	"millwright/webhook"
 )
 
-// Receiver answers deliveries that were signed with secret. It gives each event
-// to keep, which puts it into a table or a queue with a unique id: an event that
-// is known already changes nothing.
+// Receiver returns a handler for deliveries signed with secret. It passes each
+// event to keep, which stores it in a table or a queue with a unique id: a known
+// event changes nothing.
 func Receiver(secret string, keep func(ctx context.Context, event webhook.Event) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		event, err := webhook.VerifyRequest(r, secret, time.Now())
@@ -20,9 +20,9 @@ func Receiver(secret string, keep func(ctx context.Context, event webhook.Event)
 			return
 		}
 		if err := keep(r.Context(), event); err != nil {
-			http.Error(w, "not kept: send it again", http.StatusInternalServerError)
+			http.Error(w, "not stored: send it again", http.StatusInternalServerError)
 			return
 		}
-		w.WriteHeader(http.StatusNoContent) // kept; the work is done later
+		w.WriteHeader(http.StatusNoContent) // stored; do the work later
 	})
 }

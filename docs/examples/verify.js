@@ -2,7 +2,7 @@
 const crypto = require('node:crypto');
 const http = require('node:http');
 
-// Was body, the request's raw bytes, signed with secret at most 300 seconds from now?
+// Reports whether body, the request's raw bytes, was signed with secret within 300 seconds of now.
 function verify(header, body, secret) {
   const times = [], signatures = [];
   for (const part of (header ?? '').split(',')) {
@@ -16,7 +16,7 @@ function verify(header, body, secret) {
   return signatures.some((given) => given.length === want.length && crypto.timingSafeEqual(given, want));
 }
 
-// Put your table or queue here, with a unique id: an event that is known already changes nothing.
+// Put your table or queue here, with a unique id: a known event changes nothing.
 function keep({ id, type, data }) {
   const record = data.work_order ?? data.issue; // a ping has neither
   console.log(id, type, record?.id, record?.changed_at);
@@ -37,10 +37,10 @@ const server = http.createServer((request, response) => {
     if (!verify(request.headers['service-signature'], body, secret)) return response.writeHead(400).end();
     try {
       keep(JSON.parse(body));
-      response.writeHead(204).end(); // kept; the work is done later
+      response.writeHead(204).end(); // stored; do the work later
     } catch (error) {
       console.error(error);
-      response.writeHead(500).end(); // not kept: it is sent again
+      response.writeHead(500).end(); // not stored: it is sent again
     }
   });
 });

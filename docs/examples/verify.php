@@ -2,7 +2,7 @@
 // Receives Millwright's webhooks: WEBHOOK_SECRET=whsec_… php -S 127.0.0.1:8000 verify.php
 declare(strict_types=1);
 
-// Was $body, the request's raw bytes, signed with $secret at most 300 seconds from now?
+// Reports whether $body, the request's raw bytes, was signed with $secret within 300 seconds of now.
 function verify(string $header, string $body, string $secret): bool
 {
     $times = $signatures = [];
@@ -28,14 +28,14 @@ function verify(string $header, string $body, string $secret): bool
     return false;
 }
 
-// Put your table or queue here, with a unique id: an event that is known already changes nothing.
+// Put your table or queue here, with a unique id: a known event changes nothing.
 function keep(array $event): void
 {
     $record = $event['data']['work_order'] ?? $event['data']['issue'] ?? null; // a ping has neither
     error_log(implode(' ', [$event['id'], $event['type'], $record['id'] ?? '', $record['changed_at'] ?? '']));
 }
 
-http_response_code(500); // unless all goes well; by itself PHP may answer an exception with 200
+http_response_code(500); // unless everything succeeds; PHP may return 200 after an exception
 $secret = getenv('WEBHOOK_SECRET');
 if ($secret === false || $secret === '') {
     throw new RuntimeException('WEBHOOK_SECRET is not set');
@@ -44,6 +44,6 @@ $body = file_get_contents('php://input', false, null, 0, 1 << 20); // no deliver
 if (!verify($_SERVER['HTTP_SERVICE_SIGNATURE'] ?? '', $body, $secret)) {
     http_response_code(400);
 } else {
-    keep(json_decode($body, true, 512, JSON_THROW_ON_ERROR)); // an exception: it is sent again
-    http_response_code(204); // kept; the work is done later
+    keep(json_decode($body, true, 512, JSON_THROW_ON_ERROR)); // after an exception it is sent again
+    http_response_code(204); // stored; do the work later
 }

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 def verify(header, body, secret):
-    """Was body, the request's raw bytes, signed with secret at most 300 seconds from now?"""
+    """Reports whether body, the request's raw bytes, was signed with secret within 300 seconds of now."""
     parts = (header or "").split(",")
     times = [part[2:] for part in parts if part.startswith("t=")]
     signatures = [part[3:].encode() for part in parts if part.startswith("v1=")]
@@ -24,26 +24,26 @@ def verify(header, body, secret):
 
 
 def keep(event):
-    """Put your table or queue here, with a unique id: an event that is known already changes nothing."""
+    """Put your table or queue here, with a unique id: a known event changes nothing."""
     data = event["data"]
     record = data.get("work_order") or data.get("issue") or {}  # a ping has neither
     print(event["id"], event["type"], record.get("id"), record.get("changed_at"), flush=True)
 
 
 class Receiver(BaseHTTPRequestHandler):
-    timeout = 10  # seconds a sender may be silent
+    timeout = 10  # seconds of silence before the connection closes
 
     def do_POST(self):
         length = int(self.headers.get("Content-Length", 0))
         if not 0 <= length <= 1 << 20:
-            return self.answer(413)
+            return self.respond(413)
         body = self.rfile.read(length)
         if not verify(self.headers.get("Service-Signature"), body, SECRET):
-            return self.answer(400)
-        keep(json.loads(body))  # an exception ends the request without 2xx: it is sent again
-        self.answer(204)  # kept; the work is done later
+            return self.respond(400)
+        keep(json.loads(body))  # after an exception there is no 2xx: it is sent again
+        self.respond(204)  # stored; do the work later
 
-    def answer(self, status):
+    def respond(self, status):
         self.send_response(status)
         self.end_headers()
 
