@@ -13,77 +13,80 @@ type job struct {
 	keys []string
 }
 
-func TestTurns(t *testing.T) {
+// Whatever arrives and is withdrawn: every other job is served once, in batches that
+// keep their bounds and hold no two jobs with a common key.
+func TestBatcher(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		atOnce, most := rapid.IntRange(1, 3).Draw(t, "at once"), rapid.IntRange(1, 5).Draw(t, "most")
+		maxConcurrent, maxSize := rapid.IntRange(1, 3).Draw(t, "maxConcurrent"), rapid.IntRange(1, 5).Draw(t, "maxSize")
 		jobs := rapid.SliceOfN(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 2, rapid.ID), 0, 40).Draw(t, "jobs")
-		withdrawn := rapid.SliceOfN(rapid.IntRange(0, 39), 0, 5).Draw(t, "withdrawn")
+		withdrawals := rapid.SliceOfN(rapid.IntRange(0, 39), 0, 5).Draw(t, "withdrawals")
 
 		var mu sync.Mutex
-		var order []int
-		busy, peak := 0, 0
-		all := sync.WaitGroup{}
+		var served []int
+		running, peak := 0, 0
+		var left sync.WaitGroup
 		start := make(chan struct{})
-		turns := &batcher[job]{maxConcurrent: atOnce, maxSize: most, conflictKeys: func(j job) []string { return j.keys }}
-		turns.serve = func(turn []job) {
-			<-start // so that whoever comes has to wait
+		b := &batcher[job]{maxConcurrent: maxConcurrent, maxSize: maxSize, conflictKeys: func(j job) []string { return j.keys }}
+		b.serve = func(batch []job) {
+			<-start // jobs arrive while the first batches run
 			mu.Lock()
-			busy++
-			peak = max(peak, busy)
+			running++
+			peak = max(peak, running)
 			taken := map[string]bool{}
-			for _, j := range turn {
+			for _, j := range batch {
 				for _, key := range j.keys {
 					if taken[key] {
-						t.Errorf("two with %s are in one turn", key)
+						t.Errorf("two jobs of a batch have the key %s", key)
 					}
 					taken[key] = true
 				}
-				order = append(order, j.n)
+				served = append(served, j.n)
 			}
-			if len(turn) == 0 || len(turn) > most {
-				t.Errorf("%d are in one turn, want 1 to %d", len(turn), most)
+			if len(batch) == 0 || len(batch) > maxSize {
+				t.Errorf("a batch has %d jobs, want 1 to %d", len(batch), maxSize)
 			}
-			busy--
+			running--
 			mu.Unlock()
-			all.Add(-len(turn))
+			left.Add(-len(batch))
 		}
 		for n, keys := range jobs {
-			all.Add(1)
-			turns.add(job{n, keys})
+			left.Add(1)
+			b.add(job{n, keys})
 		}
-		gone := map[int]bool{}
-		for _, n := range withdrawn {
-			if turns.withdraw(func(j job) bool { return j.n == n }) {
-				gone[n] = true
-				all.Done()
+		withdrawn := map[int]bool{}
+		for _, n := range withdrawals {
+			if b.withdraw(func(j job) bool { return j.n == n }) {
+				withdrawn[n] = true
+				left.Done()
 			}
 		}
 		close(start)
-		all.Wait()
+		left.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		if peak > atOnce {
-			t.Errorf("%d turns were served at once, want at most %d", peak, atOnce)
+		if peak > maxConcurrent {
+			t.Errorf("%d batches ran at a time, want at most %d", peak, maxConcurrent)
 		}
 		for n := range jobs {
-			if served := slices.Contains(order, n); served == gone[n] {
-				t.Errorf("job %d: served %v, withdrawn %v", n, served, gone[n])
+			if got := slices.Contains(served, n); got == withdrawn[n] {
+				t.Errorf("job %d: served %v, withdrawn %v", n, got, withdrawn[n])
 			}
 		}
-		if len(order)+len(gone) != len(jobs) {
-			t.Errorf("%d are served and %d withdrawn of %d", len(order), len(gone), len(jobs))
+		if len(served)+len(withdrawn) != len(jobs) {
+			t.Errorf("%d jobs were served and %d withdrawn of %d", len(served), len(withdrawn), len(jobs))
 		}
-		if atOnce == 1 { // those of one name in the order they came in
-			for _, key := range []string{"a", "b", "c"} {
-				var of []int
-				for _, n := range order {
-					if slices.Contains(jobs[n], key) {
-						of = append(of, n)
-					}
+		if maxConcurrent > 1 {
+			return
+		}
+		for _, key := range []string{"a", "b", "c"} {
+			var order []int
+			for _, n := range served {
+				if slices.Contains(jobs[n], key) {
+					order = append(order, n)
 				}
-				if !slices.IsSorted(of) {
-					t.Errorf("those of %s are served in the order %v", key, of)
-				}
+			}
+			if !slices.IsSorted(order) {
+				t.Errorf("the jobs with key %s were served in the order %v", key, order)
 			}
 		}
 	})

@@ -1,0 +1,108 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+func TestLookups(t *testing.T) {
+	h := newHarness(t)
+	h.exec(`INSERT INTO entries SELECT 'e' || n, n FROM generate_series(1, 300) n`)
+	errMissing := errors.New("it is missing")
+	const n = 302 // three batches; the first and the last entry are missing
+	found := make([]entry, n)
+	var lookups []*Lookup
+	for i := range n {
+		lookups = append(lookups, NewLookup(t.Context(), readEntries, &found[i], errMissing, fmt.Sprint("e", i)))
+	}
+	h.reader.Start(lookups...)
+	for i, l := range lookups {
+		err := l.Await(t.Context())
+		if i == 0 || i == n-1 {
+			if !errors.Is(err, errMissing) {
+				t.Errorf("lookup %d: %v, want that it is missing", i, err)
+			}
+		} else if err != nil || found[i].Size != i {
+			t.Errorf("lookup %d found %d, error %v", i, found[i].Size, err)
+		}
+	}
+}
+
+// One lookup that Postgres rejects fails alone.
+func TestALookupThatPostgresRejects(t *testing.T) {
+	h := newHarness(t)
+	inverse := &Statement{SQL: `SELECT u.nth, 'inverse' AS name, 100 / u.n AS size FROM unnest($1::integer[]) WITH ORDINALITY u (n, nth)`}
+	found := make([]entry, 3)
+	lookups := []*Lookup{
+		NewLookup(t.Context(), inverse, &found[0], nil, 2),
+		NewLookup(t.Context(), inverse, &found[1], nil, 0),
+		NewLookup(t.Context(), inverse, &found[2], nil, 5),
+	}
+	h.reader.Start(lookups...)
+	if err := lookups[1].Await(t.Context()); !isCode("22012")(err) {
+		t.Errorf("the division by zero: %v", err)
+	}
+	for i, want := range map[int]int{0: 50, 2: 20} {
+		if err := lookups[i].Await(t.Context()); err != nil || found[i].Size != want {
+			t.Errorf("lookup %d found %d, error %v; want %d", i, found[i].Size, err, want)
+		}
+	}
+}
+
+// A round trip that hangs delays the lookups after it by maxBatchWait at most, and no
+// lookup beyond its context.
+func TestALookupThatHangs(t *testing.T) {
+	t.Parallel() // it waits for maxBatchWait
+	h := newHarness(t)
+	h.exec(`INSERT INTO entries VALUES ('a', 1)`)
+	gate, err := h.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = gate.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := gate.Exec(t.Context(), `UPDATE entries SET size = 2`); err != nil {
+		t.Fatal(err)
+	}
+	hangs := &Statement{SQL: `SELECT u.nth, e.name, e.size FROM unnest($1::text[]) WITH ORDINALITY u (name, nth) JOIN entries e USING (name) FOR UPDATE OF e`}
+	var first, second, third entry
+	hanging := NewLookup(t.Context(), hangs, &first, nil, "a")
+	h.reader.Start(hanging)
+	h.await("the lookup hangs", func() bool {
+		return value[bool](h, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND $1::integer = ANY (pg_blocking_pids(pid)))`, gate.Conn().PgConn().PID())
+	})
+
+	ending, cancel := context.WithCancel(t.Context())
+	cancelled := NewLookup(ending, readEntries, &second, nil, "a")
+	following := NewLookup(t.Context(), readEntries, &third, nil, "a")
+	h.reader.Start(cancelled, following)
+	cancel()
+	if err := cancelled.Await(ending); !errors.Is(err, context.Canceled) {
+		t.Errorf("a lookup whose call has ended: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), lookupTimeout-time.Second)
+	defer cancel()
+	if err := following.Await(ctx); err != nil || third.Size != 1 {
+		t.Errorf("the lookup after it found %d, error %v", third.Size, err)
+	}
+	if err := gate.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := hanging.Await(t.Context()); err != nil || first.Size != 1 {
+		t.Errorf("the lookup that hung found %d, error %v", first.Size, err)
+	}
+}
+
+func TestALookupWithoutARow(t *testing.T) {
+	h := newHarness(t)
+	var found entry
+	l := NewLookup(t.Context(), readEntries, &found, nil, "unknown")
+	h.reader.Start(l)
+	if err := l.Await(t.Context()); !errors.Is(err, pgx.ErrNoRows) {
+		t.Errorf("the error is %v, want pgx.ErrNoRows", err)
+	}
+}

@@ -1,0 +1,382 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+func TestConcurrentWritesShareATransaction(t *testing.T) {
+	h := newHarness(t)
+	var writes []*write
+	read := make([]entry, 8)
+	for i := range read {
+		writes = append(writes, &write{do: func(ctx context.Context, t *Tx) error {
+			name := fmt.Sprint("entry", i)
+			if !t.Shared() {
+				return errors.New("the write is alone")
+			}
+			t.QueueBulk(insertEntries, []any{name})
+			if i%2 == 0 { // the others write with COMMIT
+				if err := t.Flush(ctx); err != nil {
+					return err
+				}
+			}
+			QueueBulkOne(t, readEntries, &read[i], nil, name)
+			return t.Flush(ctx)
+		}})
+	}
+	for i, err := range h.together(writes...) {
+		if want := fmt.Sprint("entry", i); err != nil || read[i].Name != want {
+			t.Errorf("write %d read %q, error %v; want %q", i, read[i].Name, err, want)
+		}
+	}
+	if _, transactions := h.entries(); transactions != 1 {
+		t.Errorf("the writes took %d transactions, want 1", transactions)
+	}
+}
+
+func TestConflictingWritesDoNotShareATransaction(t *testing.T) {
+	h := newHarness(t)
+	a, b, c := inserts("a"), inserts("b"), inserts("c")
+	a.keys, b.keys, c.keys = []string{"x", "y"}, []string{"y", "z"}, []string{"z"}
+	for i, err := range h.together(a, b, c) {
+		if err != nil {
+			t.Errorf("write %d: %v", i, err)
+		}
+	}
+	if names, transactions := h.entries(); names != "a b c" || transactions != 3 {
+		t.Errorf("%q were written in %d transactions, want a b c in 3: c must not overtake b", names, transactions)
+	}
+}
+
+// A group that fails leaves no part of a write, and every write ends as if it had
+// been alone.
+func TestOneOfAGroupFails(t *testing.T) {
+	errRule := errors.New("a rule rejects it")
+	insertThen := func(fail func() error) func(context.Context, *Tx) error {
+		return func(ctx context.Context, t *Tx) error {
+			t.QueueBulk(insertEntries, []any{"failing"})
+			if err := t.Flush(ctx); err != nil {
+				return err
+			}
+			return fail()
+		}
+	}
+	for name, test := range map[string]struct {
+		do func(context.Context, *Tx) error
+		// want says whether the error is the failing write's own.
+		want func(error) bool
+		// runs is how often the failing write runs, others how often the others do.
+		runs, others int
+	}{
+		"before it sends anything": {
+			do:   func(context.Context, *Tx) error { return errRule },
+			want: isError(errRule), runs: 1, others: 1,
+		},
+		"after a change was queued but not sent": {
+			do: func(_ context.Context, t *Tx) error {
+				t.QueueBulk(insertEntries, []any{"failing"})
+				return errRule
+			},
+			want: isError(errRule), runs: 1, others: 1,
+		},
+		"after it has read": {
+			do: func(ctx context.Context, t *Tx) error {
+				var found entry
+				QueueBulkOne(t, readEntries, &found, errRule, "unknown")
+				return t.Flush(ctx)
+			},
+			want: isError(errRule), runs: 1, others: 1,
+		},
+		"after it has written": {
+			do:   insertThen(func() error { return errRule }),
+			want: isError(errRule), runs: 1, others: 2,
+		},
+		"by a statement that Postgres rejects": {
+			do: func(ctx context.Context, t *Tx) error {
+				t.QueueBulk(insertEntries, []any{"failing"}, []any{"failing"})
+				return t.Flush(ctx)
+			},
+			want: isCode("23505"), runs: 2, others: 2,
+		},
+		"by standalone SQL that goes with the commit": {
+			do: func(_ context.Context, t *Tx) error {
+				t.Queue(`INSERT INTO entries (name) VALUES (NULL)`)
+				return nil
+			},
+			want: isCode("23502"), runs: 2, others: 2,
+		},
+		"by a constraint that is checked at the commit": {
+			do: func(_ context.Context, t *Tx) error {
+				t.Queue(`INSERT INTO pairs VALUES ('failing'), ('failing')`)
+				return nil
+			},
+			want: isCode("23505"), runs: 2, others: 2,
+		},
+		"by a panic before it has written": {
+			do:   func(context.Context, *Tx) error { panic("a bug") },
+			want: isError(errPanicked), runs: 1, others: 1,
+		},
+		"by a panic after it has written": {
+			do:   insertThen(func() error { panic("a bug") }),
+			want: isError(errPanicked), runs: 1, others: 2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.exec(`CREATE TABLE pairs (name text UNIQUE DEFERRABLE INITIALLY DEFERRED)`)
+			first, failing, last := inserts("first"), &write{do: test.do}, inserts("last")
+			errs := h.together(first, failing, last)
+			if errs[0] != nil || errs[2] != nil || !test.want(errs[1]) {
+				t.Errorf("the errors are %v, want only the second write to fail, with its own", errs)
+			}
+			if names, _ := h.entries(); names != "first last" {
+				t.Errorf("the entries are %q, want first and last", names)
+			}
+			if failing.runs != test.runs || first.runs != test.others || last.runs != test.others {
+				t.Errorf("the failing write ran %d times, the others %d and %d; want %d and %d",
+					failing.runs, first.runs, last.runs, test.runs, test.others)
+			}
+		})
+	}
+}
+
+func isError(want error) func(error) bool {
+	return func(err error) bool { return errors.Is(err, want) }
+}
+
+func isCode(want string) func(error) bool {
+	return func(err error) bool {
+		pg, ok := errors.AsType[*pgconn.PgError](err)
+		return ok && pg.Code == want
+	}
+}
+
+// The write waits for the lock alone; its group does not.
+func TestAWriteLeavesItsGroupToWaitForALock(t *testing.T) {
+	h := newHarness(t)
+	h.exec(`INSERT INTO entries VALUES ('held', 1)`)
+	other, err := h.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := other.Exec(t.Context(), `UPDATE entries SET size = 2`); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan int, 1)
+	waiting := make(chan error, 1)
+	locks := &write{do: func(ctx context.Context, t *Tx) error {
+		var found entry
+		t.QueueLock(lockEntries, "held")
+		QueueOne(t, &found, nil, `SELECT name, size FROM entries WHERE name = 'held'`)
+		if err := t.Flush(ctx); err != nil {
+			return err
+		}
+		read <- found.Size
+		return nil
+	}}
+	release := h.hold()
+	defer release()
+	free := make(chan error, 1)
+	go func() { waiting <- h.writer.WriteTogether(h.Context(), nil, locks.do) }()
+	go func() { free <- h.writer.WriteTogether(h.Context(), nil, inserts("free").do) }()
+	h.await("both writes wait for a group", func() bool { return h.writer.Waiting() == 2 })
+	release()
+	if err := <-free; err != nil {
+		t.Fatalf("the write that locks nothing: %v", err)
+	}
+	h.await("the other waits for the lock", func() bool {
+		return value[bool](h, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND $1::integer = ANY (pg_blocking_pids(pid)))`, other.Conn().PgConn().PID())
+	})
+	if err := other.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waiting; err != nil {
+		t.Fatalf("the write that locks: %v", err)
+	}
+	if size := <-read; size != 2 {
+		t.Errorf("it read size %d, want 2: what the transaction it waited for has committed", size)
+	}
+}
+
+// Locking a record that does not exist does not fail.
+func TestLockOfNothing(t *testing.T) {
+	h := newHarness(t)
+	var found []entry
+	err := h.writer.WriteTogether(t.Context(), nil, func(ctx context.Context, t *Tx) error {
+		t.QueueLock(lockEntries, "unknown")
+		QueueAll(t, &found, `SELECT name, size FROM entries`)
+		return t.Flush(ctx)
+	})
+	if err != nil || len(found) != 0 {
+		t.Errorf("%v, error %v", found, err)
+	}
+}
+
+// COMMIT may have been executed, so nothing is retried.
+func TestTheConnectionIsLost(t *testing.T) {
+	h := newHarness(t)
+	broken := &write{do: func(ctx context.Context, t *Tx) error {
+		t.Queue(`SELECT pg_terminate_backend(pg_backend_pid())`)
+		return t.Flush(ctx)
+	}}
+	writes := []*write{inserts("first"), broken, inserts("last")}
+	for i, err := range h.together(writes...) {
+		if _, ok := rejected(err); err == nil || ok || errors.Is(err, ErrRunAlone) {
+			t.Errorf("write %d: %v, want that the connection was lost", i, err)
+		}
+		if writes[i].runs != 1 {
+			t.Errorf("write %d ran %d times, want 1", i, writes[i].runs)
+		}
+	}
+	if names, _ := h.entries(); names != "" {
+		t.Errorf("the entries are %q, want none", names)
+	}
+}
+
+func TestAWriteThatWaitsTooLongRunsAlone(t *testing.T) {
+	t.Parallel() // it waits for maxBatchWait
+	h := newHarness(t)
+	release := h.hold()
+	defer release()
+	shared := true
+	if err := h.writer.WriteTogether(t.Context(), nil, func(_ context.Context, t *Tx) error {
+		shared = t.Shared()
+		t.QueueBulk(insertEntries, []any{"impatient"})
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if names, _ := h.entries(); names != "impatient" || shared || h.writer.Waiting() != 0 {
+		t.Errorf("the entries are %q, shared %t, %d writes still wait", names, shared, h.writer.Waiting())
+	}
+}
+
+func TestACallEndsWhileItsWriteWaits(t *testing.T) {
+	h := newHarness(t)
+	release := h.hold()
+	defer release()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- h.writer.WriteTogether(ctx, nil, inserts("never").do) }()
+	h.await("the write waits for its group", func() bool { return h.writer.Waiting() > 0 })
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v, want context.Canceled", err)
+	}
+	if n := h.writer.Waiting(); n != 0 {
+		t.Errorf("%d writes still wait", n)
+	}
+}
+
+func TestATransactionThatLosesADeadlockIsRetried(t *testing.T) {
+	for name, test := range map[string]struct {
+		code  string
+		loses int
+		runs  int
+		ok    bool
+	}{
+		"once":                  {code: "40P01", loses: 1, runs: 2, ok: true},
+		"always":                {code: "40P01", loses: maxAttempts, runs: maxAttempts},
+		"serialization failure": {code: "40001", loses: 2, runs: 3, ok: true},
+		"another error":         {code: "23514", loses: 1, runs: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			runs := 0
+			err := h.writer.Write(t.Context(), func(_ context.Context, t *Tx) error {
+				runs++
+				t.QueueBulk(insertEntries, []any{"a"})
+				if runs <= test.loses {
+					t.Queue(`DO $$ BEGIN RAISE EXCEPTION 'lost' USING ERRCODE = '` + test.code + `'; END $$`)
+				}
+				return nil
+			})
+			if runs != test.runs || (err == nil) != test.ok || err != nil && !isCode(test.code)(err) {
+				t.Errorf("it ran %d times, error %v; want %d", runs, err, test.runs)
+			}
+		})
+	}
+}
+
+func TestRowsOfAQuery(t *testing.T) {
+	errMissing := errors.New("it is missing")
+	for name, test := range map[string]struct {
+		queue func(t *Tx, into *entry)
+		want  string
+		err   error
+	}{
+		"one row": {
+			queue: func(t *Tx, into *entry) { QueueOne(t, into, nil, `SELECT name, size FROM entries WHERE name = $1`, "a") }, want: "a 1",
+		},
+		"one row of a statement": {
+			queue: func(t *Tx, into *entry) { QueueBulkOne(t, readEntries, into, nil, "b") }, want: "b 2",
+		},
+		"no row": {
+			queue: func(t *Tx, into *entry) { QueueOne(t, into, nil, `SELECT name, size FROM entries WHERE false`) }, err: pgx.ErrNoRows,
+		},
+		"no row of a statement": {
+			queue: func(t *Tx, into *entry) { QueueBulkOne(t, readEntries, into, nil, "c") }, err: pgx.ErrNoRows,
+		},
+		"no row, with an error for it": {
+			queue: func(t *Tx, into *entry) { QueueOne(t, into, errMissing, `SELECT name, size FROM entries WHERE false`) }, err: errMissing,
+		},
+		"no row of a statement, with an error for it": {
+			queue: func(t *Tx, into *entry) { QueueBulkOne(t, readEntries, into, errMissing, "c") }, err: errMissing,
+		},
+		"two rows": {
+			queue: func(t *Tx, into *entry) { QueueOne(t, into, nil, `SELECT name, size FROM entries`) }, err: pgx.ErrTooManyRows,
+		},
+		"two rows of a statement": {
+			queue: func(t *Tx, into *entry) {
+				QueueBulkOne(t, &Statement{SQL: `SELECT 1, name, size FROM entries WHERE name <> ALL ($1::text[])`}, into, nil, "c")
+			}, err: pgx.ErrTooManyRows,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.exec(`INSERT INTO entries VALUES ('a', 1), ('b', 2)`)
+			var into entry
+			err := h.writer.Write(t.Context(), func(ctx context.Context, t *Tx) error {
+				test.queue(t, &into)
+				return t.Flush(ctx)
+			})
+			if got := fmt.Sprint(into.Name, " ", into.Size); !errors.Is(err, test.err) || err == nil && got != test.want {
+				t.Errorf("%q, error %v; want %q, %v", got, err, test.want, test.err)
+			}
+		})
+	}
+}
+
+// Each write receives the rows that belong to its own, however they are ordered.
+func TestRowsReturnToTheirWrite(t *testing.T) {
+	h := newHarness(t)
+	h.exec(`INSERT INTO entries VALUES ('a', 1), ('b', 2), ('c', 3)`)
+	below := &Statement{ReadOnly: true, SQL: `SELECT u.nth, e.name FROM unnest($1::integer[]) WITH ORDINALITY u (size, nth) JOIN entries e ON e.size < u.size ORDER BY e.name DESC, u.nth`}
+	names := make([][]string, 5)
+	var writes []*write
+	for i := range names {
+		writes = append(writes, &write{do: func(ctx context.Context, t *Tx) error {
+			t.QueueBulkRows(below, func(row pgx.CollectableRow) error {
+				name, err := pgx.RowTo[string](row)
+				names[i] = append(names[i], name)
+				return err
+			}, i)
+			return t.Flush(ctx)
+		}})
+	}
+	for i, err := range h.together(writes...) {
+		want := []string{"c", "b", "a"}[3-max(0, i-1):]
+		if err != nil || !slices.Equal(names[i], want) {
+			t.Errorf("write %d received %s, error %v; want %s", i, strings.Join(names[i], " "), err, strings.Join(want, " "))
+		}
+	}
+}
