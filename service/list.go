@@ -3,9 +3,9 @@ package service
 import (
 	"context"
 
-	"millwright/models"
-
 	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
 )
 
 // ListRequest says which page of a list is wanted.
