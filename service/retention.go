@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"millwright/models"
-
 	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
 )
 
 // RemovalBatch is how many rows one transaction of RemoveExpired takes at the most.

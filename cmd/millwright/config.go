@@ -13,7 +13,7 @@ import (
 func configCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "config",
-		Short: "Print every setting: its default, whether it is set, what it means",
+		Short: "Print every setting with its value, its default and its meaning; secrets are not shown",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
@@ -21,7 +21,7 @@ func configCommand() *cobra.Command {
 			t := reflect.TypeFor[settings]()
 			for i := range t.NumField() {
 				tag := t.Field(i).Tag
-				value := valueShown(tag.Get("env"), tag.Get("secret") == "true")
+				value := shownValue(tag.Get("env"), tag.Get("secret") == "true")
 				fallback := tag.Get("envDefault")
 				switch {
 				case tag.Get("required") == "true":
@@ -34,14 +34,14 @@ func configCommand() *cobra.Command {
 			if err := table.Flush(); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "\nEach of %s may stand in a file instead, which NAME%s names.\n", secretNames(), fileSuffix)
+			fmt.Fprintf(cmd.OutOrStdout(), "\n%s can be read from files instead: NAME%s holds the path.\n", secretNames(), fileSuffix)
 			return nil
 		},
 	}
 }
 
-// valueShown is how a setting's value is printed: never a secret.
-func valueShown(name string, secret bool) string {
+// shownValue returns a setting's value as it is printed: never a secret.
+func shownValue(name string, secret bool) string {
 	value, set := os.LookupEnv(name)
 	if !secret {
 		if !set {

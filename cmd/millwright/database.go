@@ -14,7 +14,7 @@ import (
 func migrateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "migrate",
-		Short: "Bring the database's schema to this program's version",
+		Short: "Migrate the database to this program's schema",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := lookup("DATABASE_URL")
@@ -22,7 +22,7 @@ func migrateCommand() *cobra.Command {
 				return err
 			}
 			if url == "" {
-				return errors.New("DATABASE_URL is not set: it is Postgres, as postgres://user:password@host:port/database")
+				return errors.New("DATABASE_URL is not set; it is a Postgres URL, postgres://user:password@host:port/database")
 			}
 			applied, err := service.Migrate(cmd.Context(), url)
 			if err != nil {
@@ -37,7 +37,7 @@ func migrateCommand() *cobra.Command {
 func importCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "import FILE.yaml",
-		Short: "Create or update one organization from a file; prints its ids and new secrets as JSON",
+		Short: "Create or update one organization from a file and print its ids and new secrets as JSON",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := loadSettings()

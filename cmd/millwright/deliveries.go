@@ -16,7 +16,7 @@ import (
 )
 
 func deliveriesCommand() *cobra.Command {
-	return commands("deliveries", "See what became of deliveries, and deliver again", listDeliveriesCommand(), showDeliveryCommand(), redeliverCommand())
+	return commandGroup("deliveries", "List, show and redeliver webhook deliveries", listDeliveriesCommand(), showDeliveryCommand(), redeliverCommand())
 }
 
 func listDeliveriesCommand() *cobra.Command {
@@ -38,7 +38,7 @@ func listDeliveriesCommand() *cobra.Command {
 			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
 				found, err := newest(ctx, svc, filter, limit)
 				if err != nil {
-					return sentence(err, "webhook address "+filter.WebhookID)
+					return describeError(err, "webhook address "+filter.WebhookID)
 				}
 				return out.show(cmd, found, func(w io.Writer) { deliveriesTable(w, found) })
 			})
@@ -47,11 +47,11 @@ func listDeliveriesCommand() *cobra.Command {
 	out.flag(cmd)
 	cmd.Flags().StringSliceVar(&statuses, "status", nil, "only those with this status: pending, delivered, retrying, failed, held or skipped")
 	cmd.Flags().StringVar(&filter.WebhookID, "address", "", "only those to the webhook address with this id")
-	cmd.Flags().IntVar(&limit, "limit", limit, "how many at the most")
+	cmd.Flags().IntVar(&limit, "limit", limit, "the most deliveries to list")
 	return cmd
 }
 
-// newest returns up to limit deliveries, read in pages.
+// newest returns up to limit deliveries, the newest first.
 func newest(ctx context.Context, svc *service.Service, filter service.DeliveryFilter, limit int) ([]service.DeliveryView, error) {
 	found := []service.DeliveryView{}
 	for len(found) < limit {
@@ -73,13 +73,13 @@ func showDeliveryCommand() *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show a delivery with every attempt and the first part of each answer",
+		Short: "Show a delivery, its attempts and the first 4 KiB of each response",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
 				found, err := svc.DeliveryWithAttempts(ctx, "", args[0])
 				if err != nil {
-					return sentence(err, "delivery "+args[0])
+					return describeError(err, "delivery "+args[0])
 				}
 				return out.show(cmd, found, func(w io.Writer) {
 					deliveryLines(w, found.DeliveryView)
@@ -95,24 +95,24 @@ func showDeliveryCommand() *cobra.Command {
 	return cmd
 }
 
-// redelivered is how many deliveries of an address are due again.
-type redelivered struct {
+// redeliverResult is how many of an address's deliveries are due again.
+type redeliverResult struct {
 	WebhookID string `json:"webhook_id"`
 	Released  int    `json:"released"`
 }
 
 func redeliverCommand() *cobra.Command {
 	var out output
-	var by acting
+	var as actorFlag
 	var address, since string
 	cmd := &cobra.Command{
 		Use:   "redeliver ID | redeliver --address ID --since TIME",
-		Short: "Deliver again: one delivery, or what failed or was held at an address since a time",
+		Short: "Redeliver one delivery, or those of an address that failed or were held since a time",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			many := cmd.Flags().Changed("address")
 			if many == (len(args) == 1) || many != cmd.Flags().Changed("since") {
-				return errors.New("name a delivery's id, or an address and a time: --address ID --since TIME")
+				return errors.New("give a delivery's id, or an address and a time: --address ID --since TIME")
 			}
 			var from time.Time
 			if many {
@@ -122,29 +122,29 @@ func redeliverCommand() *cobra.Command {
 				}
 			}
 			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				actor, err := by.actor(ctx, cmd, svc)
+				actor, err := as.actor(ctx, cmd, svc)
 				if err != nil {
 					return err
 				}
 				if many {
 					released, err := svc.RedeliverSince(ctx, actor, address, models.TimeOf(from))
 					if err != nil {
-						return sentence(err, by.within("webhook address "+address))
+						return describeError(err, as.within("webhook address "+address))
 					}
-					return out.show(cmd, redelivered{address, released}, func(w io.Writer) {
+					return out.show(cmd, redeliverResult{address, released}, func(w io.Writer) {
 						fmt.Fprintf(w, "released\t%s\t\n", deliveriesNumber(released))
 					})
 				}
 				found, err := svc.RedeliverDelivery(ctx, actor, args[0])
 				if err != nil {
-					return sentence(err, by.within("delivery "+args[0]))
+					return describeError(err, as.within("delivery "+args[0]))
 				}
 				return out.show(cmd, found, func(w io.Writer) { deliveryLines(w, found) })
 			})
 		},
 	}
 	out.flag(cmd)
-	by.flag(cmd)
+	as.flag(cmd)
 	cmd.Flags().StringVar(&address, "address", "", "id of the webhook address")
 	sinceFlag(cmd, &since)
 	return cmd
@@ -177,7 +177,7 @@ func lastResult(d service.DeliveryView) string {
 	return textCell(d.LastError)
 }
 
-// attemptLines write how an attempt went, and the answer line by line.
+// attemptLines writes the result of an attempt, and the response line by line.
 func attemptLines(w io.Writer, a service.AttemptRecord) {
 	if a.Status != nil {
 		fmt.Fprintf(w, "status\t%d\t\n", *a.Status)
@@ -188,9 +188,9 @@ func attemptLines(w io.Writer, a service.AttemptRecord) {
 	if a.ResponseBody == nil || *a.ResponseBody == "" {
 		return
 	}
-	name := "answer"
+	name := "response"
 	if a.ResponseBodyBase64 {
-		name = "answer (base64)"
+		name = "response (base64)"
 	}
 	for line := range strings.Lines(*a.ResponseBody) {
 		fmt.Fprintf(w, "%s\t%s\t\n", name, oneLine(strings.TrimRight(line, "\r\n")))

@@ -4,8 +4,8 @@ package main
 
 import "time"
 
-// failpoint is nothing in a binary that is not built for fault tests.
+// failpoint does nothing: this binary is not built for fault tests.
 func failpoint(string) func() { return nil }
 
-// failpointClock is nothing either: the clock is the real one.
+// failpointClock returns nil, which stands for the real clock.
 func failpointClock() func() time.Time { return nil }

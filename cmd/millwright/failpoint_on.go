@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// failpoint ends the process without a word at the named place when the file
-// that MILLWRIGHT_FAILPOINT_<name> names exists. Only binaries of fault tests have it.
+// failpoint returns a function that kills the process if the file that
+// MILLWRIGHT_FAILPOINT_<name> names exists. Only binaries for fault tests have it.
 func failpoint(name string) func() {
 	armed := os.Getenv("MILLWRIGHT_FAILPOINT_" + name)
 	if armed == "" {
@@ -23,8 +23,8 @@ func failpoint(name string) func() {
 	}
 }
 
-// failpointClock is a clock that is off by what stands in the file that
-// MILLWRIGHT_FAILPOINT_clock names, such as 1h; nil without one.
+// failpointClock returns a clock that is wrong by the duration, such as 1h, in the
+// file that MILLWRIGHT_FAILPOINT_clock names; nil if that is not set.
 func failpointClock() func() time.Time {
 	set := os.Getenv("MILLWRIGHT_FAILPOINT_clock")
 	if set == "" {

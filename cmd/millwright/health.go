@@ -19,17 +19,17 @@ import (
 	"millwright/workflows"
 )
 
-// The bounds of a health check. A worker asks Temporal for work at least once a
-// minute; one that did not for longer does none.
+// A worker polls Temporal at least once a minute; after pollerSilence without a poll
+// it is not working.
 const (
 	healthTimeout = 5 * time.Second
 	pollerSilence = 2 * time.Minute
 )
 
 func healthCommand() *cobra.Command {
-	return commands("health", "Tell by the exit status whether the api or the worker of this host works, for health checks",
-		healthOf("api", "Healthy when the API with these settings answers and has its database", checkAPI),
-		healthOf("worker", "Healthy when a worker of this host asks Temporal for work", checkWorker),
+	return commandGroup("health", "Check the api or the worker of this host; exits 0 only if it is healthy",
+		healthOf("api", "Check that the API with these settings responds and reaches its database", checkAPI),
+		healthOf("worker", "Check that a worker of this host polls Temporal", checkWorker),
 	)
 }
 
@@ -66,14 +66,14 @@ func checkAPI(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	answer, err := new(http.Transport).RoundTrip(request)
+	response, err := new(http.Transport).RoundTrip(request)
 	if err != nil {
-		return errors.New("it does not answer")
+		return errors.New("it does not respond")
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		reason, _ := io.ReadAll(io.LimitReader(answer.Body, 1024))
-		return fmt.Errorf("it answers %d: %s", answer.StatusCode, oneLine(strings.TrimSpace(string(reason))))
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		reason, _ := io.ReadAll(io.LimitReader(response.Body, 1024))
+		return fmt.Errorf("it responds %d: %s", response.StatusCode, oneLine(strings.TrimSpace(string(reason))))
 	}
 	return nil
 }
@@ -91,18 +91,17 @@ func checkWorker(ctx context.Context, s settings) error {
 	return polls(ctx, temporal, host, time.Now())
 }
 
-// polls reports whether a worker of the host has asked Temporal for work a while
-// ago at the most: nil, or why not.
+// polls returns an error unless a worker of the host polled Temporal within pollerSilence.
 func polls(ctx context.Context, temporal client.Client, host string, now time.Time) error {
 	queue, err := temporal.DescribeTaskQueue(ctx, workflows.TaskQueue, enums.TASK_QUEUE_TYPE_ACTIVITY)
 	if err != nil {
-		return fmt.Errorf("Temporal does not tell who works: %w", err) //nolint:staticcheck // a name
+		return fmt.Errorf("Temporal cannot list the pollers: %w", err) //nolint:staticcheck // a name
 	}
 	for _, poller := range queue.GetPollers() {
-		// The SDK signs as process@host@.
+		// The SDK's identity is process@host@.
 		if strings.Contains(poller.GetIdentity(), "@"+host+"@") && now.Sub(poller.GetLastAccessTime().AsTime()) < pollerSilence {
 			return nil
 		}
 	}
-	return fmt.Errorf("no worker of %s has asked Temporal for work in the last %s", host, pollerSilence)
+	return fmt.Errorf("no worker of %s has polled Temporal in the last %s", host, pollerSilence)
 }

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// pollers is a client that knows who polls, and nothing else.
+// pollers is a client that lists pollers and does nothing else.
 type pollers struct {
 	client.Client
 	known map[string]time.Time
@@ -24,27 +24,27 @@ type pollers struct {
 }
 
 func (p pollers) DescribeTaskQueue(_ context.Context, queue string, kind enums.TaskQueueType) (*workflowservice.DescribeTaskQueueResponse, error) {
-	answer := &workflowservice.DescribeTaskQueueResponse{}
+	response := &workflowservice.DescribeTaskQueueResponse{}
 	if queue != "millwright" || kind != enums.TASK_QUEUE_TYPE_ACTIVITY {
-		return answer, nil
+		return response, nil
 	}
 	for identity, last := range p.known {
-		answer.Pollers = append(answer.Pollers, &taskqueue.PollerInfo{Identity: identity, LastAccessTime: timestamppb.New(last)})
+		response.Pollers = append(response.Pollers, &taskqueue.PollerInfo{Identity: identity, LastAccessTime: timestamppb.New(last)})
 	}
-	return answer, p.err
+	return response, p.err
 }
 
-func TestAWorkerIsHealthyWhenItAsksForWork(t *testing.T) {
+func TestAWorkerIsHealthyIfItPolls(t *testing.T) {
 	now := time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
 		pollers pollers
 		says    string
 	}{
-		"it asked":             {pollers{known: map[string]time.Time{"7@box@": now.Add(-time.Minute), "1@other@": now}}, ""},
-		"another host's asked": {pollers{known: map[string]time.Time{"7@box2@": now, "1@a.box@": now}}, "no worker of box"},
-		"it asked long ago":    {pollers{known: map[string]time.Time{"7@box@": now.Add(-3 * time.Minute)}}, "no worker of box"},
-		"nobody asked":         {pollers{}, "no worker of box"},
-		"Temporal is away":     {pollers{err: errors.New("connection refused")}, "connection refused"},
+		"it polled":             {pollers{known: map[string]time.Time{"7@box@": now.Add(-time.Minute), "1@other@": now}}, ""},
+		"another host's polled": {pollers{known: map[string]time.Time{"7@box2@": now, "1@a.box@": now}}, "no worker of box"},
+		"it polled long ago":    {pollers{known: map[string]time.Time{"7@box@": now.Add(-3 * time.Minute)}}, "no worker of box"},
+		"no poller":             {pollers{}, "no worker of box"},
+		"Temporal is down":      {pollers{err: errors.New("connection refused")}, "connection refused"},
 	} {
 		err := polls(t.Context(), test.pollers, "box", now)
 		if healthy := err == nil; healthy != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
@@ -53,11 +53,11 @@ func TestAWorkerIsHealthyWhenItAsksForWork(t *testing.T) {
 	}
 }
 
-func TestAnAPIIsHealthyWhenItIsReady(t *testing.T) {
+func TestAnAPIIsHealthyIfItIsReady(t *testing.T) {
 	status := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/readyz" {
-			t.Errorf("it is asked for %s", r.URL.Path)
+			t.Errorf("it requests %s", r.URL.Path)
 		}
 		w.WriteHeader(status)
 		w.Write([]byte("not ready: run\x1b `millwright migrate`\n"))
@@ -74,7 +74,7 @@ func TestAnAPIIsHealthyWhenItIsReady(t *testing.T) {
 		t.Errorf("not ready: %v", err)
 	}
 	server.Close()
-	if err := checkAPI(t.Context(), s); err == nil || !strings.Contains(err.Error(), "does not answer") {
+	if err := checkAPI(t.Context(), s); err == nil || !strings.Contains(err.Error(), "does not respond") {
 		t.Errorf("stopped: %v", err)
 	}
 }

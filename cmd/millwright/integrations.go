@@ -12,22 +12,22 @@ import (
 )
 
 func integrationsCommand() *cobra.Command {
-	return commands("integrations", "Look after the integrations of organizations",
+	return commandGroup("integrations", "Manage the integrations of organizations",
 		listIntegrationsCommand(),
 		createIntegrationCommand(),
 		renameIntegrationCommand(),
 		integrationScopesCommand(),
-		actorIntegrationCommand("renew-secret ID", "Give the integration a new client secret, shown this once; the old one and its tokens end",
+		actorIntegrationCommand("renew-secret ID", "Renew the client secret and show it, this once; the old secret and the integration's tokens stop working",
 			(*service.Service).RenewIntegrationSecret),
-		actorIntegrationCommand("turn-off ID", "Turn the integration off, as its organization may; its tokens end",
+		actorIntegrationCommand("turn-off ID", "Turn the integration off, as its organization can; its tokens stop working",
 			(*service.Service).TurnIntegrationOff),
-		actorIntegrationCommand("turn-on ID", "Turn the integration on again; it needs new tokens",
+		actorIntegrationCommand("turn-on ID", "Turn the integration on; it needs new tokens",
 			(*service.Service).TurnIntegrationOn),
-		actorIntegrationCommand("delete ID", "Delete the integration for good; what it did keeps its name",
+		actorIntegrationCommand("delete ID", "Delete the integration; logs keep its name",
 			(*service.Service).DeleteIntegration),
-		operatorIntegrationCommand("disable ID", "Disable the integration as the service; nobody in its organization can lift that",
+		operatorIntegrationCommand("disable ID", "Disable the integration; only operators can enable it again",
 			(*service.Service).DisableIntegration),
-		operatorIntegrationCommand("enable ID", "Lift what disable did; one that its organization turned off stays off",
+		operatorIntegrationCommand("enable ID", "Undo disable; an integration that its organization turned off stays off",
 			(*service.Service).EnableIntegration),
 	)
 }
@@ -43,7 +43,7 @@ func listIntegrationsCommand() *cobra.Command {
 			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
 				found, err := svc.Integrations(ctx, filter)
 				if err != nil {
-					return sentence(err, "organization "+filter.OrganizationID)
+					return describeError(err, "organization "+filter.OrganizationID)
 				}
 				return out.show(cmd, found, func(w io.Writer) { integrationsTable(w, found) })
 			})
@@ -56,35 +56,35 @@ func listIntegrationsCommand() *cobra.Command {
 
 func createIntegrationCommand() *cobra.Command {
 	var out output
-	var by acting
+	var as actorFlag
 	var in service.NewIntegration
 	var organization, definition string
 	cmd := &cobra.Command{
 		Use:   "create --organization ID --name NAME --scope SCOPE...",
-		Short: "Create an integration; its client secret is shown this once",
+		Short: "Create an integration and show its client secret, this once",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("definition") {
 				in.OrganizationDefinitionID = &definition
 			}
 			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				actor, err := by.actor(ctx, cmd, svc)
+				actor, err := as.actor(ctx, cmd, svc)
 				if err != nil {
 					return err
 				}
-				made, err := svc.CreateIntegration(ctx, actor, organization, in)
+				created, err := svc.CreateIntegration(ctx, actor, organization, in)
 				if err != nil {
-					return sentence(err, by.within("organization "+organization))
+					return describeError(err, as.within("organization "+organization))
 				}
-				return showIntegration(cmd, out, made)
+				return showIntegration(cmd, out, created)
 			})
 		},
 	}
 	out.flag(cmd)
-	by.flag(cmd)
+	as.flag(cmd)
 	cmd.Flags().StringVar(&organization, "organization", "", "id of the organization it belongs to")
 	cmd.Flags().StringVar(&in.Name, "name", "", "its name, for the activity log and lists of assignees")
-	cmd.Flags().StringVar(&definition, "definition", "", "id of its organization permission definition; none without it")
+	cmd.Flags().StringVar(&definition, "definition", "", "id of its organization permission definition")
 	scopesFlag(cmd, &in.Scopes)
 	require(cmd, "organization", "name", "scope")
 	return cmd
@@ -92,7 +92,7 @@ func createIntegrationCommand() *cobra.Command {
 
 func renameIntegrationCommand() *cobra.Command {
 	var name string
-	cmd := actorIntegrationCommand("rename ID --name NAME", "Give the integration another name",
+	cmd := actorIntegrationCommand("rename ID --name NAME", "Rename the integration",
 		func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, error) {
 			return svc.RenameIntegration(ctx, actor, id, name)
 		})
@@ -103,7 +103,7 @@ func renameIntegrationCommand() *cobra.Command {
 
 func integrationScopesCommand() *cobra.Command {
 	var scopes []string
-	cmd := actorIntegrationCommand("scopes ID --scope SCOPE...", "Replace the integration's scopes; its tokens end when one is taken away",
+	cmd := actorIntegrationCommand("scopes ID --scope SCOPE...", "Replace the integration's scopes; removing one invalidates its tokens",
 		func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, error) {
 			return svc.ChangeIntegrationScopes(ctx, actor, id, scopes)
 		})
@@ -121,24 +121,24 @@ type integrationChange func(*service.Service, context.Context, service.Actor, st
 
 // actorIntegrationCommand is a command that an organization's people may do in the app.
 func actorIntegrationCommand(use, short string, do integrationChange) *cobra.Command {
-	var by acting
-	cmd := integrationCommand(use, short, &by, do)
-	by.flag(cmd)
+	var as actorFlag
+	cmd := integrationCommand(use, short, &as, do)
+	as.flag(cmd)
 	return cmd
 }
 
 // operatorIntegrationCommand is a command that is the service's own.
 func operatorIntegrationCommand(use, short string, do integrationChange) *cobra.Command {
-	return integrationCommand(use, short, &acting{}, do)
+	return integrationCommand(use, short, &actorFlag{}, do)
 }
 
-func integrationCommand(use, short string, by *acting, do integrationChange) *cobra.Command {
-	return actOn(use, short, "integration", by, func(ctx context.Context, a acted) error {
-		changed, err := do(a.svc, ctx, a.actor, a.id)
+func integrationCommand(use, short string, as *actorFlag, do integrationChange) *cobra.Command {
+	return targetCommand(use, short, "integration", as, func(ctx context.Context, target commandTarget) error {
+		changed, err := do(target.svc, ctx, target.actor, target.id)
 		if err != nil {
 			return err
 		}
-		return showIntegration(a.cmd, a.out, changed)
+		return showIntegration(target.cmd, target.out, changed)
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 func issuesCommand() *cobra.Command {
-	return commands("issues", "Do with feedback, as a person, what the app alone does", personCommand("resolve ID --as PERSON", "Resolve the feedback", "feedback",
+	return commandGroup("issues", "Act on feedback as a person, as in the app", personCommand("resolve ID --as PERSON", "Resolve the feedback", "feedback",
 		func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.WriteResult, error) {
 			return svc.ResolveFeedback(ctx, actor, id)
 		}, issueTable))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -50,11 +49,8 @@ func TestLimitsAgree(t *testing.T) {
 // The request bodies' bounds are struct tags of package api, so they repeat limits of
 // package models as well.
 func TestTheAPIDocumentsTheLimits(t *testing.T) {
-	var printed bytes.Buffer
-	cmd := openAPICommand()
-	cmd.SetArgs([]string{})
-	cmd.SetOut(&printed)
-	if err := cmd.Execute(); err != nil {
+	printed, err := run(t, "openapi")
+	if err != nil {
 		t.Fatal(err)
 	}
 	type schema struct {
@@ -71,7 +67,7 @@ func TestTheAPIDocumentsTheLimits(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(printed.Bytes(), &document); err != nil {
+	if err := json.Unmarshal([]byte(printed), &document); err != nil {
 		t.Fatal(err)
 	}
 	for property, want := range map[string]int{

@@ -16,7 +16,7 @@ import (
 	"millwright/webhook"
 )
 
-// receiver prints the deliveries it verifies, and fails on purpose when told to.
+// receiver prints the deliveries it verifies, and fails on purpose if asked to.
 type receiver struct {
 	secret string
 	status int
@@ -56,12 +56,12 @@ func listenCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&address, "addr", "127.0.0.1:9090", "address to listen on")
 	flags.StringVar(&r.secret, "secret", os.Getenv("WEBHOOK_SECRET"), "signing secret (default: WEBHOOK_SECRET)")
-	flags.IntVar(&r.status, "status", 0, "answer with this status instead of 204")
-	flags.DurationVar(&r.delay, "delay", 0, "wait this long before answering")
-	flags.BoolVar(&r.hang, "hang", false, "never answer")
+	flags.IntVar(&r.status, "status", 0, "respond with this status instead of 204")
+	flags.DurationVar(&r.delay, "delay", 0, "wait this long before responding")
+	flags.BoolVar(&r.hang, "hang", false, "never respond")
 	flags.IntVar(&r.every, "every", 1, "fail only every n-th time")
-	flags.BoolVar(&r.body, "body", false, "print the whole body too")
-	// The default of --secret must not show the secret.
+	flags.BoolVar(&r.body, "body", false, "also print the body")
+	// The help must not show the secret as the default of --secret.
 	flags.Lookup("secret").DefValue = ""
 	return cmd
 }
@@ -71,7 +71,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	started := time.Now()
 	event, err := webhook.VerifyRequest(req, r.secret, started)
 	if err != nil {
-		fmt.Fprintf(r.out, "%s  refused: %s\n", started.UTC().Format(time.TimeOnly), err)
+		fmt.Fprintf(r.out, "%s  rejected: %s\n", started.UTC().Format(time.TimeOnly), err)
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
@@ -86,7 +86,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if failing && r.hang {
 		note = "  (hanging)"
 	}
-	fmt.Fprintf(r.out, "%s  #%d  %s  %s  verified, %s after the event, answered %d%s\n",
+	fmt.Fprintf(r.out, "%s  #%d  %s  %s  verified, %s after the event, responded %d%s\n",
 		started.UTC().Format(time.TimeOnly), n, event.Type, event.ID, age, status, note)
 	if r.body {
 		fmt.Fprintf(r.out, "    %s\n", event.Data)
@@ -97,7 +97,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(status)
 }
 
-// pause waits as told and reports whether to answer at all.
+// pause waits for the delay and reports whether to respond.
 func (r *receiver) pause(ctx context.Context) bool {
 	if r.hang {
 		<-ctx.Done()

@@ -1,5 +1,3 @@
-// Command millwright is the whole service in one binary: the API server, the
-// worker, migrations, imports and the operators' tools. `millwright help` lists them.
 package main
 
 import (
@@ -13,28 +11,37 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set when a release is built.
-var version = "dev"
-
 func main() {
-	if err := run(); err != nil && !errors.Is(err, context.Canceled) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := rootCommand().ExecuteContext(ctx); err != nil {
+		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+			err = errors.New("interrupted")
+		}
 		fmt.Fprintln(os.Stderr, "millwright:", err)
-		os.Exit(1)
+		os.Exit(1) //nolint:gocritic // nothing is left to stop
 	}
 }
 
-func run() error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "millwright",
 		Short:         "The integration API of a facility-maintenance service",
-		Version:       version,
+		Version:       currentBuild().Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.AddCommand(apiCommand(), workerCommand(), migrateCommand(), importCommand(), configCommand(), listenCommand(), openAPICommand(),
-		healthCommand(), namespaceCommand(), resealCommand(), restoredCommand(),
+		healthCommand(), namespaceCommand(), resealCommand(), restoredCommand(), versionCommand(),
 		webhooksCommand(), deliveriesCommand(), integrationsCommand(), workOrdersCommand(), issuesCommand())
-	return root.ExecuteContext(ctx)
+	return root
+}
+
+// untilStopped returns a server's error. Being asked to stop is not one.
+func untilStopped(ctx context.Context, err error) error {
+	stopped := ctx.Err() != nil && errors.Is(err, context.Canceled)
+	if stopped {
+		return nil
+	}
+	return err
 }

@@ -17,8 +17,7 @@ import (
 	"millwright/telemetry"
 )
 
-// observability is how operators see a process: its metrics, and its spans when
-// a collector takes them.
+// observability is a process's metrics and, if there is a collector, its traces.
 type observability struct {
 	command  string
 	log      *slog.Logger
@@ -27,18 +26,19 @@ type observability struct {
 	tracing  *telemetry.Tracing
 }
 
-// observe begins to observe the process that runs the command.
+// observe sets up the metrics and traces of a process that runs the command.
 func (s settings) observe(ctx context.Context, command string, log *slog.Logger) (*observability, error) {
 	o := &observability{
 		command: command, log: log, registry: prometheus.NewRegistry(), temporal: telemetry.NewTemporalMetrics(),
 	}
-	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Namespace: "millwright", Name: "build_info", Help: "Always 1; its labels are the command and the version that run.",
+	version := currentBuild().Version
+	buildInfo := prometheus.NewGauge(prometheus.GaugeOpts{
+		Namespace: "millwright", Name: "build_info", Help: "Always 1; the labels are the running command and its version.",
 		ConstLabels: prometheus.Labels{"command": command, "version": version, "go_version": runtime.Version()},
 	})
-	build.Set(1)
+	buildInfo.Set(1)
 	o.registry.MustRegister(
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build, o.temporal)
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo, o.temporal)
 	if s.TracesEndpoint == "" && s.OTLPEndpoint == "" {
 		return o, nil
 	}
@@ -47,8 +47,8 @@ func (s settings) observe(ctx context.Context, command string, log *slog.Logger)
 	return o, err
 }
 
-// observeTemporal has a client of Temporal, and the workers on it, counted and
-// traced.
+// observeTemporal makes a Temporal client, and the workers on it, report metrics and
+// traces. A nil o adds nothing.
 func (o *observability) observeTemporal(options *client.Options) (err error) {
 	if o == nil {
 		return nil
@@ -58,17 +58,16 @@ func (o *observability) observeTemporal(options *client.Options) (err error) {
 	return err
 }
 
-// stop sends the spans that wait.
+// stop sends the queued spans.
 func (o *observability) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if err := o.tracing.Stop(ctx); err != nil {
-		o.log.Warn("the last traces could not be sent", "error", err.Error())
+		o.log.Warn("cannot send the last traces", "error", err.Error())
 	}
 }
 
-// serve serves the metrics on the address until the context ends; on none when
-// it is empty.
+// serve serves the metrics on the address, if not empty, until the context ends.
 func (o *observability) serve(ctx context.Context, address string) error {
 	if address == "" {
 		return nil
@@ -84,16 +83,16 @@ func (o *observability) serve(ctx context.Context, address string) error {
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		if err := serve(ctx, server, listener); err != nil {
-			o.log.Warn("the metrics are served no more", "error", err.Error())
+			o.log.Warn("the metrics server stopped", "error", err.Error())
 		}
 	}()
 	return nil
 }
 
-// metricsLog takes what promhttp has to say.
+// metricsLog logs promhttp's errors.
 type metricsLog struct{ *slog.Logger }
 
-// Println logs that metrics are missing from an answer.
+// Println logs that metrics are missing from a response.
 func (l metricsLog) Println(v ...any) {
-	l.Warn("some metrics cannot be shown", "error", fmt.Sprint(v...))
+	l.Warn("cannot collect some metrics", "error", fmt.Sprint(v...))
 }

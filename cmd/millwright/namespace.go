@@ -13,31 +13,31 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// leastRetention is Temporal's own limit.
-const leastRetention = 24 * time.Hour
+// minRetention is Temporal's own limit.
+const minRetention = 24 * time.Hour
 
 func namespaceCommand() *cobra.Command {
 	retention := 7 * 24 * time.Hour
 	cmd := &cobra.Command{
 		Use:   "namespace",
-		Short: "Register the namespace of TEMPORAL_NAMESPACE if there is none of that name; not for Temporal Cloud",
+		Short: "Register the namespace TEMPORAL_NAMESPACE if it does not exist; not for Temporal Cloud",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if retention < leastRetention {
-				return fmt.Errorf("--retention is at least %s", leastRetention)
+			if retention < minRetention {
+				return fmt.Errorf("--retention must be at least %s", minRetention)
 			}
 			s, err := loadSettings()
 			if err != nil {
 				return err
 			}
-			made, err := registerNamespace(cmd.Context(), s, retention)
+			created, err := registerNamespace(cmd.Context(), s, retention)
 			if err != nil {
 				return fmt.Errorf("register the namespace %q: %w", s.Namespace, err)
 			}
-			if made {
+			if created {
 				fmt.Fprintf(cmd.OutOrStdout(), "the namespace %q is registered\n", s.Namespace)
 			} else {
-				fmt.Fprintf(cmd.OutOrStdout(), "the namespace %q was there already\n", s.Namespace)
+				fmt.Fprintf(cmd.OutOrStdout(), "the namespace %q already exists\n", s.Namespace)
 			}
 			return nil
 		},
@@ -46,8 +46,8 @@ func namespaceCommand() *cobra.Command {
 	return cmd
 }
 
-// registerNamespace says whether it made one.
-func registerNamespace(ctx context.Context, s settings, retention time.Duration) (made bool, err error) {
+// registerNamespace reports whether it created the namespace.
+func registerNamespace(ctx context.Context, s settings, retention time.Duration) (created bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	temporal, err := newTemporalClient(s, slog.New(slog.DiscardHandler), nil)
@@ -57,10 +57,10 @@ func registerNamespace(ctx context.Context, s settings, retention time.Duration)
 	defer temporal.Close()
 	_, err = temporal.WorkflowService().RegisterNamespace(ctx, &workflowservice.RegisterNamespaceRequest{
 		Namespace:                        s.Namespace,
-		Description:                      "Millwright: deliveries and the care of records",
+		Description:                      "Millwright: webhook deliveries and record workflows",
 		WorkflowExecutionRetentionPeriod: durationpb.New(retention),
 	})
-	if _, there := errors.AsType[*serviceerror.NamespaceAlreadyExists](err); there {
+	if _, exists := errors.AsType[*serviceerror.NamespaceAlreadyExists](err); exists {
 		return false, nil
 	}
 	return err == nil, err

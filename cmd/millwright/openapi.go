@@ -24,12 +24,12 @@ func openAPICommand() *cobra.Command {
 				_, err = cmd.OutOrStdout().Write(document)
 				return err
 			}
-			if err := os.WriteFile(output, document, 0o644); err != nil { //nolint:gosec // it is for everyone to read
+			if err := os.WriteFile(output, document, 0o644); err != nil { //nolint:gosec // everyone may read it
 				return fmt.Errorf("write the document: %w", err)
 			}
 			return nil
 		},
 	}
-	command.Flags().StringVarP(&output, "output", "o", "", "a file to write instead")
+	command.Flags().StringVarP(&output, "output", "o", "", "write to this file instead")
 	return command
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// init serves the process's profiles on MILLWRIGHT_PROFILE_ADDR. Only binaries
-// of measurements have it, so nothing else of the program knows of it.
+// init serves the process's profiles on MILLWRIGHT_PROFILE_ADDR. Only binaries for
+// benchmarks have it.
 func init() { //nolint:gochecknoinits // see above
 	address := os.Getenv("MILLWRIGHT_PROFILE_ADDR")
 	if address == "" {

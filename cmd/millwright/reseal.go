@@ -12,12 +12,12 @@ import (
 func resealCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "reseal",
-		Short: "Seal all signing secrets with the first of SECRET_SEALING_KEYS, so that the others may be dropped",
+		Short: "Reseal all signing secrets with the first of SECRET_SEALING_KEYS, so that the others can be removed",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
 				addresses, err := svc.Reseal(ctx)
-				fmt.Fprintf(cmd.OutOrStdout(), "webhook addresses sealed anew: %d\n", addresses)
+				fmt.Fprintf(cmd.OutOrStdout(), "webhook addresses resealed: %d\n", addresses)
 				return err
 			})
 		},

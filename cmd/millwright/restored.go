@@ -10,30 +10,40 @@ import (
 )
 
 func restoredCommand() *cobra.Command {
-	return commands("restored", "After a restore, make right what a backup cannot know",
-		restoredOf("postgres", "Postgres was set back to an earlier time: end all sync tokens, have every open record's workflow look again", true),
-		restoredOf("temporal", "Temporal lost its data: have every open record's workflow look again, which starts those that are missing", false),
+	return commandGroup("restored", "Make the service consistent after restoring a backup",
+		restoredOf("postgres", "Postgres was restored to an earlier time: invalidate all sync tokens and reload every open record's workflow", voidSyncTokens),
+		restoredOf("temporal", "Temporal lost data: reload every open record's workflow, starting those that are missing", keepSyncTokens),
 	)
 }
 
-func restoredOf(what, short string, voids bool) *cobra.Command {
+// syncTokenPolicy says whether sync tokens survive a restore.
+type syncTokenPolicy bool
+
+const (
+	// keepSyncTokens: Postgres has every write that a token promises.
+	keepSyncTokens syncTokenPolicy = false
+	// voidSyncTokens: Postgres lost writes, so a token might skip their replacements.
+	voidSyncTokens syncTokenPolicy = true
+)
+
+func restoredOf(what, short string, tokens syncTokenPolicy) *cobra.Command {
 	return &cobra.Command{
 		Use:   what,
 		Short: short,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				if voids {
+				if tokens == voidSyncTokens {
 					if err := svc.VoidSyncTokens(ctx); err != nil {
 						return err
 					}
-					fmt.Fprintln(cmd.OutOrStdout(), "all sync tokens have ended")
+					fmt.Fprintln(cmd.OutOrStdout(), "all sync tokens are invalid")
 				}
 				records, err := svc.MarkAllDirty(ctx)
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "open records whose workflows look again, from the next sweep on: %d\n", records)
+				fmt.Fprintf(cmd.OutOrStdout(), "open records whose workflows reload, from the next sweep on: %d\n", records)
 				return nil
 			})
 		},

@@ -25,46 +25,46 @@ import (
 	"millwright/webhook"
 )
 
-// settings are the program's, one environment variable each. `millwright
-// config` prints them with these texts. A secret may stand in a file instead,
-// which the variable with _FILE behind its name names.
+// settings are the program's settings, one environment variable each. `millwright
+// config` prints them with the doc texts. A secret can be read from a file instead,
+// whose path is in the variable NAME_FILE.
 type settings struct {
 	Addr            string          `env:"MILLWRIGHT_ADDR" form:"host:port" envDefault:"127.0.0.1:8080" doc:"address the API listens on"`
-	PublicURL       string          `env:"MILLWRIGHT_PUBLIC_URL" form:"origin" envDefault:"http://127.0.0.1:8080" doc:"address clients use, without /v1; the issuer of access tokens"`
-	TrustedProxies  []netip.Prefix  `env:"TRUSTED_PROXIES" doc:"networks whose X-Forwarded-For is believed, separated by commas"`
-	AddressCalls    int             `env:"ADDRESS_CALLS_PER_MINUTE" envDefault:"600" doc:"calls without a valid token that one client address may make in a minute"`
-	MaxConnections  int             `env:"MAX_CONNECTIONS" envDefault:"10000" doc:"connections the API has open at the most; keep it below the process's file limit"`
+	PublicURL       string          `env:"MILLWRIGHT_PUBLIC_URL" form:"origin" envDefault:"http://127.0.0.1:8080" doc:"address clients use, without /v1; also the issuer of access tokens"`
+	TrustedProxies  []netip.Prefix  `env:"TRUSTED_PROXIES" doc:"networks of proxies whose X-Forwarded-For is trusted, separated by commas"`
+	AddressCalls    int             `env:"ADDRESS_CALLS_PER_MINUTE" envDefault:"600" doc:"calls without a valid token that one client address may make per minute"`
+	MaxConnections  int             `env:"MAX_CONNECTIONS" envDefault:"10000" doc:"the most client connections the API keeps open; keep it below the process's file limit"`
 	DatabaseURL     string          `env:"DATABASE_URL" secret:"true" required:"true" doc:"Postgres, as postgres://user:password@host:port/database"`
-	DatabaseConns   int             `env:"DATABASE_MAX_CONNECTIONS" envDefault:"16" doc:"database connections that one process may hold"`
-	TemporalAddress string          `env:"TEMPORAL_ADDRESS" form:"host:port" envDefault:"127.0.0.1:7233" doc:"Temporal's frontend"`
+	DatabaseConns   int             `env:"DATABASE_MAX_CONNECTIONS" envDefault:"16" doc:"the most database connections one process opens"`
+	TemporalAddress string          `env:"TEMPORAL_ADDRESS" form:"host:port" envDefault:"127.0.0.1:7233" doc:"address of Temporal's frontend"`
 	Namespace       string          `env:"TEMPORAL_NAMESPACE" envDefault:"default" doc:"Temporal namespace"`
-	TemporalAPIKey  string          `env:"TEMPORAL_API_KEY" secret:"true" doc:"key that every call to Temporal carries; TLS goes with it. Its file is read at each call, so the key changes without a restart"`
-	TemporalTLS     bool            `env:"TEMPORAL_TLS" envDefault:"false" doc:"whether Temporal is reached over TLS; the settings below and an API key imply it"`
-	TemporalCA      string          `env:"TEMPORAL_TLS_SERVER_CA_CERT_PATH" doc:"file with the certificates that vouch for Temporal's; without it the system's"`
-	TemporalName    string          `env:"TEMPORAL_TLS_SERVER_NAME" doc:"name that Temporal's certificate must have, if not the host of TEMPORAL_ADDRESS"`
-	TemporalCert    string          `env:"TEMPORAL_TLS_CLIENT_CERT_PATH" doc:"file with the certificate to show Temporal; read at each connection"`
+	TemporalAPIKey  string          `env:"TEMPORAL_API_KEY" secret:"true" doc:"key sent with every call to Temporal; implies TLS. If it is in a file, the file is read at each call, so the key can change without a restart"`
+	TemporalTLS     bool            `env:"TEMPORAL_TLS" envDefault:"false" doc:"connect to Temporal over TLS; implied by an API key and by the TEMPORAL_TLS_* settings"`
+	TemporalCA      string          `env:"TEMPORAL_TLS_SERVER_CA_CERT_PATH" doc:"file with the CA certificates for Temporal's certificate; by default the system's"`
+	TemporalName    string          `env:"TEMPORAL_TLS_SERVER_NAME" doc:"name in Temporal's certificate, if it is not the host of TEMPORAL_ADDRESS"`
+	TemporalCert    string          `env:"TEMPORAL_TLS_CLIENT_CERT_PATH" doc:"file with the client certificate for Temporal; read at each connection"`
 	TemporalKey     string          `env:"TEMPORAL_TLS_CLIENT_KEY_PATH" doc:"file with the key of that certificate"`
 	TokenKeys       string          `env:"TOKEN_SIGNING_KEYS" secret:"true" required:"true" doc:"keys that sign access tokens, name:base64 of 32 bytes, separated by commas; the first signs, all are accepted"`
-	SealingKeys     string          `env:"SECRET_SEALING_KEYS" secret:"true" required:"true" doc:"keys that seal signing secrets at rest, written alike; the first seals, all open"`
-	CallTimeout     time.Duration   `env:"CALL_TIMEOUT" envDefault:"25s" doc:"how long a call may take before it is answered 503"`
-	ShutdownDelay   time.Duration   `env:"SHUTDOWN_DELAY" form:"or zero" envDefault:"0s" doc:"how long an api that is asked to stop says it is not ready and serves on, so that load balancers notice"`
+	SealingKeys     string          `env:"SECRET_SEALING_KEYS" secret:"true" required:"true" doc:"keys that encrypt signing secrets at rest, in the same form; the first encrypts, all decrypt"`
+	CallTimeout     time.Duration   `env:"CALL_TIMEOUT" envDefault:"25s" doc:"how long a call may take before it gets 503"`
+	ShutdownDelay   time.Duration   `env:"SHUTDOWN_DELAY" form:"or zero" envDefault:"0s" doc:"how long a stopping API reports not ready and still serves, so that load balancers notice"`
 	RetrySchedule   []time.Duration `env:"WEBHOOK_RETRY_SCHEDULE" envDefault:"1m,5m,30m,2h,6h,12h,24h" doc:"waits between the attempts of a delivery"`
-	ResponseTimeout time.Duration   `env:"WEBHOOK_RESPONSE_TIMEOUT" envDefault:"10s" doc:"how long a receiver may take to answer"`
-	ShutOffAfter    time.Duration   `env:"WEBHOOK_SHUTOFF_AFTER" envDefault:"72h" doc:"how long an address may be without success before a final failure turns it off"`
-	AllowNetworks   []netip.Prefix  `env:"WEBHOOK_ALLOW_NETWORKS" doc:"non-public networks webhooks may reach, separated by commas; for development"`
-	AllowHTTP       bool            `env:"WEBHOOK_ALLOW_HTTP" envDefault:"false" doc:"whether webhook addresses may be http; for development"`
-	SMTPURL         string          `env:"SMTP_URL" secret:"true" doc:"mail server, as smtp://host:port or smtp://user:password@host:port; without it notices stay in the app's inbox"`
+	ResponseTimeout time.Duration   `env:"WEBHOOK_RESPONSE_TIMEOUT" envDefault:"10s" doc:"how long a receiver may take to respond"`
+	ShutOffAfter    time.Duration   `env:"WEBHOOK_SHUTOFF_AFTER" envDefault:"72h" doc:"how long an address may be without a successful delivery before a final failure turns it off"`
+	AllowNetworks   []netip.Prefix  `env:"WEBHOOK_ALLOW_NETWORKS" doc:"non-public networks that webhooks may reach, separated by commas; for development"`
+	AllowHTTP       bool            `env:"WEBHOOK_ALLOW_HTTP" envDefault:"false" doc:"allow http:// webhook addresses; for development"`
+	SMTPURL         string          `env:"SMTP_URL" secret:"true" doc:"mail server, as smtp://host:port or smtp://user:password@host:port; without it notices are shown only in the app's inbox"`
 	MailFrom        string          `env:"MAIL_FROM" envDefault:"Millwright <no-reply@localhost>" doc:"sender of e-mails, as Name <address>"`
-	Linger          time.Duration   `env:"WEBHOOK_LINGER" envDefault:"30s" doc:"how long an idle mailbox stays ready for the next event"`
-	SweepEvery      time.Duration   `env:"SWEEP_INTERVAL" envDefault:"10s" doc:"how often work in nobody's hand is looked for"`
-	MetricsAddr     string          `env:"METRICS_ADDR" form:"host:port" doc:"address Prometheus metrics are served on; none without it"`
-	OTLPEndpoint    string          `env:"OTEL_EXPORTER_OTLP_ENDPOINT" form:"url" doc:"OpenTelemetry collector that takes traces over HTTP, as http://host:4318; without it there are no traces. OTEL_TRACES_SAMPLER and the other OTEL_* variables of the SDK are heeded, too"`
-	TracesEndpoint  string          `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" form:"url" doc:"the same for traces alone, with its whole path"`
+	IdleTimeout     time.Duration   `env:"WEBHOOK_LINGER" envDefault:"30s" doc:"how long the workflow of an idle webhook address stays ready for the next event"`
+	SweepEvery      time.Duration   `env:"SWEEP_INTERVAL" envDefault:"10s" doc:"how often the sweep runs"`
+	MetricsAddr     string          `env:"METRICS_ADDR" form:"host:port" doc:"address that serves Prometheus metrics; without it there are none"`
+	OTLPEndpoint    string          `env:"OTEL_EXPORTER_OTLP_ENDPOINT" form:"url" doc:"OpenTelemetry collector that receives traces over HTTP, as http://host:4318; without it there are none. The other OTEL_* variables of the SDK, such as OTEL_TRACES_SAMPLER, apply too"`
+	TracesEndpoint  string          `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" form:"url" doc:"the same for traces only, with the whole path"`
 	LogLevel        slog.Level      `env:"LOG_LEVEL" envDefault:"INFO" doc:"DEBUG, INFO, WARN or ERROR"`
 }
 
-// loadSettings reads the environment. The error names every setting that is
-// missing or malformed, and never shows a value.
+// loadSettings reads the environment. The error names every missing or malformed
+// setting and never shows a value.
 func loadSettings() (settings, error) {
 	var s settings
 	values, problems := environment()
@@ -85,26 +85,26 @@ func loadSettings() (settings, error) {
 		field, value := t.Field(i), v.Field(i)
 		switch {
 		case malformed[field.Name]:
-			problems = append(problems, fmt.Sprintf("%s is malformed. It means: %s", field.Tag.Get("env"), field.Tag.Get("doc")))
+			problems = append(problems, fmt.Sprintf("%s is malformed; it is: %s", field.Tag.Get("env"), field.Tag.Get("doc")))
 		case field.Tag.Get("required") == "true" && value.IsZero():
-			problems = append(problems, fmt.Sprintf("%s is not set. It means: %s", field.Tag.Get("env"), field.Tag.Get("doc")))
+			problems = append(problems, fmt.Sprintf("%s is not set; it is: %s", field.Tag.Get("env"), field.Tag.Get("doc")))
 		default:
-			if want := unfit(value.Interface(), field.Tag.Get("form")); want != "" {
-				problems = append(problems, fmt.Sprintf("%s is malformed: it is %s", field.Tag.Get("env"), want))
+			if want := wantedForm(value.Interface(), field.Tag.Get("form")); want != "" {
+				problems = append(problems, fmt.Sprintf("%s is malformed; it must be %s", field.Tag.Get("env"), want))
 			}
 		}
 	}
 	if len(problems) > 0 {
-		return s, errors.New("the settings are not complete:\n  " + strings.Join(problems, "\n  "))
+		return s, errors.New("some settings are missing or malformed:\n  " + strings.Join(problems, "\n  "))
 	}
 	return s, nil
 }
 
-// fileSuffix is what a secret's name ends in when it names a file.
+// fileSuffix ends the name of the variable with the path of a secret's file.
 const fileSuffix = "_FILE"
 
-// environment returns the environment with the secrets that stand in files, and
-// a sentence for each that cannot be read.
+// environment returns the environment, with the secrets that are in files, and a
+// sentence for each that cannot be read.
 func environment() (values map[string]string, problems []string) {
 	values = env.ToMap(os.Environ())
 	t := reflect.TypeFor[settings]()
@@ -126,11 +126,12 @@ func environment() (values map[string]string, problems []string) {
 	return values, problems
 }
 
-// unreadable stands for a secret that was set and could not be read.
+// unreadable replaces a secret that is set and cannot be read, so that it does not
+// count as missing too.
 const unreadable = "unreadable"
 
-// lookup returns the value of a setting that may stand in a file, "" when it is
-// not set. The error is a sentence that shows no value.
+// lookup returns the value of a setting that can be in a file, "" if it is not set.
+// The error is a sentence that shows no value.
 func lookup(name string) (string, error) {
 	value, path := os.Getenv(name), os.Getenv(name+fileSuffix)
 	switch {
@@ -139,20 +140,19 @@ func lookup(name string) (string, error) {
 	case value != "":
 		return "", fmt.Errorf("%[1]s and %[1]s%[2]s are both set: unset one of them", name, fileSuffix)
 	}
-	content, err := os.ReadFile(path) //nolint:gosec // the operator names it
+	content, err := os.ReadFile(path) //nolint:gosec // the operator gives the path
 	if err != nil {
 		return "", fmt.Errorf("%s%s names a file that cannot be read: %w", name, fileSuffix, err)
 	}
 	if value = strings.TrimSpace(string(content)); value == "" {
-		return "", fmt.Errorf("%s%s names a file with nothing in it", name, fileSuffix)
+		return "", fmt.Errorf("%s%s names an empty file", name, fileSuffix)
 	}
 	return value, nil
 }
 
-// unfit returns what a value should have been that could be read but makes no
-// sense, "" for one that does. Numbers and durations are above zero; a text has
-// the form that its tag names.
-func unfit(value any, form string) (want string) {
+// wantedForm returns the form that a value fails to have, "" if it is valid. Numbers
+// and durations must be above zero, a text must have the form its tag names.
+func wantedForm(value any, form string) (want string) {
 	switch value := value.(type) {
 	case int:
 		if value <= 0 {
@@ -168,13 +168,13 @@ func unfit(value any, form string) (want string) {
 		}
 	case string:
 		if value != "" {
-			return unfitText(value, form)
+			return wantedTextForm(value, form)
 		}
 	}
 	return ""
 }
 
-func unfitText(value, form string) (want string) {
+func wantedTextForm(value, form string) (want string) {
 	switch form {
 	case "host:port":
 		_, port, err := net.SplitHostPort(value)
@@ -204,19 +204,19 @@ func (s settings) addressRules() service.AddressRules {
 	return rules
 }
 
-// sender returns the client that posts to receivers.
+// sender returns the client that sends webhooks to receivers.
 func (s settings) sender() *webhook.Client {
 	return webhook.NewClient(webhook.Options{AllowNetworks: s.AllowNetworks, AllowHTTP: s.AllowHTTP, Timeout: s.ResponseTimeout})
 }
 
-// mailer returns the client of the mail server, nil when none is set.
+// mailer returns the client of the mail server, nil if none is set.
 func (s settings) mailer() (activities.Mailer, error) {
 	if s.SMTPURL == "" {
 		return nil, nil //nolint:nilnil // no mail server is a choice
 	}
 	from, err := netmail.ParseAddress(s.MailFrom)
 	if err != nil {
-		return nil, errors.New("MAIL_FROM is malformed: it is Name <address>")
+		return nil, errors.New("MAIL_FROM is malformed; it must be Name <address>")
 	}
 	client, err := mail.New(mail.Options{URL: s.SMTPURL, From: mail.Address{Name: from.Name, Email: from.Address}})
 	if err != nil {
@@ -225,16 +225,17 @@ func (s settings) mailer() (activities.Mailer, error) {
 	return client, nil
 }
 
-// pool is how the program connects to the database.
+// pool returns the configuration of the connection pool.
 func (s settings) pool(application string) service.Pool {
 	return service.Pool{Application: application, MaxConnections: s.DatabaseConns}
 }
 
+// logger writes JSON lines to standard error.
 func (s settings) logger() *slog.Logger {
 	return slog.New(telemetry.LogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: s.LogLevel})))
 }
 
-// serviceOptions are the options that do not depend on a Temporal client.
+// serviceOptions returns the service's options, without a waker.
 func (s settings) serviceOptions(log *slog.Logger) (service.Options, error) {
 	tokens, err := service.NewTokenKeys(s.TokenKeys)
 	if err != nil {

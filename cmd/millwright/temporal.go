@@ -13,10 +13,10 @@ import (
 	temporallog "go.temporal.io/sdk/log"
 )
 
-// newTemporalClient returns a client that connects when it is first used. It
-// fails when a setting is malformed or names a file that will not do. seen may be
-// nil: commands are not observed.
-func newTemporalClient(s settings, log *slog.Logger, seen *observability) (client.Client, error) {
+// newTemporalClient returns a client that connects when it is first used. It fails
+// if a setting is malformed or names an unusable file. o is nil for commands, which
+// report no metrics.
+func newTemporalClient(s settings, log *slog.Logger, o *observability) (client.Client, error) {
 	encryption, err := s.temporalTLS()
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func newTemporalClient(s settings, log *slog.Logger, seen *observability) (clien
 		Credentials:       s.temporalCredentials(),
 		ConnectionOptions: client.ConnectionOptions{TLS: encryption},
 	}
-	if err := seen.observeTemporal(&options); err != nil {
+	if err := o.observeTemporal(&options); err != nil {
 		return nil, err
 	}
 	c, err := client.NewLazyClient(options)
@@ -38,7 +38,8 @@ func newTemporalClient(s settings, log *slog.Logger, seen *observability) (clien
 	return c, nil
 }
 
-// temporalCredentials give each call the API key as it is now, nil when none is set.
+// temporalCredentials returns credentials that read the API key at each call, nil if
+// none is set.
 func (s settings) temporalCredentials() client.Credentials {
 	if s.TemporalAPIKey == "" {
 		return nil
@@ -48,7 +49,7 @@ func (s settings) temporalCredentials() client.Credentials {
 	})
 }
 
-// temporalTLS returns how the connection to Temporal is encrypted, nil for not at all.
+// temporalTLS returns the TLS configuration for Temporal, nil for a plain connection.
 func (s settings) temporalTLS() (*tls.Config, error) {
 	if !s.TemporalTLS && s.TemporalAPIKey == "" && s.TemporalCA == "" && s.TemporalName == "" && s.TemporalCert == "" && s.TemporalKey == "" {
 		return nil, nil //nolint:nilnil // no encryption is a choice
@@ -65,7 +66,7 @@ func (s settings) temporalTLS() (*tls.Config, error) {
 		}
 	}
 	if (s.TemporalCert == "") != (s.TemporalKey == "") {
-		return nil, errors.New("TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH go together: one of them is not set")
+		return nil, errors.New("TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH must be set together")
 	}
 	if s.TemporalCert != "" {
 		if _, err := s.temporalCertificate(nil); err != nil {
@@ -76,7 +77,7 @@ func (s settings) temporalTLS() (*tls.Config, error) {
 	return config, nil
 }
 
-// temporalCertificate reads the client's certificate, at each connection: it is
+// temporalCertificate reads the client's certificate at each connection, so it can be
 // renewed without a restart.
 func (s settings) temporalCertificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(s.TemporalCert, s.TemporalKey)

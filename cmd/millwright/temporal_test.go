@@ -46,7 +46,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// make makes a certificate, the authority's own when it has none yet.
+// make creates a certificate: the authority's own if there is none yet.
 func (a *authority) make(name string, serial *big.Int) (*x509.Certificate, *ecdsa.PrivateKey, string) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -79,7 +79,7 @@ func (a *authority) make(name string, serial *big.Int) (*x509.Certificate, *ecds
 	return certificate, key, file
 }
 
-// issue makes a certificate signed by the authority, and returns its files.
+// issue creates a certificate signed by the authority and returns its files.
 func (a *authority) issue(name string, serial int64) (certificate, key string) {
 	a.t.Helper()
 	_, private, certificate := a.make(name, big.NewInt(serial))
@@ -99,14 +99,14 @@ func writePEM(t *testing.T, path, kind string, der []byte) {
 	}
 }
 
-// frontend is what of Temporal's frontend a client asks first, over TLS, for
-// clients that its authority vouches for.
+// frontend is the part of Temporal's frontend that a client calls first, over TLS, for
+// clients with a certificate of its authority.
 type frontend struct {
 	workflowservice.UnimplementedWorkflowServiceServer
 	address string
 
 	mu sync.Mutex
-	// authorizations are what the calls carried; serials the clients' certificates.
+	// authorizations are the calls' headers, serials those of the clients' certificates.
 	authorizations []string
 	serials        []int64
 }
@@ -115,7 +115,7 @@ func (f *frontend) GetSystemInfo(context.Context, *workflowservice.GetSystemInfo
 	return &workflowservice.GetSystemInfoResponse{Capabilities: &workflowservice.GetSystemInfoResponse_Capabilities{}}, nil
 }
 
-// take returns what the calls carried since it was asked before.
+// take returns the authorization headers since the previous take.
 func (f *frontend) take() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -167,8 +167,8 @@ func newFrontend(t *testing.T, a *authority, clients tls.ClientAuthType) *fronte
 	return f
 }
 
-// reach asks the frontend for its health with a client of these settings, and
-// returns what the client logged.
+// reach checks the frontend's health with a client of these settings and returns the
+// client's log.
 func (f *frontend) reach(t *testing.T, s settings) (log string, err error) {
 	t.Helper()
 	var written bytes.Buffer
@@ -213,20 +213,20 @@ func TestTemporalIsReachedOverTLS(t *testing.T) {
 		{"a file that is not there", func(s *settings) { s.TemporalCA = "/no/such.pem" }, "TEMPORAL_TLS_SERVER_CA_CERT_PATH names a file that cannot be read"},
 		{"a file without a certificate", func(s *settings) { s.TemporalCA = key }, "TEMPORAL_TLS_SERVER_CA_CERT_PATH: there is no PEM certificate in"},
 		{"a key of another certificate", func(s *settings) { s.TemporalKey = strangeKey }, "TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH name no pair"},
-		{"a certificate without its key", func(s *settings) { s.TemporalKey = "" }, "go together"},
+		{"a certificate without its key", func(s *settings) { s.TemporalKey = "" }, "must be set together"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := good
 			tt.change(&s)
 			if _, err := f.reach(t, s); err == nil || !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("it says %v, want %q", err, tt.says)
+				t.Errorf("the error is %v, want %q", err, tt.says)
 			}
 		})
 	}
 }
 
-func TestARenewedClientCertificateServesWithoutARestart(t *testing.T) {
+func TestARenewedClientCertificateNeedsNoRestart(t *testing.T) {
 	a := newAuthority(t)
 	f := newFrontend(t, a, tls.RequireAndVerifyClientCert)
 	certificate, key := a.issue("worker", 7)
@@ -257,7 +257,7 @@ func TestARenewedClientCertificateServesWithoutARestart(t *testing.T) {
 	}
 }
 
-func TestTheAPIKeyIsSentAndNeverTold(t *testing.T) {
+func TestTheAPIKeyIsSentAndNeverLogged(t *testing.T) {
 	a := newAuthority(t)
 	f := newFrontend(t, a, tls.NoClientCert)
 	file := filepath.Join(t.TempDir(), "key")
@@ -293,7 +293,7 @@ func TestTheAPIKeyIsSentAndNeverTold(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "TEMPORAL_API_KEY_FILE names a file that cannot be read") {
 		t.Errorf("without its file: %v", err)
 	}
-	// A server that refuses makes the client talk.
+	// A failing connection makes the client log.
 	if log, err := f.reach(t, settings{TemporalAPIKey: "second-key"}); err == nil || strings.Contains(err.Error()+log, "second-key") {
 		t.Errorf("without the authority: %v\n%s", err, log)
 	}

@@ -17,13 +17,13 @@ import (
 )
 
 func webhooksCommand() *cobra.Command {
-	return commands("webhooks", "Look after webhook addresses",
+	return commandGroup("webhooks", "Manage webhook addresses",
 		listWebhooksCommand(),
 		createWebhookCommand(),
 		changeWebhookCommand(),
 		enableWebhookCommand(),
 		disableWebhookCommand(),
-		webhookCommand("renew-secret ID", "Give the address a new signing secret, shown this once; the old one stays valid for 24 hours",
+		webhookCommand("renew-secret ID", "Renew the signing secret and show it, this once; the old one stays valid for 24 hours",
 			(*service.Service).RenewWebhookSecret),
 		deleteWebhookCommand(),
 		testWebhookCommand(),
@@ -41,7 +41,7 @@ func listWebhooksCommand() *cobra.Command {
 			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
 				found, err := svc.Webhooks(ctx, filter)
 				if err != nil {
-					return sentence(err, "integration "+filter.IntegrationID)
+					return describeError(err, "integration "+filter.IntegrationID)
 				}
 				if found == nil {
 					found = []service.Webhook{}
@@ -57,31 +57,31 @@ func listWebhooksCommand() *cobra.Command {
 
 func createWebhookCommand() *cobra.Command {
 	var out output
-	var by acting
+	var as actorFlag
 	var integration, url string
 	var events []string
 	cmd := &cobra.Command{
 		Use:   "create --integration ID --url URL --event TYPE...",
-		Short: "Create a webhook address; its signing secret is shown this once",
+		Short: "Create a webhook address and show its signing secret, this once",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				actor, err := by.actor(ctx, cmd, svc)
+				actor, err := as.actor(ctx, cmd, svc)
 				if err != nil {
 					return err
 				}
-				made, err := svc.CreateWebhook(ctx, actor, integration, service.NewWebhook{URL: url, Events: eventTypes(events)})
+				created, err := svc.CreateWebhook(ctx, actor, integration, service.NewWebhook{URL: url, Events: eventTypes(events)})
 				if err != nil {
-					return sentence(err, by.within("integration "+integration))
+					return describeError(err, as.within("integration "+integration))
 				}
-				return showWebhook(cmd, out, made)
+				return showWebhook(cmd, out, created)
 			})
 		},
 	}
 	out.flag(cmd)
-	by.flag(cmd)
+	as.flag(cmd)
 	cmd.Flags().StringVar(&integration, "integration", "", "id of the integration it belongs to")
-	cmd.Flags().StringVar(&url, "url", "", "where deliveries go, https://…")
+	cmd.Flags().StringVar(&url, "url", "", "URL that deliveries are sent to, https://…")
 	eventsFlag(cmd, &events)
 	require(cmd, "integration", "url", "event")
 	return cmd
@@ -91,7 +91,7 @@ func changeWebhookCommand() *cobra.Command {
 	var url string
 	var events []string
 	var cmd *cobra.Command
-	cmd = webhookCommand("change ID [--url URL] [--event TYPE...]", "Give the address another URL, or other event types in place of those it has",
+	cmd = webhookCommand("change ID [--url URL] [--event TYPE...]", "Change the address's URL, or replace its event types",
 		func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.Webhook, error) {
 			var change service.WebhookChange
 			if cmd.Flags().Changed("url") {
@@ -102,14 +102,14 @@ func changeWebhookCommand() *cobra.Command {
 			}
 			return svc.ChangeWebhook(ctx, actor, id, change)
 		})
-	cmd.Flags().StringVar(&url, "url", "", "where deliveries go from now on, https://…")
+	cmd.Flags().StringVar(&url, "url", "", "new URL that deliveries are sent to, https://…")
 	eventsFlag(cmd, &events)
 	cmd.MarkFlagsOneRequired("url", "event")
 	return cmd
 }
 
 func eventsFlag(cmd *cobra.Command, events *[]string) {
-	cmd.Flags().StringSliceVar(events, "event", nil, "an event type, such as work_order.created; once for each, or separated by commas")
+	cmd.Flags().StringSliceVar(events, "event", nil, "event type, such as work_order.created; repeat it or separate types by commas")
 }
 
 func eventTypes(names []string) []models.EventType {
@@ -120,29 +120,29 @@ func eventTypes(names []string) []models.EventType {
 	return types
 }
 
-// enabled is an address that was turned on, and how many deliveries were released.
-type enabled struct {
+// enableResult is an address that was turned on, and how many deliveries were released.
+type enableResult struct {
 	service.Webhook
 	Released int `json:"released"`
 }
 
 func enableWebhookCommand() *cobra.Command {
 	var since string
-	const short = "Turn the address on; with --since, send what failed or was held since then"
-	cmd := actOnWebhook("enable ID [--since TIME]", short, func(ctx context.Context, a acted) error {
+	const short = "Turn the address on; with --since, redeliver what failed or was held since then"
+	cmd := webhookTargetCommand("enable ID [--since TIME]", short, func(ctx context.Context, target commandTarget) error {
 		var from *models.Time
-		if a.cmd.Flags().Changed("since") {
+		if target.cmd.Flags().Changed("since") {
 			at, err := parseSince(since, time.Now())
 			if err != nil {
 				return err
 			}
 			from = new(models.TimeOf(at))
 		}
-		on, released, err := a.svc.EnableWebhook(ctx, a.actor, a.id, from)
+		on, released, err := target.svc.EnableWebhook(ctx, target.actor, target.id, from)
 		if err != nil {
 			return err
 		}
-		return a.out.show(a.cmd, enabled{on, released}, func(w io.Writer) {
+		return target.out.show(target.cmd, enableResult{on, released}, func(w io.Writer) {
 			webhookLines(w, on)
 			fmt.Fprintf(w, "released\t%s\t\n", deliveriesNumber(released))
 		})
@@ -152,54 +152,54 @@ func enableWebhookCommand() *cobra.Command {
 }
 
 func sinceFlag(cmd *cobra.Command, since *string) {
-	cmd.Flags().StringVar(since, "since", "", "the deliveries of events since this time, or so long ago: 2026-03-01T08:00:00Z, 36h")
+	cmd.Flags().StringVar(since, "since", "", "only deliveries of events since then: a time, 2026-03-01T08:00:00Z, or a duration before now, 36h")
 }
 
 func disableWebhookCommand() *cobra.Command {
 	var reason string
-	cmd := webhookCommand("disable ID [--reason TEXT]", "Turn the address off; its deliveries are held until it is on again",
+	cmd := webhookCommand("disable ID [--reason TEXT]", "Turn the address off; its deliveries are held until it is turned on",
 		func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.Webhook, error) {
 			return svc.DisableWebhook(ctx, actor, id, reason)
 		})
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who find it off")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, shown with the address")
 	return cmd
 }
 
-// deleted is an address that is no more.
-type deleted struct {
+// deleteResult names a deleted address.
+type deleteResult struct {
 	ID      string `json:"id"`
 	Deleted bool   `json:"deleted"`
 }
 
 func deleteWebhookCommand() *cobra.Command {
-	return actOnWebhook("delete ID", "Delete the address with its deliveries", func(ctx context.Context, a acted) error {
-		if err := a.svc.DeleteWebhook(ctx, a.actor, a.id); err != nil {
+	return webhookTargetCommand("delete ID", "Delete the address and its deliveries", func(ctx context.Context, target commandTarget) error {
+		if err := target.svc.DeleteWebhook(ctx, target.actor, target.id); err != nil {
 			return err
 		}
-		return a.out.show(a.cmd, deleted{a.id, true}, func(w io.Writer) { fmt.Fprintf(w, "deleted\t%s\t\n", a.id) })
+		return target.out.show(target.cmd, deleteResult{target.id, true}, func(w io.Writer) { fmt.Fprintf(w, "deleted\t%s\t\n", target.id) })
 	})
 }
 
-// tested is the one attempt that a test is.
-type tested struct {
+// testResult is the single attempt of a test.
+type testResult struct {
 	WebhookID string `json:"webhook_id"`
 	EventID   string `json:"event_id"`
 	service.AttemptRecord
 }
 
 func testWebhookCommand() *cobra.Command {
-	const short = "Send a ping, on or off, and show what the receiver answers; succeeds when that is 2xx"
-	return actOnWebhook("test ID", short, func(ctx context.Context, a acted) error {
-		address, ping, err := a.svc.TestWebhook(ctx, a.actor, a.id)
+	const short = "Send a ping, even if the address is off, and show the receiver's response; exits 0 only on 2xx"
+	return webhookTargetCommand("test ID", short, func(ctx context.Context, target commandTarget) error {
+		address, ping, err := target.svc.TestWebhook(ctx, target.actor, target.id)
 		if err != nil {
 			return err
 		}
-		attempt, err := sendOnce(ctx, a.settings, address, ping)
+		attempt, err := sendOnce(ctx, target.settings, address, ping)
 		if err != nil {
 			return err
 		}
-		result := tested{address.ID, ping.EventID, attempt.Record()}
-		if err := a.out.show(a.cmd, result, func(w io.Writer) { attemptLines(w, result.AttemptRecord) }); err != nil {
+		result := testResult{address.ID, ping.EventID, attempt.Record()}
+		if err := target.out.show(target.cmd, result, func(w io.Writer) { attemptLines(w, result.AttemptRecord) }); err != nil {
 			return err
 		}
 		if failure := attempt.Failure(); failure != "" {
@@ -209,7 +209,7 @@ func testWebhookCommand() *cobra.Command {
 	})
 }
 
-// sendOnce makes one attempt with a sender of its own.
+// sendOnce makes one attempt.
 func sendOnce(ctx context.Context, s settings, address service.Address, d service.RenderedDelivery) (service.Attempt, error) {
 	signer, err := webhook.NewSigner(address.Secrets...)
 	if err != nil {
@@ -220,21 +220,21 @@ func sendOnce(ctx context.Context, s settings, address service.Address, d servic
 	return activities.Send(ctx, sender, signer, time.Now, address.URL, d), nil
 }
 
-// webhookCommand is a command that changes one address and shows it.
+// webhookCommand returns a command that changes an address and shows it.
 func webhookCommand(use, short string, do func(*service.Service, context.Context, service.Actor, string) (service.Webhook, error)) *cobra.Command {
-	return actOnWebhook(use, short, func(ctx context.Context, a acted) error {
-		changed, err := do(a.svc, ctx, a.actor, a.id)
+	return webhookTargetCommand(use, short, func(ctx context.Context, target commandTarget) error {
+		changed, err := do(target.svc, ctx, target.actor, target.id)
 		if err != nil {
 			return err
 		}
-		return showWebhook(a.cmd, a.out, changed)
+		return showWebhook(target.cmd, target.out, changed)
 	})
 }
 
-func actOnWebhook(use, short string, do func(ctx context.Context, a acted) error) *cobra.Command {
-	var by acting
-	cmd := actOn(use, short, "webhook address", &by, do)
-	by.flag(cmd)
+func webhookTargetCommand(use, short string, do func(ctx context.Context, target commandTarget) error) *cobra.Command {
+	var as actorFlag
+	cmd := targetCommand(use, short, "webhook address", &as, do)
+	as.flag(cmd)
 	return cmd
 }
 
@@ -273,6 +273,3 @@ func eventsCell(h service.Webhook) string {
 	}
 	return strings.Join(names, " ")
 }
-
-// textCell is orDash for what others wrote.
-func textCell(text *string) string { return oneLine(orDash(text)) }

@@ -14,13 +14,13 @@ import (
 )
 
 func workOrdersCommand() *cobra.Command {
-	return commands("work-orders", "Do with work orders, as a person, what the app alone does",
+	return commandGroup("work-orders", "Act on work orders as a person, as in the app",
 		reviewCommand(),
-		workOrderCommand("hold ID --as PERSON", "Put the work order on hold: it takes no changes and no answers",
+		workOrderCommand("hold ID --as PERSON", "Put the work order on hold: it accepts no changes and no answers",
 			func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.WriteResult, error) {
 				return svc.HoldWorkOrder(ctx, actor, id)
 			}),
-		workOrderCommand("resume ID --as PERSON", "Take the work order off hold, back to the status it had",
+		workOrderCommand("resume ID --as PERSON", "Take the work order off hold, back to its previous status",
 			func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.WriteResult, error) {
 				return svc.ResumeWorkOrder(ctx, actor, id)
 			}),
@@ -34,22 +34,22 @@ func reviewCommand() *cobra.Command {
 		func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.WriteResult, error) {
 			return svc.ReviewWorkOrder(ctx, actor, id, review)
 		})
-	cmd.Flags().BoolVar(&review.Approve, "approve", false, "the work order is complete")
-	cmd.Flags().BoolVar(&sendBack, "send-back", false, "the work goes back to its workers")
-	cmd.Flags().StringVar(&review.Comment, "comment", "", "what there is to say, up to 1,000 characters; it stays in the history")
+	cmd.Flags().BoolVar(&review.Approve, "approve", false, "complete the work order")
+	cmd.Flags().BoolVar(&sendBack, "send-back", false, "send the work back to its workers")
+	cmd.Flags().StringVar(&review.Comment, "comment", "", "comment of up to 1,000 characters, kept in the history")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if review.Approve == sendBack {
-			return errors.New("a review takes either --approve or --send-back")
+			return errors.New("give either --approve or --send-back")
 		}
 		return nil
 	}
 	return cmd
 }
 
-// recordChange is what a command does to one record as a person.
+// recordChange changes a record as a person.
 type recordChange func(*service.Service, context.Context, service.Actor, string) (service.WriteResult, error)
 
-// workOrderCommand is a command that changes one work order and shows it.
+// workOrderCommand returns a command that changes a work order and shows it.
 func workOrderCommand(use, short string, do recordChange) *cobra.Command {
 	return personCommand(use, short, "work order", do, func(w io.Writer, body []byte) error {
 		var record models.WorkOrderRecord
@@ -62,20 +62,20 @@ func workOrderCommand(use, short string, do recordChange) *cobra.Command {
 	})
 }
 
-// personCommand is a command that changes one record as the person of --as, and
-// shows the record: to people as the table says.
+// personCommand returns a command that changes a record as the person of --as and
+// shows it.
 func personCommand(use, short, what string, do recordChange, table func(io.Writer, []byte) error) *cobra.Command {
-	by := acting{where: "that the person may read"}
-	cmd := actOn(use, short, what, &by, func(ctx context.Context, a acted) error {
-		answer, err := do(a.svc, ctx, a.actor, a.id)
+	as := actorFlag{scope: "that the person may read"}
+	cmd := targetCommand(use, short, what, &as, func(ctx context.Context, target commandTarget) error {
+		result, err := do(target.svc, ctx, target.actor, target.id)
 		if err != nil {
 			return err
 		}
-		var wrong error
-		err = a.out.show(a.cmd, json.RawMessage(answer.Body), func(w io.Writer) { wrong = table(w, answer.Body) })
-		return errors.Join(err, wrong)
+		var tableErr error
+		err = target.out.show(target.cmd, json.RawMessage(result.Body), func(w io.Writer) { tableErr = table(w, result.Body) })
+		return errors.Join(err, tableErr)
 	})
-	by.flag(cmd)
+	as.flag(cmd)
 	require(cmd, "as")
 	return cmd
 }

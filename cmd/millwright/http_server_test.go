@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 )
 
-// crowd is a listener at which there is always one more.
+// crowd is a listener that always has another connection.
 type crowd struct {
 	net.Listener
 	closed chan struct{}
@@ -53,7 +53,7 @@ func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 			}
 		}
 		want(2)
-		for range 2 { // closed twice, it gives one place
+		for range 2 { // closing one twice frees one slot
 			_ = open[0].Close()
 			want(3)
 		}

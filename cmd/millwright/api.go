@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"millwright/api"
+	"millwright/models"
+	"millwright/service"
+)
+
+// gcPercent is the API's garbage collection target if GOGC is not set. The live
+// heap is a few MiB: at Go's default of 100 the collector takes 6 % (reads) to 13 %
+// (creations) of the CPU under load (docs/performance.md). GOMEMLIMIT still applies.
+const gcPercent = 400
+
+func apiCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "api",
+		Short: "Serve the HTTP API",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := loadSettings()
+			if err != nil {
+				return err
+			}
+			return untilStopped(cmd.Context(), serveAPI(cmd.Context(), s))
+		},
+	}
+}
+
+// serveAPI runs the API until the context ends.
+func serveAPI(ctx context.Context, s settings) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	// The API starts without its database: until it responds, calls get 503 and the
+	// API is not ready.
+	missing := false
+	p, err := startProcess(ctx, s, "api", func(ctx context.Context, svc *service.Service) error {
+		err := svc.CheckSchema(ctx)
+		if missing = models.CodeOf(err) == models.CodeUnavailable; missing {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer p.stop()
+	if err := p.serveMetrics(ctx); err != nil {
+		return err
+	}
+	handler, err := api.New(p.service, p.apiOptions())
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Addr)
+	if err != nil {
+		return fmt.Errorf("MILLWRIGHT_ADDR: cannot listen on %s: is another program using it?", s.Addr)
+	}
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      60 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
+	}
+	p.log.Info("the API listens", "address", listener.Addr().String())
+	return p.serveCalls(ctx, handler, missing, func(ctx context.Context) error {
+		return serve(ctx, server, limitConnections(listener, s.MaxConnections))
+	})
+}
+
+func (p *process) apiOptions() api.Options {
+	return api.Options{
+		PublicURL:      p.settings.PublicURL,
+		Version:        currentBuild().Version,
+		TrustedProxies: p.settings.TrustedProxies,
+		CallTimeout:    p.settings.CallTimeout,
+		TemporalReady: func(ctx context.Context) error {
+			if _, err := p.temporal.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
+				return errors.New("Temporal does not respond") //nolint:staticcheck // a name
+			}
+			return nil
+		},
+		Tracer:  p.tracing.Tracer(),
+		Metrics: p.registry,
+		Log:     p.log,
+	}
+}
+
+// serveCalls runs the server. While the database is missing, calls get 503. Asked
+// to stop, the API reports not ready and serves for another SHUTDOWN_DELAY, in which
+// load balancers notice.
+func (p *process) serveCalls(ctx context.Context, handler *api.API, missing bool, server func(context.Context) error) error {
+	if missing {
+		handler.Hold()
+	}
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	failed := make(chan error, 1)
+	go func() {
+		defer stop()
+		defer close(failed)
+		if missing {
+			if err := waitForSchema(ctx, p.service); err != nil {
+				failed <- err
+				return
+			}
+			handler.Serve()
+		}
+		<-ctx.Done()
+		handler.Drain()
+		p.log.Info("the API stops", "serves_on_for", p.settings.ShutdownDelay.String())
+		<-time.After(p.settings.ShutdownDelay)
+	}()
+	if err := server(serving); err != nil {
+		return err
+	}
+	return <-failed
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+// run runs the program with the arguments and returns what it prints.
+func run(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	return runWith(t.Context(), args...)
+}
+
+func runWith(ctx context.Context, args ...string) (string, error) {
+	root := rootCommand()
+	var printed bytes.Buffer
+	root.SetOut(&printed)
+	root.SetErr(&printed)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	return printed.String(), err
+}
+
+// harness runs the program on the fixture's database.
+type harness struct {
+	*servicetest.Fixture
+	t *testing.T
+}
+
+func newHarness(t *testing.T) harness {
+	t.Helper()
+	f := servicetest.New(t)
+	t.Setenv("DATABASE_URL", f.Pool.Config().ConnString())
+	t.Setenv("TOKEN_SIGNING_KEYS", servicetest.TokenKeys)
+	t.Setenv("SECRET_SEALING_KEYS", servicetest.SealingKeys)
+	return harness{f, t}
+}
+
+// run runs the program with the arguments and returns what it prints.
+func (h harness) run(args ...string) (string, error) {
+	h.t.Helper()
+	return run(h.t, args...)
+}
+
+// json runs a command with --json; the command must succeed.
+func (h harness) json(args ...string) any {
+	h.t.Helper()
+	out, err := h.run(append(args, "--json")...)
+	if err != nil {
+		h.t.Fatalf("%v: %v", args, err)
+	}
+	var value any
+	if err := json.Unmarshal([]byte(out), &value); err != nil {
+		h.t.Fatalf("%v: %v in %s", args, err, out)
+	}
+	return value
+}
+
+// lastLog returns the newest Log Record of the record: who did what.
+func (h harness) lastLog(id string) string {
+	return servicetest.Value[string](h.Fixture, `SELECT actor_name || ' ' || action FROM log_records WHERE record_id = $1 ORDER BY id DESC LIMIT 1`, id)
+}
+
+// status returns the status of a row of work_orders or feedback.
+func (h harness) status(table, id string) string {
+	return servicetest.Value[string](h.Fixture, `SELECT status FROM `+table+` WHERE id = $1`, id)
+}
+
+// inReview creates a work order that waits for cat's review.
+func (h harness) inReview() string {
+	h.t.Helper()
+	erp := h.Actor("erp")
+	created, err := h.CreateWorkOrder(h.t.Context(), erp, service.Call{}, service.NewWorkOrder{
+		InventoryID: h.ID("ahu1"), Title: "Replace\tfilter", Assignees: []string{h.ID("erp")}, Consultants: []string{h.ID("cat")},
+	})
+	if err == nil {
+		_, err = h.AnswerWorkOrder(h.t.Context(), erp, service.Call{}, created.RecordID, nil, true)
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return created.RecordID
+}
+
+// writeSecret writes a file and returns its path.
+func writeSecret(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

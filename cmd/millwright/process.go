@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.temporal.io/sdk/client"
+
+	"millwright/models"
+	"millwright/service"
+	"millwright/telemetry"
+	"millwright/worker"
+)
+
+// process is what the api and the worker have in common.
+type process struct {
+	settings settings
+	log      *slog.Logger
+	*observability
+	temporal client.Client
+	waker    *worker.Waker
+	pool     *pgxpool.Pool
+	service  *service.Service
+	// stops end the parts, the last one first.
+	stops []func()
+}
+
+// startProcess builds a server's parts, up to the service on a database that
+// passes the check. The caller stops the process.
+func startProcess(ctx context.Context, s settings, command string, check schemaCheck) (_ *process, err error) {
+	p := &process{settings: s, log: s.logger()}
+	defer func() {
+		if err != nil {
+			p.stop()
+		}
+	}()
+	if p.observability, err = s.observe(ctx, command, p.log); err != nil {
+		return nil, err
+	}
+	p.onStop(p.observability.stop)
+	if p.temporal, err = newTemporalClient(s, p.log, p.observability); err != nil {
+		return nil, err
+	}
+	p.onStop(p.temporal.Close)
+	p.waker = worker.NewWaker(ctx, p.temporal, p.log)
+	p.onStop(func() { stopWaker(p.waker) })
+	if p.service, p.pool, err = openService(ctx, s, "millwright "+command, p.waker, check); err != nil {
+		return nil, err
+	}
+	p.onStop(p.pool.Close)
+	return p, nil
+}
+
+func (p *process) onStop(stop func()) { p.stops = append(p.stops, stop) }
+
+// stop ends the parts in reverse order, so that none loses what it still uses.
+func (p *process) stop() {
+	for i := len(p.stops) - 1; i >= 0; i-- {
+		p.stops[i]()
+	}
+}
+
+// serveMetrics serves the process's metrics and those of the collectors on
+// METRICS_ADDR, if set, until the context ends.
+func (p *process) serveMetrics(ctx context.Context, more ...prometheus.Collector) error {
+	p.registry.MustRegister(p.waker, telemetry.PoolMetrics(p.pool))
+	p.registry.MustRegister(more...)
+	return p.observability.serve(ctx, p.settings.MetricsAddr)
+}
+
+// inBackground runs the function until the process stops or the context ends.
+func (p *process) inBackground(ctx context.Context, run func(context.Context)) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { run(ctx) })
+	p.onStop(func() {
+		cancel()
+		running.Wait()
+	})
+}
+
+// stopWaker gives queued wakes a moment to be sent; the sweep replaces the others.
+func stopWaker(w *worker.Waker) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	w.Stop(ctx)
+}
+
+// openService connects to the database and returns the service with its pool,
+// which the caller closes. It fails if the schema is older than the program.
+func openService(ctx context.Context, s settings, application string, waker service.Waker, check schemaCheck) (*service.Service, *pgxpool.Pool, error) {
+	options, err := s.serviceOptions(s.logger())
+	if err != nil {
+		return nil, nil, err
+	}
+	options.Waker = waker
+	pool, err := s.pool(application).Connect(ctx, s.DatabaseURL)
+	if err != nil {
+		return nil, nil, err
+	}
+	svc, err := service.New(pool, options)
+	if err == nil {
+		err = check(ctx, svc)
+	}
+	if err != nil {
+		pool.Close()
+		return nil, nil, err
+	}
+	return svc, pool, nil
+}
+
+// schemaCheck decides whether the database can be used.
+type schemaCheck func(context.Context, *service.Service) error
+
+// requireSchema requires a database that responds now and has the current schema.
+func requireSchema(ctx context.Context, svc *service.Service) error {
+	err := svc.CheckSchema(ctx)
+	if models.CodeOf(err) == models.CodeUnavailable {
+		return errors.New("the database of DATABASE_URL does not respond")
+	}
+	return err
+}
+
+// waitForSchema waits until the database responds, then requires the current schema.
+func waitForSchema(ctx context.Context, svc *service.Service) error {
+	const wait = 2 * time.Second
+	for {
+		err := svc.CheckSchema(ctx)
+		if models.CodeOf(err) != models.CodeUnavailable {
+			return err
+		}
+		svc.Log.Warn("the database of DATABASE_URL does not respond; trying again")
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}

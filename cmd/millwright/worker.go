@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"millwright/activities"
+	"millwright/worker"
+)
+
+func workerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "worker",
+		Short: "Run workflows and deliver webhooks",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := loadSettings()
+			if err != nil {
+				return err
+			}
+			return untilStopped(cmd.Context(), runWorker(cmd.Context(), s))
+		},
+	}
+}
+
+// runWorker runs the worker until the context ends.
+func runWorker(ctx context.Context, s settings) error {
+	p, err := startProcess(ctx, s, "worker", waitForSchema)
+	if err != nil {
+		return err
+	}
+	defer p.stop()
+	instrumentation, err := activities.NewInstrumentation(p.registry, p.tracing.Tracer(), p.log)
+	if err != nil {
+		return fmt.Errorf("register the metrics: %w", err)
+	}
+	backlog := worker.NewBacklog(p.service, s.SweepEvery, p.log)
+	if err := p.serveMetrics(ctx, backlog); err != nil {
+		return err
+	}
+	p.inBackground(ctx, backlog.Run)
+	sender := s.sender()
+	p.onStop(sender.Close)
+	mailer, err := s.mailer()
+	if err != nil {
+		return err
+	}
+	options := worker.Options{
+		Client: p.temporal, Namespace: s.Namespace, Service: p.service, Poker: p.waker, Sender: sender, Mailer: mailer,
+		IdleTimeout: s.IdleTimeout, SweepEvery: s.SweepEvery, StopTimeout: s.ResponseTimeout + 5*time.Second,
+		Watched: instrumentation, Log: p.log,
+	}
+	if err := prepare(ctx, options); err != nil {
+		return err
+	}
+	w := worker.New(options)
+	if err := w.Start(); err != nil {
+		return fmt.Errorf("start the worker: %w", err)
+	}
+	p.log.Info("the worker runs", "namespace", s.Namespace)
+	<-ctx.Done()
+	w.Stop()
+	return nil
+}
+
+// prepare waits until Temporal responds and has what the worker needs.
+func prepare(ctx context.Context, options worker.Options) error {
+	const wait = 2 * time.Second
+	for {
+		attempt, cancel := context.WithTimeout(ctx, 10*time.Second)
+		err := worker.Prepare(attempt, options)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		options.Log.Warn("Temporal is not ready; trying again", "error", err.Error())
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
