@@ -7,8 +7,8 @@ import (
 	"millwright/service/batch"
 )
 
-// effects is what every write leaves beside its record (spec section 1: the same
-// effects as the app): history, a Log Record, notices and events.
+// effects are what a write causes besides its record, whether it comes from the
+// API or the app (spec section 1): history, a Log Record, notices and events.
 type effects struct {
 	actor          Actor
 	organizationID string
@@ -17,31 +17,30 @@ type effects struct {
 	action string
 	// changes are {"field": {"from": …, "to": …}}.
 	changes models.JSON
-	// notices are told to people, one group a kind.
 	notices []notice
-	// events happened, with their extra fields, in order.
+	// events are in the order in which receivers get them.
 	events []domainEvent
-	// addresses is how many webhook addresses may want the events at the most.
+	// addresses bounds how many webhook addresses may get the events.
 	addresses int
 }
 
-// notice is a kind of notice and the identities it is for; teams stand for their
+// notice is a kind of notice and the identities it is for. A team stands for its
 // members, a service company for its people with incoming work orders.
 type notice struct {
 	kind       string
 	identities []string
 }
 
-// domainEvent is an event with the fields its type adds to data.
+// domainEvent is an event with the fields that its type adds to data.
 type domainEvent struct {
 	kind models.EventType
 	data models.JSON
 }
 
-// fromTo is a changed field in history; a new record's fields come from nil.
+// fromTo is a changed field in the history. In a new record from is nil.
 func fromTo(from, to any) models.JSON { return models.JSON{"from": from, "to": to} }
 
-// queueEffects queues everything the change leaves. The record itself must be queued before.
+// queueEffects queues the effects of a change. The record itself must be queued before.
 func (t *tx) queueEffects(c effects) error {
 	if err := t.insert(&models.History{
 		OrganizationID: c.organizationID,
@@ -70,17 +69,17 @@ func (t *tx) queueEffects(c effects) error {
 	return nil
 }
 
-// concernWorkflow reports whether the record's workflow has to look: people are
-// told, or what it waits by is new. Texts and answers do not concern it.
+// concernWorkflow reports whether the record's workflow must reload the record:
+// there are notices to mail, or the status or the target date changed.
 func (c effects) concernWorkflow() bool {
-	_, status := c.changes["status"] // also of a new record
+	_, status := c.changes["status"] // set for new records, too
 	_, target := c.changes["target_date"]
 	return status || target || slices.ContainsFunc(c.notices, func(n notice) bool { return len(n.identities) > 0 })
 }
 
-// markDirty queues the mark that the record's workflow has to look, and has it
-// poked. A mark that is there already is written again: whoever takes it away
-// waits for this transaction then, and sees what it changed.
+// markDirty marks the record for its workflow to reload and wakes the workflow
+// after the commit. It writes an existing mark again, so that a workflow clearing
+// it waits for this transaction and then loads what it changed.
 func (t *tx) markDirty(recordID string) {
 	t.QueueBulk(dirtyRecords, []any{recordID, t.at.Time})
 	t.wakes = append(t.wakes, wakeTargetOf(recordID))
@@ -90,7 +89,7 @@ var dirtyRecords = &batch.Statement{Stage: stageDirty, SQL: `
 	INSERT INTO looks_owed (record_id, since) SELECT id, at FROM unnest($1::text[], $2::timestamptz[]) u (id, at)
 	ON CONFLICT (record_id) DO UPDATE SET since = excluded.since`}
 
-// log queues a Log Record of what the actor did.
+// log queues a Log Record of the actor's action.
 func (t *tx) log(actor Actor, organizationID, action, recordID string) error {
 	row := models.LogRecord{
 		OrganizationID: organizationID, ActorName: actor.LogName(), Action: action, RecordID: recordID, CreatedAt: t.at,
@@ -101,9 +100,8 @@ func (t *tx) log(actor Actor, organizationID, action, recordID string) error {
 	return t.insert(&row)
 }
 
-// peopleOf selects the ids of the people who are one of {identities} or are reached
-// by one: a team by its members, a service company by its people with incoming
-// wakes orders.
+// peopleOf selects the people that {identities} stand for: themselves, the
+// members of a team, the people of a service company with incoming work orders.
 const peopleOf = `SELECT unnest({identities})
 				UNION SELECT m.member_id FROM team_members m WHERE m.team_id = ANY ({identities})
 				UNION SELECT r.actor_id FROM organization_rights r
@@ -118,7 +116,7 @@ var insertNotices = &batch.Statement{Stage: stageNotices, SQL: `
 	JOIN people p ON p.id = reached.id AND p.id <> u.actor
 	ORDER BY u.nth`}
 
-// notify queues one notice for each person concerned, never for the one who acted.
+// notify queues the notice for each person concerned except the actor.
 func (t *tx) notify(c effects, n notice) {
 	if len(n.identities) > 0 {
 		t.QueueBulk(insertNotices, []any{n.kind, c.recordID, t.at.Time, joined(n.identities), c.actor.IdentityID})

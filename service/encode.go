@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Encode writes a record as JSON the way every answer and event shows it.
+// Encode writes a record as JSON, as every response and event shows it.
 func Encode(record any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

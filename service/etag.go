@@ -8,15 +8,14 @@ import (
 	"millwright/models"
 )
 
-// ETag returns the entity tag of an encoded record. It is strong: the same tag
-// means the same bytes.
+// ETag returns the strong entity tag of an encoded record: equal tags mean equal bytes.
 func ETag(body []byte) string {
 	sum := sha256.Sum256(body)
 	return `"` + base64.RawURLEncoding.EncodeToString(sum[:15]) + `"`
 }
 
-// ETagMatches reports whether an If-Match header names the tag (RFC 9110 section
-// 13.1.1: strong comparison, so a weak form is no match).
+// ETagMatches reports whether an If-Match header names the tag. The comparison is
+// strong (RFC 9110, section 13.1.1): a weak tag never matches.
 func ETagMatches(header, tag string) bool {
 	for candidate := range strings.SplitSeq(header, ",") {
 		if candidate = strings.TrimSpace(candidate); candidate == tag || candidate == "*" {
@@ -26,7 +25,8 @@ func ETagMatches(header, tag string) bool {
 	return false
 }
 
-// matches refuses a call whose If-Match names another state of the record.
+// matches rejects a call whose If-Match does not name the record as it is now.
+// Errors: precondition_failed.
 func (c Call) matches(record any) error {
 	if c.IfMatch == "" {
 		return nil

@@ -9,7 +9,8 @@ import (
 	"millwright/service/batch"
 )
 
-// NewFeedback is what feedback is created from.
+// NewFeedback holds the fields of feedback to create. The caller has checked the
+// lengths of texts; the node is checked here.
 type NewFeedback struct {
 	InventoryID string
 	Subject     string
@@ -17,21 +18,21 @@ type NewFeedback struct {
 	ExternalID  *string
 }
 
-// feedbackCreation is what the rules of creating feedback need to know.
+// feedbackCreation is what the rules need to know to create feedback.
 type feedbackCreation struct {
-	ReadOnly  bool
-	Suspended bool
-	// Grants are none where the actor does not see the node.
-	Grants    []string
-	Managers  []string
+	organizationState
+	// Grants are the actor's on the node, empty if it does not see the node.
+	Grants []string
+	// Managers are the nearest inventory managers.
+	Managers []string
+	// Addresses bounds how many webhook addresses may get the event.
 	Addresses int
-	// Taken says that another feedback has the external_id. Of two that come at once
-	// the database refuses one.
+	// Taken says that other feedback has the external_id. If two calls race for one,
+	// a unique constraint rejects the second.
 	Taken bool
 }
 
-var (
-	feedbackCreations = &batch.Statement{Stage: stageRules, ReadOnly: true, SQL: `
+var feedbackCreations = &batch.Statement{Stage: stageRules, ReadOnly: true, SQL: `
 	SELECT u.nth, o.read_only, o.suspended,
 		` + with(grantsOn, "node", "n.id", "actor", "u.actor") + ` AS grants,
 		` + with(nearestManagers, "node", "n.id") + ` AS managers,
@@ -40,12 +41,9 @@ var (
 	FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY u (actor, organization, node, external, nth)
 	JOIN organizations o ON o.id = u.organization
 	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = u.node`}
-	readFeedback = byPeople(func(people string) *batch.Statement { return readAnyOf("feedback", feedbackColumns, people) })
-	feedback     = readableIn("feedback", feedbackColumns, readableFeedback, feedbackRow.record, models.PrefixFeedback)
-)
 
-// CreateFeedback creates feedback (spec section 4, rules 1 and 8) and answers it
-// with 201. Errors: read_only, validation_failed, permission_denied,
+// CreateFeedback creates feedback (spec section 4, rules 1 and 8) and returns it
+// with status 201. Errors: read_only, validation_failed, permission_denied,
 // external_id_taken, idempotency_key_reused, unavailable.
 func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in NewFeedback) (WriteResult, error) {
 	return s.writeRecord(ctx, actor, call, http.StatusCreated, nil, func(ctx context.Context, t *tx) (string, func() any, error) {
@@ -54,17 +52,8 @@ func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in
 		if err := t.Flush(ctx); err != nil {
 			return "", nil, err
 		}
-		switch {
-		case known.Suspended:
-			return "", nil, suspended()
-		case known.ReadOnly:
-			return "", nil, models.Errorf(models.CodeReadOnly, "The organization is read-only: it takes no new feedback and no changes.")
-		case len(known.Grants) == 0:
-			return "", nil, models.Invalid(unknownField("/inventory_id", "inventory node"))
-		case !slices.Contains(known.Grants, string(models.GrantFeedbackCreate)):
-			return "", nil, models.Errorf(models.CodePermissionDenied, "The %s may not give feedback on this node.", actor.Kind)
-		case known.Taken:
-			return "", nil, errExternalIDTaken
+		if err := known.check(actor); err != nil {
+			return "", nil, err
 		}
 		id, err := t.newID(models.PrefixFeedback)
 		if err != nil {
@@ -74,11 +63,29 @@ func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in
 			return "", nil, err
 		}
 		var row feedbackRow
-		batch.QueueBulkOne(t.Tx, readFeedback[actor.ShowPeople], &row, nil, id)
+		t.queueFeedback(&row, id, actor)
 		return id, func() any { return row.record() }, nil
 	})
 }
 
+// check applies the rules in the order in which an integrator would fix the
+// errors. Errors: those of CreateFeedback.
+func (c feedbackCreation) check(actor Actor) error {
+	if err := c.requireWritable(rejectReadOnly); err != nil {
+		return err
+	}
+	switch {
+	case len(c.Grants) == 0:
+		return models.Invalid(unknownField("/inventory_id", "inventory node"))
+	case !slices.Contains(c.Grants, string(models.GrantFeedbackCreate)):
+		return models.Errorf(models.CodePermissionDenied, "The %s may not give feedback on this node.", actor.Kind)
+	case c.Taken:
+		return errExternalIDTaken
+	}
+	return nil
+}
+
+// insertFeedback queues the feedback and the effects of its creation.
 func (t *tx) insertFeedback(actor Actor, id string, in NewFeedback, known feedbackCreation) error {
 	if err := t.insert(&models.Feedback{
 		ID:             id,

@@ -5,9 +5,10 @@ import (
 	"slices"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
-// feedbackRow is feedback with what its record shows beside its own columns.
+// feedbackRow is feedback with what its record shows besides its own columns.
 type feedbackRow struct {
 	models.Feedback
 	People []models.NamedIdentity
@@ -22,31 +23,35 @@ func (r feedbackRow) record() models.FeedbackRecord {
 	return record
 }
 
-const feedbackColumns = `
-	{w}.id, {w}.organization_id, {w}.inventory_id, {w}.subject, {w}.description, {w}.external_id, {w}.status,
-	{w}.created_by, {w}.created_at, {w}.changed_at, {w}.resolved_at,
-	CASE WHEN {people} THEN (
-		SELECT json_agg(json_build_object('identity_id', i.id, 'kind', i.kind, 'name', i.name,
-			'email', p.email, 'phone', p.phone) ORDER BY i.id)
-		FROM identities i LEFT JOIN people p ON p.id = i.id WHERE i.id = {w}.created_by
-	) END AS people,
-	{w}.changed_xid AS xid`
+var (
+	// feedbackColumns are those of feedbackRow for the feedback {w}.
+	feedbackColumns = columnsOf[models.Feedback]() + `, ` + peopleAmong("{w}.created_by") + `, {w}.changed_xid AS xid`
 
-// FeedbackFilter narrows a list of feedback; empty fields do not.
-type FeedbackFilter struct {
-	Statuses    []models.FeedbackStatus
-	InventoryID string // with everything below
-	ExternalID  string
+	readFeedback = byPeople(func(people string) *batch.Statement { return readAnyOf("feedback", feedbackColumns, people) })
+	feedback     = readableIn("feedback", feedbackColumns, readableFeedback, feedbackRow.record, models.PrefixFeedback)
+)
+
+// queueFeedback queues loading feedback as its GET shows it to the actor.
+func (t *tx) queueFeedback(into *feedbackRow, id string, actor Actor) {
+	batch.QueueBulkOne(t.Tx, readFeedback[actor.ShowPeople], into, nil, id)
 }
 
-// Feedback returns feedback as GET /issues/{id} shows it, encoded. Errors:
-// not_found (also when the actor may not read it), unavailable.
+// Feedback returns feedback as GET /issues/{id} shows it to the actor, encoded.
+// Errors: not_found (including when the actor may not read it), unavailable.
 func (s *Service) Feedback(ctx context.Context, actor Actor, id string) ([]byte, error) {
 	return feedback.one(ctx, s, actor, id)
 }
 
-// FeedbackList returns a page of the feedback the actor may read, encoded.
-// Errors: invalid_request, cursor_expired, unavailable.
+// FeedbackFilter restricts a list of feedback. Empty fields restrict nothing.
+type FeedbackFilter struct {
+	Statuses    []models.FeedbackStatus
+	InventoryID string // includes everything below it
+	ExternalID  string
+}
+
+// FeedbackList returns a page of the feedback that the actor may read, encoded.
+// Errors: invalid_request (a cursor or sync token of another list),
+// cursor_expired, unavailable.
 func (s *Service) FeedbackList(ctx context.Context, actor Actor, filter FeedbackFilter, request ListRequest) ([]byte, error) {
 	filter.Statuses = slices.Compact(slices.Sorted(slices.Values(filter.Statuses)))
 	q := newListQuery("feedback", feedbackColumns, actor, filter)

@@ -10,30 +10,30 @@ import (
 	"millwright/service/batch"
 )
 
-// feedbackResolution is what the rules of resolving feedback need to know.
+// feedbackResolution is what the rules need to know to resolve feedback.
 type feedbackResolution struct {
 	models.Feedback
-	Readable            bool
-	ReadOnly, Suspended bool
-	Grants              []string
-	Addresses           int
+	Readable bool
+	organizationState
+	// Grants are the actor's on the node.
+	Grants []string
+	// Addresses bounds how many webhook addresses may get the event.
+	Addresses int
 }
 
 var lockFeedback = lockOf("feedback")
 
 var feedbackResolutionQuery = with(`
-	SELECT {w}.id, {w}.organization_id, {w}.inventory_id, {w}.subject, {w}.description, {w}.external_id, {w}.status,
-		{w}.created_by, {w}.created_at, {w}.changed_at, {w}.resolved_at,
+	SELECT `+columnsOf[models.Feedback]()+`,
 		`+readableFeedback+` AS readable, o.read_only, o.suspended,
 		`+with(grantsOn, "node", "{w}.inventory_id")+` AS grants,
 		(SELECT count(*) FROM webhooks h WHERE h.organization_id = {w}.organization_id) AS addresses
 	FROM feedback {w} JOIN organizations o ON o.id = {w}.organization_id
 	WHERE {w}.id = $1`, "w", "w", "actor", "$2")
 
-// ResolveFeedback resolves feedback, as a person does in the app, and answers it.
-// Its creator is told, if that is another person. Errors: not_found,
-// permission_denied, read_only, rule_violation (status) when it is resolved
-// already, unavailable.
+// ResolveFeedback resolves feedback as a person in the app, notifies its creator
+// unless that is the actor, and returns it. Errors: not_found, permission_denied,
+// read_only, rule_violation (status, if already resolved), unavailable.
 func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, id string) (WriteResult, error) {
 	if !models.IsID(id, models.PrefixFeedback) {
 		return WriteResult{}, models.NotFound()
@@ -52,20 +52,18 @@ func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, id string) (
 			return "", nil, err
 		}
 		var row feedbackRow
-		batch.QueueBulkOne(t.Tx, readFeedback[actor.ShowPeople], &row, nil, id)
+		t.queueFeedback(&row, id, actor)
 		return id, func() any { return row.record() }, nil
 	})
 }
 
-// check applies the rules.
+// check applies the rules. Errors: those of ResolveFeedback.
 func (r feedbackResolution) check(actor Actor) error {
-	switch {
-	case !r.Readable:
+	if !r.Readable {
 		return models.NotFound()
-	case r.Suspended:
-		return suspended()
-	case r.ReadOnly:
-		return models.Errorf(models.CodeReadOnly, "The organization is read-only: it takes no new feedback and no changes.")
+	}
+	if err := r.requireWritable(rejectReadOnly); err != nil {
+		return err
 	}
 	if err := requirePerson(actor, "Resolving feedback"); err != nil {
 		return err
@@ -79,8 +77,8 @@ func (r feedbackResolution) check(actor Actor) error {
 	return nil
 }
 
-// resolve queues the change with what it leaves, at a moment later than every
-// earlier change of the record.
+// resolve queues the change and its effects, at a time later than every earlier
+// change of the record.
 func (t *tx) resolve(actor Actor, feedback feedbackResolution) error {
 	t.at = t.at.After(feedback.ChangedAt)
 	if err := t.update(reflect.TypeFor[models.Feedback](), feedback.ID, map[string]any{

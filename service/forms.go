@@ -14,15 +14,17 @@ type formRow struct {
 func (r formRow) position() position        { return position{r.Xid, r.ID} }
 func (r formRow) record() models.FormRecord { return r.FormRecord }
 
-// questionsOf selects the questions of the form {form} as their records, in order.
-const questionsOf = `
-	coalesce((SELECT json_agg(json_build_object('id', q.id, 'label', q.label, 'type', q.type, 'required', q.required,
+// questionsOf selects the questions of a form as JSON records, in order. fields
+// adds to each question q, from the joined tables.
+func questionsOf(formID, fields, joins string) string {
+	return `coalesce((SELECT json_agg(json_build_object('id', q.id, 'label', q.label, 'type', q.type, 'required', q.required,
 			'options', coalesce((SELECT json_agg(json_build_object('id', o.id, 'label', o.label) ORDER BY o.position)
-				FROM question_options o WHERE o.question_id = q.id), '[]')) ORDER BY q.position)
-		FROM questions q WHERE q.form_id = {form}), '[]')`
+				FROM question_options o WHERE o.question_id = q.id), '[]')` + fields + `) ORDER BY q.position)
+		FROM questions q ` + joins + ` WHERE q.form_id = ` + formID + `), '[]')`
+}
 
 var formColumns = `
-	{w}.id, {w}.name, {w}.created_at, {w}.changed_at, ` + with(questionsOf, "form", "{w}.id") + ` AS questions,
+	{w}.id, {w}.name, {w}.created_at, {w}.changed_at, ` + questionsOf("{w}.id", "", "") + ` AS questions,
 	{w}.changed_xid AS xid`
 
 // Forms returns a page of the organization's forms, encoded. Errors:

@@ -13,7 +13,7 @@ import (
 	"millwright/service/batch"
 )
 
-// GivenAnswer is an answer to a question; a nil value clears it. Numbers are
+// GivenAnswer is an answer to a question. A nil value clears it. Numbers are
 // json.Number, so that decimals keep their digits.
 type GivenAnswer struct {
 	QuestionID string
@@ -26,7 +26,7 @@ type formQuestion struct {
 	Type     models.QuestionType
 	Required bool
 	Options  []string
-	Value    []byte // JSON, nil where there is none
+	Value    []byte // JSON, nil if not answered
 }
 
 const formQuestionsQuery = `
@@ -37,15 +37,15 @@ const formQuestionsQuery = `
 	LEFT JOIN answers a ON a.work_order_id = w.id AND a.question_id = q.id
 	WHERE w.id = $1 ORDER BY q.position`
 
-// AnswerWorkOrder saves answers and, when complete, completes the work order or
-// sends it to its consultants (spec section 4, rule 7). Unsent questions stay as
-// they are. Errors: rule_violation (not_assigned_as_worker, status,
-// required_questions), validation_failed and those of changeWorkOrder; a
-// read-only organization takes answers.
+// AnswerWorkOrder saves answers and, if complete is set, completes the work order
+// or sends it to its consultants (spec section 4, rule 7). Other questions keep
+// their answers. A read-only organization allows it. Errors: rule_violation
+// (not_assigned_as_worker, status, required_questions), validation_failed and
+// those of changeWorkOrder.
 func (s *Service) AnswerWorkOrder(ctx context.Context, actor Actor, call Call, id string, answers []GivenAnswer, complete bool) (WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, true, func(ctx context.Context, c *workOrderChange) error {
+	return s.changeWorkOrder(ctx, actor, call, id, allowReadOnly, func(ctx context.Context, c *workOrderChange) error {
 		if !slices.Contains(c.state.Assignees, actor.IdentityID) {
-			return models.Violation(models.RuleNotAssignedAsWorker, "Only a worker of the work order answers it, and the %s is none.", actor.Kind)
+			return models.Violation(models.RuleNotAssignedAsWorker, "Only an assigned worker may answer this work order; the %s is not one.", actor.Kind)
 		}
 		operation := models.OperationAnswer
 		if complete {
@@ -86,8 +86,8 @@ func (s *Service) AnswerWorkOrder(ctx context.Context, actor Actor, call Call, i
 	})
 }
 
-// saveAnswers checks the answers and queues those that change something; the
-// questions hold the new values afterwards.
+// saveAnswers checks the answers, queues those that change something, and sets
+// the questions to the new values. Errors: validation_failed.
 func (c *workOrderChange) saveAnswers(questions []formQuestion, answers []GivenAnswer) error {
 	var fields []models.FieldError
 	seen := map[string]bool{}
@@ -131,7 +131,7 @@ func (c *workOrderChange) saveAnswer(q *formQuestion, value any) error {
 		c.changes["answers."+q.ID] = fromTo(old, nil)
 		return nil
 	}
-	// Postgres knows no negative nought.
+	// Postgres has no negative zero.
 	if number, ok := value.(json.Number); ok && strings.Trim(number.String(), "-0.") == "" {
 		value = json.Number(strings.TrimPrefix(number.String(), "-"))
 	}
@@ -152,8 +152,8 @@ func (c *workOrderChange) saveAnswer(q *formQuestion, value any) error {
 	return nil
 }
 
-// sameAnswer compares two JSON values, digit by digit; jsonb may have spaced and
-// escaped the old one differently.
+// sameAnswer compares two JSON values, numbers digit by digit. The texts may
+// differ because jsonb has its own spacing and escapes.
 func sameAnswer(old, text []byte) (bool, error) {
 	if old == nil {
 		return false, nil
@@ -176,7 +176,8 @@ func nullable(value json.RawMessage) any {
 	return value
 }
 
-// requireAnswers refuses a completion that leaves required questions without an answer, and names them.
+// requireAnswers rejects a completion without answers to all required questions.
+// Errors: rule_violation (required_questions) with the ids of the unanswered ones.
 func requireAnswers(questions []formQuestion) error {
 	var missing []string
 	for _, q := range questions {

@@ -30,16 +30,12 @@ func (r answersRow) record() models.AnswersRecord {
 
 var answersColumns = `{w}.id AS work_order_id, {w}.form_id,
 	(SELECT f.name FROM forms f WHERE f.id = {w}.form_id) AS form_name,
-	coalesce((SELECT json_agg(json_build_object('id', q.id, 'label', q.label, 'type', q.type, 'required', q.required,
-			'options', coalesce((SELECT json_agg(json_build_object('id', o.id, 'label', o.label) ORDER BY o.position)
-				FROM question_options o WHERE o.question_id = q.id), '[]'),
-			'value', a.value, 'answered_by', a.answered_by,
-			'answered_at', to_char(a.answered_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) ORDER BY q.position)
-		FROM questions q LEFT JOIN answers a ON a.work_order_id = {w}.id AND a.question_id = q.id
-		WHERE q.form_id = {w}.form_id), '[]')::text AS questions`
+	` + questionsOf("{w}.form_id", `, 'value', a.value, 'answered_by', a.answered_by,
+			'answered_at', to_char(a.answered_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
+	`LEFT JOIN answers a ON a.work_order_id = {w}.id AND a.question_id = q.id`) + `::text AS questions`
 
-// Answers returns a work order's form with its answers, encoded; decimals keep
-// their digits. Errors: not_found, unavailable.
+// Answers returns a work order's form with its answers, encoded. Decimals keep
+// their digits. Errors: not_found (including when the actor may not read it), unavailable.
 func (s *Service) Answers(ctx context.Context, actor Actor, id string) ([]byte, error) {
 	if !models.IsID(id, models.PrefixWorkOrder) {
 		return nil, models.NotFound()

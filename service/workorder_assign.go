@@ -9,11 +9,11 @@ import (
 )
 
 // AssignWorkOrder adds workers and consultants (spec section 4, rules 3 and 5)
-// and answers the work order; who is in the role already stays there. Errors:
-// permission_denied, validation_failed, rule_violation (both_roles,
-// assignee_not_connected) and those of changeWorkOrder.
+// and returns the work order. Naming an identity that already has the role
+// changes nothing. Errors: permission_denied, validation_failed, rule_violation
+// (both_roles, assignee_not_connected, status) and those of changeWorkOrder.
 func (s *Service) AssignWorkOrder(ctx context.Context, actor Actor, call Call, id string, assignees, consultants []string) (WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, false, func(ctx context.Context, c *workOrderChange) error {
+	return s.changeWorkOrder(ctx, actor, call, id, rejectReadOnly, func(ctx context.Context, c *workOrderChange) error {
 		if err := c.requireAssign(); err != nil {
 			return err
 		}
@@ -33,11 +33,11 @@ func (s *Service) AssignWorkOrder(ctx context.Context, actor Actor, call Call, i
 	})
 }
 
-// UnassignWorkOrder removes an identity from a work order and answers it. Errors:
-// not_found when it is not assigned, permission_denied, rule_violation
-// (last_worker) and those of changeWorkOrder.
+// UnassignWorkOrder removes an identity from a work order and returns the work
+// order. Errors: not_found if it is not assigned, permission_denied,
+// rule_violation (last_worker, status) and those of changeWorkOrder.
 func (s *Service) UnassignWorkOrder(ctx context.Context, actor Actor, call Call, id, identity string) (WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, false, func(ctx context.Context, c *workOrderChange) error {
+	return s.changeWorkOrder(ctx, actor, call, id, rejectReadOnly, func(ctx context.Context, c *workOrderChange) error {
 		if err := c.requireAssign(); err != nil {
 			return err
 		}
@@ -56,13 +56,13 @@ func (s *Service) UnassignWorkOrder(ctx context.Context, actor Actor, call Call,
 			}
 		}
 		if len(removed.Assignees) == len(c.state.Assignees) && len(removed.Assignees) > 0 {
-			return models.Violation(models.RuleLastWorker, "A work order keeps at least one worker: assign another one first.")
+			return models.Violation(models.RuleLastWorker, "A work order needs at least one worker. Assign another one first.")
 		}
 		return c.reassign(roles{Assignees: []string{}, Consultants: []string{}}, removed)
 	})
 }
 
-// roles are identities by their role, as events tell them.
+// roles are identities by their role, as events show them.
 type roles struct {
 	Assignees   []string `json:"assignees"`
 	Consultants []string `json:"consultants"`
@@ -81,11 +81,11 @@ func difference(ids, others []string) []string {
 	return rest
 }
 
-// forCustomer reports whether the actor is of a service company and acts on a
-// customer's work order: it forwards it to its own people.
+// forCustomer reports whether the actor belongs to a service company and acts on
+// a customer's work order, which it forwards to its own people.
 func (c *workOrderChange) forCustomer() bool { return c.state.OrganizationID != c.actor.OrganizationID }
 
-// requireAssign refuses an actor that may not assign.
+// requireAssign rejects an actor that may not assign. Errors: permission_denied.
 func (c *workOrderChange) requireAssign() error {
 	if c.forCustomer() && c.state.Incoming {
 		return nil
@@ -93,7 +93,8 @@ func (c *workOrderChange) requireAssign() error {
 	return c.requireGrant(models.GrantWorkOrdersForward, "assign work orders")
 }
 
-// requireOwnPeople refuses identities that are not of the actor's organization.
+// requireOwnPeople rejects an identity outside the actor's organization. Errors:
+// permission_denied, unavailable.
 func (c *workOrderChange) requireOwnPeople(ctx context.Context, identity string) error {
 	var own []struct{ ID string }
 	batch.QueueAll(c.Tx, &own, `SELECT id FROM identities WHERE id = $1 AND organization_id = $2`, identity, c.actor.OrganizationID)
@@ -101,12 +102,12 @@ func (c *workOrderChange) requireOwnPeople(ctx context.Context, identity string)
 		return err
 	}
 	if len(own) == 0 {
-		return models.Errorf(models.CodePermissionDenied, "A service company removes only its own people.")
+		return models.Errorf(models.CodePermissionDenied, "A service company may remove only its own people.")
 	}
 	return nil
 }
 
-// reassign queues the change of roles with what it leaves.
+// reassign queues the change of roles and adds its effects. Errors: rule_violation (status).
 func (c *workOrderChange) reassign(added, removed roles) error {
 	if len(added.all())+len(removed.all()) == 0 {
 		return nil

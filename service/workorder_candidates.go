@@ -9,17 +9,18 @@ import (
 	"millwright/models"
 )
 
-// candidates are identities named for roles, with what the rules need to know of them.
+// candidates are the identities that a request names for roles, with what the
+// rules need to know of them (spec section 4, rules 3 and 5).
 type candidates struct {
 	assignees, consultants []string
-	// Known exist for the actor, Connected may be named (spec section 4, rules 3 and 5).
+	// Known are those that the actor may know of, Connected those connected to the node.
 	Known     []string
 	Connected []string
 }
 
-// connectedIdentities selects those of {identities} that are connected to the
-// node {node}: assigned to it or above, members of such a team, or the
-// integration itself.
+// connectedIdentities selects the {identities} that are connected to the node
+// {node}: those assigned there or above, members of a team that is, and {actor}
+// itself if {integration} says that it is an integration.
 const connectedIdentities = `
 	ARRAY(SELECT named FROM unnest({identities}) named
 		WHERE named = {actor} AND {integration} OR EXISTS (
@@ -27,19 +28,19 @@ const connectedIdentities = `
 			WHERE c.node_id = {node} AND (g.identity_id = named
 				OR g.identity_id IN (SELECT m.team_id FROM team_members m WHERE m.member_id = named))))`
 
-// knownIdentities selects those of {identities} that the organization
-// {organization} may name: its own and its service companies.
+// knownIdentities selects the {identities} that {organization} may name: its own
+// and its service companies.
 const knownIdentities = `
 	ARRAY(SELECT i.id::text FROM identities i
 		WHERE i.id = ANY ({identities}) AND (i.organization_id = {organization} OR i.id IN (
 			SELECT s.company_id FROM service_companies s WHERE s.customer_id = {organization})))`
 
-// ownIdentities selects those of {identities} that are of the organization {organization}.
+// ownIdentities selects the {identities} that belong to {organization}.
 const ownIdentities = `
 	ARRAY(SELECT i.id::text FROM identities i WHERE i.id = ANY ({identities}) AND i.organization_id = {organization})`
 
-// queueCandidates reads what the rules need. A service company names its own
-// people, each of whom it may assign; they are connected by being its own.
+// queueCandidates queues loading what the rules need. A service company may
+// assign any of its own people, so for it they count as connected.
 func (c *workOrderChange) queueCandidates(n *candidates) {
 	known := with(knownIdentities, "organization", "$2", "identities", "$1::text[]")
 	connected := with(connectedIdentities, "node", "$3", "identities", "$1::text[]", "actor", "$4", "integration", "$5")
@@ -53,7 +54,7 @@ func (c *workOrderChange) queueCandidates(n *candidates) {
 	c.QueueRows(func(rows pgx.Rows) error {
 		found, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[struct{ Known, Connected []string }])
 		if err == nil {
-			// Who is assigned is known to whoever reads the work order.
+			// An actor that reads the work order knows its assignees.
 			n.Known = slices.Concat(found.Known, c.state.Assignees, c.state.Consultants)
 			n.Connected = found.Connected
 		}
@@ -61,7 +62,7 @@ func (c *workOrderChange) queueCandidates(n *candidates) {
 	}, `SELECT `+known+` AS known, `+connected+` AS connected`, args...)
 }
 
-// checkKnown reports ids that name nobody, and ids that are named twice.
+// checkKnown reports unknown and duplicate ids.
 func (n candidates) checkKnown() []models.FieldError {
 	var fields []models.FieldError
 	lists := []struct {
@@ -81,11 +82,13 @@ func (n candidates) checkKnown() []models.FieldError {
 	return fields
 }
 
+// unknownField reports an id that names no such thing.
 func unknownField(pointer, what string) models.FieldError {
 	return models.FieldError{Pointer: pointer, Code: "unknown", Detail: "There is no such " + what + "."}
 }
 
-// checkRules applies both_roles and assignee_not_connected, beside those who have a role already.
+// checkRules applies both_roles and assignee_not_connected, given the workers and
+// consultants that the work order already has. Errors: rule_violation.
 func (n candidates) checkRules(workers, consultants []string) error {
 	for _, id := range n.assignees {
 		if slices.Contains(n.consultants, id) || slices.Contains(consultants, id) {
@@ -101,13 +104,13 @@ func (n candidates) checkRules(workers, consultants []string) error {
 		assigned := slices.Contains(workers, id) || slices.Contains(consultants, id)
 		if !assigned && !slices.Contains(n.Connected, id) {
 			return models.Violation(models.RuleAssigneeNotConnected,
-				"%s is not connected to the node: assign it there or above, or to a team that is.", id)
+				"%s is not connected to the node. Assign it there or above, or add it to a team that is.", id)
 		}
 	}
 	return nil
 }
 
-// check applies every rule of naming identities.
+// check applies all rules for candidates. Errors: validation_failed, rule_violation.
 func (n candidates) check(workers, consultants []string) error {
 	if fields := n.checkKnown(); len(fields) > 0 {
 		return models.Invalid(fields...)

@@ -12,45 +12,42 @@ import (
 	"millwright/service/batch"
 )
 
-// workOrderChange is a work order under change, locked, with what the rules need.
+// workOrderChange is an operation on a locked work order: what the rules read
+// and what the operation has changed so far.
 type workOrderChange struct {
 	*tx
 	actor Actor
 	state lockedWorkOrder
-	// now is the moment of the change: later than every earlier change of the record.
+	// now is the time of the change, later than every earlier change of the record.
 	now models.Time
-	// columns are the columns that change.
+	// columns are the changed columns of the row.
 	columns map[string]any
 	effects
 }
 
-// lockedWorkOrder is what one query knows of the locked work order.
+// lockedWorkOrder is what the rules need to know of a work order and the actor.
 type lockedWorkOrder struct {
 	models.WorkOrder
-	// HeldFrom is the status to go back to, of a work order on hold.
+	// HeldFrom is the status to which a work order on hold returns, "" for others.
 	HeldFrom    models.WorkOrderStatus
 	Assignees   []string
 	Consultants []string
 	Readable    bool
-	// ReadOnly and Suspended are whether the record's or the actor's organization is.
-	ReadOnly, Suspended bool
-	Grants              []string
-	// Incoming says that the work order came to the actor's organization, a
-	// service company, and the actor has incoming work orders there.
-	Incoming  bool
+	// The record's organization and the actor's both count.
+	organizationState
+	// Grants are the actor's on the node.
+	Grants []string
+	// Incoming says that the work order is assigned to the actor's organization, a
+	// service company, and that the actor has incoming work orders there.
+	Incoming bool
+	// Addresses bounds how many webhook addresses may get an event.
 	Addresses int
 }
 
 var (
 	lockWorkOrder    = lockOf("work_orders")
 	lockedWorkOrders = &batch.Statement{Stage: stageRules, ReadOnly: true, SQL: `
-	SELECT u.nth, w.id, w.organization_id, w.number, w.inventory_id, w.title, w.description, w.priority,
-		w.target_date, w.form_id, w.external_id, w.status, w.cancel_reason, w.created_by,
-		w.created_at, w.changed_at, w.completed_at, w.cancelled_at, coalesce(w.held_from, '') AS held_from,
-		ARRAY(SELECT x.identity_id FROM work_order_assignees x
-			WHERE x.work_order_id = w.id AND x.role = 'worker' ORDER BY x.position) AS assignees,
-		ARRAY(SELECT x.identity_id FROM work_order_assignees x
-			WHERE x.work_order_id = w.id AND x.role = 'consultant' ORDER BY x.position) AS consultants,
+	SELECT u.nth, ` + with(columnsOf[models.WorkOrder]()+`, `+assigneeColumns, "w", "w") + `, coalesce(w.held_from, '') AS held_from,
 		` + with(readableByGrants, "w", "w", "actor", "u.actor", "grants", "r.grants") + ` AS readable, r.grants,
 		(SELECT bool_or(o.read_only) FROM organizations o WHERE o.id IN (w.organization_id, u.organization)) AS read_only,
 		(SELECT bool_or(o.suspended) FROM organizations o WHERE o.id IN (w.organization_id, u.organization)) AS suspended,
@@ -67,13 +64,13 @@ var (
 	CROSS JOIN LATERAL (SELECT ` + with(grantsOn, "node", "w.inventory_id", "actor", "u.actor") + ` AS grants OFFSET 0) r`}
 )
 
-// changeWorkOrder runs one operation on a work order: locks its row, checks what
-// every operation has in common, lets rules decide, and leaves what a change
-// leaves. An operation that changes nothing leaves nothing. Errors common to all:
-// not_found, permission_denied (a suspended organization), read_only (unless
-// allowed), precondition_failed, idempotency_key_reused, unavailable.
+// changeWorkOrder runs one operation on a work order: it locks the row, checks
+// what all operations have in common, applies the rules, and queues the change
+// with its effects. An operation that changes nothing has no effects. Errors:
+// not_found, permission_denied (a suspended organization), read_only (unless the
+// policy allows it), precondition_failed, idempotency_key_reused, unavailable.
 func (s *Service) changeWorkOrder(
-	ctx context.Context, actor Actor, call Call, id string, allowReadOnly bool,
+	ctx context.Context, actor Actor, call Call, id string, policy readOnlyPolicy,
 	rules func(ctx context.Context, c *workOrderChange) error,
 ) (WriteResult, error) {
 	if !models.IsID(id, models.PrefixWorkOrder) {
@@ -93,11 +90,8 @@ func (s *Service) changeWorkOrder(
 		if !c.state.Readable {
 			return "", nil, models.NotFound()
 		}
-		if c.state.Suspended {
-			return "", nil, suspended()
-		}
-		if c.state.ReadOnly && !allowReadOnly {
-			return "", nil, models.Errorf(models.CodeReadOnly, "The organization is read-only: it takes no new work orders and no changes.")
+		if err := c.state.requireWritable(policy); err != nil {
+			return "", nil, err
 		}
 		if err := call.matches(before.record()); err != nil {
 			return "", nil, err
@@ -121,13 +115,7 @@ func (s *Service) changeWorkOrder(
 	})
 }
 
-// suspended refuses whatever would be written in a suspended organization, or by
-// one of it: its integrations have no tokens, its people nothing to do.
-func suspended() error {
-	return models.Errorf(models.CodePermissionDenied, "The organization is suspended: nothing of it changes.")
-}
-
-// requireGrant refuses an actor without the grant on the work order's node.
+// requireGrant rejects an actor without the grant on the work order's node.
 func (c *workOrderChange) requireGrant(grant models.Grant, what string) error {
 	if c.hasGrant(grant) {
 		return nil
@@ -139,7 +127,7 @@ func (c *workOrderChange) hasGrant(grant models.Grant) bool {
 	return slices.Contains(c.state.Grants, string(grant))
 }
 
-// queueManagers queues the reading of the nearest inventory managers of the work order's node.
+// queueManagers queues loading the nearest inventory managers of the work order's node.
 func (c *workOrderChange) queueManagers(into *[]string) {
 	c.QueueRows(func(rows pgx.Rows) error {
 		managers, err := pgx.CollectRows(rows, pgx.RowTo[string])
@@ -148,27 +136,28 @@ func (c *workOrderChange) queueManagers(into *[]string) {
 	}, `SELECT unnest(`+with(nearestManagers, "node", "$1")+`)`, c.state.InventoryID)
 }
 
-// managers are the nearest inventory managers of the work order's node.
+// managers loads the nearest inventory managers of the work order's node.
 func (c *workOrderChange) managers(ctx context.Context) ([]string, error) {
 	var managers []string
 	c.queueManagers(&managers)
 	return managers, c.Flush(ctx)
 }
 
-// addNotice has the kind of notice go to the work order's creator, the nearest
-// inventory managers and the identities.
+// addNotice adds a notice for the work order's creator, the managers and the identities.
 func (c *workOrderChange) addNotice(kind models.NoticeKind, managers []string, identities ...string) {
 	c.notices = append(c.notices, notice{string(kind), slices.Concat(identities, managers, []string{c.state.CreatedBy})})
 }
 
-// addNoticeToAll tells the work order's workers and consultants too.
+// addNoticeToAll adds a notice for the creator, the nearest inventory managers,
+// the workers and the consultants.
 func (c *workOrderChange) addNoticeToAll(ctx context.Context, kind models.NoticeKind) error {
 	managers, err := c.managers(ctx)
 	c.addNotice(kind, managers, slices.Concat(c.state.Assignees, c.state.Consultants)...)
 	return err
 }
 
-// applyOperation applies the operation to the status, with its events.
+// applyOperation moves the work order to the status that follows the operation,
+// with its events. Errors: rule_violation (status).
 func (c *workOrderChange) applyOperation(operation models.Operation) error {
 	move, err := c.state.Status.Apply(operation, c.state.HeldFrom)
 	if err != nil {
@@ -186,7 +175,7 @@ func (c *workOrderChange) applyOperation(operation models.Operation) error {
 		c.columns["completed_at"] = c.now
 	case models.StatusCancelled:
 		c.columns["cancelled_at"] = c.now
-	default: // no other status has a time of its own
+	default: // the other statuses have no column for their time
 	}
 	c.changes["status"] = fromTo(move.From, move.To)
 	for _, kind := range move.Events {
@@ -195,15 +184,7 @@ func (c *workOrderChange) applyOperation(operation models.Operation) error {
 	return nil
 }
 
-// textOrNil is nil, a null of the database, for no text.
-func textOrNil[S ~string](text S) any {
-	if text == "" {
-		return nil
-	}
-	return string(text)
-}
-
-// save queues the changed columns and everything the change leaves.
+// save queues the changed columns and the effects of the change.
 func (c *workOrderChange) save() error {
 	c.columns["changed_at"] = c.now
 	if err := c.update(reflect.TypeFor[models.WorkOrder](), c.recordID, c.columns); err != nil {

@@ -9,8 +9,8 @@ import (
 	"millwright/service/batch"
 )
 
-// NewWorkOrder is what a work order is created from. Texts are within their
-// lengths already; ids may name anything.
+// NewWorkOrder holds the fields of a work order to create. The caller has checked
+// the lengths of texts; ids are checked here.
 type NewWorkOrder struct {
 	InventoryID string
 	Title       string
@@ -23,23 +23,22 @@ type NewWorkOrder struct {
 	ExternalID  *string
 }
 
-// workOrderCreation is what the rules of a creation need to know, read in one query.
+// workOrderCreation is what the rules need to know to create a work order.
 type workOrderCreation struct {
-	ReadOnly         bool
-	Suspended        bool
+	organizationState
+	// ManualWorkOrders says whether the plan allows them.
 	ManualWorkOrders bool
-	// NodeKind is "" when there is no such node in the organization.
+	// NodeKind is "" if the organization has no such node.
 	NodeKind models.NodeKind
-	// Grants are none where the actor does not see the node.
+	// Grants are the actor's on the node, empty if it does not see the node.
 	Grants    []string
 	FormKnown bool
-	// Known and Connected are the named identities that exist for the actor,
-	// and those connected to the node (spec section 4, rule 3).
+	// Known and Connected are those of candidates.
 	Known     []string
 	Connected []string
 	// Managers are the nearest inventory managers.
 	Managers []string
-	// Addresses is how many webhook addresses might want the event.
+	// Addresses bounds how many webhook addresses may get the event.
 	Addresses int
 }
 
@@ -71,9 +70,9 @@ var workOrderCreations = &batch.Statement{Stage: stageRules, ReadOnly: true, SQL
 	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = u.node`}
 
 // CreateWorkOrder creates a work order (spec section 4, rules 2, 3 and 8) and
-// answers it with 201. Errors: read_only, plan_restricted, validation_failed,
-// permission_denied, rule_violation (both_roles, assignee_not_connected),
-// idempotency_key_reused, unavailable.
+// returns it with status 201. Errors: read_only, plan_restricted,
+// validation_failed, permission_denied, rule_violation (both_roles,
+// assignee_not_connected), idempotency_key_reused, unavailable.
 func (s *Service) CreateWorkOrder(ctx context.Context, actor Actor, call Call, in NewWorkOrder) (WriteResult, error) {
 	return s.writeRecord(ctx, actor, call, http.StatusCreated, nil, func(ctx context.Context, t *tx) (string, func() any, error) {
 		var known workOrderCreation
@@ -106,13 +105,11 @@ func (s *Service) CreateWorkOrder(ctx context.Context, actor Actor, call Call, i
 	})
 }
 
-// check applies the rules in the order in which an integrator would fix what they refuse.
+// check applies the rules in the order in which an integrator would fix the
+// errors. Errors: those of CreateWorkOrder.
 func (c workOrderCreation) check(actor Actor, in NewWorkOrder) error {
-	if c.Suspended {
-		return suspended()
-	}
-	if c.ReadOnly {
-		return models.Errorf(models.CodeReadOnly, "The organization is read-only: it takes no new work orders and no changes.")
+	if err := c.requireWritable(rejectReadOnly); err != nil {
+		return err
 	}
 	if !c.ManualWorkOrders {
 		return models.Errorf(models.CodePlanRestricted, "The organization's plan does not allow manual work orders.")
@@ -130,7 +127,8 @@ func (c workOrderCreation) candidates(in NewWorkOrder) candidates {
 	return candidates{assignees: in.Assignees, consultants: in.Consultants, Known: c.Known, Connected: c.Connected}
 }
 
-// checkNames refuses ids of what does not exist or may not be seen, and a target date that no record can show.
+// checkNames rejects ids that the actor does not see and a target date that no
+// record can show. Errors: validation_failed.
 func (c workOrderCreation) checkNames(in NewWorkOrder) error {
 	var fields []models.FieldError
 	switch {
@@ -151,7 +149,7 @@ func (c workOrderCreation) checkNames(in NewWorkOrder) error {
 	return nil
 }
 
-// insertWorkOrder queues the record with everything a creation leaves.
+// insertWorkOrder queues the work order, its assignees and the effects of its creation.
 func (t *tx) insertWorkOrder(actor Actor, id string, in NewWorkOrder, workers []string, known workOrderCreation) error {
 	priority := in.Priority
 	if priority == "" {

@@ -8,22 +8,22 @@ import (
 	"millwright/service/batch"
 )
 
-// Review is what a consultant makes of the work that was sent to it.
+// Review is a consultant's decision about completed work.
 type Review struct {
-	// Approve completes the work order; without it the work goes back to its workers.
+	// Approve completes the work order; otherwise it goes back to its workers.
 	Approve bool
 	// Comment is kept in the history, "" for none.
 	Comment string
 }
 
 // ReviewWorkOrder approves the work order in review, which completes it, or sends
-// it back to its workers (spec section 3, an action of the app), and answers it.
-// Who may is a person who is its consultant, or is of a team or a service company
-// that is. It ends what completing began, so a read-only organization takes it.
-// Errors: permission_denied, validation_failed, rule_violation (status) and those
-// of changeWorkOrder.
+// it back to its workers (spec section 3, an action of the app), and returns it.
+// Only a person may who is its consultant or belongs to a team or a service
+// company that is. A read-only organization allows it because it finishes what
+// completing began. Errors: permission_denied, validation_failed, rule_violation
+// (status) and those of changeWorkOrder.
 func (s *Service) ReviewWorkOrder(ctx context.Context, actor Actor, id string, review Review) (WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, Call{}, id, true, func(ctx context.Context, c *workOrderChange) error {
+	return s.changeWorkOrder(ctx, actor, Call{}, id, allowReadOnly, func(ctx context.Context, c *workOrderChange) error {
 		if err := c.requireConsultant(ctx); err != nil {
 			return err
 		}
@@ -46,45 +46,37 @@ func (s *Service) ReviewWorkOrder(ctx context.Context, actor Actor, id string, r
 		if review.Approve {
 			c.addNotice(kind, managers)
 		} else {
-			c.addNotice(kind, managers, c.state.Assignees...) // whose turn it is again
+			c.addNotice(kind, managers, c.state.Assignees...) // it is their turn again
 		}
 		return err
 	})
 }
 
-// check says what is wrong with the review.
+// check returns what is wrong with the review.
 func (r Review) check() []models.FieldError {
 	switch {
 	case !models.IsText(r.Comment):
-		return []models.FieldError{{Pointer: "/comment", Code: "value", Detail: "The comment is a text in UTF-8 without NUL."}}
+		return []models.FieldError{{Pointer: "/comment", Code: "value", Detail: "The comment must be UTF-8 text without NUL."}}
 	case utf8.RuneCountInString(r.Comment) > models.MaxReviewComment:
 		return []models.FieldError{{Pointer: "/comment", Code: "too_long", Detail: "The comment has at most 1,000 characters."}}
 	}
 	return nil
 }
 
-// requireConsultant refuses whoever does not review the work order.
+// requireConsultant rejects an actor that does not review the work order.
 func (c *workOrderChange) requireConsultant(ctx context.Context) error {
-	if err := requirePerson(c.actor, "A review"); err != nil {
+	if err := requirePerson(c.actor, "Reviewing a work order"); err != nil {
 		return err
 	}
 	consults, err := c.actsAs(ctx, c.state.Consultants)
 	if err == nil && !consults {
-		err = models.Errorf(models.CodePermissionDenied, "Only a consultant of the work order reviews it. The person is none.")
+		err = models.Errorf(models.CodePermissionDenied, "Only a consultant of the work order may review it.")
 	}
 	return err
 }
 
-// requirePerson refuses an integration what is done in the app alone.
-func requirePerson(actor Actor, what string) error {
-	if actor.Kind == models.KindPerson {
-		return nil
-	}
-	return models.Errorf(models.CodePermissionDenied, "%s is done by people in the app.", what)
-}
-
-// actsAs reports whether the actor is one of the identities, a member of such a
-// team, or of such an organization with incoming work orders there.
+// actsAs reports whether the actor is one of the identities or belongs to one: a
+// team, or a service company in which it has incoming work orders.
 func (c *workOrderChange) actsAs(ctx context.Context, identities []string) (bool, error) {
 	var found []struct{ IdentityID string }
 	batch.QueueAll(c.Tx, &found, with(`SELECT a.identity_id FROM actor_identities a

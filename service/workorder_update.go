@@ -7,8 +7,8 @@ import (
 	"millwright/models"
 )
 
-// WorkOrderPatch names the fields of a PATCH that were sent; a field that was
-// sent as null is set and holds nil.
+// WorkOrderPatch holds the fields of a PATCH. A field sent as null is Set and
+// its Value is nil.
 type WorkOrderPatch struct {
 	Title       Sent[string]
 	Description Sent[*string]
@@ -17,17 +17,17 @@ type WorkOrderPatch struct {
 	ExternalID  Sent[*string]
 }
 
-// Sent is a field that may have been left out.
+// Sent is a field that a request may leave out.
 type Sent[T any] struct {
 	Value T
 	Set   bool
 }
 
 // UpdateWorkOrder changes the fields that were sent (spec section 4, rule 4) and
-// answers the work order. Errors: not_found, read_only, permission_denied,
-// validation_failed, rule_violation (status) and those of changeWorkOrder.
+// returns the work order. Errors: permission_denied, validation_failed,
+// rule_violation (status) and those of changeWorkOrder.
 func (s *Service) UpdateWorkOrder(ctx context.Context, actor Actor, call Call, id string, patch WorkOrderPatch) (WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, false, func(_ context.Context, c *workOrderChange) error {
+	return s.changeWorkOrder(ctx, actor, call, id, rejectReadOnly, func(_ context.Context, c *workOrderChange) error {
 		if err := c.requireGrant(models.GrantWorkOrdersUpdate, "change work orders"); err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (s *Service) UpdateWorkOrder(ctx context.Context, actor Actor, call Call, i
 			set(c, "priority", old.Priority, patch.Priority),
 			setNullable(c, "target_date", old.TargetDate, patch.TargetDate),
 		)
-		// A reference is the caller's own; changing only it is no event (spec section 3).
+		// A change of the caller's reference alone causes no event (spec section 3).
 		fields = append(fields, setNullable(c, "external_id", old.ExternalID, patch.ExternalID)...)
 		if len(fields) > 0 && !slices.Equal(fields, []string{"external_id"}) {
 			c.events = []domainEvent{{kind: models.EventWorkOrderUpdated, data: models.JSON{"fields": fields}}}
@@ -54,7 +54,7 @@ func (s *Service) UpdateWorkOrder(ctx context.Context, actor Actor, call Call, i
 	})
 }
 
-// checkTargetDate refuses a time whose year in UTC RFC 3339 cannot write.
+// checkTargetDate rejects a time that RFC 3339 cannot express in UTC.
 func checkTargetDate(at *models.Time) []models.FieldError {
 	if at == nil || at.Year() >= 0 && at.Year() <= 9999 {
 		return nil
@@ -62,7 +62,7 @@ func checkTargetDate(at *models.Time) []models.FieldError {
 	return []models.FieldError{{Pointer: "/target_date", Code: "value", Detail: "In UTC, the year must be from 0 to 9999."}}
 }
 
-// set changes a column when the sent value differs and returns its name then.
+// set changes a column if the sent value differs, and returns its name if so.
 func set[T comparable](c *workOrderChange, name string, old T, sent Sent[T]) []string {
 	if !sent.Set || sent.Value == old {
 		return nil
@@ -72,7 +72,7 @@ func set[T comparable](c *workOrderChange, name string, old T, sent Sent[T]) []s
 	return []string{name}
 }
 
-// setNullable is set for columns that may be null.
+// setNullable is set for a column that may be NULL.
 func setNullable[T comparable](c *workOrderChange, name string, old *T, sent Sent[*T]) []string {
 	if !sent.Set || old == nil && sent.Value == nil || old != nil && sent.Value != nil && *old == *sent.Value {
 		return nil
