@@ -23,24 +23,24 @@ type integrator struct {
 	tokens oauth2.TokenSource
 }
 
-// reply is an answer that was read to its end.
-type reply struct {
+// apiResponse is an answer that was read to its end.
+type apiResponse struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-func (s *stack) integrator() *integrator {
-	base := "http://" + s.settings["MILLWRIGHT_ADDR"] + "/v1"
+func (h *harness) integrator() *integrator {
+	base := "http://" + h.settings["MILLWRIGHT_ADDR"] + "/v1"
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
-	s.t.Cleanup(transport.CloseIdleConnections)
+	h.t.Cleanup(transport.CloseIdleConnections)
 	config := clientcredentials.Config{
-		ClientID: s.org.clientID, ClientSecret: s.org.clientSecret, TokenURL: base + "/oauth/token",
+		ClientID: h.org.clientID, ClientSecret: h.org.clientSecret, TokenURL: base + "/oauth/token",
 	}
-	ctx := context.WithValue(s.t.Context(), oauth2.HTTPClient, &http.Client{Transport: transport})
+	ctx := context.WithValue(h.t.Context(), oauth2.HTTPClient, &http.Client{Transport: transport})
 	tokens := config.TokenSource(ctx)
 	return &integrator{
-		t: s.t, base: base, node: s.org.imported.IDs["ahu1"], tokens: tokens,
+		t: h.t, base: base, node: h.org.imported.IDs["ahu1"], tokens: tokens,
 		http: &http.Client{Transport: &oauth2.Transport{Source: tokens, Base: transport}},
 	}
 }
@@ -56,45 +56,45 @@ func (i *integrator) token() string {
 }
 
 // call makes one call; key is its Idempotency-Key, if any. An error means that no answer came.
-func (i *integrator) call(method, path, key string, body any) (reply, error) {
+func (i *integrator) call(method, path, key string, body any) (apiResponse, error) {
 	var content io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
-			return reply{}, err
+			return apiResponse{}, err
 		}
 		content = bytes.NewReader(text)
 	}
 	request, err := http.NewRequestWithContext(i.t.Context(), method, i.base+path, content)
 	if err != nil {
-		return reply{}, err
+		return apiResponse{}, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	if key != "" {
 		request.Header.Set("Idempotency-Key", key)
 	}
-	answer, err := i.http.Do(request)
+	response, err := i.http.Do(request)
 	if err != nil {
-		return reply{}, err
+		return apiResponse{}, err
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	return reply{answer.StatusCode, answer.Header, text}, err
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return apiResponse{response.StatusCode, response.Header, text}, err
 }
 
 // post asks for a work order.
-func (i *integrator) post(title, key string) (reply, error) {
+func (i *integrator) post(title, key string) (apiResponse, error) {
 	return i.call(http.MethodPost, "/work-orders", key, map[string]string{"inventory_id": i.node, "title": title})
 }
 
 // create creates a work order and returns its id. It may be called from any goroutine.
 func (i *integrator) create(title string) string {
-	answer, err := i.post(title, "")
-	if err != nil || answer.status != http.StatusCreated {
-		i.t.Errorf("create %q: status %d, error %v, body %s", title, answer.status, err, answer.body)
+	response, err := i.post(title, "")
+	if err != nil || response.status != http.StatusCreated {
+		i.t.Errorf("create %q: status %d, error %v, body %s", title, response.status, err, response.body)
 		return ""
 	}
-	return idOf(i.t, answer.body)
+	return idOf(i.t, response.body)
 }
 
 // createMany creates n work orders, four at a time, and returns their ids.
@@ -118,13 +118,13 @@ func (i *integrator) createMany(n int) []string {
 }
 
 // get reads a path and fails the test unless the answer is 200.
-func (i *integrator) get(path string) reply {
+func (i *integrator) get(path string) apiResponse {
 	i.t.Helper()
-	answer, err := i.call(http.MethodGet, path, "", nil)
-	if err != nil || answer.status != http.StatusOK {
-		i.t.Fatalf("GET %s: status %d, error %v, body %s", path, answer.status, err, answer.body)
+	response, err := i.call(http.MethodGet, path, "", nil)
+	if err != nil || response.status != http.StatusOK {
+		i.t.Fatalf("GET %s: status %d, error %v, body %s", path, response.status, err, response.body)
 	}
-	return answer
+	return response
 }
 
 // workOrders returns the ids of the work orders on the first page, the newest first.

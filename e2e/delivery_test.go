@@ -24,10 +24,10 @@ const deliveryLimit = time.Minute
 
 func TestAWorkOrderBecomesAVerifiedWebhook(t *testing.T) {
 	r := newReceiver(t)
-	s := newStack(t, nil, r)
-	s.startWorker()
-	s.startAPI(nil)
-	i := s.integrator()
+	h := newHarness(t, nil, r)
+	h.startWorker()
+	h.startAPI(nil)
+	i := h.integrator()
 
 	id := i.create("Replace filter")
 	d := awaitDelivery(t, r, id)
@@ -36,7 +36,7 @@ func TestAWorkOrderBecomesAVerifiedWebhook(t *testing.T) {
 			t.Errorf("the delivery has no %s", name)
 		}
 	}
-	if d.event.Type != "work_order.created" || d.event.OrganizationID != s.org.imported.IDs["acme"] {
+	if d.event.Type != "work_order.created" || d.event.OrganizationID != h.org.imported.IDs["acme"] {
 		t.Errorf("type %q, organization %q", d.event.Type, d.event.OrganizationID)
 	}
 	var data struct {
@@ -53,8 +53,8 @@ func TestAWorkOrderBecomesAVerifiedWebhook(t *testing.T) {
 	if !reflect.DeepEqual(data.WorkOrder, record) {
 		t.Errorf("the delivery shows\n%v\nGET shows\n%v", data.WorkOrder, record)
 	}
-	if data.Actor["identity_id"] != s.org.imported.IDs["erp"] {
-		t.Errorf("actor %v, want the integration %s", data.Actor, s.org.imported.IDs["erp"])
+	if data.Actor["identity_id"] != h.org.imported.IDs["erp"] {
+		t.Errorf("actor %v, want the integration %s", data.Actor, h.org.imported.IDs["erp"])
 	}
 
 	const creates = 20
@@ -85,24 +85,24 @@ func TestAFailingReceiverIsRetriedOnSchedule(t *testing.T) {
 	t.Parallel()
 	const wait = 200 * time.Millisecond
 	healing, broken := newReceiver(t), newReceiver(t)
-	s := newStack(t, settings{"WEBHOOK_RETRY_SCHEDULE": "200ms,200ms,200ms"}, healing, broken)
-	s.startWorker()
-	s.startAPI(nil)
+	h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "200ms,200ms,200ms"}, healing, broken)
+	h.startWorker()
+	h.startAPI(nil)
 	var calls atomic.Int32
-	healing.answers(func(context.Context, delivery) int {
+	healing.respondWith(func(context.Context, delivery) int {
 		if calls.Add(1) <= 2 {
 			return http.StatusInternalServerError
 		}
 		return http.StatusNoContent
 	})
-	broken.answers(always(http.StatusServiceUnavailable))
-	id := s.integrator().create("Replace filter")
+	broken.respondWith(always(http.StatusServiceUnavailable))
+	id := h.integrator().create("Replace filter")
 
 	awaitDelivery(t, healing, id)
-	s.awaitAttempts(s.deliveryTo(1, id), "delivered", 500, 500, 204)
-	failed := s.deliveryTo(2, id)
-	s.awaitAttempts(failed, "failed", 503, 503, 503, 503)
-	rows, err := s.db.Query(t.Context(), `
+	h.awaitAttempts(h.deliveryTo(1, id), "delivered", 500, 500, 204)
+	failed := h.deliveryTo(2, id)
+	h.awaitAttempts(failed, "failed", 503, 503, 503, 503)
+	rows, err := h.db.Query(t.Context(), `
 		SELECT started_at - lag(started_at) OVER (PARTITION BY delivery_id ORDER BY number) FROM attempts WHERE number > 1`)
 	if err != nil {
 		t.Fatal(err)
@@ -123,71 +123,71 @@ func TestAFailingReceiverIsRetriedOnSchedule(t *testing.T) {
 
 	// Both work on until the end that is theirs: delivered closes, failed waits for an operator.
 	workflow := workflows.DeliveryID(failed)
-	s.awaitFound(`DeliveryStatus = "failed" AND ExecutionStatus = "Running"`, workflow)
-	s.awaitWorkflow(workflows.DeliveryID(s.deliveryTo(1, id)), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
-	broken.answers(accept)
-	if err := s.temporal.SignalWorkflow(t.Context(), workflow, "", workflows.SignalRedeliver, nil); err != nil {
+	h.awaitFound(`DeliveryStatus = "failed" AND ExecutionStatus = "Running"`, workflow)
+	h.awaitWorkflow(workflows.DeliveryID(h.deliveryTo(1, id)), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	broken.respondWith(accept)
+	if err := h.temporal.SignalWorkflow(t.Context(), workflow, "", workflows.SignalRedeliver, nil); err != nil {
 		t.Fatalf("signal redeliver: %v", err)
 	}
 	awaitDelivery(t, broken, id)
-	s.awaitAttempts(failed, "delivered", 503, 503, 503, 503, 204)
-	s.awaitWorkflow(workflow, enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	h.awaitAttempts(failed, "delivered", 503, 503, 503, 503, 204)
+	h.awaitWorkflow(workflow, enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 }
 
 // deliveryTo returns the id of the delivery about the record to the n-th receiver.
-func (s *stack) deliveryTo(n int, recordID string) (id string) {
-	s.t.Helper()
-	err := s.db.QueryRow(s.t.Context(), `SELECT id FROM deliveries WHERE webhook_id = $1 AND record_id = $2`,
-		s.org.webhookID(n), recordID).Scan(&id)
+func (h *harness) deliveryTo(n int, recordID string) (id string) {
+	h.t.Helper()
+	err := h.db.QueryRow(h.t.Context(), `SELECT id FROM deliveries WHERE webhook_id = $1 AND record_id = $2`,
+		h.org.webhookID(n), recordID).Scan(&id)
 	if err != nil {
-		s.t.Fatalf("find the delivery to receiver %d: %v", n, err)
+		h.t.Fatalf("find the delivery to receiver %d: %v", n, err)
 	}
 	return id
 }
 
 // awaitAttempts waits until the delivery has the status, and checks what its attempts were answered.
-func (s *stack) awaitAttempts(deliveryID, status string, answers ...int) {
-	s.t.Helper()
-	var is string
-	eventually(s.t, deliveryLimit, "the delivery is "+status, func() bool {
-		return s.db.QueryRow(s.t.Context(), `SELECT status FROM deliveries WHERE id = $1`, deliveryID).Scan(&is) == nil && is == status
+func (h *harness) awaitAttempts(deliveryID, status string, answers ...int) {
+	h.t.Helper()
+	var current string
+	eventually(h.t, deliveryLimit, "the delivery is "+status, func() bool {
+		return h.db.QueryRow(h.t.Context(), `SELECT status FROM deliveries WHERE id = $1`, deliveryID).Scan(&current) == nil && current == status
 	})
 	var recorded []int
 	var counted int
-	err := s.db.QueryRow(s.t.Context(), `
+	err := h.db.QueryRow(h.t.Context(), `
 		SELECT d.attempts, ARRAY(SELECT a.status FROM attempts a WHERE a.delivery_id = d.id ORDER BY a.number)
 		FROM deliveries d WHERE d.id = $1`, deliveryID).Scan(&counted, &recorded)
 	if err != nil || counted != len(answers) || !slices.Equal(recorded, answers) {
-		s.t.Errorf("%d attempts counted, recorded %v (error %v); want %v", counted, recorded, err, answers)
+		h.t.Errorf("%d attempts counted, recorded %v (error %v); want %v", counted, recorded, err, answers)
 	}
 }
 
 // awaitFound waits until the query finds the workflow and no other.
-func (s *stack) awaitFound(query, workflowID string) {
-	s.t.Helper()
-	eventually(s.t, deliveryLimit, query+" finds "+workflowID, func() bool {
-		found, err := s.temporal.ListWorkflow(s.t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: query})
+func (h *harness) awaitFound(query, workflowID string) {
+	h.t.Helper()
+	eventually(h.t, deliveryLimit, query+" finds "+workflowID, func() bool {
+		found, err := h.temporal.ListWorkflow(h.t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: query})
 		return err == nil && len(found.GetExecutions()) == 1 && found.GetExecutions()[0].GetExecution().GetWorkflowId() == workflowID
 	})
 }
 
-func (s *stack) awaitWorkflow(id string, status enums.WorkflowExecutionStatus) {
-	s.t.Helper()
-	eventually(s.t, deliveryLimit, id+" is "+status.String(), func() bool {
-		is, err := s.temporal.DescribeWorkflowExecution(s.t.Context(), id, "")
-		return err == nil && is.GetWorkflowExecutionInfo().GetStatus() == status
+func (h *harness) awaitWorkflow(id string, status enums.WorkflowExecutionStatus) {
+	h.t.Helper()
+	eventually(h.t, deliveryLimit, id+" is "+status.String(), func() bool {
+		execution, err := h.temporal.DescribeWorkflowExecution(h.t.Context(), id, "")
+		return err == nil && execution.GetWorkflowExecutionInfo().GetStatus() == status
 	})
 }
 
 func TestASlowReceiverDelaysOnlyItself(t *testing.T) {
 	const before, meanwhile = 20, 5
 	prompt, slow := newReceiver(t), newReceiver(t)
-	s := newStack(t, settings{"WEBHOOK_RESPONSE_TIMEOUT": "2m"}, prompt, slow)
-	s.startAPI(nil)
-	i := s.integrator()
+	h := newHarness(t, settings{"WEBHOOK_RESPONSE_TIMEOUT": "2m"}, prompt, slow)
+	h.startAPI(nil)
+	i := h.integrator()
 	var hanging, givenUp atomic.Int32
 	release := make(chan struct{})
-	slow.answers(func(ctx context.Context, _ delivery) int {
+	slow.respondWith(func(ctx context.Context, _ delivery) int {
 		hanging.Add(1)
 		select {
 		case <-release:
@@ -198,7 +198,7 @@ func TestASlowReceiverDelaysOnlyItself(t *testing.T) {
 	})
 	// They are pending before the worker starts, so that all of them hang at once.
 	ids := i.createMany(before)
-	s.startWorker()
+	h.startWorker()
 	eventually(t, deliveryLimit, "every delivery to the slow receiver hangs", func() bool { return hanging.Load() == before })
 	started := time.Now()
 	ids = append(ids, i.createMany(meanwhile)...)
@@ -210,7 +210,7 @@ func TestASlowReceiverDelaysOnlyItself(t *testing.T) {
 	close(release)
 	// Only the slow receiver's own deliveries lose an attempt.
 	eventually(t, deliveryLimit, "the slow receiver's deliveries wait for their next attempt", func() bool {
-		return s.count(`SELECT count(*) FROM deliveries WHERE webhook_id = $1 AND status = 'retrying' AND last_error IS NOT NULL`,
-			s.org.webhookID(2)) == before+meanwhile
+		return h.count(`SELECT count(*) FROM deliveries WHERE webhook_id = $1 AND status = 'retrying' AND last_error IS NOT NULL`,
+			h.org.webhookID(2)) == before+meanwhile
 	})
 }

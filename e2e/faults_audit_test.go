@@ -19,14 +19,14 @@ import (
 	"millwright/workflows"
 )
 
-// settleLimit is how long what a storm has left may stay as it is: lost pokes are
-// found after six sweeps, a mailbox is taken over after 15 seconds, Temporal's own
+// idleLimit is how long what a storm has left may stay as it is: lost pokes are
+// addFinding after six sweeps, a mailbox is taken over after 15 seconds, Temporal's own
 // tasks back off. How long all of it takes is the machine's affair.
-const settleLimit = 2 * time.Minute
+const idleLimit = 2 * time.Minute
 
-// eventuallyMoving waits until there is nothing left, and fails the test when what
+// eventuallyNone waits until there is nothing left, and fails the test when what
 // is left stays as it is for the limit.
-func eventuallyMoving(t testing.TB, limit time.Duration, what string, left func() string) {
+func eventuallyNone(t testing.TB, limit time.Duration, what string, left func() string) {
 	t.Helper()
 	for before := left(); before != ""; {
 		eventually(t, limit, what+"; left is "+before, func() bool { return left() != before })
@@ -43,26 +43,26 @@ type entry struct {
 // audit holds what there is against what the clients were told, after a storm.
 // It reads the database, the API, what the receivers got, and Temporal.
 type audit struct {
-	*stack
+	*harness
 	i         *integrator
 	receivers []*receiver
 	histories map[string][]entry
 	// numbers of the work orders, which are not in their histories.
 	numbers map[string]int64
-	// complaints are counted, so that one fault does not print ten thousand lines.
-	complaints map[string]int
+	// faults are counted, so that one fault does not print ten thousand lines.
+	faults map[string]int
 }
 
-func newAudit(s *stack, i *integrator, receivers []*receiver) *audit {
+func newAudit(h *harness, i *integrator, receivers []*receiver) *audit {
 	return &audit{
-		stack: s, i: i, receivers: receivers, histories: map[string][]entry{}, numbers: map[string]int64{}, complaints: map[string]int{},
+		harness: h, i: i, receivers: receivers, histories: map[string][]entry{}, numbers: map[string]int64{}, faults: map[string]int{},
 	}
 }
 
-// wrong fails the test; of one kind of fault only the first few are printed.
-func (a *audit) wrong(kind, format string, args ...any) {
+// addFault fails the test; of one kind of fault only the first few are printed.
+func (a *audit) addFault(kind, format string, args ...any) {
 	a.t.Helper()
-	if a.complaints[kind]++; a.complaints[kind] <= 5 {
+	if a.faults[kind]++; a.faults[kind] <= 5 {
 		a.t.Errorf(kind+": "+format, args...)
 	}
 }
@@ -70,22 +70,22 @@ func (a *audit) wrong(kind, format string, args ...any) {
 // run checks everything about the clients' writes.
 func (a *audit) run(ledger []*write) {
 	a.t.Helper()
-	a.settle()
+	a.awaitIdle()
 	a.readHistories()
 	a.checkWrites(ledger)
 	events := a.checkEvents()
 	a.checkDeliveries(events)
 	a.checkRecords()
 	a.checkWorkflows()
-	for kind, n := range a.complaints {
+	for kind, n := range a.faults {
 		a.t.Logf("%s: %d", kind, n)
 	}
 }
 
-// settle waits until nothing is owed any more.
-func (a *audit) settle() {
+// awaitIdle waits until nothing is owed any more.
+func (a *audit) awaitIdle() {
 	a.t.Helper()
-	eventuallyMoving(a.t, settleLimit, "nothing is owed", func() string {
+	eventuallyNone(a.t, idleLimit, "nothing is owed", func() string {
 		rows, err := a.db.Query(a.t.Context(), `
 			SELECT 'deliveries ' || status || ' ' || count(*) FROM deliveries WHERE status <> 'delivered' GROUP BY status
 			UNION ALL SELECT 'looks ' || count(*) FROM looks_owed HAVING count(*) > 0
@@ -154,27 +154,27 @@ func (a *audit) checkWrites(ledger []*write) {
 		delete(places, w.marker)
 		switch {
 		case w.acknowledged() && len(there) == 0:
-			a.wrong("acknowledged and lost", "%s %s of %s, answered %d after %d tries", w.kind, w.marker, w.record, w.status, w.tries)
+			a.addFault("acknowledged and lost", "%s %s of %s, answered %d after %d tries", w.kind, w.marker, w.record, w.status, w.tries)
 		case len(there) > 1:
-			a.wrong("doubled", "%s %s of %s happened %d times", w.kind, w.marker, w.record, len(there))
+			a.addFault("doubled", "%s %s of %s happened %d times", w.kind, w.marker, w.record, len(there))
 		case w.status != 0 && w.status < 500 && !w.acknowledged() && len(there) > 0:
-			a.wrong("refused and done", "%s %s of %s, answered %d %s", w.kind, w.marker, w.record, w.status, w.code)
+			a.addFault("refused and done", "%s %s of %s, answered %d %s", w.kind, w.marker, w.record, w.status, w.code)
 		}
 		for _, p := range there {
 			if p.action != actions[w.kind] || w.record != "" && p.record != w.record {
-				a.wrong("misplaced", "%s %s of %s is %s of %s", w.kind, w.marker, w.record, p.action, p.record)
+				a.addFault("misplaced", "%s %s of %s is %s of %s", w.kind, w.marker, w.record, p.action, p.record)
 			}
 		}
 	}
 	for marker, there := range places {
 		if marker != "" { // the shared work orders, which the test made before
-			a.wrong("nobody's", "%s is %v", marker, there)
+			a.addFault("nobody's", "%s is %v", marker, there)
 		}
 	}
 }
 
 // The rules of spec section 3 as far as the storm goes, written down a second time.
-var stormRules = map[string]struct {
+var stormTransitions = map[string]struct {
 	from   []string
 	to     string // "" where it stays
 	events []string
@@ -194,18 +194,18 @@ func (a *audit) replay(record string, history []entry) (events []string) {
 	fields := map[string]string{}
 	status := ""
 	for n, e := range history {
-		rule, known := stormRules[e.Action]
+		rule, known := stormTransitions[e.Action]
 		if !known || !slices.Contains(rule.from, status) {
-			a.wrong("impossible history", "%s: %s in the status %q", record, e.Action, status)
+			a.addFault("impossible history", "%s: %s in the status %q", record, e.Action, status)
 			return nil
 		}
 		if n > 0 && !e.At.Time.After(history[n-1].At.Time) {
-			a.wrong("impossible history", "%s: entry %d is not later than the one before", record, n+1)
+			a.addFault("impossible history", "%s: entry %d is not later than the one before", record, n+1)
 		}
 		before := status
 		for name, c := range e.Changes {
 			if was, from := fields[name], string(c.From); was != from && (was != "" || from != "null") {
-				a.wrong("impossible history", "%s: entry %d changes %s from %s, and it was %s", record, n+1, name, from, was)
+				a.addFault("impossible history", "%s: entry %d changes %s from %s, and it was %s", record, n+1, name, from, was)
 			}
 			fields[name] = string(c.To)
 			if name == "status" {
@@ -217,7 +217,7 @@ func (a *audit) replay(record string, history []entry) (events []string) {
 			want = before
 		}
 		if status != want {
-			a.wrong("impossible history", "%s: %s leads from %q to %q", record, e.Action, before, status)
+			a.addFault("impossible history", "%s: %s leads from %q to %q", record, e.Action, before, status)
 		}
 		events = append(events, rule.events...)
 		if before != status {
@@ -252,12 +252,12 @@ func (a *audit) checkEvents() []sentEvent {
 	}
 	for record, history := range a.histories {
 		if want := a.replay(record, history); want != nil && !slices.Equal(sent[record], want) {
-			a.wrong("events", "%s sent %v, its history leads to %v", record, sent[record], want)
+			a.addFault("events", "%s sent %v, its history leads to %v", record, sent[record], want)
 		}
 		delete(sent, record)
 	}
 	for record, kinds := range sent {
-		a.wrong("events", "%s has no history and sent %v", record, kinds)
+		a.addFault("events", "%s has no history and sent %v", record, kinds)
 	}
 	return events
 }
@@ -278,24 +278,24 @@ func (a *audit) checkDeliveries(events []sentEvent) {
 			}
 			want[e.record] = append(want[e.record], e.id)
 			if !accepted[e.id] {
-				a.wrong("not delivered", "%s %s of %s to receiver %d", e.kind, e.id, e.record, n+1)
+				a.addFault("not delivered", "%s %s of %s to receiver %d", e.kind, e.id, e.record, n+1)
 			}
 			delete(accepted, e.id)
 		}
 		for id := range accepted {
-			a.wrong("delivered and unknown", "%s to receiver %d", id, n+1)
+			a.addFault("delivered and unknown", "%s to receiver %d", id, n+1)
 		}
 		r.mu.Lock()
 		first := maps.Clone(r.first)
 		r.mu.Unlock()
 		for record, ids := range want {
 			if !slices.Equal(first[record], ids) {
-				a.wrong("out of order", "receiver %d saw of %s first %v, the changes were %v", n+1, record, first[record], ids)
+				a.addFault("out of order", "receiver %d saw of %s first %v, the changes were %v", n+1, record, first[record], ids)
 			}
 		}
 	}
 	if n := a.count(`SELECT count(*) FROM deliveries d LEFT JOIN attempts t ON t.delivery_id = d.id AND t.number = d.attempts WHERE t.delivery_id IS NULL`); n > 0 {
-		a.wrong("attempts", "%d deliveries were delivered without a recorded attempt", n)
+		a.addFault("attempts", "%d deliveries were delivered without a recorded attempt", n)
 	}
 }
 
@@ -315,7 +315,7 @@ func (a *audit) checkRecords() {
 		for _, record := range page.Data {
 			id := record["id"].(string)
 			if shown[id] != nil {
-				a.wrong("lists", "%s is listed twice", id)
+				a.addFault("lists", "%s is listed twice", id)
 			}
 			delete(record, "people")
 			shown[id] = record
@@ -334,7 +334,7 @@ func (a *audit) checkRecords() {
 		}
 		states, err := models.Rebuild(entries)
 		if err != nil {
-			a.wrong("history and record", "%v", err)
+			a.addFault("history and record", "%v", err)
 			continue
 		}
 		last := states[len(states)-1]
@@ -347,27 +347,27 @@ func (a *audit) checkRecords() {
 			a.t.Fatal(err)
 		}
 		if !reflect.DeepEqual(rebuilt, shown[id]) {
-			a.wrong("history and record", "%s is shown as\n%v, its history rebuilds\n%v", id, shown[id], rebuilt)
+			a.addFault("history and record", "%s is shown as\n%v, its history rebuilds\n%v", id, shown[id], rebuilt)
 		}
 		said := map[string]string{}
 		for question, answer := range last.Answers {
 			said[question] = string(answer.Value)
 		}
 		if !maps.Equal(said, answers[id]) {
-			a.wrong("history and record", "the answers of %s are %v, its history rebuilds %v", id, answers[id], said)
+			a.addFault("history and record", "the answers of %s are %v, its history rebuilds %v", id, answers[id], said)
 		}
 		if other := numbers[rebuilt["number"]]; other != "" {
-			a.wrong("numbers", "%s and %s have the same number", id, other)
+			a.addFault("numbers", "%s and %s have the same number", id, other)
 		}
 		numbers[rebuilt["number"]] = id
 		delete(shown, id)
 	}
 	for id := range shown {
-		a.wrong("history and record", "%s has no history", id)
+		a.addFault("history and record", "%s has no history", id)
 	}
 }
 
-// answers are the stored answers of each work order, by question.
+// respondWith are the stored answers of each work order, by question.
 func (a *audit) answers() map[string]map[string]string {
 	a.t.Helper()
 	rows, err := a.db.Query(a.t.Context(), `SELECT work_order_id, question_id, value::text FROM answers`)
@@ -406,7 +406,7 @@ func (a *audit) checkWorkflows() {
 	}
 	slices.Sort(want)
 	var running []string
-	eventuallyMoving(a.t, settleLimit, "only the workflows of open work orders run", func() string {
+	eventuallyNone(a.t, idleLimit, "only the workflows of open work orders run", func() string {
 		var err error
 		if running, err = a.workflowsOf(`ExecutionStatus = "Running" AND WorkflowType NOT IN ("Sweep", "Housekeeping")`); err != nil {
 			return err.Error()
@@ -423,30 +423,30 @@ func (a *audit) checkWorkflows() {
 			a.t.Fatal(err)
 		}
 		for _, id := range found {
-			a.wrong("workflows", "%s is %s", id, bad)
+			a.addFault("workflows", "%s is %s", id, bad)
 		}
 	}
 	for _, id := range running {
-		is, err := a.temporal.DescribeWorkflowExecution(a.t.Context(), id, "")
+		execution, err := a.temporal.DescribeWorkflowExecution(a.t.Context(), id, "")
 		if err != nil {
-			a.wrong("workflows", "%s cannot be described: %v", id, err)
+			a.addFault("workflows", "%s cannot be described: %v", id, err)
 			continue
 		}
-		if task := is.GetPendingWorkflowTask(); task.GetAttempt() > 1 {
-			a.wrong("workflows", "a task of %s is tried for the %d. time", id, task.GetAttempt())
+		if task := execution.GetPendingWorkflowTask(); task.GetAttempt() > 1 {
+			a.addFault("workflows", "a task of %s is tried for the %d. time", id, task.GetAttempt())
 		}
-		if n := len(is.GetPendingActivities()); n > 0 {
-			a.wrong("workflows", "%s has %d activities pending", id, n)
+		if n := len(execution.GetPendingActivities()); n > 0 {
+			a.addFault("workflows", "%s has %d activities pending", id, n)
 		}
 	}
 }
 
 // workflowsOf returns the ids of the workflows that the query finds.
-func (s *stack) workflowsOf(query string) ([]string, error) {
+func (h *harness) workflowsOf(query string) ([]string, error) {
 	var ids []string
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: 1000}
 	for {
-		page, err := s.temporal.ListWorkflow(s.t.Context(), request)
+		page, err := h.temporal.ListWorkflow(h.t.Context(), request)
 		if err != nil {
 			return nil, err
 		}

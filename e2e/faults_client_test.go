@@ -28,29 +28,29 @@ func (f *failover) RoundTrip(request *http.Request) (*http.Response, error) {
 	at := f.at.Load()
 	sent := request.Clone(request.Context())
 	sent.URL.Host = f.hosts[int(at)%len(f.hosts)]
-	answer, err := f.base.RoundTrip(sent)
-	if err != nil || answer.StatusCode >= http.StatusInternalServerError {
+	response, err := f.base.RoundTrip(sent)
+	if err != nil || response.StatusCode >= http.StatusInternalServerError {
 		f.at.CompareAndSwap(at, at+1)
 	}
-	return answer, err
+	return response, err
 }
 
 // failoverIntegrator is an integrator who knows several apis.
-func (s *stack) failoverIntegrator(hosts []string, first int) *integrator {
-	i := s.integrator()
+func (h *harness) failoverIntegrator(hosts []string, first int) *integrator {
+	i := h.integrator()
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
-	s.t.Cleanup(transport.CloseIdleConnections)
+	h.t.Cleanup(transport.CloseIdleConnections)
 	f := &failover{hosts: hosts, base: transport}
 	f.at.Store(int32(first))
-	config := clientcredentials.Config{ClientID: s.org.clientID, ClientSecret: s.org.clientSecret, TokenURL: i.base + "/oauth/token"}
-	ctx := context.WithValue(s.t.Context(), oauth2.HTTPClient, &http.Client{Transport: f, Timeout: callLimit})
+	config := clientcredentials.Config{ClientID: h.org.clientID, ClientSecret: h.org.clientSecret, TokenURL: i.base + "/oauth/token"}
+	ctx := context.WithValue(h.t.Context(), oauth2.HTTPClient, &http.Client{Transport: f, Timeout: callLimit})
 	i.tokens = config.TokenSource(ctx)
 	i.http = &http.Client{Transport: &oauth2.Transport{Source: i.tokens, Base: f}, Timeout: callLimit}
 	return i
 }
 
-// at is the same integrator at another api.
-func (i *integrator) at(address string) *integrator {
+// atAPI is the same integrator at another api.
+func (i *integrator) atAPI(address string) *integrator {
 	other := *i
 	other.base = "http://" + address + "/v1"
 	other.http = &http.Client{Timeout: callLimit, Transport: &oauth2.Transport{Source: i.tokens, Base: &http.Transport{DisableKeepAlives: true}}}
@@ -70,12 +70,12 @@ type write struct {
 	path   string
 	body   any
 
-	status   int // of the last answer, 0 for none
-	code     string
-	answered []byte
-	tries    int
-	replayed bool
-	took     time.Duration // of all tries
+	status       int // of the last answer, 0 for none
+	code         string
+	responseBody []byte
+	tries        int
+	replayed     bool
+	took         time.Duration // of all tries
 }
 
 func (w *write) acknowledged() bool {
@@ -94,21 +94,21 @@ type stormClient struct {
 	shared []string
 
 	made   int
-	orders []*order
+	orders []*clientOrder
 	// abandoned are those whose fate is not known, since a write was given up.
-	ledger    []*write
-	noAnswer  int // tries without an answer
-	refusals  map[int]int
-	unclear   []string
-	longest   time.Duration // a single call
-	longestIs string
+	ledger       []*write
+	noAnswer     int // tries without an answer
+	refusals     map[int]int
+	badResponses []string
+	longest      time.Duration // a single call
+	longestCall  string
 }
 
-// order is a work order as its client knows it.
-type order struct {
+// createOrder is a work order as its client knows it.
+type clientOrder struct {
 	id string
-	// doubtful says that a write was given up that may have closed it.
-	doubtful bool
+	// maybeClosed says that a write was given up that may have closed it.
+	maybeClosed bool
 }
 
 // run writes until the storm is over, then finishes the write in hand or gives it up.
@@ -120,13 +120,13 @@ func (c *stormClient) run(storm, grace context.Context) {
 		if c.number%2 == 0 {
 			finish = grace // the others leave a call unanswered
 		}
-		c.insist(finish, w)
-		c.learn(w, o)
+		c.retry(finish, w)
+		c.update(w, o)
 	}
 }
 
 // next chooses what to write.
-func (c *stormClient) next() (*write, *order) {
+func (c *stormClient) next() (*write, *clientOrder) {
 	w := c.creation()
 	if len(c.orders) < 3 || c.rand.IntN(100) < 15 {
 		return w, nil
@@ -167,13 +167,13 @@ func (c *stormClient) answers(marker string, complete bool) map[string]any {
 	return map[string]any{"answers": []any{answer}, "complete": complete}
 }
 
-// insist makes the call until it is answered for good, until the context ends,
+// retry makes the call until it is answered for good, until the context ends,
 // or until the client loses patience, which it seldom does.
-func (c *stormClient) insist(ctx context.Context, w *write) {
+func (c *stormClient) retry(ctx context.Context, w *write) {
 	started := time.Now()
 	defer func() { w.took = time.Since(started) }()
 	for ctx.Err() == nil {
-		answer, err := c.try(w)
+		response, err := c.try(w)
 		if err != nil {
 			c.noAnswer++
 			if c.rand.IntN(20) == 0 {
@@ -188,11 +188,11 @@ func (c *stormClient) insist(ctx context.Context, w *write) {
 			return
 		}
 		c.refusals[w.status]++
-		if complaint := answer.unclear(); complaint != "" && w.status != http.StatusInternalServerError {
-			c.unclear = append(c.unclear, w.kind+" "+complaint)
+		if message := response.defect(); message != "" && w.status != http.StatusInternalServerError {
+			c.badResponses = append(c.badResponses, w.kind+" "+message)
 		}
 		wait := c.backoff(w.tries, nil)
-		if seconds, err := strconv.Atoi(answer.header.Get("Retry-After")); err == nil {
+		if seconds, err := strconv.Atoi(response.header.Get("Retry-After")); err == nil {
 			wait = time.Duration(seconds) * time.Second
 		}
 		if !c.pause(ctx, wait) {
@@ -202,25 +202,25 @@ func (c *stormClient) insist(ctx context.Context, w *write) {
 }
 
 // try makes the call once and keeps what came of it.
-func (c *stormClient) try(w *write) (reply, error) {
+func (c *stormClient) try(w *write) (apiResponse, error) {
 	w.tries++
 	asked := time.Now()
-	answer, err := c.call(w.method, w.path, w.marker, w.body)
+	response, err := c.call(w.method, w.path, w.marker, w.body)
 	if took := time.Since(asked); took > c.longest {
-		c.longest, c.longestIs = took, fmt.Sprintf("%s: status %d, error %v", w.kind, answer.status, err)
+		c.longest, c.longestCall = took, fmt.Sprintf("%s: status %d, error %v", w.kind, response.status, err)
 	}
-	w.status, w.code, w.answered = answer.status, codeOf(answer.body), answer.body
+	w.status, w.code, w.responseBody = response.status, codeOf(response.body), response.body
 	if err != nil {
 		w.status = 0
-		return answer, err
+		return response, err
 	}
-	w.replayed = answer.header.Get("Idempotency-Replayed") == "true"
-	return answer, nil
+	w.replayed = response.header.Get("Idempotency-Replayed") == "true"
+	return response, nil
 }
 
-// unclear says what is wrong with the answer of a server that cannot serve now,
+// defect says what is wrong with the answer of a server that cannot serve now,
 // "" if nothing is.
-func (r reply) unclear() string {
+func (r apiResponse) defect() string {
 	if r.header.Get("Content-Type") != "application/problem+json" || r.header.Get("Retry-After") == "" || codeOf(r.body) == "" {
 		return fmt.Sprintf("was answered %d with %v: %s", r.status, r.header, r.body)
 	}
@@ -251,21 +251,21 @@ func (c *stormClient) pause(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// learn keeps what the client knows of its work orders.
-func (c *stormClient) learn(w *write, o *order) {
+// update keeps what the client knows of its work orders.
+func (c *stormClient) update(w *write, o *clientOrder) {
 	closes := w.kind == "complete" || w.kind == "cancel"
 	switch {
 	case w.kind == "create" && w.acknowledged():
-		w.record = idOf(c.t, w.answered)
-		c.orders = append(c.orders, &order{id: w.record})
+		w.record = idOf(c.t, w.responseBody)
+		c.orders = append(c.orders, &clientOrder{id: w.record})
 	case o == nil:
 	case w.status == 0 || w.status >= http.StatusInternalServerError:
-		o.doubtful = o.doubtful || closes
-	case closes && w.acknowledged(), w.code == "rule_violation" && o.doubtful:
-		c.orders = slices.DeleteFunc(c.orders, func(x *order) bool { return x == o })
+		o.maybeClosed = o.maybeClosed || closes
+	case closes && w.acknowledged(), w.code == "rule_violation" && o.maybeClosed:
+		c.orders = slices.DeleteFunc(c.orders, func(x *clientOrder) bool { return x == o })
 	}
-	if !w.acknowledged() && w.status != 0 && w.status < http.StatusInternalServerError && (w.code != "rule_violation" || o == nil || !o.doubtful) {
-		c.unclear = append(c.unclear, fmt.Sprintf("%s of %s was refused: %d %s", w.kind, w.record, w.status, w.answered))
+	if !w.acknowledged() && w.status != 0 && w.status < http.StatusInternalServerError && (w.code != "rule_violation" || o == nil || !o.maybeClosed) {
+		c.badResponses = append(c.badResponses, fmt.Sprintf("%s of %s was refused: %d %s", w.kind, w.record, w.status, w.responseBody))
 	}
 }
 
@@ -278,12 +278,12 @@ func codeOf(body []byte) string {
 }
 
 // stormClients makes so many clients, each with dice of its own.
-func (s *stack) stormClients(n int, seed uint64, hosts, shared []string) []*stormClient {
-	ids := s.org.imported.IDs
+func (h *harness) stormClients(n int, seed uint64, hosts, shared []string) []*stormClient {
+	ids := h.org.imported.IDs
 	clients := make([]*stormClient, n)
 	for k := range clients {
 		clients[k] = &stormClient{
-			integrator: s.failoverIntegrator(hosts, k), number: k, rand: rand.New(rand.NewPCG(seed, uint64(k+1))),
+			integrator: h.failoverIntegrator(hosts, k), number: k, rand: rand.New(rand.NewPCG(seed, uint64(k+1))),
 			form: ids["inspection"], finding: ids["finding"], worker: ids["erp"], shared: shared, refusals: map[int]int{},
 		}
 	}

@@ -34,13 +34,13 @@ func (c *clock) jump(off time.Duration) {
 	}
 }
 
-// stubborn refuses each event twice, and knows when it was asked.
-type stubborn struct {
+// failTwice refuses each event twice, and knows when it was asked.
+type failTwice struct {
 	mu    sync.Mutex
 	asked map[string][]time.Time
 }
 
-func (s *stubborn) answer(_ context.Context, d delivery) int {
+func (s *failTwice) answer(_ context.Context, d delivery) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked[d.event.ID] = append(s.asked[d.event.ID], time.Now())
@@ -91,34 +91,34 @@ func (f *follower) follow(i *integrator) {
 func (c *stormClient) work(creations int) {
 	c.t.Helper()
 	for n := range 2 * creations {
-		w, o := c.creation(), (*order)(nil)
+		w, o := c.creation(), (*clientOrder)(nil)
 		if n%2 == 1 || len(c.orders) > 0 && n%3 == 0 {
 			o = c.orders[n%len(c.orders)]
 			w.kind, w.method, w.record, w.path = "patch", http.MethodPatch, o.id, "/work-orders/"+o.id
 			w.body = map[string]any{"description": w.marker}
 		}
-		if answer, err := c.try(w); err != nil || !w.acknowledged() {
-			c.t.Fatalf("%s: status %d, error %v: %s", w.kind, answer.status, err, answer.body)
+		if response, err := c.try(w); err != nil || !w.acknowledged() {
+			c.t.Fatalf("%s: status %d, error %v: %s", w.kind, response.status, err, response.body)
 		}
 		c.ledger = append(c.ledger, w)
-		c.learn(w, o)
+		c.update(w, o)
 	}
 }
 
 // status is what a call with the token is answered.
-func (s *stack) statusWith(token string) int {
-	s.t.Helper()
-	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://"+s.settings["MILLWRIGHT_ADDR"]+"/v1/me", nil)
+func (h *harness) statusWith(token string) int {
+	h.t.Helper()
+	request, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, "http://"+h.settings["MILLWRIGHT_ADDR"]+"/v1/me", nil)
 	if err != nil {
-		s.t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
-	answer, err := impatient.Do(request)
+	response, err := directClient.Do(request)
 	if err != nil {
-		s.t.Fatal(err)
+		h.t.Fatal(err)
 	}
-	answer.Body.Close()
-	return answer.StatusCode
+	response.Body.Close()
+	return response.StatusCode
 }
 
 func TestFaultClockJumpsAnHour(t *testing.T) {
@@ -129,20 +129,20 @@ func TestFaultClockJumpsAnHour(t *testing.T) {
 	)
 	c := newClock(t)
 	prompt, failing := newReceiver(t), newReceiver(t)
-	refusals := &stubborn{asked: map[string][]time.Time{}}
-	failing.answers(refusals.answer)
+	refusals := &failTwice{asked: map[string][]time.Time{}}
+	failing.respondWith(refusals.answer)
 	receivers := []*receiver{prompt, failing}
 	for _, r := range receivers {
 		r.events, r.lean = "work_order.created, work_order.updated", true
-		r.offs = []time.Duration{0, jump}
+		r.clockOffsets = []time.Duration{0, jump}
 	}
-	s := newStack(t, settings{
+	h := newHarness(t, settings{
 		"MILLWRIGHT_FAILPOINT_clock": c.file, "WEBHOOK_RETRY_SCHEDULE": "2s,2s,2s", "WEBHOOK_LINGER": "1s", "WEBHOOK_SHUTOFF_AFTER": "100h",
 	}, receivers...)
-	s.startWorker()
-	s.startAPI(nil)
-	hosts := []string{s.settings["MILLWRIGHT_ADDR"]}
-	client := s.stormClients(1, 5, hosts, nil)[0]
+	h.startWorker()
+	h.startAPI(nil)
+	hosts := []string{h.settings["MILLWRIGHT_ADDR"]}
+	client := h.stormClients(1, 5, hosts, nil)[0]
 	early := client.token()
 	changes := &follower{token: "2026-01-01T00:00:00Z", shown: map[string]string{}}
 
@@ -151,10 +151,10 @@ func TestFaultClockJumpsAnHour(t *testing.T) {
 	forward := time.Now()
 	c.jump(jump)
 	jumped := time.Now()
-	if status := s.statusWith(early); status != http.StatusUnauthorized {
+	if status := h.statusWith(early); status != http.StatusUnauthorized {
 		t.Errorf("an hour after its issue a token is answered %d, want 401", status)
 	}
-	client.integrator = s.failoverIntegrator(hosts, 0)
+	client.integrator = h.failoverIntegrator(hosts, 0)
 	late := client.token()
 	repeated := *client.ledger[0]
 	if _, err := client.try(&repeated); err != nil || !repeated.replayed {
@@ -165,14 +165,14 @@ func TestFaultClockJumpsAnHour(t *testing.T) {
 
 	c.jump(0)
 	for name, token := range map[string]string{"issued before the clock went forward": early, "issued while it was ahead": late} {
-		if status := s.statusWith(token); status != http.StatusOK {
+		if status := h.statusWith(token); status != http.StatusOK {
 			t.Errorf("with the clock back, a token %s is answered %d", name, status)
 		}
 	}
 	client.work(10)
 	changes.follow(client.integrator)
 
-	newAudit(s, client.integrator, receivers).run(client.ledger)
+	newAudit(h, client.integrator, receivers).run(client.ledger)
 	if n := prompt.duplicates(); n > 0 {
 		t.Errorf("%d deliveries were made twice though no attempt had failed", n)
 	}
@@ -202,6 +202,6 @@ func TestFaultClockJumpsAnHour(t *testing.T) {
 		}
 		return true
 	})
-	found(t, "clock an hour forward, and back", "%d writes, %d + %d attempts at %d + %d deliveries, none lost, none but by the schedule",
+	addFinding(t, "clock an hour forward, and back", "%d writes, %d + %d attempts at %d + %d deliveries, none lost, none but by the schedule",
 		len(client.ledger), len(prompt.got()), 3*len(refusals.asked), len(prompt.got()), len(refusals.asked))
 }

@@ -19,27 +19,27 @@ const (
 	leeway      = 4 * time.Second
 )
 
-// newFaultStack makes an installation on a Postgres of the test's own, whose
+// newFaultHarness makes an installation on a Postgres of the test's own, whose
 // database is at the URL, with one receiver and calls that have little time.
-func newFaultStack(t testing.TB, databaseURL string) (*stack, *receiver) {
+func newFaultHarness(t testing.TB, databaseURL string) (*harness, *receiver) {
 	t.Helper()
 	r := newReceiver(t)
-	s := newStack(t, settings{"DATABASE_URL": databaseURL, "CALL_TIMEOUT": shortCall.String()}, r)
-	return s, r
+	h := newHarness(t, settings{"DATABASE_URL": databaseURL, "CALL_TIMEOUT": shortCall.String()}, r)
+	return h, r
 }
 
-// probe is a call of one kind.
-type probe struct {
+// probeCall is a call of one kind.
+type probeCall struct {
 	name, method, path string
 	body               any
 }
 
-// siege makes calls of every kind, several at a time, and expects each to be
-// answered 503 in time.
-type siege struct {
-	*stack
+// outage makes calls of every kind, several at a time, and expects each to be
+// responseBody 503 in time.
+type outage struct {
+	*harness
 	c      *stormClient
-	probes []probe
+	probes []probeCall
 
 	mu      sync.Mutex
 	calls   int
@@ -47,8 +47,8 @@ type siege struct {
 	writes  []*write
 }
 
-func newSiege(s *stack, c *stormClient, record string) *siege {
-	return &siege{stack: s, c: c, probes: []probe{
+func newOutage(h *harness, c *stormClient, record string) *outage {
+	return &outage{harness: h, c: c, probes: []probeCall{
 		{"list", http.MethodGet, "/work-orders", nil},
 		{"list of changes", http.MethodGet, "/work-orders?changed_since=2026-01-01T00:00:00Z", nil},
 		{"read", http.MethodGet, "/work-orders/" + record, nil},
@@ -59,29 +59,29 @@ func newSiege(s *stack, c *stormClient, record string) *siege {
 	}}
 }
 
-// lay makes one call of each kind and one creation, all at once.
-func (g *siege) lay() {
+// callAll makes one call of each kind and one creation, all at once.
+func (g *outage) callAll() {
 	g.t.Helper()
 	var calling sync.WaitGroup
 	for _, p := range g.probes {
 		calling.Go(func() {
 			asked := time.Now()
-			answer, err := g.c.call(p.method, p.path, "", p.body)
-			g.judge(p.name, answer, err, time.Since(asked))
+			response, err := g.c.call(p.method, p.path, "", p.body)
+			g.checkResponse(p.name, response, err, time.Since(asked))
 		})
 	}
 	calling.Go(func() {
 		asked := time.Now()
-		answer, err := impatient.PostForm(g.c.base+"/oauth/token", url.Values{
+		response, err := directClient.PostForm(g.c.base+"/oauth/token", url.Values{
 			"grant_type": {"client_credentials"}, "client_id": {g.org.clientID}, "client_secret": {g.org.clientSecret},
 		})
 		if err != nil {
 			g.t.Errorf("a token request got no answer: %v", err)
 			return
 		}
-		answer.Body.Close()
-		if took := time.Since(asked); answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" || took > sharedLimit+leeway {
-			g.t.Errorf("a token request was answered %d, Retry-After %q, after %s", answer.StatusCode, answer.Header.Get("Retry-After"), took)
+		response.Body.Close()
+		if took := time.Since(asked); response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" || took > sharedLimit+leeway {
+			g.t.Errorf("a token request was answered %d, Retry-After %q, after %s", response.StatusCode, response.Header.Get("Retry-After"), took)
 		}
 	})
 	calling.Go(func() {
@@ -91,22 +91,22 @@ func (g *siege) lay() {
 		}
 	})
 	calling.Go(func() {
-		answer, err := impatient.Get("http://" + g.settings["MILLWRIGHT_ADDR"] + "/livez")
-		if err != nil || answer.StatusCode != http.StatusOK {
-			g.t.Errorf("livez: %v, %v", answer, err)
+		response, err := directClient.Get("http://" + g.settings["MILLWRIGHT_ADDR"] + "/livez")
+		if err != nil || response.StatusCode != http.StatusOK {
+			g.t.Errorf("livez: %v, %v", response, err)
 			return
 		}
-		answer.Body.Close()
+		response.Body.Close()
 	})
 	w := g.c.creation()
 	g.writes = append(g.writes, w)
 	asked := time.Now()
-	answer, err := g.c.try(w)
-	g.judge("create", answer, err, time.Since(asked))
+	response, err := g.c.try(w)
+	g.checkResponse("create", response, err, time.Since(asked))
 	calling.Wait()
 }
 
-func (g *siege) judge(name string, answer reply, err error, took time.Duration) {
+func (g *outage) checkResponse(name string, response apiResponse, err error, took time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.calls++
@@ -114,77 +114,77 @@ func (g *siege) judge(name string, answer reply, err error, took time.Duration) 
 	switch {
 	case err != nil:
 		g.t.Errorf("%s got no answer: %v", name, err)
-	case answer.status != http.StatusServiceUnavailable || answer.unclear() != "" || codeOf(answer.body) != "unavailable":
-		g.t.Errorf("%s was answered %d after %s: %v %s", name, answer.status, took, answer.header, answer.body)
+	case response.status != http.StatusServiceUnavailable || response.defect() != "" || codeOf(response.body) != "unavailable":
+		g.t.Errorf("%s was answered %d after %s: %v %s", name, response.status, took, response.header, response.body)
 	case took > sharedLimit+leeway:
 		g.t.Errorf("%s was answered after %s", name, took)
 	}
 }
 
-// lift asks again for all that was asked for, and checks that it is there once.
-func (g *siege) lift(r *receiver, more ...*write) {
+// retryWrites asks again for all that was asked for, and checks that it is there once.
+func (g *outage) retryWrites(r *receiver, more ...*write) {
 	g.t.Helper()
 	for _, w := range g.writes {
-		if answer, err := g.c.try(w); err != nil || answer.status != http.StatusCreated {
-			g.t.Errorf("the retry of %s: status %d, error %v: %s", w.marker, answer.status, err, answer.body)
+		if response, err := g.c.try(w); err != nil || response.status != http.StatusCreated {
+			g.t.Errorf("the retry of %s: status %d, error %v: %s", w.marker, response.status, err, response.body)
 		}
 	}
-	newAudit(g.stack, g.c.integrator, []*receiver{r}).run(append(more, g.writes...))
+	newAudit(g.harness, g.c.integrator, []*receiver{r}).run(append(more, g.writes...))
 }
 
 // awaitReadyAt waits until the api at the address is ready.
-func (s *stack) awaitReadyAt(address string) {
-	s.t.Helper()
-	eventually(s.t, recoveryLimit, "the api is ready again", func() bool { return readyAt(address) == http.StatusOK })
+func (h *harness) awaitReadyAt(address string) {
+	h.t.Helper()
+	eventually(h.t, recoveryLimit, "the api is ready again", func() bool { return readyAt(address) == http.StatusOK })
 }
 
 func TestFaultDatabaseDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	pg := newPostgres(t)
-	s, r := newFaultStack(t, pg.url)
-	address := s.settings["MILLWRIGHT_ADDR"]
-	worker := s.startWorker()
-	api := s.startAPI(nil)
-	c := s.stormClients(1, 1, []string{address}, nil)[0]
+	h, r := newFaultHarness(t, pg.url)
+	address := h.settings["MILLWRIGHT_ADDR"]
+	worker := h.startWorker()
+	api := h.startAPI(nil)
+	c := h.stormClients(1, 1, []string{address}, nil)[0]
 	before := c.creation()
-	if answer, err := c.try(before); err != nil || answer.status != http.StatusCreated {
-		t.Fatalf("create: status %d, error %v: %s", answer.status, err, answer.body)
+	if response, err := c.try(before); err != nil || response.status != http.StatusCreated {
+		t.Fatalf("create: status %d, error %v: %s", response.status, err, response.body)
 	}
-	g := newSiege(s, c, idOf(t, before.answered))
+	g := newOutage(h, c, idOf(t, before.responseBody))
 
 	refused := time.Now()
 	pg.crash()
 	// An api that is started now listens, and says that it is not ready.
 	late, _ := freePort(t)
-	lateAPI := s.start("api", settings{"MILLWRIGHT_ADDR": late})
+	lateAPI := h.start("api", settings{"MILLWRIGHT_ADDR": late})
 	lateAPI.awaitReady(startLimit, func() bool { return readyAt(late) == http.StatusServiceUnavailable })
-	held, err := c.at(late).call(http.MethodGet, "/me", "", nil)
-	if err != nil || held.status != http.StatusServiceUnavailable || held.unclear() != "" {
+	held, err := c.atAPI(late).call(http.MethodGet, "/me", "", nil)
+	if err != nil || held.status != http.StatusServiceUnavailable || held.defect() != "" {
 		t.Errorf("an api without a database answered %d, error %v: %s", held.status, err, held.body)
 	}
 	// What is refused at once is asked again after a moment, as clients do.
 	moment := time.NewTicker(100 * time.Millisecond)
 	defer moment.Stop()
 	for time.Since(refused) < *outageTime || g.calls == 0 {
-		g.lay()
+		g.callAll()
 		<-moment.C
 	}
 	pg.start()
 	recovered := time.Now()
-	s.awaitReadyAt(address)
-	s.awaitReadyAt(late)
-	found(t, "connections refused", "for %s: %d calls, all answered 503, the longest after %s; ready again %s after Postgres was",
+	h.awaitReadyAt(address)
+	h.awaitReadyAt(late)
+	addFinding(t, "connections refused", "for %s: %d calls, all answered 503, the longest after %s; ready again %s after Postgres was",
 		recovered.Sub(refused).Round(time.Second), g.calls, g.longest.Round(time.Millisecond), time.Since(recovered).Round(time.Millisecond))
 
 	// A server that hangs: connections stand, and nobody answers.
 	g.longest, g.calls = 0, 0
 	resume := pg.pause()
 	defer resume()
-	g.lay()
+	g.callAll()
 	resume()
-	s.awaitReadyAt(address)
-	found(t, "Postgres hanging", "%d calls, all answered 503, the longest after %s", g.calls, g.longest.Round(time.Millisecond))
-	g.lift(r, before)
+	h.awaitReadyAt(address)
+	addFinding(t, "Postgres hanging", "%d calls, all answered 503, the longest after %s", g.calls, g.longest.Round(time.Millisecond))
+	g.retryWrites(r, before)
 	for _, p := range []*process{api, lateAPI, worker} {
 		select {
 		case <-p.ended:
@@ -197,10 +197,10 @@ func TestFaultDatabaseDoesNotAnswer(t *testing.T) {
 func TestFaultCommitHangs(t *testing.T) {
 	t.Parallel()
 	pg := newPostgres(t)
-	s, r := newFaultStack(t, pg.url)
-	s.startWorker()
-	s.startAPI(nil)
-	c := s.stormClients(1, 4, []string{s.settings["MILLWRIGHT_ADDR"]}, nil)[0]
+	h, r := newFaultHarness(t, pg.url)
+	h.startWorker()
+	h.startAPI(nil)
+	c := h.stormClients(1, 4, []string{h.settings["MILLWRIGHT_ADDR"]}, nil)[0]
 	c.token()
 	var all []*write
 	for _, fault := range []struct {
@@ -226,7 +226,7 @@ func TestFaultCommitHangs(t *testing.T) {
 		for _, sql := range fault.breaks {
 			pg.exec(sql)
 		}
-		g := &siege{stack: s, c: c}
+		g := &outage{harness: h, c: c}
 		var calling sync.WaitGroup
 		for range 8 {
 			w := c.creation()
@@ -237,11 +237,11 @@ func TestFaultCommitHangs(t *testing.T) {
 			for range 2 {
 				calling.Go(func() {
 					asked := time.Now()
-					answer, err := c.call(w.method, w.path, w.marker, w.body)
-					if answer.status == http.StatusCreated {
+					response, err := c.call(w.method, w.path, w.marker, w.body)
+					if response.status == http.StatusCreated {
 						return // the second found the first's answer
 					}
-					g.judge(fault.name, answer, err, time.Since(asked))
+					g.checkResponse(fault.name, response, err, time.Since(asked))
 				})
 			}
 		}
@@ -252,8 +252,8 @@ func TestFaultCommitHangs(t *testing.T) {
 		for _, sql := range fault.ends {
 			pg.exec(sql)
 		}
-		g.lift(r, all...)
-		found(t, "commits hang, "+fault.name, "%d of %d calls answered 503, the longest after %s; all writes are there once",
+		g.retryWrites(r, all...)
+		addFinding(t, "commits hang, "+fault.name, "%d of %d calls answered 503, the longest after %s; all writes are there once",
 			g.calls, 2*len(g.writes), g.longest.Round(time.Millisecond))
 		all = append(all, g.writes...)
 	}

@@ -18,7 +18,7 @@ func TestFaultDiskIsFull(t *testing.T) {
 	t.Parallel()
 	disk := smallDisk(t, 48<<20)
 	pg := newPostgres(t)
-	own(t, disk, pg)
+	chownToPostgres(t, disk, pg)
 	pg.exec(fmt.Sprintf(`CREATE TABLESPACE small LOCATION '%s'`, disk))
 	pg.exec(`CREATE DATABASE small TABLESPACE small`)
 	database, err := url.Parse(pg.url)
@@ -26,13 +26,13 @@ func TestFaultDiskIsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	database.Path = "/small"
-	s, r := newFaultStack(t, database.String())
-	s.startWorker()
-	s.startAPI(nil)
-	c := s.stormClients(1, 3, []string{s.settings["MILLWRIGHT_ADDR"]}, nil)[0]
+	h, r := newFaultHarness(t, database.String())
+	h.startWorker()
+	h.startAPI(nil)
+	c := h.stormClients(1, 3, []string{h.settings["MILLWRIGHT_ADDR"]}, nil)[0]
 
 	free := fill(t, disk)
-	g := &siege{stack: s, c: c}
+	g := &outage{harness: h, c: c}
 	long := strings.Repeat("It rattles. ", 800)
 	refused := 0
 	for refused < 20 {
@@ -40,20 +40,20 @@ func TestFaultDiskIsFull(t *testing.T) {
 		w.body.(map[string]any)["description"] = w.marker + rand.Text() + long // random text, which does not compress
 		g.writes = append(g.writes, w)
 		asked := time.Now()
-		answer, err := c.try(w)
+		response, err := c.try(w)
 		switch {
-		case err == nil && answer.status == http.StatusCreated:
+		case err == nil && response.status == http.StatusCreated:
 		default:
 			refused++
-			g.judge("create", answer, err, time.Since(asked))
+			g.checkResponse("create", response, err, time.Since(asked))
 		}
 		if len(g.writes) > 5000 {
 			t.Fatal("the disk does not become full")
 		}
 	}
 	for _, w := range g.writes {
-		there := s.count(`SELECT count(*) FROM work_orders WHERE description LIKE $1`, w.marker+"%")
-		half := s.count(`SELECT (SELECT count(*) FROM history WHERE changes::text LIKE $1) + (SELECT count(*) FROM idempotency_keys WHERE key = $2)`,
+		there := h.count(`SELECT count(*) FROM work_orders WHERE description LIKE $1`, w.marker+"%")
+		half := h.count(`SELECT (SELECT count(*) FROM history WHERE changes::text LIKE $1) + (SELECT count(*) FROM idempotency_keys WHERE key = $2)`,
 			`%`+w.marker+`%`, w.marker)
 		if want := map[bool]int{true: 1, false: 0}[w.acknowledged()]; there != want || half != 2*want {
 			t.Errorf("%s, answered %d: %d work orders, %d rows beside", w.marker, w.status, there, half)
@@ -62,9 +62,9 @@ func TestFaultDiskIsFull(t *testing.T) {
 	if err := os.Remove(free); err != nil {
 		t.Fatal(err)
 	}
-	s.awaitReadyAt(s.settings["MILLWRIGHT_ADDR"])
-	g.lift(r)
-	found(t, "disk full", "%d creations, %d of them answered 503, the longest after %s, and left nothing; with room again, all are there once",
+	h.awaitReadyAt(h.settings["MILLWRIGHT_ADDR"])
+	g.retryWrites(r)
+	addFinding(t, "disk full", "%d creations, %d of them answered 503, the longest after %s, and left nothing; with room again, all are there once",
 		len(g.writes), refused, g.longest.Round(time.Millisecond))
 }
 
@@ -89,8 +89,8 @@ func smallDisk(t testing.TB, size int) string {
 	return dir
 }
 
-// own gives the folder to the user Postgres runs as.
-func own(t testing.TB, dir string, pg *postgres) {
+// chownToPostgres gives the folder to the user Postgres runs as.
+func chownToPostgres(t testing.TB, dir string, pg *postgres) {
 	t.Helper()
 	info, err := os.Stat(filepath.Join(pg.root, "data"))
 	if err != nil {

@@ -13,27 +13,27 @@ import (
 )
 
 // secondAPI starts another api of the installation and returns where it listens.
-func (s *stack) secondAPI() (address string, p *process) {
-	s.t.Helper()
-	address, _ = freePort(s.t)
-	return address, s.startAPI(settings{"MILLWRIGHT_ADDR": address})
+func (h *harness) secondAPI() (address string, p *process) {
+	h.t.Helper()
+	address, _ = freePort(h.t)
+	return address, h.startAPI(settings{"MILLWRIGHT_ADDR": address})
 }
 
 func TestFaultOneKeyAtTwoAPIs(t *testing.T) {
 	t.Parallel()
 	const keys, each = 20, 4
 	r := newReceiver(t)
-	s := newStack(t, nil, r)
-	s.startWorker()
-	s.startAPI(nil)
-	other, _ := s.secondAPI()
-	c := s.stormClients(1, 6, []string{s.settings["MILLWRIGHT_ADDR"]}, nil)[0]
+	h := newHarness(t, nil, r)
+	h.startWorker()
+	h.startAPI(nil)
+	other, _ := h.secondAPI()
+	c := h.stormClients(1, 6, []string{h.settings["MILLWRIGHT_ADDR"]}, nil)[0]
 	c.token()
-	apis := []*integrator{c.integrator, c.at(other)}
+	apis := []*integrator{c.integrator, c.atAPI(other)}
 	var writes []*write
 	for range keys {
 		w := c.creation()
-		answers := make([]reply, each)
+		answers := make([]apiResponse, each)
 		var calling sync.WaitGroup
 		for n := range answers {
 			calling.Go(func() {
@@ -45,12 +45,12 @@ func TestFaultOneKeyAtTwoAPIs(t *testing.T) {
 		}
 		calling.Wait()
 		first := 0
-		for _, answer := range answers {
-			if answer.header.Get("Idempotency-Replayed") != "true" {
+		for _, response := range answers {
+			if response.header.Get("Idempotency-Replayed") != "true" {
 				first++
 			}
-			if answer.status != http.StatusCreated || !bytes.Equal(answer.body, answers[0].body) {
-				t.Errorf("one key is answered %d %s and %d %s", answers[0].status, answers[0].body, answer.status, answer.body)
+			if response.status != http.StatusCreated || !bytes.Equal(response.body, answers[0].body) {
+				t.Errorf("one key is answered %d %s and %d %s", answers[0].status, answers[0].body, response.status, response.body)
 			}
 		}
 		if first != 1 {
@@ -59,16 +59,16 @@ func TestFaultOneKeyAtTwoAPIs(t *testing.T) {
 		w.status = answers[0].status
 		writes = append(writes, w)
 	}
-	newAudit(s, c.integrator, []*receiver{r}).run(writes)
+	newAudit(h, c.integrator, []*receiver{r}).run(writes)
 }
 
 // holder returns which of the workers has the mailbox of the first receiver, -1 for none.
-func (s *stack) holder(workers []*process) int {
-	is, err := s.temporal.DescribeWorkflowExecution(s.t.Context(), workflows.WebhookAddressID(s.org.webhookID(1)), "")
+func (h *harness) holder(workers []*process) int {
+	execution, err := h.temporal.DescribeWorkflowExecution(h.t.Context(), workflows.WebhookAddressID(h.org.webhookID(1)), "")
 	if err != nil {
 		return -1
 	}
-	for _, activity := range is.GetPendingActivities() {
+	for _, activity := range execution.GetPendingActivities() {
 		for n, w := range workers {
 			if strings.HasPrefix(activity.GetLastWorkerIdentity(), fmt.Sprintf("%d@", w.cmd.Process.Pid)) {
 				return n
@@ -81,10 +81,10 @@ func (s *stack) holder(workers []*process) int {
 func TestFaultOneOfTwoWorkersDies(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
-	s := newStack(t, nil, r)
-	workers := []*process{s.startWorker(), s.startWorker()}
-	s.startAPI(nil)
-	i := s.integrator()
+	h := newHarness(t, nil, r)
+	workers := []*process{h.startWorker(), h.startWorker()}
+	h.startAPI(nil)
+	i := h.integrator()
 	ids := i.createMany(150)
 	eventually(t, deliveryLimit, "all arrive", func() bool { return r.missing(ids) == 0 })
 	if n := r.duplicates(); n > 0 {
@@ -93,14 +93,14 @@ func TestFaultOneOfTwoWorkersDies(t *testing.T) {
 	ids = append(ids, i.create("Before one dies"))
 	holder := -1
 	eventually(t, deliveryLimit, "a worker has the mailbox", func() bool {
-		holder = s.holder(workers)
+		holder = h.holder(workers)
 		return holder >= 0
 	})
 	workers[holder].kill()
 	killed := time.Now()
 	ids = append(ids, i.createMany(50)...)
-	eventually(t, recoveryLimit, "the other has it", func() bool { return s.holder(workers) == 1-holder })
-	found(t, "mailbox taken over", "%s after its worker was killed", time.Since(killed).Round(100*time.Millisecond))
+	eventually(t, recoveryLimit, "the other has it", func() bool { return h.holder(workers) == 1-holder })
+	addFinding(t, "mailbox taken over", "%s after its worker was killed", time.Since(killed).Round(100*time.Millisecond))
 	eventually(t, recoveryLimit, "all arrive", func() bool { return r.missing(ids) == 0 })
-	s.awaitAllDelivered()
+	h.awaitAllDelivered()
 }

@@ -17,8 +17,8 @@ var findings struct {
 	rows []string
 }
 
-// found notes what a test found, unless the test failed.
-func found(t testing.TB, what, format string, args ...any) {
+// addFinding notes what a test found, unless the test failed.
+func addFinding(t testing.TB, what, format string, args ...any) {
 	t.Helper()
 	if t.Failed() {
 		return

@@ -15,13 +15,13 @@ import (
 // balancer is a load balancer before several apis: it asks each whether it is
 // ready, sends calls to those that are, and tries nothing twice.
 type balancer struct {
-	t      testing.TB
-	server *httptest.Server
-	hosts  []string
-	ready  []atomic.Bool
-	silent []int // how often in a row each did not answer when asked
-	turn   atomic.Uint32
-	failed atomic.Int32
+	t          testing.TB
+	server     *httptest.Server
+	hosts      []string
+	ready      []atomic.Bool
+	unanswered []int // how often in a row each did not answer when asked
+	turn       atomic.Uint32
+	failed     atomic.Int32
 }
 
 // askEvery is how often a balancer asks; it believes an api that says that it is
@@ -34,7 +34,7 @@ const (
 )
 
 func newBalancer(t testing.TB, hosts ...string) *balancer {
-	b := &balancer{t: t, hosts: hosts, ready: make([]atomic.Bool, len(hosts)), silent: make([]int, len(hosts))}
+	b := &balancer{t: t, hosts: hosts, ready: make([]atomic.Bool, len(hosts)), unanswered: make([]int, len(hosts))}
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host = "http", r.In.Context().Value(b).(string)
@@ -70,10 +70,10 @@ func newBalancer(t testing.TB, hosts ...string) *balancer {
 
 func (b *balancer) ask(n int) {
 	status := readyAt(b.hosts[n])
-	if b.silent[n]++; status != 0 {
-		b.silent[n] = 0
+	if b.unanswered[n]++; status != 0 {
+		b.unanswered[n] = 0
 	}
-	if status != 0 || b.silent[n] >= askAgain {
+	if status != 0 || b.unanswered[n] >= askAgain {
 		b.ready[n].Store(status == http.StatusOK)
 	}
 }
@@ -94,12 +94,12 @@ func (c *stormClient) load(ctx context.Context) {
 	for ctx.Err() == nil {
 		w, o := c.next()
 		c.ledger = append(c.ledger, w)
-		if answer, err := c.try(w); err != nil || !w.acknowledged() {
-			c.t.Errorf("%s: status %d, error %v: %s", w.kind, answer.status, err, answer.body)
+		if response, err := c.try(w); err != nil || !w.acknowledged() {
+			c.t.Errorf("%s: status %d, error %v: %s", w.kind, response.status, err, response.body)
 		}
-		c.learn(w, o)
-		if answer, err := c.call(http.MethodGet, "/work-orders/"+w.record, "", nil); err != nil || answer.status != http.StatusOK {
-			c.t.Errorf("read: status %d, error %v: %s", answer.status, err, answer.body)
+		c.update(w, o)
+		if response, err := c.call(http.MethodGet, "/work-orders/"+w.record, "", nil); err != nil || response.status != http.StatusOK {
+			c.t.Errorf("read: status %d, error %v: %s", response.status, err, response.body)
 		}
 	}
 }
@@ -109,14 +109,14 @@ func TestFaultRollingRestart(t *testing.T) {
 	const rounds = 2
 	r := newReceiver(t)
 	r.events, r.lean = everyEvent, true
-	r.answers(ponder)
-	s := newStack(t, settings{"SHUTDOWN_DELAY": drainFor.String()}, r)
-	first := s.settings["MILLWRIGHT_ADDR"]
-	second, api2 := s.secondAPI()
-	addresses, apis := []string{first, second}, []*process{s.startAPI(nil), api2}
-	workers := []*process{s.startWorker(), s.startWorker()}
+	r.respondWith(acceptSlowly)
+	h := newHarness(t, settings{"SHUTDOWN_DELAY": drainFor.String()}, r)
+	first := h.settings["MILLWRIGHT_ADDR"]
+	second, api2 := h.secondAPI()
+	addresses, apis := []string{first, second}, []*process{h.startAPI(nil), api2}
+	workers := []*process{h.startWorker(), h.startWorker()}
 	b := newBalancer(t, addresses...)
-	clients := s.stormClients(4, 7, []string{strings.TrimPrefix(b.server.URL, "http://")}, s.integrator().sharedOrders(2))
+	clients := h.stormClients(4, 7, []string{strings.TrimPrefix(b.server.URL, "http://")}, h.integrator().sharedOrders(2))
 	loading, over := context.WithCancel(t.Context())
 	defer over()
 	var load sync.WaitGroup
@@ -132,10 +132,10 @@ func TestFaultRollingRestart(t *testing.T) {
 	for range rounds {
 		for n := range apis {
 			stop(apis[n])
-			apis[n] = s.startAPI(settings{"MILLWRIGHT_ADDR": addresses[n]})
+			apis[n] = h.startAPI(settings{"MILLWRIGHT_ADDR": addresses[n]})
 			eventually(t, startLimit, "the balancer sends calls to it", func() bool { return b.ready[n].Load() })
 			stop(workers[n])
-			workers[n] = s.startWorker()
+			workers[n] = h.startWorker()
 		}
 	}
 	over()
@@ -144,17 +144,17 @@ func TestFaultRollingRestart(t *testing.T) {
 	for _, c := range clients {
 		ledger = append(ledger, c.ledger...)
 	}
-	a := newAudit(s, s.integrator(), []*receiver{r})
+	a := newAudit(h, h.integrator(), []*receiver{r})
 	a.run(ledger)
-	found(t, "rolling restart", "%d of apis, %d of workers: %d writes and as many reads, %d failed; %d events, %d of them more than once",
+	addFinding(t, "rolling restart", "%d of apis, %d of workers: %d writes and as many reads, %d failed; %d events, %d of them more than once",
 		rounds*len(apis), rounds*len(workers), len(ledger), b.failed.Load(), len(r.got())-r.duplicates(), r.duplicates())
 	if n := r.duplicates(); n > 0 {
 		t.Errorf("%d deliveries were made again after a worker was stopped in order", n)
 	}
 }
 
-// ponder takes a while for its answer, so that a worker that stops has requests on their way.
-func ponder(ctx context.Context, _ delivery) int {
+// acceptSlowly takes a while for its answer, so that a worker that stops has requests on their way.
+func acceptSlowly(ctx context.Context, _ delivery) int {
 	timer := time.NewTimer(50 * time.Millisecond)
 	defer timer.Stop()
 	select {

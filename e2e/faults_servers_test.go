@@ -65,7 +65,7 @@ func (c *postgres) begin() *process {
 // start starts the server and returns when it answers.
 func (c *postgres) start() {
 	c.t.Helper()
-	c.begin().awaitReady(startLimit, c.p.saysReady)
+	c.begin().awaitReady(startLimit, c.p.printedReady)
 }
 
 func (c *postgres) log() string { return filepath.Join(filepath.Dir(c.root), "log") }

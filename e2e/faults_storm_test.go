@@ -23,10 +23,10 @@ var (
 
 // storm is what is killed, and when.
 type storm struct {
-	*stack
-	rand  *rand.Rand
-	parts []*part
-	bag   []*part // those not killed since it was filled
+	*harness
+	rand      *rand.Rand
+	parts     []*part
+	remaining []*part // those not killed since it was filled
 }
 
 // TestFaultStorm writes from 16 clients at two apis, with two workers delivering, while
@@ -43,7 +43,7 @@ func TestFaultStorm(t *testing.T) {
 	pg := newPostgres(t)
 	temporalAddress, temporalPort := freePort(t)
 	temporal := beginTemporal(t, pg.url, "temporal", temporalPort)
-	temporal.awaitReady(2*time.Minute, temporal.saysReady)
+	temporal.awaitReady(2*time.Minute, temporal.printedReady)
 	steady, flaky, closing := newReceiver(t), newReceiver(t), newReceiver(t)
 	steady.events = everyEvent
 	flaky.events = "work_order.created, work_order.updated, work_order.completed"
@@ -52,68 +52,68 @@ func TestFaultStorm(t *testing.T) {
 	for _, r := range receivers {
 		r.lean = true
 	}
-	flaky.answers(fails(seed, 12))
-	s := newStack(t, settings{
+	flaky.respondWith(fails(seed, 12))
+	h := newHarness(t, settings{
 		"DATABASE_URL": pg.url, "TEMPORAL_ADDRESS": temporalAddress,
 		// What a lost poke leaves is found after six of them.
 		"SWEEP_INTERVAL":         "2s",
 		"WEBHOOK_RETRY_SCHEDULE": "1s,1s,2s,2s,4s,4s,8s,8s,16s,16s,30s,30s",
 	}, receivers...)
-	first := s.settings["MILLWRIGHT_ADDR"]
+	first := h.settings["MILLWRIGHT_ADDR"]
 	second, _ := freePort(t)
-	st := &storm{stack: s, rand: dice}
+	st := &storm{harness: h, rand: dice}
 	api := func(name, address string) *part {
 		return &part{
 			name:  name,
-			begin: func() *process { return s.start("api", settings{"MILLWRIGHT_ADDR": address}) },
+			begin: func() *process { return h.start("api", settings{"MILLWRIGHT_ADDR": address}) },
 			ready: func(*process) bool { return readyAt(address) == http.StatusOK },
 		}
 	}
 	worker := func(name string) *part {
 		return &part{
-			name: name, begin: func() *process { return s.start("worker", nil) },
+			name: name, begin: func() *process { return h.start("worker", nil) },
 			ready: func(p *process) bool { return p.log.has(`"the worker runs"`) },
 		}
 	}
-	saysReady := (*process).saysReady
+	saysReady := (*process).printedReady
 	st.parts = []*part{
 		api("api 1", first), api("api 2", second), worker("worker 1"), worker("worker 2"),
 		{name: "Temporal", p: temporal, begin: func() *process { return beginTemporal(t, pg.url, "temporal", temporalPort) }, ready: saysReady},
 		{name: "Postgres", p: pg.p, begin: pg.begin, crash: pg.crash, ready: saysReady},
 	}
 	st.awaitAll()
-	shared := s.integrator().sharedOrders(3)
+	shared := h.integrator().sharedOrders(3)
 
-	clients := s.stormClients(16, seed, []string{first, second}, shared)
+	clients := h.stormClients(16, seed, []string{first, second}, shared)
 	raging, over := context.WithCancel(t.Context())
 	grace, hopeless := context.WithTimeout(t.Context(), *stormTime+recoveryLimit)
 	defer hopeless()
 	started := time.Now()
 	wait := runAll(raging, grace, clients)
-	st.rage(started.Add(*stormTime))
+	st.killParts(started.Add(*stormTime))
 	over()
 	lasted := time.Since(started)
 	st.awaitAll()
 	wait()
 
 	checked := time.Now()
-	a := newAudit(s, s.integrator(), receivers)
+	a := newAudit(h, h.integrator(), receivers)
 	var ledger []*write
 	for _, c := range clients {
 		ledger = append(ledger, c.ledger...)
-		for _, complaint := range c.unclear {
-			a.wrong("answers", "%s", complaint)
+		for _, message := range c.badResponses {
+			a.addFault("answers", "%s", message)
 		}
 		if n := c.refusals[http.StatusInternalServerError]; n > 0 {
-			a.wrong("answers", "client %d was answered 500 %d times", c.number, n)
+			a.addFault("answers", "client %d was answered 500 %d times", c.number, n)
 		}
 	}
 	a.run(ledger)
-	st.tell(seed, lasted, time.Since(checked), clients, a)
+	st.report(seed, lasted, time.Since(checked), clients, a)
 }
 
 // fails answers one event in n with 503 the first times it comes.
-func fails(seed uint64, n int) answerFunc {
+func fails(seed uint64, n int) responder {
 	dice := rand.New(rand.NewPCG(seed, 1<<32))
 	left := map[string]int{}
 	turn := make(chan struct{}, 1)
@@ -144,9 +144,9 @@ func (i *integrator) sharedOrders(n int) []string {
 	return ids
 }
 
-// rage kills one part after the other until the time, the whole bag of them
+// killParts kills one part after the other until the time, the whole bag of them
 // before any is killed again; sometimes a second with it.
-func (s *storm) rage(end time.Time) {
+func (s *storm) killParts(end time.Time) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	next := time.Now().Add(time.Second)
@@ -161,7 +161,7 @@ func (s *storm) rage(end time.Time) {
 		if now.After(end) && all {
 			return
 		}
-		if !s.strike(now) {
+		if !s.killNext(now) {
 			next = now.Add(200 * time.Millisecond)
 			continue
 		}
@@ -169,23 +169,23 @@ func (s *storm) rage(end time.Time) {
 	}
 }
 
-// strike kills a part that is up, and reports whether there was one.
-func (s *storm) strike(now time.Time) bool {
-	if len(s.bag) == 0 {
-		s.bag = slices.Clone(s.parts)
-		s.rand.Shuffle(len(s.bag), func(i, j int) { s.bag[i], s.bag[j] = s.bag[j], s.bag[i] })
+// killNext kills a part that is up, and reports whether there was one.
+func (s *storm) killNext(now time.Time) bool {
+	if len(s.remaining) == 0 {
+		s.remaining = slices.Clone(s.parts)
+		s.rand.Shuffle(len(s.remaining), func(i, j int) { s.remaining[i], s.remaining[j] = s.remaining[j], s.remaining[i] })
 	}
 	victims := 1
 	if s.rand.IntN(5) == 0 {
 		victims = 2
 	}
 	struck := false
-	for range min(victims, len(s.bag)) {
-		p := s.bag[0]
+	for range min(victims, len(s.remaining)) {
+		p := s.remaining[0]
 		if !p.up() {
 			return struck
 		}
-		s.bag = s.bag[1:]
+		s.remaining = s.remaining[1:]
 		p.kill(now, time.Duration(s.rand.Int64N(int64(1500*time.Millisecond))))
 		struck = true
 	}
@@ -206,8 +206,8 @@ func (s *storm) awaitAll() {
 	})
 }
 
-// tell tells what came of the storm.
-func (s *storm) tell(seed uint64, lasted, settled time.Duration, clients []*stormClient, a *audit) {
+// report tells what came of the storm.
+func (s *storm) report(seed uint64, lasted, settled time.Duration, clients []*stormClient, a *audit) {
 	s.t.Helper()
 	var acknowledged, unanswered, refused, tries, noAnswer, replayed, unavailable int
 	kinds := map[string]int{}
@@ -217,7 +217,7 @@ func (s *storm) tell(seed uint64, lasted, settled time.Duration, clients []*stor
 		noAnswer += c.noAnswer
 		unavailable += c.refusals[http.StatusServiceUnavailable]
 		if c.longest > longest {
-			longest, longestIs = c.longest, c.longestIs
+			longest, longestIs = c.longest, c.longestCall
 		}
 		for _, w := range c.ledger {
 			tries += w.tries
@@ -235,7 +235,7 @@ func (s *storm) tell(seed uint64, lasted, settled time.Duration, clients []*stor
 			}
 		}
 	}
-	line := func(what, format string, args ...any) { found(s.t, what, format, args...) }
+	line := func(what, format string, args ...any) { addFinding(s.t, what, format, args...) }
 	line("machine", "%s", s.machine())
 	line("the storm", "%.0f s, seed %d", lasted.Seconds(), seed)
 	for _, p := range s.parts {
@@ -253,20 +253,20 @@ func (s *storm) tell(seed uint64, lasted, settled time.Duration, clients []*stor
 		line(fmt.Sprintf("receiver %d", n+1), "%d events, %d of them more than once", got-again, again)
 	}
 	line("acknowledged and lost, doubled, not delivered, out of order, impossible", "%d, %d, %d, %d, %d",
-		a.complaints["acknowledged and lost"], a.complaints["doubled"], a.complaints["not delivered"],
-		a.complaints["out of order"], a.complaints["impossible history"])
+		a.faults["acknowledged and lost"], a.faults["doubled"], a.faults["not delivered"],
+		a.faults["out of order"], a.faults["impossible history"])
 	line("until nothing was owed and all was checked", "%.0f s", settled.Seconds())
 }
 
 // machine describes what the test ran on.
-func (s *stack) machine() string {
+func (h *harness) machine() string {
 	var postgres string
-	if err := s.db.QueryRow(s.t.Context(), `SHOW server_version`).Scan(&postgres); err != nil {
-		s.t.Fatal(err)
+	if err := h.db.QueryRow(h.t.Context(), `SHOW server_version`).Scan(&postgres); err != nil {
+		h.t.Fatal(err)
 	}
-	info, err := s.temporal.WorkflowService().GetSystemInfo(s.t.Context(), &workflowservice.GetSystemInfoRequest{})
+	info, err := h.temporal.WorkflowService().GetSystemInfo(h.t.Context(), &workflowservice.GetSystemInfoRequest{})
 	if err != nil {
-		s.t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	race := ""
 	if build, ok := debug.ReadBuildInfo(); ok && slices.Contains(build.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {

@@ -27,17 +27,17 @@ const recoveryLimit = 90 * time.Second
 func TestFaultAPIKilledBetweenCommitAndWake(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
-	s := newStack(t, nil, r)
-	s.startWorker()
+	h := newHarness(t, nil, r)
+	h.startWorker()
 	armed := filepath.Join(t.TempDir(), "armed")
-	api := s.startAPI(settings{"MILLWRIGHT_FAILPOINT_after-commit": armed})
-	i := s.integrator()
+	api := h.startAPI(settings{"MILLWRIGHT_FAILPOINT_after-commit": armed})
+	i := h.integrator()
 	i.token()
 	if err := os.WriteFile(armed, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if answer, err := i.post("Replace filter", "order-7781"); err == nil {
-		t.Fatalf("the api answered %d and should have died: %s", answer.status, answer.body)
+	if response, err := i.post("Replace filter", "order-7781"); err == nil {
+		t.Fatalf("the api answered %d and should have died: %s", response.status, response.body)
 	}
 	if status := api.wait(startLimit); status != -1 {
 		t.Fatalf("the api ended with status %d and should have been killed", status)
@@ -47,15 +47,15 @@ func TestFaultAPIKilledBetweenCommitAndWake(t *testing.T) {
 	eventually(t, recoveryLimit, "the delivery arrives", func() bool { return len(r.got()) > 0 })
 	delivered := r.got()[0].recordID
 
-	s.startAPI(nil)
-	answer, err := i.post("Replace filter", "order-7781")
+	h.startAPI(nil)
+	response, err := i.post("Replace filter", "order-7781")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if answer.status != http.StatusCreated || answer.header.Get("Idempotency-Replayed") != "true" {
-		t.Errorf("the retry is answered %d, Idempotency-Replayed %q", answer.status, answer.header.Get("Idempotency-Replayed"))
+	if response.status != http.StatusCreated || response.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("the retry is answered %d, Idempotency-Replayed %q", response.status, response.header.Get("Idempotency-Replayed"))
 	}
-	if id := idOf(t, answer.body); id != delivered {
+	if id := idOf(t, response.body); id != delivered {
 		t.Errorf("the retry is answered with %s, delivered was %s", id, delivered)
 	}
 	if ids := i.workOrders(); len(ids) != 1 || ids[0] != delivered {
@@ -70,10 +70,10 @@ func TestFaultNoWorkerYet(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
 	// The sweep is far away: the poke alone has to be heard.
-	s := newStack(t, settings{"SWEEP_INTERVAL": "1h"}, r)
-	s.startAPI(nil)
-	id := s.integrator().create("Replace filter")
-	s.startWorker()
+	h := newHarness(t, settings{"SWEEP_INTERVAL": "1h"}, r)
+	h.startAPI(nil)
+	id := h.integrator().create("Replace filter")
+	h.startWorker()
 	awaitDelivery(t, r, id)
 }
 
@@ -91,14 +91,14 @@ func TestFaultTemporalDown(t *testing.T) {
 	})
 	temporal := startTemporal(t, prefix, port)
 	r := newReceiver(t)
-	s := newStack(t, settings{"TEMPORAL_ADDRESS": address, "WEBHOOK_LINGER": "100ms"}, r)
-	s.startWorker()
-	s.startAPI(nil)
-	i := s.integrator()
+	h := newHarness(t, settings{"TEMPORAL_ADDRESS": address, "WEBHOOK_LINGER": "100ms"}, r)
+	h.startWorker()
+	h.startAPI(nil)
+	i := h.integrator()
 	first := i.create("Before the outage")
 	awaitDelivery(t, r, first)
 	// A mailbox at work would go on delivering without Temporal; here all of it shall pile up.
-	s.awaitWorkflow(workflows.WebhookAddressID(s.org.webhookID(1)), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	h.awaitWorkflow(workflows.WebhookAddressID(h.org.webhookID(1)), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 
 	temporal.kill()
 	ids := make([]string, creates)
@@ -117,17 +117,17 @@ func TestFaultTemporalDown(t *testing.T) {
 	eventually(t, recoveryLimit, "all that was created during the outage arrives", func() bool { return r.missing(ids) == 0 })
 	t.Logf("Temporal answered %s after its restart; the last of %d work orders arrived after %s; %d duplicates",
 		answers, creates, time.Since(restarted), r.duplicates())
-	if n := s.count(`SELECT count(*) FROM work_orders`); n != creates+1 {
+	if n := h.count(`SELECT count(*) FROM work_orders`); n != creates+1 {
 		t.Errorf("there are %d work orders, want %d", n, creates+1)
 	}
-	s.awaitAllDelivered()
+	h.awaitAllDelivered()
 }
 
 // startTemporal starts a Temporal server of the test's own.
 func startTemporal(t testing.TB, prefix string, port int) *process {
 	t.Helper()
 	p := beginTemporal(t, os.Getenv("DATABASE_URL"), prefix, port)
-	p.awaitReady(2*time.Minute, p.saysReady)
+	p.awaitReady(2*time.Minute, p.printedReady)
 	return p
 }
 
@@ -144,14 +144,14 @@ func startDevstack(t testing.TB, env []string, command string, args ...string) *
 	return start(t, "devstack "+command, env, os.Getenv("DEVSTACK"), append([]string{command}, args...)...)
 }
 
-// saysReady reports whether a server of devstack's has said that it answers.
-func (p *process) saysReady() bool { return p.out.has("ready\n") }
+// printedReady reports whether a server of devstack's has said that it answers.
+func (p *process) printedReady() bool { return p.out.has("ready\n") }
 
 // awaitAllDelivered waits until no delivery is left in another state.
-func (s *stack) awaitAllDelivered() {
-	s.t.Helper()
-	eventually(s.t, recoveryLimit, "every delivery is marked delivered", func() bool {
-		return s.count(`SELECT count(*) FROM deliveries WHERE status <> 'delivered'`) == 0
+func (h *harness) awaitAllDelivered() {
+	h.t.Helper()
+	eventually(h.t, recoveryLimit, "every delivery is marked delivered", func() bool {
+		return h.count(`SELECT count(*) FROM deliveries WHERE status <> 'delivered'`) == 0
 	})
 }
 
@@ -168,13 +168,13 @@ func TestFaultWorkerKilledWhileDelivering(t *testing.T) {
 	)
 	r := newReceiver(t)
 	r.events = "work_order.created, work_order.updated"
-	s := newStack(t, nil, r)
-	worker := s.startWorker()
-	s.startAPI(nil)
-	i := s.integrator()
+	h := newHarness(t, nil, r)
+	worker := h.startWorker()
+	h.startAPI(nil)
+	i := h.integrator()
 
 	g := &gate{held: make(chan struct{})}
-	r.answers(g.answer)
+	r.respondWith(g.answer)
 	g.open(between)
 	var writing sync.WaitGroup
 	writing.Go(func() {
@@ -188,14 +188,14 @@ func TestFaultWorkerKilledWhileDelivering(t *testing.T) {
 		eventually(t, recoveryLimit, "deliveries flow", func() bool { return g.holds() })
 		worker.kill()
 		g.open(between)
-		worker = s.startWorker()
+		worker = h.startWorker()
 	}
 	eventually(t, recoveryLimit, "deliveries flow", func() bool { return g.holds() })
 	g.open(10 * all)
 	writing.Wait()
 	eventually(t, recoveryLimit, "all arrive", func() bool { return len(r.got())-r.duplicates() == all })
-	s.awaitAllDelivered()
-	r.checkOrder(s.deliveryOrder(), changes)
+	h.awaitAllDelivered()
+	r.checkOrder(h.deliveryOrder(), changes)
 	t.Logf("%d deliveries, the worker killed %d times: none missing, each record's in order, %d duplicates (%.1f a kill)",
 		all, kills, r.duplicates(), float64(r.duplicates())/kills)
 }
@@ -207,9 +207,9 @@ func (i *integrator) renameAll(ids []string, title string) {
 	for range 8 {
 		writers.Go(func() {
 			for id := range next {
-				answer, err := i.call(http.MethodPatch, "/work-orders/"+id, "", map[string]string{"title": title})
-				if err != nil || answer.status != http.StatusOK {
-					i.t.Errorf("rename %s: status %d, error %v, body %s", id, answer.status, err, answer.body)
+				response, err := i.call(http.MethodPatch, "/work-orders/"+id, "", map[string]string{"title": title})
+				if err != nil || response.status != http.StatusOK {
+					i.t.Errorf("rename %s: status %d, error %v, body %s", id, response.status, err, response.body)
 				}
 			}
 		})
@@ -222,11 +222,11 @@ func (i *integrator) renameAll(ids []string, title string) {
 }
 
 // deliveryOrder returns the events of each record in the order of its changes.
-func (s *stack) deliveryOrder() map[string][]string {
-	s.t.Helper()
-	rows, err := s.db.Query(s.t.Context(), `SELECT record_id, event_id FROM deliveries ORDER BY seq`)
+func (h *harness) deliveryOrder() map[string][]string {
+	h.t.Helper()
+	rows, err := h.db.Query(h.t.Context(), `SELECT record_id, event_id FROM deliveries ORDER BY seq`)
 	if err != nil {
-		s.t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	order := map[string][]string{}
 	var record, event string
@@ -234,7 +234,7 @@ func (s *stack) deliveryOrder() map[string][]string {
 		order[record] = append(order[record], event)
 		return nil
 	}); err != nil {
-		s.t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	return order
 }

@@ -30,11 +30,11 @@ const (
 	advisorName, advisorEmail = "Clementine Vasquez", "clementine.vasquez@acme.example.com"
 )
 
-// workforce adds people and a team to the organization: the worker, who is of the
+// importWorkforce adds people and a team to the organization: the worker, who is of the
 // crew too, its member, and the advisor.
-func (s *stack) workforce() {
-	s.t.Helper()
-	file := filepath.Join(s.t.TempDir(), "workforce.yaml")
+func (h *harness) importWorkforce() {
+	h.t.Helper()
+	file := filepath.Join(h.t.TempDir(), "workforce.yaml")
 	err := os.WriteFile(file, fmt.Appendf(nil, `
 organization: {key: acme}
 permission_definitions: [{key: working, name: Working, applies_below: true, grants: [inventory.read]}]
@@ -49,53 +49,53 @@ assignments:
   - {node: hq, identity: crew, definition: working}
 `, workerName, workerEmail, memberName, memberEmail, advisorName, advisorEmail), 0o600)
 	if err != nil {
-		s.t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	var imported struct {
 		IDs map[string]string `json:"ids"`
 	}
-	if err := json.Unmarshal([]byte(s.run("import", file)), &imported); err != nil {
-		s.t.Fatalf("the import's answer: %v", err)
+	if err := json.Unmarshal([]byte(h.run("import", file)), &imported); err != nil {
+		h.t.Fatalf("the import's answer: %v", err)
 	}
-	maps.Copy(s.org.imported.IDs, imported.IDs)
+	maps.Copy(h.org.imported.IDs, imported.IDs)
 }
 
-// newMailStack makes an installation with a workforce that sends mail by the server.
-func newMailStack(t testing.TB, server *mailtest.Server, own settings, receivers ...*receiver) *stack {
+// newMailHarness makes an installation with a workforce that sends mail by the server.
+func newMailHarness(t testing.TB, server *mailtest.Server, own settings, receivers ...*receiver) *harness {
 	t.Helper()
 	all := settings{"SMTP_URL": server.URL(), "MAIL_FROM": "Millwright <no-reply@millwright.example.com>"}
 	maps.Copy(all, own)
-	s := newStack(t, all, receivers...)
-	s.workforce()
-	return s
+	h := newHarness(t, all, receivers...)
+	h.importWorkforce()
+	return h
 }
 
-// order creates a work order that the integration works on beside those of the
+// createOrder creates a work order that the integration works on beside those of the
 // keys; the advisor consults if it is to be reviewed.
-func (s *stack) order(i *integrator, title string, workers []string, reviewed bool) string {
-	s.t.Helper()
+func (h *harness) createOrder(i *integrator, title string, workers []string, reviewed bool) string {
+	h.t.Helper()
 	body := map[string]any{"inventory_id": i.node, "title": title}
-	assignees := []string{s.org.imported.IDs["erp"]}
+	assignees := []string{h.org.imported.IDs["erp"]}
 	for _, key := range workers {
-		assignees = append(assignees, s.org.imported.IDs[key])
+		assignees = append(assignees, h.org.imported.IDs[key])
 	}
 	body["assignees"] = assignees
 	if reviewed {
-		body["consultants"] = []string{s.org.imported.IDs["advisor"]}
+		body["consultants"] = []string{h.org.imported.IDs["advisor"]}
 	}
-	answer, err := i.call(http.MethodPost, "/work-orders", "", body)
-	if err != nil || answer.status != http.StatusCreated {
-		s.t.Fatalf("create %q: status %d, error %v, body %s", title, answer.status, err, answer.body)
+	response, err := i.call(http.MethodPost, "/work-orders", "", body)
+	if err != nil || response.status != http.StatusCreated {
+		h.t.Fatalf("create %q: status %d, error %v, body %s", title, response.status, err, response.body)
 	}
-	return idOf(s.t, answer.body)
+	return idOf(h.t, response.body)
 }
 
-// complete says that the work is done.
+// completeSettings says that the work is done.
 func (i *integrator) complete(id string) {
 	i.t.Helper()
-	answer, err := i.call(http.MethodPost, "/work-orders/"+id+"/answers", "", map[string]any{"answers": []any{}, "complete": true})
-	if err != nil || answer.status != http.StatusOK {
-		i.t.Fatalf("complete: status %d, error %v, body %s", answer.status, err, answer.body)
+	response, err := i.call(http.MethodPost, "/work-orders/"+id+"/answers", "", map[string]any{"answers": []any{}, "complete": true})
+	if err != nil || response.status != http.StatusOK {
+		i.t.Fatalf("complete: status %d, error %v, body %s", response.status, err, response.body)
 	}
 }
 
@@ -130,41 +130,41 @@ func awaitMail(t testing.TB, server *mailtest.Server, want ...string) {
 func TestPeopleAreToldByMailOnce(t *testing.T) {
 	t.Parallel()
 	server := mailtest.NewServer(t, mailtest.Options{})
-	s := newMailStack(t, server, nil)
-	s.startWorker()
-	s.startAPI(nil)
-	i := s.integrator()
-	id := s.order(i, "Replace filter", []string{"worker", "crew"}, false)
+	h := newMailHarness(t, server, nil)
+	h.startWorker()
+	h.startAPI(nil)
+	i := h.integrator()
+	id := h.createOrder(i, "Replace filter", []string{"worker", "crew"}, false)
 	created := []string{"wilhelmina.ostrowski assigned to you", "bartholomew.quince assigned to you"}
 	awaitMail(t, server, created...)
-	s.awaitFound(`WorkOrderStatus = "open" AND ExecutionStatus = "Running" AND RecordId = "`+id+`"`, workflows.WorkOrderID(id))
+	h.awaitFound(`WorkOrderStatus = "open" AND ExecutionStatus = "Running" AND RecordId = "`+id+`"`, workflows.WorkOrderID(id))
 
 	i.complete(id)
 	completed := slices.Concat(created, []string{"ottilie.quarrington complete"})
 	awaitMail(t, server, completed...)
-	s.awaitWorkflow(workflows.WorkOrderID(id), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
-	s.awaitFound(`WorkOrderStatus = "complete" AND Organization = "`+s.org.imported.IDs["acme"]+`"`, workflows.WorkOrderID(id))
+	h.awaitWorkflow(workflows.WorkOrderID(id), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	h.awaitFound(`WorkOrderStatus = "complete" AND Organization = "`+h.org.imported.IDs["acme"]+`"`, workflows.WorkOrderID(id))
 
 	// Whoever is assigned afterwards is told by a workflow that starts again.
-	answer, err := i.call(http.MethodPost, "/work-orders/"+id+"/assignees", "", map[string]any{"assignees": []string{s.org.imported.IDs["advisor"]}})
-	if err != nil || answer.status != http.StatusOK {
-		t.Fatalf("assign: status %d, error %v, body %s", answer.status, err, answer.body)
+	response, err := i.call(http.MethodPost, "/work-orders/"+id+"/assignees", "", map[string]any{"assignees": []string{h.org.imported.IDs["advisor"]}})
+	if err != nil || response.status != http.StatusOK {
+		t.Fatalf("assign: status %d, error %v, body %s", response.status, err, response.body)
 	}
 	awaitMail(t, server, append(completed, "clementine.vasquez assigned to you")...)
 
-	answer, err = i.call(http.MethodPost, "/issues", "", map[string]any{"inventory_id": i.node, "subject": "It rattles"})
-	if err != nil || answer.status != http.StatusCreated {
-		t.Fatalf("feedback: status %d, error %v, body %s", answer.status, err, answer.body)
+	response, err = i.call(http.MethodPost, "/issues", "", map[string]any{"inventory_id": i.node, "subject": "It rattles"})
+	if err != nil || response.status != http.StatusCreated {
+		t.Fatalf("feedback: status %d, error %v, body %s", response.status, err, response.body)
 	}
-	issue := idOf(t, answer.body)
+	issue := idOf(t, response.body)
 	awaitMail(t, server, append(completed, "clementine.vasquez assigned to you", "ottilie.quarrington new feedback")...)
-	s.awaitWorkflow(workflows.FeedbackID(issue), enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
-	s.run("issues", "resolve", issue, "--as", managerEmail)
-	s.awaitWorkflow(workflows.FeedbackID(issue), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
-	if n := s.count(`SELECT count(*) FROM looks_owed`); n != 0 {
+	h.awaitWorkflow(workflows.FeedbackID(issue), enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	h.run("issues", "resolve", issue, "--as", managerEmail)
+	h.awaitWorkflow(workflows.FeedbackID(issue), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	if n := h.count(`SELECT count(*) FROM looks_owed`); n != 0 {
 		t.Errorf("%d looks are owed at the end", n)
 	}
-	if n := s.count(`SELECT count(*) FROM notices WHERE mail <> 'sent'`); n != 0 {
+	if n := h.count(`SELECT count(*) FROM notices WHERE mail <> 'sent'`); n != 0 {
 		t.Errorf("%d notices are not marked as mailed", n)
 	}
 }
@@ -172,51 +172,51 @@ func TestPeopleAreToldByMailOnce(t *testing.T) {
 func TestMailServerThatIsDownForAWhile(t *testing.T) {
 	t.Parallel()
 	server := mailtest.NewServer(t, mailtest.Options{})
-	s := newMailStack(t, server, nil)
-	worker := s.startWorker()
-	s.startAPI(nil)
-	i := s.integrator()
+	h := newMailHarness(t, server, nil)
+	worker := h.startWorker()
+	h.startAPI(nil)
+	i := h.integrator()
 	server.Down()
-	id := s.order(i, "Replace filter", []string{"worker", "crew"}, false)
+	id := h.createOrder(i, "Replace filter", []string{"worker", "crew"}, false)
 	eventually(t, mailLimit, "the mail server was tried", func() bool { return server.Seen(mailtest.Connect) > 0 })
 	i.complete(id)
 	// The work order's end does not wait for the mail, and is seen.
-	s.awaitFound(`WorkOrderStatus = "complete" AND ExecutionStatus = "Running"`, workflows.WorkOrderID(id))
+	h.awaitFound(`WorkOrderStatus = "complete" AND ExecutionStatus = "Running"`, workflows.WorkOrderID(id))
 	// Nor does the mail depend on the worker that first tried.
 	worker.kill()
-	s.startWorker()
+	h.startWorker()
 	server.Up()
 	awaitMail(t, server, "wilhelmina.ostrowski assigned to you", "bartholomew.quince assigned to you", "ottilie.quarrington complete")
-	s.awaitWorkflow(workflows.WorkOrderID(id), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	h.awaitWorkflow(workflows.WorkOrderID(id), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 }
 
 func TestNoticesStayInTheInboxWithoutAMailServer(t *testing.T) {
 	t.Parallel()
-	s := newStack(t, nil)
-	s.workforce()
-	s.startWorker()
-	s.startAPI(nil)
-	i := s.integrator()
-	id := s.order(i, "Replace filter", []string{"worker"}, false)
+	h := newHarness(t, nil)
+	h.importWorkforce()
+	h.startWorker()
+	h.startAPI(nil)
+	i := h.integrator()
+	id := h.createOrder(i, "Replace filter", []string{"worker"}, false)
 	i.complete(id)
-	s.awaitWorkflow(workflows.WorkOrderID(id), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
-	if n := s.count(`SELECT count(*) FROM notices WHERE mail = 'inbox'`); n != 2 {
+	h.awaitWorkflow(workflows.WorkOrderID(id), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	if n := h.count(`SELECT count(*) FROM notices WHERE mail = 'inbox'`); n != 2 {
 		t.Errorf("%d notices are in the inbox, want 2", n)
 	}
-	for _, event := range s.activitiesOf(workflows.WorkOrderID(id)) {
+	for _, event := range h.activitiesOf(workflows.WorkOrderID(id)) {
 		t.Errorf("%s ran, where there is nothing to mail", event)
 	}
 }
 
 // activitiesOf returns the names of the activities that a workflow had run.
-func (s *stack) activitiesOf(workflowID string) []string {
-	s.t.Helper()
+func (h *harness) activitiesOf(workflowID string) []string {
+	h.t.Helper()
 	var names []string
-	events := s.temporal.GetWorkflowHistory(s.t.Context(), workflowID, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := h.temporal.GetWorkflowHistory(h.t.Context(), workflowID, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		event, err := events.Next()
 		if err != nil {
-			s.t.Fatalf("the history of %s: %v", workflowID, err)
+			h.t.Fatalf("the history of %s: %v", workflowID, err)
 		}
 		if scheduled := event.GetActivityTaskScheduledEventAttributes(); scheduled != nil {
 			names = append(names, scheduled.GetActivityType().GetName())
@@ -229,25 +229,25 @@ func TestNothingPersonalInTheWorkflowsOfRecords(t *testing.T) {
 	t.Parallel()
 	const title, comment = "Mr Featherstone's boiler", "Ask for Featherstone at the gate"
 	server := mailtest.NewServer(t, mailtest.Options{User: "postmaster", Password: "hunter2-of-the-mail"})
-	s := newMailStack(t, server, settings{"LOG_LEVEL": "DEBUG"})
-	worker := s.startWorker()
-	api := s.startAPI(nil)
-	i := s.integrator()
+	h := newMailHarness(t, server, settings{"LOG_LEVEL": "DEBUG"})
+	worker := h.startWorker()
+	api := h.startAPI(nil)
+	i := h.integrator()
 
 	// What the server refuses, it refuses with the address in its answer.
 	server.Refuse(memberEmail, 550)
 	server.Once(mailtest.Recipient, mailtest.Answer(451, "4.2.1 <"+workerEmail+"> "+workerName+" is busy"))
-	id := s.order(i, title, []string{"worker", "crew"}, true)
+	id := h.createOrder(i, title, []string{"worker", "crew"}, true)
 	awaitMail(t, server, "wilhelmina.ostrowski assigned to you", "clementine.vasquez you are its consultant")
 	i.complete(id)
-	s.run("work-orders", "review", id, "--send-back", "--comment", comment, "--as", advisorEmail)
+	h.run("work-orders", "review", id, "--send-back", "--comment", comment, "--as", advisorEmail)
 	awaitMail(t, server, "wilhelmina.ostrowski assigned to you", "clementine.vasquez you are its consultant",
 		"clementine.vasquez waits for your review", "wilhelmina.ostrowski sent back", "ottilie.quarrington sent back")
-	answer, err := i.call(http.MethodPost, "/work-orders/"+id+"/cancel", "", map[string]string{"reason": comment})
-	if err != nil || answer.status != http.StatusOK {
-		t.Fatalf("cancel: status %d, error %v, body %s", answer.status, err, answer.body)
+	response, err := i.call(http.MethodPost, "/work-orders/"+id+"/cancel", "", map[string]string{"reason": comment})
+	if err != nil || response.status != http.StatusOK {
+		t.Fatalf("cancel: status %d, error %v, body %s", response.status, err, response.body)
 	}
-	s.awaitWorkflow(workflows.WorkOrderID(id), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	h.awaitWorkflow(workflows.WorkOrderID(id), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 	sent := server.Messages()
 	if last := sent[len(sent)-1]; !strings.Contains(last.Text, comment) || !strings.Contains(last.Text, title) {
 		t.Fatalf("the mail does not show the personal data that is looked for:\n%s", last.Text)
@@ -260,7 +260,7 @@ func TestNothingPersonalInTheWorkflowsOfRecords(t *testing.T) {
 		_, last, _ := strings.Cut(person.name, " ")
 		secrets["the name "+last], secrets["the address of "+last] = last, person.email
 	}
-	places := s.inTemporal()
+	places := h.temporalData()
 	if places[workflows.WorkOrderID(id)] == "" {
 		t.Error("Temporal knows nothing of the work order")
 	}

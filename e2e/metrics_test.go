@@ -28,15 +28,15 @@ const (
 // scrape reads the metrics of a process.
 func scrape(t testing.TB, address string) map[string]*dto.MetricFamily {
 	t.Helper()
-	answer, err := http.Get("http://" + address + "/metrics")
+	response, err := http.Get("http://" + address + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
+	defer response.Body.Close()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("the metrics at %s: status %d, error %v", address, answer.StatusCode, err)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("the metrics at %s: status %d, error %v", address, response.StatusCode, err)
 	}
 	return families
 }
@@ -121,28 +121,28 @@ func readInto(t *testing.T, file string, unmarshal func([]byte, any) error, into
 func TestMetricsAreThereForDashboardAndAlerts(t *testing.T) {
 	t.Parallel()
 	taking, failing, gone := newReceiver(t), newReceiver(t), newReceiver(t)
-	failing.answers(always(http.StatusInternalServerError))
-	gone.answers(always(http.StatusGone))
+	failing.respondWith(always(http.StatusInternalServerError))
+	gone.respondWith(always(http.StatusGone))
 	letters := mailtest.NewServer(t, mailtest.Options{})
 	apiMetrics, _ := freePort(t)
 	workerMetrics, _ := freePort(t)
-	s := newMailStack(t, letters, settings{"WEBHOOK_RETRY_SCHEDULE": "1h"}, taking, failing, gone)
-	s.settings["METRICS_ADDR"] = workerMetrics
-	s.startWorker()
-	s.startAPI(settings{"METRICS_ADDR": apiMetrics})
-	i := s.integrator()
+	h := newMailHarness(t, letters, settings{"WEBHOOK_RETRY_SCHEDULE": "1h"}, taking, failing, gone)
+	h.settings["METRICS_ADDR"] = workerMetrics
+	h.startWorker()
+	h.startAPI(settings{"METRICS_ADDR": apiMetrics})
+	i := h.integrator()
 
-	id := s.order(i, "Replace filter", []string{"worker"}, false)
+	id := h.createOrder(i, "Replace filter", []string{"worker"}, false)
 	awaitDelivery(t, taking, id)
-	s.awaitAttempts(s.deliveryTo(2, id), "retrying", 500)
+	h.awaitAttempts(h.deliveryTo(2, id), "retrying", 500)
 	eventually(t, deliveryLimit, "the address that is gone is off", func() bool {
-		return s.count(`SELECT count(*) FROM webhooks WHERE NOT enabled`) == 1
+		return h.count(`SELECT count(*) FROM webhooks WHERE NOT enabled`) == 1
 	})
-	if answer, err := i.call("GOSSIP", "/work-orders/"+managerEmail, "", nil); err != nil || answer.status != http.StatusNotFound && answer.status != http.StatusMethodNotAllowed {
-		t.Errorf("an invented method is answered %d, %v", answer.status, err)
+	if response, err := i.call("GOSSIP", "/work-orders/"+managerEmail, "", nil); err != nil || response.status != http.StatusNotFound && response.status != http.StatusMethodNotAllowed {
+		t.Errorf("an invented method is answered %d, %v", response.status, err)
 	}
-	if answer, err := i.call(http.MethodGet, "/work-orders/"+managerName, "", nil); err != nil || answer.status != http.StatusNotFound {
-		t.Errorf("a work order that is not there is answered %d, %v", answer.status, err)
+	if response, err := i.call(http.MethodGet, "/work-orders/"+managerName, "", nil); err != nil || response.status != http.StatusNotFound {
+		t.Errorf("a work order that is not there is answered %d, %v", response.status, err)
 	}
 
 	var api, worker map[string]*dto.MetricFamily
@@ -189,7 +189,7 @@ func TestMetricsAreThereForDashboardAndAlerts(t *testing.T) {
 	all := maps.Clone(api)
 	maps.Copy(all, worker)
 	checkDocumented(t, all)
-	checkLabels(t, s, all)
+	checkLabels(t, h, all)
 
 	var d dashboard
 	readInto(t, dashboardFile, json.Unmarshal, &d)
@@ -275,7 +275,7 @@ func checkDocumented(t *testing.T, all map[string]*dto.MetricFamily) {
 }
 
 // checkLabels checks that labels hold names of the product's own, not of people or records.
-func checkLabels(t *testing.T, s *stack, all map[string]*dto.MetricFamily) {
+func checkLabels(t *testing.T, h *harness, all map[string]*dto.MetricFamily) {
 	t.Helper()
 	ids := regexp.MustCompile(`\b[a-z]{2,5}_[0-9a-hjkmnp-tv-z]{26}\b`)
 	for name, family := range all {
@@ -283,7 +283,7 @@ func checkLabels(t *testing.T, s *stack, all map[string]*dto.MetricFamily) {
 			for _, l := range m.GetLabel() {
 				v := l.GetValue()
 				if ids.MatchString(v) || strings.Contains(v, "@") || strings.Contains(v, "Quarrington") || strings.Contains(v, "GOSSIP") ||
-					strings.Contains(v, s.org.clientID) {
+					strings.Contains(v, h.org.clientID) {
 					t.Errorf("%s has the label %s=%q", name, l.GetName(), v)
 				}
 			}

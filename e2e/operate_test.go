@@ -27,37 +27,37 @@ var (
 type object = map[string]any
 
 // operate runs an operator's command and returns what it printed and its exit status.
-func (s *stack) operate(args ...string) (printed, complaint string, status int) {
-	s.t.Helper()
-	p := start(s.t, "millwright "+strings.Join(args, " "), s.settings.environ(), millwright, args...)
+func (h *harness) operate(args ...string) (printed, message string, status int) {
+	h.t.Helper()
+	p := start(h.t, "millwright "+strings.Join(args, " "), h.settings.environ(), millwright, args...)
 	status = p.wait(startLimit)
-	for _, secret := range []string{s.key, s.org.clientSecret} {
+	for _, secret := range []string{h.key, h.org.clientSecret} {
 		if p.log.has(secret) || p.out.has(secret) {
-			s.t.Errorf("%v tells a secret", args)
+			h.t.Errorf("%v tells a secret", args)
 		}
 	}
 	return p.out.String(), p.log.String(), status
 }
 
-// asked runs a command that must succeed with --json, and reads what it printed.
-func asked[T any](s *stack, args ...string) (value T) {
-	s.t.Helper()
-	printed, complaint, status := s.operate(append(args, "--json")...)
+// runJSON runs a command that must succeed with --json, and reads what it printed.
+func runJSON[T any](h *harness, args ...string) (value T) {
+	h.t.Helper()
+	printed, message, status := h.operate(append(args, "--json")...)
 	if status != 0 {
-		s.t.Fatalf("millwright %v ended with status %d: %s", args, status, complaint)
+		h.t.Fatalf("millwright %v ended with status %d: %s", args, status, message)
 	}
 	if err := json.Unmarshal([]byte(printed), &value); err != nil {
-		s.t.Fatalf("millwright %v printed %s: %v", args, printed, err)
+		h.t.Fatalf("millwright %v printed %s: %v", args, printed, err)
 	}
 	return value
 }
 
-// refused runs a command that must fail with a sentence that says the words.
-func (s *stack) refused(words string, args ...string) {
-	s.t.Helper()
-	printed, complaint, status := s.operate(args...)
-	if status != 1 || printed != "" || !strings.HasPrefix(complaint, "millwright: ") || !strings.Contains(complaint, words) || strings.Contains(complaint, "SQLSTATE") {
-		s.t.Errorf("millwright %v ended with status %d and said %q; want 1 and a sentence that says %q", args, status, complaint, words)
+// wantStartError runs a command that must fail with a sentence that says the words.
+func (h *harness) wantError(words string, args ...string) {
+	h.t.Helper()
+	printed, message, status := h.operate(args...)
+	if status != 1 || printed != "" || !strings.HasPrefix(message, "millwright: ") || !strings.Contains(message, words) || strings.Contains(message, "SQLSTATE") {
+		h.t.Errorf("millwright %v ended with status %d and said %q; want 1 and a sentence that says %q", args, status, message, words)
 	}
 }
 
@@ -81,49 +81,49 @@ func TestAReceiverThatWasDownIsHealedByAnOperator(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
 	// A delivery fails for good after two attempts, and that turns its address off.
-	s := newStack(t, settings{"WEBHOOK_RETRY_SCHEDULE": "100ms", "WEBHOOK_SHUTOFF_AFTER": "1ms"}, r)
-	s.startWorker()
-	s.startAPI(nil)
-	i := s.integrator()
-	address := s.org.webhookID(1)
+	h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "100ms", "WEBHOOK_SHUTOFF_AFTER": "1ms"}, r)
+	h.startWorker()
+	h.startAPI(nil)
+	i := h.integrator()
+	address := h.org.webhookID(1)
 
-	r.answers(always(http.StatusServiceUnavailable))
+	r.respondWith(always(http.StatusServiceUnavailable))
 	ids := []string{i.create("While it is down")}
 	var list []object
 	eventually(t, deliveryLimit, "the address is turned off", func() bool {
-		list = asked[[]object](s, "webhooks", "list")
+		list = runJSON[[]object](h, "webhooks", "list")
 		return len(list) == 1 && list[0]["enabled"] == false
 	})
 	wantFields(t, "a webhook", list[0], webhookFields)
-	if list[0]["id"] != address || list[0]["integration_id"] != s.org.imported.IDs["erp"] || list[0]["url"] != r.url() ||
+	if list[0]["id"] != address || list[0]["integration_id"] != h.org.imported.IDs["erp"] || list[0]["url"] != r.url() ||
 		!strings.Contains(list[0]["off_reason"].(string), "failed for good") || list[0]["off_at"] == nil {
 		t.Errorf("the address is listed as %v", list[0])
 	}
 	ids = append(ids, i.create("While it is off"), i.create("While it is off, too"))
-	deliveries := asked[[]object](s, "deliveries", "list", "--address", address)
+	deliveries := runJSON[[]object](h, "deliveries", "list", "--address", address)
 	if got := statuses(deliveries); !slices.Equal(got, []string{"held", "held", "failed"}) {
 		t.Fatalf("its deliveries are %v", got)
 	}
 	wantFields(t, "a delivery", deliveries[0], deliveryFields)
-	failed := asked[[]object](s, "deliveries", "list", "--status", "failed", "--limit", "1")
+	failed := runJSON[[]object](h, "deliveries", "list", "--status", "failed", "--limit", "1")
 	if len(failed) != 1 || failed[0]["id"] != deliveries[2]["id"] || failed[0]["last_status"] != 503.0 || failed[0]["attempts"] != 2.0 {
 		t.Errorf("failed are %v", failed)
 	}
 	first := failed[0]["id"].(string)
 
-	s.refused("turn it on first", "deliveries", "redeliver", first)
-	s.refused("turn it on first", "deliveries", "redeliver", "--address", address, "--since", "1h")
-	s.testSays(address, "The receiver answered 503.", 503)
-	r.answers(accept)
-	s.testSays(address, "", 204)
+	h.wantError("turn it on first", "deliveries", "redeliver", first)
+	h.wantError("turn it on first", "deliveries", "redeliver", "--address", address, "--since", "1h")
+	h.sendTest(address, "The receiver answered 503.", 503)
+	r.respondWith(accept)
+	h.sendTest(address, "", 204)
 	if got := r.got(); len(got) != 1 || got[0].event.Type != "ping" || string(got[0].event.Data) != `{"message":"This is a test from Millwright."}` {
 		t.Errorf("the receiver got %v, want one ping", got)
 	}
-	if n := s.count(`SELECT count(*) FROM events WHERE type = 'ping'`) + s.count(`SELECT count(*) FROM webhooks WHERE enabled`); n != 0 {
+	if n := h.count(`SELECT count(*) FROM events WHERE type = 'ping'`) + h.count(`SELECT count(*) FROM webhooks WHERE enabled`); n != 0 {
 		t.Error("a test is kept, or turned the address on")
 	}
 
-	on := asked[object](s, "webhooks", "enable", address, "--since", "1h")
+	on := runJSON[object](h, "webhooks", "enable", address, "--since", "1h")
 	wantFields(t, "what enable prints", on, webhookFields, "released")
 	if on["enabled"] != true || on["off_reason"] != nil || on["off_at"] != nil || on["released"] != 3.0 {
 		t.Errorf("enable printed %v", on)
@@ -137,10 +137,10 @@ func TestAReceiverThatWasDownIsHealedByAnOperator(t *testing.T) {
 	if slices.Sort(order); !slices.Equal(order, slices.Sorted(slices.Values(ids))) {
 		t.Errorf("arrived have %v, want %v once each", order, ids)
 	}
-	s.awaitAttempts(first, "delivered", 503, 503, 204)
-	s.awaitAllDelivered()
+	h.awaitAttempts(first, "delivered", 503, 503, 204)
+	h.awaitAllDelivered()
 
-	shown := asked[object](s, "deliveries", "show", first)
+	shown := runJSON[object](h, "deliveries", "show", first)
 	wantFields(t, "a delivery that is shown", shown, deliveryFields, "attempts_made")
 	made := shown["attempts_made"].([]any)
 	if shown["status"] != "delivered" || shown["attempts"] != 3.0 || len(made) != 3 {
@@ -153,83 +153,83 @@ func TestAReceiverThatWasDownIsHealedByAnOperator(t *testing.T) {
 	}
 
 	// Once more, though it arrived; then nothing is left that failed.
-	again := asked[object](s, "deliveries", "redeliver", first)
+	again := runJSON[object](h, "deliveries", "redeliver", first)
 	wantFields(t, "what redeliver prints", again, deliveryFields)
 	if again["id"] != first || again["status"] != "pending" {
 		t.Errorf("redeliver printed %v", again)
 	}
-	s.awaitAttempts(first, "delivered", 503, 503, 204, 204)
+	h.awaitAttempts(first, "delivered", 503, 503, 204, 204)
 	if n := r.duplicates(); n != 1 {
 		t.Errorf("%d duplicates, want the one that was asked for", n)
 	}
-	none := asked[object](s, "deliveries", "redeliver", "--address", address, "--since", "1h")
+	none := runJSON[object](h, "deliveries", "redeliver", "--address", address, "--since", "1h")
 	if none["webhook_id"] != address || none["released"] != 0.0 || len(none) != 2 {
 		t.Errorf("redeliver --since printed %v", none)
 	}
 }
 
-// testSays sends a ping with `millwright webhooks test` and checks what it tells:
+// sendTest sends a ping with `millwright webhooks test` and checks what it tells:
 // the sentence of a failure, none for a success.
-func (s *stack) testSays(address, failure string, status int) {
-	s.t.Helper()
-	printed, complaint, exit := s.operate("webhooks", "test", address, "--json")
+func (h *harness) sendTest(address, failure string, status int) {
+	h.t.Helper()
+	printed, message, exit := h.operate("webhooks", "test", address, "--json")
 	var told object
 	if err := json.Unmarshal([]byte(printed), &told); err != nil {
-		s.t.Fatalf("webhooks test printed %s: %v", printed, err)
+		h.t.Fatalf("webhooks test printed %s: %v", printed, err)
 	}
 	if told["status"] != float64(status) || told["webhook_id"] != address || told["remote_ip"] != "127.0.0.1" || told["error"] != nil {
-		s.t.Errorf("webhooks test printed %v", told)
+		h.t.Errorf("webhooks test printed %v", told)
 	}
-	if failure == "" && exit != 0 || failure != "" && (exit != 1 || complaint != "millwright: "+failure+"\n") {
-		s.t.Errorf("webhooks test ended with status %d and said %q, want %q", exit, complaint, failure)
+	if failure == "" && exit != 0 || failure != "" && (exit != 1 || message != "millwright: "+failure+"\n") {
+		h.t.Errorf("webhooks test ended with status %d and said %q, want %q", exit, message, failure)
 	}
 }
 
 func TestOperatorsLookAfterAddresses(t *testing.T) {
 	t.Parallel()
-	s := newStack(t, nil)
-	s.startWorker()
-	s.startAPI(nil)
-	i := s.integrator()
-	erp := s.org.imported.IDs["erp"]
-	if printed, _, _ := s.operate("webhooks", "list", "--json"); printed != "[]\n" {
+	h := newHarness(t, nil)
+	h.startWorker()
+	h.startAPI(nil)
+	i := h.integrator()
+	erp := h.org.imported.IDs["erp"]
+	if printed, _, _ := h.operate("webhooks", "list", "--json"); printed != "[]\n" {
 		t.Errorf("no addresses are listed as %q", printed)
 	}
-	if printed, _, _ := s.operate("deliveries", "list", "--json"); printed != "[]\n" {
+	if printed, _, _ := h.operate("deliveries", "list", "--json"); printed != "[]\n" {
 		t.Errorf("no deliveries are listed as %q", printed)
 	}
 
 	// A receiver that learns its secret from the command, before it is started.
-	r := &receiver{t: t, path: "/hook", answer: accept}
+	r := &receiver{t: t, path: "/hook", respond: accept}
 	r.server = httptest.NewUnstartedServer(r)
 	t.Cleanup(r.server.Close)
 	url := "http://" + r.server.Listener.Addr().String() + r.path
-	made := asked[object](s, "webhooks", "create", "--integration", erp, "--url", url,
+	made := runJSON[object](h, "webhooks", "create", "--integration", erp, "--url", url,
 		"--event", "work_order.created", "--event", "issue.created,ping", "--as", strings.ToUpper(managerEmail))
 	wantFields(t, "a new webhook", made, webhookFields, "secret")
 	address := made["id"].(string)
-	r.learn(made["secret"].(string))
+	r.setSecret(made["secret"].(string))
 	r.server.Start()
 	first := i.create("Replace filter")
 	awaitDelivery(t, r, first)
 
 	// The receiver knows the former secret, which is valid beside the new one.
-	renewed := asked[object](s, "webhooks", "renew-secret", address)
+	renewed := runJSON[object](h, "webhooks", "renew-secret", address)
 	wantFields(t, "a renewed webhook", renewed, webhookFields, "secret")
 	if renewed["secret"] == made["secret"] {
 		t.Error("the secret is as before")
 	}
-	s.testSays(address, "", 204)
+	h.sendTest(address, "", 204)
 	if got := r.got(); strings.Count(got[len(got)-1].header.Get(webhook.HeaderSignature), "v1=") != 2 {
 		t.Errorf("the test is signed %q", got[len(got)-1].header.Get(webhook.HeaderSignature))
 	}
 
-	changed := asked[object](s, "webhooks", "change", address, "--event", "work_order.created")
+	changed := runJSON[object](h, "webhooks", "change", address, "--event", "work_order.created")
 	wantFields(t, "a changed webhook", changed, webhookFields)
 	if events := changed["events"].([]any); len(events) != 1 || changed["url"] != url {
 		t.Errorf("changed is %v", changed)
 	}
-	off := asked[object](s, "webhooks", "disable", address, "--reason", "The receiver\x1b[2Jmoves.")
+	off := runJSON[object](h, "webhooks", "disable", address, "--reason", "The receiver\x1b[2Jmoves.")
 	if off["enabled"] != false || off["off_reason"] != "The receiver\x1b[2Jmoves." {
 		t.Errorf("disable printed %v", off)
 	}
@@ -237,57 +237,57 @@ func TestOperatorsLookAfterAddresses(t *testing.T) {
 	for _, args := range [][]string{
 		{"webhooks", "list", "--integration", erp},
 		{"deliveries", "list", "--status", "held,delivered"},
-		{"deliveries", "show", s.deliveryAt(address, first)},
+		{"deliveries", "show", h.deliveryAt(address, first)},
 	} {
-		printed, complaint, status := s.operate(args...)
+		printed, message, status := h.operate(args...)
 		if status != 0 || !strings.Contains(printed, address) || strings.ContainsAny(printed, "\x1b") || strings.Contains(printed, "whsec_") {
-			t.Errorf("%v ended with status %d and printed\n%s%s", args, status, printed, complaint)
+			t.Errorf("%v ended with status %d and printed\n%s%s", args, status, printed, message)
 		}
 	}
 	// Without a since, what was held stays so; then it is sent.
-	if on := asked[object](s, "webhooks", "enable", address); on["released"] != 0.0 {
+	if on := runJSON[object](h, "webhooks", "enable", address); on["released"] != 0.0 {
 		t.Errorf("enable printed %v", on)
 	}
-	if sent := asked[object](s, "deliveries", "redeliver", "--address", address, "--since", "2020-01-01T00:00:00Z"); sent["released"] != 1.0 {
+	if sent := runJSON[object](h, "deliveries", "redeliver", "--address", address, "--since", "2020-01-01T00:00:00Z"); sent["released"] != 1.0 {
 		t.Errorf("redeliver printed %v", sent)
 	}
-	s.awaitAllDelivered()
+	h.awaitAllDelivered()
 
 	const nothing = "_00000000000000000000000000"
-	s.refused("there is no integration idn"+nothing, "webhooks", "list", "--integration", "idn"+nothing)
-	s.refused("there is no integration idn"+nothing, "webhooks", "create", "--integration", "idn"+nothing, "--url", url, "--event", "ping")
+	h.wantError("there is no integration idn"+nothing, "webhooks", "list", "--integration", "idn"+nothing)
+	h.wantError("there is no integration idn"+nothing, "webhooks", "create", "--integration", "idn"+nothing, "--url", url, "--event", "ping")
 	for _, command := range []string{"enable", "disable", "renew-secret", "delete", "test"} {
-		s.refused("there is no webhook address whk"+nothing, "webhooks", command, "whk"+nothing)
+		h.wantError("there is no webhook address whk"+nothing, "webhooks", command, "whk"+nothing)
 	}
-	s.refused("there is no webhook address whk"+nothing, "deliveries", "list", "--address", "whk"+nothing)
-	s.refused("there is no webhook address whk"+nothing, "deliveries", "redeliver", "--address", "whk"+nothing, "--since", "1h")
-	s.refused("there is no delivery dlv"+nothing, "deliveries", "show", "dlv"+nothing)
-	s.refused("there is no delivery dlv"+nothing, "deliveries", "redeliver", "dlv"+nothing)
-	s.refused("there is no person", "webhooks", "disable", address, "--as", "nobody@acme.example.com")
-	s.refused("https://", "webhooks", "create", "--integration", erp, "--url", "ftp://example.com/", "--event", "ping")
-	s.refused(`There is no event type "eaten"`, "webhooks", "create", "--integration", erp, "--url", url, "--event", "eaten")
-	s.refused("169.254.169.254", "webhooks", "change", address, "--url", "https://169.254.169.254/")
-	s.refused(`"yesterday" is neither`, "webhooks", "enable", address, "--since", "yesterday")
-	s.refused("--address ID --since TIME", "deliveries", "redeliver")
-	s.refused("--address ID --since TIME", "deliveries", "redeliver", "--address", address)
-	s.refused(`There is no delivery status "lost"`, "deliveries", "list", "--status", "lost")
-	s.refused("unknown command", "webhooks", "enabel", address)
-	s.refused("unknown command", "deliveries", "repeat", address)
+	h.wantError("there is no webhook address whk"+nothing, "deliveries", "list", "--address", "whk"+nothing)
+	h.wantError("there is no webhook address whk"+nothing, "deliveries", "redeliver", "--address", "whk"+nothing, "--since", "1h")
+	h.wantError("there is no delivery dlv"+nothing, "deliveries", "show", "dlv"+nothing)
+	h.wantError("there is no delivery dlv"+nothing, "deliveries", "redeliver", "dlv"+nothing)
+	h.wantError("there is no person", "webhooks", "disable", address, "--as", "nobody@acme.example.com")
+	h.wantError("https://", "webhooks", "create", "--integration", erp, "--url", "ftp://example.com/", "--event", "ping")
+	h.wantError(`There is no event type "eaten"`, "webhooks", "create", "--integration", erp, "--url", url, "--event", "eaten")
+	h.wantError("169.254.169.254", "webhooks", "change", address, "--url", "https://169.254.169.254/")
+	h.wantError(`"yesterday" is neither`, "webhooks", "enable", address, "--since", "yesterday")
+	h.wantError("--address ID --since TIME", "deliveries", "redeliver")
+	h.wantError("--address ID --since TIME", "deliveries", "redeliver", "--address", address)
+	h.wantError(`There is no delivery status "lost"`, "deliveries", "list", "--status", "lost")
+	h.wantError("unknown command", "webhooks", "enabel", address)
+	h.wantError("unknown command", "deliveries", "repeat", address)
 
-	gone := asked[object](s, "webhooks", "delete", address)
-	if gone["id"] != address || gone["deleted"] != true || s.count(`SELECT count(*) FROM webhooks`)+s.count(`SELECT count(*) FROM deliveries`) != 0 {
+	gone := runJSON[object](h, "webhooks", "delete", address)
+	if gone["id"] != address || gone["deleted"] != true || h.count(`SELECT count(*) FROM webhooks`)+h.count(`SELECT count(*) FROM deliveries`) != 0 {
 		t.Errorf("delete printed %v", gone)
 	}
-	if n := s.count(`SELECT count(*) FROM log_records WHERE record_id = $1 AND actor_name = 'Millwright' AND actor_id IS NULL`, address); n != 6 {
+	if n := h.count(`SELECT count(*) FROM log_records WHERE record_id = $1 AND actor_name = 'Millwright' AND actor_id IS NULL`, address); n != 6 {
 		t.Errorf("%d deeds of the operator are logged, want 6", n)
 	}
-	if n := s.count(`SELECT count(*) FROM log_records WHERE record_id = $1 AND actor_name = $2`, address, managerName); n != 1 {
+	if n := h.count(`SELECT count(*) FROM log_records WHERE record_id = $1 AND actor_name = $2`, address, managerName); n != 1 {
 		t.Errorf("%d deeds of the manager are logged, want 1", n)
 	}
 }
 
-// learn tells a receiver its secret before it is started.
-func (r *receiver) learn(secret string) {
+// update tells a receiver its secret before it is started.
+func (r *receiver) setSecret(secret string) {
 	r.t.Helper()
 	var err error
 	r.secret = secret
@@ -297,11 +297,11 @@ func (r *receiver) learn(secret string) {
 }
 
 // deliveryAt returns the id of the delivery about the record to the address.
-func (s *stack) deliveryAt(address, recordID string) (id string) {
-	s.t.Helper()
-	err := s.db.QueryRow(s.t.Context(), `SELECT id FROM deliveries WHERE webhook_id = $1 AND record_id = $2`, address, recordID).Scan(&id)
+func (h *harness) deliveryAt(address, recordID string) (id string) {
+	h.t.Helper()
+	err := h.db.QueryRow(h.t.Context(), `SELECT id FROM deliveries WHERE webhook_id = $1 AND record_id = $2`, address, recordID).Scan(&id)
 	if err != nil {
-		s.t.Fatalf("find the delivery to %s: %v", address, err)
+		h.t.Fatalf("find the delivery to %s: %v", address, err)
 	}
 	return id
 }
@@ -309,15 +309,15 @@ func (s *stack) deliveryAt(address, recordID string) (id string) {
 func TestATestOfAReceiverThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
-	s := newStack(t, settings{"WEBHOOK_RESPONSE_TIMEOUT": "300ms"}, r)
-	r.answers(hang)
-	printed, complaint, status := s.operate("webhooks", "test", s.org.webhookID(1))
-	if status != 1 || !strings.Contains(complaint, "No answer came within 0.3 seconds.") || !strings.Contains(printed, "No answer came") {
-		t.Errorf("status %d, said %q, printed %q", status, complaint, printed)
+	h := newHarness(t, settings{"WEBHOOK_RESPONSE_TIMEOUT": "300ms"}, r)
+	r.respondWith(hang)
+	printed, message, status := h.operate("webhooks", "test", h.org.webhookID(1))
+	if status != 1 || !strings.Contains(message, "No answer came within 0.3 seconds.") || !strings.Contains(printed, "No answer came") {
+		t.Errorf("status %d, said %q, printed %q", status, message, printed)
 	}
 	// The first part of an answer is shown.
-	r.answers(func(context.Context, delivery) int { return http.StatusOK })
-	if printed, _, status := s.operate("webhooks", "test", s.org.webhookID(1)); status != 0 || !strings.Contains(printed, `"type":"ping"`) {
+	r.respondWith(func(context.Context, delivery) int { return http.StatusOK })
+	if printed, _, status := h.operate("webhooks", "test", h.org.webhookID(1)); status != 0 || !strings.Contains(printed, `"type":"ping"`) {
 		t.Errorf("status %d, printed %q", status, printed)
 	}
 }

@@ -34,7 +34,7 @@ func TestNothingPersonalInLogsHistoriesAndMetrics(t *testing.T) {
 	run.commands()
 	run.brokenSettings()
 
-	places := run.inTemporal()
+	places := run.temporalData()
 	for _, workflow := range []string{
 		workflows.WebhookAddressID(run.org.webhookID(1)), workflows.DeliveryID(run.failed), workflows.WorkOrderID(run.order), workflows.FeedbackID(run.issue),
 	} {
@@ -42,7 +42,7 @@ func TestNothingPersonalInLogsHistoriesAndMetrics(t *testing.T) {
 			t.Errorf("Temporal knows nothing of %s", workflow)
 		}
 	}
-	maps.Copy(places, run.said)
+	maps.Copy(places, run.printed)
 	places["the log of the api"], places["the log of the worker"] = run.api.log.String(), run.worker.log.String()
 	places["the metrics of the api"], places["the metrics of the worker"] = run.metrics(run.settings["METRICS_ADDR"]), run.metrics(run.workerMetrics)
 	for _, place := range []string{"the log of the api", "the log of the worker", "the metrics of the api", "the metrics of the worker"} {
@@ -70,7 +70,7 @@ const (
 
 // privateRun is an installation in which everything happens that might be told of.
 type privateRun struct {
-	*stack
+	*harness
 	*integrator
 	t               *testing.T
 	mail            *mailtest.Server
@@ -83,23 +83,23 @@ type privateRun struct {
 	order, issue, failed string
 	// issued are secrets that commands printed.
 	issued []string
-	// said is what commands complained of.
-	said map[string]string
+	// printed is what commands complained of.
+	printed map[string]string
 }
 
 func newPrivateRun(t *testing.T) *privateRun {
 	t.Helper()
-	run := &privateRun{t: t, taking: newReceiver(t), failing: newReceiver(t), said: map[string]string{}}
+	run := &privateRun{t: t, taking: newReceiver(t), failing: newReceiver(t), printed: map[string]string{}}
 	run.taking.events = "work_order.created,work_order.updated,work_order.cancelled,issue.created,issue.resolved"
-	run.failing.answers(always(http.StatusInternalServerError)) // with the body it was sent
+	run.failing.respondWith(always(http.StatusInternalServerError)) // with the body it was sent
 	run.mail = mailtest.NewServer(t, mailtest.Options{User: "postmaster", Password: mailPassword})
-	run.stack = newMailStack(t, run.mail, settings{"WEBHOOK_RETRY_SCHEDULE": "100ms", "LOG_LEVEL": "DEBUG"}, run.taking, run.failing)
+	run.harness = newMailHarness(t, run.mail, settings{"WEBHOOK_RETRY_SCHEDULE": "100ms", "LOG_LEVEL": "DEBUG"}, run.taking, run.failing)
 	run.workerMetrics, _ = freePort(t)
 	run.settings["METRICS_ADDR"] = run.workerMetrics
 	run.worker = run.startWorker()
 	run.settings["METRICS_ADDR"], _ = freePort(t)
 	run.api = run.startAPI(nil)
-	run.integrator = run.stack.integrator()
+	run.integrator = run.harness.integrator()
 	ids := run.org.imported.IDs
 	run.body = map[string]any{
 		"inventory_id": run.node, "title": privateTitle, "description": privateDescription, "external_id": privateExternalID,
@@ -119,7 +119,7 @@ func (run *privateRun) secrets() map[string]string {
 	secrets := map[string]string{
 		"a phone number": managerPhone, "a title's name": "Quarrington", "a description": "4711-19", "a reason": "Vandermeulen",
 		"a comment": "Zwickenpflug", "a subject": "Featherstonehaugh", "an external_id": privateExternalID,
-		"the client secret": run.org.clientSecret, "the access token": run.token(), "a key of the settings": run.stack.key,
+		"the client secret": run.org.clientSecret, "the access token": run.token(), "a key of the settings": run.harness.key,
 		"the database's password": password, "the mail server's password": mailPassword, "a person's password": importedPassword,
 		"a password in broken settings": settingsPassword,
 		"a signing secret":              run.taking.secret, "another signing secret": run.failing.secret,
@@ -140,10 +140,10 @@ func (run *privateRun) secrets() map[string]string {
 // writes is a day's work, with calls that are refused.
 func (run *privateRun) writes() {
 	run.t.Helper()
-	run.order = run.made("/work-orders", "the key of "+privateTitle, run.body)
-	run.issue = run.made("/issues", "", map[string]any{"inventory_id": run.node, "subject": privateSubject, "description": privateDescription})
+	run.order = run.createRecord("/work-orders", "the key of "+privateTitle, run.body)
+	run.issue = run.createRecord("/issues", "", map[string]any{"inventory_id": run.node, "subject": privateSubject, "description": privateDescription})
 	run.refuseCalls(run.integrator, map[string]string{"inventory_id": run.node, "title": privateTitle})
-	run.must(http.MethodPatch, "/work-orders/"+run.order, map[string]any{"description": privateDescription + " " + privateComment})
+	run.mustCall(http.MethodPatch, "/work-orders/"+run.order, map[string]any{"description": privateDescription + " " + privateComment})
 	if d := awaitDelivery(run.t, run.taking, run.order); !strings.Contains(string(d.body), workerEmail) {
 		run.t.Fatalf("the delivery does not show the personal data that is looked for: %s", d.body)
 	}
@@ -152,7 +152,7 @@ func (run *privateRun) writes() {
 	run.awaitFound(`DeliveryStatus = "failed"`, workflows.DeliveryID(run.failed))
 	run.complete(run.order)
 	run.run("work-orders", "review", run.order, "--send-back", "--comment", privateComment, "--as", advisorEmail)
-	run.must(http.MethodPost, "/work-orders/"+run.order+"/cancel", map[string]any{"reason": privateReason})
+	run.mustCall(http.MethodPost, "/work-orders/"+run.order+"/cancel", map[string]any{"reason": privateReason})
 	run.run("issues", "resolve", run.issue, "--as", managerEmail)
 	eventually(run.t, mailLimit, "the mail tells what was written", func() bool {
 		var texts strings.Builder
@@ -165,20 +165,20 @@ func (run *privateRun) writes() {
 	run.awaitWorkflow(workflows.FeedbackID(run.issue), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 }
 
-// made creates a record and returns its id.
-func (run *privateRun) made(path, key string, body any) string {
+// createRecord creates a record and returns its id.
+func (run *privateRun) createRecord(path, key string, body any) string {
 	run.t.Helper()
-	answer, err := run.call(http.MethodPost, path, key, body)
-	if err != nil || answer.status != http.StatusCreated {
-		run.t.Fatalf("POST %s: status %d, error %v, body %s", path, answer.status, err, answer.body)
+	response, err := run.call(http.MethodPost, path, key, body)
+	if err != nil || response.status != http.StatusCreated {
+		run.t.Fatalf("POST %s: status %d, error %v, body %s", path, response.status, err, response.body)
 	}
-	return idOf(run.t, answer.body)
+	return idOf(run.t, response.body)
 }
 
-func (run *privateRun) must(method, path string, body any) {
+func (run *privateRun) mustCall(method, path string, body any) {
 	run.t.Helper()
-	if answer, err := run.call(method, path, "", body); err != nil || answer.status != http.StatusOK {
-		run.t.Fatalf("%s %s: status %d, error %v, body %s", method, path, answer.status, err, answer.body)
+	if response, err := run.call(method, path, "", body); err != nil || response.status != http.StatusOK {
+		run.t.Fatalf("%s %s: status %d, error %v, body %s", method, path, response.status, err, response.body)
 	}
 }
 
@@ -190,7 +190,7 @@ func (run *privateRun) failures() {
 	run.mail.Once(mailtest.Recipient, mailtest.Answer(451, "4.2.1 <"+workerEmail+"> "+workerName+" is busy"))
 	run.mail.Once(mailtest.Data, mailtest.Answer(554, "5.7.1 "+privateTitle+" is spam"))
 	before := run.mail.Seen(mailtest.Recipient)
-	run.made("/work-orders", "", run.body)
+	run.createRecord("/work-orders", "", run.body)
 	eventually(run.t, mailLimit, "the mail server refused", func() bool { return run.mail.Seen(mailtest.Recipient) >= before+3 })
 
 	// What the database says of a statement may quote what is in it.
@@ -207,15 +207,15 @@ func (run *privateRun) failures() {
 		"a table that is gone": {`ALTER TABLE log_records RENAME TO lost`, `ALTER TABLE lost RENAME TO log_records`},
 	} {
 		run.sql(broken.make)
-		answer, err := run.call(http.MethodPost, "/work-orders", "", run.body)
-		if err != nil || answer.status != http.StatusInternalServerError || strings.Contains(string(answer.body), "SQLSTATE") {
-			run.t.Errorf("%s: status %d, error %v, body %s", what, answer.status, err, answer.body)
+		response, err := run.call(http.MethodPost, "/work-orders", "", run.body)
+		if err != nil || response.status != http.StatusInternalServerError || strings.Contains(string(response.body), "SQLSTATE") {
+			run.t.Errorf("%s: status %d, error %v, body %s", what, response.status, err, response.body)
 		}
 		run.sql(broken.mend)
 	}
 	// A workflow keeps in its history what its activity ran into.
 	run.sql(`CREATE TRIGGER stumble BEFORE INSERT ON attempts FOR EACH ROW WHEN (NEW.response_body IS NOT NULL) EXECUTE FUNCTION stumble()`)
-	run.made("/work-orders", "", run.body)
+	run.createRecord("/work-orders", "", run.body)
 	eventually(run.t, deliveryLimit, "the worker cannot record an attempt", func() bool { return run.worker.log.has("SQLSTATE 22P02") })
 	run.sql(`DROP TRIGGER stumble ON attempts`)
 
@@ -239,8 +239,8 @@ func (run *privateRun) sql(statement string) {
 func (run *privateRun) commands() {
 	run.t.Helper()
 	ask := func(args ...string) (printed string) {
-		printed, complaint, _ := run.operate(args...)
-		run.said["what millwright "+strings.Join(args[:2], " ")+" complains of"] += complaint
+		printed, message, _ := run.operate(args...)
+		run.printed["what millwright "+strings.Join(args[:2], " ")+" complains of"] += message
 		return printed
 	}
 	var webhook, renewed, integration struct {
@@ -277,7 +277,7 @@ func (run *privateRun) commands() {
 		if status := p.wait(startLimit); status != 1 {
 			run.t.Errorf("the import of %s ended with status %d", refused, status)
 		}
-		run.said["what a refused import complains of"] += p.log.String()
+		run.printed["what a refused import complains of"] += p.log.String()
 	}
 }
 
@@ -315,21 +315,21 @@ func (run *privateRun) brokenSettings() {
 		if status := p.wait(startLimit); status != 1 {
 			run.t.Errorf("millwright %s with %s=%s ended with status %d", broken.command, broken.name, broken.value, status)
 		}
-		run.said["what is said of a wrong "+broken.name] += p.log.String() + p.out.String()
+		run.printed["what is said of a wrong "+broken.name] += p.log.String() + p.out.String()
 	}
 }
 
 // metrics returns what is measured at the address.
 func (run *privateRun) metrics(address string) string {
 	run.t.Helper()
-	answer, err := http.Get("http://" + address + "/metrics")
+	response, err := http.Get("http://" + address + "/metrics")
 	if err != nil {
 		run.t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		run.t.Fatalf("metrics: status %d, %v", answer.StatusCode, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		run.t.Fatalf("metrics: status %d, %v", response.StatusCode, err)
 	}
 	return string(text)
 }
@@ -407,8 +407,8 @@ func TestLeaksAreFound(t *testing.T) {
 }
 
 // refuseCalls makes calls that are refused, since what is wrong is easily logged.
-func (s *stack) refuseCalls(i *integrator, order map[string]string) {
-	s.t.Helper()
+func (h *harness) refuseCalls(i *integrator, order map[string]string) {
+	h.t.Helper()
 	with := func(name, value string) map[string]string {
 		changed := maps.Clone(order)
 		changed[name] = value
@@ -430,41 +430,41 @@ func (s *stack) refuseCalls(i *integrator, order map[string]string) {
 		{http.MethodPost, "/work-orders", "the key of " + order["title"], with("title", "Quarrington"), http.StatusUnprocessableEntity},
 	}
 	for _, c := range calls {
-		answer, err := i.call(c.method, c.path, c.key, c.body)
-		if err != nil || answer.status != c.status {
-			s.t.Errorf("%s %s: status %d, error %v, want %d: %s", c.method, c.path, answer.status, err, c.status, answer.body)
+		response, err := i.call(c.method, c.path, c.key, c.body)
+		if err != nil || response.status != c.status {
+			h.t.Errorf("%s %s: status %d, error %v, want %d: %s", c.method, c.path, response.status, err, c.status, response.body)
 		}
 	}
-	for secret, status := range map[string]int{s.org.clientSecret + "x": http.StatusUnauthorized, s.org.clientSecret: http.StatusBadRequest} {
-		answer, err := http.PostForm(i.base+"/oauth/token", url.Values{
-			"grant_type": {"client_credentials"}, "client_id": {s.org.clientID}, "client_secret": {secret}, "scope": {"Quarrington"},
+	for secret, status := range map[string]int{h.org.clientSecret + "x": http.StatusUnauthorized, h.org.clientSecret: http.StatusBadRequest} {
+		response, err := http.PostForm(i.base+"/oauth/token", url.Values{
+			"grant_type": {"client_credentials"}, "client_id": {h.org.clientID}, "client_secret": {secret}, "scope": {"Quarrington"},
 		})
 		if err != nil {
-			s.t.Fatal(err)
+			h.t.Fatal(err)
 		}
-		answer.Body.Close()
-		if answer.StatusCode != status {
-			s.t.Errorf("a token request is answered %d, want %d", answer.StatusCode, status)
+		response.Body.Close()
+		if response.StatusCode != status {
+			h.t.Errorf("a token request is answered %d, want %d", response.StatusCode, status)
 		}
 	}
 }
 
-// inTemporal returns what Temporal holds of each workflow: its description with
+// temporalData returns what Temporal holds of each workflow: its description with
 // search attributes and memo, its current details and its history. The messages
 // are in their wire form, in which payloads stand as they are.
-func (s *stack) inTemporal() map[string]string {
-	s.t.Helper()
-	ctx := s.t.Context()
-	list, err := s.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: 1000})
+func (h *harness) temporalData() map[string]string {
+	h.t.Helper()
+	ctx := h.t.Context()
+	list, err := h.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: 1000})
 	if err != nil || len(list.GetNextPageToken()) > 0 {
-		s.t.Fatalf("list the workflows: %v, %d on the first page", err, len(list.GetExecutions()))
+		h.t.Fatalf("list the workflows: %v, %d on the first page", err, len(list.GetExecutions()))
 	}
 	held := map[string]string{}
 	add := func(id string, messages ...proto.Message) {
 		for _, m := range messages {
 			text, err := proto.Marshal(m)
 			if err != nil {
-				s.t.Fatal(err)
+				h.t.Fatal(err)
 			}
 			held[id] += string(text)
 		}
@@ -472,26 +472,26 @@ func (s *stack) inTemporal() map[string]string {
 	for _, w := range list.GetExecutions() {
 		id, run := w.GetExecution().GetWorkflowId(), w.GetExecution().GetRunId()
 		add(id, w)
-		events := s.temporal.GetWorkflowHistory(ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		events := h.temporal.GetWorkflowHistory(ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 		for events.HasNext() {
 			event, err := events.Next()
 			if err != nil {
-				s.t.Fatalf("the history of %s: %v", id, err)
+				h.t.Fatalf("the history of %s: %v", id, err)
 			}
 			add(id, event)
 		}
-		description, err := s.temporal.DescribeWorkflowExecution(ctx, id, run)
+		description, err := h.temporal.DescribeWorkflowExecution(ctx, id, run)
 		if err != nil {
-			s.t.Fatalf("describe %s: %v", id, err)
+			h.t.Fatalf("describe %s: %v", id, err)
 		}
 		add(id, description)
-		details, err := s.temporal.QueryWorkflow(ctx, id, run, "__temporal_workflow_metadata")
+		details, err := h.temporal.QueryWorkflow(ctx, id, run, "__temporal_workflow_metadata")
 		if err != nil {
-			s.t.Fatalf("the current details of %s: %v", id, err)
+			h.t.Fatalf("the current details of %s: %v", id, err)
 		}
 		var metadata sdk.WorkflowMetadata
 		if err := details.Get(&metadata); err != nil {
-			s.t.Fatalf("the current details of %s: %v", id, err)
+			h.t.Fatalf("the current details of %s: %v", id, err)
 		}
 		add(id, &metadata)
 	}

@@ -57,12 +57,12 @@ func start(t testing.TB, name string, env []string, path string, args ...string)
 		_ = p.cmd.Wait() // how it ended is in ProcessState
 		close(p.ended)
 	}()
-	t.Cleanup(p.bury)
+	t.Cleanup(p.cleanUp)
 	return p
 }
 
-// bury kills the process and tells what it said, where that matters.
-func (p *process) bury() {
+// cleanUp kills the process and tells what it said, where that matters.
+func (p *process) cleanUp() {
 	p.kill()
 	log := p.log.String()
 	for _, alarm := range []string{"WARNING: DATA RACE", "panic: ", "fatal error: "} {

@@ -31,11 +31,11 @@ type receiver struct {
 
 	// lean receivers keep no bodies: they get very many deliveries.
 	lean bool
-	// offs are how far the sender's clock may be off the real one; none is not at all.
-	offs []time.Duration
+	// clockOffsets are how far the sender's clock may be off the real one; none is not at all.
+	clockOffsets []time.Duration
 
 	mu       sync.Mutex
-	answer   answerFunc
+	respond  responder
 	accepted []delivery
 	// first holds the events about each record in the order in which they were
 	// seen first, however they were answered.
@@ -56,8 +56,8 @@ type delivery struct {
 	at       time.Time
 }
 
-// answerFunc decides the status of an answer; 0 answers nothing.
-type answerFunc func(ctx context.Context, d delivery) int
+// responder decides the status of an answer; 0 answers nothing.
+type responder func(ctx context.Context, d delivery) int
 
 func accept(context.Context, delivery) int { return http.StatusNoContent }
 
@@ -68,13 +68,13 @@ func hang(ctx context.Context, _ delivery) int {
 }
 
 // always answers with the status.
-func always(status int) answerFunc {
+func always(status int) responder {
 	return func(context.Context, delivery) int { return status }
 }
 
 func newReceiver(t testing.TB) *receiver {
 	t.Helper()
-	r := &receiver{t: t, path: "/hooks/" + rand.Text(), events: "work_order.created", answer: accept,
+	r := &receiver{t: t, path: "/hooks/" + rand.Text(), events: "work_order.created", respond: accept,
 		first: map[string][]string{}, seen: map[string]bool{}}
 	var err error
 	if r.secret, err = webhook.GenerateSecret(rand.Reader); err != nil {
@@ -90,11 +90,11 @@ func newReceiver(t testing.TB) *receiver {
 
 func (r *receiver) url() string { return r.server.URL + r.path }
 
-// answers tells the receiver how to answer from now on.
-func (r *receiver) answers(answer answerFunc) {
+// respondWith tells the receiver how to answer from now on.
+func (r *receiver) respondWith(respond responder) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.answer = answer
+	r.respond = respond
 }
 
 // ServeHTTP verifies a delivery in both header families, answers it, and counts
@@ -119,7 +119,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		d.body, d.header, d.event.Data = nil, nil, nil
 	}
 	r.mu.Lock()
-	answer := r.answer
+	respond := r.respond
 	if r.seen == nil {
 		r.seen, r.first = map[string]bool{}, map[string][]string{}
 	}
@@ -128,7 +128,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		r.first[d.recordID] = append(r.first[d.recordID], d.event.ID)
 	}
 	r.mu.Unlock()
-	status := answer(req.Context(), d)
+	status := respond(req.Context(), d)
 	if status == 0 {
 		panic(http.ErrAbortHandler)
 	}
@@ -150,7 +150,7 @@ func (r *receiver) verify(req *http.Request) (body []byte, event webhook.Event, 
 	}
 	req.Body = io.NopCloser(bytes.NewReader(body))
 	now, standard := time.Now(), r.standard.Verify
-	for _, off := range r.offs {
+	for _, off := range r.clockOffsets {
 		standard = r.standard.VerifyIgnoringTimestamp // it knows no clock but the real one
 		sent, _ := strconv.ParseInt(req.Header.Get(webhook.HeaderStandardTimestamp), 10, 64)
 		if other := time.Now().Add(off); other.Sub(time.Unix(sent, 0)).Abs() < time.Minute {

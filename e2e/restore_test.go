@@ -21,23 +21,23 @@ import (
 // token of before is believed.
 func TestABackupOfPostgresIsEnough(t *testing.T) {
 	r := newReceiver(t)
-	s := newStack(t, settings{"WEBHOOK_RETRY_SCHEDULE": "5s,5s,5s,5s,5s,5s,5s", "WEBHOOK_LINGER": "1s"}, r)
-	worker, api := s.startWorker(), s.startAPI(nil)
-	i := s.integrator()
+	h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "5s,5s,5s,5s,5s,5s,5s", "WEBHOOK_LINGER": "1s"}, r)
+	worker, api := h.startWorker(), h.startAPI(nil)
+	i := h.integrator()
 	delivered := i.create("Delivered before the backup")
 	awaitDelivery(t, r, delivered)
-	r.answers(always(http.StatusInternalServerError))
+	r.respondWith(always(http.StatusInternalServerError))
 	retrying := i.create("Refused before the backup")
 	eventually(t, startLimit, "its delivery is retried", func() bool {
-		return s.count(`SELECT count(*) FROM deliveries WHERE status = 'retrying'`) == 1
+		return h.count(`SELECT count(*) FROM deliveries WHERE status = 'retrying'`) == 1
 	})
 	eventually(t, startLimit, "every workflow has looked", func() bool {
-		return s.count(`SELECT count(*) FROM looks_owed`) == 0
+		return h.count(`SELECT count(*) FROM looks_owed`) == 0
 	})
 	worker.terminate()
 	worker.wait(startLimit)
 	pending := []string{i.create("Pending at the backup"), i.create("Pending at the backup, too")}
-	token := s.syncToken(i)
+	token := h.syncToken(i)
 	key := "before-the-backup"
 	first, err := i.post("Created once", key)
 	if err != nil || first.status != http.StatusCreated {
@@ -47,15 +47,15 @@ func TestABackupOfPostgresIsEnough(t *testing.T) {
 	api.terminate()
 	api.wait(startLimit)
 
-	restored := s.restoredElsewhere()
-	if sentence := refused(t, restored.settings, "api", "`millwright migrate`"); !strings.Contains(sentence, "restored from another cluster") {
+	restored := h.restoredElsewhere()
+	if sentence := wantStartError(t, restored.settings, "api", "`millwright migrate`"); !strings.Contains(sentence, "restored from another cluster") {
 		t.Errorf("before migrate the api says %q", sentence)
 	}
 	restored.run("migrate")
 	if said := restored.run("restored", "temporal"); !strings.Contains(said, ": 5\n") {
 		t.Errorf("restored temporal says %q, want 5 open records", said)
 	}
-	r.answers(accept)
+	r.respondWith(accept)
 	restored.startWorker()
 	restored.startAPI(nil)
 	for _, id := range append(pending, retrying) {
@@ -71,8 +71,8 @@ func TestABackupOfPostgresIsEnough(t *testing.T) {
 	if err != nil || again.status != http.StatusCreated || string(again.body) != string(first.body) {
 		t.Errorf("the same create is answered %d %s, %v", again.status, again.body, err)
 	}
-	if answer, err := j.call(http.MethodGet, "/work-orders?changed_since="+url.QueryEscape(token), "", nil); err != nil || answer.status != http.StatusGone {
-		t.Errorf("the sync token of before is answered %d, %v", answer.status, err)
+	if response, err := j.call(http.MethodGet, "/work-orders?changed_since="+url.QueryEscape(token), "", nil); err != nil || response.status != http.StatusGone {
+		t.Errorf("the sync token of before is answered %d, %v", response.status, err)
 	}
 	if after := restored.syncToken(j); after == token {
 		t.Error("a new sync token is the old one")
@@ -83,78 +83,78 @@ func TestABackupOfPostgresIsEnough(t *testing.T) {
 }
 
 // syncToken follows the changes to their end.
-func (s *stack) syncToken(i *integrator) string {
-	s.t.Helper()
-	answer := i.get("/work-orders?limit=200&changed_since=2020-01-01T00:00:00Z")
+func (h *harness) syncToken(i *integrator) string {
+	h.t.Helper()
+	response := i.get("/work-orders?limit=200&changed_since=2020-01-01T00:00:00Z")
 	var page struct {
 		SyncToken string `json:"sync_token"`
 		HasMore   bool   `json:"has_more"`
 	}
-	if err := json.Unmarshal(answer.body, &page); err != nil {
-		s.t.Fatal(err)
+	if err := json.Unmarshal(response.body, &page); err != nil {
+		h.t.Fatal(err)
 	}
 	if page.SyncToken == "" || page.HasMore {
-		s.t.Fatalf("the changes are answered %d %s", answer.status, answer.body)
+		h.t.Fatalf("the changes are answered %d %s", response.status, response.body)
 	}
 	return page.SyncToken
 }
 
 // restoredElsewhere dumps the database and restores it into another cluster; the
 // new stack's Temporal namespace is empty.
-func (s *stack) restoredElsewhere() *stack {
-	s.t.Helper()
-	there := s.anotherCluster()
-	dump := filepath.Join(s.t.TempDir(), "backup")
-	s.postgresProgram("pg_dump", "--format=custom", "--file="+dump, "--dbname="+s.settings["DATABASE_URL"])
-	s.postgresProgram("pg_restore", "--no-owner", "--exit-on-error", "--dbname="+there, dump)
-	address, _ := freePort(s.t)
-	restored := &stack{t: s.t, org: s.org, key: s.key, settings: settings{}}
-	maps.Copy(restored.settings, s.settings)
+func (h *harness) restoredElsewhere() *harness {
+	h.t.Helper()
+	there := h.anotherCluster()
+	dump := filepath.Join(h.t.TempDir(), "backup")
+	h.postgresProgram("pg_dump", "--format=custom", "--file="+dump, "--dbname="+h.settings["DATABASE_URL"])
+	h.postgresProgram("pg_restore", "--no-owner", "--exit-on-error", "--dbname="+there, dump)
+	address, _ := freePort(h.t)
+	restored := &harness{t: h.t, org: h.org, key: h.key, settings: settings{}}
+	maps.Copy(restored.settings, h.settings)
 	restored.settings["DATABASE_URL"] = there
 	restored.settings["TEMPORAL_NAMESPACE"] += "-restored"
 	restored.settings["MILLWRIGHT_ADDR"] = address
 	restored.settings["MILLWRIGHT_PUBLIC_URL"] = "http://" + address
-	restored.temporal = newNamespace(s.t, restored.settings["TEMPORAL_ADDRESS"], restored.settings["TEMPORAL_NAMESPACE"])
+	restored.temporal = newNamespace(h.t, restored.settings["TEMPORAL_ADDRESS"], restored.settings["TEMPORAL_NAMESPACE"])
 	if n := restored.workflowCount(); n != 0 {
-		s.t.Fatalf("the new namespace has %d workflows", n)
+		h.t.Fatalf("the new namespace has %d workflows", n)
 	}
-	pool, err := pgxpool.New(s.t.Context(), there)
+	pool, err := pgxpool.New(h.t.Context(), there)
 	if err != nil {
-		s.t.Fatal(err)
+		h.t.Fatal(err)
 	}
-	s.t.Cleanup(pool.Close)
+	h.t.Cleanup(pool.Close)
 	restored.db = pool
 	return restored
 }
 
-func (s *stack) workflowCount() int64 {
-	s.t.Helper()
-	answer, err := s.temporal.CountWorkflow(s.t.Context(), &workflowservice.CountWorkflowExecutionsRequest{})
+func (h *harness) workflowCount() int64 {
+	h.t.Helper()
+	response, err := h.temporal.CountWorkflow(h.t.Context(), &workflowservice.CountWorkflowExecutionsRequest{})
 	if err != nil {
-		s.t.Fatal(err)
+		h.t.Fatal(err)
 	}
-	return answer.GetCount()
+	return response.GetCount()
 }
 
 // anotherCluster starts a second Postgres cluster and returns the URL of its empty database.
-func (s *stack) anotherCluster() string {
-	s.t.Helper()
-	p := &process{t: s.t, name: "another cluster", ended: make(chan struct{})}
+func (h *harness) anotherCluster() string {
+	h.t.Helper()
+	p := &process{t: h.t, name: "another cluster", ended: make(chan struct{})}
 	// It ends when its input does, with the cluster.
 	p.cmd = exec.Command(os.Getenv("DEVSTACK"), "exec", "--no-temporal", "--", "sh", "-c", `echo "$DATABASE_URL"; cat`)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.log
 	input, err := p.cmd.StdinPipe()
 	if err != nil {
-		s.t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	if err := p.cmd.Start(); err != nil {
-		s.t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	go func() {
 		_ = p.cmd.Wait() // nothing depends on how it ended
 		close(p.ended)
 	}()
-	s.t.Cleanup(func() {
+	h.t.Cleanup(func() {
 		input.Close()
 		p.wait(startLimit)
 	})
@@ -163,10 +163,10 @@ func (s *stack) anotherCluster() string {
 }
 
 // postgresProgram runs one of Postgres's programs to its end.
-func (s *stack) postgresProgram(name string, args ...string) {
-	s.t.Helper()
+func (h *harness) postgresProgram(name string, args ...string) {
+	h.t.Helper()
 	path := filepath.Join(os.Getenv("POSTGRES_BIN"), name)
 	if output, err := exec.Command(path, args...).CombinedOutput(); err != nil {
-		s.t.Fatalf("%s: %v\n%s", name, err, output)
+		h.t.Fatalf("%s: %v\n%s", name, err, output)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// complete returns settings with which the api and the worker would start.
-func complete(t testing.TB) settings {
+// completeSettings returns settings with which the api and the worker would start.
+func completeSettings(t testing.TB) settings {
 	address, _ := freePort(t)
 	return settings{
 		"DATABASE_URL":        newDatabase(t),
@@ -22,7 +22,7 @@ func complete(t testing.TB) settings {
 }
 
 func TestStartRefusals(t *testing.T) {
-	good := complete(t)
+	good := completeSettings(t)
 	migrate := start(t, "millwright migrate", good.environ(), millwright, "migrate")
 	if status := migrate.wait(startLimit); status != 0 {
 		t.Fatalf("migrate: %s", migrate.log.String())
@@ -74,7 +74,7 @@ func TestStartRefusals(t *testing.T) {
 					delete(all, name)
 				}
 			}
-			refused(t, all, "api", c.names)
+			wantStartError(t, all, "api", c.names)
 		})
 	}
 
@@ -82,11 +82,11 @@ func TestStartRefusals(t *testing.T) {
 	empty["DATABASE_URL"] = newDatabase(t)
 	for _, command := range []string{"api", "worker"} {
 		t.Run("an empty database for the "+command, func(t *testing.T) {
-			refused(t, empty, command, "`millwright migrate`")
+			wantStartError(t, empty, command, "`millwright migrate`")
 		})
 	}
 	t.Run("no setting at all for the worker", func(t *testing.T) {
-		sentence := refused(t, nil, "worker", "DATABASE_URL")
+		sentence := wantStartError(t, nil, "worker", "DATABASE_URL")
 		for _, name := range []string{"TOKEN_SIGNING_KEYS", "SECRET_SEALING_KEYS"} {
 			if !strings.Contains(sentence, name) {
 				t.Errorf("what is missing is not all named: %s", sentence)
@@ -95,9 +95,9 @@ func TestStartRefusals(t *testing.T) {
 	})
 }
 
-// refused starts the command, expects it to end at once with a sentence that
+// wantStartError starts the command, expects it to end at once with a sentence that
 // says names, and returns the sentence.
-func refused(t *testing.T, all settings, command, names string) string {
+func wantStartError(t *testing.T, all settings, command, names string) string {
 	t.Helper()
 	p := start(t, "millwright "+command, all.environ(), millwright, command)
 	if status := p.wait(startLimit); status != 1 {
@@ -116,7 +116,7 @@ func refused(t *testing.T, all settings, command, names string) string {
 }
 
 func TestConfigPrintsSettingsAndNoSecrets(t *testing.T) {
-	all := complete(t)
+	all := completeSettings(t)
 	all["DATABASE_URL"] = "postgres://mill:hunter2@127.0.0.1/mill"
 	all["WEBHOOK_RESPONSE_TIMEOUT"] = "7s"
 	p := start(t, "millwright config", all.environ(), millwright, "config")
@@ -150,14 +150,14 @@ func TestConfigPrintsSettingsAndNoSecrets(t *testing.T) {
 func TestGracefulStop(t *testing.T) {
 	r := newReceiver(t)
 	// The address's dispatcher is still waiting for more when the worker is stopped.
-	s := newStack(t, settings{"WEBHOOK_LINGER": "1h"}, r)
-	worker := s.startWorker()
-	api := s.startAPI(nil)
-	i := s.integrator()
+	h := newHarness(t, settings{"WEBHOOK_LINGER": "1h"}, r)
+	worker := h.startWorker()
+	api := h.startAPI(nil)
+	i := h.integrator()
 	awaitDelivery(t, r, i.create("Replace filter"))
 
 	// A create that waits for a lock is a slow request.
-	lock, err := s.db.Begin(t.Context())
+	lock, err := h.db.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,20 +165,20 @@ func TestGracefulStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	type result struct {
-		reply
+		apiResponse
 		err error
 	}
 	answered := make(chan result, 1)
 	go func() {
-		answer, err := i.post("A slow one", "")
-		answered <- result{answer, err}
+		response, err := i.post("A slow one", "")
+		answered <- result{response, err}
 	}()
 	eventually(t, startLimit, "the create waits for the lock", func() bool {
-		return s.count(`SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'work_orders'::regclass`) > 0
+		return h.count(`SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'work_orders'::regclass`) > 0
 	})
 	api.terminate()
 	eventually(t, startLimit, "the api takes no more connections", func() bool {
-		conn, err := net.Dial("tcp", s.settings["MILLWRIGHT_ADDR"])
+		conn, err := net.Dial("tcp", h.settings["MILLWRIGHT_ADDR"])
 		if err == nil {
 			conn.Close()
 		}
@@ -187,14 +187,14 @@ func TestGracefulStop(t *testing.T) {
 	if err := lock.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	answer := <-answered
-	if answer.err != nil || answer.status != http.StatusCreated {
-		t.Fatalf("the slow request is answered %d, error %v", answer.status, answer.err)
+	response := <-answered
+	if response.err != nil || response.status != http.StatusCreated {
+		t.Fatalf("the slow request is answered %d, error %v", response.status, response.err)
 	}
 	if status := api.wait(startLimit); status != 0 {
 		t.Errorf("the api ended with status %d", status)
 	}
-	awaitDelivery(t, r, idOf(t, answer.body))
+	awaitDelivery(t, r, idOf(t, response.body))
 
 	asked := time.Now()
 	worker.terminate()
@@ -202,7 +202,7 @@ func TestGracefulStop(t *testing.T) {
 		t.Errorf("the worker ended with status %d", status)
 	}
 	t.Logf("the worker ended %s after SIGTERM, with a mailbox lingering", time.Since(asked))
-	if n := s.count(`SELECT count(*) FROM mailboxes`); n != 0 {
+	if n := h.count(`SELECT count(*) FROM mailboxes`); n != 0 {
 		t.Errorf("the worker left %d mailboxes attended", n)
 	}
 }

@@ -122,15 +122,15 @@ func (c *spanCollector) await(trace, name string, n int) []span {
 }
 
 // traced makes a call within a trace of the client's own.
-func (i *integrator) traced(traceparent, method, path string, body any) reply {
+func (i *integrator) traced(traceparent, method, path string, body any) apiResponse {
 	i.t.Helper()
 	within := *i
 	within.http = &http.Client{Transport: header{i.http.Transport, "Traceparent", traceparent}}
-	answer, err := within.call(method, path, "", body)
-	if err != nil || answer.status >= 300 {
-		i.t.Fatalf("%s %s: status %d, error %v, body %s", method, path, answer.status, err, answer.body)
+	response, err := within.call(method, path, "", body)
+	if err != nil || response.status >= 300 {
+		i.t.Fatalf("%s %s: status %d, error %v, body %s", method, path, response.status, err, response.body)
 	}
-	return answer
+	return response
 }
 
 // header adds a header to every request.
@@ -155,7 +155,7 @@ func TestACallIsTracedToItsDeliveries(t *testing.T) {
 	taking, failing := newReceiver(t), newReceiver(t)
 	// The second attempt is accepted.
 	var once sync.Once
-	failing.answers(func(_ context.Context, d delivery) int {
+	failing.respondWith(func(_ context.Context, d delivery) int {
 		status := http.StatusNoContent
 		if strings.Contains(string(d.body), title) {
 			once.Do(func() { status = http.StatusInternalServerError })
@@ -163,14 +163,14 @@ func TestACallIsTracedToItsDeliveries(t *testing.T) {
 		return status
 	})
 	spans := newSpanCollector(t)
-	s := newStack(t, spans.settings(settings{"WEBHOOK_RETRY_SCHEDULE": "100ms", "LOG_LEVEL": "DEBUG"}), taking, failing)
-	worker, api := s.startWorker(), s.startAPI(nil)
-	i := s.integrator()
+	h := newHarness(t, spans.settings(settings{"WEBHOOK_RETRY_SCHEDULE": "100ms", "LOG_LEVEL": "DEBUG"}), taking, failing)
+	worker, api := h.startWorker(), h.startAPI(nil)
+	i := h.integrator()
 
 	order := map[string]string{"inventory_id": i.node, "title": title}
 	id := idOf(t, i.traced("00-"+trace+"-"+client+"-01", http.MethodPost, "/work-orders", order).body)
-	first, second := s.deliveryTo(1, id), s.deliveryTo(2, id)
-	s.awaitAttempts(second, "delivered", 500, 204)
+	first, second := h.deliveryTo(1, id), h.deliveryTo(2, id)
+	h.awaitAttempts(second, "delivered", 500, 204)
 
 	call := spans.await(trace, "POST /v1/work-orders", 1)[0]
 	if call.parent() != client || call.service != "millwright-api" || call.attribute("http.route") != "/v1/work-orders" {
@@ -216,7 +216,7 @@ func TestACallIsTracedToItsDeliveries(t *testing.T) {
 	// What a client does not want traced is not.
 	quiet := idOf(t, i.traced("00-"+untraced+"-"+client+"-00", http.MethodPost, "/work-orders", order).body)
 	awaitDelivery(t, taking, quiet)
-	if n := s.count(`SELECT count(*) FROM events WHERE trace_parent IS NOT NULL`); n != 1 {
+	if n := h.count(`SELECT count(*) FROM events WHERE trace_parent IS NOT NULL`); n != 1 {
 		t.Errorf("%d events keep a span, want the traced call's", n)
 	}
 	// The calls of clients without tracing begin traces of their own, here all of them.
@@ -249,7 +249,7 @@ func TestACallIsTracedToItsDeliveries(t *testing.T) {
 	}
 	spans.checkPrivate(map[string]string{
 		"a name": managerName, "a part of it": "Quarrington", "an e-mail address": managerEmail, "the access token": i.token(),
-		"a secret": s.org.clientSecret, "a signing secret": taking.secret, "a webhook's path": taking.path, "another": failing.path,
+		"a secret": h.org.clientSecret, "a signing secret": taking.secret, "a webhook's path": taking.path, "another": failing.path,
 		"a reason": "Not needed",
 	})
 }

@@ -1,8 +1,7 @@
-// Package compose holds docker-compose.yml and the Dockerfile against what they
-// run: the file is read as docker compose reads it, and every service's command,
-// environment and health check is tried with the same programs as processes, in
-// the order that depends_on makes.
+// Package compose tests docker-compose.yml and the Dockerfile with the programs they
+// run. It loads the file as docker compose does, and runs the command, environment
+// and health check of every service as processes, in the order that depends_on gives.
 //
-// Neither needs a container engine. What only an engine shows is not tested:
-// that the images can be had, users and file modes in them, networks and limits.
+// It needs no container engine. What only an engine shows is not tested: whether the
+// images exist, users and file modes in them, networks and limits.
 package compose

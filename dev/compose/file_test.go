@@ -33,11 +33,11 @@ func TestEveryServiceIsPinnedWatchedAndConfined(t *testing.T) {
 			}
 			if !s.ReadOnly || !slices.Contains(s.CapDrop, "ALL") || len(s.CapAdd) > 0 || s.Privileged ||
 				!slices.Contains(s.SecurityOpt, "no-new-privileges:true") {
-				t.Error("it is not confined: read_only, cap_drop ALL, no-new-privileges")
+				t.Error("it lacks read_only, cap_drop ALL or no-new-privileges")
 			}
 			for _, v := range s.Volumes {
 				if v.Type == types.VolumeTypeBind && !v.ReadOnly {
-					t.Errorf("%s may be written to", v.Source)
+					t.Errorf("%s is writable", v.Source)
 				}
 			}
 			if s.Deploy == nil || s.Deploy.Resources.Limits == nil {
@@ -117,7 +117,7 @@ func TestOnlyTheAPIAndTheUIAreReachable(t *testing.T) {
 	}
 }
 
-// The longest that api and worker take to stop, by their own limits.
+// The longest time that api and worker take to stop, by their own limits.
 const stopsWithin = 25 * time.Second
 
 func TestStopsAreNotCutShort(t *testing.T) {
@@ -160,11 +160,12 @@ func TestConnectionsFitIntoPostgres(t *testing.T) {
 	}
 }
 
-// knownSettings are the names that `millwright config` lists, by whether they are required.
+// knownSettings returns the names that `millwright config` lists and whether they are
+// required.
 func knownSettings(t *testing.T) map[string]bool {
 	t.Helper()
 	known := map[string]bool{"GOMEMLIMIT": false} // which Go itself reads
-	text, files, _ := strings.Cut(printed(t.Context(), t, "config"), "\nEach of ")
+	text, files, _ := strings.Cut(outputOf(t.Context(), t, "config"), "\nEach of ")
 	for line := range strings.Lines(text) {
 		if name, _, _ := strings.Cut(line, " "); name != "SETTING" && strings.ToUpper(name) == name {
 			known[name] = strings.Contains(line, "(required)")
@@ -175,21 +176,21 @@ func knownSettings(t *testing.T) map[string]bool {
 		known[name+"_FILE"] = false
 	}
 	if len(known) < 20 || !known["DATABASE_URL"] || known["LOG_LEVEL"] {
-		t.Fatalf("the settings are not found in what millwright config prints: %v", known)
+		t.Fatalf("cannot find the settings in the output of millwright config: %v", known)
 	}
 	return known
 }
 
-func TestTheProgramKnowsItsSettingsAndCommands(t *testing.T) {
+func TestTheProgramKnowsTheSettingsAndCommands(t *testing.T) {
 	i := install(t)
 	known := knownSettings(t)
 	for name, s := range i.project.Services {
-		if !ours(s) {
+		if !runsProduct(s) {
 			continue
 		}
 		for setting := range s.Environment {
 			if _, there := known[setting]; !there {
-				t.Errorf("%s sets %s, which the program does not know", name, setting)
+				t.Errorf("%s sets %s, an unknown setting", name, setting)
 			}
 		}
 		for setting, required := range known {
@@ -200,20 +201,20 @@ func TestTheProgramKnowsItsSettingsAndCommands(t *testing.T) {
 		commands := [][]string{s.Command}
 		if s.HealthCheck != nil {
 			if s.HealthCheck.Test[1] != "/millwright" {
-				t.Errorf("%s asks %q for its health, which the image does not have", name, s.HealthCheck.Test[1])
+				t.Errorf("the health check of %s runs %q, which the image lacks", name, s.HealthCheck.Test[1])
 			}
 			commands = append(commands, s.HealthCheck.Test[2:])
 		}
 		for _, command := range commands {
 			// An unknown command or flag fails even with --help.
-			if help := printed(t.Context(), t, append(slices.Clone(command), "--help")...); !strings.Contains(help, "millwright "+command[0]) {
-				t.Errorf("%s runs %v, of which help says: %s", name, command, help)
+			if help := outputOf(t.Context(), t, append(slices.Clone(command), "--help")...); !strings.Contains(help, "millwright "+command[0]) {
+				t.Errorf("%s runs %v, whose help is: %s", name, command, help)
 			}
 		}
 	}
 }
 
-func TestTheImagesKnowTheirSettings(t *testing.T) {
+func TestTheImagesKnowTheSettings(t *testing.T) {
 	i := install(t)
 	read := func(elem ...string) string {
 		content, err := os.ReadFile(filepath.Join(elem...))
@@ -241,7 +242,7 @@ func TestTheImagesKnowTheirSettings(t *testing.T) {
 	}
 	for service, known := range knows {
 		if known("NO_SUCH_SETTING") {
-			t.Errorf("%s takes any name", service)
+			t.Errorf("%s accepts any name", service)
 		}
 		for name := range i.project.Services[service].Environment {
 			if !known(name) {
@@ -249,7 +250,7 @@ func TestTheImagesKnowTheirSettings(t *testing.T) {
 			}
 		}
 	}
-	// The image's tag and the server that the development stack embeds have the same schema.
+	// The image and the server that the development stack embeds have the same schema.
 	if image := i.project.Services["temporal"].Image; !strings.HasPrefix(filepath.Base(server), "server@v"+minor(image)+".") {
 		t.Errorf("the image is %s, the module %s", image, filepath.Base(server))
 	}
@@ -258,13 +259,13 @@ func TestTheImagesKnowTheirSettings(t *testing.T) {
 	}
 }
 
-// minor is an image's version without its last number.
+// minor returns an image's version without its last number.
 func minor(image string) string {
 	_, tag, _ := strings.Cut(image, ":")
 	return tag[:strings.LastIndex(tag, ".")]
 }
 
-func TestSecretsAreInFilesOfTheirOwn(t *testing.T) {
+func TestSecretsAreInSeparateFiles(t *testing.T) {
 	i := install(t)
 	for name, s := range i.project.Services {
 		for setting, value := range s.Environment {
@@ -274,18 +275,18 @@ func TestSecretsAreInFilesOfTheirOwn(t *testing.T) {
 			}
 			if path, ok := strings.CutPrefix(*value, "/run/secrets/"); ok &&
 				!slices.ContainsFunc(s.Secrets, func(c types.ServiceSecretConfig) bool { return c.Source == path }) {
-				t.Errorf("%s reads %s and is not given it", name, *value)
+				t.Errorf("%s reads %s but does not get it", name, *value)
 			}
 		}
 	}
-	made := secretFiles(t, i.dir)
+	created := secretFiles(t, i.dir)
 	for name, secret := range i.project.Secrets {
-		if made[name] == "" || filepath.Base(secret.File) != name {
-			t.Errorf("make-secrets does not make %s", name)
+		if created[name] == "" || filepath.Base(secret.File) != name {
+			t.Errorf("make-secrets does not create %s", name)
 		}
 	}
-	if len(made) != len(i.project.Secrets) {
-		t.Errorf("there are secrets that nothing uses: %v", slices.Sorted(maps.Keys(made)))
+	if len(created) != len(i.project.Secrets) {
+		t.Errorf("some secrets are not used: %v", slices.Sorted(maps.Keys(created)))
 	}
 	ignored, err := os.ReadFile(filepath.Join(repository, ".dockerignore"))
 	if err != nil || !slices.Contains(strings.Split(string(ignored), "\n"), "deploy") {
@@ -302,7 +303,7 @@ func TestMakeSecretsNeverOverwrites(t *testing.T) {
 		}
 	}
 	if said := makeSecrets(t, i.dir); !strings.Contains(said, "nothing was changed") {
-		t.Errorf("a second run says %q", said)
+		t.Errorf("a second run prints %q", said)
 	}
 	if !maps.Equal(first, secretFiles(t, i.dir)) {
 		t.Error("a second run changes secrets")
@@ -311,11 +312,11 @@ func TestMakeSecretsNeverOverwrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	if said := makeSecrets(t, i.dir); !strings.Contains(said, "secrets: token_signing_keys\n") {
-		t.Errorf("a run for one secret says %q", said)
+		t.Errorf("a run for one secret prints %q", said)
 	}
 	again := secretFiles(t, i.dir)
 	if again["token_signing_keys"] == first["token_signing_keys"] || again["secret_sealing_keys"] != first["secret_sealing_keys"] {
-		t.Error("not just the missing secret was made anew")
+		t.Error("the run replaced a secret that was not missing")
 	}
 	folder, err := os.Stat(filepath.Join(i.dir, "deploy/secrets"))
 	if err != nil || folder.Mode().Perm() != 0o700 {
@@ -324,13 +325,13 @@ func TestMakeSecretsNeverOverwrites(t *testing.T) {
 	for name := range again {
 		file, err := os.Stat(filepath.Join(i.dir, "deploy/secrets", name))
 		if err != nil || file.Mode().Perm() != 0o444 {
-			t.Errorf("%s has mode %v, %v; containers' users read it, nobody writes it", name, file.Mode(), err)
+			t.Errorf("%s has mode %v, %v; want 0444: containers' users read it", name, file.Mode(), err)
 		}
 	}
 }
 
 func TestTheImageNeedsNothingButTheBinary(t *testing.T) {
-	if got := printed(t.Context(), t, "--version"); !strings.Contains(got, version) {
+	if got := outputOf(t.Context(), t, "--version"); !strings.Contains(got, version) {
 		t.Errorf("--version prints %q", got)
 	}
 	if runtime.GOOS != "linux" {
@@ -368,7 +369,7 @@ func TestTheImagesBuildHasAllPackages(t *testing.T) {
 		found++
 		top, _, _ := strings.Cut(folder, "/")
 		if slices.Contains(strings.Split(string(ignored), "\n"), top) {
-			t.Errorf("%s is kept from the image's build", folder)
+			t.Errorf("%s is missing from the image's build", folder)
 		}
 	}
 	if found < 5 {
@@ -380,12 +381,13 @@ func moduleFolder(t *testing.T, path string) string {
 	t.Helper()
 	output, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", path).Output()
 	if err != nil {
-		t.Fatalf("where %s is: %v", path, err)
+		t.Fatalf("find the module %s: %v", path, err)
 	}
 	return strings.TrimSpace(string(output))
 }
 
-// tool returns the path of a program of go.mod's tools, built if need be.
+// tool returns the path of a program among go.mod's tools, and builds it if
+// necessary.
 func tool(t *testing.T, path string) string {
 	t.Helper()
 	output, err := exec.CommandContext(t.Context(), "go", "tool", "-n", path).Output()

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// repository is the product's folder, seen from here.
+	// repository is the product's folder, relative to this one.
 	repository = "../.."
-	// version is what the binary is built as.
+	// version is the version of the built binary.
 	version = "1.2.3-test"
 )
 
-// millwright is the path of the binary that the Dockerfile's own line builds.
+// millwright is the path of the binary, built with the Dockerfile's own command.
 var millwright string
 
 func TestMain(m *testing.M) {
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// build builds the binary as the Dockerfile says.
+// build builds the binary with the Dockerfile's command.
 func build(dir string) (string, error) {
 	dockerfile, err := os.ReadFile(filepath.Join(repository, "Dockerfile"))
 	if err != nil {
@@ -50,7 +50,7 @@ func build(dir string) (string, error) {
 	}
 	line := regexp.MustCompile(`(?m)^.*go build .*$`).FindString(string(dockerfile))
 	if !strings.Contains(line, " -o /out/millwright ") {
-		return "", errors.New("the Dockerfile has no line that builds /out/millwright")
+		return "", errors.New("no line of the Dockerfile builds /out/millwright")
 	}
 	path := filepath.Join(dir, "millwright")
 	cmd := exec.Command("sh", "-c", strings.Replace(line, "/out/millwright", "'"+path+"'", 1))
@@ -68,7 +68,7 @@ type installation struct {
 	project *types.Project
 }
 
-// install copies what the compose file mounts and makes the secrets.
+// install copies the files that the compose file mounts and creates the secrets.
 func install(t *testing.T, env ...string) installation {
 	t.Helper()
 	dir := t.TempDir()
@@ -96,7 +96,8 @@ func install(t *testing.T, env ...string) installation {
 	return installation{dir, project}
 }
 
-// withoutSecrets is a copy of deploy/ less the secrets a developer may have made there.
+// withoutSecrets copies deploy/ without the secrets that a developer may have created
+// there.
 func withoutSecrets(t *testing.T) fs.FS {
 	t.Helper()
 	copied := filepath.Join(t.TempDir(), "deploy")
@@ -124,7 +125,7 @@ func makeSecrets(t *testing.T, dir string) string {
 	return string(output)
 }
 
-// secretFiles are the secrets by their names.
+// secretFiles returns the secrets by name.
 func secretFiles(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "deploy", "secrets", "[^.]*"))
@@ -142,10 +143,10 @@ func secretFiles(t *testing.T, dir string) map[string]string {
 	return found
 }
 
-// ours says whether the service runs the product's image.
-func ours(s types.ServiceConfig) bool { return strings.HasPrefix(s.Image, "millwright:") }
+// runsProduct reports whether the service runs the product's image.
+func runsProduct(s types.ServiceConfig) bool { return strings.HasPrefix(s.Image, "millwright:") }
 
-// isJob says whether others wait for the service's end.
+// isJob reports whether other services wait for the service to end.
 func (i installation) isJob(name string) bool {
 	for _, s := range i.project.Services {
 		if s.DependsOn[name].Condition == types.ServiceConditionCompletedSuccessfully {
@@ -155,11 +156,11 @@ func (i installation) isJob(name string) bool {
 	return false
 }
 
-// printed is what the binary prints with these arguments.
-func printed(ctx context.Context, t *testing.T, args ...string) string {
+// outputOf returns what the binary prints with these arguments.
+func outputOf(ctx context.Context, t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, millwright, args...)
-	cmd.Env = []string{} // none of this process's
+	cmd.Env = []string{} // empty, not this process's
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("millwright %s: %v\n%s", strings.Join(args, " "), err, output)

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// role is the cluster's one role. It is a superuser: tests create and
+	// role is the cluster's only role. It is a superuser, because tests create and
 	// drop databases.
 	role = "millwright"
 	// database is the product's database.
@@ -33,16 +33,14 @@ const (
 
 // Options describe a cluster.
 type Options struct {
-	// Root is the folder the cluster is kept in. Its parent must exist and
-	// be within reach of the user Postgres runs as.
+	// Root is the cluster's folder. Its parent must exist, and the user that Postgres
+	// runs as must be able to enter it.
 	Root string
 	// Port is where the cluster listens; 0 means any free port.
 	Port int
-	// Log is the file Postgres's messages go to; without one they go to the
-	// standard error.
+	// Log is the file for Postgres's messages; "" means standard error.
 	Log string
-	// Throwaway trades the safety of the data for speed: it is gone after
-	// the first stop, or damaged.
+	// Throwaway turns off fsync: the data does not survive a stop.
 	Throwaway bool
 }
 
@@ -54,7 +52,8 @@ type Cluster struct {
 	URL string
 }
 
-// Start makes the cluster if it does not exist and starts it.
+// Start creates the cluster if it does not exist, starts it, and returns when its
+// database answers. It first stops a server that a killed stack left on the data.
 func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -63,7 +62,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	programs, err := choose(owner, dataDir(opts.Root))
+	programs, err := choosePrograms(owner, dataDir(opts.Root))
 	if err != nil {
 		return nil, err
 	}
@@ -78,11 +77,11 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	}
 	password, err := os.ReadFile(passwordFile(opts.Root))
 	if err != nil {
-		return nil, fmt.Errorf("the password of the cluster cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot read the cluster's password: %w", err)
 	}
 	if opts.Port == 0 {
-		// Chosen only now: the longer a port is chosen before it is used,
-		// the likelier someone else takes it.
+		// Chosen as late as possible, so that another program is less likely to take
+		// it.
 		ports, err := process.FreePorts(1)
 		if err != nil {
 			return nil, err
@@ -96,7 +95,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	if err := c.awaitDatabase(ctx, connectionURL(opts.Port, string(password), "postgres")); err != nil {
 		c.Stop()
 		if tail := process.FileTail(opts.Log); tail != "" {
-			err = fmt.Errorf("%w, the last lines of its log:\n%s", err, tail)
+			err = fmt.Errorf("%w; the last lines of its log:\n%s", err, tail)
 		}
 		return nil, err
 	}
@@ -123,20 +122,20 @@ func connectionURL(port int, password, database string) string {
 	return u.String()
 }
 
-// initialize makes the data folder under another name and renames it when it
-// is complete, so that a start killed in the middle leaves nothing half done.
+// initialize creates the data folder under another name and renames it when it is
+// complete: a start that is killed leaves nothing half done.
 func initialize(ctx context.Context, root string, programs Programs, owner Owner) error {
 	if exists(root) {
 		return nil
 	}
 	unfinished := dataDir(root) + ".unfinished"
 	if err := os.RemoveAll(unfinished); err != nil {
-		return fmt.Errorf("what an earlier start left behind could not be removed: %w", err)
+		return fmt.Errorf("cannot remove what an earlier start left: %w", err)
 	}
 	if err := os.WriteFile(passwordFile(root), []byte(rand.Text()), 0o600); err != nil {
-		return fmt.Errorf("the password of the cluster could not be written: %w", err)
+		return fmt.Errorf("cannot write the cluster's password: %w", err)
 	}
-	if err := owner.own(passwordFile(root)); err != nil {
+	if err := owner.chown(passwordFile(root)); err != nil {
 		return err
 	}
 	cmd := owner.command(programs.path("initdb"),
@@ -165,7 +164,7 @@ func launch(opts Options, programs Programs, owner Owner) (*process.Process, err
 	if opts.Log != "" {
 		var err error
 		if log, err = os.OpenFile(opts.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
-			return nil, fmt.Errorf("the log of Postgres could not be opened: %w", err)
+			return nil, fmt.Errorf("cannot open Postgres's log: %w", err)
 		}
 		defer log.Close()
 	}
@@ -175,8 +174,8 @@ func launch(opts Options, programs Programs, owner Owner) (*process.Process, err
 	}
 	cmd := owner.command(programs.path("postgres"), args...)
 	cmd.Stdout, cmd.Stderr = log, log
-	// SIGINT is Postgres's fast shutdown: it does not wait for its clients.
-	// SIGQUIT stops at once and leaves the rest to the next start.
+	// SIGINT is Postgres's fast shutdown, which does not wait for clients. SIGQUIT
+	// stops at once and leaves recovery to the next start.
 	stop := []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT}
 	death := syscall.SIGINT
 	if opts.Throwaway {
@@ -191,8 +190,8 @@ func settings(opts Options) []string {
 	s := []string{
 		"listen_addresses=" + process.Loopback,
 		"port=" + strconv.Itoa(opts.Port),
-		// The path of a socket may be about a hundred bytes long, and
-		// the cluster's folder may not be that short.
+		// A socket's path is limited to about a hundred bytes, and the cluster's folder
+		// may be deeper than that.
 		"unix_socket_directories=",
 		"max_connections=300",
 		"shared_buffers=256MB",
@@ -206,8 +205,8 @@ func settings(opts Options) []string {
 	return s
 }
 
-// awaitDatabase returns when the server answers and the product's database
-// exists.
+// awaitDatabase waits until the server answers and creates the product's database if
+// it is missing.
 func (c *Cluster) awaitDatabase(ctx context.Context, maintenanceURL string) error {
 	conn, err := c.connect(ctx, maintenanceURL)
 	if err != nil {
@@ -220,7 +219,7 @@ func (c *Cluster) awaitDatabase(ctx context.Context, maintenanceURL string) erro
 		_, err = conn.Exec(ctx, "create database "+database)
 	}
 	if err != nil {
-		return fmt.Errorf("the database %s could not be created: %w", database, err)
+		return fmt.Errorf("cannot create the database %s: %w", database, err)
 	}
 	return nil
 }
@@ -243,18 +242,19 @@ func (c *Cluster) connect(ctx context.Context, url string) (*pgx.Conn, error) {
 	}
 }
 
-// choose picks the programs: those that fit the data there is, or the first.
-func choose(owner Owner, data string) (Programs, error) {
+// choosePrograms returns the programs that fit the existing data, or the preferred
+// ones for a new cluster.
+func choosePrograms(owner Owner, data string) (Programs, error) {
 	installed := Installed()
 	content, err := os.ReadFile(filepath.Join(data, "PG_VERSION"))
 	if errors.Is(err, fs.ErrNotExist) {
 		if len(installed) > 0 {
 			return installed[0], nil
 		}
-		return fetch(owner)
+		return download(owner)
 	}
 	if err != nil {
-		return Programs{}, fmt.Errorf("the data of Postgres cannot be read: %w", err)
+		return Programs{}, fmt.Errorf("cannot read Postgres's data: %w", err)
 	}
 	version := strings.TrimSpace(string(content))
 	for _, programs := range installed {
@@ -262,9 +262,9 @@ func choose(owner Owner, data string) (Programs, error) {
 			return programs, nil
 		}
 	}
-	if strings.HasPrefix(string(fetchedVersion), version+".") {
-		return fetch(owner)
+	if strings.HasPrefix(string(downloadedVersion), version+".") {
+		return download(owner)
 	}
 	return Programs{}, fmt.Errorf("the data in %s was made by Postgres %s, which is not installed: "+
-		"install it, or remove the folder to begin anew", data, version)
+		"install it, or remove the folder to start over", data, version)
 }

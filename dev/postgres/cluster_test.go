@@ -62,7 +62,7 @@ func TestClusterIsPrivateAndItsDataStays(t *testing.T) {
 	wrong := strings.Replace(first.URL, role+":", role+":not", 1)
 	if conn, err := pgx.Connect(t.Context(), wrong); err == nil {
 		conn.Close(t.Context())
-		t.Error("a wrong password is let in")
+		t.Error("a wrong password is accepted")
 	}
 	query(t, first, "create table kept as select 7 as value")
 	first.Stop()
@@ -73,8 +73,8 @@ func TestClusterIsPrivateAndItsDataStays(t *testing.T) {
 	}
 }
 
-// A stack killed with SIGKILL may leave its server running, single processes
-// of it, or only a pid file, whose number means another process by now.
+// A stack killed with SIGKILL may leave its server running, some of its processes, or
+// only a pid file whose number now belongs to another process.
 func TestStartAfterAnUncleanEnd(t *testing.T) {
 	opts := testOptions(t)
 	before := mustStart(t, opts)
@@ -104,7 +104,7 @@ func TestStartAfterAnUncleanEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 			if before.Running() {
-				t.Error("the server of before still runs")
+				t.Error("the previous server still runs")
 			}
 			if got := query(t, after, "select value::text from kept"); got != "7" {
 				t.Errorf("the value is %q", got)
@@ -117,8 +117,8 @@ func TestStartAfterAnUncleanEnd(t *testing.T) {
 	before.Stop()
 }
 
-// startUnrelated starts a process that Postgres, were it asked, would find
-// running, and checks at the end that nobody has stopped it.
+// startUnrelated starts a process whose number a pid file can hold, and checks at the
+// end that it was not stopped.
 func startUnrelated(t *testing.T) int {
 	t.Helper()
 	owner, err := Unprivileged()
@@ -139,7 +139,7 @@ func startUnrelated(t *testing.T) int {
 	return p.PID()
 }
 
-func TestStartSaysWhichVersionTheDataNeeds(t *testing.T) {
+func TestStartNamesTheVersionTheDataNeeds(t *testing.T) {
 	opts := testOptions(t)
 	if err := os.MkdirAll(dataDir(opts.Root), 0o700); err != nil {
 		t.Fatal(err)

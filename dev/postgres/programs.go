@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// oldestMajor is the oldest Postgres the stack runs on.
+// oldestMajor is the oldest Postgres that the stack supports.
 const oldestMajor = 14
 
 // Programs are the programs of one installed Postgres.
 type Programs struct {
-	// Dir is the folder they are in.
+	// Dir is their folder.
 	Dir string
 	// Major is the version without its minor number.
 	Major int
@@ -25,9 +25,9 @@ type Programs struct {
 
 func (p Programs) path(name string) string { return filepath.Join(p.Dir, name) }
 
-// Installed returns every usable Postgres found on this machine, the one to
-// prefer first: what is on PATH, what pg_config names, then the folders of the
-// usual packages from the newest version to the oldest.
+// Installed returns every usable Postgres on this machine in order of preference: the
+// one on PATH, the one pg_config names, then those in the usual packages' folders,
+// newest first.
 func Installed() []Programs {
 	var found []Programs
 	for _, dir := range searchFolders() {
@@ -40,7 +40,7 @@ func Installed() []Programs {
 	return found
 }
 
-// packageFolders are where packages put the programs, one pattern each.
+// packageFolders are the folders where packages install the programs, as patterns.
 var packageFolders = []string{
 	"/usr/lib/postgresql/*/bin",
 	"/usr/pgsql-*/bin",
@@ -64,8 +64,8 @@ func searchFolders() []string {
 
 var firstNumber = regexp.MustCompile(`\d+`)
 
-// newestFirst returns what matches the pattern, ordered by the number that
-// stands for the asterisk.
+// newestFirst returns the paths that match the pattern, ordered by the number that
+// the asterisk matched.
 func newestFirst(pattern string) []string {
 	matches, err := filepath.Glob(pattern)
 	if err != nil { // a malformed pattern
@@ -82,8 +82,8 @@ func newestFirst(pattern string) []string {
 
 var versionLine = regexp.MustCompile(`^postgres \(PostgreSQL\) (\d+)`)
 
-// programsIn looks at one folder. What is on PATH may be links to single
-// programs, so the folder is that of the real ones.
+// programsIn returns the programs in a folder. PATH may have links to single
+// programs, so it follows them to the folder of the real ones.
 func programsIn(dir string) (Programs, error) {
 	initdb, err := filepath.EvalSymlinks(filepath.Join(dir, "initdb"))
 	if err != nil {
@@ -92,15 +92,15 @@ func programsIn(dir string) (Programs, error) {
 	dir = filepath.Dir(initdb)
 	server := filepath.Join(dir, "postgres")
 	if info, err := os.Stat(server); err != nil || info.Mode()&0o111 == 0 {
-		return Programs{}, fmt.Errorf("there is no program postgres in %s", dir)
+		return Programs{}, fmt.Errorf("%s has no program postgres", dir)
 	}
 	out, err := exec.Command(server, "--version").Output()
 	if err != nil {
-		return Programs{}, fmt.Errorf("%s does not tell its version: %w", server, err)
+		return Programs{}, fmt.Errorf("cannot get the version of %s: %w", server, err)
 	}
 	match := versionLine.FindSubmatch(out)
 	if match == nil {
-		return Programs{}, fmt.Errorf("%s does not tell its version: %q", server, out)
+		return Programs{}, fmt.Errorf("cannot get the version of %s from %q", server, out)
 	}
 	major, _ := strconv.Atoi(string(match[1]))
 	if major < oldestMajor {

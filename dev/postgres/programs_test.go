@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// install makes a folder that looks like an installed Postgres.
+// install creates a folder that looks like an installed Postgres.
 func install(t *testing.T, dir string, major int) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -27,7 +27,7 @@ func TestInstalledPrefersPATHThenTheNewest(t *testing.T) {
 	for _, major := range []int{9, 15, 17} {
 		install(t, filepath.Join(dir, "lib", fmt.Sprint(major), "bin"), major)
 	}
-	// PATH holds links to the programs, and pg_config names a fourth place.
+	// PATH has links to the programs, and pg_config names a fourth folder.
 	install(t, filepath.Join(dir, "linked"), 16)
 	path := filepath.Join(dir, "path")
 	if err := os.Mkdir(path, 0o755); err != nil {

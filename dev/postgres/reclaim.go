@@ -14,17 +14,16 @@ import (
 	"time"
 )
 
-// reclaimGrace is how long each way of asking has to take effect.
+// reclaimGrace is how long each signal has to take effect.
 const reclaimGrace = 10 * time.Second
 
-// reclaim frees a data folder from what a killed stack has left: a server that
-// still runs, single processes of one that was killed, and the pid file, whose
-// number may belong to an unrelated process by now. The caller must know that
-// nobody uses the cluster rightfully.
+// reclaim removes what a killed stack left in a data folder: a running server, some
+// of its processes, and the pid file, whose number may now belong to an unrelated
+// process. The caller must know that no other stack uses the cluster.
 func reclaim(ctx context.Context, data string) error {
 	data, err := filepath.EvalSymlinks(data)
 	if err != nil {
-		return fmt.Errorf("the data of Postgres cannot be read: %w", err)
+		return fmt.Errorf("cannot read Postgres's data: %w", err)
 	}
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGKILL} {
 		pids := serversOn(data)
@@ -32,23 +31,23 @@ func reclaim(ctx context.Context, data string) error {
 			break
 		}
 		if sig == syscall.SIGINT {
-			// The fast shutdown, and only the postmaster understands it so.
+			// SIGINT is the fast shutdown, but only for the postmaster.
 			pids = slices.DeleteFunc(pids, func(pid int) bool { return pid != postmaster(data) })
 		}
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, sig)
 		}
-		if len(pids) > 0 && !awaitNone(ctx, data) && sig == syscall.SIGKILL {
-			return fmt.Errorf("Postgres processes of an earlier run still use %s and cannot be stopped", data)
+		if len(pids) > 0 && !awaitServersGone(ctx, data) && sig == syscall.SIGKILL {
+			return fmt.Errorf("cannot stop the Postgres processes of an earlier run in %s", data)
 		}
 	}
 	if err := os.Remove(pidFile(data)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the pid file of an earlier run could not be removed: %w", err)
+		return fmt.Errorf("cannot remove the pid file of an earlier run: %w", err)
 	}
 	return nil
 }
 
-func awaitNone(ctx context.Context, data string) bool {
+func awaitServersGone(ctx context.Context, data string) bool {
 	ctx, cancel := context.WithTimeout(ctx, reclaimGrace)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// serversOn returns the processes of Postgres that use the data folder: every
-// one of them works in it, and nothing else does so for long.
+// serversOn returns the Postgres processes that use the data folder: it is their
+// working directory.
 func serversOn(data string) []int {
 	var pids []int
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd")

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// serversOn returns the server that uses the data folder, if the process named
-// by the pid file is one.
+// serversOn returns the server named by the pid file if it runs on the data folder.
 func serversOn(data string) []int {
 	pid := postmaster(data)
 	if pid == 0 {

@@ -4,5 +4,5 @@ package process
 
 import "syscall"
 
-// setDeathSignal does nothing: only Linux tells children of a parent's death.
+// setDeathSignal does nothing: only Linux signals children when their parent dies.
 func setDeathSignal(*syscall.SysProcAttr, syscall.Signal) {}

@@ -1,9 +1,13 @@
-// Package process starts programs so that none of them outlives the stack, and
-// stops them so that each can put its affairs in order.
+// Package process starts programs so that none of them outlives the stack, and stops
+// them so that each can shut down cleanly.
 //
-// A started program gets a process group of its own: Ctrl-C in a terminal goes
-// to a whole group, and the stack wants to decide itself who stops first. It
-// also gets a signal from the kernel when the stack dies without stopping it
-// (Linux). Beside that the package holds what goes with programs: their output
-// line by line, and loopback ports.
+// Start takes an exec.Cmd and returns a Process. The program gets its own process
+// group, because Ctrl-C in a terminal reaches a whole group and the stack decides
+// itself what stops first. On Linux the kernel also signals the program if the stack
+// dies without stopping it, and Guard kills what a command started and left running.
+//
+// The package also has what programs need around them: Lines splits output into
+// lines, and FreePorts reserves loopback ports.
+//
+// It imports nothing of the product or the rest of dev/.
 package process

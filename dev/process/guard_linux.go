@@ -14,25 +14,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guardDeath is the signal by which a guard learns that the stack has died. It
-// is none that anyone would want passed on to the command.
+// guardDeath tells a guard that the stack has died. It is a signal that no one would
+// want to pass on to the command.
 const guardDeath = syscall.SIGUSR2
 
-// Guarded turns a command into one run by Guard, in a process of its own made
-// from the program self, and returns the death signal for that process.
+// Guarded changes the command to run under Guard, in a separate process of the
+// program self. It returns the death signal for that process.
 func Guarded(self string, cmd *exec.Cmd) syscall.Signal {
 	cmd.Args = append([]string{self, GuardCommand, "--", cmd.Path}, cmd.Args...)
 	cmd.Path = self
 	return guardDeath
 }
 
-// Guard runs a command and, when the command ends or the stack dies, kills
-// what the command has started and not stopped. It returns the command's exit
+// Guard runs a command. When the command ends or the stack dies, it kills the
+// processes that the command started and did not stop. It returns the command's exit
 // status as a shell reports it.
 func Guard(path string, args []string, signals <-chan os.Signal) (int, error) {
-	// Orphans below this process become its children instead of init's.
+	// Orphaned descendants become children of this process instead of init's.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return 1, fmt.Errorf("the guard cannot adopt orphans: %w", err)
+		return 1, fmt.Errorf("cannot make the guard adopt orphans: %w", err)
 	}
 	var pid int
 	var err error
@@ -44,7 +44,7 @@ func Guard(path string, args []string, signals <-chan os.Signal) (int, error) {
 		})
 	})
 	if err != nil {
-		return 126, fmt.Errorf("%s cannot be run: %w", path, err)
+		return 126, fmt.Errorf("cannot run %s: %w", path, err)
 	}
 	go func() {
 		for sig := range signals {
@@ -52,7 +52,7 @@ func Guard(path string, args []string, signals <-chan os.Signal) (int, error) {
 				killChildren()
 				continue
 			}
-			// What is typed in a terminal has reached the command already.
+			// The terminal has already sent Ctrl-C to the command.
 			if sig != os.Interrupt || !InForeground() {
 				_ = syscall.Kill(pid, sig.(syscall.Signal))
 			}
@@ -61,7 +61,7 @@ func Guard(path string, args []string, signals <-chan os.Signal) (int, error) {
 	status := reap(pid)
 	for {
 		killChildren()
-		// Killing one generation makes children of the next.
+		// The children of a killed process become children of this one.
 		if _, err := wait(nil); errors.Is(err, syscall.ECHILD) {
 			break
 		}
@@ -72,7 +72,7 @@ func Guard(path string, args []string, signals <-chan os.Signal) (int, error) {
 	return status.ExitStatus(), nil
 }
 
-// reap waits for the process, and buries every orphan that ends before it.
+// reap waits for the process and reaps every orphan that ends before it.
 func reap(pid int) syscall.WaitStatus {
 	for {
 		var status syscall.WaitStatus
@@ -100,8 +100,8 @@ func killChildren() {
 		if err != nil {
 			continue
 		}
-		// The fields behind the name, which may itself hold brackets:
-		// state, then parent.
+		// The fields after the name, which may itself contain parentheses: state, then
+		// parent.
 		fields := strings.Fields(string(content[bytes.LastIndexByte(content, ')')+1:]))
 		if len(fields) < 2 || fields[1] != self {
 			continue

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// Guarded leaves the command as it is: only Linux lets a process adopt orphans.
+// Guarded does not change the command: only Linux lets a process adopt orphans.
 func Guarded(string, *exec.Cmd) syscall.Signal { return 0 }
 
-// Guard exists on Linux only.
+// Guard always fails: it needs Linux.
 func Guard(string, []string, <-chan os.Signal) (int, error) {
-	return 1, errors.New("the guard exists on Linux only")
+	return 1, errors.New("the guard needs Linux")
 }

@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// tailLines is how much of a program's output is shown when it fails.
+// tailLines is how many of a program's last lines an error shows.
 const tailLines = 15
 
-// Lines hands a program's output on line by line, so that the lines of several
-// programs do not mix, and remembers the last ones.
+// Lines splits a program's output into lines, so that the lines of several programs
+// do not mix, and keeps the last ones.
 type Lines struct {
 	mu      sync.Mutex
 	each    func(line string)
@@ -28,13 +28,13 @@ func NewLines(each func(line string)) *Lines {
 // Prefixed returns a writer that puts the prefix before each line.
 func Prefixed(w io.Writer, prefix string) *Lines {
 	return NewLines(func(line string) {
-		// Nobody is left to tell when the terminal is gone.
+		// The terminal is gone: there is nowhere to report the error.
 		_, _ = io.WriteString(w, prefix+line+"\n")
 	})
 }
 
-// Write implements io.Writer. It never fails, since a program must not stop
-// working because nobody reads its output.
+// Write implements io.Writer. It never fails: a program must not stop because its
+// output cannot be shown.
 func (l *Lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +67,7 @@ func (l *Lines) Tail() string {
 	return strings.Join(lines, "\n")
 }
 
-// FileTail returns the last lines of a log file, or nothing when there is none.
+// FileTail returns the last lines of a log file, or "" if it cannot be read.
 func FileTail(path string) string {
 	content, err := os.ReadFile(path)
 	if err != nil {

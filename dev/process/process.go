@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// Options say how a program lives with the stack.
+// Options are how the stack names, stops and outlives a program.
 type Options struct {
-	// Name is what sentences call the program.
+	// Name is the program's name in errors and messages.
 	Name string
-	// SharedGroup leaves the program in the stack's own process group, so
-	// that it can use the terminal.
+	// SharedGroup leaves the program in the stack's process group, so that it can use
+	// the terminal.
 	SharedGroup bool
-	// DeathSignal is what the program gets when the stack dies without
-	// stopping it. Only Linux can do that.
+	// DeathSignal is sent to the program if the stack dies without stopping it (Linux
+	// only).
 	DeathSignal syscall.Signal
-	// StopSignals ask the program to stop, one after another, each with
-	// StopGrace to take effect. SIGKILL follows by itself.
+	// StopSignals ask the program to stop, in this order. StopGrace is how long each
+	// has to take effect; then comes SIGKILL.
 	StopSignals []syscall.Signal
 	StopGrace   time.Duration
 }
@@ -41,11 +41,11 @@ func Start(cmd *exec.Cmd, opts Options) (*Process, error) {
 	}
 	cmd.SysProcAttr.Setpgid = !opts.SharedGroup
 	setDeathSignal(cmd.SysProcAttr, opts.DeathSignal)
-	// A program's own children may keep its output open after its end.
+	// Children of the program may keep its output open after it ends.
 	cmd.WaitDelay = time.Second
 	var err error
 	if onSpawner(func() { err = cmd.Start() }); err != nil {
-		return nil, fmt.Errorf("%s could not be started: %w", opts.Name, err)
+		return nil, fmt.Errorf("cannot start %s: %w", opts.Name, err)
 	}
 	p := &Process{opts: opts, cmd: cmd, done: make(chan struct{})}
 	go func() {
@@ -55,16 +55,16 @@ func Start(cmd *exec.Cmd, opts Options) (*Process, error) {
 	return p, nil
 }
 
-// Name is what sentences call the program.
+// Name returns the program's name in errors and messages.
 func (p *Process) Name() string { return p.opts.Name }
 
-// PID is the program's process id.
+// PID returns the program's process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the program has ended.
+// Done returns a channel that is closed when the program has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Running reports whether the program has not ended yet.
+// Running reports whether the program is still running.
 func (p *Process) Running() bool {
 	select {
 	case <-p.done:
@@ -74,7 +74,7 @@ func (p *Process) Running() bool {
 	}
 }
 
-// Ending says how the program ended, such as "exit status 1" or "signal:
+// Ending describes how the program ended, such as "exit status 1" or "signal:
 // killed". It waits for the end.
 func (p *Process) Ending() string {
 	<-p.done
@@ -84,7 +84,7 @@ func (p *Process) Ending() string {
 	return p.cmd.ProcessState.String()
 }
 
-// ExitStatus is the program's exit status as a shell reports it. It waits for
+// ExitStatus returns the program's exit status as a shell reports it. It waits for
 // the end.
 func (p *Process) ExitStatus() int {
 	<-p.done
@@ -97,11 +97,11 @@ func (p *Process) ExitStatus() int {
 
 // Signal sends the program a signal.
 func (p *Process) Signal(sig os.Signal) {
-	// The one possible error is that the program has ended already.
+	// The only possible error is that the program has already ended.
 	_ = p.cmd.Process.Signal(sig)
 }
 
-// Stop asks the program to stop, waits, insists, and returns when it is gone.
+// Stop sends the stop signals, then SIGKILL, and returns when the program has ended.
 func (p *Process) Stop() {
 	for _, sig := range p.opts.StopSignals {
 		p.Signal(sig)
@@ -112,8 +112,7 @@ func (p *Process) Stop() {
 	p.Kill()
 }
 
-// Kill ends the program and whatever it started itself, and returns when it is
-// gone.
+// Kill kills the program and its process group, and returns when it has ended.
 func (p *Process) Kill() {
 	if p.Running() {
 		if p.opts.SharedGroup {
@@ -139,9 +138,9 @@ func (p *Process) endsWithin(limit time.Duration) bool {
 // GuardCommand is the subcommand by which a program runs Guard.
 const GuardCommand = "guard"
 
-// spawner is one operating system thread that lives as long as the stack and
-// starts all programs: the kernel sends the death signal when the thread that
-// has started a program ends, and Go ends idle threads as it likes.
+// spawner starts all programs on one operating system thread that lives as long as
+// the stack. The kernel sends the death signal when the thread that started a program
+// ends, and Go may end idle threads at any time.
 var spawner = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {
@@ -153,7 +152,7 @@ var spawner = sync.OnceValue(func() chan<- func() {
 	return work
 })
 
-// onSpawner runs f on the spawner's thread and returns when it has run.
+// onSpawner runs f on the spawner's thread and waits for it.
 func onSpawner(f func()) {
 	done := make(chan struct{})
 	spawner() <- func() { defer close(done); f() }

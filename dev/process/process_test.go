@@ -33,7 +33,7 @@ func start(t *testing.T, script string, opts Options) *Process {
 	return p
 }
 
-func TestStopLetsAProgramEndInItsOwnWay(t *testing.T) {
+func TestStopLetsAProgramCleanUp(t *testing.T) {
 	p := start(t, `trap 'kill $!; exit 7' TERM; sleep 100 & echo up; wait`, Options{
 		StopSignals: []syscall.Signal{syscall.SIGTERM}, StopGrace: time.Minute,
 	})
@@ -43,7 +43,7 @@ func TestStopLetsAProgramEndInItsOwnWay(t *testing.T) {
 	}
 }
 
-func TestStopKillsAProgramThatDoesNotListenAndItsChildren(t *testing.T) {
+func TestStopKillsAProgramThatIgnoresSIGTERM(t *testing.T) {
 	p := start(t, `trap '' TERM; sleep 100 & echo up; wait; wait`, Options{
 		StopSignals: []syscall.Signal{syscall.SIGTERM}, StopGrace: 10 * time.Millisecond,
 	})
@@ -55,7 +55,7 @@ func TestStopKillsAProgramThatDoesNotListenAndItsChildren(t *testing.T) {
 	for syscall.Kill(-p.PID(), 0) != syscall.ESRCH {
 		select {
 		case <-deadline:
-			t.Fatal("a child outlives the program")
+			t.Fatal("a child outlived the program")
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// InForeground reports whether the process belongs to the group that gets what
-// is typed in its terminal, Ctrl-C included.
+// InForeground reports whether the terminal sends its signals, such as that of
+// Ctrl-C, to this process's group.
 func InForeground() bool {
 	tty, err := os.Open("/dev/tty")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"millwright/dev/process"
 )
 
-// port is a port of the stack: what for, and how to choose another.
+// port is a port of the stack, its purpose, and the variable that chooses another.
 type port struct {
 	number   int
 	purpose  string
@@ -21,21 +21,21 @@ type port struct {
 
 func (p *port) address() string { return process.Address(p.number) }
 
-// config is what the environment chooses for `devstack run`.
+// config is what the environment sets for `devstack run`.
 type config struct {
 	dir string // absolute
 	api port
-	// apiAddress is where the api listens.
+	// apiAddress is where clients reach the api.
 	apiAddress    string
 	apiMetrics    port
 	workerMetrics port
 	temporal      port
 	temporalUI    port
-	// ownTemporal says that the stack runs Temporal itself.
+	// ownTemporal reports whether the stack runs Temporal itself.
 	ownTemporal bool
 }
 
-// ports are those that something of the stack will listen on.
+// ports returns the ports that the stack will listen on.
 func (c *config) ports() []*port {
 	ports := []*port{&c.api, &c.apiMetrics, &c.workerMetrics}
 	if c.ownTemporal {
@@ -44,21 +44,21 @@ func (c *config) ports() []*port {
 	return ports
 }
 
-// devDir is the folder the stack keeps its data in.
+// devDir returns the folder for the stack's data.
 func devDir(variable string) (string, error) {
 	if variable == "" {
 		variable = ".dev"
 	}
 	dir, err := filepath.Abs(variable)
 	if err != nil {
-		return "", fmt.Errorf("DEV_DIR cannot be made absolute: %w", err)
+		return "", fmt.Errorf("cannot make DEV_DIR absolute: %w", err)
 	}
 	return dir, nil
 }
 
 func envFile(dir string) string { return filepath.Join(dir, "env") }
 
-// loadConfig reads the other variables of the stack.
+// loadConfig reads the stack's other variables.
 func loadConfig(dir string, env environ) (*config, error) {
 	c := &config{
 		dir:           dir,
@@ -78,7 +78,7 @@ func loadConfig(dir string, env environ) (*config, error) {
 	if address := env["MILLWRIGHT_ADDR"]; address != "" {
 		_, number, err := net.SplitHostPort(address)
 		if err != nil {
-			return nil, fmt.Errorf("MILLWRIGHT_ADDR must be of the form host:port, and is %q", address)
+			return nil, fmt.Errorf("MILLWRIGHT_ADDR must have the form host:port, but is %q", address)
 		}
 		c.apiAddress, c.api.variable = reachable(address), "MILLWRIGHT_ADDR"
 		if err := c.api.choose(number); err != nil {
@@ -94,25 +94,25 @@ func (p *port) choose(text string) error {
 	}
 	number, err := strconv.Atoi(text)
 	if err != nil || number < 1 || number > 65535 {
-		return fmt.Errorf("%s, the port for %s, must be a number from 1 to 65535, and is %q", p.variable, p.purpose, text)
+		return fmt.Errorf("%s, the port of %s, must be a number from 1 to 65535, but is %q", p.variable, p.purpose, text)
 	}
 	p.number = number
 	return nil
 }
 
 func (c *config) checkDistinct() error {
-	meantFor := make(map[int]*port)
+	usedBy := make(map[int]*port)
 	for _, p := range c.ports() {
-		if other, ok := meantFor[p.number]; ok {
-			return fmt.Errorf("port %d is meant for %s (%s) and for %s (%s): choose another for one of them",
+		if other, ok := usedBy[p.number]; ok {
+			return fmt.Errorf("port %d is set for %s (%s) and for %s (%s): choose another for one of them",
 				p.number, other.purpose, other.variable, p.purpose, p.variable)
 		}
-		meantFor[p.number] = p
+		usedBy[p.number] = p
 	}
 	return nil
 }
 
-// reachable turns the address a server listens on into one to connect to.
+// reachable returns the address to connect to for a server that listens on address.
 func reachable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -124,10 +124,10 @@ func reachable(address string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// checkPorts makes sure that every port can be had, before anything starts.
-// After a crash the ports of the killed stack take a moment to become free.
-func (c *config) checkPorts(patience time.Duration) error {
-	deadline := time.NewTimer(patience)
+// checkPorts checks that every port is free before anything starts. After a crash it
+// waits a while for the killed stack's ports to become free.
+func (c *config) checkPorts(wait time.Duration) error {
+	deadline := time.NewTimer(wait)
 	defer deadline.Stop()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -147,20 +147,20 @@ func (c *config) checkPorts(patience time.Duration) error {
 func (c *config) takenPort() error {
 	for _, p := range c.ports() {
 		if err := process.CheckPort(p.number); err != nil {
-			return fmt.Errorf("%w, and %s needs it: free it, or choose another with %s", err, p.purpose, p.variable)
+			return fmt.Errorf("%w but %s needs it: free it, or set %s to another", err, p.purpose, p.variable)
 		}
 	}
 	return nil
 }
 
-// makeFolder makes the stack's folder. Others may pass through it, since the
-// cluster in it may belong to another user, but see nothing.
+// makeFolder creates the stack's folder. Other users may pass through it, because the
+// cluster in it may belong to one of them, but cannot list it.
 func (c *config) makeFolder() error {
 	if _, err := os.Stat(c.dir); err == nil {
 		return os.MkdirAll(c.logs(), 0o700)
 	}
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
-		return fmt.Errorf("the folder for the stack's data could not be made: %w", err)
+		return fmt.Errorf("cannot create the folder for the stack's data: %w", err)
 	}
 	if err := os.Chmod(c.dir, 0o711); err != nil {
 		return err
@@ -170,9 +170,9 @@ func (c *config) makeFolder() error {
 
 func (c *config) logs() string { return filepath.Join(c.dir, "logs") }
 
-// log returns the path of a log file and sets the one of the last run aside.
+// log returns the path of a log file and keeps the previous run's as a copy.
 func (c *config) log(name string) string {
 	path := filepath.Join(c.logs(), name+".log")
-	_ = os.Rename(path, path+".1") // there may be none
+	_ = os.Rename(path, path+".1") // it may not exist
 	return path
 }

@@ -6,21 +6,20 @@ import (
 	"fmt"
 )
 
-// The integration of the demo organization that has every scope, and its
-// webhook address.
+// The demo organization's integration with every scope, and its webhook address.
 const (
 	demoIntegration = "erp"
 	demoWebhook     = "erp_hook"
 )
 
-// credentials are the demo integration's.
+// credentials are those of the demo integration.
 type credentials struct {
 	ClientID      string `json:"client_id"`
 	ClientSecret  string `json:"client_secret"`
 	WebhookSecret string `json:"webhook_secret"`
 }
 
-// importResult is the part of `millwright import`'s answer that holds secrets.
+// importResult is the part of `millwright import`'s output that contains secrets.
 type importResult struct {
 	Integrations map[string]struct {
 		ClientID     string `json:"client_id"`
@@ -31,13 +30,13 @@ type importResult struct {
 	} `json:"integrations"`
 }
 
-// merge takes over what an import tells about the demo integration. Secrets
-// appear only in the run that creates them, so a missing one changes nothing,
-// unless they belonged to another integration.
+// merge updates the credentials from an import's output. Secrets appear only in the
+// run that creates them, so a missing secret keeps the known one, unless that belongs
+// to another integration.
 func (c credentials) merge(output []byte) (credentials, error) {
 	var result importResult
 	if err := json.NewDecoder(bytes.NewReader(output)).Decode(&result); err != nil {
-		return c, fmt.Errorf("the import did not answer with JSON: %w", err)
+		return c, fmt.Errorf("the import did not print JSON: %w", err)
 	}
 	demo, ok := result.Integrations[demoIntegration]
 	if !ok {
@@ -55,12 +54,11 @@ func (c credentials) merge(output []byte) (credentials, error) {
 	return c, nil
 }
 
-// importDemo imports the files and keeps what they tell of the demo
-// integration.
+// importDemo imports the files and keeps the credentials of the demo integration.
 func (r *runner) importDemo() error {
 	for _, file := range r.opts.Demo {
 		var output bytes.Buffer
-		if err := r.once("import", &output, file); err != nil {
+		if err := r.runToEnd("import", &output, file); err != nil {
 			return err
 		}
 		merged, err := r.state.Demo[r.database].merge(output.Bytes())
@@ -68,9 +66,9 @@ func (r *runner) importDemo() error {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		r.state.Demo[r.database] = merged
-		// Saved at once: no later run is told the secrets again.
+		// Saved now, because no later run prints the secrets again.
 		if err := r.state.save(r.cfg.dir); err != nil {
-			return fmt.Errorf("the demo credentials could not be kept: %w", err)
+			return fmt.Errorf("cannot save the demo credentials: %w", err)
 		}
 	}
 	r.demo = r.state.Demo[r.database]

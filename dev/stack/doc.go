@@ -1,12 +1,16 @@
-// Package stack puts the pieces together: a Postgres cluster, a Temporal server
-// in a child process, and what runs on top of them.
+// Package stack combines a Postgres cluster, a Temporal server in a child process,
+// and the programs that use them.
 //
-// Exec brings up a stack for the time of one command, on free ports, in a
-// temporary folder. Run brings up the stack a developer works with: fixed
-// ports, data that stays, the product's api and worker, and a demo
-// organization. Both start from the bottom and stop from the top, and leave no
-// process behind however they end. (Where the kernel does not tell children of
-// a parent's death, that is, elsewhere than on Linux, a stack killed with
-// SIGKILL leaves its parts running; the next start stops the Postgres server
-// and names the ports the others hold.)
+// Exec runs one command on a throwaway stack, on free ports and in a temporary
+// folder, and returns the command's exit status. Run runs the stack that a developer
+// works with: fixed ports, data that is kept, the product's api and worker, and a
+// demo organization. Both start the parts bottom up and stop them top down, and leave
+// no process running, however they end.
+//
+// Only Linux signals children when their parent dies. On other systems, a stack
+// killed with SIGKILL leaves its parts running; the next start stops the Postgres
+// server and names the ports that the other parts hold.
+//
+// The package imports dev/postgres and dev/process. It runs the product's program and
+// Temporal as processes and must not import their code.
 package stack

@@ -15,25 +15,24 @@ import (
 	"millwright/dev/process"
 )
 
-// throwawayRetention is longer than any test and shorter than any worry.
+// throwawayRetention is longer than any command runs.
 const throwawayRetention = 72 * time.Hour
 
 // ExecOptions describe a stack for one command.
 type ExecOptions struct {
 	Command    []string
 	NoTemporal bool
-	// Errors is where sentences go; the command has the standard output for
-	// itself.
+	// Errors receives error messages; standard output belongs to the command.
 	Errors io.Writer
 }
 
-// Exec brings up a throwaway stack, runs the command, removes everything and
-// returns the command's exit status. Signals reach the command; when one comes
-// before the command has started, there is nothing to do but to tidy up.
+// Exec starts a throwaway stack, runs the command on it, removes everything, and
+// returns the command's exit status. Signals are forwarded to the command. A signal
+// that comes before the command has started ends the stack.
 func Exec(signals <-chan os.Signal, opts ExecOptions) (int, error) {
 	path, err := exec.LookPath(opts.Command[0])
 	if err != nil {
-		return 127, fmt.Errorf("%s cannot be run: %w", opts.Command[0], err)
+		return 127, fmt.Errorf("cannot run %s: %w", opts.Command[0], err)
 	}
 	dir, err := throwawayFolder()
 	if err != nil {
@@ -81,7 +80,7 @@ type throwaway struct {
 func startThrowaway(ctx context.Context, dir string, opts ExecOptions) (*throwaway, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("the path of devstack cannot be found: %w", err)
+		return nil, fmt.Errorf("cannot find devstack's path: %w", err)
 	}
 	postgresLog, temporalLog := filepath.Join(dir, "postgres.log"), filepath.Join(dir, "temporal.log")
 	s := &throwaway{self: self, logs: make(map[*process.Process]string)}
@@ -119,7 +118,7 @@ func startThrowaway(ctx context.Context, dir string, opts ExecOptions) (*throwaw
 	return s, nil
 }
 
-// stop ends the stack without ceremony: nothing of it is kept.
+// stop kills the stack: none of its data is kept.
 func (s *throwaway) stop() {
 	if s.temporal != nil {
 		s.temporal.Kill()
@@ -133,8 +132,7 @@ func (s *throwaway) run(path string, signals <-chan os.Signal, opts ExecOptions)
 	cmd.Args[0] = opts.Command[0]
 	cmd.Env = append(os.Environ(), s.env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// A test that is killed leaves behind what it has started; the guard
-	// does not.
+	// A killed test leaves its child processes running; the guard kills them.
 	death := process.Guarded(s.self, cmd)
 	command, err := process.Start(cmd, process.Options{
 		Name: opts.Command[0], SharedGroup: true, DeathSignal: death,
@@ -142,33 +140,34 @@ func (s *throwaway) run(path string, signals <-chan os.Signal, opts ExecOptions)
 	if err != nil {
 		return 126, err
 	}
-	deaths := s.watch()
+	ended := s.watchParts()
 	for {
 		select {
 		case <-command.Done():
 			return command.ExitStatus(), nil
 		case sig := <-signals:
-			// What is typed in a terminal has reached the command already.
+			// The terminal has already sent Ctrl-C to the command.
 			if sig != os.Interrupt || !process.InForeground() {
 				command.Signal(sig)
 			}
-		case dead := <-deaths:
-			fmt.Fprintf(opts.Errors, "devstack: %s ended unexpectedly (%s), the last lines of its log:\n%s\n",
+		case dead := <-ended:
+			fmt.Fprintf(opts.Errors, "devstack: %s ended unexpectedly (%s); the last lines of its log:\n%s\n",
 				dead.Name(), dead.Ending(), process.FileTail(s.logs[dead]))
 		}
 	}
 }
 
-// watch tells of parts of the stack that end by themselves.
-func (s *throwaway) watch() <-chan *process.Process {
-	deaths := make(chan *process.Process, len(s.logs))
+// watchParts returns a channel that receives parts of the stack that end
+// unexpectedly.
+func (s *throwaway) watchParts() <-chan *process.Process {
+	ended := make(chan *process.Process, len(s.logs))
 	for part := range s.logs {
 		go func() {
 			<-part.Done()
-			deaths <- part
+			ended <- part
 		}()
 	}
-	return deaths
+	return ended
 }
 
-var errNoFolder = errors.New("there is no folder for temporary data that Postgres could reach")
+var errNoFolder = errors.New("found no folder for temporary data that Postgres's user can enter")

@@ -13,8 +13,8 @@ import (
 	"millwright/dev/process"
 )
 
-// inFolder makes exec use a temporary folder of the test's own.
-func inFolder(t *testing.T) (dir string, left func() []string) {
+// useTempDir makes exec create its folders in a temporary folder of the test.
+func useTempDir(t *testing.T) (dir string, left func() []string) {
 	t.Helper()
 	dir = openFolder(t)
 	t.Setenv("TMPDIR", dir)
@@ -27,7 +27,7 @@ func inFolder(t *testing.T) (dir string, left func() []string) {
 	}
 }
 
-// portOf is the port in a line that holds nothing but a database's URL.
+// portOf returns the port in a line that contains only a database's URL.
 func portOf(t *testing.T, line string) int {
 	t.Helper()
 	u, err := url.Parse(strings.TrimSpace(line))
@@ -42,8 +42,8 @@ func portOf(t *testing.T, line string) int {
 }
 
 func TestExecRunsACommandOnADatabase(t *testing.T) {
-	_, left := inFolder(t)
-	// The command leaves a child behind and ends with a status of its own.
+	_, left := useTempDir(t)
+	// The command leaves a child running and ends with its own status.
 	script := `echo "$DATABASE_URL"; "$DEVSTACK" query "select 'it works'"; test -x "$POSTGRES_BIN/postgres" && echo found; sleep 1000 >&2 & echo $!; exit 7`
 	cmd := devstack(t, "exec", "sh", "-c", script)
 	out, _ := cmd.Output()
@@ -76,15 +76,15 @@ func processExists(t *testing.T, line string) bool {
 
 func TestExecKilledLeavesNothingRunning(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells children of a parent's death")
+		t.Skip("only Linux signals children when their parent dies")
 	}
-	dir, left := inFolder(t)
+	dir, left := useTempDir(t)
 	note := filepath.Join(dir, "note")
 	cmd := devstack(t, "exec", "sh", "-c", `sleep 1000 & printf '%s\n' "$DATABASE_URL" $$ $! > "$1.new"; mv "$1.new" "$1"; wait`, "sh", note)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the command runs", func() bool { _, err := os.Stat(note); return err == nil })
+	eventually(t, "the command is running", func() bool { _, err := os.Stat(note); return err == nil })
 	content, err := os.ReadFile(note)
 	if err != nil {
 		t.Fatal(err)
@@ -98,24 +98,24 @@ func TestExecKilledLeavesNothingRunning(t *testing.T) {
 	eventually(t, "the command has ended", func() bool { return !processExists(t, lines[1]) })
 	eventually(t, "the command's child has ended", func() bool { return !processExists(t, lines[2]) })
 	if len(left()) != 1 {
-		t.Fatal("there is nothing to remove; the test does not test what it should")
+		t.Fatal("the killed stack left no folder, so there is nothing to test")
 	}
 	if out, err := devstack(t, "exec", "true").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if paths := left(); len(paths) > 0 {
-		t.Error("the next one has not removed", paths)
+		t.Error("the next stack did not remove", paths)
 	}
 }
 
-func TestExecHandsSignalsOn(t *testing.T) {
-	dir, _ := inFolder(t)
+func TestExecForwardsSignals(t *testing.T) {
+	dir, _ := useTempDir(t)
 	note := filepath.Join(dir, "note")
 	cmd := devstack(t, "exec", "sh", "-c", `trap 'kill $!; exit 9' TERM; sleep 1000 & : > "$1"; wait`, "sh", note)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the command runs", func() bool { _, err := os.Stat(note); return err == nil })
+	eventually(t, "the command is running", func() bool { _, err := os.Stat(note); return err == nil })
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -125,10 +125,10 @@ func TestExecHandsSignalsOn(t *testing.T) {
 	}
 }
 
-func TestExecSaysThatACommandIsMissing(t *testing.T) {
+func TestExecReportsAMissingCommand(t *testing.T) {
 	cmd := devstack(t, "exec", "no-such-program")
 	out, _ := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != 127 || !strings.HasPrefix(string(out), "no-such-program cannot be run") {
+	if cmd.ProcessState.ExitCode() != 127 || !strings.HasPrefix(string(out), "cannot run no-such-program") {
 		t.Errorf("status %d, output %q", cmd.ProcessState.ExitCode(), out)
 	}
 }

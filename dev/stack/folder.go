@@ -10,15 +10,15 @@ import (
 
 const throwawayPattern = "millwright-devstack-"
 
-// folder is the temporary folder of one throwaway stack. As long as the stack
-// lives it holds a lock, so that a later one can tell what a killed one left.
+// folder is the temporary folder of one throwaway stack. The stack holds a lock in
+// it, so that a later stack can recognize what a killed one left.
 type folder struct {
 	path string
 	lock *os.File
 }
 
-// throwawayFolder makes a folder that Postgres can reach, and removes the ones
-// that killed stacks have left behind.
+// throwawayFolder creates a folder that Postgres's user can enter, and removes the
+// folders of killed stacks.
 func throwawayFolder() (*folder, error) {
 	owner, err := postgres.Unprivileged()
 	if err != nil {
@@ -26,7 +26,7 @@ func throwawayFolder() (*folder, error) {
 	}
 	for _, parent := range []string{os.TempDir(), "/var/tmp", "/tmp"} {
 		parent, err := filepath.Abs(parent)
-		if err != nil || !owner.Reaches(parent) {
+		if err != nil || !owner.CanEnter(parent) {
 			continue
 		}
 		removeAbandoned(parent)
@@ -35,7 +35,7 @@ func throwawayFolder() (*folder, error) {
 			continue
 		}
 		f := &folder{path: path}
-		// Others may pass through to what is theirs, but see nothing.
+		// Other users may pass through it, but cannot list it.
 		if err := os.Chmod(path, 0o711); err != nil {
 			f.remove()
 			return nil, err
@@ -50,14 +50,14 @@ func throwawayFolder() (*folder, error) {
 }
 
 func (f *folder) remove() {
-	// What cannot be removed now is removed by the next stack.
+	// The next stack removes what cannot be removed now.
 	_ = os.RemoveAll(f.path)
 	if f.lock != nil {
 		f.lock.Close()
 	}
 }
 
-// removeAbandoned removes folders whose stack no longer lives.
+// removeAbandoned removes the folders of stacks that no longer run.
 func removeAbandoned(parent string) {
 	paths, _ := filepath.Glob(filepath.Join(parent, throwawayPattern+"*"))
 	for _, path := range paths {

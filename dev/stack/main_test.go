@@ -18,18 +18,18 @@ import (
 	"millwright/dev/process"
 )
 
-// The test binary plays all programs of a stack: devstack itself, with a
-// Temporal that only says that it is ready, and the product.
+// The test binary acts as all programs of a stack: devstack itself, a Temporal that
+// only prints that it is ready, and the product.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
-		os.Exit(play(os.Args[1], os.Args[2:]))
+		os.Exit(act(os.Args[1], os.Args[2:]))
 	}
-	// The race detector makes every program wait a second at its end.
+	// The race detector makes every program wait for a second before it exits.
 	os.Setenv("GORACE", "atexit_sleep_ms=0")
 	os.Exit(m.Run())
 }
 
-func play(role string, args []string) int {
+func act(role string, args []string) int {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGUSR2)
 	var err error
@@ -77,7 +77,7 @@ func play(role string, args []string) int {
 	return status
 }
 
-// queryDatabase runs SQL on DATABASE_URL and returns the one value there is.
+// queryDatabase runs SQL on DATABASE_URL and returns the first value, if any.
 func queryDatabase(sql string) (value string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -92,7 +92,7 @@ func queryDatabase(sql string) (value string, err error) {
 	return value, nil
 }
 
-// devstack prepares a command in which the test binary plays devstack.
+// devstack returns a command in which the test binary acts as devstack.
 func devstack(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -102,8 +102,8 @@ func devstack(t *testing.T, args ...string) *exec.Cmd {
 	return exec.Command(self, args...)
 }
 
-// openFolder returns a folder, with a space in its path, that every user can
-// reach; testing's own are closed to others.
+// openFolder returns a folder that every user can enter, with a space in its path.
+// The folders of t.TempDir are closed to other users.
 func openFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "millwright test ")
@@ -126,7 +126,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	for !condition() {
 		select {
 		case <-deadline:
-			t.Fatal("it did not come about that", what)
+			t.Fatal("timed out waiting until", what)
 		case <-tick.C:
 		}
 	}

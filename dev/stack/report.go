@@ -9,12 +9,12 @@ import (
 	"millwright/dev/process"
 )
 
-// say prints a line about the stack itself.
-func (r *runner) say(format string, args ...any) {
+// printf prints a line about the stack itself.
+func (r *runner) printf(format string, args ...any) {
 	fmt.Fprintf(r.opts.Out, "stack   | "+format+"\n", args...)
 }
 
-// prefixed returns a writer that marks a program's lines with its name.
+// prefixed returns a writer that puts the program's name before its lines.
 func (r *runner) prefixed(name string) *process.Lines {
 	return process.Prefixed(r.opts.Out, fmt.Sprintf("%-7s | ", name))
 }
@@ -31,14 +31,14 @@ func (r *runner) writeEnv() error {
 		settings = append(settings, setting{"TEMPORAL_UI_URL", r.uiURL()})
 	}
 	if err := writeFile(envFile(r.cfg.dir), formatEnv(settings)); err != nil {
-		return fmt.Errorf("the file %s could not be written: %w", envFile(r.cfg.dir), err)
+		return fmt.Errorf("cannot write %s: %w", envFile(r.cfg.dir), err)
 	}
 	return nil
 }
 
 func (r *runner) uiURL() string { return "http://" + r.cfg.temporalUI.address() }
 
-// report tells what runs where and how to begin.
+// report prints the addresses of everything that runs, and a first command to try.
 func (r *runner) report() {
 	out := r.opts.Out
 	url := "http://" + r.cfg.apiAddress
@@ -50,8 +50,8 @@ func (r *runner) report() {
 	fmt.Fprintf(out, "  Metrics            http://%s/metrics (api), http://%s/metrics (worker)\n",
 		r.cfg.apiMetrics.address(), r.cfg.workerMetrics.address())
 	r.reportDemo(out, url)
-	fmt.Fprintf(out, "\n  For a second terminal:  . %s\n", quoteIfNeeded(short(envFile(r.cfg.dir))))
-	fmt.Fprintf(out, "  Ctrl-C stops all of it; the data stays for the next run.\n\n")
+	fmt.Fprintf(out, "\n  For a second terminal:  . %s\n", quoteIfNeeded(relativePath(envFile(r.cfg.dir))))
+	fmt.Fprintf(out, "  Ctrl-C stops everything; the data is kept for the next run.\n\n")
 }
 
 func (r *runner) reportDemo(out io.Writer, url string) {
@@ -60,7 +60,7 @@ func (r *runner) reportDemo(out io.Writer, url string) {
 		return
 	case r.demo.ClientSecret == "":
 		fmt.Fprintf(out, "\n  Demo integration   %s\n", r.demo.ClientID)
-		fmt.Fprintf(out, "  Its secret was shown when it was created, elsewhere; `%s integrations renew-secret` makes a new one.\n", r.opts.Millwright)
+		fmt.Fprintf(out, "  Its secret was shown only when it was created; `%s integrations renew-secret` creates a new one.\n", r.opts.Millwright)
 		return
 	}
 	fmt.Fprintf(out, "\n  Demo integration, with every scope\n")
@@ -71,8 +71,8 @@ func (r *runner) reportDemo(out io.Writer, url string) {
 		quote(r.demo.ClientID+":"+r.demo.ClientSecret), url, url)
 }
 
-// short is a path as a person would type it.
-func short(path string) string {
+// relativePath returns the path relative to the current folder if it is below it.
+func relativePath(path string) string {
 	here, err := filepath.Abs(".")
 	if err != nil {
 		return path

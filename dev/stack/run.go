@@ -23,11 +23,11 @@ import (
 
 const (
 	developmentRetention = 30 * 24 * time.Hour
-	// crashPatience is how long a start waits for what a killed stack has
-	// left to end.
+	// crashPatience is how long a start waits for the processes of a killed stack to
+	// end.
 	crashPatience = 15 * time.Second
 	readyTimeout  = 60 * time.Second
-	// productStopGrace is above the time a worker gives its activities.
+	// productStopGrace is longer than a worker gives its activities to end.
 	productStopGrace = 20 * time.Second
 )
 
@@ -35,21 +35,21 @@ const (
 type RunOptions struct {
 	// Millwright is the path of the product's program.
 	Millwright string
-	// Demo are the files to import, in this order.
+	// Demo are the files to import, in order.
 	Demo []string
 	// Out is the terminal.
 	Out io.Writer
 }
 
-// Run brings up the stack and keeps it running until a signal comes or a part
-// of it ends by itself, which is an error.
+// Run starts the stack and keeps it running until a signal comes, or until one of its
+// parts ends, which is an error.
 func Run(signals <-chan os.Signal, opts RunOptions) error {
 	if _, err := exec.LookPath(opts.Millwright); err != nil {
-		return fmt.Errorf("there is no program %s: build it with `make build`, in the folder of the repository", opts.Millwright)
+		return fmt.Errorf("%s does not exist: run `make build` in the repository's folder", opts.Millwright)
 	}
 	for _, file := range opts.Demo {
 		if _, err := os.Stat(file); err != nil {
-			return fmt.Errorf("the demo organization cannot be read: %w", err)
+			return fmt.Errorf("cannot read the demo organization: %w", err)
 		}
 	}
 	dir, err := devDir(os.Getenv("DEV_DIR"))
@@ -64,16 +64,16 @@ func Run(signals <-chan os.Signal, opts RunOptions) error {
 	if err := cfg.makeFolder(); err != nil {
 		return err
 	}
-	claim, err := claimFolder(cfg.dir)
+	lock, err := lockFolder(cfg.dir)
 	if err != nil {
 		return err
 	}
-	defer claim.release()
-	var patience time.Duration
-	if claim.afterCrash {
-		patience = crashPatience
+	defer lock.release()
+	var wait time.Duration
+	if lock.afterCrash {
+		wait = crashPatience
 	}
-	if err := cfg.checkPorts(patience); err != nil {
+	if err := cfg.checkPorts(wait); err != nil {
 		return err
 	}
 
@@ -81,8 +81,8 @@ func Run(signals <-chan os.Signal, opts RunOptions) error {
 	defer s.stop()
 	r := &runner{supervisor: s, cfg: cfg, env: env, opts: opts}
 	if err := r.start(); err != nil {
-		// Whatever fails because of a stop or another part's end is not the
-		// reason itself.
+		// A stop, or the end of another part, causes errors that are not the reason
+		// themselves.
 		if s.ctx.Err() != nil {
 			return s.cause()
 		}
@@ -93,14 +93,14 @@ func Run(signals <-chan os.Signal, opts RunOptions) error {
 	return s.cause()
 }
 
-// runner is a stack being started.
+// runner starts a stack.
 type runner struct {
 	*supervisor
 	cfg   *config
 	env   environ
 	opts  RunOptions
 	state *state
-	// database names the database among others this folder has been used with.
+	// database identifies the database among those this folder was used with.
 	database string
 	settings []setting
 	demo     credentials
@@ -115,7 +115,7 @@ func (r *runner) start() error {
 			return err
 		}
 	}
-	if err := r.once("migrate", nil); err != nil {
+	if err := r.runToEnd("migrate", nil); err != nil {
 		return err
 	}
 	if err := r.importDemo(); err != nil {
@@ -130,8 +130,8 @@ func (r *runner) start() error {
 	return r.awaitReady()
 }
 
-// startPostgres starts the private cluster, unless DATABASE_URL names another
-// server, and settles the settings, which need its address.
+// startPostgres starts the private cluster, unless DATABASE_URL names another server,
+// and resolves the settings, which need its address.
 func (r *runner) startPostgres() error {
 	st, isNew, err := loadState(r.cfg.dir)
 	if err != nil {
@@ -142,7 +142,7 @@ func (r *runner) startPostgres() error {
 		return err
 	}
 	if err := st.save(r.cfg.dir); err != nil {
-		return fmt.Errorf("the state of the stack could not be kept: %w", err)
+		return fmt.Errorf("cannot save the stack's state: %w", err)
 	}
 	url := r.env["DATABASE_URL"]
 	if url == "" {
@@ -159,13 +159,13 @@ func (r *runner) startPostgres() error {
 }
 
 func (r *runner) startCluster(isNew bool) (*postgres.Cluster, error) {
-	root, err := postgres.Place(r.cfg.dir)
+	root, err := postgres.ClusterDir(r.cfg.dir)
 	if err != nil {
 		return nil, err
 	}
 	if isNew && filepath.Dir(root) != r.cfg.dir {
-		// The stack's folder was removed to begin anew, and what it had
-		// elsewhere is of no use without its keys.
+		// The stack's folder was removed to start over. Data kept elsewhere is useless
+		// without its keys.
 		if err := postgres.Discard(r.ctx, root); err != nil {
 			return nil, err
 		}
@@ -176,30 +176,30 @@ func (r *runner) startCluster(isNew bool) (*postgres.Cluster, error) {
 		return nil, err
 	}
 	r.add(part{cluster.Process, func() string { return process.FileTail(log) }})
-	r.say("Postgres %d on port %d, data in %s", cluster.Programs.Major, r.state.PostgresPort, short(root))
+	r.printf("Postgres %d on port %d, data in %s", cluster.Programs.Major, r.state.PostgresPort, relativePath(root))
 	return cluster, nil
 }
 
-// checkServer makes sure that the server of DATABASE_URL answers, and returns
-// a name for the database.
+// checkServer checks that the server of DATABASE_URL answers, and returns a name for
+// the database.
 func (r *runner) checkServer(url string) (string, error) {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
-		return "", fmt.Errorf("DATABASE_URL is malformed: %w", err)
+		return "", fmt.Errorf("malformed DATABASE_URL: %w", err)
 	}
 	name := net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port))) + "/" + cfg.Database
 	conn, err := pgx.ConnectConfig(r.ctx, cfg)
 	if err != nil {
 		return "", fmt.Errorf("the Postgres server of DATABASE_URL does not answer (unset it for a private one): %w", err)
 	}
-	r.say("Postgres at %s, from DATABASE_URL", name)
+	r.printf("Postgres at %s, from DATABASE_URL", name)
 	return name, conn.Close(context.WithoutCancel(r.ctx))
 }
 
 func (r *runner) startTemporal() error {
 	log := r.cfg.log("temporal")
 	temporal, err := startTemporal(r.ctx, temporalOptions{
-		postgresURL: find(r.settings, "DATABASE_URL"),
+		postgresURL: valueOf(r.settings, "DATABASE_URL"),
 		port:        r.cfg.temporal.number,
 		uiPort:      r.cfg.temporalUI.number,
 		log:         log,
@@ -209,11 +209,11 @@ func (r *runner) startTemporal() error {
 		return err
 	}
 	r.add(part{temporal, func() string { return process.FileTail(log) }})
-	r.say("Temporal on port %d, its Web UI on port %d, logs in %s", r.cfg.temporal.number, r.cfg.temporalUI.number, short(r.cfg.logs()))
+	r.printf("Temporal on port %d, its Web UI on port %d, logs in %s", r.cfg.temporal.number, r.cfg.temporalUI.number, relativePath(r.cfg.logs()))
 	return nil
 }
 
-// startProduct starts api and worker side by side.
+// startProduct starts api and worker.
 func (r *runner) startProduct() error {
 	api, apiLog, err := r.program("api", nil, r.metrics(&r.cfg.apiMetrics))
 	if err != nil {
@@ -228,14 +228,13 @@ func (r *runner) startProduct() error {
 	return nil
 }
 
-// metrics is the one setting in which api and worker differ.
+// metrics returns the only setting in which api and worker differ.
 func (r *runner) metrics(p *port) []setting {
 	return []setting{{"METRICS_ADDR", p.address()}}
 }
 
-// program starts a subcommand of the product with the stack's settings. What
-// it prints goes to the terminal; its standard output goes to out instead, if
-// there is one.
+// program starts a subcommand of the product with the stack's settings. Its output
+// goes to the terminal; if out is set, its standard output goes there instead.
 func (r *runner) program(command string, out io.Writer, extra []setting, args ...string) (*process.Process, *process.Lines, error) {
 	log := r.prefixed(command)
 	cmd := exec.Command(r.opts.Millwright, append([]string{command}, args...)...)
@@ -256,8 +255,8 @@ func (r *runner) program(command string, out io.Writer, extra []setting, args ..
 	return p, log, err
 }
 
-// once runs a subcommand of the product to its end.
-func (r *runner) once(command string, out io.Writer, args ...string) error {
+// runToEnd runs a subcommand of the product and waits for its end.
+func (r *runner) runToEnd(command string, out io.Writer, args ...string) error {
 	p, _, err := r.program(command, out, nil, args...)
 	if err != nil {
 		return err
@@ -269,12 +268,12 @@ func (r *runner) once(command string, out io.Writer, args ...string) error {
 		return r.ctx.Err()
 	}
 	if p.ExitStatus() != 0 {
-		return fmt.Errorf("%s failed (%s); what it said stands above", p.Name(), p.Ending())
+		return fmt.Errorf("%s failed (%s); see its output above", p.Name(), p.Ending())
 	}
 	return nil
 }
 
-// awaitReady returns when the api says that it and what it needs are ready.
+// awaitReady waits until the api reports that it and everything it needs are ready.
 func (r *runner) awaitReady() error {
 	url := "http://" + r.cfg.apiAddress + "/readyz?temporal=1"
 	ctx, cancel := context.WithTimeout(r.ctx, readyTimeout)
@@ -310,5 +309,5 @@ func get(ctx context.Context, url string) error {
 		return nil
 	}
 	body, _ := io.ReadAll(io.LimitReader(response.Body, 500))
-	return errors.New("GET " + url + " answers " + response.Status + ": " + string(body))
+	return errors.New("GET " + url + " returned " + response.Status + ": " + string(body))
 }

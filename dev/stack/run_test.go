@@ -15,7 +15,7 @@ import (
 	"millwright/dev/process"
 )
 
-// checkout is a folder `devstack run` is called in.
+// checkout is a folder in which a test calls `devstack run`.
 type checkout struct {
 	dir   string
 	ports []int
@@ -45,16 +45,16 @@ func (c *checkout) command(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-// running is one call of `devstack run`.
-type running struct {
+// runningStack is one call of `devstack run`.
+type runningStack struct {
 	cmd    *exec.Cmd
 	output *process.Lines
 	all    *strings.Builder
 }
 
-func (c *checkout) start(t *testing.T) *running {
+func (c *checkout) start(t *testing.T) *runningStack {
 	t.Helper()
-	r := &running{cmd: c.command(t), all: new(strings.Builder)}
+	r := &runningStack{cmd: c.command(t), all: new(strings.Builder)}
 	up := make(chan struct{}, 1)
 	r.output = process.NewLines(func(line string) {
 		r.all.WriteString(line + "\n")
@@ -67,7 +67,7 @@ func (c *checkout) start(t *testing.T) *running {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.cmd.Process.Kill(); _ = r.cmd.Wait() })
-	eventually(t, "the stack runs", func() bool {
+	eventually(t, "the stack is running", func() bool {
 		select {
 		case <-up:
 			return true
@@ -78,8 +78,8 @@ func (c *checkout) start(t *testing.T) *running {
 	return r
 }
 
-// end sends a signal and returns the exit status and all that was printed.
-func (r *running) end(t *testing.T, sig os.Signal) (int, string) {
+// end sends a signal and returns the exit status and the whole output.
+func (r *runningStack) end(t *testing.T, sig os.Signal) (int, string) {
 	t.Helper()
 	if err := r.cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func (r *running) end(t *testing.T, sig os.Signal) (int, string) {
 
 func (c *checkout) devEnv(t *testing.T, name string) string {
 	t.Helper()
-	value := find(readEnv(filepath.Join(c.dir, ".dev", "env")), name)
+	value := valueOf(readEnv(filepath.Join(c.dir, ".dev", "env")), name)
 	if value == "" {
 		t.Errorf("%s is not in the environment file", name)
 	}
@@ -106,7 +106,7 @@ func (c *checkout) expectNothingRuns(t *testing.T) {
 	}
 }
 
-func TestRunFindsItsDataAgain(t *testing.T) {
+func TestRunKeepsItsData(t *testing.T) {
 	c := newCheckout(t)
 	first := c.start(t)
 	database := c.devEnv(t, "DATABASE_URL")
@@ -114,7 +114,7 @@ func TestRunFindsItsDataAgain(t *testing.T) {
 		t.Errorf("the demo secret is %q", secret)
 	}
 	if out, err := c.command(t).CombinedOutput(); err == nil || !strings.Contains(string(out), "a stack is already running") {
-		t.Errorf("a second one at the same time: %v, %q", err, out)
+		t.Errorf("a second stack at the same time: %v, %q", err, out)
 	}
 	status, output := first.end(t, os.Interrupt)
 	if status != 0 || !strings.Contains(output, "api     | stopped in order") {
@@ -125,11 +125,11 @@ func TestRunFindsItsDataAgain(t *testing.T) {
 	}
 	c.expectNothingRuns(t)
 
-	// A shell that has loaded the environment file is no reason to take the
-	// private cluster for someone else's.
+	// A shell that has loaded the environment file does not make the private cluster
+	// someone else's.
 	c.env = append(c.env, "DATABASE_URL="+database)
 	second := c.start(t)
-	// The second import is told no secrets, so these are the first one's.
+	// The second import prints no secrets, so these are the first one's.
 	if secret := c.devEnv(t, "DEMO_CLIENT_SECRET"); secret != "it's secret" {
 		t.Errorf("the demo secret is %q after the second start", secret)
 	}
@@ -144,7 +144,7 @@ func TestRunFindsItsDataAgain(t *testing.T) {
 
 func TestRunStartsAgainAfterBeingKilled(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells children of a parent's death")
+		t.Skip("only Linux signals children when their parent dies")
 	}
 	c := newCheckout(t)
 	c.start(t).end(t, syscall.SIGKILL)
@@ -165,7 +165,7 @@ func TestRunEndsWhenAPartEnds(t *testing.T) {
 	if status := r.cmd.ProcessState.ExitCode(); status != 1 {
 		t.Errorf("the exit status is %d", status)
 	}
-	want := "millwright api ended unexpectedly (exit status 3), the last lines of its log:\nthe last words"
+	want := "millwright api ended unexpectedly (exit status 3); the last lines of its log:\nthe last words"
 	if output := r.all.String(); !strings.Contains(output, want) {
 		t.Errorf("the output is:\n%s", output)
 	}
@@ -180,18 +180,18 @@ func TestRunNamesABusyPortBeforeAnythingStarts(t *testing.T) {
 	}
 	defer l.Close()
 	out, err := c.command(t).CombinedOutput()
-	want := fmt.Sprintf("port %d is taken by another program, and the Temporal Web UI needs it: free it, or choose another with TEMPORAL_UI_PORT\n", c.ports[2])
+	want := fmt.Sprintf("port %d is taken by another program but the Temporal Web UI needs it: free it, or set TEMPORAL_UI_PORT to another\n", c.ports[2])
 	if err == nil || string(out) != want {
 		t.Errorf("%v, output %q, want %q", err, out, want)
 	}
 	if _, err := os.Stat(filepath.Join(c.dir, ".dev", "postgres")); !os.IsNotExist(err) {
-		t.Errorf("something was started before: %v", err)
+		t.Errorf("a part was started before the check: %v", err)
 	}
 }
 
-func TestRunSaysThatTheProgramIsMissing(t *testing.T) {
+func TestRunReportsAMissingProgram(t *testing.T) {
 	err := Run(nil, RunOptions{Millwright: "bin/no-such-program"})
-	if err == nil || !strings.HasPrefix(err.Error(), "there is no program bin/no-such-program: build it with `make build`") {
+	if err == nil || !strings.HasPrefix(err.Error(), "bin/no-such-program does not exist: run `make build`") {
 		t.Errorf("the error is %v", err)
 	}
 }

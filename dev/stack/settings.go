@@ -11,9 +11,9 @@ import (
 // setting is one environment variable.
 type setting struct{ name, value string }
 
-// environ is the environment the stack was started with, less what came from
-// its own environment file: a developer may have loaded that into the shell
-// `make run` is called from, and did not mean to choose a database by it.
+// environ is the environment the stack was started with, without the values of the
+// stack's own environment file. A developer may have loaded that file into the shell
+// that calls `make run`, which is not a choice of database.
 type environ map[string]string
 
 func newEnviron(vars []string, ownFile []setting) environ {
@@ -30,7 +30,7 @@ func newEnviron(vars []string, ownFile []setting) environ {
 	return env
 }
 
-// list returns the environment as the system wants it.
+// list returns the environment in the form that exec.Cmd takes.
 func (e environ) list() []string {
 	list := make([]string, 0, len(e))
 	for name, value := range e {
@@ -39,8 +39,8 @@ func (e environ) list() []string {
 	return list
 }
 
-// resolve returns the settings with the values that hold: what was set from
-// outside wins.
+// resolve returns the settings; those set in the environment override the given
+// values.
 func (e environ) resolve(settings []setting) []setting {
 	resolved := make([]setting, 0, len(settings))
 	for _, s := range settings {
@@ -52,7 +52,7 @@ func (e environ) resolve(settings []setting) []setting {
 	return resolved
 }
 
-// settings are those the product's programs get, api and worker alike.
+// settings returns the settings of the product's programs, api and worker alike.
 func (c *config) settings(st *state, databaseURL string) []setting {
 	return []setting{
 		{"DATABASE_URL", databaseURL},
@@ -67,8 +67,8 @@ func (c *config) settings(st *state, databaseURL string) []setting {
 	}
 }
 
-// find returns the value of a setting.
-func find(settings []setting, name string) string {
+// valueOf returns the value of a setting, "" if it is missing.
+func valueOf(settings []setting, name string) string {
 	for _, s := range settings {
 		if s.name == name {
 			return s.value
@@ -77,7 +77,7 @@ func find(settings []setting, name string) string {
 	return ""
 }
 
-// formatEnv writes settings as lines a shell can read.
+// formatEnv formats settings as lines that a shell can read.
 func formatEnv(settings []setting) []byte {
 	var b bytes.Buffer
 	for _, s := range settings {
@@ -86,15 +86,15 @@ func formatEnv(settings []setting) []byte {
 	return b.Bytes()
 }
 
-// quote makes one word of a text for a shell.
+// quote quotes text as one word for a shell.
 func quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// plainWord matches what a shell takes as it is.
+// plainWord matches words that a shell takes literally.
 var plainWord = regexp.MustCompile(`^[\w./:@%+=-]+$`)
 
-// quoteIfNeeded quotes what a shell would not take as it is.
+// quoteIfNeeded quotes text unless a shell takes it literally.
 func quoteIfNeeded(text string) string {
 	if plainWord.MatchString(text) {
 		return text
@@ -102,7 +102,7 @@ func quoteIfNeeded(text string) string {
 	return quote(text)
 }
 
-// readEnv reads what formatEnv has written; of a file there is not, nothing.
+// readEnv reads a file written with formatEnv. A missing file has no settings.
 func readEnv(path string) []setting {
 	content, err := os.ReadFile(path)
 	if err != nil {

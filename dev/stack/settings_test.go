@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-var awkward = []setting{
+var awkwardSettings = []setting{
 	{"PLAIN", "postgres://u:p@127.0.0.1:5432/db?sslmode=disable"},
 	{"EMPTY", ""},
 	{"SPACE", "a b  c"},
@@ -20,10 +20,10 @@ var awkward = []setting{
 
 func TestEnvLinesMeanTheSameToAShell(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "env")
-	if err := os.WriteFile(path, formatEnv(awkward), 0o600); err != nil {
+	if err := os.WriteFile(path, formatEnv(awkwardSettings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range awkward {
+	for _, s := range awkwardSettings {
 		out, err := exec.Command("sh", "-c", `. "$1"; sh -c 'printf %s "$'"$2"'"'`, "sh", path, s.name).Output()
 		if err != nil {
 			t.Fatal(err)
@@ -36,8 +36,8 @@ func TestEnvLinesMeanTheSameToAShell(t *testing.T) {
 
 func TestReadEnvReadsWhatFormatEnvWrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "env")
-	// Without the value that imitates the format itself.
-	settings := awkward[:len(awkward)-1]
+	// Without the value that looks like the format itself.
+	settings := awkwardSettings[:len(awkwardSettings)-1]
 	if err := os.WriteFile(path, formatEnv(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestReadEnvReadsWhatFormatEnvWrites(t *testing.T) {
 		t.Errorf("read: %q", got)
 	}
 	if got := readEnv(path + ".missing"); got != nil {
-		t.Errorf("of a missing file: %q", got)
+		t.Errorf("from a missing file: %q", got)
 	}
 }
 
@@ -53,14 +53,14 @@ func TestOwnEnvFileInTheShellChangesNothing(t *testing.T) {
 	own := []setting{{"DATABASE_URL", "postgres://own"}, {"WEBHOOK_ALLOW_HTTP", "true"}}
 	env := newEnviron([]string{"DATABASE_URL=postgres://own", "WEBHOOK_ALLOW_HTTP=false", "HOME=/root"}, own)
 	if _, ok := env["DATABASE_URL"]; ok {
-		t.Error("what the environment file says is taken for a wish")
+		t.Error("a value of the environment file counts as set by the developer")
 	}
 	if env["WEBHOOK_ALLOW_HTTP"] != "false" || env["HOME"] != "/root" {
-		t.Errorf("what was set otherwise is lost: %v", env)
+		t.Errorf("values from elsewhere are lost: %v", env)
 	}
 }
 
-func TestSettingsFromOutsideWin(t *testing.T) {
+func TestTheEnvironmentOverridesSettings(t *testing.T) {
 	env := newEnviron([]string{"WEBHOOK_ALLOW_NETWORKS=10.0.0.0/8", "SMTP_URL=smtp://127.0.0.1:25"}, nil)
 	cfg := mustLoadConfig(t, env)
 	settings := env.resolve(cfg.settings(&state{TokenSigningKeys: "dev1:k"}, "postgres://x"))
@@ -74,12 +74,12 @@ func TestSettingsFromOutsideWin(t *testing.T) {
 		"WEBHOOK_ALLOW_HTTP":     "true",
 		"TOKEN_SIGNING_KEYS":     "dev1:k",
 	} {
-		if got := find(settings, name); got != want {
+		if got := valueOf(settings, name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
 	if !slices.Contains(env.list(), "SMTP_URL=smtp://127.0.0.1:25") {
-		t.Error("another variable is not handed on")
+		t.Error("another variable is not passed on")
 	}
 }
 
@@ -100,26 +100,26 @@ func mustLoadConfig(t *testing.T, env environ) *config {
 	return cfg
 }
 
-func TestConfigErrorsAreSentences(t *testing.T) {
+func TestConfigErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		env  environ
 		want string
 	}{
 		"not a number": {
 			environ{"API_PORT": "80x"},
-			`API_PORT, the port for the API, must be a number from 1 to 65535, and is "80x"`,
+			`API_PORT, the port of the API, must be a number from 1 to 65535, but is "80x"`,
 		},
 		"not a port": {
 			environ{"TEMPORAL_PORT": "70000"},
-			`TEMPORAL_PORT, the port for Temporal, must be a number from 1 to 65535, and is "70000"`,
+			`TEMPORAL_PORT, the port of Temporal, must be a number from 1 to 65535, but is "70000"`,
 		},
-		"the same twice": {
+		"one port for two purposes": {
 			environ{"API_PORT": "9464"},
-			"port 9464 is meant for the API (API_PORT) and for the metrics of the api (API_METRICS_PORT): choose another for one of them",
+			"port 9464 is set for the API (API_PORT) and for the metrics of the api (API_METRICS_PORT): choose another for one of them",
 		},
 		"an address without a port": {
 			environ{"MILLWRIGHT_ADDR": "localhost"},
-			`MILLWRIGHT_ADDR must be of the form host:port, and is "localhost"`,
+			`MILLWRIGHT_ADDR must have the form host:port, but is "localhost"`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestAnAddressForTheAPIReplacesItsPort(t *testing.T) {
 	}
 }
 
-func TestAForeignTemporalNeedsNoPorts(t *testing.T) {
+func TestTemporalElsewhereNeedsNoPorts(t *testing.T) {
 	cfg := mustLoadConfig(t, environ{"TEMPORAL_ADDRESS": "temporal.example:7233"})
 	for _, p := range cfg.ports() {
 		if strings.HasPrefix(p.variable, "TEMPORAL") {

@@ -17,22 +17,21 @@ import (
 	"millwright/dev/process"
 )
 
-// state is what the stack keeps from one run to the next, in a file only its
-// owner may read.
+// state is what the stack keeps between runs, in a file that only its owner may read.
 type state struct {
 	TokenSigningKeys  string `json:"token_signing_keys"`
 	SecretSealingKeys string `json:"secret_sealing_keys"`
-	// PostgresPort is kept so that a shell with an older environment file
-	// still finds the database.
+	// PostgresPort is kept so that a shell with an older environment file still finds
+	// the database.
 	PostgresPort int `json:"postgres_port"`
-	// Demo holds the demo integration's credentials, which are shown only
-	// when they are created, for each database by its address.
+	// Demo holds the demo integration's credentials by database name. They are shown
+	// only when they are created.
 	Demo map[string]credentials `json:"demo"`
 }
 
 func statePath(dir string) string { return filepath.Join(dir, "state.json") }
 
-// loadState reads the state, or makes a new one when there is none.
+// loadState reads the state, or creates a new one if there is no file.
 func loadState(dir string) (st *state, isNew bool, err error) {
 	content, err := os.ReadFile(statePath(dir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -43,11 +42,11 @@ func loadState(dir string) (st *state, isNew bool, err error) {
 		}, true, nil
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("the state of an earlier run cannot be read: %w", err)
+		return nil, false, fmt.Errorf("cannot read the state of an earlier run: %w", err)
 	}
 	st = new(state)
 	if err := json.Unmarshal(content, st); err != nil {
-		return nil, false, fmt.Errorf("%s is damaged (remove the folder %s to begin anew): %w", statePath(dir), dir, err)
+		return nil, false, fmt.Errorf("%s is damaged (remove the folder %s to start over): %w", statePath(dir), dir, err)
 	}
 	if st.Demo == nil {
 		st.Demo = make(map[string]credentials)
@@ -63,14 +62,14 @@ func (s *state) save(dir string) error {
 	return writeFile(statePath(dir), append(content, '\n'))
 }
 
-// newKey makes a key in the form of the key settings.
+// newKey returns a random key in the form of the key settings.
 func newKey() string {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
 	return "dev1:" + base64.StdEncoding.EncodeToString(key)
 }
 
-// choosePostgresPort keeps the port of the last run if it is free.
+// choosePostgresPort keeps the previous run's port if it is free.
 func (s *state) choosePostgresPort() error {
 	if s.PostgresPort != 0 && process.CheckPort(s.PostgresPort) == nil {
 		return nil
@@ -83,7 +82,7 @@ func (s *state) choosePostgresPort() error {
 	return nil
 }
 
-// writeFile writes a file only its owner may read, whole or not at all.
+// writeFile writes a file that only its owner may read, completely or not at all.
 func writeFile(path string, content []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-") // with mode 0600
 	if err != nil {
@@ -99,19 +98,19 @@ func writeFile(path string, content []byte) error {
 	return os.Rename(f.Name(), path)
 }
 
-// claim is the right to use a folder for a stack. The kernel takes it back
-// when the process ends, however it ends.
-type claim struct {
+// folderLock is the right to use a folder for a stack. The kernel releases it when
+// the process ends.
+type folderLock struct {
 	file *os.File
-	// afterCrash says that the holder before did not give it back.
+	// afterCrash reports whether the previous holder did not release it.
 	afterCrash bool
 }
 
-// claimFolder claims the folder, or says who has it.
-func claimFolder(dir string) (*claim, error) {
+// lockFolder locks the folder, or returns an error that names its holder.
+func lockFolder(dir string) (*folderLock, error) {
 	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("the folder %s cannot be used: %w", dir, err)
+		return nil, fmt.Errorf("cannot use the folder %s: %w", dir, err)
 	}
 	holder, _ := io.ReadAll(file)
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -122,9 +121,9 @@ func claimFolder(dir string) (*claim, error) {
 	}
 	if err != nil {
 		file.Close()
-		return nil, fmt.Errorf("the folder %s cannot be locked: %w", dir, err)
+		return nil, fmt.Errorf("cannot lock the folder %s: %w", dir, err)
 	}
-	c := &claim{file: file, afterCrash: len(holder) > 0}
+	c := &folderLock{file: file, afterCrash: len(holder) > 0}
 	if err := c.write(strconv.Itoa(os.Getpid()) + "\n"); err != nil {
 		file.Close()
 		return nil, err
@@ -132,7 +131,7 @@ func claimFolder(dir string) (*claim, error) {
 	return c, nil
 }
 
-func (c *claim) write(content string) error {
+func (c *folderLock) write(content string) error {
 	if err := c.file.Truncate(0); err != nil {
 		return err
 	}
@@ -140,8 +139,8 @@ func (c *claim) write(content string) error {
 	return err
 }
 
-func (c *claim) release() {
-	// At worst the next start takes this end for a crash.
+func (c *folderLock) release() {
+	// At worst the next start mistakes this for a crash.
 	_ = c.write("")
 	c.file.Close()
 }

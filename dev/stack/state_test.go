@@ -37,26 +37,25 @@ func TestStateIsKeptAndPrivate(t *testing.T) {
 
 func TestOnlyOneStackUsesAFolder(t *testing.T) {
 	dir := t.TempDir()
-	first, err := claimFolder(dir)
+	first, err := lockFolder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if first.afterCrash {
-		t.Error("a new folder looks like one after a crash")
+		t.Error("a new folder counts as one after a crash")
 	}
-	_, err = claimFolder(dir)
+	_, err = lockFolder(dir)
 	if err == nil || !strings.Contains(err.Error(), "a stack is already running in "+dir+" (process ") {
-		t.Errorf("the second claim: %v", err)
+		t.Errorf("the second lock: %v", err)
 	}
-	// The kernel takes back the lock of a killed process, and the file keeps
-	// its number.
+	// The kernel releases the lock of a killed process, and the file keeps its number.
 	first.file.Close()
-	crashed, err := claimFolder(dir)
+	crashed, err := lockFolder(dir)
 	if err != nil || !crashed.afterCrash {
 		t.Fatalf("after a crash: %+v, %v", crashed, err)
 	}
 	crashed.release()
-	last, err := claimFolder(dir)
+	last, err := lockFolder(dir)
 	if err != nil || last.afterCrash {
 		t.Errorf("after an orderly end: %+v, %v", last, err)
 	}
@@ -94,6 +93,6 @@ func TestDemoCredentialsAreMerged(t *testing.T) {
 		})
 	}
 	if _, err := known.merge([]byte("nonsense")); err == nil {
-		t.Error("nonsense is taken for an answer")
+		t.Error("nonsense is accepted as output")
 	}
 }

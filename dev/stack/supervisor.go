@@ -12,19 +12,19 @@ import (
 	"millwright/dev/process"
 )
 
-// errAsked is why a stack stops that was asked to.
-var errAsked = errors.New("the stack was asked to stop")
+// errStopRequested is the cause of a requested stop.
+var errStopRequested = errors.New("a stop was requested")
 
 // part is a running part of a stack.
 type part struct {
 	*process.Process
-	// tail returns the last lines of its log.
+	// tail returns the last lines of the part's log.
 	tail func() string
 }
 
-// supervisor holds the running parts of a stack in the layers they were
-// started in. When a part ends by itself, or a signal comes, its context ends
-// with the reason.
+// supervisor holds the running parts of a stack in layers, in the order of their
+// start. Its context ends, with a cause, when a part ends by itself or a signal
+// comes.
 type supervisor struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -33,22 +33,23 @@ type supervisor struct {
 	layers [][]part
 }
 
-// newSupervisor stops the stack on the first signal and kills it on the second.
+// newSupervisor returns a supervisor that stops the stack on the first signal and
+// kills it on the second.
 func newSupervisor(signals <-chan os.Signal, w io.Writer) *supervisor {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	s := &supervisor{ctx: ctx, cancel: cancel}
 	go func() {
 		<-signals
-		// The terminal has put a ^C at the beginning of the line.
+		// The terminal has printed ^C at the start of the line.
 		fmt.Fprintln(w, "\nStopping … (Ctrl-C again to stop at once)")
-		cancel(errAsked)
+		cancel(errStopRequested)
 		<-signals
 		s.kill()
 	}()
 	return s
 }
 
-// add puts parts into a layer of their own above the others.
+// add puts parts into a new layer above the others.
 func (s *supervisor) add(parts ...part) {
 	s.mu.Lock()
 	s.layers = append(s.layers, parts)
@@ -56,15 +57,14 @@ func (s *supervisor) add(parts ...part) {
 	for _, p := range parts {
 		go func() {
 			<-p.Done()
-			s.cancel(fmt.Errorf("%s ended unexpectedly (%s), the last lines of its log:\n%s", p.Name(), p.Ending(), p.tail()))
+			s.cancel(fmt.Errorf("%s ended unexpectedly (%s); the last lines of its log:\n%s", p.Name(), p.Ending(), p.tail()))
 		}()
 	}
 }
 
-// stop stops the layers from the highest to the lowest, the parts of one layer
-// together.
+// stop stops the layers from top to bottom, and the parts of a layer concurrently.
 func (s *supervisor) stop() {
-	s.cancel(errAsked)
+	s.cancel(errStopRequested)
 	s.mu.Lock()
 	layers := slices.Clone(s.layers)
 	s.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *supervisor) stop() {
 	}
 }
 
-// kill ends everything at once.
+// kill kills all parts.
 func (s *supervisor) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,9 +88,9 @@ func (s *supervisor) kill() {
 	}
 }
 
-// cause is why the stack stops; nil when it was asked to.
+// cause returns why the stack stops; nil if the stop was requested.
 func (s *supervisor) cause() error {
-	if err := context.Cause(s.ctx); !errors.Is(err, errAsked) {
+	if err := context.Cause(s.ctx); !errors.Is(err, errStopRequested) {
 		return err
 	}
 	return nil

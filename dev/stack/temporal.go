@@ -16,7 +16,7 @@ import (
 const (
 	// Namespace is Temporal's namespace in every stack.
 	Namespace = "default"
-	// ReadyLine is what a server of the stack prints when it answers.
+	// ReadyLine is what a server of the stack prints when it is ready.
 	ReadyLine = "ready"
 
 	temporalStartTimeout = 150 * time.Second // above the server's own limit, whose error says more
@@ -24,8 +24,8 @@ const (
 )
 
 type temporalOptions struct {
-	// postgresURL is handed over in the environment: arguments can be read
-	// by every user of the machine.
+	// postgresURL is passed in the environment: every user of the machine can read
+	// arguments.
 	postgresURL string
 	port        int
 	uiPort      int // zero: no Web UI
@@ -33,16 +33,16 @@ type temporalOptions struct {
 	retention   time.Duration
 }
 
-// startTemporal starts `devstack temporal` as a child process and returns when
-// it answers.
+// startTemporal starts `devstack temporal` as a child process and returns when it is
+// ready.
 func startTemporal(ctx context.Context, opts temporalOptions) (*process.Process, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("the path of devstack cannot be found: %w", err)
+		return nil, fmt.Errorf("cannot find devstack's path: %w", err)
 	}
 	log, err := os.OpenFile(opts.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("the log of Temporal could not be opened: %w", err)
+		return nil, fmt.Errorf("cannot open Temporal's log: %w", err)
 	}
 	defer log.Close()
 
@@ -77,6 +77,6 @@ func startTemporal(ctx context.Context, opts temporalOptions) (*process.Process,
 		return nil, fmt.Errorf("Temporal did not start (%s):\n%s", temporal.Ending(), process.FileTail(opts.log))
 	case <-ctx.Done():
 		temporal.Kill()
-		return nil, fmt.Errorf("Temporal was stopped while starting: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("stopped Temporal while it was starting: %w", context.Cause(ctx))
 	}
 }

@@ -13,21 +13,22 @@ import (
 )
 
 const (
-	// The names of the stores within Temporal's own configuration.
+	// The names of the stores in Temporal's configuration.
 	defaultStore    = "default"
 	visibilityStore = "visibility"
-	// Few shards are enough for one machine; their number is fixed for the
-	// life of the database.
+	// One machine needs few shards. Their number cannot change once the database
+	// exists.
 	historyShards = 4
 	clusterName   = "active"
-	// clusterID only has to be the same at every start.
+	// clusterID must be the same at every start.
 	clusterID = "5f1a3c6e-1d0b-4c53-9a52-6d6977726967"
 )
 
 // servicePorts are the gRPC ports of the four services.
 type servicePorts map[primitives.ServiceName]int
 
-// newServicePorts gives the frontend its port and the other services free ones.
+// newServicePorts assigns the given port to the frontend and free ports to the other
+// services.
 func newServicePorts(frontend int) (servicePorts, error) {
 	free, err := process.FreePorts(3)
 	if err != nil {
@@ -41,9 +42,9 @@ func newServicePorts(frontend int) (servicePorts, error) {
 	}, nil
 }
 
-// hosts makes the ring of hosts a fixed list. Without it the services would
-// look for each other through the database, where the entries of a killed
-// server stay for a while and delay the next start.
+// hosts returns a fixed list of hosts. Otherwise the services would find each other
+// through the database, where the entries of a killed server remain for a while and
+// delay the next start.
 func (p servicePorts) hosts() map[primitives.ServiceName]static.Hosts {
 	hosts := make(map[primitives.ServiceName]static.Hosts, len(p))
 	for name, port := range p {
@@ -91,21 +92,21 @@ func serverConfig(db *databases, ports servicePorts) *config.Config {
 	return cfg
 }
 
-// dynamicConfig fits a server built for clusters to one machine.
+// dynamicConfig adapts a server that is built for clusters to one machine.
 func dynamicConfig() dynamicconfig.StaticClient {
-	const plenty = 100_000 // calls a second: no limit in practice
+	const plenty = 100_000 // calls per second: no limit in practice
 	return dynamicconfig.StaticClient{
-		// Search attributes added at start-up serve at once.
+		// Search attributes that are added at startup work at once.
 		dynamicconfig.ForceSearchAttributesCacheRefreshOnRead.Key(): true,
-		// A development server asks nobody whether there is a newer one.
+		// Do not check for newer versions over the network.
 		dynamicconfig.EnableServerVersionCheck.Key(): false,
 
-		// One partition of a task queue: nothing is gained by more, and a
-		// task in the wrong one waits to be forwarded.
+		// One partition per task queue: on one machine more gain nothing, and a task in
+		// the wrong partition waits to be forwarded.
 		dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
 		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
 
-		// The default cache is sized for a machine that does nothing else.
+		// The default cache is sized for a machine that runs nothing else.
 		dynamicconfig.HistoryCacheHostLevelMaxSize.Key(): 8192,
 
 		dynamicconfig.FrontendRPS.Key():                                  plenty,

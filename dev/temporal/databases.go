@@ -25,8 +25,8 @@ import (
 const (
 	mainSchema       = "postgresql/v12/temporal"
 	visibilitySchema = "postgresql/v12/visibility"
-	// maxConnections is per service and store: eight pools draw on the same
-	// Postgres server as the product.
+	// maxConnections is per service and store: eight pools share the Postgres server
+	// with the product.
 	maxConnections = 20
 )
 
@@ -39,7 +39,7 @@ type databases struct {
 func newDatabases(url, prefix string) (*databases, error) {
 	server, err := pgx.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("the Postgres URL is malformed: %w", err)
+		return nil, fmt.Errorf("malformed Postgres URL: %w", err)
 	}
 	return &databases{
 		server:     server,
@@ -48,9 +48,9 @@ func newDatabases(url, prefix string) (*databases, error) {
 	}, nil
 }
 
-// store configures one store. Its connections are opened here instead of by
-// the plugin, which would put a URL together from host, user and password and
-// lose what else the given URL says (a socket's path, TLS, quoting).
+// store configures one store. It opens the connections itself, because the plugin
+// would build a URL from host, user and password and lose the rest of the given URL
+// (socket path, TLS, quoting).
 func store(server *pgx.ConnConfig, database string) *config.SQL {
 	return &config.SQL{
 		PluginName:   postgresql.PluginNamePGX,
@@ -73,15 +73,15 @@ func store(server *pgx.ConnConfig, database string) *config.SQL {
 	}
 }
 
-// durationsAreIntegers does what the plugin does with its own connections:
-// Temporal keeps durations as nanoseconds, pgx would write intervals.
+// durationsAreIntegers does what the plugin does with its own connections: Temporal
+// stores durations as nanoseconds, but pgx would send intervals.
 func durationsAreIntegers(_ context.Context, conn *pgx.Conn) error {
 	conn.TypeMap().RegisterDefaultPgType(time.Duration(0), "int8")
 	conn.TypeMap().RegisterDefaultPgType((*time.Duration)(nil), "int8")
 	return nil
 }
 
-// prepare makes what is missing: databases, schema, namespace.
+// prepare creates what is missing: databases, schema and namespace.
 func (d *databases) prepare(ctx context.Context, retention time.Duration) error {
 	if err := d.create(ctx); err != nil {
 		return err
@@ -105,29 +105,29 @@ func (d *databases) create(ctx context.Context) error {
 		var exists bool
 		err := conn.QueryRow(ctx, `select exists (select from pg_database where datname = $1)`, name).Scan(&exists)
 		if err != nil {
-			return fmt.Errorf("the list of databases could not be read: %w", err)
+			return fmt.Errorf("cannot list the databases: %w", err)
 		}
 		if exists {
 			continue
 		}
 		_, err = conn.Exec(ctx, "create database "+pgx.Identifier{name}.Sanitize())
-		var refusal *pgconn.PgError
-		if errors.As(err, &refusal) && refusal.Code == "42501" { // insufficient_privilege
+		var pgErr *pgconn.PgError
+		if errors.As(err, &pgErr) && pgErr.Code == "42501" { // insufficient_privilege
 			return fmt.Errorf("the role %s may not create Temporal's database %s on %s:%d: "+
 				"create the databases %s and %s, owned by this role, and start again",
 				d.server.User, name, d.server.Host, d.server.Port, d.main.DatabaseName, d.visibility.DatabaseName)
 		}
 		if err != nil {
-			return fmt.Errorf("Temporal's database %s could not be created: %w", name, err)
+			return fmt.Errorf("cannot create Temporal's database %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// migrate brings one database to the schema this server needs. Every step may
-// be repeated, so a start that was killed halfway is completed by the next.
+// migrate updates one database to the schema that this server needs. Each step can be
+// repeated, so the next start completes one that was killed.
 func migrate(cfg *config.SQL, name string) error {
-	// The connection's own copy: the schema tool changes what it is given.
+	// The schema tool changes the configuration it gets.
 	own := *cfg
 	logger := log.NewNoopLogger()
 	conn, err := sqltool.NewConnection(&own, logger)
@@ -135,31 +135,30 @@ func migrate(cfg *config.SQL, name string) error {
 		return fmt.Errorf("Temporal's database %s does not answer: %w", cfg.DatabaseName, err)
 	}
 	defer conn.Close()
-	// Set-up leaves a database alone that has a version already.
+	// Set-up skips a database that already has a version.
 	setup := &schema.SetupConfig{InitialVersion: "0.0"}
 	if err := schema.NewSetupSchemaTask(conn, setup, logger).Run(); err != nil {
-		return fmt.Errorf("Temporal's database %s could not be set up: %w", cfg.DatabaseName, err)
+		return fmt.Errorf("cannot set up Temporal's database %s: %w", cfg.DatabaseName, err)
 	}
 	update := &schema.UpdateConfig{SchemaName: name}
 	if err := schema.NewUpdateSchemaTask(conn, update, logger).Run(); err != nil {
-		return fmt.Errorf("the schema of Temporal's database %s could not be updated: %w", cfg.DatabaseName, err)
+		return fmt.Errorf("cannot update the schema of Temporal's database %s: %w", cfg.DatabaseName, err)
 	}
 	return nil
 }
 
-// registerNamespace writes the namespace straight into the database, so that
-// it is known from the server's first moment; over the API it would become
-// visible to all services only at the next refresh of their caches. The
-// function is the one Temporal's own development server uses, and works on
-// any SQL store.
+// registerNamespace writes the namespace directly to the database, so that the server
+// knows it from the start. Through the API, services would see it only after their
+// caches are refreshed. Temporal's own development server uses the same function,
+// which works with any SQL store.
 func (d *databases) registerNamespace(retention time.Duration) error {
 	namespace, err := sqlite.NewNamespaceConfig(clusterName, Namespace, false, nil)
 	if err != nil {
-		return fmt.Errorf("the namespace %s could not be described: %w", Namespace, err)
+		return fmt.Errorf("cannot describe the namespace %s: %w", Namespace, err)
 	}
 	namespace.Detail.Config.Retention = durationpb.New(retention)
 	if err := sqlite.CreateNamespaces(d.main, namespace); err != nil {
-		return fmt.Errorf("the namespace %s could not be registered: %w", Namespace, err)
+		return fmt.Errorf("cannot register the namespace %s: %w", Namespace, err)
 	}
 	return nil
 }

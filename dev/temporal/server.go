@@ -22,18 +22,18 @@ import (
 	"millwright/dev/process"
 )
 
-// Namespace is the one namespace the server comes with.
+// Namespace is the namespace that the server starts with.
 const Namespace = "default"
 
 // startTimeout limits how long the server may take to answer. The first start
 // on a busy machine with two cores takes a while.
 const startTimeout = 2 * time.Minute
 
-// Options say where the server keeps its data and where it listens.
+// Options are where the server stores its data and where it listens.
 type Options struct {
 	PostgresURL string
-	// DatabasePrefix names the two databases: the prefix itself and the
-	// prefix with "_visibility" behind it.
+	// DatabasePrefix is the name of the first database; the second one's is the prefix
+	// followed by "_visibility".
 	DatabasePrefix string
 	Port           int
 	// UIPort is where the Web UI listens; zero means no Web UI.
@@ -48,8 +48,8 @@ type Server struct {
 	ui     *uiserver.Server
 }
 
-// Start prepares the databases, starts the server and returns when its
-// namespace answers.
+// Start prepares the databases, starts the server, and returns when its namespace
+// answers.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -78,10 +78,10 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 		temporal.ForServices(temporal.DefaultServices),
 	)
 	if err != nil {
-		return nil, fmt.Errorf("Temporal could not be set up: %w", err)
+		return nil, fmt.Errorf("cannot set up Temporal: %w", err)
 	}
 	if err := server.Start(); err != nil {
-		return nil, fmt.Errorf("Temporal did not start: %w", err)
+		return nil, fmt.Errorf("cannot start Temporal: %w", err)
 	}
 	s := &Server{server: server}
 	if opts.UIPort != 0 {
@@ -99,13 +99,13 @@ func (s *Server) Stop() {
 	if s.ui != nil {
 		s.ui.Stop()
 	}
-	// The only error is that of a service that would not stop in time, and
-	// the process ends after this in any case.
+	// It fails only if a service does not stop in time, and the process exits next
+	// anyway.
 	_ = s.server.Stop()
 }
 
-// startUI serves the Web UI in the background. It needs no server yet: it
-// connects when a browser asks.
+// startUI serves the Web UI in the background. It does not need the server yet: it
+// connects when a browser sends a request.
 func (s *Server) startUI(port, uiPort int) {
 	s.ui = uiserver.NewServer(uioptions.WithConfigProvider(&uiconfig.Config{
 		Host:                process.Loopback,
@@ -113,7 +113,7 @@ func (s *Server) startUI(port, uiPort int) {
 		TemporalGRPCAddress: process.Address(port),
 		EnableUI:            true,
 		DefaultNamespace:    Namespace,
-		// The cookie would not be sent over plain http otherwise.
+		// Without this the browser would not send the cookie over plain HTTP.
 		CORS:             uiconfig.CORS{CookieInsecure: true},
 		DisableNewsFetch: true,
 		HideLogs:         true,
@@ -121,12 +121,12 @@ func (s *Server) startUI(port, uiPort int) {
 	go func() { _ = s.ui.Start() }()
 }
 
-// awaitNamespace returns when the namespace can be described and the history
-// service answers for it, that is, when a workflow could be started.
+// awaitNamespace waits until the namespace can be described and the history service
+// answers for it: from then on a workflow can be started.
 func awaitNamespace(ctx context.Context, port int) error {
 	conn, err := grpc.NewClient(process.Address(port), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
-		return fmt.Errorf("the connection to Temporal on port %d: %w", port, err)
+		return fmt.Errorf("cannot connect to Temporal on port %d: %w", port, err)
 	}
 	defer conn.Close()
 	client := workflowservice.NewWorkflowServiceClient(conn)
@@ -155,7 +155,7 @@ func probe(ctx context.Context, client workflowservice.WorkflowServiceClient) er
 		Namespace: Namespace,
 		Execution: &commonpb.WorkflowExecution{WorkflowId: "devstack-probe"},
 	})
-	// There is no such workflow, and the answer says that the shards are served.
+	// The workflow does not exist, but the response proves that its shard is served.
 	if status.Code(err) == codes.NotFound {
 		return nil
 	}

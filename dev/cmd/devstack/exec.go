@@ -12,7 +12,7 @@ import (
 
 func execCommand(args []string) (int, error) {
 	flags := flag.NewFlagSet("devstack exec", flag.ContinueOnError)
-	noTemporal := flags.Bool("no-temporal", false, "bring up Postgres only")
+	noTemporal := flags.Bool("no-temporal", false, "start only Postgres")
 	if err := flags.Parse(args); err != nil {
 		return 2, err
 	}
@@ -24,10 +24,10 @@ func execCommand(args []string) (int, error) {
 	})
 }
 
-// guardCommand is what exec runs around its command; it is not for people.
+// guardCommand is what exec runs its command under. It is not meant for people.
 func guardCommand(args []string) (int, error) {
 	if len(args) < 3 || args[0] != "--" {
-		return 2, errors.New("guard is a part of exec")
+		return 2, errors.New("guard is only used by exec")
 	}
 	return process.Guard(args[1], args[2:], stopSignals(syscall.SIGUSR2))
 }

@@ -1,5 +1,3 @@
-// Devstack brings up what Millwright needs around it on one machine: Postgres
-// and Temporal, for development, for tests, and for the time of one command.
 package main
 
 import (
@@ -13,17 +11,18 @@ import (
 	"millwright/dev/process"
 )
 
-const usage = `devstack brings up Postgres and Temporal for development and tests.
+const usage = `devstack runs Postgres and Temporal for development and tests.
 
-  devstack run [flags]                  the stack to work with, until Ctrl-C
+  devstack run [flags]                  the stack for development, until Ctrl-C
   devstack exec [flags] -- CMD ARGS…    a throwaway stack for one command
-  devstack temporal --port N [flags]    only a Temporal server, until SIGTERM
-  devstack postgres --data DIR --port N only a Postgres cluster, until SIGTERM
+  devstack temporal --port N [flags]    a Temporal server alone, until SIGTERM
+  devstack postgres --data DIR --port N a Postgres cluster alone, until SIGTERM
 
 devstack COMMAND --help lists a command's flags.
 `
 
-// commands take their arguments and return the exit status.
+// commands maps names to functions that take the arguments and return the exit
+// status.
 var commands = map[string]func(args []string) (int, error){
 	"run":                runCommand,
 	"exec":               execCommand,
@@ -52,8 +51,8 @@ func main() {
 	os.Exit(status)
 }
 
-// stopSignals delivers the signals that ask the process to stop. It also keeps
-// a closed terminal or pipe from ending the process before it has tidied up.
+// stopSignals returns a channel for the signals that ask the process to stop. It also
+// keeps a closed terminal or pipe from ending the process before it has cleaned up.
 func stopSignals(others ...os.Signal) <-chan os.Signal {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 4)

@@ -14,10 +14,10 @@ import (
 
 func postgresCommand(args []string) (int, error) {
 	flags := flag.NewFlagSet("devstack postgres", flag.ContinueOnError)
-	data := flags.String("data", "", "folder of the cluster; made when missing")
-	port := flags.Int("port", 0, "port to listen on")
-	log := flags.String("log", "", "file for Postgres's messages; without one they go to the standard error")
-	throwaway := flags.Bool("throwaway", false, "trade the safety of the data for speed")
+	data := flags.String("data", "", "the cluster's folder; created if it is missing")
+	port := flags.Int("port", 0, "the port to listen on")
+	log := flags.String("log", "", "the file for Postgres's messages (default standard error)")
+	throwaway := flags.Bool("throwaway", false, "turn off fsync: faster, but the data does not survive a stop")
 	if err := flags.Parse(args); err != nil {
 		return 2, err
 	}

@@ -11,7 +11,7 @@ import (
 func runCommand(args []string) (int, error) {
 	flags := flag.NewFlagSet("devstack run", flag.ContinueOnError)
 	millwright := flags.String("millwright", "bin/millwright", "the product's program")
-	demo := flags.String("demo", "demo/service-company.yaml,demo/campus.yaml", "files to import, in this order")
+	demo := flags.String("demo", "demo/service-company.yaml,demo/campus.yaml", "the files to import, in order")
 	if err := flags.Parse(args); err != nil {
 		return 2, err
 	}

@@ -15,11 +15,11 @@ import (
 
 func temporalCommand(args []string) (int, error) {
 	flags := flag.NewFlagSet("devstack temporal", flag.ContinueOnError)
-	url := flags.String("postgres", os.Getenv("DATABASE_URL"), "URL of the Postgres server; without it DATABASE_URL")
-	port := flags.Int("port", 0, "port of the frontend service")
-	uiPort := flags.Int("ui-port", 0, "port of the Web UI; 0 for none")
-	prefix := flags.String("db-prefix", "temporal", "name of the database; the second one has _visibility behind it")
-	retention := flags.Duration("retention", 72*time.Hour, "how long closed workflows are kept, if the namespace is new")
+	url := flags.String("postgres", os.Getenv("DATABASE_URL"), "the URL of the Postgres server (default DATABASE_URL)")
+	port := flags.Int("port", 0, "the port of the frontend service")
+	uiPort := flags.Int("ui-port", 0, "the port of the Web UI; 0 for no Web UI")
+	prefix := flags.String("db-prefix", "temporal", "the name of the first database; the second one's is this and _visibility")
+	retention := flags.Duration("retention", 72*time.Hour, "how long a new namespace keeps closed workflows")
 	if err := flags.Parse(args); err != nil {
 		return 2, err
 	}
@@ -62,7 +62,7 @@ func temporalCommand(args []string) (int, error) {
 		r.server.Stop()
 		return 0, nil
 	case <-signals:
-		// There is nothing yet that would be lost.
+		// Nothing has been stored yet.
 		return 0, nil
 	}
 }

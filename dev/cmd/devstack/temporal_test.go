@@ -23,7 +23,7 @@ import (
 	"millwright/dev/stack"
 )
 
-// The test binary plays devstack.
+// The test binary acts as devstack.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && commands[os.Args[1]] != nil {
 		main()
@@ -94,7 +94,7 @@ func TestTemporalSurvivesSIGKILL(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 
-	// A workflow can be started at once when the server says it is ready.
+	// A workflow can be started as soon as the server prints that it is ready.
 	first := startTemporal(t, cluster.URL, ports[0])
 	_, err = client.StartWorkflowExecution(ctx, &workflowservice.StartWorkflowExecutionRequest{
 		Namespace:    stack.Namespace,
@@ -108,19 +108,19 @@ func TestTemporalSurvivesSIGKILL(t *testing.T) {
 	}
 	out, err := exec.Command(os.Args[0], "temporal", "--postgres", cluster.URL, "--port", strconv.Itoa(ports[0])).CombinedOutput()
 	if want := "port " + strconv.Itoa(ports[0]) + " is taken by another program"; err == nil || !strings.Contains(string(out), want) {
-		t.Errorf("a second one on the same port: %v, %q", err, out)
+		t.Errorf("a second server on the same port: %v, %q", err, out)
 	}
 	first.Kill()
 
 	second := startTemporal(t, cluster.URL, ports[0])
-	answer, err := client.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
+	response, err := client.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
 		Namespace: stack.Namespace,
 		Execution: &commonpb.WorkflowExecution{WorkflowId: "kept"},
 	}, grpc.WaitForReady(true))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status := answer.GetWorkflowExecutionInfo().GetStatus(); status != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+	if status := response.GetWorkflowExecutionInfo().GetStatus(); status != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		t.Errorf("the workflow's status is %s", status)
 	}
 	second.Stop()

@@ -38,9 +38,9 @@ func (s settings) environ() []string {
 	return env
 }
 
-// stack is an installation of the product for one test: a migrated database, a
+// harness is an installation of the product for one test: a migrated database, a
 // Temporal namespace, an organization, and the processes that the test starts.
-type stack struct {
+type harness struct {
 	t        testing.TB
 	settings settings
 	org      organization
@@ -50,22 +50,22 @@ type stack struct {
 	key string
 }
 
-// newStack makes an installation whose integration has one webhook address for
+// newHarness makes an installation whose integration has one webhook address for
 // each receiver. What own sets goes before the settings a test has otherwise.
-func newStack(t testing.TB, own settings, receivers ...*receiver) *stack {
+func newHarness(t testing.TB, own settings, receivers ...*receiver) *harness {
 	t.Helper()
 	address, _ := freePort(t)
-	s := &stack{t: t, org: newOrganization(receivers), key: newKey()}
+	h := &harness{t: t, org: newOrganization(receivers), key: newKey()}
 	database := own["DATABASE_URL"]
 	if database == "" {
 		database = newDatabase(t)
 	}
-	s.settings = settings{
+	h.settings = settings{
 		"DATABASE_URL":           database,
 		"TEMPORAL_ADDRESS":       os.Getenv("TEMPORAL_ADDRESS"),
 		"TEMPORAL_NAMESPACE":     "e2e-" + strings.ToLower(rand.Text()),
-		"TOKEN_SIGNING_KEYS":     "t1:" + s.key,
-		"SECRET_SEALING_KEYS":    "s1:" + s.key,
+		"TOKEN_SIGNING_KEYS":     "t1:" + h.key,
+		"SECRET_SEALING_KEYS":    "s1:" + h.key,
 		"MILLWRIGHT_ADDR":        address,
 		"MILLWRIGHT_PUBLIC_URL":  "http://" + address,
 		"WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8",
@@ -73,17 +73,17 @@ func newStack(t testing.TB, own settings, receivers ...*receiver) *stack {
 		"SWEEP_INTERVAL":         "1s",
 		"WEBHOOK_LINGER":         "5s", // tests wait until mailboxes sleep
 	}
-	maps.Copy(s.settings, own)
-	s.temporal = newNamespace(t, s.settings["TEMPORAL_ADDRESS"], s.settings["TEMPORAL_NAMESPACE"])
-	s.run("migrate")
-	s.importOrganization()
-	pool, err := pgxpool.New(t.Context(), s.settings["DATABASE_URL"])
+	maps.Copy(h.settings, own)
+	h.temporal = newNamespace(t, h.settings["TEMPORAL_ADDRESS"], h.settings["TEMPORAL_NAMESPACE"])
+	h.run("migrate")
+	h.importOrganization()
+	pool, err := pgxpool.New(t.Context(), h.settings["DATABASE_URL"])
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	s.db = pool
-	return s
+	h.db = pool
+	return h
 }
 
 func newKey() string {
@@ -152,32 +152,32 @@ func (quiet) Warn(string, ...any)  {}
 func (quiet) Error(string, ...any) {}
 
 // run runs a command of the product to its end, and returns what it printed.
-func (s *stack) run(args ...string) string {
-	s.t.Helper()
-	p := start(s.t, "millwright "+args[0], s.settings.environ(), millwright, args...)
+func (h *harness) run(args ...string) string {
+	h.t.Helper()
+	p := start(h.t, "millwright "+args[0], h.settings.environ(), millwright, args...)
 	if status := p.wait(startLimit); status != 0 {
-		s.t.Fatalf("millwright %s ended with status %d: %s", args[0], status, p.log.String())
+		h.t.Fatalf("millwright %s ended with status %d: %s", args[0], status, p.log.String())
 	}
 	return p.out.String()
 }
 
 // importOrganization imports the organization and learns its ids.
-func (s *stack) importOrganization() {
-	s.t.Helper()
-	file := filepath.Join(s.t.TempDir(), "organization.yaml")
-	if err := os.WriteFile(file, []byte(s.org.yaml()), 0o600); err != nil {
-		s.t.Fatal(err)
+func (h *harness) importOrganization() {
+	h.t.Helper()
+	file := filepath.Join(h.t.TempDir(), "organization.yaml")
+	if err := os.WriteFile(file, []byte(h.org.yaml()), 0o600); err != nil {
+		h.t.Fatal(err)
 	}
-	if err := json.Unmarshal([]byte(s.run("import", file)), &s.org.imported); err != nil {
-		s.t.Fatalf("the import's answer: %v", err)
+	if err := json.Unmarshal([]byte(h.run("import", file)), &h.org.imported); err != nil {
+		h.t.Fatalf("the import's answer: %v", err)
 	}
 }
 
 // startAPI starts the api, with more settings if own has some, and returns when it answers.
-func (s *stack) startAPI(own settings) *process {
-	s.t.Helper()
-	p := s.start("api", own)
-	address := cmp.Or(own["MILLWRIGHT_ADDR"], s.settings["MILLWRIGHT_ADDR"])
+func (h *harness) startAPI(own settings) *process {
+	h.t.Helper()
+	p := h.start("api", own)
+	address := cmp.Or(own["MILLWRIGHT_ADDR"], h.settings["MILLWRIGHT_ADDR"])
 	p.awaitReady(startLimit, func() bool { return readyAt(address) == http.StatusOK })
 	return p
 }
@@ -185,44 +185,44 @@ func (s *stack) startAPI(own settings) *process {
 // readyAt returns what the api at the address answers when it is asked whether it
 // is ready, 0 for no answer.
 func readyAt(address string) int {
-	answer, err := impatient.Get("http://" + address + "/readyz")
+	response, err := directClient.Get("http://" + address + "/readyz")
 	if err != nil {
 		return 0
 	}
-	answer.Body.Close()
-	return answer.StatusCode
+	response.Body.Close()
+	return response.StatusCode
 }
 
-// impatient asks what ought to be answered at once, on a connection of its own.
-var impatient = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+// directClient asks what ought to be answered at once, on a connection of its own.
+var directClient = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // startWorker starts the worker, and returns when it runs.
-func (s *stack) startWorker() *process {
-	s.t.Helper()
-	p := s.start("worker", nil)
+func (h *harness) startWorker() *process {
+	h.t.Helper()
+	p := h.start("worker", nil)
 	p.awaitReady(startLimit, func() bool { return p.log.has(`"the worker runs"`) })
 	return p
 }
 
-func (s *stack) start(command string, own settings) *process {
-	s.t.Helper()
-	all := maps.Clone(s.settings)
+func (h *harness) start(command string, own settings) *process {
+	h.t.Helper()
+	all := maps.Clone(h.settings)
 	maps.Copy(all, own)
-	return start(s.t, "millwright "+command, all.environ(), millwright, command)
+	return start(h.t, "millwright "+command, all.environ(), millwright, command)
 }
 
 // count returns the one number that the query selects.
-func (s *stack) count(sql string, args ...any) int {
-	s.t.Helper()
+func (h *harness) count(sql string, args ...any) int {
+	h.t.Helper()
 	var n int
-	if err := s.db.QueryRow(s.t.Context(), sql, args...).Scan(&n); err != nil {
-		s.t.Fatalf("%s: %v", sql, err)
+	if err := h.db.QueryRow(h.t.Context(), sql, args...).Scan(&n); err != nil {
+		h.t.Fatalf("%s: %v", sql, err)
 	}
 	return n
 }
 
 // organization is what a test imports. Its people and secrets are not to be
-// found where they do not belong.
+// addFinding where they do not belong.
 type organization struct {
 	clientID, clientSecret string
 	receivers              []*receiver

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// openFolder returns a folder, with a space in its path, that every user can
-// reach; testing's own are closed to others.
+// openFolder returns a folder that every user can enter, with a space in its path.
+// The folders of t.TempDir are closed to other users.
 func openFolder(t *testing.T) string {
 	t.Helper()
 	base, err := os.MkdirTemp("", "millwright test ")
@@ -22,20 +22,20 @@ func openFolder(t *testing.T) string {
 	return base
 }
 
-func TestPlaceIsWithinTheFolderWhenItCanBeReached(t *testing.T) {
+func TestClusterDirIsInTheFolderIfItsUserCanEnterIt(t *testing.T) {
 	dir := openFolder(t)
-	root, err := Place(dir)
+	root, err := ClusterDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := filepath.Join(dir, "postgres"); root != want {
-		t.Errorf("the place is %s, want %s", root, want)
+		t.Errorf("the cluster is in %s, want %s", root, want)
 	}
 }
 
-func TestPlaceIsElsewhereBelowRootsOwnFolder(t *testing.T) {
+func TestClusterDirIsElsewhereBelowRootsHome(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root's clusters belong to another user")
+		t.Skip("this user's clusters are its own")
 	}
 	closed := filepath.Join(openFolder(t), "closed")
 	dir := filepath.Join(closed, "dev")
@@ -45,22 +45,22 @@ func TestPlaceIsElsewhereBelowRootsOwnFolder(t *testing.T) {
 	if err := os.Chmod(closed, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	root, err := Place(dir)
+	root, err := ClusterDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if strings.HasPrefix(root, closed) {
-		t.Errorf("the place is %s, which its user cannot reach", root)
+		t.Errorf("the cluster is in %s, which its user cannot enter", root)
 	}
-	if again, err := Place(dir); err != nil || again != root {
-		t.Errorf("the second answer is %s, %v, the first was %s", again, err, root)
+	if again, err := ClusterDir(dir); err != nil || again != root {
+		t.Errorf("the second call returned %s, %v; the first %s", again, err, root)
 	}
-	if other, err := Place(closed); err != nil || other == root {
-		t.Errorf("another folder has the same place %s, %v", other, err)
+	if other, err := ClusterDir(closed); err != nil || other == root {
+		t.Errorf("another folder got the same directory %s, %v", other, err)
 	}
 }
 
-func TestMakeFolderRefusesWhatIsNotTheOwners(t *testing.T) {
+func TestMakeFolderRejectsALink(t *testing.T) {
 	owner, err := Unprivileged()
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +71,6 @@ func TestMakeFolderRefusesWhatIsNotTheOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := owner.makeFolder(link); err == nil || !strings.Contains(err.Error(), "is in the way") {
-		t.Errorf("a link was taken for a folder: %v", err)
+		t.Errorf("a link was accepted as a folder: %v", err)
 	}
 }
