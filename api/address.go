@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// networkBits is what of an IPv6 address tells one client from another: whoever
-// has one address has its /64.
+// networkBits is the part of an IPv6 address that identifies a client: a client
+// usually has a whole /64.
 const networkBits = 64
 
-// clientAddress is whom a call without a token is counted for: the nearest
-// address that is not a trusted proxy's, an IPv6 address as its /64. Only
-// X-Forwarded-For is read, from its end, and only as far as trusted proxies
-// wrote it; what cannot be read there is nobody's word.
+// clientAddress returns the address that a call without a token is counted
+// against: the nearest one that is not a trusted proxy's, for IPv6 its /64.
+// X-Forwarded-For is read from its end, and only as far as trusted proxies wrote
+// it; anything before that can be forged.
 func clientAddress(r *http.Request, trusted []netip.Prefix) string {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
-		return "" // no network, so one client
+		return "" // not a network connection: all such calls are one client
 	}
 	at := peer.Addr().Unmap()
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
@@ -39,7 +39,7 @@ func clientAddress(r *http.Request, trusted []netip.Prefix) string {
 	return network.String()
 }
 
-// readHop reads an address as proxies write it, some with a port.
+// readHop parses an address of X-Forwarded-For, with or without a port.
 func readHop(hop string) (netip.Addr, bool) {
 	if at, err := netip.ParseAddrPort(hop); err == nil {
 		return at.Addr().Unmap(), true

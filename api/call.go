@@ -7,24 +7,24 @@ import (
 	"millwright/service"
 )
 
-// call is what the middleware learned of one HTTP call. It travels in the context.
+// call is the state of one HTTP call. The middleware fills it in; it is in the context.
 type call struct {
 	requestID string
-	// tokenSent tells a missing token from a bad one.
+	// tokenSent distinguishes a missing token from an invalid one.
 	tokenSent bool
 	caller    service.Caller
 	rate      service.Rate
-	// body is the request's, read and vetted.
+	// body is the request body, read and validated.
 	body []byte
-	// code is of the refusal it was answered with, "" for none.
+	// code is the code of the problem it ended with, "" on success.
 	code models.Code
-	// method and path are the call's own, for its idempotency key.
+	// method and path identify the call together with its idempotency key.
 	method, path string
 }
 
 type callKey struct{}
 
-// callOf returns the call of the context; outside of one, an empty call.
+// callOf returns the call of the context, an empty one if there is none.
 func callOf(ctx context.Context) *call {
 	if c, ok := ctx.Value(callKey{}).(*call); ok {
 		return c

@@ -90,7 +90,7 @@ func FuzzBody(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if err := vetJSON(body); err != nil {
+		if err := validateJSON(body); err != nil {
 			if models.CodeOf(err) != models.CodeInvalidRequest || strings.Contains(err.Error(), "\x00") {
 				t.Errorf("refused with %v", err)
 			}
@@ -138,21 +138,21 @@ func FuzzIdempotencyKey(f *testing.F) {
 		f.Add(seed, []byte("{}"))
 	}
 	f.Fuzz(func(t *testing.T, header string, body []byte) {
-		call, err := (Idempotent{header}).call(&call{method: http.MethodPost, path: "/v1/issues", body: body})
+		call, err := (WriteInput{header}).serviceCall(&call{method: http.MethodPost, path: "/v1/issues", body: body})
 		if err != nil {
 			if models.CodeOf(err) != models.CodeInvalidRequest {
 				t.Errorf("refused with %v", err)
 			}
 			return
 		}
-		if header == "" != (call.Key == "") || call.Key != "" && !saneKey(call.Key) || len(call.Fingerprint) != 32 {
+		if header == "" != (call.Key == "") || call.Key != "" && !validKey(call.Key) || len(call.Fingerprint) != 32 {
 			t.Errorf("%q is read as the key %q", header, call.Key)
 		}
 		if call.Key == "" {
 			return
 		}
 		if bare := call.Key; !strings.HasPrefix(bare, `"`) {
-			quoted, err := (Idempotent{`"` + bare + `"`}).call(&callForQuoted)
+			quoted, err := (WriteInput{`"` + bare + `"`}).serviceCall(&callForQuoted)
 			if err != nil || quoted.Key != bare {
 				t.Errorf("%q quoted is read as %q: %v", bare, quoted.Key, err)
 			}
@@ -168,7 +168,7 @@ func FuzzQuery(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		if err := vetQuery(raw); err != nil {
+		if err := validateQuery(raw); err != nil {
 			if models.CodeOf(err) != models.CodeInvalidRequest {
 				t.Errorf("refused with %v", err)
 			}

@@ -43,8 +43,8 @@ func TestRequestIDs(t *testing.T) {
 		"none":                       {"", false},
 		"one of exactly 128 letters": {strings.Repeat("a", 128), true},
 	} {
-		answer := s.As("erp", http.MethodGet, "/me", nil, "X-Request-Id", test.sent)
-		got := answer.Header.Get("X-Request-Id")
+		response := s.As("erp", http.MethodGet, "/me", nil, "X-Request-Id", test.sent)
+		got := response.Header.Get("X-Request-Id")
 		if test.kept != (got == test.sent) {
 			t.Errorf("%s: the answer's id is %q", name, got)
 		}
@@ -69,14 +69,14 @@ func TestCallsWithoutAValidToken(t *testing.T) {
 		"two tokens":           {"Bearer " + s.Token("erp") + " " + s.Token("erp"), `error="invalid_token"`},
 		"a token without hash": {"Bearer " + noneToken(s.Token("erp")), `error="invalid_token"`},
 	} {
-		answer := s.Send(http.MethodGet, "/v1/me", "", "Authorization", test.header).Want(http.StatusUnauthorized, "invalid_token")
-		challenge := answer.Header.Get("WWW-Authenticate")
+		response := s.Send(http.MethodGet, "/v1/me", "", "Authorization", test.header).Want(http.StatusUnauthorized, "invalid_token")
+		challenge := response.Header.Get("WWW-Authenticate")
 		if !strings.Contains(challenge, test.challenge) || name == "no token" && strings.Contains(challenge, "error") {
 			t.Errorf("%s: the challenge is %q, want %q", name, challenge, test.challenge)
 		}
 	}
-	answer := s.As("reader", http.MethodPost, "/work-orders", object{}).Want(http.StatusForbidden, "insufficient_scope")
-	if challenge := answer.Header.Get("WWW-Authenticate"); !strings.Contains(challenge, `scope="work_orders:write"`) {
+	response := s.As("reader", http.MethodPost, "/work-orders", object{}).Want(http.StatusForbidden, "insufficient_scope")
+	if challenge := response.Header.Get("WWW-Authenticate"); !strings.Contains(challenge, `scope="work_orders:write"`) {
 		t.Errorf("the challenge %q does not name the scope", challenge)
 	}
 	if got := s.Send(http.MethodGet, "/v1/me", "", "authorization", "bearer "+s.Token("erp")).Status; got != http.StatusOK {
@@ -138,16 +138,16 @@ func TestRateLimit(t *testing.T) {
 	s.Exec(`UPDATE plans SET calls_per_minute = 3 WHERE organization_id = $1`, s.Acme.OrganizationID)
 	// The clock stands half a minute before the end of the window.
 	for i, want := range []string{"2", "1", "0"} {
-		answer := s.As("erp", http.MethodGet, "/me", nil).Want(http.StatusOK, "")
-		if got := answer.Header.Get("X-RateLimit-Remaining"); got != want {
+		response := s.As("erp", http.MethodGet, "/me", nil).Want(http.StatusOK, "")
+		if got := response.Header.Get("X-RateLimit-Remaining"); got != want {
 			t.Errorf("call %d: %s remain, want %s", i+1, got, want)
 		}
-		if limit, reset := answer.Header.Get("X-RateLimit-Limit"), answer.Header.Get("X-RateLimit-Reset"); limit != "3" || reset != "30" {
+		if limit, reset := response.Header.Get("X-RateLimit-Limit"), response.Header.Get("X-RateLimit-Reset"); limit != "3" || reset != "30" {
 			t.Errorf("limit %s, reset %s, want 3 and 30", limit, reset)
 		}
 	}
-	refused := s.As("erp", http.MethodGet, "/me", nil).Want(http.StatusTooManyRequests, "rate_limited")
-	if after := refused.Header.Get("Retry-After"); after != "30" {
+	response := s.As("erp", http.MethodGet, "/me", nil).Want(http.StatusTooManyRequests, "rate_limited")
+	if after := response.Header.Get("Retry-After"); after != "30" {
 		t.Errorf("Retry-After is %q, want 30", after)
 	}
 	s.As("reader", http.MethodGet, "/me", nil).Want(http.StatusOK, "") // each integration has its own count
@@ -179,7 +179,7 @@ func TestRateLimitIsExactUnderConcurrency(t *testing.T) {
 func TestIdempotency(t *testing.T) {
 	s := apitest.New(t)
 	body := object{"inventory_id": s.ID("ahu1"), "title": "Replace filter"}
-	create := func(key string, body any) apitest.Answer {
+	create := func(key string, body any) apitest.Response {
 		return s.As("erp", http.MethodPost, "/work-orders", body, "Idempotency-Key", key)
 	}
 	first := create("key-1", body).Want(http.StatusCreated, "")
@@ -204,8 +204,8 @@ func TestIdempotency(t *testing.T) {
 	create("key-3", object{"inventory_id": s.ID("fan1"), "title": "x"}).Want(http.StatusUnprocessableEntity, "validation_failed")
 	create("key-3", body).Want(http.StatusCreated, "")
 	for name, key := range map[string]string{"an empty one": `""`, "256 characters": strings.Repeat("k", 256), "an odd one": "k\u00e9y"} {
-		if answer := create(key, body); answer.Status != http.StatusBadRequest {
-			t.Errorf("%s is answered %d", name, answer.Status)
+		if response := create(key, body); response.Status != http.StatusBadRequest {
+			t.Errorf("%s is answered %d", name, response.Status)
 		}
 	}
 	// Neither replays nor refusals take a number.
@@ -219,7 +219,7 @@ func TestIdempotencyKeysAreForgottenAfterADay(t *testing.T) {
 	body := object{"inventory_id": s.ID("ahu1"), "title": "Replace filter"}
 	first := s.As("erp", http.MethodPost, "/work-orders", body, "Idempotency-Key", "k").Want(http.StatusCreated, "")
 	s.Clock.Advance(24 * time.Hour)
-	s.Forget() // yesterday's token has expired
+	s.ForgetTokens() // yesterday's token has expired
 	second := s.As("erp", http.MethodPost, "/work-orders", body, "Idempotency-Key", "k").Want(http.StatusCreated, "")
 	if first.Text("id") == second.Text("id") {
 		t.Error("the key was replayed after a day")
@@ -236,17 +236,17 @@ func TestConcurrentRetriesCreateOnce(t *testing.T) {
 	for i := range records * tries {
 		key := "key-" + string(rune('a'+i%records))
 		calls.Go(func() {
-			answer := s.As("erp", http.MethodPost, "/work-orders",
+			response := s.As("erp", http.MethodPost, "/work-orders",
 				object{"inventory_id": s.ID("ahu1"), "title": key}, "Idempotency-Key", key)
 			mu.Lock()
 			defer mu.Unlock()
-			if answer.Status != http.StatusCreated {
-				t.Errorf("%s is answered %d: %s", key, answer.Status, answer.Body)
+			if response.Status != http.StatusCreated {
+				t.Errorf("%s is answered %d: %s", key, response.Status, response.Body)
 			}
 			if ids[key] == nil {
 				ids[key] = map[string]bool{}
 			}
-			ids[key][answer.Text("id")] = true
+			ids[key][response.Text("id")] = true
 		})
 	}
 	calls.Wait()

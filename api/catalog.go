@@ -4,85 +4,104 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"millwright/models"
 	"millwright/service"
 )
 
-// registerInventory adds the lists and single reads of the four kinds of node.
-func (a *API) registerInventory() {
-	scope := map[string]any{scopeKey: models.ScopeInventoryRead}
+// inventoryOperations are the list and the single read of each kind of node.
+func (a *API) inventoryOperations() []operation {
+	var all []operation
 	for _, kind := range []struct {
-		kind                    models.NodeKind
-		name, path, one, plural string
+		kind                   models.NodeKind
+		name, singular, plural string
 	}{
-		{models.NodeLocation, "location", "/locations", "location", "locations"},
-		{models.NodeSystem, "system", "/systems", "system", "systems"},
-		{models.NodeEquipment, "equipment", "/equipment", "piece of equipment", "equipment"},
-		{models.NodeSubEquipment, "sub-equipment", "/sub-equipment", "piece of sub-equipment", "sub-equipment"},
+		{models.NodeLocation, "location", "location", "locations"},
+		{models.NodeSystem, "system", "system", "systems"},
+		{models.NodeEquipment, "equipment", "piece of equipment", "equipment"},
+		{models.NodeSubEquipment, "sub-equipment", "piece of sub-equipment", "sub-equipment"},
 	} {
-		register(a, huma.Operation{
-			OperationID: "list-" + kind.plural, Method: http.MethodGet, Path: kind.path, Tags: []string{"Inventory"},
-			Summary:     "List " + kind.plural,
-			Description: "Those on which the integration has any permission.",
-			Metadata:    scope, Responses: reads[service.Page[models.NodeRecord]](a, "A page of "+kind.plural+"."), Errors: listErrors,
-		}, func(ctx context.Context, in *struct {
-			Listed
-			ParentID   string `query:"parent_id" maxLength:"64" doc:"Only those directly below this node."`
-			ExternalID string `query:"external_id" maxLength:"200" doc:"Only those with this code."`
-		}) (*recordAnswer, error) {
-			filter := service.NodeFilter{Kind: kind.kind, ParentID: in.ParentID, ExternalID: in.ExternalID}
-			return in.answer(a.service.Nodes(ctx, callOf(ctx).caller.Actor, filter, in.request()))
+		all = append(all, operation{
+			id: "list-" + kind.plural, method: http.MethodGet, path: "/" + kind.plural, tag: tagInventory, scope: models.ScopeInventoryRead,
+			summary: "List " + kind.plural,
+			text:    "Lists the nodes on which the integration has a permission.",
+			success: "A page of " + kind.plural + ".",
+			handler: read[service.Page[models.NodeRecord]](a.listNodes(kind.kind)),
+		}, operation{
+			id: "get-" + kind.name, method: http.MethodGet, path: "/" + kind.plural + "/{id}", tag: tagInventory, scope: models.ScopeInventoryRead,
+			summary: "Read a " + kind.singular,
+			text:    "Returns one node on which the integration has a permission, with the ids of all nodes above it.",
+			success: "The " + kind.singular + ".",
+			handler: read[models.NodeRecord](func(ctx context.Context, actor service.Actor, in *idInput) ([]byte, error) {
+				return a.service.Node(ctx, actor, kind.kind, in.ID)
+			}),
 		})
-		register(a, huma.Operation{
-			OperationID: "get-" + kind.name, Method: http.MethodGet, Path: kind.path + "/{id}", Tags: []string{"Inventory"},
-			Summary: "Read a " + kind.one, Metadata: scope,
-			Responses: reads[models.NodeRecord](a, "The "+kind.one+"."), Errors: readErrors,
-		}, func(ctx context.Context, in *identified) (*recordAnswer, error) {
-			return in.answer(a.service.Node(ctx, callOf(ctx).caller.Actor, kind.kind, in.ID))
-		})
+	}
+	return all
+}
+
+type listNodesInput struct {
+	ListInput
+	ParentID   string `query:"parent_id" maxLength:"64" doc:"Only nodes directly below this node."`
+	ExternalID string `query:"external_id" maxLength:"200" doc:"Only nodes with this external_id."`
+}
+
+func (a *API) listNodes(kind models.NodeKind) func(context.Context, service.Actor, *listNodesInput) ([]byte, error) {
+	return func(ctx context.Context, actor service.Actor, in *listNodesInput) ([]byte, error) {
+		filter := service.NodeFilter{Kind: kind, ParentID: in.ParentID, ExternalID: in.ExternalID}
+		return a.service.Nodes(ctx, actor, filter, in.request())
 	}
 }
 
-// identified is the input of a read of one record.
-type identified struct {
-	Conditional
-	ID string `path:"id" doc:"Identifier."`
-}
-
-func (a *API) registerForms() {
-	catalog[service.Page[models.FormRecord], models.FormRecord](a, "form", "/forms", "Forms", models.ScopeFormsRead,
-		"The organization's forms with their questions and options.", a.service.Forms, a.service.Form)
-}
-
-func (a *API) registerPeople() {
-	catalog[service.Page[models.PersonRecord], models.PersonRecord](a, "person", "/people", "People and teams", models.ScopePeopleRead,
-		"The organization's people.", a.service.People, a.service.Person)
-	catalog[service.Page[models.TeamRecord], models.TeamRecord](a, "team", "/teams", "People and teams", models.ScopePeopleRead,
-		"The organization's teams with their members.", a.service.Teams, a.service.Team)
-}
-
-// catalog adds the list and the single read of records that every integration
-// of the organization with the scope may read.
-func catalog[Page, Record any](
-	a *API, name, path, tag string, scope models.Scope, description string,
-	list func(context.Context, service.Actor, service.ListRequest) ([]byte, error),
-	one func(context.Context, service.Actor, string) ([]byte, error),
-) {
-	needs := map[string]any{scopeKey: scope}
-	register(a, huma.Operation{
-		OperationID: "list-" + path[1:], Method: http.MethodGet, Path: path, Tags: []string{tag},
-		Summary: "List " + path[1:], Description: description, Metadata: needs,
-		Responses: reads[Page](a, "A page."), Errors: listErrors,
-	}, func(ctx context.Context, in *struct{ Listed }) (*recordAnswer, error) {
-		return in.answer(list(ctx, callOf(ctx).caller.Actor, in.request()))
+func (a *API) formOperations() []operation {
+	return catalogOperations(catalog[models.FormRecord]{
+		name: "form", plural: "forms", tag: tagForms, scope: models.ScopeFormsRead,
+		listText: "Lists the organization's forms with their questions and options.",
+		getText:  "Returns one form of the organization with its questions and options.",
+		list:     a.service.Forms, get: a.service.Form,
 	})
-	register(a, huma.Operation{
-		OperationID: "get-" + name, Method: http.MethodGet, Path: path + "/{id}", Tags: []string{tag},
-		Summary: "Read a " + name, Metadata: needs,
-		Responses: reads[Record](a, "The "+name+"."), Errors: readErrors,
-	}, func(ctx context.Context, in *identified) (*recordAnswer, error) {
-		return in.answer(one(ctx, callOf(ctx).caller.Actor, in.ID))
+}
+
+func (a *API) peopleOperations() []operation {
+	people := catalogOperations(catalog[models.PersonRecord]{
+		name: "person", plural: "people", tag: tagPeople, scope: models.ScopePeopleRead,
+		listText: "Lists the organization's people.",
+		getText:  "Returns one person of the organization.",
+		list:     a.service.People, get: a.service.Person,
 	})
+	return append(people, catalogOperations(catalog[models.TeamRecord]{
+		name: "team", plural: "teams", tag: tagPeople, scope: models.ScopePeopleRead,
+		listText: "Lists the organization's teams with their members.",
+		getText:  "Returns one team of the organization with its members.",
+		list:     a.service.Teams, get: a.service.Team,
+	})...)
+}
+
+// catalog describes a kind of record that every integration of the organization
+// may read if it has the scope.
+type catalog[Record any] struct {
+	name, plural, tag string
+	scope             models.Scope
+	listText, getText string
+	list              func(context.Context, service.Actor, service.ListRequest) ([]byte, error)
+	get               func(context.Context, service.Actor, string) ([]byte, error)
+}
+
+// catalogOperations are the list and the single read of a catalog.
+func catalogOperations[Record any](c catalog[Record]) []operation {
+	return []operation{
+		{
+			id: "list-" + c.plural, method: http.MethodGet, path: "/" + c.plural, tag: c.tag, scope: c.scope,
+			summary: "List " + c.plural, text: c.listText, success: "A page of " + c.plural + ".",
+			handler: read[service.Page[Record]](func(ctx context.Context, actor service.Actor, in *ListInput) ([]byte, error) {
+				return c.list(ctx, actor, in.request())
+			}),
+		},
+		{
+			id: "get-" + c.name, method: http.MethodGet, path: "/" + c.plural + "/{id}", tag: c.tag, scope: c.scope,
+			summary: "Read a " + c.name, text: c.getText, success: "The " + c.name + ".",
+			handler: read[Record](func(ctx context.Context, actor service.Actor, in *idInput) ([]byte, error) {
+				return c.get(ctx, actor, in.ID)
+			}),
+		},
+	}
 }

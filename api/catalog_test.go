@@ -77,8 +77,8 @@ func TestInventoryIsSeenWhereThereIsAnyPermission(t *testing.T) {
 					if slices.Contains(test.want, key) {
 						want = http.StatusOK
 					}
-					if answer := s.As("nobody", http.MethodGet, path+"/"+s.ID(key), nil); answer.Status != want {
-						t.Errorf("%s is answered %d, want %d", key, answer.Status, want)
+					if response := s.As("nobody", http.MethodGet, path+"/"+s.ID(key), nil); response.Status != want {
+						t.Errorf("%s is answered %d, want %d", key, response.Status, want)
 					}
 				}
 			}
@@ -165,8 +165,8 @@ func TestCatalogRecordsThatAreNotThere(t *testing.T) {
 	var first string
 	for path, ids := range paths {
 		for _, id := range append(ids, odd...) {
-			answer := s.As("erp", http.MethodGet, path+"/"+id, nil).Want(http.StatusNotFound, "not_found")
-			body := strings.ReplaceAll(string(answer.Body), answer.Text("request_id"), "")
+			response := s.As("erp", http.MethodGet, path+"/"+id, nil).Want(http.StatusNotFound, "not_found")
+			body := strings.ReplaceAll(string(response.Body), response.Text("request_id"), "")
 			if first == "" {
 				first = body
 			}
@@ -190,15 +190,15 @@ func TestCatalogNeedsItsScope(t *testing.T) {
 			}
 		}
 		s.Exec(`UPDATE integrations SET scopes = $2 WHERE id = $1`, s.ID("creator"), others)
-		s.Forget()
+		s.ForgetTokens()
 		for _, p := range []string{path, path + "/" + s.ID("hq")} {
-			answer := s.As("creator", http.MethodGet, p, nil).Want(http.StatusForbidden, "insufficient_scope")
-			if challenge := answer.Header.Get("WWW-Authenticate"); !strings.Contains(challenge, `scope="`+scope+`"`) {
+			response := s.As("creator", http.MethodGet, p, nil).Want(http.StatusForbidden, "insufficient_scope")
+			if challenge := response.Header.Get("WWW-Authenticate"); !strings.Contains(challenge, `scope="`+scope+`"`) {
 				t.Errorf("%s: WWW-Authenticate is %s, want it to name %s", p, challenge, scope)
 			}
 		}
 		s.Exec(`UPDATE integrations SET scopes = ARRAY[$2] WHERE id = $1`, s.ID("creator"), scope)
-		s.Forget()
+		s.ForgetTokens()
 		s.As("creator", http.MethodGet, path, nil).Want(http.StatusOK, "")
 	}
 }

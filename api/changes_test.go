@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,116 +13,6 @@ import (
 	"millwright/service/servicetest"
 )
 
-// desk is a server with short words for what tests of changes do and look at.
-type desk struct{ *apitest.Server }
-
-func newDesk(t *testing.T) desk {
-	t.Helper()
-	return desk{apitest.New(t)}
-}
-
-// workOrder creates a work order of the ERP's, whose worker it is, and forgets
-// what the creation left. The fields are added to it, or replace its own.
-func (d desk) workOrder(fields object) string {
-	body := object{"inventory_id": d.ID("ahu1"), "title": "Replace filter", "assignees": d.ids("erp")}
-	maps.Copy(body, fields)
-	id := d.As("erp", http.MethodPost, "/work-orders", body).Want(http.StatusCreated, "").Text("id")
-	d.forget(id)
-	return id
-}
-
-// forget throws away what changes have left beside the record.
-func (d desk) forget(id string) {
-	for _, table := range []string{"events", "history", "log_records", "notices"} {
-		d.Exec(`DELETE FROM `+table+` WHERE record_id = $1`, id)
-	}
-}
-
-// setStatus puts a work order into a status, as the app would.
-func (d desk) setStatus(id string, status models.WorkOrderStatus) {
-	d.Exec(`UPDATE work_orders SET status = $2::text,
-		completed_at = CASE WHEN $2 = 'complete' THEN changed_at END,
-		cancelled_at = CASE WHEN $2 = 'cancelled' THEN changed_at END WHERE id = $1`, id, status)
-}
-
-// ids are the ids of keys of the fixture.
-func (d desk) ids(keys ...string) []string {
-	ids := []string{}
-	for _, key := range keys {
-		ids = append(ids, d.ID(key))
-	}
-	return ids
-}
-
-// named is the text with the fixture's keys in place of their ids.
-func (d desk) named(text string) string {
-	var pairs []string
-	for _, imported := range []map[string]string{d.Acme.IDs, d.Polar.IDs} {
-		for key, id := range imported {
-			pairs = append(pairs, id, key)
-		}
-	}
-	return strings.NewReplacer(pairs...).Replace(text)
-}
-
-// events are the events of a record in the order in which the ERP's address
-// gets them, one a line: the type and the fields it adds to data.
-func (d desk) events(id string) string {
-	return d.named(servicetest.Value[string](d.Fixture, `
-		SELECT coalesce(string_agg(e.type || CASE e.data WHEN '{}' THEN '' ELSE ' ' || e.data::text END, E'\n' ORDER BY v.seq), '')
-		FROM events e JOIN deliveries v ON v.event_id = e.id AND v.webhook_id = $2 WHERE e.record_id = $1`, id, d.ID("erp_hook")))
-}
-
-// history is the history of a record, one change a line: its action and the names of the fields.
-func (d desk) history(id string) string {
-	text := d.named(servicetest.Value[string](d.Fixture, `
-		SELECT coalesce(string_agg(h.action || ':' || (SELECT coalesce(string_agg(' ' || k, ''), '')
-			FROM jsonb_object_keys(h.changes) k), E'\n' ORDER BY h.id), '') FROM history h WHERE h.record_id = $1`, id))
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		action, names, _ := strings.Cut(line, ": ")
-		if names != "" {
-			lines[i] = action + ": " + strings.Join(slices.Sorted(slices.Values(strings.Fields(names))), " ")
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
-// log are the Log Records of a record, one a line: who and what.
-func (d desk) log(id string) string {
-	return servicetest.Value[string](d.Fixture, `
-		SELECT coalesce(string_agg(actor_name || ' ' || action, E'\n' ORDER BY id), '') FROM log_records WHERE record_id = $1`, id)
-}
-
-// notices are what people were told of a record, one a line: who and what.
-func (d desk) notices(id string) string {
-	return servicetest.Value[string](d.Fixture, `
-		SELECT coalesce(string_agg(i.name || ' ' || n.kind, E'\n' ORDER BY i.name, n.kind), '')
-		FROM notices n JOIN identities i ON i.id = n.person_id WHERE n.record_id = $1`, id)
-}
-
-func (d desk) read(id string) apitest.Answer {
-	return d.As("erp", http.MethodGet, "/work-orders/"+id, nil).Want(http.StatusOK, "")
-}
-
-// wantUntouched fails unless the record is as it was read and nothing was left beside it.
-func (d desk) wantUntouched(t *testing.T, id string, before apitest.Answer) {
-	t.Helper()
-	if after := d.read(id); string(after.Body) != string(before.Body) {
-		t.Errorf("the record has changed:\n%s\n%s", before.Body, after.Body)
-	}
-	if left := d.events(id) + d.history(id) + d.log(id) + d.notices(id); left != "" {
-		t.Errorf("it left %s", left)
-	}
-}
-
-func want[T comparable](t *testing.T, what string, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: %v, want %v", what, got, want)
-	}
-}
-
 // described are the fields of a work order that PATCH can change.
 var described = object{
 	"title": "Replace filter", "description": "Old.", "priority": "low",
@@ -131,7 +20,7 @@ var described = object{
 }
 
 func TestPatchMergesWhatIsSent(t *testing.T) {
-	d := newDesk(t)
+	h := newHarness(t)
 	const logged = "ERP (API) work_order.updated"
 	for _, test := range []struct {
 		name    string
@@ -160,47 +49,39 @@ func TestPatchMergesWhatIsSent(t *testing.T) {
 		{name: "no external id", body: object{"external_id": nil}, history: "work_order.updated: external_id"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			id := d.workOrder(described)
-			d.As("erp", http.MethodPost, "/work-orders/"+id+"/answers", object{"answers": []any{}})
-			d.forget(id)
-			before := d.read(id)
-			answer := d.As("erp", http.MethodPatch, "/work-orders/"+id, test.body).Want(http.StatusOK, "")
-			expected := with(before.Field().(object), test.body, test.shown, object{"changed_at": answer.Text("changed_at")})
-			if got := answer.Field().(object); fmt.Sprint(got) != fmt.Sprint(expected) {
+			id := h.workOrder(described)
+			h.As("erp", http.MethodPost, "/work-orders/"+id+"/answers", object{"answers": []any{}})
+			h.forgetEffects(id)
+			before := h.read(id)
+			response := h.As("erp", http.MethodPatch, "/work-orders/"+id, test.body).Want(http.StatusOK, "")
+			expected := with(before.Field().(object), test.body, test.shown, object{"changed_at": response.Text("changed_at")})
+			if got := response.Field().(object); fmt.Sprint(got) != fmt.Sprint(expected) {
 				t.Errorf("the answer is\n%v, want\n%v", got, expected)
 			}
-			if answer.Text("changed_at") <= before.Text("changed_at") {
-				t.Errorf("changed_at is %s after %s", answer.Text("changed_at"), before.Text("changed_at"))
+			if response.Text("changed_at") <= before.Text("changed_at") {
+				t.Errorf("changed_at is %s after %s", response.Text("changed_at"), before.Text("changed_at"))
 			}
-			want(t, "the record read afterwards", string(d.read(id).Body), string(answer.Body))
-			want(t, "the events", d.events(id), test.event)
-			want(t, "the history", d.history(id), test.history)
-			want(t, "the Log Records", d.log(id), logged)
+			want(t, "the record read afterwards", string(h.read(id).Body), string(response.Body))
+			want(t, "the events", h.events(id), test.event)
+			want(t, "the history", h.history(id), test.history)
+			want(t, "the Log Records", h.log(id), logged)
 		})
 	}
 }
 
 // with is the first object with the fields of the others.
-func with(first object, others ...object) object {
-	merged := maps.Clone(first)
-	for _, other := range others {
-		maps.Copy(merged, other)
-	}
-	return merged
-}
-
 func TestPatchHistoryTellsFromAndTo(t *testing.T) {
-	d := newDesk(t)
-	id := d.workOrder(described)
-	d.As("erp", http.MethodPatch, "/work-orders/"+id, object{"title": "New", "description": nil}).Want(http.StatusOK, "")
-	want(t, "the changes", servicetest.Value[string](d.Fixture, `SELECT changes::text FROM history WHERE record_id = $1 AND actor_id = $2`, id, d.ID("erp")),
+	h := newHarness(t)
+	id := h.workOrder(described)
+	h.As("erp", http.MethodPatch, "/work-orders/"+id, object{"title": "New", "description": nil}).Want(http.StatusOK, "")
+	want(t, "the changes", servicetest.Value[string](h.Fixture, `SELECT changes::text FROM history WHERE record_id = $1 AND actor_id = $2`, id, h.ID("erp")),
 		`{"title": {"to": "New", "from": "Replace filter"}, "description": {"to": null, "from": "Old."}}`)
 }
 
 func TestPatchThatChangesNothingLeavesNothing(t *testing.T) {
-	d := newDesk(t)
-	id := d.workOrder(described)
-	bare := d.workOrder(nil)
+	h := newHarness(t)
+	id := h.workOrder(described)
+	bare := h.workOrder(nil)
 	for _, test := range []struct {
 		name string
 		id   string
@@ -213,19 +94,19 @@ func TestPatchThatChangesNothingLeavesNothing(t *testing.T) {
 		{"null for what is null already", bare, object{"description": nil, "target_date": nil, "external_id": nil}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			before := d.read(test.id)
-			d.Clock.Advance(time.Second)
-			answer := d.As("erp", http.MethodPatch, "/work-orders/"+test.id, test.body).Want(http.StatusOK, "")
-			want(t, "the answer", string(answer.Body), string(before.Body))
-			d.wantUntouched(t, test.id, before)
+			before := h.read(test.id)
+			h.Clock.Advance(time.Second)
+			response := h.As("erp", http.MethodPatch, "/work-orders/"+test.id, test.body).Want(http.StatusOK, "")
+			want(t, "the answer", string(response.Body), string(before.Body))
+			h.wantUnchanged(t, test.id, before)
 		})
 	}
 }
 
 func TestPatchIsRefused(t *testing.T) {
-	d := newDesk(t)
-	id := d.workOrder(described)
-	before := d.read(id)
+	h := newHarness(t)
+	id := h.workOrder(described)
+	before := h.read(id)
 	for _, test := range []struct {
 		name    string
 		body    any
@@ -248,9 +129,9 @@ func TestPatchIsRefused(t *testing.T) {
 		{"an external id of 201 characters", object{"external_id": strings.Repeat("x", 201)}, 422, "/external_id"},
 		{"a good field beside a bad one", object{"title": "New", "priority": "urgent"}, 422, "/priority"},
 		{"the status", object{"status": "complete"}, 422, "/status"},
-		{"the node", object{"inventory_id": d.ID("hq")}, 422, "/inventory_id"},
-		{"the assignees", object{"assignees": d.ids("bob")}, 422, "/assignees"},
-		{"the form", object{"form_id": d.ID("inspection")}, 422, "/form_id"},
+		{"the node", object{"inventory_id": h.ID("hq")}, 422, "/inventory_id"},
+		{"the assignees", object{"assignees": h.ids("bob")}, 422, "/assignees"},
+		{"the form", object{"form_id": h.ID("inspection")}, 422, "/form_id"},
 		{"null", "null", 422, ""},
 		{"a list", "[]", 422, ""},
 		{"a field named twice", `{"title":"a","title":"b"}`, 400, ""},
@@ -262,82 +143,82 @@ func TestPatchIsRefused(t *testing.T) {
 			if test.status == http.StatusBadRequest {
 				code = "invalid_request"
 			}
-			answer := d.As("erp", http.MethodPatch, "/work-orders/"+id, test.body).Want(test.status, code)
+			response := h.As("erp", http.MethodPatch, "/work-orders/"+id, test.body).Want(test.status, code)
 			if test.status == http.StatusUnprocessableEntity {
-				want(t, "the pointer", answer.Field("errors").([]any)[0].(object)["pointer"], any(test.pointer))
+				want(t, "the pointer", response.Field("errors").([]any)[0].(object)["pointer"], any(test.pointer))
 			}
-			d.wantUntouched(t, id, before)
+			h.wantUnchanged(t, id, before)
 		})
 	}
 }
 
 // A name in other letters is another name: it must not be taken, nor passed over in silence.
 func TestFieldNamesAreCaseSensitive(t *testing.T) {
-	d := newDesk(t)
-	id := d.workOrder(described)
-	before := d.read(id)
+	h := newHarness(t)
+	id := h.workOrder(described)
+	before := h.read(id)
 	for _, body := range []string{`{"Title":"New"}`, `{"DESCRIPTION":"New."}`, `{"title":"New","TITLE":"Newer"}`, `{"Target_Date":null}`} {
-		answer := d.As("erp", http.MethodPatch, "/work-orders/"+id, body)
-		if answer.Status != http.StatusUnprocessableEntity {
-			t.Errorf("%s is answered %d", body, answer.Status)
+		response := h.As("erp", http.MethodPatch, "/work-orders/"+id, body)
+		if response.Status != http.StatusUnprocessableEntity {
+			t.Errorf("%s is answered %d", body, response.Status)
 		}
-		d.wantUntouched(t, id, before)
+		h.wantUnchanged(t, id, before)
 	}
 }
 
-// statusesFor tells for which statuses an operation is allowed; the others are
+// wantAllowedStatuses tells for which statuses an operation is allowed; the others are
 // refused with the rule status and leave nothing.
-func (d desk) statusesFor(t *testing.T, allowed []models.WorkOrderStatus, do func(id string) apitest.Answer) {
+func (h harness) wantAllowedStatuses(t *testing.T, allowed []models.WorkOrderStatus, do func(id string) apitest.Response) {
 	t.Helper()
 	for _, status := range models.WorkOrderStatuses {
 		t.Run(string(status), func(t *testing.T) {
-			id := d.workOrder(nil)
-			d.setStatus(id, status)
-			before := d.read(id)
-			answer := do(id)
+			id := h.workOrder(nil)
+			h.setStatus(id, status)
+			before := h.read(id)
+			response := do(id)
 			if slices.Contains(allowed, status) {
-				answer.Want(http.StatusOK, "")
+				response.Want(http.StatusOK, "")
 				return
 			}
-			answer.Want(http.StatusUnprocessableEntity, "rule_violation")
-			want(t, "the rule", answer.Text("rule"), "status")
-			d.wantUntouched(t, id, before)
+			response.Want(http.StatusUnprocessableEntity, "rule_violation")
+			want(t, "the rule", response.Text("rule"), "status")
+			h.wantUnchanged(t, id, before)
 		})
 	}
 }
 
 func TestPatchIsAllowedWhileThereIsWork(t *testing.T) {
-	d := newDesk(t)
-	d.statusesFor(t, []models.WorkOrderStatus{"open", "in_progress", "back_from_inspection"}, func(id string) apitest.Answer {
-		before := d.read(id).Text("status", "code")
-		answer := d.As("erp", http.MethodPatch, "/work-orders/"+id, object{"title": "New"})
-		if answer.Status == http.StatusOK && answer.Text("status", "code") != before {
-			t.Errorf("the status went from %s to %s", before, answer.Text("status", "code"))
+	h := newHarness(t)
+	h.wantAllowedStatuses(t, []models.WorkOrderStatus{"open", "in_progress", "back_from_inspection"}, func(id string) apitest.Response {
+		before := h.read(id).Text("status", "code")
+		response := h.As("erp", http.MethodPatch, "/work-orders/"+id, object{"title": "New"})
+		if response.Status == http.StatusOK && response.Text("status", "code") != before {
+			t.Errorf("the status went from %s to %s", before, response.Text("status", "code"))
 		}
-		return answer
+		return response
 	})
 }
 
-// access is who may make a change: of those who may read the work order, those
+// wantAccess is who may make a change: of those who may read the work order, those
 // with the one grant on its node.
-func (d desk) access(t *testing.T, grant string, do func(as, id string) apitest.Answer) {
+func (h harness) wantAccess(t *testing.T, grant string, do func(as, id string) apitest.Response) {
 	t.Helper()
 	all := []string{
 		"inventory.read", "work_orders.read", "work_orders.create", "work_orders.update", "work_orders.delete",
 		"work_orders.forward", "feedback.read", "feedback.create", "feedback.resolve",
 	}
 	grants := func(names []string) {
-		d.Exec(`UPDATE permission_definitions SET grants = $2 WHERE id = $1`, d.ID("full"), names)
+		h.Exec(`UPDATE permission_definitions SET grants = $2 WHERE id = $1`, h.ID("full"), names)
 	}
-	id := d.workOrder(object{"inventory_id": d.ID("roof"), "assignees": d.ids("erp", "crew")})
-	own := d.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": d.ID("roof"), "title": "x", "assignees": d.ids("crew", "bob")}).
+	id := h.workOrder(object{"inventory_id": h.ID("roof"), "assignees": h.ids("erp", "crew")})
+	own := h.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": h.ID("roof"), "title": "x", "assignees": h.ids("crew", "bob")}).
 		Want(http.StatusCreated, "").Text("id")
-	before := d.read(id)
+	before := h.read(id)
 	t.Run("may read, lacks the scope", func(t *testing.T) {
-		d.Exec(`UPDATE integrations SET scopes = '{work_orders:read}' WHERE id = $1`, d.ID("roofer"))
+		h.Exec(`UPDATE integrations SET scopes = '{work_orders:read}' WHERE id = $1`, h.ID("roofer"))
 		do("roofer", id).Want(http.StatusForbidden, "insufficient_scope")
-		d.Exec(`UPDATE integrations SET scopes = '{work_orders:read,work_orders:write}' WHERE id = $1`, d.ID("roofer"))
-		d.Forget()
+		h.Exec(`UPDATE integrations SET scopes = '{work_orders:read,work_orders:write}' WHERE id = $1`, h.ID("roofer"))
+		h.ForgetTokens()
 	})
 	t.Run("may read by its node, lacks the permission", func(t *testing.T) {
 		do("roofer", id).Want(http.StatusForbidden, "permission_denied")
@@ -351,7 +232,7 @@ func (d desk) access(t *testing.T, grant string, do func(as, id string) apitest.
 	t.Run("there is none", func(t *testing.T) {
 		do("erp", "wo_00000000000000000000000000").Want(http.StatusNotFound, "not_found")
 		do("erp", "nonsense").Want(http.StatusNotFound, "not_found")
-		do("erp", d.ID("ahu1")).Want(http.StatusNotFound, "not_found")
+		do("erp", h.ID("ahu1")).Want(http.StatusNotFound, "not_found")
 	})
 	t.Run("has every permission but this", func(t *testing.T) {
 		grants(slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == grant }))
@@ -359,12 +240,12 @@ func (d desk) access(t *testing.T, grant string, do func(as, id string) apitest.
 	})
 	t.Run("read-only organization", func(t *testing.T) {
 		grants(all)
-		d.Exec(`UPDATE organizations SET read_only = true WHERE id = $1`, d.Acme.OrganizationID)
+		h.Exec(`UPDATE organizations SET read_only = true WHERE id = $1`, h.Acme.OrganizationID)
 		do("erp", id).Want(http.StatusForbidden, "read_only")
 		do("nobody", id).Want(http.StatusNotFound, "not_found")
-		d.Exec(`UPDATE organizations SET read_only = false WHERE id = $1`, d.Acme.OrganizationID)
+		h.Exec(`UPDATE organizations SET read_only = false WHERE id = $1`, h.Acme.OrganizationID)
 	})
-	t.Run("none of these left anything", func(t *testing.T) { d.wantUntouched(t, id, before) })
+	t.Run("none of these left anything", func(t *testing.T) { h.wantUnchanged(t, id, before) })
 	t.Run("may read and has this permission", func(t *testing.T) {
 		grants([]string{"work_orders.read", grant})
 		do("erp", id).Want(http.StatusOK, "")
@@ -372,17 +253,17 @@ func (d desk) access(t *testing.T, grant string, do func(as, id string) apitest.
 }
 
 func TestPatchNeedsThePermissionToUpdate(t *testing.T) {
-	d := newDesk(t)
-	d.access(t, "work_orders.update", func(as, id string) apitest.Answer {
-		return d.As(as, http.MethodPatch, "/work-orders/"+id, object{"title": "New"})
+	h := newHarness(t)
+	h.wantAccess(t, "work_orders.update", func(as, id string) apitest.Response {
+		return h.As(as, http.MethodPatch, "/work-orders/"+id, object{"title": "New"})
 	})
 }
 
 // Spec section 6: data.work_order carries changed_at, the field to order by.
 func TestChangedAtRisesThoughTheClockStandsStill(t *testing.T) {
-	d := newDesk(t)
-	id := d.workOrder(object{"form_id": d.ID("inspection")})
-	last := d.read(id).Text("changed_at")
+	h := newHarness(t)
+	id := h.workOrder(object{"form_id": h.ID("inspection")})
+	last := h.read(id).Text("changed_at")
 	for _, change := range []struct {
 		name, method, path string
 		body               any
@@ -390,13 +271,13 @@ func TestChangedAtRisesThoughTheClockStandsStill(t *testing.T) {
 		{"a patch", http.MethodPatch, "", object{"title": "A"}},
 		{"another", http.MethodPatch, "", object{"title": "B"}},
 		{"a patch of the reference alone", http.MethodPatch, "", object{"external_id": "x"}},
-		{"an assignment", http.MethodPost, "/assignees", object{"assignees": d.ids("bob")}},
-		{"its end", http.MethodDelete, "/assignees/" + d.ID("bob"), nil},
-		{"an answer", http.MethodPost, "/answers", object{"answers": []any{object{"question_id": d.ID("q_note"), "value": "x"}}}},
-		{"an answer that leaves the status", http.MethodPost, "/answers", object{"answers": []any{object{"question_id": d.ID("q_note"), "value": "y"}}}},
+		{"an assignment", http.MethodPost, "/assignees", object{"assignees": h.ids("bob")}},
+		{"its end", http.MethodDelete, "/assignees/" + h.ID("bob"), nil},
+		{"an answer", http.MethodPost, "/answers", object{"answers": []any{object{"question_id": h.ID("q_note"), "value": "x"}}}},
+		{"an answer that leaves the status", http.MethodPost, "/answers", object{"answers": []any{object{"question_id": h.ID("q_note"), "value": "y"}}}},
 		{"the cancellation", http.MethodPost, "/cancel", nil},
 	} {
-		changed := d.As("erp", change.method, "/work-orders/"+id+change.path, change.body).Want(http.StatusOK, "").Text("changed_at")
+		changed := h.As("erp", change.method, "/work-orders/"+id+change.path, change.body).Want(http.StatusOK, "").Text("changed_at")
 		if changed <= last {
 			t.Errorf("%s: changed_at is %s after %s", change.name, changed, last)
 		}
@@ -408,7 +289,7 @@ func TestChangedAtRisesThoughTheClockStandsStill(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	d := newDesk(t)
+	h := newHarness(t)
 	for _, test := range []struct {
 		name   string
 		body   any
@@ -421,32 +302,32 @@ func TestCancel(t *testing.T) {
 		{"with a reason of 1,000 characters", object{"reason": strings.Repeat("ä", 1000)}, strings.Repeat("ä", 1000)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			id := d.workOrder(nil)
-			d.setStatus(id, models.StatusInProgress)
-			d.Clock.Advance(time.Second)
-			answer := d.As("erp", http.MethodPost, "/work-orders/"+id+"/cancel", test.body).Want(http.StatusOK, "")
-			want(t, "the status", fmt.Sprint(answer.Field("status")), "map[code:cancelled name:Cancelled]")
-			want(t, "the reason", answer.Field("cancel_reason"), test.reason)
-			want(t, "cancelled_at", answer.Text("cancelled_at"), models.TimeOf(d.Clock.Now()).String())
-			want(t, "changed_at", answer.Text("changed_at"), answer.Text("cancelled_at"))
-			want(t, "completed_at", answer.Field("completed_at"), nil)
-			want(t, "the record read afterwards", string(d.read(id).Body), string(answer.Body))
-			want(t, "the events", d.events(id), `work_order.status_changed {"status": "cancelled", "previous_status": "in_progress"}`+"\n"+
+			id := h.workOrder(nil)
+			h.setStatus(id, models.StatusInProgress)
+			h.Clock.Advance(time.Second)
+			response := h.As("erp", http.MethodPost, "/work-orders/"+id+"/cancel", test.body).Want(http.StatusOK, "")
+			want(t, "the status", fmt.Sprint(response.Field("status")), "map[code:cancelled name:Cancelled]")
+			want(t, "the reason", response.Field("cancel_reason"), test.reason)
+			want(t, "cancelled_at", response.Text("cancelled_at"), models.TimeOf(h.Clock.Now()).String())
+			want(t, "changed_at", response.Text("changed_at"), response.Text("cancelled_at"))
+			want(t, "completed_at", response.Field("completed_at"), nil)
+			want(t, "the record read afterwards", string(h.read(id).Body), string(response.Body))
+			want(t, "the events", h.events(id), `work_order.status_changed {"status": "cancelled", "previous_status": "in_progress"}`+"\n"+
 				`work_order.cancelled {"status": "cancelled", "previous_status": "in_progress"}`)
 			history := "work_order.cancelled: cancel_reason status"
 			if test.reason == nil {
 				history = "work_order.cancelled: status"
 			}
-			want(t, "the history", d.history(id), history)
-			want(t, "the Log Records", d.log(id), "ERP (API) work_order.cancelled")
+			want(t, "the history", h.history(id), history)
+			want(t, "the Log Records", h.log(id), "ERP (API) work_order.cancelled")
 		})
 	}
 }
 
 func TestCancelIsRefused(t *testing.T) {
-	d := newDesk(t)
-	id := d.workOrder(nil)
-	before := d.read(id)
+	h := newHarness(t)
+	id := h.workOrder(nil)
+	before := h.read(id)
 	for _, test := range []struct {
 		name   string
 		body   any
@@ -460,30 +341,32 @@ func TestCancelIsRefused(t *testing.T) {
 		{"with half a JSON", "{", 400, "invalid_request"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			d.As("erp", http.MethodPost, "/work-orders/"+id+"/cancel", test.body).Want(test.status, test.code)
-			d.wantUntouched(t, id, before)
+			h.As("erp", http.MethodPost, "/work-orders/"+id+"/cancel", test.body).Want(test.status, test.code)
+			h.wantUnchanged(t, id, before)
 		})
 	}
 }
 
 func TestCancelWorksWhileInProcess(t *testing.T) {
-	d := newDesk(t)
-	d.statusesFor(t, []models.WorkOrderStatus{"open", "in_progress", "back_from_inspection", "sent_to_inspection", "on_hold"},
-		func(id string) apitest.Answer { return d.As("erp", http.MethodPost, "/work-orders/"+id+"/cancel", nil) })
+	h := newHarness(t)
+	h.wantAllowedStatuses(t, []models.WorkOrderStatus{"open", "in_progress", "back_from_inspection", "sent_to_inspection", "on_hold"},
+		func(id string) apitest.Response {
+			return h.As("erp", http.MethodPost, "/work-orders/"+id+"/cancel", nil)
+		})
 }
 
 func TestCancelNeedsThePermissionToDelete(t *testing.T) {
-	d := newDesk(t)
-	d.access(t, "work_orders.delete", func(as, id string) apitest.Answer {
-		return d.As(as, http.MethodPost, "/work-orders/"+id+"/cancel", object{"reason": "x"})
+	h := newHarness(t)
+	h.wantAccess(t, "work_orders.delete", func(as, id string) apitest.Response {
+		return h.As(as, http.MethodPost, "/work-orders/"+id+"/cancel", object{"reason": "x"})
 	})
 }
 
 func TestCancelNotifiesThePeopleConcerned(t *testing.T) {
-	d := newDesk(t)
-	id := d.workOrder(object{"assignees": d.ids("crew", "bob"), "consultants": d.ids("cat")})
-	d.As("erp", http.MethodPost, "/work-orders/"+id+"/cancel", nil).Want(http.StatusOK, "")
-	want(t, "the notices", d.notices(id), "Ann Field work_order.cancelled\nBob Stone work_order.cancelled\nCat Rivers work_order.cancelled\nDan Woods work_order.cancelled")
+	h := newHarness(t)
+	id := h.workOrder(object{"assignees": h.ids("crew", "bob"), "consultants": h.ids("cat")})
+	h.As("erp", http.MethodPost, "/work-orders/"+id+"/cancel", nil).Want(http.StatusOK, "")
+	want(t, "the notices", h.notices(id), "Ann Field work_order.cancelled\nBob Stone work_order.cancelled\nCat Rivers work_order.cancelled\nDan Woods work_order.cancelled")
 }
 
 // change is one of the writes to a work order that exists.
@@ -492,32 +375,32 @@ type change struct {
 	body, otherBody    any
 }
 
-// changesOf are the writes that If-Match and Idempotency-Key go with. Each
+// changes are the writes that If-Match and Idempotency-Key go with. Each
 // changes a work order from changeable.
-func (d desk) changesOf() []change {
+func (h harness) changes() []change {
 	note := func(text string) object {
-		return object{"answers": []any{object{"question_id": d.ID("q_note"), "value": text}}}
+		return object{"answers": []any{object{"question_id": h.ID("q_note"), "value": text}}}
 	}
 	return []change{
 		{"PATCH", http.MethodPatch, "", object{"title": "New"}, object{"title": "Newer"}},
 		{"cancel", http.MethodPost, "/cancel", object{"reason": "Duplicate"}, nil},
 		{"answers", http.MethodPost, "/answers", note("Done"), note("Not done")},
-		{"POST assignees", http.MethodPost, "/assignees", object{"assignees": d.ids("bob")}, object{"assignees": d.ids("dan")}},
-		{"DELETE assignees", http.MethodDelete, "/assignees/" + d.ID("crew"), nil, nil},
+		{"POST assignees", http.MethodPost, "/assignees", object{"assignees": h.ids("bob")}, object{"assignees": h.ids("dan")}},
+		{"DELETE assignees", http.MethodDelete, "/assignees/" + h.ID("crew"), nil, nil},
 	}
 }
 
-func (d desk) changeable() string {
-	return d.workOrder(object{"form_id": d.ID("inspection"), "assignees": d.ids("erp", "crew")})
+func (h harness) changeable() string {
+	return h.workOrder(object{"form_id": h.ID("inspection"), "assignees": h.ids("erp", "crew")})
 }
 
-func (d desk) make(c change, id string, headers ...string) apitest.Answer {
-	return d.As("erp", c.method, "/work-orders/"+id+c.path, c.body, headers...)
+func (h harness) change(c change, id string, headers ...string) apitest.Response {
+	return h.As("erp", c.method, "/work-orders/"+id+c.path, c.body, headers...)
 }
 
 func TestIfMatch(t *testing.T) {
-	d := newDesk(t)
-	for _, c := range d.changesOf() {
+	h := newHarness(t)
+	for _, c := range h.changes() {
 		for _, test := range []struct {
 			name   string
 			header func(tag string) string
@@ -531,67 +414,67 @@ func TestIfMatch(t *testing.T) {
 			{"the current tag without quotes", func(tag string) string { return strings.Trim(tag, `"`) }, false},
 		} {
 			t.Run(c.name+" with "+test.name, func(t *testing.T) {
-				id := d.changeable()
-				before := d.read(id)
-				answer := d.make(c, id, "If-Match", test.header(before.Header.Get("ETag")))
+				id := h.changeable()
+				before := h.read(id)
+				response := h.change(c, id, "If-Match", test.header(before.Header.Get("ETag")))
 				if !test.passes {
-					answer.Want(http.StatusPreconditionFailed, "precondition_failed")
-					d.wantUntouched(t, id, before)
+					response.Want(http.StatusPreconditionFailed, "precondition_failed")
+					h.wantUnchanged(t, id, before)
 					return
 				}
-				answer.Want(http.StatusOK, "")
-				want(t, "the answer's ETag", answer.Header.Get("ETag"), d.read(id).Header.Get("ETag"))
-				if answer.Header.Get("ETag") == before.Header.Get("ETag") {
+				response.Want(http.StatusOK, "")
+				want(t, "the answer's ETag", response.Header.Get("ETag"), h.read(id).Header.Get("ETag"))
+				if response.Header.Get("ETag") == before.Header.Get("ETag") {
 					t.Error("the ETag is that of before the change")
 				}
 			})
 		}
 		t.Run(c.name+" with the tag from before another's change", func(t *testing.T) {
-			id := d.changeable()
-			old := d.read(id).Header.Get("ETag")
-			d.As("erp", http.MethodPatch, "/work-orders/"+id, object{"external_id": "meanwhile"}).Want(http.StatusOK, "")
-			d.forget(id)
-			before := d.read(id)
-			d.make(c, id, "If-Match", old).Want(http.StatusPreconditionFailed, "precondition_failed")
-			d.wantUntouched(t, id, before)
+			id := h.changeable()
+			old := h.read(id).Header.Get("ETag")
+			h.As("erp", http.MethodPatch, "/work-orders/"+id, object{"external_id": "meanwhile"}).Want(http.StatusOK, "")
+			h.forgetEffects(id)
+			before := h.read(id)
+			h.change(c, id, "If-Match", old).Want(http.StatusPreconditionFailed, "precondition_failed")
+			h.wantUnchanged(t, id, before)
 		})
 		t.Run(c.name+" where there is no such record", func(t *testing.T) {
-			d.make(c, "wo_00000000000000000000000000", "If-Match", "*").Want(http.StatusNotFound, "not_found")
-			d.As("nobody", c.method, "/work-orders/"+d.changeable()+c.path, c.body, "If-Match", `"other"`).
+			h.change(c, "wo_00000000000000000000000000", "If-Match", "*").Want(http.StatusNotFound, "not_found")
+			h.As("nobody", c.method, "/work-orders/"+h.changeable()+c.path, c.body, "If-Match", `"other"`).
 				Want(http.StatusNotFound, "not_found")
 		})
 	}
 }
 
 func TestIdempotencyOfChanges(t *testing.T) {
-	d := newDesk(t)
-	for _, c := range d.changesOf() {
+	h := newHarness(t)
+	for _, c := range h.changes() {
 		t.Run(c.name+" is replayed byte for byte", func(t *testing.T) {
-			id := d.changeable()
-			tag := d.read(id).Header.Get("ETag")
+			id := h.changeable()
+			tag := h.read(id).Header.Get("ETag")
 			headers := []string{"Idempotency-Key", "key", "If-Match", tag}
-			first := d.make(c, id, headers...).Want(http.StatusOK, "")
+			first := h.change(c, id, headers...).Want(http.StatusOK, "")
 			want(t, "Idempotency-Replayed of the first", first.Header.Get("Idempotency-Replayed"), "")
-			events, history, notices := d.events(id), d.history(id), d.notices(id)
-			d.Exec(`UPDATE work_orders SET title = 'Changed since' WHERE id = $1`, id)
-			before := d.read(id)
-			again := d.make(c, id, headers...).Want(http.StatusOK, "")
+			events, history, notices := h.events(id), h.history(id), h.notices(id)
+			h.Exec(`UPDATE work_orders SET title = 'Changed since' WHERE id = $1`, id)
+			before := h.read(id)
+			again := h.change(c, id, headers...).Want(http.StatusOK, "")
 			want(t, "the replay", string(again.Body), string(first.Body))
 			want(t, "Idempotency-Replayed", again.Header.Get("Idempotency-Replayed"), "true")
 			want(t, "the replay's ETag", again.Header.Get("ETag"), first.Header.Get("ETag"))
-			want(t, "the record", string(d.read(id).Body), string(before.Body))
-			want(t, "what is left", d.events(id)+d.history(id)+d.notices(id), events+history+notices)
+			want(t, "the record", string(h.read(id).Body), string(before.Body))
+			want(t, "what is left", h.events(id)+h.history(id)+h.notices(id), events+history+notices)
 		})
 		t.Run(c.name+" with the key on another record", func(t *testing.T) {
-			first, second := d.changeable(), d.changeable()
-			d.make(c, first, "Idempotency-Key", "key").Want(http.StatusOK, "")
-			want(t, "the other record", d.make(c, second, "Idempotency-Key", "key").Want(http.StatusOK, "").Text("id"), second)
+			first, second := h.changeable(), h.changeable()
+			h.change(c, first, "Idempotency-Key", "key").Want(http.StatusOK, "")
+			want(t, "the other record", h.change(c, second, "Idempotency-Key", "key").Want(http.StatusOK, "").Text("id"), second)
 		})
 		t.Run(c.name+" that was refused may be tried again", func(t *testing.T) {
-			id := d.changeable()
-			d.make(c, id, "Idempotency-Key", "key", "If-Match", `"other"`).Want(http.StatusPreconditionFailed, "")
-			want(t, "Idempotency-Replayed", d.make(c, id, "Idempotency-Key", "key").Want(http.StatusOK, "").Header.Get("Idempotency-Replayed"), "")
-			if d.history(id) == "" {
+			id := h.changeable()
+			h.change(c, id, "Idempotency-Key", "key", "If-Match", `"other"`).Want(http.StatusPreconditionFailed, "")
+			want(t, "Idempotency-Replayed", h.change(c, id, "Idempotency-Key", "key").Want(http.StatusOK, "").Header.Get("Idempotency-Replayed"), "")
+			if h.history(id) == "" {
 				t.Error("it did not happen")
 			}
 		})
@@ -599,28 +482,28 @@ func TestIdempotencyOfChanges(t *testing.T) {
 			continue // a DELETE has no body that could be another
 		}
 		t.Run(c.name+" with the key of another request", func(t *testing.T) {
-			id := d.changeable()
-			d.make(c, id, "Idempotency-Key", "key").Want(http.StatusOK, "")
-			before := d.read(id)
-			d.forget(id)
+			id := h.changeable()
+			h.change(c, id, "Idempotency-Key", "key").Want(http.StatusOK, "")
+			before := h.read(id)
+			h.forgetEffects(id)
 			other := c
 			other.body = c.otherBody
-			d.make(other, id, "Idempotency-Key", "key").Want(http.StatusUnprocessableEntity, "idempotency_key_reused")
-			d.wantUntouched(t, id, before)
+			h.change(other, id, "Idempotency-Key", "key").Want(http.StatusUnprocessableEntity, "idempotency_key_reused")
+			h.wantUnchanged(t, id, before)
 		})
 	}
 }
 
 func TestIdempotencyOfAChangeThatIsNoneAnymore(t *testing.T) {
-	d := newDesk(t)
-	id := d.changeable()
-	remove := func(key string) apitest.Answer {
-		return d.As("erp", http.MethodDelete, "/work-orders/"+id+"/assignees/"+d.ID("crew"), nil, "Idempotency-Key", key)
+	h := newHarness(t)
+	id := h.changeable()
+	remove := func(key string) apitest.Response {
+		return h.As("erp", http.MethodDelete, "/work-orders/"+id+"/assignees/"+h.ID("crew"), nil, "Idempotency-Key", key)
 	}
 	remove("first").Want(http.StatusOK, "")
-	d.As("erp", http.MethodPost, "/work-orders/"+id+"/assignees", object{"assignees": d.ids("crew")}).Want(http.StatusOK, "")
+	h.As("erp", http.MethodPost, "/work-orders/"+id+"/assignees", object{"assignees": h.ids("crew")}).Want(http.StatusOK, "")
 	remove("first").Want(http.StatusOK, "")
-	if got := d.named(fmt.Sprint(d.read(id).Field("assignees"))); got != "[erp crew]" {
+	if got := h.withKeys(fmt.Sprint(h.read(id).Field("assignees"))); got != "[erp crew]" {
 		t.Errorf("the workers are %s: a replay must not remove the crew again", got)
 	}
 	remove("second").Want(http.StatusOK, "")

@@ -9,90 +9,90 @@ import (
 	"millwright/service/servicetest"
 )
 
-// Calls on one work order wait for each other: no change is lost or made twice.
+// Concurrent calls on one work order must neither lose a change nor make it twice.
 
 func TestConcurrentCompletionsCompleteOnce(t *testing.T) {
-	d := newDesk(t)
-	id := d.workOrder(nil)
-	answers := together(20, func(int) string {
-		answer := d.answer(id, true)
-		return fmt.Sprint(answer.Status, " ", answer.Text("rule"))
+	h := newHarness(t)
+	id := h.workOrder(nil)
+	responses := together(20, func(int) string {
+		response := h.answer(id, true)
+		return fmt.Sprint(response.Status, " ", response.Text("rule"))
 	})
-	if answers["200 "] != 1 || answers["422 status"] != 19 {
-		t.Errorf("twenty completions are answered %v, want one 200 and nineteen 422", answers)
+	if responses["200 "] != 1 || responses["422 status"] != 19 {
+		t.Errorf("the responses are %v, want one 200 and nineteen 422", responses)
 	}
 	const data = ` {"status": "complete", "previous_status": "open"}`
-	want(t, "the events", d.events(id), "work_order.status_changed"+data+"\nwork_order.completed"+data)
-	want(t, "the history", d.history(id), "work_order.completed: status")
-	want(t, "the Log Records", d.log(id), "ERP (API) work_order.completed")
+	want(t, "the events", h.events(id), "work_order.status_changed"+data+"\nwork_order.completed"+data)
+	want(t, "the history", h.history(id), "work_order.completed: status")
+	want(t, "the Log Records", h.log(id), "ERP (API) work_order.completed")
 }
 
 func TestConcurrentCompletionAndCancellation(t *testing.T) {
-	d := newDesk(t)
+	h := newHarness(t)
 	for range 10 {
-		id := d.workOrder(nil)
-		answers := together(2, func(i int) string {
+		id := h.workOrder(nil)
+		responses := together(2, func(i int) string {
 			if i == 0 {
-				return fmt.Sprint("complete ", d.answer(id, true).Status)
+				return fmt.Sprint("complete ", h.answer(id, true).Status)
 			}
-			return fmt.Sprint("cancelled ", d.As("erp", http.MethodPost, "/work-orders/"+id+"/cancel", nil).Status)
+			return fmt.Sprint("cancelled ", h.As("erp", http.MethodPost, "/work-orders/"+id+"/cancel", nil).Status)
 		})
-		status := d.read(id).Text("status", "code")
+		status := h.read(id).Text("status", "code")
 		lost := map[string]string{"complete": "cancelled", "cancelled": "complete"}[status]
-		if answers[status+" 200"] != 1 || answers[lost+" 422"] != 1 {
-			t.Errorf("the work order is %s, the answers are %v", status, answers)
+		if responses[status+" 200"] != 1 || responses[lost+" 422"] != 1 {
+			t.Errorf("the work order is %s, the responses are %v", status, responses)
 		}
 		kind := map[string]string{"complete": "work_order.completed", "cancelled": "work_order.cancelled"}[status]
 		data := fmt.Sprintf(` {"status": %q, "previous_status": "open"}`, status)
-		want(t, "the events", d.events(id), "work_order.status_changed"+data+"\n"+kind+data)
+		want(t, "the events", h.events(id), "work_order.status_changed"+data+"\n"+kind+data)
 	}
 }
 
 func TestConcurrentPatchesLoseNothing(t *testing.T) {
-	d := newDesk(t)
-	id := d.workOrder(nil)
+	h := newHarness(t)
+	id := h.workOrder(nil)
 	patches := []object{
 		{"title": "New"}, {"description": "New."}, {"priority": "high"}, {"target_date": "2026-05-01T00:00:00.000Z"}, {"external_id": "ERP-9"},
 	}
 	statuses := together(len(patches), func(i int) int {
-		return d.As("erp", http.MethodPatch, "/work-orders/"+id, patches[i]).Status
+		return h.As("erp", http.MethodPatch, "/work-orders/"+id, patches[i]).Status
 	})
 	want(t, "patches accepted", statuses[http.StatusOK], len(patches))
-	record := d.read(id)
+	record := h.read(id)
 	for _, patch := range patches {
 		for field, value := range patch {
 			want(t, field, record.Field(field), value)
 		}
 	}
-	want(t, "events", strings.Count(d.events(id), "work_order.updated"), 4)
-	want(t, "history", strings.Count(d.history(id), "work_order.updated"), 5)
-	// Each change has a moment of its own, and the record that of the last.
-	want(t, "different moments", servicetest.Value[int](d.Fixture, `SELECT count(DISTINCT created_at) FROM history WHERE record_id = $1`, id), 5)
-	want(t, "the record has the last moment", servicetest.Value[bool](d.Fixture, `SELECT changed_at = (SELECT max(created_at) FROM history WHERE record_id = $1) FROM work_orders WHERE id = $1`, id), true)
+	want(t, "events", strings.Count(h.events(id), "work_order.updated"), 4)
+	want(t, "history", strings.Count(h.history(id), "work_order.updated"), 5)
+	// Each change has its own time, and the record has the last one.
+	want(t, "different times", servicetest.Value[int](h.Fixture, `SELECT count(DISTINCT created_at) FROM history WHERE record_id = $1`, id), 5)
+	want(t, "the record has the time of the last change", servicetest.Value[bool](h.Fixture, `SELECT changed_at = (SELECT max(created_at) FROM history WHERE record_id = $1) FROM work_orders WHERE id = $1`, id), true)
 }
 
-func TestConcurrentPatchesWithOneTag(t *testing.T) {
-	d := newDesk(t)
-	id := d.workOrder(nil)
-	tag := d.read(id).Header.Get("ETag")
+func TestConcurrentPatchesWithOneETag(t *testing.T) {
+	h := newHarness(t)
+	id := h.workOrder(nil)
+	tag := h.read(id).Header.Get("ETag")
 	statuses := together(10, func(i int) int {
-		return d.As("erp", http.MethodPatch, "/work-orders/"+id, object{"title": fmt.Sprint("New ", i)}, "If-Match", tag).Status
+		return h.As("erp", http.MethodPatch, "/work-orders/"+id, object{"title": fmt.Sprint("New ", i)}, "If-Match", tag).Status
 	})
 	if statuses[http.StatusOK] != 1 || statuses[http.StatusPreconditionFailed] != 9 {
-		t.Errorf("ten patches with one tag are answered %v, want one 200 and nine 412", statuses)
+		t.Errorf("ten patches with one ETag respond with %v, want one 200 and nine 412", statuses)
 	}
 }
 
 func TestConcurrentRetriesChangeOnce(t *testing.T) {
-	d := newDesk(t)
-	for _, c := range d.changesOf() {
+	h := newHarness(t)
+	for _, c := range h.changes() {
 		t.Run(c.name, func(t *testing.T) {
-			id := d.changeable()
-			bodies := together(6, func(int) string { return string(d.make(c, id, "Idempotency-Key", "key").Body) })
+			id := h.changeable()
+			bodies := together(6, func(int) string { return string(h.change(c, id, "Idempotency-Key", "key").Body) })
 			if len(bodies) != 1 {
-				t.Errorf("six tries have %d different answers", len(bodies))
+				t.Errorf("six retries have %d different responses", len(bodies))
 			}
-			if history := d.history(id); history == "" || strings.Contains(history, "\n") {
+			if history := h.history(id); history == "" || strings.Contains(history, "\n") {
 				t.Errorf("the history is %q, want one change", history)
 			}
 		})
@@ -100,58 +100,58 @@ func TestConcurrentRetriesChangeOnce(t *testing.T) {
 }
 
 func TestConcurrentRemovalsLeaveAWorker(t *testing.T) {
-	d := newDesk(t)
+	h := newHarness(t)
 	for range 10 {
-		id := d.workOrder(object{"assignees": d.ids("bob", "crew")})
-		answers := together(2, func(i int) string {
-			answer := d.unassign(id, d.ids("bob", "crew")[i])
-			return fmt.Sprint(answer.Status, " ", answer.Text("rule"))
+		id := h.workOrder(object{"assignees": h.ids("bob", "crew")})
+		responses := together(2, func(i int) string {
+			response := h.unassign(id, h.ids("bob", "crew")[i])
+			return fmt.Sprint(response.Status, " ", response.Text("rule"))
 		})
-		if answers["200 "] != 1 || answers["422 last_worker"] != 1 {
-			t.Errorf("the removals of both workers are answered %v", answers)
+		if responses["200 "] != 1 || responses["422 last_worker"] != 1 {
+			t.Errorf("removing both workers responds with %v", responses)
 		}
-		want(t, "workers left", len(d.read(id).Field("assignees").([]any)), 1)
+		want(t, "workers left", len(h.read(id).Field("assignees").([]any)), 1)
 	}
 }
 
 func TestConcurrentAssignmentsAddOnce(t *testing.T) {
-	d := newDesk(t)
-	id := d.workOrder(nil)
+	h := newHarness(t)
+	id := h.workOrder(nil)
 	statuses := together(10, func(i int) int {
-		return d.assign(id, d.ids([]string{"bob", "dan"}[i%2], "crew"), []string{}).Status
+		return h.assign(id, h.ids([]string{"bob", "dan"}[i%2], "crew"), []string{}).Status
 	})
 	want(t, "assignments accepted", statuses[http.StatusOK], 10)
-	want(t, "workers", len(d.read(id).Field("assignees").([]any)), 4)
-	want(t, "events: one adds the crew and one, the other adds the other", strings.Count(d.events(id), "assignees_changed"), 2)
-	want(t, "times the crew was added", strings.Count(d.events(id), `"crew"`), 1)
+	want(t, "workers", len(h.read(id).Field("assignees").([]any)), 4)
+	want(t, "events: the first assignment adds the crew and one person, another adds the other person", strings.Count(h.events(id), "assignees_changed"), 2)
+	want(t, "times the crew was added", strings.Count(h.events(id), `"crew"`), 1)
 }
 
-// Every operation on a few work orders at once: none fails on our side, and what
-// is left fits together.
+// All operations run concurrently on a few work orders. None may fail with a server
+// error, and the records must be consistent afterwards.
 func TestConcurrentOperations(t *testing.T) {
-	d := newDesk(t)
+	h := newHarness(t)
 	var records []string
 	for range 5 {
-		records = append(records, d.changeable())
+		records = append(records, h.changeable())
 	}
 	operations := []func(id string, n int) (string, string, any){
 		func(_ string, n int) (string, string, any) {
 			return http.MethodPatch, "", object{"title": fmt.Sprint("New ", n), "external_id": fmt.Sprint(n)}
 		},
 		func(string, int) (string, string, any) {
-			return http.MethodPost, "/assignees", object{"assignees": d.ids("bob", "dan"), "consultants": d.ids("cat")}
+			return http.MethodPost, "/assignees", object{"assignees": h.ids("bob", "dan"), "consultants": h.ids("cat")}
 		},
 		func(string, int) (string, string, any) {
-			return http.MethodDelete, "/assignees/" + d.ID("bob"), nil
+			return http.MethodDelete, "/assignees/" + h.ID("bob"), nil
 		},
 		func(string, int) (string, string, any) {
-			return http.MethodDelete, "/assignees/" + d.ID("cat"), nil
+			return http.MethodDelete, "/assignees/" + h.ID("cat"), nil
 		},
 		func(_ string, n int) (string, string, any) {
-			return http.MethodPost, "/answers", object{"answers": []any{d.says("q_note", fmt.Sprint(n)), d.says("q_hours", n)}}
+			return http.MethodPost, "/answers", object{"answers": []any{h.to("q_note", fmt.Sprint(n)), h.to("q_hours", n)}}
 		},
 		func(_ string, n int) (string, string, any) {
-			return http.MethodPost, "/answers", object{"answers": d.required(), "complete": n%4 == 0}
+			return http.MethodPost, "/answers", object{"answers": h.required(), "complete": n%4 == 0}
 		},
 		func(_ string, n int) (string, string, any) {
 			if n < 300 {
@@ -160,7 +160,7 @@ func TestConcurrentOperations(t *testing.T) {
 			return http.MethodPost, "/cancel", object{"reason": "x"}
 		},
 	}
-	answers := together(16, func(worker int) string {
+	responses := together(16, func(worker int) string {
 		var seen []string
 		for i := range 25 {
 			n := worker*25 + i
@@ -169,21 +169,21 @@ func TestConcurrentOperations(t *testing.T) {
 			if method != http.MethodGet && n%3 == 0 {
 				headers = []string{"Idempotency-Key", fmt.Sprint(n / 6)}
 			}
-			answer := d.As("erp", method, "/work-orders/"+records[n%5]+path, body, headers...)
-			if answer.Status >= 500 || answer.Status == http.StatusTooManyRequests {
-				t.Errorf("%s %s is answered %d", method, path, answer.Status)
+			response := h.As("erp", method, "/work-orders/"+records[n%5]+path, body, headers...)
+			if response.Status >= 500 || response.Status == http.StatusTooManyRequests {
+				t.Errorf("%s %s responds with %d", method, path, response.Status)
 			}
-			seen = append(seen, fmt.Sprint(answer.Status))
+			seen = append(seen, fmt.Sprint(response.Status))
 		}
 		return strings.Join(seen, " ")
 	})
-	if all := fmt.Sprint(answers); !strings.Contains(all, "200") || !strings.Contains(all, "422") {
-		t.Errorf("the answers %s are neither good nor bad", all)
+	if all := fmt.Sprint(responses); !strings.Contains(all, "200") || !strings.Contains(all, "422") {
+		t.Errorf("the responses %s are not a mix of successes and errors", all)
 	}
 	for _, id := range records {
-		// From status to status there is a chain: each change starts where the last ended.
+		// The changes of status form a chain: each starts where the previous one ended.
 		status := "open"
-		for line := range strings.Lines(d.events(id)) {
+		for line := range strings.Lines(h.events(id)) {
 			var from, to string
 			if strings.HasPrefix(line, "work_order.status_changed") {
 				parts := strings.Split(line, `"`)
@@ -192,8 +192,8 @@ func TestConcurrentOperations(t *testing.T) {
 				status = to
 			}
 		}
-		want(t, "the changes end in", d.read(id).Text("status", "code"), status)
-		want(t, "history and Log Records", servicetest.Value[bool](d.Fixture,
+		want(t, "the changes end in", h.read(id).Text("status", "code"), status)
+		want(t, "history and Log Records", servicetest.Value[bool](h.Fixture,
 			`SELECT (SELECT count(*) FROM history WHERE record_id = $1) = (SELECT count(*) FROM log_records WHERE record_id = $1)`, id), true)
 	}
 }

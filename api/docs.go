@@ -15,21 +15,21 @@ import (
 //go:embed docs/*.html docs/*.js docs/*.css docs/*.png docs/*.txt docs/LICENSE docs/NOTICE
 var docsFiles embed.FS
 
-// docsPolicy lets the page run its own scripts and styles, ask this server and
-// nothing else, and be framed by nobody. The data: images are in its style sheet.
+// docsPolicy restricts the page to its own scripts and styles and to this server,
+// and forbids framing it. Its style sheet contains the data: images.
 const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// docsTypes are the content types of the page's files by their extensions.
+// docsTypes maps the extensions of the page's files to content types.
 var docsTypes = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".png": "image/png",
 }
 
-// serveDocs serves the page that shows the OpenAPI document, and its files.
+// serveDocs serves the page that renders the OpenAPI document, and its files.
 func (a *API) serveDocs() {
 	entries, err := docsFiles.ReadDir("docs")
 	if err != nil {
-		panic(err) // they are part of the program
+		panic(err) // impossible: the files are embedded
 	}
 	for _, entry := range entries {
 		content, err := docsFiles.ReadFile("docs/" + entry.Name())
@@ -48,8 +48,8 @@ func (a *API) serveDocs() {
 	}
 }
 
-// serveFile serves what never changes while the program runs; browsers ask
-// whether they have it already.
+// serveFile serves a file that never changes while the program runs. Browsers
+// revalidate it with its ETag.
 func serveFile(content []byte, kind string) gin.HandlerFunc {
 	etag := service.ETag(content)
 	return func(c *gin.Context) {

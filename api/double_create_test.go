@@ -13,10 +13,10 @@ import (
 	"millwright/service/servicetest"
 )
 
-// 200 creations, each sent five times at once, a third of them on connections
-// that are cut before the answer: afterwards there are 200 records, and every
-// answer to one key is the same.
-func TestDoubledCreatesMakeOneRecordEach(t *testing.T) {
+// Each of 200 creations is sent five times concurrently, a third of them on
+// connections that close before the response. There must be 200 records, and one
+// response per key.
+func TestRetriedCreationsCreateOneRecordEach(t *testing.T) {
 	s := apitest.New(t)
 	s.Exec(`UPDATE plans SET calls_per_minute = 1000000`)
 	token := s.Token("erp")
@@ -25,7 +25,7 @@ func TestDoubledCreatesMakeOneRecordEach(t *testing.T) {
 		return fmt.Sprintf(`{"inventory_id":%q,"title":"Number %d"}`, s.ID("ahu1"), i)
 	}
 	var mu sync.Mutex
-	answers := make([]map[string]bool, records)
+	responses := make([]map[string]bool, records)
 	var calls sync.WaitGroup
 	slots := make(chan struct{}, 32)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -38,27 +38,27 @@ func TestDoubledCreatesMakeOneRecordEach(t *testing.T) {
 				sendAndCut(t, s.URL, token, fmt.Sprintf("key-%d", i), body(i))
 				return
 			}
-			answer := s.As("erp", http.MethodPost, "/work-orders", body(i), "Idempotency-Key", fmt.Sprintf("key-%d", i))
-			if answer.Status != http.StatusCreated {
-				t.Errorf("key-%d is answered %d: %s", i, answer.Status, answer.Body)
+			response := s.As("erp", http.MethodPost, "/work-orders", body(i), "Idempotency-Key", fmt.Sprintf("key-%d", i))
+			if response.Status != http.StatusCreated {
+				t.Errorf("key-%d: the response is %d: %s", i, response.Status, response.Body)
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if answers[i] == nil {
-				answers[i] = map[string]bool{}
+			if responses[i] == nil {
+				responses[i] = map[string]bool{}
 			}
-			answers[i][string(answer.Body)] = true
+			responses[i][string(response.Body)] = true
 		})
 	}
 	calls.Wait()
 	for i := range records {
-		// A client whose every try was cut tries again.
+		// Retry, in case every connection of this key was closed early.
 		last := s.As("erp", http.MethodPost, "/work-orders", body(i), "Idempotency-Key", fmt.Sprintf("key-%d", i))
-		if answers[i] == nil {
+		if responses[i] == nil {
 			continue
 		}
-		if len(answers[i]) != 1 || !answers[i][string(last.Body)] {
-			t.Errorf("key-%d had %d different answers", i, len(answers[i]))
+		if len(responses[i]) != 1 || !responses[i][string(last.Body)] {
+			t.Errorf("key-%d had %d different responses", i, len(responses[i]))
 		}
 	}
 	for _, table := range []string{"work_orders", "events", "history", "log_records"} {
@@ -68,7 +68,7 @@ func TestDoubledCreatesMakeOneRecordEach(t *testing.T) {
 	}
 }
 
-// sendAndCut sends a call and closes the connection without reading the answer.
+// sendAndCut sends a call and closes the connection without reading the response.
 func sendAndCut(t *testing.T, url, token, key, body string) {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "http://"))

@@ -4,71 +4,73 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"millwright/models"
 	"millwright/service"
 )
 
-// newFeedback is the body of POST /issues.
-type newFeedback struct {
-	InventoryID string  `json:"inventory_id" minLength:"1" maxLength:"64" doc:"The node the feedback concerns." example:"loc_01jd8q4v6cf5e8hbbfwj0zq3tb"`
-	Subject     string  `json:"subject" minLength:"1" maxLength:"200" doc:"Subject." example:"The light flickers"`
-	Description *string `json:"description,omitempty" nullable:"true" maxLength:"10000" doc:"Description." example:"In the corridor of the second floor."`
-	ExternalID  *string `json:"external_id,omitempty" nullable:"true" minLength:"1" maxLength:"200" doc:"Your own reference; used once in the organization." example:"DESK-19"`
+func (a *API) feedbackOperations() []operation {
+	return []operation{
+		{
+			id: "create-issue", method: http.MethodPost, path: "/issues", tag: tagFeedback, scope: models.ScopeIssuesWrite,
+			summary: "Give feedback",
+			text:    "Requires the permission to create feedback on the node.",
+			success: "The feedback.",
+			handler: create[models.FeedbackRecord](a.createFeedback),
+		},
+		{
+			id: "get-issue", method: http.MethodGet, path: "/issues/{id}", tag: tagFeedback, scope: models.ScopeIssuesRead,
+			summary: "Read feedback",
+			text:    "Returns one piece of feedback, as webhooks show it in `data.issue`.",
+			success: "The feedback.",
+			handler: read[models.FeedbackRecord](a.getFeedback),
+		},
+		{
+			id: "list-issues", method: http.MethodGet, path: "/issues", tag: tagFeedback, scope: models.ScopeIssuesRead,
+			summary: "List feedback",
+			text:    "Lists the feedback that the integration may read: newest first, or with changed_since in order of change.",
+			success: "A page of feedback.",
+			handler: read[service.Page[models.FeedbackRecord]](a.listFeedback),
+		},
+	}
 }
 
-func (a *API) registerFeedback() {
-	register(a, huma.Operation{
-		OperationID: "create-issue", Method: http.MethodPost, Path: "/issues", Tags: []string{"Feedback"},
-		Summary:       "Give feedback",
-		Description:   "Needs the permission to create feedback on the node.",
-		DefaultStatus: http.StatusCreated,
-		Metadata:      map[string]any{scopeKey: models.ScopeIssuesWrite},
-		Responses:     writes[models.FeedbackRecord](a, "201", "The feedback."),
-		Errors:        append([]int{409}, createErrors...),
-	}, func(ctx context.Context, in *struct {
-		Idempotent
-		Body newFeedback
-	}) (*writeAnswer, error) {
-		state := callOf(ctx)
-		call, err := in.call(state)
-		if err != nil {
-			return nil, err
-		}
-		answer, err := a.service.CreateFeedback(ctx, state.caller.Actor, call, service.NewFeedback(in.Body))
-		if err != nil {
-			return nil, err
-		}
-		return written(answer, "/v1/issues"), nil
-	})
+type createFeedbackInput struct {
+	WriteInput
+	Body newFeedback
+}
 
-	read := map[string]any{scopeKey: models.ScopeIssuesRead}
-	register(a, huma.Operation{
-		OperationID: "get-issue", Method: http.MethodGet, Path: "/issues/{id}", Tags: []string{"Feedback"},
-		Summary: "Read feedback", Metadata: read,
-		Responses: reads[models.FeedbackRecord](a, "The feedback."), Errors: readErrors,
-	}, func(ctx context.Context, in *struct {
-		Conditional
-		ID string `path:"id" doc:"Feedback id." example:"iss_01jd8q4v6cf5e8hbbfwj0zq3tk"`
-	}) (*recordAnswer, error) {
-		return in.answer(a.service.Feedback(ctx, callOf(ctx).caller.Actor, in.ID))
-	})
+// newFeedback is the body of POST /issues.
+type newFeedback struct {
+	InventoryID string  `json:"inventory_id" minLength:"1" maxLength:"64" doc:"The node that the feedback is about." example:"loc_01jd8q4v6cf5e8hbbfwj0zq3tb"`
+	Subject     string  `json:"subject" minLength:"1" maxLength:"200" doc:"Subject." example:"The light flickers"`
+	Description *string `json:"description,omitempty" nullable:"true" maxLength:"10000" doc:"Description." example:"In the corridor of the second floor."`
+	ExternalID  *string `json:"external_id,omitempty" nullable:"true" minLength:"1" maxLength:"200" doc:"Your own reference; unique in the organization." example:"DESK-19"`
+}
 
-	register(a, huma.Operation{
-		OperationID: "list-issues", Method: http.MethodGet, Path: "/issues", Tags: []string{"Feedback"},
-		Summary: "List feedback", Metadata: read,
-		Responses: reads[service.Page[models.FeedbackRecord]](a, "A page of feedback."), Errors: listErrors,
-	}, func(ctx context.Context, in *struct {
-		Listed
-		Status      []string `query:"status" enum:"open,resolved" doc:"Only these status codes, separated by commas."`
-		InventoryID string   `query:"inventory_id" maxLength:"64" doc:"Only those of this node and everything below it."`
-		ExternalID  string   `query:"external_id" maxLength:"200" doc:"Only the one with this reference of yours."`
-	}) (*recordAnswer, error) {
-		filter := service.FeedbackFilter{InventoryID: in.InventoryID, ExternalID: in.ExternalID}
-		for _, code := range in.Status {
-			filter.Statuses = append(filter.Statuses, models.FeedbackStatus(code))
-		}
-		return in.answer(a.service.FeedbackList(ctx, callOf(ctx).caller.Actor, filter, in.request()))
-	})
+func (a *API) createFeedback(ctx context.Context, actor service.Actor, call service.Call, in *createFeedbackInput) (service.WriteResult, error) {
+	return a.service.CreateFeedback(ctx, actor, call, service.NewFeedback(in.Body))
+}
+
+type feedbackInput struct {
+	ReadInput
+	ID string `path:"id" doc:"Feedback id." example:"iss_01jd8q4v6cf5e8hbbfwj0zq3tk"`
+}
+
+func (a *API) getFeedback(ctx context.Context, actor service.Actor, in *feedbackInput) ([]byte, error) {
+	return a.service.Feedback(ctx, actor, in.ID)
+}
+
+type listFeedbackInput struct {
+	ListInput
+	Status      []string `query:"status" enum:"open,resolved" doc:"Only feedback with these status codes, separated by commas."`
+	InventoryID string   `query:"inventory_id" maxLength:"64" doc:"Only feedback about this node and the nodes below it."`
+	ExternalID  string   `query:"external_id" maxLength:"200" doc:"Only the feedback with this external_id."`
+}
+
+func (a *API) listFeedback(ctx context.Context, actor service.Actor, in *listFeedbackInput) ([]byte, error) {
+	filter := service.FeedbackFilter{InventoryID: in.InventoryID, ExternalID: in.ExternalID}
+	for _, code := range in.Status {
+		filter.Statuses = append(filter.Statuses, models.FeedbackStatus(code))
+	}
+	return a.service.FeedbackList(ctx, actor, filter, in.request())
 }

@@ -33,12 +33,12 @@ func TestCallsMadeFromTheDocument(t *testing.T) {
 	statuses := map[int]int{}
 	rapid.Check(t, func(r *rapid.T) {
 		for range callsEach {
-			answer := f.call(r)
-			statuses[answer.Status]++
-			if answer.Status >= 500 {
-				r.Fatalf("the answer is %d: %s", answer.Status, answer.Body)
+			response := f.call(r)
+			statuses[response.Status]++
+			if response.Status >= 500 {
+				r.Fatalf("the answer is %d: %s", response.Status, response.Body)
 			}
-			f.remember(answer)
+			f.remember(response)
 		}
 		s.Clock.Advance(time.Second)
 	})
@@ -61,7 +61,7 @@ type fuzzer struct {
 }
 
 // call makes one call of a drawn operation.
-func (f *fuzzer) call(r *rapid.T) apitest.Answer {
+func (f *fuzzer) call(r *rapid.T) apitest.Response {
 	op := rapid.SampledFrom(f.operations).Draw(r, "operation")
 	path := op.Path
 	for strings.Contains(path, "{") {
@@ -104,15 +104,15 @@ func (f *fuzzer) call(r *rapid.T) apitest.Answer {
 }
 
 // remember keeps ids and tags of answers for later calls.
-func (f *fuzzer) remember(answer apitest.Answer) {
-	if answer.Status != http.StatusOK && answer.Status != http.StatusCreated {
+func (f *fuzzer) remember(response apitest.Response) {
+	if response.Status != http.StatusOK && response.Status != http.StatusCreated {
 		return
 	}
-	if tag := answer.Header.Get("ETag"); tag != "" && len(f.tags) < 50 {
+	if tag := response.Header.Get("ETag"); tag != "" && len(f.tags) < 50 {
 		f.tags = append(f.tags, tag, "*", `"made-up"`)
 	}
 	var record struct{ ID string }
-	if json.Unmarshal(answer.Body, &record) == nil && record.ID != "" && len(f.ids) < 200 && !slices.Contains(f.ids, record.ID) {
+	if json.Unmarshal(response.Body, &record) == nil && record.ID != "" && len(f.ids) < 200 && !slices.Contains(f.ids, record.ID) {
 		f.ids = append(f.ids, record.ID)
 	}
 }

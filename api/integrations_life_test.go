@@ -16,16 +16,15 @@ import (
 	"millwright/service/servicetest"
 )
 
-// office is a server beside an administrator who looks after integrations.
-type office struct {
+// instancePair is two instances of the API on one database, and an administrator.
+type instancePair struct {
 	*apitest.Server
-	ann service.Actor
-	// second is another instance of the API on the same database.
+	ann    service.Actor
 	second http.Handler
 	t      *testing.T
 }
 
-func newOffice(t *testing.T) office {
+func newInstancePair(t *testing.T) instancePair {
 	t.Helper()
 	s := apitest.New(t)
 	ann, err := s.PersonActor(t.Context(), s.ID("ann"))
@@ -36,212 +35,212 @@ func newOffice(t *testing.T) office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return office{s, ann, second, t}
+	return instancePair{s, ann, second, t}
 }
 
-// with makes a call with a token, to both instances, which must agree.
-func (o office) with(token, path string) apitest.Answer {
-	o.t.Helper()
-	answer := o.Send(http.MethodGet, "/v1"+path, "", "Authorization", "Bearer "+token)
-	r := httptest.NewRequestWithContext(o.t.Context(), http.MethodGet, "/v1"+path, nil)
+// with makes a call with the token to both instances, which must agree.
+func (p instancePair) with(token, path string) apitest.Response {
+	p.t.Helper()
+	response := p.Send(http.MethodGet, "/v1"+path, "", "Authorization", "Bearer "+token)
+	r := httptest.NewRequestWithContext(p.t.Context(), http.MethodGet, "/v1"+path, nil)
 	r.Header.Set("Authorization", "Bearer "+token)
-	elsewhere := httptest.NewRecorder()
-	o.second.ServeHTTP(elsewhere, r)
-	if elsewhere.Code != answer.Status {
-		o.t.Errorf("GET %s is answered %d here and %d elsewhere", path, answer.Status, elsewhere.Code)
+	recorder := httptest.NewRecorder()
+	p.second.ServeHTTP(recorder, r)
+	if recorder.Code != response.Status {
+		p.t.Errorf("GET %s: the instances respond with %d and %d", path, response.Status, recorder.Code)
 	}
-	return answer
+	return response
 }
 
-// ask asks for a token with a client id and secret.
-func (o office) ask(clientID, secret string) apitest.Answer {
-	o.t.Helper()
+// requestToken requests a token with a client id and secret.
+func (p instancePair) requestToken(clientID, secret string) apitest.Response {
+	p.t.Helper()
 	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {clientID}, "client_secret": {secret}}
-	return o.Send(http.MethodPost, "/v1/oauth/token", form.Encode(), "Content-Type", formType)
+	return p.Send(http.MethodPost, "/v1/oauth/token", form.Encode(), "Content-Type", formType)
 }
 
-// wantRefused fails unless the token is refused as invalid.
-func (o office) wantRefused(what, token string) {
-	o.t.Helper()
-	answer := o.with(token, "/me")
-	challenge := answer.Header.Get("WWW-Authenticate")
-	if answer.Status != http.StatusUnauthorized || answer.Text("code") != "invalid_token" || !strings.Contains(challenge, `error="invalid_token"`) {
-		o.t.Errorf("%s, the token is answered %d %s, %s", what, answer.Status, answer.Body, challenge)
+// wantRejected fails unless the token is rejected as invalid.
+func (p instancePair) wantRejected(what, token string) {
+	p.t.Helper()
+	response := p.with(token, "/me")
+	challenge := response.Header.Get("WWW-Authenticate")
+	if response.Status != http.StatusUnauthorized || response.Text("code") != "invalid_token" || !strings.Contains(challenge, `error="invalid_token"`) {
+		p.t.Errorf("%s, the response to the token is %d %s, %s", what, response.Status, response.Body, challenge)
 	}
 }
 
-func (o office) must(_ service.IntegrationRecord, err error) {
-	o.t.Helper()
+func (p instancePair) must(_ service.IntegrationRecord, err error) {
+	p.t.Helper()
 	if err != nil {
-		o.t.Fatal(err)
+		p.t.Fatal(err)
 	}
 }
 
-// Spec section 5, token invalidation: each acts on the very next call, on every
-// instance, and undoing it revives no token.
-func TestTokensEndWithWhatIsDoneToTheIntegration(t *testing.T) {
+// Spec section 5, token invalidation: each change takes effect with the next call
+// on every instance, and undoing it does not revive the token.
+func TestChangesThatInvalidateTokens(t *testing.T) {
 	narrow := []string{"work_orders:read", "people:read"}
 	operator := service.Operator()
 	for _, test := range []struct {
 		name     string
-		do, undo func(o office, id string) (service.IntegrationRecord, error)
-		// asked is how the token endpoint answers meanwhile.
-		asked  int
+		do, undo func(p instancePair, id string) (service.IntegrationRecord, error)
+		// status is the token endpoint's status until the change is undone.
+		status int
 		code   string
 		scopes string
 	}{
 		{
 			name: "its scopes are narrowed",
-			do: func(o office, id string) (service.IntegrationRecord, error) {
-				return o.ChangeIntegrationScopes(t.Context(), o.ann, id, narrow)
+			do: func(p instancePair, id string) (service.IntegrationRecord, error) {
+				return p.ChangeIntegrationScopes(t.Context(), p.ann, id, narrow)
 			},
-			undo: func(o office, id string) (service.IntegrationRecord, error) {
-				return o.ChangeIntegrationScopes(t.Context(), o.ann, id, models.Scopes(models.AllScopes).Strings())
+			undo: func(p instancePair, id string) (service.IntegrationRecord, error) {
+				return p.ChangeIntegrationScopes(t.Context(), p.ann, id, models.Scopes(models.AllScopes).Strings())
 			},
-			asked: http.StatusOK, scopes: "work_orders:read people:read",
+			status: http.StatusOK, scopes: "work_orders:read people:read",
 		},
 		{
 			name: "it is turned off",
-			do: func(o office, id string) (service.IntegrationRecord, error) {
-				return o.TurnIntegrationOff(t.Context(), o.ann, id)
+			do: func(p instancePair, id string) (service.IntegrationRecord, error) {
+				return p.TurnIntegrationOff(t.Context(), p.ann, id)
 			},
-			undo: func(o office, id string) (service.IntegrationRecord, error) {
-				return o.TurnIntegrationOn(t.Context(), o.ann, id)
+			undo: func(p instancePair, id string) (service.IntegrationRecord, error) {
+				return p.TurnIntegrationOn(t.Context(), p.ann, id)
 			},
-			asked: http.StatusBadRequest, code: "unauthorized_client",
+			status: http.StatusBadRequest, code: "unauthorized_client",
 		},
 		{
 			name: "the service disables it",
-			do: func(o office, id string) (service.IntegrationRecord, error) {
-				return o.DisableIntegration(t.Context(), operator, id)
+			do: func(p instancePair, id string) (service.IntegrationRecord, error) {
+				return p.DisableIntegration(t.Context(), operator, id)
 			},
-			undo: func(o office, id string) (service.IntegrationRecord, error) {
-				return o.EnableIntegration(t.Context(), operator, id)
+			undo: func(p instancePair, id string) (service.IntegrationRecord, error) {
+				return p.EnableIntegration(t.Context(), operator, id)
 			},
-			asked: http.StatusBadRequest, code: "unauthorized_client",
+			status: http.StatusBadRequest, code: "unauthorized_client",
 		},
 		{
 			name: "it is deleted",
-			do: func(o office, id string) (service.IntegrationRecord, error) {
-				return o.DeleteIntegration(t.Context(), o.ann, id)
+			do: func(p instancePair, id string) (service.IntegrationRecord, error) {
+				return p.DeleteIntegration(t.Context(), p.ann, id)
 			},
-			asked: http.StatusUnauthorized, code: "invalid_client",
+			status: http.StatusUnauthorized, code: "invalid_client",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			o := newOffice(t)
-			id, token := o.ID("erp"), o.Token("erp")
-			bystander := o.Token("reader")
-			o.with(token, "/me").Want(http.StatusOK, "")
-			o.must(test.do(o, id))
-			o.wantRefused("afterwards", token)
-			o.with(bystander, "/me").Want(http.StatusOK, "")
-			asked := o.ask("cli_erp", erpSecret)
-			if asked.Status != test.asked || asked.Text("error") != test.code || asked.Text("scope") != test.scopes {
-				t.Errorf("the token endpoint answers %d %s", asked.Status, asked.Body)
+			p := newInstancePair(t)
+			id, token := p.ID("erp"), p.Token("erp")
+			bystander := p.Token("reader")
+			p.with(token, "/me").Want(http.StatusOK, "")
+			p.must(test.do(p, id))
+			p.wantRejected("afterwards", token)
+			p.with(bystander, "/me").Want(http.StatusOK, "")
+			issued := p.requestToken("cli_erp", erpSecret)
+			if issued.Status != test.status || issued.Text("error") != test.code || issued.Text("scope") != test.scopes {
+				t.Errorf("the token endpoint responds with %d %s", issued.Status, issued.Body)
 			}
 			if test.undo == nil {
 				return
 			}
-			o.must(test.undo(o, id))
-			o.wantRefused("when it is undone", token)
-			o.with(o.ask("cli_erp", erpSecret).Want(http.StatusOK, "").Text("access_token"), "/me").Want(http.StatusOK, "")
+			p.must(test.undo(p, id))
+			p.wantRejected("after undoing it", token)
+			p.with(p.requestToken("cli_erp", erpSecret).Want(http.StatusOK, "").Text("access_token"), "/me").Want(http.StatusOK, "")
 		})
 	}
 }
 
-// Scopes are narrowed, too, when one is taken while another is given.
-func TestTokensEndWithAScopeForAnother(t *testing.T) {
-	o := newOffice(t)
-	token := o.Token("reader")
+// Replacing a scope by another narrows the scopes too.
+func TestReplacingAScopeInvalidatesTokens(t *testing.T) {
+	p := newInstancePair(t)
+	token := p.Token("reader")
 	for _, scopes := range [][]string{{"people:read", "forms:read"}, {"work_orders:read"}} {
-		o.must(o.ChangeIntegrationScopes(t.Context(), o.ann, o.ID("reader"), scopes))
-		o.wantRefused("with the scopes "+strings.Join(scopes, " "), token)
-		o.Forget()
-		me := o.As("reader", http.MethodGet, "/me", nil).Want(http.StatusOK, "")
+		p.must(p.ChangeIntegrationScopes(t.Context(), p.ann, p.ID("reader"), scopes))
+		p.wantRejected("with the scopes "+strings.Join(scopes, " "), token)
+		p.ForgetTokens()
+		me := p.As("reader", http.MethodGet, "/me", nil).Want(http.StatusOK, "")
 		want(t, "the scopes of a new token", len(me.Field("scopes").([]any)), len(scopes))
 	}
 }
 
-func TestARenewedSecretEndsTheOldOneAndItsTokens(t *testing.T) {
-	o := newOffice(t)
-	token := o.Token("erp")
-	renewed, err := o.RenewIntegrationSecret(t.Context(), o.ann, o.ID("erp"))
+func TestRenewingASecretInvalidatesItsTokens(t *testing.T) {
+	p := newInstancePair(t)
+	token := p.Token("erp")
+	renewed, err := p.RenewIntegrationSecret(t.Context(), p.ann, p.ID("erp"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.wantRefused("with a renewed secret", token)
-	if answer := o.ask("cli_erp", erpSecret); answer.Text("error") != "invalid_client" {
-		t.Errorf("the old secret is answered %s", answer.Body)
+	p.wantRejected("after renewing the secret", token)
+	if response := p.requestToken("cli_erp", erpSecret); response.Text("error") != "invalid_client" {
+		t.Errorf("the response to the old secret is %s", response.Body)
 	}
-	fresh := o.ask(renewed.ClientID, renewed.ClientSecret).Want(http.StatusOK, "").Text("access_token")
-	o.with(fresh, "/me").Want(http.StatusOK, "")
-	again, err := o.RenewIntegrationSecret(t.Context(), service.Operator(), o.ID("erp"))
+	fresh := p.requestToken(renewed.ClientID, renewed.ClientSecret).Want(http.StatusOK, "").Text("access_token")
+	p.with(fresh, "/me").Want(http.StatusOK, "")
+	again, err := p.RenewIntegrationSecret(t.Context(), service.Operator(), p.ID("erp"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.wantRefused("with a secret renewed again", fresh)
-	if answer := o.ask("cli_erp", renewed.ClientSecret); answer.Text("error") != "invalid_client" {
-		t.Errorf("the second secret is answered %s", answer.Body)
+	p.wantRejected("after renewing the secret again", fresh)
+	if response := p.requestToken("cli_erp", renewed.ClientSecret); response.Text("error") != "invalid_client" {
+		t.Errorf("the response to the second secret is %s", response.Body)
 	}
-	o.ask("cli_erp", again.ClientSecret).Want(http.StatusOK, "")
+	p.requestToken("cli_erp", again.ClientSecret).Want(http.StatusOK, "")
 }
 
-// Nothing that takes no access away ends a token.
-func TestTokensLastThroughWhatTakesNothingAway(t *testing.T) {
-	o := newOffice(t)
-	ctx, id := t.Context(), o.ID("reader")
-	token := o.Token("reader")
+// Changes that remove no access do not invalidate tokens.
+func TestChangesThatKeepTokensValid(t *testing.T) {
+	p := newInstancePair(t)
+	ctx, id := t.Context(), p.ID("reader")
+	token := p.Token("reader")
 	for _, step := range []struct {
 		name string
 		do   func() (service.IntegrationRecord, error)
 	}{
 		{"more scopes", func() (service.IntegrationRecord, error) {
-			return o.ChangeIntegrationScopes(ctx, o.ann, id, []string{"work_orders:read", "people:read"})
+			return p.ChangeIntegrationScopes(ctx, p.ann, id, []string{"work_orders:read", "people:read"})
 		}},
 		{"the scopes it has", func() (service.IntegrationRecord, error) {
-			return o.ChangeIntegrationScopes(ctx, o.ann, id, []string{"people:read", "work_orders:read"})
+			return p.ChangeIntegrationScopes(ctx, p.ann, id, []string{"people:read", "work_orders:read"})
 		}},
-		{"turning on what is on", func() (service.IntegrationRecord, error) { return o.TurnIntegrationOn(ctx, o.ann, id) }},
-		{"enabling what is enabled", func() (service.IntegrationRecord, error) { return o.EnableIntegration(ctx, service.Operator(), id) }},
+		{"turning it on while it is on", func() (service.IntegrationRecord, error) { return p.TurnIntegrationOn(ctx, p.ann, id) }},
+		{"enabling it while it is enabled", func() (service.IntegrationRecord, error) { return p.EnableIntegration(ctx, service.Operator(), id) }},
 		{"another name", func() (service.IntegrationRecord, error) {
-			return o.RenameIntegration(ctx, o.ann, id, "Renamed reader")
+			return p.RenameIntegration(ctx, p.ann, id, "Renamed reader")
 		}},
 	} {
-		o.must(step.do())
-		if answer := o.with(token, "/me"); answer.Status != http.StatusOK {
-			t.Errorf("after %s the token is answered %d", step.name, answer.Status)
+		p.must(step.do())
+		if response := p.with(token, "/me"); response.Status != http.StatusOK {
+			t.Errorf("after %s the response to the token is %d", step.name, response.Status)
 		}
 	}
-	me := o.with(token, "/me").Want(http.StatusOK, "")
+	me := p.with(token, "/me").Want(http.StatusOK, "")
 	want(t, "the name", me.Text("integration", "name"), "Renamed reader")
 	want(t, "the token's scopes", len(me.Field("scopes").([]any)), 1)
-	o.with(token, "/people").Want(http.StatusForbidden, "insufficient_scope")
-	// A token asked for now has the new scope.
-	o.Forget()
-	o.As("reader", http.MethodGet, "/people", nil).Want(http.StatusOK, "")
+	p.with(token, "/people").Want(http.StatusForbidden, "insufficient_scope")
+	// A new token has the new scope.
+	p.ForgetTokens()
+	p.As("reader", http.MethodGet, "/people", nil).Want(http.StatusOK, "")
 }
 
-func TestANewIntegrationWorksOnceItHasPermissions(t *testing.T) {
-	o := newOffice(t)
+func TestANewIntegrationNeedsPermissions(t *testing.T) {
+	p := newInstancePair(t)
 	ctx := t.Context()
-	made, err := o.CreateIntegration(ctx, o.ann, o.Acme.OrganizationID, service.NewIntegration{
+	made, err := p.CreateIntegration(ctx, p.ann, p.Acme.OrganizationID, service.NewIntegration{
 		Name: "Laundry", Scopes: []string{"inventory:read", "work_orders:read", "work_orders:write"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	token := o.ask(made.ClientID, made.ClientSecret).Want(http.StatusOK, "").Text("access_token")
-	me := o.with(token, "/me").Want(http.StatusOK, "")
+	token := p.requestToken(made.ClientID, made.ClientSecret).Want(http.StatusOK, "").Text("access_token")
+	me := p.with(token, "/me").Want(http.StatusOK, "")
 	want(t, "its identity", me.Text("identity_id"), made.ID)
 	want(t, "its name", me.Text("integration", "name"), "Laundry")
 
-	node := "/equipment/" + o.ID("ahu1")
-	create := func() apitest.Answer {
-		return o.Send(http.MethodPost, "/v1/work-orders", `{"inventory_id":"`+o.ID("ahu1")+`","title":"Clean it"}`,
+	node := "/equipment/" + p.ID("ahu1")
+	create := func() apitest.Response {
+		return p.Send(http.MethodPost, "/v1/work-orders", `{"inventory_id":"`+p.ID("ahu1")+`","title":"Clean it"}`,
 			"Authorization", "Bearer "+token, "Content-Type", "application/json")
 	}
-	o.with(token, node).Want(http.StatusNotFound, "not_found")
+	p.with(token, node).Want(http.StatusNotFound, "not_found")
 	create().Want(http.StatusUnprocessableEntity, "validation_failed")
 	for _, step := range []struct {
 		definition string
@@ -254,58 +253,58 @@ func TestANewIntegrationWorksOnceItHasPermissions(t *testing.T) {
 		{"", http.StatusNotFound, http.StatusUnprocessableEntity},
 	} {
 		if step.definition == "" {
-			err = o.Unassign(ctx, o.ann, o.ID("hvac"), made.ID)
+			err = p.Unassign(ctx, p.ann, p.ID("hvac"), made.ID)
 		} else {
-			err = o.Assign(ctx, o.ann, o.ID("hvac"), made.ID, o.ID(step.definition))
+			err = p.Assign(ctx, p.ann, p.ID("hvac"), made.ID, p.ID(step.definition))
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		want(t, "reading as "+step.definition, o.with(token, node).Status, step.read)
-		answer := create()
-		want(t, "writing as "+step.definition, answer.Status, step.write)
+		want(t, "reading as "+step.definition, p.with(token, node).Status, step.read)
+		response := create()
+		want(t, "writing as "+step.definition, response.Status, step.write)
 		if step.write == http.StatusCreated {
-			want(t, "the Log Record", desk{o.Server}.log(answer.Text("id")), "Laundry (API) work_order.created")
+			want(t, "the Log Record", harness{p.Server}.log(response.Text("id")), "Laundry (API) work_order.created")
 		}
 	}
 }
 
-// Whoever follows changes starts over when the integration's permissions change.
-func TestAssignmentsEndSyncTokens(t *testing.T) {
-	o := newOffice(t)
-	ctx, p := t.Context(), pages{o.Server}
-	changes := func(token string) apitest.Answer {
-		return o.As("reader", http.MethodGet, "/work-orders?changed_since="+url.QueryEscape(token), nil)
+// A change of the integration's permissions voids its sync tokens.
+func TestAssignmentsVoidSyncTokens(t *testing.T) {
+	p := newInstancePair(t)
+	ctx := t.Context()
+	changes := func(token string) apitest.Response {
+		return p.As("reader", http.MethodGet, "/work-orders?changed_since="+url.QueryEscape(token), nil)
 	}
-	o.As("erp", http.MethodPost, "/work-orders", object{"inventory_id": o.ID("roof"), "title": "On the roof"}).Want(http.StatusCreated, "")
+	p.As("erp", http.MethodPost, "/work-orders", object{"inventory_id": p.ID("roof"), "title": "On the roof"}).Want(http.StatusCreated, "")
 	p.WaitForOpenTransactions()
 	token := changes(longAgo).Want(http.StatusOK, "").Text("sync_token")
 	changes(token).Want(http.StatusOK, "")
-	if err := o.Assign(ctx, o.ann, o.ID("roof"), o.ID("reader"), o.ID("reading")); err != nil {
+	if err := p.Assign(ctx, p.ann, p.ID("roof"), p.ID("reader"), p.ID("reading")); err != nil {
 		t.Fatal(err)
 	}
 	changes(token).Want(http.StatusGone, "cursor_expired")
 	fresh := changes(longAgo).Want(http.StatusOK, "")
 	want(t, "work orders seen now", len(fresh.Field("data").([]any)), 1)
-	if err := o.Unassign(ctx, o.ann, o.ID("roof"), o.ID("reader")); err != nil {
+	if err := p.Unassign(ctx, p.ann, p.ID("roof"), p.ID("reader")); err != nil {
 		t.Fatal(err)
 	}
 	changes(fresh.Text("sync_token")).Want(http.StatusGone, "cursor_expired")
-	want(t, "work orders seen at last", len(changes(longAgo).Want(http.StatusOK, "").Field("data").([]any)), 0)
+	want(t, "work orders seen in the end", len(changes(longAgo).Want(http.StatusOK, "").Field("data").([]any)), 0)
 }
 
 func TestRecordsNameADeletedIntegration(t *testing.T) {
-	o := newOffice(t)
-	made := o.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": o.ID("ahu1"), "title": "Replace filter"}).Want(http.StatusCreated, "")
+	p := newInstancePair(t)
+	made := p.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": p.ID("ahu1"), "title": "Replace filter"}).Want(http.StatusCreated, "")
 	path := "/work-orders/" + made.Text("id")
-	o.must(o.DeleteIntegration(t.Context(), o.ann, o.ID("creator")))
-	record := o.As("erp", http.MethodGet, path, nil).Want(http.StatusOK, "")
-	want(t, "who created it", record.Text("created_by"), o.ID("creator"))
-	named := slices.ContainsFunc(record.Field("people").([]any), func(p any) bool {
-		return p.(object)["identity_id"] == o.ID("creator") && p.(object)["name"] == "Creator"
+	p.must(p.DeleteIntegration(t.Context(), p.ann, p.ID("creator")))
+	record := p.As("erp", http.MethodGet, path, nil).Want(http.StatusOK, "")
+	want(t, "who created it", record.Text("created_by"), p.ID("creator"))
+	named := slices.ContainsFunc(record.Field("people").([]any), func(person any) bool {
+		return person.(object)["identity_id"] == p.ID("creator") && person.(object)["name"] == "Creator"
 	})
 	want(t, "whether the record names it", named, true)
-	answer := o.As("erp", http.MethodPost, path+"/assignees", object{"assignees": []string{o.ID("creator")}})
-	answer.Want(http.StatusUnprocessableEntity, string(models.CodeRuleViolation))
-	want(t, "the rule", answer.Text("rule"), "assignee_not_connected")
+	response := p.As("erp", http.MethodPost, path+"/assignees", object{"assignees": []string{p.ID("creator")}})
+	response.Want(http.StatusUnprocessableEntity, string(models.CodeRuleViolation))
+	want(t, "the rule", response.Text("rule"), "assignee_not_connected")
 }

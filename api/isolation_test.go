@@ -52,7 +52,7 @@ type tenant struct {
 	token string
 	// order and feedback are records of its own, with the answers that showed them.
 	order, feedback         string
-	orderAnswer             apitest.Answer
+	orderAnswer             apitest.Response
 	orderBody, feedbackBody string
 	count                   int
 	// forbidden are texts that no answer to it may hold.
@@ -95,26 +95,26 @@ func (n *tenant) login(id, secret string) string {
 	return n.form("/oauth/token", form).Want(http.StatusOK, "").Text("access_token")
 }
 
-func (n *tenant) form(path string, form url.Values) apitest.Answer {
+func (n *tenant) form(path string, form url.Values) apitest.Response {
 	n.t.Helper()
 	return n.Send(http.MethodPost, "/v1"+path, form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
 }
 
 // call makes a call and looks for what the answer may not hold; what was sent
 // may come back.
-func (n *tenant) call(method, path, body string, headers ...string) apitest.Answer {
+func (n *tenant) call(method, path, body string, headers ...string) apitest.Response {
 	n.t.Helper()
 	headers = append(headers, "Authorization", "Bearer "+n.token)
 	if body != "" {
 		headers = append(headers, "Content-Type", "application/json")
 	}
-	answer := n.Send(method, "/v1"+path, body, headers...)
+	response := n.Send(method, "/v1"+path, body, headers...)
 	for _, text := range n.forbidden {
-		if bytes.Contains(answer.Body, []byte(text)) && !strings.Contains(path+body, text) {
-			n.t.Errorf("%s %s %s: the answer holds %q of another organization\n%s", method, path, body, text, answer.Body)
+		if bytes.Contains(response.Body, []byte(text)) && !strings.Contains(path+body, text) {
+			n.t.Errorf("%s %s %s: the answer holds %q of another organization\n%s", method, path, body, text, response.Body)
 		}
 	}
-	return answer
+	return response
 }
 
 // all returns every id of the tenant: those of its file, of its records and of what they caused.
@@ -285,10 +285,10 @@ func unknown(id string) string {
 }
 
 // shown is what an answer shows but for the request's id and the id that was sent.
-func shown(answer apitest.Answer, sent string) string {
-	body := bytes.ReplaceAll(answer.Body, []byte(answer.Header.Get("X-Request-Id")), []byte("REQUEST"))
+func shown(response apitest.Response, sent string) string {
+	body := bytes.ReplaceAll(response.Body, []byte(response.Header.Get("X-Request-Id")), []byte("REQUEST"))
 	body = bytes.ReplaceAll(body, []byte(sent), []byte("SENT"))
-	return fmt.Sprintf("%d %s %s", answer.Status, answer.Header.Get("Content-Type"), body)
+	return fmt.Sprintf("%d %s %s", response.Status, response.Header.Get("Content-Type"), body)
 }
 
 // walked are the operations that take a token. The OAuth endpoints take a
@@ -349,7 +349,7 @@ type walk struct {
 	calls  int
 }
 
-func (w *walk) do(path, body string, headers ...string) apitest.Answer {
+func (w *walk) do(path, body string, headers ...string) apitest.Response {
 	w.t.Helper()
 	w.calls++
 	return w.call(w.op.Method, path, body, headers...)
@@ -367,9 +367,9 @@ func (w *walk) own() {
 		headers = []string{"Idempotency-Key", w.victim.key}
 		w.replay()
 	}
-	answer := w.do(fill(template, values), body, headers...)
-	if answer.Status != http.StatusOK && answer.Status != http.StatusCreated || answer.Header.Get("Idempotency-Replayed") != "" {
-		w.t.Fatalf("with ids of its own and the body %s the operation is answered %d: %s", body, answer.Status, answer.Body)
+	response := w.do(fill(template, values), body, headers...)
+	if response.Status != http.StatusOK && response.Status != http.StatusCreated || response.Header.Get("Idempotency-Replayed") != "" {
+		w.t.Fatalf("with ids of its own and the body %s the operation is answered %d: %s", body, response.Status, response.Body)
 	}
 }
 
@@ -517,13 +517,13 @@ func TestTokensOfOthers(t *testing.T) {
 	victim.call(http.MethodGet, "/me", "").Want(http.StatusOK, "")
 	// A wrong secret of a client that exists is the same as a client that does not.
 	form = url.Values{"grant_type": {"client_credentials"}, "client_secret": {own.ClientSecret}}
-	var answers []string
+	var responses []string
 	for _, id := range []string{victim.made.Integrations["all_mighty"].ClientID, unknown(own.ClientID), "", "\xff"} {
 		form.Set("client_id", id)
-		answers = append(answers, shown(attacker.form("/oauth/token", form).Want(http.StatusUnauthorized, ""), id))
+		responses = append(responses, shown(attacker.form("/oauth/token", form).Want(http.StatusUnauthorized, ""), id))
 	}
-	if answers[0] != answers[1] || answers[0] != answers[3] {
-		t.Errorf("an unknown client is told from a wrong secret: %q", answers)
+	if responses[0] != responses[1] || responses[0] != responses[3] {
+		t.Errorf("an unknown client is told from a wrong secret: %q", responses)
 	}
 }
 

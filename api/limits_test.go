@@ -57,9 +57,9 @@ func TestWhatAClientSendsIsBounded(t *testing.T) {
 		{"an id in the query", http.MethodGet, "/work-orders?assignee_id=" + strings.Repeat("A", 65), "", nil, 400, models.CodeInvalidRequest},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			answer := s.As("erp", c.method, c.path, c.body, c.headers...)
-			if answer.Status != c.status || answer.Text("code") != string(c.code) {
-				t.Errorf("the answer is %d, want %d %s: %s", answer.Status, c.status, c.code, answer.Body)
+			response := s.As("erp", c.method, c.path, c.body, c.headers...)
+			if response.Status != c.status || response.Text("code") != string(c.code) {
+				t.Errorf("the answer is %d, want %d %s: %s", response.Status, c.status, c.code, response.Body)
 			}
 		})
 	}
@@ -116,9 +116,9 @@ func TestFailedTokenRequestsLeaveFewRows(t *testing.T) {
 	s := apitest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = calls })
 	for i := range 3 * calls {
 		form := fmt.Sprintf("grant_type=client_credentials&client_id=guess%d&client_secret=x", i)
-		answer := s.Send(http.MethodPost, "/v1/oauth/token", form, "Content-Type", "application/x-www-form-urlencoded")
-		if limited := i >= calls; limited != (answer.Status == http.StatusTooManyRequests) {
-			t.Fatalf("guess %d is answered %d", i+1, answer.Status)
+		response := s.Send(http.MethodPost, "/v1/oauth/token", form, "Content-Type", "application/x-www-form-urlencoded")
+		if limited := i >= calls; limited != (response.Status == http.StatusTooManyRequests) {
+			t.Fatalf("guess %d is answered %d", i+1, response.Status)
 		}
 	}
 	if rows := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM rate_counters`); rows > calls+1 {
@@ -185,15 +185,15 @@ func TestHTTPHygiene(t *testing.T) {
 		{http.MethodGet, "/docs", "no-cache"},
 		{http.MethodGet, "/v1/openapi.json", "private, no-cache"},
 	} {
-		answer := s.Send(c.method, c.path, "", token...)
-		if got := answer.Header.Get("Cache-Control"); got != c.cache {
+		response := s.Send(c.method, c.path, "", token...)
+		if got := response.Header.Get("Cache-Control"); got != c.cache {
 			t.Errorf("%s %s: Cache-Control %q, want %q", c.method, c.path, got, c.cache)
 		}
-		if got := answer.Header.Get("X-Content-Type-Options"); got != "nosniff" {
+		if got := response.Header.Get("X-Content-Type-Options"); got != "nosniff" {
 			t.Errorf("%s %s: X-Content-Type-Options %q", c.method, c.path, got)
 		}
 		for _, name := range []string{"Server", "X-Powered-By", "Set-Cookie", "Access-Control-Allow-Origin"} {
-			if got := answer.Header.Get(name); got != "" {
+			if got := response.Header.Get(name); got != "" {
 				t.Errorf("%s %s: %s is %q", c.method, c.path, name, got)
 			}
 		}
@@ -238,12 +238,12 @@ func TestRequestsThatCouldBeSmuggled(t *testing.T) {
 				t.Fatal(err)
 			}
 			go func() { _, _ = io.WriteString(conn, c.request) }()
-			answers := bufio.NewReader(conn)
-			line, err := answers.ReadString('\n')
+			responses := bufio.NewReader(conn)
+			line, err := responses.ReadString('\n')
 			if err != nil || !strings.HasPrefix(line, "HTTP/1.1 "+c.want) {
 				t.Fatalf("answered %q, %v; want %s", line, err, c.want)
 			}
-			rest, _ := io.ReadAll(answers) // a reset says as well that it ended
+			rest, _ := io.ReadAll(responses) // a reset says as well that it ended
 			if strings.Contains(string(rest), "HTTP/1.1 ") {
 				t.Errorf("a second request was answered: %s", rest)
 			}

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -16,9 +15,9 @@ import (
 // everyScope is what an integration needs to call all lists.
 const everyScope = `{inventory:read,work_orders:read,work_orders:write,issues:read,issues:write,forms:read,people:read}`
 
-// aList is a list of the API with what the tests of all lists need: how to make
+// listCase is a list of the API with what the tests of all lists need: how to make
 // records in it and how to change one, by SQL, since some are made in the app only.
-type aList struct {
+type listCase struct {
 	path, prefix, table string
 	// columns and values of an INSERT beside id, organization_id, created_at and changed_at.
 	columns, values string
@@ -31,14 +30,14 @@ type aList struct {
 }
 
 // lists are all of them. Each is one row here and the tests hold for each.
-func lists(s *apitest.Server) []aList {
-	node := func(path, prefix, kind, parent string) aList {
-		return aList{
+func lists(s *apitest.Server) []listCase {
+	node := func(path, prefix, kind, parent string) listCase {
+		return listCase{
 			path: path, prefix: prefix, table: "inventory_nodes", columns: "kind, parent_id, name",
 			values: fmt.Sprintf("'%s', '%s', 'x'", kind, s.ID(parent)), label: "name", field: "name", filter: "parent_id=" + s.ID(parent),
 		}
 	}
-	return []aList{
+	return []listCase{
 		{
 			path: "/work-orders", prefix: "wo_", table: "work_orders", columns: "inventory_id, title, priority, status, created_by",
 			values: fmt.Sprintf("'%s', 'x', 'none', 'open', '%s'", s.ID("ahu1"), s.ID("ann")), label: "title", field: "title", filter: "status=open",
@@ -61,10 +60,10 @@ func lists(s *apitest.Server) []aList {
 }
 
 // id is the n-th id that make makes. All of them are older than the fixture's.
-func (l aList) id(n int) string { return fmt.Sprintf("%s%026d", l.prefix, n) }
+func (l listCase) id(n int) string { return fmt.Sprintf("%s%026d", l.prefix, n) }
 
-// make makes a record in a transaction of its own.
-func (l aList) make(s *apitest.Server, id string) string {
+// change makes a record in a transaction of its own.
+func (l listCase) make(s *apitest.Server, id string) string {
 	s.Exec(`INSERT INTO `+l.table+` (id, organization_id, created_at, changed_at, `+l.columns+`)
 		VALUES ($1, $2, $3, $3, `+l.values+`)`, id, s.Acme.OrganizationID, s.Clock.Now())
 	if l.also != "" {
@@ -74,50 +73,12 @@ func (l aList) make(s *apitest.Server, id string) string {
 }
 
 // change gives a record another name in a transaction of its own.
-func (l aList) change(s *apitest.Server, id, name string) {
+func (l listCase) change(s *apitest.Server, id, name string) {
 	s.Exec(`UPDATE `+l.table+` SET `+l.label+` = $2, changed_at = greatest($3, changed_at + interval '1 millisecond') WHERE id = $1`,
 		id, name, s.Clock.Now())
 }
 
-// pages calls a list as erp.
-type pages struct{ *apitest.Server }
-
-// query joins parameters: name, value, name, value. Empty values are left out.
-func query(parameters ...string) string {
-	values := url.Values{}
-	for i := 0; i < len(parameters); i += 2 {
-		if parameters[i+1] != "" {
-			values.Set(parameters[i], parameters[i+1])
-		}
-	}
-	return "?" + values.Encode()
-}
-
-func (p pages) get(path string, parameters ...string) apitest.Answer {
-	return p.As("erp", http.MethodGet, path+query(parameters...), nil)
-}
-
-// idsOf returns the ids of a page's records and checks what is true of every page.
-func idsOf(t *testing.T, page apitest.Answer, changes bool) []string {
-	t.Helper()
-	page.Want(http.StatusOK, "")
-	ids := []string{}
-	for _, record := range page.Field("data").([]any) {
-		ids = append(ids, record.(object)["id"].(string))
-	}
-	if more := page.Field("has_more").(bool); more != (page.Text("next_cursor") != "") {
-		t.Errorf("has_more is %t, next_cursor is %v", more, page.Field("next_cursor"))
-	}
-	if _, named := page.Field().(object)["next_cursor"]; named && page.Text("next_cursor") == "" {
-		t.Error("the last page names next_cursor")
-	}
-	if changes != (page.Text("sync_token") != "") {
-		t.Errorf("sync_token is %v, with changed_since: %t", page.Field("sync_token"), changes)
-	}
-	return ids
-}
-
-func eachList(t *testing.T, test func(t *testing.T, s *apitest.Server, l aList)) {
+func eachList(t *testing.T, test func(t *testing.T, s *apitest.Server, l listCase)) {
 	t.Helper()
 	for i, named := range lists(apitest.New(t)) {
 		t.Run(strings.TrimPrefix(named.path, "/"), func(t *testing.T) {
@@ -129,25 +90,25 @@ func eachList(t *testing.T, test func(t *testing.T, s *apitest.Server, l aList))
 }
 
 func TestListsArePaged(t *testing.T) {
-	eachList(t, func(t *testing.T, s *apitest.Server, l aList) {
+	eachList(t, func(t *testing.T, s *apitest.Server, l listCase) {
 		var made []string
 		for n := range 201 {
 			made = append(made, l.make(s, l.id(n+1)))
 		}
 		newest := l.prefix + "7" + strings.Repeat("z", 25)
-		p := pages{s}
+		h := harness{s}
 		for limit, want := range map[string]int{"": 50, "1": 1, "199": 199, "200": 200, "201": 200, "1000000": 200} {
-			page := p.get(l.path, "limit", limit)
+			page := h.list(l.path, "limit", limit)
 			if got := len(idsOf(t, page, false)); got != want || page.Field("has_more") != true {
 				t.Errorf("limit=%s lists %d with has_more %v, want %d of more", limit, got, page.Field("has_more"), want)
 			}
 		}
 		for _, limit := range []string{"0", "-1", "many", "1.5", "1e2", "99999999999999999999"} {
-			p.get(l.path, "limit", limit).Want(http.StatusBadRequest, "invalid_request")
+			h.list(l.path, "limit", limit).Want(http.StatusBadRequest, "invalid_request")
 		}
 		var seen []string
 		for cursor := ""; ; {
-			page := p.get(l.path, "limit", "60", "cursor", cursor)
+			page := h.list(l.path, "limit", "60", "cursor", cursor)
 			seen = append(seen, idsOf(t, page, false)...)
 			if len(seen) == 60 {
 				// What is made meanwhile is newer than what follows.
@@ -184,28 +145,28 @@ func TestTheNewestIsListedFirst(t *testing.T) {
 	}
 	s.Exec(`UPDATE work_orders SET title = 'changed' WHERE id = $1`, ids[0])
 	slices.Reverse(ids)
-	if got := idsOf(t, pages{s}.get("/work-orders"), false); !slices.Equal(got, ids) {
+	if got := idsOf(t, harness{s}.list("/work-orders"), false); !slices.Equal(got, ids) {
 		t.Errorf("listed %v, want %v", got, ids)
 	}
 }
 
 func TestCursorsAreBoundToTheirListAndFilters(t *testing.T) {
-	eachList(t, func(t *testing.T, s *apitest.Server, l aList) {
+	eachList(t, func(t *testing.T, s *apitest.Server, l listCase) {
 		for n := range 4 {
 			l.make(s, l.id(n+1))
 		}
 		s.WaitForOpenTransactions()
-		p := pages{s}
-		cursor := p.get(l.path, "limit", "2").Want(http.StatusOK, "").Text("next_cursor")
-		changes := p.get(l.path, "limit", "2", "changed_since", "2020-01-01T00:00:00Z").Want(http.StatusOK, "")
+		h := harness{s}
+		cursor := h.list(l.path, "limit", "2").Want(http.StatusOK, "").Text("next_cursor")
+		changes := h.list(l.path, "limit", "2", "changed_since", "2020-01-01T00:00:00Z").Want(http.StatusOK, "")
 		changesCursor, token := changes.Text("next_cursor"), changes.Text("sync_token")
 		if cursor == "" || changesCursor == "" || token == "" {
 			t.Fatalf("the first pages lack their cursors: %q %q %q", cursor, changesCursor, token)
 		}
 		// Another limit is not another filter.
-		p.get(l.path, "limit", "3", "cursor", cursor).Want(http.StatusOK, "")
-		p.get(l.path, "limit", "3", "cursor", changesCursor, "changed_since", "2020-01-01T00:00:00Z").Want(http.StatusOK, "")
-		p.get(l.path, "limit", "3", "changed_since", token).Want(http.StatusOK, "")
+		h.list(l.path, "limit", "3", "cursor", cursor).Want(http.StatusOK, "")
+		h.list(l.path, "limit", "3", "cursor", changesCursor, "changed_since", "2020-01-01T00:00:00Z").Want(http.StatusOK, "")
+		h.list(l.path, "limit", "3", "changed_since", token).Want(http.StatusOK, "")
 
 		nul := base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(decoded(t, cursor), l.prefix, `\u0000`, 1)))
 		for name, parameters := range map[string][]string{
@@ -229,17 +190,17 @@ func TestCursorsAreBoundToTheirListAndFilters(t *testing.T) {
 			"JSON null as cursor":                        {"cursor", base64.RawURLEncoding.EncodeToString([]byte("null"))},
 			"a sync token at a far position of its list": {"changed_since", strings.Repeat(token, 20)},
 		} {
-			if answer := p.get(l.path, parameters...); answer.Status != http.StatusBadRequest || answer.Text("code") != "invalid_request" {
-				t.Errorf("%s is answered %d\n%s", name, answer.Status, answer.Body)
+			if response := h.list(l.path, parameters...); response.Status != http.StatusBadRequest || response.Text("code") != "invalid_request" {
+				t.Errorf("%s is answered %d\n%s", name, response.Status, response.Body)
 			}
 		}
 		if l.filter != "" {
 			for name, given := range map[string]string{
 				"cursor": "cursor=" + cursor, "cursor of changes": "changed_since=2020-01-01T00:00:00Z&cursor=" + changesCursor, "sync token": "changed_since=" + token,
 			} {
-				answer := s.As("erp", http.MethodGet, l.path+"?"+l.filter+"&"+given, nil)
-				if answer.Status != http.StatusBadRequest || answer.Text("code") != "invalid_request" {
-					t.Errorf("a %s with the filter %s is answered %d", name, l.filter, answer.Status)
+				response := s.As("erp", http.MethodGet, l.path+"?"+l.filter+"&"+given, nil)
+				if response.Status != http.StatusBadRequest || response.Text("code") != "invalid_request" {
+					t.Errorf("a %s with the filter %s is answered %d", name, l.filter, response.Status)
 				}
 			}
 		}
@@ -247,9 +208,9 @@ func TestCursorsAreBoundToTheirListAndFilters(t *testing.T) {
 			if other.path == l.path {
 				continue
 			}
-			p.get(other.path, "cursor", cursor).Want(http.StatusBadRequest, "invalid_request")
-			p.get(other.path, "changed_since", token).Want(http.StatusBadRequest, "invalid_request")
-			p.get(other.path, "cursor", changesCursor, "changed_since", "2020-01-01T00:00:00Z").Want(http.StatusBadRequest, "invalid_request")
+			h.list(other.path, "cursor", cursor).Want(http.StatusBadRequest, "invalid_request")
+			h.list(other.path, "changed_since", token).Want(http.StatusBadRequest, "invalid_request")
+			h.list(other.path, "cursor", changesCursor, "changed_since", "2020-01-01T00:00:00Z").Want(http.StatusBadRequest, "invalid_request")
 		}
 	})
 }

@@ -4,20 +4,18 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"millwright/service"
 )
 
-func (a *API) registerMe() {
-	register(a, huma.Operation{
-		OperationID: "get-me", Method: http.MethodGet, Path: "/me", Tags: []string{"Integration"},
-		Summary:     "Who am I",
-		Description: "The calling integration, its identity, organization, scopes and call limit. Any valid token may ask.",
-		Responses:   reads[service.Me](a, "The integration."),
-		Errors:      []int{401, 429, 503},
-	}, func(ctx context.Context, in *Conditional) (*recordAnswer, error) {
-		call := callOf(ctx)
-		return in.answer(service.Encode(call.caller.Me(call.rate)))
-	})
+func (a *API) integrationOperations() []operation {
+	return []operation{{
+		id: "get-me", method: http.MethodGet, path: "/me", tag: tagIntegration,
+		summary: "Read the calling integration",
+		text:    "Returns the calling integration with its identity, organization, scopes and call limit. Every valid token may call it.",
+		success: "The integration.",
+		handler: read[service.Me](func(ctx context.Context, _ service.Actor, _ *ReadInput) ([]byte, error) {
+			call := callOf(ctx)
+			return service.Encode(call.caller.Me(call.rate))
+		}),
+	}}
 }

@@ -11,44 +11,44 @@ import (
 	"millwright/models"
 )
 
-// metrics are what the API counts. Labels are route templates, methods of HTTP,
-// statuses and codes, so their number is bounded.
+// metrics are the API's Prometheus metrics. Labels are methods, route templates,
+// statuses and problem codes, so the number of series is bounded.
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
-	refusals *prometheus.CounterVec
+	problems *prometheus.CounterVec
 	inFlight prometheus.Gauge
 }
 
-// newMetrics makes the metrics and registers them where there is a registerer.
+// newMetrics makes the metrics and registers them unless the registerer is nil.
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	const namespace, subsystem = "millwright", "http"
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "requests_total",
-			Help: "Calls answered, by method, route template and status.",
+			Help: "HTTP calls, by method, route template and status.",
 		}, []string{"method", "route", "status"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "request_duration_seconds",
-			Help:    "Time from a call's headers to the end of its answer, by method and route template.",
+			Help:    "Time from a call's request headers to the end of its response, by method and route template.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
 		}, []string{"method", "route"}),
-		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
+		problems: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "refusals_total",
-			Help: "Calls refused, by the code of the refusal; rate_limited ones were over their limit of calls.",
+			Help: "Calls that ended with a problem, by its code; rate_limited ones exceeded their call limit.",
 		}, []string{"code"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "requests_in_flight",
-			Help: "Calls being answered.",
+			Help: "Calls in progress.",
 		}),
 	}
 	for code := range statuses {
-		m.refusals.WithLabelValues(string(code)) // shown as 0 before the first
+		m.problems.WithLabelValues(string(code)) // exported as 0 until the first
 	}
 	if registerer == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.duration, m.refusals, m.inFlight} {
+	for _, c := range []prometheus.Collector{m.requests, m.duration, m.problems, m.inFlight} {
 		if err := registerer.Register(c); err != nil {
 			return nil, err
 		}
@@ -56,11 +56,11 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// methods are those that are told apart.
+// methods are the values of the method label; all others are "other".
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete, http.MethodPut, http.MethodOptions}
 
-// knownMethod is the method as metrics, spans and the log name it: a client may
-// invent others, and write anything there.
+// knownMethod returns the method for metrics, spans and the log: a client may send
+// any text as its method.
 func knownMethod(method string) string {
 	if slices.Contains(methods, method) {
 		return method
@@ -68,14 +68,14 @@ func knownMethod(method string) string {
 	return "other"
 }
 
-// answered counts a call.
-func (m *metrics) answered(method, route string, status int, code models.Code, took time.Duration) {
+// count counts a call that has ended.
+func (m *metrics) count(method, route string, status int, code models.Code, took time.Duration) {
 	if route == "" {
 		route = "none"
 	}
 	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Inc()
 	m.duration.WithLabelValues(method, route).Observe(took.Seconds())
 	if code != "" {
-		m.refusals.WithLabelValues(string(code)).Inc()
+		m.problems.WithLabelValues(string(code)).Inc()
 	}
 }

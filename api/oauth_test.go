@@ -82,23 +82,23 @@ func TestTokenEndpoint(t *testing.T) {
 			if test.contentType == "" {
 				test.contentType = formType
 			}
-			answer := s.Send(http.MethodPost, "/v1/oauth/token"+test.query, test.form,
+			response := s.Send(http.MethodPost, "/v1/oauth/token"+test.query, test.form,
 				"Content-Type", test.contentType, "Authorization", test.authorization)
-			if answer.Status != test.status || answer.Text("error") != test.code {
-				t.Fatalf("the answer is %d %s, want %d %s\n%s", answer.Status, answer.Text("error"), test.status, test.code, answer.Body)
+			if response.Status != test.status || response.Text("error") != test.code {
+				t.Fatalf("the answer is %d %s, want %d %s\n%s", response.Status, response.Text("error"), test.status, test.code, response.Body)
 			}
-			if answer.Header.Get("Cache-Control") != "no-store" || answer.Header.Get("Pragma") != "no-cache" {
+			if response.Header.Get("Cache-Control") != "no-store" || response.Header.Get("Pragma") != "no-cache" {
 				t.Error("the answer may be cached")
 			}
-			if challenge := answer.Header.Get("WWW-Authenticate"); (test.status == 401) != strings.HasPrefix(challenge, "Basic ") {
+			if challenge := response.Header.Get("WWW-Authenticate"); (test.status == 401) != strings.HasPrefix(challenge, "Basic ") {
 				t.Errorf("the challenge is %q", challenge)
 			}
 			if test.status == 200 {
-				if answer.Text("token_type") != "Bearer" || answer.Field("expires_in") != 3600.0 || answer.Field("refresh_token") != nil {
-					t.Errorf("the token is %s", answer.Body)
+				if response.Text("token_type") != "Bearer" || response.Field("expires_in") != 3600.0 || response.Field("refresh_token") != nil {
+					t.Errorf("the token is %s", response.Body)
 				}
-				if test.scope != "" && answer.Text("scope") != test.scope {
-					t.Errorf("the scope is %q, want %q", answer.Text("scope"), test.scope)
+				if test.scope != "" && response.Text("scope") != test.scope {
+					t.Errorf("the scope is %q, want %q", response.Text("scope"), test.scope)
 				}
 			}
 		})
@@ -116,24 +116,24 @@ func TestTokenEndpointRefusesUnauthorizedClients(t *testing.T) {
 			s := apitest.New(t)
 			s.Exec(sql)
 			form := "grant_type=client_credentials&client_id=cli_erp&client_secret="
-			answer := s.Send(http.MethodPost, "/v1/oauth/token", form+erpSecret, "Content-Type", formType)
-			if answer.Status != http.StatusBadRequest || answer.Text("error") != "unauthorized_client" {
-				t.Errorf("the answer is %d %s", answer.Status, answer.Body)
+			response := s.Send(http.MethodPost, "/v1/oauth/token", form+erpSecret, "Content-Type", formType)
+			if response.Status != http.StatusBadRequest || response.Text("error") != "unauthorized_client" {
+				t.Errorf("the answer is %d %s", response.Status, response.Body)
 			}
 			// Who does not know the secret learns nothing of the integration's state.
-			answer = s.Send(http.MethodPost, "/v1/oauth/token", form+"x", "Content-Type", formType)
-			if answer.Text("error") != "invalid_client" {
-				t.Errorf("with a wrong secret the answer is %s", answer.Body)
+			response = s.Send(http.MethodPost, "/v1/oauth/token", form+"x", "Content-Type", formType)
+			if response.Text("error") != "invalid_client" {
+				t.Errorf("with a wrong secret the answer is %s", response.Body)
 			}
 		})
 	}
 	t.Run("deleted", func(t *testing.T) {
 		s := apitest.New(t)
 		s.Exec(`UPDATE integrations SET deleted_at = now() WHERE client_id = 'cli_erp'`)
-		answer := s.Send(http.MethodPost, "/v1/oauth/token",
+		response := s.Send(http.MethodPost, "/v1/oauth/token",
 			"grant_type=client_credentials&client_id=cli_erp&client_secret="+erpSecret, "Content-Type", formType)
-		if answer.Text("error") != "invalid_client" {
-			t.Errorf("the answer is %s", answer.Body)
+		if response.Text("error") != "invalid_client" {
+			t.Errorf("the answer is %s", response.Body)
 		}
 	})
 }
@@ -143,10 +143,10 @@ func TestFailedTokenRequestsAreLimitedWithoutLockingOut(t *testing.T) {
 	form := "grant_type=client_credentials&client_id=cli_erp&client_secret="
 	limited := 0
 	for range 40 {
-		answer := s.Send(http.MethodPost, "/v1/oauth/token", form+"wrong", "Content-Type", formType)
-		if answer.Status == http.StatusTooManyRequests {
+		response := s.Send(http.MethodPost, "/v1/oauth/token", form+"wrong", "Content-Type", formType)
+		if response.Status == http.StatusTooManyRequests {
 			limited++
-			if answer.Header.Get("Retry-After") == "" {
+			if response.Header.Get("Retry-After") == "" {
 				t.Error("a limited answer has no Retry-After")
 			}
 		}
@@ -154,8 +154,8 @@ func TestFailedTokenRequestsAreLimitedWithoutLockingOut(t *testing.T) {
 	if limited != 10 {
 		t.Errorf("%d of 40 wrong secrets were limited, want those above 30", limited)
 	}
-	if answer := s.Send(http.MethodPost, "/v1/oauth/token", form+erpSecret, "Content-Type", formType); answer.Status != http.StatusOK {
-		t.Errorf("the right secret is answered %d after many wrong ones", answer.Status)
+	if response := s.Send(http.MethodPost, "/v1/oauth/token", form+erpSecret, "Content-Type", formType); response.Status != http.StatusOK {
+		t.Errorf("the right secret is answered %d after many wrong ones", response.Status)
 	}
 }
 
@@ -174,13 +174,13 @@ func TestOAuth2ClientCredentials(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			answer, err := config.Client(t.Context()).Do(r)
+			response, err := config.Client(t.Context()).Do(r)
 			if err != nil {
 				t.Fatal(err)
 			}
-			_ = answer.Body.Close()
-			if answer.StatusCode != http.StatusOK {
-				t.Errorf("GET /me answers %d", answer.StatusCode)
+			_ = response.Body.Close()
+			if response.StatusCode != http.StatusOK {
+				t.Errorf("GET /me answers %d", response.StatusCode)
 			}
 		})
 	}
@@ -191,7 +191,7 @@ func TestRevocation(t *testing.T) {
 	form := func(token string) string {
 		return url.Values{"token": {token}, "client_id": {"cli_erp"}, "client_secret": {erpSecret}}.Encode()
 	}
-	revoke := func(token string) apitest.Answer {
+	revoke := func(token string) apitest.Response {
 		return s.Send(http.MethodPost, "/v1/oauth/revoke", form(token), "Content-Type", formType)
 	}
 	// Another client's token, or none at all, is no error and changes nothing.
@@ -200,7 +200,7 @@ func TestRevocation(t *testing.T) {
 	s.As("reader", http.MethodGet, "/me", nil).Want(http.StatusOK, "")
 
 	token := s.Token("erp")
-	s.Forget()
+	s.ForgetTokens()
 	other := s.Token("erp")
 	revoke(token).Want(http.StatusOK, "")
 	revoke(token).Want(http.StatusOK, "")
@@ -215,8 +215,8 @@ func TestRevocation(t *testing.T) {
 		"with a wrong secret": {strings.Replace(form(other), erpSecret, "wrong", 1), "invalid_client"},
 		"without a client":    {"token=" + other, "invalid_client"},
 	} {
-		if answer := s.Send(http.MethodPost, "/v1/oauth/revoke", test.form, "Content-Type", formType); answer.Text("error") != test.code {
-			t.Errorf("%s: %d %s", name, answer.Status, answer.Body)
+		if response := s.Send(http.MethodPost, "/v1/oauth/revoke", test.form, "Content-Type", formType); response.Text("error") != test.code {
+			t.Errorf("%s: %d %s", name, response.Status, response.Body)
 		}
 	}
 	s.Send(http.MethodGet, "/v1/me", "", "Authorization", "Bearer "+other).Want(http.StatusOK, "")
@@ -224,7 +224,7 @@ func TestRevocation(t *testing.T) {
 
 func TestIntrospection(t *testing.T) {
 	s := apitest.New(t)
-	introspect := func(token string) apitest.Answer {
+	introspect := func(token string) apitest.Response {
 		return s.Send(http.MethodPost, "/v1/oauth/introspect", "token="+token, "Content-Type", formType,
 			"Authorization", basic("cli_erp", erpSecret)).Want(http.StatusOK, "")
 	}
@@ -253,11 +253,11 @@ func TestIntrospection(t *testing.T) {
 
 func TestAuthorizationServerMetadata(t *testing.T) {
 	s := apitest.New(t)
-	answer := s.Send(http.MethodGet, "/.well-known/oauth-authorization-server", "").Want(http.StatusOK, "")
+	response := s.Send(http.MethodGet, "/.well-known/oauth-authorization-server", "").Want(http.StatusOK, "")
 	for name, path := range map[string]string{
 		"issuer": "", "token_endpoint": "/v1/oauth/token", "revocation_endpoint": "/v1/oauth/revoke", "introspection_endpoint": "/v1/oauth/introspect",
 	} {
-		if got := answer.Text(name); got != servicetest.Issuer+path {
+		if got := response.Text(name); got != servicetest.Issuer+path {
 			t.Errorf("%s is %q", name, got)
 		}
 	}

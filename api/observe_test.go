@@ -20,17 +20,17 @@ import (
 	"millwright/service/servicetest"
 )
 
-// watched is an API whose spans, metrics and log lines are kept.
-type watched struct {
+// observedAPI is an API whose spans, metrics and log lines are kept.
+type observedAPI struct {
 	*api.API
 	spans   *tracetest.InMemoryExporter
 	metrics *prometheus.Registry
 	log     bytes.Buffer
 }
 
-func newWatched(t testing.TB, s *apitest.Server, sampler sdktrace.Sampler) *watched {
+func newObservedAPI(t testing.TB, s *apitest.Server, sampler sdktrace.Sampler) *observedAPI {
 	t.Helper()
-	w := &watched{spans: tracetest.NewInMemoryExporter(), metrics: prometheus.NewRegistry()}
+	w := &observedAPI{spans: tracetest.NewInMemoryExporter(), metrics: prometheus.NewRegistry()}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(w.spans), sdktrace.WithSampler(sdktrace.ParentBased(sampler)))
 	var err error
 	w.API, err = api.New(s.Service, api.Options{
@@ -44,7 +44,7 @@ func newWatched(t testing.TB, s *apitest.Server, sampler sdktrace.Sampler) *watc
 }
 
 // call makes a call and returns its span, nil when there is none, and its line in the log.
-func (w *watched) call(t testing.TB, method, path string, headers ...string) (*tracetest.SpanStub, map[string]any) {
+func (w *observedAPI) call(t testing.TB, method, path string, headers ...string) (*tracetest.SpanStub, map[string]any) {
 	t.Helper()
 	w.spans.Reset()
 	w.log.Reset()
@@ -82,7 +82,7 @@ const (
 
 func TestACallIsSeen(t *testing.T) {
 	s := apitest.New(t)
-	w := newWatched(t, s, sdktrace.NeverSample())
+	w := newObservedAPI(t, s, sdktrace.NeverSample())
 	authorization := "Bearer " + s.Token("erp")
 
 	span, line := w.call(t, http.MethodGet, "/v1/work-orders/wo_Quarrington?a=secret", "Authorization", authorization,
@@ -129,7 +129,7 @@ func TestACallIsSeen(t *testing.T) {
 
 func TestCallsAreCounted(t *testing.T) {
 	s := apitest.New(t)
-	w := newWatched(t, s, sdktrace.NeverSample())
+	w := newObservedAPI(t, s, sdktrace.NeverSample())
 	authorization := "Bearer " + s.Token("erp")
 	w.call(t, http.MethodGet, "/v1/me", "Authorization", authorization)
 	w.call(t, http.MethodGet, "/v1/me", "Authorization", authorization)

@@ -7,8 +7,8 @@ import (
 	"millwright/service"
 )
 
-// The examples tell one story: an ERP has the filter of an air handling unit
-// replaced, and someone at the desk reports a flickering light.
+// The examples share one story: an ERP orders a new filter for an air handling
+// unit, and the front desk reports a flickering light.
 const (
 	exampleOrganization = "idn_01jd8q4v6cf5e8hbbfwj0zq3ta"
 	exampleERP          = "idn_01jd8q4v6cf5e8hbbfwj0zq3td"
@@ -30,12 +30,12 @@ const (
 	exampleRequest      = "req_01jd8q4v6cf5e8hbbfwj0zq3tk"
 	exampleETag         = `"n4bQgYhMfWWaL-qgxVrQ"`
 	exampleCursor       = "AX0AAAGTUXK2vGZpbHRlcnMtYW5kLXBvc2l0aW9u"
-	exampleToken        = "eyJhbGciOiJIUzI1NiIsImtpZCI6ImsxIiwidHlwIjoiYXQrand0In0.eyJqdGkiOiJ0b2tfMDEifQ.c2lnbmF0dXJl" //nolint:gosec // it opens nothing
+	exampleToken        = "eyJhbGciOiJIUzI1NiIsImtpZCI6ImsxIiwidHlwIjoiYXQrand0In0.eyJqdGkiOiJ0b2tfMDEifQ.c2lnbmF0dXJl" //nolint:gosec // not a valid token
 	exampleClient       = "cli_01jd8q4v6cf5e8hbbfwj0zq3tk"
 	exampleSecret       = "the-secret-shown-once"
 )
 
-// exampleAt is a moment of the story, the minutes after it began.
+// exampleAt returns a time of the story, in minutes after its beginning.
 func exampleAt(minutes int) models.Time {
 	return models.TimeOf(time.Date(2026, time.March, 2, 12, 15+minutes, 30, 0, time.UTC))
 }
@@ -51,8 +51,8 @@ func workOrderExample() models.WorkOrderRecord {
 	}
 }
 
-// workOrderNow is the work order of the story in a status it reached later.
-func workOrderNow(status models.WorkOrderStatus, minutes int) models.WorkOrderRecord {
+// workOrderIn returns the story's work order in a later status.
+func workOrderIn(status models.WorkOrderStatus, minutes int) models.WorkOrderRecord {
 	w := workOrderExample()
 	w.Status, w.ChangedAt = statusExample(status), exampleAt(minutes)
 	if status == models.StatusComplete {
@@ -68,7 +68,7 @@ func statusExample(s models.WorkOrderStatus) models.Status {
 	return models.Status{Code: string(s), Name: s.Name()}
 }
 
-// withPeople is the work order as a token with people:read sees it.
+// withPeople returns the work order as a token with people:read sees it.
 func withPeople(w models.WorkOrderRecord) models.WorkOrderRecord {
 	w.People = []models.NamedIdentity{
 		{IdentityID: exampleCrew, Kind: models.KindTeam, Name: "Electricians"},
@@ -168,7 +168,7 @@ func meExample() service.Me {
 	}
 }
 
-// pages are the examples of a list: a page with more behind it, and one with changed_since.
+// pages returns the examples of a list: a page that is not the last, and a page of changes.
 func pages[T any](record T) map[string]any {
 	return map[string]any{
 		"page":    service.Page[T]{Data: []T{record}, HasMore: true, NextCursor: exampleCursor},

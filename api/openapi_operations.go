@@ -11,24 +11,22 @@ import (
 	"millwright/models"
 )
 
-// documentation is what the document says of an operation beyond what its code
-// shows: examples by their names, and the refusals of the domain.
+// documentation completes an operation in the document: named examples, and the
+// errors of the domain. Other errors follow from the operation's shape.
 type documentation struct {
-	// text is the description of an operation that has none beside its code.
-	text     string
-	requests map[string]any
-	answers  map[string]any
-	refusals []models.Code
-	rules    []models.Rule
+	requests  map[string]any
+	responses map[string]any
+	errors    []models.Code
+	rules     []models.Rule
 }
 
-// refusesChange are what the domain answers to a change that may not be made.
-var refusesChange = []models.Code{models.CodePermissionDenied, models.CodeReadOnly}
+// changeErrors are the codes of a change that the integration may not make.
+var changeErrors = []models.Code{models.CodePermissionDenied, models.CodeReadOnly}
 
-// documentations are those of every operation under a bearer token, by operation id.
+// documentations document every operation that takes an access token, by operation id.
 func documentations() map[string]documentation {
 	all := map[string]documentation{
-		"get-me": {answers: map[string]any{"integration": meExample()}},
+		"get-me": {responses: map[string]any{"integration": meExample()}},
 	}
 	maps.Copy(all, workOrderDocumentations())
 	maps.Copy(all, feedbackDocumentations())
@@ -39,14 +37,14 @@ func documentations() map[string]documentation {
 
 func workOrderDocumentations() map[string]documentation {
 	created := workOrderExample()
-	patched := workOrderNow(models.StatusInProgress, 10)
+	patched := workOrderIn(models.StatusInProgress, 10)
 	patched.Title, patched.Priority = "Replace both filters", models.PriorityHigh
 	cleared := patched
 	cleared.TargetDate = nil
-	assigned := workOrderNow(models.StatusOpen, 5)
+	assigned := workOrderIn(models.StatusOpen, 5)
 	assigned.Assignees = append(assigned.Assignees, exampleBob)
-	unassigned := workOrderNow(models.StatusOpen, 7)
-	answers := []givenAnswer{{QuestionID: exampleQuestion, Value: exampleOption2}, {QuestionID: exampleQuestion2, Value: 212.5}}
+	unassigned := workOrderIn(models.StatusOpen, 7)
+	response := []givenAnswer{{QuestionID: exampleQuestion, Value: exampleOption2}, {QuestionID: exampleQuestion2, Value: 212.5}}
 	return map[string]documentation{
 		"create-work-order": {
 			requests: map[string]any{
@@ -57,52 +55,51 @@ func workOrderDocumentations() map[string]documentation {
 					"assignees": []string{exampleCrew, exampleERP}, "consultants": []string{exampleAnn}, "external_id": "ERP-7781",
 				},
 			},
-			answers:  map[string]any{"created": created},
-			refusals: append([]models.Code{models.CodePlanRestricted, models.CodeRuleViolation}, refusesChange...),
-			rules:    []models.Rule{models.RuleAssigneeNotConnected, models.RuleBothRoles},
+			responses: map[string]any{"created": created},
+			errors:    append([]models.Code{models.CodePlanRestricted, models.CodeRuleViolation}, changeErrors...),
+			rules:     []models.Rule{models.RuleAssigneeNotConnected, models.RuleBothRoles},
 		},
-		"get-work-order":   {answers: map[string]any{"work_order": created, "with_people": withPeople(created)}, text: "One work order the integration may read, as webhooks carry it in `data.work_order`."},
-		"list-work-orders": {answers: pages(created)},
+		"get-work-order":   {responses: map[string]any{"work_order": created, "with_people": withPeople(created)}},
+		"list-work-orders": {responses: pages(created)},
 		"update-work-order": {
 			requests: map[string]any{
 				"change": map[string]any{"title": "Replace both filters", "priority": "high"},
 				"clear":  map[string]any{"target_date": nil},
 			},
-			answers:  map[string]any{"changed": patched, "cleared": cleared},
-			refusals: append([]models.Code{models.CodeRuleViolation}, refusesChange...), rules: []models.Rule{models.RuleStatus},
+			responses: map[string]any{"changed": patched, "cleared": cleared},
+			errors:    append([]models.Code{models.CodeRuleViolation}, changeErrors...), rules: []models.Rule{models.RuleStatus},
 		},
 		"assign-work-order": {
-			requests: map[string]any{"worker": assignment{Assignees: []string{exampleBob}}},
-			answers:  map[string]any{"assigned": assigned},
-			refusals: append([]models.Code{models.CodeRuleViolation}, refusesChange...),
-			rules:    []models.Rule{models.RuleAssigneeNotConnected, models.RuleBothRoles},
+			requests:  map[string]any{"worker": assignment{Assignees: []string{exampleBob}}},
+			responses: map[string]any{"assigned": assigned},
+			errors:    append([]models.Code{models.CodeRuleViolation}, changeErrors...),
+			rules:     []models.Rule{models.RuleAssigneeNotConnected, models.RuleBothRoles},
 		},
 		"unassign-work-order": {
-			answers:  map[string]any{"unassigned": unassigned},
-			refusals: append([]models.Code{models.CodeRuleViolation}, refusesChange...), rules: []models.Rule{models.RuleLastWorker},
+			responses: map[string]any{"unassigned": unassigned},
+			errors:    append([]models.Code{models.CodeRuleViolation}, changeErrors...), rules: []models.Rule{models.RuleLastWorker},
 		},
 		"cancel-work-order": {
-			requests: map[string]any{"with_reason": cancellation{Reason: new("Duplicate of number 1041")}, "without": map[string]any{}},
-			answers:  map[string]any{"cancelled": workOrderNow(models.StatusCancelled, 20)},
-			refusals: append([]models.Code{models.CodeRuleViolation}, refusesChange...), rules: []models.Rule{models.RuleStatus},
+			requests:  map[string]any{"with_reason": cancellation{Reason: new("Duplicate of number 1041")}, "without": map[string]any{}},
+			responses: map[string]any{"cancelled": workOrderIn(models.StatusCancelled, 20)},
+			errors:    append([]models.Code{models.CodeRuleViolation}, changeErrors...), rules: []models.Rule{models.RuleStatus},
 		},
 		"answer-work-order": {
 			requests: map[string]any{
-				"answer":   givenAnswers{Answers: answers[:1]},
-				"complete": givenAnswers{Answers: answers, Complete: true},
+				"answer":   givenAnswers{Answers: response[:1]},
+				"complete": givenAnswers{Answers: response, Complete: true},
 				"clear":    givenAnswers{Answers: []givenAnswer{{QuestionID: exampleQuestion2}}},
 			},
-			answers: map[string]any{
-				"in_progress": workOrderNow(models.StatusInProgress, 30),
-				"complete":    workOrderNow(models.StatusComplete, 31),
-				"in_review":   workOrderNow(models.StatusSentToInspection, 31),
+			responses: map[string]any{
+				"in_progress": workOrderIn(models.StatusInProgress, 30),
+				"complete":    workOrderIn(models.StatusComplete, 31),
+				"in_review":   workOrderIn(models.StatusSentToInspection, 31),
 			},
-			refusals: []models.Code{models.CodeRuleViolation},
-			rules:    []models.Rule{models.RuleRequiredQuestions, models.RuleStatus, models.RuleNotAssignedAsWorker},
+			errors: []models.Code{models.CodeRuleViolation},
+			rules:  []models.Rule{models.RuleRequiredQuestions, models.RuleStatus, models.RuleNotAssignedAsWorker},
 		},
 		"get-answers": {
-			text: "Every question of the work order's form with its type, its options and the answer, if there is one; no questions where the work order has no form.",
-			answers: map[string]any{
+			responses: map[string]any{
 				"answers": answersExample(),
 				"no_form": models.AnswersRecord{WorkOrderID: exampleWorkOrder, Questions: []models.AnsweredRecord{}},
 			},
@@ -117,11 +114,11 @@ func feedbackDocumentations() map[string]documentation {
 			requests: map[string]any{"feedback": newFeedback{
 				InventoryID: exampleLocation, Subject: feedback.Subject, Description: feedback.Description, ExternalID: feedback.ExternalID,
 			}},
-			answers:  map[string]any{"created": feedback},
-			refusals: append([]models.Code{models.CodeExternalIDTaken}, refusesChange...),
+			responses: map[string]any{"created": feedback},
+			errors:    append([]models.Code{models.CodeExternalIDTaken}, changeErrors...),
 		},
-		"get-issue":   {answers: map[string]any{"open": feedback, "resolved": resolvedExample()}, text: "One piece of feedback the integration may read, as webhooks carry it in `data.issue`."},
-		"list-issues": {answers: pages(feedback), text: "Every piece of feedback the integration may read: newest first, or in order of changes with changed_since."},
+		"get-issue":   {responses: map[string]any{"open": feedback, "resolved": resolvedExample()}},
+		"list-issues": {responses: pages(feedback)},
 	}
 }
 
@@ -131,10 +128,9 @@ func inventoryDocumentations() map[string]documentation {
 		models.NodeLocation: {"location", "locations"}, models.NodeSystem: {"system", "systems"},
 		models.NodeEquipment: {"equipment", "equipment"}, models.NodeSubEquipment: {"sub-equipment", "sub-equipment"},
 	} {
-		all["list-"+names[1]] = documentation{answers: pages(nodeExample(kind))}
+		all["list-"+names[1]] = documentation{responses: pages(nodeExample(kind))}
 		all["get-"+names[0]] = documentation{
-			answers: map[string]any{string(kind): nodeExample(kind)},
-			text:    "One node on which the integration has any permission, with every node above it.",
+			responses: map[string]any{string(kind): nodeExample(kind)},
 		}
 	}
 	return all
@@ -142,17 +138,17 @@ func inventoryDocumentations() map[string]documentation {
 
 func catalogDocumentations() map[string]documentation {
 	return map[string]documentation{
-		"list-forms":  {answers: pages(formExample())},
-		"get-form":    {answers: map[string]any{"form": formExample()}, text: "One form of the organization with its questions and options."},
-		"list-people": {answers: pages(personExample())},
-		"get-person":  {answers: map[string]any{"person": personExample()}, text: "One person of the organization."},
-		"list-teams":  {answers: pages(teamExample())},
-		"get-team":    {answers: map[string]any{"team": teamExample()}, text: "One team of the organization with its members."},
+		"list-forms":  {responses: pages(formExample())},
+		"get-form":    {responses: map[string]any{"form": formExample()}},
+		"list-people": {responses: pages(personExample())},
+		"get-person":  {responses: map[string]any{"person": personExample()}},
+		"list-teams":  {responses: pages(teamExample())},
+		"get-team":    {responses: map[string]any{"team": teamExample()}},
 	}
 }
 
-// completeOperations documents every operation under a bearer token completely:
-// its scope, each status it can answer, headers and examples.
+// completeOperations completes the document of every operation that takes an
+// wantAccess token: scope, statuses, headers and examples.
 func (a *API) completeOperations() {
 	document := a.huma.OpenAPI()
 	document.Components.Headers = responseHeaders()
@@ -164,25 +160,23 @@ func (a *API) completeOperations() {
 			if slices.Contains(op.Tags, tagOAuth) {
 				continue
 			}
-			d, ok := known[op.OperationID]
+			h, ok := known[op.OperationID]
 			if !ok {
-				panic("the operation " + op.OperationID + " has no examples: see documentations")
+				panic("documentations has no examples for the operation " + op.OperationID)
 			}
-			a.complete(op, d)
+			a.complete(op, h)
 		}
 	}
 }
 
-// operationsOf are the operations of a path.
+// operationsOf returns the operations of a path.
 func operationsOf(path *huma.PathItem) []*huma.Operation {
 	return slices.DeleteFunc([]*huma.Operation{path.Get, path.Post, path.Patch, path.Put, path.Delete},
 		func(op *huma.Operation) bool { return op == nil })
 }
 
-func (a *API) complete(op *huma.Operation, d documentation) {
-	if op.Description == "" {
-		op.Description = d.text
-	}
+// complete completes one operation. Of huma's responses it keeps the successful ones.
+func (a *API) complete(op *huma.Operation, h documentation) {
 	op.Security = []map[string][]string{{securityOAuth: {}}}
 	if scope, needed := op.Metadata[scopeKey].(models.Scope); needed {
 		op.Security[0][securityOAuth] = []string{string(scope)}
@@ -190,10 +184,10 @@ func (a *API) complete(op *huma.Operation, d documentation) {
 	}
 	if op.RequestBody != nil {
 		body := op.RequestBody.Content["application/json"]
-		body.Examples = examplesOf(d.requests)
+		body.Examples = examplesOf(h.requests)
 	}
 	success := op.Responses
-	op.Responses = a.problems(append(refusalsOf(op), d.refusals...), d.rules)
+	op.Responses = a.problems(append(codesOf(op), h.errors...), h.rules)
 	for status, response := range success {
 		if status >= "400" {
 			continue
@@ -207,14 +201,14 @@ func (a *API) complete(op *huma.Operation, d documentation) {
 			response.Headers["Location"] = headerRef("Location")
 		}
 		if content := response.Content["application/json"]; content != nil {
-			content.Examples = examplesOf(d.answers)
+			content.Examples = examplesOf(h.responses)
 		}
 		op.Responses[status] = response
 	}
 }
 
-// refusalsOf are the codes that follow from the shape of an operation.
-func refusalsOf(op *huma.Operation) []models.Code {
+// codesOf returns the codes of the errors that follow from the shape of an operation.
+func codesOf(op *huma.Operation) []models.Code {
 	codes := []models.Code{
 		models.CodeInvalidRequest, models.CodeInvalidToken, models.CodeRateLimited, models.CodeInternal, models.CodeUnavailable,
 	}
@@ -240,16 +234,15 @@ func refusalsOf(op *huma.Operation) []models.Code {
 	return codes
 }
 
-// parameterExamples are examples for parameters that are described in one place
-// for several operations.
+// parameterExamples are the examples of parameters that several operations share.
 var parameterExamples = map[string]any{
 	"limit": 50, "cursor": exampleCursor, "changed_since": "2026-03-02T12:15:30Z", "inventory_id": exampleLocation,
 	"assignee_id": exampleCrew, "parent_id": exampleLocation, "created_since": "2026-03-02T00:00:00Z",
 	"If-None-Match": exampleETag, "If-Match": exampleETag, "Idempotency-Key": "7781-create-1",
 }
 
-// describeParameters gives parameters their examples, and takes out of their
-// schemas the description that the parameter has itself.
+// describeParameters adds examples to parameters, and removes from their schemas
+// the description that the parameter itself has.
 func describeParameters(op *huma.Operation) {
 	for _, p := range op.Parameters {
 		if example, ok := parameterExamples[p.Name]; ok {
@@ -264,7 +257,7 @@ func describeParameters(op *huma.Operation) {
 	}
 }
 
-// examplesOf are examples by their names.
+// examplesOf converts named values to examples.
 func examplesOf(values map[string]any) map[string]*huma.Example {
 	examples := map[string]*huma.Example{}
 	for name, value := range values {

@@ -12,48 +12,49 @@ import (
 	"millwright/models"
 )
 
-// refusalTexts say when an operation answers a code.
-var refusalTexts = map[models.Code]string{
-	models.CodeInvalidRequest:       "the request, its query or a header is malformed; a cursor is used with other filters",
-	models.CodeInvalidToken:         "the access token is missing, expired, forged or no longer valid",
+// problemTexts describe when an operation responds with a code.
+var problemTexts = map[models.Code]string{
+	models.CodeInvalidRequest:       "the request, its query or a header is malformed, or a cursor is used with other filters",
+	models.CodeInvalidToken:         "the access token is missing, expired, forged or revoked",
 	models.CodeInsufficientScope:    "the token lacks the operation's scope, which WWW-Authenticate names",
-	models.CodePermissionDenied:     "the integration may read the record but not do this with it",
-	models.CodeReadOnly:             "the organization is read-only: nothing is created or changed",
-	models.CodePlanRestricted:       "the plan has no manual work orders",
+	models.CodePermissionDenied:     "the integration may read the record but may not do this with it",
+	models.CodeReadOnly:             "the organization is read-only; nothing can be created or changed",
+	models.CodePlanRestricted:       "the plan does not include manual work orders",
 	models.CodeNotFound:             "there is no such record, or the integration may not read it",
 	models.CodeRequestTimeout:       "the body did not arrive in time",
-	models.CodeExternalIDTaken:      "other feedback of the organization has this external_id",
-	models.CodeCursorExpired:        "the sync token is older than 30 days, or than a change of the integration's access: start over",
-	models.CodePreconditionFailed:   "If-Match was sent and the record has moved on",
+	models.CodeExternalIDTaken:      "other feedback in the organization has this external_id",
+	models.CodeCursorExpired:        "the sync token is more than 30 days old, or older than a change of the integration's access; start over",
+	models.CodePreconditionFailed:   "the record has changed since the ETag in If-Match",
 	models.CodeBodyTooLarge:         "the body is larger than 1 MiB",
 	models.CodeUnsupportedMediaType: "the body is not JSON in UTF-8",
-	models.CodeValidationFailed:     "a field is missing, mistyped, too long, unknown, or names what does not exist or may not be seen",
-	models.CodeRuleViolation:        "a rule forbids it; rule names it",
-	models.CodeIdempotencyKeyReused: "the Idempotency-Key was used for another request",
+	models.CodeValidationFailed:     "a field is missing, unknown, too long or of the wrong type, or names something that does not exist or may not be seen",
+	models.CodeRuleViolation:        "a rule forbids it; rule names the rule",
+	models.CodeIdempotencyKeyReused: "the Idempotency-Key was used for a different request",
 	models.CodeRateLimited:          "too many calls in this minute",
-	models.CodeInternal:             "something went wrong; nothing is half done",
-	models.CodeUnavailable:          "the service cannot work at the moment; nothing is half done",
+	models.CodeInternal:             "something went wrong; no partial change was made",
+	models.CodeUnavailable:          "the service is temporarily unavailable; no partial change was made",
 }
 
-// problemCodes lists the codes that problems carry.
+// problemCodes returns the codes of problems, in order.
 func problemCodes() []models.Code { return slices.Sorted(maps.Keys(statuses)) }
 
-// allRules lists the rules that rule_violation names.
+// allRules are the rules that rule_violation names.
 var allRules = []models.Rule{
 	models.RuleRequiredQuestions, models.RuleStatus, models.RuleLastWorker,
 	models.RuleNotAssignedAsWorker, models.RuleAssigneeNotConnected, models.RuleBothRoles,
 }
 
+// ruleDetails are the details of the examples of rule_violation.
 var ruleDetails = map[models.Rule]string{
 	models.RuleRequiredQuestions:    "Required questions have no answer: " + exampleQuestion + ".",
 	models.RuleStatus:               "The work order's status, complete, does not allow this.",
 	models.RuleLastWorker:           "A work order keeps at least one worker.",
-	models.RuleNotAssignedAsWorker:  "Only a worker of the work order answers it, and the integration is none.",
+	models.RuleNotAssignedAsWorker:  "Only an assigned worker may answer this work order; the integration is not one.",
 	models.RuleAssigneeNotConnected: "The identity " + exampleBob + " is not connected to the node.",
 	models.RuleBothRoles:            "The identity " + exampleBob + " cannot be worker and consultant at once.",
 }
 
-// exampleProblem is a problem as the API answers it.
+// exampleProblem returns a problem as the API sends it.
 func exampleProblem(code models.Code, detail string) Problem {
 	status := statuses[code]
 	return Problem{
@@ -62,14 +63,14 @@ func exampleProblem(code models.Code, detail string) Problem {
 	}
 }
 
-// problemExamples are the document's examples of problems: one a code, and one a rule.
+// problemExamples returns the document's examples of problems: one per code and one per rule.
 func problemExamples() map[string]*huma.Example {
 	examples := map[string]*huma.Example{}
 	add := func(name, summary string, problem Problem) {
 		examples["problem-"+name] = &huma.Example{Summary: summary, Value: problem}
 	}
 	for _, code := range problemCodes() {
-		text, used := refusalTexts[code]
+		text, used := problemTexts[code]
 		if !used || code == models.CodeRuleViolation {
 			continue
 		}
@@ -91,15 +92,15 @@ func problemExamples() map[string]*huma.Example {
 		if rule == models.RuleRequiredQuestions {
 			problem.QuestionIDs = []string{exampleQuestion}
 		}
-		add("rule-"+string(rule), "The rule "+string(rule)+" forbids it.", problem)
+		add("rule-"+string(rule), "The rule "+string(rule)+" was broken.", problem)
 	}
 	return examples
 }
 
-// sentence begins with a capital letter and ends with a full stop.
+// sentence capitalizes the text and adds a full stop.
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] + "." }
 
-// problems documents the refusals of an operation, by their statuses.
+// problems documents the errors of an operation, by status.
 func (a *API) problems(codes []models.Code, rules []models.Rule) map[string]*huma.Response {
 	byStatus := map[int][]models.Code{}
 	for _, code := range codes {
@@ -110,7 +111,7 @@ func (a *API) problems(codes []models.Code, rules []models.Rule) map[string]*hum
 		examples := map[string]*huma.Example{}
 		var lines []string
 		for _, code := range codes {
-			lines = append(lines, "`"+string(code)+"`: "+refusalTexts[code]+".")
+			lines = append(lines, "`"+string(code)+"`: "+problemTexts[code]+".")
 			if code == models.CodeRuleViolation {
 				for _, rule := range rules {
 					examples["rule-"+string(rule)] = exampleRef("problem-rule-" + string(rule))
@@ -121,7 +122,7 @@ func (a *API) problems(codes []models.Code, rules []models.Rule) map[string]*hum
 		}
 		responses[strconv.Itoa(status)] = &huma.Response{
 			Description: strings.Join(lines, " "),
-			Headers:     refusalHeaders(status),
+			Headers:     errorHeaders(status),
 			Content: map[string]*huma.MediaType{
 				"application/problem+json": {Schema: &huma.Schema{Ref: schemaPrefix + "Problem"}, Examples: examples},
 			},
@@ -130,13 +131,13 @@ func (a *API) problems(codes []models.Code, rules []models.Rule) map[string]*hum
 	return responses
 }
 
-// exampleRef refers to an example of the document.
+// exampleRef returns a reference to an example of the document.
 func exampleRef(name string) *huma.Example {
 	return &huma.Example{Ref: "#/components/examples/" + name}
 }
 
-// refusalHeaders are those a refusal carries beside the ones of every answer.
-func refusalHeaders(status int) map[string]*huma.Param {
+// errorHeaders returns the headers of an error response.
+func errorHeaders(status int) map[string]*huma.Param {
 	headers := everyHeader()
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:

@@ -8,8 +8,9 @@ import (
 	"millwright/models"
 )
 
-// refined is the document with schemas that say more than Go's types do. They
-// are copies: huma validates calls with its own, whose errors are the contract's.
+// refined returns the document with schemas that are more precise than the Go
+// types. They are copies: huma validates calls with the originals, which produce
+// the errors of docs/contract.md, Errors.
 func refined(live *huma.OpenAPI) *huma.OpenAPI {
 	document, components := *live, *live.Components
 	registry := huma.NewMapRegistry(schemaPrefix, schemaName)
@@ -29,7 +30,7 @@ func refined(live *huma.OpenAPI) *huma.OpenAPI {
 		value := refine.field(name, "value")
 		value.AnyOf = []*huma.Schema{
 			{Type: huma.TypeString, MaxLength: &longest, Description: "An option's id, or a text."},
-			{Type: huma.TypeNumber, Description: "An integer, or a decimal number, which keeps its digits."},
+			{Type: huma.TypeNumber, Description: "An integer, or a decimal number. It keeps its digits."},
 			{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}, UniqueItems: true, Description: "Options' ids."},
 			{Type: "null", Description: "No answer."},
 		}
@@ -39,17 +40,17 @@ func refined(live *huma.OpenAPI) *huma.OpenAPI {
 	refine.field("Problem", "type").Format = "uri"
 	refine.field("Problem", "code").Enum = values(problemCodes())
 	refine.field("Problem", "rule").Enum = values(allRules)
-	refine.field("TokenRefusal", "error").Enum = values(refusalCodes)
+	refine.field("TokenError", "error").Enum = values(oauthCodes)
 	scopes := refine.field("Me", "scopes")
 	scopes.Items = &huma.Schema{Type: huma.TypeString, Enum: values(models.AllScopes)}
 	scopes.Examples = []any{[]models.Scope{models.ScopeWorkOrdersRead, models.ScopeWorkOrdersWrite}}
 	return &document
 }
 
-// refinement is a registry's schemas, of which those that are changed are copied first.
+// refinement holds the schemas of a registry and copies each before a change.
 type refinement map[string]*huma.Schema
 
-// field returns a property of a schema, for the document alone to change.
+// field returns a property of a copied schema, to change in the document only.
 func (r refinement) field(name, property string) *huma.Schema {
 	schema := *r[name]
 	schema.Properties = maps.Clone(schema.Properties)
@@ -59,14 +60,14 @@ func (r refinement) field(name, property string) *huma.Schema {
 	return &field
 }
 
-// status adds a status that can only have the codes, and returns its reference.
+// status adds a schema of a status with these codes, and returns its reference.
 func (r refinement) status(name string, codes []any) string {
 	r[name] = r["Status"]
 	r.field(name, "code").Enum = codes
 	return schemaPrefix + name
 }
 
-// values are the members of an enum.
+// values returns the members of an enum.
 func values[T any](all []T) []any {
 	enum := make([]any, len(all))
 	for i, value := range all {

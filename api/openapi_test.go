@@ -186,8 +186,8 @@ func TestEveryExampleMatchesItsSchema(t *testing.T) {
 	}
 	for _, section := range []string{"paths", "webhooks"} {
 		for path, item := range at(root, section) {
-			for method, o := range item.(object) {
-				op, pointer, where := o.(object), "/"+section+"/"+escaped(path)+"/"+method, method+" "+path
+			for method, p := range item.(object) {
+				op, pointer, where := p.(object), "/"+section+"/"+escaped(path)+"/"+method, method+" "+path
 				if body := at(op, "requestBody"); body != nil {
 					media(where, pointer+"/requestBody", at(body, "content"))
 				}
@@ -287,14 +287,14 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 
 func TestTheDocumentIsServed(t *testing.T) {
 	s := apitest.New(t)
-	answer := s.Send(http.MethodGet, "/v1/openapi.json", "").Want(http.StatusOK, "")
-	if got := answer.Header.Get("Content-Type"); !strings.HasPrefix(got, "application/vnd.oai.openapi+json") {
+	response := s.Send(http.MethodGet, "/v1/openapi.json", "").Want(http.StatusOK, "")
+	if got := response.Header.Get("Content-Type"); !strings.HasPrefix(got, "application/vnd.oai.openapi+json") {
 		t.Errorf("it is served as %q", got)
 	}
-	if got := answer.Field("servers").([]any)[0].(object)["url"]; got != "http://millwright.test/v1" {
+	if got := response.Field("servers").([]any)[0].(object)["url"]; got != "http://millwright.test/v1" {
 		t.Errorf("its server is %v", got)
 	}
-	before := answer.Header.Get("X-RateLimit-Remaining")
+	before := response.Header.Get("X-RateLimit-Remaining")
 	if after := s.Send(http.MethodGet, "/v1/openapi.json", "").Header.Get("X-RateLimit-Remaining"); after >= before {
 		t.Errorf("%s calls remain after %s: it is not counted", after, before)
 	}

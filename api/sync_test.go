@@ -21,24 +21,10 @@ import (
 
 const longAgo = "2020-01-01T00:00:00Z"
 
-// follow reads all changes of a list since a time or sync token, by pages and
-// their next_cursor, and returns their ids and the last sync token.
-func (p pages) follow(t *testing.T, path, since string, limit string) (ids []string, token string) {
-	t.Helper()
-	p.WaitForOpenTransactions()
-	for cursor := ""; ; {
-		page := p.get(path, "changed_since", since, "limit", limit, "cursor", cursor)
-		ids = append(ids, idsOf(t, page, true)...)
-		if cursor = page.Text("next_cursor"); cursor == "" {
-			return ids, page.Text("sync_token")
-		}
-	}
-}
-
 func TestChangesOfEveryList(t *testing.T) {
-	eachList(t, func(t *testing.T, s *apitest.Server, l aList) {
-		p := pages{s}
-		_, token := p.follow(t, l.path, longAgo, "50")
+	eachList(t, func(t *testing.T, s *apitest.Server, l listCase) {
+		h := harness{s}
+		_, token := h.followChanges(t, l.path, longAgo, "50")
 		var ids []string
 		for n := range 5 {
 			ids = append(ids, l.make(s, l.id(n+1)))
@@ -50,17 +36,17 @@ func TestChangesOfEveryList(t *testing.T) {
 		l.change(s, ids[3], "twice")
 		want := []string{ids[1], ids[2], ids[0], ids[4], ids[3]}
 
-		all, after := p.follow(t, l.path, token, "50")
+		all, after := h.followChanges(t, l.path, token, "50")
 		if !slices.Equal(all, want) {
 			t.Fatalf("the changes are %v, want each once, the oldest first: %v", all, want)
 		}
-		if again, _ := p.follow(t, l.path, token, "2"); !slices.Equal(again, want) {
+		if again, _ := h.followChanges(t, l.path, token, "2"); !slices.Equal(again, want) {
 			t.Errorf("by pages of two they are %v, want %v", again, want)
 		}
 		// Every page's sync token goes on where the page ended, as its cursor does.
 		var stepwise []string
 		for since := token; ; {
-			page := p.get(l.path, "changed_since", since, "limit", "2")
+			page := h.list(l.path, "changed_since", since, "limit", "2")
 			stepwise = append(stepwise, idsOf(t, page, true)...)
 			if since = page.Text("sync_token"); page.Field("has_more") == false {
 				break
@@ -69,26 +55,26 @@ func TestChangesOfEveryList(t *testing.T) {
 		if !slices.Equal(stepwise, want) {
 			t.Errorf("by sync tokens of pages of two they are %v, want %v", stepwise, want)
 		}
-		last := p.get(l.path, "changed_since", token).Field("data").([]any)[4].(object)
+		last := h.list(l.path, "changed_since", token).Field("data").([]any)[4].(object)
 		if last[l.field] != "twice" {
 			t.Errorf("the last change shows %s %v, want the newest state", l.field, last[l.field])
 		}
 		for range 2 {
 			var none []string
-			if none, after = p.follow(t, l.path, after, "50"); len(none) != 0 {
+			if none, after = h.followChanges(t, l.path, after, "50"); len(none) != 0 {
 				t.Errorf("nothing new is %v", none)
 			}
 		}
 		l.change(s, ids[2], "thrice")
-		if got, _ := p.follow(t, l.path, after, "50"); !slices.Equal(got, ids[2:3]) {
+		if got, _ := h.followChanges(t, l.path, after, "50"); !slices.Equal(got, ids[2:3]) {
 			t.Errorf("after one more change there is %v, want %v", got, ids[2:3])
 		}
 	})
 }
 
 func TestChangesSinceATime(t *testing.T) {
-	eachList(t, func(t *testing.T, s *apitest.Server, l aList) {
-		p := pages{s}
+	eachList(t, func(t *testing.T, s *apitest.Server, l listCase) {
+		h := harness{s}
 		s.Clock.Advance(time.Hour)
 		var ids []string
 		for n := range 4 {
@@ -109,21 +95,21 @@ func TestChangesSinceATime(t *testing.T) {
 			"a year from now":                         {"2027-01-01T00:00:00Z", nil},
 			"the end of what four digits of year say": {"9999-12-31T23:59:59.999Z", nil},
 		} {
-			got, token := p.follow(t, l.path, test.since, "2")
+			got, token := h.followChanges(t, l.path, test.since, "2")
 			if !slices.Equal(got, test.want) {
 				t.Errorf("since %s: %v, want %v", name, got, test.want)
 			}
-			if got, _ := p.follow(t, l.path, token, "2"); len(got) != 0 {
+			if got, _ := h.followChanges(t, l.path, token, "2"); len(got) != 0 {
 				t.Errorf("since the token of %s: %v, want nothing", name, got)
 			}
 		}
-		if got, _ := p.follow(t, l.path, "0000-01-01T00:00:00Z", "50"); len(got) < 4 {
+		if got, _ := h.followChanges(t, l.path, "0000-01-01T00:00:00Z", "50"); len(got) < 4 {
 			t.Errorf("since the beginning of time: %v, want all", got)
 		}
 		s.WaitForOpenTransactions()
-		token := p.get(l.path, "changed_since", "2027-01-01T00:00:00Z").Text("sync_token")
+		token := h.list(l.path, "changed_since", "2027-01-01T00:00:00Z").Text("sync_token")
 		l.change(s, ids[1], "later")
-		if got, _ := p.follow(t, l.path, token, "50"); !slices.Equal(got, ids[1:2]) {
+		if got, _ := h.followChanges(t, l.path, token, "50"); !slices.Equal(got, ids[1:2]) {
 			t.Errorf("since the token of an empty list: %v, want %v", got, ids[1:2])
 		}
 	})
@@ -153,7 +139,7 @@ func TestChangesOfOneMoment(t *testing.T) {
 	if err := first.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	got, _ := pages{s}.follow(t, l.path, s.Clock.Now().Format(time.RFC3339), "200")
+	got, _ := harness{s}.followChanges(t, l.path, s.Clock.Now().Format(time.RFC3339), "200")
 	if len(got) != 1002 || got[0] != l.id(2000) {
 		t.Errorf("%d changes, want all 1002 of the moment, that of the earliest transaction first", len(got))
 	}
@@ -166,17 +152,17 @@ func TestSyncTokensExpire(t *testing.T) {
 		l.make(s, l.id(n+1))
 	}
 	s.WaitForOpenTransactions()
-	page := (pages{s}).get(l.path, "changed_since", longAgo, "limit", "2").Want(http.StatusOK, "")
+	page := harness{s}.list(l.path, "changed_since", longAgo, "limit", "2").Want(http.StatusOK, "")
 	token, cursor := page.Text("sync_token"), page.Text("next_cursor")
 	s.Clock.Advance(30 * 24 * time.Hour)
-	s.Forget()
-	next := (pages{s}).get(l.path, "changed_since", token).Want(http.StatusOK, "").Text("sync_token")
-	(pages{s}).get(l.path, "changed_since", longAgo, "cursor", cursor).Want(http.StatusOK, "")
+	s.ForgetTokens()
+	next := harness{s}.list(l.path, "changed_since", token).Want(http.StatusOK, "").Text("sync_token")
+	harness{s}.list(l.path, "changed_since", longAgo, "cursor", cursor).Want(http.StatusOK, "")
 	s.Clock.Advance(time.Second)
-	(pages{s}).get(l.path, "changed_since", token).Want(http.StatusGone, "cursor_expired")
-	(pages{s}).get(l.path, "changed_since", longAgo, "cursor", cursor).Want(http.StatusGone, "cursor_expired")
+	harness{s}.list(l.path, "changed_since", token).Want(http.StatusGone, "cursor_expired")
+	harness{s}.list(l.path, "changed_since", longAgo, "cursor", cursor).Want(http.StatusGone, "cursor_expired")
 	// Each answer's token has its own life.
-	(pages{s}).get(l.path, "changed_since", next).Want(http.StatusOK, "")
+	harness{s}.list(l.path, "changed_since", next).Want(http.StatusOK, "")
 }
 
 func TestSyncTokensAreVoidWhenMembershipOfATeamEnds(t *testing.T) {
@@ -193,8 +179,8 @@ func TestSyncTokensAreVoidWhenMembershipOfATeamEnds(t *testing.T) {
 	} {
 		before := token()
 		s.Exec(sql)
-		if answer := s.As("nobody", http.MethodGet, "/work-orders?changed_since="+before, nil); answer.Status != http.StatusGone {
-			t.Errorf("%s: the token is answered %d, want 410", name, answer.Status)
+		if response := s.As("nobody", http.MethodGet, "/work-orders?changed_since="+before, nil); response.Status != http.StatusGone {
+			t.Errorf("%s: the token is answered %d, want 410", name, response.Status)
 		}
 	}
 	before := token()
@@ -206,7 +192,7 @@ func TestSyncTokensAreVoidWhenScopesAreNarrowed(t *testing.T) {
 	s := apitest.New(t)
 	token := s.As("erp", http.MethodGet, "/work-orders?changed_since="+longAgo, nil).Want(http.StatusOK, "").Text("sync_token")
 	s.Exec(`UPDATE integrations SET scopes = '{work_orders:read}' WHERE id = $1`, s.ID("erp"))
-	s.Forget() // the access token is void too
+	s.ForgetTokens() // the access token is void too
 	s.As("erp", http.MethodGet, "/work-orders?changed_since="+token, nil).Want(http.StatusGone, "cursor_expired")
 }
 
@@ -273,23 +259,23 @@ func TestAMovedNodeTakesAlongWhatIsBelow(t *testing.T) {
 
 func TestChangesOfATeamShowInItsMembers(t *testing.T) {
 	s := apitest.New(t)
-	p := pages{s}
-	_, people := p.follow(t, "/people", longAgo, "50")
-	_, teams := p.follow(t, "/teams", longAgo, "50")
+	h := harness{s}
+	_, people := h.followChanges(t, "/people", longAgo, "50")
+	_, teams := h.followChanges(t, "/teams", longAgo, "50")
 	before := s.As("erp", http.MethodGet, "/people/"+s.ID("cat"), nil).Text("changed_at")
 	s.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) VALUES ($1, $2, $3)`, s.ID("crew"), s.ID("cat"), s.Acme.OrganizationID)
-	got, people := p.follow(t, "/people", people, "50")
+	got, people := h.followChanges(t, "/people", people, "50")
 	if !slices.Equal(got, []string{s.ID("cat")}) {
 		t.Errorf("the new member's record shows another team, but the changed people are %v", got)
 	}
-	if got, _ := p.follow(t, "/teams", teams, "50"); !slices.Equal(got, []string{s.ID("crew")}) {
+	if got, _ := h.followChanges(t, "/teams", teams, "50"); !slices.Equal(got, []string{s.ID("crew")}) {
 		t.Errorf("the changed teams are %v, want the crew", got)
 	}
 	if after := s.As("erp", http.MethodGet, "/people/"+s.ID("cat"), nil).Text("changed_at"); after <= before {
 		t.Errorf("Cat changed at %s, before %s", after, before)
 	}
 	s.Exec(`DELETE FROM team_members WHERE member_id = $1`, s.ID("bob"))
-	if got, _ := p.follow(t, "/people", people, "50"); !slices.Equal(got, []string{s.ID("bob")}) {
+	if got, _ := h.followChanges(t, "/people", people, "50"); !slices.Equal(got, []string{s.ID("bob")}) {
 		t.Errorf("after Bob left, the changed people are %v", got)
 	}
 }
@@ -297,10 +283,10 @@ func TestChangesOfATeamShowInItsMembers(t *testing.T) {
 // A page never passes a transaction that is still running.
 func TestALateCommitIsNotSkipped(t *testing.T) {
 	s := apitest.New(t)
-	p := pages{s}
+	h := harness{s}
 	l := lists(s)[0]
 	slow, quick := l.make(s, l.id(1)), l.make(s, l.id(2))
-	_, token := p.follow(t, l.path, longAgo, "50")
+	_, token := h.followChanges(t, l.path, longAgo, "50")
 	ctx := t.Context()
 	held, err := s.Pool.Begin(ctx)
 	if err != nil {
@@ -311,14 +297,14 @@ func TestALateCommitIsNotSkipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.change(s, quick, "quick")
-	page := p.get(l.path, "changed_since", token)
+	page := h.list(l.path, "changed_since", token)
 	if got := idsOf(t, page, true); len(got) != 0 {
 		t.Fatalf("while an older transaction runs, the page reaches %v", got)
 	}
 	if err := held.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := p.follow(t, l.path, page.Text("sync_token"), "1"); !slices.Equal(got, []string{slow, quick}) {
+	if got, _ := h.followChanges(t, l.path, page.Text("sync_token"), "1"); !slices.Equal(got, []string{slow, quick}) {
 		t.Errorf("after its commit there are %v, want both", got)
 	}
 }
@@ -416,12 +402,12 @@ func TestSyncTokensAheadOfTheDatabaseAreVoid(t *testing.T) {
 func TestARestoreIntoAnotherClusterStartsChangesOver(t *testing.T) {
 	s := apitest.New(t)
 	s.Exec(`UPDATE plans SET calls_per_minute = 100000`)
-	p := pages{s}
+	h := harness{s}
 	tokens, before := map[string]string{}, map[string][]string{}
 	for i, l := range lists(s) {
 		l.make(s, l.id(10*i+1))
 		l.make(s, l.id(10*i+2))
-		before[l.path], tokens[l.path] = p.follow(t, l.path, longAgo, "50")
+		before[l.path], tokens[l.path] = h.followChanges(t, l.path, longAgo, "50")
 	}
 	database := s.Pool.Config().ConnString()
 	if err := s.CheckSchema(t.Context()); err != nil {
@@ -440,8 +426,8 @@ func TestARestoreIntoAnotherClusterStartsChangesOver(t *testing.T) {
 		t.Errorf("after the migration the check says %v", err)
 	}
 	for path, token := range tokens {
-		p.get(path, "changed_since", token).Want(http.StatusGone, "cursor_expired")
-		again, fresh := p.follow(t, path, longAgo, "1")
+		h.list(path, "changed_since", token).Want(http.StatusGone, "cursor_expired")
+		again, fresh := h.followChanges(t, path, longAgo, "1")
 		slices.Sort(again)
 		slices.Sort(before[path])
 		if !slices.Equal(again, before[path]) {
@@ -450,7 +436,7 @@ func TestARestoreIntoAnotherClusterStartsChangesOver(t *testing.T) {
 		if _, err := service.Migrate(t.Context(), database); err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := p.follow(t, path, fresh, "50"); len(got) != 0 {
+		if got, _ := h.followChanges(t, path, fresh, "50"); len(got) != 0 {
 			t.Errorf("%s: another migration in the same cluster changed %v", path, got)
 		}
 	}

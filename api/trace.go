@@ -11,9 +11,9 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// startSpan begins the span of a call, within the client's trace when it sent a
-// traceparent. Its tracestate and baggage are left alone: they are for the
-// client's own systems.
+// startSpan starts the span of a call, as part of the client's trace if it sent a
+// traceparent. Tracestate and baggage are ignored: they are for the client's own
+// systems.
 func (a *API) startSpan(r *http.Request, route string) (context.Context, trace.Span) {
 	ctx := r.Context()
 	if a.tracer == nil {
@@ -29,8 +29,8 @@ func (a *API) startSpan(r *http.Request, route string) (context.Context, trace.S
 	return a.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer)) //nolint:spancheck // begin ends it
 }
 
-// endSpan ends the span of a call with what it was and how it was answered. The
-// path and the query stay out of it: they may hold what people wrote.
+// endSpan records the call and its result in the span and ends it. Path and query
+// are left out: they may contain personal data.
 func endSpan(span trace.Span, state *call, route string, status int) {
 	if span.IsRecording() {
 		span.SetAttributes(

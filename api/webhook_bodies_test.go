@@ -57,14 +57,14 @@ func TestDeliveriesMatchTheDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[models.EventType]int{}
-	for _, d := range append(claim.Deliveries, ping) {
-		seen[d.EventType]++
-		if err := s.Document.CheckWebhook(string(d.EventType), d.Body); err != nil {
-			t.Errorf("%s: %v\n%s", d.EventType, err, d.Body)
+	for _, h := range append(claim.Deliveries, ping) {
+		seen[h.EventType]++
+		if err := s.Document.CheckWebhook(string(h.EventType), h.Body); err != nil {
+			t.Errorf("%s: %v\n%s", h.EventType, err, h.Body)
 		}
 		var body struct{ ID, Type string }
-		if err := json.Unmarshal(d.Body, &body); err != nil || body.ID != d.EventID || body.Type != string(d.EventType) {
-			t.Errorf("%s is called %+v in its body (%v)", d.EventType, body, err)
+		if err := json.Unmarshal(h.Body, &body); err != nil || body.ID != h.EventID || body.Type != string(h.EventType) {
+			t.Errorf("%s is called %+v in its body (%v)", h.EventType, body, err)
 		}
 	}
 	if missing := slices.DeleteFunc(slices.Clone(models.AllEventTypes), func(e models.EventType) bool { return seen[e] > 0 }); len(missing) > 0 {

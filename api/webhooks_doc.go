@@ -9,61 +9,61 @@ import (
 	"millwright/models"
 )
 
-// deliveryText says what is true of every webhook.
-const deliveryText = "Answer with 2xx within 10 seconds; redirects are not followed. A delivery that fails is sent again after 1 minute, " +
-	"5 minutes, 30 minutes, 2, 6, 12 and 24 hours. The same event may arrive twice, and order is usual but not promised: " +
-	"order a record's events by its `changed_at`. Compare `data.actor.identity_id` with `identity_id` of GET /me to skip your own changes."
+// deliveryText describes what all webhooks share.
+const deliveryText = "Respond with 2xx within 10 seconds; redirects are not followed. A failed delivery is retried after 1 minute, " +
+	"5 minutes, 30 minutes, 2, 6, 12 and 24 hours. The same event may arrive twice, and events may arrive out of order: " +
+	"order a record's events by its `changed_at`. To skip your own changes, compare `data.actor.identity_id` with the `identity_id` of GET /me."
 
-// event is the body of a delivery whose data are D (spec section 6, request).
+// event is the body of a delivery with data of type D (spec section 6, request).
 type event[D any] struct {
 	ID             string           `json:"id" doc:"Event id, as in Service-Event-Id and webhook-id." example:"evt_01jd8q4v6cf5e8hbbfwj0zq3tk"`
 	Type           models.EventType `json:"type" doc:"Event type, as in Service-Event-Type."`
 	CreatedAt      models.Time      `json:"created_at" format:"date-time" doc:"When it happened." example:"2026-03-02T12:15:30.000Z"`
-	OrganizationID string           `json:"organization_id" doc:"The organization it happened in." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3ta"`
-	Data           D                `json:"data" doc:"What happened."`
+	OrganizationID string           `json:"organization_id" doc:"The organization in which it happened." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3ta"`
+	Data           D                `json:"data" doc:"The event's data."`
 }
 
-// eventActor is who made a change.
+// eventActor identifies who made a change.
 type eventActor struct {
 	IdentityID string `json:"identity_id" doc:"Identity id of who made the change." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3td"`
 }
 
-// resolvedActor is who resolved feedback.
+// resolvedActor identifies who resolved feedback.
 type resolvedActor struct {
 	UserID     string `json:"user_id" doc:"Identity id of the person who resolved it." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3tk"`
-	IdentityID string `json:"identity_id" doc:"The same, as in other events." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3tk"`
+	IdentityID string `json:"identity_id" doc:"The same id, as in other events." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3tk"`
 }
 
 // eventWorkOrder is the data of work_order.created.
 type eventWorkOrder struct {
-	WorkOrder models.WorkOrderRecord `json:"work_order" doc:"The work order as GET /work-orders/{id} shows it at delivery time."`
+	WorkOrder models.WorkOrderRecord `json:"work_order" doc:"The work order as GET /work-orders/{id} returns it at delivery time."`
 	Actor     eventActor             `json:"actor" doc:"Who made the change."`
 }
 
 // eventWorkOrderUpdate is the data of work_order.updated.
 type eventWorkOrderUpdate struct {
 	Fields    []string               `json:"fields" nullable:"false" minItems:"1" enum:"title,description,priority,target_date" doc:"The fields that changed."`
-	WorkOrder models.WorkOrderRecord `json:"work_order" doc:"The work order as GET /work-orders/{id} shows it at delivery time."`
+	WorkOrder models.WorkOrderRecord `json:"work_order" doc:"The work order as GET /work-orders/{id} returns it at delivery time."`
 	Actor     eventActor             `json:"actor" doc:"Who made the change."`
 }
 
-// eventWorkOrderStatus is the data of every event that is a change of status.
+// eventWorkOrderStatus is the data of every event that reports a change of status.
 type eventWorkOrderStatus struct {
-	PreviousStatus models.WorkOrderStatus `json:"previous_status" enum:"open,in_progress,sent_to_inspection,back_from_inspection,complete,cancelled,on_hold" doc:"Status code before." example:"in_progress"`
-	Status         models.WorkOrderStatus `json:"status" enum:"open,in_progress,sent_to_inspection,back_from_inspection,complete,cancelled,on_hold" doc:"Status code after." example:"complete"`
-	WorkOrder      models.WorkOrderRecord `json:"work_order" doc:"The work order as GET /work-orders/{id} shows it at delivery time."`
+	PreviousStatus models.WorkOrderStatus `json:"previous_status" enum:"open,in_progress,sent_to_inspection,back_from_inspection,complete,cancelled,on_hold" doc:"Status code before the change." example:"in_progress"`
+	Status         models.WorkOrderStatus `json:"status" enum:"open,in_progress,sent_to_inspection,back_from_inspection,complete,cancelled,on_hold" doc:"Status code after the change." example:"complete"`
+	WorkOrder      models.WorkOrderRecord `json:"work_order" doc:"The work order as GET /work-orders/{id} returns it at delivery time."`
 	Actor          eventActor             `json:"actor" doc:"Who made the change."`
 }
 
 // eventAssignees is the data of work_order.assignees_changed.
 type eventAssignees struct {
-	Added     eventRoles             `json:"added" doc:"Who was added."`
-	Removed   eventRoles             `json:"removed" doc:"Who was removed."`
-	WorkOrder models.WorkOrderRecord `json:"work_order" doc:"The work order as GET /work-orders/{id} shows it at delivery time."`
+	Added     eventRoles             `json:"added" doc:"The identities that were added."`
+	Removed   eventRoles             `json:"removed" doc:"The identities that were removed."`
+	WorkOrder models.WorkOrderRecord `json:"work_order" doc:"The work order as GET /work-orders/{id} returns it at delivery time."`
 	Actor     eventActor             `json:"actor" doc:"Who made the change."`
 }
 
-// eventRoles are identities by their roles.
+// eventRoles lists identities by role.
 type eventRoles struct {
 	Assignees   []string `json:"assignees" nullable:"false" doc:"Identity ids of workers."`
 	Consultants []string `json:"consultants" nullable:"false" doc:"Identity ids of consultants."`
@@ -71,13 +71,13 @@ type eventRoles struct {
 
 // eventIssue is the data of issue.created.
 type eventIssue struct {
-	Issue models.FeedbackRecord `json:"issue" doc:"The feedback as GET /issues/{id} shows it at delivery time."`
+	Issue models.FeedbackRecord `json:"issue" doc:"The feedback as GET /issues/{id} returns it at delivery time."`
 	Actor eventActor            `json:"actor" doc:"Who gave it."`
 }
 
 // eventIssueResolved is the data of issue.resolved.
 type eventIssueResolved struct {
-	Issue models.FeedbackRecord `json:"issue" doc:"The feedback as GET /issues/{id} shows it at delivery time."`
+	Issue models.FeedbackRecord `json:"issue" doc:"The feedback as GET /issues/{id} returns it at delivery time."`
 	Actor resolvedActor         `json:"actor" doc:"Who resolved it."`
 }
 
@@ -89,21 +89,21 @@ type eventPing struct {
 // documentWebhooks documents every event type with its payload, its headers and an example.
 func (a *API) documentWebhooks() {
 	erp := eventActor{exampleERP}
-	completed := eventWorkOrderStatus{models.StatusInProgress, models.StatusComplete, workOrderNow(models.StatusComplete, 31), erp}
-	updated := workOrderNow(models.StatusInProgress, 10)
+	completed := eventWorkOrderStatus{models.StatusInProgress, models.StatusComplete, workOrderIn(models.StatusComplete, 31), erp}
+	updated := workOrderIn(models.StatusInProgress, 10)
 	updated.Title, updated.Priority = "Replace both filters", models.PriorityHigh
-	assigned := workOrderNow(models.StatusOpen, 5)
+	assigned := workOrderIn(models.StatusOpen, 5)
 	assigned.Assignees = append(assigned.Assignees, exampleBob)
 
 	addEvent(a, models.EventWorkOrderCreated, "A work order was created", 0, eventWorkOrder{workOrderExample(), erp})
 	addEvent(a, models.EventWorkOrderUpdated, "Title, description, priority or target date changed", 10,
 		eventWorkOrderUpdate{[]string{"title", "priority"}, updated, erp})
-	addEvent(a, models.EventWorkOrderStatusChanged, "The status changed, whichever way", 31, completed)
+	addEvent(a, models.EventWorkOrderStatusChanged, "The status changed", 31, completed)
 	addEvent(a, models.EventWorkOrderCompleted, "A work order was completed", 31, completed)
-	addEvent(a, models.EventWorkOrderSentToInspection, "A work order was completed and waits for its consultants", 31,
-		eventWorkOrderStatus{models.StatusInProgress, models.StatusSentToInspection, workOrderNow(models.StatusSentToInspection, 31), erp})
+	addEvent(a, models.EventWorkOrderSentToInspection, "A work order was completed and sent to its consultants", 31,
+		eventWorkOrderStatus{models.StatusInProgress, models.StatusSentToInspection, workOrderIn(models.StatusSentToInspection, 31), erp})
 	addEvent(a, models.EventWorkOrderCancelled, "A work order was cancelled", 20,
-		eventWorkOrderStatus{models.StatusOpen, models.StatusCancelled, workOrderNow(models.StatusCancelled, 20), erp})
+		eventWorkOrderStatus{models.StatusOpen, models.StatusCancelled, workOrderIn(models.StatusCancelled, 20), erp})
 	addEvent(a, models.EventWorkOrderAssigneesChanged, "Workers or consultants were added or removed", 5, eventAssignees{
 		Added: eventRoles{Assignees: []string{exampleBob}, Consultants: []string{}}, Removed: eventRoles{Assignees: []string{}, Consultants: []string{}},
 		WorkOrder: assigned, Actor: erp,
@@ -113,8 +113,7 @@ func (a *API) documentWebhooks() {
 	addEvent(a, models.EventPing, "Someone pressed Send test", 0, eventPing{"This is a test from Millwright."})
 }
 
-// addEvent documents one event type. Its schema differs from its Go type in that
-// its type is known.
+// addEvent documents one event type. In its schema, type has only this value.
 func addEvent[D any](a *API, kind models.EventType, summary string, minutes int, data D) {
 	document := a.huma.OpenAPI()
 	schema := huma.SchemaFromType(document.Components.Schemas, reflect.TypeFor[event[D]]())
@@ -128,7 +127,7 @@ func addEvent[D any](a *API, kind models.EventType, summary string, minutes int,
 		OperationID: "on-" + strings.NewReplacer(".", "-", "_", "-").Replace(string(kind)),
 		Tags:        []string{tagWebhooks},
 		Summary:     summary,
-		Description: "Sent to the integration's addresses that want `" + string(kind) + "`" + readableText(kind) + ".",
+		Description: "Sent to the integration's addresses that subscribe to `" + string(kind) + "`" + readableText(kind) + ".",
 		Security:    []map[string][]string{},
 		Parameters:  deliveryHeaders(kind),
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
@@ -140,21 +139,22 @@ func addEvent[D any](a *API, kind models.EventType, summary string, minutes int,
 			},
 		}},
 		Responses: map[string]*huma.Response{
-			"2XX":     {Description: "The receiver has it."},
-			"410":     {Description: "The receiver is gone: the address is turned off at once."},
-			"default": {Description: "The delivery failed and is sent again as the schedule says."},
+			"2XX":     {Description: "The receiver accepted it."},
+			"410":     {Description: "The receiver is gone. The address is turned off immediately."},
+			"default": {Description: "The delivery failed and will be retried on schedule."},
 		},
 	}}
 }
 
+// readableText describes which addresses get an event of the type.
 func readableText(kind models.EventType) string {
 	switch {
 	case strings.HasPrefix(string(kind), "work_order."):
-		return " and may read the work order (scope `work_orders:read`)"
+		return ", if the integration may read the work order (scope `work_orders:read`)"
 	case strings.HasPrefix(string(kind), "issue."):
-		return " and may read the feedback (scope `issues:read`)"
+		return ", if the integration may read the feedback (scope `issues:read`)"
 	}
-	return ", when their test is sent"
+	return " when someone sends a test"
 }
 
 // eventSchemaName names an event's schema: WorkOrderCreatedEvent.
@@ -166,7 +166,7 @@ func eventSchemaName(kind models.EventType) string {
 	return name + "Event"
 }
 
-// deliveryHeaders are the headers of a delivery (spec section 6; contract, webhooks).
+// deliveryHeaders are the headers of a delivery (spec section 6; docs/contract.md, Webhooks).
 func deliveryHeaders(kind models.EventType) []*huma.Param {
 	header := func(name, description string, example any) *huma.Param {
 		return &huma.Param{Name: name, In: "header", Required: true, Description: description, Example: example, Schema: &huma.Schema{Type: huma.TypeString}}
@@ -177,8 +177,8 @@ func deliveryHeaders(kind models.EventType) []*huma.Param {
 		header("Service-Event-Id", "Event id: the same for every attempt.", exampleEvent),
 		eventType,
 		header("Service-Signature", "`t=<unix time>,v1=<signature>`: the hexadecimal HMAC-SHA256, keyed with the address's secret as displayed, of t, a dot "+
-			"and the raw body. While a secret is being renewed there are two `v1=`; one of them has to match. Compare in constant time, before "+
-			"parsing the body, and refuse when t is older than 5 minutes or further ahead than that.",
+			"and the raw body. After a secret is rotated there are two `v1=` for a day; one of them must match. Compare in constant time, before "+
+			"parsing the body, and reject deliveries whose t differs from your clock by more than 5 minutes.",
 			"t=1772453730,v1=3a1d0c9c6f0e4b5d8a7f2e1c0b9a8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c"),
 		header("webhook-id", "Event id (Standard Webhooks).", exampleEvent),
 		header("webhook-timestamp", "Seconds of Unix time (Standard Webhooks).", "1772453730"),

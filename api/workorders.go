@@ -3,129 +3,116 @@ package api
 import (
 	"context"
 	"net/http"
-	"time"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"millwright/models"
 	"millwright/service"
 )
 
-// newWorkOrder is the body of POST /work-orders.
-type newWorkOrder struct {
-	InventoryID string     `json:"inventory_id" minLength:"1" maxLength:"64" doc:"The location, system or equipment the work order belongs to." example:"eqp_01jd8q4v6cf5e8hbbfwj0zq3tb"`
-	Title       string     `json:"title" minLength:"1" maxLength:"200" doc:"Title." example:"Replace filter"`
-	Description *string    `json:"description,omitempty" nullable:"true" maxLength:"10000" doc:"Description." example:"The pressure drop is above the limit."`
-	Priority    string     `json:"priority,omitempty" enum:"none,low,medium,high" default:"none" doc:"Priority." example:"medium"`
-	TargetDate  *time.Time `json:"target_date,omitempty" nullable:"true" doc:"When it should be done." example:"2026-12-01T12:00:00Z"`
-	FormID      *string    `json:"form_id,omitempty" nullable:"true" maxLength:"64" doc:"The form to answer: one of GET /forms." example:"frm_01jd8q4v6cf5e8hbbfwj0zq3tc"`
-	Assignees   []string   `json:"assignees,omitempty" maxItems:"100" nullable:"false" doc:"Identity ids of the workers; without any, the nearest inventory managers."`
-	Consultants []string   `json:"consultants,omitempty" maxItems:"100" nullable:"false" doc:"Identity ids of the consultants who review the completed work."`
-	ExternalID  *string    `json:"external_id,omitempty" nullable:"true" minLength:"1" maxLength:"200" doc:"Your own reference; may repeat." example:"ERP-7781"`
-}
-
-func (a *API) registerWorkOrders() {
-	register(a, huma.Operation{
-		OperationID: "create-work-order", Method: http.MethodPost, Path: "/work-orders", Tags: []string{"Work orders"},
-		Summary: "Create a work order",
-		Description: "Needs the permission to create work orders on the node and a plan that allows manual work orders. " +
-			"Assignees and consultants must be connected to the node: assigned there or above, members of a team that is, " +
-			"or the integration itself.",
-		DefaultStatus: http.StatusCreated,
-		Metadata:      map[string]any{scopeKey: models.ScopeWorkOrdersWrite},
-		Responses:     writes[models.WorkOrderRecord](a, "201", "The work order."),
-		Errors:        createErrors,
-	}, a.createWorkOrder)
-
-	register(a, huma.Operation{
-		OperationID: "get-work-order", Method: http.MethodGet, Path: "/work-orders/{id}", Tags: []string{"Work orders"},
-		Summary:   "Read a work order",
-		Metadata:  map[string]any{scopeKey: models.ScopeWorkOrdersRead},
-		Responses: reads[models.WorkOrderRecord](a, "The work order."),
-		Errors:    readErrors,
-	}, a.getWorkOrder)
-
-	register(a, huma.Operation{
-		OperationID: "list-work-orders", Method: http.MethodGet, Path: "/work-orders", Tags: []string{"Work orders"},
-		Summary:     "List work orders",
-		Description: "Every work order the integration may read: newest first, or in order of changes with changed_since.",
-		Metadata:    map[string]any{scopeKey: models.ScopeWorkOrdersRead},
-		Responses:   reads[service.Page[models.WorkOrderRecord]](a, "A page of work orders."),
-		Errors:      listErrors,
-	}, a.listWorkOrders)
-}
-
-type createWorkOrderInput struct {
-	Idempotent
-	Body newWorkOrder
-}
-
-func (a *API) createWorkOrder(ctx context.Context, in *createWorkOrderInput) (*writeAnswer, error) {
-	state := callOf(ctx)
-	call, err := in.call(state)
-	if err != nil {
-		return nil, err
+func (a *API) workOrderOperations() []operation {
+	return []operation{
+		{
+			id: "create-work-order", method: http.MethodPost, path: "/work-orders", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite,
+			summary: "Create a work order",
+			text: "Requires the permission to create work orders on the node and a plan that allows manual work orders. " +
+				"Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, " +
+				"or the integration itself.",
+			success: "The work order.",
+			handler: create[models.WorkOrderRecord](a.createWorkOrder),
+		},
+		{
+			id: "get-work-order", method: http.MethodGet, path: "/work-orders/{id}", tag: tagWorkOrders, scope: models.ScopeWorkOrdersRead,
+			summary: "Read a work order",
+			text:    "Returns one work order, as webhooks show it in `data.work_order`.",
+			success: "The work order.",
+			handler: read[models.WorkOrderRecord](a.getWorkOrder),
+		},
+		{
+			id: "list-work-orders", method: http.MethodGet, path: "/work-orders", tag: tagWorkOrders, scope: models.ScopeWorkOrdersRead,
+			summary: "List work orders",
+			text:    "Lists the work orders that the integration may read: newest first, or with changed_since in order of change.",
+			success: "A page of work orders.",
+			handler: read[service.Page[models.WorkOrderRecord]](a.listWorkOrders),
+		},
+		{
+			id: "update-work-order", method: http.MethodPatch, path: "/work-orders/{id}", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite,
+			summary: "Change a work order",
+			text: "Changes only the fields that are sent; null clears description, target_date and external_id. " +
+				"Requires the permission to update work orders on the node, and a work order that is open, in progress or back from the consultant.",
+			success: "The changed work order.",
+			handler: change[models.WorkOrderRecord](a.updateWorkOrder),
+		},
+		{
+			id: "assign-work-order", method: http.MethodPost, path: "/work-orders/{id}/assignees", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite,
+			summary: "Add workers and consultants",
+			text: "Requires the permission to forward. Identities must be connected to the node; a service company forwards its " +
+				"customer's work order to its own people. Identities that already have the role keep it.",
+			success: "The changed work order.",
+			handler: change[models.WorkOrderRecord](a.assignWorkOrder),
+		},
+		{
+			id: "unassign-work-order", method: http.MethodDelete, path: "/work-orders/{id}/assignees/{identity_id}", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite,
+			summary: "Remove a worker or consultant",
+			text:    "Requires the permission to forward. The last worker cannot be removed.",
+			success: "The changed work order.",
+			handler: change[models.WorkOrderRecord](a.unassignWorkOrder),
+		},
+		{
+			id: "cancel-work-order", method: http.MethodPost, path: "/work-orders/{id}/cancel", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite,
+			summary: "Cancel a work order",
+			text:    "Requires the permission to delete work orders on the node, and a work order that is neither complete nor cancelled.",
+			success: "The cancelled work order.",
+			handler: change[models.WorkOrderRecord](a.cancelWorkOrder),
+		},
+		{
+			id: "answer-work-order", method: http.MethodPost, path: "/work-orders/{id}/answers", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite,
+			summary: "Answer and complete a work order",
+			text: "The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. " +
+				"With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.",
+			success: "The changed work order.",
+			handler: change[models.WorkOrderRecord](a.answerWorkOrder),
+		},
+		{
+			id: "get-answers", method: http.MethodGet, path: "/work-orders/{id}/answers", tag: tagWorkOrders, scope: models.ScopeFormsRead,
+			summary: "Read a work order's answers",
+			text:    "Returns every question of the work order's form with its type, options and answer. Without a form there are no questions.",
+			success: "The form's questions with their options and answers.",
+			handler: read[models.AnswersRecord](a.getAnswers),
+		},
 	}
-	b := in.Body
-	created := service.NewWorkOrder{
-		InventoryID: b.InventoryID,
-		Title:       b.Title,
-		Description: b.Description,
-		Priority:    models.Priority(b.Priority),
-		FormID:      b.FormID,
-		Assignees:   b.Assignees,
-		Consultants: b.Consultants,
-		ExternalID:  b.ExternalID,
-	}
-	if b.TargetDate != nil {
-		at := models.TimeOf(*b.TargetDate)
-		created.TargetDate = &at
-	}
-	answer, err := a.service.CreateWorkOrder(ctx, state.caller.Actor, call, created)
-	if err != nil {
-		return nil, err
-	}
-	return written(answer, "/v1/work-orders"), nil
 }
 
-type getWorkOrderInput struct {
-	Conditional
-	ID string `path:"id" doc:"Work order id." example:"wo_01jd8q4v6cf5e8hbbfwj0zq3tk"`
+func (a *API) createWorkOrder(ctx context.Context, actor service.Actor, call service.Call, in *createWorkOrderInput) (service.WriteResult, error) {
+	return a.service.CreateWorkOrder(ctx, actor, call, in.Body.workOrder())
 }
 
-func (a *API) getWorkOrder(ctx context.Context, in *getWorkOrderInput) (*recordAnswer, error) {
-	return in.answer(a.service.WorkOrder(ctx, callOf(ctx).caller.Actor, in.ID))
+func (a *API) getWorkOrder(ctx context.Context, actor service.Actor, in *workOrderInput) ([]byte, error) {
+	return a.service.WorkOrder(ctx, actor, in.ID)
 }
 
-// Listed is the input of every list.
-type Listed struct {
-	Conditional
-	Limit        int    `query:"limit" minimum:"1" default:"50" doc:"Records a page; above 200 is taken as 200."`
-	Cursor       string `query:"cursor" maxLength:"500" doc:"The next_cursor of the page before, with the same filters."`
-	ChangedSince string `query:"changed_since" maxLength:"500" doc:"An RFC 3339 time or a sync_token: only what changed since, the oldest change first."`
+func (a *API) listWorkOrders(ctx context.Context, actor service.Actor, in *listWorkOrdersInput) ([]byte, error) {
+	return a.service.WorkOrders(ctx, actor, in.filter(), in.request())
 }
 
-func (in Listed) request() service.ListRequest {
-	return service.ListRequest{Limit: in.Limit, Cursor: in.Cursor, ChangedSince: in.ChangedSince}
+func (a *API) updateWorkOrder(ctx context.Context, actor service.Actor, call service.Call, in *updateWorkOrderInput) (service.WriteResult, error) {
+	return a.service.UpdateWorkOrder(ctx, actor, call, in.ID, in.Body.patch())
 }
 
-type listWorkOrdersInput struct {
-	Listed
-	Status       []string  `query:"status" enum:"open,in_progress,sent_to_inspection,back_from_inspection,complete,cancelled,on_hold" doc:"Only these status codes, separated by commas."`
-	InventoryID  string    `query:"inventory_id" maxLength:"64" doc:"Only those of this node and everything below it."`
-	AssigneeID   string    `query:"assignee_id" maxLength:"64" doc:"Only those with this identity as worker or consultant."`
-	ExternalID   string    `query:"external_id" maxLength:"200" doc:"Only those with this reference of yours."`
-	CreatedSince time.Time `query:"created_since" doc:"Only those created at this time or later."`
+func (a *API) assignWorkOrder(ctx context.Context, actor service.Actor, call service.Call, in *assignWorkOrderInput) (service.WriteResult, error) {
+	return a.service.AssignWorkOrder(ctx, actor, call, in.ID, in.Body.Assignees, in.Body.Consultants)
 }
 
-func (a *API) listWorkOrders(ctx context.Context, in *listWorkOrdersInput) (*recordAnswer, error) {
-	filter := service.WorkOrderFilter{InventoryID: in.InventoryID, AssigneeID: in.AssigneeID, ExternalID: in.ExternalID}
-	for _, code := range in.Status {
-		filter.Statuses = append(filter.Statuses, models.WorkOrderStatus(code))
-	}
-	if !in.CreatedSince.IsZero() {
-		since := models.TimeOf(in.CreatedSince)
-		filter.CreatedSince = &since
-	}
-	return in.answer(a.service.WorkOrders(ctx, callOf(ctx).caller.Actor, filter, in.request()))
+func (a *API) unassignWorkOrder(ctx context.Context, actor service.Actor, call service.Call, in *unassignWorkOrderInput) (service.WriteResult, error) {
+	return a.service.UnassignWorkOrder(ctx, actor, call, in.ID, in.IdentityID)
+}
+
+func (a *API) cancelWorkOrder(ctx context.Context, actor service.Actor, call service.Call, in *cancelWorkOrderInput) (service.WriteResult, error) {
+	return a.service.CancelWorkOrder(ctx, actor, call, in.ID, in.Body.reason())
+}
+
+func (a *API) answerWorkOrder(ctx context.Context, actor service.Actor, call service.Call, in *answerWorkOrderInput) (service.WriteResult, error) {
+	return a.service.AnswerWorkOrder(ctx, actor, call, in.ID, in.Body.answers(), in.Body.Complete)
+}
+
+func (a *API) getAnswers(ctx context.Context, actor service.Actor, in *workOrderInput) ([]byte, error) {
+	return a.service.Answers(ctx, actor, in.ID)
 }

@@ -11,12 +11,9 @@ import (
 	"millwright/service/servicetest"
 )
 
-// object is a JSON object.
-type object = map[string]any
-
 func TestCreateWorkOrder(t *testing.T) {
 	s := apitest.New(t)
-	answer := s.As("erp", http.MethodPost, "/work-orders", object{
+	response := s.As("erp", http.MethodPost, "/work-orders", object{
 		"inventory_id": s.ID("ahu1"), "title": "Replace filter", "description": "Pressure drop too high.",
 		"priority": "high", "target_date": "2026-03-05T14:00:00+02:00", "form_id": s.ID("inspection"),
 		"assignees": []string{s.ID("crew"), s.ID("erp")}, "consultants": []string{s.ID("cat")}, "external_id": "ERP-1",
@@ -28,45 +25,45 @@ func TestCreateWorkOrder(t *testing.T) {
 		"form_id": s.ID("inspection"), "external_id": "ERP-1", "created_by": s.ID("erp"), "cancel_reason": nil,
 		"created_at": "2026-03-02T12:15:30.000Z", "changed_at": "2026-03-02T12:15:30.000Z", "completed_at": nil,
 	} {
-		if got := answer.Field(field); got != want {
+		if got := response.Field(field); got != want {
 			t.Errorf("%s is %v, want %v", field, got, want)
 		}
 	}
-	if code, name := answer.Text("status", "code"), answer.Text("status", "name"); code != "open" || name != "Open" {
+	if code, name := response.Text("status", "code"), response.Text("status", "name"); code != "open" || name != "Open" {
 		t.Errorf("the status is %s %q, want open %q", code, name, "Open")
 	}
-	if got := answer.Field("assignees").([]any); len(got) != 2 || got[0] != s.ID("crew") || got[1] != s.ID("erp") {
+	if got := response.Field("assignees").([]any); len(got) != 2 || got[0] != s.ID("crew") || got[1] != s.ID("erp") {
 		t.Errorf("the assignees are %v, want the crew and the ERP in that order", got)
 	}
-	if !strings.HasPrefix(answer.Text("id"), "wo_") {
-		t.Errorf("the id is %q, want wo_…", answer.Text("id"))
+	if !strings.HasPrefix(response.Text("id"), "wo_") {
+		t.Errorf("the id is %q, want wo_…", response.Text("id"))
 	}
-	if location := answer.Header.Get("Location"); location != "/v1/work-orders/"+answer.Text("id") {
+	if location := response.Header.Get("Location"); location != "/v1/work-orders/"+response.Text("id") {
 		t.Errorf("Location is %q", location)
 	}
-	read := s.As("erp", http.MethodGet, "/work-orders/"+answer.Text("id"), nil).Want(http.StatusOK, "")
-	if string(read.Body) != string(answer.Body) {
-		t.Errorf("the read record differs from the created one:\n%s\n%s", read.Body, answer.Body)
+	read := s.As("erp", http.MethodGet, "/work-orders/"+response.Text("id"), nil).Want(http.StatusOK, "")
+	if string(read.Body) != string(response.Body) {
+		t.Errorf("the read record differs from the created one:\n%s\n%s", read.Body, response.Body)
 	}
 }
 
 func TestCreateWorkOrderWithLittle(t *testing.T) {
 	s := apitest.New(t)
-	answer := s.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": s.ID("roof"), "title": "Leak"}).
+	response := s.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": s.ID("roof"), "title": "Leak"}).
 		Want(http.StatusCreated, "")
-	if got := answer.Field("assignees").([]any); len(got) != 1 || got[0] != s.ID("ann") {
+	if got := response.Field("assignees").([]any); len(got) != 1 || got[0] != s.ID("ann") {
 		t.Errorf("the assignees are %v, want the nearest inventory manager alone", got)
 	}
-	if got := answer.Field("consultants").([]any); len(got) != 0 {
+	if got := response.Field("consultants").([]any); len(got) != 0 {
 		t.Errorf("the consultants are %v, want none", got)
 	}
-	if answer.Text("priority") != "none" {
-		t.Errorf("the priority is %q, want none", answer.Text("priority"))
+	if response.Text("priority") != "none" {
+		t.Errorf("the priority is %q, want none", response.Text("priority"))
 	}
-	if answer.Field("people") != nil {
+	if response.Field("people") != nil {
 		t.Error("people are named without the scope people:read")
 	}
-	s.As("creator", http.MethodGet, "/work-orders/"+answer.Text("id"), nil).Want(http.StatusOK, "")
+	s.As("creator", http.MethodGet, "/work-orders/"+response.Text("id"), nil).Want(http.StatusOK, "")
 }
 
 func TestCreateWorkOrderIsRefused(t *testing.T) {
@@ -130,18 +127,18 @@ func TestCreateWorkOrderIsRefused(t *testing.T) {
 			if test.as == "" {
 				test.as = "erp"
 			}
-			answer := s.As(test.as, http.MethodPost, "/work-orders", test.body)
-			if answer.Status != test.status || answer.Text("code") != test.code {
-				t.Fatalf("the answer is %d %s, want %d %s\n%s", answer.Status, answer.Text("code"), test.status, test.code, answer.Body)
+			response := s.As(test.as, http.MethodPost, "/work-orders", test.body)
+			if response.Status != test.status || response.Text("code") != test.code {
+				t.Fatalf("the answer is %d %s, want %d %s\n%s", response.Status, response.Text("code"), test.status, test.code, response.Body)
 			}
 			if test.pointer != "" {
-				first := answer.Field("errors").([]any)[0].(object)
+				first := response.Field("errors").([]any)[0].(object)
 				if first["pointer"] != test.pointer {
 					t.Errorf("the pointer is %v, want %s", first["pointer"], test.pointer)
 				}
 			}
-			if answer.Text("rule") != test.rule {
-				t.Errorf("the rule is %q, want %q", answer.Text("rule"), test.rule)
+			if response.Text("rule") != test.rule {
+				t.Errorf("the rule is %q, want %q", response.Text("rule"), test.rule)
 			}
 		})
 	}
@@ -165,11 +162,11 @@ func TestCreateWorkOrderNeedsPermissionAndPlan(t *testing.T) {
 
 func TestCreateWorkOrderLeavesEverything(t *testing.T) {
 	s := apitest.New(t)
-	answer := s.As("erp", http.MethodPost, "/work-orders", object{
+	response := s.As("erp", http.MethodPost, "/work-orders", object{
 		"inventory_id": s.ID("ahu1"), "title": "Replace filter",
 		"assignees": []string{s.ID("crew"), s.ID("bob")}, "consultants": []string{s.ID("cat")},
 	}).Want(http.StatusCreated, "")
-	id := answer.Text("id")
+	id := response.Text("id")
 	one := func(what, sql string, args ...any) {
 		t.Helper()
 		if n := servicetest.Value[int](s.Fixture, sql, args...); n != 1 {
@@ -220,13 +217,13 @@ func TestReadWorkOrderIsBoundByPermissions(t *testing.T) {
 	names := map[string]string{below: "below", roof: "roof", own: "own", forPolar: "forPolar"}
 	for who, may := range reads {
 		for id, name := range names {
-			answer := s.As(who, http.MethodGet, "/work-orders/"+id, nil)
+			response := s.As(who, http.MethodGet, "/work-orders/"+id, nil)
 			want := http.StatusNotFound
 			if may[id] {
 				want = http.StatusOK
 			}
-			if answer.Status != want {
-				t.Errorf("%s reads %s: %d, want %d", who, name, answer.Status, want)
+			if response.Status != want {
+				t.Errorf("%s reads %s: %d, want %d", who, name, response.Status, want)
 			}
 		}
 		page := s.As(who, http.MethodGet, "/work-orders", nil).Want(http.StatusOK, "")
@@ -241,8 +238,8 @@ func TestUnknownAndUnreadableCannotBeToldApart(t *testing.T) {
 	id := s.As("erp", http.MethodPost, "/work-orders", object{"inventory_id": s.ID("roof"), "title": "x"}).Text("id")
 	var bodies []string
 	for _, path := range []string{id, "wo_00000000000000000000000000", "nonsense", "%00", "iss_00000000000000000000000000"} {
-		answer := s.As("reader", http.MethodGet, "/work-orders/"+path, nil).Want(http.StatusNotFound, "not_found")
-		bodies = append(bodies, strings.ReplaceAll(string(answer.Body), answer.Text("request_id"), ""))
+		response := s.As("reader", http.MethodGet, "/work-orders/"+path, nil).Want(http.StatusNotFound, "not_found")
+		bodies = append(bodies, strings.ReplaceAll(string(response.Body), response.Text("request_id"), ""))
 	}
 	unknown := s.As("reader", http.MethodGet, "/no-such-path", nil).Want(http.StatusNotFound, "not_found")
 	bodies = append(bodies, strings.ReplaceAll(string(unknown.Body), unknown.Text("request_id"), ""))
@@ -255,16 +252,16 @@ func TestUnknownAndUnreadableCannotBeToldApart(t *testing.T) {
 
 func TestPeopleAreNamedWithTheirScopeOnly(t *testing.T) {
 	s := apitest.New(t)
-	answer := s.As("erp", http.MethodPost, "/work-orders", object{
+	response := s.As("erp", http.MethodPost, "/work-orders", object{
 		"inventory_id": s.ID("ahu1"), "title": "x", "assignees": []string{s.ID("ann"), s.ID("crew")},
 	})
-	if got := len(answer.Field("people").([]any)); got != 3 {
+	if got := len(response.Field("people").([]any)); got != 3 {
 		t.Errorf("%d people, want Ann, the crew and the ERP", got)
 	}
-	if !strings.Contains(string(answer.Body), "ann@acme.example.com") {
+	if !strings.Contains(string(response.Body), "ann@acme.example.com") {
 		t.Error("Ann's e-mail address is missing")
 	}
-	read := s.As("reader", http.MethodGet, "/work-orders/"+answer.Text("id"), nil).Want(http.StatusOK, "")
+	read := s.As("reader", http.MethodGet, "/work-orders/"+response.Text("id"), nil).Want(http.StatusOK, "")
 	if strings.Contains(string(read.Body), "Ann") || read.Field("people") != nil {
 		t.Error("people are named without the scope people:read")
 	}
@@ -344,9 +341,9 @@ func TestListWorkOrders(t *testing.T) {
 		"invalid UTF-8 in one":        "?external_id=%ff",
 		"a broken escape":             "?external_id=%zz",
 	} {
-		answer := s.As("erp", http.MethodGet, "/work-orders"+query, nil)
-		if answer.Status != http.StatusBadRequest || answer.Text("code") != "invalid_request" {
-			t.Errorf("%s is answered %d\n%s", name, answer.Status, answer.Body)
+		response := s.As("erp", http.MethodGet, "/work-orders"+query, nil)
+		if response.Status != http.StatusBadRequest || response.Text("code") != "invalid_request" {
+			t.Errorf("%s is answered %d\n%s", name, response.Status, response.Body)
 		}
 	}
 }
@@ -357,9 +354,9 @@ func TestConditionalReads(t *testing.T) {
 	for _, path := range []string{"/work-orders/" + created.Text("id"), "/work-orders", "/me"} {
 		tag := s.As("erp", http.MethodGet, path, nil).Header.Get("ETag")
 		for _, header := range []string{tag, `"other", ` + tag, "W/" + tag, "*"} {
-			answer := s.As("erp", http.MethodGet, path, nil, "If-None-Match", header)
-			if answer.Status != http.StatusNotModified || len(answer.Body) != 0 || answer.Header.Get("ETag") != tag {
-				t.Errorf("%s with If-None-Match %s answers %d", path, header, answer.Status)
+			response := s.As("erp", http.MethodGet, path, nil, "If-None-Match", header)
+			if response.Status != http.StatusNotModified || len(response.Body) != 0 || response.Header.Get("ETag") != tag {
+				t.Errorf("%s with If-None-Match %s answers %d", path, header, response.Status)
 			}
 		}
 		s.As("erp", http.MethodGet, path, nil, "If-None-Match", `"other"`).Want(http.StatusOK, "")

@@ -1,12 +1,3 @@
-// Package client calls the API from Go. Its operations and records are generated
-// from the OpenAPI document; New adds the tokens.
-//
-//	api, err := client.New(ctx, "https://api.example.com/v1", clientID, clientSecret)
-//	me, err := api.GetMeWithResponse(ctx, nil)
-//	if me.JSON200 == nil { … me.ApplicationProblemJSONDefault says why … }
-//
-// Receivers of webhooks find the payloads here as well: WorkOrderCreatedEvent
-// and its like. Package webhook verifies their signatures.
 package client
 
 //go:generate go tool -modfile=../tools/go.mod oapi-codegen -config oapi-codegen.yaml ../api/openapi.json
@@ -25,11 +16,11 @@ import (
 // timeout bounds each call and each token request.
 const timeout = 30 * time.Second
 
-// New returns a client of the API at the base address, which includes the
-// version: https://…/v1. It gets access tokens with the client id and secret,
-// all of the integration's scopes or the ones that are named, and a new one when
-// a call answers 401. The context is that of its token requests; its values may
-// carry an HTTP client for them (oauth2.HTTPClient).
+// New returns a client of the API at the base URL, which includes the version:
+// https://…/v1. It gets access tokens with the client id and secret, for all of the
+// integration's scopes or only the given ones, and a new token when a call responds
+// with 401. Token requests use the context and its HTTP client, if it has one
+// (oauth2.HTTPClient).
 func New(ctx context.Context, baseURL, clientID, clientSecret string, scopes ...string) (*ClientWithResponses, error) {
 	baseURL = strings.TrimSuffix(baseURL, "/")
 	base := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
@@ -44,34 +35,34 @@ func New(ctx context.Context, baseURL, clientID, clientSecret string, scopes ...
 	return NewClientWithResponses(baseURL, WithHTTPClient(&http.Client{Transport: authorized, Timeout: timeout}))
 }
 
-// transport sends an access token with every call. A 401 means that the token is
-// no longer valid: the call is made once more with a new one.
+// transport sends an access token with every call. After a 401, it retries the call
+// once with a new token.
 type transport struct {
 	base   http.RoundTripper
 	source func() oauth2.TokenSource
 
 	mu     sync.Mutex
-	tokens oauth2.TokenSource // keeps its token until that expires
+	tokens oauth2.TokenSource // caches its token until it expires
 }
 
 // RoundTrip makes one call.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	tokens := t.current(nil)
-	answer, err := t.send(r, tokens)
-	if err != nil || answer.StatusCode != http.StatusUnauthorized || r.Body != nil && r.GetBody == nil {
-		return answer, err
+	response, err := t.send(r, tokens)
+	if err != nil || response.StatusCode != http.StatusUnauthorized || r.Body != nil && r.GetBody == nil {
+		return response, err
 	}
 	again := r.Clone(r.Context())
 	if r.Body != nil {
 		if again.Body, err = r.GetBody(); err != nil {
-			return answer, nil //nolint:nilerr // the answer is worth more than why it cannot be asked for again
+			return response, nil //nolint:nilerr // the response is more useful than why it cannot be retried
 		}
 	}
-	_ = answer.Body.Close()
+	_ = response.Body.Close()
 	return t.send(again, t.current(tokens))
 }
 
-// current returns the source of tokens, a new one in place of the one that is spent.
+// current returns the source of tokens, a new one if the caller's is spent.
 func (t *transport) current(spent oauth2.TokenSource) oauth2.TokenSource {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,6 +76,5 @@ func (t *transport) send(r *http.Request, tokens oauth2.TokenSource) (*http.Resp
 	return (&oauth2.Transport{Source: tokens, Base: t.base}).RoundTrip(r)
 }
 
-// Error returns the problem's code and its sentence for people, so that a
-// problem can be returned as an error.
+// Error returns the problem's code and detail. It makes *Problem an error.
 func (p *Problem) Error() string { return string(p.Code) + ": " + p.Detail }

@@ -39,8 +39,8 @@ func want[T any](t *testing.T, err error, record *T, problem *client.Problem) *T
 
 func TestMe(t *testing.T) {
 	s := apitest.New(t)
-	answer, err := dial(t, s, "work_orders:read").GetMeWithResponse(t.Context(), nil)
-	me := want(t, err, answer.JSON200, answer.ApplicationProblemJSONDefault)
+	response, err := dial(t, s, "work_orders:read").GetMeWithResponse(t.Context(), nil)
+	me := want(t, err, response.JSON200, response.ApplicationProblemJSONDefault)
 	if me.IdentityID != s.ID("erp") || me.Organization.ID != s.Acme.OrganizationID || me.RateLimit.Limit != 1000 {
 		t.Errorf("me is %+v", me)
 	}

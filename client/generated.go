@@ -318,7 +318,7 @@ type Assignment struct {
 
 // Cancellation defines model for Cancellation.
 type Cancellation struct {
-	// Reason Why, for people.
+	// Reason The reason, for people.
 	//
 	// Examples: Duplicate of number 1041
 	Reason *string `json:"reason,omitempty"`
@@ -379,24 +379,24 @@ type EventWorkOrder struct {
 type EventWorkOrderStatus struct {
 	Actor EventActor `json:"actor"`
 
-	// PreviousStatus Status code before.
+	// PreviousStatus Status code before the change.
 	//
 	// Examples: in_progress
 	PreviousStatus EventWorkOrderStatusPreviousStatus `json:"previous_status"`
 
-	// Status Status code after.
+	// Status Status code after the change.
 	//
 	// Examples: complete
 	Status    EventWorkOrderStatusStatus `json:"status"`
 	WorkOrder WorkOrder                  `json:"work_order"`
 }
 
-// EventWorkOrderStatusPreviousStatus Status code before.
+// EventWorkOrderStatusPreviousStatus Status code before the change.
 //
 // Examples: in_progress
 type EventWorkOrderStatusPreviousStatus string
 
-// EventWorkOrderStatusStatus Status code after.
+// EventWorkOrderStatusStatus Status code after the change.
 //
 // Examples: complete
 type EventWorkOrderStatusStatus string
@@ -551,7 +551,7 @@ type GivenAnswer struct {
 	// Examples: qst_01jd8q4v6cf5e8hbbfwj0zq3tc
 	QuestionID string `json:"question_id"`
 
-	// Value An option's id, a list of options' ids, an integer, a decimal number or a text, as the question's type says; null clears the answer.
+	// Value Depending on the question's type, an option's id, a list of options' ids, an integer, a decimal number or a text; null clears the answer.
 	//
 	// Examples: opt_01jd8q4v6cf5e8hbbfwj0zq3tc, ["opt_01jd8q4v6cf5e8hbbfwj0zq3tc"], 7, 21.5, Filter replaced, none left in store.
 	Value any `json:"value"`
@@ -562,7 +562,7 @@ type GivenAnswers struct {
 	// Answers Answers to questions of the work order's form.
 	Answers []GivenAnswer `json:"answers"`
 
-	// Complete Whether the work order is also completed.
+	// Complete Whether to complete the work order too.
 	Complete *bool `json:"complete,omitempty"`
 }
 
@@ -579,7 +579,7 @@ type IssueCreatedEvent struct {
 	// Examples: evt_01jd8q4v6cf5e8hbbfwj0zq3tk
 	ID string `json:"id"`
 
-	// OrganizationID The organization it happened in.
+	// OrganizationID The organization in which it happened.
 	//
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3ta
 	OrganizationID string `json:"organization_id"`
@@ -604,7 +604,7 @@ type IssueResolvedEvent struct {
 	// Examples: evt_01jd8q4v6cf5e8hbbfwj0zq3tk
 	ID string `json:"id"`
 
-	// OrganizationID The organization it happened in.
+	// OrganizationID The organization in which it happened.
 	//
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3ta
 	OrganizationID string `json:"organization_id"`
@@ -722,12 +722,12 @@ type NewFeedback struct {
 	// Examples: In the corridor of the second floor.
 	Description *string `json:"description,omitempty"`
 
-	// ExternalID Your own reference; used once in the organization.
+	// ExternalID Your own reference; unique in the organization.
 	//
 	// Examples: DESK-19
 	ExternalID *string `json:"external_id,omitempty"`
 
-	// InventoryID The node the feedback concerns.
+	// InventoryID The node that the feedback is about.
 	//
 	// Examples: loc_01jd8q4v6cf5e8hbbfwj0zq3tb
 	InventoryID string `json:"inventory_id"`
@@ -740,7 +740,7 @@ type NewFeedback struct {
 
 // NewWorkOrder defines model for NewWorkOrder.
 type NewWorkOrder struct {
-	// Assignees Identity ids of the workers; without any, the nearest inventory managers.
+	// Assignees Identity ids of the workers. Default: the nearest inventory managers.
 	Assignees *[]string `json:"assignees,omitempty"`
 
 	// Consultants Identity ids of the consultants who review the completed work.
@@ -751,7 +751,7 @@ type NewWorkOrder struct {
 	// Examples: The pressure drop is above the limit.
 	Description *string `json:"description,omitempty"`
 
-	// ExternalID Your own reference; may repeat.
+	// ExternalID Your own reference; several work orders may have the same.
 	//
 	// Examples: ERP-7781
 	ExternalID *string `json:"external_id,omitempty"`
@@ -761,7 +761,7 @@ type NewWorkOrder struct {
 	// Examples: frm_01jd8q4v6cf5e8hbbfwj0zq3tc
 	FormID *string `json:"form_id,omitempty"`
 
-	// InventoryID The location, system or equipment the work order belongs to.
+	// InventoryID The location, system or equipment of the work order.
 	//
 	// Examples: eqp_01jd8q4v6cf5e8hbbfwj0zq3tb
 	InventoryID string `json:"inventory_id"`
@@ -771,7 +771,7 @@ type NewWorkOrder struct {
 	// Examples: medium
 	Priority *NewWorkOrderPriority `json:"priority,omitempty"`
 
-	// TargetDate When it should be done.
+	// TargetDate When the work should be done.
 	//
 	// Examples: 2026-12-01T12:00:00Z
 	TargetDate *time.Time `json:"target_date,omitempty"`
@@ -930,7 +930,7 @@ type PingEvent struct {
 	// Examples: evt_01jd8q4v6cf5e8hbbfwj0zq3tk
 	ID string `json:"id"`
 
-	// OrganizationID The organization it happened in.
+	// OrganizationID The organization in which it happened.
 	//
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3ta
 	OrganizationID string `json:"organization_id"`
@@ -944,20 +944,20 @@ type PingEventType string
 
 // Problem defines model for Problem.
 type Problem struct {
-	// Code What is wrong, for machines.
+	// Code Code for programs.
 	//
 	// Examples: not_found
 	Code ProblemCode `json:"code"`
 
-	// Detail What is wrong, for people.
+	// Detail Explanation for people.
 	//
 	// Examples: There is no such record, or the integration may not read it.
 	Detail string `json:"detail"`
 
-	// Errors With validation_failed: each field that is wrong.
+	// Errors With validation_failed: each invalid field.
 	Errors *[]ProblemField `json:"errors,omitempty"`
 
-	// QuestionIds With rule_violation: the questions it is about.
+	// QuestionIds With rule_violation required_questions: the questions without an answer.
 	QuestionIds *[]string `json:"question_ids,omitempty"`
 
 	// RequestID The call's id, as in X-Request-Id.
@@ -965,7 +965,7 @@ type Problem struct {
 	// Examples: req_01jd8q4v6cf5e8hbbfwj0zq3tk
 	RequestID string `json:"request_id"`
 
-	// Rule With rule_violation: the rule.
+	// Rule With rule_violation: the rule that was broken.
 	//
 	// Examples: status
 	Rule *ProblemRule `json:"rule,omitempty"`
@@ -980,30 +980,30 @@ type Problem struct {
 	// Examples: Not Found
 	Title string `json:"title"`
 
-	// Type URI of the kind of problem.
+	// Type URI of the problem's type.
 	//
 	// Examples: urn:millwright:problem:not_found
 	Type string `json:"type"`
 }
 
-// ProblemCode What is wrong, for machines.
+// ProblemCode Code for programs.
 //
 // Examples: not_found
 type ProblemCode string
 
-// ProblemRule With rule_violation: the rule.
+// ProblemRule With rule_violation: the rule that was broken.
 //
 // Examples: status
 type ProblemRule string
 
 // ProblemField defines model for ProblemField.
 type ProblemField struct {
-	// Code What is wrong, for machines.
+	// Code Code for programs.
 	//
 	// Examples: required
 	Code string `json:"code"`
 
-	// Detail What is wrong, for people.
+	// Detail Explanation for people.
 	//
 	// Examples: This field is required.
 	Detail string `json:"detail"`
@@ -1045,7 +1045,7 @@ type QuestionType string
 
 // ResolvedActor defines model for ResolvedActor.
 type ResolvedActor struct {
-	// IdentityID The same, as in other events.
+	// IdentityID The same id, as in other events.
 	//
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3tk
 	IdentityID string `json:"identity_id"`
@@ -1208,7 +1208,7 @@ type WorkOrderAssigneesChangedEvent struct {
 	// Examples: evt_01jd8q4v6cf5e8hbbfwj0zq3tk
 	ID string `json:"id"`
 
-	// OrganizationID The organization it happened in.
+	// OrganizationID The organization in which it happened.
 	//
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3ta
 	OrganizationID string `json:"organization_id"`
@@ -1233,7 +1233,7 @@ type WorkOrderCancelledEvent struct {
 	// Examples: evt_01jd8q4v6cf5e8hbbfwj0zq3tk
 	ID string `json:"id"`
 
-	// OrganizationID The organization it happened in.
+	// OrganizationID The organization in which it happened.
 	//
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3ta
 	OrganizationID string `json:"organization_id"`
@@ -1258,7 +1258,7 @@ type WorkOrderCompletedEvent struct {
 	// Examples: evt_01jd8q4v6cf5e8hbbfwj0zq3tk
 	ID string `json:"id"`
 
-	// OrganizationID The organization it happened in.
+	// OrganizationID The organization in which it happened.
 	//
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3ta
 	OrganizationID string `json:"organization_id"`
@@ -1283,7 +1283,7 @@ type WorkOrderCreatedEvent struct {
 	// Examples: evt_01jd8q4v6cf5e8hbbfwj0zq3tk
 	ID string `json:"id"`
 
-	// OrganizationID The organization it happened in.
+	// OrganizationID The organization in which it happened.
 	//
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3ta
 	OrganizationID string `json:"organization_id"`
@@ -1327,7 +1327,7 @@ type WorkOrderPatch struct {
 	// Examples: high
 	Priority *WorkOrderPatchPriority `json:"priority,omitempty"`
 
-	// TargetDate When it should be done; null clears it.
+	// TargetDate When the work should be done; null clears it.
 	//
 	// Examples: 2026-12-01T12:00:00Z
 	TargetDate nullable.Nullable[time.Time] `json:"target_date,omitempty"`
@@ -1356,7 +1356,7 @@ type WorkOrderSentToInspectionEvent struct {
 	// Examples: evt_01jd8q4v6cf5e8hbbfwj0zq3tk
 	ID string `json:"id"`
 
-	// OrganizationID The organization it happened in.
+	// OrganizationID The organization in which it happened.
 	//
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3ta
 	OrganizationID string `json:"organization_id"`
@@ -1399,7 +1399,7 @@ type WorkOrderStatusChangedEvent struct {
 	// Examples: evt_01jd8q4v6cf5e8hbbfwj0zq3tk
 	ID string `json:"id"`
 
-	// OrganizationID The organization it happened in.
+	// OrganizationID The organization in which it happened.
 	//
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3ta
 	OrganizationID string `json:"organization_id"`
@@ -1424,7 +1424,7 @@ type WorkOrderUpdatedEvent struct {
 	// Examples: evt_01jd8q4v6cf5e8hbbfwj0zq3tk
 	ID string `json:"id"`
 
-	// OrganizationID The organization it happened in.
+	// OrganizationID The organization in which it happened.
 	//
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3ta
 	OrganizationID string `json:"organization_id"`
@@ -1438,73 +1438,73 @@ type WorkOrderUpdatedEventType string
 
 // ListEquipmentParams defines parameters for ListEquipment.
 type ListEquipmentParams struct {
-	// Limit Records a page; above 200 is taken as 200.
+	// Limit Page size; values over 200 are capped.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The next_cursor of the page before, with the same filters.
+	// Cursor The next_cursor of the previous page; the filters must be the same.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// ChangedSince An RFC 3339 time or a sync_token: only what changed since, the oldest change first.
+	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first.
 	ChangedSince *string `form:"changed_since,omitempty" json:"changed_since,omitempty"`
 
-	// ParentID Only those directly below this node.
+	// ParentID Only nodes directly below this node.
 	ParentID *string `form:"parent_id,omitempty" json:"parent_id,omitempty"`
 
-	// ExternalID Only those with this code.
+	// ExternalID Only nodes with this external_id.
 	ExternalID *string `form:"external_id,omitempty" json:"external_id,omitempty"`
 
-	// IfNoneMatch An ETag; when it still holds, the answer is 304 without a body.
+	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // GetEquipmentParams defines parameters for GetEquipment.
 type GetEquipmentParams struct {
-	// IfNoneMatch An ETag; when it still holds, the answer is 304 without a body.
+	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // ListFormsParams defines parameters for ListForms.
 type ListFormsParams struct {
-	// Limit Records a page; above 200 is taken as 200.
+	// Limit Page size; values over 200 are capped.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The next_cursor of the page before, with the same filters.
+	// Cursor The next_cursor of the previous page; the filters must be the same.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// ChangedSince An RFC 3339 time or a sync_token: only what changed since, the oldest change first.
+	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first.
 	ChangedSince *string `form:"changed_since,omitempty" json:"changed_since,omitempty"`
 
-	// IfNoneMatch An ETag; when it still holds, the answer is 304 without a body.
+	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // GetFormParams defines parameters for GetForm.
 type GetFormParams struct {
-	// IfNoneMatch An ETag; when it still holds, the answer is 304 without a body.
+	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // ListIssuesParams defines parameters for ListIssues.
 type ListIssuesParams struct {
-	// Limit Records a page; above 200 is taken as 200.
+	// Limit Page size; values over 200 are capped.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The next_cursor of the page before, with the same filters.
+	// Cursor The next_cursor of the previous page; the filters must be the same.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// ChangedSince An RFC 3339 time or a sync_token: only what changed since, the oldest change first.
+	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first.
 	ChangedSince *string `form:"changed_since,omitempty" json:"changed_since,omitempty"`
 
-	// Status Only these status codes, separated by commas.
+	// Status Only feedback with these status codes, separated by commas.
 	Status *[]ListIssuesParamsStatus `form:"status,omitempty" json:"status,omitempty"`
 
-	// InventoryID Only those of this node and everything below it.
+	// InventoryID Only feedback about this node and the nodes below it.
 	InventoryID *string `form:"inventory_id,omitempty" json:"inventory_id,omitempty"`
 
-	// ExternalID Only the one with this reference of yours.
+	// ExternalID Only the feedback with this external_id.
 	ExternalID *string `form:"external_id,omitempty" json:"external_id,omitempty"`
 
-	// IfNoneMatch An ETag; when it still holds, the answer is 304 without a body.
+	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
@@ -1513,172 +1513,172 @@ type ListIssuesParamsStatus string
 
 // CreateIssueParams defines parameters for CreateIssue.
 type CreateIssueParams struct {
-	// IdempotencyKey Makes a retry of this write safe: kept for 24 hours, its answer is replayed.
+	// IdempotencyKey Makes retries of this write safe. The key is kept for 24 hours; a retry gets the original response.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
 // GetIssueParams defines parameters for GetIssue.
 type GetIssueParams struct {
-	// IfNoneMatch An ETag; when it still holds, the answer is 304 without a body.
+	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // ListLocationsParams defines parameters for ListLocations.
 type ListLocationsParams struct {
-	// Limit Records a page; above 200 is taken as 200.
+	// Limit Page size; values over 200 are capped.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The next_cursor of the page before, with the same filters.
+	// Cursor The next_cursor of the previous page; the filters must be the same.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// ChangedSince An RFC 3339 time or a sync_token: only what changed since, the oldest change first.
+	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first.
 	ChangedSince *string `form:"changed_since,omitempty" json:"changed_since,omitempty"`
 
-	// ParentID Only those directly below this node.
+	// ParentID Only nodes directly below this node.
 	ParentID *string `form:"parent_id,omitempty" json:"parent_id,omitempty"`
 
-	// ExternalID Only those with this code.
+	// ExternalID Only nodes with this external_id.
 	ExternalID *string `form:"external_id,omitempty" json:"external_id,omitempty"`
 
-	// IfNoneMatch An ETag; when it still holds, the answer is 304 without a body.
+	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // GetLocationParams defines parameters for GetLocation.
 type GetLocationParams struct {
-	// IfNoneMatch An ETag; when it still holds, the answer is 304 without a body.
+	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // GetMeParams defines parameters for GetMe.
 type GetMeParams struct {
-	// IfNoneMatch An ETag; when it still holds, the answer is 304 without a body.
+	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // ListPeopleParams defines parameters for ListPeople.
 type ListPeopleParams struct {
-	// Limit Records a page; above 200 is taken as 200.
+	// Limit Page size; values over 200 are capped.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The next_cursor of the page before, with the same filters.
+	// Cursor The next_cursor of the previous page; the filters must be the same.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// ChangedSince An RFC 3339 time or a sync_token: only what changed since, the oldest change first.
+	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first.
 	ChangedSince *string `form:"changed_since,omitempty" json:"changed_since,omitempty"`
 
-	// IfNoneMatch An ETag; when it still holds, the answer is 304 without a body.
+	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // GetPersonParams defines parameters for GetPerson.
 type GetPersonParams struct {
-	// IfNoneMatch An ETag; when it still holds, the answer is 304 without a body.
+	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // ListSubEquipmentParams defines parameters for ListSubEquipment.
 type ListSubEquipmentParams struct {
-	// Limit Records a page; above 200 is taken as 200.
+	// Limit Page size; values over 200 are capped.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The next_cursor of the page before, with the same filters.
+	// Cursor The next_cursor of the previous page; the filters must be the same.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// ChangedSince An RFC 3339 time or a sync_token: only what changed since, the oldest change first.
+	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first.
 	ChangedSince *string `form:"changed_since,omitempty" json:"changed_since,omitempty"`
 
-	// ParentID Only those directly below this node.
+	// ParentID Only nodes directly below this node.
 	ParentID *string `form:"parent_id,omitempty" json:"parent_id,omitempty"`
 
-	// ExternalID Only those with this code.
+	// ExternalID Only nodes with this external_id.
 	ExternalID *string `form:"external_id,omitempty" json:"external_id,omitempty"`
 
-	// IfNoneMatch An ETag; when it still holds, the answer is 304 without a body.
+	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // GetSubEquipmentParams defines parameters for GetSubEquipment.
 type GetSubEquipmentParams struct {
-	// IfNoneMatch An ETag; when it still holds, the answer is 304 without a body.
+	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // ListSystemsParams defines parameters for ListSystems.
 type ListSystemsParams struct {
-	// Limit Records a page; above 200 is taken as 200.
+	// Limit Page size; values over 200 are capped.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The next_cursor of the page before, with the same filters.
+	// Cursor The next_cursor of the previous page; the filters must be the same.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// ChangedSince An RFC 3339 time or a sync_token: only what changed since, the oldest change first.
+	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first.
 	ChangedSince *string `form:"changed_since,omitempty" json:"changed_since,omitempty"`
 
-	// ParentID Only those directly below this node.
+	// ParentID Only nodes directly below this node.
 	ParentID *string `form:"parent_id,omitempty" json:"parent_id,omitempty"`
 
-	// ExternalID Only those with this code.
+	// ExternalID Only nodes with this external_id.
 	ExternalID *string `form:"external_id,omitempty" json:"external_id,omitempty"`
 
-	// IfNoneMatch An ETag; when it still holds, the answer is 304 without a body.
+	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // GetSystemParams defines parameters for GetSystem.
 type GetSystemParams struct {
-	// IfNoneMatch An ETag; when it still holds, the answer is 304 without a body.
+	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // ListTeamsParams defines parameters for ListTeams.
 type ListTeamsParams struct {
-	// Limit Records a page; above 200 is taken as 200.
+	// Limit Page size; values over 200 are capped.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The next_cursor of the page before, with the same filters.
+	// Cursor The next_cursor of the previous page; the filters must be the same.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// ChangedSince An RFC 3339 time or a sync_token: only what changed since, the oldest change first.
+	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first.
 	ChangedSince *string `form:"changed_since,omitempty" json:"changed_since,omitempty"`
 
-	// IfNoneMatch An ETag; when it still holds, the answer is 304 without a body.
+	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // GetTeamParams defines parameters for GetTeam.
 type GetTeamParams struct {
-	// IfNoneMatch An ETag; when it still holds, the answer is 304 without a body.
+	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // ListWorkOrdersParams defines parameters for ListWorkOrders.
 type ListWorkOrdersParams struct {
-	// Limit Records a page; above 200 is taken as 200.
+	// Limit Page size; values over 200 are capped.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The next_cursor of the page before, with the same filters.
+	// Cursor The next_cursor of the previous page; the filters must be the same.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// ChangedSince An RFC 3339 time or a sync_token: only what changed since, the oldest change first.
+	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first.
 	ChangedSince *string `form:"changed_since,omitempty" json:"changed_since,omitempty"`
 
-	// Status Only these status codes, separated by commas.
+	// Status Only work orders with these status codes, separated by commas.
 	Status *[]ListWorkOrdersParamsStatus `form:"status,omitempty" json:"status,omitempty"`
 
-	// InventoryID Only those of this node and everything below it.
+	// InventoryID Only work orders of this node and the nodes below it.
 	InventoryID *string `form:"inventory_id,omitempty" json:"inventory_id,omitempty"`
 
-	// AssigneeID Only those with this identity as worker or consultant.
+	// AssigneeID Only work orders with this identity as worker or consultant.
 	AssigneeID *string `form:"assignee_id,omitempty" json:"assignee_id,omitempty"`
 
-	// ExternalID Only those with this reference of yours.
+	// ExternalID Only work orders with this external_id.
 	ExternalID *string `form:"external_id,omitempty" json:"external_id,omitempty"`
 
-	// CreatedSince Only those created at this time or later.
+	// CreatedSince Only work orders created at or after this time.
 	CreatedSince *time.Time `form:"created_since,omitempty" json:"created_since,omitempty"`
 
-	// IfNoneMatch An ETag; when it still holds, the answer is 304 without a body.
+	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
@@ -1687,64 +1687,64 @@ type ListWorkOrdersParamsStatus string
 
 // CreateWorkOrderParams defines parameters for CreateWorkOrder.
 type CreateWorkOrderParams struct {
-	// IdempotencyKey Makes a retry of this write safe: kept for 24 hours, its answer is replayed.
+	// IdempotencyKey Makes retries of this write safe. The key is kept for 24 hours; a retry gets the original response.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
 // GetWorkOrderParams defines parameters for GetWorkOrder.
 type GetWorkOrderParams struct {
-	// IfNoneMatch An ETag; when it still holds, the answer is 304 without a body.
+	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // UpdateWorkOrderParams defines parameters for UpdateWorkOrder.
 type UpdateWorkOrderParams struct {
-	// IdempotencyKey Makes a retry of this write safe: kept for 24 hours, its answer is replayed.
+	// IdempotencyKey Makes retries of this write safe. The key is kept for 24 hours; a retry gets the original response.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
-	// IfMatch ETags of the record as it was read; when it has moved on, the answer is 412 and nothing changes.
+	// IfMatch ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made.
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
 // GetAnswersParams defines parameters for GetAnswers.
 type GetAnswersParams struct {
-	// IfNoneMatch An ETag; when it still holds, the answer is 304 without a body.
+	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // AnswerWorkOrderParams defines parameters for AnswerWorkOrder.
 type AnswerWorkOrderParams struct {
-	// IdempotencyKey Makes a retry of this write safe: kept for 24 hours, its answer is replayed.
+	// IdempotencyKey Makes retries of this write safe. The key is kept for 24 hours; a retry gets the original response.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
-	// IfMatch ETags of the record as it was read; when it has moved on, the answer is 412 and nothing changes.
+	// IfMatch ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made.
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
 // AssignWorkOrderParams defines parameters for AssignWorkOrder.
 type AssignWorkOrderParams struct {
-	// IdempotencyKey Makes a retry of this write safe: kept for 24 hours, its answer is replayed.
+	// IdempotencyKey Makes retries of this write safe. The key is kept for 24 hours; a retry gets the original response.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
-	// IfMatch ETags of the record as it was read; when it has moved on, the answer is 412 and nothing changes.
+	// IfMatch ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made.
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
 // UnassignWorkOrderParams defines parameters for UnassignWorkOrder.
 type UnassignWorkOrderParams struct {
-	// IdempotencyKey Makes a retry of this write safe: kept for 24 hours, its answer is replayed.
+	// IdempotencyKey Makes retries of this write safe. The key is kept for 24 hours; a retry gets the original response.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
-	// IfMatch ETags of the record as it was read; when it has moved on, the answer is 412 and nothing changes.
+	// IfMatch ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made.
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
 // CancelWorkOrderParams defines parameters for CancelWorkOrder.
 type CancelWorkOrderParams struct {
-	// IdempotencyKey Makes a retry of this write safe: kept for 24 hours, its answer is replayed.
+	// IdempotencyKey Makes retries of this write safe. The key is kept for 24 hours; a retry gets the original response.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
-	// IfMatch ETags of the record as it was read; when it has moved on, the answer is 412 and nothing changes.
+	// IfMatch ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made.
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
@@ -1842,7 +1842,7 @@ type ClientInterface interface {
 
 	// ListEquipment List equipment
 	//
-	// Those on which the integration has any permission.
+	// Lists the nodes on which the integration has a permission.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -1851,7 +1851,7 @@ type ClientInterface interface {
 
 	// GetEquipment Read a piece of equipment
 	//
-	// One node on which the integration has any permission, with every node above it.
+	// Returns one node on which the integration has a permission, with the ids of all nodes above it.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -1860,7 +1860,7 @@ type ClientInterface interface {
 
 	// ListForms List forms
 	//
-	// The organization's forms with their questions and options.
+	// Lists the organization's forms with their questions and options.
 	//
 	// Scope: `forms:read`.
 	//
@@ -1869,7 +1869,7 @@ type ClientInterface interface {
 
 	// GetForm Read a form
 	//
-	// One form of the organization with its questions and options.
+	// Returns one form of the organization with its questions and options.
 	//
 	// Scope: `forms:read`.
 	//
@@ -1878,7 +1878,7 @@ type ClientInterface interface {
 
 	// ListIssues List feedback
 	//
-	// Every piece of feedback the integration may read: newest first, or in order of changes with changed_since.
+	// Lists the feedback that the integration may read: newest first, or with changed_since in order of change.
 	//
 	// Scope: `issues:read`.
 	//
@@ -1887,7 +1887,7 @@ type ClientInterface interface {
 
 	// CreateIssueWithBody Give feedback
 	//
-	// Needs the permission to create feedback on the node.
+	// Requires the permission to create feedback on the node.
 	//
 	// Scope: `issues:write`.
 	//
@@ -1898,7 +1898,7 @@ type ClientInterface interface {
 
 	// CreateIssue Give feedback
 	//
-	// Needs the permission to create feedback on the node.
+	// Requires the permission to create feedback on the node.
 	//
 	// Scope: `issues:write`.
 	//
@@ -1909,7 +1909,7 @@ type ClientInterface interface {
 
 	// GetIssue Read feedback
 	//
-	// One piece of feedback the integration may read, as webhooks carry it in `data.issue`.
+	// Returns one piece of feedback, as webhooks show it in `data.issue`.
 	//
 	// Scope: `issues:read`.
 	//
@@ -1918,7 +1918,7 @@ type ClientInterface interface {
 
 	// ListLocations List locations
 	//
-	// Those on which the integration has any permission.
+	// Lists the nodes on which the integration has a permission.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -1927,23 +1927,23 @@ type ClientInterface interface {
 
 	// GetLocation Read a location
 	//
-	// One node on which the integration has any permission, with every node above it.
+	// Returns one node on which the integration has a permission, with the ids of all nodes above it.
 	//
 	// Scope: `inventory:read`.
 	//
 	// Corresponds with GET /locations/{id} (the `GetLocation` operationId).
 	GetLocation(ctx context.Context, id string, params *GetLocationParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetMe Who am I
+	// GetMe Read the calling integration
 	//
-	// The calling integration, its identity, organization, scopes and call limit. Any valid token may ask.
+	// Returns the calling integration with its identity, organization, scopes and call limit. Every valid token may call it.
 	//
 	// Corresponds with GET /me (the `GetMe` operationId).
 	GetMe(ctx context.Context, params *GetMeParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListPeople List people
 	//
-	// The organization's people.
+	// Lists the organization's people.
 	//
 	// Scope: `people:read`.
 	//
@@ -1952,7 +1952,7 @@ type ClientInterface interface {
 
 	// GetPerson Read a person
 	//
-	// One person of the organization.
+	// Returns one person of the organization.
 	//
 	// Scope: `people:read`.
 	//
@@ -1961,7 +1961,7 @@ type ClientInterface interface {
 
 	// ListSubEquipment List sub-equipment
 	//
-	// Those on which the integration has any permission.
+	// Lists the nodes on which the integration has a permission.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -1970,7 +1970,7 @@ type ClientInterface interface {
 
 	// GetSubEquipment Read a piece of sub-equipment
 	//
-	// One node on which the integration has any permission, with every node above it.
+	// Returns one node on which the integration has a permission, with the ids of all nodes above it.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -1979,7 +1979,7 @@ type ClientInterface interface {
 
 	// ListSystems List systems
 	//
-	// Those on which the integration has any permission.
+	// Lists the nodes on which the integration has a permission.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -1988,7 +1988,7 @@ type ClientInterface interface {
 
 	// GetSystem Read a system
 	//
-	// One node on which the integration has any permission, with every node above it.
+	// Returns one node on which the integration has a permission, with the ids of all nodes above it.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -1997,7 +1997,7 @@ type ClientInterface interface {
 
 	// ListTeams List teams
 	//
-	// The organization's teams with their members.
+	// Lists the organization's teams with their members.
 	//
 	// Scope: `people:read`.
 	//
@@ -2006,7 +2006,7 @@ type ClientInterface interface {
 
 	// GetTeam Read a team
 	//
-	// One team of the organization with its members.
+	// Returns one team of the organization with its members.
 	//
 	// Scope: `people:read`.
 	//
@@ -2015,7 +2015,7 @@ type ClientInterface interface {
 
 	// ListWorkOrders List work orders
 	//
-	// Every work order the integration may read: newest first, or in order of changes with changed_since.
+	// Lists the work orders that the integration may read: newest first, or with changed_since in order of change.
 	//
 	// Scope: `work_orders:read`.
 	//
@@ -2024,7 +2024,7 @@ type ClientInterface interface {
 
 	// CreateWorkOrderWithBody Create a work order
 	//
-	// Needs the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned there or above, members of a team that is, or the integration itself.
+	// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -2035,7 +2035,7 @@ type ClientInterface interface {
 
 	// CreateWorkOrder Create a work order
 	//
-	// Needs the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned there or above, members of a team that is, or the integration itself.
+	// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -2046,7 +2046,7 @@ type ClientInterface interface {
 
 	// GetWorkOrder Read a work order
 	//
-	// One work order the integration may read, as webhooks carry it in `data.work_order`.
+	// Returns one work order, as webhooks show it in `data.work_order`.
 	//
 	// Scope: `work_orders:read`.
 	//
@@ -2055,7 +2055,7 @@ type ClientInterface interface {
 
 	// UpdateWorkOrderWithBody Change a work order
 	//
-	// Changes the fields that are sent and no others; null clears description, target_date and external_id. Allowed while the work order is open, in progress or back from the consultant, with the permission to update work orders on its node.
+	// Changes only the fields that are sent; null clears description, target_date and external_id. Requires the permission to update work orders on the node, and a work order that is open, in progress or back from the consultant.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -2066,7 +2066,7 @@ type ClientInterface interface {
 
 	// UpdateWorkOrder Change a work order
 	//
-	// Changes the fields that are sent and no others; null clears description, target_date and external_id. Allowed while the work order is open, in progress or back from the consultant, with the permission to update work orders on its node.
+	// Changes only the fields that are sent; null clears description, target_date and external_id. Requires the permission to update work orders on the node, and a work order that is open, in progress or back from the consultant.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -2077,7 +2077,7 @@ type ClientInterface interface {
 
 	// GetAnswers Read a work order's answers
 	//
-	// Every question of the work order's form with its type, its options and the answer, if there is one; no questions where the work order has no form.
+	// Returns every question of the work order's form with its type, options and answer. Without a form there are no questions.
 	//
 	// Scope: `forms:read`.
 	//
@@ -2086,7 +2086,7 @@ type ClientInterface interface {
 
 	// AnswerWorkOrderWithBody Answer and complete a work order
 	//
-	// The integration must be one of its workers. Unsent questions stay as they are, null clears an answer. With complete, every required question must be answered; then the work order is complete, or goes to its consultants' review where it has any.
+	// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -2097,7 +2097,7 @@ type ClientInterface interface {
 
 	// AnswerWorkOrder Answer and complete a work order
 	//
-	// The integration must be one of its workers. Unsent questions stay as they are, null clears an answer. With complete, every required question must be answered; then the work order is complete, or goes to its consultants' review where it has any.
+	// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -2108,7 +2108,7 @@ type ClientInterface interface {
 
 	// AssignWorkOrderWithBody Add workers and consultants
 	//
-	// Needs the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Who has the role already keeps it.
+	// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Identities that already have the role keep it.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -2119,7 +2119,7 @@ type ClientInterface interface {
 
 	// AssignWorkOrder Add workers and consultants
 	//
-	// Needs the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Who has the role already keeps it.
+	// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Identities that already have the role keep it.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -2130,7 +2130,7 @@ type ClientInterface interface {
 
 	// UnassignWorkOrder Remove a worker or consultant
 	//
-	// Needs the permission to forward. A work order keeps at least one worker.
+	// Requires the permission to forward. The last worker cannot be removed.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -2139,7 +2139,7 @@ type ClientInterface interface {
 
 	// CancelWorkOrderWithBody Cancel a work order
 	//
-	// Needs the permission to delete work orders on the node. Works while the work order is neither complete nor cancelled.
+	// Requires the permission to delete work orders on the node, and a work order that is neither complete nor cancelled.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -2150,7 +2150,7 @@ type ClientInterface interface {
 
 	// CancelWorkOrder Cancel a work order
 	//
-	// Needs the permission to delete work orders on the node. Works while the work order is neither complete nor cancelled.
+	// Requires the permission to delete work orders on the node, and a work order that is neither complete nor cancelled.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -2162,7 +2162,7 @@ type ClientInterface interface {
 
 // ListEquipment List equipment
 //
-// Those on which the integration has any permission.
+// Lists the nodes on which the integration has a permission.
 //
 // Scope: `inventory:read`.
 //
@@ -2181,7 +2181,7 @@ func (c *Client) ListEquipment(ctx context.Context, params *ListEquipmentParams,
 
 // GetEquipment Read a piece of equipment
 //
-// One node on which the integration has any permission, with every node above it.
+// Returns one node on which the integration has a permission, with the ids of all nodes above it.
 //
 // Scope: `inventory:read`.
 //
@@ -2200,7 +2200,7 @@ func (c *Client) GetEquipment(ctx context.Context, id string, params *GetEquipme
 
 // ListForms List forms
 //
-// The organization's forms with their questions and options.
+// Lists the organization's forms with their questions and options.
 //
 // Scope: `forms:read`.
 //
@@ -2219,7 +2219,7 @@ func (c *Client) ListForms(ctx context.Context, params *ListFormsParams, reqEdit
 
 // GetForm Read a form
 //
-// One form of the organization with its questions and options.
+// Returns one form of the organization with its questions and options.
 //
 // Scope: `forms:read`.
 //
@@ -2238,7 +2238,7 @@ func (c *Client) GetForm(ctx context.Context, id string, params *GetFormParams, 
 
 // ListIssues List feedback
 //
-// Every piece of feedback the integration may read: newest first, or in order of changes with changed_since.
+// Lists the feedback that the integration may read: newest first, or with changed_since in order of change.
 //
 // Scope: `issues:read`.
 //
@@ -2257,7 +2257,7 @@ func (c *Client) ListIssues(ctx context.Context, params *ListIssuesParams, reqEd
 
 // CreateIssueWithBody Give feedback
 //
-// Needs the permission to create feedback on the node.
+// Requires the permission to create feedback on the node.
 //
 // Scope: `issues:write`.
 //
@@ -2278,7 +2278,7 @@ func (c *Client) CreateIssueWithBody(ctx context.Context, params *CreateIssuePar
 
 // CreateIssue Give feedback
 //
-// Needs the permission to create feedback on the node.
+// Requires the permission to create feedback on the node.
 //
 // Scope: `issues:write`.
 //
@@ -2299,7 +2299,7 @@ func (c *Client) CreateIssue(ctx context.Context, params *CreateIssueParams, bod
 
 // GetIssue Read feedback
 //
-// One piece of feedback the integration may read, as webhooks carry it in `data.issue`.
+// Returns one piece of feedback, as webhooks show it in `data.issue`.
 //
 // Scope: `issues:read`.
 //
@@ -2318,7 +2318,7 @@ func (c *Client) GetIssue(ctx context.Context, id string, params *GetIssueParams
 
 // ListLocations List locations
 //
-// Those on which the integration has any permission.
+// Lists the nodes on which the integration has a permission.
 //
 // Scope: `inventory:read`.
 //
@@ -2337,7 +2337,7 @@ func (c *Client) ListLocations(ctx context.Context, params *ListLocationsParams,
 
 // GetLocation Read a location
 //
-// One node on which the integration has any permission, with every node above it.
+// Returns one node on which the integration has a permission, with the ids of all nodes above it.
 //
 // Scope: `inventory:read`.
 //
@@ -2354,9 +2354,9 @@ func (c *Client) GetLocation(ctx context.Context, id string, params *GetLocation
 	return c.Client.Do(req)
 }
 
-// GetMe Who am I
+// GetMe Read the calling integration
 //
-// The calling integration, its identity, organization, scopes and call limit. Any valid token may ask.
+// Returns the calling integration with its identity, organization, scopes and call limit. Every valid token may call it.
 //
 // Corresponds with GET /me (the `GetMe` operationId).
 func (c *Client) GetMe(ctx context.Context, params *GetMeParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2373,7 +2373,7 @@ func (c *Client) GetMe(ctx context.Context, params *GetMeParams, reqEditors ...R
 
 // ListPeople List people
 //
-// The organization's people.
+// Lists the organization's people.
 //
 // Scope: `people:read`.
 //
@@ -2392,7 +2392,7 @@ func (c *Client) ListPeople(ctx context.Context, params *ListPeopleParams, reqEd
 
 // GetPerson Read a person
 //
-// One person of the organization.
+// Returns one person of the organization.
 //
 // Scope: `people:read`.
 //
@@ -2411,7 +2411,7 @@ func (c *Client) GetPerson(ctx context.Context, id string, params *GetPersonPara
 
 // ListSubEquipment List sub-equipment
 //
-// Those on which the integration has any permission.
+// Lists the nodes on which the integration has a permission.
 //
 // Scope: `inventory:read`.
 //
@@ -2430,7 +2430,7 @@ func (c *Client) ListSubEquipment(ctx context.Context, params *ListSubEquipmentP
 
 // GetSubEquipment Read a piece of sub-equipment
 //
-// One node on which the integration has any permission, with every node above it.
+// Returns one node on which the integration has a permission, with the ids of all nodes above it.
 //
 // Scope: `inventory:read`.
 //
@@ -2449,7 +2449,7 @@ func (c *Client) GetSubEquipment(ctx context.Context, id string, params *GetSubE
 
 // ListSystems List systems
 //
-// Those on which the integration has any permission.
+// Lists the nodes on which the integration has a permission.
 //
 // Scope: `inventory:read`.
 //
@@ -2468,7 +2468,7 @@ func (c *Client) ListSystems(ctx context.Context, params *ListSystemsParams, req
 
 // GetSystem Read a system
 //
-// One node on which the integration has any permission, with every node above it.
+// Returns one node on which the integration has a permission, with the ids of all nodes above it.
 //
 // Scope: `inventory:read`.
 //
@@ -2487,7 +2487,7 @@ func (c *Client) GetSystem(ctx context.Context, id string, params *GetSystemPara
 
 // ListTeams List teams
 //
-// The organization's teams with their members.
+// Lists the organization's teams with their members.
 //
 // Scope: `people:read`.
 //
@@ -2506,7 +2506,7 @@ func (c *Client) ListTeams(ctx context.Context, params *ListTeamsParams, reqEdit
 
 // GetTeam Read a team
 //
-// One team of the organization with its members.
+// Returns one team of the organization with its members.
 //
 // Scope: `people:read`.
 //
@@ -2525,7 +2525,7 @@ func (c *Client) GetTeam(ctx context.Context, id string, params *GetTeamParams, 
 
 // ListWorkOrders List work orders
 //
-// Every work order the integration may read: newest first, or in order of changes with changed_since.
+// Lists the work orders that the integration may read: newest first, or with changed_since in order of change.
 //
 // Scope: `work_orders:read`.
 //
@@ -2544,7 +2544,7 @@ func (c *Client) ListWorkOrders(ctx context.Context, params *ListWorkOrdersParam
 
 // CreateWorkOrderWithBody Create a work order
 //
-// Needs the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned there or above, members of a team that is, or the integration itself.
+// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself.
 //
 // Scope: `work_orders:write`.
 //
@@ -2565,7 +2565,7 @@ func (c *Client) CreateWorkOrderWithBody(ctx context.Context, params *CreateWork
 
 // CreateWorkOrder Create a work order
 //
-// Needs the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned there or above, members of a team that is, or the integration itself.
+// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself.
 //
 // Scope: `work_orders:write`.
 //
@@ -2586,7 +2586,7 @@ func (c *Client) CreateWorkOrder(ctx context.Context, params *CreateWorkOrderPar
 
 // GetWorkOrder Read a work order
 //
-// One work order the integration may read, as webhooks carry it in `data.work_order`.
+// Returns one work order, as webhooks show it in `data.work_order`.
 //
 // Scope: `work_orders:read`.
 //
@@ -2605,7 +2605,7 @@ func (c *Client) GetWorkOrder(ctx context.Context, id string, params *GetWorkOrd
 
 // UpdateWorkOrderWithBody Change a work order
 //
-// Changes the fields that are sent and no others; null clears description, target_date and external_id. Allowed while the work order is open, in progress or back from the consultant, with the permission to update work orders on its node.
+// Changes only the fields that are sent; null clears description, target_date and external_id. Requires the permission to update work orders on the node, and a work order that is open, in progress or back from the consultant.
 //
 // Scope: `work_orders:write`.
 //
@@ -2626,7 +2626,7 @@ func (c *Client) UpdateWorkOrderWithBody(ctx context.Context, id string, params 
 
 // UpdateWorkOrder Change a work order
 //
-// Changes the fields that are sent and no others; null clears description, target_date and external_id. Allowed while the work order is open, in progress or back from the consultant, with the permission to update work orders on its node.
+// Changes only the fields that are sent; null clears description, target_date and external_id. Requires the permission to update work orders on the node, and a work order that is open, in progress or back from the consultant.
 //
 // Scope: `work_orders:write`.
 //
@@ -2647,7 +2647,7 @@ func (c *Client) UpdateWorkOrder(ctx context.Context, id string, params *UpdateW
 
 // GetAnswers Read a work order's answers
 //
-// Every question of the work order's form with its type, its options and the answer, if there is one; no questions where the work order has no form.
+// Returns every question of the work order's form with its type, options and answer. Without a form there are no questions.
 //
 // Scope: `forms:read`.
 //
@@ -2666,7 +2666,7 @@ func (c *Client) GetAnswers(ctx context.Context, id string, params *GetAnswersPa
 
 // AnswerWorkOrderWithBody Answer and complete a work order
 //
-// The integration must be one of its workers. Unsent questions stay as they are, null clears an answer. With complete, every required question must be answered; then the work order is complete, or goes to its consultants' review where it has any.
+// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
 //
 // Scope: `work_orders:write`.
 //
@@ -2687,7 +2687,7 @@ func (c *Client) AnswerWorkOrderWithBody(ctx context.Context, id string, params 
 
 // AnswerWorkOrder Answer and complete a work order
 //
-// The integration must be one of its workers. Unsent questions stay as they are, null clears an answer. With complete, every required question must be answered; then the work order is complete, or goes to its consultants' review where it has any.
+// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
 //
 // Scope: `work_orders:write`.
 //
@@ -2708,7 +2708,7 @@ func (c *Client) AnswerWorkOrder(ctx context.Context, id string, params *AnswerW
 
 // AssignWorkOrderWithBody Add workers and consultants
 //
-// Needs the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Who has the role already keeps it.
+// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Identities that already have the role keep it.
 //
 // Scope: `work_orders:write`.
 //
@@ -2729,7 +2729,7 @@ func (c *Client) AssignWorkOrderWithBody(ctx context.Context, id string, params 
 
 // AssignWorkOrder Add workers and consultants
 //
-// Needs the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Who has the role already keeps it.
+// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Identities that already have the role keep it.
 //
 // Scope: `work_orders:write`.
 //
@@ -2750,7 +2750,7 @@ func (c *Client) AssignWorkOrder(ctx context.Context, id string, params *AssignW
 
 // UnassignWorkOrder Remove a worker or consultant
 //
-// Needs the permission to forward. A work order keeps at least one worker.
+// Requires the permission to forward. The last worker cannot be removed.
 //
 // Scope: `work_orders:write`.
 //
@@ -2769,7 +2769,7 @@ func (c *Client) UnassignWorkOrder(ctx context.Context, id string, identityID st
 
 // CancelWorkOrderWithBody Cancel a work order
 //
-// Needs the permission to delete work orders on the node. Works while the work order is neither complete nor cancelled.
+// Requires the permission to delete work orders on the node, and a work order that is neither complete nor cancelled.
 //
 // Scope: `work_orders:write`.
 //
@@ -2790,7 +2790,7 @@ func (c *Client) CancelWorkOrderWithBody(ctx context.Context, id string, params 
 
 // CancelWorkOrder Cancel a work order
 //
-// Needs the permission to delete work orders on the node. Works while the work order is neither complete nor cancelled.
+// Requires the permission to delete work orders on the node, and a work order that is neither complete nor cancelled.
 //
 // Scope: `work_orders:write`.
 //
@@ -4885,7 +4885,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListEquipmentWithResponse List equipment
 	//
-	// Those on which the integration has any permission.
+	// Lists the nodes on which the integration has a permission.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -4896,7 +4896,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetEquipmentWithResponse Read a piece of equipment
 	//
-	// One node on which the integration has any permission, with every node above it.
+	// Returns one node on which the integration has a permission, with the ids of all nodes above it.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -4907,7 +4907,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListFormsWithResponse List forms
 	//
-	// The organization's forms with their questions and options.
+	// Lists the organization's forms with their questions and options.
 	//
 	// Scope: `forms:read`.
 	//
@@ -4918,7 +4918,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetFormWithResponse Read a form
 	//
-	// One form of the organization with its questions and options.
+	// Returns one form of the organization with its questions and options.
 	//
 	// Scope: `forms:read`.
 	//
@@ -4929,7 +4929,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListIssuesWithResponse List feedback
 	//
-	// Every piece of feedback the integration may read: newest first, or in order of changes with changed_since.
+	// Lists the feedback that the integration may read: newest first, or with changed_since in order of change.
 	//
 	// Scope: `issues:read`.
 	//
@@ -4940,7 +4940,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateIssueWithBodyWithResponse Give feedback
 	//
-	// Needs the permission to create feedback on the node.
+	// Requires the permission to create feedback on the node.
 	//
 	// Scope: `issues:write`.
 	//
@@ -4951,7 +4951,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateIssueWithResponse Give feedback
 	//
-	// Needs the permission to create feedback on the node.
+	// Requires the permission to create feedback on the node.
 	//
 	// Scope: `issues:write`.
 	//
@@ -4962,7 +4962,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetIssueWithResponse Read feedback
 	//
-	// One piece of feedback the integration may read, as webhooks carry it in `data.issue`.
+	// Returns one piece of feedback, as webhooks show it in `data.issue`.
 	//
 	// Scope: `issues:read`.
 	//
@@ -4973,7 +4973,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListLocationsWithResponse List locations
 	//
-	// Those on which the integration has any permission.
+	// Lists the nodes on which the integration has a permission.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -4984,7 +4984,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetLocationWithResponse Read a location
 	//
-	// One node on which the integration has any permission, with every node above it.
+	// Returns one node on which the integration has a permission, with the ids of all nodes above it.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -4993,9 +4993,9 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /locations/{id} (the `GetLocation` operationId).
 	GetLocationWithResponse(ctx context.Context, id string, params *GetLocationParams, reqEditors ...RequestEditorFn) (*GetLocationResponse, error)
 
-	// GetMeWithResponse Who am I
+	// GetMeWithResponse Read the calling integration
 	//
-	// The calling integration, its identity, organization, scopes and call limit. Any valid token may ask.
+	// Returns the calling integration with its identity, organization, scopes and call limit. Every valid token may call it.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -5004,7 +5004,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListPeopleWithResponse List people
 	//
-	// The organization's people.
+	// Lists the organization's people.
 	//
 	// Scope: `people:read`.
 	//
@@ -5015,7 +5015,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPersonWithResponse Read a person
 	//
-	// One person of the organization.
+	// Returns one person of the organization.
 	//
 	// Scope: `people:read`.
 	//
@@ -5026,7 +5026,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListSubEquipmentWithResponse List sub-equipment
 	//
-	// Those on which the integration has any permission.
+	// Lists the nodes on which the integration has a permission.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -5037,7 +5037,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetSubEquipmentWithResponse Read a piece of sub-equipment
 	//
-	// One node on which the integration has any permission, with every node above it.
+	// Returns one node on which the integration has a permission, with the ids of all nodes above it.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -5048,7 +5048,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListSystemsWithResponse List systems
 	//
-	// Those on which the integration has any permission.
+	// Lists the nodes on which the integration has a permission.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -5059,7 +5059,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetSystemWithResponse Read a system
 	//
-	// One node on which the integration has any permission, with every node above it.
+	// Returns one node on which the integration has a permission, with the ids of all nodes above it.
 	//
 	// Scope: `inventory:read`.
 	//
@@ -5070,7 +5070,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListTeamsWithResponse List teams
 	//
-	// The organization's teams with their members.
+	// Lists the organization's teams with their members.
 	//
 	// Scope: `people:read`.
 	//
@@ -5081,7 +5081,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetTeamWithResponse Read a team
 	//
-	// One team of the organization with its members.
+	// Returns one team of the organization with its members.
 	//
 	// Scope: `people:read`.
 	//
@@ -5092,7 +5092,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListWorkOrdersWithResponse List work orders
 	//
-	// Every work order the integration may read: newest first, or in order of changes with changed_since.
+	// Lists the work orders that the integration may read: newest first, or with changed_since in order of change.
 	//
 	// Scope: `work_orders:read`.
 	//
@@ -5103,7 +5103,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateWorkOrderWithBodyWithResponse Create a work order
 	//
-	// Needs the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned there or above, members of a team that is, or the integration itself.
+	// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -5114,7 +5114,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateWorkOrderWithResponse Create a work order
 	//
-	// Needs the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned there or above, members of a team that is, or the integration itself.
+	// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -5125,7 +5125,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetWorkOrderWithResponse Read a work order
 	//
-	// One work order the integration may read, as webhooks carry it in `data.work_order`.
+	// Returns one work order, as webhooks show it in `data.work_order`.
 	//
 	// Scope: `work_orders:read`.
 	//
@@ -5136,7 +5136,7 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateWorkOrderWithBodyWithResponse Change a work order
 	//
-	// Changes the fields that are sent and no others; null clears description, target_date and external_id. Allowed while the work order is open, in progress or back from the consultant, with the permission to update work orders on its node.
+	// Changes only the fields that are sent; null clears description, target_date and external_id. Requires the permission to update work orders on the node, and a work order that is open, in progress or back from the consultant.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -5147,7 +5147,7 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateWorkOrderWithResponse Change a work order
 	//
-	// Changes the fields that are sent and no others; null clears description, target_date and external_id. Allowed while the work order is open, in progress or back from the consultant, with the permission to update work orders on its node.
+	// Changes only the fields that are sent; null clears description, target_date and external_id. Requires the permission to update work orders on the node, and a work order that is open, in progress or back from the consultant.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -5158,7 +5158,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetAnswersWithResponse Read a work order's answers
 	//
-	// Every question of the work order's form with its type, its options and the answer, if there is one; no questions where the work order has no form.
+	// Returns every question of the work order's form with its type, options and answer. Without a form there are no questions.
 	//
 	// Scope: `forms:read`.
 	//
@@ -5169,7 +5169,7 @@ type ClientWithResponsesInterface interface {
 
 	// AnswerWorkOrderWithBodyWithResponse Answer and complete a work order
 	//
-	// The integration must be one of its workers. Unsent questions stay as they are, null clears an answer. With complete, every required question must be answered; then the work order is complete, or goes to its consultants' review where it has any.
+	// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -5180,7 +5180,7 @@ type ClientWithResponsesInterface interface {
 
 	// AnswerWorkOrderWithResponse Answer and complete a work order
 	//
-	// The integration must be one of its workers. Unsent questions stay as they are, null clears an answer. With complete, every required question must be answered; then the work order is complete, or goes to its consultants' review where it has any.
+	// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -5191,7 +5191,7 @@ type ClientWithResponsesInterface interface {
 
 	// AssignWorkOrderWithBodyWithResponse Add workers and consultants
 	//
-	// Needs the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Who has the role already keeps it.
+	// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Identities that already have the role keep it.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -5202,7 +5202,7 @@ type ClientWithResponsesInterface interface {
 
 	// AssignWorkOrderWithResponse Add workers and consultants
 	//
-	// Needs the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Who has the role already keeps it.
+	// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Identities that already have the role keep it.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -5213,7 +5213,7 @@ type ClientWithResponsesInterface interface {
 
 	// UnassignWorkOrderWithResponse Remove a worker or consultant
 	//
-	// Needs the permission to forward. A work order keeps at least one worker.
+	// Requires the permission to forward. The last worker cannot be removed.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -5224,7 +5224,7 @@ type ClientWithResponsesInterface interface {
 
 	// CancelWorkOrderWithBodyWithResponse Cancel a work order
 	//
-	// Needs the permission to delete work orders on the node. Works while the work order is neither complete nor cancelled.
+	// Requires the permission to delete work orders on the node, and a work order that is neither complete nor cancelled.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -5235,7 +5235,7 @@ type ClientWithResponsesInterface interface {
 
 	// CancelWorkOrderWithResponse Cancel a work order
 	//
-	// Needs the permission to delete work orders on the node. Works while the work order is neither complete nor cancelled.
+	// Requires the permission to delete work orders on the node, and a work order that is neither complete nor cancelled.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -5922,7 +5922,7 @@ func (r CancelWorkOrderResponse) StatusCode() int {
 
 // ListEquipmentWithResponse List equipment
 //
-// Those on which the integration has any permission.
+// Lists the nodes on which the integration has a permission.
 //
 // Scope: `inventory:read`.
 //
@@ -5939,7 +5939,7 @@ func (c *ClientWithResponses) ListEquipmentWithResponse(ctx context.Context, par
 
 // GetEquipmentWithResponse Read a piece of equipment
 //
-// One node on which the integration has any permission, with every node above it.
+// Returns one node on which the integration has a permission, with the ids of all nodes above it.
 //
 // Scope: `inventory:read`.
 //
@@ -5956,7 +5956,7 @@ func (c *ClientWithResponses) GetEquipmentWithResponse(ctx context.Context, id s
 
 // ListFormsWithResponse List forms
 //
-// The organization's forms with their questions and options.
+// Lists the organization's forms with their questions and options.
 //
 // Scope: `forms:read`.
 //
@@ -5973,7 +5973,7 @@ func (c *ClientWithResponses) ListFormsWithResponse(ctx context.Context, params 
 
 // GetFormWithResponse Read a form
 //
-// One form of the organization with its questions and options.
+// Returns one form of the organization with its questions and options.
 //
 // Scope: `forms:read`.
 //
@@ -5990,7 +5990,7 @@ func (c *ClientWithResponses) GetFormWithResponse(ctx context.Context, id string
 
 // ListIssuesWithResponse List feedback
 //
-// Every piece of feedback the integration may read: newest first, or in order of changes with changed_since.
+// Lists the feedback that the integration may read: newest first, or with changed_since in order of change.
 //
 // Scope: `issues:read`.
 //
@@ -6007,7 +6007,7 @@ func (c *ClientWithResponses) ListIssuesWithResponse(ctx context.Context, params
 
 // CreateIssueWithBodyWithResponse Give feedback
 //
-// Needs the permission to create feedback on the node.
+// Requires the permission to create feedback on the node.
 //
 // Scope: `issues:write`.
 //
@@ -6024,7 +6024,7 @@ func (c *ClientWithResponses) CreateIssueWithBodyWithResponse(ctx context.Contex
 
 // CreateIssueWithResponse Give feedback
 //
-// Needs the permission to create feedback on the node.
+// Requires the permission to create feedback on the node.
 //
 // Scope: `issues:write`.
 //
@@ -6041,7 +6041,7 @@ func (c *ClientWithResponses) CreateIssueWithResponse(ctx context.Context, param
 
 // GetIssueWithResponse Read feedback
 //
-// One piece of feedback the integration may read, as webhooks carry it in `data.issue`.
+// Returns one piece of feedback, as webhooks show it in `data.issue`.
 //
 // Scope: `issues:read`.
 //
@@ -6058,7 +6058,7 @@ func (c *ClientWithResponses) GetIssueWithResponse(ctx context.Context, id strin
 
 // ListLocationsWithResponse List locations
 //
-// Those on which the integration has any permission.
+// Lists the nodes on which the integration has a permission.
 //
 // Scope: `inventory:read`.
 //
@@ -6075,7 +6075,7 @@ func (c *ClientWithResponses) ListLocationsWithResponse(ctx context.Context, par
 
 // GetLocationWithResponse Read a location
 //
-// One node on which the integration has any permission, with every node above it.
+// Returns one node on which the integration has a permission, with the ids of all nodes above it.
 //
 // Scope: `inventory:read`.
 //
@@ -6090,9 +6090,9 @@ func (c *ClientWithResponses) GetLocationWithResponse(ctx context.Context, id st
 	return ParseGetLocationResponse(rsp)
 }
 
-// GetMeWithResponse Who am I
+// GetMeWithResponse Read the calling integration
 //
-// The calling integration, its identity, organization, scopes and call limit. Any valid token may ask.
+// Returns the calling integration with its identity, organization, scopes and call limit. Every valid token may call it.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6107,7 +6107,7 @@ func (c *ClientWithResponses) GetMeWithResponse(ctx context.Context, params *Get
 
 // ListPeopleWithResponse List people
 //
-// The organization's people.
+// Lists the organization's people.
 //
 // Scope: `people:read`.
 //
@@ -6124,7 +6124,7 @@ func (c *ClientWithResponses) ListPeopleWithResponse(ctx context.Context, params
 
 // GetPersonWithResponse Read a person
 //
-// One person of the organization.
+// Returns one person of the organization.
 //
 // Scope: `people:read`.
 //
@@ -6141,7 +6141,7 @@ func (c *ClientWithResponses) GetPersonWithResponse(ctx context.Context, id stri
 
 // ListSubEquipmentWithResponse List sub-equipment
 //
-// Those on which the integration has any permission.
+// Lists the nodes on which the integration has a permission.
 //
 // Scope: `inventory:read`.
 //
@@ -6158,7 +6158,7 @@ func (c *ClientWithResponses) ListSubEquipmentWithResponse(ctx context.Context, 
 
 // GetSubEquipmentWithResponse Read a piece of sub-equipment
 //
-// One node on which the integration has any permission, with every node above it.
+// Returns one node on which the integration has a permission, with the ids of all nodes above it.
 //
 // Scope: `inventory:read`.
 //
@@ -6175,7 +6175,7 @@ func (c *ClientWithResponses) GetSubEquipmentWithResponse(ctx context.Context, i
 
 // ListSystemsWithResponse List systems
 //
-// Those on which the integration has any permission.
+// Lists the nodes on which the integration has a permission.
 //
 // Scope: `inventory:read`.
 //
@@ -6192,7 +6192,7 @@ func (c *ClientWithResponses) ListSystemsWithResponse(ctx context.Context, param
 
 // GetSystemWithResponse Read a system
 //
-// One node on which the integration has any permission, with every node above it.
+// Returns one node on which the integration has a permission, with the ids of all nodes above it.
 //
 // Scope: `inventory:read`.
 //
@@ -6209,7 +6209,7 @@ func (c *ClientWithResponses) GetSystemWithResponse(ctx context.Context, id stri
 
 // ListTeamsWithResponse List teams
 //
-// The organization's teams with their members.
+// Lists the organization's teams with their members.
 //
 // Scope: `people:read`.
 //
@@ -6226,7 +6226,7 @@ func (c *ClientWithResponses) ListTeamsWithResponse(ctx context.Context, params 
 
 // GetTeamWithResponse Read a team
 //
-// One team of the organization with its members.
+// Returns one team of the organization with its members.
 //
 // Scope: `people:read`.
 //
@@ -6243,7 +6243,7 @@ func (c *ClientWithResponses) GetTeamWithResponse(ctx context.Context, id string
 
 // ListWorkOrdersWithResponse List work orders
 //
-// Every work order the integration may read: newest first, or in order of changes with changed_since.
+// Lists the work orders that the integration may read: newest first, or with changed_since in order of change.
 //
 // Scope: `work_orders:read`.
 //
@@ -6260,7 +6260,7 @@ func (c *ClientWithResponses) ListWorkOrdersWithResponse(ctx context.Context, pa
 
 // CreateWorkOrderWithBodyWithResponse Create a work order
 //
-// Needs the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned there or above, members of a team that is, or the integration itself.
+// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself.
 //
 // Scope: `work_orders:write`.
 //
@@ -6277,7 +6277,7 @@ func (c *ClientWithResponses) CreateWorkOrderWithBodyWithResponse(ctx context.Co
 
 // CreateWorkOrderWithResponse Create a work order
 //
-// Needs the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned there or above, members of a team that is, or the integration itself.
+// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself.
 //
 // Scope: `work_orders:write`.
 //
@@ -6294,7 +6294,7 @@ func (c *ClientWithResponses) CreateWorkOrderWithResponse(ctx context.Context, p
 
 // GetWorkOrderWithResponse Read a work order
 //
-// One work order the integration may read, as webhooks carry it in `data.work_order`.
+// Returns one work order, as webhooks show it in `data.work_order`.
 //
 // Scope: `work_orders:read`.
 //
@@ -6311,7 +6311,7 @@ func (c *ClientWithResponses) GetWorkOrderWithResponse(ctx context.Context, id s
 
 // UpdateWorkOrderWithBodyWithResponse Change a work order
 //
-// Changes the fields that are sent and no others; null clears description, target_date and external_id. Allowed while the work order is open, in progress or back from the consultant, with the permission to update work orders on its node.
+// Changes only the fields that are sent; null clears description, target_date and external_id. Requires the permission to update work orders on the node, and a work order that is open, in progress or back from the consultant.
 //
 // Scope: `work_orders:write`.
 //
@@ -6328,7 +6328,7 @@ func (c *ClientWithResponses) UpdateWorkOrderWithBodyWithResponse(ctx context.Co
 
 // UpdateWorkOrderWithResponse Change a work order
 //
-// Changes the fields that are sent and no others; null clears description, target_date and external_id. Allowed while the work order is open, in progress or back from the consultant, with the permission to update work orders on its node.
+// Changes only the fields that are sent; null clears description, target_date and external_id. Requires the permission to update work orders on the node, and a work order that is open, in progress or back from the consultant.
 //
 // Scope: `work_orders:write`.
 //
@@ -6345,7 +6345,7 @@ func (c *ClientWithResponses) UpdateWorkOrderWithResponse(ctx context.Context, i
 
 // GetAnswersWithResponse Read a work order's answers
 //
-// Every question of the work order's form with its type, its options and the answer, if there is one; no questions where the work order has no form.
+// Returns every question of the work order's form with its type, options and answer. Without a form there are no questions.
 //
 // Scope: `forms:read`.
 //
@@ -6362,7 +6362,7 @@ func (c *ClientWithResponses) GetAnswersWithResponse(ctx context.Context, id str
 
 // AnswerWorkOrderWithBodyWithResponse Answer and complete a work order
 //
-// The integration must be one of its workers. Unsent questions stay as they are, null clears an answer. With complete, every required question must be answered; then the work order is complete, or goes to its consultants' review where it has any.
+// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
 //
 // Scope: `work_orders:write`.
 //
@@ -6379,7 +6379,7 @@ func (c *ClientWithResponses) AnswerWorkOrderWithBodyWithResponse(ctx context.Co
 
 // AnswerWorkOrderWithResponse Answer and complete a work order
 //
-// The integration must be one of its workers. Unsent questions stay as they are, null clears an answer. With complete, every required question must be answered; then the work order is complete, or goes to its consultants' review where it has any.
+// The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.
 //
 // Scope: `work_orders:write`.
 //
@@ -6396,7 +6396,7 @@ func (c *ClientWithResponses) AnswerWorkOrderWithResponse(ctx context.Context, i
 
 // AssignWorkOrderWithBodyWithResponse Add workers and consultants
 //
-// Needs the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Who has the role already keeps it.
+// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Identities that already have the role keep it.
 //
 // Scope: `work_orders:write`.
 //
@@ -6413,7 +6413,7 @@ func (c *ClientWithResponses) AssignWorkOrderWithBodyWithResponse(ctx context.Co
 
 // AssignWorkOrderWithResponse Add workers and consultants
 //
-// Needs the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Who has the role already keeps it.
+// Requires the permission to forward. Identities must be connected to the node; a service company forwards its customer's work order to its own people. Identities that already have the role keep it.
 //
 // Scope: `work_orders:write`.
 //
@@ -6430,7 +6430,7 @@ func (c *ClientWithResponses) AssignWorkOrderWithResponse(ctx context.Context, i
 
 // UnassignWorkOrderWithResponse Remove a worker or consultant
 //
-// Needs the permission to forward. A work order keeps at least one worker.
+// Requires the permission to forward. The last worker cannot be removed.
 //
 // Scope: `work_orders:write`.
 //
@@ -6447,7 +6447,7 @@ func (c *ClientWithResponses) UnassignWorkOrderWithResponse(ctx context.Context,
 
 // CancelWorkOrderWithBodyWithResponse Cancel a work order
 //
-// Needs the permission to delete work orders on the node. Works while the work order is neither complete nor cancelled.
+// Requires the permission to delete work orders on the node, and a work order that is neither complete nor cancelled.
 //
 // Scope: `work_orders:write`.
 //
@@ -6464,7 +6464,7 @@ func (c *ClientWithResponses) CancelWorkOrderWithBodyWithResponse(ctx context.Co
 
 // CancelWorkOrderWithResponse Cancel a work order
 //
-// Needs the permission to delete work orders on the node. Works while the work order is neither complete nor cancelled.
+// Requires the permission to delete work orders on the node, and a work order that is neither complete nor cancelled.
 //
 // Scope: `work_orders:write`.
 //

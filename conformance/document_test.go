@@ -10,69 +10,69 @@ import (
 )
 
 // openAPI is the served OpenAPI document.
-func (w *world) openAPI() object {
-	w.t.Helper()
-	if w.document == nil {
-		r, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.URL+"/v1/openapi.json", nil)
+func (h *harness) openAPI() object {
+	h.t.Helper()
+	if h.document == nil {
+		r, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, h.URL+"/v1/openapi.json", nil)
 		if err != nil {
-			w.t.Fatal(err)
+			h.t.Fatal(err)
 		}
-		answer, err := http.DefaultClient.Do(r)
+		response, err := http.DefaultClient.Do(r)
 		if err != nil {
-			w.t.Fatal(err)
+			h.t.Fatal(err)
 		}
-		defer func() { _ = answer.Body.Close() }()
-		if err := json.NewDecoder(answer.Body).Decode(&w.document); err != nil {
-			w.t.Fatal(err)
+		defer func() { _ = response.Body.Close() }()
+		if err := json.NewDecoder(response.Body).Decode(&h.document); err != nil {
+			h.t.Fatal(err)
 		}
 	}
-	return w.document
+	return h.document
 }
 
 // at follows names into a JSON object, and references wherever one stands.
-func (w *world) at(value any, names ...string) any {
+func (h *harness) at(value any, names ...string) any {
 	for _, name := range names {
-		fields, _ := w.Document.Resolve(value).(object)
+		fields, _ := h.Document.Resolve(value).(object)
 		value = fields[name]
 	}
-	return w.Document.Resolve(value)
+	return h.Document.Resolve(value)
 }
 
 // property follows the names of fields into a schema; a list is followed into its items.
-func (w *world) property(schema any, names ...string) object {
+func (h *harness) property(schema any, names ...string) object {
 	for _, name := range names {
-		schema = w.at(schema, "properties", name)
-		if items := w.at(schema, "items"); items != nil {
+		schema = h.at(schema, "properties", name)
+		if items := h.at(schema, "items"); items != nil {
 			schema = items
 		}
 	}
-	found, _ := w.Document.Resolve(schema).(object)
+	found, _ := h.Document.Resolve(schema).(object)
 	return found
 }
 
 // documented is an operation of the document, which must have it.
-func (w *world) documented(method, path string) object {
-	w.t.Helper()
-	found, _ := w.at(w.openAPI(), "paths", path, strings.ToLower(method)).(object)
+func (h *harness) documented(method, path string) object {
+	h.t.Helper()
+	found, _ := h.at(h.openAPI(), "paths", path, strings.ToLower(method)).(object)
 	if found == nil {
-		w.t.Fatalf("the OpenAPI document has no %s %s", method, path)
+		h.t.Fatalf("the OpenAPI document has no %s %s", method, path)
 	}
 	return found
 }
 
-// bodyOf and answerOf are the schemas of an operation's body and success.
-func (w *world) bodyOf(op object) object {
-	content, _ := w.at(op, "requestBody", "content").(object)
+// bodyOf and responseOf are the schemas of an operation's body and success.
+func (h *harness) bodyOf(op object) object {
+	content, _ := h.at(op, "requestBody", "content").(object)
 	for _, media := range content {
-		return w.property(w.at(media, "schema"))
+		return h.property(h.at(media, "schema"))
 	}
 	return nil
 }
 
-func (w *world) answerOf(op object) object {
+func (h *harness) responseOf(op object) object {
 	for _, status := range []string{"200", "201"} {
-		if schema := w.at(op, "responses", status, "content", "application/json", "schema"); schema != nil {
-			return w.property(schema)
+		if schema := h.at(op, "responses", status, "content", "application/json", "schema"); schema != nil {
+			return h.property(schema)
 		}
 	}
 	return nil
@@ -107,7 +107,7 @@ type operation struct {
 	query, in, out []string
 	status         int
 	// call makes one that succeeds.
-	call func(w *world) (path string, body any)
+	call func(h *harness) (path string, body any)
 }
 
 const workOrderFields = "id inventory_id title description priority target_date form_id assignees consultants external_id status"
@@ -115,43 +115,43 @@ const workOrderFields = "id inventory_id title description priority target_date 
 // rule is the row as a rule: the document has the operation with its payloads,
 // a token with its scope alone may call it, a token with all others may not.
 func (o operation) rule(words string) rule {
-	return rule{item: o.method + " " + o.path, words: words, test: func(t *testing.T, w *world) {
-		op := w.documented(o.method, o.path)
+	return rule{item: o.method + " " + o.path, words: words, test: func(t *testing.T, h *harness) {
+		op := h.documented(o.method, o.path)
 		scopes, _ := scopesOf(op)
 		wantList(t, "the documented scopes", scopes, o.scope)
 		if o.in != nil {
 			slices.Sort(o.in)
-			wantList(t, "the documented body", fields(w.bodyOf(op)), o.in...)
+			wantList(t, "the documented body", fields(h.bodyOf(op)), o.in...)
 		}
-		out := w.answerOf(op)
+		out := h.responseOf(op)
 		if o.query != nil {
-			out = w.property(out, "data")
+			out = h.property(out, "data")
 		}
 		for _, name := range o.out {
 			if !slices.Contains(fields(out), name) {
 				t.Errorf("the documented answer has no %s: %v", name, fields(out))
 			}
 		}
-		o.check(t, w)
+		o.check(t, h)
 	}}
 }
 
-func (o operation) check(t *testing.T, w *world) {
-	path, body := o.call(w)
+func (o operation) check(t *testing.T, h *harness) {
+	path, body := o.call(h)
 	var others []string
 	for _, scope := range strings.Fields(allScopes) {
 		if scope != o.scope {
 			others = append(others, scope)
 		}
 	}
-	refused := w.with(strings.Join(others, " "), o.method, path, body).Want(http.StatusForbidden, "insufficient_scope")
-	if challenge := refused.Header.Get("WWW-Authenticate"); !strings.Contains(challenge, `scope="`+o.scope+`"`) {
+	response := h.callWithScopes(strings.Join(others, " "), o.method, path, body).Want(http.StatusForbidden, "insufficient_scope")
+	if challenge := response.Header.Get("WWW-Authenticate"); !strings.Contains(challenge, `scope="`+o.scope+`"`) {
 		t.Errorf("the challenge does not name the scope: %s", challenge)
 	}
-	w.with(o.scope, o.method, path, body).Want(o.status, "")
+	h.callWithScopes(o.scope, o.method, path, body).Want(o.status, "")
 	for _, name := range o.query {
 		value := map[string]string{"limit": "1", "changed_since": "2020-01-01T00:00:00Z", "status": "open,complete"}[name]
-		w.with(o.scope, o.method, path+"?"+name+"="+value, nil).Want(http.StatusOK, "")
+		h.callWithScopes(o.scope, o.method, path+"?"+name+"="+value, nil).Want(http.StatusOK, "")
 	}
 }
 

@@ -12,48 +12,48 @@ var section2 = slices.Concat(workOrderRecord, feedbackRecord, answerInput, ident
 // field is a row about a field of a work order: a few values it takes and shows,
 // and some it refuses.
 func field(name, words string, takes map[string]any, refuses ...any) rule {
-	return rule{item: "work order field " + name, words: words, test: func(t *testing.T, w *world) {
+	return rule{item: "work order field " + name, words: words, test: func(t *testing.T, h *harness) {
 		for shown, value := range takes {
-			want(t, name, w.made(object{name: value}).Field(name), any(shown))
+			want(t, name, h.create(object{name: value}).Field(name), any(shown))
 		}
 		for _, value := range refuses {
-			w.post("/work-orders", w.body(object{name: value})).Want(http.StatusUnprocessableEntity, "validation_failed")
+			h.post("/work-orders", h.body(object{name: value})).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}}
 }
 
 // roles is field for a list of identities.
 func roles(name, words string) rule {
-	return rule{item: "work order field " + name, words: words, test: func(t *testing.T, w *world) {
-		made := w.made(object{"assignees": w.ids("erp"), name: w.ids("bob", "crew")})
-		wantList(t, name, texts(made, name), w.ids("bob", "crew")...)
-		wantList(t, name+" as read", texts(w.read(made.Text("id")), name), w.ids("bob", "crew")...)
-		for _, value := range []any{w.ID("bob"), []any{7}, []string{"nobody"}} {
-			w.post("/work-orders", w.body(object{name: value})).Want(http.StatusUnprocessableEntity, "validation_failed")
+	return rule{item: "work order field " + name, words: words, test: func(t *testing.T, h *harness) {
+		made := h.create(object{"assignees": h.ids("erp"), name: h.ids("bob", "crew")})
+		wantList(t, name, texts(made, name), h.ids("bob", "crew")...)
+		wantList(t, name+" as read", texts(h.read(made.Text("id")), name), h.ids("bob", "crew")...)
+		for _, value := range []any{h.ID("bob"), []any{7}, []string{"nobody"}} {
+			h.post("/work-orders", h.body(object{name: value})).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}}
 }
 
 var workOrderRecord = []rule{
-	{item: "work order field id", words: "a text that identifies it", test: func(t *testing.T, w *world) {
-		first, second := w.workOrder(nil), w.workOrder(nil)
+	{item: "work order field id", words: "a text that identifies it", test: func(t *testing.T, h *harness) {
+		first, second := h.workOrder(nil), h.workOrder(nil)
 		want(t, "its form", regexp.MustCompile(`^wo_[0-9a-z]{26}$`).MatchString(first), true)
 		want(t, "two are alike", first == second, false)
-		want(t, "the id of the record", w.read(first).Text("id"), first)
+		want(t, "the id of the record", h.read(first).Text("id"), first)
 	}},
-	{item: "work order field inventory_id", words: "its location, system or equipment; needed to create", test: func(t *testing.T, w *world) {
+	{item: "work order field inventory_id", words: "its location, system or equipment; needed to create", test: func(t *testing.T, h *harness) {
 		for _, node := range []string{"hq", "hvac", "ahu1"} {
-			want(t, node, w.made(object{"inventory_id": w.ID(node)}).Text("inventory_id"), w.ID(node))
+			want(t, node, h.create(object{"inventory_id": h.ID(node)}).Text("inventory_id"), h.ID(node))
 		}
-		for _, body := range []object{{"title": "x"}, {"title": "x", "inventory_id": "x"}, {"title": "x", "inventory_id": w.ID("fan1")}} {
-			w.post("/work-orders", body).Want(http.StatusUnprocessableEntity, "validation_failed")
+		for _, body := range []object{{"title": "x"}, {"title": "x", "inventory_id": "x"}, {"title": "x", "inventory_id": h.ID("fan1")}} {
+			h.post("/work-orders", body).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}},
-	{item: "work order field title", words: "a text, needed to create", test: func(t *testing.T, w *world) {
-		want(t, "title", w.made(object{"title": "Öl & <Filter>"}).Text("title"), "Öl & <Filter>")
-		w.post("/work-orders", object{"inventory_id": w.ID("ahu1")}).Want(http.StatusUnprocessableEntity, "validation_failed")
+	{item: "work order field title", words: "a text, needed to create", test: func(t *testing.T, h *harness) {
+		want(t, "title", h.create(object{"title": "Öl & <Filter>"}).Text("title"), "Öl & <Filter>")
+		h.post("/work-orders", object{"inventory_id": h.ID("ahu1")}).Want(http.StatusUnprocessableEntity, "validation_failed")
 		for _, title := range []any{7, "", nil} {
-			w.post("/work-orders", w.body(object{"title": title})).Want(http.StatusUnprocessableEntity, "validation_failed")
+			h.post("/work-orders", h.body(object{"title": title})).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}},
 	field("description", "a text", map[string]any{"Line one\nline two": "Line one\nline two"}, 7, []string{"x"}),
@@ -61,35 +61,35 @@ var workOrderRecord = []rule{
 	field("target_date", "a time, shown in UTC", map[string]any{
 		"2026-03-05T12:00:00.000Z": "2026-03-05T14:00:00+02:00", "2026-03-05T12:00:00.250Z": "2026-03-05T12:00:00.25Z",
 	}, "tomorrow", "2026-03-05", 1772712000),
-	{item: "work order field form_id", words: "one of the listed forms", test: func(t *testing.T, w *world) {
-		for _, id := range listed(w.get("/forms").Want(http.StatusOK, "")) {
-			want(t, "form_id", w.made(object{"form_id": id}).Text("form_id"), id)
+	{item: "work order field form_id", words: "one of the listed forms", test: func(t *testing.T, h *harness) {
+		for _, id := range pageIDs(h.get("/forms").Want(http.StatusOK, "")) {
+			want(t, "form_id", h.create(object{"form_id": id}).Text("form_id"), id)
 		}
 		for _, id := range []any{"frm_00000000000000000000000000", "x", 7} {
-			w.post("/work-orders", w.body(object{"form_id": id})).Want(http.StatusUnprocessableEntity, "validation_failed")
+			h.post("/work-orders", h.body(object{"form_id": id})).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}},
 	roles("assignees", "identity ids of the workers"),
 	roles("consultants", "identity ids of the consultants"),
-	{item: "work order field consultants, none", words: "there may be none of them", test: func(t *testing.T, w *world) {
+	{item: "work order field consultants, none", words: "there may be none of them", test: func(t *testing.T, h *harness) {
 		for _, fields := range []object{nil, {"consultants": []string{}}} {
-			consultants, isList := w.made(fields).Field("consultants").([]any)
+			consultants, isList := h.create(fields).Field("consultants").([]any)
 			want(t, "an empty list", isList && len(consultants) == 0, true)
 		}
 	}},
 	field("external_id", "the caller's own reference", map[string]any{"ERP/7781 ä": "ERP/7781 ä"}, 7, ""),
-	{item: "work order field status", words: "a code and an English name", test: func(t *testing.T, w *world) {
-		id := w.workOrder(nil)
+	{item: "work order field status", words: "a code and an English name", test: func(t *testing.T, h *harness) {
+		id := h.workOrder(nil)
 		for _, step := range []struct {
 			do         func()
 			code, name string
 		}{
 			{func() {}, "open", "Open"},
-			{func() { w.answer(id, false).Want(http.StatusOK, "") }, "in_progress", "In progress"},
-			{func() { w.answer(id, true).Want(http.StatusOK, "") }, "complete", "Complete"},
+			{func() { h.answer(id, false).Want(http.StatusOK, "") }, "in_progress", "In progress"},
+			{func() { h.answer(id, true).Want(http.StatusOK, "") }, "complete", "Complete"},
 		} {
 			step.do()
-			now := w.read(id)
+			now := h.read(id)
 			want(t, "code", now.Text("status", "code"), step.code)
 			want(t, "name", now.Text("status", "name"), step.name)
 		}
@@ -97,122 +97,122 @@ var workOrderRecord = []rule{
 }
 
 var feedbackRecord = []rule{
-	{item: "feedback field inventory_id", words: "the node it concerns; needed to create", test: func(t *testing.T, w *world) {
+	{item: "feedback field inventory_id", words: "the node it concerns; needed to create", test: func(t *testing.T, h *harness) {
 		for _, node := range []string{"hq", "hvac", "ahu1", "fan1"} {
-			made := w.feedback(object{"inventory_id": w.ID(node)}).Want(http.StatusCreated, "")
-			want(t, "inventory_id", made.Text("inventory_id"), w.ID(node))
+			made := h.feedback(object{"inventory_id": h.ID(node)}).Want(http.StatusCreated, "")
+			want(t, "inventory_id", made.Text("inventory_id"), h.ID(node))
 		}
-		w.post("/issues", object{"subject": "x"}).Want(http.StatusUnprocessableEntity, "validation_failed")
+		h.post("/issues", object{"subject": "x"}).Want(http.StatusUnprocessableEntity, "validation_failed")
 	}},
-	{item: "feedback field subject", words: "a text", test: func(t *testing.T, w *world) {
-		want(t, "subject", w.feedback(object{"subject": "Es klappert"}).Want(http.StatusCreated, "").Text("subject"), "Es klappert")
-		w.feedback(object{"subject": 7}).Want(http.StatusUnprocessableEntity, "validation_failed")
+	{item: "feedback field subject", words: "a text", test: func(t *testing.T, h *harness) {
+		want(t, "subject", h.feedback(object{"subject": "Es klappert"}).Want(http.StatusCreated, "").Text("subject"), "Es klappert")
+		h.feedback(object{"subject": 7}).Want(http.StatusUnprocessableEntity, "validation_failed")
 	}},
-	{item: "feedback field description", words: "a text", test: func(t *testing.T, w *world) {
-		want(t, "description", w.feedback(object{"description": "At night"}).Want(http.StatusCreated, "").Text("description"), "At night")
-		w.feedback(object{"description": 7}).Want(http.StatusUnprocessableEntity, "validation_failed")
+	{item: "feedback field description", words: "a text", test: func(t *testing.T, h *harness) {
+		want(t, "description", h.feedback(object{"description": "At night"}).Want(http.StatusCreated, "").Text("description"), "At night")
+		h.feedback(object{"description": 7}).Want(http.StatusUnprocessableEntity, "validation_failed")
 	}},
-	{item: "feedback field external_id", words: "used once: a second is a conflict", test: func(t *testing.T, w *world) {
-		want(t, "external_id", w.feedback(object{"external_id": "DESK-2"}).Want(http.StatusCreated, "").Text("external_id"), "DESK-2")
-		w.feedback(object{"external_id": "DESK-2", "subject": "Other"}).Want(http.StatusConflict, "external_id_taken")
-		w.feedback(object{"external_id": "DESK-3"}).Want(http.StatusCreated, "")
-		w.feedback(nil).Want(http.StatusCreated, "")
-		w.feedback(nil).Want(http.StatusCreated, "") // none is no reference
+	{item: "feedback field external_id", words: "used once: a second is a conflict", test: func(t *testing.T, h *harness) {
+		want(t, "external_id", h.feedback(object{"external_id": "DESK-2"}).Want(http.StatusCreated, "").Text("external_id"), "DESK-2")
+		h.feedback(object{"external_id": "DESK-2", "subject": "Other"}).Want(http.StatusConflict, "external_id_taken")
+		h.feedback(object{"external_id": "DESK-3"}).Want(http.StatusCreated, "")
+		h.feedback(nil).Want(http.StatusCreated, "")
+		h.feedback(nil).Want(http.StatusCreated, "") // none is no reference
 	}},
 }
 
 // value is a row about one type of question: answers that come back as given, and some that are refused.
-func value(kind, words, question string, takes func(w *world) []any, refuses func(w *world) []any) rule {
-	return rule{item: "answer field value, " + kind, words: words, test: func(t *testing.T, w *world) {
-		id := w.workOrder(object{"form_id": w.ID("inspection")})
-		for _, value := range takes(w) {
-			w.answer(id, false, w.to(question, value)).Want(http.StatusOK, "")
-			want(t, "the answer", shown(w.shownAnswer(id, question)), shown(value))
+func value(kind, words, question string, takes func(h *harness) []any, refuses func(h *harness) []any) rule {
+	return rule{item: "answer field value, " + kind, words: words, test: func(t *testing.T, h *harness) {
+		id := h.workOrder(object{"form_id": h.ID("inspection")})
+		for _, value := range takes(h) {
+			h.answer(id, false, h.to(question, value)).Want(http.StatusOK, "")
+			want(t, "the answer", asJSON(h.shownAnswer(id, question)), asJSON(value))
 		}
-		for _, value := range refuses(w) {
-			w.answer(id, false, w.to(question, value)).Want(http.StatusUnprocessableEntity, "validation_failed")
+		for _, value := range refuses(h) {
+			h.answer(id, false, h.to(question, value)).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}}
 }
 
 var answerInput = []rule{
-	{item: "answer field answers", words: "a list of objects with a question and a value", test: func(t *testing.T, w *world) {
-		id := w.workOrder(object{"form_id": w.ID("inspection")})
-		w.answer(id, false, w.to("q_hours", 3), w.to("q_note", "Fine")).Want(http.StatusOK, "")
-		wantList(t, "answered", w.answered(id), w.ids("q_hours", "q_note")...)
+	{item: "answer field answers", words: "a list of objects with a question and a value", test: func(t *testing.T, h *harness) {
+		id := h.workOrder(object{"form_id": h.ID("inspection")})
+		h.answer(id, false, h.to("q_hours", 3), h.to("q_note", "Fine")).Want(http.StatusOK, "")
+		wantList(t, "answered", h.answered(id), h.ids("q_hours", "q_note")...)
 		for _, answers := range []any{
-			object{}, []any{7}, []any{object{"question_id": w.ID("q_note")}}, []any{object{"value": "x"}},
+			object{}, []any{7}, []any{object{"question_id": h.ID("q_note")}}, []any{object{"value": "x"}},
 			[]any{object{"question_id": 7, "value": "x"}}, []any{object{"question_id": "qst_00000000000000000000000000", "value": "x"}},
 		} {
-			w.post("/work-orders/"+id+"/answers", object{"answers": answers}).Want(http.StatusUnprocessableEntity, "validation_failed")
+			h.post("/work-orders/"+id+"/answers", object{"answers": answers}).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}},
 	value("single choice", "an option's id", "q_state",
-		func(w *world) []any { return []any{w.ID("o_ok"), w.ID("o_dirty")} },
-		func(w *world) []any { return []any{"OK", w.ID("o_belt"), []string{w.ID("o_ok")}, 1, true} }),
+		func(h *harness) []any { return []any{h.ID("o_ok"), h.ID("o_dirty")} },
+		func(h *harness) []any { return []any{"OK", h.ID("o_belt"), []string{h.ID("o_ok")}, 1, true} }),
 	value("multiple choice", "a list of options' ids", "q_parts",
-		func(w *world) []any { return []any{w.ids("o_belt"), w.ids("o_belt", "o_filter")} },
-		func(w *world) []any { return []any{w.ID("o_belt"), []string{"Belt"}, w.ids("o_ok"), []int{1}, 1} }),
+		func(h *harness) []any { return []any{h.ids("o_belt"), h.ids("o_belt", "o_filter")} },
+		func(h *harness) []any { return []any{h.ID("o_belt"), []string{"Belt"}, h.ids("o_ok"), []int{1}, 1} }),
 	value("integer", "a whole number", "q_hours",
-		func(*world) []any { return []any{0, 12, -3} },
-		func(*world) []any { return []any{1.5, "12", true, []int{1}} }),
+		func(*harness) []any { return []any{0, 12, -3} },
+		func(*harness) []any { return []any{1.5, "12", true, []int{1}} }),
 	value("decimal", "a decimal number", "q_pressure",
-		func(*world) []any { return []any{2.5, -0.125, 3} },
-		func(*world) []any { return []any{"2.5", true, []float64{2.5}} }),
+		func(*harness) []any { return []any{2.5, -0.125, 3} },
+		func(*harness) []any { return []any{"2.5", true, []float64{2.5}} }),
 	value("text", "a text", "q_note",
-		func(*world) []any { return []any{"Fine", "Zwei\nZeilen"} },
-		func(*world) []any { return []any{5, true, []string{"x"}} }),
-	{item: "answer field complete", words: "true completes the work order as well", test: func(t *testing.T, w *world) {
+		func(*harness) []any { return []any{"Fine", "Zwei\nZeilen"} },
+		func(*harness) []any { return []any{5, true, []string{"x"}} }),
+	{item: "answer field complete", words: "true completes the work order as well", test: func(t *testing.T, h *harness) {
 		for complete, status := range map[bool]string{true: "complete", false: "in_progress"} {
-			id := w.workOrder(object{"form_id": w.ID("inspection")})
-			want(t, "the status", w.answer(id, complete, w.required()...).Want(http.StatusOK, "").Text("status", "code"), status)
-			want(t, "answers are saved", len(w.answered(id)), 2)
+			id := h.workOrder(object{"form_id": h.ID("inspection")})
+			want(t, "the status", h.answer(id, complete, h.required()...).Want(http.StatusOK, "").Text("status", "code"), status)
+			want(t, "answers are saved", len(h.answered(id)), 2)
 		}
-		w.post("/work-orders/"+w.workOrder(nil)+"/answers", object{"answers": []any{}, "complete": "yes"}).
+		h.post("/work-orders/"+h.workOrder(nil)+"/answers", object{"answers": []any{}, "complete": "yes"}).
 			Want(http.StatusUnprocessableEntity, "validation_failed")
 	}},
-	{item: "answers as read", words: "each question shows its type and options", test: func(t *testing.T, w *world) {
-		id := w.workOrder(object{"form_id": w.ID("inspection")})
-		questions := w.get("/work-orders/"+id+"/answers").Want(http.StatusOK, "").Field("questions").([]any)
+	{item: "answers as read", words: "each question shows its type and options", test: func(t *testing.T, h *harness) {
+		id := h.workOrder(object{"form_id": h.ID("inspection")})
+		questions := h.get("/work-orders/"+id+"/answers").Want(http.StatusOK, "").Field("questions").([]any)
 		var kinds []string
 		for _, q := range questions {
 			kinds = append(kinds, q.(object)["type"].(string))
 		}
 		wantList(t, "types", kinds, "single_choice", "multiple_choice", "integer", "decimal", "text")
 		option := questions[0].(object)["options"].([]any)[0].(object)
-		want(t, "the first option", option["id"], any(w.ID("o_ok")))
+		want(t, "the first option", option["id"], any(h.ID("o_ok")))
 		want(t, "its label", option["label"], any("OK"))
 	}},
 }
 
 var identities = []rule{
-	{item: "identities 1", words: "a person, team, organization or integration, by its id", test: func(t *testing.T, w *world) {
+	{item: "identities 1", words: "a person, team, organization or integration, by its id", test: func(t *testing.T, h *harness) {
 		keys := []string{"bob", "crew", "polar", "erp"}
-		made := w.made(object{"assignees": w.ids(keys...)})
-		wantList(t, "the workers", texts(made, "assignees"), w.ids(keys...)...)
+		made := h.create(object{"assignees": h.ids(keys...)})
+		wantList(t, "the workers", texts(made, "assignees"), h.ids(keys...)...)
 		kinds := map[string]any{}
 		for _, p := range made.Field("people").([]any) {
 			person := p.(object)
 			kinds[person["identity_id"].(string)] = person["kind"]
 		}
 		for key, kind := range map[string]string{"bob": "person", "crew": "team", "polar": "organization", "erp": "integration"} {
-			want(t, key, kinds[w.ID(key)], any(kind))
+			want(t, key, kinds[h.ID(key)], any(kind))
 		}
 	}},
-	{item: "identities 2, ids", words: "without people:read records name ids alone", test: func(t *testing.T, w *world) {
-		path := "/work-orders/" + w.workOrder(object{"assignees": w.ids("ann")})
-		bare := w.with("work_orders:read", http.MethodGet, path, nil).Want(http.StatusOK, "")
-		wantList(t, "the workers", texts(bare, "assignees"), w.ID("ann"))
+	{item: "identities 2, ids", words: "without people:read records name ids alone", test: func(t *testing.T, h *harness) {
+		path := "/work-orders/" + h.workOrder(object{"assignees": h.ids("ann")})
+		bare := h.callWithScopes("work_orders:read", http.MethodGet, path, nil).Want(http.StatusOK, "")
+		wantList(t, "the workers", texts(bare, "assignees"), h.ID("ann"))
 		for _, secret := range []string{"Ann Field", "ann@acme.example.com", "+12025550101"} {
 			want(t, "the answer names "+secret, regexp.MustCompile(regexp.QuoteMeta(secret)).Match(bare.Body), false)
 		}
 	}},
-	{item: "identities 2, people", words: "with it, their personal data too", test: func(t *testing.T, w *world) {
-		path := "/work-orders/" + w.workOrder(object{"assignees": w.ids("ann")})
-		full := w.with("work_orders:read people:read", http.MethodGet, path, nil).Want(http.StatusOK, "")
+	{item: "identities 2, people", words: "with it, their personal data too", test: func(t *testing.T, h *harness) {
+		path := "/work-orders/" + h.workOrder(object{"assignees": h.ids("ann")})
+		full := h.callWithScopes("work_orders:read people:read", http.MethodGet, path, nil).Want(http.StatusOK, "")
 		found := false
 		for _, p := range full.Field("people").([]any) {
-			if person := p.(object); person["identity_id"] == w.ID("ann") {
+			if person := p.(object); person["identity_id"] == h.ID("ann") {
 				found = true
 				want(t, "name", person["name"], any("Ann Field"))
 				want(t, "email", person["email"], any("ann@acme.example.com"))
@@ -224,13 +224,13 @@ var identities = []rule{
 }
 
 // shownAnswer is the value of a question's answer as it is read.
-func (w *world) shownAnswer(id, question string) any {
-	w.t.Helper()
-	for _, q := range w.get("/work-orders/"+id+"/answers").Want(http.StatusOK, "").Field("questions").([]any) {
-		if found := q.(object); found["id"] == w.ID(question) {
+func (h *harness) shownAnswer(id, question string) any {
+	h.t.Helper()
+	for _, q := range h.get("/work-orders/"+id+"/answers").Want(http.StatusOK, "").Field("questions").([]any) {
+		if found := q.(object); found["id"] == h.ID(question) {
 			return found["value"]
 		}
 	}
-	w.t.Errorf("the answers have no question %s", question)
+	h.t.Errorf("the answers have no question %s", question)
 	return nil
 }

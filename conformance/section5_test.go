@@ -19,37 +19,37 @@ import (
 var section5 = slices.Concat(tokenRequests, invalidations, scopes, permissions)
 
 var tokenRequests = []rule{
-	{item: "token request 1, Basic", words: "credentials may come as HTTP Basic", test: func(_ *testing.T, w *world) {
+	{item: "token request 1, Basic", words: "credentials may come as HTTP Basic", test: func(_ *testing.T, h *harness) {
 		header := "Basic " + base64.StdEncoding.EncodeToString([]byte("cli_erp:secret-of-the-erp-integration"))
 		form := url.Values{"grant_type": {"client_credentials"}}
-		w.token(form, "Authorization", header).Want(http.StatusOK, "")
-		w.token(form, "Authorization", header[:len(header)-8]).Want(http.StatusUnauthorized, "")
+		h.token(form, "Authorization", header).Want(http.StatusOK, "")
+		h.token(form, "Authorization", header[:len(header)-8]).Want(http.StatusUnauthorized, "")
 	}},
-	{item: "token request 1, form", words: "or in the form", test: func(_ *testing.T, w *world) {
-		w.token(w.credentials("erp", "")).Want(http.StatusOK, "")
-		form := w.credentials("erp", "")
+	{item: "token request 1, form", words: "or in the form", test: func(_ *testing.T, h *harness) {
+		h.token(h.credentials("erp", "")).Want(http.StatusOK, "")
+		form := h.credentials("erp", "")
 		form.Del("client_secret")
-		w.token(form).Want(http.StatusUnauthorized, "")
+		h.token(form).Want(http.StatusUnauthorized, "")
 	}},
-	{item: "token request 2", words: "a scope narrows the token; without one it has all", test: func(t *testing.T, w *world) {
-		narrow := w.token(w.credentials("erp", "people:read work_orders:read")).Want(http.StatusOK, "")
+	{item: "token request 2", words: "a scope narrows the token; without one it has all", test: func(t *testing.T, h *harness) {
+		narrow := h.token(h.credentials("erp", "people:read work_orders:read")).Want(http.StatusOK, "")
 		want(t, "the narrow token's scope", narrow.Text("scope"), "work_orders:read people:read")
-		want(t, "the whole token's scope", w.token(w.credentials("erp", "")).Want(http.StatusOK, "").Text("scope"), allScopes)
-		w.with("work_orders:read", http.MethodGet, "/people", nil).Want(http.StatusForbidden, "insufficient_scope")
+		want(t, "the whole token's scope", h.token(h.credentials("erp", "")).Want(http.StatusOK, "").Text("scope"), allScopes)
+		h.callWithScopes("work_orders:read", http.MethodGet, "/people", nil).Want(http.StatusForbidden, "insufficient_scope")
 	}},
-	{item: "token request 3, answer", words: "token, Bearer, 3600 seconds, scope", test: func(t *testing.T, w *world) {
-		answer := w.token(w.credentials("reader", "")).Want(http.StatusOK, "")
-		want(t, "access_token is there", answer.Text("access_token") != "", true)
-		want(t, "token_type", answer.Text("token_type"), "Bearer")
-		want(t, "expires_in", answer.Field("expires_in"), any(3600.0))
-		want(t, "scope", answer.Text("scope"), "work_orders:read")
+	{item: "token request 3, answer", words: "token, Bearer, 3600 seconds, scope", test: func(t *testing.T, h *harness) {
+		response := h.token(h.credentials("reader", "")).Want(http.StatusOK, "")
+		want(t, "access_token is there", response.Text("access_token") != "", true)
+		want(t, "token_type", response.Text("token_type"), "Bearer")
+		want(t, "expires_in", response.Field("expires_in"), any(3600.0))
+		want(t, "scope", response.Text("scope"), "work_orders:read")
 	}},
-	{item: "token request 3, renewal", words: "after a 401 a new token works", alone: true, test: func(_ *testing.T, w *world) {
-		w.get("/me").Want(http.StatusOK, "")
-		w.Clock.Advance(time.Hour)
-		w.get("/me").Want(http.StatusUnauthorized, "invalid_token")
-		w.Forget()
-		w.get("/me").Want(http.StatusOK, "")
+	{item: "token request 3, renewal", words: "after a 401 a new token works", alone: true, test: func(_ *testing.T, h *harness) {
+		h.get("/me").Want(http.StatusOK, "")
+		h.Clock.Advance(time.Hour)
+		h.get("/me").Want(http.StatusUnauthorized, "invalid_token")
+		h.ForgetTokens()
+		h.get("/me").Want(http.StatusOK, "")
 	}},
 }
 
@@ -57,24 +57,24 @@ var tokenRequests = []rule{
 // database, as two processes do: both refuse the very next call, and go on
 // refusing when what ended it is undone.
 func invalidation(n, words, do, undo string) rule {
-	return rule{item: "invalidation " + n, words: words, test: func(t *testing.T, w *world) {
-		second, err := api.New(w.NewInstance(), api.Options{PublicURL: servicetest.Issuer, Version: "test", Log: slog.New(slog.DiscardHandler)})
+	return rule{item: "invalidation " + n, words: words, test: func(t *testing.T, h *harness) {
+		second, err := api.New(h.NewInstance(), api.Options{PublicURL: servicetest.Issuer, Version: "test", Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		bearer := "Bearer " + w.Token("creator")
+		bearer := "Bearer " + h.Token("creator")
 		call := func() int {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/me", nil)
 			r.Header.Set("Authorization", bearer)
-			answer := httptest.NewRecorder()
-			second.ServeHTTP(answer, r)
-			return answer.Code
+			response := httptest.NewRecorder()
+			second.ServeHTTP(response, r)
+			return response.Code
 		}
 		want(t, "elsewhere before", call(), http.StatusOK)
-		w.during(t, do, undo, w.ID("creator"))
+		h.changeUntilEnd(t, do, undo, h.ID("creator"))
 		want(t, "elsewhere, the very next call", call(), http.StatusUnauthorized)
-		w.Send(http.MethodGet, "/v1/me", "", "Authorization", bearer).Want(http.StatusUnauthorized, "invalid_token")
-		w.Exec(undo, w.ID("creator"))
+		h.Send(http.MethodGet, "/v1/me", "", "Authorization", bearer).Want(http.StatusUnauthorized, "invalid_token")
+		h.Exec(undo, h.ID("creator"))
 		want(t, "after it was undone", call(), http.StatusUnauthorized)
 	}}
 }
@@ -98,47 +98,47 @@ var invalidations = []rule{
 }
 
 // scope is a row of the table of scopes: what it opens, and that nothing else does.
-func scope(name, words string, method string, calls func(w *world) []string) rule {
-	return rule{item: "scope " + name, words: words, test: func(_ *testing.T, w *world) {
+func scope(name, words string, method string, calls func(h *harness) []string) rule {
+	return rule{item: "scope " + name, words: words, test: func(_ *testing.T, h *harness) {
 		others := strings.Join(slices.DeleteFunc(strings.Fields(allScopes), func(s string) bool { return s == name }), " ")
-		for _, path := range calls(w) {
+		for _, path := range calls(h) {
 			path, body, _ := strings.Cut(path, " ")
 			var sent any
 			if body != "" {
 				sent = object{}
 			}
-			w.with(others, method, path, sent).Want(http.StatusForbidden, "insufficient_scope")
-			if got := w.with(name, method, path, sent); got.Status == http.StatusForbidden || got.Status == http.StatusUnauthorized {
-				w.t.Errorf("%s %s with the scope is answered %d", method, path, got.Status)
+			h.callWithScopes(others, method, path, sent).Want(http.StatusForbidden, "insufficient_scope")
+			if got := h.callWithScopes(name, method, path, sent); got.Status == http.StatusForbidden || got.Status == http.StatusUnauthorized {
+				h.t.Errorf("%s %s with the scope is answered %d", method, path, got.Status)
 			}
 		}
 	}}
 }
 
 var scopes = []rule{
-	scope("inventory:read", "opens the four levels of the inventory", http.MethodGet, func(w *world) []string {
+	scope("inventory:read", "opens the four levels of the inventory", http.MethodGet, func(h *harness) []string {
 		return []string{
-			"/locations", "/systems", "/equipment", "/sub-equipment", "/locations/" + w.ID("hq"), "/systems/" + w.ID("hvac"),
-			"/equipment/" + w.ID("ahu1"), "/sub-equipment/" + w.ID("fan1"),
+			"/locations", "/systems", "/equipment", "/sub-equipment", "/locations/" + h.ID("hq"), "/systems/" + h.ID("hvac"),
+			"/equipment/" + h.ID("ahu1"), "/sub-equipment/" + h.ID("fan1"),
 		}
 	}),
-	scope("work_orders:read", "opens work orders with status and assignees", http.MethodGet, func(w *world) []string {
-		return []string{"/work-orders", "/work-orders/" + w.workOrder(nil)}
+	scope("work_orders:read", "opens work orders with status and assignees", http.MethodGet, func(h *harness) []string {
+		return []string{"/work-orders", "/work-orders/" + h.workOrder(nil)}
 	}),
-	scope("work_orders:write", "opens every change of work orders", http.MethodPost, func(w *world) []string {
-		path := "/work-orders/" + w.workOrder(nil)
+	scope("work_orders:write", "opens every change of work orders", http.MethodPost, func(h *harness) []string {
+		path := "/work-orders/" + h.workOrder(nil)
 		return []string{"/work-orders {}", path + "/assignees {}", path + "/answers {}", path + "/cancel {}"}
 	}),
-	scope("issues:read", "opens feedback", http.MethodGet, func(w *world) []string {
-		return []string{"/issues", "/issues/" + w.feedback(nil).Text("id")}
+	scope("issues:read", "opens feedback", http.MethodGet, func(h *harness) []string {
+		return []string{"/issues", "/issues/" + h.feedback(nil).Text("id")}
 	}),
-	scope("issues:write", "opens giving feedback", http.MethodPost, func(*world) []string { return []string{"/issues {}"} }),
-	scope("forms:read", "opens forms and answers", http.MethodGet, func(w *world) []string {
-		return []string{"/forms", "/forms/" + w.ID("inspection"), "/work-orders/" + w.workOrder(nil) + "/answers"}
+	scope("issues:write", "opens giving feedback", http.MethodPost, func(*harness) []string { return []string{"/issues {}"} }),
+	scope("forms:read", "opens forms and answers", http.MethodGet, func(h *harness) []string {
+		return []string{"/forms", "/forms/" + h.ID("inspection"), "/work-orders/" + h.workOrder(nil) + "/answers"}
 	}),
-	{item: "scope files:read", words: "can be had and opens nothing yet", test: func(t *testing.T, w *world) {
-		want(t, "the token's scope", w.token(w.credentials("erp", "files:read")).Want(http.StatusOK, "").Text("scope"), "files:read")
-		for path, item := range w.openAPI()["paths"].(object) {
+	{item: "scope files:read", words: "can be had and opens nothing yet", test: func(t *testing.T, h *harness) {
+		want(t, "the token's scope", h.token(h.credentials("erp", "files:read")).Want(http.StatusOK, "").Text("scope"), "files:read")
+		for path, item := range h.openAPI()["paths"].(object) {
 			for method, op := range item.(object) {
 				if scopes, _ := scopesOf(op.(object)); slices.Contains(scopes, "files:read") {
 					t.Errorf("%s %s needs the reserved scope", method, path)
@@ -146,24 +146,24 @@ var scopes = []rule{
 			}
 		}
 	}},
-	scope("people:read", "opens people and teams", http.MethodGet, func(w *world) []string {
-		return []string{"/people", "/people/" + w.ID("ann"), "/teams", "/teams/" + w.ID("crew")}
+	scope("people:read", "opens people and teams", http.MethodGet, func(h *harness) []string {
+		return []string{"/people", "/people/" + h.ID("ann"), "/teams", "/teams/" + h.ID("crew")}
 	}),
 }
 
 var permissions = []rule{
-	{item: "permission, intersection", words: "a call needs the scope and the permission, both", test: func(_ *testing.T, w *world) {
-		path := "/work-orders/" + w.workOrder(object{"inventory_id": w.ID("roof")})
-		w.get(path).Want(http.StatusOK, "")
-		w.As("reader", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found")                     // scope, no permission there
-		w.with("forms:read", http.MethodGet, path, nil).Want(http.StatusForbidden, "insufficient_scope")     // permission, no scope
-		w.As("reader", http.MethodPatch, path, object{}).Want(http.StatusForbidden, "insufficient_scope")    // neither
-		w.As("creator", http.MethodPatch, path, object{"title": "x"}).Want(http.StatusNotFound, "not_found") // may create, not read others'
+	{item: "permission, intersection", words: "a call needs the scope and the permission, both", test: func(_ *testing.T, h *harness) {
+		path := "/work-orders/" + h.workOrder(object{"inventory_id": h.ID("roof")})
+		h.get(path).Want(http.StatusOK, "")
+		h.As("reader", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found")                           // scope, no permission there
+		h.callWithScopes("forms:read", http.MethodGet, path, nil).Want(http.StatusForbidden, "insufficient_scope") // permission, no scope
+		h.As("reader", http.MethodPatch, path, object{}).Want(http.StatusForbidden, "insufficient_scope")          // neither
+		h.As("creator", http.MethodPatch, path, object{"title": "x"}).Want(http.StatusNotFound, "not_found")       // may create, not read others'
 	}},
-	{item: "permission, below", words: "a definition reaches below its node when it says so", test: func(t *testing.T, w *world) {
-		w.scopes(t, "reader", "inventory:read")
-		w.scopes(t, "roofer", "inventory:read")
-		get := func(key, path, node string) int { return w.As(key, http.MethodGet, path+w.ID(node), nil).Status }
+	{item: "permission, below", words: "a definition reaches below its node when it says so", test: func(t *testing.T, h *harness) {
+		h.setScopes(t, "reader", "inventory:read")
+		h.setScopes(t, "roofer", "inventory:read")
+		get := func(key, path, node string) int { return h.As(key, http.MethodGet, path+h.ID(node), nil).Status }
 		want(t, "at the node", get("reader", "/systems/", "hvac"), 200)
 		want(t, "below it", get("reader", "/equipment/", "ahu1"), 200)
 		want(t, "far below it", get("reader", "/sub-equipment/", "fan1"), 200)
@@ -171,73 +171,73 @@ var permissions = []rule{
 		want(t, "at the node of one that stays there", get("roofer", "/locations/", "roof"), 200)
 		want(t, "below that", get("roofer", "/systems/", "mast"), 404)
 	}},
-	{item: "permission 1", words: "inventory: nodes with any permission at all", test: func(t *testing.T, w *world) {
-		w.get("/equipment/"+w.ID("ahu1")).Want(http.StatusOK, "")
-		w.get("/locations/"+w.ID("annex")).Want(http.StatusNotFound, "not_found")
-		w.grant(t, models.GrantFeedbackResolve) // any one will do
-		w.get("/equipment/"+w.ID("ahu1")).Want(http.StatusOK, "")
-		w.unassigned(t, "erp")
-		w.get("/equipment/"+w.ID("ahu1")).Want(http.StatusNotFound, "not_found")
+	{item: "permission 1", words: "inventory: nodes with any permission at all", test: func(t *testing.T, h *harness) {
+		h.get("/equipment/"+h.ID("ahu1")).Want(http.StatusOK, "")
+		h.get("/locations/"+h.ID("annex")).Want(http.StatusNotFound, "not_found")
+		h.grant(t, models.GrantFeedbackResolve) // any one will do
+		h.get("/equipment/"+h.ID("ahu1")).Want(http.StatusOK, "")
+		h.removeAssignment(t, "erp")
+		h.get("/equipment/"+h.ID("ahu1")).Want(http.StatusNotFound, "not_found")
 	}},
-	{item: "permission 2, node", words: "work orders: the ones it may read by their node", test: func(t *testing.T, w *world) {
-		below, roof := w.workOrder(nil), w.workOrder(object{"inventory_id": w.ID("roof")})
-		w.As("reader", http.MethodGet, "/work-orders/"+below, nil).Want(http.StatusOK, "")
-		w.As("reader", http.MethodGet, "/work-orders/"+roof, nil).Want(http.StatusNotFound, "not_found")
-		page := listed(w.As("reader", http.MethodGet, "/work-orders?limit=200", nil))
+	{item: "permission 2, node", words: "work orders: the ones it may read by their node", test: func(t *testing.T, h *harness) {
+		below, roof := h.workOrder(nil), h.workOrder(object{"inventory_id": h.ID("roof")})
+		h.As("reader", http.MethodGet, "/work-orders/"+below, nil).Want(http.StatusOK, "")
+		h.As("reader", http.MethodGet, "/work-orders/"+roof, nil).Want(http.StatusNotFound, "not_found")
+		page := pageIDs(h.As("reader", http.MethodGet, "/work-orders?limit=200", nil))
 		want(t, "listed", slices.Contains(page, below) && !slices.Contains(page, roof), true)
 	}},
-	{item: "permission 2, assigned", words: "work orders: the ones it is assigned to", test: func(t *testing.T, w *world) {
-		id := w.workOrder(object{"inventory_id": w.ID("roof"), "assignees": w.ids("creator")})
-		w.As("creator", http.MethodGet, "/work-orders/"+id, nil).Want(http.StatusOK, "")
-		want(t, "listed", slices.Contains(listed(w.As("creator", http.MethodGet, "/work-orders", nil)), id), true)
-		w.assign(id, object{"assignees": w.ids("erp")}).Want(http.StatusOK, "")
-		w.remove(id, "creator").Want(http.StatusOK, "")
-		w.As("creator", http.MethodGet, "/work-orders/"+id, nil).Want(http.StatusNotFound, "not_found")
+	{item: "permission 2, assigned", words: "work orders: the ones it is assigned to", test: func(t *testing.T, h *harness) {
+		id := h.workOrder(object{"inventory_id": h.ID("roof"), "assignees": h.ids("creator")})
+		h.As("creator", http.MethodGet, "/work-orders/"+id, nil).Want(http.StatusOK, "")
+		want(t, "listed", slices.Contains(pageIDs(h.As("creator", http.MethodGet, "/work-orders", nil)), id), true)
+		h.assign(id, object{"assignees": h.ids("erp")}).Want(http.StatusOK, "")
+		h.remove(id, "creator").Want(http.StatusOK, "")
+		h.As("creator", http.MethodGet, "/work-orders/"+id, nil).Want(http.StatusNotFound, "not_found")
 	}},
-	{item: "permission 2, created", words: "work orders: the ones it created, while it may create there", test: func(t *testing.T, w *world) {
-		made := w.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": w.ID("ahu1"), "title": "x"}).Want(http.StatusCreated, "")
+	{item: "permission 2, created", words: "work orders: the ones it created, while it may create there", test: func(t *testing.T, h *harness) {
+		made := h.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": h.ID("ahu1"), "title": "x"}).Want(http.StatusCreated, "")
 		path := "/work-orders/" + made.Text("id")
-		w.As("creator", http.MethodGet, path, nil).Want(http.StatusOK, "")
-		w.during(t, `UPDATE permission_definitions SET grants = '{inventory.read}' WHERE id = $1`,
-			`UPDATE permission_definitions SET grants = '{inventory.read,work_orders.create,feedback.create}' WHERE id = $1`, w.ID("creating"))
-		w.As("creator", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found")
+		h.As("creator", http.MethodGet, path, nil).Want(http.StatusOK, "")
+		h.changeUntilEnd(t, `UPDATE permission_definitions SET grants = '{inventory.read}' WHERE id = $1`,
+			`UPDATE permission_definitions SET grants = '{inventory.read,work_orders.create,feedback.create}' WHERE id = $1`, h.ID("creating"))
+		h.As("creator", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found")
 	}},
-	{item: "permission 2, service company", words: "work orders: a customer's, with incoming work orders", test: func(_ *testing.T, w *world) {
-		path, other := "/work-orders/"+w.workOrder(object{"assignees": w.ids("polar")}), "/work-orders/"+w.workOrder(nil)
-		w.As("dispatch", http.MethodGet, path, nil).Want(http.StatusOK, "")
-		w.As("dispatch", http.MethodGet, other, nil).Want(http.StatusNotFound, "not_found")
-		w.As("back_office", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found") // without the permission
+	{item: "permission 2, service company", words: "work orders: a customer's, with incoming work orders", test: func(_ *testing.T, h *harness) {
+		path, other := "/work-orders/"+h.workOrder(object{"assignees": h.ids("polar")}), "/work-orders/"+h.workOrder(nil)
+		h.As("dispatch", http.MethodGet, path, nil).Want(http.StatusOK, "")
+		h.As("dispatch", http.MethodGet, other, nil).Want(http.StatusNotFound, "not_found")
+		h.As("back_office", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found") // without the permission
 	}},
-	{item: "permission 3", words: "feedback: what its node lets it read", test: func(t *testing.T, w *world) {
-		id := w.feedback(nil).Want(http.StatusCreated, "").Text("id")
-		w.get("/issues/"+id).Want(http.StatusOK, "")
-		w.As("creator", http.MethodGet, "/issues/"+id, nil).Want(http.StatusNotFound, "not_found")
-		w.grant(t, allBut(models.GrantFeedbackRead)...)
-		w.get("/issues/"+id).Want(http.StatusNotFound, "not_found")
-		want(t, "listed", len(listed(w.get("/issues"))), 0)
+	{item: "permission 3", words: "feedback: what its node lets it read", test: func(t *testing.T, h *harness) {
+		id := h.feedback(nil).Want(http.StatusCreated, "").Text("id")
+		h.get("/issues/"+id).Want(http.StatusOK, "")
+		h.As("creator", http.MethodGet, "/issues/"+id, nil).Want(http.StatusNotFound, "not_found")
+		h.grant(t, allBut(models.GrantFeedbackRead)...)
+		h.get("/issues/"+id).Want(http.StatusNotFound, "not_found")
+		want(t, "listed", len(pageIDs(h.get("/issues"))), 0)
 	}},
-	{item: "permission 4", words: "what may not be read answers as what does not exist", test: func(t *testing.T, w *world) {
-		hidden := w.workOrder(object{"inventory_id": w.ID("roof")})
+	{item: "permission 4", words: "what may not be read answers as what does not exist", test: func(t *testing.T, h *harness) {
+		hidden := h.workOrder(object{"inventory_id": h.ID("roof")})
 		bare := func(id string) string {
-			answer := w.As("reader", http.MethodGet, "/work-orders/"+id, nil).Want(http.StatusNotFound, "not_found")
-			return strings.ReplaceAll(string(answer.Body), answer.Text("request_id"), "")
+			response := h.As("reader", http.MethodGet, "/work-orders/"+id, nil).Want(http.StatusNotFound, "not_found")
+			return strings.ReplaceAll(string(response.Body), response.Text("request_id"), "")
 		}
 		want(t, "the body", bare(hidden), bare("wo_00000000000000000000000000"))
 	}},
-	{item: "permission 5, once", words: "the client secret is shown once and kept as a digest", test: func(t *testing.T, w *world) {
+	{item: "permission 5, once", words: "the client secret is shown once and kept as a digest", test: func(t *testing.T, h *harness) {
 		file := []byte("organization: {key: acme}\nintegrations: [{key: fresh, name: Fresh, scopes: [\"work_orders:read\"]}]\n")
-		first, err := w.Import(t.Context(), file)
+		first, err := h.Import(t.Context(), file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := w.Import(t.Context(), file)
+		again, err := h.Import(t.Context(), file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		secret := first.Integrations["fresh"].ClientSecret
 		want(t, "shown at creation", secret != "", true)
 		want(t, "shown afterwards", again.Integrations["fresh"].ClientSecret, "")
-		want(t, "kept as it is", w.count(`SELECT count(*) FROM integrations i WHERE i::text LIKE '%' || $1 || '%'`, secret), 0)
+		want(t, "kept as it is", h.count(`SELECT count(*) FROM integrations i WHERE i::text LIKE '%' || $1 || '%'`, secret), 0)
 	}},
 	{item: "permission 5, renewal", words: "and can be renewed on the integrations page", notYet: "the app's page of integrations"},
 }

@@ -9,11 +9,11 @@ import (
 )
 
 var section7 = []rule{
-	tokenFailure("401 invalid_client, unknown", "token request of an unknown client", 401, "invalid_client", func(w *world) string {
-		return strings.Replace(w.credentials("erp", "").Encode(), "cli_erp", "cli_nobody_knows", 1)
+	tokenFailure("401 invalid_client, unknown", "token request of an unknown client", 401, "invalid_client", func(h *harness) string {
+		return strings.Replace(h.credentials("erp", "").Encode(), "cli_erp", "cli_nobody_knows", 1)
 	}),
-	tokenFailure("401 invalid_client, secret", "or with a wrong secret", 401, "invalid_client", func(w *world) string {
-		return strings.Replace(w.credentials("erp", "").Encode(), "secret-of-the-erp", "secret-of-the-ape", 1)
+	tokenFailure("401 invalid_client, secret", "or with a wrong secret", 401, "invalid_client", func(h *harness) string {
+		return strings.Replace(h.credentials("erp", "").Encode(), "secret-of-the-erp", "secret-of-the-ape", 1)
 	}),
 	unauthorized("off", "token request of an integration that is off",
 		`UPDATE integrations SET enabled = false`, `UPDATE integrations SET enabled = true`),
@@ -22,81 +22,81 @@ var section7 = []rule{
 	unauthorized("plan", "or whose plan lacks the API", `UPDATE plans SET api = false`, `UPDATE plans SET api = true`),
 	unauthorized("suspended", "or whose organization is suspended",
 		`UPDATE organizations SET suspended = true`, `UPDATE organizations SET suspended = false`),
-	tokenFailure("400 invalid_scope", "token request for a scope it does not have", 400, "invalid_scope", func(w *world) string {
-		return w.credentials("reader", "work_orders:read people:read").Encode()
+	tokenFailure("400 invalid_scope", "token request for a scope it does not have", 400, "invalid_scope", func(h *harness) string {
+		return h.credentials("reader", "work_orders:read people:read").Encode()
 	}),
-	tokenFailure("400 unsupported_grant_type", "token request of another grant", 400, "unsupported_grant_type", func(w *world) string {
-		return strings.Replace(w.credentials("erp", "").Encode(), "client_credentials", "password", 1)
+	tokenFailure("400 unsupported_grant_type", "token request of another grant", 400, "unsupported_grant_type", func(h *harness) string {
+		return strings.Replace(h.credentials("erp", "").Encode(), "client_credentials", "password", 1)
 	}),
-	{item: "401, expired", words: "a call with an expired token", alone: true, test: func(_ *testing.T, w *world) {
-		w.get("/me").Want(http.StatusOK, "")
-		w.Clock.Advance(time.Hour)
-		w.get("/me").Want(http.StatusUnauthorized, "invalid_token")
+	{item: "401, expired", words: "a call with an expired token", alone: true, test: func(_ *testing.T, h *harness) {
+		h.get("/me").Want(http.StatusOK, "")
+		h.Clock.Advance(time.Hour)
+		h.get("/me").Want(http.StatusUnauthorized, "invalid_token")
 	}},
-	{item: "401, invalidated", words: "a call with a token that was ended", test: func(t *testing.T, w *world) {
-		w.get("/me").Want(http.StatusOK, "")
-		w.during(t, `UPDATE integrations SET enabled = false WHERE id = $1`, `UPDATE integrations SET enabled = true WHERE id = $1`, w.ID("erp"))
-		answer := w.get("/me").Want(http.StatusUnauthorized, "invalid_token")
-		want(t, "it is called invalid", strings.Contains(answer.Header.Get("WWW-Authenticate"), `error="invalid_token"`), true)
+	{item: "401, invalidated", words: "a call with a token that was ended", test: func(t *testing.T, h *harness) {
+		h.get("/me").Want(http.StatusOK, "")
+		h.changeUntilEnd(t, `UPDATE integrations SET enabled = false WHERE id = $1`, `UPDATE integrations SET enabled = true WHERE id = $1`, h.ID("erp"))
+		response := h.get("/me").Want(http.StatusUnauthorized, "invalid_token")
+		want(t, "it is called invalid", strings.Contains(response.Header.Get("WWW-Authenticate"), `error="invalid_token"`), true)
 	}},
-	{item: "404", words: "a record that is not there, or not to be read", test: func(_ *testing.T, w *world) {
-		roof := w.workOrder(object{"inventory_id": w.ID("roof")})
+	{item: "404", words: "a record that is not there, or not to be read", test: func(_ *testing.T, h *harness) {
+		roof := h.workOrder(object{"inventory_id": h.ID("roof")})
 		for _, path := range []string{"/work-orders/" + roof, "/work-orders/wo_00000000000000000000000000", "/work-orders/x"} {
-			w.As("reader", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found")
+			h.As("reader", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found")
 		}
 		for _, path := range []string{"/issues/", "/people/", "/teams/", "/forms/", "/locations/", "/systems/", "/equipment/", "/sub-equipment/"} {
-			w.get(path+"x").Want(http.StatusNotFound, "not_found")
+			h.get(path+"x").Want(http.StatusNotFound, "not_found")
 		}
-		w.patch("wo_00000000000000000000000000", object{"title": "x"}).Want(http.StatusNotFound, "not_found")
+		h.patch("wo_00000000000000000000000000", object{"title": "x"}).Want(http.StatusNotFound, "not_found")
 	}},
-	{item: "409", words: "feedback with a reference that is taken", test: func(_ *testing.T, w *world) {
-		w.feedback(object{"external_id": "TAKEN-7"}).Want(http.StatusCreated, "")
-		w.feedback(object{"external_id": "TAKEN-7"}).Want(http.StatusConflict, "external_id_taken")
+	{item: "409", words: "feedback with a reference that is taken", test: func(_ *testing.T, h *harness) {
+		h.feedback(object{"external_id": "TAKEN-7"}).Want(http.StatusCreated, "")
+		h.feedback(object{"external_id": "TAKEN-7"}).Want(http.StatusConflict, "external_id_taken")
 	}},
-	{item: "422 rule_violation", words: "completing with a required question open, which is named", test: func(t *testing.T, w *world) {
-		id := w.workOrder(object{"form_id": w.ID("inspection")})
-		refused := w.answer(id, true).Want(http.StatusUnprocessableEntity, "rule_violation")
-		wantList(t, "the questions", texts(refused, "question_ids"), w.ids("q_state", "q_hours")...)
+	{item: "422 rule_violation", words: "completing with a required question open, which is named", test: func(t *testing.T, h *harness) {
+		id := h.workOrder(object{"form_id": h.ID("inspection")})
+		response := h.answer(id, true).Want(http.StatusUnprocessableEntity, "rule_violation")
+		wantList(t, "the questions", texts(response, "question_ids"), h.ids("q_state", "q_hours")...)
 	}},
-	{item: "403 read_only", words: "creating or changing in a read-only organization", test: func(t *testing.T, w *world) {
-		id := w.workOrder(nil)
-		w.readOnly(t)
-		w.post("/work-orders", w.body(nil)).Want(http.StatusForbidden, "read_only")
-		w.patch(id, object{"title": "x"}).Want(http.StatusForbidden, "read_only")
-		w.read(id)
+	{item: "403 read_only", words: "creating or changing in a read-only organization", test: func(t *testing.T, h *harness) {
+		id := h.workOrder(nil)
+		h.readOnly(t)
+		h.post("/work-orders", h.body(nil)).Want(http.StatusForbidden, "read_only")
+		h.patch(id, object{"title": "x"}).Want(http.StatusForbidden, "read_only")
+		h.read(id)
 	}},
-	{item: "429 rate_limited", words: "one call too many in a minute, with Retry-After", alone: true, test: func(t *testing.T, w *world) {
-		w.limit(t, 2)
-		w.get("/me").Want(http.StatusOK, "")
-		w.get("/me").Want(http.StatusOK, "")
-		refused := w.get("/me").Want(http.StatusTooManyRequests, "rate_limited")
-		want(t, "Retry-After", refused.Header.Get("Retry-After"), "30")
-		w.Clock.Advance(30 * time.Second)
-		w.get("/me").Want(http.StatusOK, "")
+	{item: "429 rate_limited", words: "one call too many in a minute, with Retry-After", alone: true, test: func(t *testing.T, h *harness) {
+		h.limit(t, 2)
+		h.get("/me").Want(http.StatusOK, "")
+		h.get("/me").Want(http.StatusOK, "")
+		response := h.get("/me").Want(http.StatusTooManyRequests, "rate_limited")
+		want(t, "Retry-After", response.Header.Get("Retry-After"), "30")
+		h.Clock.Advance(30 * time.Second)
+		h.get("/me").Want(http.StatusOK, "")
 	}},
 }
 
 // tokenFailure is a row about the token request; the same form unspoilt is answered.
-func tokenFailure(item, words string, status int, code string, form func(w *world) string) rule {
-	return rule{item: item, words: words, test: func(t *testing.T, w *world) {
-		answer := w.Send(http.MethodPost, "/v1/oauth/token", form(w), "Content-Type", formType).Want(status, "")
-		want(t, "the error", answer.Text("error"), code)
-		w.token(w.credentials("erp", "")).Want(http.StatusOK, "")
+func tokenFailure(item, words string, status int, code string, form func(h *harness) string) rule {
+	return rule{item: item, words: words, test: func(t *testing.T, h *harness) {
+		response := h.Send(http.MethodPost, "/v1/oauth/token", form(h), "Content-Type", formType).Want(status, "")
+		want(t, "the error", response.Text("error"), code)
+		h.token(h.credentials("erp", "")).Want(http.StatusOK, "")
 	}}
 }
 
 func unauthorized(what, words, do, undo string) rule {
-	return rule{item: "400 unauthorized_client, " + what, words: words, test: func(t *testing.T, w *world) {
-		w.token(w.credentials("erp", "")).Want(http.StatusOK, "")
-		w.during(t, do, undo)
-		answer := w.token(w.credentials("erp", "")).Want(http.StatusBadRequest, "")
-		want(t, "the error", answer.Text("error"), "unauthorized_client")
+	return rule{item: "400 unauthorized_client, " + what, words: words, test: func(t *testing.T, h *harness) {
+		h.token(h.credentials("erp", "")).Want(http.StatusOK, "")
+		h.changeUntilEnd(t, do, undo)
+		response := h.token(h.credentials("erp", "")).Want(http.StatusBadRequest, "")
+		want(t, "the error", response.Text("error"), "unauthorized_client")
 	}}
 }
 
 // receiver is a webhook receiver on this machine.
-func receiver(t *testing.T, answer http.HandlerFunc) *httptest.Server {
-	server := httptest.NewServer(answer)
+func receiver(t *testing.T, response http.HandlerFunc) *httptest.Server {
+	server := httptest.NewServer(response)
 	t.Cleanup(server.Close)
 	return server
 }

@@ -15,7 +15,7 @@ type rule struct {
 	item string
 	// words are a few of our own.
 	words string
-	test  func(t *testing.T, w *world)
+	test  func(t *testing.T, h *harness)
 	// alone says that the test changes what others rely on (a plan, a clock, an
 	// integration): it gets a server of its own.
 	alone bool
@@ -45,8 +45,8 @@ const (
 )
 
 func TestSpecification(t *testing.T) {
-	shared := &stage{TB: t}
-	var w *world
+	shared := &currentTest{TB: t}
+	var h *harness
 	verdicts := map[string]map[string]verdict{}
 	complete := true
 	for _, s := range sections {
@@ -60,14 +60,14 @@ func TestSpecification(t *testing.T) {
 				passed := t.Run(r.name(), func(t *testing.T) {
 					verdicts[s.number][r.item] = fails
 					if r.alone {
-						r.test(t, newWorld(t))
+						r.test(t, newHarness(t))
 						return
 					}
 					shared.now = t
-					if w == nil {
-						w = newWorld(shared)
+					if h == nil {
+						h = newHarness(shared)
 					}
-					r.test(t, w)
+					r.test(t, h)
 				})
 				if verdicts[s.number][r.item] == "" {
 					complete = false // left out by -run

@@ -1,5 +1,3 @@
-// Package apitest calls the API as a client does and holds every request and
-// every answer against the OpenAPI document.
 package apitest
 
 import (
@@ -19,7 +17,7 @@ import (
 	"millwright/service/servicetest"
 )
 
-// Server is an API over HTTP on a fixture of its own.
+// Server is an API over HTTP with its own fixture.
 type Server struct {
 	*servicetest.Fixture
 	URL      string
@@ -43,7 +41,7 @@ func New(t testing.TB, adjust ...func(*service.Options)) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	document, err := ReadDocument(text)
+	document, err := ParseDocument(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,20 +50,20 @@ func New(t testing.TB, adjust ...func(*service.Options)) *Server {
 	return &Server{Fixture: f, URL: server.URL, Document: document, t: t, tokens: map[string]string{}}
 }
 
-// Answer is what a call was answered.
-type Answer struct {
+// Response is the response to one call.
+type Response struct {
 	Status int
 	Header http.Header
 	Body   []byte
 	t      testing.TB
 }
 
-// Field returns a field of the body by its path, nil where there is none.
-func (a Answer) Field(path ...string) any {
-	a.t.Helper()
+// Field returns a field of the body by its path, nil if there is none.
+func (r Response) Field(path ...string) any {
+	r.t.Helper()
 	var value any
-	if err := json.Unmarshal(a.Body, &value); err != nil {
-		a.t.Fatalf("the body is not JSON: %v\n%s", err, a.Body)
+	if err := json.Unmarshal(r.Body, &value); err != nil {
+		r.t.Fatalf("the body is not JSON: %v\n%s", err, r.Body)
 	}
 	for _, name := range path {
 		object, _ := value.(map[string]any)
@@ -74,20 +72,20 @@ func (a Answer) Field(path ...string) any {
 	return value
 }
 
-// Text returns a field that is a string, "" for any other.
-func (a Answer) Text(path ...string) string {
-	a.t.Helper()
-	text, _ := a.Field(path...).(string)
+// Text returns a string field of the body by its path, "" if there is none.
+func (r Response) Text(path ...string) string {
+	r.t.Helper()
+	text, _ := r.Field(path...).(string)
 	return text
 }
 
-// Want fails the test unless the answer has the status and, where given, the code.
-func (a Answer) Want(status int, code string) Answer {
-	a.t.Helper()
-	if a.Status != status || code != "" && a.Text("code") != code {
-		a.t.Fatalf("the answer is %d, want %d %s\n%s", a.Status, status, code, a.Body)
+// Want fails the test unless the response has the status and the code; "" is any code.
+func (r Response) Want(status int, code string) Response {
+	r.t.Helper()
+	if r.Status != status || code != "" && r.Text("code") != code {
+		r.t.Fatalf("the response is %d, want %d %s\n%s", r.Status, status, code, r.Body)
 	}
-	return a
+	return r
 }
 
 // Token returns an access token of an integration of the fixture.
@@ -103,22 +101,22 @@ func (s *Server) Token(key string) string {
 		integration = s.Polar.Integrations[key]
 	}
 	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {integration.ClientID}, "client_secret": {integration.ClientSecret}}
-	answer := s.Send(http.MethodPost, "/v1/oauth/token", form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
-	s.tokens[key] = answer.Want(http.StatusOK, "").Text("access_token")
+	response := s.Send(http.MethodPost, "/v1/oauth/token", form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+	s.tokens[key] = response.Want(http.StatusOK, "").Text("access_token")
 	return s.tokens[key]
 }
 
-// Forget throws the tokens away, so that the next calls get new ones.
-func (s *Server) Forget() {
+// ForgetTokens makes the next calls get new tokens.
+func (s *Server) ForgetTokens() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.tokens)
 }
 
-// As makes a call with the token of an integration of the fixture. body is nil,
-// a string sent as it is, or anything that is encoded as JSON. Headers are name,
-// value, name, value.
-func (s *Server) As(key, method, path string, body any, headers ...string) Answer {
+// As makes a call with the token of an integration of the fixture. body is nil, a
+// string to send unchanged, or a value to encode as JSON. headers are pairs of name
+// and value.
+func (s *Server) As(key, method, path string, body any, headers ...string) Response {
 	s.t.Helper()
 	text := ""
 	switch b := body.(type) {
@@ -139,8 +137,8 @@ func (s *Server) As(key, method, path string, body any, headers ...string) Answe
 	return s.Send(method, "/v1"+path, text, headers...)
 }
 
-// Send makes a call just as given and checks it against the document.
-func (s *Server) Send(method, path, body string, headers ...string) Answer {
+// Send makes a call with no other headers and checks it against the document.
+func (s *Server) Send(method, path, body string, headers ...string) Response {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -154,23 +152,23 @@ func (s *Server) Send(method, path, body string, headers ...string) Answer {
 		s.t.Fatal(err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	read, err := io.ReadAll(response.Body)
+	received, err := io.ReadAll(response.Body)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.check(r, response, []byte(body), read)
-	return Answer{Status: response.StatusCode, Header: response.Header, Body: read, t: s.t}
+	s.check(r, response, []byte(body), received)
+	return Response{Status: response.StatusCode, Header: response.Header, Body: received, t: s.t}
 }
 
-// check holds the call against the document and against what is true of every answer.
-func (s *Server) check(r *http.Request, response *http.Response, sent, read []byte) {
+// check checks the call against the document, and what every response must have.
+func (s *Server) check(r *http.Request, response *http.Response, sent, received []byte) {
 	s.t.Helper()
 	path, versioned := strings.CutPrefix(r.URL.Path, "/v1")
 	if !versioned {
 		return
 	}
-	if err := s.Document.CheckAnswer(r.Method, path, response, read); err != nil {
-		s.t.Errorf("%v\n%s", err, read)
+	if err := s.Document.CheckResponse(r.Method, path, response, received); err != nil {
+		s.t.Errorf("%v\n%s", err, received)
 	}
 	if response.StatusCode < 300 {
 		if err := s.Document.CheckRequest(r, path, sent); err != nil {
@@ -179,12 +177,12 @@ func (s *Server) check(r *http.Request, response *http.Response, sent, read []by
 	}
 	for _, name := range []string{"X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {
 		if response.Header.Get(name) == "" {
-			s.t.Errorf("%s %s: the answer has no %s", r.Method, r.URL.Path, name)
+			s.t.Errorf("%s %s: the response has no %s", r.Method, r.URL.Path, name)
 		}
 	}
 	if response.StatusCode >= 400 && !strings.HasPrefix(path, "/oauth/") {
-		if !bytes.Contains(read, []byte(response.Header.Get("X-Request-Id"))) {
-			s.t.Errorf("%s %s: the problem does not name the request's id", r.Method, r.URL.Path)
+		if !bytes.Contains(received, []byte(response.Header.Get("X-Request-Id"))) {
+			s.t.Errorf("%s %s: the problem does not contain the request id", r.Method, r.URL.Path)
 		}
 	}
 }

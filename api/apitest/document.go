@@ -13,7 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Document is an OpenAPI document that calls are held against.
+// Document is an OpenAPI document that calls are checked against.
 type Document struct {
 	root     map[string]any
 	mu       sync.Mutex
@@ -23,8 +23,8 @@ type Document struct {
 
 const documentURL = "http://millwright.test/openapi.json"
 
-// ReadDocument reads an OpenAPI 3.1 document.
-func ReadDocument(text []byte) (*Document, error) {
+// ParseDocument parses an OpenAPI 3.1 document.
+func ParseDocument(text []byte) (*Document, error) {
 	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		return nil, err
@@ -41,13 +41,13 @@ func ReadDocument(text []byte) (*Document, error) {
 	return &Document{root: root, compiler: compiler, schemas: map[string]*jsonschema.Schema{}}, nil
 }
 
-// operation is one operation with the JSON pointer it stands at.
+// operation is one operation with its JSON pointer.
 type operation struct {
 	pointer string
 	fields  map[string]any
 }
 
-// find returns the operation of a call, false when the document has none.
+// find returns the operation of a call, false if the document has none.
 func (d *Document) find(method, path string) (operation, bool) {
 	paths, _ := d.root["paths"].(map[string]any)
 	for template, item := range paths {
@@ -79,35 +79,35 @@ func escape(segment string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(segment)
 }
 
-// CheckAnswer says what is wrong with an answer to a call of a documented
-// operation: its status, its headers or its body.
-func (d *Document) CheckAnswer(method, path string, answer *http.Response, body []byte) error {
+// CheckResponse returns an error if the response to a call of a documented
+// operation does not match the document: its status, media type or body.
+func (d *Document) CheckResponse(method, path string, response *http.Response, body []byte) error {
 	op, known := d.find(method, path)
 	if !known {
 		return nil
 	}
 	responses, _ := op.fields["responses"].(map[string]any)
-	status := strconv.Itoa(answer.StatusCode)
-	response, documented := responses[status].(map[string]any)
+	status := strconv.Itoa(response.StatusCode)
+	fields, documented := responses[status].(map[string]any)
 	if !documented {
 		return fmt.Errorf("%s %s: the status %s is not documented", method, path, status)
 	}
-	content, _ := response["content"].(map[string]any)
+	content, _ := fields["content"].(map[string]any)
 	if len(content) == 0 {
 		if len(body) > 0 {
 			return fmt.Errorf("%s %s: %s has a body that is not documented", method, path, status)
 		}
 		return nil
 	}
-	kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
-	if err != nil || content[kind] == nil {
-		return fmt.Errorf("%s %s: %s is %q, which is not documented", method, path, status, answer.Header.Get("Content-Type"))
+	mediaType, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if err != nil || content[mediaType] == nil {
+		return fmt.Errorf("%s %s: %s has the media type %q, which is not documented", method, path, status, response.Header.Get("Content-Type"))
 	}
-	return d.check(op.pointer+"/responses/"+status+"/content/"+escape(kind)+"/schema", body)
+	return d.check(op.pointer+"/responses/"+status+"/content/"+escape(mediaType)+"/schema", body)
 }
 
-// CheckRequest says what is wrong with a request that was accepted: a body off
-// its schema, or a query parameter that is not documented.
+// CheckRequest returns an error if a request that was accepted does not match the
+// document: its body or its query parameters.
 func (d *Document) CheckRequest(r *http.Request, path string, body []byte) error {
 	op, known := d.find(r.Method, path)
 	if !known {
@@ -132,7 +132,7 @@ func (d *Document) CheckRequest(r *http.Request, path string, body []byte) error
 	return d.check(op.pointer+"/requestBody/content/application~1json/schema", body)
 }
 
-// CheckWebhook says what is wrong with the body of a delivery of the event type.
+// CheckWebhook returns an error if the body of a delivery does not match the event type.
 func (d *Document) CheckWebhook(eventType string, body []byte) error {
 	return d.check("/webhooks/"+escape(eventType)+"/post/requestBody/content/application~1json/schema", body)
 }
@@ -166,14 +166,14 @@ func (d *Document) schema(pointer string) (*jsonschema.Schema, error) {
 	return schema, nil
 }
 
-// Operation is one operation of the document, for tests that are driven by it.
+// Operation is one operation of the document, for tests that are generated from it.
 type Operation struct {
 	Method string
 	// Path has its parameters in braces.
 	Path string
 	// Query names the query parameters with their schemas.
 	Query map[string]map[string]any
-	// Body is the schema of the JSON body, nil where there is none.
+	// Body is the schema of the JSON body, nil without one.
 	Body map[string]any
 }
 
@@ -191,7 +191,7 @@ func (d *Document) Operations() []Operation {
 			all = append(all, d.operation(strings.ToUpper(method), path, op))
 		}
 	}
-	slices.SortFunc(all, func(a, b Operation) int { return strings.Compare(a.Path+" "+a.Method, b.Path+" "+b.Method) })
+	slices.SortFunc(all, func(r, b Operation) int { return strings.Compare(r.Path+" "+r.Method, b.Path+" "+b.Method) })
 	return all
 }
 
@@ -212,7 +212,7 @@ func (d *Document) operation(method, path string, fields map[string]any) Operati
 	return op
 }
 
-// Resolve follows a $ref within the document; any other value is returned as it is.
+// Resolve follows a $ref within the document and returns any other value unchanged.
 func (d *Document) Resolve(value any) any {
 	object, ok := value.(map[string]any)
 	if !ok {

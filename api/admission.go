@@ -1,0 +1,94 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humagin"
+
+	"millwright/models"
+)
+
+// admit checks the token, counts the call and checks its scope and query string,
+// in this order. A call whose token is invalid counts against the client address.
+func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
+	c := humagin.Unwrap(ctx)
+	state := callOf(ctx.Context())
+	token, sent := bearer(ctx.Header("Authorization"))
+	state.tokenSent = sent
+	var err error = models.Errorf(models.CodeInvalidToken, "The request has no access token.")
+	if sent {
+		state.caller, state.rate, err = a.service.Admit(ctx.Context(), token, prefetchID(ctx))
+	}
+	if code := models.CodeOf(err); code == models.CodeInvalidToken || code == models.CodeUnavailable {
+		if limited := a.countAddress(c); limited != nil && code == models.CodeInvalidToken {
+			err = limited
+		}
+	} else {
+		a.rateHeaders(c.Writer.Header(), state.rate)
+	}
+	if err == nil {
+		err = requireScope(ctx.Operation(), state.caller.Scopes)
+	}
+	if err == nil {
+		err = validateQuery(c.Request.URL.RawQuery)
+	}
+	if err != nil {
+		a.respondProblem(c, err)
+		return
+	}
+	next(ctx)
+}
+
+// prefetchID returns the id of the record that a GET reads, "" for other calls.
+// Admission then reads the record in the same round trip.
+func prefetchID(ctx huma.Context) string {
+	if op := ctx.Operation(); op.Method == http.MethodGet && strings.HasSuffix(op.Path, "/{id}") {
+		return ctx.Param("id")
+	}
+	return ""
+}
+
+// bearer returns the token of an Authorization header and whether one was sent.
+func bearer(header string) (string, bool) {
+	scheme, token, found := strings.Cut(header, " ")
+	if !found || !strings.EqualFold(scheme, "Bearer") {
+		return "", false
+	}
+	return strings.TrimSpace(token), true
+}
+
+// requireScope checks that the token has the operation's scope (spec section 5).
+// Errors: insufficient_scope.
+func requireScope(op *huma.Operation, held models.Scopes) error {
+	scope, needed := op.Metadata[scopeKey].(models.Scope)
+	if !needed || held.Has(scope) {
+		return nil
+	}
+	err := models.Errorf(models.CodeInsufficientScope, "The token lacks the scope %s.", scope)
+	err.Scope = scope
+	return err
+}
+
+// validateQuery rejects a query string that is malformed, repeats a parameter or
+// contains text that no record can contain. Errors: invalid_request.
+func validateQuery(raw string) error {
+	if raw == "" {
+		return nil
+	}
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return models.Errorf(models.CodeInvalidRequest, "The query string is malformed.")
+	}
+	for name, values := range query {
+		if len(values) > 1 {
+			return models.Errorf(models.CodeInvalidRequest, "A query parameter is repeated.")
+		}
+		if !models.IsText(name + values[0]) {
+			return models.Errorf(models.CodeInvalidRequest, "A query parameter is not UTF-8 text.")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,21 @@
+package api
+
+import "millwright/service"
+
+// ListInput is part of the input of every list.
+type ListInput struct {
+	ReadInput
+	Limit        int    `query:"limit" minimum:"1" default:"50" doc:"Page size; values over 200 are capped."`
+	Cursor       string `query:"cursor" maxLength:"500" doc:"The next_cursor of the previous page; the filters must be the same."`
+	ChangedSince string `query:"changed_since" maxLength:"500" doc:"An RFC 3339 time or a sync_token: only records changed since then, oldest change first."`
+}
+
+func (in ListInput) request() service.ListRequest {
+	return service.ListRequest{Limit: in.Limit, Cursor: in.Cursor, ChangedSince: in.ChangedSince}
+}
+
+// idInput is the input of reads of one node, form, person or team.
+type idInput struct {
+	ReadInput
+	ID string `path:"id" doc:"Identifier."`
+}

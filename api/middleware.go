@@ -1,0 +1,139 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// validRequestID is the form in which a caller's own X-Request-Id is accepted.
+var validRequestID = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
+
+// begin gives the call its id, its deadline, its span and its context value. When
+// the call ends, begin counts and logs it.
+func (a *API) begin(c *gin.Context) {
+	started := a.service.Now()
+	a.metrics.inFlight.Inc()
+	defer a.metrics.inFlight.Dec()
+	state := &call{requestID: a.requestID(c, started), method: c.Request.Method, path: c.Request.URL.Path}
+	route := c.FullPath()
+	ctx, span := a.startSpan(c.Request, route)
+	ctx, cancel := context.WithTimeout(ctx, a.options.CallTimeout)
+	defer cancel()
+	ctx = context.WithValue(withCall(ctx, state), apiKey{}, a)
+	c.Request = c.Request.WithContext(ctx)
+	c.Header("X-Request-Id", state.requestID)
+	if a.phase.Load() == phaseDraining {
+		c.Header("Connection", "close")
+	}
+	defer func() {
+		status, took := c.Writer.Status(), a.service.Now().Sub(started)
+		endSpan(span, state, route, status)
+		a.metrics.count(knownMethod(state.method), route, status, state.code, took)
+		a.logCall(ctx, state, route, status, took)
+	}()
+	c.Next()
+}
+
+// requestID returns the caller's own X-Request-Id if it is valid, else a new one.
+func (a *API) requestID(c *gin.Context, now time.Time) string {
+	if sent := c.GetHeader("X-Request-Id"); validRequestID.MatchString(sent) {
+		return sent
+	}
+	id, err := models.NewID(models.PrefixRequest, now, a.service.Random)
+	if err != nil {
+		return "req_unknown"
+	}
+	return id
+}
+
+// logCall writes one line of the access log, without path and query: they may
+// contain personal data.
+func (a *API) logCall(ctx context.Context, state *call, route string, status int, took time.Duration) {
+	level := slog.LevelInfo
+	if slices.Contains(probes, route) && status == http.StatusOK {
+		level = slog.LevelDebug
+	}
+	attributes := []slog.Attr{
+		slog.String("request_id", state.requestID), slog.String("method", knownMethod(state.method)), slog.String("route", route),
+		slog.Int("status", status), slog.Float64("duration_ms", float64(took.Microseconds())/1000),
+		slog.String("integration_id", state.caller.IdentityID),
+	}
+	if state.code != "" {
+		attributes = append(attributes, slog.String("code", string(state.code)))
+	}
+	a.log.LogAttrs(ctx, level, "call", attributes...)
+}
+
+// setHeaders sets the headers that protect every response from browsers and
+// caches. A response holds records of one integration: only its own client may
+// cache it, and must revalidate it (ETag). Handlers may override them.
+func setHeaders(c *gin.Context) {
+	c.Header("X-Content-Type-Options", "nosniff")
+	c.Header("Cache-Control", "private, no-cache")
+	c.Next()
+}
+
+// recover responds to a panic with an internal problem.
+func (a *API) recover(c *gin.Context) {
+	defer func() {
+		if value := recover(); value != nil {
+			if err, ok := value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+				panic(value)
+			}
+			a.respondProblem(c, fmt.Errorf("panic: %v", value))
+		}
+	}()
+	c.Next()
+}
+
+// hold rejects calls while the API starts.
+func (a *API) hold(c *gin.Context) {
+	if a.phase.Load() == phaseStarting {
+		a.respondProblem(c, models.Errorf(models.CodeUnavailable, "The service is starting. Try again in a few seconds."))
+	}
+}
+
+// reject responds to a call that matches no operation. Such calls count against
+// the client address.
+func (a *API) reject(c *gin.Context, err error) {
+	if limited := a.countAddress(c); limited != nil {
+		err = limited
+	}
+	a.respondProblem(c, err)
+}
+
+// countAddress counts a call without a token against its client address and sets
+// the rate headers. Errors: rate_limited, unavailable.
+func (a *API) countAddress(c *gin.Context) error {
+	rate, err := a.service.CountAddress(c.Request.Context(), clientAddress(c.Request, a.options.TrustedProxies))
+	callOf(c.Request.Context()).rate = rate
+	a.rateHeaders(c.Writer.Header(), rate)
+	return err
+}
+
+// respondProblem ends the call with the error's problem.
+func (a *API) respondProblem(c *gin.Context, err error) {
+	p := a.problem(c.Request.Context(), err)
+	for name, values := range p.headers {
+		for _, v := range values {
+			c.Writer.Header().Add(name, v)
+		}
+	}
+	body, err := service.Encode(p)
+	if err != nil {
+		a.log.Error("cannot encode a problem", "error", err.Error())
+	}
+	c.Abort()
+	c.Data(p.Status, p.ContentType(""), body)
+}

@@ -1,0 +1,155 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// maxForm limits the form of an OAuth request, in bytes.
+const maxForm = 16 << 10
+
+// tokenError is an error response of RFC 6749 section 5.2.
+type tokenError struct {
+	Error       string `json:"error" doc:"Code for programs." example:"invalid_client"`
+	Description string `json:"error_description" doc:"Explanation for people."`
+}
+
+// serveForm handles a form that a client sends with its credentials, as RFC 6749
+// requires: its error format, no caching, and failed secrets counted. respond
+// returns the response's body; nil means none.
+func (a *API) serveForm(
+	c *gin.Context, check func(url.Values) error,
+	respond func(ctx context.Context, client credentials, form url.Values) (any, error),
+) {
+	c.Header("Cache-Control", "no-store")
+	c.Header("Pragma", "no-cache")
+	ctx := c.Request.Context()
+	err := a.countAddress(c)
+	var form url.Values
+	if err == nil {
+		form, err = readForm(c)
+	}
+	if err == nil {
+		err = check(form)
+	}
+	var client credentials
+	if err == nil {
+		client, err = readCredentials(c, form)
+	}
+	var record any
+	if err == nil {
+		record, err = respond(ctx, client, form)
+	}
+	if models.CodeOf(err) == models.CodeInvalidClient && client.id != "" {
+		if rate, limited := a.service.CountTokenFailure(ctx, client.id, clientAddress(c.Request, a.options.TrustedProxies)); limited != nil {
+			callOf(ctx).rate, err = rate, limited
+		}
+	}
+	if err != nil {
+		a.respondTokenError(c, err)
+		return
+	}
+	if record == nil {
+		c.Status(http.StatusOK)
+		return
+	}
+	body, err := service.Encode(record)
+	if err != nil {
+		a.respondTokenError(c, err)
+		return
+	}
+	c.Data(http.StatusOK, "application/json", body)
+}
+
+// credentials are the client id and secret of a request.
+type credentials struct{ id, secret string }
+
+// readCredentials reads the client's credentials from HTTP Basic or from the form.
+// Errors: invalid_request, invalid_client.
+func readCredentials(c *gin.Context, form url.Values) (credentials, error) {
+	found := credentials{form.Get("client_id"), form.Get("client_secret")}
+	if c.GetHeader("Authorization") == "" {
+		if found.id == "" || found.secret == "" {
+			return found, models.Errorf(models.CodeInvalidClient, "The client credentials are missing.")
+		}
+		return found, nil
+	}
+	if form.Has("client_secret") {
+		return found, models.Errorf(models.CodeInvalidRequest, "Send the client credentials once: as HTTP Basic or in the form.")
+	}
+	id, secret, ok := c.Request.BasicAuth()
+	if !ok {
+		return found, models.Errorf(models.CodeInvalidClient, "The Authorization header is not HTTP Basic.")
+	}
+	// RFC 6749 section 2.3.1: both are form-encoded inside HTTP Basic.
+	decodedID, idErr := url.QueryUnescape(id)
+	decodedSecret, secretErr := url.QueryUnescape(secret)
+	if idErr != nil || secretErr != nil {
+		return found, models.Errorf(models.CodeInvalidClient, "The client credentials are not form-encoded.")
+	}
+	if found.id != "" && found.id != decodedID {
+		return found, models.Errorf(models.CodeInvalidRequest, "The form and HTTP Basic name different clients.")
+	}
+	return credentials{decodedID, decodedSecret}, nil
+}
+
+// readForm reads the body as a form without repeated parameters. Errors: invalid_request.
+func readForm(c *gin.Context) (url.Values, error) {
+	for _, name := range []string{"client_id", "client_secret", "grant_type", "scope", "token"} {
+		if c.Request.URL.Query().Has(name) {
+			return nil, models.Errorf(models.CodeInvalidRequest, "Send parameters in the body, not in the URL.")
+		}
+	}
+	kind, _, err := mime.ParseMediaType(c.GetHeader("Content-Type"))
+	if err != nil || kind != "application/x-www-form-urlencoded" {
+		return nil, models.Errorf(models.CodeInvalidRequest, "The body must be a form (Content-Type: application/x-www-form-urlencoded).")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxForm))
+	if err != nil {
+		return nil, models.Errorf(models.CodeInvalidRequest, "The form is too large or incomplete.")
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, models.Errorf(models.CodeInvalidRequest, "The form is malformed.")
+	}
+	for name, values := range form {
+		if len(values) > 1 {
+			return nil, models.Errorf(models.CodeInvalidRequest, "A parameter is repeated.")
+		}
+		if strings.ContainsRune(name+values[0], 0) {
+			return nil, models.Errorf(models.CodeInvalidRequest, "A parameter contains NUL.")
+		}
+	}
+	return form, nil
+}
+
+// respondTokenError ends the call with an error of RFC 6749 section 5.2.
+func (a *API) respondTokenError(c *gin.Context, err error) {
+	p := a.problem(c.Request.Context(), err)
+	status := p.Status
+	switch p.Code {
+	case models.CodeInvalidClient:
+		status = http.StatusUnauthorized
+		c.Header("WWW-Authenticate", `Basic realm="millwright", charset="UTF-8"`)
+	case models.CodeUnauthorizedClient, models.CodeInvalidScope, models.CodeUnsupportedGrantType, models.CodeInvalidRequest:
+		status = http.StatusBadRequest
+	}
+	if after := p.headers.Get("Retry-After"); after != "" {
+		c.Header("Retry-After", after)
+	}
+	body, encodeErr := service.Encode(tokenError{Error: string(p.Code), Description: p.Detail})
+	if encodeErr != nil {
+		a.log.Error("cannot encode a token error", "error", errors.Join(err, encodeErr))
+	}
+	c.Data(status, "application/json", body)
+}

@@ -1,0 +1,114 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// operation is a row of the table of operations: what the OpenAPI document says
+// about it, the scope it needs and its handler. Examples and errors are in
+// documentations.
+type operation struct {
+	id, method, path string
+	tag              string
+	scope            models.Scope // "" admits every valid token
+	summary, text    string
+	success          string // describes the body of the successful response
+	handler          handler
+}
+
+// handler is what an operation does on success: read, create or change makes one.
+type handler struct {
+	status   int
+	record   reflect.Type // what the successful response encodes
+	register func(*API, huma.Operation)
+}
+
+// read makes the handler of a GET. fetch returns the encoded record or page; the
+// response is 304 if its ETag matches If-None-Match.
+func read[Record any, In readInput](fetch func(context.Context, service.Actor, *In) ([]byte, error)) handler {
+	return handle[Record](http.StatusOK, func(ctx context.Context, c *call, in *In) (*response, error) {
+		body, err := fetch(ctx, c.caller.Actor, in)
+		if err != nil {
+			return nil, err
+		}
+		return readResponse(body, (*in).ifNoneMatch()), nil
+	})
+}
+
+// create makes the handler of a POST that creates a record: see write.
+func create[Record any, In writeInput](apply writeFunc[In]) handler {
+	return write[Record](http.StatusCreated, apply)
+}
+
+// change makes the handler of a write to an existing record: see write.
+func change[Record any, In writeInput](apply writeFunc[In]) handler {
+	return write[Record](http.StatusOK, apply)
+}
+
+// writeFunc performs a write. The service.Call identifies retries.
+type writeFunc[In any] func(context.Context, service.Actor, service.Call, *In) (service.WriteResult, error)
+
+// write makes the handler of a write that responds with the status. Its retries
+// with the same Idempotency-Key replay the response.
+func write[Record any, In writeInput](status int, apply writeFunc[In]) handler {
+	return handle[Record](status, func(ctx context.Context, c *call, in *In) (*response, error) {
+		call, err := (*in).serviceCall(c)
+		if err != nil {
+			return nil, err
+		}
+		result, err := apply(ctx, c.caller.Actor, call, in)
+		if err != nil {
+			return nil, err
+		}
+		return writeResponse(result, c.path), nil
+	})
+}
+
+// handle makes every handler: the admitted call goes in, a response or the
+// problem of the error comes out.
+func handle[Record, In any](status int, respond func(context.Context, *call, *In) (*response, error)) handler {
+	return handler{status: status, record: reflect.TypeFor[Record](), register: func(a *API, op huma.Operation) {
+		huma.Register(a.huma, op, func(ctx context.Context, in *In) (*response, error) {
+			out, err := respond(ctx, callOf(ctx), in)
+			if err != nil {
+				return nil, a.problem(ctx, err)
+			}
+			return out, nil
+		})
+	}}
+}
+
+// scopeKey is the key of an operation's scope in its metadata.
+const scopeKey = "scope"
+
+// register adds an operation to the API and its document.
+func (a *API) register(op operation) {
+	responses := map[string]*huma.Response{strconv.Itoa(op.handler.status): {
+		Description: op.success,
+		Content: map[string]*huma.MediaType{
+			"application/json": {Schema: a.huma.OpenAPI().Components.Schemas.Schema(op.handler.record, true, "")},
+		},
+	}}
+	if op.method == http.MethodGet {
+		responses["304"] = &huma.Response{Description: "Nothing has changed since the response with the ETag in If-None-Match."}
+	}
+	var metadata map[string]any
+	if op.scope != "" {
+		metadata = map[string]any{scopeKey: op.scope}
+	}
+	op.handler.register(a, huma.Operation{
+		OperationID: op.id, Method: op.method, Path: op.path, Tags: []string{op.tag},
+		Summary: op.summary, Description: op.text, Metadata: metadata,
+		DefaultStatus: op.handler.status, Responses: responses,
+		MaxBodyBytes:    -1, // readJSON limits it
+		BodyReadTimeout: -1, // readJSON limits it
+	})
+}

@@ -1,0 +1,102 @@
+package api
+
+import (
+	"crypto/sha256"
+	"net/http"
+	"strings"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// response is a successful response. huma finds Status and Body only at the top
+// level, and sends only the headers that are set.
+type response struct {
+	Status      int
+	ContentType string `header:"Content-Type" hidden:"true"`
+	ETag        string `header:"ETag"`
+	Location    string `header:"Location"`
+	Replayed    string `header:"Idempotency-Replayed"`
+	Body        []byte
+}
+
+// ReadInput is part of the input of every read.
+type ReadInput struct {
+	IfNoneMatch string `header:"If-None-Match" doc:"An ETag. While it is current, the response is 304 without a body."`
+}
+
+// readInput is implemented by embedding ReadInput.
+type readInput interface{ ifNoneMatch() string }
+
+func (in ReadInput) ifNoneMatch() string { return in.IfNoneMatch }
+
+// readResponse is the response of a read: the body with its ETag, or 304 if the
+// caller has it already.
+func readResponse(body []byte, ifNoneMatch string) *response {
+	etag := service.ETag(body)
+	// If-None-Match compares weakly (RFC 9110 section 13.1.2).
+	if service.ETagMatches(strings.ReplaceAll(ifNoneMatch, "W/", ""), etag) {
+		return &response{Status: http.StatusNotModified, ETag: etag}
+	}
+	return &response{Status: http.StatusOK, ContentType: "application/json", ETag: etag, Body: body}
+}
+
+// WriteInput is part of the input of every write.
+type WriteInput struct {
+	IdempotencyKey string `header:"Idempotency-Key" doc:"Makes retries of this write safe. The key is kept for 24 hours; a retry gets the original response."`
+}
+
+// writeInput is implemented by embedding WriteInput or ChangeInput.
+type writeInput interface {
+	// serviceCall returns what makes a retry the same call, and the precondition
+	// of the write. Errors: invalid_request for a malformed key.
+	serviceCall(*call) (service.Call, error)
+}
+
+func (in WriteInput) serviceCall(c *call) (service.Call, error) {
+	key := in.IdempotencyKey
+	if unquoted := strings.TrimSuffix(strings.TrimPrefix(key, `"`), `"`); len(unquoted) == len(key)-2 {
+		key = unquoted
+	}
+	if in.IdempotencyKey != "" && !validKey(key) {
+		return service.Call{}, models.Errorf(models.CodeInvalidRequest,
+			"An Idempotency-Key has 1 to 255 printable ASCII characters, with or without quotes.")
+	}
+	sum := sha256.Sum256(c.body)
+	return service.Call{Key: key, Method: c.method, Path: c.path, Fingerprint: sum[:]}, nil
+}
+
+// ChangeInput is part of the input of every write to an existing record.
+type ChangeInput struct {
+	WriteInput
+	IfMatch string `header:"If-Match" doc:"ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made."`
+}
+
+func (in ChangeInput) serviceCall(c *call) (service.Call, error) {
+	call, err := in.WriteInput.serviceCall(c)
+	call.IfMatch = in.IfMatch
+	return call, err
+}
+
+// validKey checks an Idempotency-Key (docs/contract.md, Idempotency).
+func validKey(key string) bool {
+	for i := range len(key) {
+		if key[i] < ' ' || key[i] > '~' {
+			return false
+		}
+	}
+	return len(key) >= 1 && len(key) <= models.MaxIdempotencyKey
+}
+
+// writeResponse is the response of a write to the path. A created record's
+// Location is below it.
+func writeResponse(result service.WriteResult, path string) *response {
+	out := &response{Status: result.Status, ContentType: "application/json", ETag: service.ETag(result.Body), Body: result.Body}
+	if result.Status == http.StatusCreated {
+		out.Location = path + "/" + result.RecordID
+	}
+	if result.Replayed {
+		out.Replayed = "true"
+	}
+	return out
+}
