@@ -25,8 +25,8 @@ import (
 	"millwright/webhook"
 )
 
-// Each example runs as its first line says and gets the same requests over HTTP.
-func TestExamplesReceiveWhatIsSigned(t *testing.T) {
+// Each example runs as its first line says, and gets the same requests over HTTP.
+func TestExamplesAcceptOnlySignedRequests(t *testing.T) {
 	t.Parallel()
 	for _, program := range []struct{ language, name, file string }{
 		{"JavaScript", "node", "verify.js"},
@@ -44,7 +44,7 @@ func TestExamplesReceiveWhatIsSigned(t *testing.T) {
 			if program.name == "php" {
 				args = []string{"-S", "127.0.0.1:0", program.file}
 			}
-			holds(t, secrets, start(t, secrets.own, path, args...))
+			checkReceiver(t, secrets, start(t, secrets.own, path, args...))
 		})
 	}
 	t.Run("Go", func(t *testing.T) {
@@ -64,12 +64,12 @@ func TestExamplesReceiveWhatIsSigned(t *testing.T) {
 		}))
 		t.Cleanup(server.Close)
 		r.url = server.URL
-		holds(t, secrets, r)
+		checkReceiver(t, secrets, r)
 	})
 }
 
-// Without a secret anybody could sign, so an example must not run without one.
-func TestExamplesWantASecret(t *testing.T) {
+// Without a secret anyone could sign, so an example must not accept requests without one.
+func TestExamplesNeedASecret(t *testing.T) {
 	t.Parallel()
 	for _, program := range []struct{ name, file string }{{"node", "verify.js"}, {"python3", "verify.py"}} {
 		t.Run(program.file, func(t *testing.T) {
@@ -78,9 +78,9 @@ func TestExamplesWantASecret(t *testing.T) {
 			if err != nil {
 				t.Skipf("%s is not installed, so %s was not run", program.name, program.file)
 			}
-			said, err := command(t, "", path, program.file).CombinedOutput()
-			if err == nil || !strings.Contains(string(said), "WEBHOOK_SECRET is not set") {
-				t.Errorf("without a secret: %v\n%s", err, said)
+			output, err := command(t, "", path, program.file).CombinedOutput()
+			if err == nil || !strings.Contains(string(output), "WEBHOOK_SECRET is not set") {
+				t.Errorf("without a secret: error %v, output\n%s", err, output)
 			}
 		})
 	}
@@ -93,7 +93,7 @@ func TestExamplesWantASecret(t *testing.T) {
 		r := start(t, "", path, "-S", "127.0.0.1:0", "verify.php")
 		body := event("evt_1", "Replace the filter")
 		if status := r.post(t, request{signature: mac("", now(0), body), body: body}); status != http.StatusInternalServerError {
-			t.Errorf("without a secret: %d, want 500", status)
+			t.Errorf("without a secret: status %d, want 500", status)
 		}
 	})
 	t.Run("verify.go", func(t *testing.T) {
@@ -102,36 +102,36 @@ func TestExamplesWantASecret(t *testing.T) {
 		r.Header.Set(webhook.HeaderSignature, mac("", now(0), body))
 		examples.Receiver("", nil).ServeHTTP(w, r)
 		if w.Code != http.StatusBadRequest {
-			t.Errorf("without a secret: %d, want 400", w.Code)
+			t.Errorf("without a secret: status %d, want 400", w.Code)
 		}
 	})
 }
 
-// holds posts every request to the receiver, one after another.
-func holds(t *testing.T, s secrets, r *receiver) {
+// checkReceiver posts every request to the receiver, one after another.
+func checkReceiver(t *testing.T, s secrets, r *receiver) {
 	t.Helper()
-	for n, accepted := range acceptable(t, s) {
+	for n, accepted := range validRequests(t, s) {
 		t.Run("accepts "+accepted.name, func(t *testing.T) {
-			accepted := acceptable(t, s)[n] // signed now: some signatures are almost too old
+			accepted := validRequests(t, s)[n] // signed again: some signatures are almost too old
 			if status := r.post(t, accepted); status != http.StatusNoContent {
 				t.Fatalf("status %d, want 204", status)
 			}
-			r.output.await(t, accepted.says)
+			r.output.await(t, accepted.prints)
 		})
 	}
-	for n, refused := range refusable(s) {
-		t.Run("refuses "+refused.name, func(t *testing.T) {
-			refused := refusable(s)[n] // signed now: some signatures soon become valid
-			if status := r.post(t, refused); status != http.StatusBadRequest && status != http.StatusUnauthorized {
+	for n, rejected := range invalidRequests(s) {
+		t.Run("rejects "+rejected.name, func(t *testing.T) {
+			rejected := invalidRequests(s)[n] // signed again: some signatures soon become valid
+			if status := r.post(t, rejected); status != http.StatusBadRequest && status != http.StatusUnauthorized {
 				t.Errorf("status %d, want 400 or 401", status)
 			}
 		})
 	}
 	for _, failing := range []request{
-		{name: "an authentic body that is no JSON", signature: mac(s.own, now(0), "ping"), body: "ping"},
+		{name: "a signed body that is not JSON", signature: mac(s.own, now(0), "ping"), body: "ping"},
 		{name: "more than 1 MiB", signature: mac(s.own, now(0), huge("evt_bad_huge")), body: huge("evt_bad_huge")},
 	} {
-		t.Run("does not take "+failing.name, func(t *testing.T) {
+		t.Run("does not accept "+failing.name, func(t *testing.T) {
 			if status := r.post(t, failing); status/100 == 2 {
 				t.Errorf("status %d", status)
 			}
@@ -145,9 +145,9 @@ func holds(t *testing.T, s secrets, r *receiver) {
 		}
 		r.output.await(t, "evt_last work_order.status_changed")
 	})
-	// A receiver prints before it answers, so what it took wrongly stands before the last.
+	// A receiver prints before it responds, so a wrongly accepted event is printed before the last one.
 	if text := r.output.text(); strings.Contains(text, "evt_bad") {
-		t.Errorf("the receiver took what it refused:\n%s", text)
+		t.Errorf("the receiver accepted an event and did not return 2xx:\n%s", text)
 	}
 }
 
@@ -166,14 +166,14 @@ func newSecrets(t *testing.T) secrets {
 	return secrets{own: made[0], other: made[1]}
 }
 
-// request is one POST: with no signature header when signature is empty.
+// request is one POST. If signature is empty, it has no signature header.
 type request struct {
 	name      string
 	signature string
 	body      string
 	header    http.Header
-	// says is what a receiver prints that takes it.
-	says string
+	// prints is what a receiver prints when it accepts the request.
+	prints string
 }
 
 const (
@@ -181,7 +181,7 @@ const (
 	changedAt = "2026-03-02T12:15:30.000Z"
 )
 
-// event is the body of a delivery, as far as the examples read it.
+// event returns the body of a delivery with the fields that the examples read.
 func event(id, title string) string {
 	return `{"id":"` + id + `","type":"work_order.status_changed","created_at":"` + changedAt + `","organization_id":"idn_1",` +
 		`"data":{"actor":{"identity_id":"idn_2"},"previous_status":"open","status":"in_progress",` +
@@ -190,10 +190,10 @@ func event(id, title string) string {
 
 func huge(id string) string { return event(id, strings.Repeat("x", 1<<20)) }
 
-// now is the Unix time so many seconds from now, as t= carries it.
+// now returns the Unix time the given seconds from now, in the form of t=.
 func now(seconds int64) string { return strconv.FormatInt(time.Now().Unix()+seconds, 10) }
 
-// mac is the header that signs body at any time text, also at what is none.
+// mac returns the header that signs body with at as its time, even if at is not a time.
 func mac(secret, at, body string) string { return "t=" + at + ",v1=" + digest(secret, at, body) }
 
 func digest(secret, at, body string) string {
@@ -202,7 +202,7 @@ func digest(secret, at, body string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// signed is a delivery as the service sends it.
+// signed returns a delivery as the service sends it.
 func signed(t *testing.T, name, id, body string, secrets ...string) request {
 	t.Helper()
 	signer, err := webhook.NewSigner(secrets...)
@@ -212,11 +212,11 @@ func signed(t *testing.T, name, id, body string, secrets ...string) request {
 	header := signer.Header(id, "work_order.status_changed", time.Now(), []byte(body))
 	return request{
 		name: name, body: body, header: header, signature: header.Get(webhook.HeaderSignature),
-		says: id + " work_order.status_changed " + recordID + " " + changedAt,
+		prints: id + " work_order.status_changed " + recordID + " " + changedAt,
 	}
 }
 
-func acceptable(t *testing.T, s secrets) []request {
+func validRequests(t *testing.T, s secrets) []request {
 	t.Helper()
 	plain := event("evt_1", "Replace the filter")
 	large := event("evt_5", strings.Repeat("Lüftung ", 100_000))
@@ -225,18 +225,18 @@ func acceptable(t *testing.T, s secrets) []request {
 		signed(t, "a rotation when the receiver has the new secret", "evt_1", plain, s.own, s.other),
 		signed(t, "a rotation when the receiver has the old secret", "evt_1", plain, s.other, s.own),
 		signed(t, "text beyond ASCII", "evt_2", event("evt_2", "Lüftung prüfen – 換気 🔧 \u2028 ﬁ e\u0301"), s.own),
-		signed(t, "escapes and numbers that would be written otherwise", "evt_3",
+		signed(t, "escapes and numbers that encoders write differently", "evt_3",
 			strings.Replace(event("evt_3", `L\u00fcftung \/ \ud83d\udd27`), `"data":{`, `"data":{"x":1.0,"y":1e3,`, 1), s.own),
-		signed(t, "whitespace that means nothing", "evt_4",
+		signed(t, "insignificant white space", "evt_4",
 			" "+strings.NewReplacer(",", " ,\r\n\t", "{", "{\n").Replace(event("evt_4", "Replace the filter"))+"\n\n", s.own),
 		signed(t, "a large body", "evt_5", large, s.own),
 	}
 	for _, other := range []struct{ name, signature string }{
 		{"a signature of 290 seconds ago", mac(s.own, now(-290), plain)},
-		{"a clock that is 290 seconds behind", mac(s.own, now(290), plain)},
+		{"a clock that is 290 seconds slow", mac(s.own, now(290), plain)},
 		{"unknown schemes", "v0=00,a=b=c,x=," + mac(s.own, now(0), plain) + ",v2=Zg==,v11=1,sv1=2"},
-		{"a time behind the signature", "v1=" + digest(s.own, now(0), plain) + ",t=" + now(0)},
-		{"a signature that fits behind ones that do not",
+		{"a time after the signature", "v1=" + digest(s.own, now(0), plain) + ",t=" + now(0)},
+		{"a matching signature after others",
 			"t=" + now(0) + ",v1=,v1=00,v1=" + strings.Repeat("0", 64) + ",v1=" + digest(s.own, now(0), plain)},
 	} {
 		r := signed(t, other.name, "evt_1", plain, s.own)
@@ -246,7 +246,7 @@ func acceptable(t *testing.T, s secrets) []request {
 	return requests
 }
 
-func refusable(s secrets) []request {
+func invalidRequests(s secrets) []request {
 	body := event("evt_bad", "Replace the filter")
 	at := now(0)
 	good := mac(s.own, at, body)
@@ -257,8 +257,8 @@ func refusable(s secrets) []request {
 		{name: "another secret", signature: mac(s.other, at, body), body: body},
 		{name: "no secret", signature: mac("", at, body), body: body},
 		{name: "a changed body", signature: good, body: strings.Replace(body, "Replace", "replace", 1)},
-		{name: "a body written anew", signature: good, body: strings.ReplaceAll(body, ",", ", ")},
-		{name: "a line break behind the body", signature: good, body: body + "\n"},
+		{name: "a reformatted body", signature: good, body: strings.ReplaceAll(body, ",", ", ")},
+		{name: "a line break after the body", signature: good, body: body + "\n"},
 		{name: "no body", signature: good},
 		{name: "no header", body: body},
 		{name: "the Standard Webhooks headers alone", body: body, header: http.Header{
@@ -272,7 +272,7 @@ func refusable(s secrets) []request {
 		{"a signature of a day ago", mac(s.own, now(-86400), body)},
 		{"a signature 310 seconds ahead", mac(s.own, now(310), body)},
 		{"a signature a day ahead", mac(s.own, now(86400), body)},
-		{"a time that was moved", "t=" + now(1) + ",v1=" + hexed},
+		{"a changed time", "t=" + now(1) + ",v1=" + hexed},
 		{"a word", "garbage"},
 		{"commas", ",,,"},
 		{"an equals sign", "="},
@@ -329,7 +329,7 @@ func start(t *testing.T, secret, path string, args ...string) *receiver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := cmd.StderrPipe() // where PHP's server and its error_log speak
+	log, err := cmd.StderrPipe() // PHP's server and its error_log write here
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,7 +341,7 @@ func start(t *testing.T, secret, path string, args ...string) *receiver {
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		r.output.awaitEnd(t)
-		_ = cmd.Wait() // it was killed, and says so
+		_ = cmd.Wait() // the error says that it was killed
 		if t.Failed() {
 			t.Logf("%s printed:\n%s", path, r.output.text())
 		}
@@ -360,7 +360,7 @@ func command(t *testing.T, secret, path string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// post sends the request and returns the answer's status, 0 when there was none.
+// post sends the request and returns the response's status, 0 if there was none.
 func (r *receiver) post(t *testing.T, q request) int {
 	t.Helper()
 	post, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url, strings.NewReader(q.body))
@@ -379,19 +379,19 @@ func (r *receiver) post(t *testing.T, q request) int {
 	if q.signature != "" {
 		post.Header.Set(webhook.HeaderSignature, q.signature)
 	}
-	answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(post)
+	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(post)
 	if err != nil {
-		t.Logf("no answer: %v", err)
+		t.Logf("no response: %v", err)
 		return 0
 	}
-	defer answer.Body.Close()
-	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
-		t.Logf("answer cut short: %v", err)
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		t.Logf("the response was cut short: %v", err)
 	}
-	return answer.StatusCode
+	return response.StatusCode
 }
 
-// hangUp sends a part of a request.
+// hangUp sends part of a request and resets the connection.
 func (r *receiver) hangUp(t *testing.T) {
 	t.Helper()
 	address, err := url.Parse(r.url)

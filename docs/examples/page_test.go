@@ -17,7 +17,7 @@ import (
 	"millwright/webhook"
 )
 
-// The page prints the examples as they are, and what it shows of a delivery is true.
+// The page prints the example files unchanged, and its sample delivery is what the service sends.
 func TestPage(t *testing.T) {
 	text, err := os.ReadFile("../receiving-webhooks.md")
 	if err != nil {
@@ -32,12 +32,12 @@ func TestPage(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := block(t, page, language); got != string(code) {
-				t.Errorf("the page's block of %s is not the file: copy the file into it", language)
+				t.Errorf("the page's block of %s differs from the file: copy the file into it", language)
 			}
 		})
 	}
-	t.Run("a delivery", func(t *testing.T) { showsADelivery(t, page) })
-	t.Run("an example to try", func(t *testing.T) { showsAnExample(t, page) })
+	t.Run("a delivery", func(t *testing.T) { checkDelivery(t, page) })
+	t.Run("an example to try", func(t *testing.T) { checkExample(t, page) })
 	t.Run("the retry schedule", func(t *testing.T) {
 		if rows := schedule(); !strings.Contains(page, rows) {
 			t.Errorf("the page should have these rows:\n%s", rows)
@@ -62,9 +62,9 @@ func TestPage(t *testing.T) {
 
 const shownSecret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
-// showsADelivery holds the request of the page against what the service sends:
-// its headers, and a record of today's form.
-func showsADelivery(t *testing.T, page string) {
+// checkDelivery compares the page's request with what the service sends: its
+// headers, and the fields of a record.
+func checkDelivery(t *testing.T, page string) {
 	var body bytes.Buffer
 	if err := json.Compact(&body, []byte(block(t, page, "json"))); err != nil {
 		t.Fatal(err)
@@ -82,12 +82,12 @@ func showsADelivery(t *testing.T, page string) {
 	if err := json.Unmarshal(event.Data.WorkOrder, &record); err != nil {
 		t.Fatal(err)
 	}
-	today, err := json.Marshal(record)
+	current, err := json.Marshal(record)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(today, event.Data.WorkOrder) {
-		t.Errorf("the record is today\n%s\nand not\n%s", today, event.Data.WorkOrder)
+	if !bytes.Equal(current, event.Data.WorkOrder) {
+		t.Errorf("a record now is\n%s\nand not\n%s", current, event.Data.WorkOrder)
 	}
 
 	shown := http.Header{}
@@ -113,8 +113,8 @@ func showsADelivery(t *testing.T, page string) {
 	}
 }
 
-// showsAnExample holds the page's secret, header and body against each other.
-func showsAnExample(t *testing.T, page string) {
+// checkExample verifies the page's header with its secret and body.
+func checkExample(t *testing.T, page string) {
 	fields := map[string]string{}
 	for line := range strings.Lines(block(t, page, "text")) {
 		name, value, _ := strings.Cut(line, ":")
@@ -144,18 +144,18 @@ func sign(t *testing.T, id, eventType string, unix int64, body []byte) http.Head
 	return signer.Header(id, eventType, time.Unix(unix, 0), body)
 }
 
-// schedule is the table of attempts, as the default settings make them.
+// schedule returns the table of attempts under the default settings.
 func schedule() string {
 	rows := "| 1 | | at once |\n"
 	sum := time.Duration(0)
 	for i, wait := range models.DefaultRetrySchedule {
 		sum += wait
-		rows += fmt.Sprintf("| %d | %s | %s |\n", i+2, spell(wait), spell(sum))
+		rows += fmt.Sprintf("| %d | %s | %s |\n", i+2, formatDuration(wait), formatDuration(sum))
 	}
 	return rows
 }
 
-func spell(d time.Duration) string {
+func formatDuration(d time.Duration) string {
 	hours, minutes := int(d.Hours()), int(d.Minutes())%60
 	var words []string
 	if hours > 0 {
@@ -167,7 +167,7 @@ func spell(d time.Duration) string {
 	return strings.Join(words, " ")
 }
 
-// block is the first block of the language on the page.
+// block returns the page's first block in the language.
 func block(t *testing.T, page, language string) string {
 	t.Helper()
 	_, rest, found := strings.Cut(page, "\n```"+language+"\n")

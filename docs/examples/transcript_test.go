@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// patience is how long a line may take: long enough for the busiest machine.
-const patience = time.Minute
+// lineTimeout is how long a line may take, even on a busy machine.
+const lineTimeout = time.Minute
 
-// transcript is what a program printed so far.
+// transcript collects what a program prints.
 type transcript struct {
 	mu      sync.Mutex
 	lines   []string
-	next    int           // the first line that nobody awaited
-	changed chan struct{} // closed when there is more
-	ended   chan struct{} // closed when there will be no more
+	next    int           // the first line that await has not seen
+	changed chan struct{} // closed when a line is added
+	ended   chan struct{} // closed when the program has closed its streams
 }
 
 func newTranscript() *transcript {
 	return &transcript{changed: make(chan struct{}), ended: make(chan struct{})}
 }
 
-// read takes everything the program prints, line by line from each of its
-// streams: in one pipe together, lines of one would cut those of the other.
+// read collects everything the program prints, line by line from each of its
+// streams: in a single pipe, lines of one would cut those of the other.
 func (p *transcript) read(streams ...io.Reader) {
 	var reading sync.WaitGroup
 	for _, stream := range streams {
@@ -49,10 +49,10 @@ func (p *transcript) add(line string) {
 	p.changed = make(chan struct{})
 }
 
-// await returns the next line with the text in it.
+// await returns the next line that contains the text.
 func (p *transcript) await(t *testing.T, text string) string {
 	t.Helper()
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(lineTimeout)
 	defer timeout.Stop()
 	for {
 		line, found, changed := p.find(text)
@@ -62,7 +62,7 @@ func (p *transcript) await(t *testing.T, text string) string {
 		select {
 		case <-changed:
 		case <-p.ended:
-			// What it printed last may have come after the look.
+			// The last lines may have been added after find returned.
 			if line, found, _ := p.find(text); found {
 				return line
 			}
@@ -90,7 +90,7 @@ func (p *transcript) awaitEnd(t *testing.T) {
 	t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(patience):
+	case <-time.After(lineTimeout):
 		t.Error("the program did not end")
 	}
 }
