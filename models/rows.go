@@ -31,6 +31,43 @@ func (a TextArray) Value() (driver.Value, error) {
 	return b.String(), nil
 }
 
+// Scan reads the array in Postgres's text form. The arrays hold no nulls.
+func (a *TextArray) Scan(src any) error {
+	text, ok := src.(string)
+	if !ok || len(text) < 2 || text[0] != '{' || text[len(text)-1] != '}' {
+		return fmt.Errorf("cannot read a text array from a %T", src)
+	}
+	*a = TextArray{}
+	text = text[1 : len(text)-1]
+	for text != "" {
+		var element string
+		element, text = cutArrayElement(text)
+		*a = append(*a, element)
+	}
+	return nil
+}
+
+// cutArrayElement cuts the first element and its comma off an array's text,
+// undoing quotes and backslashes.
+func cutArrayElement(text string) (element, rest string) {
+	var b strings.Builder
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\' && i+1 < len(text):
+			i++
+			b.WriteByte(text[i])
+		case c == '"':
+			quoted = !quoted
+		case c == ',' && !quoted:
+			return b.String(), text[i+1:]
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), ""
+}
+
 // JSON is a jsonb column that holds any value.
 type JSON map[string]any
 
@@ -106,6 +143,9 @@ type Integration struct {
 	Scopes                   TextArray
 	OrganizationDefinitionID *string
 	Enabled                  bool
+	// DisabledByService is set by operators; the organization cannot lift it.
+	DisabledByService bool
+	DeletedAt         *Time
 	// OwnerID is the person who created it, if a person did.
 	OwnerID *string
 }
@@ -322,7 +362,13 @@ type Webhook struct {
 	URL            string
 	Events         TextArray
 	SecretSealed   []byte
-	Enabled        bool
+	// PreviousSecret is sealed too. It signs until PreviousSecretUntil.
+	PreviousSecret      []byte
+	PreviousSecretUntil *Time
+	Enabled             bool
+	// OffReason and OffAt are set while the address is off.
+	OffReason *string
+	OffAt     *Time
 	// EnabledSince is when it was made or last turned on.
 	EnabledSince Time
 	CreatedAt    Time

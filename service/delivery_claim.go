@@ -134,7 +134,7 @@ func (s *Service) claim(ctx context.Context, addressSQL, id string, limit int, p
 	}
 	if !address.Enabled {
 		claim.More = false
-		_, err := s.pool.Exec(ctx, holdQuery, address.ID)
+		_, err := s.pool.Exec(ctx, with(holdQuery, "webhook", "$1"), address.ID)
 		return claim, s.translate(err)
 	}
 	claim.Deliveries, err = s.render(ctx, address, pending)

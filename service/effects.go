@@ -91,13 +91,19 @@ var dirtyRecords = &batch.Statement{Stage: stageDirty, SQL: `
 
 // log queues a Log Record of the actor's action.
 func (t *tx) log(actor Actor, organizationID, action, recordID string) error {
-	row := models.LogRecord{
-		OrganizationID: organizationID, ActorName: actor.LogName(), Action: action, RecordID: recordID, CreatedAt: t.at,
+	return t.insert(newLogRecord(actor, organizationID, action, recordID, t.at))
+}
+
+// newLogRecord returns the Log Record of what the actor did. Operators are no
+// identity of an organization, so they are logged by name alone.
+func newLogRecord(actor Actor, organizationID, action, recordID string, at models.Time) *models.LogRecord {
+	row := &models.LogRecord{
+		OrganizationID: organizationID, ActorName: actor.LogName(), Action: action, RecordID: recordID, CreatedAt: at,
 	}
 	if actor.IdentityID != "" {
 		row.ActorID = &actor.IdentityID
 	}
-	return t.insert(&row)
+	return row
 }
 
 // peopleOf selects the people that {identities} stand for: themselves, the

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"net"
 	"slices"
@@ -26,6 +27,14 @@ var constraintErrors = map[string]*models.Error{
 		Code:   models.CodeValidationFailed,
 		Detail: "The integration's addresses are being changed. Try again.",
 	},
+}
+
+// invalid returns validation_failed if anything is wrong with a field.
+func invalid(fields []models.FieldError) error {
+	if len(fields) > 0 {
+		return models.Invalid(fields...)
+	}
+	return nil
 }
 
 // translate turns what the database says into the service's own errors: a known
@@ -54,7 +63,7 @@ func (s *Service) translate(err error) error {
 	if _, ok := errors.AsType[net.Error](err); ok && !errors.Is(err, context.Canceled) {
 		return s.unavailable(err)
 	}
-	if strings.Contains(err.Error(), "conn closed") || pgconn.SafeToRetry(err) {
+	if errors.Is(err, driver.ErrBadConn) || strings.Contains(err.Error(), "conn closed") || pgconn.SafeToRetry(err) {
 		return s.unavailable(err)
 	}
 	return err

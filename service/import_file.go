@@ -1,20 +1,14 @@
 package service
 
 import (
-	"bytes"
 	"fmt"
-	"slices"
 	"strings"
-
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
 	"millwright/models"
 )
 
-// The form of an import file (contract, import). A pointer is nil, and a slice
-// too, where the file leaves the field out: then it stays as it was.
+// importFile is the content of an import file (docs/contract.md, Import). A nil
+// pointer or slice is a field that the file leaves out: it keeps its value.
 type importFile struct {
 	Organization            importOrganization         `yaml:"organization"`
 	PermissionDefinitions   []importDefinition         `yaml:"permission_definitions"`
@@ -27,7 +21,7 @@ type importFile struct {
 	ServiceCompanies        []importServiceCompany     `yaml:"service_companies"`
 	Integrations            []importIntegration        `yaml:"integrations"`
 	kinds                   map[string]string          // what each key names
-	nodes                   []importPlacedNode         // the inventory, parents first
+	nodes                   []importChild              // the inventory, parents first
 	kindsOfNode             map[string]models.NodeKind // by key
 }
 
@@ -80,8 +74,8 @@ type importNode struct {
 	Children    []importNode `yaml:"children"`
 }
 
-// importPlacedNode is a node with the key of its parent, "" at the top.
-type importPlacedNode struct {
+// importChild is a node with the key of its parent, "" at the top level.
+type importChild struct {
 	importNode
 	parent string
 }
@@ -132,7 +126,7 @@ type importWebhook struct {
 	Secret *string  `yaml:"secret"`
 }
 
-// The kinds of key in a file.
+// What a key of a file can name.
 const (
 	keyOrganization           = "organization"
 	keyDefinition             = "permission definition"
@@ -147,10 +141,10 @@ const (
 	keyWebhook                = "webhook"
 )
 
-// ImportError says everything that is wrong with an import file, a sentence each.
+// ImportError lists everything that is wrong with an import file.
 type ImportError struct{ Problems []string }
 
-// Error returns the problems, a line each.
+// Error returns the problems, one per line.
 func (e *ImportError) Error() string {
 	return "the file cannot be imported:\n  " + strings.Join(e.Problems, "\n  ")
 }
@@ -164,222 +158,4 @@ func (e *ImportError) orNil() error {
 		return nil
 	}
 	return e
-}
-
-// readImportFile decodes a file and checks what can be checked without the
-// database. The error is an *ImportError.
-func readImportFile(text []byte) (*importFile, error) {
-	file := &importFile{kinds: map[string]string{}, kindsOfNode: map[string]models.NodeKind{}}
-	problems := &ImportError{}
-	if problem := checkImportSize(text); problem != "" {
-		problems.add("%s", problem)
-		return nil, problems
-	}
-	if err := yaml.UnmarshalWithOptions(text, file, yaml.Strict()); err != nil {
-		problems.add("%s", yaml.FormatError(err, false, false))
-		return nil, problems
-	}
-	file.collectKeys(problems)
-	file.checkNames(problems)
-	return file, problems.orNil()
-}
-
-// The bounds of an import file. Decoding takes some hundred times its size.
-const (
-	maxImportFile = 8 << 20
-	// maxImportValues bounds the values of a file whose aliases are written out:
-	// a few lines of aliases of aliases stand for billions.
-	maxImportValues = 500_000
-)
-
-// checkImportSize says what makes a file too large to decode, "" when nothing does.
-func checkImportSize(text []byte) string {
-	if len(text) > maxImportFile {
-		return fmt.Sprintf("it is larger than %d MiB", maxImportFile>>20)
-	}
-	if !bytes.ContainsRune(text, '*') {
-		return "" // without an alias it is as large as it looks
-	}
-	file, err := parser.ParseBytes(text, 0)
-	if err != nil {
-		return "" // decoding says what is wrong
-	}
-	anchors := map[string]int{}
-	values := 0
-	for _, doc := range file.Docs {
-		values += valuesOf(doc.Body, anchors)
-	}
-	if values > maxImportValues {
-		return fmt.Sprintf("with its aliases written out it has more than %d values", maxImportValues)
-	}
-	return ""
-}
-
-// valuesOf counts the values of a node with its aliases written out, up to one
-// more than maxImportValues. It learns how many each anchor stands for.
-func valuesOf(node ast.Node, anchors map[string]int) int {
-	count := 1
-	add := func(nodes ...ast.Node) {
-		for _, n := range nodes {
-			count = min(count+valuesOf(n, anchors), maxImportValues+1)
-		}
-	}
-	switch n := node.(type) {
-	case nil:
-		return 0
-	case *ast.AliasNode:
-		return anchors[n.Value.GetToken().Value]
-	case *ast.AnchorNode:
-		add(n.Value)
-		anchors[n.Name.GetToken().Value] = count
-	case *ast.TagNode:
-		add(n.Value)
-	case *ast.MappingNode:
-		for _, v := range n.Values {
-			add(v)
-		}
-	case *ast.MappingValueNode:
-		add(n.Key, n.Value)
-	case *ast.MappingKeyNode:
-		add(n.Value)
-	case *ast.SequenceNode:
-		add(n.Values...)
-	}
-	return count
-}
-
-// collectKeys learns what every key names; keys are unique in a file.
-func (f *importFile) collectKeys(problems *ImportError) {
-	learn := func(key, kind string) {
-		switch other, taken := f.kinds[key]; {
-		case key == "":
-			problems.add("a %s has no key", kind)
-		case taken:
-			problems.add("the key %q names a %s and a %s", key, other, kind)
-		default:
-			f.kinds[key] = kind
-		}
-	}
-	learn(f.Organization.Key, keyOrganization)
-	for _, d := range f.PermissionDefinitions {
-		learn(d.Key, keyDefinition)
-	}
-	for _, d := range f.OrganizationDefinitions {
-		learn(d.Key, keyOrganizationDefinition)
-	}
-	for _, p := range f.People {
-		learn(p.Key, keyPerson)
-	}
-	for _, t := range f.Teams {
-		learn(t.Key, keyTeam)
-	}
-	var place func(nodes []importNode, parent string)
-	place = func(nodes []importNode, parent string) {
-		for _, n := range nodes {
-			learn(n.Key, keyNode)
-			f.kindsOfNode[n.Key] = models.NodeKind(n.Kind)
-			f.nodes = append(f.nodes, importPlacedNode{n, parent})
-			place(n.Children, n.Key)
-		}
-	}
-	place(f.Inventory, "")
-	for _, form := range f.Forms {
-		learn(form.Key, keyForm)
-		for _, q := range form.Questions {
-			learn(q.Key, keyQuestion)
-			for _, o := range q.Options {
-				learn(o.Key, keyOption)
-			}
-		}
-	}
-	for _, i := range f.Integrations {
-		learn(i.Key, keyIntegration)
-		for _, w := range i.Webhooks {
-			learn(w.Key, keyWebhook)
-		}
-	}
-}
-
-// checkNames refuses names of the file that nothing has: grants, scopes, events, kinds, types.
-func (f *importFile) checkNames(problems *ImportError) {
-	for _, d := range f.PermissionDefinitions {
-		for _, g := range d.Grants {
-			if !slices.Contains(models.AllGrants, models.Grant(g)) {
-				problems.add("permission definition %q: there is no grant %q", d.Key, g)
-			}
-		}
-	}
-	for _, d := range f.OrganizationDefinitions {
-		if d.AppliesBelow != nil || d.InventoryManager != nil {
-			problems.add("organization permission definition %q: applies_below and inventory_manager belong to permission definitions", d.Key)
-		}
-		for _, g := range d.Grants {
-			if !slices.Contains(models.AllOrganizationGrants, models.OrganizationGrant(g)) {
-				problems.add("organization permission definition %q: there is no grant %q", d.Key, g)
-			}
-		}
-	}
-	f.checkNodes(problems)
-	for _, form := range f.Forms {
-		for _, q := range form.Questions {
-			f.checkQuestion(q, problems)
-		}
-	}
-	for _, i := range f.Integrations {
-		if _, unknown := models.ScopesOf(i.Scopes); unknown != "" {
-			problems.add("integration %q: there is no scope %q", i.Key, unknown)
-		}
-		for _, w := range i.Webhooks {
-			for _, e := range w.Events {
-				if !models.EventType(e).Known() {
-					problems.add("webhook %q: there is no event type %q", w.Key, e)
-				}
-			}
-		}
-	}
-}
-
-func (f *importFile) checkNodes(problems *ImportError) {
-	for _, n := range f.nodes {
-		if _, known := models.NodePrefixes[models.NodeKind(n.Kind)]; !known {
-			problems.add("inventory node %q: kind is location, system, equipment or sub_equipment, not %q", n.Key, n.Kind)
-			continue
-		}
-		if !nests(f.kindsOfNode[n.parent], models.NodeKind(n.Kind)) {
-			where := "at the top"
-			if n.parent != "" {
-				where = "below a " + string(f.kindsOfNode[n.parent])
-			}
-			problems.add("inventory node %q: a %s cannot stand %s", n.Key, n.Kind, where)
-		}
-	}
-}
-
-func (f *importFile) checkQuestion(q importQuestion, problems *ImportError) {
-	choice := false
-	switch models.QuestionType(q.Type) {
-	case models.QuestionSingleChoice, models.QuestionMultipleChoice:
-		choice = true
-	case models.QuestionInteger, models.QuestionDecimal, models.QuestionText:
-	default:
-		problems.add("question %q: type is single_choice, multiple_choice, integer, decimal or text, not %q", q.Key, q.Type)
-		return
-	}
-	if choice != (len(q.Options) > 0) {
-		problems.add("question %q: choices, and only they, have options", q.Key)
-	}
-}
-
-// nests reports whether a node of the kind may stand below one of the parent
-// kind ("" for the top); the schema's trigger holds the same rule.
-func nests(parent, kind models.NodeKind) bool {
-	switch kind {
-	case models.NodeLocation:
-		return parent == "" || parent == models.NodeLocation
-	case models.NodeSystem, models.NodeEquipment:
-		return parent == models.NodeLocation || parent == models.NodeSystem
-	case models.NodeSubEquipment:
-		return parent == models.NodeEquipment
-	}
-	return false
 }

@@ -2,37 +2,44 @@ package service
 
 import (
 	"context"
-	"encoding/base64"
+	"crypto/subtle"
 	"fmt"
-	"io"
 
 	"millwright/models"
 	"millwright/webhook"
 )
 
-func (r *importRun) integrations(ctx context.Context) error {
+func (r *importRun) importIntegrations(ctx context.Context) error {
 	for _, i := range r.file.Integrations {
-		where := fmt.Sprintf("integration %q", i.Key)
-		id, created, err := r.id(i.Key, keyIntegration, models.PrefixIdentity)
+		id, err := r.id(i.Key, keyIntegration, models.PrefixIdentity)
 		if err != nil {
 			return err
 		}
+		where := fmt.Sprintf("integration %q", i.Key)
 		if i.ClientSecret != nil && len(*i.ClientSecret) < models.MinClientSecret {
 			r.problems.add("%s: client_secret has fewer than %d characters", where, models.MinClientSecret)
 		}
-		result := ImportedIntegration{
-			IdentityID: id, ClientID: or(i.ClientID, r.clients[id]), ClientSecret: or(i.ClientSecret, ""),
-			Webhooks: map[string]ImportedWebhook{},
-		}
-		definition := r.organizationDefinition(where, i.OrganizationDefinition)
+		r.identity(where, id, models.KindIntegration, i.Name)
+		row, created := r.integrations.row(id)
+		secret := i.ClientSecret
 		if created {
-			err = r.createIntegration(where, i, &result, definition)
-		} else {
-			r.changeIntegration(id, i, definition)
+			if secret, err = r.newIntegration(row, id, secret); err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return err
+		overwrite(&row.ClientID, i.ClientID)
+		if secret != nil {
+			row.SecretHash = HashSecret(*secret)
 		}
+		if i.Scopes != nil {
+			scopes, _ := models.ScopesOf(i.Scopes)
+			overwriteList(&row.Scopes, scopes.Strings())
+		}
+		if i.OrganizationDefinition != nil {
+			row.OrganizationDefinitionID = r.organizationDefinition(where, *i.OrganizationDefinition)
+		}
+		result := ImportedIntegration{IdentityID: id, ClientID: row.ClientID, Webhooks: map[string]ImportedWebhook{}}
+		overwrite(&result.ClientSecret, secret)
 		for _, w := range i.Webhooks {
 			if result.Webhooks[w.Key], err = r.webhook(ctx, id, w); err != nil {
 				return err
@@ -43,107 +50,108 @@ func (r *importRun) integrations(ctx context.Context) error {
 	return nil
 }
 
-// createIntegration queues a new integration and completes its client id and
-// secret. The plan says how many an organization has (spec section 8); one that
-// has more already keeps them.
-func (r *importRun) createIntegration(where string, i importIntegration, result *ImportedIntegration, definition *string) error {
-	r.queueRoom(r.result.OrganizationID, func(allowed int) error {
-		return &ImportError{[]string{fmt.Sprintf("%s: the plan allows %d integrations", where, allowed)}}
-	})
+// newIntegration fills in a new integration. It returns the client secret, a
+// generated one if the file gives none.
+func (r *importRun) newIntegration(row *models.Integration, id string, secret *string) (*string, error) {
+	*row = models.Integration{ID: id, OrganizationID: r.result.OrganizationID, Scopes: models.TextArray{}, Enabled: true}
 	var err error
-	if result.ClientID == "" {
-		if result.ClientID, err = r.newID(models.PrefixClient); err != nil {
-			return err
-		}
+	if row.ClientID, err = r.newID(models.PrefixClient); err != nil {
+		return nil, err
 	}
-	if result.ClientSecret == "" {
-		if result.ClientSecret, err = NewClientSecret(r.Random); err != nil {
-			return err
-		}
+	if secret == nil {
+		generated, err := NewClientSecret(r.Random)
+		return &generated, err
 	}
-	if err := r.insert(r.identity(result.IdentityID, models.KindIntegration, need(r, where, "a name", i.Name))); err != nil {
-		return err
-	}
-	scopes, _ := models.ScopesOf(i.Scopes)
-	return r.insert(&models.Integration{
-		ID: result.IdentityID, OrganizationID: r.result.OrganizationID, ClientID: result.ClientID,
-		SecretHash: HashSecret(result.ClientSecret), Scopes: scopes.Strings(), OrganizationDefinitionID: definition, Enabled: true,
-	})
+	return secret, nil
 }
 
-func (r *importRun) changeIntegration(id string, i importIntegration, definition *string) {
-	name, c := columns{}, columns{}
-	given(name, "name", i.Name)
-	r.change("identities", id, name, true)
-	if i.Scopes != nil {
-		scopes, _ := models.ScopesOf(i.Scopes)
-		c["scopes"] = scopes.Strings()
+// checkRoom fails if the plan does not allow the new integrations (spec section 8).
+// An organization that already has more keeps them.
+func (r *importRun) checkRoom() error {
+	var created []string
+	for _, i := range r.file.Integrations {
+		if !r.known[i.Key] {
+			created = append(created, i.Key)
+		}
 	}
-	if i.ClientSecret != nil {
-		c["secret_hash"] = HashSecret(*i.ClientSecret)
+	if len(created) == 0 {
+		return nil
 	}
-	given(c, "client_id", i.ClientID)
-	given(c, "organization_definition_id", definition)
-	r.change("integrations", id, c, false)
+	room, err := r.integrationRoom(r.result.OrganizationID)
+	if err != nil {
+		return err
+	}
+	if free := max(0, room.Allowed-room.Held); len(created) > free {
+		return &ImportError{[]string{fmt.Sprintf("integration %q: the plan allows %d integrations", created[free], room.Allowed)}}
+	}
+	return nil
 }
 
 func (r *importRun) webhook(ctx context.Context, integrationID string, w importWebhook) (ImportedWebhook, error) {
-	where := fmt.Sprintf("webhook %q", w.Key)
-	id, created, err := r.id(w.Key, keyWebhook, models.PrefixWebhook)
+	id, err := r.id(w.Key, keyWebhook, models.PrefixWebhook)
 	if err != nil {
 		return ImportedWebhook{}, err
 	}
+	result := ImportedWebhook{ID: id}
+	where := fmt.Sprintf("webhook %q", w.Key)
 	if w.URL != nil {
 		if err := r.AddressRules.check(ctx, *w.URL, nil); err != nil {
 			r.problems.add("%s: %s", where, err)
 		}
 	}
-	result := ImportedWebhook{ID: id}
 	if w.Secret != nil {
 		if _, err := webhook.ParseSecret(*w.Secret); err != nil {
 			r.problems.add("%s: the secret is not whsec_ and the base64 of at least 24 bytes", where)
 		}
 		result.Secret = *w.Secret
 	}
+	row, created := r.webhooks.row(id)
 	if created {
-		return r.createWebhook(where, integrationID, w, result)
-	}
-	c := columns{}
-	given(c, "url", w.URL)
-	if w.Events != nil {
-		c["events"] = w.Events
-	}
-	if w.Secret != nil {
-		if c["secret_sealed"], err = r.Vault.Seal([]byte(*w.Secret), id, r.Random); err != nil {
+		require(r, where, "a url", w.URL)
+		if result.Secret, err = r.newWebhook(where, row, id, integrationID, result.Secret); err != nil {
+			return result, err
+		}
+	} else if w.Secret != nil {
+		if err := r.changeSecret(row, *w.Secret); err != nil {
 			return result, err
 		}
 	}
-	r.change("webhooks", id, c, false)
+	overwrite(&row.URL, w.URL)
+	overwriteList(&row.Events, w.Events)
 	return result, nil
 }
 
-// createWebhook queues a new address at the integration's first free place.
-func (r *importRun) createWebhook(where, integrationID string, w importWebhook, result ImportedWebhook) (ImportedWebhook, error) {
-	place, free := freePlace(r.places[integrationID])
+// newWebhook fills in a new address in the integration's first free slot. It
+// returns the signing secret, a generated one if the file gives none.
+func (r *importRun) newWebhook(where string, row *models.Webhook, id, integrationID, secret string) (string, error) {
+	slot, free := freeSlot(r.taken[integrationID])
 	if !free {
 		r.problems.add("%s: an integration has at most %d webhook addresses", where, models.MaxWebhooks)
-		return result, nil
 	}
-	r.places[integrationID] = append(r.places[integrationID], place)
-	var err error
-	result.Secret, err = r.insertWebhook(models.Webhook{
-		ID: result.ID, OrganizationID: r.result.OrganizationID, IntegrationID: integrationID, Place: place,
-		URL: need(r, where, "a url", w.URL), Events: w.Events,
-	}, result.Secret)
-	return result, err
+	r.taken[integrationID] = append(r.taken[integrationID], slot)
+	*row = models.Webhook{
+		ID: id, OrganizationID: r.result.OrganizationID, IntegrationID: integrationID, Place: slot, Events: models.TextArray{},
+	}
+	return r.completeWebhook(row, secret)
 }
 
-// NewClientSecret returns a client secret of 256 random bits; its prefix lets
-// secret scanners recognise one that leaked.
-func NewClientSecret(random io.Reader) (string, error) {
-	b := make([]byte, 32)
-	if _, err := io.ReadFull(random, b); err != nil {
-		return "", fmt.Errorf("read random bytes for a client secret: %w", err)
+// changeSecret seals the file's signing secret for the address, unless it has it already.
+func (r *importRun) changeSecret(row *models.Webhook, secret string) error {
+	if held, err := r.Vault.Open(row.SecretSealed, row.ID); err == nil && subtle.ConstantTimeCompare(held, []byte(secret)) == 1 {
+		return nil
 	}
-	return "mwsec_" + base64.RawURLEncoding.EncodeToString(b), nil
+	var err error
+	row.SecretSealed, err = r.Vault.Seal([]byte(secret), row.ID, r.Random)
+	return err
+}
+
+// readSlots reads which slots the addresses of the file's integrations take.
+func (r *importRun) readSlots() error {
+	taken, err := scanAll[models.Webhook](r.ormTx, `
+		SELECT integration_id, place FROM webhooks WHERE integration_id = ANY (?)`, models.TextArray(r.stored[keyIntegration]))
+	r.taken = map[string][]int{}
+	for _, h := range taken {
+		r.taken[h.IntegrationID] = append(r.taken[h.IntegrationID], h.Place)
+	}
+	return err
 }

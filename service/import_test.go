@@ -133,7 +133,7 @@ func TestImportIsAllOrNothing(t *testing.T) {
 		"an unknown scope":                {"work_orders:read", "work_orders:all", `"work_orders:all"`},
 		"an unknown event":                {"[ping]", "[pong]", `"pong"`},
 		"an unknown kind of node":         {"kind: system", "kind: planet", `"planet"`},
-		"a node below the wrong kind":     {"kind: location", "kind: equipment", "cannot stand"},
+		"a node below the wrong kind":     {"kind: location", "kind: equipment", "cannot be"},
 		"an assignment to nobody":         {"identity: ann", "identity: nobody", `"nobody"`},
 		"an assignment of a node":         {"identity: ann", "identity: below", `"below"`},
 		"an assignment on nothing":        {"node: top,", "node: moon,", `"moon"`},

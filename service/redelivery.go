@@ -4,86 +4,82 @@ import (
 	"context"
 
 	"millwright/models"
-	"millwright/service/batch"
 )
 
-// dueNowColumns makes a delivery due, with the whole retry schedule before it: the
-// mailbox finds it in its place among the pending ones.
+// dueNowColumns makes a delivery due, at the start of the retry schedule again. The
+// address workflow finds it among the pending ones, in its order.
 const dueNowColumns = `status = 'pending', next_attempt_at = NULL, finished_at = NULL, attempts_before = attempts`
 
-// deliveryCount is how many deliveries a statement changed.
-type deliveryCount struct{ Deliveries int }
-
-// requeueDeliveries queues that every failed or held delivery of the address is due now
-// whose event is not older than since, and counts them. A delivery is made
-// together with its event and as old.
-func (t *tx) requeueDeliveries(due *deliveryCount, webhookID string, since models.Time) {
-	t.Queue(allowLongStatement)
-	batch.QueueOne(t.Tx, due, nil, `
-		WITH due AS (
-			UPDATE deliveries SET `+dueNowColumns+`
-			WHERE webhook_id = $1 AND status IN ('failed', 'held') AND created_at >= $2
-			RETURNING id)
-		SELECT count(*) AS deliveries FROM due`, webhookID, since)
+// requeueDeliveries makes every failed or held delivery of the address due now
+// whose event is not older than since, and returns how many. A delivery is created
+// with its event, so their times are the same.
+func (t *ormTx) requeueDeliveries(webhookID string, since models.Time) (int, error) {
+	if err := t.exec(allowLongStatement); err != nil {
+		return 0, err
+	}
+	due := t.db.Exec(`UPDATE deliveries SET `+dueNowColumns+`
+		WHERE webhook_id = ? AND status IN ('failed', 'held') AND created_at >= ?`, webhookID, since)
+	return int(due.RowsAffected), due.Error
 }
 
-// requireOn refuses a redelivery at an address that is off.
-func (h managedWebhook) requireOn() error {
+// requireOn returns an error for a redelivery at an address that is off.
+func requireOn(h *models.Webhook) error {
 	if h.Enabled {
 		return nil
 	}
-	return models.Errorf(models.CodeValidationFailed, "The address is off: turn it on first, then what it missed can be delivered.")
+	return models.Errorf(models.CodeValidationFailed, "The address is off; turn it on first.")
 }
 
 // RedeliverSince makes every failed or held delivery of the address due now
 // whose event is not older than since, and returns how many there are (spec
 // section 6, turning off). Errors: not_found, permission_denied,
-// validation_failed when the address is off, unavailable.
+// validation_failed if the address is off, unavailable.
 func (s *Service) RedeliverSince(ctx context.Context, actor Actor, webhookID string, since models.Time) (int, error) {
-	var due deliveryCount
-	_, err := s.writeWebhook(ctx, actor, webhookID, func(_ context.Context, t *tx, h *managedWebhook) (string, error) {
-		if err := h.requireOn(); err != nil {
+	due := 0
+	_, err := s.updateWebhook(ctx, actor, webhookID, func(t *ormTx, h *models.Webhook) (action string, err error) {
+		if err := requireOn(h); err != nil {
 			return "", err
 		}
-		t.requeueDeliveries(&due, webhookID, since)
+		due, err = t.requeueDeliveries(webhookID, since)
 		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, webhookID})
-		return actionRedelivered, nil
+		return actionRedelivered, err
 	})
-	return due.Deliveries, err
+	return due, err
 }
 
-// RedeliverDelivery makes one delivery due now, whatever became of it, and
-// returns it (spec section 6, delivery): a delivered one is sent once more, a
-// skipped one is judged again, one that is pending stays so. Errors: not_found,
-// permission_denied, validation_failed when its address is off, unavailable.
+// RedeliverDelivery makes one delivery due now, whatever its status, and returns it
+// (spec section 6, delivery): a delivered one is sent once more, a skipped one is
+// checked again, a pending one stays pending. Errors: not_found,
+// permission_denied, validation_failed if its address is off, unavailable.
 func (s *Service) RedeliverDelivery(ctx context.Context, actor Actor, id string) (DeliveryView, error) {
-	var found DeliveryView
 	if !models.IsID(id, models.PrefixDelivery) {
-		return found, models.NotFound()
+		return DeliveryView{}, models.NotFound()
 	}
-	err := s.write(ctx, func(ctx context.Context, t *tx) error {
-		var of struct{ WebhookID string }
-		batch.QueueOne(t.Tx, &of, models.NotFound(), `SELECT webhook_id FROM deliveries WHERE id = $1`, id)
-		if err := t.Flush(ctx); err != nil {
-			return err
-		}
-		h, err := t.manageWebhook(ctx, actor, of.WebhookID)
+	var delivery DeliveryView
+	err := s.transaction(ctx, func(t *ormTx) error {
+		webhookID, err := scanOne[string](t, models.NotFound(), `SELECT webhook_id FROM deliveries WHERE id = ?`, id)
 		if err != nil {
 			return err
 		}
-		if err := h.requireOn(); err != nil {
+		h, err := t.lockWebhook(actor, webhookID)
+		if err != nil {
 			return err
 		}
-		var changed []struct{ ID string }
-		batch.QueueAll(t.Tx, &changed, `UPDATE deliveries SET `+dueNowColumns+` WHERE id = $1 AND status <> 'pending' RETURNING id`, id)
-		batch.QueueOne(t.Tx, &found, models.NotFound(), `
-			SELECT `+deliveryColumns+` FROM deliveries d JOIN events e ON e.id = d.event_id WHERE d.id = $1`, id)
-		if err := t.Flush(ctx); err != nil || len(changed) == 0 {
+		if err := requireOn(&h); err != nil {
 			return err
 		}
-		// The mailbox sends it; whoever waited for its next attempt looks and lets go.
-		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, of.WebhookID}, WakeTarget{TargetDelivery, id})
-		return t.log(actor, h.OrganizationID, actionRedelivered, of.WebhookID)
+		changed := t.db.Exec(`UPDATE deliveries SET `+dueNowColumns+` WHERE id = ? AND status <> 'pending'`, id)
+		if changed.Error != nil {
+			return changed.Error
+		}
+		delivery, err = scanOne[DeliveryView](t, models.NotFound(), `
+			SELECT `+deliveryColumns+` FROM deliveries d JOIN events e ON e.id = d.event_id WHERE d.id = ?`, id)
+		if err != nil || changed.RowsAffected == 0 {
+			return err
+		}
+		// The address workflow sends it; the Delivery workflow reloads and ends.
+		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, webhookID}, WakeTarget{TargetDelivery, id})
+		return t.log(actor, h.OrganizationID, actionRedelivered, webhookID)
 	})
-	return found, err
+	return delivery, err
 }

@@ -136,9 +136,8 @@ func New(pool *pgxpool.Pool, options Options) (*Service, error) {
 	orm, err := gorm.Open(postgres.New(postgres.Config{Conn: stdlib.OpenDBFromPool(pool)}), &gorm.Config{
 		SkipDefaultTransaction: true,
 		DisableAutomaticPing:   true,
-		TranslateError:         true,
-		DryRun:                 true,
-		Logger:                 logger.Discard,
+		// GORM's logger prints the values of statements.
+		Logger: logger.Discard,
 	})
 	if err != nil {
 		return nil, err

@@ -9,11 +9,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
-	"millwright/service/batch"
 )
 
-// turnOffIfUnsuccessful turns the address off when the rule says so, holds what is due there
-// and tells its keepers. It reports whether it did.
+// turnOffIfUnsuccessful turns the address off when the rule says so, holds its due
+// deliveries, and notifies people. It reports whether the rule said so.
 func (s *Service) turnOffIfUnsuccessful(ctx context.Context, webhookID string, gone bool, now models.Time) (bool, error) {
 	var enabledSince time.Time
 	var lastSuccess *time.Time
@@ -35,45 +34,58 @@ func (s *Service) turnOffIfUnsuccessful(ctx context.Context, webhookID string, g
 	default:
 		return false, nil
 	}
-	return true, s.write(ctx, func(ctx context.Context, t *tx) error {
-		return t.turnOff(ctx, Operator(), webhookID, reason, true)
+	return true, s.transaction(ctx, func(t *ormTx) error {
+		return t.turnOff(Operator(), webhookID, reason, notifyOfOff)
 	})
 }
 
-// turnOff turns an address off that is on, holds what is due there and, if tell is
-// set, notifies its keepers.
-func (t *tx) turnOff(ctx context.Context, actor Actor, webhookID, reason string, tell bool) error {
-	var off []struct{ OrganizationID string }
-	batch.QueueAll(t.Tx, &off, `UPDATE webhooks SET enabled = false, off_reason = $2, off_at = $3
-		WHERE id = $1 AND enabled RETURNING organization_id`, webhookID, reason, t.at)
-	if err := t.Flush(ctx); err != nil || len(off) == 0 {
+// offNotice says whether turning an address off notifies people.
+type offNotice bool
+
+const (
+	// notifyOfOff notifies the integration's owner and the administrators.
+	notifyOfOff offNotice = true
+	// silently is for an address that a person turns off.
+	silently offNotice = false
+)
+
+// turnOff turns an address off if it is on and holds its due deliveries.
+func (t *ormTx) turnOff(actor Actor, webhookID, reason string, notice offNotice) error {
+	off, err := scanAll[string](t, `UPDATE webhooks SET enabled = false, off_reason = ?, off_at = ?
+		WHERE id = ? AND enabled RETURNING organization_id`, reason, t.at, webhookID)
+	if err != nil || len(off) == 0 {
 		return err
 	}
-	t.QueueRows(func(rows pgx.Rows) error {
-		var id string
-		var was models.DeliveryStatus
-		_, err := pgx.ForEachRow(rows, []any{&id, &was}, func() error {
-			if was == models.DeliveryRetrying {
-				t.wakes = append(t.wakes, WakeTarget{TargetDelivery, id}) // its workflow ends now, not at its next attempt
-			}
-			return nil
-		})
+	held, err := scanAll[heldDelivery](t, with(holdQuery, "webhook", "?"), webhookID)
+	if err != nil {
 		return err
-	}, holdQuery, webhookID)
-	if tell {
-		t.notifyOwnerAndAdmins(models.NoticeWebhookOff, webhookID)
 	}
-	return t.log(actor, off[0].OrganizationID, actionTurnedOff, webhookID)
+	for _, d := range held {
+		if d.Previous == models.DeliveryRetrying { // its workflow ends now, not at its next attempt
+			t.wakes = append(t.wakes, WakeTarget{TargetDelivery, d.ID})
+		}
+	}
+	if notice == notifyOfOff {
+		if err := t.notifyOwnerAndAdmins(models.NoticeWebhookOff, webhookID); err != nil {
+			return err
+		}
+	}
+	return t.log(actor, off[0], actionTurnedOff, webhookID)
 }
 
-// holdQuery keeps everything that is due at an address that is off, and returns
-// what was.
+// heldDelivery is a delivery that was held, with its status before.
+type heldDelivery struct {
+	ID       string
+	Previous models.DeliveryStatus
+}
+
+// holdQuery holds the due deliveries of {webhook}, which is off, and returns them.
 const holdQuery = `
 	UPDATE deliveries d SET status = 'held', next_attempt_at = NULL
-	FROM (SELECT id, status FROM deliveries WHERE webhook_id = $1 AND status IN ('pending', 'retrying') FOR UPDATE) was
-	WHERE d.id = was.id RETURNING d.id, was.status`
+	FROM (SELECT id, status FROM deliveries WHERE webhook_id = {webhook} AND status IN ('pending', 'retrying') FOR UPDATE) due
+	WHERE d.id = due.id RETURNING d.id, due.status AS previous`
 
-// formatDuration writes a duration for people: whole days where it is some.
+// formatDuration writes a duration for people, in days if it is a number of days.
 func formatDuration(d time.Duration) string {
 	if day := 24 * time.Hour; d >= day && d%day == 0 {
 		return fmt.Sprintf("%d days", d/day)

@@ -54,10 +54,15 @@ func NewWriter(pool *pgxpool.Pool, log *slog.Logger) *Writer {
 // rolls the transaction back. A transaction that loses a deadlock is retried up to
 // three times in all, so do must not depend on anything it changed outside.
 func (w *Writer) Write(ctx context.Context, do func(context.Context, *Tx) error) error {
+	return Retry(func() error { return newCommitGroup(w.pool, w.log, 1, false).run(ctx, do) })
+}
+
+// Retry runs a transaction, and runs it again while it loses a deadlock, up to three
+// times in all.
+func Retry(transaction func() error) error {
 	var err error
 	for range maxAttempts {
-		err = newCommitGroup(w.pool, w.log, 1, false).run(ctx, do)
-		if !retryable(err) {
+		if err = transaction(); !retryable(err) {
 			break
 		}
 	}

@@ -1,0 +1,188 @@
+package service
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"millwright/models"
+)
+
+// NewIntegration is what an integration is created from.
+type NewIntegration struct {
+	Name   string
+	Scopes []string
+	// OrganizationDefinitionID is its organization permission definition, nil for none.
+	OrganizationDefinitionID *string
+}
+
+// CreateIntegration creates an integration of the organization (spec section 1,
+// the steps in the app) and returns it with its client secret. It belongs to the
+// person who creates it. Errors: not_found, permission_denied, validation_failed,
+// plan_restricted if the plan allows no more integrations, unavailable.
+func (s *Service) CreateIntegration(ctx context.Context, actor Actor, organizationID string, in NewIntegration) (IntegrationRecord, error) {
+	var record IntegrationRecord
+	err := s.transaction(ctx, func(t *ormTx) error {
+		organization, err := t.integrationOrganization(actor, organizationID, in)
+		if err != nil {
+			return err
+		}
+		if err := in.check(organization); err != nil {
+			return err
+		}
+		room, err := t.integrationRoom(organizationID)
+		if err != nil {
+			return err
+		}
+		if room.Held >= room.Allowed {
+			return models.Errorf(models.CodePlanRestricted, "The organization's plan allows no more than %d integrations.", room.Allowed)
+		}
+		rows, err := t.insertIntegration(actor, organizationID, in)
+		record = rows.record()
+		return err
+	})
+	if err != nil {
+		return IntegrationRecord{}, err
+	}
+	return record, nil
+}
+
+// integrationOrganization is an organization in which an integration is to be created.
+type integrationOrganization struct {
+	// May is whether the actor may manage its integrations.
+	May bool
+	// DefinitionKnown is whether it has the organization permission definition.
+	DefinitionKnown bool
+}
+
+var integrationOrganizationQuery = `
+	SELECT @operator OR ` + with(managesIntegrations, "actor", "@actor", "organization", "o.id") + ` AS may,
+		EXISTS (SELECT FROM organization_permission_definitions d WHERE d.organization_id = o.id AND d.id = @definition) AS definition_known
+	FROM organizations o
+	WHERE o.id = @id AND (@operator OR o.id = @organization)`
+
+// integrationOrganization applies the rules of lockIntegration to an organization
+// in which an integration is to be created. Errors: not_found, permission_denied, unavailable.
+func (t *ormTx) integrationOrganization(actor Actor, organizationID string, in NewIntegration) (integrationOrganization, error) {
+	if !models.IsID(organizationID, models.PrefixIdentity) {
+		return integrationOrganization{}, models.NotFound()
+	}
+	definition := ""
+	if in.OrganizationDefinitionID != nil && models.IsID(*in.OrganizationDefinitionID, models.PrefixDefinition) {
+		definition = *in.OrganizationDefinitionID
+	}
+	found, err := scanOne[integrationOrganization](t, models.NotFound(), integrationOrganizationQuery, map[string]any{
+		"id": organizationID, "definition": definition,
+		"operator": actor.isOperator(), "actor": actor.IdentityID, "organization": actor.OrganizationID,
+	})
+	if err == nil && !found.May {
+		err = errNoIntegrationsGrant()
+	}
+	return found, err
+}
+
+func (in NewIntegration) check(organization integrationOrganization) error {
+	fields := slices.Concat(checkIntegrationName(in.Name), checkScopes(in.Scopes))
+	if in.OrganizationDefinitionID != nil && !organization.DefinitionKnown {
+		fields = append(fields, unknownField("/organization_definition_id", "organization permission definition"))
+	}
+	return invalid(fields)
+}
+
+// checkIntegrationName returns what is wrong with a name: it must fit in a list of
+// names and in a line of the log.
+func checkIntegrationName(name string) []models.FieldError {
+	field := models.FieldError{Pointer: "/name"}
+	switch {
+	case strings.TrimSpace(name) == "":
+		field.Code, field.Detail = "required", "Enter a name."
+	case utf8.RuneCountInString(name) > models.MaxIntegrationName:
+		field.Code, field.Detail = "too_long", fmt.Sprintf("A name has at most %d characters.", models.MaxIntegrationName)
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+		field.Code, field.Detail = "value", "A name is one line of text without control characters."
+	default:
+		return nil
+	}
+	return []models.FieldError{field}
+}
+
+func checkScopes(names []string) []models.FieldError {
+	if len(names) == 0 {
+		return []models.FieldError{{Pointer: "/scopes", Code: "required", Detail: "An integration has at least one scope."}}
+	}
+	var fields []models.FieldError
+	for i, name := range names {
+		if _, unknown := models.ScopesOf([]string{name}); unknown != "" || name == "" {
+			fields = append(fields, models.FieldError{
+				Pointer: fmt.Sprintf("/scopes/%d", i), Code: "unknown", Detail: fmt.Sprintf("There is no scope %q.", name),
+			})
+		}
+	}
+	return fields
+}
+
+// integrationRoom is how many integrations an organization has and may have.
+type integrationRoom struct{ Allowed, Held int }
+
+// integrationRoom reads how many integrations the plan allows (spec section 8) and
+// how many there are, without deleted ones. It locks the plan until the
+// transaction ends, so that two creations cannot both take the last place.
+func (t *ormTx) integrationRoom(organizationID string) (integrationRoom, error) {
+	if err := t.exec(`SELECT FROM plans WHERE organization_id = ? FOR NO KEY UPDATE`, organizationID); err != nil {
+		return integrationRoom{}, err
+	}
+	// A separate statement sees what was committed while the first one waited.
+	return scanOne[integrationRoom](t, models.NotFound(), `
+		SELECT p.integrations AS allowed, (SELECT count(*) FROM integrations i
+			WHERE i.organization_id = p.organization_id AND i.deleted_at IS NULL) AS held
+		FROM plans p WHERE p.organization_id = ?`, organizationID)
+}
+
+// insertIntegration inserts the integration with its Log Record.
+func (t *ormTx) insertIntegration(actor Actor, organizationID string, in NewIntegration) (integrationRows, error) {
+	var rows integrationRows
+	id, err := t.newID(models.PrefixIdentity)
+	if err != nil {
+		return rows, err
+	}
+	clientID, err := t.newID(models.PrefixClient)
+	if err != nil {
+		return rows, err
+	}
+	if rows.newSecret, err = NewClientSecret(t.Random); err != nil {
+		return rows, err
+	}
+	scopes, _ := models.ScopesOf(in.Scopes)
+	rows.identity = models.Identity{
+		ID: id, OrganizationID: organizationID, Kind: models.KindIntegration, Name: in.Name, CreatedAt: t.at, ChangedAt: t.at,
+	}
+	rows.integration = models.Integration{
+		ID: id, OrganizationID: organizationID, ClientID: clientID, SecretHash: HashSecret(rows.newSecret), Scopes: scopes.Strings(),
+		OrganizationDefinitionID: in.OrganizationDefinitionID, Enabled: true,
+	}
+	if !actor.isOperator() {
+		rows.integration.OwnerID = &actor.IdentityID
+	}
+	if err := t.db.Create(&rows.identity).Error; err != nil {
+		return rows, err
+	}
+	if err := t.db.Create(&rows.integration).Error; err != nil {
+		return rows, err
+	}
+	return rows, t.log(actor, organizationID, "integration.created", id)
+}
+
+// NewClientSecret returns a client secret of 256 random bits; its prefix lets
+// secret scanners recognise one that leaked.
+func NewClientSecret(random io.Reader) (string, error) {
+	b := make([]byte, 32)
+	if _, err := io.ReadFull(random, b); err != nil {
+		return "", fmt.Errorf("read random bytes for a client secret: %w", err)
+	}
+	return "mwsec_" + base64.RawURLEncoding.EncodeToString(b), nil
+}

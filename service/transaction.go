@@ -1,0 +1,97 @@
+package service
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"millwright/models"
+	"millwright/service/batch"
+)
+
+// ormTx is a write in a GORM transaction: settings, permissions and imports, which
+// are written rarely. Calls that come in great numbers use tx, which costs fewer
+// round trips. Both follow the same rules: all or nothing, wakes after the commit.
+type ormTx struct {
+	*Service
+	db *gorm.DB
+	// at is the time of the whole write.
+	at models.Time
+	// wakes are woken after the commit.
+	wakes []WakeTarget
+}
+
+// transaction runs do in a GORM transaction, and wakes workflows after the commit. An
+// error of do is returned and rolls the transaction back. A transaction that loses a
+// deadlock is retried, so do must not depend on anything it changed outside.
+// Errors: those of do, unavailable.
+func (s *Service) transaction(ctx context.Context, do func(*ormTx) error) (err error) {
+	ctx, span := startSpan(ctx, "transaction")
+	defer func() { endSpan(span, err) }()
+	var t *ormTx
+	err = batch.Retry(func() error {
+		return s.orm.WithContext(ctx).Transaction(func(db *gorm.DB) error {
+			t = &ormTx{Service: s, db: db, at: s.now()}
+			return do(t)
+		})
+	})
+	if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
+		err = ctx.Err() // database/sql rolled back when the context ended
+	}
+	if err != nil {
+		return s.translate(err)
+	}
+	if s.AfterCommit != nil {
+		s.AfterCommit()
+	}
+	if s.Waker != nil && len(t.wakes) > 0 {
+		WakeIn(ctx, s.Waker, t.wakes...)
+	}
+	return nil
+}
+
+// exec runs a statement: locks and guarded updates, which stay SQL. Parameters are
+// written ? or @name, the latter with a map as the only argument.
+func (t *ormTx) exec(query string, args ...any) error {
+	return t.db.Exec(query, args...).Error
+}
+
+// update writes these columns of the row of a model, which its primary key names.
+func (t *ormTx) update(row any, columns ...string) error {
+	return t.db.Model(row).Select(columns).Updates(row).Error
+}
+
+// log inserts a Log Record of what the actor did.
+func (t *ormTx) log(actor Actor, organizationID, action, recordID string) error {
+	return t.db.Create(newLogRecord(actor, organizationID, action, recordID, t.at)).Error
+}
+
+// lockRow returns the row of a model with the id, locked until the transaction
+// ends. Errors: not_found.
+func lockRow[T any](t *ormTx, id string) (T, error) {
+	var row T
+	err := t.db.Clauses(clause.Locking{Strength: "NO KEY UPDATE"}).Take(&row, "id = ?", id).Error
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		err = models.NotFound()
+	}
+	return row, err
+}
+
+// scanOne returns the row of a query; without one, missing.
+func scanOne[T any](t *ormTx, missing error, query string, args ...any) (T, error) {
+	var row T
+	found := t.db.Raw(query, args...).Scan(&row)
+	if found.Error == nil && found.RowsAffected == 0 {
+		return row, missing
+	}
+	return row, found.Error
+}
+
+// scanAll returns the rows of a query.
+func scanAll[T any](t *ormTx, query string, args ...any) ([]T, error) {
+	var rows []T
+	return rows, t.db.Raw(query, args...).Scan(&rows).Error
+}

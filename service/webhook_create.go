@@ -1,0 +1,153 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"millwright/models"
+	"millwright/webhook"
+)
+
+// NewWebhook is what a webhook address is created from.
+type NewWebhook struct {
+	URL string
+	// Events are the types it subscribes to, at least one, without duplicates. Ping
+	// may be among them but changes nothing: a test reaches every address.
+	Events []models.EventType
+}
+
+// CreateWebhook creates a webhook address of the integration, turned on, and
+// returns it with its signing secret (spec section 6, setup). Errors: not_found,
+// permission_denied, validation_failed (including for a sixth address), unavailable.
+func (s *Service) CreateWebhook(ctx context.Context, actor Actor, integrationID string, in NewWebhook) (Webhook, error) {
+	// Only someone who may create an address may have a host name looked up.
+	if err := s.transaction(ctx, func(t *ormTx) error {
+		_, err := t.lockIntegration(actor, integrationID)
+		return err
+	}); err != nil {
+		return Webhook{}, err
+	}
+	fields, err := s.checkAddress(ctx, in.URL)
+	if err != nil {
+		return Webhook{}, err
+	}
+	if err := invalid(append(fields, checkEvents(in.Events)...)); err != nil {
+		return Webhook{}, err
+	}
+	var created Webhook
+	err = s.transaction(ctx, func(t *ormTx) error {
+		created, err = t.createWebhook(actor, integrationID, in)
+		return err
+	})
+	if err != nil {
+		return Webhook{}, err
+	}
+	return created, nil
+}
+
+// createWebhook inserts the address with its Log Record.
+func (t *ormTx) createWebhook(actor Actor, integrationID string, in NewWebhook) (Webhook, error) {
+	integration, err := t.lockIntegration(actor, integrationID)
+	if err != nil {
+		return Webhook{}, err
+	}
+	taken, err := scanAll[int](t, `SELECT place FROM webhooks WHERE integration_id = ?`, integrationID)
+	if err != nil {
+		return Webhook{}, err
+	}
+	slot, free := freeSlot(taken)
+	if !free {
+		return Webhook{}, models.Errorf(models.CodeValidationFailed, "An integration has at most %d webhook addresses.", models.MaxWebhooks)
+	}
+	row := models.Webhook{OrganizationID: integration.OrganizationID, IntegrationID: integrationID, Place: slot, URL: in.URL, Events: eventNames(in.Events)}
+	if row.ID, err = t.newID(models.PrefixWebhook); err != nil {
+		return Webhook{}, err
+	}
+	secret, err := t.completeWebhook(&row, "")
+	if err != nil {
+		return Webhook{}, err
+	}
+	if err := t.db.Create(&row).Error; err != nil {
+		return Webhook{}, err
+	}
+	created := webhookOf(row)
+	created.Secret = secret
+	return created, t.log(actor, integration.OrganizationID, actionCreated, row.ID)
+}
+
+// freeSlot returns the first slot for an address that is not taken.
+func freeSlot(taken []int) (slot int, free bool) {
+	for slot = 1; slot <= models.MaxWebhooks; slot++ {
+		if !slices.Contains(taken, slot) {
+			return slot, true
+		}
+	}
+	return 0, false
+}
+
+// completeWebhook completes the row of a new address, which is turned on. It signs
+// with the secret, or with a generated one if that is "", and returns the secret.
+func (t *ormTx) completeWebhook(row *models.Webhook, secret string) (string, error) {
+	var err error
+	if secret == "" {
+		if secret, err = webhook.GenerateSecret(t.Random); err != nil {
+			return "", err
+		}
+	}
+	row.SecretSealed, err = t.Vault.Seal([]byte(secret), row.ID, t.Random)
+	row.Enabled, row.EnabledSince, row.CreatedAt = true, t.at, t.at
+	return secret, err
+}
+
+// checkAddress returns why a URL may not be saved. It looks up the host name.
+func (s *Service) checkAddress(ctx context.Context, url string) ([]models.FieldError, error) {
+	err := s.AddressRules.check(ctx, url, s.AddressRules.Resolver)
+	if rejected, ok := errors.AsType[*webhook.AddressError](err); ok {
+		return []models.FieldError{{Pointer: "/url", Code: "value", Detail: rejected.Detail}}, nil
+	}
+	return nil, err
+}
+
+// check returns an error with a sentence for people if the URL may not be saved.
+// Without a resolver it checks the spelling of the host name only.
+func (a AddressRules) check(ctx context.Context, url string, resolver webhook.Resolver) error {
+	return webhook.CheckURL(ctx, url, webhook.Rules{
+		AllowNetworks: a.AllowNetworks, AllowHTTP: a.AllowHTTP, OwnHosts: a.OwnHosts, Resolver: resolver,
+	})
+}
+
+// checkEvents returns what is wrong with the event types of an address.
+func checkEvents(events []models.EventType) []models.FieldError {
+	if len(events) == 0 {
+		return []models.FieldError{{Pointer: "/events", Code: "required", Detail: "Name at least one event type."}}
+	}
+	var fields []models.FieldError
+	for i, e := range events {
+		pointer := fmt.Sprintf("/events/%d", i)
+		switch {
+		case !e.Known():
+			fields = append(fields, models.FieldError{Pointer: pointer, Code: "unknown", Detail: fmt.Sprintf("There is no event type %q.", e)})
+		case slices.Contains(events[:i], e):
+			fields = append(fields, models.FieldError{Pointer: pointer, Code: "duplicate", Detail: fmt.Sprintf("The event type %s is named twice.", e)})
+		}
+	}
+	return fields
+}
+
+func eventNames(events []models.EventType) []string {
+	names := make([]string, len(events))
+	for i, e := range events {
+		names[i] = string(e)
+	}
+	return names
+}
+
+func eventTypes(names []string) []models.EventType {
+	events := make([]models.EventType, len(names))
+	for i, name := range names {
+		events[i] = models.EventType(name)
+	}
+	return events
+}
