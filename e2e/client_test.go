@@ -23,7 +23,7 @@ type integrator struct {
 	tokens oauth2.TokenSource
 }
 
-// apiResponse is an answer that was read to its end.
+// apiResponse is a response that was read completely.
 type apiResponse struct {
 	status int
 	header http.Header
@@ -45,7 +45,7 @@ func (h *harness) integrator() *integrator {
 	}
 }
 
-// token returns the access token in use; after it, calls need no other.
+// token returns the current access token; later calls reuse it.
 func (i *integrator) token() string {
 	i.t.Helper()
 	token, err := i.tokens.Token()
@@ -55,7 +55,8 @@ func (i *integrator) token() string {
 	return token.AccessToken
 }
 
-// call makes one call; key is its Idempotency-Key, if any. An error means that no answer came.
+// call makes one call. key is its Idempotency-Key, if any. It returns an error if no
+// response came.
 func (i *integrator) call(method, path, key string, body any) (apiResponse, error) {
 	var content io.Reader
 	if body != nil {
@@ -82,12 +83,12 @@ func (i *integrator) call(method, path, key string, body any) (apiResponse, erro
 	return apiResponse{response.StatusCode, response.Header, text}, err
 }
 
-// post asks for a work order.
+// post sends a request to create a work order.
 func (i *integrator) post(title, key string) (apiResponse, error) {
 	return i.call(http.MethodPost, "/work-orders", key, map[string]string{"inventory_id": i.node, "title": title})
 }
 
-// create creates a work order and returns its id. It may be called from any goroutine.
+// create creates a work order and returns its id. Any goroutine may call it.
 func (i *integrator) create(title string) string {
 	response, err := i.post(title, "")
 	if err != nil || response.status != http.StatusCreated {
@@ -117,7 +118,7 @@ func (i *integrator) createMany(n int) []string {
 	return ids
 }
 
-// get reads a path and fails the test unless the answer is 200.
+// get reads a path and fails the test unless the status is 200.
 func (i *integrator) get(path string) apiResponse {
 	i.t.Helper()
 	response, err := i.call(http.MethodGet, path, "", nil)
@@ -127,7 +128,7 @@ func (i *integrator) get(path string) apiResponse {
 	return response
 }
 
-// workOrders returns the ids of the work orders on the first page, the newest first.
+// workOrders returns the ids of the work orders on the first page, newest first.
 func (i *integrator) workOrders() []string {
 	i.t.Helper()
 	var page struct {

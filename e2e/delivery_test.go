@@ -18,8 +18,8 @@ import (
 	"millwright/workflows"
 )
 
-// deliveryLimit is how long a delivery may take when nothing is broken on
-// purpose; the machine may be busy.
+// deliveryLimit is how long a delivery may take on a busy machine when nothing is
+// broken on purpose.
 const deliveryLimit = time.Minute
 
 func TestAWorkOrderBecomesAVerifiedWebhook(t *testing.T) {
@@ -60,15 +60,15 @@ func TestAWorkOrderBecomesAVerifiedWebhook(t *testing.T) {
 	const creates = 20
 	var latencies []time.Duration
 	for n := range creates {
-		asked := time.Now()
+		started := time.Now()
 		id := i.create(fmt.Sprintf("Oil bearing %d", n+1))
-		latencies = append(latencies, awaitDelivery(t, r, id).at.Sub(asked))
+		latencies = append(latencies, awaitDelivery(t, r, id).at.Sub(started))
 	}
 	slices.Sort(latencies)
-	t.Logf("from the call to the receiver, %d creates one after another: p50 %s, longest %s",
+	t.Logf("from the call to the receiver, %d sequential creates: p50 %s, longest %s",
 		creates, latencies[creates/2], latencies[creates-1])
 	if n := r.duplicates(); n > 0 {
-		t.Errorf("%d duplicates though nothing broke", n)
+		t.Errorf("%d duplicates without a fault", n)
 	}
 }
 
@@ -114,14 +114,15 @@ func TestAFailingReceiverIsRetriedOnSchedule(t *testing.T) {
 			t.Fatal(err)
 		}
 		if gap != nil && *gap < wait {
-			t.Errorf("an attempt followed the one before after %s, the schedule says %s", gap, wait)
+			t.Errorf("an attempt followed the previous one after %s, the schedule says %s", gap, wait)
 		}
 	}
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
 
-	// Both work on until the end that is theirs: delivered closes, failed waits for an operator.
+	// Each workflow runs to its own end: a delivered one closes, a failed one waits
+	// for an operator.
 	workflow := workflows.DeliveryID(failed)
 	h.awaitFound(`DeliveryStatus = "failed" AND ExecutionStatus = "Running"`, workflow)
 	h.awaitWorkflow(workflows.DeliveryID(h.deliveryTo(1, id)), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
@@ -134,7 +135,7 @@ func TestAFailingReceiverIsRetriedOnSchedule(t *testing.T) {
 	h.awaitWorkflow(workflow, enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 }
 
-// deliveryTo returns the id of the delivery about the record to the n-th receiver.
+// deliveryTo returns the id of the delivery of the record to the n-th receiver.
 func (h *harness) deliveryTo(n int, recordID string) (id string) {
 	h.t.Helper()
 	err := h.db.QueryRow(h.t.Context(), `SELECT id FROM deliveries WHERE webhook_id = $1 AND record_id = $2`,
@@ -145,7 +146,8 @@ func (h *harness) deliveryTo(n int, recordID string) (id string) {
 	return id
 }
 
-// awaitAttempts waits until the delivery has the status, and checks what its attempts were answered.
+// awaitAttempts waits until the delivery has the status, and checks the statuses of
+// its attempts.
 func (h *harness) awaitAttempts(deliveryID, status string, answers ...int) {
 	h.t.Helper()
 	var current string
@@ -162,7 +164,7 @@ func (h *harness) awaitAttempts(deliveryID, status string, answers ...int) {
 	}
 }
 
-// awaitFound waits until the query finds the workflow and no other.
+// awaitFound waits until the query finds exactly this workflow.
 func (h *harness) awaitFound(query, workflowID string) {
 	h.t.Helper()
 	eventually(h.t, deliveryLimit, query+" finds "+workflowID, func() bool {

@@ -1,13 +1,17 @@
-// Package e2e tests the whole: the built binary as api and worker, real
-// Postgres, real Temporal, receivers in the test. What can break between the
-// processes is broken on purpose: they are killed, Temporal is stopped,
-// receivers fail and hang.
+// Package e2e tests the whole system: the built binary as api and worker, real
+// Postgres, real Temporal, and receivers in the test. The TestFault tests break what
+// can break between the processes: they kill them, stop Temporal, and make receivers
+// fail and hang.
 //
-// Each test has an installation of its own (stack_test.go): a database, a
-// Temporal namespace, keys, an organization, its processes. So tests share
-// nothing but the machine, and those that mostly wait run side by side.
+// Each test has its own installation (harness_test.go): a database, a Temporal
+// namespace, keys, an organization and its processes. Tests share only the machine,
+// and those that mostly wait run in parallel.
 //
-// What flows in: DATABASE_URL, TEMPORAL_ADDRESS and DEVSTACK, which `make test`
-// sets. What flows out, beside verdicts: latencies and duplicates, with -v.
-// Nothing here sleeps: every wait is for a condition and has a limit.
+// Input: DATABASE_URL, TEMPORAL_ADDRESS and DEVSTACK, which `make test` sets. Output,
+// besides verdicts: latencies and duplicates with -v, and the report of `make
+// faults`.
+//
+// No test sleeps: every wait is for a condition and has a limit. Tests talk to the
+// product through HTTP, its commands, its database and Temporal; of its packages they
+// import only models, webhook, workflows (for names and ids) and mail/mailtest.
 package e2e

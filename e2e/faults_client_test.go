@@ -17,7 +17,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 )
 
-// failover sends calls to one of several apis, and to the next when one fails.
+// failover sends calls to one of several apis, and to the next one after a failure.
 type failover struct {
 	hosts []string
 	at    atomic.Int32
@@ -35,7 +35,7 @@ func (f *failover) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// failoverIntegrator is an integrator who knows several apis.
+// failoverIntegrator returns an integrator that knows several apis.
 func (h *harness) failoverIntegrator(hosts []string, first int) *integrator {
 	i := h.integrator()
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
@@ -49,7 +49,7 @@ func (h *harness) failoverIntegrator(hosts []string, first int) *integrator {
 	return i
 }
 
-// atAPI is the same integrator at another api.
+// atAPI returns the same integrator with another api.
 func (i *integrator) atAPI(address string) *integrator {
 	other := *i
 	other.base = "http://" + address + "/v1"
@@ -57,20 +57,20 @@ func (i *integrator) atAPI(address string) *integrator {
 	return &other
 }
 
-// callLimit is how long a client waits for an answer: longer than the API takes
-// for the longest, so that a call that hangs is seen.
+// callLimit is how long a client waits for a response. It is above the API's own
+// limits, so that a hanging call is noticed.
 const callLimit = 45 * time.Second
 
-// write is a write that a client asked for, and what became of it.
+// write is a write that a client requested, and its result.
 type write struct {
 	kind   string
-	marker string // in the text that it writes, and in no other
-	record string // its work order; a creation's is known when it is answered
+	marker string // part of the text it writes, and of no other
+	record string // its work order; for a creation, known from the response
 	method string
 	path   string
 	body   any
 
-	status       int // of the last answer, 0 for none
+	status       int // of the last response, 0 if none came
 	code         string
 	responseBody []byte
 	tries        int
@@ -82,8 +82,8 @@ func (w *write) acknowledged() bool {
 	return w.status == http.StatusOK || w.status == http.StatusCreated
 }
 
-// stormClient writes without a pause, as an integration does that must lose nothing:
-// each write has a key, and is tried again until it is answered.
+// stormClient writes without a pause, like an integration that must lose nothing:
+// each write has a key and is retried until a response comes.
 type stormClient struct {
 	*integrator
 	number int
@@ -95,30 +95,32 @@ type stormClient struct {
 
 	made   int
 	orders []*clientOrder
-	// abandoned are those whose fate is not known, since a write was given up.
+	// ledger is every write, including those that were given up and whose outcome is
+	// unknown.
 	ledger       []*write
-	noAnswer     int // tries without an answer
+	noResponse   int // tries without a response
 	refusals     map[int]int
 	badResponses []string
 	longest      time.Duration // a single call
 	longestCall  string
 }
 
-// createOrder is a work order as its client knows it.
+// clientOrder is a work order as its client knows it.
 type clientOrder struct {
 	id string
-	// maybeClosed says that a write was given up that may have closed it.
+	// maybeClosed reports whether a write was given up that may have closed it.
 	maybeClosed bool
 }
 
-// run writes until the storm is over, then finishes the write in hand or gives it up.
+// run writes until the storm is over, then completes the current write or gives it
+// up.
 func (c *stormClient) run(storm, grace context.Context) {
 	for storm.Err() == nil {
 		w, o := c.next()
 		c.ledger = append(c.ledger, w)
 		finish := storm
 		if c.number%2 == 0 {
-			finish = grace // the others leave a call unanswered
+			finish = grace // the others abandon their call
 		}
 		c.retry(finish, w)
 		c.update(w, o)
@@ -133,17 +135,17 @@ func (c *stormClient) next() (*write, *clientOrder) {
 	}
 	o := c.orders[c.rand.IntN(len(c.orders))]
 	w.record = o.id
-	switch dice := c.rand.IntN(100); {
-	case dice < 12: // one that all of them change
+	switch percent := c.rand.IntN(100); {
+	case percent < 12: // one that all clients change
 		w.record = c.shared[c.rand.IntN(len(c.shared))]
 		w.kind, w.method, w.path, w.body = "patch", http.MethodPatch, "", map[string]any{"description": w.marker}
 		o = nil
-	case dice < 50:
+	case percent < 50:
 		w.kind, w.method, w.path = "patch", http.MethodPatch, ""
 		w.body = map[string]any{"description": w.marker, "priority": []string{"none", "low", "medium", "high"}[c.rand.IntN(4)]}
-	case dice < 72:
+	case percent < 72:
 		w.kind, w.method, w.path, w.body = "answer", http.MethodPost, "/answers", c.answers(w.marker, false)
-	case dice < 88:
+	case percent < 88:
 		w.kind, w.method, w.path, w.body = "complete", http.MethodPost, "/answers", c.answers(w.marker, true)
 	default:
 		w.kind, w.method, w.path, w.body = "cancel", http.MethodPost, "/cancel", map[string]any{"reason": w.marker}
@@ -152,7 +154,7 @@ func (c *stormClient) next() (*write, *clientOrder) {
 	return w, o
 }
 
-// creation is a work order that the client may ask for.
+// creation returns the creation of a work order.
 func (c *stormClient) creation() *write {
 	c.made++
 	w := &write{kind: "create", method: http.MethodPost, path: "/work-orders", marker: fmt.Sprintf("mark-%d-%d-", c.number, c.made)}
@@ -167,15 +169,15 @@ func (c *stormClient) answers(marker string, complete bool) map[string]any {
 	return map[string]any{"answers": []any{answer}, "complete": complete}
 }
 
-// retry makes the call until it is answered for good, until the context ends,
-// or until the client loses patience, which it seldom does.
+// retry makes the call until it gets a final response or the context ends; now and
+// then the client gives up before.
 func (c *stormClient) retry(ctx context.Context, w *write) {
 	started := time.Now()
 	defer func() { w.took = time.Since(started) }()
 	for ctx.Err() == nil {
 		response, err := c.try(w)
 		if err != nil {
-			c.noAnswer++
+			c.noResponse++
 			if c.rand.IntN(20) == 0 {
 				return
 			}
@@ -201,7 +203,7 @@ func (c *stormClient) retry(ctx context.Context, w *write) {
 	}
 }
 
-// try makes the call once and keeps what came of it.
+// try makes the call once and keeps the result.
 func (c *stormClient) try(w *write) (apiResponse, error) {
 	w.tries++
 	asked := time.Now()
@@ -218,28 +220,27 @@ func (c *stormClient) try(w *write) (apiResponse, error) {
 	return response, nil
 }
 
-// defect says what is wrong with the answer of a server that cannot serve now,
-// "" if nothing is.
+// defect describes what is wrong with a 5xx or 429 response, "" if nothing is.
 func (r apiResponse) defect() string {
 	if r.header.Get("Content-Type") != "application/problem+json" || r.header.Get("Retry-After") == "" || codeOf(r.body) == "" {
-		return fmt.Sprintf("was answered %d with %v: %s", r.status, r.header, r.body)
+		return fmt.Sprintf("got status %d with %v: %s", r.status, r.header, r.body)
 	}
 	return ""
 }
 
-// backoff is how long to wait after so many tries: longer each time, and not
-// all clients alike. A refused token says itself how long.
+// backoff returns how long to wait after the given number of tries: longer each time,
+// with jitter. A token response may say how long.
 func (c *stormClient) backoff(tries int, err error) time.Duration {
-	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.Response != nil {
-		if seconds, err := strconv.Atoi(refused.Response.Header.Get("Retry-After")); err == nil {
+	if failed, ok := errors.AsType[*oauth2.RetrieveError](err); ok && failed.Response != nil {
+		if seconds, err := strconv.Atoi(failed.Response.Header.Get("Retry-After")); err == nil {
 			return time.Duration(seconds) * time.Second
 		}
 	}
-	most := min(time.Second, 20*time.Millisecond<<min(tries, 10))
-	return most/2 + time.Duration(c.rand.Int64N(int64(most)))
+	longest := min(time.Second, 20*time.Millisecond<<min(tries, 10))
+	return longest/2 + time.Duration(c.rand.Int64N(int64(longest)))
 }
 
-// pause waits, and reports false when the context ended.
+// pause waits and reports false if the context ended.
 func (c *stormClient) pause(ctx context.Context, wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -265,7 +266,7 @@ func (c *stormClient) update(w *write, o *clientOrder) {
 		c.orders = slices.DeleteFunc(c.orders, func(x *clientOrder) bool { return x == o })
 	}
 	if !w.acknowledged() && w.status != 0 && w.status < http.StatusInternalServerError && (w.code != "rule_violation" || o == nil || !o.maybeClosed) {
-		c.badResponses = append(c.badResponses, fmt.Sprintf("%s of %s was refused: %d %s", w.kind, w.record, w.status, w.responseBody))
+		c.badResponses = append(c.badResponses, fmt.Sprintf("%s of %s was rejected: %d %s", w.kind, w.record, w.status, w.responseBody))
 	}
 }
 
@@ -277,7 +278,7 @@ func codeOf(body []byte) string {
 	return problem.Code
 }
 
-// stormClients makes so many clients, each with dice of its own.
+// stormClients makes n clients, each with its own random numbers.
 func (h *harness) stormClients(n int, seed uint64, hosts, shared []string) []*stormClient {
 	ids := h.org.imported.IDs
 	clients := make([]*stormClient, n)
@@ -290,7 +291,7 @@ func (h *harness) stormClients(n int, seed uint64, hosts, shared []string) []*st
 	return clients
 }
 
-// runAll runs the clients until they have ended.
+// runAll starts the clients; the returned function waits for them.
 func runAll(storm, grace context.Context, clients []*stormClient) (wait func()) {
 	var running sync.WaitGroup
 	for _, c := range clients {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// clock is the clock of a stack's processes, apart from Temporal's and Postgres's.
+// clock is the clock of an installation's processes. Temporal and Postgres have the
+// real one.
 type clock struct {
 	t    testing.TB
 	file string
@@ -22,19 +23,19 @@ func newClock(t testing.TB) *clock {
 	return &clock{t, filepath.Join(t.TempDir(), "clock")}
 }
 
-// jump puts the clock so far from the real one, at once in all processes.
+// jump sets the offset from the real clock, in all processes at once.
 func (c *clock) jump(off time.Duration) {
 	c.t.Helper()
-	whole := c.file + ".new"
-	if err := os.WriteFile(whole, []byte(off.String()), 0o600); err != nil {
+	complete := c.file + ".new"
+	if err := os.WriteFile(complete, []byte(off.String()), 0o600); err != nil {
 		c.t.Fatal(err)
 	}
-	if err := os.Rename(whole, c.file); err != nil {
+	if err := os.Rename(complete, c.file); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-// failTwice refuses each event twice, and knows when it was asked.
+// failTwice rejects each event twice and keeps the times of its deliveries.
 type failTwice struct {
 	mu    sync.Mutex
 	asked map[string][]time.Time
@@ -50,10 +51,10 @@ func (s *failTwice) answer(_ context.Context, d delivery) int {
 	return http.StatusNoContent
 }
 
-// follower follows the changes of work orders by sync tokens.
+// follower follows the changes of work orders with sync tokens.
 type follower struct {
 	token string
-	// shown is each record as it was shown last.
+	// shown is each record's description as it was shown last.
 	shown map[string]string
 }
 
@@ -86,8 +87,7 @@ func (f *follower) follow(i *integrator) {
 	}
 }
 
-// work creates work orders and changes those that there are, and checks that each
-// write is done.
+// work creates and changes work orders, and checks that each write succeeds.
 func (c *stormClient) work(creations int) {
 	c.t.Helper()
 	for n := range 2 * creations {
@@ -105,7 +105,7 @@ func (c *stormClient) work(creations int) {
 	}
 }
 
-// status is what a call with the token is answered.
+// statusWith returns the status of a call with the token.
 func (h *harness) statusWith(token string) int {
 	h.t.Helper()
 	request, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, "http://"+h.settings["MILLWRIGHT_ADDR"]+"/v1/me", nil)
@@ -152,7 +152,7 @@ func TestFaultClockJumpsAnHour(t *testing.T) {
 	c.jump(jump)
 	jumped := time.Now()
 	if status := h.statusWith(early); status != http.StatusUnauthorized {
-		t.Errorf("an hour after its issue a token is answered %d, want 401", status)
+		t.Errorf("an hour after its issue a token gets status %d, want 401", status)
 	}
 	client.integrator = h.failoverIntegrator(hosts, 0)
 	late := client.token()
@@ -166,7 +166,7 @@ func TestFaultClockJumpsAnHour(t *testing.T) {
 	c.jump(0)
 	for name, token := range map[string]string{"issued before the clock went forward": early, "issued while it was ahead": late} {
 		if status := h.statusWith(token); status != http.StatusOK {
-			t.Errorf("with the clock back, a token %s is answered %d", name, status)
+			t.Errorf("with the clock back, a token %s gets status %d", name, status)
 		}
 	}
 	client.work(10)
@@ -174,7 +174,7 @@ func TestFaultClockJumpsAnHour(t *testing.T) {
 
 	newAudit(h, client.integrator, receivers).run(client.ledger)
 	if n := prompt.duplicates(); n > 0 {
-		t.Errorf("%d deliveries were made twice though no attempt had failed", n)
+		t.Errorf("%d deliveries were repeated although no attempt had failed", n)
 	}
 	for event, asked := range refusals.asked {
 		if len(asked) != 3 {
@@ -183,7 +183,7 @@ func TestFaultClockJumpsAnHour(t *testing.T) {
 		for n := 1; n < len(asked); n++ {
 			// A retry that waits while the clock goes forward becomes due at once.
 			if gap := asked[n].Sub(asked[n-1]); gap < wait-100*time.Millisecond && !(asked[n-1].Before(jumped) && asked[n].After(forward)) {
-				t.Errorf("attempt %d of %s came %s after the one before, the schedule says %s", n+1, event, gap, wait)
+				t.Errorf("attempt %d of %s came %s after the previous one, the schedule says %s", n+1, event, gap, wait)
 			}
 		}
 	}
@@ -191,8 +191,8 @@ func TestFaultClockJumpsAnHour(t *testing.T) {
 	for _, w := range client.ledger {
 		last[w.record] = w.marker
 	}
-	// A page reaches up to the oldest transaction that is under way, in any database
-	// of the server: what came last may be shown by a later one.
+	// A page ends before the oldest open transaction of any database of the server, so
+	// the last changes may be on a later page.
 	eventually(t, deliveryLimit, "following the changes shows every work order as it is", func() bool {
 		changes.follow(client.integrator)
 		for record, marker := range last {
@@ -202,6 +202,6 @@ func TestFaultClockJumpsAnHour(t *testing.T) {
 		}
 		return true
 	})
-	addFinding(t, "clock an hour forward, and back", "%d writes, %d + %d attempts at %d + %d deliveries, none lost, none but by the schedule",
+	addFinding(t, "clock an hour forward, and back", "%d writes, %d + %d attempts at %d + %d deliveries, none lost, all on schedule",
 		len(client.ledger), len(prompt.got()), 3*len(refusals.asked), len(prompt.got()), len(refusals.asked))
 }

@@ -11,16 +11,16 @@ import (
 
 var outageTime = flag.Duration("faults.outage", 3*time.Second, "how long Postgres refuses connections")
 
-// The time limit of calls in these tests, that of a round trip which several calls
-// share, whichever of them ends first, and what a busy machine may add.
+// The limit of a call in these tests, the limit of a round trip that several calls
+// share, and what a busy machine may add.
 const (
 	shortCall   = 2 * time.Second
 	sharedLimit = 10 * time.Second
 	leeway      = 4 * time.Second
 )
 
-// newFaultHarness makes an installation on a Postgres of the test's own, whose
-// database is at the URL, with one receiver and calls that have little time.
+// newFaultHarness makes an installation on the test's own Postgres server, with one
+// receiver and a short time limit for calls.
 func newFaultHarness(t testing.TB, databaseURL string) (*harness, *receiver) {
 	t.Helper()
 	r := newReceiver(t)
@@ -34,8 +34,8 @@ type probeCall struct {
 	body               any
 }
 
-// outage makes calls of every kind, several at a time, and expects each to be
-// responseBody 503 in time.
+// outage makes calls of every kind during an outage, several at a time, and expects
+// each to return 503 in time.
 type outage struct {
 	*harness
 	c      *stormClient
@@ -62,35 +62,35 @@ func newOutage(h *harness, c *stormClient, record string) *outage {
 // callAll makes one call of each kind and one creation, all at once.
 func (g *outage) callAll() {
 	g.t.Helper()
-	var calling sync.WaitGroup
+	var calls sync.WaitGroup
 	for _, p := range g.probes {
-		calling.Go(func() {
+		calls.Go(func() {
 			asked := time.Now()
 			response, err := g.c.call(p.method, p.path, "", p.body)
 			g.checkResponse(p.name, response, err, time.Since(asked))
 		})
 	}
-	calling.Go(func() {
+	calls.Go(func() {
 		asked := time.Now()
 		response, err := directClient.PostForm(g.c.base+"/oauth/token", url.Values{
 			"grant_type": {"client_credentials"}, "client_id": {g.org.clientID}, "client_secret": {g.org.clientSecret},
 		})
 		if err != nil {
-			g.t.Errorf("a token request got no answer: %v", err)
+			g.t.Errorf("a token request got no response: %v", err)
 			return
 		}
 		response.Body.Close()
 		if took := time.Since(asked); response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" || took > sharedLimit+leeway {
-			g.t.Errorf("a token request was answered %d, Retry-After %q, after %s", response.StatusCode, response.Header.Get("Retry-After"), took)
+			g.t.Errorf("a token request got status %d, Retry-After %q, after %s", response.StatusCode, response.Header.Get("Retry-After"), took)
 		}
 	})
-	calling.Go(func() {
+	calls.Go(func() {
 		asked := time.Now()
 		if status := readyAt(g.settings["MILLWRIGHT_ADDR"]); status != http.StatusServiceUnavailable || time.Since(asked) > sharedLimit+leeway {
-			g.t.Errorf("readyz answered %d after %s", status, time.Since(asked))
+			g.t.Errorf("readyz returned %d after %s", status, time.Since(asked))
 		}
 	})
-	calling.Go(func() {
+	calls.Go(func() {
 		response, err := directClient.Get("http://" + g.settings["MILLWRIGHT_ADDR"] + "/livez")
 		if err != nil || response.StatusCode != http.StatusOK {
 			g.t.Errorf("livez: %v, %v", response, err)
@@ -103,7 +103,7 @@ func (g *outage) callAll() {
 	asked := time.Now()
 	response, err := g.c.try(w)
 	g.checkResponse("create", response, err, time.Since(asked))
-	calling.Wait()
+	calls.Wait()
 }
 
 func (g *outage) checkResponse(name string, response apiResponse, err error, took time.Duration) {
@@ -113,15 +113,16 @@ func (g *outage) checkResponse(name string, response apiResponse, err error, too
 	g.longest = max(g.longest, took)
 	switch {
 	case err != nil:
-		g.t.Errorf("%s got no answer: %v", name, err)
+		g.t.Errorf("%s got no response: %v", name, err)
 	case response.status != http.StatusServiceUnavailable || response.defect() != "" || codeOf(response.body) != "unavailable":
-		g.t.Errorf("%s was answered %d after %s: %v %s", name, response.status, took, response.header, response.body)
+		g.t.Errorf("%s got status %d after %s: %v %s", name, response.status, took, response.header, response.body)
 	case took > sharedLimit+leeway:
-		g.t.Errorf("%s was answered after %s", name, took)
+		g.t.Errorf("%s got its response after %s", name, took)
 	}
 }
 
-// retryWrites asks again for all that was asked for, and checks that it is there once.
+// retryWrites retries all writes after the outage, and checks that each was done
+// once.
 func (g *outage) retryWrites(r *receiver, more ...*write) {
 	g.t.Helper()
 	for _, w := range g.writes {
@@ -152,38 +153,38 @@ func TestFaultDatabaseDoesNotAnswer(t *testing.T) {
 	}
 	g := newOutage(h, c, idOf(t, before.responseBody))
 
-	refused := time.Now()
+	crashed := time.Now()
 	pg.crash()
-	// An api that is started now listens, and says that it is not ready.
+	// An api that is started now listens and reports that it is not ready.
 	late, _ := freePort(t)
 	lateAPI := h.start("api", settings{"MILLWRIGHT_ADDR": late})
 	lateAPI.awaitReady(startLimit, func() bool { return readyAt(late) == http.StatusServiceUnavailable })
 	held, err := c.atAPI(late).call(http.MethodGet, "/me", "", nil)
 	if err != nil || held.status != http.StatusServiceUnavailable || held.defect() != "" {
-		t.Errorf("an api without a database answered %d, error %v: %s", held.status, err, held.body)
+		t.Errorf("an api without a database: status %d, error %v: %s", held.status, err, held.body)
 	}
-	// What is refused at once is asked again after a moment, as clients do.
-	moment := time.NewTicker(100 * time.Millisecond)
-	defer moment.Stop()
-	for time.Since(refused) < *outageTime || g.calls == 0 {
+	// Rejected calls are retried after a pause, as clients do.
+	pause := time.NewTicker(100 * time.Millisecond)
+	defer pause.Stop()
+	for time.Since(crashed) < *outageTime || g.calls == 0 {
 		g.callAll()
-		<-moment.C
+		<-pause.C
 	}
 	pg.start()
 	recovered := time.Now()
 	h.awaitReadyAt(address)
 	h.awaitReadyAt(late)
-	addFinding(t, "connections refused", "for %s: %d calls, all answered 503, the longest after %s; ready again %s after Postgres was",
-		recovered.Sub(refused).Round(time.Second), g.calls, g.longest.Round(time.Millisecond), time.Since(recovered).Round(time.Millisecond))
+	addFinding(t, "connections refused", "for %s: %d calls, all 503, the longest after %s; ready again %s after Postgres",
+		recovered.Sub(crashed).Round(time.Second), g.calls, g.longest.Round(time.Millisecond), time.Since(recovered).Round(time.Millisecond))
 
-	// A server that hangs: connections stand, and nobody answers.
+	// A server that hangs: connections are open, but nothing responds.
 	g.longest, g.calls = 0, 0
 	resume := pg.pause()
 	defer resume()
 	g.callAll()
 	resume()
 	h.awaitReadyAt(address)
-	addFinding(t, "Postgres hanging", "%d calls, all answered 503, the longest after %s", g.calls, g.longest.Round(time.Millisecond))
+	addFinding(t, "Postgres hanging", "%d calls, all 503, the longest after %s", g.calls, g.longest.Round(time.Millisecond))
 	g.retryWrites(r, before)
 	for _, p := range []*process{api, lateAPI, worker} {
 		select {
@@ -207,13 +208,13 @@ func TestFaultCommitHangs(t *testing.T) {
 		name         string
 		breaks, ends []string
 	}{
-		// The commit is done, and its end waits for a standby that is not there.
+		// The commit is done, but its completion waits for a missing standby.
 		{
 			"a missing standby",
-			[]string{`ALTER SYSTEM SET synchronous_standby_names = 'nobody'`, `SELECT pg_reload_conf()`},
+			[]string{`ALTER SYSTEM SET synchronous_standby_names = 'missing'`, `SELECT pg_reload_conf()`},
 			[]string{`ALTER SYSTEM RESET synchronous_standby_names`, `SELECT pg_reload_conf()`},
 		},
-		// The commit is not done yet when the client is gone.
+		// The commit is not done yet when the client gives up.
 		{
 			"a slow constraint",
 			[]string{
@@ -227,33 +228,33 @@ func TestFaultCommitHangs(t *testing.T) {
 			pg.exec(sql)
 		}
 		g := &outage{harness: h, c: c}
-		var calling sync.WaitGroup
+		var calls sync.WaitGroup
 		for range 8 {
 			w := c.creation()
 			g.writes = append(g.writes, w)
 		}
-		// Each twice at a time, as of a client that lost patience.
+		// Each is sent twice at a time, as by a client that lost patience.
 		for _, w := range g.writes {
 			for range 2 {
-				calling.Go(func() {
+				calls.Go(func() {
 					asked := time.Now()
 					response, err := c.call(w.method, w.path, w.marker, w.body)
 					if response.status == http.StatusCreated {
-						return // the second found the first's answer
+						return // the second call got the first one's response
 					}
 					g.checkResponse(fault.name, response, err, time.Since(asked))
 				})
 			}
 		}
-		calling.Wait()
+		calls.Wait()
 		if g.calls < len(g.writes) {
-			t.Errorf("%s: %d of %d calls were answered 503, so the commits did not hang", fault.name, g.calls, 2*len(g.writes))
+			t.Errorf("%s: only %d of %d calls got 503, so the commits did not hang", fault.name, g.calls, 2*len(g.writes))
 		}
 		for _, sql := range fault.ends {
 			pg.exec(sql)
 		}
 		g.retryWrites(r, all...)
-		addFinding(t, "commits hang, "+fault.name, "%d of %d calls answered 503, the longest after %s; all writes are there once",
+		addFinding(t, "commits hang, "+fault.name, "%d of %d calls got 503, the longest after %s; every write was done once",
 			g.calls, 2*len(g.writes), g.longest.Round(time.Millisecond))
 		all = append(all, g.writes...)
 	}

@@ -34,8 +34,8 @@ func TestFaultDiskIsFull(t *testing.T) {
 	free := fill(t, disk)
 	g := &outage{harness: h, c: c}
 	long := strings.Repeat("It rattles. ", 800)
-	refused := 0
-	for refused < 20 {
+	failed := 0
+	for failed < 20 {
 		w := c.creation()
 		w.body.(map[string]any)["description"] = w.marker + rand.Text() + long // random text, which does not compress
 		g.writes = append(g.writes, w)
@@ -44,11 +44,11 @@ func TestFaultDiskIsFull(t *testing.T) {
 		switch {
 		case err == nil && response.status == http.StatusCreated:
 		default:
-			refused++
+			failed++
 			g.checkResponse("create", response, err, time.Since(asked))
 		}
 		if len(g.writes) > 5000 {
-			t.Fatal("the disk does not become full")
+			t.Fatal("the disk did not fill up")
 		}
 	}
 	for _, w := range g.writes {
@@ -56,7 +56,7 @@ func TestFaultDiskIsFull(t *testing.T) {
 		half := h.count(`SELECT (SELECT count(*) FROM history WHERE changes::text LIKE $1) + (SELECT count(*) FROM idempotency_keys WHERE key = $2)`,
 			`%`+w.marker+`%`, w.marker)
 		if want := map[bool]int{true: 1, false: 0}[w.acknowledged()]; there != want || half != 2*want {
-			t.Errorf("%s, answered %d: %d work orders, %d rows beside", w.marker, w.status, there, half)
+			t.Errorf("%s, status %d: %d work orders, %d other rows", w.marker, w.status, there, half)
 		}
 	}
 	if err := os.Remove(free); err != nil {
@@ -64,21 +64,21 @@ func TestFaultDiskIsFull(t *testing.T) {
 	}
 	h.awaitReadyAt(h.settings["MILLWRIGHT_ADDR"])
 	g.retryWrites(r)
-	addFinding(t, "disk full", "%d creations, %d of them answered 503, the longest after %s, and left nothing; with room again, all are there once",
-		len(g.writes), refused, g.longest.Round(time.Millisecond))
+	addFinding(t, "disk full", "%d creations, of which %d got 503, the longest after %s, and left nothing; with free space again, each was done once",
+		len(g.writes), failed, g.longest.Round(time.Millisecond))
 }
 
-// smallDisk is a file system of a few megabytes; the test is skipped where none
-// can be made.
+// smallDisk mounts a file system of the given size. It skips the test if the machine
+// does not allow that.
 func smallDisk(t testing.TB, size int) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "millwright-disk-") //nolint:usetesting // Postgres runs as another user, to whom the test's own folder is closed
+	dir, err := os.MkdirTemp("", "millwright-disk-") //nolint:usetesting // Postgres runs as another user, who cannot enter the test's folder
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0755", size)); err != nil {
 		_ = os.Remove(dir)
-		t.Skipf("this machine does not let the test make a small file system (%v); as root on Linux it would", err)
+		t.Skipf("cannot mount a small file system (%v); root on Linux can", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
@@ -89,7 +89,7 @@ func smallDisk(t testing.TB, size int) string {
 	return dir
 }
 
-// chownToPostgres gives the folder to the user Postgres runs as.
+// chownToPostgres gives the folder to the user that Postgres runs as.
 func chownToPostgres(t testing.TB, dir string, pg *postgres) {
 	t.Helper()
 	info, err := os.Stat(filepath.Join(pg.root, "data"))
@@ -102,7 +102,7 @@ func chownToPostgres(t testing.TB, dir string, pg *postgres) {
 	}
 }
 
-// fill fills the disk but for a little, and returns the file to remove for room.
+// fill fills the disk almost completely, and returns the file to remove to free it.
 func fill(t testing.TB, disk string) string {
 	t.Helper()
 	var room syscall.Statfs_t

@@ -12,7 +12,7 @@ import (
 	"millwright/workflows"
 )
 
-// secondAPI starts another api of the installation and returns where it listens.
+// secondAPI starts another api of the installation and returns its address.
 func (h *harness) secondAPI() (address string, p *process) {
 	h.t.Helper()
 	address, _ = freePort(h.t)
@@ -33,36 +33,36 @@ func TestFaultOneKeyAtTwoAPIs(t *testing.T) {
 	var writes []*write
 	for range keys {
 		w := c.creation()
-		answers := make([]apiResponse, each)
-		var calling sync.WaitGroup
-		for n := range answers {
-			calling.Go(func() {
+		responses := make([]apiResponse, each)
+		var calls sync.WaitGroup
+		for n := range responses {
+			calls.Go(func() {
 				var err error
-				if answers[n], err = apis[n%2].call(w.method, w.path, w.marker, w.body); err != nil {
+				if responses[n], err = apis[n%2].call(w.method, w.path, w.marker, w.body); err != nil {
 					t.Errorf("create: %v", err)
 				}
 			})
 		}
-		calling.Wait()
+		calls.Wait()
 		first := 0
-		for _, response := range answers {
+		for _, response := range responses {
 			if response.header.Get("Idempotency-Replayed") != "true" {
 				first++
 			}
-			if response.status != http.StatusCreated || !bytes.Equal(response.body, answers[0].body) {
-				t.Errorf("one key is answered %d %s and %d %s", answers[0].status, answers[0].body, response.status, response.body)
+			if response.status != http.StatusCreated || !bytes.Equal(response.body, responses[0].body) {
+				t.Errorf("one key got %d %s and %d %s", responses[0].status, responses[0].body, response.status, response.body)
 			}
 		}
 		if first != 1 {
-			t.Errorf("%d of %d calls with one key say that they were no replay", first, each)
+			t.Errorf("%d of %d calls with one key were not replays, want 1", first, each)
 		}
-		w.status = answers[0].status
+		w.status = responses[0].status
 		writes = append(writes, w)
 	}
 	newAudit(h, c.integrator, []*receiver{r}).run(writes)
 }
 
-// holder returns which of the workers has the mailbox of the first receiver, -1 for none.
+// holder returns which worker runs the dispatcher of the first address, -1 for none.
 func (h *harness) holder(workers []*process) int {
 	execution, err := h.temporal.DescribeWorkflowExecution(h.t.Context(), workflows.WebhookAddressID(h.org.webhookID(1)), "")
 	if err != nil {
@@ -88,19 +88,19 @@ func TestFaultOneOfTwoWorkersDies(t *testing.T) {
 	ids := i.createMany(150)
 	eventually(t, deliveryLimit, "all arrive", func() bool { return r.missing(ids) == 0 })
 	if n := r.duplicates(); n > 0 {
-		t.Errorf("%d deliveries came twice, so both workers had the mailbox", n)
+		t.Errorf("%d deliveries came twice, so both workers delivered", n)
 	}
 	ids = append(ids, i.create("Before one dies"))
 	holder := -1
-	eventually(t, deliveryLimit, "a worker has the mailbox", func() bool {
+	eventually(t, deliveryLimit, "a worker runs the dispatcher", func() bool {
 		holder = h.holder(workers)
 		return holder >= 0
 	})
 	workers[holder].kill()
 	killed := time.Now()
 	ids = append(ids, i.createMany(50)...)
-	eventually(t, recoveryLimit, "the other has it", func() bool { return h.holder(workers) == 1-holder })
-	addFinding(t, "mailbox taken over", "%s after its worker was killed", time.Since(killed).Round(100*time.Millisecond))
+	eventually(t, recoveryLimit, "the other worker runs it", func() bool { return h.holder(workers) == 1-holder })
+	addFinding(t, "address workflow taken over", "%s after its worker was killed", time.Since(killed).Round(100*time.Millisecond))
 	eventually(t, recoveryLimit, "all arrive", func() bool { return r.missing(ids) == 0 })
 	h.awaitAllDelivered()
 }

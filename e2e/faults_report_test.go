@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-var reportFile = flag.String("faults.report", "", "file that what the tests of faults found is written to, when none of them failed")
+var reportFile = flag.String("faults.report", "", "the file for the report of the fault tests, written if none of them failed")
 
-// findings are the rows of the report, in the order in which they were found.
+// findings are the rows of the report, in the order in which they were added.
 var findings struct {
 	sync.Mutex
 	rows []string
 }
 
-// addFinding notes what a test found, unless the test failed.
+// addFinding adds a row to the report, unless the test failed.
 func addFinding(t testing.TB, what, format string, args ...any) {
 	t.Helper()
 	if t.Failed() {
@@ -30,11 +30,11 @@ func addFinding(t testing.TB, what, format string, args ...any) {
 	findings.rows = append(findings.rows, "| "+what+" | "+text+" |\n")
 }
 
-// writeReport writes what was found, for people to read.
+// writeReport writes the report for people to read.
 func writeReport() error {
 	if *reportFile == "" {
 		return nil
 	}
-	const head = "# A run of the faults\n\nWritten by `make faults`; [faults.md](faults.md) tells what is done and what the rows mean.\n\n| | |\n|---|---|\n"
+	const head = "# A run of the faults\n\nWritten by `make faults`; [faults.md](faults.md) explains the faults and the rows.\n\n| | |\n|---|---|\n"
 	return os.WriteFile(*reportFile, []byte(head+strings.Join(findings.rows, "")), 0o644)
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// balancer is a load balancer before several apis: it asks each whether it is
-// ready, sends calls to those that are, and tries nothing twice.
+// balancer is a load balancer for several apis: it asks each whether it is ready,
+// sends calls to those that are, and retries nothing.
 type balancer struct {
 	t          testing.TB
 	server     *httptest.Server
@@ -24,9 +24,10 @@ type balancer struct {
 	failed     atomic.Int32
 }
 
-// askEvery is how often a balancer asks; it believes an api that says that it is
-// not ready at once, one that says nothing after askAgain times. An api that stops
-// serves on for drainFor.
+// askEvery is how often the balancer asks. It takes an api out of rotation when it
+// says that it is not ready, or after askAgain questions in a row without a response.
+// An api that stops still serves calls for drainFor, which leaves a busy machine time
+// to ask.
 const (
 	askEvery = 100 * time.Millisecond
 	askAgain = 3
@@ -78,9 +79,9 @@ func (b *balancer) ask(n int) {
 	}
 }
 
-// next is where the next call goes: to one that is ready, in turn.
+// next returns where the next call goes: to the apis that are ready, in turn.
 func (b *balancer) next() string {
-	turn := int(b.turn.Add(1)) // taken once: others take theirs meanwhile
+	turn := int(b.turn.Add(1)) // read once, because concurrent calls advance it too
 	for i := range b.hosts {
 		if n := (turn + i) % len(b.hosts); b.ready[n].Load() {
 			return b.hosts[n]
@@ -89,7 +90,7 @@ func (b *balancer) next() string {
 	return "no.api.is.ready.invalid"
 }
 
-// load calls through the balancer until the context ends; every call has to be done.
+// load calls through the balancer until the context ends. Every call must succeed.
 func (c *stormClient) load(ctx context.Context) {
 	for ctx.Err() == nil {
 		w, o := c.next()
@@ -126,7 +127,7 @@ func TestFaultRollingRestart(t *testing.T) {
 	stop := func(p *process) {
 		p.terminate()
 		if status := p.wait(startLimit); status != 0 {
-			t.Errorf("%s, asked to stop, ended with status %d", p.name, status)
+			t.Errorf("%s ended with status %d after SIGTERM", p.name, status)
 		}
 	}
 	for range rounds {
@@ -149,11 +150,12 @@ func TestFaultRollingRestart(t *testing.T) {
 	addFinding(t, "rolling restart", "%d of apis, %d of workers: %d writes and as many reads, %d failed; %d events, %d of them more than once",
 		rounds*len(apis), rounds*len(workers), len(ledger), b.failed.Load(), len(r.got())-r.duplicates(), r.duplicates())
 	if n := r.duplicates(); n > 0 {
-		t.Errorf("%d deliveries were made again after a worker was stopped in order", n)
+		t.Errorf("%d deliveries were repeated after an orderly stop of a worker", n)
 	}
 }
 
-// acceptSlowly takes a while for its answer, so that a worker that stops has requests on their way.
+// acceptSlowly takes a while to respond, so that a worker has requests in flight when
+// it stops.
 func acceptSlowly(ctx context.Context, _ delivery) int {
 	timer := time.NewTimer(50 * time.Millisecond)
 	defer timer.Stop()

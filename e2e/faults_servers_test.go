@@ -14,15 +14,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// postgres is a Postgres server of one test's own, which the test may kill. Its
-// data is written as in production: what it acknowledged is on the disk.
+// postgres is a test's own Postgres server, which the test may kill. It uses fsync
+// as in production, so every acknowledged write is on disk.
 type postgres struct {
 	t    testing.TB
 	root string
 	port int
 	// url connects to an empty database as the superuser.
 	url string
-	// p is devstack, which runs the server; it ends when the server does.
+	// p is devstack, which runs the server and ends when the server does.
 	p *process
 }
 
@@ -30,7 +30,8 @@ type postgres struct {
 func newPostgres(t testing.TB) *postgres {
 	t.Helper()
 	_, port := freePort(t)
-	// When the test is root's, the server runs as another user, to whom the test's own folder is closed.
+	// If the test runs as root, the server runs as another user, who cannot enter the
+	// test's folder.
 	folder, err := os.MkdirTemp("", "millwright-faults-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
@@ -55,14 +56,14 @@ func newPostgres(t testing.TB) *postgres {
 	return c
 }
 
-// begin starts the server and does not wait for it.
+// begin starts the server without waiting for it.
 func (c *postgres) begin() *process {
 	c.t.Helper()
 	c.p = startDevstack(c.t, nil, "postgres", "--data", c.root, "--port", strconv.Itoa(c.port), "--log", c.log())
 	return c.p
 }
 
-// start starts the server and returns when it answers.
+// start starts the server and waits until it answers.
 func (c *postgres) start() {
 	c.t.Helper()
 	c.begin().awaitReady(startLimit, c.p.printedReady)
@@ -70,7 +71,7 @@ func (c *postgres) start() {
 
 func (c *postgres) log() string { return filepath.Join(filepath.Dir(c.root), "log") }
 
-// pid returns the process id of the server, 0 when there is none.
+// pid returns the server's process id, 0 if it does not run.
 func (c *postgres) pid() int {
 	content, err := os.ReadFile(filepath.Join(c.root, "data", "postmaster.pid"))
 	if err != nil {
@@ -84,26 +85,26 @@ func (c *postgres) pid() int {
 	return pid
 }
 
-// crash kills the server as a crash would, and returns when it is gone.
+// crash kills the server with SIGKILL and waits for its end.
 func (c *postgres) crash() {
 	if c.p == nil {
 		return
 	}
 	select {
-	case <-c.p.ended: // with the server, or before there was one
+	case <-c.p.ended: // the server ended, or never started
 		return
 	default:
 	}
 	if pid := c.pid(); pid > 0 {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	} else {
-		_ = c.p.cmd.Process.Kill() // it has no server yet
+		_ = c.p.cmd.Process.Kill() // the server has not started yet
 	}
 	<-c.p.ended
 }
 
-// pause stops every process of the server where it stands; connections are
-// accepted by the system, and nobody answers. The returned function lets them go on.
+// pause suspends every process of the server: the system still accepts connections,
+// but nothing responds. The returned function resumes them.
 func (c *postgres) pause() (resume func()) {
 	c.t.Helper()
 	pids := c.pids()
@@ -119,7 +120,7 @@ func (c *postgres) pause() (resume func()) {
 	}
 }
 
-// pids are the server and its sessions.
+// pids returns the process ids of the server and its sessions.
 func (c *postgres) pids() []int {
 	c.t.Helper()
 	pids := []int{c.pid()}
@@ -144,8 +145,8 @@ func (c *postgres) exec(sql string) {
 	})
 }
 
-// query asks the server on a connection of its own.
-func (c *postgres) query(ask func(context.Context, *pgx.Conn) error) {
+// query runs a function on a new connection as the superuser.
+func (c *postgres) query(run func(context.Context, *pgx.Conn) error) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.t.Context()), startLimit)
 	defer cancel()
@@ -154,27 +155,27 @@ func (c *postgres) query(ask func(context.Context, *pgx.Conn) error) {
 		c.t.Fatalf("connect to the test's Postgres: %v", err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	if err := ask(ctx, conn); err != nil {
+	if err := run(ctx, conn); err != nil {
 		c.t.Fatalf("the test's Postgres: %v", err)
 	}
 }
 
-// part is a part of the installation that is killed and comes back.
+// part is a part of the installation that is killed and restarted.
 type part struct {
 	name string
-	// begin starts it and does not wait.
+	// begin starts it without waiting.
 	begin func() *process
-	// crash kills it, if not simply by its process.
+	// crash kills it, if killing its process is not enough.
 	crash func()
 	ready func(*process) bool
 
 	p *process
-	// since is when it was started last.
+	// since is when it was last started.
 	since time.Time
-	// down is until when it stays dead.
+	// down is when it may be restarted.
 	down  time.Time
 	kills int
-	// starts counts how often it was started, also after it ended by itself.
+	// starts counts its starts, including those after it ended by itself.
 	starts int
 }
 
@@ -187,19 +188,20 @@ func (p *part) running() bool {
 	}
 }
 
-// supervise starts the part again when it has ended and its time has come, as
-// an init system does.
+// supervise restarts the part after it has ended, when its time has come, as an init
+// system does.
 func (p *part) supervise(now time.Time) {
 	if p.p != nil && (p.running() || now.Before(p.down)) {
 		return
 	}
 	p.p, p.since = p.begin(), now
 	p.starts++
-	// One that ends by itself, since what it needs is not there, rests a moment.
+	// A part that ends by itself, because something it needs is missing, waits a
+	// moment.
 	p.down = now.Add(500 * time.Millisecond)
 }
 
-// kill kills the part, which stays dead for the time.
+// kill kills the part, which stays down for the given time.
 func (p *part) kill(now time.Time, stay time.Duration) {
 	p.kills++
 	p.down = now.Add(stay)

@@ -18,20 +18,20 @@ import (
 
 var (
 	stormTime = flag.Duration("faults.time", 15*time.Second, "how long the storm lasts")
-	stormSeed = flag.Uint64("faults.seed", 0, "the storm's dice; 0 is any, and printed")
+	stormSeed = flag.Uint64("faults.seed", 0, "the seed of the storm; 0 draws one and prints it")
 )
 
-// storm is what is killed, and when.
+// storm kills parts of an installation.
 type storm struct {
 	*harness
 	rand      *rand.Rand
 	parts     []*part
-	remaining []*part // those not killed since it was filled
+	remaining []*part // not killed yet in this round
 }
 
-// TestFaultStorm writes from 16 clients at two apis, with two workers delivering, while
-// each of the processes, Temporal and Postgres among them, is killed again and
-// again; then it holds everything against what the clients were told.
+// TestFaultStorm writes with 16 clients through two apis while two workers deliver,
+// and meanwhile kills each process, including Temporal and Postgres, again and again.
+// Then it compares the result with the responses that the clients got.
 func TestFaultStorm(t *testing.T) {
 	seed := *stormSeed
 	if seed == 0 {
@@ -55,7 +55,7 @@ func TestFaultStorm(t *testing.T) {
 	flaky.respondWith(fails(seed, 12))
 	h := newHarness(t, settings{
 		"DATABASE_URL": pg.url, "TEMPORAL_ADDRESS": temporalAddress,
-		// What a lost poke leaves is found after six of them.
+		// A sweep finds the work of a lost wake after six intervals.
 		"SWEEP_INTERVAL":         "2s",
 		"WEBHOOK_RETRY_SCHEDULE": "1s,1s,2s,2s,4s,4s,8s,8s,16s,16s,30s,30s",
 	}, receivers...)
@@ -85,11 +85,11 @@ func TestFaultStorm(t *testing.T) {
 	shared := h.integrator().sharedOrders(3)
 
 	clients := h.stormClients(16, seed, []string{first, second}, shared)
-	raging, over := context.WithCancel(t.Context())
+	storming, over := context.WithCancel(t.Context())
 	grace, hopeless := context.WithTimeout(t.Context(), *stormTime+recoveryLimit)
 	defer hopeless()
 	started := time.Now()
-	wait := runAll(raging, grace, clients)
+	wait := runAll(storming, grace, clients)
 	st.killParts(started.Add(*stormTime))
 	over()
 	lasted := time.Since(started)
@@ -102,17 +102,17 @@ func TestFaultStorm(t *testing.T) {
 	for _, c := range clients {
 		ledger = append(ledger, c.ledger...)
 		for _, message := range c.badResponses {
-			a.addFault("answers", "%s", message)
+			a.addFault("responses", "%s", message)
 		}
 		if n := c.refusals[http.StatusInternalServerError]; n > 0 {
-			a.addFault("answers", "client %d was answered 500 %d times", c.number, n)
+			a.addFault("responses", "client %d got 500 %d times", c.number, n)
 		}
 	}
 	a.run(ledger)
 	st.report(seed, lasted, time.Since(checked), clients, a)
 }
 
-// fails answers one event in n with 503 the first times it comes.
+// fails returns 503 for one event in n the first times it comes.
 func fails(seed uint64, n int) responder {
 	dice := rand.New(rand.NewPCG(seed, 1<<32))
 	left := map[string]int{}
@@ -144,8 +144,8 @@ func (i *integrator) sharedOrders(n int) []string {
 	return ids
 }
 
-// killParts kills one part after the other until the time, the whole bag of them
-// before any is killed again; sometimes a second with it.
+// killParts kills parts until the end time, each once per round, and sometimes two at
+// once.
 func (s *storm) killParts(end time.Time) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -169,7 +169,8 @@ func (s *storm) killParts(end time.Time) {
 	}
 }
 
-// killNext kills a part that is up, and reports whether there was one.
+// killNext kills the next part of the round if it is up, and reports whether it
+// killed any.
 func (s *storm) killNext(now time.Time) bool {
 	if len(s.remaining) == 0 {
 		s.remaining = slices.Clone(s.parts)
@@ -192,7 +193,7 @@ func (s *storm) killNext(now time.Time) bool {
 	return struck
 }
 
-// awaitAll starts what does not run, and returns when all of it answers.
+// awaitAll starts the parts that do not run, and waits until all of them answer.
 func (s *storm) awaitAll() {
 	s.t.Helper()
 	eventually(s.t, 2*time.Minute, "all parts are up", func() bool {
@@ -206,15 +207,15 @@ func (s *storm) awaitAll() {
 	})
 }
 
-// report tells what came of the storm.
+// report writes the storm's results into the report.
 func (s *storm) report(seed uint64, lasted, settled time.Duration, clients []*stormClient, a *audit) {
 	s.t.Helper()
-	var acknowledged, unanswered, refused, tries, noAnswer, replayed, unavailable int
+	var acknowledged, abandoned, refused, tries, noResponse, replayed, unavailable int
 	kinds := map[string]int{}
 	var longest time.Duration
 	longestIs := ""
 	for _, c := range clients {
-		noAnswer += c.noAnswer
+		noResponse += c.noResponse
 		unavailable += c.refusals[http.StatusServiceUnavailable]
 		if c.longest > longest {
 			longest, longestIs = c.longest, c.longestCall
@@ -229,7 +230,7 @@ func (s *storm) report(seed uint64, lasted, settled time.Duration, clients []*st
 				acknowledged++
 				kinds[w.kind]++
 			case w.status == 0 || w.status >= http.StatusInternalServerError:
-				unanswered++
+				abandoned++
 			default:
 				refused++
 			}
@@ -243,10 +244,10 @@ func (s *storm) report(seed uint64, lasted, settled time.Duration, clients []*st
 	}
 	line("acknowledged writes", "%d (%.0f a second): %d creations, %d changes, %d answers, %d completions, %d cancellations",
 		acknowledged, float64(acknowledged)/lasted.Seconds(), kinds["create"], kinds["patch"], kinds["answer"], kinds["complete"], kinds["cancel"])
-	line("calls", "%d; %d without an answer, %d answered 503", tries, noAnswer, unavailable)
-	line("writes answered by a replay", "%d", replayed)
-	line("writes given up without an answer", "%d", unanswered)
-	line("refused, since a write given up had closed the work order", "%d", refused)
+	line("calls", "%d; %d without a response, %d got 503", tries, noResponse, unavailable)
+	line("writes answered with a replay", "%d", replayed)
+	line("writes given up without a response", "%d", abandoned)
+	line("rejected, because an abandoned write had closed the work order", "%d", refused)
 	line("longest call", "%.1f s (%s)", longest.Seconds(), longestIs)
 	for n, r := range a.receivers {
 		got, again := len(r.got()), r.duplicates()
@@ -255,10 +256,10 @@ func (s *storm) report(seed uint64, lasted, settled time.Duration, clients []*st
 	line("acknowledged and lost, doubled, not delivered, out of order, impossible", "%d, %d, %d, %d, %d",
 		a.faults["acknowledged and lost"], a.faults["doubled"], a.faults["not delivered"],
 		a.faults["out of order"], a.faults["impossible history"])
-	line("until nothing was owed and all was checked", "%.0f s", settled.Seconds())
+	line("until nothing was left to do and everything was checked", "%.0f s", settled.Seconds())
 }
 
-// machine describes what the test ran on.
+// machine describes the machine that the test ran on.
 func (h *harness) machine() string {
 	var postgres string
 	if err := h.db.QueryRow(h.t.Context(), `SHOW server_version`).Scan(&postgres); err != nil {

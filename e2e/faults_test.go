@@ -20,8 +20,9 @@ import (
 	"millwright/workflows"
 )
 
-// recoveryLimit is how long the system may take to find its feet after a fault:
-// the dead worker's mailbox is taken over after 15 seconds, a reconnection may back off.
+// recoveryLimit is how long the system may take to recover from a fault: a dead
+// worker's address workflow is taken over after 15 seconds, and reconnections back
+// off.
 const recoveryLimit = 90 * time.Second
 
 func TestFaultAPIKilledBetweenCommitAndWake(t *testing.T) {
@@ -37,13 +38,13 @@ func TestFaultAPIKilledBetweenCommitAndWake(t *testing.T) {
 		t.Fatal(err)
 	}
 	if response, err := i.post("Replace filter", "order-7781"); err == nil {
-		t.Fatalf("the api answered %d and should have died: %s", response.status, response.body)
+		t.Fatalf("the api returned %d but should have died: %s", response.status, response.body)
 	}
 	if status := api.wait(startLimit); status != -1 {
-		t.Fatalf("the api ended with status %d and should have been killed", status)
+		t.Fatalf("the api ended with status %d but should have been killed", status)
 	}
 
-	// Nobody was told. The sweep finds the delivery while no api is there.
+	// The wake was lost. The sweep finds the delivery while no api runs.
 	eventually(t, recoveryLimit, "the delivery arrives", func() bool { return len(r.got()) > 0 })
 	delivered := r.got()[0].recordID
 
@@ -53,13 +54,13 @@ func TestFaultAPIKilledBetweenCommitAndWake(t *testing.T) {
 		t.Fatal(err)
 	}
 	if response.status != http.StatusCreated || response.header.Get("Idempotency-Replayed") != "true" {
-		t.Errorf("the retry is answered %d, Idempotency-Replayed %q", response.status, response.header.Get("Idempotency-Replayed"))
+		t.Errorf("the retry: status %d, Idempotency-Replayed %q", response.status, response.header.Get("Idempotency-Replayed"))
 	}
 	if id := idOf(t, response.body); id != delivered {
-		t.Errorf("the retry is answered with %s, delivered was %s", id, delivered)
+		t.Errorf("the retry returned %s, but %s was delivered", id, delivered)
 	}
 	if ids := i.workOrders(); len(ids) != 1 || ids[0] != delivered {
-		t.Errorf("there are the work orders %v, want %s alone", ids, delivered)
+		t.Errorf("the work orders are %v, want only %s", ids, delivered)
 	}
 	if n := len(r.got()); n != 1 {
 		t.Errorf("%d deliveries, want one", n)
@@ -69,7 +70,7 @@ func TestFaultAPIKilledBetweenCommitAndWake(t *testing.T) {
 func TestFaultNoWorkerYet(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
-	// The sweep is far away: the poke alone has to be heard.
+	// The sweep is far away: only the wake can start the workflow.
 	h := newHarness(t, settings{"SWEEP_INTERVAL": "1h"}, r)
 	h.startAPI(nil)
 	id := h.integrator().create("Replace filter")
@@ -97,7 +98,8 @@ func TestFaultTemporalDown(t *testing.T) {
 	i := h.integrator()
 	first := i.create("Before the outage")
 	awaitDelivery(t, r, first)
-	// A mailbox at work would go on delivering without Temporal; here all of it shall pile up.
+	// A running dispatcher would continue without Temporal; in this test all
+	// deliveries must queue up.
 	h.awaitWorkflow(workflows.WebhookAddressID(h.org.webhookID(1)), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 
 	temporal.kill()
@@ -109,21 +111,21 @@ func TestFaultTemporalDown(t *testing.T) {
 		ids[n] = i.create(fmt.Sprintf("During the outage %d", n+1))
 	}
 	if n := len(r.got()); n != 1 {
-		t.Errorf("%d deliveries while Temporal is down, so it was not", n-1)
+		t.Errorf("%d deliveries while Temporal was down", n-1)
 	}
 	restarted := time.Now()
 	startTemporal(t, prefix, port)
-	answers := time.Since(restarted)
+	ready := time.Since(restarted)
 	eventually(t, recoveryLimit, "all that was created during the outage arrives", func() bool { return r.missing(ids) == 0 })
-	t.Logf("Temporal answered %s after its restart; the last of %d work orders arrived after %s; %d duplicates",
-		answers, creates, time.Since(restarted), r.duplicates())
+	t.Logf("Temporal was ready %s after its restart; the last of %d work orders arrived after %s; %d duplicates",
+		ready, creates, time.Since(restarted), r.duplicates())
 	if n := h.count(`SELECT count(*) FROM work_orders`); n != creates+1 {
-		t.Errorf("there are %d work orders, want %d", n, creates+1)
+		t.Errorf("%d work orders, want %d", n, creates+1)
 	}
 	h.awaitAllDelivered()
 }
 
-// startTemporal starts a Temporal server of the test's own.
+// startTemporal starts the test's own Temporal server and waits until it is ready.
 func startTemporal(t testing.TB, prefix string, port int) *process {
 	t.Helper()
 	p := beginTemporal(t, os.Getenv("DATABASE_URL"), prefix, port)
@@ -131,23 +133,24 @@ func startTemporal(t testing.TB, prefix string, port int) *process {
 	return p
 }
 
-// beginTemporal starts a Temporal server on the Postgres server and does not wait for it.
+// beginTemporal starts a Temporal server on the Postgres server without waiting for
+// it.
 func beginTemporal(t testing.TB, databaseURL, prefix string, port int) *process {
 	t.Helper()
 	return startDevstack(t, []string{"DATABASE_URL=" + databaseURL}, "temporal", "--port", strconv.Itoa(port), "--db-prefix", prefix)
 }
 
-// startDevstack starts a server of devstack's.
+// startDevstack starts one of devstack's servers.
 func startDevstack(t testing.TB, env []string, command string, args ...string) *process {
 	t.Helper()
 	env = append(env, "PATH="+os.Getenv("PATH"), "HOME="+os.Getenv("HOME"))
 	return start(t, "devstack "+command, env, os.Getenv("DEVSTACK"), append([]string{command}, args...)...)
 }
 
-// printedReady reports whether a server of devstack's has said that it answers.
+// printedReady reports whether a server of devstack has printed that it is ready.
 func (p *process) printedReady() bool { return p.out.has("ready\n") }
 
-// awaitAllDelivered waits until no delivery is left in another state.
+// awaitAllDelivered waits until every delivery is delivered.
 func (h *harness) awaitAllDelivered() {
 	h.t.Helper()
 	eventually(h.t, recoveryLimit, "every delivery is marked delivered", func() bool {
@@ -159,11 +162,12 @@ func TestFaultWorkerKilledWhileDelivering(t *testing.T) {
 	t.Parallel()
 	const (
 		records = 500
-		changes = 10 // of each, its creation among them
+		changes = 10 // of each record, including its creation
 		all     = records * changes
 		kills   = 10
-		// between is how many deliveries are answered from one kill to the next;
-		// not a divisor of what is recorded together, so that the worker dies amid it.
+		// between is how many deliveries are accepted between two kills. It is not a
+		// divisor of the dispatcher's batch size, so that the worker dies in the middle
+		// of a batch.
 		between = 430
 	)
 	r := newReceiver(t)
@@ -184,7 +188,8 @@ func TestFaultWorkerKilledWhileDelivering(t *testing.T) {
 		}
 	})
 	for range kills {
-		// The receiver holds what comes after, so the worker dies with deliveries in flight.
+		// The receiver blocks all further deliveries, so the worker dies with
+		// deliveries in flight.
 		eventually(t, recoveryLimit, "deliveries flow", func() bool { return g.holds() })
 		worker.kill()
 		g.open(between)
@@ -196,11 +201,11 @@ func TestFaultWorkerKilledWhileDelivering(t *testing.T) {
 	eventually(t, recoveryLimit, "all arrive", func() bool { return len(r.got())-r.duplicates() == all })
 	h.awaitAllDelivered()
 	r.checkOrder(h.deliveryOrder(), changes)
-	t.Logf("%d deliveries, the worker killed %d times: none missing, each record's in order, %d duplicates (%.1f a kill)",
+	t.Logf("%d deliveries, %d kills of the worker: none missing, those of each record in order, %d duplicates (%.1f per kill)",
 		all, kills, r.duplicates(), float64(r.duplicates())/kills)
 }
 
-// renameAll gives each of the work orders the title, eight at a time.
+// renameAll gives all work orders the title, eight at a time.
 func (i *integrator) renameAll(ids []string, title string) {
 	next := make(chan string)
 	var writers sync.WaitGroup
@@ -221,7 +226,7 @@ func (i *integrator) renameAll(ids []string, title string) {
 	writers.Wait()
 }
 
-// deliveryOrder returns the events of each record in the order of its changes.
+// deliveryOrder returns each record's events in the order of its changes.
 func (h *harness) deliveryOrder() map[string][]string {
 	h.t.Helper()
 	rows, err := h.db.Query(h.t.Context(), `SELECT record_id, event_id FROM deliveries ORDER BY seq`)
@@ -239,8 +244,8 @@ func (h *harness) deliveryOrder() map[string][]string {
 	return order
 }
 
-// checkOrder checks that each record's events came first in the order of its
-// changes, so many of them.
+// checkOrder checks that each record's events first came in the order of its changes,
+// and that it has the given number of them.
 func (r *receiver) checkOrder(want map[string][]string, changes int) {
 	r.t.Helper()
 	seen := map[string]bool{}
@@ -253,13 +258,13 @@ func (r *receiver) checkOrder(want map[string][]string, changes int) {
 	}
 	for record, events := range want {
 		if len(events) != changes || !slices.Equal(got[record], events) {
-			r.t.Errorf("%s: its events came as %v, its changes were %v", record, got[record], events)
+			r.t.Errorf("%s: events came as %v, changes were %v", record, got[record], events)
 		}
 	}
 }
 
-// gate lets a number of deliveries through and holds the others until it is
-// opened again or their sender dies.
+// gate lets a number of deliveries through and blocks the others until it is opened
+// again or their sender dies.
 type gate struct {
 	mu      sync.Mutex
 	left    int

@@ -24,14 +24,14 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// startLimit is how long a process may take to start; the machine may be busy.
+// startLimit is how long a process may take to start on a busy machine.
 const startLimit = time.Minute
 
 // settings are environment variables of the product.
 type settings map[string]string
 
 func (s settings) environ() []string {
-	env := []string{} // not nil, which would stand for this process's own
+	env := []string{} // a nil environment would be that of this process
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		env = append(env, name+"="+s[name])
 	}
@@ -46,12 +46,12 @@ type harness struct {
 	org      organization
 	db       *pgxpool.Pool
 	temporal client.Client
-	// key is a key of the settings' form, kept to look for it in logs.
+	// key is a key of the settings, kept to search logs for it.
 	key string
 }
 
-// newHarness makes an installation whose integration has one webhook address for
-// each receiver. What own sets goes before the settings a test has otherwise.
+// newHarness makes an installation whose integration has one webhook address for each
+// receiver. Settings in own override the defaults.
 func newHarness(t testing.TB, own settings, receivers ...*receiver) *harness {
 	t.Helper()
 	address, _ := freePort(t)
@@ -71,7 +71,7 @@ func newHarness(t testing.TB, own settings, receivers ...*receiver) *harness {
 		"WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8",
 		"WEBHOOK_ALLOW_HTTP":     "true",
 		"SWEEP_INTERVAL":         "1s",
-		"WEBHOOK_LINGER":         "5s", // tests wait until mailboxes sleep
+		"WEBHOOK_LINGER":         "5s", // short: tests wait until address workflows sleep
 	}
 	maps.Copy(h.settings, own)
 	h.temporal = newNamespace(t, h.settings["TEMPORAL_ADDRESS"], h.settings["TEMPORAL_NAMESPACE"])
@@ -97,7 +97,7 @@ func newDatabase(t testing.TB) string {
 	t.Helper()
 	server, err := url.Parse(os.Getenv("DATABASE_URL"))
 	if err != nil {
-		t.Fatal("DATABASE_URL is no URL")
+		t.Fatal("DATABASE_URL is not a URL")
 	}
 	name := "e2e_" + strings.ToLower(rand.Text())
 	administer(t, "CREATE DATABASE "+name)
@@ -119,8 +119,8 @@ func administer(t testing.TB, sql string) {
 	}
 }
 
-// newNamespace registers a namespace and returns a client of it. Two workers of
-// different tests must not share one: they would take each other's tasks.
+// newNamespace registers a namespace and returns a client for it. Workers of
+// different tests must not share one, or they would take each other's tasks.
 func newNamespace(t testing.TB, address, name string) client.Client {
 	t.Helper()
 	options := client.Options{HostPort: address, Namespace: name, Logger: quiet{}}
@@ -151,7 +151,7 @@ func (quiet) Info(string, ...any)  {}
 func (quiet) Warn(string, ...any)  {}
 func (quiet) Error(string, ...any) {}
 
-// run runs a command of the product to its end, and returns what it printed.
+// run runs a command of the product to its end and returns its output.
 func (h *harness) run(args ...string) string {
 	h.t.Helper()
 	p := start(h.t, "millwright "+args[0], h.settings.environ(), millwright, args...)
@@ -161,7 +161,7 @@ func (h *harness) run(args ...string) string {
 	return p.out.String()
 }
 
-// importOrganization imports the organization and learns its ids.
+// importOrganization imports the organization and keeps the ids.
 func (h *harness) importOrganization() {
 	h.t.Helper()
 	file := filepath.Join(h.t.TempDir(), "organization.yaml")
@@ -169,11 +169,12 @@ func (h *harness) importOrganization() {
 		h.t.Fatal(err)
 	}
 	if err := json.Unmarshal([]byte(h.run("import", file)), &h.org.imported); err != nil {
-		h.t.Fatalf("the import's answer: %v", err)
+		h.t.Fatalf("the import's output: %v", err)
 	}
 }
 
-// startAPI starts the api, with more settings if own has some, and returns when it answers.
+// startAPI starts the api, with the settings in own added, and waits until it is
+// ready.
 func (h *harness) startAPI(own settings) *process {
 	h.t.Helper()
 	p := h.start("api", own)
@@ -182,8 +183,7 @@ func (h *harness) startAPI(own settings) *process {
 	return p
 }
 
-// readyAt returns what the api at the address answers when it is asked whether it
-// is ready, 0 for no answer.
+// readyAt returns the status of /readyz of the api at the address, 0 if none came.
 func readyAt(address string) int {
 	response, err := directClient.Get("http://" + address + "/readyz")
 	if err != nil {
@@ -193,10 +193,10 @@ func readyAt(address string) int {
 	return response.StatusCode
 }
 
-// directClient asks what ought to be answered at once, on a connection of its own.
+// directClient makes each call on a new connection and waits 20 seconds at most.
 var directClient = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
-// startWorker starts the worker, and returns when it runs.
+// startWorker starts the worker and waits until it runs.
 func (h *harness) startWorker() *process {
 	h.t.Helper()
 	p := h.start("worker", nil)
@@ -211,7 +211,7 @@ func (h *harness) start(command string, own settings) *process {
 	return start(h.t, "millwright "+command, all.environ(), millwright, command)
 }
 
-// count returns the one number that the query selects.
+// count returns the number that the query selects.
 func (h *harness) count(sql string, args ...any) int {
 	h.t.Helper()
 	var n int
@@ -221,8 +221,8 @@ func (h *harness) count(sql string, args ...any) int {
 	return n
 }
 
-// organization is what a test imports. Its people and secrets are not to be
-// addFinding where they do not belong.
+// organization is what a test imports. Its personal data and secrets must not appear
+// in logs, metrics or Temporal.
 type organization struct {
 	clientID, clientSecret string
 	receivers              []*receiver
@@ -247,7 +247,7 @@ func newOrganization(receivers []*receiver) organization {
 	return organization{clientID: "cid_" + rand.Text(), clientSecret: "mwsec_" + rand.Text(), receivers: receivers}
 }
 
-// yaml is the file for `millwright import`.
+// yaml returns the file for `millwright import`.
 func (o *organization) yaml() string {
 	var webhooks strings.Builder
 	for i, r := range o.receivers {
@@ -265,7 +265,7 @@ people:
 inventory:
   - {key: hq, kind: location, name: Headquarters, children: [{key: hvac, kind: system, name: HVAC, children: [{key: ahu1, kind: equipment, name: AHU 1}]}]}
 forms:
-  - {key: inspection, name: Inspection, questions: [{key: finding, label: What was found, type: text, required: false}]}
+  - {key: inspection, name: Inspection, questions: [{key: finding, label: Finding, type: text, required: false}]}
 assignments:
   - {node: hq, identity: manager, definition: full}
   - {node: hq, identity: erp, definition: full}

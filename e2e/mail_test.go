@@ -23,15 +23,15 @@ import (
 // retried after 5, 10, 20 and 40 seconds.
 const mailLimit = 2 * time.Minute
 
-// The people who work, beside the manager of the organization.
+// The people who work, besides the organization's manager.
 const (
 	workerName, workerEmail   = "Wilhelmina Ostrowski", "wilhelmina.ostrowski@acme.example.com"
 	memberName, memberEmail   = "Bartholomew Quince", "bartholomew.quince@acme.example.com"
 	advisorName, advisorEmail = "Clementine Vasquez", "clementine.vasquez@acme.example.com"
 )
 
-// importWorkforce adds people and a team to the organization: the worker, who is of the
-// crew too, its member, and the advisor.
+// importWorkforce adds people and a team to the organization: the worker, who is also
+// in the crew, the crew's other member, and the advisor.
 func (h *harness) importWorkforce() {
 	h.t.Helper()
 	file := filepath.Join(h.t.TempDir(), "workforce.yaml")
@@ -55,12 +55,13 @@ assignments:
 		IDs map[string]string `json:"ids"`
 	}
 	if err := json.Unmarshal([]byte(h.run("import", file)), &imported); err != nil {
-		h.t.Fatalf("the import's answer: %v", err)
+		h.t.Fatalf("the import's output: %v", err)
 	}
 	maps.Copy(h.org.imported.IDs, imported.IDs)
 }
 
-// newMailHarness makes an installation with a workforce that sends mail by the server.
+// newMailHarness makes an installation with a workforce that sends mail through the
+// server.
 func newMailHarness(t testing.TB, server *mailtest.Server, own settings, receivers ...*receiver) *harness {
 	t.Helper()
 	all := settings{"SMTP_URL": server.URL(), "MAIL_FROM": "Millwright <no-reply@millwright.example.com>"}
@@ -70,8 +71,8 @@ func newMailHarness(t testing.TB, server *mailtest.Server, own settings, receive
 	return h
 }
 
-// createOrder creates a work order that the integration works on beside those of the
-// keys; the advisor consults if it is to be reviewed.
+// createOrder creates a work order that is assigned to the integration and to the
+// people with the keys. If it is to be reviewed, the advisor is its consultant.
 func (h *harness) createOrder(i *integrator, title string, workers []string, reviewed bool) string {
 	h.t.Helper()
 	body := map[string]any{"inventory_id": i.node, "title": title}
@@ -90,7 +91,7 @@ func (h *harness) createOrder(i *integrator, title string, workers []string, rev
 	return idOf(h.t, response.body)
 }
 
-// completeSettings says that the work is done.
+// complete completes the work order.
 func (i *integrator) complete(id string) {
 	i.t.Helper()
 	response, err := i.call(http.MethodPost, "/work-orders/"+id+"/answers", "", map[string]any{"answers": []any{}, "complete": true})
@@ -99,9 +100,9 @@ func (i *integrator) complete(id string) {
 	}
 }
 
-// awaitMail waits for messages and checks that there are these and no others, each
-// once: to whom, and what the subject says. A message that came twice under one
-// Message-ID is one message.
+// awaitMail waits for messages and checks that exactly these came, once each: the
+// recipient and what the subject says. Messages with the same Message-ID and
+// recipient count once.
 func awaitMail(t testing.TB, server *mailtest.Server, want ...string) {
 	t.Helper()
 	want = slices.Sorted(slices.Values(want))
@@ -127,7 +128,7 @@ func awaitMail(t testing.TB, server *mailtest.Server, want ...string) {
 	}
 }
 
-func TestPeopleAreToldByMailOnce(t *testing.T) {
+func TestPeopleAreNotifiedByMailOnce(t *testing.T) {
 	t.Parallel()
 	server := mailtest.NewServer(t, mailtest.Options{})
 	h := newMailHarness(t, server, nil)
@@ -145,7 +146,7 @@ func TestPeopleAreToldByMailOnce(t *testing.T) {
 	h.awaitWorkflow(workflows.WorkOrderID(id), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 	h.awaitFound(`WorkOrderStatus = "complete" AND Organization = "`+h.org.imported.IDs["acme"]+`"`, workflows.WorkOrderID(id))
 
-	// Whoever is assigned afterwards is told by a workflow that starts again.
+	// People who are assigned later are notified by a new run of the workflow.
 	response, err := i.call(http.MethodPost, "/work-orders/"+id+"/assignees", "", map[string]any{"assignees": []string{h.org.imported.IDs["advisor"]}})
 	if err != nil || response.status != http.StatusOK {
 		t.Fatalf("assign: status %d, error %v, body %s", response.status, err, response.body)
@@ -162,14 +163,14 @@ func TestPeopleAreToldByMailOnce(t *testing.T) {
 	h.run("issues", "resolve", issue, "--as", managerEmail)
 	h.awaitWorkflow(workflows.FeedbackID(issue), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 	if n := h.count(`SELECT count(*) FROM looks_owed`); n != 0 {
-		t.Errorf("%d looks are owed at the end", n)
+		t.Errorf("%d records are dirty at the end", n)
 	}
 	if n := h.count(`SELECT count(*) FROM notices WHERE mail <> 'sent'`); n != 0 {
 		t.Errorf("%d notices are not marked as mailed", n)
 	}
 }
 
-func TestMailServerThatIsDownForAWhile(t *testing.T) {
+func TestMailServerDown(t *testing.T) {
 	t.Parallel()
 	server := mailtest.NewServer(t, mailtest.Options{})
 	h := newMailHarness(t, server, nil)
@@ -180,9 +181,9 @@ func TestMailServerThatIsDownForAWhile(t *testing.T) {
 	id := h.createOrder(i, "Replace filter", []string{"worker", "crew"}, false)
 	eventually(t, mailLimit, "the mail server was tried", func() bool { return server.Seen(mailtest.Connect) > 0 })
 	i.complete(id)
-	// The work order's end does not wait for the mail, and is seen.
+	// The work order's end is visible without waiting for the mail.
 	h.awaitFound(`WorkOrderStatus = "complete" AND ExecutionStatus = "Running"`, workflows.WorkOrderID(id))
-	// Nor does the mail depend on the worker that first tried.
+	// The mail does not depend on the worker that tried first.
 	worker.kill()
 	h.startWorker()
 	server.Up()
@@ -204,11 +205,11 @@ func TestNoticesStayInTheInboxWithoutAMailServer(t *testing.T) {
 		t.Errorf("%d notices are in the inbox, want 2", n)
 	}
 	for _, event := range h.activitiesOf(workflows.WorkOrderID(id)) {
-		t.Errorf("%s ran, where there is nothing to mail", event)
+		t.Errorf("%s ran without a mail to send", event)
 	}
 }
 
-// activitiesOf returns the names of the activities that a workflow had run.
+// activitiesOf returns the names of the activities that a workflow scheduled.
 func (h *harness) activitiesOf(workflowID string) []string {
 	h.t.Helper()
 	var names []string
@@ -234,7 +235,7 @@ func TestNothingPersonalInTheWorkflowsOfRecords(t *testing.T) {
 	api := h.startAPI(nil)
 	i := h.integrator()
 
-	// What the server refuses, it refuses with the address in its answer.
+	// The server's rejections quote the address.
 	server.Refuse(memberEmail, 550)
 	server.Once(mailtest.Recipient, mailtest.Answer(451, "4.2.1 <"+workerEmail+"> "+workerName+" is busy"))
 	id := h.createOrder(i, title, []string{"worker", "crew"}, true)
@@ -250,7 +251,7 @@ func TestNothingPersonalInTheWorkflowsOfRecords(t *testing.T) {
 	h.awaitWorkflow(workflows.WorkOrderID(id), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 	sent := server.Messages()
 	if last := sent[len(sent)-1]; !strings.Contains(last.Text, comment) || !strings.Contains(last.Text, title) {
-		t.Fatalf("the mail does not show the personal data that is looked for:\n%s", last.Text)
+		t.Fatalf("the mail lacks the personal data that the test searches for:\n%s", last.Text)
 	}
 
 	secrets := map[string]string{"the mail server's password": "hunter2-of-the-mail", "a title or comment": "Featherstone"}
@@ -262,7 +263,7 @@ func TestNothingPersonalInTheWorkflowsOfRecords(t *testing.T) {
 	}
 	places := h.temporalData()
 	if places[workflows.WorkOrderID(id)] == "" {
-		t.Error("Temporal knows nothing of the work order")
+		t.Error("Temporal has no data of the work order")
 	}
 	places["the log of the api"], places["the log of the worker"] = api.log.String(), worker.log.String()
 	for place, text := range places {

@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// build builds the product as the tests are built: with the race detector when
-// they have it, which also shares their build cache.
+// build builds the product as the tests are built: with the race detector if they
+// have it, which also shares their build cache.
 func build(dir string) (string, error) {
 	path := filepath.Join(dir, "millwright")
 	args := []string{"build", "-tags", "failpoints", "-o", path}
@@ -48,7 +48,7 @@ func build(dir string) (string, error) {
 	}
 	output, err := exec.Command("go", append(args, "millwright/cmd/millwright")...).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("the product cannot be built: %w\n%s", err, output)
+		return "", fmt.Errorf("cannot build the product: %w\n%s", err, output)
 	}
 	return path, nil
 }

@@ -18,7 +18,7 @@ import (
 	"millwright/mail/mailtest"
 )
 
-// The files an operator takes.
+// Files for operators.
 const (
 	dashboardFile = "../docs/grafana/millwright.json"
 	alertsFile    = "../docs/alerts/millwright.yaml"
@@ -41,8 +41,8 @@ func scrape(t testing.TB, address string) map[string]*dto.MetricFamily {
 	return families
 }
 
-// value sums the counters and gauges of a name whose labels have the values
-// given as name, value, name, value; a histogram counts its observations.
+// value sums the counters, gauges and histogram counts of the name whose labels have
+// the given values (name, value, name, value).
 func value(families map[string]*dto.MetricFamily, name string, labels ...string) float64 {
 	sum := 0.0
 	for _, m := range families[name].GetMetric() {
@@ -61,7 +61,7 @@ func value(families map[string]*dto.MetricFamily, name string, labels ...string)
 	return sum
 }
 
-// dashboard is what matters of the Grafana file.
+// dashboard is the part of the Grafana file that the test reads.
 type dashboard struct {
 	Title, UID string
 	Panels     []struct {
@@ -70,7 +70,7 @@ type dashboard struct {
 	}
 }
 
-// alerts is what matters of the rule file.
+// alerts is the part of the rule file that the test reads.
 type alerts struct {
 	Groups []struct {
 		Name  string
@@ -82,8 +82,8 @@ type alerts struct {
 	}
 }
 
-// inExpression finds the names of metrics in a PromQL expression: what is no
-// function, keyword, label or text.
+// Patterns to find the metrics in a PromQL expression: names that are not functions,
+// keywords, labels or text.
 var (
 	quoted     = regexp.MustCompile(`"[^"]*"`)
 	matchers   = regexp.MustCompile(`\{[^}]*\}|\[[^\]]*\]`)
@@ -116,17 +116,17 @@ func readInto(t *testing.T, file string, unmarshal func([]byte, any) error, into
 	}
 }
 
-// Every metric is counted when what it counts happens, has a help text, is in the
-// documentation, and every metric that the dashboard and the alerts name exists.
-func TestMetricsAreThereForDashboardAndAlerts(t *testing.T) {
+// Every metric is counted when its event happens, has a help text and is documented.
+// Every metric in the dashboard and the alerts exists.
+func TestDashboardAndAlertsHaveTheirMetrics(t *testing.T) {
 	t.Parallel()
 	taking, failing, gone := newReceiver(t), newReceiver(t), newReceiver(t)
 	failing.respondWith(always(http.StatusInternalServerError))
 	gone.respondWith(always(http.StatusGone))
-	letters := mailtest.NewServer(t, mailtest.Options{})
+	mailServer := mailtest.NewServer(t, mailtest.Options{})
 	apiMetrics, _ := freePort(t)
 	workerMetrics, _ := freePort(t)
-	h := newMailHarness(t, letters, settings{"WEBHOOK_RETRY_SCHEDULE": "1h"}, taking, failing, gone)
+	h := newMailHarness(t, mailServer, settings{"WEBHOOK_RETRY_SCHEDULE": "1h"}, taking, failing, gone)
 	h.settings["METRICS_ADDR"] = workerMetrics
 	h.startWorker()
 	h.startAPI(settings{"METRICS_ADDR": apiMetrics})
@@ -139,10 +139,10 @@ func TestMetricsAreThereForDashboardAndAlerts(t *testing.T) {
 		return h.count(`SELECT count(*) FROM webhooks WHERE NOT enabled`) == 1
 	})
 	if response, err := i.call("GOSSIP", "/work-orders/"+managerEmail, "", nil); err != nil || response.status != http.StatusNotFound && response.status != http.StatusMethodNotAllowed {
-		t.Errorf("an invented method is answered %d, %v", response.status, err)
+		t.Errorf("an unknown method: status %d, %v", response.status, err)
 	}
 	if response, err := i.call(http.MethodGet, "/work-orders/"+managerName, "", nil); err != nil || response.status != http.StatusNotFound {
-		t.Errorf("a work order that is not there is answered %d, %v", response.status, err)
+		t.Errorf("a missing work order: status %d, %v", response.status, err)
 	}
 
 	var api, worker map[string]*dto.MetricFamily
@@ -151,11 +151,11 @@ func TestMetricsAreThereForDashboardAndAlerts(t *testing.T) {
 	}
 	happened := map[string]func() bool{
 		"creates by route": wanted(&api, "millwright_http_requests_total", 1, "method", "POST", "route", "/v1/work-orders", "status", "201"),
-		"reads refused":    wanted(&api, "millwright_http_requests_total", 1, "method", "GET", "route", "/v1/work-orders/:id", "status", "404"),
+		"failed reads":     wanted(&api, "millwright_http_requests_total", 1, "method", "GET", "route", "/v1/work-orders/:id", "status", "404"),
 		"invented methods": wanted(&api, "millwright_http_requests_total", 1, "method", "other"),
-		"refusals":         wanted(&api, "millwright_http_refusals_total", 1, "code", "not_found"),
+		"errors":           wanted(&api, "millwright_http_refusals_total", 1, "code", "not_found"),
 		"durations":        wanted(&api, "millwright_http_request_duration_seconds", 1, "method", "POST", "route", "/v1/work-orders"),
-		"pokes":            wanted(&api, "millwright_pokes_total", 1, "outcome", "sent"),
+		"wakes":            wanted(&api, "millwright_pokes_total", 1, "outcome", "sent"),
 		"requests":         wanted(&api, "temporal_request_total", 1, "operation", "SignalWithStartWorkflowExecution"),
 		"connections":      wanted(&api, "millwright_database_acquires_total", 1),
 		"accepted":         wanted(&worker, "millwright_delivery_attempts_total", 1, "outcome", "2xx"),
@@ -167,7 +167,7 @@ func TestMetricsAreThereForDashboardAndAlerts(t *testing.T) {
 		"addresses off":    wanted(&worker, "millwright_addresses_off", 1),
 		"failing":          wanted(&worker, "millwright_addresses_failing", 1),
 		"retries":          wanted(&worker, "millwright_deliveries_retrying", 1),
-		"letters":          wanted(&worker, "millwright_mails_total", 1, "outcome", "sent"),
+		"mails":            wanted(&worker, "millwright_mails_total", 1, "outcome", "sent"),
 		"sweeps":           wanted(&worker, "millwright_sweep_last_success_timestamp_seconds", 1e9),
 		"counts":           wanted(&worker, "millwright_backlog_counted_timestamp_seconds", 1e9),
 		"slots":            wanted(&worker, "temporal_worker_task_slots_available", 1),
@@ -196,7 +196,7 @@ func TestMetricsAreThereForDashboardAndAlerts(t *testing.T) {
 	named := 0
 	for _, panel := range d.Panels {
 		if panel.Type != "row" && len(panel.Targets) == 0 {
-			t.Errorf("panel %q shows nothing", panel.Title)
+			t.Errorf("panel %q has no targets", panel.Title)
 		}
 		for _, target := range panel.Targets {
 			named += checkNames(t, "panel "+panel.Title, target.Expr, all)
@@ -216,16 +216,16 @@ func TestMetricsAreThereForDashboardAndAlerts(t *testing.T) {
 				t.Errorf("%s lacks its summary, severity or runbook", rule.Alert)
 			}
 			if !strings.Contains(string(docs), "\n### "+rule.Alert+"\n") {
-				t.Errorf("the documentation does not say what to do about %s", rule.Alert)
+				t.Errorf("the documentation has no section on %s", rule.Alert)
 			}
 		}
 	}
 	if named < 60 {
-		t.Errorf("only %d names were found in the expressions", named)
+		t.Errorf("found only %d names in the expressions", named)
 	}
 }
 
-// checkNames checks that the metrics of the expression exist, and counts them.
+// checkNames checks that the expression's metrics exist, and returns their number.
 func checkNames(t *testing.T, where, expression string, all map[string]*dto.MetricFamily) int {
 	t.Helper()
 	names := metricsIn(expression)
@@ -239,16 +239,16 @@ func checkNames(t *testing.T, where, expression string, all map[string]*dto.Metr
 			}
 		}
 		if family == nil {
-			t.Errorf("%s names %s, which nobody has", where, name)
+			t.Errorf("%s uses %s, which does not exist", where, name)
 		}
 	}
 	if len(names) == 0 {
-		t.Errorf("%s names no metric: %s", where, expression)
+		t.Errorf("%s uses no metric: %s", where, expression)
 	}
 	return len(names)
 }
 
-// checkDocumented compares the product's own metrics with those of the documentation.
+// checkDocumented compares the product's metrics with the documented ones.
 func checkDocumented(t *testing.T, all map[string]*dto.MetricFamily) {
 	t.Helper()
 	text, err := os.ReadFile(docsFile)
@@ -264,17 +264,17 @@ func checkDocumented(t *testing.T, all map[string]*dto.MetricFamily) {
 			t.Errorf("%s has no help text", name)
 		}
 		if strings.HasPrefix(name, "millwright_") && !listed[name] {
-			t.Errorf("the documentation does not list %s", name)
+			t.Errorf("the documentation lacks %s", name)
 		}
 	}
 	for name := range listed {
 		if all[name] == nil {
-			t.Errorf("the documentation lists %s, which nobody has", name)
+			t.Errorf("the documentation lists %s, which does not exist", name)
 		}
 	}
 }
 
-// checkLabels checks that labels hold names of the product's own, not of people or records.
+// checkLabels checks that labels contain no ids, people or invented names.
 func checkLabels(t *testing.T, h *harness, all map[string]*dto.MetricFamily) {
 	t.Helper()
 	ids := regexp.MustCompile(`\b[a-z]{2,5}_[0-9a-hjkmnp-tv-z]{26}\b`)
@@ -303,7 +303,7 @@ func TestNamesAreFoundInExpressions(t *testing.T) {
 		`(sum(rate(a_total{s=~"5.."}[5m])) or vector(0)) / sum(rate(b_total{x="{", y!~"(a|b)"}[5m] offset 1h))`: {"a_total", "b_total"},
 	} {
 		if got := metricsIn(expression); !slices.Equal(got, want) {
-			t.Errorf("in %s are found %v, want %v", expression, got, want)
+			t.Errorf("%s: found %v, want %v", expression, got, want)
 		}
 	}
 }

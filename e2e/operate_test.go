@@ -15,7 +15,8 @@ import (
 	"millwright/webhook"
 )
 
-// The fields that the contract gives a webhook and a delivery for programs.
+// The fields of a webhook, a delivery and an attempt that programs may rely on
+// (docs/contract.md, Operators' commands).
 var (
 	webhookFields  = []string{"enabled", "events", "id", "integration_id", "off_at", "off_reason", "url"}
 	deliveryFields = []string{
@@ -26,20 +27,21 @@ var (
 
 type object = map[string]any
 
-// operate runs an operator's command and returns what it printed and its exit status.
+// operate runs an operator's command and returns its standard output, its standard
+// error and its exit status.
 func (h *harness) operate(args ...string) (printed, message string, status int) {
 	h.t.Helper()
 	p := start(h.t, "millwright "+strings.Join(args, " "), h.settings.environ(), millwright, args...)
 	status = p.wait(startLimit)
 	for _, secret := range []string{h.key, h.org.clientSecret} {
 		if p.log.has(secret) || p.out.has(secret) {
-			h.t.Errorf("%v tells a secret", args)
+			h.t.Errorf("%v prints a secret", args)
 		}
 	}
 	return p.out.String(), p.log.String(), status
 }
 
-// runJSON runs a command that must succeed with --json, and reads what it printed.
+// runJSON runs a command with --json, which must succeed, and decodes its output.
 func runJSON[T any](h *harness, args ...string) (value T) {
 	h.t.Helper()
 	printed, message, status := h.operate(append(args, "--json")...)
@@ -52,12 +54,12 @@ func runJSON[T any](h *harness, args ...string) (value T) {
 	return value
 }
 
-// wantStartError runs a command that must fail with a sentence that says the words.
+// wantError runs a command that must fail with a sentence that contains the words.
 func (h *harness) wantError(words string, args ...string) {
 	h.t.Helper()
 	printed, message, status := h.operate(args...)
 	if status != 1 || printed != "" || !strings.HasPrefix(message, "millwright: ") || !strings.Contains(message, words) || strings.Contains(message, "SQLSTATE") {
-		h.t.Errorf("millwright %v ended with status %d and said %q; want 1 and a sentence that says %q", args, status, message, words)
+		h.t.Errorf("millwright %v ended with status %d and printed %q; want 1 and an error that contains %q", args, status, message, words)
 	}
 }
 
@@ -69,7 +71,7 @@ func wantFields(t *testing.T, what string, has object, want []string, more ...st
 	}
 }
 
-// statuses are those of the deliveries, the newest first.
+// statuses returns the statuses of the deliveries, newest first.
 func statuses(list []object) (all []string) {
 	for _, d := range list {
 		all = append(all, d["status"].(string))
@@ -77,10 +79,10 @@ func statuses(list []object) (all []string) {
 	return all
 }
 
-func TestAReceiverThatWasDownIsHealedByAnOperator(t *testing.T) {
+func TestAnOperatorRecoversAReceiverThatWasDown(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
-	// A delivery fails for good after two attempts, and that turns its address off.
+	// A delivery fails finally after two attempts, which turns its address off.
 	h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "100ms", "WEBHOOK_SHUTOFF_AFTER": "1ms"}, r)
 	h.startWorker()
 	h.startAPI(nil)
@@ -120,7 +122,7 @@ func TestAReceiverThatWasDownIsHealedByAnOperator(t *testing.T) {
 		t.Errorf("the receiver got %v, want one ping", got)
 	}
 	if n := h.count(`SELECT count(*) FROM events WHERE type = 'ping'`) + h.count(`SELECT count(*) FROM webhooks WHERE enabled`); n != 0 {
-		t.Error("a test is kept, or turned the address on")
+		t.Error("a test was stored, or turned the address on")
 	}
 
 	on := runJSON[object](h, "webhooks", "enable", address, "--since", "1h")
@@ -135,13 +137,13 @@ func TestAReceiverThatWasDownIsHealedByAnOperator(t *testing.T) {
 		order = append(order, d.recordID)
 	}
 	if slices.Sort(order); !slices.Equal(order, slices.Sorted(slices.Values(ids))) {
-		t.Errorf("arrived have %v, want %v once each", order, ids)
+		t.Errorf("%v arrived, want %v once each", order, ids)
 	}
 	h.awaitAttempts(first, "delivered", 503, 503, 204)
 	h.awaitAllDelivered()
 
 	shown := runJSON[object](h, "deliveries", "show", first)
-	wantFields(t, "a delivery that is shown", shown, deliveryFields, "attempts_made")
+	wantFields(t, "a delivery in detail", shown, deliveryFields, "attempts_made")
 	made := shown["attempts_made"].([]any)
 	if shown["status"] != "delivered" || shown["attempts"] != 3.0 || len(made) != 3 {
 		t.Fatalf("shown is %v", shown)
@@ -152,7 +154,7 @@ func TestAReceiverThatWasDownIsHealedByAnOperator(t *testing.T) {
 		t.Errorf("the first attempt is %v", attempt)
 	}
 
-	// Once more, though it arrived; then nothing is left that failed.
+	// Redelivers a delivery that has arrived; after that nothing is left that failed.
 	again := runJSON[object](h, "deliveries", "redeliver", first)
 	wantFields(t, "what redeliver prints", again, deliveryFields)
 	if again["id"] != first || again["status"] != "pending" {
@@ -160,7 +162,7 @@ func TestAReceiverThatWasDownIsHealedByAnOperator(t *testing.T) {
 	}
 	h.awaitAttempts(first, "delivered", 503, 503, 204, 204)
 	if n := r.duplicates(); n != 1 {
-		t.Errorf("%d duplicates, want the one that was asked for", n)
+		t.Errorf("%d duplicates, want the redelivered one", n)
 	}
 	none := runJSON[object](h, "deliveries", "redeliver", "--address", address, "--since", "1h")
 	if none["webhook_id"] != address || none["released"] != 0.0 || len(none) != 2 {
@@ -168,24 +170,24 @@ func TestAReceiverThatWasDownIsHealedByAnOperator(t *testing.T) {
 	}
 }
 
-// sendTest sends a ping with `millwright webhooks test` and checks what it tells:
-// the sentence of a failure, none for a success.
+// sendTest sends a ping with `millwright webhooks test` and checks the result;
+// failure is the error it must print, "" for a success.
 func (h *harness) sendTest(address, failure string, status int) {
 	h.t.Helper()
 	printed, message, exit := h.operate("webhooks", "test", address, "--json")
-	var told object
-	if err := json.Unmarshal([]byte(printed), &told); err != nil {
+	var result object
+	if err := json.Unmarshal([]byte(printed), &result); err != nil {
 		h.t.Fatalf("webhooks test printed %s: %v", printed, err)
 	}
-	if told["status"] != float64(status) || told["webhook_id"] != address || told["remote_ip"] != "127.0.0.1" || told["error"] != nil {
-		h.t.Errorf("webhooks test printed %v", told)
+	if result["status"] != float64(status) || result["webhook_id"] != address || result["remote_ip"] != "127.0.0.1" || result["error"] != nil {
+		h.t.Errorf("webhooks test printed %v", result)
 	}
 	if failure == "" && exit != 0 || failure != "" && (exit != 1 || message != "millwright: "+failure+"\n") {
-		h.t.Errorf("webhooks test ended with status %d and said %q, want %q", exit, message, failure)
+		h.t.Errorf("webhooks test ended with status %d and printed %q, want %q", exit, message, failure)
 	}
 }
 
-func TestOperatorsLookAfterAddresses(t *testing.T) {
+func TestOperatorsManageAddresses(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, nil)
 	h.startWorker()
@@ -193,13 +195,13 @@ func TestOperatorsLookAfterAddresses(t *testing.T) {
 	i := h.integrator()
 	erp := h.org.imported.IDs["erp"]
 	if printed, _, _ := h.operate("webhooks", "list", "--json"); printed != "[]\n" {
-		t.Errorf("no addresses are listed as %q", printed)
+		t.Errorf("an empty list of addresses is printed as %q", printed)
 	}
 	if printed, _, _ := h.operate("deliveries", "list", "--json"); printed != "[]\n" {
-		t.Errorf("no deliveries are listed as %q", printed)
+		t.Errorf("an empty list of deliveries is printed as %q", printed)
 	}
 
-	// A receiver that learns its secret from the command, before it is started.
+	// The receiver gets its secret from the command, before it is started.
 	r := &receiver{t: t, path: "/hook", respond: accept}
 	r.server = httptest.NewUnstartedServer(r)
 	t.Cleanup(r.server.Close)
@@ -213,11 +215,11 @@ func TestOperatorsLookAfterAddresses(t *testing.T) {
 	first := i.create("Replace filter")
 	awaitDelivery(t, r, first)
 
-	// The receiver knows the former secret, which is valid beside the new one.
+	// The receiver knows the previous secret, which is valid besides the new one.
 	renewed := runJSON[object](h, "webhooks", "renew-secret", address)
 	wantFields(t, "a renewed webhook", renewed, webhookFields, "secret")
 	if renewed["secret"] == made["secret"] {
-		t.Error("the secret is as before")
+		t.Error("the secret did not change")
 	}
 	h.sendTest(address, "", 204)
 	if got := r.got(); strings.Count(got[len(got)-1].header.Get(webhook.HeaderSignature), "v1=") != 2 {
@@ -244,7 +246,7 @@ func TestOperatorsLookAfterAddresses(t *testing.T) {
 			t.Errorf("%v ended with status %d and printed\n%s%s", args, status, printed, message)
 		}
 	}
-	// Without a since, what was held stays so; then it is sent.
+	// Without --since, held deliveries stay held until they are redelivered.
 	if on := runJSON[object](h, "webhooks", "enable", address); on["released"] != 0.0 {
 		t.Errorf("enable printed %v", on)
 	}
@@ -263,7 +265,7 @@ func TestOperatorsLookAfterAddresses(t *testing.T) {
 	h.wantError("there is no webhook address whk"+nothing, "deliveries", "redeliver", "--address", "whk"+nothing, "--since", "1h")
 	h.wantError("there is no delivery dlv"+nothing, "deliveries", "show", "dlv"+nothing)
 	h.wantError("there is no delivery dlv"+nothing, "deliveries", "redeliver", "dlv"+nothing)
-	h.wantError("there is no person", "webhooks", "disable", address, "--as", "nobody@acme.example.com")
+	h.wantError("there is no person", "webhooks", "disable", address, "--as", "stranger@acme.example.com")
 	h.wantError("https://", "webhooks", "create", "--integration", erp, "--url", "ftp://example.com/", "--event", "ping")
 	h.wantError(`There is no event type "eaten"`, "webhooks", "create", "--integration", erp, "--url", url, "--event", "eaten")
 	h.wantError("169.254.169.254", "webhooks", "change", address, "--url", "https://169.254.169.254/")
@@ -279,14 +281,14 @@ func TestOperatorsLookAfterAddresses(t *testing.T) {
 		t.Errorf("delete printed %v", gone)
 	}
 	if n := h.count(`SELECT count(*) FROM log_records WHERE record_id = $1 AND actor_name = 'Millwright' AND actor_id IS NULL`, address); n != 6 {
-		t.Errorf("%d deeds of the operator are logged, want 6", n)
+		t.Errorf("%d log records of the operator, want 6", n)
 	}
 	if n := h.count(`SELECT count(*) FROM log_records WHERE record_id = $1 AND actor_name = $2`, address, managerName); n != 1 {
-		t.Errorf("%d deeds of the manager are logged, want 1", n)
+		t.Errorf("%d log records of the manager, want 1", n)
 	}
 }
 
-// update tells a receiver its secret before it is started.
+// setSecret gives a receiver its secret before it is started.
 func (r *receiver) setSecret(secret string) {
 	r.t.Helper()
 	var err error
@@ -296,7 +298,7 @@ func (r *receiver) setSecret(secret string) {
 	}
 }
 
-// deliveryAt returns the id of the delivery about the record to the address.
+// deliveryAt returns the id of the delivery of the record to the address.
 func (h *harness) deliveryAt(address, recordID string) (id string) {
 	h.t.Helper()
 	err := h.db.QueryRow(h.t.Context(), `SELECT id FROM deliveries WHERE webhook_id = $1 AND record_id = $2`, address, recordID).Scan(&id)
@@ -306,16 +308,16 @@ func (h *harness) deliveryAt(address, recordID string) (id string) {
 	return id
 }
 
-func TestATestOfAReceiverThatIsNotThere(t *testing.T) {
+func TestWebhookTestOfAReceiverThatHangs(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
 	h := newHarness(t, settings{"WEBHOOK_RESPONSE_TIMEOUT": "300ms"}, r)
 	r.respondWith(hang)
 	printed, message, status := h.operate("webhooks", "test", h.org.webhookID(1))
 	if status != 1 || !strings.Contains(message, "No answer came within 0.3 seconds.") || !strings.Contains(printed, "No answer came") {
-		t.Errorf("status %d, said %q, printed %q", status, message, printed)
+		t.Errorf("status %d, error %q, printed %q", status, message, printed)
 	}
-	// The first part of an answer is shown.
+	// The beginning of a response is shown.
 	r.respondWith(func(context.Context, delivery) int { return http.StatusOK })
 	if printed, _, status := h.operate("webhooks", "test", h.org.webhookID(1)); status != 0 || !strings.Contains(printed, `"type":"ping"`) {
 		t.Errorf("status %d, printed %q", status, printed)

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,18 +13,15 @@ import (
 	"testing"
 
 	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/sdk/v1"
-	"go.temporal.io/api/workflowservice/v1"
-	"google.golang.org/protobuf/proto"
 
 	"millwright/mail/mailtest"
 	"millwright/workflows"
 )
 
-// Everything a full run leaves behind where operators look: the logs of api and
-// worker at DEBUG, what operators' commands complain of, metrics, and all that
-// Temporal holds. None of it names a person, quotes a text or tells a secret,
-// though writes, refusals and failures of every part are in the run.
+// Searches everything that a run leaves where operators look: the logs of api and
+// worker at DEBUG, the errors of operators' commands, metrics, and all data in
+// Temporal. None of it may contain a name, a text or a secret of the run, which
+// includes writes, errors and failures of every part.
 func TestNothingPersonalInLogsHistoriesAndMetrics(t *testing.T) {
 	t.Parallel()
 	run := newPrivateRun(t)
@@ -39,7 +35,7 @@ func TestNothingPersonalInLogsHistoriesAndMetrics(t *testing.T) {
 		workflows.WebhookAddressID(run.org.webhookID(1)), workflows.DeliveryID(run.failed), workflows.WorkOrderID(run.order), workflows.FeedbackID(run.issue),
 	} {
 		if places[workflow] == "" {
-			t.Errorf("Temporal knows nothing of %s", workflow)
+			t.Errorf("Temporal has no data of %s", workflow)
 		}
 	}
 	maps.Copy(places, run.printed)
@@ -55,7 +51,7 @@ func TestNothingPersonalInLogsHistoriesAndMetrics(t *testing.T) {
 	}
 }
 
-// Texts of the run; every one has a word that stands nowhere else.
+// Texts of the run. Each has a word that appears nowhere else.
 const (
 	privateTitle       = "Mrs Quarrington's radiator leaks"
 	privateDescription = "Ring twice; the code of the door is 4711-19"
@@ -68,7 +64,8 @@ const (
 	settingsPassword   = "hunter2-of-the-settings"
 )
 
-// privateRun is an installation in which everything happens that might be told of.
+// privateRun is an installation in which everything happens that could leak private
+// data.
 type privateRun struct {
 	*harness
 	*integrator
@@ -77,13 +74,13 @@ type privateRun struct {
 	taking, failing *receiver
 	api, worker     *process
 	workerMetrics   string
-	// body creates the work order, order and issue are the records, failed is the
-	// delivery that fails.
+	// body creates the work order. order and issue are the records, failed is the
+	// failing delivery.
 	body                 map[string]any
 	order, issue, failed string
-	// issued are secrets that commands printed.
+	// issued are the secrets that commands printed.
 	issued []string
-	// printed is what commands complained of.
+	// printed is the error output of commands.
 	printed map[string]string
 }
 
@@ -108,7 +105,7 @@ func newPrivateRun(t *testing.T) *privateRun {
 	return run
 }
 
-// secrets are what must be found nowhere.
+// secrets returns what must not be found anywhere, by description.
 func (run *privateRun) secrets() map[string]string {
 	run.t.Helper()
 	database, err := url.Parse(run.settings["DATABASE_URL"])
@@ -137,15 +134,15 @@ func (run *privateRun) secrets() map[string]string {
 	return secrets
 }
 
-// writes is a day's work, with calls that are refused.
+// writes makes a day's calls, some of them rejected.
 func (run *privateRun) writes() {
 	run.t.Helper()
 	run.order = run.createRecord("/work-orders", "the key of "+privateTitle, run.body)
 	run.issue = run.createRecord("/issues", "", map[string]any{"inventory_id": run.node, "subject": privateSubject, "description": privateDescription})
-	run.refuseCalls(run.integrator, map[string]string{"inventory_id": run.node, "title": privateTitle})
+	run.rejectedCalls(run.integrator, map[string]string{"inventory_id": run.node, "title": privateTitle})
 	run.mustCall(http.MethodPatch, "/work-orders/"+run.order, map[string]any{"description": privateDescription + " " + privateComment})
 	if d := awaitDelivery(run.t, run.taking, run.order); !strings.Contains(string(d.body), workerEmail) {
-		run.t.Fatalf("the delivery does not show the personal data that is looked for: %s", d.body)
+		run.t.Fatalf("the delivery lacks the personal data that the test searches for: %s", d.body)
 	}
 	run.failed = run.deliveryTo(2, run.order)
 	run.awaitAttempts(run.failed, "failed", 500, 500)
@@ -154,7 +151,7 @@ func (run *privateRun) writes() {
 	run.run("work-orders", "review", run.order, "--send-back", "--comment", privateComment, "--as", advisorEmail)
 	run.mustCall(http.MethodPost, "/work-orders/"+run.order+"/cancel", map[string]any{"reason": privateReason})
 	run.run("issues", "resolve", run.issue, "--as", managerEmail)
-	eventually(run.t, mailLimit, "the mail tells what was written", func() bool {
+	eventually(run.t, mailLimit, "the mail contains the texts", func() bool {
 		var texts strings.Builder
 		for _, m := range run.mail.Messages() {
 			texts.WriteString(m.Text)
@@ -182,8 +179,8 @@ func (run *privateRun) mustCall(method, path string, body any) {
 	}
 }
 
-// failures breaks what the service stands on: the mail server, the database for
-// the api and for the worker, a receiver.
+// failures breaks what the service depends on: the mail server, the database of api
+// and worker, and a receiver.
 func (run *privateRun) failures() {
 	run.t.Helper()
 	run.mail.Refuse(memberEmail, 550)
@@ -191,29 +188,29 @@ func (run *privateRun) failures() {
 	run.mail.Once(mailtest.Data, mailtest.Answer(554, "5.7.1 "+privateTitle+" is spam"))
 	before := run.mail.Seen(mailtest.Recipient)
 	run.createRecord("/work-orders", "", run.body)
-	eventually(run.t, mailLimit, "the mail server refused", func() bool { return run.mail.Seen(mailtest.Recipient) >= before+3 })
+	eventually(run.t, mailLimit, "the mail server rejected a recipient", func() bool { return run.mail.Seen(mailtest.Recipient) >= before+3 })
 
-	// What the database says of a statement may quote what is in it.
+	// Postgres may quote values of a statement in its errors.
 	run.sql(`CREATE FUNCTION stumble() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		IF TG_TABLE_NAME = 'attempts' THEN PERFORM convert_from(NEW.response_body, 'UTF8')::integer; ELSE PERFORM NEW.title::integer; END IF;
 		RETURN NEW; END $$`)
-	for what, broken := range map[string]struct{ make, mend string }{
-		"a row that is refused": {
+	for what, broken := range map[string]struct{ apply, revert string }{
+		"a rejected row": {
 			`ALTER TABLE work_orders ADD CONSTRAINT broken CHECK (title = '') NOT VALID`, `ALTER TABLE work_orders DROP CONSTRAINT broken`,
 		},
-		"a value that is refused": {
+		"a rejected value": {
 			`CREATE TRIGGER stumble BEFORE INSERT ON work_orders FOR EACH ROW EXECUTE FUNCTION stumble()`, `DROP TRIGGER stumble ON work_orders`,
 		},
-		"a table that is gone": {`ALTER TABLE log_records RENAME TO lost`, `ALTER TABLE lost RENAME TO log_records`},
+		"a missing table": {`ALTER TABLE log_records RENAME TO lost`, `ALTER TABLE lost RENAME TO log_records`},
 	} {
-		run.sql(broken.make)
+		run.sql(broken.apply)
 		response, err := run.call(http.MethodPost, "/work-orders", "", run.body)
 		if err != nil || response.status != http.StatusInternalServerError || strings.Contains(string(response.body), "SQLSTATE") {
 			run.t.Errorf("%s: status %d, error %v, body %s", what, response.status, err, response.body)
 		}
-		run.sql(broken.mend)
+		run.sql(broken.revert)
 	}
-	// A workflow keeps in its history what its activity ran into.
+	// A workflow's history keeps the errors of its activities.
 	run.sql(`CREATE TRIGGER stumble BEFORE INSERT ON attempts FOR EACH ROW WHEN (NEW.response_body IS NOT NULL) EXECUTE FUNCTION stumble()`)
 	run.createRecord("/work-orders", "", run.body)
 	eventually(run.t, deliveryLimit, "the worker cannot record an attempt", func() bool { return run.worker.log.has("SQLSTATE 22P02") })
@@ -221,7 +218,7 @@ func (run *privateRun) failures() {
 
 	run.failing.server.Close()
 	run.run("deliveries", "redeliver", run.failed)
-	eventually(run.t, deliveryLimit, "a delivery found nobody", func() bool {
+	eventually(run.t, deliveryLimit, "a delivery found no receiver", func() bool {
 		return run.count(`SELECT count(*) FROM attempts WHERE delivery_id = $1 AND error IS NOT NULL`, run.failed) > 0
 	})
 }
@@ -233,14 +230,14 @@ func (run *privateRun) sql(statement string) {
 	}
 }
 
-// commands runs operators' commands: what they print is for the one who asked,
-// what they complain of may stay in a terminal's log. Some are refused words that
-// they might repeat.
+// commands runs operators' commands. Their standard output is for the operator, but
+// their errors may end up in a log. Some arguments are rejected and could be repeated
+// in an error.
 func (run *privateRun) commands() {
 	run.t.Helper()
-	ask := func(args ...string) (printed string) {
+	runCommand := func(args ...string) (printed string) {
 		printed, message, _ := run.operate(args...)
-		run.printed["what millwright "+strings.Join(args[:2], " ")+" complains of"] += message
+		run.printed["the errors of millwright "+strings.Join(args[:2], " ")] += message
 		return printed
 	}
 	var webhook, renewed, integration struct {
@@ -253,31 +250,31 @@ func (run *privateRun) commands() {
 			run.t.Fatalf("a command printed %q: %v", printed, err)
 		}
 	}
-	read(ask("webhooks", "create", "--integration", run.org.imported.IDs["erp"], "--url", run.failing.url()+"x", "--event", "ping", "--json"), &webhook)
-	read(ask("webhooks", "renew-secret", webhook.ID, "--json"), &renewed)
-	read(ask("integrations", "create", "--organization", run.org.imported.IDs["acme"], "--name", "Second", "--scope", "people:read", "--json"), &integration)
+	read(runCommand("webhooks", "create", "--integration", run.org.imported.IDs["erp"], "--url", run.failing.url()+"x", "--event", "ping", "--json"), &webhook)
+	read(runCommand("webhooks", "renew-secret", webhook.ID, "--json"), &renewed)
+	read(runCommand("integrations", "create", "--organization", run.org.imported.IDs["acme"], "--name", "Second", "--scope", "people:read", "--json"), &integration)
 	run.issued = []string{webhook.Secret, renewed.Secret, integration.ClientSecret}
 	for _, secret := range run.issued {
 		if len(secret) < 20 {
 			run.t.Fatalf("the commands printed the secrets %q", run.issued)
 		}
 	}
-	ask("webhooks", "test", webhook.ID)
-	ask("integrations", "list")
-	ask("deliveries", "show", run.failed)
-	ask("webhooks", "change", webhook.ID, "--url", "https://user:"+integration.ClientSecret+"@example.com/")
-	ask("import", run.file("organization: {key: acme}\npeople: [{key: manager, password: "+importedPassword+"}]\n"))
-	for _, refused := range []string{
+	runCommand("webhooks", "test", webhook.ID)
+	runCommand("integrations", "list")
+	runCommand("deliveries", "show", run.failed)
+	runCommand("webhooks", "change", webhook.ID, "--url", "https://user:"+integration.ClientSecret+"@example.com/")
+	runCommand("import", run.file("organization: {key: acme}\npeople: [{key: manager, password: "+importedPassword+"}]\n"))
+	for _, rejected := range []string{
 		"organization: {key: acme}\nintegrations: [{key: erp, client_secret: [" + importedPassword + "]}]\n",
 		"organization: {key: acme}\npeople: [{key: manager, password: {a: " + importedPassword + "}}]\n",
 		"organization: {key: acme\npassword: " + importedPassword + "\n",
-		"organization: {key: acme}\npeople: [{key: other, name: Other, email: nobody, password: " + importedPassword + "}]\n",
+		"organization: {key: acme}\npeople: [{key: other, name: Other, email: invalid, password: " + importedPassword + "}]\n",
 	} {
-		p := start(run.t, "millwright import", run.settings.environ(), millwright, "import", run.file(refused))
+		p := start(run.t, "millwright import", run.settings.environ(), millwright, "import", run.file(rejected))
 		if status := p.wait(startLimit); status != 1 {
-			run.t.Errorf("the import of %s ended with status %d", refused, status)
+			run.t.Errorf("the import of %s ended with status %d", rejected, status)
 		}
-		run.printed["what a refused import complains of"] += p.log.String()
+		run.printed["the errors of a rejected import"] += p.log.String()
 	}
 }
 
@@ -291,8 +288,8 @@ func (run *privateRun) file(text string) string {
 	return path
 }
 
-// brokenSettings starts the program with settings that are wrong: it names the
-// setting and keeps its value to itself.
+// brokenSettings starts the program with wrong settings. Errors must name the setting
+// but not its value.
 func (run *privateRun) brokenSettings() {
 	run.t.Helper()
 	for _, broken := range []struct{ command, name, value string }{
@@ -315,11 +312,11 @@ func (run *privateRun) brokenSettings() {
 		if status := p.wait(startLimit); status != 1 {
 			run.t.Errorf("millwright %s with %s=%s ended with status %d", broken.command, broken.name, broken.value, status)
 		}
-		run.printed["what is said of a wrong "+broken.name] += p.log.String() + p.out.String()
+		run.printed["the errors about a wrong "+broken.name] += p.log.String() + p.out.String()
 	}
 }
 
-// metrics returns what is measured at the address.
+// metrics returns the metrics served at the address.
 func (run *privateRun) metrics(address string) string {
 	run.t.Helper()
 	response, err := http.Get("http://" + address + "/metrics")
@@ -334,80 +331,8 @@ func (run *privateRun) metrics(address string) string {
 	return string(text)
 }
 
-// leaks says which secret is in which place, in any form in which it might have
-// got there.
-func leaks(places, secrets map[string]string) []string {
-	var found []string
-	for place, text := range places {
-		lower := strings.ToLower(text)
-		for what, secret := range secrets {
-			for _, form := range formsOf(secret) {
-				in := text
-				if form.anyCase {
-					in = lower
-				}
-				if at := strings.Index(in, form.text); at >= 0 {
-					found = append(found, fmt.Sprintf("%s is in %s, %s: …%q", what, place, form.name, text[max(0, at-80):at]))
-					break
-				}
-			}
-		}
-	}
-	return found
-}
-
-// form is one way of writing a secret.
-type form struct {
-	name, text string
-	anyCase    bool
-}
-
-func formsOf(secret string) []form {
-	if secret == "" {
-		return nil
-	}
-	quoted, _ := json.Marshal(strings.ToLower(secret)) // a text can be encoded
-	forms := []form{
-		{"as it is", strings.ToLower(secret), true},
-		{"escaped for JSON", strings.Trim(string(quoted), `"`), true},
-		{"escaped for a URL", strings.ToLower(url.QueryEscape(secret)), true},
-		{"in hexadecimal", fmt.Sprintf("%x", secret), true},
-	}
-	// In base64 a text looks different at each of three places; its ends mix with what is beside it.
-	for before, begin := range []int{0, 2, 3} {
-		encoded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", before) + secret))
-		if end := (before + len(secret)) / 3 * 4; end-begin >= 8 {
-			forms = append(forms, form{"in base64", encoded[begin:end], false})
-		}
-	}
-	return forms
-}
-
-// The search finds what it is for.
-func TestLeaksAreFound(t *testing.T) {
-	t.Parallel()
-	secrets := map[string]string{"a name": "Quarrington's"}
-	for what, text := range map[string]string{
-		"as it is":            `{"msg":"call","title":"Mrs Quarrington's radiator"}`,
-		"in another case":     "MRS QUARRINGTON'S RADIATOR",
-		"in a message's form": "\n\x16\x12\x12\"Mrs Quarrington's\"",
-		"escaped for a URL":   "external_id=Mrs%20Quarrington%27s",
-		"in hexadecimal":      fmt.Sprintf("%x", "Mrs Quarrington's"),
-		"in base64":           base64.StdEncoding.EncodeToString([]byte("Miss: Quarrington's")),
-		"in base64, moved":    base64.StdEncoding.EncodeToString([]byte("Miss Quarrington's")),
-		"in base64, again":    base64.RawURLEncoding.EncodeToString([]byte("Mrs Quarrington's")),
-	} {
-		if len(leaks(map[string]string{what: text}, secrets)) != 1 {
-			t.Errorf("%s: nothing is found in %q", what, text)
-		}
-	}
-	if found := leaks(map[string]string{"a log": "nothing of the kind"}, secrets); len(found) != 0 {
-		t.Errorf("found %q where there is nothing", found)
-	}
-}
-
-// refuseCalls makes calls that are refused, since what is wrong is easily logged.
-func (h *harness) refuseCalls(i *integrator, order map[string]string) {
+// rejectedCalls makes calls that are rejected: invalid input is easily logged.
+func (h *harness) rejectedCalls(i *integrator, order map[string]string) {
 	h.t.Helper()
 	with := func(name, value string) map[string]string {
 		changed := maps.Clone(order)
@@ -444,56 +369,7 @@ func (h *harness) refuseCalls(i *integrator, order map[string]string) {
 		}
 		response.Body.Close()
 		if response.StatusCode != status {
-			h.t.Errorf("a token request is answered %d, want %d", response.StatusCode, status)
+			h.t.Errorf("a token request: status %d, want %d", response.StatusCode, status)
 		}
 	}
-}
-
-// temporalData returns what Temporal holds of each workflow: its description with
-// search attributes and memo, its current details and its history. The messages
-// are in their wire form, in which payloads stand as they are.
-func (h *harness) temporalData() map[string]string {
-	h.t.Helper()
-	ctx := h.t.Context()
-	list, err := h.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: 1000})
-	if err != nil || len(list.GetNextPageToken()) > 0 {
-		h.t.Fatalf("list the workflows: %v, %d on the first page", err, len(list.GetExecutions()))
-	}
-	held := map[string]string{}
-	add := func(id string, messages ...proto.Message) {
-		for _, m := range messages {
-			text, err := proto.Marshal(m)
-			if err != nil {
-				h.t.Fatal(err)
-			}
-			held[id] += string(text)
-		}
-	}
-	for _, w := range list.GetExecutions() {
-		id, run := w.GetExecution().GetWorkflowId(), w.GetExecution().GetRunId()
-		add(id, w)
-		events := h.temporal.GetWorkflowHistory(ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-		for events.HasNext() {
-			event, err := events.Next()
-			if err != nil {
-				h.t.Fatalf("the history of %s: %v", id, err)
-			}
-			add(id, event)
-		}
-		description, err := h.temporal.DescribeWorkflowExecution(ctx, id, run)
-		if err != nil {
-			h.t.Fatalf("describe %s: %v", id, err)
-		}
-		add(id, description)
-		details, err := h.temporal.QueryWorkflow(ctx, id, run, "__temporal_workflow_metadata")
-		if err != nil {
-			h.t.Fatalf("the current details of %s: %v", id, err)
-		}
-		var metadata sdk.WorkflowMetadata
-		if err := details.Get(&metadata); err != nil {
-			h.t.Fatalf("the current details of %s: %v", id, err)
-		}
-		add(id, &metadata)
-	}
-	return held
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// process is a program that a test started. It is killed when the test ends,
-// and its output printed when the test failed.
+// process is a program that a test started. It is killed when the test ends, and its
+// output is printed if the test failed.
 type process struct {
 	t    testing.TB
 	name string
@@ -24,7 +24,7 @@ type process struct {
 	ended    chan struct{}
 }
 
-// output is what a process printed so far.
+// output collects what a running process prints.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -44,7 +44,7 @@ func (o *output) String() string {
 
 func (o *output) has(text string) bool { return strings.Contains(o.String(), text) }
 
-// start starts a program whose whole environment is env.
+// start starts a program with env as its whole environment.
 func start(t testing.TB, name string, env []string, path string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, name: name, cmd: exec.Command(path, args...), ended: make(chan struct{})}
@@ -54,20 +54,21 @@ func start(t testing.TB, name string, env []string, path string, args ...string)
 		t.Fatalf("start %s: %v", name, err)
 	}
 	go func() {
-		_ = p.cmd.Wait() // how it ended is in ProcessState
+		_ = p.cmd.Wait() // ProcessState has the result
 		close(p.ended)
 	}()
 	t.Cleanup(p.cleanUp)
 	return p
 }
 
-// cleanUp kills the process and tells what it said, where that matters.
+// cleanUp kills the process, fails the test on data races and panics, and prints the
+// output if the test failed.
 func (p *process) cleanUp() {
 	p.kill()
 	log := p.log.String()
 	for _, alarm := range []string{"WARNING: DATA RACE", "panic: ", "fatal error: "} {
 		if strings.Contains(log, alarm) {
-			p.t.Errorf("%s said %q", p.name, alarm)
+			p.t.Errorf("%s printed %q", p.name, alarm)
 		}
 	}
 	if p.t.Failed() && !p.cmd.ProcessState.Success() {
@@ -75,7 +76,7 @@ func (p *process) cleanUp() {
 	}
 }
 
-// tail returns the end of what a process printed: it is where the reason stands.
+// tail returns the end of a process's output, where the reason of a failure is.
 func tail(text string) string {
 	const enough = 8 << 10
 	if len(text) <= enough {
@@ -84,13 +85,13 @@ func tail(text string) string {
 	return "…" + text[len(text)-enough:]
 }
 
-// kill ends the process as a crash would.
+// kill kills the process, as a crash would.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it may have ended
 	<-p.ended
 }
 
-// terminate asks the process to end.
+// terminate sends SIGTERM.
 func (p *process) terminate() {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -98,7 +99,8 @@ func (p *process) terminate() {
 	}
 }
 
-// wait waits for the end of the process and returns its exit status, -1 when a signal ended it.
+// wait waits for the process to end and returns its exit status, -1 if a signal ended
+// it.
 func (p *process) wait(limit time.Duration) int {
 	p.t.Helper()
 	select {
@@ -109,20 +111,21 @@ func (p *process) wait(limit time.Duration) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// awaitReady waits until the process is ready, and fails the test when it ends before.
+// awaitReady waits until the process is ready, and fails the test if it ends first.
 func (p *process) awaitReady(limit time.Duration, ready func() bool) {
 	p.t.Helper()
 	eventually(p.t, limit, p.name+" is ready", func() bool {
 		select {
 		case <-p.ended:
-			p.t.Fatalf("%s ended while it started: %s", p.name, p.cmd.ProcessState)
+			p.t.Fatalf("%s ended before it was ready: %s", p.name, p.cmd.ProcessState)
 		default:
 		}
 		return ready()
 	})
 }
 
-// eventually waits until the condition holds, and fails the test when it does not within the limit.
+// eventually waits until the condition holds, and fails the test if that takes longer
+// than the limit.
 func eventually(t testing.TB, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(limit)
@@ -133,7 +136,7 @@ func eventually(t testing.TB, limit time.Duration, what string, holds func() boo
 		select {
 		case <-tick.C:
 		case <-deadline.C:
-			t.Fatalf("not within %s: %s", limit, what)
+			t.Fatalf("timed out after %s: %s", limit, what)
 		}
 	}
 }

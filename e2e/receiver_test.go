@@ -18,32 +18,33 @@ import (
 	"millwright/webhook"
 )
 
-// receiver is an integrator's: it verifies every delivery and answers as told.
+// receiver is an integrator's receiver. It verifies every delivery and responds as it
+// is told to.
 type receiver struct {
 	t      testing.TB
 	secret string
-	// path is part of the address, and as secret as an integrator may make it.
+	// path is part of the address and secret.
 	path string
-	// events are the types its address subscribes to, separated by commas.
+	// events are the event types of its address, separated by commas.
 	events   string
 	server   *httptest.Server
 	standard *standardwebhooks.Webhook
 
-	// lean receivers keep no bodies: they get very many deliveries.
+	// lean receivers keep no bodies, because they get very many deliveries.
 	lean bool
-	// clockOffsets are how far the sender's clock may be off the real one; none is not at all.
+	// clockOffsets are the possible offsets of the sender's clock; empty means none.
 	clockOffsets []time.Duration
 
 	mu       sync.Mutex
 	respond  responder
 	accepted []delivery
-	// first holds the events about each record in the order in which they were
-	// seen first, however they were answered.
+	// first holds the events of each record in the order in which they first came,
+	// whatever the response was.
 	first map[string][]string
 	seen  map[string]bool
 }
 
-// everyEvent subscribes to all that happens to work orders.
+// everyEvent are all event types of work orders.
 const everyEvent = "work_order.created, work_order.updated, work_order.status_changed, work_order.completed, " +
 	"work_order.sent_to_inspection, work_order.cancelled, work_order.assignees_changed"
 
@@ -56,18 +57,18 @@ type delivery struct {
 	at       time.Time
 }
 
-// responder decides the status of an answer; 0 answers nothing.
+// responder returns the status of a response; 0 drops the connection.
 type responder func(ctx context.Context, d delivery) int
 
 func accept(context.Context, delivery) int { return http.StatusNoContent }
 
-// hang answers nothing until the sender gives up.
+// hang does not respond until the sender gives up.
 func hang(ctx context.Context, _ delivery) int {
 	<-ctx.Done()
 	return 0
 }
 
-// always answers with the status.
+// always responds with the status.
 func always(status int) responder {
 	return func(context.Context, delivery) int { return status }
 }
@@ -90,15 +91,15 @@ func newReceiver(t testing.TB) *receiver {
 
 func (r *receiver) url() string { return r.server.URL + r.path }
 
-// respondWith tells the receiver how to answer from now on.
+// respondWith sets how the receiver responds from now on.
 func (r *receiver) respondWith(respond responder) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.respond = respond
 }
 
-// ServeHTTP verifies a delivery in both header families, answers it, and counts
-// it when it was accepted.
+// ServeHTTP verifies a delivery with both families of headers, responds, and keeps it
+// if it was accepted.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	d := delivery{at: time.Now(), header: req.Header}
 	var ok bool
@@ -139,7 +140,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	w.WriteHeader(status)
 	if status != http.StatusNoContent {
-		w.Write(d.body) // as careless receivers do; the answer is kept with the attempt
+		w.Write(d.body) // as careless receivers do; the attempt keeps it
 	}
 }
 
@@ -151,7 +152,7 @@ func (r *receiver) verify(req *http.Request) (body []byte, event webhook.Event, 
 	req.Body = io.NopCloser(bytes.NewReader(body))
 	now, standard := time.Now(), r.standard.Verify
 	for _, off := range r.clockOffsets {
-		standard = r.standard.VerifyIgnoringTimestamp // it knows no clock but the real one
+		standard = r.standard.VerifyIgnoringTimestamp // it only knows the real clock
 		sent, _ := strconv.ParseInt(req.Header.Get(webhook.HeaderStandardTimestamp), 10, 64)
 		if other := time.Now().Add(off); other.Sub(time.Unix(sent, 0)).Abs() < time.Minute {
 			now = other
@@ -171,14 +172,14 @@ func (r *receiver) verify(req *http.Request) (body []byte, event webhook.Event, 
 	return body, event, true
 }
 
-// got returns the accepted deliveries so far, in the order of their answers.
+// got returns the accepted deliveries so far, in the order of the responses.
 func (r *receiver) got() []delivery {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.accepted[:len(r.accepted):len(r.accepted)]
 }
 
-// about returns the first accepted delivery about the record.
+// about returns the first accepted delivery of the record.
 func (r *receiver) about(recordID string) (delivery, bool) {
 	for _, d := range r.got() {
 		if d.recordID == recordID {
@@ -203,7 +204,7 @@ func (r *receiver) missing(recordIDs []string) int {
 	return n
 }
 
-// duplicates returns how many accepted deliveries brought an event that had come before.
+// duplicates returns how many accepted deliveries repeat an earlier event.
 func (r *receiver) duplicates() int {
 	got := r.got()
 	events := map[string]bool{}

@@ -16,9 +16,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 )
 
-// A backup of Postgres is all that is needed: restored into another cluster,
-// beside a Temporal that knows nothing, what was owed goes out, and no sync
-// token of before is believed.
+// A backup of Postgres suffices: restored into another cluster, with an empty
+// Temporal, pending deliveries are sent, and sync tokens issued before are rejected.
 func TestABackupOfPostgresIsEnough(t *testing.T) {
 	r := newReceiver(t)
 	h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "5s,5s,5s,5s,5s,5s,5s", "WEBHOOK_LINGER": "1s"}, r)
@@ -31,7 +30,7 @@ func TestABackupOfPostgresIsEnough(t *testing.T) {
 	eventually(t, startLimit, "its delivery is retried", func() bool {
 		return h.count(`SELECT count(*) FROM deliveries WHERE status = 'retrying'`) == 1
 	})
-	eventually(t, startLimit, "every workflow has looked", func() bool {
+	eventually(t, startLimit, "no record is dirty", func() bool {
 		return h.count(`SELECT count(*) FROM looks_owed`) == 0
 	})
 	worker.terminate()
@@ -41,7 +40,7 @@ func TestABackupOfPostgresIsEnough(t *testing.T) {
 	key := "before-the-backup"
 	first, err := i.post("Created once", key)
 	if err != nil || first.status != http.StatusCreated {
-		t.Fatalf("a create is answered %d, %v", first.status, err)
+		t.Fatalf("create: status %d, %v", first.status, err)
 	}
 	pending = append(pending, idOf(t, first.body))
 	api.terminate()
@@ -49,11 +48,11 @@ func TestABackupOfPostgresIsEnough(t *testing.T) {
 
 	restored := h.restoredElsewhere()
 	if sentence := wantStartError(t, restored.settings, "api", "`millwright migrate`"); !strings.Contains(sentence, "restored from another cluster") {
-		t.Errorf("before migrate the api says %q", sentence)
+		t.Errorf("before migrate the api fails with %q", sentence)
 	}
 	restored.run("migrate")
 	if said := restored.run("restored", "temporal"); !strings.Contains(said, ": 5\n") {
-		t.Errorf("restored temporal says %q, want 5 open records", said)
+		t.Errorf("restored temporal printed %q, want 5 open records", said)
 	}
 	r.respondWith(accept)
 	restored.startWorker()
@@ -69,20 +68,20 @@ func TestABackupOfPostgresIsEnough(t *testing.T) {
 	j := restored.integrator()
 	again, err := j.post("Created once", key)
 	if err != nil || again.status != http.StatusCreated || string(again.body) != string(first.body) {
-		t.Errorf("the same create is answered %d %s, %v", again.status, again.body, err)
+		t.Errorf("the same create: status %d %s, %v", again.status, again.body, err)
 	}
 	if response, err := j.call(http.MethodGet, "/work-orders?changed_since="+url.QueryEscape(token), "", nil); err != nil || response.status != http.StatusGone {
-		t.Errorf("the sync token of before is answered %d, %v", response.status, err)
+		t.Errorf("the sync token of before: status %d, %v", response.status, err)
 	}
 	if after := restored.syncToken(j); after == token {
-		t.Error("a new sync token is the old one")
+		t.Error("the new sync token is the old one")
 	}
 	for _, id := range append(pending, delivered, retrying) {
 		restored.awaitWorkflow("work-order/"+id, enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
 	}
 }
 
-// syncToken follows the changes to their end.
+// syncToken reads all changes and returns the sync token at their end.
 func (h *harness) syncToken(i *integrator) string {
 	h.t.Helper()
 	response := i.get("/work-orders?limit=200&changed_since=2020-01-01T00:00:00Z")
@@ -94,13 +93,13 @@ func (h *harness) syncToken(i *integrator) string {
 		h.t.Fatal(err)
 	}
 	if page.SyncToken == "" || page.HasMore {
-		h.t.Fatalf("the changes are answered %d %s", response.status, response.body)
+		h.t.Fatalf("the changes: status %d %s", response.status, response.body)
 	}
 	return page.SyncToken
 }
 
-// restoredElsewhere dumps the database and restores it into another cluster; the
-// new stack's Temporal namespace is empty.
+// restoredElsewhere dumps the database and restores it into another cluster, with an
+// empty Temporal namespace.
 func (h *harness) restoredElsewhere() *harness {
 	h.t.Helper()
 	there := h.anotherCluster()
@@ -136,11 +135,12 @@ func (h *harness) workflowCount() int64 {
 	return response.GetCount()
 }
 
-// anotherCluster starts a second Postgres cluster and returns the URL of its empty database.
+// anotherCluster starts a second Postgres cluster and returns the URL of its empty
+// database.
 func (h *harness) anotherCluster() string {
 	h.t.Helper()
 	p := &process{t: h.t, name: "another cluster", ended: make(chan struct{})}
-	// It ends when its input does, with the cluster.
+	// devstack ends, and stops the cluster, when its input is closed.
 	p.cmd = exec.Command(os.Getenv("DEVSTACK"), "exec", "--no-temporal", "--", "sh", "-c", `echo "$DATABASE_URL"; cat`)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.log
 	input, err := p.cmd.StdinPipe()
@@ -151,7 +151,7 @@ func (h *harness) anotherCluster() string {
 		h.t.Fatal(err)
 	}
 	go func() {
-		_ = p.cmd.Wait() // nothing depends on how it ended
+		_ = p.cmd.Wait() // the result does not matter
 		close(p.ended)
 	}()
 	h.t.Cleanup(func() {

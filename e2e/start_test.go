@@ -21,7 +21,7 @@ func completeSettings(t testing.TB) settings {
 	}
 }
 
-func TestStartRefusals(t *testing.T) {
+func TestStartErrors(t *testing.T) {
 	good := completeSettings(t)
 	migrate := start(t, "millwright migrate", good.environ(), millwright, "migrate")
 	if status := migrate.wait(startLimit); status != 0 {
@@ -35,13 +35,13 @@ func TestStartRefusals(t *testing.T) {
 
 	cases := []struct {
 		name string
-		// change is laid over complete settings; "" removes one.
+		// change overrides the complete settings; "" removes one.
 		change settings
-		// names is what the sentence names.
+		// names is what the error must contain.
 		names string
 	}{
 		{"no database", settings{"DATABASE_URL": ""}, "DATABASE_URL"},
-		{"a database URL that is none", settings{"DATABASE_URL": "postgres://mill:hunter2@[::1/db"}, "DATABASE_URL"},
+		{"a malformed database URL", settings{"DATABASE_URL": "postgres://mill:hunter2@[::1/db"}, "DATABASE_URL"},
 		{"no signing key", settings{"TOKEN_SIGNING_KEYS": ""}, "TOKEN_SIGNING_KEYS"},
 		{"a signing key without a name", settings{"TOKEN_SIGNING_KEYS": "hunter2"}, "TOKEN_SIGNING_KEYS"},
 		{"a sealing key that is too short", settings{"SECRET_SEALING_KEYS": "s1:aHVudGVyMg=="}, "SECRET_SEALING_KEYS"},
@@ -52,19 +52,19 @@ func TestStartRefusals(t *testing.T) {
 		{"a metrics port that is taken", settings{"METRICS_ADDR": taken.Addr().String()}, "METRICS_ADDR"},
 		{"a public URL with a path", settings{"MILLWRIGHT_PUBLIC_URL": "https://api.example.com/v1"}, "MILLWRIGHT_PUBLIC_URL"},
 		{"a public URL without a scheme", settings{"MILLWRIGHT_PUBLIC_URL": "//api.example.com"}, "MILLWRIGHT_PUBLIC_URL"},
-		{"a Temporal address that is none", settings{"TEMPORAL_ADDRESS": "no such thing"}, "TEMPORAL_ADDRESS"},
+		{"a malformed Temporal address", settings{"TEMPORAL_ADDRESS": "no such thing"}, "TEMPORAL_ADDRESS"},
 		{"a schedule in words", settings{"WEBHOOK_RETRY_SCHEDULE": "soon,later"}, "WEBHOOK_RETRY_SCHEDULE"},
-		{"a schedule that does not wait", settings{"WEBHOOK_RETRY_SCHEDULE": "1m,0s"}, "WEBHOOK_RETRY_SCHEDULE"},
+		{"a schedule without a wait", settings{"WEBHOOK_RETRY_SCHEDULE": "1m,0s"}, "WEBHOOK_RETRY_SCHEDULE"},
 		{"a timeout without a unit", settings{"WEBHOOK_RESPONSE_TIMEOUT": "10"}, "WEBHOOK_RESPONSE_TIMEOUT"},
-		{"a timeout before the start", settings{"WEBHOOK_RESPONSE_TIMEOUT": "-1s"}, "WEBHOOK_RESPONSE_TIMEOUT"},
+		{"a negative timeout", settings{"WEBHOOK_RESPONSE_TIMEOUT": "-1s"}, "WEBHOOK_RESPONSE_TIMEOUT"},
 		{"a negative shut-off period", settings{"WEBHOOK_SHUTOFF_AFTER": "-72h"}, "WEBHOOK_SHUTOFF_AFTER"},
-		{"a negative linger", settings{"WEBHOOK_LINGER": "-1s"}, "WEBHOOK_LINGER"},
-		{"a sweep that never rests", settings{"SWEEP_INTERVAL": "0s"}, "SWEEP_INTERVAL"},
-		{"no calls at all", settings{"ADDRESS_CALLS_PER_MINUTE": "-1"}, "ADDRESS_CALLS_PER_MINUTE"},
-		{"a network that is none", settings{"WEBHOOK_ALLOW_NETWORKS": "10.0.0.0/33"}, "WEBHOOK_ALLOW_NETWORKS"},
-		{"a proxy that is none", settings{"TRUSTED_PROXIES": "proxy"}, "TRUSTED_PROXIES"},
+		{"a negative idle timeout", settings{"WEBHOOK_LINGER": "-1s"}, "WEBHOOK_LINGER"},
+		{"a sweep without an interval", settings{"SWEEP_INTERVAL": "0s"}, "SWEEP_INTERVAL"},
+		{"a negative call limit", settings{"ADDRESS_CALLS_PER_MINUTE": "-1"}, "ADDRESS_CALLS_PER_MINUTE"},
+		{"a malformed network", settings{"WEBHOOK_ALLOW_NETWORKS": "10.0.0.0/33"}, "WEBHOOK_ALLOW_NETWORKS"},
+		{"a malformed proxy", settings{"TRUSTED_PROXIES": "proxy"}, "TRUSTED_PROXIES"},
 		{"neither true nor false", settings{"WEBHOOK_ALLOW_HTTP": "perhaps"}, "WEBHOOK_ALLOW_HTTP"},
-		{"a log level that is none", settings{"LOG_LEVEL": "LOUD"}, "LOG_LEVEL"},
+		{"an unknown log level", settings{"LOG_LEVEL": "LOUD"}, "LOG_LEVEL"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -89,14 +89,14 @@ func TestStartRefusals(t *testing.T) {
 		sentence := wantStartError(t, nil, "worker", "DATABASE_URL")
 		for _, name := range []string{"TOKEN_SIGNING_KEYS", "SECRET_SEALING_KEYS"} {
 			if !strings.Contains(sentence, name) {
-				t.Errorf("what is missing is not all named: %s", sentence)
+				t.Errorf("the error does not name everything that is missing: %s", sentence)
 			}
 		}
 	})
 }
 
-// wantStartError starts the command, expects it to end at once with a sentence that
-// says names, and returns the sentence.
+// wantStartError starts the command, expects it to fail with one sentence that
+// contains names, and returns the sentence.
 func wantStartError(t *testing.T, all settings, command, names string) string {
 	t.Helper()
 	p := start(t, "millwright "+command, all.environ(), millwright, command)
@@ -105,11 +105,11 @@ func wantStartError(t *testing.T, all settings, command, names string) string {
 	}
 	sentence := p.log.String()
 	if !strings.HasPrefix(sentence, "millwright: ") || !strings.Contains(sentence, names) {
-		t.Errorf("want a sentence that names %s:\n%s", names, sentence)
+		t.Errorf("want an error that names %s:\n%s", names, sentence)
 	}
 	for _, noise := range []string{"hunter2", "aHVudGVyMg", "goroutine", ".go:"} {
 		if strings.Contains(sentence, noise) {
-			t.Errorf("the sentence says %q:\n%s", noise, sentence)
+			t.Errorf("the error contains %q:\n%s", noise, sentence)
 		}
 	}
 	return sentence
@@ -168,16 +168,16 @@ func TestGracefulStop(t *testing.T) {
 		apiResponse
 		err error
 	}
-	answered := make(chan result, 1)
+	done := make(chan result, 1)
 	go func() {
 		response, err := i.post("A slow one", "")
-		answered <- result{response, err}
+		done <- result{response, err}
 	}()
 	eventually(t, startLimit, "the create waits for the lock", func() bool {
 		return h.count(`SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'work_orders'::regclass`) > 0
 	})
 	api.terminate()
-	eventually(t, startLimit, "the api takes no more connections", func() bool {
+	eventually(t, startLimit, "the api accepts no new connections", func() bool {
 		conn, err := net.Dial("tcp", h.settings["MILLWRIGHT_ADDR"])
 		if err == nil {
 			conn.Close()
@@ -187,22 +187,22 @@ func TestGracefulStop(t *testing.T) {
 	if err := lock.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	response := <-answered
+	response := <-done
 	if response.err != nil || response.status != http.StatusCreated {
-		t.Fatalf("the slow request is answered %d, error %v", response.status, response.err)
+		t.Fatalf("the slow request: status %d, error %v", response.status, response.err)
 	}
 	if status := api.wait(startLimit); status != 0 {
 		t.Errorf("the api ended with status %d", status)
 	}
 	awaitDelivery(t, r, idOf(t, response.body))
 
-	asked := time.Now()
+	stopped := time.Now()
 	worker.terminate()
 	if status := worker.wait(startLimit); status != 0 {
 		t.Errorf("the worker ended with status %d", status)
 	}
-	t.Logf("the worker ended %s after SIGTERM, with a mailbox lingering", time.Since(asked))
+	t.Logf("the worker ended %s after SIGTERM, with an idle dispatcher", time.Since(stopped))
 	if n := h.count(`SELECT count(*) FROM mailboxes`); n != 0 {
-		t.Errorf("the worker left %d mailboxes attended", n)
+		t.Errorf("the worker left %d leases", n)
 	}
 }

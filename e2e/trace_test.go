@@ -18,7 +18,7 @@ import (
 	"millwright/workflows"
 )
 
-// span is one that a process sent.
+// span is a span that a process sent.
 type span struct {
 	*traces.Span
 	service string
@@ -28,7 +28,7 @@ func (s span) trace() string  { return hex.EncodeToString(s.GetTraceId()) }
 func (s span) id() string     { return hex.EncodeToString(s.GetSpanId()) }
 func (s span) parent() string { return hex.EncodeToString(s.GetParentSpanId()) }
 
-// attribute returns an attribute as text, "" for none.
+// attribute returns an attribute's text, "" if it is missing.
 func (s span) attribute(key string) string {
 	for _, a := range s.GetAttributes() {
 		if a.GetKey() == key {
@@ -38,14 +38,14 @@ func (s span) attribute(key string) string {
 	return ""
 }
 
-// spanCollector takes spans over OTLP, as a collector of traces does.
+// spanCollector receives spans over OTLP.
 type spanCollector struct {
 	t      testing.TB
 	server *httptest.Server
 
 	mu    sync.Mutex
 	spans []span
-	// text is everything that was sent, to look for what must not be there.
+	// text is everything that was sent, to search it for private data.
 	text strings.Builder
 }
 
@@ -56,7 +56,8 @@ func newSpanCollector(t testing.TB) *spanCollector {
 	return c
 }
 
-// settings have the processes send every span here, soon.
+// settings adds the settings that make the processes send every span here without
+// delay.
 func (c *spanCollector) settings(own settings) settings {
 	own["OTEL_EXPORTER_OTLP_ENDPOINT"] = c.server.URL
 	own["OTEL_BSP_SCHEDULE_DELAY"] = "50"
@@ -105,7 +106,7 @@ func (c *spanCollector) of(trace string) []span {
 	return found
 }
 
-// await returns the spans of the name, once there are so many in the trace.
+// await returns the trace's spans with the name, once there are n of them.
 func (c *spanCollector) await(trace, name string, n int) []span {
 	c.t.Helper()
 	var found []span
@@ -121,7 +122,7 @@ func (c *spanCollector) await(trace, name string, n int) []span {
 	return found
 }
 
-// traced makes a call within a trace of the client's own.
+// traced makes a call within the client's trace.
 func (i *integrator) traced(traceparent, method, path string, body any) apiResponse {
 	i.t.Helper()
 	within := *i
@@ -145,7 +146,7 @@ func (h header) RoundTrip(r *http.Request) (*http.Response, error) {
 	return h.RoundTripper.RoundTrip(r)
 }
 
-func TestACallIsTracedToItsDeliveries(t *testing.T) {
+func TestATraceLeadsFromACallToItsDeliveries(t *testing.T) {
 	t.Parallel()
 	const (
 		trace, client = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -187,7 +188,7 @@ func TestACallIsTracedToItsDeliveries(t *testing.T) {
 		t.Error("no span shows the INSERT")
 	}
 
-	// The deliveries: three attempts, linked to whoever made them.
+	// The deliveries: three attempts, linked to the spans that caused them.
 	attempts := spans.await(trace, "deliver work_order.created", 3)
 	seen := map[string]int{}
 	for _, a := range attempts {
@@ -203,7 +204,7 @@ func TestACallIsTracedToItsDeliveries(t *testing.T) {
 		t.Errorf("the attempts in the trace are %v", seen)
 	}
 
-	// The workflows: the record's, and the one of the delivery in trouble.
+	// The workflows: the record's and the failing delivery's.
 	look := spans.await(trace, "RunActivity:LookAtWorkOrder", 1)[0]
 	retry := spans.await(trace, "RunActivity:AttemptDelivery", 1)[0]
 	if look.attribute("temporalWorkflowID") != workflows.WorkOrderID(id) || retry.attribute("temporalWorkflowID") != workflows.DeliveryID(second) {
@@ -213,23 +214,23 @@ func TestACallIsTracedToItsDeliveries(t *testing.T) {
 	i.traced("00-"+untraced+"-"+client+"-00", http.MethodPost, "/work-orders/"+id+"/cancel", map[string]string{"reason": "Not needed"})
 	spans.await(trace, "RunWorkflow:"+workflows.WorkOrderName, 1)
 
-	// What a client does not want traced is not.
+	// A client that does not want its calls traced gets no spans.
 	quiet := idOf(t, i.traced("00-"+untraced+"-"+client+"-00", http.MethodPost, "/work-orders", order).body)
 	awaitDelivery(t, taking, quiet)
 	if n := h.count(`SELECT count(*) FROM events WHERE trace_parent IS NOT NULL`); n != 1 {
-		t.Errorf("%d events keep a span, want the traced call's", n)
+		t.Errorf("%d events have a span, want only the traced call's", n)
 	}
-	// The calls of clients without tracing begin traces of their own, here all of them.
+	// Calls without a traceparent start their own traces, here all of them.
 	eventually(t, deliveryLimit, "a token's call has a trace", func() bool {
 		spans.mu.Lock()
 		defer spans.mu.Unlock()
 		return slices.ContainsFunc(spans.spans, func(s span) bool { return s.GetName() == "POST /v1/oauth/token" && s.parent() == "" })
 	})
 	if n := len(spans.of(untraced)); n != 0 {
-		t.Errorf("%d spans of the client's untraced calls were sent", n)
+		t.Errorf("%d spans of untraced calls were sent", n)
 	}
 
-	// The log leads to the trace.
+	// Log lines have the trace's id.
 	for what, log := range map[string]string{"api": api.log.String(), "worker": worker.log.String()} {
 		if !strings.Contains(log, `"trace_id":"`+trace+`"`) {
 			t.Errorf("no line of the %s has the trace's id", what)
@@ -244,7 +245,7 @@ func TestACallIsTracedToItsDeliveries(t *testing.T) {
 	}
 	for _, d := range slices.Concat(taking.got(), failing.got()) {
 		if d.header.Get("Traceparent") != "" {
-			t.Error("a receiver is told the trace")
+			t.Error("a receiver got the trace's id")
 		}
 	}
 	spans.checkPrivate(map[string]string{
@@ -273,7 +274,7 @@ func (c *spanCollector) within(s, ancestor span) bool {
 	return false
 }
 
-// checkPrivate looks for what must not be in any span.
+// checkPrivate checks that no span contains a secret.
 func (c *spanCollector) checkPrivate(secrets map[string]string) {
 	c.t.Helper()
 	c.mu.Lock()
