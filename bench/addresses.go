@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// fewAddresses is where growth begins.
+// fewAddresses is the smallest number of addresses that is measured.
 const fewAddresses = 10
 
-// benchAddresses measures deliveries to few addresses and to many: in one
-// organization, where every change goes to every address, and in as many
-// organizations as it takes, where a change goes to the five of its own.
+// benchAddresses measures deliveries to few and to many addresses: in one
+// organization, where every change goes to every address, and in many organizations,
+// where a change goes to the organization's five addresses.
 func benchAddresses(ctx context.Context, r *report, o options, load time.Duration) error {
 	for _, many := range []int{fewAddresses, o.addresses} {
 		for _, spread := range []struct {
@@ -36,11 +36,11 @@ type spreadAddresses struct {
 	organizations, addresses int
 	in                       *installation
 	tenants                  []*tenant
-	turn                     atomic.Int64
+	calls                    atomic.Int64
 }
 
-// each is how many addresses hear of one change.
-func (s *spreadAddresses) each() int { return s.addresses / s.organizations }
+// addressesPerChange is to how many addresses one change is delivered.
+func (s *spreadAddresses) addressesPerChange() int { return s.addresses / s.organizations }
 
 func (s *spreadAddresses) bench(ctx context.Context, r *report, o options, load time.Duration) error {
 	ctx, fail := context.WithCancelCause(ctx)
@@ -57,25 +57,25 @@ func (s *spreadAddresses) bench(ctx context.Context, r *report, o options, load 
 	if err := in.startWorker(ctx, nil); err != nil {
 		return err
 	}
-	if err := in.awaitRest(ctx); err != nil {
+	if err := in.awaitWorkflowsIdle(ctx); err != nil {
 		return err
 	}
 	peak := in.watchMemory(ctx)
-	if err := s.wake(ctx, r); err != nil {
+	if err := s.benchWake(ctx, r); err != nil {
 		return err
 	}
-	if err := s.most(ctx, r, load); err != nil {
+	if err := s.benchThroughput(ctx, r, load); err != nil {
 		return err
 	}
 	peak().report(r, s.name)
 	return nil
 }
 
-// subscribe makes the organizations, their addresses and some work orders in each.
+// subscribe creates the organizations, their addresses and some work orders in each.
 func (s *spreadAddresses) subscribe(ctx context.Context) error {
 	const recordsEach = 100
-	first := changesTold(manyAddresses)
-	first.integrations = s.each() / manyAddresses
+	first := changeSubscription(manyAddresses)
+	first.integrations = s.addressesPerChange() / manyAddresses
 	if err := s.in.subscribe(ctx, first); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (s *spreadAddresses) subscribe(ctx context.Context) error {
 	}
 	s.tenants = []*tenant{s.in.erp}
 	for n := 1; n < s.organizations; n++ {
-		o := changesTold(manyAddresses)
+		o := changeSubscription(manyAddresses)
 		o.key = fmt.Sprintf("bench%d", n)
 		t, err := s.in.tenantOf(ctx, o, max(2, recordsEach/s.organizations))
 		if err != nil {
@@ -99,26 +99,26 @@ func (s *spreadAddresses) subscribe(ctx context.Context) error {
 	return err
 }
 
-// wake changes one work order in each organization and measures how long it
-// takes until every address has heard of it: their mailboxes sleep.
-func (s *spreadAddresses) wake(ctx context.Context, r *report) error {
-	return phase(ctx, "wake every mailbox", 10*time.Minute, func(ctx context.Context) error {
-		taking := s.in.receiver.take()
+// benchWake changes one work order in each organization, while the address workflows
+// sleep, and measures the time until every address got its delivery.
+func (s *spreadAddresses) benchWake(ctx context.Context, r *report) error {
+	return phase(ctx, "wake every address", 10*time.Minute, func(ctx context.Context) error {
+		log := s.in.receiver.newLog()
 		before, started := s.in.usage(), time.Now()
-		if err := s.once(ctx); err != nil {
+		if err := s.changeEach(ctx); err != nil {
 			return err
 		}
-		if err := taking.await(ctx, s.addresses); err != nil {
+		if err := log.await(ctx, s.addresses); err != nil {
 			return err
 		}
-		r.add(s.name+": until all had the first delivery", time.Since(started).Seconds(), "s")
+		r.add(s.name+": until each got its first delivery", time.Since(started).Seconds(), "s")
 		s.in.usage().since(before).report(r, s.name+": the first delivery", s.addresses)
 		return nil
 	})
 }
 
-// once changes one work order in each organization.
-func (s *spreadAddresses) once(ctx context.Context) error {
+// changeEach changes one work order in each organization.
+func (s *spreadAddresses) changeEach(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(callers)
 	for _, t := range s.tenants {
@@ -135,19 +135,19 @@ func (s *spreadAddresses) once(ctx context.Context) error {
 	return group.Wait()
 }
 
-// most makes as many changes as the API takes, everywhere in turn, then some at
-// half that rate, and waits for their deliveries.
-func (s *spreadAddresses) most(ctx context.Context, r *report, load time.Duration) error {
+// benchThroughput makes as many changes as the API accepts, in all organizations in
+// turn, then some at half that rate, and waits for their deliveries.
+func (s *spreadAddresses) benchThroughput(ctx context.Context, r *report, load time.Duration) error {
 	return phase(ctx, "changes", 20*load+10*time.Minute, func(ctx context.Context) error {
-		// Those that fell asleep while the last were woken are awake again.
-		taking := s.in.receiver.take()
-		if err := s.once(ctx); err != nil {
+		// Wakes the address workflows that went to sleep in the meantime.
+		log := s.in.receiver.newLog()
+		if err := s.changeEach(ctx); err != nil {
 			return err
 		}
-		if err := taking.await(ctx, s.addresses); err != nil {
+		if err := log.await(ctx, s.addresses); err != nil {
 			return err
 		}
-		taking = s.in.receiver.take()
+		log = s.in.receiver.newLog()
 		before, started := s.in.usage(), time.Now()
 		var made atomic.Int64
 		more := func() bool { return time.Since(started) < load/2 }
@@ -158,37 +158,38 @@ func (s *spreadAddresses) most(ctx context.Context, r *report, load time.Duratio
 		}); err != nil {
 			return err
 		}
-		deliveries := int(made.Load()) * s.each()
-		if err := taking.await(ctx, deliveries); err != nil {
+		deliveries := int(made.Load()) * s.addressesPerChange()
+		if err := log.await(ctx, deliveries); err != nil {
 			return err
 		}
-		first, last := taking.span()
+		first, last := log.span()
 		r.grown(s.spread+": deliveries", s.addresses, fewAddresses, "addresses", perSecond(deliveries, first, last), "/s")
 		s.in.usage().since(before).report(r, s.name, deliveries)
 		rate := perSecond(int(made.Load()), started, last) / 2
-		const fewest = 5 // changes, however few come in a second
+		const fewest = 5 // changes, even at a low rate
 		w, err := s.paced(ctx, rate, max(load/2, time.Duration(fewest/rate*float64(time.Second))))
-		w.fromAnswer.report(r, fmt.Sprintf("%s: at half load (%.0f deliveries/s), answer to receiver", s.name, rate*float64(s.each())))
+		w.fromResponse.report(r, fmt.Sprintf("%s: at half load (%.0f deliveries/s), response to receiver", s.name, rate*float64(s.addressesPerChange())))
 		return err
 	})
 }
 
-// call has callers make calls in the organizations in turn. A caller has a
+// call runs callers that make calls in the organizations in turn. A caller has one
 // connection to the API and uses each organization's token on it.
 func (s *spreadAddresses) call(ctx context.Context, clients int, more func() bool, one func(*tenant, *caller) error) error {
 	return s.in.erp.call(ctx, clients, more, func(c *caller) error { return s.as(c, one) })
 }
 
 func (s *spreadAddresses) as(c *caller, one func(*tenant, *caller) error) error {
-	t := s.tenants[s.turn.Add(1)%int64(len(s.tenants))]
+	t := s.tenants[s.calls.Add(1)%int64(len(s.tenants))]
 	c.use(t.address, t.token)
 	return one(t, c)
 }
 
-// paced makes changes at the rate, everywhere in turn, and waits for the first delivery of each.
-func (s *spreadAddresses) paced(ctx context.Context, rate float64, load time.Duration) (arrivals, error) {
+// paced makes changes at the rate, in the organizations in turn, and waits for the
+// first delivery of each.
+func (s *spreadAddresses) paced(ctx context.Context, rate float64, load time.Duration) (latencies, error) {
 	total := schedule{rate: rate}.total(load)
-	return s.in.pacedBy(ctx, rate, load, int(total)*s.each(), func(c *caller) (a answered, err error) {
+	return s.in.pacedBy(ctx, rate, load, int(total)*s.addressesPerChange(), func(c *caller) (a answeredChange, err error) {
 		err = s.as(c, func(t *tenant, c *caller) error {
 			a, err = t.patch(c)
 			return err

@@ -12,7 +12,7 @@ import (
 
 func TestPercentile(t *testing.T) {
 	hundred := waits{}
-	for n := 100; n > 0; n-- { // the order in which calls end is no order of times
+	for n := 100; n > 0; n-- { // calls do not end in the order of their times
 		hundred = append(hundred, time.Duration(n))
 	}
 	for _, test := range []struct {
@@ -25,7 +25,7 @@ func TestPercentile(t *testing.T) {
 		{"95 of a hundred", hundred, 95, 95},
 		{"99 of a hundred", hundred, 99, 99},
 		{"all of a hundred", hundred, 100, 100},
-		{"the next greater where none fits", waits{1, 2, 3}, 50, 2},
+		{"the next greater if none fits", waits{1, 2, 3}, 50, 2},
 		{"99 of three", waits{1, 2, 3}, 99, 3},
 		{"the smallest", waits{7, 9}, 0, 7},
 		{"of one", waits{7}, 99, 7},
@@ -51,10 +51,10 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-func TestScheduleDoesNotWaitForAnswers(t *testing.T) {
+func TestScheduleDoesNotWaitForResponses(t *testing.T) {
 	plan := schedule{first: time.Unix(100, 0), rate: 400}
 	if got := plan.total(2500 * time.Millisecond); got != 1000 {
-		t.Errorf("in 2.5 s %d calls are due, want 1000", got)
+		t.Errorf("%d calls are due in 2.5 s, want 1000", got)
 	}
 	for n, want := range map[int64]time.Duration{0: 0, 1: 2500 * time.Microsecond, 400: time.Second, 1000: 2500 * time.Millisecond} {
 		if got := plan.due(n).Sub(plan.first); got != want {
@@ -66,40 +66,40 @@ func TestScheduleDoesNotWaitForAnswers(t *testing.T) {
 func TestWaitingForACallerCounts(t *testing.T) {
 	due := time.Unix(100, 0)
 	late := due.Add(30 * time.Millisecond)
-	if got := counted(due, late, late); got != due {
-		t.Error("a call that found no caller free counts from when it was sent, want from when it was due")
+	if got := startOfCall(due, late, late); got != due {
+		t.Error("a call that waited for a caller counts from when it was sent, want from when it was due")
 	}
 	woken := due.Add(time.Millisecond)
-	if got := counted(due, due.Add(-time.Second), woken); got != woken {
+	if got := startOfCall(due, due.Add(-time.Second), woken); got != woken {
 		t.Error("a call whose caller was free counts from when it was due, want from when it was sent")
 	}
 }
 
 func TestRatios(t *testing.T) {
 	r := &report{}
-	r.add("floor", 200, "/s")
-	f := r.compare("ours", 130, "/s", "floor")
+	r.add("baseline", 200, "/s")
+	f := r.compare("ours", 130, "/s", "baseline")
 	f.Aim = 0.6
-	f.scale(other{Name: "A", Value: 100}, other{Name: "B", Value: 130})
+	f.compareWithOthers(other{Name: "A", Value: 100}, other{Name: "B", Value: 130})
 	if f.Ratio != 0.65 {
 		t.Errorf("the ratio is %v, want 0.65", f.Ratio)
 	}
-	if got, want := strings.Join(f.notes(), "; "), "aim 0.60: met; ahead of A (100); behind B (130)"; got != want {
+	if got, want := strings.Join(f.notes(), "; "), "aim 0.60: met; above A (100); below B (130)"; got != want {
 		t.Errorf("the notes are %q, want %q", got, want)
 	}
 	f.Aim = 0.7
 	if got := f.notes()[0]; got != "aim 0.70: not met" {
-		t.Errorf("of an aim of 0.70 is said %q", got)
+		t.Errorf("for an aim of 0.70 the note is %q", got)
 	}
 	if got := r.compare("lost", 1, "/s", "nothing").Ratio; got != 0 {
-		t.Errorf("the ratio to what was not measured is %v, want 0", got)
+		t.Errorf("the ratio to a missing figure is %v, want 0", got)
 	}
 }
 
 func TestRoundsAreComparedOneByOne(t *testing.T) {
 	r := &report{}
-	// The third round fell into a time when the machine did something else.
-	f := r.compareRounds("ours", []float64{60, 50, 5}, []float64{100, 100, 10}, "floor")
+	// During the third round the machine was busy with something else.
+	f := r.compareRounds("ours", []float64{60, 50, 5}, []float64{100, 100, 10}, "baseline")
 	if f.Value != 50 || f.Ratio != 0.5 || f.Low != 0.5 || f.High != 0.6 {
 		t.Errorf("value %v, ratio %v from %v to %v; want 50, 0.5 from 0.5 to 0.6", f.Value, f.Ratio, f.Low, f.High)
 	}
@@ -148,18 +148,19 @@ func TestGauge(t *testing.T) {
 	}
 }
 
-// answering answers each request on a connection with the next text.
+// answering returns a caller whose connection answers each request with the next
+// text.
 func answering(t *testing.T, answers ...string) *caller {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	t.Cleanup(func() { ours.Close(); theirs.Close() })
 	go func() {
 		request := make([]byte, 4096)
-		for _, answer := range answers {
+		for _, response := range answers {
 			if _, err := theirs.Read(request); err != nil {
 				return
 			}
-			io.WriteString(theirs, answer)
+			io.WriteString(theirs, response)
 		}
 		theirs.Close()
 	}()
@@ -168,7 +169,7 @@ func answering(t *testing.T, answers ...string) *caller {
 	return c
 }
 
-func TestCallerReadsAnswers(t *testing.T) {
+func TestCallerReadsResponses(t *testing.T) {
 	c := answering(t,
 		"HTTP/1.1 200 OK\r\ncontent-length: 5\r\nETag: x\r\n\r\nfirst",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nsec\r\n3\r\nond\r\n0\r\n\r\n",
@@ -177,14 +178,14 @@ func TestCallerReadsAnswers(t *testing.T) {
 		"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort")
 	for _, want := range []string{"first", "second", "third"} {
 		if body, err := c.get("/x"); err != nil || string(body) != want {
-			t.Fatalf("the answer is %q, %v, want %q", body, err, want)
+			t.Fatalf("the response is %q, %v, want %q", body, err, want)
 		}
 	}
-	if _, err := c.get("/x"); err == nil || err.Error() != "GET /x answers 404: none" {
+	if _, err := c.get("/x"); err == nil || err.Error() != "GET /x returned 404: none" {
 		t.Errorf("a 404 is reported as %v", err)
 	}
 	if _, err := c.get("/x"); err == nil {
-		t.Error("an answer that is cut short is taken for a whole one")
+		t.Error("a truncated response is accepted")
 	}
 }
 
@@ -212,15 +213,15 @@ func TestPacedMakesEveryCallOnce(t *testing.T) {
 	}
 }
 
-func TestTableSaysWhatIsCompared(t *testing.T) {
+func TestTableShowsComparisons(t *testing.T) {
 	r := &report{}
-	r.add("floor", 200, "/s")
-	r.compare("ours", 100, "/s", "floor").Aim = 0.6
+	r.add("baseline", 200, "/s")
+	r.compare("ours", 100, "/s", "baseline").Aim = 0.6
 	var b bytes.Buffer
 	if err := r.print(&b); err != nil {
 		t.Fatal(err)
 	}
-	if lines := strings.Split(b.String(), "\n"); !strings.Contains(lines[2], "0.50") || !strings.HasSuffix(lines[2], "floor; aim 0.60: not met") {
-		t.Errorf("the table says\n%s", b.String())
+	if lines := strings.Split(b.String(), "\n"); !strings.Contains(lines[2], "0.50") || !strings.HasSuffix(lines[2], "baseline; aim 0.60: not met") {
+		t.Errorf("the table is\n%s", b.String())
 	}
 }

@@ -11,21 +11,22 @@ import (
 	"time"
 )
 
-// usage is the processor time that each part of the machine has used so far;
-// nil where there is no /proc.
+// usage is the processor time that each part of the machine has used; nil without
+// /proc.
 type usage map[string]time.Duration
 
-// others is the part of a usage that has nothing to do with the measurement,
-// but for the kernel's work that no process is charged for.
+// others is the processor time that is not part of the measurement, including kernel
+// work that is charged to no process.
 const others = "everything else"
 
-// usageParts are the keys of a usage, in the order of the table.
-var usageParts = []string{"api", "worker", "floors", "postgres", "temporal", "bench", others}
+// usageParts are the keys of a usage in the table's order.
+var usageParts = []string{"api", "worker", "baselines", "postgres", "temporal", "bench", others}
 
 // tickTime is the unit of /proc: USER_HZ is 100 on every Linux.
 const tickTime = time.Second / 100
 
-// usage reads the processor time of the product, of what it runs on, and of all else.
+// usage reads the processor time of the product, of the servers it uses, and of
+// everything else.
 func (in *installation) usage() usage {
 	system, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -36,12 +37,13 @@ func (in *installation) usage() usage {
 		"postgres": timeOfTree(in.postgresPID),
 		"temporal": timeOfTree(in.temporalPID),
 	}
-	for name, p := range map[string]*process{"api": in.api, "worker": in.worker, "floors": in.floors} {
+	for name, p := range map[string]*process{"api": in.api, "worker": in.worker, "baselines": in.baselines} {
 		if p != nil {
 			used[name] = timeOf(p.cmd.Process.Pid)
 		}
 	}
-	// user, nice, system, idle, iowait, irq, softirq, steal: the idle times are not used.
+	// Fields: user, nice, system, idle, iowait, irq, softirq, steal. The two idle
+	// times do not count.
 	line, _, _ := bytes.Cut(system, []byte("\n"))
 	var all time.Duration
 	for i, ticks := range strings.Fields(string(line))[1:9] {
@@ -56,7 +58,7 @@ func (in *installation) usage() usage {
 	return used
 }
 
-// since is what was used after an earlier reading.
+// since returns the time used since an earlier reading.
 func (u usage) since(earlier usage) usage {
 	used := usage{}
 	for part, t := range u {
@@ -65,7 +67,7 @@ func (u usage) since(earlier usage) usage {
 	return used
 }
 
-// plus is the sum of two.
+// plus returns the sum of two usages.
 func (u usage) plus(other usage) usage {
 	sum := usage{}
 	for _, used := range []usage{u, other} {
@@ -76,8 +78,8 @@ func (u usage) plus(other usage) usage {
 	return sum
 }
 
-// report adds each part's seconds for a thousand of something, and their sum
-// without what others had of the machine.
+// report adds each part's seconds per thousand operations, and their sum without
+// others.
 func (u usage) report(r *report, what string, n int) {
 	if len(u) == 0 || n == 0 {
 		return
@@ -85,7 +87,7 @@ func (u usage) report(r *report, what string, n int) {
 	var ours float64
 	for _, part := range usageParts {
 		if u[part] == 0 && part != others {
-			continue // it does not run, or does nothing
+			continue // it does not run or did nothing
 		}
 		seconds := u[part].Seconds() * 1000 / float64(n)
 		if part == others {
@@ -96,7 +98,7 @@ func (u usage) report(r *report, what string, n int) {
 	}
 }
 
-// stat returns the fields of /proc/PID/stat behind the program's name.
+// stat returns the fields of /proc/PID/stat after the program's name.
 func stat(pid int) []string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -105,7 +107,8 @@ func stat(pid int) []string {
 	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 }
 
-// The places in stat, see proc(5), which counts from 1 and counts the two before.
+// Indexes into stat. proc(5) counts from 1 and counts the two fields before the
+// name's end.
 const (
 	statParent       = 4 - 3
 	statUser         = 14 - 3
@@ -119,7 +122,7 @@ func ticksOf(text string) time.Duration {
 	return time.Duration(n) * tickTime
 }
 
-// timeOf is the time a process has used, with what its ended children have.
+// timeOf returns the processor time of a process and of its ended children.
 func timeOf(pid int) time.Duration {
 	fields := stat(pid)
 	if len(fields) <= statReapedSystem {
@@ -128,7 +131,7 @@ func timeOf(pid int) time.Duration {
 	return ticksOf(fields[statUser]) + ticksOf(fields[statSystem]) + ticksOf(fields[statReapedUser]) + ticksOf(fields[statReapedSystem])
 }
 
-// timeOfTree is the time of a process and its children.
+// timeOfTree returns the processor time of a process and its children.
 func timeOfTree(pid int) time.Duration {
 	total := timeOf(pid)
 	all, _ := filepath.Glob("/proc/[0-9]*")
@@ -141,7 +144,8 @@ func timeOfTree(pid int) time.Duration {
 	return total
 }
 
-// listenerOn returns the process that listens on the TCP address, 0 when it is not found.
+// listenerOn returns the process that listens on the TCP address, 0 if it is not
+// found.
 func listenerOn(address string) int {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {

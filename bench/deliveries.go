@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// manyAddresses is as many as an integration may have.
+// manyAddresses is the number of addresses that an integration may have.
 const manyAddresses = 5
 
-// benchDeliveries measures the way of a change from its call to its receivers.
-// Each load lasts for about the given time.
+// benchDeliveries measures changes from the call to the receivers. Each load lasts
+// about the given time.
 func benchDeliveries(ctx context.Context, r *report, o options, load time.Duration) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -19,19 +19,19 @@ func benchDeliveries(ctx context.Context, r *report, o options, load time.Durati
 		return err
 	}
 	defer in.close()
-	if err := in.subscribe(ctx, changesTold(1)); err != nil {
+	if err := in.subscribe(ctx, changeSubscription(1)); err != nil {
 		return err
 	}
 	if err := in.startAPI(ctx); err != nil {
 		return err
 	}
-	if err := in.erp.createWorkOrders(ctx, workOrdersOfBench); err != nil {
+	if err := in.erp.createWorkOrders(ctx, benchWorkOrders); err != nil {
 		return err
 	}
 	if err := in.benchPosts(ctx, r, load); err != nil {
 		return err
 	}
-	if err := in.benchChangeFloor(ctx, r, load); err != nil {
+	if err := in.benchChangeBaseline(ctx, r, load); err != nil {
 		return err
 	}
 	if err := in.benchBareWorkflows(ctx, r, load); err != nil {
@@ -50,87 +50,88 @@ func benchDeliveries(ctx context.Context, r *report, o options, load time.Durati
 	if err := in.benchDrain(ctx, r, load); err != nil {
 		return err
 	}
-	if err := in.subscribe(ctx, changesTold(manyAddresses)); err != nil {
+	if err := in.subscribe(ctx, changeSubscription(manyAddresses)); err != nil {
 		return err
 	}
 	_, err = in.benchChanges(ctx, r, manyAddresses, load)
 	return err
 }
 
-// benchChangeFloor measures a change's rows in a database of the floors' own.
-func (in *installation) benchChangeFloor(ctx context.Context, r *report, load time.Duration) error {
-	f, err := newFloors(ctx, in)
+// benchChangeBaseline measures the writes of a change in the baselines' database.
+func (in *installation) benchChangeBaseline(ctx context.Context, r *report, load time.Duration) error {
+	f, err := newBaselines(ctx, in)
 	if err != nil {
 		return err
 	}
-	defer in.stopFloors(f)
-	return phase(ctx, floorChange, load+time.Minute, func(ctx context.Context) error {
+	defer in.stopBaselines(f)
+	return phase(ctx, baselineChange, load+time.Minute, func(ctx context.Context) error {
 		rate, err := sideBySide(ctx, load/2, f.raw(patchOne))
-		r.add(floorChange, rate, "/s")
+		r.add(baselineChange, rate, "/s")
 		return err
 	})
 }
 
-// benchWorkflows measures how fast a worker that starts takes up the new work
-// orders, and returns when it and Temporal have nothing more to do.
+// benchWorkflows measures how fast a new worker starts the workflows of the new work
+// orders, and returns when it and Temporal are idle.
 func (in *installation) benchWorkflows(ctx context.Context, r *report) error {
 	return phase(ctx, "workflows of new work orders", 5*time.Minute, func(ctx context.Context) error {
 		started := time.Now()
 		if err := in.startWorker(ctx, nil); err != nil {
 			return err
 		}
-		if err := in.awaitLooks(ctx); err != nil {
+		if err := in.awaitDirtyRecords(ctx); err != nil {
 			return err
 		}
-		r.compare("new work orders taken up by their workflows", perSecond(workOrdersOfBench, started, time.Now()), "/s", floorWorkflows)
-		return in.settle(ctx)
+		r.compare("workflows of new work orders started", perSecond(benchWorkOrders, started, time.Now()), "/s", baselineWorkflows)
+		return in.awaitIdle(ctx)
 	})
 }
 
-// awaitLooks waits until the workflow of every record has looked at it.
-func (in *installation) awaitLooks(ctx context.Context) error {
+// awaitDirtyRecords waits until no record is dirty.
+func (in *installation) awaitDirtyRecords(ctx context.Context) error {
 	err := until(ctx, 10*time.Millisecond, func() (bool, error) {
-		var owed int
-		err := in.pool.QueryRow(ctx, `SELECT count(*) FROM looks_owed`).Scan(&owed)
-		return owed == 0, err
+		var dirty int
+		err := in.pool.QueryRow(ctx, `SELECT count(*) FROM looks_owed`).Scan(&dirty)
+		return dirty == 0, err
 	})
 	if err != nil {
-		return fmt.Errorf("not every work order's workflow has looked: %w", err)
+		return fmt.Errorf("some work orders are still dirty: %w", err)
 	}
 	return nil
 }
 
-// awaitRest waits until the workflows of new work orders have looked and nothing is left to do.
-func (in *installation) awaitRest(ctx context.Context) error {
+// awaitWorkflowsIdle waits until no record is dirty, and worker and Temporal are
+// idle.
+func (in *installation) awaitWorkflowsIdle(ctx context.Context) error {
 	return phase(ctx, "workflows of new work orders", 5*time.Minute, func(ctx context.Context) error {
-		if err := in.awaitLooks(ctx); err != nil {
+		if err := in.awaitDirtyRecords(ctx); err != nil {
 			return err
 		}
-		return in.settle(ctx)
+		return in.awaitIdle(ctx)
 	})
 }
 
-// settle waits until the worker and Temporal rest: until they use less than a
-// tenth of a processor. Where that cannot be seen it waits for nothing.
-func (in *installation) settle(ctx context.Context) error {
+// awaitIdle waits until worker and Temporal use less than a tenth of a processor.
+// Without /proc it does not wait.
+func (in *installation) awaitIdle(ctx context.Context) error {
 	const pause = time.Second
 	before := in.usage()
 	if before == nil {
 		return nil
 	}
-	looks := 0
+	readings := 0
 	return until(ctx, pause, func() (bool, error) {
 		now := in.usage()
 		used := now.since(before)
 		before = now
-		looks++
-		return looks > 1 && used["worker"]+used["temporal"] < pause/10, nil
+		readings++
+		return readings > 1 && used["worker"]+used["temporal"] < pause/10, nil
 	})
 }
 
 // phase runs a part of the measurement, which must end within the limit.
 func phase(ctx context.Context, name string, limit time.Duration, run func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it did not end within %s", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timed out after %s", limit))
 	defer cancel()
 	if err := run(ctx); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -138,10 +139,10 @@ func phase(ctx context.Context, name string, limit time.Duration, run func(conte
 	return nil
 }
 
-// flood is what came of as many changes as the API takes.
+// flood is the result of making as many changes as the API accepts.
 type flood struct {
 	changes, deliveries int
-	// first is when the first call was sent, answered when the last one was.
+	// first is when the first call was sent, answered when the last response came.
 	first, answered time.Time
 	// began and ended are when the first and the last delivery arrived.
 	began, ended time.Time
@@ -152,12 +153,13 @@ func (f flood) accepted() float64 { return perSecond(f.changes, f.first, f.answe
 func (f flood) arrived() float64  { return perSecond(f.deliveries, f.began, f.ended) }
 func (f flood) through() float64  { return perSecond(f.changes, f.first, f.ended) }
 
-// benchChanges measures what goes through at the most, and returns how many changes a second.
+// benchChanges measures the peak rate of changes and returns it, in changes per
+// second.
 func (in *installation) benchChanges(ctx context.Context, r *report, addresses int, load time.Duration) (float64, error) {
 	var f flood
 	err := phase(ctx, fmt.Sprintf("changes for %d addresses", addresses), 20*load+time.Minute, func(ctx context.Context) error {
-		// Connections are opened, the mailbox is awake, and the tables are as autovacuum
-		// keeps them: statements are planned for what is in them.
+		// Warms up: opens connections, wakes the address workflows, and leaves the
+		// tables as autovacuum keeps them.
 		if _, err := in.flood(ctx, addresses, load/5); err != nil {
 			return err
 		}
@@ -178,12 +180,12 @@ func (in *installation) benchChanges(ctx context.Context, r *report, addresses i
 	if addresses > 1 {
 		what = fmt.Sprintf("changes, %d addresses", addresses)
 	}
-	r.compare(what+": accepted", f.accepted(), "/s", floorChange)
-	arrived := r.compare(what+": deliveries arrived", f.arrived(), "/s", floorDrain)
+	r.compare(what+": accepted", f.accepted(), "/s", baselineChange)
+	arrived := r.compare(what+": deliveries arrived", f.arrived(), "/s", baselineDrain)
 	if addresses > 1 {
-		arrived.scale(other{Name: "Outpost", Value: 2000}, other{Name: "WebhookX", Value: 1340})
+		arrived.compareWithOthers(other{Name: "Outpost", Value: 2000}, other{Name: "WebhookX", Value: 1340})
 	}
-	r.compare(what+": from first call to last delivery", f.through(), "/s", floorChange)
+	r.compare(what+": from first call to last delivery", f.through(), "/s", baselineChange)
 	f.used.report(r, what, f.changes)
 	return f.through(), in.profiled(ctx, what, func() error {
 		_, err := in.flood(ctx, addresses, profileFor+time.Second)
@@ -191,10 +193,10 @@ func (in *installation) benchChanges(ctx context.Context, r *report, addresses i
 	})
 }
 
-// flood has all callers change work orders for a while, and waits until every
-// change has arrived at every address.
+// flood runs all callers, which change work orders for the given time, and waits
+// until every change has arrived at every address.
 func (in *installation) flood(ctx context.Context, addresses int, load time.Duration) (flood, error) {
-	taking := in.receiver.take()
+	log := in.receiver.newLog()
 	before := in.usage()
 	f := flood{first: time.Now()}
 	var err error
@@ -204,10 +206,10 @@ func (in *installation) flood(ctx context.Context, addresses int, load time.Dura
 	}
 	f.answered = time.Now()
 	f.deliveries = f.changes * addresses
-	if err := taking.await(ctx, f.deliveries); err != nil {
+	if err := log.await(ctx, f.deliveries); err != nil {
 		return f, err
 	}
-	f.began, f.ended = taking.span()
+	f.began, f.ended = log.span()
 	f.used = in.usage().since(before)
 	return f, nil
 }

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// fewRecords is where growth begins.
+// fewRecords is the smallest number of records that is measured.
 const (
 	fewRecords = 10_000
 	records    = "work orders"
 )
 
-// nodesOfBench is how many nodes the work orders are spread over: 100 buildings
-// with 200 rooms each.
-const nodesOfBench = 20_000
+// benchNodes is the number of nodes that have work orders: 100 buildings with 200
+// rooms each.
+const benchNodes = 20_000
 
-// The integrations of the organization that grows see everything, fifty nodes, or one.
-var seers = []struct{ sees, name string }{{"all", "Integration 1"}, {"fifty", "Integration 2"}, {"one", "Integration 3"}}
+// growthIntegrations see everything, fifty nodes, or one.
+var growthIntegrations = []struct{ sees, name string }{{"all", "Integration 1"}, {"fifty", "Integration 2"}, {"one", "Integration 3"}}
 
-// benchGrowth measures calls and lists with few work orders and with many.
+// benchGrowth measures calls and lists with few and with many work orders.
 func benchGrowth(ctx context.Context, r *report, o options, load time.Duration) error {
 	for _, size := range []int{fewRecords, o.records} {
 		if err := benchRecords(ctx, r, o, size, load); err != nil {
@@ -38,8 +38,8 @@ func benchRecords(ctx context.Context, r *report, o options, size int, load time
 		return err
 	}
 	defer in.close()
-	grown := changesTold(1)
-	grown.integrations = len(seers)
+	grown := changeSubscription(1)
+	grown.integrations = len(growthIntegrations)
 	if err := in.subscribe(ctx, grown); err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func benchRecords(ctx context.Context, r *report, o options, size int, load time
 	if err := in.seed(ctx, size); err != nil {
 		return err
 	}
-	r.add(fmt.Sprintf("%d work orders: made by SQL in", size), time.Since(started).Seconds(), "s")
+	r.add(fmt.Sprintf("%d work orders: created by SQL in", size), time.Since(started).Seconds(), "s")
 	if err := in.startAPI(ctx); err != nil {
 		return err
 	}
@@ -61,9 +61,9 @@ func benchRecords(ctx context.Context, r *report, o options, size int, load time
 			return err
 		}
 		r.grown(op.name, size, fewRecords, records, perSecond(n, started, time.Now()), "/s")
-		// What was created has its workflow before anything else is measured.
+		// Otherwise starting the workflows would slow the next measurements down.
 		if op.name == createOne.name {
-			if err := phase(ctx, "starts of workflows", 5*time.Minute, in.settle); err != nil {
+			if err := phase(ctx, "starts of workflows", 5*time.Minute, in.awaitIdle); err != nil {
 				return err
 			}
 		}
@@ -77,7 +77,7 @@ func benchRecords(ctx context.Context, r *report, o options, size int, load time
 	return in.benchLists(ctx, r, size, load)
 }
 
-// grown adds a figure at a size, compared with that at the smallest.
+// grown adds a figure at a size, compared with the figure at the smallest size.
 func (r *report) grown(what string, size, smallest int, of string, value float64, unit string) {
 	name := func(size int) string { return fmt.Sprintf("%s, at %d %s", what, size, of) }
 	if size == smallest {
@@ -87,12 +87,13 @@ func (r *report) grown(what string, size, smallest int, of string, value float64
 	}
 }
 
-// benchLists measures a page of 50 for who sees all, fifty nodes and one.
+// benchLists measures pages of 50 for integrations that see everything, fifty nodes
+// and one.
 func (in *installation) benchLists(ctx context.Context, r *report, size int, load time.Duration) error {
-	for i, seer := range seers {
+	for i, integration := range growthIntegrations {
 		t := &tenant{address: in.erp.address}
 		var err error
-		if t.token, err = in.tokenOf(ctx, changesTold(1).client(i+1)); err != nil {
+		if t.token, err = in.tokenOf(ctx, changeSubscription(1).client(i+1)); err != nil {
 			return err
 		}
 		// The sync token of a position in the middle of all changes.
@@ -116,7 +117,7 @@ func (in *installation) benchLists(ctx context.Context, r *report, size int, loa
 			{"50 open ones", "/work-orders?limit=50&status=open"},
 			{"50 changes", "/work-orders?limit=50&changed_since=" + page.SyncToken},
 		} {
-			op := operation{"list: " + list.name + ", sees " + seer.sees, func(_ *tenant, c *caller) error {
+			op := operation{"list: " + list.name + ", sees " + integration.sees, func(_ *tenant, c *caller) error {
 				_, err := c.get(list.path)
 				return err
 			}}
@@ -131,9 +132,8 @@ func (in *installation) benchLists(ctx context.Context, r *report, size int, loa
 	return nil
 }
 
-// seed fills the organization with nodes and work orders, each with its history
-// and Log Record, and takes a thousand of them to read and change. Hexadecimal
-// digits are digits of our ids too.
+// seed creates nodes and work orders, each with its history and log record, and
+// selects a thousand of them to read and change. Hexadecimal digits are valid in ids.
 func (in *installation) seed(ctx context.Context, size int) error {
 	statements := []string{
 		`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
@@ -141,14 +141,14 @@ func (in *installation) seed(ctx context.Context, size int) error {
 			FROM generate_series(1, 100) n, (SELECT id, organization_id FROM inventory_nodes WHERE name = 'Top') t`,
 		fmt.Sprintf(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
 			SELECT 'loc_' || lpad(to_hex(n), 26, '0'), t.organization_id, 'location', 'loc_' || lpad(to_hex(1 + n %% 100), 26, '0'), 'Room ' || n, now(), now()
-			FROM generate_series(101, %d) n, (SELECT organization_id FROM inventory_nodes WHERE name = 'Top') t`, nodesOfBench),
+			FROM generate_series(101, %d) n, (SELECT organization_id FROM inventory_nodes WHERE name = 'Top') t`, benchNodes),
 		// The first integration keeps the whole tree, the others see a part of it.
-		fmt.Sprintf(`DELETE FROM assignments a USING identities i WHERE a.identity_id = i.id AND i.name IN ('%s', '%s')`, seers[1].name, seers[2].name),
+		fmt.Sprintf(`DELETE FROM assignments a USING identities i WHERE a.identity_id = i.id AND i.name IN ('%s', '%s')`, growthIntegrations[1].name, growthIntegrations[2].name),
 		fmt.Sprintf(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
 			SELECT n.id, i.id, d.id, n.organization_id
 			FROM inventory_nodes n, identities i, permission_definitions d
 			WHERE n.name = ANY (SELECT 'Room ' || g FROM generate_series(1001, 1050) g) AND i.name = '%s'
-				OR n.name = 'Room 1001' AND i.name = '%s'`, seers[1].name, seers[2].name),
+				OR n.name = 'Room 1001' AND i.name = '%s'`, growthIntegrations[1].name, growthIntegrations[2].name),
 		fmt.Sprintf(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at, completed_at)
 			SELECT 'wo_' || lpad(to_hex(n), 26, '0'), t.organization_id,
 				-- Every hundredth on the one node, every fiftieth on the fifty: full pages at each size.
@@ -158,12 +158,13 @@ func (in *installation) seed(ctx context.Context, size int) error {
 				'2025-01-01T00:00:00Z'::timestamptz + n * interval '30 seconds' * (1000000.0 / %[2]d),
 				'2025-01-01T00:00:00Z'::timestamptz + n * interval '30 seconds' * (1000000.0 / %[2]d),
 				CASE WHEN n %% 10 = 0 THEN NULL ELSE '2025-01-02T00:00:00Z'::timestamptz END
-			FROM generate_series(1, %[2]d) n, (SELECT id, organization_id FROM identities WHERE name = '%[3]s') t`, nodesOfBench-1100, size, seers[0].name),
+			FROM generate_series(1, %[2]d) n, (SELECT id, organization_id FROM identities WHERE name = '%[3]s') t`, benchNodes-1100, size, growthIntegrations[0].name),
 		`INSERT INTO history (organization_id, record_id, actor_id, action, changes, created_at)
 			SELECT organization_id, id, created_by, 'work_order.created', '{"title": {"from": null, "to": "Work order"}}', created_at FROM work_orders`,
 		`INSERT INTO log_records (organization_id, actor_id, actor_name, action, record_id, created_at)
 			SELECT organization_id, created_by, 'Integration 1 (API)', 'work_order.created', id, created_at FROM work_orders`,
-		// In life every work order has a transaction of its own; here they are told apart by number.
+		// In production every work order has its own transaction; here the number
+		// replaces its id.
 		`ALTER TABLE work_orders DISABLE TRIGGER work_orders_stamp`,
 		`UPDATE work_orders SET changed_xid = (number::text)::xid8`,
 		`ALTER TABLE work_orders ENABLE TRIGGER work_orders_stamp`,
@@ -181,9 +182,9 @@ func (in *installation) seed(ctx context.Context, size int) error {
 			return fmt.Errorf("%.60s…: %w", sql, err)
 		}
 	}
-	for n := range workOrdersOfBench {
-		// Open ones, spread over all of them.
-		in.erp.workOrders = append(in.erp.workOrders, fmt.Sprintf("wo_%026x", (n+1)*(size/workOrdersOfBench/10)*10))
+	for n := range benchWorkOrders {
+		// Open ones, spread over all work orders.
+		in.erp.workOrders = append(in.erp.workOrders, fmt.Sprintf("wo_%026x", (n+1)*(size/benchWorkOrders/10)*10))
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,11 +33,11 @@ const (
 	sealingKeys = "bench:MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="
 )
 
-// installation is the product as it runs in production: api and worker as
-// processes of their own, on a database and in a Temporal namespace of their
-// own, with one integration whose webhook addresses are all the receiver's.
+// installation is the product as it runs in production: api and worker as processes,
+// with their own database and Temporal namespace. All webhook addresses of its
+// integration are the receiver's.
 type installation struct {
-	// fail ends the measurement when api or worker end by themselves.
+	// fail ends the measurement if api or worker end by themselves.
 	fail     func(error)
 	name     string
 	options  options
@@ -49,26 +47,18 @@ type installation struct {
 	temporal client.Client
 	receiver *receiver
 	secret   string
-	// erp is the first integration of the first organization, webhookID its first address.
+	// erp is the first integration of the first organization, webhookID its first
+	// address.
 	erp       *tenant
 	webhookID string
-	// api, worker and floors are nil while they do not run.
-	api, worker, floors *process
-	// The servers all of it runs on, 0 where they cannot be found.
+	// api, worker and baselines are nil while they do not run.
+	api, worker, baselines *process
+	// The process ids of the servers, 0 if they are not found.
 	postgresPID, temporalPID int
 }
 
-// imported is what `millwright import` prints.
-type imported struct {
-	IDs          map[string]string `json:"ids"`
-	Integrations map[string]struct {
-		Webhooks map[string]struct {
-			ID string `json:"id"`
-		} `json:"webhooks"`
-	} `json:"integrations"`
-}
-
-// newInstallation makes the database, the namespace and the organization; nothing runs yet.
+// newInstallation creates the database, the namespace and the receiver; it starts
+// nothing.
 func newInstallation(ctx context.Context, fail func(error), o options, name string) (*installation, error) {
 	if os.Getenv("TEMPORAL_ADDRESS") == "" {
 		return nil, errors.New("TEMPORAL_ADDRESS is not set: run `make bench`")
@@ -111,7 +101,8 @@ func newInstallation(ctx context.Context, fail func(error), o options, name stri
 	return in, nil
 }
 
-// newDatabase makes an empty database beside that of DATABASE_URL and returns its URL.
+// newDatabase creates an empty database next to that of DATABASE_URL and returns its
+// URL.
 func newDatabase(ctx context.Context, name string) (string, error) {
 	base := os.Getenv("DATABASE_URL")
 	if base == "" {
@@ -164,9 +155,10 @@ func (in *installation) connect(ctx context.Context) (err error) {
 	return err
 }
 
-// close stops and removes everything but the database, which goes with its server.
+// close stops and removes everything except the database, which is removed with its
+// server.
 func (in *installation) close() {
-	_ = errors.Join(in.worker.stop(), in.api.stop()) // each was killed if it did not end
+	_ = errors.Join(in.worker.stop(), in.api.stop()) // stop kills what does not end
 	if in.temporal != nil {
 		in.temporal.Close()
 	}
@@ -179,7 +171,7 @@ func (in *installation) close() {
 	_ = os.RemoveAll(in.dir)
 }
 
-// quiet keeps the SDK's own log out of the table.
+// quiet keeps the SDK's own log out of the output.
 type quiet struct{}
 
 func (quiet) Debug(string, ...any) {}
@@ -212,97 +204,7 @@ func freeAddress(ctx context.Context) (string, error) {
 // reservations keep the sockets of freeAddress open.
 var reservations []net.PacketConn
 
-// organization is one that is imported: its integrations see everything, and
-// each has so many addresses, all of them the receiver's.
-type organization struct {
-	key                     string
-	integrations, addresses int
-	events                  string
-	// failing has the receiver refuse its deliveries.
-	failing bool
-}
-
-// changesTold is the organization of most measurements: its addresses hear of changes.
-func changesTold(addresses int) organization {
-	return organization{key: "bench", integrations: 1, addresses: addresses, events: "work_order.updated"}
-}
-
-// client is the n-th integration's client id, counted from 1.
-func (o organization) client(n int) string { return fmt.Sprintf("%s-%d", o.key, n) }
-
-func (o organization) yaml(r *receiver, secret string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, `
-organization: {key: bench, name: Bench, plan: {name: pro, api: true, manual_work_orders: true, calls_per_minute: 1000000000, integrations: 1000}}
-permission_definitions: [{key: full, name: Full, applies_below: true, grants: [inventory.read, work_orders.read, work_orders.create, work_orders.update]}]
-inventory: [{key: top, kind: location, name: Top}]
-assignments:
-`)
-	for n := range o.integrations {
-		fmt.Fprintf(&b, "  - {node: top, identity: i%d, definition: full}\n", n+1)
-	}
-	b.WriteString("integrations:\n")
-	for n := range o.integrations {
-		client := o.client(n + 1)
-		fmt.Fprintf(&b, `  - key: i%d
-    name: Integration %d
-    scopes: ["work_orders:read", "work_orders:write"]
-    client_id: %s
-    client_secret: %s
-    webhooks:
-`, n+1, n+1, client, secretOf(client))
-		for a := range o.addresses {
-			path := fmt.Sprintf("/%s/%d", client, a+1)
-			if o.failing {
-				path = refused + path
-			}
-			fmt.Fprintf(&b, "      - {key: hook%d, url: %q, secret: %q, events: [%s]}\n", n*o.addresses+a+1, r.url(path), secret, o.events)
-		}
-	}
-	return strings.Replace(b.String(), "key: bench,", "key: "+o.key+",", 1)
-}
-
-// subscribe imports the first organization (again) and makes its integration the one that calls.
-func (in *installation) subscribe(ctx context.Context, o organization) error {
-	made, err := in.importOrganization(ctx, o)
-	if err != nil {
-		return err
-	}
-	in.webhookID = made.Integrations["i1"].Webhooks["hook1"].ID
-	if in.erp == nil {
-		in.erp = &tenant{address: in.settings["MILLWRIGHT_ADDR"], node: made.IDs["top"]}
-	}
-	return nil
-}
-
-func (in *installation) importOrganization(ctx context.Context, o organization) (made imported, err error) {
-	if err := os.WriteFile(in.organizationFile(), []byte(o.yaml(in.receiver, in.secret)), 0o600); err != nil {
-		return made, err
-	}
-	printed, err := in.run(ctx, nil, "import", in.organizationFile())
-	if err != nil {
-		return made, err
-	}
-	return made, json.Unmarshal(printed, &made)
-}
-
-// organizationFile holds the organization imported last.
-func (in *installation) organizationFile() string { return filepath.Join(in.dir, "organization.yaml") }
-
-// tenantOf imports another organization and returns its first integration, with some work orders.
-func (in *installation) tenantOf(ctx context.Context, o organization, workOrders int) (*tenant, error) {
-	made, err := in.importOrganization(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	t := &tenant{address: in.settings["MILLWRIGHT_ADDR"], node: made.IDs["top"]}
-	if t.token, err = in.tokenOf(ctx, o.client(1)); err != nil {
-		return nil, err
-	}
-	return t, t.createWorkOrders(ctx, workOrders)
-}
-
-// run runs a command of the product to its end and returns what it printed.
+// run runs a command of the product to its end and returns its output.
 func (in *installation) run(ctx context.Context, own map[string]string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, in.options.binary, args...)
 	cmd.Env = in.environ(own)
@@ -313,7 +215,7 @@ func (in *installation) run(ctx context.Context, own map[string]string, args ...
 	return printed, err
 }
 
-// environ is the whole environment of the product's programs.
+// environ returns the whole environment of the product's programs.
 func (in *installation) environ(own map[string]string) []string {
 	all := maps.Clone(in.settings)
 	maps.Copy(all, own)
@@ -324,7 +226,8 @@ func (in *installation) environ(own map[string]string) []string {
 	return env
 }
 
-// startProgram starts the api or the worker, with metrics and profiles served on addresses of its own.
+// startProgram starts the api or the worker, with its own addresses for metrics and
+// profiles.
 func (in *installation) startProgram(ctx context.Context, name string, own map[string]string) (*process, error) {
 	own = maps.Clone(own)
 	if own == nil {
@@ -344,7 +247,7 @@ func (in *installation) startProgram(ctx context.Context, name string, own map[s
 	return p, err
 }
 
-// startAPI starts the api, returns when it answers, and gets a token.
+// startAPI starts the api, waits until it is ready, and gets a token.
 func (in *installation) startAPI(ctx context.Context) (err error) {
 	if in.api, err = in.startProgram(ctx, "api", nil); err != nil {
 		return err
@@ -356,11 +259,12 @@ func (in *installation) startAPI(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	in.erp.token, err = in.tokenOf(ctx, changesTold(1).client(1))
+	in.erp.token, err = in.tokenOf(ctx, changeSubscription(1).client(1))
 	return err
 }
 
-// startWorker starts the worker, with other settings if own has some, and returns when it runs.
+// startWorker starts the worker, with the settings in own added, and waits until it
+// runs.
 func (in *installation) startWorker(ctx context.Context, own map[string]string) (err error) {
 	if in.worker, err = in.startProgram(ctx, "worker", own); err != nil {
 		return err
@@ -375,7 +279,7 @@ func (in *installation) stopWorker() error {
 	return err
 }
 
-// restartWorker stops the worker and starts it with other settings.
+// restartWorker restarts the worker with other settings.
 func (in *installation) restartWorker(ctx context.Context, own map[string]string) error {
 	if err := in.stopWorker(); err != nil {
 		return err
@@ -383,29 +287,7 @@ func (in *installation) restartWorker(ctx context.Context, own map[string]string
 	return in.startWorker(ctx, own)
 }
 
-// secretOf is the client secret of an integration of the bench.
-func secretOf(clientID string) string { return "secret-of-" + clientID + "-in-the-bench" }
-
-// tokenOf gets an access token.
-func (in *installation) tokenOf(ctx context.Context, clientID string) (string, error) {
-	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {clientID}, "client_secret": {secretOf(clientID)}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, in.settings["MILLWRIGHT_PUBLIC_URL"]+"/v1/oauth/token", strings.NewReader(form.Encode()))
-	if err != nil {
-		return "", err
-	}
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	var answer struct {
-		AccessToken string `json:"access_token"`
-	}
-	body, err := do(r)
-	if err != nil {
-		return "", err
-	}
-	err = json.Unmarshal(body, &answer)
-	return answer.AccessToken, err
-}
-
-// fetch gets what stands at the URL.
+// fetch returns the body at the URL.
 func fetch(ctx context.Context, url string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -414,17 +296,17 @@ func fetch(ctx context.Context, url string) ([]byte, error) {
 	return do(r)
 }
 
-// do makes a call on a connection of its own and returns the body of its 200.
+// do makes a call on a new connection and returns the body of its 200.
 func do(r *http.Request) ([]byte, error) {
 	transport := &http.Transport{DisableKeepAlives: true}
-	answer, err := (&http.Client{Transport: transport}).Do(r)
+	response, err := (&http.Client{Transport: transport}).Do(r)
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s %s answers %d: %s", r.Method, r.URL.Path, answer.StatusCode, body)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s %s returned %d: %s", r.Method, r.URL.Path, response.StatusCode, body)
 	}
 	return body, err
 }

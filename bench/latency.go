@@ -13,11 +13,11 @@ import (
 	"millwright/workflows"
 )
 
-// benchLatencies measures how long a change takes to its receiver: when nothing
-// else happens, when the address's mailbox is asleep, and at the given rate.
+// benchLatencies measures the time from a change to its receiver: without other load,
+// while the address workflow sleeps, and at the given rate.
 func (in *installation) benchLatencies(ctx context.Context, r *report, rate float64, load time.Duration) error {
 	rounds := max(3, int(load.Seconds()))
-	var idle, asleep, busy arrivals
+	var idle, asleep, busy latencies
 	err := phase(ctx, "latency when idle", 20*load+time.Minute, func(ctx context.Context) (err error) {
 		idle, err = in.oneByOne(ctx, 20*rounds, in.pause)
 		return err
@@ -26,23 +26,23 @@ func (in *installation) benchLatencies(ctx context.Context, r *report, rate floa
 		return err
 	}
 	err = phase(ctx, "latency when asleep", 30*load+time.Minute, func(ctx context.Context) error {
-		// Falls asleep sooner; how it wakes is the same.
+		// Goes to sleep sooner; waking is the same.
 		if err := in.restartWorker(ctx, map[string]string{"WEBHOOK_LINGER": "100ms"}); err != nil {
 			return err
 		}
-		if asleep, err = in.oneByOne(ctx, rounds, in.awaitSleep); err != nil {
+		if asleep, err = in.oneByOne(ctx, rounds, in.awaitAddressIdle); err != nil {
 			return err
 		}
 		if err := in.restartWorker(ctx, nil); err != nil {
 			return err
 		}
-		return in.settle(ctx)
+		return in.awaitIdle(ctx)
 	})
 	if err != nil {
 		return err
 	}
 	err = phase(ctx, "latency when busy", 20*load+time.Minute, func(ctx context.Context) error {
-		if _, err := in.paced(ctx, rate, 1, load/5); err != nil { // the mailbox awakes
+		if _, err := in.paced(ctx, rate, 1, load/5); err != nil { // wakes the address workflow
 			return err
 		}
 		busy, err = in.paced(ctx, rate, 1, load)
@@ -52,35 +52,35 @@ func (in *installation) benchLatencies(ctx context.Context, r *report, rate floa
 		return err
 	}
 	idle.report(r, "latency, idle")
-	asleep.report(r, "latency, mailbox asleep")
+	asleep.report(r, "latency, address workflow asleep")
 	busy.report(r, fmt.Sprintf("latency, busy (%.0f changes/s)", rate))
 	return nil
 }
 
-// arrivals are the times that changes took to their receiver.
-type arrivals struct{ fromCall, fromAnswer waits }
+// latencies are the times from changes to their receiver.
+type latencies struct{ fromCall, fromResponse waits }
 
-// add adds the deliveries of a change, which counts from the given moment.
-func (w *arrivals) add(a answered, from time.Time, arrived []time.Time) error {
+// add adds the deliveries of a change, which counts from the given time.
+func (w *latencies) add(a answeredChange, from time.Time, arrived []time.Time) error {
 	if len(arrived) == 0 {
-		return fmt.Errorf("the change of %s at %s did not arrive", a.workOrder, a.change.at)
+		return fmt.Errorf("the change of %s at %s did not arrive", a.workOrder, a.changeKey.at)
 	}
 	for _, at := range arrived {
 		w.fromCall = append(w.fromCall, at.Sub(from))
-		// The delivery may overtake the answer.
-		w.fromAnswer = append(w.fromAnswer, max(0, at.Sub(a.at)))
+		// The delivery may arrive before the response.
+		w.fromResponse = append(w.fromResponse, max(0, at.Sub(a.respondedAt)))
 	}
 	return nil
 }
 
-func (w *arrivals) report(r *report, what string) {
-	w.fromAnswer.report(r, what+": answer to receiver")
+func (w *latencies) report(r *report, what string) {
+	w.fromResponse.report(r, what+": response to receiver")
 	w.fromCall.report(r, what+": call to receiver")
 }
 
-// oneByOne makes one change after another. Before each, ready waits until it may come.
-func (in *installation) oneByOne(ctx context.Context, n int, ready func(context.Context) error) (arrivals, error) {
-	var w arrivals
+// oneByOne makes sequential changes. Before each it calls ready.
+func (in *installation) oneByOne(ctx context.Context, n int, ready func(context.Context) error) (latencies, error) {
+	var w latencies
 	c, err := dial(ctx, in.erp.address, in.erp.token)
 	if err != nil {
 		return w, err
@@ -90,28 +90,29 @@ func (in *installation) oneByOne(ctx context.Context, n int, ready func(context.
 		if err := ready(ctx); err != nil {
 			return w, err
 		}
-		taking := in.receiver.take()
+		log := in.receiver.newLog()
 		a, err := in.erp.patch(c)
 		if err != nil {
 			return w, err
 		}
-		if err := taking.await(ctx, 1); err != nil {
+		if err := log.await(ctx, 1); err != nil {
 			return w, err
 		}
-		if err := w.add(a, a.sent, taking.arrivals(a.change)); err != nil {
+		if err := w.add(a, a.sent, log.arrivals(a.changeKey)); err != nil {
 			return w, err
 		}
 	}
 	return w, nil
 }
 
-// pause waits for 50 to 100 ms, in steps that do not fall in with any poller's.
+// pause waits for 50 to 100 ms, in steps that do not coincide with a poller's
+// interval.
 func (in *installation) pause(ctx context.Context) error {
 	const shortest, step, steps = 50 * time.Millisecond, 3700 * time.Microsecond, 13
-	return after(ctx, time.Now().Add(shortest+time.Duration(in.erp.turn.Load()%steps)*step))
+	return after(ctx, time.Now().Add(shortest+time.Duration(in.erp.calls.Load()%steps)*step))
 }
 
-// after waits until the time has come.
+// after waits until the given time.
 func after(ctx context.Context, at time.Time) error {
 	wait := time.Until(at)
 	if wait <= 0 {
@@ -127,8 +128,8 @@ func after(ctx context.Context, at time.Time) error {
 	}
 }
 
-// awaitSleep waits until the mailbox of the first address does not run.
-func (in *installation) awaitSleep(ctx context.Context) error {
+// awaitAddressIdle waits until the first address's workflow does not run.
+func (in *installation) awaitAddressIdle(ctx context.Context) error {
 	err := until(ctx, 20*time.Millisecond, func() (bool, error) {
 		is, err := in.temporal.DescribeWorkflowExecution(ctx, workflows.WebhookAddressID(in.webhookID), "")
 		if _, never := errors.AsType[*serviceerror.NotFound](err); never {
@@ -137,42 +138,42 @@ func (in *installation) awaitSleep(ctx context.Context) error {
 		return is.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING, err
 	})
 	if err != nil {
-		return fmt.Errorf("the mailbox does not fall asleep: %w", err)
+		return fmt.Errorf("the address workflow does not end: %w", err)
 	}
 	return nil
 }
 
-// paced makes changes at the rate for a while, and waits until they have
-// arrived at so many addresses each.
-func (in *installation) paced(ctx context.Context, rate float64, addresses int, load time.Duration) (arrivals, error) {
+// paced makes changes at the rate for the given time, and waits until each has
+// arrived at every address.
+func (in *installation) paced(ctx context.Context, rate float64, addresses int, load time.Duration) (latencies, error) {
 	total := schedule{rate: rate}.total(load)
 	return in.pacedBy(ctx, rate, load, int(total)*addresses, in.erp.patch)
 }
 
-// pacedBy makes changes in the given way at the rate for a while, and waits for
+// pacedBy makes changes with patch at the rate for the given time, and waits for
 // their deliveries.
-func (in *installation) pacedBy(ctx context.Context, rate float64, load time.Duration, deliveries int, patch func(*caller) (answered, error)) (arrivals, error) {
-	taking := in.receiver.take()
+func (in *installation) pacedBy(ctx context.Context, rate float64, load time.Duration, deliveries int, patch func(*caller) (answeredChange, error)) (latencies, error) {
+	log := in.receiver.newLog()
 	var mu sync.Mutex
-	var w arrivals
-	froms := map[change]time.Time{}
-	var made []answered
+	var w latencies
+	froms := map[changeKey]time.Time{}
+	var made []answeredChange
 	err := in.erp.paced(ctx, rate, load, func(c *caller) (func(due, from time.Time), error) {
 		a, err := patch(c)
 		return func(_, from time.Time) {
 			mu.Lock()
 			defer mu.Unlock()
-			made, froms[a.change] = append(made, a), from
+			made, froms[a.changeKey] = append(made, a), from
 		}, err
 	})
 	if err != nil {
 		return w, err
 	}
-	if err := taking.await(ctx, deliveries); err != nil {
+	if err := log.await(ctx, deliveries); err != nil {
 		return w, err
 	}
 	for _, a := range made {
-		if err := w.add(a, froms[a.change], taking.arrivals(a.change)); err != nil {
+		if err := w.add(a, froms[a.changeKey], log.arrivals(a.changeKey)); err != nil {
 			return w, err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// machine is what was measured, and where; "" for what cannot be told.
+// machine describes what was measured, and where; "" if unknown.
 type machine struct {
 	Cores    int    `json:"cores"`
 	Memory   string `json:"memory"`
@@ -23,7 +23,7 @@ type machine struct {
 	Postgres string `json:"postgres"`
 	Temporal string `json:"temporal"`
 	Commit   string `json:"commit"`
-	// Load is the machine's load average when the measurement began.
+	// Load is the machine's load average at the start.
 	Load string `json:"load"`
 }
 
@@ -62,7 +62,7 @@ func describe(ctx context.Context) (machine, error) {
 	return m, err
 }
 
-// commit names the checkout that is measured.
+// commit returns the measured commit.
 func commit(ctx context.Context) string {
 	text, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
 	if err != nil {
@@ -71,7 +71,8 @@ func commit(ctx context.Context) string {
 	return strings.TrimSpace(string(text))
 }
 
-// fieldOf is what stands behind the prefix of a line in a file of the system.
+// fieldOf returns the text after the prefix in the first line of the file that starts
+// with it.
 func fieldOf(path, prefix string) string {
 	file, err := os.Open(path)
 	if err != nil {

@@ -1,9 +1,3 @@
-// Command bench measures the service on the Postgres of DATABASE_URL and the
-// Temporal of TEMPORAL_ADDRESS and prints a table; with -json it writes the same
-// figures as JSON, with -write both. Run it with `make bench`, which builds the
-// product and brings up a throwaway stack. Nothing is asserted: figures are for
-// comparing with the floors measured in the same run. docs/performance.md tells
-// how to read them.
 package main
 
 import (
@@ -20,7 +14,7 @@ import (
 	"time"
 )
 
-// options are the command line's.
+// options are the flags.
 type options struct {
 	json, write, profile string
 	only, calls          string
@@ -32,15 +26,15 @@ type options struct {
 	binary               string
 }
 
-// part is a measurement that can be made alone.
+// part is a measurement that can be selected.
 type part struct {
 	name    string
 	measure func(context.Context, *report, options, time.Duration) error
 }
 
-func (p part) chosenAs() string { return p.name }
+func (p part) selector() string { return p.name }
 
-// parts are what can be measured alone, in their order.
+// parts are all measurements, in order.
 var parts = []part{
 	{"calls", benchCalls},
 	{"deliveries", benchDeliveries},
@@ -53,8 +47,8 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var err error
-	if len(os.Args) == 2 && os.Args[1] == floorServer {
-		err = serveFloors(ctx)
+	if len(os.Args) == 2 && os.Args[1] == baselineServerCommand {
+		err = serveBaselines(ctx)
 	} else {
 		var o options
 		if o, err = readOptions(); err == nil {
@@ -72,16 +66,16 @@ func readOptions() (options, error) {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&o.json, "json", "", "also write the figures to this file")
-	flags.StringVar(&o.write, "write", "", "also write the figures to this file as JSON, and the table beside it as .txt")
-	flags.StringVar(&o.only, "only", "", "measure only these, separated by commas: "+namesOf(parts))
-	flags.StringVar(&o.calls, "calls", "", "of the calls measure only these, separated by commas: "+namesOf(measuredCalls))
-	flags.StringVar(&o.profile, "profile", "", "also take profiles of api and worker under load, into this folder")
-	flags.BoolVar(&o.large, "large", false, "grow to 2,000 addresses and 100,000 retries; takes some 40 minutes")
+	flags.StringVar(&o.write, "write", "", "also write the figures to this file as JSON, and the table to a .txt file of the same name")
+	flags.StringVar(&o.only, "only", "", "measure only these parts, separated by commas: "+namesOf(parts))
+	flags.StringVar(&o.calls, "calls", "", "measure only these calls, separated by commas: "+namesOf(measuredCalls))
+	flags.StringVar(&o.profile, "profile", "", "also write profiles of api and worker under load to this folder")
+	flags.BoolVar(&o.large, "large", false, "grow to 2,000 addresses and 100,000 retries; takes about 40 minutes")
 	flags.IntVar(&o.records, "records", 1_000_000, "work orders to grow to, from 10,000")
 	flags.IntVar(&o.addresses, "addresses", 200, "webhook addresses to grow to, from 10")
-	flags.IntVar(&o.retries, "retries", 5000, "deliveries that wait for their next attempt")
-	flags.Float64Var(&o.seconds, "seconds", 10, "how long a load lasts")
-	flags.StringVar(&o.binary, "millwright", "bin/millwright", "the product")
+	flags.IntVar(&o.retries, "retries", 5000, "deliveries that wait for a retry")
+	flags.Float64Var(&o.seconds, "seconds", 10, "how long each load lasts")
+	flags.StringVar(&o.binary, "millwright", "bin/millwright", "the product's program")
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		return o, err
 	}
@@ -89,32 +83,33 @@ func readOptions() (options, error) {
 		o.addresses, o.retries = 2000, 100_000
 	}
 	if o.seconds <= 0 || o.records < 20_000 || o.addresses < 20 || o.retries < 1 {
-		return o, errors.New("-seconds is above 0, -records at least 20,000, -addresses at least 20, -retries at least 1")
+		return o, errors.New("-seconds must be above 0, -records at least 20,000, -addresses at least 20, and -retries at least 1")
 	}
 	return o, errors.Join(unknown("-only", o.only, parts), unknown("-calls", o.calls, measuredCalls))
 }
 
-// named is something that can be chosen on the command line.
-type named interface{ chosenAs() string }
+// selectable is something that a flag can select.
+type selectable interface{ selector() string }
 
-func namesOf[N named](all []N) string {
+func namesOf[N selectable](all []N) string {
 	names := make([]string, len(all))
 	for i, n := range all {
-		names[i] = n.chosenAs()
+		names[i] = n.selector()
 	}
 	return strings.Join(names, ", ")
 }
 
-// chosen reports whether the list of a flag has the name; an empty one has them all.
-func chosen(list string, n named) bool {
-	return list == "" || slices.Contains(strings.Split(list, ","), n.chosenAs())
+// selected reports whether a flag's list contains the name; an empty list contains
+// all.
+func selected(list string, n selectable) bool {
+	return list == "" || slices.Contains(strings.Split(list, ","), n.selector())
 }
 
-// unknown complains about a name in the list of a flag that nothing has.
-func unknown[N named](name, list string, all []N) error {
+// unknown returns an error if a flag's list contains an unknown name.
+func unknown[N selectable](name, list string, all []N) error {
 	for asked := range strings.SplitSeq(list, ",") {
-		if asked != "" && !slices.ContainsFunc(all, func(n N) bool { return n.chosenAs() == asked }) {
-			return fmt.Errorf("%s %s: it is one of %s", name, asked, namesOf(all))
+		if asked != "" && !slices.ContainsFunc(all, func(n N) bool { return n.selector() == asked }) {
+			return fmt.Errorf("%s %s: must be one of %s", name, asked, namesOf(all))
 		}
 	}
 	return nil
@@ -131,7 +126,7 @@ func run(ctx context.Context, o options) error {
 	r := &report{Machine: m, At: time.Now().UTC()}
 	fmt.Println(m)
 	for _, part := range parts {
-		if !chosen(o.only, part) {
+		if !selected(o.only, part) {
 			continue
 		}
 		started := time.Now()
@@ -146,7 +141,7 @@ func run(ctx context.Context, o options) error {
 	return r.write(o)
 }
 
-// write writes the figures to the files that are asked for.
+// write writes the figures to the files that the flags name.
 func (r *report) write(o options) error {
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// metricsSetting is the product's setting for the address of its metrics.
+// metricsSetting is the product's setting for its metrics address.
 const metricsSetting = "METRICS_ADDR"
 
-// memory is what a process holds, in MiB: of the machine, and in use by Go's
-// heap; 0 for what cannot be told.
+// memory is a process's memory in MiB: resident, and in use by Go's heap; 0 if
+// unknown.
 type memory struct{ resident, heap float64 }
 
 const mebibyte = 1 << 20
@@ -31,14 +31,14 @@ func memoryOf(ctx context.Context, p *process) (m memory) {
 	return m
 }
 
-// residentOf is the resident memory of a process in MiB.
+// residentOf returns a process's resident memory in MiB.
 func residentOf(pid int) float64 {
 	text := fieldOf(fmt.Sprintf("/proc/%d/status", pid), "VmRSS:")
 	kilobytes, _ := strconv.ParseFloat(strings.TrimSuffix(text, " kB"), 64)
 	return kilobytes / 1024
 }
 
-// gauge is the value of a metric without labels in Prometheus's text.
+// gauge returns the value of a metric without labels in Prometheus's text format.
 func gauge(text []byte, name string) float64 {
 	for line := range bytes.Lines(text) {
 		if value, found := bytes.CutPrefix(line, []byte(name+" ")); found {
@@ -49,7 +49,7 @@ func gauge(text []byte, name string) float64 {
 	return 0
 }
 
-// memories is what api and worker hold, and Temporal.
+// memories are the memory of api, worker and Temporal.
 type memories struct{ api, worker, temporal memory }
 
 func (in *installation) memories(ctx context.Context) memories {
@@ -59,7 +59,7 @@ func (in *installation) memories(ctx context.Context) memories {
 	}
 }
 
-func (m memory) most(other memory) memory {
+func (m memory) peak(other memory) memory {
 	return memory{max(m.resident, other.resident), max(m.heap, other.heap)}
 }
 
@@ -77,24 +77,24 @@ func (m memories) report(r *report, what string) {
 	}
 }
 
-// watchMemory reads the memory twice a second until done is called, which
-// returns the most that was seen.
+// watchMemory reads the memory twice a second until done is called, which returns the
+// peaks.
 func (in *installation) watchMemory(ctx context.Context) (done func() memories) {
 	const every = 500 * time.Millisecond
 	ctx, stop := context.WithCancel(ctx)
-	var most memories
+	var peak memories
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		// It ends with the context, and what it saw until then counts.
+		// The error is the context's; the readings until then count.
 		_ = until(ctx, every, func() (bool, error) {
 			now := in.memories(ctx)
-			most = memories{most.api.most(now.api), most.worker.most(now.worker), most.temporal.most(now.temporal)}
+			peak = memories{peak.api.peak(now.api), peak.worker.peak(now.worker), peak.temporal.peak(now.temporal)}
 			return false, nil
 		})
 	})
 	return func() memories {
 		stop()
 		watching.Wait()
-		return most
+		return peak
 	}
 }

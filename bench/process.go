@@ -14,20 +14,20 @@ import (
 	"time"
 )
 
-// process is a program of the product. Its log goes to a file, as an operator's
-// does, so that reading it costs nothing.
+// process is a program of the product. Its log goes to a file, as in production, so
+// reading it costs nothing.
 type process struct {
 	name string
 	cmd  *exec.Cmd
 	log  string
-	// metrics and profiles are the addresses it serves them on, if it does.
+	// metrics and profiles are the addresses where it serves them, if it does.
 	metrics, profiles string
 	stopped           atomic.Bool
 	ended             chan struct{}
 }
 
-// startProcess starts a program whose whole environment is env, with its log in
-// dir. It runs until stop, whatever becomes of the context; when it ends before, fail is told.
+// startProcess starts a program with env as its whole environment and its log in dir.
+// It runs until stop, even if the context ends; if it ends by itself, fail is called.
 func startProcess(ctx context.Context, fail func(error), dir, name string, env []string, path string, args ...string) (*process, error) {
 	p := &process{name: name, log: filepath.Join(dir, name+".log"), ended: make(chan struct{})}
 	log, err := os.Create(p.log)
@@ -44,7 +44,7 @@ func startProcess(ctx context.Context, fail func(error), dir, name string, env [
 		err := p.cmd.Wait()
 		close(p.ended)
 		if !p.stopped.Load() {
-			fail(fmt.Errorf("%s ended (%w), the end of its log:\n%s", name, err, p.tail()))
+			fail(fmt.Errorf("%s ended (%w); the end of its log:\n%s", name, err, p.tail()))
 		}
 	}()
 	return p, nil
@@ -58,7 +58,7 @@ func (p *process) awaitReady(ctx context.Context, ready func() bool) error {
 	return until(ctx, 10*time.Millisecond, func() (bool, error) { return ready(), nil })
 }
 
-// stop asks the process to end and waits for it.
+// stop sends SIGTERM and waits for the process to end.
 func (p *process) stop() error {
 	if p == nil {
 		return nil
@@ -75,11 +75,11 @@ func (p *process) stop() error {
 		return nil
 	case <-timer.C:
 		_ = p.cmd.Process.Kill()
-		return fmt.Errorf("%s did not end within %s of being asked", p.name, limit)
+		return fmt.Errorf("%s did not end within %s after SIGTERM", p.name, limit)
 	}
 }
 
-// tail is the end of the process's log.
+// tail returns the end of the process's log.
 func (p *process) tail() string {
 	const most = 2000
 	file, err := os.Open(p.log)
@@ -88,7 +88,7 @@ func (p *process) tail() string {
 	}
 	defer file.Close()
 	if _, err := file.Seek(-most, io.SeekEnd); err != nil {
-		_, _ = file.Seek(0, io.SeekStart) // it is shorter than that
+		_, _ = file.Seek(0, io.SeekStart) // the log is shorter
 	}
 	text, _ := io.ReadAll(file)
 	return string(text)
@@ -100,8 +100,8 @@ func (p *process) logged(text string) bool {
 	return err == nil && bytes.Contains(log, []byte(text))
 }
 
-// until looks at intervals until the condition holds, or the context ends: then
-// its cause is the error.
+// until polls until the condition holds or the context ends; then it returns the
+// context's cause.
 func until(ctx context.Context, every time.Duration, holds func() (bool, error)) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

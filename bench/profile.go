@@ -12,10 +12,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// profileSetting is where a product that is built for profiles serves them; any other ignores it.
+// profileSetting is the address for profiles of a product that is built with them;
+// others ignore it.
 const profileSetting = "MILLWRIGHT_PROFILE_ADDR"
 
-// buildForProfiles builds the product with its profiles and has the bench measure that.
+// buildForProfiles builds the product with profiles and makes the bench measure that
+// binary.
 func (o *options) buildForProfiles(ctx context.Context) error {
 	if o.profile == "" {
 		return nil
@@ -33,22 +35,21 @@ func (o *options) buildForProfiles(ctx context.Context) error {
 	return nil
 }
 
-// profiled runs a load once more and takes profiles of api and worker
-// meanwhile. Without -profile it does nothing: profiling costs time, so it is
-// kept apart from what is measured.
+// profiled repeats a load and takes profiles of api and worker meanwhile. Without
+// -profile it does nothing. Profiling costs time, so the repetition is not measured.
 func (in *installation) profiled(ctx context.Context, name string, run func() error) error {
 	if in.options.profile == "" {
 		return nil
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	group, taking := errgroup.WithContext(ctx)
+	group, profiling := errgroup.WithContext(ctx)
 	for program, p := range map[string]*process{"api": in.api, "worker": in.worker} {
 		if p == nil {
 			continue
 		}
 		file := filepath.Join(in.options.profile, strings.NewReplacer(" ", "-", ",", "").Replace(name)+"-"+program)
-		group.Go(func() error { return p.profile(taking, file) })
+		group.Go(func() error { return p.profile(profiling, file) })
 	}
 	if err := run(); err != nil {
 		return err
@@ -56,10 +57,10 @@ func (in *installation) profiled(ctx context.Context, name string, run func() er
 	return group.Wait()
 }
 
-// profileFor is how long a profile is taken; the load it is taken of lasts longer.
+// profileFor is how long a profile takes; its load lasts longer.
 const profileFor = 5 * time.Second
 
-// profile takes a profile of what the process does for a while, and of what it allocates.
+// profile writes a CPU profile and an allocation profile of the process.
 func (p *process) profile(ctx context.Context, file string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for path, name := range map[string]string{"profile": "cpu", "allocs": "allocs"} {

@@ -15,26 +15,26 @@ import (
 	"millwright/webhook"
 )
 
-// receiver takes deliveries and answers 204. It speaks just enough HTTP for
-// that, since what it uses of the machine the service lacks.
+// receiver accepts deliveries with 204. It implements only the HTTP it needs, to
+// leave the processors to the service.
 type receiver struct {
 	listener net.Listener
 	mu       sync.Mutex
-	taking   *taking
+	log      *deliveryLog
 }
 
-// taking is what arrived during one measurement.
-type taking struct {
+// deliveryLog contains the deliveries of one measurement.
+type deliveryLog struct {
 	mu sync.Mutex
-	// events are those that arrived, by the address's path and their id.
+	// events are the deliveries by their address's path and event id.
 	events      map[string]struct{}
 	first, last time.Time
 	// at is when a change arrived, at each address.
-	at map[change][]time.Time
+	at map[changeKey][]time.Time
 }
 
-// change names a change of a work order, as the answer to it and its event do.
-type change struct{ workOrder, at string }
+// changeKey identifies a change of a work order, in both its response and its event.
+type changeKey struct{ workOrder, at string }
 
 func newReceiver(ctx context.Context) (*receiver, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -42,12 +42,12 @@ func newReceiver(ctx context.Context) (*receiver, error) {
 		return nil, err
 	}
 	r := &receiver{listener: listener}
-	r.take()
+	r.newLog()
 	go func() {
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
-				return // it was closed
+				return // closed
 			}
 			go r.serve(conn)
 		}
@@ -57,18 +57,19 @@ func newReceiver(ctx context.Context) (*receiver, error) {
 
 func (r *receiver) close() { _ = r.listener.Close() }
 
-// refused begins the paths of addresses whose deliveries are refused and not counted.
+// refused is the path prefix of addresses whose deliveries are rejected and not
+// counted.
 const refused = "/refused"
 
-// url is the address at the path.
+// url returns the receiver's address with the path.
 func (r *receiver) url(path string) string { return "http://" + r.listener.Addr().String() + path }
 
-// take begins a measurement.
-func (r *receiver) take() *taking {
-	t := &taking{events: map[string]struct{}{}, at: map[change][]time.Time{}}
+// newLog starts the log of a measurement.
+func (r *receiver) newLog() *deliveryLog {
+	t := &deliveryLog{events: map[string]struct{}{}, at: map[changeKey][]time.Time{}}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.taking = t
+	r.log = t
 	return t
 }
 
@@ -93,7 +94,7 @@ func (r *receiver) serve(conn net.Conn) {
 			continue
 		}
 		r.mu.Lock()
-		t := r.taking
+		t := r.log
 		r.mu.Unlock()
 		t.add(request.URL.Path+" "+request.Header.Get(webhook.HeaderEventID), body.Bytes())
 		if _, err := io.WriteString(conn, "HTTP/1.1 204 No Content\r\n\r\n"); err != nil {
@@ -102,10 +103,10 @@ func (r *receiver) serve(conn net.Conn) {
 	}
 }
 
-func (t *taking) add(event string, body []byte) {
+func (t *deliveryLog) add(event string, body []byte) {
 	now := time.Now()
-	// An event says first when it happened; the first work order it names is its own.
-	c := change{textAfter(body, `"work_order":{"id":"`), textAfter(body, `"created_at":"`)}
+	// An event starts with its time; the first work order in it is its own.
+	c := changeKey{textAfter(body, `"work_order":{"id":"`), textAfter(body, `"created_at":"`)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, again := t.events[event]; again {
@@ -118,29 +119,29 @@ func (t *taking) add(event string, body []byte) {
 	t.at[c] = append(t.at[c], now)
 }
 
-// textAfter returns the JSON text that begins after the first occurrence of before.
+// textAfter returns the JSON text that follows the first occurrence of before.
 func textAfter(body []byte, before string) string {
 	_, rest, _ := bytes.Cut(body, []byte(before))
 	text, _, _ := bytes.Cut(rest, []byte(`"`))
 	return string(text)
 }
 
-// count is how many deliveries have arrived, not counting any twice.
-func (t *taking) count() int {
+// count returns how many deliveries have arrived, without duplicates.
+func (t *deliveryLog) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.events)
 }
 
-// arrivals is when the change arrived, at each address.
-func (t *taking) arrivals(c change) []time.Time {
+// arrivals returns when the change arrived, at each address.
+func (t *deliveryLog) arrivals(c changeKey) []time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.at[c]
 }
 
-// await waits until so many deliveries have arrived.
-func (t *taking) await(ctx context.Context, deliveries int) error {
+// await waits until the given number of deliveries has arrived.
+func (t *deliveryLog) await(ctx context.Context, deliveries int) error {
 	err := until(ctx, 2*time.Millisecond, func() (bool, error) { return t.count() >= deliveries, nil })
 	if err != nil {
 		return fmt.Errorf("%d of %d deliveries arrived: %w", t.count(), deliveries, err)
@@ -148,8 +149,8 @@ func (t *taking) await(ctx context.Context, deliveries int) error {
 	return nil
 }
 
-// span is when the first and the last delivery arrived.
-func (t *taking) span() (first, last time.Time) {
+// span returns when the first and the last delivery arrived.
+func (t *deliveryLog) span() (first, last time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.first, t.last

@@ -8,30 +8,31 @@ import (
 	"time"
 )
 
-// figure is one measured line.
+// figure is one line of the table.
 type figure struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
-	// Ratio compares with the figure named in To; Aim is what it shall be at least.
+	// Ratio is the value divided by that of the figure To; Aim is its least acceptable
+	// value.
 	Ratio float64 `json:"ratio,omitempty"`
 	To    string  `json:"to,omitempty"`
 	Aim   float64 `json:"aim,omitempty"`
-	// Low and High are the least and the greatest ratio of the rounds it was measured in.
+	// Low and High are the least and the greatest ratio of the rounds.
 	Low  float64 `json:"low,omitempty"`
 	High float64 `json:"high,omitempty"`
-	// Others is how fast others do the like, on a machine like this one.
+	// Others are similar figures of other products, on a machine like this one.
 	Others []other `json:"others,omitempty"`
 }
 
-// other is another program's figure of the same kind.
+// other is another product's figure of the same kind.
 type other struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 	Ahead bool    `json:"ahead"`
 }
 
-// report collects figures in their order.
+// report collects figures in order.
 type report struct {
 	Machine machine   `json:"machine"`
 	At      time.Time `json:"at"`
@@ -54,15 +55,15 @@ func (r *report) compare(name string, value float64, unit, to string) *figure {
 	return f
 }
 
-// scale sets others' figures beside this one.
-func (f *figure) scale(others ...other) {
+// compareWithOthers adds other products' figures.
+func (f *figure) compareWithOthers(others ...other) {
 	for _, o := range others {
 		o.Ahead = f.Value > o.Value
 		f.Others = append(f.Others, o)
 	}
 }
 
-// ratio is 0 where there is nothing to compare with.
+// ratio returns value divided by to, 0 without a value to compare with.
 func ratio(value, to float64) float64 {
 	if to <= 0 {
 		return 0
@@ -70,7 +71,8 @@ func ratio(value, to float64) float64 {
 	return value / to
 }
 
-// notes are what stands behind a figure: its aim, the spread of its ratio, others' figures.
+// notes returns the remarks about a figure: its aim, the spread of its ratio, other
+// products' figures.
 func (f *figure) notes() (notes []string) {
 	if f.Aim > 0 {
 		is := "not met"
@@ -83,9 +85,9 @@ func (f *figure) notes() (notes []string) {
 		notes = append(notes, fmt.Sprintf("rounds %.2f to %.2f", f.Low, f.High))
 	}
 	for _, o := range f.Others {
-		is := "behind"
+		is := "below"
 		if o.Ahead {
-			is = "ahead of"
+			is = "above"
 		}
 		notes = append(notes, fmt.Sprintf("%s %s (%.0f)", is, o.Name, o.Value))
 	}
@@ -100,14 +102,14 @@ func (r *report) print(to io.Writer) error {
 		if f.To != "" {
 			compared = fmt.Sprintf("%.2f", f.Ratio)
 		}
-		behind := f.To
+		remarks := f.To
 		for _, note := range f.notes() {
-			if behind != "" {
-				behind += "; "
+			if remarks != "" {
+				remarks += "; "
 			}
-			behind += note
+			remarks += note
 		}
-		fmt.Fprintf(table, "%s\t%.2f\t%s\t%s\t%s\n", f.Name, f.Value, f.Unit, compared, behind)
+		fmt.Fprintf(table, "%s\t%.2f\t%s\t%s\t%s\n", f.Name, f.Value, f.Unit, compared, remarks)
 	}
 	return table.Flush()
 }

@@ -10,11 +10,11 @@ import (
 	"millwright/workflows"
 )
 
-// benchRetries measures deliveries to healthy addresses before deliveries to
-// failing ones wait for their next attempt, while they come to, and beside them.
-// They wait for a day, each in a workflow of its own, as in life: a mailbox has
-// tried them once. The failing addresses are another organization's, so that
-// the healthy ones have the same to do throughout.
+// benchRetries measures deliveries to healthy addresses before deliveries to failing
+// ones wait for a retry, while they begin to wait, and while they wait. After a first
+// attempt by the dispatcher each waits for a day in its own workflow, as in
+// production. The failing addresses are in another organization, so that the healthy
+// ones have the same load throughout.
 func benchRetries(ctx context.Context, r *report, o options, load time.Duration) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -24,25 +24,25 @@ func benchRetries(ctx context.Context, r *report, o options, load time.Duration)
 	}
 	defer in.close()
 	in.settings["WEBHOOK_RETRY_SCHEDULE"] = "24h,24h,24h"
-	if err := in.subscribe(ctx, changesTold(manyAddresses)); err != nil {
+	if err := in.subscribe(ctx, changeSubscription(manyAddresses)); err != nil {
 		return err
 	}
 	if err := in.startAPI(ctx); err != nil {
 		return err
 	}
-	if err := in.erp.createWorkOrders(ctx, workOrdersOfBench); err != nil {
+	if err := in.erp.createWorkOrders(ctx, benchWorkOrders); err != nil {
 		return err
 	}
-	failing := changesTold(manyAddresses)
+	failing := changeSubscription(manyAddresses)
 	failing.key, failing.failing = "failing", true
-	refusing, err := in.tenantOf(ctx, failing, workOrdersOfBench)
+	refusing, err := in.tenantOf(ctx, failing, benchWorkOrders)
 	if err != nil {
 		return err
 	}
 	if err := in.startWorker(ctx, nil); err != nil {
 		return err
 	}
-	if err := in.awaitRest(ctx); err != nil {
+	if err := in.awaitWorkflowsIdle(ctx); err != nil {
 		return err
 	}
 	return in.benchHealthy(ctx, r, refusing, load)
@@ -50,29 +50,30 @@ func benchRetries(ctx context.Context, r *report, o options, load time.Duration)
 
 func (in *installation) benchHealthy(ctx context.Context, r *report, refusing *tenant, load time.Duration) error {
 	const before = "healthy addresses, no retries waiting"
-	beside := fmt.Sprintf("healthy addresses, beside %d retries waiting", in.options.retries)
-	rate, err := in.healthy(ctx, r, before, "", 0, load)
+	withRetries := fmt.Sprintf("healthy addresses, %d retries waiting", in.options.retries)
+	rate, err := in.benchHealthyAddresses(ctx, r, before, "", 0, load)
 	if err != nil {
 		return err
 	}
 	in.memories(ctx).report(r, "no retries waiting")
 	peak := in.watchMemory(ctx)
-	if err := in.failMany(ctx, r, refusing, rate/4, load); err != nil {
+	if err := in.failDeliveries(ctx, r, refusing, rate/4, load); err != nil {
 		return err
 	}
-	if err := phase(ctx, "settle", 10*time.Minute, in.settle); err != nil {
+	if err := phase(ctx, "settle", 10*time.Minute, in.awaitIdle); err != nil {
 		return err
 	}
-	if _, err := in.healthy(ctx, r, beside, before, rate, load); err != nil {
+	if _, err := in.benchHealthyAddresses(ctx, r, withRetries, before, rate, load); err != nil {
 		return err
 	}
-	peak().report(r, fmt.Sprintf("most with %d retries", in.options.retries))
+	peak().report(r, fmt.Sprintf("peak with %d retries", in.options.retries))
 	return nil
 }
 
-// healthy measures deliveries to the healthy addresses, and their latency at
-// half of the given rate of changes, or of what goes through. It returns that rate.
-func (in *installation) healthy(ctx context.Context, r *report, what, to string, rate float64, load time.Duration) (float64, error) {
+// benchHealthyAddresses measures deliveries to the healthy addresses and their
+// latency at half the given rate of changes. Rate 0 means the measured peak; it
+// returns the rate.
+func (in *installation) benchHealthyAddresses(ctx context.Context, r *report, what, to string, rate float64, load time.Duration) (float64, error) {
 	err := phase(ctx, what, 20*load+2*time.Minute, func(ctx context.Context) error {
 		if _, err := in.flood(ctx, manyAddresses, load/5); err != nil {
 			return err
@@ -90,16 +91,16 @@ func (in *installation) healthy(ctx context.Context, r *report, what, to string,
 			r.compare(what+": deliveries", f.arrived(), "/s", to+": deliveries")
 		}
 		w, err := in.paced(ctx, rate/2, manyAddresses, load)
-		w.fromAnswer.report(r, what+fmt.Sprintf(": answer to receiver at %.0f changes/s", rate/2))
+		w.fromResponse.report(r, what+fmt.Sprintf(": response to receiver at %.0f changes/s", rate/2))
 		return err
 	})
 	return rate, err
 }
 
-// failMany has deliveries fail until so many wait, each in its workflow, while
-// the healthy addresses are told of changes at the given rate. It goes in steps:
-// pokes that wait for Temporal are bounded, and none shall be dropped.
-func (in *installation) failMany(ctx context.Context, r *report, refusing *tenant, rate float64, load time.Duration) error {
+// failDeliveries makes deliveries fail until the given number waits, each in its
+// workflow, while healthy addresses get changes at the given rate. It proceeds in
+// steps, because the queue of wakes is bounded and no wake should be dropped.
+func (in *installation) failDeliveries(ctx context.Context, r *report, refusing *tenant, rate float64, load time.Duration) error {
 	const step = 10_000
 	what := fmt.Sprintf("%d retries", in.options.retries)
 	limit := 5*time.Minute + time.Duration(in.options.retries)*50*time.Millisecond
@@ -126,9 +127,9 @@ func (in *installation) failMany(ctx context.Context, r *report, refusing *tenan
 				if err != nil {
 					return err
 				}
-				w.fromAnswer.report(r, fmt.Sprintf("healthy addresses, while retries begin to wait: answer to receiver at %.0f changes/s", rate))
+				w.fromResponse.report(r, fmt.Sprintf("healthy addresses, while retries begin to wait: response to receiver at %.0f changes/s", rate))
 			}
-			if err := in.awaitWaiting(ctx, failed); err != nil {
+			if err := in.awaitRetries(ctx, failed); err != nil {
 				return err
 			}
 		}
@@ -138,15 +139,15 @@ func (in *installation) failMany(ctx context.Context, r *report, refusing *tenan
 	})
 }
 
-// awaitWaiting waits until so many deliveries have a workflow.
-func (in *installation) awaitWaiting(ctx context.Context, deliveries int) error {
+// awaitRetries waits until the given number of deliveries has a workflow.
+func (in *installation) awaitRetries(ctx context.Context, deliveries int) error {
 	count := int64(0)
 	err := until(ctx, time.Second, func() (bool, error) {
-		answer, err := in.temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
+		response, err := in.temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
 			Namespace: in.settings["TEMPORAL_NAMESPACE"],
 			Query:     "WorkflowType = '" + workflows.DeliveryName + "' AND ExecutionStatus = 'Running' AND DeliveryStatus = 'retrying'",
 		})
-		count = answer.GetCount()
+		count = response.GetCount()
 		return count >= int64(deliveries), err
 	})
 	if err != nil {

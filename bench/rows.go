@@ -14,14 +14,14 @@ import (
 	"millwright/models"
 )
 
-// rows reads and writes a database as the product does, in one round trip and
-// without looking at anything: no token, no rights, no rules.
+// rows reads and writes a database like the product, in one round trip and without
+// checks: no token, no permissions, no rules.
 type rows struct {
 	pool                   *pgxpool.Pool
 	org, actor, hook, node string
 }
 
-// openRows connects to a database that has the organization of the bench.
+// openRows connects to a database that has the bench's organization.
 func openRows(ctx context.Context, database string) (*rows, error) {
 	pool, err := pgxpool.New(ctx, database+"&pool_max_conns=32")
 	if err != nil {
@@ -38,8 +38,8 @@ func openRows(ctx context.Context, database string) (*rows, error) {
 	return r, nil
 }
 
-// workOrderOfFloor is a work order as a floor answers it.
-type workOrderOfFloor struct {
+// baselineWorkOrder is a work order as the baselines return it.
+type baselineWorkOrder struct {
 	ID             string     `json:"id"`
 	OrganizationID string     `json:"organization_id"`
 	Number         int64      `json:"number"`
@@ -64,68 +64,68 @@ const selectWorkOrder = `
 		status, cancel_reason, created_by, created_at, changed_at, completed_at, cancelled_at
 	FROM work_orders `
 
-func (r *rows) read(ctx context.Context, id string) (workOrderOfFloor, error) {
+func (r *rows) read(ctx context.Context, id string) (baselineWorkOrder, error) {
 	found, err := r.pool.Query(ctx, selectWorkOrder+`WHERE id = $1`, id)
 	if err != nil {
-		return workOrderOfFloor{}, err
+		return baselineWorkOrder{}, err
 	}
-	return pgx.CollectExactlyOneRow(found, pgx.RowToStructByPos[workOrderOfFloor])
+	return pgx.CollectExactlyOneRow(found, pgx.RowToStructByPos[baselineWorkOrder])
 }
 
-func (r *rows) newest(ctx context.Context) ([]workOrderOfFloor, error) {
+func (r *rows) newest(ctx context.Context) ([]baselineWorkOrder, error) {
 	found, err := r.pool.Query(ctx, selectWorkOrder+`WHERE organization_id = $1 ORDER BY id DESC LIMIT 50`, r.org)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(found, pgx.RowToStructByPos[workOrderOfFloor])
+	return pgx.CollectRows(found, pgx.RowToStructByPos[baselineWorkOrder])
 }
 
-// create writes what a work order's creation leaves, and returns the work order.
-func (r *rows) create(ctx context.Context, title string) (workOrderOfFloor, error) {
+// create writes the rows of a creation and returns the work order.
+func (r *rows) create(ctx context.Context, title string) (baselineWorkOrder, error) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	id, err := models.NewID(models.PrefixWorkOrder, now, rand.Reader)
 	if err != nil {
-		return workOrderOfFloor{}, err
+		return baselineWorkOrder{}, err
 	}
-	w := workOrderOfFloor{
+	w := baselineWorkOrder{
 		ID: id, OrganizationID: r.org, Number: 1, InventoryID: r.node, Title: title, Priority: "none", Status: "open",
 		CreatedBy: r.actor, CreatedAt: now, ChangedAt: now,
 	}
-	batch := &pgx.Batch{}
-	batch.Queue(`BEGIN`)
-	batch.Queue(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(`BEGIN`)
+	pipeline.Queue(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)`, w.ID, w.OrganizationID, w.InventoryID, w.Title, w.Priority, w.Status, w.CreatedBy, now)
-	batch.Queue(`INSERT INTO looks_owed (record_id, since) VALUES ($1, $2)`, w.ID, now)
+	pipeline.Queue(`INSERT INTO looks_owed (record_id, since) VALUES ($1, $2)`, w.ID, now)
 	changes := map[string]any{"title": map[string]any{"from": nil, "to": title}, "status": map[string]any{"from": nil, "to": "open"}}
-	if err := r.trace(batch, w, "created", "POST", "/v1/work-orders", 201, changes); err != nil {
+	if err := r.queueEffects(pipeline, w, "created", "POST", "/v1/work-orders", 201, changes); err != nil {
 		return w, err
 	}
-	batch.Queue(`COMMIT`)
-	return w, r.pool.SendBatch(ctx, batch).Close()
+	pipeline.Queue(`COMMIT`)
+	return w, r.pool.SendBatch(ctx, pipeline).Close()
 }
 
-// change writes what the change of a title leaves, and returns the work order
-// with what is known of it without reading.
-func (r *rows) change(ctx context.Context, id, title string) (workOrderOfFloor, error) {
+// change writes the rows of a changed title, and returns the work order without
+// reading it.
+func (r *rows) change(ctx context.Context, id, title string) (baselineWorkOrder, error) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	w := workOrderOfFloor{
+	w := baselineWorkOrder{
 		ID: id, OrganizationID: r.org, Number: 1, InventoryID: r.node, Title: title, Priority: "none", Status: "open",
 		CreatedBy: r.actor, CreatedAt: now, ChangedAt: now,
 	}
-	batch := &pgx.Batch{}
-	batch.Queue(`BEGIN`)
-	batch.Queue(`UPDATE work_orders SET title = $2, changed_at = $3 WHERE id = $1`, id, title, now)
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(`BEGIN`)
+	pipeline.Queue(`UPDATE work_orders SET title = $2, changed_at = $3 WHERE id = $1`, id, title, now)
 	changes := map[string]any{"title": map[string]any{"from": "Replace filter", "to": title}}
-	if err := r.trace(batch, w, "updated", "PATCH", "/v1/work-orders/"+id, 200, changes); err != nil {
+	if err := r.queueEffects(pipeline, w, "updated", "PATCH", "/v1/work-orders/"+id, 200, changes); err != nil {
 		return w, err
 	}
-	batch.Queue(`COMMIT`)
-	return w, r.pool.SendBatch(ctx, batch).Close()
+	pipeline.Queue(`COMMIT`)
+	return w, r.pool.SendBatch(ctx, pipeline).Close()
 }
 
-// trace queues what every write leaves beside its record: history, log, an
-// event with one delivery, and the idempotency key with the answer.
-func (r *rows) trace(batch *pgx.Batch, w workOrderOfFloor, action, method, path string, status int, changes map[string]any) error {
+// queueEffects queues the other rows of a write: history, log, an event with one
+// delivery, and the idempotency key with its response.
+func (r *rows) queueEffects(pipeline *pgx.Batch, w baselineWorkOrder, action, method, path string, status int, changes map[string]any) error {
 	now := w.ChangedAt
 	event, err := models.NewID(models.PrefixEvent, now, rand.Reader)
 	if err != nil {
@@ -141,15 +141,15 @@ func (r *rows) trace(batch *pgx.Batch, w workOrderOfFloor, action, method, path 
 	}
 	action = "work_order." + action
 	sum := sha256.Sum256(nil)
-	batch.Queue(`INSERT INTO history (organization_id, record_id, actor_id, action, changes, created_at)
+	pipeline.Queue(`INSERT INTO history (organization_id, record_id, actor_id, action, changes, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6)`, r.org, w.ID, r.actor, action, changes, now)
-	batch.Queue(`INSERT INTO log_records (organization_id, actor_id, actor_name, action, record_id, created_at)
+	pipeline.Queue(`INSERT INTO log_records (organization_id, actor_id, actor_name, action, record_id, created_at)
 		VALUES ($1, $2, 'ERP (API)', $3, $4, $5)`, r.org, r.actor, action, w.ID, now)
-	batch.Queue(`INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
+	pipeline.Queue(`INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
 		VALUES ($1, $2, $3, $4, $5, '{"fields": ["title"]}', $6)`, event, r.org, action, w.ID, r.actor, now)
-	batch.Queue(`INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
+	pipeline.Queue(`INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
 		VALUES ($1, $2, $3, $4, 'pending', $5)`, delivery, event, r.hook, w.ID, now)
-	batch.Queue(`INSERT INTO idempotency_keys (integration_id, method, path, key, fingerprint, status, record_id, body, created_at)
+	pipeline.Queue(`INSERT INTO idempotency_keys (integration_id, method, path, key, fingerprint, status, record_id, body, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, r.actor, method, path, rand.Text(), sum[:], status, w.ID, body, now)
 	return nil
 }

@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// waits are the times that calls took.
+// waits are the durations of calls.
 type waits []time.Duration
 
-// percentile is the time within which p of 100 calls were done (nearest rank), 0 without calls.
+// percentile returns the time within which p percent of the calls ended (nearest
+// rank), 0 without calls.
 func (w waits) percentile(p float64) time.Duration {
 	if len(w) == 0 {
 		return 0
@@ -32,33 +33,33 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 
 func perSecond(n int, from, to time.Time) float64 { return float64(n) / to.Sub(from).Seconds() }
 
-// schedule says when calls are due at a rate, whatever becomes of those before.
+// schedule is when calls are due at a constant rate, whether or not earlier ones have
+// ended.
 type schedule struct {
 	first time.Time
 	rate  float64
 }
 
-// due is when the n-th call is due, counted from 0.
+// due returns when the n-th call is due, counted from 0.
 func (s schedule) due(n int64) time.Time {
 	return s.first.Add(time.Duration(float64(n) / s.rate * float64(time.Second)))
 }
 
-// total is how many calls are due within the time.
+// total returns how many calls are due within the time.
 func (s schedule) total(load time.Duration) int64 { return int64(s.rate * load.Seconds()) }
 
-// counted is the moment from which a call counts. One that had to wait for a
-// caller counts from when it was due, or a slow server would be asked less and
-// look better for it. Where a caller was free the timer may wake it up to a
-// millisecond late, which is no fault of the server: then it counts from when
-// it was sent.
-func counted(due, free, sent time.Time) time.Time {
+// startOfCall returns the time from which a call counts. A call that waited for a
+// free caller counts from when it was due; otherwise a slow server would get fewer
+// calls and look better. If a caller was free, its timer may fire a millisecond late,
+// which is not the server's fault, so the call counts from when it was sent.
+func startOfCall(due, free, sent time.Time) time.Time {
 	if free.After(due) {
 		return due
 	}
 	return sent
 }
 
-// median of what was measured in rounds; 0 of nothing.
+// median returns the median, 0 without values.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0

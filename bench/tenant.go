@@ -13,40 +13,40 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// callers is how many clients an integration has, each with a kept connection;
-// crowd is how many call at once to see what goes through at the most.
+// callers is the number of an integration's clients, each with its own connection.
+// manyCallers is their number when the peak rate is measured.
 const (
-	callers = 32
-	crowd   = 128
+	callers     = 32
+	manyCallers = 128
 )
 
-// workOrdersOfBench is how many work orders are read and changed.
-const workOrdersOfBench = 1000
+// benchWorkOrders is the number of work orders that are read and changed.
+const benchWorkOrders = 1000
 
-// tenant is an integration that calls a server with its token: the API, or a
-// floor that answers the same calls.
+// tenant is an integration that calls a server with its token: the API, or the
+// baselines' server.
 type tenant struct {
 	address, token string
-	// node is where its work orders are created; workOrders are those read and changed.
+	// node is where it creates work orders; workOrders are those it reads and changes.
 	node       string
 	workOrders []string
-	turn       atomic.Int64
+	calls      atomic.Int64
 }
 
-// answered is a change the API answered.
-type answered struct {
-	change
-	sent, at time.Time
+// answeredChange is a change with its response.
+type answeredChange struct {
+	changeKey
+	sent, respondedAt time.Time
 }
 
-// next is a work order, each time another, and the number of the turn.
+// next returns another work order each time, and the number of the call.
 func (t *tenant) next() (string, int64) {
-	const stride = 619 // a prime: it visits them all, in no order
-	n := t.turn.Add(1)
+	const stride = 619 // a prime: visits all of them in a scattered order
+	n := t.calls.Add(1)
 	return t.workOrders[n*stride%int64(len(t.workOrders))], n
 }
 
-// operation is a call that is measured.
+// operation is a measured call.
 type operation struct {
 	name string
 	call func(*tenant, *caller) error
@@ -72,7 +72,7 @@ var (
 	}}
 )
 
-// create makes a work order and returns its id.
+// create creates a work order and returns its id.
 func (t *tenant) create(c *caller) (string, error) {
 	body, err := c.write(http.MethodPost, "/work-orders", rand.Text(),
 		`{"inventory_id":"`+t.node+`","title":"Replace filter"}`, http.StatusCreated)
@@ -84,19 +84,19 @@ func (t *tenant) create(c *caller) (string, error) {
 }
 
 // patch gives one of the work orders a new title.
-func (t *tenant) patch(c *caller) (answered, error) {
+func (t *tenant) patch(c *caller) (answeredChange, error) {
 	id, n := t.next()
-	a := answered{sent: time.Now()}
+	a := answeredChange{sent: time.Now()}
 	a.workOrder = id
 	body, err := c.write(http.MethodPatch, "/work-orders/"+id, rand.Text(),
 		fmt.Sprintf(`{"title":"Replace filter %d"}`, n), http.StatusOK)
-	a.at = time.Now()
-	a.change.at = textAfter(body, `"changed_at":"`)
+	a.respondedAt = time.Now()
+	a.changeKey.at = textAfter(body, `"changed_at":"`)
 	return a, err
 }
 
-// call has clients make calls side by side, each on a connection of its own,
-// until there are no more.
+// call runs clients that make calls concurrently, each on its own connection, while
+// more returns true.
 func (t *tenant) call(ctx context.Context, clients int, more func() bool, one func(*caller) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for range clients {
@@ -117,7 +117,7 @@ func (t *tenant) call(ctx context.Context, clients int, more func() bool, one fu
 	return group.Wait()
 }
 
-// createWorkOrders makes the work orders that are read and changed.
+// createWorkOrders creates the work orders that are read and changed.
 func (t *tenant) createWorkOrders(ctx context.Context, n int) error {
 	t.workOrders = make([]string, n)
 	var asked, made atomic.Int64
@@ -129,7 +129,8 @@ func (t *tenant) createWorkOrders(ctx context.Context, n int) error {
 	})
 }
 
-// flood has clients make the call until the time, and returns how many were answered.
+// flood runs clients that make the call until the end time, and returns the number of
+// calls.
 func (t *tenant) flood(ctx context.Context, clients int, op operation, end time.Time) (int, error) {
 	var made atomic.Int64
 	more := func() bool { return time.Now().Before(end) }
@@ -140,7 +141,7 @@ func (t *tenant) flood(ctx context.Context, clients int, op operation, end time.
 	return int(made.Load()), err
 }
 
-// alone has one caller make the call n times, after some to warm up.
+// alone runs one client that makes the call n times, after some to warm up.
 func (t *tenant) alone(ctx context.Context, op operation, n int) (waits, error) {
 	var w waits
 	warm := n / 10
@@ -157,9 +158,9 @@ func (t *tenant) alone(ctx context.Context, op operation, n int) (waits, error) 
 	return w, err
 }
 
-// paced makes calls at the rate for a while, whether the earlier ones were
-// answered or not, as long as callers are left; see counted for what each took.
-// done is told of each call when it was due and from when it counts.
+// paced makes calls at the rate for the given time, whether or not earlier ones have
+// ended, as long as callers are free; see startOfCall for how long each took. done
+// gets the times when the call was due and from which it counts.
 func (t *tenant) paced(ctx context.Context, rate float64, load time.Duration, one func(*caller) (done func(due, from time.Time), err error)) error {
 	plan := schedule{time.Now(), rate}
 	total := plan.total(load)
@@ -177,13 +178,13 @@ func (t *tenant) paced(ctx context.Context, rate float64, load time.Duration, on
 		sent := time.Now()
 		done, err := one(c)
 		if err == nil {
-			done(due, counted(due, free, sent))
+			done(due, startOfCall(due, free, sent))
 		}
 		return err
 	})
 }
 
-// busy makes the call at the rate for a while.
+// busy makes the call at the rate for the given time.
 func (t *tenant) busy(ctx context.Context, op operation, rate float64, load time.Duration) (waits, error) {
 	var mu sync.Mutex
 	var w waits

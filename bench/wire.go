@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// caller is one client of the API, or of a floor, with a kept connection. It
-// speaks just enough HTTP: what it uses of the machine the service lacks.
+// caller is a client of the API, or of the baselines' server, with one connection. It
+// implements only the HTTP it needs, to leave the processors to the service.
 type caller struct {
 	conn    net.Conn
 	reader  *bufio.Reader
@@ -36,20 +36,20 @@ func dial(ctx context.Context, address, token string) (*caller, error) {
 
 func newReader(conn net.Conn) *bufio.Reader { return bufio.NewReaderSize(conn, 16<<10) }
 
-// use has the caller call with another token from now on.
+// use sets the token of the following calls.
 func (c *caller) use(address, token string) {
 	c.head = "Host: " + address + "\r\nAuthorization: Bearer " + token + "\r\n"
 }
 
-// get makes a call and returns the body of its 200, which stays until the next call.
+// get makes a call and returns the body of its 200, valid until the next call.
 func (c *caller) get(path string) ([]byte, error) {
 	c.begin(http.MethodGet, path)
 	c.request = append(c.request, "\r\n"...)
 	return c.exchange(http.MethodGet, path, http.StatusOK)
 }
 
-// write makes a call with the idempotency key and returns the body of its
-// answer, which stays until the next call.
+// write makes a call with the idempotency key and returns the response's body, valid
+// until the next call.
 func (c *caller) write(method, path, key, body string, want int) ([]byte, error) {
 	c.begin(method, path)
 	c.request = append(c.request, "Content-Type: application/json\r\nIdempotency-Key: "...)
@@ -70,32 +70,32 @@ func (c *caller) begin(method, path string) {
 }
 
 func (c *caller) exchange(method, path string, want int) ([]byte, error) {
-	const patience = 30 * time.Second
-	if err := c.conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	const limit = 30 * time.Second
+	if err := c.conn.SetDeadline(time.Now().Add(limit)); err != nil {
 		return nil, err
 	}
 	if _, err := c.conn.Write(c.request); err != nil {
 		return nil, err
 	}
-	status, err := c.answer()
+	status, err := c.readResponse()
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	if status != want {
-		return nil, fmt.Errorf("%s %s answers %d: %s", method, path, status, c.body)
+		return nil, fmt.Errorf("%s %s returned %d: %s", method, path, status, c.body)
 	}
 	return c.body, nil
 }
 
-// answer reads one answer: its body has a length, comes in chunks, or is none.
-func (c *caller) answer() (status int, err error) {
+// readResponse reads one response, whose body has a length, is chunked, or is empty.
+func (c *caller) readResponse() (status int, err error) {
 	line, err := c.reader.ReadSlice('\n')
 	if err != nil {
 		return 0, err
 	}
 	fields := bytes.Fields(line)
 	if len(fields) < 2 || !bytes.HasPrefix(line, []byte("HTTP/1.1 ")) {
-		return 0, fmt.Errorf("an answer begins with %q", line)
+		return 0, fmt.Errorf("a response starts with %q", line)
 	}
 	if status, err = strconv.Atoi(string(fields[1])); err != nil {
 		return 0, err
@@ -135,10 +135,10 @@ func (c *caller) readChunks() (err error) {
 	if c.body, err = io.ReadAll(httputil.NewChunkedReader(c.reader)); err != nil {
 		return err
 	}
-	// The chunks end with an empty line; we are sent no trailers.
+	// An empty line follows the chunks; we expect no trailers.
 	end, err := c.reader.ReadSlice('\n')
 	if err == nil && len(bytes.TrimRight(end, "\r\n")) > 0 {
-		err = errors.New("an answer has trailers")
+		err = errors.New("a response has trailers")
 	}
 	return err
 }

@@ -10,22 +10,21 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// floorServer is the word on the command line, and the environment it reads,
-// that make this program the floors' server.
+// This argument and this environment variable make the program the baselines' server.
 const (
-	floorServer        = "serve-floors"
-	floorServerAddress = "FLOORS_ADDR"
+	baselineServerCommand = "serve-baselines"
+	baselineServerAddress = "BASELINES_ADDR"
 )
 
-// serveFloors answers the calls that are measured with bare Gin and one round
-// trip to the database, in a process of its own as the API is.
-func serveFloors(ctx context.Context) error {
+// serveBaselines answers the measured calls with bare Gin and one round trip to the
+// database, in a separate process like the API.
+func serveBaselines(ctx context.Context) error {
 	db, err := openRows(ctx, os.Getenv("DATABASE_URL"))
 	if err != nil {
 		return err
 	}
 	defer db.pool.Close()
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", os.Getenv(floorServerAddress))
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", os.Getenv(baselineServerAddress))
 	if err != nil {
 		return err
 	}
@@ -43,7 +42,7 @@ func serveFloors(ctx context.Context) error {
 func (r *rows) engine() http.Handler {
 	gin.SetMode(gin.ReleaseMode)
 	engine := gin.New()
-	answer := func(c *gin.Context, status int, value any, err error) {
+	response := func(c *gin.Context, status int, value any, err error) {
 		if err != nil {
 			c.String(http.StatusInternalServerError, err.Error())
 			return
@@ -52,11 +51,11 @@ func (r *rows) engine() http.Handler {
 	}
 	engine.GET("/v1/work-orders/:id", func(c *gin.Context) {
 		w, err := r.read(c.Request.Context(), c.Param("id"))
-		answer(c, http.StatusOK, w, err)
+		response(c, http.StatusOK, w, err)
 	})
 	engine.GET("/v1/work-orders", func(c *gin.Context) {
 		page, err := r.newest(c.Request.Context())
-		answer(c, http.StatusOK, gin.H{"data": page}, err)
+		response(c, http.StatusOK, gin.H{"data": page}, err)
 	})
 	type body struct {
 		Title string `json:"title"`
@@ -64,39 +63,39 @@ func (r *rows) engine() http.Handler {
 	engine.POST("/v1/work-orders", func(c *gin.Context) {
 		var b body
 		if err := c.ShouldBindJSON(&b); err != nil {
-			answer(c, 0, nil, err)
+			response(c, 0, nil, err)
 			return
 		}
 		w, err := r.create(c.Request.Context(), b.Title)
-		answer(c, http.StatusCreated, w, err)
+		response(c, http.StatusCreated, w, err)
 	})
 	engine.PATCH("/v1/work-orders/:id", func(c *gin.Context) {
 		var b body
 		if err := c.ShouldBindJSON(&b); err != nil {
-			answer(c, 0, nil, err)
+			response(c, 0, nil, err)
 			return
 		}
 		w, err := r.change(c.Request.Context(), c.Param("id"), b.Title)
-		answer(c, http.StatusOK, w, err)
+		response(c, http.StatusOK, w, err)
 	})
 	return engine
 }
 
-// floors is the same work without the product: a server of its own on a
-// database of its own, which has the same organization.
-type floors struct {
+// baselines is the same work without the product: a server with its own database,
+// which has the same organization.
+type baselines struct {
 	rows   *rows
 	server *process
 	tenant *tenant
 }
 
-// newFloors makes the database and starts the server.
-func newFloors(ctx context.Context, in *installation) (f *floors, err error) {
-	database, err := newDatabase(ctx, in.name+"_floors")
+// newBaselines creates the database and starts the server.
+func newBaselines(ctx context.Context, in *installation) (f *baselines, err error) {
+	database, err := newDatabase(ctx, in.name+"_baselines")
 	if err != nil {
 		return nil, err
 	}
-	f = &floors{}
+	f = &baselines{}
 	defer func() {
 		if err != nil {
 			f.close()
@@ -117,7 +116,7 @@ func newFloors(ctx context.Context, in *installation) (f *floors, err error) {
 		return nil, err
 	}
 	f.tenant = &tenant{address: address, node: f.rows.node}
-	for range workOrdersOfBench {
+	for range benchWorkOrders {
 		w, err := f.rows.create(ctx, "Replace filter")
 		if err != nil {
 			return nil, err
@@ -128,11 +127,11 @@ func newFloors(ctx context.Context, in *installation) (f *floors, err error) {
 	if err != nil {
 		return nil, err
 	}
-	theirs[floorServerAddress] = address
-	if f.server, err = startProcess(ctx, in.fail, in.dir, "floors", in.environ(theirs), program, floorServer); err != nil {
+	theirs[baselineServerAddress] = address
+	if f.server, err = startProcess(ctx, in.fail, in.dir, "baselines", in.environ(theirs), program, baselineServerCommand); err != nil {
 		return nil, err
 	}
-	in.floors = f.server
+	in.baselines = f.server
 	return f, f.server.awaitReady(ctx, func() bool {
 		c, err := dial(ctx, address, "")
 		if err != nil {
@@ -144,21 +143,21 @@ func newFloors(ctx context.Context, in *installation) (f *floors, err error) {
 	})
 }
 
-// stopFloors stops the server and forgets it.
-func (in *installation) stopFloors(f *floors) {
+// stopBaselines stops the server.
+func (in *installation) stopBaselines(f *baselines) {
 	f.close()
-	in.floors = nil
+	in.baselines = nil
 }
 
-func (f *floors) close() {
-	_ = f.server.stop() // it was killed if it did not end
+func (f *baselines) close() {
+	_ = f.server.stop() // stop kills it if it does not end
 	if f.rows != nil {
 		f.rows.pool.Close()
 	}
 }
 
-// raw makes the same writes without HTTP, from this process.
-func (f *floors) raw(op operation) func(context.Context) error {
+// raw returns a function that makes the same writes from this process, without HTTP.
+func (f *baselines) raw(op operation) func(context.Context) error {
 	if op.name == createOne.name {
 		return func(ctx context.Context) error {
 			_, err := f.rows.create(ctx, "Replace filter")

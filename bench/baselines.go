@@ -16,13 +16,13 @@ import (
 	"millwright/webhook"
 )
 
-// The floors of deliveries, which other figures are compared with.
+// The baselines of deliveries.
 const (
-	floorPost  = "floor: signed POST over loopback, 32 at a time"
-	floorDrain = "floor: claim 100, POST them signed, update them"
+	baselinePost  = "baseline: signed POST over loopback, 32 at a time"
+	baselineDrain = "baseline: claim 100, POST them signed, update them"
 )
 
-// benchPosts measures requests and a queue in one table without the product.
+// benchPosts measures requests, and a queue in one table, without the product.
 func (in *installation) benchPosts(ctx context.Context, r *report, load time.Duration) error {
 	signer, err := webhook.NewSigner(in.secret)
 	if err != nil {
@@ -30,17 +30,17 @@ func (in *installation) benchPosts(ctx context.Context, r *report, load time.Dur
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: callers}
 	defer transport.CloseIdleConnections()
-	p := &poster{client: &http.Client{Transport: transport, Timeout: 10 * time.Second}, signer: signer, url: in.receiver.url("/floor")}
-	for _, floor := range []struct {
+	p := &poster{client: &http.Client{Transport: transport, Timeout: 10 * time.Second}, signer: signer, url: in.receiver.url("/baseline")}
+	for _, baseline := range []struct {
 		name string
 		run  func(context.Context, time.Duration) (float64, error)
 	}{
-		{floorPost, func(ctx context.Context, load time.Duration) (float64, error) { return sideBySide(ctx, load, p.post) }},
-		{floorDrain, func(ctx context.Context, load time.Duration) (float64, error) { return in.drainTable(ctx, load, p) }},
+		{baselinePost, func(ctx context.Context, load time.Duration) (float64, error) { return sideBySide(ctx, load, p.post) }},
+		{baselineDrain, func(ctx context.Context, load time.Duration) (float64, error) { return in.drainTable(ctx, load, p) }},
 	} {
-		err := phase(ctx, floor.name, load+time.Minute, func(ctx context.Context) error {
-			rate, err := floor.run(ctx, load/2)
-			r.add(floor.name, rate, "/s")
+		err := phase(ctx, baseline.name, load+time.Minute, func(ctx context.Context) error {
+			rate, err := baseline.run(ctx, load/2)
+			r.add(baseline.name, rate, "/s")
 			return err
 		})
 		if err != nil {
@@ -50,7 +50,8 @@ func (in *installation) benchPosts(ctx context.Context, r *report, load time.Dur
 	return nil
 }
 
-// sideBySide runs do in 32 goroutines for a while and returns how often it ran a second.
+// sideBySide runs do in 32 goroutines for the given time and returns how often it ran
+// per second.
 func sideBySide(ctx context.Context, load time.Duration, do func(context.Context) error) (float64, error) {
 	var done atomic.Int64
 	started := time.Now()
@@ -78,38 +79,38 @@ type poster struct {
 	url    string
 }
 
-var eventOfFloor = []byte(`{"id":"evt_00000000000000000000000000","data":{"filler":"` + strings.Repeat("x", 800) + `"}}`)
+var baselineEvent = []byte(`{"id":"evt_00000000000000000000000000","data":{"filler":"` + strings.Repeat("x", 800) + `"}}`)
 
 func (p *poster) post(ctx context.Context) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(eventOfFloor))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(baselineEvent))
 	if err != nil {
 		return err
 	}
-	r.Header = p.signer.Header("evt_00000000000000000000000000", "work_order.updated", time.Now(), eventOfFloor)
-	answer, err := p.client.Do(r)
+	r.Header = p.signer.Header("evt_00000000000000000000000000", "work_order.updated", time.Now(), baselineEvent)
+	response, err := p.client.Do(r)
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
-	_, err = io.Copy(io.Discard, answer.Body)
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
 	return err
 }
 
-// drainTable posts what stands in a plain table, a hundred rows at a time.
+// drainTable posts the rows of a plain table, a hundred at a time.
 func (in *installation) drainTable(ctx context.Context, load time.Duration, p *poster) (float64, error) {
 	const batch = 100
-	_, err := in.pool.Exec(ctx, `CREATE TABLE floor_queue (id bigint PRIMARY KEY, body bytea NOT NULL, sent_at timestamptz);
-		CREATE INDEX floor_queue_pending ON floor_queue (id) WHERE sent_at IS NULL`)
+	_, err := in.pool.Exec(ctx, `CREATE TABLE baseline_queue (id bigint PRIMARY KEY, body bytea NOT NULL, sent_at timestamptz);
+		CREATE INDEX baseline_queue_pending ON baseline_queue (id) WHERE sent_at IS NULL`)
 	if err != nil {
 		return 0, err
 	}
 	rows := int(20_000 * load.Seconds())
-	if _, err := in.pool.Exec(ctx, `INSERT INTO floor_queue SELECT n, $1 FROM generate_series(1, $2) n`, eventOfFloor, rows); err != nil {
+	if _, err := in.pool.Exec(ctx, `INSERT INTO baseline_queue SELECT n, $1 FROM generate_series(1, $2) n`, baselineEvent, rows); err != nil {
 		return 0, err
 	}
 	sent, started := 0, time.Now()
 	for end := started.Add(load); sent < rows && time.Now().Before(end); sent += batch {
-		claimed, err := in.pool.Query(ctx, `SELECT id, body FROM floor_queue WHERE sent_at IS NULL ORDER BY id LIMIT $1`, batch)
+		claimed, err := in.pool.Query(ctx, `SELECT id, body FROM baseline_queue WHERE sent_at IS NULL ORDER BY id LIMIT $1`, batch)
 		if err != nil {
 			return 0, err
 		}
@@ -131,13 +132,13 @@ func (in *installation) drainTable(ctx context.Context, load time.Duration, p *p
 		if err := group.Wait(); err != nil {
 			return 0, err
 		}
-		if _, err := in.pool.Exec(ctx, `UPDATE floor_queue SET sent_at = now() WHERE id = ANY ($1)`, ids); err != nil {
+		if _, err := in.pool.Exec(ctx, `UPDATE baseline_queue SET sent_at = now() WHERE id = ANY ($1)`, ids); err != nil {
 			return 0, err
 		}
 	}
 	rate := perSecond(sent, started, time.Now())
-	if _, err := in.pool.Exec(ctx, `DROP TABLE floor_queue`); err != nil {
-		return 0, fmt.Errorf("drop the floor's table: %w", err)
+	if _, err := in.pool.Exec(ctx, `DROP TABLE baseline_queue`); err != nil {
+		return 0, fmt.Errorf("drop the baseline's table: %w", err)
 	}
 	return rate, nil
 }

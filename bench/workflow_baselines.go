@@ -9,10 +9,10 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// The floors of workflows: from the call that starts one until its end is known.
+// The baselines of workflows: from the call that starts one until its end is known.
 const (
-	floorEmptyWorkflows = "floor: Temporal workflow that does nothing, 32 at a time"
-	floorWorkflows      = "floor: Temporal workflow with a local activity, 32 at a time"
+	baselineEmptyWorkflows = "baseline: Temporal workflow that does nothing, 32 at a time"
+	baselineWorkflows      = "baseline: Temporal workflow with a local activity, 32 at a time"
 )
 
 func emptyWorkflow(workflow.Context) error { return nil }
@@ -24,9 +24,9 @@ func oneActivityWorkflow(ctx workflow.Context) error {
 
 func emptyActivity(context.Context) error { return nil }
 
-// benchBareWorkflows measures workflows that have nothing to do with the product.
+// benchBareWorkflows measures workflows that do nothing for the product.
 func (in *installation) benchBareWorkflows(ctx context.Context, r *report, load time.Duration) error {
-	const queue = "floor"
+	const queue = "baseline"
 	w := sdkworker.New(in.temporal, queue, sdkworker.Options{
 		MaxConcurrentWorkflowTaskPollers: 8, DisableRegistrationAliasing: true,
 	})
@@ -36,13 +36,13 @@ func (in *installation) benchBareWorkflows(ctx context.Context, r *report, load 
 		return err
 	}
 	defer w.Stop()
-	for _, floor := range []struct {
+	for _, baseline := range []struct {
 		name string
 		flow any
-	}{{floorEmptyWorkflows, emptyWorkflow}, {floorWorkflows, oneActivityWorkflow}} {
-		err := phase(ctx, floor.name, 5*load+time.Minute, func(ctx context.Context) error {
+	}{{baselineEmptyWorkflows, emptyWorkflow}, {baselineWorkflows, oneActivityWorkflow}} {
+		err := phase(ctx, baseline.name, 5*load+time.Minute, func(ctx context.Context) error {
 			run := func(ctx context.Context) error {
-				started, err := in.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{TaskQueue: queue}, floor.flow)
+				started, err := in.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{TaskQueue: queue}, baseline.flow)
 				if err != nil {
 					return err
 				}
@@ -64,14 +64,14 @@ func (in *installation) benchBareWorkflows(ctx context.Context, r *report, load 
 			}
 			n := int(rate * time.Since(started).Seconds())
 			used := in.usage().since(before)
-			r.add(floor.name, rate, "/s")
-			alone.report(r, floor.name+": alone")
-			used.report(r, floor.name, n)
+			r.add(baseline.name, rate, "/s")
+			alone.report(r, baseline.name+": alone")
+			used.report(r, baseline.name, n)
 			return nil
 		})
 		if err != nil {
 			return err
 		}
 	}
-	return in.settle(ctx)
+	return in.awaitIdle(ctx)
 }

@@ -1,0 +1,17 @@
+// Command bench measures the service on the Postgres of DATABASE_URL and the
+// Temporal of TEMPORAL_ADDRESS and prints a table. With -json it also writes the
+// figures as JSON, with -write both. Run it with `make bench`, which builds the
+// product and starts a throwaway stack.
+//
+// Each part (calls, deliveries, growth, addresses, retries) makes its own
+// installation: a database, a Temporal namespace, and api and worker as
+// processes. The bench calls the API, receives the deliveries, and reads
+// processor time and memory from /proc.
+//
+// Nothing is asserted: figures are for comparison with the baselines, the same
+// work without the product, measured in the same run. docs/performance.md
+// explains how to read them.
+//
+// Of the product's packages it imports only models, webhook and workflows, for
+// ids, signatures and workflow ids; it must not call the service's code.
+package main

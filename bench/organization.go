@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// organization is an organization to import. Its integrations see everything, and
+// each has the given number of addresses, all of them the receiver's.
+type organization struct {
+	key                     string
+	integrations, addresses int
+	events                  string
+	// failing makes the receiver reject its deliveries.
+	failing bool
+}
+
+// changeSubscription is the organization of most measurements: its addresses
+// subscribe to changes.
+func changeSubscription(addresses int) organization {
+	return organization{key: "bench", integrations: 1, addresses: addresses, events: "work_order.updated"}
+}
+
+// client returns the n-th integration's client id, counted from 1.
+func (o organization) client(n int) string { return fmt.Sprintf("%s-%d", o.key, n) }
+
+func (o organization) yaml(r *receiver, secret string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `
+organization: {key: bench, name: Bench, plan: {name: pro, api: true, manual_work_orders: true, calls_per_minute: 1000000000, integrations: 1000}}
+permission_definitions: [{key: full, name: Full, applies_below: true, grants: [inventory.read, work_orders.read, work_orders.create, work_orders.update]}]
+inventory: [{key: top, kind: location, name: Top}]
+assignments:
+`)
+	for n := range o.integrations {
+		fmt.Fprintf(&b, "  - {node: top, identity: i%d, definition: full}\n", n+1)
+	}
+	b.WriteString("integrations:\n")
+	for n := range o.integrations {
+		client := o.client(n + 1)
+		fmt.Fprintf(&b, `  - key: i%d
+    name: Integration %d
+    scopes: ["work_orders:read", "work_orders:write"]
+    client_id: %s
+    client_secret: %s
+    webhooks:
+`, n+1, n+1, client, clientSecretOf(client))
+		for a := range o.addresses {
+			path := fmt.Sprintf("/%s/%d", client, a+1)
+			if o.failing {
+				path = refused + path
+			}
+			fmt.Fprintf(&b, "      - {key: hook%d, url: %q, secret: %q, events: [%s]}\n", n*o.addresses+a+1, r.url(path), secret, o.events)
+		}
+	}
+	return strings.Replace(b.String(), "key: bench,", "key: "+o.key+",", 1)
+}
+
+// imported is what `millwright import` prints.
+type imported struct {
+	IDs          map[string]string `json:"ids"`
+	Integrations map[string]struct {
+		Webhooks map[string]struct {
+			ID string `json:"id"`
+		} `json:"webhooks"`
+	} `json:"integrations"`
+}
+
+// subscribe imports the first organization, if necessary again, and makes its
+// integration the one that calls.
+func (in *installation) subscribe(ctx context.Context, o organization) error {
+	made, err := in.importOrganization(ctx, o)
+	if err != nil {
+		return err
+	}
+	in.webhookID = made.Integrations["i1"].Webhooks["hook1"].ID
+	if in.erp == nil {
+		in.erp = &tenant{address: in.settings["MILLWRIGHT_ADDR"], node: made.IDs["top"]}
+	}
+	return nil
+}
+
+func (in *installation) importOrganization(ctx context.Context, o organization) (made imported, err error) {
+	if err := os.WriteFile(in.organizationFile(), []byte(o.yaml(in.receiver, in.secret)), 0o600); err != nil {
+		return made, err
+	}
+	printed, err := in.run(ctx, nil, "import", in.organizationFile())
+	if err != nil {
+		return made, err
+	}
+	return made, json.Unmarshal(printed, &made)
+}
+
+// organizationFile is the file of the organization that was imported last.
+func (in *installation) organizationFile() string { return filepath.Join(in.dir, "organization.yaml") }
+
+// tenantOf imports another organization and returns its first integration, with some
+// work orders.
+func (in *installation) tenantOf(ctx context.Context, o organization, workOrders int) (*tenant, error) {
+	made, err := in.importOrganization(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	t := &tenant{address: in.settings["MILLWRIGHT_ADDR"], node: made.IDs["top"]}
+	if t.token, err = in.tokenOf(ctx, o.client(1)); err != nil {
+		return nil, err
+	}
+	return t, t.createWorkOrders(ctx, workOrders)
+}
+
+// clientSecretOf returns the client secret of an integration of the bench.
+func clientSecretOf(clientID string) string { return "secret-of-" + clientID + "-in-the-bench" }
+
+// tokenOf gets an access token.
+func (in *installation) tokenOf(ctx context.Context, clientID string) (string, error) {
+	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {clientID}, "client_secret": {clientSecretOf(clientID)}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, in.settings["MILLWRIGHT_PUBLIC_URL"]+"/v1/oauth/token", strings.NewReader(form.Encode()))
+	if err != nil {
+		return "", err
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	var response struct {
+		AccessToken string `json:"access_token"`
+	}
+	body, err := do(r)
+	if err != nil {
+		return "", err
+	}
+	err = json.Unmarshal(body, &response)
+	return response.AccessToken, err
+}
