@@ -1,48 +1,48 @@
-# `make run` and `make test` do everything on a machine with Go and Postgres's
-# programs; `make help` lists the rest.
+# `make run` and `make test` need only Go and Postgres's programs; `make help`
+# lists all targets.
 #
-# The checkout's path may contain a space: paths are relative, or quoted.
+# The checkout's path may contain a space: paths are relative or quoted.
 
 .DEFAULT_GOAL := help
 MAKEFLAGS     += --no-print-directory
 
-# The race detector needs a C compiler; go env knows whether there is one.
+# The race detector needs cgo, which Go disables without a C compiler.
 RACE ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
-# go build stamps the revision in, and fails where git does not answer: without
-# a first commit, or in a checkout of another owner. It shall build there, too.
+# go build embeds the git revision and fails without one: before the first commit,
+# or in a checkout that belongs to another user.
 ifeq ($(shell git rev-parse --quiet --verify HEAD 2>/dev/null),)
   export GOFLAGS := $(strip $(GOFLAGS) -buildvcs=false)
 endif
 
-# Not in tools/go.mod: it and golangci-lint need different dependencies.
+# Not in tools/go.mod, because it and golangci-lint need different dependencies.
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 .PHONY: help
 help: ## List the targets and variables
 	@echo 'Usage: make TARGET [VARIABLE=value ...]'
 	@echo
-	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
 	@echo
-	@echo 'Variables of test and fuzz:'
-	@echo '  PKG             packages of the product to test (./...)'
-	@echo '  TESTFLAGS       more flags for go test: TESTFLAGS="-run Name -v -count=1"'
-	@echo '  RACE            -race where there is a C compiler; RACE= tests without'
-	@echo '  FUZZTIME        how long each fuzz target runs (30s)'
+	@echo 'Variables for test and fuzz:'
+	@echo '  PKG              the packages of the product to test (./...)'
+	@echo '  TESTFLAGS        additional flags for go test: TESTFLAGS="-run Name -v -count=1"'
+	@echo '  RACE             -race if a C compiler is installed; RACE= turns it off'
+	@echo '  FUZZTIME         how long each fuzz target runs (30s)'
 	@echo
-	@echo 'Variable of bench:'
-	@echo '  BENCHFLAGS      what to measure: BENCHFLAGS="-only deliveries -seconds 5"'
+	@echo 'Variable for bench:'
+	@echo '  BENCHFLAGS       what to measure: BENCHFLAGS="-only deliveries -seconds 5"'
 	@echo
-	@echo 'Variable of faults:'
-	@echo '  FAULTSFLAGS     FAULTSFLAGS="-faults.time=20m -faults.seed=7", see docs/faults.md'
+	@echo 'Variable for faults:'
+	@echo '  FAULTSFLAGS      flags of the tests: FAULTSFLAGS="-faults.time=20m -faults.seed=7"'
 	@echo
-	@echo 'Variables of run, which brings up a Postgres and a Temporal of its own:'
-	@echo '  DEV_DIR         where their data stays from one run to the next (.dev)'
-	@echo '  API_PORT        port of the API (8080)'
+	@echo 'Variables for run, which starts its own Postgres and Temporal:'
+	@echo '  DEV_DIR          the folder that keeps their data between runs (.dev)'
+	@echo '  API_PORT         the port of the API (8080)'
 	@echo '  TEMPORAL_PORT, TEMPORAL_UI_PORT, API_METRICS_PORT, WORKER_METRICS_PORT'
-	@echo '                  the other ports (7233, 8233, 9464, 9465)'
+	@echo '                   the other ports (7233, 8233, 9464, 9465)'
 	@echo '  DATABASE_URL, TEMPORAL_ADDRESS'
-	@echo '                  a database, a Temporal server to use instead'
+	@echo '                   a database and a Temporal server to use instead'
 
 ## Building
 
@@ -53,8 +53,8 @@ build: bin/millwright bin/devstack ## Build bin/millwright and bin/devstack
 run: build ## Run everything on this machine until Ctrl-C: Postgres, Temporal, api, worker
 	@exec bin/devstack run
 
-# go build and go install know what is up to date, so they are always asked;
-# go install does not link again what it has linked before.
+# go build and go install decide themselves what is up to date, so they always
+# run; go install does not relink an unchanged program.
 .PHONY: FORCE
 FORCE:
 
@@ -62,15 +62,15 @@ bin/millwright: FORCE
 	CGO_ENABLED=0 go build -trimpath -o bin/millwright ./cmd/millwright
 
 bin/devstack: FORCE
-	@[ -e bin/devstack ] || echo 'Building bin/devstack; the first time this takes some minutes, since it compiles Temporal.'
+	@[ -e bin/devstack ] || echo 'Building bin/devstack. The first build takes a few minutes, because it compiles Temporal.'
 	cd dev && GOBIN="$${PWD%/dev}/bin" go install -buildvcs=false -ldflags='-s -w' ./cmd/devstack
 
 .PHONY: generate
-generate: ## Write the generated files anew
+generate: ## Regenerate the generated files
 	go generate ./...
 
 .PHONY: clean
-clean: ## Remove what was built; the data of run stays
+clean: ## Remove bin/; the data of run is kept
 	rm -rf bin
 
 ## Testing
@@ -81,13 +81,13 @@ test: bin/devstack ## Test both modules, the product on a throwaway Postgres and
 	@$(MAKE) --keep-going test-product test-dev
 
 .PHONY: test-product
-test-product: bin/devstack ## ... the product alone
+test-product: bin/devstack ## ... only the product
 	bin/devstack exec -- go test -timeout 30m $(RACE) $(TESTFLAGS) $(or $(PKG),./...)
 
-# With -race, all of Temporal would be compiled a second time; the packages that
-# have it in them are tested without.
+# With -race, all of Temporal would be compiled a second time, so the packages that
+# import it are tested without it.
 .PHONY: test-dev
-test-dev: bin/devstack ## ... dev/ alone
+test-dev: bin/devstack ## ... only dev/
 	@root="$$PWD"; cd dev || exit; export DEVSTACK="$$root/bin/devstack"; status=0; \
 	packages() { go list -f '{{.ImportPath}} {{join .Deps " "}}' ./... | grep $$1 ' go.temporal.io/server/' | cut -d ' ' -f 1; }; \
 	try() { echo "cd dev && go test $$*"; go test -timeout 30m "$$@" || status=1; }; \
@@ -96,7 +96,7 @@ test-dev: bin/devstack ## ... dev/ alone
 	exit $$status
 
 .PHONY: conformance
-conformance: bin/devstack ## Hold the product against the specification, rule by rule; writes docs/conformance.md
+conformance: bin/devstack ## Test the product against the specification, rule by rule; writes docs/conformance.md
 	bin/devstack exec --no-temporal -- go test $(RACE) -count=1 ./conformance -run TestSpecification -args -write ../docs/conformance.md
 
 .PHONY: fuzz
@@ -112,33 +112,37 @@ bench: bin/millwright bin/devstack ## Measure throughput and latency on a throwa
 	bin/devstack exec -- go run ./bench $(BENCHFLAGS)
 
 .PHONY: faults
-faults: bin/devstack ## Kill, fill and stop everything for minutes, and check what is left; writes docs/faults-run.md
+faults: bin/devstack ## Run the fault tests for about ten minutes (docs/faults.md); writes docs/faults-run.md
 	bin/devstack exec -- go test ./e2e -count=1 -v -timeout 2h -run '^TestFault' \
 		-faults.time=3m -faults.outage=30s -faults.report=../docs/faults-run.md $(FAULTSFLAGS)
 
 ## Linting
 
 .PHONY: lint
-lint: ## Check both modules, all of the following
+lint: ## Run all of the following checks on both modules
 	@$(MAKE) --keep-going lint-words lint-product lint-dev lint-workflows lint-modules lint-generated lint-openapi
 
-# Left out: other projects' files, recorded outputs, and the client, which is
-# generated from the OpenAPI document.
+# Skips other projects' files, recorded output, and the client, which is generated
+# from the OpenAPI document.
 .PHONY: lint-words
-lint-words: ## ... that comments and docs use none of the turns of phrase in tools/words.txt
-	@! git grep -nIP -f tools/words.txt -- $(or $(WORDS_IN),.) \
-		':!tools/words.txt' ':!api/docs' ':!docs/bench' ':!client/generated.go' ':!*.sum' ':!*/testdata/*' || \
-	{ echo 'Rewrite these lines in plain English; tools/words.txt has the patterns.' >&2; exit 1; }
+lint-words: ## ... that comments and docs use none of the phrases in tools/words.txt
+	@git grep --untracked -nIP -f tools/words.txt -- $(or $(WORDS_IN),.) \
+		':!tools/words.txt' ':!api/docs' ':!docs/bench' ':!client/generated.go' ':!*.sum' ':!*/testdata/*'; \
+	case $$? in \
+	0) echo 'Rewrite these lines in plain English; tools/words.txt has the patterns.' >&2; exit 1 ;; \
+	1) ;; \
+	*) echo 'The words cannot be checked: git grep -P failed.' >&2; exit 1 ;; \
+	esac
 
 .PHONY: lint-product
-lint-product: bin/golangci-lint ## ... the product's code and its layers (.golangci.yaml)
+lint-product: bin/golangci-lint ## ... the product's code and the imports between its layers (.golangci.yaml)
 	bin/golangci-lint run ./...
 
 .PHONY: lint-dev
-lint-dev: bin/golangci-lint ## ... the code of dev/; the first time this takes some minutes
+lint-dev: bin/golangci-lint ## ... the code of dev/; the first run takes a few minutes
 	cd dev && ../bin/golangci-lint run ./...
 
-# As a -vettool of go vet it would be faster, but that allows no space in its path.
+# As a -vettool of go vet it would be faster, but go vet allows no space in its path.
 .PHONY: lint-workflows
 lint-workflows: bin/workflowcheck ## ... that workflow code is deterministic
 	bin/workflowcheck ./workflows/...
@@ -150,24 +154,24 @@ lint-modules: ## ... that go.mod and go.sum are tidy
 	cd tools && go mod tidy -diff
 	cd tools/oasdiff && go mod tidy -diff
 
-# Generates in a copy, so that lint changes nothing and a checkout with other
-# changes in it is judged fairly.
+# Generates in a copy, so that lint changes nothing and works in a checkout with
+# uncommitted changes.
 .PHONY: lint-generated
-lint-generated: ## ... that the generated files are fresh
+lint-generated: ## ... that the generated files are up to date
 	@copies="$$(mktemp -d)" && trap 'rm -rf "$$copies"' EXIT && mkdir "$$copies/as-is" && \
 	tar -cf - --exclude ./.git --exclude ./.dev --exclude ./bin . | tar -xf - -C "$$copies/as-is" && \
 	cp -R "$$copies/as-is" "$$copies/generated" && \
 	(cd "$$copies/generated" && go generate ./...) && \
 	(cd "$$copies" && diff -ru as-is generated) || \
-	{ echo 'Generated files are not fresh, or cannot be generated: run make generate.' >&2; exit 1; }
+	{ echo 'Generated files are out of date, or cannot be generated: run make generate.' >&2; exit 1; }
 
 # Compares with the document of the last release, which openapi-released keeps.
-# Before the first release there is nothing to break. What is taken out of an
-# answer or a webhook is only a warning to oasdiff; here it fails, too.
+# Before the first release the check passes. oasdiff only warns about fields that
+# are removed from a response or a webhook; here they fail the check too.
 .PHONY: lint-openapi
-lint-openapi: bin/oasdiff ## ... that the API breaks no client of the last release
+lint-openapi: bin/oasdiff ## ... that the API is compatible with clients of the last release
 	@if [ ! -e docs/openapi-released.json ]; then \
-		echo 'There is no docs/openapi-released.json yet, so nothing can break.'; \
+		echo 'docs/openapi-released.json does not exist before the first release: nothing to compare.'; \
 	else \
 		documents="$$(mktemp -d)" && trap 'rm -rf "$$documents"' EXIT && \
 		(cd tools/oasdiff && go run ./received) <docs/openapi-released.json >"$$documents/released.json" && \
@@ -176,23 +180,23 @@ lint-openapi: bin/oasdiff ## ... that the API breaks no client of the last relea
 	fi
 
 .PHONY: openapi-released
-openapi-released: ## At a release: keep the API's document, for lint-openapi to compare with
+openapi-released: ## At a release: keep the API's document for later runs of lint-openapi
 	cp api/openapi.json docs/openapi-released.json
 
 .PHONY: fmt
-fmt: bin/golangci-lint ## Format the code as lint wants it
+fmt: bin/golangci-lint ## Format the code as lint requires
 	bin/golangci-lint fmt
 	cd dev && ../bin/golangci-lint fmt
 
 .PHONY: vuln
-vuln: ## Look for known vulnerabilities in what is used (needs the network; no gate)
+vuln: ## Check the dependencies for known vulnerabilities (needs the network; not part of lint)
 	go run $(GOVULNCHECK) ./...
 	cd dev && go run $(GOVULNCHECK) ./...
 
-# Tools of tools/go.mod are built once for each version; touch, because go
-# install leaves a binary alone that is up to date.
+# The tools of tools/go.mod are built once for each version. touch is needed because
+# go install does not update the time of an unchanged binary.
 bin/golangci-lint: tools/go.mod tools/go.sum
-	@[ -e $@ ] || echo 'Building $@; the first time this takes some minutes.'
+	@[ -e $@ ] || echo 'Building $@. The first build takes a few minutes.'
 	cd tools && GOBIN="$${PWD%/tools}/bin" go install -buildvcs=false -ldflags='-s -w' github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@touch $@
 
@@ -200,7 +204,7 @@ bin/workflowcheck: tools/go.mod tools/go.sum
 	cd tools && GOBIN="$${PWD%/tools}/bin" go install -buildvcs=false -ldflags='-s -w' go.temporal.io/sdk/contrib/tools/workflowcheck
 	@touch $@
 
-# In a module of its own: it and golangci-lint want different versions of the same.
+# In a separate module, because it and golangci-lint need different dependencies.
 bin/oasdiff: tools/oasdiff/go.mod tools/oasdiff/go.sum
 	cd tools/oasdiff && GOBIN="$${PWD%/tools/oasdiff}/bin" go install -buildvcs=false -ldflags='-s -w' github.com/oasdiff/oasdiff
 	@touch $@
