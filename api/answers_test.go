@@ -16,17 +16,17 @@ func (h harness) answer(id string, complete bool, answers ...any) apitest.Respon
 	return h.As("erp", http.MethodPost, "/work-orders/"+id+"/answers", object{"answers": append([]any{}, answers...), "complete": complete})
 }
 
-// to answers a question of the fixture's form.
+// to returns an answer to a question of the fixture's form.
 func (h harness) to(question string, value any) object {
 	return object{"question_id": h.ID(question), "value": value}
 }
 
-// required answers the required questions of the fixture's form.
+// required returns answers to the form's required questions.
 func (h harness) required() []any {
 	return []any{h.to("q_state", h.ID("o_ok")), h.to("q_hours", 1200)}
 }
 
-// inspection is a work order with the fixture's form.
+// inspection creates a work order with the fixture's form.
 func (h harness) inspection(fields object) string {
 	return h.workOrder(with(object{"form_id": h.ID("inspection")}, fields))
 }
@@ -35,7 +35,7 @@ func (h harness) answers(id string) apitest.Response {
 	return h.As("erp", http.MethodGet, "/work-orders/"+id+"/answers", nil).Want(http.StatusOK, "")
 }
 
-// values are the answers of a work order as JSON, question by question.
+// values returns the answers of a work order as JSON, in the order of the questions.
 func (h harness) values(id string) string {
 	body := string(h.answers(id).Body)
 	var found []string
@@ -52,7 +52,7 @@ func TestAnswersAreShownAsTheyWereGiven(t *testing.T) {
 	for _, test := range []struct {
 		name, question string
 		value          string // as JSON
-		shown          string // "" as it was sent
+		shown          string // "" means as it was sent
 	}{
 		{"an option", "q_state", `"` + h.ID("o_dirty") + `"`, `"o_dirty"`},
 		{"several options in their order", "q_parts", `["` + h.ID("o_filter") + `","` + h.ID("o_belt") + `"]`, `["o_filter","o_belt"]`},
@@ -60,12 +60,12 @@ func TestAnswersAreShownAsTheyWereGiven(t *testing.T) {
 		{"an integer", "q_hours", `1200`, ""},
 		{"a negative integer", "q_hours", `-3`, ""},
 		{"an integer of 18 digits", "q_hours", `999999999999999999`, ""},
-		{"a decimal with a trailing nought", "q_pressure", `1.50`, ""},
+		{"a decimal with a trailing zero", "q_pressure", `1.50`, ""},
 		{"a decimal that no float holds", "q_pressure", `0.1000000000000000055`, ""},
-		{"a decimal of 30 digits behind the point", "q_pressure", `0.` + strings.Repeat("123456789", 3) + "123", ""},
+		{"a decimal of 30 digits after the point", "q_pressure", `0.` + strings.Repeat("123456789", 3) + "123", ""},
 		{"a decimal of 30 digits before the point", "q_pressure", strings.Repeat("123456789", 3) + "123.4", ""},
 		{"an integer as a decimal", "q_pressure", `12`, ""},
-		{"nought", "q_pressure", `0`, ""},
+		{"zero", "q_pressure", `0`, ""},
 		{"a negative decimal", "q_pressure", `-0.50`, ""},
 		{"a text", "q_note", `"Ünïcode <b> & \"quotes\""`, ""},
 		{"a text of two lines", "q_note", `"a\nb"`, ""},
@@ -87,7 +87,7 @@ func TestAnswersAreShownAsTheyWereGiven(t *testing.T) {
 	}
 }
 
-func TestAnswersAreRefused(t *testing.T) {
+func TestInvalidAnswersAreRejected(t *testing.T) {
 	h := newHarness(t)
 	id := h.inspection(nil)
 	bare := h.workOrder(nil)
@@ -101,19 +101,19 @@ func TestAnswersAreRefused(t *testing.T) {
 		{"an option of another question", say("q_state", h.ID("o_belt")), "/answers/0/value"},
 		{"an option's label", say("q_state", "OK"), "/answers/0/value"},
 		{"a list for a single choice", say("q_state", h.ids("o_ok")), "/answers/0/value"},
-		{"one option that is no list for a multiple choice", say("q_parts", h.ID("o_belt")), "/answers/0/value"},
+		{"an option that is not in a list for a multiple choice", say("q_parts", h.ID("o_belt")), "/answers/0/value"},
 		{"an option twice", say("q_parts", h.ids("o_belt", "o_belt")), "/answers/0/value"},
-		{"an option of another question among good ones", say("q_parts", h.ids("o_belt", "o_ok")), "/answers/0/value"},
+		{"an option of another question among valid ones", say("q_parts", h.ids("o_belt", "o_ok")), "/answers/0/value"},
 		{"a decimal for an integer", `{"answers":[{"question_id":"` + h.ID("q_hours") + `","value":1.0}]}`, "/answers/0/value"},
 		{"a text for an integer", say("q_hours", "12"), "/answers/0/value"},
-		{"a truth for an integer", say("q_hours", true), "/answers/0/value"},
+		{"a boolean for an integer", say("q_hours", true), "/answers/0/value"},
 		{"19 digits for an integer", `{"answers":[{"question_id":"` + h.ID("q_hours") + `","value":1000000000000000000}]}`, "/answers/0/value"},
 		{"an exponent for a decimal", `{"answers":[{"question_id":"` + h.ID("q_pressure") + `","value":1e3}]}`, "/answers/0/value"},
 		{"a text for a decimal", say("q_pressure", "1.5"), "/answers/0/value"},
 		{"a number for a text", say("q_note", 7), "/answers/0/value"},
 		{"a text of 10,001 characters", say("q_note", strings.Repeat("ä", 10_001)), "/answers/0/value"},
 		{"an object for a text", say("q_note", object{}), "/answers/0/value"},
-		{"a good answer before a bad one", object{"answers": []any{h.to("q_note", "x"), h.to("q_hours", "x")}}, "/answers/1/value"},
+		{"a valid answer before an invalid one", object{"answers": []any{h.to("q_note", "x"), h.to("q_hours", "x")}}, "/answers/1/value"},
 		{"a question twice", object{"answers": []any{h.to("q_note", "x"), h.to("q_note", "x")}}, "/answers/1/question_id"},
 		{"a question twice, first as null", object{"answers": []any{h.to("q_note", nil), h.to("q_note", "x")}}, "/answers/1/question_id"},
 		{"an unknown question", object{"answers": []any{object{"question_id": "qst_00000000000000000000000000", "value": "x"}}}, "/answers/0/question_id"},
@@ -134,10 +134,10 @@ func TestAnswersAreRefused(t *testing.T) {
 			want(t, "the answers", h.values(id), "null null null null null")
 		})
 	}
-	t.Run("a question where there is no form", func(t *testing.T) {
+	t.Run("a question without a form", func(t *testing.T) {
 		h.answer(bare, false, h.to("q_note", "x")).Want(http.StatusUnprocessableEntity, "validation_failed")
 	})
-	t.Run("a number beyond all bounds", func(t *testing.T) {
+	t.Run("a number that is too large", func(t *testing.T) {
 		h.As("erp", http.MethodPost, "/work-orders/"+id+"/answers", `{"answers":[{"question_id":"`+h.ID("q_pressure")+`","value":1e400000}]}`).
 			Want(http.StatusBadRequest, "invalid_request")
 	})
@@ -169,12 +169,12 @@ func TestUnsentQuestionsStayAndNullClears(t *testing.T) {
 	h.wantUnchanged(t, id, before)
 }
 
-// Every way in which a text or a number may be written again is the same answer.
-func TestTheSameAnswerAgainLeavesNothing(t *testing.T) {
+// The same text or number, however it is encoded, is the same answer.
+func TestTheSameAnswerAgainHasNoEffect(t *testing.T) {
 	h := newHarness(t)
 	for name, answer := range map[string]object{
 		"an option": h.to("q_state", h.ID("o_ok")), "two options": h.to("q_parts", h.ids("o_filter", "o_belt")), "no option": h.to("q_parts", []string{}),
-		"an integer": h.to("q_hours", 7), "nought": h.to("q_hours", 0), "a decimal": h.to("q_pressure", 1.5), "a text": h.to("q_note", "x"),
+		"an integer": h.to("q_hours", 7), "zero": h.to("q_hours", 0), "a decimal": h.to("q_pressure", 1.5), "a text": h.to("q_note", "x"),
 		"a text with quotes, slashes and line ends": h.to("q_note", "a\"b\\c/d\r\n\t\b\f\u0001\u007f <&>"),
 		"a text with line separators":               h.to("q_note", "a\u2028b\u2029c"),
 		"an empty text":                             h.to("q_note", ""),
@@ -190,7 +190,7 @@ func TestTheSameAnswerAgainLeavesNothing(t *testing.T) {
 			want(t, "the answers", string(h.answers(id).Body), string(answers.Body))
 		})
 	}
-	t.Run("a negative nought", func(t *testing.T) {
+	t.Run("a negative zero", func(t *testing.T) {
 		id := h.inspection(nil)
 		body := `{"answers":[{"question_id":"` + h.ID("q_pressure") + `","value":-0.0}]}`
 		path := "/work-orders/" + id + "/answers"
@@ -209,7 +209,7 @@ func TestTheSameAnswerAgainLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestAnsweringBringsWorkInProgress(t *testing.T) {
+func TestAnsweringPutsTheWorkOrderInProgress(t *testing.T) {
 	h := newHarness(t)
 	changed := func(from, to string) string {
 		return fmt.Sprintf(`work_order.status_changed {"status": %q, "previous_status": %q}`, to, from)
@@ -233,7 +233,7 @@ func TestAnsweringBringsWorkInProgress(t *testing.T) {
 			want(t, "the history", h.history(id), test.history)
 			want(t, "the Log Records", h.log(id), "ERP (API) work_order.answered")
 			if response.Text("changed_at") <= before.Text("changed_at") {
-				t.Error("changed_at has not risen")
+				t.Error("changed_at has not increased")
 			}
 		})
 	}
@@ -270,7 +270,7 @@ func TestComplete(t *testing.T) {
 	}{
 		{"an open one", "open", nil, true, "complete", "work_order.completed", "Ann Field work_order.completed"},
 		{"one in progress", "in_progress", nil, true, "complete", "work_order.completed", "Ann Field work_order.completed"},
-		{"one back from the consultant whose consultant is gone", "back_from_inspection", nil, true, "complete", "work_order.completed", "Ann Field work_order.completed"},
+		{"one back from a consultant who was removed", "back_from_inspection", nil, true, "complete", "work_order.completed", "Ann Field work_order.completed"},
 		{"one without a form", "open", nil, false, "complete", "work_order.completed", "Ann Field work_order.completed"},
 		{"an open one with a consultant", "open", []string{"cat"}, true, "sent_to_inspection", "work_order.sent_to_inspection", "Cat Rivers work_order.sent_to_inspection"},
 		{"one back from the consultant", "back_from_inspection", []string{"cat"}, true, "sent_to_inspection", "work_order.sent_to_inspection", "Cat Rivers work_order.sent_to_inspection"},
@@ -301,7 +301,7 @@ func TestComplete(t *testing.T) {
 			want(t, "the notices", h.notices(id), test.notices)
 		})
 	}
-	t.Run("its creator is told beside the inventory managers", func(t *testing.T) {
+	t.Run("its creator is notified besides the inventory managers", func(t *testing.T) {
 		id := h.workOrder(nil)
 		h.Exec(`UPDATE work_orders SET created_by = $2 WHERE id = $1`, id, h.ID("eve"))
 		h.answer(id, true).Want(http.StatusOK, "")
@@ -344,7 +344,7 @@ func TestRequiredQuestionsMustBeAnswered(t *testing.T) {
 	}
 	for name, test := range map[string]struct{ stored, sent []any }{
 		"both now": {nil, h.required()}, "both before": {h.required(), nil},
-		"one before, the other now": {h.required()[:1], h.required()[1:]}, "nought hours": {h.required()[:1], []any{h.to("q_hours", 0)}},
+		"one before, the other now": {h.required()[:1], h.required()[1:]}, "zero hours": {h.required()[:1], []any{h.to("q_hours", 0)}},
 	} {
 		t.Run("enough: "+name, func(t *testing.T) {
 			id := h.inspection(nil)
@@ -361,7 +361,7 @@ func TestRequiredQuestionsMustBeAnswered(t *testing.T) {
 }
 
 // Spec section 4, rule 7: assigned as a worker, not as a consultant.
-func TestOnlyAWorkerAnswers(t *testing.T) {
+func TestOnlyAWorkerMayAnswer(t *testing.T) {
 	h := newHarness(t)
 	h.Exec(`INSERT INTO team_members (team_id, member_id, organization_id)
 		SELECT $1, $2, $3`, h.ID("crew"), h.ID("erp"), h.Acme.OrganizationID)
@@ -393,7 +393,7 @@ func TestOnlyAWorkerAnswers(t *testing.T) {
 }
 
 // Spec section 4, rule 8.
-func TestAReadOnlyOrganizationAnswersAndCompletes(t *testing.T) {
+func TestAReadOnlyOrganizationMayAnswerAndComplete(t *testing.T) {
 	h := newHarness(t)
 	id, reviewed := h.inspection(nil), h.inspection(object{"consultants": h.ids("cat")})
 	h.Exec(`UPDATE organizations SET read_only = true WHERE id = $1`, h.Acme.OrganizationID)
@@ -421,7 +421,7 @@ func TestReadAnswers(t *testing.T) {
 	}, ",")+`]}`)
 	bare := h.workOrder(nil)
 	want(t, "the answers without a form", string(h.answers(bare).Body), `{"work_order_id":"`+bare+`","form":null,"questions":[]}`)
-	t.Run("one who may not", func(t *testing.T) {
+	t.Run("an integration that may not", func(t *testing.T) {
 		h.As("reader", http.MethodGet, "/work-orders/"+id+"/answers", nil).Want(http.StatusForbidden, "insufficient_scope")
 		h.Exec(`UPDATE integrations SET scopes = '{work_orders:read,forms:read}' WHERE id = ANY ($1)`, h.ids("reader", "nobody"))
 		h.ForgetTokens()
@@ -438,7 +438,7 @@ func TestReadAnswers(t *testing.T) {
 	})
 }
 
-func TestHistoryOfAnswersTellsFromAndTo(t *testing.T) {
+func TestHistoryOfAnswersHasFromAndTo(t *testing.T) {
 	h := newHarness(t)
 	id := h.inspection(nil)
 	h.answer(id, false, h.to("q_note", "a"), h.to("q_hours", 1)).Want(http.StatusOK, "")

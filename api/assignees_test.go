@@ -18,12 +18,12 @@ func (h harness) unassign(id, identity string) apitest.Response {
 	return h.As("erp", http.MethodDelete, "/work-orders/"+id+"/assignees/"+identity, nil)
 }
 
-// roles are the keys of a work order's workers and consultants.
+// roles returns the keys of a work order's workers and consultants.
 func (h harness) roles(response apitest.Response) string {
 	return h.withKeys(fmt.Sprint(response.Field("assignees"), response.Field("consultants")))
 }
 
-// assigned is the event of a change of assignees, by the fixture's keys, each list as JSON.
+// assigned returns the event of a change of assignees. The lists are JSON of the fixture's keys.
 func assigned(added, addedConsultants, removed, removedConsultants string) string {
 	return fmt.Sprintf(`work_order.assignees_changed {"added": {"assignees": %s, "consultants": %s}, "removed": {"assignees": %s, "consultants": %s}}`,
 		added, addedConsultants, removed, removedConsultants)
@@ -47,9 +47,9 @@ func TestAssigneesMustBeConnected(t *testing.T) {
 		{"an integration assigned elsewhere", "ahu1", "roofer", false},
 		{"a service company's organization assigned at it", "ahu1", "polar", true},
 		{"a service company's organization assigned below it only", "hq", "polar", false},
-		{"a person who is assigned nowhere", "ahu1", "zed", false},
-		{"a person assigned beside it", "ahu1", "roofer", false},
-		{"where an assignment does not apply below", "mast", "roofer", true},
+		{"a person without an assignment", "ahu1", "zed", false},
+		{"a person assigned to another node", "ahu1", "roofer", false},
+		{"an assignment above that does not apply below", "mast", "roofer", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			id := h.workOrder(object{"inventory_id": h.ID(test.node)})
@@ -70,7 +70,7 @@ func TestAssigneesMustBeConnected(t *testing.T) {
 			}
 		})
 	}
-	t.Run("the integration itself, which acts here by its organization's assignment alone", func(t *testing.T) {
+	t.Run("the integration itself, with permissions through its organization only", func(t *testing.T) {
 		h.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
 			VALUES ($1, $2, $3, $2)`, h.ID("annex"), h.ID("acme"), h.ID("full"))
 		id := h.workOrder(object{"inventory_id": h.ID("annex"), "assignees": h.ids("eve")})
@@ -92,12 +92,12 @@ func TestAssign(t *testing.T) {
 		{"a worker", h.ids("bob"), nil, "[erp crew bob] [cat]", assigned(`["bob"]`, `[]`, `[]`, `[]`), changed + "assignees"},
 		{"a consultant", nil, h.ids("ann"), "[erp crew] [cat ann]", assigned(`[]`, `["ann"]`, `[]`, `[]`), changed + "consultants"},
 		{
-			"two workers and a consultant in their order", h.ids("dan", "bob"), h.ids("ann"), "[erp crew dan bob] [cat ann]",
+			"two workers and a consultant, in their order", h.ids("dan", "bob"), h.ids("ann"), "[erp crew dan bob] [cat ann]",
 			assigned(`["dan", "bob"]`, `["ann"]`, `[]`, `[]`), changed + "assignees consultants",
 		},
-		{"one who is a worker already and one who is not", h.ids("crew", "bob"), nil, "[erp crew bob] [cat]", assigned(`["bob"]`, `[]`, `[]`, `[]`), changed + "assignees"},
-		{"who has the role already", h.ids("crew", "erp"), h.ids("cat"), "[erp crew] [cat]", "", ""},
-		{"nobody", nil, nil, "[erp crew] [cat]", "", ""},
+		{"an existing worker and a new one", h.ids("crew", "bob"), nil, "[erp crew bob] [cat]", assigned(`["bob"]`, `[]`, `[]`, `[]`), changed + "assignees"},
+		{"identities that already have the role", h.ids("crew", "erp"), h.ids("cat"), "[erp crew] [cat]", "", ""},
+		{"no identities", nil, nil, "[erp crew] [cat]", "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			id := h.workOrder(object{"assignees": h.ids("erp", "crew"), "consultants": h.ids("cat")})
@@ -122,11 +122,11 @@ func TestAssign(t *testing.T) {
 	})
 }
 
-func TestAssignIsRefused(t *testing.T) {
+func TestInvalidAssignmentsAreRejected(t *testing.T) {
 	h := newHarness(t)
 	id := h.workOrder(object{"assignees": h.ids("erp", "crew"), "consultants": h.ids("cat")})
 	before := h.read(id)
-	const nobody = "idn_00000000000000000000000000"
+	const unknown = "idn_00000000000000000000000000"
 	var many []string
 	for range 101 {
 		many = append(many, h.ID("bob"))
@@ -135,16 +135,16 @@ func TestAssignIsRefused(t *testing.T) {
 		name string
 		body any
 		code string
-		rest string // the rule or the pointer
+		rest string // the rule, or the pointer
 	}{
 		{"one new identity in both roles", object{"assignees": h.ids("bob"), "consultants": h.ids("bob")}, "rule_violation", "both_roles"},
 		{"a consultant as a worker", object{"assignees": h.ids("bob", "cat")}, "rule_violation", "both_roles"},
 		{"a worker as a consultant", object{"consultants": h.ids("crew")}, "rule_violation", "both_roles"},
 		{"a worker named as a worker and as a consultant", object{"assignees": h.ids("crew"), "consultants": h.ids("crew")}, "rule_violation", "both_roles"},
-		{"a good one beside one who is not connected", object{"assignees": h.ids("bob", "zed")}, "rule_violation", "assignee_not_connected"},
-		{"an unknown identity", object{"assignees": []string{h.ID("bob"), nobody}}, "validation_failed", "/assignees/1"},
-		{"an unknown consultant", object{"consultants": []string{nobody}}, "validation_failed", "/consultants/0"},
-		{"what is no id", object{"assignees": []string{"bob"}}, "validation_failed", "/assignees/0"},
+		{"a connected identity and one that is not connected", object{"assignees": h.ids("bob", "zed")}, "rule_violation", "assignee_not_connected"},
+		{"an unknown identity", object{"assignees": []string{h.ID("bob"), unknown}}, "validation_failed", "/assignees/1"},
+		{"an unknown consultant", object{"consultants": []string{unknown}}, "validation_failed", "/consultants/0"},
+		{"a text that is not an id", object{"assignees": []string{"bob"}}, "validation_failed", "/assignees/0"},
 		{"a node", object{"assignees": h.ids("ahu1")}, "validation_failed", "/assignees/0"},
 		{"a person of another organization", object{"assignees": h.ids("pia")}, "validation_failed", "/assignees/0"},
 		{"an integration of another organization", object{"assignees": h.ids("dispatch")}, "validation_failed", "/assignees/0"},
@@ -170,7 +170,7 @@ func TestAssignIsRefused(t *testing.T) {
 	})
 }
 
-// Who stays assigned may be named again, though the connection is gone.
+// An identity that is assigned may be named again, even if it is no longer connected.
 func TestAssignAgainWithoutConnection(t *testing.T) {
 	h := newHarness(t)
 	id := h.workOrder(object{"assignees": h.ids("erp", "bob")})
@@ -200,13 +200,13 @@ func TestUnassign(t *testing.T) {
 	}
 }
 
-func TestUnassignWhoIsNotAssigned(t *testing.T) {
+func TestUnassignAnIdentityThatIsNotAssigned(t *testing.T) {
 	h := newHarness(t)
 	id := h.workOrder(object{"assignees": h.ids("erp", "crew")})
 	before := h.read(id)
 	for name, identity := range map[string]string{
 		"another person": h.ID("zed"), "a member of an assigned team": h.ID("dan"), "an unknown identity": "idn_00000000000000000000000000",
-		"what is no id": "bob", "NUL": "%00", "the work order": id,
+		"a text that is not an id": "bob", "NUL": "%00", "the work order": id,
 	} {
 		t.Run(name, func(t *testing.T) {
 			h.unassign(id, identity).Want(http.StatusNotFound, "not_found")
@@ -226,12 +226,12 @@ func TestTheLastWorkerStays(t *testing.T) {
 	want(t, "the rule", response.Text("rule"), "last_worker")
 	h.wantUnchanged(t, id, before)
 	h.unassign(id, h.ID("cat")).Want(http.StatusOK, "")
-	h.assign(id, h.ids("crew"), nil).Want(http.StatusUnprocessableEntity, "validation_failed") // null is no list
+	h.assign(id, h.ids("crew"), nil).Want(http.StatusUnprocessableEntity, "validation_failed") // null is not a list
 	h.assign(id, h.ids("crew"), []string{}).Want(http.StatusOK, "")
 	h.unassign(id, h.ID("bob")).Want(http.StatusOK, "")
 }
 
-// Who was removed may come back in the other role.
+// A removed identity may return in the other role.
 func TestRolesChangeByRemovingFirst(t *testing.T) {
 	h := newHarness(t)
 	id := h.workOrder(object{"assignees": h.ids("erp", "bob")})
@@ -252,7 +252,7 @@ func TestAssigneesChangeInAnyStatus(t *testing.T) {
 	}
 }
 
-func TestAssigningNeedsThePermissionToForward(t *testing.T) {
+func TestAssigningRequiresThePermissionToForward(t *testing.T) {
 	t.Run("POST", func(t *testing.T) {
 		h := newHarness(t)
 		h.wantAccess(t, "work_orders.forward", func(as, id string) apitest.Response {
@@ -284,8 +284,8 @@ func TestAssigneesAreNotified(t *testing.T) {
 	want(t, "the notices of the consultant's removal", h.notices(id), "Cat Rivers work_order.unassigned")
 }
 
-// The app's people act by the same rules; nobody is told what they did themselves.
-func TestWhoActsIsNotNotified(t *testing.T) {
+// People in the app follow the same rules. An actor is not notified of an action that they take.
+func TestTheActorIsNotNotified(t *testing.T) {
 	h := newHarness(t)
 	id := h.workOrder(object{"assignees": h.ids("ann")})
 	ann := service.Actor{IdentityID: h.ID("ann"), OrganizationID: h.Acme.OrganizationID, Kind: models.KindPerson, Name: "Ann Field"}

@@ -24,7 +24,7 @@ type call struct {
 
 type callKey struct{}
 
-// callOf returns the call of the context, an empty one if there is none.
+// callOf returns the call of the context, an empty one outside of a call.
 func callOf(ctx context.Context) *call {
 	if c, ok := ctx.Value(callKey{}).(*call); ok {
 		return c

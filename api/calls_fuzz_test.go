@@ -16,7 +16,7 @@ import (
 	"millwright/models"
 )
 
-// request is a call of the token endpoint as a server reads it.
+// request returns a call of the token endpoint.
 func request(t *testing.T, authorization, contentType, query, body string) *gin.Context {
 	t.Helper()
 	c, _ := gin.CreateTestContext(httptest.NewRecorder())
@@ -31,8 +31,8 @@ func request(t *testing.T, authorization, contentType, query, body string) *gin.
 
 func basic(text string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(text)) }
 
-// Credentials are read from one place, whole and as they were meant, or refused
-// with a code of RFC 6749.
+// Credentials are read completely and from one place, or rejected with a code of
+// RFC 6749.
 func FuzzTokenRequest(f *testing.F) {
 	f.Add("", formMedia, "", "grant_type=client_credentials&client_id=cli_1&client_secret=s", "cli_1", "s:e%c ret")
 	f.Add(basic("cli_1:s%2B"), formMedia+"; charset=utf-8", "", "grant_type=client_credentials", "a:b", "ä")
@@ -45,9 +45,9 @@ func FuzzTokenRequest(f *testing.F) {
 		if err == nil {
 			checkForm(t, c, form, query, body)
 		} else if models.CodeOf(err) != models.CodeInvalidRequest {
-			t.Errorf("the form is refused with %v", err)
+			t.Errorf("the form is rejected with %v", err)
 		}
-		// What is sent as RFC 6749 says arrives as it was meant.
+		// Credentials that are encoded as RFC 6749 requires are read unchanged.
 		sent := url.QueryEscape(id) + ":" + url.QueryEscape(secret)
 		read, err := readCredentials(request(t, basic(sent), formMedia, "", ""), url.Values{})
 		if err != nil || read != (credentials{id, secret}) {
@@ -59,7 +59,7 @@ func FuzzTokenRequest(f *testing.F) {
 func checkForm(t *testing.T, c *gin.Context, form url.Values, query, body string) {
 	t.Helper()
 	if len(body) > maxForm {
-		t.Errorf("a form of %d bytes is read", len(body))
+		t.Errorf("a form of %d bytes is accepted", len(body))
 	}
 	for name, values := range form {
 		if len(values) != 1 || strings.ContainsRune(name+values[0], 0) {
@@ -67,21 +67,21 @@ func checkForm(t *testing.T, c *gin.Context, form url.Values, query, body string
 		}
 	}
 	if parsed, err := url.ParseQuery(query); err == nil && (parsed.Has("client_secret") || parsed.Has("token")) {
-		t.Errorf("a secret in the URL is taken: %q", query)
+		t.Errorf("a secret in the URL is accepted: %q", query)
 	}
 	found, err := readCredentials(c, form)
 	switch code := models.CodeOf(err); {
 	case err != nil && code != models.CodeInvalidClient && code != models.CodeInvalidRequest:
-		t.Errorf("refused with %v", err)
+		t.Errorf("rejected with %v", err)
 	case err == nil && form.Has("client_secret") && c.GetHeader("Authorization") != "":
-		t.Error("credentials are taken from two places")
+		t.Error("credentials from two places are accepted")
 	case err == nil && form.Has("client_id") && form.Get("client_id") != "" && form.Get("client_id") != found.id:
 		t.Errorf("the form names %q and the credentials %q", form.Get("client_id"), found.id)
 	}
 }
 
-// A body that is taken means the same to every reader of JSON: no name twice, no
-// text that is not UTF-8, nothing behind the value, no depth or number beyond the bounds.
+// An accepted body means the same to every JSON parser: no duplicate names, valid
+// UTF-8, no data after the value, and depth and numbers within the limits.
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{
 		`{"title":"T","answers":[{"question_id":"q","value":0.10}]}`, `{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `"\ud800"`, "\"\xff\"",
@@ -92,7 +92,7 @@ func FuzzBody(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if err := validateJSON(body); err != nil {
 			if models.CodeOf(err) != models.CodeInvalidRequest || strings.Contains(err.Error(), "\x00") {
-				t.Errorf("refused with %v", err)
+				t.Errorf("rejected with %v", err)
 			}
 			return
 		}
@@ -100,7 +100,7 @@ func FuzzBody(f *testing.F) {
 		decoder := json.NewDecoder(strings.NewReader(string(body)))
 		decoder.UseNumber()
 		if err := decoder.Decode(&value); err != nil || decoder.More() {
-			t.Fatalf("%q passes and is not JSON: %v", body, err)
+			t.Fatalf("%q is accepted but is not JSON: %v", body, err)
 		}
 		checkValue(t, value, 0)
 	})
@@ -109,16 +109,16 @@ func FuzzBody(f *testing.F) {
 func checkValue(t *testing.T, value any, depth int) {
 	t.Helper()
 	if depth > maxDepth {
-		t.Error("the body is deeper than the bound")
+		t.Error("a body nested deeper than the limit is accepted")
 	}
 	switch v := value.(type) {
 	case string:
 		if strings.ContainsRune(v, 0) {
-			t.Error("a text with NUL passes")
+			t.Error("a string with NUL is accepted")
 		}
 	case json.Number:
 		if _, err := v.Float64(); err != nil || len(v) > maxNumber {
-			t.Errorf("the number %s passes", v)
+			t.Errorf("the number %s is accepted", v)
 		}
 	case map[string]any:
 		for name, field := range v {
@@ -132,7 +132,7 @@ func checkValue(t *testing.T, value any, depth int) {
 	}
 }
 
-// An Idempotency-Key is 1 to 255 printable characters, bare and quoted the same.
+// An Idempotency-Key has 1 to 255 printable characters; quotes around it do not matter.
 func FuzzIdempotencyKey(f *testing.F) {
 	for _, seed := range []string{"", "k", `"k"`, `"`, `""`, `"""`, "k\x7f", "ä", " ", strings.Repeat("k", 255), strings.Repeat("k", 256), `"a"b"`} {
 		f.Add(seed, []byte("{}"))
@@ -141,7 +141,7 @@ func FuzzIdempotencyKey(f *testing.F) {
 		call, err := (WriteInput{header}).serviceCall(&call{method: http.MethodPost, path: "/v1/issues", body: body})
 		if err != nil {
 			if models.CodeOf(err) != models.CodeInvalidRequest {
-				t.Errorf("refused with %v", err)
+				t.Errorf("rejected with %v", err)
 			}
 			return
 		}
@@ -162,7 +162,7 @@ func FuzzIdempotencyKey(f *testing.F) {
 
 var callForQuoted = call{method: http.MethodPost, path: "/v1/issues"}
 
-// Whatever a query string is, it is refused or has each parameter once, in UTF-8.
+// An accepted query string has each parameter once and is valid UTF-8.
 func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{"limit=1", "a=1&a=2", "a=%00", "%ff=1", "a=1;b=2", "%zz", "=", "&&&", "a=%F0%9F%92%A7"} {
 		f.Add(seed)
@@ -170,20 +170,20 @@ func FuzzQuery(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw string) {
 		if err := validateQuery(raw); err != nil {
 			if models.CodeOf(err) != models.CodeInvalidRequest {
-				t.Errorf("refused with %v", err)
+				t.Errorf("rejected with %v", err)
 			}
 			return
 		}
 		for name, values := range (&url.URL{RawQuery: raw}).Query() {
 			if len(values) != 1 || strings.ContainsRune(name+values[0], 0) || strings.ToValidUTF8(name+values[0], "") != name+values[0] {
-				t.Errorf("%q passes with %q = %q", raw, name, values)
+				t.Errorf("%q is accepted with %q = %q", raw, name, values)
 			}
 		}
 	})
 }
 
-// A call is counted for its peer unless a trusted proxy says otherwise, and for
-// nothing that an untrusted one wrote.
+// A call counts against its peer, or against the address that a trusted proxy
+// reports, never against one that an untrusted peer wrote.
 func FuzzClientAddress(f *testing.F) {
 	f.Add("10.0.0.1:9", "192.0.2.66", "192.0.2.1, 10.0.0.2")
 	f.Add("[2001:db8::1%eth0]:9", "", "192.0.2.1")
@@ -194,25 +194,25 @@ func FuzzClientAddress(f *testing.F) {
 		r := &http.Request{RemoteAddr: peer, Header: http.Header{"X-Forwarded-For": {first, second}, "X-Real-Ip": {"192.0.2.99"}}}
 		got := clientAddress(r, trusted)
 		if alone := clientAddress(&http.Request{RemoteAddr: peer}, nil); clientAddress(r, nil) != alone {
-			t.Errorf("without trusted proxies %q counts for %q", peer, clientAddress(r, nil))
+			t.Errorf("without trusted proxies %q counts against %q", peer, clientAddress(r, nil))
 		}
 		at, err := netip.ParseAddrPort(peer)
 		if err != nil {
 			if got != "" {
-				t.Errorf("the peer %q is counted for %q", peer, got)
+				t.Errorf("the peer %q counts against %q", peer, got)
 			}
 			return
 		}
 		if ip := at.Addr().Unmap(); !trusted[0].Contains(ip) && !slices.Contains([]string{ip.String(), networkOf(ip)}, got) {
-			t.Errorf("the untrusted peer %q is counted for %q", peer, got)
+			t.Errorf("the untrusted peer %q counts against %q", peer, got)
 		}
 		if counted, err := netip.ParsePrefix(got); err == nil && (counted.Bits() != networkBits || counted != counted.Masked()) {
-			t.Errorf("counted for the network %s", got)
+			t.Errorf("counted against the network %s", got)
 		}
-		// Whatever a client writes before what the proxy adds changes nothing.
+		// Anything that a client writes before the proxy's entry is ignored.
 		r.Header["X-Forwarded-For"] = []string{first, second, "192.0.2.1"}
-		if told := clientAddress(r, trusted); trusted[0].Contains(at.Addr().Unmap()) && told != "192.0.2.1" {
-			t.Errorf("the proxy's word is %q, not 192.0.2.1", told)
+		if got := clientAddress(r, trusted); trusted[0].Contains(at.Addr().Unmap()) && got != "192.0.2.1" {
+			t.Errorf("the proxy's entry is read as %q, want 192.0.2.1", got)
 		}
 	})
 }
@@ -225,7 +225,7 @@ func networkOf(ip netip.Addr) string {
 	return network.String()
 }
 
-// A bearer token is what stands behind the scheme, or none was sent.
+// A bearer token is the text after the scheme; a header without the scheme has no token.
 func FuzzBearer(f *testing.F) {
 	for _, seed := range []string{"Bearer x", "bearer  x ", "Bearer", "Bearer ", "Basic x", " Bearer x", "Bearer\tx"} {
 		f.Add(seed)

@@ -27,7 +27,7 @@ func TestMe(t *testing.T) {
 	if got := len(me.Field("scopes").([]any)); got != 8 {
 		t.Errorf("%d scopes, want all 8", got)
 	}
-	// Any valid token may ask.
+	// Every valid token may call it.
 	s.As("back_office", http.MethodGet, "/me", nil).Want(http.StatusOK, "")
 }
 
@@ -46,7 +46,7 @@ func TestRequestIDs(t *testing.T) {
 		response := s.As("erp", http.MethodGet, "/me", nil, "X-Request-Id", test.sent)
 		got := response.Header.Get("X-Request-Id")
 		if test.kept != (got == test.sent) {
-			t.Errorf("%s: the answer's id is %q", name, got)
+			t.Errorf("%s: the response's id is %q", name, got)
 		}
 		if !test.kept && !regexp.MustCompile(`^req_[0-9a-z]{26}$`).MatchString(got) {
 			t.Errorf("%s: our own id is %q", name, got)
@@ -80,11 +80,11 @@ func TestCallsWithoutAValidToken(t *testing.T) {
 		t.Errorf("the challenge %q does not name the scope", challenge)
 	}
 	if got := s.Send(http.MethodGet, "/v1/me", "", "authorization", "bearer "+s.Token("erp")).Status; got != http.StatusOK {
-		t.Errorf("the scheme in small letters is answered %d", got)
+		t.Errorf("the scheme in small letters gets %d", got)
 	}
 }
 
-// noneToken is the token with the algorithm none and no signature.
+// noneToken returns the token with the algorithm none and without a signature.
 func noneToken(token string) string {
 	parts := strings.Split(token, ".")
 	return "eyJhbGciOiJub25lIiwia2lkIjoidGVzdCJ9." + parts[1] + "."
@@ -99,8 +99,8 @@ func TestTokensExpire(t *testing.T) {
 	s.As("erp", http.MethodGet, "/me", nil).Want(http.StatusUnauthorized, "invalid_token")
 }
 
-// Spec section 5, token invalidation: each acts on the next call, and undoing it
-// does not bring the old token back.
+// Spec section 5, token invalidation: each change takes effect with the next call,
+// and undoing it does not revive the token.
 func TestTokenInvalidation(t *testing.T) {
 	for name, change := range map[string]struct{ do, undo string }{
 		"secret renewed":         {`UPDATE integrations SET secret_hash = sha256('new') WHERE id = $1`, ``},
@@ -136,7 +136,7 @@ func TestTokenInvalidation(t *testing.T) {
 func TestRateLimit(t *testing.T) {
 	s := apitest.New(t)
 	s.Exec(`UPDATE plans SET calls_per_minute = 3 WHERE organization_id = $1`, s.Acme.OrganizationID)
-	// The clock stands half a minute before the end of the window.
+	// The clock is half a minute before the end of the window.
 	for i, want := range []string{"2", "1", "0"} {
 		response := s.As("erp", http.MethodGet, "/me", nil).Want(http.StatusOK, "")
 		if got := response.Header.Get("X-RateLimit-Remaining"); got != want {
@@ -172,7 +172,7 @@ func TestRateLimitIsExactUnderConcurrency(t *testing.T) {
 	}
 	calls.Wait()
 	if statuses[200] != 50 || statuses[429] != 30 {
-		t.Errorf("80 calls at a limit of 50 are answered %v", statuses)
+		t.Errorf("80 calls at a limit of 50 get %v", statuses)
 	}
 }
 
@@ -184,42 +184,42 @@ func TestIdempotency(t *testing.T) {
 	}
 	first := create("key-1", body).Want(http.StatusCreated, "")
 	if first.Header.Get("Idempotency-Replayed") != "" {
-		t.Error("the first answer is called a replay")
+		t.Error("the first response is marked as a replay")
 	}
 	s.Clock.Advance(time.Hour - time.Minute)
 	for _, key := range []string{"key-1", `"key-1"`} {
 		again := create(key, body).Want(http.StatusCreated, "")
 		if string(again.Body) != string(first.Body) || again.Header.Get("Idempotency-Replayed") != "true" ||
 			again.Header.Get("Location") != first.Header.Get("Location") {
-			t.Errorf("the retry with %s is not the first answer again:\n%s\n%s", key, first.Body, again.Body)
+			t.Errorf("the response to the retry with %s differs from the first:\n%s\n%s", key, first.Body, again.Body)
 		}
 	}
 	create("key-1", object{"inventory_id": s.ID("ahu1"), "title": "Another"}).Want(http.StatusUnprocessableEntity, "idempotency_key_reused")
 	if other := create("key-2", body).Want(http.StatusCreated, ""); other.Text("id") == first.Text("id") {
-		t.Error("another key answers the same record")
+		t.Error("another key returns the same record")
 	}
-	// Keys of one integration are not another's.
+	// Another integration may use the same key.
 	s.As("creator", http.MethodPost, "/work-orders", body, "Idempotency-Key", "key-1").Want(http.StatusCreated, "")
-	// A refused call stores nothing: its key is free for the corrected one.
+	// A rejected call does not store its key, so the corrected call may use it.
 	create("key-3", object{"inventory_id": s.ID("fan1"), "title": "x"}).Want(http.StatusUnprocessableEntity, "validation_failed")
 	create("key-3", body).Want(http.StatusCreated, "")
 	for name, key := range map[string]string{"an empty one": `""`, "256 characters": strings.Repeat("k", 256), "an odd one": "k\u00e9y"} {
 		if response := create(key, body); response.Status != http.StatusBadRequest {
-			t.Errorf("%s is answered %d", name, response.Status)
+			t.Errorf("%s gets %d", name, response.Status)
 		}
 	}
-	// Neither replays nor refusals take a number.
+	// Neither replays nor rejected calls use up a number.
 	if n := servicetest.Value[string](s.Fixture, `SELECT string_agg(number::text, ' ' ORDER BY number) FROM work_orders`); n != "1 2 3 4" {
 		t.Errorf("the work orders have the numbers %s, want 1 to 4", n)
 	}
 }
 
-func TestIdempotencyKeysAreForgottenAfterADay(t *testing.T) {
+func TestIdempotencyKeysExpireAfterADay(t *testing.T) {
 	s := apitest.New(t)
 	body := object{"inventory_id": s.ID("ahu1"), "title": "Replace filter"}
 	first := s.As("erp", http.MethodPost, "/work-orders", body, "Idempotency-Key", "k").Want(http.StatusCreated, "")
 	s.Clock.Advance(24 * time.Hour)
-	s.ForgetTokens() // yesterday's token has expired
+	s.ForgetTokens() // the first token has expired
 	second := s.As("erp", http.MethodPost, "/work-orders", body, "Idempotency-Key", "k").Want(http.StatusCreated, "")
 	if first.Text("id") == second.Text("id") {
 		t.Error("the key was replayed after a day")
@@ -241,7 +241,7 @@ func TestConcurrentRetriesCreateOnce(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if response.Status != http.StatusCreated {
-				t.Errorf("%s is answered %d: %s", key, response.Status, response.Body)
+				t.Errorf("%s gets %d: %s", key, response.Status, response.Body)
 			}
 			if ids[key] == nil {
 				ids[key] = map[string]bool{}

@@ -12,7 +12,7 @@ import (
 	"millwright/service/servicetest"
 )
 
-// inventoryPaths are the four kinds' lists, and which nodes of the fixture are of the kind.
+// inventoryPaths maps the list of each kind to the fixture's nodes of that kind.
 var inventoryPaths = map[string][]string{
 	"/locations":     {"hq", "roof", "annex"},
 	"/systems":       {"hvac", "mast"},
@@ -20,7 +20,8 @@ var inventoryPaths = map[string][]string{
 	"/sub-equipment": {"fan1"},
 }
 
-// keysIn returns which of the keys' records a list shows, sorted.
+// keysIn returns the keys of the records in a list, sorted; records without a key are
+// returned by id.
 func keysIn(s *apitest.Server, as, path string, keys ...string) []string {
 	names := map[string]string{}
 	for _, key := range keys {
@@ -38,7 +39,7 @@ func keysIn(s *apitest.Server, as, path string, keys ...string) []string {
 	return found
 }
 
-func TestInventoryIsSeenWhereThereIsAnyPermission(t *testing.T) {
+func TestInventoryRequiresAPermissionOnTheNode(t *testing.T) {
 	s := apitest.New(t)
 	assign := func(node, definition string) string {
 		return `INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ('` +
@@ -54,7 +55,7 @@ func TestInventoryIsSeenWhereThereIsAnyPermission(t *testing.T) {
 		{"without an assignment", nil, []string{}},
 		{"with one that applies below", []string{assign("hvac", "reading")}, []string{"ahu1", "fan1", "hvac"}},
 		{"with one that does not apply below", []string{assign("roof", "here_only")}, []string{"roof"}},
-		{"with one that only lets it create", []string{assign("ahu1", "creating")}, []string{"ahu1", "fan1"}},
+		{"with one that only allows creating", []string{assign("ahu1", "creating")}, []string{"ahu1", "fan1"}},
 		{"with two", []string{assign("roof", "here_only"), assign("ahu1", "working")}, []string{"ahu1", "fan1", "roof"}},
 		{"as a member of a team", []string{
 			`INSERT INTO team_members (team_id, member_id, organization_id) VALUES ('` + s.ID("crew") + `', '` + s.ID("nobody") + `', '` + s.Acme.OrganizationID + `')`,
@@ -78,7 +79,7 @@ func TestInventoryIsSeenWhereThereIsAnyPermission(t *testing.T) {
 						want = http.StatusOK
 					}
 					if response := s.As("nobody", http.MethodGet, path+"/"+s.ID(key), nil); response.Status != want {
-						t.Errorf("%s is answered %d, want %d", key, response.Status, want)
+						t.Errorf("%s gets %d, want %d", key, response.Status, want)
 					}
 				}
 			}
@@ -147,7 +148,7 @@ func TestInventoryFilters(t *testing.T) {
 	}
 }
 
-func TestCatalogRecordsThatAreNotThere(t *testing.T) {
+func TestUnknownCatalogRecords(t *testing.T) {
 	s := apitest.New(t)
 	s.Exec(`INSERT INTO forms (id, organization_id, name, created_at, changed_at)
 		VALUES ('frm_00000000000000000000000007', $1, 'Foreign', now(), now())`, s.Polar.OrganizationID)
@@ -177,7 +178,7 @@ func TestCatalogRecordsThatAreNotThere(t *testing.T) {
 	}
 }
 
-func TestCatalogNeedsItsScope(t *testing.T) {
+func TestCatalogRequiresItsScope(t *testing.T) {
 	s := apitest.New(t)
 	for path, scope := range map[string]string{
 		"/locations": "inventory:read", "/systems": "inventory:read", "/equipment": "inventory:read", "/sub-equipment": "inventory:read",
@@ -205,7 +206,7 @@ func TestCatalogNeedsItsScope(t *testing.T) {
 
 func TestForms(t *testing.T) {
 	s := apitest.New(t)
-	// Against the order of creation: the position decides.
+	// The position determines the order, not the time of creation.
 	s.Exec(`UPDATE questions SET position = -1 WHERE id = $1`, s.ID("q_note"))
 	s.Exec(`UPDATE question_options SET position = -1 WHERE id = $1`, s.ID("o_filter"))
 	choice := func(key, label string) any { return object{"id": s.ID(key), "label": label} }
@@ -245,7 +246,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-func TestPeopleAndTeamsOfTheOwnOrganization(t *testing.T) {
+func TestPeopleAndTeamsAreOfTheOwnOrganization(t *testing.T) {
 	s := apitest.New(t)
 	people := []string{"ann", "bob", "cat", "dan", "eve", "zed", "pia"}
 	if got := keysIn(s, "erp", "/people", people...); !slices.Equal(got, []string{"ann", "bob", "cat", "dan", "eve", "zed"}) {
@@ -254,7 +255,7 @@ func TestPeopleAndTeamsOfTheOwnOrganization(t *testing.T) {
 	if got := keysIn(s, "erp", "/teams", "crew"); !slices.Equal(got, []string{"crew"}) {
 		t.Errorf("the teams are %v, want the crew", got)
 	}
-	// A service company sees its customer's people and teams nowhere.
+	// A service company cannot see its customer's people and teams.
 	if got := keysIn(s, "dispatch", "/people", people...); !slices.Equal(got, []string{"pia"}) {
 		t.Errorf("the service company lists %v, want its own", got)
 	}
@@ -282,11 +283,11 @@ func TestPeopleAndTeamsOfTheOwnOrganization(t *testing.T) {
 		t.Errorf("the crew is %s, want the members %v", team.Body, members)
 	}
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM identities WHERE kind = 'integration' AND organization_id = $1`, s.Acme.OrganizationID); n == 0 {
-		t.Error("the fixture has no integration that could be taken for a person")
+		t.Error("the fixture has no integration, so the test cannot tell it from a person")
 	}
 }
 
-func TestADefinitionThatGrantsNothingShowsNothing(t *testing.T) {
+func TestADefinitionWithoutGrantsGivesNoAccess(t *testing.T) {
 	s := apitest.New(t)
 	s.As("nobody", http.MethodGet, "/systems/"+s.ID("hvac"), nil).Want(http.StatusNotFound, "not_found")
 	s.Exec(`INSERT INTO assignments SELECT $1, $2, id, organization_id FROM permission_definitions WHERE id = $3`,

@@ -13,13 +13,13 @@ import (
 	"millwright/service/servicetest"
 )
 
-// described are the fields of a work order that PATCH can change.
+// described holds the fields of a work order that PATCH can change.
 var described = object{
 	"title": "Replace filter", "description": "Old.", "priority": "low",
 	"target_date": "2026-03-05T12:00:00.000Z", "external_id": "ERP-1",
 }
 
-func TestPatchMergesWhatIsSent(t *testing.T) {
+func TestPatchMergesTheSentFields(t *testing.T) {
 	h := newHarness(t)
 	const logged = "ERP (API) work_order.updated"
 	for _, test := range []struct {
@@ -56,7 +56,7 @@ func TestPatchMergesWhatIsSent(t *testing.T) {
 			response := h.As("erp", http.MethodPatch, "/work-orders/"+id, test.body).Want(http.StatusOK, "")
 			expected := with(before.Field().(object), test.body, test.shown, object{"changed_at": response.Text("changed_at")})
 			if got := response.Field().(object); fmt.Sprint(got) != fmt.Sprint(expected) {
-				t.Errorf("the answer is\n%v, want\n%v", got, expected)
+				t.Errorf("the response is\n%v, want\n%v", got, expected)
 			}
 			if response.Text("changed_at") <= before.Text("changed_at") {
 				t.Errorf("changed_at is %s after %s", response.Text("changed_at"), before.Text("changed_at"))
@@ -70,7 +70,7 @@ func TestPatchMergesWhatIsSent(t *testing.T) {
 }
 
 // with is the first object with the fields of the others.
-func TestPatchHistoryTellsFromAndTo(t *testing.T) {
+func TestPatchHistoryHasFromAndTo(t *testing.T) {
 	h := newHarness(t)
 	id := h.workOrder(described)
 	h.As("erp", http.MethodPatch, "/work-orders/"+id, object{"title": "New", "description": nil}).Want(http.StatusOK, "")
@@ -78,7 +78,7 @@ func TestPatchHistoryTellsFromAndTo(t *testing.T) {
 		`{"title": {"to": "New", "from": "Replace filter"}, "description": {"to": null, "from": "Old."}}`)
 }
 
-func TestPatchThatChangesNothingLeavesNothing(t *testing.T) {
+func TestPatchWithoutAChangeHasNoEffect(t *testing.T) {
 	h := newHarness(t)
 	id := h.workOrder(described)
 	bare := h.workOrder(nil)
@@ -103,7 +103,7 @@ func TestPatchThatChangesNothingLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestPatchIsRefused(t *testing.T) {
+func TestInvalidPatchesAreRejected(t *testing.T) {
 	h := newHarness(t)
 	id := h.workOrder(described)
 	before := h.read(id)
@@ -121,13 +121,13 @@ func TestPatchIsRefused(t *testing.T) {
 		{"a description of 10,001 characters", object{"description": strings.Repeat("x", 10_001)}, 422, "/description"},
 		{"a description that is a list", object{"description": []string{"x"}}, 422, "/description"},
 		{"an unknown priority", object{"priority": "urgent"}, 422, "/priority"},
-		{"a target date that is none", object{"target_date": "2026-02-30T12:00:00Z"}, 422, "/target_date"},
+		{"an invalid target date", object{"target_date": "2026-02-30T12:00:00Z"}, 422, "/target_date"},
 		{"a target date without a time", object{"target_date": "2026-03-05"}, 422, "/target_date"},
 		{"a target date after the year 9999 in UTC", object{"target_date": "9999-12-31T23:59:59-01:00"}, 422, "/target_date"},
 		{"a target date before the year 0 in UTC", object{"target_date": "0000-01-01T00:00:00+01:00"}, 422, "/target_date"},
 		{"an empty external id", object{"external_id": ""}, 422, "/external_id"},
 		{"an external id of 201 characters", object{"external_id": strings.Repeat("x", 201)}, 422, "/external_id"},
-		{"a good field beside a bad one", object{"title": "New", "priority": "urgent"}, 422, "/priority"},
+		{"a valid field and an invalid one", object{"title": "New", "priority": "urgent"}, 422, "/priority"},
 		{"the status", object{"status": "complete"}, 422, "/status"},
 		{"the node", object{"inventory_id": h.ID("hq")}, 422, "/inventory_id"},
 		{"the assignees", object{"assignees": h.ids("bob")}, 422, "/assignees"},
@@ -160,7 +160,7 @@ func TestFieldNamesAreCaseSensitive(t *testing.T) {
 	for _, body := range []string{`{"Title":"New"}`, `{"DESCRIPTION":"New."}`, `{"title":"New","TITLE":"Newer"}`, `{"Target_Date":null}`} {
 		response := h.As("erp", http.MethodPatch, "/work-orders/"+id, body)
 		if response.Status != http.StatusUnprocessableEntity {
-			t.Errorf("%s is answered %d", body, response.Status)
+			t.Errorf("%s gets %d", body, response.Status)
 		}
 		h.wantUnchanged(t, id, before)
 	}
@@ -187,7 +187,7 @@ func (h harness) wantAllowedStatuses(t *testing.T, allowed []models.WorkOrderSta
 	}
 }
 
-func TestPatchIsAllowedWhileThereIsWork(t *testing.T) {
+func TestPatchIsAllowedInWorkableStatuses(t *testing.T) {
 	h := newHarness(t)
 	h.wantAllowedStatuses(t, []models.WorkOrderStatus{"open", "in_progress", "back_from_inspection"}, func(id string) apitest.Response {
 		before := h.read(id).Text("status", "code")
@@ -229,7 +229,7 @@ func (h harness) wantAccess(t *testing.T, grant string, do func(as, id string) a
 	t.Run("may not read it", func(t *testing.T) {
 		do("nobody", id).Want(http.StatusNotFound, "not_found")
 	})
-	t.Run("there is none", func(t *testing.T) {
+	t.Run("an unknown work order", func(t *testing.T) {
 		do("erp", "wo_00000000000000000000000000").Want(http.StatusNotFound, "not_found")
 		do("erp", "nonsense").Want(http.StatusNotFound, "not_found")
 		do("erp", h.ID("ahu1")).Want(http.StatusNotFound, "not_found")
@@ -252,7 +252,7 @@ func (h harness) wantAccess(t *testing.T, grant string, do func(as, id string) a
 	})
 }
 
-func TestPatchNeedsThePermissionToUpdate(t *testing.T) {
+func TestPatchRequiresThePermissionToUpdate(t *testing.T) {
 	h := newHarness(t)
 	h.wantAccess(t, "work_orders.update", func(as, id string) apitest.Response {
 		return h.As(as, http.MethodPatch, "/work-orders/"+id, object{"title": "New"})
@@ -260,7 +260,7 @@ func TestPatchNeedsThePermissionToUpdate(t *testing.T) {
 }
 
 // Spec section 6: data.work_order carries changed_at, the field to order by.
-func TestChangedAtRisesThoughTheClockStandsStill(t *testing.T) {
+func TestChangedAtIncreasesWhileTheClockStandsStill(t *testing.T) {
 	h := newHarness(t)
 	id := h.workOrder(object{"form_id": h.ID("inspection")})
 	last := h.read(id).Text("changed_at")
@@ -324,7 +324,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-func TestCancelIsRefused(t *testing.T) {
+func TestInvalidCancellationsAreRejected(t *testing.T) {
 	h := newHarness(t)
 	id := h.workOrder(nil)
 	before := h.read(id)
@@ -347,7 +347,7 @@ func TestCancelIsRefused(t *testing.T) {
 	}
 }
 
-func TestCancelWorksWhileInProcess(t *testing.T) {
+func TestCancelIsAllowedBeforeTheEnd(t *testing.T) {
 	h := newHarness(t)
 	h.wantAllowedStatuses(t, []models.WorkOrderStatus{"open", "in_progress", "back_from_inspection", "sent_to_inspection", "on_hold"},
 		func(id string) apitest.Response {
@@ -355,7 +355,7 @@ func TestCancelWorksWhileInProcess(t *testing.T) {
 		})
 }
 
-func TestCancelNeedsThePermissionToDelete(t *testing.T) {
+func TestCancelRequiresThePermissionToDelete(t *testing.T) {
 	h := newHarness(t)
 	h.wantAccess(t, "work_orders.delete", func(as, id string) apitest.Response {
 		return h.As(as, http.MethodPost, "/work-orders/"+id+"/cancel", object{"reason": "x"})
@@ -494,7 +494,7 @@ func TestIdempotencyOfChanges(t *testing.T) {
 	}
 }
 
-func TestIdempotencyOfAChangeThatIsNoneAnymore(t *testing.T) {
+func TestIdempotencyOfAChangeWithoutEffect(t *testing.T) {
 	h := newHarness(t)
 	id := h.changeable()
 	remove := func(key string) apitest.Response {

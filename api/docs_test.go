@@ -9,7 +9,7 @@ import (
 	"millwright/api/apitest"
 )
 
-func TestDocsPageIsOfThisServerAlone(t *testing.T) {
+func TestDocsPageUsesOnlyThisServer(t *testing.T) {
 	s := apitest.New(t)
 	page := s.Send(http.MethodGet, "/docs", "").Want(http.StatusOK, "")
 	if got := page.Header.Get("Content-Type"); got != "text/html; charset=utf-8" {

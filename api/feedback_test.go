@@ -49,7 +49,7 @@ func TestCreateFeedback(t *testing.T) {
 	}
 }
 
-func TestCreateFeedbackIsRefused(t *testing.T) {
+func TestInvalidFeedbackIsRejected(t *testing.T) {
 	h := newHarness(t)
 	for _, test := range []struct {
 		name    string
@@ -117,7 +117,7 @@ func TestFeedbackPermissions(t *testing.T) {
 	h.As("erp", http.MethodGet, path, nil).Want(http.StatusOK, "")
 }
 
-func TestFeedbackExternalIDIsUsedOnce(t *testing.T) {
+func TestFeedbackExternalIDIsUnique(t *testing.T) {
 	h := newHarness(t)
 	first := h.feedback(object{"external_id": "DESK-1"}).Want(http.StatusCreated, "")
 	h.feedback(object{"external_id": "DESK-1"}).Want(http.StatusConflict, "external_id_taken")
@@ -158,12 +158,12 @@ func TestConcurrentFeedbackWithOneExternalID(t *testing.T) {
 	h.Token("erp")
 	statuses := together(10, func(int) int { return h.feedback(object{"external_id": "DESK-1"}).Status })
 	if statuses[http.StatusCreated] != 1 || statuses[http.StatusConflict] != 9 {
-		t.Errorf("ten are answered %v, want one 201 and nine 409", statuses)
+		t.Errorf("ten get %v, want one 201 and nine 409", statuses)
 	}
 	want(t, "events", servicetest.Value[int](h.Fixture, `SELECT count(*) FROM events WHERE type = 'issue.created'`), 1)
 }
 
-func TestFeedbackLeavesEverything(t *testing.T) {
+func TestCreatingFeedbackHasAllEffects(t *testing.T) {
 	h := newHarness(t)
 	h.Exec(`UPDATE webhooks SET events = events || '{issue.created}'`)
 	reader := func(scopes, grants string) {

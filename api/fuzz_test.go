@@ -15,10 +15,10 @@ import (
 	"millwright/api/apitest"
 )
 
-// Ten thousand calls made from the OpenAPI document, some right and most a
-// little or very wrong: no 5xx, no status that is not documented, no body off
-// its schema (apitest checks the last two at every call).
-func TestCallsMadeFromTheDocument(t *testing.T) {
+// Ten thousand calls generated from the OpenAPI document, some valid and most not:
+// there must be no 5xx, no undocumented status and no body that does not match its
+// schema (apitest checks the last two on every call).
+func TestCallsGeneratedFromTheDocument(t *testing.T) {
 	s := apitest.New(t)
 	s.Exec(`UPDATE plans SET calls_per_minute = 1000000`)
 	f := &fuzzer{Server: s, operations: s.Document.Operations()}
@@ -53,14 +53,14 @@ func TestCallsMadeFromTheDocument(t *testing.T) {
 type fuzzer struct {
 	*apitest.Server
 	operations []apitest.Operation
-	// ids are of existing records; more are remembered from answers.
+	// ids are those of existing records; remember adds more from responses.
 	ids  []string
 	tags []string
-	// nodes are where work orders and feedback may be created.
+	// nodes are the nodes where work orders and feedback may be created.
 	nodes []string
 }
 
-// call makes one call of a drawn operation.
+// call calls a random operation.
 func (f *fuzzer) call(r *rapid.T) apitest.Response {
 	op := rapid.SampledFrom(f.operations).Draw(r, "operation")
 	path := op.Path
@@ -103,7 +103,7 @@ func (f *fuzzer) call(r *rapid.T) apitest.Response {
 	return f.Send(op.Method, "/v1"+path, body, headers...)
 }
 
-// remember keeps ids and tags of answers for later calls.
+// remember keeps the ids and ETags of responses for later calls.
 func (f *fuzzer) remember(response apitest.Response) {
 	if response.Status != http.StatusOK && response.Status != http.StatusCreated {
 		return
@@ -124,7 +124,7 @@ func (f *fuzzer) id(r *rapid.T) string {
 	return rapid.SampledFrom(f.ids).Draw(r, "id")
 }
 
-// text draws from what clients get wrong.
+// text draws a text that clients get wrong.
 func (f *fuzzer) text(r *rapid.T) string {
 	switch rapid.IntRange(0, 3).Draw(r, "kind of text") {
 	case 0:
@@ -141,7 +141,7 @@ func (f *fuzzer) text(r *rapid.T) string {
 	return rapid.StringMatching(`[A-Za-z ]{1,30}`).Draw(r, "plain text")
 }
 
-// value draws a value for a schema: mostly one that fits, sometimes not.
+// value draws a value for a schema: usually a valid one.
 func (f *fuzzer) value(r *rapid.T, schema map[string]any, name string, depth int) any {
 	if rapid.IntRange(0, 39).Draw(r, "misfit "+name) == 0 || depth > 4 {
 		return rapid.SampledFrom([]any{nil, 0, -1, 1.5, 1e300, json.Number("123456789012345678901234567890"), true, "", "x", []any{}, object{}, []any{nil}, object{"a": nil}}).Draw(r, name)
@@ -176,11 +176,11 @@ func (f *fuzzer) value(r *rapid.T, schema map[string]any, name string, depth int
 	case "string":
 		return f.fitting(r, resolved, name)
 	}
-	// Any type: an answer's value.
+	// Any type: the value of a form answer.
 	return rapid.SampledFrom([]any{f.id(r), []any{f.id(r)}, 7, 1.25, "text", nil, object{}, json.Number("0.10")}).Draw(r, name)
 }
 
-// fitting draws a string for a schema.
+// fitting draws a valid string for a schema.
 func (f *fuzzer) fitting(r *rapid.T, schema map[string]any, name string) any {
 	if schema["format"] == "date-time" {
 		return rapid.SampledFrom([]any{"2026-03-05T14:00:00+02:00", "2026-03-05T14:00:00.123456789Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "soon"}).Draw(r, name)

@@ -16,8 +16,8 @@ import (
 	"millwright/service"
 )
 
-// tenantFile is an organization with one or two of everything and an
-// integration that may do all. {key} and {mark} tell organizations apart.
+// tenantFile is an organization with one or two records of each kind and an
+// integration with all permissions. {key} and {mark} differ between organizations.
 const tenantFile = `
 organization: {key: {key}, name: "{mark} Works", plan: {name: pro, api: true, manual_work_orders: true, calls_per_minute: 1000000, integrations: 50}}
 permission_definitions:
@@ -41,7 +41,7 @@ integrations:
 assignments: [{node: location, identity: boss, definition: full}, {node: location, identity: hand, definition: full}, {node: location, identity: all_mighty, definition: full}, {node: location2, identity: all_mighty, definition: full}]
 `
 
-// tenant is one organization and the API as its integration uses it.
+// tenant is an organization whose integration calls the API.
 type tenant struct {
 	*apitest.Server
 	t    *testing.T
@@ -50,16 +50,16 @@ type tenant struct {
 	key   string
 	made  service.Imported
 	token string
-	// order and feedback are records of its own, with the answers that showed them.
+	// order and feedback are its records, with the responses that created them.
 	order, feedback         string
-	orderAnswer             apitest.Response
+	orderResponse           apitest.Response
 	orderBody, feedbackBody string
 	count                   int
-	// forbidden are texts that no answer to it may hold.
+	// forbidden are texts that its responses must not contain.
 	forbidden []string
 }
 
-// newTenant imports an organization and gives it a work order and feedback.
+// newTenant imports an organization and creates a work order and feedback in it.
 func newTenant(t *testing.T, s *apitest.Server, key, mark string) *tenant {
 	t.Helper()
 	made, err := s.Import(t.Context(), []byte(strings.NewReplacer("{key}", key, "{mark}", mark).Replace(tenantFile)))
@@ -70,8 +70,8 @@ func newTenant(t *testing.T, s *apitest.Server, key, mark string) *tenant {
 	n.token = n.login(made.Integrations["all_mighty"].ClientID, made.Integrations["all_mighty"].ClientSecret)
 	n.orderBody = fmt.Sprintf(`{"inventory_id":%q,"title":"%s leak","form_id":%q,"external_id":"%s-1","assignees":[%q,%q]}`,
 		n.ID("system"), mark, n.ID("form"), mark, n.ID("all_mighty"), n.ID("hand"))
-	n.orderAnswer = n.call(http.MethodPost, "/work-orders", n.orderBody, "Idempotency-Key", n.key).Want(http.StatusCreated, "")
-	n.order = n.orderAnswer.Text("id")
+	n.orderResponse = n.call(http.MethodPost, "/work-orders", n.orderBody, "Idempotency-Key", n.key).Want(http.StatusCreated, "")
+	n.order = n.orderResponse.Text("id")
 	n.call(http.MethodPost, "/work-orders", n.orderBody).Want(http.StatusCreated, "")
 	n.feedbackBody = fmt.Sprintf(`{"inventory_id":%q,"subject":"%s hum","external_id":"%s-2"}`, n.ID("system"), mark, mark)
 	n.feedback = n.call(http.MethodPost, "/issues", n.feedbackBody, "Idempotency-Key", n.key).Want(http.StatusCreated, "").Text("id")
@@ -79,7 +79,7 @@ func newTenant(t *testing.T, s *apitest.Server, key, mark string) *tenant {
 	return n
 }
 
-// ID returns the id of a key of the tenant's own file.
+// ID returns the id of a key of the tenant's file.
 func (n *tenant) ID(key string) string {
 	n.t.Helper()
 	id, ok := n.made.IDs[key]
@@ -100,8 +100,8 @@ func (n *tenant) form(path string, form url.Values) apitest.Response {
 	return n.Send(http.MethodPost, "/v1"+path, form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
 }
 
-// call makes a call and looks for what the answer may not hold; what was sent
-// may come back.
+// call makes a call and checks the response for forbidden texts, except those that
+// were sent.
 func (n *tenant) call(method, path, body string, headers ...string) apitest.Response {
 	n.t.Helper()
 	headers = append(headers, "Authorization", "Bearer "+n.token)
@@ -111,13 +111,13 @@ func (n *tenant) call(method, path, body string, headers ...string) apitest.Resp
 	response := n.Send(method, "/v1"+path, body, headers...)
 	for _, text := range n.forbidden {
 		if bytes.Contains(response.Body, []byte(text)) && !strings.Contains(path+body, text) {
-			n.t.Errorf("%s %s %s: the answer holds %q of another organization\n%s", method, path, body, text, response.Body)
+			n.t.Errorf("%s %s %s: the response contains %q of another organization\n%s", method, path, body, text, response.Body)
 		}
 	}
 	return response
 }
 
-// all returns every id of the tenant: those of its file, of its records and of what they caused.
+// all returns all ids of the tenant: those of its file, its records and their effects.
 func (n *tenant) all() []string {
 	n.t.Helper()
 	ids := slices.Collect(maps.Values(n.made.IDs))
@@ -137,7 +137,7 @@ func (n *tenant) all() []string {
 	return slices.Compact(ids)
 }
 
-// rows are all rows of the database that name one of the ids, whatever their table.
+// rows returns all rows of all tables that contain one of the ids.
 func (n *tenant) rows(ids []string) map[string]bool {
 	n.t.Helper()
 	held := map[string]bool{}
@@ -167,15 +167,15 @@ func (n *tenant) rows(ids []string) map[string]bool {
 	return held
 }
 
-// freshOrder creates a work order that nothing was done to yet.
+// freshOrder creates a work order.
 func (n *tenant) freshOrder() string {
 	n.t.Helper()
 	return n.call(http.MethodPost, "/work-orders", strings.Replace(n.orderBody, n.mark+" leak", "fresh", 1)).Want(http.StatusCreated, "").Text("id")
 }
 
-// path fills the operation's path parameters: the first by the collection it
-// stands in, the second with an identity. An operation on records of a new kind
-// fails here: name a record of it.
+// path fills in the operation's path parameters: the first with a record of its
+// collection, the second with an identity. It fails for an operation on a new kind of
+// record: add one here.
 func (n *tenant) path(op apitest.Operation) (string, []string) {
 	n.t.Helper()
 	own := map[string]func() string{
@@ -212,8 +212,7 @@ func fill(template string, values []string) string {
 	return fmt.Sprintf(template, args...)
 }
 
-// body is a JSON body that the operation accepts, with ids of the tenant's own,
-// and the places in it where an id stands.
+// body returns a valid JSON body with ids of the tenant, and the slots of its ids.
 func (n *tenant) body(op apitest.Operation) (string, []slot) {
 	n.t.Helper()
 	if op.Body == nil {
@@ -228,10 +227,10 @@ func (n *tenant) body(op apitest.Operation) (string, []slot) {
 	return string(encoded), slots
 }
 
-// slot is a place in a body where an id stands.
+// slot is a position of an id in a body.
 type slot struct{ name, id string }
 
-// value makes a value for a schema and notes the ids in it.
+// value returns a valid value for a schema and adds its ids to slots.
 func (n *tenant) value(schema map[string]any, name string, parent *string, slots *[]slot) any {
 	n.t.Helper()
 	resolved, _ := n.Document.Resolve(schema).(map[string]any)
@@ -278,28 +277,28 @@ func (n *tenant) value(schema map[string]any, name string, parent *string, slots
 	return fmt.Sprintf("walk %d", n.count)
 }
 
-// unknown is an id of the same kind that nothing has.
+// unknown returns an unused id of the same kind.
 func unknown(id string) string {
 	prefix, digits, _ := strings.Cut(id, "_")
 	return prefix + "_" + digits[:13] + "zzzzzzzzzzzzz"
 }
 
-// shown is what an answer shows but for the request's id and the id that was sent.
+// shown returns a response without the request id and the id that was sent.
 func shown(response apitest.Response, sent string) string {
 	body := bytes.ReplaceAll(response.Body, []byte(response.Header.Get("X-Request-Id")), []byte("REQUEST"))
 	body = bytes.ReplaceAll(body, []byte(sent), []byte("SENT"))
 	return fmt.Sprintf("%d %s %s", response.Status, response.Header.Get("Content-Type"), body)
 }
 
-// walked are the operations that take a token. The OAuth endpoints take a
-// client's credentials and have a test of their own.
+// walked returns the operations that take a token. The OAuth endpoints take a
+// client's credentials and have their own test.
 func walked(s *apitest.Server) []apitest.Operation {
 	return slices.DeleteFunc(s.Document.Operations(), func(op apitest.Operation) bool { return strings.HasPrefix(op.Path, "/oauth/") })
 }
 
-// Every operation of the document, with every id of another organization in
-// every place where an id can stand: it is as if the id did not exist, nothing
-// of the other organization shows or changes.
+// Calls every operation with every id of another organization in every position of an
+// id. The response must be as for an unknown id, and nothing of the other organization
+// may be visible or change.
 func TestTenantsAreIsolated(t *testing.T) {
 	s := apitest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = 1_000_000 })
 	victim, attacker := newTenant(t, s, "victim", "Quillfeather"), newTenant(t, s, "attacker", "Brambling")
@@ -340,7 +339,7 @@ func TestTenantsAreIsolated(t *testing.T) {
 	}
 }
 
-// walk tries one operation with what is another organization's.
+// walk calls one operation with another organization's ids, keys and cursors.
 type walk struct {
 	*tenant
 	op     apitest.Operation
@@ -355,9 +354,9 @@ func (w *walk) do(path, body string, headers ...string) apitest.Response {
 	return w.call(w.op.Method, path, body, headers...)
 }
 
-// own makes sure that the operation succeeds with ids of one's own: else the
-// refusals would prove nothing. An Idempotency-Key that the other organization
-// used is a new one here.
+// own checks that the operation succeeds with the tenant's own ids; otherwise the
+// errors would prove nothing. An Idempotency-Key that the other organization used is
+// new here.
 func (w *walk) own() {
 	w.t.Helper()
 	template, values := w.path(w.op)
@@ -369,12 +368,12 @@ func (w *walk) own() {
 	}
 	response := w.do(fill(template, values), body, headers...)
 	if response.Status != http.StatusOK && response.Status != http.StatusCreated || response.Header.Get("Idempotency-Replayed") != "" {
-		w.t.Fatalf("with ids of its own and the body %s the operation is answered %d: %s", body, response.Status, response.Body)
+		w.t.Fatalf("with its own ids and the body %s the operation gets %d: %s", body, response.Status, response.Body)
 	}
 }
 
-// replay makes the very call that the other organization made under its key:
-// its answer does not come back.
+// replay repeats a call of the other organization with the same key. It must not get
+// the other organization's response.
 func (w *walk) replay() {
 	w.t.Helper()
 	body, made := map[string]string{"/work-orders": w.victim.orderBody, "/issues": w.victim.feedbackBody}[w.op.Path]
@@ -383,7 +382,7 @@ func (w *walk) replay() {
 	}
 }
 
-// pathIDs puts each of the other's ids into each place of the path.
+// pathIDs puts each id of the other organization into each position of the path.
 func (w *walk) pathIDs() {
 	w.t.Helper()
 	template, own := w.path(w.op)
@@ -394,9 +393,9 @@ func (w *walk) pathIDs() {
 			values[place], made[place] = id, unknown(id)
 			var headers []string
 			if w.op.Method != http.MethodGet {
-				headers = []string{"Idempotency-Key", w.victim.key, "If-Match", w.victim.orderAnswer.Header.Get("ETag")}
+				headers = []string{"Idempotency-Key", w.victim.key, "If-Match", w.victim.orderResponse.Header.Get("ETag")}
 				if place > 0 {
-					headers = headers[:2] // the record is one's own and would have moved on
+					headers = headers[:2] // without If-Match: the tenant's own record has changed
 				}
 			}
 			got, want := w.do(fill(template, values), body, headers...), w.do(fill(template, made), body, headers...)
@@ -412,7 +411,7 @@ func (w *walk) pathIDs() {
 	}
 }
 
-// bodyIDs puts each of the other's ids into each place of the body.
+// bodyIDs puts each id of the other organization into each position of the body.
 func (w *walk) bodyIDs() {
 	w.t.Helper()
 	template, values := w.path(w.op)
@@ -432,7 +431,7 @@ func (w *walk) bodyIDs() {
 	}
 }
 
-// queryIDs filters by each of the other's ids and by its references.
+// queryIDs filters by each id and external id of the other organization.
 func (w *walk) queryIDs() {
 	w.t.Helper()
 	template, values := w.path(w.op)
@@ -458,7 +457,7 @@ func unknownText(text string) string {
 	return text + "z"
 }
 
-// marks follows the other's cursor and sync token.
+// marks uses the other organization's cursors and sync tokens.
 func (w *walk) marks(of listMarks) {
 	w.t.Helper()
 	if _, isList := w.op.Query["cursor"]; !isList || w.op.Method != http.MethodGet {
@@ -473,7 +472,7 @@ func (w *walk) marks(of listMarks) {
 	} {
 		w.do(w.op.Path+"?"+query, "").Want(http.StatusBadRequest, string(models.CodeInvalidRequest))
 	}
-	// Pages of its own, to the end: the other's records are in none (call looks).
+	// All pages of the tenant's own list; call checks that they contain nothing of the other.
 	next := ""
 	for range 100 {
 		page := w.do(w.op.Path+"?limit=1"+next, "").Want(http.StatusOK, "")
@@ -485,10 +484,10 @@ func (w *walk) marks(of listMarks) {
 	w.t.Error("the list does not end")
 }
 
-// listMarks are what the pages of a list gave.
+// listMarks are the cursors and the sync token of a list.
 type listMarks struct{ cursor, changesCursor, sync string }
 
-// marks are the tenant's cursors of every list.
+// marks returns the tenant's cursors of every list.
 func (n *tenant) marks() map[string]listMarks {
 	n.t.Helper()
 	n.WaitForOpenTransactions()
@@ -504,7 +503,7 @@ func (n *tenant) marks() map[string]listMarks {
 	return made
 }
 
-// The OAuth endpoints tell a client nothing of another's tokens and leave them alone.
+// The OAuth endpoints reveal nothing about another client's tokens and do not change them.
 func TestTokensOfOthers(t *testing.T) {
 	s := apitest.New(t)
 	victim, attacker := newTenant(t, s, "victim", "Quillfeather"), newTenant(t, s, "attacker", "Brambling")
@@ -515,7 +514,7 @@ func TestTokensOfOthers(t *testing.T) {
 	}
 	attacker.form("/oauth/revoke", form).Want(http.StatusOK, "")
 	victim.call(http.MethodGet, "/me", "").Want(http.StatusOK, "")
-	// A wrong secret of a client that exists is the same as a client that does not.
+	// The response to a wrong secret does not reveal whether the client exists.
 	form = url.Values{"grant_type": {"client_credentials"}, "client_secret": {own.ClientSecret}}
 	var responses []string
 	for _, id := range []string{victim.made.Integrations["all_mighty"].ClientID, unknown(own.ClientID), "", "\xff"} {
@@ -523,12 +522,12 @@ func TestTokensOfOthers(t *testing.T) {
 		responses = append(responses, shown(attacker.form("/oauth/token", form).Want(http.StatusUnauthorized, ""), id))
 	}
 	if responses[0] != responses[1] || responses[0] != responses[3] {
-		t.Errorf("an unknown client is told from a wrong secret: %q", responses)
+		t.Errorf("the responses distinguish an unknown client from a wrong secret: %q", responses)
 	}
 }
 
-// Every operation refuses a token that has ended, however it ended, and changes nothing.
-func TestEndedTokensAreRefusedEverywhere(t *testing.T) {
+// Every operation rejects an invalidated token, for whatever reason, and changes nothing.
+func TestInvalidatedTokensAreRejectedEverywhere(t *testing.T) {
 	operator := service.Operator()
 	for name, end := range map[string]func(context *apitest.Server, n *tenant, id string) error{
 		"turned off": func(s *apitest.Server, n *tenant, id string) error {
@@ -605,9 +604,9 @@ func TestEndedTokensAreRefusedEverywhere(t *testing.T) {
 	}
 }
 
-// A service company reads the one work order that its customer assigned to it,
-// forwards it to its own people, and meets nothing else of its customer.
-func TestTheBridgeToAServiceCompanyIsNarrow(t *testing.T) {
+// A service company may read the work order that its customer assigned to it and
+// forward it to its own people. It can reach nothing else of its customer.
+func TestServiceCompaniesReachOnlyTheirWorkOrders(t *testing.T) {
 	s := apitest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = 1_000_000 })
 	company := newTenant(t, s, "company", "Brambling")
 	customer := newTenant(t, s, "customer", "Quillfeather")
@@ -615,7 +614,7 @@ func TestTheBridgeToAServiceCompanyIsNarrow(t *testing.T) {
 		t.Fatal(err)
 	}
 	shared := customer.order
-	// The company's place on a node makes it a choice for work there, not a reader of the node.
+	// Its assignment to a node lets it be assigned work there, but not read the node.
 	customer.call(http.MethodPost, "/work-orders/"+shared+"/assignees", fmt.Sprintf(`{"assignees":[%q]}`, company.made.OrganizationID)).Want(http.StatusOK, "")
 	allowed := map[string]int{}
 	for _, op := range walked(s) {
@@ -646,7 +645,7 @@ func TestTheBridgeToAServiceCompanyIsNarrow(t *testing.T) {
 		"DELETE /work-orders/{id}/assignees/{identity_id} the work order": http.StatusOK,
 		"PATCH /work-orders/{id} the work order":                          http.StatusForbidden,
 		"POST /work-orders/{id}/cancel the work order":                    http.StatusForbidden,
-		"POST /work-orders/{id}/answers the work order":                   http.StatusUnprocessableEntity, // its people work on it, not the integration
+		"POST /work-orders/{id}/answers the work order":                   http.StatusUnprocessableEntity, // its people are workers, the integration is not
 	}; !maps.Equal(allowed, want) {
 		t.Errorf("of its customer's ids a service company reaches %v, want %v", allowed, want)
 	}

@@ -20,8 +20,8 @@ import (
 	"millwright/service/servicetest"
 )
 
-// What a client can make large, one step beyond its bound (docs/security.md, limits).
-func TestWhatAClientSendsIsBounded(t *testing.T) {
+// Everything that a client can make large, one step beyond its limit (docs/security.md).
+func TestRequestsHaveLimits(t *testing.T) {
 	s := apitest.New(t)
 	order := func(name, value string) string {
 		return fmt.Sprintf(`{"inventory_id":%q,"title":"T",%q:%s}`, s.ID("hvac"), name, value)
@@ -59,18 +59,18 @@ func TestWhatAClientSendsIsBounded(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			response := s.As("erp", c.method, c.path, c.body, c.headers...)
 			if response.Status != c.status || response.Text("code") != string(c.code) {
-				t.Errorf("the answer is %d, want %d %s: %s", response.Status, c.status, c.code, response.Body)
+				t.Errorf("the response is %d, want %d %s: %s", response.Status, c.status, c.code, response.Body)
 			}
 		})
 	}
-	// A status named ten thousand times is one condition, not ten thousand.
+	// A status that is repeated thousands of times is one condition in the query.
 	s.As("erp", http.MethodGet, "/work-orders?status=open"+strings.Repeat(",open", 8_000), nil).Want(http.StatusOK, "")
-	// A page is at most 200 records, whatever is asked for.
+	// Larger limits are capped at 200.
 	s.As("erp", http.MethodGet, "/work-orders?limit=1000000000", nil).Want(http.StatusOK, "")
 }
 
-// Calls that reach no integration leave a bounded number of rows behind: one for
-// each client address, an IPv6 client counted by its /64, and they go.
+// Calls without a token leave one row per client address, an IPv6 client by its /64,
+// and housekeeping removes it.
 func TestCallsWithoutATokenAreCountedByNetwork(t *testing.T) {
 	f := servicetest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = 5 })
 	handler, err := api.New(f.Service, api.Options{PublicURL: servicetest.Issuer, Log: slog.New(slog.DiscardHandler)})
@@ -91,26 +91,26 @@ func TestCallsWithoutATokenAreCountedByNetwork(t *testing.T) {
 			want = http.StatusTooManyRequests
 		}
 		if got := call(fmt.Sprintf("[2001:db8:1:2::%x]:1234", i)); got != want {
-			t.Errorf("call %d of the network is answered %d, want %d", i+1, got, want)
+			t.Errorf("call %d of the network gets %d, want %d", i+1, got, want)
 		}
 	}
 	if got := call("[2001:db8:1:3::1]:1234"); got != http.StatusUnauthorized {
-		t.Errorf("the network next to it is answered %d", got)
+		t.Errorf("the next network gets %d", got)
 	}
 	if rows := servicetest.Value[int](f, `SELECT count(*) FROM rate_counters WHERE subject LIKE 'address %'`); rows != 2 {
-		t.Errorf("%d rows count the calls of two networks", rows)
+		t.Errorf("%d rows for two networks, want 2", rows)
 	}
 	f.Clock.Advance(2 * time.Hour)
 	if _, err := f.RemoveExpired(t.Context(), service.RemovalBatch, func() bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	if rows := servicetest.Value[int](f, `SELECT count(*) FROM rate_counters`); rows != 0 {
-		t.Errorf("%d counters are left after their time", rows)
+		t.Errorf("%d expired counters are left", rows)
 	}
 }
 
-// Wrong secrets are counted by client and network, unknown clients like known
-// ones; however many names are tried, the network's own count bounds the rows.
+// Wrong secrets count per client and network, whether or not the client exists. The
+// network's own limit bounds the number of rows.
 func TestFailedTokenRequestsLeaveFewRows(t *testing.T) {
 	const calls = 20
 	s := apitest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = calls })
@@ -118,7 +118,7 @@ func TestFailedTokenRequestsLeaveFewRows(t *testing.T) {
 		form := fmt.Sprintf("grant_type=client_credentials&client_id=guess%d&client_secret=x", i)
 		response := s.Send(http.MethodPost, "/v1/oauth/token", form, "Content-Type", "application/x-www-form-urlencoded")
 		if limited := i >= calls; limited != (response.Status == http.StatusTooManyRequests) {
-			t.Fatalf("guess %d is answered %d", i+1, response.Status)
+			t.Fatalf("guess %d gets %d", i+1, response.Status)
 		}
 	}
 	if rows := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM rate_counters`); rows > calls+1 {
@@ -126,8 +126,8 @@ func TestFailedTokenRequestsLeaveFewRows(t *testing.T) {
 	}
 }
 
-// Only the trusted proxies' part of X-Forwarded-For says where a call is from,
-// and no other header does.
+// The client address comes only from the part of X-Forwarded-For that trusted
+// proxies wrote, and from no other header.
 func TestForwardedAddresses(t *testing.T) {
 	f := servicetest.New(t)
 	handler, err := api.New(f.Service, api.Options{
@@ -142,19 +142,19 @@ func TestForwardedAddresses(t *testing.T) {
 		headers []string
 		want    string
 	}{
-		"a stranger's word":             {"198.51.100.1:9", []string{"X-Forwarded-For", "192.0.2.1"}, "198.51.100.1"},
-		"the proxy's word":              {"10.0.0.1:9", []string{"X-Forwarded-For", "192.0.2.1"}, "192.0.2.1"},
-		"what the client wrote before":  {"10.0.0.1:9", []string{"X-Forwarded-For", "192.0.2.66, 192.0.2.1"}, "192.0.2.1"},
-		"in a header line of its own":   {"10.0.0.1:9", []string{"X-Forwarded-For", "192.0.2.66", "X-Forwarded-For", "192.0.2.1"}, "192.0.2.1"},
-		"through two proxies":           {"10.0.0.1:9", []string{"X-Forwarded-For", "192.0.2.1, 10.0.0.2"}, "192.0.2.1"},
-		"with a port":                   {"10.0.0.1:9", []string{"X-Forwarded-For", "192.0.2.66, 192.0.2.1:4711", "X-Real-IP", "192.0.2.99"}, "192.0.2.1"},
-		"unreadable":                    {"10.0.0.1:9", []string{"X-Forwarded-For", "192.0.2.1, unknown", "X-Real-IP", "192.0.2.99"}, "10.0.0.1"},
-		"another header":                {"10.0.0.1:9", []string{"X-Real-IP", "192.0.2.99", "Forwarded", "for=192.0.2.98"}, "10.0.0.1"},
-		"an IPv6 client by its network": {"10.0.0.1:9", []string{"X-Forwarded-For", "[2001:DB8::1]:443"}, "2001:db8::/64"},
-		"IPv4 written as IPv6":          {"[::ffff:10.0.0.1]:9", []string{"X-Forwarded-For", "::ffff:192.0.2.1"}, "192.0.2.1"},
-		"an IPv6 address with its zone": {"[fe80::1%eth0]:9", nil, "fe80::/64"},
-		"nothing that is an address":    {"@", nil, ""},
-		"all of them proxies":           {"10.0.0.1:9", []string{"X-Forwarded-For", "10.0.0.3, 10.0.0.2"}, "10.0.0.3"},
+		"an untrusted peer's header":         {"198.51.100.1:9", []string{"X-Forwarded-For", "192.0.2.1"}, "198.51.100.1"},
+		"a trusted proxy's header":           {"10.0.0.1:9", []string{"X-Forwarded-For", "192.0.2.1"}, "192.0.2.1"},
+		"an entry of the client's before it": {"10.0.0.1:9", []string{"X-Forwarded-For", "192.0.2.66, 192.0.2.1"}, "192.0.2.1"},
+		"in a second header line":            {"10.0.0.1:9", []string{"X-Forwarded-For", "192.0.2.66", "X-Forwarded-For", "192.0.2.1"}, "192.0.2.1"},
+		"through two proxies":                {"10.0.0.1:9", []string{"X-Forwarded-For", "192.0.2.1, 10.0.0.2"}, "192.0.2.1"},
+		"with a port":                        {"10.0.0.1:9", []string{"X-Forwarded-For", "192.0.2.66, 192.0.2.1:4711", "X-Real-IP", "192.0.2.99"}, "192.0.2.1"},
+		"unreadable":                         {"10.0.0.1:9", []string{"X-Forwarded-For", "192.0.2.1, unknown", "X-Real-IP", "192.0.2.99"}, "10.0.0.1"},
+		"another header":                     {"10.0.0.1:9", []string{"X-Real-IP", "192.0.2.99", "Forwarded", "for=192.0.2.98"}, "10.0.0.1"},
+		"an IPv6 client by its network":      {"10.0.0.1:9", []string{"X-Forwarded-For", "[2001:DB8::1]:443"}, "2001:db8::/64"},
+		"IPv4 written as IPv6":               {"[::ffff:10.0.0.1]:9", []string{"X-Forwarded-For", "::ffff:192.0.2.1"}, "192.0.2.1"},
+		"an IPv6 address with its zone":      {"[fe80::1%eth0]:9", nil, "fe80::/64"},
+		"nothing that is an address":         {"@", nil, ""},
+		"all of them proxies":                {"10.0.0.1:9", []string{"X-Forwarded-For", "10.0.0.3, 10.0.0.2"}, "10.0.0.3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f.Exec(`DELETE FROM rate_counters`)
@@ -165,13 +165,13 @@ func TestForwardedAddresses(t *testing.T) {
 			}
 			handler.ServeHTTP(httptest.NewRecorder(), r)
 			if got := servicetest.Value[string](f, `SELECT subject FROM rate_counters`); got != "address "+c.want {
-				t.Errorf("the call is counted for %q, want %q", got, c.want)
+				t.Errorf("the call counts against %q, want %q", got, c.want)
 			}
 		})
 	}
 }
 
-// What answers carry for browsers and caches, and the methods that nobody needs.
+// Headers for browsers and caches, and unsupported methods.
 func TestHTTPHygiene(t *testing.T) {
 	s := apitest.New(t)
 	token := []string{"Authorization", "Bearer " + s.Token("erp")}
@@ -198,30 +198,30 @@ func TestHTTPHygiene(t *testing.T) {
 			}
 		}
 	}
-	// No pages of other sites may call: there is no CORS, so the preflight fails.
+	// Pages of other sites may not call the API: without CORS, the preflight fails.
 	s.Send(http.MethodOptions, "/v1/work-orders", "", "Origin", "https://elsewhere.example.com", "Access-Control-Request-Method", "POST").
 		Want(http.StatusMethodNotAllowed, "method_not_allowed")
 	for _, method := range []string{http.MethodTrace, http.MethodPut, "PROPFIND", "TRACK"} {
 		s.Send(method, "/v1/work-orders", "", token...).Want(http.StatusMethodNotAllowed, "method_not_allowed")
 	}
 	s.Send(http.MethodConnect, "/v1/work-orders", "").Want(http.StatusMethodNotAllowed, "")
-	// The method is the method: no header or parameter overrides it.
+	// No header overrides the method.
 	for _, name := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"} {
 		s.Send(http.MethodPost, "/v1/me", "", append(token, name, "GET")...).Want(http.StatusMethodNotAllowed, "method_not_allowed")
 	}
-	// A token counts in its header only.
+	// A token is accepted only in its header.
 	s.Send(http.MethodGet, "/v1/me?access_token="+s.Token("erp"), "").Want(http.StatusUnauthorized, "invalid_token")
 	s.Send(http.MethodGet, "/v1/me", "", "Cookie", "access_token="+s.Token("erp")).Want(http.StatusUnauthorized, "invalid_token")
 }
 
-// Requests in which two parsers might see different ends are refused, and the
-// connection with them.
+// Requests whose end two parsers might see in different places are rejected, and
+// their connection is closed.
 func TestRequestsThatCouldBeSmuggled(t *testing.T) {
 	s := apitest.New(t)
 	head := "POST /v1/work-orders HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer " + s.Token("erp") + "\r\n"
 	for name, c := range map[string]struct{ request, want string }{
 		"two lengths":                 {head + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}x", "400"},
-		"an encoding nobody knows":    {head + "Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n", "501"},
+		"an unknown encoding":         {head + "Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n", "501"},
 		"a length with a sign":        {head + "Content-Length: +2\r\n\r\n{}", "400"},
 		"a space before the colon":    {head + "Content-Length : 2\r\n\r\n{}", "400"},
 		"a folded header":             {head + "X-A: b\r\n c: d\r\nContent-Length: 2\r\n\r\n{}", "4"},
@@ -241,11 +241,11 @@ func TestRequestsThatCouldBeSmuggled(t *testing.T) {
 			responses := bufio.NewReader(conn)
 			line, err := responses.ReadString('\n')
 			if err != nil || !strings.HasPrefix(line, "HTTP/1.1 "+c.want) {
-				t.Fatalf("answered %q, %v; want %s", line, err, c.want)
+				t.Fatalf("the response is %q, error %v; want %s", line, err, c.want)
 			}
-			rest, _ := io.ReadAll(responses) // a reset says as well that it ended
+			rest, _ := io.ReadAll(responses) // a reset ends the connection too
 			if strings.Contains(string(rest), "HTTP/1.1 ") {
-				t.Errorf("a second request was answered: %s", rest)
+				t.Errorf("there was a response to a second request: %s", rest)
 			}
 		})
 	}

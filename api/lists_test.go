@@ -12,24 +12,24 @@ import (
 	"millwright/service/servicetest"
 )
 
-// everyScope is what an integration needs to call all lists.
+// everyScope is the scopes of all lists.
 const everyScope = `{inventory:read,work_orders:read,work_orders:write,issues:read,issues:write,forms:read,people:read}`
 
-// listCase is a list of the API with what the tests of all lists need: how to make
-// records in it and how to change one, by SQL, since some are made in the app only.
+// listCase is a list of the API, with SQL that creates and changes its records: some
+// kinds of record are created only in the app.
 type listCase struct {
 	path, prefix, table string
-	// columns and values of an INSERT beside id, organization_id, created_at and changed_at.
+	// columns and values of an INSERT, without id, organization_id, created_at and changed_at.
 	columns, values string
-	// label is the column that a change of a record changes, field its name in the record.
+	// label is the column that change sets, field is its name in the record.
 	label, field string
-	// filter is one that all records made here pass.
+	// filter matches all records that make creates.
 	filter string
-	// also makes what belongs to the record $1.
+	// also creates the rows that belong to the record $1.
 	also string
 }
 
-// lists are all of them. Each is one row here and the tests hold for each.
+// lists returns all lists; the tests run for each.
 func lists(s *apitest.Server) []listCase {
 	node := func(path, prefix, kind, parent string) listCase {
 		return listCase{
@@ -59,10 +59,10 @@ func lists(s *apitest.Server) []listCase {
 	}
 }
 
-// id is the n-th id that make makes. All of them are older than the fixture's.
+// id returns the n-th id for make. All are older than the fixture's ids.
 func (l listCase) id(n int) string { return fmt.Sprintf("%s%026d", l.prefix, n) }
 
-// change makes a record in a transaction of its own.
+// make creates a record in its own transaction.
 func (l listCase) make(s *apitest.Server, id string) string {
 	s.Exec(`INSERT INTO `+l.table+` (id, organization_id, created_at, changed_at, `+l.columns+`)
 		VALUES ($1, $2, $3, $3, `+l.values+`)`, id, s.Acme.OrganizationID, s.Clock.Now())
@@ -72,7 +72,7 @@ func (l listCase) make(s *apitest.Server, id string) string {
 	return id
 }
 
-// change gives a record another name in a transaction of its own.
+// change renames a record in its own transaction.
 func (l listCase) change(s *apitest.Server, id, name string) {
 	s.Exec(`UPDATE `+l.table+` SET `+l.label+` = $2, changed_at = greatest($3, changed_at + interval '1 millisecond') WHERE id = $1`,
 		id, name, s.Clock.Now())
@@ -111,7 +111,7 @@ func TestListsArePaged(t *testing.T) {
 			page := h.list(l.path, "limit", "60", "cursor", cursor)
 			seen = append(seen, idsOf(t, page, false)...)
 			if len(seen) == 60 {
-				// What is made meanwhile is newer than what follows.
+				// Records created in the meantime are newer than the following pages.
 				l.make(s, newest)
 			}
 			if cursor = page.Text("next_cursor"); cursor == "" {
@@ -130,18 +130,18 @@ func TestListsArePaged(t *testing.T) {
 			}
 		}
 		if slices.Contains(seen, newest) {
-			t.Error("what was made after the first page appears behind it")
+			t.Error("a record created after the first page appears on a later one")
 		}
 	})
 }
 
-func TestTheNewestIsListedFirst(t *testing.T) {
+func TestNewestFirst(t *testing.T) {
 	s := apitest.New(t)
 	var ids []string
 	for range 4 {
 		s.Clock.Advance(1)
 		ids = append(ids, s.As("erp", http.MethodPost, "/work-orders", object{"inventory_id": s.ID("ahu1"), "title": "x"}).Text("id"))
-		s.Clock.Advance(999_999) // a nanosecond less than a millisecond: within it, ids still have an order
+		s.Clock.Advance(999_999) // a nanosecond less than a millisecond: even then, ids are ordered
 	}
 	s.Exec(`UPDATE work_orders SET title = 'changed' WHERE id = $1`, ids[0])
 	slices.Reverse(ids)
@@ -163,7 +163,7 @@ func TestCursorsAreBoundToTheirListAndFilters(t *testing.T) {
 		if cursor == "" || changesCursor == "" || token == "" {
 			t.Fatalf("the first pages lack their cursors: %q %q %q", cursor, changesCursor, token)
 		}
-		// Another limit is not another filter.
+		// The limit may change between pages.
 		h.list(l.path, "limit", "3", "cursor", cursor).Want(http.StatusOK, "")
 		h.list(l.path, "limit", "3", "cursor", changesCursor, "changed_since", "2020-01-01T00:00:00Z").Want(http.StatusOK, "")
 		h.list(l.path, "limit", "3", "changed_since", token).Want(http.StatusOK, "")
@@ -181,7 +181,7 @@ func TestCursorsAreBoundToTheirListAndFilters(t *testing.T) {
 			"a cursor that holds NUL":                    {"cursor", nul},
 			"half a cursor":                              {"cursor", cursor[:len(cursor)/2]},
 			"a very long cursor":                         {"cursor", strings.Repeat("a", 10_000)},
-			"a sync token that is none":                  {"changed_since", "yesterday"},
+			"an invalid sync token":                      {"changed_since", "yesterday"},
 			"half a sync token":                          {"changed_since", token[:len(token)/2]},
 			"a date without a time":                      {"changed_since", "2026-03-02"},
 			"a time without a zone":                      {"changed_since", "2026-03-02T12:00:00"},
@@ -191,7 +191,7 @@ func TestCursorsAreBoundToTheirListAndFilters(t *testing.T) {
 			"a sync token at a far position of its list": {"changed_since", strings.Repeat(token, 20)},
 		} {
 			if response := h.list(l.path, parameters...); response.Status != http.StatusBadRequest || response.Text("code") != "invalid_request" {
-				t.Errorf("%s is answered %d\n%s", name, response.Status, response.Body)
+				t.Errorf("%s gets %d\n%s", name, response.Status, response.Body)
 			}
 		}
 		if l.filter != "" {
@@ -200,7 +200,7 @@ func TestCursorsAreBoundToTheirListAndFilters(t *testing.T) {
 			} {
 				response := s.As("erp", http.MethodGet, l.path+"?"+l.filter+"&"+given, nil)
 				if response.Status != http.StatusBadRequest || response.Text("code") != "invalid_request" {
-					t.Errorf("a %s with the filter %s is answered %d", name, l.filter, response.Status)
+					t.Errorf("a %s with the filter %s gets %d", name, l.filter, response.Status)
 				}
 			}
 		}
@@ -215,7 +215,7 @@ func TestCursorsAreBoundToTheirListAndFilters(t *testing.T) {
 	})
 }
 
-// decoded shows what a cursor says. Clients may not rely on it; attackers do.
+// decoded decodes a cursor. Clients must not rely on its contents, but attackers read it.
 func decoded(t *testing.T, cursor string) string {
 	t.Helper()
 	text, err := base64.RawURLEncoding.DecodeString(cursor)
@@ -225,7 +225,7 @@ func decoded(t *testing.T, cursor string) string {
 	return string(text)
 }
 
-func TestListsWithNothingInThem(t *testing.T) {
+func TestEmptyLists(t *testing.T) {
 	s := apitest.New(t)
 	s.Exec(`UPDATE integrations SET scopes = $2 WHERE id = $1`, s.ID("dispatch"), everyScope)
 	s.Exec(`DELETE FROM assignments WHERE organization_id = $1`, s.Polar.OrganizationID)

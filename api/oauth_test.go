@@ -40,13 +40,13 @@ func TestTokenEndpoint(t *testing.T) {
 		{name: "credentials as HTTP Basic", form: "grant_type=client_credentials", authorization: basic("cli_erp", erpSecret), status: 200},
 		{name: "Basic, with the client's id in the form too", form: "grant_type=client_credentials&client_id=cli_erp", authorization: basic("cli_erp", erpSecret), status: 200},
 		{name: "a charset in the content type", form: body, contentType: formType + "; charset=UTF-8", status: 200},
-		{name: "a parameter nobody knows", form: body + "&resource=x", status: 200},
+		{name: "an unknown parameter", form: body + "&resource=x", status: 200},
 		{name: "an empty scope, as if it were left out", form: body + "&scope=", status: 200},
 		{name: "one scope", form: body + "&scope=work_orders:read", status: 200, scope: "work_orders:read"},
 		{name: "two scopes in any order", form: body + "&scope=work_orders:write+work_orders:read", status: 200, scope: "work_orders:read work_orders:write"},
 		{name: "a scope twice", form: body + "&scope=people:read+people:read", status: 200, scope: "people:read"},
 		{name: "a scope it does not have", form: "grant_type=client_credentials&client_id=cli_reader&client_secret=secret-of-the-reader-integration&scope=people:read", status: 400, code: "invalid_scope"},
-		{name: "a scope nobody has", form: body + "&scope=root", status: 400, code: "invalid_scope"},
+		{name: "an unknown scope", form: body + "&scope=root", status: 400, code: "invalid_scope"},
 		{name: "one known and one unknown scope", form: body + "&scope=people:read+root", status: 400, code: "invalid_scope"},
 		{name: "an unknown client", form: "grant_type=client_credentials&client_id=cli_nobody_knows&client_secret=x", status: 401, code: "invalid_client"},
 		{name: "a wrong secret", form: body + "x", status: 401, code: "invalid_client"},
@@ -88,7 +88,7 @@ func TestTokenEndpoint(t *testing.T) {
 				t.Fatalf("the answer is %d %s, want %d %s\n%s", response.Status, response.Text("error"), test.status, test.code, response.Body)
 			}
 			if response.Header.Get("Cache-Control") != "no-store" || response.Header.Get("Pragma") != "no-cache" {
-				t.Error("the answer may be cached")
+				t.Error("the response may be cached")
 			}
 			if challenge := response.Header.Get("WWW-Authenticate"); (test.status == 401) != strings.HasPrefix(challenge, "Basic ") {
 				t.Errorf("the challenge is %q", challenge)
@@ -105,7 +105,7 @@ func TestTokenEndpoint(t *testing.T) {
 	}
 }
 
-func TestTokenEndpointRefusesUnauthorizedClients(t *testing.T) {
+func TestTokenEndpointRejectsUnauthorizedClients(t *testing.T) {
 	for name, sql := range map[string]string{
 		"turned off":             `UPDATE integrations SET enabled = false WHERE client_id = 'cli_erp'`,
 		"disabled by us":         `UPDATE integrations SET disabled_by_service = true WHERE client_id = 'cli_erp'`,
@@ -120,7 +120,7 @@ func TestTokenEndpointRefusesUnauthorizedClients(t *testing.T) {
 			if response.Status != http.StatusBadRequest || response.Text("error") != "unauthorized_client" {
 				t.Errorf("the answer is %d %s", response.Status, response.Body)
 			}
-			// Who does not know the secret learns nothing of the integration's state.
+			// Without the secret, a client learns nothing about the integration's state.
 			response = s.Send(http.MethodPost, "/v1/oauth/token", form+"x", "Content-Type", formType)
 			if response.Text("error") != "invalid_client" {
 				t.Errorf("with a wrong secret the answer is %s", response.Body)
@@ -147,7 +147,7 @@ func TestFailedTokenRequestsAreLimitedWithoutLockingOut(t *testing.T) {
 		if response.Status == http.StatusTooManyRequests {
 			limited++
 			if response.Header.Get("Retry-After") == "" {
-				t.Error("a limited answer has no Retry-After")
+				t.Error("a 429 has no Retry-After")
 			}
 		}
 	}
@@ -155,11 +155,11 @@ func TestFailedTokenRequestsAreLimitedWithoutLockingOut(t *testing.T) {
 		t.Errorf("%d of 40 wrong secrets were limited, want those above 30", limited)
 	}
 	if response := s.Send(http.MethodPost, "/v1/oauth/token", form+erpSecret, "Content-Type", formType); response.Status != http.StatusOK {
-		t.Errorf("the right secret is answered %d after many wrong ones", response.Status)
+		t.Errorf("the right secret gets %d after many wrong ones", response.Status)
 	}
 }
 
-// golang.org/x/oauth2 is the outside judge of the token endpoint.
+// golang.org/x/oauth2 checks the token endpoint from the outside.
 func TestOAuth2ClientCredentials(t *testing.T) {
 	s := apitest.New(t)
 	for name, style := range map[string]oauth2.AuthStyle{
@@ -194,7 +194,7 @@ func TestRevocation(t *testing.T) {
 	revoke := func(token string) apitest.Response {
 		return s.Send(http.MethodPost, "/v1/oauth/revoke", form(token), "Content-Type", formType)
 	}
-	// Another client's token, or none at all, is no error and changes nothing.
+	// Another client's token, or a text that is not a token, is not an error and changes nothing.
 	revoke(s.Token("reader")).Want(http.StatusOK, "")
 	revoke("nonsense").Want(http.StatusOK, "")
 	s.As("reader", http.MethodGet, "/me", nil).Want(http.StatusOK, "")

@@ -20,7 +20,7 @@ import (
 	"millwright/service/servicetest"
 )
 
-// observedAPI is an API whose spans, metrics and log lines are kept.
+// observedAPI is an API with recorded spans, metrics and log lines.
 type observedAPI struct {
 	*api.API
 	spans   *tracetest.InMemoryExporter
@@ -43,7 +43,7 @@ func newObservedAPI(t testing.TB, s *apitest.Server, sampler sdktrace.Sampler) *
 	return w
 }
 
-// call makes a call and returns its span, nil when there is none, and its line in the log.
+// call makes a call and returns its span, or nil, and its log line.
 func (w *observedAPI) call(t testing.TB, method, path string, headers ...string) (*tracetest.SpanStub, map[string]any) {
 	t.Helper()
 	w.spans.Reset()
@@ -66,7 +66,7 @@ func (w *observedAPI) call(t testing.TB, method, path string, headers ...string)
 	return nil, line
 }
 
-// attributes are a span's, as text.
+// attributes returns a span's attributes as strings.
 func attributes(s *tracetest.SpanStub) map[string]string {
 	found := map[string]string{}
 	for _, a := range s.Attributes {
@@ -80,7 +80,7 @@ const (
 	clientSpan  = "00f067aa0ba902b7"
 )
 
-func TestACallIsSeen(t *testing.T) {
+func TestCallsAreTracedAndLogged(t *testing.T) {
 	s := apitest.New(t)
 	w := newObservedAPI(t, s, sdktrace.NeverSample())
 	authorization := "Bearer " + s.Token("erp")
@@ -98,7 +98,7 @@ func TestACallIsSeen(t *testing.T) {
 		t.Errorf("the span's attributes are %v, want %v", got, want)
 	}
 	if state := span.SpanContext.TraceState().String(); state != "" {
-		t.Errorf("the client's tracestate %q is handed on", state)
+		t.Errorf("the client's tracestate %q is passed on", state)
 	}
 	for name, value := range map[string]any{
 		"level": "INFO", "request_id": "mine-1", "method": "GET", "route": "/v1/work-orders/:id", "status": 400.0,
@@ -113,17 +113,17 @@ func TestACallIsSeen(t *testing.T) {
 	}
 
 	if span, _ := w.call(t, http.MethodGet, "/v1/me", "Authorization", authorization, "Traceparent", "00-"+clientTrace+"-"+clientSpan+"-00"); span != nil {
-		t.Error("a call is traced against the client's wish")
+		t.Error("a call is traced although the client did not sample it")
 	}
 	if span, _ := w.call(t, http.MethodGet, "/v1/me", "Authorization", authorization, "Traceparent", "nonsense"); span != nil {
-		t.Error("a call is traced that the sampler left out")
+		t.Error("a call is traced although the sampler dropped it")
 	}
 	if _, line := w.call(t, http.MethodGet, "/livez"); line["level"] != "DEBUG" {
 		t.Errorf("a probe is logged as %v", line["level"])
 	}
 	_, line = w.call(t, "QUARRINGTON", "/v1/me")
 	if line["method"] != "other" || strings.Contains(w.log.String(), "QUARRINGTON") {
-		t.Errorf("a method of the client's own is logged: %s", w.log.String())
+		t.Errorf("a client's unknown method is logged: %s", w.log.String())
 	}
 }
 
@@ -150,7 +150,7 @@ func TestCallsAreCounted(t *testing.T) {
 		`millwright_http_refusals_total{invalid_token}`:               1,
 		`millwright_http_refusals_total{not_found}`:                   2,
 		`millwright_http_refusals_total{method_not_allowed}`:          1,
-		`millwright_http_refusals_total{rate_limited}`:                0, // shown before the first
+		`millwright_http_refusals_total{rate_limited}`:                0, // exported before the first one
 		`millwright_http_requests_in_flight{}`:                        0,
 	} {
 		if n, shown := got[name]; !shown || n != want {
@@ -164,8 +164,8 @@ func TestCallsAreCounted(t *testing.T) {
 	}
 }
 
-// counted is what a registry has: name{label values} to the value, of a histogram
-// the number of observations.
+// counted returns the metrics of a registry: name{label values} to the value, or to the
+// number of observations of a histogram.
 func counted(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -197,13 +197,13 @@ func TestTwoAPIsDoNotShareARegistry(t *testing.T) {
 	}
 }
 
-// unread takes a log's lines.
+// unread discards log lines.
 type unread struct{}
 
 func (unread) Write(line []byte) (int, error) { return len(line), nil }
 
-// What it costs to see a call: /livez does nothing else.
-func BenchmarkSeeingACall(b *testing.B) {
+// The cost of tracing, counting and logging a call: /livez does nothing else.
+func BenchmarkInstrumentation(b *testing.B) {
 	s := apitest.New(b)
 	exporter := tracetest.NewNoopExporter()
 	tracer := func(ratio float64) trace.Tracer {

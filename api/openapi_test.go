@@ -19,7 +19,7 @@ import (
 	"millwright/service"
 )
 
-// document is the committed document, as it is made.
+// document returns the document as it would be committed.
 func document(t *testing.T) object {
 	t.Helper()
 	text, err := api.Document()
@@ -33,7 +33,7 @@ func document(t *testing.T) object {
 	return read
 }
 
-// at walks down a document; a missing member is an empty object.
+// at returns the object at a path in a document, an empty one if it is missing.
 func at(node object, path ...string) object {
 	for _, name := range path {
 		node, _ = node[name].(object)
@@ -66,7 +66,7 @@ func eachOperation(root object, check func(name string, op object)) {
 	}
 }
 
-func TestTheCommittedDocumentIsFresh(t *testing.T) {
+func TestTheCommittedDocumentIsCurrent(t *testing.T) {
 	made, err := api.Document()
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestEveryOperationIsDescribed(t *testing.T) {
 		for status, r := range at(op, "responses") {
 			response := r.(object)
 			if response["description"] == nil || response["description"] == http.StatusText(atoi(status)) {
-				t.Errorf("%s: %s has no description of its own", name, status)
+				t.Errorf("%s: %s has no description", name, status)
 			}
 			if strings.HasPrefix(name, "webhooks") {
 				continue
@@ -138,7 +138,7 @@ func TestEveryOperationIsDescribed(t *testing.T) {
 	}
 }
 
-// atoi reads a status, 0 for 2XX and default.
+// atoi parses a status; 2XX and default are 0.
 func atoi(text string) int {
 	n := 0
 	for _, digit := range text {
@@ -150,7 +150,7 @@ func atoi(text string) int {
 	return n
 }
 
-// TestEveryExampleMatchesItsSchema also wants an example for every body.
+// Every body must have an example too.
 func TestEveryExampleMatchesItsSchema(t *testing.T) {
 	root := document(t)
 	const url = "http://millwright.test/openapi.json"
@@ -217,13 +217,13 @@ func TestEveryExampleMatchesItsSchema(t *testing.T) {
 	t.Logf("%d examples", checked)
 }
 
-// escaped writes a name as a segment of a JSON pointer in a URL.
+// escaped escapes a name as a segment of a JSON pointer in a URL.
 func escaped(segment string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(segment)
 }
 
-// TestWhatMayBeNullSaysSo holds the records' pointers and times against their schemas.
-func TestWhatMayBeNullSaysSo(t *testing.T) {
+// Pointers in records must be nullable in their schemas, and other fields must not.
+func TestNullableFieldsAreDocumented(t *testing.T) {
 	schemas := at(document(t), "components", "schemas")
 	for name, record := range map[string]any{
 		"WorkOrder": models.WorkOrderRecord{}, "Feedback": models.FeedbackRecord{}, "Node": models.NodeRecord{}, "Form": models.FormRecord{},
@@ -263,7 +263,7 @@ func takesNull(schema object) bool {
 	return slices.ContainsFunc(choices, func(c any) bool { return c.(object)["type"] == "null" })
 }
 
-// TestEveryCodeIsDocumented wants each code of a problem in some answer.
+// Each problem code must be in the response of some operation.
 func TestEveryCodeIsDocumented(t *testing.T) {
 	root := document(t)
 	seen := map[string]bool{}
@@ -277,7 +277,7 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 	properties := at(root, "components", "schemas", "Problem", "properties")
 	for _, field := range []string{"code", "rule"} {
 		for _, code := range properties[field].(object)["enum"].([]any) {
-			// A path takes other methods: no operation's own answer. Rules have their own examples.
+			// method_not_allowed is not a response of any operation, and rules have their own examples.
 			if code != "method_not_allowed" && code != "rule_violation" && !seen[code.(string)] {
 				t.Errorf("%v is in no operation's answers; those are %v", code, slices.Sorted(maps.Keys(seen)))
 			}

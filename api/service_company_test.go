@@ -11,8 +11,8 @@ import (
 	"millwright/service/servicetest"
 )
 
-// newCustomer is a desk whose organization's service company, Polar, has two
-// more people, one of them in a team, and a service company of its own.
+// newCustomer returns a harness whose organization has the service company Polar.
+// Polar has two more people, one of them in a team, and its own service company.
 func newCustomer(t *testing.T) harness {
 	t.Helper()
 	h := newHarness(t)
@@ -34,7 +34,7 @@ service_companies: [{key: igloo}]
 	return h
 }
 
-// polarWorkOrder is a work order whose workers are the ERP and Polar.
+// polarWorkOrder creates a work order with the ERP and Polar as workers.
 func (h harness) polarWorkOrder() string {
 	return h.workOrder(object{"form_id": h.ID("inspection"), "assignees": h.ids("erp", "polar"), "consultants": h.ids("cat")})
 }
@@ -90,7 +90,7 @@ func TestServiceCompanyForwardsToItsOwnPeople(t *testing.T) {
 		{"itself", "dispatch", "", ""},
 		{"another integration", "back_office", "", ""},
 		{"its own service company", "igloo", "validation_failed", ""},
-		{"a person of its own service company", "ivo", "validation_failed", ""},
+		{"a person of the service company's service company", "ivo", "validation_failed", ""},
 		{"a person of the customer, connected to the node", "bob", "validation_failed", ""},
 		{"the customer's team", "crew", "validation_failed", ""},
 		{"the customer", "acme", "validation_failed", ""},
@@ -209,7 +209,7 @@ func TestServiceCompanySeesNothingElseOfItsCustomer(t *testing.T) {
 		}
 	}
 	h.dispatch(http.MethodPost, "/issues", object{"inventory_id": h.ID("ahu1"), "subject": "x"}).Want(http.StatusUnprocessableEntity, "validation_failed")
-	// It reads the work order with its answers, with those named in it, and no one else.
+	// It may read the work order, its answers and the people named in it, and nothing else.
 	h.dispatch(http.MethodGet, "/work-orders/"+id+"/answers", nil).Want(http.StatusOK, "")
 	var people []string
 	for _, person := range h.dispatch(http.MethodGet, "/work-orders/"+id, nil).Want(http.StatusOK, "").Field("people").([]any) {
@@ -246,8 +246,8 @@ func TestServiceCompanyGetsTheEvents(t *testing.T) {
 	want(t, "without incoming_work_orders", got(created), "work_order.created")
 }
 
-// Those of the company who have incoming work orders are told, the others are not.
-func TestServiceCompanyIsToldOfItsWorkOrders(t *testing.T) {
+// Only the company's people with incoming work orders are notified.
+func TestServiceCompanyIsNotifiedOfItsWorkOrders(t *testing.T) {
 	h := newCustomer(t)
 	id := h.workOrder(nil)
 	h.assign(id, h.ids("polar"), []string{}).Want(http.StatusOK, "")

@@ -29,7 +29,7 @@ func TestChangesOfEveryList(t *testing.T) {
 		for n := range 5 {
 			ids = append(ids, l.make(s, l.id(n+1)))
 		}
-		// Ids rise from the first to the fifth; the order of changes is another.
+		// The order of the changes differs from the order of the ids.
 		for _, n := range []int{3, 0, 4} {
 			l.change(s, ids[n], "once")
 		}
@@ -43,7 +43,7 @@ func TestChangesOfEveryList(t *testing.T) {
 		if again, _ := h.followChanges(t, l.path, token, "2"); !slices.Equal(again, want) {
 			t.Errorf("by pages of two they are %v, want %v", again, want)
 		}
-		// Every page's sync token goes on where the page ended, as its cursor does.
+		// The sync token of each page continues after the page, as its cursor does.
 		var stepwise []string
 		for since := token; ; {
 			page := h.list(l.path, "changed_since", since, "limit", "2")
@@ -115,11 +115,11 @@ func TestChangesSinceATime(t *testing.T) {
 	})
 }
 
-// Many changes of one moment may be written by transactions in any order: one
-// that began before all others may write its row behind theirs.
-func TestChangesOfOneMoment(t *testing.T) {
+// Transactions may write changes with the same time in any order: one that began
+// before all others may write its row last.
+func TestChangesWithTheSameTime(t *testing.T) {
 	s := apitest.New(t)
-	s.Clock.Advance(time.Second) // no node was made then
+	s.Clock.Advance(time.Second) // no node was created at this time
 	l := lists(s)[0]
 	ctx := t.Context()
 	insert := `INSERT INTO work_orders (id, organization_id, created_at, changed_at, ` + l.columns + `)
@@ -161,7 +161,7 @@ func TestSyncTokensExpire(t *testing.T) {
 	s.Clock.Advance(time.Second)
 	harness{s}.list(l.path, "changed_since", token).Want(http.StatusGone, "cursor_expired")
 	harness{s}.list(l.path, "changed_since", longAgo, "cursor", cursor).Want(http.StatusGone, "cursor_expired")
-	// Each answer's token has its own life.
+	// Each response's token has its own expiry.
 	harness{s}.list(l.path, "changed_since", next).Want(http.StatusOK, "")
 }
 
@@ -180,7 +180,7 @@ func TestSyncTokensAreVoidWhenMembershipOfATeamEnds(t *testing.T) {
 		before := token()
 		s.Exec(sql)
 		if response := s.As("nobody", http.MethodGet, "/work-orders?changed_since="+before, nil); response.Status != http.StatusGone {
-			t.Errorf("%s: the token is answered %d, want 410", name, response.Status)
+			t.Errorf("%s: the token gets %d, want 410", name, response.Status)
 		}
 	}
 	before := token()
@@ -196,7 +196,7 @@ func TestSyncTokensAreVoidWhenScopesAreNarrowed(t *testing.T) {
 	s.As("erp", http.MethodGet, "/work-orders?changed_since="+token, nil).Want(http.StatusGone, "cursor_expired")
 }
 
-func TestAnAssignedWorkOrderIsAChangeForTheAssigned(t *testing.T) {
+func TestAssigningAWorkOrderIsAChangeForTheAssignee(t *testing.T) {
 	s := apitest.New(t)
 	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $3, $4)`,
 		s.ID("hq"), s.ID("nobody"), s.ID("working"), s.Acme.OrganizationID)
@@ -205,17 +205,17 @@ func TestAnAssignedWorkOrderIsAChangeForTheAssigned(t *testing.T) {
 	s.WaitForOpenTransactions()
 	first := s.As("nobody", http.MethodGet, "/work-orders?changed_since="+longAgo, nil)
 	if got := idsOf(t, first, true); len(got) != 0 {
-		t.Fatalf("before it is assigned, nobody sees %v", got)
+		t.Fatalf("before the assignment, the integration sees %v", got)
 	}
 	s.As("erp", http.MethodPost, "/work-orders/"+id+"/assignees", object{"assignees": []string{s.ID("nobody")}}).Want(http.StatusOK, "")
 	s.WaitForOpenTransactions()
 	second := s.As("nobody", http.MethodGet, "/work-orders?changed_since="+first.Text("sync_token"), nil)
 	if got := idsOf(t, second, true); !slices.Equal(got, []string{id}) {
-		t.Errorf("after it is assigned, nobody sees %v, want it", got)
+		t.Errorf("after the assignment, the integration sees %v, want the work order", got)
 	}
 }
 
-func TestAMovedNodeTakesAlongWhatIsBelow(t *testing.T) {
+func TestMovingANodeChangesTheNodesBelow(t *testing.T) {
 	s := apitest.New(t)
 	s.Exec(`UPDATE integrations SET scopes = $2 WHERE id = $1`, s.ID("roofer"), everyScope)
 	s.Exec(`UPDATE permission_definitions SET applies_below = true, grants = '{inventory.read,work_orders.read,feedback.read}' WHERE id = $1`, s.ID("here_only"))
@@ -280,7 +280,7 @@ func TestChangesOfATeamShowInItsMembers(t *testing.T) {
 	}
 }
 
-// A page never passes a transaction that is still running.
+// A page must not skip a transaction that is still running.
 func TestALateCommitIsNotSkipped(t *testing.T) {
 	s := apitest.New(t)
 	h := harness{s}
@@ -309,9 +309,9 @@ func TestALateCommitIsNotSkipped(t *testing.T) {
 	}
 }
 
-// A record that is written below a node while the node moves is written either
-// before the move and goes along, or after it: it never keeps a position that
-// its new readers have passed.
+// A record written below a node while the node moves is written before the move, and
+// moves with it, or after it. It must not keep a position that its new readers have
+// already passed.
 func TestARecordWrittenDuringAMoveIsNotSkipped(t *testing.T) {
 	s := apitest.New(t)
 	s.Exec(`UPDATE permission_definitions SET applies_below = true WHERE id = $1`, s.ID("here_only"))
@@ -336,7 +336,7 @@ func TestARecordWrittenDuringAMoveIsNotSkipped(t *testing.T) {
 		_, err := moving.Exec(ctx, `UPDATE inventory_nodes SET parent_id = $1 WHERE id = $2`, s.ID("roof"), s.ID("hvac"))
 		moved <- err
 	}()
-	// The move waits for the writer, or is through without having seen its record.
+	// The move waits for the writer, or finishes without seeing its record.
 	for waiting := false; !waiting; {
 		select {
 		case err := <-moved:
@@ -350,7 +350,7 @@ func TestARecordWrittenDuringAMoveIsNotSkipped(t *testing.T) {
 	if err := writing.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	// A reader comes between the writer's commit and the mover's.
+	// A client reads between the two commits.
 	token := s.As("roofer", http.MethodGet, "/work-orders?changed_since="+longAgo, nil).Want(http.StatusOK, "").Text("sync_token")
 	if err := <-moved; err != nil {
 		t.Fatal(err)
@@ -365,7 +365,7 @@ func TestARecordWrittenDuringAMoveIsNotSkipped(t *testing.T) {
 	}
 }
 
-// signed writes a cursor or sync token as the service would: with the first 16
+// signed returns a cursor or sync token as the service signs it: with the first 16
 // bytes of an HMAC under a key derived from the sealing key.
 func signed(t *testing.T, says string) string {
 	t.Helper()
@@ -383,8 +383,8 @@ func signed(t *testing.T, says string) string {
 	return base64.RawURLEncoding.EncodeToString(append([]byte(says), mac.Sum(nil)[:16]...))
 }
 
-// After a database was set back to a backup, a token may be ahead of it:
-// following it would skip what happens until the database gets there.
+// After a restore from a backup, a token may be ahead of the database: following it
+// would skip the changes until the database catches up.
 func TestSyncTokensAheadOfTheDatabaseAreVoid(t *testing.T) {
 	s := apitest.New(t)
 	token := s.As("erp", http.MethodGet, "/work-orders?changed_since="+longAgo, nil).Want(http.StatusOK, "").Text("sync_token")
@@ -417,7 +417,7 @@ func TestARestoreIntoAnotherClusterStartsChangesOver(t *testing.T) {
 	if err := s.CheckSchema(t.Context()); err == nil || !containsAll(err.Error(), "another cluster", "millwright migrate") {
 		t.Errorf("before the migration the check says %v, want a sentence that names the command", err)
 	}
-	for range 2 { // the second finds nothing to do
+	for range 2 { // the second call changes nothing
 		if _, err := service.Migrate(t.Context(), database); err != nil {
 			t.Fatal(err)
 		}

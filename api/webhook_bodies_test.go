@@ -12,8 +12,8 @@ import (
 	"millwright/service"
 )
 
-// TestDeliveriesMatchTheDocument makes every event happen and holds each body
-// against the document's schema of its type.
+// TestDeliveriesMatchTheDocument causes every type of event and checks each body
+// against the document's schema of the type.
 func TestDeliveriesMatchTheDocument(t *testing.T) {
 	s := apitest.New(t)
 	person := func(key string) service.Actor {

@@ -47,7 +47,7 @@ func TestCreateWorkOrder(t *testing.T) {
 	}
 }
 
-func TestCreateWorkOrderWithLittle(t *testing.T) {
+func TestCreateWorkOrderWithDefaults(t *testing.T) {
 	s := apitest.New(t)
 	response := s.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": s.ID("roof"), "title": "Leak"}).
 		Want(http.StatusCreated, "")
@@ -66,7 +66,7 @@ func TestCreateWorkOrderWithLittle(t *testing.T) {
 	s.As("creator", http.MethodGet, "/work-orders/"+response.Text("id"), nil).Want(http.StatusOK, "")
 }
 
-func TestCreateWorkOrderIsRefused(t *testing.T) {
+func TestInvalidWorkOrdersAreRejected(t *testing.T) {
 	s := apitest.New(t)
 	long := strings.Repeat("ä", 201)
 	with := func(fields object) object {
@@ -147,7 +147,7 @@ func TestCreateWorkOrderIsRefused(t *testing.T) {
 	}
 }
 
-func TestCreateWorkOrderNeedsPermissionAndPlan(t *testing.T) {
+func TestCreatingAWorkOrderRequiresPermissionAndPlan(t *testing.T) {
 	s := apitest.New(t)
 	body := object{"inventory_id": s.ID("ahu1"), "title": "Replace filter"}
 	s.Exec(`UPDATE permission_definitions SET grants = '{inventory.read,work_orders.read}' WHERE id = $1`, s.ID("full"))
@@ -160,7 +160,7 @@ func TestCreateWorkOrderNeedsPermissionAndPlan(t *testing.T) {
 	s.As("erp", http.MethodPost, "/work-orders", body).Want(http.StatusForbidden, "read_only")
 }
 
-func TestCreateWorkOrderLeavesEverything(t *testing.T) {
+func TestCreatingAWorkOrderHasAllEffects(t *testing.T) {
 	s := apitest.New(t)
 	response := s.As("erp", http.MethodPost, "/work-orders", object{
 		"inventory_id": s.ID("ahu1"), "title": "Replace filter",
@@ -186,16 +186,16 @@ func TestCreateWorkOrderLeavesEverything(t *testing.T) {
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM deliveries`); n != 2 {
 		t.Errorf("%d deliveries, want 2: not to addresses that did not subscribe or may not read", n)
 	}
-	var poked []string
+	var woken []string
 	for _, work := range s.Pokes.Take() {
-		poked = append(poked, work.ID)
+		woken = append(woken, work.ID)
 	}
-	if want := slices.Sorted(slices.Values([]string{s.ID("erp_hook"), s.ID("reader_hook"), id})); !slices.Equal(poked, want) {
-		t.Errorf("poked %v, want both addresses and the work order: %v", poked, want)
+	if want := slices.Sorted(slices.Values([]string{s.ID("erp_hook"), s.ID("reader_hook"), id})); !slices.Equal(woken, want) {
+		t.Errorf("woke %v, want both addresses and the work order: %v", woken, want)
 	}
 }
 
-func TestReadWorkOrderIsBoundByPermissions(t *testing.T) {
+func TestReadingAWorkOrderRequiresPermission(t *testing.T) {
 	s := apitest.New(t)
 	create := func(as, node string, assignees ...string) string {
 		return s.As(as, http.MethodPost, "/work-orders", object{"inventory_id": s.ID(node), "title": "x", "assignees": append([]string{}, assignees...)}).
@@ -205,7 +205,7 @@ func TestReadWorkOrderIsBoundByPermissions(t *testing.T) {
 	s.Exec(`INSERT INTO work_order_assignees VALUES ($1, $2, 'worker', 9)`, roof, s.ID("nobody"))
 	forPolar := create("erp", "ahu1", s.ID("polar"))
 
-	reads := map[string]map[string]bool{ // who may read which
+	reads := map[string]map[string]bool{ // by integration and work order
 		"erp":         {below: true, roof: true, own: true, forPolar: true},
 		"reader":      {below: true, forPolar: true},
 		"creator":     {own: true},
@@ -233,7 +233,7 @@ func TestReadWorkOrderIsBoundByPermissions(t *testing.T) {
 	}
 }
 
-func TestUnknownAndUnreadableCannotBeToldApart(t *testing.T) {
+func TestUnreadableLooksLikeUnknown(t *testing.T) {
 	s := apitest.New(t)
 	id := s.As("erp", http.MethodPost, "/work-orders", object{"inventory_id": s.ID("roof"), "title": "x"}).Text("id")
 	var bodies []string
@@ -250,7 +250,7 @@ func TestUnknownAndUnreadableCannotBeToldApart(t *testing.T) {
 	}
 }
 
-func TestPeopleAreNamedWithTheirScopeOnly(t *testing.T) {
+func TestPeopleRequireTheirScope(t *testing.T) {
 	s := apitest.New(t)
 	response := s.As("erp", http.MethodPost, "/work-orders", object{
 		"inventory_id": s.ID("ahu1"), "title": "x", "assignees": []string{s.ID("ann"), s.ID("crew")},
@@ -343,7 +343,7 @@ func TestListWorkOrders(t *testing.T) {
 	} {
 		response := s.As("erp", http.MethodGet, "/work-orders"+query, nil)
 		if response.Status != http.StatusBadRequest || response.Text("code") != "invalid_request" {
-			t.Errorf("%s is answered %d\n%s", name, response.Status, response.Body)
+			t.Errorf("%s gets %d\n%s", name, response.Status, response.Body)
 		}
 	}
 }

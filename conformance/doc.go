@@ -1,18 +1,20 @@
-// Package conformance holds the product against the specification, section by
-// section: every numbered rule, row of a table and item of a list there is one
-// entry here, with a few words of our own and a short test that can fail. The
-// tests call the API over HTTP as a client does; where a rule is not the API's
-// (signatures, the retry schedule, addresses that are turned off) they call the
-// package that keeps it.
+// Package conformance tests the product against the specification. For each
+// numbered rule, table row and list item of the specification there is one entry,
+// with a short summary in our own words, the function that implements it and a test.
+//
+// The tests call the API over HTTP as a client does. Rules that are not the API's,
+// as signatures, the retry schedule and turning off addresses, are tested on the
+// package that implements them.
 //
 // Each entry is a subtest of TestSpecification:
 //
 //	go test ./conformance -run 'TestSpecification/section_4/write_rule_7:'
 //
-// A whole run writes docs/conformance.md with the verdicts it came to:
+// A complete run can write docs/conformance.md with its results:
 //
 //	go test ./conformance -run TestSpecification -args -write ../docs/conformance.md
 //
-// An entry whose subject is not built yet has no test and says what will bring
-// it. TestPageIsFresh fails when the page and the entries differ.
+// An entry whose subject is not built yet has no test and says what will implement
+// it. TestPageIsFresh fails if the page and the entries differ, and
+// TestImplementationsExist if an entry names a function that does not exist.
 package conformance

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// openAPI is the served OpenAPI document.
+// openAPI returns the OpenAPI document that the server serves.
 func (h *harness) openAPI() object {
 	h.t.Helper()
 	if h.document == nil {
@@ -29,7 +29,7 @@ func (h *harness) openAPI() object {
 	return h.document
 }
 
-// at follows names into a JSON object, and references wherever one stands.
+// at returns the value at a path in a JSON object. It follows references.
 func (h *harness) at(value any, names ...string) any {
 	for _, name := range names {
 		fields, _ := h.Document.Resolve(value).(object)
@@ -38,7 +38,7 @@ func (h *harness) at(value any, names ...string) any {
 	return h.Document.Resolve(value)
 }
 
-// property follows the names of fields into a schema; a list is followed into its items.
+// property returns the schema of the field at a path of fields; a list is replaced by its items.
 func (h *harness) property(schema any, names ...string) object {
 	for _, name := range names {
 		schema = h.at(schema, "properties", name)
@@ -50,7 +50,7 @@ func (h *harness) property(schema any, names ...string) object {
 	return found
 }
 
-// documented is an operation of the document, which must have it.
+// documented returns an operation of the document, which must have it.
 func (h *harness) documented(method, path string) object {
 	h.t.Helper()
 	found, _ := h.at(h.openAPI(), "paths", path, strings.ToLower(method)).(object)
@@ -60,7 +60,7 @@ func (h *harness) documented(method, path string) object {
 	return found
 }
 
-// bodyOf and responseOf are the schemas of an operation's body and success.
+// bodyOf and responseOf return the schemas of an operation's body and successful response.
 func (h *harness) bodyOf(op object) object {
 	content, _ := h.at(op, "requestBody", "content").(object)
 	for _, media := range content {
@@ -78,13 +78,13 @@ func (h *harness) responseOf(op object) object {
 	return nil
 }
 
-// fields are the names of a schema's properties.
+// fields returns the names of a schema's properties, sorted.
 func fields(schema object) []string {
 	properties, _ := schema["properties"].(object)
 	return slices.Sorted(maps.Keys(properties))
 }
 
-// scopesOf are the scopes an operation's security names, and whether it can be called without any.
+// scopesOf returns the scopes that an operation requires, and whether it can be called without a token.
 func scopesOf(op object) (scopes []string, open bool) {
 	security, _ := op["security"].([]any)
 	for _, alternative := range security {
@@ -103,19 +103,20 @@ func scopesOf(op object) (scopes []string, open bool) {
 // operation is a row of the table of operations.
 type operation struct {
 	method, path, scope string
-	// query and in are what it takes, out some of what it answers; of a page, its records.
+	// query are parameters that it takes, in the fields of its body, out some fields of
+	// its response; for a page, of its records.
 	query, in, out []string
 	status         int
-	// call makes one that succeeds.
+	// call returns the path and body of a call that succeeds.
 	call func(h *harness) (path string, body any)
 }
 
 const workOrderFields = "id inventory_id title description priority target_date form_id assignees consultants external_id status"
 
-// rule is the row as a rule: the document has the operation with its payloads,
-// a token with its scope alone may call it, a token with all others may not.
-func (o operation) rule(words string) rule {
-	return rule{item: o.method + " " + o.path, words: words, test: func(t *testing.T, h *harness) {
+// rule returns the row as a rule: the document has the operation with its payloads, a
+// token with only its scope may call it, and a token with all other scopes may not.
+func (o operation) rule(words, code string) rule {
+	return rule{item: o.method + " " + o.path, words: words, code: code, test: func(t *testing.T, h *harness) {
 		op := h.documented(o.method, o.path)
 		scopes, _ := scopesOf(op)
 		wantList(t, "the documented scopes", scopes, o.scope)
@@ -129,7 +130,7 @@ func (o operation) rule(words string) rule {
 		}
 		for _, name := range o.out {
 			if !slices.Contains(fields(out), name) {
-				t.Errorf("the documented answer has no %s: %v", name, fields(out))
+				t.Errorf("the documented response has no %s: %v", name, fields(out))
 			}
 		}
 		o.check(t, h)
@@ -144,8 +145,8 @@ func (o operation) check(t *testing.T, h *harness) {
 			others = append(others, scope)
 		}
 	}
-	response := h.callWithScopes(strings.Join(others, " "), o.method, path, body).Want(http.StatusForbidden, "insufficient_scope")
-	if challenge := response.Header.Get("WWW-Authenticate"); !strings.Contains(challenge, `scope="`+o.scope+`"`) {
+	rejected := h.callWithScopes(strings.Join(others, " "), o.method, path, body).Want(http.StatusForbidden, "insufficient_scope")
+	if challenge := rejected.Header.Get("WWW-Authenticate"); !strings.Contains(challenge, `scope="`+o.scope+`"`) {
 		t.Errorf("the challenge does not name the scope: %s", challenge)
 	}
 	h.callWithScopes(o.scope, o.method, path, body).Want(o.status, "")

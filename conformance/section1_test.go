@@ -16,7 +16,7 @@ import (
 )
 
 var section1 = []rule{
-	{item: "item 1, OAuth", words: "a stock OAuth client gets a token with client credentials and calls", test: func(t *testing.T, h *harness) {
+	{item: "item 1, OAuth", words: "a standard OAuth client gets a token with client credentials and calls the API", code: "service.(*Service).IssueToken", test: func(t *testing.T, h *harness) {
 		config := clientcredentials.Config{
 			ClientID: "cli_erp", ClientSecret: "secret-of-the-erp-integration", TokenURL: h.URL + "/v1/oauth/token",
 		}
@@ -27,13 +27,13 @@ var section1 = []rule{
 		defer func() { _ = response.Body.Close() }()
 		want(t, "the status", response.StatusCode, http.StatusOK)
 	}},
-	{item: "item 1, identity", words: "the caller is an integration of one organization, not a person", test: func(t *testing.T, h *harness) {
+	{item: "item 1, identity", words: "the caller is an integration of one organization, not a person", code: "service.(*Service).Admit", test: func(t *testing.T, h *harness) {
 		id := h.get("/me").Text("identity_id")
 		kind := servicetest.Value[string](h.Fixture, `SELECT kind FROM identities WHERE id = $1 AND organization_id = $2`, id, h.Acme.OrganizationID)
 		want(t, "the caller's kind", kind, "integration")
 		h.get("/people/"+id).Want(http.StatusNotFound, "not_found")
 	}},
-	{item: "item 2", words: "inventory, work orders, feedback, forms and answers, people and teams can be read", test: func(_ *testing.T, h *harness) {
+	{item: "item 2", words: "inventory, work orders, feedback, forms, answers, people and teams can be read", code: "api.(*API).operations", test: func(_ *testing.T, h *harness) {
 		answers := "/work-orders/" + h.workOrder(object{"form_id": h.ID("inspection")}) + "/answers"
 		for _, path := range []string{
 			"/locations", "/systems", "/equipment", "/sub-equipment", "/work-orders", "/issues", "/forms", answers, "/people", "/teams",
@@ -41,10 +41,10 @@ var section1 = []rule{
 			h.get(path).Want(http.StatusOK, "")
 		}
 	}},
-	{item: "item 3, feedback", words: "clients create feedback", test: func(_ *testing.T, h *harness) {
+	{item: "item 3, feedback", words: "clients create feedback", code: "service.(*Service).CreateFeedback", test: func(_ *testing.T, h *harness) {
 		h.feedback(nil).Want(http.StatusCreated, "")
 	}},
-	{item: "item 3, work orders", words: "and do everything with work orders, from the first title to completion", test: func(_ *testing.T, h *harness) {
+	{item: "item 3, work orders", words: "and do everything with work orders, from creation to completion", code: "api.(*API).workOrderOperations", test: func(_ *testing.T, h *harness) {
 		id, other := h.workOrder(nil), h.workOrder(nil)
 		h.patch(id, object{"title": "Changed"}).Want(http.StatusOK, "")
 		h.assign(id, object{"assignees": h.ids("bob")}).Want(http.StatusOK, "")
@@ -54,13 +54,13 @@ var section1 = []rule{
 		h.wantStatus(id, models.StatusComplete)
 		h.wantStatus(other, models.StatusCancelled)
 	}},
-	{item: "item 4", words: "a change of work orders or feedback is posted, signed, to the registered address", test: func(t *testing.T, h *harness) {
+	{item: "item 4", words: "a change of a work order or of feedback is sent, signed, to the registered address", code: "activities.Send", test: func(t *testing.T, h *harness) {
 		got := h.sent(t)
 		want(t, "signed", got.header.Get("Service-Signature") != "", true)
 		want(t, "the event", got.header.Get("Service-Event-Type"), "work_order.created")
 		want(t, "feedback waits for the address", len(h.events(h.feedback(nil).Text("id"))), 1)
 	}},
-	{item: "item 5, notices", words: "writes tell the people concerned, members of teams too", test: func(t *testing.T, h *harness) {
+	{item: "item 5, notices", words: "writes notify the people concerned, including members of teams", code: "service.(*tx).notify", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"assignees": h.ids("erp", "crew")})
 		for key, notices := range map[string]int{"bob": 1, "dan": 1, "cat": 0} {
 			want(t, "notices for "+key, h.count(`SELECT count(*) FROM notices WHERE record_id = $1 AND person_id = $2`, id, h.ID(key)), notices)
@@ -68,7 +68,7 @@ var section1 = []rule{
 		h.assign(id, object{"consultants": h.ids("cat")}).Want(http.StatusOK, "")
 		want(t, "notices for cat afterwards", h.count(`SELECT count(*) FROM notices WHERE record_id = $1 AND person_id = $2`, id, h.ID("cat")), 1)
 	}},
-	{item: "item 5, mail", words: "as the app tells them, by e-mail too", test: func(t *testing.T, h *harness) {
+	{item: "item 5, mail", words: "as the app does, by e-mail too", code: "activities.(*Notices).MailNotices", test: func(t *testing.T, h *harness) {
 		server := mailtest.NewServer(t, mailtest.Options{})
 		client, err := mail.New(mail.Options{URL: server.URL(), From: mail.Address{Email: "no-reply@millwright.test"}})
 		if err != nil {
@@ -84,9 +84,9 @@ var section1 = []rule{
 			recipients = append(recipients, m.Recipient)
 		}
 		slices.Sort(recipients)
-		wantList(t, "told by e-mail", recipients, "bob@acme.example.com", "dan@acme.example.com")
+		wantList(t, "the recipients of e-mail", recipients, "bob@acme.example.com", "dan@acme.example.com")
 	}},
-	{item: "item 5, history", words: "and are in the work order's history with what they changed", test: func(t *testing.T, h *harness) {
+	{item: "item 5, history", words: "and record their changes in the work order's history", code: "service.(*workOrderChange).save", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		h.patch(id, object{"title": "Changed"}).Want(http.StatusOK, "")
 		h.answer(id, true).Want(http.StatusOK, "")
@@ -94,7 +94,7 @@ var section1 = []rule{
 			AND changes->'title'->>'from' = 'Replace filter' AND changes->'title'->>'to' = 'Changed'`, id, h.ID("erp")), 1)
 		want(t, "the completion", h.count(`SELECT count(*) FROM history WHERE record_id = $1 AND changes->'status'->>'to' = 'complete'`, id), 1)
 	}},
-	{item: "item 5, log", words: "and in the Log Records under the integration's name and (API)", test: func(t *testing.T, h *harness) {
+	{item: "item 5, log", words: "and in the Log Records under the integration's name and (API)", code: "service.(*tx).log", test: func(t *testing.T, h *harness) {
 		id, issue := h.workOrder(nil), h.feedback(nil).Text("id")
 		h.patch(id, object{"title": "Changed"}).Want(http.StatusOK, "")
 		h.assign(id, object{"assignees": h.ids("bob")}).Want(http.StatusOK, "")
@@ -105,7 +105,7 @@ var section1 = []rule{
 		want(t, "entries of the work order", h.count(entries, id, h.Acme.OrganizationID), 6)
 		want(t, "entries of the feedback", h.count(entries, issue, h.Acme.OrganizationID), 1)
 	}},
-	{item: "item 6, left out", words: "no time records, attachments or comments", test: func(t *testing.T, h *harness) {
+	{item: "item 6, left out", words: "there are no time records, attachments or comments", code: "api.(*API).operations", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		for path := range h.openAPI()["paths"].(object) {
 			for _, word := range []string{"time", "attachment", "comment", "file", "hold"} {
@@ -116,13 +116,13 @@ var section1 = []rule{
 			h.post("/work-orders/"+id+"/"+part, object{}).Want(http.StatusNotFound, "not_found")
 		}
 	}},
-	{item: "item 6, hold", words: "and no putting on hold", test: func(_ *testing.T, h *harness) {
+	{item: "item 6, hold", words: "and no operation puts a work order on hold", code: "api.(*API).workOrderOperations", test: func(_ *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		h.patch(id, object{"status": "on_hold"}).Want(http.StatusUnprocessableEntity, "validation_failed")
 		h.patch(id, object{"status": object{"code": "on_hold"}}).Want(http.StatusUnprocessableEntity, "validation_failed")
 		h.wantStatus(id, models.StatusOpen)
 	}},
-	{item: "item 7", words: "a view is bounded by scopes and by permissions", test: func(t *testing.T, h *harness) {
+	{item: "item 7", words: "scopes and permissions limit what an integration sees", code: "api.requireScope, service.workOrderReadable", test: func(t *testing.T, h *harness) {
 		roof := h.workOrder(object{"inventory_id": h.ID("roof")})
 		seen := func(key string) bool {
 			return slices.Contains(pageIDs(h.As(key, http.MethodGet, "/work-orders?limit=200", nil).Want(http.StatusOK, "")), roof)
@@ -132,7 +132,7 @@ var section1 = []rule{
 		h.callWithScopes("inventory:read", http.MethodGet, "/work-orders", nil).Want(http.StatusForbidden, "insufficient_scope")
 	}},
 	{item: "item 8, page", words: "integrations are made on a page, by those with the permission", notYet: "the app's page of integrations"},
-	{item: "item 8, step 1", words: "a new integration has a name, scopes and an organization definition", test: func(t *testing.T, h *harness) {
+	{item: "item 8, step 1", words: "a new integration has a name, scopes and an organization definition", code: "service.(*Service).Import", test: func(t *testing.T, h *harness) {
 		imported, err := h.Import(t.Context(), []byte(`
 organization: {key: acme}
 integrations: [{key: made, name: Made here, scopes: ["work_orders:read"], organization_definition: org_incoming}]`))
@@ -145,7 +145,7 @@ integrations: [{key: made, name: Made here, scopes: ["work_orders:read"], organi
 			WHERE i.client_id = $1`, made.ClientID)
 		want(t, "the integration", row, "Made here work_orders:read Incoming")
 	}},
-	{item: "item 8, step 2", words: "its client id and secret are shown when it is made, and work", test: func(t *testing.T, h *harness) {
+	{item: "item 8, step 2", words: "its client id and secret are shown when it is created, and work", code: "service.(*Service).Import", test: func(t *testing.T, h *harness) {
 		imported, err := h.Import(t.Context(), []byte(`
 organization: {key: acme}
 integrations: [{key: shown, name: Shown, scopes: ["work_orders:read"]}]`))
@@ -157,7 +157,7 @@ integrations: [{key: shown, name: Shown, scopes: ["work_orders:read"]}]`))
 		form.Set("client_secret", imported.Integrations["shown"].ClientSecret)
 		h.token(form).Want(http.StatusOK, "")
 	}},
-	{item: "item 8, step 3", words: "an assignment on any of three kinds of node gives it permissions there", test: func(t *testing.T, h *harness) {
+	{item: "item 8, step 3", words: "an assignment to any of three kinds of node gives it permissions there", code: "service.(*Service).Import", test: func(t *testing.T, h *harness) {
 		t.Cleanup(func() { h.Exec(`DELETE FROM assignments WHERE identity_id = $1`, h.ID("nobody")) })
 		h.As("nobody", http.MethodGet, "/equipment/"+h.ID("ahu1"), nil).Want(http.StatusNotFound, "not_found")
 		for path, node := range map[string]string{"/locations/": "roof", "/systems/": "hvac", "/equipment/": "ahu1"} {
@@ -167,7 +167,7 @@ integrations: [{key: shown, name: Shown, scopes: ["work_orders:read"]}]`))
 			h.As("nobody", http.MethodGet, "/locations/"+h.ID("annex"), nil).Want(http.StatusNotFound, "not_found")
 		}
 	}},
-	{item: "item 9", words: "a plan without the API gives no tokens", test: func(t *testing.T, h *harness) {
+	{item: "item 9", words: "a plan without the API issues no tokens", code: "service.(*Service).IssueToken", test: func(t *testing.T, h *harness) {
 		h.removeAPIFromPlan(t)
 		response := h.token(h.credentials("erp", "")).Want(http.StatusBadRequest, "")
 		want(t, "the error", response.Text("error"), "unauthorized_client")

@@ -9,22 +9,22 @@ import (
 
 var section2 = slices.Concat(workOrderRecord, feedbackRecord, answerInput, identities)
 
-// field is a row about a field of a work order: a few values it takes and shows,
-// and some it refuses.
-func field(name, words string, takes map[string]any, refuses ...any) rule {
-	return rule{item: "work order field " + name, words: words, test: func(t *testing.T, h *harness) {
-		for shown, value := range takes {
+// field is a rule about a field of a work order: values that it accepts, by how they
+// are shown, and values that it rejects.
+func field(name, words, code string, accepted map[string]any, rejected ...any) rule {
+	return rule{item: "work order field " + name, words: words, code: code, test: func(t *testing.T, h *harness) {
+		for shown, value := range accepted {
 			want(t, name, h.create(object{name: value}).Field(name), any(shown))
 		}
-		for _, value := range refuses {
+		for _, value := range rejected {
 			h.post("/work-orders", h.body(object{name: value})).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}}
 }
 
-// roles is field for a list of identities.
-func roles(name, words string) rule {
-	return rule{item: "work order field " + name, words: words, test: func(t *testing.T, h *harness) {
+// roles is a rule about a field that lists identities.
+func roles(name, words, code string) rule {
+	return rule{item: "work order field " + name, words: words, code: code, test: func(t *testing.T, h *harness) {
 		made := h.create(object{"assignees": h.ids("erp"), name: h.ids("bob", "crew")})
 		wantList(t, name, texts(made, name), h.ids("bob", "crew")...)
 		wantList(t, name+" as read", texts(h.read(made.Text("id")), name), h.ids("bob", "crew")...)
@@ -35,13 +35,13 @@ func roles(name, words string) rule {
 }
 
 var workOrderRecord = []rule{
-	{item: "work order field id", words: "a text that identifies it", test: func(t *testing.T, h *harness) {
+	{item: "work order field id", words: "a text that identifies it", code: "models.NewID", test: func(t *testing.T, h *harness) {
 		first, second := h.workOrder(nil), h.workOrder(nil)
-		want(t, "its form", regexp.MustCompile(`^wo_[0-9a-z]{26}$`).MatchString(first), true)
-		want(t, "two are alike", first == second, false)
+		want(t, "the id has the documented form", regexp.MustCompile(`^wo_[0-9a-z]{26}$`).MatchString(first), true)
+		want(t, "two ids are equal", first == second, false)
 		want(t, "the id of the record", h.read(first).Text("id"), first)
 	}},
-	{item: "work order field inventory_id", words: "its location, system or equipment; needed to create", test: func(t *testing.T, h *harness) {
+	{item: "work order field inventory_id", words: "its location, system or equipment; required to create it", code: "service.(*Service).CreateWorkOrder", test: func(t *testing.T, h *harness) {
 		for _, node := range []string{"hq", "hvac", "ahu1"} {
 			want(t, node, h.create(object{"inventory_id": h.ID(node)}).Text("inventory_id"), h.ID(node))
 		}
@@ -49,19 +49,19 @@ var workOrderRecord = []rule{
 			h.post("/work-orders", body).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}},
-	{item: "work order field title", words: "a text, needed to create", test: func(t *testing.T, h *harness) {
+	{item: "work order field title", words: "a text, required to create it", code: "api.newWorkOrder.workOrder", test: func(t *testing.T, h *harness) {
 		want(t, "title", h.create(object{"title": "Öl & <Filter>"}).Text("title"), "Öl & <Filter>")
 		h.post("/work-orders", object{"inventory_id": h.ID("ahu1")}).Want(http.StatusUnprocessableEntity, "validation_failed")
 		for _, title := range []any{7, "", nil} {
 			h.post("/work-orders", h.body(object{"title": title})).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}},
-	field("description", "a text", map[string]any{"Line one\nline two": "Line one\nline two"}, 7, []string{"x"}),
-	field("priority", "one of four words", map[string]any{"none": "none", "low": "low", "medium": "medium", "high": "high"}, "urgent", "", 2),
-	field("target_date", "a time, shown in UTC", map[string]any{
+	field("description", "a text", "api.newWorkOrder.workOrder", map[string]any{"Line one\nline two": "Line one\nline two"}, 7, []string{"x"}),
+	field("priority", "one of four values", "api.newWorkOrder.workOrder", map[string]any{"none": "none", "low": "low", "medium": "medium", "high": "high"}, "urgent", "", 2),
+	field("target_date", "a time, shown in UTC", "models.Time.MarshalJSON", map[string]any{
 		"2026-03-05T12:00:00.000Z": "2026-03-05T14:00:00+02:00", "2026-03-05T12:00:00.250Z": "2026-03-05T12:00:00.25Z",
 	}, "tomorrow", "2026-03-05", 1772712000),
-	{item: "work order field form_id", words: "one of the listed forms", test: func(t *testing.T, h *harness) {
+	{item: "work order field form_id", words: "one of the listed forms", code: "service.(*Service).CreateWorkOrder", test: func(t *testing.T, h *harness) {
 		for _, id := range pageIDs(h.get("/forms").Want(http.StatusOK, "")) {
 			want(t, "form_id", h.create(object{"form_id": id}).Text("form_id"), id)
 		}
@@ -69,16 +69,16 @@ var workOrderRecord = []rule{
 			h.post("/work-orders", h.body(object{"form_id": id})).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}},
-	roles("assignees", "identity ids of the workers"),
-	roles("consultants", "identity ids of the consultants"),
-	{item: "work order field consultants, none", words: "there may be none of them", test: func(t *testing.T, h *harness) {
+	roles("assignees", "identity ids of the workers", "service.(*Service).CreateWorkOrder"),
+	roles("consultants", "identity ids of the consultants", "service.(*Service).CreateWorkOrder"),
+	{item: "work order field consultants, none", words: "may be empty", code: "service.(*Service).CreateWorkOrder", test: func(t *testing.T, h *harness) {
 		for _, fields := range []object{nil, {"consultants": []string{}}} {
 			consultants, isList := h.create(fields).Field("consultants").([]any)
 			want(t, "an empty list", isList && len(consultants) == 0, true)
 		}
 	}},
-	field("external_id", "the caller's own reference", map[string]any{"ERP/7781 ä": "ERP/7781 ä"}, 7, ""),
-	{item: "work order field status", words: "a code and an English name", test: func(t *testing.T, h *harness) {
+	field("external_id", "the caller's own reference", "service.(*Service).CreateWorkOrder", map[string]any{"ERP/7781 ä": "ERP/7781 ä"}, 7, ""),
+	{item: "work order field status", words: "a code and an English name", code: "models.WorkOrderStatus.Name", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		for _, step := range []struct {
 			do         func()
@@ -97,46 +97,47 @@ var workOrderRecord = []rule{
 }
 
 var feedbackRecord = []rule{
-	{item: "feedback field inventory_id", words: "the node it concerns; needed to create", test: func(t *testing.T, h *harness) {
+	{item: "feedback field inventory_id", words: "the node it is about; required to create it", code: "service.(*Service).CreateFeedback", test: func(t *testing.T, h *harness) {
 		for _, node := range []string{"hq", "hvac", "ahu1", "fan1"} {
 			made := h.feedback(object{"inventory_id": h.ID(node)}).Want(http.StatusCreated, "")
 			want(t, "inventory_id", made.Text("inventory_id"), h.ID(node))
 		}
 		h.post("/issues", object{"subject": "x"}).Want(http.StatusUnprocessableEntity, "validation_failed")
 	}},
-	{item: "feedback field subject", words: "a text", test: func(t *testing.T, h *harness) {
+	{item: "feedback field subject", words: "a text", code: "service.(*Service).CreateFeedback", test: func(t *testing.T, h *harness) {
 		want(t, "subject", h.feedback(object{"subject": "Es klappert"}).Want(http.StatusCreated, "").Text("subject"), "Es klappert")
 		h.feedback(object{"subject": 7}).Want(http.StatusUnprocessableEntity, "validation_failed")
 	}},
-	{item: "feedback field description", words: "a text", test: func(t *testing.T, h *harness) {
+	{item: "feedback field description", words: "a text", code: "service.(*Service).CreateFeedback", test: func(t *testing.T, h *harness) {
 		want(t, "description", h.feedback(object{"description": "At night"}).Want(http.StatusCreated, "").Text("description"), "At night")
 		h.feedback(object{"description": 7}).Want(http.StatusUnprocessableEntity, "validation_failed")
 	}},
-	{item: "feedback field external_id", words: "used once: a second is a conflict", test: func(t *testing.T, h *harness) {
+	{item: "feedback field external_id", words: "unique: a second use is a conflict", code: "service.(*Service).CreateFeedback", test: func(t *testing.T, h *harness) {
 		want(t, "external_id", h.feedback(object{"external_id": "DESK-2"}).Want(http.StatusCreated, "").Text("external_id"), "DESK-2")
 		h.feedback(object{"external_id": "DESK-2", "subject": "Other"}).Want(http.StatusConflict, "external_id_taken")
 		h.feedback(object{"external_id": "DESK-3"}).Want(http.StatusCreated, "")
 		h.feedback(nil).Want(http.StatusCreated, "")
-		h.feedback(nil).Want(http.StatusCreated, "") // none is no reference
+		h.feedback(nil).Want(http.StatusCreated, "") // several may have none
 	}},
 }
 
-// value is a row about one type of question: answers that come back as given, and some that are refused.
-func value(kind, words, question string, takes func(h *harness) []any, refuses func(h *harness) []any) rule {
-	return rule{item: "answer field value, " + kind, words: words, test: func(t *testing.T, h *harness) {
+// value is a rule about one type of question: values that are returned as they were
+// sent, and values that are rejected.
+func value(kind, words, code, question string, accepted func(h *harness) []any, rejected func(h *harness) []any) rule {
+	return rule{item: "answer field value, " + kind, words: words, code: code, test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
-		for _, value := range takes(h) {
+		for _, value := range accepted(h) {
 			h.answer(id, false, h.to(question, value)).Want(http.StatusOK, "")
 			want(t, "the answer", asJSON(h.shownAnswer(id, question)), asJSON(value))
 		}
-		for _, value := range refuses(h) {
+		for _, value := range rejected(h) {
 			h.answer(id, false, h.to(question, value)).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}}
 }
 
 var answerInput = []rule{
-	{item: "answer field answers", words: "a list of objects with a question and a value", test: func(t *testing.T, h *harness) {
+	{item: "answer field answers", words: "a list of objects with a question and a value", code: "service.(*Service).AnswerWorkOrder", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		h.answer(id, false, h.to("q_hours", 3), h.to("q_note", "Fine")).Want(http.StatusOK, "")
 		wantList(t, "answered", h.answered(id), h.ids("q_hours", "q_note")...)
@@ -147,22 +148,22 @@ var answerInput = []rule{
 			h.post("/work-orders/"+id+"/answers", object{"answers": answers}).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}},
-	value("single choice", "an option's id", "q_state",
+	value("single choice", "an option's id", "models.CheckAnswer", "q_state",
 		func(h *harness) []any { return []any{h.ID("o_ok"), h.ID("o_dirty")} },
 		func(h *harness) []any { return []any{"OK", h.ID("o_belt"), []string{h.ID("o_ok")}, 1, true} }),
-	value("multiple choice", "a list of options' ids", "q_parts",
+	value("multiple choice", "a list of options' ids", "models.CheckAnswer", "q_parts",
 		func(h *harness) []any { return []any{h.ids("o_belt"), h.ids("o_belt", "o_filter")} },
 		func(h *harness) []any { return []any{h.ID("o_belt"), []string{"Belt"}, h.ids("o_ok"), []int{1}, 1} }),
-	value("integer", "a whole number", "q_hours",
+	value("integer", "a whole number", "models.CheckAnswer", "q_hours",
 		func(*harness) []any { return []any{0, 12, -3} },
 		func(*harness) []any { return []any{1.5, "12", true, []int{1}} }),
-	value("decimal", "a decimal number", "q_pressure",
+	value("decimal", "a decimal number", "models.CheckAnswer", "q_pressure",
 		func(*harness) []any { return []any{2.5, -0.125, 3} },
 		func(*harness) []any { return []any{"2.5", true, []float64{2.5}} }),
-	value("text", "a text", "q_note",
+	value("text", "a text", "models.CheckAnswer", "q_note",
 		func(*harness) []any { return []any{"Fine", "Zwei\nZeilen"} },
 		func(*harness) []any { return []any{5, true, []string{"x"}} }),
-	{item: "answer field complete", words: "true completes the work order as well", test: func(t *testing.T, h *harness) {
+	{item: "answer field complete", words: "true completes the work order too", code: "service.(*Service).AnswerWorkOrder", test: func(t *testing.T, h *harness) {
 		for complete, status := range map[bool]string{true: "complete", false: "in_progress"} {
 			id := h.workOrder(object{"form_id": h.ID("inspection")})
 			want(t, "the status", h.answer(id, complete, h.required()...).Want(http.StatusOK, "").Text("status", "code"), status)
@@ -171,7 +172,7 @@ var answerInput = []rule{
 		h.post("/work-orders/"+h.workOrder(nil)+"/answers", object{"answers": []any{}, "complete": "yes"}).
 			Want(http.StatusUnprocessableEntity, "validation_failed")
 	}},
-	{item: "answers as read", words: "each question shows its type and options", test: func(t *testing.T, h *harness) {
+	{item: "answers as read", words: "each question shows its type and options", code: "service.(*Service).Answers", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		questions := h.get("/work-orders/"+id+"/answers").Want(http.StatusOK, "").Field("questions").([]any)
 		var kinds []string
@@ -186,7 +187,7 @@ var answerInput = []rule{
 }
 
 var identities = []rule{
-	{item: "identities 1", words: "a person, team, organization or integration, by its id", test: func(t *testing.T, h *harness) {
+	{item: "identities 1", words: "a person, team, organization or integration, by its id", code: "service.(*Service).WorkOrder", test: func(t *testing.T, h *harness) {
 		keys := []string{"bob", "crew", "polar", "erp"}
 		made := h.create(object{"assignees": h.ids(keys...)})
 		wantList(t, "the workers", texts(made, "assignees"), h.ids(keys...)...)
@@ -199,15 +200,15 @@ var identities = []rule{
 			want(t, key, kinds[h.ID(key)], any(kind))
 		}
 	}},
-	{item: "identities 2, ids", words: "without people:read records name ids alone", test: func(t *testing.T, h *harness) {
+	{item: "identities 2, ids", words: "without people:read, records contain only their ids", code: "service.(*Service).WorkOrder", test: func(t *testing.T, h *harness) {
 		path := "/work-orders/" + h.workOrder(object{"assignees": h.ids("ann")})
 		bare := h.callWithScopes("work_orders:read", http.MethodGet, path, nil).Want(http.StatusOK, "")
 		wantList(t, "the workers", texts(bare, "assignees"), h.ID("ann"))
 		for _, secret := range []string{"Ann Field", "ann@acme.example.com", "+12025550101"} {
-			want(t, "the answer names "+secret, regexp.MustCompile(regexp.QuoteMeta(secret)).Match(bare.Body), false)
+			want(t, "the response contains "+secret, regexp.MustCompile(regexp.QuoteMeta(secret)).Match(bare.Body), false)
 		}
 	}},
-	{item: "identities 2, people", words: "with it, their personal data too", test: func(t *testing.T, h *harness) {
+	{item: "identities 2, people", words: "with it, records contain their personal data too", code: "service.(*Service).WorkOrder", test: func(t *testing.T, h *harness) {
 		path := "/work-orders/" + h.workOrder(object{"assignees": h.ids("ann")})
 		full := h.callWithScopes("work_orders:read people:read", http.MethodGet, path, nil).Want(http.StatusOK, "")
 		found := false
@@ -219,11 +220,11 @@ var identities = []rule{
 				want(t, "phone", person["phone"], any("+12025550101"))
 			}
 		}
-		want(t, "Ann is named", found, true)
+		want(t, "people contains Ann", found, true)
 	}},
 }
 
-// shownAnswer is the value of a question's answer as it is read.
+// shownAnswer returns the value of a question's answer as it is read.
 func (h *harness) shownAnswer(id, question string) any {
 	h.t.Helper()
 	for _, q := range h.get("/work-orders/"+id+"/answers").Want(http.StatusOK, "").Field("questions").([]any) {
@@ -231,6 +232,6 @@ func (h *harness) shownAnswer(id, question string) any {
 			return found["value"]
 		}
 	}
-	h.t.Errorf("the answers have no question %s", question)
+	h.t.Errorf("the answers do not contain the question %s", question)
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 var section3 = []rule{
-	{item: "status names", words: "seven states with their English names", test: func(t *testing.T, h *harness) {
+	{item: "status names", words: "seven states with their English names", code: "models.WorkOrderStatus.Name", test: func(t *testing.T, h *harness) {
 		for status, name := range map[models.WorkOrderStatus]string{
 			models.StatusOpen: "Open", models.StatusInProgress: "In progress", models.StatusBackFromInspection: "Back from the consultant",
 			models.StatusSentToInspection: "Sent to the consultant's review", models.StatusComplete: "Complete",
@@ -19,23 +19,23 @@ var section3 = []rule{
 			want(t, string(status), h.read(h.workOrderIn(status)).Text("status", "name"), name)
 		}
 	}},
-	{item: "on hold", words: "no call puts a work order on hold, or takes it off", test: func(t *testing.T, h *harness) {
+	{item: "on hold", words: "no call puts a work order on hold or resumes it", code: "models.WorkOrderStatus.Apply", test: func(t *testing.T, h *harness) {
 		h.post("/work-orders", h.body(object{"status": "on_hold"})).Want(http.StatusUnprocessableEntity, "validation_failed")
 		id := h.workOrderIn(models.StatusOnHold)
 		h.patch(id, object{"title": "x"}).Want(http.StatusUnprocessableEntity, "rule_violation")
 		h.answer(id, false).Want(http.StatusUnprocessableEntity, "rule_violation")
 		h.wantStatus(id, models.StatusOnHold)
 		body := fields(h.bodyOf(h.documented(http.MethodPatch, "/work-orders/{id}")))
-		want(t, "a change can name a status", slices.Contains(body, "status"), false)
+		want(t, "PATCH takes a status", slices.Contains(body, "status"), false)
 	}},
-	{item: "row 1, state", words: "a change leaves each workable state as it is", test: func(_ *testing.T, h *harness) {
+	{item: "row 1, state", words: "a change keeps each workable state", code: "service.(*Service).UpdateWorkOrder", test: func(_ *testing.T, h *harness) {
 		h.eachStatus(workable, func(id string) {
 			status := h.read(id).Text("status", "code")
 			h.patch(id, object{"title": "Changed"}).Want(http.StatusOK, "")
 			h.wantStatus(id, models.WorkOrderStatus(status))
 		})
 	}},
-	{item: "row 1, event", words: "and sends an event for four fields only", test: func(_ *testing.T, h *harness) {
+	{item: "row 1, event", words: "and sends an event only for four fields", code: "service.(*Service).UpdateWorkOrder", test: func(_ *testing.T, h *harness) {
 		id := h.quiet(nil)
 		h.patch(id, object{"title": "A", "description": "B", "priority": "low", "target_date": "2026-06-01T00:00:00Z"}).Want(http.StatusOK, "")
 		h.wantEvents(id, "work_order.updated")
@@ -44,12 +44,12 @@ var section3 = []rule{
 		h.patch(id, object{"title": "A"}).Want(http.StatusOK, "")
 		h.wantEvents(id, "")
 	}},
-	{item: "row 1, condition", words: "with the permission to update", test: func(t *testing.T, h *harness) {
+	{item: "row 1, condition", words: "it requires the permission to update", code: "service.(*Service).UpdateWorkOrder", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		h.grant(t, allBut(models.GrantWorkOrdersUpdate)...)
 		h.patch(id, object{"title": "x"}).Want(http.StatusForbidden, "permission_denied")
 	}},
-	{item: "row 2", words: "a worker's answers put it in progress and are saved", test: func(t *testing.T, h *harness) {
+	{item: "row 2", words: "a worker's answers are saved and put the work order in progress", code: "service.(*Service).AnswerWorkOrder", test: func(t *testing.T, h *harness) {
 		h.eachStatus(workable, func(id string) {
 			h.Exec(`UPDATE work_orders SET form_id = $2 WHERE id = $1`, id, h.ID("inspection"))
 			h.answer(id, false, h.to("q_hours", 7)).Want(http.StatusOK, "")
@@ -57,12 +57,12 @@ var section3 = []rule{
 			wantList(t, "saved", h.answered(id), h.ID("q_hours"))
 		})
 	}},
-	{item: "row 2, condition", words: "a consultant's are refused", test: func(t *testing.T, h *harness) {
+	{item: "row 2, condition", words: "a consultant's answers are rejected", code: "service.(*Service).AnswerWorkOrder", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"assignees": h.ids("bob"), "consultants": h.ids("erp")})
 		want(t, "the rule", h.answer(id, false).Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "not_assigned_as_worker")
 		h.wantStatus(id, models.StatusOpen)
 	}},
-	{item: "row 3", words: "complete without a consultant: complete, with two events", test: func(_ *testing.T, h *harness) {
+	{item: "row 3", words: "completing without a consultant: complete, with two events", code: "models.WorkOrderStatus.Apply", test: func(_ *testing.T, h *harness) {
 		h.eachStatus(workable, func(id string) {
 			h.forgetDeliveries()
 			h.answer(id, true).Want(http.StatusOK, "")
@@ -70,7 +70,7 @@ var section3 = []rule{
 			h.wantEvents(id, "work_order.status_changed work_order.completed")
 		})
 	}},
-	{item: "row 3, condition", words: "not by one who is no worker, nor with a required question open", test: func(t *testing.T, h *harness) {
+	{item: "row 3, condition", words: "only by a worker, and only when every required question has an answer", code: "service.(*Service).AnswerWorkOrder", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		want(t, "the rule", h.answer(id, true).Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "required_questions")
 		other := h.workOrder(object{"assignees": h.ids("bob")})
@@ -78,7 +78,7 @@ var section3 = []rule{
 		h.wantStatus(id, models.StatusOpen)
 		h.wantStatus(other, models.StatusOpen)
 	}},
-	{item: "row 4", words: "complete with a consultant: to the review, with two events", test: func(_ *testing.T, h *harness) {
+	{item: "row 4", words: "completing with a consultant: sent to review, with two events", code: "models.WorkOrderStatus.Apply", test: func(_ *testing.T, h *harness) {
 		h.eachStatus(workable, func(id string) {
 			h.assign(id, object{"consultants": h.ids("cat")}).Want(http.StatusOK, "")
 			h.forgetDeliveries()
@@ -87,7 +87,7 @@ var section3 = []rule{
 			h.wantEvents(id, "work_order.status_changed work_order.sent_to_inspection")
 		})
 	}},
-	{item: "row 4, review", words: "no call ends the review", test: func(_ *testing.T, h *harness) {
+	{item: "row 4, review", words: "no call ends the review", code: "api.(*API).workOrderOperations", test: func(_ *testing.T, h *harness) {
 		id := h.workOrderIn(models.StatusSentToInspection)
 		h.answer(id, true).Want(http.StatusUnprocessableEntity, "rule_violation")
 		for _, part := range []string{"review", "approve", "send-back", "inspection"} {
@@ -95,7 +95,7 @@ var section3 = []rule{
 		}
 		h.wantStatus(id, models.StatusSentToInspection)
 	}},
-	{item: "row 4, app", words: "the app approves or sends back", test: func(t *testing.T, h *harness) {
+	{item: "row 4, app", words: "the app approves or sends back", code: "service.(*Service).ReviewWorkOrder", test: func(t *testing.T, h *harness) {
 		approved, back := h.workOrderIn(models.StatusSentToInspection), h.workOrderIn(models.StatusSentToInspection)
 		h.forgetDeliveries()
 		h.review(approved, true)
@@ -107,10 +107,10 @@ var section3 = []rule{
 		h.answer(back, true).Want(http.StatusOK, "")
 		h.wantStatus(back, models.StatusSentToInspection)
 		if _, err := h.ReviewWorkOrder(t.Context(), h.Actor("erp"), back, service.Review{Approve: true}); err == nil {
-			t.Error("an integration reviews")
+			t.Error("an integration may review")
 		}
 	}},
-	{item: "row 5", words: "cancelling while in process: cancelled, with two events", test: func(_ *testing.T, h *harness) {
+	{item: "row 5", words: "cancelling before the end: cancelled, with two events", code: "service.(*Service).CancelWorkOrder", test: func(_ *testing.T, h *harness) {
 		statuses := slices.Concat(workable, []models.WorkOrderStatus{models.StatusSentToInspection, models.StatusOnHold})
 		h.eachStatus(statuses, func(id string) {
 			h.forgetDeliveries()
@@ -119,13 +119,13 @@ var section3 = []rule{
 			h.wantEvents(id, "work_order.status_changed work_order.cancelled")
 		})
 	}},
-	{item: "row 5, condition", words: "with the permission to delete", test: func(t *testing.T, h *harness) {
+	{item: "row 5, condition", words: "it requires the permission to delete", code: "service.(*Service).CancelWorkOrder", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		h.grant(t, allBut(models.GrantWorkOrdersDelete)...)
 		h.post("/work-orders/"+id+"/cancel", object{}).Want(http.StatusForbidden, "permission_denied")
 		h.wantStatus(id, models.StatusOpen)
 	}},
-	{item: "row 6", words: "people come and go in every state, with an event each time", test: func(_ *testing.T, h *harness) {
+	{item: "row 6", words: "people are added and removed in every state, with one event each", code: "service.(*Service).AssignWorkOrder, service.(*Service).UnassignWorkOrder", test: func(_ *testing.T, h *harness) {
 		h.eachStatus(models.WorkOrderStatuses, func(id string) {
 			status := h.read(id).Text("status", "code")
 			h.forgetDeliveries()
@@ -135,17 +135,17 @@ var section3 = []rule{
 			h.wantEvents(id, "work_order.assignees_changed work_order.assignees_changed")
 		})
 	}},
-	{item: "row 6, condition", words: "with the permission to forward", test: func(t *testing.T, h *harness) {
+	{item: "row 6, condition", words: "it requires the permission to forward", code: "service.(*workOrderChange).requireAssign", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"assignees": h.ids("erp", "bob")})
 		h.grant(t, allBut(models.GrantWorkOrdersForward)...)
 		h.assign(id, object{"assignees": h.ids("dan")}).Want(http.StatusForbidden, "permission_denied")
 		h.remove(id, "bob").Want(http.StatusForbidden, "permission_denied")
 	}},
-	{item: "rule", words: "the last worker stays", test: func(t *testing.T, h *harness) {
+	{item: "rule", words: "the last worker cannot be removed", code: "service.(*Service).UnassignWorkOrder", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"assignees": h.ids("erp", "bob"), "consultants": h.ids("cat")})
 		h.remove(id, "bob").Want(http.StatusOK, "")
 		want(t, "the rule", h.remove(id, "erp").Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "last_worker")
-		h.remove(id, "cat").Want(http.StatusOK, "") // a consultant may go
+		h.remove(id, "cat").Want(http.StatusOK, "") // consultants may all be removed
 		wantList(t, "the workers", texts(h.read(id), "assignees"), h.ID("erp"))
 	}},
 }

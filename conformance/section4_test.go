@@ -13,19 +13,19 @@ import (
 var section4 = slices.Concat(conventions, operations, writeRules)
 
 var conventions = []rule{
-	{item: "convention 1, token", words: "every call but the token request needs a bearer token", test: func(t *testing.T, h *harness) {
+	{item: "convention 1, token", words: "every call except the token request requires a bearer token", code: "api.(*API).admit", test: func(t *testing.T, h *harness) {
 		for _, op := range h.Document.Operations() {
 			if strings.HasPrefix(op.Path, "/oauth/") {
 				continue
 			}
 			response := h.Send(op.Method, "/v1"+op.Path, "").Want(http.StatusUnauthorized, "invalid_token")
 			if !strings.HasPrefix(response.Header.Get("WWW-Authenticate"), "Bearer ") {
-				t.Errorf("%s %s asks for no bearer token", op.Method, op.Path)
+				t.Errorf("%s %s does not ask for a bearer token", op.Method, op.Path)
 			}
 		}
 		h.token(h.credentials("erp", "")).Want(http.StatusOK, "")
 	}},
-	{item: "convention 1, organization", words: "the token alone says which organization is meant", test: func(t *testing.T, h *harness) {
+	{item: "convention 1, organization", words: "the token alone determines the organization", code: "service.(*Service).Admit", test: func(t *testing.T, h *harness) {
 		for _, header := range []string{"X-Organization-Id", "Organization", "X-Organization", "Service-Organization-Id", "Host-Organization"} {
 			me := h.get("/me", header, h.Polar.OrganizationID).Want(http.StatusOK, "")
 			want(t, "with "+header, me.Text("organization", "id"), h.Acme.OrganizationID)
@@ -41,10 +41,10 @@ var conventions = []rule{
 			}
 		}
 	}},
-	{item: "convention 2", words: "a write sent again with its Idempotency-Key happens once", test: func(t *testing.T, h *harness) {
+	{item: "convention 2", words: "a write sent again with its Idempotency-Key is made once", code: "service.(*Service).writeRecord", test: func(t *testing.T, h *harness) {
 		first := h.post("/work-orders", h.body(nil), "Idempotency-Key", "convention-2").Want(http.StatusCreated, "")
 		again := h.post("/work-orders", h.body(nil), "Idempotency-Key", "convention-2").Want(http.StatusCreated, "")
-		want(t, "the second answer", string(again.Body), string(first.Body))
+		want(t, "the second response", string(again.Body), string(first.Body))
 		for _, op := range h.Document.Operations() {
 			if op.Method == http.MethodGet || strings.HasPrefix(op.Path, "/oauth/") {
 				continue
@@ -57,7 +57,7 @@ var conventions = []rule{
 			want(t, op.Method+" "+op.Path+" takes the key", takes, true)
 		}
 	}},
-	{item: "convention 3", words: "a write answers what the matching read shows", test: func(t *testing.T, h *harness) {
+	{item: "convention 3", words: "a write returns what the matching read shows", code: "service.(*Service).writeRecord", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		writes := []func() (body []byte){
 			func() []byte { return h.patch(id, object{"title": "Replace both"}).Want(http.StatusOK, "").Body },
@@ -76,18 +76,18 @@ var conventions = []rule{
 		given := h.feedback(nil).Want(http.StatusCreated, "")
 		want(t, "new feedback", string(given.Body), string(h.get("/issues/"+given.Text("id")).Want(http.StatusOK, "").Body))
 	}},
-	{item: "convention 4, limit", words: "limit is the most records of a page", test: func(t *testing.T, h *harness) {
+	{item: "convention 4, limit", words: "limit is the maximum number of records on a page", code: "service.(*Service).pageStart", test: func(t *testing.T, h *harness) {
 		for range 3 {
 			h.workOrder(nil)
 		}
 		want(t, "records with limit=2", len(pageIDs(h.get("/work-orders?limit=2").Want(http.StatusOK, ""))), 2)
 		for _, path := range []string{"/people", "/issues", "/forms", "/teams", "/locations"} {
 			if n := len(pageIDs(h.get(path+"?limit=1").Want(http.StatusOK, ""))); n > 1 {
-				t.Errorf("%s?limit=1 has %d records", path, n)
+				t.Errorf("%s?limit=1 returns %d records", path, n)
 			}
 		}
 	}},
-	{item: "convention 4, status", words: "status takes codes with commas between them", test: func(t *testing.T, h *harness) {
+	{item: "convention 4, status", words: "status takes codes separated by commas", code: "service.(*listQuery).ofStatuses", test: func(t *testing.T, h *harness) {
 		open, progress, complete := h.workOrderIn(models.StatusOpen), h.workOrderIn(models.StatusInProgress), h.workOrderIn(models.StatusComplete)
 		page := pageIDs(h.get("/work-orders?status=open,complete&limit=200").Want(http.StatusOK, ""))
 		want(t, "the open one is listed", slices.Contains(page, open), true)
@@ -95,7 +95,7 @@ var conventions = []rule{
 		want(t, "the one in progress is listed", slices.Contains(page, progress), false)
 		h.get("/work-orders?status=opne").Want(http.StatusBadRequest, "invalid_request")
 	}},
-	{item: "convention 4, changed_since", words: "changed_since lists what changed at or after a moment", alone: true, test: func(t *testing.T, h *harness) {
+	{item: "convention 4, changed_since", words: "changed_since lists what changed at or after a time", code: "service.(*pageStart).parseChangedSince", alone: true, test: func(t *testing.T, h *harness) {
 		before, changed := h.workOrder(nil), h.workOrder(nil)
 		h.Clock.Advance(time.Minute)
 		since := formatTime(h.Clock.Now())
@@ -104,22 +104,22 @@ var conventions = []rule{
 		h.WaitForOpenTransactions()
 		page := pageIDs(h.get("/work-orders?changed_since="+since).Want(http.StatusOK, ""))
 		wantList(t, "changed since then", page, changed, after)
-		want(t, "the older one is listed without it", slices.Contains(pageIDs(h.get("/work-orders")), before), true)
+		want(t, "the older one is listed without changed_since", slices.Contains(pageIDs(h.get("/work-orders")), before), true)
 	}},
-	{item: "convention 5, JSON", words: "bodies are JSON and nothing else", test: func(t *testing.T, h *harness) {
+	{item: "convention 5, JSON", words: "bodies must be JSON", code: "api.(*API).readJSON", test: func(t *testing.T, h *harness) {
 		for _, kind := range []string{"text/plain", formType, "application/xml"} {
 			h.As("erp", http.MethodPost, "/work-orders", `{"title":"x"}`, "Content-Type", kind).
 				Want(http.StatusUnsupportedMediaType, "unsupported_media_type")
 		}
 		h.post("/work-orders", "title=x").Want(http.StatusBadRequest, "invalid_request")
 	}},
-	{item: "convention 5, form", words: "the token request is a form", test: func(t *testing.T, h *harness) {
+	{item: "convention 5, form", words: "the token request is a form", code: "api.readForm", test: func(t *testing.T, h *harness) {
 		h.token(h.credentials("erp", "")).Want(http.StatusOK, "")
 		body := `{"grant_type":"client_credentials","client_id":"cli_erp","client_secret":"secret-of-the-erp-integration"}`
 		response := h.Send(http.MethodPost, "/v1/oauth/token", body, "Content-Type", "application/json").Want(http.StatusBadRequest, "")
 		want(t, "the error", response.Text("error"), "invalid_request")
 	}},
-	{item: "convention 6", words: "the three rate headers are on successes and refusals alike", test: func(t *testing.T, h *harness) {
+	{item: "convention 6", words: "the three rate headers are on every response, successful or not", code: "api.(*API).rateHeaders", test: func(t *testing.T, h *harness) {
 		path := "/work-orders/" + h.workOrder(nil)
 		for _, response := range []http.Header{
 			h.get("/me").Header, h.get(path).Header, h.Send(http.MethodGet, "/v1/openapi.json", "").Header, h.get("/work-orders/wo_00000000000000000000000000").Header,
@@ -129,24 +129,24 @@ var conventions = []rule{
 		} {
 			for _, name := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {
 				if response.Get(name) == "" {
-					t.Errorf("an answer has no %s: %v", name, response)
+					t.Errorf("a response has no %s: %v", name, response)
 				}
 			}
-			want(t, "seconds to the window's end", response.Get("X-RateLimit-Reset"), "30") // the clock stands at half a minute
+			want(t, "seconds to the window's end", response.Get("X-RateLimit-Reset"), "30") // the clock is half a minute into the window
 		}
 	}},
 }
 
 var operations = []rule{
-	{item: "POST /oauth/token", words: "needs no scope; takes the credentials, answers the token's four fields", test: func(t *testing.T, h *harness) {
+	{item: "POST /oauth/token", words: "needs no scope; takes the credentials and returns the token's four fields", code: "api.(*API).token", test: func(t *testing.T, h *harness) {
 		op := h.documented(http.MethodPost, "/oauth/token")
 		_, open := scopesOf(op)
 		want(t, "callable without a token", open, true)
 		wantList(t, "the documented form", fields(h.bodyOf(op)), "client_id", "client_secret", "grant_type", "scope")
-		wantList(t, "the documented answer", fields(h.responseOf(op)), "access_token", "expires_in", "scope", "token_type")
+		wantList(t, "the documented response", fields(h.responseOf(op)), "access_token", "expires_in", "scope", "token_type")
 		h.token(h.credentials("erp", "")).Want(http.StatusOK, "")
 	}},
-	{item: "GET /me", words: "any token: who calls, for whom, with which scopes and limit", test: func(t *testing.T, h *harness) {
+	{item: "GET /me", words: "any token: the integration, its organization, scopes and limit", code: "service.Caller.Me", test: func(t *testing.T, h *harness) {
 		op := h.documented(http.MethodGet, "/me")
 		scopes, open := scopesOf(op)
 		want(t, "documented scopes", len(scopes), 0)
@@ -162,80 +162,80 @@ var operations = []rule{
 		method: "GET", path: "/work-orders", scope: "work_orders:read", status: 200, query: []string{"status", "limit", "changed_since"},
 		out:  strings.Fields(workOrderFields),
 		call: func(*harness) (string, any) { return "/work-orders", nil },
-	}.rule("lists work orders, with status, limit and changed_since"),
+	}.rule("lists work orders, with status, limit and changed_since", "service.(*Service).WorkOrders"),
 	operation{
 		method: "GET", path: "/work-orders/{id}", scope: "work_orders:read", status: 200, out: strings.Fields(workOrderFields),
 		call: func(h *harness) (string, any) { return "/work-orders/" + h.workOrder(nil), nil },
-	}.rule("reads a work order"),
+	}.rule("reads a work order", "service.(*Service).WorkOrder"),
 	operation{
 		method: "GET", path: "/work-orders/{id}/answers", scope: "forms:read", status: 200, out: []string{"questions"},
 		call: func(h *harness) (string, any) {
 			return "/work-orders/" + h.workOrder(object{"form_id": h.ID("inspection")}) + "/answers", nil
 		},
-	}.rule("reads the form's questions with types, options and answers"),
+	}.rule("reads the form's questions with types, options and answers", "service.(*Service).Answers"),
 	operation{
 		method: "GET", path: "/forms", scope: "forms:read", status: 200, query: []string{"limit"}, out: []string{"id", "name", "questions"},
 		call: func(*harness) (string, any) { return "/forms", nil },
-	}.rule("lists the organization's forms"),
+	}.rule("lists the organization's forms", "service.(*Service).Forms"),
 	operation{
 		method: "GET", path: "/people", scope: "people:read", status: 200, query: []string{"limit"}, out: []string{"id", "name", "email", "phone"},
 		call: func(*harness) (string, any) { return "/people", nil },
-	}.rule("lists people"),
+	}.rule("lists people", "service.(*Service).People"),
 	operation{
 		method: "GET", path: "/teams", scope: "people:read", status: 200, query: []string{"limit"}, out: []string{"id", "name", "members"},
 		call: func(*harness) (string, any) { return "/teams", nil },
-	}.rule("lists teams"),
+	}.rule("lists teams", "service.(*Service).Teams"),
 	operation{
 		method: "GET", path: "/issues/{id}", scope: "issues:read", status: 200, out: strings.Fields("id inventory_id subject description external_id"),
 		call: func(h *harness) (string, any) {
 			return "/issues/" + h.feedback(nil).Want(http.StatusCreated, "").Text("id"), nil
 		},
-	}.rule("reads feedback"),
+	}.rule("reads feedback", "service.(*Service).Feedback"),
 	operation{
 		method: "POST", path: "/issues", scope: "issues:write", status: 201, in: strings.Fields("inventory_id subject description external_id"),
 		out: strings.Fields("id inventory_id subject description external_id"),
 		call: func(h *harness) (string, any) {
 			return "/issues", object{"inventory_id": h.ID("ahu1"), "subject": "It rattles", "description": "At night."}
 		},
-	}.rule("gives feedback from its four fields"),
+	}.rule("gives feedback from its four fields", "service.(*Service).CreateFeedback"),
 	operation{
 		method: "POST", path: "/work-orders", scope: "work_orders:write", status: 201,
 		in:   strings.Fields("inventory_id title description priority target_date form_id assignees consultants external_id"),
 		out:  strings.Fields(workOrderFields),
 		call: func(h *harness) (string, any) { return "/work-orders", h.body(nil) },
-	}.rule("creates a work order from its nine fields"),
+	}.rule("creates a work order from its nine fields", "service.(*Service).CreateWorkOrder"),
 	operation{
 		method: "PATCH", path: "/work-orders/{id}", scope: "work_orders:write", status: 200,
 		in: strings.Fields("title description priority target_date external_id"), out: strings.Fields(workOrderFields),
 		call: func(h *harness) (string, any) { return "/work-orders/" + h.workOrder(nil), object{"title": "Other"} },
-	}.rule("changes five fields of a work order"),
+	}.rule("changes five fields of a work order", "service.(*Service).UpdateWorkOrder"),
 	operation{
 		method: "POST", path: "/work-orders/{id}/assignees", scope: "work_orders:write", status: 200,
 		in: []string{"assignees", "consultants"}, out: strings.Fields(workOrderFields),
 		call: func(h *harness) (string, any) {
 			return "/work-orders/" + h.workOrder(nil) + "/assignees", object{"assignees": h.ids("bob"), "consultants": h.ids("cat")}
 		},
-	}.rule("adds workers and consultants"),
+	}.rule("adds workers and consultants", "service.(*Service).AssignWorkOrder"),
 	operation{
 		method: "DELETE", path: "/work-orders/{id}/assignees/{identity_id}", scope: "work_orders:write", status: 200, out: strings.Fields(workOrderFields),
 		call: func(h *harness) (string, any) {
 			return "/work-orders/" + h.workOrder(object{"assignees": h.ids("erp", "bob")}) + "/assignees/" + h.ID("bob"), nil
 		},
-	}.rule("removes a worker or consultant"),
+	}.rule("removes a worker or consultant", "service.(*Service).UnassignWorkOrder"),
 	operation{
 		method: "POST", path: "/work-orders/{id}/cancel", scope: "work_orders:write", status: 200, in: []string{"reason"}, out: strings.Fields(workOrderFields),
 		call: func(h *harness) (string, any) {
 			return "/work-orders/" + h.workOrder(nil) + "/cancel", object{"reason": "Twice"}
 		},
-	}.rule("cancels a work order, with a reason"),
+	}.rule("cancels a work order, with a reason", "service.(*Service).CancelWorkOrder"),
 	operation{
 		method: "POST", path: "/work-orders/{id}/answers", scope: "work_orders:write", status: 200,
 		in: []string{"answers", "complete"}, out: strings.Fields(workOrderFields),
 		call: func(h *harness) (string, any) {
 			return "/work-orders/" + h.workOrder(nil) + "/answers", object{"answers": []any{}, "complete": true}
 		},
-	}.rule("answers and completes a work order"),
-	{item: "PATCH /work-orders/{id}, unsent fields", words: "what is not sent stays as it was", test: func(t *testing.T, h *harness) {
+	}.rule("answers and completes a work order", "service.(*Service).AnswerWorkOrder"),
+	{item: "PATCH /work-orders/{id}, unsent fields", words: "fields that are not sent keep their values", code: "api.(*workOrderPatch).patch", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"description": "Old", "priority": "low", "target_date": "2026-03-05T12:00:00Z", "external_id": "X-1"})
 		h.patch(id, object{"title": "New"}).Want(http.StatusOK, "")
 		now := h.read(id)
@@ -248,25 +248,25 @@ var operations = []rule{
 }
 
 var writeRules = []rule{
-	{item: "write rule 1", words: "feedback needs the node's permission to create it", test: func(t *testing.T, h *harness) {
+	{item: "write rule 1", words: "feedback requires the node's permission to create it", code: "service.(*Service).CreateFeedback", test: func(t *testing.T, h *harness) {
 		h.grant(t, allBut(models.GrantFeedbackCreate)...)
 		h.feedback(nil).Want(http.StatusForbidden, "permission_denied")
 		h.grant(t, models.GrantFeedbackCreate)
 		h.feedback(nil).Want(http.StatusCreated, "")
 	}},
-	{item: "write rule 2, permission", words: "a work order needs the node's permission to create it", test: func(t *testing.T, h *harness) {
+	{item: "write rule 2, permission", words: "a work order requires the node's permission to create it", code: "service.(*Service).CreateWorkOrder", test: func(t *testing.T, h *harness) {
 		h.grant(t, allBut(models.GrantWorkOrdersCreate)...)
 		h.post("/work-orders", h.body(nil)).Want(http.StatusForbidden, "permission_denied")
 		h.grant(t, models.GrantWorkOrdersCreate)
 		h.post("/work-orders", h.body(nil)).Want(http.StatusCreated, "")
 	}},
-	{item: "write rule 2, plan", words: "and a plan with manual work orders", test: func(t *testing.T, h *harness) {
+	{item: "write rule 2, plan", words: "and a plan with manual work orders", code: "service.(*Service).CreateWorkOrder", test: func(t *testing.T, h *harness) {
 		h.changeUntilEnd(t, `UPDATE plans SET manual_work_orders = false WHERE organization_id = $1`,
 			`UPDATE plans SET manual_work_orders = true WHERE organization_id = $1`, h.Acme.OrganizationID)
 		h.post("/work-orders", h.body(nil)).Want(http.StatusForbidden, "plan_restricted")
 		h.feedback(nil).Want(http.StatusCreated, "")
 	}},
-	{item: "write rule 2, priority", words: "priority is one of four", test: func(t *testing.T, h *harness) {
+	{item: "write rule 2, priority", words: "priority is one of four values", code: "api.newWorkOrder.workOrder", test: func(t *testing.T, h *harness) {
 		for _, priority := range []string{"none", "low", "medium", "high"} {
 			want(t, "priority", h.create(object{"priority": priority}).Text("priority"), priority)
 		}
@@ -274,12 +274,12 @@ var writeRules = []rule{
 			h.post("/work-orders", h.body(object{"priority": priority})).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}},
-	{item: "write rule 2, form", words: "the form is one the organization has", test: func(t *testing.T, h *harness) {
+	{item: "write rule 2, form", words: "the form belongs to the organization", code: "service.workOrderCreation.checkNames", test: func(t *testing.T, h *harness) {
 		forms := pageIDs(h.get("/forms").Want(http.StatusOK, ""))
 		want(t, "form_id", h.create(object{"form_id": forms[0]}).Text("form_id"), h.ID("inspection"))
 		h.post("/work-orders", h.body(object{"form_id": "frm_00000000000000000000000000"})).Want(http.StatusUnprocessableEntity, "validation_failed")
 	}},
-	{item: "write rule 3, connected", words: "workers and consultants are connected to the node", test: func(t *testing.T, h *harness) {
+	{item: "write rule 3, connected", words: "workers and consultants are connected to the node", code: "service.candidates.check", test: func(t *testing.T, h *harness) {
 		for what, key := range map[string]string{
 			"a person assigned above": "bob", "a team assigned above": "crew", "a member of such a team": "dan",
 			"an organization assigned there": "polar", "an integration assigned above": "creator", "the integration itself": "erp",
@@ -294,8 +294,8 @@ var writeRules = []rule{
 		}
 		h.assign(h.workOrder(nil), object{"assignees": h.ids("zed")}).Want(http.StatusUnprocessableEntity, "rule_violation")
 	}},
-	{item: "write rule 3, itself", words: "the integration may name itself without being assigned there", test: func(t *testing.T, h *harness) {
-		// Its rights there are its organization's.
+	{item: "write rule 3, itself", words: "the integration may name itself without an assignment there", code: "service.candidates.check", test: func(t *testing.T, h *harness) {
+		// It has permissions there through its organization only.
 		h.assignTo("acme", h.ID("annex"), h.ID("full"))
 		t.Cleanup(func() { h.Exec(`DELETE FROM assignments WHERE identity_id = $1`, h.ID("acme")) })
 		body := object{"inventory_id": h.ID("annex"), "title": "x", "assignees": h.ids("nobody")}
@@ -304,12 +304,12 @@ var writeRules = []rule{
 		body["assignees"] = h.ids("creator")
 		h.As("nobody", http.MethodPost, "/work-orders", body).Want(http.StatusUnprocessableEntity, "rule_violation")
 	}},
-	{item: "write rule 3, default", words: "inventory managers get what names no worker", test: func(t *testing.T, h *harness) {
+	{item: "write rule 3, default", words: "without a worker, the inventory managers get the work order", code: "service.(*Service).CreateWorkOrder", test: func(t *testing.T, h *harness) {
 		wantList(t, "the workers", texts(h.create(object{"assignees": []string{}}), "assignees"), h.ID("ann"))
 		made := h.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": h.ID("roof"), "title": "Leak"})
 		wantList(t, "the workers below", texts(made.Want(http.StatusCreated, ""), "assignees"), h.ID("ann"))
 	}},
-	{item: "write rule 4, status", words: "changes are taken in the three workable states only", test: func(t *testing.T, h *harness) {
+	{item: "write rule 4, status", words: "changes are accepted only in the three workable states", code: "models.WorkOrderStatus.Apply", test: func(t *testing.T, h *harness) {
 		h.eachStatus(workable, func(id string) {
 			h.patch(id, object{"title": "Changed"}).Want(http.StatusOK, "")
 		})
@@ -318,14 +318,14 @@ var writeRules = []rule{
 			want(t, "the rule", response.Text("rule"), "status")
 		})
 	}},
-	{item: "write rule 4, permission", words: "and with the node's permission to update", test: func(t *testing.T, h *harness) {
+	{item: "write rule 4, permission", words: "and with the node's permission to update", code: "service.(*Service).UpdateWorkOrder", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		h.grant(t, allBut(models.GrantWorkOrdersUpdate)...)
 		h.patch(id, object{"title": "x"}).Want(http.StatusForbidden, "permission_denied")
 		h.grant(t, models.GrantWorkOrdersRead, models.GrantWorkOrdersUpdate)
 		h.patch(id, object{"title": "x"}).Want(http.StatusOK, "")
 	}},
-	{item: "write rule 5, permission", words: "adding and removing people needs the permission to forward", test: func(t *testing.T, h *harness) {
+	{item: "write rule 5, permission", words: "adding and removing people requires the permission to forward", code: "service.(*workOrderChange).requireAssign", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"assignees": h.ids("erp", "bob")})
 		h.grant(t, allBut(models.GrantWorkOrdersForward)...)
 		h.assign(id, object{"assignees": h.ids("dan")}).Want(http.StatusForbidden, "permission_denied")
@@ -334,26 +334,26 @@ var writeRules = []rule{
 		h.assign(id, object{"assignees": h.ids("dan")}).Want(http.StatusOK, "")
 		h.remove(id, "bob").Want(http.StatusOK, "")
 	}},
-	{item: "write rule 5, service company", words: "a service company forwards to its own people and to nobody else", test: func(t *testing.T, h *harness) {
+	{item: "write rule 5, service company", words: "a service company forwards only to its own people", code: "service.(*workOrderChange).requireOwnPeople", test: func(t *testing.T, h *harness) {
 		path := "/work-orders/" + h.workOrder(object{"assignees": h.ids("polar")}) + "/assignees"
 		h.As("dispatch", http.MethodPost, path, object{"assignees": h.ids("bob")}).Want(http.StatusUnprocessableEntity, "")
 		done := h.As("dispatch", http.MethodPost, path, object{"assignees": h.ids("pia")}).Want(http.StatusOK, "")
 		wantList(t, "the workers", texts(done, "assignees"), h.ids("polar", "pia")...)
 	}},
-	{item: "write rule 6, permission", words: "cancelling needs the permission to delete", test: func(t *testing.T, h *harness) {
+	{item: "write rule 6, permission", words: "cancelling requires the permission to delete", code: "service.(*Service).CancelWorkOrder", test: func(t *testing.T, h *harness) {
 		path := "/work-orders/" + h.workOrder(nil) + "/cancel"
 		h.grant(t, allBut(models.GrantWorkOrdersDelete)...)
 		h.post(path, object{}).Want(http.StatusForbidden, "permission_denied")
 		h.grant(t, models.GrantWorkOrdersRead, models.GrantWorkOrdersDelete)
 		h.post(path, object{}).Want(http.StatusOK, "")
 	}},
-	{item: "write rule 6, status", words: "what is complete or cancelled is not cancelled again", test: func(t *testing.T, h *harness) {
+	{item: "write rule 6, status", words: "a complete or cancelled work order cannot be cancelled", code: "models.WorkOrderStatus.Apply", test: func(t *testing.T, h *harness) {
 		h.eachStatus([]models.WorkOrderStatus{models.StatusComplete, models.StatusCancelled}, func(id string) {
 			response := h.post("/work-orders/"+id+"/cancel", object{}).Want(http.StatusUnprocessableEntity, "rule_violation")
 			want(t, "the rule", response.Text("rule"), "status")
 		})
 	}},
-	{item: "write rule 7, worker", words: "only a worker answers", test: func(t *testing.T, h *harness) {
+	{item: "write rule 7, worker", words: "only a worker may answer", code: "service.(*Service).AnswerWorkOrder", test: func(t *testing.T, h *harness) {
 		for what, fields := range map[string]object{
 			"no role": {"assignees": h.ids("bob")}, "consultant": {"assignees": h.ids("bob"), "consultants": h.ids("erp")},
 		} {
@@ -362,13 +362,13 @@ var writeRules = []rule{
 		}
 		h.answer(h.workOrder(nil), false).Want(http.StatusOK, "")
 	}},
-	{item: "write rule 7, status", words: "and only in the three workable states", test: func(t *testing.T, h *harness) {
+	{item: "write rule 7, status", words: "and only in the three workable states", code: "models.WorkOrderStatus.Apply", test: func(t *testing.T, h *harness) {
 		h.eachStatus(workable, func(id string) { h.answer(id, false).Want(http.StatusOK, "") })
 		h.eachStatus(notWorkable, func(id string) {
 			want(t, "the rule", h.answer(id, false).Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "status")
 		})
 	}},
-	{item: "write rule 7, value", words: "a value that does not fit its question's type is refused", test: func(t *testing.T, h *harness) {
+	{item: "write rule 7, value", words: "a value that does not match its question's type is rejected", code: "models.CheckAnswer", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		for question, values := range map[string][]any{
 			"q_state": {"maybe", 1, []string{h.ID("o_ok")}, h.ID("o_belt")}, "q_parts": {h.ID("o_belt"), []string{"x"}, true},
@@ -378,23 +378,23 @@ var writeRules = []rule{
 				h.answer(id, false, h.to(question, value)).Want(http.StatusUnprocessableEntity, "validation_failed")
 			}
 		}
-		wantList(t, "answers that were kept", h.answered(id))
+		wantList(t, "saved answers", h.answered(id))
 	}},
-	{item: "write rule 7, unsent", words: "a question that is not sent keeps no answer", test: func(t *testing.T, h *harness) {
+	{item: "write rule 7, unsent", words: "a question that is not sent stays unanswered", code: "service.(*workOrderChange).saveAnswers", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		h.answer(id, false, h.to("q_hours", 12)).Want(http.StatusOK, "")
 		wantList(t, "answered questions", h.answered(id), h.ID("q_hours"))
 	}},
-	{item: "write rule 7, required", words: "completing without a required answer names the question", test: func(t *testing.T, h *harness) {
+	{item: "write rule 7, required", words: "completing without a required answer names the question", code: "service.requireAnswers", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		response := h.answer(id, true, h.to("q_hours", 12)).Want(http.StatusUnprocessableEntity, "rule_violation")
 		want(t, "the rule", response.Text("rule"), "required_questions")
 		wantList(t, "the questions", texts(response, "question_ids"), h.ID("q_state"))
-		want(t, "the sentence names it", strings.Contains(response.Text("detail"), h.ID("q_state")), true)
+		want(t, "the detail names it", strings.Contains(response.Text("detail"), h.ID("q_state")), true)
 		h.wantStatus(id, models.StatusOpen)
 		h.answer(id, true, h.required()...).Want(http.StatusOK, "")
 	}},
-	{item: "write rule 8, refused", words: "a read-only organization takes no new records and no changes", test: func(t *testing.T, h *harness) {
+	{item: "write rule 8, refused", words: "a read-only organization accepts no new records and no changes", code: "service.(*Service).changeWorkOrder", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		h.readOnly(t)
 		h.post("/work-orders", h.body(nil)).Want(http.StatusForbidden, "read_only")
@@ -404,7 +404,7 @@ var writeRules = []rule{
 		h.post("/work-orders/"+id+"/cancel", object{}).Want(http.StatusForbidden, "read_only")
 		h.feedback(nil).Want(http.StatusForbidden, "read_only")
 	}},
-	{item: "write rule 8, allowed", words: "answering and completing go on", test: func(t *testing.T, h *harness) {
+	{item: "write rule 8, allowed", words: "but answers and completion", code: "service.(*Service).AnswerWorkOrder", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		h.readOnly(t)
 		h.answer(id, false, h.to("q_hours", 12)).Want(http.StatusOK, "")
@@ -413,7 +413,7 @@ var writeRules = []rule{
 	}},
 }
 
-// answered are the questions of a work order that have an answer.
+// answered returns the questions of a work order that have an answer.
 func (h *harness) answered(id string) []string {
 	h.t.Helper()
 	ids := []string{}

@@ -19,32 +19,32 @@ import (
 var section5 = slices.Concat(tokenRequests, invalidations, scopes, permissions)
 
 var tokenRequests = []rule{
-	{item: "token request 1, Basic", words: "credentials may come as HTTP Basic", test: func(_ *testing.T, h *harness) {
+	{item: "token request 1, Basic", words: "credentials may be sent as HTTP Basic", code: "api.readCredentials", test: func(_ *testing.T, h *harness) {
 		header := "Basic " + base64.StdEncoding.EncodeToString([]byte("cli_erp:secret-of-the-erp-integration"))
 		form := url.Values{"grant_type": {"client_credentials"}}
 		h.token(form, "Authorization", header).Want(http.StatusOK, "")
 		h.token(form, "Authorization", header[:len(header)-8]).Want(http.StatusUnauthorized, "")
 	}},
-	{item: "token request 1, form", words: "or in the form", test: func(_ *testing.T, h *harness) {
+	{item: "token request 1, form", words: "or in the form", code: "api.readCredentials", test: func(_ *testing.T, h *harness) {
 		h.token(h.credentials("erp", "")).Want(http.StatusOK, "")
 		form := h.credentials("erp", "")
 		form.Del("client_secret")
 		h.token(form).Want(http.StatusUnauthorized, "")
 	}},
-	{item: "token request 2", words: "a scope narrows the token; without one it has all", test: func(t *testing.T, h *harness) {
+	{item: "token request 2", words: "a scope narrows the token; without one it has all scopes", code: "service.(*Service).IssueToken", test: func(t *testing.T, h *harness) {
 		narrow := h.token(h.credentials("erp", "people:read work_orders:read")).Want(http.StatusOK, "")
-		want(t, "the narrow token's scope", narrow.Text("scope"), "work_orders:read people:read")
-		want(t, "the whole token's scope", h.token(h.credentials("erp", "")).Want(http.StatusOK, "").Text("scope"), allScopes)
+		want(t, "the narrowed token's scope", narrow.Text("scope"), "work_orders:read people:read")
+		want(t, "the full token's scope", h.token(h.credentials("erp", "")).Want(http.StatusOK, "").Text("scope"), allScopes)
 		h.callWithScopes("work_orders:read", http.MethodGet, "/people", nil).Want(http.StatusForbidden, "insufficient_scope")
 	}},
-	{item: "token request 3, answer", words: "token, Bearer, 3600 seconds, scope", test: func(t *testing.T, h *harness) {
+	{item: "token request 3, answer", words: "the response has the token, Bearer, 3600 seconds and the scope", code: "api.(*API).token", test: func(t *testing.T, h *harness) {
 		response := h.token(h.credentials("reader", "")).Want(http.StatusOK, "")
-		want(t, "access_token is there", response.Text("access_token") != "", true)
+		want(t, "access_token is set", response.Text("access_token") != "", true)
 		want(t, "token_type", response.Text("token_type"), "Bearer")
 		want(t, "expires_in", response.Field("expires_in"), any(3600.0))
 		want(t, "scope", response.Text("scope"), "work_orders:read")
 	}},
-	{item: "token request 3, renewal", words: "after a 401 a new token works", alone: true, test: func(_ *testing.T, h *harness) {
+	{item: "token request 3, renewal", words: "after a 401, a new token works", code: "service.(*Service).IssueToken", alone: true, test: func(_ *testing.T, h *harness) {
 		h.get("/me").Want(http.StatusOK, "")
 		h.Clock.Advance(time.Hour)
 		h.get("/me").Want(http.StatusUnauthorized, "invalid_token")
@@ -53,11 +53,10 @@ var tokenRequests = []rule{
 	}},
 }
 
-// invalidation ends the creator's token on one of two servers that share a
-// database, as two processes do: both refuse the very next call, and go on
-// refusing when what ended it is undone.
-func invalidation(n, words, do, undo string) rule {
-	return rule{item: "invalidation " + n, words: words, test: func(t *testing.T, h *harness) {
+// invalidation is a rule about an event that invalidates the creator's token. Two
+// servers share a database; both must reject the next call, even after undo.
+func invalidation(n, words, code, do, undo string) rule {
+	return rule{item: "invalidation " + n, words: words, code: code, test: func(t *testing.T, h *harness) {
 		second, err := api.New(h.NewInstance(), api.Options{PublicURL: servicetest.Issuer, Version: "test", Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
@@ -70,36 +69,36 @@ func invalidation(n, words, do, undo string) rule {
 			second.ServeHTTP(response, r)
 			return response.Code
 		}
-		want(t, "elsewhere before", call(), http.StatusOK)
+		want(t, "the other server before", call(), http.StatusOK)
 		h.changeUntilEnd(t, do, undo, h.ID("creator"))
-		want(t, "elsewhere, the very next call", call(), http.StatusUnauthorized)
+		want(t, "the other server's next call", call(), http.StatusUnauthorized)
 		h.Send(http.MethodGet, "/v1/me", "", "Authorization", bearer).Want(http.StatusUnauthorized, "invalid_token")
 		h.Exec(undo, h.ID("creator"))
-		want(t, "after it was undone", call(), http.StatusUnauthorized)
+		want(t, "the other server after undoing it", call(), http.StatusUnauthorized)
 	}}
 }
 
 const creatorSecret = "secret-of-the-creator-integration"
 
 var invalidations = []rule{
-	invalidation("1", "renewing the secret ends tokens at once, on every server",
+	invalidation("1", "renewing the secret invalidates tokens immediately, on every server", "service.(*Service).Admit",
 		`UPDATE integrations SET secret_hash = sha256('new') WHERE id = $1`, `UPDATE integrations SET secret_hash = sha256('`+creatorSecret+`') WHERE id = $1`),
-	invalidation("2, off", "so does turning the integration off",
+	invalidation("2, off", "so does turning off the integration", "service.(*Service).Admit",
 		`UPDATE integrations SET enabled = false WHERE id = $1`, `UPDATE integrations SET enabled = true WHERE id = $1`),
-	invalidation("2, deleted", "and deleting it",
+	invalidation("2, deleted", "and deleting it", "service.(*Service).Admit",
 		`UPDATE integrations SET deleted_at = now() WHERE id = $1`, `UPDATE integrations SET deleted_at = NULL WHERE id = $1`),
-	invalidation("3", "and narrowing its scopes",
+	invalidation("3", "and narrowing its scopes", "service.(*Service).Admit",
 		`UPDATE integrations SET scopes = array_remove(scopes, 'issues:read') WHERE id = $1`, `UPDATE integrations SET scopes = '{work_orders:read,work_orders:write,issues:read,issues:write}' WHERE id = $1`),
-	invalidation("4", "and the service's own disabling",
+	invalidation("4", "and disabling it by the service", "service.(*Service).Admit",
 		`UPDATE integrations SET disabled_by_service = true WHERE id = $1`, `UPDATE integrations SET disabled_by_service = false WHERE id = $1`),
-	invalidation("5", "and a plan that loses the API",
+	invalidation("5", "and a plan that loses the API", "service.(*Service).Admit",
 		`UPDATE plans SET api = false WHERE organization_id = (SELECT organization_id FROM integrations WHERE id = $1)`,
 		`UPDATE plans SET api = true WHERE $1 <> ''`),
 }
 
-// scope is a row of the table of scopes: what it opens, and that nothing else does.
-func scope(name, words string, method string, calls func(h *harness) []string) rule {
-	return rule{item: "scope " + name, words: words, test: func(_ *testing.T, h *harness) {
+// scope is a row of the table of scopes: the calls that require it.
+func scope(name, words, code, method string, calls func(h *harness) []string) rule {
+	return rule{item: "scope " + name, words: words, code: code, test: func(_ *testing.T, h *harness) {
 		others := strings.Join(slices.DeleteFunc(strings.Fields(allScopes), func(s string) bool { return s == name }), " ")
 		for _, path := range calls(h) {
 			path, body, _ := strings.Cut(path, " ")
@@ -109,34 +108,34 @@ func scope(name, words string, method string, calls func(h *harness) []string) r
 			}
 			h.callWithScopes(others, method, path, sent).Want(http.StatusForbidden, "insufficient_scope")
 			if got := h.callWithScopes(name, method, path, sent); got.Status == http.StatusForbidden || got.Status == http.StatusUnauthorized {
-				h.t.Errorf("%s %s with the scope is answered %d", method, path, got.Status)
+				h.t.Errorf("%s %s with the scope responds with %d", method, path, got.Status)
 			}
 		}
 	}}
 }
 
 var scopes = []rule{
-	scope("inventory:read", "opens the four levels of the inventory", http.MethodGet, func(h *harness) []string {
+	scope("inventory:read", "opens the four levels of the inventory", "api.(*API).inventoryOperations", http.MethodGet, func(h *harness) []string {
 		return []string{
 			"/locations", "/systems", "/equipment", "/sub-equipment", "/locations/" + h.ID("hq"), "/systems/" + h.ID("hvac"),
 			"/equipment/" + h.ID("ahu1"), "/sub-equipment/" + h.ID("fan1"),
 		}
 	}),
-	scope("work_orders:read", "opens work orders with status and assignees", http.MethodGet, func(h *harness) []string {
+	scope("work_orders:read", "opens work orders with status and assignees", "api.(*API).workOrderOperations", http.MethodGet, func(h *harness) []string {
 		return []string{"/work-orders", "/work-orders/" + h.workOrder(nil)}
 	}),
-	scope("work_orders:write", "opens every change of work orders", http.MethodPost, func(h *harness) []string {
+	scope("work_orders:write", "opens every change of work orders", "api.(*API).workOrderOperations", http.MethodPost, func(h *harness) []string {
 		path := "/work-orders/" + h.workOrder(nil)
 		return []string{"/work-orders {}", path + "/assignees {}", path + "/answers {}", path + "/cancel {}"}
 	}),
-	scope("issues:read", "opens feedback", http.MethodGet, func(h *harness) []string {
+	scope("issues:read", "opens feedback", "api.(*API).feedbackOperations", http.MethodGet, func(h *harness) []string {
 		return []string{"/issues", "/issues/" + h.feedback(nil).Text("id")}
 	}),
-	scope("issues:write", "opens giving feedback", http.MethodPost, func(*harness) []string { return []string{"/issues {}"} }),
-	scope("forms:read", "opens forms and answers", http.MethodGet, func(h *harness) []string {
+	scope("issues:write", "opens the creation of feedback", "api.(*API).feedbackOperations", http.MethodPost, func(*harness) []string { return []string{"/issues {}"} }),
+	scope("forms:read", "opens forms and answers", "api.(*API).formOperations", http.MethodGet, func(h *harness) []string {
 		return []string{"/forms", "/forms/" + h.ID("inspection"), "/work-orders/" + h.workOrder(nil) + "/answers"}
 	}),
-	{item: "scope files:read", words: "can be had and opens nothing yet", test: func(t *testing.T, h *harness) {
+	{item: "scope files:read", words: "can be granted and opens nothing yet", code: "models.ScopesOf", test: func(t *testing.T, h *harness) {
 		want(t, "the token's scope", h.token(h.credentials("erp", "files:read")).Want(http.StatusOK, "").Text("scope"), "files:read")
 		for path, item := range h.openAPI()["paths"].(object) {
 			for method, op := range item.(object) {
@@ -146,21 +145,21 @@ var scopes = []rule{
 			}
 		}
 	}},
-	scope("people:read", "opens people and teams", http.MethodGet, func(h *harness) []string {
+	scope("people:read", "opens people and teams", "api.(*API).peopleOperations", http.MethodGet, func(h *harness) []string {
 		return []string{"/people", "/people/" + h.ID("ann"), "/teams", "/teams/" + h.ID("crew")}
 	}),
 }
 
 var permissions = []rule{
-	{item: "permission, intersection", words: "a call needs the scope and the permission, both", test: func(_ *testing.T, h *harness) {
+	{item: "permission, intersection", words: "a call requires both the scope and the permission", code: "api.requireScope, service.workOrderReadable", test: func(_ *testing.T, h *harness) {
 		path := "/work-orders/" + h.workOrder(object{"inventory_id": h.ID("roof")})
 		h.get(path).Want(http.StatusOK, "")
-		h.As("reader", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found")                           // scope, no permission there
-		h.callWithScopes("forms:read", http.MethodGet, path, nil).Want(http.StatusForbidden, "insufficient_scope") // permission, no scope
+		h.As("reader", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found")                           // scope without permission
+		h.callWithScopes("forms:read", http.MethodGet, path, nil).Want(http.StatusForbidden, "insufficient_scope") // permission without scope
 		h.As("reader", http.MethodPatch, path, object{}).Want(http.StatusForbidden, "insufficient_scope")          // neither
-		h.As("creator", http.MethodPatch, path, object{"title": "x"}).Want(http.StatusNotFound, "not_found")       // may create, not read others'
+		h.As("creator", http.MethodPatch, path, object{"title": "x"}).Want(http.StatusNotFound, "not_found")       // may create, but not read others'
 	}},
-	{item: "permission, below", words: "a definition reaches below its node when it says so", test: func(t *testing.T, h *harness) {
+	{item: "permission, below", words: "a definition applies below its node if it says so", code: "service.(*Service).view", test: func(t *testing.T, h *harness) {
 		h.setScopes(t, "reader", "inventory:read")
 		h.setScopes(t, "roofer", "inventory:read")
 		get := func(key, path, node string) int { return h.As(key, http.MethodGet, path+h.ID(node), nil).Status }
@@ -168,25 +167,25 @@ var permissions = []rule{
 		want(t, "below it", get("reader", "/equipment/", "ahu1"), 200)
 		want(t, "far below it", get("reader", "/sub-equipment/", "fan1"), 200)
 		want(t, "above it", get("reader", "/locations/", "hq"), 404)
-		want(t, "at the node of one that stays there", get("roofer", "/locations/", "roof"), 200)
-		want(t, "below that", get("roofer", "/systems/", "mast"), 404)
+		want(t, "at the node of a definition that does not apply below", get("roofer", "/locations/", "roof"), 200)
+		want(t, "below that node", get("roofer", "/systems/", "mast"), 404)
 	}},
-	{item: "permission 1", words: "inventory: nodes with any permission at all", test: func(t *testing.T, h *harness) {
+	{item: "permission 1", words: "inventory: nodes with any permission", code: "service.(*Service).Nodes", test: func(t *testing.T, h *harness) {
 		h.get("/equipment/"+h.ID("ahu1")).Want(http.StatusOK, "")
 		h.get("/locations/"+h.ID("annex")).Want(http.StatusNotFound, "not_found")
-		h.grant(t, models.GrantFeedbackResolve) // any one will do
+		h.grant(t, models.GrantFeedbackResolve) // any grant suffices
 		h.get("/equipment/"+h.ID("ahu1")).Want(http.StatusOK, "")
 		h.removeAssignment(t, "erp")
 		h.get("/equipment/"+h.ID("ahu1")).Want(http.StatusNotFound, "not_found")
 	}},
-	{item: "permission 2, node", words: "work orders: the ones it may read by their node", test: func(t *testing.T, h *harness) {
+	{item: "permission 2, node", words: "work orders: those that it may read by their node", code: "service.workOrderReadable", test: func(t *testing.T, h *harness) {
 		below, roof := h.workOrder(nil), h.workOrder(object{"inventory_id": h.ID("roof")})
 		h.As("reader", http.MethodGet, "/work-orders/"+below, nil).Want(http.StatusOK, "")
 		h.As("reader", http.MethodGet, "/work-orders/"+roof, nil).Want(http.StatusNotFound, "not_found")
 		page := pageIDs(h.As("reader", http.MethodGet, "/work-orders?limit=200", nil))
 		want(t, "listed", slices.Contains(page, below) && !slices.Contains(page, roof), true)
 	}},
-	{item: "permission 2, assigned", words: "work orders: the ones it is assigned to", test: func(t *testing.T, h *harness) {
+	{item: "permission 2, assigned", words: "work orders: those that it is assigned to", code: "service.workOrderReadable", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"inventory_id": h.ID("roof"), "assignees": h.ids("creator")})
 		h.As("creator", http.MethodGet, "/work-orders/"+id, nil).Want(http.StatusOK, "")
 		want(t, "listed", slices.Contains(pageIDs(h.As("creator", http.MethodGet, "/work-orders", nil)), id), true)
@@ -194,7 +193,7 @@ var permissions = []rule{
 		h.remove(id, "creator").Want(http.StatusOK, "")
 		h.As("creator", http.MethodGet, "/work-orders/"+id, nil).Want(http.StatusNotFound, "not_found")
 	}},
-	{item: "permission 2, created", words: "work orders: the ones it created, while it may create there", test: func(t *testing.T, h *harness) {
+	{item: "permission 2, created", words: "work orders: those that it created, while it may create there", code: "service.createdReadably", test: func(t *testing.T, h *harness) {
 		made := h.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": h.ID("ahu1"), "title": "x"}).Want(http.StatusCreated, "")
 		path := "/work-orders/" + made.Text("id")
 		h.As("creator", http.MethodGet, path, nil).Want(http.StatusOK, "")
@@ -202,13 +201,13 @@ var permissions = []rule{
 			`UPDATE permission_definitions SET grants = '{inventory.read,work_orders.create,feedback.create}' WHERE id = $1`, h.ID("creating"))
 		h.As("creator", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found")
 	}},
-	{item: "permission 2, service company", words: "work orders: a customer's, with incoming work orders", test: func(_ *testing.T, h *harness) {
+	{item: "permission 2, service company", words: "work orders: a customer's, with incoming work orders", code: "service.workOrderReadable", test: func(_ *testing.T, h *harness) {
 		path, other := "/work-orders/"+h.workOrder(object{"assignees": h.ids("polar")}), "/work-orders/"+h.workOrder(nil)
 		h.As("dispatch", http.MethodGet, path, nil).Want(http.StatusOK, "")
 		h.As("dispatch", http.MethodGet, other, nil).Want(http.StatusNotFound, "not_found")
 		h.As("back_office", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found") // without the permission
 	}},
-	{item: "permission 3", words: "feedback: what its node lets it read", test: func(t *testing.T, h *harness) {
+	{item: "permission 3", words: "feedback: what its node's permissions allow", code: "service.(*Service).Feedback", test: func(t *testing.T, h *harness) {
 		id := h.feedback(nil).Want(http.StatusCreated, "").Text("id")
 		h.get("/issues/"+id).Want(http.StatusOK, "")
 		h.As("creator", http.MethodGet, "/issues/"+id, nil).Want(http.StatusNotFound, "not_found")
@@ -216,7 +215,7 @@ var permissions = []rule{
 		h.get("/issues/"+id).Want(http.StatusNotFound, "not_found")
 		want(t, "listed", len(pageIDs(h.get("/issues"))), 0)
 	}},
-	{item: "permission 4", words: "what may not be read answers as what does not exist", test: func(t *testing.T, h *harness) {
+	{item: "permission 4", words: "an unreadable record looks like one that does not exist", code: "models.NotFound", test: func(t *testing.T, h *harness) {
 		hidden := h.workOrder(object{"inventory_id": h.ID("roof")})
 		bare := func(id string) string {
 			response := h.As("reader", http.MethodGet, "/work-orders/"+id, nil).Want(http.StatusNotFound, "not_found")
@@ -224,7 +223,7 @@ var permissions = []rule{
 		}
 		want(t, "the body", bare(hidden), bare("wo_00000000000000000000000000"))
 	}},
-	{item: "permission 5, once", words: "the client secret is shown once and kept as a digest", test: func(t *testing.T, h *harness) {
+	{item: "permission 5, once", words: "the client secret is shown once and stored as a digest", code: "service.HashSecret", test: func(t *testing.T, h *harness) {
 		file := []byte("organization: {key: acme}\nintegrations: [{key: fresh, name: Fresh, scopes: [\"work_orders:read\"]}]\n")
 		first, err := h.Import(t.Context(), file)
 		if err != nil {
@@ -235,9 +234,9 @@ var permissions = []rule{
 			t.Fatal(err)
 		}
 		secret := first.Integrations["fresh"].ClientSecret
-		want(t, "shown at creation", secret != "", true)
+		want(t, "shown when created", secret != "", true)
 		want(t, "shown afterwards", again.Integrations["fresh"].ClientSecret, "")
-		want(t, "kept as it is", h.count(`SELECT count(*) FROM integrations i WHERE i::text LIKE '%' || $1 || '%'`, secret), 0)
+		want(t, "rows that contain the secret", h.count(`SELECT count(*) FROM integrations i WHERE i::text LIKE '%' || $1 || '%'`, secret), 0)
 	}},
 	{item: "permission 5, renewal", words: "and can be renewed on the integrations page", notYet: "the app's page of integrations"},
 }

@@ -2,44 +2,43 @@ package conformance
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 )
 
 var section7 = []rule{
-	tokenFailure("401 invalid_client, unknown", "token request of an unknown client", 401, "invalid_client", func(h *harness) string {
+	tokenFailure("401 invalid_client, unknown", "token request of an unknown client", "service.(*Service).IssueToken", 401, "invalid_client", func(h *harness) string {
 		return strings.Replace(h.credentials("erp", "").Encode(), "cli_erp", "cli_nobody_knows", 1)
 	}),
-	tokenFailure("401 invalid_client, secret", "or with a wrong secret", 401, "invalid_client", func(h *harness) string {
+	tokenFailure("401 invalid_client, secret", "or with a wrong secret", "service.(*Service).IssueToken", 401, "invalid_client", func(h *harness) string {
 		return strings.Replace(h.credentials("erp", "").Encode(), "secret-of-the-erp", "secret-of-the-ape", 1)
 	}),
-	unauthorized("off", "token request of an integration that is off",
+	unauthorized("off", "token request of an integration that is off", "service.(*Service).IssueToken",
 		`UPDATE integrations SET enabled = false`, `UPDATE integrations SET enabled = true`),
-	unauthorized("disabled", "or disabled by the service",
+	unauthorized("disabled", "or disabled by the service", "service.(*Service).IssueToken",
 		`UPDATE integrations SET disabled_by_service = true`, `UPDATE integrations SET disabled_by_service = false`),
-	unauthorized("plan", "or whose plan lacks the API", `UPDATE plans SET api = false`, `UPDATE plans SET api = true`),
-	unauthorized("suspended", "or whose organization is suspended",
+	unauthorized("plan", "or whose plan lacks the API", "service.(*Service).IssueToken", `UPDATE plans SET api = false`, `UPDATE plans SET api = true`),
+	unauthorized("suspended", "or whose organization is suspended", "service.(*Service).IssueToken",
 		`UPDATE organizations SET suspended = true`, `UPDATE organizations SET suspended = false`),
-	tokenFailure("400 invalid_scope", "token request for a scope it does not have", 400, "invalid_scope", func(h *harness) string {
+	tokenFailure("400 invalid_scope", "token request for a scope that the integration does not have", "service.(*Service).IssueToken", 400, "invalid_scope", func(h *harness) string {
 		return h.credentials("reader", "work_orders:read people:read").Encode()
 	}),
-	tokenFailure("400 unsupported_grant_type", "token request of another grant", 400, "unsupported_grant_type", func(h *harness) string {
+	tokenFailure("400 unsupported_grant_type", "token request with another grant type", "api.checkGrant", 400, "unsupported_grant_type", func(h *harness) string {
 		return strings.Replace(h.credentials("erp", "").Encode(), "client_credentials", "password", 1)
 	}),
-	{item: "401, expired", words: "a call with an expired token", alone: true, test: func(_ *testing.T, h *harness) {
+	{item: "401, expired", words: "a call with an expired token", code: "service.(*TokenKeys).parse", alone: true, test: func(_ *testing.T, h *harness) {
 		h.get("/me").Want(http.StatusOK, "")
 		h.Clock.Advance(time.Hour)
 		h.get("/me").Want(http.StatusUnauthorized, "invalid_token")
 	}},
-	{item: "401, invalidated", words: "a call with a token that was ended", test: func(t *testing.T, h *harness) {
+	{item: "401, invalidated", words: "a call with an invalidated token", code: "service.(*Service).Admit", test: func(t *testing.T, h *harness) {
 		h.get("/me").Want(http.StatusOK, "")
 		h.changeUntilEnd(t, `UPDATE integrations SET enabled = false WHERE id = $1`, `UPDATE integrations SET enabled = true WHERE id = $1`, h.ID("erp"))
 		response := h.get("/me").Want(http.StatusUnauthorized, "invalid_token")
-		want(t, "it is called invalid", strings.Contains(response.Header.Get("WWW-Authenticate"), `error="invalid_token"`), true)
+		want(t, "the challenge names invalid_token", strings.Contains(response.Header.Get("WWW-Authenticate"), `error="invalid_token"`), true)
 	}},
-	{item: "404", words: "a record that is not there, or not to be read", test: func(_ *testing.T, h *harness) {
+	{item: "404", words: "a record that does not exist or may not be read", code: "models.NotFound", test: func(_ *testing.T, h *harness) {
 		roof := h.workOrder(object{"inventory_id": h.ID("roof")})
 		for _, path := range []string{"/work-orders/" + roof, "/work-orders/wo_00000000000000000000000000", "/work-orders/x"} {
 			h.As("reader", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found")
@@ -49,23 +48,23 @@ var section7 = []rule{
 		}
 		h.patch("wo_00000000000000000000000000", object{"title": "x"}).Want(http.StatusNotFound, "not_found")
 	}},
-	{item: "409", words: "feedback with a reference that is taken", test: func(_ *testing.T, h *harness) {
+	{item: "409", words: "feedback with an external_id that is taken", code: "service.(*Service).CreateFeedback", test: func(_ *testing.T, h *harness) {
 		h.feedback(object{"external_id": "TAKEN-7"}).Want(http.StatusCreated, "")
 		h.feedback(object{"external_id": "TAKEN-7"}).Want(http.StatusConflict, "external_id_taken")
 	}},
-	{item: "422 rule_violation", words: "completing with a required question open, which is named", test: func(t *testing.T, h *harness) {
+	{item: "422 rule_violation", words: "completing without a required answer, which is named", code: "service.requireAnswers", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		response := h.answer(id, true).Want(http.StatusUnprocessableEntity, "rule_violation")
 		wantList(t, "the questions", texts(response, "question_ids"), h.ids("q_state", "q_hours")...)
 	}},
-	{item: "403 read_only", words: "creating or changing in a read-only organization", test: func(t *testing.T, h *harness) {
+	{item: "403 read_only", words: "creating or changing in a read-only organization", code: "service.(*Service).changeWorkOrder", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		h.readOnly(t)
 		h.post("/work-orders", h.body(nil)).Want(http.StatusForbidden, "read_only")
 		h.patch(id, object{"title": "x"}).Want(http.StatusForbidden, "read_only")
 		h.read(id)
 	}},
-	{item: "429 rate_limited", words: "one call too many in a minute, with Retry-After", alone: true, test: func(t *testing.T, h *harness) {
+	{item: "429 rate_limited", words: "one call too many in a minute, with Retry-After", code: "service.(*Service).Admit", alone: true, test: func(t *testing.T, h *harness) {
 		h.limit(t, 2)
 		h.get("/me").Want(http.StatusOK, "")
 		h.get("/me").Want(http.StatusOK, "")
@@ -76,27 +75,22 @@ var section7 = []rule{
 	}},
 }
 
-// tokenFailure is a row about the token request; the same form unspoilt is answered.
-func tokenFailure(item, words string, status int, code string, form func(h *harness) string) rule {
-	return rule{item: item, words: words, test: func(t *testing.T, h *harness) {
+// tokenFailure is a rule about a rejected token request. A correct one must succeed
+// afterwards.
+func tokenFailure(item, words, function string, status int, code string, form func(h *harness) string) rule {
+	return rule{item: item, words: words, code: function, test: func(t *testing.T, h *harness) {
 		response := h.Send(http.MethodPost, "/v1/oauth/token", form(h), "Content-Type", formType).Want(status, "")
 		want(t, "the error", response.Text("error"), code)
 		h.token(h.credentials("erp", "")).Want(http.StatusOK, "")
 	}}
 }
 
-func unauthorized(what, words, do, undo string) rule {
-	return rule{item: "400 unauthorized_client, " + what, words: words, test: func(t *testing.T, h *harness) {
+// unauthorized is a rule about unauthorized_client. do causes it, undo ends it.
+func unauthorized(what, words, code, do, undo string) rule {
+	return rule{item: "400 unauthorized_client, " + what, words: words, code: code, test: func(t *testing.T, h *harness) {
 		h.token(h.credentials("erp", "")).Want(http.StatusOK, "")
 		h.changeUntilEnd(t, do, undo)
 		response := h.token(h.credentials("erp", "")).Want(http.StatusBadRequest, "")
 		want(t, "the error", response.Text("error"), "unauthorized_client")
 	}}
-}
-
-// receiver is a webhook receiver on this machine.
-func receiver(t *testing.T, response http.HandlerFunc) *httptest.Server {
-	server := httptest.NewServer(response)
-	t.Cleanup(server.Close)
-	return server
 }

@@ -7,7 +7,7 @@ import (
 )
 
 var section9 = []rule{
-	{item: "item 1", words: "the version is a part of the base path", test: func(t *testing.T, h *harness) {
+	{item: "item 1", words: "the version is part of the base path", code: "api.(*API).describe", test: func(t *testing.T, h *harness) {
 		servers, _ := h.openAPI()["servers"].([]any)
 		for _, server := range servers {
 			address, _ := server.(object)["url"].(string)
@@ -18,7 +18,7 @@ var section9 = []rule{
 			want(t, path, h.Send(http.MethodGet, path, "", "Authorization", "Bearer "+h.Token("erp")).Status, http.StatusNotFound)
 		}
 	}},
-	{item: "item 2", words: "the scope for files can be granted and does nothing yet", test: func(t *testing.T, h *harness) {
+	{item: "item 2", words: "the scope for files can be granted but has no effect yet", code: "models.ScopesOf", test: func(t *testing.T, h *harness) {
 		token := h.token(h.credentials("erp", "files:read")).Want(http.StatusOK, "")
 		want(t, "the token's scope", token.Text("scope"), "files:read")
 		h.callWithScopes("files:read", http.MethodGet, "/files", nil).Want(http.StatusNotFound, "not_found")

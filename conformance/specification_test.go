@@ -7,23 +7,26 @@ import (
 	"testing"
 )
 
-var write = flag.String("write", "", "file to write the page of rules and verdicts to")
+var write = flag.String("write", "", "file to write the page of rules and results to")
 
-// rule is one rule of the specification with the test that holds the product to it.
+// rule is one rule of the specification with its test.
 type rule struct {
-	// item is where the section says it: a row, a list item, a numbered rule.
+	// item is the rule's place in the section: a row, a list item or a numbered rule.
 	item string
-	// words are a few of our own.
+	// words summarize the rule.
 	words string
-	test  func(t *testing.T, h *harness)
-	// alone says that the test changes what others rely on (a plan, a clock, an
-	// integration): it gets a server of its own.
+	// code names the functions that implement the rule, separated by ", ":
+	// service.(*Service).CancelWorkOrder.
+	code string
+	test func(t *testing.T, h *harness)
+	// alone gives the test its own server, because it changes what other tests rely
+	// on: a plan, the clock or an integration.
 	alone bool
-	// notYet stands in place of a test: the work that will bring the rule.
+	// notYet replaces the test and the code: the work that will implement the rule.
 	notYet string
 }
 
-// sections are the specification's, in its order.
+// sections are the sections of the specification, in order.
 var sections = []struct {
 	number string
 	rules  []rule
@@ -32,33 +35,33 @@ var sections = []struct {
 	{"6", section6}, {"7", section7}, {"8", section8}, {"9", section9},
 }
 
-// name is the rule's subtest in its section's.
+// name is the name of the rule's subtest.
 func (r rule) name() string { return r.item + ": " + r.words }
 
-// verdict is what came of a rule.
-type verdict string
+// result is the result of a rule's test.
+type result string
 
 const (
-	holds  verdict = "holds"
-	fails  verdict = "fails"
-	notYet verdict = "not yet"
+	holds  result = "holds"
+	fails  result = "fails"
+	notYet result = "not yet"
 )
 
 func TestSpecification(t *testing.T) {
 	shared := &currentTest{TB: t}
 	var h *harness
-	verdicts := map[string]map[string]verdict{}
+	results := map[string]map[string]result{}
 	complete := true
 	for _, s := range sections {
-		verdicts[s.number] = map[string]verdict{}
+		results[s.number] = map[string]result{}
 		t.Run("section "+s.number, func(t *testing.T) {
 			for _, r := range s.rules {
 				if r.test == nil {
-					verdicts[s.number][r.item] = notYet
+					results[s.number][r.item] = notYet
 					continue
 				}
 				passed := t.Run(r.name(), func(t *testing.T) {
-					verdicts[s.number][r.item] = fails
+					results[s.number][r.item] = fails
 					if r.alone {
 						r.test(t, newHarness(t))
 						return
@@ -69,10 +72,10 @@ func TestSpecification(t *testing.T) {
 					}
 					r.test(t, h)
 				})
-				if verdicts[s.number][r.item] == "" {
-					complete = false // left out by -run
+				if results[s.number][r.item] == "" {
+					complete = false // excluded by -run
 				} else if passed {
-					verdicts[s.number][r.item] = holds
+					results[s.number][r.item] = holds
 				}
 			}
 		})
@@ -81,9 +84,9 @@ func TestSpecification(t *testing.T) {
 		return
 	}
 	if !complete {
-		t.Fatal("the page is written after a run of every rule")
+		t.Fatal("the page can be written only after a run of all rules")
 	}
-	if err := os.WriteFile(*write, []byte(page(verdicts)), 0o644); err != nil {
+	if err := os.WriteFile(*write, []byte(page(results)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -94,11 +97,13 @@ func TestRulesAreWellFormed(t *testing.T) {
 		for _, r := range s.rules {
 			switch {
 			case r.item == "" || r.words == "":
-				t.Errorf("section %s has a rule without an item or words: %+v", s.number, r.name())
+				t.Errorf("section %s has a rule without an item or words: %s", s.number, r.name())
 			case items[r.item]:
 				t.Errorf("section %s has two rules %q", s.number, r.item)
 			case (r.test == nil) == (r.notYet == ""):
-				t.Errorf("section %s, %s has neither a test nor a reason, or both", s.number, r.item)
+				t.Errorf("section %s, %s must have either a test or a reason for having none", s.number, r.item)
+			case (r.test == nil) != (r.code == ""):
+				t.Errorf("section %s, %s names no function that implements it", s.number, r.item)
 			case strings.ContainsAny(r.name(), "|\n") || len(r.words) > 110:
 				t.Errorf("section %s, %s does not fit on the page", s.number, r.item)
 			}

@@ -58,7 +58,7 @@ type Response struct {
 	t      testing.TB
 }
 
-// Field returns a field of the body by its path, nil if there is none.
+// Field returns a field of the body by its path, nil if it is missing.
 func (r Response) Field(path ...string) any {
 	r.t.Helper()
 	var value any
@@ -72,7 +72,7 @@ func (r Response) Field(path ...string) any {
 	return value
 }
 
-// Text returns a string field of the body by its path, "" if there is none.
+// Text returns a string field of the body by its path, "" for other values.
 func (r Response) Text(path ...string) string {
 	r.t.Helper()
 	text, _ := r.Field(path...).(string)
