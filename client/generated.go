@@ -243,7 +243,7 @@ type Answered struct {
 	// Examples: 2026-03-02T12:15:30.000Z
 	AnsweredAt *time.Time `json:"answered_at"`
 
-	// AnsweredBy Identity id of who answered, or null.
+	// AnsweredBy Identity id of the one who answered, or null.
 	//
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3td
 	AnsweredBy *string `json:"answered_by"`
@@ -258,34 +258,34 @@ type Answered struct {
 	// Examples: Filter state
 	Label string `json:"label"`
 
-	// Options The choices; empty where the question is none.
+	// Options The choices; empty if the question is not a choice.
 	Options []Option `json:"options"`
 
 	// Required Whether it must be answered to complete.
 	Required bool `json:"required"`
 
-	// Type What values it takes.
+	// Type What values answer it.
 	//
 	// Examples: single_choice
 	Type AnsweredType `json:"type"`
 
-	// Value The answer in the form its question's type takes, or null.
+	// Value The answer, in the form of the question's type, or null.
 	//
 	// Examples: opt_01jd8q4v6cf5e8hbbfwj0zq3tc, ["opt_01jd8q4v6cf5e8hbbfwj0zq3tc"], 7, 21.5, Filter replaced, none left in store.
 	Value json.RawMessage `json:"value"`
 }
 
-// AnsweredType What values it takes.
+// AnsweredType What values answer it.
 //
 // Examples: single_choice
 type AnsweredType string
 
 // Answers defines model for Answers.
 type Answers struct {
-	// Form The form, or null where the work order has none.
+	// Form The form, or null if the work order has none.
 	Form *AnswersForm `json:"form"`
 
-	// Questions The form's questions in their order, with their answers.
+	// Questions The form's questions in order, with their answers.
 	Questions []Answered `json:"questions"`
 
 	// WorkOrderID The work order.
@@ -420,12 +420,12 @@ type Feedback struct {
 	// Examples: 2026-03-02T12:15:30.000Z
 	ChangedAt time.Time `json:"changed_at"`
 
-	// CreatedAt When it was given.
+	// CreatedAt When it was created.
 	//
 	// Examples: 2026-03-02T12:15:30.000Z
 	CreatedAt time.Time `json:"created_at"`
 
-	// CreatedBy Identity id of who gave it.
+	// CreatedBy Identity id of its creator.
 	//
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3td
 	CreatedBy string `json:"created_by"`
@@ -450,12 +450,12 @@ type Feedback struct {
 	// Examples: loc_01jd8q4v6cf5e8hbbfwj0zq3tb
 	InventoryID string `json:"inventory_id"`
 
-	// OrganizationID The organization it was given to.
+	// OrganizationID The organization the feedback belongs to.
 	//
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3ta
 	OrganizationID string `json:"organization_id"`
 
-	// People Every identity the record names, with scope people:read only.
+	// People Every identity the record names; only with scope people:read.
 	People *[]NamedIdentity `json:"people,omitempty"`
 
 	// ResolvedAt When it was resolved, or null.
@@ -525,7 +525,7 @@ type Form struct {
 	// Examples: Filter inspection
 	Name string `json:"name"`
 
-	// Questions The questions in their order.
+	// Questions The questions, in order.
 	Questions []Question `json:"questions"`
 }
 
@@ -684,7 +684,7 @@ type MeRate struct {
 
 // NamedIdentity defines model for NamedIdentity.
 type NamedIdentity struct {
-	// Email E-mail address; null where the identity has none.
+	// Email E-mail address; null if the identity has none.
 	//
 	// Examples: ann@example.com
 	Email *string `json:"email"`
@@ -704,7 +704,7 @@ type NamedIdentity struct {
 	// Examples: Ann Field
 	Name string `json:"name"`
 
-	// Phone Phone number; null where there is none.
+	// Phone Phone number; null if the identity has none.
 	//
 	// Examples: +15550100
 	Phone *string `json:"phone"`
@@ -789,7 +789,7 @@ type NewWorkOrderPriority string
 
 // Node defines model for Node.
 type Node struct {
-	// Ancestors Every node above, the topmost first.
+	// Ancestors Every node above, from the root down.
 	Ancestors []string `json:"ancestors"`
 
 	// ChangedAt When it last changed.
@@ -807,7 +807,7 @@ type Node struct {
 	// Examples: Supply air of the north wing
 	Description *string `json:"description"`
 
-	// ExternalID Code of the asset elsewhere, or null.
+	// ExternalID Code of the asset in another system, or null.
 	//
 	// Examples: AHU-1
 	ExternalID *string `json:"external_id"`
@@ -1026,19 +1026,19 @@ type Question struct {
 	// Examples: Filter state
 	Label string `json:"label"`
 
-	// Options The choices; empty where the question is none.
+	// Options The choices; empty if the question is not a choice.
 	Options []Option `json:"options"`
 
 	// Required Whether it must be answered to complete.
 	Required bool `json:"required"`
 
-	// Type What values it takes.
+	// Type What values answer it.
 	//
 	// Examples: single_choice
 	Type QuestionType `json:"type"`
 }
 
-// QuestionType What values it takes.
+// QuestionType What values answer it.
 //
 // Examples: single_choice
 type QuestionType string
@@ -1063,7 +1063,7 @@ type Team struct {
 	// Examples: 2026-03-02T12:15:30.000Z
 	ChangedAt time.Time `json:"changed_at"`
 
-	// CreatedAt When the team was made.
+	// CreatedAt When the team was created.
 	//
 	// Examples: 2026-03-02T12:15:30.000Z
 	CreatedAt time.Time `json:"created_at"`
@@ -1112,7 +1112,7 @@ type WorkOrder struct {
 	// Examples: 2026-03-02T12:15:30.000Z
 	CancelledAt *time.Time `json:"cancelled_at"`
 
-	// ChangedAt When it last changed; rises strictly with each change, the field to order by.
+	// ChangedAt When it last changed; strictly increases with each change; the field to order by.
 	//
 	// Examples: 2026-03-02T12:15:30.000Z
 	ChangedAt time.Time `json:"changed_at"`
@@ -1130,7 +1130,7 @@ type WorkOrder struct {
 	// Examples: 2026-03-02T12:15:30.000Z
 	CreatedAt time.Time `json:"created_at"`
 
-	// CreatedBy Identity id of who created it.
+	// CreatedBy Identity id of its creator.
 	//
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3td
 	CreatedBy string `json:"created_by"`
@@ -1170,7 +1170,7 @@ type WorkOrder struct {
 	// Examples: idn_01jd8q4v6cf5e8hbbfwj0zq3ta
 	OrganizationID string `json:"organization_id"`
 
-	// People Every identity the record names, with scope people:read only.
+	// People Every identity the record names; only with scope people:read.
 	People *[]NamedIdentity `json:"people,omitempty"`
 
 	// Priority Priority.

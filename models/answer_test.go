@@ -6,49 +6,49 @@ import (
 	"testing"
 )
 
-// Spec section 2, answer: the value depends on the question's type.
+// Spec section 2, Answer: the form of the value depends on the question's type.
 func TestCheckAnswer(t *testing.T) {
 	options := []string{"opt_a", "opt_b"}
 	nines := func(n int) string { return strings.Repeat("9", n) }
-	type values map[string]string // JSON by what it is in words
+	type values map[string]string // JSON by description
 	for kind, test := range map[QuestionType]struct{ good, bad values }{
 		QuestionSingleChoice: {
 			good: values{"an option": `"opt_a"`, "another": `"opt_b"`},
 			bad: values{
 				"an option of another question": `"opt_c"`, "an empty text": `""`, "a list of an option": `["opt_a"]`,
-				"a number": `1`, "a truth": `true`, "an object": `{}`,
+				"a number": `1`, "a boolean": `true`, "an object": `{}`,
 			},
 		},
 		QuestionMultipleChoice: {
 			good: values{"an option": `["opt_a"]`, "both in any order": `["opt_b","opt_a"]`, "none": `[]`},
 			bad: values{
-				"an option that is no list": `"opt_a"`, "an unknown option beside a known": `["opt_a","opt_c"]`,
+				"an option outside a list": `"opt_a"`, "an unknown and a known option": `["opt_a","opt_c"]`,
 				"an option twice": `["opt_a","opt_a"]`, "a number in the list": `["opt_a",1]`, "null in the list": `[null]`,
 				"a list in the list": `[["opt_a"]]`, "an object": `{"opt_a":true}`,
 			},
 		},
 		QuestionInteger: {
-			good: values{"nought": `0`, "one": `1`, "a negative": `-7`, "18 digits": nines(18), "18 negative digits": "-" + nines(18)},
+			good: values{"zero": `0`, "one": `1`, "a negative": `-7`, "18 digits": nines(18), "18 negative digits": "-" + nines(18)},
 			bad: values{
 				"19 digits": nines(19), "a fraction": `1.5`, "an integer written as a fraction": `1.0`, "an exponent": `1e3`,
-				"a text of digits": `"1"`, "a truth": `true`, "a list": `[1]`, "a huge exponent": `1e999999999`,
+				"a text of digits": `"1"`, "a boolean": `true`, "a list": `[1]`, "a huge exponent": `1e999999999`,
 			},
 		},
 		QuestionDecimal: {
 			good: values{
-				"nought": `0`, "an integer": `12`, "trailing noughts": `1.50`, "a negative": `-0.5`,
-				"30 digits before and behind the point": nines(30) + "." + nines(30),
+				"zero": `0`, "an integer": `12`, "trailing zeros": `1.50`, "a negative": `-0.5`,
+				"30 digits before and after the point": nines(30) + "." + nines(30),
 			},
 			bad: values{
-				"31 digits before the point": nines(31), "31 digits behind it": "0." + nines(31), "an exponent": `1e3`,
-				"an exponent in capitals": `1.5E-3`, "a text of digits": `"1.5"`, "a list": `[1.5]`, "a truth": `false`,
+				"31 digits before the point": nines(31), "31 digits after it": "0." + nines(31), "an exponent": `1e3`,
+				"an exponent in capitals": `1.5E-3`, "a text of digits": `"1.5"`, "a list": `[1.5]`, "a boolean": `false`,
 			},
 		},
 		QuestionText: {
 			good: values{"a text": `"x"`, "an empty text": `""`, "10,000 characters": `"` + strings.Repeat("ä", MaxAnswerText) + `"`},
 			bad: values{
 				"10,001 characters": `"` + strings.Repeat("ä", MaxAnswerText+1) + `"`, "a number": `1`, "a list": `["x"]`,
-				"an object": `{"x":"y"}`, "a truth": `true`,
+				"an object": `{"x":"y"}`, "a boolean": `true`,
 			},
 		},
 	} {
@@ -87,7 +87,7 @@ func TestAnswered(t *testing.T) {
 		{"a text", "x", true},
 		{"a blank", " ", true},
 		{"a list", []any{"opt_a"}, true},
-		{"nought", json.Number("0"), true},
+		{"zero", json.Number("0"), true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if Answered(test.value) != test.answered {

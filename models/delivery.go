@@ -2,11 +2,12 @@ package models
 
 import "time"
 
-// RetrySchedule lists the waits between the attempts of a delivery.
+// RetrySchedule lists the waits after the failed attempts of a delivery (spec section
+// 6, Delivery). There is one attempt more than waits.
 type RetrySchedule []time.Duration
 
-// After returns the wait before the next attempt when the given number of
-// attempts (1 or more) has failed, and false when none is left.
+// After returns the wait before the next attempt after the given number of failed
+// attempts, and false if the schedule has no next one.
 func (s RetrySchedule) After(attempts int) (time.Duration, bool) {
 	if attempts < 1 || attempts > len(s) {
 		return 0, false
@@ -14,9 +15,10 @@ func (s RetrySchedule) After(attempts int) (time.Duration, bool) {
 	return s[attempts-1], true
 }
 
-// ShouldTurnOff decides whether an address is turned off when one of its deliveries
-// failed for good (spec section 6, turning off): only when it has had no
-// success for the period, counted from when it was made or last turned on.
+// ShouldTurnOff decides whether the final failure of a delivery turns its address off
+// (spec section 6, Turning off): only if no delivery succeeded in the period before
+// now. The period starts over when the address is turned on; enabledSince is that
+// time, or the address's creation.
 func ShouldTurnOff(now, enabledSince time.Time, lastSuccess *time.Time, period time.Duration) bool {
 	since := enabledSince
 	if lastSuccess != nil && lastSuccess.After(since) {

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-func TestRetryScheduleOfTheSpecification(t *testing.T) {
+func TestDefaultRetrySchedule(t *testing.T) {
 	tests := []struct {
 		name     string
 		attempts int
 		wait     time.Duration
 		more     bool
 	}{
-		{"before the first attempt there is nothing to retry", 0, 0, false},
+		{"before the first attempt", 0, 0, false},
 		{"after the first attempt", 1, time.Minute, true},
 		{"after the second", 2, 5 * time.Minute, true},
 		{"after the third", 3, 30 * time.Minute, true},
@@ -20,9 +20,9 @@ func TestRetryScheduleOfTheSpecification(t *testing.T) {
 		{"after the fifth", 5, 6 * time.Hour, true},
 		{"after the sixth", 6, 12 * time.Hour, true},
 		{"after the seventh", 7, 24 * time.Hour, true},
-		{"after the eighth there is no other", 8, 0, false},
-		{"after an operator's ninth there is no other", 9, 0, false},
-		{"a negative number has nothing to retry", -1, 0, false},
+		{"after the eighth", 8, 0, false},
+		{"after an operator's ninth", 9, 0, false},
+		{"a negative number", -1, 0, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -33,12 +33,12 @@ func TestRetryScheduleOfTheSpecification(t *testing.T) {
 	}
 	t.Run("an empty schedule never retries", func(t *testing.T) {
 		if _, more := (RetrySchedule{}).After(1); more {
-			t.Error("it does")
+			t.Error("After returns another attempt")
 		}
 	})
 }
 
-func TestShutOff(t *testing.T) {
+func TestShouldTurnOff(t *testing.T) {
 	const period = 3 * 24 * time.Hour
 	now := time.Date(2026, time.March, 31, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) *time.Time {

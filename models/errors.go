@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// Code is the machine's word for a refusal, as the API's answers carry it.
+// Code is an error code of the API, for machines.
 type Code string
 
-// The codes of every refusal (spec section 7 and the contract's table of errors).
+// Every error code (spec section 7; docs/contract.md, Errors).
 const (
 	CodeInvalidRequest       Code = "invalid_request"
 	CodeInvalidToken         Code = "invalid_token"
@@ -31,17 +31,17 @@ const (
 	CodeInternal             Code = "internal"
 	CodeUnavailable          Code = "unavailable"
 
-	// The token endpoint's own (RFC 6749 section 5.2).
+	// Only the token endpoint's (RFC 6749 section 5.2).
 	CodeInvalidClient        Code = "invalid_client"
 	CodeUnauthorizedClient   Code = "unauthorized_client"
 	CodeInvalidScope         Code = "invalid_scope"
 	CodeUnsupportedGrantType Code = "unsupported_grant_type"
 )
 
-// Rule names the rule a rule_violation broke.
+// Rule names the rule that a rule_violation is about.
 type Rule string
 
-// The rules of spec sections 3 and 4 that a well-formed write can break.
+// The rules of spec sections 3 and 4 that a valid request can break.
 const (
 	RuleRequiredQuestions    Rule = "required_questions"
 	RuleStatus               Rule = "status"
@@ -55,14 +55,14 @@ const (
 type FieldError struct {
 	// Pointer is the field's JSON pointer (RFC 6901) in the request body.
 	Pointer string
-	// Code is the machine's word: required, unknown, type, too_long, …
+	// Code is for machines: required, unknown, type, too_long, …
 	Code string
 	// Detail is a sentence for people.
 	Detail string
 }
 
-// Error is a refusal: a code for machines and a sentence for people. Whatever
-// is not an *Error is internal, logged and never shown.
+// Error is an error that callers see: a code for machines and a sentence for people.
+// Any other error is internal: it is logged and never shown.
 type Error struct {
 	Code   Code
 	Detail string
@@ -71,7 +71,7 @@ type Error struct {
 	QuestionIDs []string
 	// Fields belongs to validation_failed.
 	Fields []FieldError
-	// Scope is the scope an insufficient_scope lacks.
+	// Scope belongs to insufficient_scope: the missing one.
 	Scope Scope
 }
 
@@ -93,8 +93,8 @@ func Invalid(fields ...FieldError) *Error {
 	return &Error{Code: CodeValidationFailed, Detail: "The request has invalid fields.", Fields: fields}
 }
 
-// NotFound returns the one answer for what does not exist and for what may not
-// be read: the two cannot be told apart.
+// NotFound returns the error for a record that does not exist or that the caller may
+// not read: callers must not be able to tell which (spec section 5, Permissions).
 func NotFound() *Error {
 	return &Error{Code: CodeNotFound, Detail: "There is no such record, or the integration may not read it."}
 }

@@ -2,7 +2,7 @@ package models
 
 import "slices"
 
-// EventType names what happened (spec section 6, event types).
+// EventType names what happened (spec section 6, Event types).
 type EventType string
 
 // The event types.
@@ -29,15 +29,15 @@ var AllEventTypes = []EventType{
 // Known reports whether the type is one of the specification's.
 func (t EventType) Known() bool { return slices.Contains(AllEventTypes, t) }
 
-// DeliveryStatus is where a delivery stands (contract, webhooks).
+// DeliveryStatus is a status of a delivery (docs/contract.md, Webhooks).
 type DeliveryStatus string
 
 // The delivery statuses.
 const (
-	DeliveryPending   DeliveryStatus = "pending"   // waits for its first attempt
-	DeliveryDelivered DeliveryStatus = "delivered" // answered with 2xx
-	DeliveryRetrying  DeliveryStatus = "retrying"  // failed so far, another attempt is due
-	DeliveryFailed    DeliveryStatus = "failed"    // failed for good
+	DeliveryPending   DeliveryStatus = "pending"   // before its first attempt
+	DeliveryDelivered DeliveryStatus = "delivered" // the receiver responded with 2xx
+	DeliveryRetrying  DeliveryStatus = "retrying"  // every attempt failed so far, another one is scheduled
+	DeliveryFailed    DeliveryStatus = "failed"    // every attempt failed, no other is scheduled
 	DeliveryHeld      DeliveryStatus = "held"      // its address is off
-	DeliverySkipped   DeliveryStatus = "skipped"   // no longer readable by its integration
+	DeliverySkipped   DeliveryStatus = "skipped"   // the integration may no longer read the record
 )

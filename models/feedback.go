@@ -1,15 +1,15 @@
 package models
 
-// FeedbackStatus is a state of feedback (contract, records).
+// FeedbackStatus is a status of feedback (docs/contract.md, Records).
 type FeedbackStatus string
 
-// The states of feedback.
+// The statuses of feedback.
 const (
 	FeedbackOpen     FeedbackStatus = "open"
 	FeedbackResolved FeedbackStatus = "resolved"
 )
 
-// FeedbackStatuses lists every state of feedback.
+// FeedbackStatuses lists every status of feedback.
 var FeedbackStatuses = []FeedbackStatus{FeedbackOpen, FeedbackResolved}
 
 // Name returns the status in English, "" for an unknown one.
@@ -23,7 +23,7 @@ func (s FeedbackStatus) Name() string {
 	return ""
 }
 
-// Record returns the feedback as answers show it, without people.
+// Record returns the feedback as the API shows it, without people.
 func (f Feedback) Record() FeedbackRecord {
 	return FeedbackRecord{
 		ID:             f.ID,

@@ -1,7 +1,7 @@
 package models
 
-// Grant is one permission of a permission definition, on a node and, where the
-// definition says so, below it (spec section 5, permissions).
+// Grant is a permission on a node and, if its permission definition says so, on the
+// nodes below (spec section 5, Permissions).
 type Grant string
 
 // The grants on inventory nodes.
@@ -24,10 +24,10 @@ var AllGrants = []Grant{
 	GrantFeedbackResolve,
 }
 
-// OrganizationGrant is one permission of an organization permission definition.
+// OrganizationGrant is an organization-wide permission.
 type OrganizationGrant string
 
-// The organization-wide grants; administrators have all of them.
+// The organization-wide grants. Administrators have all of them.
 const (
 	GrantIntegrations       OrganizationGrant = "integrations"
 	GrantIncomingWorkOrders OrganizationGrant = "incoming_work_orders"

@@ -7,24 +7,23 @@ import (
 	"strings"
 )
 
-// HistoryEntry is one change of a work order or feedback: who made it, when, and
-// what it changed.
+// HistoryEntry is one change of a work order or feedback.
 type HistoryEntry struct {
 	RecordID       string       `json:"record_id"`
 	OrganizationID string       `json:"organization_id"`
 	ActorID        string       `json:"actor_id"`
 	ActorKind      IdentityKind `json:"actor_kind"`
-	// ActorName is nil where the reader is not shown people.
+	// ActorName is nil for callers without people:read.
 	ActorName *string `json:"actor_name"`
-	// Action says what was done: work_order.created, work_order.answered, …
+	// Action is what was done: work_order.created, work_order.answered, …
 	Action string `json:"action"`
 	At     Time   `json:"at"`
-	// Changes are the record's fields, with dotted names for answers
-	// (answers.qst_…), and what was said to a review (comment).
+	// Changes holds the changed fields by name, the form answers as answers.QUESTION_ID
+	// and a review's comment as comment.
 	Changes map[string]FieldChange `json:"changes"`
 }
 
-// FieldChange is what became of a field: JSON, null where there was, or is, nothing.
+// FieldChange is the JSON value of a field before and after a change, null for none.
 type FieldChange struct {
 	From json.RawMessage `json:"from"`
 	To   json.RawMessage `json:"to"`
@@ -32,36 +31,35 @@ type FieldChange struct {
 
 // WorkOrderState is a work order as it was after one of its changes.
 type WorkOrderState struct {
-	// Record is what was answered then, without the names of people.
+	// Record is the work order as the API showed it, without people.
 	Record WorkOrderRecord
-	// HeldFrom is the status it would go back to, "" unless it was on hold.
+	// HeldFrom is the status it would resume to, "" unless it was on hold.
 	HeldFrom WorkOrderStatus
-	// Answers are those to the questions that had one.
+	// Answers holds the answered questions by id.
 	Answers map[string]StoredAnswer
-	// Comment is what the change itself said, to a review; nil for none.
+	// Comment is the comment of the review that made this change, nil for none.
 	Comment *string
 }
 
-// StoredAnswer is an answer with who gave it and when.
+// StoredAnswer is an answer, when it was given and by whom.
 type StoredAnswer struct {
 	Value json.RawMessage
 	At    Time
 	By    string
 }
 
-// answerField begins the name of a change of an answer; the question's id follows.
+// answerField is followed by a question's id.
 const answerField = "answers."
 
-// Rebuild returns the work order as it was after each entry of its history,
-// which is whole and oldest first. It fails when the history does not begin with
-// the creation, or names a field that it does not know: a state that cannot be
-// relied on is none.
+// Rebuild returns the work order as it was after each entry of its history, which must
+// be complete and oldest first. It fails if the history lacks its creation or names an
+// unknown field.
 func Rebuild(entries []HistoryEntry) ([]WorkOrderState, error) {
 	states := make([]WorkOrderState, 0, len(entries))
 	var state WorkOrderState
 	for i, e := range entries {
 		if created := e.Action == string(EventWorkOrderCreated); created != (i == 0) {
-			return nil, fmt.Errorf("entry %d of the history of %s is %q: a history begins with the creation, which happens once", i+1, e.RecordID, e.Action)
+			return nil, fmt.Errorf("entry %d of the history of %s is %q: a history starts with the only creation", i+1, e.RecordID, e.Action)
 		}
 		if i == 0 {
 			state = createdState(e)
@@ -74,7 +72,7 @@ func Rebuild(entries []HistoryEntry) ([]WorkOrderState, error) {
 	return states, nil
 }
 
-// createdState is what the creation says beside its fields.
+// createdState returns the state before the creation's fields are applied.
 func createdState(e HistoryEntry) WorkOrderState {
 	return WorkOrderState{
 		Record:  WorkOrderRecord{ID: e.RecordID, OrganizationID: e.OrganizationID, CreatedBy: e.ActorID, CreatedAt: e.At},
@@ -82,7 +80,7 @@ func createdState(e HistoryEntry) WorkOrderState {
 	}
 }
 
-// apply makes the entry's changes. What earlier copies of the state hold stays theirs.
+// apply applies the entry's changes. Earlier copies of the state do not change.
 func (s *WorkOrderState) apply(e HistoryEntry) error {
 	s.Answers = maps.Clone(s.Answers)
 	s.Comment = nil
@@ -112,8 +110,7 @@ func (s *WorkOrderState) setAnswer(question string, value json.RawMessage, e His
 	s.Answers[question] = StoredAnswer{Value: value, At: e.At, By: e.ActorID}
 }
 
-// setStatus sets the status and what goes with it: the times of the two that
-// end a work order, and where a held one was.
+// setStatus sets the status and the fields that depend on it.
 func (s *WorkOrderState) setStatus(value json.RawMessage, at Time) error {
 	var to WorkOrderStatus
 	if err := json.Unmarshal(value, &to); err != nil {
@@ -132,7 +129,7 @@ func (s *WorkOrderState) setStatus(value json.RawMessage, at Time) error {
 		s.Record.CompletedAt = &at
 	case StatusCancelled:
 		s.Record.CancelledAt = &at
-	default: // no other has anything of its own
+	default: // no other status sets a field
 	}
 	return nil
 }
@@ -147,45 +144,45 @@ func (s *WorkOrderState) setField(name string, value json.RawMessage) error {
 	case "title":
 		return json.Unmarshal(value, &r.Title)
 	case "description":
-		return setAnew(&r.Description, value)
+		return setOptional(&r.Description, value)
 	case "priority":
 		return json.Unmarshal(value, &r.Priority)
 	case "target_date":
-		return setAnew(&r.TargetDate, value)
+		return setOptional(&r.TargetDate, value)
 	case "form_id":
-		return setAnew(&r.FormID, value)
+		return setOptional(&r.FormID, value)
 	case "external_id":
-		return setAnew(&r.ExternalID, value)
+		return setOptional(&r.ExternalID, value)
 	case "cancel_reason":
-		return setAnew(&r.CancelReason, value)
+		return setOptional(&r.CancelReason, value)
 	case "assignees":
 		return setList(&r.Assignees, value)
 	case "consultants":
 		return setList(&r.Consultants, value)
 	case "comment":
-		return setAnew(&s.Comment, value)
+		return setOptional(&s.Comment, value)
 	}
 	return fmt.Errorf("a work order has no such field")
 }
 
-// setAnew sets a field that may be null to a value of its own: earlier states
-// keep theirs.
-func setAnew[T any](field **T, value json.RawMessage) error {
-	var anew *T
-	err := json.Unmarshal(value, &anew)
-	*field = anew
+// setOptional sets a field that may be null. It allocates the value, because earlier
+// states share the old one.
+func setOptional[T any](field **T, value json.RawMessage) error {
+	var fresh *T
+	err := json.Unmarshal(value, &fresh)
+	*field = fresh
 	return err
 }
 
-// setList sets a list, which is empty for null.
+// setList sets a list, to an empty one for null.
 func setList(field *[]string, value json.RawMessage) error {
-	anew := []string{}
+	fresh := []string{}
 	if isNull(value) {
-		*field = anew
+		*field = fresh
 		return nil
 	}
-	err := json.Unmarshal(value, &anew)
-	*field = anew
+	err := json.Unmarshal(value, &fresh)
+	*field = fresh
 	return err
 }
 

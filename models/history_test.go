@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// entry is a change as the history has it; values are JSON.
+// entry returns a history entry; values are JSON.
 func entry(minute int, action string, changes map[string]string) HistoryEntry {
 	e := HistoryEntry{
 		RecordID: "wo_1", OrganizationID: "idn_o", ActorID: "idn_a", Action: action,
@@ -79,15 +79,15 @@ func orDash(text *string) *string {
 	return text
 }
 
-func TestRebuildRefusesWhatItCannotRelyOn(t *testing.T) {
+func TestRebuildFailsOnABrokenHistory(t *testing.T) {
 	for name, entries := range map[string][]HistoryEntry{
 		"no creation":         {entry(1, "work_order.updated", nil)},
 		"a second creation":   {created(), created()},
 		"an unknown field":    {created(), entry(1, "work_order.updated", map[string]string{"colour": `"red"`})},
 		"an unknown status":   {created(), entry(1, "work_order.updated", map[string]string{"status": `"painted"`})},
-		"a title of no text":  {created(), entry(1, "work_order.updated", map[string]string{"title": "7"})},
-		"a list of no list":   {created(), entry(1, "work_order.assignees_changed", map[string]string{"assignees": `"idn_a"`})},
-		"a status of no text": {created(), entry(1, "work_order.updated", map[string]string{"status": "7"})},
+		"a title not a text":  {created(), entry(1, "work_order.updated", map[string]string{"title": "7"})},
+		"a list not a list":   {created(), entry(1, "work_order.assignees_changed", map[string]string{"assignees": `"idn_a"`})},
+		"a status not a text": {created(), entry(1, "work_order.updated", map[string]string{"status": "7"})},
 	} {
 		if states, err := Rebuild(entries); err == nil {
 			t.Errorf("%s is rebuilt as %+v", name, states)

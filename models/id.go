@@ -11,11 +11,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// IDPrefix is the type part of an id.
+// IDPrefix is the part of an id that names its type.
 type IDPrefix string
 
-// The prefixes of every kind of id. People, teams, organizations and
-// integrations are identities and share one.
+// The prefixes. People, teams, organizations and integrations are identities and
+// share one (docs/contract.md, Conventions).
 const (
 	PrefixIdentity     IDPrefix = "idn"
 	PrefixLocation     IDPrefix = "loc"
@@ -36,12 +36,12 @@ const (
 	PrefixClient       IDPrefix = "cli"
 )
 
-// crockford is the alphabet of TypeID: lower-case, without i, l, o and u.
+// crockford is the alphabet of TypeID: digits and lower-case letters without i, l, o and u.
 const crockford = "0123456789abcdefghjkmnpqrstvwxyz"
 
-// NewID returns an id in TypeID form: the prefix, an underscore and a UUIDv7 in
-// 26 digits of base 32. Ids of one prefix sort by the time they were made, to a
-// quarter of a microsecond; 62 bits come from random. It fails only when random does.
+// NewID returns a TypeID: the prefix, an underscore and a UUIDv7 in 26 digits of base
+// 32. Ids of one prefix sort by their time, to a quarter of a microsecond; 62 bits come
+// from random. It fails only if random does.
 func NewID(prefix IDPrefix, at time.Time, random io.Reader) (string, error) {
 	u, err := newUUIDv7(at, random)
 	if err != nil {
@@ -50,9 +50,8 @@ func NewID(prefix IDPrefix, at time.Time, random io.Reader) (string, error) {
 	return string(prefix) + "_" + base32(u), nil
 }
 
-// FirstID returns the lowest id of the prefix that could have been made at the
-// time or later: ids sort by time, so it bounds them. Times out of an id's reach
-// bound nothing.
+// FirstID returns the lowest id of the prefix with this time: ids made at the time or
+// later sort at or after it. For a time that an id cannot hold, that is the lowest id.
 func FirstID(prefix IDPrefix, at time.Time) string {
 	var u uuid.UUID
 	if millis := at.UnixMilli(); millis > 0 && millis < 1<<48 {
@@ -74,7 +73,7 @@ func newUUIDv7(at time.Time, random io.Reader) (uuid.UUID, error) {
 	return u, nil
 }
 
-// base32 writes the 128 bits as 26 digits, the first holding two zero bits and three of data.
+// base32 writes the 128 bits as 26 digits; the first one holds only three of them.
 func base32(u uuid.UUID) string {
 	high, low := binary.BigEndian.Uint64(u[:8]), binary.BigEndian.Uint64(u[8:])
 	var digits [26]byte
@@ -86,11 +85,11 @@ func base32(u uuid.UUID) string {
 	return string(digits[:])
 }
 
-// IsText reports whether the database can hold s: it is UTF-8, without NUL.
+// IsText reports whether the database can store s: UTF-8 without NUL.
 func IsText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
 
-// IsID reports whether s has the form of an id with one of the prefixes. It is
-// asked before a lookup, so that no odd text reaches the database.
+// IsID reports whether s has the form of an id with one of the prefixes. Lookups check
+// it first, so that malformed text never reaches the database.
 func IsID(s string, prefixes ...IDPrefix) bool {
 	prefix, digits, found := strings.Cut(s, "_")
 	if !found || len(digits) != 26 || digits[0] > '7' {

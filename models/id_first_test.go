@@ -21,11 +21,11 @@ func TestFirstIDBoundsTheIDsOfItsTime(t *testing.T) {
 				r.Fatal(err)
 			}
 			if (id >= first) != test.in {
-				r.Fatalf("%s made at %s, bound %s of %s", id, test.made, first, at)
+				r.Fatalf("%s was made at %s; the first id of %s is %s", id, test.made, at, first)
 			}
 		}
 	})
 	if first := FirstID(PrefixWorkOrder, time.Time{}); first != "wo_00000000000000000000000000" {
-		t.Errorf("the year 1 is bound by %s", first)
+		t.Errorf("the first id of the year 1 is %s", first)
 	}
 }

@@ -35,10 +35,10 @@ func TestBase32MatchesVectorsOfTypeID(t *testing.T) {
 	}
 }
 
-// idTimes are all times a clock may tell: 1970 to 2262.
+// idTimes are the times an id can hold: 1970 to 2262.
 var idTimes = rapid.Int64Range(0, 1<<63-1)
 
-// idResolution is the least distance of two times whose ids differ in their time.
+// idResolution is the smallest difference of two times that their ids show.
 const idResolution = 245 * time.Nanosecond
 
 func TestIDsSortByTime(t *testing.T) {
@@ -46,7 +46,7 @@ func TestIDsSortByTime(t *testing.T) {
 		early := idTimes.Draw(t, "early")
 		late := early + rapid.Int64Range(int64(idResolution), int64(time.Hour)).Draw(t, "later by")
 		if late < early {
-			t.Skip("beyond the end of time")
+			t.Skip("the later time overflows")
 		}
 		older, younger := newTestID(t, PrefixWorkOrder, early), newTestID(t, PrefixWorkOrder, late)
 		if older >= younger {
@@ -66,11 +66,11 @@ func TestIDsHaveTheFormOfTypeID(t *testing.T) {
 		at := idTimes.Draw(t, "time")
 		id := newTestID(t, prefix, at)
 		if !IsID(id, PrefixRequest, prefix) {
-			t.Fatalf("IsID refuses %s", id)
+			t.Fatalf("IsID rejects %s", id)
 		}
 		for _, other := range prefixes {
 			if other != prefix && IsID(id, other) {
-				t.Errorf("IsID takes %s for one of %s", id, other)
+				t.Errorf("IsID accepts %s as one of %s", id, other)
 			}
 		}
 	})
@@ -98,7 +98,7 @@ func TestIDsAreUUIDsOfVersion7(t *testing.T) {
 	})
 }
 
-func TestIDsOfOneMomentDiffer(t *testing.T) {
+func TestIDsOfTheSameTimeDiffer(t *testing.T) {
 	at := time.Date(2026, time.March, 2, 9, 0, 0, 0, time.UTC)
 	seen := map[string]bool{}
 	for range 1000 {
@@ -109,12 +109,12 @@ func TestIDsOfOneMomentDiffer(t *testing.T) {
 		seen[id] = true
 	}
 	if len(seen) != 1000 {
-		t.Errorf("%d different ids of 1000", len(seen))
+		t.Errorf("%d of 1000 ids are distinct", len(seen))
 	}
 }
 
-func TestNewIDFailsWhenThereIsNoRandomness(t *testing.T) {
-	broken := errors.New("the source is dry")
+func TestNewIDFailsWithoutRandomness(t *testing.T) {
+	broken := errors.New("no entropy")
 	if id, err := NewID(PrefixEvent, time.Now(), iotest.ErrReader(broken)); !errors.Is(err, broken) || id != "" {
 		t.Errorf("NewID = %q, %v", id, err)
 	}
@@ -123,7 +123,7 @@ func TestNewIDFailsWhenThereIsNoRandomness(t *testing.T) {
 	}
 }
 
-func TestIsIDRefusesWrongForms(t *testing.T) {
+func TestIsIDRejectsWrongForms(t *testing.T) {
 	const digits = "01jd8q4v6cf5e8hbbfwj0zq3tk"
 	tests := []struct{ name, id string }{
 		{"nothing", ""},
@@ -153,7 +153,7 @@ func TestIsIDRefusesWrongForms(t *testing.T) {
 		{"a percent sign", "wo_" + digits[:25] + "%"},
 	}
 	if !IsID("wo_"+digits, PrefixWorkOrder) {
-		t.Fatal("the right form is refused")
+		t.Fatal("IsID rejects the right form")
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -162,16 +162,16 @@ func TestIsIDRefusesWrongForms(t *testing.T) {
 			}
 		})
 	}
-	t.Run("without prefixes everything", func(t *testing.T) {
+	t.Run("without prefixes", func(t *testing.T) {
 		if IsID("wo_" + digits) {
-			t.Error("IsID accepts an id of no kind")
+			t.Error("IsID accepts an id although no prefix is allowed")
 		}
 	})
 }
 
-func TestIsIDIsARegularExpression(t *testing.T) {
+func TestIsIDMatchesARegularExpression(t *testing.T) {
 	form := regexp.MustCompile(`\A(wo|whk)_[0-7][0-9a-hjkmnp-tv-z]{25}\z`)
-	// Texts near the form, so that both answers occur.
+	// Texts close to the form, so that both results occur.
 	near := rapid.StringMatching(`(wo|whk|iss|)[_-]?[0-9][0-9a-z]{24,26}`)
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(near, rapid.StringMatching(`(wo|whk)_[0-7][0-9a-hjkmnp-tv-z]{25}`), rapid.String()).Draw(t, "text")

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What is an id has the form of one and nothing else; one that was made is one.
+// IsID accepts only texts in the form of an id, and every id that NewID returns.
 func FuzzIsID(f *testing.F) {
 	f.Add("wo_01jd8q4v6cf5e8hbbfwj0zq3tk", int64(1767323045000))
 	f.Add("idn_81jd8q4v6cf5e8hbbfwj0zq3tk", int64(-1))
@@ -18,18 +18,18 @@ func FuzzIsID(f *testing.F) {
 			digits := text[strings.IndexByte(text, '_')+1:]
 			if len(text) > 30 || strings.Trim(digits, crockford) != "" || digits[0] > '7' ||
 				!strings.HasPrefix(text, "wo_") && !strings.HasPrefix(text, "idn_") {
-				t.Errorf("%q is taken for an id", text)
+				t.Errorf("IsID accepts %q", text)
 			}
 		}
 		at := time.UnixMilli(min(max(millis, 0), 1<<43)) // the year 2248: nanoseconds end in 2262
 		id, err := NewID(PrefixFeedback, at, strings.NewReader("12345678"))
 		if err != nil || !IsID(id, PrefixFeedback) || IsID(id, PrefixWorkOrder) || id < FirstID(PrefixFeedback, at) {
-			t.Errorf("%q was made at %s, the first of which is %q: %v", id, at, FirstID(PrefixFeedback, at), err)
+			t.Errorf("NewID returns %q at %s, whose first id is %q: %v", id, at, FirstID(PrefixFeedback, at), err)
 		}
 	})
 }
 
-// A time that can be read is the same after it was written, to the millisecond.
+// A time survives writing and reading, to the millisecond.
 func FuzzTime(f *testing.F) {
 	for _, seed := range []string{
 		`"2026-03-02T12:15:30Z"`, `"2026-03-05T14:00:00.123456789+02:00"`, `"0000-01-01T00:00:00Z"`,
@@ -55,7 +55,7 @@ func FuzzTime(f *testing.F) {
 	})
 }
 
-// An answer is right for its question or wrong with a sentence.
+// CheckAnswer accepts no answer beyond the limits.
 func FuzzCheckAnswer(f *testing.F) {
 	for _, seed := range []string{`"opt_1"`, `["opt_1","opt_1"]`, `12345678901234567890`, `-0.10`, `1e9`, `null`, `{"a":[]}`, `"\u0000"`} {
 		f.Add([]byte(seed))

@@ -1,21 +1,21 @@
 package models
 
-// Status is a status as records show it: the code for machines, the name in English.
+// Status is a status as records show it.
 type Status struct {
 	Code string `json:"code" doc:"Status code." example:"open"`
 	Name string `json:"name" doc:"Status name in English." example:"Open"`
 }
 
-// NamedIdentity is an identity with its personal data, shown under people:read only.
+// NamedIdentity is an identity with its personal data, shown only with people:read.
 type NamedIdentity struct {
 	IdentityID string       `json:"identity_id" doc:"Identity id." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3tk"`
 	Kind       IdentityKind `json:"kind" enum:"person,team,organization,integration" doc:"What the identity is." example:"person"`
 	Name       string       `json:"name" doc:"Name." example:"Ann Field"`
-	Email      *string      `json:"email" doc:"E-mail address; null where the identity has none." example:"ann@example.com"`
-	Phone      *string      `json:"phone" doc:"Phone number; null where there is none." example:"+15550100"`
+	Email      *string      `json:"email" doc:"E-mail address; null if the identity has none." example:"ann@example.com"`
+	Phone      *string      `json:"phone" doc:"Phone number; null if the identity has none." example:"+15550100"`
 }
 
-// WorkOrderRecord is a work order as GET /work-orders/{id} shows it (spec section 2, contract, records).
+// WorkOrderRecord is a work order as GET /work-orders/{id} shows it (spec section 2; docs/contract.md, Records).
 type WorkOrderRecord struct {
 	ID             string          `json:"id" doc:"Identifier." example:"wo_01jd8q4v6cf5e8hbbfwj0zq3tk"`
 	OrganizationID string          `json:"organization_id" doc:"The organization the work order belongs to." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3ta"`
@@ -29,17 +29,17 @@ type WorkOrderRecord struct {
 	Assignees      []string        `json:"assignees" nullable:"false" doc:"Identity ids of the workers."`
 	Consultants    []string        `json:"consultants" nullable:"false" doc:"Identity ids of the consultants; may be empty."`
 	ExternalID     *string         `json:"external_id" doc:"The caller's own reference, or null." example:"ERP-7781"`
-	Status         Status          `json:"status" doc:"Where the work order stands."`
+	Status         Status          `json:"status" doc:"Current status."`
 	CancelReason   *string         `json:"cancel_reason" doc:"Why it was cancelled, or null." example:"Duplicate"`
-	CreatedBy      string          `json:"created_by" doc:"Identity id of who created it." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3td"`
+	CreatedBy      string          `json:"created_by" doc:"Identity id of its creator." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3td"`
 	CreatedAt      Time            `json:"created_at" format:"date-time" doc:"When it was created." example:"2026-03-02T12:15:30.000Z"`
-	ChangedAt      Time            `json:"changed_at" format:"date-time" doc:"When it last changed; rises strictly with each change, the field to order by." example:"2026-03-02T12:15:30.000Z"`
+	ChangedAt      Time            `json:"changed_at" format:"date-time" doc:"When it last changed; strictly increases with each change; the field to order by." example:"2026-03-02T12:15:30.000Z"`
 	CompletedAt    *Time           `json:"completed_at" format:"date-time" doc:"When it was completed, or null." example:"2026-03-02T12:15:30.000Z"`
 	CancelledAt    *Time           `json:"cancelled_at" format:"date-time" doc:"When it was cancelled, or null." example:"2026-03-02T12:15:30.000Z"`
-	People         []NamedIdentity `json:"people,omitempty" nullable:"false" doc:"Every identity the record names, with scope people:read only."`
+	People         []NamedIdentity `json:"people,omitempty" nullable:"false" doc:"Every identity the record names; only with scope people:read."`
 }
 
-// Record returns the work order as answers show it, without people.
+// Record returns the work order as the API shows it, without people.
 func (w WorkOrder) Record(assignees, consultants []string) WorkOrderRecord {
 	return WorkOrderRecord{
 		ID:             w.ID,
@@ -64,31 +64,31 @@ func (w WorkOrder) Record(assignees, consultants []string) WorkOrderRecord {
 	}
 }
 
-// FeedbackRecord is feedback as GET /issues/{id} shows it (spec section 2, contract, records).
+// FeedbackRecord is feedback as GET /issues/{id} shows it (spec section 2; docs/contract.md, Records).
 type FeedbackRecord struct {
 	ID             string          `json:"id" doc:"Identifier." example:"iss_01jd8q4v6cf5e8hbbfwj0zq3tk"`
-	OrganizationID string          `json:"organization_id" doc:"The organization it was given to." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3ta"`
+	OrganizationID string          `json:"organization_id" doc:"The organization the feedback belongs to." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3ta"`
 	InventoryID    string          `json:"inventory_id" doc:"The node the feedback concerns." example:"loc_01jd8q4v6cf5e8hbbfwj0zq3tb"`
 	Subject        string          `json:"subject" doc:"Subject." example:"The light flickers"`
 	Description    *string         `json:"description" doc:"Description, or null." example:"In the corridor of the second floor."`
 	ExternalID     *string         `json:"external_id" doc:"The caller's own reference, or null." example:"DESK-19"`
-	Status         Status          `json:"status" doc:"Where the feedback stands."`
-	CreatedBy      string          `json:"created_by" doc:"Identity id of who gave it." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3td"`
-	CreatedAt      Time            `json:"created_at" format:"date-time" doc:"When it was given." example:"2026-03-02T12:15:30.000Z"`
+	Status         Status          `json:"status" doc:"Current status."`
+	CreatedBy      string          `json:"created_by" doc:"Identity id of its creator." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3td"`
+	CreatedAt      Time            `json:"created_at" format:"date-time" doc:"When it was created." example:"2026-03-02T12:15:30.000Z"`
 	ChangedAt      Time            `json:"changed_at" format:"date-time" doc:"When it last changed; the field to order by." example:"2026-03-02T12:15:30.000Z"`
 	ResolvedAt     *Time           `json:"resolved_at" format:"date-time" doc:"When it was resolved, or null." example:"2026-03-02T12:15:30.000Z"`
-	People         []NamedIdentity `json:"people,omitempty" nullable:"false" doc:"Every identity the record names, with scope people:read only."`
+	People         []NamedIdentity `json:"people,omitempty" nullable:"false" doc:"Every identity the record names; only with scope people:read."`
 }
 
-// NodeRecord is an inventory node as its read endpoints show it (contract, records).
+// NodeRecord is an inventory node as its read endpoints show it (docs/contract.md, Records).
 type NodeRecord struct {
 	ID          string   `json:"id" doc:"Identifier." example:"eqp_01jd8q4v6cf5e8hbbfwj0zq3tb"`
 	Kind        NodeKind `json:"kind" enum:"location,system,equipment,sub_equipment" doc:"Level of the inventory." example:"equipment"`
 	ParentID    *string  `json:"parent_id" doc:"The node above, or null at the top." example:"sys_01jd8q4v6cf5e8hbbfwj0zq3tb"`
-	Ancestors   []string `json:"ancestors" nullable:"false" doc:"Every node above, the topmost first."`
+	Ancestors   []string `json:"ancestors" nullable:"false" doc:"Every node above, from the root down."`
 	Name        string   `json:"name" doc:"Name." example:"AHU 1"`
 	Description *string  `json:"description" doc:"Description, or null." example:"Supply air of the north wing"`
-	ExternalID  *string  `json:"external_id" doc:"Code of the asset elsewhere, or null." example:"AHU-1"`
+	ExternalID  *string  `json:"external_id" doc:"Code of the asset in another system, or null." example:"AHU-1"`
 	CreatedAt   Time     `json:"created_at" format:"date-time" doc:"When it was created." example:"2026-03-02T12:15:30.000Z"`
 	ChangedAt   Time     `json:"changed_at" format:"date-time" doc:"When it last changed." example:"2026-03-02T12:15:30.000Z"`
 }
@@ -97,7 +97,7 @@ type NodeRecord struct {
 type FormRecord struct {
 	ID        string           `json:"id" doc:"Identifier." example:"frm_01jd8q4v6cf5e8hbbfwj0zq3tc"`
 	Name      string           `json:"name" doc:"Name." example:"Filter inspection"`
-	Questions []QuestionRecord `json:"questions" nullable:"false" doc:"The questions in their order."`
+	Questions []QuestionRecord `json:"questions" nullable:"false" doc:"The questions, in order."`
 	CreatedAt Time             `json:"created_at" format:"date-time" doc:"When it was created." example:"2026-03-02T12:15:30.000Z"`
 	ChangedAt Time             `json:"changed_at" format:"date-time" doc:"When it last changed." example:"2026-03-02T12:15:30.000Z"`
 }
@@ -106,9 +106,9 @@ type FormRecord struct {
 type QuestionRecord struct {
 	ID       string         `json:"id" doc:"Identifier." example:"qst_01jd8q4v6cf5e8hbbfwj0zq3tc"`
 	Label    string         `json:"label" doc:"The question." example:"Filter state"`
-	Type     QuestionType   `json:"type" enum:"single_choice,multiple_choice,integer,decimal,text" doc:"What values it takes." example:"single_choice"`
+	Type     QuestionType   `json:"type" enum:"single_choice,multiple_choice,integer,decimal,text" doc:"What values answer it." example:"single_choice"`
 	Required bool           `json:"required" doc:"Whether it must be answered to complete."`
-	Options  []OptionRecord `json:"options" nullable:"false" doc:"The choices; empty where the question is none."`
+	Options  []OptionRecord `json:"options" nullable:"false" doc:"The choices; empty if the question is not a choice."`
 }
 
 // OptionRecord is a choice of a question.
@@ -120,8 +120,8 @@ type OptionRecord struct {
 // AnswersRecord is a work order's form with its answers.
 type AnswersRecord struct {
 	WorkOrderID string           `json:"work_order_id" doc:"The work order." example:"wo_01jd8q4v6cf5e8hbbfwj0zq3tk"`
-	Form        *AnswersForm     `json:"form" doc:"The form, or null where the work order has none."`
-	Questions   []AnsweredRecord `json:"questions" nullable:"false" doc:"The form's questions in their order, with their answers."`
+	Form        *AnswersForm     `json:"form" doc:"The form, or null if the work order has none."`
+	Questions   []AnsweredRecord `json:"questions" nullable:"false" doc:"The form's questions in order, with their answers."`
 }
 
 // AnswersForm names a form.
@@ -133,9 +133,9 @@ type AnswersForm struct {
 // AnsweredRecord is a question with its answer.
 type AnsweredRecord struct {
 	QuestionRecord
-	Value      any     `json:"value" doc:"The answer in the form its question's type takes, or null."`
+	Value      any     `json:"value" doc:"The answer, in the form of the question's type, or null."`
 	AnsweredAt *Time   `json:"answered_at" format:"date-time" doc:"When it was answered, or null." example:"2026-03-02T12:15:30.000Z"`
-	AnsweredBy *string `json:"answered_by" doc:"Identity id of who answered, or null." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3td"`
+	AnsweredBy *string `json:"answered_by" doc:"Identity id of the one who answered, or null." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3td"`
 }
 
 // PersonRecord is a person of the organization.
@@ -154,6 +154,6 @@ type TeamRecord struct {
 	ID        string   `json:"id" doc:"Identity id." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3tk"`
 	Name      string   `json:"name" doc:"Name." example:"Electricians"`
 	Members   []string `json:"members" nullable:"false" doc:"Identity ids of the members."`
-	CreatedAt Time     `json:"created_at" format:"date-time" doc:"When the team was made." example:"2026-03-02T12:15:30.000Z"`
+	CreatedAt Time     `json:"created_at" format:"date-time" doc:"When the team was created." example:"2026-03-02T12:15:30.000Z"`
 	ChangedAt Time     `json:"changed_at" format:"date-time" doc:"When the team last changed." example:"2026-03-02T12:15:30.000Z"`
 }

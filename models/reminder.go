@@ -2,22 +2,21 @@ package models
 
 import "slices"
 
-// Reminder is a notice that nobody's change causes: something has waited, or
-// comes near.
+// Reminder is a notice that time causes, not a change.
 type Reminder struct {
 	Kind NoticeKind
-	// About is what it reminds of: the target date, or since when the review waits.
+	// About is the target date, or the time since which the review has been waiting.
 	About Time
-	// At is when it is due.
+	// At is when the reminder is due.
 	At Time
 }
 
-// Is reports whether the reminder is the one of this kind about this time.
+// Is reports whether the reminder has this kind and is about this time.
 func (r Reminder) Is(kind NoticeKind, about Time) bool {
 	return r.Kind == kind && r.About.Equal(about.Time)
 }
 
-// Role is whose people are reminded.
+// Role returns the role of the people who are reminded.
 func (r Reminder) Role() Role {
 	if r.Kind == NoticeReviewWaits {
 		return RoleConsultant
@@ -25,31 +24,32 @@ func (r Reminder) Role() Role {
 	return RoleWorker
 }
 
-// Dates are what the reminders of a work order depend on.
+// Dates is what the reminders of a work order depend on.
 type Dates struct {
 	Status WorkOrderStatus
-	// TargetDate is nil for none; TargetSetAt is when it was set to what it is.
+	// TargetDate may be nil; TargetSetAt is when it got its current value.
 	TargetDate  *Time
 	TargetSetAt *Time
 	// InReviewSince is nil unless the work order is in review.
 	InReviewSince *Time
 }
 
-// Reminders returns what people are to be reminded of, and were or will be, the
-// earliest first: a day before the target date and at it, while the work order
-// is neither closed nor on hold, and two days after it went into review, while
-// it is there. A work order on hold waits for its resumption: what comes due
-// meanwhile is reminded of then. A moment that had come when the target date was
-// set is not reminded of, nor is a target date as coming near once it is past.
+// Reminders returns the work order's reminders, past and future, the earliest first:
+//   - to its workers, DueSoonBefore its target date and at it, unless it is closed;
+//   - to its consultants, ReviewWaitsAfter it went into review, while it is there.
+//
+// A work order on hold has no reminders; they come when it is resumed. A time
+// that had passed when the target date was set gets no reminder, and a target date that
+// has passed is no longer due soon.
 func (d Dates) Reminders(now Time) []Reminder {
 	var all []Reminder
 	if d.TargetDate != nil && !d.Status.Closed() && d.Status != StatusOnHold {
 		target := *d.TargetDate
 		soon := Reminder{NoticeDueSoon, target, Time{target.Add(-DueSoonBefore)}}
-		if now.Before(target.Time) && d.ahead(soon.At) {
+		if now.Before(target.Time) && d.wasAhead(soon.At) {
 			all = append(all, soon)
 		}
-		if d.ahead(target) {
+		if d.wasAhead(target) {
 			all = append(all, Reminder{NoticeDue, target, target})
 		}
 	}
@@ -61,7 +61,7 @@ func (d Dates) Reminders(now Time) []Reminder {
 	return all
 }
 
-// ahead reports whether the moment was to come when the target date was set.
-func (d Dates) ahead(moment Time) bool {
+// wasAhead reports whether the moment was in the future when the target date was set.
+func (d Dates) wasAhead(moment Time) bool {
 	return d.TargetSetAt == nil || moment.Time.After(d.TargetSetAt.Time)
 }

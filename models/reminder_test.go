@@ -10,7 +10,7 @@ import (
 
 func TestReminders(t *testing.T) {
 	noon := time.Date(2026, time.March, 31, 12, 0, 0, 0, time.UTC)
-	// at is so many hours after noon; none stands for no time.
+	// at returns the time that many hours after noon, nil for none.
 	const none = -1e9
 	at := func(hours float64) *Time {
 		if hours == none {
@@ -22,7 +22,7 @@ func TestReminders(t *testing.T) {
 	tests := []struct {
 		name   string
 		status WorkOrderStatus
-		// target was set at set; review is since when; all in hours after noon.
+		// target was set at set, the review started at review: all in hours after noon.
 		target, set, review, now float64
 		want                     string
 	}{
@@ -31,26 +31,26 @@ func TestReminders(t *testing.T) {
 		{"in progress", StatusInProgress, 72, 0, none, 0, "work_order.due_soon 72 at 48, work_order.due 72 at 72"},
 		{"sent back", StatusBackFromInspection, 72, 0, none, 0, "work_order.due_soon 72 at 48, work_order.due 72 at 72"},
 		{"in review", StatusSentToInspection, 72, 0, none, 0, "work_order.due_soon 72 at 48, work_order.due 72 at 72"},
-		{"on hold nobody is reminded", StatusOnHold, 72, 0, none, 0, ""},
-		{"nor of what is complete", StatusComplete, 72, 0, none, 0, ""},
-		{"nor of what is cancelled", StatusCancelled, 72, 0, none, 0, ""},
-		{"those that were due stay", StatusOpen, 72, 0, none, 71.9, "work_order.due_soon 72 at 48, work_order.due 72 at 72"},
-		{"a date that is here comes near no more", StatusOpen, 72, 0, none, 72, "work_order.due 72 at 72"},
-		{"a date that is past", StatusOpen, 72, 0, none, 1000, "work_order.due 72 at 72"},
+		{"on hold", StatusOnHold, 72, 0, none, 0, ""},
+		{"complete", StatusComplete, 72, 0, none, 0, ""},
+		{"cancelled", StatusCancelled, 72, 0, none, 0, ""},
+		{"past reminders stay", StatusOpen, 72, 0, none, 71.9, "work_order.due_soon 72 at 48, work_order.due 72 at 72"},
+		{"a date that has come is no longer due soon", StatusOpen, 72, 0, none, 72, "work_order.due 72 at 72"},
+		{"a date in the past", StatusOpen, 72, 0, none, 1000, "work_order.due 72 at 72"},
 		{"set just over a day before", StatusOpen, 72, 47.9, none, 47.9, "work_order.due_soon 72 at 48, work_order.due 72 at 72"},
 		{"set milliseconds more than a day before", StatusOpen, 72, 47.9999997, none, 47.9999997, "work_order.due_soon 72 at 48, work_order.due 72 at 72"},
 		{"set exactly a day before", StatusOpen, 72, 48, none, 48, "work_order.due 72 at 72"},
 		{"set less than a day before", StatusOpen, 72, 50, none, 50, "work_order.due 72 at 72"},
-		{"set to the very moment", StatusOpen, 72, 72, none, 72, ""},
-		{"set to a time that was past", StatusOpen, 72, 80, none, 80, ""},
-		{"when it was set is not known", StatusOpen, 72, none, none, 50, "work_order.due_soon 72 at 48, work_order.due 72 at 72"},
+		{"set to the current time", StatusOpen, 72, 72, none, 72, ""},
+		{"set to a time in the past", StatusOpen, 72, 80, none, 80, ""},
+		{"set at an unknown time", StatusOpen, 72, none, none, 50, "work_order.due_soon 72 at 48, work_order.due 72 at 72"},
 		{"two days after it went into review", StatusSentToInspection, none, none, 10, 10, "work_order.review_waiting 10 at 58"},
-		{"later still", StatusSentToInspection, none, none, 10, 100, "work_order.review_waiting 10 at 58"},
-		{"since when the review waits is not known", StatusSentToInspection, none, none, none, 100, ""},
-		{"a review that is over", StatusBackFromInspection, none, none, 10, 100, ""},
+		{"much later", StatusSentToInspection, none, none, 10, 100, "work_order.review_waiting 10 at 58"},
+		{"in review since an unknown time", StatusSentToInspection, none, none, none, 100, ""},
+		{"after the review", StatusBackFromInspection, none, none, 10, 100, ""},
 		{"the earliest first", StatusSentToInspection, 72, 0, 10, 20,
 			"work_order.due_soon 72 at 48, work_order.review_waiting 10 at 58, work_order.due 72 at 72"},
-		{"at one moment, the work before the review", StatusSentToInspection, 72, 0, 24, 30,
+		{"at the same time, the work before the review", StatusSentToInspection, 72, 0, 24, 30,
 			"work_order.due_soon 72 at 48, work_order.due 72 at 72, work_order.review_waiting 24 at 72"},
 	}
 	for _, tt := range tests {
@@ -60,7 +60,7 @@ func TestReminders(t *testing.T) {
 			for _, r := range d.Reminders(*at(tt.now)) {
 				got = append(got, fmt.Sprintf("%s %v at %v", r.Kind, r.About.Sub(noon).Hours(), r.At.Sub(noon).Hours()))
 				if !slices.Contains(AllNoticeKinds, r.Kind) {
-					t.Errorf("%s is no kind of notice", r.Kind)
+					t.Errorf("AllNoticeKinds lacks %s", r.Kind)
 				}
 				if consults := r.Kind == NoticeReviewWaits; consults != (r.Role() == RoleConsultant) {
 					t.Errorf("%s is for the %ss", r.Kind, r.Role())
@@ -73,12 +73,12 @@ func TestReminders(t *testing.T) {
 	}
 }
 
-func TestReminderIsKnownByItsKindAndWhatItIsAbout(t *testing.T) {
+func TestReminderIs(t *testing.T) {
 	noon := TimeOf(time.Date(2026, time.March, 31, 12, 0, 0, 0, time.UTC))
 	r := Reminder{Kind: NoticeDue, About: noon, At: noon}
 	elsewhere := Time{noon.In(time.FixedZone("", 3600))}
 	later := Time{noon.Add(time.Millisecond)}
 	if !r.Is(NoticeDue, elsewhere) || r.Is(NoticeDueSoon, noon) || r.Is(NoticeDue, later) {
-		t.Error("it is not")
+		t.Error("Is compares something other than the kind and the time")
 	}
 }

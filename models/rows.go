@@ -68,7 +68,7 @@ func cutArrayElement(text string) (element, rest string) {
 	return b.String(), ""
 }
 
-// JSON is a jsonb column that holds any value.
+// JSON is a jsonb column that holds an object.
 type JSON map[string]any
 
 // Value writes the object as JSON text.
@@ -80,7 +80,7 @@ func (j JSON) Value() (driver.Value, error) {
 	return string(b), nil
 }
 
-// Organization is a row of organizations; its name is its identity's.
+// Organization is a row of organizations. Its name is in its identity.
 type Organization struct {
 	ID        string `gorm:"primaryKey"`
 	Key       string
@@ -89,7 +89,7 @@ type Organization struct {
 	CreatedAt Time
 }
 
-// Plan is what an organization pays for.
+// Plan is the plan an organization pays for.
 type Plan struct {
 	OrganizationID   string `gorm:"primaryKey"`
 	Name             string
@@ -120,7 +120,7 @@ type Identity struct {
 	ChangedAt      Time
 }
 
-// Person is what a person has beyond an identity.
+// Person is the part of a person that is not in its identity.
 type Person struct {
 	ID                       string `gorm:"primaryKey"`
 	OrganizationID           string
@@ -131,10 +131,10 @@ type Person struct {
 	OrganizationDefinitionID *string
 }
 
-// TableName is people.
+// TableName returns people.
 func (Person) TableName() string { return "people" }
 
-// Integration is what an integration has beyond an identity.
+// Integration is the part of an integration that is not in its identity.
 type Integration struct {
 	ID                       string `gorm:"primaryKey"`
 	OrganizationID           string
@@ -146,7 +146,7 @@ type Integration struct {
 	// DisabledByService is set by operators; the organization cannot lift it.
 	DisabledByService bool
 	DeletedAt         *Time
-	// OwnerID is the person who created it, if a person did.
+	// OwnerID is the person who created it, nil if an operator or an import did.
 	OwnerID *string
 }
 
@@ -163,7 +163,7 @@ type ServiceCompany struct {
 	CompanyID  string `gorm:"primaryKey"`
 }
 
-// ImportKey is what an import file called a thing.
+// ImportKey is the key that an import file gave to an entity.
 type ImportKey struct {
 	OrganizationID string `gorm:"primaryKey"`
 	Key            string `gorm:"primaryKey"`
@@ -182,7 +182,7 @@ const (
 	NodeSubEquipment NodeKind = "sub_equipment"
 )
 
-// NodePrefixes gives each kind of node the prefix of its ids.
+// NodePrefixes are the id prefixes of the kinds of node.
 var NodePrefixes = map[NodeKind]IDPrefix{
 	NodeLocation:     PrefixLocation,
 	NodeSystem:       PrefixSystem,
@@ -238,7 +238,7 @@ type Form struct {
 	ChangedAt      Time
 }
 
-// QuestionType says what values a question takes.
+// QuestionType says what values answer a question.
 type QuestionType string
 
 // The question types.
@@ -260,7 +260,7 @@ type Question struct {
 	Required bool
 }
 
-// QuestionOption is one choice of a question.
+// QuestionOption is a choice of a question.
 type QuestionOption struct {
 	ID         string `gorm:"primaryKey"`
 	QuestionID string
@@ -272,7 +272,7 @@ type QuestionOption struct {
 type WorkOrder struct {
 	ID             string `gorm:"primaryKey"`
 	OrganizationID string
-	Number         int64 `gorm:"->"` // drawn by the database
+	Number         int64 `gorm:"->"` // set by the database
 	InventoryID    string
 	Title          string
 	Description    *string
@@ -312,10 +312,10 @@ type Feedback struct {
 	ResolvedAt     *Time
 }
 
-// TableName is feedback.
+// TableName returns feedback.
 func (Feedback) TableName() string { return "feedback" }
 
-// History is one change of a record: {"field": {"from": …, "to": …}}.
+// History is one change of a record; Changes is {"field": {"from": …, "to": …}}.
 type History struct {
 	ID             int64 `gorm:"primaryKey"`
 	OrganizationID string
@@ -326,14 +326,14 @@ type History struct {
 	CreatedAt      Time
 }
 
-// TableName is history.
+// TableName returns history.
 func (History) TableName() string { return "history" }
 
-// LogRecord is one line of an organization's activity log.
+// LogRecord is an entry of an organization's Log Records.
 type LogRecord struct {
 	ID             int64 `gorm:"primaryKey"`
 	OrganizationID string
-	ActorID        *string // nil for the service's own operators
+	ActorID        *string // nil for the service's operators
 	ActorName      string
 	Action         string
 	RecordID       string
@@ -349,11 +349,11 @@ type Event struct {
 	ActorID        string
 	Data           JSON
 	CreatedAt      Time
-	// TraceParent is the span of the call it comes from, where that is kept.
+	// TraceParent is the span of the call that caused it, nil if that is not traced.
 	TraceParent *string
 }
 
-// Webhook is an address of an integration and what it wants to hear.
+// Webhook is a webhook address of an integration and the event types it subscribed to.
 type Webhook struct {
 	ID             string `gorm:"primaryKey"`
 	OrganizationID string
@@ -369,12 +369,12 @@ type Webhook struct {
 	// OffReason and OffAt are set while the address is off.
 	OffReason *string
 	OffAt     *Time
-	// EnabledSince is when it was made or last turned on.
+	// EnabledSince is when it was created or last turned on.
 	EnabledSince Time
 	CreatedAt    Time
 }
 
-// IdempotencyKey is the answer to a write, kept beside it.
+// IdempotencyKey is the stored response to a write, in the write's transaction.
 type IdempotencyKey struct {
 	IntegrationID string `gorm:"primaryKey"`
 	Method        string `gorm:"primaryKey"`

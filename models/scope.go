@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Scope is a right of a token (spec section 5, scopes).
+// Scope is what a token allows (spec section 5, Scopes).
 type Scope string
 
 // The scopes.
@@ -32,7 +32,7 @@ type Scopes []Scope
 // Has reports whether the set holds the scope.
 func (s Scopes) Has(scope Scope) bool { return slices.Contains(s, scope) }
 
-// HasAll reports whether the set holds every one of the others.
+// HasAll reports whether the set holds all of the others.
 func (s Scopes) HasAll(others Scopes) bool {
 	for _, o := range others {
 		if !s.Has(o) {
@@ -53,7 +53,7 @@ func (s Scopes) Intersect(other Scopes) Scopes {
 	return both
 }
 
-// String returns the scopes with spaces between them, as OAuth writes them.
+// String returns the scopes separated by spaces, as in OAuth.
 func (s Scopes) String() string { return strings.Join(s.Strings(), " ") }
 
 // Strings returns the scopes as plain strings.
@@ -65,8 +65,8 @@ func (s Scopes) Strings() []string {
 	return names
 }
 
-// ScopesOf returns the names as scopes in the specification's order, each once,
-// and the first name that is no scope ("" when all are).
+// ScopesOf returns the names as scopes, in the specification's order and without
+// duplicates. If a name is not a scope, it returns nil and the first such name.
 func ScopesOf(names []string) (Scopes, string) {
 	for _, name := range names {
 		if !slices.Contains(AllScopes, Scope(name)) {

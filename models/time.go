@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// timeLayout is RFC 3339 in UTC with milliseconds, as every answer shows times.
+// timeLayout is RFC 3339 in UTC with milliseconds (docs/contract.md, Conventions).
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
-// Time is a moment in UTC, to the millisecond: the one form in which times are
-// stored, shown and compared.
+// Time is a time in UTC, truncated to the millisecond: the precision in which times
+// are stored, shown and compared.
 type Time struct{ time.Time }
 
-// TimeOf returns t in UTC, cut to the millisecond.
+// TimeOf returns t in UTC, truncated to the millisecond.
 func TimeOf(t time.Time) Time { return Time{t.UTC().Truncate(time.Millisecond)} }
 
-// String returns the time as answers show it.
+// String returns the time as the API shows it.
 func (t Time) String() string { return t.Format(timeLayout) }
 
 // MarshalJSON writes the time as RFC 3339 in UTC with milliseconds.
@@ -37,10 +37,10 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Value hands the time to the database.
+// Value implements driver.Valuer.
 func (t Time) Value() (driver.Value, error) { return t.Time, nil }
 
-// Scan takes the time from the database.
+// Scan implements sql.Scanner.
 func (t *Time) Scan(src any) error {
 	read, ok := src.(time.Time)
 	if !ok {
@@ -53,8 +53,8 @@ func (t *Time) Scan(src any) error {
 // GormDataType names the column's type for GORM.
 func (Time) GormDataType() string { return "timestamptz(3)" }
 
-// After returns t, or the first moment after other when t is not later: changes
-// of one record carry strictly rising times, though clocks may stand still.
+// After returns t, or the millisecond after other if t is not later. It makes the times
+// of one record's changes strictly increase even if the clock does not.
 func (t Time) After(other Time) Time {
 	if t.Time.After(other.Time) {
 		return t

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestTimeOfIsInUTCAndCutToTheMillisecond(t *testing.T) {
+func TestTimeOfIsInUTCAndTruncatedToTheMillisecond(t *testing.T) {
 	helsinki := time.FixedZone("Helsinki", 2*60*60)
 	tests := []struct {
 		name string
@@ -17,7 +17,7 @@ func TestTimeOfIsInUTCAndCutToTheMillisecond(t *testing.T) {
 	}{
 		{"whole seconds", time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC), "2026-03-02T09:00:00.000Z"},
 		{"milliseconds", time.Date(2026, 3, 2, 9, 0, 0, 7_000_000, time.UTC), "2026-03-02T09:00:00.007Z"},
-		{"nanoseconds are cut, not rounded", time.Date(2026, 3, 2, 9, 0, 0, 999_999_999, time.UTC), "2026-03-02T09:00:00.999Z"},
+		{"nanoseconds are truncated, not rounded", time.Date(2026, 3, 2, 9, 0, 0, 999_999_999, time.UTC), "2026-03-02T09:00:00.999Z"},
 		{"another zone", time.Date(2026, 1, 1, 1, 30, 0, 0, helsinki), "2025-12-31T23:30:00.000Z"},
 		{"before 1970", time.Date(1969, 12, 31, 23, 59, 59, 0, time.UTC), "1969-12-31T23:59:59.000Z"},
 	}
@@ -39,7 +39,7 @@ func TestTimeOfIsInUTCAndCutToTheMillisecond(t *testing.T) {
 
 func TestTimeIsReadFromAnyRFC3339(t *testing.T) {
 	tests := []struct{ name, in, want string }{
-		{"as answers show it", `"2026-03-02T09:00:00.250Z"`, "2026-03-02T09:00:00.250Z"},
+		{"as the API shows it", `"2026-03-02T09:00:00.250Z"`, "2026-03-02T09:00:00.250Z"},
 		{"without a fraction", `"2026-03-02T09:00:00Z"`, "2026-03-02T09:00:00.000Z"},
 		{"with an offset", `"2026-03-02T11:00:00+02:00"`, "2026-03-02T09:00:00.000Z"},
 		{"with nanoseconds", `"2026-03-02T09:00:00.250999999Z"`, "2026-03-02T09:00:00.250Z"},
@@ -57,7 +57,7 @@ func TestTimeIsReadFromAnyRFC3339(t *testing.T) {
 	}
 }
 
-func TestTimeThatIsNoTimeIsRefused(t *testing.T) {
+func TestTimeRejectsOtherText(t *testing.T) {
 	for _, in := range []string{`""`, `"today"`, `"2026-03-02"`, `"2026-03-02 09:00:00Z"`, `"2026-02-30T09:00:00Z"`, `"2026-03-02T09:00:00"`, `1772442000`, `{}`, `true`} {
 		t.Run(in, func(t *testing.T) {
 			got := TimeOf(time.Unix(0, 0))
@@ -65,7 +65,7 @@ func TestTimeThatIsNoTimeIsRefused(t *testing.T) {
 				t.Errorf("it is read as %s", got)
 			}
 			if !got.Equal(time.Unix(0, 0)) {
-				t.Errorf("the time became %s", got)
+				t.Errorf("the time changed to %s", got)
 			}
 		})
 	}
@@ -94,7 +94,7 @@ func TestTimeSurvivesJSONAndTheDatabase(t *testing.T) {
 	})
 }
 
-func TestScanRefusesWhatIsNoTime(t *testing.T) {
+func TestScanRejectsOtherTypes(t *testing.T) {
 	for _, src := range []any{nil, "2026-03-02T09:00:00Z", int64(1772442000), []byte("2026")} {
 		var at Time
 		if err := at.Scan(src); err == nil {
@@ -103,17 +103,17 @@ func TestScanRefusesWhatIsNoTime(t *testing.T) {
 	}
 }
 
-func TestChangesCarryStrictlyRisingTimes(t *testing.T) {
+func TestAfterStrictlyIncreases(t *testing.T) {
 	base := TimeOf(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))
 	ms := func(n int) Time { return TimeOf(base.Add(time.Duration(n) * time.Millisecond)) }
 	tests := []struct {
 		name           string
 		now, last, got Time
 	}{
-		{"a clock that went on counts", ms(5), ms(0), ms(5)},
-		{"a clock that stands still is helped on", ms(0), ms(0), ms(1)},
-		{"a clock that went back is helped on", ms(0), ms(5), ms(6)},
-		{"one millisecond is enough", ms(1), ms(0), ms(1)},
+		{"the clock advanced", ms(5), ms(0), ms(5)},
+		{"the clock stands still", ms(0), ms(0), ms(1)},
+		{"the clock went back", ms(0), ms(5), ms(6)},
+		{"the clock advanced by a millisecond", ms(1), ms(0), ms(1)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// WorkOrderStatus is a state of a work order (spec section 3).
+// WorkOrderStatus is a status of a work order (spec section 3).
 type WorkOrderStatus string
 
-// The states of a work order.
+// The statuses of a work order.
 const (
 	StatusOpen               WorkOrderStatus = "open"
 	StatusInProgress         WorkOrderStatus = "in_progress"
@@ -19,7 +19,7 @@ const (
 	StatusOnHold             WorkOrderStatus = "on_hold"
 )
 
-// WorkOrderStatuses lists every state of a work order.
+// WorkOrderStatuses lists every status of a work order.
 var WorkOrderStatuses = []WorkOrderStatus{
 	StatusOpen, StatusInProgress, StatusSentToInspection, StatusBackFromInspection,
 	StatusComplete, StatusCancelled, StatusOnHold,
@@ -38,106 +38,111 @@ var workOrderStatusNames = map[WorkOrderStatus]string{
 // Name returns the status in English, "" for an unknown one.
 func (s WorkOrderStatus) Name() string { return workOrderStatusNames[s] }
 
-// Closed reports whether the work order's life is over: complete or cancelled.
+// Closed reports whether the work order is complete or cancelled.
 func (s WorkOrderStatus) Closed() bool { return s == StatusComplete || s == StatusCancelled }
 
-// Operation is what someone does to a work order.
+// Operation is something that is done to a work order.
 type Operation string
 
-// The operations on a work order. The last four belong to the app.
+// The operations on a work order. Only the app has the last four.
 const (
-	OperationUpdate           Operation = "update"
-	OperationForward          Operation = "forward"
-	OperationAnswer           Operation = "answer"
-	OperationComplete         Operation = "complete"
-	OperationCompleteToReview Operation = "complete_to_review"
+	OperationUpdate           Operation = "update"             // change its fields
+	OperationForward          Operation = "forward"            // change its assignees or consultants
+	OperationAnswer           Operation = "answer"             // answer questions of its form
+	OperationComplete         Operation = "complete"           // answer and complete, without a consultant
+	OperationCompleteToReview Operation = "complete_to_review" // answer and complete, with a consultant
 	OperationCancel           Operation = "cancel"
-	OperationApprove          Operation = "approve"
-	OperationSendBack         Operation = "send_back"
+	OperationApprove          Operation = "approve"   // in review, by a consultant
+	OperationSendBack         Operation = "send_back" // in review, by a consultant
 	OperationHold             Operation = "hold"
 	OperationResume           Operation = "resume"
 )
 
-// transition is one row of the table of spec section 3.
-type transition struct {
-	operation Operation
-	from      []WorkOrderStatus
-	to        WorkOrderStatus // "" where the status stays
-	event     EventType       // sent beside status_changed, "" for none
-}
-
-// whereItWas stands in the table for the status from which a work order was put on hold.
-const whereItWas WorkOrderStatus = "where it was"
-
+// Where the operations are allowed.
 var (
+	anyStatus = WorkOrderStatuses
 	workable  = []WorkOrderStatus{StatusOpen, StatusInProgress, StatusBackFromInspection}
 	inProcess = []WorkOrderStatus{StatusOpen, StatusInProgress, StatusBackFromInspection, StatusSentToInspection, StatusOnHold}
 	inReview  = []WorkOrderStatus{StatusSentToInspection}
 	onHold    = []WorkOrderStatus{StatusOnHold}
 )
 
-var transitions = []transition{
-	{OperationUpdate, workable, "", ""},
-	{OperationForward, WorkOrderStatuses, "", ""},
-	{OperationAnswer, workable, StatusInProgress, ""},
-	{OperationComplete, workable, StatusComplete, EventWorkOrderCompleted},
-	{OperationCompleteToReview, workable, StatusSentToInspection, EventWorkOrderSentToInspection},
-	{OperationCancel, inProcess, StatusCancelled, EventWorkOrderCancelled},
-	{OperationApprove, inReview, StatusComplete, EventWorkOrderCompleted},
-	{OperationSendBack, inReview, StatusBackFromInspection, ""},
-	{OperationHold, workable, StatusOnHold, ""},
-	{OperationResume, onHold, whereItWas, ""},
+// Two entries of the table's column to that are not statuses.
+const (
+	unchanged        WorkOrderStatus = ""
+	statusBeforeHold WorkOrderStatus = "the status before the hold"
+)
+
+// transition is an operation's row in the table.
+type transition struct {
+	from []WorkOrderStatus
+	to   WorkOrderStatus
+	// event is sent after work_order.status_changed, "" for none.
+	event EventType
 }
 
-// Move is what an operation does to a work order's status.
-type Move struct {
+// transitions is the table of spec section 3, with the app's own operations of
+// docs/contract.md, Records. A status that is not in from does not allow the operation.
+var transitions = map[Operation]transition{
+	OperationUpdate:           {from: workable, to: unchanged},
+	OperationForward:          {from: anyStatus, to: unchanged},
+	OperationAnswer:           {from: workable, to: StatusInProgress},
+	OperationComplete:         {from: workable, to: StatusComplete, event: EventWorkOrderCompleted},
+	OperationCompleteToReview: {from: workable, to: StatusSentToInspection, event: EventWorkOrderSentToInspection},
+	OperationCancel:           {from: inProcess, to: StatusCancelled, event: EventWorkOrderCancelled},
+	OperationApprove:          {from: inReview, to: StatusComplete, event: EventWorkOrderCompleted},
+	OperationSendBack:         {from: inReview, to: StatusBackFromInspection},
+	OperationHold:             {from: workable, to: StatusOnHold},
+	OperationResume:           {from: onHold, to: statusBeforeHold},
+}
+
+// StatusChange is the effect of an operation on a work order's status.
+type StatusChange struct {
 	From, To WorkOrderStatus
-	// HeldFrom is what a work order on hold goes back to, "" for any other.
+	// HeldFrom is the status a work order on hold resumes to, "" if it is not on hold.
 	HeldFrom WorkOrderStatus
-	// Events are those a change of status sends, in order; none where it stays.
+	// Events are sent for the change, in this order; none if the status stays.
 	Events []EventType
 }
 
 // Changed reports whether the status changes.
-func (m Move) Changed() bool { return m.From != m.To }
+func (c StatusChange) Changed() bool { return c.From != c.To }
 
-// Apply returns the move the operation makes from the status, or a
-// rule_violation (rule status) when the status does not allow it. heldFrom is
-// the status from which a work order on hold was put there, "" for any other;
-// one that does not say goes on in progress.
-func (s WorkOrderStatus) Apply(operation Operation, heldFrom WorkOrderStatus) (Move, error) {
-	for _, t := range transitions {
-		if t.operation != operation {
-			continue
-		}
-		if !slices.Contains(t.from, s) {
-			return Move{}, Violation(RuleStatus, "A work order with the status %q does not allow this.", s.Name())
-		}
-		return t.move(s, heldFrom), nil
+// Apply returns the effect of the operation on a work order with the status. heldFrom
+// is the status before the hold, "" unless the work order is on hold; without it a
+// resumed one is in progress. Errors: rule_violation (rule status) if the status does
+// not allow the operation. An unknown operation panics.
+func (s WorkOrderStatus) Apply(operation Operation, heldFrom WorkOrderStatus) (StatusChange, error) {
+	t, known := transitions[operation]
+	if !known {
+		panic("no such operation: " + string(operation))
 	}
-	panic("no such operation: " + string(operation))
+	if !slices.Contains(t.from, s) {
+		return StatusChange{}, Violation(RuleStatus, "A work order with the status %q does not allow this.", s.Name())
+	}
+	return t.apply(s, heldFrom), nil
 }
 
-func (t transition) move(from, heldFrom WorkOrderStatus) Move {
-	move := Move{From: from, To: t.to, HeldFrom: heldFrom}
-	if t.to == "" {
-		move.To = from
+func (t transition) apply(from, heldFrom WorkOrderStatus) StatusChange {
+	change := StatusChange{From: from, To: t.to, HeldFrom: heldFrom}
+	if t.to == unchanged {
+		change.To = from
 	}
-	if t.to == whereItWas {
-		move.To = cmp.Or(heldFrom, StatusInProgress)
+	if t.to == statusBeforeHold {
+		change.To = cmp.Or(heldFrom, StatusInProgress)
 	}
-	if !move.Changed() {
-		return move
+	if !change.Changed() {
+		return change
 	}
-	move.HeldFrom = ""
-	if move.To == StatusOnHold {
-		move.HeldFrom = from
+	change.HeldFrom = ""
+	if change.To == StatusOnHold {
+		change.HeldFrom = from
 	}
-	move.Events = append(move.Events, EventWorkOrderStatusChanged)
+	change.Events = append(change.Events, EventWorkOrderStatusChanged)
 	if t.event != "" {
-		move.Events = append(move.Events, t.event)
+		change.Events = append(change.Events, t.event)
 	}
-	return move
+	return change
 }
 
 // Priority of a work order.
@@ -154,7 +159,7 @@ const (
 // Priorities lists every priority.
 var Priorities = []Priority{PriorityNone, PriorityLow, PriorityMedium, PriorityHigh}
 
-// Role is what an identity is to a work order.
+// Role is an identity's role in a work order.
 type Role string
 
 // The roles.

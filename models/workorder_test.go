@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// The table of spec section 3 with what the contract adds for the app's review and
-// hold: what each operation makes of a work order in each status; the one on hold
-// was open. "stays" allows it and leaves the status, "-" refuses it.
+// The table of spec section 3, with the app's own operations of docs/contract.md,
+// Records: the status after each operation in each status. "stays" means allowed
+// without a change, "-" not allowed; the work order on hold was open before.
 const statusTable = `
 status                update  forward  answer       complete  complete_to_review  cancel     approve   send_back             hold     resume
 open                  stays   stays    in_progress  complete  sent_to_inspection  cancelled  -         -                     on_hold  -
@@ -46,29 +46,29 @@ func TestStatusTable(t *testing.T) {
 	if len(rows) != len(WorkOrderStatuses) {
 		t.Errorf("the table has %d statuses, there are %d", len(rows), len(WorkOrderStatuses))
 	}
-	for _, known := range transitions {
-		if !slices.Contains(operations, known.operation) {
-			t.Errorf("the table lacks the operation %s", known.operation)
+	for known := range transitions {
+		if !slices.Contains(operations, known) {
+			t.Errorf("the table lacks the operation %s", known)
 		}
 	}
 	for _, from := range WorkOrderStatuses {
 		for i, operation := range operations {
 			t.Run(string(from)+" "+string(operation), func(t *testing.T) {
-				move, err := from.Apply(operation, heldFrom(from))
+				change, err := from.Apply(operation, heldFrom(from))
 				switch cell := rows[from][i]; cell {
 				case "-":
-					checkRefused(t, err, from)
+					checkNotAllowed(t, err, from)
 				case "stays":
-					checkMove(t, move, err, from, from)
+					checkChange(t, change, err, from, from)
 				default:
-					checkMove(t, move, err, from, WorkOrderStatus(cell))
+					checkChange(t, change, err, from, WorkOrderStatus(cell))
 				}
 			})
 		}
 	}
 }
 
-// heldFrom is what a work order of the status was before: only one on hold says.
+// heldFrom is the status before the hold of a work order with the status.
 func heldFrom(status WorkOrderStatus) WorkOrderStatus {
 	if status == StatusOnHold {
 		return StatusOpen
@@ -76,45 +76,45 @@ func heldFrom(status WorkOrderStatus) WorkOrderStatus {
 	return ""
 }
 
-func checkRefused(t *testing.T, err error, from WorkOrderStatus) {
+func checkNotAllowed(t *testing.T, err error, from WorkOrderStatus) {
 	t.Helper()
-	refused, ok := errors.AsType[*Error](err)
-	if !ok || refused.Code != CodeRuleViolation || refused.Rule != RuleStatus {
-		t.Fatalf("the answer is %v, want a violation of the rule status", err)
+	known, ok := errors.AsType[*Error](err)
+	if !ok || known.Code != CodeRuleViolation || known.Rule != RuleStatus {
+		t.Fatalf("the error is %v, want a violation of the rule status", err)
 	}
-	if !strings.Contains(refused.Detail, from.Name()) {
-		t.Errorf("the sentence %q does not name the status %q", refused.Detail, from.Name())
+	if !strings.Contains(known.Detail, from.Name()) {
+		t.Errorf("the sentence %q does not name the status %q", known.Detail, from.Name())
 	}
 }
 
-func checkMove(t *testing.T, move Move, err error, from, to WorkOrderStatus) {
+func checkChange(t *testing.T, change StatusChange, err error, from, to WorkOrderStatus) {
 	t.Helper()
 	if err != nil {
-		t.Fatalf("it is refused: %v", err)
+		t.Fatalf("not allowed: %v", err)
 	}
-	if move.From != from || move.To != to {
-		t.Errorf("it moves from %s to %s, want from %s to %s", move.From, move.To, from, to)
+	if change.From != from || change.To != to {
+		t.Errorf("it changes from %s to %s, want from %s to %s", change.From, change.To, from, to)
 	}
 	back := heldFrom(to)
-	if move.Changed() && to == StatusOnHold {
+	if change.Changed() && to == StatusOnHold {
 		back = from
 	}
-	if move.HeldFrom != back {
-		t.Errorf("it goes back to %q, want %q", move.HeldFrom, back)
+	if change.HeldFrom != back {
+		t.Errorf("it resumes to %q, want %q", change.HeldFrom, back)
 	}
-	if move.Changed() != (from != to) {
-		t.Errorf("Changed says %v", move.Changed())
+	if change.Changed() != (from != to) {
+		t.Errorf("Changed says %v", change.Changed())
 	}
 	// Every change of status sends status_changed first, nothing else sends it.
-	if to == from && len(move.Events) > 0 {
-		t.Errorf("the status stays and the events %v are sent", move.Events)
+	if to == from && len(change.Events) > 0 {
+		t.Errorf("the status stays and the events %v are sent", change.Events)
 	}
-	if to != from && (len(move.Events) == 0 || move.Events[0] != EventWorkOrderStatusChanged) {
-		t.Errorf("the status changes and the events %v are sent", move.Events)
+	if to != from && (len(change.Events) == 0 || change.Events[0] != EventWorkOrderStatusChanged) {
+		t.Errorf("the status changes and the events %v are sent", change.Events)
 	}
 }
 
-func TestEventsOfAMove(t *testing.T) {
+func TestEventsOfAStatusChange(t *testing.T) {
 	tests := []struct {
 		from      WorkOrderStatus
 		operation Operation
@@ -135,14 +135,14 @@ func TestEventsOfAMove(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(string(tt.from)+" "+string(tt.operation), func(t *testing.T) {
-			move, err := tt.from.Apply(tt.operation, heldFrom(tt.from))
+			change, err := tt.from.Apply(tt.operation, heldFrom(tt.from))
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, event := range move.Events {
+			for _, event := range change.Events {
 				if !event.Known() {
-					t.Errorf("%s is no event type of the specification", event)
+					t.Errorf("%s is not an event type of the specification", event)
 				}
 				got = append(got, string(event))
 			}
@@ -153,8 +153,8 @@ func TestEventsOfAMove(t *testing.T) {
 	}
 }
 
-// A hold keeps where the work was, through whatever else is done meanwhile.
-func TestResumeGoesBackToWhereItWas(t *testing.T) {
+// The status before a hold survives other operations meanwhile.
+func TestResumeRestoresTheStatusBeforeTheHold(t *testing.T) {
 	for _, from := range []WorkOrderStatus{StatusOpen, StatusInProgress, StatusBackFromInspection} {
 		held, err := from.Apply(OperationHold, "")
 		if err != nil || held.HeldFrom != from {
@@ -173,14 +173,14 @@ func TestResumeGoesBackToWhereItWas(t *testing.T) {
 		}
 	}
 	if resumed, err := StatusOnHold.Apply(OperationResume, ""); err != nil || resumed.To != StatusInProgress {
-		t.Errorf("one that does not say where it was: %+v, %v", resumed, err)
+		t.Errorf("resumed without a status before the hold: %+v, %v", resumed, err)
 	}
 }
 
 func TestUnknownOperationPanics(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("it does not")
+			t.Error("it does not panic")
 		}
 	}()
 	_, _ = StatusOpen.Apply("repaint", "")
@@ -206,7 +206,7 @@ func TestStatuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(string(tt.status), func(t *testing.T) {
 			if !slices.Contains(WorkOrderStatuses, tt.status) {
-				t.Error("it is not among the statuses")
+				t.Error("WorkOrderStatuses lacks it")
 			}
 			if tt.status.Name() != tt.name || tt.status.Closed() != tt.closed {
 				t.Errorf("name %q, closed %v; want %q, %v", tt.status.Name(), tt.status.Closed(), tt.name, tt.closed)

@@ -2,11 +2,11 @@
 
 -- +goose Up
 
--- Ids are type-prefixed, sortable text; "C" makes every comparison a memcmp.
+-- Ids are text with a type prefix and sort by time; "C" makes every comparison a memcmp.
 CREATE DOMAIN public_id AS text COLLATE "C";
 
--- Work order numbers come from one sequence an organization, so that two
--- creations of one organization never wait for each other.
+-- Each organization has its own sequence of work order numbers, so that two creations
+-- in one organization never wait for each other.
 CREATE SCHEMA work_order_numbers;
 
 CREATE TABLE organizations (
@@ -81,9 +81,9 @@ CREATE TABLE integrations (
     enabled                    boolean NOT NULL DEFAULT true,
     disabled_by_service        boolean NOT NULL DEFAULT false,
     deleted_at                 timestamptz(3),
-    -- A token names the epoch it was issued in; a later epoch makes it invalid for ever.
+    -- A token is valid only in the epoch it was issued in; epochs only grow.
     token_epoch                integer NOT NULL DEFAULT 1,
-    -- A sync token names the epoch of the access it was issued under.
+    -- A sync token is valid only in the access epoch it was issued in.
     access_epoch               integer NOT NULL DEFAULT 1,
     FOREIGN KEY (id, kind) REFERENCES identities (id, kind) ON DELETE CASCADE,
     FOREIGN KEY (organization_id, id) REFERENCES identities (organization_id, id) ON DELETE CASCADE,
@@ -104,7 +104,7 @@ CREATE TABLE team_members (
 );
 CREATE INDEX team_members_of_member ON team_members (member_id, team_id);
 
--- company_id may be assigned the work orders of customer_id.
+-- company_id may be assigned work orders of customer_id.
 CREATE TABLE service_companies (
     customer_id public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
     company_id  public_id NOT NULL REFERENCES organizations ON DELETE CASCADE CHECK (company_id <> customer_id),
@@ -112,7 +112,7 @@ CREATE TABLE service_companies (
 );
 CREATE INDEX service_companies_of_company ON service_companies (company_id, customer_id);
 
--- What a file of `millwright import` called each thing it made.
+-- The keys that files of `millwright import` gave to what they created.
 CREATE TABLE import_keys (
     organization_id public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
     key             text NOT NULL,
@@ -121,7 +121,7 @@ CREATE TABLE import_keys (
     PRIMARY KEY (organization_id, key)
 );
 
--- Changes are found by the transaction that made them, not by a time taken before its commit.
+-- Changes are found by the transaction that made them: a timestamp is taken before the commit.
 -- +goose StatementBegin
 CREATE FUNCTION stamp_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -133,8 +133,8 @@ END $$;
 CREATE TRIGGER identities_stamp BEFORE UPDATE ON identities
     FOR EACH ROW EXECUTE FUNCTION stamp_change();
 
--- Every way a token stops working (spec section 5, token invalidation) ends its epoch here,
--- so that no writer of these tables can forget it and nothing revives an old token.
+-- Every invalidation of tokens (spec section 5, Token invalidation) ends the epoch here, so that
+-- no writer of these tables can forget it and nothing revives an old token.
 -- +goose StatementBegin
 CREATE FUNCTION end_token_epoch() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

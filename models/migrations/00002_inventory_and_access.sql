@@ -1,4 +1,4 @@
--- The inventory tree, permission definitions and assignments, and the one view that says who may do what where.
+-- The inventory tree, permission definitions and assignments, and the view of everyone's permissions.
 
 -- +goose Up
 
@@ -24,7 +24,7 @@ CREATE INDEX inventory_nodes_external ON inventory_nodes (organization_id, exter
 CREATE TRIGGER inventory_nodes_stamp BEFORE UPDATE ON inventory_nodes
     FOR EACH ROW EXECUTE FUNCTION stamp_change();
 
--- Every node with itself (depth 0) and each node above it.
+-- Each node with itself (depth 0) and with every node above it.
 CREATE TABLE inventory_closure (
     node_id     public_id NOT NULL REFERENCES inventory_nodes ON DELETE CASCADE,
     ancestor_id public_id NOT NULL REFERENCES inventory_nodes ON DELETE CASCADE,
@@ -92,7 +92,7 @@ CREATE TABLE permission_definitions (
     UNIQUE (organization_id, id)
 );
 
--- One definition for an identity on a node. The identity may be of another organization: a service company.
+-- An identity has at most one definition on a node. It may belong to another organization, a service company.
 CREATE TABLE assignments (
     node_id         public_id NOT NULL,
     identity_id     public_id NOT NULL REFERENCES identities ON DELETE CASCADE,
@@ -124,7 +124,7 @@ END $$;
 CREATE TRIGGER assignments_check BEFORE INSERT OR UPDATE ON assignments
     FOR EACH ROW EXECUTE FUNCTION check_assignment();
 
--- As whom an identity acts: itself, its teams, its organization.
+-- The identities whose permissions an identity has: itself, its teams, its organization.
 CREATE VIEW actor_identities AS
 SELECT i.id AS actor_id, i.organization_id, i.id AS identity_id FROM identities i
 UNION ALL
@@ -132,10 +132,10 @@ SELECT m.member_id, m.organization_id, m.team_id FROM team_members m
 UNION ALL
 SELECT i.id, i.organization_id, i.organization_id FROM identities i WHERE i.kind <> 'organization';
 
--- The definition under which an actor acts on a node: the one rule of section 5, for single reads, lists,
--- writes and deliveries alike. A definition reaches below its node when it says so. An assignment counts
--- only for actors of the node's own organization: a service company sees work orders, not inventory. A
--- definition that grants nothing is no right.
+-- The permissions of an actor on a node (spec section 5, Permissions), for reads, lists, writes and
+-- deliveries alike. A definition with applies_below reaches the nodes below. An assignment counts only for
+-- actors of the node's organization: a service company sees work orders, not inventory. Definitions
+-- without grants give no access.
 CREATE VIEW node_rights AS
 SELECT a.actor_id, c.node_id, g.node_id AS assigned_node_id, c.depth, d.grants, d.inventory_manager
 FROM actor_identities a

@@ -1,4 +1,4 @@
--- Forms, work orders with their answers, feedback, and what is written beside each change of them.
+-- Forms, work orders with their answers, feedback, and the history, log and notices of their changes.
 
 -- +goose Up
 
@@ -62,14 +62,14 @@ CREATE TABLE work_orders (
 );
 CREATE INDEX work_orders_newest ON work_orders (organization_id, id);
 CREATE INDEX work_orders_changes ON work_orders (organization_id, changed_xid, id);
--- A page is found in the index alone, so that its order costs nothing.
+-- Covers a page of a list, so that sorting costs nothing.
 CREATE INDEX work_orders_of_node ON work_orders (inventory_id, id) INCLUDE (changed_xid);
 CREATE INDEX work_orders_of_node_changes ON work_orders (inventory_id, changed_xid, id);
 CREATE INDEX work_orders_external ON work_orders (organization_id, external_id, id) WHERE external_id IS NOT NULL;
 CREATE INDEX work_orders_created_by ON work_orders (created_by, id) INCLUDE (changed_xid, inventory_id);
 CREATE TRIGGER work_orders_stamp BEFORE UPDATE ON work_orders FOR EACH ROW EXECUTE FUNCTION stamp_change();
 
--- A refused or replayed creation takes no number: it is drawn with the row.
+-- The number is set with the row, so a rejected or replayed creation takes none.
 -- +goose StatementBegin
 CREATE FUNCTION number_work_order() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -79,7 +79,7 @@ END $$;
 -- +goose StatementEnd
 CREATE TRIGGER work_orders_number BEFORE INSERT ON work_orders FOR EACH ROW EXECUTE FUNCTION number_work_order();
 
--- The primary key holds the rule that nobody is both worker and consultant of one work order.
+-- The primary key enforces the rule both_roles: an identity is worker or consultant of a work order, not both.
 CREATE TABLE work_order_assignees (
     work_order_id public_id NOT NULL REFERENCES work_orders ON DELETE CASCADE,
     identity_id   public_id NOT NULL REFERENCES identities,
@@ -120,7 +120,7 @@ CREATE INDEX feedback_changes ON feedback (organization_id, changed_xid, id);
 CREATE INDEX feedback_of_node ON feedback (inventory_id, id) INCLUDE (changed_xid);
 CREATE TRIGGER feedback_stamp BEFORE UPDATE ON feedback FOR EACH ROW EXECUTE FUNCTION stamp_change();
 
--- What happened to a record: {"field": {"from": …, "to": …}} by whom and when, oldest first by id.
+-- The changes of a record, {"field": {"from": …, "to": …}}, in the order of id.
 CREATE TABLE history (
     id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     organization_id public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
@@ -132,7 +132,7 @@ CREATE TABLE history (
 );
 CREATE INDEX history_of_record ON history (record_id, id);
 
--- The organization's activity log; actor_name is the name at the time, "(API)" behind an integration's.
+-- The organization's Log Records; actor_name is the name at the time, with "(API)" after an integration's.
 CREATE TABLE log_records (
     id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     organization_id public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
@@ -144,7 +144,7 @@ CREATE TABLE log_records (
 );
 CREATE INDEX log_records_of_organization ON log_records (organization_id, id);
 
--- What a person is told of a change: in the app's inbox at once, by e-mail when it is sent.
+-- Notices to people about changes: in the app's inbox at once, and by e-mail.
 CREATE TABLE notices (
     id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     organization_id public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,

@@ -1,4 +1,4 @@
--- Events, the webhook addresses that want them, and the deliveries between the two.
+-- Events, webhook addresses, and the deliveries of the events to the addresses.
 
 -- +goose Up
 
@@ -6,7 +6,7 @@ CREATE TABLE webhooks (
     id                    public_id PRIMARY KEY,
     organization_id       public_id NOT NULL REFERENCES organizations ON DELETE CASCADE,
     integration_id        public_id NOT NULL REFERENCES integrations ON DELETE CASCADE,
-    -- Five places an integration: the limit of spec section 8 as a key.
+    -- At most five addresses per integration (spec section 8), enforced by the unique key.
     place                 smallint NOT NULL CHECK (place BETWEEN 1 AND 5),
     url                   text NOT NULL CHECK (char_length(url) BETWEEN 1 AND 2048),
     events                text[] NOT NULL CHECK (events <@ ARRAY[
@@ -26,7 +26,7 @@ CREATE TABLE webhooks (
 );
 CREATE INDEX webhooks_of_organization ON webhooks (organization_id);
 
--- How an address fares; apart from its settings, since it changes with the traffic.
+-- The health of an address, apart from its settings because it changes with the traffic.
 CREATE TABLE webhook_health (
     webhook_id      public_id PRIMARY KEY REFERENCES webhooks ON DELETE CASCADE,
     last_success_at timestamptz(3),
@@ -34,8 +34,8 @@ CREATE TABLE webhook_health (
     warned_at       timestamptz(3)
 );
 
--- Until when a running mailbox looks for new deliveries by itself, so that a writer need not poke it.
--- Losing this table (it is unlogged) costs a poke, nothing else.
+-- The leases of dispatchers. Until attended_until the address's dispatcher polls for new deliveries, so
+-- that writers need not wake its workflow. Losing this unlogged table costs only wakes.
 CREATE UNLOGGED TABLE mailboxes (
     webhook_id     public_id PRIMARY KEY,
     attended_until timestamptz(3) NOT NULL
@@ -55,7 +55,7 @@ CREATE TABLE events (
 );
 CREATE INDEX events_by_age ON events (created_at);
 
--- seq is taken while the record's row is locked, so it follows each record's changes.
+-- seq is taken while the record's row is locked, so it follows the order of the record's changes.
 CREATE TABLE deliveries (
     id              public_id PRIMARY KEY,
     seq             bigint GENERATED ALWAYS AS IDENTITY,

@@ -1,8 +1,8 @@
--- What the API remembers of its calls: idempotency keys, call counts, revoked tokens.
+-- What the API stores about calls: idempotency keys, call counts, revoked tokens.
 
 -- +goose Up
 
--- A key stands beside its write, in the write's transaction (design: nothing is in only one place).
+-- A key is inserted in its write's transaction, so neither exists without the other.
 CREATE TABLE idempotency_keys (
     integration_id public_id NOT NULL REFERENCES integrations ON DELETE CASCADE,
     method         text NOT NULL,
@@ -17,7 +17,7 @@ CREATE TABLE idempotency_keys (
 );
 CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at);
 
--- Calls a minute of each integration or client address. Unlogged: after a crash a window starts anew.
+-- Calls per minute of each integration or client address. Unlogged: after a crash the count restarts.
 CREATE UNLOGGED TABLE rate_counters (
     subject      text PRIMARY KEY,
     window_start timestamptz NOT NULL,

@@ -1,27 +1,27 @@
--- What keeps the promise of changed_since: positions are transaction ids, tokens are void when access changes.
+-- changed_since: positions are transaction ids, and sync tokens become void when access changes.
 
 -- +goose Up
 
--- A logical restore into another cluster starts new transaction ids; `millwright migrate` notices by this.
+-- Lets `millwright migrate` notice a logical restore into another cluster, whose transaction ids differ.
 CREATE TABLE cluster_mark (
     only_row          boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     system_identifier bigint NOT NULL
 );
 INSERT INTO cluster_mark (system_identifier) SELECT system_identifier FROM pg_control_system();
 
--- Where a changed_since with a time begins.
+-- Find the position of a changed_since that is a time.
 CREATE INDEX work_orders_changed_at ON work_orders (changed_at, changed_xid);
 CREATE INDEX feedback_changed_at ON feedback (changed_at, changed_xid);
 CREATE INDEX identities_changed_at ON identities (changed_at, changed_xid);
 CREATE INDEX inventory_nodes_changed_at ON inventory_nodes (changed_at, changed_xid);
 CREATE INDEX forms_changed_at ON forms (changed_at, changed_xid);
--- A list of one status, in its order, however rare the status is.
+-- List one status in order, even a rare one.
 CREATE INDEX work_orders_of_status ON work_orders (organization_id, status, id);
 CREATE INDEX work_orders_created_by_changes ON work_orders (created_by, changed_xid, id);
 CREATE INDEX feedback_of_node_changes ON feedback (inventory_id, changed_xid, id);
 
--- Rights change what is visible without touching a record, so they end the access epoch of every
--- integration that acts as one of the identities.
+-- A change of permissions changes what is visible without touching records, so it ends the access epoch
+-- of every integration with the permissions of the identities.
 -- +goose StatementBegin
 CREATE FUNCTION end_access_epochs(changed text[]) RETURNS void LANGUAGE sql AS $$
     UPDATE integrations SET access_epoch = access_epoch + 1
@@ -49,14 +49,14 @@ END $$;
 CREATE FUNCTION end_access_epochs_of_member() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM end_access_epochs(ARRAY[OLD.member_id::text, NEW.member_id::text]);
-    -- The team's record shows its members, a person's the teams. Whoever is new or changed already has a new time.
+    -- A team's record shows its members, a person's the teams. One that this transaction changed has a new time already.
     UPDATE identities SET changed_at = greatest(changed_at + interval '1 millisecond', now())
     WHERE id IN (OLD.team_id, NEW.team_id, OLD.member_id, NEW.member_id) AND changed_xid <> pg_current_xact_id();
     RETURN NULL;
 END $$;
 
--- Whoever writes a record below a node that moves does so wholly before or wholly after the move: its foreign
--- key waits for this lock, or this lock for it. Else the record would keep a position before the move's.
+-- Serializes a move with writes of records below the node, whose foreign keys lock the node too. Otherwise a
+-- record written meanwhile would keep a position before the move's.
 CREATE FUNCTION lock_below_moving_node() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM inventory_nodes
@@ -64,7 +64,7 @@ BEGIN
     RETURN NEW;
 END $$;
 
--- A moved node takes along everything below it: its ancestors, its readers and its work orders' readers changed.
+-- Moving a node changes the ancestors and the readers of everything below it, so all of it is stamped.
 CREATE FUNCTION stamp_below_moved_node() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     below text[] := ARRAY(SELECT node_id::text FROM inventory_closure WHERE ancestor_id = NEW.id);
@@ -88,6 +88,6 @@ CREATE TRIGGER team_members_access AFTER INSERT OR UPDATE OR DELETE ON team_memb
     FOR EACH ROW EXECUTE FUNCTION end_access_epochs_of_member();
 CREATE TRIGGER inventory_nodes_moving BEFORE UPDATE OF parent_id ON inventory_nodes
     FOR EACH ROW WHEN (OLD.parent_id IS DISTINCT FROM NEW.parent_id) EXECUTE FUNCTION lock_below_moving_node();
--- Named to fire after the trigger that keeps the closure.
+-- Triggers fire in the order of their names: this one after the trigger that updates the closure.
 CREATE TRIGGER inventory_nodes_moved AFTER UPDATE OF parent_id ON inventory_nodes
     FOR EACH ROW WHEN (OLD.parent_id IS DISTINCT FROM NEW.parent_id) EXECUTE FUNCTION stamp_below_moved_node();

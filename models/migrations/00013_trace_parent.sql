@@ -1,7 +1,7 @@
--- What tracing a delivery back to its call needs.
+-- Links a delivery's trace to the trace of its call.
 
 -- +goose Up
 
--- The span of the call that the event comes from, as a W3C traceparent; of calls whose trace is kept
--- alone. The mailbox that delivers the event is poked for many calls at once, so the link stands here.
+-- The span of the call that caused the event, as a W3C traceparent; null if the call is not traced. A
+-- wake stands for many calls, so the link is stored with the event.
 ALTER TABLE events ADD COLUMN trace_parent text;

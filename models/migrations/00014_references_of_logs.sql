@@ -1,9 +1,9 @@
--- What every write appends to refers to organizations and identities without asking for them.
+-- The tables that every write appends to have no foreign keys to organizations and identities.
 
 -- +goose Up
 
--- Nobody deletes an organization or an identity that acts, and each write has read both. To look them
--- up again for every row was a tenth of a write's cost.
+-- Organizations and acting identities are never deleted, and each write has read both. Checking them
+-- again for every row was a tenth of a write's cost.
 ALTER TABLE history
     DROP CONSTRAINT history_organization_id_fkey,
     DROP CONSTRAINT history_actor_id_fkey;
@@ -13,6 +13,6 @@ ALTER TABLE log_records
 ALTER TABLE events DROP CONSTRAINT events_organization_id_fkey;
 ALTER TABLE idempotency_keys DROP CONSTRAINT idempotency_keys_integration_id_fkey;
 
--- The reference to the node says so of the organization, too.
+-- The foreign key to the node implies the organization.
 ALTER TABLE work_orders DROP CONSTRAINT work_orders_organization_id_fkey;
 ALTER TABLE feedback DROP CONSTRAINT feedback_organization_id_fkey;

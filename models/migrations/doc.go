@@ -1,0 +1,14 @@
+// Package migrations is the database schema: numbered SQL files, embedded in the
+// binary. `millwright migrate` applies the ones the database lacks, in order; api and
+// worker refuse a schema older than the binary.
+//
+// Files are named NNNNN_topic.sql and have goose's form, with an Up part only. A file
+// that has been released never changes, except for its comments: a change of the
+// schema is a new file. Gaps in the numbers mean nothing; databases store the numbers, so they stay.
+//
+// The schema also enforces rules that no writer may forget: constraints and triggers
+// end the epochs of tokens and sync tokens, keep the inventory's closure table and
+// stamp each changed row with its transaction.
+//
+// The package has one output, Files, and imports only embed.
+package migrations
