@@ -315,7 +315,9 @@ func TestRowsOfAQuery(t *testing.T) {
 		err   error
 	}{
 		"one row": {
-			queue: func(t *Tx, into *entry) { QueueOne(t, into, nil, `SELECT name, size FROM entries WHERE name = $1`, "a") }, want: "a 1",
+			queue: func(t *Tx, into *entry) {
+				QueueOne(t, into, nil, `SELECT name, size FROM entries WHERE name = $1`, "a")
+			}, want: "a 1",
 		},
 		"one row of a statement": {
 			queue: func(t *Tx, into *entry) { QueueBulkOne(t, readEntries, into, nil, "b") }, want: "b 2",
