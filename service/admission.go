@@ -11,33 +11,35 @@ import (
 	"millwright/service/batch"
 )
 
-// Rate is how many calls a caller has made in the running window.
+// Rate is how many calls a caller has made in the current window, a minute long
+// (spec section 8).
 type Rate struct {
-	Limit int
-	Calls int
+	// Limit is how many calls are allowed in a window, Calls how many were made,
+	// those over the limit included.
+	Limit, Calls int
 	// Reset is the end of the window.
 	Reset time.Time
 }
 
-// Remaining is how many calls are left in the window.
+// Remaining returns how many calls are left in the window.
 func (r Rate) Remaining() int { return max(0, r.Limit-r.Calls) }
 
-// Exceeded reports whether this call was one too many.
+// Exceeded reports whether the latest call was over the limit.
 func (r Rate) Exceeded() bool { return r.Calls > r.Limit }
 
-// Caller is an integration that was let in.
+// Caller is an integration whose call was admitted.
 type Caller struct {
 	Actor
 	ClientID         string
 	OrganizationName string
 	ReadOnly         bool
 	PlanName         string
-	// Scopes are the token's as far as the integration still has them.
+	// Scopes are those of the token that the integration still has.
 	Scopes models.Scopes
 }
 
-// admittedRow is what one call reads of its integration.
-type admittedRow struct {
+// admissionRow is what admitting a call reads about its integration.
+type admissionRow struct {
 	Name             string
 	OrganizationID   string
 	OrganizationName string
@@ -50,8 +52,9 @@ type admittedRow struct {
 	WindowStart      time.Time
 }
 
-// countCall counts calls of {source}: a subject, its window and how many. The window
-// moves only forward, so that servers whose clocks differ share one count.
+// countCall counts the calls that {source} returns: a subject, its window and their
+// number. The window only moves forward, so that servers whose clocks differ share a
+// count.
 const countCall = `
 	INSERT INTO rate_counters AS c (subject, window_start, calls) {source}
 	ON CONFLICT (subject) DO UPDATE SET
@@ -59,18 +62,23 @@ const countCall = `
 		window_start = greatest(excluded.window_start, c.window_start)
 	RETURNING subject, calls, window_start`
 
-// One statement admits calls: it reads each integration as it is now, so that
-// every invalidation acts at once, and counts the calls. Those of one token that
-// come together are looked at once, those of one integration are counted together,
-// and each is told its own place.
-var admissions = &batch.Statement{Stage: stageKey, ReadOnly: true, SQL: `
-	WITH asked AS (
+// admissions admits calls in one statement: it reads each integration as it is now,
+// so that whatever invalidates a token takes effect at once (spec section 5, token
+// invalidation), and counts the calls. Concurrent calls with one token are checked
+// once, and those of one integration counted together; each gets its own count.
+//
+// A token is valid while its epoch is the integration's token_epoch, which triggers
+// raise (models/migrations/00001): integrations_epoch when the secret is renewed,
+// the integration turned off, disabled or deleted, or a scope removed; plans_epoch
+// when the plan loses the API; organizations_epoch on suspension.
+var admissions = &batch.Statement{SQL: `
+	WITH presented AS (
 		SELECT subject, epoch, token, max(at) AS at, array_agg(nth) AS calls
 		FROM unnest($1::text[], $2::bigint[], $3::text[], $4::timestamptz[]) WITH ORDINALITY u (subject, epoch, token, at, nth)
 		GROUP BY subject, epoch, token
 	), admitted AS (
 		SELECT a.at, a.calls, i.id, i.organization_id, i.client_id, i.scopes, o.read_only, p.name AS plan_name, p.calls_per_minute
-		FROM asked a
+		FROM presented a
 		JOIN integrations i ON i.id = a.subject AND i.token_epoch = a.epoch
 		JOIN organizations o ON o.id = i.organization_id
 		JOIN plans p ON p.organization_id = i.organization_id
@@ -88,22 +96,22 @@ var admissions = &batch.Statement{Stage: stageKey, ReadOnly: true, SQL: `
 	JOIN identities i ON i.id = a.id
 	JOIN identities g ON g.id = a.organization_id`}
 
-// Admit lets a call in: it verifies the token, reads the integration's present
-// state and counts the call. recordID is the record that the call reads, "" for
-// none: it travels along, so that such a call takes one round trip. Errors:
-// invalid_token, rate_limited (with the Rate), unavailable.
+// Admit verifies a call's token, reads the current state of its integration and counts
+// the call. recordID is the record that the call reads, "" for none: it is read in the
+// same round trip. Errors: invalid_token (the token is malformed, expired, revoked or
+// invalidated), rate_limited (with the Rate), unavailable.
 func (s *Service) Admit(ctx context.Context, token, recordID string) (Caller, Rate, error) {
 	claims, err := s.Tokens.parse(token, s.Issuer, s.Now)
 	if err != nil {
 		return Caller{}, Rate{}, err
 	}
-	var row admittedRow
+	var row admissionRow
 	admission := batch.NewLookup(ctx, admissions, &row, invalidToken(), claims.Subject, claims.Epoch, claims.ID, s.Now().UTC().Truncate(models.RateWindow))
 	lookups := []*batch.Lookup{admission}
-	asked, _ := models.ScopesOf(strings.Fields(claims.Scope))
-	ahead := startPrefetch(ctx, asked.Has(models.ScopePeopleRead), recordID, claims.Subject)
-	if ahead != nil {
-		lookups = append(lookups, ahead.Lookup)
+	granted, _ := models.ScopesOf(strings.Fields(claims.Scope))
+	record := newPrefetch(ctx, granted.Has(models.ScopePeopleRead), recordID, claims.Subject)
+	if record != nil {
+		lookups = append(lookups, record.Lookup)
 	}
 	s.reader.Start(lookups...)
 	if err := admission.Await(ctx); err != nil {
@@ -114,7 +122,7 @@ func (s *Service) Admit(ctx context.Context, token, recordID string) (Caller, Ra
 		return Caller{}, rate, rateLimited()
 	}
 	held, _ := models.ScopesOf(row.Scopes)
-	scopes := asked.Intersect(held)
+	scopes := granted.Intersect(held)
 	return Caller{
 		Actor: Actor{
 			IdentityID:     claims.Subject,
@@ -122,7 +130,7 @@ func (s *Service) Admit(ctx context.Context, token, recordID string) (Caller, Ra
 			Kind:           models.KindIntegration,
 			Name:           row.Name,
 			ShowPeople:     scopes.Has(models.ScopePeopleRead),
-			prefetch:       ahead,
+			prefetch:       record,
 		},
 		ClientID:         row.ClientID,
 		OrganizationName: row.OrganizationName,
@@ -138,21 +146,23 @@ func rateLimited() *models.Error {
 
 var countQuery = with(countCall, "source", "VALUES ($1, $2, 1)")
 
-// CountAddress counts a call that has no valid token by its client address.
-// Errors: rate_limited (with the Rate), unavailable.
+// CountAddress counts a call without a valid token by its client address. Errors:
+// rate_limited (with the Rate), unavailable.
 func (s *Service) CountAddress(ctx context.Context, address string) (Rate, error) {
 	return s.count(ctx, "address "+address, s.AddressCallsPerMinute)
 }
 
-// maxTokenFailures bounds the wrong secrets of one client from one address in a
-// minute. A right secret is never refused for it, so nobody can lock a client out.
+// maxTokenFailures bounds the wrong secrets that one address sends for one client id
+// in a minute. A right secret is always accepted, so a client cannot be locked out.
 const maxTokenFailures = 30
 
-// CountTokenFailure counts a wrong secret. Errors: rate_limited, unavailable.
+// CountTokenFailure counts a wrong secret for a client id, sent from an address.
+// Errors: rate_limited (with the Rate), unavailable.
 func (s *Service) CountTokenFailure(ctx context.Context, clientID, address string) (Rate, error) {
 	return s.count(ctx, fmt.Sprintf("token %s %x", address, sha256.Sum256([]byte(clientID))), maxTokenFailures)
 }
 
+// count counts a call of the subject. Errors: rate_limited, unavailable.
 func (s *Service) count(ctx context.Context, subject string, limit int) (Rate, error) {
 	rate := Rate{Limit: limit}
 	var start time.Time

@@ -1,22 +1,24 @@
-// Package service holds the writes and reads of Millwright as functions, one
-// file a subject. Transactions live here and nowhere else.
+// Package service is the reads and writes of Millwright as functions, one topic per
+// file: rules and SQL. Transactions live here and nowhere else.
 //
-// What flows in: an Actor (an integration called through the API, or a person
-// in the app), plain values, and a context. What flows out: records, ids and
-// *models.Error. Whoever the actor is, a write passes through the same
-// function, so the API and the app cannot differ in rules or effects.
+// Inputs are an Actor (an integration that calls the API, or a person in the app),
+// plain values and a context; outputs are records, ids and *models.Error. Every kind
+// of actor goes through the same functions, so the API and the app cannot differ in
+// rules or effects.
 //
-// A write is one transaction with everything it means: the record, its history,
-// the Log Record, the notices, the events, one delivery for each address that
-// gets them, and the idempotency key with the answer. Only after the commit are
-// the workflows concerned poked; a poke carries nothing and may be lost, since
-// Unclaimed finds whatever is still to be done.
+// A write is one transaction with all its effects: the record, its history entry, the
+// Log Record, notices, events, one delivery per interested address, and the
+// idempotency key with the stored response. After the commit the workflows concerned
+// are woken (tx.go). A wake carries no data and may be lost: Unclaimed finds the work
+// of those that were.
 //
-// Rows are written through GORM's mapping and carried by pgx batches, so that a
-// transaction takes few round trips, and writes that come at the same moment share
-// one (group.go, bulk.go); reads are SQL standing beside the function that runs
-// it. Who may read or do what is the view node_rights and the conditions in
-// access.go, for lists, single reads, writes and deliveries alike.
+// Writes that are frequent share transactions, and single reads share round trips:
+// package service/batch, whose statements take arrays of rows. The INSERT and UPDATE
+// of a model are made from its GORM schema (model_statements.go). Reads are SQL next to
+// the function that runs them. Who may read or do what is the view node_rights and the
+// conditions in access.go, for lists, single reads, writes and deliveries alike.
 //
-// The package knows no HTTP and no Temporal. Time and randomness are handed in.
+// The package imports models, webhook and service/batch. It knows no HTTP except the
+// names of status codes, and no Temporal: it wakes workflows through a Waker. The clock
+// and the source of randomness are options.
 package service

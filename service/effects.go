@@ -118,13 +118,13 @@ var insertNotices = &batch.Statement{Stage: stageNotices, SQL: `
 	SELECT p.organization_id, p.id, u.kind, u.record, u.at
 	FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[])
 		WITH ORDINALITY u (kind, record, at, identities, actor, nth)
-	CROSS JOIN LATERAL (` + with(peopleOf, "identities", listOf("u.identities")) + `) reached (id)
+	CROSS JOIN LATERAL (` + with(peopleOf, "identities", splitIDs("u.identities")) + `) reached (id)
 	JOIN people p ON p.id = reached.id AND p.id <> u.actor
 	ORDER BY u.nth`}
 
 // notify queues the notice for each person concerned except the actor.
 func (t *tx) notify(c effects, n notice) {
 	if len(n.identities) > 0 {
-		t.QueueBulk(insertNotices, []any{n.kind, c.recordID, t.at.Time, joined(n.identities), c.actor.IdentityID})
+		t.QueueBulk(insertNotices, []any{n.kind, c.recordID, t.at.Time, joinIDs(n.identities), c.actor.IdentityID})
 	}
 }

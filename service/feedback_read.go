@@ -27,8 +27,8 @@ var (
 	// feedbackColumns are those of feedbackRow for the feedback {w}.
 	feedbackColumns = columnsOf[models.Feedback]() + `, ` + peopleAmong("{w}.created_by") + `, {w}.changed_xid AS xid`
 
-	readFeedback = byPeople(func(people string) *batch.Statement { return readAnyOf("feedback", feedbackColumns, people) })
-	feedback     = readableIn("feedback", feedbackColumns, readableFeedback, feedbackRow.record, models.PrefixFeedback)
+	readFeedback = byPeople(func(people string) *batch.Statement { return readByID("feedback", feedbackColumns, people) })
+	feedback     = newRecordReader("feedback", feedbackColumns, readableFeedback, feedbackRow.record, models.PrefixFeedback)
 )
 
 // queueFeedback queues loading feedback as its GET shows it to the actor.
@@ -39,7 +39,7 @@ func (t *tx) queueFeedback(into *feedbackRow, id string, actor Actor) {
 // Feedback returns feedback as GET /issues/{id} shows it to the actor, encoded.
 // Errors: not_found (including when the actor may not read it), unavailable.
 func (s *Service) Feedback(ctx context.Context, actor Actor, id string) ([]byte, error) {
-	return feedback.one(ctx, s, actor, id)
+	return feedback.read(ctx, s, actor, id)
 }
 
 // FeedbackFilter restricts a list of feedback. Empty fields restrict nothing.

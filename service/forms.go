@@ -35,9 +35,9 @@ func (s *Service) Forms(ctx context.Context, actor Actor, request ListRequest) (
 	return list(ctx, s, q, request, formRow.record)
 }
 
-var forms = readableIn("forms", formColumns, `{w}.organization_id = {organization}`, formRow.record, models.PrefixForm)
+var forms = newRecordReader("forms", formColumns, `{w}.organization_id = {organization}`, formRow.record, models.PrefixForm)
 
 // Form returns a form of the organization, encoded. Errors: not_found, unavailable.
 func (s *Service) Form(ctx context.Context, actor Actor, id string) ([]byte, error) {
-	return forms.one(ctx, s, actor, id)
+	return forms.read(ctx, s, actor, id)
 }

@@ -47,7 +47,7 @@ func (s *Service) Nodes(ctx context.Context, actor Actor, filter NodeFilter, req
 	return list(ctx, s, q, request, nodeRow.record)
 }
 
-var nodes = readableIn("inventory_nodes", nodeColumns, visibleNode, nodeRow.record,
+var nodes = newRecordReader("inventory_nodes", nodeColumns, visibleNode, nodeRow.record,
 	slices.Collect(maps.Values(models.NodePrefixes))...)
 
 // Node returns an inventory node of the kind, encoded. Errors: not_found, unavailable.
@@ -55,5 +55,5 @@ func (s *Service) Node(ctx context.Context, actor Actor, kind models.NodeKind, i
 	if !models.IsID(id, models.NodePrefixes[kind]) {
 		return nil, models.NotFound()
 	}
-	return nodes.one(ctx, s, actor, id)
+	return nodes.read(ctx, s, actor, id)
 }

@@ -37,33 +37,33 @@ func TestBacklogIsWhatIsOwed(t *testing.T) {
 	waited := servicetest.Value[int](f, `SELECT count(DISTINCT webhook_id) FROM deliveries WHERE status = 'pending'`)
 	mails := servicetest.Value[int](f, `SELECT count(*) FROM notices WHERE mail = 'waiting'`)
 	got := backlog()
-	if got.Pending != pending || pending < 2 || got.OldestPending == nil || *got.OldestPending != began || got.UnheldAddresses != 0 {
+	if got.Pending != pending || pending < 2 || got.OldestPending == nil || *got.OldestPending != began || got.UnclaimedAddresses != 0 {
 		t.Errorf("of %d deliveries the backlog is %+v", pending, got)
 	}
-	if got.Looks != 2 || *got.OldestLook != began || got.UnheldLooks != 0 || got.Mails != mails || mails == 0 || *got.OldestMail != began {
+	if got.DirtyRecords != 2 || *got.OldestDirty != began || got.UnclaimedRecords != 0 || got.Mails != mails || mails == 0 || *got.OldestMail != began {
 		t.Errorf("of 2 looks and %d mails the backlog is %+v", mails, got)
 	}
 
 	// Nobody takes it; then one mailbox wakes up.
 	f.Clock.Advance(20 * time.Second)
-	if got := backlog(); got.UnheldAddresses != waited || got.UnheldLooks != 0 {
+	if got := backlog(); got.UnclaimedAddresses != waited || got.UnclaimedRecords != 0 {
 		t.Errorf("the backlog in nobody's hand is %+v, want %d addresses", got, waited)
 	}
 	if err := f.AcquireLease(t.Context(), []string{f.ID("erp_hook")}, f.Clock.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	if got := backlog(); got.UnheldAddresses != waited-1 {
-		t.Errorf("with a mailbox awake there are %d addresses in nobody's hand, want %d", got.UnheldAddresses, waited-1)
+	if got := backlog(); got.UnclaimedAddresses != waited-1 {
+		t.Errorf("with a mailbox awake there are %d addresses in nobody's hand, want %d", got.UnclaimedAddresses, waited-1)
 	}
 
 	// A delivery fails and is not tried again in time; an address goes off.
 	d := claim(t, f, "erp_hook").Deliveries[0]
 	record(t, f, "erp_hook", attempt(f, d, 500))
-	if got := backlog(); got.Retries != 1 || got.UnheldRetries != 0 || got.AddressesFailing != 1 || got.Pending != pending-1 {
+	if got := backlog(); got.Retries != 1 || got.UnclaimedRetries != 0 || got.AddressesFailing != 1 || got.Pending != pending-1 {
 		t.Errorf("with a retry the backlog is %+v", got)
 	}
 	f.Clock.Advance(120 * time.Second)
-	if got := backlog(); got.Retries != 1 || got.UnheldRetries != 1 || got.UnheldLooks != 2 {
+	if got := backlog(); got.Retries != 1 || got.UnclaimedRetries != 1 || got.UnclaimedRecords != 2 {
 		t.Errorf("with an overdue retry the backlog is %+v", got)
 	}
 	f.Exec(`UPDATE webhooks SET enabled = false, off_reason = 'test', off_at = now() WHERE id = $1`, f.ID("erp_hook"))

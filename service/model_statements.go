@@ -15,26 +15,27 @@ import (
 	"millwright/service/batch"
 )
 
-// joined is a list of ids as one value of a row, which the bulk takes apart again
-// with listOf. An id has no comma; a text that has one names nothing.
-func joined(ids []string) string { return strings.Join(ids, ",") }
+// joinIDs makes a list of ids one value of a row; the statement splits it with
+// splitIDs. No id contains a comma: text from a caller that does names nothing.
+func joinIDs(ids []string) string { return strings.Join(ids, ",") }
 
-// listOf is the array of a value of joined.
-func listOf(value string) string { return `string_to_array(` + value + `, ',')` }
+// splitIDs is the SQL for the array of ids in a value of joinIDs.
+func splitIDs(value string) string { return `string_to_array(` + value + `, ',')` }
 
-// table is what GORM knows of a model's table: the columns a row is written to.
-type table struct {
-	name   string
+// modelTable is the table of a model, from its GORM schema.
+type modelTable struct {
+	name string
+	// fields are the columns that an INSERT sets.
 	fields []*schema.Field
-	// insert takes rows of the values of fields.
+	// insert takes rows with the values of fields.
 	insert *batch.Statement
 }
 
-// inserts say at which place writes insert rows of a table, the others' first, and
-// what becomes of a row that is there already.
+// inserts are the stages at which frequent writes insert into a table, and the
+// ON CONFLICT clauses. Other tables are inserted into at the first stage.
 var inserts = map[string]struct {
-	stage    int
-	conflict string
+	stage      int
+	onConflict string
 }{
 	"work_orders":          {stage: stageRecord},
 	"feedback":             {stage: stageRecord},
@@ -45,16 +46,16 @@ var inserts = map[string]struct {
 	"idempotency_keys":     {stageResponse, replaceExpiredKey},
 }
 
-// table returns the table of the model's type.
-func (s *Service) table(model reflect.Type) (*table, error) {
+// table returns the table of a model's type.
+func (s *Service) table(model reflect.Type) (*modelTable, error) {
 	if known, ok := s.tables.Load(model); ok {
-		return known.(*table), nil //nolint:forcetypeassert // nothing else is stored
+		return known.(*modelTable), nil //nolint:forcetypeassert // the map holds nothing else
 	}
 	statement := &gorm.Statement{DB: s.orm}
 	if err := statement.Parse(reflect.New(model).Interface()); err != nil {
 		return nil, fmt.Errorf("read the columns of a model: %w", err)
 	}
-	found := &table{name: statement.Schema.Table}
+	found := &modelTable{name: statement.Schema.Table}
 	var columns, selected, unnested []string
 	for _, field := range statement.Schema.Fields {
 		if field.DBName == "" || !field.Creatable || field.AutoIncrement {
@@ -71,13 +72,13 @@ func (s *Service) table(model reflect.Type) (*table, error) {
 	}
 	found.insert = &batch.Statement{Stage: inserts[found.name].stage, SQL: `INSERT INTO ` + found.name + ` (` + strings.Join(columns, ", ") + `)
 		SELECT ` + strings.Join(selected, ", ") + ` FROM unnest(` + strings.Join(unnested, ", ") + `)
-		WITH ORDINALITY u (` + strings.Join(columns, ", ") + `, nth) ORDER BY u.nth` + inserts[found.name].conflict}
+		WITH ORDINALITY u (` + strings.Join(columns, ", ") + `, nth) ORDER BY u.nth` + inserts[found.name].onConflict}
 	s.tables.Store(model, found)
 	return found, nil
 }
 
-// columnTypes returns the type in which a column's values travel in an array, and
-// the cast to the column's own type, "" where there is none.
+// columnTypes returns the element type of the array that carries a column's values,
+// and the cast from it to the column's type, "" if they are the same.
 func columnTypes(t reflect.Type) (array, cast string, err error) {
 	switch t {
 	case reflect.TypeFor[models.Time]():
@@ -101,11 +102,11 @@ func columnTypes(t reflect.Type) (array, cast string, err error) {
 	}
 }
 
-// columnValue returns a value as it travels in an array.
+// columnValue returns a value as an element of the array that carries it.
 func columnValue(value any) (any, error) {
 	v := reflect.ValueOf(value)
 	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil, nil //nolint:nilnil // a null of the database
+		return nil, nil //nolint:nilnil // NULL
 	}
 	if valuer, ok := value.(driver.Valuer); ok {
 		return valuer.Value()
@@ -122,7 +123,7 @@ func columnValue(value any) (any, error) {
 	}
 }
 
-// insert queues the INSERT of a row, or of a slice of rows, of a model. rows is a pointer.
+// insert queues the INSERT of a model, or of a slice of models. rows is a pointer.
 func (t *tx) insert(rows any) error {
 	value := reflect.ValueOf(rows).Elem()
 	if value.Kind() != reflect.Slice {
@@ -145,7 +146,7 @@ func (t *tx) insert(rows any) error {
 	return nil
 }
 
-// update queues the UPDATE of the columns of the model's row with the id.
+// update queues the UPDATE of columns in the row of the model with the id.
 func (t *tx) update(model reflect.Type, id string, columns map[string]any) error {
 	table, err := t.table(model)
 	if err != nil {
@@ -168,17 +169,18 @@ func (t *tx) update(model reflect.Type, id string, columns map[string]any) error
 	return nil
 }
 
-// updateOf is the bulk that changes these columns of rows of the table by their ids.
-func (s *Service) updateOf(table *table, names []string) (*batch.Statement, error) {
+// updateOf returns the statement that sets the named columns in rows of the table by
+// their ids.
+func (s *Service) updateOf(table *modelTable, names []string) (*batch.Statement, error) {
 	key := table.name + " " + strings.Join(names, " ")
 	if known, ok := s.updates.Load(key); ok {
-		return known.(*batch.Statement), nil //nolint:forcetypeassert // nothing else is stored
+		return known.(*batch.Statement), nil //nolint:forcetypeassert // the map holds nothing else
 	}
 	var sets []string
 	unnested := []string{"$1::text[]"}
 	for i, name := range names {
 		n := slices.IndexFunc(table.fields, func(f *schema.Field) bool { return f.DBName == name })
-		array, cast := "text", "" // of what no record shows
+		array, cast := "text", "" // a column that the model does not have
 		if n >= 0 {
 			var err error
 			if array, cast, err = columnTypes(table.fields[n].IndirectFieldType); err != nil {
@@ -190,5 +192,5 @@ func (s *Service) updateOf(table *table, names []string) (*batch.Statement, erro
 	}
 	known, _ := s.updates.LoadOrStore(key, &batch.Statement{Stage: stageRecord, SQL: `UPDATE ` + table.name + ` w SET ` + strings.Join(sets, ", ") + `
 		FROM unnest(` + strings.Join(unnested, ", ") + `) u (id, ` + strings.Join(names, ", ") + `) WHERE w.id = u.id`})
-	return known.(*batch.Statement), nil //nolint:forcetypeassert // nothing else is stored
+	return known.(*batch.Statement), nil //nolint:forcetypeassert // the map holds nothing else
 }

@@ -54,16 +54,16 @@ func identitiesQuery(actor Actor, kind models.IdentityKind, columns string) *lis
 }
 
 var (
-	people = readableIn("identities", personColumns, with(ofKind, "kind", "'person'"), personRow.record, models.PrefixIdentity)
-	teams  = readableIn("identities", teamColumns, with(ofKind, "kind", "'team'"), teamRow.record, models.PrefixIdentity)
+	people = newRecordReader("identities", personColumns, with(ofKind, "kind", "'person'"), personRow.record, models.PrefixIdentity)
+	teams  = newRecordReader("identities", teamColumns, with(ofKind, "kind", "'team'"), teamRow.record, models.PrefixIdentity)
 )
 
 // Person returns a person of the organization, encoded. Errors: not_found, unavailable.
 func (s *Service) Person(ctx context.Context, actor Actor, id string) ([]byte, error) {
-	return people.one(ctx, s, actor, id)
+	return people.read(ctx, s, actor, id)
 }
 
 // Team returns a team of the organization with its members, encoded. Errors: not_found, unavailable.
 func (s *Service) Team(ctx context.Context, actor Actor, id string) ([]byte, error) {
-	return teams.one(ctx, s, actor, id)
+	return teams.read(ctx, s, actor, id)
 }

@@ -9,59 +9,60 @@ import (
 	"millwright/service/batch"
 )
 
-// readable is a kind of records that are read one by one, by id.
-type readable[Row, Record any] struct {
+// recordReader reads records of one kind by their ids.
+type recordReader[Row, Record any] struct {
 	prefixes []models.IDPrefix
-	// of reads rows without and with the people in them named.
-	of     map[bool]*batch.Statement
-	record func(Row) Record
+	// queries are by whether the people in a record are shown.
+	queries map[bool]*batch.Statement
+	record  func(Row) Record
 }
 
-// readableIn are the records of the table with ids of these prefixes. condition
-// says which {actor} may read, where {organization} is its own.
-func readableIn[Row, Record any](table, columns, condition string, record func(Row) Record, prefixes ...models.IDPrefix) *readable[Row, Record] {
-	return &readable[Row, Record]{prefixes, byPeople(func(people string) *batch.Statement {
-		// The LIMIT has each row looked up by its id, however small the table.
+// newRecordReader reads records of the table, whose ids have one of the prefixes.
+// condition says which of them {actor}, who belongs to {organization}, may read.
+func newRecordReader[Row, Record any](table, columns, condition string, record func(Row) Record, prefixes ...models.IDPrefix) *recordReader[Row, Record] {
+	return &recordReader[Row, Record]{prefixes, byPeople(func(people string) *batch.Statement {
+		// LIMIT makes Postgres look each row up by its id, even in a small table.
 		return &batch.Statement{Stage: stageRead, ReadOnly: true, SQL: with(`SELECT u.nth, `+columns+` FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u (id, actor, nth)
 			CROSS JOIN LATERAL (SELECT * FROM `+table+` WHERE id = u.id LIMIT 1) {w} WHERE `+condition,
 			"w", "w", "actor", "u.actor", "organization", "(SELECT organization_id FROM identities WHERE id = u.actor)", "people", people)}
 	}), record}
 }
 
-// one reads a record and encodes it. Errors: not_found (also when the actor may
-// not read it), unavailable.
-func (r *readable[Row, Record]) one(ctx context.Context, s *Service, actor Actor, id string) ([]byte, error) {
+// read returns a record encoded as JSON. Errors: not_found (including a record that
+// the actor may not read), unavailable.
+func (r *recordReader[Row, Record]) read(ctx context.Context, s *Service, actor Actor, id string) ([]byte, error) {
 	if !models.IsID(id, r.prefixes...) {
 		return nil, models.NotFound()
 	}
-	a := actor.prefetch
-	if a == nil || a.id != id || a.of != r.of[actor.ShowPeople] {
-		a = r.prefetch(ctx, actor.ShowPeople, id, actor.IdentityID)
-		s.reader.Start(a.Lookup)
+	p := actor.prefetch
+	if p == nil || p.id != id || p.query != r.queries[actor.ShowPeople] {
+		p = r.prefetch(ctx, actor.ShowPeople, id, actor.IdentityID)
+		s.reader.Start(p.Lookup)
 	}
-	if err := a.Await(ctx); err != nil {
+	if err := p.Await(ctx); err != nil {
 		return nil, s.translate(err)
 	}
-	return Encode(r.record(*a.row.(*Row))) //nolint:forcetypeassert // the bulk is this kind's
+	return Encode(r.record(*p.row.(*Row))) //nolint:forcetypeassert // the statement is this reader's
 }
 
-// prefetch is a record that is being read for a call before the call is let in, in the
-// round trip that admits it. Refused, it never learns what was read.
+// prefetch reads the record in the round trip that admits the call; if the call is
+// rejected, it is discarded.
 type prefetch struct {
 	*batch.Lookup
-	of  *batch.Statement
-	id  string
-	row any
+	query *batch.Statement
+	id    string
+	row   any
 }
 
-func (r *readable[Row, Record]) prefetch(ctx context.Context, people bool, id, actor string) *prefetch {
+func (r *recordReader[Row, Record]) prefetch(ctx context.Context, people bool, id, actor string) *prefetch {
 	row := new(Row)
-	return &prefetch{batch.NewLookup(ctx, r.of[people], row, models.NotFound(), id, actor), r.of[people], id, row}
+	query := r.queries[people]
+	return &prefetch{batch.NewLookup(ctx, query, row, models.NotFound(), id, actor), query, id, row}
 }
 
-// startPrefetch begins to read the record for an actor, whatever its kind; nil where
-// the id does not tell the kind.
-func startPrefetch(ctx context.Context, people bool, id, actor string) *prefetch {
+// newPrefetch returns the prefetch of a record for an actor, or nil if the id has no
+// known prefix.
+func newPrefetch(ctx context.Context, people bool, id, actor string) *prefetch {
 	switch {
 	case models.IsID(id, workOrders.prefixes...):
 		return workOrders.prefetch(ctx, people, id, actor)
@@ -75,8 +76,9 @@ func startPrefetch(ctx context.Context, people bool, id, actor string) *prefetch
 	return nil
 }
 
-// readAnyOf is the bulk that reads records of the table by id, whoever asks.
-func readAnyOf(table, columns, people string) *batch.Statement {
+// readByID is the statement that reads records of the table by id. It checks no
+// permission: a write shows the record it has changed.
+func readByID(table, columns, people string) *batch.Statement {
 	return &batch.Statement{Stage: stageRead, ReadOnly: true, SQL: with(`SELECT u.nth, `+columns+`
 		FROM unnest($1::text[]) WITH ORDINALITY u (id, nth) JOIN `+table+` {w} ON {w}.id = u.id`, "w", "w", "people", people)}
 }

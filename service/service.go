@@ -21,24 +21,24 @@ import (
 	"millwright/webhook"
 )
 
-// WakeTarget is something a workflow has to look at: a poke names it and says nothing more.
+// WakeTarget names the workflow to wake. A wake carries no data.
 type WakeTarget struct {
 	Kind TargetKind
 	ID   string
 }
 
-// TargetKind says whose workflow is meant.
+// TargetKind is the kind of a workflow that can be woken.
 type TargetKind string
 
-// The kinds of work.
+// The kinds of workflows, and when they are woken.
 const (
-	TargetWebhook   TargetKind = "webhook"    // an address with pending deliveries or notices about it
-	TargetDelivery  TargetKind = "delivery"   // a delivery whose first attempt failed
-	TargetWorkOrder TargetKind = "work_order" // a work order with notices or dates to watch
-	TargetFeedback  TargetKind = "feedback"   // feedback with notices
+	TargetWebhook   TargetKind = "webhook"    // an address has pending deliveries, or notices about it
+	TargetDelivery  TargetKind = "delivery"   // a delivery whose first attempt failed, and that changed
+	TargetWorkOrder TargetKind = "work_order" // a work order has new notices or dates
+	TargetFeedback  TargetKind = "feedback"   // feedback has new notices
 )
 
-// wakeTargetOf returns the work on a record, by the kind of its id.
+// wakeTargetOf returns the target for a record or an address, by the prefix of its id.
 func wakeTargetOf(recordID string) WakeTarget {
 	switch {
 	case models.IsID(recordID, models.PrefixWorkOrder):
@@ -50,65 +50,64 @@ func wakeTargetOf(recordID string) WakeTarget {
 	}
 }
 
-// Waker wakes workflows after a commit. It neither blocks nor fails: what it
-// loses, the sweep finds.
+// Waker wakes workflows after a commit. It neither blocks nor fails: the sweep finds
+// the work of wakes that are lost.
 type Waker interface {
-	Wake(work ...WakeTarget)
+	Wake(targets ...WakeTarget)
 }
 
-// AddressRules says which webhook addresses may be saved and dialled.
+// AddressRules decides which webhook addresses may be saved and dialled.
 type AddressRules struct {
 	AllowNetworks []netip.Prefix
 	AllowHTTP     bool
 	// OwnHosts are this service's own host names, which no webhook may name.
 	OwnHosts []string
-	// Resolver says where a host name leads when an address is saved; without
-	// one its spelling alone is judged, as it always is by an import.
+	// Resolver resolves the host name of an address that is saved. Without one only
+	// the spelling is checked; an import never resolves.
 	Resolver webhook.Resolver
 }
 
-// Options are what a Service is made of beside its database. Zero values of
-// Now, Random and Log mean the real clock, crypto/rand and slog's default.
+// Options configure a Service. Tokens and Vault are required. Zero values of Now,
+// Random and Log mean the real clock, crypto/rand and slog's default.
 type Options struct {
 	// Tokens signs and verifies access tokens.
 	Tokens *TokenKeys
 	// Vault seals signing secrets at rest.
 	Vault *Vault
-	// Waker is told after each commit; nil tells nobody.
+	// Waker wakes workflows after each commit; nil wakes none.
 	Waker Waker
 	// Issuer is the service's public base URL without /v1.
 	Issuer string
-	// RetrySchedule is the wait after each failed attempt but the last.
+	// RetrySchedule is the wait after each failed attempt except the last.
 	RetrySchedule models.RetrySchedule
-	// ShutOffAfter is how long an address may be without success before a
-	// final failure turns it off.
+	// ShutOffAfter is how long an address may go without success before a final
+	// failure turns it off.
 	ShutOffAfter time.Duration
-	// AddressRules bind webhook addresses when they are saved.
+	// AddressRules apply to webhook addresses when they are saved.
 	AddressRules AddressRules
-	// AddressCallsPerMinute limits the calls without a token of one client address.
+	// AddressCallsPerMinute limits the calls without a valid token from one address.
 	AddressCallsPerMinute int
 	Now                   func() time.Time
 	Random                io.Reader
 	Log                   *slog.Logger
-	// AfterCommit is called after each commit before anyone is poked; fault
+	// AfterCommit is called after each commit, before workflows are woken; fault
 	// tests end the process there.
 	AfterCommit func()
 }
 
-// Service answers for all of it. It is safe for concurrent use and holds no state
-// but the calls it has at the moment.
+// Service runs the reads and writes. It is safe for concurrent use and keeps no state
+// between calls.
 type Service struct {
 	Options
 	pool *pgxpool.Pool
 	orm  *gorm.DB
-	// tables and updates are statements made of the models, by model and by columns.
+	// tables and updates cache statements made from the models, by model and by columns.
 	tables, updates sync.Map
 	writer          *batch.Writer
 	reader          *batch.Reader
 }
 
-// New returns a Service on the pool. It fails when an option that has no
-// default is missing.
+// New returns a Service on the pool. It fails if a required option is missing.
 func New(pool *pgxpool.Pool, options Options) (*Service, error) {
 	if options.Tokens == nil || options.Vault == nil {
 		return nil, errors.New("a service needs token keys and a vault")
@@ -131,8 +130,7 @@ func New(pool *pgxpool.Pool, options Options) (*Service, error) {
 	if options.AddressCallsPerMinute == 0 {
 		options.AddressCallsPerMinute = 600
 	}
-	// OpenDBFromPool keeps database/sql's idle limit at 0: an idle connection
-	// there would keep one of the pool's from everyone else.
+	// OpenDBFromPool keeps no idle connections: they would occupy the pool's.
 	orm, err := gorm.Open(postgres.New(postgres.Config{Conn: stdlib.OpenDBFromPool(pool)}), &gorm.Config{
 		SkipDefaultTransaction: true,
 		DisableAutomaticPing:   true,
@@ -147,14 +145,14 @@ func New(pool *pgxpool.Pool, options Options) (*Service, error) {
 	}, nil
 }
 
-// now is the clock to the millisecond, in UTC.
+// now returns the time in UTC, in milliseconds.
 func (s *Service) now() models.Time { return models.TimeOf(s.Now()) }
 
 func (s *Service) newID(prefix models.IDPrefix) (string, error) {
 	return models.NewID(prefix, s.Now(), s.Random)
 }
 
-// Ping reports whether the database answers: nil, or an unavailable error.
+// Ping checks that the database responds. Errors: unavailable.
 func (s *Service) Ping(ctx context.Context) error {
 	return s.translate(s.pool.Ping(ctx))
 }

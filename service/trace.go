@@ -14,14 +14,15 @@ import (
 	"millwright/models"
 )
 
-// instrumentation names who makes the spans of this package.
-const instrumentation = "millwright/service"
+// tracerName is the instrumentation scope of the package's spans.
+const tracerName = "millwright/service"
 
-// traceParentKey is the header of W3C Trace Context, and the carrier's key.
+// traceParentKey is the header of W3C Trace Context.
 const traceParentKey = "traceparent"
 
-// TraceParent returns the context's span as a W3C traceparent, nil when there is
-// none or its trace is not kept. It is what an event keeps of its call.
+// TraceParent returns the context's span as a W3C traceparent, or nil if it has no
+// span or an unsampled one. Events store it, so that deliveries join the trace of the
+// call that caused them.
 func TraceParent(ctx context.Context) *string {
 	if !trace.SpanContextFromContext(ctx).IsSampled() {
 		return nil
@@ -32,8 +33,8 @@ func TraceParent(ctx context.Context) *string {
 	return &parent
 }
 
-// WithTraceParent returns the context with the span of a W3C traceparent in place
-// of its own; with its own when there is none.
+// WithTraceParent returns the context with the span of a W3C traceparent, or as it is
+// if parent is "".
 func WithTraceParent(ctx context.Context, parent string) context.Context {
 	if parent == "" {
 		return ctx
@@ -41,33 +42,33 @@ func WithTraceParent(ctx context.Context, parent string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{traceParentKey: parent})
 }
 
-// TracingWaker is a Poker that can begin workflows in the trace of a context.
+// TracingWaker is a Waker that can start workflows in the trace of a context.
 type TracingWaker interface {
-	WakeIn(ctx context.Context, work ...WakeTarget)
+	WakeIn(ctx context.Context, targets ...WakeTarget)
 }
 
-// WakeIn pokes the work. Workflows that it begins are found in the context's
-// trace, where that is kept and the poker can.
-func WakeIn(ctx context.Context, poker Waker, work ...WakeTarget) {
-	if tracing, can := poker.(TracingWaker); can && trace.SpanContextFromContext(ctx).IsSampled() {
-		tracing.WakeIn(ctx, work...)
+// WakeIn wakes the targets. If the trace of the context is sampled and the waker is a
+// TracingWaker, workflows that this starts join the trace.
+func WakeIn(ctx context.Context, waker Waker, targets ...WakeTarget) {
+	if tracing, can := waker.(TracingWaker); can && trace.SpanContextFromContext(ctx).IsSampled() {
+		tracing.WakeIn(ctx, targets...)
 		return
 	}
-	poker.Wake(work...)
+	waker.Wake(targets...)
 }
 
-// startSpan begins a child of the context's span, where that is recorded. It
-// costs next to nothing elsewhere.
+// startSpan starts a child of the context's span if that is recorded; otherwise it
+// costs almost nothing.
 func startSpan(ctx context.Context, name string) (context.Context, trace.Span) {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {
 		return ctx, noop.Span{}
 	}
-	return parent.TracerProvider().Tracer(instrumentation).Start(ctx, name) //nolint:spancheck // the caller ends it
+	return parent.TracerProvider().Tracer(tracerName).Start(ctx, name) //nolint:spancheck // the caller ends it
 }
 
-// endSpan ends the span; of an error it keeps the code alone, since the text may
-// hold what was written.
+// endSpan ends the span. It records only the code of an error, since the text may
+// quote what was written.
 func endSpan(span trace.Span, err error) {
 	if !span.IsRecording() {
 		return
@@ -80,8 +81,8 @@ func endSpan(span trace.Span, err error) {
 	span.End()
 }
 
-// queryTracer makes a span of each round trip to the database that belongs to a
-// trace that is kept. It shows the statements, which hold no values.
+// queryTracer records each round trip to the database as a span, if its trace is
+// recorded. The span shows the statements, which contain no values.
 type queryTracer struct{}
 
 var (
@@ -89,10 +90,10 @@ var (
 	_ pgx.BatchTracer = queryTracer{}
 )
 
-// maxStatements bounds the text of the statements that a span shows.
+// maxStatements bounds the SQL that a span shows, in bytes.
 const maxStatements = 8 << 10
 
-// TraceQueryStart begins the span of a query.
+// TraceQueryStart starts the span of a query.
 func (queryTracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
 	if !trace.SpanFromContext(ctx).IsRecording() {
 		return ctx
@@ -100,12 +101,12 @@ func (queryTracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.Tr
 	return startRoundTrip(ctx, data.SQL, 1)
 }
 
-// TraceQueryEnd ends it.
+// TraceQueryEnd ends the span.
 func (queryTracer) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryEndData) {
 	endRoundTrip(ctx, data.Err)
 }
 
-// TraceBatchStart begins the span of a batch.
+// TraceBatchStart starts the span of a pipeline.
 func (queryTracer) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
 	if !trace.SpanFromContext(ctx).IsRecording() {
 		return ctx
@@ -122,17 +123,17 @@ func (queryTracer) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.Tr
 	return startRoundTrip(ctx, text.String(), len(data.Batch.QueuedQueries))
 }
 
-// TraceBatchQuery has nothing to add: the batch's span shows every statement.
+// TraceBatchQuery does nothing: the pipeline's span shows every statement.
 func (queryTracer) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 
-// TraceBatchEnd ends it.
+// TraceBatchEnd ends the span.
 func (queryTracer) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchEndData) {
 	endRoundTrip(ctx, data.Err)
 }
 
 func startRoundTrip(ctx context.Context, statements string, count int) context.Context {
 	//nolint:spancheck // endRoundTrip ends it
-	ctx, _ = trace.SpanFromContext(ctx).TracerProvider().Tracer(instrumentation).Start(ctx, "postgresql",
+	ctx, _ = trace.SpanFromContext(ctx).TracerProvider().Tracer(tracerName).Start(ctx, "postgresql",
 		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 			attribute.String("db.system.name", "postgresql"),
 			attribute.Int("db.operation.batch.size", count),
@@ -140,5 +141,5 @@ func startRoundTrip(ctx context.Context, statements string, count int) context.C
 	return ctx
 }
 
-// endRoundTrip ends the context's span: where that is recorded, startRoundTrip began it.
+// endRoundTrip ends the context's span. If it is recorded, startRoundTrip started it.
 func endRoundTrip(ctx context.Context, err error) { endSpan(trace.SpanFromContext(ctx), err) }

@@ -57,8 +57,8 @@ var workOrderCreations = &batch.Statement{Stage: stageRules, ReadOnly: true, SQL
 	SELECT u.nth, o.read_only, o.suspended, p.manual_work_orders, coalesce(n.kind, '') AS node_kind,
 		` + with(grantsOn, "node", "n.id", "actor", "u.actor") + ` AS grants,
 		EXISTS (SELECT FROM forms f WHERE f.organization_id = o.id AND f.id = u.form) AS form_known,
-		` + with(knownIdentities, "organization", "o.id", "identities", listOf("u.identities")) + ` AS known,
-		` + with(connectedIdentities, "node", "n.id", "identities", listOf("u.identities"), "actor", "u.actor", "integration", "u.integration") + ` AS connected,
+		` + with(knownIdentities, "organization", "o.id", "identities", splitIDs("u.identities")) + ` AS known,
+		` + with(connectedIdentities, "node", "n.id", "identities", splitIDs("u.identities"), "actor", "u.actor", "integration", "u.integration") + ` AS connected,
 		` + with(nearestManagers, "node", "n.id") + ` AS managers,
 		(SELECT count(*) FROM webhooks h WHERE 'work_order.created' = ANY (h.events)
 			AND (h.organization_id = o.id OR h.organization_id IN (
@@ -81,7 +81,7 @@ func (s *Service) CreateWorkOrder(ctx context.Context, actor Actor, call Call, i
 			form = *in.FormID
 		}
 		batch.QueueBulkOne(t.Tx, workOrderCreations, &known, nil, actor.IdentityID, actor.Kind == models.KindIntegration,
-			actor.OrganizationID, in.InventoryID, form, joined(slices.Concat(in.Assignees, in.Consultants)))
+			actor.OrganizationID, in.InventoryID, form, joinIDs(slices.Concat(in.Assignees, in.Consultants)))
 		if err := t.Flush(ctx); err != nil {
 			return "", nil, err
 		}

@@ -33,8 +33,8 @@ var (
 		peopleAmong(`SELECT {w}.created_by UNION SELECT x.identity_id FROM work_order_assignees x WHERE x.work_order_id = {w}.id`) +
 		`, {w}.changed_xid AS xid`
 
-	readWorkOrders = byPeople(func(people string) *batch.Statement { return readAnyOf("work_orders", workOrderColumns, people) })
-	workOrders     = readableIn("work_orders", workOrderColumns, readableWorkOrder, workOrderRow.record, models.PrefixWorkOrder)
+	readWorkOrders = byPeople(func(people string) *batch.Statement { return readByID("work_orders", workOrderColumns, people) })
+	workOrders     = newRecordReader("work_orders", workOrderColumns, readableWorkOrder, workOrderRow.record, models.PrefixWorkOrder)
 )
 
 // inRole selects the identities that have the role in the work order {w}, in order.
@@ -51,7 +51,7 @@ func (t *tx) queueWorkOrder(into *workOrderRow, id string, actor Actor) {
 // WorkOrder returns the work order as GET /work-orders/{id} shows it to the
 // actor, encoded. Errors: not_found (including when the actor may not read it), unavailable.
 func (s *Service) WorkOrder(ctx context.Context, actor Actor, id string) ([]byte, error) {
-	return workOrders.one(ctx, s, actor, id)
+	return workOrders.read(ctx, s, actor, id)
 }
 
 // WorkOrderFilter restricts a list of work orders. Empty fields restrict nothing.
