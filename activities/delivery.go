@@ -14,11 +14,11 @@ type Deliveries struct {
 	Service *service.Service
 	Sender  Sender
 	Now     func() time.Time
-	// Instrumentation counts, logs and traces the attempts; nil does not.
+	// Instrumentation counts, logs and traces the attempts; it may be nil.
 	Instrumentation *Instrumentation
 }
 
-// LoadDelivery returns where the delivery stands; an empty state when it is gone.
+// LoadDelivery returns the delivery's state, an empty one if it is gone.
 func (a *Deliveries) LoadDelivery(ctx context.Context, id string) (service.DeliveryState, error) {
 	state, err := a.Service.Delivery(ctx, id)
 	if models.CodeOf(err) == models.CodeNotFound {
@@ -27,8 +27,8 @@ func (a *Deliveries) LoadDelivery(ctx context.Context, id string) (service.Deliv
 	return state, err
 }
 
-// AttemptDelivery makes the next attempt if the delivery is still retrying,
-// records it, and returns where the delivery stands then.
+// AttemptDelivery makes and records the next attempt if the delivery is still
+// retrying, and returns its new state.
 func (a *Deliveries) AttemptDelivery(ctx context.Context, id string) (service.DeliveryState, error) {
 	claim, err := a.Service.ClaimRetry(ctx, id)
 	if err != nil {
@@ -43,18 +43,19 @@ func (a *Deliveries) AttemptDelivery(ctx context.Context, id string) (service.De
 		if ctx.Err() != nil {
 			return service.DeliveryState{}, ctx.Err() // cut off by us, not by the receiver
 		}
-		recorded, err := a.Service.RecordAttempts(ctx, claim.Address.ID, []service.Attempt{attempt})
+		result, err := a.Service.RecordAttempts(ctx, claim.Address.ID, []service.Attempt{attempt})
 		if err != nil {
 			return service.DeliveryState{}, err
 		}
-		if recorded.Off {
-			a.Instrumentation.addressOff(ctx, claim.Address.ID)
+		if result.Off {
+			a.Instrumentation.addressTurnedOff(ctx, claim.Address.ID)
 		}
 	}
 	return a.LoadDelivery(ctx, id)
 }
 
-// RedeliverDelivery makes a failed or waiting delivery due and attempts it at once.
+// RedeliverDelivery makes a failed, held or retrying delivery due and attempts it
+// now. It returns the delivery's new state.
 func (a *Deliveries) RedeliverDelivery(ctx context.Context, id string) (service.DeliveryState, error) {
 	if _, err := a.Service.RequeueDelivery(ctx, id); err != nil {
 		return service.DeliveryState{}, err
@@ -62,7 +63,8 @@ func (a *Deliveries) RedeliverDelivery(ctx context.Context, id string) (service.
 	return a.AttemptDelivery(ctx, id)
 }
 
-// StopDelivery gives a waiting delivery up: it counts as failed until someone redelivers it.
+// StopDelivery marks a retrying delivery as failed until someone redelivers it,
+// and returns its new state.
 func (a *Deliveries) StopDelivery(ctx context.Context, id string) (service.DeliveryState, error) {
 	if err := a.Service.StopDelivery(ctx, id); err != nil {
 		return service.DeliveryState{}, err

@@ -9,35 +9,35 @@ import (
 	"millwright/service"
 )
 
-// The pace of housekeeping.
 const (
-	// HousekeepingRound is how long one RemoveExpired works before it reports back.
-	HousekeepingRound = time.Minute
-	// HousekeepingHeartbeat is how soon a dead worker's round is begun anew: later
-	// than the database ends a batch that takes too long.
-	HousekeepingHeartbeat = time.Minute
+	// MaxHousekeepingRun is how long one RemoveExpired works before it returns.
+	MaxHousekeepingRun = time.Minute
+	// HousekeepingHeartbeatTimeout is when a dead worker's RemoveExpired is retried:
+	// longer than the database's time limit for a statement, so that a slow batch is
+	// not taken for a dead worker.
+	HousekeepingHeartbeatTimeout = time.Minute
 )
 
-// Housekeeper removes what is past its life.
+// Housekeeper removes expired rows.
 type Housekeeper struct {
 	Service *service.Service
 	Now     func() time.Time
-	// Batch is how many rows one transaction takes.
-	Batch int
-	// Instrumentation is told of each round; nil is not.
+	// BatchSize is the number of rows one transaction removes.
+	BatchSize int
+	// Instrumentation records each success; it may be nil.
 	Instrumentation *Instrumentation
 }
 
-// RemoveExpired removes what is past its life, batch by batch, until nothing is
-// left, the round is over or the worker stops.
+// RemoveExpired removes expired rows in batches until none is left, the time is up
+// or the worker stops. It returns the number of rows by table.
 func (h *Housekeeper) RemoveExpired(ctx context.Context) (service.Removed, error) {
-	ends := h.Now().Add(HousekeepingRound)
-	removed, err := h.Service.RemoveExpired(ctx, h.Batch, func() bool {
+	deadline := h.Now().Add(MaxHousekeepingRun)
+	removed, err := h.Service.RemoveExpired(ctx, h.BatchSize, func() bool {
 		activity.RecordHeartbeat(ctx)
-		return h.Now().Before(ends) && !stopping(ctx)
+		return h.Now().Before(deadline) && !stopping(ctx)
 	})
 	if err == nil {
-		h.Instrumentation.cleanedAt(h.Now())
+		h.Instrumentation.housekeepingFinished(h.Now())
 	}
 	return removed, err
 }

@@ -16,7 +16,7 @@ import (
 	"millwright/service/servicetest"
 )
 
-// heartbeats sees each heartbeat of an activity, also those that are not sent.
+// heartbeats calls beat for each heartbeat of an activity, even one that is not sent.
 type heartbeats struct {
 	interceptor.WorkerInterceptorBase
 	interceptor.ActivityInboundInterceptorBase
@@ -39,16 +39,16 @@ func (h *heartbeats) RecordHeartbeat(ctx context.Context, details ...any) {
 	h.ActivityOutboundInterceptorBase.RecordHeartbeat(ctx, details...)
 }
 
-// keepHouse runs one round in batches of two rows.
-func keepHouse(t *testing.T, f *servicetest.Fixture, stop chan struct{}, beat func()) service.Removed {
+// removeExpired runs one RemoveExpired with batches of two rows.
+func removeExpired(t *testing.T, f *servicetest.Fixture, stop chan struct{}, beat func()) service.Removed {
 	t.Helper()
-	housekeeper := &activities.Housekeeper{Service: f.Service, Now: f.Clock.Now, Batch: 2}
+	housekeeper := &activities.Housekeeper{Service: f.Service, Now: f.Clock.Now, BatchSize: 2}
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	env.SetWorkerStopChannel(stop)
 	env.SetTestTimeout(time.Minute)
 	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&heartbeats{beat: beat}}})
-	env.RegisterActivity(housekeeper)
+	housekeeper.Register(env)
 	value, err := env.ExecuteActivity(housekeeper.RemoveExpired)
 	if err != nil {
 		t.Fatal(err)
@@ -60,58 +60,57 @@ func keepHouse(t *testing.T, f *servicetest.Fixture, stop chan struct{}, beat fu
 	return removed
 }
 
-// oldTokens plants tokens that expired long ago.
-func oldTokens(f *servicetest.Fixture, n int) {
+// addExpiredTokens adds revoked tokens that expired a day ago.
+func addExpiredTokens(f *servicetest.Fixture, n int) {
 	for i := range n {
 		f.Exec(`INSERT INTO revoked_tokens (id, expires_at) VALUES ($1, $2)`, fmt.Sprint(i), f.Clock.Now().Add(-24*time.Hour))
 	}
 }
 
-func TestHousekeepingRemovesEverythingInARoundWithTime(t *testing.T) {
+func TestRemoveExpiredRemovesEverythingIfThereIsTime(t *testing.T) {
 	f := servicetest.New(t)
-	oldTokens(f, 7)
+	addExpiredTokens(f, 7)
 	beats := 0
-	removed := keepHouse(t, f, make(chan struct{}), func() { beats++ })
+	removed := removeExpired(t, f, make(chan struct{}), func() { beats++ })
 	if removed != (service.Removed{RevokedTokens: 7}) {
 		t.Errorf("removed %+v", removed)
 	}
 	if beats != 7 {
-		t.Errorf("%d heartbeats, want one after each batch but the last: four for the tokens, one for each other table", beats)
+		t.Errorf("%d heartbeats, want one after each batch except the last: four for the tokens, one for each other table", beats)
 	}
 }
 
-func TestHousekeepingReportsBackAfterARound(t *testing.T) {
+func TestRemoveExpiredReturnsWhenTheTimeIsUp(t *testing.T) {
 	f := servicetest.New(t)
-	oldTokens(f, 9)
-	// Five batches fit into the round, and the third is of tokens.
-	removed := keepHouse(t, f, make(chan struct{}), func() { f.Clock.Advance(activities.HousekeepingRound / 5) })
+	addExpiredTokens(f, 9)
+	// There is time for five batches, of which the third removes tokens.
+	removed := removeExpired(t, f, make(chan struct{}), func() { f.Clock.Advance(activities.MaxHousekeepingRun / 5) })
 	if removed != (service.Removed{RevokedTokens: 2, More: true}) {
-		t.Errorf("a round removed %+v", removed)
+		t.Errorf("the first removed %+v", removed)
 	}
-	removed = keepHouse(t, f, make(chan struct{}), func() {})
+	removed = removeExpired(t, f, make(chan struct{}), func() {})
 	if removed != (service.Removed{RevokedTokens: 7}) {
 		t.Errorf("the next removed %+v", removed)
 	}
 }
 
-func TestHousekeepingStopsWithItsWorker(t *testing.T) {
+func TestRemoveExpiredStopsWithItsWorker(t *testing.T) {
 	f := servicetest.New(t)
-	oldTokens(f, 9)
+	addExpiredTokens(f, 9)
 	stop := make(chan struct{})
 	beats := 0
-	removed := keepHouse(t, f, stop, func() {
+	removed := removeExpired(t, f, stop, func() {
 		if beats++; beats == 3 {
 			close(stop)
 		}
 	})
 	if removed != (service.Removed{RevokedTokens: 2, More: true}) || beats != 3 {
-		t.Errorf("after %d batches it had removed %+v", beats, removed)
+		t.Errorf("removed after %d batches: %+v", beats, removed)
 	}
 }
 
-// The workflow Delivery ends when there is no delivery, so one whose event was
-// removed ends at its next look.
-func TestADeliveryThatWasRemovedIsEmpty(t *testing.T) {
+// An empty state ends the Delivery workflow.
+func TestRemovedDeliveryIsEmpty(t *testing.T) {
 	f := servicetest.New(t)
 	if _, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
 		t.Fatal(err)
@@ -123,13 +122,13 @@ func TestADeliveryThatWasRemovedIsEmpty(t *testing.T) {
 		t.Fatalf("before: %+v, %v", state, err)
 	}
 	f.Clock.Advance(models.EventRetention)
-	keepHouse(t, f, make(chan struct{}), func() {})
+	removeExpired(t, f, make(chan struct{}), func() {})
 	for name, do := range map[string]func(context.Context, string) (service.DeliveryState, error){
-		"looked at": deliveries.LoadDelivery, "attempted": deliveries.AttemptDelivery,
+		"loaded": deliveries.LoadDelivery, "attempted": deliveries.AttemptDelivery,
 		"redelivered": deliveries.RedeliverDelivery, "stopped": deliveries.StopDelivery,
 	} {
 		if state, err := do(t.Context(), id); err != nil || state != (service.DeliveryState{}) {
-			t.Errorf("%s, it is %+v, %v; want it empty", name, state, err)
+			t.Errorf("%s: %+v, %v; want it empty", name, state, err)
 		}
 	}
 }

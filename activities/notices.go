@@ -13,97 +13,98 @@ type Mailer interface {
 	Send(ctx context.Context, message mail.Message) error
 }
 
-// Notices tells people by e-mail what is in their inbox.
+// Notices sends the notices in people's inboxes by e-mail too.
 type Notices struct {
 	Service *service.Service
-	// Mailer is nil when there is no mail server: notices stay in the inbox.
+	// Mailer is nil without a mail server: notices stay in the inbox.
 	Mailer Mailer
-	// AtOnce bounds the messages being sent by the whole worker.
-	AtOnce chan struct{}
-	// Instrumentation counts the letters; nil does not.
+	// SendSlots bounds the messages that the whole worker sends at a time.
+	SendSlots chan struct{}
+	// Instrumentation counts the messages; it may be nil.
 	Instrumentation *Instrumentation
 }
 
-// MailResult is how MailNotices ended.
+// MailResult is the outcome of MailNotices. Histories store it.
 type MailResult struct {
 	Sent int
-	// Kept were refused for good and stay in the inbox alone.
+	// Kept counts permanently rejected messages; their notices stay in the inbox.
 	Kept int
 }
 
-// MailNotices sends what waits to be mailed about the record: one message for
-// each change and person, also when it runs twice, since what was sent is
-// recorded before the next is. It fails when the mail server does not take all
-// of it now, to be tried again later; a letter whose own recipient is the reason
-// holds up no other.
-func (n *Notices) MailNotices(ctx context.Context, recordID string) (told MailResult, err error) {
+// MailNotices sends the waiting notices about the record: one message for each
+// change and person, even when the activity runs twice, since each is recorded as
+// sent before the next one is sent. It fails, to be retried, if the mail server
+// does not accept every message now. A message rejected because of its recipient
+// does not delay the others.
+func (n *Notices) MailNotices(ctx context.Context, recordID string) (result MailResult, err error) {
 	if n.Mailer == nil {
-		return told, n.Service.KeepInInbox(ctx, recordID)
+		return result, n.Service.KeepInInbox(ctx, recordID)
 	}
-	var left []service.NoticeEmail // claimed, so that the next claim finds others
+	// Deferred messages stay claimed until the end, so that the next claim finds others.
+	var deferred []service.NoticeEmail
 	defer func() {
-		for _, l := range left {
-			if released := n.Service.RecordNoticeEmail(context.WithoutCancel(ctx), l, service.MailWaiting); err == nil {
+		for _, email := range deferred {
+			if released := n.Service.RecordNoticeEmail(context.WithoutCancel(ctx), email, service.MailWaiting); err == nil {
 				err = released
 			}
 		}
 	}()
-	var later error
+	var lastError error
 	for {
-		letters, more, err := n.Service.ClaimNoticeEmails(ctx, recordID)
+		emails, more, err := n.Service.ClaimNoticeEmails(ctx, recordID)
 		if err != nil {
-			return told, err
+			return result, err
 		}
-		for i, l := range letters {
-			mailed, err := n.mail(ctx, l)
+		for i, email := range emails {
+			outcome, err := n.send(ctx, email)
 			if err != nil {
-				n.Instrumentation.mailed(mailPutOff)
-				left, later = append(left, l), err
+				n.Instrumentation.countMail(mailDeferred)
+				deferred, lastError = append(deferred, email), err
 				if !aboutRecipient(err) {
-					left = append(left, letters[i+1:]...)
-					return told, err
+					deferred = append(deferred, emails[i+1:]...)
+					return result, err
 				}
 				continue
 			}
-			if err := n.Service.RecordNoticeEmail(context.WithoutCancel(ctx), l, mailed); err != nil {
-				return told, err
+			if err := n.Service.RecordNoticeEmail(context.WithoutCancel(ctx), email, outcome); err != nil {
+				return result, err
 			}
-			if mailed == service.MailSent {
-				told.Sent++
-				n.Instrumentation.mailed(mailSent)
+			if outcome == service.MailSent {
+				result.Sent++
+				n.Instrumentation.countMail(mailSent)
 			} else {
-				told.Kept++
-				n.Instrumentation.mailed(mailKept)
+				result.Kept++
+				n.Instrumentation.countMail(mailKept)
 			}
 		}
 		if !more {
-			return told, later
+			return result, lastError
 		}
 	}
 }
 
-// aboutRecipient reports whether the mail server answered for this letter alone:
-// a full mailbox, a recipient it does not know yet.
+// aboutRecipient reports whether the mail server rejected this message alone, for
+// example because the recipient's mailbox is full.
 func aboutRecipient(err error) bool {
-	refused, ok := errors.AsType[*mail.Error](err)
-	return ok && refused.Code != 0
+	rejected, ok := errors.AsType[*mail.Error](err)
+	return ok && rejected.Code != 0
 }
 
-// mail sends one letter, or keeps one in the inbox that cannot be sent. The error
-// says that it has to wait; it names nobody.
-func (n *Notices) mail(ctx context.Context, l service.NoticeEmail) (service.Mailed, error) {
-	message, err := compose(l)
+// send sends one message. The outcome is MailInbox for a message that can never
+// be sent; an error means that it must be retried and contains no name or address.
+func (n *Notices) send(ctx context.Context, email service.NoticeEmail) (service.Mailed, error) {
+	message, err := compose(email)
 	if err != nil {
-		return service.MailInbox, nil // one that cannot be written
+		return service.MailInbox, nil
 	}
 	select {
-	case n.AtOnce <- struct{}{}:
-		defer func() { <-n.AtOnce }()
+	case n.SendSlots <- struct{}{}:
+		defer func() { <-n.SendSlots }()
 	case <-ctx.Done():
 		return service.MailWaiting, ctx.Err()
 	}
 	err = n.Mailer.Send(ctx, message)
-	if refused, ok := errors.AsType[*mail.Error](err); ok && refused.Permanent {
+	if rejected, ok := errors.AsType[*mail.Error](err); ok && rejected.Permanent {
 		return service.MailInbox, nil
 	}
 	return service.MailSent, err

@@ -7,55 +7,56 @@ import (
 	"millwright/service"
 )
 
-// Records are the activities of the workflows WorkOrder and Feedback. Each is a
-// question or two to the database, so they run inside the workflow's own task.
+// Records are the activities of the WorkOrder and Feedback workflows. Each is one
+// or two short transactions, so they run as local activities.
 type Records struct {
 	Service *service.Service
-	// Mails says that there is a mail server. Without one a look settles what
-	// waits to be mailed, and no other activity is needed.
+	// Mails says that there is a mail server. Without one a load moves waiting
+	// notices to the inbox, and MailNotices is not needed.
 	Mails bool
 }
 
-// LookAtWorkOrder returns where the work order stands; an empty state when it is gone.
-func (r *Records) LookAtWorkOrder(ctx context.Context, id string) (service.WorkOrderState, error) {
+// LoadWorkOrder returns the work order's state, an empty one if it is gone. The
+// record is no longer dirty.
+func (r *Records) LoadWorkOrder(ctx context.Context, id string) (service.WorkOrderState, error) {
 	state, err := r.Service.WorkOrderState(ctx, id)
 	if err == nil {
-		state.Mail, err = r.mail(ctx, id, state.Mail)
+		state.Mail, err = r.needsMail(ctx, id, state.Mail)
 	}
 	return state, err
 }
 
-// ReminderResult is where a work order stands after a reminder.
+// ReminderResult is the outcome of RemindWorkOrder. Histories store it.
 type ReminderResult struct {
-	// Applied is whether people were to be reminded still.
+	// Applied says that the reminder was still due and people were notified.
 	Applied bool
 	State   service.WorkOrderState
 }
 
-// RemindOfWorkOrder leaves the reminder's notices, if it still applies, and
-// returns where the work order stands then.
-func (r *Records) RemindOfWorkOrder(ctx context.Context, id string, reminder models.Reminder) (ReminderResult, error) {
+// RemindWorkOrder creates the reminder's notices if it still applies, and returns
+// the work order's new state.
+func (r *Records) RemindWorkOrder(ctx context.Context, id string, reminder models.Reminder) (ReminderResult, error) {
 	applied, err := r.Service.Remind(ctx, id, reminder.Kind, reminder.About)
 	if err != nil {
 		return ReminderResult{}, err
 	}
-	state, err := r.LookAtWorkOrder(ctx, id)
+	state, err := r.LoadWorkOrder(ctx, id)
 	return ReminderResult{applied, state}, err
 }
 
-// LookAtFeedback returns where the feedback stands; an empty state when it is gone.
-func (r *Records) LookAtFeedback(ctx context.Context, id string) (service.FeedbackState, error) {
+// LoadFeedback is LoadWorkOrder for feedback.
+func (r *Records) LoadFeedback(ctx context.Context, id string) (service.FeedbackState, error) {
 	state, err := r.Service.FeedbackState(ctx, id)
 	if err == nil {
-		state.Mail, err = r.mail(ctx, id, state.Mail)
+		state.Mail, err = r.needsMail(ctx, id, state.Mail)
 	}
 	return state, err
 }
 
-// mail reports whether there is something to mail.
-func (r *Records) mail(ctx context.Context, id string, waits bool) (bool, error) {
-	if !waits || r.Mails {
-		return waits, nil
+// needsMail reports whether waiting notices must be mailed.
+func (r *Records) needsMail(ctx context.Context, id string, waiting bool) (bool, error) {
+	if !waiting || r.Mails {
+		return waiting, nil
 	}
 	return false, r.Service.KeepInInbox(ctx, id)
 }

@@ -9,55 +9,55 @@ import (
 	"millwright/service"
 )
 
-func TestLooksSettleMailWhereThereIsNoMailServer(t *testing.T) {
+func TestLoadsKeepNoticesInTheInboxWithoutAMailServer(t *testing.T) {
 	for _, mails := range []bool{true, false} {
-		p := newPost(t)
-		records := &activities.Records{Service: p.Service, Mails: mails}
-		order := p.create(p.Actor("erp"), []string{"bob"}, nil)
-		answer, err := p.CreateFeedback(t.Context(), p.Actor("erp"), service.Call{}, service.NewFeedback{InventoryID: p.ID("ahu1"), Subject: "It rattles"})
+		h := newMailHarness(t)
+		records := &activities.Records{Service: h.Service, Mails: mails}
+		order := h.assign(h.Actor("erp"), []string{"bob"}, nil)
+		result, err := h.CreateFeedback(t.Context(), h.Actor("erp"), service.Call{}, service.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		state, err := records.LookAtWorkOrder(t.Context(), order)
+		state, err := records.LoadWorkOrder(t.Context(), order)
 		if err != nil || state.ID != order || state.Mail != mails {
-			t.Errorf("with a mail server %v: the work order is %+v, error %v", mails, state, err)
+			t.Errorf("mail server %v: the work order is %+v, error %v", mails, state, err)
 		}
-		feedback, err := records.LookAtFeedback(t.Context(), answer.RecordID)
-		if err != nil || feedback.ID != answer.RecordID || feedback.Mail != mails {
-			t.Errorf("with a mail server %v: the feedback is %+v, error %v", mails, feedback, err)
+		feedback, err := records.LoadFeedback(t.Context(), result.RecordID)
+		if err != nil || feedback.ID != result.RecordID || feedback.Mail != mails {
+			t.Errorf("mail server %v: the feedback is %+v, error %v", mails, feedback, err)
 		}
-		p.left(map[bool]string{true: "2 waiting", false: "2 inbox"}[mails])
+		h.wantNotices(map[bool]string{true: "2 waiting", false: "2 inbox"}[mails])
 	}
 }
 
-func TestRemindersSayWhetherTheyAppliedAndWhatThereIsThen(t *testing.T) {
-	p := newPost(t)
-	records := &activities.Records{Service: p.Service, Mails: true}
-	id := p.create(p.Actor("erp"), []string{"bob"}, nil)
-	target := models.TimeOf(p.Clock.Now().Add(48 * time.Hour))
-	if _, err := p.UpdateWorkOrder(t.Context(), p.Actor("erp"), service.Call{}, id, service.WorkOrderPatch{
+func TestRemindersReturnWhetherTheyAppliedAndTheNewState(t *testing.T) {
+	h := newMailHarness(t)
+	records := &activities.Records{Service: h.Service, Mails: true}
+	id := h.assign(h.Actor("erp"), []string{"bob"}, nil)
+	target := models.TimeOf(h.Clock.Now().Add(48 * time.Hour))
+	if _, err := h.UpdateWorkOrder(t.Context(), h.Actor("erp"), service.Call{}, id, service.WorkOrderPatch{
 		TargetDate: service.Sent[*models.Time]{Value: &target, Set: true},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	p.mailed(id)
-	state, err := records.LookAtWorkOrder(t.Context(), id)
+	h.mail(id)
+	state, err := records.LoadWorkOrder(t.Context(), id)
 	if err != nil || state.Mail || len(state.Reminders) != 2 {
 		t.Fatalf("state %+v, error %v", state, err)
 	}
-	after, err := records.RemindOfWorkOrder(t.Context(), id, state.Reminders[0])
+	after, err := records.RemindWorkOrder(t.Context(), id, state.Reminders[0])
 	if err != nil || !after.Applied || !after.State.Mail || after.State.ID != id {
 		t.Errorf("after the reminder: %+v, error %v", after, err)
 	}
-	p.mailed(id)
-	p.came("bob assigned to you", "bob due tomorrow")
-	p.cancel(p.Actor("erp"), id, "")
-	after, err = records.RemindOfWorkOrder(t.Context(), id, state.Reminders[1])
+	h.mail(id)
+	h.wantMessages("bob assigned to you", "bob due tomorrow")
+	h.cancel(h.Actor("erp"), id, "")
+	after, err = records.RemindWorkOrder(t.Context(), id, state.Reminders[1])
 	if err != nil || after.Applied || after.State.Status != models.StatusCancelled {
-		t.Errorf("of what is cancelled: %+v, error %v", after, err)
+		t.Errorf("of a cancelled work order: %+v, error %v", after, err)
 	}
-	gone, err := records.LookAtWorkOrder(t.Context(), "wo_00000000000000000000000000")
+	gone, err := records.LoadWorkOrder(t.Context(), "wo_00000000000000000000000000")
 	if err != nil || gone.ID != "" {
-		t.Errorf("of what is gone: %+v, error %v", gone, err)
+		t.Errorf("of a removed work order: %+v, error %v", gone, err)
 	}
 }

@@ -17,8 +17,8 @@ type Sender interface {
 	Post(ctx context.Context, address string, header http.Header, body []byte) (webhook.Response, error)
 }
 
-// Send makes one attempt at a delivery to the URL, signed now. It does not fail:
-// what went wrong is in the attempt.
+// Send makes one attempt to deliver to the URL, signed now. It never fails: the
+// attempt holds the error.
 func Send(ctx context.Context, sender Sender, signer *webhook.Signer, now func() time.Time, url string, d service.RenderedDelivery) service.Attempt {
 	started := now()
 	attempt := service.Attempt{

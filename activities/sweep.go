@@ -7,23 +7,23 @@ import (
 	"millwright/service"
 )
 
-// Sweeper looks for what is owed.
+// Sweeper wakes workflows whose work is unclaimed.
 type Sweeper struct {
 	Service *service.Service
 	Waker   service.Waker
-	// Grace is how long something may wait before it counts as in nobody's hand.
+	// Grace is how long work may wait before it counts as unclaimed.
 	Grace time.Duration
-	// Instrumentation is told of each sweep; nil is not.
+	// Instrumentation records each sweep; it may be nil.
 	Instrumentation *Instrumentation
 }
 
-// PokeOwed pokes every workflow that owes something and returns how many.
-func (s *Sweeper) PokeOwed(ctx context.Context) (int, error) {
-	owed, err := s.Service.Unclaimed(ctx, s.Grace)
+// WakeUnclaimed wakes every workflow with unclaimed work and returns their number.
+func (s *Sweeper) WakeUnclaimed(ctx context.Context) (int, error) {
+	unclaimed, err := s.Service.Unclaimed(ctx, s.Grace)
 	if err != nil {
 		return 0, err
 	}
-	s.Waker.Wake(owed...)
-	s.Instrumentation.sweptAt(s.Service.Now(), len(owed))
-	return len(owed), nil
+	s.Waker.Wake(unclaimed...)
+	s.Instrumentation.sweepFinished(s.Service.Now(), len(unclaimed))
+	return len(unclaimed), nil
 }

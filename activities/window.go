@@ -6,133 +6,134 @@ import (
 	"millwright/service"
 )
 
-// freshFor is how long a rendered delivery may wait for its turn. After that it
-// goes back and is claimed anew, so that a slow receiver too is told records as
-// they are when they are sent.
-const freshFor = time.Second
+// maxQueuedTime is how long a rendered delivery may wait in the window. Then it is
+// put back and claimed again, so that a slow receiver also gets records as they
+// are when they are sent.
+const maxQueuedTime = time.Second
 
-// windowSize is how many deliveries of one address are in hand at the most.
+// windowSize bounds the claimed deliveries of one address.
 const windowSize = 256
 
-// window is what a mailbox has in hand: deliveries that are claimed and not yet
-// recorded. It hands out those about one record one after another, so that its
-// changes arrive in order, and different records side by side. It is not safe
-// for concurrent use.
+// window holds a dispatch run's claimed deliveries until their attempts are
+// recorded. It hands out deliveries of one record one at a time, so that its
+// changes arrive in order, and those of different records in parallel. It is not
+// safe for concurrent use.
 type window struct {
-	inHand  map[string]bool    // deliveries, by id
-	records map[string]*record // those with a delivery waiting or being sent
-	ready   []*record          // those whose next delivery may be sent, in turn
-	// last is the highest place in the address's order that was ever in hand.
-	last int64
-	// returned says that deliveries went back unsent since they were claimed.
-	returned bool
-	// back are the records of which some went back while a claim is under way. It
-	// may bring later ones, which must not go before them.
-	back map[string]bool
+	claimed map[string]bool         // by delivery id
+	records map[string]*recordQueue // with a delivery queued or being sent
+	ready   []*recordQueue          // whose next delivery may be sent, in order
+	// lastSeq is the highest Seq that was ever claimed.
+	lastSeq int64
+	// putBackAny says that deliveries were put back since the last claim began.
+	putBackAny bool
+	// putBackRecords are the records with deliveries put back during a claim. The
+	// claim may bring later deliveries of them, which must not overtake.
+	putBackRecords map[string]bool
 }
 
-type record struct {
-	id      string
-	waiting []claimed
-	sending bool
+// recordQueue holds the claimed deliveries of one record.
+type recordQueue struct {
+	recordID string
+	queued   []claimedDelivery
+	sending  bool
 }
 
-// claimed is a delivery in hand and since when.
-type claimed struct {
+type claimedDelivery struct {
 	service.RenderedDelivery
-	at time.Time
+	claimedAt time.Time
 }
 
 func newWindow() *window {
-	return &window{inHand: map[string]bool{}, records: map[string]*record{}, back: map[string]bool{}}
+	return &window{claimed: map[string]bool{}, records: map[string]*recordQueue{}, putBackRecords: map[string]bool{}}
 }
 
-// claiming is called before deliveries are claimed, add when they are there.
-func (w *window) claiming() { clear(w.back) }
+// beginClaim is called before deliveries are claimed, add afterwards.
+func (w *window) beginClaim() { clear(w.putBackRecords) }
 
-// add takes deliveries in hand, in their order. Those that would overtake others
-// are left to be claimed again.
+// add adds claimed deliveries in their order. Any that would overtake one that was
+// put back is put back too.
 func (w *window) add(deliveries []service.RenderedDelivery, now time.Time) {
 	for _, d := range deliveries {
-		if w.back[d.RecordID] {
-			w.returned = true
+		if w.putBackRecords[d.RecordID] {
+			w.putBackAny = true
 			continue
 		}
-		w.inHand[d.DeliveryID] = true
-		w.last = max(w.last, d.Seq)
+		w.claimed[d.DeliveryID] = true
+		w.lastSeq = max(w.lastSeq, d.Seq)
 		r, known := w.records[d.RecordID]
 		if !known {
-			r = &record{id: d.RecordID}
+			r = &recordQueue{recordID: d.RecordID}
 			w.records[d.RecordID] = r
 			w.ready = append(w.ready, r)
 		}
-		r.waiting = append(r.waiting, claimed{d, now})
+		r.queued = append(r.queued, claimedDelivery{d, now})
 	}
 }
 
-// ids are the deliveries in hand.
+// ids returns the claimed deliveries.
 func (w *window) ids() []string {
-	ids := make([]string, 0, len(w.inHand))
-	for id := range w.inHand {
+	ids := make([]string, 0, len(w.claimed))
+	for id := range w.claimed {
 		ids = append(ids, id)
 	}
 	return ids
 }
 
-// hasRoom reports whether it is worth while to claim more.
-func (w *window) hasRoom() bool { return len(w.inHand) <= windowSize/2 }
+// hasRoom reports whether a claim is worthwhile: half of the window is free.
+func (w *window) hasRoom() bool { return len(w.claimed) <= windowSize/2 }
 
-// next hands out the next delivery to send; false when every record waits for
-// one that is being sent, or nothing is left. What waited too long goes back,
-// with everything behind it about the same record.
+// next returns the next delivery to send, or false if every record waits for one
+// being sent or nothing is queued. A stale delivery is put back, with all later
+// ones of its record.
 func (w *window) next(now time.Time) (service.RenderedDelivery, bool) {
 	for len(w.ready) > 0 {
 		r := w.ready[0]
 		w.ready = w.ready[1:]
-		if now.Sub(r.waiting[0].at) > freshFor {
+		if now.Sub(r.queued[0].claimedAt) > maxQueuedTime {
 			w.putBack(r)
 			continue
 		}
-		d := r.waiting[0].RenderedDelivery
-		r.waiting, r.sending = r.waiting[1:], true
+		d := r.queued[0].RenderedDelivery
+		r.queued, r.sending = r.queued[1:], true
 		return d, true
 	}
 	return service.RenderedDelivery{}, false
 }
 
-// sent lets the record's next delivery follow the one that was handed out.
-func (w *window) sent(recordID string) {
+// attempted makes the record's next delivery ready, after the attempt at the one
+// that next returned.
+func (w *window) attempted(recordID string) {
 	r := w.records[recordID]
 	r.sending = false
-	if len(r.waiting) > 0 {
+	if len(r.queued) > 0 {
 		w.ready = append(w.ready, r)
 	} else {
 		delete(w.records, recordID)
 	}
 }
 
-// recorded lets go of deliveries whose attempts are recorded or were cut off.
-func (w *window) recorded(ids ...string) {
+// remove removes deliveries whose attempts were recorded or cut off.
+func (w *window) remove(ids ...string) {
 	for _, id := range ids {
-		delete(w.inHand, id)
+		delete(w.claimed, id)
 	}
 }
 
-// drop puts everything back that is not being sent.
-func (w *window) drop() {
+// putBackUnsent puts back every delivery that is not being sent.
+func (w *window) putBackUnsent() {
 	w.ready = nil
 	for _, r := range w.records {
 		w.putBack(r)
 	}
 }
 
-func (w *window) putBack(r *record) {
-	for _, d := range r.waiting {
-		delete(w.inHand, d.DeliveryID)
-		w.returned, w.back[r.id] = true, true
+func (w *window) putBack(r *recordQueue) {
+	for _, d := range r.queued {
+		delete(w.claimed, d.DeliveryID)
+		w.putBackAny, w.putBackRecords[r.recordID] = true, true
 	}
-	r.waiting = nil
+	r.queued = nil
 	if !r.sending {
-		delete(w.records, r.id)
+		delete(w.records, r.recordID)
 	}
 }

@@ -75,7 +75,7 @@ var section1 = []rule{
 			t.Fatal(err)
 		}
 		id := h.workOrder(object{"assignees": h.ids("erp", "crew")})
-		notices := activities.Notices{Service: h.Service, Mailer: client, AtOnce: make(chan struct{}, 1)}
+		notices := activities.Notices{Service: h.Service, Mailer: client, SendSlots: make(chan struct{}, 1)}
 		if _, err := notices.MailNotices(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}

@@ -176,13 +176,13 @@ func (h *harness) dispatch(t *testing.T, hook string) {
 	defer post.Close()
 	dispatcher := &activities.Dispatcher{
 		Service: h.Service, Sender: post, Waker: h.Pokes, Now: h.Clock.Now, IdleTimeout: time.Millisecond,
-		Poller: activities.NewDeliveryPoller(h.Service, h.Log), Shared: make(chan struct{}, 10),
+		Poller: activities.NewDeliveryPoller(h.Service, h.Log), SharedSlots: make(chan struct{}, 10),
 	}
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestActivityEnvironment()
-	env.RegisterActivity(dispatcher)
-	if _, err := env.ExecuteActivity(dispatcher.DrainMailbox, h.ID(hook)); err != nil {
+	dispatcher.Register(env)
+	if _, err := env.ExecuteActivity(dispatcher.DispatchPending, h.ID(hook)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -36,24 +36,26 @@ type Attempt struct {
 // succeeded reports whether the receiver accepted (spec section 6, receiver rules).
 func (a Attempt) succeeded() bool { return a.Status >= 200 && a.Status < 300 }
 
-// verdict is what an attempt makes of its delivery.
-type transition struct {
+// DeliveryTransition is what an attempt makes of its delivery.
+type DeliveryTransition struct {
 	Status models.DeliveryStatus
-	Next   *models.Time
+	// Next is the time of the next attempt, nil if there is none.
+	Next *models.Time
 }
 
-// nextStatus decides what follows an attempt: delivered, another attempt when the
-// schedule has one, failed otherwise. A receiver that is gone (410) is not asked again.
-func (a Attempt) nextStatus(schedule models.RetrySchedule, now models.Time) transition {
+// NextStatus decides what follows an attempt: delivered, retrying while the schedule
+// has another attempt, or failed. A receiver that responded 410 gets no other attempt
+// (spec section 6, delivery).
+func (a Attempt) NextStatus(schedule models.RetrySchedule, now models.Time) DeliveryTransition {
 	if a.succeeded() {
-		return transition{Status: models.DeliveryDelivered}
+		return DeliveryTransition{Status: models.DeliveryDelivered}
 	}
 	wait, more := schedule.After(a.Number - a.Before)
 	if !more || a.Status == http.StatusGone {
-		return transition{Status: models.DeliveryFailed}
+		return DeliveryTransition{Status: models.DeliveryFailed}
 	}
 	next := models.TimeOf(now.Add(wait))
-	return transition{Status: models.DeliveryRetrying, Next: &next}
+	return DeliveryTransition{Status: models.DeliveryRetrying, Next: &next}
 }
 
 // RecordResult is what RecordAttempts made of the attempts.
@@ -161,7 +163,7 @@ func (s *Service) columns(attempts []Attempt, now models.Time) []any {
 	codes, problems, remotes, bodies := make([]*int, n), make([]*string, n), make([]*string, n), make([][]byte, n)
 	verdicts, nexts := make([]string, n), make([]*time.Time, n)
 	for i, a := range attempts {
-		v := a.nextStatus(s.RetrySchedule, now)
+		v := a.NextStatus(s.RetrySchedule, now)
 		ids[i], numbers[i], started[i], latencies[i] = a.DeliveryID, a.Number, a.StartedAt.Time, int(a.Latency.Milliseconds())
 		if a.Status != 0 {
 			codes[i] = &attempts[i].Status

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -11,7 +10,6 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 	sdkworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -20,59 +18,117 @@ import (
 	"millwright/workflows"
 )
 
-// Options are what a Worker is made of.
+// Options configure a Worker.
 type Options struct {
 	Client    client.Client
 	Namespace string
 	Service   *service.Service
-	Poker     service.Waker
+	Waker     service.Waker
 	Sender    activities.Sender
-	// Mailer sends notices by e-mail; nil leaves them in the app's inbox.
+	// Mailer sends notices by e-mail; with nil they stay in the app's inbox.
 	Mailer activities.Mailer
-	// IdleTimeout is how long a mailbox waits for more after its last delivery.
+	// IdleTimeout is how long a dispatch waits for more after its last delivery.
 	IdleTimeout time.Duration
-	// SweepEvery is how often what is owed is looked for.
+	// SweepEvery is how often the sweep runs.
 	SweepEvery time.Duration
-	// StopTimeout is how long running activities may take when the worker
-	// stops; above the receivers' time limit.
+	// StopTimeout bounds how long Stop waits for running activities; longer than
+	// the time limit for receivers.
 	StopTimeout time.Duration
-	// Watched counts, logs and traces what the activities do; nil does not.
-	Watched *activities.Instrumentation
-	Log     *slog.Logger
+	// Instrumentation counts, logs and traces what activities do; it may be nil.
+	Instrumentation *activities.Instrumentation
+	Log             *slog.Logger
 }
 
-// requestsAtOnce bounds the requests to receivers in flight of one worker, beside
-// the few that each address has to itself; mailsAtOnce the e-mails.
+// The limits of one worker process.
 const (
-	requestsAtOnce = 2000
-	mailsAtOnce    = 8
+	// sharedRequests bounds requests to receivers in flight, in addition to those
+	// reserved for each address.
+	sharedRequests  = 2000
+	concurrentMails = 8
+	// A dispatch that waits for more deliveries holds an activity slot and costs
+	// nothing else.
+	concurrentDispatches = 10_000
+	concurrentRetries    = 1000
+	// workflowCacheSize bounds the workflows in memory. An open work order takes
+	// 35 KiB and sleeps for days; one not in the cache is replayed from its short
+	// history. The SDK's default would take 400 MB.
+	workflowCacheSize = 2000
 )
 
-// mailboxesAtOnce bounds the mailboxes of one worker: a lingering one holds an
-// activity slot and costs nothing else. retriesAtOnce bounds its retries.
+// The limits for record workflows are low, so that a burst of new work orders
+// leaves the database and the processors to deliveries. Their mail activities,
+// one for each record, wait for one of concurrentMails.
 const (
-	mailboxesAtOnce = 10_000
-	retriesAtOnce   = 1000
+	concurrentRecordTasks = 32
+	concurrentRecordLoads = 8
+	concurrentRecordMails = 1000
 )
 
-// workflowsInMemory bounds the workflows that a process keeps ready. An open
-// work order takes 35 KiB and rests for days; one that was let go is built again
-// from its short history. The SDK's own bound would be 400 MB of them.
-const workflowsInMemory = 2000
-
-// What the records' workflows do at once. It is little: a burst of new work
-// orders takes neither the database nor the processors from the mailboxes. Their
-// mail, an activity for each record, waits for its turn among mailsAtOnce.
-const (
-	recordTasksAtOnce = 32
-	recordLooksAtOnce = 8
-	recordMailsAtOnce = 1000
-)
-
-// Worker runs workflows and activities of every task queue.
+// Worker runs the workflows and activities of every task queue.
 type Worker struct{ queues []sdkworker.Worker }
 
-// Start begins to work, after Prepare. It fails when Temporal refuses.
+// New returns a worker with everything registered.
+func New(o Options) *Worker {
+	sdkworker.SetStickyWorkflowCacheSize(workflowCacheSize)
+	queue := func(name string, options sdkworker.Options) sdkworker.Worker {
+		options.WorkerStopTimeout = o.StopTimeout
+		w := sdkworker.New(o.Client, name, options)
+		Register(w)
+		return w
+	}
+	busy := func(concurrentActivities int) sdkworker.Options {
+		return sdkworker.Options{
+			MaxConcurrentWorkflowTaskPollers: 8, MaxConcurrentActivityTaskPollers: 8,
+			MaxConcurrentActivityExecutionSize: concurrentActivities,
+		}
+	}
+	main := queue(workflows.TaskQueue, busy(concurrentDispatches))
+	retries := queue(workflows.TaskQueueRetries, busy(concurrentRetries))
+	records := queue(workflows.TaskQueueRecords, sdkworker.Options{
+		MaxConcurrentWorkflowTaskPollers: 2, MaxConcurrentActivityTaskPollers: 2,
+		MaxConcurrentWorkflowTaskExecutionSize:  concurrentRecordTasks,
+		MaxConcurrentLocalActivityExecutionSize: concurrentRecordLoads,
+		MaxConcurrentActivityExecutionSize:      concurrentRecordMails,
+	})
+	registerActivities(o, main, retries, records)
+	return &Worker{[]sdkworker.Worker{main, retries, records}}
+}
+
+func registerActivities(o Options, main, retries, records sdkworker.Worker) {
+	now, instrumentation := o.Service.Now, o.Instrumentation
+	dispatcher := &activities.Dispatcher{
+		Service: o.Service, Sender: o.Sender, Waker: o.Waker, Now: now, IdleTimeout: o.IdleTimeout,
+		Poller: activities.NewDeliveryPoller(o.Service, o.Log), SharedSlots: make(chan struct{}, sharedRequests),
+		Instrumentation: instrumentation,
+	}
+	notices := &activities.Notices{
+		Service: o.Service, Mailer: o.Mailer, SendSlots: make(chan struct{}, concurrentMails), Instrumentation: instrumentation,
+	}
+	sweeper := &activities.Sweeper{Service: o.Service, Waker: o.Waker, Grace: o.SweepEvery, Instrumentation: instrumentation}
+	housekeeper := &activities.Housekeeper{
+		Service: o.Service, Now: now, BatchSize: service.RemovalBatch, Instrumentation: instrumentation,
+	}
+	dispatcher.Register(main)
+	notices.Register(main)
+	sweeper.Register(main)
+	housekeeper.Register(main)
+	(&activities.Deliveries{Service: o.Service, Sender: o.Sender, Now: now, Instrumentation: instrumentation}).Register(retries)
+	(&activities.Records{Service: o.Service, Mails: o.Mailer != nil}).Register(records)
+	notices.Register(records)
+}
+
+// Register registers every workflow under its name. Replay tests use it too.
+func Register(r sdkworker.WorkflowRegistry) {
+	r.RegisterWorkflowWithOptions(workflows.WebhookAddress, workflow.RegisterOptions{Name: workflows.WebhookAddressName})
+	r.RegisterWorkflowWithOptions(workflows.Delivery, workflow.RegisterOptions{Name: workflows.DeliveryName})
+	r.RegisterWorkflowWithOptions(workflows.WorkOrder, workflow.RegisterOptions{Name: workflows.WorkOrderName})
+	r.RegisterWorkflowWithOptions(workflows.Feedback, workflow.RegisterOptions{Name: workflows.FeedbackName})
+	r.RegisterWorkflowWithOptions(workflows.Sweep, workflow.RegisterOptions{Name: workflows.SweepName})
+	r.RegisterWorkflowWithOptions(workflows.Housekeeping, workflow.RegisterOptions{Name: workflows.HousekeepingName})
+}
+
+// Start starts the worker; call Prepare first. It fails if Temporal cannot be
+// reached or rejects the worker.
 func (w *Worker) Start() error {
 	for i, queue := range w.queues {
 		if err := queue.Start(); err != nil {
@@ -83,7 +139,7 @@ func (w *Worker) Start() error {
 	return nil
 }
 
-// Stop takes no more work and waits for what is running, up to Options.StopTimeout.
+// Stop accepts no new work and waits for running activities, at most Options.StopTimeout.
 func (w *Worker) Stop() {
 	var stopped sync.WaitGroup
 	for _, queue := range w.queues {
@@ -92,61 +148,13 @@ func (w *Worker) Stop() {
 	stopped.Wait()
 }
 
-// New returns a worker with everything registered.
-func New(o Options) *Worker {
-	sdkworker.SetStickyWorkflowCacheSize(workflowsInMemory)
-	queue := func(name string, options sdkworker.Options) sdkworker.Worker {
-		options.WorkerStopTimeout = o.StopTimeout
-		w := sdkworker.New(o.Client, name, options)
-		Register(w)
-		return w
-	}
-	busy := func(activitiesAtOnce int) sdkworker.Options {
-		return sdkworker.Options{
-			MaxConcurrentWorkflowTaskPollers: 8, MaxConcurrentActivityTaskPollers: 8,
-			MaxConcurrentActivityExecutionSize: activitiesAtOnce,
-		}
-	}
-	w, retries := queue(workflows.TaskQueue, busy(mailboxesAtOnce)), queue(workflows.TaskQueueRetries, busy(retriesAtOnce))
-	records := queue(workflows.TaskQueueRecords, sdkworker.Options{
-		MaxConcurrentWorkflowTaskPollers: 2, MaxConcurrentActivityTaskPollers: 2,
-		MaxConcurrentWorkflowTaskExecutionSize:  recordTasksAtOnce,
-		MaxConcurrentLocalActivityExecutionSize: recordLooksAtOnce,
-		MaxConcurrentActivityExecutionSize:      recordMailsAtOnce,
-	})
-	now := o.Service.Now
-	w.RegisterActivity(&activities.Dispatcher{
-		Service: o.Service, Sender: o.Sender, Waker: o.Poker, Now: now, IdleTimeout: o.IdleTimeout,
-		Poller: activities.NewDeliveryPoller(o.Service, o.Log), Shared: make(chan struct{}, requestsAtOnce),
-		Instrumentation: o.Watched,
-	})
-	retries.RegisterActivity(&activities.Deliveries{Service: o.Service, Sender: o.Sender, Now: now, Instrumentation: o.Watched})
-	records.RegisterActivity(&activities.Records{Service: o.Service, Mails: o.Mailer != nil})
-	notices := &activities.Notices{Service: o.Service, Mailer: o.Mailer, AtOnce: make(chan struct{}, mailsAtOnce), Instrumentation: o.Watched}
-	w.RegisterActivity(notices)
-	records.RegisterActivity(notices)
-	w.RegisterActivity(&activities.Sweeper{Service: o.Service, Waker: o.Poker, Grace: o.SweepEvery, Instrumentation: o.Watched})
-	w.RegisterActivity(&activities.Housekeeper{Service: o.Service, Now: now, Batch: service.RemovalBatch, Instrumentation: o.Watched})
-	return &Worker{[]sdkworker.Worker{w, retries, records}}
-}
-
-// Register registers every workflow under its name; replay tests use it too.
-func Register(r sdkworker.WorkflowRegistry) {
-	r.RegisterWorkflowWithOptions(workflows.WebhookAddress, workflow.RegisterOptions{Name: workflows.WebhookAddressName})
-	r.RegisterWorkflowWithOptions(workflows.Delivery, workflow.RegisterOptions{Name: workflows.DeliveryName})
-	r.RegisterWorkflowWithOptions(workflows.WorkOrder, workflow.RegisterOptions{Name: workflows.WorkOrderName})
-	r.RegisterWorkflowWithOptions(workflows.Feedback, workflow.RegisterOptions{Name: workflows.FeedbackName})
-	r.RegisterWorkflowWithOptions(workflows.Sweep, workflow.RegisterOptions{Name: workflows.SweepName})
-	r.RegisterWorkflowWithOptions(workflows.Housekeeping, workflow.RegisterOptions{Name: workflows.HousekeepingName})
-}
-
-// Prepare makes the cluster ready for the worker: search attributes and
-// schedules. It may run any number of times.
+// Prepare creates the search attributes and schedules that the worker needs. It
+// may run any number of times.
 func Prepare(ctx context.Context, o Options) error {
 	if err := addSearchAttributes(ctx, o); err != nil {
 		return err
 	}
-	return keepSchedules(ctx, o)
+	return ensureSchedules(ctx, o)
 }
 
 func addSearchAttributes(ctx context.Context, o Options) error {
@@ -157,7 +165,7 @@ func addSearchAttributes(ctx context.Context, o Options) error {
 	}
 	missing := map[string]enums.IndexedValueType{}
 	for _, key := range workflows.Attributes {
-		if _, there := known.GetCustomAttributes()[key.GetName()]; !there {
+		if _, found := known.GetCustomAttributes()[key.GetName()]; !found {
 			missing[key.GetName()] = enums.INDEXED_VALUE_TYPE_KEYWORD
 		}
 	}
@@ -169,59 +177,6 @@ func addSearchAttributes(ctx context.Context, o Options) error {
 	})
 	if err != nil {
 		return fmt.Errorf("add search attributes to namespace %q: %w", o.Namespace, err)
-	}
-	return nil
-}
-
-// HousekeepingEvery is how often what is past its life is removed.
-const HousekeepingEvery = time.Hour
-
-// schedule starts a workflow again and again; one that still runs is left alone.
-type schedule struct {
-	id, workflow string
-	every        time.Duration
-}
-
-// schedules are all there are. Never change an id: the old schedule would go on.
-func schedules(o Options) []schedule {
-	return []schedule{
-		{"sweep", workflows.SweepName, o.SweepEvery},
-		{"housekeeping", workflows.HousekeepingName, HousekeepingEvery},
-	}
-}
-
-// keepSchedules makes the schedules that are missing and brings the others up to date.
-func keepSchedules(ctx context.Context, o Options) error {
-	for _, s := range schedules(o) {
-		if err := s.keep(ctx, o.Client.ScheduleClient()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s schedule) keep(ctx context.Context, all client.ScheduleClient) error {
-	spec := client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: s.every}}}
-	action := &client.ScheduleWorkflowAction{ID: s.id, Workflow: s.workflow, TaskQueue: workflows.TaskQueue}
-	_, err := all.Create(ctx, client.ScheduleOptions{
-		ID: s.id, Spec: spec, Action: action, CatchupWindow: s.every,
-		Overlap: enums.SCHEDULE_OVERLAP_POLICY_SKIP,
-	})
-	if !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
-		if err != nil {
-			return fmt.Errorf("create the schedule %q: %w", s.id, err)
-		}
-		return nil
-	}
-	err = all.GetHandle(ctx, s.id).Update(ctx, client.ScheduleUpdateOptions{
-		DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
-			kept := in.Description.Schedule
-			kept.Spec, kept.Action = &spec, action
-			return &client.ScheduleUpdate{Schedule: &kept}, nil
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("update the schedule %q: %w", s.id, err)
 	}
 	return nil
 }

@@ -12,15 +12,14 @@ import (
 	"millwright/service"
 )
 
-// Delivery owns a delivery whose first attempt failed: it waits and tries again
-// along the retry schedule (spec section 6, delivery). When the last attempt has
-// failed it stays open until the event's retention ends, so that an operator can
-// send it the signal redeliver. It ends when the delivery is delivered, held,
-// skipped or expired.
+// Delivery retries a delivery whose first attempt failed, along the retry
+// schedule (spec section 6, delivery). After the last attempt it stays open until
+// the event's retention ends, so that an operator can send the signal redeliver.
+// It ends when the delivery is delivered, held, skipped or expired.
 func Delivery(ctx workflow.Context, deliveryID string) error {
 	d := &delivery{
 		id:        deliveryID,
-		pokes:     workflow.GetSignalChannel(ctx, SignalWake),
+		wakes:     workflow.GetSignalChannel(ctx, SignalWake),
 		redeliver: workflow.GetSignalChannel(ctx, SignalRedeliver),
 		stop:      workflow.GetSignalChannel(ctx, SignalStop),
 	}
@@ -30,52 +29,52 @@ func Delivery(ctx workflow.Context, deliveryID string) error {
 type delivery struct {
 	id                     string
 	state                  service.DeliveryState
-	pokes, redeliver, stop workflow.ReceiveChannel
+	wakes, redeliver, stop workflow.ReceiveChannel
 }
 
 func (d *delivery) run(ctx workflow.Context) error {
-	drain(d.pokes) // the first look answers the poke that started the workflow
-	if err := d.do(ctx, "look where the delivery stands", activityLoad); err != nil {
+	drainSignals(d.wakes) // the first load covers the wake that started the workflow
+	if err := d.execute(ctx, stepLoad); err != nil {
 		return err
 	}
 	for {
 		if err := d.show(ctx); err != nil {
 			return err
 		}
-		wait, open := waitFor(d.state, d.now(ctx))
-		// A signal that arrives after this line makes the server refuse the
-		// workflow's end and run it again, so it is not lost.
-		if !open && d.pokes.Len()+d.redeliver.Len()+d.stop.Len() == 0 {
+		wait, open := nextWait(d.state, d.now(ctx))
+		// A signal that arrives after this line is not lost: the server rejects the
+		// workflow's end and runs its task again.
+		if !open && d.wakes.Len()+d.redeliver.Len()+d.stop.Len() == 0 {
 			return nil
 		}
-		step, err := d.sleep(ctx, wait, open)
+		step, err := d.wait(ctx, wait, open)
 		if err != nil {
 			return err
 		}
-		if err := d.do(ctx, step.summary(d.state), step); err != nil {
+		if err := d.execute(ctx, step); err != nil {
 			return err
 		}
-		// A new run would not hear what operators sent to this one.
-		heard := d.redeliver.Len() == 0 && d.stop.Len() == 0
-		if heard && workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+		// A new run would not receive the operators' signals to this one.
+		handled := d.redeliver.Len() == 0 && d.stop.Len() == 0
+		if handled && workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 			return workflow.NewContinueAsNewError(ctx, Delivery, d.id)
 		}
 	}
 }
 
-// now is the moment of the last look by the clock that the state's times are of:
-// waits are no longer and no shorter where Temporal's clock differs from it.
+// now is the time of the last load by the clock that set the state's times, so
+// that a difference to Temporal's clock does not change the waits.
 func (d *delivery) now(ctx workflow.Context) time.Time {
 	if d.state.LoadedAt.IsZero() {
-		return workflow.Now(ctx) // the look was made by an earlier version
+		return workflow.Now(ctx) // an earlier version loaded the state
 	}
 	return d.state.LoadedAt.Time
 }
 
-// waitFor decides how long a delivery rests: until its next attempt while it is
-// retrying, until its retention ends once it failed. open is false when there is
+// nextWait decides how long a delivery waits: until the next attempt while it is
+// retrying, until its retention ends once it failed. open is false if there is
 // nothing to wait for.
-func waitFor(state service.DeliveryState, now time.Time) (wait time.Duration, open bool) {
+func nextWait(state service.DeliveryState, now time.Time) (wait time.Duration, open bool) {
 	switch {
 	case !now.Before(state.KeptUntil.Time):
 		return 0, false
@@ -87,31 +86,44 @@ func waitFor(state service.DeliveryState, now time.Time) (wait time.Duration, op
 	return 0, false
 }
 
-// deliveryStep is the activity that follows a rest.
+// deliveryStep is what the workflow does after a wait.
 type deliveryStep int
 
 const (
-	activityLoad deliveryStep = iota
-	activityAttempt
-	activityRedeliver
-	activityStop
+	stepLoad deliveryStep = iota
+	stepAttempt
+	stepRedeliver
+	stepStop
 )
 
-func (s deliveryStep) summary(state service.DeliveryState) string {
+func (s deliveryStep) activity() string {
 	switch s {
-	case activityAttempt, activityRedeliver:
-		return fmt.Sprintf("attempt %d", state.Attempts+1)
-	case activityStop:
-		return "stop trying"
+	case stepAttempt:
+		return activities.NameAttemptDelivery
+	case stepRedeliver:
+		return activities.NameRedeliverDelivery
+	case stepStop:
+		return activities.NameStopDelivery
 	default:
-		return "look where the delivery stands"
+		return activities.NameLoadDelivery
 	}
 }
 
-// sleep rests until the time is up or a signal comes, and returns what to do
-// then. Without open there is no time: a signal has come already.
-func (d *delivery) sleep(ctx workflow.Context, wait time.Duration, open bool) (deliveryStep, error) {
-	step := activityLoad
+func (s deliveryStep) summary(state service.DeliveryState) string {
+	switch s {
+	case stepAttempt, stepRedeliver:
+		return fmt.Sprintf("attempt %d", state.Attempts+1)
+	case stepStop:
+		return "stop retrying"
+	default:
+		return "load the delivery"
+	}
+}
+
+// wait waits until the time is up or a signal arrives, and returns the step to
+// take. If open is false there is no timer: a signal has arrived already.
+func (d *delivery) wait(ctx workflow.Context, wait time.Duration, open bool) (deliveryStep, error) {
+	step := stepLoad
 	timerCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
 	selector := workflow.NewSelector(ctx)
@@ -123,52 +135,40 @@ func (d *delivery) sleep(ctx workflow.Context, wait time.Duration, open bool) (d
 		timer := workflow.NewTimerWithOptions(timerCtx, wait, workflow.TimerOptions{Summary: summary})
 		selector.AddFuture(timer, func(workflow.Future) {
 			if d.state.Status == models.DeliveryRetrying {
-				step = activityAttempt
+				step = stepAttempt
 			}
 		})
 	}
-	selector.AddReceive(d.redeliver, func(c workflow.ReceiveChannel, _ bool) { drain(c); step = activityRedeliver })
-	selector.AddReceive(d.stop, func(c workflow.ReceiveChannel, _ bool) { drain(c); step = activityStop })
-	selector.AddReceive(d.pokes, func(c workflow.ReceiveChannel, _ bool) { drain(c) })
+	selector.AddReceive(d.redeliver, func(c workflow.ReceiveChannel, _ bool) { drainSignals(c); step = stepRedeliver })
+	selector.AddReceive(d.stop, func(c workflow.ReceiveChannel, _ bool) { drainSignals(c); step = stepStop })
+	selector.AddReceive(d.wakes, func(c workflow.ReceiveChannel, _ bool) { drainSignals(c) })
 	selector.Select(ctx)
 	return step, ctx.Err()
 }
 
-// do runs the step's activity and takes the delivery's new state from it.
-func (d *delivery) do(ctx workflow.Context, summary string, step deliveryStep) error {
-	retry := &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute}
+// execute runs the step's activity, which returns the delivery's new state.
+func (d *delivery) execute(ctx workflow.Context, step deliveryStep) error {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: time.Minute, RetryPolicy: retry, Summary: summary,
+		StartToCloseTimeout: time.Minute,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
+		Summary:             step.summary(d.state),
 	})
-	var deliveries *activities.Deliveries
-	var result workflow.Future
-	switch step {
-	case activityAttempt:
-		result = workflow.ExecuteActivity(ctx, deliveries.AttemptDelivery, d.id)
-	case activityRedeliver:
-		result = workflow.ExecuteActivity(ctx, deliveries.RedeliverDelivery, d.id)
-	case activityStop:
-		result = workflow.ExecuteActivity(ctx, deliveries.StopDelivery, d.id)
-	default:
-		result = workflow.ExecuteActivity(ctx, deliveries.LoadDelivery, d.id)
-	}
-	before := d.state
-	d.state = service.DeliveryState{}
-	if err := result.Get(ctx, &d.state); err != nil {
-		d.state = before
+	var state service.DeliveryState
+	if err := workflow.ExecuteActivity(ctx, step.activity(), d.id).Get(ctx, &state); err != nil {
 		return err
 	}
+	d.state = state
 	return nil
 }
 
-// show tells an operator where the delivery stands: search attributes to find
-// it by, current details to read.
+// show shows the delivery to operators: search attributes to find it by, current
+// details to read.
 func (d *delivery) show(ctx workflow.Context) error {
 	s := d.state
 	if s.DeliveryID == "" {
-		return nil // its retention ended and it is gone
+		return nil // gone: its retention ended
 	}
-	workflow.SetCurrentDetails(ctx, details(s))
+	workflow.SetCurrentDetails(ctx, deliveryDetails(s))
 	return workflow.UpsertTypedSearchAttributes(ctx,
 		AttributeOrganization.ValueSet(s.OrganizationID),
 		AttributeIntegration.ValueSet(s.IntegrationID),
@@ -179,15 +179,19 @@ func (d *delivery) show(ctx workflow.Context) error {
 	)
 }
 
-// details is a few lines for the Temporal UI.
-func details(s service.DeliveryState) string {
-	text := fmt.Sprintf("**%s** after %d attempts\n\n- event %s, %s\n- record %s\n- address %s\n",
-		s.Status, s.Attempts, s.EventID, s.EventType, s.RecordID, s.WebhookID)
+// deliveryDetails is what the Temporal UI shows of a delivery.
+func deliveryDetails(s service.DeliveryState) string {
+	attempts := "attempts"
+	if s.Attempts == 1 {
+		attempts = "attempt"
+	}
+	text := fmt.Sprintf("**%s** after %d %s\n\n- event %s, %s\n- record %s\n- address %s\n",
+		s.Status, s.Attempts, attempts, s.EventID, s.EventType, s.RecordID, s.WebhookID)
 	switch {
 	case s.LastStatus != nil:
-		text += fmt.Sprintf("- the receiver answered %d\n", *s.LastStatus)
+		text += fmt.Sprintf("- last response: %d\n", *s.LastStatus)
 	case s.LastError != nil:
-		text += fmt.Sprintf("- the last attempt failed: %s\n", *s.LastError)
+		text += fmt.Sprintf("- last attempt failed: %s\n", *s.LastError)
 	}
 	if s.NextAttemptAt != nil {
 		text += fmt.Sprintf("- next attempt at %s\n", s.NextAttemptAt)

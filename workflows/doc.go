@@ -1,21 +1,21 @@
-// Package workflows holds the deterministic code that Temporal runs: what owes,
-// waits and tries again.
+// Package workflows is the deterministic code that Temporal runs: it waits,
+// retries and reminds.
 //
-// A workflow is woken by a poke, which says nothing; it asks the database
-// through an activity what it owes, has it done, and sleeps or ends. It carries
-// ids only: no name, address or secret is in a history or a search attribute.
+// A wake carries no data: the workflow loads its work through an activity, does
+// it, and sleeps or ends. Arguments, histories and search attributes hold ids,
+// codes and times only, never a name, an address or a secret.
 //
-//   - WebhookAddress, webhook-address/{id}: the mailbox of one address, alive
-//     while deliveries are pending for it.
-//   - Delivery, delivery/{id}: one delivery in trouble, with the retry schedule
-//     as durable timers. It listens to the signals redeliver and stop.
-//   - WorkOrder, work-order/{id}: one work order from its creation until it is
-//     complete or cancelled, with e-mail to people and the reminders of its target
-//     date and of a review that waits as durable timers.
+//   - WebhookAddress, webhook-address/{id}: dispatches the deliveries of one
+//     address; open while some are pending.
+//   - Delivery, delivery/{id}: one delivery whose first attempt failed, with the
+//     retry schedule as durable timers and the signals redeliver and stop.
+//   - WorkOrder, work-order/{id}: one work order until it is complete or
+//     cancelled, with e-mail to people and reminders as durable timers.
 //   - Feedback, feedback/{id}: the same for feedback until it is resolved.
-//   - Sweep, started by a schedule: pokes what is owed and in nobody's hand.
-//   - Housekeeping, started by a schedule: removes what is older than its life.
+//   - Sweep, started by a schedule: wakes workflows whose work is unclaimed.
+//   - Housekeeping, started by a schedule: removes expired rows.
 //
-// What flows in: ids, and the results of activities. What flows out: commands to
-// Temporal. The package calls no clock, no random source and no network.
+// In: ids and the results of activities. Out: commands to Temporal. The package
+// may not use a clock, a random source, the network, SQL or goroutines; recorded
+// histories in testdata check that changes still replay.
 package workflows

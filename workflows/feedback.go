@@ -10,61 +10,64 @@ import (
 	"millwright/service"
 )
 
-// Feedback goes with feedback from its creation until it is resolved, and tells
-// people by e-mail what changed. A poke after its end starts it again.
+// Feedback accompanies feedback from its creation until it is resolved and sends
+// the notices about it by e-mail. A wake after its end starts it again.
 func Feedback(ctx workflow.Context, feedbackID string) error {
-	f := &feedback{watched: watch(ctx, feedbackID)}
+	f := &feedback{recordWorkflow: newRecordWorkflow(ctx, feedbackID)}
 	return f.run(ctx)
 }
 
 type feedback struct {
-	watched
+	recordWorkflow
 	state service.FeedbackState
 }
 
 func (f *feedback) run(ctx workflow.Context) error {
-	look := true
+	reload := true
 	for {
-		if look {
-			if err := f.lookAnew(ctx); err != nil {
+		if reload {
+			if err := f.reload(ctx); err != nil {
 				return err
 			}
 		}
-		if settled(f.state) && f.idle() {
+		if feedbackFinished(f.state) && f.idle() {
 			return nil
 		}
 		var err error
-		if look, err = f.rest(ctx, nil); err != nil {
+		if reload, err = f.wait(ctx, nil); err != nil {
 			return err
 		}
-		if f.full(ctx) {
+		if f.shouldContinueAsNew(ctx) {
 			return workflow.NewContinueAsNewError(ctx, Feedback, f.id)
 		}
 	}
 }
 
-// settled reports whether nothing is to be waited for any more.
-func settled(state service.FeedbackState) bool {
+// feedbackFinished reports whether the feedback is resolved or gone.
+func feedbackFinished(state service.FeedbackState) bool {
 	return state.ID == "" || state.Status == models.FeedbackResolved
 }
 
-// lookAnew takes the feedback's state, shows it, and has people told what waits for it.
-func (f *feedback) lookAnew(ctx workflow.Context) error {
+// reload loads the feedback, shows its state and starts mailing its notices.
+func (f *feedback) reload(ctx workflow.Context) error {
 	f.state = service.FeedbackState{}
-	var records *activities.Records
-	if err := f.look(ctx, &f.state, records.LookAtFeedback); err != nil {
+	if err := f.load(ctx, &f.state, activities.NameLoadFeedback); err != nil {
 		return err
 	}
 	s := f.state
 	if s.Mail {
-		f.tell(ctx)
+		f.mailNotices(ctx)
 	}
 	if s.ID == "" {
-		return nil // it is gone
+		return nil // gone
 	}
-	details := fmt.Sprintf("**%s**\n\n- feedback %s\n- organization %s\n", s.Status, s.ID, s.OrganizationID)
-	return f.show(ctx, details, s.ID,
+	return f.show(ctx, feedbackDetails(s), s.ID,
 		AttributeOrganization.ValueSet(s.OrganizationID),
 		AttributeRecordID.ValueSet(s.ID),
 	)
+}
+
+// feedbackDetails is what the Temporal UI shows of feedback.
+func feedbackDetails(s service.FeedbackState) string {
+	return fmt.Sprintf("**%s**\n\n- feedback %s\n- organization %s\n", s.Status, s.ID, s.OrganizationID)
 }

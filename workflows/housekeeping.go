@@ -11,53 +11,47 @@ import (
 	"millwright/service"
 )
 
-// HousekeepingName is the name Housekeeping is registered and started under.
-const HousekeepingName = "Housekeeping"
+// maxHousekeepingRuns bounds the activities of one Housekeeping, so that it ends
+// before the next one starts an hour later.
+const maxHousekeepingRuns = 50
 
-// housekeepingRounds bounds one Housekeeping: its rounds end before the hour in
-// which the next begins.
-const housekeepingRounds = 50
-
-// Housekeeping removes what is past its life, events after 30 days above all
-// (spec section 8), round by round until nothing is left, and returns what it
-// removed. What is left after the last round waits for the next Housekeeping. A
-// schedule starts it.
+// Housekeeping removes expired rows, such as events after 30 days (spec section
+// 8), one activity after another until none is left, and returns the counts.
+// Rows left after the last activity wait for the next Housekeeping. A schedule
+// starts it.
 func Housekeeping(ctx workflow.Context) (service.Removed, error) {
-	var removed service.Removed
-	for range housekeepingRounds {
-		round, err := removeExpired(ctx)
+	var total service.Removed
+	for range maxHousekeepingRuns {
+		removed, err := removeExpired(ctx)
 		if err != nil {
-			return removed, err
+			return total, err
 		}
-		removed.Add(round)
-		workflow.SetCurrentDetails(ctx, removedSoFar(removed))
-		if !removed.More {
+		total.Add(removed)
+		workflow.SetCurrentDetails(ctx, housekeepingDetails(total))
+		if !total.More {
 			break
 		}
 	}
-	return removed, nil
+	return total, nil
 }
 
-// removeExpired is one round.
-func removeExpired(ctx workflow.Context) (service.Removed, error) {
+func removeExpired(ctx workflow.Context) (removed service.Removed, err error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: activities.HousekeepingRound + time.Minute, // the last batch may be slow
-		HeartbeatTimeout:    activities.HousekeepingHeartbeat,
+		StartToCloseTimeout: activities.MaxHousekeepingRun + time.Minute, // the last batch may be slow
+		HeartbeatTimeout:    activities.HousekeepingHeartbeatTimeout,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 10 * time.Second, BackoffCoefficient: 2, MaximumAttempts: 5},
-		Summary:             "remove what is past its life",
+		Summary:             "remove expired rows",
 	})
-	var housekeeper *activities.Housekeeper
-	var removed service.Removed
-	err := workflow.ExecuteActivity(ctx, housekeeper.RemoveExpired).Get(ctx, &removed)
+	err = workflow.ExecuteActivity(ctx, activities.NameRemoveExpired).Get(ctx, &removed)
 	return removed, err
 }
 
-// removedSoFar is a few lines for the Temporal UI.
-func removedSoFar(r service.Removed) string {
-	text := fmt.Sprintf("Removed %d events, %d idempotency keys, %d revoked tokens, %d call counts, %d leases of mailboxes.\n",
+// housekeepingDetails is what the Temporal UI shows of a Housekeeping.
+func housekeepingDetails(r service.Removed) string {
+	text := fmt.Sprintf("Removed %d events, %d idempotency keys, %d revoked tokens, %d call counters, %d address leases.\n",
 		r.Events, r.IdempotencyKeys, r.RevokedTokens, r.RateCounters, r.Mailboxes)
 	if r.More {
-		text += "\nThere is more.\n"
+		text += "\nMore rows have expired.\n"
 	}
 	return text
 }

@@ -4,46 +4,47 @@ import "go.temporal.io/sdk/temporal"
 
 // The task queues. A workflow's activities run on its own queue.
 const (
-	// TaskQueue is where everything runs that is not on the others.
+	// TaskQueue takes everything that has no queue below.
 	TaskQueue = "millwright"
-	// TaskQueueRetries is where Delivery runs: however many deliveries are in
-	// trouble, mailboxes do not wait behind them.
+	// TaskQueueRetries takes Delivery, so that many failing deliveries do not
+	// delay first attempts.
 	TaskQueueRetries = "millwright-retries"
-	// TaskQueueRecords is where WorkOrder and Feedback run: however many records
-	// are written at once, mailboxes do not wait behind them.
+	// TaskQueueRecords takes WorkOrder and Feedback, so that a burst of new
+	// records does not delay deliveries.
 	TaskQueueRecords = "millwright-records"
 )
 
-// The names workflows are registered and started under. They are part of every
-// running workflow: never change one.
+// Workflow types. Every running workflow stores its type: never change one.
 const (
 	WebhookAddressName = "WebhookAddress"
 	DeliveryName       = "Delivery"
 	SweepName          = "Sweep"
 	WorkOrderName      = "WorkOrder"
 	FeedbackName       = "Feedback"
+	HousekeepingName   = "Housekeeping"
 )
 
-// The signals. Operators send redeliver and stop from the Temporal UI or a command.
+// Signals. Operators send redeliver and stop from the Temporal UI or a command.
 const (
-	SignalWake      = "poke"
+	SignalWake      = "poke" // the name that histories store
 	SignalRedeliver = "redeliver"
 	SignalStop      = "stop"
 )
 
-// WebhookAddressID is the workflow id of an address's mailbox.
+// WebhookAddressID returns the id of an address's workflow.
 func WebhookAddressID(webhookID string) string { return "webhook-address/" + webhookID }
 
-// DeliveryID is the workflow id of a delivery in trouble.
+// DeliveryID returns the id of a failing delivery's workflow.
 func DeliveryID(deliveryID string) string { return "delivery/" + deliveryID }
 
-// WorkOrderID is the workflow id of a work order.
+// WorkOrderID returns the id of a work order's workflow.
 func WorkOrderID(workOrderID string) string { return "work-order/" + workOrderID }
 
-// FeedbackID is the workflow id of feedback.
+// FeedbackID returns the id of feedback's workflow.
 func FeedbackID(feedbackID string) string { return "feedback/" + feedbackID }
 
-// The search attributes an operator finds workflows by. All are keywords and hold ids or codes.
+// The search attributes by which operators find workflows. All are keywords that
+// hold ids or codes.
 var (
 	AttributeOrganization    = temporal.NewSearchAttributeKeyKeyword("Organization")
 	AttributeIntegration     = temporal.NewSearchAttributeKeyKeyword("Integration")

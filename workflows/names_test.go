@@ -2,9 +2,8 @@ package workflows
 
 import "testing"
 
-// Running workflows, operators' queries and other programs hold on to these:
-// a name that changes loses them.
-func TestNamesStayAsTheyAre(t *testing.T) {
+// Running workflows, operators' queries and other programs use these names.
+func TestStoredNamesDoNotChange(t *testing.T) {
 	tests := []struct{ what, got, want string }{
 		{"task queue", TaskQueue, "millwright"},
 		{"task queue of retries", TaskQueueRetries, "millwright-retries"},
@@ -14,11 +13,12 @@ func TestNamesStayAsTheyAre(t *testing.T) {
 		{"workflow of the sweep", SweepName, "Sweep"},
 		{"workflow of a work order", WorkOrderName, "WorkOrder"},
 		{"workflow of feedback", FeedbackName, "Feedback"},
+		{"workflow of housekeeping", HousekeepingName, "Housekeeping"},
 		{"id of a work order's workflow", WorkOrderID("wo_1"), "work-order/wo_1"},
 		{"id of feedback's workflow", FeedbackID("iss_1"), "feedback/iss_1"},
 		{"id of an address's workflow", WebhookAddressID("whk_1"), "webhook-address/whk_1"},
 		{"id of a delivery's workflow", DeliveryID("dlv_1"), "delivery/dlv_1"},
-		{"signal poke", SignalWake, "poke"},
+		{"signal wake", SignalWake, "poke"},
 		{"signal redeliver", SignalRedeliver, "redeliver"},
 		{"signal stop", SignalStop, "stop"},
 	}
@@ -31,10 +31,10 @@ func TestNamesStayAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestSearchAttributesFitIntoAnSQLStore(t *testing.T) {
+func TestSearchAttributesFitAnSQLVisibilityStore(t *testing.T) {
 	want := []string{"Organization", "Integration", "WebhookAddress", "EventType", "DeliveryStatus", "WorkOrderStatus", "RecordId"}
 	if len(Attributes) > 10 {
-		t.Errorf("%d search attributes; a store on SQL takes 10 keywords", len(Attributes))
+		t.Errorf("%d search attributes; a visibility store on SQL has 10 keyword columns", len(Attributes))
 	}
 	for i, key := range Attributes {
 		if i >= len(want) || key.GetName() != want[i] {

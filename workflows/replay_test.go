@@ -18,43 +18,44 @@ import (
 	sdkworker "go.temporal.io/sdk/worker"
 
 	"millwright/worker"
+	"millwright/workflows"
 )
 
-// record has the histories recorded again before they are replayed; see testdata/README.md.
+// record records the histories again before replaying them; see testdata/README.md.
 var record = flag.Bool("record", false, "record testdata/*.json again, on the Temporal at TEMPORAL_ADDRESS")
 
-// recording is a history in testdata and what it tells.
+// recording is a history in testdata.
 type recording struct {
 	file string
-	// tells are words for what happens, in their order: activities by name, local
-	// ones too, signals with a ! before it, timer, stopped for a timer, completed.
-	// Others may stand between them.
-	tells string
-	// play has it happen and returns the workflow's id.
-	play func(ctx context.Context, s *stage) (workflowID string, err error)
+	// shows lists what happens in order: activities by name (local ones too), signals
+	// after a "!", timer (started), stopped (a timer), completed. Other events may
+	// happen in between.
+	shows string
+	// play makes it happen and returns the workflow id.
+	play func(ctx context.Context, s *recorder) (workflowID string, err error)
 }
 
 var recordings = []recording{
-	{"delivery_delivered_at_the_second_attempt.json", "!poke LoadDelivery AttemptDelivery completed", playDeliveredAtTheSecondAttempt},
-	{"delivery_failed_then_redelivered.json", "!poke LoadDelivery AttemptDelivery !redeliver RedeliverDelivery completed", playFailedThenRedelivered},
-	{"delivery_poked_stopped_redelivered.json", "!poke LoadDelivery !poke LoadDelivery !stop StopDelivery !redeliver RedeliverDelivery completed", playPokedStoppedRedelivered},
-	{"delivery_held_when_its_address_was_off.json", "!poke LoadDelivery AttemptDelivery completed", playHeld},
-	{"mailbox_poked_between_rounds.json", "!poke DrainMailbox !poke DrainMailbox completed", playMailboxPokedBetweenRounds},
-	{"mailbox_with_more_after_a_round.json", "!poke DrainMailbox DrainMailbox completed", playMailboxWithMore},
+	{"delivery_delivered_at_the_second_attempt.json", "!wake LoadDelivery AttemptDelivery completed", playDeliveredAtTheSecondAttempt},
+	{"delivery_failed_then_redelivered.json", "!wake LoadDelivery AttemptDelivery !redeliver RedeliverDelivery completed", playFailedThenRedelivered},
+	{"delivery_poked_stopped_redelivered.json", "!wake LoadDelivery !wake LoadDelivery !stop StopDelivery !redeliver RedeliverDelivery completed", playWokenStoppedRedelivered},
+	{"delivery_held_when_its_address_was_off.json", "!wake LoadDelivery AttemptDelivery completed", playHeld},
+	{"mailbox_poked_between_rounds.json", "!wake DrainMailbox !wake DrainMailbox completed", playWakeDuringADispatch},
+	{"mailbox_with_more_after_a_round.json", "!wake DrainMailbox DrainMailbox completed", playMoreAfterADispatch},
 	{"sweep.json", "PokeOwed completed", playSweep},
 	{"housekeeping.json", "RemoveExpired RemoveExpired completed", playHousekeeping},
-	{"work_order_completed.json", "!poke LookAtWorkOrder MailNotices !poke LookAtWorkOrder MailNotices completed", playCompleted},
-	{"work_order_target_date_moved.json", "!poke LookAtWorkOrder timer !poke LookAtWorkOrder stopped timer " +
-		"RemindOfWorkOrder MailNotices timer RemindOfWorkOrder !poke LookAtWorkOrder completed", playTargetDateMoved},
-	{"work_order_review_waits.json", "!poke LookAtWorkOrder !poke LookAtWorkOrder timer RemindOfWorkOrder MailNotices " +
-		"!poke LookAtWorkOrder completed", playReviewWaits},
-	{"work_order_ends_before_its_mail.json", "!poke LookAtWorkOrder MailNotices !poke LookAtWorkOrder " +
+	{"work_order_completed.json", "!wake LookAtWorkOrder MailNotices !wake LookAtWorkOrder MailNotices completed", playCompleted},
+	{"work_order_target_date_moved.json", "!wake LookAtWorkOrder timer !wake LookAtWorkOrder stopped timer " +
+		"RemindOfWorkOrder MailNotices timer RemindOfWorkOrder !wake LookAtWorkOrder completed", playTargetDateMoved},
+	{"work_order_review_waits.json", "!wake LookAtWorkOrder !wake LookAtWorkOrder timer RemindOfWorkOrder MailNotices " +
+		"!wake LookAtWorkOrder completed", playReviewWaits},
+	{"work_order_ends_before_its_mail.json", "!wake LookAtWorkOrder MailNotices !wake LookAtWorkOrder " +
 		"LookAtWorkOrder MailNotices completed", playEndsBeforeItsMail},
-	{"feedback_resolved.json", "!poke LookAtFeedback MailNotices !poke LookAtFeedback MailNotices completed", playResolved},
+	{"feedback_resolved.json", "!wake LookAtFeedback MailNotices !wake LookAtFeedback MailNotices completed", playResolved},
 }
 
-// What ran under the recorded code must run under today's: a workflow that was
-// begun before a release goes on after it.
+// A workflow started before a release must continue after it: today's code replays
+// what recorded code did.
 func TestRecordedHistoriesReplay(t *testing.T) {
 	if *record {
 		recordAll(t)
@@ -65,16 +66,16 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v; testdata/README.md says how to record it", err)
 			}
-			told, err := client.HistoryFromJSON(bytes.NewReader(text), client.HistoryJSONOptions{})
+			recorded, err := client.HistoryFromJSON(bytes.NewReader(text), client.HistoryJSONOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkTells(t, told, r.tells)
+			checkShows(t, recorded, r.shows)
 			checkAnonymous(t, string(text))
 			replayer := sdkworker.NewWorkflowReplayer()
 			worker.Register(replayer)
-			quiet := log.NewStructuredLogger(slog.New(slog.DiscardHandler)) // the error says what a log would
-			if err := replayer.ReplayWorkflowHistory(quiet, told); err != nil {
+			quiet := log.NewStructuredLogger(slog.New(slog.DiscardHandler)) // the error says the same
+			if err := replayer.ReplayWorkflowHistory(quiet, recorded); err != nil {
 				t.Errorf("it does not replay: %v", err)
 			}
 		})
@@ -92,17 +93,17 @@ func TestEveryHistoryInTestdataIsReplayed(t *testing.T) {
 	}
 	for _, file := range files {
 		if !known[filepath.Base(file)] {
-			t.Errorf("%s is no recording's", file)
+			t.Errorf("no recording has the file %s", file)
 		}
 	}
 }
 
-// checkTells checks that the history shows the words in their order.
-func checkTells(t *testing.T, told *history.History, words string) {
+// checkShows checks that the history shows the words in order.
+func checkShows(t *testing.T, recorded *history.History, words string) {
 	t.Helper()
 	left := strings.Fields(words)
 	var shown []string
-	for _, event := range told.GetEvents() {
+	for _, event := range recorded.GetEvents() {
 		word := wordFor(event)
 		if word != "" {
 			shown = append(shown, word)
@@ -112,18 +113,21 @@ func checkTells(t *testing.T, told *history.History, words string) {
 		}
 	}
 	if len(left) > 0 {
-		t.Errorf("the history shows %v, want in this order %s", shown, words)
+		t.Errorf("the history shows %v, want in order %s", shown, words)
 	}
 }
 
-// wordFor returns the word that stands for an event, "" for those that only show
-// how Temporal works.
+// wordFor returns the word for an event, "" for Temporal's internal ones.
 func wordFor(event *history.HistoryEvent) string {
 	switch event.GetEventType() {
 	case enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
 		return event.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName()
 	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
-		return "!" + event.GetWorkflowExecutionSignaledEventAttributes().GetSignalName()
+		name := event.GetWorkflowExecutionSignaledEventAttributes().GetSignalName()
+		if name == workflows.SignalWake {
+			return "!wake"
+		}
+		return "!" + name
 	case enums.EVENT_TYPE_TIMER_STARTED:
 		return "timer"
 	case enums.EVENT_TYPE_TIMER_CANCELED:
@@ -140,7 +144,7 @@ func wordFor(event *history.HistoryEvent) string {
 // machine matches process@host, host:uuid, IP addresses and paths.
 var machine = regexp.MustCompile(`\d+@\w|"[^"]+:[0-9a-f]{8}-[0-9a-f]{4}-|\b\d+\.\d+\.\d+\.\d+\b|"/\w`)
 
-// checkAnonymous checks that nothing tells where the history was recorded.
+// checkAnonymous checks that the history does not name the machine it was recorded on.
 func checkAnonymous(t *testing.T, text string) {
 	t.Helper()
 	if trace := machine.FindString(text); trace != "" {

@@ -9,14 +9,14 @@ import (
 	"millwright/activities"
 )
 
-// Sweep pokes everything that is owed and in nobody's hand: whatever a crash, a
-// lost poke or an outage of Temporal left behind. A schedule starts it.
+// Sweep wakes every workflow whose work is unclaimed: what a crash, a lost wake
+// or an outage of Temporal left behind. A schedule starts it.
 func Sweep(ctx workflow.Context) error {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: 30 * time.Second,
-		// A database that does not answer is waited for: the next sweep would find no other.
+		// Retry until the database responds: the next sweep would meet the same one.
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second},
+		Summary:     "wake workflows with unclaimed work",
 	})
-	var sweeper *activities.Sweeper
-	return workflow.ExecuteActivity(ctx, sweeper.PokeOwed).Get(ctx, nil)
+	return workflow.ExecuteActivity(ctx, activities.NameWakeUnclaimed).Get(ctx, nil)
 }

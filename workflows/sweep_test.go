@@ -10,31 +10,30 @@ import (
 	"millwright/activities"
 )
 
-// sweepActivities is what the workflow Sweep asks of the world.
+// sweepActivities are the activities of the Sweep workflow, real and fake.
 type sweepActivities interface {
-	PokeOwed(ctx context.Context) (int, error)
+	WakeUnclaimed(ctx context.Context) (int, error)
 }
 
 var _, _ sweepActivities = (*activities.Sweeper)(nil), (*sweeper)(nil)
 
-// sweeper fails a number of times before it finds what is owed.
+// sweeper fails a number of times, then succeeds.
 type sweeper struct {
 	failures int
 	calls    int
 }
 
-// PokeOwed pokes seven workflows.
-func (s *sweeper) PokeOwed(context.Context) (int, error) {
+func (s *sweeper) WakeUnclaimed(context.Context) (int, error) {
 	s.calls++
 	if s.calls <= s.failures {
-		return 0, errors.New("the database cannot be reached")
+		return 0, errors.New("the database is unreachable")
 	}
 	return 7, nil
 }
 
-func sweep(s *sweeper) *testsuite.TestWorkflowEnvironment {
+func runSweep(s *sweeper) *testsuite.TestWorkflowEnvironment {
 	env := newEnvironment(began, &observer{})
-	env.RegisterActivity(s)
+	register(env, activities.NameWakeUnclaimed, s.WakeUnclaimed)
 	env.ExecuteWorkflow(Sweep)
 	return env
 }
@@ -44,22 +43,22 @@ func TestSweep(t *testing.T) {
 		name            string
 		failures, calls int
 	}{
-		{"pokes what is owed once", 0, 1},
-		{"is tried again when it fails", 2, 3},
-		{"waits for a database that is long away", 30, 31},
+		{"succeeds at once", 0, 1},
+		{"is retried if it fails", 2, 3},
+		{"outlasts a long outage of the database", 30, 31},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &sweeper{failures: tt.failures}
-			env := sweep(s)
+			env := runSweep(s)
 			if err := env.GetWorkflowError(); err != nil {
 				t.Errorf("the workflow ended with %v", err)
 			}
 			if s.calls != tt.calls {
-				t.Errorf("%d tries, want %d", s.calls, tt.calls)
+				t.Errorf("%d attempts, want %d", s.calls, tt.calls)
 			}
 			if took := env.Now().Sub(began).Seconds(); took > 10*float64(tt.calls) {
-				t.Errorf("%d tries took %v seconds: they are further apart than sweeps", tt.calls, took)
+				t.Errorf("%d attempts took %v seconds: they are further apart than sweeps", tt.calls, took)
 			}
 		})
 	}

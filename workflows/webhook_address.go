@@ -9,57 +9,56 @@ import (
 	"millwright/activities"
 )
 
-// roundsBeforeNew bounds a mailbox's history: after so many rounds it continues as new.
-const roundsBeforeNew = 100
+// dispatchesPerRun bounds the history of an address's workflow: after that many
+// dispatches it continues as new.
+const dispatchesPerRun = 100
 
-// WebhookAddress is the mailbox of one webhook address. Each round is one
-// activity that delivers what is pending and lingers while traffic flows; the
-// mailbox ends when a round finds nothing more, nobody is being told about the
-// address by e-mail, and no poke came meanwhile.
+// WebhookAddress sends the deliveries of one webhook address. Each DispatchPending
+// activity sends what is pending and waits a while for more. The workflow ends
+// when a dispatch leaves nothing pending, no e-mail about the address is being
+// sent and no wake has arrived meanwhile.
 func WebhookAddress(ctx workflow.Context, webhookID string) error {
-	pokes := workflow.GetSignalChannel(ctx, SignalWake)
-	mail := &mailing{recordID: webhookID}
-	for range roundsBeforeNew {
-		drain(pokes)
-		drained, err := drainMailbox(ctx, webhookID)
+	wakes := workflow.GetSignalChannel(ctx, SignalWake)
+	mail := &noticeMail{recordID: webhookID}
+	for range dispatchesPerRun {
+		drainSignals(wakes)
+		result, err := dispatchPending(ctx, webhookID)
 		if err != nil {
 			return err
 		}
-		if drained.Notices {
-			mail.begin(ctx)
+		if result.Notices {
+			mail.start(ctx)
 		}
-		if drained.More || pokes.Len() > 0 {
+		if result.More || wakes.Len() > 0 {
 			continue
 		}
-		// A poke that arrives after this line makes the server refuse the
-		// workflow's end and run it again, so it is not lost.
-		if !mail.underWay() {
+		// A wake that arrives after this line is not lost: the server rejects the
+		// workflow's end and runs its task again.
+		if !mail.running() {
 			return nil
 		}
-		// Then look again: the mail may have passed by what was added meanwhile.
-		if err := mail.wait(ctx, pokes); err != nil {
+		// Dispatch once more after the mail: it may have missed newer notices.
+		if err := mail.wait(ctx, wakes); err != nil {
 			return err
 		}
 	}
 	return workflow.NewContinueAsNewError(ctx, WebhookAddress, webhookID)
 }
 
-// drain takes every waiting signal: one look at the database answers them all.
-func drain(channel workflow.ReceiveChannel) {
+// drainSignals discards every waiting signal: one load covers them all.
+func drainSignals(channel workflow.ReceiveChannel) {
 	for channel.ReceiveAsync(nil) {
 	}
 }
 
-func drainMailbox(ctx workflow.Context, webhookID string) (activities.DispatchResult, error) {
+func dispatchPending(ctx workflow.Context, webhookID string) (result activities.DispatchResult, err error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: activities.MaxRound + time.Minute,
-		HeartbeatTimeout:    activities.HeartbeatTimeout,
-		// Workers that die one after another must not make the next one's takeover slower.
+		StartToCloseTimeout: activities.MaxDispatchRun + time.Minute,
+		HeartbeatTimeout:    activities.DispatchHeartbeatTimeout,
+		// Retries stay frequent, so that after several dead workers the next takes over as fast.
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 4 * time.Second},
-		Summary:     "deliver what is pending",
+		Summary:     "send pending deliveries",
 	})
-	var drained activities.DispatchResult
-	var mailbox *activities.Dispatcher
-	err := workflow.ExecuteActivity(ctx, mailbox.DrainMailbox, webhookID).Get(ctx, &drained)
-	return drained, err
+	err = workflow.ExecuteActivity(ctx, activities.NameDispatchPending, webhookID).Get(ctx, &result)
+	return result, err
 }

@@ -1,205 +1,136 @@
 package workflows
 
 import (
-	"context"
 	"errors"
 	"slices"
-	"sync"
 	"testing"
-	"time"
 
 	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/testsuite"
 
 	"millwright/activities"
 )
-
-// mailboxActivities is what the workflow WebhookAddress asks of the world.
-type mailboxActivities interface {
-	DrainMailbox(ctx context.Context, webhookID string) (activities.DispatchResult, error)
-}
-
-var _, _ mailboxActivities = (*activities.Dispatcher)(nil), (*mailbox)(nil)
-
-// mailbox stands for the deliveries of one address.
-type mailbox struct {
-	t    *testing.T
-	env  *testsuite.TestWorkflowEnvironment
-	seen *observer
-	// round is what happens in each round, counted from 1.
-	round func(number int) (activities.DispatchResult, error)
-
-	mu     sync.Mutex
-	rounds []time.Duration
-}
-
-// newMailbox returns a mailbox that was started by a poke.
-func newMailbox(t *testing.T, round func(number int) (activities.DispatchResult, error)) *mailbox {
-	seen := &observer{poked: true}
-	m := &mailbox{t: t, seen: seen, env: newEnvironment(began, seen), round: round}
-	m.env.RegisterActivity(m)
-	return m
-}
-
-// DrainMailbox plays the next round.
-func (m *mailbox) DrainMailbox(_ context.Context, id string) (activities.DispatchResult, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if id != webhookID {
-		m.t.Errorf("the mailbox of %q was drained, want %q", id, webhookID)
-	}
-	m.rounds = append(m.rounds, m.env.Now().Sub(began))
-	if len(m.rounds) == maxCalls {
-		m.t.Errorf("the mailbox goes round in circles at %v", m.rounds[maxCalls-1])
-		m.env.CancelWorkflow()
-	}
-	return m.round(len(m.rounds))
-}
-
-// wake sends the workflow a number of pokes.
-func (m *mailbox) wake(times int) {
-	for range times {
-		m.env.SignalWorkflow(SignalWake, nil)
-	}
-}
-
-func (m *mailbox) run() error {
-	m.env.ExecuteWorkflow(WebhookAddress, webhookID)
-	return m.env.GetWorkflowError()
-}
-
-// made checks how many rounds were made, and that the workflow ended well.
-func (m *mailbox) made(rounds int, err error) {
-	m.t.Helper()
-	if err != nil {
-		m.t.Errorf("the workflow ended with the error %v", err)
-	}
-	if len(m.rounds) != rounds {
-		m.t.Errorf("%d rounds, want %d", len(m.rounds), rounds)
-	}
-}
 
 func nothingMore(int) (activities.DispatchResult, error) {
 	return activities.DispatchResult{Delivered: 1}, nil
 }
 
-func TestMailboxMakesOneRoundForThePokeThatStartsItAndEnds(t *testing.T) {
-	m := newMailbox(t, nothingMore)
-	m.made(1, m.run())
+func TestAddressWorkflowDispatchesOnceForTheWakeThatStartsItAndEnds(t *testing.T) {
+	h := newAddressHarness(t, nothingMore)
+	h.wantDispatches(1, h.run())
 }
 
-func TestMailboxGoesOnWhileARoundLeavesMore(t *testing.T) {
-	m := newMailbox(t, func(number int) (activities.DispatchResult, error) {
+func TestAddressWorkflowContinuesWhileADispatchLeavesMore(t *testing.T) {
+	h := newAddressHarness(t, func(number int) (activities.DispatchResult, error) {
 		return activities.DispatchResult{More: number < 4}, nil
 	})
-	m.made(4, m.run())
+	h.wantDispatches(4, h.run())
 }
 
-func TestPokeDuringARoundCausesAnother(t *testing.T) {
-	t.Run("one poke, one round", func(t *testing.T) {
-		var m *mailbox
-		m = newMailbox(t, func(number int) (activities.DispatchResult, error) {
+func TestWakeDuringADispatchCausesAnother(t *testing.T) {
+	t.Run("one wake, one dispatch", func(t *testing.T) {
+		var h *addressHarness
+		h = newAddressHarness(t, func(number int) (activities.DispatchResult, error) {
 			if number == 1 {
-				m.wake(1)
+				h.wake(1)
 			}
 			return activities.DispatchResult{}, nil
 		})
-		m.made(2, m.run())
+		h.wantDispatches(2, h.run())
 	})
-	t.Run("many pokes merge into one round", func(t *testing.T) {
-		var m *mailbox
-		m = newMailbox(t, func(number int) (activities.DispatchResult, error) {
+	t.Run("many wakes, one dispatch", func(t *testing.T) {
+		var h *addressHarness
+		h = newAddressHarness(t, func(number int) (activities.DispatchResult, error) {
 			if number == 1 {
-				m.wake(100)
+				h.wake(100)
 			}
 			return activities.DispatchResult{}, nil
 		})
-		m.made(2, m.run())
+		h.wantDispatches(2, h.run())
 	})
-	t.Run("in each of three rounds", func(t *testing.T) {
-		var m *mailbox
-		m = newMailbox(t, func(number int) (activities.DispatchResult, error) {
+	t.Run("in each of three dispatches", func(t *testing.T) {
+		var h *addressHarness
+		h = newAddressHarness(t, func(number int) (activities.DispatchResult, error) {
 			if number <= 3 {
-				m.wake(2)
+				h.wake(2)
 			}
 			return activities.DispatchResult{}, nil
 		})
-		m.made(4, m.run())
+		h.wantDispatches(4, h.run())
 	})
-	t.Run("even when the round failed first", func(t *testing.T) {
-		var m *mailbox
-		m = newMailbox(t, func(number int) (activities.DispatchResult, error) {
+	t.Run("even if the dispatch failed first", func(t *testing.T) {
+		var h *addressHarness
+		h = newAddressHarness(t, func(number int) (activities.DispatchResult, error) {
 			if number == 1 {
-				m.wake(1)
-				return activities.DispatchResult{}, errors.New("the database cannot be reached")
+				h.wake(1)
+				return activities.DispatchResult{}, errors.New("the database is unreachable")
 			}
 			return activities.DispatchResult{}, nil
 		})
-		m.made(3, m.run()) // the first, its retry, and the poke's
+		h.wantDispatches(3, h.run()) // the first, its retry, and the wake's
 	})
 }
 
-func TestMailboxContinuesAsNewAfterManyRounds(t *testing.T) {
+func TestAddressWorkflowContinuesAsNewAfterManyDispatches(t *testing.T) {
 	t.Run("with the same address", func(t *testing.T) {
-		m := newMailbox(t, func(int) (activities.DispatchResult, error) { return activities.DispatchResult{More: true}, nil })
-		err := m.run()
-		m.made(roundsBeforeNew, nil)
+		h := newAddressHarness(t, func(int) (activities.DispatchResult, error) { return activities.DispatchResult{More: true}, nil })
+		err := h.run()
+		h.wantDispatches(dispatchesPerRun, nil)
 		checkContinuesAs(t, err, "WebhookAddress", webhookID)
 	})
-	t.Run("when a poke came in the last of them", func(t *testing.T) {
-		var m *mailbox
-		m = newMailbox(t, func(number int) (activities.DispatchResult, error) {
-			if number == roundsBeforeNew {
-				m.wake(1)
+	t.Run("if a wake arrives during the last of them", func(t *testing.T) {
+		var h *addressHarness
+		h = newAddressHarness(t, func(number int) (activities.DispatchResult, error) {
+			if number == dispatchesPerRun {
+				h.wake(1)
 			}
-			return activities.DispatchResult{More: number < roundsBeforeNew}, nil
+			return activities.DispatchResult{More: number < dispatchesPerRun}, nil
 		})
-		err := m.run()
-		m.made(roundsBeforeNew, nil)
+		err := h.run()
+		h.wantDispatches(dispatchesPerRun, nil)
 		checkContinuesAs(t, err, "WebhookAddress", webhookID)
 	})
-	t.Run("but not when the last of them left nothing", func(t *testing.T) {
-		m := newMailbox(t, func(number int) (activities.DispatchResult, error) {
-			return activities.DispatchResult{More: number < roundsBeforeNew}, nil
+	t.Run("but not if the last of them leaves nothing", func(t *testing.T) {
+		h := newAddressHarness(t, func(number int) (activities.DispatchResult, error) {
+			return activities.DispatchResult{More: number < dispatchesPerRun}, nil
 		})
-		m.made(roundsBeforeNew, m.run())
+		h.wantDispatches(dispatchesPerRun, h.run())
 	})
 }
 
-func TestRoundThatFailsIsTriedAgainUntilItSucceeds(t *testing.T) {
-	m := newMailbox(t, func(number int) (activities.DispatchResult, error) {
+func TestFailedDispatchIsRetriedUntilItSucceeds(t *testing.T) {
+	h := newAddressHarness(t, func(number int) (activities.DispatchResult, error) {
 		if number <= 20 {
-			return activities.DispatchResult{}, errors.New("the database cannot be reached")
+			return activities.DispatchResult{}, errors.New("the database is unreachable")
 		}
 		return activities.DispatchResult{Delivered: 3}, nil
 	})
-	m.made(21, m.run())
-	if want := durations("0s 1s 3s 7s 11s 15s 19s"); !slices.Equal(m.rounds[:len(want)], want) {
-		t.Errorf("tried at %v, want it at %v and every 4s from then on", m.rounds[:len(want)], want)
+	h.wantDispatches(21, h.run())
+	if want := durations("0s 1s 3s 7s 11s 15s 19s"); !slices.Equal(h.dispatches[:len(want)], want) {
+		t.Errorf("dispatches at %v, want them at %v and then every 4s", h.dispatches[:len(want)], want)
 	}
 }
 
-func TestCancelledMailboxEnds(t *testing.T) {
-	m := newMailbox(t, func(int) (activities.DispatchResult, error) {
-		return activities.DispatchResult{}, errors.New("the database cannot be reached")
+func TestCancelledAddressWorkflowEnds(t *testing.T) {
+	h := newAddressHarness(t, func(int) (activities.DispatchResult, error) {
+		return activities.DispatchResult{}, errors.New("the database is unreachable")
 	})
-	m.env.RegisterDelayedCallback(m.env.CancelWorkflow, time.Hour)
-	if err := m.run(); !temporal.IsCanceledError(err) {
+	h.at("1h", func() { h.env.CancelWorkflow() })
+	if err := h.run(); !temporal.IsCanceledError(err) {
 		t.Errorf("the workflow ended with %v, want it cancelled", err)
 	}
 }
 
-func TestRoundLeavesRoomForItsActivity(t *testing.T) {
-	m := newMailbox(t, nothingMore)
-	m.made(1, m.run())
-	options := m.seen.steps[0].options
-	if options.StartToCloseTimeout <= activities.MaxRound {
-		t.Errorf("a round is cut off after %v and may work for %v", options.StartToCloseTimeout, activities.MaxRound)
+func TestDispatchTimeouts(t *testing.T) {
+	h := newAddressHarness(t, nothingMore)
+	h.wantDispatches(1, h.run())
+	options := h.observer.steps[0].options
+	if options.StartToCloseTimeout <= activities.MaxDispatchRun {
+		t.Errorf("a dispatch times out after %v and may work for %v", options.StartToCloseTimeout, activities.MaxDispatchRun)
 	}
-	if options.HeartbeatTimeout != activities.HeartbeatTimeout {
-		t.Errorf("a dead worker's round is taken over after %v, want %v", options.HeartbeatTimeout, activities.HeartbeatTimeout)
+	if options.HeartbeatTimeout != activities.DispatchHeartbeatTimeout {
+		t.Errorf("a dead worker's dispatch is retried after %v, want %v", options.HeartbeatTimeout, activities.DispatchHeartbeatTimeout)
 	}
-	if options.Summary != "deliver what is pending" {
-		t.Errorf("an operator reads %q", options.Summary)
+	if options.Summary != "send pending deliveries" {
+		t.Errorf("the summary is %q", options.Summary)
 	}
 }

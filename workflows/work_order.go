@@ -11,153 +11,153 @@ import (
 	"millwright/service"
 )
 
-// WorkOrder goes with a work order from its creation until it is complete or
-// cancelled: it tells people by e-mail what changed, and reminds them of the
-// target date and of a review that waits. A poke after its end starts it again.
+// WorkOrder accompanies a work order from its creation until it is complete or
+// cancelled: it sends the notices about it by e-mail, and reminds people of the
+// target date and of a waiting review. A wake after its end starts it again.
 //
-// reminded are the reminders that an earlier run made.
+// reminded lists the reminders that earlier runs sent.
 func WorkOrder(ctx workflow.Context, workOrderID string, reminded []models.Reminder) error {
-	w := &workOrder{watched: watch(ctx, workOrderID), reminded: reminded}
+	w := &workOrder{recordWorkflow: newRecordWorkflow(ctx, workOrderID), reminded: reminded}
 	return w.run(ctx)
 }
 
 type workOrder struct {
-	watched
+	recordWorkflow
 	state    service.WorkOrderState
 	reminded []models.Reminder
-	alarm    alarm
+	timer    reminderTimer
 }
 
-// alarm is the timer of the next reminder.
-type alarm struct {
+// reminderTimer is the timer of the next reminder.
+type reminderTimer struct {
 	reminder models.Reminder
-	timer    workflow.Future // nil when none runs
+	future   workflow.Future // nil when no timer runs
 	cancel   workflow.CancelFunc
 }
 
 func (w *workOrder) run(ctx workflow.Context) error {
-	if err := w.lookAnew(ctx); err != nil {
+	if err := w.reload(ctx); err != nil {
 		return err
 	}
 	for {
-		next, waits := nextReminder(w.state.Reminders, w.reminded)
-		if waits && !workflow.Now(ctx).Before(next.At.Time) {
-			if err := w.remind(ctx, next); err != nil {
+		next := nextReminder(w.state.Reminders, w.reminded)
+		if next != nil && !workflow.Now(ctx).Before(next.At.Time) {
+			if err := w.remind(ctx, *next); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := w.showState(ctx, next, waits); err != nil {
+		if err := w.showState(ctx, next); err != nil {
 			return err
 		}
-		if over(w.state) && w.idle() {
+		if workOrderFinished(w.state) && w.idle() {
 			return nil
 		}
-		w.setAlarm(ctx, next, waits)
-		look, err := w.rest(ctx, w.alarm.timer)
+		w.setTimer(ctx, next)
+		reload, err := w.wait(ctx, w.timer.future)
 		if err != nil {
 			return err
 		}
-		if w.full(ctx) {
+		if w.shouldContinueAsNew(ctx) {
 			return workflow.NewContinueAsNewError(ctx, WorkOrder, w.id, w.reminded)
 		}
-		if look {
-			if err := w.lookAnew(ctx); err != nil {
+		if reload {
+			if err := w.reload(ctx); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// nextReminder is the earliest reminder that was not made yet.
-func nextReminder(reminders, made []models.Reminder) (next models.Reminder, waits bool) {
-	for _, r := range reminders { // the earliest first
-		if !slices.ContainsFunc(made, func(m models.Reminder) bool { return m.Is(r.Kind, r.About) }) {
-			return r, true
+// nextReminder returns the first of the reminders, which are in order of time,
+// that has not been sent, or nil.
+func nextReminder(reminders, sent []models.Reminder) *models.Reminder {
+	for i, r := range reminders {
+		if !slices.ContainsFunc(sent, func(s models.Reminder) bool { return s.Is(r.Kind, r.About) }) {
+			return &reminders[i]
 		}
 	}
-	return models.Reminder{}, false
+	return nil
 }
 
-// over reports whether nothing is to be waited for any more.
-func over(state service.WorkOrderState) bool {
+// workOrderFinished reports whether the work order is closed or gone.
+func workOrderFinished(state service.WorkOrderState) bool {
 	return state.ID == "" || state.Status.Closed()
 }
 
-// lookAnew takes the work order's state and has people told what waits for it.
-func (w *workOrder) lookAnew(ctx workflow.Context) error {
+// reload loads the work order and starts mailing its notices.
+func (w *workOrder) reload(ctx workflow.Context) error {
 	w.state = service.WorkOrderState{}
-	var records *activities.Records
-	if err := w.look(ctx, &w.state, records.LookAtWorkOrder); err != nil {
+	if err := w.load(ctx, &w.state, activities.NameLoadWorkOrder); err != nil {
 		return err
 	}
 	if w.state.Mail {
-		w.tell(ctx)
+		w.mailNotices(ctx)
 	}
 	return nil
 }
 
-// remind makes a reminder that is due. One that did not apply any more, since
-// the work order changed at that moment, may do so again.
+// remind sends a due reminder. One that no longer applied, because the work order
+// has just changed, is not marked as sent: it may apply again.
 func (w *workOrder) remind(ctx workflow.Context, due models.Reminder) error {
-	var after activities.ReminderResult
-	var records *activities.Records
-	if err := locally(ctx, "remind of "+about(due), &after, records.RemindOfWorkOrder, w.id, due); err != nil {
+	var result activities.ReminderResult
+	if err := executeLocal(ctx, "remind: "+reminderTopic(due), &result, activities.NameRemindWorkOrder, w.id, due); err != nil {
 		return err
 	}
-	if w.state = after.State; after.Applied {
+	if w.state = result.State; result.Applied {
 		w.reminded = append(w.reminded, due)
 	}
 	if w.state.Mail {
-		w.tell(ctx)
+		w.mailNotices(ctx)
 	}
 	return nil
 }
 
-// about says in a few words what the reminder is about.
-func about(r models.Reminder) string {
+// reminderTopic names what the reminder is about.
+func reminderTopic(r models.Reminder) string {
 	switch r.Kind {
 	case models.NoticeDueSoon:
-		return "the target date, a day before"
+		return "target date in a day"
 	case models.NoticeDue:
-		return "the target date"
+		return "target date reached"
 	default:
-		return "the review that waits"
+		return "review still waiting"
 	}
 }
 
-// setAlarm has a timer run for the next reminder, and no other.
-func (w *workOrder) setAlarm(ctx workflow.Context, next models.Reminder, waits bool) {
-	if w.alarm.timer != nil {
-		if waits && w.alarm.reminder.Is(next.Kind, next.About) && !w.alarm.timer.IsReady() {
+// setTimer runs the timer of the next reminder and cancels any other.
+func (w *workOrder) setTimer(ctx workflow.Context, next *models.Reminder) {
+	if w.timer.future != nil {
+		if next != nil && w.timer.reminder.Is(next.Kind, next.About) && !w.timer.future.IsReady() {
 			return
 		}
-		w.alarm.cancel()
-		w.alarm = alarm{}
+		w.timer.cancel()
+		w.timer = reminderTimer{}
 	}
-	if !waits {
+	if next == nil {
 		return
 	}
 	ctx, cancel := workflow.WithCancel(ctx)
-	timer := workflow.NewTimerWithOptions(ctx, next.At.Sub(workflow.Now(ctx)), workflow.TimerOptions{Summary: "remind of " + about(next)})
-	w.alarm = alarm{next, timer, cancel}
+	options := workflow.TimerOptions{Summary: "next reminder: " + reminderTopic(*next)}
+	future := workflow.NewTimerWithOptions(ctx, next.At.Sub(workflow.Now(ctx)), options)
+	w.timer = reminderTimer{*next, future, cancel}
 }
 
-// showState shows an operator where the work order stands.
-func (w *workOrder) showState(ctx workflow.Context, next models.Reminder, waits bool) error {
+// showState shows the work order's state to operators.
+func (w *workOrder) showState(ctx workflow.Context, next *models.Reminder) error {
 	s := w.state
 	if s.ID == "" {
-		return nil // it is gone
+		return nil // gone
 	}
-	return w.show(ctx, workOrderDetails(s, next, waits), string(s.Status),
+	return w.show(ctx, workOrderDetails(s, next), string(s.Status),
 		AttributeOrganization.ValueSet(s.OrganizationID),
 		AttributeWorkOrderStatus.ValueSet(string(s.Status)),
 		AttributeRecordID.ValueSet(s.ID),
 	)
 }
 
-// workOrderDetails is a few lines for the Temporal UI.
-func workOrderDetails(s service.WorkOrderState, next models.Reminder, waits bool) string {
+// workOrderDetails is what the Temporal UI shows of a work order.
+func workOrderDetails(s service.WorkOrderState, next *models.Reminder) string {
 	text := fmt.Sprintf("**%s**\n\n- work order %s\n- organization %s\n", s.Status, s.ID, s.OrganizationID)
 	if s.TargetDate != nil {
 		text += fmt.Sprintf("- target date %s\n", s.TargetDate)
@@ -165,8 +165,8 @@ func workOrderDetails(s service.WorkOrderState, next models.Reminder, waits bool
 	if s.InReviewSince != nil {
 		text += fmt.Sprintf("- in review since %s\n", s.InReviewSince)
 	}
-	if waits {
-		text += fmt.Sprintf("- next reminder at %s, of %s\n", next.At, about(next))
+	if next != nil {
+		text += fmt.Sprintf("- next reminder at %s: %s\n", next.At, reminderTopic(*next))
 	}
 	return text
 }

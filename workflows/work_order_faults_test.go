@@ -13,126 +13,126 @@ import (
 	"millwright/models"
 )
 
-func TestMailServerThatIsDownForAnHourHoldsUpTheMailAlone(t *testing.T) {
-	inBothWays(t, newDesk, func(t *testing.T, d *desk) {
-		d.mailDown = func(at time.Duration) bool { return at < time.Hour }
-		d.aim("20m")
-		d.write("10m", func() { d.tell("assigned", "wes"); d.workers = []string{"wim", "wes"} })
-		d.write("30m", func() { d.move(models.StatusComplete); d.tell("completed", "mia") })
-		d.run()
-		if d.err != nil || d.marked {
-			t.Fatalf("the workflow ended with %v, a look owed: %v", d.err, d.marked)
+func TestMailServerOutageDelaysOnlyMail(t *testing.T) {
+	inOneAndManyRuns(t, newWorkOrderHarness, func(t *testing.T, h *recordHarness) {
+		h.mailDown = func(at time.Duration) bool { return at < time.Hour }
+		h.setTargetDate("20m")
+		h.write("10m", func() { h.notify("assigned", "wes"); h.workers = []string{"wim", "wes"} })
+		h.write("30m", func() { h.setStatus(models.StatusComplete); h.notify("completed", "mia") })
+		h.run()
+		if h.err != nil || h.dirty {
+			t.Fatalf("the workflow ended with %v, dirty: %v", h.err, h.dirty)
 		}
-		// Every change was seen when it happened, and the reminder made when it was due.
-		if want := durations("0s 10m 20m 30m"); !slices.Equal(slices.Compact(slices.Clone(d.looks)), append(want, d.ended)) {
-			t.Errorf("looked at %v, want it at %v and when the mail was sent", d.looks, want)
+		// Each change was loaded at once, and the reminder was sent when it was due.
+		if want := durations("0s 10m 20m 30m"); !slices.Equal(slices.Compact(slices.Clone(h.loads)), append(want, h.ended)) {
+			t.Errorf("loads at %v, want them at %v and after the mail", h.loads, want)
 		}
-		if !slices.ContainsFunc(d.seen.shown, func(s shown) bool {
+		if !slices.ContainsFunc(h.observer.shown, func(s shown) bool {
 			return s.at == 30*time.Minute && s.attributes["WorkOrderStatus"] == "complete"
 		}) {
-			t.Errorf("shown was %v, want it complete at 30m", d.seen.shown)
+			t.Errorf("shown were %v, want complete at 30m", h.observer.shown)
 		}
-		// The server is tried at once and then ever more seldom, at least every five minutes.
-		if d.ended < time.Hour || d.ended > time.Hour+5*time.Minute {
-			t.Errorf("the mail was sent at %v, want it within five minutes after the hour", d.ended)
+		// Retries back off to every five minutes.
+		if h.ended < time.Hour || h.ended > time.Hour+5*time.Minute {
+			t.Errorf("the mail was sent at %v, want it within five minutes of the hour", h.ended)
 		}
-		if n := len(d.mailings); n < 12 || n > 30 {
-			t.Errorf("the mail server was tried %d times in an hour", n)
+		if n := len(h.mailings); n < 12 || n > 30 {
+			t.Errorf("%d mailings in an hour", n)
 		}
-		if len(d.notices) != 5 {
-			t.Errorf("%d notices, want the two of the assignments, two reminders and one of the completion", len(d.notices))
+		if len(h.notices) != 5 {
+			t.Errorf("%d notices, want two assignments, two reminders and one completion", len(h.notices))
 		}
-		for _, l := range d.notices { // that none is mailed twice, MailNotices checks
-			if !l.mailed || l.mailedAt != d.ended {
-				t.Errorf("%s for %s: mailed %v at %v, want it at the end", l.kind, l.person, l.mailed, l.mailedAt)
+		for _, n := range h.notices { // MailNotices checks that none is mailed twice
+			if !n.mailed || n.mailedAt != h.ended {
+				t.Errorf("%s for %s: mailed %v at %v, want it at the end", n.kind, n.person, n.mailed, n.mailedAt)
 			}
 		}
 	})
 }
 
-func TestNoticeThatComesWhileMailIsSentIsMailedAfterIt(t *testing.T) {
-	inBothWays(t, newDesk, func(t *testing.T, d *desk) {
-		d.write("1h", func() { d.move(models.StatusComplete); d.tell("completed", "mia") })
-		d.duringMail = func(n int) {
+func TestNoticeCreatedDuringAMailingIsMailedAfterIt(t *testing.T) {
+	inOneAndManyRuns(t, newWorkOrderHarness, func(t *testing.T, h *recordHarness) {
+		h.write("1h", func() { h.setStatus(models.StatusComplete); h.notify("completed", "mia") })
+		h.duringMail = func(n int) {
 			if n == 2 {
-				d.mu.Lock()
-				d.tell("assigned", "wes")
-				d.marked = true
-				d.mu.Unlock()
-				d.env.SignalWorkflow(SignalWake, nil)
+				h.mu.Lock()
+				h.notify("assigned", "wes")
+				h.dirty = true
+				h.mu.Unlock()
+				h.env.SignalWorkflow(SignalWake, nil)
 			}
 		}
-		d.run()
-		d.told("0s assigned wim, 1h completed mia, 1h assigned wes")
-		d.closed("1h")
-		if len(d.mailings) != 3 {
-			t.Errorf("%d mailings, want 3", len(d.mailings))
+		h.run()
+		h.wantMailed("0s assigned wim, 1h completed mia, 1h assigned wes")
+		h.wantClosed("1h")
+		if len(h.mailings) != 3 {
+			t.Errorf("%d mailings, want 3", len(h.mailings))
 		}
 	})
 }
 
-func TestDatabaseThatIsDownForAnHourIsTriedSeldom(t *testing.T) {
-	d := newDesk(t)
-	d.aim("72h")
+func TestDatabaseOutageIsRetriedEveryMinute(t *testing.T) {
+	h := newWorkOrderHarness(t)
+	h.setTargetDate("72h")
 	const from, until = 72 * time.Hour, 73 * time.Hour
-	d.down = func(at time.Duration) bool { return at >= from && at < until }
-	d.write("80h", func() { d.move(models.StatusComplete) })
-	d.run()
-	if len(d.notices) != 3 || d.notices[2].kind != "due" || d.notices[2].mailedAt < until || d.notices[2].mailedAt > until+time.Minute {
-		t.Errorf("reminded at %v, want it within a minute after %v", d.notices[len(d.notices)-1].mailedAt, until)
+	h.down = func(at time.Duration) bool { return at >= from && at < until }
+	h.write("80h", func() { h.setStatus(models.StatusComplete) })
+	h.run()
+	if len(h.notices) != 3 || h.notices[2].kind != "due" || h.notices[2].mailedAt < until || h.notices[2].mailedAt > until+time.Minute {
+		t.Errorf("reminded at %v, want it within a minute after %v", h.notices[len(h.notices)-1].mailedAt, until)
 	}
 	var tried []time.Duration
-	for _, at := range d.tries {
-		if d.down(at) {
+	for _, at := range h.queries {
+		if h.down(at) {
 			tried = append(tried, at)
 		}
 	}
 	if want := durations("72h 72h1s 72h5s 72h21s 73h"); len(tried) < 60 || len(tried) > 65 || !slices.Equal(tried[:4], want[:4]) {
-		t.Errorf("the database was tried at %v: want it at %v and every minute from then on", tried, want[:4])
+		t.Errorf("queries at %v, want them at %v and then every minute", tried, want[:4])
 	}
-	for _, s := range d.seen.steps {
+	for _, s := range h.observer.steps {
 		if s.options.RetryPolicy.MaximumAttempts != 0 || s.name != "MailNotices" && s.options.ScheduleToCloseTimeout < 30*24*time.Hour {
-			t.Errorf("%s gives up after %d tries or %v; an outage may last longer", s.name,
+			t.Errorf("%s gives up after %d attempts or %v; an outage may last longer", s.name,
 				s.options.RetryPolicy.MaximumAttempts, s.options.ScheduleToCloseTimeout)
 		}
 	}
-	d.closed("80h")
+	h.wantClosed("80h")
 }
 
-func TestCancelledWorkflowOfARecordEnds(t *testing.T) {
+func TestCancelledRecordWorkflowEnds(t *testing.T) {
 	tests := []struct {
 		name string
-		make func(reporter) *desk
-		plan func(d *desk)
+		make func(reporter) *recordHarness
+		plan func(h *recordHarness)
 	}{
-		{"of a work order that waits for a poke", newDesk, func(*desk) {}},
-		{"of a work order that waits for a date", newDesk, func(d *desk) { d.aim("72h") }},
-		{"of feedback", newFeedbackDesk, func(*desk) {}},
-		{"while mail waits for its server", newDesk, func(d *desk) { d.mailDown = func(time.Duration) bool { return true } }},
-		{"while the database cannot be reached", newDesk, func(d *desk) { d.down = func(time.Duration) bool { return true } }},
+		{"of a work order waiting for a wake", newWorkOrderHarness, func(*recordHarness) {}},
+		{"of a work order waiting for a date", newWorkOrderHarness, func(h *recordHarness) { h.setTargetDate("72h") }},
+		{"of feedback", newFeedbackHarness, func(*recordHarness) {}},
+		{"while the mail server is down", newWorkOrderHarness, func(h *recordHarness) { h.mailDown = func(time.Duration) bool { return true } }},
+		{"while the database is down", newWorkOrderHarness, func(h *recordHarness) { h.down = func(time.Duration) bool { return true } }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d := tt.make(t)
-			tt.plan(d)
-			d.planned = append(d.planned, plan{at: 3 * time.Hour, do: func() { d.env.CancelWorkflow() }})
-			d.run()
-			if !temporal.IsCanceledError(d.err) || d.ended != 3*time.Hour {
-				t.Errorf("the workflow ended at %v with %v, want it cancelled at 3h", d.ended, d.err)
+			h := tt.make(t)
+			tt.plan(h)
+			h.at("3h", func() { h.env.CancelWorkflow() })
+			h.run()
+			if !temporal.IsCanceledError(h.err) || h.ended != 3*time.Hour {
+				t.Errorf("the workflow ended at %v with %v, want it cancelled at 3h", h.ended, h.err)
 			}
 		})
 	}
 }
 
-func TestWhatAnOperatorSeesOfAWorkOrder(t *testing.T) {
-	d := newDesk(t)
-	d.aim("30h")
-	d.advisers = []string{"cat"}
-	d.write("1h", func() {}) // a poke for nothing
-	d.write("10h", func() { d.move(models.StatusSentToInspection) })
-	d.write("40h", func() { d.move(models.StatusComplete); d.tell("completed", "mia") })
-	d.run()
-	d.told("0s assigned wim, 6h due_soon wim, 30h due wim, 40h completed mia")
+func TestOperatorsSeeAWorkOrdersState(t *testing.T) {
+	h := newWorkOrderHarness(t)
+	h.setTargetDate("30h")
+	h.consultants = []string{"cat"}
+	h.write("1h", func() {}) // a wake without a change
+	h.write("10h", func() { h.setStatus(models.StatusSentToInspection) })
+	h.write("40h", func() { h.setStatus(models.StatusComplete); h.notify("completed", "mia") })
+	h.run()
+	h.wantMailed("0s assigned wim, 6h due_soon wim, 30h due wim, 40h completed mia")
 
 	check := func(what string, got, want []string) {
 		t.Helper()
@@ -141,133 +141,99 @@ func TestWhatAnOperatorSeesOfAWorkOrder(t *testing.T) {
 		}
 	}
 	var steps, timers, shown []string
-	for _, s := range d.seen.steps {
+	for _, s := range h.observer.steps {
 		steps = append(steps, fmt.Sprintf("%v %s: %s", s.at, s.name, s.options.Summary))
 	}
 	check("activities", steps, []string{
-		"0s LookAtWorkOrder: look where it stands",
-		"0s MailNotices: tell people by e-mail",
-		"1h0m0s LookAtWorkOrder: look where it stands",
-		"6h0m0s RemindOfWorkOrder: remind of the target date, a day before",
-		"6h0m0s MailNotices: tell people by e-mail",
-		"10h0m0s LookAtWorkOrder: look where it stands",
-		"30h0m0s RemindOfWorkOrder: remind of the target date",
-		"30h0m0s MailNotices: tell people by e-mail",
-		"40h0m0s LookAtWorkOrder: look where it stands",
-		"40h0m0s MailNotices: tell people by e-mail",
+		"0s LookAtWorkOrder: load the record",
+		"0s MailNotices: send notices by e-mail",
+		"1h0m0s LookAtWorkOrder: load the record",
+		"6h0m0s RemindOfWorkOrder: remind: target date in a day",
+		"6h0m0s MailNotices: send notices by e-mail",
+		"10h0m0s LookAtWorkOrder: load the record",
+		"30h0m0s RemindOfWorkOrder: remind: target date reached",
+		"30h0m0s MailNotices: send notices by e-mail",
+		"40h0m0s LookAtWorkOrder: load the record",
+		"40h0m0s MailNotices: send notices by e-mail",
 	})
-	for _, r := range d.seen.rests {
+	for _, r := range h.observer.timers {
 		timers = append(timers, fmt.Sprintf("%v %v: %s", r.at, r.wait, r.summary))
 	}
 	check("timers", timers, []string{
-		"0s 6h0m0s: remind of the target date, a day before",
-		"6h0m0s 24h0m0s: remind of the target date",
-		"30h0m0s 28h0m0s: remind of the review that waits",
+		"0s 6h0m0s: next reminder: target date in a day",
+		"6h0m0s 24h0m0s: next reminder: target date reached",
+		"30h0m0s 28h0m0s: next reminder: review still waiting",
 	})
-	for _, s := range d.seen.shown {
+	for _, s := range h.observer.shown {
 		checkAttributes(t, s.attributes, map[string]string{
 			"Organization": organizationID, "RecordId": recordID, "WorkOrderStatus": s.attributes["WorkOrderStatus"],
 		})
 		shown = append(shown, fmt.Sprintf("%v %s: %s", s.at, s.attributes["WorkOrderStatus"], strings.ReplaceAll(s.details, "\n", "|")))
 	}
-	const who = "||- work order " + recordID + "|- organization " + organizationID + "|"
+	const ids = "||- work order " + recordID + "|- organization " + organizationID + "|"
 	check("shown", shown, []string{
-		"0s open: **open**" + who + "- target date 2026-03-03T15:00:00.000Z|" +
-			"- next reminder at 2026-03-02T15:00:00.000Z, of the target date, a day before|",
-		"10h0m0s sent_to_inspection: **sent_to_inspection**" + who + "- target date 2026-03-03T15:00:00.000Z|" +
-			"- in review since 2026-03-02T19:00:00.000Z|- next reminder at 2026-03-03T15:00:00.000Z, of the target date|",
-		"40h0m0s complete: **complete**" + who + "- target date 2026-03-03T15:00:00.000Z|",
+		"0s open: **open**" + ids + "- target date 2026-03-03T15:00:00.000Z|" +
+			"- next reminder at 2026-03-02T15:00:00.000Z: target date in a day|",
+		"10h0m0s sent_to_inspection: **sent_to_inspection**" + ids + "- target date 2026-03-03T15:00:00.000Z|" +
+			"- in review since 2026-03-02T19:00:00.000Z|- next reminder at 2026-03-03T15:00:00.000Z: target date reached|",
+		"40h0m0s complete: **complete**" + ids + "- target date 2026-03-03T15:00:00.000Z|",
 	})
 }
 
-func TestFeedbackFromCreationToItsEnd(t *testing.T) {
-	inBothWays(t, newFeedbackDesk, func(t *testing.T, d *desk) {
-		d.mailDown = func(at time.Duration) bool { return at > 40*time.Hour && at < 41*time.Hour }
-		d.write("30h", func() {}) // a poke for nothing
-		d.write("40h30m", func() { d.status = string(models.FeedbackResolved); d.tell("resolved", "pam") })
-		d.write("100h", func() { d.tell("opened", "max") })
-		d.run()
-		if len(d.notices) != 3 || d.notices[1].mailedAt < 41*time.Hour || d.notices[1].mailedAt > 41*time.Hour+5*time.Minute {
-			t.Errorf("the resolution was mailed at %v", d.notices[1].mailedAt)
-		}
-		d.notices = slices.Delete(d.notices, 1, 2)
-		d.told("0s opened mia, 100h opened max")
-		d.closed("100h")
-		if d.starts != 2 {
-			t.Errorf("it was started %d times, want twice", d.starts)
-		}
-		checkAttributes(t, d.seen.shown[0].attributes, map[string]string{"Organization": organizationID, "RecordId": feedbackID})
-		if details := d.seen.shown[0].details; details != "**open**\n\n- feedback "+feedbackID+"\n- organization "+organizationID+"\n" {
-			t.Errorf("an operator reads %q", details)
-		}
-		if !d.alwaysNew && len(d.seen.shown) != d.starts {
-			t.Errorf("it was shown %d times in %d starts, want once in each", len(d.seen.shown), d.starts)
-		}
-	})
-}
-
-func TestFeedbackThatIsGoneEnds(t *testing.T) {
-	d := newFeedbackDesk(t)
-	d.write("10h", func() { d.gone = true })
-	d.run()
-	d.closed("10h")
-}
-
-// Whatever people do and whatever is down: every notice is mailed, each once,
-// reminders come when they are due and no other, and the workflow ends with its
-// work order.
-func TestWorkOrderKeepsItsPromisesWhateverHappens(t *testing.T) {
+// Whatever people do and whatever is down: every notice is mailed once, exactly
+// the due reminders are sent, and the workflow ends with its work order.
+func TestWorkOrderInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := newDesk(t)
-		d.advisers = []string{"cat"}
-		d.alwaysNew = rapid.Bool().Draw(t, "continues as new after every step")
+		h := newWorkOrderHarness(t)
+		h.consultants = []string{"cat"}
+		h.alwaysContinueAsNew = rapid.Bool().Draw(t, "continues as new after every step")
 		mailDown := time.Duration(rapid.IntRange(0, 300).Draw(t, "mail down at hour")) * time.Hour
-		d.mailDown = func(at time.Duration) bool { return at >= mailDown && at < mailDown+time.Hour }
+		h.mailDown = func(at time.Duration) bool { return at >= mailDown && at < mailDown+time.Hour }
 		const end = 300
-		expected := foresee{review: -1}
+		expected := expectedReminders{review: -1}
 		at := 0
-		for range rapid.IntRange(0, 8).Draw(t, "happenings") {
+		for range rapid.IntRange(0, 8).Draw(t, "number of actions") {
 			if at += rapid.IntRange(1, 60).Draw(t, "hours later"); at >= end {
 				break
 			}
 			when := time.Duration(at) * time.Hour
-			switch what := rapid.SampledFrom([]string{"aim", "aim", "clear", "move", "move", "tell"}).Draw(t, "what"); what {
-			case "aim":
+			switch action := rapid.SampledFrom([]string{"set date", "set date", "clear date", "set status", "set status", "notify"}).Draw(t, "action"); action {
+			case "set date":
 				target := when + time.Duration(rapid.IntRange(-10, 100).Draw(t, "target in hours"))*time.Hour + 30*time.Minute
-				expected.change(when, func() { expected.target, expected.aimedAt = target, when })
-				d.write(when.String(), func() { d.aim(target.String()) })
-			case "clear":
-				expected.change(when, func() { expected.target = 0 })
-				d.write(when.String(), func() { d.aim("") })
-			case "move":
+				expected.advance(when, func() { expected.target, expected.targetSetAt = target, when })
+				h.write(when.String(), func() { h.setTargetDate(target.String()) })
+			case "clear date":
+				expected.advance(when, func() { expected.target = 0 })
+				h.write(when.String(), func() { h.setTargetDate("") })
+			case "set status":
 				status := rapid.SampledFrom([]models.WorkOrderStatus{
 					models.StatusInProgress, models.StatusOnHold, models.StatusSentToInspection, models.StatusBackFromInspection,
 				}).Draw(t, "status")
-				expected.change(when, func() {
-					expected.held, expected.review = status == models.StatusOnHold, -1
+				expected.advance(when, func() {
+					expected.onHold, expected.review = status == models.StatusOnHold, -1
 					if status == models.StatusSentToInspection {
 						expected.review = when
 					}
 				})
-				d.write(when.String(), func() { d.move(status) })
-			case "tell":
-				d.write(when.String(), func() { d.tell("assigned", "wes") })
+				h.write(when.String(), func() { h.setStatus(status) })
+			case "notify":
+				h.write(when.String(), func() { h.notify("assigned", "wes") })
 			}
 		}
-		expected.change(end*time.Hour, func() {})
-		d.write(fmt.Sprintf("%dh", end), func() { d.move(models.StatusComplete) })
-		d.run()
+		expected.advance(end*time.Hour, func() {})
+		h.write(fmt.Sprintf("%dh", end), func() { h.setStatus(models.StatusComplete) })
+		h.run()
 
-		if d.err != nil || d.marked || d.ended < end*time.Hour || d.ended > end*time.Hour+time.Hour+5*time.Minute {
-			t.Fatalf("the workflow ended at %v with %v, a look owed: %v", d.ended, d.err, d.marked)
+		if h.err != nil || h.dirty || h.ended < end*time.Hour || h.ended > end*time.Hour+time.Hour+5*time.Minute {
+			t.Fatalf("the workflow ended at %v with %v, dirty: %v", h.ended, h.err, h.dirty)
 		}
 		var reminders []string
-		for _, l := range d.notices {
-			if !l.mailed {
-				t.Errorf("%s was never mailed to %s", l.kind, l.person)
+		for _, n := range h.notices {
+			if !n.mailed {
+				t.Errorf("%s was never mailed to %s", n.kind, n.person)
 			}
-			if !l.about.IsZero() {
-				reminders = append(reminders, fmt.Sprintf("%s about %v", l.kind, l.about.Sub(began)))
+			if !n.about.IsZero() {
+				reminders = append(reminders, fmt.Sprintf("%s about %v", n.kind, n.about.Sub(began)))
 			}
 		}
 		if !slices.Equal(reminders, expected.reminders) {
@@ -276,37 +242,36 @@ func TestWorkOrderKeepsItsPromisesWhateverHappens(t *testing.T) {
 	})
 }
 
-// foresee goes through what happens hour by hour and tells which reminders it
-// expects, in words of its own.
-type foresee struct {
-	now             time.Duration
-	target, aimedAt time.Duration // 0 for no target
-	review          time.Duration // since when, or -1
-	held            bool
-	reminders       []string
+// expectedReminders simulates a work order in steps of half an hour and collects
+// the expected reminders, independently of models.Dates.Reminders.
+type expectedReminders struct {
+	now                 time.Duration
+	target, targetSetAt time.Duration // 0 for no target
+	review              time.Duration // in review since, -1 for not in review
+	onHold              bool
+	reminders           []string
 }
 
-// change lets the time pass until the change.
-func (f *foresee) change(until time.Duration, change func()) {
+// advance simulates the time until the change, then makes it.
+func (f *expectedReminders) advance(until time.Duration, change func()) {
 	for ; f.now < until; f.now += 30 * time.Minute {
-		f.pass()
+		f.step()
 	}
 	change()
 }
 
-// pass is one moment.
-func (f *foresee) pass() {
+func (f *expectedReminders) step() {
 	once := func(line string) {
 		if !slices.Contains(f.reminders, line) {
 			f.reminders = append(f.reminders, line)
 		}
 	}
-	if f.target != 0 && !f.held {
+	if f.target != 0 && !f.onHold {
 		dayBefore := f.target - 24*time.Hour
-		if dayBefore > f.aimedAt && f.now >= dayBefore && f.now < f.target {
+		if dayBefore > f.targetSetAt && f.now >= dayBefore && f.now < f.target {
 			once(fmt.Sprintf("due_soon about %v", f.target))
 		}
-		if f.target > f.aimedAt && f.now >= f.target {
+		if f.target > f.targetSetAt && f.now >= f.target {
 			once(fmt.Sprintf("due about %v", f.target))
 		}
 	}

@@ -49,9 +49,9 @@ func runWorker(ctx context.Context, s settings) error {
 		return err
 	}
 	options := worker.Options{
-		Client: p.temporal, Namespace: s.Namespace, Service: p.service, Poker: p.waker, Sender: sender, Mailer: mailer,
+		Client: p.temporal, Namespace: s.Namespace, Service: p.service, Waker: p.waker, Sender: sender, Mailer: mailer,
 		IdleTimeout: s.IdleTimeout, SweepEvery: s.SweepEvery, StopTimeout: s.ResponseTimeout + 5*time.Second,
-		Watched: instrumentation, Log: p.log,
+		Instrumentation: instrumentation, Log: p.log,
 	}
 	if err := prepare(ctx, options); err != nil {
 		return err

@@ -9,116 +9,116 @@ import (
 	"millwright/service"
 )
 
-// letterOf is a letter of the kinds, about a record such as they are about.
-func letterOf(kinds ...models.NoticeKind) service.NoticeEmail {
-	l := service.NoticeEmail{
+// noticeOf returns an e-mail of the kinds, about a fitting record.
+func noticeOf(kinds ...models.NoticeKind) service.NoticeEmail {
+	n := service.NoticeEmail{
 		NoticeIDs: []int64{4711, 4712}, CreatedAt: models.TimeOf(time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)),
 		Organization: "Acme Facilities", PersonName: "Ann Field", PersonEmail: "ann@acme.example.com", ActorName: "Bob Stone",
 	}
 	for _, kind := range kinds {
-		l.Kinds = append(l.Kinds, string(kind))
+		n.Kinds = append(n.Kinds, string(kind))
 	}
 	number, target := int64(17), models.TimeOf(time.Date(2026, time.April, 5, 8, 30, 0, 0, time.UTC))
 	switch subject, _, _ := strings.Cut(string(kinds[0]), "."); subject {
 	case "work_order":
-		l.RecordID, l.Number, l.Title, l.Node, l.Status, l.TargetDate = "wo_01", &number, "Replace filter", "AHU 1", "in_progress", &target
+		n.RecordID, n.Number, n.Title, n.Node, n.Status, n.TargetDate = "wo_01", &number, "Replace filter", "AHU 1", "in_progress", &target
 	case "issue":
-		l.RecordID, l.Title, l.Node, l.Status = "iss_01", "It rattles", "AHU 1", "open"
+		n.RecordID, n.Title, n.Node, n.Status = "iss_01", "It rattles", "AHU 1", "open"
 	case "webhook":
-		l.RecordID, l.Integration, l.URL = "whk_01", "ERP", "https://erp.example.com/hooks"
+		n.RecordID, n.Integration, n.URL = "whk_01", "ERP", "https://erp.example.com/hooks"
 	}
-	return l
+	return n
 }
 
-func TestEveryKindOfNoticeIsWritten(t *testing.T) {
+func TestEveryKindOfNoticeIsRendered(t *testing.T) {
 	subjects := map[string]models.NoticeKind{}
 	for _, kind := range models.AllNoticeKinds {
 		t.Run(string(kind), func(t *testing.T) {
-			l := letterOf(kind)
-			message, err := compose(l)
+			n := noticeOf(kind)
+			message, err := compose(n)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if message.ID != "notice-4711" || message.To.Name != "Ann Field" || message.To.Email != "ann@acme.example.com" {
-				t.Errorf("it is %s to %s", message.ID, message.To)
+				t.Errorf("message %s to %s", message.ID, message.To)
 			}
 			about, what, said := strings.Cut(message.Subject, ": ")
-			want := map[string]string{"wo_01": "Work order 17, Replace filter", "iss_01": "Feedback, It rattles", "whk_01": "Integration ERP"}[l.RecordID]
+			want := map[string]string{"wo_01": "Work order 17, Replace filter", "iss_01": "Feedback, It rattles", "whk_01": "Integration ERP"}[n.RecordID]
 			if about != want || !said || what == "" {
-				t.Errorf("the subject is %q, want %q and what happened", message.Subject, want)
+				t.Errorf("the subject is %q, want %q and a reason", message.Subject, want)
 			}
 			if other, taken := subjects[what]; taken {
 				t.Errorf("%s has the same subject: %q", other, what)
 			}
 			subjects[what] = kind
 			for part, text := range map[string]string{"text": message.Text, "html": message.HTML} {
-				for _, fact := range []string{"Hello Ann Field,", "Acme Facilities", l.Title, l.Node, strings.ReplaceAll(l.Status, "_", " "), l.URL, l.RecordID, l.Integration} {
+				for _, fact := range []string{"Hello Ann Field,", "Acme Facilities", n.Title, n.Node, strings.ReplaceAll(n.Status, "_", " "), n.URL, n.RecordID, n.Integration} {
 					if !strings.Contains(text, fact) {
 						t.Errorf("the %s lacks %q:\n%s", part, fact, text)
 					}
 				}
-				if l.TargetDate != nil && !strings.Contains(text, "5 April 2026, 08:30 UTC") {
+				if n.TargetDate != nil && !strings.Contains(text, "5 April 2026, 08:30 UTC") {
 					t.Errorf("the %s lacks the target date:\n%s", part, text)
 				}
 				if strings.ContainsAny(text, "{}") || strings.Contains(text, "<no value>") || strings.Contains(text, "Someone") {
-					t.Errorf("the %s is not filled in:\n%s", part, text)
+					t.Errorf("the %s has a placeholder:\n%s", part, text)
 				}
 			}
 		})
 	}
 	if len(reasons) != len(models.AllNoticeKinds) {
-		t.Errorf("%d kinds are written, there are %d", len(reasons), len(models.AllNoticeKinds))
+		t.Errorf("%d kinds are rendered, want %d", len(reasons), len(models.AllNoticeKinds))
 	}
 }
 
-func TestLetterSaysWhoAndWhy(t *testing.T) {
+func TestNoticeEmailSaysWhoAndWhy(t *testing.T) {
 	tests := []struct {
-		name   string
-		letter func() service.NoticeEmail
-		says   string
+		name  string
+		email func() service.NoticeEmail
+		want  string
 	}{
 		{"who sent it back, and the comment", func() service.NoticeEmail {
-			l := letterOf(models.NoticeSentBack)
-			l.Reason = "The belt is still loose."
-			return l
+			n := noticeOf(models.NoticeSentBack)
+			n.Reason = "The belt is still loose."
+			return n
 		}, "Bob Stone reviewed the work and sent it back. The belt is still loose."},
-		{"without a comment", func() service.NoticeEmail { return letterOf(models.NoticeSentBack) },
+		{"without a comment", func() service.NoticeEmail { return noticeOf(models.NoticeSentBack) },
 			"Bob Stone reviewed the work and sent it back.\n"},
 		{"why it was cancelled", func() service.NoticeEmail {
-			l := letterOf(models.NoticeCancelled)
-			l.Reason = "Ordered twice."
-			return l
+			n := noticeOf(models.NoticeCancelled)
+			n.Reason = "Ordered twice."
+			return n
 		}, "Bob Stone cancelled the work order. Ordered twice."},
 		{"why an address was turned off", func() service.NoticeEmail {
-			l := letterOf(models.NoticeWebhookOff)
-			l.OffReason = "The receiver answered 410 Gone."
-			return l
-		}, "held from now on. The receiver answered 410 Gone. When"},
-		{"someone, when nobody knows who", func() service.NoticeEmail {
-			l := letterOf(models.NoticeHeld)
-			l.ActorName = ""
-			return l
+			n := noticeOf(models.NoticeWebhookOff)
+			n.OffReason = "The receiver responded 410 Gone."
+			return n
+		}, "held from now on. The receiver responded 410 Gone. Once"},
+		{"someone, if the actor is unknown", func() service.NoticeEmail {
+			n := noticeOf(models.NoticeHeld)
+			n.ActorName = ""
+			return n
 		}, "Someone put the work order on hold."},
-		{"two reasons in one letter", func() service.NoticeEmail { return letterOf(models.NoticeAssigned, models.NoticeConsulted) },
+		{"two reasons in one message", func() service.NoticeEmail { return noticeOf(models.NoticeAssigned, models.NoticeConsulted) },
 			"Bob Stone assigned the work order to you or your team.\n\nBob Stone made you or your team its consultant"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			message, err := compose(tt.letter())
+			message, err := compose(tt.email())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !strings.Contains(message.Text, tt.says) {
-				t.Errorf("it does not say %q:\n%s", tt.says, message.Text)
+			if !strings.Contains(message.Text, tt.want) {
+				t.Errorf("the message lacks %q:\n%s", tt.want, message.Text)
 			}
 		})
 	}
 }
 
-func TestLetterTakesTextsAsTheyAre(t *testing.T) {
-	l := letterOf(models.NoticeSentBack)
-	l.Title, l.ActorName, l.Reason = `<script>alert(1)</script>`, "Bob & Söhne {reason}", "5 < 6 {actor}"
-	message, err := compose(l)
+func TestNoticeEmailEscapesTexts(t *testing.T) {
+	n := noticeOf(models.NoticeSentBack)
+	n.Title, n.ActorName, n.Reason = `<script>alert(1)</script>`, "Bob & Söhne {reason}", "5 < 6 {actor}"
+	message, err := compose(n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,8 +131,8 @@ func TestLetterTakesTextsAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestLetterLeavesOutKindsOfALaterVersion(t *testing.T) {
-	message, err := compose(letterOf("work_order.teleported", models.NoticeHeld))
+func TestNoticeEmailOmitsUnknownKinds(t *testing.T) {
+	message, err := compose(noticeOf("work_order.teleported", models.NoticeHeld))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,156 @@
+package activities_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service"
+	"millwright/service/servicetest"
+	"millwright/webhook"
+)
+
+func TestDispatchDeliversEverythingInEachRecordsOrder(t *testing.T) {
+	r := newReceiver()
+	h := newDispatchHarness(t, r, time.Millisecond)
+	want := map[string][]string{}
+	for i := range 30 {
+		id := h.createWorkOrder(fmt.Sprint(i))
+		h.addUpdates(id, 5)
+		want[id] = []string{"work_order.created", "00", "01", "02", "03", "04"}
+	}
+	result := <-h.dispatch()
+	if result.Delivered != 180 || result.More {
+		t.Errorf("the dispatch returned %+v, want 180 delivered and no more", result)
+	}
+	got := map[string][]string{}
+	for _, d := range r.received {
+		name := d.EventID[len(d.EventID)-2:]
+		if d.EventType == models.EventWorkOrderCreated {
+			name = string(d.EventType)
+		}
+		got[d.RecordID] = append(got[d.RecordID], name)
+	}
+	for id := range want {
+		if !slices.Equal(got[id], want[id]) {
+			t.Errorf("%s arrived as %v, want %v", id, got[id], want[id])
+		}
+	}
+	if got := h.statuses(); got != "delivered 180" {
+		t.Errorf("the deliveries are %s", got)
+	}
+}
+
+func TestSlowRecordDoesNotDelayOthers(t *testing.T) {
+	r := newReceiver()
+	release := make(chan struct{})
+	h := newDispatchHarness(t, r, time.Millisecond)
+	slow := h.createWorkOrder("slow")
+	h.addUpdates(slow, 1)
+	for range 20 {
+		h.createWorkOrder("quick")
+	}
+	r.respond = func(_ context.Context, d received) (webhook.Response, error) {
+		if d.RecordID == slow {
+			<-release
+		}
+		return webhook.Response{Status: http.StatusOK}, nil
+	}
+	done := h.dispatch()
+	quick := 0
+	for _, d := range r.take(t, 21) { // the slow record's first and all others
+		if d.RecordID != slow {
+			quick++
+		}
+	}
+	if quick != 20 {
+		t.Errorf("%d quick deliveries arrived while the slow one hung, want 20", quick)
+	}
+	close(release)
+	<-done
+}
+
+func TestBusyAddressNeedsNoWake(t *testing.T) {
+	r := newReceiver()
+	h := newDispatchHarness(t, r, 2*time.Second)
+	h.createWorkOrder("first")
+	done := h.dispatch()
+	r.take(t, 1)
+	h.Pokes.Take()
+	for range 5 {
+		h.createWorkOrder("while it waits for more")
+		r.take(t, 1)
+	}
+	for _, target := range h.Pokes.Take() {
+		if target.ID == h.ID("erp_hook") {
+			t.Error("the leased address was woken")
+		}
+	}
+	if result := <-done; result.Delivered != 6 || result.More {
+		t.Errorf("the dispatch returned %+v, want 6 delivered", result)
+	}
+	// Once the lease is released, writers wake the address.
+	h.createWorkOrder("afterwards")
+	if targets := h.Pokes.Take(); !slices.Contains(targets, service.WakeTarget{Kind: service.TargetWebhook, ID: h.ID("erp_hook")}) {
+		t.Errorf("woken were %v, want the address without a lease", targets)
+	}
+}
+
+func TestFailedFirstAttemptWakesTheDeliverysWorkflow(t *testing.T) {
+	r := newReceiver()
+	h := newDispatchHarness(t, r, time.Millisecond)
+	r.respond = func(context.Context, received) (webhook.Response, error) {
+		return webhook.Response{}, &webhook.AttemptError{Kind: webhook.KindTimeout, Detail: "The receiver did not respond in time."}
+	}
+	h.createWorkOrder("x")
+	h.Pokes.Take()
+	if result := <-h.dispatch(); result.Failed != 1 {
+		t.Errorf("the dispatch returned %+v, want one failure", result)
+	}
+	targets := h.Pokes.Take()
+	if len(targets) != 1 || targets[0].Kind != service.TargetDelivery || !strings.HasPrefix(targets[0].ID, "dlv_") {
+		t.Errorf("woken were %v, want the delivery's workflow", targets)
+	}
+	if got := h.statuses(); got != "retrying 1" {
+		t.Errorf("the delivery is %s", got)
+	}
+	if text := servicetest.Value[string](h.Fixture, `SELECT error FROM attempts`); text != "The receiver did not respond in time." {
+		t.Errorf("the attempt's error is %q", text)
+	}
+}
+
+func TestDispatchOfAStoppingWorkerReturnsAtOnce(t *testing.T) {
+	r := newReceiver()
+	h := newDispatchHarness(t, r, time.Hour)
+	h.createWorkOrder("x")
+	done := h.dispatch()
+	r.take(t, 1)
+	close(h.stop)
+	select {
+	case result := <-done:
+		if !result.More {
+			t.Error("the dispatch says that nothing is pending")
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the dispatch did not return")
+	}
+	if got := h.statuses(); got != "delivered 1" {
+		t.Errorf("the delivery is %s", got)
+	}
+}
+
+func TestAddressThatIsOffHoldsItsDeliveries(t *testing.T) {
+	r := newReceiver()
+	h := newDispatchHarness(t, r, time.Hour)
+	h.createWorkOrder("x")
+	h.Exec(`UPDATE webhooks SET enabled = false, off_at = now(), off_reason = 'test' WHERE id = $1`, h.ID("erp_hook"))
+	<-h.dispatch()
+	if len(r.received) != 0 || h.statuses() != "held 1" {
+		t.Errorf("%d were sent, the delivery is %s", len(r.received), h.statuses())
+	}
+}

@@ -1,0 +1,280 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/testsuite"
+
+	"millwright/activities"
+	"millwright/mail"
+	"millwright/mail/mailtest"
+	"millwright/models"
+	"millwright/service"
+	"millwright/service/servicetest"
+	"millwright/webhook"
+)
+
+// harness runs activities on a fixture's database.
+type harness struct {
+	*servicetest.Fixture
+	t *testing.T
+
+	dispatcher *activities.Dispatcher // of newDispatchHarness
+	stop       chan struct{}          // closed to stop the worker
+
+	server  *mailtest.Server // of newMailHarness
+	client  *mail.Client
+	notices *activities.Notices
+}
+
+// newDispatchHarness returns a harness in real time whose dispatcher sends to the sender.
+func newDispatchHarness(t *testing.T, sender activities.Sender, idleTimeout time.Duration) *harness {
+	t.Helper()
+	f := servicetest.New(t, func(o *service.Options) { o.Now = time.Now })
+	return &harness{
+		Fixture: f, t: t, stop: make(chan struct{}),
+		dispatcher: &activities.Dispatcher{
+			Service: f.Service, Sender: sender, Waker: f.Pokes, Now: time.Now, IdleTimeout: idleTimeout,
+			Poller: activities.NewDeliveryPoller(f.Service, slog.New(slog.DiscardHandler)), SharedSlots: make(chan struct{}, 100),
+		},
+	}
+}
+
+// newMailHarness returns a harness on a simulated clock with a mail server on loopback.
+func newMailHarness(t *testing.T) *harness {
+	t.Helper()
+	server := mailtest.NewServer(t, mailtest.Options{})
+	client, err := mail.New(mail.Options{URL: server.URL(), From: mail.Address{Name: "Millwright", Email: "no-reply@millwright.test"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := servicetest.New(t)
+	return &harness{
+		Fixture: f, t: t, server: server, client: client,
+		notices: &activities.Notices{Service: f.Service, Mailer: client, SendSlots: make(chan struct{}, 8)},
+	}
+}
+
+// dispatch runs DispatchPending for the ERP's address in the background.
+func (h *harness) dispatch() <-chan activities.DispatchResult {
+	done := make(chan activities.DispatchResult, 1)
+	go func() {
+		defer close(done)
+		result, err := h.dispatchTo(h.ID("erp_hook"))
+		if err != nil {
+			h.t.Errorf("the dispatch failed: %v", err)
+			return
+		}
+		done <- result
+	}()
+	return done
+}
+
+// dispatchTo runs DispatchPending for the address.
+func (h *harness) dispatchTo(webhookID string) (result activities.DispatchResult, err error) {
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.SetWorkerStopChannel(h.stop)
+	env.SetTestTimeout(time.Minute)
+	h.dispatcher.Register(env)
+	value, err := env.ExecuteActivity(activities.NameDispatchPending, webhookID)
+	if err == nil {
+		err = value.Get(&result)
+	}
+	return result, err
+}
+
+// createWorkOrder creates a work order as the ERP and returns its id.
+func (h *harness) createWorkOrder(title string) string {
+	h.t.Helper()
+	result, err := h.CreateWorkOrder(h.t.Context(), h.Actor("erp"), service.Call{}, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: title})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return result.RecordID
+}
+
+// addUpdates adds n events about the record, each with a pending delivery to the ERP.
+func (h *harness) addUpdates(record string, n int) {
+	h.t.Helper()
+	for i := range n {
+		h.Exec(`INSERT INTO events SELECT 'evt_' || $2 || $3, organization_id, 'work_order.updated', record_id, actor_id, '{}', now()
+			FROM events WHERE record_id = $1 AND type = 'work_order.created'`, record, record[3:], fmt.Sprintf("%02d", i))
+		h.Exec(`INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
+			VALUES ('dlv_' || $2 || $3, 'evt_' || $2 || $3, $4, $1, 'pending', now())`, record, record[3:], fmt.Sprintf("%02d", i), h.ID("erp_hook"))
+	}
+}
+
+// statuses counts the ERP's deliveries by status, for example "delivered 2, pending 1".
+func (h *harness) statuses() string {
+	h.t.Helper()
+	return servicetest.Value[string](h.Fixture, `SELECT coalesce(string_agg(status || ' ' || n, ', ' ORDER BY status), '')
+		FROM (SELECT status, count(*) AS n FROM deliveries WHERE webhook_id = $1 GROUP BY status) s`, h.ID("erp_hook"))
+}
+
+// deliveryOf returns the id of the ERP's delivery about the record.
+func (h *harness) deliveryOf(record string) string {
+	h.t.Helper()
+	return servicetest.Value[string](h.Fixture, `SELECT id FROM deliveries WHERE record_id = $1 AND webhook_id = $2`, record, h.ID("erp_hook"))
+}
+
+func (h *harness) person(key string) service.Actor {
+	h.t.Helper()
+	actor, err := h.PersonActor(h.t.Context(), h.ID(key))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return actor
+}
+
+// assign creates a work order as the actor, with workers and consultants.
+func (h *harness) assign(actor service.Actor, workers, consultants []string) string {
+	h.t.Helper()
+	order := service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"}
+	for _, key := range workers {
+		order.Assignees = append(order.Assignees, h.ID(key))
+	}
+	for _, key := range consultants {
+		order.Consultants = append(order.Consultants, h.ID(key))
+	}
+	result, err := h.CreateWorkOrder(h.t.Context(), actor, service.Call{}, order)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return result.RecordID
+}
+
+func (h *harness) cancel(actor service.Actor, id, reason string) {
+	h.t.Helper()
+	if _, err := h.CancelWorkOrder(h.t.Context(), actor, service.Call{}, id, &reason); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// tryMail runs MailNotices, which may fail.
+func (h *harness) tryMail(id string) (activities.MailResult, error) {
+	return h.notices.MailNotices(h.t.Context(), id)
+}
+
+// mail runs MailNotices.
+func (h *harness) mail(id string) activities.MailResult {
+	h.t.Helper()
+	result, err := h.tryMail(id)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return result
+}
+
+// wantMessages checks the recipients and subjects of the messages that the server
+// received, in any order, and that their ids differ.
+func (h *harness) wantMessages(want ...string) {
+	h.t.Helper()
+	var got []string
+	ids := map[string]bool{}
+	for _, m := range h.server.Messages() {
+		name, _, _ := strings.Cut(m.Recipient, "@")
+		_, subject, _ := strings.Cut(m.Subject, ": ")
+		got = append(got, name+" "+subject)
+		ids[m.MessageID] = true
+		if m.To.Address != m.Recipient {
+			h.t.Errorf("a message to %s went to %s", m.To.Address, m.Recipient)
+		}
+	}
+	slices.Sort(got)
+	want = slices.Sorted(slices.Values(want))
+	if !slices.Equal(got, want) {
+		h.t.Errorf("messages\n\t%s,\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+	if len(ids) != len(got) {
+		h.t.Errorf("%d messages have %d ids", len(got), len(ids))
+	}
+}
+
+// wantNotices checks the number of notices by the state of their mail.
+func (h *harness) wantNotices(want string) {
+	h.t.Helper()
+	got := servicetest.Value[string](h.Fixture, `
+		SELECT coalesce(string_agg(format('%s %s', n, mail), ', ' ORDER BY mail), '')
+		FROM (SELECT mail, count(*) AS n FROM notices GROUP BY mail) by_mail`)
+	if got != want {
+		h.t.Errorf("notices: %s, want %s", got, want)
+	}
+}
+
+// received is what a receiver sees of a delivery.
+type received = service.RenderedDelivery
+
+// receiver is a Sender that keeps what it gets.
+type receiver struct {
+	mu       sync.Mutex
+	received []received
+	titles   []string
+	// respond returns the response; nil responds 204.
+	respond func(ctx context.Context, d received) (webhook.Response, error)
+	// arrived gets each delivery after it is kept.
+	arrived chan received
+}
+
+func newReceiver() *receiver { return &receiver{arrived: make(chan received, 1000)} }
+
+func (r *receiver) Post(ctx context.Context, _ string, header http.Header, body []byte) (webhook.Response, error) {
+	var event struct {
+		ID   string
+		Data struct {
+			WorkOrder struct{ ID, Title string } `json:"work_order"`
+		}
+	}
+	if err := json.Unmarshal(body, &event); err != nil {
+		panic(err)
+	}
+	d := received{EventID: event.ID, RecordID: event.Data.WorkOrder.ID, EventType: models.EventType(header.Get("Service-Event-Type"))}
+	r.mu.Lock()
+	r.received = append(r.received, d)
+	r.titles = append(r.titles, event.Data.WorkOrder.Title)
+	r.mu.Unlock()
+	r.arrived <- d
+	if r.respond != nil {
+		return r.respond(ctx, d)
+	}
+	return webhook.Response{Status: http.StatusNoContent, Latency: time.Millisecond}, nil
+}
+
+// take waits for n deliveries.
+func (r *receiver) take(t *testing.T, n int) []received {
+	t.Helper()
+	var taken []received
+	for range n {
+		select {
+		case d := <-r.arrived:
+			taken = append(taken, d)
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%d deliveries arrived, want %d", len(taken), n)
+		}
+	}
+	return taken
+}
+
+// waitFor waits until the condition holds.
+func waitFor(t *testing.T, condition func() bool) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("the condition did not become true within 20 s")
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package activities
+
+import (
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/worker"
+)
+
+// Activity names. Workflow histories store them, so a name never changes, even if
+// the method it names is renamed: workflows execute activities by these constants.
+const (
+	NameDispatchPending   = "DrainMailbox"
+	NameLoadDelivery      = "LoadDelivery"
+	NameAttemptDelivery   = "AttemptDelivery"
+	NameRedeliverDelivery = "RedeliverDelivery"
+	NameStopDelivery      = "StopDelivery"
+	NameLoadWorkOrder     = "LookAtWorkOrder"
+	NameRemindWorkOrder   = "RemindOfWorkOrder"
+	NameLoadFeedback      = "LookAtFeedback"
+	NameMailNotices       = "MailNotices"
+	NameWakeUnclaimed     = "PokeOwed"
+	NameRemoveExpired     = "RemoveExpired"
+)
+
+// Register registers DispatchPending.
+func (d *Dispatcher) Register(r worker.ActivityRegistry) {
+	register(r, NameDispatchPending, d.DispatchPending)
+}
+
+// Register registers the activities of the Delivery workflow.
+func (a *Deliveries) Register(r worker.ActivityRegistry) {
+	register(r, NameLoadDelivery, a.LoadDelivery)
+	register(r, NameAttemptDelivery, a.AttemptDelivery)
+	register(r, NameRedeliverDelivery, a.RedeliverDelivery)
+	register(r, NameStopDelivery, a.StopDelivery)
+}
+
+// Register registers the activities of the WorkOrder and Feedback workflows.
+func (r *Records) Register(registry worker.ActivityRegistry) {
+	register(registry, NameLoadWorkOrder, r.LoadWorkOrder)
+	register(registry, NameRemindWorkOrder, r.RemindWorkOrder)
+	register(registry, NameLoadFeedback, r.LoadFeedback)
+}
+
+// Register registers MailNotices.
+func (n *Notices) Register(r worker.ActivityRegistry) { register(r, NameMailNotices, n.MailNotices) }
+
+// Register registers WakeUnclaimed.
+func (s *Sweeper) Register(r worker.ActivityRegistry) {
+	register(r, NameWakeUnclaimed, s.WakeUnclaimed)
+}
+
+// Register registers RemoveExpired.
+func (h *Housekeeper) Register(r worker.ActivityRegistry) {
+	register(r, NameRemoveExpired, h.RemoveExpired)
+}
+
+func register(r worker.ActivityRegistry, name string, method any) {
+	r.RegisterActivityWithOptions(method, activity.RegisterOptions{Name: name})
+}

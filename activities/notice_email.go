@@ -1,0 +1,138 @@
+package activities
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"strings"
+	texttemplate "text/template"
+
+	"millwright/mail"
+	"millwright/models"
+	"millwright/service"
+)
+
+//go:embed notice.txt notice.html
+var noticeFiles embed.FS
+
+var (
+	noticeText = texttemplate.Must(texttemplate.ParseFS(noticeFiles, "notice.txt"))
+	noticeHTML = template.Must(template.ParseFS(noticeFiles, "notice.html"))
+)
+
+// reasons has the end of the subject and the sentence of each kind of notice, in
+// which {actor} and {reason} are replaced.
+var reasons = map[models.NoticeKind]struct{ subject, sentence string }{
+	models.NoticeAssigned:         {"assigned to you", "{actor} assigned the work order to you or your team."},
+	models.NoticeConsulted:        {"you are its consultant", "{actor} made you or your team its consultant: you review it when the work is done."},
+	models.NoticeUnassigned:       {"no longer yours", "{actor} removed you or your team from the work order."},
+	models.NoticeCompleted:        {"complete", "The work order is complete."},
+	models.NoticeReviewWanted:     {"waits for your review", "The work is done and waits for your review."},
+	models.NoticeSentBack:         {"sent back", "{actor} reviewed the work and sent it back.{reason}"},
+	models.NoticeCancelled:        {"cancelled", "{actor} cancelled the work order.{reason}"},
+	models.NoticeHeld:             {"on hold", "{actor} put the work order on hold."},
+	models.NoticeResumed:          {"resumed", "{actor} resumed the work order."},
+	models.NoticeDueSoon:          {"due tomorrow", "Its target date is a day away."},
+	models.NoticeDue:              {"due now", "Its target date has come and the work is still open."},
+	models.NoticeReviewWaits:      {"still waits for your review", "The work has been waiting for your review for two days."},
+	models.NoticeFeedbackOpened:   {"new feedback", "{actor} gave feedback."},
+	models.NoticeFeedbackResolved: {"resolved", "{actor} resolved the feedback."},
+	models.NoticeWebhookFailing: {
+		"a webhook address is failing",
+		"No delivery to the address has succeeded for a day. Failed deliveries are retried on their schedule. If one fails for the last time and none has succeeded within the shut-off period, the address is turned off.",
+	},
+	models.NoticeWebhookOff: {
+		"a webhook address was turned off",
+		"Deliveries to the address are held from now on.{reason} Once the receiver works again, turn the address on and redeliver the failed and held deliveries.",
+	},
+}
+
+// noticeView is what the templates show.
+type noticeView struct {
+	Greeting  string
+	Sentences []string
+	Facts     []fact
+}
+
+type fact struct{ Name, Value string }
+
+// compose renders the notices of one person about one change as an e-mail. It
+// fails if no notice is of a known kind.
+func compose(n service.NoticeEmail) (mail.Message, error) {
+	view := noticeView{Greeting: n.PersonName, Facts: factsOf(n)}
+	subject := ""
+	for _, kind := range n.Kinds {
+		reason, known := reasons[models.NoticeKind(kind)]
+		if !known {
+			continue // a kind of a later version: the inbox shows it
+		}
+		if subject == "" {
+			subject = reason.subject
+		}
+		view.Sentences = append(view.Sentences, fill(reason.sentence, n))
+	}
+	if subject == "" {
+		return mail.Message{}, errors.New("no notice of a known kind")
+	}
+	var text, html bytes.Buffer
+	if err := noticeText.Execute(&text, view); err != nil {
+		return mail.Message{}, fmt.Errorf("render a notice: %w", err)
+	}
+	if err := noticeHTML.Execute(&html, view); err != nil {
+		return mail.Message{}, fmt.Errorf("render a notice: %w", err)
+	}
+	return mail.Message{
+		ID:      fmt.Sprintf("notice-%d", n.NoticeIDs[0]),
+		To:      mail.Address{Name: n.PersonName, Email: n.PersonEmail},
+		Subject: subjectOf(n) + ": " + subject,
+		Text:    text.String(),
+		HTML:    html.String(),
+	}, nil
+}
+
+// subjectOf names the record for people.
+func subjectOf(n service.NoticeEmail) string {
+	switch {
+	case n.Number != nil:
+		return fmt.Sprintf("Work order %d, %s", *n.Number, n.Title)
+	case n.Integration != "":
+		return "Integration " + n.Integration
+	default:
+		return "Feedback, " + n.Title
+	}
+}
+
+func fill(sentence string, n service.NoticeEmail) string {
+	actor, reason := n.ActorName, n.Reason+n.OffReason
+	if actor == "" {
+		actor = "Someone"
+	}
+	if reason != "" {
+		reason = " " + reason
+	}
+	return strings.NewReplacer("{actor}", actor, "{reason}", reason).Replace(sentence)
+}
+
+func factsOf(n service.NoticeEmail) []fact {
+	facts := []fact{{"Organization", n.Organization}}
+	add := func(name, value string) {
+		if value != "" {
+			facts = append(facts, fact{name, value})
+		}
+	}
+	if n.Number != nil {
+		add("Work order", fmt.Sprintf("%d", *n.Number))
+	}
+	add("Title", n.Title)
+	add("Where", n.Node)
+	add("Status", strings.ReplaceAll(n.Status, "_", " "))
+	if n.TargetDate != nil {
+		add("Target date", n.TargetDate.Format("2 January 2006, 15:04 UTC"))
+	}
+	add("Integration", n.Integration)
+	add("Address", n.URL)
+	add("Id", n.RecordID)
+	return facts
+}

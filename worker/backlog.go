@@ -1,0 +1,144 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// Backlog reads the size and age of the pending work from the database at an
+// interval and exports it as metrics. Every worker does so and exports the same
+// values, so dashboards use the maximum.
+type Backlog struct {
+	service  *service.Service
+	interval time.Duration
+	log      *slog.Logger
+
+	mu   sync.Mutex
+	last service.Backlog
+}
+
+// backlogTimeout bounds one read.
+const backlogTimeout = 5 * time.Second
+
+// staleAfter is the number of intervals after which the last values are no longer
+// exported: no value is better than an old one.
+const staleAfter = 4
+
+// NewBacklog returns a Backlog that has no values yet. The interval is the
+// sweep's: work that waits longer counts as unclaimed.
+func NewBacklog(s *service.Service, interval time.Duration, log *slog.Logger) *Backlog {
+	return &Backlog{service: s, interval: interval, log: log}
+}
+
+// Run reads now and then at each interval, until the context ends.
+func (b *Backlog) Run(ctx context.Context) {
+	ticker := time.NewTicker(b.interval)
+	defer ticker.Stop()
+	for {
+		b.refresh(ctx)
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (b *Backlog) refresh(ctx context.Context) {
+	bounded, cancel := context.WithTimeout(ctx, backlogTimeout)
+	defer cancel()
+	// Twice the sweep's grace: the next sweep will still wake anything younger.
+	found, err := b.service.Backlog(bounded, 2*b.interval)
+	if err != nil {
+		if ctx.Err() == nil {
+			b.log.WarnContext(ctx, "cannot read the backlog", "error", err.Error())
+		}
+		return
+	}
+	b.mu.Lock()
+	b.last = found
+	b.mu.Unlock()
+}
+
+type backlogGauge struct {
+	desc  *prometheus.Desc
+	value func(service.Backlog) float64
+}
+
+func gauge(name, help string, value func(service.Backlog) float64) backlogGauge {
+	return backlogGauge{prometheus.NewDesc("millwright_"+name, help, nil, nil), value}
+}
+
+func count(read func(service.Backlog) int) func(service.Backlog) float64 {
+	return func(b service.Backlog) float64 { return float64(read(b)) }
+}
+
+// age is in seconds at the time of the read; 0 for nil.
+func age(read func(service.Backlog) *models.Time) func(service.Backlog) float64 {
+	return func(b service.Backlog) float64 {
+		since := read(b)
+		if since == nil {
+			return 0
+		}
+		return max(0, b.At.Sub(since.Time).Seconds())
+	}
+}
+
+var backlogGauges = []backlogGauge{
+	gauge("deliveries_pending", "Deliveries waiting for their first attempt; counted up to 100,000.",
+		count(func(b service.Backlog) int { return b.Pending })),
+	gauge("deliveries_oldest_pending_seconds", "Age of the oldest delivery waiting for its first attempt; 0 for no delivery.",
+		age(func(b service.Backlog) *models.Time { return b.OldestPending })),
+	gauge("deliveries_retrying", "Deliveries waiting for another attempt; counted up to 100,000.",
+		count(func(b service.Backlog) int { return b.Retries })),
+	gauge("unheld_addresses", "Addresses with pending deliveries that no dispatcher has leased and no sweep has woken.",
+		count(func(b service.Backlog) int { return b.UnclaimedAddresses })),
+	gauge("unheld_retries", "Deliveries whose next attempt is overdue; counted up to 100,000.",
+		count(func(b service.Backlog) int { return b.UnclaimedRetries })),
+	gauge("unheld_looks", "Records that have been dirty for a minute or longer; counted up to 100,000.",
+		count(func(b service.Backlog) int { return b.UnclaimedRecords })),
+	gauge("looks_owed", "Dirty records: their workflow has not reloaded them since a write; counted up to 100,000.",
+		count(func(b service.Backlog) int { return b.DirtyRecords })),
+	gauge("looks_oldest_seconds", "How long the oldest dirty record has been dirty; 0 for no record.",
+		age(func(b service.Backlog) *models.Time { return b.OldestDirty })),
+	gauge("mails_waiting", "Notices waiting to be sent by e-mail; counted up to 100,000.",
+		count(func(b service.Backlog) int { return b.Mails })),
+	gauge("mails_oldest_seconds", "Age of the oldest notice waiting to be sent by e-mail; 0 for no notice.",
+		age(func(b service.Backlog) *models.Time { return b.OldestMail })),
+	gauge("addresses_on", "Webhook addresses that are on.",
+		count(func(b service.Backlog) int { return b.AddressesOn })),
+	gauge("addresses_off", "Webhook addresses that are off.",
+		count(func(b service.Backlog) int { return b.AddressesOff })),
+	gauge("addresses_failing", "Webhook addresses that are on and have had no success since their last failure.",
+		count(func(b service.Backlog) int { return b.AddressesFailing })),
+	gauge("backlog_counted_timestamp_seconds", "When the backlog was last read from the database.",
+		func(b service.Backlog) float64 { return float64(b.At.UnixMilli()) / 1000 }),
+}
+
+// Describe implements prometheus.Collector.
+func (b *Backlog) Describe(descs chan<- *prometheus.Desc) {
+	for _, g := range backlogGauges {
+		descs <- g.desc
+	}
+}
+
+// Collect implements prometheus.Collector. It exports nothing once the last
+// values are stale.
+func (b *Backlog) Collect(metrics chan<- prometheus.Metric) {
+	b.mu.Lock()
+	last := b.last
+	b.mu.Unlock()
+	if b.service.Now().Sub(last.At.Time) > staleAfter*b.interval+backlogTimeout {
+		return
+	}
+	for _, g := range backlogGauges {
+		metrics <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.value(last))
+	}
+}

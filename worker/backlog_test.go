@@ -1,0 +1,79 @@
+package worker
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+func TestBacklogIsExportedWhileItIsFresh(t *testing.T) {
+	f := servicetest.New(t)
+	b := NewBacklog(f.Service, 10*time.Second, quiet)
+	if got := gather(t, b); len(got) != 0 {
+		t.Errorf("before the first read %v is exported", got)
+	}
+	_, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Clock.Advance(30 * time.Second)
+	b.refresh(t.Context())
+	pending := servicetest.Value[int](f, `SELECT count(*) FROM deliveries WHERE status = 'pending'`)
+	addresses := servicetest.Value[int](f, `SELECT count(*) FROM webhooks`)
+	got := gather(t, b)
+	wantMetrics(t, "after it", got, map[string]float64{
+		"deliveries_pending": float64(pending), "deliveries_oldest_pending_seconds": 30, "unheld_addresses": float64(pending),
+		"deliveries_retrying": 0, "unheld_retries": 0, "looks_owed": 1, "looks_oldest_seconds": 30, "unheld_looks": 0,
+		"addresses_on": float64(addresses), "addresses_off": 0, "addresses_failing": 0, "mails_oldest_seconds": 30,
+		"backlog_counted_timestamp_seconds": float64(f.Clock.Now().UnixMilli()) / 1000,
+	})
+	if got["mails_waiting"] == 0 || len(got) != len(backlogGauges) {
+		t.Errorf("exported is %v", got)
+	}
+
+	// Without a database the last values are exported for a while.
+	f.Pool.Close()
+	b.refresh(t.Context())
+	f.Clock.Advance(staleAfter*10*time.Second + backlogTimeout)
+	if got := gather(t, b); len(got) != len(backlogGauges) {
+		t.Error("the last values are not exported for a while")
+	}
+	f.Clock.Advance(time.Second)
+	if got := gather(t, b); len(got) != 0 {
+		t.Errorf("long afterwards %v is exported", got)
+	}
+}
+
+func TestBacklogIsReadAtOnceAndAgain(t *testing.T) {
+	f := servicetest.New(t, func(o *service.Options) { o.Now = time.Now })
+	b := NewBacklog(f.Service, time.Millisecond, quiet)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	done := make(chan struct{})
+	go func() {
+		b.Run(ctx)
+		close(done)
+	}()
+	last := func() time.Time {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.last.At.Time
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	var first time.Time
+	for first.IsZero() || !last().After(first) {
+		if first.IsZero() {
+			first = last()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal("it was not read twice within 20 s")
+		}
+	}
+	cancel()
+	<-done
+}

@@ -1,0 +1,47 @@
+package worker
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// The outcomes of wakes, as the metric's label has them.
+const (
+	wakeSent    = "sent"
+	wakeFailed  = "failed"
+	wakeMerged  = "merged"
+	wakeDropped = "dropped"
+)
+
+// wakerMetrics counts wakes by outcome.
+type wakerMetrics struct{ wakes *prometheus.CounterVec }
+
+func newWakerMetrics() *wakerMetrics {
+	m := &wakerMetrics{prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "millwright", Name: "pokes_total",
+		Help: "Wakes of workflows, by outcome: sent, failed, merged with a queued one, or dropped because the queue was full.",
+	}, []string{"outcome"})}
+	for _, outcome := range []string{wakeSent, wakeFailed, wakeMerged, wakeDropped} {
+		m.wakes.WithLabelValues(outcome) // exported as 0 before the first
+	}
+	return m
+}
+
+func (m *wakerMetrics) count(outcome string) { m.wakes.WithLabelValues(outcome).Inc() }
+
+var wakesQueued = prometheus.NewDesc("millwright_pokes_waiting",
+	"Wakes queued in each lane: of addresses and deliveries (webhooks), of work orders and feedback (records); at most 20,000.",
+	[]string{"lane"}, nil)
+
+// Describe implements prometheus.Collector.
+func (w *Waker) Describe(descs chan<- *prometheus.Desc) {
+	w.metrics.wakes.Describe(descs)
+	descs <- wakesQueued
+}
+
+// Collect implements prometheus.Collector.
+func (w *Waker) Collect(metrics chan<- prometheus.Metric) {
+	w.metrics.wakes.Collect(metrics)
+	w.mu.Lock()
+	webhooks, records := len(w.webhooks.queue), len(w.records.queue)
+	w.mu.Unlock()
+	metrics <- prometheus.MustNewConstMetric(wakesQueued, prometheus.GaugeValue, float64(webhooks), "webhooks")
+	metrics <- prometheus.MustNewConstMetric(wakesQueued, prometheus.GaugeValue, float64(records), "records")
+}

@@ -1,0 +1,100 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+	"go.temporal.io/sdk/client"
+
+	"millwright/service"
+)
+
+func TestWakesAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := make(gate)
+		c := &fakeTemporal{respond: open.wait}
+		w := NewWaker(t.Context(), c, quiet)
+		for n := range webhookSenders + maxQueued + 3 {
+			w.Wake(webhook(n))
+			if n < webhookSenders {
+				synctest.Wait()
+			}
+		}
+		w.Wake(webhook(webhookSenders), webhook(webhookSenders+1)) // already queued
+		w.Wake(workOrder(1), workOrder(2), workOrder(3))
+		synctest.Wait()
+		wantMetrics(t, "during an outage", gather(t, w), map[string]float64{
+			"pokes_total sent": 0, "pokes_total failed": 0, "pokes_total merged": 2, "pokes_total dropped": 3,
+			"pokes_waiting webhooks": maxQueued, "pokes_waiting records": 1,
+		})
+		close(open)
+		w.Stop(t.Context())
+		wantMetrics(t, "afterwards", gather(t, w), map[string]float64{
+			"pokes_total sent": webhookSenders + maxQueued + 3, "pokes_total failed": 0, "pokes_waiting webhooks": 0, "pokes_waiting records": 0,
+		})
+	})
+}
+
+func TestFailedWakesAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := NewWaker(t.Context(), &fakeTemporal{respond: func(context.Context) error { return errors.New("unavailable") }}, quiet)
+		w.Wake(webhook(1))
+		w.Stop(t.Context())
+		wantMetrics(t, "after it", gather(t, w), map[string]float64{"pokes_total sent": 0, "pokes_total failed": 1})
+	})
+}
+
+// tracedTemporal records the trace of each wake.
+type tracedTemporal struct {
+	client.Client
+	mu     sync.Mutex
+	traces map[string][]string
+}
+
+func (c *tracedTemporal) SignalWithStartWorkflow(
+	ctx context.Context, id, _ string, _ any, _ client.StartWorkflowOptions, _ any, _ ...any,
+) (client.WorkflowRun, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.traces[id] = append(c.traces[id], trace.SpanContextFromContext(ctx).TraceID().String()[:4])
+	return nil, nil
+}
+
+func TestWakesCarryTheTraceOfTheirCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := func(trace string) context.Context {
+			return service.WithTraceParent(t.Context(), "00-"+trace+"2f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+		}
+		c := &tracedTemporal{traces: map[string][]string{}}
+		w := NewWaker(t.Context(), c, quiet)
+		w.WakeIn(in("aaaa"), workOrder(1), webhook(1))
+		synctest.Wait()
+		// The workflow is cooling down; of the merged wakes the first trace is kept.
+		w.Wake(workOrder(1))
+		w.WakeIn(in("bbbb"), workOrder(1))
+		w.WakeIn(in("cccc"), workOrder(1))
+		<-time.After(wakeCooldown) // on the bubble's clock
+		synctest.Wait()
+		w.Wake(workOrder(1))
+		w.WakeIn(in("dddd"), service.WakeTarget{Kind: service.TargetDelivery, ID: "dlv_1"})
+		w.Stop(t.Context())
+		if got := strings.Join(c.traces["work-order/wo_1"], " "); got != "aaaa bbbb 0000" {
+			t.Errorf("the work order was woken in the traces %s", got)
+		}
+		if got := strings.Join(c.traces["webhook-address/whk_1"], " "); got != "0000" {
+			t.Errorf("the address was woken in the traces %s", got)
+		}
+		if got := strings.Join(c.traces["delivery/dlv_1"], " "); got != "dddd" {
+			t.Errorf("the delivery was woken in the traces %s", got)
+		}
+		if n := len(w.webhooks.parents) + len(w.records.parents); n != 0 {
+			t.Errorf("%d traces are left", n)
+		}
+	})
+}

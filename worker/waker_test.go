@@ -1,0 +1,574 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"millwright/service"
+	"millwright/workflows"
+)
+
+// fakeTemporal is a client that records wakes. A call of any other method panics.
+type fakeTemporal struct {
+	client.Client
+	// respond returns a wake's result; nil succeeds at once.
+	respond func(ctx context.Context) error
+
+	mu    sync.Mutex
+	calls []wakeCall
+}
+
+// wakeCall is a call of SignalWithStartWorkflow.
+type wakeCall struct {
+	id, signal string
+	argument   any
+	options    client.StartWorkflowOptions
+	workflow   any
+	arguments  []any
+}
+
+func (c *fakeTemporal) SignalWithStartWorkflow(
+	ctx context.Context, id, signal string, argument any, options client.StartWorkflowOptions, workflow any, arguments ...any,
+) (client.WorkflowRun, error) {
+	c.mu.Lock()
+	c.calls = append(c.calls, wakeCall{id, signal, argument, options, workflow, arguments})
+	c.mu.Unlock()
+	if c.respond != nil {
+		return nil, c.respond(ctx)
+	}
+	return nil, nil
+}
+
+// ids returns the woken workflows, in order.
+func (c *fakeTemporal) ids() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var ids []string
+	for _, p := range c.calls {
+		ids = append(ids, p.id)
+	}
+	return ids
+}
+
+func (c *fakeTemporal) count(id string) int {
+	n := 0
+	for _, taken := range c.ids() {
+		if taken == id {
+			n++
+		}
+	}
+	return n
+}
+
+// gate blocks wakes until it is opened.
+type gate chan struct{}
+
+func (g gate) wait(ctx context.Context) error {
+	select {
+	case <-g:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func webhook(n int) service.WakeTarget {
+	return service.WakeTarget{Kind: service.TargetWebhook, ID: fmt.Sprintf("whk_%d", n)}
+}
+
+func workOrder(n int) service.WakeTarget {
+	return service.WakeTarget{Kind: service.TargetWorkOrder, ID: fmt.Sprintf("wo_%d", n)}
+}
+
+// occupy gives each webhook sender a wake to block on.
+func occupy(w *Waker) {
+	for n := range webhookSenders {
+		w.Wake(webhook(-1 - n))
+	}
+	synctest.Wait()
+}
+
+func TestWakeStartsOrSignalsTheWorkflow(t *testing.T) {
+	tests := []struct {
+		name     string
+		target   service.WakeTarget
+		id       string
+		workflow string
+		queue    string
+		summary  string
+	}{
+		{"an address", service.WakeTarget{Kind: service.TargetWebhook, ID: "whk_1"}, "webhook-address/whk_1", "WebhookAddress", "millwright", "Deliveries to whk_1"},
+		{"a failing delivery", service.WakeTarget{Kind: service.TargetDelivery, ID: "dlv_1"}, "delivery/dlv_1", "Delivery", "millwright-retries", "Retries of dlv_1"},
+		{"a work order", service.WakeTarget{Kind: service.TargetWorkOrder, ID: "wo_1"}, "work-order/wo_1", "WorkOrder", "millwright-records", "Work order wo_1"},
+		{"feedback", service.WakeTarget{Kind: service.TargetFeedback, ID: "iss_1"}, "feedback/iss_1", "Feedback", "millwright-records", "Feedback iss_1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &fakeTemporal{}
+				w := NewWaker(t.Context(), c, quiet)
+				w.Wake(tt.target)
+				w.Stop(t.Context())
+				if len(c.calls) != 1 {
+					t.Fatalf("%d wakes, want 1", len(c.calls))
+				}
+				got := c.calls[0]
+				if got.id != tt.id || got.options.ID != tt.id {
+					t.Errorf("the workflow %q is signaled and %q started, want %q", got.id, got.options.ID, tt.id)
+				}
+				if got.signal != "poke" || got.argument != nil {
+					t.Errorf("the signal is %q with %v, want the wake signal without data", got.signal, got.argument)
+				}
+				if got.workflow != tt.workflow || len(got.arguments) != 1 || got.arguments[0] != tt.target.ID {
+					t.Errorf("%v(%v) is started, want %s(%s)", got.workflow, got.arguments, tt.workflow, tt.target.ID)
+				}
+				if got.options.TaskQueue != tt.queue || got.options.StaticSummary != tt.summary {
+					t.Errorf("task queue %q, summary %q", got.options.TaskQueue, got.options.StaticSummary)
+				}
+				if key, found := startAttributes[tt.target.Kind]; found {
+					if id, _ := got.options.TypedSearchAttributes.GetKeyword(key); id != tt.target.ID {
+						t.Errorf("the search attribute %s is %q, want %q", key.GetName(), id, tt.target.ID)
+					}
+				}
+			})
+		})
+	}
+}
+
+// startAttributes are the search attributes that workflows start with.
+var startAttributes = map[service.TargetKind]temporal.SearchAttributeKeyKeyword{
+	service.TargetWebhook:   workflows.AttributeWebhookAddress,
+	service.TargetWorkOrder: workflows.AttributeRecordID,
+	service.TargetFeedback:  workflows.AttributeRecordID,
+}
+
+func TestQueuedWakesOfOneWorkflowAreMerged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := make(gate)
+		c := &fakeTemporal{respond: open.wait}
+		w := NewWaker(t.Context(), c, quiet)
+		occupy(w)
+		for range 1000 {
+			w.Wake(webhook(1), webhook(2), webhook(1))
+		}
+		w.Wake(service.WakeTarget{Kind: service.TargetDelivery, ID: "whk_1"}) // a different workflow with the same id
+		close(open)
+		w.Stop(t.Context())
+		for _, id := range []string{"webhook-address/whk_1", "webhook-address/whk_2", "delivery/whk_1"} {
+			if n := c.count(id); n != 1 {
+				t.Errorf("%s was woken %d times, want once", id, n)
+			}
+		}
+	})
+}
+
+func TestWakeDuringAWakeIsSentToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := make(gate)
+		c := &fakeTemporal{respond: open.wait}
+		w := NewWaker(t.Context(), c, quiet)
+		w.Wake(webhook(1))
+		synctest.Wait() // it is being sent: the workflow may have loaded already
+		w.Wake(webhook(1))
+		close(open)
+		w.Stop(t.Context())
+		if n := c.count("webhook-address/whk_1"); n != 2 {
+			t.Errorf("it was woken %d times, want twice", n)
+		}
+	})
+}
+
+// Records have a separate lane with fewer senders.
+func TestThousandsOfNewWorkOrdersDelayNoAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := make(gate)
+		c := &fakeTemporal{respond: open.wait}
+		w := NewWaker(t.Context(), c, quiet)
+		for n := range maxQueued + 5000 {
+			w.Wake(workOrder(n), service.WakeTarget{Kind: service.TargetFeedback, ID: fmt.Sprintf("iss_%d", n)})
+		}
+		synctest.Wait()
+		if n := len(c.ids()); n != recordSenders {
+			t.Errorf("%d of them are being sent, want %d", n, recordSenders)
+		}
+		for n := range webhookSenders {
+			w.Wake(webhook(n))
+		}
+		synctest.Wait()
+		for n := range webhookSenders {
+			if c.count(workflows.WebhookAddressID(webhook(n).ID)) != 1 {
+				t.Errorf("address %d waits for them", n)
+			}
+		}
+		close(open)
+		w.Stop(t.Context())
+		if n := len(c.ids()); n != recordSenders+maxQueued+webhookSenders {
+			t.Errorf("%d wakes were sent, want %d of records and one for each address", n, recordSenders+maxQueued)
+		}
+	})
+}
+
+func TestBurstOfNewWorkOrdersIsSlowedDown(t *testing.T) {
+	const took = 100 * time.Millisecond
+	for name, test := range map[string]struct {
+		wake func(n int) service.WakeTarget
+		many int
+		// every is how often another is added during the first second, 0 for never.
+		every time.Duration
+		want  int // sent in that second
+	}{
+		"a fast burst of records": {workOrder, 500, 3 * time.Millisecond, recordSenders},
+		"a slow burst of records": {workOrder, 500, 45 * time.Millisecond, recordSenders * 4},
+		"a past burst of records": {workOrder, 500, 0, recordSenders * 10},
+		"a few records":           {workOrder, recordsAtHand, 0, recordsAtHand},
+		"addresses":               {webhook, 500, 3 * time.Millisecond, webhookSenders * 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &fakeTemporal{respond: func(context.Context) error {
+					<-time.After(took) // on the bubble's clock
+					return nil
+				}}
+				w := NewWaker(t.Context(), c, quiet)
+				burst := make([]service.WakeTarget, test.many)
+				for n := range burst {
+					burst[n] = test.wake(n)
+				}
+				w.Wake(burst...)
+				total := test.many
+				second := time.After(time.Second - time.Nanosecond)
+				for over := false; !over; {
+					var another <-chan time.Time
+					if test.every > 0 {
+						another = time.After(test.every)
+					}
+					select {
+					case <-another:
+						w.Wake(test.wake(total))
+						total++
+					case <-second:
+						over = true
+					}
+				}
+				if n := len(c.ids()); n != test.want {
+					t.Errorf("%d wakes were sent in a second, want %d", n, test.want)
+				}
+				w.Stop(t.Context())
+				if n := len(c.ids()); n != total {
+					t.Errorf("%d wakes were sent in total, want %d", n, total)
+				}
+			})
+		})
+	}
+}
+
+func TestAddressesDelayNoWorkOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := make(gate)
+		c := &fakeTemporal{respond: open.wait}
+		w := NewWaker(t.Context(), c, quiet)
+		for n := range maxQueued + 5000 {
+			w.Wake(webhook(n))
+		}
+		w.Wake(workOrder(1), workOrder(1))
+		synctest.Wait()
+		if c.count("work-order/wo_1") != 1 {
+			t.Error("a work order waits for them")
+		}
+		close(open)
+		w.Stop(t.Context())
+	})
+}
+
+func TestWakesDuringTheCooldownAreMerged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeTemporal{}
+		w := NewWaker(t.Context(), c, quiet)
+		after := func(d time.Duration, want int) {
+			t.Helper()
+			<-time.After(d) // on the bubble's clock
+			synctest.Wait()
+			if n := c.count("webhook-address/whk_1"); n != want {
+				t.Errorf("it was woken %d times, want %d", n, want)
+			}
+		}
+		w.Wake(webhook(1))
+		after(0, 1)
+		for range 100 {
+			w.Wake(webhook(1), webhook(1))
+		}
+		w.Wake(webhook(2)) // which is not cooling down
+		after(wakeCooldown-time.Millisecond, 1)
+		if n := c.count("webhook-address/whk_2"); n != 1 {
+			t.Errorf("another was woken %d times, want once", n)
+		}
+		after(time.Millisecond, 2) // all merged into one
+		after(10*wakeCooldown, 2)
+		w.Wake(webhook(1))
+		after(0, 3)
+		w.Wake(webhook(1))
+		w.Stop(t.Context()) // does not wait for the cooldown
+		after(0, 4)
+		after(10*wakeCooldown, 4)
+	})
+}
+
+func TestWakesAreSentInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turn := make(chan struct{})
+		c := &fakeTemporal{respond: func(context.Context) error { <-turn; return nil }}
+		w := NewWaker(t.Context(), c, quiet)
+		occupy(w)
+		for n := range 20 {
+			w.Wake(webhook(n))
+		}
+		for range webhookSenders + 20 {
+			turn <- struct{}{} // one sender continues
+			synctest.Wait()
+		}
+		w.Stop(t.Context())
+		for n, id := range c.ids()[webhookSenders:] {
+			if want := workflows.WebhookAddressID(webhook(n).ID); id != want {
+				t.Errorf("wake %d was of %s, want %s", n, id, want)
+			}
+		}
+	})
+}
+
+func TestWakerSendsSeveralAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := make(gate)
+		c := &fakeTemporal{respond: open.wait}
+		w := NewWaker(t.Context(), c, quiet)
+		for n := range 100 {
+			w.Wake(webhook(n))
+		}
+		synctest.Wait()
+		if n := len(c.ids()); n != webhookSenders {
+			t.Errorf("%d wakes are being sent, want %d", n, webhookSenders)
+		}
+		close(open)
+		w.Stop(t.Context())
+		if n := len(c.ids()); n != 100 {
+			t.Errorf("%d wakes were sent, want 100", n)
+		}
+	})
+}
+
+func TestQueueIsBoundedDuringAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := make(gate)
+		c := &fakeTemporal{respond: open.wait}
+		w := NewWaker(t.Context(), c, quiet)
+		occupy(w)
+		for n := range maxQueued + 5000 {
+			w.Wake(webhook(n)) // does not block
+		}
+		if l := w.webhooks; len(l.queue) != maxQueued || len(l.queued) != maxQueued {
+			t.Errorf("%d are queued in %d entries, want %d", len(l.queue), len(l.queued), maxQueued)
+		}
+		close(open)
+		synctest.Wait()
+		if n := len(c.ids()); n != webhookSenders+maxQueued {
+			t.Errorf("%d wakes were sent, want %d", n, webhookSenders+maxQueued)
+		}
+		if l := w.webhooks; len(l.queue) != 0 || len(l.queued) != 0 {
+			t.Errorf("afterwards %d are queued in %d entries", len(l.queue), len(l.queued))
+		}
+		// A dropped wake can be repeated now.
+		w.Wake(webhook(maxQueued + 4999))
+		w.Stop(t.Context())
+		if c.count(workflows.WebhookAddressID(webhook(maxQueued+4999).ID)) != 1 {
+			t.Error("after the outage, a wake dropped during it is not sent")
+		}
+	})
+}
+
+func TestStopSendsQueuedWakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := make(gate)
+		c := &fakeTemporal{respond: open.wait}
+		w := NewWaker(t.Context(), c, quiet)
+		for n := range 100 {
+			w.Wake(webhook(n))
+		}
+		time.AfterFunc(time.Second, func() { close(open) })
+		w.Stop(t.Context())
+		if n := len(c.ids()); n != 100 {
+			t.Errorf("%d wakes were sent before Stop returned, want 100", n)
+		}
+		w.Wake(webhook(200))
+		synctest.Wait()
+		if n := len(c.ids()); n != 100 {
+			t.Error("a wake after Stop was sent")
+		}
+	})
+}
+
+func TestStopOfAnIdleWakerReturnsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := NewWaker(t.Context(), &fakeTemporal{}, quiet)
+		synctest.Wait() // all its senders are idle
+		started := time.Now()
+		w.Stop(t.Context())
+		w.Stop(t.Context()) // and again
+		if took := time.Since(started); took != 0 {
+			t.Errorf("Stop took %v", took)
+		}
+	})
+}
+
+func TestWakerOutlivesTheContextOfItsCreation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeTemporal{respond: func(ctx context.Context) error { return ctx.Err() }}
+		ctx, cancel := context.WithCancel(t.Context())
+		var written bytes.Buffer
+		w := NewWaker(ctx, c, slog.New(slog.NewTextHandler(&written, nil)))
+		cancel()
+		w.Wake(webhook(1))
+		w.Stop(t.Context())
+		if len(c.ids()) != 1 || written.Len() > 0 {
+			t.Errorf("%d wakes were sent, want 1; the log says %q", len(c.ids()), written.String())
+		}
+	})
+}
+
+func TestStopDropsQueuedWakesWhenItsContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeTemporal{respond: make(gate).wait} // never opened
+		w := NewWaker(t.Context(), c, quiet)
+		for n := range 100 {
+			w.Wake(webhook(n), workOrder(n))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		started := time.Now()
+		w.Stop(ctx)
+		if took := time.Since(started); took != 3*time.Second {
+			t.Errorf("Stop took %v, want the context's 3s", took)
+		}
+		// Wakes being sent end at their time limit. Nothing follows them, or this
+		// bubble would not end.
+		<-time.After(wakeTimeout) // on the bubble's clock
+		synctest.Wait()
+		if n := len(c.ids()); n != webhookSenders+recordSenders {
+			t.Errorf("%d wakes were sent, want only the first %d", n, webhookSenders+recordSenders)
+		}
+	})
+}
+
+func TestHangingWakeTimesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var errs []error
+		var mu sync.Mutex
+		never := make(gate)
+		c := &fakeTemporal{respond: func(ctx context.Context) error {
+			err := never.wait(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			errs = append(errs, err)
+			return err
+		}}
+		w := NewWaker(t.Context(), c, quiet)
+		started := time.Now()
+		for n := range 2 * webhookSenders {
+			w.Wake(webhook(n))
+		}
+		w.Stop(t.Context())
+		if took := time.Since(started); took != 2*wakeTimeout {
+			t.Errorf("two hanging wakes for each sender took %v, want %v", took, 2*wakeTimeout)
+		}
+		if len(errs) != 2*webhookSenders || slices.ContainsFunc(errs, func(err error) bool { return !errors.Is(err, context.DeadlineExceeded) }) {
+			t.Errorf("the wakes ended with %v", errs)
+		}
+	})
+}
+
+func TestOutageAndItsEndAreLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		down := true
+		c := &fakeTemporal{respond: func(context.Context) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if down {
+				return errors.New("no connection to Temporal")
+			}
+			return nil
+		}}
+		var written bytes.Buffer // the handler locks it
+		w := NewWaker(t.Context(), c, slog.New(slog.NewTextHandler(&written, nil)))
+		for range 3 {
+			for n := range 100 {
+				w.Wake(webhook(n))
+			}
+			<-time.After(wakeCooldown) // on the bubble's clock
+			synctest.Wait()
+		}
+		if n := len(c.ids()); n != 300 {
+			t.Errorf("%d wakes were tried during the outage, want all 300", n)
+		}
+		checkLines(t, written.String(), "level=WARN")
+		mu.Lock()
+		down = false
+		mu.Unlock()
+		for n := range 100 {
+			w.Wake(webhook(n))
+		}
+		w.Stop(t.Context())
+		checkLines(t, written.String(), "level=WARN", "level=INFO")
+		if !strings.Contains(written.String(), "no connection to Temporal") {
+			t.Errorf("the log does not say why: %s", written.String())
+		}
+	})
+}
+
+// checkLines checks that each line of a log contains one of the texts, in order.
+func checkLines(t *testing.T, log string, texts ...string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	if len(lines) != len(texts) {
+		t.Fatalf("%d lines in the log, want %d:\n%s", len(lines), len(texts), log)
+	}
+	for i, text := range texts {
+		if !strings.Contains(lines[i], text) {
+			t.Errorf("line %d lacks %q: %s", i+1, text, lines[i])
+		}
+	}
+}
+
+func TestWakerIsSafeForConcurrentUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeTemporal{}
+		w := NewWaker(t.Context(), c, quiet)
+		var writers sync.WaitGroup
+		for writer := range 20 {
+			writers.Go(func() {
+				for n := range 50 {
+					w.Wake(webhook(n), webhook(1000*writer+n))
+				}
+			})
+		}
+		writers.Wait()
+		w.Stop(t.Context())
+		sent := map[string]bool{}
+		for _, id := range c.ids() {
+			sent[id] = true
+		}
+		if len(sent) != 20*50 {
+			t.Errorf("%d workflows were woken, want %d", len(sent), 20*50)
+		}
+	})
+}

@@ -1,0 +1,42 @@
+package workflows
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"millwright/models"
+)
+
+func TestFeedbackFromCreationToItsEnd(t *testing.T) {
+	inOneAndManyRuns(t, newFeedbackHarness, func(t *testing.T, h *recordHarness) {
+		h.mailDown = func(at time.Duration) bool { return at > 40*time.Hour && at < 41*time.Hour }
+		h.write("30h", func() {}) // a wake without a change
+		h.write("40h30m", func() { h.status = string(models.FeedbackResolved); h.notify("resolved", "pam") })
+		h.write("100h", func() { h.notify("opened", "max") })
+		h.run()
+		if len(h.notices) != 3 || h.notices[1].mailedAt < 41*time.Hour || h.notices[1].mailedAt > 41*time.Hour+5*time.Minute {
+			t.Errorf("the resolution was mailed at %v", h.notices[1].mailedAt)
+		}
+		h.notices = slices.Delete(h.notices, 1, 2)
+		h.wantMailed("0s opened mia, 100h opened max")
+		h.wantClosed("100h")
+		if h.starts != 2 {
+			t.Errorf("%d starts, want 2", h.starts)
+		}
+		checkAttributes(t, h.observer.shown[0].attributes, map[string]string{"Organization": organizationID, "RecordId": feedbackID})
+		if details := h.observer.shown[0].details; details != "**open**\n\n- feedback "+feedbackID+"\n- organization "+organizationID+"\n" {
+			t.Errorf("the details are %q", details)
+		}
+		if !h.alwaysContinueAsNew && len(h.observer.shown) != h.starts {
+			t.Errorf("attributes were set %d times in %d starts, want once in each", len(h.observer.shown), h.starts)
+		}
+	})
+}
+
+func TestWorkflowOfRemovedFeedbackEnds(t *testing.T) {
+	h := newFeedbackHarness(t)
+	h.write("10h", func() { h.gone = true })
+	h.run()
+	h.wantClosed("10h")
+}

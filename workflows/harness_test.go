@@ -1,0 +1,282 @@
+package workflows
+
+import (
+	"errors"
+	"log/slog"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	sdkworker "go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+)
+
+const (
+	deliveryID     = "dlv_01jd8q4v6cf5e8hbbfwj0zq3tk"
+	webhookID      = "whk_01jd8q4v6cf5e8hbbfwj0zq3tm"
+	integrationID  = "idn_01jd8q4v6cf5e8hbbfwj0zq3tn"
+	organizationID = "idn_01jd8q4v6cf5e8hbbfwj0zq3tp"
+	recordID       = "wo_01jd8q4v6cf5e8hbbfwj0zq3tq"
+	feedbackID     = "iss_01jd8q4v6cf5e8hbbfwj0zq3tu"
+	eventID        = "evt_01jd8q4v6cf5e8hbbfwj0zq3tr"
+)
+
+// began is when the clock of every test starts.
+var began = time.Date(2026, time.March, 2, 9, 0, 0, 0, time.UTC)
+
+// maxCalls ends a workflow that loops.
+const maxCalls = 1000
+
+// harness runs one workflow in Temporal's test environment on a simulated clock,
+// with actions planned at times after its beginning. deliveryHarness, recordHarness
+// and addressHarness add the activities' fakes.
+type harness struct {
+	t        reporter
+	observer *observer
+	env      *testsuite.TestWorkflowEnvironment
+	planned  []plannedAction
+	// alwaysContinueAsNew makes Temporal suggest to continue as new after every step.
+	alwaysContinueAsNew bool
+
+	runs  int           // including those continued as new
+	ended time.Duration // after the beginning
+	err   error         // of the workflow
+
+	mu sync.Mutex // guards the fakes' data
+}
+
+type plannedAction struct {
+	at   time.Duration
+	do   func()
+	done bool
+}
+
+func newHarness(t reporter) harness {
+	return harness{t: t, observer: &observer{startWithWake: true}}
+}
+
+// at plans an action.
+func (h *harness) at(when string, do func()) {
+	h.planned = append(h.planned, plannedAction{at: durations(when)[0], do: do})
+}
+
+// change plans a change of the fakes' data.
+func (h *harness) change(when string, do func()) {
+	h.at(when, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		do()
+	})
+}
+
+// signal plans a signal at each of the times.
+func (h *harness) signal(name, times string) {
+	for at := range strings.FieldsSeq(times) {
+		h.at(at, func() { h.env.SignalWorkflow(name, nil) })
+	}
+}
+
+// now is the time since the beginning.
+func (h *harness) now() time.Duration {
+	if h.env == nil {
+		return 0
+	}
+	return h.env.Now().Sub(began)
+}
+
+// runOnce executes the workflow in a new environment that starts at the time and
+// performs the actions planned from then on.
+func (h *harness) runOnce(start time.Time, register, execute func(*testsuite.TestWorkflowEnvironment)) {
+	h.runs++
+	h.env = newEnvironment(start, h.observer)
+	h.env.SetContinueAsNewSuggested(h.alwaysContinueAsNew)
+	register(h.env)
+	for i := range h.planned {
+		if p := &h.planned[i]; !p.done {
+			h.env.RegisterDelayedCallback(func() { p.done = true; p.do() }, max(1, p.at-start.Sub(began)))
+		}
+	}
+	execute(h.env)
+	h.ended, h.err = h.now(), h.env.GetWorkflowError()
+}
+
+// wantEnd checks that the workflow ended at the time without an error.
+func (h *harness) wantEnd(when string) {
+	h.t.Helper()
+	if h.err != nil {
+		h.t.Errorf("the workflow ended with the error %v", h.err)
+	}
+	if want := durations(when)[0]; h.ended != want {
+		h.t.Errorf("the workflow ended at %v, want %v", h.ended, want)
+	}
+}
+
+// newEnvironment returns a test environment whose clock starts at the time.
+func newEnvironment(start time.Time, o *observer) *testsuite.TestWorkflowEnvironment {
+	suite := &testsuite.WorkflowTestSuite{}
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetStartTime(start)
+	env.SetTestTimeout(time.Minute) // of real time, for a busy machine
+	env.SetWorkerOptions(sdkworker.Options{Interceptors: []interceptor.WorkerInterceptor{o}})
+	return env
+}
+
+// register registers a fake activity under its stored name.
+func register(r sdkworker.ActivityRegistry, name string, fake any) {
+	r.RegisterActivityWithOptions(fake, activity.RegisterOptions{Name: name})
+}
+
+// observer records what the Temporal UI shows of a workflow: the summaries of its
+// activities and timers, its details and its search attributes.
+type observer struct {
+	interceptor.WorkerInterceptorBase
+	// startWithWake starts the workflow with a waiting wake, as SignalWithStart does.
+	startWithWake bool
+
+	steps  []step
+	timers []timer
+	shown  []shown
+}
+
+// step is a scheduled activity.
+type step struct {
+	at      time.Duration
+	name    string
+	options workflow.ActivityOptions
+}
+
+type timer struct {
+	at, wait time.Duration
+	summary  string
+}
+
+// shown is the search attributes and details after a change.
+type shown struct {
+	at         time.Duration
+	attributes map[string]string
+	details    string
+}
+
+func (o *observer) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	return &observedInbound{interceptor.WorkflowInboundInterceptorBase{Next: next}, o}
+}
+
+type observedInbound struct {
+	interceptor.WorkflowInboundInterceptorBase
+	o *observer
+}
+
+func (i *observedInbound) Init(next interceptor.WorkflowOutboundInterceptor) error {
+	return i.Next.Init(&observedOutbound{interceptor.WorkflowOutboundInterceptorBase{Next: next}, i.o})
+}
+
+func (i *observedInbound) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
+	if i.o.startWithWake {
+		if err := i.HandleSignal(ctx, &interceptor.HandleSignalInput{SignalName: SignalWake}); err != nil {
+			return nil, err
+		}
+	}
+	return i.Next.ExecuteWorkflow(ctx, in)
+}
+
+type observedOutbound struct {
+	interceptor.WorkflowOutboundInterceptorBase
+	o *observer
+}
+
+func (i *observedOutbound) ExecuteActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
+	options := workflow.GetActivityOptions(ctx)
+	i.o.steps = append(i.o.steps, step{sinceBeginning(ctx), name, options})
+	if policy := *options.RetryPolicy; policy.MaximumAttempts == 0 {
+		policy.MaximumAttempts = math.MaxInt32 // what 0 means to the server; to the test environment it means 10
+		ctx = workflow.WithRetryPolicy(ctx, policy)
+	}
+	return i.Next.ExecuteActivity(ctx, name, args...)
+}
+
+func (i *observedOutbound) ExecuteLocalActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
+	options := workflow.GetLocalActivityOptions(ctx)
+	i.o.steps = append(i.o.steps, step{sinceBeginning(ctx), name, workflow.ActivityOptions{
+		Summary: options.Summary, RetryPolicy: options.RetryPolicy,
+		StartToCloseTimeout: options.StartToCloseTimeout, ScheduleToCloseTimeout: options.ScheduleToCloseTimeout,
+	}})
+	return i.Next.ExecuteLocalActivity(ctx, name, args...)
+}
+
+func (i *observedOutbound) NewTimerWithOptions(ctx workflow.Context, wait time.Duration, options workflow.TimerOptions) workflow.Future {
+	i.o.timers = append(i.o.timers, timer{sinceBeginning(ctx), wait, options.Summary})
+	return i.Next.NewTimerWithOptions(ctx, wait, options)
+}
+
+func (i *observedOutbound) UpsertTypedSearchAttributes(ctx workflow.Context, attributes ...temporal.SearchAttributeUpdate) error {
+	err := i.Next.UpsertTypedSearchAttributes(ctx, attributes...)
+	now := map[string]string{}
+	for _, key := range Attributes {
+		if value, ok := i.GetTypedSearchAttributes(ctx).GetKeyword(key); ok {
+			now[key.GetName()] = value
+		}
+	}
+	i.o.shown = append(i.o.shown, shown{sinceBeginning(ctx), now, workflow.GetCurrentDetails(ctx)})
+	return err
+}
+
+func sinceBeginning(ctx workflow.Context) time.Duration { return workflow.Now(ctx).Sub(began) }
+
+// durations parses "1m 2h36m" as times after the beginning.
+func durations(text string) []time.Duration {
+	var all []time.Duration
+	for word := range strings.FieldsSeq(text) {
+		d, err := time.ParseDuration(word)
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// checkContinuesAs checks that a run ended by continuing as the workflow with the id.
+func checkContinuesAs(t *testing.T, err error, workflowName, id string) {
+	t.Helper()
+	next, ok := errors.AsType[*workflow.ContinueAsNewError](err)
+	if !ok {
+		t.Fatalf("the run ended with %v, want it to continue as new", err)
+	}
+	var argument string
+	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &argument); err != nil {
+		t.Fatal(err)
+	}
+	if next.WorkflowType.Name != workflowName || argument != id {
+		t.Errorf("it continues as %s(%q), want %s(%q)", next.WorkflowType.Name, argument, workflowName, id)
+	}
+}
+
+func checkAttributes(t *testing.T, got, want map[string]string) {
+	t.Helper()
+	for name, value := range want {
+		if got[name] != value {
+			t.Errorf("search attribute %s is %q, want %q", name, got[name], value)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("search attributes %v, want %v", got, want)
+	}
+}
+
+// reporter is a *testing.T or a *rapid.T.
+type reporter interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+var _ reporter = (*testing.T)(nil)

@@ -1,0 +1,390 @@
+package workflows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/testsuite"
+	sdkworker "go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"millwright/activities"
+	"millwright/models"
+	"millwright/service"
+)
+
+// The activities of the WorkOrder and Feedback workflows, real and fake.
+type (
+	recordActivities interface {
+		LoadWorkOrder(ctx context.Context, id string) (service.WorkOrderState, error)
+		RemindWorkOrder(ctx context.Context, id string, reminder models.Reminder) (activities.ReminderResult, error)
+		LoadFeedback(ctx context.Context, id string) (service.FeedbackState, error)
+	}
+	noticeActivities interface {
+		MailNotices(ctx context.Context, recordID string) (activities.MailResult, error)
+	}
+)
+
+var (
+	_, _ recordActivities = (*activities.Records)(nil), (*recordHarness)(nil)
+	_, _ noticeActivities = (*activities.Notices)(nil), (*recordHarness)(nil)
+)
+
+// recordHarness runs the workflow of one record with fakes of its row, the notices
+// about it and the mail server. When people are reminded is decided by
+// models.Dates.Reminders. The record is created at 0.
+type recordHarness struct {
+	harness
+	// execute runs the WorkOrder or Feedback workflow.
+	execute func(env *testsuite.TestWorkflowEnvironment, reminded []models.Reminder)
+
+	// down says when the database is unreachable, mailDown when the mail server is;
+	// nil is never.
+	down, mailDown func(at time.Duration) bool
+	// duringLoad is called in the middle of the n-th load, after it read the row;
+	// duringMail in the middle of the n-th mailing, after it claimed the notices.
+	duringLoad, duringMail func(n int)
+
+	running bool
+	starts  int // not counting runs continued as new
+
+	id          string
+	status      string
+	dates       models.Dates
+	gone        bool
+	workers     []string
+	consultants []string
+	notices     []*notice
+	dirty       bool // not loaded since a write
+	loads       []time.Duration
+	queries     []time.Duration // of any local activity, including failed ones
+	mailings    []time.Duration
+}
+
+type notice struct {
+	person, kind string
+	about        models.Time // of a reminder
+	mailed       bool
+	mailedAt     time.Duration
+}
+
+// newWorkOrderHarness returns a harness with a new work order of the worker wim.
+func newWorkOrderHarness(t reporter) *recordHarness {
+	h := &recordHarness{harness: newHarness(t), id: recordID, workers: []string{"wim"}}
+	h.execute = func(env *testsuite.TestWorkflowEnvironment, reminded []models.Reminder) {
+		env.ExecuteWorkflow(WorkOrder, recordID, reminded)
+	}
+	h.setStatus(models.StatusOpen)
+	h.notify("assigned", "wim")
+	h.dirty = true
+	return h
+}
+
+// newFeedbackHarness returns a harness with new feedback for the manager mia.
+func newFeedbackHarness(t reporter) *recordHarness {
+	h := newWorkOrderHarness(t)
+	h.id, h.workers, h.notices = feedbackID, nil, nil
+	h.status = string(models.FeedbackOpen)
+	h.execute = func(env *testsuite.TestWorkflowEnvironment, _ []models.Reminder) {
+		env.ExecuteWorkflow(Feedback, feedbackID)
+	}
+	h.notify("opened", "mia")
+	return h
+}
+
+func (h *recordHarness) register(r sdkworker.ActivityRegistry) {
+	register(r, activities.NameLoadWorkOrder, h.LoadWorkOrder)
+	register(r, activities.NameRemindWorkOrder, h.RemindWorkOrder)
+	register(r, activities.NameLoadFeedback, h.LoadFeedback)
+	register(r, activities.NameMailNotices, h.MailNotices)
+}
+
+// write plans a write to the record, with its wake after the commit.
+func (h *recordHarness) write(when string, do func()) {
+	h.at(when, func() {
+		h.commit(do)
+		h.wake()
+	})
+}
+
+// writeWithoutWake plans a write whose wake is lost; the record stays dirty.
+func (h *recordHarness) writeWithoutWake(when string, do func()) {
+	h.at(when, func() { h.commit(do) })
+}
+
+func (h *recordHarness) commit(write func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	write()
+	h.dirty = true
+}
+
+// wake signals the workflow if it is running; otherwise run starts it.
+func (h *recordHarness) wake() {
+	if h.running {
+		h.env.SignalWorkflow(SignalWake, nil)
+	}
+}
+
+// setStatus sets the work order's status.
+func (h *recordHarness) setStatus(status models.WorkOrderStatus) {
+	h.status, h.dates.Status = string(status), status
+	h.dates.InReviewSince = nil
+	if status == models.StatusSentToInspection {
+		h.dates.InReviewSince = timeAt(h.now())
+	}
+}
+
+// setTargetDate sets the target date to a time after the beginning; "" clears it.
+func (h *recordHarness) setTargetDate(when string) {
+	h.dates.TargetDate, h.dates.TargetSetAt = nil, timeAt(h.now())
+	if when != "" {
+		h.dates.TargetDate = timeAt(durations(when)[0])
+	}
+}
+
+func timeAt(sinceBeginning time.Duration) *models.Time {
+	at := models.TimeOf(began.Add(sinceBeginning))
+	return &at
+}
+
+// notify creates notices for people.
+func (h *recordHarness) notify(kind string, people ...string) {
+	for _, p := range people {
+		h.notices = append(h.notices, &notice{person: p, kind: kind})
+	}
+}
+
+// run runs the workflow to its end, including the runs it continues as, and again
+// for each write after its end.
+func (h *recordHarness) run() {
+	h.t.Helper()
+	for start := began; ; {
+		h.starts++
+		h.runToEnd(start)
+		next := -1
+		for i, p := range h.planned {
+			if !p.done && (next < 0 || p.at < h.planned[next].at) {
+				next = i
+			}
+		}
+		if next < 0 || h.err != nil {
+			return
+		}
+		start = began.Add(h.planned[next].at)
+		h.env = newEnvironment(start, h.observer)
+		h.planned[next].done = true
+		h.planned[next].do()
+		h.observer.startWithWake = true
+	}
+}
+
+// runToEnd runs the workflow until it ends without continuing as new.
+func (h *recordHarness) runToEnd(start time.Time) {
+	var reminded []models.Reminder
+	for {
+		h.runOnce(start,
+			func(env *testsuite.TestWorkflowEnvironment) { h.register(env) },
+			func(env *testsuite.TestWorkflowEnvironment) {
+				h.running = true
+				h.execute(env, reminded)
+				h.running = false
+			})
+		next, continues := errors.AsType[*workflow.ContinueAsNewError](h.err)
+		if !continues || h.runs > maxCalls {
+			return
+		}
+		h.observer.startWithWake = false // the next run starts without a signal
+		start, reminded = h.env.Now(), h.nextReminded(next)
+	}
+}
+
+// nextReminded returns the reminders that a WorkOrder run passes to the next.
+func (h *recordHarness) nextReminded(next *workflow.ContinueAsNewError) []models.Reminder {
+	var id string
+	var reminded []models.Reminder
+	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &id, &reminded); err != nil {
+		h.t.Fatalf("the arguments of the next run: %v", err)
+	}
+	want := map[string]string{"WorkOrder": recordID, "Feedback": feedbackID}[next.WorkflowType.Name]
+	if id != want {
+		h.t.Errorf("it continues as %s(%q), want the id %q", next.WorkflowType.Name, id, want)
+	}
+	return reminded
+}
+
+// query does something in the fake database, if it is reachable.
+func (h *recordHarness) query(id string, do func()) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.queries = append(h.queries, h.now())
+	if len(h.queries) == maxCalls {
+		h.t.Errorf("the workflow loops at %v", h.now())
+		h.env.CancelWorkflow()
+	}
+	if id != h.id {
+		h.t.Errorf("an activity was called with %q", id)
+	}
+	if h.down != nil && h.down(h.now()) {
+		return errors.New("the database is unreachable")
+	}
+	do()
+	return nil
+}
+
+// loaded is called with the lock held after the state was read.
+func (h *recordHarness) loaded() {
+	h.dirty = false
+	h.loads = append(h.loads, h.now())
+	if n := len(h.loads); h.duringLoad != nil {
+		h.mu.Unlock()
+		h.duringLoad(n)
+		h.mu.Lock()
+	}
+}
+
+func (h *recordHarness) mailWaiting() bool {
+	return slices.ContainsFunc(h.notices, func(n *notice) bool { return !n.mailed })
+}
+
+// LoadWorkOrder returns the row.
+func (h *recordHarness) LoadWorkOrder(_ context.Context, id string) (state service.WorkOrderState, err error) {
+	err = h.query(id, func() { state = h.workOrder(); h.loaded() })
+	return state, err
+}
+
+// workOrder returns the row, an empty one if it is gone.
+func (h *recordHarness) workOrder() service.WorkOrderState {
+	if h.gone {
+		return service.WorkOrderState{}
+	}
+	return service.WorkOrderState{
+		ID: h.id, OrganizationID: organizationID, Dates: h.dates, Mail: h.mailWaiting(),
+		Reminders: h.dates.Reminders(*timeAt(h.now())),
+	}
+}
+
+// RemindWorkOrder creates the reminder's notices, once for each person.
+func (h *recordHarness) RemindWorkOrder(_ context.Context, id string, reminder models.Reminder) (result activities.ReminderResult, err error) {
+	err = h.query(id, func() {
+		if !h.gone {
+			result.Applied = slices.ContainsFunc(h.dates.Reminders(*timeAt(h.now())), func(r models.Reminder) bool {
+				return r.Is(reminder.Kind, reminder.About)
+			})
+		}
+		if result.Applied {
+			h.remind(reminder)
+		}
+		result.State = h.workOrder()
+		h.loaded()
+	})
+	return result, err
+}
+
+func (h *recordHarness) remind(reminder models.Reminder) {
+	people := h.workers
+	if reminder.Role() == models.RoleConsultant {
+		people = h.consultants
+	}
+	kind := strings.TrimPrefix(string(reminder.Kind), "work_order.")
+	for _, p := range people {
+		if !slices.ContainsFunc(h.notices, func(n *notice) bool {
+			return n.person == p && n.kind == kind && n.about.Equal(reminder.About.Time)
+		}) {
+			h.notices = append(h.notices, &notice{person: p, kind: kind, about: reminder.About})
+		}
+	}
+}
+
+// LoadFeedback returns the row.
+func (h *recordHarness) LoadFeedback(_ context.Context, id string) (state service.FeedbackState, err error) {
+	err = h.query(id, func() {
+		if !h.gone {
+			state = service.FeedbackState{ID: h.id, OrganizationID: organizationID, Status: models.FeedbackStatus(h.status), Mail: h.mailWaiting()}
+		}
+		h.loaded()
+	})
+	return state, err
+}
+
+// MailNotices sends the waiting notices, unless the mail server is down.
+func (h *recordHarness) MailNotices(_ context.Context, id string) (activities.MailResult, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if id != h.id {
+		h.t.Errorf("notices about %q are mailed", id)
+	}
+	h.mailings = append(h.mailings, h.now())
+	if h.mailDown != nil && h.mailDown(h.now()) {
+		return activities.MailResult{}, errors.New("the mail server refused the connection")
+	}
+	claimed := slices.DeleteFunc(slices.Clone(h.notices), func(n *notice) bool { return n.mailed })
+	if n := len(h.mailings); h.duringMail != nil {
+		h.mu.Unlock()
+		h.duringMail(n)
+		h.mu.Lock()
+	}
+	for _, n := range claimed {
+		if n.mailed {
+			h.t.Errorf("%s is mailed twice to %s", n.kind, n.person)
+		}
+		n.mailed, n.mailedAt = true, h.now()
+	}
+	return activities.MailResult{Sent: len(claimed)}, nil
+}
+
+// wantMailed checks which notices were mailed to whom and when, for example
+// "0s assigned wim, 48h due_soon wim".
+func (h *recordHarness) wantMailed(want string) {
+	h.t.Helper()
+	var got, lines []string
+	for _, n := range h.notices {
+		switch {
+		case n.mailed:
+			got = append(got, fmt.Sprintf("%v %s %s", n.mailedAt, n.kind, n.person))
+		default:
+			got = append(got, fmt.Sprintf("never %s %s", n.kind, n.person))
+		}
+	}
+	for line := range strings.SplitSeq(want, ", ") {
+		when, what, _ := strings.Cut(line, " ")
+		if line != "" {
+			lines = append(lines, fmt.Sprintf("%v %s", durations(when)[0], what))
+		}
+	}
+	if !slices.Equal(got, lines) {
+		h.t.Errorf("mailed were\n\t%s,\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(lines, "\n\t"))
+	}
+}
+
+// wantClosed checks when the workflow ended for the last time, without an error,
+// and that the record is not dirty.
+func (h *recordHarness) wantClosed(when string) {
+	h.t.Helper()
+	h.wantEnd(when)
+	if h.dirty {
+		h.t.Errorf("the workflow ended at %v and the record is dirty", h.ended)
+	}
+}
+
+// inOneAndManyRuns tests a workflow that completes in one run, and one that
+// continues as new whenever it can.
+func inOneAndManyRuns(t *testing.T, newOne func(reporter) *recordHarness, test func(t *testing.T, h *recordHarness)) {
+	t.Helper()
+	for name, many := range map[string]bool{"in one run": false, "continued as new after every step": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newOne(t)
+			h.alwaysContinueAsNew = many
+			test(t, h)
+			if many && h.runs <= h.starts {
+				t.Error("it never continued as new")
+			}
+		})
+	}
+}
