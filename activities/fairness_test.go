@@ -139,7 +139,7 @@ func TestHangingRecordsDelayNoOtherRecords(t *testing.T) {
 	for _, id := range slow {
 		h.addUpdates(id, 3)
 	}
-	for range 300 { // morePending than the window holds
+	for range 300 { // more than the window holds
 		h.createWorkOrder("quick")
 	}
 	r.respond = func(_ context.Context, d received) (webhook.Response, error) {
@@ -181,7 +181,7 @@ func TestSlowReceiverGetsRecordsAsTheyAreWhenSent(t *testing.T) {
 	r.respond = func(_ context.Context, d received) (webhook.Response, error) {
 		if d.EventType == models.EventWorkOrderCreated {
 			h.Exec(`UPDATE work_orders SET title = 'second title' WHERE id = $1`, id) //nolint:contextcheck // the fixture has its own
-			clock.Advance(2 * time.Second)                                            // the receiver's slowness
+			clock.Advance(2 * time.Second)                                            // the receiver is slow
 		}
 		return webhook.Response{Status: http.StatusOK}, nil
 	}

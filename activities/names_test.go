@@ -1,0 +1,68 @@
+package activities
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/worker"
+
+	"millwright/service"
+)
+
+// registry records the method that is registered under each name.
+type registry struct {
+	worker.ActivityRegistry
+	methods map[string]string
+}
+
+func (r *registry) RegisterActivityWithOptions(method any, options activity.RegisterOptions) {
+	name := runtime.FuncForPC(reflect.ValueOf(method).Pointer()).Name()
+	r.methods[options.Name] = strings.TrimSuffix(name[strings.LastIndex(name, ".")+1:], "-fm")
+}
+
+// Histories store these names. To rename a method, keep its name here.
+func TestActivitiesAreRegisteredUnderTheirStoredNames(t *testing.T) {
+	r := &registry{methods: map[string]string{}}
+	(&Dispatcher{}).Register(r)
+	(&Deliveries{}).Register(r)
+	(&Records{}).Register(r)
+	(&Notices{}).Register(r)
+	(&Sweeper{}).Register(r)
+	(&Housekeeper{}).Register(r)
+	want := map[string]string{
+		"DrainMailbox": "DispatchPending",
+		"LoadDelivery": "LoadDelivery", "AttemptDelivery": "AttemptDelivery",
+		"RedeliverDelivery": "RedeliverDelivery", "StopDelivery": "StopDelivery",
+		"LookAtWorkOrder": "LoadWorkOrder", "RemindOfWorkOrder": "RemindWorkOrder", "LookAtFeedback": "LoadFeedback",
+		"MailNotices": "MailNotices", "PokeOwed": "WakeUnclaimed", "RemoveExpired": "RemoveExpired",
+	}
+	if !maps.Equal(r.methods, want) {
+		t.Errorf("registered are %v, want %v", r.methods, want)
+	}
+}
+
+// Histories store these results. To rename a field, tag it with its old JSON name.
+func TestStoredResultsKeepTheirFields(t *testing.T) {
+	const time = `"0001-01-01T00:00:00.000Z"`
+	for want, result := range map[string]any{
+		`{"Delivered":0,"Failed":0,"More":false,"Notices":false}`: DispatchResult{},
+		`{"Sent":0,"Kept":0}`: MailResult{},
+		`{"Applied":false,"State":{"ID":"","OrganizationID":"","Status":"","TargetDate":null,"TargetSetAt":null,` +
+			`"InReviewSince":null,"Mail":false,"Reminders":null}}`: ReminderResult{},
+		`{"ID":"","OrganizationID":"","Status":"","Mail":false}`: service.FeedbackState{},
+		`{"DeliveryID":"","WebhookID":"","IntegrationID":"","OrganizationID":"","RecordID":"","EventID":"","EventType":"",` +
+			`"Status":"","Attempts":0,"NextAttemptAt":null,"LastStatus":null,"LastError":null,"KeptUntil":` + time +
+			`,"CreatedAt":` + time + `,"LookedAt":` + time + `}`: service.DeliveryState{},
+		`{"Events":0,"IdempotencyKeys":0,"RevokedTokens":0,"RateCounters":0,"Mailboxes":0,"More":false}`: service.Removed{},
+	} {
+		got, err := json.Marshal(result)
+		if err != nil || string(got) != want {
+			t.Errorf("%T is stored as\n%s, %v, want\n%s", result, got, err, want)
+		}
+	}
+}
