@@ -10,33 +10,33 @@ import (
 	"millwright/models"
 )
 
-// Actor is who acts: an integration through the API, a person in the app, or an
-// operator of the service. The same rules and effects hold for all.
+// Actor performs an action: an integration through the API, a person in the app, or
+// an operator of the service. The same rules and effects apply to all.
 type Actor struct {
 	// IdentityID is empty for an operator.
 	IdentityID     string
 	OrganizationID string
 	Kind           models.IdentityKind
 	Name           string
-	// ShowPeople says whether records name the people in them: people:read for
-	// an integration, always for a person.
+	// ShowPeople says whether records name the people in them: for integrations with
+	// the scope people:read, and for people.
 	ShowPeople bool
-	// prefetch is what its call is known to read, nil for nothing.
+	// prefetch is the record that its call reads, if known before the call is admitted.
 	prefetch *prefetch
 }
 
-// operatorName is how the activity log names an operator.
+// operatorName is the name of an operator in Log Records.
 const operatorName = "Millwright"
 
-// Operator is who runs the service and acts from its command line: no identity
-// of an organization, allowed to look after its integrations, not to touch its records.
+// Operator returns the operator of the service, who acts from the command line. It
+// has no identity in an organization, may manage integrations and may not change records.
 func Operator() Actor { return Actor{Name: operatorName} }
 
 // isOperator reports whether the actor is an operator.
 func (a Actor) isOperator() bool { return a.IdentityID == "" && a.Name == operatorName }
 
-// LogName is how the activity log names the actor (spec section 1): an
-// integration with "(API)" behind its name.
+// LogName is the actor's name in Log Records. Integrations have "(API)" after their
+// name (spec section 1).
 func (a Actor) LogName() string {
 	if a.Kind == models.KindIntegration {
 		return a.Name + " (API)"
@@ -44,8 +44,8 @@ func (a Actor) LogName() string {
 	return a.Name
 }
 
-// PersonActor returns the person of the identity id or e-mail address as an actor.
-// Errors: not_found (also when an e-mail address belongs to several), unavailable.
+// PersonActor returns the person with the identity id or e-mail address as an actor.
+// Errors: not_found (including an e-mail address of several people), unavailable.
 func (s *Service) PersonActor(ctx context.Context, reference string) (Actor, error) {
 	if !models.IsText(reference) {
 		return Actor{}, models.NotFound()

@@ -19,7 +19,7 @@ var secretName = regexp.MustCompile(`(?i)(secret|signature|signed|mac|token|pass
 // plainComparisons are the comparisons of things so named that give nothing
 // away: file, expression and why.
 var plainComparisons = map[string]string{
-	"service/cursor.go: m.Filter != digest":                                "behind the mark's MAC: a digest of filters that the caller sent itself",
+	"service/page_start.go: c.Filter != digest":                            "after the token's MAC: a digest of filters that the caller sent itself",
 	"mail/mailtest/conversation.go: password != c.server.options.Password": "the mail server of tests",
 }
 

@@ -9,40 +9,45 @@ import (
 	"strings"
 )
 
-// cursorToken is what a cursor or a sync token says. Both are opaque to clients, and
-// signed: only what this service made is followed.
+// cursorToken is the content of a cursor or sync token. Both are opaque to clients
+// and signed, so that clients cannot make their own.
 type cursorToken struct {
-	// Kind is "c" for a cursor, "s" for a sync token, "cs" for a cursor of changes.
-	Kind    string `json:"k"`
-	Xid     uint64 `json:"x,omitempty"`
-	ID      string `json:"i,omitempty"`
-	Filter  string `json:"f"`
-	Epoch   int    `json:"e,omitempty"`
-	Cluster int64  `json:"c,omitempty"`
-	Issued  int64  `json:"t,omitempty"`
+	Kind string `json:"k"`
+	// Xid and ID are the position of the last row of the page.
+	Xid uint64 `json:"x,omitempty"`
+	ID  string `json:"i,omitempty"`
+	// Filter is the digestOf the list.
+	Filter string `json:"f"`
+	// Epoch is the actor's access epoch, Cluster the Postgres cluster of Xid.
+	Epoch   int   `json:"e,omitempty"`
+	Cluster int64 `json:"c,omitempty"`
+	// Issued is the Unix time in seconds.
+	Issued int64 `json:"t,omitempty"`
 }
 
+// The kinds of cursorToken: a cursor of a list by id, one of a list of changes, and
+// a sync token.
 const (
 	kindCursor        = "c"
 	kindChangesCursor = "cs"
-	kindSyncToken     = "s"
+	kindSync          = "s"
 )
 
-// cursorMACSize is how many bytes of the HMAC-SHA256 stand behind a mark.
+// cursorMACSize is how many bytes of the HMAC-SHA256 follow the JSON of a token.
 const cursorMACSize = 16
 
-// printable writes the mark for clients, signed with the vault's first key.
-func (m cursorToken) encode(keys *Vault) string {
-	b, err := json.Marshal(m)
+// encode writes the token for clients, signed with the vault's first key.
+func (c cursorToken) encode(keys *Vault) string {
+	b, err := json.Marshal(c)
 	if err != nil {
-		panic(fmt.Sprintf("encode a cursor: %v", err)) // plain texts and numbers
+		panic(fmt.Sprintf("encode a cursor: %v", err)) // impossible: strings and numbers
 	}
 	return base64.RawURLEncoding.EncodeToString(append(b, cursorMAC(keys.marks[0], b)...))
 }
 
-// parseCursorToken decodes what text made, false for anything else.
+// parseCursorToken decodes what encode returned. It reports false for anything else.
 func parseCursorToken(text string, keys *Vault) (cursorToken, bool) {
-	var m cursorToken
+	var c cursorToken
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(b) < cursorMACSize || strings.ContainsAny(text, "\r\n") {
 		return cursorToken{}, false
@@ -54,10 +59,10 @@ func parseCursorToken(text string, keys *Vault) (cursorToken, bool) {
 			signed = true
 		}
 	}
-	if !signed || json.Unmarshal(b, &m) != nil {
+	if !signed || json.Unmarshal(b, &c) != nil {
 		return cursorToken{}, false
 	}
-	return m, true
+	return c, true
 }
 
 func cursorMAC(key, text []byte) []byte {
@@ -66,11 +71,12 @@ func cursorMAC(key, text []byte) []byte {
 	return mac.Sum(nil)[:cursorMACSize]
 }
 
-// digestOf ties a cursor to its list, the one who reads it and the filters.
+// digestOf identifies a list by its table, its reader and its filters. A cursor
+// belongs to one such list.
 func digestOf(table, actorID string, filter any) string {
 	b, err := json.Marshal(filter)
 	if err != nil {
-		panic(fmt.Sprintf("encode a filter: %v", err)) // plain texts and times
+		panic(fmt.Sprintf("encode a filter: %v", err)) // impossible: strings and times
 	}
 	sum := sha256.Sum256(append([]byte(table+" "+actorID+" "), b...))
 	return base64.RawURLEncoding.EncodeToString(sum[:9])

@@ -11,8 +11,8 @@ import (
 	"millwright/models"
 )
 
-// DeliveryView is a delivery as those who look after its address see it (contract,
-// operators' commands).
+// DeliveryView is a delivery as operators and managers of integrations see it
+// (docs/contract.md, Operators' commands).
 type DeliveryView struct {
 	ID            string                `json:"id"`
 	EventID       string                `json:"event_id"`
@@ -29,19 +29,20 @@ type DeliveryView struct {
 const deliveryColumns = `d.id, d.event_id, e.type AS event_type, d.webhook_id, d.status, d.attempts,
 		d.next_attempt_at, d.last_status, d.last_error, d.created_at`
 
-// DeliveryFilter restricts a list of deliveries; an empty field restricts nothing.
+// DeliveryFilter restricts a list of deliveries. Empty fields restrict nothing.
 type DeliveryFilter struct {
 	OrganizationID string
 	WebhookID      string
 	Statuses       []models.DeliveryStatus
-	// Before is the id of the last delivery of the page before this one.
+	// Before is the id of the last delivery of the previous page, "" for the first page.
 	Before string
-	// Limit is the size of the page: models.DefaultPageSize for 0, models.MaxPageSize at the most.
+	// Limit is the page size: 0 means models.DefaultPageSize, values over
+	// models.MaxPageSize are capped.
 	Limit int
 }
 
-// The deliveries of each address are read along an index of its own, so that a
-// page costs the same however many there are.
+// deliveriesQuery reads the deliveries of each address along an index, so the cost
+// of a page does not depend on how many there are.
 const deliveriesQuery = `
 	SELECT ` + deliveryColumns + `
 	FROM webhooks h
@@ -54,9 +55,9 @@ const deliveriesQuery = `
 	WHERE (@organization = '' OR h.organization_id = @organization) AND (@webhook = '' OR h.id = @webhook)
 	ORDER BY d.id DESC LIMIT @limit`
 
-// Deliveries returns a page of deliveries, the newest first. It asks nobody's
-// permission: operators see all, a page names its organization. Errors:
-// invalid_request, not_found when there is no such address, unavailable.
+// Deliveries returns a page of deliveries, the newest first. It does not check
+// permissions: callers other than operator commands must set OrganizationID.
+// Errors: invalid_request, not_found (no such address), unavailable.
 func (s *Service) Deliveries(ctx context.Context, filter DeliveryFilter) ([]DeliveryView, error) {
 	statuses, err := filter.statuses()
 	if err != nil {
@@ -73,7 +74,7 @@ func (s *Service) Deliveries(ctx context.Context, filter DeliveryFilter) ([]Deli
 		with(deliveriesQuery, "statuses", statuses), of)
 }
 
-// maxID stands behind every id.
+// maxID sorts after every id.
 const maxID = "~"
 
 var deliveryStatuses = []models.DeliveryStatus{
@@ -81,11 +82,11 @@ var deliveryStatuses = []models.DeliveryStatus{
 	models.DeliveryFailed, models.DeliveryHeld, models.DeliverySkipped,
 }
 
-// statuses is the condition on the status of {o}, spelled out: only so may an
-// index of some statuses serve it. Errors: invalid_request.
+// statuses returns the condition on the status of the row o. It is written out
+// because partial indexes do not serve a parameter. Errors: invalid_request.
 func (f DeliveryFilter) statuses() (string, error) {
 	if f.Limit < 0 {
-		return "", models.Errorf(models.CodeInvalidRequest, "A page has at least one delivery.")
+		return "", models.Errorf(models.CodeInvalidRequest, "The limit must be at least 1.")
 	}
 	if len(f.Statuses) == 0 {
 		return "true", nil

@@ -206,7 +206,7 @@ func TestNothingIsRedeliveredToAnAddressThatIsOff(t *testing.T) {
 	for what, err := range map[string]error{"one": one, "all": all} {
 		wantCode(t, what, err, models.CodeValidationFailed)
 		if err == nil || !strings.Contains(err.Error(), "turn it on first") {
-			t.Errorf("%s: the sentence is %v", what, err)
+			t.Errorf("%s: the error is %v", what, err)
 		}
 	}
 	if got := status(t, f, d.DeliveryID); got != models.DeliveryFailed {

@@ -12,19 +12,19 @@ import (
 	"millwright/webhook"
 )
 
-// Attempt is one try of a delivery and how it went.
+// Attempt is one attempt at a delivery and its result.
 type Attempt struct {
 	DeliveryID string
-	// Number is 1 for the first attempt; Before is how many were made before the
-	// present run of the retry schedule.
+	// Number is 1 for the first attempt. Before is how many attempts belong to
+	// earlier runs of the retry schedule.
 	Number, Before int
 	StartedAt      models.Time
 	Latency        time.Duration
-	// Status is the receiver's, 0 when there was none; Error says why.
+	// Status is the receiver's HTTP status, 0 if there was none: Error says why.
 	Status int
 	Error  string
 	// Problem is the class of Error, EventID and EventAt are the event's, and
-	// TraceParent its call's: for those who watch, they are not kept.
+	// TraceParent its call's. They are for metrics and traces and are not stored.
 	Problem      webhook.Kind
 	EventID      string
 	EventAt      time.Time
@@ -33,10 +33,10 @@ type Attempt struct {
 	ResponseBody []byte
 }
 
-// succeeded reports whether the receiver accepted (spec section 6, receiver rules).
+// succeeded reports whether the receiver accepted the delivery (spec section 6, receiver rules).
 func (a Attempt) succeeded() bool { return a.Status >= 200 && a.Status < 300 }
 
-// DeliveryTransition is what an attempt makes of its delivery.
+// DeliveryTransition is the status of a delivery after an attempt.
 type DeliveryTransition struct {
 	Status models.DeliveryStatus
 	// Next is the time of the next attempt, nil if there is none.
@@ -44,7 +44,7 @@ type DeliveryTransition struct {
 }
 
 // NextStatus decides what follows an attempt: delivered, retrying while the schedule
-// has another attempt, or failed. A receiver that responded 410 gets no other attempt
+// has another attempt, or failed. A receiver that responds 410 gets no other attempt
 // (spec section 6, delivery).
 func (a Attempt) NextStatus(schedule models.RetrySchedule, now models.Time) DeliveryTransition {
 	if a.succeeded() {
@@ -58,42 +58,42 @@ func (a Attempt) NextStatus(schedule models.RetrySchedule, now models.Time) Deli
 	return DeliveryTransition{Status: models.DeliveryRetrying, Next: &next}
 }
 
-// RecordResult is what RecordAttempts made of the attempts.
+// RecordResult is what RecordAttempts did.
 type RecordResult struct {
 	Delivered, Failed int
-	// Retrying are the deliveries that need another attempt.
+	// Retrying are the ids of deliveries that need another attempt.
 	Retrying []string
-	// Failing are those and the failed ones: a workflow of its own has each.
+	// Failing are those and the ids of the failed ones. Each has its own workflow.
 	Failing []string
-	// Off says that the address was turned off by it.
+	// Off says that the address was turned off.
 	Off bool
 }
 
-// One statement keeps the attempts and moves their deliveries; an attempt that
-// was recorded before (a worker's answer was lost) changes nothing. A delivery
-// that was held or stopped while its attempt was under way stays so unless it
-// arrived. What was moved is returned.
+// recordQuery stores the attempts, moves their deliveries and returns the moved
+// ones. An attempt that is already stored, because a worker's response was lost,
+// changes nothing. A delivery that was held or stopped during its attempt stays so
+// unless the attempt succeeded.
 var recordQuery = with(`
 	WITH made AS (
 		SELECT * FROM unnest($1::text[], $2::integer[], $3::timestamptz[], $4::integer[], $5::integer[], $6::text[],
 			$7::text[], $8::bytea[], $9::text[], $10::timestamptz[])
-			AS a (id, number, started_at, latency_ms, code, error, remote_ip, body, verdict, next_at)
+			AS a (id, number, started_at, latency_ms, code, error, remote_ip, body, next_status, next_at)
 	), moved AS (
-		UPDATE deliveries d SET status = {verdict}, attempts = m.number, last_status = m.code, last_error = m.error,
-			next_attempt_at = CASE WHEN {verdict} = 'retrying' THEN m.next_at END,
-			finished_at = CASE WHEN {verdict} IN ('delivered', 'failed') THEN $11::timestamptz END
+		UPDATE deliveries d SET status = {status}, attempts = m.number, last_status = m.code, last_error = m.error,
+			next_attempt_at = CASE WHEN {status} = 'retrying' THEN m.next_at END,
+			finished_at = CASE WHEN {status} IN ('delivered', 'failed') THEN $11::timestamptz END
 		FROM made m
 		WHERE d.id = m.id AND d.attempts < m.number
 		RETURNING d.id, d.status
-	), kept AS (
+	), stored AS (
 		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, error, remote_ip, response_body)
 		SELECT id, number, started_at, latency_ms, code, error, remote_ip, body FROM made JOIN moved USING (id)
 	)
 	SELECT id, status FROM moved`,
-	"verdict", "CASE WHEN d.status IN ('pending', 'retrying') OR m.verdict = 'delivered' THEN m.verdict ELSE d.status END")
+	"status", "CASE WHEN d.status IN ('pending', 'retrying') OR m.next_status = 'delivered' THEN m.next_status ELSE d.status END")
 
-// healthQuery keeps when an address last answered well and since when it fails,
-// and returns since when it fails unless its keepers were warned.
+// healthQuery stores when the address last succeeded and since when it has been
+// failing. It returns the latter unless the warning about it was sent.
 const healthQuery = `
 	INSERT INTO webhook_health AS h (webhook_id, last_success_at, failing_since)
 	SELECT id, CASE WHEN $2 THEN $3::timestamptz END, CASE WHEN NOT $2 THEN $3::timestamptz END FROM webhooks WHERE id = $1
@@ -104,33 +104,33 @@ const healthQuery = `
 	WHERE NOT $2 OR h.failing_since IS NOT NULL OR h.last_success_at IS NULL OR h.last_success_at < $3 - interval '1 minute'
 	RETURNING CASE WHEN warned_at IS NULL THEN failing_since END`
 
-// RecordAttempts keeps the attempts made at one address and moves their
-// deliveries: delivered, retrying with the time of the next attempt, or failed.
-// A final failure turns the address off when it has had no success for the
-// shut-off period; a 410 does at once (spec section 6; contract, webhooks). The
-// keepers of an address that fails for a day are warned. Errors: unavailable.
+// RecordAttempts stores the attempts made at one address and moves their
+// deliveries: delivered, retrying with the time of the next attempt, or failed. A
+// final failure turns the address off if it has had no success for the shut-off
+// period, a 410 does so immediately (spec section 6; docs/contract.md, Webhooks).
+// When the address has been failing for models.WebhookWarningAfter, its owner and the
+// administrators are notified. Errors: unavailable.
 func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts []Attempt) (RecordResult, error) {
-	var recorded RecordResult
+	var result RecordResult
 	if len(attempts) == 0 {
-		return recorded, nil
+		return result, nil
 	}
 	now := s.now()
-	made := s.columns(attempts, now)
 	var failingSince *time.Time
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(recordQuery, append(made, now)...).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(recordQuery, append(s.attemptColumns(attempts, now), now)...).Query(func(rows pgx.Rows) error {
 		var id string
 		var status models.DeliveryStatus
 		_, err := pgx.ForEachRow(rows, []any{&id, &status}, func() error {
-			switch status { //nolint:exhaustive // held and stopped ones stay what they are
+			switch status { //nolint:exhaustive // held and stopped ones keep their status
 			case models.DeliveryDelivered:
-				recorded.Delivered++
+				result.Delivered++
 			case models.DeliveryRetrying:
-				recorded.Retrying = append(recorded.Retrying, id)
-				recorded.Failing = append(recorded.Failing, id)
+				result.Retrying = append(result.Retrying, id)
+				result.Failing = append(result.Failing, id)
 			case models.DeliveryFailed:
-				recorded.Failed++
-				recorded.Failing = append(recorded.Failing, id)
+				result.Failed++
+				result.Failing = append(result.Failing, id)
 			}
 			return nil
 		})
@@ -142,28 +142,27 @@ func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts
 		return err
 	})
 	if err := s.pool.SendBatch(ctx, pipeline).Close(); err != nil {
-		return recorded, s.translate(err)
+		return result, s.translate(err)
 	}
 	var err error
-	if recorded.Failed > 0 {
+	if result.Failed > 0 {
 		gone := slices.ContainsFunc(attempts, func(a Attempt) bool { return a.Status == http.StatusGone })
-		recorded.Off, err = s.turnOffIfUnsuccessful(ctx, webhookID, gone, now)
+		result.Off, err = s.turnOffIfUnsuccessful(ctx, webhookID, gone, now)
 	}
-	if err == nil && !recorded.Off && failingSince != nil && now.Sub(*failingSince) >= models.WebhookWarningAfter {
+	if err == nil && !result.Off && failingSince != nil && now.Sub(*failingSince) >= models.WebhookWarningAfter {
 		err = s.warnOnce(ctx, webhookID, now)
 	}
-	return recorded, err
+	return result, err
 }
 
-// columns are the arguments of recordQuery: the attempts and what becomes of
-// their deliveries, column by column.
-func (s *Service) columns(attempts []Attempt, now models.Time) []any {
+// attemptColumns returns the arguments of recordQuery for the attempts, column by column.
+func (s *Service) attemptColumns(attempts []Attempt, now models.Time) []any {
 	n := len(attempts)
 	ids, numbers, started, latencies := make([]string, n), make([]int, n), make([]time.Time, n), make([]int, n)
 	codes, problems, remotes, bodies := make([]*int, n), make([]*string, n), make([]*string, n), make([][]byte, n)
-	verdicts, nexts := make([]string, n), make([]*time.Time, n)
+	statuses, nexts := make([]string, n), make([]*time.Time, n)
 	for i, a := range attempts {
-		v := a.NextStatus(s.RetrySchedule, now)
+		next := a.NextStatus(s.RetrySchedule, now)
 		ids[i], numbers[i], started[i], latencies[i] = a.DeliveryID, a.Number, a.StartedAt.Time, int(a.Latency.Milliseconds())
 		if a.Status != 0 {
 			codes[i] = &attempts[i].Status
@@ -173,10 +172,10 @@ func (s *Service) columns(attempts []Attempt, now models.Time) []any {
 		if a.RemoteIP != "" {
 			remotes[i] = &attempts[i].RemoteIP
 		}
-		bodies[i], verdicts[i] = a.ResponseBody, string(v.Status)
-		if v.Next != nil {
-			nexts[i] = &v.Next.Time
+		bodies[i], statuses[i] = a.ResponseBody, string(next.Status)
+		if next.Next != nil {
+			nexts[i] = &next.Next.Time
 		}
 	}
-	return []any{ids, numbers, started, latencies, codes, problems, remotes, bodies, verdicts, nexts}
+	return []any{ids, numbers, started, latencies, codes, problems, remotes, bodies, statuses, nexts}
 }

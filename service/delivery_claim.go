@@ -9,12 +9,12 @@ import (
 	"millwright/models"
 )
 
-// Address is a webhook address as its deliveries need it.
+// Address is a webhook address as the sender of its deliveries needs it.
 type Address struct {
 	ID            string
 	IntegrationID string
 	URL           string
-	// Secrets sign each delivery, the newest first; two while a rotation overlaps.
+	// Secrets sign each delivery, the newest first: two during a rotation's overlap.
 	Secrets []string
 	Enabled bool
 }
@@ -23,12 +23,13 @@ type Address struct {
 type Claim struct {
 	Address    Address
 	Deliveries []RenderedDelivery
-	// More says that further deliveries were pending beyond the limit.
+	// More says that the limit left pending deliveries unclaimed.
 	More bool
-	// Notices says that people are to be told about the address by e-mail.
+	// Notices says that notices about the address wait to be mailed.
 	Notices bool
 }
 
+// addressRow is an address with what decides its deliveries.
 type addressRow struct {
 	ID                  string
 	OrganizationID      string
@@ -38,16 +39,16 @@ type addressRow struct {
 	PreviousSecret      []byte
 	PreviousSecretUntil *models.Time
 	Enabled             bool
-	// Usable is whether its integration may use the service and read records.
+	// Usable says whether its integration may use the service.
 	Usable     bool
 	ShowPeople bool
 	Scopes     []string
 	Events     []models.EventType
-	// Notices is whether some about the address wait to be mailed.
+	// Notices says whether notices about the address wait to be mailed.
 	Notices bool
 }
 
-// addressQuery reads an address at the time $2; what follows is its id.
+// addressQuery loads an address at the time $2. The caller appends its id.
 var addressQuery = `
 	SELECT h.id, h.organization_id, h.integration_id, h.url, h.secret_sealed, h.previous_secret, h.previous_secret_until,
 		h.enabled, ` + with(usableIntegration, "i", "i", "o", "o", "p", "p") + ` AS usable,
@@ -59,7 +60,8 @@ var addressQuery = `
 	JOIN plans p ON p.organization_id = h.organization_id
 	WHERE h.id = `
 
-type pendingRow struct {
+// claimedDelivery is a delivery to send, with its event.
+type claimedDelivery struct {
 	DeliveryID     string
 	Seq            int64
 	RecordID       string
@@ -74,45 +76,47 @@ type pendingRow struct {
 	TraceParent    *string
 }
 
-const pendingColumns = `
+// claimQuery selects claimedDelivery rows. The caller appends the condition.
+const claimQuery = `
 	SELECT d.id AS delivery_id, d.seq, d.record_id, d.attempts, d.attempts_before, e.id AS event_id, e.type AS event_type,
 		e.organization_id, e.actor_id, e.data, e.created_at, e.trace_parent
 	FROM deliveries d JOIN events e ON e.id = d.event_id`
 
-// ClaimPending returns up to limit pending deliveries of the address beside those
-// in hand, oldest first, each with its record as it is now. Those of an address
-// that is off are held, those it does not subscribe to or its integration may not
-// read any more are skipped; neither is returned. One mailbox claims for an address at a time; should two
-// overlap after a crash, deliveries are doubled, never lost. A missing address
-// claims nothing. Errors: unavailable.
-func (s *Service) ClaimPending(ctx context.Context, webhookID string, inHand []string, limit int) (Claim, error) {
-	if inHand == nil {
-		inHand = []string{} // not NULL, which nothing differs from
+// ClaimPending returns up to limit pending deliveries of the address, oldest first,
+// each with its record as it is now; claimed are the ids of those that the caller
+// already has. If the address is off, its deliveries are held. Those that it does
+// not subscribe to or that its integration may no longer read are skipped. Neither
+// are returned. Only one dispatcher claims for an address at a time; if two overlap
+// after a crash, deliveries are sent twice, never lost. An unknown address claims
+// nothing. Errors: unavailable.
+func (s *Service) ClaimPending(ctx context.Context, webhookID string, claimed []string, limit int) (Claim, error) {
+	if claimed == nil {
+		claimed = []string{} // NULL would make the comparison NULL, too
 	}
-	return s.claim(ctx, addressQuery+`$1`, webhookID, limit, pendingColumns+`
-		WHERE d.webhook_id = $1 AND d.status = 'pending' AND d.id <> ALL ($3::text[]) ORDER BY d.seq LIMIT $2`, inHand)
+	return s.claim(ctx, addressQuery+`$1`, webhookID, limit, claimQuery+`
+		WHERE d.webhook_id = $1 AND d.status = 'pending' AND d.id <> ALL ($3::text[]) ORDER BY d.seq LIMIT $2`, claimed)
 }
 
-// ClaimRetry returns the delivery if it is due for another attempt, rendered
-// like those of ClaimPending.
+// ClaimRetry returns the delivery if it waits for another attempt, rendered like
+// those of ClaimPending.
 func (s *Service) ClaimRetry(ctx context.Context, deliveryID string) (Claim, error) {
-	return s.claim(ctx, addressQuery+`(SELECT webhook_id FROM deliveries WHERE id = $1)`, deliveryID, 1, pendingColumns+`
+	return s.claim(ctx, addressQuery+`(SELECT webhook_id FROM deliveries WHERE id = $1)`, deliveryID, 1, claimQuery+`
 		WHERE d.id = $1 AND d.status = 'retrying' LIMIT $2`)
 }
 
-func (s *Service) claim(ctx context.Context, addressSQL, id string, limit int, pendingSQL string, args ...any) (Claim, error) {
+func (s *Service) claim(ctx context.Context, addressSQL, id string, limit int, claimSQL string, args ...any) (Claim, error) {
 	var claim Claim
 	var address addressRow
-	var pending []pendingRow
+	var claimed []claimedDelivery
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(addressSQL, id, s.now()).Query(func(rows pgx.Rows) error {
 		row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[addressRow])
 		address = row
 		return err
 	})
-	pipeline.Queue(pendingSQL, append([]any{id, limit + 1}, args...)...).Query(func(rows pgx.Rows) error {
-		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[pendingRow])
-		pending = all
+	pipeline.Queue(claimSQL, append([]any{id, limit + 1}, args...)...).Query(func(rows pgx.Rows) error {
+		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[claimedDelivery])
+		claimed = all
 		return err
 	})
 	err := s.pool.SendBatch(ctx, pipeline).Close()
@@ -126,10 +130,10 @@ func (s *Service) claim(ctx context.Context, addressSQL, id string, limit int, p
 		return claim, err
 	}
 	claim.Notices = address.Notices
-	if len(pending) > limit {
-		claim.More, pending = true, pending[:limit]
+	if len(claimed) > limit {
+		claim.More, claimed = true, claimed[:limit]
 	}
-	if len(pending) == 0 {
+	if len(claimed) == 0 {
 		return claim, nil
 	}
 	if !address.Enabled {
@@ -137,10 +141,11 @@ func (s *Service) claim(ctx context.Context, addressSQL, id string, limit int, p
 		_, err := s.pool.Exec(ctx, with(holdQuery, "webhook", "$1"), address.ID)
 		return claim, s.translate(err)
 	}
-	claim.Deliveries, err = s.render(ctx, address, pending)
+	claim.Deliveries, err = s.render(ctx, address, claimed)
 	return claim, err
 }
 
+// openAddress opens the sealed secrets of an address.
 func (s *Service) openAddress(row addressRow) (Address, error) {
 	address := Address{ID: row.ID, IntegrationID: row.IntegrationID, URL: row.URL, Enabled: row.Enabled}
 	secret, err := s.Vault.Open(row.SecretSealed, row.ID)

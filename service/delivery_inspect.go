@@ -14,13 +14,13 @@ import (
 	"millwright/webhook"
 )
 
-// DeliveryWithAttempts is a delivery and every attempt made at it, the first first.
+// DeliveryWithAttempts is a delivery with all its attempts, the oldest first.
 type DeliveryWithAttempts struct {
 	DeliveryView
 	AttemptsMade []AttemptRecord `json:"attempts_made"`
 }
 
-// AttemptRecord is an attempt for people and programs: status or error.
+// AttemptRecord is an attempt for people and programs. It has either a status or an error.
 type AttemptRecord struct {
 	Number    int         `json:"number"`
 	StartedAt models.Time `json:"started_at"`
@@ -28,7 +28,7 @@ type AttemptRecord struct {
 	Status    *int        `json:"status"`
 	Error     *string     `json:"error"`
 	RemoteIP  *string     `json:"remote_ip"`
-	// ResponseBody is the first part of the answer: text, or the base64 of what is none.
+	// ResponseBody is the beginning of the response's body, in base64 if it is not text.
 	ResponseBody       *string `json:"response_body"`
 	ResponseBodyBase64 bool    `json:"response_body_base64"`
 }
@@ -51,7 +51,7 @@ func (a Attempt) Record() AttemptRecord {
 	return record
 }
 
-// Failure is a sentence that says why the attempt did not succeed, "" when it did.
+// Failure returns a sentence that says why the attempt failed, "" if it succeeded.
 func (a Attempt) Failure() string {
 	switch {
 	case a.succeeded():
@@ -62,8 +62,8 @@ func (a Attempt) Failure() string {
 	return fmt.Sprintf("The receiver answered %d.", a.Status)
 }
 
-// printable returns the bytes as text, or false when they are none. Where only a first
-// part was kept, its last character may have been cut off.
+// printable returns the bytes as text, or false if they are not text. If only the
+// beginning of a body was kept, its last character may be incomplete and is dropped.
 func printable(b []byte) (string, bool) {
 	if utf8.Valid(b) {
 		return string(b), true
@@ -77,9 +77,9 @@ func printable(b []byte) (string, bool) {
 	return "", false
 }
 
-// DeliveryWithAttempts returns the delivery with its attempts: of the
-// organization, or of any for "". Like Deliveries it asks nobody's permission.
-// Errors: not_found, unavailable.
+// DeliveryWithAttempts returns the delivery with its attempts. It must belong to
+// the organization, unless that is "". Like Deliveries, it does not check
+// permissions. Errors: not_found, unavailable.
 func (s *Service) DeliveryWithAttempts(ctx context.Context, organizationID, id string) (DeliveryWithAttempts, error) {
 	found := DeliveryWithAttempts{AttemptsMade: []AttemptRecord{}}
 	pipeline := &pgx.Batch{}

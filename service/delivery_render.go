@@ -20,12 +20,12 @@ type RenderedDelivery struct {
 	// Seq orders the deliveries of an address.
 	Seq int64
 	// Attempts is how many were made before, AttemptsBefore how many of them
-	// before the present run of the retry schedule.
+	// belong to earlier runs of the retry schedule.
 	Attempts, AttemptsBefore int
-	// EventAt is when it happened.
+	// EventAt is the time of the event.
 	EventAt time.Time
-	// TraceParent is the span of the call it comes from (W3C traceparent), "" when
-	// that call's trace is not kept.
+	// TraceParent is the span of the call that caused the event (W3C traceparent),
+	// "" if that call's trace is not kept.
 	TraceParent string
 	// Body is the event with the record as it is now.
 	Body []byte
@@ -40,96 +40,38 @@ type envelope struct {
 	Data           map[string]any   `json:"data"`
 }
 
-type renderedWorkOrder struct {
-	workOrderRow
-	Readable bool
-}
-
-type renderedFeedback struct {
-	feedbackRow
-	Readable bool
-}
-
-var (
-	renderWorkOrders = byPeople(func(people string) string {
-		return `SELECT ` + with(workOrderColumns, "w", "w", "people", people) + `,
-		` + with(readableWorkOrder, "w", "w", "actor", "$2") + ` AS readable
-		FROM work_orders w WHERE w.id = ANY ($1)`
-	})
-	renderFeedback = `SELECT ` + with(feedbackColumns, "w", "w", "people", "$2::boolean") + `,
-		` + with(readableFeedback, "w", "w", "actor", "$3") + ` AS readable
-		FROM feedback w WHERE w.id = ANY ($1)`
-)
-
-// rendered is a record under the name it has in data.
-type rendered struct {
-	name   string
-	record any
-}
-
-// readRecords reads those of the records that the address may be told, as they are now.
-func (s *Service) readRecords(ctx context.Context, address addressRow, ids []string) (map[string]rendered, error) {
-	records := map[string]rendered{}
-	if !address.Usable {
-		return records, nil
-	}
-	scopes, _ := models.ScopesOf(address.Scopes)
-	pipeline := &pgx.Batch{}
-	pipeline.Queue(batch.ForceGenericPlans)
-	pipeline.Queue(renderWorkOrders[address.ShowPeople], ids, address.IntegrationID).Query(func(rows pgx.Rows) error {
-		found, err := pgx.CollectRows(rows, pgx.RowToStructByName[renderedWorkOrder])
-		for _, row := range found {
-			if row.Readable && scopes.Has(models.ScopeWorkOrdersRead) {
-				records[row.ID] = rendered{"work_order", row.record()}
-			}
-		}
-		return err
-	})
-	if slices.ContainsFunc(ids, func(id string) bool { return models.IsID(id, models.PrefixFeedback) }) {
-		pipeline.Queue(renderFeedback, ids, address.ShowPeople, address.IntegrationID).Query(func(rows pgx.Rows) error {
-			found, err := pgx.CollectRows(rows, pgx.RowToStructByName[renderedFeedback])
-			for _, row := range found {
-				if row.Readable && scopes.Has(models.ScopeIssuesRead) {
-					records[row.ID] = rendered{"issue", row.record()}
-				}
-			}
-			return err
-		})
-	}
-	return records, s.translate(s.pool.SendBatch(ctx, pipeline).Close())
-}
-
-// render builds the bodies of the deliveries with their records as they are now,
-// and skips those the address does not want or the integration may not read any more.
-func (s *Service) render(ctx context.Context, address addressRow, pending []pendingRow) ([]RenderedDelivery, error) {
-	ids := make([]string, len(pending))
-	for i, p := range pending {
-		ids[i] = p.RecordID
+// render builds the bodies of the deliveries with their records as they are now.
+// It skips those that the address does not subscribe to or that its integration
+// may no longer read.
+func (s *Service) render(ctx context.Context, address addressRow, claimed []claimedDelivery) ([]RenderedDelivery, error) {
+	ids := make([]string, len(claimed))
+	for i, d := range claimed {
+		ids[i] = d.RecordID
 	}
 	readable, err := s.readRecords(ctx, address, ids)
 	if err != nil {
 		return nil, err
 	}
-	var outgoing []RenderedDelivery
+	var rendered []RenderedDelivery
 	var skipped []string
-	for _, p := range pending {
-		record, ok := readable[p.RecordID]
-		if !ok || !slices.Contains(address.Events, p.EventType) {
-			skipped = append(skipped, p.DeliveryID)
+	for _, d := range claimed {
+		record, ok := readable[d.RecordID]
+		if !ok || !slices.Contains(address.Events, d.EventType) {
+			skipped = append(skipped, d.DeliveryID)
 			continue
 		}
-		body, err := p.body(record)
+		body, err := d.body(record)
 		if err != nil {
 			return nil, err
 		}
-		d := RenderedDelivery{
-			DeliveryID: p.DeliveryID, Seq: p.Seq, RecordID: p.RecordID, EventID: p.EventID, EventType: p.EventType,
-			Attempts: p.Attempts, AttemptsBefore: p.AttemptsBefore, EventAt: p.CreatedAt.Time, Body: body,
+		r := RenderedDelivery{
+			DeliveryID: d.DeliveryID, Seq: d.Seq, RecordID: d.RecordID, EventID: d.EventID, EventType: d.EventType,
+			Attempts: d.Attempts, AttemptsBefore: d.AttemptsBefore, EventAt: d.CreatedAt.Time, Body: body,
 		}
-		if p.TraceParent != nil {
-			d.TraceParent = *p.TraceParent
+		if d.TraceParent != nil {
+			r.TraceParent = *d.TraceParent
 		}
-		outgoing = append(outgoing, d)
+		rendered = append(rendered, r)
 	}
 	if len(skipped) > 0 {
 		if _, err := s.pool.Exec(ctx, `
@@ -138,25 +80,88 @@ func (s *Service) render(ctx context.Context, address addressRow, pending []pend
 			return nil, s.translate(err)
 		}
 	}
-	return outgoing, nil
+	return rendered, nil
 }
 
-func (p pendingRow) body(r rendered) ([]byte, error) {
-	data := p.Data
+// namedRecord is a record under its name in an event's data.
+type namedRecord struct {
+	name   string
+	record any
+}
+
+type workOrderForReader struct {
+	workOrderRow
+	Readable bool
+}
+
+type feedbackForReader struct {
+	feedbackRow
+	Readable bool
+}
+
+var (
+	workOrderForReaderQuery = forReader("work_orders", workOrderColumns, readableWorkOrder)
+	feedbackForReaderQuery  = forReader("feedback", feedbackColumns, readableFeedback)
+)
+
+// forReader is the query for the records of the table with the ids $1, each with
+// whether the integration $2 may read it.
+func forReader(table, columns, readable string) map[bool]string {
+	return byPeople(func(people string) string {
+		return with(`SELECT `+columns+`, `+readable+` AS readable FROM `+table+` {w} WHERE {w}.id = ANY ($1)`,
+			"w", "w", "people", people, "actor", "$2")
+	})
+}
+
+// readRecords returns the records as they are now, by id, except those that the
+// address's integration may not read.
+func (s *Service) readRecords(ctx context.Context, address addressRow, ids []string) (map[string]namedRecord, error) {
+	records := map[string]namedRecord{}
+	if !address.Usable {
+		return records, nil
+	}
+	scopes, _ := models.ScopesOf(address.Scopes)
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(batch.ForceGenericPlans)
+	pipeline.Queue(workOrderForReaderQuery[address.ShowPeople], ids, address.IntegrationID).Query(func(rows pgx.Rows) error {
+		found, err := pgx.CollectRows(rows, pgx.RowToStructByName[workOrderForReader])
+		for _, row := range found {
+			if row.Readable && scopes.Has(models.ScopeWorkOrdersRead) {
+				records[row.ID] = namedRecord{"work_order", row.record()}
+			}
+		}
+		return err
+	})
+	if slices.ContainsFunc(ids, func(id string) bool { return models.IsID(id, models.PrefixFeedback) }) {
+		pipeline.Queue(feedbackForReaderQuery[address.ShowPeople], ids, address.IntegrationID).Query(func(rows pgx.Rows) error {
+			found, err := pgx.CollectRows(rows, pgx.RowToStructByName[feedbackForReader])
+			for _, row := range found {
+				if row.Readable && scopes.Has(models.ScopeIssuesRead) {
+					records[row.ID] = namedRecord{"issue", row.record()}
+				}
+			}
+			return err
+		})
+	}
+	return records, s.translate(s.pool.SendBatch(ctx, pipeline).Close())
+}
+
+func (d claimedDelivery) body(r namedRecord) ([]byte, error) {
+	data := d.Data
 	if data == nil {
 		data = map[string]any{}
 	}
 	data[r.name] = r.record
-	data["actor"] = p.actor()
-	return Encode(envelope{ID: p.EventID, Type: p.EventType, CreatedAt: p.CreatedAt, OrganizationID: p.OrganizationID, Data: data})
+	data["actor"] = d.actor()
+	return Encode(envelope{ID: d.EventID, Type: d.EventType, CreatedAt: d.CreatedAt, OrganizationID: d.OrganizationID, Data: data})
 }
 
-// actor is data.actor: feedback is resolved by a person in the app, who is named
-// as a user too (spec section 6, request).
-func (p pendingRow) actor() map[string]string {
-	actor := map[string]string{"identity_id": p.ActorID}
-	if p.EventType == models.EventIssueResolved {
-		actor["user_id"] = p.ActorID
+// actor is data.actor. Only people resolve feedback, so that event names the
+// actor as a user, too (spec section 6, request).
+func (d claimedDelivery) actor() map[string]string {
+	actor := map[string]string{"identity_id": d.ActorID}
+	if d.EventType == models.EventIssueResolved {
+		actor["user_id"] = d.ActorID
 	}
 	return actor
 }

@@ -9,7 +9,7 @@ import (
 	"millwright/models"
 )
 
-// DeliveryState is where a delivery stands, for the workflow that owns it.
+// DeliveryState is the state of a delivery for its workflow. Histories keep it.
 type DeliveryState struct {
 	DeliveryID     string
 	WebhookID      string
@@ -27,11 +27,11 @@ type DeliveryState struct {
 	// KeptUntil is when the event's retention ends.
 	KeptUntil models.Time
 	CreatedAt models.Time `db:"event_created_at"`
-	// LoadedAt is when this was so, by the clock that its other times are of.
+	// LoadedAt is when the state was loaded, by the clock of its other times.
 	LoadedAt models.Time `db:"-" json:"LookedAt"`
 }
 
-// DeliveryView returns where a delivery stands. Errors: not_found, unavailable.
+// Delivery returns the state of a delivery. Errors: not_found, unavailable.
 func (s *Service) Delivery(ctx context.Context, id string) (DeliveryState, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT d.id AS delivery_id, d.webhook_id, h.integration_id, e.organization_id, d.record_id, d.event_id,
@@ -49,7 +49,7 @@ func (s *Service) Delivery(ctx context.Context, id string) (DeliveryState, error
 		return state, models.NotFound()
 	}
 	state.LoadedAt = s.now()
-	// A clock that went back meanwhile makes no wait longer than the schedule has it.
+	// If the clock was set back, the wait must not become longer than the schedule's.
 	if wait, planned := s.RetrySchedule.After(state.Attempts - state.AttemptsBefore); planned && state.NextAttemptAt != nil {
 		if latest := models.TimeOf(state.LoadedAt.Add(wait)); state.NextAttemptAt.Time.After(latest.Time) {
 			state.NextAttemptAt = &latest
@@ -58,9 +58,9 @@ func (s *Service) Delivery(ctx context.Context, id string) (DeliveryState, error
 	return state, s.translate(err)
 }
 
-// RequeueDelivery makes a failed or held delivery due now, as an operator's
-// redelivery does, with the whole retry schedule before it again. It reports
-// whether it was one. Errors: unavailable.
+// RequeueDelivery makes a failed, held or retrying delivery due now. One that was
+// failed or held begins a new run of the retry schedule. It reports whether the
+// delivery was in one of these states. Errors: unavailable.
 func (s *Service) RequeueDelivery(ctx context.Context, id string) (bool, error) {
 	tag, err := s.pool.Exec(ctx, `
 		UPDATE deliveries SET status = 'retrying', next_attempt_at = $2, finished_at = NULL,
@@ -69,7 +69,7 @@ func (s *Service) RequeueDelivery(ctx context.Context, id string) (bool, error) 
 	return tag.RowsAffected() == 1, s.translate(err)
 }
 
-// StopDelivery marks a waiting delivery failed without another attempt. Errors: unavailable.
+// StopDelivery marks a retrying delivery failed without another attempt. Errors: unavailable.
 func (s *Service) StopDelivery(ctx context.Context, id string) error {
 	_, err := s.pool.Exec(ctx, `
 		UPDATE deliveries SET status = 'failed', next_attempt_at = NULL, finished_at = $2

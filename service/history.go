@@ -10,8 +10,8 @@ import (
 	"millwright/models"
 )
 
-// historyRow is an entry of a record's history; its changes are JSON text, so
-// that decimals keep their digits.
+// historyRow is an entry of a record's history. Changes is JSON text, so that
+// decimals keep their digits.
 type historyRow struct {
 	RecordID       string
 	OrganizationID string
@@ -34,8 +34,8 @@ func (r historyRow) entry() (models.HistoryEntry, error) {
 	return entry, nil
 }
 
-// A work order's number is drawn by the database when the row is there, so its
-// history has it from the row: it never changes.
+// historyQuery adds the number to the creation of a work order. Postgres draws it
+// when the row is inserted and it never changes, so the history does not store it.
 const historyQuery = `
 	SELECT h.record_id, h.organization_id, h.actor_id, i.kind AS actor_kind,
 		CASE WHEN $2::boolean OR i.kind <> 'person' THEN i.name END AS actor_name, h.action, h.created_at AS at,
@@ -47,36 +47,36 @@ const historyQuery = `
 	WHERE h.record_id = $1 ORDER BY h.id`
 
 var (
-	mayReadWorkOrder = `SELECT ` + with(readableWorkOrder, "w", "w", "actor", "$2") + ` AS readable FROM work_orders w WHERE w.id = $1`
-	mayReadFeedback  = `SELECT ` + with(readableFeedback, "w", "w", "actor", "$2") + ` AS readable FROM feedback w WHERE w.id = $1`
+	workOrderReadableQuery = `SELECT ` + with(readableWorkOrder, "w", "w", "actor", "$2") + ` AS readable FROM work_orders w WHERE w.id = $1`
+	feedbackReadableQuery  = `SELECT ` + with(readableFeedback, "w", "w", "actor", "$2") + ` AS readable FROM feedback w WHERE w.id = $1`
 )
 
-// History returns every change of a work order or feedback, oldest first, to
-// whoever may read the record; models.Rebuild makes a work order's earlier
-// states of it. People are named to those whom records name people. Errors:
+// History returns every change of a work order or feedback that the actor may read,
+// the oldest first. models.Rebuild makes a work order's earlier states from it.
+// People are named if records name them to the actor (Actor.ShowPeople). Errors:
 // not_found, unavailable.
 func (s *Service) History(ctx context.Context, actor Actor, id string) ([]models.HistoryEntry, error) {
-	mayRead := mayReadWorkOrder
+	readableQuery := workOrderReadableQuery
 	switch {
 	case models.IsID(id, models.PrefixWorkOrder):
 	case models.IsID(id, models.PrefixFeedback):
-		mayRead = mayReadFeedback
+		readableQuery = feedbackReadableQuery
 	default:
 		return nil, models.NotFound()
 	}
 	var readable bool
 	entries := []models.HistoryEntry{}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(mayRead, id, actor.IdentityID).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(readableQuery, id, actor.IdentityID).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&readable}, func() error { return nil })
 		return err
 	})
 	pipeline.Queue(historyQuery, id, actor.ShowPeople).Query(func(rows pgx.Rows) error {
 		found, err := pgx.CollectRows(rows, pgx.RowToStructByName[historyRow])
 		for _, row := range found {
-			entry, wrong := row.entry()
-			if wrong != nil {
-				return wrong
+			entry, err := row.entry()
+			if err != nil {
+				return err
 			}
 			entries = append(entries, entry)
 		}

@@ -13,20 +13,21 @@ import (
 	"millwright/service/batch"
 )
 
-// Call is how a write was asked for: what makes its retry the same call.
+// Call is the HTTP call behind a write. Key, Method and Path identify its retries.
 type Call struct {
 	// Key is the idempotency key, "" for a call without one.
 	Key string
 	// Method and Path are those of the HTTP call.
 	Method, Path string
-	// Fingerprint tells one request body from another.
+	// Fingerprint is a digest of the request: a retry has the same.
 	Fingerprint []byte
-	// IfMatch holds the ETags one of which the record must still have, "" for any.
+	// IfMatch is the If-Match header: the ETags that the record may have, "" for any.
 	IfMatch string
 }
 
-// WriteResult is what a write answers: the status, the record's id and the record
-// encoded as its reader shows it. A replayed answer is the first one, byte for byte.
+// WriteResult is the result of a write: the HTTP status, the record's id and the
+// record encoded as its GET shows it. A replayed result equals the first one byte
+// for byte.
 type WriteResult struct {
 	Status   int
 	RecordID string
@@ -34,7 +35,7 @@ type WriteResult struct {
 	Replayed bool
 }
 
-// storedResponse is what an idempotency key remembers.
+// storedResponse is the response stored with an idempotency key.
 type storedResponse struct {
 	Fingerprint []byte
 	Status      int
@@ -42,17 +43,17 @@ type storedResponse struct {
 	Body        []byte
 }
 
-// result runs a write of the actor and returns its answer. do queues the
-// writing and the reading of the record, whose rows arrive in record with the
-// next flush; locks are the ids of the records that it locks. With a key, the
-// result is stored in the write's own transaction; a second call with the key
-// waits for the first (the advisory lock) and replays it. Errors:
+// writeRecord runs a write of the actor and returns its result. do queues writing
+// and then loading the record, which record returns after the next flush; locks
+// are the ids of the records that do locks. With a key, the response is stored in
+// the write's transaction. A second call with the key waits for the first at an
+// advisory lock and replays its response (docs/contract.md, Idempotency). Errors:
 // idempotency_key_reused and those of do.
 func (s *Service) writeRecord(
 	ctx context.Context, actor Actor, call Call, status int, locks []string,
 	do func(ctx context.Context, t *tx) (id string, record func() any, err error),
 ) (WriteResult, error) {
-	var answer WriteResult
+	var result WriteResult
 	if call.Key != "" {
 		locks = append(slices.Clip(locks), call.conflictKey(actor))
 	}
@@ -71,7 +72,7 @@ func (s *Service) writeRecord(
 		if err != nil {
 			return err
 		}
-		answer = WriteResult{Status: status, RecordID: id, Body: body}
+		result = WriteResult{Status: status, RecordID: id, Body: body}
 		if call.Key == "" {
 			return nil
 		}
@@ -90,15 +91,15 @@ func (s *Service) writeRecord(
 	if replay, ok := errors.AsType[*replayError](err); ok {
 		return replay.result, nil
 	}
-	return answer, err
+	return result, err
 }
 
-// replayError ends a transaction whose write happened before, and carries its answer out.
+// replayError rolls back a repeated write and carries the result of the first.
 type replayError struct{ result WriteResult }
 
-func (*replayError) Error() string { return "the write happened before" }
+func (*replayError) Error() string { return "the write is a repetition" }
 
-// conflictKey names the call among all calls with a key.
+// conflictKey identifies the call among all calls with a key.
 func (c Call) conflictKey(actor Actor) string {
 	return strings.Join([]string{actor.IdentityID, c.Method, c.Path, c.Key}, " ")
 }
@@ -118,14 +119,15 @@ var (
 		JOIN idempotency_keys k USING (integration_id, method, path, key) WHERE k.created_at > u.since`}
 )
 
-// replaceExpiredKey lets a key past its life give its place to the new one: no other is
-// left when the answer is stored, since storedResponses found none.
+// replaceExpiredKey replaces an expired key. The row cannot be another one, since
+// storedResponses found none under the advisory lock.
 const replaceExpiredKey = `
 	ON CONFLICT (integration_id, method, path, key) DO UPDATE SET fingerprint = excluded.fingerprint,
 		status = excluded.status, record_id = excluded.record_id, body = excluded.body, created_at = excluded.created_at`
 
-// queueStoredResponse locks the key and looks for its answer. What it finds ends
-// the flush, before any rule is looked at.
+// queueStoredResponse queues locking the key and loading its response. If there is
+// one, the flush fails with replayError or idempotency_key_reused before any rule
+// is checked.
 func (t *tx) queueStoredResponse(actor Actor, call Call) {
 	t.QueueBulkRows(lockKeys, func(row pgx.CollectableRow) error {
 		var taken bool

@@ -12,7 +12,7 @@ import (
 type ListRequest struct {
 	// Limit is the size of the page; values over models.MaxPageSize are capped.
 	Limit int
-	// Cursor is the next_cursor of the page before, "" for the first page.
+	// Cursor is the next_cursor of the previous page, "" for the first page.
 	Cursor string
 	// ChangedSince is an RFC 3339 time or a sync token, "" for the newest first.
 	ChangedSince string
@@ -26,17 +26,18 @@ type Page[T any] struct {
 	SyncToken  string `json:"sync_token,omitempty" doc:"With changed_since: pass it as the next changed_since to see every later change."`
 }
 
-// listRow is a row that knows its place in a list.
+// listRow is a row that knows its position in a list.
 type listRow interface{ position() position }
 
-// position is where a row stands: by id, or with changed_since by the
-// transaction that changed it and then by id.
+// position is a row's place in a list. Lists are ordered by id, with changed_since by
+// the transaction that last changed the row and then by id.
 type position struct {
 	Xid uint64
 	ID  string
 }
 
-// list reads a page and encodes it with record made of each row.
+// list reads a page and encodes it; record makes the record of a row. Errors:
+// invalid_request, cursor_expired, unavailable.
 func list[Row listRow, Record any](ctx context.Context, s *Service, q *listQuery, request ListRequest, record func(Row) Record) ([]byte, error) {
 	limit := min(request.Limit, models.MaxPageSize)
 	start, err := s.pageStart(request, q.digest)

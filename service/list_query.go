@@ -11,32 +11,34 @@ import (
 	"millwright/models"
 )
 
-// narrowLimit is up to how many visible nodes a list is driven by the nodes.
-// Above it, the list is read in its own order and each record's node is
-// checked. Both ask the same condition; only the way to the rows differs.
+// narrowLimit is the number of visible nodes up to which a list is read node by
+// node. Above it, the list is read in its own order and each record's node is
+// checked. The condition is the same, only the plan differs.
 const narrowLimit = 300
 
-// listQuery builds the SQL of a list. A list is the union of its sources; each
-// is a FROM with its condition, in which {w} is the table's row.
+// listQuery builds the SQL of a list, which is the union of its sources. {w} is the
+// table's row.
 type listQuery struct {
 	table   string
 	columns string
 	actor   Actor
 	args    pgx.NamedArgs
-	// filters are ANDed to every source.
+	// filters are ANDed to every source, a FROM with its WHERE.
 	filters []string
 	sources []string
-	// grant is what makes a node's records visible, "" where nodes do not matter.
+	// grant makes a node's records visible, "" if nodes do not matter.
 	grant models.Grant
-	// below restricts the visible nodes to those at or below it.
+	// below restricts the visible nodes to this one and those below it.
 	below string
-	// statuses are those asked for; an index serves each in the list's order, not all at once.
+	// statuses are those requested. An index has each of them in the list's order,
+	// but not several together.
 	statuses []string
-	digest   string
+	// digest identifies the list in its tokens.
+	digest string
 }
 
-// newListQuery begins a list of the table's rows. filter is whatever the list
-// was asked with: cursors and sync tokens belong to it.
+// newListQuery begins a list of the table's rows. filter holds the request's
+// filters, to which cursors and sync tokens belong.
 func newListQuery(table, columns string, actor Actor, filter any) *listQuery {
 	return &listQuery{
 		table: table, columns: columns, actor: actor, digest: digestOf(table, actor.IdentityID, filter),
@@ -44,20 +46,20 @@ func newListQuery(table, columns string, actor Actor, filter any) *listQuery {
 	}
 }
 
-// where adds a filter.
+// where adds a filter with one named argument.
 func (q *listQuery) where(condition, name string, value any) {
 	q.filters = append(q.filters, condition)
 	q.args[name] = value
 }
 
-// source adds a way to rows, as the rest of a SELECT behind FROM. It must find
-// no row twice: a page is cut before rows found twice are thrown away.
+// source adds the text of a SELECT after FROM. It must not return a row twice:
+// duplicates are removed only after each source was cut to the page size.
 func (q *listQuery) source(from string) { q.sources = append(q.sources, from) }
 
-// narrowBy makes the records of nodes with the grant a source.
+// narrowBy adds the records of the nodes on which the actor has the grant.
 func (q *listQuery) narrowBy(grant models.Grant, below string) { q.grant, q.below = grant, below }
 
-// ofStatuses restricts the list to the statuses; none restrict nothing.
+// ofStatuses restricts the list to the statuses, if any.
 func (q *listQuery) ofStatuses(statuses []string) {
 	if len(statuses) > 0 {
 		q.statuses = statuses
@@ -65,16 +67,16 @@ func (q *listQuery) ofStatuses(statuses []string) {
 	}
 }
 
-// view is what a list is read through: everything that must be known before its page is.
+// view is what must be known before a page is read.
 type view struct {
-	// Horizon is the oldest transaction still running: every one before it is
-	// visible to whoever reads later, so a position below it is never passed by.
+	// Horizon is the oldest transaction still running. All earlier ones have ended, so
+	// no change can appear below a position below it.
 	Horizon     uint64
 	Cluster     int64
 	AccessEpoch int
-	// Nodes are visible nodes, more than narrowLimit when there are too many to name.
+	// Nodes are the visible nodes, at most narrowLimit + 1.
 	Nodes []string
-	// Begin is where the changes since a time begin.
+	// Begin is the transaction of the first change since a time, nil if there is none.
 	Begin *uint64
 }
 
@@ -88,14 +90,14 @@ const viewQuery = `
 			LIMIT @narrow) END AS nodes,
 		%s AS begin`
 
-// beginQuery finds the first change at or after a time. Transactions take their
-// ids in nearly the order of their times; the lowest of the first few is safe
-// against clocks that differ.
+// beginQuery finds the first change at or after a time. Transaction ids are nearly
+// in the order of times; the lowest of the first thousand allows for clocks of
+// several servers that differ.
 const beginQuery = `(SELECT min(changed_xid) FROM (
 			SELECT changed_xid FROM %s WHERE changed_at >= @since ORDER BY changed_at, changed_xid LIMIT 1000) first)`
 
-// begin is the position of a time in the list. Where nodes say what is visible,
-// a node moved since then takes its records along: they count as changed.
+// begin is the SQL of the first change since a time. If nodes decide what is
+// visible, the change of a node counts: moving it re-stamps its records.
 func (q *listQuery) begin() string {
 	begin := fmt.Sprintf(beginQuery, q.table)
 	if q.grant == "" {
@@ -104,6 +106,7 @@ func (q *listQuery) begin() string {
 	return `least(` + begin + `, ` + fmt.Sprintf(beginQuery, "inventory_nodes") + `)`
 }
 
+// view loads what must be known before the page. Errors: unavailable.
 func (s *Service) view(ctx context.Context, q *listQuery, start *pageStart) (view, error) {
 	begin := "NULL::xid8"
 	args := pgx.NamedArgs{"actor": q.actor.IdentityID, "grant": string(q.grant), "below": q.below, "narrow": narrowLimit + 1}
@@ -119,8 +122,8 @@ func (s *Service) view(ctx context.Context, q *listQuery, start *pageStart) (vie
 	return v, s.translate(err)
 }
 
-// sql builds the page's query. Every source is cut to the page's size in its
-// own order before they are united, so that no list is read to its end.
+// sql builds the page's query. Each source is cut to the page size before the
+// union, so that none is read to its end.
 func (q *listQuery) sql(v view, start *pageStart, rows int) string {
 	order := "{w}.id DESC"
 	conditions := slices.Clone(q.filters)
@@ -153,8 +156,8 @@ func (q *listQuery) sql(v view, start *pageStart, rows int) string {
 		LIMIT @rows`, "w", "w", "actor", "@actor", "people", "@people::boolean")
 }
 
-// nodeSources are the ways to the records of visible nodes: from the nodes when
-// they are few, along the list's order otherwise.
+// nodeSources are the sources of the visible nodes' records: read from the nodes if
+// they are few, in the list's order otherwise.
 func (q *listQuery) nodeSources(v view, and, order string) []string {
 	if len(v.Nodes) <= narrowLimit {
 		slices.Sort(v.Nodes)

@@ -8,92 +8,99 @@ import (
 
 // pageStart is where a page begins.
 type pageStart struct {
-	// changes says that the list is in order of changes.
+	// changes says that the list is in the order of changes.
 	changes bool
 	at      position
-	// since is a time whose position is found with the view.
+	// since is a time whose position resolve finds.
 	since *models.Time
-	// token is the mark the start was read from, nil where there was none.
+	// token is what a page of changes continues, nil for the first one since a time.
 	token *cursorToken
-	// keys sign the marks of the page.
+	// keys sign the tokens of the page.
 	keys *Vault
 }
 
 // pageStart reads where a page begins. Errors: invalid_request.
 func (s *Service) pageStart(request ListRequest, digest string) (*pageStart, error) {
-	begin := &pageStart{changes: request.ChangedSince != "", keys: s.Vault}
-	if begin.changes {
-		if err := begin.parseChangedSince(request.ChangedSince, digest); err != nil {
+	start := &pageStart{changes: request.ChangedSince != "", keys: s.Vault}
+	if start.changes {
+		if err := start.parseChangedSince(request.ChangedSince, digest); err != nil {
 			return nil, err
 		}
 	}
 	if request.Cursor == "" {
-		return begin, nil
+		return start, nil
 	}
 	kind := kindCursor
-	if begin.changes {
+	if start.changes {
 		kind = kindChangesCursor
 	}
-	m, ok := parseCursorToken(request.Cursor, s.Vault)
-	if !ok || m.Kind != kind {
+	c, ok := parseCursorToken(request.Cursor, s.Vault)
+	if !ok || c.Kind != kind {
 		return nil, models.Errorf(models.CodeInvalidRequest, "The cursor is not one that this list returned.")
 	}
-	if m.Filter != digest {
-		return nil, models.Errorf(models.CodeInvalidRequest, "The cursor belongs to another list, or to one with other filters.")
+	if c.Filter != digest {
+		return nil, models.Errorf(models.CodeInvalidRequest, "The cursor belongs to another list or to other filters.")
 	}
-	begin.at, begin.since = position{m.Xid, m.ID}, nil
-	if begin.changes {
-		begin.token = &m
+	start.at, start.since = position{c.Xid, c.ID}, nil
+	if start.changes {
+		start.token = &c
 	}
-	return begin, nil
+	return start, nil
 }
 
-func (b *pageStart) parseChangedSince(text, digest string) error {
+func (p *pageStart) parseChangedSince(text, digest string) error {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		since := models.TimeOf(at)
-		b.since = &since
+		p.since = &since
 		return nil
 	}
-	m, ok := parseCursorToken(text, b.keys)
-	if !ok || m.Kind != kindSyncToken {
-		return models.Errorf(models.CodeInvalidRequest, "changed_since takes an RFC 3339 time or a sync_token of this list.")
+	c, ok := parseCursorToken(text, p.keys)
+	if !ok || c.Kind != kindSync {
+		return models.Errorf(models.CodeInvalidRequest, "changed_since must be an RFC 3339 time or a sync_token of this list.")
 	}
-	if m.Filter != digest {
-		return models.Errorf(models.CodeInvalidRequest, "The sync_token belongs to another list, or to one with other filters.")
+	if c.Filter != digest {
+		return models.Errorf(models.CodeInvalidRequest, "The sync_token belongs to another list or to other filters.")
 	}
-	b.at, b.token = position{m.Xid, m.ID}, &m
+	p.at, p.token = position{c.Xid, c.ID}, &c
 	return nil
 }
 
-// finishStatements checks the mark against the view and finds the position of a time.
+// resolve checks the token against the view and finds the position of a time.
 // Errors: cursor_expired.
-func (b *pageStart) resolve(v view, now time.Time) error {
-	if b.token != nil {
-		expired := now.Sub(time.Unix(b.token.Issued, 0)) > models.SyncTokenLifetime
-		// A position ahead of the horizon was given before the database was set back to a backup.
-		if expired || b.token.Epoch != v.AccessEpoch || b.token.Cluster != v.Cluster || b.at.Xid > v.Horizon {
+func (p *pageStart) resolve(v view, now time.Time) error {
+	if p.token != nil {
+		expired := now.Sub(time.Unix(p.token.Issued, 0)) > models.SyncTokenLifetime
+		// A position after the horizon was issued before the database was restored from a backup.
+		if expired || p.token.Epoch != v.AccessEpoch || p.token.Cluster != v.Cluster || p.at.Xid > v.Horizon {
 			return models.Errorf(models.CodeCursorExpired,
-				"The sync_token is too old, or what the integration may read was changed since. Start over without it.")
+				"The sync_token has expired, or what the integration may read has changed since. Start over without it.")
 		}
 	}
-	if b.since != nil {
-		b.at = position{Xid: v.Horizon}
+	if p.since != nil {
+		p.at = position{Xid: v.Horizon}
 		if v.Begin != nil {
-			b.at.Xid = min(*v.Begin, v.Horizon)
+			p.at.Xid = min(*v.Begin, v.Horizon)
 		}
 	}
 	return nil
 }
 
-// cursor is the next_cursor of a page that ended at the position.
-func (b *pageStart) cursor(end position, v view, digest string, now time.Time) string {
-	if !b.changes {
-		return cursorToken{Kind: kindCursor, ID: end.ID, Filter: digest}.encode(b.keys)
+// cursor returns the next_cursor of a page that ends at the position.
+func (p *pageStart) cursor(end position, v view, digest string, now time.Time) string {
+	if !p.changes {
+		return cursorToken{Kind: kindCursor, ID: end.ID, Filter: digest}.encode(p.keys)
 	}
-	return cursorToken{Kind: kindChangesCursor, Xid: end.Xid, ID: end.ID, Filter: digest, Epoch: v.AccessEpoch, Cluster: v.Cluster, Issued: now.Unix()}.encode(b.keys)
+	return changesToken(kindChangesCursor, end, v, digest, now).encode(p.keys)
 }
 
-// syncToken is the sync_token of a page that ended at the position.
-func (b *pageStart) syncToken(end position, v view, digest string, now time.Time) string {
-	return cursorToken{Kind: kindSyncToken, Xid: end.Xid, ID: end.ID, Filter: digest, Epoch: v.AccessEpoch, Cluster: v.Cluster, Issued: now.Unix()}.encode(b.keys)
+// syncToken returns the sync_token of a page that ends at the position.
+func (p *pageStart) syncToken(end position, v view, digest string, now time.Time) string {
+	return changesToken(kindSync, end, v, digest, now).encode(p.keys)
+}
+
+func changesToken(kind string, end position, v view, digest string, now time.Time) cursorToken {
+	return cursorToken{
+		Kind: kind, Xid: end.Xid, ID: end.ID, Filter: digest,
+		Epoch: v.AccessEpoch, Cluster: v.Cluster, Issued: now.Unix(),
+	}
 }

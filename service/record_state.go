@@ -7,20 +7,20 @@ import (
 	"millwright/service/batch"
 )
 
-// WorkOrderState is what the workflow of a work order goes by. Histories keep
-// it, so it holds ids, codes and times: no name, title or text.
+// WorkOrderState is what the workflow of a work order needs to know. Histories keep
+// it, so it holds ids, codes and times, but no names or texts.
 type WorkOrderState struct {
-	// ID is empty when the work order is gone.
+	// ID is empty if the work order does not exist.
 	ID             string
 	OrganizationID string
 	models.Dates
-	// Mail says that notices wait to be mailed and nobody has them in hand.
+	// Mail says that notices wait to be mailed and are not claimed.
 	Mail bool
-	// Reminders are those made or still to come, the earliest first.
+	// Reminders are the past and the future ones, the earliest first.
 	Reminders []models.Reminder `db:"-"`
 }
 
-// FeedbackState is what the workflow of feedback goes by: as WorkOrderState.
+// FeedbackState is what the workflow of feedback needs to know, like WorkOrderState.
 type FeedbackState struct {
 	ID             string
 	OrganizationID string
@@ -29,11 +29,12 @@ type FeedbackState struct {
 }
 
 // waitsForMail is the condition that notices about the record {w} wait to be
-// mailed at the time {now}.
+// mailed and are not claimed at the time {now}.
 const waitsForMail = `EXISTS (SELECT FROM notices n WHERE n.record_id = {w}.id AND n.mail = 'waiting'
 			AND (n.mailing_until IS NULL OR n.mailing_until < {now}))`
 
-// Since when a target date stands, and a review waits, the history knows.
+// workOrderStateQuery takes from the history when the target date was set and when
+// the review began.
 var workOrderStateQuery = `
 	SELECT w.id, w.organization_id, w.status, w.target_date,
 		CASE WHEN w.target_date IS NOT NULL THEN (
@@ -49,9 +50,8 @@ var feedbackStateQuery = `
 	SELECT w.id, w.organization_id, w.status, ` + with(waitsForMail, "w", "w", "now", "$2") + ` AS mail
 	FROM feedback w WHERE w.id = $1`
 
-// WorkOrderState takes away the mark that the work order's workflow has to look,
-// and returns what it sees; an empty state when the work order is gone. Errors:
-// unavailable.
+// WorkOrderState clears the work order's dirty mark and returns its state, which is
+// empty if the work order does not exist. Errors: unavailable.
 func (s *Service) WorkOrderState(ctx context.Context, id string) (WorkOrderState, error) {
 	return loadState(ctx, s, workOrderStateQuery, id, func(state *WorkOrderState, now models.Time) {
 		state.Reminders = state.Dates.Reminders(now)
@@ -63,9 +63,10 @@ func (s *Service) FeedbackState(ctx context.Context, id string) (FeedbackState, 
 	return loadState(ctx, s, feedbackStateQuery, id, func(*FeedbackState, models.Time) {})
 }
 
-// loadState takes the mark away, then reads the state. A writer that wrote the mark
-// again and has not committed is waited for; one that writes it later waits for
-// this transaction, and its mark stays. So the state has all whose mark is gone.
+// loadState clears the dirty mark, then loads the state, in one transaction. The
+// DELETE waits for an uncommitted write that set the mark; a later write waits for
+// this transaction and leaves its mark. So the state includes every write whose
+// mark was cleared.
 func loadState[T any](ctx context.Context, s *Service, query, id string, complete func(*T, models.Time)) (T, error) {
 	var found []T
 	var at models.Time

@@ -8,10 +8,10 @@ import (
 	"millwright/service/batch"
 )
 
-// Remind leaves the reminder's notices, once for each person however often it is
-// called: about the target date to the people of the work order's workers, about
-// the review to those of its consultants. It reports whether the reminder still
-// applied; otherwise it left nothing. Errors: unavailable.
+// Remind inserts the reminder's notices, one for each person however often it is
+// called: about the target date for the work order's workers, about the review for
+// its consultants. It reports whether the reminder still applies; if not, it does
+// nothing. Errors: unavailable.
 func (s *Service) Remind(ctx context.Context, id string, kind models.NoticeKind, about models.Time) (applied bool, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
 		var found []WorkOrderState
@@ -21,7 +21,7 @@ func (s *Service) Remind(ctx context.Context, id string, kind models.NoticeKind,
 			return err
 		}
 		applied = false
-		for _, state := range found { // one, or none when it is gone
+		for _, state := range found { // at most one
 			reminders := state.Dates.Reminders(t.at)
 			n := slices.IndexFunc(reminders, func(r models.Reminder) bool { return r.Is(kind, about) })
 			if applied = n >= 0; applied {
@@ -33,8 +33,8 @@ func (s *Service) Remind(ctx context.Context, id string, kind models.NoticeKind,
 	return applied, err
 }
 
-// remind queues a notice for each person whom the reminder is for. They come in
-// one order, so that two who do the same do not lock each other out.
+// remind queues a notice for each person the reminder is for, in the order of ids:
+// two calls that insert the same rows then cannot deadlock.
 func (t *tx) remind(id string, reminder models.Reminder) {
 	assigned := `ARRAY(SELECT x.identity_id::text FROM work_order_assignees x WHERE x.work_order_id = $1::text AND x.role = $2)`
 	t.Queue(`

@@ -81,7 +81,7 @@ func FuzzForgedMark(f *testing.F) {
 	}
 	f.Add(base64.RawURLEncoding.EncodeToString(unsigned), "")
 	f.Add(base64.RawURLEncoding.EncodeToString(append(unsigned, make([]byte, cursorMACSize)...)), "2026-03-02T12:15:30Z")
-	f.Add(cursorToken{Kind: kindSyncToken, Filter: "g"}.encode(keys), cursorToken{Kind: kindCursor, Filter: "g"}.encode(keys))
+	f.Add(cursorToken{Kind: kindSync, Filter: "g"}.encode(keys), cursorToken{Kind: kindCursor, Filter: "g"}.encode(keys))
 	f.Add("", strings.Repeat("A", 500))
 	f.Add("\x00", "0000-00-00T00:00:00Z")
 	s := &Service{Options: Options{Vault: keys}}

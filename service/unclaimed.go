@@ -7,31 +7,31 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// sweepLimit bounds one sweep; the next finds the rest. Mail has a bound and a
-// patience of its own: while no mail server answers, its workflows wait by themselves.
+// sweepLimit bounds one sweep; the next finds the rest. Mail has a smaller limit
+// and a longer grace: without a mail server its workflows retry by themselves.
 const (
 	sweepLimit     = 1000
 	sweepMailLimit = 100
 	mailGrace      = 10 * time.Minute
 )
 
-// dirtyGrace is the grace that looks have: they are many after a burst of new
-// records, and their pokes on their way.
+// dirtyGrace is the grace of dirty records. It is longer because a burst of new
+// records takes that long to wake its workflows.
 func dirtyGrace(grace time.Duration) time.Duration { return 6 * grace }
 
-// Unclaimed returns what waits in nobody's hand: addresses with deliveries pending
-// for longer than grace that no mailbox attends, deliveries whose next attempt
-// is overdue by grace, records whose workflow has not looked since a write that
-// concerns it, and records with notices that nobody mailed. Poking it again is
-// harmless. Errors: unavailable.
+// Unclaimed returns the workflows to wake because nothing else does: addresses
+// without a lease whose deliveries have been pending for longer than grace,
+// deliveries whose next attempt is overdue by grace, dirty records, and records
+// with notices that are not being mailed. Waking one unnecessarily is harmless. Errors:
+// unavailable.
 func (s *Service) Unclaimed(ctx context.Context, grace time.Duration) ([]WakeTarget, error) {
 	now := s.now()
-	var owed []WakeTarget
-	collect := func(work func(id string) WakeTarget) func(pgx.Rows) error {
+	var unclaimed []WakeTarget
+	collect := func(target func(id string) WakeTarget) func(pgx.Rows) error {
 		return func(rows pgx.Rows) error {
 			ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
 			for _, id := range ids {
-				owed = append(owed, work(id))
+				unclaimed = append(unclaimed, target(id))
 			}
 			return err
 		}
@@ -54,19 +54,19 @@ func (s *Service) Unclaimed(ctx context.Context, grace time.Duration) ([]WakeTar
 				AND (mailing_until IS NULL OR mailing_until < $2)
 			ORDER BY created_at LIMIT $3) waiting`,
 		now.Add(-mailGrace), now, sweepMailLimit).Query(collect(wakeTargetOf))
-	return owed, s.translate(s.pool.SendBatch(ctx, pipeline).Close())
+	return unclaimed, s.translate(s.pool.SendBatch(ctx, pipeline).Close())
 }
 
-// AddressesWithPending returns those of the addresses that have pending deliveries beyond the
-// stage in its order given for each (Outgoing.Seq). Errors: unavailable.
-func (s *Service) AddressesWithPending(ctx context.Context, webhookIDs []string, above []int64) ([]string, error) {
+// AddressesWithPending returns those of the addresses that have pending deliveries
+// after the one given for each by its RenderedDelivery.Seq. Errors: unavailable.
+func (s *Service) AddressesWithPending(ctx context.Context, webhookIDs []string, after []int64) ([]string, error) {
 	rows, err := s.pool.Query(ctx, `
-		SELECT asked FROM unnest($1::text[], $2::bigint[]) AS a (asked, above)
-		WHERE EXISTS (SELECT FROM deliveries d WHERE d.webhook_id = asked AND d.status = 'pending' AND d.seq > above)`,
-		webhookIDs, above)
+		SELECT id FROM unnest($1::text[], $2::bigint[]) AS a (id, after)
+		WHERE EXISTS (SELECT FROM deliveries d WHERE d.webhook_id = a.id AND d.status = 'pending' AND d.seq > a.after)`,
+		webhookIDs, after)
 	if err != nil {
 		return nil, s.translate(err)
 	}
-	waiting, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return waiting, s.translate(err)
+	pending, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return pending, s.translate(err)
 }
