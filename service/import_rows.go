@@ -11,7 +11,7 @@ import (
 
 // importBatchSize is how many rows one statement of an import writes: Postgres
 // takes at most 65535 parameters.
-const importBatchSize = 1000
+const importBatchSize = 500
 
 // importRows are the rows an import writes, in the order of their foreign keys.
 type importRows struct {
