@@ -81,12 +81,12 @@ func TestBusyAddressNeedsNoWake(t *testing.T) {
 	h.createWorkOrder("first")
 	done := h.dispatch()
 	r.take(t, 1)
-	h.Pokes.Take()
+	h.Wakes.Take()
 	for range 5 {
 		h.createWorkOrder("while it waits for more")
 		r.take(t, 1)
 	}
-	for _, target := range h.Pokes.Take() {
+	for _, target := range h.Wakes.Take() {
 		if target.ID == h.ID("erp_hook") {
 			t.Error("the leased address was woken")
 		}
@@ -96,7 +96,7 @@ func TestBusyAddressNeedsNoWake(t *testing.T) {
 	}
 	// Once the lease is released, writers wake the address.
 	h.createWorkOrder("afterwards")
-	if targets := h.Pokes.Take(); !slices.Contains(targets, service.WakeTarget{Kind: service.TargetWebhook, ID: h.ID("erp_hook")}) {
+	if targets := h.Wakes.Take(); !slices.Contains(targets, service.WakeTarget{Kind: service.TargetWebhook, ID: h.ID("erp_hook")}) {
 		t.Errorf("woken were %v, want the address without a lease", targets)
 	}
 }
@@ -108,11 +108,11 @@ func TestFailedFirstAttemptWakesTheDeliverysWorkflow(t *testing.T) {
 		return webhook.Response{}, &webhook.AttemptError{Kind: webhook.KindTimeout, Detail: "The receiver did not respond in time."}
 	}
 	h.createWorkOrder("x")
-	h.Pokes.Take()
+	h.Wakes.Take()
 	if result := <-h.dispatch(); result.Failed != 1 {
 		t.Errorf("the dispatch returned %+v, want one failure", result)
 	}
-	targets := h.Pokes.Take()
+	targets := h.Wakes.Take()
 	if len(targets) != 1 || targets[0].Kind != service.TargetDelivery || !strings.HasPrefix(targets[0].ID, "dlv_") {
 		t.Errorf("woken were %v, want the delivery's workflow", targets)
 	}

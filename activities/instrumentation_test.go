@@ -184,7 +184,7 @@ func TestSweepsAreInstrumented(t *testing.T) {
 	h.createWorkOrder("a")
 	h.Exec(`UPDATE deliveries SET created_at = created_at - interval '1 hour'`)
 	before := time.Now().Unix()
-	sweeper := activities.Sweeper{Service: h.Fixture.Service, Waker: h.Pokes, Grace: time.Minute, Instrumentation: h.dispatcher.Instrumentation}
+	sweeper := activities.Sweeper{Service: h.Fixture.Service, Waker: h.Wakes, Grace: time.Minute, Instrumentation: h.dispatcher.Instrumentation}
 	found, err := sweeper.WakeUnclaimed(t.Context())
 	if err != nil || found == 0 {
 		t.Fatalf("%d were found, error %v", found, err)

@@ -92,7 +92,7 @@ func aboutRecipient(err error) bool {
 
 // send sends one message. The outcome is MailInbox for a message that can never
 // be sent; an error means that it must be retried and contains no name or address.
-func (n *Notices) send(ctx context.Context, email service.NoticeEmail) (service.Mailed, error) {
+func (n *Notices) send(ctx context.Context, email service.NoticeEmail) (service.MailStatus, error) {
 	message, err := compose(email)
 	if err != nil {
 		return service.MailInbox, nil

@@ -382,12 +382,12 @@ func TestOnlyAWorkerMayAnswer(t *testing.T) {
 	}
 	t.Run("a worker without any permission", func(t *testing.T) {
 		id := h.workOrder(object{"assignees": h.ids("bob")})
-		h.Exec(`INSERT INTO work_order_assignees VALUES ($1, $2, 'worker', 9)`, id, h.ID("nobody"))
-		h.As("nobody", http.MethodPost, "/work-orders/"+id+"/answers", object{"answers": []any{}, "complete": true}).Want(http.StatusOK, "")
+		h.Exec(`INSERT INTO work_order_assignees VALUES ($1, $2, 'worker', 9)`, id, h.ID("outsider"))
+		h.As("outsider", http.MethodPost, "/work-orders/"+id+"/answers", object{"answers": []any{}, "complete": true}).Want(http.StatusOK, "")
 	})
 	t.Run("one who may not read it", func(t *testing.T) {
 		path := "/work-orders/" + h.workOrder(nil) + "/answers"
-		h.As("nobody", http.MethodPost, path, object{"answers": []any{}}).Want(http.StatusNotFound, "not_found")
+		h.As("outsider", http.MethodPost, path, object{"answers": []any{}}).Want(http.StatusNotFound, "not_found")
 		h.As("reader", http.MethodPost, path, object{"answers": []any{}}).Want(http.StatusForbidden, "insufficient_scope")
 	})
 }
@@ -423,11 +423,11 @@ func TestReadAnswers(t *testing.T) {
 	want(t, "the answers without a form", string(h.answers(bare).Body), `{"work_order_id":"`+bare+`","form":null,"questions":[]}`)
 	t.Run("an integration that may not", func(t *testing.T) {
 		h.As("reader", http.MethodGet, "/work-orders/"+id+"/answers", nil).Want(http.StatusForbidden, "insufficient_scope")
-		h.Exec(`UPDATE integrations SET scopes = '{work_orders:read,forms:read}' WHERE id = ANY ($1)`, h.ids("reader", "nobody"))
+		h.Exec(`UPDATE integrations SET scopes = '{work_orders:read,forms:read}' WHERE id = ANY ($1)`, h.ids("reader", "outsider"))
 		h.ForgetTokens()
 		h.As("reader", http.MethodGet, "/work-orders/"+id+"/answers", nil).Want(http.StatusOK, "")
 		for _, unreadable := range []string{id, "wo_00000000000000000000000000", "nonsense", "%00"} {
-			h.As("nobody", http.MethodGet, "/work-orders/"+unreadable+"/answers", nil).Want(http.StatusNotFound, "not_found")
+			h.As("outsider", http.MethodGet, "/work-orders/"+unreadable+"/answers", nil).Want(http.StatusNotFound, "not_found")
 		}
 	})
 	t.Run("again with its ETag", func(t *testing.T) {

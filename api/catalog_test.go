@@ -43,9 +43,9 @@ func TestInventoryRequiresAPermissionOnTheNode(t *testing.T) {
 	s := apitest.New(t)
 	assign := func(node, definition string) string {
 		return `INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ('` +
-			s.ID(node) + `', '` + s.ID("nobody") + `', '` + s.ID(definition) + `', '` + s.Acme.OrganizationID + `')`
+			s.ID(node) + `', '` + s.ID("outsider") + `', '` + s.ID(definition) + `', '` + s.Acme.OrganizationID + `')`
 	}
-	undo := `DELETE FROM assignments WHERE identity_id = '` + s.ID("nobody") + `'`
+	undo := `DELETE FROM assignments WHERE identity_id = '` + s.ID("outsider") + `'`
 	everything := []string{"ahu1", "fan1", "hq", "hvac", "mast", "roof"}
 	tests := []struct {
 		name string
@@ -58,11 +58,11 @@ func TestInventoryRequiresAPermissionOnTheNode(t *testing.T) {
 		{"with one that only allows creating", []string{assign("ahu1", "creating")}, []string{"ahu1", "fan1"}},
 		{"with two", []string{assign("roof", "here_only"), assign("ahu1", "working")}, []string{"ahu1", "fan1", "roof"}},
 		{"as a member of a team", []string{
-			`INSERT INTO team_members (team_id, member_id, organization_id) VALUES ('` + s.ID("crew") + `', '` + s.ID("nobody") + `', '` + s.Acme.OrganizationID + `')`,
+			`INSERT INTO team_members (team_id, member_id, organization_id) VALUES ('` + s.ID("crew") + `', '` + s.ID("outsider") + `', '` + s.Acme.OrganizationID + `')`,
 		}, everything},
 		{"through its organization", []string{
-			`DELETE FROM team_members WHERE member_id = '` + s.ID("nobody") + `'`,
-			strings.Replace(assign("hvac", "reading"), s.ID("nobody"), s.Acme.OrganizationID, 1),
+			`DELETE FROM team_members WHERE member_id = '` + s.ID("outsider") + `'`,
+			strings.Replace(assign("hvac", "reading"), s.ID("outsider"), s.Acme.OrganizationID, 1),
 		}, []string{"ahu1", "fan1", "hvac"}},
 	}
 	for _, test := range tests {
@@ -72,13 +72,13 @@ func TestInventoryRequiresAPermissionOnTheNode(t *testing.T) {
 			}
 			seen := []string{}
 			for path, keys := range inventoryPaths {
-				seen = append(seen, keysIn(s, "nobody", path, keys...)...)
+				seen = append(seen, keysIn(s, "outsider", path, keys...)...)
 				for _, key := range keys {
 					want := http.StatusNotFound
 					if slices.Contains(test.want, key) {
 						want = http.StatusOK
 					}
-					if response := s.As("nobody", http.MethodGet, path+"/"+s.ID(key), nil); response.Status != want {
+					if response := s.As("outsider", http.MethodGet, path+"/"+s.ID(key), nil); response.Status != want {
 						t.Errorf("%s gets %d, want %d", key, response.Status, want)
 					}
 				}
@@ -289,10 +289,10 @@ func TestPeopleAndTeamsAreOfTheOwnOrganization(t *testing.T) {
 
 func TestADefinitionWithoutGrantsGivesNoAccess(t *testing.T) {
 	s := apitest.New(t)
-	s.As("nobody", http.MethodGet, "/systems/"+s.ID("hvac"), nil).Want(http.StatusNotFound, "not_found")
+	s.As("outsider", http.MethodGet, "/systems/"+s.ID("hvac"), nil).Want(http.StatusNotFound, "not_found")
 	s.Exec(`INSERT INTO assignments SELECT $1, $2, id, organization_id FROM permission_definitions WHERE id = $3`,
-		s.ID("hvac"), s.ID("nobody"), s.ID("working"))
-	s.As("nobody", http.MethodGet, "/systems/"+s.ID("hvac"), nil).Want(http.StatusOK, "")
+		s.ID("hvac"), s.ID("outsider"), s.ID("working"))
+	s.As("outsider", http.MethodGet, "/systems/"+s.ID("hvac"), nil).Want(http.StatusOK, "")
 	s.Exec(`UPDATE permission_definitions SET grants = '{}' WHERE id = $1`, s.ID("working"))
-	s.As("nobody", http.MethodGet, "/systems/"+s.ID("hvac"), nil).Want(http.StatusNotFound, "not_found")
+	s.As("outsider", http.MethodGet, "/systems/"+s.ID("hvac"), nil).Want(http.StatusNotFound, "not_found")
 }

@@ -227,7 +227,7 @@ func (h harness) wantAccess(t *testing.T, grant string, do func(as, id string) a
 		do("creator", own).Want(http.StatusForbidden, "permission_denied")
 	})
 	t.Run("may not read it", func(t *testing.T) {
-		do("nobody", id).Want(http.StatusNotFound, "not_found")
+		do("outsider", id).Want(http.StatusNotFound, "not_found")
 	})
 	t.Run("an unknown work order", func(t *testing.T) {
 		do("erp", "wo_00000000000000000000000000").Want(http.StatusNotFound, "not_found")
@@ -242,7 +242,7 @@ func (h harness) wantAccess(t *testing.T, grant string, do func(as, id string) a
 		grants(all)
 		h.Exec(`UPDATE organizations SET read_only = true WHERE id = $1`, h.Acme.OrganizationID)
 		do("erp", id).Want(http.StatusForbidden, "read_only")
-		do("nobody", id).Want(http.StatusNotFound, "not_found")
+		do("outsider", id).Want(http.StatusNotFound, "not_found")
 		h.Exec(`UPDATE organizations SET read_only = false WHERE id = $1`, h.Acme.OrganizationID)
 	})
 	t.Run("none of these left anything", func(t *testing.T) { h.wantUnchanged(t, id, before) })
@@ -440,7 +440,7 @@ func TestIfMatch(t *testing.T) {
 		})
 		t.Run(c.name+" where there is no such record", func(t *testing.T) {
 			h.change(c, "wo_00000000000000000000000000", "If-Match", "*").Want(http.StatusNotFound, "not_found")
-			h.As("nobody", c.method, "/work-orders/"+h.changeable()+c.path, c.body, "If-Match", `"other"`).
+			h.As("outsider", c.method, "/work-orders/"+h.changeable()+c.path, c.body, "If-Match", `"other"`).
 				Want(http.StatusNotFound, "not_found")
 		})
 	}

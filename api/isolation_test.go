@@ -48,7 +48,7 @@ type tenant struct {
 	mark string
 	// key is the Idempotency-Key of its creations.
 	key   string
-	made  service.Imported
+	made  service.ImportResult
 	token string
 	// order and feedback are its records, with the responses that created them.
 	order, feedback         string

@@ -167,9 +167,9 @@ func TestSyncTokensExpire(t *testing.T) {
 
 func TestSyncTokensAreVoidWhenMembershipOfATeamEnds(t *testing.T) {
 	s := apitest.New(t)
-	s.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) VALUES ($1, $2, $3)`, s.ID("crew"), s.ID("nobody"), s.Acme.OrganizationID)
+	s.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) VALUES ($1, $2, $3)`, s.ID("crew"), s.ID("outsider"), s.Acme.OrganizationID)
 	token := func() string {
-		return s.As("nobody", http.MethodGet, "/work-orders?changed_since="+longAgo, nil).Want(http.StatusOK, "").Text("sync_token")
+		return s.As("outsider", http.MethodGet, "/work-orders?changed_since="+longAgo, nil).Want(http.StatusOK, "").Text("sync_token")
 	}
 	for name, sql := range map[string]string{
 		"the team gets an assignment": `INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
@@ -179,13 +179,13 @@ func TestSyncTokensAreVoidWhenMembershipOfATeamEnds(t *testing.T) {
 	} {
 		before := token()
 		s.Exec(sql)
-		if response := s.As("nobody", http.MethodGet, "/work-orders?changed_since="+before, nil); response.Status != http.StatusGone {
+		if response := s.As("outsider", http.MethodGet, "/work-orders?changed_since="+before, nil); response.Status != http.StatusGone {
 			t.Errorf("%s: the token gets %d, want 410", name, response.Status)
 		}
 	}
 	before := token()
-	s.Exec(`DELETE FROM team_members WHERE member_id = $1`, s.ID("nobody"))
-	s.As("nobody", http.MethodGet, "/work-orders?changed_since="+before, nil).Want(http.StatusGone, "cursor_expired")
+	s.Exec(`DELETE FROM team_members WHERE member_id = $1`, s.ID("outsider"))
+	s.As("outsider", http.MethodGet, "/work-orders?changed_since="+before, nil).Want(http.StatusGone, "cursor_expired")
 }
 
 func TestSyncTokensAreVoidWhenScopesAreNarrowed(t *testing.T) {
@@ -199,17 +199,17 @@ func TestSyncTokensAreVoidWhenScopesAreNarrowed(t *testing.T) {
 func TestAssigningAWorkOrderIsAChangeForTheAssignee(t *testing.T) {
 	s := apitest.New(t)
 	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $3, $4)`,
-		s.ID("hq"), s.ID("nobody"), s.ID("working"), s.Acme.OrganizationID)
+		s.ID("hq"), s.ID("outsider"), s.ID("working"), s.Acme.OrganizationID)
 	id := s.As("erp", http.MethodPost, "/work-orders", object{"inventory_id": s.ID("ahu1"), "title": "x", "assignees": []string{s.ID("bob")}}).
 		Want(http.StatusCreated, "").Text("id")
 	s.WaitForOpenTransactions()
-	first := s.As("nobody", http.MethodGet, "/work-orders?changed_since="+longAgo, nil)
+	first := s.As("outsider", http.MethodGet, "/work-orders?changed_since="+longAgo, nil)
 	if got := idsOf(t, first, true); len(got) != 0 {
 		t.Fatalf("before the assignment, the integration sees %v", got)
 	}
-	s.As("erp", http.MethodPost, "/work-orders/"+id+"/assignees", object{"assignees": []string{s.ID("nobody")}}).Want(http.StatusOK, "")
+	s.As("erp", http.MethodPost, "/work-orders/"+id+"/assignees", object{"assignees": []string{s.ID("outsider")}}).Want(http.StatusOK, "")
 	s.WaitForOpenTransactions()
-	second := s.As("nobody", http.MethodGet, "/work-orders?changed_since="+first.Text("sync_token"), nil)
+	second := s.As("outsider", http.MethodGet, "/work-orders?changed_since="+first.Text("sync_token"), nil)
 	if got := idsOf(t, second, true); !slices.Equal(got, []string{id}) {
 		t.Errorf("after the assignment, the integration sees %v, want the work order", got)
 	}

@@ -187,7 +187,7 @@ func TestCreatingAWorkOrderHasAllEffects(t *testing.T) {
 		t.Errorf("%d deliveries, want 2: not to addresses that did not subscribe or may not read", n)
 	}
 	var woken []string
-	for _, work := range s.Pokes.Take() {
+	for _, work := range s.Wakes.Take() {
 		woken = append(woken, work.ID)
 	}
 	if want := slices.Sorted(slices.Values([]string{s.ID("erp_hook"), s.ID("reader_hook"), id})); !slices.Equal(woken, want) {
@@ -202,7 +202,7 @@ func TestReadingAWorkOrderRequiresPermission(t *testing.T) {
 			Want(http.StatusCreated, "").Text("id")
 	}
 	below, roof, own := create("erp", "ahu1"), create("erp", "roof"), create("creator", "hq")
-	s.Exec(`INSERT INTO work_order_assignees VALUES ($1, $2, 'worker', 9)`, roof, s.ID("nobody"))
+	s.Exec(`INSERT INTO work_order_assignees VALUES ($1, $2, 'worker', 9)`, roof, s.ID("outsider"))
 	forPolar := create("erp", "ahu1", s.ID("polar"))
 
 	reads := map[string]map[string]bool{ // by integration and work order
@@ -210,7 +210,7 @@ func TestReadingAWorkOrderRequiresPermission(t *testing.T) {
 		"reader":      {below: true, forPolar: true},
 		"creator":     {own: true},
 		"roofer":      {roof: true},
-		"nobody":      {roof: true},
+		"outsider":    {roof: true},
 		"dispatch":    {forPolar: true},
 		"back_office": {},
 	}

@@ -158,13 +158,13 @@ integrations: [{key: shown, name: Shown, scopes: ["work_orders:read"]}]`))
 		h.token(form).Want(http.StatusOK, "")
 	}},
 	{item: "item 8, step 3", words: "an assignment to any of three kinds of node gives it permissions there", code: "service.(*Service).Import", test: func(t *testing.T, h *harness) {
-		t.Cleanup(func() { h.Exec(`DELETE FROM assignments WHERE identity_id = $1`, h.ID("nobody")) })
-		h.As("nobody", http.MethodGet, "/equipment/"+h.ID("ahu1"), nil).Want(http.StatusNotFound, "not_found")
+		t.Cleanup(func() { h.Exec(`DELETE FROM assignments WHERE identity_id = $1`, h.ID("outsider")) })
+		h.As("outsider", http.MethodGet, "/equipment/"+h.ID("ahu1"), nil).Want(http.StatusNotFound, "not_found")
 		for path, node := range map[string]string{"/locations/": "roof", "/systems/": "hvac", "/equipment/": "ahu1"} {
-			h.Exec(`DELETE FROM assignments WHERE identity_id = $1`, h.ID("nobody"))
-			h.assignTo("nobody", h.ID(node), h.ID("full"))
-			h.As("nobody", http.MethodGet, path+h.ID(node), nil).Want(http.StatusOK, "")
-			h.As("nobody", http.MethodGet, "/locations/"+h.ID("annex"), nil).Want(http.StatusNotFound, "not_found")
+			h.Exec(`DELETE FROM assignments WHERE identity_id = $1`, h.ID("outsider"))
+			h.assignTo("outsider", h.ID(node), h.ID("full"))
+			h.As("outsider", http.MethodGet, path+h.ID(node), nil).Want(http.StatusOK, "")
+			h.As("outsider", http.MethodGet, "/locations/"+h.ID("annex"), nil).Want(http.StatusNotFound, "not_found")
 		}
 	}},
 	{item: "item 9", words: "a plan without the API issues no tokens", code: "service.(*Service).IssueToken", test: func(t *testing.T, h *harness) {

@@ -298,11 +298,11 @@ var writeRules = []rule{
 		// It has permissions there through its organization only.
 		h.assignTo("acme", h.ID("annex"), h.ID("full"))
 		t.Cleanup(func() { h.Exec(`DELETE FROM assignments WHERE identity_id = $1`, h.ID("acme")) })
-		body := object{"inventory_id": h.ID("annex"), "title": "x", "assignees": h.ids("nobody")}
-		made := h.As("nobody", http.MethodPost, "/work-orders", body).Want(http.StatusCreated, "")
-		wantList(t, "the workers", texts(made, "assignees"), h.ID("nobody"))
+		body := object{"inventory_id": h.ID("annex"), "title": "x", "assignees": h.ids("outsider")}
+		made := h.As("outsider", http.MethodPost, "/work-orders", body).Want(http.StatusCreated, "")
+		wantList(t, "the workers", texts(made, "assignees"), h.ID("outsider"))
 		body["assignees"] = h.ids("creator")
-		h.As("nobody", http.MethodPost, "/work-orders", body).Want(http.StatusUnprocessableEntity, "rule_violation")
+		h.As("outsider", http.MethodPost, "/work-orders", body).Want(http.StatusUnprocessableEntity, "rule_violation")
 	}},
 	{item: "write rule 3, default", words: "without a worker, the inventory managers get the work order", code: "service.(*Service).CreateWorkOrder", test: func(t *testing.T, h *harness) {
 		wantList(t, "the workers", texts(h.create(object{"assignees": []string{}}), "assignees"), h.ID("ann"))

@@ -186,7 +186,7 @@ var eventTypes = []rule{
 		below, roof := h.workOrder(nil), h.workOrder(object{"inventory_id": h.ID("roof")})
 		want(t, "deliveries below its node", h.queued("reader_hook", below), 1)
 		want(t, "deliveries elsewhere", h.queued("reader_hook", roof), 0)
-		want(t, "deliveries without permissions", h.queued("nobody_hook", below), 0)
+		want(t, "deliveries without permissions", h.queued("outsider_hook", below), 0)
 	}},
 	{item: "events 2, scope", words: "and by scope", code: "service.(*tx).publish", test: func(t *testing.T, h *harness) {
 		h.setScopes(t, "reader", "people:read")

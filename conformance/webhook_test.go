@@ -175,7 +175,7 @@ func (h *harness) dispatch(t *testing.T, hook string) {
 	post := client(0)
 	defer post.Close()
 	dispatcher := &activities.Dispatcher{
-		Service: h.Service, Sender: post, Waker: h.Pokes, Now: h.Clock.Now, IdleTimeout: time.Millisecond,
+		Service: h.Service, Sender: post, Waker: h.Wakes, Now: h.Clock.Now, IdleTimeout: time.Millisecond,
 		Poller: activities.NewDeliveryPoller(h.Service, h.Log), SharedSlots: make(chan struct{}, 10),
 	}
 	var suite testsuite.WorkflowTestSuite

@@ -14,7 +14,7 @@ import (
 // assignmentsOf are the assignments on a node, one a line: who and the definition, as keys of the fixture.
 func assignmentsOf(f *servicetest.Fixture, node string) string {
 	var pairs []string
-	for _, imported := range []service.Imported{f.Acme, f.Polar} {
+	for _, imported := range []service.ImportResult{f.Acme, f.Polar} {
 		for key, id := range imported.IDs {
 			pairs = append(pairs, id, key)
 		}
@@ -30,16 +30,16 @@ func TestAssignAndUnassign(t *testing.T) {
 		by, node, identity, definition string
 		action, left                   string
 	}{
-		"an integration":                          {"ann", "roof", "nobody", "full", "assignment.created", "nobody=full roofer=here_only"},
+		"an integration":                          {"ann", "roof", "outsider", "full", "assignment.created", "outsider=full roofer=here_only"},
 		"a person":                                {"ann", "annex", "bob", "reading", "assignment.created", "bob=reading eve=manager"},
 		"a team":                                  {"ann", "annex", "crew", "reading", "assignment.created", "crew=reading eve=manager"},
 		"the organization":                        {"ann", "annex", "acme", "reading", "assignment.created", "acme=reading eve=manager"},
 		"a service company":                       {"ann", "annex", "polar", "working", "assignment.created", "eve=manager polar=working"},
 		"another definition":                      {"ann", "roof", "roofer", "full", "assignment.changed", "roofer=full"},
 		"the definition it has":                   {"ann", "roof", "roofer", "here_only", "", "roofer=here_only"},
-		"by the node's manager":                   {"eve", "annex", "nobody", "full", "assignment.created", "eve=manager nobody=full"},
-		"by the manager of a node above":          {"dan", "ahu1", "nobody", "full", "assignment.created", "nobody=full polar=working"},
-		"by an administrator without permissions": {"zed", "roof", "nobody", "full", "assignment.created", "nobody=full roofer=here_only"},
+		"by the node's manager":                   {"eve", "annex", "outsider", "full", "assignment.created", "eve=manager outsider=full"},
+		"by the manager of a node above":          {"dan", "ahu1", "outsider", "full", "assignment.created", "outsider=full polar=working"},
+		"by an administrator without permissions": {"zed", "roof", "outsider", "full", "assignment.created", "outsider=full roofer=here_only"},
 		"to the manager itself":                   {"eve", "annex", "eve", "reading", "assignment.changed", "eve=reading"},
 		"removing an integration":                 {"ann", "roof", "roofer", "", "assignment.deleted", ""},
 		"removing as the manager":                 {"dan", "ahu1", "polar", "", "assignment.deleted", ""},
@@ -78,7 +78,7 @@ func TestAssigningIsRefused(t *testing.T) {
 	ctx := t.Context()
 	f.Exec(`UPDATE people SET organization_definition_id = $2 WHERE id = $1`, f.ID("cat"), f.ID("org_incoming"))
 	f.Exec(`UPDATE assignments SET definition_id = $1 WHERE identity_id = ANY ($2)`, f.ID("manager"), []string{f.ID("erp"), f.ID("polar")})
-	if _, err := f.DeleteIntegration(ctx, service.Operator(), f.ID("nobody")); err != nil {
+	if _, err := f.DeleteIntegration(ctx, service.Operator(), f.ID("outsider")); err != nil {
 		t.Fatal(err)
 	}
 	operator, ann := service.Operator(), person(t, f, "ann")
@@ -103,7 +103,7 @@ func TestAssigningIsRefused(t *testing.T) {
 		"an integration without permissions":     {actor: f.Actor("roofer"), node: f.ID("annex"), code: models.CodeNotFound},
 		"an operator":                            {actor: operator, code: models.CodePermissionDenied},
 		"an operator and no node":                {actor: operator, node: "loc_00000000000000000000000001", code: models.CodeNotFound},
-		"nobody":                                 {actor: service.Actor{}, code: models.CodeNotFound},
+		"no actor":                               {actor: service.Actor{}, code: models.CodeNotFound},
 		"a service company's administrator":      {actor: person(t, f, "pia"), node: f.ID("ahu1"), code: models.CodeNotFound},
 		"an administrator elsewhere":             {actor: ann, node: f.Polar.IDs["depot"], code: models.CodeNotFound},
 		"a node that is none":                    {actor: ann, node: "loc_00000000000000000000000001", code: models.CodeNotFound},
@@ -114,7 +114,7 @@ func TestAssigningIsRefused(t *testing.T) {
 		"an identity's id that is none":          {actor: ann, identity: "\xff", code: models.CodeValidationFailed, pointers: "/identity_id", unassign: models.CodeNotFound},
 		"another organization's person":          {actor: ann, identity: f.ID("pia"), code: models.CodeValidationFailed, pointers: "/identity_id", unassign: models.CodeNotFound},
 		"another organization's integration":     {actor: ann, identity: f.ID("dispatch"), code: models.CodeValidationFailed, pointers: "/identity_id", unassign: models.CodeNotFound},
-		"a deleted integration":                  {actor: ann, identity: f.ID("nobody"), code: models.CodeValidationFailed, pointers: "/identity_id", unassign: models.CodeNotFound},
+		"a deleted integration":                  {actor: ann, identity: f.ID("outsider"), code: models.CodeValidationFailed, pointers: "/identity_id", unassign: models.CodeNotFound},
 		"another organization's definition":      {actor: ann, definition: f.Polar.IDs["full"], code: models.CodeValidationFailed, pointers: "/definition_id", unassign: models.CodeNotFound},
 		"a definition for organizations":         {actor: ann, definition: f.ID("org_incoming"), code: models.CodeValidationFailed, pointers: "/definition_id", unassign: models.CodeNotFound},
 		"a definition's id that is none":         {actor: ann, definition: "\xff", code: models.CodeValidationFailed, pointers: "/definition_id", unassign: models.CodeNotFound},
@@ -192,7 +192,7 @@ func TestAssigningAtOnce(t *testing.T) {
 // An integration that is deleted while it is assigned ends up without permissions.
 func TestDeletingWhatIsBeingAssigned(t *testing.T) {
 	f := servicetest.New(t)
-	ctx, ann, id := t.Context(), person(t, f, "ann"), f.ID("nobody")
+	ctx, ann, id := t.Context(), person(t, f, "ann"), f.ID("outsider")
 	gate, err := f.Pool.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"millwright/models/migrations"
 )
 
-// DefaultMaxConnections is how many connections a pool holds at the most.
+// DefaultMaxConnections is how many connections a pool holds at most.
 const DefaultMaxConnections = 16
 
 // Pool says how a process connects to the database.
@@ -34,9 +34,9 @@ func Connect(ctx context.Context, url string, application string) (*pgxpool.Pool
 	return Pool{Application: application}.Connect(ctx, url)
 }
 
-// Connect returns a pool on the database. It does not wait for the database to
-// answer: a service starts without one and answers 503 until it is there. It
-// fails when the URL is malformed.
+// Connect returns a pool on the database. It does not connect yet: a service starts
+// without its database and responds with 503 until it is there. It fails if the URL is
+// malformed.
 func (p Pool) Connect(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -44,10 +44,10 @@ func (p Pool) Connect(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	}
 	config.ConnConfig.RuntimeParams["application_name"] = p.Application
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
-	// Compiling a plan costs more than running ours: a page of a list takes a few milliseconds.
+	// Compiling a plan takes longer than running it: a page of a list takes a few milliseconds.
 	config.ConnConfig.RuntimeParams["jit"] = "off"
-	// Pages are read along an index and stop early. Postgres takes that for dear on its assumption of a turning
-	// disk, and reads and sorts everything instead.
+	// Pages are read along an index and stop early. The default assumes a spinning disk, for which Postgres
+	// would rather read and sort everything.
 	config.ConnConfig.RuntimeParams["random_page_cost"] = "1.1"
 	config.ConnConfig.RuntimeParams["statement_timeout"] = "30s"
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "30s"
@@ -58,9 +58,9 @@ func (p Pool) Connect(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
-// Migrate brings the schema of the database at the URL to this binary's
-// version, and its positions of changes to its cluster. Several may run at
-// once: a session lock lets one work. It returns how many migrations it applied.
+// Migrate brings the schema of the database at the URL to this binary's version. If
+// the data came from another cluster, it also stamps the records again. A session lock
+// serializes concurrent runs. It returns how many migrations it applied.
 func Migrate(ctx context.Context, url string) (int, error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -82,13 +82,13 @@ func Migrate(ctx context.Context, url string) (int, error) {
 	return len(results), nil
 }
 
-// inAnotherCluster asks whether the data came from another cluster: a logical
-// restore keeps changed_xid, but the transactions here are not those it names.
+// inAnotherCluster selects whether the data came from another cluster: a logical
+// restore keeps changed_xid, which names transactions of that cluster.
 const inAnotherCluster = `
 	SELECT m.system_identifier <> c.system_identifier FROM cluster_mark m, pg_control_system() c`
 
-// restamp stamps every record as changed now when the data came from another
-// cluster, and voids every sync token: their positions are the other cluster's.
+// restamp stamps every record as changed now and voids every sync token if the data
+// came from another cluster, since their positions are that cluster's.
 func restamp(ctx context.Context, db *sql.DB) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -118,9 +118,8 @@ var restampStatements = []string{
 	`UPDATE cluster_mark SET system_identifier = (SELECT system_identifier FROM pg_control_system())`,
 }
 
-// CheckSchema reports whether the database has the schema this binary needs
-// and stands in the cluster its records were stamped in: nil, or an error that
-// names the command to run.
+// CheckSchema returns an error that names the command to run if the database's schema
+// is older than this binary, or its records were stamped in another cluster.
 func (s *Service) CheckSchema(ctx context.Context) error {
 	db := stdlib.OpenDBFromPool(s.pool)
 	defer func() { _ = db.Close() }()

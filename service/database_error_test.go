@@ -17,8 +17,8 @@ func TestWhatTheDatabaseQuotesIsLeftOut(t *testing.T) {
 	for _, c := range []struct {
 		code, message, want string
 	}{
-		{"22P02", `invalid input syntax for type integer: "Mrs Quarrington"`, "the database refused a statement (SQLSTATE 22P02)"},
-		{"P0001", `Mrs Quarrington may not`, "the database refused a statement (SQLSTATE P0001)"},
+		{"22P02", `invalid input syntax for type integer: "Mrs Quarrington"`, "the database rejected a statement (SQLSTATE 22P02)"},
+		{"P0001", `Mrs Quarrington may not`, "the database rejected a statement (SQLSTATE P0001)"},
 		{"42P01", `relation "lost" does not exist`, `relation "lost" does not exist (SQLSTATE 42P01)`},
 		{"23514", `new row violates a check`, "new row violates a check (constraint broken of work_orders) (SQLSTATE 23514)"},
 	} {

@@ -156,7 +156,7 @@ func TestWhateverBecameOfADeliveryItIsDueWhenRedelivered(t *testing.T) {
 		if got := status(t, f, id); got != was {
 			t.Fatalf("delivery %d is %s, want %s", n+1, got, was)
 		}
-		f.Pokes.Take()
+		f.Wakes.Take()
 		before := len(logged(f))
 		now, err := f.RedeliverDelivery(t.Context(), service.Operator(), id)
 		if err != nil || now.ID != id || now.Status != models.DeliveryPending || now.NextAttemptAt != nil {
@@ -165,7 +165,7 @@ func TestWhateverBecameOfADeliveryItIsDueWhenRedelivered(t *testing.T) {
 		if !servicetest.Value[bool](f, `SELECT attempts_before = attempts AND finished_at IS NULL FROM deliveries WHERE id = $1`, id) {
 			t.Errorf("%s: it has not the whole schedule before it", was)
 		}
-		work, lines := f.Pokes.Take(), len(logged(f))-before
+		work, lines := f.Wakes.Take(), len(logged(f))-before
 		want := []service.WakeTarget{{Kind: service.TargetDelivery, ID: id}, {Kind: service.TargetWebhook, ID: f.ID("erp_hook")}}
 		if was == models.DeliveryPending {
 			want = nil // nothing happened
@@ -226,7 +226,7 @@ func TestRedeliverSinceAnEvent(t *testing.T) {
 	}
 	record(t, f, "erp_hook", attempt(f, claimed[3], 500)) // still retried by itself
 	f.Exec(`UPDATE deliveries SET status = 'failed', finished_at = now() WHERE webhook_id = $1`, f.ID("reader_hook"))
-	f.Pokes.Take()
+	f.Wakes.Take()
 	since := models.TimeOf(servicetest.Start.Add(time.Minute)) // when the second happened
 	for _, want := range []int{2, 0} {
 		n, err := f.RedeliverSince(t.Context(), service.Operator(), f.ID("erp_hook"), since)
@@ -234,7 +234,7 @@ func TestRedeliverSinceAnEvent(t *testing.T) {
 			t.Errorf("%d are redelivered, %v; want %d", n, err, want)
 		}
 	}
-	if work := f.Pokes.Take(); len(work) != 1 || work[0].ID != f.ID("erp_hook") {
+	if work := f.Wakes.Take(); len(work) != 1 || work[0].ID != f.ID("erp_hook") {
 		t.Errorf("poked is %v", work)
 	}
 	for n, want := range []models.DeliveryStatus{models.DeliveryFailed, models.DeliveryPending, models.DeliveryPending, models.DeliveryRetrying} {

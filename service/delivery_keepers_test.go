@@ -50,13 +50,13 @@ func TestKeepersAreWarnedAfterADayOfFailuresAndToldWhenItIsTurnedOff(t *testing.
 		create(t, f)
 		return record(t, f, "erp_hook", attempt(f, claim(t, f, "erp_hook").Deliveries[0], 500))
 	}
-	f.Pokes.Take()
+	f.Wakes.Take()
 	fail()
 	f.Clock.Advance(24*time.Hour - time.Millisecond)
 	fail()
 	expectTold(t, f, "a moment before a day")
 	f.Clock.Advance(time.Millisecond)
-	f.Pokes.Take()
+	f.Wakes.Take()
 	fail()
 	expectTold(t, f, "after a day", "ann webhook.failing", "bob webhook.failing")
 	if claimed := claim(t, f, "erp_hook"); !claimed.Notices {
@@ -88,7 +88,7 @@ func TestKeepersAreWarnedAfterADayOfFailuresAndToldWhenItIsTurnedOff(t *testing.
 	}
 	expectTold(t, f, "turned off", "ann webhook.turned_off", "bob webhook.turned_off")
 	retrying := 0
-	for _, work := range f.Pokes.Take() {
+	for _, work := range f.Wakes.Take() {
 		if work.Kind == service.TargetDelivery {
 			retrying++
 		}

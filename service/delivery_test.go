@@ -300,7 +300,7 @@ func TestWaitingIsWhoHasPendingDeliveries(t *testing.T) {
 	var above int64
 	waiting := func() []string {
 		t.Helper()
-		ids, err := f.AddressesWithPending(t.Context(), []string{f.ID("erp_hook"), f.ID("nobody_hook")}, []int64{above, 0})
+		ids, err := f.AddressesWithPending(t.Context(), []string{f.ID("erp_hook"), f.ID("outsider_hook")}, []int64{above, 0})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -328,7 +328,7 @@ func TestAttendedAddressesAreNotPoked(t *testing.T) {
 	f := servicetest.New(t)
 	poked := func() []service.WakeTarget {
 		create(t, f)
-		return slices.DeleteFunc(f.Pokes.Take(), func(w service.WakeTarget) bool { return w.Kind != service.TargetWebhook })
+		return slices.DeleteFunc(f.Wakes.Take(), func(w service.WakeTarget) bool { return w.Kind != service.TargetWebhook })
 	}
 	if err := f.AcquireLease(t.Context(), []string{f.ID("erp_hook")}, f.Clock.Now().Add(time.Second)); err != nil {
 		t.Fatal(err)

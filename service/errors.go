@@ -19,8 +19,8 @@ var errExternalIDTaken = &models.Error{
 	Detail: "Another feedback of the organization has this external_id.",
 }
 
-// constraintErrors are the refusals that only the database can decide, by the
-// constraint that decides them.
+// constraintErrors are the errors of rules that only a constraint of the database can
+// check, by the constraint's name.
 var constraintErrors = map[string]*models.Error{
 	"feedback_external_id": errExternalIDTaken,
 	"webhooks_integration_id_place_key": {
@@ -37,10 +37,9 @@ func invalid(fields []models.FieldError) error {
 	return nil
 }
 
-// translate turns what the database says into the service's own errors: a known
-// constraint into its refusal, an unreachable database into unavailable. What
-// else the database says of a statement is internal and loses the values it may
-// quote. Any other error passes through and is internal.
+// translate turns database errors into the service's own: a known constraint into its
+// error, an unreachable database into unavailable. Other errors of statements are
+// internal and lose the values they may quote. Any other error is returned as it is.
 func (s *Service) translate(err error) error {
 	if err == nil {
 		return nil
@@ -49,8 +48,8 @@ func (s *Service) translate(err error) error {
 		return err
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		if refusal, known := constraintErrors[pg.ConstraintName]; known {
-			return refusal
+		if rule, known := constraintErrors[pg.ConstraintName]; known {
+			return rule
 		}
 		if batch.Unavailable(pg.Code) {
 			return s.unavailable(err)
@@ -69,19 +68,19 @@ func (s *Service) translate(err error) error {
 	return err
 }
 
-// statementError is what the database says of a statement, fit for logs and
-// histories: a message that may quote values is left out. It does not unwrap,
-// since Temporal writes down a whole chain of errors; errors.As finds the cause.
+// statementError is Postgres's error for a statement, safe for logs and workflow
+// histories: it leaves out messages that may quote values. It does not unwrap, since
+// Temporal records the whole chain of errors; errors.As finds the cause.
 type statementError struct{ cause *pgconn.PgError }
 
-// namingClasses are the classes of SQLSTATE whose messages name tables, columns
-// and constraints at most: integrity, transactions, objects and their states,
-// syntax, resources, operators. Others, above all data exceptions (22) and what
-// functions raise (P0), quote what they were given.
+// namingClasses are the classes of SQLSTATE whose messages name nothing but tables,
+// columns and constraints: integrity, transactions, objects and their states, syntax,
+// resources, operators. Others quote values, above all data exceptions (22) and
+// errors that functions raise (P0).
 var namingClasses = []string{"08", "23", "25", "40", "42", "53", "54", "55", "57"}
 
 func (e *statementError) Error() string {
-	message := "the database refused a statement"
+	message := "the database rejected a statement"
 	if slices.ContainsFunc(namingClasses, func(class string) bool { return strings.HasPrefix(e.cause.Code, class) }) {
 		message = e.cause.Message
 	}

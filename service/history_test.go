@@ -287,7 +287,7 @@ func TestHistoryIsForReaders(t *testing.T) {
 	id, issue := s.newWorkOrder([]string{"bob"}, nil), s.issue("erp")
 	for _, test := range []struct{ actor, workOrder, feedback string }{
 		{"erp", "ok", "ok"}, {"ann", "ok", "ok"}, {"rita", "ok", "not_found"}, {"bob", "ok", "not_found"},
-		{"cat", "not_found", "not_found"}, {"pia", "not_found", "not_found"}, {"nobody", "not_found", "not_found"},
+		{"cat", "not_found", "not_found"}, {"pia", "not_found", "not_found"}, {"outsider", "not_found", "not_found"},
 	} {
 		_, err := s.History(t.Context(), s.as(test.actor), id)
 		expect(t, test.actor+" of the work order", outcome(err), test.workOrder)

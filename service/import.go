@@ -13,9 +13,9 @@ import (
 	"millwright/models"
 )
 
-// Imported is what an import created or found. Secrets are included only where
+// ImportResult names what an import created or found. Secrets are included only where
 // this import set them.
-type Imported struct {
+type ImportResult struct {
 	OrganizationID string                         `json:"organization_id"`
 	IDs            map[string]string              `json:"ids"`
 	Integrations   map[string]ImportedIntegration `json:"integrations"`
@@ -39,24 +39,24 @@ type ImportedWebhook struct {
 // (docs/contract.md, Import), in one transaction. Rows are found by the file's keys,
 // so a second run changes nothing; what the file leaves out keeps its value. The
 // error is an *ImportError if the file is to blame.
-func (s *Service) Import(ctx context.Context, text []byte) (Imported, error) {
+func (s *Service) Import(ctx context.Context, text []byte) (ImportResult, error) {
 	file, err := readImportFile(text)
 	if err != nil {
-		return Imported{}, err
+		return ImportResult{}, err
 	}
-	var imported Imported
+	var imported ImportResult
 	err = s.transaction(ctx, func(t *ormTx) error {
 		run := &importRun{
 			ormTx: t, file: file, kinds: maps.Clone(file.kinds), problems: &ImportError{},
 			known: map[string]bool{}, stored: map[string][]string{},
-			result: Imported{IDs: map[string]string{}, Integrations: map[string]ImportedIntegration{}},
+			result: ImportResult{IDs: map[string]string{}, Integrations: map[string]ImportedIntegration{}},
 		}
 		err := run.run(ctx)
 		imported = run.result
 		return err
 	})
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && strings.HasPrefix(pg.Code, "23") {
-		return Imported{}, &ImportError{[]string{fmt.Sprintf("the database rejects a row of %s (%s)", pg.TableName, pg.ConstraintName)}}
+		return ImportResult{}, &ImportError{[]string{fmt.Sprintf("the database rejects a row of %s (%s)", pg.TableName, pg.ConstraintName)}}
 	}
 	return imported, err
 }
@@ -68,7 +68,7 @@ type importRun struct {
 	*ormTx
 	file     *importFile
 	problems *ImportError
-	result   Imported
+	result   ImportResult
 	// kinds is what each key names, in the file or in an earlier import.
 	kinds map[string]string
 	// known holds the keys of earlier imports.

@@ -134,7 +134,7 @@ func TestImportIsAllOrNothing(t *testing.T) {
 		"an unknown event":                {"[ping]", "[pong]", `"pong"`},
 		"an unknown kind of node":         {"kind: system", "kind: planet", `"planet"`},
 		"a node below the wrong kind":     {"kind: location", "kind: equipment", "cannot be"},
-		"an assignment to nobody":         {"identity: ann", "identity: nobody", `"nobody"`},
+		"an assignment to no identity":    {"identity: ann", "identity: ghost", `"ghost"`},
 		"an assignment of a node":         {"identity: ann", "identity: below", `"below"`},
 		"an assignment on nothing":        {"node: top,", "node: moon,", `"moon"`},
 		"a malformed e-mail address":      {"ann@tiny.example.com", "ann", "e-mail"},

@@ -298,13 +298,13 @@ func TestIntegrationsChangeOnce(t *testing.T) {
 
 func TestUnknownIntegrationsAreNotFound(t *testing.T) {
 	f := servicetest.New(t)
-	if _, err := f.DeleteIntegration(t.Context(), service.Operator(), f.ID("nobody")); err != nil {
+	if _, err := f.DeleteIntegration(t.Context(), service.Operator(), f.ID("outsider")); err != nil {
 		t.Fatal(err)
 	}
 	before := servicetest.Value[int](f, `SELECT count(*) FROM log_records`)
 	for what, id := range map[string]string{
 		"an id of nothing": "idn_00000000000000000000000001", "a person": f.ID("ann"), "a node": f.ID("hq"), "no id": "erp",
-		"nothing": "", "NUL": "idn_\x00", "no UTF-8": "\xff", "a deleted one": f.ID("nobody"),
+		"nothing": "", "NUL": "idn_\x00", "no UTF-8": "\xff", "a deleted one": f.ID("outsider"),
 	} {
 		for _, care := range cares(t, f) {
 			if _, err := care.do(service.Operator(), id); models.CodeOf(err) != models.CodeNotFound {
@@ -400,7 +400,7 @@ func TestCreateIntegrationIsRefused(t *testing.T) {
 		"an organization that is none":           {operator, "idn_00000000000000000000000001", newERP(read), models.CodeNotFound, ""},
 		"a person for an organization":           {operator, f.ID("ann"), newERP(read), models.CodeNotFound, ""},
 		"an id that is none":                     {operator, "acme\xff", newERP(read), models.CodeNotFound, ""},
-		"nobody":                                 {service.Actor{}, acme, newERP(read), models.CodeNotFound, ""},
+		"no actor":                               {service.Actor{}, acme, newERP(read), models.CodeNotFound, ""},
 		"no scope":                               {operator, acme, newERP(), models.CodeValidationFailed, "/scopes"},
 		"an unknown scope":                       {ann, acme, newERP(read, "work_orders:all"), models.CodeValidationFailed, "/scopes/1"},
 		"an empty scope":                         {ann, acme, newERP(""), models.CodeValidationFailed, "/scopes/0"},
@@ -495,13 +495,13 @@ func TestThePlanLimitsIntegrations(t *testing.T) {
 		t.Errorf("%d creations are logged, want 1", n)
 	}
 	// One that is turned off takes its place, a deleted one does not.
-	if _, err := f.TurnIntegrationOff(ctx, ann, f.ID("nobody")); err != nil {
+	if _, err := f.TurnIntegrationOff(ctx, ann, f.ID("outsider")); err != nil {
 		t.Fatal(err)
 	}
 	if err := create(); models.CodeOf(err) != models.CodePlanRestricted {
 		t.Errorf("beside one that is off, the seventh is answered %v", err)
 	}
-	if _, err := f.DeleteIntegration(ctx, ann, f.ID("nobody")); err != nil {
+	if _, err := f.DeleteIntegration(ctx, ann, f.ID("outsider")); err != nil {
 		t.Fatal(err)
 	}
 	if err := create(); err != nil {
@@ -605,8 +605,8 @@ func TestIntegrationsAreListedByOrganization(t *testing.T) {
 		return strings.Join(slices.Sorted(slices.Values(names)), ", ")
 	}
 	for name, test := range map[string]struct{ organization, want string }{
-		"all":              {"", "Back office, Creator, Dispatch, ERP, Nobody, Reader, Roofer"},
-		"the organization": {f.Acme.OrganizationID, "Creator, ERP, Nobody, Reader, Roofer"},
+		"all":              {"", "Back office, Creator, Dispatch, ERP, Outsider, Reader, Roofer"},
+		"the organization": {f.Acme.OrganizationID, "Creator, ERP, Outsider, Reader, Roofer"},
 		"the other":        {f.Polar.OrganizationID, "Back office, Dispatch"},
 	} {
 		if got := names(test.organization); got != test.want {

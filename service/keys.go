@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// namedKey is one 32-byte key with the name that signatures and seals carry.
+// namedKey is a 32-byte key. Signatures and sealed secrets carry its name.
 type namedKey struct {
 	name string
 	key  []byte
 }
 
-// parseKeys reads "name:base64,name:base64"; the first key is the one in use,
-// the others are still accepted. An error names what is wrong, never a key.
+// parseKeys parses "name:base64,name:base64". The first key is in use, the others are
+// still accepted. Errors never contain a key.
 func parseKeys(text string) ([]namedKey, error) {
 	var keys []namedKey
 	seen := map[string]bool{}
@@ -41,8 +41,8 @@ func parseKeys(text string) ([]namedKey, error) {
 	return keys, nil
 }
 
-// Vault seals secrets that must be read again, such as signing secrets, with
-// AES-256-GCM under a named key, so that keys rotate without a migration.
+// Vault encrypts ("seals") secrets that must be readable later, such as signing
+// secrets, with AES-256-GCM. The ciphertext names its key, so keys can be rotated.
 type Vault struct {
 	current string
 	ciphers map[string]cipher.AEAD
@@ -51,8 +51,8 @@ type Vault struct {
 	marks [][]byte
 }
 
-// NewVault returns a vault of keys written "name:base64 of 32 bytes", separated
-// by commas; the first seals, all of them open.
+// NewVault returns a vault with the keys in text, written "name:base64 of 32 bytes"
+// and separated by commas. The first key seals; all of them open.
 func NewVault(text string) (*Vault, error) {
 	keys, err := parseKeys(text)
 	if err != nil {
@@ -62,22 +62,22 @@ func NewVault(text string) (*Vault, error) {
 	for _, k := range keys {
 		block, err := aes.NewCipher(k.key)
 		if err != nil {
-			return nil, fmt.Errorf("make a cipher of the key named %q: %w", k.name, err)
+			return nil, fmt.Errorf("create a cipher from the key named %q: %w", k.name, err)
 		}
 		if vault.ciphers[k.name], err = cipher.NewGCM(block); err != nil {
-			return nil, fmt.Errorf("make a cipher of the key named %q: %w", k.name, err)
+			return nil, fmt.Errorf("create a cipher from the key named %q: %w", k.name, err)
 		}
 		derived, err := hkdf.Key(sha256.New, k.key, nil, "millwright list marks", sha256.Size)
 		if err != nil {
-			return nil, fmt.Errorf("derive a key of the key named %q: %w", k.name, err)
+			return nil, fmt.Errorf("derive a key from the key named %q: %w", k.name, err)
 		}
 		vault.marks = append(vault.marks, derived)
 	}
 	return vault, nil
 }
 
-// Seal encrypts the secret for the owner (an id, which Open must name again):
-// the key's name, a zero byte, the nonce and the sealed text.
+// Seal encrypts the secret for its owner, an id that Open needs too. The result is the
+// key's name, a zero byte, the nonce and the ciphertext.
 func (v *Vault) Seal(secret []byte, owner string, random io.Reader) ([]byte, error) {
 	aead := v.ciphers[v.current]
 	sealed := append([]byte(v.current), 0)
@@ -89,8 +89,8 @@ func (v *Vault) Seal(secret []byte, owner string, random io.Reader) ([]byte, err
 	return aead.Seal(sealed, nonce, secret, []byte(owner)), nil
 }
 
-// Open decrypts what Seal made for the same owner. It fails when the key is not
-// known any more or the text was sealed for another.
+// Open decrypts what Seal returned for the same owner. It fails if the key is no
+// longer known, the text was changed, or it was sealed for another owner.
 func (v *Vault) Open(sealed []byte, owner string) ([]byte, error) {
 	name, rest, found := strings.Cut(string(sealed), "\x00")
 	aead := v.ciphers[name]
@@ -103,7 +103,7 @@ func (v *Vault) Open(sealed []byte, owner string) ([]byte, error) {
 	nonce, text := rest[:aead.NonceSize()], rest[aead.NonceSize():]
 	secret, err := aead.Open(nil, []byte(nonce), []byte(text), []byte(owner))
 	if err != nil {
-		return nil, errors.New("a sealed secret does not open: it was changed, or sealed for another record")
+		return nil, errors.New("a sealed secret cannot be opened: it was changed or sealed for another record")
 	}
 	return secret, nil
 }

@@ -2,7 +2,7 @@ package service
 
 import "millwright/models"
 
-// Me is the integration as GET /me shows it.
+// Me is the response of GET /me.
 type Me struct {
 	Integration  MeNamed       `json:"integration" doc:"The integration."`
 	IdentityID   string        `json:"identity_id" doc:"The integration's identity id, as data.actor of events names it." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3tk"`
@@ -12,7 +12,7 @@ type Me struct {
 	Plan         string        `json:"plan" doc:"Name of the organization's plan." example:"pro"`
 }
 
-// MeNamed is an id with its name.
+// MeNamed is an integration by id and name.
 type MeNamed struct {
 	ID   string `json:"id" doc:"Identifier." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3tk"`
 	Name string `json:"name" doc:"Name." example:"ERP"`
@@ -22,7 +22,7 @@ type MeNamed struct {
 type MeOrg struct {
 	ID       string `json:"id" doc:"Identifier." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3ta"`
 	Name     string `json:"name" doc:"Name." example:"Acme Facilities"`
-	ReadOnly bool   `json:"read_only" doc:"Whether new records and changes are refused."`
+	ReadOnly bool   `json:"read_only" doc:"Whether new records and changes are rejected."`
 }
 
 // MeRate is the integration's call limit.
@@ -31,7 +31,7 @@ type MeRate struct {
 	WindowSeconds int `json:"window_seconds" doc:"Length of a window in seconds." example:"60"`
 }
 
-// Me returns what GET /me shows. It reads nothing: the admission already did.
+// Me returns the response of GET /me from what the admission of the call has read.
 func (c Caller) Me(rate Rate) Me {
 	return Me{
 		Integration:  MeNamed{ID: c.IdentityID, Name: c.Name},

@@ -9,11 +9,11 @@ import (
 	"millwright/models"
 )
 
-// NoticeEmail is what one person is told by e-mail about one change of one record,
-// whatever the number of reasons to tell. It holds a name and an address: it
-// goes from the database to the mail server, never into a history or a log.
+// NoticeEmail is an e-mail to one person about one change of one record, for all
+// notices of the change. It contains a name and an address: it goes from the database
+// to the mail server, never into a workflow history or a log.
 type NoticeEmail struct {
-	// NoticeIDs are the notices it tells; the first is the letter's own number.
+	// NoticeIDs are the notices in the e-mail; the first identifies it.
 	NoticeIDs []int64
 	Kinds     []string
 	RecordID  string
@@ -25,7 +25,7 @@ type NoticeEmail struct {
 	PersonName   string
 	PersonEmail  string
 
-	// Of a work order or feedback.
+	// The fields from here to TargetDate describe a work order or feedback.
 	Number      *int64
 	Title       string
 	Node        string
@@ -40,15 +40,15 @@ type NoticeEmail struct {
 
 const (
 	// MailFor is how long a notice waits for a mail server; then it stays in the
-	// app's inbox alone.
+	// app's inbox only.
 	MailFor = 48 * time.Hour
-	// mailLease is how long a claimed letter may take to be sent.
+	// mailLease is how long the sender of a claimed e-mail has.
 	mailLease = 3 * time.Minute
 )
 
-// A letter is made of the notices that one write left for one person about one
-// record: they have their moment in common.
-const claimLettersQuery = `
+// An e-mail contains the notices that one write left for one person about one record:
+// they have the same created_at.
+const claimNoticeEmailsQuery = `
 	WITH claimed AS (
 		UPDATE notices SET mailing_until = $2
 		WHERE id IN (
@@ -58,7 +58,7 @@ const claimLettersQuery = `
 					ORDER BY created_at LIMIT $4)
 			FOR UPDATE SKIP LOCKED)
 		RETURNING id, organization_id, person_id, kind, record_id, created_at, about
-	), letters AS (
+	), emails AS (
 		SELECT array_agg(id ORDER BY id) AS notice_ids, array_agg(kind ORDER BY id) AS kinds,
 			organization_id, person_id, record_id, created_at, about
 		FROM claimed GROUP BY organization_id, person_id, record_id, created_at, about
@@ -69,7 +69,7 @@ const claimLettersQuery = `
 		coalesce(w.status, f.status, '') AS status, coalesce(c.changes -> 'comment' ->> 'to', c.changes -> 'cancel_reason' ->> 'to', '') AS reason,
 		coalesce(c.actor_name, '') AS actor_name, w.target_date,
 		coalesce(hi.name, '') AS integration, coalesce(h.url, '') AS url, coalesce(h.off_reason, '') AS off_reason
-	FROM letters l
+	FROM emails l
 	JOIN people p ON p.id = l.person_id
 	JOIN identities i ON i.id = l.person_id
 	LEFT JOIN work_orders w ON w.id = l.record_id
@@ -83,52 +83,51 @@ const claimLettersQuery = `
 		WHERE y.record_id = l.record_id AND y.created_at = l.created_at ORDER BY y.id DESC LIMIT 1) c ON true
 	ORDER BY l.notice_ids`
 
-// changesAtOnce is the letters of how many changes one claim takes.
-const changesAtOnce = 10
+// maxChangesPerClaim is for how many changes one claim takes the e-mails.
+const maxChangesPerClaim = 10
 
-// ClaimNoticeEmails returns letters about the record that wait to be mailed, for the
-// caller to send within the lease of three minutes; more says that others wait.
-// What waited longer than MailFor stays in the inbox. Errors: unavailable.
-func (s *Service) ClaimNoticeEmails(ctx context.Context, recordID string) (letters []NoticeEmail, more bool, err error) {
+// ClaimNoticeEmails returns waiting e-mails about the record, which the caller must
+// send within the lease of three minutes; more is set if others wait. Notices that
+// waited longer than MailFor stay in the inbox. Errors: unavailable.
+func (s *Service) ClaimNoticeEmails(ctx context.Context, recordID string) (emails []NoticeEmail, more bool, err error) {
 	now := s.now()
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(`UPDATE notices SET mail = 'inbox' WHERE record_id = $1 AND mail = 'waiting' AND created_at < $2`,
 		recordID, now.Add(-MailFor))
-	pipeline.Queue(claimLettersQuery, recordID, now.Add(mailLease), now, changesAtOnce).Query(func(rows pgx.Rows) error {
-		letters, err = pgx.CollectRows(rows, pgx.RowToStructByName[NoticeEmail])
+	pipeline.Queue(claimNoticeEmailsQuery, recordID, now.Add(mailLease), now, maxChangesPerClaim).Query(func(rows pgx.Rows) error {
+		emails, err = pgx.CollectRows(rows, pgx.RowToStructByName[NoticeEmail])
 		return err
 	})
 	if err := s.pool.SendBatch(ctx, pipeline).Close(); err != nil {
 		return nil, false, s.translate(err)
 	}
 	changes := map[int64]bool{}
-	for _, l := range letters {
+	for _, l := range emails {
 		changes[l.CreatedAt.UnixMilli()] = true
 	}
-	return letters, len(changes) == changesAtOnce, nil
+	return emails, len(changes) == maxChangesPerClaim, nil
 }
 
-// Mailed is what became of a letter.
-type Mailed string
+// MailStatus is the mail status of a notice.
+type MailStatus string
 
-// What becomes of a letter: the server took it, or it stays in the inbox alone,
-// or it waits for another try.
+// The mail server accepted the e-mail; the notice stays in the inbox only; or the
+// e-mail waits for another attempt.
 const (
-	MailSent    Mailed = "sent"
-	MailInbox   Mailed = "inbox"
-	MailWaiting Mailed = "waiting"
+	MailSent    MailStatus = "sent"
+	MailInbox   MailStatus = "inbox"
+	MailWaiting MailStatus = "waiting"
 )
 
-// RecordNoticeEmail keeps what became of a claimed letter. Errors: unavailable.
-func (s *Service) RecordNoticeEmail(ctx context.Context, letter NoticeEmail, mailed Mailed) error {
+// RecordNoticeEmail stores the status of a claimed e-mail. Errors: unavailable.
+func (s *Service) RecordNoticeEmail(ctx context.Context, email NoticeEmail, status MailStatus) error {
 	_, err := s.pool.Exec(ctx, `
 		UPDATE notices SET mail = $2, mailing_until = NULL, mailed_at = CASE WHEN $2 = 'sent' THEN $3::timestamptz END
-		WHERE id = ANY ($1) AND mail = 'waiting'`, letter.NoticeIDs, string(mailed), s.now())
+		WHERE id = ANY ($1) AND mail = 'waiting'`, email.NoticeIDs, string(status), s.now())
 	return s.translate(err)
 }
 
-// KeepInInbox settles every waiting notice about the record without mail.
-// Errors: unavailable.
+// KeepInInbox stops mailing every waiting notice about the record. Errors: unavailable.
 func (s *Service) KeepInInbox(ctx context.Context, recordID string) error {
 	_, err := s.pool.Exec(ctx, `UPDATE notices SET mail = 'inbox', mailing_until = NULL WHERE record_id = $1 AND mail = 'waiting'`, recordID)
 	return s.translate(err)

@@ -115,12 +115,12 @@ func TestWritesThatConcernTheWorkflowMarkAndPoke(t *testing.T) {
 			id := s.workOrderIn(tt.status)
 			s.seen(id)
 			s.Clock.Advance(time.Second)
-			s.Pokes.Take()
+			s.Wakes.Take()
 			s.mustWrite(tt.write(id))
 			if s.marked(id) != tt.marks {
 				t.Errorf("marked: %v, want %v", s.marked(id), tt.marks)
 			}
-			poked := slices.Contains(s.Pokes.Take(), service.WakeTarget{Kind: service.TargetWorkOrder, ID: id})
+			poked := slices.Contains(s.Wakes.Take(), service.WakeTarget{Kind: service.TargetWorkOrder, ID: id})
 			if poked != tt.marks {
 				t.Errorf("poked: %v, want %v", poked, tt.marks)
 			}
@@ -133,18 +133,18 @@ func TestWritesThatConcernTheWorkflowMarkAndPoke(t *testing.T) {
 			return s.mustWrite(answer, err).ID
 		}
 		id := again()
-		if !s.marked(id) || !slices.Contains(s.Pokes.Take(), service.WakeTarget{Kind: service.TargetWorkOrder, ID: id}) {
+		if !s.marked(id) || !slices.Contains(s.Wakes.Take(), service.WakeTarget{Kind: service.TargetWorkOrder, ID: id}) {
 			t.Error("a new work order is not marked and poked")
 		}
 		s.seen(id)
-		if again() != id || s.marked(id) || len(s.Pokes.Take()) > 0 {
+		if again() != id || s.marked(id) || len(s.Wakes.Take()) > 0 {
 			t.Error("a retry marks or pokes")
 		}
 	})
 	t.Run("feedback and its resolution", func(t *testing.T) {
 		id := s.feedback()
 		poke := service.WakeTarget{Kind: service.TargetFeedback, ID: id}
-		if !s.marked(id) || !slices.Contains(s.Pokes.Take(), poke) {
+		if !s.marked(id) || !slices.Contains(s.Wakes.Take(), poke) {
 			t.Error("new feedback is not marked and poked")
 		}
 		state, err := s.FeedbackState(s.t.Context(), id)
@@ -157,15 +157,15 @@ func TestWritesThatConcernTheWorkflowMarkAndPoke(t *testing.T) {
 		if err := s.resolve("ann", id); err != nil {
 			t.Fatal(err)
 		}
-		if !s.marked(id) || !slices.Contains(s.Pokes.Take(), poke) {
+		if !s.marked(id) || !slices.Contains(s.Wakes.Take(), poke) {
 			t.Error("a resolution is not marked and poked")
 		}
 	})
 	t.Run("a refused write does not", func(t *testing.T) {
 		id := s.workOrderIn(models.StatusCancelled)
 		s.seen(id)
-		s.Pokes.Take()
-		if _, err := s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil); err == nil || s.marked(id) || len(s.Pokes.Take()) > 0 {
+		s.Wakes.Take()
+		if _, err := s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil); err == nil || s.marked(id) || len(s.Wakes.Take()) > 0 {
 			t.Errorf("refused with %v; marked: %v", err, s.marked(id))
 		}
 	})

@@ -9,18 +9,17 @@ import (
 	"millwright/service/batch"
 )
 
-// resealBatch bounds the addresses that one transaction holds.
-const resealBatch = 100
+// resealBatchSize is how many addresses one transaction locks.
+const resealBatchSize = 100
 
-// Reseal seals every signing secret that is sealed with another key than the
-// first of the vault anew with that, so that the other keys may be dropped. It
-// returns how many addresses it changed. The error names the addresses whose
-// secret does not open; the others are changed. Errors: unavailable.
+// Reseal seals every signing secret with the vault's first key, so that the other
+// keys can be removed. It returns how many addresses it changed. The error names the
+// addresses whose secret cannot be opened; the others are changed. Errors: unavailable.
 func (s *Service) Reseal(ctx context.Context) (addresses int, err error) {
 	var after string
-	var closed []string
+	var unopened []string
 	for {
-		var result resealed
+		var result resealResult
 		err := s.write(ctx, func(ctx context.Context, t *tx) (err error) {
 			result, err = t.reseal(ctx, after)
 			return err
@@ -33,23 +32,25 @@ func (s *Service) Reseal(ctx context.Context) (addresses int, err error) {
 		}
 		after = result.last
 		addresses += result.changed
-		closed = append(closed, result.closed...)
+		unopened = append(unopened, result.unopened...)
 	}
-	if len(closed) > 0 {
-		return addresses, fmt.Errorf("secrets do not open with any key of SECRET_SEALING_KEYS: add the key, or renew the secrets of %s", strings.Join(closed, ", "))
+	if len(unopened) > 0 {
+		return addresses, fmt.Errorf("no key of SECRET_SEALING_KEYS opens some secrets: add the key, or renew the secrets of %s", strings.Join(unopened, ", "))
 	}
 	return addresses, nil
 }
 
-// resealed is what became of a batch.
-type resealed struct {
+// resealResult is the result for one batch of addresses.
+type resealResult struct {
+	// last is the id of the last address, "" if there was none.
 	last    string
 	changed int
-	closed  []string
+	// unopened are the addresses whose secret cannot be opened.
+	unopened []string
 }
 
-// reseal does it for the next addresses after the id.
-func (t *tx) reseal(ctx context.Context, after string) (result resealed, err error) {
+// reseal seals the secrets of the next addresses after the id.
+func (t *tx) reseal(ctx context.Context, after string) (result resealResult, err error) {
 	var rows []struct {
 		ID                  string
 		SecretSealed        []byte
@@ -60,7 +61,7 @@ func (t *tx) reseal(ctx context.Context, after string) (result resealed, err err
 		SELECT id, secret_sealed, previous_secret, previous_secret_until FROM webhooks
 		WHERE id > $1 AND (substring(secret_sealed FOR length($2::bytea)) <> $2::bytea
 			OR substring(previous_secret FOR length($2::bytea)) <> $2::bytea)
-		ORDER BY id LIMIT $3 FOR UPDATE`, after, append([]byte(t.Vault.current), 0), resealBatch)
+		ORDER BY id LIMIT $3 FOR UPDATE`, after, append([]byte(t.Vault.current), 0), resealBatchSize)
 	if err := t.Flush(ctx); err != nil {
 		return result, err
 	}
@@ -68,14 +69,14 @@ func (t *tx) reseal(ctx context.Context, after string) (result resealed, err err
 		result.last = row.ID
 		secret, err := t.resealOne(row.SecretSealed, row.ID)
 		if err != nil {
-			result.closed = append(result.closed, row.ID)
+			result.unopened = append(result.unopened, row.ID)
 			continue
 		}
-		// One that signs nothing any more goes.
+		// A previous secret that no longer signs is removed.
 		var previous []byte
 		if row.PreviousSecretUntil != nil && row.PreviousSecretUntil.Time.After(t.at.Time) {
 			if previous, err = t.resealOne(row.PreviousSecret, row.ID); err != nil {
-				result.closed = append(result.closed, row.ID)
+				result.unopened = append(result.unopened, row.ID)
 				continue
 			}
 		}

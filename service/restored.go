@@ -7,11 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// VoidSyncTokens stamps every record as changed now and voids every sync token.
-// It is for a database that was set back to an earlier time of the same cluster:
-// the transactions after that time are gone, their numbers are given again, and
-// a token from then would pass by what they change. What came from another
-// cluster, Migrate sees by itself. Errors: unavailable.
+// VoidSyncTokens stamps every record as changed now and voids every sync token. It is
+// for a database restored to an earlier time of the same cluster: transaction numbers
+// after that time are used again, so a later sync token would skip their changes.
+// Migrate itself detects data from another cluster. Errors: unavailable.
 func (s *Service) VoidSyncTokens(ctx context.Context) error {
 	return s.write(ctx, func(_ context.Context, t *tx) error {
 		t.Queue(allowLongStatement)
@@ -22,11 +21,10 @@ func (s *Service) VoidSyncTokens(ctx context.Context) error {
 	})
 }
 
-// MarkAllDirty has the workflow of every open record look, whether there is one or
-// not: the next sweeps poke them, which starts those that are missing. It is for a
-// Temporal that lost its data, or has that of another time. The marks are as old
-// as a sweep every ten seconds lets them become. It returns how many records those
-// are. Errors: unavailable.
+// MarkAllDirty marks every open record dirty, so that the next sweeps wake its
+// workflow and start it if it is missing. It is for a Temporal cluster that lost its
+// data or was restored to an earlier time. The marks are dated back so that the sweep
+// takes them at once. It returns the number of records. Errors: unavailable.
 func (s *Service) MarkAllDirty(ctx context.Context) (records int, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
 		t.Queue(allowLongStatement)

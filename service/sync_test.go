@@ -280,7 +280,7 @@ func whatVoids(f *servicetest.Fixture) []struct {
 		{"an assignment added", assign, []any{f.ID("roof"), f.ID("reader"), f.ID("working"), acme}, reader},
 		{"an assignment with another definition", `UPDATE assignments SET definition_id = $1 WHERE identity_id = $2`, []any{f.ID("creating"), f.ID("reader")}, reader},
 		{"an assignment on another node", `UPDATE assignments SET node_id = $1 WHERE identity_id = $2`, []any{f.ID("mast"), f.ID("reader")}, reader},
-		{"an assignment given to another", `UPDATE assignments SET identity_id = $1 WHERE identity_id = $2`, []any{f.ID("nobody"), f.ID("reader")}, reader},
+		{"an assignment given to another", `UPDATE assignments SET identity_id = $1 WHERE identity_id = $2`, []any{f.ID("outsider"), f.ID("reader")}, reader},
 		{"an assignment removed", `DELETE FROM assignments WHERE identity_id = $1`, []any{f.ID("reader")}, reader},
 		{"the definition's grants", `UPDATE permission_definitions SET grants = '{work_orders.read}' WHERE id = $1`, []any{f.ID("reading")}, reader},
 		{"the definition no longer applies below", `UPDATE permission_definitions SET applies_below = false WHERE id = $1`, []any{f.ID("reading")}, reader},
@@ -290,7 +290,7 @@ func whatVoids(f *servicetest.Fixture) []struct {
 		{"the organization definition's grants", `UPDATE organization_permission_definitions SET grants = '{}' WHERE id = $1`, []any{f.Polar.IDs["org_incoming"]}, []string{"dispatch"}},
 		{"another organization definition", `UPDATE integrations SET organization_definition_id = NULL WHERE id = $1`, []any{f.ID("dispatch")}, []string{"dispatch"}},
 
-		{"another's assignment", assign, []any{f.ID("roof"), f.ID("nobody"), f.ID("working"), acme}, nil},
+		{"another's assignment", assign, []any{f.ID("roof"), f.ID("outsider"), f.ID("working"), acme}, nil},
 		{"another's assignment removed", `DELETE FROM assignments WHERE identity_id = $1`, []any{f.ID("creator")}, nil},
 		{"another's definition", `UPDATE permission_definitions SET grants = '{}' WHERE id = $1`, []any{f.ID("creating")}, nil},
 		{"another's place in a team", member, []any{f.ID("crew"), f.ID("cat"), acme}, nil},
@@ -524,7 +524,7 @@ func plantTree(t *testing.T, f *servicetest.Fixture, random *rand.Rand, size int
 
 // handOutRights gives random rights to everyone and returns the integrations.
 func handOutRights(f *servicetest.Fixture, random *rand.Rand, nodes []string) []string {
-	actors := []string{"erp", "reader", "creator", "roofer", "nobody", "dispatch", "back_office"}
+	actors := []string{"erp", "reader", "creator", "roofer", "outsider", "dispatch", "back_office"}
 	definitions := []string{"full", "manager", "reading", "creating", "here_only", "working"}
 	f.Exec(`DELETE FROM assignments WHERE identity_id <> $1 AND organization_id = $2`, f.ID("erp"), f.Acme.OrganizationID)
 	for _, identity := range append([]string{"crew", "polar", "acme"}, actors[1:5]...) {

@@ -16,17 +16,16 @@ import (
 	"millwright/models"
 )
 
-// TokenKeys signs access tokens with its first key and accepts those of all.
+// TokenKeys signs access tokens with its first key and accepts tokens of all its keys.
 type TokenKeys struct {
 	keys []namedKey
-	// verified are claims whose signature was checked, by the hash of their token. It
-	// spares the arithmetic alone: whether a token still counts is asked of the clock
-	// and the database at every call.
+	// verified caches the token claims whose signature was checked, by the hash of
+	// the token. Expiry and revocation are still checked at every call.
 	mu       sync.RWMutex
 	verified map[[sha256.Size]byte]claims
 }
 
-// maxVerified bounds what is kept of verified tokens, some megabytes.
+// maxVerified bounds the cache of verified tokens to a few megabytes.
 const maxVerified = 10_000
 
 // NewTokenKeys reads keys written "name:base64 of 32 bytes", separated by
@@ -39,13 +38,15 @@ func NewTokenKeys(text string) (*TokenKeys, error) {
 	return &TokenKeys{keys: keys}, nil
 }
 
-// claims are what a token says. Only the identity of the token and its holder
-// count: rights are read again at every call.
+// claims are the token claims. Rights are not among them: they are read at every call.
 type claims struct {
 	jwt.RegisteredClaims
 	ClientID string `json:"client_id"`
 	Scope    string `json:"scope"`
-	Epoch    int    `json:"epoch"`
+	// Epoch is the integration's token_epoch when the token was issued. The triggers
+	// integrations_epoch, plans_epoch and organizations_epoch raise that number, which
+	// ends all its tokens (spec section 5, token invalidation).
+	Epoch int `json:"epoch"`
 }
 
 func (k *TokenKeys) sign(c claims) (string, error) {
@@ -56,7 +57,7 @@ func (k *TokenKeys) sign(c claims) (string, error) {
 }
 
 // parse returns the claims of a token that this service signed and that has not
-// expired; any other is invalid_token.
+// expired. Errors: invalid_token.
 func (k *TokenKeys) parse(token, issuer string, now func() time.Time) (claims, error) {
 	hash := sha256.Sum256([]byte(token))
 	k.mu.RLock()
@@ -93,28 +94,30 @@ func invalidToken() *models.Error {
 	return models.Errorf(models.CodeInvalidToken, "The access token is missing, expired or no longer valid.")
 }
 
-// Token is an access token as the token endpoint answers it.
+// Token is an access token as the token endpoint returns it.
 type Token struct {
 	AccessToken string
 	ExpiresIn   time.Duration
 	Scopes      models.Scopes
 }
 
-// HashSecret is how a client secret is kept: it has 256 random bits, so a plain
-// digest cannot be searched.
+// HashSecret returns the digest that is stored of a client secret. A secret has 256
+// random bits, so the digest needs no salt and no slow hash.
 func HashSecret(secret string) []byte {
 	sum := sha256.Sum256([]byte(secret))
 	return sum[:]
 }
 
-// tokenClient is what the token endpoint reads of an integration.
+// tokenClient is an integration as the token endpoint needs it.
 type tokenClient struct {
 	ID         string
 	SecretHash []byte
 	Scopes     []string
+	// TokenEpoch goes into the token's claims.
 	TokenEpoch int
 	Deleted    bool
-	Usable     bool
+	// Usable is whether the integration may use the service.
+	Usable bool
 }
 
 var tokenClientQuery = `
@@ -125,8 +128,8 @@ var tokenClientQuery = `
 	JOIN plans p ON p.organization_id = i.organization_id
 	WHERE i.client_id = $1`
 
-// authenticate returns the client with the id and secret, or invalid_client: an
-// unknown client costs the same comparison as a wrong secret.
+// authenticate returns the client with the id and secret. An unknown client takes as
+// long as a wrong secret. Errors: invalid_client, unavailable.
 func (s *Service) authenticate(ctx context.Context, clientID, secret string) (tokenClient, error) {
 	var client tokenClient
 	if !models.IsText(clientID) {
@@ -150,8 +153,8 @@ func (s *Service) authenticate(ctx context.Context, clientID, secret string) (to
 	return client, nil
 }
 
-// IssueToken answers a token request (spec section 5, token request). scope is
-// what the client asked for, nil when it did not. Errors: invalid_client,
+// IssueToken returns a new token (spec section 5, token request). scope is the
+// requested scope, nil if the request had none. Errors: invalid_client,
 // unauthorized_client, invalid_scope, unavailable.
 func (s *Service) IssueToken(ctx context.Context, clientID, secret string, scope *string) (Token, error) {
 	client, err := s.authenticate(ctx, clientID, secret)

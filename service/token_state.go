@@ -7,7 +7,7 @@ import (
 	"millwright/models"
 )
 
-// TokenState is what introspection tells of a token (RFC 7662 section 2.2).
+// TokenState is the introspection response for a token (RFC 7662 section 2.2).
 type TokenState struct {
 	Active   bool
 	ID       string
@@ -20,9 +20,9 @@ type TokenState struct {
 	IssuedAt, ExpiresAt int64
 }
 
-// RevokeToken ends a token of the client (RFC 7009): the very next call with it
-// is refused. A token that is not the client's, or none at all, is no error.
-// Errors: invalid_client, unavailable.
+// RevokeToken revokes a token of the client (RFC 7009): the next call with it is
+// rejected. An invalid token, or another client's, is not an error. Errors:
+// invalid_client, unavailable.
 func (s *Service) RevokeToken(ctx context.Context, clientID, secret, token string) error {
 	client, err := s.authenticate(ctx, clientID, secret)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Service) RevokeToken(ctx context.Context, clientID, secret, token strin
 	}
 	claims, err := s.Tokens.parse(token, s.Issuer, s.Now)
 	if err != nil || claims.Subject != client.ID {
-		return nil //nolint:nilerr // RFC 7009 section 2.2: an unknown token is as good as revoked
+		return nil //nolint:nilerr // RFC 7009 section 2.2: an invalid token counts as revoked
 	}
 	_, err = s.pool.Exec(ctx, `INSERT INTO revoked_tokens (id, expires_at) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
 		claims.ID, claims.ExpiresAt.UTC())
@@ -46,9 +46,9 @@ var tokenActiveQuery = `
 			AND ` + with(usableIntegration, "i", "i", "o", "o", "p", "p") + `
 			AND NOT EXISTS (SELECT FROM revoked_tokens WHERE id = $3))`
 
-// IntrospectToken tells the client whether a token of its own would be let in
-// now, and what it says (RFC 7662). Of any other token it tells only that it is
-// not active. Errors: invalid_client, unavailable.
+// IntrospectToken returns whether a token of the client would be admitted now, and
+// its claims (RFC 7662). Any other token is reported as not active. Errors:
+// invalid_client, unavailable.
 func (s *Service) IntrospectToken(ctx context.Context, clientID, secret, token string) (TokenState, error) {
 	client, err := s.authenticate(ctx, clientID, secret)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Service) IntrospectToken(ctx context.Context, clientID, secret, token s
 	}
 	claims, err := s.Tokens.parse(token, s.Issuer, s.Now)
 	if err != nil || claims.Subject != client.ID {
-		return TokenState{}, nil //nolint:nilerr // RFC 7662 section 2.2: not active, and nothing more
+		return TokenState{}, nil //nolint:nilerr // RFC 7662 section 2.2: no details of an inactive token
 	}
 	var active bool
 	if err := s.pool.QueryRow(ctx, tokenActiveQuery, claims.Subject, claims.Epoch, claims.ID).Scan(&active); err != nil {

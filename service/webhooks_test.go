@@ -188,7 +188,7 @@ func TestWhoMayLookAfterWebhooks(t *testing.T) {
 		"another organization's person":    {person(t, f, "pia"), models.CodeNotFound},
 		"the integration itself":           {f.Actor("erp"), models.CodePermissionDenied},
 		"another organization's":           {f.Actor("dispatch"), models.CodeNotFound},
-		"nobody":                           {service.Actor{}, models.CodeNotFound},
+		"no actor":                         {service.Actor{}, models.CodeNotFound},
 		"one who calls himself Millwright": {service.Actor{IdentityID: f.ID("zed"), OrganizationID: f.Acme.OrganizationID, Name: "Millwright"}, models.CodePermissionDenied},
 	} {
 		for _, write := range inOrder {
@@ -444,11 +444,11 @@ func TestADeletedWebhookTakesItsDeliveriesAlongAndMayBeImportedAgain(t *testing.
 	create(t, f)
 	failing := claim(t, f, "erp_hook").Deliveries[0]
 	record(t, f, "erp_hook", attempt(f, failing, 500))
-	f.Pokes.Take()
+	f.Wakes.Take()
 	if err := f.DeleteWebhook(t.Context(), service.Operator(), f.ID("erp_hook")); err != nil {
 		t.Fatal(err)
 	}
-	if work := f.Pokes.Take(); !slices.Contains(work, service.WakeTarget{Kind: service.TargetDelivery, ID: failing.DeliveryID}) {
+	if work := f.Wakes.Take(); !slices.Contains(work, service.WakeTarget{Kind: service.TargetDelivery, ID: failing.DeliveryID}) {
 		t.Errorf("woken are %v, want the workflow of the delivery in trouble", work)
 	}
 	if n := servicetest.Value[int](f, `SELECT count(*) FROM deliveries WHERE webhook_id = $1`, f.ID("erp_hook")); n != 0 {
@@ -559,14 +559,14 @@ func TestTurningAWebhookOffHoldsAndOnAgainReleasesInOrder(t *testing.T) {
 
 	f.Clock.Advance(time.Hour)
 	f.Exec(`UPDATE webhook_health SET warned_at = failing_since WHERE webhook_id = $1`, f.ID("erp_hook"))
-	f.Pokes.Take()
+	f.Wakes.Take()
 	// Since the second event: the first has been too long.
 	since := models.TimeOf(servicetest.Start.Add(time.Minute))
 	on, released, err := f.EnableWebhook(t.Context(), service.Operator(), f.ID("erp_hook"), &since)
 	if err != nil || !on.Enabled || on.OffReason != nil || on.OffAt != nil || released != 4 {
 		t.Fatalf("turned on is %+v with %d released, %v", on, released, err)
 	}
-	if work := f.Pokes.Take(); len(work) != 1 || work[0] != (service.WakeTarget{Kind: service.TargetWebhook, ID: f.ID("erp_hook")}) {
+	if work := f.Wakes.Take(); len(work) != 1 || work[0] != (service.WakeTarget{Kind: service.TargetWebhook, ID: f.ID("erp_hook")}) {
 		t.Errorf("poked is %v", work)
 	}
 	if !servicetest.Value[bool](f, `SELECT enabled_since = $2 FROM webhooks WHERE id = $1`, f.ID("erp_hook"), f.Clock.Now()) {

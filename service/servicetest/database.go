@@ -17,8 +17,8 @@ import (
 	"millwright/service"
 )
 
-// Database returns the URL of a database of the test's own: a clone of a
-// template that has the schema. It is dropped when the test ends.
+// Database returns the URL of a new database for the test: a clone of a template with
+// the schema. It is dropped when the test ends.
 func Database(t testing.TB) string {
 	t.Helper()
 	ctx := t.Context()
@@ -33,7 +33,7 @@ func Database(t testing.TB) string {
 	defer func() { _ = admin.Close(context.WithoutCancel(ctx)) }()
 	template := templateName(t)
 	if err := ensureTemplate(ctx, admin, server, template); err != nil {
-		t.Fatalf("make the template database: %v", err)
+		t.Fatalf("create the template database: %v", err)
 	}
 	name := "test_" + strings.ToLower(rand.Text()[:16])
 	if _, err := admin.Exec(ctx, fmt.Sprintf(`CREATE DATABASE %s TEMPLATE %s`, name, template)); err != nil {
@@ -56,7 +56,7 @@ func drop(t testing.TB, server, name string) {
 	}
 }
 
-// templateName changes with the migrations.
+// templateName returns a name that changes with the migrations.
 func templateName(t testing.TB) string {
 	t.Helper()
 	sum := sha256.New()
@@ -74,7 +74,7 @@ func templateName(t testing.TB) string {
 	return fmt.Sprintf("template_%x", sum.Sum(nil)[:8])
 }
 
-// ensureTemplate makes the template once, whichever test process comes first.
+// ensureTemplate creates the template unless another test process already has.
 func ensureTemplate(ctx context.Context, admin *pgx.Conn, server, template string) error {
 	if _, err := admin.Exec(ctx, `SELECT pg_advisory_lock(7215001)`); err != nil {
 		return err
@@ -85,16 +85,16 @@ func ensureTemplate(ctx context.Context, admin *pgx.Conn, server, template strin
 	if err != nil || exists {
 		return err
 	}
-	making := template + "_making"
-	for _, sql := range []string{`DROP DATABASE IF EXISTS ` + making, `CREATE DATABASE ` + making} {
+	unfinished := template + "_unfinished"
+	for _, sql := range []string{`DROP DATABASE IF EXISTS ` + unfinished, `CREATE DATABASE ` + unfinished} {
 		if _, err := admin.Exec(ctx, sql); err != nil {
 			return err
 		}
 	}
-	if _, err := service.Migrate(ctx, withDatabase(server, making)); err != nil {
+	if _, err := service.Migrate(ctx, withDatabase(server, unfinished)); err != nil {
 		return err
 	}
-	_, err = admin.Exec(ctx, `ALTER DATABASE `+making+` RENAME TO `+template)
+	_, err = admin.Exec(ctx, `ALTER DATABASE `+unfinished+` RENAME TO `+template)
 	return err
 }
 

@@ -1,6 +1,3 @@
-// Package servicetest gives each test a service of its own: a clone of a
-// template database with a small organization in it (fixture.yaml), a clock
-// that stands still until it is advanced, and a poker that only takes notes.
 package servicetest
 
 import (
@@ -25,20 +22,20 @@ var fixtureFile []byte
 //go:embed service_company.yaml
 var companyFile []byte
 
-// Keys of tests: never use them elsewhere.
+// Keys and issuer of tests. Never use the keys elsewhere.
 const (
 	TokenKeys   = "test:MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
 	SealingKeys = "test:MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="
 	Issuer      = "http://millwright.test"
 )
 
-// Clock is a clock that stands still until it is advanced.
+// Clock is a clock that only moves when it is advanced.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-// NewClock returns a clock that stands at the time.
+// NewClock returns a clock that shows the time.
 func NewClock(at time.Time) *Clock { return &Clock{now: at} }
 
 // Now returns the clock's time.
@@ -48,27 +45,27 @@ func (c *Clock) Now() time.Time {
 	return c.now
 }
 
-// Advance moves the clock on.
+// Advance moves the clock forward.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
 }
 
-// Wakes notes what was poked.
+// Wakes records what was woken.
 type Wakes struct {
 	mu   sync.Mutex
 	work []service.WakeTarget
 }
 
-// Wake notes the work.
+// Wake records the targets.
 func (p *Wakes) Wake(work ...service.WakeTarget) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.work = append(p.work, work...)
 }
 
-// Take returns what was poked since the last time, each once, in order of id.
+// Take returns the targets woken since the last call, without duplicates, sorted by id.
 func (p *Wakes) Take() []service.WakeTarget {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,16 +85,16 @@ type Fixture struct {
 	*service.Service
 	Pool  *pgxpool.Pool
 	Clock *Clock
-	Pokes *Wakes
-	// Acme and Polar are what the imports answered.
-	Acme, Polar service.Imported
+	Wakes *Wakes
+	// Acme and Polar are the results of importing the organizations.
+	Acme, Polar service.ImportResult
 	t           testing.TB
 }
 
-// Start is where every fixture's clock stands at first: a quarter past noon, mid-window.
+// Start is what a fixture's clock shows first: in the middle of a rate window.
 var Start = time.Date(2026, time.March, 2, 12, 15, 30, 0, time.UTC)
 
-// New returns a service on a database of the test's own, with the fixture imported.
+// New returns a service on a new database, with the fixture imported.
 func New(t testing.TB, adjust ...func(*service.Options)) *Fixture {
 	t.Helper()
 	ctx := t.Context()
@@ -106,7 +103,7 @@ func New(t testing.TB, adjust ...func(*service.Options)) *Fixture {
 		t.Fatalf("connect: %v", err)
 	}
 	t.Cleanup(pool.Close)
-	f := &Fixture{Pool: pool, Clock: NewClock(Start), Pokes: &Wakes{}, t: t}
+	f := &Fixture{Pool: pool, Clock: NewClock(Start), Wakes: &Wakes{}, t: t}
 	f.Service = f.NewInstance(adjust...)
 	if f.Polar, err = f.Import(ctx, companyFile); err != nil {
 		t.Fatalf("import the service company: %v", err)
@@ -117,7 +114,7 @@ func New(t testing.TB, adjust ...func(*service.Options)) *Fixture {
 	return f
 }
 
-// NewInstance returns a second service on the same database, as another process has.
+// NewInstance returns another service on the same database, as in another process.
 func (f *Fixture) NewInstance(adjust ...func(*service.Options)) *service.Service {
 	f.t.Helper()
 	tokens, err := service.NewTokenKeys(TokenKeys)
@@ -129,7 +126,7 @@ func (f *Fixture) NewInstance(adjust ...func(*service.Options)) *service.Service
 		f.t.Fatal(err)
 	}
 	options := service.Options{
-		Tokens: tokens, Vault: vault, Waker: f.Pokes, Issuer: Issuer, Now: f.Clock.Now,
+		Tokens: tokens, Vault: vault, Waker: f.Wakes, Issuer: Issuer, Now: f.Clock.Now,
 		Log: slog.New(slog.DiscardHandler),
 		AddressRules: service.AddressRules{
 			AllowHTTP: true, AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
@@ -168,8 +165,7 @@ func (f *Fixture) Actor(key string) service.Actor {
 	return actor
 }
 
-// Exec runs SQL that no service function is there for, as a test's way of
-// changing the world.
+// Exec runs SQL for which there is no service function.
 func (f *Fixture) Exec(sql string, args ...any) {
 	f.t.Helper()
 	if _, err := f.Pool.Exec(context.WithoutCancel(f.t.Context()), sql, args...); err != nil {
@@ -177,7 +173,7 @@ func (f *Fixture) Exec(sql string, args ...any) {
 	}
 }
 
-// Value returns the one value that a query finds.
+// Value returns the single value of a query's result.
 func Value[T any](f *Fixture, sql string, args ...any) T {
 	f.t.Helper()
 	var value T
