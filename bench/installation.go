@@ -184,7 +184,7 @@ func (quiet) Error(string, ...any) {}
 // connections; a UDP socket with its number reserves it, as in dev/process.
 func freeAddress(ctx context.Context) (string, error) {
 	var listen net.ListenConfig
-	for port := 20_000 + mathrand.IntN(10_000); port < 32_000; port++ {
+	for port := 20_000 + mathrand.IntN(10_000); port < 32_000; port++ { //nolint:gosec // a port is not a secret
 		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 		reservation, err := listen.ListenPacket(ctx, "udp", address)
 		if err != nil {

@@ -1,7 +1,7 @@
-// Command received rewrites an OpenAPI document for oasdiff: each webhook becomes
-// a GET whose answer is the payload. oasdiff takes a webhook's payload for a
-// request, in which a new required field breaks callers; a receiver is told one
-// more field and goes on, as with an answer.
+// Command received rewrites an OpenAPI document for oasdiff: each webhook becomes a
+// GET whose response is the payload. oasdiff treats a webhook's payload as a request,
+// in which a new required field breaks callers. But a receiver ignores additional
+// fields, as the client of a response does.
 package main
 
 import (
