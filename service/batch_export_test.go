@@ -3,11 +3,13 @@ package service
 import (
 	"context"
 	"errors"
+	"time"
 )
 
-// HoldWrites makes concurrent writes wait until release is called, so that they
-// share the next transaction.
+// HoldWrites makes concurrent writes wait until release is called, however long that
+// takes, so that they share the next transaction.
 func (s *Service) HoldWrites(ctx context.Context) (release func()) {
+	s.writer.MaxWait = time.Minute
 	running, until := make(chan struct{}), make(chan struct{})
 	go func() {
 		_ = s.writeTogether(ctx, nil, func(context.Context, *tx) error {

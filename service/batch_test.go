@@ -13,24 +13,24 @@ import (
 	"millwright/service/servicetest"
 )
 
-// await waits until it is so.
-func await(t *testing.T, what string, so func() bool) {
+// await waits until the condition holds.
+func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
 	limit := time.NewTimer(20 * time.Second)
 	defer limit.Stop()
-	for !so() {
+	for !holds() {
 		select {
 		case <-again.C:
 		case <-limit.C:
-			t.Fatalf("in vain: %s", what)
+			t.Fatalf("%s: still not so after 20 s", what)
 		}
 	}
 }
 
-// together runs the writes at the same moment, so that they share a transaction
-// as far as they may, and returns the error of each.
+// together runs the writes concurrently, so that they share a transaction unless
+// their conflict keys overlap, and returns the error of each.
 func together(t *testing.T, s *service.Service, writes ...func() error) []error {
 	t.Helper()
 	release := s.HoldWrites(t.Context())
@@ -38,23 +38,23 @@ func together(t *testing.T, s *service.Service, writes ...func() error) []error 
 	var all sync.WaitGroup
 	for i, write := range writes {
 		all.Go(func() { errs[i] = write() })
-		await(t, "a write waits for its turn", func() bool { return s.WritesWaiting() > i })
+		await(t, "a write waits for a transaction", func() bool { return s.WritesWaiting() > i })
 	}
 	release()
 	all.Wait()
 	return errs
 }
 
-func TestWritesAtTheSameMomentShareATransaction(t *testing.T) {
+func TestConcurrentWritesShareATransaction(t *testing.T) {
 	f := newHarness(t)
 	id := f.newWorkOrder([]string{"erp"}, nil)
 	title := "Replace belt"
 	bodies := make([][]byte, 9)
 	writes := []func() error{
 		func() error {
-			answer, err := f.UpdateWorkOrder(t.Context(), f.Actor("erp"), service.Call{Key: "k", Method: "PATCH", Path: "/x", Fingerprint: []byte("f")}, id,
+			result, err := f.UpdateWorkOrder(t.Context(), f.Actor("erp"), service.Call{Key: "k", Method: "PATCH", Path: "/x", Fingerprint: []byte("f")}, id,
 				service.WorkOrderPatch{Title: service.Sent[string]{Value: title, Set: true}})
-			bodies[0] = answer.Body
+			bodies[0] = result.Body
 			return err
 		},
 		func() error {
@@ -64,9 +64,9 @@ func TestWritesAtTheSameMomentShareATransaction(t *testing.T) {
 	}
 	for i := range 7 {
 		writes = append(writes, func() error {
-			answer, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.Call{Key: fmt.Sprint(i), Method: "POST", Path: "/x", Fingerprint: []byte("f")},
+			result, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.Call{Key: fmt.Sprint(i), Method: "POST", Path: "/x", Fingerprint: []byte("f")},
 				service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: fmt.Sprintf("Replace filter %d", i), Assignees: f.ids("ann"), Consultants: f.ids("cat")})
-			bodies[i+2] = answer.Body
+			bodies[i+2] = result.Body
 			return err
 		})
 	}
@@ -79,21 +79,21 @@ func TestWritesAtTheSameMomentShareATransaction(t *testing.T) {
 		t.Errorf("the nine writes took %d transactions, want 1", n)
 	}
 	if got := read[models.WorkOrderRecord](t, bodies[0]); got.ID != id || got.Title != title {
-		t.Errorf("the change answers %s %q", got.ID, got.Title)
+		t.Errorf("the change returned %s %q", got.ID, got.Title)
 	}
 	numbers := map[int64]bool{}
 	for i := range 7 {
 		got := read[models.WorkOrderRecord](t, bodies[i+2])
 		if want := fmt.Sprintf("Replace filter %d", i); got.Title != want || len(got.Assignees) != 1 || len(got.Consultants) != 1 {
-			t.Errorf("creation %d answers %q for %v and %v", i, got.Title, got.Assignees, got.Consultants)
+			t.Errorf("creation %d returned %q for %v and %v", i, got.Title, got.Assignees, got.Consultants)
 		}
 		numbers[got.Number] = true
 		for what, sql := range map[string]string{
-			"history":     `SELECT count(*) FROM history WHERE record_id = $1 AND changes -> 'title' ->> 'to' = $2`,
-			"log records": `SELECT count(*) FROM log_records WHERE record_id = $1 AND $2 <> ''`,
-			"events":      `SELECT count(*) FROM events WHERE record_id = $1 AND $2 <> ''`,
-			"looks":       `SELECT count(*) FROM looks_owed WHERE record_id = $1 AND $2 <> ''`,
-			"answers":     `SELECT count(*) FROM idempotency_keys WHERE record_id = $1 AND convert_from(body, 'UTF8') LIKE '%' || $2 || '%'`,
+			"history":          `SELECT count(*) FROM history WHERE record_id = $1 AND changes -> 'title' ->> 'to' = $2`,
+			"log records":      `SELECT count(*) FROM log_records WHERE record_id = $1 AND $2 <> ''`,
+			"events":           `SELECT count(*) FROM events WHERE record_id = $1 AND $2 <> ''`,
+			"dirty records":    `SELECT count(*) FROM looks_owed WHERE record_id = $1 AND $2 <> ''`,
+			"stored responses": `SELECT count(*) FROM idempotency_keys WHERE record_id = $1 AND convert_from(body, 'UTF8') LIKE '%' || $2 || '%'`,
 		} {
 			if n := servicetest.Value[int](f.Fixture, sql, got.ID, got.Title); n != 1 {
 				t.Errorf("creation %d left %d %s, want 1", i, n, what)
@@ -102,18 +102,18 @@ func TestWritesAtTheSameMomentShareATransaction(t *testing.T) {
 		delivered := `SELECT string_agg(d.webhook_id, ' ' ORDER BY d.webhook_id) FROM deliveries d JOIN events e ON e.id = d.event_id
 			WHERE e.record_id = $1 AND d.record_id = $1 AND e.type = 'work_order.created'`
 		if got, alone := servicetest.Value[string](f.Fixture, delivered, got.ID), servicetest.Value[string](f.Fixture, delivered, id); got != alone {
-			t.Errorf("creation %d goes to %s, the one before to %s", i, got, alone)
+			t.Errorf("creation %d goes to %s, one that ran alone to %s", i, got, alone)
 		}
 		if n := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM notices WHERE record_id = $1`, got.ID); n != 2 {
-			t.Errorf("creation %d told %d, want ann and cat", i, n)
+			t.Errorf("creation %d notified %d people, want ann and cat", i, n)
 		}
 	}
 	if len(numbers) != 7 {
-		t.Errorf("the creations drew the numbers %v", numbers)
+		t.Errorf("the creations have the numbers %v, want seven", numbers)
 	}
 }
 
-// A write that fails, for whatever reason, is refused as if it were alone, and the others are done.
+// A write that fails gets its own error, as if it were alone, and the others succeed.
 func TestOneOfAGroupFails(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare func(f *harness)
@@ -121,7 +121,7 @@ func TestOneOfAGroupFails(t *testing.T) {
 		code    models.Code
 		panics  bool
 	}{
-		"a rule refuses it": {
+		"a rule rejects it": {
 			write: func(f *harness, id string) error {
 				_, err := f.CancelWorkOrder(t.Context(), f.as("rita"), service.Call{}, id, nil)
 				return err
@@ -133,7 +133,7 @@ func TestOneOfAGroupFails(t *testing.T) {
 				return err
 			}, code: models.CodeNotFound,
 		},
-		"the database refuses it": {
+		"a trigger rejects it": {
 			prepare: func(f *harness) {
 				f.Exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 					RAISE EXCEPTION 'no' USING ERRCODE = '23000', CONSTRAINT = 'feedback_external_id'; END $$`)
@@ -144,7 +144,7 @@ func TestOneOfAGroupFails(t *testing.T) {
 				return err
 			}, code: models.CodeExternalIDTaken,
 		},
-		"its commit is refused": {
+		"its commit is rejected": {
 			prepare: func(f *harness) {
 				f.Exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 					IF NEW.title = 'Refuse' THEN RAISE EXCEPTION 'no' USING ERRCODE = '23000', CONSTRAINT = 'feedback_external_id'; END IF; RETURN NULL; END $$`)
@@ -178,19 +178,19 @@ func TestOneOfAGroupFails(t *testing.T) {
 				_, err := f.CreateWorkOrder(t.Context(), f.as("erp"), service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 				return err
 			}
-			f.as("rita") // is looked up before it has to be quick
+			f.as("rita") // loaded before the writes are collected
 			errs := together(t, f.Service, create, func() error { return test.write(f, id) }, create)
 			if errs[0] != nil || errs[2] != nil || models.CodeOf(errs[1]) != test.code {
-				t.Errorf("the writes answer %v, want only the second refused with %s", errs, test.code)
+				t.Errorf("the errors are %v, want only the second write rejected, with %s", errs, test.code)
 			}
 			if n := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM history`) - before; n != 2 {
-				t.Errorf("%d changes are left, want 2", n)
+				t.Errorf("%d changes were committed, want 2", n)
 			}
 		})
 	}
 }
 
-// Nobody waits for a write that has to wait.
+// A write that waits for a lock does not delay its group.
 func TestAWriteThatWaitsForALockLeavesItsGroup(t *testing.T) {
 	f := newHarness(t)
 	held, free := f.newWorkOrder([]string{"erp"}, nil), f.newWorkOrder([]string{"erp"}, nil)
@@ -212,7 +212,7 @@ func TestAWriteThatWaitsForALockLeavesItsGroup(t *testing.T) {
 		func() error { return change(free, "Free") },
 		func() error { go func() { waited <- change(held, "Changed after") }(); return nil })
 	if errs[0] != nil {
-		t.Fatalf("the change beside the one that waits: %v", errs[0])
+		t.Fatalf("the change that waits for no lock: %v", errs[0])
 	}
 	awaitLocks(t, f.Fixture, 1)
 	if err := other.Commit(t.Context()); err != nil {
@@ -222,11 +222,12 @@ func TestAWriteThatWaitsForALockLeavesItsGroup(t *testing.T) {
 		t.Fatalf("the change that waited: %v", err)
 	}
 	if changes := servicetest.Value[string](f.Fixture, `SELECT changes -> 'title' ->> 'from' FROM history WHERE record_id = $1 AND action = 'work_order.updated'`, held); changes != "Held" {
-		t.Errorf("the change that waited was made to %q, want what the other left", changes)
+		t.Errorf("the change that waited replaced the title %q, want Held: what the other transaction committed", changes)
 	}
 }
 
-// A connection that is lost while a group is written loses all of it and doubles none.
+// If the connection is lost while a group is written, nothing is committed and nothing
+// retried.
 func TestAGroupWhoseConnectionIsLost(t *testing.T) {
 	f := newHarness(t)
 	f.Exec(`CREATE FUNCTION break_off() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -245,11 +246,11 @@ func TestAGroupWhoseConnectionIsLost(t *testing.T) {
 		}
 	}
 	if n := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM work_orders`); n != 0 {
-		t.Errorf("%d work orders are left, want 0", n)
+		t.Errorf("%d work orders were committed, want 0", n)
 	}
 }
 
-func TestACallThatEndsWhileItWaits(t *testing.T) {
+func TestACallEndsWhileItsWriteWaits(t *testing.T) {
 	f := newHarness(t)
 	release := f.HoldWrites(t.Context())
 	defer release()
@@ -260,18 +261,18 @@ func TestACallThatEndsWhileItWaits(t *testing.T) {
 		_, err := f.CreateWorkOrder(ctx, actor, service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
 		done <- err
 	}()
-	await(t, "the write waits for its turn", func() bool { return f.WritesWaiting() > 0 })
+	await(t, "the write waits for a transaction", func() bool { return f.WritesWaiting() > 0 })
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("it ends with %v", err)
+		t.Errorf("the error is %v, want context.Canceled", err)
 	}
 	if n := f.WritesWaiting(); n != 0 {
-		t.Errorf("%d still wait", n)
+		t.Errorf("%d writes still wait", n)
 	}
 }
 
-// What goes to very many addresses is not done with others, who would wait for it.
-func TestAWriteToManyAddressesIsDoneAlone(t *testing.T) {
+// Writes that publish to many addresses run alone, since their group would wait for them.
+func TestAWriteToManyAddressesRunsAlone(t *testing.T) {
 	f := newHarness(t)
 	for _, copies := range []string{
 		`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at)
@@ -308,6 +309,6 @@ func TestAWriteToManyAddressesIsDoneAlone(t *testing.T) {
 		t.Errorf("the %d writes took %d transactions", writes, n)
 	}
 	if n := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM deliveries WHERE webhook_id LIKE 'whk_0000%'`); n != writes*100 {
-		t.Errorf("they left %d deliveries, want %d", n, writes*100)
+		t.Errorf("%d deliveries were inserted, want %d", n, writes*100)
 	}
 }

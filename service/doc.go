@@ -15,8 +15,8 @@
 // Writes that are frequent share transactions, and single reads share round trips:
 // package service/batch, whose statements take arrays of rows. The INSERT and UPDATE
 // of a model are made from its GORM schema (model_statements.go). Reads are SQL next to
-// the function that runs them. Who may read or do what is the view node_rights and the
-// conditions in access.go, for lists, single reads, writes and deliveries alike.
+// the function that runs them. The view node_rights and the conditions in access.go
+// decide who may read or do what, for lists, single reads, writes and deliveries alike.
 //
 // The package imports models, webhook and service/batch. It knows no HTTP except the
 // names of status codes, and no Temporal: it wakes workflows through a Waker. The clock

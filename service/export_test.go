@@ -1,6 +1,6 @@
 package service
 
-// The question of Backlog, for tests that look at its plan.
+// The query of Backlog, for tests that explain it.
 var (
 	BacklogQuery = backlogQuery
 	BacklogArgs  = backlogArgs

@@ -14,7 +14,7 @@ import (
 	"millwright/service/servicetest"
 )
 
-func TestBacklogIsWhatIsOwed(t *testing.T) {
+func TestBacklog(t *testing.T) {
 	f := servicetest.New(t)
 	began := models.TimeOf(f.Clock.Now())
 	backlog := func() service.Backlog {
@@ -38,25 +38,25 @@ func TestBacklogIsWhatIsOwed(t *testing.T) {
 	mails := servicetest.Value[int](f, `SELECT count(*) FROM notices WHERE mail = 'waiting'`)
 	got := backlog()
 	if got.Pending != pending || pending < 2 || got.OldestPending == nil || *got.OldestPending != began || got.UnclaimedAddresses != 0 {
-		t.Errorf("of %d deliveries the backlog is %+v", pending, got)
+		t.Errorf("with %d deliveries the backlog is %+v", pending, got)
 	}
 	if got.DirtyRecords != 2 || *got.OldestDirty != began || got.UnclaimedRecords != 0 || got.Mails != mails || mails == 0 || *got.OldestMail != began {
-		t.Errorf("of 2 looks and %d mails the backlog is %+v", mails, got)
+		t.Errorf("with 2 dirty records and %d mails the backlog is %+v", mails, got)
 	}
 
-	// Nobody takes it; then one mailbox wakes up.
+	// No address workflow takes them; then one acquires its lease.
 	f.Clock.Advance(20 * time.Second)
 	if got := backlog(); got.UnclaimedAddresses != waited || got.UnclaimedRecords != 0 {
-		t.Errorf("the backlog in nobody's hand is %+v, want %d addresses", got, waited)
+		t.Errorf("the unclaimed backlog is %+v, want %d addresses", got, waited)
 	}
 	if err := f.AcquireLease(t.Context(), []string{f.ID("erp_hook")}, f.Clock.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if got := backlog(); got.UnclaimedAddresses != waited-1 {
-		t.Errorf("with a mailbox awake there are %d addresses in nobody's hand, want %d", got.UnclaimedAddresses, waited-1)
+		t.Errorf("with one lease %d addresses are unclaimed, want %d", got.UnclaimedAddresses, waited-1)
 	}
 
-	// A delivery fails and is not tried again in time; an address goes off.
+	// A delivery fails and its retry is overdue; an address is turned off.
 	d := claim(t, f, "erp_hook").Deliveries[0]
 	record(t, f, "erp_hook", attempt(f, d, 500))
 	if got := backlog(); got.Retries != 1 || got.UnclaimedRetries != 0 || got.AddressesFailing != 1 || got.Pending != pending-1 {
@@ -89,8 +89,8 @@ func (n planNode) walk(visit func(planNode)) {
 	}
 }
 
-// The question is asked every few seconds, also when a million deliveries are
-// kept and when they are all owed. BACKLOG_DELIVERIES sets another number.
+// The query runs every few seconds, even when a million deliveries are stored or
+// pending. BACKLOG_DELIVERIES sets another number.
 func TestBacklogOfManyDeliveriesIsCheap(t *testing.T) {
 	many := 20_000
 	if set := os.Getenv("BACKLOG_DELIVERIES"); set != "" {
@@ -116,7 +116,7 @@ func TestBacklogOfManyDeliveriesIsCheap(t *testing.T) {
 		text := explainBacklog(t, f, func(n planNode) {
 			indexes[n.Index] = true
 			if n.Relation == "deliveries" && strings.Contains(n.Type, "Seq Scan") {
-				t.Errorf("%d %s deliveries are read one after another", many, state)
+				t.Errorf("%d %s deliveries are read by a sequential scan", many, state)
 			}
 		})
 		t.Logf("%d deliveries %s: %s\n%s", many, state, took, text)
@@ -126,7 +126,8 @@ func TestBacklogOfManyDeliveriesIsCheap(t *testing.T) {
 	}
 }
 
-// explainBacklog shows how the question was answered, to the visitor and as text.
+// explainBacklog passes each node of the query's plan to visit and returns the plan as
+// text.
 func explainBacklog(t *testing.T, f *servicetest.Fixture, visit func(planNode)) string {
 	t.Helper()
 	explain := func(format string) []string {

@@ -25,17 +25,17 @@ func tokenOf(t *testing.T, f *servicetest.Fixture, clientID, secret string) stri
 	return token.AccessToken
 }
 
-func TestARecordIsReadWithTheAdmissionOfItsCall(t *testing.T) {
+func TestPrefetch(t *testing.T) {
 	f := servicetest.New(t)
 	create := func(node string) string {
-		answer, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.Call{}, service.NewWorkOrder{
+		result, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.Call{}, service.NewWorkOrder{
 			InventoryID: f.ID(node), Title: "as it was", Assignees: []string{f.ID("ann")},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var record struct{ ID string }
-		if err := json.Unmarshal(answer.Body, &record); err != nil {
+		if err := json.Unmarshal(result.Body, &record); err != nil {
 			t.Fatal(err)
 		}
 		return record.ID
@@ -47,17 +47,18 @@ func TestARecordIsReadWithTheAdmissionOfItsCall(t *testing.T) {
 		token, prefetch, read string
 		people                bool
 		want                  models.Code
-		old                   bool
+		// old says whether the record is as it was when the call was admitted.
+		old bool
 	}{
-		"what was read ahead":                       {erp, below, below, true, "", true},
-		"another record":                            {erp, elsewhere, below, true, "", false},
-		"nothing ahead":                             {erp, "", below, true, "", false},
-		"a record of another kind ahead":            {erp, f.ID("ahu1"), below, true, "", false},
-		"no id ahead":                               {erp, "wo_", below, true, "", false},
-		"one who may name people no more":           {erp, below, below, false, "", false},
-		"one who may read it, and names nobody":     {reader, below, below, false, "", true},
-		"one who may not read it":                   {reader, elsewhere, elsewhere, false, models.CodeNotFound, false},
-		"one who may not read what was asked ahead": {reader, elsewhere, below, false, "", false},
+		"the record that was prefetched":                   {erp, below, below, true, "", true},
+		"another record":                                   {erp, elsewhere, below, true, "", false},
+		"nothing prefetched":                               {erp, "", below, true, "", false},
+		"a record of another kind prefetched":              {erp, f.ID("ahu1"), below, true, "", false},
+		"an invalid id prefetched":                         {erp, "wo_", below, true, "", false},
+		"the call no longer shows people":                  {erp, below, below, false, "", false},
+		"a token without people:read":                      {reader, below, below, false, "", true},
+		"a record that the caller may not read":            {reader, elsewhere, elsewhere, false, models.CodeNotFound, false},
+		"a prefetched record that the caller may not read": {reader, elsewhere, below, false, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f.Exec(`UPDATE work_orders SET title = 'as it was'`)
@@ -75,13 +76,13 @@ func TestARecordIsReadWithTheAdmissionOfItsCall(t *testing.T) {
 				return
 			}
 			if !bytes.Contains(body, []byte(test.read)) {
-				t.Errorf("%s is not %s", body, test.read)
+				t.Errorf("the record is %s, want %s", body, test.read)
 			}
 			if old := bytes.Contains(body, []byte("as it was")); old != test.old {
 				t.Errorf("read with the admission: %t, want %t", old, test.old)
 			}
 			if people := bytes.Contains(body, []byte("ann@acme.example.com")); people != test.people {
-				t.Errorf("people are named: %t, want %t", people, test.people)
+				t.Errorf("people are shown: %t, want %t", people, test.people)
 			}
 		})
 	}
@@ -93,9 +94,9 @@ func TestARecordIsReadWithTheAdmissionOfItsCall(t *testing.T) {
 	}
 }
 
-// Calls that come together are admitted by one statement: each is counted, and
-// told its own place.
-func TestCallsOfOneMomentAreCountedEach(t *testing.T) {
+// Concurrent calls are admitted by one statement; each is counted and gets its own
+// count.
+func TestConcurrentCallsAreCounted(t *testing.T) {
 	f := servicetest.New(t)
 	f.Exec(`UPDATE plans SET calls_per_minute = 1000`)
 	erp := []string{tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration"), tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")}
@@ -128,20 +129,20 @@ func TestCallsOfOneMomentAreCountedEach(t *testing.T) {
 	both := slices.Sorted(slices.Values(append(places["erp"], places["erp again"]...)))
 	alone := slices.Sorted(slices.Values(places["reader"]))
 	if len(both) != 2*n || len(alone) != n || len(places["stale"]) != 0 {
-		t.Fatalf("%d, %d and %d calls are admitted", len(both), len(alone), len(places["stale"]))
+		t.Fatalf("%d, %d and %d calls were admitted", len(both), len(alone), len(places["stale"]))
 	}
 	for _, calls := range [][]int{both, alone} {
 		for i, place := range calls {
 			if place != i+1 {
-				t.Fatalf("the calls are told %v", calls)
+				t.Fatalf("the counts are %v, want 1 to %d", calls, len(calls))
 			}
 		}
 	}
 }
 
-// A round trip that hangs takes those who wait for their turn along for a moment
-// only, and nobody longer than the call may last.
-func TestALookupThatHangsHoldsUpOthersForAMoment(t *testing.T) {
+// A round trip that hangs delays the calls after it briefly, and no call beyond its
+// context.
+func TestAnAdmissionThatHangs(t *testing.T) {
 	f := servicetest.New(t)
 	erp := tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")
 	reader := tokenOf(t, f, "cli_reader", "secret-of-the-reader-integration")
@@ -163,13 +164,13 @@ func TestALookupThatHangsHoldsUpOthersForAMoment(t *testing.T) {
 		hanging <- err
 	}()
 	awaitLocks(t, f, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second) // less than a round trip may hang
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second) // shorter than the timeout of a round trip
 	defer cancel()
 	if _, _, err := f.Admit(ctx, reader, ""); err != nil {
-		t.Errorf("a call behind one that hangs: %v", err)
+		t.Errorf("a call after one that hangs: %v", err)
 	}
 	if err := <-hanging; models.CodeOf(err) != models.CodeUnavailable {
-		t.Errorf("a call that may last no longer: %v", err)
+		t.Errorf("a call whose context has ended: %v", err)
 	}
 	if err := gate.Rollback(t.Context()); err != nil {
 		t.Fatal(err)

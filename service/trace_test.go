@@ -18,14 +18,14 @@ import (
 
 const traceParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
-func TestTraceParentIsOfTracesThatAreKept(t *testing.T) {
+func TestTraceParent(t *testing.T) {
 	for name, c := range map[string]struct {
 		sent, kept string
 	}{
-		"a trace that is kept":   {traceParent, traceParent},
-		"one that is not":        {strings.TrimSuffix(traceParent, "1") + "0", ""},
-		"none":                   {"", ""},
-		"what is no traceparent": {"00-hello", ""},
+		"a sampled trace":        {traceParent, traceParent},
+		"an unsampled trace":     {strings.TrimSuffix(traceParent, "1") + "0", ""},
+		"no trace":               {"", ""},
+		"an invalid traceparent": {"00-hello", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kept := ""
@@ -33,37 +33,37 @@ func TestTraceParentIsOfTracesThatAreKept(t *testing.T) {
 				kept = *own
 			}
 			if kept != c.kept {
-				t.Errorf("it is %q, want %q", kept, c.kept)
+				t.Errorf("the trace parent is %q, want %q", kept, c.kept)
 			}
 		})
 	}
 }
 
-// tracingPoker notes in which trace it is told.
-type tracingPoker struct{ servicetest.Wakes }
+// tracingWaker records the trace of each wake.
+type tracingWaker struct{ servicetest.Wakes }
 
-func (p *tracingPoker) WakeIn(ctx context.Context, work ...service.WakeTarget) {
-	for _, w := range work {
-		p.Wake(service.WakeTarget{Kind: w.Kind, ID: w.ID + " in " + *service.TraceParent(ctx)})
+func (w *tracingWaker) WakeIn(ctx context.Context, targets ...service.WakeTarget) {
+	for _, target := range targets {
+		w.Wake(service.WakeTarget{Kind: target.Kind, ID: target.ID + " in " + *service.TraceParent(ctx)})
 	}
 }
 
-func TestPokeInIsPokeWithoutATrace(t *testing.T) {
+func TestWakeIn(t *testing.T) {
 	work := service.WakeTarget{Kind: service.TargetWorkOrder, ID: "wo_1"}
 	traced := service.WithTraceParent(t.Context(), traceParent)
-	tracing, plain := &tracingPoker{}, &servicetest.Wakes{}
+	tracing, plain := &tracingWaker{}, &servicetest.Wakes{}
 	service.WakeIn(traced, tracing, work)
 	service.WakeIn(t.Context(), tracing, work)
 	service.WakeIn(traced, plain, work)
 	if got := tracing.Take(); len(got) != 2 || got[0].ID != "wo_1" || got[1].ID != "wo_1 in "+traceParent {
-		t.Errorf("the tracing poker got %v", got)
+		t.Errorf("the tracing waker got %v", got)
 	}
 	if got := plain.Take(); len(got) != 1 || got[0] != work {
-		t.Errorf("the plain one got %v", got)
+		t.Errorf("the plain waker got %v", got)
 	}
 }
 
-func TestRoundTripsAreSpansOfATraceThatIsKept(t *testing.T) {
+func TestRoundTripsAreSpansOfARecordedTrace(t *testing.T) {
 	f := servicetest.New(t)
 	kept := tracetest.NewInMemoryExporter()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept)).Tracer("test")
@@ -76,7 +76,7 @@ func TestRoundTripsAreSpansOfATraceThatIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(kept.GetSpans()); n != 0 {
-		t.Fatalf("%d spans without a trace that is kept", n)
+		t.Fatalf("%d spans without a recorded trace", n)
 	}
 
 	ctx, call := tracer.Start(t.Context(), "call")
@@ -84,16 +84,16 @@ func TestRoundTripsAreSpansOfATraceThatIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := f.Delivery(ctx, "dlv_none"); err == nil {
-		t.Fatal("a delivery that is not there was found")
+		t.Fatal("an unknown delivery was found")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
 	if _, err := f.Delivery(ctx, "dlv_none"); !errors.Is(err, context.Canceled) {
-		t.Fatalf("the cancelled query says %v", err)
+		t.Fatalf("the cancelled query: %v", err)
 	}
 	spans := kept.GetSpans()
 	if len(spans) != 2 { // a cancelled query takes no connection
-		t.Fatalf("there are %d spans, want one for each round trip", len(spans))
+		t.Fatalf("there are %d spans, want one per round trip", len(spans))
 	}
 	batch, query := spans[0], spans[1]
 	if batch.Name != "postgresql" || batch.Parent.SpanID() != call.SpanContext().SpanID() || query.Parent.SpanID() != call.SpanContext().SpanID() {
@@ -115,17 +115,17 @@ func TestRoundTripsAreSpansOfATraceThatIsKept(t *testing.T) {
 	}
 }
 
-func TestClaimedDeliveriesKnowTheirCallsSpan(t *testing.T) {
+func TestClaimedDeliveriesHaveTheTraceParentOfTheirEvent(t *testing.T) {
 	f := servicetest.New(t)
 	first, second := create(t, f), create(t, f)
 	f.Exec(`UPDATE events SET trace_parent = $1 WHERE record_id = $2`, traceParent, first)
 	claimed := claim(t, f, "erp_hook").Deliveries
 	if len(claimed) != 2 {
-		t.Fatalf("claimed are %d deliveries, want 2", len(claimed))
+		t.Fatalf("%d deliveries were claimed, want 2", len(claimed))
 	}
 	for _, d := range claimed {
 		if want := map[string]string{first: traceParent, second: ""}[d.RecordID]; d.TraceParent != want || !d.EventAt.Equal(f.Clock.Now().Truncate(1e6)) {
-			t.Errorf("the delivery's span is %q, want %q; its event was at %s", d.TraceParent, want, d.EventAt)
+			t.Errorf("the delivery's trace parent is %q, want %q; its event was at %s", d.TraceParent, want, d.EventAt)
 		}
 	}
 	f.Exec(`UPDATE deliveries SET status = 'retrying', next_attempt_at = now() WHERE id = $1`, claimed[0].DeliveryID)

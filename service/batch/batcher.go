@@ -33,8 +33,8 @@ func (b *batcher[J]) add(jobs ...J) {
 	}
 }
 
-// withdraw removes the first waiting job that matches. It reports false if there
-// is none: then the job is already in a batch.
+// withdraw removes the first waiting job that matches. It reports false if no job
+// does: then the job is already in a batch.
 func (b *batcher[J]) withdraw(matches func(J) bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -97,6 +97,7 @@ func (h *harness) await(what string, holds func() bool) {
 
 // hold keeps a group open until release is called, so that writes wait for the next.
 func (h *harness) hold() (release func()) {
+	h.writer.MaxWait = time.Minute // however busy the machine is, writes wait until release
 	running, until := make(chan struct{}), make(chan struct{})
 	go func() {
 		_ = h.writer.WriteTogether(h.Context(), nil, func(context.Context, *Tx) error {

@@ -11,9 +11,9 @@ import (
 // BEGIN with the first, COMMIT with the last, so that a write takes as many round
 // trips as it calls Flush, plus one for what is queued after that.
 //
-// What is queued after the last Flush travels with COMMIT. If a function that
-// receives its rows fails, the error is returned but the write is committed: Flush
-// before deciding by rows.
+// Statements that are queued after the last Flush travel with COMMIT. If a function
+// that receives their rows fails, the error is returned but the write is committed:
+// Flush before deciding by rows.
 //
 // A Tx belongs to the goroutine of its write.
 type Tx struct {

@@ -29,6 +29,10 @@ var ErrRunAlone = errors.New("the write has to run alone")
 // Writer runs writes in transactions, concurrent ones in a shared transaction. It
 // is safe for concurrent use.
 type Writer struct {
+	// MaxWait is how long a write waits for a group before it runs alone: 2 seconds.
+	// Only tests change it, before their first write.
+	MaxWait time.Duration
+
 	pool    *pgxpool.Pool
 	log     *slog.Logger
 	batcher *batcher[*waiter]
@@ -42,7 +46,7 @@ type waiter struct {
 
 // NewWriter returns a Writer on the pool.
 func NewWriter(pool *pgxpool.Pool, log *slog.Logger) *Writer {
-	w := &Writer{pool: pool, log: log}
+	w := &Writer{MaxWait: maxBatchWait, pool: pool, log: log}
 	w.batcher = &batcher[*waiter]{
 		serve: w.serve, maxConcurrent: maxConcurrentGroups, maxSize: maxGroupSize,
 		conflictKeys: func(waiting *waiter) []string { return waiting.conflictKeys },
@@ -91,11 +95,11 @@ func (w *Writer) WriteTogether(ctx context.Context, conflictKeys []string, do fu
 // Waiting returns how many writes wait for a group.
 func (w *Writer) Waiting() int { return w.batcher.size() }
 
-// join waits for a group. It returns nil if none came within maxBatchWait.
+// join waits for a group. It returns nil if no group starts within MaxWait.
 func (w *Writer) join(ctx context.Context, conflictKeys []string) (*commitGroup, error) {
 	mine := &waiter{conflictKeys: conflictKeys, group: make(chan *commitGroup, 1)}
 	w.batcher.add(mine)
-	limit := time.NewTimer(maxBatchWait)
+	limit := time.NewTimer(w.MaxWait)
 	defer limit.Stop()
 	var err error
 	select {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -243,10 +244,10 @@ func TestTheConnectionIsLost(t *testing.T) {
 }
 
 func TestAWriteThatWaitsTooLongRunsAlone(t *testing.T) {
-	t.Parallel() // it waits for maxBatchWait
 	h := newHarness(t)
 	release := h.hold()
 	defer release()
+	h.writer.MaxWait = 10 * time.Millisecond
 	shared := true
 	if err := h.writer.WriteTogether(t.Context(), nil, func(_ context.Context, t *Tx) error {
 		shared = t.Shared()
