@@ -8,27 +8,27 @@
 // is alone, except by Shared. Writer.Write gives it its own transaction,
 // Writer.WriteTogether one that it shares:
 //
-//	WriteTogether   WriteTogether   WriteTogether     arrive while a group runs
-//	      └───────────────┼───────────────┘
-//	                      ▼
-//	  batcher        oldest first, up to 64; two writes with a common conflict
-//	                 key never run in one group
-//	                      ▼
-//	  commitGroup    write A         write B         write C      one goroutine each
-//	                 queue 1 3       queue 1 2 3     queue 1 2
-//	                 Flush           Flush           Flush
-//	                 ───┴───────────────┴───────────────┴───      barrier: each waits
-//	                      ▼                                       in Flush or returned
-//	  one round trip      BEGIN · 1(A,B,C) · 2(B,C) · 3(A,B)
-//	                      ▼                                       rows go back to the
-//	                 rules           rules           error        write they belong to
-//	                 queue 4 5       queue 4         leaves
-//	                 return nil      return nil
-//	                 ───┴───────────────┴───
-//	                      ▼
-//	  one round trip      4(A,B) · 5(A) · COMMIT
-//	                      ▼
-//	                 nil             nil                          the next group starts
+//	                caller A        caller B        caller C      WriteTogether, while
+//	                    └───────────────┼───────────────┘         another group runs
+//	                                    ▼
+//	batcher         oldest first, up to 64; two writes with a common conflict key
+//	                never run in one group
+//	                                    ▼
+//	commitGroup     write A         write B         write C       one goroutine each
+//	                queue 1 3       queue 1 2 3     queue 1 2
+//	                Flush in A      Flush in B      Flush in C
+//	                ────┴───────────────┴───────────────┴────     barrier: each waits in
+//	                                    ▼                         Flush or has returned
+//	one round trip  BEGIN · 1(A,B,C) · 2(B,C) · 3(A,B)
+//	                                    ▼                         rows go back to the
+//	                A decides       B decides       C fails       write they belong to
+//	                queue 4 5       queue 4         and leaves
+//	                return          return
+//	                ────┴───────────────┴────
+//	                                    ▼
+//	one round trip  4(A,B) · 5(A) · COMMIT
+//	                                    ▼
+//	                A returns nil   B returns nil                 the next group starts
 //
 // A Statement takes arrays, so the rows that several writes queue for it are sent as
 // one statement. Its Stage is its place in a write: of the statements that are next
