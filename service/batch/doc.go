@@ -23,7 +23,7 @@
 //	                                    ▼                         rows go back to the
 //	                A decides       B decides       C fails       write they belong to
 //	                queue 4 5       queue 4         and leaves
-//	                return          return
+//	                A returns       B returns
 //	                ────┴───────────────┴────
 //	                                    ▼
 //	one round trip  4(A,B) · 5(A) · COMMIT
