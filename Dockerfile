@@ -1,5 +1,5 @@
-# One image for migrate, namespace, api and worker: a static binary and the
-# certificates of public authorities, nothing else.
+# One image for migrate, namespace, api and worker: a static binary and the public CA
+# certificates, nothing else.
 #
 #   docker build --build-arg VERSION=1.2.3 --tag millwright:1.2.3 .
 FROM golang:1.26.8 AS build

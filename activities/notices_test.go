@@ -198,7 +198,7 @@ func TestNoticesThatWaitTooLongStayInTheInbox(t *testing.T) {
 
 func TestPermanentlyRejectedRecipientDoesNotAffectOthers(t *testing.T) {
 	h := newMailHarness(t)
-	h.server.Refuse("bob@acme.example.com", 550)
+	h.server.Reject("bob@acme.example.com", 550)
 	id := h.assign(h.Actor("erp"), []string{"crew"}, nil)
 	if result := h.mail(id); result != (activities.MailResult{Sent: 1, Kept: 1}) {
 		t.Errorf("the result is %+v, want one sent and one kept", result)
@@ -209,7 +209,7 @@ func TestPermanentlyRejectedRecipientDoesNotAffectOthers(t *testing.T) {
 
 func TestTemporarilyRejectedRecipientDelaysNoOneElse(t *testing.T) {
 	h := newMailHarness(t)
-	h.server.Refuse("bob@acme.example.com", 451)
+	h.server.Reject("bob@acme.example.com", 451)
 	id := h.assign(h.Actor("erp"), []string{"bob", "dan"}, []string{"cat"})
 	want := []string{"dan assigned to you", "cat you are its consultant"}
 	for range 12 { // more changes about bob than one claim takes
@@ -239,7 +239,7 @@ func TestTemporarilyRejectedRecipientDelaysNoOneElse(t *testing.T) {
 		h.wantMessages(want...)
 	}
 	h.wantNotices("4 sent, 25 waiting")
-	h.server.Refuse("bob@acme.example.com", 0)
+	h.server.Reject("bob@acme.example.com", 0)
 	if result := h.mail(id); result.Sent != 25 {
 		t.Errorf("the result is %+v, want bob's 25", result)
 	}

@@ -236,8 +236,8 @@ func TestNothingPersonalInTheWorkflowsOfRecords(t *testing.T) {
 	i := h.integrator()
 
 	// The server's rejections quote the address.
-	server.Refuse(memberEmail, 550)
-	server.Once(mailtest.Recipient, mailtest.Answer(451, "4.2.1 <"+workerEmail+"> "+workerName+" is busy"))
+	server.Reject(memberEmail, 550)
+	server.Once(mailtest.Recipient, mailtest.Reply(451, "4.2.1 <"+workerEmail+"> "+workerName+" is busy"))
 	id := h.createOrder(i, title, []string{"worker", "crew"}, true)
 	awaitMail(t, server, "wilhelmina.ostrowski assigned to you", "clementine.vasquez you are its consultant")
 	i.complete(id)

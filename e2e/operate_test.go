@@ -314,7 +314,7 @@ func TestWebhookTestOfAReceiverThatHangs(t *testing.T) {
 	h := newHarness(t, settings{"WEBHOOK_RESPONSE_TIMEOUT": "300ms"}, r)
 	r.respondWith(hang)
 	printed, message, status := h.operate("webhooks", "test", h.org.webhookID(1))
-	if status != 1 || !strings.Contains(message, "No answer came within 0.3 seconds.") || !strings.Contains(printed, "No answer came") {
+	if status != 1 || !strings.Contains(message, "No response came within 0.3 seconds.") || !strings.Contains(printed, "No response came") {
 		t.Errorf("status %d, error %q, printed %q", status, message, printed)
 	}
 	// The beginning of a response is shown.

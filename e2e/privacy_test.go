@@ -183,9 +183,9 @@ func (run *privateRun) mustCall(method, path string, body any) {
 // and worker, and a receiver.
 func (run *privateRun) failures() {
 	run.t.Helper()
-	run.mail.Refuse(memberEmail, 550)
-	run.mail.Once(mailtest.Recipient, mailtest.Answer(451, "4.2.1 <"+workerEmail+"> "+workerName+" is busy"))
-	run.mail.Once(mailtest.Data, mailtest.Answer(554, "5.7.1 "+privateTitle+" is spam"))
+	run.mail.Reject(memberEmail, 550)
+	run.mail.Once(mailtest.Recipient, mailtest.Reply(451, "4.2.1 <"+workerEmail+"> "+workerName+" is busy"))
+	run.mail.Once(mailtest.Data, mailtest.Reply(554, "5.7.1 "+privateTitle+" is spam"))
 	before := run.mail.Seen(mailtest.Recipient)
 	run.createRecord("/work-orders", "", run.body)
 	eventually(run.t, mailLimit, "the mail server rejected a recipient", func() bool { return run.mail.Seen(mailtest.Recipient) >= before+3 })

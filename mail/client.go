@@ -16,35 +16,33 @@ import (
 
 const (
 	defaultTimeout = 30 * time.Second
-	// Once the server has answered for the message, a goodbye is politeness.
+	// quitTime bounds QUIT, which no longer affects the message.
 	quitTime = 2 * time.Second
 )
 
-// Options of a Client. URL and From are needed.
+// Options of a Client. URL and From are required.
 type Options struct {
-	// URL is the server, as smtp://host:port, smtp://user:password@host:port or
-	// smtps://host:port, which speaks TLS from the start. With smtp://, STARTTLS
-	// is used if the server offers it; with a password it must be offered.
-	// ?starttls=required demands it without a password too. On this machine's
-	// own loopback it is not used unless it is required; ?starttls=never forgoes
-	// it elsewhere, without a password. Certificates are always verified.
+	// URL is the server: smtp://host:port, smtp://user:password@host:port or
+	// smtps://host:port, which uses TLS from the start. With smtp://, STARTTLS is used
+	// if the server offers it, and required with a password. ?starttls=required
+	// requires it without a password too; ?starttls=never, only without a password,
+	// does not use it. On loopback it is only used if required. Certificates are always
+	// verified.
 	URL string
-	// From is the sender of every message; the domain of its address stands in
-	// every Message-ID and is what the server is greeted with.
+	// From is the sender of every message. The domain of its address is used in
+	// Message-IDs and in EHLO.
 	From Address
-	// Now dates the messages; nil means time.Now.
+	// Now returns the date of a message; nil means time.Now.
 	Now func() time.Time
-	// Dial connects to the server. It is for tests: nil means a net.Dialer's.
+	// Dial connects to the server, for tests; nil means a net.Dialer's.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// RootCAs verify the server's certificate; nil means the system's.
 	RootCAs *x509.CertPool
-	// Timeout bounds a message from the DNS lookup to the server's acceptance.
-	// 0 means 30 seconds.
+	// Timeout bounds Send, from the DNS lookup to the server's reply. 0 means 30 seconds.
 	Timeout time.Duration
 }
 
-// Client sends messages, each over a connection of its own. Safe for concurrent
-// use.
+// Client sends messages, each over a separate connection. Safe for concurrent use.
 type Client struct {
 	server  server
 	from    *netmail.Address
@@ -55,8 +53,8 @@ type Client struct {
 	timeout time.Duration
 }
 
-// New returns a client that is ready to use; it connects to nothing yet. Errors
-// say what is wrong with the options and show none of them.
+// New returns a client. It does not connect yet. Errors say what is wrong with the
+// options and contain none of their values.
 func New(options Options) (*Client, error) {
 	server, err := parseServer(options.URL)
 	if err != nil {
@@ -64,7 +62,7 @@ func New(options Options) (*Client, error) {
 	}
 	from, ok := parseEmail(options.From.Email)
 	if !ok || !isASCII(from.Address) {
-		return nil, errors.New("the sender's address is not an e-mail address, or has characters beyond ASCII")
+		return nil, errors.New("the sender's address is not an e-mail address, or has non-ASCII characters")
 	}
 	from.Name = oneLine(options.From.Name, maxName)
 	c := &Client{
@@ -88,24 +86,23 @@ func New(options Options) (*Client, error) {
 	return c, nil
 }
 
-// Send hands the message to the server. It returns nil when the server accepted
-// it, whatever happened to the connection afterwards, and otherwise *Error.
-// It takes at most Timeout, and returns soon after ctx ends.
+// Send sends the message. It returns nil once the server has accepted it, otherwise
+// *Error. It takes at most Timeout and returns soon after ctx ends.
 func (c *Client) Send(ctx context.Context, m Message) error {
-	letter, err := c.compose(m)
+	composed, err := c.compose(m)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errTimeUp)
 	defer cancel()
 	s := &session{client: c}
-	if err := s.run(ctx, letter); err != nil {
+	if err := s.run(ctx, composed); err != nil {
 		return s.failure(ctx, err)
 	}
 	return nil
 }
 
-// step is what a session is at.
+// step is a step of a session.
 type step int
 
 const (
@@ -115,13 +112,13 @@ const (
 	authenticating
 	namingSender
 	namingRecipient
-	sending    // up to the end of the message
-	concluding // from there to the answer
+	sending    // until the end of the message
+	concluding // until the reply to the message
 )
 
-// session is one conversation with the server. The library's own client is not
-// used: it sets deadlines of its own, leaves a connection open that failed
-// before the first message, and tells what failed in the server's words.
+// session is an SMTP session. It does not use go-mail's client, which sets its own
+// deadlines, leaves a connection open if it fails before the first message, and returns
+// the server's words in errors.
 type session struct {
 	client *Client
 	conn   net.Conn
@@ -129,14 +126,14 @@ type session struct {
 	at     step
 }
 
-// run returns nil when the server accepted the letter.
-func (s *session) run(ctx context.Context, l letter) error {
+// run sends the message. It returns nil once the server has accepted it.
+func (s *session) run(ctx context.Context, m composedMessage) error {
 	conn, err := s.client.dial(ctx, "tcp", s.client.server.address)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	// The conversation knows no context. It ends with its connection.
+	// The SMTP library takes no context: closing the connection ends the session.
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 
 	s.conn = conn
@@ -147,10 +144,10 @@ func (s *session) run(ctx context.Context, l letter) error {
 	if err := s.authenticate(); err != nil {
 		return err
 	}
-	return s.transfer(l)
+	return s.transfer(m)
 }
 
-// open brings the session to where mail can be sent, but for authentication.
+// open greets the server and starts TLS if needed.
 func (s *session) open(ctx context.Context) error {
 	conn, server := s.conn, s.client.server
 	if server.security == fromStart {
@@ -189,7 +186,7 @@ func (s *session) authenticate() error {
 		return nil
 	}
 	s.at = authenticating
-	// parseServer has seen to it already, but for a localhost that is elsewhere.
+	// parseServer ensures this, unless localhost is another machine.
 	if _, encrypted := s.smtp.TLSConnectionState(); !encrypted && !endsHere(s.conn) {
 		return &Error{Detail: "The password was not sent, since the connection to the mail server is not encrypted."}
 	}
@@ -211,19 +208,19 @@ func endsHere(conn net.Conn) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
-func (s *session) transfer(l letter) error {
+func (s *session) transfer(m composedMessage) error {
 	s.at = namingSender
-	if offered, _ := s.smtp.Extension("SMTPUTF8"); l.international && !offered {
-		return &Error{Permanent: true, Detail: "The mail server takes no addresses with letters beyond ASCII."}
+	if offered, _ := s.smtp.Extension("SMTPUTF8"); m.international && !offered {
+		return &Error{Permanent: true, Detail: "The mail server accepts no addresses with non-ASCII letters."}
 	}
-	// The library would ask for SMTPUTF8 whenever it is offered. Then a server
-	// behind this one that does not offer it may refuse what it could have taken.
-	s.smtp.SkipSMTPUTF8(!l.international)
-	if err := s.smtp.Mail(l.from); err != nil {
+	// The library would use SMTPUTF8 whenever it is offered. Then a relay that does not
+	// offer it may reject a message that does not need it.
+	s.smtp.SkipSMTPUTF8(!m.international)
+	if err := s.smtp.Mail(m.from); err != nil {
 		return err
 	}
 	s.at = namingRecipient
-	if err := s.smtp.Rcpt(l.to); err != nil {
+	if err := s.smtp.Rcpt(m.to); err != nil {
 		return err
 	}
 	s.at = sending
@@ -231,14 +228,14 @@ func (s *session) transfer(l letter) error {
 	if err != nil {
 		return err
 	}
-	if _, err := data.Write(l.content); err != nil {
+	if _, err := data.Write(m.content); err != nil {
 		return err
 	}
 	s.at = concluding
 	return data.Close()
 }
 
-// quit takes leave without much waiting. Its error changes nothing any more.
+// quit ends the session. Errors do not matter.
 func (s *session) quit() {
 	_ = s.conn.SetDeadline(time.Now().Add(quitTime))
 	_ = s.smtp.Quit()

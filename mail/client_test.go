@@ -175,7 +175,7 @@ func TestInternationalAddress(t *testing.T) {
 	t.Run("not offered", func(t *testing.T) {
 		server := mailtest.NewServer(t, mailtest.Options{})
 		err := newTestClient(t, server).Send(t.Context(), message)
-		if failed := mustFail(t, err, "The mail server takes no addresses with letters beyond ASCII."); !failed.Permanent {
+		if failed := mustFail(t, err, "The mail server accepts no addresses with non-ASCII letters."); !failed.Permanent {
 			t.Error("it is not permanent")
 		}
 		if server.Seen(mailtest.Sender) > 0 || server.Seen(mailtest.Quit) != 1 {
@@ -187,11 +187,11 @@ func TestInternationalAddress(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	at := func(step mailtest.Step, code int, text string) func(*mailtest.Server) {
 		return func(s *mailtest.Server) {
-			s.At(step, mailtest.Answer(code, text+" ann.field@example.com Ann Field "+testPassword))
+			s.At(step, mailtest.Reply(code, text+" ann.field@example.com Ann Field "+testPassword))
 		}
 	}
 	refuse := func(code int) func(*mailtest.Server) {
-		return func(s *mailtest.Server) { s.Refuse("Ann.Field@Example.com", code) }
+		return func(s *mailtest.Server) { s.Reject("Ann.Field@Example.com", code) }
 	}
 	tests := []struct {
 		name      string
@@ -291,7 +291,7 @@ func (c brokenConn) Read([]byte) (int, error) { return 0, c.err }
 
 func TestAcceptedIsSent(t *testing.T) {
 	behaviours := map[string]mailtest.Behaviour{
-		"dropped": mailtest.Drop(), "refused": mailtest.Answer(500, "5.5.1 what?"), "shutting down": mailtest.Answer(421, "4.3.2 bye"),
+		"dropped": mailtest.Drop(), "refused": mailtest.Reply(500, "5.5.1 what?"), "shutting down": mailtest.Reply(421, "4.3.2 bye"),
 	}
 	for name, behaviour := range behaviours {
 		t.Run(name, func(t *testing.T) {
@@ -452,7 +452,7 @@ func TestTLS(t *testing.T) {
 
 	t.Run("STARTTLS is refused", func(t *testing.T) {
 		server := mailtest.NewServer(t, startTLS)
-		server.At(mailtest.Encrypt, mailtest.Answer(454, "4.7.0 not now"))
+		server.At(mailtest.Encrypt, mailtest.Reply(454, "4.7.0 not now"))
 		mustFail(t, newTestClient(t, server).Send(t.Context(), testMessage()), "The mail server did not begin TLS (454 4.7.0).")
 	})
 	t.Run("the handshake is cut off", func(t *testing.T) {
@@ -552,7 +552,7 @@ func TestAuthenticationFails(t *testing.T) {
 		})
 		t.Run(mechanism+", not now", func(t *testing.T) {
 			server := mailtest.NewServer(t, options)
-			server.At(mailtest.Auth, mailtest.Answer(454, "4.7.0 "+testPassword))
+			server.At(mailtest.Auth, mailtest.Reply(454, "4.7.0 "+testPassword))
 			failed := mustFail(t, newTestClient(t, server).Send(t.Context(), testMessage()),
 				"The mail server did not accept user and password (454 4.7.0).")
 			if failed.Permanent || failed.Code != 454 {
@@ -561,7 +561,7 @@ func TestAuthenticationFails(t *testing.T) {
 		})
 		t.Run(mechanism+", nonsense", func(t *testing.T) {
 			server := mailtest.NewServer(t, options)
-			server.At(mailtest.Auth, mailtest.Answer(334, "???"))
+			server.At(mailtest.Auth, mailtest.Reply(334, "???"))
 			mustFail(t, newTestClient(t, server).Send(t.Context(), testMessage()), "The conversation with the mail server failed.")
 		})
 		t.Run(mechanism+", cut off", func(t *testing.T) {
@@ -605,7 +605,7 @@ func TestPasswordIsNeverSentInClear(t *testing.T) {
 }
 
 func TestCallerStops(t *testing.T) {
-	const stopped = "Sending was stopped before the mail server had accepted the message."
+	const stopped = "Sending was stopped before the mail server accepted the message."
 	t.Run("before", func(t *testing.T) {
 		server := mailtest.NewServer(t, mailtest.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -651,7 +651,7 @@ func TestConnectionsAreClosed(t *testing.T) {
 	for _, step := range []mailtest.Step{mailtest.Connect, mailtest.Hello, mailtest.Encrypt, mailtest.Auth, mailtest.Sender, mailtest.Accept, mailtest.Quit} {
 		t.Run(string(step), func(t *testing.T) {
 			server := mailtest.NewServer(t, mailtest.Options{Security: mailtest.StartTLS, User: testUser, Password: testPassword})
-			server.At(step, mailtest.Answer(451, "4.3.0 not now"))
+			server.At(step, mailtest.Reply(451, "4.3.0 not now"))
 			var closed closeCounter
 			client := newTestClient(t, server, named(server, ""), func(o *Options) {
 				dial := o.Dial

@@ -15,14 +15,13 @@ import (
 
 // Error says why a message was not accepted, as far as is known.
 type Error struct {
-	// Permanent: the server refused this recipient or this message for good, or
-	// the message cannot be sent as it is. Sending it again will not help.
-	// Whatever an operator could mend is not permanent.
+	// Permanent: the server permanently rejected this recipient or this message, or the
+	// message is invalid. Sending it again does not help. Failures that an operator
+	// could fix are not permanent.
 	Permanent bool
-	// Code is the server's answer, such as 550; 0 when there was none.
+	// Code is the code of the server's reply, such as 550; 0 if there was none.
 	Code int
-	// Detail is a sentence for operators. It has neither the recipient nor any
-	// words of the server in it.
+	// Detail is a sentence for operators, without the recipient and the server's words.
 	Detail string
 
 	cause error
@@ -30,8 +29,8 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Detail }
 
-// Unwrap returns the error of the caller's context when its end ended the
-// sending, else nil: other errors repeat what servers say, names and addresses.
+// Unwrap returns the error of the caller's context if that ended the session, otherwise
+// nil: other errors contain servers' words, names and addresses.
 func (e *Error) Unwrap() error { return e.cause }
 
 var errTimeUp = errors.New("time limit reached")
@@ -46,12 +45,12 @@ func (s *session) failure(ctx context.Context, err error) *Error {
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &reply):
-		return refusal(s.at, reply)
-	// The end of the context shows in err as whatever it happened to interrupt.
+		return replyError(s.at, reply)
+	// If the context ended, err only shows the step that it interrupted.
 	case errors.Is(context.Cause(ctx), errTimeUp):
 		return &Error{Detail: s.timeSentence()}
 	case ctx.Err() != nil:
-		return &Error{Detail: "Sending was stopped before the mail server had accepted the message.", cause: ctx.Err()}
+		return &Error{Detail: "Sending was stopped before the mail server accepted the message.", cause: ctx.Err()}
 	case s.at == securing && !isReset(err):
 		return &Error{Detail: s.tlsSentence(err)}
 	default:
@@ -59,12 +58,12 @@ func (s *session) failure(ctx context.Context, err error) *Error {
 	}
 }
 
-// enhanced is a status code of RFC 3463 at the beginning of a reply's text.
+// enhanced matches a status code of RFC 3463 at the start of a reply's text.
 var enhanced = regexp.MustCompile(`^([245])\.(\d{1,3})\.\d{1,3}\b`)
 
-// refusal explains a reply other than the expected one. Permanent is only what
-// was said of the recipient or the message, and said for good.
-func refusal(at step, reply *textproto.Error) *Error {
+// replyError explains an unexpected reply. Only a permanent reply about the recipient or
+// the message makes the error permanent.
+func replyError(at step, reply *textproto.Error) *Error {
 	code := strconv.Itoa(reply.Code)
 	status := enhanced.FindStringSubmatch(reply.Msg)
 	if status != nil {
@@ -91,10 +90,10 @@ func refusal(at step, reply *textproto.Error) *Error {
 	if at == namingRecipient {
 		subject = "recipient"
 	}
-	// Before it has seen the message, a server that says 5.7 speaks of policy:
-	// it relays for others only, or dislikes where the connection comes from.
+	// Before the message, 5.7 is about policy: the server does not relay for us, or
+	// rejects our IP address.
 	policy := at != concluding && status != nil && status[2] == "7"
-	if reply.Code/100 == 5 && !policy && !isAboutUs(reply.Code) {
+	if reply.Code/100 == 5 && !policy && !isAboutConnection(reply.Code) {
 		e.Permanent = true
 		e.Detail = "The mail server refused the " + subject + " (" + code + ")."
 	} else {
@@ -103,9 +102,9 @@ func refusal(at step, reply *textproto.Error) *Error {
 	return e
 }
 
-// isAboutUs reports whether a reply of class 5 is about the connection: commands
-// out of order, authentication or encryption missing.
-func isAboutUs(code int) bool {
+// isAboutConnection reports whether a code 5xx is about the connection: commands out of
+// order, or missing authentication or encryption.
+func isAboutConnection(code int) bool {
 	switch code {
 	case 503, 530, 534, 535, 538:
 		return true

@@ -10,61 +10,60 @@ import (
 	gomail "github.com/wneessen/go-mail"
 )
 
-// Address is someone whom mail comes from or goes to.
+// Address is a sender or a recipient.
 type Address struct {
-	// Name is what mail programs show. Control characters and line ends in it
-	// become spaces; it may be empty.
+	// Name is shown by mail programs and may be empty. Control characters and line ends
+	// in it become spaces.
 	Name  string
 	Email string
 }
 
 // Message is an e-mail to one person.
 type Message struct {
-	// ID is unique to the message and the same whenever it is sent: 1 to 128
-	// letters, digits, and -_+= with single dots between them. The Message-ID is
-	// made of it and the sender's domain.
+	// ID identifies the message and is the same each time it is sent: 1 to 128 letters,
+	// digits and -_+=, with single dots between them. The Message-ID is the ID and the
+	// sender's domain.
 	ID string
 	To Address
-	// Subject is treated as a name is.
+	// Subject is cleaned like a name.
 	Subject string
-	// Text and HTML say the same. Text comes first, for mail programs that take
-	// the last they understand; without HTML it goes alone.
+	// Text and HTML are alternatives with the same content. HTML may be empty.
 	Text string
 	HTML string
 }
 
-// What is longer is cut: the first is what mail programs show at most, the second
-// leaves every header far from the 998 bytes a line may have.
 const (
+	// Longer names and subjects are truncated: mail programs show no more of a name, and
+	// no header comes near the 998 bytes of a line.
 	maxName    = 100
 	maxSubject = 250
-	// The longest address SMTP has room for.
+	// The longest address that SMTP allows.
 	maxEmail = 254
 )
 
-// messageID is the left side of a Message-ID, RFC 5322's dot-atom-text but for
-// characters nobody needs.
+// messageID matches the left side of a Message-ID: RFC 5322's dot-atom-text with fewer
+// characters.
 var messageID = regexp.MustCompile(`^[A-Za-z0-9_+=-]+(\.[A-Za-z0-9_+=-]+)*$`)
 
-// letter is a message as the server gets it.
-type letter struct {
+// composedMessage is a message in the form that is sent.
+type composedMessage struct {
 	from, to string // the envelope, in angle brackets
-	// international: the recipient's address has letters beyond ASCII, so the
-	// server must offer SMTPUTF8.
+	// international: the recipient's address has non-ASCII letters, so the server must
+	// offer SMTPUTF8.
 	international bool
 	content       []byte
 }
 
-// compose returns *Error for a message that cannot be sent as it is.
-func (c *Client) compose(m Message) (letter, error) {
+// compose returns the message to send, or *Error if m is invalid.
+func (c *Client) compose(m Message) (composedMessage, error) {
 	to, ok := parseEmail(m.To.Email)
 	switch {
 	case !ok:
-		return letter{}, &Error{Permanent: true, Detail: "The recipient's address is not an e-mail address."}
+		return composedMessage{}, &Error{Permanent: true, Detail: "The recipient's address is not an e-mail address."}
 	case len(m.ID) > 128 || !messageID.MatchString(m.ID):
-		return letter{}, &Error{Permanent: true, Detail: "The message's id cannot be made a Message-ID."}
+		return composedMessage{}, &Error{Permanent: true, Detail: "The message's id is not valid in a Message-ID."}
 	case m.Text == "":
-		return letter{}, &Error{Permanent: true, Detail: "The message has no text."}
+		return composedMessage{}, &Error{Permanent: true, Detail: "The message has no text."}
 	}
 	to.Name = oneLine(m.To.Name, maxName)
 
@@ -74,7 +73,7 @@ func (c *Client) compose(m Message) (letter, error) {
 	msg.Subject(oneLine(m.Subject, maxSubject))
 	msg.SetMessageIDWithValue(m.ID + "@" + c.domain)
 	msg.SetDateWithValue(c.now().UTC())
-	// So that nobody's holiday notice answers, RFC 3834.
+	// Keeps automatic replies away (RFC 3834).
 	msg.SetGenHeader("Auto-Submitted", "auto-generated")
 	msg.SetBodyString(gomail.TypeTextPlain, m.Text)
 	if m.HTML != "" {
@@ -83,9 +82,9 @@ func (c *Client) compose(m Message) (letter, error) {
 
 	var content bytes.Buffer
 	if _, err := msg.WriteTo(&content); err != nil {
-		return letter{}, &Error{Detail: "The message could not be put together."}
+		return composedMessage{}, &Error{Detail: "The message could not be composed."}
 	}
-	return letter{
+	return composedMessage{
 		from:          "<" + c.from.Address + ">",
 		to:            "<" + to.Address + ">",
 		international: !isASCII(to.Address),
@@ -93,9 +92,8 @@ func (c *Client) compose(m Message) (letter, error) {
 	}, nil
 }
 
-// parseEmail takes an address that is nothing but one: no name, no comment, no
-// white space around it. Nor any quotes: nobody has such an address, and what
-// stands in them might be a parameter to a careless server.
+// parseEmail accepts only a plain address, without a name, a comment, surrounding white
+// space or quotes: a careless server might read quoted text as a parameter.
 func parseEmail(email string) (*netmail.Address, bool) {
 	if len(email) > maxEmail || strings.ContainsFunc(email, unicode.IsControl) {
 		return nil, false
@@ -107,8 +105,8 @@ func parseEmail(email string) (*netmail.Address, bool) {
 	return parsed, true
 }
 
-// oneLine returns text as it may stand in a header. Whatever a parser might take
-// for a line's end or for an encoded word is gone.
+// oneLine returns the text without anything that a parser might take for the end of a
+// line or for an encoded word, for use in a header.
 func oneLine(text string, limit int) string {
 	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)

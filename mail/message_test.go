@@ -93,7 +93,7 @@ func headersAreOurs(t *testing.T, raw []byte) {
 }
 
 func TestMessagesThatCannotBeSent(t *testing.T) {
-	const noAddress, noID = "The recipient's address is not an e-mail address.", "The message's id cannot be made a Message-ID."
+	const noAddress, noID = "The recipient's address is not an e-mail address.", "The message's id is not valid in a Message-ID."
 	to := func(email string) func(*Message) { return func(m *Message) { m.To.Email = email } }
 	id := func(id string) func(*Message) { return func(m *Message) { m.ID = id } }
 	tests := []struct {
@@ -180,7 +180,7 @@ func FuzzMessage(f *testing.F) {
 			t.Errorf("envelope to %q for %q", letter.to, email)
 		}
 		if html == "" {
-			// Without alternatives the encoding stands in the message's own header.
+			// Without alternatives the message's header has the encoding.
 			letter.content = bytes.Replace(letter.content, []byte("Content-Transfer-Encoding: quoted-printable\r\n"), nil, 1)
 		}
 		headersAreOurs(t, letter.content)

@@ -10,44 +10,44 @@ import (
 	"unicode"
 )
 
-// security is how a connection comes to be encrypted.
+// security says when a connection is encrypted.
 type security int
 
 const (
 	inClear     security = iota // not at all
 	whenOffered                 // by STARTTLS, if the server offers it
 	required                    // by STARTTLS, or no mail is sent
-	fromStart                   // before the first word is spoken
+	fromStart                   // before the greeting
 )
 
-// server is where and how mail is handed over.
+// server is a mail server and how to connect to it.
 type server struct {
 	host     string
 	address  string // host:port
 	security security
-	user     string // empty: without authentication
+	user     string // "" for no authentication
 	password string
 }
 
-// parseServer reads the URL of an SMTP server. No error shows any of it: it
-// holds a password, and what is malformed is not where it belongs.
+// parseServer parses the URL of an SMTP server. Errors contain no part of it: in a
+// malformed URL, the password can be anywhere.
 func parseServer(raw string) (server, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		return server{}, errors.New("the SMTP URL is malformed: it is smtp:// or smtps://, then host:port or user:password@host:port, " +
+		return server{}, errors.New("the SMTP URL is malformed: it must be smtp:// or smtps://, then host:port or user:password@host:port, " +
 			"with user and password percent-encoded")
 	}
 	if u.Scheme != "smtp" && u.Scheme != "smtps" {
-		return server{}, errors.New("the SMTP URL begins with neither smtp:// nor smtps://")
+		return server{}, errors.New("the SMTP URL does not start with smtp:// or smtps://")
 	}
 	if u.Hostname() == "" {
-		return server{}, errors.New("the SMTP URL names no host")
+		return server{}, errors.New("the SMTP URL has no host")
 	}
 	if port, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || port == 0 {
-		return server{}, errors.New("the SMTP URL names no port: for smtps:// it is usually 465, for smtp:// 587 or 25")
+		return server{}, errors.New("the SMTP URL has no port: it is usually 465 for smtps:// and 587 or 25 for smtp://")
 	}
 	if u.Path != "" && u.Path != "/" || u.Fragment != "" {
-		return server{}, errors.New("the SMTP URL has something behind its port; a password with / or # in it is percent-encoded")
+		return server{}, errors.New("the SMTP URL has a path or fragment after its port; a / or # in a password must be percent-encoded")
 	}
 
 	s := server{host: u.Hostname(), address: net.JoinHostPort(u.Hostname(), u.Port())}
@@ -65,17 +65,17 @@ func parseServer(raw string) (server, error) {
 	return s, err
 }
 
-// chooseSecurity decides on TLS by the URL's scheme, its option starttls, and
-// what is at stake.
+// chooseSecurity decides on TLS by the URL's scheme, its option starttls, the host and
+// whether there is a password.
 func chooseSecurity(u *url.URL, s server) (security, error) {
 	query, err := url.ParseQuery(u.RawQuery)
 	option, given := query["starttls"]
 	if err != nil || len(query) > len(option) || len(option) > 1 {
-		return 0, errors.New("the SMTP URL has an option other than one starttls; a password with ? in it is percent-encoded")
+		return 0, errors.New("the SMTP URL has an option other than one starttls; a ? in a password must be percent-encoded")
 	}
 	if u.Scheme == "smtps" {
 		if given {
-			return 0, errors.New("the SMTP URL has the option starttls, which smtps:// has no use for")
+			return 0, errors.New("the SMTP URL has the option starttls, which smtps:// does not take")
 		}
 		return fromStart, nil
 	}
@@ -83,14 +83,13 @@ func chooseSecurity(u *url.URL, s server) (security, error) {
 	case given && option[0] == "required":
 		return required, nil
 	case given && option[0] == "never" && s.user != "" && !isLoopback(s.host):
-		return 0, errors.New("the SMTP URL has a password and starttls=never: it would cross the network in clear")
+		return 0, errors.New("the SMTP URL has a password and starttls=never: the password would be sent unencrypted")
 	case given && option[0] == "never":
 		return inClear, nil
 	case given:
 		return 0, errors.New("the SMTP URL's option starttls is neither required nor never")
 	case isLoopback(s.host):
-		// Nothing crosses a network, and what listens there has its certificate,
-		// if any, for another name.
+		// Nothing crosses a network, and a certificate would be for another name.
 		return inClear, nil
 	case s.user != "":
 		return required, nil
@@ -99,7 +98,7 @@ func chooseSecurity(u *url.URL, s server) (security, error) {
 	}
 }
 
-// isLoopback reports whether host is this machine by its spelling.
+// isLoopback reports whether host is a loopback address or localhost.
 func isLoopback(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return ip.IsLoopback()

@@ -48,10 +48,10 @@ func TestURL(t *testing.T) {
 func TestMalformedURL(t *testing.T) {
 	const (
 		malformed = "the SMTP URL is malformed"
-		scheme    = "begins with neither"
-		host      = "names no host"
-		port      = "names no port"
-		behind    = "has something behind its port"
+		scheme    = "does not start with smtp"
+		host      = "has no host"
+		port      = "has no port"
+		afterPort = "has a path or fragment after its port"
 		user      = "a user without a password, or a password without a user"
 		option    = "an option other than one starttls"
 	)
@@ -68,16 +68,16 @@ func TestMalformedURL(t *testing.T) {
 		{"port is a word", "smtp://u:hunter2@mail.example.com:smtp", malformed},
 		{"bare % in the password", "smtp://u:hunter2%@mail.example.com:25", malformed},
 		{"bare / in the password", "smtp://u:hunter2/x@mail.example.com:25", malformed},
-		{"bare / in a password of digits", "smtp://u:12/hunter2@mail.example.com:25", behind},
+		{"bare / in a password of digits", "smtp://u:12/hunter2@mail.example.com:25", afterPort},
 		{"bare ? in a password of digits", "smtp://u:12?hunter2@mail.example.com:25", option},
-		{"bare # in a password of digits", "smtp://u:12#hunter2@mail.example.com:25", behind},
+		{"bare # in a password of digits", "smtp://u:12#hunter2@mail.example.com:25", afterPort},
 		{"space", "smtp://u:hunter2 @mail.example.com:25", malformed},
 		{"line end", "smtp://u:hunter2@mail.example.com:25\n", malformed},
-		{"path", "smtp://u:hunter2@mail.example.com:25/x", behind},
-		{"fragment", "smtp://u:hunter2@mail.example.com:25#x", behind},
+		{"path", "smtp://u:hunter2@mail.example.com:25/x", afterPort},
+		{"fragment", "smtp://u:hunter2@mail.example.com:25#x", afterPort},
 		{"user alone", "smtp://hunter2@mail.example.com:25", user},
 		{"password alone", "smtp://:hunter2@mail.example.com:25", user},
-		{"nobody", "smtp://@mail.example.com:25", user},
+		{"empty user", "smtp://@mail.example.com:25", user},
 		{"control character in the password", "smtp://u:hunter2%00@mail.example.com:25", "control characters"},
 		{"control character in the user", "smtp://u%0A:hunter2@mail.example.com:25", "control characters"},
 		{"unknown option", "smtp://u:hunter2@mail.example.com:25?tls=hunter2", option},
@@ -85,8 +85,8 @@ func TestMalformedURL(t *testing.T) {
 		{"option twice", "smtp://u:hunter2@mail.example.com:25?starttls=required&starttls=never", option},
 		{"malformed option", "smtp://u:hunter2@mail.example.com:25?starttls=%", option},
 		{"option's value", "smtp://u:hunter2@mail.example.com:25?starttls=hunter2", "neither required nor never"},
-		{"option of smtp with smtps", "smtps://u:hunter2@mail.example.com:465?starttls=required", "which smtps:// has no use for"},
-		{"password in clear", "smtp://u:hunter2@mail.example.com:25?starttls=never", "would cross the network in clear"},
+		{"option of smtp with smtps", "smtps://u:hunter2@mail.example.com:465?starttls=required", "which smtps:// does not take"},
+		{"password in clear", "smtp://u:hunter2@mail.example.com:25?starttls=never", "would be sent unencrypted"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

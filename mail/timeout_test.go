@@ -211,7 +211,7 @@ func TestCallersDeadline(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		start := time.Now()
-		failed := mustFail(t, client.Send(ctx, testMessage()), "Sending was stopped before the mail server had accepted the message.")
+		failed := mustFail(t, client.Send(ctx, testMessage()), "Sending was stopped before the mail server accepted the message.")
 		if took := time.Since(start); took != 3*time.Second || !errors.Is(failed, context.DeadlineExceeded) {
 			t.Errorf("took %v, cause %v", took, failed.Unwrap())
 		}

@@ -7,13 +7,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// LogHandler returns a handler that adds the trace id to lines written in the
-// context of a span, so that a trace leads to its log and back.
+// LogHandler returns a handler that adds the trace id to lines logged in the context of a
+// sampled span, so that a trace's lines can be found.
 func LogHandler(next slog.Handler) slog.Handler { return logHandler{next} }
 
 type logHandler struct{ slog.Handler }
 
-// Handle adds the trace id and hands the line on.
+// Handle adds the trace id and calls the next handler.
 func (h logHandler) Handle(ctx context.Context, line slog.Record) error {
 	if span := trace.SpanContextFromContext(ctx); span.IsSampled() {
 		line.AddAttrs(slog.String("trace_id", span.TraceID().String()))
@@ -21,10 +21,10 @@ func (h logHandler) Handle(ctx context.Context, line slog.Record) error {
 	return h.Handler.Handle(ctx, line)
 }
 
-// WithAttrs returns a handler whose lines have the attributes too.
+// WithAttrs returns a handler that adds the attributes to its lines.
 func (h logHandler) WithAttrs(attributes []slog.Attr) slog.Handler {
 	return logHandler{h.Handler.WithAttrs(attributes)}
 }
 
-// WithGroup returns a handler whose lines' attributes are in a group.
+// WithGroup returns a handler that puts its lines' attributes into the group.
 func (h logHandler) WithGroup(name string) slog.Handler { return logHandler{h.Handler.WithGroup(name)} }

@@ -31,17 +31,17 @@ var poolMetrics = []poolMetric{
 	poolGauge("connections_max", "Database connections allowed.", (*pgxpool.Stat).MaxConns),
 	poolCounter("acquires_total", "Connections taken from the pool.",
 		func(s *pgxpool.Stat) float64 { return float64(s.AcquireCount()) }),
-	poolCounter("acquires_waited_total", "Connections that had to be waited for, since none was idle.",
+	poolCounter("acquires_waited_total", "Acquires that waited because no connection was idle.",
 		func(s *pgxpool.Stat) float64 { return float64(s.EmptyAcquireCount()) }),
-	poolCounter("acquire_wait_seconds_total", "Time spent waiting for connections while none was idle.",
+	poolCounter("acquire_wait_seconds_total", "Time spent waiting for a connection because none was idle.",
 		func(s *pgxpool.Stat) float64 { return s.EmptyAcquireWaitTime().Seconds() }),
-	poolCounter("acquires_cancelled_total", "Waits for a connection that were given up.",
+	poolCounter("acquires_cancelled_total", "Acquires that were cancelled while waiting.",
 		func(s *pgxpool.Stat) float64 { return float64(s.CanceledAcquireCount()) }),
 	poolCounter("connections_opened_total", "Database connections opened.",
 		func(s *pgxpool.Stat) float64 { return float64(s.NewConnsCount()) }),
 	poolCounter("connections_closed_old_total", "Database connections closed because of their age.",
 		func(s *pgxpool.Stat) float64 { return float64(s.MaxLifetimeDestroyCount()) }),
-	poolCounter("connections_closed_idle_total", "Database connections closed because nobody used them.",
+	poolCounter("connections_closed_idle_total", "Database connections closed because they were idle.",
 		func(s *pgxpool.Stat) float64 { return float64(s.MaxIdleDestroyCount()) }),
 }
 
@@ -50,14 +50,14 @@ func PoolMetrics(pool *pgxpool.Pool) prometheus.Collector { return poolCollector
 
 type poolCollector struct{ pool *pgxpool.Pool }
 
-// Describe tells the registry which metrics there are.
+// Describe implements prometheus.Collector.
 func (poolCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, m := range poolMetrics {
 		descs <- m.desc
 	}
 }
 
-// Collect hands the registry one reading of all of them.
+// Collect implements prometheus.Collector: all metrics come from one snapshot.
 func (c poolCollector) Collect(metrics chan<- prometheus.Metric) {
 	now := c.pool.Stat()
 	for _, m := range poolMetrics {

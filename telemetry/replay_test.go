@@ -17,12 +17,12 @@ import (
 	"millwright/worker"
 )
 
-// Tracing may be turned on while workflows run: what was recorded without it
-// replays with it.
+// Tracing can be turned on while workflows run: histories recorded without it replay
+// with it.
 func TestRecordedHistoriesReplayWithTracing(t *testing.T) {
 	files, err := filepath.Glob("../workflows/testdata/*.json")
 	if err != nil || len(files) < 10 {
-		t.Fatalf("%d recorded histories were found, error %v", len(files), err)
+		t.Fatalf("found %d recorded histories, error %v", len(files), err)
 	}
 	tracing, err := telemetry.NewTracing(t.Context(), telemetry.Process{Service: "test"}, tracetest.NewInMemoryExporter())
 	if err != nil {
@@ -38,7 +38,7 @@ func TestRecordedHistoriesReplayWithTracing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			told, err := client.HistoryFromJSON(bytes.NewReader(text), client.HistoryJSONOptions{})
+			history, err := client.HistoryFromJSON(bytes.NewReader(text), client.HistoryJSONOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,7 +49,7 @@ func TestRecordedHistoriesReplayWithTracing(t *testing.T) {
 				t.Fatal(err)
 			}
 			worker.Register(replayer)
-			if err := replayer.ReplayWorkflowHistory(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), told); err != nil {
+			if err := replayer.ReplayWorkflowHistory(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), history); err != nil {
 				t.Errorf("it does not replay: %v", err)
 			}
 		})

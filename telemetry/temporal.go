@@ -11,26 +11,25 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// TemporalMetrics keeps the metrics of Temporal's SDK for Prometheus. Counters
-// end in _total, timers are histograms that end in _seconds. The SDK's tags are
-// names of namespaces, task queues, workflows, activities and requests: few.
+// TemporalMetrics collects the metrics of Temporal's SDK for Prometheus. Counters end in
+// _total; timers are histograms that end in _seconds. The SDK's tags name namespaces,
+// task queues, workflows, activities and requests, so there are few series.
 type TemporalMetrics struct {
 	mu     sync.RWMutex
 	series map[string]prometheus.Metric
 }
 
-// temporalBuckets are for requests of a millisecond and for work of a minute.
+// temporalBuckets cover requests of a millisecond and activities of minutes.
 var temporalBuckets = []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 5, 10, 60, 300}
 
-// failures are counters of what should not happen. They are shown as 0 before it
-// does: an alert on the growth of a counter that is not there hears nothing.
+// failures are counters that start at 0 instead of with their first failure: an alert on
+// the increase of a counter misses its first value.
 var failures = []string{
 	"temporal_workflow_task_execution_failed", "temporal_workflow_failed", "temporal_activity_execution_failed",
 	"temporal_local_activity_execution_failed", "temporal_request_failure",
 }
 
-// NewTemporalMetrics returns empty metrics to register and to hand to a client
-// by Handler.
+// NewTemporalMetrics returns a collector to register, whose Handler is for clients.
 func NewTemporalMetrics() *TemporalMetrics {
 	t := &TemporalMetrics{series: map[string]prometheus.Metric{}}
 	for _, name := range failures {
@@ -39,13 +38,13 @@ func NewTemporalMetrics() *TemporalMetrics {
 	return t
 }
 
-// Handler is what the SDK writes its metrics to.
+// Handler returns the handler that a client's options take.
 func (t *TemporalMetrics) Handler() client.MetricsHandler { return temporalHandler{t, nil} }
 
-// Describe tells nothing: which metrics there are shows when the SDK has some.
+// Describe describes nothing: the SDK's metrics are not known in advance.
 func (*TemporalMetrics) Describe(chan<- *prometheus.Desc) {}
 
-// Collect hands the registry what there is.
+// Collect implements prometheus.Collector.
 func (t *TemporalMetrics) Collect(metrics chan<- prometheus.Metric) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -54,13 +53,13 @@ func (t *TemporalMetrics) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// temporalHandler writes metrics with some tags.
+// temporalHandler records metrics with the tags.
 type temporalHandler struct {
 	all  *TemporalMetrics
 	tags prometheus.Labels
 }
 
-// WithTags returns a handler that has the tags too.
+// WithTags returns a handler that adds the tags.
 func (h temporalHandler) WithTags(tags map[string]string) client.MetricsHandler {
 	both := prometheus.Labels{}
 	maps.Copy(both, h.tags)
@@ -68,7 +67,7 @@ func (h temporalHandler) WithTags(tags map[string]string) client.MetricsHandler 
 	return temporalHandler{h.all, both}
 }
 
-// Counter returns the counter of the name.
+// Counter returns the counter with the name.
 func (h temporalHandler) Counter(name string) client.MetricsCounter {
 	if !strings.HasSuffix(name, "_total") {
 		name += "_total"
@@ -78,14 +77,14 @@ func (h temporalHandler) Counter(name string) client.MetricsCounter {
 	})}
 }
 
-// Gauge returns the gauge of the name.
+// Gauge returns the gauge with the name.
 func (h temporalHandler) Gauge(name string) client.MetricsGauge {
 	return temporalGauge{series(h, name, func() prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: temporalHelp, ConstLabels: h.tags})
 	})}
 }
 
-// Timer returns the histogram of the name.
+// Timer returns the histogram with the name.
 func (h temporalHandler) Timer(name string) client.MetricsTimer {
 	name += "_seconds"
 	return temporalTimer{series(h, name, func() prometheus.Histogram {
@@ -95,9 +94,9 @@ func (h temporalHandler) Timer(name string) client.MetricsTimer {
 	})}
 }
 
-const temporalHelp = "Of Temporal's SDK; see docs.temporal.io/references/sdk-metrics."
+const temporalHelp = "From Temporal's SDK; see docs.temporal.io/references/sdk-metrics."
 
-// series returns the metric of the name with the handler's tags, made on first use.
+// series returns the metric with the name and the handler's tags, creating it on first use.
 func series[M prometheus.Metric](h temporalHandler, name string, fresh func() M) M {
 	key := keyOf(name, h.tags)
 	h.all.mu.RLock()
@@ -111,11 +110,11 @@ func series[M prometheus.Metric](h temporalHandler, name string, fresh func() M)
 	if known, ok = h.all.series[key].(M); ok {
 		return known
 	}
-	made := fresh()
-	if _, taken := h.all.series[key]; !taken { // by a metric of another kind: then this one is not shown
-		h.all.series[key] = made
+	created := fresh()
+	if _, taken := h.all.series[key]; !taken { // by a metric of another kind; this one is not exported
+		h.all.series[key] = created
 	}
-	return made
+	return created
 }
 
 func keyOf(name string, tags prometheus.Labels) string {
@@ -139,5 +138,5 @@ func (g temporalGauge) Update(to float64) { g.Set(to) }
 
 type temporalTimer struct{ prometheus.Histogram }
 
-// Record counts a duration.
+// Record observes a duration.
 func (t temporalTimer) Record(took time.Duration) { t.Observe(took.Seconds()) }

@@ -10,8 +10,8 @@ import (
 	"millwright/telemetry"
 )
 
-// gathered is what a registry has: name{label=value,…} to the value, of a
-// histogram the number of observations.
+// gathered returns a registry's values by name{label=value,…}; a histogram's value is
+// its number of observations.
 func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -32,7 +32,7 @@ func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return all
 }
 
-func TestTemporalsMetricsReachPrometheus(t *testing.T) {
+func TestTemporalMetricsReachPrometheus(t *testing.T) {
 	metrics := telemetry.NewTemporalMetrics()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics)
@@ -58,7 +58,7 @@ func TestTemporalsMetricsReachPrometheus(t *testing.T) {
 		"temporal_local_activity_total{namespace=default,task_queue=a}":                   1,
 		"temporal_num_pollers{namespace=default,task_queue=a}":                            6,
 		"temporal_request_latency_seconds{namespace=default,operation=Poll,task_queue=b}": 2,
-		"temporal_workflow_task_execution_failed_total{}":                                 0, // shown before the first
+		"temporal_workflow_task_execution_failed_total{}":                                 0, // exported before the first failure
 	} {
 		if n, shown := got[name]; !shown || n != want {
 			t.Errorf("%s is %v, want %v", name, n, want)
@@ -77,7 +77,7 @@ func TestTemporalsMetricsReachPrometheus(t *testing.T) {
 	}
 }
 
-func TestOneNameOfTwoKindsIsShownOnce(t *testing.T) {
+func TestANameOfTwoKindsIsExportedOnce(t *testing.T) {
 	metrics := telemetry.NewTemporalMetrics()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics)

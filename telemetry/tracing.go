@@ -18,48 +18,48 @@ import (
 	"go.temporal.io/sdk/interceptor"
 )
 
-// Tracing makes spans and sends them away. A nil Tracing makes none.
+// Tracing creates spans and exports them. A nil Tracing creates none.
 type Tracing struct {
 	provider *sdktrace.TracerProvider
 }
 
-// Process says whose spans they are.
+// Process identifies the process in its traces.
 type Process struct {
-	// Service is its name unless OTEL_SERVICE_NAME gives another.
+	// Service is its name, unless OTEL_SERVICE_NAME is set.
 	Service string
 	Version string
 }
 
-// StartTracing returns a Tracing that sends spans to an OpenTelemetry collector
-// over HTTP, as the OTEL_EXPORTER_OTLP_*, OTEL_TRACES_SAMPLER, OTEL_BSP_* and
-// OTEL_RESOURCE_ATTRIBUTES variables say. It fails when they are malformed; a
-// collector that does not answer loses spans and is logged, and nothing else.
+// StartTracing returns a Tracing that exports spans to an OpenTelemetry collector over
+// HTTP, configured by the OTEL_EXPORTER_OTLP_*, OTEL_TRACES_SAMPLER, OTEL_BSP_* and
+// OTEL_RESOURCE_ATTRIBUTES variables. It fails if they are malformed. If the collector
+// does not respond, spans are lost and the failure is logged.
 func StartTracing(ctx context.Context, process Process, log *slog.Logger) (*Tracing, error) {
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("set up the exporter of traces: %w", err)
+		return nil, fmt.Errorf("set up the trace exporter: %w", err)
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		log.Warn("traces cannot be sent", "error", err.Error())
+		log.Warn("cannot send traces", "error", err.Error())
 	}))
 	return NewTracing(ctx, process, exporter)
 }
 
-// NewTracing returns a Tracing with an exporter of the caller's.
+// NewTracing returns a Tracing with the exporter.
 func NewTracing(ctx context.Context, process Process, exporter sdktrace.SpanExporter) (*Tracing, error) {
-	// Later ones win: the variables have the last word.
-	who, err := resource.New(ctx,
+	// Later sources win, so the OTEL_* variables override the others.
+	attributes, err := resource.New(ctx,
 		resource.WithAttributes(
 			attribute.String("service.name", process.Service), attribute.String("service.version", process.Version)),
 		resource.WithTelemetrySDK(),
 		resource.WithFromEnv())
 	if err != nil {
-		return nil, fmt.Errorf("describe this process to the collector of traces: %w", err)
+		return nil, fmt.Errorf("describe this process for traces: %w", err)
 	}
-	return &Tracing{sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(who))}, nil
+	return &Tracing{sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(attributes))}, nil
 }
 
-// Stop sends what waits, for as long as the context allows.
+// Stop exports the queued spans and ends, at the latest with the context.
 func (t *Tracing) Stop(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -67,7 +67,7 @@ func (t *Tracing) Stop(ctx context.Context) error {
 	return t.provider.Shutdown(ctx)
 }
 
-// Tracer returns a tracer for the product's own spans, nil when there is no tracing.
+// Tracer returns the tracer for the product's spans, nil without tracing.
 func (t *Tracing) Tracer() trace.Tracer {
 	if t == nil {
 		return nil
@@ -75,8 +75,8 @@ func (t *Tracing) Tracer() trace.Tracer {
 	return t.provider.Tracer("millwright")
 }
 
-// Interceptors returns what makes spans of Temporal's calls, workflows and
-// activities, for a client's options; none when there is no tracing.
+// Interceptors returns the interceptors that create spans of Temporal's calls, workflows
+// and activities, for a client's options; none without tracing.
 func (t *Tracing) Interceptors() ([]interceptor.ClientInterceptor, error) {
 	if t == nil {
 		return nil, nil
@@ -85,7 +85,7 @@ func (t *Tracing) Interceptors() ([]interceptor.ClientInterceptor, error) {
 		Tracer:            t.provider.Tracer("millwright/temporal"),
 		TextMapPropagator: propagation.TraceContext{},
 		DisableBaggage:    true,
-		// A header that cannot be read costs a trace, never a workflow.
+		// An unreadable header must not fail a workflow.
 		AllowInvalidParentSpans: true,
 		SpanStarter:             startWithin,
 	})
@@ -95,9 +95,8 @@ func (t *Tracing) Interceptors() ([]interceptor.ClientInterceptor, error) {
 	return []interceptor.ClientInterceptor{traced}, nil
 }
 
-// startWithin starts Temporal's spans within a trace that is kept. Of its own it
-// begins one for an activity alone: workflows rest for days, and pokes come from
-// the background.
+// startWithin starts Temporal's spans within a sampled trace. Only activities start new
+// traces: workflows sleep for days, and wakes come from the background.
 func startWithin(ctx context.Context, tracer trace.Tracer, name string, options ...trace.SpanStartOption) trace.Span {
 	parent := trace.SpanContextFromContext(ctx)
 	if !parent.IsSampled() && (parent.IsValid() || !strings.HasPrefix(name, "RunActivity:")) {

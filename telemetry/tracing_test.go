@@ -19,17 +19,17 @@ import (
 	"millwright/telemetry"
 )
 
-func TestWithoutTracingThereIsNothing(t *testing.T) {
+func TestNilTracing(t *testing.T) {
 	var none *telemetry.Tracing
 	interceptors, err := none.Interceptors()
 	if none.Tracer() != nil || interceptors != nil || err != nil || none.Stop(t.Context()) != nil {
-		t.Error("a Tracing that is nil does something")
+		t.Error("a nil Tracing does something")
 	}
 }
 
-func TestTracingSaysWhoseSpansTheyAre(t *testing.T) {
+func TestTracingNamesTheProcess(t *testing.T) {
 	for name, c := range map[string]struct{ variable, want string }{
-		"by itself":       {"", "millwright-api"},
+		"by default":      {"", "millwright-api"},
 		"by the variable": {"erp-gateway", "erp-gateway"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,26 +46,26 @@ func TestTracingSaysWhoseSpansTheyAre(t *testing.T) {
 			}
 			spans := kept.GetSpans()
 			if len(spans) != 1 {
-				t.Fatalf("%d spans were sent, want the one that ended", len(spans))
+				t.Fatalf("%d spans were exported, want the one that ended", len(spans))
 			}
 			found := map[string]string{}
 			for _, a := range spans[0].Resource.Attributes() {
 				found[string(a.Key)] = a.Value.String()
 			}
 			if found["service.name"] != c.want || found["service.version"] != "1.2.3" {
-				t.Errorf("they are of %v", found)
+				t.Errorf("the spans' resource is %v", found)
 			}
 		})
 	}
 }
 
-// keep is an exporter whose spans outlast its end.
+// keep is an exporter that keeps its spans after Shutdown.
 type keep struct{ *tracetest.InMemoryExporter }
 
 func (keep) Shutdown(ctx context.Context) error { return nil }
 
-// A workflow that no traced call began has no span; its activity begins a trace.
-func TestActivitiesAloneBeginTraces(t *testing.T) {
+// A workflow that no traced call started has no span; its activity starts a trace.
+func TestOnlyActivitiesStartTraces(t *testing.T) {
 	kept := tracetest.NewInMemoryExporter()
 	tracing, err := telemetry.NewTracing(t.Context(), telemetry.Process{Service: "test"}, keep{kept})
 	if err != nil {
@@ -101,7 +101,7 @@ func TestActivitiesAloneBeginTraces(t *testing.T) {
 	}
 }
 
-func TestLinesInATraceHaveItsID(t *testing.T) {
+func TestLogLinesInATraceHaveItsID(t *testing.T) {
 	var written bytes.Buffer
 	log := slog.New(telemetry.LogHandler(slog.NewJSONHandler(&written, nil))).With("a", 1).WithGroup("g")
 	tracing, err := telemetry.NewTracing(t.Context(), telemetry.Process{}, keep{tracetest.NewInMemoryExporter()})

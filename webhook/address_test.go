@@ -35,12 +35,12 @@ func literalURL(ip string) string { return "https://" + net.JoinHostPort(ip, "44
 // mustRefuse checks that err refuses an address in a sentence.
 func mustRefuse(t *testing.T, err error) {
 	t.Helper()
-	var refused *AddressError
-	if !errors.As(err, &refused) {
+	var blocked *AddressError
+	if !errors.As(err, &blocked) {
 		t.Fatalf("error %v, want *AddressError", err)
 	}
-	if !strings.HasSuffix(refused.Detail, ".") || strings.Contains(refused.Detail, "hunter2") || strings.Contains(refused.Detail, "%!") {
-		t.Errorf("unfit for a person: %q", refused.Detail)
+	if !strings.HasSuffix(blocked.Detail, ".") || strings.Contains(blocked.Detail, "hunter2") || strings.Contains(blocked.Detail, "%!") {
+		t.Errorf("not a sentence for people: %q", blocked.Detail)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestCheckURLRules(t *testing.T) {
 		{"own host", "https://app.example.com/x", Rules{OwnHosts: []string{"app.example.com"}}, false},
 		{"own host in capitals", "https://APP.example.com/", Rules{OwnHosts: []string{"app.Example.com"}}, false},
 		{"own host on another port", "https://app.example.com:8443/", Rules{OwnHosts: []string{"app.example.com"}}, false},
-		{"beside the own host", "https://hooks.app.example.com/", Rules{OwnHosts: []string{"app.example.com"}}, true},
+		{"a subdomain of an own host", "https://hooks.app.example.com/", Rules{OwnHosts: []string{"app.example.com"}}, true},
 		{"own host with port", "https://127.0.0.1:8080/", Rules{AllowNetworks: loopback, OwnHosts: []string{"127.0.0.1:8080"}}, false},
 		{"own host with port, another port", "https://127.0.0.1:9999/", Rules{AllowNetworks: loopback, OwnHosts: []string{"127.0.0.1:8080"}}, true},
 		{"own host with the scheme's port", "https://app.example.com/", Rules{OwnHosts: []string{"app.example.com:443"}}, false},
@@ -150,7 +150,7 @@ func TestCheckURLSentences(t *testing.T) {
 		{"fragment", "https://hooks.example.com/#x", "The address must not contain a fragment (#)."},
 		{"other letters", "https://münchen.example/", "The address must be plain ASCII: write a host name with other letters in its xn-- form and percent-encode them elsewhere."},
 		{"zone", "https://[fe80::1%25eth0]/", "The host must not be percent-encoded or carry an IPv6 zone."},
-		{"no host", "https:///x", "The address names no host."},
+		{"no host", "https:///x", "The address has no host."},
 		{"bad escape in the path", "https://hooks.example.com/%zz", "This is not a valid URL."},
 		{"port", "https://hooks.example.com:0/", "The port must be a number from 1 to 65535."},
 		{"colon", "https://hooks.example.com:/", "The address has a colon after the host but no port."},
@@ -159,8 +159,8 @@ func TestCheckURLSentences(t *testing.T) {
 		{"not a name", "https://*.example.com/", "The host is neither a valid host name nor an IP address."},
 		{"hexadecimal address", "https://0x7f.1/", odd},
 		{"mapped address", "https://[::ffff:8.8.8.8]/", odd},
-		{"private name", "https://db.internal/", "Names ending in internal lead into private networks. Webhooks are sent to public internet addresses only."},
-		{"localhost", "https://localhost:8443/", "Names ending in localhost lead into private networks. Webhooks are sent to public internet addresses only."},
+		{"private name", "https://db.internal/", "Names ending in internal belong to private networks. Webhooks are sent to public internet addresses only."},
+		{"localhost", "https://localhost:8443/", "Names ending in localhost belong to private networks. Webhooks are sent to public internet addresses only."},
 		{"loopback", "https://127.0.0.1/", "127.0.0.1 is a loopback address. Webhooks are sent to public internet addresses only."},
 		{"private", "https://[fd00::1]/", "fd00::1 is in a private network. Webhooks are sent to public internet addresses only."},
 		{"link-local", "https://169.254.169.254/", "169.254.169.254 is a link-local address. Webhooks are sent to public internet addresses only."},
@@ -177,7 +177,7 @@ func TestCheckURLSentences(t *testing.T) {
 		})
 	}
 	err := CheckURL(t.Context(), "https://hooks.example.com/", Rules{Resolver: answers{"10.0.0.1"}})
-	if want := "hooks.example.com leads to an IP address that is in a private network. Webhooks are sent to public internet addresses only."; err.Error() != want {
+	if want := "hooks.example.com resolves to an IP address that is in a private network. Webhooks are sent to public internet addresses only."; err.Error() != want {
 		t.Errorf("a name says %q, want %q", err, want)
 	}
 }
@@ -238,9 +238,9 @@ func FuzzCheckURL(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw string) {
 		err := CheckURL(t.Context(), raw, Rules{})
 		if err != nil {
-			var refused *AddressError
-			if !errors.As(err, &refused) || refused.Detail == "" {
-				t.Errorf("refused without a sentence: %v", err)
+			var blocked *AddressError
+			if !errors.As(err, &blocked) || blocked.Detail == "" {
+				t.Errorf("rejected without a sentence: %v", err)
 			}
 			return
 		}

@@ -13,28 +13,28 @@ import (
 	"time"
 )
 
-// Kind is the machine-readable reason why an attempt got no answer.
+// Kind is the machine-readable reason why an attempt got no response.
 type Kind string
 
 // The kinds of failed attempts.
 const (
 	KindTimeout           Kind = "timeout"            // no complete headers within the limit
 	KindConnectionRefused Kind = "connection_refused" // nothing listens on the port
-	KindUnreachable       Kind = "unreachable"        // no way to the host or its network
+	KindUnreachable       Kind = "unreachable"        // no route to the host or its network
 	KindDNS               Kind = "dns"                // the name could not be resolved
 	KindTLS               Kind = "tls"                // no trustworthy TLS connection
-	KindBlockedAddress    Kind = "blocked_address"    // the address may not be reached, or not be written so
-	KindReset             Kind = "reset"              // the connection ended before the answer did
-	KindBadResponse       Kind = "bad_response"       // the answer was not HTTP, or its headers too large
-	KindCanceled          Kind = "canceled"           // the caller's context ended; says nothing about the receiver
+	KindBlockedAddress    Kind = "blocked_address"    // the address is not allowed, or its text is not valid
+	KindReset             Kind = "reset"              // the connection ended before the response's headers did
+	KindBadResponse       Kind = "bad_response"       // the response was not HTTP, or its headers were too large
+	KindCanceled          Kind = "canceled"           // the caller's context ended; the receiver may be healthy
 	KindOther             Kind = "other"
 )
 
-// AttemptError says why an attempt got no answer.
+// AttemptError says why an attempt got no response.
 type AttemptError struct {
 	Kind Kind
-	// Detail is a sentence for the people who run the receiver. Of the address
-	// it names the host at most.
+	// Detail is a sentence for the people who run the receiver. It contains no more of
+	// the address than its host.
 	Detail string
 
 	cause error
@@ -42,9 +42,8 @@ type AttemptError struct {
 
 func (e *AttemptError) Error() string { return e.Detail }
 
-// Unwrap returns the error underneath, for errors.Is and an operator's log. Its
-// text may name IP addresses of this machine and is not for display. It is nil
-// when there is none.
+// Unwrap returns the cause, or nil, for errors.Is and an operator's log. Its text may
+// contain IP addresses of this machine and is not for display.
 func (e *AttemptError) Unwrap() error { return e.cause }
 
 // failure explains the error of a round trip to host.
@@ -54,42 +53,41 @@ func (c *Client) failure(attempt context.Context, err error, host string, connec
 }
 
 func (c *Client) explain(attempt context.Context, err error, host string, connected bool) (Kind, string) {
-	// The attempt's own end comes first: it shows in err as whatever step it
-	// happened to interrupt.
+	// First the end of the attempt itself: err only shows the step that it interrupted.
 	if cause := context.Cause(attempt); cause != nil && !errors.Is(cause, errTimeUp) {
-		return KindCanceled, "The attempt was stopped before an answer came."
+		return KindCanceled, "The attempt was stopped before a response came."
 	} else if cause != nil && connected {
-		return KindTimeout, "No answer came within " + seconds(c.timeout) + "."
+		return KindTimeout, "No response came within " + seconds(c.timeout) + "."
 	} else if cause != nil {
 		return KindTimeout, "No connection could be made within " + seconds(c.timeout) + "."
 	}
 
 	var (
-		refused   *refusedError
+		blocked   *blockedError
 		lookup    *lookupError
 		handshake *handshakeError
 	)
 	switch {
-	case errors.As(err, &refused):
-		if refused.name == "" && refused.ip.String() != host {
-			refused = &refusedError{name: host, ip: refused.ip}
+	case errors.As(err, &blocked):
+		if blocked.name == "" && blocked.ip.String() != host {
+			blocked = &blockedError{name: host, ip: blocked.ip}
 		}
-		return KindBlockedAddress, refused.Error()
+		return KindBlockedAddress, blocked.Error()
 	case errors.As(err, &lookup):
 		return KindDNS, dnsSentence(host, lookup.err)
 	case isTimeout(err):
-		// One address of several, or the system's own limit.
-		return KindTimeout, host + " did not answer in time."
+		// One IP address of several timed out, or the system's own limit was reached.
+		return KindTimeout, host + " did not respond in time."
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return KindConnectionRefused, host + " refused the connection."
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
 		return KindUnreachable, host + " cannot be reached."
 	case isReset(err):
-		return KindReset, host + " closed the connection before answering."
+		return KindReset, host + " closed the connection before responding."
 	case errors.As(err, &handshake):
 		return KindTLS, tlsSentence(host, handshake.err)
 	case connected:
-		return KindBadResponse, fmt.Sprintf("The answer was not valid HTTP, or its headers were larger than %d KiB.", maxHeaderBytes>>10)
+		return KindBadResponse, fmt.Sprintf("The response was not valid HTTP, or its headers were larger than %d KiB.", maxHeaderBytes>>10)
 	default:
 		return KindOther, "The request could not be sent."
 	}

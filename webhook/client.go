@@ -25,43 +25,41 @@ const MaxKeptBody = 4 << 10
 const DefaultTimeout = 10 * time.Second
 
 const (
-	// An answer's body may take this long after its headers. It is only for the
-	// record, so a slow one costs the receiver nothing but its end.
+	// bodyTime bounds the response's body after its headers. The body is only kept for
+	// display, so the rest of a slow one is dropped.
 	bodyTime = 2 * time.Second
-	// What is read, beyond what is kept, to be able to use the connection again.
+	// maxDrained bounds how much of a body is read so that the connection can be reused.
 	maxDrained = 64 << 10
-	// More headers than this no receiver needs.
+	// maxHeaderBytes bounds the response's headers.
 	maxHeaderBytes = 32 << 10
 
-	// The sender has 32 deliveries in flight per address. With thousands of
-	// addresses an idle connection, some 40 KiB with TLS, is kept only through
-	// a pause in the traffic.
+	// The dispatcher has at most 32 requests in flight per address. An idle connection
+	// takes some 40 KiB with TLS, so it is closed after a pause in the traffic.
 	idlePerHost = 32
 	idleTotal   = 2048
 	idleTime    = 60 * time.Second
 )
 
-// Options of a Client. The zero value is the rule of production.
+// Options of a Client. The zero value is for production.
 type Options struct {
 	// AllowNetworks and AllowHTTP are as in Rules.
 	AllowNetworks []netip.Prefix
 	AllowHTTP     bool
-	// Timeout bounds an attempt from the DNS lookup to the last byte of the
-	// answer's headers. 0 means 10 seconds (spec section 6).
+	// Timeout bounds an attempt, from the DNS lookup to the last byte of the response's
+	// headers. 0 means DefaultTimeout (spec section 6, Receiver rules).
 	Timeout time.Duration
 	// RootCAs verify the receivers' certificates; nil means the system's.
 	RootCAs *x509.CertPool
 	// Resolver resolves host names; nil means SystemResolver.
 	Resolver Resolver
-	// Dial connects to an IP address and port that passed the check. It is for
-	// tests: nil means a dialer that checks the address once more on its socket.
+	// Dial connects to a checked IP address and port, for tests. nil means a dialer that
+	// checks the address again on its socket.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Client posts deliveries to addresses that strangers chose. It reaches the
-// public internet and AllowNetworks only, follows no redirects, uses no proxy
-// and bounds what an answer may cost in time and memory. Safe for concurrent
-// use; one is enough for a process.
+// Client posts deliveries to addresses that integrations chose. It reaches only the
+// public internet and AllowNetworks, follows no redirects, uses no proxy and bounds the
+// time and memory that a response takes. Safe for concurrent use; a process needs one.
 type Client struct {
 	transport         *http.Transport
 	guard             *guard
@@ -104,16 +102,16 @@ func NewClient(options Options) *Client {
 }
 
 func newTransport(dialer *dialer) *http.Transport {
-	// HTTP/2 would put all deliveries to a host on one connection, where one
-	// that hangs holds up the rest; with HTTP/1.1 it holds up itself.
+	// HTTP/2 would send all deliveries to a host over one connection, where one that
+	// hangs holds up the others.
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	return &http.Transport{
-		Proxy:                  nil, // also none from the environment: it would dial in our place
+		Proxy:                  nil, // not even the environment's: a proxy would dial unchecked addresses
 		DialContext:            dialer.dialPlain,
 		DialTLSContext:         dialer.dialTLS,
 		Protocols:              &protocols,
-		DisableCompression:     true, // what is recorded is what was sent, and no small answer unpacks to a large one
+		DisableCompression:     true, // the body is kept as sent, and no small response unpacks to a large one
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		MaxIdleConns:           idleTotal,
 		MaxIdleConnsPerHost:    idlePerHost,
@@ -121,31 +119,28 @@ func newTransport(dialer *dialer) *http.Transport {
 	}
 }
 
-// Response is what came of an attempt.
+// Response is the result of an attempt.
 type Response struct {
-	// Status is the HTTP status, 0 when there was no answer. A redirect is its
-	// status like any other.
+	// Status is the HTTP status, 0 if there was no response. Redirects are not followed.
 	Status int
-	// Body is the answer's first 4 KiB, as sent: any bytes at all. It is cut
-	// short when the rest did not come within 2 seconds of the headers.
+	// Body is the start of the response's body as sent, up to MaxKeptBody: less if the
+	// rest did not come within 2 seconds of the headers.
 	Body []byte
-	// RemoteIP is the address connected to; not valid when there was none.
+	// RemoteIP is the address connected to; invalid if there was no connection.
 	RemoteIP netip.Addr
-	// Latency is the time from the call to the last byte of the headers, or to
-	// the failure.
+	// Latency is the time from the call to the last byte of the headers, or to the failure.
 	Latency time.Duration
 }
 
-// Post sends body, which is JSON, to a webhook address with the given headers,
-// which are not changed, and returns the receiver's answer, whatever its status.
-// It takes at most Timeout and 2 seconds.
+// Post sends body, which is JSON, with the headers to a webhook address and returns the
+// receiver's response, whatever its status. It takes at most Timeout and 2 seconds and
+// does not change header.
 //
-// The error is *AttemptError: no answer came, or the address may not be reached.
-// The Response then still has Latency and, when a connection was made, RemoteIP.
+// The error is *AttemptError: there was no response, or the address is not allowed. The
+// Response then still has Latency and, if there was a connection, RemoteIP.
 //
-// A delivery may reach the receiver twice: when a kept connection turns out to
-// have been closed, the request is sent again on another, since the receiver
-// that closes idle connections is the common case.
+// A delivery may reach the receiver twice: if an idle connection turns out to be closed,
+// the request is sent again over another. Most receivers close idle connections.
 func (c *Client) Post(ctx context.Context, address string, header http.Header, body []byte) (Response, error) {
 	start := time.Now()
 	at, err := parseAddress(address, c.allowHTTP, c.allowPrivateNames)
@@ -166,21 +161,20 @@ func (c *Client) Post(ctx context.Context, address string, header http.Header, b
 			out.RemoteIP = remoteIP(info.Conn)
 		},
 	})
-	// The transport itself, not an http.Client: that one follows redirects and
-	// puts the URL into its errors.
-	answer, err := c.transport.RoundTrip(newRequest(traced, at, header, body))
+	// Not http.Client, which follows redirects and puts the URL into errors.
+	response, err := c.transport.RoundTrip(newRequest(traced, at, header, body))
 	out.Latency = time.Since(start)
 	if err != nil {
 		return out, c.failure(attempt, err, at.host, connected)
 	}
-	defer answer.Body.Close()
+	defer response.Body.Close()
 	timer.Reset(bodyTime)
-	out.Status = answer.StatusCode
-	out.Body = readStart(answer)
+	out.Status = response.StatusCode
+	out.Body = readStart(response)
 	return out, nil
 }
 
-// Close closes the connections that are idle now.
+// Close closes the idle connections.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 var errTimeUp = errors.New("time limit reached")
@@ -192,8 +186,8 @@ func newRequest(ctx context.Context, at address, header http.Header, body []byte
 	}
 	headers["Content-Type"] = []string{"application/json"}
 	headers["User-Agent"] = []string{UserAgent}
-	// An empty value is not sent. It tells the transport that the request may be
-	// repeated on another connection: deliveries may arrive twice anyway.
+	// An empty value is not sent, but it lets the transport repeat the request on another
+	// connection: deliveries may arrive twice anyway.
 	headers["Idempotency-Key"] = nil
 	return (&http.Request{
 		Method:        http.MethodPost,
@@ -217,19 +211,18 @@ func remoteIP(conn net.Conn) netip.Addr {
 
 var bodyBuffers = sync.Pool{New: func() any { return new([MaxKeptBody]byte) }}
 
-// readStart returns the first bytes of the answer's body and reads on for a
-// while, so that the connection can be kept. Errors end it: the status counts.
-func readStart(answer *http.Response) []byte {
-	// Beyond a switch of protocols the body is the bare connection, which ends
-	// with no context.
-	if answer.StatusCode == http.StatusSwitchingProtocols || answer.Body == http.NoBody {
+// readStart returns the start of the response's body and drains up to maxDrained, so
+// that the connection can be reused. It ignores errors, since the status decides.
+func readStart(response *http.Response) []byte {
+	// After 101 Switching Protocols the body is the bare connection, which no context ends.
+	if response.StatusCode == http.StatusSwitchingProtocols || response.Body == http.NoBody {
 		return nil
 	}
 	buffer := bodyBuffers.Get().(*[MaxKeptBody]byte)
 	defer bodyBuffers.Put(buffer)
-	n, err := io.ReadFull(answer.Body, buffer[:])
-	if err == nil && answer.ContentLength <= maxDrained {
-		_, _ = io.CopyN(io.Discard, answer.Body, maxDrained-MaxKeptBody)
+	n, err := io.ReadFull(response.Body, buffer[:])
+	if err == nil && response.ContentLength <= maxDrained {
+		_, _ = io.CopyN(io.Discard, response.Body, maxDrained-MaxKeptBody)
 	}
 	return append([]byte(nil), buffer[:n]...)
 }

@@ -221,7 +221,7 @@ func TestPostBoundsHeaders(t *testing.T) {
 	}
 }
 
-// net/http reads the proxy variables once per process, so a process of its own
+// net/http reads the proxy variables once per process, so a separate process
 // runs this test with them set.
 func TestPostIgnoresProxiesFromTheEnvironment(t *testing.T) {
 	const inside = "WEBHOOK_TEST_BEHIND_PROXY"
@@ -347,8 +347,8 @@ func TestPostClassifiesFailures(t *testing.T) {
 			listener.Close()
 			return listener.Addr().String()
 		}, KindConnectionRefused, "127.0.0.1 refused the connection."},
-		{"closed without an answer", hangUp(-1), KindReset, "127.0.0.1 closed the connection before answering."},
-		{"reset without an answer", hangUp(0), KindReset, "127.0.0.1 closed the connection before answering."},
+		{"closed without an answer", hangUp(-1), KindReset, "127.0.0.1 closed the connection before responding."},
+		{"reset without an answer", hangUp(0), KindReset, "127.0.0.1 closed the connection before responding."},
 		{"closed within the headers", says("HTTP/1.1 200 OK\r\nX-Cut: 1\r\n"), KindReset, ""},
 		{"not HTTP", says("220 mail.example.com ESMTP hunter3\r\n"), KindBadResponse, ""},
 		{"HTTP with a broken header", says("HTTP/1.1 200 OK\r\nno colon\r\n\r\n"), KindBadResponse, ""},
@@ -399,7 +399,7 @@ func TestPostClassifiesDialFailures(t *testing.T) {
 	}{
 		{"no way to the network", syscall.ENETUNREACH, KindUnreachable, "hooks.example.com cannot be reached."},
 		{"no way to the host", syscall.EHOSTUNREACH, KindUnreachable, "hooks.example.com cannot be reached."},
-		{"the system's own time limit", syscall.ETIMEDOUT, KindTimeout, "hooks.example.com did not answer in time."},
+		{"the system's own time limit", syscall.ETIMEDOUT, KindTimeout, "hooks.example.com did not respond in time."},
 		{"anything else", syscall.EMFILE, KindOther, "The request could not be sent."},
 	}
 	for _, tt := range tests {

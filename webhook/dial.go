@@ -10,13 +10,12 @@ import (
 )
 
 const (
-	// A name may have many addresses. More than a few tries would fit neither
-	// into the time limit nor good manners.
+	// maxTries bounds the addresses of a name that are tried, to fit into the time limit.
 	maxTries = 4
-	// Each try gets an equal share of the time left, but no less than this.
+	// minTry is the least time for a try, which otherwise gets an equal share.
 	minTry = 2 * time.Second
-	// A dial ends this much after the attempt it was started for, so that the
-	// attempt's own limit is what an error tells of.
+	// dialGrace lets a dial end after its attempt, so that the error is the attempt's
+	// timeout.
 	dialGrace = 100 * time.Millisecond
 )
 
@@ -26,13 +25,13 @@ type dialer struct {
 	resolver Resolver
 	dial     func(ctx context.Context, network, address string) (net.Conn, error)
 	tls      *tls.Config
-	// limit bounds one dial with its lookup and handshake. The attempt's own
-	// limit does not: http.Transport lets dials go on for the next request.
+	// limit bounds a dial with its lookup and handshake. The attempt's limit does not,
+	// because http.Transport continues dials for later requests.
 	limit time.Duration
 }
 
-// guardedDial returns the dial function for production, which asks the guard
-// about the very address its socket is about to connect to.
+// guardedDial returns production's dial function, which checks the address its socket
+// connects to.
 func guardedDial(guard *guard) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return (&net.Dialer{Control: guard.control}).DialContext
 }
@@ -44,8 +43,8 @@ func (d *dialer) dialPlain(ctx context.Context, _, hostPort string) (net.Conn, e
 	return d.connect(ctx, hostPort)
 }
 
-// dialTLS is http.Transport's DialTLSContext. The handshake is done here, so
-// that its errors can be told from others.
+// dialTLS is http.Transport's DialTLSContext. It does the handshake itself, to mark its
+// errors.
 func (d *dialer) dialTLS(ctx context.Context, _, hostPort string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.limit)
 	defer cancel()
@@ -96,12 +95,12 @@ func (d *dialer) connect(ctx context.Context, hostPort string) (net.Conn, error)
 	return nil, first
 }
 
-// allowed returns the addresses of host that webhooks may reach. It returns
-// *refusedError when there is no such address.
+// allowed returns the addresses of host that webhooks may reach, or *blockedError if
+// no address is allowed.
 func (d *dialer) allowed(ctx context.Context, host string) ([]netip.Addr, error) {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		if !d.guard.allows(ip) {
-			return nil, &refusedError{ip: ip}
+			return nil, &blockedError{ip: ip}
 		}
 		return []netip.Addr{ip}, nil
 	}
@@ -116,7 +115,7 @@ func (d *dialer) allowed(ctx context.Context, host string) ([]netip.Addr, error)
 		}
 	}
 	if len(allowed) == 0 {
-		return nil, &refusedError{name: host, ip: ips[0]}
+		return nil, &blockedError{name: host, ip: ips[0]}
 	}
 	return allowed, nil
 }
@@ -127,7 +126,7 @@ type lookupError struct{ err error }
 func (e *lookupError) Error() string { return fmt.Sprintf("lookup: %v", e.err) }
 func (e *lookupError) Unwrap() error { return e.err }
 
-// try connects to one address, leaving time for the tries still to come.
+// try connects to one address and leaves time for the remaining tries.
 func (d *dialer) try(ctx context.Context, ip netip.Addr, port string, triesLeft int) (net.Conn, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		share := max(time.Until(deadline)/time.Duration(triesLeft), minTry)

@@ -1,11 +1,11 @@
-// Package webhook signs, sends and verifies the service's webhooks (spec
-// section 6). It imports nothing else of the product, so receivers can import
-// it as it is.
+// Package webhook signs, sends and verifies the service's webhooks (spec section 6). It
+// imports no other package of the product, so receivers can import it. It repeats a few
+// limits of package models; a test of cmd/millwright compares them.
 //
 // A receiver needs one call. [VerifyRequest] reads a request's body and returns
 // its [Event], or [Verify] checks headers and a raw body read elsewhere. Both
-// check the Service-Signature header and answer with [ErrMissing],
-// [ErrMalformed], [ErrMismatch] or [ErrStale]:
+// check the Service-Signature header and return [ErrMissing], [ErrMalformed],
+// [ErrMismatch] or [ErrStale]:
 //
 //	event, err := webhook.VerifyRequest(r, secret, time.Now())
 //	if err != nil {
@@ -13,18 +13,16 @@
 //		return
 //	}
 //
-// The sender makes a [Signer] once per webhook address, from the address's one
-// secret or, during a rotation, its two. [Signer.Header] gives the headers of
-// one delivery in both families: Service-* and Standard Webhooks. [Client]
-// then posts it.
+// A sender creates a [Signer] per webhook address, from its secret or, during a
+// rotation, its two secrets. [Signer.Header] returns the headers of a delivery,
+// Service-* and Standard Webhooks, and [Client] posts it.
 //
-// The client sends where strangers tell it to, so it trusts no address. A name
-// is resolved, every answer is checked, and the connection goes to the checked
-// IP itself, where the socket is checked once more before it connects. What is
-// refused then, whatever DNS said before, is everything outside the public
-// internet, unless an operator opened the network. [CheckURL] applies the same
-// rules when an address is saved and explains a refusal in a sentence.
+// Integrations choose the addresses, so the client trusts none. At every attempt it
+// resolves the name, rejects IP addresses outside the public internet and the networks
+// an operator allowed, connects to a checked IP address and checks it again on the
+// socket: DNS rebinding does not help. [CheckURL] applies the same rules when an address
+// is saved and explains a rejection in a sentence.
 //
-// The package keeps no state but open connections, logs nothing, and never puts
-// a secret or an address's path and query into an error.
+// The package's only state is open connections. It logs nothing and never puts a secret
+// or an address's path and query into an error.
 package webhook

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// MaxBody is the size in bytes of the largest body VerifyRequest reads, 1 MiB.
+// MaxBody is the size of the largest body that VerifyRequest reads, 1 MiB.
 const MaxBody = 1 << 20
 
 // ErrTooLarge is returned by VerifyRequest for a body larger than MaxBody.
@@ -26,12 +26,12 @@ type Event struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// VerifyRequest reads the request's body, verifies it as Verify does and returns
-// the event in it. The body is consumed.
+// VerifyRequest reads the request's body, verifies it as Verify does and returns its
+// event.
 //
-// It returns Verify's errors, ErrTooLarge, ErrMalformed when the authentic body
-// is no event or the unsigned Service-Event-Id and Service-Event-Type headers
-// say otherwise than it does, or the error of reading the body.
+// Its errors are those of Verify, ErrTooLarge, the error of reading the body, and
+// ErrMalformed if the body is authentic but not an event, or if the unsigned
+// Service-Event-Id and Service-Event-Type headers contradict it.
 func VerifyRequest(r *http.Request, secret string, now time.Time) (Event, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"millwright/webhook"
 )
 
-// A receiver verifies a delivery. The sender's side stands in for the service.
+// A receiver verifies a delivery. The example signs it in the service's place.
 func ExampleVerifyRequest() {
 	const secret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 

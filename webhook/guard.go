@@ -8,18 +8,16 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// platformPrefixes are public addresses behind which a hosting platform answers
-// its own machines, as it does on 169.254.169.254.
+// platformPrefixes are public addresses on which a hosting platform serves its own
+// machines, as on 169.254.169.254.
 var platformPrefixes = []netip.Prefix{
 	netip.MustParsePrefix("168.63.129.16/32"), // Azure's WireServer
 }
 
-// guard decides which IP addresses webhooks may reach: the public internet and
-// the networks an operator opened. The ranges are those of the IANA
-// special-purpose registries as package ssrf keeps them. Of IPv6 it admits
-// nothing outside 2000::/3, which disposes of mapped, compatible, NAT64,
-// unique-local, link-local and site-local forms, and refuses 6to4 and Teredo
-// within.
+// guard decides which IP addresses webhooks may reach: the public internet and the
+// networks an operator allowed. Package ssrf has the ranges of the IANA special-purpose
+// registries. Of IPv6 it allows only 2000::/3, which excludes mapped, compatible, NAT64,
+// unique-local, link-local and site-local addresses, without 6to4 and Teredo.
 type guard struct {
 	ranges *ssrf.Guardian
 }
@@ -44,15 +42,15 @@ func newGuard(allow []netip.Prefix) *guard {
 	)}
 }
 
-// allows reports whether webhooks may reach ip. IPv4-mapped addresses are refused
-// like all else outside 2000::/3; resolve has unmapped those that are honest.
+// allows reports whether webhooks may reach ip. IPv4-mapped addresses are not allowed;
+// resolve unmaps those that a resolver returns for ordinary ones.
 func (g *guard) allows(ip netip.Addr) bool {
-	// Package ssrf would take the zero Addr for an unlisted IPv4 address.
+	// Package ssrf takes the zero Addr for a public IPv4 address.
 	if !ip.IsValid() || ip.Zone() != "" {
 		return false
 	}
-	// An operator without IPv4 opens the NAT64 prefix to reach IPv4 at all. That
-	// must not open what lies behind it.
+	// Without IPv4, an operator allows the NAT64 prefix to reach IPv4 at all. That must
+	// not allow the private IPv4 addresses within it.
 	if ssrf.IPv6NAT64Prefix.Contains(ip) {
 		bytes := ip.As16()
 		if !g.allows(netip.AddrFrom4([4]byte(bytes[12:]))) {
@@ -62,34 +60,33 @@ func (g *guard) allows(ip netip.Addr) bool {
 	return g.ranges.SafeAddr(ip) == nil
 }
 
-// control is a net.Dialer's Control: the last word on the address a socket is
-// about to connect to, however it was come by.
+// control is a net.Dialer's Control: it checks the address a socket is about to connect
+// to.
 func (g *guard) control(_, address string, _ syscall.RawConn) error {
 	target, err := netip.ParseAddrPort(address)
 	if err != nil || !g.allows(target.Addr()) {
-		return &refusedError{ip: target.Addr()}
+		return &blockedError{ip: target.Addr()}
 	}
 	return nil
 }
 
-// refusedError says that the guard refused ip. Name is the host name that led to
-// it, or empty when the address was written as an IP.
-type refusedError struct {
+// blockedError says that the guard does not allow ip. name is the host name that
+// resolved to it, "" if the address has the IP itself.
+type blockedError struct {
 	name string
 	ip   netip.Addr
 }
 
-// Error does not tell what IP a name leads to: who may not reach a private
-// network should not learn its addresses from its DNS either.
-func (e *refusedError) Error() string {
+// Error does not reveal the IP address of a name: it might be one of a private network.
+func (e *blockedError) Error() string {
 	subject := e.ip.String()
 	if e.name != "" {
-		subject = e.name + " leads to an IP address that"
+		subject = e.name + " resolves to an IP address that"
 	}
 	return fmt.Sprintf("%s is %s. Webhooks are sent to public internet addresses only.", subject, rangeName(e.ip))
 }
 
-// rangeName says in words where an address that is not public lies.
+// rangeName describes the range of an address that is not public.
 func rangeName(ip netip.Addr) string {
 	switch {
 	case ip.IsLoopback():

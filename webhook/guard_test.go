@@ -59,8 +59,8 @@ func TestPostRefusesHostileIPsAtDialTime(t *testing.T) {
 			})
 			t.Run("on the socket", func(t *testing.T) {
 				err := newGuard(nil).control("tcp", net.JoinHostPort(tt.ip, "443"), nil)
-				var refused *refusedError
-				if !errors.As(err, &refused) {
+				var blocked *blockedError
+				if !errors.As(err, &blocked) {
 					t.Errorf("error %v", err)
 				}
 			})
@@ -88,8 +88,8 @@ func TestGuardedDialRefusesOnTheSocket(t *testing.T) {
 	address := server.Listener.Addr().String()
 
 	_, err := guardedDial(newGuard(nil))(t.Context(), "tcp", address)
-	var refused *refusedError
-	if !errors.As(err, &refused) {
+	var blocked *blockedError
+	if !errors.As(err, &blocked) {
 		t.Errorf("closed network: %v", err)
 	}
 	if n := requests.Load(); n != 0 {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// hostileIPs must be reached neither as written in an address nor through a name
-// that leads to them.
+// hostileIPs must not be reached, neither as an address nor through a name
+// that resolves to them.
 var hostileIPs = []struct{ name, ip string }{
 	{"unspecified, which systems take for this machine", "0.0.0.0"},
 	{"this network", "0.1.2.3"},
@@ -81,7 +81,7 @@ var hostileIPs = []struct{ name, ip string }{
 	{"multicast, IPv6, global", "ff0e::1"},
 }
 
-// hostileURLs must be refused by their spelling alone.
+// hostileURLs must be rejected without a lookup.
 var hostileURLs = []struct{ name, url string }{
 	{"nothing", ""},
 	{"no scheme", "hooks.example.com/x"},

@@ -13,17 +13,16 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// SystemResolver returns the resolver for production: the system's name servers,
-// without its search domains. With them a stranger's "db.prod" could become a
-// name inside the operator's network, and each public name would cost several
-// questions.
+// SystemResolver returns production's resolver: the system's name servers, without its
+// search domains. With them "db.prod" could become a name inside the operator's network,
+// and public names would take several queries.
 func SystemResolver() Resolver {
-	// Go's own resolver gives up when the context ends; a call into the C
-	// library would hold a thread until it is done.
+	// Go's resolver stops when the context ends; a call into the C library would hold a
+	// thread until it returns.
 	return systemResolver{&net.Resolver{PreferGo: true}}
 }
 
-// systemResolver makes names complete before it looks them up.
+// systemResolver looks up fully qualified names only.
 type systemResolver struct{ resolver Resolver }
 
 func (r systemResolver) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
@@ -33,17 +32,17 @@ func (r systemResolver) LookupNetIP(ctx context.Context, network, host string) (
 	return r.resolver.LookupNetIP(ctx, network, host)
 }
 
-var errNoAnswer = errors.New("no address")
+var errNoAddress = errors.New("no address")
 
-// resolve returns at least one address of host or an error. IPv4 addresses are
-// unmapped: net.Resolver gives ordinary ones in their mapped form.
+// resolve returns at least one address of host or an error. It unmaps IPv4 addresses,
+// because net.Resolver may return them in their IPv6 form.
 func resolve(ctx context.Context, resolver Resolver, host string) ([]netip.Addr, error) {
 	ips, err := resolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
 		return nil, err
 	}
 	if len(ips) == 0 {
-		return nil, errNoAnswer
+		return nil, errNoAddress
 	}
 	unmapped := make([]netip.Addr, len(ips))
 	for i, ip := range ips {
@@ -55,7 +54,7 @@ func resolve(ctx context.Context, resolver Resolver, host string) ([]netip.Addr,
 // dnsSentence explains a failed lookup of host.
 func dnsSentence(host string, err error) string {
 	var dns *net.DNSError
-	if errors.Is(err, errNoAnswer) || errors.As(err, &dns) && dns.IsNotFound {
+	if errors.Is(err, errNoAddress) || errors.As(err, &dns) && dns.IsNotFound {
 		return "The name " + host + " does not exist in DNS."
 	}
 	return "The name " + host + " could not be looked up in DNS just now."

@@ -13,37 +13,37 @@ import (
 	"time"
 )
 
-// Names of the headers of a delivery, in the canonical form of http.Header.
+// The headers of a delivery, in the canonical form of http.Header.
 const (
 	HeaderEventID   = "Service-Event-Id"
 	HeaderEventType = "Service-Event-Type"
 	HeaderSignature = "Service-Signature"
 
-	// The Standard Webhooks headers, under the same secret.
+	// The Standard Webhooks headers, signed with the same secret.
 	HeaderStandardID        = "Webhook-Id"
 	HeaderStandardTimestamp = "Webhook-Timestamp"
 	HeaderStandardSignature = "Webhook-Signature"
 )
 
-// Signer makes the headers of deliveries to one webhook address. It decodes the
-// address's secrets and prepares their keys once. Safe for concurrent use.
+// Signer returns the headers of deliveries to one webhook address. It decodes the
+// address's secrets and sets up their keys once. Safe for concurrent use.
 type Signer struct {
 	keys   []signingKey
 	states sync.Pool
 }
 
-// signingKey is one secret in the two forms it signs with.
+// signingKey is a secret's two keys.
 type signingKey struct {
 	text []byte // the displayed secret, for Service-Signature
 	raw  []byte // its decoded bytes, for Webhook-Signature
 }
 
-// NewSigner returns a signer for an address's valid secrets as displayed, the
-// newest first: one, or more while a rotation lasts. It returns ErrSecret when
-// there is none or one of them cannot be used.
+// NewSigner returns a signer for an address's valid secrets as displayed, the newest
+// first: one, or two during a rotation. It returns ErrSecret without secrets or if one of
+// them is invalid.
 func NewSigner(secrets ...string) (*Signer, error) {
 	if len(secrets) == 0 {
-		return nil, fmt.Errorf("%w: there is none", ErrSecret)
+		return nil, fmt.Errorf("%w: no secret was given", ErrSecret)
 	}
 	s := &Signer{keys: make([]signingKey, len(secrets))}
 	for i, secret := range secrets {
@@ -57,16 +57,15 @@ func NewSigner(secrets ...string) (*Signer, error) {
 	return s, nil
 }
 
-// Header returns the headers that identify and sign one delivery: event id,
-// event type, and in both header families the time in Unix seconds with one
-// signature per secret (spec section 6). The body is what will be sent, byte
-// for byte. The header is the caller's to extend.
+// Header returns the headers that identify and sign a delivery: event id and type and,
+// for both families, the time in Unix seconds with a signature per secret (spec section
+// 6, Signature). body must be sent byte for byte. The caller may add to the header.
 func (s *Signer) Header(id, eventType string, at time.Time, body []byte) http.Header {
 	state := s.states.Get().(*signingState)
 	text, unixEnd, serviceEnd := state.sign(id, at, body)
 	s.states.Put(state)
 
-	// All values are cut from one string, and their slices from one array.
+	// To save allocations, all values share one string and their slices one array.
 	values := [...]string{id, eventType, text[:serviceEnd], id, text[len("t="):unixEnd], text[serviceEnd:]}
 	names := [...]string{HeaderEventID, HeaderEventType, HeaderSignature, HeaderStandardID, HeaderStandardTimestamp, HeaderStandardSignature}
 	backing := values[:]
@@ -77,9 +76,8 @@ func (s *Signer) Header(id, eventType string, at time.Time, body []byte) http.He
 	return header
 }
 
-// signingState is what one goroutine at a time needs to sign: keyed hashes,
-// whose keying is more than half of an HMAC's cost for a short body, and
-// buffers.
+// signingState holds keyed hashes and buffers for one goroutine at a time. Keying is
+// more than half of the cost of an HMAC of a short body.
 type signingState struct {
 	service, standard []hash.Hash
 	text, prefix, sum []byte
@@ -94,11 +92,11 @@ func newSigningState(keys []signingKey) *signingState {
 	return state
 }
 
-// sign returns the values of Service-Signature and Webhook-Signature, one right
-// after the other, with the end of the time in the former and its own end.
+// sign returns the concatenated values of Service-Signature and Webhook-Signature, the
+// end of the time within the first value, and the end of the first value.
 func (st *signingState) sign(id string, at time.Time, body []byte) (text string, unixEnd, serviceEnd int) {
-	// Signed are "<t>.<body>" and "<id>.<t>.<body>": the former's prefix is the
-	// end of the latter's.
+	// The signed texts are "<t>.<body>" and "<id>.<t>.<body>", so the first prefix ends the
+	// second.
 	prefix := append(append(st.prefix[:0], id...), '.')
 	servicePrefix := len(prefix)
 	prefix = append(strconv.AppendInt(prefix, at.Unix(), 10), '.')

@@ -13,7 +13,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// What is signed verifies in both families, within the tolerance and under each
+// A signed delivery verifies in both families, within the tolerance and under each
 // secret of a rotation; a changed body, id, time, signature or secret does not.
 func FuzzSign(f *testing.F) {
 	f.Add("evt_01jd8q4v6cf5e8hbbfwj0zq3tk", []byte(pingBody), int64(1767323045), int64(0), 0)
@@ -39,30 +39,30 @@ func FuzzSign(f *testing.F) {
 				t.Errorf("%d seconds old: %v", age, err)
 			}
 		}
-		refuse := func(what string, header http.Header, body []byte, secret string) {
+		reject := func(what string, header http.Header, body []byte, secret string) {
 			t.Helper()
 			if err := Verify(header, body, secret, signedAt); err == nil || errors.Is(err, ErrStale) {
 				t.Errorf("%s verifies: %v", what, err)
 			}
 		}
-		refuse("another secret", header, body, stranger)
-		refuse("a longer body", header, append(bytes.Clone(body), 'x'), newSecret)
+		reject("another secret", header, body, stranger)
+		reject("a longer body", header, append(bytes.Clone(body), 'x'), newSecret)
 		if len(body) > 0 {
 			i := min(max(at, 0), len(body)-1)
 			changed := bytes.Clone(body)
 			changed[i] ^= 1
-			refuse("a changed body", header, changed, newSecret)
+			reject("a changed body", header, changed, newSecret)
 			// The time's digits and the body's must not run into each other.
-			refuse("a body cut at its beginning", header, body[1:], newSecret)
+			reject("a body cut at its beginning", header, body[1:], newSecret)
 		}
 		service := header.Get(HeaderSignature)
 		later := strings.Replace(service, "t="+strconv.FormatInt(unix, 10), "t="+strconv.FormatInt(unix+1, 10), 1)
-		refuse("another time", http.Header{HeaderSignature: {later}}, body, newSecret)
+		reject("another time", http.Header{HeaderSignature: {later}}, body, newSecret)
 		first := strings.Index(service, "v1=") + len("v1=")
 		i := first + min(max(at, 0), 2*32-1)
 		if digit, err := hex.DecodeString("0" + service[i:i+1]); err == nil {
 			changed := service[:i] + strconv.FormatInt(int64(digit[0]^1), 16) + service[i+1:first+64]
-			refuse("a changed signature", http.Header{HeaderSignature: {changed}}, body, newSecret)
+			reject("a changed signature", http.Header{HeaderSignature: {changed}}, body, newSecret)
 		}
 		standardFamily(t, header, body, id)
 	})
@@ -93,7 +93,7 @@ func standardFamily(t *testing.T, header http.Header, body []byte, id string) {
 	}
 }
 
-// A signing secret is read or refused with a sentence that does not repeat it,
+// A signing secret is parsed, or rejected with a sentence that does not repeat it,
 // and has one spelling.
 func FuzzParseSecret(f *testing.F) {
 	f.Add(newSecret)

@@ -78,7 +78,7 @@ func TestAttemptEndsAfterTenSeconds(t *testing.T) {
 			then(conn)
 		})
 	}
-	const connecting, answering = "No connection could be made within 10 seconds.", "No answer came within 10 seconds."
+	const connecting, answering = "No connection could be made within 10 seconds.", "No response came within 10 seconds."
 	tests := []struct {
 		name   string
 		scheme string
@@ -144,7 +144,7 @@ func TestAttemptEndsAfterTenSeconds(t *testing.T) {
 			client := NewClient(Options{Timeout: 1500 * time.Millisecond, AllowHTTP: true, Resolver: answers{"93.184.215.14"}, Dial: pipeTo(waitForEnd)})
 			defer client.Close()
 			_, err := client.Post(t.Context(), "http://hooks.example.com/", nil, nil)
-			if failed := mustFail(t, err, KindTimeout); failed.Detail != "No answer came within 1.5 seconds." {
+			if failed := mustFail(t, err, KindTimeout); failed.Detail != "No response came within 1.5 seconds." {
 				t.Errorf("detail %q", failed.Detail)
 			}
 		})
@@ -269,7 +269,7 @@ func TestSilentAddressAmongFailingOnes(t *testing.T) {
 			return nil, syscall.ECONNREFUSED
 		}})
 		_, err := client.Post(t.Context(), "http://hooks.example.com/", nil, nil)
-		if failed := mustFail(t, err, KindTimeout); failed.Detail != "hooks.example.com did not answer in time." {
+		if failed := mustFail(t, err, KindTimeout); failed.Detail != "hooks.example.com did not respond in time." {
 			t.Errorf("detail %q", failed.Detail)
 		}
 	})

@@ -12,42 +12,40 @@ import (
 	"time"
 )
 
-// Tolerance is how far a signature's time may lie from the receiver's clock
-// (spec section 6, which limits its age). The same distance is allowed into the
-// future: clocks differ, and without a limit there a delivery signed far ahead
-// could be replayed until then.
+// Tolerance is how far a signature's time may be from the receiver's clock (spec section
+// 6, Signature). It limits the future too, because a delivery signed far ahead could be
+// replayed until then.
 const Tolerance = 300 * time.Second
 
-// What Verify and VerifyRequest return, wrapped with the particulars.
+// The errors of Verify and VerifyRequest, which are wrapped with details.
 var (
-	// ErrMissing: the request carries no Service-Signature.
+	// ErrMissing: the request has no Service-Signature.
 	ErrMissing = errors.New("webhook: signature missing")
-	// ErrMalformed: the signature header, or an authentic body, is not of the
+	// ErrMalformed: the signature header, or an authentic body, does not have the
 	// documented form.
 	ErrMalformed = errors.New("webhook: malformed")
 	// ErrMismatch: no signature was made with this secret over this body.
 	ErrMismatch = errors.New("webhook: signature does not match")
-	// ErrStale: the signature is authentic, but its time is further than
-	// Tolerance from now, before or after.
+	// ErrStale: the signature is authentic, but its time is more than Tolerance before or
+	// after now.
 	ErrStale = errors.New("webhook: signature too old or too far ahead")
 )
 
 const (
-	// The service sends two signatures at most, and 1 KiB holds a dozen.
+	// The service sends at most two signatures; 1 KiB holds a dozen.
 	maxSignatureHeader = 1024
-	// Enough digits for any year with four of them; few enough that the
-	// arithmetic of package time cannot overflow.
+	// Enough digits for any four-digit year, and few enough that package time cannot
+	// overflow.
 	maxTimeDigits = 12
 )
 
-// Verify checks that a delivery was signed with secret: header is the request's,
-// body its raw bytes before any parsing, secret the text displayed when the
-// address was created, now the receiver's clock. One matching v1 value is
-// enough, so a receiver's secret may be replaced at any time within a rotation's
-// overlap; values of unknown schemes are ignored.
+// Verify checks that a delivery was signed with secret, the text displayed when the
+// address was created. header is the request's, body its raw bytes before any parsing,
+// now the receiver's clock. One matching v1 value is enough, so a receiver can replace
+// its secret at any time during a rotation. Unknown schemes are ignored.
 //
-// It returns ErrMissing, ErrMalformed, ErrMismatch or ErrStale, or ErrSecret for
-// an empty secret, with which anybody could sign.
+// It returns ErrMissing, ErrMalformed, ErrMismatch or ErrStale, or ErrSecret for an
+// empty secret, which anyone could sign with.
 func Verify(header http.Header, body []byte, secret string, now time.Time) error {
 	if secret == "" {
 		return fmt.Errorf("%w: it is empty", ErrSecret)
@@ -59,8 +57,7 @@ func Verify(header http.Header, body []byte, secret string, now time.Time) error
 	if !sig.matches(body, secret) {
 		return ErrMismatch
 	}
-	// Checked last, so that ErrStale means an old delivery or a wrong clock and
-	// never a forgery.
+	// Checked last, so that ErrStale means an old delivery or a wrong clock, not a forgery.
 	if age := now.Sub(sig.at); age > Tolerance || age < -Tolerance {
 		return fmt.Errorf("%w: it was made at %s", ErrStale, sig.at.UTC().Format(time.RFC3339))
 	}
@@ -69,7 +66,7 @@ func Verify(header http.Header, body []byte, secret string, now time.Time) error
 
 // signature is a parsed Service-Signature header.
 type signature struct {
-	unix string // as it stands in the header, since this text was signed
+	unix string // as in the header, since this text was signed
 	at   time.Time
 	v1   []string
 }
@@ -118,7 +115,7 @@ func parseUnix(text string) (time.Time, error) {
 	return time.Unix(int64(seconds), 0), nil
 }
 
-// matches compares every v1 value, in constant time each.
+// matches compares each v1 value in constant time.
 func (sig signature) matches(body []byte, secret string) bool {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(sig.unix + "."))

@@ -45,8 +45,8 @@ func TestVerify(t *testing.T) {
 		{"rotation, receiver has the new secret", at + ",v1=" + newServiceMAC + ",v1=" + oldServiceMAC, newSecret, 0, nil},
 		{"rotation, receiver has the old secret", at + ",v1=" + newServiceMAC + ",v1=" + oldServiceMAC, oldSecret, 0, nil},
 		{"after the rotation, receiver has the old secret", good, oldSecret, 0, ErrMismatch},
-		{"a broken v1 beside a good one", at + ",v1=zz,v1=" + newServiceMAC, newSecret, 0, nil},
-		{"an unknown scheme beside v1", at + ",v0=abc,v1=" + newServiceMAC + ",v2=def=", newSecret, 0, nil},
+		{"a broken v1 and a valid one", at + ",v1=zz,v1=" + newServiceMAC, newSecret, 0, nil},
+		{"an unknown scheme and v1", at + ",v0=abc,v1=" + newServiceMAC + ",v2=def=", newSecret, 0, nil},
 		{"time after the signature", "v1=" + newServiceMAC + "," + at, newSecret, 0, nil},
 
 		{"no header", "", newSecret, 0, ErrMissing},
@@ -102,7 +102,7 @@ func TestVerify(t *testing.T) {
 	})
 }
 
-// What is signed verifies, and no longer does after a change of any one byte.
+// A signed delivery verifies; after a change of any byte it does not.
 func TestSignThenVerifyProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "key")

@@ -53,7 +53,7 @@ type commandTarget struct {
 }
 
 // targetCommand returns a command that acts on the thing its argument names, such
-// as an integration. what is the thing's kind in error sentences.
+// as an integration. Error sentences call the thing what.
 func targetCommand(use, short, what string, as *actorFlag, do func(ctx context.Context, target commandTarget) error) *cobra.Command {
 	var out output
 	cmd := &cobra.Command{

@@ -57,8 +57,8 @@ type settings struct {
 	MailFrom        string          `env:"MAIL_FROM" envDefault:"Millwright <no-reply@localhost>" doc:"sender of e-mails, as Name <address>"`
 	IdleTimeout     time.Duration   `env:"WEBHOOK_LINGER" envDefault:"30s" doc:"how long the workflow of an idle webhook address stays ready for the next event"`
 	SweepEvery      time.Duration   `env:"SWEEP_INTERVAL" envDefault:"10s" doc:"how often the sweep runs"`
-	MetricsAddr     string          `env:"METRICS_ADDR" form:"host:port" doc:"address that serves Prometheus metrics; without it there are none"`
-	OTLPEndpoint    string          `env:"OTEL_EXPORTER_OTLP_ENDPOINT" form:"url" doc:"OpenTelemetry collector that receives traces over HTTP, as http://host:4318; without it there are none. The other OTEL_* variables of the SDK, such as OTEL_TRACES_SAMPLER, apply too"`
+	MetricsAddr     string          `env:"METRICS_ADDR" form:"host:port" doc:"address that serves Prometheus metrics; without it no metrics are served"`
+	OTLPEndpoint    string          `env:"OTEL_EXPORTER_OTLP_ENDPOINT" form:"url" doc:"OpenTelemetry collector that receives traces over HTTP, as http://host:4318; without it no traces are sent. The other OTEL_* variables of the SDK, such as OTEL_TRACES_SAMPLER, apply too"`
 	TracesEndpoint  string          `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" form:"url" doc:"the same for traces only, with the whole path"`
 	LogLevel        slog.Level      `env:"LOG_LEVEL" envDefault:"INFO" doc:"DEBUG, INFO, WARN or ERROR"`
 }

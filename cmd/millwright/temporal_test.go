@@ -46,7 +46,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// make creates a certificate: the authority's own if there is none yet.
+// make creates a certificate: the authority's own the first time.
 func (a *authority) make(name string, serial *big.Int) (*x509.Certificate, *ecdsa.PrivateKey, string) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs once, when the volume is empty: a role and databases for the service, and
-# for Temporal. Neither may connect to what is the other's.
+# Runs once, when the volume is empty. Creates a role and databases for the service and
+# for Temporal; neither can connect to the other's.
 set -eu
 
 psql --no-psqlrc --set ON_ERROR_STOP=1 --quiet --username "$POSTGRES_USER" --dbname postgres \

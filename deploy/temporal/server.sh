@@ -1,5 +1,5 @@
 #!/bin/sh
-# Hands the server its database password, which it takes from the environment only.
+# Starts the server with its database password, which it only reads from the environment.
 set -eu
 POSTGRES_PWD=$(cat /run/secrets/temporal_password)
 export POSTGRES_PWD

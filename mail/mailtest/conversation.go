@@ -16,7 +16,7 @@ import (
 // errGone ends a conversation.
 var errGone = errors.New("the conversation is over")
 
-// conversation is one connection and what was said on it.
+// conversation is the state of one connection.
 type conversation struct {
 	server    *Server
 	conn      net.Conn
@@ -27,7 +27,7 @@ type conversation struct {
 	mail      transaction
 }
 
-// transaction is what was said of the next message.
+// transaction is the envelope of the next message.
 type transaction struct {
 	sender, recipient string
 	begun, utf8       bool
@@ -35,7 +35,7 @@ type transaction struct {
 
 func (s *Server) converse(conn net.Conn) {
 	c := &conversation{server: s, conn: conn, in: bufio.NewReader(conn)}
-	// Without a reader there is nobody to complain to.
+	// The error is the client's or the test's doing.
 	_ = c.run()
 }
 
@@ -82,19 +82,18 @@ func (c *conversation) readLine() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, proper := strings.CutSuffix(line, "\r\n")
-	if !proper || strings.ContainsRune(text, '\r') {
+	text, valid := strings.CutSuffix(line, "\r\n")
+	if !valid || strings.ContainsRune(text, '\r') {
 		_ = c.reply("500 5.5.2 lines end in CR and LF")
 		return "", errGone
 	}
 	return text, nil
 }
 
-// act does what a behaviour says. Unless it is handled, the server does what is
-// proper.
+// act performs the behaviour. If it returns false, the server does the right thing.
 func (c *conversation) act(b Behaviour) (handled bool, err error) {
 	switch b.kind {
-	case answer:
+	case reply:
 		lines := strings.Split(b.text, "\n")
 		for n, line := range lines {
 			separator := "-"
@@ -224,7 +223,7 @@ func (c *conversation) authenticate(argument string) error {
 	return c.reply("235 2.7.0 welcome, " + user)
 }
 
-// ask returns what the client answers, unless it has given it already.
+// ask prompts the client unless it has given the value already, and decodes the value.
 func (c *conversation) ask(prompt, given string) (string, error) {
 	if given == "" {
 		if err := c.reply("334 " + base64.StdEncoding.EncodeToString([]byte(prompt))); err != nil {
@@ -289,8 +288,8 @@ func (c *conversation) to(argument string) error {
 	case !c.mail.utf8 && !isASCII(recipient):
 		return c.reply("553 5.6.7 <" + recipient + "> needs SMTPUTF8")
 	}
-	if refusal := c.server.refusal(recipient); refusal != "" {
-		return c.reply(refusal)
+	if rejection := c.server.rejection(recipient); rejection != "" {
+		return c.reply(rejection)
 	}
 	c.mail.recipient = recipient
 	return c.reply("250 2.1.5 <" + recipient + "> may receive")
@@ -325,19 +324,18 @@ func (c *conversation) data() error {
 	return c.reply("250 2.0.0 message for <" + mail.recipient + "> accepted")
 }
 
-// readData returns the message without SMTP's dots, and what is wrong with its
-// lines.
+// readData returns the message without SMTP's dot stuffing, and a problem with its lines.
 func (c *conversation) readData() (raw []byte, problem string, err error) {
 	for {
 		line, err := c.in.ReadBytes('\n')
 		if err != nil {
 			return nil, "", err
 		}
-		text, proper := bytes.CutSuffix(line, []byte("\r\n"))
+		text, valid := bytes.CutSuffix(line, []byte("\r\n"))
 		switch {
-		case proper && string(text) == ".":
+		case valid && string(text) == ".":
 			return raw, problem, nil
-		case !proper || bytes.ContainsRune(text, '\r'):
+		case !valid || bytes.ContainsRune(text, '\r'):
 			problem = "a line that does not end in CR and LF"
 		case len(line) > 1000:
 			problem = "a line of more than 998 bytes"

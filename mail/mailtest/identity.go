@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// identity is a certificate, and the authority of its own that signed it.
+// identity is a certificate and the authority that signed it.
 type identity struct {
 	certificate tls.Certificate
 	roots       *x509.CertPool

@@ -17,25 +17,24 @@ import (
 type Message struct {
 	// Sender and Recipient are the envelope's addresses.
 	Sender, Recipient string
-	// From, To and Subject are the headers', decoded.
+	// From, To and Subject are the decoded headers.
 	From, To mail.Address
 	Subject  string
-	// MessageID is the header as it is, in angle brackets.
+	// MessageID is the header's value, in angle brackets.
 	MessageID string
-	// Text and HTML are the parts, decoded, with \n for line ends; "" for one
-	// that is not there.
+	// Text and HTML are the decoded parts, with \n for line ends; "" for a missing one.
 	Text, HTML string
-	// Parts are the media types of the parts in their order.
+	// Parts are the media types of the parts, in order.
 	Parts []string
-	// Header has every header, not decoded, and Raw is all of it as it came.
+	// Header has every header, not decoded; Raw is the message as received.
 	Header mail.Header
 	Raw    []byte
-	// User is who authenticated, and Encrypted whether TLS was spoken.
+	// User is the authenticated user; Encrypted says whether the connection used TLS.
 	User      string
 	Encrypted bool
 }
 
-// read reads a message, strictly.
+// read parses a message strictly.
 func read(raw []byte, utf8 bool) (*Message, error) {
 	parsed, err := mail.ReadMessage(bytes.NewReader(raw))
 	if err != nil {
@@ -43,7 +42,7 @@ func read(raw []byte, utf8 bool) (*Message, error) {
 	}
 	head, _, _ := bytes.Cut(raw, []byte("\r\n\r\n"))
 	if !utf8 && !isASCII(string(head)) {
-		return nil, errors.New("headers beyond ASCII")
+		return nil, errors.New("non-ASCII headers")
 	}
 	for _, name := range []string{"From", "To", "Subject", "Date", "Message-Id", "Mime-Version", "Content-Type"} {
 		if n := len(parsed.Header[name]); n != 1 {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Security is how a server offers TLS.
+// Security says how a server offers TLS.
 type Security int
 
 // The ways of offering TLS.
@@ -22,39 +22,39 @@ const (
 	ImplicitTLS                 // from the start
 )
 
-// Options of a Server. The zero value takes mail from anyone, in clear.
+// Options of a Server. The zero value accepts mail from anyone, unencrypted.
 type Options struct {
 	Security Security
-	// User and Password, when set, are asked for before any mail is taken.
+	// User and Password are required before any mail if they are set.
 	User, Password string
-	// Mechanisms are the ways of authentication on offer; nil means PLAIN and
-	// LOGIN. The server knows no others, but can pretend to.
+	// Mechanisms are the offered AUTH mechanisms; nil means PLAIN and LOGIN, which are
+	// the only ones that work.
 	Mechanisms []string
-	// SMTPUTF8 offers to take addresses with letters beyond ASCII.
+	// SMTPUTF8 offers to accept addresses with non-ASCII letters.
 	SMTPUTF8 bool
 }
 
-// Server is an SMTP server. Its methods may be called at any time by anyone.
+// Server is an SMTP server. Its methods are safe for concurrent use.
 type Server struct {
 	options  Options
 	listener net.Listener
 	identity *identity
-	open     sync.WaitGroup // what Close waits for
+	open     sync.WaitGroup // goroutines that Close waits for
 
 	mu       sync.Mutex
-	changed  chan struct{} // closed and replaced by every change to what follows
+	changed  chan struct{} // closed and replaced at each change of the fields below
 	messages []Message
 	commands []string
 	seen     map[Step]int
 	always   map[Step]Behaviour
 	once     map[Step][]Behaviour
-	refused  map[string]int
+	rejected map[string]int
 	down     bool
 	closed   bool
 	conns    map[net.Conn]bool
 }
 
-// NewServer starts a server that ends with the test.
+// NewServer starts a server and closes it at the end of the test.
 func NewServer(t testing.TB, options Options) *Server {
 	t.Helper()
 	s, err := Start(options)
@@ -65,7 +65,7 @@ func NewServer(t testing.TB, options Options) *Server {
 	return s
 }
 
-// Start starts a server that runs until it is closed.
+// Start starts a server. The caller closes it.
 func Start(options Options) (*Server, error) {
 	if options.Mechanisms == nil {
 		options.Mechanisms = []string{"PLAIN", "LOGIN"}
@@ -88,7 +88,7 @@ func Start(options Options) (*Server, error) {
 	return s, nil
 }
 
-// Close ends the server and every conversation with it.
+// Close stops the server and closes its connections.
 func (s *Server) Close() {
 	s.change(func() { s.closed = true })
 	s.listener.Close()
@@ -99,8 +99,8 @@ func (s *Server) Close() {
 // Addr returns the server's host:port.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// URL returns the server as the setting SMTP_URL has it, with user and password
-// and with TLS required if it is offered.
+// URL returns the server's SMTP_URL, with user and password, and with TLS required if the
+// server offers it.
 func (s *Server) URL() string {
 	u := url.URL{Scheme: "smtp", Host: s.Addr()}
 	if s.options.User != "" {
@@ -116,37 +116,37 @@ func (s *Server) URL() string {
 	return u.String()
 }
 
-// RootCAs returns what the server's certificate is to be verified by. It is valid
-// for 127.0.0.1, localhost and mail.example.com.
+// RootCAs returns the authority of the server's certificate, which is valid for 127.0.0.1,
+// localhost and mail.example.com.
 func (s *Server) RootCAs() *x509.CertPool { return s.identity.roots }
 
-// RootPEM returns the same for a file, as SSL_CERT_FILE names one.
+// RootPEM returns the authority's certificate for a file such as that of SSL_CERT_FILE.
 func (s *Server) RootPEM() []byte { return slices.Clone(s.identity.rootPEM) }
 
-// Messages returns what the server accepted so far, the oldest first.
+// Messages returns the accepted messages, the oldest first.
 func (s *Server) Messages() []Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.messages)
 }
 
-// Commands returns every line that was sent to the server as a command, the
-// oldest first: neither the messages nor answers to AUTH, but AUTH itself.
+// Commands returns every command line the server received, the oldest first, without
+// messages and the lines that follow AUTH.
 func (s *Server) Commands() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.commands)
 }
 
-// Seen returns how often a step was reached, by all conversations together.
+// Seen returns how often all connections together reached the step.
 func (s *Server) Seen(step Step) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.seen[step]
 }
 
-// Wait returns nil as soon as condition, which may ask the server, holds. It is
-// looked at again whenever something happens at the server.
+// Wait returns nil as soon as condition holds. It checks condition, which may call the
+// server's methods, whenever the server's state changes.
 func (s *Server) Wait(ctx context.Context, condition func() bool) error {
 	for {
 		s.mu.Lock()
@@ -163,17 +163,17 @@ func (s *Server) Wait(ctx context.Context, condition func() bool) error {
 	}
 }
 
-// WaitForMessages returns all messages as soon as there are n of them.
+// WaitForMessages returns all messages as soon as there are at least n.
 func (s *Server) WaitForMessages(ctx context.Context, n int) ([]Message, error) {
 	err := s.Wait(ctx, func() bool { return len(s.Messages()) >= n })
 	messages := s.Messages()
 	if err != nil {
-		return messages, fmt.Errorf("of %d messages %d came: %w", n, len(messages), err)
+		return messages, fmt.Errorf("wanted %d messages, got %d: %w", n, len(messages), err)
 	}
 	return messages, nil
 }
 
-// change makes a change and tells those who wait.
+// change changes the state and notifies Wait.
 func (s *Server) change(by func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -43,7 +43,7 @@ func dial(t *testing.T, server *Server) client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	// A reply that never comes shall not last as long as go test does.
+	// A missing reply must not block until the timeout of go test.
 	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestMalformedMessages(t *testing.T) {
 		{"long line", replace("Hi=", strings.Repeat("x", 999)), "554 5.6.0 malformed: a line of more than 998 bytes"},
 		{"no subject", replace("Subject: ", "X: "), "554 5.6.0 malformed: 0 headers Subject"},
 		{"two subjects", replace("Subject: ", "Subject: no\r\nSubject: "), "554 5.6.0 malformed: 2 headers Subject"},
-		{"headers beyond ASCII", replace("Mill", "Müll"), "554 5.6.0 malformed: headers beyond ASCII"},
+		{"non-ASCII headers", replace("Mill", "Müll"), "554 5.6.0 malformed: non-ASCII headers"},
 		{"no headers", "hello\r\n", "554 5.6.0 malformed: "},
 		{"malformed date", replace("01 Mar", "March 1st"), "554 5.6.0 malformed: "},
 		{"malformed address", replace("<mill@", "<mill"), "554 5.6.0 malformed: From: "},
@@ -214,33 +214,33 @@ func TestBehaviours(t *testing.T) {
 		kept    int
 	}{
 		{"well", func(*Server) {}, []string{"", ""}, 2},
-		{"always", func(s *Server) { s.At(Sender, Answer(451, "no")) }, []string{"451 no", "451 no"}, 0},
-		{"in lines", func(s *Server) { s.At(Sender, Answer(451, "no\nreally")) }, []string{"451 no\nreally"}, 0},
-		{"once", func(s *Server) { s.Once(Sender, Answer(451, "no")) }, []string{"451 no", ""}, 1},
+		{"always", func(s *Server) { s.At(Sender, Reply(451, "no")) }, []string{"451 no", "451 no"}, 0},
+		{"in lines", func(s *Server) { s.At(Sender, Reply(451, "no\nreally")) }, []string{"451 no\nreally"}, 0},
+		{"once", func(s *Server) { s.Once(Sender, Reply(451, "no")) }, []string{"451 no", ""}, 1},
 		{"in turn, before always", func(s *Server) {
-			s.At(Data, Answer(452, "c"))
-			s.Once(Data, Answer(450, "a"))
-			s.Once(Data, Answer(451, "b"))
+			s.At(Data, Reply(452, "c"))
+			s.Once(Data, Reply(450, "a"))
+			s.Once(Data, Reply(451, "b"))
 		}, []string{"450 a", "451 b", "452 c", "452 c"}, 0},
 		{"well again", func(s *Server) {
 			s.At(Data, Drop())
 			s.Once(Hello, Drop())
-			s.Refuse("", 550)
+			s.Reject("", 550)
 			s.BehaveWell()
 		}, []string{""}, 1},
-		{"greeting", func(s *Server) { s.Once(Connect, Answer(554, "no")) }, []string{"554 no", ""}, 1},
+		{"greeting", func(s *Server) { s.Once(Connect, Reply(554, "no")) }, []string{"554 no", ""}, 1},
 		{"drop before the message", func(s *Server) { s.Once(Data, Drop()) }, []string{"EOF", ""}, 1},
 		{"drop after it", func(s *Server) { s.Once(Accept, Drop()) }, []string{"EOF", ""}, 2},
 		{"drop at the end", func(s *Server) { s.Once(Quit, Drop()) }, []string{"EOF", ""}, 2},
-		{"refused message", func(s *Server) { s.Once(Accept, Answer(554, "no")) }, []string{"554 no", ""}, 1},
-		{"refused recipient", func(s *Server) { s.Refuse("ANN@example.com", 550) },
-			[]string{"550 5.1.1 <ann@example.com>: recipient refused", "550 5.1.1 <ann@example.com>: recipient refused"}, 0},
-		{"refused for now", func(s *Server) { s.Refuse("ann@example.com", 451) }, []string{"451 4.1.1 <ann@example.com>: recipient refused"}, 0},
-		{"others refused", func(s *Server) { s.Refuse("bob@example.com", 550) }, []string{""}, 1},
-		{"all refused", func(s *Server) { s.Refuse("", 550) }, []string{"550 5.1.1 <ann@example.com>: recipient refused"}, 0},
+		{"refused message", func(s *Server) { s.Once(Accept, Reply(554, "no")) }, []string{"554 no", ""}, 1},
+		{"rejected recipient", func(s *Server) { s.Reject("ANN@example.com", 550) },
+			[]string{"550 5.1.1 <ann@example.com>: recipient rejected", "550 5.1.1 <ann@example.com>: recipient rejected"}, 0},
+		{"temporarily rejected recipient", func(s *Server) { s.Reject("ann@example.com", 451) }, []string{"451 4.1.1 <ann@example.com>: recipient rejected"}, 0},
+		{"others refused", func(s *Server) { s.Reject("bob@example.com", 550) }, []string{""}, 1},
+		{"all recipients rejected", func(s *Server) { s.Reject("", 550) }, []string{"550 5.1.1 <ann@example.com>: recipient rejected"}, 0},
 		{"all refused but one", func(s *Server) {
-			s.Refuse("", 550)
-			s.Refuse("ann@example.com", 0)
+			s.Reject("", 550)
+			s.Reject("ann@example.com", 0)
 		}, []string{""}, 1},
 		{"down", (*Server).Down, []string{"EOF", "EOF"}, 0},
 		{"down and up", func(s *Server) {
@@ -349,7 +349,7 @@ func TestWait(t *testing.T) {
 		done <- err
 	}()
 	cancel(tired)
-	if err := <-done; !errors.Is(err, tired) || err.Error() != "of 3 messages 2 came: tired" {
+	if err := <-done; !errors.Is(err, tired) || err.Error() != "wanted 3 messages, got 2: tired" {
 		t.Errorf("error %v", err)
 	}
 }
