@@ -18,9 +18,9 @@ func (in *installation) benchDrain(ctx context.Context, r *report, load time.Dur
 			return err
 		}
 		log := in.receiver.newLog()
-		var asked atomic.Int64
+		var requested atomic.Int64
 		before, called := in.usage(), time.Now()
-		err := in.erp.call(ctx, callers, func() bool { return asked.Add(1) <= pending }, func(c *caller) error {
+		err := in.erp.call(ctx, callers, func() bool { return requested.Add(1) <= pending }, func(c *caller) error {
 			_, err := in.erp.patch(c)
 			return err
 		})

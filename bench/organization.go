@@ -54,7 +54,7 @@ assignments:
 		for a := range o.addresses {
 			path := fmt.Sprintf("/%s/%d", client, a+1)
 			if o.failing {
-				path = refused + path
+				path = rejectedPath + path
 			}
 			fmt.Fprintf(&b, "      - {key: hook%d, url: %q, secret: %q, events: [%s]}\n", n*o.addresses+a+1, r.url(path), secret, o.events)
 		}

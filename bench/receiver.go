@@ -57,9 +57,9 @@ func newReceiver(ctx context.Context) (*receiver, error) {
 
 func (r *receiver) close() { _ = r.listener.Close() }
 
-// refused is the path prefix of addresses whose deliveries are rejected and not
+// rejectedPath is the path prefix of addresses whose deliveries are rejected and not
 // counted.
-const refused = "/refused"
+const rejectedPath = "/refused"
 
 // url returns the receiver's address with the path.
 func (r *receiver) url(path string) string { return "http://" + r.listener.Addr().String() + path }
@@ -87,7 +87,7 @@ func (r *receiver) serve(conn net.Conn) {
 		if _, err := io.Copy(&body, request.Body); err != nil {
 			return
 		}
-		if strings.HasPrefix(request.URL.Path, refused) {
+		if strings.HasPrefix(request.URL.Path, rejectedPath) {
 			if _, err := io.WriteString(conn, "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n"); err != nil {
 				return
 			}

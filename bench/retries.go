@@ -35,7 +35,7 @@ func benchRetries(ctx context.Context, r *report, o options, load time.Duration)
 	}
 	failing := changeSubscription(manyAddresses)
 	failing.key, failing.failing = "failing", true
-	refusing, err := in.tenantOf(ctx, failing, benchWorkOrders)
+	failingTenant, err := in.tenantOf(ctx, failing, benchWorkOrders)
 	if err != nil {
 		return err
 	}
@@ -45,10 +45,10 @@ func benchRetries(ctx context.Context, r *report, o options, load time.Duration)
 	if err := in.awaitWorkflowsIdle(ctx); err != nil {
 		return err
 	}
-	return in.benchHealthy(ctx, r, refusing, load)
+	return in.benchHealthy(ctx, r, failingTenant, load)
 }
 
-func (in *installation) benchHealthy(ctx context.Context, r *report, refusing *tenant, load time.Duration) error {
+func (in *installation) benchHealthy(ctx context.Context, r *report, failingTenant *tenant, load time.Duration) error {
 	const before = "healthy addresses, no retries waiting"
 	withRetries := fmt.Sprintf("healthy addresses, %d retries waiting", in.options.retries)
 	rate, err := in.benchHealthyAddresses(ctx, r, before, "", 0, load)
@@ -57,7 +57,7 @@ func (in *installation) benchHealthy(ctx context.Context, r *report, refusing *t
 	}
 	in.memories(ctx).report(r, "no retries waiting")
 	peak := in.watchMemory(ctx)
-	if err := in.failDeliveries(ctx, r, refusing, rate/4, load); err != nil {
+	if err := in.failDeliveries(ctx, r, failingTenant, rate/4, load); err != nil {
 		return err
 	}
 	if err := phase(ctx, "settle", 10*time.Minute, in.awaitIdle); err != nil {
@@ -100,7 +100,7 @@ func (in *installation) benchHealthyAddresses(ctx context.Context, r *report, wh
 // failDeliveries makes deliveries fail until the given number waits, each in its
 // workflow, while healthy addresses get changes at the given rate. It proceeds in
 // steps, because the queue of wakes is bounded and no wake should be dropped.
-func (in *installation) failDeliveries(ctx context.Context, r *report, refusing *tenant, rate float64, load time.Duration) error {
+func (in *installation) failDeliveries(ctx context.Context, r *report, failingTenant *tenant, rate float64, load time.Duration) error {
 	const step = 10_000
 	what := fmt.Sprintf("%d retries", in.options.retries)
 	limit := 5*time.Minute + time.Duration(in.options.retries)*50*time.Millisecond
@@ -111,12 +111,12 @@ func (in *installation) failDeliveries(ctx context.Context, r *report, refusing 
 			n := min(step, in.options.retries-failed)
 			failed += n
 			left := (n + manyAddresses - 1) / manyAddresses
-			c, err := dial(ctx, refusing.address, refusing.token)
+			c, err := dial(ctx, failingTenant.address, failingTenant.token)
 			if err != nil {
 				return err
 			}
 			for ; left > 0; left-- {
-				if _, err := refusing.patch(c); err != nil {
+				if _, err := failingTenant.patch(c); err != nil {
 					return err
 				}
 			}

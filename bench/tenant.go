@@ -120,8 +120,8 @@ func (t *tenant) call(ctx context.Context, clients int, more func() bool, one fu
 // createWorkOrders creates the work orders that are read and changed.
 func (t *tenant) createWorkOrders(ctx context.Context, n int) error {
 	t.workOrders = make([]string, n)
-	var asked, made atomic.Int64
-	more := func() bool { return asked.Add(1) <= int64(n) }
+	var requested, made atomic.Int64
+	more := func() bool { return requested.Add(1) <= int64(n) }
 	return t.call(ctx, min(n, callers), more, func(c *caller) error {
 		id, err := t.create(c)
 		t.workOrders[made.Add(1)-1] = id
@@ -164,10 +164,10 @@ func (t *tenant) alone(ctx context.Context, op operation, n int) (waits, error) 
 func (t *tenant) paced(ctx context.Context, rate float64, load time.Duration, one func(*caller) (done func(due, from time.Time), err error)) error {
 	plan := schedule{time.Now(), rate}
 	total := plan.total(load)
-	var asked atomic.Int64
-	more := func() bool { return asked.Load() < total }
+	var requested atomic.Int64
+	more := func() bool { return requested.Load() < total }
 	return t.call(ctx, 2*callers, more, func(c *caller) error {
-		n, free := asked.Add(1)-1, time.Now()
+		n, free := requested.Add(1)-1, time.Now()
 		if n >= total {
 			return nil
 		}

@@ -98,8 +98,8 @@ type stormClient struct {
 	// ledger is every write, including those that were given up and whose outcome is
 	// unknown.
 	ledger       []*write
-	noResponse   int // tries without a response
-	refusals     map[int]int
+	noResponse   int         // tries without a response
+	failures     map[int]int // 429 and 5xx, by status
 	badResponses []string
 	longest      time.Duration // a single call
 	longestCall  string
@@ -189,7 +189,7 @@ func (c *stormClient) retry(ctx context.Context, w *write) {
 		if w.status != http.StatusTooManyRequests && w.status < http.StatusInternalServerError {
 			return
 		}
-		c.refusals[w.status]++
+		c.failures[w.status]++
 		if message := response.defect(); message != "" && w.status != http.StatusInternalServerError {
 			c.badResponses = append(c.badResponses, w.kind+" "+message)
 		}
@@ -206,9 +206,9 @@ func (c *stormClient) retry(ctx context.Context, w *write) {
 // try makes the call once and keeps the result.
 func (c *stormClient) try(w *write) (apiResponse, error) {
 	w.tries++
-	asked := time.Now()
+	started := time.Now()
 	response, err := c.call(w.method, w.path, w.marker, w.body)
-	if took := time.Since(asked); took > c.longest {
+	if took := time.Since(started); took > c.longest {
 		c.longest, c.longestCall = took, fmt.Sprintf("%s: status %d, error %v", w.kind, response.status, err)
 	}
 	w.status, w.code, w.responseBody = response.status, codeOf(response.body), response.body
@@ -285,7 +285,7 @@ func (h *harness) stormClients(n int, seed uint64, hosts, shared []string) []*st
 	for k := range clients {
 		clients[k] = &stormClient{
 			integrator: h.failoverIntegrator(hosts, k), number: k, rand: rand.New(rand.NewPCG(seed, uint64(k+1))),
-			form: ids["inspection"], finding: ids["finding"], worker: ids["erp"], shared: shared, refusals: map[int]int{},
+			form: ids["inspection"], finding: ids["finding"], worker: ids["erp"], shared: shared, failures: map[int]int{},
 		}
 	}
 	return clients

@@ -37,15 +37,15 @@ func (c *clock) jump(off time.Duration) {
 
 // failTwice rejects each event twice and keeps the times of its deliveries.
 type failTwice struct {
-	mu    sync.Mutex
-	asked map[string][]time.Time
+	mu       sync.Mutex
+	attempts map[string][]time.Time
 }
 
-func (s *failTwice) answer(_ context.Context, d delivery) int {
+func (s *failTwice) respond(_ context.Context, d delivery) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked[d.event.ID] = append(s.asked[d.event.ID], time.Now())
-	if len(s.asked[d.event.ID]) <= 2 {
+	s.attempts[d.event.ID] = append(s.attempts[d.event.ID], time.Now())
+	if len(s.attempts[d.event.ID]) <= 2 {
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusNoContent
@@ -129,8 +129,8 @@ func TestFaultClockJumpsAnHour(t *testing.T) {
 	)
 	c := newClock(t)
 	prompt, failing := newReceiver(t), newReceiver(t)
-	refusals := &failTwice{asked: map[string][]time.Time{}}
-	failing.respondWith(refusals.answer)
+	twice := &failTwice{attempts: map[string][]time.Time{}}
+	failing.respondWith(twice.respond)
 	receivers := []*receiver{prompt, failing}
 	for _, r := range receivers {
 		r.events, r.lean = "work_order.created, work_order.updated", true
@@ -176,13 +176,13 @@ func TestFaultClockJumpsAnHour(t *testing.T) {
 	if n := prompt.duplicates(); n > 0 {
 		t.Errorf("%d deliveries were repeated although no attempt had failed", n)
 	}
-	for event, asked := range refusals.asked {
-		if len(asked) != 3 {
-			t.Errorf("%s was delivered with %d attempts, want 3", event, len(asked))
+	for event, started := range twice.attempts {
+		if len(started) != 3 {
+			t.Errorf("%s was delivered with %d attempts, want 3", event, len(started))
 		}
-		for n := 1; n < len(asked); n++ {
+		for n := 1; n < len(started); n++ {
 			// A retry that waits while the clock goes forward becomes due at once.
-			if gap := asked[n].Sub(asked[n-1]); gap < wait-100*time.Millisecond && !(asked[n-1].Before(jumped) && asked[n].After(forward)) {
+			if gap := started[n].Sub(started[n-1]); gap < wait-100*time.Millisecond && !(started[n-1].Before(jumped) && started[n].After(forward)) {
 				t.Errorf("attempt %d of %s came %s after the previous one, the schedule says %s", n+1, event, gap, wait)
 			}
 		}
@@ -203,5 +203,5 @@ func TestFaultClockJumpsAnHour(t *testing.T) {
 		return true
 	})
 	addFinding(t, "clock an hour forward, and back", "%d writes, %d + %d attempts at %d + %d deliveries, none lost, all on schedule",
-		len(client.ledger), len(prompt.got()), 3*len(refusals.asked), len(prompt.got()), len(refusals.asked))
+		len(client.ledger), len(prompt.got()), 3*len(twice.attempts), len(prompt.got()), len(twice.attempts))
 }

@@ -65,13 +65,13 @@ func (g *outage) callAll() {
 	var calls sync.WaitGroup
 	for _, p := range g.probes {
 		calls.Go(func() {
-			asked := time.Now()
+			started := time.Now()
 			response, err := g.c.call(p.method, p.path, "", p.body)
-			g.checkResponse(p.name, response, err, time.Since(asked))
+			g.checkResponse(p.name, response, err, time.Since(started))
 		})
 	}
 	calls.Go(func() {
-		asked := time.Now()
+		started := time.Now()
 		response, err := directClient.PostForm(g.c.base+"/oauth/token", url.Values{
 			"grant_type": {"client_credentials"}, "client_id": {g.org.clientID}, "client_secret": {g.org.clientSecret},
 		})
@@ -80,14 +80,14 @@ func (g *outage) callAll() {
 			return
 		}
 		response.Body.Close()
-		if took := time.Since(asked); response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" || took > sharedLimit+leeway {
+		if took := time.Since(started); response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" || took > sharedLimit+leeway {
 			g.t.Errorf("a token request got status %d, Retry-After %q, after %s", response.StatusCode, response.Header.Get("Retry-After"), took)
 		}
 	})
 	calls.Go(func() {
-		asked := time.Now()
-		if status := readyAt(g.settings["MILLWRIGHT_ADDR"]); status != http.StatusServiceUnavailable || time.Since(asked) > sharedLimit+leeway {
-			g.t.Errorf("readyz returned %d after %s", status, time.Since(asked))
+		started := time.Now()
+		if status := readyAt(g.settings["MILLWRIGHT_ADDR"]); status != http.StatusServiceUnavailable || time.Since(started) > sharedLimit+leeway {
+			g.t.Errorf("readyz returned %d after %s", status, time.Since(started))
 		}
 	})
 	calls.Go(func() {
@@ -100,9 +100,9 @@ func (g *outage) callAll() {
 	})
 	w := g.c.creation()
 	g.writes = append(g.writes, w)
-	asked := time.Now()
+	started := time.Now()
 	response, err := g.c.try(w)
-	g.checkResponse("create", response, err, time.Since(asked))
+	g.checkResponse("create", response, err, time.Since(started))
 	calls.Wait()
 }
 
@@ -237,12 +237,12 @@ func TestFaultCommitHangs(t *testing.T) {
 		for _, w := range g.writes {
 			for range 2 {
 				calls.Go(func() {
-					asked := time.Now()
+					started := time.Now()
 					response, err := c.call(w.method, w.path, w.marker, w.body)
 					if response.status == http.StatusCreated {
 						return // the second call got the first one's response
 					}
-					g.checkResponse(fault.name, response, err, time.Since(asked))
+					g.checkResponse(fault.name, response, err, time.Since(started))
 				})
 			}
 		}

@@ -39,13 +39,13 @@ func TestFaultDiskIsFull(t *testing.T) {
 		w := c.creation()
 		w.body.(map[string]any)["description"] = w.marker + rand.Text() + long // random text, which does not compress
 		g.writes = append(g.writes, w)
-		asked := time.Now()
+		started := time.Now()
 		response, err := c.try(w)
 		switch {
 		case err == nil && response.status == http.StatusCreated:
 		default:
 			failed++
-			g.checkResponse("create", response, err, time.Since(asked))
+			g.checkResponse("create", response, err, time.Since(started))
 		}
 		if len(g.writes) > 5000 {
 			t.Fatal("the disk did not fill up")

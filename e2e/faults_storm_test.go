@@ -104,7 +104,7 @@ func TestFaultStorm(t *testing.T) {
 		for _, message := range c.badResponses {
 			a.addFault("responses", "%s", message)
 		}
-		if n := c.refusals[http.StatusInternalServerError]; n > 0 {
+		if n := c.failures[http.StatusInternalServerError]; n > 0 {
 			a.addFault("responses", "client %d got 500 %d times", c.number, n)
 		}
 	}
@@ -210,13 +210,13 @@ func (s *storm) awaitAll() {
 // report writes the storm's results into the report.
 func (s *storm) report(seed uint64, lasted, settled time.Duration, clients []*stormClient, a *audit) {
 	s.t.Helper()
-	var acknowledged, abandoned, refused, tries, noResponse, replayed, unavailable int
+	var acknowledged, abandoned, rejected, tries, noResponse, replayed, unavailable int
 	kinds := map[string]int{}
 	var longest time.Duration
 	longestIs := ""
 	for _, c := range clients {
 		noResponse += c.noResponse
-		unavailable += c.refusals[http.StatusServiceUnavailable]
+		unavailable += c.failures[http.StatusServiceUnavailable]
 		if c.longest > longest {
 			longest, longestIs = c.longest, c.longestCall
 		}
@@ -232,7 +232,7 @@ func (s *storm) report(seed uint64, lasted, settled time.Duration, clients []*st
 			case w.status == 0 || w.status >= http.StatusInternalServerError:
 				abandoned++
 			default:
-				refused++
+				rejected++
 			}
 		}
 	}
@@ -247,7 +247,7 @@ func (s *storm) report(seed uint64, lasted, settled time.Duration, clients []*st
 	line("calls", "%d; %d without a response, %d got 503", tries, noResponse, unavailable)
 	line("writes answered with a replay", "%d", replayed)
 	line("writes given up without a response", "%d", abandoned)
-	line("rejected, because an abandoned write had closed the work order", "%d", refused)
+	line("rejected, because an abandoned write had closed the work order", "%d", rejected)
 	line("longest call", "%.1f s (%s)", longest.Seconds(), longestIs)
 	for n, r := range a.receivers {
 		got, again := len(r.got()), r.duplicates()

@@ -135,7 +135,7 @@ func TestDashboardAndAlertsHaveTheirMetrics(t *testing.T) {
 	id := h.createOrder(i, "Replace filter", []string{"worker"}, false)
 	awaitDelivery(t, taking, id)
 	h.awaitAttempts(h.deliveryTo(2, id), "retrying", 500)
-	eventually(t, deliveryLimit, "the address that is gone is off", func() bool {
+	eventually(t, deliveryLimit, "the address that returned 410 is off", func() bool {
 		return h.count(`SELECT count(*) FROM webhooks WHERE NOT enabled`) == 1
 	})
 	if response, err := i.call("GOSSIP", "/work-orders/"+managerEmail, "", nil); err != nil || response.status != http.StatusNotFound && response.status != http.StatusMethodNotAllowed {

@@ -26,7 +26,7 @@ func TestABackupOfPostgresIsEnough(t *testing.T) {
 	delivered := i.create("Delivered before the backup")
 	awaitDelivery(t, r, delivered)
 	r.respondWith(always(http.StatusInternalServerError))
-	retrying := i.create("Refused before the backup")
+	retrying := i.create("Failed before the backup")
 	eventually(t, startLimit, "its delivery is retried", func() bool {
 		return h.count(`SELECT count(*) FROM deliveries WHERE status = 'retrying'`) == 1
 	})

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guardDeath tells a guard that the stack has died. It is a signal that no one would
-// want to pass on to the command.
+// guardDeath is the signal that the kernel sends a guard when the stack dies. It is
+// one that no one would want to pass on to the command.
 const guardDeath = syscall.SIGUSR2
 
 // Guarded changes the command to run under Guard, in a separate process of the

@@ -94,7 +94,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// Stop stops the Web UI and the server and returns when both are gone.
+// Stop stops the Web UI and the server and waits for both.
 func (s *Server) Stop() {
 	if s.ui != nil {
 		s.ui.Stop()
