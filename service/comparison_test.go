@@ -16,16 +16,15 @@ import (
 // secretName is the end of a name whose value must not be compared byte by byte.
 var secretName = regexp.MustCompile(`(?i)(secret|signature|signed|mac|token|password|hash|sum|digest|fingerprint|credentials|apikey|v1)$`)
 
-// plainComparisons are the comparisons of things so named that give nothing
-// away: file, expression and why.
+// plainComparisons are ordinary comparisons of such names that reveal nothing: file,
+// expression and reason.
 var plainComparisons = map[string]string{
 	"service/page_start.go: c.Filter != digest":                            "after the token's MAC: a digest of filters that the caller sent itself",
 	"mail/mailtest/conversation.go: password != c.server.options.Password": "the mail server of tests",
 }
 
-// Secrets, signatures and their like are compared in constant time or by a
-// query over digests, never with ==, bytes.Equal or a switch. Comparing with a
-// constant (is there one at all?) is no comparison of secrets.
+// Secrets and signatures are compared in constant time or by a query over digests,
+// never with ==, bytes.Equal or a switch. Comparing with a constant is allowed.
 func TestSecretsAreComparedInConstantTime(t *testing.T) {
 	found := map[string]bool{}
 	files := 0
@@ -54,7 +53,7 @@ func TestSecretsAreComparedInConstantTime(t *testing.T) {
 	}
 	for c := range found {
 		if plainComparisons[c] == "" {
-			t.Errorf("%s: compare in constant time (hmac.Equal, subtle.ConstantTimeCompare), or say here why not", c)
+			t.Errorf("%s: compare in constant time (hmac.Equal, subtle.ConstantTimeCompare) or add the reason to plainComparisons", c)
 		}
 	}
 	for c := range plainComparisons {
@@ -131,8 +130,8 @@ func isSecret(e ast.Expr) bool {
 	return false
 }
 
-// isConstant reports whether the expression is a literal, nil, or a constant of
-// a package: of those that name kinds and codes.
+// isConstant reports whether the expression is a literal, nil, or a constant of a
+// package that names kinds and codes.
 func isConstant(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -146,7 +145,7 @@ func isConstant(e ast.Expr) bool {
 	return false
 }
 
-// The test above finds what it is for.
+// The test above finds what it looks for.
 func TestPlainComparisonsAreFound(t *testing.T) {
 	const source = `package p
 func f(a, b struct{ Secret string }, sentMAC, mac []byte, token string) bool {

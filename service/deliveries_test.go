@@ -41,12 +41,12 @@ func TestDeliveriesAreListedNewestFirst(t *testing.T) {
 		return found
 	}
 	if got := list(service.DeliveryFilter{}); !slices.Equal(got, ids) {
-		t.Errorf("listed are\n%v, want\n%v", got, ids)
+		t.Errorf("the list is\n%v, want\n%v", got, ids)
 	}
 	first := list(service.DeliveryFilter{Limit: 4})
 	rest := list(service.DeliveryFilter{Before: first[3]})
 	if got := slices.Concat(first, rest); len(first) != 4 || !slices.Equal(got, ids) {
-		t.Errorf("in two pages listed are\n%v, want\n%v", got, ids)
+		t.Errorf("two pages are\n%v, want\n%v", got, ids)
 	}
 	for name, test := range map[string]struct {
 		filter service.DeliveryFilter
@@ -77,7 +77,7 @@ func TestDeliveriesAreListedNewestFirst(t *testing.T) {
 	}
 	f.Exec(`UPDATE integrations SET deleted_at = now() WHERE id = $1`, f.ID("reader"))
 	if got := list(service.DeliveryFilter{}); len(got) != 5 {
-		t.Errorf("with an integration deleted, %d deliveries are listed, want 5", len(got))
+		t.Errorf("with a deleted integration, the list has %d deliveries, want 5", len(got))
 	}
 	_, err := f.Deliveries(t.Context(), service.DeliveryFilter{WebhookID: f.ID("reader_hook")})
 	wantCode(t, "an address of a deleted integration", err, models.CodeNotFound)
@@ -125,7 +125,7 @@ func TestADeliveryShowsItsAttempts(t *testing.T) {
 		`{"number":5,` + start + `,"status":503,` + from + `,"response_body":"Y3V0IMM=","response_body_base64":true},` +
 		`{"number":6,` + start + `,"status":503,` + from + `,"response_body":"` + base64.StdEncoding.EncodeToString(bodies[5]) + `","response_body_base64":true}]}`
 	if !bytes.Equal(line, []byte(want)) {
-		t.Errorf("shown is\n%s, want\n%s", line, want)
+		t.Errorf("it is\n%s, want\n%s", line, want)
 	}
 
 	_, err = f.DeliveryWithAttempts(t.Context(), f.Acme.OrganizationID, d.DeliveryID)
@@ -139,7 +139,7 @@ func TestADeliveryShowsItsAttempts(t *testing.T) {
 	wantCode(t, "a deleted integration", err, models.CodeNotFound)
 }
 
-func TestWhateverBecameOfADeliveryItIsDueWhenRedelivered(t *testing.T) {
+func TestDeliveriesOfAnyStatusCanBeRedelivered(t *testing.T) {
 	f := servicetest.New(t)
 	for range 6 {
 		create(t, f)
@@ -160,10 +160,10 @@ func TestWhateverBecameOfADeliveryItIsDueWhenRedelivered(t *testing.T) {
 		before := len(logged(f))
 		now, err := f.RedeliverDelivery(t.Context(), service.Operator(), id)
 		if err != nil || now.ID != id || now.Status != models.DeliveryPending || now.NextAttemptAt != nil {
-			t.Errorf("%s: redelivered it is %+v, %v", was, now, err)
+			t.Errorf("%s: after redelivery it is %+v, %v", was, now, err)
 		}
 		if !servicetest.Value[bool](f, `SELECT attempts_before = attempts AND finished_at IS NULL FROM deliveries WHERE id = $1`, id) {
-			t.Errorf("%s: it has not the whole schedule before it", was)
+			t.Errorf("%s: it does not have the whole schedule before it", was)
 		}
 		work, lines := f.Wakes.Take(), len(logged(f))-before
 		want := []service.WakeTarget{{Kind: service.TargetDelivery, ID: id}, {Kind: service.TargetWebhook, ID: f.ID("erp_hook")}}
@@ -171,7 +171,7 @@ func TestWhateverBecameOfADeliveryItIsDueWhenRedelivered(t *testing.T) {
 			want = nil // nothing happened
 		}
 		if !slices.Equal(work, want) || lines != len(want)/2 {
-			t.Errorf("%s: poked is %v with %d lines in the log", was, work, lines)
+			t.Errorf("%s: woken are %v, with %d Log Records", was, work, lines)
 		}
 	}
 	var order []string
@@ -189,11 +189,11 @@ func TestWhateverBecameOfADeliveryItIsDueWhenRedelivered(t *testing.T) {
 	record(t, f, "erp_hook", attempt(f, again[0], 500))
 	state, err := f.Delivery(t.Context(), again[0].DeliveryID)
 	if err != nil || state.Status != models.DeliveryRetrying || state.Attempts != 9 || state.NextAttemptAt.Sub(f.Clock.Now()) != time.Minute {
-		t.Errorf("what failed after eight attempts fails again and is %+v, %v; want another attempt in a minute", state, err)
+		t.Errorf("after its ninth attempt it is %+v, %v; want another attempt in a minute", state, err)
 	}
 }
 
-func TestNothingIsRedeliveredToAnAddressThatIsOff(t *testing.T) {
+func TestAnAddressThatIsOffGetsNoRedeliveries(t *testing.T) {
 	f := servicetest.New(t)
 	create(t, f)
 	d := claim(t, f, "erp_hook").Deliveries[0]
@@ -224,10 +224,10 @@ func TestRedeliverSinceAnEvent(t *testing.T) {
 	for _, d := range claimed[:3] {
 		fails(t, f, "erp_hook", d)
 	}
-	record(t, f, "erp_hook", attempt(f, claimed[3], 500)) // still retried by itself
+	record(t, f, "erp_hook", attempt(f, claimed[3], 500)) // still retrying
 	f.Exec(`UPDATE deliveries SET status = 'failed', finished_at = now() WHERE webhook_id = $1`, f.ID("reader_hook"))
 	f.Wakes.Take()
-	since := models.TimeOf(servicetest.Start.Add(time.Minute)) // when the second happened
+	since := models.TimeOf(servicetest.Start.Add(time.Minute)) // the time of the second event
 	for _, want := range []int{2, 0} {
 		n, err := f.RedeliverSince(t.Context(), service.Operator(), f.ID("erp_hook"), since)
 		if err != nil || n != want {
@@ -235,7 +235,7 @@ func TestRedeliverSinceAnEvent(t *testing.T) {
 		}
 	}
 	if work := f.Wakes.Take(); len(work) != 1 || work[0].ID != f.ID("erp_hook") {
-		t.Errorf("poked is %v", work)
+		t.Errorf("woken are %v", work)
 	}
 	for n, want := range []models.DeliveryStatus{models.DeliveryFailed, models.DeliveryPending, models.DeliveryPending, models.DeliveryRetrying} {
 		if got := status(t, f, claimed[n].DeliveryID); got != want {

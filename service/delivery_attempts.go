@@ -39,7 +39,7 @@ func (a Attempt) succeeded() bool { return a.Status >= 200 && a.Status < 300 }
 // DeliveryTransition is the status of a delivery after an attempt.
 type DeliveryTransition struct {
 	Status models.DeliveryStatus
-	// Next is the time of the next attempt, nil if there is none.
+	// Next is the time of the next attempt, nil without one.
 	Next *models.Time
 }
 

@@ -12,7 +12,7 @@ import (
 	"millwright/service/servicetest"
 )
 
-// create makes a work order on AHU 1 as the ERP and returns its id.
+// create creates a work order on AHU 1 as the ERP and returns its id.
 func create(t *testing.T, f *servicetest.Fixture) string {
 	t.Helper()
 	answer, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
@@ -85,19 +85,19 @@ func TestClaimRendersTheRecordAsItIsNow(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(body.Data.WorkOrder) != string(read) || !strings.Contains(string(read), "Renamed since") {
-		t.Errorf("the delivery's record is not what its GET shows:\n%s\n%s", body.Data.WorkOrder, read)
+		t.Errorf("the delivery's record differs from that of GET:\n%s\n%s", body.Data.WorkOrder, read)
 	}
 	if body.ID != d.EventID || body.Type != "work_order.created" || body.OrganizationID != f.Acme.OrganizationID ||
 		body.CreatedAt != "2026-03-02T12:15:30.000Z" || body.Data.Actor["identity_id"] != f.ID("erp") {
 		t.Errorf("the envelope is %s", d.Body)
 	}
-	// The reader has no people:read: its delivery names nobody.
+	// The reader does not have people:read, so its delivery names no people.
 	if other := claim(t, f, "reader_hook"); strings.Contains(string(other.Deliveries[0].Body), "Ann Field") {
 		t.Error("a delivery names people to an integration without people:read")
 	}
 }
 
-func TestAttemptsMoveTheirDelivery(t *testing.T) {
+func TestAttemptsChangeTheStatusOfADelivery(t *testing.T) {
 	f := servicetest.New(t)
 	create(t, f)
 	d := claim(t, f, "erp_hook").Deliveries[0]
@@ -114,9 +114,9 @@ func TestAttemptsMoveTheirDelivery(t *testing.T) {
 		t.Errorf("the next attempt is in %s, want a minute", wait)
 	}
 	if left := claim(t, f, "erp_hook"); len(left.Deliveries) != 0 {
-		t.Error("a retrying delivery is claimed by the mailbox")
+		t.Error("ClaimPending claims a retrying delivery")
 	}
-	// The same attempt recorded again, by a worker whose answer was lost, changes nothing.
+	// A worker whose response was lost records the attempt again: nothing changes.
 	record(t, f, "erp_hook", attempt(f, d, 200))
 	if got := status(t, f, d.DeliveryID); got != models.DeliveryRetrying {
 		t.Errorf("an attempt recorded twice made the delivery %s", got)
@@ -130,7 +130,7 @@ func TestAttemptsMoveTheirDelivery(t *testing.T) {
 		t.Errorf("after a 204 the delivery is %s", got)
 	}
 	if n := servicetest.Value[int](f, `SELECT count(*) FROM attempts WHERE delivery_id = $1 AND latency_ms = 12`, d.DeliveryID); n != 2 {
-		t.Errorf("%d attempts kept, want 2", n)
+		t.Errorf("%d attempts are stored, want 2", n)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestAddressesAreTurnedOff(t *testing.T) {
 			f.Clock.Advance(test.age)
 			create(t, f) // pending while the address is turned off
 			if recorded := record(t, f, "erp_hook", attempt(f, final, test.status)); len(recorded.Failing) != 1 || recorded.Failing[0] != final.DeliveryID {
-				t.Errorf("in trouble are %v, want the one that failed", recorded.Failing)
+				t.Errorf("failing are %v, want the one that failed", recorded.Failing)
 			}
 			reason := servicetest.Value[string](f, `SELECT coalesce(off_reason, '') FROM webhooks WHERE id = $1`, f.ID("erp_hook"))
 			if reason != test.reason {
@@ -187,7 +187,7 @@ func TestAddressesAreTurnedOff(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a success in between starts the period anew", func(t *testing.T) {
+	t.Run("a success in between restarts the period", func(t *testing.T) {
 		f := servicetest.New(t)
 		create(t, f)
 		final := claim(t, f, "erp_hook").Deliveries[0]
@@ -203,7 +203,7 @@ func TestAddressesAreTurnedOff(t *testing.T) {
 	})
 }
 
-func TestWhatMayNoLongerBeReadIsSkipped(t *testing.T) {
+func TestDeliveriesOfUnreadableRecordsAreSkipped(t *testing.T) {
 	for name, sql := range map[string]string{
 		"the permission is gone":     `DELETE FROM assignments WHERE identity_id = $1`,
 		"the scope is gone":          `UPDATE integrations SET scopes = '{people:read}' WHERE id = $1`,
@@ -217,7 +217,7 @@ func TestWhatMayNoLongerBeReadIsSkipped(t *testing.T) {
 			d := claim(t, f, "reader_hook").Deliveries[0]
 			f.Exec(sql, f.ID("reader"))
 			if left := claim(t, f, "reader_hook"); len(left.Deliveries) != 0 {
-				t.Error("it is claimed nevertheless")
+				t.Error("it is claimed")
 			}
 			if got := status(t, f, d.DeliveryID); got != models.DeliverySkipped {
 				t.Errorf("the delivery is %s, want skipped", got)
@@ -240,22 +240,22 @@ func TestRedeliver(t *testing.T) {
 		t.Fatalf("claimed %+v, %v", retry, err)
 	}
 	record(t, f, "erp_hook", attempt(f, retry.Deliveries[0], 500))
-	// It has the whole schedule before it again.
+	// It starts a new run of the retry schedule.
 	state, err := f.Delivery(t.Context(), d.DeliveryID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if state.Status != models.DeliveryRetrying || state.NextAttemptAt.Sub(f.Clock.Now()) != time.Minute || state.Attempts != 9 {
-		t.Errorf("a redelivery that fails makes it %+v, want it retrying in a minute", state)
+		t.Errorf("after a failed redelivery it is %+v, want it retrying in a minute", state)
 	}
 	if ok, _ := f.RequeueDelivery(t.Context(), "dlv_00000000000000000000000000"); ok {
 		t.Error("an unknown delivery was requeued")
 	}
 }
 
-func TestOwedIsWhatNobodyAttends(t *testing.T) {
+func TestUnclaimedDeliveriesAreFound(t *testing.T) {
 	f := servicetest.New(t)
-	owed := func() string {
+	unclaimed := func() string {
 		t.Helper()
 		work, err := f.Unclaimed(t.Context(), 10*time.Second)
 		if err != nil {
@@ -268,21 +268,21 @@ func TestOwedIsWhatNobodyAttends(t *testing.T) {
 		return strings.Join(names, " ")
 	}
 	id := create(t, f)
-	if _, err := f.WorkOrderState(t.Context(), id); err != nil { // its own workflow has looked
+	if _, err := f.WorkOrderState(t.Context(), id); err != nil { // its workflow has loaded it
 		t.Fatal(err)
 	}
-	if got := owed(); got != "" {
-		t.Errorf("at once: %q is owed", got)
+	if got := unclaimed(); got != "" {
+		t.Errorf("immediately: %q is unclaimed", got)
 	}
 	f.Clock.Advance(11 * time.Second)
-	if got := owed(); got != "webhook webhook" {
-		t.Errorf("after the grace: %q is owed, want both addresses", got)
+	if got := unclaimed(); got != "webhook webhook" {
+		t.Errorf("after the grace: %q is unclaimed, want both addresses", got)
 	}
 	if err := f.AcquireLease(t.Context(), []string{f.ID("erp_hook"), f.ID("reader_hook")}, f.Clock.Now().Add(time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if got := owed(); got != "" {
-		t.Errorf("attended: %q is owed", got)
+	if got := unclaimed(); got != "" {
+		t.Errorf("with a lease: %q is unclaimed", got)
 	}
 	d := claim(t, f, "erp_hook").Deliveries[0]
 	record(t, f, "erp_hook", attempt(f, d, 500))
@@ -290,12 +290,12 @@ func TestOwedIsWhatNobodyAttends(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Clock.Advance(time.Minute + 11*time.Second)
-	if got := owed(); got != "webhook delivery" {
-		t.Errorf("with an overdue retry: %q is owed", got)
+	if got := unclaimed(); got != "webhook delivery" {
+		t.Errorf("with an overdue retry: %q is unclaimed", got)
 	}
 }
 
-func TestWaitingIsWhoHasPendingDeliveries(t *testing.T) {
+func TestAddressesWithPendingDeliveries(t *testing.T) {
 	f := servicetest.New(t)
 	var above int64
 	waiting := func() []string {
@@ -307,37 +307,37 @@ func TestWaitingIsWhoHasPendingDeliveries(t *testing.T) {
 		return ids
 	}
 	if got := waiting(); len(got) != 0 {
-		t.Errorf("before any event %v wait", got)
+		t.Errorf("before any event %v have pending deliveries", got)
 	}
 	create(t, f)
 	if got := waiting(); len(got) != 1 || got[0] != f.ID("erp_hook") {
-		t.Errorf("%v wait, want the ERP's address alone", got)
+		t.Errorf("%v have pending deliveries, want only the ERP's address", got)
 	}
 	above = claim(t, f, "erp_hook").Deliveries[0].Seq
 	if got := waiting(); len(got) != 0 {
-		t.Errorf("beside what is in hand %v wait", got)
+		t.Errorf("after the claimed ones %v have pending deliveries", got)
 	}
 	above = 0
 	record(t, f, "erp_hook", attempt(f, claim(t, f, "erp_hook").Deliveries[0], 200))
 	if got := waiting(); len(got) != 0 {
-		t.Errorf("after the delivery %v wait", got)
+		t.Errorf("after the delivery %v have pending deliveries", got)
 	}
 }
 
-func TestAttendedAddressesAreNotPoked(t *testing.T) {
+func TestLeasedAddressesAreNotWoken(t *testing.T) {
 	f := servicetest.New(t)
-	poked := func() []service.WakeTarget {
+	woken := func() []service.WakeTarget {
 		create(t, f)
 		return slices.DeleteFunc(f.Wakes.Take(), func(w service.WakeTarget) bool { return w.Kind != service.TargetWebhook })
 	}
 	if err := f.AcquireLease(t.Context(), []string{f.ID("erp_hook")}, f.Clock.Now().Add(time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if work := poked(); len(work) != 1 || work[0].ID != f.ID("reader_hook") {
-		t.Errorf("poked %v, want the reader's address alone", work)
+	if work := woken(); len(work) != 1 || work[0].ID != f.ID("reader_hook") {
+		t.Errorf("woken %v, want only the reader's address", work)
 	}
 	f.Clock.Advance(2 * time.Second)
-	if work := poked(); len(work) != 2 {
-		t.Errorf("poked %v, want both once the lease is over", work)
+	if work := woken(); len(work) != 2 {
+		t.Errorf("woken %v, want both after the lease", work)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"millwright/service"
 )
 
-// issue is feedback of the actor on AHU 1; what it left is forgotten.
+// issue returns new feedback of the actor on AHU 1, without its effects.
 func (s *harness) issue(by string) string {
 	s.t.Helper()
 	answer, err := s.CreateFeedback(s.t.Context(), s.as(by), service.Call{}, service.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
@@ -42,7 +42,7 @@ func TestResolveFeedback(t *testing.T) {
 	}
 	shown, err := s.Feedback(t.Context(), s.as("ann"), id)
 	if err != nil || string(shown) != string(answer.Body) {
-		t.Errorf("it answers %s, a reader sees %s, %v", answer.Body, shown, err)
+		t.Errorf("it returns %s, GET returns %s, %v", answer.Body, shown, err)
 	}
 	expect(t, "the events", s.eventsOf(id), "resolved")
 	expect(t, "the notices", s.noticesOf(id), "eve resolved")
@@ -52,7 +52,7 @@ func TestResolveFeedback(t *testing.T) {
 	if !strings.Contains(body, `"user_id":"`+s.ID("ann")+`"`) || !strings.Contains(body, `"code":"resolved"`) {
 		t.Errorf("the event is %s", body)
 	}
-	expect(t, "once more", outcome(s.expectUnchanged(id, func() error { return s.resolve("ann", id) })), "rule_violation status")
+	expect(t, "again", outcome(s.expectUnchanged(id, func() error { return s.resolve("ann", id) })), "rule_violation status")
 }
 
 func TestResolveFeedbackNeedsThePermission(t *testing.T) {
@@ -81,11 +81,11 @@ func TestResolveFeedbackNeedsThePermission(t *testing.T) {
 	for name, other := range map[string]string{"unknown": "iss_00000000000000000000000000", "no id": "nonsense", "a work order": s.workOrderIn("open")} {
 		expect(t, name, outcome(s.resolve("ann", other)), "not_found")
 	}
-	expect(t, "the verdict for her who may", outcome(s.resolve("ann", id)), "ok")
-	expect(t, "an integration is not told", s.noticesOf(id), "")
+	expect(t, "the manager", outcome(s.resolve("ann", id)), "ok")
+	expect(t, "notices for an integration", s.noticesOf(id), "")
 	own := s.issue("ann")
 	expect(t, "her own", outcome(s.resolve("ann", own)), "ok")
-	expect(t, "nobody is told what she did herself", s.noticesOf(own), "")
+	expect(t, "notices of her own action", s.noticesOf(own), "")
 }
 
 func TestOnlyOneOfTwoResolves(t *testing.T) {

@@ -13,17 +13,16 @@ import (
 	"millwright/service/servicetest"
 )
 
-// harness is the fixture with everyone at work: its integrations, its people, and
-// some more of both.
+// harness is the fixture with more people and integrations, each as an actor.
 type harness struct {
 	*servicetest.Fixture
 	t      testing.TB
 	actors map[string]service.Actor
 }
 
-// newHarness adds to the fixture: rita, who reads everything; sol, who changes and
-// reads work orders and nothing else; robot, an integration that works; stock and
-// ola of polar, a team and someone without incoming work orders.
+// newHarness adds to the fixture: rita, who may read everything; sol, who may only
+// read and change work orders; robot, a working integration; and in polar the team
+// stock with ola, who has no incoming work orders.
 func newHarness(t testing.TB) *harness {
 	t.Helper()
 	s := &harness{Fixture: servicetest.New(t), t: t, actors: map[string]service.Actor{}}
@@ -54,7 +53,7 @@ teams: [{key: stock, name: Stock, members: [ola]}]
 	return s
 }
 
-// as is a person or an integration as an actor.
+// as returns a person or an integration as an actor.
 func (s *harness) as(key string) service.Actor {
 	s.t.Helper()
 	if actor, known := s.actors[key]; known {
@@ -83,26 +82,26 @@ func (s *harness) ids(keys ...string) []string {
 	return ids
 }
 
-// mustWrite is the record of a write that is allowed.
-func (s *harness) mustWrite(answer service.WriteResult, err error) models.WorkOrderRecord {
+// mustWrite returns the record of a successful write.
+func (s *harness) mustWrite(result service.WriteResult, err error) models.WorkOrderRecord {
 	s.t.Helper()
 	if err != nil {
-		s.t.Fatalf("it is refused: %v", err)
+		s.t.Fatalf("the write fails: %v", err)
 	}
-	return read[models.WorkOrderRecord](s.t, answer.Body)
+	return read[models.WorkOrderRecord](s.t, result.Body)
 }
 
-// newWorkOrder makes a work order of the ERP on AHU 1.
+// newWorkOrder creates a work order on AHU 1 as the ERP and returns its id.
 func (s *harness) newWorkOrder(workers, consultants []string) string {
 	s.t.Helper()
-	answer, err := s.CreateWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, service.NewWorkOrder{
+	result, err := s.CreateWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, service.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Replace filter", Assignees: s.ids(workers...), Consultants: s.ids(consultants...),
 	})
-	return s.mustWrite(answer, err).ID
+	return s.mustWrite(result, err).ID
 }
 
-// workOrderIn brings a new work order, which the ERP works on and cat consults, to the
-// status by what can be done to it, and forgets what that left.
+// workOrderIn returns a work order in the status, reached by operations whose effects
+// are then deleted. The ERP is its worker, cat its consultant.
 func (s *harness) workOrderIn(status models.WorkOrderStatus) string {
 	s.t.Helper()
 	id := s.newWorkOrder([]string{"erp"}, []string{"cat"})
@@ -131,14 +130,14 @@ func (s *harness) workOrderIn(status models.WorkOrderStatus) string {
 	return id
 }
 
-// clearEffects throws away what changes have left beside the record, but for history.
+// clearEffects deletes the effects of the record's changes except its history.
 func (s *harness) clearEffects(id string) {
 	for _, table := range []string{"events", "log_records", "notices"} {
 		s.Exec(`DELETE FROM `+table+` WHERE record_id = $1`, id)
 	}
 }
 
-// withKeys is the text with keys in place of ids.
+// withKeys replaces the ids in a text by their keys.
 func (s *harness) withKeys(text string) string {
 	var pairs []string
 	for _, imported := range []map[string]string{s.Acme.IDs, s.Polar.IDs} {
@@ -149,12 +148,12 @@ func (s *harness) withKeys(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// statusOf is where a work order stands: its status and, on hold, where it was.
+// statusOf returns the status of a work order and, if it is on hold, the previous one.
 func (s *harness) statusOf(id string) string {
 	return servicetest.Value[string](s.Fixture, `SELECT status || coalesce(' from ' || held_from, '') FROM work_orders WHERE id = $1`, id)
 }
 
-// eventsOf are the events about a record that the ERP's address gets, in order.
+// eventsOf lists the events about a record that the ERP's address gets, in order.
 func (s *harness) eventsOf(id string) string {
 	return servicetest.Value[string](s.Fixture, eventsQuery, id, s.ID("erp_hook"))
 }
@@ -164,20 +163,20 @@ const eventsQuery = `
 		THEN format(' %s>%s', e.data ->> 'previous_status', e.data ->> 'status') ELSE '' END, ', ' ORDER BY v.seq), '')
 	FROM deliveries v JOIN events e ON e.id = v.event_id WHERE v.record_id = $1 AND v.webhook_id = $2`
 
-// noticesOf are what people were told about a record: who and what.
+// noticesOf lists the notices about a record: person and kind.
 func (s *harness) noticesOf(id string) string {
 	return s.withKeys(servicetest.Value[string](s.Fixture, `
 		SELECT coalesce(string_agg(person_id || ' ' || substr(n.kind, strpos(n.kind, '.') + 1), ', ' ORDER BY i.name, n.id), '')
 		FROM notices n JOIN identities i ON i.id = n.person_id WHERE record_id = $1`, id))
 }
 
-// logOf are the Log Records of a record: who and what.
+// logOf lists the Log Records of a record: actor and action.
 func (s *harness) logOf(id string) string {
 	return servicetest.Value[string](s.Fixture, `
 		SELECT coalesce(string_agg(actor_name || ' ' || action, ', ' ORDER BY id), '') FROM log_records WHERE record_id = $1`, id)
 }
 
-// lastChange is the newest entry of a record's history: who, what, and what changed.
+// lastChange returns the newest entry of a record's history: actor, action and changes.
 func (s *harness) lastChange(id string) string {
 	s.t.Helper()
 	entries, err := s.History(s.t.Context(), s.as("ann"), id)
@@ -192,7 +191,7 @@ func (s *harness) lastChange(id string) string {
 	return said
 }
 
-// expectUnchanged fails when a refused write left anything.
+// expectUnchanged reports an error if the write, which fails, changed anything.
 func (s *harness) expectUnchanged(id string, do func() error) error {
 	s.t.Helper()
 	const everything = `
@@ -206,19 +205,19 @@ func (s *harness) expectUnchanged(id string, do func() error) error {
 	before := servicetest.Value[string](s.Fixture, sql, id)
 	err := do()
 	if after := servicetest.Value[string](s.Fixture, sql, id); after != before {
-		s.t.Errorf("it left something:\n%s\n%s", before, after)
+		s.t.Errorf("it changed something:\n%s\n%s", before, after)
 	}
 	return err
 }
 
-// outcome is how a write ended: "ok", or the code and the rule of its refusal.
+// outcome returns "ok", or the code and the rule of an error.
 func outcome(err error) string {
 	if err == nil {
 		return "ok"
 	}
 	said := string(models.CodeOf(err))
-	if refusal, ok := errors.AsType[*models.Error](err); ok && refusal.Rule != "" {
-		said += " " + string(refusal.Rule)
+	if rejected, ok := errors.AsType[*models.Error](err); ok && rejected.Rule != "" {
+		said += " " + string(rejected.Rule)
 	}
 	return said
 }

@@ -16,21 +16,21 @@ import (
 	"millwright/service"
 )
 
-// remembered is a work order as it was answered after a change, with its answers.
-type remembered struct{ record, answers string }
+// snapshot is a work order as returned after a change, with its answers.
+type snapshot struct{ record, answers string }
 
-// recorder does random things to one work order and remembers what was answered.
+// recorder runs random operations on one work order and keeps a snapshot after each.
 type recorder struct {
 	*harness
 	r      *rapid.T
 	id     string
-	states []remembered
+	states []snapshot
 	last   models.Time
 	// rebuilt counts the states by what led to them.
 	rebuilt map[string]int
 }
 
-// keep remembers what a write answered, unless it was refused or changed nothing.
+// keep takes a snapshot of a write's result unless it failed or changed nothing.
 func (m *recorder) keep(answer service.WriteResult, err error) {
 	m.r.Helper()
 	if refusal, refused := errors.AsType[*models.Error](err); refused {
@@ -50,7 +50,7 @@ func (m *recorder) keep(answer service.WriteResult, err error) {
 	if err != nil {
 		m.r.Fatal(err)
 	}
-	m.states = append(m.states, remembered{m.encoded(record), m.answersIn(shown)})
+	m.states = append(m.states, snapshot{m.encoded(record), m.answersIn(shown)})
 }
 
 func (m *recorder) encoded(record models.WorkOrderRecord) string {
@@ -61,7 +61,7 @@ func (m *recorder) encoded(record models.WorkOrderRecord) string {
 	return string(body)
 }
 
-// answersIn are the answers that GET shows, a line for each question that has one.
+// answersIn lists the answers that GET shows, one line for each.
 func (m *recorder) answersIn(shown []byte) string {
 	var form struct {
 		Questions []struct {
@@ -83,7 +83,7 @@ func (m *recorder) answersIn(shown []byte) string {
 	return m.answersOf(answers)
 }
 
-// answersOf writes answers; their values with every digit, spaced in one way.
+// answersOf writes the answers with normalized spacing and all digits of numbers.
 func (m *recorder) answersOf(answers map[string]models.StoredAnswer) string {
 	var lines []string
 	for _, question := range slices.Sorted(maps.Keys(answers)) {
@@ -99,12 +99,12 @@ func (m *recorder) answersOf(answers map[string]models.StoredAnswer) string {
 	return strings.Join(lines, "\n")
 }
 
-// now is the record as it was answered last.
+// now returns the record as last returned.
 func (m *recorder) now() models.WorkOrderRecord {
 	return read[models.WorkOrderRecord](m.t, []byte(m.states[len(m.states)-1].record))
 }
 
-// one is someone who is one of the identities, or belongs to one.
+// one draws an actor that is one of the identities or belongs to one.
 func (m *recorder) one(identities []string) string {
 	those := []string{"cat"}
 	for _, id := range identities {
@@ -207,8 +207,8 @@ func (m *recorder) answer() {
 	m.keep(m.AnswerWorkOrder(m.t.Context(), m.as(m.one(m.now().Assignees)), service.Call{}, m.id, answers, complete))
 }
 
-// Every state a work order ever had is made again from its history, and no change
-// is missing there: each says what was before.
+// Every state of a work order can be rebuilt from its history, and no change is
+// missing: each has the previous value.
 func TestHistoryRebuildsEveryState(t *testing.T) {
 	s := newHarness(t)
 	rebuilt := map[string]int{}
@@ -247,7 +247,7 @@ func TestHistoryRebuildsEveryState(t *testing.T) {
 	t.Logf("rebuilt: %v", rebuilt)
 }
 
-// compare holds what the history says against what was remembered.
+// compare compares the rebuilt states with the snapshots.
 func (m *recorder) compare() {
 	entries, err := m.History(m.t.Context(), m.as("ann"), m.id)
 	if err != nil {
@@ -300,8 +300,8 @@ func TestHistoryIsForReaders(t *testing.T) {
 	}
 }
 
-// People are named to people, and to nobody else who is not shown them.
-func TestHistoryNamesWhoActed(t *testing.T) {
+// People are named only to people and to integrations with people:read.
+func TestHistoryNamesActors(t *testing.T) {
 	s := newHarness(t)
 	id := s.newWorkOrder([]string{"bob"}, nil)
 	s.mustWrite(s.HoldWorkOrder(t.Context(), s.as("bob"), id))

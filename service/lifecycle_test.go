@@ -9,8 +9,8 @@ import (
 	"millwright/service"
 )
 
-// Every pair of status and operation: where the work order stands afterwards,
-// "stays", or "-" where the rule status refuses it. The one on hold was open.
+// Every pair of status and operation, with the status that follows: "stays", or
+// "-" if the operation violates the rule status. The work order on hold was open.
 const lifecycle = `
 status                update  forward  answer       complete  complete_to_review  cancel     approve   send_back             hold     resume
 open                  stays   stays    in_progress  complete  sent_to_inspection  cancelled  -         -                     on_hold  -
@@ -22,7 +22,7 @@ complete              -       stays    -            -         -                 
 cancelled             -       stays    -            -         -                   -          -         -                     -        -
 `
 
-// operations are ways to ask for each operation of the table.
+// operations returns a call for each operation of the table.
 func (s *harness) operations() map[string]func(id string) error {
 	erp, ann, cat, call := s.as("erp"), s.as("ann"), s.as("cat"), service.Call{}
 	ended := func(_ service.WriteResult, err error) error { return err }
@@ -89,8 +89,8 @@ func TestLifecycleByStatusAndOperation(t *testing.T) {
 	}
 }
 
-// eventsOfMove are the events an operation sends that brings a work order from
-// one status to another (spec section 6, event types).
+// eventsOfMove lists the events of an operation that moves a work order from one
+// status to another (spec section 6, event types).
 func eventsOfMove(operation, from, to string) string {
 	switch {
 	case operation == "update":
@@ -126,7 +126,7 @@ func TestCancelDuringReview(t *testing.T) {
 	expect(t, "the status", s.statusOf(id), "cancelled")
 }
 
-// Who is made a consultant during the review reviews, who is no more does not.
+// A consultant added during the review may review, a removed one may not.
 func TestReassignDuringReview(t *testing.T) {
 	s := newHarness(t)
 	id := s.workOrderIn(models.StatusSentToInspection)
@@ -172,8 +172,8 @@ func TestSendBackAndSecondCompletion(t *testing.T) {
 	expect(t, "the events", s.eventsOf(id), strings.Join(events, ", "))
 }
 
-// A hold keeps the record as it is and gives it back with the status it had.
-func TestResumeBringsTheStatusBack(t *testing.T) {
+// Resuming restores the record with its previous status.
+func TestResumeRestoresTheStatus(t *testing.T) {
 	s := newHarness(t)
 	for _, from := range []models.WorkOrderStatus{models.StatusOpen, models.StatusInProgress, models.StatusBackFromInspection} {
 		t.Run(string(from), func(t *testing.T) {

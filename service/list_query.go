@@ -76,7 +76,7 @@ type view struct {
 	AccessEpoch int
 	// Nodes are the visible nodes, at most narrowLimit + 1.
 	Nodes []string
-	// Begin is the transaction of the first change since a time, nil if there is none.
+	// Begin is the transaction of the first change since a time, nil without one.
 	Begin *uint64
 }
 

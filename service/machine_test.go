@@ -15,7 +15,7 @@ import (
 	"millwright/service"
 )
 
-// sketch is a work order as the rules below have it: identities are keys of the fixture.
+// sketch is the model of a work order. Identities are keys of the fixture.
 type sketch struct {
 	id                   string
 	status, heldFrom     string
@@ -26,17 +26,17 @@ type sketch struct {
 	events               []string
 }
 
-// machine does random things to work orders, and says beforehand, by rules of
-// its own, what comes of them.
+// machine runs random operations on work orders and predicts each result with its
+// own implementation of the rules.
 type machine struct {
 	*harness
 	r      *rapid.T
 	orders []*sketch
-	mood   string // of the organization: "", read_only or suspended
+	mood   string // the organization's restriction: "", read_only or suspended
 	done   map[string]int
 }
 
-// Everyone who acts, and everyone who may be named for a role.
+// The actors, and the identities that may be named for a role.
 var (
 	cast      = []string{"erp", "ann", "bob", "cat", "robot", "rita", "sol", "creator", "dan", "pia", "zed"}
 	nameables = []string{"erp", "ann", "bob", "cat", "robot", "crew", "polar", "pia", "zed"}
@@ -44,7 +44,7 @@ var (
 
 func isPerson(who string) bool { return !slices.Contains([]string{"erp", "robot", "creator"}, who) }
 
-// may is who may do what anywhere: the grants of the fixture.
+// may reports whether the actor has the grant: those of the fixture.
 func may(who, what string) bool {
 	switch who {
 	case "erp", "ann":
@@ -59,7 +59,7 @@ func may(who, what string) bool {
 	return false
 }
 
-// acts reports whether someone is one of the identities, or belongs to one.
+// acts reports whether the actor is one of the identities or belongs to one.
 func acts(who string, identities []string) bool {
 	of := map[string]string{"bob": "crew", "dan": "crew", "pia": "polar"}[who]
 	return slices.Contains(identities, who) || of != "" && slices.Contains(identities, of)
@@ -75,7 +75,7 @@ func (o *sketch) is(statuses ...string) bool { return slices.Contains(statuses, 
 
 func (o *sketch) workable() bool { return o.is("open", "in_progress", "back_from_inspection") }
 
-// goes moves the sketch on, with the events that follow.
+// goes changes the status of the sketch and adds the events.
 func (o *sketch) goes(to, event string) {
 	if o.status == to {
 		return
@@ -98,7 +98,7 @@ const (
 	ok          = "ok"
 )
 
-// first is the first reason to refuse, in the order in which they are looked at.
+// first returns the first reason for an error, in the order of the checks.
 func first(reasons ...string) string {
 	for _, reason := range reasons {
 		if reason != "" {
@@ -115,13 +115,13 @@ func when(condition bool, reason string) string {
 	return ""
 }
 
-// common is why nothing at all may be done to a work order by someone.
+// common predicts the errors that all operations have in common.
 func (m *machine) common(o *sketch, who string, change bool) string {
 	return strings.TrimPrefix(first(
 		when(!o.readBy(who), "not_found"), when(m.mood == "suspended", denied), when(change && m.mood == "read_only", "read_only")), ok)
 }
 
-// came holds what was said beforehand against what came of it.
+// came compares the result with the prediction and reports whether it succeeded.
 func (m *machine) came(what, who string, err error, said string) bool {
 	m.r.Helper()
 	if got := outcome(err); got != said {
@@ -140,7 +140,7 @@ func (m *machine) some(label string, atMost int) []string {
 	return rapid.SliceOfNDistinct(rapid.SampledFrom(nameables), 0, atMost, rapid.ID[string]).Draw(m.r, label)
 }
 
-// order is mostly one of the work orders that fit, else any.
+// order draws a work order, mostly one that fits.
 func (m *machine) order(fits func(*sketch) bool) *sketch {
 	those := slices.DeleteFunc(slices.Clone(m.orders), func(o *sketch) bool { return !fits(o) })
 	if m.rarely("any") {
@@ -152,14 +152,14 @@ func (m *machine) order(fits func(*sketch) bool) *sketch {
 	return rapid.SampledFrom(those).Draw(m.r, "which")
 }
 
-// actor is mostly one of those who may, else anyone.
+// actor draws an actor, mostly one that may.
 func (m *machine) actor(may func(who string) bool) string {
 	those := slices.DeleteFunc(slices.Clone(cast), func(who string) bool { return !may(who) })
 	if m.rarely("anyone") {
 		those = cast
 	}
 	if len(those) == 0 {
-		m.r.Skip("nobody may")
+		m.r.Skip("no actor may")
 	}
 	return m.pick("who", those)
 }
@@ -210,10 +210,10 @@ func (m *machine) patch(o *sketch, who string) {
 	}
 }
 
-// own are polar's, whom pia may name.
+// own are the identities of polar, which pia may name.
 func own(identity string) bool { return identity == "pia" || identity == "polar" }
 
-// forwards says why someone may not assign: a service company that was assigned does.
+// forwards predicts why an actor may not assign. An assigned service company may.
 func (o *sketch) forwards(who string) string {
 	company := who == "pia" && slices.Contains(o.everyone(), "polar")
 	return when(!company && !may(who, "forward"), denied)
@@ -338,7 +338,7 @@ func (m *machine) resume(o *sketch, who string) {
 	}
 }
 
-// effects of the organization's standing.
+// effects of the organization's restriction.
 func (m *machine) turn(mood string) {
 	if mood == m.mood {
 		return
@@ -354,7 +354,7 @@ const standingQuery = `
 		({events}) AS events
 	FROM work_orders w WHERE id = $1`
 
-// look holds a work order against its sketch.
+// look compares a work order with its sketch.
 func (m *machine) look(o *sketch) {
 	m.r.Helper()
 	type standing struct {
@@ -372,15 +372,15 @@ func (m *machine) look(o *sketch) {
 	}
 	got := m.withKeys(fmt.Sprintf("%s %s %v %v", found.Status, found.HeldFrom, found.Workers, found.Consultants))
 	if want := fmt.Sprintf("%s %s %v %v", o.status, o.heldFrom, o.workers, o.consultants); got != want {
-		m.r.Fatalf("it stands at %s, want %s", got, want)
+		m.r.Fatalf("it is %s, want %s", got, want)
 	}
 	if want := strings.Join(o.events, ", "); found.Events != want {
 		m.r.Fatalf("the events are\n%s\nwant\n%s", found.Events, want)
 	}
 }
 
-// on is a step in which someone does something to a work order, mostly one that
-// fits, mostly someone who may.
+// on is a step in which an actor, mostly one that may, runs an operation on a work
+// order, mostly one that fits.
 func (m *machine) on(fits func(*sketch) bool, may func(o *sketch, who string) bool, do func(o *sketch, who string)) func() {
 	return func() {
 		o := m.order(fits)
@@ -391,13 +391,13 @@ func (m *machine) on(fits func(*sketch) bool, may func(o *sketch, who string) bo
 	}
 }
 
-// inStatus is for those of one status, living for those that are not at their end.
+// inStatus matches work orders of one status, living those that have not ended.
 func inStatus(of string) func(*sketch) bool { return func(o *sketch) bool { return o.is(of) } }
 
 func living(o *sketch) bool { return !o.is("complete", "cancelled") }
 
-// step is one of the things that may happen. The first of them are drawn more
-// often, so what needs the most to be there first comes first.
+// step is one operation of the machine. Earlier ones are drawn more often, so those
+// with the most preconditions come first.
 func (m *machine) step(r *rapid.T) {
 	m.r = r
 	everywhere := func(what string) func(*sketch, string) bool {
@@ -435,7 +435,7 @@ func (m *machine) step(r *rapid.T) {
 	}
 }
 
-// longRuns has rapid's runs be long enough for a life with reviews and holds.
+// longRuns makes rapid's runs long enough for lifecycles with reviews and holds.
 func longRuns(t *testing.T) {
 	steps := flag.Lookup("rapid.steps")
 	if before := steps.Value.String(); before == steps.DefValue {
@@ -446,8 +446,8 @@ func longRuns(t *testing.T) {
 	}
 }
 
-// Whatever anyone does to work orders in whatever order, what is allowed, what
-// comes of it and what is sent are what the rules of spec sections 3 to 5 say.
+// For any sequence of operations by any actors, permissions, results and events follow
+// the rules of spec sections 3 to 5.
 func TestWorkOrderMachine(t *testing.T) {
 	s := newHarness(t)
 	longRuns(t)
@@ -466,7 +466,7 @@ func TestWorkOrderMachine(t *testing.T) {
 	}
 	for _, what := range []string{"create", "patch", "assign", "unassign", "answer", "complete", "cancel", "approve", "send back", "hold", "resume"} {
 		if done[what+": "+ok] == 0 {
-			t.Errorf("in %d steps nobody was allowed to %s", done["steps"], what)
+			t.Errorf("in %d steps no actor was allowed to %s", done["steps"], what)
 		}
 	}
 }

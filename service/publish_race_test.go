@@ -9,7 +9,7 @@ import (
 	"millwright/service/servicetest"
 )
 
-func TestAnEventWaitsForAnAddressThatIsBeingTurnedOnOrDeleted(t *testing.T) {
+func TestPublishingWaitsForAnAddressThatIsBeingTurnedOnOrDeleted(t *testing.T) {
 	for name, test := range map[string]struct {
 		sql  string
 		want int // pending deliveries
@@ -42,7 +42,7 @@ func TestAnEventWaitsForAnAddressThatIsBeingTurnedOnOrDeleted(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := <-made; err != nil {
-				t.Fatalf("the work order is refused: %v", err)
+				t.Fatalf("creating the work order: %v", err)
 			}
 			if n := servicetest.Value[int](f, `SELECT count(*) FROM deliveries WHERE webhook_id = $1 AND status = $2`,
 				f.ID("erp_hook"), models.DeliveryPending); n != test.want {

@@ -14,13 +14,13 @@ import (
 	"millwright/service/servicetest"
 )
 
-// marked reports whether the record's workflow owes a look.
-func (s *harness) marked(id string) bool {
+// dirty reports whether the record is marked dirty.
+func (s *harness) dirty(id string) bool {
 	return servicetest.Value[bool](s.Fixture, `SELECT EXISTS (SELECT FROM looks_owed WHERE record_id = $1)`, id)
 }
 
-// seen is what the work order's workflow sees, and takes the mark away.
-func (s *harness) seen(id string) service.WorkOrderState {
+// loaded returns the work order's state as its workflow loads it, which clears the dirty mark.
+func (s *harness) loaded(id string) service.WorkOrderState {
 	s.t.Helper()
 	state, err := s.WorkOrderState(s.t.Context(), id)
 	if err != nil {
@@ -29,8 +29,8 @@ func (s *harness) seen(id string) service.WorkOrderState {
 	return state
 }
 
-// aim sets the work order's target date to a time from now, 0 clears it.
-func (s *harness) aim(id string, away time.Duration) *models.Time {
+// setTarget sets the work order's target date to a time from now; 0 clears it.
+func (s *harness) setTarget(id string, away time.Duration) *models.Time {
 	s.t.Helper()
 	var target *models.Time
 	if away != 0 {
@@ -43,13 +43,13 @@ func (s *harness) aim(id string, away time.Duration) *models.Time {
 	return target
 }
 
-// complete is the ERP's answer that the work is done.
+// complete completes the work order as the ERP.
 func (s *harness) complete(id string) {
 	s.t.Helper()
 	s.mustWrite(s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, true))
 }
 
-// feedback makes feedback of the ERP, of which ann is told.
+// feedback creates feedback as the ERP, of which ann is notified.
 func (s *harness) feedback() string {
 	s.t.Helper()
 	answer, err := s.CreateFeedback(s.t.Context(), s.as("erp"), service.Call{}, service.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
@@ -59,14 +59,14 @@ func (s *harness) feedback() string {
 	return answer.RecordID
 }
 
-func TestWritesThatConcernTheWorkflowMarkAndPoke(t *testing.T) {
+func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 	s := newHarness(t)
 	text := func(v string) service.Sent[string] { return service.Sent[string]{Value: v, Set: true} }
 	tests := []struct {
 		name   string
 		status models.WorkOrderStatus
 		write  func(id string) (service.WriteResult, error)
-		marks  bool
+		dirty  bool
 	}{
 		{"a title", models.StatusOpen, func(id string) (service.WriteResult, error) {
 			return s.UpdateWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, service.WorkOrderPatch{Title: text("Replace both filters")})
@@ -113,69 +113,69 @@ func TestWritesThatConcernTheWorkflowMarkAndPoke(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			id := s.workOrderIn(tt.status)
-			s.seen(id)
+			s.loaded(id)
 			s.Clock.Advance(time.Second)
 			s.Wakes.Take()
 			s.mustWrite(tt.write(id))
-			if s.marked(id) != tt.marks {
-				t.Errorf("marked: %v, want %v", s.marked(id), tt.marks)
+			if s.dirty(id) != tt.dirty {
+				t.Errorf("dirty: %v, want %v", s.dirty(id), tt.dirty)
 			}
-			poked := slices.Contains(s.Wakes.Take(), service.WakeTarget{Kind: service.TargetWorkOrder, ID: id})
-			if poked != tt.marks {
-				t.Errorf("poked: %v, want %v", poked, tt.marks)
+			woken := slices.Contains(s.Wakes.Take(), service.WakeTarget{Kind: service.TargetWorkOrder, ID: id})
+			if woken != tt.dirty {
+				t.Errorf("woken: %v, want %v", woken, tt.dirty)
 			}
 		})
 	}
-	t.Run("a creation, and its retry no more", func(t *testing.T) {
+	t.Run("a creation, but not its retry", func(t *testing.T) {
 		call := service.Call{Key: "k", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
 		again := func() string {
 			answer, err := s.CreateWorkOrder(s.t.Context(), s.as("erp"), call, service.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
 			return s.mustWrite(answer, err).ID
 		}
 		id := again()
-		if !s.marked(id) || !slices.Contains(s.Wakes.Take(), service.WakeTarget{Kind: service.TargetWorkOrder, ID: id}) {
-			t.Error("a new work order is not marked and poked")
+		if !s.dirty(id) || !slices.Contains(s.Wakes.Take(), service.WakeTarget{Kind: service.TargetWorkOrder, ID: id}) {
+			t.Error("a new work order is not dirty and woken")
 		}
-		s.seen(id)
-		if again() != id || s.marked(id) || len(s.Wakes.Take()) > 0 {
-			t.Error("a retry marks or pokes")
+		s.loaded(id)
+		if again() != id || s.dirty(id) || len(s.Wakes.Take()) > 0 {
+			t.Error("a retry marks or wakes")
 		}
 	})
 	t.Run("feedback and its resolution", func(t *testing.T) {
 		id := s.feedback()
-		poke := service.WakeTarget{Kind: service.TargetFeedback, ID: id}
-		if !s.marked(id) || !slices.Contains(s.Wakes.Take(), poke) {
-			t.Error("new feedback is not marked and poked")
+		wake := service.WakeTarget{Kind: service.TargetFeedback, ID: id}
+		if !s.dirty(id) || !slices.Contains(s.Wakes.Take(), wake) {
+			t.Error("new feedback is not dirty and woken")
 		}
 		state, err := s.FeedbackState(s.t.Context(), id)
 		if err != nil || state != (service.FeedbackState{ID: id, OrganizationID: s.Acme.OrganizationID, Status: models.FeedbackOpen, Mail: true}) {
-			t.Errorf("seen is %+v, error %v", state, err)
+			t.Errorf("the state is %+v, error %v", state, err)
 		}
-		if s.marked(id) {
-			t.Error("a look leaves the mark")
+		if s.dirty(id) {
+			t.Error("loading leaves the mark")
 		}
 		if err := s.resolve("ann", id); err != nil {
 			t.Fatal(err)
 		}
-		if !s.marked(id) || !slices.Contains(s.Wakes.Take(), poke) {
-			t.Error("a resolution is not marked and poked")
+		if !s.dirty(id) || !slices.Contains(s.Wakes.Take(), wake) {
+			t.Error("resolved feedback is not dirty and woken")
 		}
 	})
-	t.Run("a refused write does not", func(t *testing.T) {
+	t.Run("not a rejected write", func(t *testing.T) {
 		id := s.workOrderIn(models.StatusCancelled)
-		s.seen(id)
+		s.loaded(id)
 		s.Wakes.Take()
-		if _, err := s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil); err == nil || s.marked(id) || len(s.Wakes.Take()) > 0 {
-			t.Errorf("refused with %v; marked: %v", err, s.marked(id))
+		if _, err := s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil); err == nil || s.dirty(id) || len(s.Wakes.Take()) > 0 {
+			t.Errorf("error %v; dirty: %v", err, s.dirty(id))
 		}
 	})
 }
 
-func TestSweepFindsRecordsThatNobodyLookedAt(t *testing.T) {
+func TestSweepFindsDirtyRecords(t *testing.T) {
 	s := newHarness(t)
 	order, issue := s.newWorkOrder([]string{"bob"}, nil), s.feedback()
 	wanted := []service.WakeTarget{{Kind: service.TargetWorkOrder, ID: order}, {Kind: service.TargetFeedback, ID: issue}}
-	owed := func() (found []service.WakeTarget) {
+	unclaimed := func() (found []service.WakeTarget) {
 		t.Helper()
 		all, err := s.Unclaimed(t.Context(), 10*time.Second)
 		if err != nil {
@@ -189,32 +189,32 @@ func TestSweepFindsRecordsThatNobodyLookedAt(t *testing.T) {
 		return found
 	}
 	s.Clock.Advance(time.Minute)
-	if found := owed(); len(found) != 0 {
+	if found := unclaimed(); len(found) != 0 {
 		t.Errorf("within a minute it finds %v", found)
 	}
 	s.Clock.Advance(time.Second)
-	if found := owed(); len(found) != 2 {
+	if found := unclaimed(); len(found) != 2 {
 		t.Errorf("it finds %v, want %v", found, wanted)
 	}
-	s.seen(order)
-	if found := owed(); len(found) != 1 || found[0].ID != issue {
-		t.Errorf("when the work order was looked at, it finds %v", found)
+	s.loaded(order)
+	if found := unclaimed(); len(found) != 1 || found[0].ID != issue {
+		t.Errorf("after the work order was loaded it finds %v", found)
 	}
 	if _, err := s.FeedbackState(t.Context(), issue); err != nil {
 		t.Fatal(err)
 	}
-	if found := owed(); len(found) != 0 {
-		t.Errorf("when both were looked at, it finds %v", found)
+	if found := unclaimed(); len(found) != 0 {
+		t.Errorf("after both were loaded it finds %v", found)
 	}
 	s.Clock.Advance(10 * time.Minute)
-	if found := owed(); len(found) != 2 {
-		t.Errorf("when nobody mailed their notices, it finds %v", found)
+	if found := unclaimed(); len(found) != 2 {
+		t.Errorf("with unmailed notices it finds %v", found)
 	}
 }
 
-// A look that takes a mark away sees what the mark stands for, also when the
-// writer has not committed yet.
-func TestNoWriteIsForgottenBetweenMarkAndLook(t *testing.T) {
+// Loading that clears a mark sees the write that set it, even if that write had not
+// committed when loading began.
+func TestNoWriteIsLostBetweenMarkAndLoad(t *testing.T) {
 	const afterTheMark = "AFTER INSERT OR UPDATE ON looks_owed FOR EACH ROW"
 	cancel := func(s *harness, id string) func() error {
 		return func() error {
@@ -232,7 +232,7 @@ func TestNoWriteIsForgottenBetweenMarkAndLook(t *testing.T) {
 			}
 		}
 	}
-	t.Run("a writer that wrote an old mark again is waited for", func(t *testing.T) {
+	t.Run("loading waits for a writer that set an old mark again", func(t *testing.T) {
 		s := newHarness(t)
 		id := s.newWorkOrder([]string{"bob"}, nil)
 		s.as("erp")
@@ -248,30 +248,30 @@ func TestNoWriteIsForgottenBetweenMarkAndLook(t *testing.T) {
 		gate.release(t)
 		written(t)
 		looked(t)
-		if state.Status != models.StatusCancelled || s.marked(id) {
-			t.Errorf("the look saw it %s; a mark is left: %v", state.Status, s.marked(id))
+		if state.Status != models.StatusCancelled || s.dirty(id) {
+			t.Errorf("the loaded status is %s; dirty: %v", state.Status, s.dirty(id))
 		}
 	})
-	t.Run("a writer whose mark is new leaves it for the next look", func(t *testing.T) {
+	t.Run("a new mark is left for the next load", func(t *testing.T) {
 		s := newHarness(t)
 		id := s.newWorkOrder([]string{"bob"}, nil)
-		s.seen(id)
+		s.loaded(id)
 		gate := hold(t, s.Fixture, afterTheMark)
 		written := inBackground(cancel(s, id))
 		gate.waiting(t, 1)
-		if state := s.seen(id); state.Status != models.StatusOpen {
-			t.Errorf("a look sees what is not committed: %s", state.Status)
+		if state := s.loaded(id); state.Status != models.StatusOpen {
+			t.Errorf("loading sees uncommitted data: %s", state.Status)
 		}
 		gate.release(t)
 		written(t)
-		if !s.marked(id) {
-			t.Fatal("the write is forgotten")
+		if !s.dirty(id) {
+			t.Fatal("the write is lost")
 		}
-		if state := s.seen(id); state.Status != models.StatusCancelled || s.marked(id) {
-			t.Errorf("the next look sees it %s; a mark is left: %v", state.Status, s.marked(id))
+		if state := s.loaded(id); state.Status != models.StatusCancelled || s.dirty(id) {
+			t.Errorf("the next loaded status is %s; dirty: %v", state.Status, s.dirty(id))
 		}
 	})
-	t.Run("a writer that comes while a look takes the mark away marks anew", func(t *testing.T) {
+	t.Run("a write during loading sets the mark again", func(t *testing.T) {
 		s := newHarness(t)
 		id := s.newWorkOrder([]string{"bob"}, nil)
 		look, err := s.Pool.Begin(t.Context())
@@ -288,11 +288,11 @@ func TestNoWriteIsForgottenBetweenMarkAndLook(t *testing.T) {
 			t.Fatal(err)
 		}
 		written(t)
-		if !s.marked(id) {
-			t.Error("the write is forgotten")
+		if !s.dirty(id) {
+			t.Error("the write is lost")
 		}
 	})
-	t.Run("one who looks all the time beside many writers ends with the newest state", func(t *testing.T) {
+	t.Run("constant loading during many writes ends with the newest state", func(t *testing.T) {
 		s := newHarness(t)
 		id := s.newWorkOrder([]string{"bob"}, nil)
 		var writers sync.WaitGroup
@@ -318,19 +318,19 @@ func TestNoWriteIsForgottenBetweenMarkAndLook(t *testing.T) {
 			case <-done:
 				looking = false
 			default:
-				state = s.seen(id)
+				state = s.loaded(id)
 			}
 		}
-		if !s.marked(id) {
+		if !s.dirty(id) {
 			now := servicetest.Value[models.Time](s.Fixture, `SELECT target_date FROM work_orders WHERE id = $1`, id)
 			if state.TargetDate == nil || !state.TargetDate.Equal(now.Time) {
-				t.Errorf("without a mark the last look saw %v, want %v", state.TargetDate, now)
+				t.Errorf("without a mark the last loaded date is %v, want %v", state.TargetDate, now)
 			}
 		}
 	})
 }
 
-func TestWhatTheWorkflowSees(t *testing.T) {
+func TestWorkOrderState(t *testing.T) {
 	s := newHarness(t)
 	ctx := t.Context()
 	id := s.newWorkOrder([]string{"bob", "erp"}, []string{"cat"})
@@ -348,15 +348,15 @@ func TestWhatTheWorkflowSees(t *testing.T) {
 	}
 	at := func(n int) { s.Clock.Advance(hour(n).Sub(s.Clock.Now())) }
 
-	state := s.seen(id)
+	state := s.loaded(id)
 	if state.ID != id || state.OrganizationID != s.Acme.OrganizationID || state.Status != models.StatusOpen || !state.Mail || len(state.Reminders) != 0 {
-		t.Errorf("of a new one: %+v", state)
+		t.Errorf("a new work order: %+v", state)
 	}
 	at(1)
-	target := s.aim(id, 99*time.Hour) // at hour 100
+	target := s.setTarget(id, 99*time.Hour) // at hour 100
 	at(2)
 	s.mustWrite(s.UpdateWorkOrder(ctx, s.as("erp"), service.Call{}, id, service.WorkOrderPatch{Title: service.Sent[string]{Value: "Both filters", Set: true}}))
-	state = s.seen(id)
+	state = s.loaded(id)
 	is("target date", state.TargetDate, 100)
 	is("set at", state.TargetSetAt, 1)
 	is("in review since", state.InReviewSince, -1)
@@ -364,73 +364,73 @@ func TestWhatTheWorkflowSees(t *testing.T) {
 		t.Errorf("reminders %v, want %v", state.Reminders, want)
 	}
 	at(3)
-	s.aim(id, 50*time.Hour)
+	s.setTarget(id, 50*time.Hour)
 	at(4)
-	s.aim(id, target.Sub(s.Clock.Now()))
-	is("set again at", s.seen(id).TargetSetAt, 4)
+	s.setTarget(id, target.Sub(s.Clock.Now()))
+	is("set again at", s.loaded(id).TargetSetAt, 4)
 	at(5)
 	s.complete(id)
 	at(6)
 	s.mustWrite(s.AssignWorkOrder(ctx, s.as("erp"), service.Call{}, id, nil, s.ids("dan")))
-	is("in review since", s.seen(id).InReviewSince, 5)
+	is("in review since", s.loaded(id).InReviewSince, 5)
 	at(7)
 	s.mustWrite(s.ReviewWorkOrder(ctx, s.as("cat"), id, service.Review{}))
-	is("sent back, in review since", s.seen(id).InReviewSince, -1)
+	is("sent back, in review since", s.loaded(id).InReviewSince, -1)
 	at(8)
 	s.complete(id)
-	state = s.seen(id)
+	state = s.loaded(id)
 	is("in its second review since", state.InReviewSince, 8)
 	if len(state.Reminders) != 3 {
 		t.Errorf("reminders %v, want two of the date and one of the review", state.Reminders)
 	}
 	at(9)
 	s.mustWrite(s.ReviewWorkOrder(ctx, s.as("cat"), id, service.Review{Approve: true}))
-	if state = s.seen(id); state.Status != models.StatusComplete || len(state.Reminders) != 0 {
-		t.Errorf("at the end: %+v", state)
+	if state = s.loaded(id); state.Status != models.StatusComplete || len(state.Reminders) != 0 {
+		t.Errorf("in the end: %+v", state)
 	}
 
 	s.Exec(`DELETE FROM work_orders WHERE id = $1`, id)
 	if state, err := s.WorkOrderState(ctx, id); err != nil || state.ID != "" {
-		t.Errorf("gone it is %+v, error %v", state, err)
+		t.Errorf("a missing work order is %+v, error %v", state, err)
 	}
 	if state, err := s.FeedbackState(ctx, id); err != nil || state.ID != "" {
-		t.Errorf("no feedback is %+v, error %v", state, err)
+		t.Errorf("missing feedback is %+v, error %v", state, err)
 	}
 }
 
-func TestMailWaitsWhenNobodyHasItInHand(t *testing.T) {
+func TestUnclaimedNoticesWaitForMail(t *testing.T) {
 	s := newHarness(t)
 	ctx := t.Context()
 	id := s.newWorkOrder([]string{"bob"}, nil)
 	expect := func(when string, want bool) {
 		t.Helper()
-		if got := s.seen(id).Mail; got != want {
+		if got := s.loaded(id).Mail; got != want {
 			t.Errorf("%s: mail waits: %v, want %v", when, got, want)
 		}
 	}
 	expect("at first", true)
-	letters, _, err := s.ClaimNoticeEmails(ctx, id)
-	if err != nil || len(letters) != 1 {
-		t.Fatalf("%d letters, error %v", len(letters), err)
+	emails, _, err := s.ClaimNoticeEmails(ctx, id)
+	if err != nil || len(emails) != 1 {
+		t.Fatalf("%d e-mails, error %v", len(emails), err)
 	}
 	expect("claimed", false)
 	s.Clock.Advance(3*time.Minute + time.Millisecond)
-	expect("claimed by one who died", true)
-	if letters, _, err = s.ClaimNoticeEmails(ctx, id); err != nil || len(letters) != 1 {
-		t.Fatalf("%d letters, error %v", len(letters), err)
+	expect("after the claim expired", true)
+	if emails, _, err = s.ClaimNoticeEmails(ctx, id); err != nil || len(emails) != 1 {
+		t.Fatalf("%d e-mails, error %v", len(emails), err)
 	}
-	if err := s.RecordNoticeEmail(ctx, letters[0], service.MailWaiting); err != nil {
+	if err := s.RecordNoticeEmail(ctx, emails[0], service.MailWaiting); err != nil {
 		t.Fatal(err)
 	}
-	expect("to be tried again", true)
-	if err := s.RecordNoticeEmail(ctx, letters[0], service.MailSent); err != nil {
+	expect("to be retried", true)
+	if err := s.RecordNoticeEmail(ctx, emails[0], service.MailSent); err != nil {
 		t.Fatal(err)
 	}
 	expect("sent", false)
 }
 
-// A history keeps the state.
-func TestWhatTheWorkflowSeesNamesNobody(t *testing.T) {
+// Workflow histories keep the state.
+func TestWorkOrderStateHoldsNoNames(t *testing.T) {
 	s := newHarness(t)
 	const secret = "Quarrington"
 	text := secret
@@ -439,7 +439,7 @@ func TestWhatTheWorkflowSeesNamesNobody(t *testing.T) {
 		InventoryID: s.ID("ahu1"), Title: secret, Description: &text, ExternalID: &text, TargetDate: &at, Assignees: s.ids("bob"),
 	})
 	id := s.mustWrite(answer, err).ID
-	said, err := json.Marshal(s.seen(id))
+	said, err := json.Marshal(s.loaded(id))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -453,9 +453,9 @@ func TestWhatTheWorkflowSeesNamesNobody(t *testing.T) {
 func TestRemindersReachPeopleOnce(t *testing.T) {
 	s := newHarness(t)
 	ctx := t.Context()
-	// bob is of the crew and assigned himself; of polar, pia has incoming work orders and ola has not.
+	// bob is assigned twice, through the crew and by himself. In polar, pia has incoming work orders, ola does not.
 	id := s.newWorkOrder([]string{"crew", "bob", "polar", "erp"}, []string{"cat"})
-	target := s.aim(id, 48*time.Hour)
+	target := s.setTarget(id, 48*time.Hour)
 	s.clearEffects(id)
 	remind := func(kind models.NoticeKind, about models.Time) {
 		t.Helper()
@@ -466,7 +466,7 @@ func TestRemindersReachPeopleOnce(t *testing.T) {
 	expect := func(when, want string) {
 		t.Helper()
 		if got := s.noticesOf(id); got != want {
-			t.Errorf("%s: told are %q, want %q", when, got, want)
+			t.Errorf("%s: notified are %q, want %q", when, got, want)
 		}
 	}
 	remind(models.NoticeDueSoon, *target)
@@ -476,52 +476,52 @@ func TestRemindersReachPeopleOnce(t *testing.T) {
 	expect("again", "bob due_soon, dan due_soon, pia due_soon")
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM notices WHERE about = $1 AND created_at = $2 AND mail = 'waiting'`,
 		target, servicetest.Start); n != 3 {
-		t.Errorf("%d notices say what they are about and when they came", n)
+		t.Errorf("%d notices have their subject and time", n)
 	}
 
-	// Another target date is another reminder, to those who are assigned then.
-	target = s.aim(id, 72*time.Hour)
+	// A new target date causes a new reminder for the assignees at that time.
+	target = s.setTarget(id, 72*time.Hour)
 	s.mustWrite(s.UnassignWorkOrder(ctx, s.as("erp"), service.Call{}, id, s.ID("crew")))
 	s.clearEffects(id)
 	remind(models.NoticeDueSoon, *target)
-	expect("of another date", "bob due_soon, pia due_soon")
+	expect("another date", "bob due_soon, pia due_soon")
 	s.clearEffects(id)
 	s.Clock.Advance(72 * time.Hour)
 	remind(models.NoticeDue, *target)
 	expect("at the date", "bob due, pia due")
 
 	s.complete(id)
-	since := s.seen(id).InReviewSince
+	since := s.loaded(id).InReviewSince
 	s.clearEffects(id)
 	remind(models.NoticeReviewWaits, *since)
 	remind(models.NoticeReviewWaits, *since)
-	expect("of the review", "cat review_waiting")
+	expect("the review", "cat review_waiting")
 	s.Clock.Advance(time.Hour)
 	s.mustWrite(s.ReviewWorkOrder(ctx, s.as("cat"), id, service.Review{}))
 	s.Clock.Advance(time.Hour)
 	s.complete(id)
 	s.clearEffects(id)
 	if applied, err := s.Remind(ctx, id, models.NoticeReviewWaits, *since); err != nil || applied {
-		t.Errorf("of the first review during the second: applied %v, error %v", applied, err)
+		t.Errorf("the first review's reminder during the second: applied %v, error %v", applied, err)
 	}
-	remind(models.NoticeReviewWaits, *s.seen(id).InReviewSince)
-	expect("of the second review", "cat review_waiting")
+	remind(models.NoticeReviewWaits, *s.loaded(id).InReviewSince)
+	expect("the second review", "cat review_waiting")
 
-	// Who is assigned but no person, is nobody to remind.
+	// Assignees that are not people are not reminded.
 	other := s.newWorkOrder([]string{"erp"}, nil)
-	about := s.aim(other, 48*time.Hour)
+	about := s.setTarget(other, 48*time.Hour)
 	s.clearEffects(other)
 	if applied, err := s.Remind(ctx, other, models.NoticeDue, *about); err != nil || !applied || s.noticesOf(other) != "" {
-		t.Errorf("applied %v, error %v, told are %q", applied, err, s.noticesOf(other))
+		t.Errorf("applied %v, error %v, notified are %q", applied, err, s.noticesOf(other))
 	}
 }
 
 func TestRemindersAtTheSameTimeReachPeopleOnce(t *testing.T) {
 	s := newHarness(t)
 	id := s.newWorkOrder([]string{"crew", "ann", "polar"}, nil)
-	target := s.aim(id, 48*time.Hour)
+	target := s.setTarget(id, 48*time.Hour)
 	s.clearEffects(id)
-	// All of them stand before the row, and begin at once.
+	// All of them wait for the row and begin together.
 	gate, err := s.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -546,19 +546,19 @@ func TestRemindersAtTheSameTimeReachPeopleOnce(t *testing.T) {
 	}
 	all.Wait()
 	if got, want := s.noticesOf(id), "ann due_soon, bob due_soon, dan due_soon, pia due_soon"; got != want {
-		t.Errorf("told are %q, want %q", got, want)
+		t.Errorf("notified are %q, want %q", got, want)
 	}
 }
 
-func TestReminderThatDoesNotApplyTellsNobody(t *testing.T) {
+func TestReminderThatDoesNotApplyNotifiesNoOne(t *testing.T) {
 	s := newHarness(t)
 	tests := []struct {
 		name  string
 		kind  models.NoticeKind
 		after func(id string) // what happens before the reminder
 	}{
-		{"the target date was moved", models.NoticeDue, func(id string) { s.aim(id, 50*time.Hour) }},
-		{"it was taken away", models.NoticeDue, func(id string) { s.aim(id, 0) }},
+		{"the target date was moved", models.NoticeDue, func(id string) { s.setTarget(id, 50*time.Hour) }},
+		{"it was taken away", models.NoticeDue, func(id string) { s.setTarget(id, 0) }},
 		{"it is complete", models.NoticeDue, func(id string) {
 			s.mustWrite(s.UnassignWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, s.ID("cat")))
 			s.complete(id)
@@ -569,9 +569,9 @@ func TestReminderThatDoesNotApplyTellsNobody(t *testing.T) {
 		{"it is on hold", models.NoticeDue, func(id string) { s.mustWrite(s.HoldWorkOrder(s.t.Context(), s.as("ann"), id)) }},
 		{"the date is past and comes near no more", models.NoticeDueSoon, func(string) { s.Clock.Advance(48 * time.Hour) }},
 		{"it was set less than a day before", models.NoticeDueSoon, func(id string) {
-			s.aim(id, 0)
+			s.setTarget(id, 0)
 			s.Clock.Advance(30 * time.Hour)
-			s.aim(id, 18*time.Hour)
+			s.setTarget(id, 18*time.Hour)
 		}},
 		{"it is not in review", models.NoticeReviewWaits, func(string) {}},
 		{"no such reminder", models.NoticeCompleted, func(string) {}},
@@ -580,12 +580,12 @@ func TestReminderThatDoesNotApplyTellsNobody(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			id := s.newWorkOrder([]string{"bob", "erp"}, []string{"cat"})
-			target := s.aim(id, 48*time.Hour)
+			target := s.setTarget(id, 48*time.Hour)
 			tt.after(id)
 			s.clearEffects(id)
 			applied, err := s.Remind(s.t.Context(), id, tt.kind, *target)
 			if told := s.noticesOf(id); err != nil || applied || told != "" {
-				t.Errorf("applied %v, error %v, told are %q", applied, err, told)
+				t.Errorf("applied %v, error %v, notified are %q", applied, err, told)
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 	"millwright/service/servicetest"
 )
 
-// page is what a list answered.
+// page is a page of a list.
 type page struct {
 	Data       []json.RawMessage `json:"data"`
 	HasMore    bool              `json:"has_more"`
@@ -25,7 +25,7 @@ type page struct {
 	SyncToken  string            `json:"sync_token"`
 }
 
-// identified is what every record has.
+// identified holds the fields of every record that the tests compare.
 type identified struct {
 	ID     string        `json:"id"`
 	Title  string        `json:"title"`
@@ -41,28 +41,28 @@ func read[T any](t testing.TB, body []byte) T {
 	return value
 }
 
-// seeded returns randomness whose seed is printed.
+// seeded returns a random source and logs its seed.
 func seeded(t testing.TB) *rand.Rand {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	return rand.New(rand.NewPCG(seed, 1))
 }
 
-// A poller follows the sync tokens of one list.
+// poller follows the sync tokens of one list.
 type poller struct {
 	name   string
 	actor  service.Actor
 	filter service.WorkOrderFilter
 	limit  int
-	// paging says that it turns pages by next_cursor instead of by sync token.
+	// paging says that it follows next_cursor instead of sync_token from page to page.
 	paging bool
-	// matches says whether the poller should see a work order as it is in the end.
+	// matches says whether the poller should see a work order in its final state.
 	matches func(identified) bool
 	seen    map[string]identified
 	since   string
 }
 
-// poll reads all there is.
+// poll reads until there are no further changes.
 func (p *poller) poll(ctx context.Context, s *service.Service) error {
 	request := service.ListRequest{Limit: p.limit, ChangedSince: p.since}
 	for {
@@ -91,21 +91,21 @@ func (p *poller) poll(ctx context.Context, s *service.Service) error {
 	}
 }
 
-// writer commits changes of work orders in transactions that it holds open.
+// writer changes work orders in transactions that it holds open for a while.
 type writer struct {
 	name   int
 	random *rand.Rand
 	f      *servicetest.Fixture
 	nodes  []string
-	// committed is the latest title that it committed, by id.
+	// committed is the latest committed title, by id.
 	committed map[string]string
 	own       []string
 }
 
 var writable = []string{"open", "in_progress", "on_hold"}
 
-// write makes one transaction: some work orders created, some of its own
-// changed, one changed that all writers change, then held open, then ended.
+// write runs one transaction: it creates some work orders, changes some that only it
+// changes and one that all writers change, waits, then commits or rolls back.
 func (w *writer) write(ctx context.Context, turn int, shared string) error {
 	tx, err := w.f.Pool.Begin(ctx)
 	if err != nil {
@@ -114,7 +114,7 @@ func (w *writer) write(ctx context.Context, turn int, shared string) error {
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	titles, created := map[string]string{}, []string{}
 	for i := range w.random.IntN(5) {
-		id := fmt.Sprintf("wo_%02d%024d", w.random.IntN(79), w.name*1_000_000+turn*10+i) // ids in no order of time
+		id := fmt.Sprintf("wo_%02d%024d", w.random.IntN(79), w.name*1_000_000+turn*10+i) // ids are not in the order of time
 		titles[id] = fmt.Sprintf("made by %d in turn %d", w.name, turn)
 		created = append(created, id)
 		if _, err := tx.Exec(ctx, `
@@ -157,8 +157,8 @@ func (w *writer) write(ctx context.Context, turn int, shared string) error {
 	return nil
 }
 
-// The promise of changed_since (contract, lists): whatever writers do, whoever
-// follows sync tokens sees every change, in its newest state.
+// A client that follows sync tokens sees every change in its newest state, whatever
+// writers do (docs/contract.md, Lists).
 func TestNoChangeIsLost(t *testing.T) {
 	const writers, duration = 8, 8 * time.Second
 	f := servicetest.New(t)
@@ -238,32 +238,32 @@ func TestNoChangeIsLost(t *testing.T) {
 		for id, title := range w.committed {
 			commits++
 			if final[id].Title != title {
-				t.Errorf("%s was committed as %q, the database has %q", id, title, final[id].Title)
+				t.Errorf("%s was committed as %q, Postgres has %q", id, title, final[id].Title)
 			}
 		}
 	}
 	if commits != len(final) || commits < 40 {
-		t.Errorf("the writers committed %d work orders, the database has %d", commits, len(final))
+		t.Errorf("the writers committed %d work orders, Postgres has %d", commits, len(final))
 	}
 	for _, p := range pollers {
 		for id, want := range final {
 			if got := p.seen[id]; p.matches(want) && (got.Title != want.Title || got.Status.Code != want.Status.Code) {
-				t.Errorf("%s: %s was last seen as %q %s, it is %q %s", p.name, id, got.Title, got.Status.Code, want.Title, want.Status.Code)
+				t.Errorf("%s: %s was last listed as %q %s, it is %q %s", p.name, id, got.Title, got.Status.Code, want.Title, want.Status.Code)
 			}
 		}
 		for id := range p.seen {
 			if _, committed := final[id]; !committed {
-				t.Errorf("%s: %s was seen, but never committed", p.name, id)
+				t.Errorf("%s: %s was listed, but never committed", p.name, id)
 			}
 		}
 	}
 	t.Logf("%d work orders committed", commits)
 }
 
-// whatVoids are changes of what an integration may read, and whether they void
-// the sync tokens of the reader, who has an assignment, and of dispatch, which
+// accessChanges are changes of what integrations may read, each with the
+// integrations whose sync tokens it voids: the reader has an assignment, dispatch
 // has its organization's incoming work orders.
-func whatVoids(f *servicetest.Fixture) []struct {
+func accessChanges(f *servicetest.Fixture) []struct {
 	name, sql string
 	args      []any
 	void      []string
@@ -306,7 +306,7 @@ func whatVoids(f *servicetest.Fixture) []struct {
 }
 
 func TestSyncTokensAreVoidWhenTheIntegrationsAccessChanges(t *testing.T) {
-	for i, named := range whatVoids(servicetest.New(t)) {
+	for i, named := range accessChanges(servicetest.New(t)) {
 		t.Run(named.name, func(t *testing.T) {
 			f := servicetest.New(t)
 			f.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
@@ -329,7 +329,7 @@ func TestSyncTokensAreVoidWhenTheIntegrationsAccessChanges(t *testing.T) {
 					t.Fatalf("%s: %v, %v, want a page of more", who, before[who], err)
 				}
 			}
-			change := whatVoids(f)[i]
+			change := accessChanges(f)[i]
 			f.Exec(change.sql, change.args...)
 			for who, given := range before {
 				want := models.Code("")
@@ -341,7 +341,7 @@ func TestSyncTokensAreVoidWhenTheIntegrationsAccessChanges(t *testing.T) {
 					"cursor":     {Limit: 1, ChangedSince: first.ChangedSince, Cursor: given.NextCursor},
 				} {
 					if _, err := list(who, request); models.CodeOf(err) != want {
-						t.Errorf("the %s of %s is answered %v, want %q", name, who, err, want)
+						t.Errorf("the %s of %s: error %v, want %q", name, who, err, want)
 					}
 				}
 				// Starting over always works.
@@ -357,7 +357,7 @@ func TestSyncTokensAreVoidWhenTheIntegrationsAccessChanges(t *testing.T) {
 	}
 }
 
-// rowsOf returns the JSON of each row.
+// rowsOf returns each row as JSON.
 func rowsOf(t testing.TB, f *servicetest.Fixture, sql string, args ...any) [][]byte {
 	t.Helper()
 	rows, err := f.Pool.Query(t.Context(), sql, args...)
@@ -375,17 +375,17 @@ func rowsOf(t testing.TB, f *servicetest.Fixture, sql string, args ...any) [][]b
 	return all
 }
 
-// readable is a kind of record with its list and its single read.
-type readable struct {
+// recordKind is a kind of record with its list and its single read.
+type recordKind struct {
 	name, table string
 	list        func(context.Context, service.Actor, service.ListRequest) ([]byte, error)
 	one         func(context.Context, service.Actor, string) ([]byte, error)
-	// only is the filter of the list as a condition on the table's row r.
+	// only is the list's filter as a condition on the table's row r.
 	only string
 }
 
-// naive reads every record by itself and returns what the actor may read.
-func (r readable) naive(t *testing.T, f *servicetest.Fixture, actor service.Actor, order string) (ids, bodies []string) {
+// naive reads every record one by one and returns those that the actor may read.
+func (r recordKind) naive(t *testing.T, f *servicetest.Fixture, actor service.Actor, order string) (ids, bodies []string) {
 	t.Helper()
 	for _, row := range rowsOf(t, f, `SELECT json_build_object('id', r.id) FROM `+r.table+` r WHERE `+r.only+` ORDER BY `+order) {
 		id := read[identified](t, row).ID
@@ -402,7 +402,7 @@ func (r readable) naive(t *testing.T, f *servicetest.Fixture, actor service.Acto
 }
 
 // walk reads all pages of the list.
-func (r readable) walk(t *testing.T, actor service.Actor, request service.ListRequest) (ids, bodies []string) {
+func (r recordKind) walk(t *testing.T, actor service.Actor, request service.ListRequest) (ids, bodies []string) {
 	t.Helper()
 	for {
 		body, err := r.list(t.Context(), actor, request)
@@ -419,11 +419,11 @@ func (r readable) walk(t *testing.T, actor service.Actor, request service.ListRe
 	}
 }
 
-// A list has two ways to its records, by how many nodes its reader sees. Both
-// list exactly what single reads show, in whatever tree, with whatever rights.
+// A list has two plans, chosen by how many nodes its reader sees. Both return exactly
+// the records that single reads return, in any tree and with any rights.
 func TestListsShowWhatSingleReadsShow(t *testing.T) {
 	for round := range 3 {
-		t.Run(fmt.Sprintf("round %d", round), func(t *testing.T) {
+		t.Run(fmt.Sprintf("tree %d", round), func(t *testing.T) {
 			f := servicetest.New(t)
 			random := seeded(t)
 			nodes := plantTree(t, f, random, 330)
@@ -437,15 +437,15 @@ func TestListsShowWhatSingleReadsShow(t *testing.T) {
 					AND 'work_orders.read' = ANY (grants) AND 'feedback.read' = ANY (grants)`, actor.IdentityID) > 300 {
 					wide++
 				}
-				for _, r := range readables(f, random, nodes) {
+				for _, r := range recordKinds(f, random, nodes) {
 					for order, since := range map[string]string{"r.id DESC": "", "r.changed_xid, r.id": "2020-01-01T00:00:00Z"} {
 						want, wantBodies := r.naive(t, f, actor, order)
 						got, gotBodies := r.walk(t, actor, service.ListRequest{Limit: 1 + random.IntN(40), ChangedSince: since})
 						if !slices.Equal(got, want) {
-							t.Fatalf("%s of %s by %s: listed %d, readable one by one %d\n%v\n%v", r.name, key, order, len(got), len(want), got, want)
+							t.Fatalf("%s of %s by %s: %d listed, %d readable\n%v\n%v", r.name, key, order, len(got), len(want), got, want)
 						}
 						if !slices.Equal(gotBodies, wantBodies) {
-							t.Errorf("%s of %s by %s: a listed record differs from the read one", r.name, key, order)
+							t.Errorf("%s of %s by %s: a listed record differs from the single read", r.name, key, order)
 						}
 					}
 				}
@@ -457,7 +457,7 @@ func TestListsShowWhatSingleReadsShow(t *testing.T) {
 	}
 }
 
-func readables(f *servicetest.Fixture, random *rand.Rand, nodes []string) []readable {
+func recordKinds(f *servicetest.Fixture, random *rand.Rand, nodes []string) []recordKind {
 	node := nodes[random.IntN(len(nodes)/4)] // near the root, so that something is below
 	below := `r.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = '` + node + `')`
 	orders := func(filter service.WorkOrderFilter) func(context.Context, service.Actor, service.ListRequest) ([]byte, error) {
@@ -470,7 +470,7 @@ func readables(f *servicetest.Fixture, random *rand.Rand, nodes []string) []read
 			return f.FeedbackList(ctx, actor, filter, request)
 		}
 	}
-	return []readable{
+	return []recordKind{
 		{"work orders", "work_orders", orders(service.WorkOrderFilter{}), f.WorkOrder, `true`},
 		{"work orders below " + node, "work_orders", orders(service.WorkOrderFilter{InventoryID: node}), f.WorkOrder, below},
 		{
@@ -501,7 +501,7 @@ func readables(f *servicetest.Fixture, random *rand.Rand, nodes []string) []read
 	}
 }
 
-// plantTree grows a random tree below the fixture's headquarters.
+// plantTree inserts a random tree below the fixture's headquarters.
 func plantTree(t *testing.T, f *servicetest.Fixture, random *rand.Rand, size int) []string {
 	t.Helper()
 	kinds := map[string]string{f.ID("hq"): "location", f.ID("hvac"): "system", f.ID("roof"): "location"}
@@ -522,7 +522,7 @@ func plantTree(t *testing.T, f *servicetest.Fixture, random *rand.Rand, size int
 	return nodes
 }
 
-// handOutRights gives random rights to everyone and returns the integrations.
+// handOutRights gives random rights to all identities and returns the integrations.
 func handOutRights(f *servicetest.Fixture, random *rand.Rand, nodes []string) []string {
 	actors := []string{"erp", "reader", "creator", "roofer", "outsider", "dispatch", "back_office"}
 	definitions := []string{"full", "manager", "reading", "creating", "here_only", "working"}
@@ -540,7 +540,7 @@ func handOutRights(f *servicetest.Fixture, random *rand.Rand, nodes []string) []
 	return actors
 }
 
-// writeRecords writes work orders and feedback by and for anybody anywhere.
+// writeRecords inserts work orders and feedback with random nodes, creators and assignees.
 func writeRecords(t *testing.T, f *servicetest.Fixture, random *rand.Rand, nodes, actors []string, count int) {
 	t.Helper()
 	anybody := append([]string{"ann", "crew", "polar", "acme"}, actors[:5]...)

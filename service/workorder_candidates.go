@@ -40,7 +40,7 @@ const ownIdentities = `
 	ARRAY(SELECT i.id::text FROM identities i WHERE i.id = ANY ({identities}) AND i.organization_id = {organization})`
 
 // queueCandidates queues loading what the rules need. A service company may
-// assign any of its own people, so for it they count as connected.
+// assign all its people, so for it they count as connected.
 func (c *workOrderChange) queueCandidates(n *candidates) {
 	known := with(knownIdentities, "organization", "$2", "identities", "$1::text[]")
 	connected := with(connectedIdentities, "node", "$3", "identities", "$1::text[]", "actor", "$4", "integration", "$5")

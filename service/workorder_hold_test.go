@@ -7,7 +7,7 @@ import (
 	"millwright/service"
 )
 
-func TestHoldIsForThoseWithAHandInIt(t *testing.T) {
+func TestHoldIsForPeopleInvolved(t *testing.T) {
 	s := newHarness(t)
 	for _, test := range []struct {
 		name, worker, consultant, actor, verdict string
@@ -26,7 +26,7 @@ func TestHoldIsForThoseWithAHandInIt(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			worker := test.worker
-			if worker == "ola" { // whom polar assigns
+			if worker == "ola" { // polar assigns her
 				worker = "polar"
 			}
 			id := s.newWorkOrder([]string{worker}, []string{test.consultant})
@@ -47,14 +47,14 @@ func TestHoldIsForThoseWithAHandInIt(t *testing.T) {
 	}
 }
 
-func TestHoldLeavesWhatTheAPIsWritesLeave(t *testing.T) {
+func TestHoldHasTheEffectsOfAWrite(t *testing.T) {
 	s := newHarness(t)
 	id := s.workOrderIn(models.StatusInProgress)
 	answer, err := s.HoldWorkOrder(t.Context(), s.as("ann"), id)
 	s.mustWrite(answer, err)
 	shown, err := s.WorkOrder(t.Context(), s.as("ann"), id)
 	if err != nil || string(shown) != string(answer.Body) {
-		t.Errorf("it answers %s, a reader sees %s, %v", answer.Body, shown, err)
+		t.Errorf("it returns %s, GET returns %s, %v", answer.Body, shown, err)
 	}
 	expect(t, "the history of the hold", s.lastChange(id), `ann work_order.held: status "in_progress">"on_hold"`)
 	s.mustWrite(s.ResumeWorkOrder(t.Context(), s.as("cat"), id))
@@ -64,8 +64,8 @@ func TestHoldLeavesWhatTheAPIsWritesLeave(t *testing.T) {
 	expect(t, "the Log Records", s.logOf(id), "Ann Field work_order.held, Cat Rivers work_order.resumed")
 }
 
-// WakeTarget is not done, nor changed, while it is on hold; it can be given up.
-func TestHoldRefusesWork(t *testing.T) {
+// On hold, a work order can be neither worked on nor changed, only cancelled.
+func TestHoldRejectsWork(t *testing.T) {
 	s := newHarness(t)
 	does := s.operations()
 	id := s.workOrderIn(models.StatusOnHold)

@@ -8,7 +8,7 @@ import (
 	"millwright/service"
 )
 
-// inReview is a work order that waits for the review of the consultants.
+// inReview returns a new work order in review by the consultants.
 func (s *harness) inReview(consultants ...string) string {
 	s.t.Helper()
 	id := s.newWorkOrder([]string{"erp"}, consultants)
@@ -22,7 +22,7 @@ func (s *harness) review(key, id string, review service.Review) error {
 	return err
 }
 
-func TestReviewIsTheConsultants(t *testing.T) {
+func TestOnlyConsultantsReview(t *testing.T) {
 	s := newHarness(t)
 	for _, test := range []struct {
 		name, consultant, actor, verdict string
@@ -33,7 +33,7 @@ func TestReviewIsTheConsultants(t *testing.T) {
 		{"a person of a service company that is, without incoming work orders", "polar", "ola", "not_found"},
 		{"an integration of a service company that is", "polar", "dispatch", "permission_denied"},
 		{"an integration that is", "robot", "robot", "permission_denied"},
-		{"an inventory manager and administrator who is none", "cat", "ann", "permission_denied"},
+		{"an inventory manager and administrator who is not one", "cat", "ann", "permission_denied"},
 		{"someone who reads it", "cat", "rita", "permission_denied"},
 		{"an integration with every grant, its worker", "cat", "erp", "permission_denied"},
 		{"a stranger", "cat", "zed", "not_found"},
@@ -63,7 +63,7 @@ func TestReviewIsTheConsultants(t *testing.T) {
 	}
 }
 
-func TestReviewLeavesWhatTheAPIsWritesLeave(t *testing.T) {
+func TestReviewHasTheEffectsOfAWrite(t *testing.T) {
 	s := newHarness(t)
 	t.Run("approved", func(t *testing.T) {
 		id := s.inReview("cat")
@@ -74,7 +74,7 @@ func TestReviewLeavesWhatTheAPIsWritesLeave(t *testing.T) {
 		}
 		shown, err := s.WorkOrder(t.Context(), s.as("ann"), id)
 		if err != nil || string(shown) != string(answer.Body) {
-			t.Errorf("it answers %s, a reader sees %s, %v", answer.Body, shown, err)
+			t.Errorf("it returns %s, GET returns %s, %v", answer.Body, shown, err)
 		}
 		move := " sent_to_inspection>complete"
 		expect(t, "the events", s.eventsOf(id), "status_changed"+move+", completed"+move)
@@ -94,7 +94,7 @@ func TestReviewLeavesWhatTheAPIsWritesLeave(t *testing.T) {
 		expect(t, "the Log Records", s.logOf(id), "Cat Rivers work_order.sent_back")
 		expect(t, "the history", s.lastChange(id), `cat work_order.sent_back: status "sent_to_inspection">"back_from_inspection"`)
 	})
-	t.Run("by the manager, who is not told what she did", func(t *testing.T) {
+	t.Run("by the manager, who is not notified of her own action", func(t *testing.T) {
 		id := s.inReview("ann")
 		s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("ann"), id, service.Review{Approve: true}))
 		expect(t, "the notices", s.noticesOf(id), "")
@@ -105,7 +105,7 @@ func TestReviewLeavesWhatTheAPIsWritesLeave(t *testing.T) {
 		s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{}))
 		sent := claim(t, s.Fixture, "erp_hook").Deliveries
 		if len(sent) != 1 || !strings.Contains(string(sent[0].Body), `"actor":{"identity_id":"`+s.ID("cat")+`"}`) {
-			t.Errorf("sent %d, %s", len(sent), sent[0].Body)
+			t.Errorf("%d deliveries, the first is %s", len(sent), sent[0].Body)
 		}
 	})
 }
@@ -125,9 +125,9 @@ func TestReviewComment(t *testing.T) {
 	}
 }
 
-// Answering and completing still work in a read-only organization, so does the
-// review, which completes. Nothing works in a suspended one.
-func TestReviewAndHoldByStandingOfTheOrganization(t *testing.T) {
+// A read-only organization allows answering, completing and reviewing, a suspended
+// one nothing.
+func TestReviewAndHoldInRestrictedOrganizations(t *testing.T) {
 	s := newHarness(t)
 	for _, test := range []struct {
 		name, column, organization, review, rest string
@@ -161,7 +161,7 @@ func TestReviewAndHoldByStandingOfTheOrganization(t *testing.T) {
 	}
 }
 
-// The rules of creating hold for people as well.
+// The rules for creating records apply to people, too.
 func TestNothingIsCreatedInASuspendedOrganization(t *testing.T) {
 	s := newHarness(t)
 	s.Exec(`UPDATE organizations SET suspended = true`)
@@ -171,15 +171,15 @@ func TestNothingIsCreatedInASuspendedOrganization(t *testing.T) {
 	expect(t, "feedback", outcome(err), "permission_denied")
 }
 
-// Who is told by writes of the API and the app alike: on completion and
-// cancellation the creator and the nearest inventory managers too.
-func TestWhoIsTold(t *testing.T) {
+// Writes of the API and the app notify the same people. Completion and cancellation
+// also notify the creator and the nearest inventory managers.
+func TestNoticesByOperation(t *testing.T) {
 	s := newHarness(t)
 	call := service.Call{}
 	for _, test := range []struct {
-		name string
-		do   func(id string) error
-		told string
+		name    string
+		do      func(id string) error
+		notices string
 	}{
 		{"completed", func(id string) error {
 			s.mustWrite(s.UnassignWorkOrder(t.Context(), s.as("erp"), call, id, s.ID("cat")))
@@ -221,7 +221,7 @@ func TestWhoIsTold(t *testing.T) {
 			s.Exec(`UPDATE work_orders SET created_by = $2 WHERE id = $1`, id, s.ID("eve"))
 			s.clearEffects(id)
 			expect(t, "the verdict", outcome(test.do(id)), "ok")
-			expect(t, "the notices", s.noticesOf(id), test.told)
+			expect(t, "the notices", s.noticesOf(id), test.notices)
 		})
 	}
 	t.Run("the nearest managers only", func(t *testing.T) {

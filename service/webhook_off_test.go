@@ -9,8 +9,8 @@ import (
 	"millwright/service/servicetest"
 )
 
-// told lists who got which notice about the address, by the fixture's keys.
-func told(t *testing.T, f *servicetest.Fixture, webhook string) map[string]int {
+// notified counts the notices about the address by person and kind, with the fixture's keys.
+func notified(t *testing.T, f *servicetest.Fixture, webhook string) map[string]int {
 	t.Helper()
 	rows, err := f.Pool.Query(t.Context(), `
 		SELECT k.key || ' ' || n.kind FROM notices n JOIN import_keys k ON k.id = n.person_id WHERE n.record_id = $1`, f.ID(webhook))
@@ -29,20 +29,20 @@ func told(t *testing.T, f *servicetest.Fixture, webhook string) map[string]int {
 	return found
 }
 
-func expectTold(t *testing.T, f *servicetest.Fixture, when string, want ...string) {
+func expectNotified(t *testing.T, f *servicetest.Fixture, when string, want ...string) {
 	t.Helper()
-	got := told(t, f, "erp_hook")
+	got := notified(t, f, "erp_hook")
 	for _, line := range want {
 		if got[line] != 1 {
-			t.Errorf("%s: %q stands %d times, want once", when, line, got[line])
+			t.Errorf("%s: %q occurs %d times, want once", when, line, got[line])
 		}
 	}
 	if len(got) != len(want) {
-		t.Errorf("%s: told are %v, want %v", when, got, want)
+		t.Errorf("%s: notified are %v, want %v", when, got, want)
 	}
 }
 
-func TestKeepersAreWarnedAfterADayOfFailuresAndToldWhenItIsTurnedOff(t *testing.T) {
+func TestOwnerAndAdminsAreNotifiedAfterADayOfFailuresAndOfTurningOff(t *testing.T) {
 	f := servicetest.New(t)
 	f.Exec(`UPDATE integrations SET owner_id = $1 WHERE id = $2`, f.ID("bob"), f.ID("erp"))
 	fail := func() service.RecordResult {
@@ -54,18 +54,18 @@ func TestKeepersAreWarnedAfterADayOfFailuresAndToldWhenItIsTurnedOff(t *testing.
 	fail()
 	f.Clock.Advance(24*time.Hour - time.Millisecond)
 	fail()
-	expectTold(t, f, "a moment before a day")
+	expectNotified(t, f, "a moment before a day")
 	f.Clock.Advance(time.Millisecond)
 	f.Wakes.Take()
 	fail()
-	expectTold(t, f, "after a day", "ann webhook.failing", "bob webhook.failing")
+	expectNotified(t, f, "after a day", "ann webhook.failing", "bob webhook.failing")
 	if claimed := claim(t, f, "erp_hook"); !claimed.Notices {
-		t.Error("the mailbox does not hear that people are to be told")
+		t.Error("the claim does not say that notices wait")
 	}
 	fail()
-	expectTold(t, f, "failing on", "ann webhook.failing", "bob webhook.failing")
+	expectNotified(t, f, "failing on", "ann webhook.failing", "bob webhook.failing")
 
-	// A success ends it: a day of failures later they are warned again.
+	// After a success, another day of failures causes another warning.
 	create(t, f)
 	record(t, f, "erp_hook", attempt(f, claim(t, f, "erp_hook").Deliveries[0], 200))
 	f.Exec(`DELETE FROM notices`)
@@ -73,10 +73,10 @@ func TestKeepersAreWarnedAfterADayOfFailuresAndToldWhenItIsTurnedOff(t *testing.
 	fail()
 	f.Clock.Advance(23 * time.Hour)
 	fail()
-	expectTold(t, f, "23 hours after the success")
+	expectNotified(t, f, "23 hours after the success")
 	f.Clock.Advance(time.Hour)
 	fail()
-	expectTold(t, f, "a day after the success", "ann webhook.failing", "bob webhook.failing")
+	expectNotified(t, f, "a day after the success", "ann webhook.failing", "bob webhook.failing")
 
 	f.Exec(`DELETE FROM notices`)
 	create(t, f)
@@ -86,7 +86,7 @@ func TestKeepersAreWarnedAfterADayOfFailuresAndToldWhenItIsTurnedOff(t *testing.
 	if recorded := record(t, f, "erp_hook", attempt(f, final, 500)); !recorded.Off || recorded.Failed != 1 {
 		t.Errorf("recorded %+v, want that it was turned off", recorded)
 	}
-	expectTold(t, f, "turned off", "ann webhook.turned_off", "bob webhook.turned_off")
+	expectNotified(t, f, "turned off", "ann webhook.turned_off", "bob webhook.turned_off")
 	retrying := 0
 	for _, work := range f.Wakes.Take() {
 		if work.Kind == service.TargetDelivery {
@@ -94,18 +94,18 @@ func TestKeepersAreWarnedAfterADayOfFailuresAndToldWhenItIsTurnedOff(t *testing.
 		}
 	}
 	if retrying != 7 {
-		t.Errorf("the workflows of %d deliveries are woken, want those of the 7 that were to be retried", retrying)
+		t.Errorf("the workflows of %d deliveries are woken, want those of the 7 retrying ones", retrying)
 	}
 	if name := servicetest.Value[string](f, `SELECT actor_name FROM log_records WHERE action = 'webhook.turned_off' AND record_id = $1 AND actor_id IS NULL`,
 		f.ID("erp_hook")); name != "Millwright" {
 		t.Errorf("the log says that %q turned it off", name)
 	}
-	// What fails afterwards tells nobody again.
+	// Later failures notify no one again.
 	record(t, f, "erp_hook", service.Attempt{DeliveryID: final.DeliveryID, Number: 9, StartedAt: models.TimeOf(f.Clock.Now()), Status: 410})
-	expectTold(t, f, "another final failure", "ann webhook.turned_off", "bob webhook.turned_off")
+	expectNotified(t, f, "another final failure", "ann webhook.turned_off", "bob webhook.turned_off")
 }
 
-func TestTheShutOffPeriodCountsFromWhenItWasTurnedOn(t *testing.T) {
+func TestTheShutOffPeriodBeginsWhenAnAddressIsTurnedOn(t *testing.T) {
 	f := servicetest.New(t)
 	create(t, f)
 	final := claim(t, f, "erp_hook").Deliveries[0]
@@ -117,7 +117,7 @@ func TestTheShutOffPeriodCountsFromWhenItWasTurnedOn(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnderWayWhileItsAddressIsTurnedOff(t *testing.T) {
+func TestAttemptsRecordedAfterTheirAddressWasTurnedOff(t *testing.T) {
 	f := servicetest.New(t)
 	for range 3 {
 		create(t, f)
@@ -126,7 +126,7 @@ func TestWhatIsUnderWayWhileItsAddressIsTurnedOff(t *testing.T) {
 	f.Exec(`UPDATE deliveries SET status = 'held' WHERE webhook_id = $1`, f.ID("erp_hook"))
 	recorded := record(t, f, "erp_hook", attempt(f, claimed[0], 200), attempt(f, claimed[1], 500))
 	if recorded.Delivered != 1 || len(recorded.Retrying) != 0 {
-		t.Errorf("recorded %+v, want one delivered and none to retry", recorded)
+		t.Errorf("recorded %+v, want one delivered and none retrying", recorded)
 	}
 	for i, want := range []models.DeliveryStatus{models.DeliveryDelivered, models.DeliveryHeld, models.DeliveryHeld} {
 		if got := status(t, f, claimed[i].DeliveryID); got != want {
@@ -134,17 +134,17 @@ func TestWhatIsUnderWayWhileItsAddressIsTurnedOff(t *testing.T) {
 		}
 	}
 	if n := servicetest.Value[int](f, `SELECT count(*) FROM attempts`); n != 2 {
-		t.Errorf("%d attempts kept, want both", n)
+		t.Errorf("%d attempts are stored, want both", n)
 	}
-	// What was stopped by an operator and arrived all the same is delivered.
+	// A stopped delivery whose attempt succeeds is delivered.
 	f.Exec(`UPDATE deliveries SET status = 'failed' WHERE id = $1`, claimed[2].DeliveryID)
 	record(t, f, "erp_hook", attempt(f, claimed[2], 200))
 	if got := status(t, f, claimed[2].DeliveryID); got != models.DeliveryDelivered {
-		t.Errorf("what arrived is %s", got)
+		t.Errorf("the stopped delivery is %s, want delivered", got)
 	}
 }
 
-func TestAnAttemptAtADeliveryThatIsGoneIsForgotten(t *testing.T) {
+func TestAttemptsOfDeletedDeliveriesAreIgnored(t *testing.T) {
 	f := servicetest.New(t)
 	create(t, f)
 	create(t, f)
@@ -156,7 +156,7 @@ func TestAnAttemptAtADeliveryThatIsGoneIsForgotten(t *testing.T) {
 	}
 }
 
-func TestWhatIsInHandIsNotClaimed(t *testing.T) {
+func TestClaimedDeliveriesAreNotClaimedAgain(t *testing.T) {
 	f := servicetest.New(t)
 	for range 3 {
 		create(t, f)
@@ -167,6 +167,6 @@ func TestWhatIsInHandIsNotClaimed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(claimed.Deliveries) != 1 || claimed.Deliveries[0].DeliveryID != all[1].DeliveryID || claimed.More {
-		t.Errorf("claimed %+v, want the second alone", claimed)
+		t.Errorf("claimed %+v, want only the second", claimed)
 	}
 }
