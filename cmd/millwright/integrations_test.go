@@ -127,7 +127,7 @@ func TestIntegrationsCommandsThatFail(t *testing.T) {
 		"an unknown scope":                 {[]string{"scopes", reader, "--scope", "root"}, `There is no scope "root".`},
 		"no scope":                         {[]string{"scopes", reader}, `"scope"`},
 		"an empty scope":                   {[]string{"scopes", reader, "--scope", ""}, "at least one scope"},
-		"an empty name":                    {[]string{"rename", reader, "--name", ""}, "has a name"},
+		"an empty name":                    {[]string{"rename", reader, "--name", ""}, "Enter a name"},
 		"one more than the plan has":       {[]string{"create", "--organization", acme, "--name", "x", "--scope", "people:read"}, "no more than 5"},
 		"an unknown definition":            {[]string{"create", "--organization", acme, "--name", "x", "--scope", "people:read", "--definition", ""}, "no such organization permission definition"},
 		"no organization":                  {[]string{"create", "--name", "x", "--scope", "people:read"}, `"organization"`},
