@@ -37,7 +37,7 @@ func TestRequestIDs(t *testing.T) {
 		sent string
 		kept bool
 	}{
-		"a sane one":                 {"abc-123_X.y:z", true},
+		"a valid one":                 {"abc-123_X.y:z", true},
 		"one with odd characters":    {"a b<script>", false},
 		"one that is too long":       {strings.Repeat("a", 129), false},
 		"none":                       {"", false},
@@ -49,7 +49,7 @@ func TestRequestIDs(t *testing.T) {
 			t.Errorf("%s: the response's id is %q", name, got)
 		}
 		if !test.kept && !regexp.MustCompile(`^req_[0-9a-z]{26}$`).MatchString(got) {
-			t.Errorf("%s: our own id is %q", name, got)
+			t.Errorf("%s: the generated id is %q", name, got)
 		}
 	}
 }
@@ -63,11 +63,11 @@ func TestCallsWithoutAValidToken(t *testing.T) {
 		"no token":             {"", `Bearer realm="millwright"`},
 		"another scheme":       {"Basic abc", `Bearer realm="millwright"`},
 		"an empty token":       {"Bearer ", `Bearer realm="millwright"`},
-		"a made-up token":      {"Bearer abc", `error="invalid_token"`},
-		"a token cut short":    {"Bearer " + s.Token("erp")[:60], `error="invalid_token"`},
-		"a token with a tail":  {"Bearer " + s.Token("erp") + "x", `error="invalid_token"`},
+		"an invented token":      {"Bearer abc", `error="invalid_token"`},
+		"a truncated token":    {"Bearer " + s.Token("erp")[:60], `error="invalid_token"`},
+		"a token with a suffix":  {"Bearer " + s.Token("erp") + "x", `error="invalid_token"`},
 		"two tokens":           {"Bearer " + s.Token("erp") + " " + s.Token("erp"), `error="invalid_token"`},
-		"a token without hash": {"Bearer " + noneToken(s.Token("erp")), `error="invalid_token"`},
+		"a token without a signature": {"Bearer " + noneToken(s.Token("erp")), `error="invalid_token"`},
 	} {
 		response := s.Send(http.MethodGet, "/v1/me", "", "Authorization", test.header).Want(http.StatusUnauthorized, "invalid_token")
 		challenge := response.Header.Get("WWW-Authenticate")
@@ -80,7 +80,7 @@ func TestCallsWithoutAValidToken(t *testing.T) {
 		t.Errorf("the challenge %q does not name the scope", challenge)
 	}
 	if got := s.Send(http.MethodGet, "/v1/me", "", "authorization", "bearer "+s.Token("erp")).Status; got != http.StatusOK {
-		t.Errorf("the scheme in small letters gets %d", got)
+		t.Errorf("the scheme in lower case gets %d", got)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestTokenInvalidation(t *testing.T) {
 		"turned off":             {`UPDATE integrations SET enabled = false WHERE id = $1`, `UPDATE integrations SET enabled = true WHERE id = $1`},
 		"deleted":                {`UPDATE integrations SET deleted_at = now() WHERE id = $1`, ``},
 		"scopes narrowed":        {`UPDATE integrations SET scopes = scopes[2:] WHERE id = $1`, ``},
-		"disabled by us":         {`UPDATE integrations SET disabled_by_service = true WHERE id = $1`, `UPDATE integrations SET disabled_by_service = false WHERE id = $1`},
+		"disabled by the service":         {`UPDATE integrations SET disabled_by_service = true WHERE id = $1`, `UPDATE integrations SET disabled_by_service = false WHERE id = $1`},
 		"plan without the API":   {`UPDATE plans SET api = false WHERE organization_id = (SELECT organization_id FROM integrations WHERE id = $1)`, `UPDATE plans SET api = true WHERE $1 <> ''`},
 		"organization suspended": {`UPDATE organizations SET suspended = true WHERE id = (SELECT organization_id FROM integrations WHERE id = $1)`, `UPDATE organizations SET suspended = false WHERE $1 <> ''`},
 	} {
@@ -122,7 +122,7 @@ func TestTokenInvalidation(t *testing.T) {
 			}
 		})
 	}
-	t.Run("scopes widened: the token goes on, without the new ones", func(t *testing.T) {
+	t.Run("scopes widened: the token stays valid, without the new ones", func(t *testing.T) {
 		s := apitest.New(t)
 		before := s.As("reader", http.MethodGet, "/me", nil).Want(http.StatusOK, "").Field("scopes").([]any)
 		s.Exec(`UPDATE integrations SET scopes = scopes || '{people:read}' WHERE id = $1`, s.ID("reader"))
@@ -252,7 +252,7 @@ func TestConcurrentRetriesCreateOnce(t *testing.T) {
 	calls.Wait()
 	for key, seen := range ids {
 		if len(seen) != 1 {
-			t.Errorf("%s answered %d different records", key, len(seen))
+			t.Errorf("%s: the responses have %d different records", key, len(seen))
 		}
 	}
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM work_orders`); n != records {

@@ -85,7 +85,7 @@ func TestConcurrentPatchesWithOneETag(t *testing.T) {
 
 func TestConcurrentRetriesChangeOnce(t *testing.T) {
 	h := newHarness(t)
-	for _, c := range h.changes() {
+	for _, c := range h.changeCalls() {
 		t.Run(c.name, func(t *testing.T) {
 			id := h.changeable()
 			bodies := together(6, func(int) string { return string(h.change(c, id, "Idempotency-Key", "key").Body) })

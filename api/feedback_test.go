@@ -22,7 +22,7 @@ func TestCreateFeedback(t *testing.T) {
 		fields object
 		shown  object
 	}{
-		{"with little", nil, object{"description": nil, "external_id": nil}},
+		{"with the required fields only", nil, object{"description": nil, "external_id": nil}},
 		{"with everything", object{"description": "All day.", "external_id": "DESK-1"}, nil},
 		{"with nulls", object{"description": nil, "external_id": nil}, nil},
 		{"with the longest texts", object{"subject": strings.Repeat("ä", 200), "description": strings.Repeat("ä", 10_000), "external_id": strings.Repeat("ä", 200)}, nil},
@@ -84,7 +84,7 @@ func TestInvalidFeedbackIsRejected(t *testing.T) {
 	t.Run("without a subject", func(t *testing.T) {
 		h.As("erp", http.MethodPost, "/issues", object{"inventory_id": h.ID("ahu1")}).Want(http.StatusUnprocessableEntity, "validation_failed")
 	})
-	want(t, "feedback that refused calls left", servicetest.Value[int](h.Fixture, `SELECT count(*) FROM feedback`), 0)
+	want(t, "feedback of rejected calls", servicetest.Value[int](h.Fixture, `SELECT count(*) FROM feedback`), 0)
 }
 
 // Spec section 4, rule 1, and section 5.
@@ -158,7 +158,7 @@ func TestConcurrentFeedbackWithOneExternalID(t *testing.T) {
 	h.Token("erp")
 	statuses := together(10, func(int) int { return h.feedback(object{"external_id": "DESK-1"}).Status })
 	if statuses[http.StatusCreated] != 1 || statuses[http.StatusConflict] != 9 {
-		t.Errorf("ten get %v, want one 201 and nine 409", statuses)
+		t.Errorf("ten calls get %v, want one 201 and nine 409", statuses)
 	}
 	want(t, "events", servicetest.Value[int](h.Fixture, `SELECT count(*) FROM events WHERE type = 'issue.created'`), 1)
 }
@@ -183,7 +183,7 @@ func TestCreatingFeedbackHasAllEffects(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			reader(test.scopes, test.grants)
 			id := h.feedback(object{"description": "All day."}).Want(http.StatusCreated, "").Text("id")
-			want(t, "the others who get the event", deliveries(id), test.others)
+			want(t, "other addresses with the event", deliveries(id), test.others)
 			want(t, "the event", h.events(id), "issue.created")
 			want(t, "the history", h.history(id), "issue.created: description inventory_id status subject")
 			want(t, "the Log Records", h.log(id), "ERP (API) issue.created")
@@ -192,7 +192,7 @@ func TestCreatingFeedbackHasAllEffects(t *testing.T) {
 	}
 	t.Run("an address that did not subscribe", func(t *testing.T) {
 		h.Exec(`UPDATE webhooks SET events = '{issue.resolved}' WHERE integration_id = $1`, h.ID("reader"))
-		want(t, "the others who get the event", deliveries(h.feedback(nil).Text("id")), "")
+		want(t, "other addresses with the event", deliveries(h.feedback(nil).Text("id")), "")
 	})
 }
 
@@ -216,8 +216,8 @@ func TestListFeedback(t *testing.T) {
 		{"of an unknown node", "erp", "?inventory_id=nonsense", ""},
 		{"by their reference", "erp", "?external_id=DESK-2", "2"},
 		{"by an unknown reference", "erp", "?external_id=DESK", ""},
-		{"by everything at once", "erp", "?external_id=DESK-2&status=open&inventory_id=" + h.ID("hvac"), "2"},
-		{"by what excludes each other", "erp", "?external_id=DESK-2&status=resolved", ""},
+		{"by all filters together", "erp", "?external_id=DESK-2&status=open&inventory_id=" + h.ID("hvac"), "2"},
+		{"by contradicting filters", "erp", "?external_id=DESK-2&status=resolved", ""},
 		{"those the reader may read", "reader", "", "21"},
 		{"the first two", "erp", "?limit=2", "32"},
 	} {

@@ -208,3 +208,77 @@ func together[T comparable](n int, call func(i int) T) map[T]int {
 	calls.Wait()
 	return results
 }
+
+// wantAllowedStatuses tells for which statuses an operation is allowed; the others are
+// refused with the rule status and leave nothing.
+func (h harness) wantAllowedStatuses(t *testing.T, allowed []models.WorkOrderStatus, do func(id string) apitest.Response) {
+	t.Helper()
+	for _, status := range models.WorkOrderStatuses {
+		t.Run(string(status), func(t *testing.T) {
+			id := h.workOrder(nil)
+			h.setStatus(id, status)
+			before := h.read(id)
+			response := do(id)
+			if slices.Contains(allowed, status) {
+				response.Want(http.StatusOK, "")
+				return
+			}
+			response.Want(http.StatusUnprocessableEntity, "rule_violation")
+			want(t, "the rule", response.Text("rule"), "status")
+			h.wantUnchanged(t, id, before)
+		})
+	}
+}
+
+// wantAccess is who may make a change: of those who may read the work order, those
+// with the one grant on its node.
+func (h harness) wantAccess(t *testing.T, grant string, do func(as, id string) apitest.Response) {
+	t.Helper()
+	all := []string{
+		"inventory.read", "work_orders.read", "work_orders.create", "work_orders.update", "work_orders.delete",
+		"work_orders.forward", "feedback.read", "feedback.create", "feedback.resolve",
+	}
+	grants := func(names []string) {
+		h.Exec(`UPDATE permission_definitions SET grants = $2 WHERE id = $1`, h.ID("full"), names)
+	}
+	id := h.workOrder(object{"inventory_id": h.ID("roof"), "assignees": h.ids("erp", "crew")})
+	own := h.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": h.ID("roof"), "title": "x", "assignees": h.ids("crew", "bob")}).
+		Want(http.StatusCreated, "").Text("id")
+	before := h.read(id)
+	t.Run("may read, lacks the scope", func(t *testing.T) {
+		h.Exec(`UPDATE integrations SET scopes = '{work_orders:read}' WHERE id = $1`, h.ID("roofer"))
+		do("roofer", id).Want(http.StatusForbidden, "insufficient_scope")
+		h.Exec(`UPDATE integrations SET scopes = '{work_orders:read,work_orders:write}' WHERE id = $1`, h.ID("roofer"))
+		h.ForgetTokens()
+	})
+	t.Run("may read by its node, lacks the permission", func(t *testing.T) {
+		do("roofer", id).Want(http.StatusForbidden, "permission_denied")
+	})
+	t.Run("created it, lacks the permission", func(t *testing.T) {
+		do("creator", own).Want(http.StatusForbidden, "permission_denied")
+	})
+	t.Run("may not read it", func(t *testing.T) {
+		do("outsider", id).Want(http.StatusNotFound, "not_found")
+	})
+	t.Run("an unknown work order", func(t *testing.T) {
+		do("erp", "wo_00000000000000000000000000").Want(http.StatusNotFound, "not_found")
+		do("erp", "nonsense").Want(http.StatusNotFound, "not_found")
+		do("erp", h.ID("ahu1")).Want(http.StatusNotFound, "not_found")
+	})
+	t.Run("has every permission but this", func(t *testing.T) {
+		grants(slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == grant }))
+		do("erp", id).Want(http.StatusForbidden, "permission_denied")
+	})
+	t.Run("read-only organization", func(t *testing.T) {
+		grants(all)
+		h.Exec(`UPDATE organizations SET read_only = true WHERE id = $1`, h.Acme.OrganizationID)
+		do("erp", id).Want(http.StatusForbidden, "read_only")
+		do("outsider", id).Want(http.StatusNotFound, "not_found")
+		h.Exec(`UPDATE organizations SET read_only = false WHERE id = $1`, h.Acme.OrganizationID)
+	})
+	t.Run("none of these left anything", func(t *testing.T) { h.wantUnchanged(t, id, before) })
+	t.Run("may read and has this permission", func(t *testing.T) {
+		grants([]string{"work_orders.read", grant})
+		do("erp", id).Want(http.StatusOK, "")
+	})
+}

@@ -72,7 +72,7 @@ func (l listCase) make(s *apitest.Server, id string) string {
 	return id
 }
 
-// change renames a record in its own transaction.
+// changeCall renames a record in its own transaction.
 func (l listCase) change(s *apitest.Server, id, name string) {
 	s.Exec(`UPDATE `+l.table+` SET `+l.label+` = $2, changed_at = greatest($3, changed_at + interval '1 millisecond') WHERE id = $1`,
 		id, name, s.Clock.Now())
@@ -100,7 +100,7 @@ func TestListsArePaged(t *testing.T) {
 		for limit, want := range map[string]int{"": 50, "1": 1, "199": 199, "200": 200, "201": 200, "1000000": 200} {
 			page := h.list(l.path, "limit", limit)
 			if got := len(idsOf(t, page, false)); got != want || page.Field("has_more") != true {
-				t.Errorf("limit=%s lists %d with has_more %v, want %d of more", limit, got, page.Field("has_more"), want)
+				t.Errorf("limit=%s lists %d records with has_more %v, want %d", limit, got, page.Field("has_more"), want)
 			}
 		}
 		for _, limit := range []string{"0", "-1", "many", "1.5", "1e2", "99999999999999999999"} {
@@ -119,7 +119,7 @@ func TestListsArePaged(t *testing.T) {
 			}
 		}
 		if !slices.IsSortedFunc(seen, func(a, b string) int { return strings.Compare(b, a) }) {
-			t.Errorf("the list is not the newest first: %v", seen)
+			t.Errorf("the list is not newest first: %v", seen)
 		}
 		if unique := slices.Compact(slices.Clone(seen)); len(unique) != len(seen) {
 			t.Errorf("%d records are listed twice", len(seen)-len(unique))
@@ -161,7 +161,7 @@ func TestCursorsAreBoundToTheirListAndFilters(t *testing.T) {
 		changes := h.list(l.path, "limit", "2", "changed_since", "2020-01-01T00:00:00Z").Want(http.StatusOK, "")
 		changesCursor, token := changes.Text("next_cursor"), changes.Text("sync_token")
 		if cursor == "" || changesCursor == "" || token == "" {
-			t.Fatalf("the first pages lack their cursors: %q %q %q", cursor, changesCursor, token)
+			t.Fatalf("the first pages have no cursors: %q %q %q", cursor, changesCursor, token)
 		}
 		// The limit may change between pages.
 		h.list(l.path, "limit", "3", "cursor", cursor).Want(http.StatusOK, "")
@@ -233,11 +233,11 @@ func TestEmptyLists(t *testing.T) {
 	for _, l := range lists(s) {
 		page := s.As("dispatch", http.MethodGet, l.path, nil).Want(http.StatusOK, "")
 		if body := strings.TrimSpace(string(page.Body)); body != `{"data":[],"has_more":false}` {
-			t.Errorf("%s answers %s", l.path, body)
+			t.Errorf("%s returns %s", l.path, body)
 		}
 		changes := s.As("dispatch", http.MethodGet, l.path+"?changed_since=2020-01-01T00:00:00Z", nil)
 		if got := idsOf(t, changes, true); len(got) != 0 || changes.Field("has_more") != false {
-			t.Errorf("%s with changed_since answers %s", l.path, changes.Body)
+			t.Errorf("%s with changed_since returns %s", l.path, changes.Body)
 		}
 	}
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM work_orders`); n != 0 {

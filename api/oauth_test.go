@@ -85,7 +85,7 @@ func TestTokenEndpoint(t *testing.T) {
 			response := s.Send(http.MethodPost, "/v1/oauth/token"+test.query, test.form,
 				"Content-Type", test.contentType, "Authorization", test.authorization)
 			if response.Status != test.status || response.Text("error") != test.code {
-				t.Fatalf("the answer is %d %s, want %d %s\n%s", response.Status, response.Text("error"), test.status, test.code, response.Body)
+				t.Fatalf("the response is %d %s, want %d %s\n%s", response.Status, response.Text("error"), test.status, test.code, response.Body)
 			}
 			if response.Header.Get("Cache-Control") != "no-store" || response.Header.Get("Pragma") != "no-cache" {
 				t.Error("the response may be cached")
@@ -108,7 +108,7 @@ func TestTokenEndpoint(t *testing.T) {
 func TestTokenEndpointRejectsUnauthorizedClients(t *testing.T) {
 	for name, sql := range map[string]string{
 		"turned off":             `UPDATE integrations SET enabled = false WHERE client_id = 'cli_erp'`,
-		"disabled by us":         `UPDATE integrations SET disabled_by_service = true WHERE client_id = 'cli_erp'`,
+		"disabled by the service":         `UPDATE integrations SET disabled_by_service = true WHERE client_id = 'cli_erp'`,
 		"plan without the API":   `UPDATE plans SET api = false`,
 		"organization suspended": `UPDATE organizations SET suspended = true`,
 	} {
@@ -118,12 +118,12 @@ func TestTokenEndpointRejectsUnauthorizedClients(t *testing.T) {
 			form := "grant_type=client_credentials&client_id=cli_erp&client_secret="
 			response := s.Send(http.MethodPost, "/v1/oauth/token", form+erpSecret, "Content-Type", formType)
 			if response.Status != http.StatusBadRequest || response.Text("error") != "unauthorized_client" {
-				t.Errorf("the answer is %d %s", response.Status, response.Body)
+				t.Errorf("the response is %d %s", response.Status, response.Body)
 			}
 			// Without the secret, a client learns nothing about the integration's state.
 			response = s.Send(http.MethodPost, "/v1/oauth/token", form+"x", "Content-Type", formType)
 			if response.Text("error") != "invalid_client" {
-				t.Errorf("with a wrong secret the answer is %s", response.Body)
+				t.Errorf("with a wrong secret the response is %s", response.Body)
 			}
 		})
 	}
@@ -133,7 +133,7 @@ func TestTokenEndpointRejectsUnauthorizedClients(t *testing.T) {
 		response := s.Send(http.MethodPost, "/v1/oauth/token",
 			"grant_type=client_credentials&client_id=cli_erp&client_secret="+erpSecret, "Content-Type", formType)
 		if response.Text("error") != "invalid_client" {
-			t.Errorf("the answer is %s", response.Body)
+			t.Errorf("the response is %s", response.Body)
 		}
 	})
 }
@@ -152,7 +152,7 @@ func TestFailedTokenRequestsAreLimitedWithoutLockingOut(t *testing.T) {
 		}
 	}
 	if limited != 10 {
-		t.Errorf("%d of 40 wrong secrets were limited, want those above 30", limited)
+		t.Errorf("%d of 40 wrong secrets get 429, want the last 10", limited)
 	}
 	if response := s.Send(http.MethodPost, "/v1/oauth/token", form+erpSecret, "Content-Type", formType); response.Status != http.StatusOK {
 		t.Errorf("the right secret gets %d after many wrong ones", response.Status)
@@ -163,7 +163,7 @@ func TestFailedTokenRequestsAreLimitedWithoutLockingOut(t *testing.T) {
 func TestOAuth2ClientCredentials(t *testing.T) {
 	s := apitest.New(t)
 	for name, style := range map[string]oauth2.AuthStyle{
-		"found out by itself": oauth2.AuthStyleAutoDetect, "in the form": oauth2.AuthStyleInParams, "as a header": oauth2.AuthStyleInHeader,
+		"detected": oauth2.AuthStyleAutoDetect, "in the form": oauth2.AuthStyleInParams, "as a header": oauth2.AuthStyleInHeader,
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := clientcredentials.Config{
@@ -180,7 +180,7 @@ func TestOAuth2ClientCredentials(t *testing.T) {
 			}
 			_ = response.Body.Close()
 			if response.StatusCode != http.StatusOK {
-				t.Errorf("GET /me answers %d", response.StatusCode)
+				t.Errorf("GET /me gets %d", response.StatusCode)
 			}
 		})
 	}
@@ -240,14 +240,14 @@ func TestIntrospection(t *testing.T) {
 	}
 	inactive := `{"active":false}`
 	if got := string(introspect(s.Token("reader")).Body); got != inactive {
-		t.Errorf("another client's token is told: %s", got)
+		t.Errorf("another client's token gets %s", got)
 	}
 	if got := string(introspect("nonsense").Body); got != inactive {
-		t.Errorf("nonsense is told: %s", got)
+		t.Errorf("nonsense gets %s", got)
 	}
 	s.Exec(`UPDATE integrations SET scopes = scopes[2:] WHERE id = $1`, s.ID("erp"))
 	if got := string(introspect(token).Body); got != inactive {
-		t.Errorf("an invalidated token is told: %s", got)
+		t.Errorf("an invalidated token gets %s", got)
 	}
 }
 

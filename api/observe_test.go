@@ -56,7 +56,7 @@ func (w *observedAPI) call(t testing.TB, method, path string, headers ...string)
 	var line map[string]any
 	lines := strings.Split(strings.TrimSpace(w.log.String()), "\n")
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &line); err != nil || line["msg"] != "call" {
-		t.Fatalf("the log says %q", w.log.String())
+		t.Fatalf("the log is %q", w.log.String())
 	}
 	for _, s := range w.spans.GetSpans() {
 		if s.SpanKind == trace.SpanKindServer {
@@ -159,7 +159,7 @@ func TestCallsAreCounted(t *testing.T) {
 	}
 	for name := range got {
 		if strings.Contains(name, "QUARRINGTON") || strings.Contains(name, "wo_1") || strings.Contains(name, "nowhere") {
-			t.Errorf("a label holds what the client wrote: %s", name)
+			t.Errorf("a label contains text of the client: %s", name)
 		}
 	}
 }
@@ -193,7 +193,7 @@ func TestTwoAPIsDoNotShareARegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := api.New(s.Service, options); err == nil {
-		t.Error("the second registered its metrics over the first's")
+		t.Error("registering the metrics of a second API did not fail")
 	}
 }
 

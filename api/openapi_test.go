@@ -50,7 +50,7 @@ func resolve(t *testing.T, root, node object) object {
 	}
 	found := at(root, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...)
 	if found == nil {
-		t.Errorf("%s leads nowhere", ref)
+		t.Errorf("%s does not exist", ref)
 	}
 	return found
 }
@@ -76,7 +76,7 @@ func TestTheCommittedDocumentIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(made, committed) {
-		t.Error("api/openapi.json is not what the code makes: run make generate")
+		t.Error("api/openapi.json is out of date: run make generate")
 	}
 }
 
@@ -97,7 +97,7 @@ func TestEveryOperationIsDescribed(t *testing.T) {
 			}
 		}
 		if ids[op["operationId"]] {
-			t.Errorf("%s: the id %v is another's", name, op["operationId"])
+			t.Errorf("%s: the id %v is not unique", name, op["operationId"])
 		}
 		ids[op["operationId"]] = true
 		for _, tag := range op["tags"].([]any) {
@@ -243,10 +243,10 @@ func TestNullableFieldsAreDocumented(t *testing.T) {
 			}
 			null := field.Type.Kind() == reflect.Pointer || field.Type.Kind() == reflect.Interface
 			if got := takesNull(schema); got != null {
-				t.Errorf("%s.%s may be null: %v, the document says %v", name, property, null, got)
+				t.Errorf("%s.%s may be null: %v, in the document: %v", name, property, null, got)
 			}
 			if strings.HasSuffix(field.Type.String(), "models.Time") && schema["format"] != "date-time" {
-				t.Errorf("%s.%s is a time, and the document does not say so", name, property)
+				t.Errorf("%s.%s is a time, but not in the document", name, property)
 			}
 		}
 	}
@@ -279,7 +279,7 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 		for _, code := range properties[field].(object)["enum"].([]any) {
 			// method_not_allowed is not a response of any operation, and rules have their own examples.
 			if code != "method_not_allowed" && code != "rule_violation" && !seen[code.(string)] {
-				t.Errorf("%v is in no operation's answers; those are %v", code, slices.Sorted(maps.Keys(seen)))
+				t.Errorf("no operation has a response with %v; all codes are %v", code, slices.Sorted(maps.Keys(seen)))
 			}
 		}
 	}
@@ -289,10 +289,10 @@ func TestTheDocumentIsServed(t *testing.T) {
 	s := apitest.New(t)
 	response := s.Send(http.MethodGet, "/v1/openapi.json", "").Want(http.StatusOK, "")
 	if got := response.Header.Get("Content-Type"); !strings.HasPrefix(got, "application/vnd.oai.openapi+json") {
-		t.Errorf("it is served as %q", got)
+		t.Errorf("the media type is %q", got)
 	}
 	if got := response.Field("servers").([]any)[0].(object)["url"]; got != "http://millwright.test/v1" {
-		t.Errorf("its server is %v", got)
+		t.Errorf("the server is %v", got)
 	}
 	before := response.Header.Get("X-RateLimit-Remaining")
 	if after := s.Send(http.MethodGet, "/v1/openapi.json", "").Header.Get("X-RateLimit-Remaining"); after >= before {

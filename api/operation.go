@@ -48,8 +48,8 @@ func create[Record any, In writeInput](apply writeFunc[In]) handler {
 	return write[Record](http.StatusCreated, apply)
 }
 
-// change makes the handler of a write to an existing record: see write.
-func change[Record any, In writeInput](apply writeFunc[In]) handler {
+// changeCall makes the handler of a write to an existing record: see write.
+func changeCall[Record any, In writeInput](apply writeFunc[In]) handler {
 	return write[Record](http.StatusOK, apply)
 }
 

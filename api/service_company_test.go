@@ -72,7 +72,7 @@ func TestServiceCompanyReadsWhatIsAssignedToIt(t *testing.T) {
 
 	h.unassign(id, h.ID("polar")).Want(http.StatusOK, "")
 	h.dispatch(http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found")
-	want(t, "listed once it was taken away", listed(), 0)
+	want(t, "listed after the assignment ended", listed(), 0)
 
 	h.assign(id, []string{}, h.ids("polar")).Want(http.StatusOK, "")
 	h.dispatch(http.MethodGet, path, nil).Want(http.StatusOK, "")
@@ -85,7 +85,7 @@ func TestServiceCompanyForwardsToItsOwnPeople(t *testing.T) {
 		name, identity, code, rule string
 	}{
 		{"a person", "pia", "", ""},
-		{"a person who is assigned nowhere", "per", "", ""},
+		{"a person without an assignment", "per", "", ""},
 		{"a team", "sledge", "", ""},
 		{"itself", "dispatch", "", ""},
 		{"another integration", "back_office", "", ""},
@@ -112,21 +112,21 @@ func TestServiceCompanyForwardsToItsOwnPeople(t *testing.T) {
 			want(t, "the log is the customer's", servicetest.Value[string](h.Fixture, `SELECT organization_id FROM log_records WHERE record_id = $1`, id), h.Acme.OrganizationID)
 		})
 	}
-	t.Run("its people are told", func(t *testing.T) {
+	t.Run("its people are notified", func(t *testing.T) {
 		id := h.polarWorkOrder()
 		h.dispatch(http.MethodPost, "/work-orders/"+id+"/assignees", object{"assignees": h.ids("sledge", "pia")}).Want(http.StatusOK, "")
 		want(t, "the notices", h.notices(id), "Per Ice work_order.assigned\nPia Frost work_order.assigned")
 	})
-	t.Run("not where it was not assigned", func(t *testing.T) {
+	t.Run("not without an assignment", func(t *testing.T) {
 		id := h.workOrder(nil)
 		h.dispatch(http.MethodPost, "/work-orders/"+id+"/assignees", object{"assignees": h.ids("pia")}).Want(http.StatusNotFound, "not_found")
 	})
-	t.Run("not where only itself is, without its organization", func(t *testing.T) {
+	t.Run("not when only the integration is assigned, without its organization", func(t *testing.T) {
 		id := h.workOrder(nil)
 		h.Exec(`INSERT INTO work_order_assignees VALUES ($1, $2, 'worker', 9)`, id, h.ID("dispatch"))
 		h.dispatch(http.MethodPost, "/work-orders/"+id+"/assignees", object{"assignees": h.ids("pia")}).Want(http.StatusForbidden, "permission_denied")
 	})
-	t.Run("what it cannot: whom it forwards to is not the customer's to name first", func(t *testing.T) {
+	t.Run("the customer may not name the company's people, but keep them", func(t *testing.T) {
 		id := h.polarWorkOrder()
 		h.assign(id, h.ids("pia"), []string{}).Want(http.StatusUnprocessableEntity, "validation_failed")
 		h.dispatch(http.MethodPost, "/work-orders/"+id+"/assignees", object{"assignees": h.ids("pia")}).Want(http.StatusOK, "")
@@ -149,10 +149,10 @@ func TestServiceCompanyRemovesItsOwnPeopleOnly(t *testing.T) {
 	h.dispatch(http.MethodDelete, "/work-orders/"+id+"/assignees/"+h.ID("pol"), nil).Want(http.StatusNotFound, "not_found")
 	h.wantUnchanged(t, id, before)
 	want(t, "the roles", h.roles(h.dispatch(http.MethodDelete, "/work-orders/"+id+"/assignees/"+h.ID("pia"), nil).Want(http.StatusOK, "")), "[erp polar per] [cat]")
-	t.Run("the customer removes whom it likes", func(t *testing.T) {
+	t.Run("the customer may remove anyone", func(t *testing.T) {
 		want(t, "the roles", h.roles(h.unassign(id, h.ID("per")).Want(http.StatusOK, "")), "[erp polar] [cat]")
 	})
-	t.Run("it hands the work order back", func(t *testing.T) {
+	t.Run("it may return the work order", func(t *testing.T) {
 		h.dispatch(http.MethodDelete, "/work-orders/"+id+"/assignees/"+h.ID("polar"), nil).Want(http.StatusOK, "")
 		h.dispatch(http.MethodGet, "/work-orders/"+id, nil).Want(http.StatusNotFound, "not_found")
 	})
@@ -172,12 +172,12 @@ func TestServiceCompanyChangesNothingElse(t *testing.T) {
 	response := h.dispatch(http.MethodPost, "/work-orders/"+id+"/answers", object{"answers": []any{}}).Want(http.StatusUnprocessableEntity, "rule_violation")
 	want(t, "the rule", response.Text("rule"), "not_assigned_as_worker")
 	h.wantUnchanged(t, id, before)
-	t.Run("but answers and completes what it forwarded to itself", func(t *testing.T) {
+	t.Run("but it may answer and complete what it forwarded to itself", func(t *testing.T) {
 		h.dispatch(http.MethodPost, "/work-orders/"+id+"/assignees", object{"assignees": h.ids("dispatch")}).Want(http.StatusOK, "")
 		want(t, "the status", h.dispatch(http.MethodPost, "/work-orders/"+id+"/answers", object{"answers": h.required(), "complete": true}).
 			Want(http.StatusOK, "").Text("status", "code"), "sent_to_inspection")
 	})
-	t.Run("and not where either organization is read-only", func(t *testing.T) {
+	t.Run("and not when either organization is read-only", func(t *testing.T) {
 		for _, organization := range []string{"acme", "polar"} {
 			id := h.polarWorkOrder()
 			h.Exec(`UPDATE organizations SET read_only = true WHERE id = $1`, h.ID(organization))
@@ -204,7 +204,7 @@ func TestServiceCompanySeesNothingElseOfItsCustomer(t *testing.T) {
 		body := h.withKeys(string(h.dispatch(http.MethodGet, list+"?limit=200", nil).Want(http.StatusOK, "").Body))
 		for _, theirs := range []string{"acme", `"hq"`, "ahu1", "bob", "crew", "inspection", issue} {
 			if strings.Contains(body, theirs) {
-				t.Errorf("%s shows %s: %s", list, theirs, body)
+				t.Errorf("%s contains %s: %s", list, theirs, body)
 			}
 		}
 	}
@@ -228,19 +228,19 @@ func TestServiceCompanyGetsTheEvents(t *testing.T) {
 	id := h.workOrder(nil)
 	path := "/work-orders/" + id
 	h.As("erp", http.MethodPatch, path, object{"title": "Before"}).Want(http.StatusOK, "")
-	want(t, "before it is assigned", got(id), "")
+	want(t, "events before the assignment", got(id), "")
 	h.assign(id, h.ids("polar"), []string{}).Want(http.StatusOK, "")
 	h.As("erp", http.MethodPatch, path, object{"title": "After"}).Want(http.StatusOK, "")
-	want(t, "while it is assigned", got(id), "work_order.assignees_changed work_order.updated")
+	want(t, "events during the assignment", got(id), "work_order.assignees_changed work_order.updated")
 	h.Exec(`DELETE FROM webhooks WHERE NOT id = ANY ($1)`, h.ids("erp_hook", "dispatch_hook"))
 	h.Exec(`DELETE FROM service_companies WHERE company_id = $1`, h.ID("polar"))
 	h.As("erp", http.MethodPost, path+"/cancel", nil).Want(http.StatusOK, "")
-	want(t, "though it is the customer's company no more", got(id), "work_order.assignees_changed work_order.updated work_order.status_changed work_order.cancelled")
-	want(t, "the customer's own", strings.Count(h.events(id), "work_order.cancelled"), 1)
+	want(t, "events after the contract ended", got(id), "work_order.assignees_changed work_order.updated work_order.status_changed work_order.cancelled")
+	want(t, "the customer's own events", strings.Count(h.events(id), "work_order.cancelled"), 1)
 
 	h.Exec(`INSERT INTO service_companies (customer_id, company_id) VALUES ($1, $2)`, h.ID("acme"), h.ID("polar"))
 	created := h.As("erp", http.MethodPost, "/work-orders", object{"inventory_id": h.ID("ahu1"), "title": "x", "assignees": h.ids("polar")}).Text("id")
-	want(t, "of a creation", got(created), "work_order.created")
+	want(t, "events of a creation", got(created), "work_order.created")
 	h.Exec(`UPDATE organization_permission_definitions SET grants = '{}' WHERE organization_id = $1`, h.Polar.OrganizationID)
 	h.As("erp", http.MethodPatch, "/work-orders/"+created, object{"title": "y"}).Want(http.StatusOK, "")
 	want(t, "without incoming_work_orders", got(created), "work_order.created")
@@ -251,7 +251,7 @@ func TestServiceCompanyIsNotifiedOfItsWorkOrders(t *testing.T) {
 	h := newCustomer(t)
 	id := h.workOrder(nil)
 	h.assign(id, h.ids("polar"), []string{}).Want(http.StatusOK, "")
-	told := servicetest.Value[string](h.Fixture, `SELECT coalesce(string_agg(i.name, ', '), '') FROM notices n
+	notified := servicetest.Value[string](h.Fixture, `SELECT coalesce(string_agg(i.name, ', '), '') FROM notices n
 		JOIN identities i ON i.id = n.person_id WHERE n.record_id = $1 AND n.organization_id = $2`, id, h.Polar.OrganizationID)
-	want(t, "who is told", told, "Pia Frost")
+	want(t, "the notified people", notified, "Pia Frost")
 }

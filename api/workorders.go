@@ -39,7 +39,7 @@ func (a *API) workOrderOperations() []operation {
 			text: "Changes only the fields that are sent; null clears description, target_date and external_id. " +
 				"Requires the permission to update work orders on the node, and a work order that is open, in progress or back from the consultant.",
 			success: "The changed work order.",
-			handler: change[models.WorkOrderRecord](a.updateWorkOrder),
+			handler: changeCall[models.WorkOrderRecord](a.updateWorkOrder),
 		},
 		{
 			id: "assign-work-order", method: http.MethodPost, path: "/work-orders/{id}/assignees", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite,
@@ -47,21 +47,21 @@ func (a *API) workOrderOperations() []operation {
 			text: "Requires the permission to forward. Identities must be connected to the node; a service company forwards its " +
 				"customer's work order to its own people. Identities that already have the role keep it.",
 			success: "The changed work order.",
-			handler: change[models.WorkOrderRecord](a.assignWorkOrder),
+			handler: changeCall[models.WorkOrderRecord](a.assignWorkOrder),
 		},
 		{
 			id: "unassign-work-order", method: http.MethodDelete, path: "/work-orders/{id}/assignees/{identity_id}", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite,
 			summary: "Remove a worker or consultant",
 			text:    "Requires the permission to forward. The last worker cannot be removed.",
 			success: "The changed work order.",
-			handler: change[models.WorkOrderRecord](a.unassignWorkOrder),
+			handler: changeCall[models.WorkOrderRecord](a.unassignWorkOrder),
 		},
 		{
 			id: "cancel-work-order", method: http.MethodPost, path: "/work-orders/{id}/cancel", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite,
 			summary: "Cancel a work order",
 			text:    "Requires the permission to delete work orders on the node, and a work order that is neither complete nor cancelled.",
 			success: "The cancelled work order.",
-			handler: change[models.WorkOrderRecord](a.cancelWorkOrder),
+			handler: changeCall[models.WorkOrderRecord](a.cancelWorkOrder),
 		},
 		{
 			id: "answer-work-order", method: http.MethodPost, path: "/work-orders/{id}/answers", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite,
@@ -69,7 +69,7 @@ func (a *API) workOrderOperations() []operation {
 			text: "The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. " +
 				"With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.",
 			success: "The changed work order.",
-			handler: change[models.WorkOrderRecord](a.answerWorkOrder),
+			handler: changeCall[models.WorkOrderRecord](a.answerWorkOrder),
 		},
 		{
 			id: "get-answers", method: http.MethodGet, path: "/work-orders/{id}/answers", tag: tagWorkOrders, scope: models.ScopeFormsRead,

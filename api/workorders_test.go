@@ -52,7 +52,7 @@ func TestCreateWorkOrderWithDefaults(t *testing.T) {
 	response := s.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": s.ID("roof"), "title": "Leak"}).
 		Want(http.StatusCreated, "")
 	if got := response.Field("assignees").([]any); len(got) != 1 || got[0] != s.ID("ann") {
-		t.Errorf("the assignees are %v, want the nearest inventory manager alone", got)
+		t.Errorf("the assignees are %v, want only the nearest inventory manager", got)
 	}
 	if got := response.Field("consultants").([]any); len(got) != 0 {
 		t.Errorf("the consultants are %v, want none", got)
@@ -61,7 +61,7 @@ func TestCreateWorkOrderWithDefaults(t *testing.T) {
 		t.Errorf("the priority is %q, want none", response.Text("priority"))
 	}
 	if response.Field("people") != nil {
-		t.Error("people are named without the scope people:read")
+		t.Error("people are in the record without the scope people:read")
 	}
 	s.As("creator", http.MethodGet, "/work-orders/"+response.Text("id"), nil).Want(http.StatusOK, "")
 }
@@ -129,7 +129,7 @@ func TestInvalidWorkOrdersAreRejected(t *testing.T) {
 			}
 			response := s.As(test.as, http.MethodPost, "/work-orders", test.body)
 			if response.Status != test.status || response.Text("code") != test.code {
-				t.Fatalf("the answer is %d %s, want %d %s\n%s", response.Status, response.Text("code"), test.status, test.code, response.Body)
+				t.Fatalf("the response is %d %s, want %d %s\n%s", response.Status, response.Text("code"), test.status, test.code, response.Body)
 			}
 			if test.pointer != "" {
 				first := response.Field("errors").([]any)[0].(object)
@@ -143,7 +143,7 @@ func TestInvalidWorkOrdersAreRejected(t *testing.T) {
 		})
 	}
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM work_orders`); n != 0 {
-		t.Errorf("refused calls left %d work orders", n)
+		t.Errorf("rejected calls created %d work orders", n)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestCreatingAWorkOrderHasAllEffects(t *testing.T) {
 	one("the ERP's delivery", `SELECT count(*) FROM deliveries WHERE webhook_id = $1 AND record_id = $2 AND status = 'pending'`, s.ID("erp_hook"), id)
 	one("the reader's delivery: it may read the node", `SELECT count(*) FROM deliveries WHERE webhook_id = $1`, s.ID("reader_hook"))
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM deliveries`); n != 2 {
-		t.Errorf("%d deliveries, want 2: not to addresses that did not subscribe or may not read", n)
+		t.Errorf("%d deliveries, want 2: none for addresses that do not subscribe or may not read", n)
 	}
 	var woken []string
 	for _, work := range s.Wakes.Take() {
@@ -245,7 +245,7 @@ func TestUnreadableLooksLikeUnknown(t *testing.T) {
 	bodies = append(bodies, strings.ReplaceAll(string(unknown.Body), unknown.Text("request_id"), ""))
 	for _, body := range bodies[1:] {
 		if body != bodies[0] {
-			t.Errorf("two 404 differ:\n%s\n%s", bodies[0], body)
+			t.Errorf("two 404 responses differ:\n%s\n%s", bodies[0], body)
 		}
 	}
 }
@@ -263,7 +263,7 @@ func TestPeopleRequireTheirScope(t *testing.T) {
 	}
 	read := s.As("reader", http.MethodGet, "/work-orders/"+response.Text("id"), nil).Want(http.StatusOK, "")
 	if strings.Contains(string(read.Body), "Ann") || read.Field("people") != nil {
-		t.Error("people are named without the scope people:read")
+		t.Error("people are in the record without the scope people:read")
 	}
 }
 
@@ -356,12 +356,12 @@ func TestConditionalReads(t *testing.T) {
 		for _, header := range []string{tag, `"other", ` + tag, "W/" + tag, "*"} {
 			response := s.As("erp", http.MethodGet, path, nil, "If-None-Match", header)
 			if response.Status != http.StatusNotModified || len(response.Body) != 0 || response.Header.Get("ETag") != tag {
-				t.Errorf("%s with If-None-Match %s answers %d", path, header, response.Status)
+				t.Errorf("%s with If-None-Match %s gets %d", path, header, response.Status)
 			}
 		}
 		s.As("erp", http.MethodGet, path, nil, "If-None-Match", `"other"`).Want(http.StatusOK, "")
 	}
 	if tag := s.As("erp", http.MethodGet, "/work-orders/"+created.Text("id"), nil).Header.Get("ETag"); tag != created.Header.Get("ETag") {
-		t.Error("the created record's ETag differs from the read one's")
+		t.Error("the ETag of the creation differs from the ETag of the read")
 	}
 }

@@ -28,7 +28,7 @@ func roles(name, words, code string) rule {
 		made := h.create(object{"assignees": h.ids("erp"), name: h.ids("bob", "crew")})
 		wantList(t, name, texts(made, name), h.ids("bob", "crew")...)
 		wantList(t, name+" as read", texts(h.read(made.Text("id")), name), h.ids("bob", "crew")...)
-		for _, value := range []any{h.ID("bob"), []any{7}, []string{"nobody"}} {
+		for _, value := range []any{h.ID("bob"), []any{7}, []string{"outsider"}} {
 			h.post("/work-orders", h.body(object{name: value})).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}}
