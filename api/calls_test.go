@@ -37,7 +37,7 @@ func TestRequestIDs(t *testing.T) {
 		sent string
 		kept bool
 	}{
-		"a valid one":                 {"abc-123_X.y:z", true},
+		"a valid one":                {"abc-123_X.y:z", true},
 		"one with odd characters":    {"a b<script>", false},
 		"one that is too long":       {strings.Repeat("a", 129), false},
 		"none":                       {"", false},
@@ -60,13 +60,13 @@ func TestCallsWithoutAValidToken(t *testing.T) {
 		header    string
 		challenge string
 	}{
-		"no token":             {"", `Bearer realm="millwright"`},
-		"another scheme":       {"Basic abc", `Bearer realm="millwright"`},
-		"an empty token":       {"Bearer ", `Bearer realm="millwright"`},
-		"an invented token":      {"Bearer abc", `error="invalid_token"`},
-		"a truncated token":    {"Bearer " + s.Token("erp")[:60], `error="invalid_token"`},
-		"a token with a suffix":  {"Bearer " + s.Token("erp") + "x", `error="invalid_token"`},
-		"two tokens":           {"Bearer " + s.Token("erp") + " " + s.Token("erp"), `error="invalid_token"`},
+		"no token":                    {"", `Bearer realm="millwright"`},
+		"another scheme":              {"Basic abc", `Bearer realm="millwright"`},
+		"an empty token":              {"Bearer ", `Bearer realm="millwright"`},
+		"an invented token":           {"Bearer abc", `error="invalid_token"`},
+		"a truncated token":           {"Bearer " + s.Token("erp")[:60], `error="invalid_token"`},
+		"a token with a suffix":       {"Bearer " + s.Token("erp") + "x", `error="invalid_token"`},
+		"two tokens":                  {"Bearer " + s.Token("erp") + " " + s.Token("erp"), `error="invalid_token"`},
 		"a token without a signature": {"Bearer " + noneToken(s.Token("erp")), `error="invalid_token"`},
 	} {
 		response := s.Send(http.MethodGet, "/v1/me", "", "Authorization", test.header).Want(http.StatusUnauthorized, "invalid_token")
@@ -103,13 +103,13 @@ func TestTokensExpire(t *testing.T) {
 // and undoing it does not revive the token.
 func TestTokenInvalidation(t *testing.T) {
 	for name, change := range map[string]struct{ do, undo string }{
-		"secret renewed":         {`UPDATE integrations SET secret_hash = sha256('new') WHERE id = $1`, ``},
-		"turned off":             {`UPDATE integrations SET enabled = false WHERE id = $1`, `UPDATE integrations SET enabled = true WHERE id = $1`},
-		"deleted":                {`UPDATE integrations SET deleted_at = now() WHERE id = $1`, ``},
-		"scopes narrowed":        {`UPDATE integrations SET scopes = scopes[2:] WHERE id = $1`, ``},
-		"disabled by the service":         {`UPDATE integrations SET disabled_by_service = true WHERE id = $1`, `UPDATE integrations SET disabled_by_service = false WHERE id = $1`},
-		"plan without the API":   {`UPDATE plans SET api = false WHERE organization_id = (SELECT organization_id FROM integrations WHERE id = $1)`, `UPDATE plans SET api = true WHERE $1 <> ''`},
-		"organization suspended": {`UPDATE organizations SET suspended = true WHERE id = (SELECT organization_id FROM integrations WHERE id = $1)`, `UPDATE organizations SET suspended = false WHERE $1 <> ''`},
+		"secret renewed":          {`UPDATE integrations SET secret_hash = sha256('new') WHERE id = $1`, ``},
+		"turned off":              {`UPDATE integrations SET enabled = false WHERE id = $1`, `UPDATE integrations SET enabled = true WHERE id = $1`},
+		"deleted":                 {`UPDATE integrations SET deleted_at = now() WHERE id = $1`, ``},
+		"scopes narrowed":         {`UPDATE integrations SET scopes = scopes[2:] WHERE id = $1`, ``},
+		"disabled by the service": {`UPDATE integrations SET disabled_by_service = true WHERE id = $1`, `UPDATE integrations SET disabled_by_service = false WHERE id = $1`},
+		"plan without the API":    {`UPDATE plans SET api = false WHERE organization_id = (SELECT organization_id FROM integrations WHERE id = $1)`, `UPDATE plans SET api = true WHERE $1 <> ''`},
+		"organization suspended":  {`UPDATE organizations SET suspended = true WHERE id = (SELECT organization_id FROM integrations WHERE id = $1)`, `UPDATE organizations SET suspended = false WHERE $1 <> ''`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := apitest.New(t)

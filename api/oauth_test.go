@@ -107,10 +107,10 @@ func TestTokenEndpoint(t *testing.T) {
 
 func TestTokenEndpointRejectsUnauthorizedClients(t *testing.T) {
 	for name, sql := range map[string]string{
-		"turned off":             `UPDATE integrations SET enabled = false WHERE client_id = 'cli_erp'`,
-		"disabled by the service":         `UPDATE integrations SET disabled_by_service = true WHERE client_id = 'cli_erp'`,
-		"plan without the API":   `UPDATE plans SET api = false`,
-		"organization suspended": `UPDATE organizations SET suspended = true`,
+		"turned off":              `UPDATE integrations SET enabled = false WHERE client_id = 'cli_erp'`,
+		"disabled by the service": `UPDATE integrations SET disabled_by_service = true WHERE client_id = 'cli_erp'`,
+		"plan without the API":    `UPDATE plans SET api = false`,
+		"organization suspended":  `UPDATE organizations SET suspended = true`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := apitest.New(t)

@@ -66,7 +66,7 @@ func (a *API) documentOAuth() {
 	revoke := &huma.Operation{
 		OperationID: "revoke-token", Method: http.MethodPost, Path: "/oauth/revoke",
 		Summary: "Revoke an access token",
-		Description: "RFC 7009. The next call with the token is already rejected. An unknown, expired or foreign token is not an error " +
+		Description: "RFC 7009. The next call with the token is already rejected. An unknown or expired token, or another client's, is not an error " +
 			"and changes nothing.",
 		RequestBody: form,
 		Responses:   map[string]*huma.Response{"200": {Description: "The token is no longer valid."}},
