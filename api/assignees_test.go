@@ -275,7 +275,7 @@ func TestAssigneesAreNotified(t *testing.T) {
 		"Bob Stone work_order.assigned\nCat Rivers work_order.consulted\nDan Woods work_order.assigned")
 	h.forgetEffects(id)
 	h.assign(id, h.ids("crew", "ann"), []string{}).Want(http.StatusOK, "")
-	want(t, "the notices of Ann's: the crew is not told again", h.notices(id), "Ann Field work_order.assigned")
+	want(t, "the notices: the crew is not notified again", h.notices(id), "Ann Field work_order.assigned")
 	h.forgetEffects(id)
 	h.unassign(id, h.ID("crew")).Want(http.StatusOK, "")
 	want(t, "the notices of the crew's removal", h.notices(id), "Bob Stone work_order.unassigned\nDan Woods work_order.unassigned")

@@ -110,7 +110,7 @@ func TestIdempotencyOfChanges(t *testing.T) {
 			h.change(c, first, "Idempotency-Key", "key").Want(http.StatusOK, "")
 			want(t, "the other record", h.change(c, second, "Idempotency-Key", "key").Want(http.StatusOK, "").Text("id"), second)
 		})
-		t.Run(c.name+" that was refused may be tried again", func(t *testing.T) {
+		t.Run(c.name+" that was rejected may be retried", func(t *testing.T) {
 			id := h.changeable()
 			h.change(c, id, "Idempotency-Key", "key", "If-Match", `"other"`).Want(http.StatusPreconditionFailed, "")
 			want(t, "Idempotency-Replayed", h.change(c, id, "Idempotency-Key", "key").Want(http.StatusOK, "").Header.Get("Idempotency-Replayed"), "")

@@ -1,13 +1,20 @@
-// Package api is the HTTP side of Millwright: a Gin engine whose operations are
-// described and validated by huma, so that the OpenAPI document is the code's own.
+// Package api serves the integration API over HTTP with Gin and huma.
 //
-// What flows in: HTTP. Each call gets a request id, is admitted (token,
-// integration, organization, plan and call count in one query), checked for its
-// scope, decoded strictly and validated; then the service does the work. What
-// flows out: the record exactly as the service encoded it, or a problem
-// (RFC 9457), which one place makes of every error (problem.go). The token
-// endpoint alone answers as RFC 6749 says (oauth.go).
+// A call passes through middleware.go (request id, deadline, access log),
+// admission.go (token, call limit, scope, query string), body.go (strict JSON) and
+// huma's validation. The handlers of operation.go then call the service; the tables
+// of operations in workorders.go, feedback.go, catalog.go and me.go name the service
+// function of each operation. The response is the record exactly as the service
+// encoded it.
 //
-// The package holds no rule of the domain and no SQL, and knows nothing of
-// Temporal: what a call means is decided in service and models.
+// Handlers return errors. problem.go alone turns an error into a problem (RFC 9457).
+// Only the OAuth endpoints differ: they take forms and respond as RFC 6749 requires
+// (oauth.go, oauth_form.go).
+//
+// huma generates the OpenAPI document from the operations; the openapi_*.go files
+// and webhooks_doc.go complete it with texts, examples and errors. It is committed as
+// openapi.json (go generate) and served with a page that renders it (docs.go).
+//
+// The package contains no domain rules and no SQL, and does not import Temporal: what
+// a call does is decided in service and models.
 package api

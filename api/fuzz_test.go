@@ -42,7 +42,7 @@ func TestCallsGeneratedFromTheDocument(t *testing.T) {
 		}
 		s.Clock.Advance(time.Second)
 	})
-	t.Logf("answers by status: %v", statuses)
+	t.Logf("responses by status: %v", statuses)
 	for _, status := range []int{200, 201, 400, 404, 422} {
 		if statuses[status] == 0 {
 			t.Errorf("no call got %d: the fuzzer covers too little", status)
@@ -50,6 +50,7 @@ func TestCallsGeneratedFromTheDocument(t *testing.T) {
 	}
 }
 
+// fuzzer makes random calls of the operations of the document.
 type fuzzer struct {
 	*apitest.Server
 	operations []apitest.Operation

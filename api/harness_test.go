@@ -209,8 +209,8 @@ func together[T comparable](n int, call func(i int) T) map[T]int {
 	return results
 }
 
-// wantAllowedStatuses tells for which statuses an operation is allowed; the others are
-// refused with the rule status and leave nothing.
+// wantAllowedStatuses checks that an operation is allowed only in these statuses. In
+// others it must break the rule status and have no effect.
 func (h harness) wantAllowedStatuses(t *testing.T, allowed []models.WorkOrderStatus, do func(id string) apitest.Response) {
 	t.Helper()
 	for _, status := range models.WorkOrderStatuses {
@@ -230,8 +230,8 @@ func (h harness) wantAllowedStatuses(t *testing.T, allowed []models.WorkOrderSta
 	}
 }
 
-// wantAccess is who may make a change: of those who may read the work order, those
-// with the one grant on its node.
+// wantAccess checks that a change requires reading the work order and the grant on
+// its node.
 func (h harness) wantAccess(t *testing.T, grant string, do func(as, id string) apitest.Response) {
 	t.Helper()
 	all := []string{

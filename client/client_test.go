@@ -12,7 +12,7 @@ import (
 	"millwright/client"
 )
 
-// dial returns a client of the fixture's ERP.
+// dial returns a client for the fixture's ERP.
 func dial(t *testing.T, s *apitest.Server, scopes ...string) *client.ClientWithResponses {
 	t.Helper()
 	erp := s.Acme.Integrations["erp"]
@@ -23,7 +23,7 @@ func dial(t *testing.T, s *apitest.Server, scopes ...string) *client.ClientWithR
 	return c
 }
 
-// want returns the record of an answer, and ends the test when it has none.
+// want returns the record of a response, and fails the test without one.
 func want[T any](t *testing.T, err error, record *T, problem *client.Problem) *T {
 	t.Helper()
 	switch {
@@ -32,7 +32,7 @@ func want[T any](t *testing.T, err error, record *T, problem *client.Problem) *T
 	case problem != nil:
 		t.Fatal(problem)
 	case record == nil:
-		t.Fatal("the answer has neither a record nor a problem")
+		t.Fatal("the response has neither a record nor a problem")
 	}
 	return record
 }
@@ -45,11 +45,11 @@ func TestMe(t *testing.T) {
 		t.Errorf("me is %+v", me)
 	}
 	if len(me.Scopes) != 1 || me.Scopes[0] != client.WorkOrdersRead {
-		t.Errorf("the scopes are %v, want the one that was asked for", me.Scopes)
+		t.Errorf("the scopes are %v, want the requested one", me.Scopes)
 	}
 }
 
-// TestAWorkOrderFromCreationToCompletion goes the way most integrations go.
+// TestAWorkOrderFromCreationToCompletion makes the calls that most integrations make.
 func TestAWorkOrderFromCreationToCompletion(t *testing.T) {
 	s := apitest.New(t)
 	c, ctx := dial(t, s), t.Context()
@@ -72,7 +72,7 @@ func TestAWorkOrderFromCreationToCompletion(t *testing.T) {
 	etag := read.HTTPResponse.Header.Get("ETag")
 	unchanged, err := c.GetWorkOrderWithResponse(ctx, order.ID, &client.GetWorkOrderParams{IfNoneMatch: &etag})
 	if err != nil || unchanged.StatusCode() != http.StatusNotModified {
-		t.Errorf("an unchanged work order is answered %d (%v), want 304", unchanged.StatusCode(), err)
+		t.Errorf("an unchanged work order gets %d (%v), want 304", unchanged.StatusCode(), err)
 	}
 
 	listed, err := c.ListWorkOrdersWithResponse(ctx, &client.ListWorkOrdersParams{
@@ -87,7 +87,7 @@ func TestAWorkOrderFromCreationToCompletion(t *testing.T) {
 	})
 	changed := want(t, err, patched.JSON200, patched.ApplicationProblemJSONDefault)
 	if changed.Title != "Replace both filters" || changed.TargetDate != nil || changed.Description == nil {
-		t.Errorf("after the patch the work order is %+v: the title was sent, the target date cleared, the description left alone", changed)
+		t.Errorf("after the patch the work order is %+v, want a new title, no target date and the old description", changed)
 	}
 
 	completed, err := c.AnswerWorkOrderWithResponse(ctx, order.ID, nil, client.GivenAnswers{
@@ -131,11 +131,11 @@ func TestFeedback(t *testing.T) {
 	}
 	problem := again.ApplicationProblemJSONDefault
 	if problem == nil || problem.Code != client.ExternalIDTaken || again.StatusCode() != http.StatusConflict || !strings.HasPrefix(problem.Error(), "external_id_taken: ") {
-		t.Errorf("the same external id again is answered %d %v", again.StatusCode(), problem)
+		t.Errorf("the same external id again gets %d %v", again.StatusCode(), problem)
 	}
 }
 
-func TestANewTokenIsGotWhenTheOldOneIsRefused(t *testing.T) {
+func TestARejectedTokenIsReplaced(t *testing.T) {
 	s := apitest.New(t)
 	c := dial(t, s)
 	first, err := c.GetMeWithResponse(t.Context(), nil)
@@ -145,7 +145,7 @@ func TestANewTokenIsGotWhenTheOldOneIsRefused(t *testing.T) {
 	want(t, err, created.JSON201, created.ApplicationProblemJSONDefault)
 
 	s.Exec(`UPDATE integrations SET enabled = false WHERE id = $1`, s.ID("erp"))
-	if refused, err := c.GetMeWithResponse(t.Context(), nil); err == nil {
-		t.Errorf("an integration that is off is answered %d", refused.StatusCode())
+	if rejected, err := c.GetMeWithResponse(t.Context(), nil); err == nil {
+		t.Errorf("an integration that is off gets %d", rejected.StatusCode())
 	}
 }

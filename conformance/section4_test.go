@@ -394,7 +394,7 @@ var writeRules = []rule{
 		h.wantStatus(id, models.StatusOpen)
 		h.answer(id, true, h.required()...).Want(http.StatusOK, "")
 	}},
-	{item: "write rule 8, refused", words: "a read-only organization accepts no new records and no changes", code: "service.(*Service).changeWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "write rule 8, rejected", words: "a read-only organization accepts no new records and no changes", code: "service.(*Service).changeWorkOrder", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		h.readOnly(t)
 		h.post("/work-orders", h.body(nil)).Want(http.StatusForbidden, "read_only")
