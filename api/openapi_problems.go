@@ -47,11 +47,11 @@ var allRules = []models.Rule{
 // ruleDetails are the details of the examples of rule_violation.
 var ruleDetails = map[models.Rule]string{
 	models.RuleRequiredQuestions:    "Required questions have no answer: " + exampleQuestion + ".",
-	models.RuleStatus:               "The work order's status, complete, does not allow this.",
-	models.RuleLastWorker:           "A work order keeps at least one worker.",
+	models.RuleStatus:               `A work order with the status "Complete" does not allow this.`,
+	models.RuleLastWorker:           "A work order needs at least one worker. Assign another one first.",
 	models.RuleNotAssignedAsWorker:  "Only an assigned worker may answer this work order; the integration is not one.",
-	models.RuleAssigneeNotConnected: "The identity " + exampleBob + " is not connected to the node.",
-	models.RuleBothRoles:            "The identity " + exampleBob + " cannot be worker and consultant at once.",
+	models.RuleAssigneeNotConnected: exampleBob + " is not connected to the node. Assign it there or above, or add it to a team that is.",
+	models.RuleBothRoles:            exampleBob + " cannot be both assignee and consultant.",
 }
 
 // exampleProblem returns a problem as the API sends it.
