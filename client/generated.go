@@ -665,7 +665,7 @@ type MeOrg struct {
 	// Examples: Acme Facilities
 	Name string `json:"name"`
 
-	// ReadOnly Whether new records and changes are refused.
+	// ReadOnly Whether new records and changes are rejected.
 	ReadOnly bool `json:"read_only"`
 }
 

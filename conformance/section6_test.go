@@ -234,20 +234,20 @@ var requests = []rule{
 			t.Error(err)
 		}
 	}),
-	request("body field id", "the same as the header's", "service.pendingRow.body", func(t *testing.T, h *harness, got received, body event) {
+	request("body field id", "the same as the header's", "service.claimedDelivery.body", func(t *testing.T, h *harness, got received, body event) {
 		want(t, "id", body.ID, got.header.Get("Service-Event-Id"))
 		want(t, "events of that id", h.count(`SELECT count(*) FROM events WHERE id = $1`, body.ID), 1)
 	}),
-	request("body field type", "the event's type", "service.pendingRow.body", func(t *testing.T, _ *harness, _ received, body event) {
+	request("body field type", "the event's type", "service.claimedDelivery.body", func(t *testing.T, _ *harness, _ received, body event) {
 		want(t, "type", body.Type, "work_order.created")
 	}),
-	request("body field created_at", "when it happened, in UTC", "service.pendingRow.body", func(t *testing.T, h *harness, _ received, body event) {
+	request("body field created_at", "when it happened, in UTC", "service.claimedDelivery.body", func(t *testing.T, h *harness, _ received, body event) {
 		want(t, "created_at", body.CreatedAt, formatTime(h.Clock.Now()))
 	}),
-	request("body field organization_id", "the organization in which it happened", "service.pendingRow.body", func(t *testing.T, h *harness, _ received, body event) {
+	request("body field organization_id", "the organization in which it happened", "service.claimedDelivery.body", func(t *testing.T, h *harness, _ received, body event) {
 		want(t, "organization_id", body.OrganizationID, h.Acme.OrganizationID)
 	}),
-	request("body field data", "an object", "service.pendingRow.body", func(t *testing.T, _ *harness, _ received, body event) {
+	request("body field data", "an object", "service.claimedDelivery.body", func(t *testing.T, _ *harness, _ received, body event) {
 		want(t, "data is there", len(body.Data) > 0, true)
 	}),
 	request("body field data.work_order", "the work order as a read shows it at delivery", "service.(*Service).readRecords", func(t *testing.T, h *harness, got received, body event) {
@@ -271,13 +271,13 @@ var requests = []rule{
 		want(t, "before", data["previous_status"], any("open"))
 		want(t, "after", data["status"], any("in_progress"))
 	}},
-	{item: "body field data.actor", words: "the identity that made the change", code: "service.pendingRow.actor", test: func(t *testing.T, h *harness) {
+	{item: "body field data.actor", words: "the identity that made the change", code: "service.claimedDelivery.actor", test: func(t *testing.T, h *harness) {
 		h.forgetDeliveries()
 		made := h.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": h.ID("ahu1"), "title": "x"}).Want(http.StatusCreated, "")
 		actor, _ := h.events(made.Text("id"))[0].Data["actor"].(object)
 		want(t, "identity_id", actor["identity_id"], any(h.ID("creator")))
 	}},
-	{item: "body field data.actor, resolved", words: "resolved feedback names its user_id", code: "service.pendingRow.actor", test: func(t *testing.T, h *harness) {
+	{item: "body field data.actor, resolved", words: "resolved feedback names its user_id", code: "service.claimedDelivery.actor", test: func(t *testing.T, h *harness) {
 		id := h.feedback(nil).Want(http.StatusCreated, "").Text("id")
 		h.forgetDeliveries()
 		h.resolve(id)
@@ -288,7 +288,7 @@ var requests = []rule{
 		status, _ := issue["status"].(object)
 		want(t, "the record's status", status["code"], any("resolved"))
 	}},
-	{item: "own changes", words: "the actor of one's own change is the identity of GET /me", code: "service.pendingRow.actor", test: func(t *testing.T, h *harness) {
+	{item: "own changes", words: "the actor of one's own change is the identity of GET /me", code: "service.claimedDelivery.actor", test: func(t *testing.T, h *harness) {
 		h.forgetDeliveries()
 		actor, _ := h.events(h.workOrder(nil))[0].Data["actor"].(object)
 		want(t, "the actor", actor["identity_id"], any(h.get("/me").Text("identity_id")))
