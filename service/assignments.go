@@ -47,8 +47,8 @@ func (s *Service) Assign(ctx context.Context, actor Actor, nodeID, identityID, d
 	})
 }
 
-// Unassign removes an identity's assignment on the node itself; what it has from
-// nodes above stays. Errors: not_found (including if it is not assigned),
+// Unassign removes an identity's assignment on the node itself, not on the nodes
+// above. Errors: not_found (including if it is not assigned),
 // permission_denied, unavailable.
 func (s *Service) Unassign(ctx context.Context, actor Actor, nodeID, identityID string) error {
 	return s.transaction(ctx, func(t *ormTx) error {

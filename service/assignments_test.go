@@ -11,7 +11,7 @@ import (
 	"millwright/service/servicetest"
 )
 
-// assignmentsOf are the assignments on a node, one a line: who and the definition, as keys of the fixture.
+// assignmentsOf returns the assignments on a node, as identity=definition in keys of the fixture.
 func assignmentsOf(f *servicetest.Fixture, node string) string {
 	var pairs []string
 	for _, imported := range []service.ImportResult{f.Acme, f.Polar} {
@@ -73,7 +73,7 @@ func TestAssignAndUnassign(t *testing.T) {
 	}
 }
 
-func TestAssigningIsRefused(t *testing.T) {
+func TestAssigningIsRejected(t *testing.T) {
 	f := servicetest.New(t)
 	ctx := t.Context()
 	f.Exec(`UPDATE people SET organization_definition_id = $2 WHERE id = $1`, f.ID("cat"), f.ID("org_incoming"))
@@ -106,18 +106,18 @@ func TestAssigningIsRefused(t *testing.T) {
 		"no actor":                               {actor: service.Actor{}, code: models.CodeNotFound},
 		"a service company's administrator":      {actor: person(t, f, "pia"), node: f.ID("ahu1"), code: models.CodeNotFound},
 		"an administrator elsewhere":             {actor: ann, node: f.Polar.IDs["depot"], code: models.CodeNotFound},
-		"a node that is none":                    {actor: ann, node: "loc_00000000000000000000000001", code: models.CodeNotFound},
+		"an unknown node":                        {actor: ann, node: "loc_00000000000000000000000001", code: models.CodeNotFound},
 		"a person for a node":                    {actor: ann, node: f.ID("ann"), code: models.CodeNotFound},
-		"an id of a node that is none":           {actor: ann, node: "hq\xff", code: models.CodeNotFound},
+		"a malformed node id":                    {actor: ann, node: "hq\xff", code: models.CodeNotFound},
 		"sub-equipment":                          {actor: ann, node: f.ID("fan1"), code: models.CodeValidationFailed, pointers: "/node_id", unassign: models.CodeNotFound},
-		"an identity that is none":               {actor: ann, identity: nothing, code: models.CodeValidationFailed, pointers: "/identity_id", unassign: models.CodeNotFound},
-		"an identity's id that is none":          {actor: ann, identity: "\xff", code: models.CodeValidationFailed, pointers: "/identity_id", unassign: models.CodeNotFound},
+		"an unknown identity":                    {actor: ann, identity: nothing, code: models.CodeValidationFailed, pointers: "/identity_id", unassign: models.CodeNotFound},
+		"a malformed identity id":                {actor: ann, identity: "\xff", code: models.CodeValidationFailed, pointers: "/identity_id", unassign: models.CodeNotFound},
 		"another organization's person":          {actor: ann, identity: f.ID("pia"), code: models.CodeValidationFailed, pointers: "/identity_id", unassign: models.CodeNotFound},
 		"another organization's integration":     {actor: ann, identity: f.ID("dispatch"), code: models.CodeValidationFailed, pointers: "/identity_id", unassign: models.CodeNotFound},
 		"a deleted integration":                  {actor: ann, identity: f.ID("outsider"), code: models.CodeValidationFailed, pointers: "/identity_id", unassign: models.CodeNotFound},
 		"another organization's definition":      {actor: ann, definition: f.Polar.IDs["full"], code: models.CodeValidationFailed, pointers: "/definition_id", unassign: models.CodeNotFound},
 		"a definition for organizations":         {actor: ann, definition: f.ID("org_incoming"), code: models.CodeValidationFailed, pointers: "/definition_id", unassign: models.CodeNotFound},
-		"a definition's id that is none":         {actor: ann, definition: "\xff", code: models.CodeValidationFailed, pointers: "/definition_id", unassign: models.CodeNotFound},
+		"a malformed definition id":              {actor: ann, definition: "\xff", code: models.CodeValidationFailed, pointers: "/definition_id", unassign: models.CodeNotFound},
 		"everything wrong at once":               {actor: ann, node: f.ID("fan1"), identity: nothing, definition: "x", code: models.CodeValidationFailed, pointers: "/node_id /identity_id /definition_id", unassign: models.CodeNotFound},
 		"everything wrong, without a permission": {actor: person(t, f, "cat"), identity: nothing, definition: "x", code: models.CodePermissionDenied},
 	} {
@@ -127,29 +127,29 @@ func TestAssigningIsRefused(t *testing.T) {
 				node = f.ID("hq")
 			}
 			if identity == "" {
-				identity = f.ID("eve") // who is not assigned there
+				identity = f.ID("eve") // not assigned there
 			}
 			if definition == "" {
 				definition = f.ID("full")
 			}
 			err := f.Assign(ctx, test.actor, node, identity, definition)
-			refusal, _ := errors.AsType[*models.Error](err)
+			rejection, _ := errors.AsType[*models.Error](err)
 			if models.CodeOf(err) != test.code {
-				t.Fatalf("Assign answers %v, want %s", err, test.code)
+				t.Fatalf("Assign returns %v, want %s", err, test.code)
 			}
 			var pointers []string
-			for _, field := range refusal.Fields {
+			for _, field := range rejection.Fields {
 				pointers = append(pointers, field.Pointer)
 			}
 			if got := strings.Join(pointers, " "); got != test.pointers {
-				t.Errorf("it names %q, want %q", got, test.pointers)
+				t.Errorf("the error names %q, want %q", got, test.pointers)
 			}
 			want := test.code
 			if test.unassign != "" {
 				want = test.unassign
 			}
 			if err := f.Unassign(ctx, test.actor, node, identity); models.CodeOf(err) != want {
-				t.Errorf("Unassign answers %v, want %s", err, want)
+				t.Errorf("Unassign returns %v, want %s", err, want)
 			}
 			if after := count(); after != before {
 				t.Errorf("it left %s\nbefore %s", after, before)
@@ -158,8 +158,8 @@ func TestAssigningIsRefused(t *testing.T) {
 	}
 }
 
-// Two who assign the same identity at once both succeed, one after the other.
-func TestAssigningAtOnce(t *testing.T) {
+// Two concurrent assignments of the same identity both succeed, one after the other.
+func TestConcurrentAssignments(t *testing.T) {
 	f := servicetest.New(t)
 	ctx, ann := t.Context(), person(t, f, "ann")
 	gate, err := f.Pool.Begin(ctx)
@@ -190,7 +190,7 @@ func TestAssigningAtOnce(t *testing.T) {
 }
 
 // An integration that is deleted while it is assigned ends up without permissions.
-func TestDeletingWhatIsBeingAssigned(t *testing.T) {
+func TestDeletingAnIntegrationWhileItIsAssigned(t *testing.T) {
 	f := servicetest.New(t)
 	ctx, ann, id := t.Context(), person(t, f, "ann"), f.ID("outsider")
 	gate, err := f.Pool.Begin(ctx)
@@ -223,9 +223,9 @@ func TestDeletingWhatIsBeingAssigned(t *testing.T) {
 	}
 }
 
-// What an integration may read changes with its assignments: its sync tokens
-// are void then, those of others are not.
-func TestAssignmentsVoidTheSyncTokensOfWhomTheyConcern(t *testing.T) {
+// A change of assignments voids the sync tokens of the integrations it concerns, since
+// it changes what they may read. Other tokens stay valid.
+func TestAssignmentsVoidSyncTokens(t *testing.T) {
 	for name, test := range map[string]struct {
 		node, identity, definition string
 		void                       []string
@@ -275,7 +275,7 @@ func TestAssignmentsVoidTheSyncTokensOfWhomTheyConcern(t *testing.T) {
 					want = models.CodeCursorExpired
 				}
 				if _, err := list(who, token); models.CodeOf(err) != want {
-					t.Errorf("the sync token of %s is answered %v, want %q", who, err, want)
+					t.Errorf("the sync token of %s returns %v, want %q", who, err, want)
 				}
 			}
 		})

@@ -13,15 +13,15 @@ func TestAnOlderProgramRunsOnANewerSchema(t *testing.T) {
 	newest := servicetest.Value[int64](f, `SELECT max(version_id) FROM goose_db_version`)
 	f.Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES ($1, true)`, newest+1)
 	if err := f.CheckSchema(t.Context()); err != nil {
-		t.Errorf("a schema with a migration more: %v", err)
+		t.Errorf("with one migration more: %v", err)
 	}
 	f.Exec(`DELETE FROM goose_db_version WHERE version_id >= $1`, newest)
 	if err := f.CheckSchema(t.Context()); err == nil || !strings.Contains(err.Error(), "`millwright migrate`") {
-		t.Errorf("a schema with a migration less: %v", err)
+		t.Errorf("with one migration less: %v", err)
 	}
 }
 
-func TestAPoolHoldsWhatItIsTold(t *testing.T) {
+func TestPoolSettings(t *testing.T) {
 	url := servicetest.Database(t)
 	for _, test := range []struct {
 		url  string
@@ -31,7 +31,7 @@ func TestAPoolHoldsWhatItIsTold(t *testing.T) {
 		{url, 0, service.DefaultMaxConnections},
 		{url, 3, 3},
 		{url, 40, 40},
-		{withParameter(url, "pool_max_conns=7"), 5, 5}, // the setting is the one place
+		{withParameter(url, "pool_max_conns=7"), 5, 5}, // MaxConnections overrides the URL
 	} {
 		pool, err := service.Pool{Application: "a test", MaxConnections: test.set}.Connect(t.Context(), test.url)
 		if err != nil {
@@ -39,7 +39,7 @@ func TestAPoolHoldsWhatItIsTold(t *testing.T) {
 		}
 		t.Cleanup(pool.Close)
 		if got := pool.Config().MaxConns; got != test.want {
-			t.Errorf("with %d the pool holds %d connections, want %d", test.set, got, test.want)
+			t.Errorf("with %d the pool has %d connections, want %d", test.set, got, test.want)
 		}
 		var application string
 		if err := pool.QueryRow(t.Context(), `SELECT current_setting('application_name')`).Scan(&application); err != nil || application != "a test" {

@@ -9,10 +9,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// What the database quotes of a statement's values reaches neither logs nor
-// histories: not in the error's text, nor in one that it wraps. What it was
-// can still be asked.
-func TestWhatTheDatabaseQuotesIsLeftOut(t *testing.T) {
+// Values that Postgres quotes in an error reach neither logs nor workflow histories:
+// they are neither in the error's text nor in an error it wraps. errors.As still finds
+// the cause.
+func TestErrorsOmitValuesThatPostgresQuotes(t *testing.T) {
 	s := &Service{}
 	for _, c := range []struct {
 		code, message, want string
@@ -28,15 +28,15 @@ func TestWhatTheDatabaseQuotesIsLeftOut(t *testing.T) {
 		}
 		err := s.translate(fmt.Errorf("insert: %w", cause))
 		if err.Error() != c.want {
-			t.Errorf("%s is told as %q, want %q", c.code, err, c.want)
+			t.Errorf("%s reads %q, want %q", c.code, err, c.want)
 		}
 		for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 			if strings.Contains(fmt.Sprintf("%v %+v", inner, inner), "Quarrington") {
-				t.Errorf("%s quotes in its chain: %v", c.code, inner)
+				t.Errorf("%s quotes a value in its chain: %v", c.code, inner)
 			}
 		}
 		if found, ok := errors.AsType[*pgconn.PgError](err); !ok || found != cause {
-			t.Errorf("%s: its cause cannot be asked", c.code)
+			t.Errorf("%s: errors.As does not find the cause", c.code)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func (r *importRun) assignments() error {
 		} else {
 			row.IdentityID = r.lookup(where, a.Identity, keyPerson, keyTeam, keyIntegration, keyOrganization)
 		}
-		// Of two assignments of an identity on a node, the last one counts.
+		// If an identity is assigned twice on a node, the last assignment counts.
 		key := [2]string{row.NodeID, row.IdentityID}
 		if i, again := index[key]; again {
 			r.assignmentRows[i] = row

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A short file whose aliases stand for billions of values is refused before it
-// is written out; one that uses aliases sparingly is read.
+// A short file whose aliases stand for billions of values is rejected before they are
+// expanded; a file with few aliases is read.
 func TestImportFileOfAliases(t *testing.T) {
 	const head = "organization: {key: acme, name: Acme}\ninventory:\n  - &a0 {key: n0, kind: location, name: N}\n"
 	bomb := strings.Builder{}

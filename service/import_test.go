@@ -30,7 +30,7 @@ func TestImportAgainChangesNothing(t *testing.T) {
 	}
 	erp := first.Integrations["erp"]
 	if erp.ClientID == "" || !strings.HasPrefix(erp.ClientSecret, "mwsec_") || !strings.HasPrefix(erp.Webhooks["hook"].Secret, "whsec_") {
-		t.Errorf("the first import does not tell its secrets: %+v", erp)
+		t.Errorf("the first import does not return its secrets: %+v", erp)
 	}
 	snapshot := func() string {
 		return servicetest.Value[string](f, `SELECT concat_ws(' ', (SELECT max(changed_xid::text::bigint) FROM identities),
@@ -48,7 +48,7 @@ func TestImportAgainChangesNothing(t *testing.T) {
 	}
 	again := second.Integrations["erp"]
 	if again.ClientSecret != "" || again.Webhooks["hook"].Secret != "" {
-		t.Error("the second import tells secrets")
+		t.Error("the second import returns secrets")
 	}
 	if again.ClientID != erp.ClientID || second.IDs["below"] != first.IDs["below"] || second.OrganizationID != first.OrganizationID {
 		t.Error("the second import has other ids")
@@ -76,7 +76,7 @@ inventory: [{key: top, kind: location, children: [{key: middle, kind: location, 
 		"its tokens are void":         `SELECT count(*) FROM integrations JOIN people USING (organization_id) WHERE people.id = $1 AND token_epoch = 2`,
 	} {
 		if servicetest.Value[int](f, sql, first.IDs["ann"]) != 1 {
-			t.Errorf("not so: %s", what)
+			t.Errorf("not true: %s", what)
 		}
 	}
 	depth := servicetest.Value[int](f, `SELECT depth FROM inventory_closure WHERE node_id = $1 AND ancestor_id = $2`, first.IDs["below"], first.IDs["top"])
@@ -85,7 +85,7 @@ inventory: [{key: top, kind: location, children: [{key: middle, kind: location, 
 	}
 }
 
-func TestImportStampsTheWholeWithItsParts(t *testing.T) {
+func TestImportStampsARecordWhenItsPartsChange(t *testing.T) {
 	f := servicetest.New(t)
 	file := func(label, phone string) {
 		t.Helper()
@@ -126,7 +126,7 @@ func TestImportIsAllOrNothing(t *testing.T) {
 	f := servicetest.New(t)
 	tests := map[string]struct{ old, new, complaint string }{
 		"an unknown field":                {"name: Tiny,", "nam: Tiny,", "unknown field"},
-		"no YAML":                         {"organization:", "organization: [", ""},
+		"not YAML":                        {"organization:", "organization: [", ""},
 		"a key twice":                     {"key: below", "key: top", `"top"`},
 		"no key":                          {"key: ann, ", "", "no key"},
 		"an unknown grant":                {"inventory.read", "inventory.write", `"inventory.write"`},
@@ -136,7 +136,7 @@ func TestImportIsAllOrNothing(t *testing.T) {
 		"a node below the wrong kind":     {"kind: location", "kind: equipment", "cannot be"},
 		"an assignment to no identity":    {"identity: ann", "identity: ghost", `"ghost"`},
 		"an assignment of a node":         {"identity: ann", "identity: below", `"below"`},
-		"an assignment on nothing":        {"node: top,", "node: moon,", `"moon"`},
+		"an assignment on no node":        {"node: top,", "node: moon,", `"moon"`},
 		"a malformed e-mail address":      {"ann@tiny.example.com", "ann", "e-mail"},
 		"a new person without a name":     {"name: Ann, ", "", "needs a name"},
 		"an address that is not allowed":  {"http://127.0.0.1:9/", "http://10.0.0.1/", "webhook"},
@@ -160,7 +160,7 @@ func TestImportIsAllOrNothing(t *testing.T) {
 		})
 	}
 	if n := servicetest.Value[int](f, `SELECT count(*) FROM organizations WHERE key = 'tiny'`); n != 0 {
-		t.Error("a refused import left an organization")
+		t.Error("a rejected import left an organization")
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 	"millwright/service/servicetest"
 )
 
-// managers adds people to the fixture: ivy looks after integrations and does
-// nothing else, which ann, an administrator, may too.
+// managers adds people to the fixture: ivy, who may only manage integrations; and ray,
+// who has every other permission. Ann, an administrator, may manage them, too.
 func managers(t *testing.T, f *servicetest.Fixture) {
 	t.Helper()
 	imported, err := f.Import(t.Context(), []byte(`
@@ -45,14 +45,14 @@ func person(t *testing.T, f *servicetest.Fixture, key string) service.Actor {
 	return actor
 }
 
-// logOf are the Log Records of a record, one a line: who, as what, and what.
+// logOf returns the Log Records of a record, one per line: name, id and action.
 func logOf(f *servicetest.Fixture, id string) string {
 	return servicetest.Value[string](f, `
 		SELECT coalesce(string_agg(actor_name || coalesce(' ' || actor_id, '') || ' ' || action, E'\n' ORDER BY id), '')
 		FROM log_records WHERE record_id = $1`, id)
 }
 
-// rowOf is everything there is of an integration, to see whether anything changed.
+// rowOf returns everything stored about an integration, to see whether it changed.
 func rowOf(f *servicetest.Fixture, id string) string {
 	return servicetest.Value[string](f, `
 		SELECT to_jsonb(i)::text || to_jsonb(n)::text || (SELECT count(*) FROM assignments WHERE identity_id = i.id)
@@ -63,27 +63,27 @@ func newERP(scopes ...string) service.NewIntegration {
 	return service.NewIntegration{Name: "New ERP", Scopes: scopes}
 }
 
-// care is one way of looking after an integration.
-type care struct {
+// integrationChange is one way to change an integration.
+type integrationChange struct {
 	name, action string
 	do           func(actor service.Actor, id string) (service.IntegrationRecord, error)
-	// before makes an integration that the change means something for.
+	// before prepares the integration so that the change has an effect.
 	before func(id string)
-	// changed says what is other in the record.
+	// changed makes the expected change in the record.
 	changed func(*service.IntegrationRecord)
-	// operators says that nobody else may.
+	// operators is set if only operators may make the change.
 	operators bool
-	// always says that doing it once more changes something again.
+	// always is set if repeating it changes something again.
 	always bool
 }
 
-// cares are all of them.
-func cares(t *testing.T, f *servicetest.Fixture) []care {
+// integrationChanges returns all of them.
+func integrationChanges(t *testing.T, f *servicetest.Fixture) []integrationChange {
 	ctx := t.Context()
 	set := func(sql string) func(string) {
 		return func(id string) { f.Exec(`UPDATE integrations SET `+sql+` WHERE id = $1`, id) }
 	}
-	return []care{
+	return []integrationChange{
 		{
 			name: "renaming", action: "integration.renamed",
 			do: func(a service.Actor, id string) (service.IntegrationRecord, error) {
@@ -165,57 +165,57 @@ func asJSON(t *testing.T, value any) string {
 	return string(text)
 }
 
-func TestLookingAfterIntegrationsIsRefused(t *testing.T) {
-	for i, named := range cares(t, servicetest.New(t)) {
+func TestManagingIntegrationsIsRejected(t *testing.T) {
+	for i, named := range integrationChanges(t, servicetest.New(t)) {
 		t.Run(named.name, func(t *testing.T) {
 			f := servicetest.New(t)
 			managers(t, f)
 			id := f.ID("reader")
-			care := cares(t, f)[i]
-			if care.before != nil {
-				care.before(id)
+			change := integrationChanges(t, f)[i]
+			if change.before != nil {
+				change.before(id)
 			}
 			untouched := rowOf(f, id)
-			refused := map[string]models.Code{
+			rejected := map[string]models.Code{
 				"ray": models.CodePermissionDenied, "bob": models.CodePermissionDenied, "erp": models.CodePermissionDenied,
 				"reader": models.CodePermissionDenied, "pia": models.CodeNotFound, "dispatch": models.CodeNotFound,
 			}
-			if care.operators {
-				refused["ann"], refused["ivy"] = models.CodePermissionDenied, models.CodePermissionDenied
+			if change.operators {
+				rejected["ann"], rejected["ivy"] = models.CodePermissionDenied, models.CodePermissionDenied
 			}
-			for who, code := range refused {
+			for who, code := range rejected {
 				actor := f.Actor(who)
 				if servicetest.Value[string](f, `SELECT kind FROM identities WHERE id = $1`, f.ID(who)) == "person" {
 					actor = person(t, f, who)
 				}
-				record, err := care.do(actor, id)
+				record, err := change.do(actor, id)
 				if models.CodeOf(err) != code || asJSON(t, record) != asJSON(t, service.IntegrationRecord{}) {
-					t.Errorf("%s is answered %v, %v, want %s", who, record, err, code)
+					t.Errorf("%s returns %v, %v, want %s", who, record, err, code)
 				}
 			}
 			if row := rowOf(f, id); row != untouched || logOf(f, id) != "" {
-				t.Errorf("a refused change left %s\nbefore %s\nlog: %s", row, untouched, logOf(f, id))
+				t.Errorf("a rejected change left %s\nbefore %s\nlog: %s", row, untouched, logOf(f, id))
 			}
-			if _, err := care.do(service.Actor{}, id); models.CodeOf(err) != models.CodeNotFound {
-				t.Errorf("nobody is answered %v", err)
+			if _, err := change.do(service.Actor{}, id); models.CodeOf(err) != models.CodeNotFound {
+				t.Errorf("without an actor: %v", err)
 			}
 		})
 	}
 }
 
 func TestIntegrationsChange(t *testing.T) {
-	for i, named := range cares(t, servicetest.New(t)) {
+	for i, named := range integrationChanges(t, servicetest.New(t)) {
 		t.Run(named.name, func(t *testing.T) {
 			f := servicetest.New(t)
 			managers(t, f)
-			care := cares(t, f)[i]
+			change := integrationChanges(t, f)[i]
 			for who, key := range map[string]string{"operator": "reader", "ann": "creator", "ivy": "roofer"} {
-				if care.operators && who != "operator" {
+				if change.operators && who != "operator" {
 					continue
 				}
 				id := f.ID(key)
-				if care.before != nil {
-					care.before(id)
+				if change.before != nil {
+					change.before(id)
 				}
 				actor, logged := service.Operator(), "Millwright "
 				if who != "operator" {
@@ -224,31 +224,31 @@ func TestIntegrationsChange(t *testing.T) {
 				}
 				want, _ := integration(t, f, id)
 				others := rowOf(f, f.ID("erp")) + rowOf(f, f.ID("dispatch"))
-				got, err := care.do(actor, id)
+				got, err := change.do(actor, id)
 				if err != nil {
 					t.Fatal(err)
 				}
-				care.changed(&want)
+				change.changed(&want)
 				want.ClientSecret = got.ClientSecret
 				if asJSON(t, got) != asJSON(t, want) {
-					t.Errorf("%s is answered %s\nwant %s", who, asJSON(t, got), asJSON(t, want))
+					t.Errorf("%s gets %s\nwant %s", who, asJSON(t, got), asJSON(t, want))
 				}
-				if renewed := care.action == "integration.secret_renewed"; renewed != strings.HasPrefix(got.ClientSecret, "mwsec_") {
+				if renewed := change.action == "integration.secret_renewed"; renewed != strings.HasPrefix(got.ClientSecret, "mwsec_") {
 					t.Errorf("the secret shown is %q", got.ClientSecret)
 				} else if renewed {
 					if _, err := f.IssueToken(t.Context(), got.ClientID, got.ClientSecret, nil); err != nil {
 						t.Errorf("the secret shown gets no token: %v", err)
 					}
 				}
-				if log := logOf(f, id); log != logged+care.action {
-					t.Errorf("the log says %q, want %q", log, logged+care.action)
+				if log := logOf(f, id); log != logged+change.action {
+					t.Errorf("the log says %q, want %q", log, logged+change.action)
 				}
 				if servicetest.Value[string](f, `SELECT organization_id FROM log_records WHERE record_id = $1`, id) != f.Acme.OrganizationID {
 					t.Error("the log is another organization's")
 				}
 				listed, there := integration(t, f, id)
 				want.ClientSecret = ""
-				if deleted := care.action == "integration.deleted"; there == deleted || there && asJSON(t, listed) != asJSON(t, want) {
+				if deleted := change.action == "integration.deleted"; there == deleted || there && asJSON(t, listed) != asJSON(t, want) {
 					t.Errorf("listed %s\nwant %s", asJSON(t, listed), asJSON(t, want))
 				}
 				if rowOf(f, f.ID("erp"))+rowOf(f, f.ID("dispatch")) != others {
@@ -259,29 +259,29 @@ func TestIntegrationsChange(t *testing.T) {
 	}
 }
 
-// Doing what is done already is no change: nothing is written, nothing logged.
+// Repeating a change writes and logs nothing.
 func TestIntegrationsChangeOnce(t *testing.T) {
-	for i, named := range cares(t, servicetest.New(t)) {
+	for i, named := range integrationChanges(t, servicetest.New(t)) {
 		t.Run(named.name, func(t *testing.T) {
 			f := servicetest.New(t)
-			care, id := cares(t, f)[i], f.ID("reader")
-			if care.before != nil {
-				care.before(id)
+			change, id := integrationChanges(t, f)[i], f.ID("reader")
+			if change.before != nil {
+				change.before(id)
 			}
-			first, err := care.do(service.Operator(), id)
+			first, err := change.do(service.Operator(), id)
 			if err != nil {
 				t.Fatal(err)
 			}
 			row, log := rowOf(f, id), logOf(f, id)
-			again, err := care.do(service.Operator(), id)
+			again, err := change.do(service.Operator(), id)
 			switch {
-			case care.action == "integration.deleted":
+			case change.action == "integration.deleted":
 				if models.CodeOf(err) != models.CodeNotFound {
-					t.Errorf("a deleted integration is answered %v", err)
+					t.Errorf("a deleted integration returns %v", err)
 				}
 			case err != nil:
 				t.Fatal(err)
-			case care.always:
+			case change.always:
 				if logOf(f, id) != log+"\n"+log || again.ClientSecret == first.ClientSecret {
 					t.Errorf("the second time is no change: %s", logOf(f, id))
 				}
@@ -306,9 +306,9 @@ func TestUnknownIntegrationsAreNotFound(t *testing.T) {
 		"an id of nothing": "idn_00000000000000000000000001", "a person": f.ID("ann"), "a node": f.ID("hq"), "no id": "erp",
 		"nothing": "", "NUL": "idn_\x00", "no UTF-8": "\xff", "a deleted one": f.ID("outsider"),
 	} {
-		for _, care := range cares(t, f) {
-			if _, err := care.do(service.Operator(), id); models.CodeOf(err) != models.CodeNotFound {
-				t.Errorf("%s of %s is answered %v", care.name, what, err)
+		for _, change := range integrationChanges(t, f) {
+			if _, err := change.do(service.Operator(), id); models.CodeOf(err) != models.CodeNotFound {
+				t.Errorf("%s of %s returns %v", change.name, what, err)
 			}
 		}
 	}
@@ -371,7 +371,7 @@ func TestCreateIntegration(t *testing.T) {
 	}
 }
 
-func TestCreateIntegrationIsRefused(t *testing.T) {
+func TestCreateIntegrationIsRejected(t *testing.T) {
 	f := servicetest.New(t)
 	managers(t, f)
 	acme, operator, ann := f.Acme.OrganizationID, service.Operator(), person(t, f, "ann")
@@ -397,9 +397,9 @@ func TestCreateIntegrationIsRefused(t *testing.T) {
 		"an integration":                         {f.Actor("erp"), acme, newERP(read), models.CodePermissionDenied, ""},
 		"another organization's administrator":   {person(t, f, "pia"), acme, newERP(read), models.CodeNotFound, ""},
 		"another organization's integration":     {f.Actor("dispatch"), acme, newERP(read), models.CodeNotFound, ""},
-		"an organization that is none":           {operator, "idn_00000000000000000000000001", newERP(read), models.CodeNotFound, ""},
+		"an unknown organization":                {operator, "idn_00000000000000000000000001", newERP(read), models.CodeNotFound, ""},
 		"a person for an organization":           {operator, f.ID("ann"), newERP(read), models.CodeNotFound, ""},
-		"an id that is none":                     {operator, "acme\xff", newERP(read), models.CodeNotFound, ""},
+		"a malformed id":                         {operator, "acme\xff", newERP(read), models.CodeNotFound, ""},
 		"no actor":                               {service.Actor{}, acme, newERP(read), models.CodeNotFound, ""},
 		"no scope":                               {operator, acme, newERP(), models.CodeValidationFailed, "/scopes"},
 		"an unknown scope":                       {ann, acme, newERP(read, "work_orders:all"), models.CodeValidationFailed, "/scopes/1"},
@@ -445,7 +445,7 @@ func TestRenamesAndScopesAreChecked(t *testing.T) {
 	before := rowOf(f, id)
 	for _, name := range []string{"", " ", strings.Repeat("x", 201), "a\x1b[2Jb", "\xff"} {
 		if _, err := f.RenameIntegration(t.Context(), ann, id, name); models.CodeOf(err) != models.CodeValidationFailed {
-			t.Errorf("the name %q is answered %v", name, err)
+			t.Errorf("the name %q returns %v", name, err)
 		}
 	}
 	for _, scopes := range [][]string{nil, {""}, {"root"}, {"work_orders:read", "root"}} {
@@ -468,7 +468,7 @@ func TestRenamingAnIntegrationStampsItsIdentity(t *testing.T) {
 	if _, err := f.RenameIntegration(t.Context(), service.Operator(), id, "Renamed"); err != nil {
 		t.Fatal(err)
 	}
-	// The clock stood still, the time of the change goes on all the same.
+	// The time of the change increases even if the clock did not move.
 	after := stamp()
 	for i, what := range []string{"transaction", "day", "time"} {
 		if i != 1 && strings.Fields(before)[i] == strings.Fields(after)[i] {
@@ -489,17 +489,17 @@ func TestThePlanLimitsIntegrations(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := create(); models.CodeOf(err) != models.CodePlanRestricted || !strings.Contains(err.Error(), "6") {
-		t.Errorf("the seventh of six is answered %v", err)
+		t.Errorf("the seventh of six returns %v", err)
 	}
 	if n := servicetest.Value[int](f, `SELECT count(*) FROM log_records WHERE action = 'integration.created'`); n != 1 {
 		t.Errorf("%d creations are logged, want 1", n)
 	}
-	// One that is turned off takes its place, a deleted one does not.
+	// An integration that is turned off counts, a deleted one does not.
 	if _, err := f.TurnIntegrationOff(ctx, ann, f.ID("outsider")); err != nil {
 		t.Fatal(err)
 	}
 	if err := create(); models.CodeOf(err) != models.CodePlanRestricted {
-		t.Errorf("beside one that is off, the seventh is answered %v", err)
+		t.Errorf("with one turned off, the seventh creation returns %v", err)
 	}
 	if _, err := f.DeleteIntegration(ctx, ann, f.ID("outsider")); err != nil {
 		t.Fatal(err)
@@ -507,7 +507,7 @@ func TestThePlanLimitsIntegrations(t *testing.T) {
 	if err := create(); err != nil {
 		t.Errorf("after a deletion: %v", err)
 	}
-	// A smaller plan takes nothing away, and gives nothing. Other organizations have their own.
+	// A smaller plan removes no integrations but allows no new ones. Other organizations have their own plan.
 	f.Exec(`UPDATE plans SET integrations = 0 WHERE organization_id = $1`, f.Acme.OrganizationID)
 	if err := create(); models.CodeOf(err) != models.CodePlanRestricted {
 		t.Errorf("beyond a smaller plan: %v", err)
@@ -521,7 +521,7 @@ func TestThePlanLimitsIntegrations(t *testing.T) {
 	}
 }
 
-// awaitLocks waits until so many transactions of the test wait for locks.
+// awaitLocks waits until count transactions of the test wait for locks.
 func awaitLocks(t *testing.T, f *servicetest.Fixture, count int) {
 	t.Helper()
 	again := time.NewTicker(2 * time.Millisecond)
@@ -533,19 +533,18 @@ func awaitLocks(t *testing.T, f *servicetest.Fixture, count int) {
 		select {
 		case <-again.C:
 		case <-limit.C:
-			t.Fatalf("there are not %d transactions that wait", count)
+			t.Fatalf("fewer than %d transactions wait for a lock", count)
 		}
 	}
 }
 
-// Creations that come at the same moment, by people and by an import, get no
-// more places than there are.
-func TestThePlanLimitsIntegrationsThatAreMadeAtOnce(t *testing.T) {
+// Concurrent creations, by people and by imports, do not exceed the plan.
+func TestThePlanLimitsConcurrentCreations(t *testing.T) {
 	f := servicetest.New(t)
 	ctx, ann := t.Context(), person(t, f, "ann")
 	const held, free, tries = 5, 2, 8
 	f.Exec(`UPDATE plans SET integrations = $2 WHERE organization_id = $1`, f.Acme.OrganizationID, held+free)
-	// All of them stand before the lock, or an import before another, until every one has begun.
+	// They all wait for this lock, or one import for another, until each has begun.
 	gate, err := f.Pool.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -579,7 +578,7 @@ integrations: [{key: made_%d, name: Made %d, scopes: ["work_orders:read"]}]`, n,
 		case err == nil:
 			made++
 		case n%2 == 0 && models.CodeOf(err) != models.CodePlanRestricted, n%2 == 1 && !refused:
-			t.Errorf("try %d is answered %v", n, err)
+			t.Errorf("try %d returns %v", n, err)
 		}
 	}
 	there := servicetest.Value[int](f, `SELECT count(*) FROM integrations WHERE organization_id = $1`, f.Acme.OrganizationID)
@@ -620,7 +619,7 @@ func TestIntegrationsAreListedByOrganization(t *testing.T) {
 	}
 }
 
-func TestTheServicesDisablingAndTheOrganizationsTurningOffAreApart(t *testing.T) {
+func TestDisablingAndTurningOffAreIndependent(t *testing.T) {
 	f := servicetest.New(t)
 	ctx, ann, operator, id := t.Context(), person(t, f, "ann"), service.Operator(), f.ID("erp")
 	usable := func() bool {
@@ -650,7 +649,7 @@ func TestTheServicesDisablingAndTheOrganizationsTurningOffAreApart(t *testing.T)
 	}
 }
 
-func TestADeletedIntegrationIsGoneAndRemembered(t *testing.T) {
+func TestADeletedIntegrationGetsNoWorkAndKeepsItsName(t *testing.T) {
 	f := servicetest.New(t)
 	ctx, erp, id := t.Context(), f.Actor("erp"), f.ID("erp")
 	order := create(t, f)
@@ -659,7 +658,7 @@ func TestADeletedIntegrationIsGoneAndRemembered(t *testing.T) {
 	if _, err := f.DeleteIntegration(ctx, person(t, f, "ann"), id); err != nil {
 		t.Fatal(err)
 	}
-	// What was pending for its addresses is skipped, and nothing new comes.
+	// Pending deliveries to its addresses are skipped, and it gets no new ones.
 	pending := servicetest.Value[string](f, `SELECT id FROM deliveries WHERE webhook_id = $1`, f.ID("erp_hook"))
 	if claimed := claim(t, f, "erp_hook"); len(claimed.Deliveries) != 0 || status(t, f, pending) != models.DeliverySkipped {
 		t.Errorf("the pending delivery is claimed: %v, and %s", claimed.Deliveries, status(t, f, pending))
@@ -671,16 +670,16 @@ func TestADeletedIntegrationIsGoneAndRemembered(t *testing.T) {
 	if n := servicetest.Value[int](f, `SELECT count(*) FROM deliveries WHERE webhook_id = $1`, f.ID("erp_hook")); n != 1 {
 		t.Errorf("there are %d deliveries, want the first alone", n)
 	}
-	// It is nobody to give work to: neither as an inventory manager nor by its team.
+	// It gets no new work, neither as an inventory manager nor through its team.
 	next := read[struct{ Assignees []string }](t, answer.Body)
 	if slices.Contains(next.Assignees, id) {
 		t.Error("new work goes to the deleted integration")
 	}
 	_, err = f.AssignWorkOrder(ctx, person(t, f, "ann"), service.Call{}, answer.RecordID, []string{id}, nil)
 	if models.CodeOf(err) != models.CodeRuleViolation {
-		t.Errorf("assigning it is answered %v", err)
+		t.Errorf("assigning it returns %v", err)
 	}
-	// What it did keeps its name.
+	// Its records keep its name.
 	reader := person(t, f, "ann")
 	body, err := f.WorkOrder(ctx, reader, order)
 	if err != nil {
@@ -707,7 +706,7 @@ func TestADeletedIntegrationIsGoneAndRemembered(t *testing.T) {
 	}
 }
 
-func TestAnImportMakesADeletedIntegrationAnew(t *testing.T) {
+func TestAnImportCreatesADeletedIntegrationAgain(t *testing.T) {
 	f := servicetest.New(t)
 	first, err := f.Import(t.Context(), []byte(small))
 	if err != nil {
@@ -728,8 +727,8 @@ func TestAnImportMakesADeletedIntegrationAnew(t *testing.T) {
 	}
 }
 
-// Neither secrets nor e-mail addresses are in what the service logs or refuses with.
-func TestLookingAfterIntegrationsTellsNoSecrets(t *testing.T) {
+// Neither logs nor errors contain secrets or e-mail addresses.
+func TestManagingIntegrationsLogsNoSecrets(t *testing.T) {
 	var log bytes.Buffer
 	f := servicetest.New(t, func(o *service.Options) {
 		o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -739,30 +738,30 @@ func TestLookingAfterIntegrationsTellsNoSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := []string{"ann@acme.example.com", "secret-of-the-reader-integration"}
+	secrets := []string{"ann@acme.example.com", "secret-of-the-reader-integration"}
 	var errs []error
 	made, err := f.CreateIntegration(ctx, ann, f.Acme.OrganizationID, newERP("work_orders:read"))
 	errs = append(errs, err)
-	told = append(told, made.ClientSecret)
-	for _, care := range cares(t, f) {
+	secrets = append(secrets, made.ClientSecret)
+	for _, change := range integrationChanges(t, f) {
 		for _, actor := range []service.Actor{ann, service.Operator(), person(t, f, "bob"), f.Actor("erp")} {
-			record, err := care.do(actor, f.ID("reader"))
+			record, err := change.do(actor, f.ID("reader"))
 			errs = append(errs, err)
 			if record.ClientSecret != "" {
-				told = append(told, record.ClientSecret)
+				secrets = append(secrets, record.ClientSecret)
 			}
 		}
 	}
-	_, err = f.PersonActor(ctx, "nobody@acme.example.com\xff")
+	_, err = f.PersonActor(ctx, "stranger@acme.example.com\xff")
 	wantCode(t, "a reference that is no text", err, models.CodeNotFound)
-	_, err = f.PersonActor(ctx, "nobody@acme.example.com")
+	_, err = f.PersonActor(ctx, "stranger@acme.example.com")
 	errs = append(errs, err, f.Assign(ctx, ann, f.ID("hq"), "ann@acme.example.com", "x"))
-	told = append(told, "nobody@acme.example.com")
+	secrets = append(secrets, "stranger@acme.example.com")
 	rows := servicetest.Value[string](f, `SELECT coalesce(string_agg(l::text, E'\n'), '') FROM log_records l`)
 	said := strings.ToLower(log.String() + fmt.Sprint(errs) + rows)
-	for _, secret := range told {
+	for _, secret := range secrets {
 		if strings.Contains(said, strings.ToLower(secret)) {
-			t.Errorf("%q is told in\n%s", secret, said)
+			t.Errorf("%q is in\n%s", secret, said)
 		}
 	}
 }

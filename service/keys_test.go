@@ -48,7 +48,7 @@ func TestVault(t *testing.T) {
 	}
 }
 
-func TestMalformedKeysAreNamedNotShown(t *testing.T) {
+func TestErrorsNameMalformedKeysWithoutShowingThem(t *testing.T) {
 	for name, text := range map[string]string{
 		"nothing": "", "no name": ":MDEy", "no base64": "a:!!!secret!!!", "too short": "a:c2VjcmV0", "a name twice": servicetest.TokenKeys + "," + servicetest.TokenKeys,
 	} {
@@ -61,7 +61,7 @@ func TestMalformedKeysAreNamedNotShown(t *testing.T) {
 	}
 }
 
-func TestTokenKeysRotateWithoutRefusingAToken(t *testing.T) {
+func TestTokenKeysRotateWithoutRejectingATokenEarly(t *testing.T) {
 	f := servicetest.New(t)
 	token, err := f.IssueToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", nil)
 	if err != nil {

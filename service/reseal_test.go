@@ -11,7 +11,7 @@ import (
 
 const newerKey = "newer:YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXowMTIzNDU="
 
-// sealedWith is a vault of a fixture's service.
+// sealedWith sets the vault of a service.
 func sealedWith(t *testing.T, keys string) func(*service.Options) {
 	t.Helper()
 	vault, err := service.NewVault(keys)
@@ -21,14 +21,14 @@ func sealedWith(t *testing.T, keys string) func(*service.Options) {
 	return func(o *service.Options) { o.Vault = vault }
 }
 
-// secretsOf are what a delivery to the address is signed with.
+// secretsOf returns the secrets that sign a delivery to the address.
 func secretsOf(t *testing.T, s *service.Service, webhookID string) ([]string, error) {
 	t.Helper()
 	claim, err := s.ClaimPending(t.Context(), webhookID, nil, 1)
 	return claim.Address.Secrets, err
 }
 
-func TestResealMakesTheOldKeyNeedless(t *testing.T) {
+func TestAfterResealTheOldKeyIsNotNeeded(t *testing.T) {
 	f := servicetest.New(t)
 	erp, reader, updates := f.ID("erp_hook"), f.ID("reader_hook"), f.ID("reader_updates")
 	for _, id := range []string{erp, reader} {
@@ -36,7 +36,7 @@ func TestResealMakesTheOldKeyNeedless(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f.Exec(`UPDATE webhooks SET previous_secret_until = $2 WHERE id = $1`, reader, servicetest.Start) // is over
+	f.Exec(`UPDATE webhooks SET previous_secret_until = $2 WHERE id = $1`, reader, servicetest.Start) // expired
 	want := map[string][]string{}
 	for _, id := range []string{erp, reader, updates} {
 		var err error
@@ -73,7 +73,7 @@ func TestResealMakesTheOldKeyNeedless(t *testing.T) {
 	}
 }
 
-func TestResealLeavesWhatDoesNotOpen(t *testing.T) {
+func TestResealKeepsSecretsItCannotOpen(t *testing.T) {
 	f := servicetest.New(t)
 	erp, reader := f.ID("erp_hook"), f.ID("reader_hook")
 	foreign := bytes.Repeat([]byte{7}, 60)
@@ -82,17 +82,17 @@ func TestResealLeavesWhatDoesNotOpen(t *testing.T) {
 	all := servicetest.Value[int](f, `SELECT count(*) FROM webhooks`)
 	n, err := both.Reseal(t.Context())
 	if n != all-1 || err == nil || !strings.HasSuffix(err.Error(), "renew the secrets of "+erp) {
-		t.Errorf("%d sealed anew, %v; want all but %s", n, err, erp)
+		t.Errorf("%d sealed, %v; want all but %s", n, err, erp)
 	}
 	if _, err := secretsOf(t, f.NewInstance(sealedWith(t, newerKey)), reader); err != nil {
-		t.Errorf("the others are not sealed anew: %v", err)
+		t.Errorf("the others are not sealed with the new key: %v", err)
 	}
 	if kept := servicetest.Value[bool](f, `SELECT secret_sealed = 'lost'::bytea || '\x00' || $2 FROM webhooks WHERE id = $1`, erp, foreign); !kept {
-		t.Error("what does not open was changed")
+		t.Error("a secret that cannot be opened was changed")
 	}
-	// It ends even when none opens.
+	// It ends even if no secret can be opened.
 	f.Exec(`UPDATE webhooks SET secret_sealed = 'lost'::bytea || '\x00' || $1`, foreign)
 	if n, err := both.Reseal(t.Context()); n != 0 || err == nil {
-		t.Errorf("none opens: %d, %v", n, err)
+		t.Errorf("with no secret that opens: %d, %v", n, err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"millwright/service/servicetest"
 )
 
-func TestOweLooksFindsEveryOpenRecord(t *testing.T) {
+func TestMarkAllDirtyMarksEveryOpenRecord(t *testing.T) {
 	f := servicetest.New(t)
 	var orders []string
 	for range 3 {
@@ -24,9 +24,9 @@ func TestOweLooksFindsEveryOpenRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Exec(`UPDATE work_orders SET status = 'cancelled', cancelled_at = now() WHERE id = $1`, orders[0])
-	f.Exec(`DELETE FROM looks_owed`) // their workflows have looked
+	f.Exec(`DELETE FROM looks_owed`) // their workflows have loaded them
 	f.Exec(`DELETE FROM notices`)
-	owed := func() (ids []string) {
+	dirty := func() (ids []string) {
 		t.Helper()
 		work, err := f.Unclaimed(t.Context(), time.Second)
 		if err != nil {
@@ -41,10 +41,10 @@ func TestOweLooksFindsEveryOpenRecord(t *testing.T) {
 		return ids
 	}
 	f.Clock.Advance(time.Hour)
-	if got := owed(); got != nil {
-		t.Fatalf("%v are owed a look before", got)
+	if got := dirty(); got != nil {
+		t.Fatalf("%v are dirty before", got)
 	}
-	for range 2 { // may run again
+	for range 2 { // it can be repeated
 		if n, err := f.MarkAllDirty(t.Context()); n != 3 || err != nil {
 			t.Errorf("%d records, %v, want 3", n, err)
 		}
@@ -52,7 +52,7 @@ func TestOweLooksFindsEveryOpenRecord(t *testing.T) {
 	f.Clock.Advance(time.Second) // the next sweep
 	want := []string{orders[1], orders[2], answer.RecordID}
 	slices.Sort(want)
-	if got := owed(); !slices.Equal(got, want) {
+	if got := dirty(); !slices.Equal(got, want) {
 		t.Errorf("the sweep finds %v, want %v", got, want)
 	}
 }

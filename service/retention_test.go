@@ -17,7 +17,7 @@ import (
 	"millwright/service/servicetest"
 )
 
-// event plants an event of the given age with a delivery for the ERP and an attempt at it.
+// event inserts an event of the given age with a delivery to the ERP and an attempt.
 func event(f *servicetest.Fixture, name string, age time.Duration) {
 	created := f.Clock.Now().Add(-age)
 	f.Exec(`INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
@@ -44,7 +44,7 @@ func lease(f *servicetest.Fixture, name string, age time.Duration) {
 	f.Exec(`INSERT INTO mailboxes (webhook_id, attended_until) VALUES ($1, $2)`, name, f.Clock.Now().Add(-age))
 }
 
-// remove removes what is past its life in batches, until the given number of them is done; 0 is no bound.
+// remove removes expired rows in at most batches batches; 0 means no limit.
 func remove(t *testing.T, s *service.Service, batch, batches int) service.Removed {
 	t.Helper()
 	removed, err := s.RemoveExpired(t.Context(), batch, func() bool { batches--; return batches != 0 })
@@ -54,12 +54,12 @@ func remove(t *testing.T, s *service.Service, batch, batches int) service.Remove
 	return removed
 }
 
-// left are the values of a column, in order.
+// left returns the values of a column, in order.
 func left(f *servicetest.Fixture, column, table string) string {
 	return servicetest.Value[string](f, fmt.Sprintf(`SELECT coalesce(string_agg(%[1]s, ' ' ORDER BY %[1]s COLLATE "C"), '') FROM %[2]s`, column, table))
 }
 
-func TestWhatIsPastItsLifeIsRemoved(t *testing.T) {
+func TestExpiredRowsAreRemoved(t *testing.T) {
 	for _, test := range []struct {
 		what          string
 		life          time.Duration
@@ -85,7 +85,7 @@ func TestWhatIsPastItsLifeIsRemoved(t *testing.T) {
 				t.Errorf("removed %+v, want %+v", got, test.want)
 			}
 			if got := left(f, test.column, test.table); got != "new under" {
-				t.Errorf("left are %q, want what is not past its life", got)
+				t.Errorf("left are %q, want the rows that have not expired", got)
 			}
 			if got := remove(t, f.Service, service.RemovalBatch, 0); got != (service.Removed{}) {
 				t.Errorf("a second time removed %+v", got)
@@ -98,7 +98,7 @@ func TestWhatIsPastItsLifeIsRemoved(t *testing.T) {
 	}
 }
 
-// contents are a digest of each table's rows.
+// contents returns a digest of each table's rows.
 func contents(t *testing.T, f *servicetest.Fixture) map[string]string {
 	t.Helper()
 	rows, err := f.Pool.Query(t.Context(), `SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT LIKE 'goose%'`)
@@ -152,7 +152,7 @@ func TestNothingElseIsRemoved(t *testing.T) {
 	}
 }
 
-func TestRemovalGoesInBatchesOldestFirst(t *testing.T) {
+func TestRemovalRunsInBatchesOldestFirst(t *testing.T) {
 	f := servicetest.New(t)
 	for i := range 25 {
 		event(f, fmt.Sprintf("%02d", i), models.EventRetention+time.Duration(i/2)*time.Second) // two of each age
@@ -179,7 +179,7 @@ func TestRemovalGoesInBatchesOldestFirst(t *testing.T) {
 	}
 }
 
-func TestRemovalTakesTablesByTurns(t *testing.T) {
+func TestRemovalAlternatesBetweenTables(t *testing.T) {
 	f := servicetest.New(t)
 	old := models.EventRetention + time.Hour
 	for i := range 3 {
@@ -201,8 +201,8 @@ func TestRemovalTakesTablesByTurns(t *testing.T) {
 	}
 }
 
-// A removal that ends itself with its last batch leaves nothing for the next.
-func TestRemovalThatIsStoppedAtItsEndHasNothingMore(t *testing.T) {
+// A removal stopped after its last batch leaves nothing for the next.
+func TestRemovalStoppedAfterItsLastBatchIsComplete(t *testing.T) {
 	f := servicetest.New(t)
 	event(f, "a", models.EventRetention)
 	if got := remove(t, f.Service, 10, 5); got != (service.Removed{Events: 1}) {
@@ -210,14 +210,14 @@ func TestRemovalThatIsStoppedAtItsEndHasNothingMore(t *testing.T) {
 	}
 }
 
-// held is a lock of the test's own that others run into.
+// held is a lock that the test holds.
 type held struct {
 	f    *servicetest.Fixture
 	conn *pgx.Conn
 }
 
-// hold makes whoever removes rows of the table wait inside its transaction,
-// where the trigger says, until the lock is released. The wait has no limit.
+// hold makes removals wait in their transaction, where the trigger says, until the
+// lock is released. The wait has no limit.
 func hold(t *testing.T, f *servicetest.Fixture, when string) held {
 	t.Helper()
 	f.Exec(`CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0 AS
@@ -242,7 +242,7 @@ func (h held) exec(t *testing.T, sql string) {
 	}
 }
 
-// waiting waits until so many transactions of the database wait for a lock.
+// waiting waits until n transactions of the database wait for a lock.
 func (h held) waiting(t *testing.T, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -258,7 +258,7 @@ func (h held) waiting(t *testing.T, n int) {
 	}
 }
 
-func TestRemovalHoldsUpNobody(t *testing.T) {
+func TestRemovalBlocksNoOtherWork(t *testing.T) {
 	f := servicetest.New(t)
 	id := create(t, f)
 	for i := range 4 {
@@ -275,22 +275,22 @@ func TestRemovalHoldsUpNobody(t *testing.T) {
 	}()
 	h.waiting(t, 1)
 
-	// The batch has removed its rows and cannot commit. Whoever waits for it waits for ever.
+	// The batch has removed its rows and cannot commit: work that waits for it never ends.
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for name, do := range map[string]func() error{
 		"a create": func() error {
-			call := service.Call{Key: "beside", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
-			_, err := f.CreateWorkOrder(ctx, f.Actor("erp"), call, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Beside"})
+			call := service.Call{Key: "concurrent", Method: "POST", Path: "/work-orders", Fingerprint: []byte{1}}
+			_, err := f.CreateWorkOrder(ctx, f.Actor("erp"), call, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Concurrent"})
 			return err
 		},
 		"a change": func() error {
-			patch := service.WorkOrderPatch{Title: service.Sent[string]{Value: "Beside", Set: true}}
+			patch := service.WorkOrderPatch{Title: service.Sent[string]{Value: "Concurrent", Set: true}}
 			_, err := f.UpdateWorkOrder(ctx, f.Actor("erp"), service.Call{}, id, patch)
 			return err
 		},
 		"feedback": func() error {
-			_, err := f.CreateFeedback(ctx, f.Actor("erp"), service.Call{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Beside"})
+			_, err := f.CreateFeedback(ctx, f.Actor("erp"), service.Call{}, service.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Concurrent"})
 			return err
 		},
 		"deliveries": func() error {
@@ -305,13 +305,13 @@ func TestRemovalHoldsUpNobody(t *testing.T) {
 		"another removal": func() error {
 			removed, err := f.RemoveExpired(ctx, 2, func() bool { return true })
 			if removed.Events != 2 {
-				t.Errorf("another removal takes %d events, want the two that are in nobody's hand", removed.Events)
+				t.Errorf("another removal takes %d events, want the two that the batch does not hold", removed.Events)
 			}
 			return err
 		},
 	} {
 		if err := do(); err != nil {
-			t.Errorf("%s beside a batch: %v", name, err)
+			t.Errorf("%s during a batch: %v", name, err)
 		}
 	}
 	h.release(t)
@@ -323,9 +323,9 @@ func TestRemovalHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// A batch and someone who changes several old deliveries at once may wait for
-// each other. It is the batch that gives way, and it runs another time.
-func TestRemovalGivesWayToAWriter(t *testing.T) {
+// A batch and a write that changes several old deliveries may wait for each other.
+// Then the batch fails; the next removal repeats it.
+func TestRemovalYieldsToAWriter(t *testing.T) {
 	f := servicetest.New(t)
 	for i := range 3 {
 		event(f, fmt.Sprint(i), models.EventRetention)
@@ -357,7 +357,7 @@ func TestRemovalGivesWayToAWriter(t *testing.T) {
 		t.Errorf("the writer: %v", err)
 	}
 	if err := <-removal; err == nil || !strings.Contains(err.Error(), "lock timeout") {
-		t.Errorf("the removal ended with %v, want it to give way", err)
+		t.Errorf("the removal ended with %v, want a lock timeout", err)
 	}
 	if err := writer.Commit(t.Context()); err != nil {
 		t.Fatal(err)
@@ -370,7 +370,7 @@ func TestRemovalGivesWayToAWriter(t *testing.T) {
 	}
 }
 
-func TestAttemptAtADeliveryThatWasRemovedMeanwhile(t *testing.T) {
+func TestAttemptAtARemovedDelivery(t *testing.T) {
 	f := servicetest.New(t)
 	create(t, f)
 	create(t, f)
@@ -382,13 +382,13 @@ func TestAttemptAtADeliveryThatWasRemovedMeanwhile(t *testing.T) {
 		t.Errorf("the removed delivery is found: %v", err)
 	}
 	if got := status(t, f, claimed[1].DeliveryID); got != models.DeliveryDelivered {
-		t.Errorf("the attempt beside it made its delivery %s, want delivered", got)
+		t.Errorf("the other attempt made its delivery %s, want delivered", got)
 	}
 }
 
-// What goes with an event or a delivery is found by an index; without it, each
-// removed row would read a whole table.
-func TestWhatGoesWithAnEventHasAnIndex(t *testing.T) {
+// An index finds the rows that are removed with an event or a delivery; without it,
+// each removed row would read a whole table.
+func TestRowsThatReferToAnEventAreIndexed(t *testing.T) {
 	f := servicetest.New(t)
 	const cascades = `
 		SELECT c.conrelid::regclass::text AS child, EXISTS (
@@ -401,8 +401,8 @@ func TestWhatGoesWithAnEventHasAnIndex(t *testing.T) {
 	}
 }
 
-// BenchmarkRemoval is what docs/decisions/0011-retention.md tells of: creates at
-// a steady pace, alone and beside the removal of 300,000 events.
+// BenchmarkRemoval measures creates at a steady rate, alone and during the removal of
+// 300,000 events (docs/decisions/0011-retention.md).
 //
 //	go test ./service -run '^$' -bench Removal -benchtime 1x -count 5
 func BenchmarkRemoval(b *testing.B) {
@@ -435,15 +435,15 @@ func BenchmarkRemoval(b *testing.B) {
 			b.ReportMetric(events/time.Since(started).Seconds(), "events/s")
 		}()
 		p50, p99 = creates(b, f, removed)
-		b.ReportMetric(p50, "beside-p50-ms")
-		b.ReportMetric(p99, "beside-p99-ms")
+		b.ReportMetric(p50, "during-p50-ms")
+		b.ReportMetric(p99, "during-p99-ms")
 		_, longest := percentiles(batches)
 		b.ReportMetric(longest, "batch-p99-ms")
 	}
 }
 
-// plantEvents plants old events with two deliveries each and 11 attempts for
-// each ten deliveries, in portions that the time limit of a statement allows.
+// plantEvents inserts old events with two deliveries each and 11 attempts per ten
+// deliveries, in portions that fit in the statement timeout.
 func plantEvents(f *servicetest.Fixture, n int) {
 	const portion = 30_000
 	hooks := []string{f.ID("erp_hook"), f.ID("reader_hook")}
@@ -469,8 +469,8 @@ func plantEvents(f *servicetest.Fixture, n int) {
 	f.Exec(`CHECKPOINT`)
 }
 
-// creates makes work orders as four clients, 200 a second, until it is stopped,
-// and returns p50 and p99 from when each was due, in milliseconds.
+// creates runs four clients that create 200 work orders per second until stop is closed.
+// It returns p50 and p99 from when each was due, in milliseconds.
 func creates(b *testing.B, f *servicetest.Fixture, stop <-chan struct{}) (p50, p99 float64) {
 	const clients, pace = 4, 20 * time.Millisecond
 	var mu sync.Mutex

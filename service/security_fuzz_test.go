@@ -15,14 +15,14 @@ import (
 	"millwright/models"
 )
 
-// Two rings of keys that share none: what one signs the other must refuse.
+// Key rings without a common key: one must reject what the other signed.
 const (
 	fuzzRing  = "new:MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=,old:MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="
 	otherRing = "new:MjM0NTY3ODkwMTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM="
 	oldRing   = "old:MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="
 )
 
-func vaultOf(t testing.TB, ring string) *Vault {
+func newTestVault(t testing.TB, ring string) *Vault {
 	t.Helper()
 	vault, err := NewVault(ring)
 	if err != nil {
@@ -37,7 +37,7 @@ func FuzzMark(f *testing.F) {
 	f.Add("c", uint64(0), "wo_01jd8q4v6cf5e8hbbfwj0zq3tk", "x6c5e8hbbfwj", 0, int64(0), int64(0), 0)
 	f.Add("s", uint64(1)<<63, "", "", 7, int64(-1), int64(1767323045), 3)
 	f.Add("cs", uint64(42), "wo_\x00", "\xff", -1, int64(1), int64(-1), 40)
-	keys, old, other := vaultOf(f, fuzzRing), vaultOf(f, oldRing), vaultOf(f, otherRing)
+	keys, old, other := newTestVault(f, fuzzRing), newTestVault(f, oldRing), newTestVault(f, otherRing)
 	f.Fuzz(func(t *testing.T, kind string, xid uint64, id, filter string, epoch int, cluster, issued int64, at int) {
 		made := cursorToken{Kind: kind, Xid: xid, ID: id, Filter: filter, Epoch: epoch, Cluster: cluster, Issued: issued}
 		text := made.encode(keys)
@@ -71,10 +71,10 @@ func swapped(text string, i int) string {
 	return text[:i] + string(other) + text[i+1:]
 }
 
-// Nothing that a client makes up begins a page; whatever is refused is refused
-// with the contract's codes.
+// A token that a client makes up never begins a page; it is rejected with the codes of
+// docs/contract.md, Lists.
 func FuzzForgedMark(f *testing.F) {
-	keys := vaultOf(f, fuzzRing)
+	keys := newTestVault(f, fuzzRing)
 	unsigned, err := json.Marshal(cursorToken{Kind: kindCursor, ID: "wo_01jd8q4v6cf5e8hbbfwj0zq3tk", Filter: "f"})
 	if err != nil {
 		f.Fatal(err)
@@ -90,7 +90,7 @@ func FuzzForgedMark(f *testing.F) {
 		switch _, timeErr := time.Parse(time.RFC3339, since); {
 		case err != nil:
 			if models.CodeOf(err) != models.CodeInvalidRequest {
-				t.Errorf("refused with %v", err)
+				t.Errorf("rejected with %v", err)
 			}
 		case cursor != "", since != "" && timeErr != nil:
 			t.Errorf("cursor %q and changed_since %q begin a page at %+v", cursor, since, start.at)
@@ -98,8 +98,8 @@ func FuzzForgedMark(f *testing.F) {
 	})
 }
 
-// Of all tokens only those are valid that this service signed for its own
-// issuer and that have not expired.
+// Only tokens that this service signed for its own issuer and that have not expired
+// are valid.
 func FuzzToken(f *testing.F) {
 	keys, err := NewTokenKeys(fuzzRing)
 	if err != nil {
@@ -135,10 +135,10 @@ func FuzzToken(f *testing.F) {
 			// Then it is one of ours: signing its claims again makes the same text.
 			again, signErr := keys.sign(c)
 			if signErr != nil || again != text && text != sample {
-				t.Errorf("%q is taken for a token", text)
+				t.Errorf("%q is accepted as a token", text)
 			}
 		} else if models.CodeOf(err) != models.CodeInvalidToken {
-			t.Errorf("refused with %v", err)
+			t.Errorf("rejected with %v", err)
 		}
 		made := good(keys, forIssuer, forSubject, id, expires)
 		_, err := keys.parse(made, issuer, func() time.Time { return now })
@@ -148,13 +148,13 @@ func FuzzToken(f *testing.F) {
 			t.Errorf("a token of %q for %q, id %q, expiring %d: %v", forIssuer, forSubject, id, expires, err)
 		}
 		if _, err := keys.parse(good(other, issuer, subject, "tok_1", inAnHour), issuer, func() time.Time { return now }); err == nil {
-			t.Error("a token of another key is taken")
+			t.Error("a token of another key is accepted")
 		}
 	})
 }
 
-// A file is read or refused with sentences, whatever it is, and stays within
-// its bounds: an alias stands for no more values than a file may have.
+// Any file is read or rejected with sentences, and stays within its limits: its
+// aliases stand for no more values than a file may have.
 func FuzzImportFile(f *testing.F) {
 	for _, seed := range []string{
 		"organization: {key: acme, name: Acme}\npeople:\n  - {key: ann, name: Ann, email: ann@example.com}\n",
@@ -169,9 +169,9 @@ func FuzzImportFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		file, err := readImportFile(text)
 		if err != nil {
-			refused, ok := errors.AsType[*ImportError](err)
-			if !ok || len(refused.Problems) == 0 || slices.Contains(refused.Problems, "") {
-				t.Fatalf("refused without a sentence: %v", err)
+			rejected, ok := errors.AsType[*ImportError](err)
+			if !ok || len(rejected.Problems) == 0 || slices.Contains(rejected.Problems, "") {
+				t.Fatalf("rejected without a sentence: %v", err)
 			}
 			return
 		}
@@ -181,7 +181,7 @@ func FuzzImportFile(f *testing.F) {
 	})
 }
 
-// An If-Match names a tag or it does not; a tag is matched by itself, in any list.
+// An If-Match matches exactly if it lists the tag or *.
 func FuzzETag(f *testing.F) {
 	f.Add("*", []byte("{}"))
 	f.Add(`"a", W/"b" ,,"c"`, []byte(""))
@@ -196,17 +196,17 @@ func FuzzETag(f *testing.F) {
 			t.Errorf("If-Match: %q against %s is %v", header, tag, matches)
 		}
 		if !ETagMatches(header+", "+tag, tag) || ETagMatches("W/"+tag, tag) {
-			t.Errorf("the tag %s is not told from its weak form", tag)
+			t.Errorf("the tag %s is not distinguished from its weak form", tag)
 		}
 	})
 }
 
-// What is sealed opens for its owner alone, and not when a bit of it is changed.
+// A sealed secret opens only for its owner, and not if a bit of it was changed.
 func FuzzVault(f *testing.F) {
 	f.Add([]byte("whsec_MTIzNDU2"), "whk_1", []byte("new\x00"), 5)
 	f.Add([]byte{}, "", []byte{}, 0)
 	f.Add([]byte("x"), "whk_1", []byte("old\x00short"), 40)
-	keys, random := vaultOf(f, fuzzRing), strings.Repeat("r", 64)
+	keys, random := newTestVault(f, fuzzRing), strings.Repeat("r", 64)
 	f.Fuzz(func(t *testing.T, secret []byte, owner string, junk []byte, at int) {
 		if opened, err := keys.Open(junk, owner); err == nil {
 			t.Errorf("%q opens as %q", junk, opened)

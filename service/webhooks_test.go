@@ -19,7 +19,7 @@ import (
 	"millwright/webhook"
 )
 
-// created makes an address of the integration as an operator.
+// created creates an address of the integration as an operator.
 func created(t *testing.T, f *servicetest.Fixture, integration, url string, events ...models.EventType) service.Webhook {
 	t.Helper()
 	made, err := f.CreateWebhook(t.Context(), service.Operator(), f.ID(integration), service.NewWebhook{URL: url, Events: events})
@@ -29,7 +29,7 @@ func created(t *testing.T, f *servicetest.Fixture, integration, url string, even
 	return made
 }
 
-// logged returns the Log Records of webhooks and their deliveries: who did what to which.
+// logged returns the Log Records of webhooks and their deliveries: actor, action, record.
 func logged(f *servicetest.Fixture) []string {
 	return servicetest.Value[[]string](f, `
 		SELECT coalesce(array_agg(concat_ws(' ', coalesce(actor_id, '-'), actor_name, action, record_id, organization_id) ORDER BY id), '{}')
@@ -43,12 +43,12 @@ func wantCode(t *testing.T, what string, err error, want models.Code) {
 	}
 }
 
-func refusalOf(err error) *models.Error {
-	refusal, _ := errors.AsType[*models.Error](err)
-	return refusal
+func errorOf(err error) *models.Error {
+	rejection, _ := errors.AsType[*models.Error](err)
+	return rejection
 }
 
-func TestWebhooksAreListedForPeopleAndPrograms(t *testing.T) {
+func TestListWebhooks(t *testing.T) {
 	f := servicetest.New(t)
 	f.Clock.Advance(time.Second)
 	made := created(t, f, "creator", "http://127.0.0.1:9/creator", models.EventIssueCreated, models.EventPing)
@@ -77,7 +77,7 @@ func TestWebhooksAreListedForPeopleAndPrograms(t *testing.T) {
 		}
 	}
 
-	// The form of the contract, with nothing else in it.
+	// Exactly the fields of docs/contract.md, Operators' commands.
 	line, err := json.Marshal(all[len(all)-1])
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func claimAt(t *testing.T, f *servicetest.Fixture, webhookID string) service.Cla
 	return claim(t, f, "here")
 }
 
-// webhookWrites is every write of an address and its deliveries.
+// webhookWrites returns every write of an address and its deliveries.
 func webhookWrites(f *servicetest.Fixture, integrationID, webhookID, deliveryID string) map[string]func(context.Context, service.Actor) error {
 	long := models.TimeOf(servicetest.Start.Add(-time.Hour))
 	url := "http://127.0.0.1:9/changed"
@@ -168,10 +168,10 @@ func webhookWrites(f *servicetest.Fixture, integrationID, webhookID, deliveryID 
 	}
 }
 
-// inOrder is an order in which all of the writes are possible.
+// inOrder is an order in which all writes are possible.
 var inOrder = []string{"create", "change", "renew the secret", "test", "redeliver one", "redeliver since", "turn off", "turn on", "delete"}
 
-func TestWhoMayLookAfterWebhooks(t *testing.T) {
+func TestManagingWebhooksRequiresThePermission(t *testing.T) {
 	f := servicetest.New(t)
 	managers(t, f)
 	create(t, f)
@@ -196,7 +196,7 @@ func TestWhoMayLookAfterWebhooks(t *testing.T) {
 		}
 	}
 	if left := logged(f); len(left) > 0 {
-		t.Errorf("what was refused is logged: %q", left)
+		t.Errorf("a rejected write is logged: %q", left)
 	}
 
 	for name, ids := range map[string][3]string{
@@ -221,7 +221,7 @@ func TestWhoMayLookAfterWebhooks(t *testing.T) {
 	}
 }
 
-func TestWhatIsDoneToWebhooksIsLogged(t *testing.T) {
+func TestChangesOfWebhooksAreLogged(t *testing.T) {
 	f := servicetest.New(t)
 	create(t, f)
 	delivery := claim(t, f, "erp_hook").Deliveries[0]
@@ -240,7 +240,7 @@ func TestWhatIsDoneToWebhooksIsLogged(t *testing.T) {
 		want = append(want, "- Millwright "+action+" "+f.ID("erp_hook")+" "+f.Acme.OrganizationID)
 	}
 	got := logged(f)
-	if len(got) > 0 { // the created one has an id of its own
+	if len(got) > 0 { // the created one has another id
 		got[0] = want[0]
 	}
 	if !slices.Equal(got, want) {
@@ -251,7 +251,7 @@ func TestWhatIsDoneToWebhooksIsLogged(t *testing.T) {
 	}
 }
 
-func TestWebhookRefusals(t *testing.T) {
+func TestInvalidWebhooksAreRejected(t *testing.T) {
 	f := servicetest.New(t)
 	f.Service = f.NewInstance(func(o *service.Options) {
 		o.AddressRules = service.AddressRules{OwnHosts: []string{"api.millwright.example:443"}}
@@ -290,25 +290,25 @@ func TestWebhookRefusals(t *testing.T) {
 			for what, err := range map[string]error{"creating": createErr, "changing": changeErr} {
 				if test.pointer == "" {
 					if err != nil {
-						t.Errorf("%s is refused: %v", what, err)
+						t.Errorf("%s is rejected: %v", what, err)
 					}
 					continue
 				}
 				wantCode(t, what, err, models.CodeValidationFailed)
-				refusal := refusalOf(err)
-				if refusal == nil || len(refusal.Fields) != 1 || refusal.Fields[0].Pointer != test.pointer ||
-					!strings.HasSuffix(refusal.Fields[0].Detail, ".") || !strings.Contains(refusal.Fields[0].Detail, test.detail) {
-					t.Errorf("%s is refused with %+v, want %s: %s", what, refusal, test.pointer, test.detail)
-				} else if strings.Contains(refusal.Fields[0].Detail, "hunter2") {
-					t.Errorf("the sentence repeats the password: %s", refusal.Fields[0].Detail)
+				rejection := errorOf(err)
+				if rejection == nil || len(rejection.Fields) != 1 || rejection.Fields[0].Pointer != test.pointer ||
+					!strings.HasSuffix(rejection.Fields[0].Detail, ".") || !strings.Contains(rejection.Fields[0].Detail, test.detail) {
+					t.Errorf("%s is rejected with %+v, want %s: %s", what, rejection, test.pointer, test.detail)
+				} else if strings.Contains(rejection.Fields[0].Detail, "hunter2") {
+					t.Errorf("the sentence repeats the password: %s", rejection.Fields[0].Detail)
 				}
 			}
 		})
 	}
 	t.Run("everything wrong is said at once", func(t *testing.T) {
 		_, err := f.CreateWebhook(t.Context(), service.Operator(), f.ID("roofer"), service.NewWebhook{URL: "ftp://x"})
-		if refusal := refusalOf(err); refusal == nil || len(refusal.Fields) != 2 {
-			t.Errorf("the refusal is %+v", err)
+		if rejection := errorOf(err); rejection == nil || len(rejection.Fields) != 2 {
+			t.Errorf("the rejection is %+v", err)
 		}
 	})
 	t.Run("a reason without end", func(t *testing.T) {
@@ -321,7 +321,7 @@ func TestWebhookRefusals(t *testing.T) {
 	})
 }
 
-// names is a resolver that knows a few.
+// names is a resolver that knows a few names.
 type names struct {
 	known map[string]string
 	mu    sync.Mutex
@@ -338,7 +338,7 @@ func (n *names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, er
 	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 }
 
-func TestWhereANameLeadsIsLookedUpBeforeItIsSaved(t *testing.T) {
+func TestHostNamesAreResolvedBeforeAWebhookIsSaved(t *testing.T) {
 	resolver := &names{known: map[string]string{"good.example.com": "93.184.215.14", "bad.example.com": "10.0.0.7"}}
 	f := servicetest.New(t)
 	f.Service = f.NewInstance(func(o *service.Options) { o.AddressRules = service.AddressRules{Resolver: resolver} })
@@ -354,7 +354,7 @@ integrations: [{key: erp, webhooks: [{key: erp_hook, url: "https://bad.example.c
 	_, err = f.ChangeWebhook(t.Context(), person(t, f, "zed"), f.ID("erp_hook"), service.WebhookChange{URL: &in.URL})
 	wantCode(t, "a person without the permission", err, models.CodePermissionDenied)
 	if len(resolver.asked) > 0 {
-		t.Errorf("names are looked up for whoever may not save them: %v", resolver.asked)
+		t.Errorf("names are looked up for callers who may not save them: %v", resolver.asked)
 	}
 	for url, detail := range map[string]string{
 		"https://bad.example.com/x":  "bad.example.com",
@@ -367,20 +367,20 @@ integrations: [{key: erp, webhooks: [{key: erp_hook, url: "https://bad.example.c
 			wantCode(t, url, err, "")
 			continue
 		}
-		refusal := refusalOf(err)
-		if refusal == nil || len(refusal.Fields) != 1 || !strings.Contains(refusal.Fields[0].Detail, detail) {
+		rejection := errorOf(err)
+		if rejection == nil || len(rejection.Fields) != 1 || !strings.Contains(rejection.Fields[0].Detail, detail) {
 			t.Errorf("%s: %+v", url, err)
 		}
 	}
 }
 
-func TestAnIntegrationHasFivePlacesForWebhooks(t *testing.T) {
+func TestAnIntegrationHasFiveWebhooks(t *testing.T) {
 	f := servicetest.New(t)
 	var made []service.Webhook
 	for n := range 4 {
 		made = append(made, created(t, f, "roofer", fmt.Sprintf("http://127.0.0.1:9/%d", n), models.EventPing))
 	}
-	// Two at the same time for the one place that is left.
+	// Two concurrent creations for the last slot.
 	in := service.NewWebhook{URL: "http://127.0.0.1:9/last", Events: []models.EventType{models.EventPing}}
 	errs := make([]error, 2)
 	var both sync.WaitGroup
@@ -393,10 +393,10 @@ func TestAnIntegrationHasFivePlacesForWebhooks(t *testing.T) {
 	}
 	for _, err := range errs {
 		if err != nil && (models.CodeOf(err) != models.CodeValidationFailed || err.Error() != "An integration has at most 5 webhook addresses.") {
-			t.Errorf("the sixth is refused with %v", err)
+			t.Errorf("the sixth is rejected with %v", err)
 		}
 	}
-	// One that is deleted leaves its place.
+	// Deleting one frees its slot.
 	if err := f.DeleteWebhook(t.Context(), service.Operator(), made[1].ID); err != nil {
 		t.Fatal(err)
 	}
@@ -435,7 +435,7 @@ func TestChangeWebhook(t *testing.T) {
 	}
 }
 
-func TestADeletedWebhookTakesItsDeliveriesAlongAndMayBeImportedAgain(t *testing.T) {
+func TestDeletingAWebhookDeletesItsDeliveriesAndFreesItsKey(t *testing.T) {
 	f := servicetest.New(t)
 	if _, err := f.Import(t.Context(), []byte(small)); err != nil {
 		t.Fatal(err)
@@ -476,7 +476,7 @@ integrations: [{key: erp, webhooks: [{key: erp_hook, url: "http://127.0.0.1:9/er
 	}
 }
 
-func TestARenewedSecretIsValidBesideItsSuccessorForADay(t *testing.T) {
+func TestThePreviousSecretSignsForADay(t *testing.T) {
 	f := servicetest.New(t)
 	create(t, f)
 	first := claim(t, f, "erp_hook").Address.Secrets[0]
@@ -515,14 +515,14 @@ func TestARenewedSecretIsValidBesideItsSuccessorForADay(t *testing.T) {
 	secrets("a day after the last", fourth)
 }
 
-// fails makes the delivery fail for good.
+// fails makes the delivery fail permanently.
 func fails(t *testing.T, f *servicetest.Fixture, hook string, d service.RenderedDelivery) {
 	t.Helper()
 	d.Attempts = 7
 	record(t, f, hook, attempt(f, d, 500))
 }
 
-func TestTurningAWebhookOffHoldsAndOnAgainReleasesInOrder(t *testing.T) {
+func TestTurningAWebhookOffHoldsAndOnRequeuesInOrder(t *testing.T) {
 	f := servicetest.New(t)
 	var ids, deliveries []string
 	for range 5 {
@@ -560,17 +560,17 @@ func TestTurningAWebhookOffHoldsAndOnAgainReleasesInOrder(t *testing.T) {
 	f.Clock.Advance(time.Hour)
 	f.Exec(`UPDATE webhook_health SET warned_at = failing_since WHERE webhook_id = $1`, f.ID("erp_hook"))
 	f.Wakes.Take()
-	// Since the second event: the first has been too long.
+	// Since the second event: the first one is older.
 	since := models.TimeOf(servicetest.Start.Add(time.Minute))
 	on, released, err := f.EnableWebhook(t.Context(), service.Operator(), f.ID("erp_hook"), &since)
 	if err != nil || !on.Enabled || on.OffReason != nil || on.OffAt != nil || released != 4 {
 		t.Fatalf("turned on is %+v with %d released, %v", on, released, err)
 	}
 	if work := f.Wakes.Take(); len(work) != 1 || work[0] != (service.WakeTarget{Kind: service.TargetWebhook, ID: f.ID("erp_hook")}) {
-		t.Errorf("poked is %v", work)
+		t.Errorf("woken are %v", work)
 	}
 	if !servicetest.Value[bool](f, `SELECT enabled_since = $2 FROM webhooks WHERE id = $1`, f.ID("erp_hook"), f.Clock.Now()) {
-		t.Error("the shut-off period does not begin anew")
+		t.Error("the shut-off period does not start again")
 	}
 	if n := servicetest.Value[int](f, `SELECT num_nonnulls(failing_since, warned_at) FROM webhook_health WHERE webhook_id = $1`, f.ID("erp_hook")); n != 0 {
 		t.Error("it still counts as failing")
@@ -591,7 +591,7 @@ func TestTurningAWebhookOffHoldsAndOnAgainReleasesInOrder(t *testing.T) {
 	}
 }
 
-func TestWhatIsHeldWhileAnAddressIsTurnedOnIsReleasedToo(t *testing.T) {
+func TestDeliveriesHeldWhileAWebhookIsTurnedOnAreRequeued(t *testing.T) {
 	f := servicetest.New(t)
 	create(t, f)
 	if _, err := f.DisableWebhook(t.Context(), service.Operator(), f.ID("erp_hook"), ""); err != nil {
@@ -635,7 +635,7 @@ func deliveryOf(f *servicetest.Fixture, hook, recordID string) string {
 	return servicetest.Value[string](f, `SELECT id FROM deliveries WHERE webhook_id = $1 AND record_id = $2`, f.ID(hook), recordID)
 }
 
-func TestTurningOnWithoutASinceReleasesNothing(t *testing.T) {
+func TestTurningOnWithoutASinceRequeuesNothing(t *testing.T) {
 	f := servicetest.New(t)
 	create(t, f)
 	if _, err := f.DisableWebhook(t.Context(), service.Operator(), f.ID("erp_hook"), "The receiver moves."); err != nil {
@@ -647,7 +647,7 @@ func TestTurningOnWithoutASinceReleasesNothing(t *testing.T) {
 	if claimed := claim(t, f, "erp_hook"); len(claimed.Deliveries) != 0 || !claimed.Address.Enabled {
 		t.Errorf("claimed %+v", claimed)
 	}
-	// On already, it releases and stays on since when it was.
+	// If it is already on, deliveries are requeued and its time stays.
 	before := servicetest.Value[time.Time](f, `SELECT enabled_since FROM webhooks WHERE id = $1`, f.ID("erp_hook"))
 	f.Clock.Advance(time.Hour)
 	since := models.TimeOf(servicetest.Start)
@@ -669,7 +669,7 @@ func TestTurningOnWithoutASinceReleasesNothing(t *testing.T) {
 	}
 }
 
-func TestAPingIsAnEventOfItsOwnAndNotKept(t *testing.T) {
+func TestAPingIsNotStored(t *testing.T) {
 	f := servicetest.New(t)
 	if _, err := f.DisableWebhook(t.Context(), service.Operator(), f.ID("erp_hook"), ""); err != nil {
 		t.Fatal(err)
