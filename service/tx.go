@@ -45,8 +45,8 @@ func (s *Service) commit(
 	ctx, span := startSpan(ctx, "transaction")
 	defer func() { endSpan(span, err) }()
 	var t *tx
-	err = run(ctx, func(ctx context.Context, shared *batch.Tx) error {
-		t = &tx{Service: s, Tx: shared, at: s.now(), traceParent: TraceParent(ctx)}
+	err = run(ctx, func(ctx context.Context, statements *batch.Tx) error {
+		t = &tx{Service: s, Tx: statements, at: s.now(), traceParent: TraceParent(ctx)}
 		return do(ctx, t)
 	})
 	if err != nil {

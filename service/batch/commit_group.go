@@ -46,8 +46,8 @@ type commitGroup struct {
 	err error
 }
 
-func newCommitGroup(pool *pgxpool.Pool, log *slog.Logger, writes int, shared bool) *commitGroup {
-	return &commitGroup{pool: pool, log: log, shared: shared, running: writes, done: make(chan struct{})}
+func newCommitGroup(pool *pgxpool.Pool, log *slog.Logger, writes int) *commitGroup {
+	return &commitGroup{pool: pool, log: log, running: writes, done: make(chan struct{})}
 }
 
 // run runs one write of the group. It returns nil after the commit, and

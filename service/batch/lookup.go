@@ -118,7 +118,7 @@ func (r *Reader) send(lookups []*Lookup) error {
 		l.statements, l.err = []*queuedStatement{l.newStatement()}, nil
 		queues[i] = &l.queue
 	}
-	fillPipeline(pipeline, queues, false)
+	fillPipeline(pipeline, queues, false) // no lookup shares a transaction with a write
 	if err := r.pool.SendBatch(ctx, pipeline).Close(); err != nil {
 		return err
 	}

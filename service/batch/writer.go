@@ -58,7 +58,7 @@ func NewWriter(pool *pgxpool.Pool, log *slog.Logger) *Writer {
 // rolls the transaction back. A transaction that loses a deadlock is retried up to
 // three times in all, so do must not depend on anything it changed outside.
 func (w *Writer) Write(ctx context.Context, do func(context.Context, *Tx) error) error {
-	return Retry(func() error { return newCommitGroup(w.pool, w.log, 1, false).run(ctx, do) })
+	return Retry(func() error { return newCommitGroup(w.pool, w.log, 1).run(ctx, do) })
 }
 
 // Retry runs a transaction, and runs it again while it loses a deadlock, up to three
@@ -117,7 +117,8 @@ func (w *Writer) join(ctx context.Context, conflictKeys []string) (*commitGroup,
 
 // serve gives the writes of a batch their group, and waits for its end.
 func (w *Writer) serve(writes []*waiter) {
-	group := newCommitGroup(w.pool, w.log, len(writes), true)
+	group := newCommitGroup(w.pool, w.log, len(writes))
+	group.shared = true
 	for _, waiting := range writes {
 		waiting.group <- group
 	}
