@@ -42,8 +42,8 @@ type workOrderCreation struct {
 	Addresses int
 }
 
-// nearestManagers selects the inventory managers of the node {node}: those of
-// the lowest level, from the node upwards, that has any.
+// nearestManagers selects the inventory managers assigned at the lowest level, from
+// the node {node} upwards, that has any.
 const nearestManagers = `
 		ARRAY(SELECT near.identity_id FROM (
 				SELECT g.identity_id, rank() OVER (ORDER BY c.depth) AS level

@@ -1,0 +1,153 @@
+package service_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"millwright/models"
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+func TestRemindersReachPeopleOnce(t *testing.T) {
+	s := newHarness(t)
+	ctx := t.Context()
+	// bob is assigned twice, through the crew and by himself. In polar, pia has incoming work orders, ola does not.
+	id := s.newWorkOrder([]string{"crew", "bob", "polar", "erp"}, []string{"cat"})
+	target := s.setTarget(id, 48*time.Hour)
+	s.clearEffects(id)
+	remind := func(kind models.NoticeKind, about models.Time) {
+		t.Helper()
+		if applied, err := s.Remind(ctx, id, kind, about); err != nil || !applied {
+			t.Errorf("%s: applied %v, error %v", kind, applied, err)
+		}
+	}
+	expect := func(when, want string) {
+		t.Helper()
+		if got := s.noticesOf(id); got != want {
+			t.Errorf("%s: notified are %q, want %q", when, got, want)
+		}
+	}
+	remind(models.NoticeDueSoon, *target)
+	expect("a day before", "bob due_soon, dan due_soon, pia due_soon")
+	s.Clock.Advance(time.Minute)
+	remind(models.NoticeDueSoon, *target)
+	expect("again", "bob due_soon, dan due_soon, pia due_soon")
+	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM notices WHERE about = $1 AND created_at = $2 AND mail = 'waiting'`,
+		target, servicetest.Start); n != 3 {
+		t.Errorf("%d notices have their subject and time", n)
+	}
+
+	// A new target date causes a new reminder for the assignees at that time.
+	target = s.setTarget(id, 72*time.Hour)
+	s.mustWrite(s.UnassignWorkOrder(ctx, s.as("erp"), service.Call{}, id, s.ID("crew")))
+	s.clearEffects(id)
+	remind(models.NoticeDueSoon, *target)
+	expect("another date", "bob due_soon, pia due_soon")
+	s.clearEffects(id)
+	s.Clock.Advance(72 * time.Hour)
+	remind(models.NoticeDue, *target)
+	expect("at the date", "bob due, pia due")
+
+	s.complete(id)
+	since := s.loaded(id).InReviewSince
+	s.clearEffects(id)
+	remind(models.NoticeReviewWaits, *since)
+	remind(models.NoticeReviewWaits, *since)
+	expect("the review", "cat review_waiting")
+	s.Clock.Advance(time.Hour)
+	s.mustWrite(s.ReviewWorkOrder(ctx, s.as("cat"), id, service.Review{}))
+	s.Clock.Advance(time.Hour)
+	s.complete(id)
+	s.clearEffects(id)
+	if applied, err := s.Remind(ctx, id, models.NoticeReviewWaits, *since); err != nil || applied {
+		t.Errorf("the first review's reminder during the second: applied %v, error %v", applied, err)
+	}
+	remind(models.NoticeReviewWaits, *s.loaded(id).InReviewSince)
+	expect("the second review", "cat review_waiting")
+
+	// Assignees that are not people are not reminded.
+	other := s.newWorkOrder([]string{"erp"}, nil)
+	about := s.setTarget(other, 48*time.Hour)
+	s.clearEffects(other)
+	if applied, err := s.Remind(ctx, other, models.NoticeDue, *about); err != nil || !applied || s.noticesOf(other) != "" {
+		t.Errorf("applied %v, error %v, notified are %q", applied, err, s.noticesOf(other))
+	}
+}
+
+func TestRemindersAtTheSameTimeReachPeopleOnce(t *testing.T) {
+	s := newHarness(t)
+	id := s.newWorkOrder([]string{"crew", "ann", "polar"}, nil)
+	target := s.setTarget(id, 48*time.Hour)
+	s.clearEffects(id)
+	// All of them wait for the row and begin together.
+	gate, err := s.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = gate.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := gate.Exec(t.Context(), `SELECT FROM work_orders WHERE id = $1 FOR UPDATE`, id); err != nil {
+		t.Fatal(err)
+	}
+	const tries = 8
+	var all sync.WaitGroup
+	ctx := context.WithoutCancel(t.Context())
+	for range tries {
+		all.Go(func() {
+			if applied, err := s.Remind(ctx, id, models.NoticeDueSoon, *target); err != nil || !applied {
+				t.Errorf("applied %v, error %v", applied, err)
+			}
+		})
+	}
+	awaitLocks(t, s.Fixture, tries)
+	if err := gate.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
+	if got, want := s.noticesOf(id), "ann due_soon, bob due_soon, dan due_soon, pia due_soon"; got != want {
+		t.Errorf("notified are %q, want %q", got, want)
+	}
+}
+
+func TestReminderThatDoesNotApplyNotifiesNoOne(t *testing.T) {
+	s := newHarness(t)
+	tests := []struct {
+		name  string
+		kind  models.NoticeKind
+		after func(id string) // what happens before the reminder
+	}{
+		{"the target date was moved", models.NoticeDue, func(id string) { s.setTarget(id, 50*time.Hour) }},
+		{"it was taken away", models.NoticeDue, func(id string) { s.setTarget(id, 0) }},
+		{"it is complete", models.NoticeDue, func(id string) {
+			s.mustWrite(s.UnassignWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, s.ID("cat")))
+			s.complete(id)
+		}},
+		{"it was cancelled", models.NoticeDueSoon, func(id string) {
+			s.mustWrite(s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil))
+		}},
+		{"it is on hold", models.NoticeDue, func(id string) { s.mustWrite(s.HoldWorkOrder(s.t.Context(), s.as("ann"), id)) }},
+		{"the date is past and comes near no more", models.NoticeDueSoon, func(string) { s.Clock.Advance(48 * time.Hour) }},
+		{"it was set less than a day before", models.NoticeDueSoon, func(id string) {
+			s.setTarget(id, 0)
+			s.Clock.Advance(30 * time.Hour)
+			s.setTarget(id, 18*time.Hour)
+		}},
+		{"it is not in review", models.NoticeReviewWaits, func(string) {}},
+		{"no such reminder", models.NoticeCompleted, func(string) {}},
+		{"it is gone", models.NoticeDue, func(id string) { s.Exec(`DELETE FROM work_orders WHERE id = $1`, id) }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			id := s.newWorkOrder([]string{"bob", "erp"}, []string{"cat"})
+			target := s.setTarget(id, 48*time.Hour)
+			tt.after(id)
+			s.clearEffects(id)
+			applied, err := s.Remind(s.t.Context(), id, tt.kind, *target)
+			if told := s.noticesOf(id); err != nil || applied || told != "" {
+				t.Errorf("applied %v, error %v, notified are %q", applied, err, told)
+			}
+		})
+	}
+}
