@@ -110,7 +110,7 @@ func (a *API) cancelWorkOrder(ctx context.Context, actor service.Actor, call ser
 }
 
 func (a *API) answerWorkOrder(ctx context.Context, actor service.Actor, call service.Call, in *answerWorkOrderInput) (service.WriteResult, error) {
-	return a.service.AnswerWorkOrder(ctx, actor, call, in.ID, in.Body.answers(), in.Body.Complete)
+	return a.service.AnswerWorkOrder(ctx, actor, call, in.ID, in.Body.answers(), service.Completion(in.Body.Complete))
 }
 
 func (a *API) getAnswers(ctx context.Context, actor service.Actor, in *workOrderInput) ([]byte, error) {

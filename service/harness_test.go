@@ -107,7 +107,7 @@ func (s *harness) workOrderIn(status models.WorkOrderStatus) string {
 	id := s.newWorkOrder([]string{"erp"}, []string{"cat"})
 	complete := func(complete bool) {
 		s.t.Helper()
-		s.mustWrite(s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, complete))
+		s.mustWrite(s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, service.Completion(complete)))
 	}
 	switch status {
 	case models.StatusOpen:

@@ -204,7 +204,7 @@ func (m *recorder) answer() {
 		answers = nil
 	}
 	complete := rapid.Bool().Draw(m.r, "complete")
-	m.keep(m.AnswerWorkOrder(m.t.Context(), m.as(m.one(m.now().Assignees)), service.Call{}, m.id, answers, complete))
+	m.keep(m.AnswerWorkOrder(m.t.Context(), m.as(m.one(m.now().Assignees)), service.Call{}, m.id, answers, service.Completion(complete)))
 }
 
 // Every state of a work order can be rebuilt from its history, and no change is

@@ -26,7 +26,9 @@ cancelled             -       stays    -            -         -                 
 func (s *harness) operations() map[string]func(id string) error {
 	erp, ann, cat, call := s.as("erp"), s.as("ann"), s.as("cat"), service.Call{}
 	ended := func(_ service.WriteResult, err error) error { return err }
-	complete := func(id string) error { return ended(s.AnswerWorkOrder(s.t.Context(), erp, call, id, nil, true)) }
+	complete := func(id string) error {
+		return ended(s.AnswerWorkOrder(s.t.Context(), erp, call, id, nil, service.CompleteWork))
+	}
 	return map[string]func(id string) error{
 		"update": func(id string) error {
 			return ended(s.UpdateWorkOrder(s.t.Context(), erp, call, id, service.WorkOrderPatch{Title: service.Sent[string]{Value: "Changed", Set: true}}))
@@ -34,7 +36,9 @@ func (s *harness) operations() map[string]func(id string) error {
 		"forward": func(id string) error {
 			return ended(s.AssignWorkOrder(s.t.Context(), erp, call, id, s.ids("bob"), nil))
 		},
-		"answer":             func(id string) error { return ended(s.AnswerWorkOrder(s.t.Context(), erp, call, id, nil, false)) },
+		"answer": func(id string) error {
+			return ended(s.AnswerWorkOrder(s.t.Context(), erp, call, id, nil, service.SaveAnswers))
+		},
 		"complete":           complete,
 		"complete_to_review": complete,
 		"cancel":             func(id string) error { return ended(s.CancelWorkOrder(s.t.Context(), erp, call, id, nil)) },
@@ -152,8 +156,8 @@ func TestSendBackAndSecondCompletion(t *testing.T) {
 	if back.Status.Code != "back_from_inspection" || back.CompletedAt != nil {
 		t.Errorf("sent back: %+v", back)
 	}
-	s.mustWrite(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, nil, false))
-	again := s.mustWrite(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, nil, true))
+	s.mustWrite(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, nil, service.SaveAnswers))
+	again := s.mustWrite(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, nil, service.CompleteWork))
 	if again.Status.Code != "sent_to_inspection" || again.CompletedAt != nil {
 		t.Errorf("completed for the second time: %+v", again)
 	}

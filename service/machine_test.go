@@ -279,7 +279,7 @@ func (m *machine) answer(o *sketch, who string, complete bool) {
 		when(!slices.Contains(o.workers, who), "rule_violation not_assigned_as_worker"),
 		when(!o.workable(), wrongStatus),
 		when(complete && o.form && !answered, "rule_violation required_questions"))
-	_, err := m.AnswerWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id, answers, complete)
+	_, err := m.AnswerWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id, answers, service.Completion(complete))
 	what := map[bool]string{false: "answer", true: "complete"}[complete]
 	if !m.came(what, who, err, said) {
 		return

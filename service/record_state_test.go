@@ -46,7 +46,7 @@ func (s *harness) setTarget(id string, away time.Duration) *models.Time {
 // complete completes the work order as the ERP.
 func (s *harness) complete(id string) {
 	s.t.Helper()
-	s.mustWrite(s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, true))
+	s.mustWrite(s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, service.CompleteWork))
 }
 
 // feedback creates feedback as the ERP, of which ann is notified.
@@ -81,13 +81,13 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 			return s.UpdateWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, service.WorkOrderPatch{})
 		}, false},
 		{"the first answers, which begin the work", models.StatusOpen, func(id string) (service.WriteResult, error) {
-			return s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, false)
+			return s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, service.SaveAnswers)
 		}, true},
 		{"further answers", models.StatusInProgress, func(id string) (service.WriteResult, error) {
-			return s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, false)
+			return s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, service.SaveAnswers)
 		}, false},
 		{"completion", models.StatusInProgress, func(id string) (service.WriteResult, error) {
-			return s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, true)
+			return s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, service.CompleteWork)
 		}, true},
 		{"approval", models.StatusSentToInspection, func(id string) (service.WriteResult, error) {
 			return s.ReviewWorkOrder(s.t.Context(), s.as("cat"), id, service.Review{Approve: true})

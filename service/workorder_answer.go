@@ -37,18 +37,27 @@ const formQuestionsQuery = `
 	LEFT JOIN answers a ON a.work_order_id = w.id AND a.question_id = q.id
 	WHERE w.id = $1 ORDER BY q.position`
 
-// AnswerWorkOrder saves answers and, if complete is set, completes the work order
+// Completion says whether saving answers also completes the work.
+type Completion bool
+
+// The values of Completion.
+const (
+	SaveAnswers  Completion = false
+	CompleteWork Completion = true
+)
+
+// AnswerWorkOrder saves answers and, for CompleteWork, completes the work order
 // or sends it to its consultants (spec section 4, rule 7). Other questions keep
 // their answers. A read-only organization allows it. Errors: rule_violation
 // (not_assigned_as_worker, status, required_questions), validation_failed and
 // those of changeWorkOrder.
-func (s *Service) AnswerWorkOrder(ctx context.Context, actor Actor, call Call, id string, answers []GivenAnswer, complete bool) (WriteResult, error) {
+func (s *Service) AnswerWorkOrder(ctx context.Context, actor Actor, call Call, id string, answers []GivenAnswer, completion Completion) (WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, allowReadOnly, func(ctx context.Context, c *workOrderChange) error {
 		if !slices.Contains(c.state.Assignees, actor.IdentityID) {
 			return models.Violation(models.RuleNotAssignedAsWorker, "Only an assigned worker may answer this work order; the %s is not one.", actor.Kind)
 		}
 		operation := models.OperationAnswer
-		if complete {
+		if completion == CompleteWork {
 			operation = models.OperationComplete
 			if len(c.state.Consultants) > 0 {
 				operation = models.OperationCompleteToReview
@@ -69,7 +78,7 @@ func (s *Service) AnswerWorkOrder(ctx context.Context, actor Actor, call Call, i
 		if err := c.saveAnswers(questions, answers); err != nil {
 			return err
 		}
-		if complete {
+		if completion == CompleteWork {
 			if err := requireAnswers(questions); err != nil {
 				return err
 			}

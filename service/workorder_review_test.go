@@ -12,7 +12,7 @@ import (
 func (s *harness) inReview(consultants ...string) string {
 	s.t.Helper()
 	id := s.newWorkOrder([]string{"erp"}, consultants)
-	s.mustWrite(s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, true))
+	s.mustWrite(s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, service.CompleteWork))
 	s.clearEffects(id)
 	return id
 }
@@ -54,7 +54,7 @@ func TestOnlyConsultantsReview(t *testing.T) {
 	t.Run("a worker of a service company that is, without incoming work orders", func(t *testing.T) {
 		id := s.newWorkOrder([]string{"erp"}, []string{"polar"})
 		s.mustWrite(s.AssignWorkOrder(t.Context(), s.as("pia"), service.Call{}, id, s.ids("ola"), nil))
-		s.mustWrite(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, nil, true))
+		s.mustWrite(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, nil, service.CompleteWork))
 		err := s.expectUnchanged(id, func() error { return s.review("ola", id, service.Review{Approve: true}) })
 		expect(t, "the verdict", outcome(err), "permission_denied")
 	})
@@ -84,7 +84,7 @@ func TestReviewHasTheEffectsOfAWrite(t *testing.T) {
 	})
 	t.Run("sent back", func(t *testing.T) {
 		id := s.newWorkOrder([]string{"erp", "crew", "bob"}, []string{"cat"})
-		s.mustWrite(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, nil, true))
+		s.mustWrite(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, nil, service.CompleteWork))
 		s.Exec(`UPDATE work_orders SET created_by = $2 WHERE id = $1`, id, s.ID("eve"))
 		s.clearEffects(id)
 		record := s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{}))
@@ -184,11 +184,11 @@ func TestNoticesByOperation(t *testing.T) {
 		{"completed", func(id string) error {
 			s.mustWrite(s.UnassignWorkOrder(t.Context(), s.as("erp"), call, id, s.ID("cat")))
 			s.clearEffects(id)
-			_, err := s.AnswerWorkOrder(t.Context(), s.as("bob"), call, id, nil, true)
+			_, err := s.AnswerWorkOrder(t.Context(), s.as("bob"), call, id, nil, service.CompleteWork)
 			return err
 		}, "ann completed, eve completed"},
 		{"sent to the review", func(id string) error {
-			_, err := s.AnswerWorkOrder(t.Context(), s.as("bob"), call, id, nil, true)
+			_, err := s.AnswerWorkOrder(t.Context(), s.as("bob"), call, id, nil, service.CompleteWork)
 			return err
 		}, "cat sent_to_inspection"},
 		{"cancelled by the API", func(id string) error {
@@ -229,7 +229,7 @@ func TestNoticesByOperation(t *testing.T) {
 			s.ID("hvac"), s.ID("rita"), s.ID("manager"), s.Acme.OrganizationID)
 		id := s.newWorkOrder([]string{"erp"}, nil)
 		s.clearEffects(id)
-		s.mustWrite(s.AnswerWorkOrder(t.Context(), s.as("erp"), call, id, nil, true))
+		s.mustWrite(s.AnswerWorkOrder(t.Context(), s.as("erp"), call, id, nil, service.CompleteWork))
 		expect(t, "the notices", s.noticesOf(id), "rita completed")
 	})
 }

@@ -81,7 +81,7 @@ func (h harness) inReview() string {
 		InventoryID: h.ID("ahu1"), Title: "Replace\tfilter", Assignees: []string{h.ID("erp")}, Consultants: []string{h.ID("cat")},
 	})
 	if err == nil {
-		_, err = h.AnswerWorkOrder(h.t.Context(), erp, service.Call{}, created.RecordID, nil, true)
+		_, err = h.AnswerWorkOrder(h.t.Context(), erp, service.Call{}, created.RecordID, nil, service.CompleteWork)
 	}
 	if err != nil {
 		h.t.Fatal(err)
