@@ -30,7 +30,7 @@ type Housekeeper struct {
 
 // RemoveExpired removes expired rows in batches until none is left, the time is up
 // or the worker stops. It returns the number of rows by table.
-func (h *Housekeeper) RemoveExpired(ctx context.Context) (service.Removed, error) {
+func (h *Housekeeper) RemoveExpired(ctx context.Context) (service.RemovalResult, error) {
 	deadline := h.Now().Add(MaxHousekeepingRun)
 	removed, err := h.Service.RemoveExpired(ctx, h.BatchSize, func() bool {
 		activity.RecordHeartbeat(ctx)

@@ -40,7 +40,7 @@ func (h *heartbeats) RecordHeartbeat(ctx context.Context, details ...any) {
 }
 
 // removeExpired runs one RemoveExpired with batches of two rows.
-func removeExpired(t *testing.T, f *servicetest.Fixture, stop chan struct{}, beat func()) service.Removed {
+func removeExpired(t *testing.T, f *servicetest.Fixture, stop chan struct{}, beat func()) service.RemovalResult {
 	t.Helper()
 	housekeeper := &activities.Housekeeper{Service: f.Service, Now: f.Clock.Now, BatchSize: 2}
 	var suite testsuite.WorkflowTestSuite
@@ -53,7 +53,7 @@ func removeExpired(t *testing.T, f *servicetest.Fixture, stop chan struct{}, bea
 	if err != nil {
 		t.Fatal(err)
 	}
-	var removed service.Removed
+	var removed service.RemovalResult
 	if err := value.Get(&removed); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestRemoveExpiredRemovesEverythingIfThereIsTime(t *testing.T) {
 	addExpiredTokens(f, 7)
 	beats := 0
 	removed := removeExpired(t, f, make(chan struct{}), func() { beats++ })
-	if removed != (service.Removed{RevokedTokens: 7}) {
+	if removed != (service.RemovalResult{RevokedTokens: 7}) {
 		t.Errorf("removed %+v", removed)
 	}
 	if beats != 7 {
@@ -85,11 +85,11 @@ func TestRemoveExpiredReturnsWhenTheTimeIsUp(t *testing.T) {
 	addExpiredTokens(f, 9)
 	// There is time for five batches, of which the third removes tokens.
 	removed := removeExpired(t, f, make(chan struct{}), func() { f.Clock.Advance(activities.MaxHousekeepingRun / 5) })
-	if removed != (service.Removed{RevokedTokens: 2, More: true}) {
+	if removed != (service.RemovalResult{RevokedTokens: 2, More: true}) {
 		t.Errorf("the first removed %+v", removed)
 	}
 	removed = removeExpired(t, f, make(chan struct{}), func() {})
-	if removed != (service.Removed{RevokedTokens: 7}) {
+	if removed != (service.RemovalResult{RevokedTokens: 7}) {
 		t.Errorf("the next removed %+v", removed)
 	}
 }
@@ -104,7 +104,7 @@ func TestRemoveExpiredStopsWithItsWorker(t *testing.T) {
 			close(stop)
 		}
 	})
-	if removed != (service.Removed{RevokedTokens: 2, More: true}) || beats != 3 {
+	if removed != (service.RemovalResult{RevokedTokens: 2, More: true}) || beats != 3 {
 		t.Errorf("removed after %d batches: %+v", beats, removed)
 	}
 }

@@ -42,7 +42,7 @@ func (c cursorToken) encode(keys *Vault) string {
 	if err != nil {
 		panic(fmt.Sprintf("encode a cursor: %v", err)) // impossible: strings and numbers
 	}
-	return base64.RawURLEncoding.EncodeToString(append(b, cursorMAC(keys.marks[0], b)...))
+	return base64.RawURLEncoding.EncodeToString(append(b, cursorMAC(keys.cursorKeys[0], b)...))
 }
 
 // parseCursorToken decodes what encode returned. It reports false for anything else.
@@ -54,7 +54,7 @@ func parseCursorToken(text string, keys *Vault) (cursorToken, bool) {
 	}
 	b, sentMAC := b[:len(b)-cursorMACSize], b[len(b)-cursorMACSize:]
 	signed := false
-	for _, key := range keys.marks {
+	for _, key := range keys.cursorKeys {
 		if hmac.Equal(cursorMAC(key, b), sentMAC) {
 			signed = true
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 // managers adds people to the fixture: ivy, who may only manage integrations; and ray,
-// who has every other permission. Ann, an administrator, may manage them, too.
+// who has every other permission. Ann is an administrator and may manage integrations.
 func managers(t *testing.T, f *servicetest.Fixture) {
 	t.Helper()
 	imported, err := f.Import(t.Context(), []byte(`

@@ -46,9 +46,9 @@ func parseKeys(text string) ([]namedKey, error) {
 type Vault struct {
 	current string
 	ciphers map[string]cipher.AEAD
-	// marks are keys derived from the same, which sign cursors and sync tokens:
+	// cursorKeys are derived from the same keys and sign cursors and sync tokens:
 	// the first signs, all are accepted.
-	marks [][]byte
+	cursorKeys [][]byte
 }
 
 // NewVault returns a vault with the keys in text, written "name:base64 of 32 bytes"
@@ -71,7 +71,7 @@ func NewVault(text string) (*Vault, error) {
 		if err != nil {
 			return nil, fmt.Errorf("derive a key from the key named %q: %w", k.name, err)
 		}
-		vault.marks = append(vault.marks, derived)
+		vault.cursorKeys = append(vault.cursorKeys, derived)
 	}
 	return vault, nil
 }

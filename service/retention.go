@@ -16,8 +16,8 @@ const RemovalBatch = 1000
 // clocks of two processes differ, and a revoked token must stay revoked for both.
 const clockMargin = time.Hour
 
-// Removed counts the rows that RemoveExpired removed.
-type Removed struct {
+// RemovalResult counts the rows that RemoveExpired removed.
+type RemovalResult struct {
 	// Events were removed with their deliveries and attempts.
 	Events          int
 	IdempotencyKeys int
@@ -29,7 +29,7 @@ type Removed struct {
 }
 
 // Add adds the counts of the next removal.
-func (r *Removed) Add(next Removed) {
+func (r *RemovalResult) Add(next RemovalResult) {
 	for _, e := range expiries {
 		*e.count(r) += *e.count(&next)
 	}
@@ -41,18 +41,18 @@ type expiry struct {
 	// age is how long rows are kept after their time.
 	age   time.Duration
 	sql   string
-	count func(*Removed) *int
+	count func(*RemovalResult) *int
 }
 
 // expiries are the tables that grow with the calls. Rows of other tables stay, or are
 // removed with the row they belong to. History, Log Records and notices stay, since
 // they are the organization's records.
 var expiries = []expiry{
-	{models.EventRetention, oldestFirst("events", "created_at"), func(r *Removed) *int { return &r.Events }},
-	{models.IdempotencyRetention, oldestFirst("idempotency_keys", "created_at"), func(r *Removed) *int { return &r.IdempotencyKeys }},
-	{clockMargin, oldestFirst("revoked_tokens", "expires_at"), func(r *Removed) *int { return &r.RevokedTokens }},
-	{clockMargin, inAnyOrder("rate_counters", "window_start"), func(r *Removed) *int { return &r.RateCounters }},
-	{clockMargin, inAnyOrder("mailboxes", "attended_until"), func(r *Removed) *int { return &r.Mailboxes }},
+	{models.EventRetention, oldestFirst("events", "created_at"), func(r *RemovalResult) *int { return &r.Events }},
+	{models.IdempotencyRetention, oldestFirst("idempotency_keys", "created_at"), func(r *RemovalResult) *int { return &r.IdempotencyKeys }},
+	{clockMargin, oldestFirst("revoked_tokens", "expires_at"), func(r *RemovalResult) *int { return &r.RevokedTokens }},
+	{clockMargin, inAnyOrder("rate_counters", "window_start"), func(r *RemovalResult) *int { return &r.RateCounters }},
+	{clockMargin, inAnyOrder("mailboxes", "attended_until"), func(r *RemovalResult) *int { return &r.Mailboxes }},
 }
 
 // removal removes at most $3 rows whose time is from $2 to $1. It returns how many and
@@ -85,7 +85,7 @@ func inAnyOrder(table, time string) string {
 // It takes the tables in turn. Each batch is a separate transaction, so that other
 // writes and pages of changes wait for one batch at most. After each batch it asks
 // goOn whether to continue. Errors: unavailable.
-func (s *Service) RemoveExpired(ctx context.Context, batchSize int, goOn func() bool) (Removed, error) {
+func (s *Service) RemoveExpired(ctx context.Context, batchSize int, goOn func() bool) (RemovalResult, error) {
 	type table struct {
 		expiry
 		from time.Time
@@ -94,7 +94,7 @@ func (s *Service) RemoveExpired(ctx context.Context, batchSize int, goOn func() 
 	for _, e := range expiries {
 		left = append(left, table{expiry: e})
 	}
-	var removed Removed
+	var removed RemovalResult
 	now := s.Now().UTC()
 	for {
 		next := left[0]

@@ -45,7 +45,7 @@ func lease(f *servicetest.Fixture, name string, age time.Duration) {
 }
 
 // remove removes expired rows in at most batches batches; 0 means no limit.
-func remove(t *testing.T, s *service.Service, batch, batches int) service.Removed {
+func remove(t *testing.T, s *service.Service, batch, batches int) service.RemovalResult {
 	t.Helper()
 	removed, err := s.RemoveExpired(t.Context(), batch, func() bool { batches--; return batches != 0 })
 	if err != nil {
@@ -65,15 +65,15 @@ func TestExpiredRowsAreRemoved(t *testing.T) {
 		life          time.Duration
 		plant         func(f *servicetest.Fixture, name string, age time.Duration)
 		column, table string
-		want          service.Removed
+		want          service.RemovalResult
 	}{
-		{"events after 30 days", 30 * 24 * time.Hour, event, "replace(id, 'evt_', '')", "events", service.Removed{Events: 2}},
-		{"their deliveries", 30 * 24 * time.Hour, event, "replace(id, 'dlv_', '')", "deliveries", service.Removed{Events: 2}},
-		{"their attempts", 30 * 24 * time.Hour, event, "replace(delivery_id, 'dlv_', '')", "attempts", service.Removed{Events: 2}},
-		{"idempotency keys after 24 hours", 24 * time.Hour, idempotencyKey, "key", "idempotency_keys", service.Removed{IdempotencyKeys: 2}},
-		{"revoked tokens an hour after they expire", time.Hour, revokedToken, "id", "revoked_tokens", service.Removed{RevokedTokens: 2}},
-		{"call counts an hour after their window began", time.Hour, rateCounter, "subject", "rate_counters", service.Removed{RateCounters: 2}},
-		{"leases an hour after they ended", time.Hour, lease, "webhook_id", "mailboxes", service.Removed{Mailboxes: 2}},
+		{"events after 30 days", 30 * 24 * time.Hour, event, "replace(id, 'evt_', '')", "events", service.RemovalResult{Events: 2}},
+		{"their deliveries", 30 * 24 * time.Hour, event, "replace(id, 'dlv_', '')", "deliveries", service.RemovalResult{Events: 2}},
+		{"their attempts", 30 * 24 * time.Hour, event, "replace(delivery_id, 'dlv_', '')", "attempts", service.RemovalResult{Events: 2}},
+		{"idempotency keys after 24 hours", 24 * time.Hour, idempotencyKey, "key", "idempotency_keys", service.RemovalResult{IdempotencyKeys: 2}},
+		{"revoked tokens an hour after they expire", time.Hour, revokedToken, "id", "revoked_tokens", service.RemovalResult{RevokedTokens: 2}},
+		{"call counts an hour after their window began", time.Hour, rateCounter, "subject", "rate_counters", service.RemovalResult{RateCounters: 2}},
+		{"leases an hour after they ended", time.Hour, lease, "webhook_id", "mailboxes", service.RemovalResult{Mailboxes: 2}},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			f := servicetest.New(t)
@@ -87,7 +87,7 @@ func TestExpiredRowsAreRemoved(t *testing.T) {
 			if got := left(f, test.column, test.table); got != "new under" {
 				t.Errorf("left are %q, want the rows that have not expired", got)
 			}
-			if got := remove(t, f.Service, service.RemovalBatch, 0); got != (service.Removed{}) {
+			if got := remove(t, f.Service, service.RemovalBatch, 0); got != (service.RemovalResult{}) {
 				t.Errorf("a second time removed %+v", got)
 			}
 			f.Clock.Advance(time.Millisecond)
@@ -161,14 +161,14 @@ func TestRemovalRunsInBatchesOldestFirst(t *testing.T) {
 	batches := 0
 	f.Service = f.NewInstance(func(o *service.Options) { o.AfterCommit = func() { batches++ } })
 
-	if got := remove(t, f.Service, 4, 1); got != (service.Removed{Events: 4, More: true}) || batches != 1 {
+	if got := remove(t, f.Service, 4, 1); got != (service.RemovalResult{Events: 4, More: true}) || batches != 1 {
 		t.Errorf("one batch, in %d transactions, removed %+v", batches, got)
 	}
 	if got := left(f, "replace(id, 'evt_', '')", "events"); !strings.HasSuffix(got, "19 20 young") && !strings.HasSuffix(got, "19 21 young") {
 		t.Errorf("after it left are %s, want the oldest gone", got)
 	}
 	batches = 0
-	if got := remove(t, f.Service, 4, 0); got != (service.Removed{Events: 21}) {
+	if got := remove(t, f.Service, 4, 0); got != (service.RemovalResult{Events: 21}) {
 		t.Errorf("the rest removed %+v", got)
 	}
 	if got := left(f, "id", "events") + left(f, "id", "deliveries") + left(f, "delivery_id", "attempts"); got != "evt_youngdlv_youngdlv_young" {
@@ -190,13 +190,13 @@ func TestRemovalAlternatesBetweenTables(t *testing.T) {
 		rateCounter(f, name, old)
 		lease(f, name, old)
 	}
-	want := service.Removed{Events: 1, IdempotencyKeys: 1, RevokedTokens: 1, RateCounters: 1, Mailboxes: 1, More: true}
+	want := service.RemovalResult{Events: 1, IdempotencyKeys: 1, RevokedTokens: 1, RateCounters: 1, Mailboxes: 1, More: true}
 	first := remove(t, f.Service, 1, 5)
 	if first != want {
 		t.Errorf("five batches of one row removed %+v, want one row of each", first)
 	}
 	rest := remove(t, f.Service, 1, 0)
-	if first.Add(rest); first != (service.Removed{Events: 3, IdempotencyKeys: 3, RevokedTokens: 3, RateCounters: 3, Mailboxes: 3}) {
+	if first.Add(rest); first != (service.RemovalResult{Events: 3, IdempotencyKeys: 3, RevokedTokens: 3, RateCounters: 3, Mailboxes: 3}) {
 		t.Errorf("both together removed %+v", first)
 	}
 }
@@ -205,7 +205,7 @@ func TestRemovalAlternatesBetweenTables(t *testing.T) {
 func TestRemovalStoppedAfterItsLastBatchIsComplete(t *testing.T) {
 	f := servicetest.New(t)
 	event(f, "a", models.EventRetention)
-	if got := remove(t, f.Service, 10, 5); got != (service.Removed{Events: 1}) {
+	if got := remove(t, f.Service, 10, 5); got != (service.RemovalResult{Events: 1}) {
 		t.Errorf("removed %+v", got)
 	}
 }
@@ -265,7 +265,7 @@ func TestRemovalBlocksNoOtherWork(t *testing.T) {
 		event(f, fmt.Sprint("old", i), models.EventRetention+time.Duration(i)*time.Hour)
 	}
 	h := hold(t, f, `AFTER DELETE ON events FOR EACH ROW WHEN (OLD.id = 'evt_old3')`)
-	done := make(chan service.Removed)
+	done := make(chan service.RemovalResult)
 	go func() {
 		removed, err := f.RemoveExpired(t.Context(), 2, func() bool { return false })
 		if err != nil {
@@ -315,7 +315,7 @@ func TestRemovalBlocksNoOtherWork(t *testing.T) {
 		}
 	}
 	h.release(t)
-	if removed := <-done; removed != (service.Removed{Events: 2, More: true}) {
+	if removed := <-done; removed != (service.RemovalResult{Events: 2, More: true}) {
 		t.Errorf("the held batch removed %+v", removed)
 	}
 	if got := left(f, "id", "events WHERE id LIKE 'evt_old%'"); got != "" {
@@ -365,7 +365,7 @@ func TestRemovalYieldsToAWriter(t *testing.T) {
 	if got := servicetest.Value[int](f, `SELECT count(*) FROM deliveries WHERE last_status = 599`); got != 2 {
 		t.Errorf("%d deliveries have the writer's change, want both", got)
 	}
-	if got := remove(t, f.Service, 10, 0); got != (service.Removed{Events: 3}) {
+	if got := remove(t, f.Service, 10, 0); got != (service.RemovalResult{Events: 3}) {
 		t.Errorf("afterwards it removes %+v", got)
 	}
 }

@@ -31,9 +31,9 @@ func newTestVault(t testing.TB, ring string) *Vault {
 	return vault
 }
 
-// A mark comes back as it was written, under the key in use and under one that
-// is still known, and no other text is taken for one.
-func FuzzMark(f *testing.F) {
+// A cursor token is read as it was written, with the key in use and with one that is
+// still known. No other text is accepted.
+func FuzzCursorToken(f *testing.F) {
 	f.Add("c", uint64(0), "wo_01jd8q4v6cf5e8hbbfwj0zq3tk", "x6c5e8hbbfwj", 0, int64(0), int64(0), 0)
 	f.Add("s", uint64(1)<<63, "", "", 7, int64(-1), int64(1767323045), 3)
 	f.Add("cs", uint64(42), "wo_\x00", "\xff", -1, int64(1), int64(-1), 40)
@@ -46,23 +46,23 @@ func FuzzMark(f *testing.F) {
 			t.Fatalf("%+v came back as %+v, %v", made, read, ok)
 		}
 		if _, ok := parseCursorToken(made.encode(old), keys); !ok {
-			t.Error("a mark of the key before is refused")
+			t.Error("a token of the previous key is rejected")
 		}
 		if _, ok := parseCursorToken(text, other); ok {
-			t.Error("a mark of other keys is taken")
+			t.Error("a token of other keys is accepted")
 		}
 		i := min(max(at, 0), len(text)-1)
 		for _, forged := range []string{
 			text[:i], text[i:] + "A", text[:i] + "A" + text[i:], swapped(text, i), text + "=", text[:i] + "\n" + text[i:],
 		} {
 			if _, ok := parseCursorToken(forged, keys); ok && forged != text {
-				t.Errorf("%q is taken for a mark; %q was made", forged, text)
+				t.Errorf("%q is accepted; %q was written", forged, text)
 			}
 		}
 	})
 }
 
-// swapped is text with another letter at i.
+// swapped returns the text with another letter at i.
 func swapped(text string, i int) string {
 	other := byte('A')
 	if text[i] == other {
@@ -73,7 +73,7 @@ func swapped(text string, i int) string {
 
 // A token that a client makes up never begins a page; it is rejected with the codes of
 // docs/contract.md, Lists.
-func FuzzForgedMark(f *testing.F) {
+func FuzzForgedCursorToken(f *testing.F) {
 	keys := newTestVault(f, fuzzRing)
 	unsigned, err := json.Marshal(cursorToken{Kind: kindCursor, ID: "wo_01jd8q4v6cf5e8hbbfwj0zq3tk", Filter: "f"})
 	if err != nil {

@@ -19,8 +19,8 @@ const maxHousekeepingRuns = 50
 // 8), one activity after another until none is left, and returns the counts.
 // Rows left after the last activity wait for the next Housekeeping. A schedule
 // starts it.
-func Housekeeping(ctx workflow.Context) (service.Removed, error) {
-	var total service.Removed
+func Housekeeping(ctx workflow.Context) (service.RemovalResult, error) {
+	var total service.RemovalResult
 	for range maxHousekeepingRuns {
 		removed, err := removeExpired(ctx)
 		if err != nil {
@@ -35,7 +35,7 @@ func Housekeeping(ctx workflow.Context) (service.Removed, error) {
 	return total, nil
 }
 
-func removeExpired(ctx workflow.Context) (removed service.Removed, err error) {
+func removeExpired(ctx workflow.Context) (removed service.RemovalResult, err error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: activities.MaxHousekeepingRun + time.Minute, // the last batch may be slow
 		HeartbeatTimeout:    activities.HousekeepingHeartbeatTimeout,
@@ -47,7 +47,7 @@ func removeExpired(ctx workflow.Context) (removed service.Removed, err error) {
 }
 
 // housekeepingDetails is what the Temporal UI shows of a Housekeeping.
-func housekeepingDetails(r service.Removed) string {
+func housekeepingDetails(r service.RemovalResult) string {
 	text := fmt.Sprintf("Removed %d events, %d idempotency keys, %d revoked tokens, %d call counters, %d address leases.\n",
 		r.Events, r.IdempotencyKeys, r.RevokedTokens, r.RateCounters, r.Mailboxes)
 	if r.More {

@@ -16,7 +16,7 @@ import (
 
 // housekeepingActivities are the activities of the Housekeeping workflow, real and fake.
 type housekeepingActivities interface {
-	RemoveExpired(ctx context.Context) (service.Removed, error)
+	RemoveExpired(ctx context.Context) (service.RemovalResult, error)
 }
 
 var _, _ housekeepingActivities = (*activities.Housekeeper)(nil), (*housekeeper)(nil)
@@ -28,12 +28,12 @@ type housekeeper struct {
 }
 
 // RemoveExpired removes ten events and one revoked token.
-func (h *housekeeper) RemoveExpired(context.Context) (service.Removed, error) {
+func (h *housekeeper) RemoveExpired(context.Context) (service.RemovalResult, error) {
 	h.calls++
 	if h.calls <= h.failures {
-		return service.Removed{}, errors.New("the database is unreachable")
+		return service.RemovalResult{}, errors.New("the database is unreachable")
 	}
-	return service.Removed{Events: 10, RevokedTokens: 1, More: h.calls-h.failures < h.runs}, nil
+	return service.RemovalResult{Events: 10, RevokedTokens: 1, More: h.calls-h.failures < h.runs}, nil
 }
 
 func runHousekeeping(h *housekeeper, o *observer) *testsuite.TestWorkflowEnvironment {
@@ -48,14 +48,14 @@ func TestHousekeeping(t *testing.T) {
 		name           string
 		failures, runs int
 		calls          int
-		removed        service.Removed
+		removed        service.RemovalResult
 		fails          bool
 	}{
-		{"ends after a run that leaves nothing", 0, 1, 1, service.Removed{Events: 10, RevokedTokens: 1}, false},
-		{"continues while there is more", 0, 3, 3, service.Removed{Events: 30, RevokedTokens: 3}, false},
-		{"leaves the rest to the next after 50 runs", 0, 51, 50, service.Removed{Events: 500, RevokedTokens: 50, More: true}, false},
-		{"retries a failed run", 4, 2, 6, service.Removed{Events: 20, RevokedTokens: 2}, false},
-		{"fails after five attempts, since the schedule starts the next", 5, 1, 5, service.Removed{}, true},
+		{"ends after a run that leaves nothing", 0, 1, 1, service.RemovalResult{Events: 10, RevokedTokens: 1}, false},
+		{"continues while there is more", 0, 3, 3, service.RemovalResult{Events: 30, RevokedTokens: 3}, false},
+		{"leaves the rest to the next after 50 runs", 0, 51, 50, service.RemovalResult{Events: 500, RevokedTokens: 50, More: true}, false},
+		{"retries a failed run", 4, 2, 6, service.RemovalResult{Events: 20, RevokedTokens: 2}, false},
+		{"fails after five attempts, since the schedule starts the next", 5, 1, 5, service.RemovalResult{}, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestHousekeeping(t *testing.T) {
 			if tt.fails {
 				return
 			}
-			var removed service.Removed
+			var removed service.RemovalResult
 			if err := env.GetWorkflowResult(&removed); err != nil || removed != tt.removed {
 				t.Errorf("it returned %+v, %v, want %+v", removed, err, tt.removed)
 			}
@@ -106,11 +106,11 @@ func TestHousekeepingTimeouts(t *testing.T) {
 }
 
 func TestHousekeepingDetails(t *testing.T) {
-	text := housekeepingDetails(service.Removed{Events: 11, IdempotencyKeys: 22, RevokedTokens: 33, RateCounters: 44, Mailboxes: 55})
+	text := housekeepingDetails(service.RemovalResult{Events: 11, IdempotencyKeys: 22, RevokedTokens: 33, RateCounters: 44, Mailboxes: 55})
 	if want := "Removed 11 events, 22 idempotency keys, 33 revoked tokens, 44 call counters, 55 address leases.\n"; text != want {
 		t.Errorf("the details are %q", text)
 	}
-	if text := housekeepingDetails(service.Removed{More: true}); !strings.Contains(text, "More rows have expired.") {
+	if text := housekeepingDetails(service.RemovalResult{More: true}); !strings.Contains(text, "More rows have expired.") {
 		t.Errorf("the details do not say that there is more: %q", text)
 	}
 }

@@ -19,8 +19,8 @@ func playHousekeeping(ctx context.Context, r *recorder) (string, error) {
 // firstRun is the one of housekeeping's two runs that leaves rows.
 var firstRun sync.Once
 
-func (a *fakeActivities) RemoveExpired(context.Context) (service.Removed, error) {
-	removed := service.Removed{Events: 17, RevokedTokens: 2}
-	firstRun.Do(func() { removed = service.Removed{Events: 60_000, IdempotencyKeys: 1000, More: true} })
+func (a *fakeActivities) RemoveExpired(context.Context) (service.RemovalResult, error) {
+	removed := service.RemovalResult{Events: 17, RevokedTokens: 2}
+	firstRun.Do(func() { removed = service.RemovalResult{Events: 60_000, IdempotencyKeys: 1000, More: true} })
 	return removed, nil
 }
