@@ -14,8 +14,8 @@ import (
 	"millwright/service/servicetest"
 )
 
-// managers adds people to the fixture: ivy, who may only manage integrations; and ray,
-// who has every other permission. Ann is an administrator and may manage integrations.
+// managers adds people to the fixture: ivy has the integrations permission and no
+// other, ray has every permission but that. Ann, an administrator, has it too.
 func managers(t *testing.T, f *servicetest.Fixture) {
 	t.Helper()
 	imported, err := f.Import(t.Context(), []byte(`
