@@ -18,13 +18,14 @@ import (
 type Backlog struct {
 	service  *service.Service
 	interval time.Duration
+	timeout  time.Duration // of one read
 	log      *slog.Logger
 
 	mu   sync.Mutex
 	last service.Backlog
 }
 
-// backlogTimeout bounds one read.
+// backlogTimeout is the time limit of one read.
 const backlogTimeout = 5 * time.Second
 
 // staleAfter is the number of intervals after which the last values are no longer
@@ -34,7 +35,7 @@ const staleAfter = 4
 // NewBacklog returns a Backlog that has no values yet. The interval is the
 // sweep's: work that waits longer counts as unclaimed.
 func NewBacklog(s *service.Service, interval time.Duration, log *slog.Logger) *Backlog {
-	return &Backlog{service: s, interval: interval, log: log}
+	return &Backlog{service: s, interval: interval, timeout: backlogTimeout, log: log}
 }
 
 // Run reads now and then at each interval, until the context ends.
@@ -52,12 +53,12 @@ func (b *Backlog) Run(ctx context.Context) {
 }
 
 func (b *Backlog) refresh(ctx context.Context) {
-	bounded, cancel := context.WithTimeout(ctx, backlogTimeout)
+	bounded, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
 	// Twice the sweep's grace: the next sweep will still wake anything younger.
 	found, err := b.service.Backlog(bounded, 2*b.interval)
 	if err != nil {
-		if ctx.Err() == nil {
+		if ctx.Err() == nil { // not bounded: a read that hits its time limit is logged
 			b.log.WarnContext(ctx, "cannot read the backlog", "error", err.Error())
 		}
 		return
@@ -135,7 +136,7 @@ func (b *Backlog) Collect(metrics chan<- prometheus.Metric) {
 	b.mu.Lock()
 	last := b.last
 	b.mu.Unlock()
-	if b.service.Now().Sub(last.At.Time) > staleAfter*b.interval+backlogTimeout {
+	if b.service.Now().Sub(last.At.Time) > staleAfter*b.interval+b.timeout {
 		return
 	}
 	for _, g := range backlogGauges {

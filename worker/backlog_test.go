@@ -1,7 +1,10 @@
 package worker
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +47,31 @@ func TestBacklogIsExportedWhileItIsFresh(t *testing.T) {
 	f.Clock.Advance(time.Second)
 	if got := gather(t, b); len(got) != 0 {
 		t.Errorf("long afterwards %v is exported", got)
+	}
+}
+
+func TestBacklogLogsFailedReads(t *testing.T) {
+	f := servicetest.New(t)
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	for name, tt := range map[string]struct {
+		ctx     context.Context
+		timeout time.Duration
+		logged  bool
+	}{
+		"time limit":         {t.Context(), time.Nanosecond, true},
+		"the worker stopped": {stopped, backlogTimeout, false},
+		"no failure":         {t.Context(), backlogTimeout, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var written bytes.Buffer
+			b := NewBacklog(f.Service, 10*time.Second, slog.New(slog.NewTextHandler(&written, nil)))
+			b.timeout = tt.timeout
+			b.refresh(tt.ctx)
+			if logged := strings.Contains(written.String(), "cannot read the backlog"); logged != tt.logged {
+				t.Errorf("logged is %v, want %v: %s", logged, tt.logged, written.String())
+			}
+		})
 	}
 }
 
