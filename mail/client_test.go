@@ -38,7 +38,7 @@ func testMessage() Message {
 	}
 }
 
-// newTestClient returns a client that trusts and talks to the server.
+// newTestClient returns a client of the server that trusts its certificate.
 func newTestClient(t *testing.T, server *mailtest.Server, adjust ...func(*Options)) *Client {
 	t.Helper()
 	options := Options{
@@ -54,8 +54,8 @@ func newTestClient(t *testing.T, server *mailtest.Server, adjust ...func(*Option
 	return client
 }
 
-// mustFail returns err as an *Error with the given sentence, in which there is
-// nothing that must not be there.
+// mustFail checks that err is an *Error with the detail and without secrets, and
+// returns it.
 func mustFail(t *testing.T, err error, detail string) *Error {
 	t.Helper()
 	failed, ok := errors.AsType[*Error](err)
@@ -73,9 +73,9 @@ func noSecrets(t *testing.T, err error) {
 	t.Helper()
 	for ; err != nil; err = errors.Unwrap(err) {
 		shown := strings.ToLower(fmt.Sprintf("%v %+v %#v", err, err, err))
-		for _, secret := range []string{"ann.field", "ann field", "example", testUser, "hunter2", "§", "127.0.0.1", "localhost", "aHVudGVyMi", "recipient refused"} {
+		for _, secret := range []string{"ann.field", "ann field", "example", testUser, "hunter2", "§", "127.0.0.1", "localhost", "aHVudGVyMi", "recipient rejected"} {
 			if strings.Contains(shown, strings.ToLower(secret)) {
-				t.Errorf("the error shows %q: %s", secret, shown)
+				t.Errorf("the error contains %q: %s", secret, shown)
 			}
 		}
 	}
@@ -125,7 +125,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-func TestSendTextAlone(t *testing.T) {
+func TestSendTextOnly(t *testing.T) {
 	server := mailtest.NewServer(t, mailtest.Options{})
 	message := testMessage()
 	message.HTML = ""
@@ -137,7 +137,7 @@ func TestSendTextAlone(t *testing.T) {
 	}
 }
 
-func TestSendManyAtOnce(t *testing.T) {
+func TestSendConcurrently(t *testing.T) {
 	server := mailtest.NewServer(t, mailtest.Options{})
 	client := newTestClient(t, server)
 	var sends sync.WaitGroup
@@ -176,7 +176,7 @@ func TestInternationalAddress(t *testing.T) {
 		server := mailtest.NewServer(t, mailtest.Options{})
 		err := newTestClient(t, server).Send(t.Context(), message)
 		if failed := mustFail(t, err, "The mail server accepts no addresses with non-ASCII letters."); !failed.Permanent {
-			t.Error("it is not permanent")
+			t.Error("the error is not permanent")
 		}
 		if server.Seen(mailtest.Sender) > 0 || server.Seen(mailtest.Quit) != 1 {
 			t.Errorf("commands %q", server.Commands())
@@ -184,13 +184,13 @@ func TestInternationalAddress(t *testing.T) {
 	})
 }
 
-func TestRefusals(t *testing.T) {
+func TestRejections(t *testing.T) {
 	at := func(step mailtest.Step, code int, text string) func(*mailtest.Server) {
 		return func(s *mailtest.Server) {
 			s.At(step, mailtest.Reply(code, text+" ann.field@example.com Ann Field "+testPassword))
 		}
 	}
-	refuse := func(code int) func(*mailtest.Server) {
+	reject := func(code int) func(*mailtest.Server) {
 		return func(s *mailtest.Server) { s.Reject("Ann.Field@Example.com", code) }
 	}
 	tests := []struct {
@@ -200,25 +200,25 @@ func TestRefusals(t *testing.T) {
 		code      int
 		detail    string
 	}{
-		{"greeting, busy", at(mailtest.Connect, 421, "4.3.2"), false, 421, "The mail server turned the connection away (421 4.3.2)."},
-		{"greeting, no service", at(mailtest.Connect, 554, "5.7.1"), false, 554, "The mail server turned the connection away (554 5.7.1)."},
-		{"hello", at(mailtest.Hello, 550, ""), false, 550, "The mail server turned the connection away (550)."},
-		{"sender, later", at(mailtest.Sender, 451, "4.7.1"), false, 451, "The mail server did not accept the sender (451 4.7.1)."},
-		{"sender, for good", at(mailtest.Sender, 553, "5.1.8"), false, 553, "The mail server did not accept the sender (553 5.1.8)."},
-		{"recipient, unknown", refuse(550), true, 550, "The mail server refused the recipient (550 5.1.1)."},
-		{"recipient, without status", at(mailtest.Recipient, 550, "no such user"), true, 550, "The mail server refused the recipient (550)."},
-		{"recipient, malformed", refuse(501), true, 501, "The mail server refused the recipient (501 5.1.1)."},
-		{"recipient, later", refuse(451), false, 451, "The mail server did not take the recipient for now (451 4.1.1)."},
-		{"recipient, shutting down", at(mailtest.Recipient, 421, "4.3.2"), false, 421, "The mail server did not take the recipient for now (421 4.3.2)."},
-		{"recipient, no relay", at(mailtest.Recipient, 554, "5.7.1"), false, 554, "The mail server did not take the recipient for now (554 5.7.1)."},
-		{"recipient, login first", at(mailtest.Recipient, 530, ""), false, 530, "The mail server did not take the recipient for now (530)."},
-		{"recipient, nonsense", at(mailtest.Recipient, 354, "5.1.1"), false, 354, "The mail server did not take the recipient for now (354 5.1.1)."},
-		{"data, for good", at(mailtest.Data, 554, "5.5.1"), true, 554, "The mail server refused the message (554 5.5.1)."},
-		{"data, policy", at(mailtest.Data, 554, "5.7.1"), false, 554, "The mail server did not take the message for now (554 5.7.1)."},
-		{"message, too large", at(mailtest.Accept, 552, "5.3.4"), true, 552, "The mail server refused the message (552 5.3.4)."},
-		{"message, policy", at(mailtest.Accept, 550, "5.7.1"), true, 550, "The mail server refused the message (550 5.7.1)."},
-		{"message, later", at(mailtest.Accept, 452, "4.3.1"), false, 452, "The mail server did not take the message for now (452 4.3.1)."},
-		{"several lines", at(mailtest.Accept, 554, "5.6.0 no\n5.6.0 really not"), true, 554, "The mail server refused the message (554 5.6.0)."},
+		{"greeting, busy", at(mailtest.Connect, 421, "4.3.2"), false, 421, "The mail server rejected the connection (421 4.3.2)."},
+		{"greeting, no service", at(mailtest.Connect, 554, "5.7.1"), false, 554, "The mail server rejected the connection (554 5.7.1)."},
+		{"hello", at(mailtest.Hello, 550, ""), false, 550, "The mail server rejected the connection (550)."},
+		{"sender, temporarily", at(mailtest.Sender, 451, "4.7.1"), false, 451, "The mail server did not accept the sender (451 4.7.1)."},
+		{"sender, permanently", at(mailtest.Sender, 553, "5.1.8"), false, 553, "The mail server did not accept the sender (553 5.1.8)."},
+		{"recipient, unknown", reject(550), true, 550, "The mail server rejected the recipient (550 5.1.1)."},
+		{"recipient, without status", at(mailtest.Recipient, 550, "no such user"), true, 550, "The mail server rejected the recipient (550)."},
+		{"recipient, malformed", reject(501), true, 501, "The mail server rejected the recipient (501 5.1.1)."},
+		{"recipient, temporarily", reject(451), false, 451, "The mail server did not accept the recipient for now (451 4.1.1)."},
+		{"recipient, shutting down", at(mailtest.Recipient, 421, "4.3.2"), false, 421, "The mail server did not accept the recipient for now (421 4.3.2)."},
+		{"recipient, no relay", at(mailtest.Recipient, 554, "5.7.1"), false, 554, "The mail server did not accept the recipient for now (554 5.7.1)."},
+		{"recipient, login required", at(mailtest.Recipient, 530, ""), false, 530, "The mail server did not accept the recipient for now (530)."},
+		{"recipient, unexpected code", at(mailtest.Recipient, 354, "5.1.1"), false, 354, "The mail server did not accept the recipient for now (354 5.1.1)."},
+		{"data, permanently", at(mailtest.Data, 554, "5.5.1"), true, 554, "The mail server rejected the message (554 5.5.1)."},
+		{"data, policy", at(mailtest.Data, 554, "5.7.1"), false, 554, "The mail server did not accept the message for now (554 5.7.1)."},
+		{"message, too large", at(mailtest.Accept, 552, "5.3.4"), true, 552, "The mail server rejected the message (552 5.3.4)."},
+		{"message, policy", at(mailtest.Accept, 550, "5.7.1"), true, 550, "The mail server rejected the message (550 5.7.1)."},
+		{"message, temporarily", at(mailtest.Accept, 452, "4.3.1"), false, 452, "The mail server did not accept the message for now (452 4.3.1)."},
+		{"several lines", at(mailtest.Accept, 554, "5.6.0 no\n5.6.0 really not"), true, 554, "The mail server rejected the message (554 5.6.0)."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -238,7 +238,7 @@ func TestRefusals(t *testing.T) {
 
 			server.BehaveWell()
 			if err := client.Send(t.Context(), testMessage()); err != nil {
-				t.Errorf("once the server behaves: %v", err)
+				t.Errorf("after BehaveWell: %v", err)
 			}
 		})
 	}
@@ -255,7 +255,7 @@ func TestConnectionLost(t *testing.T) {
 		{mailtest.Sender, closed},
 		{mailtest.Recipient, closed},
 		{mailtest.Data, closed},
-		{mailtest.Accept, "The mail server closed the connection without an answer; whether it accepted the message is not known."},
+		{mailtest.Accept, "The mail server closed the connection without a response; whether it accepted the message is not known."},
 	}
 	for _, tt := range tests {
 		t.Run(string(tt.at), func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestConnectionLost(t *testing.T) {
 	}
 }
 
-func TestWaysToLoseAConnection(t *testing.T) {
+func TestReadErrorsOfALostConnection(t *testing.T) {
 	for _, err := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE} {
 		client, bad := New(Options{URL: "smtp://mail.example.com:25", From: testFrom, Dial: func(context.Context, string, string) (net.Conn, error) {
 			conn, _ := net.Pipe()
@@ -289,9 +289,9 @@ type brokenConn struct {
 
 func (c brokenConn) Read([]byte) (int, error) { return 0, c.err }
 
-func TestAcceptedIsSent(t *testing.T) {
+func TestErrorsAfterAcceptanceAreIgnored(t *testing.T) {
 	behaviours := map[string]mailtest.Behaviour{
-		"dropped": mailtest.Drop(), "refused": mailtest.Reply(500, "5.5.1 what?"), "shutting down": mailtest.Reply(421, "4.3.2 bye"),
+		"dropped": mailtest.Drop(), "rejected": mailtest.Reply(500, "5.5.1 what?"), "shutting down": mailtest.Reply(421, "4.3.2 bye"),
 	}
 	for name, behaviour := range behaviours {
 		t.Run(name, func(t *testing.T) {
@@ -305,12 +305,12 @@ func TestAcceptedIsSent(t *testing.T) {
 	}
 }
 
-func TestSentAgainIsTheSame(t *testing.T) {
+func TestResendingKeepsTheMessageID(t *testing.T) {
 	server := mailtest.NewServer(t, mailtest.Options{})
 	client := newTestClient(t, server)
 	server.Once(mailtest.Accept, mailtest.Drop())
 	if err := client.Send(t.Context(), testMessage()); err == nil {
-		t.Fatal("the first was not cut off")
+		t.Fatal("the connection was not dropped")
 	}
 	if err := client.Send(t.Context(), testMessage()); err != nil {
 		t.Fatal(err)
@@ -327,7 +327,7 @@ func TestUnreachable(t *testing.T) {
 		client := newTestClient(t, server)
 		server.Down()
 		if mustFail(t, client.Send(t.Context(), testMessage()), "The mail server closed the connection.").Permanent {
-			t.Error("it is permanent")
+			t.Error("the error is permanent")
 		}
 		server.Up()
 		if err := client.Send(t.Context(), testMessage()); err != nil {
@@ -339,7 +339,7 @@ func TestUnreachable(t *testing.T) {
 		client := newTestClient(t, server)
 		server.Close()
 		if mustFail(t, client.Send(t.Context(), testMessage()), "The mail server refused the connection.").Permanent {
-			t.Error("it is permanent")
+			t.Error("the error is permanent")
 		}
 	})
 	dialErrors := map[string]struct {
@@ -358,13 +358,13 @@ func TestUnreachable(t *testing.T) {
 				t.Fatal(err)
 			}
 			if mustFail(t, client.Send(t.Context(), testMessage()), tt.detail).Permanent {
-				t.Error("it is permanent")
+				t.Error("the error is permanent")
 			}
 		})
 	}
 }
 
-// named has the client call the server mail.example.com, which is not loopback.
+// named makes the client call the server mail.example.com, which is not loopback.
 func named(server *mailtest.Server, query string) func(*Options) {
 	return func(o *Options) {
 		before, _, _ := strings.Cut(o.URL, "?")
@@ -375,10 +375,10 @@ func named(server *mailtest.Server, query string) func(*Options) {
 	}
 }
 
-// elsewhere hides that the other end of a connection is on this machine.
-type elsewhere struct{ net.Conn }
+// remoteConn is a connection whose other end seems to be on another machine.
+type remoteConn struct{ net.Conn }
 
-func (elsewhere) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 25} }
+func (remoteConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 25} }
 
 func TestTLS(t *testing.T) {
 	inClear := mailtest.Options{}
@@ -412,15 +412,15 @@ func TestTLS(t *testing.T) {
 		{"required, not offered", inClear, call("?starttls=required"), false, noOffer},
 		{"name, nothing offered", inClear, call(""), false, ""},
 		{"name, offered", startTLS, call(""), true, ""},
-		{"name, offered, forgone", startTLS, call("?starttls=never"), false, ""},
+		{"name, offered, not used", startTLS, call("?starttls=never"), false, ""},
 		{"name, required", startTLS, call("?starttls=required"), true, ""},
-		{"offered, by an unknown authority", startTLS, func(s *mailtest.Server, o *Options) { call("")(s, o); untrusted(s, o) }, false, unknownOne},
-		{"required, by an unknown authority", startTLS, untrusted, false, unknownOne},
+		{"offered, unknown authority", startTLS, func(s *mailtest.Server, o *Options) { call("")(s, o); untrusted(s, o) }, false, unknownOne},
+		{"required, unknown authority", startTLS, untrusted, false, unknownOne},
 		{"another name", startTLS, misnamed, false, "The mail server's certificate is not valid for its name."},
 		{"from the start", implicit, nil, true, ""},
 		{"from the start, by name", implicit, call(""), true, ""},
-		{"from the start, by an unknown authority", implicit, untrusted, false, unknownOne},
-		{"from the start, where it is not spoken", inClear, scheme("smtp:", "smtps:"), false,
+		{"from the start, unknown authority", implicit, untrusted, false, unknownOne},
+		{"from the start, not supported", inClear, scheme("smtp:", "smtps:"), false,
 			"The mail server does not speak TLS from the start on this port. One that offers STARTTLS needs smtp://."},
 	}
 	for _, tt := range tests {
@@ -434,7 +434,7 @@ func TestTLS(t *testing.T) {
 			err := client.Send(t.Context(), testMessage())
 			if tt.detail != "" {
 				if mustFail(t, err, tt.detail).Permanent {
-					t.Error("it is permanent")
+					t.Error("the error is permanent")
 				}
 				if server.Seen(mailtest.Sender) > 0 {
 					t.Errorf("commands %q", server.Commands())
@@ -450,24 +450,24 @@ func TestTLS(t *testing.T) {
 		})
 	}
 
-	t.Run("STARTTLS is refused", func(t *testing.T) {
+	t.Run("STARTTLS is rejected", func(t *testing.T) {
 		server := mailtest.NewServer(t, startTLS)
 		server.At(mailtest.Encrypt, mailtest.Reply(454, "4.7.0 not now"))
 		mustFail(t, newTestClient(t, server).Send(t.Context(), testMessage()), "The mail server did not begin TLS (454 4.7.0).")
 	})
-	t.Run("the handshake is cut off", func(t *testing.T) {
+	t.Run("dropped before the handshake", func(t *testing.T) {
 		server := mailtest.NewServer(t, startTLS)
 		server.At(mailtest.Encrypt, mailtest.Drop())
 		mustFail(t, newTestClient(t, server).Send(t.Context(), testMessage()), "The mail server closed the connection.")
 	})
 	afterSTARTTLS := map[string]string{
-		"an old version":            "\x15\x03\x01\x00\x02\x02\x46",
+		"an old TLS version":        "\x15\x03\x01\x00\x02\x02\x46",
 		"clear text after STARTTLS": "250-hello\r\n250 8BITMIME\r\n",
 	}
-	for name, answer := range afterSTARTTLS {
+	for name, response := range afterSTARTTLS {
 		t.Run(name, func(t *testing.T) {
 			client, err := New(Options{URL: "smtp://mail.example.com:25?starttls=required", From: testFrom, Dial: dialTo(func(conn net.Conn) {
-				for _, reply := range []string{"220 hello\r\n", "250-hello\r\n250 STARTTLS\r\n", "220 go ahead\r\n", answer} {
+				for _, reply := range []string{"220 hello\r\n", "250-hello\r\n250 STARTTLS\r\n", "220 go ahead\r\n", response} {
 					io.WriteString(conn, reply)
 					_, _ = conn.Read(make([]byte, 4096))
 				}
@@ -483,14 +483,14 @@ func TestTLS(t *testing.T) {
 		s := &session{client: newTestClient(t, mailtest.NewServer(t, startTLS)), at: securing}
 		mustFail(t, s.failure(t.Context(), err), "The mail server's certificate has expired or is not valid yet.")
 	})
-	t.Run("not even SMTP", func(t *testing.T) {
+	t.Run("not SMTP", func(t *testing.T) {
 		client, err := New(Options{URL: "smtp://mail.example.com:25", From: testFrom, Dial: dialTo(func(conn net.Conn) {
 			io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n")
 		})})
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustFail(t, client.Send(t.Context(), testMessage()), "The mail server's answer was not SMTP.")
+		mustFail(t, client.Send(t.Context(), testMessage()), "The mail server's response was not SMTP.")
 	})
 }
 
@@ -507,9 +507,9 @@ func TestAuthentication(t *testing.T) {
 		{"loopback, in clear", with(mailtest.InClear), "AUTH PLAIN", ""},
 		{"STARTTLS", with(mailtest.StartTLS), "AUTH PLAIN", ""},
 		{"TLS from the start", with(mailtest.ImplicitTLS), "AUTH PLAIN", ""},
-		{"LOGIN alone", with(mailtest.StartTLS, "LOGIN", "XOAUTH2"), "AUTH LOGIN", ""},
-		{"PLAIN in small letters", with(mailtest.StartTLS, "login", "plain"), "AUTH PLAIN", ""},
-		{"neither", with(mailtest.StartTLS, "XOAUTH2", "PLAIN-CLIENTTOKEN"), "", "The mail server offers neither AUTH PLAIN nor AUTH LOGIN."},
+		{"only LOGIN", with(mailtest.StartTLS, "LOGIN", "XOAUTH2"), "AUTH LOGIN", ""},
+		{"PLAIN in lower case", with(mailtest.StartTLS, "login", "plain"), "AUTH PLAIN", ""},
+		{"neither PLAIN nor LOGIN", with(mailtest.StartTLS, "XOAUTH2", "PLAIN-CLIENTTOKEN"), "", "The mail server offers neither AUTH PLAIN nor AUTH LOGIN."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -521,7 +521,7 @@ func TestAuthentication(t *testing.T) {
 			}
 			if tt.detail != "" {
 				if mustFail(t, err, tt.detail).Permanent {
-					t.Error("it is permanent")
+					t.Error("the error is permanent")
 				}
 				return
 			}
@@ -550,7 +550,7 @@ func TestAuthenticationFails(t *testing.T) {
 				t.Errorf("commands %q", server.Commands())
 			}
 		})
-		t.Run(mechanism+", not now", func(t *testing.T) {
+		t.Run(mechanism+", temporary failure", func(t *testing.T) {
 			server := mailtest.NewServer(t, options)
 			server.At(mailtest.Auth, mailtest.Reply(454, "4.7.0 "+testPassword))
 			failed := mustFail(t, newTestClient(t, server).Send(t.Context(), testMessage()),
@@ -559,12 +559,12 @@ func TestAuthenticationFails(t *testing.T) {
 				t.Errorf("permanent %v, code %d", failed.Permanent, failed.Code)
 			}
 		})
-		t.Run(mechanism+", nonsense", func(t *testing.T) {
+		t.Run(mechanism+", unexpected code", func(t *testing.T) {
 			server := mailtest.NewServer(t, options)
 			server.At(mailtest.Auth, mailtest.Reply(334, "???"))
 			mustFail(t, newTestClient(t, server).Send(t.Context(), testMessage()), "The conversation with the mail server failed.")
 		})
-		t.Run(mechanism+", cut off", func(t *testing.T) {
+		t.Run(mechanism+", dropped", func(t *testing.T) {
 			server := mailtest.NewServer(t, options)
 			server.At(mailtest.Auth, mailtest.Drop())
 			mustFail(t, newTestClient(t, server).Send(t.Context(), testMessage()), "The mail server closed the connection.")
@@ -579,9 +579,9 @@ func TestPasswordIsNeverSentInClear(t *testing.T) {
 		host   string
 		detail string
 	}{
-		// What stands between could have taken the offer out.
+		// An attacker in between could have removed the offer.
 		{"STARTTLS is not offered", mailtest.InClear, "mail.example.com", "The mail server does not offer STARTTLS, which is required."},
-		{"localhost is elsewhere", mailtest.InClear, "localhost", "The password was not sent, since the connection to the mail server is not encrypted."},
+		{"localhost is another machine", mailtest.InClear, "localhost", "The password was not sent, since the connection to the mail server is not encrypted."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -591,11 +591,11 @@ func TestPasswordIsNeverSentInClear(t *testing.T) {
 				dial := o.Dial
 				o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 					conn, err := dial(ctx, network, address)
-					return elsewhere{conn}, err
+					return remoteConn{conn}, err
 				}
 			})
 			if mustFail(t, client.Send(t.Context(), testMessage()), tt.detail).Permanent {
-				t.Error("it is permanent")
+				t.Error("the error is permanent")
 			}
 			if server.Seen(mailtest.Auth) > 0 {
 				t.Errorf("commands %q", server.Commands())
@@ -604,7 +604,7 @@ func TestPasswordIsNeverSentInClear(t *testing.T) {
 	}
 }
 
-func TestCallerStops(t *testing.T) {
+func TestCallerCancels(t *testing.T) {
 	const stopped = "Sending was stopped before the mail server accepted the message."
 	t.Run("before", func(t *testing.T) {
 		server := mailtest.NewServer(t, mailtest.Options{})
@@ -645,8 +645,7 @@ func untilSeen(t *testing.T, server *mailtest.Server, step mailtest.Step) contex
 	return ctx
 }
 
-// TestConnectionsAreClosed looks at what the library leaves open when a
-// conversation fails.
+// net/smtp leaves connections open when a conversation fails; Send closes them.
 func TestConnectionsAreClosed(t *testing.T) {
 	for _, step := range []mailtest.Step{mailtest.Connect, mailtest.Hello, mailtest.Encrypt, mailtest.Auth, mailtest.Sender, mailtest.Accept, mailtest.Quit} {
 		t.Run(string(step), func(t *testing.T) {
@@ -682,7 +681,7 @@ func (c *closeCounter) Close() error {
 func TestContentOnTheWire(t *testing.T) {
 	server := mailtest.NewServer(t, mailtest.Options{})
 	message := testMessage()
-	message.Text = ".\n..\nAn end:\r\n.\r\nQUIT\r\nGrüße – " + strings.Repeat("lang", 1000) + " \t\n=?utf-8?q?no?=\x00\n"
+	message.Text = ".\n..\nA dot:\r\n.\r\nQUIT\r\nGrüße – " + strings.Repeat("lang", 1000) + " \t\n=?utf-8?q?no?=\x00\n"
 	message.HTML = "<p>" + strings.Repeat("ü", 3000) + "</p>"
 	if err := newTestClient(t, server).Send(t.Context(), message); err != nil {
 		t.Fatal(err)

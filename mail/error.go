@@ -72,7 +72,7 @@ func replyError(at step, reply *textproto.Error) *Error {
 	e := &Error{Code: reply.Code}
 	switch at {
 	case connecting, greeting:
-		e.Detail = "The mail server turned the connection away (" + code + ")."
+		e.Detail = "The mail server rejected the connection (" + code + ")."
 		return e
 	case securing:
 		e.Detail = "The mail server did not begin TLS (" + code + ")."
@@ -95,9 +95,9 @@ func replyError(at step, reply *textproto.Error) *Error {
 	policy := at != concluding && status != nil && status[2] == "7"
 	if reply.Code/100 == 5 && !policy && !isAboutConnection(reply.Code) {
 		e.Permanent = true
-		e.Detail = "The mail server refused the " + subject + " (" + code + ")."
+		e.Detail = "The mail server rejected the " + subject + " (" + code + ")."
 	} else {
-		e.Detail = "The mail server did not take the " + subject + " for now (" + code + ")."
+		e.Detail = "The mail server did not accept the " + subject + " for now (" + code + ")."
 	}
 	return e
 }
@@ -123,10 +123,10 @@ func (s *session) timeSentence() string {
 	case greeting:
 		return "The mail server did not greet within " + limit + ". One that speaks TLS from the start needs smtps://."
 	case concluding:
-		return "The mail server did not answer within " + limit + unknown
+		return "The mail server did not respond within " + limit + unknown
 	case securing, authenticating, namingSender, namingRecipient, sending:
 	}
-	return "The mail server did not take the message within " + limit + "."
+	return "The mail server did not accept the message within " + limit + "."
 }
 
 func networkSentence(at step, err error) string {
@@ -140,11 +140,11 @@ func networkSentence(at step, err error) string {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "The mail server refused the connection."
 	case isReset(err) && at == concluding:
-		return "The mail server closed the connection without an answer" + unknown
+		return "The mail server closed the connection without a response" + unknown
 	case isReset(err):
 		return "The mail server closed the connection."
 	case errors.As(err, &protocol):
-		return "The mail server's answer was not SMTP."
+		return "The mail server's response was not SMTP."
 	case at == connecting:
 		return "The mail server cannot be reached."
 	default:

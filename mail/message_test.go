@@ -20,7 +20,7 @@ func TestNamesAndSubjects(t *testing.T) {
 		name     string
 		in       string
 		subject  string // as shown
-		fullName string // as shown, the same as the subject where empty
+		fullName string // as shown; "" means the same as the subject
 	}{
 		{"plain", "Ann Field", "Ann Field", ""},
 		{"empty", "", "", ""},
@@ -31,12 +31,12 @@ func TestNamesAndSubjects(t *testing.T) {
 		{"LF", "Ann\n\nBody", "Ann Body", ""},
 		{"CR", "Ann\rBcc: eve@example.net", "Ann Bcc: eve@example.net", ""},
 		{"folded", "Ann\r\n Field", "Ann Field", ""},
-		{"not ASCII, with lines", "Zoë\r\nBcc: eve@example.net", "Zoë Bcc: eve@example.net", ""},
+		{"not ASCII, CR and LF", "Zoë\r\nBcc: eve@example.net", "Zoë Bcc: eve@example.net", ""},
 		{"other line ends", "a\vb\fc\u0085d\u2028e\u2029f\x00g\x1bh\u009bi", "a b c d e f g h i", ""},
 		{"white space around", "  \tAnn \n", "Ann", ""},
 		{"invalid UTF-8", "Ann\xff\xfe", "Ann\uFFFD", ""},
 		{"an encoded word", "=?utf-8?q?Eve=0D=0ABcc:x?=", "= ?utf-8?q?Eve=0D=0ABcc:x?=", ""},
-		{"half of one", "is a=?", "is a=?", ""},
+		{"the end of an encoded word", "is a=?", "is a=?", ""},
 		{"long", long, long[:249] + "…", long[:99] + "…"},
 		{"long, not ASCII", strings.Repeat("ü", 300), strings.Repeat("ü", 249) + "…", strings.Repeat("ü", 99) + "…"},
 		{"one long word", strings.Repeat("x", 250), strings.Repeat("x", 250), strings.Repeat("x", 99) + "…"},
@@ -61,33 +61,33 @@ func TestNamesAndSubjects(t *testing.T) {
 			if m.To.Address != message.To.Email || m.From.Address != testFrom.Email || m.Text != message.Text {
 				t.Errorf("to %v, from %v, text %q", m.To, m.From, m.Text)
 			}
-			headersAreOurs(t, m.Raw)
+			checkHeaders(t, m.Raw)
 		})
 	}
 }
 
-// headersAreOurs fails the test when a message has another header than those we
-// send, or one twice.
-func headersAreOurs(t *testing.T, raw []byte) {
+// checkHeaders checks that the message has exactly the headers that Send writes, each
+// once.
+func checkHeaders(t *testing.T, raw []byte) {
 	t.Helper()
 	parsed, err := netmail.ReadMessage(bytes.NewReader(raw))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, raw)
 	}
-	ours := []string{"Auto-Submitted", "Content-Type", "Date", "From", "Message-Id", "Mime-Version", "Subject", "To"}
+	want := []string{"Auto-Submitted", "Content-Type", "Date", "From", "Message-Id", "Mime-Version", "Subject", "To"}
 	var got []string
 	for name, values := range parsed.Header {
 		for range values {
 			got = append(got, name)
 		}
 	}
-	if slices.Sort(got); !slices.Equal(got, ours) {
-		t.Errorf("headers %q", got)
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("headers %q, want %q", got, want)
 	}
 	head, _, _ := bytes.Cut(raw, []byte("\r\n\r\n"))
 	for line := range bytes.SplitSeq(head, []byte("\r\n")) {
 		if len(line) > 998 || bytes.ContainsAny(line, "\r\n\x00") {
-			t.Errorf("a line of a header is %q", line)
+			t.Errorf("header line %q", line)
 		}
 	}
 }
@@ -136,10 +136,10 @@ func TestMessagesThatCannotBeSent(t *testing.T) {
 			message := testMessage()
 			tt.change(&message)
 			if !mustFail(t, client.Send(t.Context(), message), tt.detail).Permanent {
-				t.Error("it is not permanent")
+				t.Error("the error is not permanent")
 			}
 			if server.Seen(mailtest.Connect) > 0 {
-				t.Error("the server was called")
+				t.Error("the client connected to the server")
 			}
 		})
 	}
@@ -172,19 +172,19 @@ func FuzzMessage(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, id, name, email, subject, text, html string) {
-		letter, err := client.compose(Message{ID: id, To: Address{Name: name, Email: email}, Subject: subject, Text: text, HTML: html})
+		message, err := client.compose(Message{ID: id, To: Address{Name: name, Email: email}, Subject: subject, Text: text, HTML: html})
 		if err != nil {
 			return
 		}
-		if letter.to != "<"+email+">" || strings.ContainsAny(email, " <>\"") || strings.ContainsFunc(email, unicode.IsControl) {
-			t.Errorf("envelope to %q for %q", letter.to, email)
+		if message.to != "<"+email+">" || strings.ContainsAny(email, " <>\"") || strings.ContainsFunc(email, unicode.IsControl) {
+			t.Errorf("envelope to %q for %q", message.to, email)
 		}
 		if html == "" {
-			// Without alternatives the message's header has the encoding.
-			letter.content = bytes.Replace(letter.content, []byte("Content-Transfer-Encoding: quoted-printable\r\n"), nil, 1)
+			// A message with one part has the part's encoding among its headers.
+			message.content = bytes.Replace(message.content, []byte("Content-Transfer-Encoding: quoted-printable\r\n"), nil, 1)
 		}
-		headersAreOurs(t, letter.content)
-		parsed, err := netmail.ReadMessage(bytes.NewReader(letter.content))
+		checkHeaders(t, message.content)
+		parsed, err := netmail.ReadMessage(bytes.NewReader(message.content))
 		if err != nil {
 			t.Fatal(err)
 		}

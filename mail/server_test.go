@@ -55,7 +55,7 @@ func TestMalformedURL(t *testing.T) {
 		user      = "a user without a password, or a password without a user"
 		option    = "an option other than one starttls"
 	)
-	tests := []struct{ name, url, says string }{
+	tests := []struct{ name, url, want string }{
 		{"empty", "", scheme},
 		{"no scheme", "hunter2.example.com:25", scheme},
 		{"an IP alone", "127.0.0.1:25", malformed},
@@ -81,11 +81,11 @@ func TestMalformedURL(t *testing.T) {
 		{"control character in the password", "smtp://u:hunter2%00@mail.example.com:25", "control characters"},
 		{"control character in the user", "smtp://u%0A:hunter2@mail.example.com:25", "control characters"},
 		{"unknown option", "smtp://u:hunter2@mail.example.com:25?tls=hunter2", option},
-		{"an option more", "smtp://u:hunter2@mail.example.com:25?starttls=required&x=1", option},
+		{"a second option", "smtp://u:hunter2@mail.example.com:25?starttls=required&x=1", option},
 		{"option twice", "smtp://u:hunter2@mail.example.com:25?starttls=required&starttls=never", option},
 		{"malformed option", "smtp://u:hunter2@mail.example.com:25?starttls=%", option},
 		{"option's value", "smtp://u:hunter2@mail.example.com:25?starttls=hunter2", "neither required nor never"},
-		{"option of smtp with smtps", "smtps://u:hunter2@mail.example.com:465?starttls=required", "which smtps:// does not take"},
+		{"starttls with smtps", "smtps://u:hunter2@mail.example.com:465?starttls=required", "which smtps:// does not take"},
 		{"password in clear", "smtp://u:hunter2@mail.example.com:25?starttls=never", "would be sent unencrypted"},
 	}
 	for _, tt := range tests {
@@ -94,8 +94,8 @@ func TestMalformedURL(t *testing.T) {
 			if err == nil {
 				t.Fatalf("accepted: %+v", client.server)
 			}
-			if !strings.Contains(err.Error(), tt.says) || !strings.HasPrefix(err.Error(), "the SMTP URL") {
-				t.Errorf("error %q, want one that says %q", err, tt.says)
+			if !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), "the SMTP URL") {
+				t.Errorf("error %q, want one that contains %q", err, tt.want)
 			}
 			noSecrets(t, err)
 		})

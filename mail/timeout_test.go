@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// These tests run on a synthetic clock and in-memory connections, so that the
-// limits hold to the nanosecond and take no time.
+// These tests use a synthetic clock and in-memory connections: they check the
+// limits to the nanosecond and take no time.
 
-// converse answers as a server does, up to the line that begins with stop or to
-// the message's end for ".". Then it calls then.
+// converse replies as a server does, until it receives a line that begins with stop;
+// "." is the end of the message. Then it calls then.
 func converse(conn net.Conn, stop string, then func(net.Conn)) {
 	in := bufio.NewReader(conn)
 	replies := map[string]string{
@@ -59,7 +59,7 @@ func dialTo(serve func(net.Conn)) func(context.Context, string, string) (net.Con
 
 func silent(conn net.Conn) { io.Copy(io.Discard, conn) }
 
-// drip writes text again and again, once a second, until the connection ends.
+// drip writes text once a second until the connection ends.
 func drip(conn net.Conn, text string) {
 	for tick := time.NewTicker(time.Second); ; <-tick.C {
 		if _, err := io.WriteString(conn, text); err != nil {
@@ -69,8 +69,8 @@ func drip(conn net.Conn, text string) {
 	}
 }
 
-// sip reads a byte a second until the connection ends.
-func sip(conn net.Conn) {
+// readSlowly reads one byte a second until the connection ends.
+func readSlowly(conn net.Conn) {
 	for tick := time.NewTicker(time.Second); ; <-tick.C {
 		if _, err := conn.Read(make([]byte, 1)); err != nil {
 			tick.Stop()
@@ -79,15 +79,15 @@ func sip(conn net.Conn) {
 	}
 }
 
-func TestMessageEndsAfterTimeout(t *testing.T) {
+func TestSendEndsAfterTheTimeout(t *testing.T) {
 	silentAt := func(stop string) func(context.Context, string, string) (net.Conn, error) {
 		return dialTo(func(conn net.Conn) { converse(conn, stop, silent) })
 	}
 	const (
-		url       = "smtp://mail.example.com:25"
-		greeting  = "The mail server did not greet within 30 seconds. One that speaks TLS from the start needs smtps://."
-		late      = "The mail server did not take the message within 30 seconds."
-		undecided = "The mail server did not answer within 30 seconds; whether it accepted the message is not known."
+		url           = "smtp://mail.example.com:25"
+		greeting      = "The mail server did not greet within 30 seconds. One that speaks TLS from the start needs smtps://."
+		late          = "The mail server did not accept the message within 30 seconds."
+		mayBeAccepted = "The mail server did not respond within 30 seconds; whether it accepted the message is not known."
 	)
 	tests := []struct {
 		name   string
@@ -109,10 +109,10 @@ func TestMessageEndsAfterTimeout(t *testing.T) {
 			}
 			silent(conn)
 		}), late},
-		{"greeting drips", url, dialTo(func(conn net.Conn) { drip(conn, "220-wait\r\n") }), greeting},
+		{"greeting arrives a line a second", url, dialTo(func(conn net.Conn) { drip(conn, "220-wait\r\n") }), greeting},
 		{"hello", url, silentAt("EHLO"), greeting},
 		{"sender", url, silentAt("MAIL"), late},
-		{"sender's answer drips", url, dialTo(func(conn net.Conn) {
+		{"reply to the sender arrives a line a second", url, dialTo(func(conn net.Conn) {
 			converse(conn, "MAIL", func(conn net.Conn) { drip(conn, "250-wait\r\n") })
 		}), late},
 		{"recipient", url, silentAt("RCPT"), late},
@@ -120,10 +120,10 @@ func TestMessageEndsAfterTimeout(t *testing.T) {
 		{"the message is read a byte a second", url, dialTo(func(conn net.Conn) {
 			converse(conn, "DATA", func(conn net.Conn) {
 				io.WriteString(conn, "354 go on\r\n")
-				sip(conn)
+				readSlowly(conn)
 			})
-		}), undecided},
-		{"after the message", url, silentAt(".\r\n"), undecided},
+		}), mayBeAccepted},
+		{"after the message", url, silentAt(".\r\n"), mayBeAccepted},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestMessageEndsAfterTimeout(t *testing.T) {
 	}
 }
 
-func TestSlowServerIsServed(t *testing.T) {
+func TestSlowServerWithinTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, err := New(Options{URL: "smtp://mail.example.com:25", From: testFrom, Timeout: time.Minute, Dial: dialTo(func(conn net.Conn) {
 			<-time.After(59 * time.Second)
@@ -161,16 +161,16 @@ func TestSlowServerIsServed(t *testing.T) {
 	})
 }
 
-func TestGoodbyeIsShort(t *testing.T) {
+func TestQuitTimeout(t *testing.T) {
 	tests := []struct {
 		name    string
 		stop    string
-		waits   time.Duration // what the server takes for everything else
+		waits   time.Duration // how long the server takes for everything else
 		goodbye time.Duration
 	}{
-		{"no answer", "QUIT", 0, 2 * time.Second},
-		{"not even read", ".\r\n", 0, 2 * time.Second},
-		{"the time is nearly up", "QUIT", 29 * time.Second, time.Second},
+		{"no response", "QUIT", 0, 2 * time.Second},
+		{"QUIT is not read", ".\r\n", 0, 2 * time.Second},
+		{"the timeout is close", "QUIT", 29 * time.Second, time.Second},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestGoodbyeIsShort(t *testing.T) {
 				if took := time.Since(start); took != tt.waits+tt.goodbye {
 					t.Errorf("took %v", took)
 				}
-				<-time.After(time.Minute) // the server's end
+				<-time.After(time.Minute) // until the server closes the connection
 			})
 		})
 	}

@@ -17,8 +17,8 @@ import (
 	"millwright/worker"
 )
 
-// Tracing can be turned on while workflows run: histories recorded without it replay
-// with it.
+// Tracing can be turned on while workflows run: histories that were recorded without
+// it replay with it.
 func TestRecordedHistoriesReplayWithTracing(t *testing.T) {
 	files, err := filepath.Glob("../workflows/testdata/*.json")
 	if err != nil || len(files) < 10 {
@@ -50,7 +50,7 @@ func TestRecordedHistoriesReplayWithTracing(t *testing.T) {
 			}
 			worker.Register(replayer)
 			if err := replayer.ReplayWorkflowHistory(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), history); err != nil {
-				t.Errorf("it does not replay: %v", err)
+				t.Errorf("replay: %v", err)
 			}
 		})
 	}

@@ -10,8 +10,8 @@ import (
 	"millwright/telemetry"
 )
 
-// gathered returns a registry's values by name{label=value,…}; a histogram's value is
-// its number of observations.
+// gathered returns a registry's values by name{label=value,…}. The value of a histogram
+// is its number of observations.
 func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -71,19 +71,19 @@ func TestTemporalMetricsReachPrometheus(t *testing.T) {
 	for _, family := range families {
 		if family.GetName() == "temporal_request_latency_seconds" {
 			if sum := family.GetMetric()[0].GetHistogram().GetSampleSum(); sum != 3600.03 {
-				t.Errorf("the latencies add up to %v s", sum)
+				t.Errorf("the sum of latencies is %v s, want 3600.03", sum)
 			}
 		}
 	}
 }
 
-func TestANameOfTwoKindsIsExportedOnce(t *testing.T) {
+func TestAMetricNameIsExportedForOneKindOnly(t *testing.T) {
 	metrics := telemetry.NewTemporalMetrics()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics)
 	metrics.Handler().Counter("temporal_x").Inc(1)
 	metrics.Handler().Gauge("temporal_x_total").Update(9)
 	if got := gathered(t, registry)["temporal_x_total{}"]; got != 1 {
-		t.Errorf("it is %v, want the first one's 1", got)
+		t.Errorf("value %v, want 1, from the counter that came first", got)
 	}
 }

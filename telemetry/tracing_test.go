@@ -23,7 +23,7 @@ func TestNilTracing(t *testing.T) {
 	var none *telemetry.Tracing
 	interceptors, err := none.Interceptors()
 	if none.Tracer() != nil || interceptors != nil || err != nil || none.Stop(t.Context()) != nil {
-		t.Error("a nil Tracing does something")
+		t.Error("a nil Tracing is not inert")
 	}
 }
 
@@ -46,14 +46,14 @@ func TestTracingNamesTheProcess(t *testing.T) {
 			}
 			spans := kept.GetSpans()
 			if len(spans) != 1 {
-				t.Fatalf("%d spans were exported, want the one that ended", len(spans))
+				t.Fatalf("%d spans were exported, want 1", len(spans))
 			}
 			found := map[string]string{}
 			for _, a := range spans[0].Resource.Attributes() {
 				found[string(a.Key)] = a.Value.String()
 			}
 			if found["service.name"] != c.want || found["service.version"] != "1.2.3" {
-				t.Errorf("the spans' resource is %v", found)
+				t.Errorf("the spans have the resource %v", found)
 			}
 		})
 	}
@@ -73,21 +73,21 @@ func TestOnlyActivitiesStartTraces(t *testing.T) {
 	}
 	interceptors, err := tracing.Interceptors()
 	if err != nil || len(interceptors) != 1 {
-		t.Fatalf("there are %d interceptors, error %v", len(interceptors), err)
+		t.Fatalf("%d interceptors, error %v", len(interceptors), err)
 	}
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetWorkerOptions(sdkworker.Options{Interceptors: []interceptor.WorkerInterceptor{interceptors[0].(interceptor.WorkerInterceptor)}})
-	look := func(ctx context.Context) (bool, error) { return trace.SpanContextFromContext(ctx).IsSampled(), nil }
-	env.RegisterActivityWithOptions(look, activity.RegisterOptions{Name: "Look"})
+	sampled := func(ctx context.Context) (bool, error) { return trace.SpanContextFromContext(ctx).IsSampled(), nil }
+	env.RegisterActivityWithOptions(sampled, activity.RegisterOptions{Name: "Sampled"})
 	env.ExecuteWorkflow(func(ctx workflow.Context) (traced bool, err error) {
 		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: 1e9})
-		err = workflow.ExecuteActivity(ctx, "Look").Get(ctx, &traced)
+		err = workflow.ExecuteActivity(ctx, "Sampled").Get(ctx, &traced)
 		return traced, err
 	})
 	var traced bool
 	if err := env.GetWorkflowResult(&traced); err != nil || !traced {
-		t.Fatalf("the activity is in a trace: %v, error %v", traced, err)
+		t.Fatalf("sampled %v, error %v", traced, err)
 	}
 	if err := tracing.Stop(t.Context()); err != nil {
 		t.Fatal(err)
@@ -96,8 +96,8 @@ func TestOnlyActivitiesStartTraces(t *testing.T) {
 	for _, s := range kept.GetSpans() {
 		names = append(names, s.Name)
 	}
-	if !slices.Equal(names, []string{"RunActivity:Look"}) {
-		t.Errorf("the spans are %v, want the activity's alone", names)
+	if !slices.Equal(names, []string{"RunActivity:Sampled"}) {
+		t.Errorf("spans %v, want only the activity's", names)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestLogLinesInATraceHaveItsID(t *testing.T) {
 	}
 	ctx, span := tracing.Tracer().Start(t.Context(), "call")
 	defer span.End()
-	line := func(ctx context.Context) (said struct {
+	line := func(ctx context.Context) (fields struct {
 		A int
 		G struct {
 			TraceID string `json:"trace_id"`
@@ -118,15 +118,15 @@ func TestLogLinesInATraceHaveItsID(t *testing.T) {
 	}) {
 		written.Reset()
 		log.InfoContext(ctx, "hello")
-		if err := json.Unmarshal(written.Bytes(), &said); err != nil {
+		if err := json.Unmarshal(written.Bytes(), &fields); err != nil {
 			t.Fatal(err)
 		}
-		return said
+		return fields
 	}
-	if said := line(ctx); said.A != 1 || said.G.TraceID != span.SpanContext().TraceID().String() {
-		t.Errorf("the line says %s", written.String())
+	if fields := line(ctx); fields.A != 1 || fields.G.TraceID != span.SpanContext().TraceID().String() {
+		t.Errorf("log line %s", written.String())
 	}
-	if said := line(t.Context()); said.G.TraceID != "" {
-		t.Errorf("a line outside of a trace says %s", written.String())
+	if fields := line(t.Context()); fields.G.TraceID != "" {
+		t.Errorf("log line without a trace: %s", written.String())
 	}
 }

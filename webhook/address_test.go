@@ -11,18 +11,18 @@ import (
 	"testing"
 )
 
-// answers resolves every name to the same addresses.
-type answers []string
+// resolvesTo is a Resolver that resolves every name to these addresses.
+type resolvesTo []string
 
-func (a answers) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+func (r resolvesTo) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
 	var ips []netip.Addr
-	for _, text := range a {
+	for _, text := range r {
 		ips = append(ips, netip.MustParseAddr(text))
 	}
 	return ips, nil
 }
 
-// noLookups fails the test when a name is resolved.
+// noLookups is a Resolver that fails the test if it is used.
 type noLookups struct{ t *testing.T }
 
 func (n noLookups) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
@@ -32,37 +32,37 @@ func (n noLookups) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr,
 
 func literalURL(ip string) string { return "https://" + net.JoinHostPort(ip, "443") + "/hook" }
 
-// mustRefuse checks that err refuses an address in a sentence.
-func mustRefuse(t *testing.T, err error) {
+// mustReject checks that err is an *AddressError whose detail is a sentence.
+func mustReject(t *testing.T, err error) {
 	t.Helper()
 	var blocked *AddressError
 	if !errors.As(err, &blocked) {
 		t.Fatalf("error %v, want *AddressError", err)
 	}
 	if !strings.HasSuffix(blocked.Detail, ".") || strings.Contains(blocked.Detail, "hunter2") || strings.Contains(blocked.Detail, "%!") {
-		t.Errorf("not a sentence for people: %q", blocked.Detail)
+		t.Errorf("the detail is not a sentence: %q", blocked.Detail)
 	}
 }
 
-func TestCheckURLRefusesHostileIPs(t *testing.T) {
+func TestCheckURLRejectsHostileIPs(t *testing.T) {
 	for _, tt := range hostileIPs {
 		t.Run(tt.name, func(t *testing.T) {
-			mustRefuse(t, CheckURL(t.Context(), literalURL(tt.ip), Rules{Resolver: noLookups{t}}))
-			// Named, alone and behind a public address.
-			mustRefuse(t, CheckURL(t.Context(), "https://hooks.example.com/", Rules{Resolver: answers{tt.ip}}))
-			err := CheckURL(t.Context(), "https://hooks.example.com/", Rules{Resolver: answers{"93.184.215.14", tt.ip}})
-			mustRefuse(t, err)
+			mustReject(t, CheckURL(t.Context(), literalURL(tt.ip), Rules{Resolver: noLookups{t}}))
+			// By a name that resolves to it alone, or to a public address first.
+			mustReject(t, CheckURL(t.Context(), "https://hooks.example.com/", Rules{Resolver: resolvesTo{tt.ip}}))
+			err := CheckURL(t.Context(), "https://hooks.example.com/", Rules{Resolver: resolvesTo{"93.184.215.14", tt.ip}})
+			mustReject(t, err)
 			if strings.Contains(err.Error(), netip.MustParseAddr(tt.ip).String()) {
-				t.Errorf("the refusal of a name tells its address: %v", err)
+				t.Errorf("the error about a name contains its IP address: %v", err)
 			}
 		})
 	}
 }
 
-func TestCheckURLRefusesHostileSpellings(t *testing.T) {
+func TestCheckURLRejectsHostileSpellings(t *testing.T) {
 	for _, tt := range hostileURLs {
 		t.Run(tt.name, func(t *testing.T) {
-			mustRefuse(t, CheckURL(t.Context(), tt.url, Rules{Resolver: noLookups{t}}))
+			mustReject(t, CheckURL(t.Context(), tt.url, Rules{Resolver: noLookups{t}}))
 		})
 	}
 }
@@ -73,7 +73,7 @@ func TestCheckURLAcceptsHarmless(t *testing.T) {
 			if err := CheckURL(t.Context(), tt.url, Rules{}); err != nil {
 				t.Errorf("by spelling: %v", err)
 			}
-			if err := CheckURL(t.Context(), tt.url, Rules{Resolver: answers{"93.184.215.14", "2606:4700::1"}}); err != nil {
+			if err := CheckURL(t.Context(), tt.url, Rules{Resolver: resolvesTo{"93.184.215.14", "2606:4700::1"}}); err != nil {
 				t.Errorf("resolved: %v", err)
 			}
 		})
@@ -95,7 +95,7 @@ func TestCheckURLRules(t *testing.T) {
 		ok    bool
 	}{
 		{"http allowed", "http://hooks.example.com/", Rules{AllowHTTP: true}, true},
-		{"http allowed, https still is", "https://hooks.example.com/", Rules{AllowHTTP: true}, true},
+		{"http allowed, https too", "https://hooks.example.com/", Rules{AllowHTTP: true}, true},
 		{"http allowed, ftp is not", "ftp://hooks.example.com/", Rules{AllowHTTP: true}, false},
 		{"http allowed, private is not", "http://127.0.0.1/", Rules{AllowHTTP: true}, false},
 
@@ -103,15 +103,15 @@ func TestCheckURLRules(t *testing.T) {
 		{"opened network, IPv6", "https://[::1]:9999/", Rules{AllowNetworks: loopback}, true},
 		{"opened network, another is not", "https://10.0.0.1/", Rules{AllowNetworks: loopback}, false},
 		{"opened network, IPv6 form of another is not", "https://[::7f00:1]/", Rules{AllowNetworks: loopback}, false},
-		{"opened network, odd spelling still is not", "https://0x7f.1/", Rules{AllowNetworks: loopback}, false},
+		{"opened network, odd spelling is not", "https://0x7f.1/", Rules{AllowNetworks: loopback}, false},
 		{"opened network written as mapped", "https://127.0.0.1/", Rules{AllowNetworks: networks("::ffff:127.0.0.0/104")}, true},
 		{"opened network written as mapped, another is not", "https://10.0.0.1/", Rules{AllowNetworks: networks("::ffff:127.0.0.0/104")}, false},
 		{"opened network, private names by spelling", "https://localhost:9999/", Rules{AllowNetworks: loopback}, true},
-		{"opened network, private name that leads there", "https://receiver/", Rules{AllowNetworks: loopback, Resolver: answers{"127.0.0.1"}}, true},
-		{"opened network, private name that leads elsewhere", "https://receiver/", Rules{AllowNetworks: loopback, Resolver: answers{"10.0.0.1"}}, false},
+		{"opened network, private name that resolves into it", "https://receiver/", Rules{AllowNetworks: loopback, Resolver: resolvesTo{"127.0.0.1"}}, true},
+		{"opened network, private name that resolves elsewhere", "https://receiver/", Rules{AllowNetworks: loopback, Resolver: resolvesTo{"10.0.0.1"}}, false},
 		{"opened NAT64, public address", "https://[64:ff9b::8.8.8.8]/", Rules{AllowNetworks: networks("64:ff9b::/96")}, true},
-		{"opened NAT64, private address behind", "https://[64:ff9b::10.0.0.1]/", Rules{AllowNetworks: networks("64:ff9b::/96")}, false},
-		{"opened NAT64, loopback behind", "https://hooks.example.com/", Rules{AllowNetworks: networks("64:ff9b::/96"), Resolver: answers{"64:ff9b::7f00:1"}}, false},
+		{"opened NAT64, private address inside", "https://[64:ff9b::10.0.0.1]/", Rules{AllowNetworks: networks("64:ff9b::/96")}, false},
+		{"opened NAT64, loopback inside", "https://hooks.example.com/", Rules{AllowNetworks: networks("64:ff9b::/96"), Resolver: resolvesTo{"64:ff9b::7f00:1"}}, false},
 
 		{"own host", "https://app.example.com/x", Rules{OwnHosts: []string{"app.example.com"}}, false},
 		{"own host in capitals", "https://APP.example.com/", Rules{OwnHosts: []string{"app.Example.com"}}, false},
@@ -121,17 +121,17 @@ func TestCheckURLRules(t *testing.T) {
 		{"own host with port, another port", "https://127.0.0.1:9999/", Rules{AllowNetworks: loopback, OwnHosts: []string{"127.0.0.1:8080"}}, true},
 		{"own host with the scheme's port", "https://app.example.com/", Rules{OwnHosts: []string{"app.example.com:443"}}, false},
 		{"own IPv6 host", "https://[::1]/", Rules{AllowNetworks: loopback, OwnHosts: []string{"[::1]"}}, false},
-		{"own IP by another name", "https://localhost:8080/", Rules{AllowNetworks: loopback, OwnHosts: []string{"127.0.0.1:8080"}, Resolver: answers{"127.0.0.1"}}, false},
+		{"own IP by another name", "https://localhost:8080/", Rules{AllowNetworks: loopback, OwnHosts: []string{"127.0.0.1:8080"}, Resolver: resolvesTo{"127.0.0.1"}}, false},
 
-		{"name without addresses", "https://hooks.example.com/", Rules{Resolver: answers{}}, false},
-		{"name whose public address comes mapped", "https://hooks.example.com/", Rules{Resolver: answers{"::ffff:93.184.215.14"}}, true},
-		{"name that is an address in disguise", "https://127.0.0.1.nip.example.com/", Rules{Resolver: answers{"127.0.0.1"}}, false},
+		{"name without addresses", "https://hooks.example.com/", Rules{Resolver: resolvesTo{}}, false},
+		{"name that resolves to a mapped public address", "https://hooks.example.com/", Rules{Resolver: resolvesTo{"::ffff:93.184.215.14"}}, true},
+		{"name that contains a private address", "https://127.0.0.1.nip.example.com/", Rules{Resolver: resolvesTo{"127.0.0.1"}}, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			err := CheckURL(t.Context(), tt.url, tt.rules)
 			if !tt.ok {
-				mustRefuse(t, err)
+				mustReject(t, err)
 			} else if err != nil {
 				t.Error(err)
 			}
@@ -139,11 +139,11 @@ func TestCheckURLRules(t *testing.T) {
 	}
 }
 
-// Each refusal names its own reason, also where another check would refuse too.
+// Each error names the first reason, even if a later check would fail too.
 func TestCheckURLSentences(t *testing.T) {
 	const odd = "Write an IPv4 address as four decimal numbers without leading zeros, an IPv6 address in brackets and not as a mapped IPv4 address."
 	tests := []struct{ name, url, want string }{
-		{"nothing", "", "Enter an address."},
+		{"empty", "", "Enter an address."},
 		{"http", "http://hooks.example.com/", "The address must start with https://."},
 		{"credentials", "https://user:hunter2@hooks.example.com/", "The address must not contain a user name or password."},
 		{"space", "https://hooks.example.com/a b", "The address must not contain spaces, control characters or backslashes."},
@@ -170,15 +170,15 @@ func TestCheckURLSentences(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			err := CheckURL(t.Context(), tt.url, Rules{})
-			mustRefuse(t, err)
+			mustReject(t, err)
 			if err.Error() != tt.want {
-				t.Errorf("says %q, want %q", err, tt.want)
+				t.Errorf("error %q, want %q", err, tt.want)
 			}
 		})
 	}
-	err := CheckURL(t.Context(), "https://hooks.example.com/", Rules{Resolver: answers{"10.0.0.1"}})
+	err := CheckURL(t.Context(), "https://hooks.example.com/", Rules{Resolver: resolvesTo{"10.0.0.1"}})
 	if want := "hooks.example.com resolves to an IP address that is in a private network. Webhooks are sent to public internet addresses only."; err.Error() != want {
-		t.Errorf("a name says %q, want %q", err, want)
+		t.Errorf("for a name: %q, want %q", err, want)
 	}
 }
 
@@ -193,12 +193,12 @@ func TestCheckURLExplainsFailedLookups(t *testing.T) {
 		return Rules{Resolver: lookupFunc(func(context.Context, string, string) ([]netip.Addr, error) { return nil, err })}
 	}
 	err := CheckURL(t.Context(), "https://hooks.example.com/", failing(&net.DNSError{IsNotFound: true, Server: "10.0.0.53"}))
-	mustRefuse(t, err)
+	mustReject(t, err)
 	if want := "The name hooks.example.com does not exist in DNS."; err.Error() != want {
 		t.Errorf("unknown name: %q, want %q", err, want)
 	}
 	err = CheckURL(t.Context(), "https://hooks.example.com/", failing(&net.DNSError{IsTemporary: true, Server: "10.0.0.53"}))
-	mustRefuse(t, err)
+	mustReject(t, err)
 	if want := "The name hooks.example.com could not be looked up in DNS just now."; err.Error() != want {
 		t.Errorf("failing server: %q, want %q", err, want)
 	}
@@ -206,11 +206,11 @@ func TestCheckURLExplainsFailedLookups(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := CheckURL(ctx, "https://hooks.example.com/", failing(ctx.Err())); !errors.Is(err, context.Canceled) {
-		t.Errorf("the caller's own end: %v", err)
+		t.Errorf("after the caller cancelled: %v", err)
 	}
 }
 
-func TestGuardRefusesNoAddressAndZones(t *testing.T) {
+func TestGuardRejectsZonesAndTheZeroAddr(t *testing.T) {
 	open := newGuard([]netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")})
 	for name, ip := range map[string]netip.Addr{
 		"no address":       {},
@@ -260,14 +260,14 @@ func FuzzCheckURL(f *testing.F) {
 }
 
 // readsAsIPv4 reports whether the C library's inet_aton would take host for an
-// IPv4 address: one to four numbers, decimal, octal or hexadecimal.
+// IPv4 address: one to four decimal, octal or hexadecimal numbers.
 func readsAsIPv4(host string) bool {
 	parts := strings.Split(host, ".")
 	if len(parts) > 4 {
 		return false
 	}
 	for _, part := range parts {
-		// ParseUint knows more prefixes than C, and underscores.
+		// ParseUint also accepts prefixes that C does not, and underscores.
 		if strings.ContainsAny(part, "_oO") || len(part) > 1 && strings.ContainsAny(part[1:2], "bB") {
 			return false
 		}

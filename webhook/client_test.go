@@ -34,8 +34,8 @@ func newTestClient(t *testing.T, options Options) *Client {
 	return c
 }
 
-// mustFail checks that err is an *AttemptError of the kind, in a sentence and
-// without what the test addresses keep secret.
+// mustFail checks that err is an *AttemptError of the kind, that its detail is a
+// sentence and that it contains no secret of the test's addresses.
 func mustFail(t *testing.T, err error, kind Kind) *AttemptError {
 	t.Helper()
 	var failed *AttemptError
@@ -46,17 +46,17 @@ func mustFail(t *testing.T, err error, kind Kind) *AttemptError {
 		t.Errorf("kind %q (%s: %v), want %q", failed.Kind, failed.Detail, failed.Unwrap(), kind)
 	}
 	if !strings.HasSuffix(failed.Detail, ".") || strings.Contains(failed.Detail, "%!") {
-		t.Errorf("unfit for a person: %q", failed.Detail)
+		t.Errorf("the detail is not a sentence: %q", failed.Detail)
 	}
 	for e := error(failed); e != nil; e = errors.Unwrap(e) {
 		if strings.Contains(e.Error(), "hunter2") {
-			t.Errorf("the error repeats a secret: %q", e)
+			t.Errorf("the error contains a secret: %q", e)
 		}
 	}
 	return failed
 }
 
-// countConnections counts the connections a server accepts.
+// countConnections counts the connections that the server accepts.
 func countConnections(server *httptest.Server) *atomic.Int32 {
 	var count atomic.Int32
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
@@ -88,15 +88,15 @@ func TestPostDelivers(t *testing.T) {
 
 	header := mustSigner(t, newSecret).Header("evt_01", "ping", pingTime, []byte(pingBody))
 	before := len(header)
-	answer, err := newTestClient(t, Options{}).Post(t.Context(), server.URL+"/hook?a=b", header, []byte(pingBody))
+	response, err := newTestClient(t, Options{}).Post(t.Context(), server.URL+"/hook?a=b", header, []byte(pingBody))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if answer.Status != http.StatusAccepted || string(answer.Body) != "thanks" {
-		t.Errorf("answer %d %q", answer.Status, answer.Body)
+	if response.Status != http.StatusAccepted || string(response.Body) != "thanks" {
+		t.Errorf("status %d, body %q", response.Status, response.Body)
 	}
-	if answer.RemoteIP != netip.MustParseAddr("127.0.0.1") || answer.Latency <= 0 {
-		t.Errorf("from %v after %v", answer.RemoteIP, answer.Latency)
+	if response.RemoteIP != netip.MustParseAddr("127.0.0.1") || response.Latency <= 0 {
+		t.Errorf("from %v after %v", response.RemoteIP, response.Latency)
 	}
 	if event.ID != "evt_01" {
 		t.Errorf("received event %q", event.ID)
@@ -124,9 +124,9 @@ func TestPostFollowsNoRedirect(t *testing.T) {
 				w.WriteHeader(status)
 			}))
 			defer server.Close()
-			answer, err := newTestClient(t, Options{}).Post(t.Context(), server.URL, nil, nil)
-			if err != nil || answer.Status != status {
-				t.Errorf("status %d, error %v", answer.Status, err)
+			response, err := newTestClient(t, Options{}).Post(t.Context(), server.URL, nil, nil)
+			if err != nil || response.Status != status {
+				t.Errorf("status %d, error %v", response.Status, err)
 			}
 			if n := requests.Load(); n != 1 {
 				t.Errorf("%d requests", n)
@@ -144,9 +144,9 @@ func TestPostKeepsFourKiB(t *testing.T) {
 		connections    int32 // for two deliveries
 		connectionsWhy string
 	}{
-		{"nothing", 0, true, 0, 1, "nothing to read"},
-		{"a little", 10, true, 10, 1, "read whole"},
-		{"exactly 4 KiB", 4096, true, 4096, 1, "read whole"},
+		{"empty", 0, true, 0, 1, "nothing to read"},
+		{"a little", 10, true, 10, 1, "read completely"},
+		{"exactly 4 KiB", 4096, true, 4096, 1, "read completely"},
 		{"a byte more", 4097, true, 4096, 1, "the rest is drained"},
 		{"32 KiB in chunks", 32 << 10, false, 4096, 1, "the rest is drained"},
 		{"1 MiB declared", 1 << 20, true, 4096, 2, "too much to drain"},
@@ -167,12 +167,12 @@ func TestPostKeepsFourKiB(t *testing.T) {
 			defer server.Close()
 			client := newTestClient(t, Options{})
 			for range 2 {
-				answer, err := client.Post(t.Context(), server.URL, nil, []byte("{}"))
-				if err != nil || answer.Status != http.StatusOK {
-					t.Fatalf("status %d, error %v", answer.Status, err)
+				response, err := client.Post(t.Context(), server.URL, nil, []byte("{}"))
+				if err != nil || response.Status != http.StatusOK {
+					t.Fatalf("status %d, error %v", response.Status, err)
 				}
-				if string(answer.Body) != strings.Repeat("x", tt.kept) {
-					t.Errorf("%d bytes kept, want %d", len(answer.Body), tt.kept)
+				if string(response.Body) != strings.Repeat("x", tt.kept) {
+					t.Errorf("%d bytes kept, want %d", len(response.Body), tt.kept)
 				}
 			}
 			if n := connections.Load(); n != tt.connections {
@@ -182,15 +182,15 @@ func TestPostKeepsFourKiB(t *testing.T) {
 	}
 }
 
-func TestPostLeavesCompressedBodiesAlone(t *testing.T) {
+func TestPostDoesNotDecompressBodies(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		io.WriteString(w, "not gzip at all")
 	}))
 	defer server.Close()
-	answer, err := newTestClient(t, Options{}).Post(t.Context(), server.URL, nil, nil)
-	if err != nil || string(answer.Body) != "not gzip at all" {
-		t.Errorf("body %q, error %v", answer.Body, err)
+	response, err := newTestClient(t, Options{}).Post(t.Context(), server.URL, nil, nil)
+	if err != nil || string(response.Body) != "not gzip at all" {
+		t.Errorf("body %q, error %v", response.Body, err)
 	}
 }
 
@@ -212,10 +212,10 @@ func TestPostBoundsHeaders(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { tt.write(w) }))
 			defer server.Close()
-			answer, err := newTestClient(t, Options{}).Post(t.Context(), server.URL+"/?token=hunter2", nil, nil)
+			response, err := newTestClient(t, Options{}).Post(t.Context(), server.URL+"/?token=hunter2", nil, nil)
 			mustFail(t, err, KindBadResponse)
-			if answer.Status != 0 || !answer.RemoteIP.IsLoopback() {
-				t.Errorf("status %d from %v", answer.Status, answer.RemoteIP)
+			if response.Status != 0 || !response.RemoteIP.IsLoopback() {
+				t.Errorf("status %d from %v", response.Status, response.RemoteIP)
 			}
 		})
 	}
@@ -243,15 +243,15 @@ func TestPostIgnoresProxiesFromTheEnvironment(t *testing.T) {
 
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	defer server.Close()
-	// A public name: loopback would not be proxied anyway.
-	client := newTestClient(t, Options{Resolver: answers{"127.0.0.1"}})
-	answer, err := client.Post(t.Context(), "http://hooks.example.com:"+portOf(server)+"/", nil, nil)
-	if err != nil || answer.Status != http.StatusNoContent {
-		t.Errorf("status %d, error %v", answer.Status, err)
+	// A public name, because requests to loopback are never proxied.
+	client := newTestClient(t, Options{Resolver: resolvesTo{"127.0.0.1"}})
+	response, err := client.Post(t.Context(), "http://hooks.example.com:"+portOf(server)+"/", nil, nil)
+	if err != nil || response.Status != http.StatusNoContent {
+		t.Errorf("status %d, error %v", response.Status, err)
 	}
 }
 
-func TestPostReusesConnectionsOfAFullAddress(t *testing.T) {
+func TestPostReusesConnectionsOfABusyAddress(t *testing.T) {
 	const inFlight = 32
 	var arrived sync.WaitGroup
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -275,13 +275,13 @@ func TestPostReusesConnectionsOfAFullAddress(t *testing.T) {
 		group.Wait()
 	}
 	if n := connections.Load(); n != inFlight {
-		t.Errorf("%d connections for three rounds of %d", n, inFlight)
+		t.Errorf("%d connections for three times %d concurrent requests", n, inFlight)
 	}
 }
 
-// A receiver that closes idle connections may do so while a delivery is on its
-// way. The delivery must not count as failed.
-func TestPostRepeatsOnAConnectionThatWasClosed(t *testing.T) {
+// A receiver may close an idle connection just as a delivery is sent on it. The
+// delivery must not count as failed.
+func TestPostRetriesIfAnIdleConnectionWasClosed(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -289,7 +289,7 @@ func TestPostRepeatsOnAConnectionThatWasClosed(t *testing.T) {
 	defer listener.Close()
 	received := make(chan string, 4)
 	go serveRaw(listener, func(connection int, conn net.Conn) {
-		// Each connection answers one request and closes upon the next.
+		// Each connection responds to one request and is closed after the next.
 		for request := range 2 {
 			r, body, err := readRequest(conn)
 			if err != nil {
@@ -304,9 +304,9 @@ func TestPostRepeatsOnAConnectionThatWasClosed(t *testing.T) {
 
 	client := newTestClient(t, Options{})
 	for _, id := range []string{"evt_01", "evt_02"} {
-		answer, err := client.Post(t.Context(), "http://"+listener.Addr().String(), http.Header{HeaderEventID: {id}}, []byte("body of "+id))
-		if err != nil || answer.Status != http.StatusOK {
-			t.Errorf("%s: status %d, error %v", id, answer.Status, err)
+		response, err := client.Post(t.Context(), "http://"+listener.Addr().String(), http.Header{HeaderEventID: {id}}, []byte("body of "+id))
+		if err != nil || response.Status != http.StatusOK {
+			t.Errorf("%s: status %d, error %v", id, response.Status, err)
 		}
 	}
 	for _, want := range []string{"0 evt_01 body of evt_01", "0 evt_02 body of evt_02", "1 evt_02 body of evt_02"} {
@@ -317,7 +317,7 @@ func TestPostRepeatsOnAConnectionThatWasClosed(t *testing.T) {
 }
 
 func TestPostClassifiesFailures(t *testing.T) {
-	hangUp := func(linger int) func(*testing.T) string {
+	closeWith := func(linger int) func(*testing.T) string {
 		return func(t *testing.T) string {
 			return rawServer(t, func(_ int, conn net.Conn) {
 				readRequest(conn)
@@ -325,11 +325,11 @@ func TestPostClassifiesFailures(t *testing.T) {
 			})
 		}
 	}
-	says := func(answer string) func(*testing.T) string {
+	respond := func(response string) func(*testing.T) string {
 		return func(t *testing.T) string {
 			return rawServer(t, func(_ int, conn net.Conn) {
 				readRequest(conn)
-				io.WriteString(conn, answer)
+				io.WriteString(conn, response)
 			})
 		}
 	}
@@ -347,12 +347,12 @@ func TestPostClassifiesFailures(t *testing.T) {
 			listener.Close()
 			return listener.Addr().String()
 		}, KindConnectionRefused, "127.0.0.1 refused the connection."},
-		{"closed without an answer", hangUp(-1), KindReset, "127.0.0.1 closed the connection before responding."},
-		{"reset without an answer", hangUp(0), KindReset, "127.0.0.1 closed the connection before responding."},
-		{"closed within the headers", says("HTTP/1.1 200 OK\r\nX-Cut: 1\r\n"), KindReset, ""},
-		{"not HTTP", says("220 mail.example.com ESMTP hunter3\r\n"), KindBadResponse, ""},
-		{"HTTP with a broken header", says("HTTP/1.1 200 OK\r\nno colon\r\n\r\n"), KindBadResponse, ""},
-		{"HTTP with a broken length", says("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"), KindBadResponse, ""},
+		{"closed without a response", closeWith(-1), KindReset, "127.0.0.1 closed the connection before responding."},
+		{"reset without a response", closeWith(0), KindReset, "127.0.0.1 closed the connection before responding."},
+		{"closed in the middle of the headers", respond("HTTP/1.1 200 OK\r\nX-Cut: 1\r\n"), KindReset, ""},
+		{"not HTTP", respond("220 mail.example.com ESMTP hunter3\r\n"), KindBadResponse, ""},
+		{"HTTP with a broken header", respond("HTTP/1.1 200 OK\r\nno colon\r\n\r\n"), KindBadResponse, ""},
+		{"HTTP with a broken length", respond("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"), KindBadResponse, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -362,7 +362,7 @@ func TestPostClassifiesFailures(t *testing.T) {
 				t.Errorf("detail %q, want %q", failed.Detail, tt.detail)
 			}
 			if strings.Contains(failed.Detail, "hunter3") {
-				t.Errorf("the detail repeats the answer: %q", failed.Detail)
+				t.Errorf("the detail quotes the response: %q", failed.Detail)
 			}
 		})
 	}
@@ -375,8 +375,8 @@ func TestPostClassifiesLookupFailures(t *testing.T) {
 		detail string
 	}{
 		{"unknown name", &net.DNSError{Name: "hooks.example.com", Server: "10.0.0.53:53", IsNotFound: true}, "The name hooks.example.com does not exist in DNS."},
-		{"server failing", &net.DNSError{Name: "hooks.example.com", Server: "10.0.0.53:53", IsTemporary: true}, "The name hooks.example.com could not be looked up in DNS just now."},
-		{"server silent", &net.DNSError{Name: "hooks.example.com", Server: "10.0.0.53:53", IsTimeout: true}, "The name hooks.example.com could not be looked up in DNS just now."},
+		{"DNS server fails", &net.DNSError{Name: "hooks.example.com", Server: "10.0.0.53:53", IsTemporary: true}, "The name hooks.example.com could not be looked up in DNS just now."},
+		{"DNS server does not respond", &net.DNSError{Name: "hooks.example.com", Server: "10.0.0.53:53", IsTimeout: true}, "The name hooks.example.com could not be looked up in DNS just now."},
 		{"no address", nil, "The name hooks.example.com does not exist in DNS."},
 	}
 	for _, tt := range tests {
@@ -397,20 +397,20 @@ func TestPostClassifiesDialFailures(t *testing.T) {
 		kind   Kind
 		detail string
 	}{
-		{"no way to the network", syscall.ENETUNREACH, KindUnreachable, "hooks.example.com cannot be reached."},
-		{"no way to the host", syscall.EHOSTUNREACH, KindUnreachable, "hooks.example.com cannot be reached."},
-		{"the system's own time limit", syscall.ETIMEDOUT, KindTimeout, "hooks.example.com did not respond in time."},
+		{"no route to the network", syscall.ENETUNREACH, KindUnreachable, "hooks.example.com cannot be reached."},
+		{"no route to the host", syscall.EHOSTUNREACH, KindUnreachable, "hooks.example.com cannot be reached."},
+		{"the system's time limit", syscall.ETIMEDOUT, KindTimeout, "hooks.example.com did not respond in time."},
 		{"anything else", syscall.EMFILE, KindOther, "The request could not be sent."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			client := NewClient(Options{Resolver: answers{"1.1.1.1"}, Dial: func(context.Context, string, string) (net.Conn, error) {
+			client := NewClient(Options{Resolver: resolvesTo{"1.1.1.1"}, Dial: func(context.Context, string, string) (net.Conn, error) {
 				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: tt.err}
 			}})
 			_, err := client.Post(t.Context(), "https://hooks.example.com/hunter2", nil, nil)
 			failed := mustFail(t, err, tt.kind)
 			if failed.Detail != tt.detail || !errors.Is(failed, tt.err) {
-				t.Errorf("detail %q over %v, want %q", failed.Detail, failed.Unwrap(), tt.detail)
+				t.Errorf("detail %q, cause %v, want %q", failed.Detail, failed.Unwrap(), tt.detail)
 			}
 		})
 	}
@@ -422,7 +422,7 @@ func TestPostSendsNoInjectedHeader(t *testing.T) {
 	mustFail(t, err, KindOther)
 }
 
-func TestPostTellsTheCallersEndFromATimeout(t *testing.T) {
+func TestPostDistinguishesCancellationFromATimeout(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		end  func(context.Context) (context.Context, context.CancelFunc)
@@ -445,7 +445,7 @@ func TestPostTellsTheCallersEndFromATimeout(t *testing.T) {
 			defer close(release)
 			_, err := newTestClient(t, Options{}).Post(ctx, server.URL, nil, nil)
 			if failed := mustFail(t, err, KindCanceled); !errors.Is(failed, tt.want) {
-				t.Errorf("not %v underneath: %v", tt.want, failed.Unwrap())
+				t.Errorf("error does not wrap %v: %v", tt.want, failed.Unwrap())
 			}
 		})
 	}

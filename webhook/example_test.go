@@ -10,7 +10,7 @@ import (
 	"millwright/webhook"
 )
 
-// A receiver verifies a delivery. The example signs it in the service's place.
+// A receiver verifies a delivery, which the example signs as the service does.
 func ExampleVerifyRequest() {
 	const secret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// neverPublic are the ranges no delivery may reach, written down independently
-// of the library that the guard uses (IANA special-purpose registries, RFC 6890).
+// neverPublic are the ranges that no delivery may reach. The list does not come
+// from the library that the guard uses (IANA special-purpose registries, RFC 6890).
 var neverPublic = prefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
 	"192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
@@ -23,8 +23,8 @@ func prefixes(texts ...string) []netip.Prefix {
 	return all
 }
 
-// No address in a range that is not public passes, in whatever form it comes;
-// an opened network opens itself and nothing else.
+// The guard allows no address in a range that is not public, in any form. Opening
+// a network allows that network and nothing else.
 func FuzzGuard(f *testing.F) {
 	for _, tt := range hostileIPs {
 		if ip, err := netip.ParseAddr(tt.ip); err == nil {
@@ -63,6 +63,6 @@ func checkGuard(t *testing.T, closed, opened *guard, ip netip.Addr) {
 	}
 	inOpened := netip.MustParsePrefix("10.1.0.0/16").Contains(ip) || netip.MustParsePrefix("fd00::/8").Contains(ip) && ip.Zone() == ""
 	if opened.allows(ip) != (closed.allows(ip) || inOpened) {
-		t.Errorf("opening two networks changed what %s is", ip)
+		t.Errorf("opening two networks changed whether %s is allowed", ip)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// noDials fails the test when a connection is tried.
+// noDials returns a Dial that fails the test if it is called.
 func noDials(t *testing.T) func(context.Context, string, string) (net.Conn, error) {
 	return func(_ context.Context, _, address string) (net.Conn, error) {
 		t.Errorf("%s was dialled", address)
@@ -22,8 +22,8 @@ func noDials(t *testing.T) func(context.Context, string, string) (net.Conn, erro
 	}
 }
 
-// rebinding answers the first lookup with a public address and every other with
-// a hostile one.
+// rebinding resolves a name to a public address the first time and to the hostile
+// one from then on.
 func rebinding(hostile string) Resolver {
 	var lookups atomic.Int32
 	return lookupFunc(func(context.Context, string, string) ([]netip.Addr, error) {
@@ -34,25 +34,25 @@ func rebinding(hostile string) Resolver {
 	})
 }
 
-func TestPostRefusesHostileIPsAtDialTime(t *testing.T) {
+func TestPostRejectsHostileIPsAtDialTime(t *testing.T) {
 	for _, tt := range hostileIPs {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Run("rebound", func(t *testing.T) {
 				resolver := rebinding(tt.ip)
 				if err := CheckURL(t.Context(), "https://hooks.example.com/hunter2", Rules{Resolver: resolver}); err != nil {
-					t.Fatalf("saved: %v", err)
+					t.Fatalf("while it is saved: %v", err)
 				}
 				client := NewClient(Options{Resolver: resolver, Dial: noDials(t)})
-				answer, err := client.Post(t.Context(), "https://hooks.example.com/hunter2", nil, nil)
+				response, err := client.Post(t.Context(), "https://hooks.example.com/hunter2", nil, nil)
 				failed := mustFail(t, err, KindBlockedAddress)
 				if strings.Contains(failed.Detail, netip.MustParseAddr(tt.ip).Unmap().String()) {
-					t.Errorf("the refusal of a name tells its address: %q", failed.Detail)
+					t.Errorf("the error about a name contains its IP address: %q", failed.Detail)
 				}
-				if answer.RemoteIP.IsValid() || answer.Status != 0 {
-					t.Errorf("answer %+v", answer)
+				if response.RemoteIP.IsValid() || response.Status != 0 {
+					t.Errorf("response %+v", response)
 				}
 			})
-			t.Run("written", func(t *testing.T) {
+			t.Run("literal", func(t *testing.T) {
 				client := NewClient(Options{Resolver: noLookups{t}, Dial: noDials(t)})
 				_, err := client.Post(t.Context(), literalURL(tt.ip), nil, nil)
 				mustFail(t, err, KindBlockedAddress)
@@ -68,7 +68,7 @@ func TestPostRefusesHostileIPsAtDialTime(t *testing.T) {
 	}
 }
 
-func TestPostRefusesHostileSpellings(t *testing.T) {
+func TestPostRejectsHostileSpellings(t *testing.T) {
 	for _, tt := range hostileURLs {
 		t.Run(tt.name, func(t *testing.T) {
 			client := NewClient(Options{Resolver: noLookups{t}, Dial: noDials(t)})
@@ -78,8 +78,8 @@ func TestPostRefusesHostileSpellings(t *testing.T) {
 	}
 }
 
-// The socket's check holds even where every check before it was passed.
-func TestGuardedDialRefusesOnTheSocket(t *testing.T) {
+// The socket's check is the last one: it works even if no other check ran.
+func TestGuardedDialChecksTheSocket(t *testing.T) {
 	var requests atomic.Int32
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.Config.ConnState = func(net.Conn, http.ConnState) { requests.Add(1) }
@@ -102,8 +102,8 @@ func TestGuardedDialRefusesOnTheSocket(t *testing.T) {
 	conn.Close()
 }
 
-// dialRecorder records the addresses dialled; the failing ones are refused by
-// their host and the others connected to server.
+// dialRecorder records the dialled addresses. Dialling one of failing is refused;
+// the others connect to server.
 type dialRecorder struct {
 	server  string
 	failing string
@@ -127,21 +127,21 @@ func TestPostDialsWhatItChecked(t *testing.T) {
 	defer server.Close()
 	tests := []struct {
 		name    string
-		answers answers
+		ips     resolvesTo
 		failing string
 		dialled string
 		kind    Kind // of the failure, or empty
 	}{
-		{"one address", answers{"1.1.1.1"}, "", "1.1.1.1:8080", ""},
-		{"a mapped address as IPv4", answers{"::ffff:1.1.1.1"}, "", "1.1.1.1:8080", ""},
-		{"IPv6", answers{"2606:4700::1"}, "", "[2606:4700::1]:8080", ""},
-		{"the first of two", answers{"1.1.1.1", "8.8.8.8"}, "", "1.1.1.1:8080", ""},
-		{"the second when the first refuses", answers{"1.1.1.1", "8.8.8.8"}, "1.1.1.1:8080", "1.1.1.1:8080 8.8.8.8:8080", ""},
-		{"the public one behind a private one", answers{"10.0.0.1", "8.8.8.8", "::1"}, "", "8.8.8.8:8080", ""},
-		{"no private one after a public one refused", answers{"1.1.1.1", "127.0.0.1"}, "1.1.1.1:8080", "1.1.1.1:8080", KindConnectionRefused},
-		{"four at most", answers{"1.0.0.1", "1.0.0.2", "1.0.0.3", "1.0.0.4", "1.0.0.5"},
+		{"one address", resolvesTo{"1.1.1.1"}, "", "1.1.1.1:8080", ""},
+		{"a mapped address as IPv4", resolvesTo{"::ffff:1.1.1.1"}, "", "1.1.1.1:8080", ""},
+		{"IPv6", resolvesTo{"2606:4700::1"}, "", "[2606:4700::1]:8080", ""},
+		{"the first of two", resolvesTo{"1.1.1.1", "8.8.8.8"}, "", "1.1.1.1:8080", ""},
+		{"the second if the first refuses the connection", resolvesTo{"1.1.1.1", "8.8.8.8"}, "1.1.1.1:8080", "1.1.1.1:8080 8.8.8.8:8080", ""},
+		{"the public one after a private one", resolvesTo{"10.0.0.1", "8.8.8.8", "::1"}, "", "8.8.8.8:8080", ""},
+		{"no private one after a public one that refuses the connection", resolvesTo{"1.1.1.1", "127.0.0.1"}, "1.1.1.1:8080", "1.1.1.1:8080", KindConnectionRefused},
+		{"at most four", resolvesTo{"1.0.0.1", "1.0.0.2", "1.0.0.3", "1.0.0.4", "1.0.0.5"},
 			"1.0.0.1:8080 1.0.0.2:8080 1.0.0.3:8080 1.0.0.4:8080", "1.0.0.1:8080 1.0.0.2:8080 1.0.0.3:8080 1.0.0.4:8080", KindConnectionRefused},
-		{"none", answers{"127.0.0.1", "::1"}, "", "", KindBlockedAddress},
+		{"none", resolvesTo{"127.0.0.1", "::1"}, "", "", KindBlockedAddress},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestPostDialsWhatItChecked(t *testing.T) {
 			var lookups atomic.Int32
 			resolver := lookupFunc(func(ctx context.Context, network, host string) ([]netip.Addr, error) {
 				lookups.Add(1)
-				return tt.answers.LookupNetIP(ctx, network, host)
+				return tt.ips.LookupNetIP(ctx, network, host)
 			})
 			client := NewClient(Options{AllowHTTP: true, Resolver: resolver, Dial: recorder.dial})
 			defer client.Close()
@@ -169,15 +169,15 @@ func TestPostDialsWhatItChecked(t *testing.T) {
 	}
 }
 
-func TestSystemResolverAsksForCompleteNames(t *testing.T) {
-	var asked []string
+func TestSystemResolverLooksUpCompleteNames(t *testing.T) {
+	var names []string
 	resolver := systemResolver{lookupFunc(func(_ context.Context, _, host string) ([]netip.Addr, error) {
-		asked = append(asked, host)
+		names = append(names, host)
 		return nil, nil
 	})}
 	_, _ = resolver.LookupNetIP(t.Context(), "ip", "hooks.example.com")
 	_, _ = resolver.LookupNetIP(t.Context(), "ip", "hooks.example.com.")
-	if got := strings.Join(asked, " "); got != "hooks.example.com. hooks.example.com." {
-		t.Errorf("asked for %s", got)
+	if got := strings.Join(names, " "); got != "hooks.example.com. hooks.example.com." {
+		t.Errorf("looked up %s", got)
 	}
 }

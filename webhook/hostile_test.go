@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// hostileIPs must not be reached, neither as an address nor through a name
-// that resolves to them.
+// hostileIPs must not be reached, either as literals or through a name that
+// resolves to them.
 var hostileIPs = []struct{ name, ip string }{
-	{"unspecified, which systems take for this machine", "0.0.0.0"},
+	{"unspecified, which systems treat as this machine", "0.0.0.0"},
 	{"this network", "0.1.2.3"},
 	{"private 10/8, first", "10.0.0.0"},
 	{"private 10/8, last", "10.255.255.255"},
@@ -16,14 +16,14 @@ var hostileIPs = []struct{ name, ip string }{
 	{"shared address space, last", "100.127.255.255"},
 	{"metadata of Alibaba Cloud, in shared address space", "100.100.100.200"},
 	{"loopback", "127.0.0.1"},
-	{"loopback, not the usual one", "127.8.8.8"},
+	{"loopback, an unusual one", "127.8.8.8"},
 	{"loopback, last", "127.255.255.255"},
 	{"link-local, first", "169.254.0.0"},
 	{"metadata of most clouds", "169.254.169.254"},
 	{"credentials of AWS containers", "169.254.170.2"},
 	{"metadata of Azure, in public space", "168.63.129.16"},
 	{"private 172.16/12, first", "172.16.0.0"},
-	{"private 172.16/12, where Docker lives", "172.17.0.1"},
+	{"private 172.16/12, used by Docker", "172.17.0.1"},
 	{"private 172.16/12, last", "172.31.255.255"},
 	{"IETF protocol assignments", "192.0.0.1"},
 	{"metadata of Oracle Cloud, in protocol assignments", "192.0.0.192"},
@@ -40,7 +40,7 @@ var hostileIPs = []struct{ name, ip string }{
 	{"multicast, all hosts", "224.0.0.1"},
 	{"multicast, administratively scoped", "239.255.255.250"},
 	{"reserved 240/4", "240.0.0.1"},
-	{"reserved 240/4, last but one", "255.255.255.254"},
+	{"reserved 240/4, second to last", "255.255.255.254"},
 	{"limited broadcast", "255.255.255.255"},
 
 	{"unspecified, IPv6", "::"},
@@ -83,7 +83,7 @@ var hostileIPs = []struct{ name, ip string }{
 
 // hostileURLs must be rejected without a lookup.
 var hostileURLs = []struct{ name, url string }{
-	{"nothing", ""},
+	{"empty", ""},
 	{"no scheme", "hooks.example.com/x"},
 	{"relative to the scheme", "//hooks.example.com/x"},
 	{"http", "http://hooks.example.com/"},
@@ -98,7 +98,7 @@ var hostileURLs = []struct{ name, url string }{
 	{"scheme nested", "url:https://hooks.example.com/"},
 	{"no host", "https://"},
 	{"port alone", "https://:443/"},
-	{"query right away", "https://?x"},
+	{"query without a host", "https://?x"},
 	{"user name", "https://user@hooks.example.com/"},
 	{"user name and password", "https://user:hunter2@hooks.example.com/"},
 	{"empty user name", "https://@hooks.example.com/"},
@@ -139,7 +139,7 @@ var hostileURLs = []struct{ name, url string }{
 	{"part over 8 bits", "https://127.0.0.257/"},
 	{"five parts", "https://127.0.0.1.1/"},
 	{"name that ends in a number", "https://hooks.example.127/"},
-	{"loopback and a dot", "https://127.0.0.1./"},
+	{"loopback with a trailing dot", "https://127.0.0.1./"},
 	{"IPv4 in brackets", "https://[127.0.0.1]/"},
 	{"IPv6 without brackets", "https://::1/"},
 	{"IPv6 with a zone", "https://[fe80::1%25eth0]/"},
@@ -152,7 +152,7 @@ var hostileURLs = []struct{ name, url string }{
 	{"localhost", "https://localhost/"},
 	{"localhost in capitals", "https://LOCALHOST/"},
 	{"localhost with a port", "https://localhost:8443/"},
-	{"localhost and a dot", "https://localhost./"},
+	{"localhost with a trailing dot", "https://localhost./"},
 	{"below localhost", "https://hooks.localhost/"},
 	{"localdomain", "https://localhost.localdomain/"},
 	{"multicast DNS", "https://printer.local/"},
@@ -170,7 +170,7 @@ var hostileURLs = []struct{ name, url string }{
 	{"label starting with a hyphen", "https://-hooks.example.com/"},
 	{"label over 63 characters", "https://" + strings.Repeat("x", 64) + ".example.com/"},
 	{"name over 253 characters", "https://" + strings.Repeat("abcdefg.", 32) + "com/"},
-	{"star", "https://*.example.com/"},
+	{"asterisk", "https://*.example.com/"},
 	{"comma", "https://a.example.com,127.0.0.1/"},
 	{"percent-encoded digits", "https://%31%32%37.0.0.1/"},
 	{"percent-encoded dots", "https://169%2e254%2e169%2e254/"},
@@ -181,7 +181,7 @@ var hostileURLs = []struct{ name, url string }{
 	{"ideographic full stops", "https://127。0。0。1/"},
 	{"soft hyphen", "https://local\u00adhost/"},
 	{"zero-width space", "https://127.0.0.1\u200b/"},
-	{"letters that lower to ASCII", "https://\u212Aubernetes.example/"},
+	{"letter that lowercases to ASCII", "https://\u212Aubernetes.example/"},
 	{"umlaut", "https://münchen.example/"},
 	{"umlaut in the path", "https://hooks.example.com/ü"},
 }
@@ -191,7 +191,7 @@ var harmlessURLs = []struct{ name, url string }{
 	{"no path", "https://hooks.example.com"},
 	{"capital scheme and host", "HTTPS://Hooks.Example.COM/x"},
 	{"query right after the host", "https://hooks.example.com?token=a@b"},
-	{"query with everything", "https://hooks.example.com/x?a=b&c=%2F&d=[1]://@:"},
+	{"query with special characters", "https://hooks.example.com/x?a=b&c=%2F&d=[1]://@:"},
 	{"at sign in the path", "https://hooks.example.com/@team/x"},
 	{"any port", "https://hooks.example.com:9999/x"},
 	{"the last port", "https://hooks.example.com:65535/x"},
@@ -200,7 +200,7 @@ var harmlessURLs = []struct{ name, url string }{
 	{"digits in a name", "https://1.2.3.4.hooks2.example.com/"},
 	{"name starting as a number", "https://0x7f.example.com/"},
 	{"localhost as an inner label", "https://localhost.example.com/"},
-	{"public suffix that only ends alike", "https://hooks.mylocal/"},
+	{"name that ends like a private one", "https://hooks.mylocal/"},
 	{"public IPv4", "https://93.184.215.14/"},
 	{"public IPv4 next to private", "https://172.32.0.1/"},
 	{"public IPv6", "https://[2606:4700::6810:84e5]/"},
@@ -208,7 +208,7 @@ var harmlessURLs = []struct{ name, url string }{
 	{"longest", "https://hooks.example.com/" + strings.Repeat("x", 2048-len("https://hooks.example.com/"))},
 }
 
-func TestHostileAddressesAreMany(t *testing.T) {
+func TestThereAreManyHostileAddresses(t *testing.T) {
 	if len(hostileIPs) < 60 || len(hostileURLs) < 60 {
 		t.Errorf("%d IP addresses and %d spellings", len(hostileIPs), len(hostileURLs))
 	}

@@ -13,8 +13,8 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// A signed delivery verifies in both families, within the tolerance and under each
-// secret of a rotation; a changed body, id, time, signature or secret does not.
+// A signed delivery verifies with both header families, within the tolerance and with
+// each secret of a rotation. With a changed body, id, time, signature or secret it does not.
 func FuzzSign(f *testing.F) {
 	f.Add("evt_01jd8q4v6cf5e8hbbfwj0zq3tk", []byte(pingBody), int64(1767323045), int64(0), 0)
 	f.Add("evt.1", []byte("12.body"), int64(12), int64(300), 1)
@@ -24,7 +24,7 @@ func FuzzSign(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	stranger, err := GenerateSecret(bytes.NewReader(bytes.Repeat([]byte{7}, secretBytes)))
+	unrelated, err := GenerateSecret(bytes.NewReader(bytes.Repeat([]byte{7}, secretBytes)))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -45,15 +45,15 @@ func FuzzSign(f *testing.F) {
 				t.Errorf("%s verifies: %v", what, err)
 			}
 		}
-		reject("another secret", header, body, stranger)
+		reject("another secret", header, body, unrelated)
 		reject("a longer body", header, append(bytes.Clone(body), 'x'), newSecret)
 		if len(body) > 0 {
 			i := min(max(at, 0), len(body)-1)
 			changed := bytes.Clone(body)
 			changed[i] ^= 1
 			reject("a changed body", header, changed, newSecret)
-			// The time's digits and the body's must not run into each other.
-			reject("a body cut at its beginning", header, body[1:], newSecret)
+			// Digits must not move between the time and the body.
+			reject("a body without its first byte", header, body[1:], newSecret)
 		}
 		service := header.Get(HeaderSignature)
 		later := strings.Replace(service, "t="+strconv.FormatInt(unix, 10), "t="+strconv.FormatInt(unix+1, 10), 1)
@@ -64,12 +64,12 @@ func FuzzSign(f *testing.F) {
 			changed := service[:i] + strconv.FormatInt(int64(digit[0]^1), 16) + service[i+1:first+64]
 			reject("a changed signature", http.Header{HeaderSignature: {changed}}, body, newSecret)
 		}
-		standardFamily(t, header, body, id)
+		checkStandardHeaders(t, header, body, id)
 	})
 }
 
-// standardFamily holds the standard headers against the reference library.
-func standardFamily(t *testing.T, header http.Header, body []byte, id string) {
+// checkStandardHeaders verifies the standard headers with the reference library.
+func checkStandardHeaders(t *testing.T, header http.Header, body []byte, id string) {
 	t.Helper()
 	for _, secret := range []string{newSecret, oldSecret} {
 		receiver, err := standardwebhooks.NewWebhook(secret)
@@ -77,24 +77,24 @@ func standardFamily(t *testing.T, header http.Header, body []byte, id string) {
 			t.Fatal(err)
 		}
 		if id == "" {
-			continue // to the library a header without a value is missing
+			continue // the library treats an empty header as missing
 		}
 		if err := receiver.VerifyIgnoringTimestamp(body, header); err != nil {
-			t.Errorf("the standard library refuses: %v", err)
+			t.Errorf("the reference library rejects it: %v", err)
 		}
 		if err := receiver.VerifyIgnoringTimestamp(append(bytes.Clone(body), 'x'), header); err == nil {
-			t.Error("the standard library takes another body")
+			t.Error("the reference library accepts a changed body")
 		}
 		other := header.Clone()
 		other.Set(HeaderStandardID, id+"x")
 		if err := receiver.VerifyIgnoringTimestamp(body, other); err == nil {
-			t.Error("the standard library takes another id")
+			t.Error("the reference library accepts a changed id")
 		}
 	}
 }
 
-// A signing secret is parsed, or rejected with a sentence that does not repeat it,
-// and has one spelling.
+// FuzzParseSecret checks that NewSigner accepts what ParseSecret accepts, and that an
+// error does not contain the secret.
 func FuzzParseSecret(f *testing.F) {
 	f.Add(newSecret)
 	f.Add("whsec_")
@@ -108,7 +108,7 @@ func FuzzParseSecret(f *testing.F) {
 			}
 			return
 		}
-		if again, err := NewSigner(text); err != nil || len(key) < minSecretBytes || len(again.keys) != 1 {
+		if signer, err := NewSigner(text); err != nil || len(key) < minSecretBytes || len(signer.keys) != 1 {
 			t.Errorf("%q: %d bytes, %v", text, len(key), err)
 		}
 	})

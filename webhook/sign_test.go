@@ -14,7 +14,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// The vectors were computed with openssl dgst -sha256 over these texts.
+// The vectors were computed with openssl dgst -sha256.
 const (
 	newSecret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 	oldSecret = "whsec_ZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXp7fH1+f4CBgoM="
@@ -56,7 +56,7 @@ func TestSignerHeaderMatchesVectors(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			signer := mustSigner(t, tt.secrets...)
-			// Twice: the second time, the hashes are used again.
+			// Twice, since the second call reuses the hashes.
 			for range 2 {
 				header := signer.Header("evt_01", "ping", pingTime.Add(999*time.Millisecond), []byte(tt.body))
 				want := map[string]string{
@@ -80,7 +80,7 @@ func TestSignerHeaderMatchesVectors(t *testing.T) {
 	}
 }
 
-func TestSignerHeaderValuesDoNotShareRoom(t *testing.T) {
+func TestSignerHeaderValuesDoNotShareMemory(t *testing.T) {
 	header := mustSigner(t, newSecret).Header("evt_01", "ping", pingTime, []byte(pingBody))
 	header.Add(HeaderEventID, "appended")
 	if got := header.Get(HeaderEventType); got != "ping" {
@@ -127,14 +127,14 @@ func TestStandardWebhooksLibraryVerifies(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			// The library takes the time from the clock.
+			// The library reads the time from the clock.
 			header := mustSigner(t, tt.sender...).Header("evt_01", "ping", time.Now(), []byte(pingBody))
 			receiver, err := standardwebhooks.NewWebhook(tt.receiver)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := receiver.Verify([]byte(tt.body), header); (err == nil) != tt.ok {
-				t.Errorf("the library says %v, want accepted %t", err, tt.ok)
+				t.Errorf("the library returned %v, want accepted %t", err, tt.ok)
 			}
 		})
 	}
@@ -155,7 +155,7 @@ func TestGenerateSecret(t *testing.T) {
 	}
 	fixed, err := GenerateSecret(strings.NewReader(strings.Repeat("\xff", 32)))
 	if want := "whsec_//////////////////////////////////////////8="; fixed != want || err != nil {
-		t.Errorf("of 32 0xff bytes: %q, %v, want %q in the standard alphabet", fixed, err, want)
+		t.Errorf("from 32 0xff bytes: %q, %v, want %q in the standard alphabet", fixed, err, want)
 	}
 	broken := errors.New("no entropy")
 	if secret, err := GenerateSecret(iotest.ErrReader(broken)); !errors.Is(err, broken) || secret != "" {
@@ -163,7 +163,7 @@ func TestGenerateSecret(t *testing.T) {
 	}
 }
 
-func TestNewSignerRefusesSecrets(t *testing.T) {
+func TestNewSignerRejectsMalformedSecrets(t *testing.T) {
 	encode := func(n int) string { return base64.StdEncoding.EncodeToString(make([]byte, n)) }
 	tests := []struct {
 		name    string
@@ -190,7 +190,7 @@ func TestNewSignerRefusesSecrets(t *testing.T) {
 				t.Fatalf("error %v, want ErrSecret", err)
 			}
 			if strings.Contains(err.Error(), "hunter2") {
-				t.Errorf("the error repeats the secret: %v", err)
+				t.Errorf("the error contains the secret: %v", err)
 			}
 		})
 	}

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// These tests run on a synthetic clock and in-memory connections, so that the
-// limits hold to the nanosecond and take no time.
+// These tests use a synthetic clock and in-memory connections: they check the
+// limits to the nanosecond and take no time.
 
 // pipeTo returns a Dial that connects to serve.
 func pipeTo(serve func(net.Conn)) func(context.Context, string, string) (net.Conn, error) {
@@ -38,7 +38,7 @@ func readRequest(conn net.Conn) (*http.Request, string, error) {
 	return r, string(body), err
 }
 
-// drip writes text again and again, once a second, until the connection ends.
+// drip writes text once a second until the connection ends.
 func drip(conn net.Conn, text string) {
 	for tick := time.NewTicker(time.Second); ; <-tick.C {
 		if _, err := io.WriteString(conn, text); err != nil {
@@ -48,8 +48,8 @@ func drip(conn net.Conn, text string) {
 	}
 }
 
-// sip reads a byte a second until the connection ends.
-func sip(conn net.Conn) {
+// readSlowly reads one byte a second until the connection ends.
+func readSlowly(conn net.Conn) {
 	for tick := time.NewTicker(time.Second); ; <-tick.C {
 		if _, err := conn.Read(make([]byte, 1)); err != nil {
 			tick.Stop()
@@ -58,13 +58,13 @@ func sip(conn net.Conn) {
 	}
 }
 
-// silentDNS answers no lookup.
+// silentDNS never responds to a lookup.
 var silentDNS = lookupFunc(func(ctx context.Context, _, _ string) ([]netip.Addr, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 })
 
-// waitForEnd returns when the client gave the connection up.
+// waitForEnd returns when the client closes the connection.
 func waitForEnd(conn net.Conn) { io.Copy(io.Discard, conn) }
 
 func TestAttemptEndsAfterTenSeconds(t *testing.T) {
@@ -78,38 +78,38 @@ func TestAttemptEndsAfterTenSeconds(t *testing.T) {
 			then(conn)
 		})
 	}
-	const connecting, answering = "No connection could be made within 10 seconds.", "No response came within 10 seconds."
+	const noConnection, noResponse = "No connection could be made within 10 seconds.", "No response came within 10 seconds."
 	tests := []struct {
 		name   string
 		scheme string
 		dial   func(context.Context, string, string) (net.Conn, error)
 		detail string
 	}{
-		{"connecting hangs", "http", untilDone, connecting},
-		{"TLS handshake hangs", "https", pipeTo(waitForEnd), connecting},
-		{"the request is read a byte a second", "http", pipeTo(sip), answering},
-		{"no answer", "http", afterRequest(waitForEnd), answering},
-		{"half an answer", "http", afterRequest(func(conn net.Conn) {
+		{"connecting hangs", "http", untilDone, noConnection},
+		{"TLS handshake hangs", "https", pipeTo(waitForEnd), noConnection},
+		{"the request is read a byte a second", "http", pipeTo(readSlowly), noResponse},
+		{"no response", "http", afterRequest(waitForEnd), noResponse},
+		{"incomplete headers", "http", afterRequest(func(conn net.Conn) {
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\nX-Slow: ")
 			waitForEnd(conn)
-		}), answering},
-		{"headers drip", "http", afterRequest(func(conn net.Conn) {
+		}), noResponse},
+		{"headers arrive one a second", "http", afterRequest(func(conn net.Conn) {
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\n")
 			drip(conn, "X-Slow: 1\r\n")
-		}), answering},
-		{"interim answers drip", "http", afterRequest(func(conn net.Conn) {
+		}), noResponse},
+		{"interim responses arrive one a second", "http", afterRequest(func(conn net.Conn) {
 			drip(conn, "HTTP/1.1 103 Early Hints\r\n\r\n")
-		}), answering},
+		}), noResponse},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				client := NewClient(Options{AllowHTTP: true, Resolver: answers{"93.184.215.14"}, Dial: tt.dial})
+				client := NewClient(Options{AllowHTTP: true, Resolver: resolvesTo{"93.184.215.14"}, Dial: tt.dial})
 				defer client.Close()
 				start := time.Now()
-				answer, err := client.Post(t.Context(), tt.scheme+"://hooks.example.com/", nil, []byte("{}"))
-				if took := time.Since(start); took != 10*time.Second || answer.Latency != took {
-					t.Errorf("took %v, latency %v", took, answer.Latency)
+				response, err := client.Post(t.Context(), tt.scheme+"://hooks.example.com/", nil, []byte("{}"))
+				if took := time.Since(start); took != 10*time.Second || response.Latency != took {
+					t.Errorf("took %v, latency %v", took, response.Latency)
 				}
 				if failed := mustFail(t, err, KindTimeout); failed.Detail != tt.detail {
 					t.Errorf("detail %q, want %q", failed.Detail, tt.detail)
@@ -133,15 +133,15 @@ func TestAttemptEndsAfterTenSeconds(t *testing.T) {
 	t.Run("lookup hangs when an address is saved", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
-			mustRefuse(t, CheckURL(t.Context(), "https://hooks.example.com/", Rules{Resolver: silentDNS}))
+			mustReject(t, CheckURL(t.Context(), "https://hooks.example.com/", Rules{Resolver: silentDNS}))
 			if took := time.Since(start); took != 5*time.Second {
 				t.Errorf("took %v", took)
 			}
 		})
 	})
-	t.Run("the limit is a setting", func(t *testing.T) {
+	t.Run("another limit", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			client := NewClient(Options{Timeout: 1500 * time.Millisecond, AllowHTTP: true, Resolver: answers{"93.184.215.14"}, Dial: pipeTo(waitForEnd)})
+			client := NewClient(Options{Timeout: 1500 * time.Millisecond, AllowHTTP: true, Resolver: resolvesTo{"93.184.215.14"}, Dial: pipeTo(waitForEnd)})
 			defer client.Close()
 			_, err := client.Post(t.Context(), "http://hooks.example.com/", nil, nil)
 			if failed := mustFail(t, err, KindTimeout); failed.Detail != "No response came within 1.5 seconds." {
@@ -151,9 +151,9 @@ func TestAttemptEndsAfterTenSeconds(t *testing.T) {
 	})
 }
 
-func TestAnswerJustInTimeCounts(t *testing.T) {
+func TestResponseJustWithinTheTimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := NewClient(Options{AllowHTTP: true, Resolver: answers{"93.184.215.14"}, Dial: pipeTo(func(conn net.Conn) {
+		client := NewClient(Options{AllowHTTP: true, Resolver: resolvesTo{"93.184.215.14"}, Dial: pipeTo(func(conn net.Conn) {
 			readRequest(conn)
 			<-time.After(10*time.Second - 1)
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
@@ -162,37 +162,37 @@ func TestAnswerJustInTimeCounts(t *testing.T) {
 			waitForEnd(conn)
 		})})
 		defer client.Close()
-		answer, err := client.Post(t.Context(), "http://hooks.example.com/", nil, nil)
-		if err != nil || answer.Status != 200 || string(answer.Body) != "ok" {
-			t.Errorf("status %d, body %q, error %v", answer.Status, answer.Body, err)
+		response, err := client.Post(t.Context(), "http://hooks.example.com/", nil, nil)
+		if err != nil || response.Status != 200 || string(response.Body) != "ok" {
+			t.Errorf("status %d, body %q, error %v", response.Status, response.Body, err)
 		}
-		if answer.Latency != 10*time.Second-1 {
-			t.Errorf("latency %v", answer.Latency)
+		if response.Latency != 10*time.Second-1 {
+			t.Errorf("latency %v", response.Latency)
 		}
 	})
 }
 
-// A body that does not end costs two seconds and changes nothing.
+// A body that does not end is cut after two seconds; the attempt still succeeds.
 func TestHangingBodyIsCut(t *testing.T) {
 	tests := []struct {
 		name  string
 		serve func(net.Conn)
 		body  string
 	}{
-		{"nothing of it comes", func(conn net.Conn) {
+		{"nothing arrives", func(conn net.Conn) {
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
 			waitForEnd(conn)
 		}, ""},
-		{"a part comes", func(conn net.Conn) {
+		{"a part arrives", func(conn net.Conn) {
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart")
 			waitForEnd(conn)
 		}, "part"},
-		{"it drips", func(conn net.Conn) {
+		{"it arrives slowly", func(conn net.Conn) {
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
 			<-time.After(time.Millisecond)
 			drip(conn, "drop ")
 		}, "drop drop "},
-		{"it hangs behind what is kept", func(conn net.Conn) {
+		{"it hangs after the part that is kept", func(conn net.Conn) {
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n"+strings.Repeat("x", 5000))
 			waitForEnd(conn)
 		}, strings.Repeat("x", 4096)},
@@ -200,18 +200,18 @@ func TestHangingBodyIsCut(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				client := NewClient(Options{AllowHTTP: true, Resolver: answers{"93.184.215.14"}, Dial: pipeTo(func(conn net.Conn) {
+				client := NewClient(Options{AllowHTTP: true, Resolver: resolvesTo{"93.184.215.14"}, Dial: pipeTo(func(conn net.Conn) {
 					readRequest(conn)
 					tt.serve(conn)
 				})})
 				defer client.Close()
 				start := time.Now()
-				answer, err := client.Post(t.Context(), "http://hooks.example.com/", nil, nil)
+				response, err := client.Post(t.Context(), "http://hooks.example.com/", nil, nil)
 				if took := time.Since(start); took != 2*time.Second {
 					t.Errorf("took %v", took)
 				}
-				if err != nil || answer.Status != 200 || string(answer.Body) != tt.body {
-					t.Errorf("status %d, %d bytes of body, error %v", answer.Status, len(answer.Body), err)
+				if err != nil || response.Status != 200 || string(response.Body) != tt.body {
+					t.Errorf("status %d, %d bytes of body, error %v", response.Status, len(response.Body), err)
 				}
 				<-time.After(time.Second) // the server's last tick
 			})
@@ -220,48 +220,48 @@ func TestHangingBodyIsCut(t *testing.T) {
 }
 
 // After 101 the body is the connection, which no context ends.
-func TestSwitchOfProtocolsIsNotRead(t *testing.T) {
+func TestBodyAfterSwitchingProtocolsIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := NewClient(Options{AllowHTTP: true, Resolver: answers{"93.184.215.14"}, Dial: pipeTo(func(conn net.Conn) {
+		client := NewClient(Options{AllowHTTP: true, Resolver: resolvesTo{"93.184.215.14"}, Dial: pipeTo(func(conn net.Conn) {
 			readRequest(conn)
 			io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
 			waitForEnd(conn)
 		})})
 		defer client.Close()
 		start := time.Now()
-		answer, err := client.Post(t.Context(), "http://hooks.example.com/", nil, nil)
-		if err != nil || answer.Status != 101 || time.Since(start) != 0 {
-			t.Errorf("status %d, error %v after %v", answer.Status, err, time.Since(start))
+		response, err := client.Post(t.Context(), "http://hooks.example.com/", nil, nil)
+		if err != nil || response.Status != 101 || time.Since(start) != 0 {
+			t.Errorf("status %d, error %v after %v", response.Status, err, time.Since(start))
 		}
 	})
 }
 
-// An address that swallows packets leaves time for the next.
+// An IP address that drops packets leaves time for the next one.
 func TestSilentAddressLeavesTimeForTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		answering := pipeTo(func(conn net.Conn) {
+		responding := pipeTo(func(conn net.Conn) {
 			readRequest(conn)
 			io.WriteString(conn, "HTTP/1.1 204 No Content\r\n\r\n")
 			waitForEnd(conn)
 		})
-		client := NewClient(Options{AllowHTTP: true, Resolver: answers{"2606:4700::1", "1.1.1.1"}, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		client := NewClient(Options{AllowHTTP: true, Resolver: resolvesTo{"2606:4700::1", "1.1.1.1"}, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			if strings.HasPrefix(address, "[") {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
-			return answering(ctx, network, address)
+			return responding(ctx, network, address)
 		}})
 		defer client.Close()
-		answer, err := client.Post(t.Context(), "http://hooks.example.com/", nil, nil)
-		if err != nil || answer.Status != 204 || answer.Latency != (10*time.Second+dialGrace)/2 {
-			t.Errorf("status %d after %v, error %v", answer.Status, answer.Latency, err)
+		response, err := client.Post(t.Context(), "http://hooks.example.com/", nil, nil)
+		if err != nil || response.Status != 204 || response.Latency != (10*time.Second+dialGrace)/2 {
+			t.Errorf("status %d after %v, error %v", response.Status, response.Latency, err)
 		}
 	})
 }
 
 func TestSilentAddressAmongFailingOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := NewClient(Options{AllowHTTP: true, Resolver: answers{"2606:4700::1", "1.1.1.1"}, Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
+		client := NewClient(Options{AllowHTTP: true, Resolver: resolvesTo{"2606:4700::1", "1.1.1.1"}, Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
 			if strings.HasPrefix(address, "[") {
 				<-ctx.Done()
 				return nil, ctx.Err()

@@ -28,9 +28,9 @@ func TestPostOverTLS(t *testing.T) {
 		detail  string // of the failure, or empty
 	}{
 		{"trusted", "example.com", true, nil, ""},
-		{"trusted, by its IP", "127.0.0.1", true, nil, ""},
+		{"trusted, by IP address", "127.0.0.1", true, nil, ""},
 		{"trusted, TLS 1.2", "example.com", true, func(s *httptest.Server) { s.TLS.MaxVersion = tls.VersionTLS12 }, ""},
-		{"HTTP/2 on offer", "example.com", true, func(s *httptest.Server) { s.EnableHTTP2 = true }, ""},
+		{"HTTP/2 is offered", "example.com", true, func(s *httptest.Server) { s.EnableHTTP2 = true }, ""},
 		{"unknown authority", "example.com", false, nil,
 			"The certificate of example.com is not signed by a known authority, or its chain is incomplete."},
 		{"another name", "hooks.example.net", true, nil, "The certificate is not valid for hooks.example.net."},
@@ -60,16 +60,16 @@ func TestPostOverTLS(t *testing.T) {
 			if tt.trusted {
 				roots.AddCert(server.Certificate())
 			}
-			client := newTestClient(t, Options{RootCAs: roots, Resolver: answers{"127.0.0.1"}})
-			answer, err := client.Post(t.Context(), "https://"+net.JoinHostPort(tt.host, portOf(server))+"/hunter2", nil, nil)
+			client := newTestClient(t, Options{RootCAs: roots, Resolver: resolvesTo{"127.0.0.1"}})
+			response, err := client.Post(t.Context(), "https://"+net.JoinHostPort(tt.host, portOf(server))+"/hunter2", nil, nil)
 			if tt.detail != "" {
 				if failed := mustFail(t, err, KindTLS); failed.Detail != tt.detail {
 					t.Errorf("detail %q, want %q", failed.Detail, tt.detail)
 				}
 				return
 			}
-			if err != nil || string(answer.Body) != "HTTP/1.1" || !answer.RemoteIP.IsLoopback() {
-				t.Errorf("body %q from %v, error %v", answer.Body, answer.RemoteIP, err)
+			if err != nil || string(response.Body) != "HTTP/1.1" || !response.RemoteIP.IsLoopback() {
+				t.Errorf("body %q from %v, error %v", response.Body, response.RemoteIP, err)
 			}
 		})
 	}
@@ -83,7 +83,7 @@ func TestPostOverTLS(t *testing.T) {
 	})
 }
 
-// expiredCertificate returns a self-signed certificate that ended an hour ago.
+// expiredCertificate returns a self-signed certificate that expired an hour ago.
 func expiredCertificate(t *testing.T, name string) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

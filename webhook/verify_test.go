@@ -102,7 +102,7 @@ func TestVerify(t *testing.T) {
 	})
 }
 
-// A signed delivery verifies; after a change of any byte it does not.
+// A signed delivery verifies. After a change of any byte it does not.
 func TestSignThenVerifyProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "key")
@@ -119,7 +119,7 @@ func TestSignThenVerifyProperty(t *testing.T) {
 		now := at.Add(time.Duration(rapid.Int64Range(-int64(Tolerance), int64(Tolerance)).Draw(t, "age")))
 		header := signer.Header("evt_01", "ping", at, body)
 		if err := Verify(header, body, secret, now); err != nil {
-			t.Fatalf("what was signed does not verify: %v", err)
+			t.Fatalf("a signed delivery does not verify: %v", err)
 		}
 
 		flip := byte(rapid.IntRange(1, 255).Draw(t, "flip"))

@@ -25,7 +25,7 @@ const (
 	Quit   Step = "QUIT"
 )
 
-// Behaviour is what the server does at a step instead of the right thing.
+// Behaviour is how the server misbehaves at a step.
 type Behaviour struct {
 	kind kind
 	code int
@@ -56,8 +56,8 @@ func (s *Server) At(step Step, behaviour Behaviour) {
 	s.change(func() { s.always[step] = behaviour })
 }
 
-// Once sets the behaviour for the next time at the step, before that of At. Several calls
-// queue up.
+// Once sets the behaviour for the next time at the step; it precedes that of At. Several
+// calls apply one after the other.
 func (s *Server) Once(step Step, behaviour Behaviour) {
 	s.change(func() { s.once[step] = append(s.once[step], behaviour) })
 }
@@ -68,7 +68,7 @@ func (s *Server) Reject(recipient string, code int) {
 	s.change(func() { s.rejected[strings.ToLower(recipient)] = code })
 }
 
-// Down closes all connections, and new ones immediately.
+// Down closes all connections, and from then on closes new ones immediately.
 func (s *Server) Down() {
 	s.change(func() { s.down = true })
 	s.hangUp()
@@ -100,7 +100,7 @@ func (s *Server) reached(step Step, message *Message) (b Behaviour) {
 	return b
 }
 
-// rejection returns the reply to a recipient of Reject, "" for others.
+// rejection returns the reply to a recipient that Reject named, "" for others.
 func (s *Server) rejection(recipient string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

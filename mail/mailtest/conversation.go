@@ -35,7 +35,7 @@ type transaction struct {
 
 func (s *Server) converse(conn net.Conn) {
 	c := &conversation{server: s, conn: conn, in: bufio.NewReader(conn)}
-	// The error is the client's or the test's doing.
+	// Errors are expected: the client hung up, or the test asked for it.
 	_ = c.run()
 }
 
@@ -284,7 +284,7 @@ func (c *conversation) to(argument string) error {
 	case !c.mail.begun:
 		return c.reply("503 5.5.1 say MAIL first")
 	case c.mail.recipient != "":
-		return c.reply("452 4.5.3 one recipient a message")
+		return c.reply("452 4.5.3 one recipient per message")
 	case !c.mail.utf8 && !isASCII(recipient):
 		return c.reply("553 5.6.7 <" + recipient + "> needs SMTPUTF8")
 	}

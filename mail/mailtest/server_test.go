@@ -18,16 +18,16 @@ import (
 	"time"
 )
 
-const proper = "From: Mill <mill@example.com>\r\nTo: =?utf-8?q?Ann_F=C3=BCld?= <ann@example.com>\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n" +
+const valid = "From: Mill <mill@example.com>\r\nTo: =?utf-8?q?Ann_F=C3=BCld?= <ann@example.com>\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n" +
 	"Date: Sun, 01 Mar 2026 07:30:00 +0000\r\nMessage-ID: <1@example.com>\r\nMIME-Version: 1.0\r\n" +
 	"Content-Type: multipart/alternative; boundary=xx\r\n\r\n" +
 	"--xx\r\nContent-Transfer-Encoding: quoted-printable\r\nContent-Type: text/plain; charset=UTF-8\r\n\r\nHi=\r\n, Z=C3=B6\r\n.\r\n\r\n" +
 	"--xx\r\nContent-Transfer-Encoding: quoted-printable\r\nContent-Type: text/html; charset=UTF-8\r\n\r\n<p>Hi</p>\r\n" +
 	"--xx--\r\n"
 
-// send sends a message by the standard library's client.
+// send sends a message with the standard library's client.
 func send(server *Server, recipient string) error {
-	return smtp.SendMail(server.Addr(), nil, "mill@example.com", []string{recipient}, []byte(proper))
+	return smtp.SendMail(server.Addr(), nil, "mill@example.com", []string{recipient}, []byte(valid))
 }
 
 // client is connected to a server and has read its greeting.
@@ -52,7 +52,7 @@ func dial(t *testing.T, server *Server) client {
 	return c
 }
 
-// say sends a line and wants a reply that begins so.
+// say sends a line and expects a reply that begins with reply.
 func (c client) say(line, reply string) {
 	c.t.Helper()
 	if _, err := io.WriteString(c.W, line+"\r\n"); err != nil {
@@ -81,11 +81,11 @@ func (c client) expect(reply string) {
 	}
 }
 
-// expectEnd wants the server to have closed the connection.
+// expectEnd expects the server to have closed the connection.
 func (c client) expectEnd() {
 	c.t.Helper()
 	if line, err := c.ReadLine(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		c.t.Errorf("the conversation goes on with %q, error %v", line, err)
+		c.t.Errorf("the connection is open: read %q, error %v", line, err)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestMessage(t *testing.T) {
 	if m.Sender != "mill@example.com" || m.Recipient != "ann@example.com" || m.From.Name != "Mill" || m.To.Name != "Ann Füld" ||
 		m.To.Address != "ann@example.com" || m.Subject != "Grüße" || m.MessageID != "<1@example.com>" ||
 		m.Text != "Hi, Zö\n.\n" || m.HTML != "<p>Hi</p>" || !slices.Equal(m.Parts, []string{"text/plain", "text/html"}) ||
-		string(m.Raw) != proper || m.User != "" || m.Encrypted {
+		string(m.Raw) != valid || m.User != "" || m.Encrypted {
 		t.Errorf("message %+v", m)
 	}
 	if want := []string{"EHLO localhost", "MAIL FROM:<mill@example.com> BODY=8BITMIME", "RCPT TO:<ann@example.com>", "DATA", "QUIT"}; !slices.Equal(server.Commands(), want) {
@@ -116,7 +116,7 @@ func TestProtocol(t *testing.T) {
 	tests := []struct {
 		name    string
 		options Options
-		says    [][2]string // a line and the beginning of its reply
+		lines   [][2]string // a line and the beginning of its reply
 	}{
 		{"hello comes first", Options{}, [][2]string{{from, "503 "}, {"HELO x", "250 "}, {from, "250 "}}},
 		{"sender comes first", Options{}, [][2]string{{"EHLO x", "250 "}, {to, "503 "}, {"DATA", "503 "}, {from, "250 "}, {"DATA", "503 "}}},
@@ -127,11 +127,11 @@ func TestProtocol(t *testing.T) {
 			{"mail from:<a@b>", "250 "}, {"RCPT FROM:<a@b>", "501 "}, {"RCPT TO:<>", "501 "}, {"RCPT TO:<a@b> NOTIFY=NEVER", "501 "}, {"RCPT TO:<a b@c>", "501 "},
 		}},
 		{"parameters", Options{}, [][2]string{{"EHLO x", "250 "}, {from + " SMTPUTF8", "555 "}, {from + " SIZE=3", "555 "}, {from + " BODY=8BITMIME", "250 "}}},
-		{"letters beyond ASCII", Options{SMTPUTF8: true}, [][2]string{
+		{"non-ASCII letters", Options{SMTPUTF8: true}, [][2]string{
 			{"EHLO x", "250 "}, {"MAIL FROM:<ü@b>", "553 "}, {from, "250 "}, {"RCPT TO:<ü@b>", "553 "}, {"RSET", "250 "},
 			{from + " SMTPUTF8", "250 "}, {"RCPT TO:<ü@b>", "250 "},
 		}},
-		{"others", Options{}, [][2]string{{"NOOP", "250 "}, {"VRFY ann", "500 "}, {"", "500 "}, {"STARTTLS", "502 "}, {"AUTH PLAIN", "538 "}, {"QUIT", "221 "}}},
+		{"other commands", Options{}, [][2]string{{"NOOP", "250 "}, {"VRFY ann", "500 "}, {"", "500 "}, {"STARTTLS", "502 "}, {"AUTH PLAIN", "538 "}, {"QUIT", "221 "}}},
 		{"STARTTLS before AUTH", Options{Security: StartTLS, User: "mill", Password: "hunter2"}, [][2]string{
 			{"EHLO x", "250 "}, {"AUTH PLAIN AG1pbGwAaHVudGVyMg==", "538 "}, {from, "530 "},
 		}},
@@ -147,7 +147,7 @@ func TestProtocol(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := dial(t, NewServer(t, tt.options))
-			for _, exchange := range tt.says {
+			for _, exchange := range tt.lines {
 				c.say(exchange[0], exchange[1])
 			}
 		})
@@ -156,13 +156,13 @@ func TestProtocol(t *testing.T) {
 
 func TestMalformedMessages(t *testing.T) {
 	replace := func(old, with string) string {
-		if !strings.Contains(proper, old) {
-			t.Fatalf("there is no %q", old)
+		if !strings.Contains(valid, old) {
+			t.Fatalf("the message does not contain %q", old)
 		}
-		return strings.Replace(proper, old, with, 1)
+		return strings.Replace(valid, old, with, 1)
 	}
 	tests := []struct{ name, message, reply string }{
-		{"in order", proper, "250 "},
+		{"well-formed", valid, "250 "},
 		{"bare LF", replace("Hi=\r\n", "Hi\n"), "554 5.6.0 malformed: a line that does not end in CR and LF"},
 		{"bare CR", replace("Hi=\r\n", "H\ri\r\n"), "554 5.6.0 malformed: a line that does not end in CR and LF"},
 		{"long line", replace("Hi=", strings.Repeat("x", 999)), "554 5.6.0 malformed: a line of more than 998 bytes"},
@@ -178,8 +178,8 @@ func TestMalformedMessages(t *testing.T) {
 		{"transfer encoding", replace("quoted-printable", "8bit"), `554 5.6.0 malformed: transfer encoding "8bit"`},
 		{"quoted-printable", replace("=C3=B6", "\x01"), "554 5.6.0 malformed: "},
 		{"order of parts", replace("text/plain", "text/html"), "554 5.6.0 malformed: alternatives are [text/html text/html]"},
-		{"another part", replace("text/html", "image/png"), "554 5.6.0 malformed: a part of type image/png"},
-		{"cut short", replace("--xx--", ""), "554 5.6.0 malformed: "},
+		{"unknown part", replace("text/html", "image/png"), "554 5.6.0 malformed: a part of type image/png"},
+		{"truncated", replace("--xx--", ""), "554 5.6.0 malformed: "},
 		{"content type", replace("multipart/alternative; ", ";"), "554 5.6.0 malformed: "},
 	}
 	for _, tt := range tests {
@@ -210,19 +210,19 @@ func TestBehaviours(t *testing.T) {
 	tests := []struct {
 		name    string
 		arrange func(*Server)
-		fails   []string // what each message fails with; "" for one that does not
-		kept    int
+		errs    []string // the error of each message, or ""
+		stored  int
 	}{
-		{"well", func(*Server) {}, []string{"", ""}, 2},
+		{"no misbehaviour", func(*Server) {}, []string{"", ""}, 2},
 		{"always", func(s *Server) { s.At(Sender, Reply(451, "no")) }, []string{"451 no", "451 no"}, 0},
-		{"in lines", func(s *Server) { s.At(Sender, Reply(451, "no\nreally")) }, []string{"451 no\nreally"}, 0},
+		{"several lines", func(s *Server) { s.At(Sender, Reply(451, "no\nreally")) }, []string{"451 no\nreally"}, 0},
 		{"once", func(s *Server) { s.Once(Sender, Reply(451, "no")) }, []string{"451 no", ""}, 1},
-		{"in turn, before always", func(s *Server) {
+		{"once, in order, before always", func(s *Server) {
 			s.At(Data, Reply(452, "c"))
 			s.Once(Data, Reply(450, "a"))
 			s.Once(Data, Reply(451, "b"))
 		}, []string{"450 a", "451 b", "452 c", "452 c"}, 0},
-		{"well again", func(s *Server) {
+		{"BehaveWell", func(s *Server) {
 			s.At(Data, Drop())
 			s.Once(Hello, Drop())
 			s.Reject("", 550)
@@ -230,15 +230,15 @@ func TestBehaviours(t *testing.T) {
 		}, []string{""}, 1},
 		{"greeting", func(s *Server) { s.Once(Connect, Reply(554, "no")) }, []string{"554 no", ""}, 1},
 		{"drop before the message", func(s *Server) { s.Once(Data, Drop()) }, []string{"EOF", ""}, 1},
-		{"drop after it", func(s *Server) { s.Once(Accept, Drop()) }, []string{"EOF", ""}, 2},
+		{"drop after the message", func(s *Server) { s.Once(Accept, Drop()) }, []string{"EOF", ""}, 2},
 		{"drop at the end", func(s *Server) { s.Once(Quit, Drop()) }, []string{"EOF", ""}, 2},
-		{"refused message", func(s *Server) { s.Once(Accept, Reply(554, "no")) }, []string{"554 no", ""}, 1},
+		{"rejected message", func(s *Server) { s.Once(Accept, Reply(554, "no")) }, []string{"554 no", ""}, 1},
 		{"rejected recipient", func(s *Server) { s.Reject("ANN@example.com", 550) },
 			[]string{"550 5.1.1 <ann@example.com>: recipient rejected", "550 5.1.1 <ann@example.com>: recipient rejected"}, 0},
 		{"temporarily rejected recipient", func(s *Server) { s.Reject("ann@example.com", 451) }, []string{"451 4.1.1 <ann@example.com>: recipient rejected"}, 0},
-		{"others refused", func(s *Server) { s.Reject("bob@example.com", 550) }, []string{""}, 1},
+		{"other recipient rejected", func(s *Server) { s.Reject("bob@example.com", 550) }, []string{""}, 1},
 		{"all recipients rejected", func(s *Server) { s.Reject("", 550) }, []string{"550 5.1.1 <ann@example.com>: recipient rejected"}, 0},
-		{"all refused but one", func(s *Server) {
+		{"all recipients rejected except one", func(s *Server) {
 			s.Reject("", 550)
 			s.Reject("ann@example.com", 0)
 		}, []string{""}, 1},
@@ -252,10 +252,10 @@ func TestBehaviours(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			server := NewServer(t, Options{})
 			tt.arrange(server)
-			for n, want := range tt.fails {
+			for n, want := range tt.errs {
 				err := send(server, "ann@example.com")
-				// A connection that is closed before it is used ends in one of
-				// several ways.
+				// The error of a connection that is closed before its first
+				// use depends on the timing.
 				if want == "EOF" && err != nil && !isReply(err) {
 					continue
 				}
@@ -270,10 +270,10 @@ func TestBehaviours(t *testing.T) {
 					t.Errorf("message %d: %q, want %q", n, got, want)
 				}
 			}
-			if n := len(server.Messages()); n != tt.kept {
-				t.Errorf("%d messages, want %d", n, tt.kept)
+			if n := len(server.Messages()); n != tt.stored {
+				t.Errorf("%d messages, want %d", n, tt.stored)
 			}
-			if err := server.Wait(t.Context(), func() bool { return server.Seen(Connect) == len(tt.fails) }); err != nil {
+			if err := server.Wait(t.Context(), func() bool { return server.Seen(Connect) == len(tt.errs) }); err != nil {
 				t.Error(err)
 			}
 		})
@@ -300,7 +300,7 @@ func TestHang(t *testing.T) {
 	server.At(Accept, Hang())
 	sent := make(chan error)
 	go func() { sent <- send(server, "ann@example.com") }()
-	// The message is there, while its sender waits.
+	// The message is stored although its sender still waits.
 	if messages, err := server.WaitForMessages(t.Context(), 1); err != nil || messages[0].MessageID != "<1@example.com>" {
 		t.Errorf("messages %v, error %v", messages, err)
 	}
@@ -315,24 +315,24 @@ func TestHang(t *testing.T) {
 	}
 	if conn, err := net.Dial("tcp", server.Addr()); err == nil {
 		conn.Close()
-		t.Error("the closed server listens")
+		t.Error("the server still listens after Close")
 	}
 }
 
 func TestWait(t *testing.T) {
 	server := NewServer(t, Options{})
 	ctx, cancel := context.WithCancelCause(t.Context())
-	tired := errors.New("tired")
-	// Waiting begins before the first message and ends with the second.
-	looked := make(chan int, 100)
+	cause := errors.New("test over")
+	// Wait starts before the first message and ends with the second.
+	counts := make(chan int, 100)
 	done := make(chan error)
 	go func() {
 		done <- server.Wait(ctx, func() bool {
-			looked <- len(server.Messages())
+			counts <- len(server.Messages())
 			return len(server.Messages()) == 2
 		})
 	}()
-	if n := <-looked; n != 0 {
+	if n := <-counts; n != 0 {
 		t.Errorf("%d messages before the first", n)
 	}
 	for range 2 {
@@ -348,8 +348,8 @@ func TestWait(t *testing.T) {
 		_, err := server.WaitForMessages(ctx, 3)
 		done <- err
 	}()
-	cancel(tired)
-	if err := <-done; !errors.Is(err, tired) || err.Error() != "wanted 3 messages, got 2: tired" {
+	cancel(cause)
+	if err := <-done; !errors.Is(err, cause) || err.Error() != "wanted 3 messages, got 2: test over" {
 		t.Errorf("error %v", err)
 	}
 }
@@ -358,7 +358,7 @@ func TestTLS(t *testing.T) {
 	server := NewServer(t, Options{Security: StartTLS, User: "mill", Password: "hunter2"})
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(server.RootPEM()) || !roots.Equal(server.RootCAs()) {
-		t.Fatal("the PEM is not the roots")
+		t.Fatal("RootPEM and RootCAs differ")
 	}
 	for _, name := range []string{"127.0.0.1", "localhost", "mail.example.com"} {
 		c, err := smtp.Dial(server.Addr())
@@ -370,7 +370,7 @@ func TestTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		if offered, _ := c.Extension("STARTTLS"); offered {
-			t.Error("TLS is offered within TLS")
+			t.Error("STARTTLS is offered on an encrypted connection")
 		}
 		if offered, mechanisms := c.Extension("AUTH"); !offered || mechanisms != "PLAIN LOGIN" {
 			t.Errorf("mechanisms %q", mechanisms)
@@ -381,7 +381,7 @@ func TestTLS(t *testing.T) {
 func TestURL(t *testing.T) {
 	tests := []struct {
 		options Options
-		want    string // around the address
+		want    string // ADDR stands for the address
 	}{
 		{Options{}, "smtp://ADDR"},
 		{Options{User: "a@b", Password: "p/#"}, "smtp://a%40b:p%2F%23@ADDR"},
