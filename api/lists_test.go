@@ -72,7 +72,7 @@ func (l listCase) make(s *apitest.Server, id string) string {
 	return id
 }
 
-// changeCall renames a record in its own transaction.
+// change renames a record in its own transaction.
 func (l listCase) change(s *apitest.Server, id, name string) {
 	s.Exec(`UPDATE `+l.table+` SET `+l.label+` = $2, changed_at = greatest($3, changed_at + interval '1 millisecond') WHERE id = $1`,
 		id, name, s.Clock.Now())

@@ -68,7 +68,6 @@ func TestPatchMergesTheSentFields(t *testing.T) {
 	}
 }
 
-// with is the first object with the fields of the others.
 func TestPatchHistoryHasFromAndTo(t *testing.T) {
 	h := newHarness(t)
 	id := h.workOrder(described)

@@ -20,7 +20,7 @@ type balancer struct {
 	hosts      []string
 	ready      []atomic.Bool
 	unanswered []int // how often in a row each did not answer when asked
-	turn       atomic.Uint32
+	calls      atomic.Uint32
 	failed     atomic.Int32
 }
 
@@ -81,9 +81,9 @@ func (b *balancer) ask(n int) {
 
 // next returns where the next call goes: to the apis that are ready, in turn.
 func (b *balancer) next() string {
-	turn := int(b.turn.Add(1)) // read once, because concurrent calls advance it too
+	call := int(b.calls.Add(1)) // read once, because concurrent calls advance it too
 	for i := range b.hosts {
-		if n := (turn + i) % len(b.hosts); b.ready[n].Load() {
+		if n := (call + i) % len(b.hosts); b.ready[n].Load() {
 			return b.hosts[n]
 		}
 	}

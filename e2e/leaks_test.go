@@ -113,7 +113,7 @@ func formsOf(secret string) []form {
 	return forms
 }
 
-// leaks finds secrets in every form.
+// TestLeaksAreFound checks that leaks finds a secret in every form.
 func TestLeaksAreFound(t *testing.T) {
 	t.Parallel()
 	secrets := map[string]string{"a name": "Quarrington's"}

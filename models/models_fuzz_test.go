@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// IsID accepts only texts in the form of an id, and every id that NewID returns.
+// FuzzIsID checks that IsID accepts only texts in the form of an id, and every id that
+// NewID returns.
 func FuzzIsID(f *testing.F) {
 	f.Add("wo_01jd8q4v6cf5e8hbbfwj0zq3tk", int64(1767323045000))
 	f.Add("idn_81jd8q4v6cf5e8hbbfwj0zq3tk", int64(-1))
@@ -55,7 +56,7 @@ func FuzzTime(f *testing.F) {
 	})
 }
 
-// CheckAnswer accepts no answer beyond the limits.
+// FuzzCheckAnswer checks that CheckAnswer accepts no answer beyond the limits.
 func FuzzCheckAnswer(f *testing.F) {
 	for _, seed := range []string{`"opt_1"`, `["opt_1","opt_1"]`, `12345678901234567890`, `-0.10`, `1e9`, `null`, `{"a":[]}`, `"\u0000"`} {
 		f.Add([]byte(seed))

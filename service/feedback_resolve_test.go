@@ -62,7 +62,7 @@ func TestResolveFeedbackNeedsThePermission(t *testing.T) {
 	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
 		VALUES ($1, $2, 'def_resolving', $4), ($1, $3, 'def_listening', $4)`, s.ID("ahu1"), s.ID("zed"), s.ID("eve"), s.Acme.OrganizationID)
 	id := s.issue("erp")
-	for _, test := range []struct{ name, actor, verdict string }{
+	for _, test := range []struct{ name, actor, want string }{
 		{"one who reads it only", "eve", "permission_denied"},
 		{"one who may resolve but not read", "zed", "not_found"},
 		{"one who may not read it", "cat", "not_found"},
@@ -70,7 +70,7 @@ func TestResolveFeedbackNeedsThePermission(t *testing.T) {
 		{"a person of a service company", "pia", "not_found"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			expect(t, "the verdict", outcome(s.expectUnchanged(id, func() error { return s.resolve(test.actor, id) })), test.verdict)
+			expect(t, "the outcome", outcome(s.expectUnchanged(id, func() error { return s.resolve(test.actor, id) })), test.want)
 		})
 	}
 	for column, want := range map[string]string{"read_only": "read_only", "suspended": "permission_denied"} {
@@ -99,12 +99,12 @@ func TestOnlyOneOfTwoResolves(t *testing.T) {
 	if _, err := held.Exec(t.Context(), `SELECT FROM feedback WHERE id = $1 FOR UPDATE`, id); err != nil {
 		t.Fatal(err)
 	}
-	verdicts := make([]string, 2)
+	outcomes := make([]string, 2)
 	var both sync.WaitGroup
-	for i := range verdicts {
+	for i := range outcomes {
 		both.Go(func() {
 			_, err := s.ResolveFeedback(t.Context(), ann, id)
-			verdicts[i] = outcome(err)
+			outcomes[i] = outcome(err)
 		})
 	}
 	awaitLocks(t, s.Fixture, 2)
@@ -112,7 +112,7 @@ func TestOnlyOneOfTwoResolves(t *testing.T) {
 		t.Fatal(err)
 	}
 	both.Wait()
-	slices.Sort(verdicts)
-	expect(t, "the verdicts", strings.Join(verdicts, ", "), "ok, rule_violation status")
+	slices.Sort(outcomes)
+	expect(t, "the outcomes", strings.Join(outcomes, ", "), "ok, rule_violation status")
 	expect(t, "the events", s.eventsOf(id), "resolved")
 }

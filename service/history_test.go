@@ -31,16 +31,16 @@ type recorder struct {
 }
 
 // keep takes a snapshot of a write's result unless it failed or changed nothing.
-func (m *recorder) keep(answer service.WriteResult, err error) {
+func (m *recorder) keep(result service.WriteResult, err error) {
 	m.r.Helper()
-	if refusal, refused := errors.AsType[*models.Error](err); refused {
-		m.r.Log(refusal.Code, refusal.Rule)
+	if rejection, rejected := errors.AsType[*models.Error](err); rejected {
+		m.r.Log(rejection.Code, rejection.Rule)
 		return
 	}
 	if err != nil {
 		m.r.Fatal(err)
 	}
-	record := read[models.WorkOrderRecord](m.t, answer.Body)
+	record := read[models.WorkOrderRecord](m.t, result.Body)
 	if record.ChangedAt == m.last {
 		return
 	}

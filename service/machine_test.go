@@ -338,8 +338,8 @@ func (m *machine) resume(o *sketch, who string) {
 	}
 }
 
-// effects of the organization's restriction.
-func (m *machine) turn(mood string) {
+// restrict makes the organization "read_only" or "suspended", or lifts both for "".
+func (m *machine) restrict(mood string) {
 	if mood == m.mood {
 		return
 	}
@@ -427,11 +427,11 @@ func (m *machine) step(r *rapid.T) {
 		{"complete", m.on((*sketch).workable, answers, complete)},
 		{"create", func() { m.create(m.actor(func(who string) bool { return may(who, "create") })) }},
 		{"cancel", m.on(living, everywhere("read"), m.cancel)},
-		{"turn read-only", func() { m.turn("read_only") }},
-		{"turn suspended", func() { m.turn("suspended") }},
+		{"become read-only", func() { m.restrict("read_only") }},
+		{"become suspended", func() { m.restrict("suspended") }},
 	}).Draw(r, "step").do()
 	if m.mood != "" && !m.rarely("and stays so") {
-		m.turn("")
+		m.restrict("")
 	}
 }
 

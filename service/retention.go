@@ -23,7 +23,9 @@ type RemovalResult struct {
 	IdempotencyKeys int
 	RevokedTokens   int
 	RateCounters    int
-	Mailboxes       int
+	// Leases are those of addresses without a running dispatcher. Histories store their
+	// count under the name of the table.
+	Leases int `json:"Mailboxes"`
 	// More is set if expired rows are left.
 	More bool
 }
@@ -52,7 +54,7 @@ var expiries = []expiry{
 	{models.IdempotencyRetention, oldestFirst("idempotency_keys", "created_at"), func(r *RemovalResult) *int { return &r.IdempotencyKeys }},
 	{clockMargin, oldestFirst("revoked_tokens", "expires_at"), func(r *RemovalResult) *int { return &r.RevokedTokens }},
 	{clockMargin, inAnyOrder("rate_counters", "window_start"), func(r *RemovalResult) *int { return &r.RateCounters }},
-	{clockMargin, inAnyOrder("mailboxes", "attended_until"), func(r *RemovalResult) *int { return &r.Mailboxes }},
+	{clockMargin, inAnyOrder("mailboxes", "attended_until"), func(r *RemovalResult) *int { return &r.Leases }},
 }
 
 // removal removes at most $3 rows whose time is from $2 to $1. It returns how many and

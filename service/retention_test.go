@@ -73,7 +73,7 @@ func TestExpiredRowsAreRemoved(t *testing.T) {
 		{"idempotency keys after 24 hours", 24 * time.Hour, idempotencyKey, "key", "idempotency_keys", service.RemovalResult{IdempotencyKeys: 2}},
 		{"revoked tokens an hour after they expire", time.Hour, revokedToken, "id", "revoked_tokens", service.RemovalResult{RevokedTokens: 2}},
 		{"call counts an hour after their window began", time.Hour, rateCounter, "subject", "rate_counters", service.RemovalResult{RateCounters: 2}},
-		{"leases an hour after they ended", time.Hour, lease, "webhook_id", "mailboxes", service.RemovalResult{Mailboxes: 2}},
+		{"leases an hour after they ended", time.Hour, lease, "webhook_id", "mailboxes", service.RemovalResult{Leases: 2}},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			f := servicetest.New(t)
@@ -190,13 +190,13 @@ func TestRemovalAlternatesBetweenTables(t *testing.T) {
 		rateCounter(f, name, old)
 		lease(f, name, old)
 	}
-	want := service.RemovalResult{Events: 1, IdempotencyKeys: 1, RevokedTokens: 1, RateCounters: 1, Mailboxes: 1, More: true}
+	want := service.RemovalResult{Events: 1, IdempotencyKeys: 1, RevokedTokens: 1, RateCounters: 1, Leases: 1, More: true}
 	first := remove(t, f.Service, 1, 5)
 	if first != want {
 		t.Errorf("five batches of one row removed %+v, want one row of each", first)
 	}
 	rest := remove(t, f.Service, 1, 0)
-	if first.Add(rest); first != (service.RemovalResult{Events: 3, IdempotencyKeys: 3, RevokedTokens: 3, RateCounters: 3, Mailboxes: 3}) {
+	if first.Add(rest); first != (service.RemovalResult{Events: 3, IdempotencyKeys: 3, RevokedTokens: 3, RateCounters: 3, Leases: 3}) {
 		t.Errorf("both together removed %+v", first)
 	}
 }

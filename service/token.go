@@ -19,9 +19,9 @@ import (
 // TokenKeys signs access tokens with its first key and accepts tokens of all its keys.
 type TokenKeys struct {
 	keys []namedKey
+	mu   sync.RWMutex // guards verified
 	// verified caches the token claims whose signature was checked, by the hash of
 	// the token. Expiry and revocation are still checked at every call.
-	mu       sync.RWMutex
 	verified map[[sha256.Size]byte]claims
 }
 

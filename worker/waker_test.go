@@ -327,15 +327,15 @@ func TestWakesDuringTheCooldownAreMerged(t *testing.T) {
 
 func TestWakesAreSentInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turn := make(chan struct{})
-		c := &fakeTemporal{respond: func(context.Context) error { <-turn; return nil }}
+		proceed := make(chan struct{})
+		c := &fakeTemporal{respond: func(context.Context) error { <-proceed; return nil }}
 		w := NewWaker(t.Context(), c, quiet)
 		occupy(w)
 		for n := range 20 {
 			w.Wake(webhook(n))
 		}
 		for range webhookSenders + 20 {
-			turn <- struct{}{} // one sender continues
+			proceed <- struct{}{} // one sender continues
 			synctest.Wait()
 		}
 		w.Stop(t.Context())

@@ -49,7 +49,7 @@ func removeExpired(ctx workflow.Context) (removed service.RemovalResult, err err
 // housekeepingDetails is what the Temporal UI shows of a Housekeeping.
 func housekeepingDetails(r service.RemovalResult) string {
 	text := fmt.Sprintf("Removed %d events, %d idempotency keys, %d revoked tokens, %d call counters, %d address leases.\n",
-		r.Events, r.IdempotencyKeys, r.RevokedTokens, r.RateCounters, r.Mailboxes)
+		r.Events, r.IdempotencyKeys, r.RevokedTokens, r.RateCounters, r.Leases)
 	if r.More {
 		text += "\nMore rows have expired.\n"
 	}

@@ -176,7 +176,7 @@ func deleteWebhookCommand() *cobra.Command {
 		if err := target.svc.DeleteWebhook(ctx, target.actor, target.id); err != nil {
 			return err
 		}
-		return target.out.show(target.cmd, deleteResult{target.id, true}, func(w io.Writer) { fmt.Fprintf(w, "deleted\t%s\t\n", target.id) })
+		return target.out.show(target.cmd, deleteResult{ID: target.id, Deleted: true}, func(w io.Writer) { fmt.Fprintf(w, "deleted\t%s\t\n", target.id) })
 	})
 }
 
