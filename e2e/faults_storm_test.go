@@ -116,10 +116,10 @@ func TestFaultStorm(t *testing.T) {
 func fails(seed uint64, n int) responder {
 	dice := rand.New(rand.NewPCG(seed, 1<<32))
 	left := map[string]int{}
-	turn := make(chan struct{}, 1)
+	locked := make(chan struct{}, 1)
 	return func(_ context.Context, d delivery) int {
-		turn <- struct{}{}
-		defer func() { <-turn }()
+		locked <- struct{}{}
+		defer func() { <-locked }()
 		if _, known := left[d.event.ID]; !known {
 			left[d.event.ID] = 0
 			if dice.IntN(n) == 0 {

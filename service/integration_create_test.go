@@ -119,12 +119,12 @@ func TestCreateIntegrationIsRejected(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			made, err := f.CreateIntegration(t.Context(), test.actor, test.organization, test.in)
-			refusal, _ := errors.AsType[*models.Error](err)
+			rejection, _ := errors.AsType[*models.Error](err)
 			if models.CodeOf(err) != test.code {
-				t.Fatalf("answered %v, %v, want %s", made, err, test.code)
+				t.Fatalf("returned %v, %v, want %s", made, err, test.code)
 			}
 			var pointers []string
-			for _, field := range refusal.Fields {
+			for _, field := range rejection.Fields {
 				pointers = append(pointers, field.Pointer)
 			}
 			if got := strings.Join(pointers, " "); got != test.pointers || made.ClientSecret != "" {
@@ -236,11 +236,11 @@ integrations: [{key: made_%d, name: Made %d, scopes: ["work_orders:read"]}]`, n,
 	all.Wait()
 	made := 0
 	for n, err := range outcomes {
-		_, refused := errors.AsType[*service.ImportError](err)
+		_, rejected := errors.AsType[*service.ImportError](err)
 		switch {
 		case err == nil:
 			made++
-		case n%2 == 0 && models.CodeOf(err) != models.CodePlanRestricted, n%2 == 1 && !refused:
+		case n%2 == 0 && models.CodeOf(err) != models.CodePlanRestricted, n%2 == 1 && !rejected:
 			t.Errorf("try %d returns %v", n, err)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"millwright/service"
 )
 
-// sketch is the model of a work order. Identities are keys of the fixture.
-type sketch struct {
+// orderModel is the model of a work order. Identities are keys of the fixture.
+type orderModel struct {
 	id                   string
 	status, heldFrom     string
 	workers, consultants []string
@@ -31,8 +31,8 @@ type sketch struct {
 type machine struct {
 	*harness
 	r      *rapid.T
-	orders []*sketch
-	mood   string // the organization's restriction: "", read_only or suspended
+	orders []*orderModel
+	restriction   string // the organization's restriction: "", read_only or suspended
 	done   map[string]int
 }
 
@@ -65,18 +65,18 @@ func acts(who string, identities []string) bool {
 	return slices.Contains(identities, who) || of != "" && slices.Contains(identities, of)
 }
 
-func (o *sketch) everyone() []string { return slices.Concat(o.workers, o.consultants) }
+func (o *orderModel) everyone() []string { return slices.Concat(o.workers, o.consultants) }
 
-func (o *sketch) readBy(who string) bool {
+func (o *orderModel) readBy(who string) bool {
 	return may(who, "read") || may(who, "create") && o.creator == who || acts(who, o.everyone())
 }
 
-func (o *sketch) is(statuses ...string) bool { return slices.Contains(statuses, o.status) }
+func (o *orderModel) is(statuses ...string) bool { return slices.Contains(statuses, o.status) }
 
-func (o *sketch) workable() bool { return o.is("open", "in_progress", "back_from_inspection") }
+func (o *orderModel) workable() bool { return o.is("open", "in_progress", "back_from_inspection") }
 
-// goes changes the status of the sketch and adds the events.
-func (o *sketch) goes(to, event string) {
+// setStatus changes the status of the model and adds the events.
+func (o *orderModel) setStatus(to, event string) {
 	if o.status == to {
 		return
 	}
@@ -116,13 +116,13 @@ func when(condition bool, reason string) string {
 }
 
 // common predicts the errors that all operations have in common.
-func (m *machine) common(o *sketch, who string, change bool) string {
+func (m *machine) common(o *orderModel, who string, change bool) string {
 	return strings.TrimPrefix(first(
-		when(!o.readBy(who), "not_found"), when(m.mood == "suspended", denied), when(change && m.mood == "read_only", "read_only")), ok)
+		when(!o.readBy(who), "not_found"), when(m.restriction == "suspended", denied), when(change && m.restriction == "read_only", "read_only")), ok)
 }
 
-// came compares the result with the prediction and reports whether it succeeded.
-func (m *machine) came(what, who string, err error, said string) bool {
+// matches compares the result with the prediction and reports whether it succeeded.
+func (m *machine) matches(what, who string, err error, said string) bool {
 	m.r.Helper()
 	if got := outcome(err); got != said {
 		m.r.Fatalf("%s by %s: %s (%v), want %s", what, who, got, err, said)
@@ -141,8 +141,8 @@ func (m *machine) some(label string, atMost int) []string {
 }
 
 // order draws a work order, mostly one that fits.
-func (m *machine) order(fits func(*sketch) bool) *sketch {
-	those := slices.DeleteFunc(slices.Clone(m.orders), func(o *sketch) bool { return !fits(o) })
+func (m *machine) order(fits func(*orderModel) bool) *orderModel {
+	those := slices.DeleteFunc(slices.Clone(m.orders), func(o *orderModel) bool { return !fits(o) })
 	if m.rarely("any") {
 		those = m.orders
 	}
@@ -176,35 +176,35 @@ func (m *machine) create(who string) {
 		in.FormID = &id
 	}
 	named := slices.Concat(workers, consultants)
-	foreign := who == "pia" // in her own organization: acme's mood is not hers
+	foreign := who == "pia" // in her own organization: acme's restriction does not concern her
 	said := first(
 		when(foreign, "plan_restricted"),
-		when(m.mood == "suspended", denied), when(m.mood == "read_only", "read_only"),
+		when(m.restriction == "suspended", denied), when(m.restriction == "read_only", "read_only"),
 		when(slices.Contains([]string{"zed"}, who) || slices.Contains(named, "pia"), "validation_failed"),
 		when(!may(who, "create"), denied),
 		when(slices.ContainsFunc(workers, func(w string) bool { return slices.Contains(consultants, w) }), "rule_violation both_roles"),
 		when(slices.Contains(named, "zed"), "rule_violation assignee_not_connected"),
 	)
 	answer, err := m.CreateWorkOrder(m.t.Context(), m.as(who), service.Call{}, in)
-	if !m.came("create", who, err, said) {
+	if !m.matches("create", who, err, said) {
 		return
 	}
 	if len(workers) == 0 && !slices.Contains(consultants, "ann") {
 		workers = []string{"ann"} // the nearest inventory manager
 	}
-	o := &sketch{
+	o := &orderModel{
 		id: answer.RecordID, status: "open", workers: workers, consultants: consultants, creator: who,
 		form: form, title: in.Title, events: []string{"created"},
 	}
 	m.orders = append(m.orders, o)
-	m.look(o)
+	m.check(o)
 }
 
-func (m *machine) patch(o *sketch, who string) {
+func (m *machine) patch(o *orderModel, who string) {
 	title := m.pick("title", []string{"Replace filter", "Replace belt"})
 	said := first(m.common(o, who, true), when(!may(who, "update"), denied), when(!o.workable(), wrongStatus))
 	_, err := m.UpdateWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id, service.WorkOrderPatch{Title: service.Sent[string]{Value: title, Set: true}})
-	if m.came("patch", who, err, said) && title != o.title {
+	if m.matches("patch", who, err, said) && title != o.title {
 		o.title = title
 		o.events = append(o.events, "updated")
 	}
@@ -214,12 +214,12 @@ func (m *machine) patch(o *sketch, who string) {
 func own(identity string) bool { return identity == "pia" || identity == "polar" }
 
 // forwards predicts why an actor may not assign. An assigned service company may.
-func (o *sketch) forwards(who string) string {
+func (o *orderModel) forwards(who string) string {
 	company := who == "pia" && slices.Contains(o.everyone(), "polar")
 	return when(!company && !may(who, "forward"), denied)
 }
 
-func (m *machine) assign(o *sketch, who string) {
+func (m *machine) assign(o *orderModel, who string) {
 	workers, consultants := m.some("workers", 2), m.some("consultants", 1)
 	known := func(identity string) bool {
 		return slices.Contains(o.everyone(), identity) || (who == "pia") == own(identity) || identity == "polar"
@@ -234,7 +234,7 @@ func (m *machine) assign(o *sketch, who string) {
 		when(slices.ContainsFunc(named, both), "rule_violation both_roles"),
 		when(slices.Contains(named, "zed"), "rule_violation assignee_not_connected"))
 	_, err := m.AssignWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id, m.ids(workers...), m.ids(consultants...))
-	if !m.came("assign", who, err, said) {
+	if !m.matches("assign", who, err, said) {
 		return
 	}
 	before := len(o.everyone())
@@ -253,14 +253,14 @@ func (m *machine) assign(o *sketch, who string) {
 	}
 }
 
-func (m *machine) unassign(o *sketch, who string) {
+func (m *machine) unassign(o *orderModel, who string) {
 	whom := m.pick("whom", slices.Concat(o.everyone(), o.everyone(), []string{"bob", "zed"}))
 	said := first(m.common(o, who, true), o.forwards(who),
 		when(!slices.Contains(o.everyone(), whom), "not_found"),
 		when(who == "pia" && !own(whom), denied),
 		when(len(o.workers) == 1 && o.workers[0] == whom, "rule_violation last_worker"))
 	_, err := m.UnassignWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id, m.ID(whom))
-	if !m.came("unassign", who, err, said) {
+	if !m.matches("unassign", who, err, said) {
 		return
 	}
 	gone := func(id string) bool { return id == whom }
@@ -269,7 +269,7 @@ func (m *machine) unassign(o *sketch, who string) {
 	o.events = append(o.events, "assignees_changed")
 }
 
-func (m *machine) answer(o *sketch, who string, complete bool) {
+func (m *machine) answer(o *orderModel, who string, complete bool) {
 	var answers []service.GivenAnswer
 	if all := rapid.Bool().Draw(m.r, "answers"); all && o.form {
 		answers = []service.GivenAnswer{{QuestionID: m.ID("q_state"), Value: m.ID("o_ok")}, {QuestionID: m.ID("q_hours"), Value: json.Number("7")}}
@@ -281,29 +281,29 @@ func (m *machine) answer(o *sketch, who string, complete bool) {
 		when(complete && o.form && !answered, "rule_violation required_questions"))
 	_, err := m.AnswerWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id, answers, service.Completion(complete))
 	what := map[bool]string{false: "answer", true: "complete"}[complete]
-	if !m.came(what, who, err, said) {
+	if !m.matches(what, who, err, said) {
 		return
 	}
 	o.answered = answered
 	switch {
 	case !complete:
-		o.goes("in_progress", "")
+		o.setStatus("in_progress", "")
 	case len(o.consultants) > 0:
-		o.goes("sent_to_inspection", "sent_to_inspection")
+		o.setStatus("sent_to_inspection", "sent_to_inspection")
 	default:
-		o.goes("complete", "completed")
+		o.setStatus("complete", "completed")
 	}
 }
 
-func (m *machine) cancel(o *sketch, who string) {
+func (m *machine) cancel(o *orderModel, who string) {
 	said := first(m.common(o, who, true), when(!may(who, "delete"), denied), when(o.is("complete", "cancelled"), wrongStatus))
 	_, err := m.CancelWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id, nil)
-	if m.came("cancel", who, err, said) {
-		o.goes("cancelled", "cancelled")
+	if m.matches("cancel", who, err, said) {
+		o.setStatus("cancelled", "cancelled")
 	}
 }
 
-func (m *machine) reviewed(o *sketch, who string, approve bool) {
+func (m *machine) reviewed(o *orderModel, who string, approve bool) {
 	long := rapid.IntRange(0, 9).Draw(m.r, "comment") == 9
 	review := service.Review{Approve: approve}
 	if long {
@@ -314,37 +314,37 @@ func (m *machine) reviewed(o *sketch, who string, approve bool) {
 	_, err := m.ReviewWorkOrder(m.t.Context(), m.as(who), o.id, review)
 	what := map[bool]string{false: "send back", true: "approve"}[approve]
 	switch {
-	case !m.came(what, who, err, said):
+	case !m.matches(what, who, err, said):
 	case approve:
-		o.goes("complete", "completed")
+		o.setStatus("complete", "completed")
 	default:
-		o.goes("back_from_inspection", "")
+		o.setStatus("back_from_inspection", "")
 	}
 }
 
-func (m *machine) hold(o *sketch, who string) {
+func (m *machine) hold(o *orderModel, who string) {
 	said := first(m.common(o, who, true), when(!isPerson(who) || !may(who, "update") && !acts(who, o.everyone()), denied), when(!o.workable(), wrongStatus))
 	_, err := m.HoldWorkOrder(m.t.Context(), m.as(who), o.id)
-	if m.came("hold", who, err, said) {
-		o.goes("on_hold", "")
+	if m.matches("hold", who, err, said) {
+		o.setStatus("on_hold", "")
 	}
 }
 
-func (m *machine) resume(o *sketch, who string) {
+func (m *machine) resume(o *orderModel, who string) {
 	said := first(m.common(o, who, true), when(!isPerson(who) || !may(who, "update") && !acts(who, o.everyone()), denied), when(!o.is("on_hold"), wrongStatus))
 	_, err := m.ResumeWorkOrder(m.t.Context(), m.as(who), o.id)
-	if m.came("resume", who, err, said) {
-		o.goes(o.heldFrom, "")
+	if m.matches("resume", who, err, said) {
+		o.setStatus(o.heldFrom, "")
 	}
 }
 
 // restrict makes the organization "read_only" or "suspended", or lifts both for "".
-func (m *machine) restrict(mood string) {
-	if mood == m.mood {
+func (m *machine) restrict(restriction string) {
+	if restriction == m.restriction {
 		return
 	}
-	m.mood = mood
-	m.Exec(`UPDATE organizations SET read_only = $2, suspended = $3 WHERE id = $1`, m.Acme.OrganizationID, mood == "read_only", mood == "suspended")
+	m.restriction = restriction
+	m.Exec(`UPDATE organizations SET read_only = $2, suspended = $3 WHERE id = $1`, m.Acme.OrganizationID, restriction == "read_only", restriction == "suspended")
 }
 
 const standingQuery = `
@@ -354,8 +354,8 @@ const standingQuery = `
 		({events}) AS events
 	FROM work_orders w WHERE id = $1`
 
-// look compares a work order with its sketch.
-func (m *machine) look(o *sketch) {
+// check compares a work order with its sketch.
+func (m *machine) check(o *orderModel) {
 	m.r.Helper()
 	type standing struct {
 		Status, HeldFrom     string
@@ -381,56 +381,56 @@ func (m *machine) look(o *sketch) {
 
 // on is a step in which an actor, mostly one that may, runs an operation on a work
 // order, mostly one that fits.
-func (m *machine) on(fits func(*sketch) bool, may func(o *sketch, who string) bool, do func(o *sketch, who string)) func() {
+func (m *machine) on(fits func(*orderModel) bool, may func(o *orderModel, who string) bool, do func(o *orderModel, who string)) func() {
 	return func() {
 		o := m.order(fits)
 		who := m.actor(func(who string) bool { return may(o, who) })
 		m.Clock.Advance(time.Duration(rapid.IntRange(0, 2).Draw(m.r, "ms")) * time.Millisecond)
 		do(o, who)
-		m.look(o)
+		m.check(o)
 	}
 }
 
-// inStatus matches work orders of one status, living those that have not ended.
-func inStatus(of string) func(*sketch) bool { return func(o *sketch) bool { return o.is(of) } }
+// inStatus matches work orders of one status; notEnded those that have not ended.
+func inStatus(of string) func(*orderModel) bool { return func(o *orderModel) bool { return o.is(of) } }
 
-func living(o *sketch) bool { return !o.is("complete", "cancelled") }
+func notEnded(o *orderModel) bool { return !o.is("complete", "cancelled") }
 
 // step is one operation of the machine. Earlier ones are drawn more often, so those
 // with the most preconditions come first.
 func (m *machine) step(r *rapid.T) {
 	m.r = r
-	everywhere := func(what string) func(*sketch, string) bool {
-		return func(_ *sketch, who string) bool { return may(who, what) }
+	everywhere := func(what string) func(*orderModel, string) bool {
+		return func(_ *orderModel, who string) bool { return may(who, what) }
 	}
-	answers := func(o *sketch, who string) bool { return slices.Contains(o.workers, who) }
-	reviews := func(o *sketch, who string) bool { return isPerson(who) && acts(who, o.consultants) }
-	holds := func(o *sketch, who string) bool {
+	answers := func(o *orderModel, who string) bool { return slices.Contains(o.workers, who) }
+	reviews := func(o *orderModel, who string) bool { return isPerson(who) && acts(who, o.consultants) }
+	holds := func(o *orderModel, who string) bool {
 		return isPerson(who) && (may(who, "update") || acts(who, o.everyone()))
 	}
-	forwards := func(o *sketch, who string) bool { return o.forwards(who) == "" }
-	complete := func(o *sketch, who string) { m.answer(o, who, true) }
+	forwards := func(o *orderModel, who string) bool { return o.forwards(who) == "" }
+	complete := func(o *orderModel, who string) { m.answer(o, who, true) }
 	type step struct {
 		name string
 		do   func()
 	}
 	rapid.SampledFrom([]step{
-		{"send back", m.on(inStatus("sent_to_inspection"), reviews, func(o *sketch, who string) { m.reviewed(o, who, false) })},
-		{"approve", m.on(inStatus("sent_to_inspection"), reviews, func(o *sketch, who string) { m.reviewed(o, who, true) })},
+		{"send back", m.on(inStatus("sent_to_inspection"), reviews, func(o *orderModel, who string) { m.reviewed(o, who, false) })},
+		{"approve", m.on(inStatus("sent_to_inspection"), reviews, func(o *orderModel, who string) { m.reviewed(o, who, true) })},
 		{"resume", m.on(inStatus("on_hold"), holds, m.resume)},
-		{"complete towards a review", m.on(func(o *sketch) bool { return o.workable() && len(o.consultants) > 0 }, answers, complete)},
-		{"hold", m.on((*sketch).workable, holds, m.hold)},
-		{"assign", m.on(living, forwards, m.assign)},
-		{"answer", m.on((*sketch).workable, answers, func(o *sketch, who string) { m.answer(o, who, false) })},
-		{"patch", m.on((*sketch).workable, everywhere("update"), m.patch)},
-		{"unassign", m.on(living, forwards, m.unassign)},
-		{"complete", m.on((*sketch).workable, answers, complete)},
+		{"complete towards a review", m.on(func(o *orderModel) bool { return o.workable() && len(o.consultants) > 0 }, answers, complete)},
+		{"hold", m.on((*orderModel).workable, holds, m.hold)},
+		{"assign", m.on(notEnded, forwards, m.assign)},
+		{"answer", m.on((*orderModel).workable, answers, func(o *orderModel, who string) { m.answer(o, who, false) })},
+		{"patch", m.on((*orderModel).workable, everywhere("update"), m.patch)},
+		{"unassign", m.on(notEnded, forwards, m.unassign)},
+		{"complete", m.on((*orderModel).workable, answers, complete)},
 		{"create", func() { m.create(m.actor(func(who string) bool { return may(who, "create") })) }},
-		{"cancel", m.on(living, everywhere("read"), m.cancel)},
+		{"cancel", m.on(notEnded, everywhere("read"), m.cancel)},
 		{"become read-only", func() { m.restrict("read_only") }},
 		{"become suspended", func() { m.restrict("suspended") }},
 	}).Draw(r, "step").do()
-	if m.mood != "" && !m.rarely("and stays so") {
+	if m.restriction != "" && !m.rarely("and stays so") {
 		m.restrict("")
 	}
 }

@@ -43,7 +43,7 @@ func FuzzCursorToken(f *testing.F) {
 		text := made.encode(keys)
 		read, ok := parseCursorToken(text, keys)
 		if !ok || utf8.ValidString(kind+id+filter) && read != made {
-			t.Fatalf("%+v came back as %+v, %v", made, read, ok)
+			t.Fatalf("%+v is read as %+v, %v", made, read, ok)
 		}
 		if _, ok := parseCursorToken(made.encode(old), keys); !ok {
 			t.Error("a token of the previous key is rejected")

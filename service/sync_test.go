@@ -106,7 +106,7 @@ var writable = []string{"open", "in_progress", "on_hold"}
 
 // write runs one transaction: it creates some work orders, changes some that only it
 // changes and one that all writers change, waits, then commits or rolls back.
-func (w *writer) write(ctx context.Context, turn int, shared string) error {
+func (w *writer) write(ctx context.Context, round int, shared string) error {
 	tx, err := w.f.Pool.Begin(ctx)
 	if err != nil {
 		return err
@@ -114,8 +114,8 @@ func (w *writer) write(ctx context.Context, turn int, shared string) error {
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	titles, created := map[string]string{}, []string{}
 	for i := range w.random.IntN(5) {
-		id := fmt.Sprintf("wo_%02d%024d", w.random.IntN(79), w.name*1_000_000+turn*10+i) // ids are not in the order of time
-		titles[id] = fmt.Sprintf("made by %d in turn %d", w.name, turn)
+		id := fmt.Sprintf("wo_%02d%024d", w.random.IntN(79), w.name*1_000_000+round*10+i) // ids are not in the order of time
+		titles[id] = fmt.Sprintf("made by %d in turn %d", w.name, round)
 		created = append(created, id)
 		if _, err := tx.Exec(ctx, `
 			INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
@@ -125,7 +125,7 @@ func (w *writer) write(ctx context.Context, turn int, shared string) error {
 		}
 	}
 	change := func(id string) error {
-		titles[id] = fmt.Sprintf("changed by %d in turn %d", w.name, turn)
+		titles[id] = fmt.Sprintf("changed by %d in turn %d", w.name, round)
 		_, err := tx.Exec(ctx, `UPDATE work_orders SET title = $2, status = $3, changed_at = now() WHERE id = $1`,
 			id, titles[id], writable[w.random.IntN(3)])
 		return err
@@ -208,8 +208,8 @@ func TestNoChangeIsLost(t *testing.T) {
 		}
 		crowd[i] = w
 		working.Go(func() {
-			for turn := 0; deadline.Err() == nil; turn++ {
-				if err := w.write(ctx, turn, shared); err != nil {
+			for round := 0; deadline.Err() == nil; round++ {
+				if err := w.write(ctx, round, shared); err != nil {
 					t.Errorf("writer %d: %v", w.name, err)
 					return
 				}

@@ -10,18 +10,18 @@ import (
 func TestHoldIsForPeopleInvolved(t *testing.T) {
 	s := newHarness(t)
 	for _, test := range []struct {
-		name, worker, consultant, actor, verdict string
+		name, worker, consultant, actor, want string
 	}{
-		{"one who may change it", "erp", "cat", "sol", "ok"},
+		{"a person who may change it", "erp", "cat", "sol", "ok"},
 		{"a worker", "bob", "cat", "bob", "ok"},
-		{"a member of a team that works", "crew", "cat", "dan", "ok"},
+		{"a member of an assigned team", "crew", "cat", "dan", "ok"},
 		{"a consultant", "erp", "cat", "cat", "ok"},
-		{"a person of a service company that works, with incoming work orders", "polar", "cat", "pia", "ok"},
-		{"a person of its that works, without them", "ola", "cat", "ola", "ok"},
-		{"a person of it, without them", "polar", "cat", "ola", "not_found"},
-		{"someone who reads it", "erp", "cat", "rita", "permission_denied"},
+		{"a person of an assigned service company, with incoming work orders", "polar", "cat", "pia", "ok"},
+		{"an assigned person of the service company, without incoming work orders", "ola", "cat", "ola", "ok"},
+		{"another person of the service company, without incoming work orders", "polar", "cat", "ola", "not_found"},
+		{"a person who may only read it", "erp", "cat", "rita", "permission_denied"},
 		{"an integration that may change it", "bob", "cat", "erp", "permission_denied"},
-		{"an integration that works", "robot", "cat", "robot", "permission_denied"},
+		{"an assigned integration", "robot", "cat", "robot", "permission_denied"},
 		{"a stranger", "erp", "cat", "zed", "not_found"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -35,14 +35,14 @@ func TestHoldIsForPeopleInvolved(t *testing.T) {
 			}
 			hold := func() error { _, err := s.HoldWorkOrder(t.Context(), s.as(test.actor), id); return err }
 			resume := func() error { _, err := s.ResumeWorkOrder(t.Context(), s.as(test.actor), id); return err }
-			if test.verdict == "ok" {
+			if test.want == "ok" {
 				expect(t, "hold", outcome(hold()), "ok")
 				expect(t, "resume", outcome(resume()), "ok")
 				return
 			}
-			expect(t, "hold", outcome(s.expectUnchanged(id, hold)), test.verdict)
+			expect(t, "hold", outcome(s.expectUnchanged(id, hold)), test.want)
 			s.mustWrite(s.HoldWorkOrder(t.Context(), s.as("ann"), id))
-			expect(t, "resume", outcome(s.expectUnchanged(id, resume)), test.verdict)
+			expect(t, "resume", outcome(s.expectUnchanged(id, resume)), test.want)
 		})
 	}
 }
