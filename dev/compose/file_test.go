@@ -165,13 +165,13 @@ func TestConnectionsFitIntoPostgres(t *testing.T) {
 func knownSettings(t *testing.T) map[string]bool {
 	t.Helper()
 	known := map[string]bool{"GOMEMLIMIT": false} // which Go itself reads
-	text, files, _ := strings.Cut(outputOf(t.Context(), t, "config"), "\nEach of ")
+	text, files, _ := strings.Cut(outputOf(t.Context(), t, "config"), "\n\n")
 	for line := range strings.Lines(text) {
 		if name, _, _ := strings.Cut(line, " "); name != "SETTING" && strings.ToUpper(name) == name {
 			known[name] = strings.Contains(line, "(required)")
 		}
 	}
-	secrets, _, _ := strings.Cut(files, " may ")
+	secrets, _, _ := strings.Cut(files, " can ")
 	for name := range strings.SplitSeq(secrets, ", ") {
 		known[name+"_FILE"] = false
 	}
@@ -302,7 +302,7 @@ func TestMakeSecretsNeverOverwrites(t *testing.T) {
 			t.Errorf("two installations have the same %s", name)
 		}
 	}
-	if said := makeSecrets(t, i.dir); !strings.Contains(said, "nothing was changed") {
+	if said := makeSecrets(t, i.dir); !strings.Contains(said, "nothing changed") {
 		t.Errorf("a second run prints %q", said)
 	}
 	if !maps.Equal(first, secretFiles(t, i.dir)) {
