@@ -91,8 +91,13 @@ func (b *balancer) next() string {
 }
 
 // load calls through the balancer until the context ends. Every call must succeed.
+// Clients call at a steady pace: without one they take all of a small machine, and
+// the servers that restart wait for Temporal.
 func (c *stormClient) load(ctx context.Context) {
+	pace := time.NewTicker(10 * time.Millisecond)
+	defer pace.Stop()
 	for ctx.Err() == nil {
+		<-pace.C
 		w, o := c.next()
 		c.ledger = append(c.ledger, w)
 		if response, err := c.try(w); err != nil || !w.acknowledged() {

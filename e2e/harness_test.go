@@ -25,7 +25,7 @@ import (
 )
 
 // startLimit is how long a process may take to start on a busy machine.
-const startLimit = time.Minute
+const startLimit = 3 * time.Minute
 
 // settings are environment variables of the product.
 type settings map[string]string
