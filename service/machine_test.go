@@ -30,10 +30,10 @@ type orderModel struct {
 // own implementation of the rules.
 type machine struct {
 	*harness
-	r      *rapid.T
-	orders []*orderModel
-	restriction   string // the organization's restriction: "", read_only or suspended
-	done   map[string]int
+	r           *rapid.T
+	orders      []*orderModel
+	restriction string // the organization's restriction: "", read_only or suspended
+	done        map[string]int
 }
 
 // The actors, and the identities that may be named for a role.
