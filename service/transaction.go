@@ -44,12 +44,7 @@ func (s *Service) transaction(ctx context.Context, do func(*ormTx) error) (err e
 	if err != nil {
 		return s.translate(err)
 	}
-	if s.AfterCommit != nil {
-		s.AfterCommit()
-	}
-	if s.Waker != nil && len(t.wakes) > 0 {
-		WakeIn(ctx, s.Waker, t.wakes...)
-	}
+	s.committed(ctx, t.wakes)
 	return nil
 }
 

@@ -52,13 +52,18 @@ func (s *Service) commit(
 	if err != nil {
 		return s.translate(err)
 	}
+	s.committed(ctx, t.wakes)
+	return nil
+}
+
+// committed does what follows every commit: it wakes the workflows concerned.
+func (s *Service) committed(ctx context.Context, wakes []WakeTarget) {
 	if s.AfterCommit != nil {
 		s.AfterCommit()
 	}
-	if s.Waker != nil && len(t.wakes) > 0 {
-		WakeIn(ctx, s.Waker, t.wakes...)
+	if s.Waker != nil && len(wakes) > 0 {
+		WakeIn(ctx, s.Waker, wakes...)
 	}
-	return nil
 }
 
 // The stages of a write (batch.Statement), in the order in which writes queue them.
