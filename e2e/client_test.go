@@ -58,22 +58,36 @@ func (i *integrator) token() string {
 // call makes one call. key is its Idempotency-Key, if any. It returns an error if no
 // response came.
 func (i *integrator) call(method, path, key string, body any) (apiResponse, error) {
+	request, err := i.request(method, path, key, body)
+	if err != nil {
+		return apiResponse{}, err
+	}
+	return i.do(request)
+}
+
+// request returns the request of a call.
+func (i *integrator) request(method, path, key string, body any) (*http.Request, error) {
 	var content io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
-			return apiResponse{}, err
+			return nil, err
 		}
 		content = bytes.NewReader(text)
 	}
 	request, err := http.NewRequestWithContext(i.t.Context(), method, i.base+path, content)
 	if err != nil {
-		return apiResponse{}, err
+		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	if key != "" {
 		request.Header.Set("Idempotency-Key", key)
 	}
+	return request, nil
+}
+
+// do makes the call and reads its response.
+func (i *integrator) do(request *http.Request) (apiResponse, error) {
 	response, err := i.http.Do(request)
 	if err != nil {
 		return apiResponse{}, err

@@ -20,28 +20,7 @@ import (
 // answers are those its history rebuilds.
 func (a *audit) checkRecords() {
 	a.t.Helper()
-	shown := map[string]map[string]any{}
-	for path := "/work-orders?limit=200"; path != ""; {
-		var page struct {
-			Data       []map[string]any `json:"data"`
-			NextCursor string           `json:"next_cursor"`
-		}
-		if err := json.Unmarshal(a.i.get(path).body, &page); err != nil {
-			a.t.Fatalf("%s: %v", path, err)
-		}
-		for _, record := range page.Data {
-			id := record["id"].(string)
-			if shown[id] != nil {
-				a.addFault("lists", "%s is listed twice", id)
-			}
-			delete(record, "people")
-			shown[id] = record
-		}
-		path = ""
-		if page.NextCursor != "" {
-			path = "/work-orders?limit=200&cursor=" + page.NextCursor
-		}
-	}
+	shown := a.shownRecords()
 	answers := a.answers()
 	numbers := map[any]string{}
 	for id, history := range a.histories {
@@ -82,6 +61,34 @@ func (a *audit) checkRecords() {
 	for id := range shown {
 		a.addFault("history and record", "%s has no history", id)
 	}
+}
+
+// shownRecords returns all work orders as the API lists them, without their people.
+func (a *audit) shownRecords() map[string]map[string]any {
+	a.t.Helper()
+	shown := map[string]map[string]any{}
+	for path := "/work-orders?limit=200"; path != ""; {
+		var page struct {
+			Data       []map[string]any `json:"data"`
+			NextCursor string           `json:"next_cursor"`
+		}
+		if err := json.Unmarshal(a.i.get(path).body, &page); err != nil {
+			a.t.Fatalf("%s: %v", path, err)
+		}
+		for _, record := range page.Data {
+			id := record["id"].(string)
+			if shown[id] != nil {
+				a.addFault("lists", "%s is listed twice", id)
+			}
+			delete(record, "people")
+			shown[id] = record
+		}
+		path = ""
+		if page.NextCursor != "" {
+			path = "/work-orders?limit=200&cursor=" + page.NextCursor
+		}
+	}
+	return shown
 }
 
 // answers returns the stored answers of each work order by question.

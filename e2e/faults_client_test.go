@@ -69,6 +69,10 @@ type write struct {
 	method string
 	path   string
 	body   any
+	// priority is the one that body sets, "" for none; ifMatch is the version that the
+	// client requires, the zero version for any.
+	priority string
+	ifMatch  version
 
 	status       int // of the last response, 0 if none came
 	code         string
@@ -76,6 +80,11 @@ type write struct {
 	tries        int
 	replayed     bool
 	took         time.Duration // of all tries
+}
+
+// input returns the write as the model knows it.
+func (w *write) input() orderCall {
+	return orderCall{kind: w.kind, record: w.record, key: w.marker, marker: w.marker, priority: w.priority, ifMatch: w.ifMatch}
 }
 
 func (w *write) acknowledged() bool {
@@ -92,6 +101,8 @@ type stormClient struct {
 	finding,
 	worker string
 	shared []string
+	// recorder gets every call, including those whose result the client ignores.
+	recorder *recorder
 
 	made   int
 	orders []*clientOrder
@@ -116,7 +127,13 @@ type clientOrder struct {
 // up.
 func (c *stormClient) run(storm, grace context.Context) {
 	for storm.Err() == nil {
+		if len(c.orders) > 0 && c.rand.IntN(100) < 10 {
+			c.read(c.orders[c.rand.IntN(len(c.orders))].id)
+		}
 		w, o := c.next()
+		if slices.Contains(c.shared, w.record) && c.rand.IntN(2) == 0 {
+			w.ifMatch = c.read(w.record) // the zero version, so no condition, if that fails
+		}
 		c.ledger = append(c.ledger, w)
 		finish := storm
 		if c.number%2 == 0 {
@@ -142,7 +159,8 @@ func (c *stormClient) next() (*write, *clientOrder) {
 		o = nil
 	case percent < 50:
 		w.kind, w.method, w.path = "patch", http.MethodPatch, ""
-		w.body = map[string]any{"description": w.marker, "priority": []string{"none", "low", "medium", "high"}[c.rand.IntN(4)]}
+		w.priority = []string{"none", "low", "medium", "high"}[c.rand.IntN(4)]
+		w.body = map[string]any{"description": w.marker, "priority": w.priority}
 	case percent < 72:
 		w.kind, w.method, w.path, w.body = "answer", http.MethodPost, "/answers", c.answers(w.marker, false)
 	case percent < 88:
@@ -170,10 +188,19 @@ func (c *stormClient) answers(marker string, complete bool) map[string]any {
 }
 
 // retry makes the call until it gets a final response or the context ends; now and
-// then the client gives up before.
+// then the client gives up before. Some writes are sent twice at once, some again
+// after their response; what the additional call returns is only recorded.
 func (c *stormClient) retry(ctx context.Context, w *write) {
 	started := time.Now()
 	defer func() { w.took = time.Since(started) }()
+	switch c.rand.IntN(30) {
+	case 0:
+		var twin sync.WaitGroup
+		twin.Go(func() { _, _ = c.send(w) })
+		defer twin.Wait()
+	case 1:
+		defer func() { _, _ = c.send(w) }()
+	}
 	for ctx.Err() == nil {
 		response, err := c.try(w)
 		if err != nil {
@@ -207,7 +234,7 @@ func (c *stormClient) retry(ctx context.Context, w *write) {
 func (c *stormClient) try(w *write) (apiResponse, error) {
 	w.tries++
 	started := time.Now()
-	response, err := c.call(w.method, w.path, w.marker, w.body)
+	response, err := c.send(w)
 	if took := time.Since(started); took > c.longest {
 		c.longest, c.longestCall = took, fmt.Sprintf("%s: status %d, error %v", w.kind, response.status, err)
 	}
@@ -218,6 +245,43 @@ func (c *stormClient) try(w *write) (apiResponse, error) {
 	}
 	w.replayed = response.header.Get("Idempotency-Replayed") == "true"
 	return response, nil
+}
+
+// send makes the write's call once and records it.
+func (c *stormClient) send(w *write) (apiResponse, error) {
+	request, err := c.request(w.method, w.path, w.marker, w.body)
+	if err != nil {
+		return apiResponse{}, err
+	}
+	// Otherwise net/http would repeat calls with a key by itself, unrecorded.
+	request.GetBody = nil
+	if w.ifMatch.tag != "" {
+		request.Header.Set("If-Match", w.ifMatch.tag)
+	}
+	call := recordedCall{client: c.number, write: w, input: w.input(), sent: c.recorder.now()}
+	response, err := c.do(request)
+	call.result = orderResult{
+		unknown: err != nil || response.status >= http.StatusInternalServerError,
+		status:  response.status, code: codeOf(response.body),
+		replayed: response.header.Get("Idempotency-Replayed") == "true",
+		shown:    versionOf(response.body, response.header.Get("ETag")),
+	}
+	if _, noToken := errors.AsType[*oauth2.RetrieveError](err); !noToken && response.status != http.StatusTooManyRequests {
+		c.recorder.add(call)
+	}
+	return response, err
+}
+
+// read reads a work order once and returns it, the zero version if that fails.
+func (c *stormClient) read(id string) version {
+	sent := c.recorder.now()
+	response, err := c.call(http.MethodGet, "/work-orders/"+id, "", nil)
+	if err != nil || response.status == http.StatusTooManyRequests || response.status >= http.StatusInternalServerError {
+		return version{}
+	}
+	shown := versionOf(response.body, response.header.Get("ETag"))
+	c.recorder.addRead(c.number, "read", id, sent, response.status, shown)
+	return shown
 }
 
 // defect describes what is wrong with a 5xx or 429 response, "" if nothing is.
@@ -265,7 +329,8 @@ func (c *stormClient) update(w *write, o *clientOrder) {
 	case closes && w.acknowledged(), w.code == "rule_violation" && o.maybeClosed:
 		c.orders = slices.DeleteFunc(c.orders, func(x *clientOrder) bool { return x == o })
 	}
-	if !w.acknowledged() && w.status != 0 && w.status < http.StatusInternalServerError && (w.code != "rule_violation" || o == nil || !o.maybeClosed) {
+	expected := w.code == "rule_violation" && o != nil && o.maybeClosed || w.code == "precondition_failed" && w.ifMatch != version{}
+	if !w.acknowledged() && w.status != 0 && w.status < http.StatusInternalServerError && !expected {
 		c.badResponses = append(c.badResponses, fmt.Sprintf("%s of %s was rejected: %d %s", w.kind, w.record, w.status, w.responseBody))
 	}
 }
@@ -282,10 +347,11 @@ func codeOf(body []byte) string {
 func (h *harness) stormClients(n int, seed uint64, hosts, shared []string) []*stormClient {
 	ids := h.org.imported.IDs
 	clients := make([]*stormClient, n)
+	recorder := newRecorder()
 	for k := range clients {
 		clients[k] = &stormClient{
 			integrator: h.failoverIntegrator(hosts, k), number: k, rand: rand.New(rand.NewPCG(seed, uint64(k+1))),
-			form: ids["inspection"], finding: ids["finding"], worker: ids["erp"], shared: shared, failures: map[int]int{},
+			form: ids["inspection"], finding: ids["finding"], worker: ids["erp"], shared: shared, recorder: recorder, failures: map[int]int{},
 		}
 	}
 	return clients

@@ -31,7 +31,8 @@ type storm struct {
 
 // TestFaultStorm writes with 16 clients through two apis while two workers deliver,
 // and meanwhile kills each process, including Temporal and Postgres, again and again.
-// Then it compares the result with the responses that the clients got.
+// Then it compares the result with the responses that the clients got, and checks that
+// one order of all calls explains them.
 func TestFaultStorm(t *testing.T) {
 	seed := *stormSeed
 	if seed == 0 {
@@ -85,6 +86,11 @@ func TestFaultStorm(t *testing.T) {
 	shared := h.integrator().sharedOrders(3)
 
 	clients := h.stormClients(16, seed, []string{first, second}, shared)
+	recorder := clients[0].recorder
+	for _, id := range shared {
+		begin := h.integrator().get("/work-orders/" + id)
+		recorder.addRead(0, "begin", id, 0, begin.status, versionOf(begin.body, begin.header.Get("ETag")))
+	}
 	storming, over := context.WithCancel(t.Context())
 	grace, hopeless := context.WithTimeout(t.Context(), *stormTime+recoveryLimit)
 	defer hopeless()
@@ -109,6 +115,8 @@ func TestFaultStorm(t *testing.T) {
 		}
 	}
 	a.run(ledger)
+	a.recordFinalReads(recorder)
+	a.checkLinearizable(recorder)
 	st.report(seed, lasted, time.Since(checked), clients, a)
 }
 
@@ -210,7 +218,7 @@ func (s *storm) awaitAll() {
 // report writes the storm's results into the report.
 func (s *storm) report(seed uint64, lasted, settled time.Duration, clients []*stormClient, a *audit) {
 	s.t.Helper()
-	var acknowledged, abandoned, rejected, tries, noResponse, replayed, unavailable int
+	var acknowledged, abandoned, rejected, outdated, tries, noResponse, replayed, unavailable int
 	kinds := map[string]int{}
 	var longest time.Duration
 	longestIs := ""
@@ -231,6 +239,8 @@ func (s *storm) report(seed uint64, lasted, settled time.Duration, clients []*st
 				kinds[w.kind]++
 			case w.status == 0 || w.status >= http.StatusInternalServerError:
 				abandoned++
+			case w.status == http.StatusPreconditionFailed:
+				outdated++
 			default:
 				rejected++
 			}
@@ -248,6 +258,7 @@ func (s *storm) report(seed uint64, lasted, settled time.Duration, clients []*st
 	line("writes answered with a replay", "%d", replayed)
 	line("writes given up without a response", "%d", abandoned)
 	line("rejected, because an abandoned write had closed the work order", "%d", rejected)
+	line("rejected, because the work order had changed since it was read (412)", "%d", outdated)
 	line("longest call", "%.1f s (%s)", longest.Seconds(), longestIs)
 	for n, r := range a.receivers {
 		got, again := len(r.got()), r.duplicates()
