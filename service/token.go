@@ -69,7 +69,8 @@ func (k *TokenKeys) parse(token, issuer string, now func() time.Time) (claims, e
 	c = claims{}
 	parser := jwt.NewParser(
 		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
-		jwt.WithIssuer(issuer), jwt.WithAudience(issuer), jwt.WithExpirationRequired(), jwt.WithTimeFunc(now))
+		jwt.WithIssuer(issuer), jwt.WithAudience(issuer), jwt.WithExpirationRequired(), jwt.WithTimeFunc(now),
+		jwt.WithStrictDecoding()) // a signature has one spelling: its last bits are not ignored
 	_, err := parser.ParseWithClaims(token, &c, func(t *jwt.Token) (any, error) {
 		for _, key := range k.keys {
 			if t.Header["kid"] == key.name {
@@ -78,7 +79,7 @@ func (k *TokenKeys) parse(token, issuer string, now func() time.Time) (claims, e
 		}
 		return nil, errors.New("unknown key")
 	})
-	if err != nil || !models.IsID(c.Subject, models.PrefixIdentity) || c.ID == "" {
+	if err != nil || !models.IsID(c.Subject, models.PrefixIdentity) || !models.IsID(c.ID, models.PrefixToken) || c.IssuedAt == nil {
 		return c, invalidToken()
 	}
 	k.mu.Lock()

@@ -1,0 +1,56 @@
+package service
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"millwright/models"
+)
+
+// Token claims that are signed but that no token of this service has, and other
+// spellings of a signature, are invalid tokens, never errors of the database.
+func TestOnlyOwnTokensAreAccepted(t *testing.T) {
+	keys, err := NewTokenKeys(fuzzRing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const issuer = "https://api.example.com"
+	now := time.Date(2026, time.March, 2, 12, 15, 30, 0, time.UTC)
+	signed := func(change func(*claims)) string {
+		c := claims{RegisteredClaims: jwt.RegisteredClaims{
+			ID: "tok_01jd8q4v6cf5e8hbbfwj0zq3tk", Issuer: issuer, Audience: jwt.ClaimStrings{issuer}, Subject: "idn_01jd8q4v6cf5e8hbbfwj0zq3tk",
+			IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(time.Hour)),
+		}}
+		change(&c)
+		text, err := keys.sign(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	good := signed(func(*claims) {})
+	if _, err := keys.parse(good, issuer, func() time.Time { return now }); err != nil {
+		t.Fatalf("a token as it is issued is rejected: %v", err)
+	}
+	texts := map[string]string{
+		"NUL in jti":     signed(func(c *claims) { c.ID = "tok_1\x00" }),
+		"no jti":         signed(func(c *claims) { c.ID = "" }),
+		"another id":     signed(func(c *claims) { c.ID = "wo_01jd8q4v6cf5e8hbbfwj0zq3tk" }),
+		"no issue time":  signed(func(c *claims) { c.IssuedAt = nil }),
+		"another person": signed(func(c *claims) { c.Subject = "idn_\x00" }),
+	}
+	// 32 bytes are 43 letters of base64: the last two bits of the last one are unused.
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	last := strings.IndexByte(letters, good[len(good)-1])
+	for bits := 1; bits < 4; bits++ {
+		texts["unused bits "+string(rune('0'+bits))] = good[:len(good)-1] + string(letters[last^bits])
+	}
+	for name, text := range texts {
+		if _, err := keys.parse(text, issuer, func() time.Time { return now }); models.CodeOf(err) != models.CodeInvalidToken {
+			t.Errorf("%s: %v, want invalid_token", name, err)
+		}
+	}
+}
