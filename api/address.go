@@ -29,6 +29,12 @@ func clientAddress(r *http.Request, trusted []netip.Prefix) string {
 		}
 		at = next
 	}
+	return ClientNetwork(at)
+}
+
+// ClientNetwork returns what identifies the client of an address: an IPv4 address, or
+// the /64 of an IPv6 address.
+func ClientNetwork(at netip.Addr) string {
 	if at.Is4() {
 		return at.String()
 	}

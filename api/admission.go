@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -33,7 +34,7 @@ func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 		err = requireScope(ctx.Operation(), state.caller.Scopes)
 	}
 	if err == nil {
-		err = validateQuery(c.Request.URL.RawQuery)
+		c.Request.URL.RawQuery, err = readQuery(c.Request.URL.RawQuery, ctx.Operation().Parameters)
 	}
 	if err != nil {
 		a.respondProblem(c, err)
@@ -72,23 +73,44 @@ func requireScope(op *huma.Operation, held models.Scopes) error {
 	return err
 }
 
-// validateQuery rejects a query string that is malformed, repeats a parameter or
-// contains text that no record can contain. Errors: invalid_request.
-func validateQuery(raw string) error {
+// readQuery checks a query string and returns it with each repeated list as one
+// parameter, separated by commas, as huma reads lists. It rejects a query that is
+// malformed, repeats another parameter, contains text that no record can contain, or
+// leaves a parameter empty: an empty filter must not mean "no filter". Errors:
+// invalid_request.
+func readQuery(raw string, parameters []*huma.Param) (string, error) {
 	if raw == "" {
-		return nil
+		return raw, nil
 	}
 	query, err := url.ParseQuery(raw)
 	if err != nil {
-		return models.Errorf(models.CodeInvalidRequest, "The query string is malformed.")
+		return raw, models.Errorf(models.CodeInvalidRequest, "The query string is malformed.")
 	}
+	joined := false
 	for name, values := range query {
-		if len(values) > 1 {
-			return models.Errorf(models.CodeInvalidRequest, "A query parameter is repeated.")
+		if !models.IsText(name + strings.Join(values, "")) {
+			return raw, models.Errorf(models.CodeInvalidRequest, "A query parameter is not UTF-8 text.")
 		}
-		if !models.IsText(name + values[0]) {
-			return models.Errorf(models.CodeInvalidRequest, "A query parameter is not UTF-8 text.")
+		if slices.Contains(values, "") {
+			return raw, models.Errorf(models.CodeInvalidRequest, "The query parameter %q is empty. Leave it out if you do not need it.", name)
 		}
+		if len(values) == 1 {
+			continue
+		}
+		if !isList(name, parameters) {
+			return raw, models.Errorf(models.CodeInvalidRequest, "The query parameter %q is repeated.", name)
+		}
+		query[name], joined = []string{strings.Join(values, ",")}, true
 	}
-	return nil
+	if joined {
+		return query.Encode(), nil
+	}
+	return raw, nil
+}
+
+// isList reports whether a query parameter takes several values.
+func isList(name string, parameters []*huma.Param) bool {
+	return slices.ContainsFunc(parameters, func(p *huma.Param) bool {
+		return p.In == "query" && p.Name == name && p.Schema.Type == huma.TypeArray
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -113,12 +114,16 @@ func (a *API) newEngine() {
 	a.engine = gin.New()
 	a.engine.HandleMethodNotAllowed = true
 	a.engine.RedirectTrailingSlash = false
-	a.engine.Use(a.begin, setHeaders, a.recover)
+	a.engine.Use(a.begin, setHeaders, compress, a.recover)
 	a.engine.GET("/livez", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	a.engine.GET("/readyz", a.ready)
 	a.engine.Use(a.hold)
-	a.engine.NoRoute(func(c *gin.Context) { a.reject(c, models.NotFound()) })
+	a.engine.NoRoute(func(c *gin.Context) {
+		a.reject(c, models.Errorf(models.CodeNotFound, "There is nothing at this URL."))
+	})
 	a.engine.NoMethod(func(c *gin.Context) {
+		// Gin does not know that ServeHTTP handles HEAD as GET.
+		c.Header("Allow", strings.Replace(c.Writer.Header().Get("Allow"), http.MethodGet, http.MethodGet+", "+http.MethodHead, 1))
 		a.reject(c, models.Errorf(models.CodeMethodNotAllowed, "The path does not support this method."))
 	})
 }
@@ -141,6 +146,15 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r = &get
 	}
 	a.engine.ServeHTTP(w, r)
+}
+
+// Probes serves only the probes, for a listener that clients do not reach.
+func (a *API) Probes() http.Handler {
+	mux := http.NewServeMux()
+	for _, path := range probes {
+		mux.Handle("GET "+path, a)
+	}
+	return mux
 }
 
 // probes are the routes that orchestrators call every few seconds.

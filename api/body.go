@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -40,7 +41,7 @@ func (a *API) readBody(ctx huma.Context, next func(huma.Context)) {
 			a.respondProblem(c, err)
 			return
 		}
-		if err := a.checkNulls(ctx.Operation(), body); err != nil {
+		if err := a.checkFields(ctx.Operation(), body); err != nil {
 			a.respondProblem(c, err)
 			return
 		}
@@ -50,11 +51,16 @@ func (a *API) readBody(ctx huma.Context, next func(huma.Context)) {
 	next(ctx)
 }
 
-// readJSON reads a JSON body of at most 1 MiB. It rejects what encoding/json
+// readJSON reads a plain JSON body of at most 1 MiB. It rejects what encoding/json
 // accepts or fails on later: duplicate names, invalid UTF-8, NUL in strings, deep
 // nesting, and data after the value. Errors: unsupported_media_type,
 // body_too_large, request_timeout, invalid_request.
 func (a *API) readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if compressed(r.Header.Values("Content-Encoding")) {
+		// Tells the client that the coding is the problem, not the type (RFC 9110 section 15.5.16).
+		w.Header().Set("Accept-Encoding", identity)
+		return nil, models.Errorf(models.CodeUnsupportedMediaType, "The body must not be compressed (Content-Encoding).")
+	}
 	// A deadline of the connection needs the real time, not the service's clock.
 	if err := huma.SetReadDeadline(w, time.Now().Add(a.options.BodyTimeout)); err != nil {
 		a.log.Debug("cannot set a deadline for reading a body", "error", err.Error())
@@ -66,12 +72,41 @@ func (a *API) readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if len(body) == 0 {
 		return nil, nil
 	}
-	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	charset := params["charset"]
-	if err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
+	if !isJSON(r.Header.Values("Content-Type")) {
 		return nil, models.Errorf(models.CodeUnsupportedMediaType, "The body must be JSON in UTF-8 (Content-Type: application/json).")
 	}
+	r.Header.Set("Content-Type", jsonMedia) // huma compares its text
 	return body, validateJSON(body)
+}
+
+const (
+	jsonMedia = "application/json"
+	// identity is the content coding of an uncompressed body.
+	identity = "identity"
+)
+
+// isJSON reports whether the values of Content-Type are one, and name JSON in UTF-8.
+// Other parameters do not matter, even if they are malformed.
+func isJSON(types []string) bool {
+	if len(types) != 1 {
+		return false
+	}
+	kind, params, err := mime.ParseMediaType(types[0])
+	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
+		return false
+	}
+	charset := params["charset"]
+	return kind == jsonMedia && (charset == "" || strings.EqualFold(charset, "utf-8"))
+}
+
+// compressed reports whether the values of Content-Encoding name any coding.
+func compressed(codings []string) bool {
+	for coding := range strings.SplitSeq(strings.Join(codings, ","), ",") {
+		if coding = strings.TrimSpace(coding); coding != "" && !strings.EqualFold(coding, identity) {
+			return true
+		}
+	}
+	return false
 }
 
 // readError explains why a body could not be read.
@@ -128,25 +163,26 @@ func jsonError(err error) error {
 	return models.Errorf(models.CodeInvalidRequest, "The body is not valid JSON: it ends too early.")
 }
 
-// checkNulls rejects null for fields whose schema does not allow it: huma treats
-// null for an optional field as absent. Errors: validation_failed.
-func (a *API) checkNulls(op *huma.Operation, body []byte) error {
-	if !bytes.Contains(body, []byte("null")) {
-		return nil
+// checkFields rejects what huma accepts against the schema: null for an optional
+// field, which it treats as absent, and times that are only almost RFC 3339. Errors:
+// validation_failed.
+func (a *API) checkFields(op *huma.Operation, body []byte) error {
+	if !bytes.Contains(body, []byte("null")) && !bytes.Contains(body, []byte("date")) {
+		return nil // target_date is the only time in a body
 	}
 	var value any
 	if err := json.Unmarshal(body, &value); err != nil {
 		return models.Errorf(models.CodeInvalidRequest, "The body is not valid JSON.")
 	}
-	fields := a.nulls(op.RequestBody.Content["application/json"].Schema, value, "")
+	fields := a.misfits(op.RequestBody.Content[jsonMedia].Schema, value, "")
 	if len(fields) > 0 {
 		return models.Invalid(fields...)
 	}
 	return nil
 }
 
-// nulls returns the fields of the value, found at the pointer, that must not be null.
-func (a *API) nulls(schema *huma.Schema, value any, pointer string) []models.FieldError {
+// misfits returns the fields of the value, found at the pointer, that checkFields rejects.
+func (a *API) misfits(schema *huma.Schema, value any, pointer string) []models.FieldError {
 	if schema != nil && schema.Ref != "" {
 		schema = a.huma.OpenAPI().Components.Schemas.SchemaFromRef(schema.Ref)
 	}
@@ -159,17 +195,29 @@ func (a *API) nulls(schema *huma.Schema, value any, pointer string) []models.Fie
 		if !schema.Nullable && schema.Type != "" {
 			return []models.FieldError{{Pointer: pointer, Code: "type", Detail: "This field cannot be null."}}
 		}
+	case string:
+		// huma says which times it cannot read at all.
+		if _, err := time.Parse(time.RFC3339, v); schema.Format == "date-time" && err == nil && !rfc3339.MatchString(v) {
+			return []models.FieldError{{Pointer: pointer, Code: "type", Detail: "This must be " + timeForm + "."}}
+		}
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			fields = append(fields, a.nulls(schema.Properties[name], v[name], pointer+"/"+escapePointer(name))...)
+			fields = append(fields, a.misfits(schema.Properties[name], v[name], pointer+"/"+escapePointer(name))...)
 		}
 	case []any:
 		for i, item := range v {
-			fields = append(fields, a.nulls(schema.Items, item, fmt.Sprintf("%s/%d", pointer, i))...)
+			fields = append(fields, a.misfits(schema.Items, item, fmt.Sprintf("%s/%d", pointer, i))...)
 		}
 	}
 	return fields
 }
+
+// timeForm says what a time looks like.
+const timeForm = "a time of RFC 3339, such as 2026-03-02T12:15:30Z"
+
+// rfc3339 matches the times of RFC 3339: time.Parse also takes a comma before the
+// fraction and hours of one digit.
+var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
 
 // escapePointer escapes a name for a JSON pointer (RFC 6901 section 3).
 func escapePointer(name string) string {

@@ -267,8 +267,8 @@ func TestMethodsAndMediaTypes(t *testing.T) {
 	s := apitest.New(t)
 	bearer := []string{"Authorization", "Bearer " + s.Token("erp")}
 	notAllowed := s.Send(http.MethodPut, "/v1/me", "", bearer...).Want(http.StatusMethodNotAllowed, "method_not_allowed")
-	if notAllowed.Header.Get("Allow") != "GET" {
-		t.Errorf("Allow is %q, want GET", notAllowed.Header.Get("Allow"))
+	if notAllowed.Header.Get("Allow") != "GET, HEAD" {
+		t.Errorf("Allow is %q, want GET, HEAD", notAllowed.Header.Get("Allow"))
 	}
 	for _, kind := range []string{"text/plain", "application/xml", "application/json; charset=latin1", ""} {
 		s.Send(http.MethodPost, "/v1/work-orders", `{}`, append([]string{"Content-Type", kind}, bearer...)...).

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"net/http"
 	"path"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -48,11 +49,17 @@ func (a *API) serveDocs() {
 	}
 }
 
-// serveFile serves a file that never changes while the program runs. Browsers
-// revalidate it with its ETag.
+// serveFile serves a file that never changes while the program runs, and is
+// compressed only once. Browsers revalidate it with its ETag.
 func serveFile(content []byte, kind string) gin.HandlerFunc {
 	etag := service.ETag(content)
+	packed := sync.OnceValue(func() []byte { return gzipped(content) })
 	return func(c *gin.Context) {
+		content := content
+		if acceptsGzip(c.GetHeader("Accept-Encoding")) && packed() != nil {
+			content = packed()
+			c.Header("Content-Encoding", "gzip")
+		}
 		for name, value := range map[string]string{
 			"Content-Type": kind, "ETag": etag, "Cache-Control": "no-cache", "Content-Security-Policy": docsPolicy,
 			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",

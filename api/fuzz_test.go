@@ -15,7 +15,8 @@ import (
 	"millwright/api/apitest"
 )
 
-// Ten thousand calls generated from the OpenAPI document, some valid and most not:
+// Ten thousand calls generated from the OpenAPI document, some valid and most not, a
+// part of them with odd headers, media types and query strings:
 // there must be no 5xx, no undocumented status and no body that does not match its
 // schema (apitest checks the last two on every call).
 func TestCallsGeneratedFromTheDocument(t *testing.T) {
@@ -43,7 +44,7 @@ func TestCallsGeneratedFromTheDocument(t *testing.T) {
 		s.Clock.Advance(time.Second)
 	})
 	t.Logf("responses by status: %v", statuses)
-	for _, status := range []int{200, 201, 400, 404, 422} {
+	for _, status := range []int{200, 201, 400, 401, 404, 415, 422} {
 		if statuses[status] == 0 {
 			t.Errorf("no call got %d: the fuzzer covers too little", status)
 		}
@@ -76,10 +77,16 @@ func (f *fuzzer) call(r *rapid.T) apitest.Response {
 			if enum := enumOf(op.Query[name]); len(enum) > 0 && rapid.Bool().Draw(r, "known value") {
 				query.Set(name, rapid.SampledFrom(enum).Draw(r, name))
 			}
+			if rapid.IntRange(0, 9).Draw(r, "repeat "+name) == 0 {
+				query.Add(name, rapid.SampledFrom([]string{query.Get(name), f.text(r), ","}).Draw(r, "again"))
+			}
 		}
 	}
 	if len(query) > 0 {
 		path += "?" + query.Encode()
+	}
+	if rapid.IntRange(0, 29).Draw(r, "odd query") == 0 {
+		path += rapid.SampledFrom(oddQueries).Draw(r, "query")
 	}
 	headers := []string{"Authorization", "Bearer " + f.Token(rapid.SampledFrom([]string{"erp", "erp", "erp", "erp", "erp", "erp", "erp", "creator", "reader", "dispatch"}).Draw(r, "who"))}
 	if rapid.IntRange(0, 4).Draw(r, "keyed") == 0 {
@@ -89,9 +96,17 @@ func (f *fuzzer) call(r *rapid.T) apitest.Response {
 		name := rapid.SampledFrom([]string{"If-Match", "If-None-Match"}).Draw(r, "condition")
 		headers = append(headers, name, rapid.SampledFrom(f.tags).Draw(r, "tag"))
 	}
+	if rapid.IntRange(0, 9).Draw(r, "odd header") == 0 {
+		header := rapid.SampledFrom(oddHeaders).Draw(r, "header")
+		headers = append(headers, header[0], header[1])
+	}
 	body := ""
 	if op.Body != nil {
-		headers = append(headers, "Content-Type", "application/json")
+		kind := "application/json"
+		if rapid.IntRange(0, 14).Draw(r, "odd media type") == 0 {
+			kind = rapid.SampledFrom(oddMediaTypes).Draw(r, "media type")
+		}
+		headers = append(headers, "Content-Type", kind)
 		encoded, err := json.Marshal(f.value(r, op.Body, "body", 0))
 		if err != nil {
 			r.Fatal(err)
@@ -103,6 +118,30 @@ func (f *fuzzer) call(r *rapid.T) apitest.Response {
 	}
 	return f.Send(op.Method, "/v1"+path, body, headers...)
 }
+
+// Query strings, headers and media types that are legal, or that clients and proxies
+// get wrong. None accepts gzip: the test's client would leave the response packed.
+var (
+	oddQueries = []string{
+		"?", "?&", "?&&limit=1", "?=", "?limit", "?limit=", "?status=", "?external_id=", "?cursor=&limit=1", "?a;b=1", "?%zz", "?%00=1", "?limit=%31",
+		"?limit=1&limit=2", "?status=open&status=open", "?status=open,", "?LIMIT=1", "?limit[]=1", "?limit=1?limit=2", "?id=x", "?changed_since=2026-03-02",
+	}
+	oddMediaTypes = []string{
+		"Application/JSON", "application/json ; charset=utf-8", "application/json;", "application/json; charset", "application/json;charset=\"UTF-8\"",
+		"application/json, application/json", "application/json; charset=utf-16", "application/problem+json", "text/plain", "application/x-www-form-urlencoded",
+		"multipart/form-data; boundary=x", "", "*/*", "json", "application/json\xff", "application/cbor", ";",
+	}
+	oddHeaders = [][2]string{
+		{"Accept", "text/html"}, {"Accept", "application/xml;q=0.9, */*;q=0"}, {"Accept", "application/cbor"}, {"Accept", ";q=,"}, {"Accept", ""},
+		{"Accept-Encoding", "identity"}, {"Accept-Encoding", "zstd, gzip;q=x"}, {"Accept-Encoding", ";,;q="}, {"Accept-Encoding", "*;q=0"}, {"Accept-Language", "-"},
+		{"Content-Encoding", "gzip"}, {"Content-Encoding", "identity"}, {"Content-Encoding", " ,"}, {"Content-Language", "fi"}, {"Content-MD5", "x"},
+		{"Authorization", "Bearer"}, {"Authorization", "Basic \xff"}, {"Authorization", "Bearer a.b.c"}, {"Authorization", ""},
+		{"If-Match", `W/"x", *`}, {"If-Match", `"`}, {"If-None-Match", `*, "`}, {"If-Modified-Since", "yesterday"}, {"If-Unmodified-Since", "0"}, {"If-Range", "x"},
+		{"Range", "bytes=0-0"}, {"Range", "bytes=9-1"}, {"Idempotency-Key", `"`}, {"Idempotency-Key", "k\xe9y"}, {"Idempotency-Key", strings.Repeat("k", 256)},
+		{"X-Request-Id", "\xff"}, {"X-Forwarded-For", ",,"}, {"Forwarded", "for="}, {"Traceparent", "00-0-0-0"}, {"X-HTTP-Method-Override", "DELETE"},
+		{"Cookie", "a=b; ;"}, {"Origin", "null"}, {"Prefer", "respond-async"}, {"TE", "trailers"}, {"Cache-Control", "only-if-cached"}, {"Pragma", ""},
+	}
+)
 
 // remember keeps the ids and ETags of responses for later calls.
 func (f *fuzzer) remember(response apitest.Response) {

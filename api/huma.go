@@ -106,7 +106,11 @@ func validationError(errs []error) *models.Error {
 		detail := detailer.ErrorDetail()
 		in, name, _ := strings.Cut(detail.Location, ".")
 		if in != "body" {
-			return models.Errorf(models.CodeInvalidRequest, "The %s parameter %q is invalid: %s.", in, name, detail.Message)
+			message := detail.Message
+			if strings.HasPrefix(message, "invalid date/time for format ") { // followed by Go's layout
+				message = "it must be " + timeForm
+			}
+			return models.Errorf(models.CodeInvalidRequest, "The %s parameter %q is invalid: %s.", in, name, message)
 		}
 		fields = append(fields, fieldError(name, detail.Message))
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -75,12 +76,21 @@ func (a *API) logCall(ctx context.Context, state *call, route string, status int
 	a.log.LogAttrs(ctx, level, "call", attributes...)
 }
 
+// noStore is the Cache-Control of responses that no cache may keep.
+const noStore = "no-store"
+
 // setHeaders sets the headers that protect every response from browsers and
 // caches. A response holds records of one integration: only its own client may
-// cache it, and must revalidate it (ETag). Handlers may override them.
+// cache it, and must revalidate it (ETag). No cache may keep what the OAuth endpoints
+// respond, their errors included (RFC 6749 section 5.1). Handlers may override them.
 func setHeaders(c *gin.Context) {
 	c.Header("X-Content-Type-Options", "nosniff")
-	c.Header("Cache-Control", "private, no-cache")
+	if strings.HasPrefix(c.Request.URL.Path, "/v1/oauth/") {
+		c.Header("Cache-Control", noStore)
+		c.Header("Pragma", "no-cache")
+	} else {
+		c.Header("Cache-Control", "private, no-cache")
+	}
 	c.Next()
 }
 

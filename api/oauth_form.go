@@ -25,20 +25,14 @@ type tokenError struct {
 }
 
 // serveForm handles a form that a client sends with its credentials, as RFC 6749
-// requires: its error format, no caching, and failed secrets counted. respond
-// returns the response's body; nil means none.
+// requires: its error format, and requests that do not authenticate a client counted.
+// respond returns the response's body; nil means none.
 func (a *API) serveForm(
 	c *gin.Context, check func(url.Values) error,
 	respond func(ctx context.Context, client credentials, form url.Values) (any, error),
 ) {
-	c.Header("Cache-Control", "no-store")
-	c.Header("Pragma", "no-cache")
 	ctx := c.Request.Context()
-	err := a.countAddress(c)
-	var form url.Values
-	if err == nil {
-		form, err = readForm(c)
-	}
+	form, err := readForm(c)
 	if err == nil {
 		err = check(form)
 	}
@@ -50,12 +44,7 @@ func (a *API) serveForm(
 	if err == nil {
 		record, err = respond(ctx, client, form)
 	}
-	if models.CodeOf(err) == models.CodeInvalidClient && client.id != "" {
-		if rate, limited := a.service.CountTokenFailure(ctx, client.id, clientAddress(c.Request, a.options.TrustedProxies)); limited != nil {
-			callOf(ctx).rate, err = rate, limited
-		}
-	}
-	if err != nil {
+	if err = a.countForm(c, client.id, err); err != nil {
 		a.respondTokenError(c, err)
 		return
 	}
@@ -69,6 +58,26 @@ func (a *API) serveForm(
 		return
 	}
 	c.Data(http.StatusOK, "application/json", body)
+}
+
+// countForm counts a form that ended with the error, if it did not authenticate a
+// client, sets the rate headers and returns the error of the response. A client that
+// did is neither counted nor limited: no other caller can use up what it needs.
+func (a *API) countForm(c *gin.Context, clientID string, err error) error {
+	ctx, address := c.Request.Context(), clientAddress(c.Request, a.options.TrustedProxies)
+	var rate service.Rate
+	switch models.CodeOf(err) {
+	case models.CodeInvalidRequest, models.CodeInvalidClient, models.CodeUnsupportedGrantType:
+		var limited error
+		if rate, limited = a.service.CountTokenFailure(ctx, clientID, address); limited != nil {
+			err = limited
+		}
+	default:
+		rate = a.service.TokenFailures(ctx, clientID, address)
+	}
+	callOf(ctx).rate = rate
+	a.rateHeaders(c.Writer.Header(), rate)
+	return err
 }
 
 // credentials are the client id and secret of a request.
@@ -109,6 +118,9 @@ func readForm(c *gin.Context) (url.Values, error) {
 		if c.Request.URL.Query().Has(name) {
 			return nil, models.Errorf(models.CodeInvalidRequest, "Send parameters in the body, not in the URL.")
 		}
+	}
+	if compressed(c.Request.Header.Values("Content-Encoding")) {
+		return nil, models.Errorf(models.CodeInvalidRequest, "The form must not be compressed (Content-Encoding).")
 	}
 	kind, _, err := mime.ParseMediaType(c.GetHeader("Content-Type"))
 	if err != nil || kind != "application/x-www-form-urlencoded" {

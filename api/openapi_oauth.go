@@ -140,7 +140,7 @@ var oauthTexts = map[models.Code]string{
 	models.CodeUnauthorizedClient:   "the integration is turned off or disabled, its plan lacks the API, or its organization is suspended",
 	models.CodeInvalidScope:         "the integration does not have the requested scope",
 	models.CodeUnsupportedGrantType: "the grant type is not client_credentials",
-	models.CodeRateLimited:          "too many calls, or too many wrong secrets, from this address",
+	models.CodeRateLimited:          "too many requests from this address that did not authenticate a client",
 	models.CodeInternal:             "something went wrong",
 	models.CodeUnavailable:          "the service is temporarily unavailable",
 }

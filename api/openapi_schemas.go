@@ -2,6 +2,7 @@ package api
 
 import (
 	"maps"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -44,7 +45,51 @@ func refined(live *huma.OpenAPI) *huma.OpenAPI {
 	scopes := refine.field("Me", "scopes")
 	scopes.Items = &huma.Schema{Type: huma.TypeString, Enum: values(models.AllScopes)}
 	scopes.Examples = []any{[]models.Scope{models.ScopeWorkOrdersRead, models.ScopeWorkOrdersWrite}}
+	refine.open(requestSchemas(live))
 	return &document
+}
+
+// open lets every schema but the closed ones have fields that it does not mention:
+// responses and events get new fields at any time.
+func (r refinement) open(closed map[string]bool) {
+	for name, schema := range r {
+		if !closed[name] {
+			open := *schema
+			open.AdditionalProperties = nil
+			r[name] = &open
+		}
+	}
+}
+
+// requestSchemas returns the names of the schemas of request bodies.
+func requestSchemas(document *huma.OpenAPI) map[string]bool {
+	names := map[string]bool{}
+	var add func(*huma.Schema)
+	add = func(s *huma.Schema) {
+		if s == nil {
+			return
+		}
+		name := strings.TrimPrefix(s.Ref, schemaPrefix)
+		if s.Ref != "" && !names[name] {
+			names[name] = true
+			add(document.Components.Schemas.SchemaFromRef(s.Ref))
+		}
+		add(s.Items)
+		for _, property := range s.Properties {
+			add(property)
+		}
+	}
+	for _, path := range document.Paths {
+		for _, op := range operationsOf(path) {
+			if op.RequestBody == nil {
+				continue
+			}
+			for _, content := range op.RequestBody.Content {
+				add(content.Schema)
+			}
+		}
+	}
+	return names
 }
 
 // refinement holds the schemas of a registry and copies each before a change.

@@ -3,9 +3,12 @@ package service
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
 	"millwright/service/batch"
@@ -156,17 +159,41 @@ func (s *Service) CountAddress(ctx context.Context, address string) (Rate, error
 // in a minute. A right secret is always accepted, so a client cannot be locked out.
 const maxTokenFailures = 30
 
-// CountTokenFailure counts a wrong secret for a client id, sent from an address.
+// CountTokenFailure counts a token request from an address that did not authenticate
+// its client, and counts it for the client id that it named, "" for none. Beyond the
+// address's limit it counts no client ids, so guesses leave a bounded number of rows.
 // Errors: rate_limited (with the Rate), unavailable.
 func (s *Service) CountTokenFailure(ctx context.Context, clientID, address string) (Rate, error) {
-	return s.count(ctx, fmt.Sprintf("token %s %x", address, sha256.Sum256([]byte(clientID))), maxTokenFailures)
+	rate, err := s.count(ctx, "token "+address, s.AddressCallsPerMinute)
+	if err != nil || clientID == "" {
+		return rate, err
+	}
+	return s.count(ctx, tokenSubject(clientID, address), maxTokenFailures)
+}
+
+// TokenFailures returns how many token requests for a client id from an address have
+// failed in this window; none if the database does not respond.
+func (s *Service) TokenFailures(ctx context.Context, clientID, address string) Rate {
+	window := s.Now().UTC().Truncate(models.RateWindow)
+	rate := Rate{Limit: maxTokenFailures, Reset: window.Add(models.RateWindow)}
+	err := s.pool.QueryRow(ctx, `SELECT calls FROM rate_counters WHERE subject = $1 AND window_start = $2`,
+		tokenSubject(clientID, address), window).Scan(&rate.Calls)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		s.Log.WarnContext(ctx, "cannot read the count of failed token requests", "error", s.translate(err).Error())
+	}
+	return rate
+}
+
+// tokenSubject is what failed token requests of an address for a client id are counted for.
+func tokenSubject(clientID, address string) string {
+	return fmt.Sprintf("token %s %x", address, sha256.Sum256([]byte(clientID)))
 }
 
 // count counts a call of the subject. Errors: rate_limited, unavailable.
 func (s *Service) count(ctx context.Context, subject string, limit int) (Rate, error) {
 	rate := Rate{Limit: limit}
-	var start time.Time
-	err := s.pool.QueryRow(ctx, countQuery, subject, s.Now().UTC().Truncate(models.RateWindow)).Scan(nil, &rate.Calls, &start)
+	start := s.Now().UTC().Truncate(models.RateWindow)
+	err := s.pool.QueryRow(ctx, countQuery, subject, start).Scan(nil, &rate.Calls, &start)
 	rate.Reset = start.Add(models.RateWindow)
 	if err != nil {
 		return rate, s.translate(err)

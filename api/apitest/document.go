@@ -33,12 +33,27 @@ func ParseDocument(text []byte) (*Document, error) {
 	if !ok {
 		return nil, fmt.Errorf("the document is a %T", parsed)
 	}
+	CloseSchemas(root)
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()
 	if err := compiler.AddResource(documentURL, parsed); err != nil {
 		return nil, err
 	}
 	return &Document{root: root, compiler: compiler, schemas: map[string]*jsonschema.Schema{}}, nil
+}
+
+// CloseSchemas forbids fields that a schema does not mention. The document allows
+// them in responses, so that clients expect new ones; the service's own tests must
+// notice a field that is not documented.
+func CloseSchemas(root map[string]any) {
+	components, _ := root["components"].(map[string]any)
+	schemas, _ := components["schemas"].(map[string]any)
+	for _, s := range schemas {
+		schema, _ := s.(map[string]any)
+		if _, stated := schema["additionalProperties"]; !stated && schema["properties"] != nil {
+			schema["additionalProperties"] = false
+		}
+	}
 }
 
 // operation is one operation with its JSON pointer.

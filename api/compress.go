@@ -1,0 +1,137 @@
+package api
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/gin-gonic/gin"
+)
+
+// minCompressed is the size in bytes from which a response is compressed: below it,
+// the time to compress costs more than the bytes saved.
+const minCompressed = 1 << 10
+
+// compress compresses the response with gzip if the client accepts it. The ETag stays
+// that of the record, so that If-Match and If-None-Match work with either form.
+func compress(c *gin.Context) {
+	c.Header("Vary", "Accept-Encoding")
+	if !acceptsGzip(c.GetHeader("Accept-Encoding")) {
+		c.Next()
+		return
+	}
+	w := &gzipWriter{ResponseWriter: c.Writer}
+	c.Writer = w
+	c.Next()
+	// Not deferred: a response that a panic cuts short must not look complete.
+	w.close()
+}
+
+// acceptsGzip reports whether an Accept-Encoding header prefers gzip to the plain
+// response, or accepts both alike (RFC 9110 section 12.5.3).
+func acceptsGzip(header string) bool {
+	const unnamed = -1
+	packed, plain, others := float64(unnamed), 0.0, 0.0
+	for item := range strings.SplitSeq(header, ",") {
+		coding, parameter, weighted := strings.Cut(item, ";")
+		weight := 1.0
+		if weighted {
+			weight = weightOf(parameter)
+		}
+		switch strings.ToLower(strings.TrimSpace(coding)) {
+		case "gzip", "x-gzip":
+			packed = weight
+		case "identity":
+			plain = weight
+		case "*":
+			others = weight
+		}
+	}
+	if packed == unnamed {
+		packed = others
+	}
+	return packed > 0 && packed >= plain
+}
+
+// weightOf returns the value of a parameter q, 0 for anything else.
+func weightOf(parameter string) float64 {
+	name, value, _ := strings.Cut(parameter, "=")
+	weight, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+	if err != nil || !strings.EqualFold(strings.TrimSpace(name), "q") {
+		return 0
+	}
+	return weight
+}
+
+// gzipWriters keeps compressors: a new one allocates more than a megabyte.
+var gzipWriters = sync.Pool{New: func() any {
+	w, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
+	if err != nil {
+		panic(err) // impossible: the level is valid
+	}
+	return w
+}}
+
+// gzipWriter compresses a body whose first piece has at least minCompressed bytes.
+// Handlers write a body in one piece.
+type gzipWriter struct {
+	gin.ResponseWriter
+	begun bool
+	// packer is nil if the body is not compressed.
+	packer *gzip.Writer
+}
+
+func (w *gzipWriter) Write(b []byte) (int, error) {
+	if !w.begun {
+		w.begun = true
+		w.begin(len(b))
+	}
+	if w.packer == nil {
+		return w.ResponseWriter.Write(b)
+	}
+	return w.packer.Write(b)
+}
+
+func (w *gzipWriter) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
+
+// Unwrap returns the connection's writer, for deadlines.
+func (w *gzipWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// begin decides whether to compress a body that starts with this many bytes. A body
+// that no cache may keep is a token: the length of a compressed secret reveals parts
+// of it.
+func (w *gzipWriter) begin(size int) {
+	h := w.Header()
+	if size < minCompressed || h.Get("Content-Encoding") != "" || h.Get("Content-Range") != "" || h.Get("Cache-Control") == noStore {
+		return
+	}
+	h.Set("Content-Encoding", "gzip")
+	h.Del("Content-Length")
+	w.packer, _ = gzipWriters.Get().(*gzip.Writer)
+	w.packer.Reset(w.ResponseWriter)
+}
+
+// close ends the compressed body. If it cannot be written, the client has gone.
+func (w *gzipWriter) close() {
+	if w.packer == nil {
+		return
+	}
+	_ = w.packer.Close()
+	gzipWriters.Put(w.packer)
+}
+
+// gzipped returns the content compressed, nil if that does not make it smaller.
+func gzipped(content []byte) []byte {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, _ = w.Write(content) // a buffer takes everything
+	_ = w.Close()
+	if packed.Len() >= len(content) {
+		return nil
+	}
+	return packed.Bytes()
+}
