@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"runtime/debug"
@@ -65,10 +63,16 @@ func serveAPI(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Addr)
-	if err != nil {
-		return fmt.Errorf("MILLWRIGHT_ADDR: cannot listen on %s: is another program using it?", s.Addr)
+	if err := p.serveProbes(ctx, handler); err != nil {
+		return err
 	}
+	clients, err := listenOn(ctx, "MILLWRIGHT_ADDR", s.Addr)
+	if err != nil {
+		return err
+	}
+	listener := limitConnections(clients, connectionLimits{
+		total: s.MaxConnections, perNetwork: s.MaxPerClient, proxies: s.TrustedProxies,
+	})
 	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 10 * time.Second,
@@ -77,11 +81,34 @@ func serveAPI(ctx context.Context, s settings) error {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
+		ConnState:         listener.setState,
+	}
+	if warning := s.proxyWarning(); warning != "" {
+		p.log.Warn(warning)
 	}
 	p.log.Info("the API listens", "address", listener.Addr().String())
 	return p.serveCalls(ctx, handler, missing, func(ctx context.Context) error {
-		return serve(ctx, server, limitConnections(listener, s.MaxConnections))
+		return serve(ctx, server, listener)
 	})
+}
+
+// serveProbes serves the probes on PROBES_ADDR, if set, until the process stops: while
+// it drains, too, and whatever clients do with their connections.
+func (p *process) serveProbes(ctx context.Context, handler *api.API) error {
+	if p.settings.ProbesAddr == "" {
+		return nil
+	}
+	listener, err := listenOn(ctx, "PROBES_ADDR", p.settings.ProbesAddr)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: handler.Probes(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	p.inBackground(context.WithoutCancel(ctx), func(ctx context.Context) {
+		if err := serve(ctx, server, listener); err != nil {
+			p.log.Warn("the server of the probes stopped", "error", err.Error())
+		}
+	})
+	return nil
 }
 
 func (p *process) apiOptions() api.Options {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,7 @@ func healthOf(name, short string, check func(context.Context, settings) error) *
 }
 
 func checkAPI(ctx context.Context, s settings) error {
-	host, port, err := net.SplitHostPort(s.Addr)
+	host, port, err := net.SplitHostPort(cmp.Or(s.ProbesAddr, s.Addr))
 	if err != nil {
 		return err
 	}

@@ -68,6 +68,10 @@ func TestAnAPIIsHealthyIfItIsReady(t *testing.T) {
 			t.Errorf("at %s: %v", address, err)
 		}
 	}
+	// The probes' listener, if there is one: clients may have filled the other.
+	if err := checkAPI(t.Context(), settings{Addr: "127.0.0.1:1", ProbesAddr: "127.0.0.1:" + port}); err != nil {
+		t.Errorf("at PROBES_ADDR: %v", err)
+	}
 	status = http.StatusServiceUnavailable
 	s := settings{Addr: "127.0.0.1:" + port}
 	if err := checkAPI(t.Context(), s); err == nil || !strings.HasSuffix(err.Error(), "503: not ready: run\ufffd `millwright migrate`") {

@@ -1,67 +1,46 @@
 package main
 
 import (
-	"errors"
-	"net"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
-	"testing/synctest"
 )
 
-// crowd is a listener that always has another connection.
-type crowd struct {
-	net.Listener
-	closed chan struct{}
-}
-
-func (c crowd) Accept() (net.Conn, error) {
-	select {
-	case <-c.closed:
-		return nil, net.ErrClosed
-	default:
-		conn, _ := net.Pipe()
-		return conn, nil
+// A web page cannot read the metrics under a name that it made resolve to this
+// machine (DNS rebinding).
+func TestMetricsAreServedToKnownHosts(t *testing.T) {
+	handler := allowHosts(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "metrics") }), "api-1", "", "Metrics.example.com")
+	for host, status := range map[string]int{
+		"localhost": 200, "localhost:9464": 200, "LocalHost:9464": 200, "127.0.0.1:9464": 200, "[::1]:9464": 200, "[::1]": 200, "10.1.2.3": 200,
+		"api-1:9464": 200, "metrics.example.com.": 200,
+		"evil.example.com:9464": 421, "localhost.evil.example.com": 421, "127.0.0.1.evil.example.com": 421, "": 421, "api-2": 421, "localhost@evil": 421,
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if w.Code != status || strings.Contains(w.Body.String(), "metrics") != (status == http.StatusOK) {
+			t.Errorf("the host %q gets %d, want %d", host, w.Code, status)
+		}
 	}
 }
 
-func (c crowd) Close() error {
-	select {
-	case <-c.closed:
-	default:
-		close(c.closed)
+// The names of METRICS_ADDR and METRICS_HOSTS reach the metrics, others do not.
+func TestMetricsListenersCheckHosts(t *testing.T) {
+	s := settings{}
+	o, err := s.observe(t.Context(), "api", s.logger())
+	if err != nil {
+		t.Fatal(err)
 	}
-	return nil
-}
-
-func TestConnectionsBeyondTheLimitWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		listener := limitConnections(crowd{closed: make(chan struct{})}, 2)
-		var open []net.Conn
-		var ended error
-		go func() {
-			for ended == nil {
-				conn, err := listener.Accept()
-				if ended = err; err == nil {
-					open = append(open, conn)
-				}
-			}
-		}()
-		want := func(n int) {
-			t.Helper()
-			synctest.Wait()
-			if len(open) != n {
-				t.Errorf("%d connections were accepted, want %d", len(open), n)
-			}
+	for host, status := range map[string]int{"127.0.0.1:9464": 200, "api-1:9464": 200, "evil.example.com": 421} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		o.handler([]string{"api-1"}).ServeHTTP(w, r)
+		if w.Code != status {
+			t.Errorf("the host %q gets %d, want %d", host, w.Code, status)
 		}
-		want(2)
-		for range 2 { // closing one twice frees one slot
-			_ = open[0].Close()
-			want(3)
-		}
-		_ = listener.Close()
-		_ = listener.Close()
-		synctest.Wait()
-		if !errors.Is(ended, net.ErrClosed) {
-			t.Errorf("a closed listener says %v", ended)
-		}
-	})
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"runtime"
 	"time"
@@ -68,25 +67,31 @@ func (o *observability) stop() {
 }
 
 // serve serves the metrics on the address, if not empty, until the context ends.
-func (o *observability) serve(ctx context.Context, address string) error {
+// names are the host names that clients may use besides the address's.
+func (o *observability) serve(ctx context.Context, address string, names []string) error {
 	if address == "" {
 		return nil
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	listener, err := listenOn(ctx, "METRICS_ADDR", address)
 	if err != nil {
-		return fmt.Errorf("METRICS_ADDR: cannot listen on %s: is another program using it?", address)
+		return err
 	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(o.registry, promhttp.HandlerOpts{
-		ErrorHandling: promhttp.ContinueOnError, ErrorLog: metricsLog{o.log},
-	}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Handler: o.handler(append(names, hostOf(address))), ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		if err := serve(ctx, server, listener); err != nil {
 			o.log.Warn("the metrics server stopped", "error", err.Error())
 		}
 	}()
 	return nil
+}
+
+// handler serves the metrics to the named hosts.
+func (o *observability) handler(hosts []string) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(o.registry, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.ContinueOnError, ErrorLog: metricsLog{o.log},
+	}))
+	return allowHosts(mux, hosts...)
 }
 
 // metricsLog logs promhttp's errors.

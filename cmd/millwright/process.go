@@ -70,7 +70,7 @@ func (p *process) stop() {
 func (p *process) serveMetrics(ctx context.Context, more ...prometheus.Collector) error {
 	p.registry.MustRegister(p.waker, telemetry.PoolMetrics(p.pool))
 	p.registry.MustRegister(more...)
-	return p.observability.serve(ctx, p.settings.MetricsAddr)
+	return p.observability.serve(ctx, p.settings.MetricsAddr, p.settings.MetricsHosts)
 }
 
 // inBackground runs the function until the process stops or the context ends.

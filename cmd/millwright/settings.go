@@ -34,6 +34,8 @@ type settings struct {
 	TrustedProxies  []netip.Prefix  `env:"TRUSTED_PROXIES" doc:"networks of proxies whose X-Forwarded-For is trusted, separated by commas"`
 	AddressCalls    int             `env:"ADDRESS_CALLS_PER_MINUTE" envDefault:"600" doc:"calls without a valid token that one client address may make per minute"`
 	MaxConnections  int             `env:"MAX_CONNECTIONS" envDefault:"10000" doc:"the most client connections the API keeps open; keep it below the process's file limit"`
+	MaxPerClient    int             `env:"MAX_CONNECTIONS_PER_CLIENT" envDefault:"1000" doc:"the most connections that one IPv4 address or IPv6 /64 keeps open; trusted proxies have no such limit"`
+	ProbesAddr      string          `env:"PROBES_ADDR" form:"host:port" doc:"address that serves /livez and /readyz apart from the clients' connections; without it only MILLWRIGHT_ADDR serves them"`
 	DatabaseURL     string          `env:"DATABASE_URL" secret:"true" required:"true" doc:"Postgres, as postgres://user:password@host:port/database"`
 	DatabaseConns   int             `env:"DATABASE_MAX_CONNECTIONS" envDefault:"16" doc:"the most database connections one process opens"`
 	TemporalAddress string          `env:"TEMPORAL_ADDRESS" form:"host:port" envDefault:"127.0.0.1:7233" doc:"address of Temporal's frontend"`
@@ -58,6 +60,7 @@ type settings struct {
 	IdleTimeout     time.Duration   `env:"WEBHOOK_LINGER" envDefault:"30s" doc:"how long the workflow of an idle webhook address stays ready for the next event"`
 	SweepEvery      time.Duration   `env:"SWEEP_INTERVAL" envDefault:"10s" doc:"how often the sweep runs"`
 	MetricsAddr     string          `env:"METRICS_ADDR" form:"host:port" doc:"address that serves Prometheus metrics; without it no metrics are served"`
+	MetricsHosts    []string        `env:"METRICS_HOSTS" doc:"host names by which METRICS_ADDR may be reached, separated by commas, besides localhost, IP addresses and its own"`
 	OTLPEndpoint    string          `env:"OTEL_EXPORTER_OTLP_ENDPOINT" form:"url" doc:"OpenTelemetry collector that receives traces over HTTP, as http://host:4318; without it no traces are sent. The other OTEL_* variables of the SDK, such as OTEL_TRACES_SAMPLER, apply too"`
 	TracesEndpoint  string          `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" form:"url" doc:"the same for traces only, with the whole path"`
 	LogLevel        slog.Level      `env:"LOG_LEVEL" envDefault:"INFO" doc:"DEBUG, INFO, WARN or ERROR"`
@@ -192,6 +195,16 @@ func wantedTextForm(value, form string) (want string) {
 			u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
 			return "http:// or https:// and a host, without a path"
 		}
+	}
+	return ""
+}
+
+// proxyWarning returns a warning if the service seems to be behind a proxy that it
+// does not know, "" if not: TLS ends at a proxy, and without TRUSTED_PROXIES all
+// clients count as one.
+func (s settings) proxyWarning() string {
+	if strings.HasPrefix(s.PublicURL, "https://") && len(s.TrustedProxies) == 0 {
+		return "MILLWRIGHT_PUBLIC_URL is https and TRUSTED_PROXIES is empty: if a proxy is in front of the API, limits count all its clients as one"
 	}
 	return ""
 }

@@ -68,3 +68,28 @@ func TestAnUnusableSecretFileIsNamed(t *testing.T) {
 		t.Error("lookup succeeds without the file")
 	}
 }
+
+func TestAnUnknownProxyIsWarnedOf(t *testing.T) {
+	for _, test := range []struct {
+		url     string
+		proxies string
+		warns   bool
+	}{
+		{"https://api.example.com", "", true},
+		{"https://api.example.com", "10.0.0.0/8", false},
+		{"http://127.0.0.1:8080", "", false},
+	} {
+		t.Setenv("DATABASE_URL", "postgres://mill@db/mill")
+		t.Setenv("TOKEN_SIGNING_KEYS", "t1:one")
+		t.Setenv("SECRET_SEALING_KEYS", "s1:two")
+		t.Setenv("MILLWRIGHT_PUBLIC_URL", test.url)
+		t.Setenv("TRUSTED_PROXIES", test.proxies) // compose sets it empty by default
+		s, err := loadSettings()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if warning := s.proxyWarning(); (warning != "") != test.warns {
+			t.Errorf("%+v: the warning is %q", test, warning)
+		}
+	}
+}

@@ -75,7 +75,7 @@ func newHarness(t *testing.T, i installation) *harness {
 	}
 	for service, ports := range map[string][]string{
 		"postgres": {"5432"}, "temporal": append(slices.Sorted(maps.Values(temporalPorts)), "9090"),
-		"temporal-ui": {"8080"}, "api": {"8080", "9464"}, "worker": {"8080", "9464"},
+		"temporal-ui": {"8080"}, "api": {"8080", "8081", "9464"}, "worker": {"8080", "9464"},
 	} {
 		free, err := process.FreePorts(len(ports))
 		if err != nil {
