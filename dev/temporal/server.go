@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	uiserver "github.com/temporalio/ui-server/v2/server"
-	uiconfig "github.com/temporalio/ui-server/v2/server/config"
-	uioptions "github.com/temporalio/ui-server/v2/server/server_options"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/server/common/authorization"
@@ -45,7 +42,7 @@ type Options struct {
 // Server is a running Temporal server.
 type Server struct {
 	server temporal.Server
-	ui     *uiserver.Server
+	ui     *webUI
 }
 
 // Start prepares the databases, starts the server, and returns when its namespace
@@ -85,7 +82,10 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	}
 	s := &Server{server: server}
 	if opts.UIPort != 0 {
-		s.startUI(opts.Port, opts.UIPort)
+		if s.ui, err = startUI(opts.Port, opts.UIPort); err != nil {
+			s.Stop()
+			return nil, err
+		}
 	}
 	if err := awaitNamespace(ctx, opts.Port); err != nil {
 		s.Stop()
@@ -97,28 +97,11 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 // Stop stops the Web UI and the server and waits for both.
 func (s *Server) Stop() {
 	if s.ui != nil {
-		s.ui.Stop()
+		s.ui.stop()
 	}
 	// It fails only if a service does not stop in time, and the process exits next
 	// anyway.
 	_ = s.server.Stop()
-}
-
-// startUI serves the Web UI in the background. It does not need the server yet: it
-// connects when a browser sends a request.
-func (s *Server) startUI(port, uiPort int) {
-	s.ui = uiserver.NewServer(uioptions.WithConfigProvider(&uiconfig.Config{
-		Host:                process.Loopback,
-		Port:                uiPort,
-		TemporalGRPCAddress: process.Address(port),
-		EnableUI:            true,
-		DefaultNamespace:    Namespace,
-		// Without this the browser would not send the cookie over plain HTTP.
-		CORS:             uiconfig.CORS{CookieInsecure: true},
-		DisableNewsFetch: true,
-		HideLogs:         true,
-	}))
-	go func() { _ = s.ui.Start() }()
 }
 
 // awaitNamespace waits until the namespace can be described and the history service
