@@ -91,6 +91,14 @@ func TestRatios(t *testing.T) {
 	if got := f.notes()[0]; got != "aim 0.70: not met" {
 		t.Errorf("for an aim of 0.70 the note is %q", got)
 	}
+	f.Limit = 0.65
+	if got := f.notes()[1]; got != "at most 0.65: met" {
+		t.Errorf("for a limit of 0.65 the note is %q", got)
+	}
+	f.Limit = 0.6
+	if got := f.notes()[1]; got != "at most 0.60: not met" {
+		t.Errorf("for a limit of 0.60 the note is %q", got)
+	}
 	if got := r.compare("lost", 1, "/s", "nothing").Ratio; got != 0 {
 		t.Errorf("the ratio to a missing figure is %v, want 0", got)
 	}
@@ -99,7 +107,7 @@ func TestRatios(t *testing.T) {
 func TestRoundsAreComparedOneByOne(t *testing.T) {
 	r := &report{}
 	// During the third round the machine was busy with something else.
-	f := r.compareRounds("ours", []float64{60, 50, 5}, []float64{100, 100, 10}, "baseline")
+	f := r.compareRounds("ours", []float64{60, 50, 5}, []float64{100, 100, 10}, "/s", "baseline")
 	if f.Value != 50 || f.Ratio != 0.5 || f.Low != 0.5 || f.High != 0.6 {
 		t.Errorf("value %v, ratio %v from %v to %v; want 50, 0.5 from 0.5 to 0.6", f.Value, f.Ratio, f.Low, f.High)
 	}
@@ -164,7 +172,7 @@ func answering(t *testing.T, answers ...string) *caller {
 		}
 		theirs.Close()
 	}()
-	c := &caller{conn: ours, reader: newReader(ours)}
+	c := &caller{conn: ours, reader: newReader(ours), limit: time.Minute}
 	c.use("host", "token")
 	return c
 }

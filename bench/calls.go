@@ -190,14 +190,14 @@ func (call measuredCall) report(r *report, ours, overHTTP, raw rates) {
 	r.add(call.http, median(overHTTP.rounds), "/s")
 	overHTTP.used.report(r, call.http, overHTTP.calls)
 	if call.raw == "" {
-		f := r.compareRounds(call.name, ours.rounds, overHTTP.rounds, call.http)
+		f := r.compareRounds(call.name, ours.rounds, overHTTP.rounds, "/s", call.http)
 		f.Aim = call.aim
 	} else {
 		r.add(call.raw, median(raw.rounds), "/s")
 		raw.used.report(r, call.raw, raw.calls)
-		f := r.compareRounds(call.name, ours.rounds, raw.rounds, call.raw)
+		f := r.compareRounds(call.name, ours.rounds, raw.rounds, "/s", call.raw)
 		f.Aim = call.aim
-		r.compareRounds(call.name+" (same figure)", ours.rounds, overHTTP.rounds, call.http)
+		r.compareRounds(call.name+" (same figure)", ours.rounds, overHTTP.rounds, "/s", call.http)
 	}
 	ours.used.report(r, call.name, ours.calls)
 }
@@ -207,18 +207,18 @@ func (call measuredCall) report(r *report, ours, overHTTP, raw rates) {
 func (call measuredCall) reportManyCallers(r *report, ours, overHTTP rates) {
 	with := fmt.Sprintf(", %d callers", manyCallers)
 	r.add(call.http+with, median(overHTTP.rounds), "/s")
-	r.compareRounds(call.name+with, ours.rounds, overHTTP.rounds, call.http+with).compareWithOthers(call.others...)
+	r.compareRounds(call.name+with, ours.rounds, overHTTP.rounds, "/s", call.http+with).compareWithOthers(call.others...)
 	ours.used.report(r, call.name+with, ours.calls)
 }
 
-// compareRounds adds the median rate with the median ratio to a baseline that
+// compareRounds adds the median value with the median ratio to a baseline that
 // alternated with it.
-func (r *report) compareRounds(name string, values, baseline []float64, to string) *figure {
+func (r *report) compareRounds(name string, values, baseline []float64, unit, to string) *figure {
 	ratios := make([]float64, len(values))
 	for i := range values {
 		ratios[i] = ratio(values[i], baseline[i])
 	}
-	f := r.add(name, median(values), "/s")
+	f := r.add(name, median(values), unit)
 	f.To, f.Ratio, f.Low, f.High = to, median(ratios), slices.Min(ratios), slices.Max(ratios)
 	return f
 }

@@ -3,7 +3,7 @@
 // figures as JSON, with -write both. Run it with `make bench`, which builds the
 // product and starts a throwaway stack.
 //
-// Each part (calls, deliveries, growth, addresses, retries) makes its own
+// Each part (calls, deliveries, growth, addresses, retries, neighbors) makes its own
 // installation: a database, a Temporal namespace, and api and worker as
 // processes. The bench calls the API, receives the deliveries, and reads
 // processor time and memory from /proc.

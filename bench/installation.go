@@ -43,10 +43,12 @@ type installation struct {
 	options  options
 	dir      string
 	settings map[string]string
-	pool     *pgxpool.Pool
-	temporal client.Client
-	receiver *receiver
-	secret   string
+	// apiSettings override settings for the api.
+	apiSettings map[string]string
+	pool        *pgxpool.Pool
+	temporal    client.Client
+	receiver    *receiver
+	secret      string
 	// erp is the first integration of the first organization, webhookID its first
 	// address.
 	erp       *tenant
@@ -249,7 +251,7 @@ func (in *installation) startProgram(ctx context.Context, name string, own map[s
 
 // startAPI starts the api, waits until it is ready, and gets a token.
 func (in *installation) startAPI(ctx context.Context) (err error) {
-	if in.api, err = in.startProgram(ctx, "api", nil); err != nil {
+	if in.api, err = in.startProgram(ctx, "api", in.apiSettings); err != nil {
 		return err
 	}
 	err = in.api.awaitReady(ctx, func() bool {

@@ -22,6 +22,7 @@ type options struct {
 	records              int
 	addresses            int
 	retries              int
+	backlog              int
 	seconds              float64
 	binary               string
 }
@@ -41,6 +42,7 @@ var parts = []part{
 	{"growth", benchGrowth},
 	{"addresses", benchAddresses},
 	{"retries", benchRetries},
+	{"neighbors", benchNeighbors},
 }
 
 func main() {
@@ -70,20 +72,21 @@ func readOptions() (options, error) {
 	flags.StringVar(&o.only, "only", "", "measure only these parts, separated by commas: "+namesOf(parts))
 	flags.StringVar(&o.calls, "calls", "", "measure only these calls, separated by commas: "+namesOf(measuredCalls))
 	flags.StringVar(&o.profile, "profile", "", "also write profiles of api and worker under load to this folder")
-	flags.BoolVar(&o.large, "large", false, "grow to 2,000 addresses and 100,000 retries; takes about 40 minutes")
+	flags.BoolVar(&o.large, "large", false, "grow to 2,000 addresses, 100,000 retries and a backlog of 1,000,000; takes about 40 minutes")
 	flags.IntVar(&o.records, "records", 1_000_000, "work orders to grow to, from 10,000")
 	flags.IntVar(&o.addresses, "addresses", 200, "webhook addresses to grow to, from 10")
 	flags.IntVar(&o.retries, "retries", 5000, "deliveries that wait for a retry")
+	flags.IntVar(&o.backlog, "backlog", 100_000, "deliveries of the addresses that a neighbor deletes and turns on")
 	flags.Float64Var(&o.seconds, "seconds", 10, "how long each load lasts")
 	flags.StringVar(&o.binary, "millwright", "bin/millwright", "the product's program")
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		return o, err
 	}
 	if o.large {
-		o.addresses, o.retries = 2000, 100_000
+		o.addresses, o.retries, o.backlog = 2000, 100_000, 1_000_000
 	}
-	if o.seconds <= 0 || o.records < 20_000 || o.addresses < 20 || o.retries < 1 {
-		return o, errors.New("-seconds must be above 0, -records at least 20,000, -addresses at least 20, and -retries at least 1")
+	if o.seconds <= 0 || o.records < 20_000 || o.addresses < 20 || o.retries < 1 || o.backlog < 1 {
+		return o, errors.New("-seconds must be above 0, -records at least 20,000, -addresses at least 20, and -retries and -backlog at least 1")
 	}
 	return o, errors.Join(unknown("-only", o.only, parts), unknown("-calls", o.calls, measuredCalls))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,6 +20,12 @@ type organization struct {
 	events                  string
 	// failing makes the receiver reject its deliveries.
 	failing bool
+	// callsPerMinute limits its integrations, 0 for no limit that matters.
+	callsPerMinute int
+	// feedback lets its integrations also read and create feedback.
+	feedback bool
+	// questions is the number of questions of its form, 0 for no form.
+	questions int
 }
 
 // changeSubscription is the organization of most measurements: its addresses
@@ -31,13 +38,29 @@ func changeSubscription(addresses int) organization {
 func (o organization) client(n int) string { return fmt.Sprintf("%s-%d", o.key, n) }
 
 func (o organization) yaml(r *receiver, secret string) string {
+	scopes, grants := `"work_orders:read", "work_orders:write"`, "inventory.read, work_orders.read, work_orders.create, work_orders.update"
+	if o.feedback {
+		scopes += `, "issues:read", "issues:write"`
+		grants += ", feedback.read, feedback.create"
+	}
 	var b strings.Builder
+	if o.questions > 0 {
+		scopes += `, "forms:read"`
+		b.WriteString("forms:\n  - key: long\n    name: Long\n    questions:\n")
+		for n := range o.questions {
+			fmt.Fprintf(&b, "      - {key: q%d, label: Question %d, type: single_choice, required: false, options: [", n, n)
+			for option := range 10 {
+				fmt.Fprintf(&b, "{key: q%do%d, label: Option %d}, ", n, option, option)
+			}
+			b.WriteString("]}\n")
+		}
+	}
 	fmt.Fprintf(&b, `
-organization: {key: bench, name: Bench, plan: {name: pro, api: true, manual_work_orders: true, calls_per_minute: 1000000000, integrations: 1000}}
-permission_definitions: [{key: full, name: Full, applies_below: true, grants: [inventory.read, work_orders.read, work_orders.create, work_orders.update]}]
+organization: {key: %s, name: Bench, plan: {name: pro, api: true, manual_work_orders: true, calls_per_minute: %d, integrations: 1000}}
+permission_definitions: [{key: full, name: Full, applies_below: true, grants: [%s]}]
 inventory: [{key: top, kind: location, name: Top}]
 assignments:
-`)
+`, o.key, cmp.Or(o.callsPerMinute, 1_000_000_000), grants)
 	for n := range o.integrations {
 		fmt.Fprintf(&b, "  - {node: top, identity: i%d, definition: full}\n", n+1)
 	}
@@ -46,11 +69,11 @@ assignments:
 		client := o.client(n + 1)
 		fmt.Fprintf(&b, `  - key: i%d
     name: Integration %d
-    scopes: ["work_orders:read", "work_orders:write"]
+    scopes: [%s]
     client_id: %s
     client_secret: %s
     webhooks:
-`, n+1, n+1, client, clientSecretOf(client))
+`, n+1, n+1, scopes, client, clientSecretOf(client))
 		for a := range o.addresses {
 			path := fmt.Sprintf("/%s/%d", client, a+1)
 			if o.failing {
@@ -59,7 +82,7 @@ assignments:
 			fmt.Fprintf(&b, "      - {key: hook%d, url: %q, secret: %q, events: [%s]}\n", n*o.addresses+a+1, r.url(path), secret, o.events)
 		}
 	}
-	return strings.Replace(b.String(), "key: bench,", "key: "+o.key+",", 1)
+	return b.String()
 }
 
 // imported is what `millwright import` prints.

@@ -13,11 +13,12 @@ type figure struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
-	// Ratio is the value divided by that of the figure To; Aim is its least acceptable
-	// value.
+	// Ratio is the value divided by that of the figure To; Aim is its least, Limit its
+	// greatest acceptable value.
 	Ratio float64 `json:"ratio,omitempty"`
 	To    string  `json:"to,omitempty"`
 	Aim   float64 `json:"aim,omitempty"`
+	Limit float64 `json:"limit,omitempty"`
 	// Low and High are the least and the greatest ratio of the rounds.
 	Low  float64 `json:"low,omitempty"`
 	High float64 `json:"high,omitempty"`
@@ -71,15 +72,15 @@ func ratio(value, to float64) float64 {
 	return value / to
 }
 
-// notes returns the remarks about a figure: its aim, the spread of its ratio, other
+// notes returns the remarks about a figure: its aim and limit, the spread of its ratio, other
 // products' figures.
 func (f *figure) notes() (notes []string) {
+	met := map[bool]string{true: "met", false: "not met"}
 	if f.Aim > 0 {
-		is := "not met"
-		if f.Ratio >= f.Aim {
-			is = "met"
-		}
-		notes = append(notes, fmt.Sprintf("aim %.2f: %s", f.Aim, is))
+		notes = append(notes, fmt.Sprintf("aim %.2f: %s", f.Aim, met[f.Ratio >= f.Aim]))
+	}
+	if f.Limit > 0 {
+		notes = append(notes, fmt.Sprintf("at most %.2f: %s", f.Limit, met[f.Ratio <= f.Limit]))
 	}
 	if f.High > 0 {
 		notes = append(notes, fmt.Sprintf("rounds %.2f to %.2f", f.Low, f.High))

@@ -22,23 +22,34 @@ type caller struct {
 	head    string
 	request []byte
 	body    []byte
+	// limit bounds a call.
+	limit time.Duration
 }
 
 func dial(ctx context.Context, address, token string) (*caller, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	return dialFrom(ctx, nil, address, token)
+}
+
+// dialFrom connects from a local address, nil for any.
+func dialFrom(ctx context.Context, from net.Addr, address, token string) (*caller, error) {
+	conn, err := (&net.Dialer{LocalAddr: from}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	c := &caller{conn: conn, reader: newReader(conn)}
+	const limit = 30 * time.Second
+	c := &caller{conn: conn, reader: newReader(conn), limit: limit}
 	c.use(address, token)
 	return c, nil
 }
 
 func newReader(conn net.Conn) *bufio.Reader { return bufio.NewReaderSize(conn, 16<<10) }
 
-// use sets the token of the following calls.
+// use sets the token of the following calls, "" for none.
 func (c *caller) use(address, token string) {
-	c.head = "Host: " + address + "\r\nAuthorization: Bearer " + token + "\r\n"
+	c.head = "Host: " + address + "\r\n"
+	if token != "" {
+		c.head += "Authorization: Bearer " + token + "\r\n"
+	}
 }
 
 // get makes a call and returns the body of its 200, valid until the next call.
@@ -70,8 +81,7 @@ func (c *caller) begin(method, path string) {
 }
 
 func (c *caller) exchange(method, path string, want int) ([]byte, error) {
-	const limit = 30 * time.Second
-	if err := c.conn.SetDeadline(time.Now().Add(limit)); err != nil {
+	if err := c.conn.SetDeadline(time.Now().Add(c.limit)); err != nil {
 		return nil, err
 	}
 	if _, err := c.conn.Write(c.request); err != nil {
@@ -82,9 +92,20 @@ func (c *caller) exchange(method, path string, want int) ([]byte, error) {
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	if status != want {
-		return nil, fmt.Errorf("%s %s returned %d: %s", method, path, status, c.body)
+		return nil, &statusError{method, path, status, string(c.body)}
 	}
 	return c.body, nil
+}
+
+// statusError is a response with another status than the call expects.
+type statusError struct {
+	method, path string
+	status       int
+	body         string
+}
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("%s %s returned %d: %s", e.method, e.path, e.status, e.body)
 }
 
 // readResponse reads one response, whose body has a length, is chunked, or is empty.

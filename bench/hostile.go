@@ -1,0 +1,308 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// The size of the hostile patterns.
+const (
+	hostilePairs     = 150
+	hostileCreators  = 512
+	hostileCallers   = 64
+	hostileReaders   = 8
+	hostileQuestions = 500
+)
+
+// hostileSource is the local address of all hostile connections: in another network
+// than the quiet organization's.
+var hostileSource = &net.TCPAddr{IP: net.IPv4(127, 66, 0, 1)}
+
+// neighbor is a hostile organization, or a stranger without a token.
+type neighbor struct {
+	address, token string
+	// node is where it creates records, integration its integration.
+	node, integration string
+	workOrders        []string
+	form              string
+	calls             atomic.Int64
+}
+
+// hostilePatterns makes the neighbors and returns what they do. The first does
+// nothing: its ratios show the noise.
+func (in *installation) hostilePatterns(ctx context.Context) ([]hostilePattern, error) {
+	noisy := organization{key: "noisy", integrations: 1, events: "work_order.updated", feedback: true, questions: hostileQuestions}
+	n, err := in.neighborOf(ctx, noisy)
+	if err != nil {
+		return nil, err
+	}
+	limited, err := in.neighborOf(ctx, organization{key: "limited", integrations: 1, callsPerMinute: 60})
+	if err != nil {
+		return nil, err
+	}
+	stranger := &neighbor{address: in.erp.address}
+	none := func(context.Context) error { return nil }
+	return []hostilePattern{
+		{"next to no neighbor (noise)", none, func(ctx context.Context, _ *atomic.Int64) error { <-ctx.Done(); return nil }},
+		{nextTo("%d pairs of POST /issues with one external_id", hostilePairs), none, n.pairs},
+		{nextTo("%d concurrent creations", hostileCreators), none, func(ctx context.Context, calls *atomic.Int64) error {
+			return n.loop(ctx, hostileCreators, calls, n.create, http.StatusCreated)
+		}},
+		in.deletion(n), in.release(n),
+		{nextTo("calls over the limit"), none, func(ctx context.Context, calls *atomic.Int64) error {
+			return limited.loop(ctx, hostileCallers, calls, limited.list, http.StatusOK)
+		}},
+		{nextTo("calls without a token"), none, func(ctx context.Context, calls *atomic.Int64) error {
+			return stranger.loop(ctx, hostileCallers, calls, func(c *caller) error {
+				_, err := c.get("/nothing")
+				return err
+			}, http.StatusUnauthorized, http.StatusNotFound)
+		}},
+		{nextTo("%d callers with slow reads", hostileReaders), none, func(ctx context.Context, calls *atomic.Int64) error {
+			return n.loop(ctx, hostileReaders, calls, n.slowRead, http.StatusOK)
+		}},
+		{nextTo("%d idle sockets", neighborConnections), none, stranger.idle},
+	}, nil
+}
+
+// neighborOf imports an organization, with work orders to change.
+func (in *installation) neighborOf(ctx context.Context, o organization) (*neighbor, error) {
+	made, err := in.importOrganization(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	token, err := in.tokenOf(ctx, o.client(1))
+	if err != nil {
+		return nil, err
+	}
+	n := &neighbor{address: in.erp.address, token: token, node: made.IDs["top"], form: made.IDs["long"]}
+	if err := in.pool.QueryRow(ctx, `SELECT id FROM identities WHERE id = $1`, made.IDs["i1"]).Scan(&n.integration); err != nil {
+		return nil, fmt.Errorf("find the integration: %w", err)
+	}
+	if o.callsPerMinute > 0 {
+		return n, nil
+	}
+	t := &tenant{address: n.address, token: token, node: n.node}
+	err = t.createWorkOrders(ctx, benchWorkOrders)
+	n.workOrders = t.workOrders
+	return n, err
+}
+
+// loop runs clients that make the call until the context ends. Calls that the API
+// rejects as too many, or cannot serve, are part of the pattern, and so are broken
+// connections; any other status than those wanted is a mistake of the bench.
+func (n *neighbor) loop(ctx context.Context, clients int, calls *atomic.Int64, one func(*caller) error, want ...int) error {
+	want = append(want, http.StatusTooManyRequests, http.StatusServiceUnavailable)
+	group, ctx := errgroup.WithContext(ctx)
+	for range clients {
+		group.Go(func() error {
+			return n.connected(ctx, func(c *caller) error {
+				err := one(c)
+				calls.Add(1)
+				if rejected, ok := errors.AsType[*statusError](err); ok && slices.Contains(want, rejected.status) {
+					return nil
+				}
+				return err
+			})
+		})
+	}
+	return group.Wait()
+}
+
+// connected repeats what one does with a connection, and connects again after it is
+// broken, until the context ends.
+func (n *neighbor) connected(ctx context.Context, one func(*caller) error) error {
+	const pause = 10 * time.Millisecond
+	for ctx.Err() == nil {
+		c, err := dialFrom(ctx, hostileSource, n.address, n.token)
+		if err == nil {
+			hangUp := context.AfterFunc(ctx, func() { c.conn.Close() })
+			for err == nil && ctx.Err() == nil {
+				err = one(c)
+			}
+			hangUp()
+			c.conn.Close()
+		}
+		if _, mistake := errors.AsType[*statusError](err); mistake {
+			return err
+		}
+		_ = after(ctx, time.Now().Add(pause)) // ends early with the context
+	}
+	return nil
+}
+
+func (n *neighbor) create(c *caller) error {
+	_, err := c.write(http.MethodPost, "/work-orders", rand.Text(), `{"inventory_id":"`+n.node+`","title":"Replace filter"}`, http.StatusCreated)
+	return err
+}
+
+func (n *neighbor) change(c *caller) error {
+	at := n.calls.Add(1)
+	_, err := c.write(http.MethodPatch, "/work-orders/"+n.workOrders[at%int64(len(n.workOrders))], rand.Text(),
+		fmt.Sprintf(`{"title":"Replace filter %d"}`, at), http.StatusOK)
+	return err
+}
+
+func (n *neighbor) list(c *caller) error {
+	_, err := c.get("/work-orders?limit=1")
+	return err
+}
+
+// slowRead reads a large form, which shares its round trip with other reads, and a
+// long page in turn.
+func (n *neighbor) slowRead(c *caller) error {
+	path := "/forms/" + n.form
+	if n.calls.Add(1)%2 == 0 {
+		path = "/work-orders?limit=200&changed_since=2020-01-01T00:00:00Z"
+	}
+	_, err := c.get(path)
+	return err
+}
+
+// pairs creates feedback in pairs of concurrent calls with one external_id, of which
+// one is rejected.
+func (n *neighbor) pairs(ctx context.Context, calls *atomic.Int64) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for range hostilePairs {
+		// Each reference goes to two callers, so that both send it at once.
+		references := make(chan string)
+		group.Go(func() error {
+			for {
+				reference := rand.Text()
+				for range 2 {
+					select {
+					case references <- reference:
+					case <-ctx.Done():
+						return nil
+					}
+				}
+			}
+		})
+		group.Go(func() error {
+			return n.loop(ctx, 2, calls, func(c *caller) error {
+				select {
+				case reference := <-references:
+					_, err := c.write(http.MethodPost, "/issues", rand.Text(),
+						`{"inventory_id":"`+n.node+`","subject":"Leak","external_id":"`+reference+`"}`, http.StatusCreated)
+					return err
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}, http.StatusConflict)
+		})
+	}
+	return group.Wait()
+}
+
+// idle keeps as many connections open as the api allows, without sending anything.
+func (n *neighbor) idle(ctx context.Context, _ *atomic.Int64) error {
+	var sockets sync.WaitGroup
+	for range neighborConnections {
+		sockets.Go(func() {
+			// It sends nothing, so no response can be a mistake of the bench.
+			_ = n.connected(ctx, func(c *caller) error {
+				_, err := c.reader.ReadByte()
+				return err
+			})
+		})
+	}
+	sockets.Wait()
+	return nil
+}
+
+// deletion deletes an address with many deliveries while its organization makes
+// changes that go to it.
+func (in *installation) deletion(n *neighbor) hostilePattern {
+	var address string
+	return hostilePattern{
+		name: nextTo("the deletion of an address with %d deliveries", in.options.backlog),
+		prepare: func(ctx context.Context) (err error) {
+			address, err = in.addressWithDeliveries(ctx, n)
+			return err
+		},
+		disturb: func(ctx context.Context, calls *atomic.Int64) error {
+			return in.commandDuringChanges(ctx, n, calls, "webhooks", "delete", address)
+		},
+	}
+}
+
+// release turns an address on that has many deliveries to release, while its
+// organization makes changes that go to it.
+func (in *installation) release(n *neighbor) hostilePattern {
+	var address string
+	return hostilePattern{
+		name: nextTo("the release of %d deliveries", in.options.backlog),
+		prepare: func(ctx context.Context) (err error) {
+			if address == "" {
+				if address, err = in.addressWithDeliveries(ctx, n); err != nil {
+					return err
+				}
+			}
+			_, err = in.run(ctx, nil, "webhooks", "disable", address)
+			return err
+		},
+		disturb: func(ctx context.Context, calls *atomic.Int64) error {
+			return in.commandDuringChanges(ctx, n, calls, "webhooks", "enable", address, "--since", "720h")
+		},
+	}
+}
+
+// commandDuringChanges runs the command to its end, and makes changes until the
+// context ends.
+func (in *installation) commandDuringChanges(ctx context.Context, n *neighbor, calls *atomic.Int64, args ...string) error {
+	var group errgroup.Group
+	group.Go(func() error {
+		_, err := in.run(context.WithoutCancel(ctx), nil, args...)
+		return err
+	})
+	group.Go(func() error { return n.loop(ctx, hostileCallers, calls, n.change, http.StatusOK) })
+	return group.Wait()
+}
+
+// addressWithDeliveries creates an address with failed deliveries, each with an
+// attempt, and returns its id.
+func (in *installation) addressWithDeliveries(ctx context.Context, n *neighbor) (string, error) {
+	printed, err := in.run(ctx, nil, "webhooks", "create", "--json", "--integration", n.integration,
+		"--url", in.receiver.url("/noisy"), "--event", "work_order.updated")
+	if err != nil {
+		return "", err
+	}
+	var created struct {
+		ID string `json:"id"`
+	}
+	if err := json.Unmarshal(printed, &created); err != nil {
+		return "", err
+	}
+	// Ids have 26 digits: six that are new each time, and a number.
+	prefix := strings.ToLower(rand.Text())[:6]
+	prefix = strings.NewReplacer("i", "0", "l", "1", "o", "8", "u", "9").Replace(prefix)
+	for _, sql := range []string{
+		`INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
+			SELECT 'evt_0' || $1::text || lpad(to_hex(n), 19, '0'), w.organization_id, 'work_order.updated', $4::text, w.integration_id, '{}', now()
+			FROM generate_series(1, $2::int) n, webhooks w WHERE w.id = $3`,
+		`INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, attempts, last_status, created_at, finished_at)
+			SELECT 'dlv_0' || $1::text || lpad(to_hex(n), 19, '0'), 'evt_0' || $1 || lpad(to_hex(n), 19, '0'), w.id, $4::text, 'failed', 1, 500, now(), now()
+			FROM generate_series(1, $2::int) n, webhooks w WHERE w.id = $3`,
+		`INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status)
+			SELECT 'dlv_0' || $1::text || lpad(to_hex(n), 19, '0'), 1, now(), 5, 500
+			FROM generate_series(1, $2::int) n, webhooks w WHERE w.id = $3 AND $4::text <> ''`,
+	} {
+		if _, err := in.pool.Exec(ctx, sql, prefix, in.options.backlog, created.ID, n.workOrders[0]); err != nil {
+			return "", fmt.Errorf("make deliveries: %w", err)
+		}
+	}
+	_, err = in.pool.Exec(ctx, `VACUUM ANALYZE events, deliveries, attempts`)
+	return created.ID, err
+}
