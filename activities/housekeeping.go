@@ -29,8 +29,12 @@ type Housekeeper struct {
 }
 
 // RemoveExpired removes expired rows in batches until none is left, the time is up
-// or the worker stops. It returns the number of rows by table.
+// or the worker stops. It returns the number of rows by table. First it writes a beat
+// (service.Beat), which must not wait for the removals.
 func (h *Housekeeper) RemoveExpired(ctx context.Context) (service.RemovalResult, error) {
+	if err := h.Service.Beat(ctx); err != nil {
+		return service.RemovalResult{}, err
+	}
 	deadline := h.Now().Add(MaxHousekeepingRun)
 	removed, err := h.Service.RemoveExpired(ctx, h.BatchSize, func() bool {
 		activity.RecordHeartbeat(ctx)

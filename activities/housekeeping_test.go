@@ -75,8 +75,21 @@ func TestRemoveExpiredRemovesEverythingIfThereIsTime(t *testing.T) {
 	if removed != (service.RemovalResult{RevokedTokens: 7}) {
 		t.Errorf("removed %+v", removed)
 	}
-	if beats != 7 {
+	if beats != 8 {
 		t.Errorf("%d heartbeats, want one after each batch except the last: four for the tokens, one for each other table", beats)
+	}
+}
+
+func TestRemoveExpiredWritesABeatFirst(t *testing.T) {
+	f := servicetest.New(t)
+	written := -1
+	removeExpired(t, f, make(chan struct{}), func() {
+		if written < 0 {
+			written = servicetest.Value[int](f, `SELECT count(*) FROM beats`)
+		}
+	})
+	if written != 1 {
+		t.Errorf("%d beats after the first batch, want 1", written)
 	}
 }
 

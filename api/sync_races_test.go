@@ -133,6 +133,12 @@ func TestSyncTokensAheadOfTheDatabaseAreVoid(t *testing.T) {
 	}
 	ahead = signed(t, ahead)
 	s.As("erp", http.MethodGet, "/work-orders?changed_since="+ahead, nil).Want(http.StatusGone, "cursor_expired")
+	// Tokens of earlier versions name a cluster instead of a beat.
+	old := regexp.MustCompile(`"b":"[^"]*"`).ReplaceAllString(says, `"c":7345089230458`)
+	if old == says {
+		t.Fatalf("the token %s names no beat", says)
+	}
+	s.As("erp", http.MethodGet, "/work-orders?changed_since="+signed(t, old), nil).Want(http.StatusGone, "cursor_expired")
 }
 
 func TestARestoreIntoAnotherClusterStartsChangesOver(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 
 	"millwright/api/apitest"
 	"millwright/models"
-	"millwright/service/servicetest"
 )
 
 const longAgo = "2020-01-01T00:00:00Z"
@@ -69,22 +68,30 @@ func TestChangesSinceATime(t *testing.T) {
 	eachList(t, func(t *testing.T, s *apitest.Server, l listCase) {
 		h := harness{s}
 		s.Clock.Advance(time.Hour)
+		at := s.Clock.Now()
+		s.BeatAt(at)
+		// A minute and a beat lie between two changes.
+		pass := func() {
+			s.Clock.Advance(time.Minute)
+			s.BeatAt(s.Clock.Now())
+		}
 		var ids []string
 		for n := range 4 {
 			ids = append(ids, l.make(s, l.id(n+1)))
-			s.Clock.Advance(time.Second)
+			pass()
 		}
 		l.change(s, ids[0], "late")
-		at := servicetest.Start.Add(time.Hour)
+		pass()
 		for name, test := range map[string]struct {
 			since string
 			want  []string
 		}{
-			"when the second was made":                {at.Add(time.Second).Format(time.RFC3339Nano), []string{ids[1], ids[2], ids[3], ids[0]}},
-			"a millisecond later":                     {at.Add(1001 * time.Millisecond).Format(time.RFC3339Nano), []string{ids[2], ids[3], ids[0]}},
-			"the change of the first":                 {at.Add(4 * time.Second).Format(time.RFC3339Nano), ids[:1]},
-			"the same in another zone":                {at.Add(4 * time.Second).In(time.FixedZone("", 7200)).Format(time.RFC3339Nano), ids[:1]},
-			"after all of them":                       {at.Add(5 * time.Second).Format(time.RFC3339Nano), nil},
+			"ten seconds after the second beat":       {at.Add(time.Minute + 10*time.Second).Format(time.RFC3339Nano), []string{ids[1], ids[2], ids[3], ids[0]}},
+			"ten seconds after the third beat":        {at.Add(2*time.Minute + 10*time.Second).Format(time.RFC3339Nano), []string{ids[2], ids[3], ids[0]}},
+			"a millisecond less":                      {at.Add(2*time.Minute + 9999*time.Millisecond).Format(time.RFC3339Nano), []string{ids[1], ids[2], ids[3], ids[0]}},
+			"before the change of the first":          {at.Add(4*time.Minute + 10*time.Second).Format(time.RFC3339Nano), ids[:1]},
+			"the same in another zone":                {at.Add(4*time.Minute + 10*time.Second).In(time.FixedZone("", 7200)).Format(time.RFC3339Nano), ids[:1]},
+			"after all of them":                       {at.Add(5*time.Minute + 10*time.Second).Format(time.RFC3339Nano), nil},
 			"a year from now":                         {"2027-01-01T00:00:00Z", nil},
 			"the end of what four digits of year say": {"9999-12-31T23:59:59.999Z", nil},
 		} {
@@ -216,6 +223,7 @@ func TestMovingANodeChangesTheNodesBelow(t *testing.T) {
 	s.As("erp", http.MethodPost, "/work-orders", object{"inventory_id": s.ID("hq"), "title": "x"}).Want(http.StatusCreated, "")
 	issue := s.As("erp", http.MethodPost, "/issues", object{"inventory_id": s.ID("ahu1"), "subject": "x"}).Want(http.StatusCreated, "").Text("id")
 	s.As("erp", http.MethodPost, "/issues", object{"inventory_id": s.ID("hq"), "subject": "x"}).Want(http.StatusCreated, "")
+	s.BeatAt(s.Clock.Now())
 	s.Clock.Advance(time.Minute)
 	afterwards := url.QueryEscape(s.Clock.Now().Format(time.RFC3339))
 

@@ -1444,7 +1444,7 @@ type ListEquipmentParams struct {
 	// Cursor The next_cursor of the previous page; the filters must be the same.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first.
+	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first. With a time, records that changed shortly before it may be listed too.
 	ChangedSince *string `form:"changed_since,omitempty" json:"changed_since,omitempty"`
 
 	// ParentID Only nodes directly below this node.
@@ -1471,7 +1471,7 @@ type ListFormsParams struct {
 	// Cursor The next_cursor of the previous page; the filters must be the same.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first.
+	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first. With a time, records that changed shortly before it may be listed too.
 	ChangedSince *string `form:"changed_since,omitempty" json:"changed_since,omitempty"`
 
 	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
@@ -1492,7 +1492,7 @@ type ListIssuesParams struct {
 	// Cursor The next_cursor of the previous page; the filters must be the same.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first.
+	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first. With a time, records that changed shortly before it may be listed too.
 	ChangedSince *string `form:"changed_since,omitempty" json:"changed_since,omitempty"`
 
 	// Status Only feedback with these status codes, separated by commas.
@@ -1531,7 +1531,7 @@ type ListLocationsParams struct {
 	// Cursor The next_cursor of the previous page; the filters must be the same.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first.
+	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first. With a time, records that changed shortly before it may be listed too.
 	ChangedSince *string `form:"changed_since,omitempty" json:"changed_since,omitempty"`
 
 	// ParentID Only nodes directly below this node.
@@ -1564,7 +1564,7 @@ type ListPeopleParams struct {
 	// Cursor The next_cursor of the previous page; the filters must be the same.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first.
+	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first. With a time, records that changed shortly before it may be listed too.
 	ChangedSince *string `form:"changed_since,omitempty" json:"changed_since,omitempty"`
 
 	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
@@ -1585,7 +1585,7 @@ type ListSubEquipmentParams struct {
 	// Cursor The next_cursor of the previous page; the filters must be the same.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first.
+	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first. With a time, records that changed shortly before it may be listed too.
 	ChangedSince *string `form:"changed_since,omitempty" json:"changed_since,omitempty"`
 
 	// ParentID Only nodes directly below this node.
@@ -1612,7 +1612,7 @@ type ListSystemsParams struct {
 	// Cursor The next_cursor of the previous page; the filters must be the same.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first.
+	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first. With a time, records that changed shortly before it may be listed too.
 	ChangedSince *string `form:"changed_since,omitempty" json:"changed_since,omitempty"`
 
 	// ParentID Only nodes directly below this node.
@@ -1639,7 +1639,7 @@ type ListTeamsParams struct {
 	// Cursor The next_cursor of the previous page; the filters must be the same.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first.
+	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first. With a time, records that changed shortly before it may be listed too.
 	ChangedSince *string `form:"changed_since,omitempty" json:"changed_since,omitempty"`
 
 	// IfNoneMatch An ETag. While it is current, the response is 304 without a body.
@@ -1660,7 +1660,7 @@ type ListWorkOrdersParams struct {
 	// Cursor The next_cursor of the previous page; the filters must be the same.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first.
+	// ChangedSince An RFC 3339 time or a sync_token: only records changed since then, oldest change first. With a time, records that changed shortly before it may be listed too.
 	ChangedSince *string `form:"changed_since,omitempty" json:"changed_since,omitempty"`
 
 	// Status Only work orders with these status codes, separated by commas.

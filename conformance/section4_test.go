@@ -97,6 +97,7 @@ var conventions = []rule{
 	}},
 	{item: "convention 4, changed_since", words: "changed_since lists what changed at or after a time", code: "service.(*pageStart).parseChangedSince", alone: true, test: func(t *testing.T, h *harness) {
 		before, changed := h.workOrder(nil), h.workOrder(nil)
+		h.BeatAt(h.Clock.Now())
 		h.Clock.Advance(time.Minute)
 		since := formatTime(h.Clock.Now())
 		h.patch(changed, object{"title": "Changed"}).Want(http.StatusOK, "")

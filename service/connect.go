@@ -87,8 +87,9 @@ func Migrate(ctx context.Context, url string) (int, error) {
 const inAnotherCluster = `
 	SELECT m.system_identifier <> c.system_identifier FROM cluster_mark m, pg_control_system() c`
 
-// restamp stamps every record as changed now and voids every sync token if the data
-// came from another cluster, since their positions are that cluster's.
+// restamp stamps every record as changed now and removes the beats, which voids every
+// sync token, if the data came from another cluster, since the positions are that
+// cluster's.
 func restamp(ctx context.Context, db *sql.DB) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -114,7 +115,7 @@ var restampStatements = []string{
 	`UPDATE forms SET changed_xid = pg_current_xact_id()`,
 	`UPDATE work_orders SET changed_xid = pg_current_xact_id()`,
 	`UPDATE feedback SET changed_xid = pg_current_xact_id()`,
-	`UPDATE integrations SET access_epoch = access_epoch + 1`,
+	`DELETE FROM beats`,
 	`UPDATE cluster_mark SET system_identifier = (SELECT system_identifier FROM pg_control_system())`,
 }
 

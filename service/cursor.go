@@ -18,9 +18,10 @@ type cursorToken struct {
 	ID  string `json:"i,omitempty"`
 	// Filter is the digestOf the list.
 	Filter string `json:"f"`
-	// Epoch is the actor's access epoch, Cluster the Postgres cluster of Xid.
-	Epoch   int   `json:"e,omitempty"`
-	Cluster int64 `json:"c,omitempty"`
+	// Epoch is the actor's access epoch.
+	Epoch int `json:"e,omitempty"`
+	// Beat is the nonce of a beat at or above the position, "" in a list by id.
+	Beat string `json:"b,omitempty"`
 	// Issued is the Unix time in seconds.
 	Issued int64 `json:"t,omitempty"`
 }

@@ -64,13 +64,34 @@ func list[Row listRow, Record any](ctx context.Context, s *Service, q *listQuery
 	for _, row := range found {
 		page.Data = append(page.Data, record(row))
 	}
-	end := position{Xid: v.Horizon}
-	if page.HasMore {
-		end = found[len(found)-1].position()
-		page.NextCursor = start.cursor(end, v, q.digest, s.Now())
+	var last position
+	if len(found) > 0 {
+		last = found[len(found)-1].position()
 	}
 	if start.changes {
-		page.SyncToken = start.syncToken(end, v, q.digest, s.Now())
+		named, err := s.beatAbove(ctx, v, last)
+		if err != nil {
+			return nil, err
+		}
+		end := last
+		if !page.HasMore {
+			end = position{Xid: min(v.Horizon, named.Xid)}
+		}
+		page.SyncToken = start.changesToken(kindSync, end, named, v, q.digest, s.Now())
+		if page.HasMore {
+			page.NextCursor = start.changesToken(kindChangesCursor, end, named, v, q.digest, s.Now())
+		}
+	} else if page.HasMore {
+		page.NextCursor = cursorToken{Kind: kindCursor, ID: last.ID, Filter: q.digest}.encode(s.Vault)
 	}
 	return Encode(page)
+}
+
+// beatAbove returns the beat that the tokens of a page name: the newest one, or a new
+// one if it is old or not above the page's last row. Errors: unavailable.
+func (s *Service) beatAbove(ctx context.Context, v view, last position) (beat, error) {
+	if v.BeatIsOld || last.Xid >= v.BeatXid {
+		return s.newBeat(ctx)
+	}
+	return beat{Nonce: v.BeatNonce, Xid: v.BeatXid}, nil
 }

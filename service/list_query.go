@@ -72,49 +72,47 @@ type view struct {
 	// Horizon is the oldest transaction still running. All earlier ones have ended, so
 	// no change can appear below a position below it.
 	Horizon     uint64
-	Cluster     int64
 	AccessEpoch int
 	// Nodes are the visible nodes, at most narrowLimit + 1.
 	Nodes []string
-	// Begin is the transaction of the first change since a time, nil without one.
-	Begin *uint64
+	// BeatNonce and BeatXid are the newest beat, "" and 0 without one.
+	BeatNonce string
+	BeatXid   uint64
+	BeatIsOld bool
+	// TokenXid is the xid of the beat that the request's token names, nil if the
+	// database does not have it.
+	TokenXid *uint64
+	// SinceXid is where the changes since the request's time begin.
+	SinceXid uint64
 }
 
 const viewQuery = `
 	SELECT pg_snapshot_xmin(pg_current_snapshot()) AS horizon,
-		(SELECT system_identifier FROM pg_control_system()) AS cluster,
 		coalesce((SELECT access_epoch FROM integrations WHERE id = @actor), 0) AS access_epoch,
 		CASE WHEN @grant <> '' THEN ARRAY(SELECT r.node_id FROM node_rights r
 			WHERE r.actor_id = @actor AND @grant = ANY (r.grants)
 				AND (@below = '' OR r.node_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @below))
 			LIMIT @narrow) END AS nodes,
-		%s AS begin`
-
-// beginQuery finds the first change at or after a time. Transaction ids are nearly
-// in the order of times; the lowest of the first thousand allows for clocks of
-// several servers that differ.
-const beginQuery = `(SELECT min(changed_xid) FROM (
-			SELECT changed_xid FROM %s WHERE changed_at >= @since ORDER BY changed_at, changed_xid LIMIT 1000) first)`
-
-// begin is the SQL of the first change since a time. If nodes decide what is
-// visible, the change of a node counts: moving it re-stamps its records.
-func (q *listQuery) begin() string {
-	begin := fmt.Sprintf(beginQuery, q.table)
-	if q.grant == "" {
-		return begin
-	}
-	return `least(` + begin + `, ` + fmt.Sprintf(beginQuery, "inventory_nodes") + `)`
-}
+		coalesce(newest.nonce::text, '') AS beat_nonce,
+		coalesce(newest.xid, '0') AS beat_xid,
+		coalesce(newest.at < clock_timestamp() - @interval::interval, true) AS beat_is_old,
+		(SELECT xid FROM beats WHERE nonce = @token::uuid) AS token_xid,
+		coalesce((SELECT xid FROM beats WHERE at <= @before::timestamptz ORDER BY at DESC LIMIT 1), '0') AS since_xid
+	FROM (SELECT) one LEFT JOIN LATERAL (SELECT * FROM beats ORDER BY xid DESC LIMIT 1) newest ON true`
 
 // view loads what must be known before the page. Errors: unavailable.
 func (s *Service) view(ctx context.Context, q *listQuery, start *pageStart) (view, error) {
-	begin := "NULL::xid8"
-	args := pgx.NamedArgs{"actor": q.actor.IdentityID, "grant": string(q.grant), "below": q.below, "narrow": narrowLimit + 1}
-	if start.since != nil {
-		begin = q.begin()
-		args["since"] = *start.since
+	args := pgx.NamedArgs{
+		"actor": q.actor.IdentityID, "grant": string(q.grant), "below": q.below, "narrow": narrowLimit + 1,
+		"interval": beatInterval, "token": nil, "before": nil,
 	}
-	rows, err := s.pool.Query(ctx, fmt.Sprintf(viewQuery, begin), args)
+	if start.token != nil && start.token.Beat != "" {
+		args["token"] = start.token.Beat
+	}
+	if start.since != nil {
+		args["before"] = start.since.Add(-beatMargin)
+	}
+	rows, err := s.pool.Query(ctx, viewQuery, args)
 	if err != nil {
 		return view{}, s.translate(err)
 	}

@@ -30,6 +30,9 @@ type Backlog struct {
 	UnclaimedAddresses, UnclaimedRetries, UnclaimedRecords int
 	// AddressesFailing are on, and their latest attempts failed.
 	AddressesOn, AddressesOff, AddressesFailing int
+	// HorizonSince is since when the horizon of the lists of changes has not advanced,
+	// nil if it has since the newest beat.
+	HorizonSince *models.Time
 }
 
 // MaxBacklogCount bounds the counts of a Backlog: counting further rows costs time
@@ -66,7 +69,8 @@ const backlogQuery = `
 		(SELECT count(*) FROM webhooks WHERE enabled) AS addresses_on,
 		(SELECT count(*) FROM webhooks WHERE NOT enabled) AS addresses_off,
 		(SELECT count(*) FROM webhook_health h JOIN webhooks w ON w.id = h.webhook_id
-			WHERE h.failing_since IS NOT NULL AND w.enabled) AS addresses_failing`
+			WHERE h.failing_since IS NOT NULL AND w.enabled) AS addresses_failing,
+		(SELECT min(at) FROM beats WHERE xid = pg_snapshot_xmin(pg_current_snapshot())) AS horizon_since`
 
 func backlogArgs(now models.Time, grace time.Duration) pgx.NamedArgs {
 	return pgx.NamedArgs{

@@ -70,37 +70,22 @@ func (p *pageStart) parseChangedSince(text, digest string) error {
 func (p *pageStart) resolve(v view, now time.Time) error {
 	if p.token != nil {
 		expired := now.Sub(time.Unix(p.token.Issued, 0)) > models.SyncTokenLifetime
-		// A position after the horizon was issued before the database was restored from a backup.
-		if expired || p.token.Epoch != v.AccessEpoch || p.token.Cluster != v.Cluster || p.at.Xid > v.Horizon {
+		known := v.TokenXid != nil && p.at.Xid <= *v.TokenXid
+		if expired || !known || p.token.Epoch != v.AccessEpoch {
 			return models.Errorf(models.CodeCursorExpired,
-				"The sync_token has expired, or what the integration may read has changed since. Start over without it.")
+				"The sync_token has expired, or what the integration may read has changed since, or the database was restored. Start over without it.")
 		}
 	}
 	if p.since != nil {
-		p.at = position{Xid: v.Horizon}
-		if v.Begin != nil {
-			p.at.Xid = min(*v.Begin, v.Horizon)
-		}
+		p.at = position{Xid: v.SinceXid}
 	}
 	return nil
 }
 
-// cursor returns the next_cursor of a page that ends at the position.
-func (p *pageStart) cursor(end position, v view, digest string, now time.Time) string {
-	if !p.changes {
-		return cursorToken{Kind: kindCursor, ID: end.ID, Filter: digest}.encode(p.keys)
-	}
-	return changesToken(kindChangesCursor, end, v, digest, now).encode(p.keys)
-}
-
-// syncToken returns the sync_token of a page that ends at the position.
-func (p *pageStart) syncToken(end position, v view, digest string, now time.Time) string {
-	return changesToken(kindSync, end, v, digest, now).encode(p.keys)
-}
-
-func changesToken(kind string, end position, v view, digest string, now time.Time) cursorToken {
+// changesToken returns a token for a page of changes that ends at the position.
+func (p *pageStart) changesToken(kind string, end position, named beat, v view, digest string, now time.Time) string {
 	return cursorToken{
 		Kind: kind, Xid: end.Xid, ID: end.ID, Filter: digest,
-		Epoch: v.AccessEpoch, Cluster: v.Cluster, Issued: now.Unix(),
-	}
+		Epoch: v.AccessEpoch, Beat: named.Nonce, Issued: now.Unix(),
+	}.encode(p.keys)
 }

@@ -7,20 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// VoidSyncTokens stamps every record as changed now and voids every sync token. It is
-// for a database restored to an earlier time of the same cluster: transaction numbers
-// after that time are used again, so a later sync token would skip their changes.
-// Migrate itself detects data from another cluster. Errors: unavailable.
-func (s *Service) VoidSyncTokens(ctx context.Context) error {
-	return s.write(ctx, func(_ context.Context, t *tx) error {
-		t.Queue(allowLongStatement)
-		for _, statement := range restampStatements {
-			t.Queue(statement)
-		}
-		return nil
-	})
-}
-
 // MarkAllDirty marks every open record dirty, so that the next sweeps wake its
 // workflow and start it if it is missing. It is for a Temporal cluster that lost its
 // data or was restored to an earlier time. The marks are dated back so that the sweep

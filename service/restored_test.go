@@ -56,24 +56,3 @@ func TestMarkAllDirtyMarksEveryOpenRecord(t *testing.T) {
 		t.Errorf("the sweep finds %v, want %v", got, want)
 	}
 }
-
-func TestVoidSyncTokens(t *testing.T) {
-	f := servicetest.New(t)
-	stamps := func() []string {
-		return servicetest.Value[[]string](f, `SELECT array_agg(DISTINCT changed_xid::text) FROM inventory_nodes`)
-	}
-	before := servicetest.Value[int](f, `SELECT min(access_epoch) FROM integrations`)
-	first := stamps()
-	if err := f.VoidSyncTokens(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if after := stamps(); len(after) != 1 || slices.Contains(first, after[0]) {
-		t.Errorf("nodes are stamped %v, before %v", after, first)
-	}
-	if after := servicetest.Value[int](f, `SELECT min(access_epoch) FROM integrations`); after <= before {
-		t.Errorf("tokens of epoch %d are answered in epoch %d", before, after)
-	}
-	if err := f.CheckSchema(t.Context()); err != nil {
-		t.Error(err)
-	}
-}

@@ -26,6 +26,7 @@ type RemovalResult struct {
 	// Leases are those of addresses without a running dispatcher. Histories store their
 	// count under the name of the table.
 	Leases int `json:"Mailboxes"`
+	Beats  int
 	// More is set if expired rows are left.
 	More bool
 }
@@ -55,6 +56,8 @@ var expiries = []expiry{
 	{clockMargin, oldestFirst("revoked_tokens", "expires_at"), func(r *RemovalResult) *int { return &r.RevokedTokens }},
 	{clockMargin, inAnyOrder("rate_counters", "window_start"), func(r *RemovalResult) *int { return &r.RateCounters }},
 	{clockMargin, inAnyOrder("mailboxes", "attended_until"), func(r *RemovalResult) *int { return &r.Leases }},
+	// A token may name a beat that is a little older than the token.
+	{models.SyncTokenLifetime + clockMargin, oldestFirst("beats", "at"), func(r *RemovalResult) *int { return &r.Beats }},
 }
 
 // removal removes at most $3 rows whose time is from $2 to $1. It returns how many and

@@ -44,6 +44,10 @@ func lease(f *servicetest.Fixture, name string, age time.Duration) {
 	f.Exec(`INSERT INTO mailboxes (webhook_id, attended_until) VALUES ($1, $2)`, name, f.Clock.Now().Add(-age))
 }
 
+func beat(f *servicetest.Fixture, name string, age time.Duration) {
+	f.Exec(`INSERT INTO beats (nonce, at) VALUES (md5($1)::uuid, $2)`, name, f.Clock.Now().Add(-age))
+}
+
 // remove removes expired rows in at most batches batches; 0 means no limit.
 func remove(t *testing.T, s *service.Service, batch, batches int) service.RemovalResult {
 	t.Helper()
@@ -74,6 +78,10 @@ func TestExpiredRowsAreRemoved(t *testing.T) {
 		{"revoked tokens an hour after they expire", time.Hour, revokedToken, "id", "revoked_tokens", service.RemovalResult{RevokedTokens: 2}},
 		{"call counts an hour after their window began", time.Hour, rateCounter, "subject", "rate_counters", service.RemovalResult{RateCounters: 2}},
 		{"leases an hour after they ended", time.Hour, lease, "webhook_id", "mailboxes", service.RemovalResult{Leases: 2}},
+		{
+			"beats an hour after the tokens that name them", 30*24*time.Hour + time.Hour, beat,
+			`(SELECT name FROM unnest('{new,under,exactly,over}'::text[]) name WHERE md5(name)::uuid = nonce)`, "beats", service.RemovalResult{Beats: 2},
+		},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			f := servicetest.New(t)

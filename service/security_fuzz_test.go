@@ -34,15 +34,15 @@ func newTestVault(t testing.TB, ring string) *Vault {
 // A cursor token is read as it was written, with the key in use and with one that is
 // still known. No other text is accepted.
 func FuzzCursorToken(f *testing.F) {
-	f.Add("c", uint64(0), "wo_01jd8q4v6cf5e8hbbfwj0zq3tk", "x6c5e8hbbfwj", 0, int64(0), int64(0), 0)
-	f.Add("s", uint64(1)<<63, "", "", 7, int64(-1), int64(1767323045), 3)
-	f.Add("cs", uint64(42), "wo_\x00", "\xff", -1, int64(1), int64(-1), 40)
+	f.Add("c", uint64(0), "wo_01jd8q4v6cf5e8hbbfwj0zq3tk", "x6c5e8hbbfwj", 0, "", int64(0), 0)
+	f.Add("s", uint64(1)<<63, "", "", 7, "01927a5e-8f3c-4c7a-9d52-3f1c8d9b7a60", int64(1767323045), 3)
+	f.Add("cs", uint64(42), "wo_\x00", "\xff", -1, "\x00", int64(-1), 40)
 	keys, old, other := newTestVault(f, fuzzRing), newTestVault(f, oldRing), newTestVault(f, otherRing)
-	f.Fuzz(func(t *testing.T, kind string, xid uint64, id, filter string, epoch int, cluster, issued int64, at int) {
-		made := cursorToken{Kind: kind, Xid: xid, ID: id, Filter: filter, Epoch: epoch, Cluster: cluster, Issued: issued}
+	f.Fuzz(func(t *testing.T, kind string, xid uint64, id, filter string, epoch int, nonce string, issued int64, at int) {
+		made := cursorToken{Kind: kind, Xid: xid, ID: id, Filter: filter, Epoch: epoch, Beat: nonce, Issued: issued}
 		text := made.encode(keys)
 		read, ok := parseCursorToken(text, keys)
-		if !ok || utf8.ValidString(kind+id+filter) && read != made {
+		if !ok || utf8.ValidString(kind+id+filter+nonce) && read != made {
 			t.Fatalf("%+v is read as %+v, %v", made, read, ok)
 		}
 		if _, ok := parseCursorToken(made.encode(old), keys); !ok {

@@ -105,6 +105,8 @@ type Service struct {
 	tables, updates sync.Map
 	writer          *batch.Writer
 	reader          *batch.Reader
+	// beats runs the statements of newBeat, apart from lookups because they commit.
+	beats *batch.Reader
 }
 
 // New returns a Service on the pool. It fails if a required option is missing.
@@ -141,7 +143,7 @@ func New(pool *pgxpool.Pool, options Options) (*Service, error) {
 		return nil, err
 	}
 	return &Service{
-		Options: options, pool: pool, orm: orm, writer: batch.NewWriter(pool, options.Log), reader: batch.NewReader(pool),
+		Options: options, pool: pool, orm: orm, writer: batch.NewWriter(pool, options.Log), reader: batch.NewReader(pool), beats: batch.NewReader(pool),
 	}, nil
 }
 

@@ -119,6 +119,8 @@ var backlogGauges = []backlogGauge{
 		count(func(b service.Backlog) int { return b.AddressesOff })),
 	gauge("addresses_failing", "Webhook addresses that are on and have had no success since their last failure.",
 		count(func(b service.Backlog) int { return b.AddressesFailing })),
+	gauge("changes_horizon_age_seconds", "How long a running transaction has kept the lists of changes from advancing; 0 if none has.",
+		age(func(b service.Backlog) *models.Time { return b.HorizonSince })),
 	gauge("backlog_counted_timestamp_seconds", "When the backlog was last read from the database.",
 		func(b service.Backlog) float64 { return float64(b.At.UnixMilli()) / 1000 }),
 }

@@ -13,8 +13,9 @@ import (
 	"millwright/workflows"
 )
 
-// HousekeepingInterval is how often Housekeeping starts.
-const HousekeepingInterval = time.Hour
+// HousekeepingInterval is how often Housekeeping starts. It bounds how much earlier
+// than its time a changed_since begins while no client reads changes.
+const HousekeepingInterval = time.Minute
 
 // schedule starts a workflow at an interval, unless its last run is still open.
 type schedule struct {

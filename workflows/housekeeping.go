@@ -11,8 +11,8 @@ import (
 	"millwright/service"
 )
 
-// maxHousekeepingRuns bounds the activities of one Housekeeping, so that it ends
-// before the next one starts an hour later.
+// maxHousekeepingRuns bounds the activities of one Housekeeping: those of a large
+// removal take up to an hour, and the schedule starts no other meanwhile.
 const maxHousekeepingRuns = 50
 
 // Housekeeping removes expired rows, such as events after 30 days (spec section
@@ -48,8 +48,8 @@ func removeExpired(ctx workflow.Context) (removed service.RemovalResult, err err
 
 // housekeepingDetails is what the Temporal UI shows of a Housekeeping.
 func housekeepingDetails(r service.RemovalResult) string {
-	text := fmt.Sprintf("Removed %d events, %d idempotency keys, %d revoked tokens, %d call counters, %d address leases.\n",
-		r.Events, r.IdempotencyKeys, r.RevokedTokens, r.RateCounters, r.Leases)
+	text := fmt.Sprintf("Removed %d events, %d idempotency keys, %d revoked tokens, %d call counters, %d address leases, %d beats.\n",
+		r.Events, r.IdempotencyKeys, r.RevokedTokens, r.RateCounters, r.Leases, r.Beats)
 	if r.More {
 		text += "\nMore rows have expired.\n"
 	}

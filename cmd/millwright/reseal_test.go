@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"millwright/service"
 	"millwright/service/servicetest"
 )
 
@@ -35,13 +36,16 @@ func errorText(err error) string {
 
 func TestRestoredCommand(t *testing.T) {
 	h := newHarness(t)
-	epoch := func() int { return servicetest.Value[int](h.Fixture, `SELECT min(access_epoch) FROM integrations`) }
-	before := epoch()
-	if out, err := run(t, "restored", "temporal"); err != nil || strings.Contains(out, "tokens") || epoch() != before {
-		t.Errorf("temporal: %q, %v", out, err)
+	order, err := h.CreateWorkOrder(t.Context(), h.Actor("erp"), service.Call{}, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace the filter"})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if out, err := run(t, "restored", "postgres"); err != nil || !strings.Contains(out, "tokens") || epoch() == before {
-		t.Errorf("postgres: %q, %v", out, err)
+	for _, what := range []string{"temporal", "postgres"} {
+		h.Exec(`DELETE FROM looks_owed`)
+		out, err := run(t, "restored", what)
+		if dirty := servicetest.Value[string](h.Fixture, `SELECT string_agg(record_id, ' ') FROM looks_owed`); err != nil || !strings.HasSuffix(out, ": 1\n") || dirty != order.RecordID {
+			t.Errorf("%s: %q, %v; dirty are %s", what, out, err, dirty)
+		}
 	}
 	if _, err := run(t, "restored", "both"); err == nil {
 		t.Error("an unknown subcommand succeeds")

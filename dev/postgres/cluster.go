@@ -42,6 +42,10 @@ type Options struct {
 	Log string
 	// Throwaway turns off fsync: the data does not survive a stop.
 	Throwaway bool
+	// StandbyOf is the URL of a cluster that a new cluster is copied from and then
+	// follows, as a streaming standby; "" means a new cluster. The followed cluster
+	// must not be a throwaway one.
+	StandbyOf string
 }
 
 // Cluster is a running private cluster.
@@ -69,7 +73,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	if err := owner.makeFolder(opts.Root); err != nil {
 		return nil, err
 	}
-	if err := initialize(ctx, opts.Root, programs, owner); err != nil {
+	if err := initialize(ctx, opts, programs, owner); err != nil {
 		return nil, err
 	}
 	if err := reclaim(ctx, dataDir(opts.Root)); err != nil {
@@ -124,7 +128,8 @@ func connectionURL(port int, password, database string) string {
 
 // initialize creates the data folder under another name and renames it when it is
 // complete: a start that is killed leaves nothing half done.
-func initialize(ctx context.Context, root string, programs Programs, owner Owner) error {
+func initialize(ctx context.Context, opts Options, programs Programs, owner Owner) error {
+	root := opts.Root
 	if exists(root) {
 		return nil
 	}
@@ -132,29 +137,43 @@ func initialize(ctx context.Context, root string, programs Programs, owner Owner
 	if err := os.RemoveAll(unfinished); err != nil {
 		return fmt.Errorf("cannot remove what an earlier start left: %w", err)
 	}
-	if err := os.WriteFile(passwordFile(root), []byte(rand.Text()), 0o600); err != nil {
+	password := rand.Text()
+	name, args := "initdb", []string{
+		"--pgdata=" + unfinished, "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions",
+		"--username=" + role, "--pwfile=" + passwordFile(root), "--auth=scram-sha-256",
+	}
+	if opts.StandbyOf != "" {
+		primary, err := url.Parse(opts.StandbyOf)
+		if err != nil {
+			return errors.New("the cluster to follow is not named by a URL")
+		}
+		password, _ = primary.User.Password()
+		// --write-recovery-conf makes standby.signal and sets primary_conninfo.
+		name, args = "pg_basebackup", []string{
+			"--pgdata=" + unfinished, "--dbname=" + opts.StandbyOf, "--write-recovery-conf", "--checkpoint=fast", "--no-sync",
+		}
+	}
+	if err := os.WriteFile(passwordFile(root), []byte(password), 0o600); err != nil {
 		return fmt.Errorf("cannot write the cluster's password: %w", err)
 	}
 	if err := owner.chown(passwordFile(root)); err != nil {
 		return err
 	}
-	cmd := owner.command(programs.path("initdb"),
-		"--pgdata="+unfinished, "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions",
-		"--username="+role, "--pwfile="+passwordFile(root), "--auth=scram-sha-256")
+	cmd := owner.command(programs.path(name), args...)
 	output := process.NewLines(func(string) {})
 	cmd.Stdout, cmd.Stderr = output, output
-	initdb, err := process.Start(cmd, process.Options{Name: "initdb", DeathSignal: syscall.SIGKILL})
+	creation, err := process.Start(cmd, process.Options{Name: name, DeathSignal: syscall.SIGKILL})
 	if err != nil {
 		return err
 	}
 	select {
-	case <-initdb.Done():
+	case <-creation.Done():
 	case <-ctx.Done():
-		initdb.Kill()
-		return fmt.Errorf("initdb was stopped: %w", ctx.Err())
+		creation.Kill()
+		return fmt.Errorf("%s was stopped: %w", name, ctx.Err())
 	}
-	if initdb.ExitStatus() != 0 {
-		return fmt.Errorf("initdb failed (%s):\n%s", initdb.Ending(), output.Tail())
+	if creation.ExitStatus() != 0 {
+		return fmt.Errorf("%s failed (%s):\n%s", name, creation.Ending(), output.Tail())
 	}
 	return os.Rename(unfinished, dataDir(root))
 }

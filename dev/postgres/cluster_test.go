@@ -171,7 +171,7 @@ func TestInitdbsReasonIsShown(t *testing.T) {
 	if err := os.WriteFile(programs.path("initdb"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	err := initialize(t.Context(), openFolder(t), programs, current())
+	err := initialize(t.Context(), Options{Root: openFolder(t)}, programs, current())
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "no luck") {
 		t.Errorf("the error is %v", err)
 	}

@@ -18,3 +18,11 @@ func (f *Fixture) WaitForOpenTransactions() {
 		}
 	}
 }
+
+// BeatAt writes a beat (service.Beat) as if the database's clock showed the time: a
+// changed_since that is ten seconds later begins at what is committed from now on.
+func (f *Fixture) BeatAt(at time.Time) {
+	f.t.Helper()
+	f.WaitForOpenTransactions()
+	f.Exec(`INSERT INTO beats (at) VALUES ($1)`, at)
+}

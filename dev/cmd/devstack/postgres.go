@@ -18,6 +18,7 @@ func postgresCommand(args []string) (int, error) {
 	port := flags.Int("port", 0, "the port to listen on")
 	log := flags.String("log", "", "the file for Postgres's messages (default standard error)")
 	throwaway := flags.Bool("throwaway", false, "turn off fsync: faster, but the data does not survive a stop")
+	standbyOf := flags.String("standby-of", "", "the URL of a cluster to copy and follow, as a streaming standby")
 	if err := flags.Parse(args); err != nil {
 		return 2, err
 	}
@@ -38,7 +39,9 @@ func postgresCommand(args []string) (int, error) {
 		<-signals
 		cancel()
 	}()
-	cluster, err := postgres.Start(ctx, postgres.Options{Root: root, Port: *port, Log: *log, Throwaway: *throwaway})
+	cluster, err := postgres.Start(ctx, postgres.Options{
+		Root: root, Port: *port, Log: *log, Throwaway: *throwaway, StandbyOf: *standbyOf,
+	})
 	if err != nil {
 		return 1, err
 	}
