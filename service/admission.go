@@ -100,13 +100,18 @@ var admissions = &batch.Statement{SQL: `
 	JOIN identities g ON g.id = a.organization_id`}
 
 // Admit verifies a call's token, reads the current state of its integration and counts
-// the call. recordID is the record that the call reads, "" for none: it is read in the
-// same round trip. Errors: invalid_token (the token is malformed, expired, revoked or
-// invalidated), rate_limited (with the Rate), unavailable.
+// the call; of an integration that is over its limit it does neither until the minute
+// ends. recordID is the record that the call reads, "" for none: it is read in the same
+// round trip. Errors: invalid_token (the token is malformed, expired, revoked or
+// invalidated), rate_limited (with the Rate), unavailable (also when too many calls of the
+// integration wait).
 func (s *Service) Admit(ctx context.Context, token, recordID string) (Caller, Rate, error) {
 	claims, err := s.Tokens.parse(token, s.Issuer, s.Now)
 	if err != nil {
 		return Caller{}, Rate{}, err
+	}
+	if rate, over := s.exceeded.rate(claims.Subject, s.Now()); over {
+		return Caller{}, rate, rateLimited()
 	}
 	var row admissionRow
 	admission := batch.NewLookup(ctx, admissions, &row, invalidToken(), claims.Subject, claims.Epoch, claims.ID, s.Now().UTC().Truncate(models.RateWindow))
@@ -116,12 +121,13 @@ func (s *Service) Admit(ctx context.Context, token, recordID string) (Caller, Ra
 	if record != nil {
 		lookups = append(lookups, record.Lookup)
 	}
-	s.reader.Start(lookups...)
+	s.reader.Start(claims.Subject, lookups...)
 	if err := admission.Await(ctx); err != nil {
 		return Caller{}, Rate{}, s.translate(err)
 	}
 	rate := Rate{Limit: row.CallsPerMinute, Calls: row.Calls, Reset: row.WindowStart.Add(models.RateWindow)}
 	if rate.Exceeded() {
+		s.exceeded.remember(claims.Subject, rate, s.Now())
 		return Caller{}, rate, rateLimited()
 	}
 	held, _ := models.ScopesOf(row.Scopes)

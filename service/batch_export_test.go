@@ -6,13 +6,19 @@ import (
 	"time"
 )
 
+// WaitForLocks makes writes that run alone wait for their locks however busy the
+// machine is. Call it before the first write.
+func (s *Service) WaitForLocks() {
+	s.writer.LockTimeout, s.writer.StatementTimeout = time.Minute, time.Minute
+}
+
 // HoldWrites makes concurrent writes wait until release is called, however long that
 // takes, so that they share the next transaction.
 func (s *Service) HoldWrites(ctx context.Context) (release func()) {
 	s.writer.MaxWait = time.Minute
 	running, until := make(chan struct{}), make(chan struct{})
 	go func() {
-		_ = s.writeTogether(ctx, nil, func(context.Context, *tx) error {
+		_ = s.writeTogether(ctx, "", nil, func(context.Context, *tx) error {
 			close(running)
 			<-until
 			return errors.New("held")
@@ -27,7 +33,7 @@ func (s *Service) WritesWaiting() int { return s.writer.Waiting() }
 
 // Panic is a write that panics after it has written.
 func (s *Service) Panic(ctx context.Context) error {
-	return s.writeTogether(ctx, nil, func(ctx context.Context, t *tx) error {
+	return s.writeTogether(ctx, "", nil, func(ctx context.Context, t *tx) error {
 		t.Queue(`INSERT INTO looks_owed (record_id, since) VALUES ('wo_01kjq7k69re00b2a00av14smbj', now())`)
 		if err := t.Flush(ctx); err != nil {
 			return err

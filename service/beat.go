@@ -35,7 +35,7 @@ var newBeats = &batch.Statement{SQL: `
 func (s *Service) newBeat(ctx context.Context) (beat, error) {
 	written := new(beat)
 	insertion := batch.NewLookup(ctx, newBeats, written, nil, true)
-	s.beats.Start(insertion)
+	s.beats.Start("", insertion) // all organizations share a beat
 	if err := insertion.Await(ctx); err != nil {
 		return beat{}, s.translate(err)
 	}

@@ -58,6 +58,58 @@ func (p Pool) Connect(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
+// Pools are the connections of one process, divided by what they are for. Calls are
+// admitted and groups of writes run however many connections lists, settings and
+// writes that run alone hold (docs/decisions/0019-fair-batches.md).
+type Pools struct {
+	// Lookups admits calls and reads single records, Groups runs groups of writes.
+	Lookups, Groups, Others *pgxpool.Pool
+}
+
+const (
+	lookupConnections = 3
+	groupConnections  = 2
+	// minDivided is the least number of connections worth dividing.
+	minDivided = lookupConnections + groupConnections + 3
+)
+
+// Open returns pools that hold MaxConnections together. A small number is not divided.
+// See Pool.Connect.
+func (p Pool) Open(ctx context.Context, url string) (Pools, error) {
+	p.MaxConnections = cmp.Or(max(p.MaxConnections, 0), DefaultMaxConnections)
+	if p.MaxConnections < minDivided {
+		all, err := p.Connect(ctx, url)
+		return Pools{all, all, all}, err
+	}
+	var opened []*pgxpool.Pool
+	for _, n := range []int{lookupConnections, groupConnections, p.MaxConnections - lookupConnections - groupConnections} {
+		pool, err := Pool{Application: p.Application, MaxConnections: n}.Connect(ctx, url)
+		if err != nil {
+			for _, pool := range opened {
+				pool.Close()
+			}
+			return Pools{}, err
+		}
+		opened = append(opened, pool)
+	}
+	return Pools{Lookups: opened[0], Groups: opened[1], Others: opened[2]}, nil
+}
+
+// All returns each pool once.
+func (p Pools) All() []*pgxpool.Pool {
+	if p.Lookups == p.Others {
+		return []*pgxpool.Pool{p.Others}
+	}
+	return []*pgxpool.Pool{p.Lookups, p.Groups, p.Others}
+}
+
+// Close closes the pools.
+func (p Pools) Close() {
+	for _, pool := range p.All() {
+		pool.Close()
+	}
+}
+
 // Migrate brings the schema of the database at the URL to this binary's version. If
 // the data came from another cluster, it also stamps the records again. A session lock
 // serializes concurrent runs. It returns how many migrations it applied.

@@ -47,12 +47,19 @@ func (s *Service) translate(err error) error {
 	if _, own := errors.AsType[*models.Error](err); own {
 		return err
 	}
+	if errors.Is(err, batch.ErrOverloaded) {
+		return models.Errorf(models.CodeUnavailable, "Too many calls of the organization are waiting. Try again in a few seconds.")
+	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		if rule, known := constraintErrors[pg.ConstraintName]; known {
 			return rule
 		}
 		if batch.Unavailable(pg.Code) {
 			return s.unavailable(err)
+		}
+		if batch.Interrupted(pg.Code) {
+			s.Log.Info("a statement was interrupted", "sqlstate", pg.Code)
+			return models.Errorf(models.CodeUnavailable, "The call took too long, or another call is changing the same record. Try again in a few seconds.")
 		}
 		return &statementError{pg}
 	}

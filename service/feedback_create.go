@@ -27,8 +27,8 @@ type feedbackCreation struct {
 	Managers []string
 	// Addresses bounds how many webhook addresses may get the event.
 	Addresses int
-	// Taken says that other feedback has the external_id. If two calls race for one,
-	// a unique constraint rejects the second.
+	// Taken says that other feedback has the external_id. Whoever creates feedback with
+	// one holds its lock.
 	Taken bool
 }
 
@@ -46,7 +46,14 @@ var feedbackCreations = &batch.Statement{Stage: stageRules, ReadOnly: true, SQL:
 // with status 201. Errors: read_only, validation_failed, permission_denied,
 // external_id_taken, idempotency_key_reused, unavailable.
 func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in NewFeedback) (WriteResult, error) {
-	return s.writeRecord(ctx, actor, call, http.StatusCreated, nil, func(ctx context.Context, t *tx) (string, func() any, error) {
+	var locks []string
+	if in.ExternalID != nil {
+		locks = []string{feedbackKey(actor.OrganizationID, *in.ExternalID)}
+	}
+	return s.writeRecord(ctx, actor, call, http.StatusCreated, locks, func(ctx context.Context, t *tx) (string, func() any, error) {
+		for _, key := range locks {
+			t.queueLockKey(key)
+		}
 		var known feedbackCreation
 		batch.QueueBulkOne(t.Tx, feedbackCreations, &known, nil, actor.IdentityID, actor.OrganizationID, in.InventoryID, in.ExternalID)
 		if err := t.Flush(ctx); err != nil {
@@ -66,6 +73,12 @@ func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in
 		t.queueFeedback(&row, id, actor)
 		return id, func() any { return row.record() }, nil
 	})
+}
+
+// feedbackKey names an external_id of the organization's feedback for a lock. Two
+// creations with one would break a unique constraint, which fails a whole transaction.
+func feedbackKey(organizationID, externalID string) string {
+	return "feedback " + organizationID + " " + externalID
 }
 
 // check applies the rules in the order in which an integrator would fix the

@@ -26,6 +26,7 @@ type harness struct {
 func newHarness(t testing.TB) *harness {
 	t.Helper()
 	s := &harness{Fixture: servicetest.New(t), t: t, actors: map[string]service.Actor{}}
+	s.WaitForLocks()
 	for into, file := range map[*service.ImportResult]string{&s.Acme: `
 organization: {key: acme}
 permission_definitions: [{key: changing, name: Changing, applies_below: true, grants: [work_orders.read, work_orders.update]}]

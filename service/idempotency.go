@@ -45,7 +45,7 @@ type storedResponse struct {
 
 // writeRecord runs a write of the actor and returns its result. do queues writing
 // and then loading the record, which record returns after the next flush; locks
-// are the ids of the records that do locks. With a key, the response is stored in
+// name what do locks: the ids of records, or keys for queueLockKey. With a key, the response is stored in
 // the write's transaction. A second call with the key waits for the first at an
 // advisory lock and replays its response (docs/contract.md, Idempotency). Errors:
 // idempotency_key_reused and those of do.
@@ -57,7 +57,7 @@ func (s *Service) writeRecord(
 	if call.Key != "" {
 		locks = append(slices.Clip(locks), call.conflictKey(actor))
 	}
-	err := s.writeTogether(ctx, locks, func(ctx context.Context, t *tx) error {
+	err := s.writeTogether(ctx, actor.OrganizationID, locks, func(ctx context.Context, t *tx) error {
 		if call.Key != "" {
 			t.queueStoredResponse(actor, call)
 		}
@@ -125,10 +125,9 @@ const replaceExpiredKey = `
 	ON CONFLICT (integration_id, method, path, key) DO UPDATE SET fingerprint = excluded.fingerprint,
 		status = excluded.status, record_id = excluded.record_id, body = excluded.body, created_at = excluded.created_at`
 
-// queueStoredResponse queues locking the key and loading its response. If there is
-// one, the flush fails with replayError or idempotency_key_reused before any rule
-// is checked.
-func (t *tx) queueStoredResponse(actor Actor, call Call) {
+// queueLockKey queues locking a name until the transaction ends, against writes of all
+// processes. In a shared transaction the write does not wait, but runs alone.
+func (t *tx) queueLockKey(name string) {
 	t.QueueBulkRows(lockKeys, func(row pgx.CollectableRow) error {
 		var taken bool
 		if err := row.Scan(&taken); err != nil {
@@ -138,7 +137,14 @@ func (t *tx) queueStoredResponse(actor Actor, call Call) {
 			return batch.ErrRunAlone
 		}
 		return nil
-	}, call.conflictKey(actor))
+	}, name)
+}
+
+// queueStoredResponse queues locking the key and loading its response. If there is
+// one, the flush fails with replayError or idempotency_key_reused before any rule
+// is checked.
+func (t *tx) queueStoredResponse(actor Actor, call Call) {
+	t.queueLockKey(call.conflictKey(actor))
 	t.QueueBulkRows(storedResponses, func(row pgx.CollectableRow) error {
 		found, err := pgx.RowToStructByPos[storedResponse](row)
 		if err != nil {

@@ -78,6 +78,9 @@ const maxSharedAddresses = 100
 // publish queues the event and its deliveries. An organization without addresses
 // when the rules were checked publishes nothing. A write to many addresses runs alone.
 func (t *tx) publish(c effects, e domainEvent) error {
+	if err := t.Reserve(c.addresses); err != nil {
+		return err
+	}
 	if c.addresses == 0 {
 		return nil
 	}

@@ -37,7 +37,7 @@ func (r *recordReader[Row, Record]) read(ctx context.Context, s *Service, actor 
 	p := actor.prefetch
 	if p == nil || p.id != id || p.query != r.queries[actor.ShowPeople] {
 		p = r.prefetch(ctx, actor.ShowPeople, id, actor.IdentityID)
-		s.reader.Start(p.Lookup)
+		s.reader.Start(actor.IdentityID, p.Lookup)
 	}
 	if err := p.Await(ctx); err != nil {
 		return nil, s.translate(err)

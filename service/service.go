@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -93,10 +94,13 @@ type Options struct {
 	// AfterCommit is called after each commit, before workflows are woken; fault
 	// tests end the process there.
 	AfterCommit func()
+	// Lookups and Groups are connections for those alone (Pools); nil means the pool
+	// of everything else.
+	Lookups, Groups *pgxpool.Pool
 }
 
-// Service runs the reads and writes. It is safe for concurrent use and keeps no state
-// between calls.
+// Service runs the reads and writes. It is safe for concurrent use. Between calls it
+// only remembers which integrations are over their limit until the minute ends.
 type Service struct {
 	Options
 	pool *pgxpool.Pool
@@ -107,6 +111,8 @@ type Service struct {
 	reader          *batch.Reader
 	// beats runs the statements of newBeat, apart from lookups because they commit.
 	beats *batch.Reader
+	// exceeded are the integrations over their limit.
+	exceeded exceededLimits
 }
 
 // New returns a Service on the pool. It fails if a required option is missing.
@@ -143,7 +149,10 @@ func New(pool *pgxpool.Pool, options Options) (*Service, error) {
 		return nil, err
 	}
 	return &Service{
-		Options: options, pool: pool, orm: orm, writer: batch.NewWriter(pool, options.Log), reader: batch.NewReader(pool), beats: batch.NewReader(pool),
+		Options: options, pool: pool, orm: orm,
+		writer: batch.NewWriter(cmp.Or(options.Groups, pool), pool, options.Log),
+		reader: batch.NewReader(cmp.Or(options.Lookups, pool), options.Log),
+		beats:  batch.NewReader(pool, options.Log),
 	}, nil
 }
 

@@ -30,10 +30,12 @@ func (s *Service) write(ctx context.Context, do func(context.Context, *tx) error
 
 // writeTogether is write for concurrent calls: they share one transaction unless
 // their conflict keys, the names of what they lock, overlap. A write that would have
-// to wait for a lock, or fails after it wrote, is retried alone.
-func (s *Service) writeTogether(ctx context.Context, conflictKeys []string, do func(context.Context, *tx) error) error {
+// to wait for a lock, or fails after it wrote, is retried alone. Organizations share
+// transactions and connections fairly. Errors: those of do, unavailable (also when too
+// many writes of the organization wait).
+func (s *Service) writeTogether(ctx context.Context, organizationID string, conflictKeys []string, do func(context.Context, *tx) error) error {
 	return s.commit(ctx, do, func(ctx context.Context, do func(context.Context, *batch.Tx) error) error {
-		return s.writer.WriteTogether(ctx, conflictKeys, do)
+		return s.writer.WriteTogether(ctx, organizationID, conflictKeys, do)
 	})
 }
 

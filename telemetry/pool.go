@@ -45,10 +45,10 @@ var poolMetrics = []poolMetric{
 		func(s *pgxpool.Stat) float64 { return float64(s.MaxIdleDestroyCount()) }),
 }
 
-// PoolMetrics returns the metrics of a database pool.
-func PoolMetrics(pool *pgxpool.Pool) prometheus.Collector { return poolCollector{pool} }
+// PoolMetrics returns the metrics of a process's database pools together.
+func PoolMetrics(pools ...*pgxpool.Pool) prometheus.Collector { return poolCollector(pools) }
 
-type poolCollector struct{ pool *pgxpool.Pool }
+type poolCollector []*pgxpool.Pool
 
 // Describe implements prometheus.Collector.
 func (poolCollector) Describe(descs chan<- *prometheus.Desc) {
@@ -57,10 +57,16 @@ func (poolCollector) Describe(descs chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector: all metrics come from one snapshot.
+// Collect implements prometheus.Collector: all metrics come from one snapshot of each pool.
 func (c poolCollector) Collect(metrics chan<- prometheus.Metric) {
-	now := c.pool.Stat()
-	for _, m := range poolMetrics {
-		metrics <- prometheus.MustNewConstMetric(m.desc, m.kind, m.read(now))
+	sums := make([]float64, len(poolMetrics))
+	for _, pool := range c {
+		now := pool.Stat()
+		for i, m := range poolMetrics {
+			sums[i] += m.read(now)
+		}
+	}
+	for i, m := range poolMetrics {
+		metrics <- prometheus.MustNewConstMetric(m.desc, m.kind, sums[i])
 	}
 }

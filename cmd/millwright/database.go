@@ -48,11 +48,11 @@ func importCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("read the file: %w", err)
 			}
-			svc, pool, err := openService(cmd.Context(), s, "millwright import", nil, requireSchema)
+			svc, pools, err := openService(cmd.Context(), s, "millwright import", nil, requireSchema)
 			if err != nil {
 				return err
 			}
-			defer pool.Close()
+			defer pools.Close()
 			imported, err := svc.Import(cmd.Context(), text)
 			if err != nil {
 				return err

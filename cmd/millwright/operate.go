@@ -31,11 +31,11 @@ func operate(cmd *cobra.Command, do func(ctx context.Context, s settings, svc *s
 	defer temporal.Close()
 	waker := worker.NewWaker(ctx, temporal, s.logger())
 	defer stopWaker(waker)
-	svc, pool, err := openService(ctx, s, "millwright "+cmd.Name(), waker, requireSchema)
+	svc, pools, err := openService(ctx, s, "millwright "+cmd.Name(), waker, requireSchema)
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
+	defer pools.Close()
 	return do(ctx, s, svc)
 }
 

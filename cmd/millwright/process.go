@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/sdk/client"
 
@@ -24,7 +23,7 @@ type process struct {
 	*observability
 	temporal client.Client
 	waker    *worker.Waker
-	pool     *pgxpool.Pool
+	pools    service.Pools
 	service  *service.Service
 	// stops end the parts, the last one first.
 	stops []func()
@@ -49,10 +48,10 @@ func startProcess(ctx context.Context, s settings, command string, check schemaC
 	p.onStop(p.temporal.Close)
 	p.waker = worker.NewWaker(ctx, p.temporal, p.log)
 	p.onStop(func() { stopWaker(p.waker) })
-	if p.service, p.pool, err = openService(ctx, s, "millwright "+command, p.waker, check); err != nil {
+	if p.service, p.pools, err = openService(ctx, s, "millwright "+command, p.waker, check); err != nil {
 		return nil, err
 	}
-	p.onStop(p.pool.Close)
+	p.onStop(p.pools.Close)
 	return p, nil
 }
 
@@ -68,7 +67,7 @@ func (p *process) stop() {
 // serveMetrics serves the process's metrics and those of the collectors on
 // METRICS_ADDR, if set, until the context ends.
 func (p *process) serveMetrics(ctx context.Context, more ...prometheus.Collector) error {
-	p.registry.MustRegister(p.waker, telemetry.PoolMetrics(p.pool))
+	p.registry.MustRegister(p.waker, telemetry.PoolMetrics(p.pools.All()...))
 	p.registry.MustRegister(more...)
 	return p.observability.serve(ctx, p.settings.MetricsAddr, p.settings.MetricsHosts)
 }
@@ -91,27 +90,28 @@ func stopWaker(w *worker.Waker) {
 	w.Stop(ctx)
 }
 
-// openService connects to the database and returns the service with its pool,
+// openService connects to the database and returns the service with its pools,
 // which the caller closes. It fails if the schema is older than the program.
-func openService(ctx context.Context, s settings, application string, waker service.Waker, check schemaCheck) (*service.Service, *pgxpool.Pool, error) {
+func openService(ctx context.Context, s settings, application string, waker service.Waker, check schemaCheck) (*service.Service, service.Pools, error) {
 	options, err := s.serviceOptions(s.logger())
 	if err != nil {
-		return nil, nil, err
+		return nil, service.Pools{}, err
 	}
 	options.Waker = waker
-	pool, err := s.pool(application).Connect(ctx, s.DatabaseURL)
+	pools, err := s.pool(application).Open(ctx, s.DatabaseURL)
 	if err != nil {
-		return nil, nil, err
+		return nil, service.Pools{}, err
 	}
-	svc, err := service.New(pool, options)
+	options.Lookups, options.Groups = pools.Lookups, pools.Groups
+	svc, err := service.New(pools.Others, options)
 	if err == nil {
 		err = check(ctx, svc)
 	}
 	if err != nil {
-		pool.Close()
-		return nil, nil, err
+		pools.Close()
+		return nil, service.Pools{}, err
 	}
-	return svc, pool, nil
+	return svc, pools, nil
 }
 
 // schemaCheck decides whether the database can be used.

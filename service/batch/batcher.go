@@ -6,43 +6,103 @@ import (
 	"sync"
 )
 
+const (
+	// maxWaiting bounds how many jobs of one tenant wait. More are rejected at once:
+	// sixteen groups of writes take about as long as a caller is willing to wait.
+	maxWaiting = 1024
+	// quantum is the cost that a tenant may add to a batch before the next tenant's turn.
+	quantum = 8
+	// maxKnownTenants bounds how many tenants the batcher knows the cost of.
+	maxKnownTenants = 4096
+)
+
 // batcher serves jobs in batches: jobs that arrive while a batch runs join the
 // next one. A job that arrives alone is served at once.
-type batcher[J any] struct {
+//
+// Tenants share a batch by deficit round robin: in turn each gets credit, spends it
+// on its oldest jobs, and keeps the rest for its next turn. So a tenant with a
+// thousand jobs, or with costly ones, delays a tenant with one job by a turn at most.
+type batcher[J comparable] struct {
 	// serve runs one batch and returns when it is done.
 	serve func([]J)
 	// maxConcurrent bounds how many batches run at a time, maxSize the jobs in one.
 	maxConcurrent, maxSize int
+	// maxRows bounds the rows in a batch by what each job's tenant wrote last
+	// (learn); 0 means no bound.
+	maxRows int
+	// tenant returns whose job it is.
+	tenant func(J) string
 	// conflictKeys returns the keys of a job: no two jobs of a batch share one.
 	// nil means that no jobs conflict.
 	conflictKeys func(J) []string
 
 	mu      sync.Mutex
-	waiting []J
+	queues  map[string]*tenantQueue[J]
+	turns   []*tenantQueue[J] // the queues that have jobs, in the order of their turns
+	rows    map[string]int    // the rows of a job, by tenant
+	waiting int
 	running int
 }
 
-// add queues the jobs. The batches run in goroutines of the batcher.
-func (b *batcher[J]) add(jobs ...J) {
+// tenantQueue holds the jobs of a tenant, the oldest first.
+type tenantQueue[J comparable] struct {
+	tenant string
+	jobs   []J
+	// credit is what the tenant may spend.
+	credit int
+	// next is the first job that the batch being filled has not considered; passed
+	// are those that conflict with it.
+	next   int
+	passed []J
+	// closed says that the batch takes no more of the tenant's jobs.
+	closed bool
+}
+
+// add queues the jobs, which belong to one tenant. The batches run in goroutines of
+// the batcher. It returns ErrOverloaded if too many jobs of the tenant wait.
+func (b *batcher[J]) add(jobs ...J) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.waiting = append(b.waiting, jobs...)
+	tenant := b.tenant(jobs[0])
+	q := b.queues[tenant]
+	if q == nil {
+		q = &tenantQueue[J]{tenant: tenant}
+	}
+	if len(q.jobs)+len(jobs) > maxWaiting {
+		return ErrOverloaded
+	}
+	if len(q.jobs) == 0 {
+		if b.queues == nil {
+			b.queues = map[string]*tenantQueue[J]{}
+		}
+		b.queues[tenant] = q
+		b.turns = append(b.turns, q)
+	}
+	q.jobs = append(q.jobs, jobs...)
+	b.waiting += len(jobs)
 	if b.running < b.maxConcurrent {
 		b.running++
 		go b.run()
 	}
+	return nil
 }
 
-// withdraw removes the first waiting job that matches. It reports false if no job
-// does: then the job is already in a batch.
-func (b *batcher[J]) withdraw(matches func(J) bool) bool {
+// withdraw removes the job if it waits. It reports false if it does not: then the
+// job is already in a batch.
+func (b *batcher[J]) withdraw(job J) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n := slices.IndexFunc(b.waiting, matches)
+	q := b.queues[b.tenant(job)]
+	if q == nil {
+		return false
+	}
+	n := slices.Index(q.jobs, job)
 	if n < 0 {
 		return false
 	}
-	b.waiting = slices.Delete(b.waiting, n, n+1)
+	q.jobs = slices.Delete(q.jobs, n, n+1)
+	b.waiting--
+	b.dropEmpty()
 	return true
 }
 
@@ -50,7 +110,21 @@ func (b *batcher[J]) withdraw(matches func(J) bool) bool {
 func (b *batcher[J]) size() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.waiting)
+	return b.waiting
+}
+
+// learn records how many rows a job of the tenant wrote, as an estimate for its next.
+func (b *batcher[J]) learn(tenant string, rows int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rows == nil || len(b.rows) >= maxKnownTenants {
+		b.rows = map[string]int{}
+	}
+	if rows == 0 {
+		delete(b.rows, tenant)
+		return
+	}
+	b.rows[tenant] = rows
 }
 
 // run serves batches until no job waits.
@@ -66,36 +140,89 @@ func (b *batcher[J]) run() {
 	}
 }
 
-// next takes the oldest job and every later one that conflicts with none before
-// it, up to maxSize.
+// next takes jobs from the tenants in turn until the batch is full or takes no more.
+// Of one tenant it takes the oldest job and every later one that conflicts with none
+// before it.
 func (b *batcher[J]) next() []J {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.waiting) == 0 {
+	if b.waiting == 0 {
 		b.running--
 		return nil
 	}
-	var jobs, skipped []J
-	taken := map[string]bool{}
-	for i, job := range b.waiting {
-		if len(jobs) == b.maxSize {
-			skipped = append(skipped, b.waiting[i:]...)
-			break
+	full := &filling[J]{taken: map[string]bool{}}
+	first := 1 // the turn with which the next batch begins
+	for open := true; open && len(full.jobs) < b.maxSize; {
+		open = false
+		for i, q := range b.turns {
+			if q.closed {
+				continue
+			}
+			q.credit += quantum
+			b.take(q, full)
+			open = open || !q.closed
+			if len(full.jobs) == b.maxSize {
+				first = i + 1
+				break
+			}
 		}
+	}
+	for _, q := range b.turns {
+		q.jobs = append(q.passed, q.jobs[q.next:]...)
+		q.next, q.passed, q.closed = 0, nil, false
+		// Credit is for jobs that wait for their turn, not for those that conflict.
+		q.credit = min(q.credit, quantum+b.rows[q.tenant])
+	}
+	b.turns = slices.Concat(b.turns[first:], b.turns[:first])
+	b.waiting -= len(full.jobs)
+	b.dropEmpty()
+	return full.jobs
+}
+
+// filling is a batch that is being filled.
+type filling[J comparable] struct {
+	jobs []J
+	rows int
+	// taken are the keys of the jobs considered. Those passed over count too, so that
+	// jobs of a tenant with one key stay in order.
+	taken map[string]bool
+}
+
+// take moves jobs of the tenant to the batch as far as its credit and the batch allow.
+func (b *batcher[J]) take(q *tenantQueue[J], batch *filling[J]) {
+	for ; q.next < len(q.jobs); q.next++ {
+		job := q.jobs[q.next]
 		var keys []string
 		if b.conflictKeys != nil {
 			keys = b.conflictKeys(job)
 		}
-		if slices.ContainsFunc(keys, func(key string) bool { return taken[key] }) {
-			skipped = append(skipped, job)
+		if slices.ContainsFunc(keys, func(key string) bool { return batch.taken[key] }) {
+			q.passed = append(q.passed, job)
 		} else {
-			jobs = append(jobs, job)
+			rows := b.rows[q.tenant]
+			if b.maxRows > 0 && len(batch.jobs) > 0 && batch.rows+rows > b.maxRows {
+				q.closed = true
+				return
+			}
+			if len(batch.jobs) == b.maxSize || 1+rows > q.credit {
+				return
+			}
+			q.credit -= 1 + rows
+			batch.jobs, batch.rows = append(batch.jobs, job), batch.rows+rows
 		}
-		// Skipped jobs count too, so jobs with one key stay in order.
 		for _, key := range keys {
-			taken[key] = true
+			batch.taken[key] = true
 		}
 	}
-	b.waiting = skipped
-	return jobs
+	q.closed = true
+}
+
+// dropEmpty forgets tenants without jobs, and with them their credit.
+func (b *batcher[J]) dropEmpty() {
+	b.turns = slices.DeleteFunc(b.turns, func(q *tenantQueue[J]) bool {
+		if len(q.jobs) == 0 {
+			delete(b.queues, q.tenant)
+		}
+		return len(q.jobs) == 0
+	})
 }

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -9,16 +10,20 @@ import (
 )
 
 type job struct {
-	n    int
-	keys []string
+	n      int
+	tenant string
+	keys   []string
 }
 
 // Whatever arrives and is withdrawn: every other job is served once, in batches that
-// keep their bounds and hold no two jobs with a common key.
+// keep their bounds and hold no two jobs with a common key; those of a tenant with a
+// common key stay in order.
 func TestBatcher(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		maxConcurrent, maxSize := rapid.IntRange(1, 3).Draw(t, "maxConcurrent"), rapid.IntRange(1, 5).Draw(t, "maxSize")
 		jobs := rapid.SliceOfN(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 2, rapid.ID), 0, 40).Draw(t, "jobs")
+		tenants := rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y", "z"}), len(jobs), len(jobs)).Draw(t, "tenants")
+		maxRows := rapid.IntRange(0, 10).Draw(t, "maxRows")
 		withdrawals := rapid.SliceOfN(rapid.IntRange(0, 39), 0, 5).Draw(t, "withdrawals")
 
 		var mu sync.Mutex
@@ -26,14 +31,23 @@ func TestBatcher(t *testing.T) {
 		running, peak := 0, 0
 		var left sync.WaitGroup
 		start := make(chan struct{})
-		b := &batcher[job]{maxConcurrent: maxConcurrent, maxSize: maxSize, conflictKeys: func(j job) []string { return j.keys }}
-		b.serve = func(batch []job) {
+		rowsOf := map[string]int{"x": 0, "y": 3, "z": 60}
+		b := &batcher[*job]{
+			maxConcurrent: maxConcurrent, maxSize: maxSize, maxRows: maxRows,
+			tenant: func(j *job) string { return j.tenant }, conflictKeys: func(j *job) []string { return j.keys },
+		}
+		for tenant, rows := range rowsOf {
+			b.learn(tenant, rows)
+		}
+		b.serve = func(batch []*job) {
 			<-start // jobs arrive while the first batches run
 			mu.Lock()
 			running++
 			peak = max(peak, running)
 			taken := map[string]bool{}
+			rows := 0
 			for _, j := range batch {
+				rows += rowsOf[j.tenant]
 				for _, key := range j.keys {
 					if taken[key] {
 						t.Errorf("two jobs of a batch have the key %s", key)
@@ -45,17 +59,24 @@ func TestBatcher(t *testing.T) {
 			if len(batch) == 0 || len(batch) > maxSize {
 				t.Errorf("a batch has %d jobs, want 1 to %d", len(batch), maxSize)
 			}
+			if maxRows > 0 && len(batch) > 1 && rows > maxRows {
+				t.Errorf("a batch of %d jobs has %d rows, want at most %d", len(batch), rows, maxRows)
+			}
 			running--
 			mu.Unlock()
 			left.Add(-len(batch))
 		}
+		added := make([]*job, len(jobs))
 		for n, keys := range jobs {
 			left.Add(1)
-			b.add(job{n, keys})
+			added[n] = &job{n, tenants[n], keys}
+			if err := b.add(added[n]); err != nil {
+				t.Fatal(err)
+			}
 		}
 		withdrawn := map[int]bool{}
 		for _, n := range withdrawals {
-			if b.withdraw(func(j job) bool { return j.n == n }) {
+			if n < len(added) && b.withdraw(added[n]) {
 				withdrawn[n] = true
 				left.Done()
 			}
@@ -78,16 +99,114 @@ func TestBatcher(t *testing.T) {
 		if maxConcurrent > 1 {
 			return
 		}
-		for _, key := range []string{"a", "b", "c"} {
-			var order []int
-			for _, n := range served {
-				if slices.Contains(jobs[n], key) {
-					order = append(order, n)
+		for tenant := range rowsOf {
+			for _, key := range []string{"a", "b", "c"} {
+				var order []int
+				for _, n := range served {
+					if tenants[n] == tenant && slices.Contains(jobs[n], key) {
+						order = append(order, n)
+					}
 				}
-			}
-			if !slices.IsSorted(order) {
-				t.Errorf("the jobs with key %s were served in the order %v", key, order)
+				if !slices.IsSorted(order) {
+					t.Errorf("the jobs of %s with key %s were served in the order %v", tenant, key, order)
+				}
 			}
 		}
 	})
+}
+
+// fill returns the tenants of the jobs in each batch, if the jobs of the tenants
+// arrive at once, tenant after tenant, and their jobs write these rows.
+func fill(t *testing.T, jobs, rows map[string]int, order ...string) []map[string]int {
+	t.Helper()
+	b := &batcher[*job]{maxSize: 64, maxRows: 500, tenant: func(j *job) string { return j.tenant }}
+	for tenant, n := range rows {
+		b.learn(tenant, n)
+	}
+	for _, tenant := range order {
+		for n := range jobs[tenant] {
+			if err := b.add(&job{n: n, tenant: tenant}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var batches []map[string]int
+	for {
+		batch := b.next()
+		if len(batch) == 0 {
+			return batches
+		}
+		served := map[string]int{}
+		for _, j := range batch {
+			served[j.tenant]++
+		}
+		batches = append(batches, served)
+	}
+}
+
+func TestTenantsShareABatch(t *testing.T) {
+	t.Run("a quiet tenant behind a noisy one", func(t *testing.T) {
+		batches := fill(t, map[string]int{"noisy": 1000, "quiet": 3}, nil, "noisy", "quiet")
+		if batches[0]["quiet"] != 3 || batches[0]["noisy"] != 61 {
+			t.Errorf("the first batch holds %v, want all of the quiet tenant's and 61 of the noisy one's", batches[0])
+		}
+	})
+	t.Run("two tenants alike", func(t *testing.T) {
+		for i, batch := range fill(t, map[string]int{"a": 320, "b": 320}, nil, "a", "b") {
+			if batch["a"] != 32 || batch["b"] != 32 {
+				t.Errorf("batch %d holds %v, want 32 of each", i, batch)
+			}
+		}
+	})
+	t.Run("a tenant whose writes are costly", func(t *testing.T) {
+		batches := fill(t, map[string]int{"costly": 100, "cheap": 640}, map[string]int{"costly": 50}, "costly", "cheap")
+		costly := 0
+		for i := range 12 {
+			if n := batches[i]["costly"]; n > 10 {
+				t.Errorf("batch %d holds %d writes of 50 rows, want at most 10", i, n)
+			}
+			if batches[i]["cheap"] < 48 && batches[i]["cheap"] != 640-sum(batches[:i], "cheap") {
+				t.Errorf("batch %d holds %v: the costly writes displace the cheap ones", i, batches[i])
+			}
+			costly += batches[i]["costly"]
+		}
+		if costly < 6 {
+			t.Errorf("%d of the costly writes were served in twelve batches; they starve", costly)
+		}
+	})
+	t.Run("many tenants", func(t *testing.T) {
+		jobs, order := map[string]int{}, []string{}
+		for i := range 100 {
+			order = append(order, string(rune('A'+i)))
+			jobs[order[i]] = 20
+		}
+		batches := fill(t, jobs, nil, order...)
+		for _, tenant := range order {
+			if n := sum(batches[:13], tenant); n == 0 {
+				t.Errorf("tenant %s was not served in thirteen batches", tenant)
+			}
+		}
+	})
+}
+
+func sum(batches []map[string]int, tenant string) (n int) {
+	for _, batch := range batches {
+		n += batch[tenant]
+	}
+	return n
+}
+
+func TestAQueueIsBounded(t *testing.T) {
+	b := &batcher[*job]{tenant: func(j *job) string { return j.tenant }}
+	for range maxWaiting {
+		if err := b.add(&job{tenant: "noisy"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.add(&job{tenant: "noisy"}); !errors.Is(err, ErrOverloaded) {
+		t.Errorf("one too many: %v, want ErrOverloaded", err)
+	}
+	if err := b.add(&job{tenant: "quiet"}); err != nil {
+		t.Errorf("a tenant with nothing in the queue: %v", err)
+	}
 }

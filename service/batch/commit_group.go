@@ -3,25 +3,52 @@ package batch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 const (
 	// sharedTimeout bounds a round trip of a shared transaction, which does not end
-	// with the context of any one write.
+	// with the context of any one write. Postgres ends statements long before.
 	sharedTimeout = 10 * time.Second
-	// sharedLockTimeout ends a wait for a lock that no SharedSQL avoids.
-	sharedLockTimeout = `SET LOCAL lock_timeout = '250ms'`
+	// outcomeTimeout bounds asking whether a transaction was committed.
+	outcomeTimeout = 5 * time.Second
 )
 
-// errPanicked is the error of a write that panicked.
-var errPanicked = errors.New("the write panicked")
+// groupKind is how a group's transaction may wait.
+type groupKind struct {
+	// shared says that the group may have several writes, none of which may wait
+	// for a lock.
+	shared bool
+	// settings follows BEGIN.
+	settings string
+}
+
+// The kinds of groups. Lock timeouts end waits that no SharedSQL avoids: 50 ms in a
+// group, since all its writes wait. The caller's own transactions have the limits of
+// the connection.
+var (
+	shared = groupKind{shared: true, settings: identify + `, set_config('lock_timeout', '50ms', true),
+		set_config('statement_timeout', '2s', true), set_config('plan_cache_mode', 'force_generic_plan', true)`}
+	own = groupKind{settings: identify}
+)
+
+// alone is the kind of a write that runs alone after it could not share a transaction.
+func alone(lockTimeout, statementTimeout time.Duration) groupKind {
+	return groupKind{settings: fmt.Sprintf(identify+`, set_config('lock_timeout', '%dms', true), set_config('statement_timeout', '%dms', true)`,
+		lockTimeout.Milliseconds(), statementTimeout.Milliseconds())}
+}
+
+// identify returns the transaction's id and its server, with which its outcome can be
+// asked. Another server, promoted since, gives the same id to another transaction.
+const identify = `SELECT pg_current_xact_id()::text, pg_postmaster_start_time()::text`
 
 // commitGroup is one transaction of one or more writes. Each write runs in the
 // goroutine of its caller, as if it were alone. Flush is a barrier: when every
@@ -30,30 +57,34 @@ var errPanicked = errors.New("the write panicked")
 type commitGroup struct {
 	pool *pgxpool.Pool
 	log  *slog.Logger
-	// shared says that the group may have several writes, none of which may wait
-	// for a lock.
-	shared bool
+	groupKind
 	// done is closed when the transaction ends.
 	done chan struct{}
 
 	mu   sync.Mutex
 	conn *pgxpool.Conn
+	// xid and server identify the transaction, "" until the first round trip.
+	xid, server string
 	// running is how many writes have not returned.
 	running int
 	// flushing are the writes that wait in Flush; returned wait for the commit.
 	flushing, returned []*Tx
+	// rows is how many rows were reserved, reserved those of a write by tenant.
+	rows     int
+	reserved map[string]int
 	// err is why the transaction failed.
 	err error
 }
 
-func newCommitGroup(pool *pgxpool.Pool, log *slog.Logger, writes int) *commitGroup {
-	return &commitGroup{pool: pool, log: log, running: writes, done: make(chan struct{})}
+func newCommitGroup(pool *pgxpool.Pool, log *slog.Logger, writes int, kind groupKind) *commitGroup {
+	return &commitGroup{pool: pool, log: log, groupKind: kind, running: writes, done: make(chan struct{}), reserved: map[string]int{}}
 }
 
-// run runs one write of the group. It returns nil after the commit, and
-// ErrRunAlone if the write has to be retried alone.
-func (g *commitGroup) run(ctx context.Context, do func(context.Context, *Tx) error) error {
-	t := &Tx{group: g, flushed: make(chan struct{}, 1)}
+// run runs one write of the group. It returns nil after the commit, ErrRunAlone or
+// errGroupFailed if the write has to be retried alone, and errNextGroup if it has to
+// join another group.
+func (g *commitGroup) run(ctx context.Context, tenant string, do func(context.Context, *Tx) error) error {
+	t := &Tx{group: g, tenant: tenant, flushed: make(chan struct{}, 1)}
 	finished := false
 	defer func() {
 		if !finished { // do panicked; the others must not wait for it
@@ -75,6 +106,20 @@ func (g *commitGroup) flush(ctx context.Context, t *Tx) error {
 	return t.err
 }
 
+// reserve counts rows that the write is going to insert. It returns errNextGroup if
+// they are too many for this group.
+func (g *commitGroup) reserve(t *Tx, rows int) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t.rows += rows
+	g.reserved[t.tenant] = t.rows
+	if g.shared && !t.wrote && g.rows > 0 && g.rows+rows > maxGroupRows {
+		return errNextGroup
+	}
+	g.rows += rows
+	return nil
+}
+
 // end records that the write returned err. Without an error it waits for the commit.
 func (g *commitGroup) end(ctx context.Context, t *Tx, err error) error {
 	g.mu.Lock()
@@ -85,7 +130,7 @@ func (g *commitGroup) end(ctx context.Context, t *Tx, err error) error {
 	case !g.shared:
 		g.fail(ctx, err)
 	case t.wrote:
-		g.fail(ctx, ErrRunAlone)
+		g.fail(ctx, errGroupFailed)
 	}
 	g.proceed(ctx)
 	g.mu.Unlock()
@@ -129,46 +174,110 @@ func (g *commitGroup) send(ctx context.Context) {
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), sharedTimeout)
 		defer cancel()
 	}
-	pipeline := &pgx.Batch{}
-	if g.conn == nil {
-		conn, err := g.pool.Acquire(ctx)
-		if err != nil {
-			g.fail(ctx, err)
-			return
-		}
-		g.conn = conn
-		pipeline.Queue("BEGIN")
-		if g.shared {
-			pipeline.Queue(sharedLockTimeout)
-			pipeline.Queue(ForceGenericPlans)
-		}
+	writes := slices.Concat(g.flushing, g.returned)
+	queues := make([]*queue, len(writes))
+	for i, t := range writes {
+		queues[i] = &t.queue
 	}
-	queues := make([]*queue, 0, len(g.flushing)+len(g.returned))
-	for _, t := range slices.Concat(g.flushing, g.returned) {
-		queues = append(queues, &t.queue)
-	}
-	fillPipeline(pipeline, queues, g.shared)
-	if g.running == 0 {
-		pipeline.Queue("COMMIT")
-	}
-	if err := g.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+	committing := g.running == 0
+	err := guard(g.log, func() error { return g.roundTrip(ctx, queues, committing) })
+	switch {
+	case err == nil:
+		finishStatements(g.log, queues)
+	case !committing || rejected(err) || g.conn == nil || pgconn.SafeToRetry(err):
 		g.fail(ctx, err)
-		return
+	default:
+		g.resolve(ctx, err)
 	}
-	finishStatements(queues)
 }
 
-// fail rolls the transaction back. If Postgres rejected a statement of a shared
-// transaction, every write is retried alone: one of them may have failed them all.
+// roundTrip sends the statements of the queues, after BEGIN if they are the first.
+func (g *commitGroup) roundTrip(ctx context.Context, queues []*queue, committing bool) error {
+	pipeline := &pgx.Batch{}
+	begin := g.conn == nil
+	if begin {
+		pipeline.Queue("BEGIN")
+		pipeline.Queue(g.settings).Query(func(rows pgx.Rows) error {
+			targets := make([]any, len(rows.FieldDescriptions()))
+			targets[0], targets[1] = &g.xid, &g.server
+			_, err := pgx.ForEachRow(rows, targets, func() error { return nil })
+			return err
+		})
+	}
+	fillPipeline(pipeline, g.log, queues, g.shared)
+	if committing {
+		pipeline.Queue("COMMIT")
+	}
+	if begin {
+		conn, err := g.pool.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		g.conn = conn
+	}
+	return g.conn.SendBatch(ctx, pipeline).Close()
+}
+
+// resolve finds out how the transaction ended after COMMIT was sent and no response
+// came. If that is unknown, nothing is retried and every write gets err.
+func (g *commitGroup) resolve(ctx context.Context, err error) {
+	committed, known := g.committed(ctx)
+	g.log.Warn("a commit got no response", "writes", len(g.returned), "reason", reason(err), "outcome_known", known, "committed", committed)
+	switch {
+	case known && !committed:
+		g.fail(ctx, err)
+	case known:
+		for _, t := range g.returned {
+			if t.expectsRows() { // they are lost
+				t.err = err
+			}
+		}
+	default:
+		g.err = err
+	}
+	g.release()
+}
+
+const (
+	// endBackend ends the backend that still runs the transaction, since nobody would
+	// receive its response.
+	endBackend = `SELECT count(pg_terminate_backend(pid, 2000)) FROM pg_stat_activity
+		WHERE pid = $1::integer AND backend_xid = $2::text::xid8::xid`
+	outcome = `SELECT coalesce(pg_xact_status($1::text::xid8), '') WHERE pg_postmaster_start_time()::text = $2`
+)
+
+// committed reports whether the transaction was committed, and whether that is known.
+func (g *commitGroup) committed(ctx context.Context) (committed, known bool) {
+	if g.xid == "" {
+		return false, false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), outcomeTimeout)
+	defer cancel()
+	pid := g.conn.Conn().PgConn().PID()
+	g.release()
+	var status string
+	_, err := g.pool.Exec(ctx, endBackend, pid, g.xid)
+	if err == nil {
+		err = g.pool.QueryRow(ctx, outcome, g.xid, g.server).Scan(&status)
+	}
+	if err != nil {
+		g.log.Warn("the outcome of a commit is unknown", "reason", reason(err))
+	}
+	return status == "committed", status == "committed" || status == "aborted"
+}
+
+// fail rolls the transaction back. If no write is to blame for certain, every write of
+// a shared transaction is retried alone: one of them may have failed them all.
 func (g *commitGroup) fail(ctx context.Context, err error) {
 	if g.err != nil {
 		return
 	}
 	g.err = err
-	if code, ok := rejected(err); ok && g.shared {
-		// The message may quote values; the code does not.
-		g.log.Debug("a group commit failed; its writes are retried alone", "writes", g.running+len(g.returned), "sqlstate", code)
-		g.err = ErrRunAlone
+	if g.shared {
+		if !errors.Is(err, errGroupFailed) {
+			g.log.Debug("a group commit failed; its writes are retried alone", "writes", g.running+len(g.returned), "reason", reason(err))
+		}
+		g.err = errGroupFailed
 	}
 	if g.conn == nil {
 		return
@@ -181,7 +290,7 @@ func (g *commitGroup) fail(ctx context.Context, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if _, err := g.conn.Exec(ctx, "ROLLBACK"); err != nil {
-		g.log.Debug("the rollback failed; the connection is closed", "error", err.Error())
+		g.log.Debug("the rollback failed; the connection is closed", "reason", reason(err))
 	}
 }
 

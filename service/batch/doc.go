@@ -11,8 +11,8 @@
 //	                caller A        caller B        caller C      WriteTogether, while
 //	                    └───────────────┼───────────────┘         another group runs
 //	                                    ▼
-//	batcher         oldest first, up to 64; two writes with a common conflict key
-//	                never run in one group
+//	batcher         tenants in turn, up to 64 writes and 500 rows; two writes
+//	                with a common conflict key never run in one group
 //	                                    ▼
 //	commitGroup     write A         write B         write C       one goroutine each
 //	                queue 1 3       queue 1 2 3     queue 1 2
@@ -40,18 +40,24 @@
 //
 //   - A write that fails before sending a change leaves the group. If it fails later,
 //     the group rolls back and the others are retried alone.
-//   - If Postgres rejects a statement or the commit, or the transaction's locks are
-//     not available in time, the group rolls back and every write is retried alone:
-//     the one at fault gets its own error, the others succeed.
+//   - If Postgres rejects a statement or the commit, a timeout ends one, or the
+//     connection fails before COMMIT was sent, the group rolls back and every write is
+//     retried alone: the one at fault gets its own error, the others succeed.
+//   - If COMMIT was sent and no response came, Postgres is asked how the transaction
+//     ended (pg_xact_status). Only if it cannot tell do all writes get the error, and
+//     none is retried.
 //   - A write that finds its lock taken (QueueLock), or has too much to do, returns
-//     ErrRunAlone and is retried alone, where it may wait.
-//   - A write that waits longer than maxBatchWait for a group runs alone.
-//   - If the connection is lost, every write of the group gets that error and none is
-//     retried: COMMIT may have been executed.
-//   - If a write panics, it counts as failed.
+//     ErrRunAlone and is retried alone, where it may wait for a limited time.
+//   - If a write panics, or a function that receives its rows does, it counts as failed.
+//
+// Tenants share what they use. A batch is filled from their queues by deficit round
+// robin, where a write costs one and the rows that it reserves (Reserve); of the
+// writes that run alone, two of a tenant and eight in all do so at a time (slots). A
+// write that waits longer than maxBatchWait for a group runs alone if it gets such a
+// slot first. If too many jobs of a tenant wait, the next gets ErrOverloaded.
 //
 // A Lookup reads one row outside of transactions. The Reader batches lookups the same
-// way, and retries each alone if Postgres rejects the batch.
+// way, and retries each alone if the batch fails.
 //
 // The package knows no table, no rule and no other package of the product. It depends
 // on pgx alone.

@@ -2,9 +2,27 @@ package batch
 
 import (
 	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+)
+
+var (
+	// ErrRunAlone is returned by a write that cannot go on in a shared transaction. The
+	// Writer retries it in its own.
+	ErrRunAlone = errors.New("the write has to run alone")
+	// ErrOverloaded says that too many writes or lookups of the tenant wait already.
+	ErrOverloaded = errors.New("too much of the tenant's work waits")
+
+	// errGroupFailed says that the group was rolled back and its writes are retried alone.
+	errGroupFailed = errors.New("the group was rolled back")
+	// errNextGroup says that the rows of the write do not fit into its group.
+	errNextGroup = errors.New("the write has to join the next group")
+	// errPanicked is the error of a write or lookup that panicked.
+	errPanicked = errors.New("the write or lookup panicked")
 )
 
 // Unavailable reports whether an SQLSTATE says that the server cannot serve now:
@@ -15,19 +33,41 @@ func Unavailable(sqlstate string) bool {
 		strings.HasPrefix(sqlstate, "53") || sqlstate == "25006"
 }
 
-// rejected returns the SQLSTATE with which Postgres rejected a statement, and false
-// if it could not be reached or could not serve.
-func rejected(err error) (sqlstate string, ok bool) {
+// Interrupted reports whether an SQLSTATE says that a statement waited too long for a
+// lock (55P03), or took too long (57014).
+func Interrupted(sqlstate string) bool { return sqlstate == "55P03" || sqlstate == "57014" }
+
+// rejected reports whether Postgres rejected a statement, so that the transaction
+// is rolled back. After a fatal error, or none at all, that is unknown.
+func rejected(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok || Unavailable(pg.Code) {
-		return "", false
-	}
-	return pg.Code, true
+	return ok && pg.SeverityUnlocalized == "ERROR"
 }
 
 // retryable reports whether the transaction lost against another: a serialization
 // failure or a deadlock.
 func retryable(err error) bool {
-	code, _ := rejected(err)
-	return code == "40001" || code == "40P01"
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pg.Code == "40001" || pg.Code == "40P01")
+}
+
+// reason names an error for a log line. A message of Postgres may quote values; its
+// code does not.
+func reason(err error) string {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return "SQLSTATE " + pg.Code
+	}
+	return err.Error()
+}
+
+// guard runs a function that a caller passed in, and turns a panic into errPanicked.
+// The log shows where, but not the panic's value, which may quote data.
+func guard(log *slog.Logger, run func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			log.Error("a write or lookup panicked", "type", fmt.Sprintf("%T", value), "stack", string(debug.Stack()))
+			err = errPanicked
+		}
+	}()
+	return run()
 }

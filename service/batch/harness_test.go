@@ -42,7 +42,8 @@ func newHarness(t testing.TB) *harness {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	h := &harness{TB: t, pool: pool, writer: NewWriter(pool, log), reader: NewReader(pool)}
+	h := &harness{TB: t, pool: pool, writer: NewWriter(pool, pool, log), reader: NewReader(pool, log)}
+	h.writer.LockTimeout, h.writer.StatementTimeout = time.Minute, time.Minute // however busy the machine is
 	h.exec(`CREATE SCHEMA ` + schema)
 	t.Cleanup(func() {
 		if _, err := pool.Exec(context.WithoutCancel(t.Context()), `DROP SCHEMA `+schema+` CASCADE`); err != nil {
@@ -100,7 +101,7 @@ func (h *harness) hold() (release func()) {
 	h.writer.MaxWait = time.Minute // however busy the machine is, writes wait until release
 	running, until := make(chan struct{}), make(chan struct{})
 	go func() {
-		_ = h.writer.WriteTogether(h.Context(), nil, func(context.Context, *Tx) error {
+		_ = h.writer.WriteTogether(h.Context(), "", nil, func(context.Context, *Tx) error {
 			close(running)
 			<-until
 			return errors.New("held")
@@ -110,10 +111,11 @@ func (h *harness) hold() (release func()) {
 	return sync.OnceFunc(func() { close(until) })
 }
 
-// write is a write with its conflict keys.
+// write is a write with its tenant and conflict keys.
 type write struct {
-	keys []string
-	do   func(context.Context, *Tx) error
+	tenant string
+	keys   []string
+	do     func(context.Context, *Tx) error
 	// runs counts how often do ran.
 	runs int
 }
@@ -133,7 +135,7 @@ func (h *harness) together(writes ...*write) []error {
 					errs[i] = errPanicked
 				}
 			}()
-			errs[i] = h.writer.WriteTogether(h.Context(), w.keys, func(ctx context.Context, t *Tx) error {
+			errs[i] = h.writer.WriteTogether(h.Context(), w.tenant, w.keys, func(ctx context.Context, t *Tx) error {
 				w.runs++
 				return w.do(ctx, t)
 			})

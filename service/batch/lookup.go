@@ -2,6 +2,8 @@ package batch
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -9,26 +11,46 @@ import (
 )
 
 const (
-	// maxConcurrentLookups is how many round trips of lookups run at a time,
+	// maxConcurrentLookups is how many batches of lookups run at a time,
 	// maxLookups bounds the lookups in one.
 	maxConcurrentLookups = 1
 	maxLookups           = 128
+	// maxLookupsAlone and maxLookupsAlonePerTenant bound the lookups that run alone, in
+	// all and for a tenant.
+	maxLookupsAlone          = 2
+	maxLookupsAlonePerTenant = 1
 	// lookupTimeout bounds a round trip, which does not end with the context of any
-	// one lookup.
+	// one lookup. Postgres ends statements before.
 	lookupTimeout = 10 * time.Second
+	// lookupSettings precede a batch. A statement that is slow in a batch delays the
+	// others, so it has less time than alone.
+	lookupSettings      = ForceGenericPlans + `, set_config('statement_timeout', '1s', true)`
+	aloneLookupSettings = ForceGenericPlans + `, set_config('statement_timeout', '5s', true)`
 )
+
+// errNotSent says that no connection was available for a batch of lookups.
+var errNotSent = errors.New("no connection is available")
 
 // Reader runs lookups outside of transactions, concurrent ones in one round trip.
 // It is safe for concurrent use.
 type Reader struct {
+	// MaxWait is how long a lookup waits for a batch before it may run alone: 2 seconds.
+	// Only tests change it, before their first lookup.
+	MaxWait time.Duration
+
 	pool    *pgxpool.Pool
+	log     *slog.Logger
 	batcher *batcher[*Lookup]
+	alone   *slots
 }
 
-// NewReader returns a Reader on the pool.
-func NewReader(pool *pgxpool.Pool) *Reader {
-	r := &Reader{pool: pool}
-	r.batcher = &batcher[*Lookup]{serve: r.serve, maxConcurrent: maxConcurrentLookups, maxSize: maxLookups}
+// NewReader returns a Reader on the pool, of which it uses up to three connections.
+func NewReader(pool *pgxpool.Pool, log *slog.Logger) *Reader {
+	r := &Reader{MaxWait: maxBatchWait, pool: pool, log: log, alone: newSlots(maxLookupsAlone, maxLookupsAlonePerTenant, maxWaiting)}
+	r.batcher = &batcher[*Lookup]{
+		serve: r.serve, maxConcurrent: maxConcurrentLookups, maxSize: maxLookups,
+		tenant: func(l *Lookup) string { return l.tenant },
+	}
 	return r
 }
 
@@ -38,6 +60,7 @@ type Lookup struct {
 	// ctx carries the trace of the call.
 	ctx    context.Context
 	reader *Reader
+	tenant string
 	// newStatement makes the lookup's statement for one round trip.
 	newStatement func() *queuedStatement
 	done         chan struct{}
@@ -53,75 +76,103 @@ func NewLookup[T any](ctx context.Context, s *Statement, into *T, missing error,
 	}
 }
 
-// Start runs the lookups, each of which is started once. Those that are started
-// together share a round trip.
-func (r *Reader) Start(lookups ...*Lookup) {
+// Start runs a tenant's lookups, each of which is started once. Those that are started
+// together share a round trip. If too many lookups of the tenant wait, the error of
+// each is ErrOverloaded.
+func (r *Reader) Start(tenant string, lookups ...*Lookup) {
 	for _, l := range lookups {
-		l.reader = r
+		l.reader, l.tenant = r, tenant
 	}
-	r.batcher.add(lookups...)
+	if err := r.batcher.add(lookups...); err != nil {
+		for _, l := range lookups {
+			l.end(err)
+		}
+	}
 }
 
 // Await waits until the lookup is done and returns its error. If that takes longer
 // than the context lasts, it returns the context's error, and the row may still be
 // stored later.
 func (l *Lookup) Await(ctx context.Context) error {
-	limit := time.NewTimer(maxBatchWait)
+	limit := time.NewTimer(l.reader.MaxWait)
 	defer limit.Stop()
 	for {
 		select {
 		case <-l.done:
 			return l.err
 		case <-limit.C:
-			if l.withdraw() {
-				go l.reader.serve([]*Lookup{l}) //nolint:contextcheck // the lookup has its own
+			if l.reader.batcher.withdraw(l) {
+				l.reader.runAlone(l, true)
 			}
 		case <-ctx.Done():
-			l.withdraw()
+			l.reader.batcher.withdraw(l)
 			return ctx.Err()
 		}
 	}
 }
 
-func (l *Lookup) withdraw() bool {
-	return l.reader.batcher.withdraw(func(other *Lookup) bool { return other == l })
+func (l *Lookup) end(err error) {
+	if err != nil {
+		l.err = err
+	}
+	close(l.done)
 }
 
-// serve runs one batch. If Postgres rejects the batch, each lookup is retried alone:
-// one may have failed them all.
+// serve runs one batch. If it fails, each lookup is retried alone, since one may have
+// failed them all, and the next batch does not wait for them.
 func (r *Reader) serve(lookups []*Lookup) {
-	err := r.send(lookups)
-	_, retry := rejected(err)
+	err := r.send(lookups, lookupSettings)
 	for _, l := range lookups {
-		switch {
-		case err == nil:
-		case retry && len(lookups) > 1:
-			if alone := r.send([]*Lookup{l}); alone != nil {
-				l.err = alone
-			}
-		default:
-			l.err = err
+		if err == nil || errors.Is(err, errNotSent) {
+			l.end(err)
+		} else {
+			r.runAlone(l, false)
 		}
-		close(l.done)
 	}
 }
 
-// send makes one round trip. Its error is that of the round trip; a lookup's own
-// is in the lookup.
-func (r *Reader) send(lookups []*Lookup) error {
+// runAlone runs the lookup in its own round trip, in another goroutine, once a slot
+// is free.
+func (r *Reader) runAlone(l *Lookup, bounded bool) {
+	turn, err := r.alone.request(l.tenant, bounded)
+	if err != nil {
+		l.end(err)
+		return
+	}
+	go func() {
+		defer turn.release()
+		select {
+		case <-turn.granted:
+			l.end(r.send([]*Lookup{l}, aloneLookupSettings))
+		case <-l.ctx.Done():
+			l.end(l.ctx.Err())
+		}
+	}()
+}
+
+// send makes one round trip. Its error is that of the round trip, errNotSent if there
+// was none; a lookup's own is in the lookup.
+func (r *Reader) send(lookups []*Lookup, settings string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(lookups[0].ctx), lookupTimeout)
 	defer cancel()
-	pipeline := &pgx.Batch{}
-	pipeline.Queue(ForceGenericPlans)
-	queues := make([]*queue, len(lookups))
-	for i, l := range lookups {
-		l.statements, l.err = []*queuedStatement{l.newStatement()}, nil
-		queues[i] = &l.queue
+	conn, err := r.pool.Acquire(ctx)
+	if err != nil {
+		return errors.Join(errNotSent, err)
 	}
-	fillPipeline(pipeline, queues, false) // no lookup shares a transaction with a write
-	if err := r.pool.SendBatch(ctx, pipeline).Close(); err != nil {
-		return err
-	}
-	finishStatements(queues)
-	return nil
+	defer conn.Release()
+	return guard(r.log, func() error {
+		pipeline := &pgx.Batch{}
+		pipeline.Queue(settings)
+		queues := make([]*queue, len(lookups))
+		for i, l := range lookups {
+			l.statements, l.err = []*queuedStatement{l.newStatement()}, nil
+			queues[i] = &l.queue
+		}
+		fillPipeline(pipeline, r.log, queues, false)
+		if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
+			return err
+		}
+		finishStatements(r.log, queues)
+		return nil
+	})
 }

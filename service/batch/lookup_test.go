@@ -20,7 +20,7 @@ func TestLookups(t *testing.T) {
 	for i := range n {
 		lookups = append(lookups, NewLookup(t.Context(), readEntries, &found[i], errMissing, fmt.Sprint("e", i)))
 	}
-	h.reader.Start(lookups...)
+	h.reader.Start("", lookups...)
 	for i, l := range lookups {
 		err := l.Await(t.Context())
 		if i == 0 || i == n-1 {
@@ -43,7 +43,7 @@ func TestALookupThatPostgresRejects(t *testing.T) {
 		NewLookup(t.Context(), inverse, &found[1], nil, 0),
 		NewLookup(t.Context(), inverse, &found[2], nil, 5),
 	}
-	h.reader.Start(lookups...)
+	h.reader.Start("", lookups...)
 	if err := lookups[1].Await(t.Context()); !isCode("22012")(err) {
 		t.Errorf("the division by zero: %v", err)
 	}
@@ -71,7 +71,7 @@ func TestALookupThatHangs(t *testing.T) {
 	hangs := &Statement{SQL: `SELECT u.nth, e.name, e.size FROM unnest($1::text[]) WITH ORDINALITY u (name, nth) JOIN entries e USING (name) FOR UPDATE OF e`}
 	var first, second, third entry
 	hanging := NewLookup(t.Context(), hangs, &first, nil, "a")
-	h.reader.Start(hanging)
+	h.reader.Start("", hanging)
 	h.await("the lookup hangs", func() bool {
 		return value[bool](h, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND $1::integer = ANY (pg_blocking_pids(pid)))`, gate.Conn().PgConn().PID())
 	})
@@ -79,7 +79,7 @@ func TestALookupThatHangs(t *testing.T) {
 	ending, cancel := context.WithCancel(t.Context())
 	cancelled := NewLookup(ending, readEntries, &second, nil, "a")
 	following := NewLookup(t.Context(), readEntries, &third, nil, "a")
-	h.reader.Start(cancelled, following)
+	h.reader.Start("", cancelled, following)
 	cancel()
 	if err := cancelled.Await(ending); !errors.Is(err, context.Canceled) {
 		t.Errorf("a lookup whose call has ended: %v", err)
@@ -97,11 +97,74 @@ func TestALookupThatHangs(t *testing.T) {
 	}
 }
 
+// One lookup that panics, or is too slow for a batch, fails alone or takes its time
+// alone; the others of its batch succeed.
+func TestOneOfABatchOfLookupsFails(t *testing.T) {
+	slow := &Statement{SQL: `SELECT u.nth, 'slow' AS name, 1 AS size FROM unnest($1::integer[]) WITH ORDINALITY u (n, nth), pg_sleep(u.n) s`}
+	for name, test := range map[string]struct {
+		lookup func(h *harness) *Lookup
+		want   func(error) bool
+	}{
+		"its row panics": {
+			lookup: func(h *harness) *Lookup {
+				l := NewLookup(h.Context(), readEntries, new(entry), nil, "a")
+				make := l.newStatement
+				l.newStatement = func() *queuedStatement {
+					s := make()
+					s.each = func(pgx.CollectableRow) error { panic("a bug") }
+					return s
+				}
+				return l
+			},
+			want: isError(errPanicked),
+		},
+		"its value panics": {
+			lookup: func(h *harness) *Lookup {
+				return NewLookup(h.Context(), readEntries, new(entry), nil, panickingValue{})
+			},
+			want: isError(errPanicked),
+		},
+		"it takes longer than a batch may": {
+			lookup: func(h *harness) *Lookup { return NewLookup(h.Context(), slow, new(entry), nil, 60) },
+			want:   isCode("57014"),
+		},
+		"it loses the connection": {
+			lookup: func(h *harness) *Lookup {
+				return NewLookup(h.Context(), &Statement{SQL: `SELECT u.nth, 'x' AS name, 1 AS size FROM unnest($1::text[]) WITH ORDINALITY u (n, nth)
+					WHERE pg_terminate_backend(pg_backend_pid())`}, new(entry), nil, "x")
+			},
+			want: func(err error) bool { return err != nil },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // one waits for a statement timeout
+			h := newHarness(t)
+			h.exec(`INSERT INTO entries SELECT 'e' || n, n FROM generate_series(1, 127) n`)
+			h.exec(`INSERT INTO entries VALUES ('a', 0)`)
+			found := make([]entry, 127)
+			failing := test.lookup(h)
+			lookups := []*Lookup{failing}
+			for i := range found {
+				lookups = append(lookups, NewLookup(t.Context(), readEntries, &found[i], nil, fmt.Sprint("e", i+1)))
+			}
+			h.reader.Start("", lookups...)
+			for i, l := range lookups[1:] {
+				if err := l.Await(t.Context()); err != nil || found[i].Size != i+1 {
+					t.Errorf("lookup %d found %d, error %v", i, found[i].Size, err)
+				}
+			}
+			if err := failing.Await(t.Context()); !test.want(err) {
+				t.Errorf("the failing lookup: %v", err)
+			}
+		})
+	}
+}
+
 func TestALookupWithoutARow(t *testing.T) {
 	h := newHarness(t)
 	var found entry
 	l := NewLookup(t.Context(), readEntries, &found, nil, "unknown")
-	h.reader.Start(l)
+	h.reader.Start("", l)
 	if err := l.Await(t.Context()); !errors.Is(err, pgx.ErrNoRows) {
 		t.Errorf("the error is %v, want pgx.ErrNoRows", err)
 	}

@@ -1,6 +1,8 @@
 package batch
 
 import (
+	"log/slog"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 )
@@ -14,7 +16,7 @@ const ForceGenericPlans = `SELECT set_config('plan_cache_mode', 'force_generic_p
 // fillPipeline adds the queued statements to the pipeline, those of each queue in
 // their order. If several queues have the same Statement next, it is sent once
 // with the rows of all.
-func fillPipeline(pipeline *pgx.Batch, queues []*queue, shared bool) {
+func fillPipeline(pipeline *pgx.Batch, log *slog.Logger, queues []*queue, shared bool) {
 	left := make([][]*queuedStatement, len(queues))
 	for i, q := range queues {
 		left[i] = q.statements
@@ -23,7 +25,7 @@ func fillPipeline(pipeline *pgx.Batch, queues []*queue, shared bool) {
 		var next *Statement
 		for i, q := range queues {
 			for len(left[i]) > 0 && left[i][0].bulk == nil {
-				addSingle(pipeline, q, left[i][0])
+				addSingle(pipeline, log, q, left[i][0])
 				left[i] = left[i][1:]
 			}
 			if len(left[i]) > 0 && (next == nil || left[i][0].bulk.Stage < next.Stage) {
@@ -45,18 +47,18 @@ func fillPipeline(pipeline *pgx.Batch, queues []*queue, shared bool) {
 		if shared && next.SharedSQL != "" {
 			sql = next.SharedSQL
 		}
-		addBulk(pipeline, sql, same, owners)
+		addBulk(pipeline, log, sql, same, owners)
 	}
 }
 
 // addSingle adds standalone SQL.
-func addSingle(pipeline *pgx.Batch, q *queue, statement *queuedStatement) {
+func addSingle(pipeline *pgx.Batch, log *slog.Logger, q *queue, statement *queuedStatement) {
 	queued := pipeline.Queue(statement.sql, statement.args...)
 	if statement.read == nil {
 		return
 	}
 	queued.Query(func(rows pgx.Rows) error {
-		if err := statement.read(rows); err != nil && q.err == nil {
+		if err := guard(log, func() error { return statement.read(rows) }); err != nil && q.err == nil {
 			q.err = err
 		}
 		return rows.Err()
@@ -65,7 +67,7 @@ func addSingle(pipeline *pgx.Batch, q *queue, statement *queuedStatement) {
 
 // addBulk adds one Statement with the rows of all that queued it, and hands each
 // row of its result to the statement that it belongs to.
-func addBulk(pipeline *pgx.Batch, sql string, statements []*queuedStatement, owners []*queue) {
+func addBulk(pipeline *pgx.Batch, log *slog.Logger, sql string, statements []*queuedStatement, owners []*queue) {
 	var statementOf []int // by row
 	columns := make([]pgtype.FlatArray[any], len(statements[0].rows[0]))
 	reading := false
@@ -94,7 +96,7 @@ func addBulk(pipeline *pgx.Batch, sql string, statements []*queuedStatement, own
 				return err
 			}
 			n := statementOf[ordinal-1]
-			if err := statements[n].each(row); err != nil && owners[n].err == nil {
+			if err := guard(log, func() error { return statements[n].each(row) }); err != nil && owners[n].err == nil {
 				owners[n].err = err
 			}
 		}
@@ -104,12 +106,12 @@ func addBulk(pipeline *pgx.Batch, sql string, statements []*queuedStatement, own
 
 // finishStatements runs what follows the statements of a successful round trip,
 // and empties the queues.
-func finishStatements(queues []*queue) {
+func finishStatements(log *slog.Logger, queues []*queue) {
 	for _, q := range queues {
 		for _, statement := range q.statements {
 			q.wrote = q.wrote || statement.writes
 			if statement.done != nil && q.err == nil {
-				q.err = statement.done()
+				q.err = guard(log, statement.done)
 			}
 		}
 		q.statements = nil

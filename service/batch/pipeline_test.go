@@ -2,6 +2,7 @@ package batch
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -49,7 +50,7 @@ func TestFillPipeline(t *testing.T) {
 				queues = append(queues, q)
 			}
 			pipeline := &pgx.Batch{}
-			fillPipeline(pipeline, queues, test.shared)
+			fillPipeline(pipeline, slog.New(slog.DiscardHandler), queues, test.shared)
 			var sent []string
 			for _, q := range pipeline.QueuedQueries {
 				text := q.SQL
@@ -73,7 +74,7 @@ func TestRowsAreSentAsArrays(t *testing.T) {
 		{statements: []*queuedStatement{{bulk: insert, rows: [][]any{{3, nil}}}}},
 	}
 	pipeline := &pgx.Batch{}
-	fillPipeline(pipeline, queues, true)
+	fillPipeline(pipeline, slog.New(slog.DiscardHandler), queues, true)
 	if len(pipeline.QueuedQueries) != 1 {
 		t.Fatalf("%d statements were sent, want 1", len(pipeline.QueuedQueries))
 	}

@@ -1,6 +1,8 @@
 package batch
 
 import (
+	"slices"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -50,6 +52,11 @@ type queue struct {
 	wrote bool
 	// err is the first error of a function that received rows.
 	err error
+}
+
+// expectsRows reports whether the queue has a statement whose rows someone receives.
+func (q *queue) expectsRows() bool {
+	return slices.ContainsFunc(q.statements, func(s *queuedStatement) bool { return s.read != nil || s.each != nil || s.done != nil })
 }
 
 // bulkOne is one row of a Statement whose result is exactly one row, stored in

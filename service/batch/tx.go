@@ -18,7 +18,10 @@ import (
 // A Tx belongs to the goroutine of its write.
 type Tx struct {
 	queue
-	group *commitGroup
+	group  *commitGroup
+	tenant string
+	// rows is how many rows the write has reserved.
+	rows int
 	// flushed receives when the round trip of a Flush is over.
 	flushed chan struct{}
 }
@@ -26,6 +29,11 @@ type Tx struct {
 // Shared reports whether other writes may be in the transaction. Then the write
 // must not wait for a lock nor take long: it returns ErrRunAlone instead.
 func (t *Tx) Shared() bool { return t.group.shared }
+
+// Reserve says that the write is going to insert rows of which the group bounds the
+// number. Call it before the first change is sent and return its error: the write then
+// runs again in the next group.
+func (t *Tx) Reserve(rows int) error { return t.group.reserve(t, rows) }
 
 // Queue adds a standalone statement and discards its rows.
 func (t *Tx) Queue(sql string, args ...any) {

@@ -13,42 +13,58 @@ const (
 	// maxConcurrentGroups is how many groups run at a time. With two, each would be
 	// half as large, and a statement costs almost the same for half the rows.
 	maxConcurrentGroups = 1
-	// maxGroupSize bounds a group, since all its writes wait for the slowest.
+	// maxGroupSize and maxGroupRows bound the writes in a group and the rows that they
+	// declare (Tx.Reserve), since all writes wait for the slowest.
 	maxGroupSize = 64
-	// maxBatchWait is how long a write or a lookup waits for a batch before it runs
+	maxGroupRows = 500
+	// maxBatchWait is how long a write or a lookup waits for a batch before it may run
 	// alone.
 	maxBatchWait = 2 * time.Second
+	// maxAlone, maxAlonePerTenant and maxWaitingAlone bound the writes that run alone,
+	// in all and for a tenant, and those of a tenant that wait to.
+	maxAlone          = 8
+	maxAlonePerTenant = 2
+	maxWaitingAlone   = 128
+	// othersConnections is how many connections of the pool writes that run alone
+	// leave to others.
+	othersConnections = 3
 	// maxAttempts is how often a transaction runs that loses a deadlock.
 	maxAttempts = 3
 )
 
-// ErrRunAlone is returned by a write that cannot go on in a shared transaction. The
-// Writer retries it in its own.
-var ErrRunAlone = errors.New("the write has to run alone")
-
 // Writer runs writes in transactions, concurrent ones in a shared transaction. It
 // is safe for concurrent use.
 type Writer struct {
-	// MaxWait is how long a write waits for a group before it runs alone: 2 seconds.
-	// Only tests change it, before their first write.
-	MaxWait time.Duration
+	// MaxWait is how long a write waits for a group before it may run alone: 2 seconds.
+	// LockTimeout and StatementTimeout bound the waits of a write that runs alone: 2 and 5
+	// seconds. Only tests change them, before their first write.
+	MaxWait, LockTimeout, StatementTimeout time.Duration
 
-	pool    *pgxpool.Pool
-	log     *slog.Logger
-	batcher *batcher[*waiter]
+	groups, pool *pgxpool.Pool
+	log          *slog.Logger
+	batcher      *batcher[*waiter]
+	alone        *slots
 }
 
 // waiter is a write that waits for its group.
 type waiter struct {
+	tenant       string
 	conflictKeys []string
 	group        chan *commitGroup
 }
 
-// NewWriter returns a Writer on the pool.
-func NewWriter(pool *pgxpool.Pool, log *slog.Logger) *Writer {
-	w := &Writer{MaxWait: maxBatchWait, pool: pool, log: log}
+// NewWriter returns a Writer that runs groups on one pool and other writes on the
+// other. They may be the same.
+func NewWriter(groups, pool *pgxpool.Pool, log *slog.Logger) *Writer {
+	atOnce := min(maxAlone, max(1, int(pool.Config().MaxConns)-othersConnections))
+	w := &Writer{
+		MaxWait: maxBatchWait, LockTimeout: 2 * time.Second, StatementTimeout: 5 * time.Second,
+		groups: groups, pool: pool, log: log,
+		alone: newSlots(atOnce, maxAlonePerTenant, maxWaitingAlone),
+	}
 	w.batcher = &batcher[*waiter]{
-		serve: w.serve, maxConcurrent: maxConcurrentGroups, maxSize: maxGroupSize,
+		serve: w.serve, maxConcurrent: maxConcurrentGroups, maxSize: maxGroupSize, maxRows: maxGroupRows,
+		tenant:       func(waiting *waiter) string { return waiting.tenant },
 		conflictKeys: func(waiting *waiter) []string { return waiting.conflictKeys },
 	}
 	return w
@@ -58,7 +74,7 @@ func NewWriter(pool *pgxpool.Pool, log *slog.Logger) *Writer {
 // rolls the transaction back. A transaction that loses a deadlock is retried up to
 // three times in all, so do must not depend on anything it changed outside.
 func (w *Writer) Write(ctx context.Context, do func(context.Context, *Tx) error) error {
-	return Retry(func() error { return newCommitGroup(w.pool, w.log, 1).run(ctx, do) })
+	return Retry(func() error { return newCommitGroup(w.pool, w.log, 1, own).run(ctx, "", do) })
 }
 
 // Retry runs a transaction, and runs it again while it loses a deadlock, up to three
@@ -76,51 +92,100 @@ func Retry(transaction func() error) error {
 // WriteTogether is Write for concurrent calls: they share one transaction unless
 // their conflict keys, the names of what they lock, overlap. A write that would have
 // to wait for a lock, or fails after it wrote, is retried alone; so do may run
-// twice. The context does not end a shared transaction.
-func (w *Writer) WriteTogether(ctx context.Context, conflictKeys []string, do func(context.Context, *Tx) error) error {
-	group, err := w.join(ctx, conflictKeys)
-	if err != nil {
-		return err
+// several times. The context does not end a shared transaction. Tenants share groups
+// and what runs alone fairly; if too many writes of the tenant wait, the error is
+// ErrOverloaded.
+func (w *Writer) WriteTogether(ctx context.Context, tenant string, conflictKeys []string, do func(context.Context, *Tx) error) error {
+	for {
+		group, turn, err := w.join(ctx, tenant, conflictKeys)
+		if err != nil {
+			return err
+		}
+		if group != nil {
+			err = group.run(ctx, tenant, do)
+			switch {
+			case errors.Is(err, errNextGroup):
+				continue
+			case errors.Is(err, errGroupFailed): // maybe by another's fault, so never ErrOverloaded
+				turn, err = w.alone.request(tenant, false)
+			case errors.Is(err, ErrRunAlone):
+				turn, err = w.alone.request(tenant, true)
+			default:
+				return err
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return w.writeAlone(ctx, turn, do)
 	}
-	if group == nil {
-		return w.Write(ctx, do)
+}
+
+// writeAlone runs do in its own transaction, once the slot is granted.
+func (w *Writer) writeAlone(ctx context.Context, turn *slot, do func(context.Context, *Tx) error) error {
+	defer turn.release()
+	select {
+	case <-turn.granted:
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	err = group.run(ctx, do)
-	if errors.Is(err, ErrRunAlone) {
-		return w.Write(ctx, do)
-	}
-	return err
+	return Retry(func() error {
+		return newCommitGroup(w.pool, w.log, 1, alone(w.LockTimeout, w.StatementTimeout)).run(ctx, turn.tenant, do)
+	})
 }
 
 // Waiting returns how many writes wait for a group.
 func (w *Writer) Waiting() int { return w.batcher.size() }
 
-// join waits for a group. It returns nil if no group starts within MaxWait.
-func (w *Writer) join(ctx context.Context, conflictKeys []string) (*commitGroup, error) {
-	mine := &waiter{conflictKeys: conflictKeys, group: make(chan *commitGroup, 1)}
-	w.batcher.add(mine)
+// join waits for a group. After MaxWait it also waits for a slot to run alone, which
+// it returns if that comes first.
+func (w *Writer) join(ctx context.Context, tenant string, conflictKeys []string) (*commitGroup, *slot, error) {
+	mine := &waiter{tenant: tenant, conflictKeys: conflictKeys, group: make(chan *commitGroup, 1)}
+	if err := w.batcher.add(mine); err != nil {
+		return nil, nil, err
+	}
 	limit := time.NewTimer(w.MaxWait)
 	defer limit.Stop()
-	var err error
-	select {
-	case group := <-mine.group:
-		return group, nil
-	case <-limit.C:
-	case <-ctx.Done():
-		err = ctx.Err()
+	var turn *slot
+	var granted chan struct{}
+	for {
+		var err error
+		select {
+		case group := <-mine.group:
+			turn.releaseIfAny()
+			return group, nil, nil
+		case <-limit.C:
+			// If too many wait to run alone, the write keeps waiting for a group.
+			if turn, err = w.alone.request(tenant, true); err == nil {
+				granted = turn.granted
+			} else {
+				limit.Reset(w.MaxWait)
+			}
+			continue
+		case <-granted:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if !w.batcher.withdraw(mine) {
+			turn.releaseIfAny()
+			return <-mine.group, nil, nil
+		}
+		if err != nil {
+			turn.releaseIfAny()
+			return nil, nil, err
+		}
+		return nil, turn, nil
 	}
-	if w.batcher.withdraw(func(other *waiter) bool { return other == mine }) {
-		return nil, err
-	}
-	return <-mine.group, nil
 }
 
 // serve gives the writes of a batch their group, and waits for its end.
 func (w *Writer) serve(writes []*waiter) {
-	group := newCommitGroup(w.pool, w.log, len(writes))
-	group.shared = true
+	group := newCommitGroup(w.groups, w.log, len(writes), shared)
 	for _, waiting := range writes {
 		waiting.group <- group
 	}
 	<-group.done
+	for tenant, rows := range group.reserved {
+		w.batcher.learn(tenant, rows)
+	}
 }

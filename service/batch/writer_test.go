@@ -2,8 +2,10 @@ package batch
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 func TestConcurrentWritesShareATransaction(t *testing.T) {
@@ -125,6 +128,42 @@ func TestOneOfAGroupFails(t *testing.T) {
 			do:   func(context.Context, *Tx) error { panic("a bug") },
 			want: isError(errPanicked), runs: 1, others: 1,
 		},
+		"by a panic while it reads rows": {
+			do: func(ctx context.Context, t *Tx) error {
+				t.QueueRows(func(pgx.Rows) error { panic("a bug") }, `SELECT name FROM entries`)
+				return t.Flush(ctx)
+			},
+			want: isError(errPanicked), runs: 1, others: 1,
+		},
+		"by a panic while it reads a row of a shared statement": {
+			do: func(ctx context.Context, t *Tx) error {
+				t.QueueBulkRows(always, func(pgx.CollectableRow) error { panic("a bug") }, "x")
+				return t.Flush(ctx)
+			},
+			want: isError(errPanicked), runs: 1, others: 1,
+		},
+		"by a panic while its values are encoded": {
+			do: func(ctx context.Context, t *Tx) error {
+				t.Queue(`SELECT $1::text`, panickingValue{})
+				return t.Flush(ctx)
+			},
+			want: isError(errPanicked), runs: 2, others: 2,
+		},
+		"by a statement that takes too long": {
+			do: func(ctx context.Context, t *Tx) error {
+				t.Queue(`SET LOCAL statement_timeout = '10ms'`)
+				t.Queue(`SELECT pg_sleep(60)`)
+				return t.Flush(ctx)
+			},
+			want: isCode("57014"), runs: 2, others: 2,
+		},
+		"by a lost connection": {
+			do: func(ctx context.Context, t *Tx) error {
+				t.Queue(`SELECT pg_terminate_backend(pg_backend_pid())`)
+				return t.Flush(ctx)
+			},
+			want: func(err error) bool { return err != nil && !errors.Is(err, errGroupFailed) }, runs: 2, others: 2,
+		},
 		"by a panic after it has written": {
 			do:   insertThen(func() error { panic("a bug") }),
 			want: isError(errPanicked), runs: 1, others: 2,
@@ -187,8 +226,8 @@ func TestAWriteLeavesItsGroupToWaitForALock(t *testing.T) {
 	release := h.hold()
 	defer release()
 	free := make(chan error, 1)
-	go func() { waiting <- h.writer.WriteTogether(h.Context(), nil, locks.do) }()
-	go func() { free <- h.writer.WriteTogether(h.Context(), nil, inserts("free").do) }()
+	go func() { waiting <- h.writer.WriteTogether(h.Context(), "", nil, locks.do) }()
+	go func() { free <- h.writer.WriteTogether(h.Context(), "", nil, inserts("free").do) }()
 	h.await("both writes wait for a group", func() bool { return h.writer.Waiting() == 2 })
 	release()
 	if err := <-free; err != nil {
@@ -208,11 +247,39 @@ func TestAWriteLeavesItsGroupToWaitForALock(t *testing.T) {
 	}
 }
 
+// A write that runs alone holds its connection for a limited time.
+func TestAWriteAloneWaitsForALockOnlySoLong(t *testing.T) {
+	for code, limit := range map[string]func(*Writer){
+		"55P03": func(w *Writer) { w.LockTimeout = 10 * time.Millisecond },
+		"57014": func(w *Writer) { w.StatementTimeout = 10 * time.Millisecond },
+	} {
+		t.Run(code, func(t *testing.T) {
+			h := newHarness(t)
+			h.exec(`INSERT INTO entries VALUES ('held', 1)`)
+			other, err := h.pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = other.Rollback(context.WithoutCancel(t.Context())) }()
+			if _, err := other.Exec(t.Context(), `UPDATE entries SET size = 2`); err != nil {
+				t.Fatal(err)
+			}
+			limit(h.writer)
+			if err := h.writer.WriteTogether(t.Context(), "", nil, func(ctx context.Context, t *Tx) error {
+				t.QueueLock(lockEntries, "held")
+				return t.Flush(ctx)
+			}); !isCode(code)(err) {
+				t.Errorf("the error is %v, want SQLSTATE %s", err, code)
+			}
+		})
+	}
+}
+
 // Locking a record that does not exist does not fail.
 func TestLockOfNothing(t *testing.T) {
 	h := newHarness(t)
 	var found []entry
-	err := h.writer.WriteTogether(t.Context(), nil, func(ctx context.Context, t *Tx) error {
+	err := h.writer.WriteTogether(t.Context(), "", nil, func(ctx context.Context, t *Tx) error {
 		t.QueueLock(lockEntries, "unknown")
 		QueueAll(t, &found, `SELECT name, size FROM entries`)
 		return t.Flush(ctx)
@@ -222,24 +289,30 @@ func TestLockOfNothing(t *testing.T) {
 	}
 }
 
-// COMMIT may have been executed, so nothing is retried.
-func TestTheConnectionIsLost(t *testing.T) {
+var always = &Statement{ReadOnly: true, SQL: `SELECT u.nth, u.name FROM unnest($1::text[]) WITH ORDINALITY u (name, nth)`}
+
+type panickingValue struct{}
+
+func (panickingValue) Value() (driver.Value, error) { panic("a bug") }
+
+// A group without a connection has sent nothing, so its writes run alone.
+func TestAGroupGetsNoConnection(t *testing.T) {
 	h := newHarness(t)
-	broken := &write{do: func(ctx context.Context, t *Tx) error {
-		t.Queue(`SELECT pg_terminate_backend(pg_backend_pid())`)
-		return t.Flush(ctx)
-	}}
-	writes := []*write{inserts("first"), broken, inserts("last")}
-	for i, err := range h.together(writes...) {
-		if _, ok := rejected(err); err == nil || ok || errors.Is(err, ErrRunAlone) {
-			t.Errorf("write %d: %v, want that the connection was lost", i, err)
-		}
-		if writes[i].runs != 1 {
-			t.Errorf("write %d ran %d times, want 1", i, writes[i].runs)
+	closed := h.pool.Config()
+	closed.ConnConfig.DialFunc = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("refused") }
+	groups, err := pgxpool.NewWithConfig(t.Context(), closed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(groups.Close)
+	h.writer.groups = groups
+	for i, err := range h.together(inserts("a"), inserts("b")) {
+		if err != nil {
+			t.Errorf("write %d: %v", i, err)
 		}
 	}
-	if names, _ := h.entries(); names != "" {
-		t.Errorf("the entries are %q, want none", names)
+	if names, _ := h.entries(); names != "a b" {
+		t.Errorf("the entries are %q, want a b", names)
 	}
 }
 
@@ -249,7 +322,7 @@ func TestAWriteThatWaitsTooLongRunsAlone(t *testing.T) {
 	defer release()
 	h.writer.MaxWait = 10 * time.Millisecond
 	shared := true
-	if err := h.writer.WriteTogether(t.Context(), nil, func(_ context.Context, t *Tx) error {
+	if err := h.writer.WriteTogether(t.Context(), "", nil, func(_ context.Context, t *Tx) error {
 		shared = t.Shared()
 		t.QueueBulk(insertEntries, []any{"impatient"})
 		return nil
@@ -261,13 +334,94 @@ func TestAWriteThatWaitsTooLongRunsAlone(t *testing.T) {
 	}
 }
 
+// However many writes of a tenant have to run alone, or have waited too long, two do
+// at a time, and another tenant's write runs beside them.
+func TestWritesThatRunAloneAreBounded(t *testing.T) {
+	for name, stalled := range map[string]bool{"they have to": false, "after a stall": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			if stalled {
+				release := h.hold()
+				defer release()
+				h.writer.MaxWait = time.Millisecond
+			}
+			entered, leave := make(chan bool, 20), make(chan bool)
+			blocks := func(_ context.Context, t *Tx) error {
+				if t.Shared() {
+					return ErrRunAlone
+				}
+				entered <- true
+				<-leave
+				return nil
+			}
+			errs := make(chan error, 20)
+			for range cap(errs) {
+				go func() { errs <- h.writer.WriteTogether(h.Context(), "noisy", nil, blocks) }()
+			}
+			waiting := func() int {
+				h.writer.alone.mu.Lock()
+				defer h.writer.alone.mu.Unlock()
+				return len(h.writer.alone.waiting)
+			}
+			h.await("the others wait to run alone", func() bool { return len(entered) == maxAlonePerTenant && waiting() == cap(errs)-maxAlonePerTenant })
+			if err := h.writer.WriteTogether(t.Context(), "quiet", nil, func(_ context.Context, t *Tx) error {
+				if t.Shared() {
+					return ErrRunAlone
+				}
+				t.QueueBulk(insertEntries, []any{"quiet"})
+				return nil
+			}); err != nil {
+				t.Errorf("another tenant's write: %v", err)
+			}
+			if n := len(entered); n != maxAlonePerTenant {
+				t.Errorf("%d writes of the tenant run alone at a time, want %d", n, maxAlonePerTenant)
+			}
+			close(leave)
+			for range cap(errs) {
+				if err := <-errs; err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// Writes whose rows do not fit into a group run in the next one.
+func TestRowsOfAGroupAreBounded(t *testing.T) {
+	h := newHarness(t)
+	var writes []*write
+	for i := range 12 {
+		writes = append(writes, &write{tenant: "costly", do: func(_ context.Context, t *Tx) error {
+			if err := t.Reserve(100); err != nil {
+				return err
+			}
+			if !t.Shared() {
+				return errors.New("the write is alone")
+			}
+			t.QueueBulk(insertEntries, []any{fmt.Sprintf("e%02d", i)})
+			return nil
+		}})
+	}
+	for i, err := range h.together(writes...) {
+		if err != nil {
+			t.Errorf("write %d: %v", i, err)
+		}
+	}
+	if n := value[int](h, `SELECT max(n)::integer FROM (SELECT count(*) AS n FROM entries GROUP BY xmin::text) x`); n != maxGroupRows/100 {
+		t.Errorf("a transaction holds %d writes of 100 rows, want %d", n, maxGroupRows/100)
+	}
+	if names, _ := h.entries(); len(names) != 12*4-1 {
+		t.Errorf("the entries are %s, want twelve", names)
+	}
+}
+
 func TestACallEndsWhileItsWriteWaits(t *testing.T) {
 	h := newHarness(t)
 	release := h.hold()
 	defer release()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
-	go func() { done <- h.writer.WriteTogether(ctx, nil, inserts("never").do) }()
+	go func() { done <- h.writer.WriteTogether(ctx, "", nil, inserts("never").do) }()
 	h.await("the write waits for its group", func() bool { return h.writer.Waiting() > 0 })
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
