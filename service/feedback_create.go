@@ -27,8 +27,7 @@ type feedbackCreation struct {
 	Managers []string
 	// Addresses bounds how many webhook addresses may get the event.
 	Addresses int
-	// Taken says that other feedback has the external_id. Whoever creates feedback with
-	// one holds its lock.
+	// Taken says that other feedback has the external_id, whose lock the write holds.
 	Taken bool
 }
 

@@ -140,8 +140,8 @@ func (b *batcher[J]) run() {
 	}
 }
 
-// next takes jobs from the tenants in turn until the batch is full or takes no more.
-// Of one tenant it takes the oldest job and every later one that conflicts with none
+// next fills a batch with the jobs of the tenants in turn.
+// It takes a tenant's oldest job and every later one that conflicts with none
 // before it.
 func (b *batcher[J]) next() []J {
 	b.mu.Lock()

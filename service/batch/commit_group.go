@@ -239,7 +239,7 @@ func (g *commitGroup) resolve(ctx context.Context, err error) {
 }
 
 const (
-	// endBackend ends the backend that still runs the transaction, since nobody would
+	// endBackend ends the backend that still runs the transaction, since no client would
 	// receive its response.
 	endBackend = `SELECT count(pg_terminate_backend(pid, 2000)) FROM pg_stat_activity
 		WHERE pid = $1::integer AND backend_xid = $2::text::xid8::xid`

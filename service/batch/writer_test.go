@@ -335,7 +335,7 @@ func TestAWriteThatWaitsTooLongRunsAlone(t *testing.T) {
 }
 
 // However many writes of a tenant have to run alone, or have waited too long, two do
-// at a time, and another tenant's write runs beside them.
+// at a time, and that does not delay another tenant's write.
 func TestWritesThatRunAloneAreBounded(t *testing.T) {
 	for name, stalled := range map[string]bool{"they have to": false, "after a stall": true} {
 		t.Run(name, func(t *testing.T) {
