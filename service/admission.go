@@ -123,7 +123,7 @@ func (s *Service) Admit(ctx context.Context, token, recordID string) (Caller, Ra
 	}
 	s.reader.Start(claims.Subject, lookups...)
 	if err := admission.Await(ctx); err != nil {
-		return Caller{}, Rate{}, s.translate(err)
+		return Caller{}, Rate{}, limited(s.translate(err))
 	}
 	rate := Rate{Limit: row.CallsPerMinute, Calls: row.Calls, Reset: row.WindowStart.Add(models.RateWindow)}
 	if rate.Exceeded() {

@@ -57,10 +57,6 @@ func (s *Service) translate(err error) error {
 		if batch.Unavailable(pg.Code) {
 			return s.unavailable(err)
 		}
-		if batch.Interrupted(pg.Code) {
-			s.Log.Info("a statement was interrupted", "sqlstate", pg.Code)
-			return models.Errorf(models.CodeUnavailable, "The call took too long, or another call is changing the same record. Try again in a few seconds.")
-		}
 		return &statementError{pg}
 	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
@@ -103,6 +99,15 @@ func (e *statementError) As(target any) bool {
 		*cause = e.cause
 	}
 	return ok
+}
+
+// limited turns the end of a statement at its time limit into unavailable, for calls
+// whose time is bounded so that they delay no other.
+func limited(err error) error {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && batch.Interrupted(pg.Code) {
+		return models.Errorf(models.CodeUnavailable, "The call took too long, or another call is changing the same record. Try again in a few seconds.")
+	}
+	return err
 }
 
 func (s *Service) unavailable(err error) error {

@@ -40,7 +40,7 @@ func (r *recordReader[Row, Record]) read(ctx context.Context, s *Service, actor 
 		s.reader.Start(actor.IdentityID, p.Lookup)
 	}
 	if err := p.Await(ctx); err != nil {
-		return nil, s.translate(err)
+		return nil, limited(s.translate(err))
 	}
 	return Encode(r.record(*p.row.(*Row))) //nolint:forcetypeassert // the statement is this reader's
 }

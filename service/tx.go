@@ -34,9 +34,9 @@ func (s *Service) write(ctx context.Context, do func(context.Context, *tx) error
 // transactions and connections fairly. Errors: those of do, unavailable (also when too
 // many writes of the organization wait).
 func (s *Service) writeTogether(ctx context.Context, organizationID string, conflictKeys []string, do func(context.Context, *tx) error) error {
-	return s.commit(ctx, do, func(ctx context.Context, do func(context.Context, *batch.Tx) error) error {
+	return limited(s.commit(ctx, do, func(ctx context.Context, do func(context.Context, *batch.Tx) error) error {
 		return s.writer.WriteTogether(ctx, organizationID, conflictKeys, do)
-	})
+	}))
 }
 
 // commit runs do in a transaction of the kind that run makes.
