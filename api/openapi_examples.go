@@ -44,6 +44,13 @@ func workOrderExample() models.WorkOrderRecord {
 	target := models.TimeOf(time.Date(2026, time.March, 5, 12, 0, 0, 0, time.UTC))
 	return models.WorkOrderRecord{
 		ID: exampleWorkOrder, OrganizationID: exampleOrganization, Number: 1042, InventoryID: exampleEquipment,
+		Inventory: models.NodeReference{
+			ID: exampleEquipment, Kind: models.NodeEquipment, Name: "AHU 1", ExternalID: new("AHU-1"),
+			Path: []models.PathNode{
+				{ID: exampleLocation, Kind: models.NodeLocation, Name: "Headquarters"},
+				{ID: exampleSystem, Kind: models.NodeSystem, Name: "HVAC"},
+			},
+		},
 		Title: "Replace filter", Description: new("The pressure drop is above the limit."), Priority: models.PriorityMedium,
 		TargetDate: &target, FormID: new(exampleForm), Assignees: []string{exampleCrew, exampleERP}, Consultants: []string{exampleAnn},
 		ExternalID: new("ERP-7781"), Status: statusExample(models.StatusOpen), CreatedBy: exampleERP,
@@ -82,6 +89,9 @@ func feedbackExample() models.FeedbackRecord {
 	open := models.FeedbackOpen
 	return models.FeedbackRecord{
 		ID: exampleFeedback, OrganizationID: exampleOrganization, InventoryID: exampleLocation, Subject: "The light flickers",
+		Inventory: models.NodeReference{
+			ID: exampleLocation, Kind: models.NodeLocation, Name: "Headquarters", ExternalID: new("HQ"), Path: []models.PathNode{},
+		},
 		Description: new("In the corridor of the second floor."), ExternalID: new("DESK-19"),
 		Status: models.Status{Code: string(open), Name: open.Name()}, CreatedBy: exampleERP, CreatedAt: exampleAt(0), ChangedAt: exampleAt(0),
 	}

@@ -23,7 +23,7 @@ func (s FeedbackStatus) Name() string {
 	return ""
 }
 
-// Record returns the feedback as the API shows it, without people.
+// Record returns the feedback as the API shows it, without its inventory node and people.
 func (f Feedback) Record() FeedbackRecord {
 	return FeedbackRecord{
 		ID:             f.ID,

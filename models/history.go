@@ -31,7 +31,7 @@ type FieldChange struct {
 
 // WorkOrderState is a work order as it was after one of its changes.
 type WorkOrderState struct {
-	// Record is the work order as the API showed it, without people.
+	// Record is the work order as the API showed it, without its inventory node and people.
 	Record WorkOrderRecord
 	// HeldFrom is the status it would resume to, "" unless it was on hold.
 	HeldFrom WorkOrderStatus

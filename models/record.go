@@ -15,12 +15,30 @@ type NamedIdentity struct {
 	Phone      *string      `json:"phone" doc:"Phone number; null if the identity has none." example:"+15550100"`
 }
 
+// NodeReference is the inventory node of a record, shown to every reader of the record,
+// whether or not it may read the node.
+type NodeReference struct {
+	ID         string     `json:"id" doc:"Identifier: the record's inventory_id." example:"eqp_01jd8q4v6cf5e8hbbfwj0zq3tb"`
+	Kind       NodeKind   `json:"kind" enum:"location,system,equipment,sub_equipment" doc:"Level of the inventory." example:"equipment"`
+	Name       string     `json:"name" doc:"Name." example:"AHU 1"`
+	ExternalID *string    `json:"external_id" doc:"Code of the asset in another system, or null." example:"AHU-1"`
+	Path       []PathNode `json:"path" nullable:"false" doc:"The nodes above it, from the root down; empty at the top."`
+}
+
+// PathNode is a node above the inventory node of a record.
+type PathNode struct {
+	ID   string   `json:"id" doc:"Identifier." example:"loc_01jd8q4v6cf5e8hbbfwj0zq3tb"`
+	Kind NodeKind `json:"kind" enum:"location,system,equipment" doc:"Level of the inventory." example:"location"`
+	Name string   `json:"name" doc:"Name." example:"Headquarters"`
+}
+
 // WorkOrderRecord is a work order as GET /work-orders/{id} shows it (spec section 2; docs/contract.md, Records).
 type WorkOrderRecord struct {
 	ID             string          `json:"id" doc:"Identifier." example:"wo_01jd8q4v6cf5e8hbbfwj0zq3tk"`
 	OrganizationID string          `json:"organization_id" doc:"The organization the work order belongs to." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3ta"`
 	Number         int64           `json:"number" doc:"Number in the organization, for people." example:"1042"`
 	InventoryID    string          `json:"inventory_id" doc:"The location, system or equipment it belongs to." example:"eqp_01jd8q4v6cf5e8hbbfwj0zq3tb"`
+	Inventory      NodeReference   `json:"inventory" doc:"The same node and where it is, even if the integration may not read the node itself."`
 	Title          string          `json:"title" doc:"Title." example:"Replace filter"`
 	Description    *string         `json:"description" doc:"Description, or null." example:"The pressure drop is above the limit."`
 	Priority       Priority        `json:"priority" enum:"none,low,medium,high" doc:"Priority." example:"medium"`
@@ -39,7 +57,7 @@ type WorkOrderRecord struct {
 	People         []NamedIdentity `json:"people,omitempty" nullable:"false" doc:"Every identity the record names; only with scope people:read."`
 }
 
-// Record returns the work order as the API shows it, without people.
+// Record returns the work order as the API shows it, without its inventory node and people.
 func (w WorkOrder) Record(assignees, consultants []string) WorkOrderRecord {
 	return WorkOrderRecord{
 		ID:             w.ID,
@@ -69,6 +87,7 @@ type FeedbackRecord struct {
 	ID             string          `json:"id" doc:"Identifier." example:"iss_01jd8q4v6cf5e8hbbfwj0zq3tk"`
 	OrganizationID string          `json:"organization_id" doc:"The organization the feedback belongs to." example:"idn_01jd8q4v6cf5e8hbbfwj0zq3ta"`
 	InventoryID    string          `json:"inventory_id" doc:"The node the feedback concerns." example:"loc_01jd8q4v6cf5e8hbbfwj0zq3tb"`
+	Inventory      NodeReference   `json:"inventory" doc:"The same node and where it is, even if the integration may not read the node itself."`
 	Subject        string          `json:"subject" doc:"Subject." example:"The light flickers"`
 	Description    *string         `json:"description" doc:"Description, or null." example:"In the corridor of the second floor."`
 	ExternalID     *string         `json:"external_id" doc:"The caller's own reference, or null." example:"DESK-19"`

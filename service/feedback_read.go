@@ -11,21 +11,22 @@ import (
 // feedbackRow is feedback with what its record shows besides its own columns.
 type feedbackRow struct {
 	models.Feedback
-	People []models.NamedIdentity
-	Xid    uint64
+	Inventory models.NodeReference
+	People    []models.NamedIdentity
+	Xid       uint64
 }
 
 func (r feedbackRow) position() position { return position{r.Xid, r.ID} }
 
 func (r feedbackRow) record() models.FeedbackRecord {
 	record := r.Record()
-	record.People = r.People
+	record.Inventory, record.People = r.Inventory, r.People
 	return record
 }
 
 var (
 	// feedbackColumns are those of feedbackRow for the feedback {w}.
-	feedbackColumns = columnsOf[models.Feedback]() + `, ` + peopleAmong("{w}.created_by") + `, {w}.changed_xid AS xid`
+	feedbackColumns = columnsOf[models.Feedback]() + `, ` + inventoryOf + `, ` + peopleAmong("{w}.created_by") + `, {w}.changed_xid AS xid`
 
 	readFeedback = byPeople(func(people string) *batch.Statement { return readByID("feedback", feedbackColumns, people) })
 	feedback     = newRecordReader("feedback", feedbackColumns, readableFeedback, feedbackRow.record, models.PrefixFeedback)

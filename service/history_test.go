@@ -45,7 +45,7 @@ func (m *recorder) keep(result service.WriteResult, err error) {
 		return
 	}
 	m.id, m.last = record.ID, record.ChangedAt
-	record.People = nil
+	record.Inventory, record.People = models.NodeReference{}, nil
 	shown, err := m.Answers(m.t.Context(), m.as("erp"), m.id)
 	if err != nil {
 		m.r.Fatal(err)
@@ -118,8 +118,12 @@ func (m *recorder) one(identities []string) string {
 }
 
 func (m *recorder) text(label string, least int) string {
-	letters := rapid.RuneFrom([]rune("abc ÄöЖ漢🛠<>&\"'\\/%{}\u2028\n\t\u0001"))
-	return rapid.StringOfN(letters, least, 12, -1).Draw(m.r, label)
+	letters := rapid.RuneFrom([]rune("abc ÄöЖ漢🛠<>&\"'\\/%{}\u2028\n\t"))
+	texts := rapid.StringOfN(letters, least, 12, -1)
+	if least > 0 {
+		texts = texts.Filter(func(text string) bool { return !models.IsBlank(text) })
+	}
+	return texts.Draw(m.r, label)
 }
 
 func (m *recorder) textOrNot(label string) *string {

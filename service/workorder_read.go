@@ -13,6 +13,7 @@ type workOrderRow struct {
 	models.WorkOrder
 	Assignees   []string
 	Consultants []string
+	Inventory   models.NodeReference
 	People      []models.NamedIdentity
 	Xid         uint64
 }
@@ -21,7 +22,7 @@ func (r workOrderRow) position() position { return position{r.Xid, r.ID} }
 
 func (r workOrderRow) record() models.WorkOrderRecord {
 	record := r.Record(r.Assignees, r.Consultants)
-	record.People = r.People
+	record.Inventory, record.People = r.Inventory, r.People
 	return record
 }
 
@@ -29,7 +30,7 @@ var (
 	// assigneeColumns select the assignees and the consultants of the work order {w}.
 	assigneeColumns = inRole(models.RoleWorker) + ` AS assignees, ` + inRole(models.RoleConsultant) + ` AS consultants`
 	// workOrderColumns are those of workOrderRow for the work order {w}.
-	workOrderColumns = columnsOf[models.WorkOrder]() + `, ` + assigneeColumns + `, ` +
+	workOrderColumns = columnsOf[models.WorkOrder]() + `, ` + assigneeColumns + `, ` + inventoryOf + `, ` +
 		peopleAmong(`SELECT {w}.created_by UNION SELECT x.identity_id FROM work_order_assignees x WHERE x.work_order_id = {w}.id`) +
 		`, {w}.changed_xid AS xid`
 
