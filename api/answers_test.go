@@ -104,11 +104,16 @@ func TestInvalidAnswersAreRejected(t *testing.T) {
 		{"an option that is not in a list for a multiple choice", say("q_parts", h.ID("o_belt")), "/answers/0/value"},
 		{"an option twice", say("q_parts", h.ids("o_belt", "o_belt")), "/answers/0/value"},
 		{"an option of another question among valid ones", say("q_parts", h.ids("o_belt", "o_ok")), "/answers/0/value"},
-		{"a decimal for an integer", `{"answers":[{"question_id":"` + h.ID("q_hours") + `","value":1.0}]}`, "/answers/0/value"},
+		{"a fraction for an integer", `{"answers":[{"question_id":"` + h.ID("q_hours") + `","value":1.5}]}`, "/answers/0/value"},
 		{"a text for an integer", say("q_hours", "12"), "/answers/0/value"},
 		{"a boolean for an integer", say("q_hours", true), "/answers/0/value"},
 		{"19 digits for an integer", `{"answers":[{"question_id":"` + h.ID("q_hours") + `","value":1000000000000000000}]}`, "/answers/0/value"},
-		{"an exponent for a decimal", `{"answers":[{"question_id":"` + h.ID("q_pressure") + `","value":1e3}]}`, "/answers/0/value"},
+		{"31 digits before the point", `{"answers":[{"question_id":"` + h.ID("q_pressure") + `","value":1e30}]}`, "/answers/0/value"},
+		{"31 digits after the point", `{"answers":[{"question_id":"` + h.ID("q_pressure") + `","value":1e-31}]}`, "/answers/0/value"},
+		{"a number that is too large", `{"answers":[{"question_id":"` + h.ID("q_pressure") + `","value":1e400000}]}`, "/answers/0/value"},
+		{"a number of 101 digits", `{"answers":[{"question_id":"` + h.ID("q_pressure") + `","value":` + strings.Repeat("9", 101) + `}]}`, "/answers/0/value"},
+		{"a text with NUL", say("q_note", "a\x00b"), "/answers/0/value"},
+		{"a text with a control character", say("q_note", "a\x1bb"), "/answers/0/value"},
 		{"a text for a decimal", say("q_pressure", "1.5"), "/answers/0/value"},
 		{"a number for a text", say("q_note", 7), "/answers/0/value"},
 		{"a text of 10,001 characters", say("q_note", strings.Repeat("ä", 10_001)), "/answers/0/value"},
@@ -137,9 +142,12 @@ func TestInvalidAnswersAreRejected(t *testing.T) {
 	t.Run("a question without a form", func(t *testing.T) {
 		h.answer(bare, false, h.to("q_note", "x")).Want(http.StatusUnprocessableEntity, "validation_failed")
 	})
-	t.Run("a number that is too large", func(t *testing.T) {
-		h.As("erp", http.MethodPost, "/work-orders/"+id+"/answers", `{"answers":[{"question_id":"`+h.ID("q_pressure")+`","value":1e400000}]}`).
-			Want(http.StatusBadRequest, "invalid_request")
+	t.Run("white space alone for a required text", func(t *testing.T) {
+		h.Exec(`UPDATE questions SET required = true WHERE id = $1`, h.ID("q_note"))
+		defer h.Exec(`UPDATE questions SET required = false WHERE id = $1`, h.ID("q_note"))
+		response := h.answer(id, false, h.to("q_note", " \n\u00a0")).Want(http.StatusUnprocessableEntity, "validation_failed")
+		want(t, "the pointer", response.Field("errors").([]any)[0].(object)["pointer"], any("/answers/0/value"))
+		h.wantUnchanged(t, id, before)
 	})
 	t.Run("no body", func(t *testing.T) {
 		h.As("erp", http.MethodPost, "/work-orders/"+id+"/answers", nil).Want(http.StatusBadRequest, "invalid_request")

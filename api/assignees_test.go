@@ -231,6 +231,59 @@ func TestTheLastWorkerStays(t *testing.T) {
 	h.unassign(id, h.ID("bob")).Want(http.StatusOK, "")
 }
 
+// A review can always be finished: by its consultants, or by cancelling (docs/contract.md, Records).
+func TestTheLastConsultantStaysInReview(t *testing.T) {
+	h := newHarness(t)
+	id := h.workOrder(object{"consultants": h.ids("cat", "bob")})
+	h.setStatus(id, models.StatusSentToInspection)
+	h.unassign(id, h.ID("cat")).Want(http.StatusOK, "")
+	h.forgetEffects(id)
+	before := h.read(id)
+	response := h.unassign(id, h.ID("bob")).Want(http.StatusUnprocessableEntity, "rule_violation")
+	want(t, "the rule", response.Text("rule"), "status")
+	h.wantUnchanged(t, id, before)
+	h.assign(id, []string{}, h.ids("ann")).Want(http.StatusOK, "")
+	want(t, "after naming another", h.roles(h.unassign(id, h.ID("bob")).Want(http.StatusOK, "")), "[erp] [ann]")
+	h.setStatus(id, models.StatusBackFromInspection)
+	h.unassign(id, h.ID("ann")).Want(http.StatusOK, "")
+}
+
+// A work order without assignees goes to the managers of the nearest level that has
+// one who is not a consultant. Without any it is rejected (docs/contract.md, Records).
+func TestDefaultWorkers(t *testing.T) {
+	h := newHarness(t)
+	h.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $5, $4), ($1, $3, $5, $4)`,
+		h.ID("hvac"), h.ID("bob"), h.ID("dan"), h.Acme.OrganizationID, h.ID("manager"))
+	create := func(node string, consultants ...string) apitest.Response {
+		return h.As("erp", http.MethodPost, "/work-orders", object{"inventory_id": h.ID(node), "title": "x", "consultants": h.ids(consultants...)})
+	}
+	for _, test := range []struct {
+		name, node  string
+		consultants []string
+		roles       string
+	}{
+		{"the nearest level", "ahu1", nil, "[bob dan] []"},
+		{"one of its managers is a consultant", "ahu1", []string{"bob"}, "[dan] [bob]"},
+		{"all of its managers are consultants", "ahu1", []string{"dan", "bob"}, "[ann] [dan bob]"},
+		{"another branch", "roof", nil, "[ann] []"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			want(t, "the roles", h.roles(create(test.node, test.consultants...).Want(http.StatusCreated, "")), test.roles)
+		})
+	}
+	rejected := func(name string, response apitest.Response) {
+		t.Run(name, func(t *testing.T) {
+			want(t, "the rule", response.Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "no_worker")
+		})
+	}
+	rejected("every manager is a consultant", create("ahu1", "ann", "bob", "dan"))
+	rejected("the only manager is a consultant", create("roof", "ann"))
+	h.Exec(`DELETE FROM assignments WHERE definition_id = $1`, h.ID("manager"))
+	rejected("no managers at any level", create("roof"))
+	want(t, "with an assignee", h.roles(h.As("erp", http.MethodPost, "/work-orders",
+		object{"inventory_id": h.ID("roof"), "title": "x", "assignees": h.ids("erp")}).Want(http.StatusCreated, "")), "[erp] []")
+}
+
 // A removed identity may return in the other role.
 func TestRolesChangeByRemovingFirst(t *testing.T) {
 	h := newHarness(t)

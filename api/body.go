@@ -52,9 +52,9 @@ func (a *API) readBody(ctx huma.Context, next func(huma.Context)) {
 }
 
 // readJSON reads a plain JSON body of at most 1 MiB. It rejects what encoding/json
-// accepts or fails on later: duplicate names, invalid UTF-8, NUL in strings, deep
-// nesting, and data after the value. Errors: unsupported_media_type,
-// body_too_large, request_timeout, invalid_request.
+// accepts or fails on later: duplicate names, invalid UTF-8, control characters in
+// texts, deep nesting, and data after the value. Errors: unsupported_media_type,
+// body_too_large, request_timeout, invalid_request, validation_failed.
 func (a *API) readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if compressed(r.Header.Values("Content-Encoding")) {
 		// Tells the client that the coding is the problem, not the type (RFC 9110 section 15.5.16).
@@ -120,8 +120,11 @@ func readError(err error) error {
 	return models.Errorf(models.CodeInvalidRequest, "The body ended too early.")
 }
 
-// validateJSON checks that the body is one JSON value within the limits.
+// validateJSON checks that the body is one JSON value within the limits. Errors:
+// invalid_request, and validation_failed for the first text or number that no field
+// can take.
 func validateJSON(body []byte) error {
+	var invalid error
 	decoder := jsontext.NewDecoder(bytes.NewReader(body))
 	for {
 		token, err := decoder.ReadToken()
@@ -134,13 +137,8 @@ func validateJSON(body []byte) error {
 		if decoder.StackDepth() > maxDepth {
 			return models.Errorf(models.CodeInvalidRequest, "The body is nested deeper than %d levels.", maxDepth)
 		}
-		if token.Kind() == '0' {
-			if _, err := token.Float(); err != nil || len(token.String()) > maxNumber {
-				return models.Errorf(models.CodeInvalidRequest, "A number in the body is too large or too long.")
-			}
-		}
-		if token.Kind() == '"' && strings.ContainsRune(token.String(), 0) {
-			return models.Errorf(models.CodeInvalidRequest, "A string in the body contains NUL.")
+		if problem := checkScalar(token); problem != "" && invalid == nil {
+			invalid = models.Invalid(models.FieldError{Pointer: string(decoder.StackPointer()), Code: "value", Detail: problem})
 		}
 		if decoder.StackDepth() == 0 {
 			break
@@ -149,7 +147,21 @@ func validateJSON(body []byte) error {
 	if _, err := decoder.ReadToken(); !errors.Is(err, io.EOF) {
 		return models.Errorf(models.CodeInvalidRequest, "The body continues after its JSON value.")
 	}
-	return nil
+	return invalid
+}
+
+// checkScalar returns a sentence that says why no field can take the text or number, ""
+// if one can.
+func checkScalar(token jsontext.Token) string {
+	if token.Kind() == '"' && !models.IsPlain(token.String()) {
+		return models.PlainTextRule
+	}
+	if token.Kind() == '0' {
+		if _, err := token.Float(); err != nil || len(token.String()) > maxNumber {
+			return "The number is too large or too long."
+		}
+	}
+	return ""
 }
 
 // jsonError explains why the decoder rejected the body.

@@ -14,6 +14,8 @@ type call struct {
 	tokenSent bool
 	caller    service.Caller
 	rate      service.Rate
+	// idempotencyKeys are the values of the headers Idempotency-Key.
+	idempotencyKeys []string
 	// body is the request body, read and validated.
 	body []byte
 	// code is the code of the problem it ended with, "" on success.

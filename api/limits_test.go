@@ -47,7 +47,7 @@ func TestRequestsHaveLimits(t *testing.T) {
 		{"an id", http.MethodPost, "/work-orders", order("form_id", text(65)), nil, 422, models.CodeValidationFailed},
 		{"answers", http.MethodPost, path + "/answers", `{"answers":[` + strings.Repeat(`{"question_id":"q","value":1},`, 500) + `{"question_id":"q","value":1}]}`, nil, 422, models.CodeValidationFailed},
 		{"an answer's text", http.MethodPost, path + "/answers", fmt.Sprintf(`{"answers":[{"question_id":%q,"value":%s}]}`, s.ID("q_note"), text(10_001)), nil, 422, models.CodeValidationFailed},
-		{"a number", http.MethodPost, path + "/answers", fmt.Sprintf(`{"answers":[{"question_id":%q,"value":%s}]}`, s.ID("q_pressure"), strings.Repeat("9", 101)), nil, 400, models.CodeInvalidRequest},
+		{"a number", http.MethodPost, path + "/answers", fmt.Sprintf(`{"answers":[{"question_id":%q,"value":%s}]}`, s.ID("q_pressure"), strings.Repeat("9", 101)), nil, 422, models.CodeValidationFailed},
 		{"nesting", http.MethodPost, path + "/answers", `{"answers":[{"question_id":"q","value":` + strings.Repeat("[", 32) + strings.Repeat("]", 32) + `}]}`, nil, 400, models.CodeInvalidRequest},
 		{"a subject", http.MethodPost, "/issues", fmt.Sprintf(`{"inventory_id":%q,"subject":%s}`, s.ID("hvac"), text(201)), nil, 422, models.CodeValidationFailed},
 		{"an Idempotency-Key", http.MethodPatch, path, `{"title":"T"}`, []string{"Idempotency-Key", strings.Repeat("k", 256)}, 400, models.CodeInvalidRequest},

@@ -26,7 +26,10 @@ func (a *API) begin(c *gin.Context) {
 	started := a.service.Now()
 	a.metrics.inFlight.Inc()
 	defer a.metrics.inFlight.Dec()
-	state := &call{requestID: a.requestID(c, started), method: c.Request.Method, path: c.Request.URL.Path}
+	state := &call{
+		requestID: a.requestID(c, started), method: c.Request.Method, path: c.Request.URL.Path,
+		idempotencyKeys: c.Request.Header.Values("Idempotency-Key"),
+	}
 	route := c.FullPath()
 	ctx, span := a.startSpan(c.Request, route)
 	ctx, cancel := context.WithTimeout(ctx, a.options.CallTimeout)

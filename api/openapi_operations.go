@@ -57,7 +57,7 @@ func workOrderDocumentations() map[string]documentation {
 			},
 			responses: map[string]any{"created": created},
 			errors:    append([]models.Code{models.CodePlanRestricted, models.CodeRuleViolation}, changeErrors...),
-			rules:     []models.Rule{models.RuleAssigneeNotConnected, models.RuleBothRoles},
+			rules:     []models.Rule{models.RuleAssigneeNotConnected, models.RuleBothRoles, models.RuleNoWorker},
 		},
 		"get-work-order":   {responses: map[string]any{"work_order": created, "with_people": withPeople(created)}},
 		"list-work-orders": {responses: pages(created)},
@@ -77,7 +77,7 @@ func workOrderDocumentations() map[string]documentation {
 		},
 		"unassign-work-order": {
 			responses: map[string]any{"unassigned": unassigned},
-			errors:    append([]models.Code{models.CodeRuleViolation}, changeErrors...), rules: []models.Rule{models.RuleLastWorker},
+			errors:    append([]models.Code{models.CodeRuleViolation}, changeErrors...), rules: []models.Rule{models.RuleLastWorker, models.RuleStatus},
 		},
 		"cancel-work-order": {
 			requests:  map[string]any{"with_reason": cancellation{Reason: new("Duplicate of number 1041")}, "without": map[string]any{}},

@@ -40,7 +40,7 @@ func problemCodes() []models.Code { return slices.Sorted(maps.Keys(statuses)) }
 
 // allRules are the rules that rule_violation names.
 var allRules = []models.Rule{
-	models.RuleRequiredQuestions, models.RuleStatus, models.RuleLastWorker,
+	models.RuleRequiredQuestions, models.RuleStatus, models.RuleLastWorker, models.RuleNoWorker,
 	models.RuleNotAssignedAsWorker, models.RuleAssigneeNotConnected, models.RuleBothRoles,
 }
 
@@ -49,6 +49,7 @@ var ruleDetails = map[models.Rule]string{
 	models.RuleRequiredQuestions:    "Required questions have no answer: " + exampleQuestion + ".",
 	models.RuleStatus:               `A work order with the status "Complete" does not allow this.`,
 	models.RuleLastWorker:           "A work order needs at least one worker. Assign another one first.",
+	models.RuleNoWorker:             "A work order needs at least one worker. Name an assignee: no inventory manager of the node could be one.",
 	models.RuleNotAssignedAsWorker:  "Only an assigned worker may answer this work order; the integration is not one.",
 	models.RuleAssigneeNotConnected: exampleBob + " is not connected to the node. Assign it there or above, or add it to a team that is.",
 	models.RuleBothRoles:            exampleBob + " cannot be both assignee and consultant.",

@@ -31,11 +31,16 @@ func refined(live *huma.OpenAPI) *huma.OpenAPI {
 		value := refine.field(name, "value")
 		value.AnyOf = []*huma.Schema{
 			{Type: huma.TypeString, MaxLength: &longest, Description: "An option's id, or a text."},
-			{Type: huma.TypeNumber, Description: "An integer, or a decimal number. It keeps its digits."},
+			{Type: huma.TypeNumber, Description: "An integer of at most 18 digits, or a decimal number of at most 30 digits on each side of the point. " +
+				"A decimal number keeps its digits, and an exponent is expanded: 1e-05 is stored as 0.00001."},
 			{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}, UniqueItems: true, Description: "Options' ids."},
 			{Type: "null", Description: "No answer."},
 		}
 		value.Examples = []any{exampleOption, []string{exampleOption}, 7, 21.5, "Filter replaced, none left in store."}
+	}
+
+	for name, text := range map[string]string{"NewWorkOrder": "title", "WorkOrderPatch": "title", "NewFeedback": "subject"} {
+		refine.field(name, text).Pattern = `\S` // the service checks it: Go's \S matches the spaces of Unicode
 	}
 
 	refine.field("Problem", "type").Format = "uri"

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"crypto/sha256"
 	"net/http"
 	"strings"
 
@@ -41,9 +40,10 @@ func readResponse(body []byte, ifNoneMatch string) *response {
 	return &response{Status: http.StatusOK, ContentType: "application/json", ETag: etag, Body: body}
 }
 
-// WriteInput is part of the input of every write.
+// WriteInput is part of the input of every write. Its field is for the document: the
+// key is that of the call, which knows whether the header was sent, and how often.
 type WriteInput struct {
-	IdempotencyKey string `header:"Idempotency-Key" doc:"Makes retries of this write safe. The key is kept for 24 hours; a retry gets the original response."`
+	IdempotencyKey string `header:"Idempotency-Key" doc:"Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read."`
 }
 
 // writeInput is implemented by embedding WriteInput or ChangeInput.
@@ -53,17 +53,25 @@ type writeInput interface {
 	serviceCall(*call) (service.Call, error)
 }
 
-func (in WriteInput) serviceCall(c *call) (service.Call, error) {
-	key := in.IdempotencyKey
-	if unquoted := strings.TrimSuffix(strings.TrimPrefix(key, `"`), `"`); len(unquoted) == len(key)-2 {
-		key = unquoted
+func (WriteInput) serviceCall(c *call) (service.Call, error) {
+	call := service.Call{Method: c.method, Path: c.path}
+	if len(c.idempotencyKeys) == 0 {
+		return call, nil
 	}
-	if in.IdempotencyKey != "" && !validKey(key) {
-		return service.Call{}, models.Errorf(models.CodeInvalidRequest,
+	if len(c.idempotencyKeys) > 1 {
+		return call, models.Errorf(models.CodeInvalidRequest, "The request has more than one Idempotency-Key.")
+	}
+	call.Key = c.idempotencyKeys[0]
+	if unquoted := strings.TrimSuffix(strings.TrimPrefix(call.Key, `"`), `"`); len(unquoted) == len(call.Key)-2 {
+		call.Key = unquoted
+	}
+	if !validKey(call.Key) {
+		return call, models.Errorf(models.CodeInvalidRequest,
 			"An Idempotency-Key has 1 to 255 printable ASCII characters, with or without quotes.")
 	}
-	sum := sha256.Sum256(c.body)
-	return service.Call{Key: key, Method: c.method, Path: c.path, Fingerprint: sum[:]}, nil
+	var err error
+	call.Fingerprint, err = fingerprint(c.body)
+	return call, err
 }
 
 // ChangeInput is part of the input of every write to an existing record.

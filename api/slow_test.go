@@ -66,7 +66,7 @@ func TestSlowAndOddBodies(t *testing.T) {
 		"a chunked body that stops":         {head + "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"tit\r\n", 408, "request_timeout"},
 		"a chunk with an invalid length":    {head + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400, "invalid_request"},
 		"a body with a large length":        {head + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", 2<<20, strings.Repeat(" ", 1<<20+1)), 413, "body_too_large"},
-		"a number that is too large":        {head + "Content-Length: 19\r\n\r\n{\"title\":1e9999999}", 400, "too large or too long"},
+		"a number that is too large":        {head + "Content-Length: 19\r\n\r\n{\"title\":1e9999999}", 422, "too large or too long"},
 		"a complete but empty object":       {head + "Content-Length: 2\r\n\r\n{}", 422, "validation_failed"},
 		"HEAD instead of GET, without body": {strings.Replace(head, "POST /v1/work-orders", "HEAD /v1/me", 1) + "Connection: close\r\n\r\n", 200, ""},
 	} {

@@ -20,9 +20,9 @@ type newWorkOrder struct {
 	Title       string     `json:"title" minLength:"1" maxLength:"200" doc:"Title." example:"Replace filter"`
 	Description *string    `json:"description,omitempty" nullable:"true" maxLength:"10000" doc:"Description." example:"The pressure drop is above the limit."`
 	Priority    string     `json:"priority,omitempty" enum:"none,low,medium,high" default:"none" doc:"Priority." example:"medium"`
-	TargetDate  *time.Time `json:"target_date,omitempty" nullable:"true" doc:"When the work should be done." example:"2026-12-01T12:00:00Z"`
+	TargetDate  *time.Time `json:"target_date,omitempty" nullable:"true" doc:"When the work should be done; in UTC, in the years 1 to 9999." example:"2026-12-01T12:00:00Z"`
 	FormID      *string    `json:"form_id,omitempty" nullable:"true" maxLength:"64" doc:"The form to answer: one of GET /forms." example:"frm_01jd8q4v6cf5e8hbbfwj0zq3tc"`
-	Assignees   []string   `json:"assignees,omitempty" maxItems:"100" nullable:"false" doc:"Identity ids of the workers. Default: the nearest inventory managers."`
+	Assignees   []string   `json:"assignees,omitempty" maxItems:"100" nullable:"false" doc:"Identity ids of the workers. Default: the nearest inventory managers who are not consultants; without any, an assignee is required."`
 	Consultants []string   `json:"consultants,omitempty" maxItems:"100" nullable:"false" doc:"Identity ids of the consultants who review the completed work."`
 	ExternalID  *string    `json:"external_id,omitempty" nullable:"true" minLength:"1" maxLength:"200" doc:"Your own reference; several work orders may have the same." example:"ERP-7781"`
 }
@@ -169,7 +169,7 @@ type givenAnswers struct {
 
 type givenAnswer struct {
 	QuestionID string `json:"question_id" maxLength:"64" doc:"The question." example:"qst_01jd8q4v6cf5e8hbbfwj0zq3tc"`
-	Value      any    `json:"value" doc:"Depending on the question's type, an option's id, a list of options' ids, an integer, a decimal number or a text; null clears the answer."`
+	Value      any    `json:"value" doc:"Depending on the question's type, an option's id, a list of options' ids, an integer of at most 18 digits, which may be written as 5.0, a decimal number of at most 30 digits on each side of the point, or a text; null clears the answer."`
 }
 
 // UnmarshalJSON decodes the body with json.Number values, which keep their digits.

@@ -15,7 +15,8 @@ func (a *API) workOrderOperations() []operation {
 			summary: "Create a work order",
 			text: "Requires the permission to create work orders on the node and a plan that allows manual work orders. " +
 				"Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, " +
-				"or the integration itself.",
+				"or the integration itself. Without assignees the work order goes to the inventory managers of the nearest level, from the node upwards, " +
+				"that has one who is not a consultant. If no level has one, the rule no_worker rejects it.",
 			success: "The work order.",
 			handler: create[models.WorkOrderRecord](a.createWorkOrder),
 		},
@@ -52,7 +53,7 @@ func (a *API) workOrderOperations() []operation {
 		{
 			id: "unassign-work-order", method: http.MethodDelete, path: "/work-orders/{id}/assignees/{identity_id}", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite,
 			summary: "Remove a worker or consultant",
-			text:    "Requires the permission to forward. The last worker cannot be removed.",
+			text:    "Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review.",
 			success: "The changed work order.",
 			handler: changeCall[models.WorkOrderRecord](a.unassignWorkOrder),
 		},

@@ -57,12 +57,16 @@ func (o organization) yaml(r *receiver, secret string) string {
 	}
 	fmt.Fprintf(&b, `
 organization: {key: %s, name: Bench, plan: {name: pro, api: true, manual_work_orders: true, calls_per_minute: %d, integrations: 1000}}
-permission_definitions: [{key: full, name: Full, applies_below: true, grants: [%s]}]
+permission_definitions:
+  - {key: full, name: Full, applies_below: true, grants: [%[3]s]}
+  - {key: manager, name: Manager, applies_below: true, inventory_manager: true, grants: [%[3]s]}
 inventory: [{key: top, kind: location, name: Top}]
 assignments:
 `, o.key, cmp.Or(o.callsPerMinute, 1_000_000_000), grants)
+	definition := "manager" // the first integration is the worker of new work orders
 	for n := range o.integrations {
-		fmt.Fprintf(&b, "  - {node: top, identity: i%d, definition: full}\n", n+1)
+		fmt.Fprintf(&b, "  - {node: top, identity: i%d, definition: %s}\n", n+1, definition)
+		definition = "full"
 	}
 	b.WriteString("integrations:\n")
 	for n := range o.integrations {

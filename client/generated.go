@@ -103,10 +103,25 @@ const (
 
 // Defines values for NodeKind.
 const (
-	Equipment    NodeKind = "equipment"
-	Location     NodeKind = "location"
-	SubEquipment NodeKind = "sub_equipment"
-	System       NodeKind = "system"
+	NodeKindEquipment    NodeKind = "equipment"
+	NodeKindLocation     NodeKind = "location"
+	NodeKindSubEquipment NodeKind = "sub_equipment"
+	NodeKindSystem       NodeKind = "system"
+)
+
+// Defines values for NodeReferenceKind.
+const (
+	NodeReferenceKindEquipment    NodeReferenceKind = "equipment"
+	NodeReferenceKindLocation     NodeReferenceKind = "location"
+	NodeReferenceKindSubEquipment NodeReferenceKind = "sub_equipment"
+	NodeReferenceKindSystem       NodeReferenceKind = "system"
+)
+
+// Defines values for PathNodeKind.
+const (
+	PathNodeKindEquipment PathNodeKind = "equipment"
+	PathNodeKindLocation  PathNodeKind = "location"
+	PathNodeKindSystem    PathNodeKind = "system"
 )
 
 // Defines values for PingEventType.
@@ -143,6 +158,7 @@ const (
 	AssigneeNotConnected ProblemRule = "assignee_not_connected"
 	BothRoles            ProblemRule = "both_roles"
 	LastWorker           ProblemRule = "last_worker"
+	NoWorker             ProblemRule = "no_worker"
 	NotAssignedAsWorker  ProblemRule = "not_assigned_as_worker"
 	RequiredQuestions    ProblemRule = "required_questions"
 	Status               ProblemRule = "status"
@@ -443,7 +459,8 @@ type Feedback struct {
 	// ID Identifier.
 	//
 	// Examples: iss_01jd8q4v6cf5e8hbbfwj0zq3tk
-	ID string `json:"id"`
+	ID        string        `json:"id"`
+	Inventory NodeReference `json:"inventory"`
 
 	// InventoryID The node the feedback concerns.
 	//
@@ -551,7 +568,7 @@ type GivenAnswer struct {
 	// Examples: qst_01jd8q4v6cf5e8hbbfwj0zq3tc
 	QuestionID string `json:"question_id"`
 
-	// Value Depending on the question's type, an option's id, a list of options' ids, an integer, a decimal number or a text; null clears the answer.
+	// Value Depending on the question's type, an option's id, a list of options' ids, an integer of at most 18 digits, which may be written as 5.0, a decimal number of at most 30 digits on each side of the point, or a text; null clears the answer.
 	//
 	// Examples: opt_01jd8q4v6cf5e8hbbfwj0zq3tc, ["opt_01jd8q4v6cf5e8hbbfwj0zq3tc"], 7, 21.5, Filter replaced, none left in store.
 	Value any `json:"value"`
@@ -740,7 +757,7 @@ type NewFeedback struct {
 
 // NewWorkOrder defines model for NewWorkOrder.
 type NewWorkOrder struct {
-	// Assignees Identity ids of the workers. Default: the nearest inventory managers.
+	// Assignees Identity ids of the workers. Default: the nearest inventory managers who are not consultants; without any, an assignee is required.
 	Assignees *[]string `json:"assignees,omitempty"`
 
 	// Consultants Identity ids of the consultants who review the completed work.
@@ -771,7 +788,7 @@ type NewWorkOrder struct {
 	// Examples: medium
 	Priority *NewWorkOrderPriority `json:"priority,omitempty"`
 
-	// TargetDate When the work should be done.
+	// TargetDate When the work should be done; in UTC, in the years 1 to 9999.
 	//
 	// Examples: 2026-12-01T12:00:00Z
 	TargetDate *time.Time `json:"target_date,omitempty"`
@@ -853,6 +870,37 @@ type NodePage struct {
 	SyncToken *string `json:"sync_token,omitempty"`
 }
 
+// NodeReference defines model for NodeReference.
+type NodeReference struct {
+	// ExternalID Code of the asset in another system, or null.
+	//
+	// Examples: AHU-1
+	ExternalID *string `json:"external_id"`
+
+	// ID Identifier: the record's inventory_id.
+	//
+	// Examples: eqp_01jd8q4v6cf5e8hbbfwj0zq3tb
+	ID string `json:"id"`
+
+	// Kind Level of the inventory.
+	//
+	// Examples: equipment
+	Kind NodeReferenceKind `json:"kind"`
+
+	// Name Name.
+	//
+	// Examples: AHU 1
+	Name string `json:"name"`
+
+	// Path The nodes above it, from the root down; empty at the top.
+	Path []PathNode `json:"path"`
+}
+
+// NodeReferenceKind Level of the inventory.
+//
+// Examples: equipment
+type NodeReferenceKind string
+
 // Option defines model for Option.
 type Option struct {
 	// ID Identifier.
@@ -865,6 +913,29 @@ type Option struct {
 	// Examples: OK
 	Label string `json:"label"`
 }
+
+// PathNode defines model for PathNode.
+type PathNode struct {
+	// ID Identifier.
+	//
+	// Examples: loc_01jd8q4v6cf5e8hbbfwj0zq3tb
+	ID string `json:"id"`
+
+	// Kind Level of the inventory.
+	//
+	// Examples: location
+	Kind PathNodeKind `json:"kind"`
+
+	// Name Name.
+	//
+	// Examples: Headquarters
+	Name string `json:"name"`
+}
+
+// PathNodeKind Level of the inventory.
+//
+// Examples: location
+type PathNodeKind string
 
 // Person defines model for Person.
 type Person struct {
@@ -1153,7 +1224,8 @@ type WorkOrder struct {
 	// ID Identifier.
 	//
 	// Examples: wo_01jd8q4v6cf5e8hbbfwj0zq3tk
-	ID string `json:"id"`
+	ID        string        `json:"id"`
+	Inventory NodeReference `json:"inventory"`
 
 	// InventoryID The location, system or equipment it belongs to.
 	//
@@ -1513,7 +1585,7 @@ type ListIssuesParamsStatus string
 
 // CreateIssueParams defines parameters for CreateIssue.
 type CreateIssueParams struct {
-	// IdempotencyKey Makes retries of this write safe. The key is kept for 24 hours; a retry gets the original response.
+	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -1687,7 +1759,7 @@ type ListWorkOrdersParamsStatus string
 
 // CreateWorkOrderParams defines parameters for CreateWorkOrder.
 type CreateWorkOrderParams struct {
-	// IdempotencyKey Makes retries of this write safe. The key is kept for 24 hours; a retry gets the original response.
+	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -1699,7 +1771,7 @@ type GetWorkOrderParams struct {
 
 // UpdateWorkOrderParams defines parameters for UpdateWorkOrder.
 type UpdateWorkOrderParams struct {
-	// IdempotencyKey Makes retries of this write safe. The key is kept for 24 hours; a retry gets the original response.
+	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
 	// IfMatch ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made.
@@ -1714,7 +1786,7 @@ type GetAnswersParams struct {
 
 // AnswerWorkOrderParams defines parameters for AnswerWorkOrder.
 type AnswerWorkOrderParams struct {
-	// IdempotencyKey Makes retries of this write safe. The key is kept for 24 hours; a retry gets the original response.
+	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
 	// IfMatch ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made.
@@ -1723,7 +1795,7 @@ type AnswerWorkOrderParams struct {
 
 // AssignWorkOrderParams defines parameters for AssignWorkOrder.
 type AssignWorkOrderParams struct {
-	// IdempotencyKey Makes retries of this write safe. The key is kept for 24 hours; a retry gets the original response.
+	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
 	// IfMatch ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made.
@@ -1732,7 +1804,7 @@ type AssignWorkOrderParams struct {
 
 // UnassignWorkOrderParams defines parameters for UnassignWorkOrder.
 type UnassignWorkOrderParams struct {
-	// IdempotencyKey Makes retries of this write safe. The key is kept for 24 hours; a retry gets the original response.
+	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
 	// IfMatch ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made.
@@ -1741,7 +1813,7 @@ type UnassignWorkOrderParams struct {
 
 // CancelWorkOrderParams defines parameters for CancelWorkOrder.
 type CancelWorkOrderParams struct {
-	// IdempotencyKey Makes retries of this write safe. The key is kept for 24 hours; a retry gets the original response.
+	// IdempotencyKey Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
 	// IfMatch ETags of the record as you read it. If the record has changed since, the response is 412 and the write is not made.
@@ -2024,7 +2096,7 @@ type ClientInterface interface {
 
 	// CreateWorkOrderWithBody Create a work order
 	//
-	// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself.
+	// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself. Without assignees the work order goes to the inventory managers of the nearest level, from the node upwards, that has one who is not a consultant. If no level has one, the rule no_worker rejects it.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -2035,7 +2107,7 @@ type ClientInterface interface {
 
 	// CreateWorkOrder Create a work order
 	//
-	// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself.
+	// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself. Without assignees the work order goes to the inventory managers of the nearest level, from the node upwards, that has one who is not a consultant. If no level has one, the rule no_worker rejects it.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -2130,7 +2202,7 @@ type ClientInterface interface {
 
 	// UnassignWorkOrder Remove a worker or consultant
 	//
-	// Requires the permission to forward. The last worker cannot be removed.
+	// Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -2544,7 +2616,7 @@ func (c *Client) ListWorkOrders(ctx context.Context, params *ListWorkOrdersParam
 
 // CreateWorkOrderWithBody Create a work order
 //
-// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself.
+// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself. Without assignees the work order goes to the inventory managers of the nearest level, from the node upwards, that has one who is not a consultant. If no level has one, the rule no_worker rejects it.
 //
 // Scope: `work_orders:write`.
 //
@@ -2565,7 +2637,7 @@ func (c *Client) CreateWorkOrderWithBody(ctx context.Context, params *CreateWork
 
 // CreateWorkOrder Create a work order
 //
-// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself.
+// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself. Without assignees the work order goes to the inventory managers of the nearest level, from the node upwards, that has one who is not a consultant. If no level has one, the rule no_worker rejects it.
 //
 // Scope: `work_orders:write`.
 //
@@ -2750,7 +2822,7 @@ func (c *Client) AssignWorkOrder(ctx context.Context, id string, params *AssignW
 
 // UnassignWorkOrder Remove a worker or consultant
 //
-// Requires the permission to forward. The last worker cannot be removed.
+// Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review.
 //
 // Scope: `work_orders:write`.
 //
@@ -5103,7 +5175,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateWorkOrderWithBodyWithResponse Create a work order
 	//
-	// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself.
+	// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself. Without assignees the work order goes to the inventory managers of the nearest level, from the node upwards, that has one who is not a consultant. If no level has one, the rule no_worker rejects it.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -5114,7 +5186,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateWorkOrderWithResponse Create a work order
 	//
-	// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself.
+	// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself. Without assignees the work order goes to the inventory managers of the nearest level, from the node upwards, that has one who is not a consultant. If no level has one, the rule no_worker rejects it.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -5213,7 +5285,7 @@ type ClientWithResponsesInterface interface {
 
 	// UnassignWorkOrderWithResponse Remove a worker or consultant
 	//
-	// Requires the permission to forward. The last worker cannot be removed.
+	// Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review.
 	//
 	// Scope: `work_orders:write`.
 	//
@@ -6260,7 +6332,7 @@ func (c *ClientWithResponses) ListWorkOrdersWithResponse(ctx context.Context, pa
 
 // CreateWorkOrderWithBodyWithResponse Create a work order
 //
-// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself.
+// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself. Without assignees the work order goes to the inventory managers of the nearest level, from the node upwards, that has one who is not a consultant. If no level has one, the rule no_worker rejects it.
 //
 // Scope: `work_orders:write`.
 //
@@ -6277,7 +6349,7 @@ func (c *ClientWithResponses) CreateWorkOrderWithBodyWithResponse(ctx context.Co
 
 // CreateWorkOrderWithResponse Create a work order
 //
-// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself.
+// Requires the permission to create work orders on the node and a plan that allows manual work orders. Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, or the integration itself. Without assignees the work order goes to the inventory managers of the nearest level, from the node upwards, that has one who is not a consultant. If no level has one, the rule no_worker rejects it.
 //
 // Scope: `work_orders:write`.
 //
@@ -6430,7 +6502,7 @@ func (c *ClientWithResponses) AssignWorkOrderWithResponse(ctx context.Context, i
 
 // UnassignWorkOrderWithResponse Remove a worker or consultant
 //
-// Requires the permission to forward. The last worker cannot be removed.
+// Requires the permission to forward. The last worker cannot be removed, nor the last consultant during a review.
 //
 // Scope: `work_orders:write`.
 //

@@ -1,10 +1,14 @@
 package conformance
 
 import (
+	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
+
+	"millwright/api/apitest"
 )
 
 var section2 = slices.Concat(workOrderRecord, feedbackRecord, answerInput, identities)
@@ -49,10 +53,23 @@ var workOrderRecord = []rule{
 			h.post("/work-orders", body).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}},
+	{item: "record field inventory", words: "work orders and feedback show their node and its path, even to a reader who may not read the node", code: "service.workOrderRow.record, service.feedbackRow.record", test: func(t *testing.T, h *harness) {
+		id := h.workOrder(object{"assignees": h.ids("erp", "polar")})
+		given := h.feedback(nil).Want(http.StatusCreated, "").Text("id")
+		for _, record := range []apitest.Response{
+			h.read(id), h.get("/issues/" + given), h.As("dispatch", http.MethodGet, "/work-orders/"+id, nil).Want(http.StatusOK, ""),
+		} {
+			want(t, "the node", asJSON(record.Field("inventory")), asJSON(object{
+				"id": h.ID("ahu1"), "kind": "equipment", "name": "AHU 1", "external_id": "AHU-1", "path": []object{
+					{"id": h.ID("hq"), "kind": "location", "name": "Headquarters"}, {"id": h.ID("hvac"), "kind": "system", "name": "HVAC"},
+				},
+			}))
+		}
+	}},
 	{item: "work order field title", words: "a text, required to create it", code: "api.newWorkOrder.workOrder", test: func(t *testing.T, h *harness) {
 		want(t, "title", h.create(object{"title": "Öl & <Filter>"}).Text("title"), "Öl & <Filter>")
 		h.post("/work-orders", object{"inventory_id": h.ID("ahu1")}).Want(http.StatusUnprocessableEntity, "validation_failed")
-		for _, title := range []any{7, "", nil} {
+		for _, title := range []any{7, "", " \u00a0\n", "a\x00b", "a\x1bb", nil} {
 			h.post("/work-orders", h.body(object{"title": title})).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}},
@@ -148,21 +165,37 @@ var answerInput = []rule{
 			h.post("/work-orders/"+id+"/answers", object{"answers": answers}).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}},
-	value("single choice", "an option's id", "models.CheckAnswer", "q_state",
+	value("single choice", "an option's id", "models.AnswerRules.Normalize", "q_state",
 		func(h *harness) []any { return []any{h.ID("o_ok"), h.ID("o_dirty")} },
 		func(h *harness) []any { return []any{"OK", h.ID("o_belt"), []string{h.ID("o_ok")}, 1, true} }),
-	value("multiple choice", "a list of options' ids", "models.CheckAnswer", "q_parts",
+	value("multiple choice", "a list of options' ids", "models.AnswerRules.Normalize", "q_parts",
 		func(h *harness) []any { return []any{h.ids("o_belt"), h.ids("o_belt", "o_filter")} },
 		func(h *harness) []any { return []any{h.ID("o_belt"), []string{"Belt"}, h.ids("o_ok"), []int{1}, 1} }),
-	value("integer", "a whole number", "models.CheckAnswer", "q_hours",
+	value("integer", "a whole number", "models.AnswerRules.Normalize", "q_hours",
 		func(*harness) []any { return []any{0, 12, -3} },
 		func(*harness) []any { return []any{1.5, "12", true, []int{1}} }),
-	value("decimal", "a decimal number", "models.CheckAnswer", "q_pressure",
+	value("decimal", "a decimal number", "models.AnswerRules.Normalize", "q_pressure",
 		func(*harness) []any { return []any{2.5, -0.125, 3} },
 		func(*harness) []any { return []any{"2.5", true, []float64{2.5}} }),
-	value("text", "a text", "models.CheckAnswer", "q_note",
+	value("text", "a text", "models.AnswerRules.Normalize", "q_note",
 		func(*harness) []any { return []any{"Fine", "Zwei\nZeilen"} },
 		func(*harness) []any { return []any{5, true, []string{"x"}} }),
+	{item: "answer field value, digits", words: "numbers keep their digits; exponents are expanded, up to 30 digits on each side of the point", code: "models.AnswerRules.Normalize", test: func(t *testing.T, h *harness) {
+		id := h.workOrder(object{"form_id": h.ID("inspection")})
+		send := func(question, value string) apitest.Response {
+			return h.post("/work-orders/"+id+"/answers", fmt.Sprintf(`{"answers":[{"question_id":%q,"value":%s}]}`, h.ID(question), value))
+		}
+		for value, shown := range map[string]string{"1e-05": "0.00001", "1.50": "1.50", "12.5e1": "125", "0.1000000000000000055511151231": "0.1000000000000000055511151231"} {
+			send("q_pressure", value).Want(http.StatusOK, "")
+			body := string(h.get("/work-orders/" + id + "/answers").Body)
+			want(t, value+" is shown as "+shown, strings.Contains(body, `"value":`+shown+`,`), true)
+		}
+		send("q_hours", "5.0").Want(http.StatusOK, "")
+		want(t, "5.0 is an integer", asJSON(h.shownAnswer(id, "q_hours")), "5")
+		for _, value := range []string{"1e30", "1e-31", strings.Repeat("9", 101), "1e999"} {
+			send("q_pressure", value).Want(http.StatusUnprocessableEntity, "validation_failed")
+		}
+	}},
 	{item: "answer field complete", words: "true completes the work order too", code: "service.(*Service).AnswerWorkOrder", test: func(t *testing.T, h *harness) {
 		for complete, status := range map[bool]string{true: "complete", false: "in_progress"} {
 			id := h.workOrder(object{"form_id": h.ID("inspection")})

@@ -148,4 +148,10 @@ var section3 = []rule{
 		h.remove(id, "cat").Want(http.StatusOK, "") // consultants may all be removed
 		wantList(t, "the workers", texts(h.read(id), "assignees"), h.ID("erp"))
 	}},
+	{item: "rule, review", words: "the last consultant cannot be removed during a review", code: "service.(*Service).UnassignWorkOrder", test: func(t *testing.T, h *harness) {
+		id := h.workOrderIn(models.StatusSentToInspection)
+		want(t, "the rule", h.remove(id, "cat").Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "status")
+		h.assign(id, object{"consultants": h.ids("dan")}).Want(http.StatusOK, "")
+		h.remove(id, "cat").Want(http.StatusOK, "")
+	}},
 }

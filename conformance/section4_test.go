@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -56,6 +57,21 @@ var conventions = []rule{
 			}
 			want(t, op.Method+" "+op.Path+" takes the key", takes, true)
 		}
+	}},
+	{item: "convention 2, same request", words: "a retry with the same JSON value is the same request, however it is written", code: "api.fingerprint", test: func(t *testing.T, h *harness) {
+		first := h.post("/issues", fmt.Sprintf(`{"inventory_id":%q,"subject":"It rattles"}`, h.ID("ahu1")), "Idempotency-Key", "convention-2-value").Want(http.StatusCreated, "")
+		again := h.post("/issues", fmt.Sprintf(` {"subject" : "It\u0020rattles", "inventory_id":%q}`, h.ID("ahu1")), "Idempotency-Key", "convention-2-value").Want(http.StatusCreated, "")
+		want(t, "the second response", string(again.Body), string(first.Body))
+		h.post("/issues", fmt.Sprintf(`{"inventory_id":%q,"subject":"It rattles."}`, h.ID("ahu1")), "Idempotency-Key", "convention-2-value").
+			Want(http.StatusUnprocessableEntity, "idempotency_key_reused")
+	}},
+	{item: "convention 2, people", words: "a replay shows people only to a token with the scope people:read", code: "service.withoutPeople", test: func(t *testing.T, h *harness) {
+		first := h.post("/work-orders", h.body(nil), "Idempotency-Key", "convention-2-people").Want(http.StatusCreated, "")
+		token := h.token(h.credentials("erp", "work_orders:read work_orders:write")).Want(http.StatusOK, "").Text("access_token")
+		again := h.post("/work-orders", h.body(nil), "Idempotency-Key", "convention-2-people", "Authorization", "Bearer "+token).Want(http.StatusCreated, "")
+		want(t, "the first response has people", first.Field("people") != nil, true)
+		want(t, "the replay has people", again.Field("people") != nil, false)
+		want(t, "the replay's record", again.Text("id"), first.Text("id"))
 	}},
 	{item: "convention 3", words: "a write returns what the matching read shows", code: "service.(*Service).writeRecord", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
@@ -310,6 +326,10 @@ var writeRules = []rule{
 		made := h.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": h.ID("roof"), "title": "Leak"})
 		wantList(t, "the workers below", texts(made.Want(http.StatusCreated, ""), "assignees"), h.ID("ann"))
 	}},
+	{item: "write rule 3, no worker", words: "without a manager who could be its worker, it is rejected", code: "service.workOrderCreation.check", test: func(t *testing.T, h *harness) {
+		body := h.body(object{"assignees": []string{}, "consultants": h.ids("ann")})
+		want(t, "the rule", h.post("/work-orders", body).Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "no_worker")
+	}},
 	{item: "write rule 4, status", words: "changes are accepted only in the three workable states", code: "models.WorkOrderStatus.Apply", test: func(t *testing.T, h *harness) {
 		h.eachStatus(workable, func(id string) {
 			h.patch(id, object{"title": "Changed"}).Want(http.StatusOK, "")
@@ -369,7 +389,7 @@ var writeRules = []rule{
 			want(t, "the rule", h.answer(id, false).Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "status")
 		})
 	}},
-	{item: "write rule 7, value", words: "a value that does not match its question's type is rejected", code: "models.CheckAnswer", test: func(t *testing.T, h *harness) {
+	{item: "write rule 7, value", words: "a value that does not match its question's type is rejected", code: "models.AnswerRules.Normalize", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		for question, values := range map[string][]any{
 			"q_state": {"maybe", 1, []string{h.ID("o_ok")}, h.ID("o_belt")}, "q_parts": {h.ID("o_belt"), []string{"x"}, true},

@@ -3,40 +3,69 @@ package models
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"unicode/utf8"
 )
 
-var (
-	integerForm = regexp.MustCompile(fmt.Sprintf(`^-?(0|[1-9][0-9]{0,%d})$`, MaxIntegerDigits-1))
-	decimalForm = regexp.MustCompile(fmt.Sprintf(`^-?(0|[1-9][0-9]{0,%d})(\.[0-9]{1,%d})?$`, MaxDecimalDigits-1, MaxDecimalDigits))
-)
+// AnswerRules are what a question requires of its answers.
+type AnswerRules struct {
+	Type     QuestionType
+	Required bool
+	// Options are the ids of the choices, empty for other types.
+	Options []string
+}
 
-// CheckAnswer returns a sentence that says why value does not answer a question of
-// the kind with these option ids, "" if it does (spec section 2, Answer;
-// docs/contract.md, Records). value is decoded JSON whose numbers are json.Number, so
-// that decimals keep their digits.
-func CheckAnswer(kind QuestionType, options []string, value any) string {
-	switch kind {
+// Normalize returns the answer in the form in which it is stored, or a sentence that
+// says why value is no answer (spec section 2, Answer; docs/contract.md, Records).
+// value is decoded JSON whose numbers are json.Number, so that decimals keep their
+// digits.
+func (r AnswerRules) Normalize(value any) (answer any, problem string) {
+	switch r.Type {
 	case QuestionSingleChoice:
-		if option, ok := value.(string); !ok || !slices.Contains(options, option) {
-			return "The value must be the id of one of the question's options."
+		if option, ok := value.(string); !ok || !slices.Contains(r.Options, option) {
+			return nil, "The value must be the id of one of the question's options."
 		}
 	case QuestionMultipleChoice:
-		return checkChoices(options, value)
+		return value, checkChoices(r.Options, value)
 	case QuestionInteger:
-		if number, ok := value.(json.Number); !ok || !integerForm.MatchString(number.String()) {
-			return fmt.Sprintf("The value must be an integer of at most %d digits.", MaxIntegerDigits)
-		}
+		return normalizeInteger(value)
 	case QuestionDecimal:
-		if number, ok := value.(json.Number); !ok || !decimalForm.MatchString(number.String()) {
-			return fmt.Sprintf("The value must be a decimal number with at most %d digits on each side of the point and no exponent.", MaxDecimalDigits)
-		}
+		return normalizeDecimal(value)
 	case QuestionText:
-		if text, ok := value.(string); !ok || utf8.RuneCountInString(text) > MaxAnswerText {
-			return "The value must be a text of at most 10,000 characters."
+		return value, r.checkText(value)
+	}
+	return value, ""
+}
+
+// normalizeInteger writes 5.0 and 50e-1 as 5.
+func normalizeInteger(value any) (answer any, problem string) {
+	text, _ := value.(json.Number)
+	if n, ok := ParseNumber(text); ok && n.within(MaxIntegerDigits, MaxDecimalDigits) {
+		if n = n.Reduced(); n.exponent >= 0 {
+			return n.plain(), ""
 		}
+	}
+	return nil, fmt.Sprintf("The value must be an integer of at most %d digits.", MaxIntegerDigits)
+}
+
+// normalizeDecimal writes 1e-05 as 0.00001 and keeps trailing zeros.
+func normalizeDecimal(value any) (answer any, problem string) {
+	text, _ := value.(json.Number)
+	if n, ok := ParseNumber(text); ok && n.within(MaxDecimalDigits, MaxDecimalDigits) {
+		return n.plain(), ""
+	}
+	return nil, fmt.Sprintf("The value must be a number with at most %d digits on each side of the point.", MaxDecimalDigits)
+}
+
+func (r AnswerRules) checkText(value any) string {
+	text, ok := value.(string)
+	switch {
+	case !ok || utf8.RuneCountInString(text) > MaxAnswerText:
+		return "The value must be a text of at most 10,000 characters."
+	case !IsPlain(text):
+		return PlainTextRule
+	case r.Required && text != "" && IsBlank(text):
+		return BlankTextRule
 	}
 	return ""
 }
@@ -57,14 +86,14 @@ func checkChoices(options []string, value any) string {
 	return ""
 }
 
-// Answered reports whether the value answers a required question. An empty text or an
+// Answered reports whether the value answers a required question. A blank text or an
 // empty list does not.
 func Answered(value any) bool {
 	switch v := value.(type) {
 	case nil:
 		return false
 	case string:
-		return v != ""
+		return !IsBlank(v)
 	case []any:
 		return len(v) > 0
 	}

@@ -46,6 +46,7 @@ const (
 	RuleRequiredQuestions    Rule = "required_questions"
 	RuleStatus               Rule = "status"
 	RuleLastWorker           Rule = "last_worker"
+	RuleNoWorker             Rule = "no_worker"
 	RuleNotAssignedAsWorker  Rule = "not_assigned_as_worker"
 	RuleAssigneeNotConnected Rule = "assignee_not_connected"
 	RuleBothRoles            Rule = "both_roles"

@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 )
@@ -84,9 +83,6 @@ func base32(u uuid.UUID) string {
 	}
 	return string(digits[:])
 }
-
-// IsText reports whether the database can store s: UTF-8 without NUL.
-func IsText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
 
 // IsID reports whether s has the form of an id with one of the prefixes. Lookups check
 // it first, so that malformed text never reaches the database.

@@ -2,6 +2,7 @@ package models
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -56,8 +57,9 @@ func FuzzTime(f *testing.F) {
 	})
 }
 
-// FuzzCheckAnswer checks that CheckAnswer accepts no answer beyond the limits.
-func FuzzCheckAnswer(f *testing.F) {
+// FuzzNormalize checks that Normalize accepts no answer beyond the limits, and its
+// own result as it is.
+func FuzzNormalize(f *testing.F) {
 	for _, seed := range []string{`"opt_1"`, `["opt_1","opt_1"]`, `12345678901234567890`, `-0.10`, `1e9`, `null`, `{"a":[]}`, `"\u0000"`} {
 		f.Add([]byte(seed))
 	}
@@ -70,8 +72,13 @@ func FuzzCheckAnswer(f *testing.F) {
 			return
 		}
 		for _, kind := range []QuestionType{QuestionSingleChoice, QuestionMultipleChoice, QuestionInteger, QuestionDecimal, QuestionText} {
-			if problem := CheckAnswer(kind, options, value); problem != "" {
+			rules := AnswerRules{Type: kind, Options: options}
+			answer, problem := rules.Normalize(value)
+			if problem != "" {
 				continue
+			}
+			if again, problem := rules.Normalize(answer); problem != "" || !reflect.DeepEqual(again, answer) {
+				t.Errorf("%s: %v is normalized to %v and then to %v: %s", kind, value, answer, again, problem)
 			}
 			if s, ok := value.(string); ok && len([]rune(s)) > MaxAnswerText {
 				t.Errorf("%s: a text of %d characters", kind, len([]rune(s)))

@@ -34,7 +34,7 @@ type feedbackCreation struct {
 var feedbackCreations = &batch.Statement{Stage: stageRules, ReadOnly: true, SQL: `
 	SELECT u.nth, o.read_only, o.suspended,
 		` + with(grantsOn, "node", "n.id", "actor", "u.actor") + ` AS grants,
-		` + with(nearestManagers, "node", "n.id") + ` AS managers,
+		` + with(nearestManagers, "node", "n.id", "except", "'{}'::text[]") + ` AS managers,
 		(SELECT count(*) FROM webhooks h WHERE h.organization_id = o.id) AS addresses,
 		EXISTS (SELECT FROM feedback f WHERE f.organization_id = o.id AND f.external_id = u.external) AS taken
 	FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY u (actor, organization, node, external, nth)
@@ -58,7 +58,7 @@ func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in
 		if err := t.Flush(ctx); err != nil {
 			return "", nil, err
 		}
-		if err := known.check(actor); err != nil {
+		if err := known.check(actor, in); err != nil {
 			return "", nil, err
 		}
 		id, err := t.newID(models.PrefixFeedback)
@@ -82,13 +82,17 @@ func feedbackKey(organizationID, externalID string) string {
 
 // check applies the rules in the order in which an integrator would fix the
 // errors. Errors: those of CreateFeedback.
-func (c feedbackCreation) check(actor Actor) error {
+func (c feedbackCreation) check(actor Actor, in NewFeedback) error {
 	if err := c.requireWritable(rejectReadOnly); err != nil {
 		return err
 	}
+	fields := checkBlank("/subject", in.Subject)
+	if len(c.Grants) == 0 {
+		fields = append(fields, unknownField("/inventory_id", "inventory node"))
+	}
 	switch {
-	case len(c.Grants) == 0:
-		return models.Invalid(unknownField("/inventory_id", "inventory node"))
+	case len(fields) > 0:
+		return models.Invalid(fields...)
 	case !slices.Contains(c.Grants, string(models.GrantFeedbackCreate)):
 		return models.Errorf(models.CodePermissionDenied, "The %s may not give feedback on this node.", actor.Kind)
 	case c.Taken:

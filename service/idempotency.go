@@ -1,12 +1,15 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"crypto/subtle"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
@@ -19,7 +22,7 @@ type Call struct {
 	Key string
 	// Method and Path are those of the HTTP call.
 	Method, Path string
-	// Fingerprint is a digest of the request: a retry has the same.
+	// Fingerprint is a digest of the request's JSON value: a retry has the same.
 	Fingerprint []byte
 	// IfMatch is the If-Match header: the ETags that the record may have, "" for any.
 	IfMatch string
@@ -27,7 +30,7 @@ type Call struct {
 
 // WriteResult is the result of a write: the HTTP status, the record's id and the
 // record encoded as its GET shows it. A replayed result equals the first one byte
-// for byte.
+// for byte, but for the people that its caller may not see.
 type WriteResult struct {
 	Status   int
 	RecordID string
@@ -154,6 +157,36 @@ func (t *tx) queueStoredResponse(actor Actor, call Call) {
 			return models.Errorf(models.CodeIdempotencyKeyReused,
 				"The Idempotency-Key was used for another request. Use a new key for a new request.")
 		}
-		return &replayError{WriteResult{Status: found.Status, RecordID: found.RecordID, Body: found.Body, Replayed: true}}
+		body := found.Body
+		if !actor.ShowPeople {
+			if body, err = withoutPeople(body); err != nil {
+				return err
+			}
+		}
+		return &replayError{WriteResult{Status: found.Status, RecordID: found.RecordID, Body: body, Replayed: true}}
 	}, actor.IdentityID, call.Method, call.Path, call.Key, t.at.Add(-models.IdempotencyRetention))
+}
+
+// withoutPeople removes the member people, which is not the first, of an encoded
+// record. The rest stays as it is, byte for byte.
+func withoutPeople(record []byte) ([]byte, error) {
+	decoder := jsontext.NewDecoder(bytes.NewReader(record))
+	if _, err := decoder.ReadToken(); err != nil {
+		return nil, fmt.Errorf("read a stored record: %w", err)
+	}
+	for decoder.PeekKind() == '"' {
+		begin := decoder.InputOffset()
+		name, err := decoder.ReadToken()
+		if err != nil {
+			return nil, fmt.Errorf("read a stored record: %w", err)
+		}
+		people := name.String() == "people"
+		if err := decoder.SkipValue(); err != nil {
+			return nil, fmt.Errorf("read a stored record: %w", err)
+		}
+		if people {
+			return slices.Concat(record[:begin], record[decoder.InputOffset():]), nil
+		}
+	}
+	return record, nil
 }

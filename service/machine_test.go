@@ -184,13 +184,14 @@ func (m *machine) create(who string) {
 		when(!may(who, "create"), denied),
 		when(slices.ContainsFunc(workers, func(w string) bool { return slices.Contains(consultants, w) }), "rule_violation both_roles"),
 		when(slices.Contains(named, "zed"), "rule_violation assignee_not_connected"),
+		when(len(workers) == 0 && slices.Contains(consultants, "ann"), "rule_violation no_worker"),
 	)
 	answer, err := m.CreateWorkOrder(m.t.Context(), m.as(who), service.Call{}, in)
 	if !m.matches("create", who, err, said) {
 		return
 	}
-	if len(workers) == 0 && !slices.Contains(consultants, "ann") {
-		workers = []string{"ann"} // the nearest inventory manager
+	if len(workers) == 0 {
+		workers = []string{"ann"} // the only inventory manager
 	}
 	o := &orderModel{
 		id: answer.RecordID, status: "open", workers: workers, consultants: consultants, creator: who,
@@ -258,7 +259,8 @@ func (m *machine) unassign(o *orderModel, who string) {
 	said := first(m.common(o, who, true), o.forwards(who),
 		when(!slices.Contains(o.everyone(), whom), "not_found"),
 		when(who == "pia" && !own(whom), denied),
-		when(len(o.workers) == 1 && o.workers[0] == whom, "rule_violation last_worker"))
+		when(len(o.workers) == 1 && o.workers[0] == whom, "rule_violation last_worker"),
+		when(len(o.consultants) == 1 && o.consultants[0] == whom && o.is("sent_to_inspection"), wrongStatus))
 	_, err := m.UnassignWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id, m.ID(whom))
 	if !m.matches("unassign", who, err, said) {
 		return

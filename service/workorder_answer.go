@@ -22,11 +22,9 @@ type GivenAnswer struct {
 
 // formQuestion is a question of a work order's form with its stored answer.
 type formQuestion struct {
-	ID       string
-	Type     models.QuestionType
-	Required bool
-	Options  []string
-	Value    []byte // JSON, nil if not answered
+	ID string
+	models.AnswerRules
+	Value []byte // JSON, nil if not answered
 }
 
 const formQuestionsQuery = `
@@ -113,13 +111,15 @@ func (c *workOrderChange) saveAnswers(questions []formQuestion, answers []GivenA
 		}
 		seen[answer.QuestionID] = true
 		q := &questions[n]
-		if answer.Value != nil {
-			if problem := models.CheckAnswer(q.Type, q.Options, answer.Value); problem != "" {
-				fields = append(fields, models.FieldError{Pointer: pointer + "/value", Code: "value", Detail: problem})
-				continue
-			}
+		value, problem := answer.Value, ""
+		if value != nil {
+			value, problem = q.Normalize(value)
 		}
-		if err := c.saveAnswer(q, answer.Value); err != nil {
+		if problem != "" {
+			fields = append(fields, models.FieldError{Pointer: pointer + "/value", Code: "value", Detail: problem})
+			continue
+		}
+		if err := c.saveAnswer(q, value); err != nil {
 			return err
 		}
 	}
@@ -139,10 +139,6 @@ func (c *workOrderChange) saveAnswer(q *formQuestion, value any) error {
 		q.Value = nil
 		c.changes["answers."+q.ID] = fromTo(old, nil)
 		return nil
-	}
-	// Postgres has no negative zero.
-	if number, ok := value.(json.Number); ok && strings.Trim(number.String(), "-0.") == "" {
-		value = json.Number(strings.TrimPrefix(number.String(), "-"))
 	}
 	text, err := Encode(value)
 	if err != nil {

@@ -58,6 +58,10 @@ func (s *Service) UnassignWorkOrder(ctx context.Context, actor Actor, call Call,
 		if len(removed.Assignees) == len(c.state.Assignees) && len(removed.Assignees) > 0 {
 			return models.Violation(models.RuleLastWorker, "A work order needs at least one worker. Assign another one first.")
 		}
+		if len(removed.Consultants) == len(c.state.Consultants) && len(removed.Consultants) > 0 && c.state.Status == models.StatusSentToInspection {
+			return models.Violation(models.RuleStatus,
+				"The last consultant of a work order with the status %q cannot be removed. Name another one first, or cancel it.", c.state.Status.Name())
+		}
 		return c.reassign(roles{Assignees: []string{}, Consultants: []string{}}, removed)
 	})
 }

@@ -133,7 +133,7 @@ func (c *workOrderChange) queueManagers(into *[]string) {
 		managers, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		*into = managers
 		return err
-	}, `SELECT unnest(`+with(nearestManagers, "node", "$1")+`)`, c.state.InventoryID)
+	}, `SELECT unnest(`+with(nearestManagers, "node", "$1", "except", "'{}'::text[]")+`)`, c.state.InventoryID)
 }
 
 // managers loads the nearest inventory managers of the work order's node.

@@ -36,14 +36,14 @@ type workOrderCreation struct {
 	// Known and Connected are those of candidates.
 	Known     []string
 	Connected []string
-	// Managers are the nearest inventory managers.
+	// Managers are the nearest inventory managers who are not to be consultants.
 	Managers []string
 	// Addresses bounds how many webhook addresses may get the event.
 	Addresses int
 }
 
 // nearestManagers selects the inventory managers assigned at the lowest level, from
-// the node {node} upwards, that has any.
+// the node {node} upwards, that has any besides the identities {except}.
 const nearestManagers = `
 		ARRAY(SELECT near.identity_id FROM (
 				SELECT g.identity_id, rank() OVER (ORDER BY c.depth) AS level
@@ -51,6 +51,7 @@ const nearestManagers = `
 				JOIN assignments g ON g.node_id = c.ancestor_id
 				JOIN permission_definitions d ON d.id = g.definition_id
 				WHERE c.node_id = {node} AND d.inventory_manager AND (c.depth = 0 OR d.applies_below)
+					AND g.identity_id <> ALL ({except})
 			) near WHERE near.level = 1 ORDER BY near.identity_id)`
 
 var workOrderCreations = &batch.Statement{Stage: stageRules, ReadOnly: true, SQL: `
@@ -59,12 +60,12 @@ var workOrderCreations = &batch.Statement{Stage: stageRules, ReadOnly: true, SQL
 		EXISTS (SELECT FROM forms f WHERE f.organization_id = o.id AND f.id = u.form) AS form_known,
 		` + with(knownIdentities, "organization", "o.id", "identities", splitIDs("u.identities")) + ` AS known,
 		` + with(connectedIdentities, "node", "n.id", "identities", splitIDs("u.identities"), "actor", "u.actor", "integration", "u.integration") + ` AS connected,
-		` + with(nearestManagers, "node", "n.id") + ` AS managers,
+		` + with(nearestManagers, "node", "n.id", "except", splitIDs("u.consultants")) + ` AS managers,
 		(SELECT count(*) FROM webhooks h WHERE 'work_order.created' = ANY (h.events)
 			AND (h.organization_id = o.id OR h.organization_id IN (
 				SELECT s.company_id FROM service_companies s WHERE s.customer_id = o.id))) AS addresses
-	FROM unnest($1::text[], $2::boolean[], $3::text[], $4::text[], $5::text[], $6::text[])
-		WITH ORDINALITY u (actor, integration, organization, node, form, identities, nth)
+	FROM unnest($1::text[], $2::boolean[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
+		WITH ORDINALITY u (actor, integration, organization, node, form, identities, consultants, nth)
 	JOIN organizations o ON o.id = u.organization
 	JOIN plans p ON p.organization_id = o.id
 	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = u.node`}
@@ -72,7 +73,7 @@ var workOrderCreations = &batch.Statement{Stage: stageRules, ReadOnly: true, SQL
 // CreateWorkOrder creates a work order (spec section 4, rules 2, 3 and 8) and
 // returns it with status 201. Errors: read_only, plan_restricted,
 // validation_failed, permission_denied, rule_violation (both_roles,
-// assignee_not_connected), idempotency_key_reused, unavailable.
+// assignee_not_connected, no_worker), idempotency_key_reused, unavailable.
 func (s *Service) CreateWorkOrder(ctx context.Context, actor Actor, call Call, in NewWorkOrder) (WriteResult, error) {
 	return s.writeRecord(ctx, actor, call, http.StatusCreated, nil, func(ctx context.Context, t *tx) (string, func() any, error) {
 		var known workOrderCreation
@@ -81,7 +82,7 @@ func (s *Service) CreateWorkOrder(ctx context.Context, actor Actor, call Call, i
 			form = *in.FormID
 		}
 		batch.QueueBulkOne(t.Tx, workOrderCreations, &known, nil, actor.IdentityID, actor.Kind == models.KindIntegration,
-			actor.OrganizationID, in.InventoryID, form, joinIDs(slices.Concat(in.Assignees, in.Consultants)))
+			actor.OrganizationID, in.InventoryID, form, joinIDs(slices.Concat(in.Assignees, in.Consultants)), joinIDs(in.Consultants))
 		if err := t.Flush(ctx); err != nil {
 			return "", nil, err
 		}
@@ -90,7 +91,7 @@ func (s *Service) CreateWorkOrder(ctx context.Context, actor Actor, call Call, i
 		}
 		workers := in.Assignees
 		if len(workers) == 0 {
-			workers = slices.DeleteFunc(known.Managers, func(id string) bool { return slices.Contains(in.Consultants, id) })
+			workers = known.Managers
 		}
 		id, err := t.newID(models.PrefixWorkOrder)
 		if err != nil {
@@ -120,7 +121,14 @@ func (c workOrderCreation) check(actor Actor, in NewWorkOrder) error {
 	if !slices.Contains(c.Grants, string(models.GrantWorkOrdersCreate)) {
 		return models.Errorf(models.CodePermissionDenied, "The %s may not create work orders on this node.", actor.Kind)
 	}
-	return c.candidates(in).checkRules(nil, nil)
+	if err := c.candidates(in).checkRules(nil, nil); err != nil {
+		return err
+	}
+	if len(in.Assignees)+len(c.Managers) == 0 {
+		return models.Violation(models.RuleNoWorker,
+			"A work order needs at least one worker. Name an assignee: no inventory manager of the node could be one.")
+	}
+	return nil
 }
 
 func (c workOrderCreation) candidates(in NewWorkOrder) candidates {
@@ -141,6 +149,7 @@ func (c workOrderCreation) checkNames(in NewWorkOrder) error {
 	if in.FormID != nil && !c.FormKnown {
 		fields = append(fields, unknownField("/form_id", "form"))
 	}
+	fields = append(fields, checkBlank("/title", in.Title)...)
 	fields = append(fields, checkTargetDate(in.TargetDate)...)
 	fields = append(fields, c.candidates(in).checkKnown()...)
 	if len(fields) > 0 {

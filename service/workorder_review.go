@@ -55,8 +55,8 @@ func (s *Service) ReviewWorkOrder(ctx context.Context, actor Actor, id string, r
 // check returns what is wrong with the review.
 func (r Review) check() []models.FieldError {
 	switch {
-	case !models.IsText(r.Comment):
-		return []models.FieldError{{Pointer: "/comment", Code: "value", Detail: "The comment must be UTF-8 text without NUL."}}
+	case !models.IsPlain(r.Comment):
+		return []models.FieldError{{Pointer: "/comment", Code: "value", Detail: models.PlainTextRule}}
 	case utf8.RuneCountInString(r.Comment) > models.MaxReviewComment:
 		return []models.FieldError{{Pointer: "/comment", Code: "too_long", Detail: "The comment has at most 1,000 characters."}}
 	}

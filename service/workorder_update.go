@@ -31,7 +31,11 @@ func (s *Service) UpdateWorkOrder(ctx context.Context, actor Actor, call Call, i
 		if err := c.requireGrant(models.GrantWorkOrdersUpdate, "change work orders"); err != nil {
 			return err
 		}
-		if fields := checkTargetDate(patch.TargetDate.Value); len(fields) > 0 {
+		fields := checkTargetDate(patch.TargetDate.Value)
+		if patch.Title.Set {
+			fields = append(fields, checkBlank("/title", patch.Title.Value)...)
+		}
+		if len(fields) > 0 {
 			return models.Invalid(fields...)
 		}
 		if err := c.applyOperation(models.OperationUpdate); err != nil {
@@ -39,27 +43,36 @@ func (s *Service) UpdateWorkOrder(ctx context.Context, actor Actor, call Call, i
 		}
 		c.action = string(models.EventWorkOrderUpdated)
 		old := c.state
-		fields := slices.Concat(
+		changed := slices.Concat(
 			set(c, "title", old.Title, patch.Title),
 			setNullable(c, "description", old.Description, patch.Description),
 			set(c, "priority", old.Priority, patch.Priority),
 			setNullable(c, "target_date", old.TargetDate, patch.TargetDate),
 		)
 		// A change of the caller's reference alone causes no event (spec section 3).
-		fields = append(fields, setNullable(c, "external_id", old.ExternalID, patch.ExternalID)...)
-		if len(fields) > 0 && !slices.Equal(fields, []string{"external_id"}) {
-			c.events = []domainEvent{{kind: models.EventWorkOrderUpdated, data: models.JSON{"fields": fields}}}
+		changed = append(changed, setNullable(c, "external_id", old.ExternalID, patch.ExternalID)...)
+		if len(changed) > 0 && !slices.Equal(changed, []string{"external_id"}) {
+			c.events = []domainEvent{{kind: models.EventWorkOrderUpdated, data: models.JSON{"fields": changed}}}
 		}
 		return nil
 	})
 }
 
-// checkTargetDate rejects a time that RFC 3339 cannot express in UTC.
+// checkTargetDate rejects a time that no calendar has, the year 0, or that RFC 3339
+// cannot express in UTC.
 func checkTargetDate(at *models.Time) []models.FieldError {
-	if at == nil || at.Year() >= 0 && at.Year() <= 9999 {
+	if at == nil || at.Year() >= 1 && at.Year() <= 9999 {
 		return nil
 	}
-	return []models.FieldError{{Pointer: "/target_date", Code: "value", Detail: "In UTC, the year must be from 0 to 9999."}}
+	return []models.FieldError{{Pointer: "/target_date", Code: "value", Detail: "In UTC, the year must be from 1 to 9999."}}
+}
+
+// checkBlank rejects a required text of white space alone.
+func checkBlank(pointer, text string) []models.FieldError {
+	if !models.IsBlank(text) {
+		return nil
+	}
+	return []models.FieldError{{Pointer: pointer, Code: "blank", Detail: models.BlankTextRule}}
 }
 
 // set changes a column if the sent value differs, and returns its name if so.
