@@ -83,8 +83,8 @@ func serveAPI(ctx context.Context, s settings) error {
 		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
 		ConnState:         listener.setState,
 	}
-	if warning := s.proxyWarning(); warning != "" {
-		p.log.Warn(warning)
+	if s.lacksProxies() {
+		p.log.Warn("MILLWRIGHT_PUBLIC_URL is https and TRUSTED_PROXIES is empty: if a proxy is in front of the API, limits count all its clients as one")
 	}
 	p.log.Info("the API listens", "address", listener.Addr().String())
 	return p.serveCalls(ctx, handler, missing, func(ctx context.Context) error {

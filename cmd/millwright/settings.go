@@ -199,14 +199,10 @@ func wantedTextForm(value, form string) (want string) {
 	return ""
 }
 
-// proxyWarning returns a warning if the service seems to be behind a proxy that it
-// does not know, "" if not: TLS ends at a proxy, and without TRUSTED_PROXIES all
-// clients count as one.
-func (s settings) proxyWarning() string {
-	if strings.HasPrefix(s.PublicURL, "https://") && len(s.TrustedProxies) == 0 {
-		return "MILLWRIGHT_PUBLIC_URL is https and TRUSTED_PROXIES is empty: if a proxy is in front of the API, limits count all its clients as one"
-	}
-	return ""
+// lacksProxies reports whether the service seems to be behind a proxy that it does
+// not know: TLS ends at a proxy, and without TRUSTED_PROXIES all clients count as one.
+func (s settings) lacksProxies() bool {
+	return strings.HasPrefix(s.PublicURL, "https://") && len(s.TrustedProxies) == 0
 }
 
 func (s settings) addressRules() service.AddressRules {

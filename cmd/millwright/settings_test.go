@@ -88,8 +88,8 @@ func TestAnUnknownProxyIsWarnedOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if warning := s.proxyWarning(); (warning != "") != test.warns {
-			t.Errorf("%+v: the warning is %q", test, warning)
+		if warns := s.lacksProxies(); warns != test.warns {
+			t.Errorf("%+v: it warns: %t", test, warns)
 		}
 	}
 }
