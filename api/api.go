@@ -118,9 +118,7 @@ func (a *API) newEngine() {
 	a.engine.GET("/livez", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	a.engine.GET("/readyz", a.ready)
 	a.engine.Use(a.hold)
-	a.engine.NoRoute(func(c *gin.Context) {
-		a.reject(c, models.Errorf(models.CodeNotFound, "There is nothing at this URL."))
-	})
+	a.engine.NoRoute(func(c *gin.Context) { a.reject(c, models.NotFound()) })
 	a.engine.NoMethod(func(c *gin.Context) {
 		// Gin does not know that ServeHTTP handles HEAD as GET.
 		c.Header("Allow", strings.Replace(c.Writer.Header().Get("Allow"), http.MethodGet, http.MethodGet+", "+http.MethodHead, 1))

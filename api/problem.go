@@ -17,7 +17,7 @@ type Problem struct {
 	Type        string         `json:"type" doc:"URI of the problem's type." example:"urn:millwright:problem:not_found"`
 	Title       string         `json:"title" doc:"The HTTP status in words." example:"Not Found"`
 	Status      int            `json:"status" doc:"The HTTP status." example:"404"`
-	Detail      string         `json:"detail" doc:"Explanation for people." example:"There is no such record, or the integration may not read it."`
+	Detail      string         `json:"detail" doc:"Explanation for people." example:"There is nothing at this URL, or the integration may not read it."`
 	Code        models.Code    `json:"code" doc:"Code for programs." example:"not_found"`
 	RequestID   string         `json:"request_id" doc:"The call's id, as in X-Request-Id." example:"req_01jd8q4v6cf5e8hbbfwj0zq3tk"`
 	Errors      []ProblemField `json:"errors,omitempty" nullable:"false" doc:"With validation_failed: each invalid field."`

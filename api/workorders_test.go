@@ -344,7 +344,7 @@ func TestListWorkOrders(t *testing.T) {
 		"an unknown status":           "?status=open,done",
 		"an unknown parameter":        "?stats=open",
 		"a malformed time":            "?created_since=yesterday",
-		"a repeated parameter":        "?status=open&status=complete",
+		"a repeated parameter":        "?external_id=a&external_id=b",
 		"NUL in a parameter":          "?external_id=a%00b",
 		"invalid UTF-8 in one":        "?external_id=%ff",
 		"a broken escape":             "?external_id=%zz",

@@ -1022,7 +1022,7 @@ type Problem struct {
 
 	// Detail Explanation for people.
 	//
-	// Examples: There is no such record, or the integration may not read it.
+	// Examples: There is nothing at this URL, or the integration may not read it.
 	Detail string `json:"detail"`
 
 	// Errors With validation_failed: each invalid field.

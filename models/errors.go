@@ -97,7 +97,7 @@ func Invalid(fields ...FieldError) *Error {
 // NotFound returns the error for a record that does not exist or that the caller may
 // not read: callers must not be able to tell which (spec section 5, Permissions).
 func NotFound() *Error {
-	return &Error{Code: CodeNotFound, Detail: "There is no such record, or the integration may not read it."}
+	return &Error{Code: CodeNotFound, Detail: "There is nothing at this URL, or the integration may not read it."}
 }
 
 // CodeOf returns the code of an *Error in err's chain, CodeInternal for any
