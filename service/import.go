@@ -88,7 +88,9 @@ func (r *importRun) run(ctx context.Context) error {
 	if err := r.readKeys(); err != nil {
 		return err
 	}
-	r.hashPasswords()
+	if err := r.hashPasswords(ctx); err != nil {
+		return err
+	}
 	if err := r.readRows(); err != nil {
 		return err
 	}

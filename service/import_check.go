@@ -3,8 +3,6 @@ package service
 import (
 	"slices"
 
-	"github.com/goccy/go-yaml"
-
 	"millwright/models"
 )
 
@@ -13,13 +11,9 @@ import (
 func readImportFile(text []byte) (*importFile, error) {
 	file := &importFile{kinds: map[string]string{}, kindsOfNode: map[string]models.NodeKind{}}
 	problems := &ImportError{}
-	if problem := checkImportSize(text); problem != "" {
-		problems.add("%s", problem)
-		return nil, problems
-	}
-	if err := yaml.UnmarshalWithOptions(text, file, yaml.Strict()); err != nil {
-		problems.add("%s", yaml.FormatError(err, false, false))
-		return nil, problems
+	parseImportFile(text, file, problems)
+	if err := problems.orNil(); err != nil {
+		return nil, err
 	}
 	file.collectKeys(problems)
 	file.checkNames(problems)

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"fmt"
 	"net/mail"
 	"slices"
@@ -11,11 +12,14 @@ import (
 	"millwright/models"
 )
 
-// hashPasswords hashes the passwords of new people. It takes a long time, so it is
-// done before any row is locked.
-func (r *importRun) hashPasswords() {
+// hashPasswords hashes the passwords of new people until the context ends. It takes a
+// long time, so it is done before any row is locked.
+func (r *importRun) hashPasswords(ctx context.Context) error {
 	r.passwords = map[string]string{}
 	for _, p := range r.file.People {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if p.Password == nil || r.known[p.Key] {
 			continue
 		}
@@ -25,6 +29,7 @@ func (r *importRun) hashPasswords() {
 		}
 		r.passwords[p.Key] = string(hash)
 	}
+	return nil
 }
 
 func (r *importRun) people() error {
