@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/jackc/pgx/v5"
 
@@ -46,6 +47,8 @@ type addressRow struct {
 	Events     []models.EventType
 	// Notices says whether notices about the address wait to be mailed.
 	Notices bool
+	// Releasing says that a release of failed and held deliveries is unfinished.
+	Releasing bool
 }
 
 // addressQuery loads an address at the time $2. The caller appends its id.
@@ -53,7 +56,8 @@ var addressQuery = `
 	SELECT h.id, h.organization_id, h.integration_id, h.url, h.secret_sealed, h.previous_secret, h.previous_secret_until,
 		h.enabled, ` + with(usableIntegration, "i", "i", "o", "o", "p", "p") + ` AS usable,
 		'people:read' = ANY (i.scopes) AS show_people, i.scopes, h.events,
-		` + with(waitsForMail, "w", "h", "now", "$2") + ` AS notices
+		` + with(waitsForMail, "w", "h", "now", "$2") + ` AS notices,
+		EXISTS (SELECT FROM delivery_releases r WHERE r.webhook_id = h.id) AS releasing
 	FROM webhooks h
 	JOIN integrations i ON i.id = h.integration_id
 	JOIN organizations o ON o.id = h.organization_id
@@ -86,7 +90,8 @@ const claimQuery = `
 // each with its record as it is now; claimed are the ids of those that the caller
 // already has. If the address is off, its deliveries are held. Those that it does
 // not subscribe to or that its integration may no longer read are skipped. Neither
-// are returned. Only one dispatcher claims for an address at a time; if two overlap
+// are returned. An unfinished release continues with its next batch; deliveries after
+// it wait, so that all go out in the order of the events. Only one dispatcher claims for an address at a time; if two overlap
 // after a crash, deliveries are sent twice, never lost. An unknown address claims
 // nothing. Errors: unavailable.
 func (s *Service) ClaimPending(ctx context.Context, webhookID string, claimed []string, limit int) (Claim, error) {
@@ -94,7 +99,9 @@ func (s *Service) ClaimPending(ctx context.Context, webhookID string, claimed []
 		claimed = []string{} // NULL would make the comparison NULL, too
 	}
 	return s.claim(ctx, addressQuery+`$1`, webhookID, limit, claimQuery+`
-		WHERE d.webhook_id = $1 AND d.status = 'pending' AND d.id <> ALL ($3::text[]) ORDER BY d.seq LIMIT $2`, claimed)
+		WHERE d.webhook_id = $1 AND d.status = 'pending' AND d.id <> ALL ($3::text[])
+			AND d.seq <= coalesce((SELECT after_seq FROM delivery_releases WHERE webhook_id = $1), $4)
+		ORDER BY d.seq LIMIT $2`, claimed, int64(math.MaxInt64))
 }
 
 // ClaimRetry returns the delivery if it waits for another attempt, rendered like
@@ -133,13 +140,21 @@ func (s *Service) claim(ctx context.Context, addressSQL, id string, limit int, c
 	if len(claimed) > limit {
 		claim.More, claimed = true, claimed[:limit]
 	}
+	if !address.Enabled {
+		err = s.transaction(ctx, func(t *ormTx) (err error) {
+			claim.More, err = t.holdBatch(address.ID)
+			return err
+		})
+		return claim, err
+	}
+	if address.Releasing && !claim.More {
+		claim.More = true
+		if err := s.continueRelease(ctx, address.ID); err != nil {
+			return claim, err
+		}
+	}
 	if len(claimed) == 0 {
 		return claim, nil
-	}
-	if !address.Enabled {
-		claim.More = false
-		_, err := s.pool.Exec(ctx, with(holdQuery, "webhook", "$1"), address.ID)
-		return claim, s.translate(err)
 	}
 	claim.Deliveries, err = s.render(ctx, address, claimed)
 	return claim, err

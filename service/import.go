@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -51,6 +52,9 @@ func (s *Service) Import(ctx context.Context, text []byte) (ImportResult, error)
 			known: map[string]bool{}, stored: map[string][]string{},
 			result: ImportResult{IDs: map[string]string{}, Integrations: map[string]ImportedIntegration{}},
 		}
+		if err := t.limit(importTimeout, importTimeout); err != nil {
+			return err
+		}
 		err := run.run(ctx)
 		imported = run.result
 		return err
@@ -60,6 +64,10 @@ func (s *Service) Import(ctx context.Context, text []byte) (ImportResult, error)
 	}
 	return imported, err
 }
+
+// importTimeout bounds each statement of an import and its wait for another import of
+// the organization. A large file takes longer than other rare writes.
+const importTimeout = 10 * time.Minute
 
 // importRun is one run of an import in its transaction: it reads the rows that
 // earlier imports created, changes and adds to them what the file says, and saves

@@ -14,7 +14,8 @@ import (
 // is held. The query returns addresses that no dispatcher has leased.
 //
 // FOR KEY SHARE waits for a transaction that turns an address on or deletes it,
-// so that the delivery sees the result. The foreign key takes this lock anyway.
+// so that the delivery sees the result. Deliveries have no foreign key to addresses:
+// deleting one would wait for all of its deliveries.
 const publishQuery = `
 	WITH published AS (
 		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[])

@@ -10,16 +10,94 @@ import (
 // address workflow finds it among the pending ones, in its order.
 const dueNowColumns = `status = 'pending', next_attempt_at = NULL, finished_at = NULL, attempts_before = attempts`
 
-// requeueDeliveries makes every failed or held delivery of the address due now
-// whose event is not older than since, and returns how many. A delivery is created
-// with its event, so their times are the same.
-func (t *ormTx) requeueDeliveries(webhookID string, since models.Time) (int, error) {
-	if err := t.exec(allowLongStatement); err != nil {
+// releaseBatchSize is how many failed and held deliveries one transaction looks
+// through to release them.
+const releaseBatchSize = 1000
+
+// MaxReleasedCount bounds the number of released deliveries that a command reports.
+const MaxReleasedCount = 10_000
+
+// releasedBatch is what releaseBatch did.
+type releasedBatch struct {
+	// Released deliveries are due now. Seen includes those of events that are too old.
+	Released, Seen int
+	// Last is the Seq of the last one seen.
+	Last int64
+}
+
+// more says that failed and held deliveries may follow.
+func (b releasedBatch) more() bool { return b.Seen == releaseBatchSize }
+
+// releaseBatch makes deliveries of the address due now, in their order: of the next
+// failed and held ones after the given RenderedDelivery.Seq, those of events that are
+// not older than since. A delivery is created with its event, so their times are the same.
+func (t *ormTx) releaseBatch(webhookID string, since models.Time, after int64) (releasedBatch, error) {
+	return scanOne[releasedBatch](t, nil, `
+		WITH next AS (
+			SELECT id, seq, created_at FROM deliveries
+			WHERE webhook_id = ? AND status IN ('failed', 'held') AND seq > ?
+			ORDER BY seq LIMIT ? FOR UPDATE
+		), released AS (
+			UPDATE deliveries SET `+dueNowColumns+`
+			WHERE id = ANY (ARRAY(SELECT id FROM next WHERE created_at >= ?)) RETURNING id
+		)
+		SELECT (SELECT count(*) FROM released) AS released, count(*) AS seen, coalesce(max(seq), 0) AS last FROM next`,
+		webhookID, after, releaseBatchSize, since)
+}
+
+// continueLater has the address's dispatcher continue a release after the delivery
+// with the given Seq. A release that is not finished yet is included.
+func (t *ormTx) continueLater(webhookID string, since models.Time, after int64) error {
+	return t.exec(`
+		INSERT INTO delivery_releases AS r (webhook_id, since, after_seq) VALUES (?, ?, ?)
+		ON CONFLICT (webhook_id) DO UPDATE SET
+			since = least(r.since, excluded.since), after_seq = least(r.after_seq, excluded.after_seq)`, webhookID, since, after)
+}
+
+// countReleasable returns how many deliveries a release continued after the given
+// Seq will make due. It looks through the newest MaxReleasedCount only.
+func (t *ormTx) countReleasable(webhookID string, since models.Time, after int64) (int, error) {
+	return scanOne[int](t, nil, `
+		SELECT count(*) FILTER (WHERE created_at >= ?) FROM (
+			SELECT created_at FROM deliveries
+			WHERE webhook_id = ? AND status IN ('failed', 'held') AND seq > ?
+			ORDER BY seq DESC LIMIT ?) newest`, since, webhookID, after, MaxReleasedCount)
+}
+
+// release makes the failed and held deliveries of events since then due: the first
+// batch now, the others when the address's dispatcher comes to them. It returns how
+// many there are, at most MaxReleasedCount and one batch.
+func (t *ormTx) release(webhookID string, since models.Time) (int, error) {
+	first, err := t.releaseBatch(webhookID, since, 0)
+	if err != nil || !first.more() {
+		return first.Released, err
+	}
+	left, err := t.countReleasable(webhookID, since, first.Last)
+	if err != nil {
 		return 0, err
 	}
-	due := t.db.Exec(`UPDATE deliveries SET `+dueNowColumns+`
-		WHERE webhook_id = ? AND status IN ('failed', 'held') AND created_at >= ?`, webhookID, since)
-	return int(due.RowsAffected), due.Error
+	return first.Released + left, t.continueLater(webhookID, since, first.Last)
+}
+
+// continueRelease releases the next batch of an unfinished release.
+func (s *Service) continueRelease(ctx context.Context, webhookID string) error {
+	return s.transaction(ctx, func(t *ormTx) error {
+		releases, err := scanAll[struct {
+			Since    models.Time
+			AfterSeq int64
+		}](t, `SELECT since, after_seq FROM delivery_releases WHERE webhook_id = ? FOR UPDATE`, webhookID)
+		if err != nil || len(releases) == 0 {
+			return err
+		}
+		batch, err := t.releaseBatch(webhookID, releases[0].Since, releases[0].AfterSeq)
+		if err != nil {
+			return err
+		}
+		if !batch.more() {
+			return t.exec(`DELETE FROM delivery_releases WHERE webhook_id = ?`, webhookID)
+		}
+		return t.exec(`UPDATE delivery_releases SET after_seq = ? WHERE webhook_id = ?`, batch.Last, webhookID)
+	})
 }
 
 // requireOn returns an error for a redelivery at an address that is off.
@@ -30,17 +108,18 @@ func requireOn(h *models.Webhook) error {
 	return models.Errorf(models.CodeValidationFailed, "The address is off; turn it on first.")
 }
 
-// RedeliverSince makes every failed or held delivery of the address due now
-// whose event is not older than since, and returns how many there are (spec
-// section 6, turning off). Errors: not_found, permission_denied,
-// validation_failed if the address is off, unavailable.
+// RedeliverSince makes every failed or held delivery of the address due whose event
+// is not older than since, and returns how many (spec section 6, turning off). Those
+// that do not fit into one batch become due when the address's dispatcher comes to
+// them; at most MaxReleasedCount of them are counted. Errors: not_found,
+// permission_denied, validation_failed if the address is off, unavailable.
 func (s *Service) RedeliverSince(ctx context.Context, actor Actor, webhookID string, since models.Time) (int, error) {
 	due := 0
 	_, err := s.updateWebhook(ctx, actor, webhookID, func(t *ormTx, h *models.Webhook) (action string, err error) {
 		if err := requireOn(h); err != nil {
 			return "", err
 		}
-		due, err = t.requeueDeliveries(webhookID, since)
+		due, err = t.release(webhookID, since)
 		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, webhookID})
 		return actionRedelivered, err
 	})

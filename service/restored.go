@@ -29,3 +29,6 @@ func (s *Service) MarkAllDirty(ctx context.Context) (records int, err error) {
 	})
 	return records, err
 }
+
+// allowLongStatement gives the rest of a transaction enough time for every record.
+const allowLongStatement = `SET LOCAL statement_timeout = '10min'`

@@ -27,6 +27,8 @@ type RemovalResult struct {
 	// count under the name of the table.
 	Leases int `json:"Mailboxes"`
 	Beats  int
+	// Deliveries are those of deleted addresses.
+	Deliveries int
 	// More is set if expired rows are left.
 	More bool
 }
@@ -58,17 +60,46 @@ var expiries = []expiry{
 	{clockMargin, inAnyOrder("mailboxes", "attended_until"), func(r *RemovalResult) *int { return &r.Leases }},
 	// A token may name a beat that is a little older than the token.
 	{models.SyncTokenLifetime + clockMargin, oldestFirst("beats", "at"), func(r *RemovalResult) *int { return &r.Beats }},
+	{0, removeOfDeletedAddress, func(r *RemovalResult) *int { return &r.Deliveries }},
 }
 
-// removal removes at most $3 rows whose time is from $2 to $1. It returns how many and
-// where the next removal may begin, and skips rows that are being changed.
+// removal removes at most $3 rows whose time is from $2 to $1. It returns how many,
+// where the next removal may begin, whether rows may be left, and the deliveries whose
+// workflows to wake. It skips rows that are being changed.
 const removal = `
 	WITH removed AS (
 		DELETE FROM {table} WHERE ctid = ANY (ARRAY(
 			SELECT ctid FROM {table} WHERE {time} <= $1 AND {time} >= $2 {order} LIMIT $3 FOR UPDATE SKIP LOCKED))
 		RETURNING {time} AS at
 	)
-	SELECT count(*), {next} FROM removed`
+	SELECT count(*), {next}, count(*) = $3, NULL::text[] FROM removed`
+
+// removeOfDeletedAddress removes at most $3 deliveries of the address that was deleted
+// first, from $2 to $1. It begins after those that were removed already, since the
+// index still has their entries, and forgets the address after the last one. Workflows
+// of failing deliveries then find nothing and end.
+const removeOfDeletedAddress = `
+	WITH address AS (
+		SELECT * FROM deleted_webhooks WHERE deleted_at <= $1 AND deleted_at >= $2
+		ORDER BY deleted_at, webhook_id LIMIT 1 FOR UPDATE
+	), next AS (
+		SELECT d.id FROM address a CROSS JOIN LATERAL (
+			SELECT id FROM deliveries WHERE webhook_id = a.webhook_id AND id > a.removed_to
+			ORDER BY id LIMIT $3) d
+	), removed AS (
+		DELETE FROM deliveries WHERE id = ANY (ARRAY(SELECT id FROM next)) RETURNING id, status
+	), continued AS (
+		UPDATE deleted_webhooks w SET removed_to = (SELECT max(id) FROM next)
+		FROM address a WHERE w.webhook_id = a.webhook_id AND (SELECT count(*) FROM next) = $3
+	), finished AS (
+		DELETE FROM deleted_webhooks w
+		USING address a WHERE w.webhook_id = a.webhook_id AND (SELECT count(*) FROM next) < $3
+		RETURNING w.webhook_id
+	)
+	SELECT count(*), NULL::timestamptz,
+		(SELECT count(*) FROM deleted_webhooks WHERE deleted_at <= $1) > (SELECT count(*) FROM finished),
+		array_agg(id) FILTER (WHERE status IN ('retrying', 'failed'))
+	FROM removed`
 
 // oldestFirst is the removal from a table with an index on the time. Each batch begins
 // where the previous one ended: until the next vacuum, the index still has entries of
@@ -85,7 +116,7 @@ func inAnyOrder(table, time string) string {
 
 // RemoveExpired removes expired rows: events after 30 days with their deliveries and
 // attempts (spec section 8), idempotency keys after 24 hours, revoked tokens, call
-// counts and leases.
+// counts, leases, and the deliveries of deleted addresses.
 //
 // It takes the tables in turn. Each batch is a separate transaction, so that other
 // writes and pages of changes wait for one batch at most. After each batch it asks
@@ -104,13 +135,17 @@ func (s *Service) RemoveExpired(ctx context.Context, batchSize int, goOn func() 
 	for {
 		next := left[0]
 		left = left[1:]
-		n, reached, err := s.removeBatch(ctx, next.sql, now.Add(-next.age), next.from, batchSize)
+		batch, err := s.removeBatch(ctx, next.sql, now.Add(-next.age), next.from, batchSize)
 		if err != nil {
 			return removed, err
 		}
-		*next.count(&removed) += n
-		if n == batchSize {
-			left = append(left, table{next.expiry, reached})
+		*next.count(&removed) += batch.N
+		if batch.More {
+			from := time.Time{}
+			if batch.Next != nil {
+				from = *batch.Next
+			}
+			left = append(left, table{next.expiry, from})
 		}
 		if removed.More = len(left) > 0; !removed.More || !goOn() {
 			return removed, nil
@@ -118,24 +153,28 @@ func (s *Service) RemoveExpired(ctx context.Context, batchSize int, goOn func() 
 	}
 }
 
+// removedBatch is what one removal returns.
+type removedBatch struct {
+	N    int
+	Next *time.Time
+	More bool
+	Wake []string
+}
+
 // removeBatch runs one removal.
-func (s *Service) removeBatch(ctx context.Context, sql string, until, from time.Time, limit int) (n int, reached time.Time, err error) {
+func (s *Service) removeBatch(ctx context.Context, sql string, until, from time.Time, limit int) (removed removedBatch, err error) {
 	err = s.write(ctx, func(_ context.Context, t *tx) error {
 		// Shorter than deadlock_timeout: if a batch and a write wait for each other,
 		// the batch fails, not the write.
 		t.Queue(`SET LOCAL lock_timeout = '100ms'`)
-		t.QueueRows(func(rows pgx.Rows) error {
-			removed, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[struct {
-				N    int
-				Next *time.Time
-			}])
-			n = removed.N
-			if removed.Next != nil {
-				reached = *removed.Next
+		t.QueueRows(func(rows pgx.Rows) (err error) {
+			removed, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[removedBatch])
+			for _, delivery := range removed.Wake {
+				t.wakes = append(t.wakes, WakeTarget{TargetDelivery, delivery})
 			}
 			return err
 		}, sql, until, from, limit)
 		return nil
 	})
-	return n, reached, err
+	return removed, err
 }

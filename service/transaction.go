@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strconv"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -35,6 +37,9 @@ func (s *Service) transaction(ctx context.Context, do func(*ormTx) error) (err e
 	err = batch.Retry(func() error {
 		return s.orm.WithContext(ctx).Transaction(func(db *gorm.DB) error {
 			t = &ormTx{Service: s, db: db, at: s.now()}
+			if err := t.limit(rareLockTimeout, rareStatementTimeout); err != nil {
+				return err
+			}
 			return do(t)
 		})
 	})
@@ -46,6 +51,20 @@ func (s *Service) transaction(ctx context.Context, do func(*ormTx) error) (err e
 	}
 	s.committed(ctx, t.wakes)
 	return nil
+}
+
+// A rare write waits for a lock, and lets a statement run, no longer than this: other
+// writes wait for what it has locked, whichever organization's they are.
+const (
+	rareLockTimeout      = 2 * time.Second
+	rareStatementTimeout = 5 * time.Second
+)
+
+// limit bounds how long the rest of the transaction waits for a lock and how long one
+// of its statements runs.
+func (t *ormTx) limit(lock, statement time.Duration) error {
+	return t.exec(`SELECT set_config('lock_timeout', ?, true), set_config('statement_timeout', ?, true)`,
+		strconv.FormatInt(lock.Milliseconds(), 10), strconv.FormatInt(statement.Milliseconds(), 10))
 }
 
 // exec runs a statement: locks and guarded updates, which stay SQL. Parameters are

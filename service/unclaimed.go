@@ -20,7 +20,8 @@ const (
 func dirtyGrace(grace time.Duration) time.Duration { return 6 * grace }
 
 // Unclaimed returns the workflows to wake because nothing else does: addresses
-// without a lease whose deliveries have been pending for longer than grace,
+// without a lease whose deliveries have been pending for longer than grace or whose
+// release is unfinished,
 // deliveries whose next attempt is overdue by grace, dirty records, and records
 // with notices that are not being mailed. Waking one unnecessarily is harmless. Errors:
 // unavailable.
@@ -39,12 +40,14 @@ func (s *Service) Unclaimed(ctx context.Context, grace time.Duration) ([]WakeTar
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(`
 		SELECT h.id FROM webhooks h
-		WHERE EXISTS (SELECT FROM deliveries d
+		WHERE (EXISTS (SELECT FROM deliveries d
 				WHERE d.webhook_id = h.id AND d.status = 'pending' AND d.created_at < $1)
+				OR EXISTS (SELECT FROM delivery_releases r WHERE r.webhook_id = h.id))
 			AND NOT EXISTS (SELECT FROM mailboxes m WHERE m.webhook_id = h.id AND m.attended_until > $2)
 		LIMIT $3`, now.Add(-grace), now, sweepLimit).Query(collect(wakeTargetOf))
 	pipeline.Queue(`
-		SELECT id FROM deliveries WHERE status = 'retrying' AND next_attempt_at < $1
+		SELECT id FROM deliveries d WHERE status = 'retrying' AND next_attempt_at < $1
+			AND EXISTS (SELECT FROM webhooks h WHERE h.id = d.webhook_id)
 		ORDER BY next_attempt_at LIMIT $2`, now.Add(-grace), sweepLimit).Query(collect(func(id string) WakeTarget { return WakeTarget{TargetDelivery, id} }))
 	pipeline.Queue(`SELECT record_id FROM looks_owed WHERE since < $1 ORDER BY since LIMIT $2`,
 		now.Add(-dirtyGrace(grace)), sweepLimit).Query(collect(wakeTargetOf))

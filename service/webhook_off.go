@@ -49,21 +49,23 @@ const (
 	silently offNotice = false
 )
 
-// turnOff turns an address off if it is on and holds its due deliveries.
+// turnOff turns an address off if it is on and holds its due deliveries: the first
+// batch now, the others when its dispatcher claims them.
 func (t *ormTx) turnOff(actor Actor, webhookID, reason string, notice offNotice) error {
 	off, err := scanAll[string](t, `UPDATE webhooks SET enabled = false, off_reason = ?, off_at = ?
 		WHERE id = ? AND enabled RETURNING organization_id`, reason, t.at, webhookID)
 	if err != nil || len(off) == 0 {
 		return err
 	}
-	held, err := scanAll[heldDelivery](t, with(holdQuery, "webhook", "?"), webhookID)
+	if err := t.exec(`DELETE FROM delivery_releases WHERE webhook_id = ?`, webhookID); err != nil {
+		return err
+	}
+	more, err := t.holdBatch(webhookID)
 	if err != nil {
 		return err
 	}
-	for _, d := range held {
-		if d.Previous == models.DeliveryRetrying { // its workflow ends now, not at its next attempt
-			t.wakes = append(t.wakes, WakeTarget{TargetDelivery, d.ID})
-		}
+	if more {
+		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, webhookID}) // its dispatcher holds the others
 	}
 	if notice == notifyOfOff {
 		if err := t.notifyOwnerAndAdmins(models.NoticeWebhookOff, webhookID); err != nil {
@@ -79,11 +81,37 @@ type heldDelivery struct {
 	Previous models.DeliveryStatus
 }
 
-// holdQuery holds the due deliveries of {webhook}, which is off, and returns them.
+// holdBatchSize is how many pending and how many retrying deliveries one transaction
+// holds.
+const holdBatchSize = 1000
+
+// holdQuery holds the next due deliveries of an address, which is off, and returns
+// them. The array makes the plan use the primary key however long the table is.
 const holdQuery = `
+	WITH pending AS (
+		SELECT id, status FROM deliveries WHERE webhook_id = @webhook AND status = 'pending'
+		ORDER BY seq LIMIT @limit FOR UPDATE
+	), retrying AS (
+		SELECT id, status FROM deliveries WHERE webhook_id = @webhook AND status = 'retrying'
+		ORDER BY id LIMIT @limit FOR UPDATE
+	), due AS (
+		SELECT * FROM pending UNION ALL SELECT * FROM retrying
+	)
 	UPDATE deliveries d SET status = 'held', next_attempt_at = NULL
-	FROM (SELECT id, status FROM deliveries WHERE webhook_id = {webhook} AND status IN ('pending', 'retrying') FOR UPDATE) due
-	WHERE d.id = due.id RETURNING d.id, due.status AS previous`
+	FROM due WHERE d.id = due.id AND d.id = ANY (ARRAY(SELECT id FROM due))
+	RETURNING d.id, due.status AS previous`
+
+// holdBatch holds due deliveries of an address that is off and reports whether more
+// may be due.
+func (t *ormTx) holdBatch(webhookID string) (more bool, err error) {
+	held, err := scanAll[heldDelivery](t, holdQuery, map[string]any{"webhook": webhookID, "limit": holdBatchSize})
+	for _, d := range held {
+		if d.Previous == models.DeliveryRetrying { // its workflow ends now, not at its next attempt
+			t.wakes = append(t.wakes, WakeTarget{TargetDelivery, d.ID})
+		}
+	}
+	return len(held) >= holdBatchSize, err
+}
 
 // formatDuration writes a duration for people, in days if it is a number of days.
 func formatDuration(d time.Duration) string {

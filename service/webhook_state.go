@@ -27,35 +27,18 @@ func (s *Service) DisableWebhook(ctx context.Context, actor Actor, id, reason st
 		if h.Enabled {
 			h.Enabled, h.OffReason, h.OffAt = false, &reason, &t.at
 		}
-		if err := t.exec(allowLongStatement); err != nil {
-			return "", err
-		}
 		return "", t.turnOff(actor, id, reason, silently) // which logs it
 	})
 }
 
 // EnableWebhook turns an address on and returns it with the number of deliveries
-// made due: with a since, every failed or held one of an event since then, before
-// newer ones (docs/contract.md, Webhooks). The period after which failures turn it
+// released: with a since, every failed or held one of an event since then, before
+// newer ones (docs/contract.md, Webhooks), in batches as by RedeliverSince. The period after which failures turn it
 // off starts again. If it is already on, this only makes deliveries due. Errors:
 // not_found, permission_denied, unavailable.
 func (s *Service) EnableWebhook(ctx context.Context, actor Actor, id string, since *models.Time) (Webhook, int, error) {
 	due := 0
 	enabled, err := s.updateWebhook(ctx, actor, id, func(t *ormTx, h *models.Webhook) (action string, err error) {
-		due = 0
-		requeue := func() error {
-			if since == nil {
-				return nil
-			}
-			n, err := t.requeueDeliveries(id, *since)
-			due += n
-			return err
-		}
-		// Requeueing takes long on a busy address. The second time, after turnOn has
-		// locked the address, finds the few deliveries that were held meanwhile.
-		if err := requeue(); err != nil {
-			return "", err
-		}
 		if since != nil {
 			action = actionRedelivered
 		}
@@ -64,7 +47,9 @@ func (s *Service) EnableWebhook(ctx context.Context, actor Actor, id string, sin
 			if err := t.turnOn(h); err != nil {
 				return "", err
 			}
-			if err := requeue(); err != nil {
+		}
+		if since != nil {
+			if due, err = t.release(id, *since); err != nil {
 				return "", err
 			}
 		}

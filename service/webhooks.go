@@ -168,29 +168,18 @@ func (s *Service) RenewWebhookSecret(ctx context.Context, actor Actor, id string
 	return renewed, err
 }
 
-// DeleteWebhook deletes an address with its deliveries. A later import of the file
-// that created it creates it again. Errors: not_found, permission_denied, unavailable.
+// DeleteWebhook deletes an address. Its deliveries are gone for every read;
+// housekeeping removes them in batches. A later import of the file that created it
+// creates it again. Errors: not_found, permission_denied, unavailable.
 func (s *Service) DeleteWebhook(ctx context.Context, actor Actor, id string) error {
 	_, err := s.updateWebhook(ctx, actor, id, func(t *ormTx, h *models.Webhook) (string, error) {
-		if err := t.exec(allowLongStatement); err != nil {
-			return "", err
-		}
 		if err := t.db.Delete(&models.ImportKey{}, "organization_id = ? AND id = ?", h.OrganizationID, id).Error; err != nil {
 			return "", err
 		}
-		withWorkflow, err := scanAll[string](t, `
-			SELECT id FROM deliveries WHERE webhook_id = ? AND status IN ('retrying', 'failed')`, id)
-		if err != nil {
+		if err := t.exec(`INSERT INTO deleted_webhooks (webhook_id, deleted_at) VALUES (?, ?)`, id, t.at); err != nil {
 			return "", err
-		}
-		for _, delivery := range withWorkflow { // their workflows find nothing and end
-			t.wakes = append(t.wakes, WakeTarget{TargetDelivery, delivery})
 		}
 		return actionDeleted, t.db.Delete(h).Error
 	})
 	return err
 }
-
-// allowLongStatement gives the rest of a transaction enough time for all
-// deliveries of a busy address.
-const allowLongStatement = `SET LOCAL statement_timeout = '10min'`

@@ -448,8 +448,20 @@ func TestDeletingAWebhookDeletesItsDeliveriesAndFreesItsKey(t *testing.T) {
 	if err := f.DeleteWebhook(t.Context(), service.Operator(), f.ID("erp_hook")); err != nil {
 		t.Fatal(err)
 	}
+	_, err := f.Delivery(t.Context(), failing.DeliveryID)
+	wantCode(t, "the state of its delivery", err, models.CodeNotFound)
+	_, err = f.Deliveries(t.Context(), service.DeliveryFilter{WebhookID: f.ID("erp_hook")})
+	wantCode(t, "the list of its deliveries", err, models.CodeNotFound)
+	_, err = f.RedeliverDelivery(t.Context(), service.Operator(), failing.DeliveryID)
+	wantCode(t, "redelivering its delivery", err, models.CodeNotFound)
+	if all, err := f.Deliveries(t.Context(), service.DeliveryFilter{}); err != nil || len(all) != 2 {
+		t.Errorf("%d deliveries are listed, want those of the other address: %v", len(all), err)
+	}
+	if got := remove(t, f.Service, service.RemovalBatch, 0); got != (service.RemovalResult{Deliveries: 2}) {
+		t.Errorf("housekeeping removed %+v, want both deliveries", got)
+	}
 	if work := f.Wakes.Take(); !slices.Contains(work, service.WakeTarget{Kind: service.TargetDelivery, ID: failing.DeliveryID}) {
-		t.Errorf("woken are %v, want the workflow of the delivery in trouble", work)
+		t.Errorf("woken are %v, want the workflow of the failing delivery", work)
 	}
 	if n := servicetest.Value[int](f, `SELECT count(*) FROM deliveries WHERE webhook_id = $1`, f.ID("erp_hook")); n != 0 {
 		t.Errorf("%d deliveries are left", n)
