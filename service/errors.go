@@ -54,7 +54,7 @@ func (s *Service) translate(err error) error {
 		if rule, known := constraintErrors[pg.ConstraintName]; known {
 			return rule
 		}
-		if batch.Unavailable(pg.Code) || slices.Contains(timeoutCodes, pg.Code) {
+		if batch.Unavailable(pg.Code) {
 			return s.unavailable(err)
 		}
 		return &statementError{pg}
@@ -70,9 +70,6 @@ func (s *Service) translate(err error) error {
 	}
 	return err
 }
-
-// timeoutCodes are those of lock_timeout and statement_timeout.
-var timeoutCodes = []string{"55P03", "57014"}
 
 // statementError is Postgres's error for a statement, safe for logs and workflow
 // histories: it leaves out messages that may quote values. It does not unwrap, since

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// parseImportFile decodes a file within its limits. What is wrong with its form is
+// parseImportFile decodes a file within its limits. Problems with its form are
 // added to the problems, each with its line.
 func parseImportFile(text []byte, file *importFile, problems *ImportError) {
 	if len(text) > maxImportFile {

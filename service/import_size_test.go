@@ -71,7 +71,7 @@ func TestImportFileNestedDeeply(t *testing.T) {
 	}
 }
 
-// What is wrong with the form of a file is named with its line, in the words of its
+// Each problem with the form of a file is named with its line, in the words of its
 // author and without the values, which may be secrets.
 func TestImportFileProblemsNameTheirLines(t *testing.T) {
 	_, err := readImportFile([]byte(`organization: {key: acme, nam: Acme, suspended: maybe, plan: {integrations: many}}
@@ -98,7 +98,7 @@ integrations:
 		t.Errorf("the problems are\n%s\nwant\n%s", strings.Join(rejected.Problems, "\n"), strings.Join(want, "\n"))
 	}
 	for text, want := range map[string]string{
-		"organization: [":                 "line 1",
+		"organization: [":                   "line 1",
 		"organization: {key: a}\n---\na: b": "more than one YAML document",
 	} {
 		if _, err := readImportFile([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {

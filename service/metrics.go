@@ -41,9 +41,9 @@ const MaxBacklogCount = 100_000
 
 // backlogQuery reads a Backlog in one round trip. It finds the oldest pending
 // delivery of each address by skipping along their index from address to address, so
-// a million deliveries after it cost nothing. Every count has a limit. Deliveries of
-// deleted addresses do not count.
-const backlogQuery = `
+// a million deliveries after it cost nothing. Every count has a limit. Retries of a
+// deleted address count until housekeeping has removed them: their index lacks the address.
+var backlogQuery = with(`
 	WITH RECURSIVE heads AS (
 		(SELECT webhook_id, created_at FROM deliveries WHERE status = 'pending' ORDER BY webhook_id, seq LIMIT 1)
 		UNION ALL
@@ -53,26 +53,27 @@ const backlogQuery = `
 	), waiting AS (
 		SELECT min(h.created_at) AS oldest,
 			count(*) FILTER (WHERE h.created_at < @unclaimed_since AND m.webhook_id IS NULL) AS unclaimed
-		FROM heads h JOIN webhooks w ON w.id = h.webhook_id
-		LEFT JOIN mailboxes m ON m.webhook_id = h.webhook_id AND m.attended_until > @now
+		FROM heads h LEFT JOIN mailboxes m ON m.webhook_id = h.webhook_id AND m.attended_until > @now
+		WHERE h.{not_deleted}
 	)
 	SELECT @now::timestamptz AS at,
-		(SELECT count(*) FROM (SELECT FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE d.status = 'pending' LIMIT @max) x) AS pending,
+		(SELECT count(*) FROM (SELECT FROM deliveries WHERE status = 'pending' AND {not_deleted} LIMIT @max) x) AS pending,
 		(SELECT oldest FROM waiting) AS oldest_pending,
-		(SELECT count(*) FROM (SELECT FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE d.status = 'retrying' LIMIT @max) x) AS retries,
+		(SELECT count(*) FROM (SELECT FROM deliveries WHERE status = 'retrying' LIMIT @max) x) AS retries,
 		(SELECT count(*) FROM (SELECT FROM looks_owed LIMIT @max) x) AS dirty_records,
 		(SELECT min(since) FROM looks_owed) AS oldest_dirty,
 		(SELECT count(*) FROM (SELECT FROM notices WHERE mail = 'waiting' LIMIT @max) x) AS mails,
 		(SELECT min(created_at) FROM notices WHERE mail = 'waiting') AS oldest_mail,
 		(SELECT unclaimed FROM waiting) AS unclaimed_addresses,
-		(SELECT count(*) FROM (SELECT FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id
-			WHERE d.status = 'retrying' AND d.next_attempt_at < @unclaimed_since LIMIT @max) x) AS unclaimed_retries,
+		(SELECT count(*) FROM (SELECT FROM deliveries
+			WHERE status = 'retrying' AND next_attempt_at < @unclaimed_since LIMIT @max) x) AS unclaimed_retries,
 		(SELECT count(*) FROM (SELECT FROM looks_owed WHERE since < @dirty_since LIMIT @max) x) AS unclaimed_records,
 		(SELECT count(*) FROM webhooks WHERE enabled) AS addresses_on,
 		(SELECT count(*) FROM webhooks WHERE NOT enabled) AS addresses_off,
 		(SELECT count(*) FROM webhook_health h JOIN webhooks w ON w.id = h.webhook_id
 			WHERE h.failing_since IS NOT NULL AND w.enabled) AS addresses_failing,
-		(SELECT min(at) FROM beats WHERE xid = pg_snapshot_xmin(pg_current_snapshot())) AS horizon_since`
+		(SELECT min(at) FROM beats WHERE xid = pg_snapshot_xmin(pg_current_snapshot())) AS horizon_since`,
+	"not_deleted", `webhook_id <> ALL (ARRAY(SELECT webhook_id::text FROM deleted_webhooks))`)
 
 func backlogArgs(now models.Time, grace time.Duration) pgx.NamedArgs {
 	return pgx.NamedArgs{

@@ -100,6 +100,9 @@ func TestDeliveriesHeldWhileAWebhookIsTurnedOnAreRequeued(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer late.Rollback(context.WithoutCancel(t.Context()))
+	if _, err := late.Exec(t.Context(), `SELECT FROM webhooks WHERE id = $1 FOR KEY SHARE`, f.ID("erp_hook")); err != nil { // as publishing does
+		t.Fatal(err)
+	}
 	if _, err := late.Exec(t.Context(), `
 		WITH event AS (
 			INSERT INTO events SELECT 'evt_late', organization_id, type, record_id, actor_id, data, created_at FROM events LIMIT 1
