@@ -120,7 +120,8 @@ func TestBacklogOfManyDeliveriesIsCheap(t *testing.T) {
 			}
 		})
 		t.Logf("%d deliveries %s: %s\n%s", many, state, took, text)
-		if !indexes["deliveries_pending"] || !indexes["deliveries_retrying"] {
+		// Two partial indexes hold the retrying deliveries.
+		if !indexes["deliveries_pending"] || !indexes["deliveries_retrying"] && !indexes["deliveries_retrying_of_webhook"] {
 			t.Errorf("the indexes used are %v", indexes)
 		}
 	}
