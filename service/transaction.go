@@ -4,11 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"slices"
 	"strconv"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
@@ -48,11 +46,8 @@ func (s *Service) transaction(ctx context.Context, do func(*ormTx) error) (err e
 	if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
 		err = ctx.Err() // database/sql rolled back when the context ended
 	}
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && slices.Contains(timeoutCodes, pg.Code) {
-		return s.unavailable(err)
-	}
 	if err != nil {
-		return s.translate(err)
+		return limited(s.translate(err))
 	}
 	s.committed(ctx, t.wakes)
 	return nil
@@ -64,9 +59,6 @@ const (
 	rareLockTimeout      = 2 * time.Second
 	rareStatementTimeout = 5 * time.Second
 )
-
-// timeoutCodes are the SQLSTATEs of lock_timeout and statement_timeout.
-var timeoutCodes = []string{"55P03", "57014"}
 
 // limit bounds how long the rest of the transaction waits for a lock and how long one
 // of its statements runs.
