@@ -12,16 +12,21 @@ import (
 	"millwright/service/servicetest"
 )
 
-// plantDeliveries inserts deliveries of events like the first one.
+// plantDeliveries inserts deliveries of events like the first one, a part of them with
+// each statement, whose time is limited.
 func plantDeliveries(f *servicetest.Fixture, hook string, status models.DeliveryStatus, n int) {
-	f.Exec(`
-		WITH event AS (
-			INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
-			SELECT 'evt_planted' || lpad(n::text, 7, '0'), organization_id, type, record_id, actor_id, data, created_at
-			FROM (SELECT * FROM events ORDER BY id LIMIT 1) e, generate_series(1, $3::integer) n
-			RETURNING id, record_id, created_at)
-		INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
-		SELECT replace(id, 'evt_', 'dlv_'), id, $1, record_id, $2, created_at FROM event ORDER BY id`, f.ID(hook), string(status), n)
+	const part = 20_000
+	for first := 1; first <= n; first += part {
+		f.Exec(`
+			WITH event AS (
+				INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
+				SELECT 'evt_planted' || lpad(n::text, 7, '0'), organization_id, type, record_id, actor_id, data, created_at
+				FROM (SELECT * FROM events ORDER BY id LIMIT 1) e, generate_series($3::integer, $4::integer) n
+				RETURNING id, record_id, created_at)
+			INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
+			SELECT replace(id, 'evt_', 'dlv_'), id, $1, record_id, $2, created_at FROM event ORDER BY id`,
+			f.ID(hook), string(status), first, min(first+part-1, n))
+	}
 }
 
 // withStatus counts the deliveries of an address with the status.
