@@ -86,20 +86,20 @@ type heldDelivery struct {
 const holdBatchSize = 1000
 
 // holdQuery holds the next due deliveries of an address, which is off, and returns
-// them. The array makes the plan use the primary key however long the table is.
+// them. The arrays make the plan use the primary key however long the table is.
 const holdQuery = `
 	WITH pending AS (
-		SELECT id, status FROM deliveries WHERE webhook_id = @webhook AND status = 'pending'
-		ORDER BY seq LIMIT @limit FOR UPDATE
+		UPDATE deliveries SET status = 'held' WHERE id = ANY (ARRAY(
+			SELECT id FROM deliveries WHERE webhook_id = @webhook AND status = 'pending'
+			ORDER BY seq LIMIT @limit FOR UPDATE))
+		RETURNING id
 	), retrying AS (
-		SELECT id, status FROM deliveries WHERE webhook_id = @webhook AND status = 'retrying'
-		ORDER BY id LIMIT @limit FOR UPDATE
-	), due AS (
-		SELECT * FROM pending UNION ALL SELECT * FROM retrying
+		UPDATE deliveries SET status = 'held', next_attempt_at = NULL WHERE id = ANY (ARRAY(
+			SELECT id FROM deliveries WHERE webhook_id = @webhook AND status = 'retrying'
+			ORDER BY id LIMIT @limit FOR UPDATE))
+		RETURNING id
 	)
-	UPDATE deliveries d SET status = 'held', next_attempt_at = NULL
-	FROM due WHERE d.id = due.id AND d.id = ANY (ARRAY(SELECT id FROM due))
-	RETURNING d.id, due.status AS previous`
+	SELECT id, 'pending' AS previous FROM pending UNION ALL SELECT id, 'retrying' FROM retrying`
 
 // holdBatch holds due deliveries of an address that is off and reports whether more
 // may be due.
