@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"go.yaml.in/yaml/v3"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"go.yaml.in/yaml/v3"
 
 	"millwright/mail/mailtest"
 )

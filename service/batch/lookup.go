@@ -102,7 +102,7 @@ func (l *Lookup) Await(ctx context.Context) error {
 			return l.err
 		case <-limit.C:
 			if l.reader.batcher.withdraw(l) {
-				l.reader.runAlone(l, true)
+				l.reader.runAlone(l, true) //nolint:contextcheck // the lookup has its own
 			}
 		case <-ctx.Done():
 			l.reader.batcher.withdraw(l)

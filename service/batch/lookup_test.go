@@ -100,6 +100,7 @@ func TestALookupThatHangs(t *testing.T) {
 // One lookup that panics, or is too slow for a batch, fails alone or takes its time
 // alone; the others of its batch succeed.
 func TestOneOfABatchOfLookupsFails(t *testing.T) {
+	t.Parallel()
 	slow := &Statement{SQL: `SELECT u.nth, 'slow' AS name, 1 AS size FROM unnest($1::integer[]) WITH ORDINALITY u (n, nth), pg_sleep(u.n) s`}
 	for name, test := range map[string]struct {
 		lookup func(h *harness) *Lookup
@@ -108,9 +109,9 @@ func TestOneOfABatchOfLookupsFails(t *testing.T) {
 		"its row panics": {
 			lookup: func(h *harness) *Lookup {
 				l := NewLookup(h.Context(), readEntries, new(entry), nil, "a")
-				make := l.newStatement
+				newStatement := l.newStatement
 				l.newStatement = func() *queuedStatement {
-					s := make()
+					s := newStatement()
 					s.each = func(pgx.CollectableRow) error { panic("a bug") }
 					return s
 				}
