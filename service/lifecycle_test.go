@@ -65,7 +65,8 @@ func TestLifecycleByStatusAndOperation(t *testing.T) {
 		for i, operation := range operations {
 			t.Run(from+" "+operation, func(t *testing.T) {
 				id := s.workOrderIn(models.WorkOrderStatus(from))
-				if operation == "complete" {
+				// In review the last consultant cannot be removed.
+				if operation == "complete" && from != string(models.StatusSentToInspection) {
 					s.mustWrite(s.UnassignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ID("cat")))
 					s.clearEffects(id)
 				}
@@ -134,14 +135,14 @@ func TestCancelDuringReview(t *testing.T) {
 func TestReassignDuringReview(t *testing.T) {
 	s := newHarness(t)
 	id := s.workOrderIn(models.StatusSentToInspection)
-	s.mustWrite(s.UnassignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ID("cat")))
 	review := func(key string, approve bool) string {
 		_, err := s.ReviewWorkOrder(t.Context(), s.as(key), id, service.Review{Approve: approve})
 		return outcome(err)
 	}
-	expect(t, "the former consultant's review", review("cat", true), "not_found")
-	expect(t, "the manager's review, with no consultant left", review("ann", true), "permission_denied")
+	expect(t, "the manager's review before she is a consultant", review("ann", true), "permission_denied")
 	s.mustWrite(s.AssignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ids("bob"), s.ids("ann")))
+	s.mustWrite(s.UnassignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ID("cat")))
+	expect(t, "the former consultant's review", review("cat", true), "not_found")
 	expect(t, "a new worker's review", review("bob", true), "permission_denied")
 	expect(t, "the status meanwhile", s.statusOf(id), "sent_to_inspection")
 	expect(t, "the new consultant's review", review("ann", true), "ok")
