@@ -28,7 +28,7 @@ func (in *installation) benchPosts(ctx context.Context, r *report, load time.Dur
 	if err != nil {
 		return err
 	}
-	transport := &http.Transport{MaxIdleConnsPerHost: callers}
+	transport := &http.Transport{MaxIdleConnsPerHost: callers, DisableCompression: true}
 	defer transport.CloseIdleConnections()
 	p := &poster{client: &http.Client{Transport: transport, Timeout: 10 * time.Second}, signer: signer, url: in.receiver.url("/baseline")}
 	for _, baseline := range []struct {

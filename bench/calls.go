@@ -24,6 +24,7 @@ func (call measuredCall) selector() string { return call.name }
 var measuredCalls = []measuredCall{
 	{readOne, "baseline: read, bare Gin and one pgx read", "", 0.6, []other{{Name: "PocketBase", Value: 6660}}},
 	{listPage, "baseline: list page of 50, bare Gin and one pgx read", "", 0, nil},
+	{listPacked, "baseline: list page of 50, not compressed, next to gzip", "", 0, nil},
 	{patchOne, "baseline: change, bare Gin and its transaction", baselineChange, 0, nil},
 	{createOne, "baseline: create, bare Gin and its transaction", "baseline: create, raw transaction of its rows", 0.5, []other{{Name: "PocketBase", Value: 3260}}},
 }

@@ -17,6 +17,9 @@ const (
 // rooms each.
 const benchNodes = 20_000
 
+// middleOfChanges is a time after the beat that divides the changes of the work orders.
+const middleOfChanges = "2025-07-01T00:00:00Z"
+
 // growthIntegrations see everything, fifty nodes, or one.
 var growthIntegrations = []struct{ sees, name string }{{"all", "Integration 1"}, {"fifty", "Integration 2"}, {"one", "Integration 3"}}
 
@@ -96,12 +99,11 @@ func (in *installation) benchLists(ctx context.Context, r *report, size int, loa
 		if t.token, err = in.tokenOf(ctx, changeSubscription(1).client(i+1)); err != nil {
 			return err
 		}
-		// The sync token of a position in the middle of all changes.
 		c, err := dial(ctx, t.address, t.token)
 		if err != nil {
 			return err
 		}
-		body, err := c.get("/work-orders?changed_since=2025-07-01T00:00:00Z&limit=1")
+		body, err := c.get("/work-orders?limit=1&changed_since=" + middleOfChanges)
 		c.conn.Close()
 		if err != nil {
 			return err
@@ -163,11 +165,14 @@ func (in *installation) seed(ctx context.Context, size int) error {
 			SELECT organization_id, id, created_by, 'work_order.created', '{"title": {"from": null, "to": "Work order"}}', created_at FROM work_orders`,
 		`INSERT INTO log_records (organization_id, actor_id, actor_name, action, record_id, created_at)
 			SELECT organization_id, created_by, 'Integration 1 (API)', 'work_order.created', id, created_at FROM work_orders`,
-		// In production every work order has its own transaction; here the number
-		// replaces its id.
+		// In production every work order has its own transaction; here each gets the id of
+		// one without changes, and a beat divides them.
+		`SELECT set_config('bench.first', pg_current_xact_id()::text, false)`,
+		fmt.Sprintf(`DO $$ BEGIN FOR n IN 1..%d LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$`, size),
 		`ALTER TABLE work_orders DISABLE TRIGGER work_orders_stamp`,
-		`UPDATE work_orders SET changed_xid = (number::text)::xid8`,
+		`UPDATE work_orders SET changed_xid = (current_setting('bench.first')::bigint + number)::text::xid8`,
 		`ALTER TABLE work_orders ENABLE TRIGGER work_orders_stamp`,
+		fmt.Sprintf(`INSERT INTO beats (at, xid) VALUES ('%s'::timestamptz - interval '1 minute', (current_setting('bench.first')::bigint + %d)::text::xid8)`, middleOfChanges, size/2),
 		`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position)
 			SELECT id, created_by, 'worker', 1 FROM work_orders WHERE number % 1000 = 0`,
 		`VACUUM ANALYZE`,

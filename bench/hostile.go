@@ -26,9 +26,10 @@ const (
 	hostileQuestions = 500
 )
 
-// hostileSource is the local address of all hostile connections: in another network
-// than the quiet organization's.
-var hostileSource = &net.TCPAddr{IP: net.IPv4(127, 66, 0, 1)}
+// hostileSources are the local addresses of hostile connections, in other networks than
+// the quiet organization's. One address is enough for all patterns but that of idle
+// sockets, which use up the connections of all addresses.
+var hostileSources = []*net.TCPAddr{{IP: net.IPv4(127, 66, 0, 1)}, {IP: net.IPv4(127, 66, 0, 2)}}
 
 // neighbor is a hostile organization, or a stranger without a token.
 type neighbor struct {
@@ -73,7 +74,8 @@ func (in *installation) hostilePatterns(ctx context.Context) ([]hostilePattern, 
 		{nextTo("%d callers with slow reads", hostileReaders), none, func(ctx context.Context, calls *atomic.Int64) error {
 			return n.loop(ctx, hostileReaders, calls, n.slowRead, http.StatusOK)
 		}},
-		{nextTo("%d idle sockets", neighborConnections), none, stranger.idle},
+		stranger.idleSockets(clientConnections+callers, hostileSources[:1]),
+		stranger.idleSockets(neighborConnections, hostileSources),
 	}, nil
 }
 
@@ -108,7 +110,7 @@ func (n *neighbor) loop(ctx context.Context, clients int, calls *atomic.Int64, o
 	group, ctx := errgroup.WithContext(ctx)
 	for range clients {
 		group.Go(func() error {
-			return n.connected(ctx, func(c *caller) error {
+			return n.connected(ctx, hostileSources[0], func(c *caller) error {
 				err := one(c)
 				calls.Add(1)
 				if rejected, ok := errors.AsType[*statusError](err); ok && slices.Contains(want, rejected.status) {
@@ -121,12 +123,12 @@ func (n *neighbor) loop(ctx context.Context, clients int, calls *atomic.Int64, o
 	return group.Wait()
 }
 
-// connected repeats what one does with a connection, and connects again after it is
-// broken, until the context ends.
-func (n *neighbor) connected(ctx context.Context, one func(*caller) error) error {
+// connected repeats what one does with a connection from the address, and connects again
+// after it is broken, until the context ends.
+func (n *neighbor) connected(ctx context.Context, from net.Addr, one func(*caller) error) error {
 	const pause = 10 * time.Millisecond
 	for ctx.Err() == nil {
-		c, err := dialFrom(ctx, hostileSource, n.address, n.token)
+		c, err := dialFrom(ctx, from, n.address, n.token)
 		if err == nil {
 			hangUp := context.AfterFunc(ctx, func() { c.conn.Close() })
 			for err == nil && ctx.Err() == nil {
@@ -206,20 +208,27 @@ func (n *neighbor) pairs(ctx context.Context, calls *atomic.Int64) error {
 	return group.Wait()
 }
 
-// idle keeps as many connections open as the api allows, without sending anything.
-func (n *neighbor) idle(ctx context.Context, _ *atomic.Int64) error {
-	var sockets sync.WaitGroup
-	for range neighborConnections {
-		sockets.Go(func() {
-			// It sends nothing, so no response can be a mistake of the bench.
-			_ = n.connected(ctx, func(c *caller) error {
-				_, err := c.reader.ReadByte()
-				return err
-			})
-		})
+// idleSockets keeps connections from the addresses open without sending anything. The
+// few that the api has no room for replace others, which connect again.
+func (n *neighbor) idleSockets(connections int, from []*net.TCPAddr) hostilePattern {
+	return hostilePattern{
+		name:    nextTo("%d idle sockets of %d address(es)", connections, len(from)),
+		prepare: func(context.Context) error { return nil },
+		disturb: func(ctx context.Context, _ *atomic.Int64) error {
+			var sockets sync.WaitGroup
+			for i := range connections {
+				sockets.Go(func() {
+					// It sends nothing, so no response can be a mistake of the bench.
+					_ = n.connected(ctx, from[i%len(from)], func(c *caller) error {
+						_, err := c.reader.ReadByte()
+						return err
+					})
+				})
+			}
+			sockets.Wait()
+			return nil
+		},
 	}
-	sockets.Wait()
-	return nil
 }
 
 // deletion deletes an address with many deliveries while its organization makes

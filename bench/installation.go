@@ -300,7 +300,7 @@ func fetch(ctx context.Context, url string) ([]byte, error) {
 
 // do makes a call on a new connection and returns the body of its 200.
 func do(r *http.Request) ([]byte, error) {
-	transport := &http.Transport{DisableKeepAlives: true}
+	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true}
 	response, err := (&http.Client{Transport: transport}).Do(r)
 	if err != nil {
 		return nil, err

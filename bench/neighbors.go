@@ -19,9 +19,10 @@ const (
 	// quietLimit is how long the quiet organization waits for a response. A failed
 	// call counts as one that took so long.
 	quietLimit = 5 * time.Second
-	// neighborConnections is the api's limit of connections. Every pattern except
-	// idle sockets stays below it.
+	// neighborConnections is the api's limit of connections, and clientConnections that
+	// of one address. Every pattern except idle sockets stays below both.
 	neighborConnections = 1000
+	clientConnections   = 600
 	quietAlone          = "quiet organization, alone"
 )
 
@@ -41,7 +42,10 @@ func benchNeighbors(ctx context.Context, r *report, o options, load time.Duratio
 	if err != nil {
 		return err
 	}
-	in.apiSettings = map[string]string{"MAX_CONNECTIONS": strconv.Itoa(neighborConnections), "TEMPORAL_ADDRESS": nothing}
+	in.apiSettings = map[string]string{
+		"MAX_CONNECTIONS": strconv.Itoa(neighborConnections), "MAX_CONNECTIONS_PER_CLIENT": strconv.Itoa(clientConnections),
+		"TEMPORAL_ADDRESS": nothing,
+	}
 	if err := in.subscribe(ctx, changeSubscription(1)); err != nil {
 		return err
 	}

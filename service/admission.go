@@ -3,12 +3,9 @@ package service
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
 	"millwright/service/batch"
@@ -153,12 +150,29 @@ func rateLimited() *models.Error {
 	return models.Errorf(models.CodeRateLimited, "Too many calls in this minute. Try again when the window ends.")
 }
 
-var countQuery = with(countCall, "source", "VALUES ($1, $2, 1)")
+// countedCall is a call with the number of calls that its subject has made.
+type countedCall struct {
+	Calls       int
+	WindowStart time.Time
+}
+
+// countedCalls counts calls of subjects in their windows; each gets its own count.
+var countedCalls = &batch.Statement{SQL: `
+	WITH presented AS (
+		SELECT subject, max(at) AS at, array_agg(nth) AS calls
+		FROM unnest($1::text[], $2::timestamptz[]) WITH ORDINALITY u (subject, at, nth)
+		GROUP BY subject
+	), counted AS (
+		` + with(countCall, "source", "SELECT subject, max(at), cardinality(calls) FROM presented GROUP BY subject, calls ORDER BY subject") + `
+	)
+	SELECT u.nth, c.window_start,
+		(c.calls - cardinality(p.calls) + row_number() OVER (PARTITION BY p.subject ORDER BY u.nth))::integer AS calls
+	FROM presented p CROSS JOIN unnest(p.calls) u (nth) JOIN counted c ON c.subject = p.subject`}
 
 // CountAddress counts a call without a valid token by its client address. Errors:
 // rate_limited (with the Rate), unavailable.
 func (s *Service) CountAddress(ctx context.Context, address string) (Rate, error) {
-	return s.count(ctx, "address "+address, s.AddressCallsPerMinute)
+	return s.count(ctx, address, "address "+address, s.AddressCallsPerMinute)
 }
 
 // maxTokenFailures bounds the wrong secrets that one address sends for one client id
@@ -170,23 +184,29 @@ const maxTokenFailures = 30
 // address's limit it counts no client ids, so guesses leave a bounded number of rows.
 // Errors: rate_limited (with the Rate), unavailable.
 func (s *Service) CountTokenFailure(ctx context.Context, clientID, address string) (Rate, error) {
-	rate, err := s.count(ctx, "token "+address, s.AddressCallsPerMinute)
+	rate, err := s.count(ctx, address, "token "+address, s.AddressCallsPerMinute)
 	if err != nil || clientID == "" {
 		return rate, err
 	}
-	return s.count(ctx, tokenSubject(clientID, address), maxTokenFailures)
+	return s.count(ctx, address, tokenSubject(clientID, address), maxTokenFailures)
 }
+
+// failures returns how many calls of subjects were counted in their windows.
+var failures = &batch.Statement{ReadOnly: true, SQL: `
+	SELECT u.nth, coalesce(c.calls, 0) AS calls, u.at AS window_start
+	FROM unnest($1::text[], $2::timestamptz[]) WITH ORDINALITY u (subject, at, nth)
+	LEFT JOIN LATERAL (SELECT calls FROM rate_counters WHERE subject = u.subject AND window_start = u.at LIMIT 1) c ON true`}
 
 // TokenFailures returns how many token requests for a client id from an address have
 // failed in this window; none if the database does not respond.
 func (s *Service) TokenFailures(ctx context.Context, clientID, address string) Rate {
 	window := s.Now().UTC().Truncate(models.RateWindow)
 	rate := Rate{Limit: maxTokenFailures, Reset: window.Add(models.RateWindow)}
-	err := s.pool.QueryRow(ctx, `SELECT calls FROM rate_counters WHERE subject = $1 AND window_start = $2`,
-		tokenSubject(clientID, address), window).Scan(&rate.Calls)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		s.Log.WarnContext(ctx, "cannot read the count of failed token requests", "error", s.translate(err).Error())
+	counted, err := ofCaller[countedCall](ctx, s, failures, address, nil, tokenSubject(clientID, address), window)
+	if err != nil {
+		s.Log.WarnContext(ctx, "cannot read the count of failed token requests", "error", err.Error())
 	}
+	rate.Calls = counted.Calls
 	return rate
 }
 
@@ -195,15 +215,28 @@ func tokenSubject(clientID, address string) string {
 	return fmt.Sprintf("token %s %x", address, sha256.Sum256([]byte(clientID)))
 }
 
-// count counts a call of the subject. Errors: rate_limited, unavailable.
-func (s *Service) count(ctx context.Context, subject string, limit int) (Rate, error) {
-	rate := Rate{Limit: limit}
-	start := s.Now().UTC().Truncate(models.RateWindow)
-	err := s.pool.QueryRow(ctx, countQuery, subject, start).Scan(nil, &rate.Calls, &start)
-	rate.Reset = start.Add(models.RateWindow)
-	if err != nil {
-		return rate, s.translate(err)
+// ofCaller runs a statement for a caller that is not admitted yet, an address or a client
+// id, together with those of other callers, who share the connection fairly. Without a
+// row the error is missing. Errors: unavailable (also when too many calls of the caller wait).
+func ofCaller[T any](ctx context.Context, s *Service, statement *batch.Statement, caller string, missing error, row ...any) (T, error) {
+	found := new(T)
+	lookup := batch.NewLookup(ctx, statement, found, missing, row...)
+	s.callers.Start(caller, lookup)
+	if err := lookup.Await(ctx); err != nil {
+		var none T
+		return none, limited(s.translate(err)) // a lookup that goes on may still store the row
 	}
+	return *found, nil
+}
+
+// count counts a call of the subject from the address. Errors: rate_limited, unavailable.
+func (s *Service) count(ctx context.Context, address, subject string, limit int) (Rate, error) {
+	window := s.Now().UTC().Truncate(models.RateWindow)
+	counted, err := ofCaller[countedCall](ctx, s, countedCalls, address, nil, subject, window)
+	if err != nil {
+		return Rate{Limit: limit, Reset: window.Add(models.RateWindow)}, err
+	}
+	rate := Rate{Limit: limit, Calls: counted.Calls, Reset: counted.WindowStart.Add(models.RateWindow)}
 	if rate.Exceeded() {
 		return rate, rateLimited()
 	}

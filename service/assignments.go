@@ -14,7 +14,7 @@ import (
 // a trigger ends the sync tokens. Errors: not_found, permission_denied,
 // validation_failed, unavailable.
 func (s *Service) Assign(ctx context.Context, actor Actor, nodeID, identityID, definitionID string) error {
-	return s.transaction(ctx, func(t *ormTx) error {
+	return s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
 		node, err := t.lockNode(actor, nodeID)
 		if err != nil {
 			return err
@@ -51,7 +51,7 @@ func (s *Service) Assign(ctx context.Context, actor Actor, nodeID, identityID, d
 // above. Errors: not_found (including if it is not assigned),
 // permission_denied, unavailable.
 func (s *Service) Unassign(ctx context.Context, actor Actor, nodeID, identityID string) error {
-	return s.transaction(ctx, func(t *ormTx) error {
+	return s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
 		node, err := t.lockNode(actor, nodeID)
 		if err != nil {
 			return err

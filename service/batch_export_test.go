@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// WaitForLocks makes writes that run alone wait for their locks however busy the
-// machine is. Call it before the first write.
+// WaitForLocks makes writes that run alone and reads wait for their locks however busy
+// the machine is. Call it before the first write.
 func (s *Service) WaitForLocks() {
-	s.writer.LockTimeout, s.writer.StatementTimeout = time.Minute, time.Minute
+	s.writer.LockTimeout, s.writer.StatementTimeout, s.readTimeout = time.Minute, time.Minute, time.Minute
 }
 
 // HoldWrites makes concurrent writes wait until release is called, however long that

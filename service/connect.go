@@ -60,7 +60,7 @@ func (p Pool) Connect(ctx context.Context, url string) (*pgxpool.Pool, error) {
 
 // Pools are the connections of one process, divided by what they are for. Calls are
 // admitted and groups of writes run however many connections lists, settings and
-// writes that run alone hold (docs/decisions/0019-fair-batches.md).
+// writes that run alone hold (docs/decisions/0021-fair-batches.md).
 type Pools struct {
 	// Lookups admits calls and reads single records, Groups runs groups of writes.
 	Lookups, Groups, Others *pgxpool.Pool

@@ -68,7 +68,7 @@ func (s *Service) Deliveries(ctx context.Context, filter DeliveryFilter) ([]Deli
 		"before": cmp.Or(filter.Before, maxID), "limit": min(cmp.Or(filter.Limit, models.DefaultPageSize), models.MaxPageSize),
 	}
 	of := []any{args}
-	return knownList[DeliveryView](ctx, s, `
+	return knownList[DeliveryView](ctx, s, filter.OrganizationID, `
 		SELECT @webhook = '' OR EXISTS (SELECT FROM webhooks h JOIN integrations i ON i.id = h.integration_id
 			WHERE h.id = @webhook AND i.deleted_at IS NULL AND (@organization = '' OR h.organization_id = @organization))`, of,
 		with(deliveriesQuery, "statuses", statuses), of)

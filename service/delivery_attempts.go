@@ -93,7 +93,8 @@ var recordQuery = with(`
 	"status", "CASE WHEN d.status IN ('pending', 'retrying') OR m.next_status = 'delivered' THEN m.next_status ELSE d.status END")
 
 // healthQuery stores when the address last succeeded and since when it has been
-// failing. It returns the latter unless the warning about it was sent.
+// failing. It returns the latter unless the warning about it was sent, and the
+// address's organization.
 const healthQuery = `
 	INSERT INTO webhook_health AS h (webhook_id, last_success_at, failing_since)
 	SELECT id, CASE WHEN $2 THEN $3::timestamptz END, CASE WHEN NOT $2 THEN $3::timestamptz END FROM webhooks WHERE id = $1
@@ -102,7 +103,7 @@ const healthQuery = `
 		failing_since = CASE WHEN $2 THEN NULL ELSE coalesce(h.failing_since, $3) END,
 		warned_at = CASE WHEN $2 THEN NULL ELSE h.warned_at END
 	WHERE NOT $2 OR h.failing_since IS NOT NULL OR h.last_success_at IS NULL OR h.last_success_at < $3 - interval '1 minute'
-	RETURNING CASE WHEN warned_at IS NULL THEN failing_since END`
+	RETURNING CASE WHEN warned_at IS NULL THEN failing_since END, (SELECT organization_id FROM webhooks WHERE id = $1)`
 
 // RecordAttempts stores the attempts made at one address and moves their
 // deliveries: delivered, retrying with the time of the next attempt, or failed. A
@@ -117,6 +118,7 @@ func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts
 	}
 	now := s.now()
 	var failingSince *time.Time
+	var organizationID string
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(recordQuery, append(s.attemptColumns(attempts, now), now)...).Query(func(rows pgx.Rows) error {
 		var id string
@@ -138,7 +140,7 @@ func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts
 	})
 	succeeded := slices.ContainsFunc(attempts, Attempt.succeeded)
 	pipeline.Queue(healthQuery, webhookID, succeeded, now).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&failingSince}, func() error { return nil })
+		_, err := pgx.ForEachRow(rows, []any{&failingSince, &organizationID}, func() error { return nil })
 		return err
 	})
 	if err := s.pool.SendBatch(ctx, pipeline).Close(); err != nil {
@@ -150,7 +152,7 @@ func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts
 		result.Off, err = s.turnOffIfUnsuccessful(ctx, webhookID, gone, now)
 	}
 	if err == nil && !result.Off && failingSince != nil && now.Sub(*failingSince) >= models.WebhookWarningAfter {
-		err = s.warnOnce(ctx, webhookID, now)
+		err = s.warnOnce(ctx, organizationID, webhookID, now)
 	}
 	return result, err
 }

@@ -141,7 +141,7 @@ func (s *Service) claim(ctx context.Context, addressSQL, id string, limit int, c
 		claim.More, claimed = true, claimed[:limit]
 	}
 	if !address.Enabled {
-		err = s.transaction(ctx, func(t *ormTx) (err error) {
+		err = s.transaction(ctx, address.OrganizationID, func(t *ormTx) (err error) {
 			claim.More, err = t.holdBatch(address.ID)
 			return err
 		})
@@ -149,7 +149,7 @@ func (s *Service) claim(ctx context.Context, addressSQL, id string, limit int, c
 	}
 	if address.Releasing && !claim.More {
 		claim.More = true
-		if err := s.continueRelease(ctx, address.ID); err != nil {
+		if err := s.continueRelease(ctx, address.OrganizationID, address.ID); err != nil {
 			return claim, err
 		}
 	}

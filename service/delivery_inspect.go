@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"time"
 	"unicode/utf8"
@@ -82,36 +81,31 @@ func printable(b []byte) (string, bool) {
 // permissions. Errors: not_found, unavailable.
 func (s *Service) DeliveryWithAttempts(ctx context.Context, organizationID, id string) (DeliveryWithAttempts, error) {
 	found := DeliveryWithAttempts{AttemptsMade: []AttemptRecord{}}
-	pipeline := &pgx.Batch{}
-	pipeline.Queue(`
+	err := s.read(ctx, organizationID, func(pipeline *pgx.Batch) error {
+		queueOne(pipeline, &found.DeliveryView, models.NotFound(), `
 		SELECT `+deliveryColumns+`
 		FROM deliveries d
 		JOIN events e ON e.id = d.event_id
 		JOIN webhooks h ON h.id = d.webhook_id
 		JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
-		WHERE d.id = $1 AND ($2 = '' OR h.organization_id = $2)`, id, organizationID).Query(func(rows pgx.Rows) error {
-		row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[DeliveryView])
-		found.DeliveryView = row
-		return err
-	})
-	pipeline.Queue(`
+		WHERE d.id = $1 AND ($2 = '' OR h.organization_id = $2)`, id, organizationID)
+		pipeline.Queue(`
 		SELECT number, started_at, latency_ms, coalesce(status, 0), coalesce(error, ''), coalesce(remote_ip, ''), response_body
 		FROM attempts WHERE delivery_id = $1 ORDER BY number`, id).Query(func(rows pgx.Rows) error {
-		var a Attempt
-		var latency int64
-		_, err := pgx.ForEachRow(rows, []any{&a.Number, &a.StartedAt, &latency, &a.Status, &a.Error, &a.RemoteIP, &a.ResponseBody}, func() error {
-			made := a
-			made.Latency = time.Duration(latency) * time.Millisecond
-			found.AttemptsMade = append(found.AttemptsMade, made.Record())
-			return nil
+			var a Attempt
+			var latency int64
+			_, err := pgx.ForEachRow(rows, []any{&a.Number, &a.StartedAt, &latency, &a.Status, &a.Error, &a.RemoteIP, &a.ResponseBody}, func() error {
+				made := a
+				made.Latency = time.Duration(latency) * time.Millisecond
+				found.AttemptsMade = append(found.AttemptsMade, made.Record())
+				return nil
+			})
+			return err
 		})
-		return err
+		return nil
 	})
-	if err := s.pool.SendBatch(ctx, pipeline).Close(); err != nil {
-		if errors.Is(err, pgx.ErrNoRows) {
-			err = models.NotFound()
-		}
-		return DeliveryWithAttempts{}, s.translate(err)
+	if err != nil {
+		return DeliveryWithAttempts{}, err
 	}
 	return found, nil
 }

@@ -66,27 +66,26 @@ func (s *Service) History(ctx context.Context, actor Actor, id string) ([]models
 	}
 	var readable bool
 	entries := []models.HistoryEntry{}
-	pipeline := &pgx.Batch{}
-	pipeline.Queue(readableQuery, id, actor.IdentityID).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&readable}, func() error { return nil })
-		return err
-	})
-	pipeline.Queue(historyQuery, id, actor.ShowPeople).Query(func(rows pgx.Rows) error {
-		found, err := pgx.CollectRows(rows, pgx.RowToStructByName[historyRow])
-		for _, row := range found {
-			entry, err := row.entry()
-			if err != nil {
-				return err
-			}
-			entries = append(entries, entry)
-		}
-		return err
-	})
-	if err := s.pool.SendBatch(ctx, pipeline).Close(); err != nil {
-		return nil, s.translate(err)
+	var found []historyRow
+	if err := s.read(ctx, actor.OrganizationID, func(pipeline *pgx.Batch) error {
+		pipeline.Queue(readableQuery, id, actor.IdentityID).Query(func(rows pgx.Rows) error {
+			_, err := pgx.ForEachRow(rows, []any{&readable}, func() error { return nil })
+			return err
+		})
+		queueAll(pipeline, &found, historyQuery, id, actor.ShowPeople)
+		return nil
+	}); err != nil {
+		return nil, err
 	}
 	if !readable {
 		return nil, models.NotFound()
+	}
+	for _, row := range found {
+		entry, err := row.entry()
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, entry)
 	}
 	return entries, nil
 }

@@ -46,7 +46,7 @@ func (s *Service) Import(ctx context.Context, text []byte) (ImportResult, error)
 		return ImportResult{}, err
 	}
 	var imported ImportResult
-	err = s.transaction(ctx, func(t *ormTx) error {
+	err = s.transaction(ctx, file.Organization.Key, func(t *ormTx) error {
 		run := &importRun{
 			ormTx: t, file: file, kinds: maps.Clone(file.kinds), problems: &ImportError{},
 			known: map[string]bool{}, stored: map[string][]string{},

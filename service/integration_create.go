@@ -27,7 +27,7 @@ type NewIntegration struct {
 // plan_restricted if the plan allows no more integrations, unavailable.
 func (s *Service) CreateIntegration(ctx context.Context, actor Actor, organizationID string, in NewIntegration) (IntegrationRecord, error) {
 	var record IntegrationRecord
-	err := s.transaction(ctx, func(t *ormTx) error {
+	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
 		organization, err := t.integrationOrganization(actor, organizationID, in)
 		if err != nil {
 			return err

@@ -47,7 +47,7 @@ type IntegrationFilter struct{ OrganizationID string }
 // OrganizationID. Errors: not_found if there is no such organization, unavailable.
 func (s *Service) Integrations(ctx context.Context, filter IntegrationFilter) ([]IntegrationRecord, error) {
 	args := []any{filter.OrganizationID}
-	return knownList[IntegrationRecord](ctx, s,
+	return knownList[IntegrationRecord](ctx, s, filter.OrganizationID,
 		`SELECT $1 = '' OR EXISTS (SELECT FROM organizations WHERE id = $1)`, args, `
 		SELECT i.id, i.organization_id, n.name, i.client_id, i.scopes, i.enabled, i.disabled_by_service, i.owner_id, n.created_at
 		FROM integrations i JOIN identities n ON n.id = i.id
@@ -63,7 +63,7 @@ func (s *Service) updateIntegration(
 	ctx context.Context, actor Actor, id, action string, change func(*ormTx, *integrationRows) (changed bool, err error),
 ) (IntegrationRecord, error) {
 	var record IntegrationRecord
-	err := s.transaction(ctx, func(t *ormTx) error {
+	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
 		var rows integrationRows
 		var err error
 		if rows.integration, err = t.lockIntegration(actor, id); err != nil {

@@ -44,20 +44,19 @@ func list[Row listRow, Record any](ctx context.Context, s *Service, q *listQuery
 	if err != nil {
 		return nil, err
 	}
-	v, err := s.view(ctx, q, start)
-	if err != nil {
+	var v view
+	var found []Row
+	if err := s.read(ctx, q.actor.OrganizationID, func(pipeline *pgx.Batch) error {
+		q.queueView(pipeline, &v, start)
+		return nil
+	}, func(pipeline *pgx.Batch) error {
+		if err := start.resolve(v, s.Now()); err != nil {
+			return err
+		}
+		queueAll(pipeline, &found, q.sql(v, start, limit+1), q.args)
+		return nil
+	}); err != nil {
 		return nil, err
-	}
-	if err := start.resolve(v, s.Now()); err != nil {
-		return nil, err
-	}
-	rows, err := s.pool.Query(ctx, q.sql(v, start, limit+1), q.args)
-	if err != nil {
-		return nil, s.translate(err)
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[Row])
-	if err != nil {
-		return nil, s.translate(err)
 	}
 	page := Page[Record]{Data: []Record{}, HasMore: len(found) > limit}
 	found = found[:min(limit, len(found))]

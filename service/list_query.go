@@ -1,7 +1,6 @@
 package service
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -100,8 +99,8 @@ const viewQuery = `
 		coalesce((SELECT xid FROM beats WHERE at <= @before::timestamptz ORDER BY at DESC LIMIT 1), '0') AS since_xid
 	FROM (SELECT) one LEFT JOIN LATERAL (SELECT * FROM beats ORDER BY xid DESC LIMIT 1) newest ON true`
 
-// view loads what must be known before the page. Errors: unavailable.
-func (s *Service) view(ctx context.Context, q *listQuery, start *pageStart) (view, error) {
+// queueView adds the query of what must be known before the page.
+func (q *listQuery) queueView(pipeline *pgx.Batch, into *view, start *pageStart) {
 	args := pgx.NamedArgs{
 		"actor": q.actor.IdentityID, "grant": string(q.grant), "below": q.below, "narrow": narrowLimit + 1,
 		"interval": beatInterval, "token": nil, "before": nil,
@@ -112,12 +111,7 @@ func (s *Service) view(ctx context.Context, q *listQuery, start *pageStart) (vie
 	if start.since != nil {
 		args["before"] = start.since.Add(-beatMargin)
 	}
-	rows, err := s.pool.Query(ctx, viewQuery, args)
-	if err != nil {
-		return view{}, s.translate(err)
-	}
-	v, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[view])
-	return v, s.translate(err)
+	queueOne(pipeline, into, pgx.ErrNoRows, viewQuery, args)
 }
 
 // sql builds the page's query. Each source is cut to the page size before the

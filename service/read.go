@@ -2,6 +2,8 @@ package service
 
 import (
 	"context"
+	"errors"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -83,20 +85,65 @@ func readByID(table, columns, people string) *batch.Statement {
 		FROM unnest($1::text[]) WITH ORDINALITY u (id, nth) JOIN `+table+` {w} ON {w}.id = u.id`, "w", "w", "people", people)}
 }
 
-// knownList reads a list and whether its parent exists in one round trip: knownSQL
-// returns one boolean, listSQL the list. Errors: not_found, unavailable.
-func knownList[T any](ctx context.Context, s *Service, knownSQL string, knownArgs []any, listSQL string, listArgs []any) ([]T, error) {
-	var known bool
-	var found []T
-	pipeline := &pgx.Batch{}
-	pipeline.Queue(knownSQL, knownArgs...).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
-	pipeline.Queue(listSQL, listArgs...).Query(func(rows pgx.Rows) error {
+// read runs queries whose time grows with what they return, one round trip after the
+// other: each adds its queries to a pipeline and may use the rows of those before. It
+// holds one of the organization's two connections for reads; "" is the operator.
+// Errors: those of the queries, unavailable (also when too many reads of the
+// organization wait, or a query takes too long).
+func (s *Service) read(ctx context.Context, organizationID string, queries ...func(*pgx.Batch) error) error {
+	return limited(s.translate(s.reads.Run(ctx, organizationID, func() error {
+		conn, err := s.pool.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Release()
+		for _, add := range queries {
+			pipeline := &pgx.Batch{}
+			pipeline.Queue(`SELECT set_config('statement_timeout', $1, true)`, strconv.FormatInt(s.readTimeout.Milliseconds(), 10))
+			if err := add(pipeline); err != nil {
+				return err
+			}
+			if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})))
+}
+
+// queueAll adds a query whose rows are stored in into by column names.
+func queueAll[T any](pipeline *pgx.Batch, into *[]T, sql string, args ...any) {
+	pipeline.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[T])
-		found = all
+		*into = all
 		return err
 	})
-	if err := s.pool.SendBatch(ctx, pipeline).Close(); err != nil {
-		return nil, s.translate(err)
+}
+
+// queueOne adds a query of exactly one row, which is stored in into by column names.
+// Without a row the error of the round trip is missing.
+func queueOne[T any](pipeline *pgx.Batch, into *T, missing error, sql string, args ...any) {
+	pipeline.Queue(sql, args...).Query(func(rows pgx.Rows) error {
+		row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[T])
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = missing
+		}
+		*into = row
+		return err
+	})
+}
+
+// knownList reads a list of the organization and whether its parent exists in one round
+// trip: knownSQL returns one boolean, listSQL the list. Errors: not_found, unavailable.
+func knownList[T any](ctx context.Context, s *Service, organizationID, knownSQL string, knownArgs []any, listSQL string, listArgs []any) ([]T, error) {
+	var known bool
+	var found []T
+	if err := s.read(ctx, organizationID, func(pipeline *pgx.Batch) error {
+		pipeline.Queue(knownSQL, knownArgs...).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
+		queueAll(pipeline, &found, listSQL, listArgs...)
+		return nil
+	}); err != nil {
+		return nil, err
 	}
 	if !known {
 		return nil, models.NotFound()

@@ -79,9 +79,10 @@ func (t *ormTx) release(webhookID string, since models.Time) (int, error) {
 	return first.Released + left, t.continueLater(webhookID, since, first.Last)
 }
 
-// continueRelease releases the next batch of an unfinished release.
-func (s *Service) continueRelease(ctx context.Context, webhookID string) error {
-	return s.transaction(ctx, func(t *ormTx) error {
+// continueRelease releases the next batch of an unfinished release of the
+// organization's address.
+func (s *Service) continueRelease(ctx context.Context, organizationID, webhookID string) error {
+	return s.transaction(ctx, organizationID, func(t *ormTx) error {
 		releases, err := scanAll[struct {
 			Since    models.Time
 			AfterSeq int64
@@ -135,7 +136,7 @@ func (s *Service) RedeliverDelivery(ctx context.Context, actor Actor, id string)
 		return DeliveryView{}, models.NotFound()
 	}
 	var delivery DeliveryView
-	err := s.transaction(ctx, func(t *ormTx) error {
+	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
 		webhookID, err := scanOne[string](t, models.NotFound(), `SELECT webhook_id FROM deliveries WHERE id = ?`, id)
 		if err != nil {
 			return err

@@ -111,6 +111,12 @@ type Service struct {
 	reader          *batch.Reader
 	// beats runs the statements of newBeat, apart from lookups because they commit.
 	beats *batch.Reader
+	// callers looks up and counts callers that are not admitted yet.
+	callers *batch.Reader
+	// reads bounds the reads that hold a connection for long.
+	reads *batch.Slots
+	// readTimeout bounds each of their statements: 5 seconds. Only tests change it.
+	readTimeout time.Duration
 	// exceeded are the integrations over their limit.
 	exceeded exceededLimits
 }
@@ -152,7 +158,8 @@ func New(pool *pgxpool.Pool, options Options) (*Service, error) {
 		Options: options, pool: pool, orm: orm,
 		writer: batch.NewWriter(cmp.Or(options.Groups, pool), pool, options.Log),
 		reader: batch.NewReader(cmp.Or(options.Lookups, pool), options.Log),
-		beats:  batch.NewReader(pool, options.Log),
+		beats:  batch.NewReader(pool, options.Log), callers: batch.NewReader(pool, options.Log),
+		reads: batch.NewSlots(pool), readTimeout: 5 * time.Second,
 	}, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // TokenKeys signs access tokens with its first key and accepts tokens of all its keys.
@@ -121,27 +122,24 @@ type tokenClient struct {
 	Usable bool
 }
 
-var tokenClientQuery = `
-	SELECT i.id, i.secret_hash, i.scopes, i.token_epoch, i.deleted_at IS NOT NULL AS deleted,
+// tokenClients reads integrations by their client ids.
+var tokenClients = &batch.Statement{ReadOnly: true, SQL: `
+	SELECT u.nth, i.id, i.secret_hash, i.scopes, i.token_epoch, i.deleted_at IS NOT NULL AS deleted,
 		` + with(usableIntegration, "i", "i", "o", "o", "p", "p") + ` AS usable
-	FROM integrations i
+	FROM unnest($1::text[]) WITH ORDINALITY u (client_id, nth)
+	CROSS JOIN LATERAL (SELECT * FROM integrations WHERE client_id = u.client_id LIMIT 1) i
 	JOIN organizations o ON o.id = i.organization_id
-	JOIN plans p ON p.organization_id = i.organization_id
-	WHERE i.client_id = $1`
+	JOIN plans p ON p.organization_id = i.organization_id`}
 
 // authenticate returns the client with the id and secret. An unknown client takes as
 // long as a wrong secret. Errors: invalid_client, unavailable.
 func (s *Service) authenticate(ctx context.Context, clientID, secret string) (tokenClient, error) {
-	var client tokenClient
 	if !models.IsText(clientID) {
 		clientID = "" // no client has an empty id
 	}
-	rows, err := s.pool.Query(ctx, tokenClientQuery, clientID)
-	if err == nil {
-		client, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[tokenClient])
-	}
+	client, err := ofCaller[tokenClient](ctx, s, tokenClients, clientID, pgx.ErrNoRows, clientID)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return client, s.translate(err)
+		return client, err
 	}
 	known := client.SecretHash
 	if known == nil {

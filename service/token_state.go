@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // TokenState is the introspection response for a token (RFC 7662 section 2.2).
@@ -32,19 +33,34 @@ func (s *Service) RevokeToken(ctx context.Context, clientID, secret, token strin
 	if err != nil || claims.Subject != client.ID {
 		return nil //nolint:nilerr // RFC 7009 section 2.2: an invalid token counts as revoked
 	}
-	_, err = s.pool.Exec(ctx, `INSERT INTO revoked_tokens (id, expires_at) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
-		claims.ID, claims.ExpiresAt.UTC())
-	return s.translate(err)
+	_, err = ofCaller[revokedToken](ctx, s, revokedTokens, clientID, nil, claims.ID, claims.ExpiresAt.UTC())
+	return err
 }
 
-var tokenActiveQuery = `
-	SELECT EXISTS (
+// revokedToken says that a token is revoked.
+type revokedToken struct{ Revoked bool }
+
+var revokedTokens = &batch.Statement{SQL: `
+	WITH presented AS (
+		SELECT * FROM unnest($1::text[], $2::timestamptz[]) WITH ORDINALITY u (id, expires_at, nth)
+	), revoked AS (
+		INSERT INTO revoked_tokens (id, expires_at) SELECT DISTINCT ON (id) id, expires_at FROM presented ORDER BY id
+		ON CONFLICT DO NOTHING
+	)
+	SELECT nth, true AS revoked FROM presented`}
+
+// activeToken says whether a token would be admitted now.
+type activeToken struct{ Active bool }
+
+var activeTokens = &batch.Statement{ReadOnly: true, SQL: `
+	SELECT u.nth, EXISTS (
 		SELECT FROM integrations i
 		JOIN organizations o ON o.id = i.organization_id
 		JOIN plans p ON p.organization_id = i.organization_id
-		WHERE i.id = $1 AND i.token_epoch = $2
+		WHERE i.id = u.subject AND i.token_epoch = u.epoch
 			AND ` + with(usableIntegration, "i", "i", "o", "o", "p", "p") + `
-			AND NOT EXISTS (SELECT FROM revoked_tokens WHERE id = $3))`
+			AND NOT EXISTS (SELECT FROM revoked_tokens WHERE id = u.token)) AS active
+	FROM unnest($1::text[], $2::bigint[], $3::text[]) WITH ORDINALITY u (subject, epoch, token, nth)`}
 
 // IntrospectToken returns whether a token of the client would be admitted now, and
 // its claims (RFC 7662). Any other token is reported as not active. Errors:
@@ -58,12 +74,9 @@ func (s *Service) IntrospectToken(ctx context.Context, clientID, secret, token s
 	if err != nil || claims.Subject != client.ID {
 		return TokenState{}, nil //nolint:nilerr // RFC 7662 section 2.2: no details of an inactive token
 	}
-	var active bool
-	if err := s.pool.QueryRow(ctx, tokenActiveQuery, claims.Subject, claims.Epoch, claims.ID).Scan(&active); err != nil {
-		return TokenState{}, s.translate(err)
-	}
-	if !active {
-		return TokenState{}, nil
+	found, err := ofCaller[activeToken](ctx, s, activeTokens, clientID, nil, claims.Subject, claims.Epoch, claims.ID)
+	if err != nil || !found.Active {
+		return TokenState{}, err
 	}
 	scopes, _ := models.ScopesOf(strings.Fields(claims.Scope))
 	held, _ := models.ScopesOf(client.Scopes)

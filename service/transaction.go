@@ -11,7 +11,6 @@ import (
 	"gorm.io/gorm/clause"
 
 	"millwright/models"
-	"millwright/service/batch"
 )
 
 // ormTx is a write in a GORM transaction: settings, permissions and imports, which
@@ -28,16 +27,18 @@ type ormTx struct {
 
 // transaction runs do in a GORM transaction, and wakes workflows after the commit. An
 // error of do is returned and rolls the transaction back. A transaction that loses a
-// deadlock is retried, so do must not depend on anything it changed outside.
-// Errors: those of do, unavailable.
-func (s *Service) transaction(ctx context.Context, do func(*ormTx) error) (err error) {
+// deadlock is retried, so do must not depend on anything it changed outside. It waits for
+// its turn among the writes of the organization that run alone; "" is the operator.
+// Errors: those of do, unavailable (also when too many writes of the organization wait).
+func (s *Service) transaction(ctx context.Context, organizationID string, do func(*ormTx) error) (err error) {
 	ctx, span := startSpan(ctx, "transaction")
 	defer func() { endSpan(span, err) }()
 	var t *ormTx
-	err = batch.Retry(func() error {
+	err = s.writer.RunAlone(ctx, organizationID, func() error {
 		return s.orm.WithContext(ctx).Transaction(func(db *gorm.DB) error {
 			t = &ormTx{Service: s, db: db, at: s.now()}
-			if err := t.limit(rareLockTimeout, rareStatementTimeout); err != nil {
+			// Other writes wait for what it has locked, whichever organization's they are.
+			if err := t.limit(s.writer.LockTimeout, s.writer.StatementTimeout); err != nil {
 				return err
 			}
 			return do(t)
@@ -52,13 +53,6 @@ func (s *Service) transaction(ctx context.Context, do func(*ormTx) error) (err e
 	s.committed(ctx, t.wakes)
 	return nil
 }
-
-// A rare write waits for a lock, and lets a statement run, no longer than this: other
-// writes wait for what it has locked, whichever organization's they are.
-const (
-	rareLockTimeout      = 2 * time.Second
-	rareStatementTimeout = 5 * time.Second
-)
 
 // limit bounds how long the rest of the transaction waits for a lock and how long one
 // of its statements runs.

@@ -23,7 +23,7 @@ type NewWebhook struct {
 // permission_denied, validation_failed (including for a sixth address), unavailable.
 func (s *Service) CreateWebhook(ctx context.Context, actor Actor, integrationID string, in NewWebhook) (Webhook, error) {
 	// Only someone who may create an address may have a host name looked up.
-	if err := s.transaction(ctx, func(t *ormTx) error {
+	if err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
 		_, err := t.lockIntegration(actor, integrationID)
 		return err
 	}); err != nil {
@@ -37,7 +37,7 @@ func (s *Service) CreateWebhook(ctx context.Context, actor Actor, integrationID 
 		return Webhook{}, err
 	}
 	var created Webhook
-	err = s.transaction(ctx, func(t *ormTx) error {
+	err = s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
 		created, err = t.createWebhook(actor, integrationID, in)
 		return err
 	})

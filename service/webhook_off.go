@@ -14,11 +14,12 @@ import (
 // turnOffIfUnsuccessful turns the address off when the rule says so, holds its due
 // deliveries, and notifies people. It reports whether the rule said so.
 func (s *Service) turnOffIfUnsuccessful(ctx context.Context, webhookID string, gone bool, now models.Time) (bool, error) {
+	var organizationID string
 	var enabledSince time.Time
 	var lastSuccess *time.Time
 	err := s.pool.QueryRow(ctx, `
-		SELECT w.enabled_since, h.last_success_at FROM webhooks w LEFT JOIN webhook_health h ON h.webhook_id = w.id
-		WHERE w.id = $1 AND w.enabled`, webhookID).Scan(&enabledSince, &lastSuccess)
+		SELECT w.organization_id, w.enabled_since, h.last_success_at FROM webhooks w LEFT JOIN webhook_health h ON h.webhook_id = w.id
+		WHERE w.id = $1 AND w.enabled`, webhookID).Scan(&organizationID, &enabledSince, &lastSuccess)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
@@ -34,7 +35,7 @@ func (s *Service) turnOffIfUnsuccessful(ctx context.Context, webhookID string, g
 	default:
 		return false, nil
 	}
-	return true, s.transaction(ctx, func(t *ormTx) error {
+	return true, s.transaction(ctx, organizationID, func(t *ormTx) error {
 		return t.turnOff(Operator(), webhookID, reason, notifyOfOff)
 	})
 }

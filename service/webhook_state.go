@@ -80,7 +80,7 @@ const pingMessage = "This is a test from Millwright."
 // stored and does not affect the health of the address (spec section 6, setup).
 // Errors: not_found, permission_denied, unavailable.
 func (s *Service) TestWebhook(ctx context.Context, actor Actor, id string) (Address, RenderedDelivery, error) {
-	if err := s.transaction(ctx, func(t *ormTx) error {
+	if err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
 		_, err := t.lockWebhook(actor, id)
 		return err
 	}); err != nil {

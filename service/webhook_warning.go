@@ -6,10 +6,10 @@ import (
 	"millwright/models"
 )
 
-// warnOnce notifies people that an address has been failing for a day, once until
-// it succeeds again.
-func (s *Service) warnOnce(ctx context.Context, webhookID string, now models.Time) error {
-	return s.transaction(ctx, func(t *ormTx) error {
+// warnOnce notifies people that the organization's address has been failing for a day,
+// once until it succeeds again.
+func (s *Service) warnOnce(ctx context.Context, organizationID, webhookID string, now models.Time) error {
+	return s.transaction(ctx, organizationID, func(t *ormTx) error {
 		warned, err := scanAll[string](t, `UPDATE webhook_health SET warned_at = ?
 			WHERE webhook_id = ? AND warned_at IS NULL RETURNING webhook_id`, now, webhookID)
 		if err != nil || len(warned) == 0 {

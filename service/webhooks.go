@@ -49,7 +49,7 @@ type WebhookFilter struct{ OrganizationID, IntegrationID string }
 // must set OrganizationID. Errors: not_found if there is no such integration, unavailable.
 func (s *Service) Webhooks(ctx context.Context, filter WebhookFilter) ([]Webhook, error) {
 	args := []any{filter.OrganizationID, filter.IntegrationID}
-	return knownList[Webhook](ctx, s, `
+	return knownList[Webhook](ctx, s, filter.OrganizationID, `
 		SELECT $2 = '' OR EXISTS (SELECT FROM integrations
 			WHERE id = $2 AND deleted_at IS NULL AND ($1 = '' OR organization_id = $1))`, args, `
 		SELECT h.id, h.integration_id, h.url, h.events, h.enabled, h.off_reason, h.off_at
@@ -81,7 +81,7 @@ func (s *Service) updateWebhook(
 	ctx context.Context, actor Actor, id string, change func(*ormTx, *models.Webhook) (action string, err error),
 ) (Webhook, error) {
 	var changed Webhook
-	err := s.transaction(ctx, func(t *ormTx) error {
+	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
 		h, err := t.lockWebhook(actor, id)
 		if err != nil {
 			return err
@@ -113,7 +113,7 @@ type WebhookChange struct {
 // validation_failed, unavailable.
 func (s *Service) ChangeWebhook(ctx context.Context, actor Actor, id string, change WebhookChange) (Webhook, error) {
 	// Only someone who may change the address may have a host name looked up.
-	if err := s.transaction(ctx, func(t *ormTx) error {
+	if err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
 		_, err := t.lockWebhook(actor, id)
 		return err
 	}); err != nil {

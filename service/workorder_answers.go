@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -45,17 +44,13 @@ func (s *Service) Answers(ctx context.Context, actor Actor, id string) ([]byte, 
 		FormID, FormName *string
 		Questions        string
 	}
-	rows, err := s.pool.Query(ctx, with(`SELECT `+answersColumns+` FROM work_orders {w} WHERE {w}.id = $1 AND `+readableWorkOrder,
-		"w", "w", "actor", "$2"), id, actor.IdentityID)
-	if err != nil {
-		return nil, s.translate(err)
-	}
-	text, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[textRow])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, models.NotFound()
-	}
-	if err != nil {
-		return nil, s.translate(err)
+	var text textRow
+	if err := s.read(ctx, actor.OrganizationID, func(pipeline *pgx.Batch) error {
+		queueOne(pipeline, &text, models.NotFound(), with(`SELECT `+answersColumns+` FROM work_orders {w} WHERE {w}.id = $1 AND `+readableWorkOrder,
+			"w", "w", "actor", "$2"), id, actor.IdentityID)
+		return nil
+	}); err != nil {
+		return nil, err
 	}
 	row := answersRow{WorkOrderID: text.WorkOrderID, FormID: text.FormID, FormName: text.FormName}
 	decoder := json.NewDecoder(strings.NewReader(text.Questions))

@@ -72,17 +72,19 @@ type commitGroup struct {
 	// rows is how many rows were reserved, reserved those of a write by tenant.
 	rows     int
 	reserved map[string]int
+	// retried is how many writes have to run again after a failure, by tenant.
+	retried map[string]int
 	// err is why the transaction failed.
 	err error
 }
 
 func newCommitGroup(pool *pgxpool.Pool, log *slog.Logger, writes int, kind groupKind) *commitGroup {
-	return &commitGroup{pool: pool, log: log, groupKind: kind, running: writes, done: make(chan struct{}), reserved: map[string]int{}}
+	return &commitGroup{pool: pool, log: log, groupKind: kind, running: writes, done: make(chan struct{}), reserved: map[string]int{}, retried: map[string]int{}}
 }
 
-// run runs one write of the group. It returns nil after the commit, ErrRunAlone or
-// errGroupFailed if the write has to be retried alone, and errNextGroup if it has to
-// join another group.
+// run runs one write of the group. It returns nil after the commit, errGroupFailed if
+// the group was rolled back and the write has to run again, ErrRunAlone if it has to run
+// alone, and errNextGroup if it has to join another group.
 func (g *commitGroup) run(ctx context.Context, tenant string, do func(context.Context, *Tx) error) error {
 	t := &Tx{group: g, tenant: tenant, flushed: make(chan struct{}, 1)}
 	finished := false
@@ -94,6 +96,11 @@ func (g *commitGroup) run(ctx context.Context, tenant string, do func(context.Co
 	err := do(ctx, t)
 	finished = true
 	return g.end(ctx, t, err)
+}
+
+// leave removes a write that will not run.
+func (g *commitGroup) leave(ctx context.Context, tenant string) {
+	_ = g.end(ctx, &Tx{group: g, tenant: tenant}, ctx.Err())
 }
 
 // flush waits until the write's queue was sent, and returns its error.
@@ -129,6 +136,8 @@ func (g *commitGroup) end(ctx context.Context, t *Tx, err error) error {
 		g.returned = append(g.returned, t)
 	case !g.shared:
 		g.fail(ctx, err)
+	case errors.Is(err, errGroupFailed):
+		g.retried[t.tenant]++
 	case t.wrote:
 		g.fail(ctx, errGroupFailed)
 	}
@@ -150,7 +159,7 @@ func (g *commitGroup) proceed(ctx context.Context) {
 	if len(g.flushing) < g.running {
 		return
 	}
-	if g.err == nil {
+	if g.err == nil && (g.conn != nil || len(g.flushing)+len(g.returned) > 0) {
 		g.send(ctx)
 	}
 	for _, t := range g.flushing {
@@ -161,6 +170,11 @@ func (g *commitGroup) proceed(ctx context.Context) {
 	}
 	g.flushing = nil
 	if g.running == 0 {
+		if errors.Is(g.err, errGroupFailed) {
+			for _, t := range g.returned {
+				g.retried[t.tenant]++
+			}
+		}
 		g.release()
 		close(g.done)
 	}
@@ -267,7 +281,7 @@ func (g *commitGroup) committed(ctx context.Context) (committed, known bool) {
 }
 
 // fail rolls the transaction back. If no write is to blame for certain, every write of
-// a shared transaction is retried alone: one of them may have failed them all.
+// a shared transaction runs again: one of them may have failed them all.
 func (g *commitGroup) fail(ctx context.Context, err error) {
 	if g.err != nil {
 		return
@@ -275,7 +289,7 @@ func (g *commitGroup) fail(ctx context.Context, err error) {
 	g.err = err
 	if g.shared {
 		if !errors.Is(err, errGroupFailed) {
-			g.log.Debug("a group commit failed; its writes are retried alone", "writes", g.running+len(g.returned), "reason", reason(err))
+			g.log.Debug("a group commit failed; its writes run again", "writes", g.running+len(g.returned), "reason", reason(err))
 		}
 		g.err = errGroupFailed
 	}

@@ -39,10 +39,12 @@
 // others:
 //
 //   - A write that fails before sending a change leaves the group. If it fails later,
-//     the group rolls back and the others are retried alone.
+//     the group rolls back and the others run again.
 //   - If Postgres rejects a statement or the commit, a timeout ends one, or the
-//     connection fails before COMMIT was sent, the group rolls back and every write is
-//     retried alone: the one at fault gets its own error, the others succeed.
+//     connection fails before COMMIT was sent, the group rolls back and every write runs
+//     again: the one at fault gets its own error, the others succeed.
+//   - To run again, the writes of each tenant share a transaction, if there were several
+//     tenants. If that fails, or for a single write, each runs alone.
 //   - If COMMIT was sent and no response came, Postgres is asked how the transaction
 //     ended (pg_xact_status). Only if it cannot tell do all writes get the error, and
 //     none is retried.
@@ -52,8 +54,8 @@
 //
 // Tenants share what they use. A batch is filled from their queues by deficit round
 // robin, where a write costs one and the rows that it reserves (Reserve); of the
-// writes that run alone, two of a tenant and eight in all do so at a time (slots). A
-// write that waits longer than maxBatchWait for a group runs alone if it gets such a
+// writes that run alone, two of a tenant and eight in all do so at a time (Slots), and
+// the caller's own transactions with them (RunAlone). A write that waits longer than maxBatchWait for a group runs alone if it gets such a
 // slot first. If too many jobs of a tenant wait, the next gets ErrOverloaded.
 //
 // A Lookup reads one row outside of transactions. The Reader batches lookups the same

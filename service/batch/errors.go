@@ -17,7 +17,7 @@ var (
 	// ErrOverloaded says that too many writes or lookups of the tenant wait already.
 	ErrOverloaded = errors.New("too much of the tenant's work waits")
 
-	// errGroupFailed says that the group was rolled back and its writes are retried alone.
+	// errGroupFailed says that the group was rolled back and its writes run again.
 	errGroupFailed = errors.New("the group was rolled back")
 	// errNextGroup says that the rows of the write do not fit into its group.
 	errNextGroup = errors.New("the write has to join the next group")

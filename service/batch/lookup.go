@@ -41,7 +41,7 @@ type Reader struct {
 	pool    *pgxpool.Pool
 	log     *slog.Logger
 	batcher *batcher[*Lookup]
-	alone   *slots
+	alone   *Slots
 }
 
 // NewReader returns a Reader on the pool, of which it uses up to three connections.
@@ -140,13 +140,7 @@ func (r *Reader) runAlone(l *Lookup, bounded bool) {
 		return
 	}
 	go func() {
-		defer turn.release()
-		select {
-		case <-turn.granted:
-			l.end(r.send([]*Lookup{l}, aloneLookupSettings))
-		case <-l.ctx.Done():
-			l.end(l.ctx.Err())
-		}
+		l.end(turn.run(l.ctx, func() error { return r.send([]*Lookup{l}, aloneLookupSettings) }))
 	}()
 }
 

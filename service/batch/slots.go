@@ -1,13 +1,29 @@
 package batch
 
 import (
+	"context"
 	"slices"
 	"sync"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// slots bounds how many things run at a time, in all and for one tenant. A free slot
-// goes to a tenant that has the fewest, and there to the first that waits.
-type slots struct {
+const (
+	// maxRunning and maxRunningPerTenant bound what runs on a pool at a time, in all and
+	// for a tenant.
+	maxRunning          = 8
+	maxRunningPerTenant = 2
+	// maxWaitingToRun bounds how many of a tenant wait. Two at a time, a queue of reads of
+	// fifty milliseconds each is done in three seconds.
+	maxWaitingToRun = 128
+	// othersConnections is how many connections of the pool are left to others.
+	othersConnections = 3
+)
+
+// Slots bounds how many things run at a time, in all and for one tenant. A free slot
+// goes to a tenant that has the fewest, and there to the first that waits. It is safe for
+// concurrent use.
+type Slots struct {
 	max, maxPerTenant int
 	// maxWaiting bounds how many of one tenant wait.
 	maxWaiting int
@@ -20,19 +36,36 @@ type slots struct {
 
 // slot is a slot, or the wait for one.
 type slot struct {
-	slots  *slots
+	slots  *Slots
 	tenant string
 	// granted is closed when the slot may be used.
 	granted chan struct{}
 }
 
-func newSlots(maxInAll, maxPerTenant, maxWaiting int) *slots {
-	return &slots{max: maxInAll, maxPerTenant: maxPerTenant, maxWaiting: maxWaiting, tenants: map[string]int{}}
+// NewSlots returns slots for what holds a connection of the pool for long: eight at a time
+// and two of a tenant, of which at most 128 wait. Of a small pool three connections are
+// left to others.
+func NewSlots(pool *pgxpool.Pool) *Slots {
+	return newSlots(min(maxRunning, max(1, int(pool.Config().MaxConns)-othersConnections)), maxRunningPerTenant, maxWaitingToRun)
+}
+
+func newSlots(maxInAll, maxPerTenant, maxWaiting int) *Slots {
+	return &Slots{max: maxInAll, maxPerTenant: maxPerTenant, maxWaiting: maxWaiting, tenants: map[string]int{}}
+}
+
+// Run runs the function once the tenant has a slot. Errors: those of the function,
+// ErrOverloaded if too many of the tenant wait, the context's if it ends before.
+func (s *Slots) Run(ctx context.Context, tenant string, run func() error) error {
+	turn, err := s.request(tenant, true)
+	if err != nil {
+		return err
+	}
+	return turn.run(ctx, run)
 }
 
 // request returns a slot, whose holder waits for granted and calls release in any
 // case. If it is bounded and too many of the tenant wait, it returns ErrOverloaded.
-func (s *slots) request(tenant string, bounded bool) (*slot, error) {
+func (s *Slots) request(tenant string, bounded bool) (*slot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	waiting := 0
@@ -48,6 +81,17 @@ func (s *slots) request(tenant string, bounded bool) (*slot, error) {
 	s.waiting = append(s.waiting, wanted)
 	s.grant()
 	return wanted, nil
+}
+
+// run runs the function once the slot is granted, and releases it.
+func (wanted *slot) run(ctx context.Context, run func() error) error {
+	defer wanted.release()
+	select {
+	case <-wanted.granted:
+		return run()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // release gives the slot back, or ends the wait for it.
@@ -74,7 +118,7 @@ func (wanted *slot) releaseIfAny() {
 }
 
 // grant hands out the free slots. The caller holds s.mu.
-func (s *slots) grant() {
+func (s *Slots) grant() {
 	for s.used < s.max {
 		next := -1
 		for n, waiting := range s.waiting {

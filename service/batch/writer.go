@@ -20,14 +20,6 @@ const (
 	// maxBatchWait is how long a write or a lookup waits for a batch before it may run
 	// alone.
 	maxBatchWait = 2 * time.Second
-	// maxAlone, maxAlonePerTenant and maxWaitingAlone bound the writes that run alone,
-	// in all and for a tenant, and those of a tenant that wait to.
-	maxAlone          = 8
-	maxAlonePerTenant = 2
-	maxWaitingAlone   = 128
-	// othersConnections is how many connections of the pool writes that run alone
-	// leave to others.
-	othersConnections = 3
 	// maxAttempts is how often a transaction runs that loses a deadlock.
 	maxAttempts = 3
 )
@@ -43,24 +35,23 @@ type Writer struct {
 	groups, pool *pgxpool.Pool
 	log          *slog.Logger
 	batcher      *batcher[*waiter]
-	alone        *slots
+	alone        *Slots
 }
 
 // waiter is a write that waits for its group.
 type waiter struct {
 	tenant       string
 	conflictKeys []string
-	group        chan *commitGroup
+	group        chan *sharedGroup
 }
 
 // NewWriter returns a Writer that runs groups on one pool and other writes on the
 // other. They may be the same.
 func NewWriter(groups, pool *pgxpool.Pool, log *slog.Logger) *Writer {
-	atOnce := min(maxAlone, max(1, int(pool.Config().MaxConns)-othersConnections))
 	w := &Writer{
 		MaxWait: maxBatchWait, LockTimeout: 2 * time.Second, StatementTimeout: 5 * time.Second,
 		groups: groups, pool: pool, log: log,
-		alone: newSlots(atOnce, maxAlonePerTenant, maxWaitingAlone),
+		alone: NewSlots(pool),
 	}
 	w.batcher = &batcher[*waiter]{
 		serve: w.serve, maxConcurrent: maxConcurrentGroups, maxSize: maxGroupSize, maxRows: maxGroupRows,
@@ -74,12 +65,18 @@ func NewWriter(groups, pool *pgxpool.Pool, log *slog.Logger) *Writer {
 // rolls the transaction back. A transaction that loses a deadlock is retried up to
 // three times in all, so do must not depend on anything it changed outside.
 func (w *Writer) Write(ctx context.Context, do func(context.Context, *Tx) error) error {
-	return Retry(func() error { return newCommitGroup(w.pool, w.log, 1, own).run(ctx, "", do) })
+	return retry(func() error { return newCommitGroup(w.pool, w.log, 1, own).run(ctx, "", do) })
 }
 
-// Retry runs a transaction, and runs it again while it loses a deadlock, up to three
-// times in all.
-func Retry(transaction func() error) error {
+// RunAlone runs a transaction that the caller makes on the pool, as one of the tenant's
+// writes that run alone. It is retried as by Write. Errors: the transaction's,
+// ErrOverloaded if too many writes of the tenant wait to run alone.
+func (w *Writer) RunAlone(ctx context.Context, tenant string, transaction func() error) error {
+	return w.alone.Run(ctx, tenant, func() error { return retry(transaction) })
+}
+
+// retry runs a transaction, and runs it again while it loses a deadlock.
+func retry(transaction func() error) error {
 	var err error
 	for range maxAttempts {
 		if err = transaction(); !retryable(err) {
@@ -91,8 +88,8 @@ func Retry(transaction func() error) error {
 
 // WriteTogether is Write for concurrent calls: they share one transaction unless
 // their conflict keys, the names of what they lock, overlap. A write that would have
-// to wait for a lock, or fails after it wrote, is retried alone; so do may run
-// several times. The context does not end a shared transaction. Tenants share groups
+// to wait for a lock is retried alone, and one whose group failed runs again; so do may
+// run several times. The context does not end a shared transaction. Tenants share groups
 // and what runs alone fairly; if too many writes of the tenant wait, the error is
 // ErrOverloaded.
 func (w *Writer) WriteTogether(ctx context.Context, tenant string, conflictKeys []string, do func(context.Context, *Tx) error) error {
@@ -103,6 +100,9 @@ func (w *Writer) WriteTogether(ctx context.Context, tenant string, conflictKeys 
 		}
 		if group != nil {
 			err = group.run(ctx, tenant, do)
+			if errors.Is(err, errGroupFailed) {
+				err = group.runAgain(ctx, tenant, do)
+			}
 			switch {
 			case errors.Is(err, errNextGroup):
 				continue
@@ -123,14 +123,10 @@ func (w *Writer) WriteTogether(ctx context.Context, tenant string, conflictKeys 
 
 // writeAlone runs do in its own transaction, once the slot is granted.
 func (w *Writer) writeAlone(ctx context.Context, turn *slot, do func(context.Context, *Tx) error) error {
-	defer turn.release()
-	select {
-	case <-turn.granted:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	return Retry(func() error {
-		return newCommitGroup(w.pool, w.log, 1, alone(w.LockTimeout, w.StatementTimeout)).run(ctx, turn.tenant, do)
+	return turn.run(ctx, func() error {
+		return retry(func() error {
+			return newCommitGroup(w.pool, w.log, 1, alone(w.LockTimeout, w.StatementTimeout)).run(ctx, turn.tenant, do)
+		})
 	})
 }
 
@@ -139,8 +135,8 @@ func (w *Writer) Waiting() int { return w.batcher.size() }
 
 // join waits for a group. After MaxWait it also waits for a slot to run alone, which
 // it returns if that comes first.
-func (w *Writer) join(ctx context.Context, tenant string, conflictKeys []string) (*commitGroup, *slot, error) {
-	mine := &waiter{tenant: tenant, conflictKeys: conflictKeys, group: make(chan *commitGroup, 1)}
+func (w *Writer) join(ctx context.Context, tenant string, conflictKeys []string) (*sharedGroup, *slot, error) {
+	mine := &waiter{tenant: tenant, conflictKeys: conflictKeys, group: make(chan *sharedGroup, 1)}
 	if err := w.batcher.add(mine); err != nil {
 		return nil, nil, err
 	}
@@ -180,7 +176,7 @@ func (w *Writer) join(ctx context.Context, tenant string, conflictKeys []string)
 
 // serve gives the writes of a batch their group, and waits for its end.
 func (w *Writer) serve(writes []*waiter) {
-	group := newCommitGroup(w.groups, w.log, len(writes), shared)
+	group := &sharedGroup{commitGroup: newCommitGroup(w.groups, w.log, len(writes), shared), regrouped: make(chan struct{})}
 	for _, waiting := range writes {
 		waiting.group <- group
 	}
@@ -188,4 +184,5 @@ func (w *Writer) serve(writes []*waiter) {
 	for tenant, rows := range group.reserved {
 		w.batcher.learn(tenant, rows)
 	}
+	w.regroup(group, writes)
 }

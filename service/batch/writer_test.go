@@ -363,7 +363,7 @@ func TestWritesThatRunAloneAreBounded(t *testing.T) {
 				defer h.writer.alone.mu.Unlock()
 				return len(h.writer.alone.waiting)
 			}
-			h.await("the others wait to run alone", func() bool { return len(entered) == maxAlonePerTenant && waiting() == cap(errs)-maxAlonePerTenant })
+			h.await("the others wait to run alone", func() bool { return len(entered) == maxRunningPerTenant && waiting() == cap(errs)-maxRunningPerTenant })
 			if err := h.writer.WriteTogether(t.Context(), "quiet", nil, func(_ context.Context, t *Tx) error {
 				if t.Shared() {
 					return ErrRunAlone
@@ -373,8 +373,8 @@ func TestWritesThatRunAloneAreBounded(t *testing.T) {
 			}); err != nil {
 				t.Errorf("another tenant's write: %v", err)
 			}
-			if n := len(entered); n != maxAlonePerTenant {
-				t.Errorf("%d writes of the tenant run alone at a time, want %d", n, maxAlonePerTenant)
+			if n := len(entered); n != maxRunningPerTenant {
+				t.Errorf("%d writes of the tenant run alone at a time, want %d", n, maxRunningPerTenant)
 			}
 			close(leave)
 			for range cap(errs) {
