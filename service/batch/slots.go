@@ -43,8 +43,8 @@ type slot struct {
 }
 
 // NewSlots returns slots for what holds a connection of the pool for long: eight at a time
-// and two of a tenant, of which at most 128 wait. Of a small pool three connections are
-// left to others.
+// and two of a tenant; 128 of a tenant may wait. A small pool leaves three connections to
+// others.
 func NewSlots(pool *pgxpool.Pool) *Slots {
 	return newSlots(min(maxRunning, max(1, int(pool.Config().MaxConns)-othersConnections)), maxRunningPerTenant, maxWaitingToRun)
 }
