@@ -9,6 +9,7 @@ import (
 
 	"millwright/api/apitest"
 	"millwright/models"
+	"millwright/service"
 )
 
 const longAgo = "2020-01-01T00:00:00Z"
@@ -238,6 +239,10 @@ func TestMovingANodeChangesTheNodesBelow(t *testing.T) {
 		}
 	}
 	s.Exec(`UPDATE inventory_nodes SET parent_id = $1, changed_at = $3 WHERE id = $2`, s.ID("roof"), s.ID("hvac"), s.Clock.Now())
+	s.WaitForOpenTransactions()
+	if _, err := s.RemoveExpired(t.Context(), service.RemovalBatch, func() bool { return true }); err != nil {
+		t.Fatal(err)
+	}
 	s.WaitForOpenTransactions()
 	for who := range tokens {
 		for path, ids := range want {

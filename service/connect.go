@@ -168,6 +168,7 @@ var restampStatements = []string{
 	`UPDATE work_orders SET changed_xid = pg_current_xact_id()`,
 	`UPDATE feedback SET changed_xid = pg_current_xact_id()`,
 	`DELETE FROM beats`,
+	`DELETE FROM moved_nodes`, // everything is stamped, and moved_xid is the other cluster's
 	`UPDATE cluster_mark SET system_identifier = (SELECT system_identifier FROM pg_control_system())`,
 }
 

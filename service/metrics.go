@@ -33,6 +33,9 @@ type Backlog struct {
 	// HorizonSince is since when the horizon of the lists of changes has not advanced,
 	// nil if it has since the newest beat.
 	HorizonSince *models.Time
+	// OldestMove is the time of the oldest move of a node below which not every record
+	// is listed as changed yet, nil without one.
+	OldestMove *models.Time
 }
 
 // MaxBacklogCount bounds the counts of a Backlog: counting further rows costs time
@@ -72,7 +75,8 @@ var backlogQuery = with(`
 		(SELECT count(*) FROM webhooks WHERE NOT enabled) AS addresses_off,
 		(SELECT count(*) FROM webhook_health h JOIN webhooks w ON w.id = h.webhook_id
 			WHERE h.failing_since IS NOT NULL AND w.enabled) AS addresses_failing,
-		(SELECT min(at) FROM beats WHERE xid = pg_snapshot_xmin(pg_current_snapshot())) AS horizon_since`,
+		(SELECT min(at) FROM beats WHERE xid = pg_snapshot_xmin(pg_current_snapshot())) AS horizon_since,
+		(SELECT min(moved_at) FROM moved_nodes) AS oldest_move`,
 	"not_deleted", `webhook_id <> ALL (ARRAY(SELECT webhook_id::text FROM deleted_webhooks))`)
 
 func backlogArgs(now models.Time, grace time.Duration) pgx.NamedArgs {

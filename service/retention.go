@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,6 +30,8 @@ type RemovalResult struct {
 	Beats  int
 	// Deliveries are those of deleted addresses.
 	Deliveries int
+	// Stamped are not removed: records below moved nodes that changed with the move.
+	Stamped int
 	// More is set if expired rows are left.
 	More bool
 }
@@ -41,7 +44,7 @@ func (r *RemovalResult) Add(next RemovalResult) {
 	r.More = next.More
 }
 
-// expiry is a table whose rows expire.
+// expiry is a table whose rows expire, or work that requests left to housekeeping.
 type expiry struct {
 	// age is how long rows are kept after their time.
 	age   time.Duration
@@ -61,43 +64,44 @@ var expiries = []expiry{
 	// A token may name a beat that is a little older than the token.
 	{models.SyncTokenLifetime + clockMargin, oldestFirst("beats", "at"), func(r *RemovalResult) *int { return &r.Beats }},
 	{0, removeOfDeletedAddress, func(r *RemovalResult) *int { return &r.Deliveries }},
+	{0, stampBelowMoved, func(r *RemovalResult) *int { return &r.Stamped }},
 }
 
-// removal removes at most $3 rows whose time is from $2 to $1. It returns how many,
-// where the next removal may begin, whether rows may be left, and the deliveries whose
-// workflows to wake. It skips rows that are being changed.
+// removal removes at most @limit rows whose time is from @from to @until. It returns
+// how many, where the next removal may begin, whether rows may be left, and the
+// deliveries whose workflows to wake. It skips rows that are being changed.
 const removal = `
 	WITH removed AS (
 		DELETE FROM {table} WHERE ctid = ANY (ARRAY(
-			SELECT ctid FROM {table} WHERE {time} <= $1 AND {time} >= $2 {order} LIMIT $3 FOR UPDATE SKIP LOCKED))
+			SELECT ctid FROM {table} WHERE {time} <= @until AND {time} >= @from {order} LIMIT @limit FOR UPDATE SKIP LOCKED))
 		RETURNING {time} AS at
 	)
-	SELECT count(*), {next}, count(*) = $3, NULL::text[] FROM removed`
+	SELECT count(*), {next}, count(*) = @limit, NULL::text[] FROM removed`
 
-// removeOfDeletedAddress removes at most $3 deliveries of the address that was deleted
-// first, from $2 to $1. It begins after those that were removed already, since the
-// index still has their entries, and forgets the address after the last one. Workflows
-// of failing deliveries then find nothing and end.
+// removeOfDeletedAddress removes at most @limit deliveries of the address that was
+// deleted first, from @from to @until. It begins after those that were removed
+// already, since the index still has their entries, and forgets the address after the
+// last one. Workflows of failing deliveries then find nothing and end.
 const removeOfDeletedAddress = `
 	WITH address AS (
-		SELECT * FROM deleted_webhooks WHERE deleted_at <= $1 AND deleted_at >= $2
+		SELECT * FROM deleted_webhooks WHERE deleted_at <= @until AND deleted_at >= @from
 		ORDER BY deleted_at, webhook_id LIMIT 1 FOR UPDATE
 	), next AS (
 		SELECT d.id FROM address a CROSS JOIN LATERAL (
 			SELECT id FROM deliveries WHERE webhook_id = a.webhook_id AND id > a.removed_to
-			ORDER BY id LIMIT $3) d
+			ORDER BY id LIMIT @limit) d
 	), removed AS (
 		DELETE FROM deliveries WHERE id = ANY (ARRAY(SELECT id FROM next)) RETURNING id, status
 	), continued AS (
 		UPDATE deleted_webhooks w SET removed_to = (SELECT max(id) FROM next)
-		FROM address a WHERE w.webhook_id = a.webhook_id AND (SELECT count(*) FROM next) = $3
+		FROM address a WHERE w.webhook_id = a.webhook_id AND (SELECT count(*) FROM next) = @limit
 	), finished AS (
 		DELETE FROM deleted_webhooks w
-		USING address a WHERE w.webhook_id = a.webhook_id AND (SELECT count(*) FROM next) < $3
+		USING address a WHERE w.webhook_id = a.webhook_id AND (SELECT count(*) FROM next) < @limit
 		RETURNING w.webhook_id
 	)
 	SELECT count(*), NULL::timestamptz,
-		(SELECT count(*) FROM deleted_webhooks WHERE deleted_at <= $1) > (SELECT count(*) FROM finished),
+		(SELECT count(*) FROM deleted_webhooks WHERE deleted_at <= @until) > (SELECT count(*) FROM finished),
 		array_agg(id) FILTER (WHERE status IN ('retrying', 'failed'))
 	FROM removed`
 
@@ -116,11 +120,13 @@ func inAnyOrder(table, time string) string {
 
 // RemoveExpired removes expired rows: events after 30 days with their deliveries and
 // attempts (spec section 8), idempotency keys after 24 hours, revoked tokens, call
-// counts, leases, and the deliveries of deleted addresses.
+// counts, leases, and the deliveries of deleted addresses. It also stamps the records
+// below moved nodes (docs/contract.md, Lists).
 //
 // It takes the tables in turn. Each batch is a separate transaction, so that other
 // writes and pages of changes wait for one batch at most. After each batch it asks
-// goOn whether to continue. Errors: unavailable.
+// goOn whether to continue. A table whose batch fails, such as one that met a lock,
+// does not keep the others waiting. Errors: unavailable.
 func (s *Service) RemoveExpired(ctx context.Context, batchSize int, goOn func() bool) (RemovalResult, error) {
 	type table struct {
 		expiry
@@ -131,14 +137,13 @@ func (s *Service) RemoveExpired(ctx context.Context, batchSize int, goOn func() 
 		left = append(left, table{expiry: e})
 	}
 	var removed RemovalResult
+	var failed error
 	now := s.Now().UTC()
 	for {
 		next := left[0]
 		left = left[1:]
 		batch, err := s.removeBatch(ctx, next.sql, now.Add(-next.age), next.from, batchSize)
-		if err != nil {
-			return removed, err
-		}
+		failed = errors.Join(failed, err)
 		*next.count(&removed) += batch.N
 		if batch.More {
 			from := time.Time{}
@@ -147,8 +152,8 @@ func (s *Service) RemoveExpired(ctx context.Context, batchSize int, goOn func() 
 			}
 			left = append(left, table{next.expiry, from})
 		}
-		if removed.More = len(left) > 0; !removed.More || !goOn() {
-			return removed, nil
+		if removed.More = len(left) > 0; !removed.More || ctx.Err() != nil || !goOn() {
+			return removed, failed
 		}
 	}
 }
@@ -167,13 +172,16 @@ func (s *Service) removeBatch(ctx context.Context, sql string, until, from time.
 		// Shorter than deadlock_timeout: if a batch and a write wait for each other,
 		// the batch fails, not the write.
 		t.Queue(`SET LOCAL lock_timeout = '100ms'`)
+		// Rows are read along an index, up to the limit. A plan that sorts reads all of
+		// them first, which Postgres may think is cheaper.
+		t.Queue(`SET LOCAL enable_sort = off`)
 		t.QueueRows(func(rows pgx.Rows) (err error) {
 			removed, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[removedBatch])
 			for _, delivery := range removed.Wake {
 				t.wakes = append(t.wakes, WakeTarget{TargetDelivery, delivery})
 			}
 			return err
-		}, sql, until, from, limit)
+		}, sql, pgx.NamedArgs{"until": until, "from": from, "limit": limit})
 		return nil
 	})
 	return removed, err

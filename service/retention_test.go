@@ -182,7 +182,7 @@ func TestRemovalRunsInBatchesOldestFirst(t *testing.T) {
 	if got := left(f, "id", "events") + left(f, "id", "deliveries") + left(f, "delivery_id", "attempts"); got != "evt_youngdlv_youngdlv_young" {
 		t.Errorf("left is %s", got)
 	}
-	if batches != 12 {
+	if batches != 13 {
 		t.Errorf("%d transactions, want 6 for the events and one for each other table", batches)
 	}
 }
@@ -213,7 +213,7 @@ func TestRemovalAlternatesBetweenTables(t *testing.T) {
 func TestRemovalStoppedAfterItsLastBatchIsComplete(t *testing.T) {
 	f := servicetest.New(t)
 	event(f, "a", models.EventRetention)
-	if got := remove(t, f.Service, 10, 7); got != (service.RemovalResult{Events: 1}) {
+	if got := remove(t, f.Service, 10, 8); got != (service.RemovalResult{Events: 1}) {
 		t.Errorf("removed %+v", got)
 	}
 }

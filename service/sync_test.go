@@ -158,12 +158,13 @@ func (w *writer) write(ctx context.Context, round int, shared string) error {
 }
 
 // A client that follows sync tokens sees every change in its newest state, whatever
-// writers do (docs/contract.md, Lists).
+// writers do, and what moves to where it may read (docs/contract.md, Lists).
 func TestNoChangeIsLost(t *testing.T) {
 	const writers, duration = 8, 8 * time.Second
 	f := servicetest.New(t)
 	random := seeded(t)
 	ctx := t.Context()
+	moving := rand.New(rand.NewPCG(random.Uint64(), 99))
 	nodes := []string{f.ID("hq"), f.ID("hvac"), f.ID("ahu1"), f.ID("roof")}
 	shared := "wo_" + strings.Repeat("5", 26)
 	f.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
@@ -216,9 +217,26 @@ func TestNoChangeIsLost(t *testing.T) {
 			}
 		})
 	}
+	// ahu1 moves between a node that the reader reads and one that it does not.
+	working.Go(func() {
+		again := time.NewTicker(20 * time.Millisecond)
+		defer again.Stop()
+		for deadline.Err() == nil {
+			<-again.C
+			if moving.IntN(10) == 0 {
+				f.Exec(moveNode, f.ID([]string{"hvac", "mast"}[moving.IntN(2)]), f.ID("ahu1"))
+			}
+			if _, err := f.RemoveExpired(ctx, 20, func() bool { return true }); err != nil && !strings.Contains(err.Error(), "lock timeout") {
+				t.Errorf("housekeeping: %v", err)
+			}
+		}
+	})
 	working.Wait()
 	stop()
 	polling.Wait()
+	f.Exec(moveNode, f.ID("hvac"), f.ID("ahu1"))
+	f.WaitForOpenTransactions()
+	housekeep(t, f)
 	f.WaitForOpenTransactions()
 	for _, p := range pollers {
 		if err := p.poll(ctx, f.Service); err != nil {

@@ -65,8 +65,8 @@ func TestDeletingAWebhookWithManyDeliveries(t *testing.T) {
 
 	transactions := 0
 	f.Service = f.NewInstance(func(o *service.Options) { o.AfterCommit = func() { transactions++ } })
-	if got := remove(t, f.Service, service.RemovalBatch, 9); got.Deliveries != 3*service.RemovalBatch || !got.More {
-		t.Errorf("nine transactions, three of them for the address, removed %+v", got)
+	if got := remove(t, f.Service, service.RemovalBatch, 10); got.Deliveries != 3*service.RemovalBatch || !got.More {
+		t.Errorf("ten transactions, three of them for the address, removed %+v", got)
 	}
 	create(t, f) // writes go on between batches
 	if n := withStatus(f, "reader_hook", models.DeliveryPending); n != 2 {

@@ -121,6 +121,8 @@ var backlogGauges = []backlogGauge{
 		count(func(b service.Backlog) int { return b.AddressesFailing })),
 	gauge("changes_horizon_age_seconds", "How long a running transaction has kept the lists of changes from advancing; 0 if none has.",
 		age(func(b service.Backlog) *models.Time { return b.HorizonSince })),
+	gauge("moves_oldest_seconds", "How long ago the oldest node moved below which records are not listed as changed yet; 0 for none.",
+		age(func(b service.Backlog) *models.Time { return b.OldestMove })),
 	gauge("backlog_counted_timestamp_seconds", "When the backlog was last read from the database.",
 		func(b service.Backlog) float64 { return float64(b.At.UnixMilli()) / 1000 }),
 }

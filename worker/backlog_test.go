@@ -22,6 +22,7 @@ func TestBacklogIsExportedWhileItIsFresh(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.Exec(`UPDATE inventory_nodes SET parent_id = $1, changed_at = $2 WHERE id = $3`, f.ID("roof"), f.Clock.Now(), f.ID("hvac"))
 	f.Clock.Advance(30 * time.Second)
 	b.refresh(t.Context())
 	pending := servicetest.Value[int](f, `SELECT count(*) FROM deliveries WHERE status = 'pending'`)
@@ -30,7 +31,7 @@ func TestBacklogIsExportedWhileItIsFresh(t *testing.T) {
 	wantMetrics(t, "after it", got, map[string]float64{
 		"deliveries_pending": float64(pending), "deliveries_oldest_pending_seconds": 30, "unheld_addresses": float64(pending),
 		"deliveries_retrying": 0, "unheld_retries": 0, "looks_owed": 1, "looks_oldest_seconds": 30, "unheld_looks": 0,
-		"addresses_on": float64(addresses), "addresses_off": 0, "addresses_failing": 0, "changes_horizon_age_seconds": 0, "mails_oldest_seconds": 30,
+		"addresses_on": float64(addresses), "addresses_off": 0, "addresses_failing": 0, "changes_horizon_age_seconds": 0, "mails_oldest_seconds": 30, "moves_oldest_seconds": 30,
 		"backlog_counted_timestamp_seconds": float64(f.Clock.Now().UnixMilli()) / 1000,
 	})
 	if got["mails_waiting"] == 0 || len(got) != len(backlogGauges) {
