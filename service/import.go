@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,6 +21,8 @@ type ImportResult struct {
 	OrganizationID string                         `json:"organization_id"`
 	IDs            map[string]string              `json:"ids"`
 	Integrations   map[string]ImportedIntegration `json:"integrations"`
+	// Differences are what the import created and changed, in the order of the file.
+	Differences []*ImportDifference `json:"-"`
 }
 
 // ImportedIntegration is an integration of an import.
@@ -39,31 +42,78 @@ type ImportedWebhook struct {
 // Import creates or updates one organization with everything the app would hold
 // (docs/contract.md, Import), in one transaction. Rows are found by the file's keys,
 // so a second run changes nothing; what the file leaves out keeps its value. The
-// error is an *ImportError if the file is to blame.
+// error is an *ImportError if the file is to blame, and an *ImportConflictError if it
+// would undo what was changed since the last import.
 func (s *Service) Import(ctx context.Context, text []byte) (ImportResult, error) {
-	file, err := readImportFile(text)
+	return s.runImport(ctx, text, importRejecting)
+}
+
+// ImportOverwriting is Import that undoes what was changed since the last import.
+func (s *Service) ImportOverwriting(ctx context.Context, text []byte) (ImportResult, error) {
+	return s.runImport(ctx, text, importOverwriting)
+}
+
+// CompareImport returns what an import of the file would do, from a snapshot: it
+// writes and locks nothing. Errors are those of Import, except for conflicts.
+func (s *Service) CompareImport(ctx context.Context, text []byte) (ImportComparison, error) {
+	compared, err := s.runImport(ctx, text, importComparing, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	if err != nil {
+		return ImportComparison{}, err
+	}
+	comparison := ImportComparison{OrganizationID: compared.OrganizationID, Differences: compared.Differences}
+	if first := compared.Differences; len(first) > 0 && first[0].Kind == keyOrganization && first[0].Change == ImportCreates {
+		comparison.OrganizationID = "" // it is only made up
+	}
+	return comparison, nil
+}
+
+// runImport runs an import of the kind that mode says.
+func (s *Service) runImport(ctx context.Context, text []byte, mode importMode, options ...*sql.TxOptions) (ImportResult, error) {
+	file, err := readImportFileUntil(ctx, text)
 	if err != nil {
 		return ImportResult{}, err
 	}
+	var passwords map[string]string
+	if mode != importComparing {
+		if passwords, err = s.newPasswords(ctx, file); err != nil {
+			return ImportResult{}, err
+		}
+	}
 	var imported ImportResult
 	err = s.transaction(ctx, file.Organization.Key, func(t *ormTx) error {
-		run := &importRun{
-			ormTx: t, file: file, kinds: maps.Clone(file.kinds), problems: &ImportError{},
-			known: map[string]bool{}, stored: map[string][]string{},
-			result: ImportResult{IDs: map[string]string{}, Integrations: map[string]ImportedIntegration{}},
-		}
 		if err := t.limit(importTimeout, importTimeout); err != nil {
 			return err
 		}
+		// The import of a killed process must not go on waiting for a lock while it holds others.
+		if err := t.exec(`SELECT set_config('client_connection_check_interval', '1s', true)`); err != nil {
+			return err
+		}
+		run := newImportRun(t, file, mode)
+		run.passwords = passwords
 		err := run.run(ctx)
 		imported = run.result
 		return err
-	})
+	}, options...)
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && strings.HasPrefix(pg.Code, "23") {
 		return ImportResult{}, &ImportError{[]string{fmt.Sprintf("the database rejects a row of %s (%s)", pg.TableName, pg.ConstraintName)}}
 	}
-	return imported, err
+	if err != nil {
+		return ImportResult{}, err
+	}
+	return imported, nil
 }
+
+// importMode says what an import does with changes made since the last one.
+type importMode int
+
+const (
+	// importRejecting fails if the import would undo one.
+	importRejecting importMode = iota
+	// importOverwriting undoes them.
+	importOverwriting
+	// importComparing writes nothing at all.
+	importComparing
+)
 
 // importTimeout bounds each statement of an import and its wait for another import of
 // the organization. A large file takes longer than other rare writes.
@@ -75,6 +125,7 @@ const importTimeout = 10 * time.Minute
 type importRun struct {
 	*ormTx
 	file     *importFile
+	mode     importMode
 	problems *ImportError
 	result   ImportResult
 	// kinds is what each key names, in the file or in an earlier import.
@@ -83,11 +134,27 @@ type importRun struct {
 	known map[string]bool
 	// stored holds the ids that earlier imports gave to the file's keys, by kind of key.
 	stored map[string][]string
+	// imported is what earlier imports left, by key.
+	imported map[string]models.Digests
+	// entries are the entries of the file, in its order, and entryOf finds them by key.
+	entries []*importEntry
+	entryOf map[string]*importEntry
 	// companies are the ids of other organizations by their key.
 	companies map[string]string
+	// isServiceCompany holds the ids of the organization's service companies.
+	isServiceCompany map[string]bool
 	// passwords are the hashes for new people by their key.
 	passwords map[string]string
 	importRows
+}
+
+func newImportRun(t *ormTx, file *importFile, mode importMode) *importRun {
+	return &importRun{
+		ormTx: t, file: file, mode: mode, kinds: maps.Clone(file.kinds), problems: &ImportError{},
+		known: map[string]bool{}, stored: map[string][]string{}, imported: map[string]models.Digests{},
+		entryOf: map[string]*importEntry{}, companies: map[string]string{}, isServiceCompany: map[string]bool{},
+		result: ImportResult{IDs: map[string]string{}, Integrations: map[string]ImportedIntegration{}},
+	}
 }
 
 // run imports the file. Nothing is written before everything was checked: a
@@ -96,22 +163,23 @@ func (r *importRun) run(ctx context.Context) error {
 	if err := r.readKeys(); err != nil {
 		return err
 	}
-	if err := r.hashPasswords(ctx); err != nil {
-		return err
-	}
 	if err := r.readRows(); err != nil {
 		return err
 	}
 	for _, merge := range []func() error{
 		r.organization, r.definitions, r.people, r.teams, r.inventory, r.forms, r.serviceCompanies,
-		func() error { return r.importIntegrations(ctx) }, r.assignments,
+		func() error { return r.importIntegrations(ctx) }, r.assignments, r.checkStored,
 	} {
 		if err := merge(); err != nil {
 			return err
 		}
 	}
-	if err := r.problems.orNil(); err != nil {
+	r.nameIDs()
+	if err := r.problems.orNil(); err != nil || r.mode == importComparing {
 		return err
+	}
+	if found := conflicts(r.result.Differences); len(found) > 0 && r.mode == importRejecting {
+		return &ImportConflictError{found}
 	}
 	return r.save()
 }
@@ -120,29 +188,68 @@ func (r *importRun) run(ctx context.Context) error {
 // an organization run at a time.
 func (r *importRun) readKeys() error {
 	key := r.file.Organization.Key
-	if err := r.exec(`SELECT pg_advisory_xact_lock(hashtextextended('import ' || ?, 0))`, key); err != nil {
-		return err
+	if r.mode != importComparing {
+		if err := r.exec(`SELECT pg_advisory_xact_lock(hashtextextended('import ' || ?, 0))`, key); err != nil {
+			return err
+		}
 	}
 	keys, err := scanAll[models.ImportKey](r.ormTx, `
 		SELECT k.* FROM import_keys k JOIN organizations o ON o.id = k.organization_id WHERE o.key = ?`, key)
 	if err != nil {
 		return err
 	}
+	assigned := r.file.assignedKeys()
 	for _, k := range keys {
-		if kind, named := r.kinds[k.Key]; named {
+		kind, named := r.kinds[k.Key]
+		if named && kind != k.Kind {
+			r.problems.add("the key %q names a %s; in an earlier import it named a %s", k.Key, kind, k.Kind)
+		}
+		if named || assigned[k.Key] {
 			r.stored[k.Kind] = append(r.stored[k.Kind], k.ID)
-			if kind != k.Kind {
-				r.problems.add("the key %q names a %s; in an earlier import it named a %s", k.Key, kind, k.Kind)
-			}
 		}
 		r.kinds[k.Key] = k.Kind
 		r.result.IDs[k.Key] = k.ID
 		r.known[k.Key] = true
 	}
-	companies, err := scanAll[models.Organization](r.ormTx, `SELECT * FROM organizations WHERE key = ANY (?)`, r.file.organizationKeys())
-	r.companies = map[string]string{}
-	for _, o := range companies {
+	return r.readDigests()
+}
+
+// readDigests reads what earlier imports left of the file's keys. Those of another
+// kind are of deleted entries, whose keys are free.
+func (r *importRun) readDigests() error {
+	named := models.TextArray(slices.Collect(maps.Keys(r.file.kinds)))
+	for key := range r.file.assignedKeys() {
+		named = append(named, key)
+	}
+	rows, err := scanAll[models.ImportDigest](r.ormTx, `
+		SELECT d.* FROM import_digests d JOIN organizations o ON o.id = d.organization_id
+		WHERE o.key = ? AND d.key = ANY (?)`, r.file.Organization.Key, named)
+	for _, row := range rows {
+		if row.Kind == r.kinds[row.Key] {
+			r.imported[row.Key] = row.Digests
+		}
+	}
+	return err
+}
+
+// readOrganizations reads the other organizations that the file may name, and which of
+// them are service companies.
+func (r *importRun) readOrganizations() error {
+	key := r.file.Organization.Key
+	organizations, err := scanAll[models.Organization](r.ormTx, `SELECT * FROM organizations WHERE key = ANY (?)`, append(r.file.organizationKeys(), key))
+	if err != nil {
+		return err
+	}
+	for _, o := range organizations {
 		r.companies[o.Key] = o.ID
+	}
+	if _, there := r.companies[key]; there && !r.known[key] {
+		r.problems.add("there is an organization with the key %q that no import created", key)
+	}
+	companies, err := scanAll[string](r.ormTx, `
+		SELECT s.company_id FROM service_companies s JOIN organizations o ON o.id = s.customer_id WHERE o.key = ?`, key)
+	for _, id := range companies {
+		r.isServiceCompany[id] = true
 	}
 	return err
 }
@@ -160,18 +267,14 @@ func (f *importFile) organizationKeys() models.TextArray {
 	return slices.Compact(keys)
 }
 
-// id returns the id of the key, a new one if no earlier import had the key.
-func (r *importRun) id(key, kind string, prefix models.IDPrefix) (string, error) {
-	if r.known[key] {
-		return r.result.IDs[key], nil
+// assignedKeys are the keys that the file's assignments name: entries of this file or
+// of an earlier one.
+func (f *importFile) assignedKeys() map[string]bool {
+	keys := map[string]bool{}
+	for _, a := range f.Assignments {
+		keys[a.Node], keys[a.Identity] = true, true
 	}
-	id, err := r.newID(prefix)
-	if err != nil {
-		return "", err
-	}
-	r.result.IDs[key] = id
-	r.keys = append(r.keys, models.ImportKey{Key: key, Kind: kind, ID: id})
-	return id, nil
+	return keys
 }
 
 // lookup returns the id that a key of this or an earlier file names, if it is of
@@ -196,12 +299,5 @@ func require[T any](r *importRun, where, name string, given *T) {
 func overwrite[T any](field, given *T) {
 	if given != nil {
 		*field = *given
-	}
-}
-
-// overwriteList sets the list if one is given, unless it is the same.
-func overwriteList(field *models.TextArray, given []string) {
-	if given != nil && !slices.Equal(*field, given) {
-		*field = given
 	}
 }

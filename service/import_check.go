@@ -17,6 +17,7 @@ func readImportFile(text []byte) (*importFile, error) {
 	}
 	file.collectKeys(problems)
 	file.checkNames(problems)
+	file.checkLimits(problems)
 	return file, problems.orNil()
 }
 

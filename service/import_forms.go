@@ -8,18 +8,18 @@ import (
 
 func (r *importRun) forms() error {
 	for _, form := range r.file.Forms {
-		id, err := r.id(form.Key, keyForm, models.PrefixForm)
+		e, err := r.entry(form.Key, keyForm, models.PrefixForm)
 		if err != nil {
 			return err
 		}
-		row, created := r.formRows.row(id)
+		row, created := rowOf(e, &r.formRows)
 		if created {
-			*row = models.Form{ID: id, OrganizationID: r.result.OrganizationID, CreatedAt: r.at, ChangedAt: r.at}
+			*row = models.Form{ID: e.id, OrganizationID: r.result.OrganizationID, CreatedAt: r.at, ChangedAt: r.at}
 			require(r, fmt.Sprintf("form %q", form.Key), "a name", form.Name)
 		}
-		overwrite(&row.Name, form.Name)
+		setField(e, "name", &row.Name, form.Name)
 		for position, q := range form.Questions {
-			if err := r.question(id, position, q); err != nil {
+			if err := r.question(e.id, position, q); err != nil {
 				return err
 			}
 		}
@@ -30,36 +30,47 @@ func (r *importRun) forms() error {
 // question fills in a question with its options. They are shown in their form, so a
 // change of theirs is a change of the form.
 func (r *importRun) question(formID string, position int, q importQuestion) error {
-	id, err := r.id(q.Key, keyQuestion, models.PrefixQuestion)
+	e, err := r.entry(q.Key, keyQuestion, models.PrefixQuestion)
 	if err != nil {
 		return err
 	}
-	row, created := r.questions.row(id)
+	row, created := rowOf(e, &r.questions)
 	if created {
-		row.ID = id
+		row.ID = e.id
 		require(r, fmt.Sprintf("question %q", q.Key), "a label", q.Label)
 	}
-	row.FormID, row.Position, row.Type = formID, position, models.QuestionType(q.Type)
-	overwrite(&row.Label, q.Label)
-	overwrite(&row.Required, q.Required)
-	if r.questions.changed(id) {
+	kind := models.QuestionType(q.Type)
+	setField(e, "form", &row.FormID, &formID).names()
+	setField(e, "position", &row.Position, &position)
+	setField(e, "type", &row.Type, &kind)
+	setField(e, "label", &row.Label, q.Label)
+	setField(e, "required", &row.Required, q.Required)
+	if r.questions.changed(e.id) {
 		r.formRows.touch(formID)
 	}
 	for i, o := range q.Options {
-		optionID, err := r.id(o.Key, keyOption, models.PrefixOption)
-		if err != nil {
+		if err := r.option(formID, e.id, i, o); err != nil {
 			return err
 		}
-		row, created := r.options.row(optionID)
-		if created {
-			row.ID = optionID
-			require(r, fmt.Sprintf("option %q", o.Key), "a label", o.Label)
-		}
-		row.QuestionID, row.Position = id, i
-		overwrite(&row.Label, o.Label)
-		if r.options.changed(optionID) {
-			r.formRows.touch(formID)
-		}
+	}
+	return nil
+}
+
+func (r *importRun) option(formID, questionID string, position int, o importOption) error {
+	e, err := r.entry(o.Key, keyOption, models.PrefixOption)
+	if err != nil {
+		return err
+	}
+	row, created := rowOf(e, &r.options)
+	if created {
+		row.ID = e.id
+		require(r, fmt.Sprintf("option %q", o.Key), "a label", o.Label)
+	}
+	setField(e, "question", &row.QuestionID, &questionID).names()
+	setField(e, "position", &row.Position, &position)
+	setField(e, "label", &row.Label, o.Label)
+	if r.options.changed(e.id) {
+		r.formRows.touch(formID)
 	}
 	return nil
 }

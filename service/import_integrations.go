@@ -11,7 +11,7 @@ import (
 
 func (r *importRun) importIntegrations(ctx context.Context) error {
 	for _, i := range r.file.Integrations {
-		id, err := r.id(i.Key, keyIntegration, models.PrefixIdentity)
+		e, err := r.entry(i.Key, keyIntegration, models.PrefixIdentity)
 		if err != nil {
 			return err
 		}
@@ -19,29 +19,32 @@ func (r *importRun) importIntegrations(ctx context.Context) error {
 		if i.ClientSecret != nil && len(*i.ClientSecret) < models.MinClientSecret {
 			r.problems.add("%s: client_secret has fewer than %d characters", where, models.MinClientSecret)
 		}
-		r.identity(where, id, models.KindIntegration, i.Name)
-		row, created := r.integrations.row(id)
+		r.identity(where, e, models.KindIntegration, i.Name)
+		row, created := rowOf(e, &r.integrations)
 		secret := i.ClientSecret
 		if created {
-			if secret, err = r.newIntegration(row, id, secret); err != nil {
+			if secret, err = r.newIntegration(row, e.id, secret); err != nil {
 				return err
 			}
 		}
-		overwrite(&row.ClientID, i.ClientID)
+		setField(e, "client_id", &row.ClientID, i.ClientID)
+		var hash *[]byte
 		if secret != nil {
-			row.SecretHash = HashSecret(*secret)
+			hashed := HashSecret(*secret)
+			hash = &hashed
 		}
+		setField(e, "client_secret", &row.SecretHash, hash).hide()
+		var scopes []string
 		if i.Scopes != nil {
-			scopes, _ := models.ScopesOf(i.Scopes)
-			overwriteList(&row.Scopes, scopes.Strings())
+			known, _ := models.ScopesOf(i.Scopes)
+			scopes = known.Strings()
 		}
-		if i.OrganizationDefinition != nil {
-			row.OrganizationDefinitionID = r.organizationDefinition(where, *i.OrganizationDefinition)
-		}
-		result := ImportedIntegration{IdentityID: id, ClientID: row.ClientID, Webhooks: map[string]ImportedWebhook{}}
+		setField(e, "scopes", &row.Scopes, givenList(scopes))
+		setField(e, "organization_definition", &row.OrganizationDefinitionID, r.organizationDefinition(where, i.OrganizationDefinition)).names()
+		result := ImportedIntegration{IdentityID: e.id, ClientID: row.ClientID, Webhooks: map[string]ImportedWebhook{}}
 		overwrite(&result.ClientSecret, secret)
 		for _, w := range i.Webhooks {
-			if result.Webhooks[w.Key], err = r.webhook(ctx, id, w); err != nil {
+			if result.Webhooks[w.Key], err = r.webhook(ctx, e.id, w); err != nil {
 				return err
 			}
 		}
@@ -65,34 +68,12 @@ func (r *importRun) newIntegration(row *models.Integration, id string, secret *s
 	return secret, nil
 }
 
-// checkRoom fails if the plan does not allow the new integrations (spec section 8).
-// An organization that already has more keeps them.
-func (r *importRun) checkRoom() error {
-	var created []string
-	for _, i := range r.file.Integrations {
-		if !r.known[i.Key] {
-			created = append(created, i.Key)
-		}
-	}
-	if len(created) == 0 {
-		return nil
-	}
-	room, err := r.integrationRoom(r.result.OrganizationID)
-	if err != nil {
-		return err
-	}
-	if free := max(0, room.Allowed-room.Held); len(created) > free {
-		return &ImportError{[]string{fmt.Sprintf("integration %q: the plan allows %d integrations", created[free], room.Allowed)}}
-	}
-	return nil
-}
-
 func (r *importRun) webhook(ctx context.Context, integrationID string, w importWebhook) (ImportedWebhook, error) {
-	id, err := r.id(w.Key, keyWebhook, models.PrefixWebhook)
+	e, err := r.entry(w.Key, keyWebhook, models.PrefixWebhook)
 	if err != nil {
 		return ImportedWebhook{}, err
 	}
-	result := ImportedWebhook{ID: id}
+	result := ImportedWebhook{ID: e.id}
 	where := fmt.Sprintf("webhook %q", w.Key)
 	if w.URL != nil {
 		if err := r.AddressRules.check(ctx, *w.URL, nil); err != nil {
@@ -105,19 +86,22 @@ func (r *importRun) webhook(ctx context.Context, integrationID string, w importW
 		}
 		result.Secret = *w.Secret
 	}
-	row, created := r.webhooks.row(id)
+	row, created := rowOf(e, &r.webhooks)
+	var sealed *[]byte
 	if created {
 		require(r, where, "a url", w.URL)
-		if result.Secret, err = r.newWebhook(where, row, id, integrationID, result.Secret); err != nil {
+		if result.Secret, err = r.newWebhook(where, row, e.id, integrationID, result.Secret); err != nil {
 			return result, err
 		}
 	} else if w.Secret != nil {
-		if err := r.changeSecret(row, *w.Secret); err != nil {
+		if sealed, err = r.sealedSecret(row, *w.Secret); err != nil {
 			return result, err
 		}
 	}
-	overwrite(&row.URL, w.URL)
-	overwriteList(&row.Events, w.Events)
+	setField(e, "url", &row.URL, w.URL)
+	setField(e, "events", &row.Events, givenList(w.Events))
+	// The sealed secret is compared, because a digest of the secret could be guessed at.
+	setField(e, "secret", &row.SecretSealed, sealed).hide()
 	return result, nil
 }
 
@@ -135,14 +119,14 @@ func (r *importRun) newWebhook(where string, row *models.Webhook, id, integratio
 	return r.completeWebhook(row, secret)
 }
 
-// changeSecret seals the file's signing secret for the address, unless it has it already.
-func (r *importRun) changeSecret(row *models.Webhook, secret string) error {
+// sealedSecret returns the file's signing secret sealed for the address, as it is
+// stored if that is the same secret.
+func (r *importRun) sealedSecret(row *models.Webhook, secret string) (*[]byte, error) {
 	if held, err := r.Vault.Open(row.SecretSealed, row.ID); err == nil && subtle.ConstantTimeCompare(held, []byte(secret)) == 1 {
-		return nil
+		return &row.SecretSealed, nil
 	}
-	var err error
-	row.SecretSealed, err = r.Vault.Seal([]byte(secret), row.ID, r.Random)
-	return err
+	sealed, err := r.Vault.Seal([]byte(secret), row.ID, r.Random)
+	return &sealed, err
 }
 
 // readSlots reads which slots the addresses of the file's integrations take.

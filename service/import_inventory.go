@@ -9,30 +9,27 @@ import (
 func (r *importRun) inventory() error {
 	for _, n := range r.file.nodes {
 		kind := models.NodeKind(n.Kind)
-		id, err := r.id(n.Key, keyNode, models.NodePrefixes[kind])
+		e, err := r.entry(n.Key, keyNode, models.NodePrefixes[kind])
 		if err != nil {
 			return err
 		}
 		where := fmt.Sprintf("inventory node %q", n.Key)
-		row, created := r.nodes.row(id)
+		row, created := rowOf(e, &r.nodes)
 		if created {
-			*row = models.InventoryNode{ID: id, OrganizationID: r.result.OrganizationID, Kind: kind, CreatedAt: r.at, ChangedAt: r.at}
+			*row = models.InventoryNode{ID: e.id, OrganizationID: r.result.OrganizationID, Kind: kind, CreatedAt: r.at, ChangedAt: r.at}
 			require(r, where, "a name", n.Name)
-		} else if !models.IsID(id, models.NodePrefixes[kind]) {
+		} else if !models.IsID(e.id, models.NodePrefixes[kind]) {
 			r.problems.add("%s: a node cannot change its kind", where) // its id names the kind
 		}
-		row.ParentID = nil
+		var parentID *string
 		if n.parent != "" {
-			parent := r.result.IDs[n.parent]
-			row.ParentID = &parent
+			id := r.result.IDs[n.parent]
+			parentID = &id
 		}
-		overwrite(&row.Name, n.Name)
-		if n.Description != nil {
-			row.Description = n.Description
-		}
-		if n.ExternalID != nil {
-			row.ExternalID = n.ExternalID
-		}
+		setField(e, "parent", &row.ParentID, &parentID).names()
+		setField(e, "name", &row.Name, n.Name)
+		setField(e, "description", &row.Description, given(n.Description))
+		setField(e, "external_id", &row.ExternalID, given(n.ExternalID))
 	}
 	return nil
 }

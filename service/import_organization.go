@@ -10,27 +10,27 @@ import (
 
 func (r *importRun) organization() error {
 	o := r.file.Organization
-	id, err := r.id(o.Key, keyOrganization, models.PrefixIdentity)
+	e, err := r.entry(o.Key, keyOrganization, models.PrefixIdentity)
 	if err != nil {
 		return err
 	}
-	r.result.OrganizationID = id
+	r.result.OrganizationID = e.id
 	where := fmt.Sprintf("organization %q", o.Key)
-	row, created := r.organizations.row(id)
+	row, created := rowOf(e, &r.organizations)
 	if created {
-		*row = models.Organization{ID: id, Key: o.Key, CreatedAt: r.at}
+		*row = models.Organization{ID: e.id, Key: o.Key, CreatedAt: r.at}
 	}
-	overwrite(&row.ReadOnly, o.ReadOnly)
-	overwrite(&row.Suspended, o.Suspended)
-	r.identity(where, id, models.KindOrganization, o.Name)
-	r.plan(where, id, o.Plan)
+	setField(e, "read_only", &row.ReadOnly, o.ReadOnly)
+	setField(e, "suspended", &row.Suspended, o.Suspended)
+	r.identity(where, e, models.KindOrganization, o.Name)
+	r.plan(where, e, o.Plan)
 	return nil
 }
 
-func (r *importRun) plan(where, organizationID string, given *importPlan) {
-	row, created := r.plans.row(organizationID)
+func (r *importRun) plan(where string, e *importEntry, given *importPlan) {
+	row, created := rowOf(e, &r.plans)
 	if created {
-		row.OrganizationID = organizationID
+		row.OrganizationID = e.id
 		require(r, where, "a plan", given)
 	}
 	if given == nil {
@@ -41,11 +41,11 @@ func (r *importRun) plan(where, organizationID string, given *importPlan) {
 		require(r, where, "plan.calls_per_minute", given.CallsPerMinute)
 		require(r, where, "plan.integrations", given.Integrations)
 	}
-	overwrite(&row.Name, given.Name)
-	overwrite(&row.API, given.API)
-	overwrite(&row.ManualWorkOrders, given.ManualWorkOrders)
-	overwrite(&row.CallsPerMinute, given.CallsPerMinute)
-	overwrite(&row.Integrations, given.Integrations)
+	setField(e, "plan.name", &row.Name, given.Name)
+	setField(e, "plan.api", &row.API, given.API)
+	setField(e, "plan.manual_work_orders", &row.ManualWorkOrders, given.ManualWorkOrders)
+	setField(e, "plan.calls_per_minute", &row.CallsPerMinute, given.CallsPerMinute)
+	setField(e, "plan.integrations", &row.Integrations, given.Integrations)
 }
 
 // createNumberSequence creates the sequence of a new organization's work order numbers.
@@ -58,13 +58,16 @@ func (r *importRun) createNumberSequence() error {
 }
 
 // identity fills in the identity of an organization, a person, a team or an integration.
-func (r *importRun) identity(where, id string, kind models.IdentityKind, name *string) {
-	row, created := r.identities.row(id)
+func (r *importRun) identity(where string, e *importEntry, kind models.IdentityKind, name *string) {
+	row, created := rowOf(e, &r.identities)
 	if created {
-		*row = models.Identity{ID: id, OrganizationID: r.result.OrganizationID, Kind: kind, CreatedAt: r.at, ChangedAt: r.at}
+		*row = models.Identity{ID: e.id, OrganizationID: r.result.OrganizationID, Kind: kind, CreatedAt: r.at, ChangedAt: r.at}
 		require(r, where, "a name", name)
 	}
-	overwrite(&row.Name, name)
+	changed := setField(e, "name", &row.Name, name)
+	if kind == models.KindPerson {
+		changed.hide()
+	}
 }
 
 func (r *importRun) serviceCompanies() error {
@@ -74,6 +77,12 @@ func (r *importRun) serviceCompanies() error {
 			r.problems.add("service company %q: there is no other organization with this key; import it first", c.Key)
 			continue
 		}
+		var stored *string
+		if r.isServiceCompany[company] {
+			stored = &company
+		}
+		r.entryOf[r.file.Organization.Key].relate("service company "+company, "service company "+c.Key, stored, company).names()
+		r.isServiceCompany[company] = true
 		r.serviceCompanyRows = append(r.serviceCompanyRows, models.ServiceCompany{CustomerID: r.result.OrganizationID, CompanyID: company})
 	}
 	return nil

@@ -2,6 +2,7 @@ package service
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,13 +10,33 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"millwright/models"
 )
+
+// readImportFileUntil is readImportFile until the context ends: a large file takes
+// seconds.
+func readImportFileUntil(ctx context.Context, text []byte) (*importFile, error) {
+	var file *importFile
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		file, err = readImportFile(text)
+	}()
+	select {
+	case <-done:
+		return file, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
 
 // parseImportFile decodes a file within its limits. Problems with its form are
 // added to the problems, each with its line.
 func parseImportFile(text []byte, file *importFile, problems *ImportError) {
-	if len(text) > maxImportFile {
-		problems.add("it is larger than %d MiB", maxImportFile>>20)
+	if len(text) > MaxImportFile {
+		problems.add("it is larger than %d MiB", MaxImportFile>>20)
 		return
 	}
 	document, documents := yaml.Node{}, yaml.NewDecoder(bytes.NewReader(text))
@@ -31,6 +52,10 @@ func parseImportFile(text []byte, file *importFile, problems *ImportError) {
 	}
 	if problem := checkImportSize(&document); problem != "" {
 		problems.add("%s", problem)
+		return
+	}
+	problems.checkTexts(&document)
+	if problems.orNil() != nil {
 		return
 	}
 	strict := yaml.NewDecoder(bytes.NewReader(text))
@@ -58,6 +83,16 @@ func (e *ImportError) addYAML(err error) {
 			mismatch = m[1] + "expected " + importTypeName(m[2]) // not what is there: it may be a secret
 		}
 		e.add("%s", mismatch)
+	}
+}
+
+// checkTexts reports texts that the service does not store, each with its line.
+func (e *ImportError) checkTexts(part *yaml.Node) {
+	if part.Kind == yaml.ScalarNode && (part.ShortTag() == "!!binary" || !models.IsPlain(part.Value)) {
+		e.add("line %d: %s", part.Line, models.PlainTextRule)
+	}
+	for _, child := range part.Content {
+		e.checkTexts(child)
 	}
 }
 

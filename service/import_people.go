@@ -12,57 +12,79 @@ import (
 	"millwright/models"
 )
 
-// hashPasswords hashes the passwords of new people until the context ends. It takes a
-// long time, so it is done before any row is locked.
-func (r *importRun) hashPasswords(ctx context.Context) error {
-	r.passwords = map[string]string{}
-	for _, p := range r.file.People {
+// newPasswords hashes the passwords of the file's people who are new, until the context
+// ends. It takes a long time, so no transaction is open meanwhile.
+func (s *Service) newPasswords(ctx context.Context, file *importFile) (map[string]string, error) {
+	people := slices.DeleteFunc(slices.Clone(file.People), func(p importPerson) bool { return p.Password == nil })
+	if len(people) == 0 {
+		return nil, nil
+	}
+	keys := models.TextArray{}
+	for _, p := range people {
+		keys = append(keys, p.Key)
+	}
+	var known []string
+	if err := s.orm.WithContext(ctx).Raw(`
+		SELECT k.key FROM import_keys k JOIN organizations o ON o.id = k.organization_id
+		WHERE o.key = ? AND k.key = ANY (?)`, file.Organization.Key, keys).Scan(&known).Error; err != nil {
+		return nil, s.translate(err)
+	}
+	return hashPasswords(ctx, slices.DeleteFunc(people, func(p importPerson) bool { return slices.Contains(known, p.Key) }))
+}
+
+// hashPasswords returns the hashes of the people's passwords by their keys, without
+// those that are too long.
+func hashPasswords(ctx context.Context, people []importPerson) (map[string]string, error) {
+	hashes := map[string]string{}
+	for _, p := range people {
 		if err := ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
-		if p.Password == nil || r.known[p.Key] {
+		if len(*p.Password) > maxPassword {
 			continue
 		}
 		hash, err := bcrypt.GenerateFromPassword([]byte(*p.Password), bcrypt.DefaultCost)
 		if err != nil {
-			r.problems.add("person %q: the password has more than 72 bytes", p.Key)
+			return nil, fmt.Errorf("hash a password: %w", err)
 		}
-		r.passwords[p.Key] = string(hash)
+		hashes[p.Key] = string(hash)
 	}
-	return nil
+	return hashes, nil
 }
+
+// maxPassword is the length of the longest password that bcrypt takes, in bytes.
+const maxPassword = 72
 
 func (r *importRun) people() error {
 	for _, p := range r.file.People {
-		id, err := r.id(p.Key, keyPerson, models.PrefixIdentity)
+		e, err := r.entry(p.Key, keyPerson, models.PrefixIdentity)
 		if err != nil {
 			return err
 		}
 		where := fmt.Sprintf("person %q", p.Key)
-		r.identity(where, id, models.KindPerson, p.Name)
-		row, created := r.persons.row(id)
+		r.identity(where, e, models.KindPerson, p.Name)
+		row, created := rowOf(e, &r.persons)
 		if created {
-			row.ID, row.OrganizationID = id, r.result.OrganizationID
+			row.ID, row.OrganizationID = e.id, r.result.OrganizationID
 			require(r, where, "an email", p.Email)
-		}
-		if hash, hashed := r.passwords[p.Key]; hashed {
-			row.PasswordHash = &hash
+			if p.Password != nil && len(*p.Password) > maxPassword {
+				r.problems.add("%s: the password has more than %d bytes", where, maxPassword)
+			}
+			if hash, hashed := r.passwords[p.Key]; hashed {
+				row.PasswordHash = &hash
+			}
 		}
 		if p.Email != nil {
 			if address, err := mail.ParseAddress(*p.Email); err != nil || address.Address != *p.Email {
 				r.problems.add("%s: the e-mail address is malformed", where)
 			}
 		}
-		overwrite(&row.Email, p.Email)
-		overwrite(&row.Admin, p.Admin)
-		if p.Phone != nil {
-			row.Phone = p.Phone
-		}
-		if p.OrganizationDefinition != nil {
-			row.OrganizationDefinitionID = r.organizationDefinition(where, *p.OrganizationDefinition)
-		}
-		if r.persons.changed(id) {
-			r.identities.touch(id)
+		setField(e, "email", &row.Email, p.Email).hide()
+		setField(e, "phone", &row.Phone, given(p.Phone)).hide()
+		setField(e, "admin", &row.Admin, p.Admin)
+		setField(e, "organization_definition", &row.OrganizationDefinitionID, r.organizationDefinition(where, p.OrganizationDefinition)).names()
+		if r.persons.changed(e.id) {
+			r.identities.touch(e.id)
 		}
 	}
 	return nil
@@ -70,48 +92,72 @@ func (r *importRun) people() error {
 
 func (r *importRun) teams() error {
 	for _, team := range r.file.Teams {
-		id, err := r.id(team.Key, keyTeam, models.PrefixIdentity)
+		e, err := r.entry(team.Key, keyTeam, models.PrefixIdentity)
 		if err != nil {
 			return err
 		}
 		where := fmt.Sprintf("team %q", team.Key)
-		r.identity(where, id, models.KindTeam, team.Name)
-		if team.Members == nil {
-			continue
+		r.identity(where, e, models.KindTeam, team.Name)
+		var wanted *models.TextArray
+		if team.Members != nil {
+			wanted = &models.TextArray{}
+			for _, key := range team.Members {
+				*wanted = append(*wanted, r.lookup(where, key, keyPerson))
+			}
+			slices.Sort(*wanted)
+			*wanted = slices.Compact(*wanted)
 		}
-		r.teamMembers.teams = append(r.teamMembers.teams, id)
-		for _, key := range team.Members {
-			r.teamMembers.wanted = append(r.teamMembers.wanted, models.TeamMember{
-				TeamID: id, MemberID: r.lookup(where, key, keyPerson), OrganizationID: r.result.OrganizationID,
-			})
+		members := r.teamMembers.stored[e.id]
+		if members == nil {
+			members = models.TextArray{}
 		}
+		setField(e, "members", &members, wanted).names()
+		r.teamMembers.change(e.id, r.result.OrganizationID, members)
 	}
 	return nil
 }
 
-// teamMembers are the members of the teams whose members the file lists.
+// teamMembers are the members of the file's teams, and how the import changes them.
 type teamMembers struct {
-	stored, wanted []models.TeamMember
-	teams          []string
+	// stored are the ids of the members before the import, sorted, by team.
+	stored     map[string]models.TextArray
+	gone, come []models.TeamMember
 }
 
 func (r *importRun) readTeamMembers() error {
-	return r.db.Find(&r.teamMembers.stored, "team_id = ANY (?)", models.TextArray(r.stored[keyTeam])).Error
+	var rows []models.TeamMember
+	r.teamMembers.stored = map[string]models.TextArray{}
+	if err := r.db.Order("team_id, member_id").Find(&rows, "team_id = ANY (?)", models.TextArray(r.stored[keyTeam])).Error; err != nil {
+		return err
+	}
+	for _, id := range r.stored[keyTeam] {
+		r.teamMembers.stored[id] = models.TextArray{}
+	}
+	for _, row := range rows {
+		r.teamMembers.stored[row.TeamID] = append(r.teamMembers.stored[row.TeamID], row.MemberID)
+	}
+	return nil
 }
 
-// saveTeamMembers makes the members of the teams those of the file.
-func (r *importRun) saveTeamMembers() error {
-	m := r.teamMembers
-	var gone []models.TeamMember
-	for _, member := range m.stored {
-		if slices.Contains(m.teams, member.TeamID) && !slices.Contains(m.wanted, member) {
-			gone = append(gone, member)
+// change makes the sorted members those of the team.
+func (m *teamMembers) change(teamID, organizationID string, members models.TextArray) {
+	only := func(some, others models.TextArray) (rows []models.TeamMember) {
+		for _, id := range some {
+			if _, both := slices.BinarySearch(others, id); !both {
+				rows = append(rows, models.TeamMember{TeamID: teamID, MemberID: id, OrganizationID: organizationID})
+			}
 		}
+		return rows
 	}
-	if len(gone) > 0 {
-		if err := r.db.Delete(&gone).Error; err != nil {
+	m.gone = append(m.gone, only(m.stored[teamID], members)...)
+	m.come = append(m.come, only(members, m.stored[teamID])...)
+}
+
+func (r *importRun) saveTeamMembers() error {
+	for rows := range slices.Chunk(r.teamMembers.gone, importBatchSize) {
+		if err := r.db.Delete(&rows).Error; err != nil {
 			return err
 		}
 	}
-	return create(r.db.Clauses(clause.OnConflict{DoNothing: true}), m.wanted)
+	return create(r.db.Clauses(clause.OnConflict{DoNothing: true}), r.teamMembers.come)
 }

@@ -30,7 +30,7 @@ type importRows struct {
 
 	serviceCompanyRows []models.ServiceCompany
 	teamMembers        teamMembers
-	assignmentRows     []models.Assignment
+	assignmentRows     []importedAssignment
 	keys               []models.ImportKey
 	// taken holds the slots of webhook addresses by integration.
 	taken map[string][]int
@@ -64,7 +64,11 @@ func (t *importTable[T]) read(r *importRun, id func(*T) string, column string, i
 		return nil
 	}
 	var rows []T
-	err := r.db.Clauses(clause.Locking{Strength: "NO KEY UPDATE"}).Where(column+" = ANY (?)", wanted).Order(column).Find(&rows).Error
+	db := r.db
+	if r.mode != importComparing {
+		db = db.Clauses(clause.Locking{Strength: "NO KEY UPDATE"})
+	}
+	err := db.Where(column+" = ANY (?)", wanted).Order(column).Find(&rows).Error
 	for _, row := range rows {
 		t.stored[id(&row)] = row
 	}
@@ -104,6 +108,11 @@ func (t *importTable[T]) save(db *gorm.DB, stamp func(*T)) error {
 		}
 		rows = append(rows, &r.row)
 	}
+	return upsert(db, rows)
+}
+
+// upsert inserts the rows in batches, or updates those whose primary key is there.
+func upsert[T any](db *gorm.DB, rows []T) error {
 	return create(db.Clauses(clause.OnConflict{UpdateAll: true}), rows)
 }
 
@@ -155,7 +164,7 @@ func (r *importRun) readRows() error {
 		func() error {
 			return r.options.read(r, func(o *models.QuestionOption) string { return o.ID }, "id", s[keyOption])
 		},
-		r.readSlots, r.readTeamMembers,
+		r.readSlots, r.readTeamMembers, r.readOrganizations,
 	} {
 		if err := read(); err != nil {
 			return err
@@ -186,11 +195,11 @@ func (r *importRun) save() error {
 		func() error { return r.questions.save(r.db, nil) },
 		func() error { return r.options.save(r.db, nil) },
 		func() error { return create(r.db.Clauses(clause.OnConflict{DoNothing: true}), r.serviceCompanyRows) },
-		r.checkRoom,
 		func() error { return r.integrations.save(r.db, nil) },
 		func() error { return r.webhooks.save(r.db, nil) },
 		r.saveAssignments,
 		func() error { return create(r.db, r.keys) },
+		r.saveDigests,
 	} {
 		if err := save(); err != nil {
 			return err

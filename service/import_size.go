@@ -6,9 +6,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Limits of an import file. Decoding takes about sixty times the file's size.
+// MaxImportFile is the size of the largest import file, in bytes. Decoding takes about
+// sixty times as much memory.
+const MaxImportFile = 8 << 20
+
+// Further limits of an import file.
 const (
-	maxImportFile = 8 << 20
 	// maxImportValues and maxImportDepth bound the values of a file, and the lists and
 	// mappings inside each other, with its aliases expanded: a few lines of nested
 	// aliases can stand for billions of values.

@@ -23,7 +23,7 @@ func TestImportFileOfAliases(t *testing.T) {
 		t.Errorf("%d bytes that stand for 10^12 nodes: %.200v", bomb.Len(), err)
 	}
 
-	_, err = readImportFile([]byte(strings.Repeat("#", maxImportFile+1)))
+	_, err = readImportFile([]byte(strings.Repeat("#", MaxImportFile+1)))
 	if err == nil || !strings.Contains(err.Error(), "larger than 8 MiB") {
 		t.Errorf("a file that is too large: %.200v", err)
 	}
@@ -113,8 +113,8 @@ func TestImportStopsHashingPasswords(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	password := "secret-of-ann"
-	run := &importRun{file: &importFile{People: []importPerson{{Key: "ann", Password: &password}}}, problems: &ImportError{}}
-	if err := run.hashPasswords(ctx); !errors.Is(err, context.Canceled) || len(run.passwords) > 0 {
-		t.Errorf("%d passwords are hashed: %v", len(run.passwords), err)
+	hashes, err := hashPasswords(ctx, []importPerson{{Key: "ann", Password: &password}})
+	if !errors.Is(err, context.Canceled) || len(hashes) > 0 {
+		t.Errorf("%d passwords are hashed: %v", len(hashes), err)
 	}
 }

@@ -2,10 +2,13 @@ package service_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"millwright/service"
 	"millwright/service/servicetest"
@@ -119,6 +122,31 @@ people: [{key: ann, phone: "`+phone+`"}]
 		if strings.Fields(first)[i] == strings.Fields(second)[i] {
 			t.Errorf("the %s was not stamped with its part", what)
 		}
+	}
+}
+
+// Hashing many passwords takes longer than Postgres lets a transaction be idle.
+func TestImportHashesPasswordsOutsideItsTransaction(t *testing.T) {
+	f := servicetest.New(t)
+	config := f.Pool.Config()
+	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "1s"
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	f.Pool = pool
+	f.Service = f.NewInstance()
+	text := strings.Builder{}
+	text.WriteString("organization: {key: acme}\npeople:\n")
+	for n := range 30 {
+		fmt.Fprintf(&text, "  - {key: new%d, name: New, email: new%d@acme.example.com, password: password-%d}\n", n, n, n)
+	}
+	if _, err := f.Import(t.Context(), []byte(text.String())); err != nil {
+		t.Fatal(err)
+	}
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM people WHERE password_hash LIKE '$2a$%'`); n != 30 {
+		t.Errorf("%d people have a password, want 30", n)
 	}
 }
 

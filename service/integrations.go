@@ -184,7 +184,7 @@ func (s *Service) setIntegrationDisabled(ctx context.Context, actor Actor, id st
 // Its identity stays, so that records and the log still name it; its assignments
 // and team memberships are removed, so that it gets no new work. Its webhook
 // addresses get no more events, and their pending deliveries are skipped. Imports
-// can use the keys of the integration and its addresses again. Errors: not_found,
+// can use the keys of the integration and its addresses again if they overwrite. Errors: not_found,
 // permission_denied, unavailable.
 func (s *Service) DeleteIntegration(ctx context.Context, actor Actor, id string) (IntegrationRecord, error) {
 	return s.updateIntegration(ctx, actor, id, "integration.deleted", func(t *ormTx, r *integrationRows) (bool, error) {

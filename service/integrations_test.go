@@ -477,7 +477,10 @@ func TestAnImportCreatesADeletedIntegrationAgain(t *testing.T) {
 	if _, err := f.DeleteIntegration(t.Context(), service.Operator(), old.IdentityID); err != nil {
 		t.Fatal(err)
 	}
-	second, err := f.Import(t.Context(), []byte(small))
+	if _, err := f.Import(t.Context(), []byte(small)); err == nil {
+		t.Error("an import creates the deleted integration again unasked")
+	}
+	second, err := f.ImportOverwriting(t.Context(), []byte(small))
 	if err != nil {
 		t.Fatal(err)
 	}

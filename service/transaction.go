@@ -30,7 +30,9 @@ type ormTx struct {
 // deadlock is retried, so do must not depend on anything it changed outside. It waits for
 // its turn among the writes of the organization that run alone; "" is the operator.
 // Errors: those of do, unavailable (also when too many writes of the organization wait).
-func (s *Service) transaction(ctx context.Context, organizationID string, do func(*ormTx) error) (err error) {
+func (s *Service) transaction(
+	ctx context.Context, organizationID string, do func(*ormTx) error, options ...*sql.TxOptions,
+) (err error) {
 	ctx, span := startSpan(ctx, "transaction")
 	defer func() { endSpan(span, err) }()
 	var t *ormTx
@@ -42,7 +44,7 @@ func (s *Service) transaction(ctx context.Context, organizationID string, do fun
 				return err
 			}
 			return do(t)
-		})
+		}, options...)
 	})
 	if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
 		err = ctx.Err() // database/sql rolled back when the context ended

@@ -170,7 +170,7 @@ func (s *Service) RenewWebhookSecret(ctx context.Context, actor Actor, id string
 
 // DeleteWebhook deletes an address. Its deliveries are gone for every read;
 // housekeeping removes them in batches. A later import of the file that created it
-// creates it again. Errors: not_found, permission_denied, unavailable.
+// creates it again if it overwrites. Errors: not_found, permission_denied, unavailable.
 func (s *Service) DeleteWebhook(ctx context.Context, actor Actor, id string) error {
 	_, err := s.updateWebhook(ctx, actor, id, func(t *ormTx, h *models.Webhook) (string, error) {
 		if err := t.db.Delete(&models.ImportKey{}, "organization_id = ? AND id = ?", h.OrganizationID, id).Error; err != nil {

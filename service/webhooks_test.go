@@ -472,10 +472,14 @@ func TestDeletingAWebhookDeletesItsDeliveriesAndFreesItsKey(t *testing.T) {
 	if work := len(claim(t, f, "reader_hook").Deliveries); work != 2 {
 		t.Errorf("another address has %d deliveries, want its own", work)
 	}
-	again, err := f.Import(t.Context(), []byte(`
+	file := []byte(`
 organization: {key: acme}
 integrations: [{key: erp, webhooks: [{key: erp_hook, url: "http://127.0.0.1:9/erp", events: [ping]}]}]
-`))
+`)
+	if _, err := f.Import(t.Context(), file); err == nil {
+		t.Error("an import creates the deleted address again unasked")
+	}
+	again, err := f.ImportOverwriting(t.Context(), file)
 	if err != nil {
 		t.Fatal(err)
 	}

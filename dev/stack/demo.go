@@ -54,12 +54,28 @@ func (c credentials) merge(output []byte) (credentials, error) {
 	return c, nil
 }
 
-// importDemo imports the files and keeps the credentials of the demo integration.
+// importConflicts reports whether the import of the file is rejected only because it
+// would undo changes.
+func (r *runner) importConflicts(file string) bool {
+	var output bytes.Buffer
+	_ = r.runToEnd("import", &output, "--dry-run", "--json", file) // it fails if there are conflicts
+	var compared struct {
+		Conflicts int `json:"conflicts"`
+	}
+	return json.Unmarshal(output.Bytes(), &compared) == nil && compared.Conflicts > 0
+}
+
+// importDemo imports the files and keeps the credentials of the demo integration. A
+// file that would undo what its developer changed in the demo is left alone.
 func (r *runner) importDemo() error {
 	for _, file := range r.opts.Demo {
 		var output bytes.Buffer
 		if err := r.runToEnd("import", &output, file); err != nil {
-			return err
+			if !r.importConflicts(file) {
+				return err
+			}
+			r.printf("%s is not imported, because the demo was changed; `%s import --overwrite %s` imports it", file, r.opts.Millwright, file)
+			continue
 		}
 		merged, err := r.state.Demo[r.database].merge(output.Bytes())
 		if err != nil {

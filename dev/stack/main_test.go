@@ -48,6 +48,14 @@ func act(role string, args []string) int {
 		_, err = queryDatabase("create table if not exists runs (id serial)")
 	case "import":
 		var runs string
+		if args[0] == "--dry-run" {
+			fmt.Println(`{"conflicts": 1}`)
+			return 1
+		}
+		if text, _ := os.ReadFile(args[0]); string(text) == demoWithConflicts {
+			fmt.Fprintln(os.Stderr, "the list of conflicts")
+			return 1
+		}
 		if runs, err = queryDatabase("insert into runs default values returning id::text"); runs == "1" {
 			fmt.Println(`{"integrations":{"erp":{"client_id":"demo","client_secret":"it's secret"}}}`)
 		} else {

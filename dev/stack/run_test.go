@@ -142,6 +142,27 @@ func TestRunKeepsItsData(t *testing.T) {
 	c.expectNothingRuns(t)
 }
 
+// demoWithConflicts is a demo file whose import is rejected because of later changes.
+const demoWithConflicts = "# undoes changes"
+
+func TestRunStartsAlthoughTheDemoWasChanged(t *testing.T) {
+	c := newCheckout(t)
+	c.start(t).end(t, os.Interrupt)
+	if err := os.WriteFile(filepath.Join(c.dir, "demo.yaml"), []byte(demoWithConflicts), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again := c.start(t)
+	if secret := c.devEnv(t, "DEMO_CLIENT_SECRET"); secret != "it's secret" {
+		t.Errorf("the demo secret is %q", secret)
+	}
+	_, output := again.end(t, os.Interrupt)
+	for _, want := range []string{"the list of conflicts", "demo.yaml is not imported, because the demo was changed; `"} {
+		if !strings.Contains(output, want) {
+			t.Errorf("%q is missing in:\n%s", want, output)
+		}
+	}
+}
+
 func TestRunStartsAgainAfterBeingKilled(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux signals children when their parent dies")

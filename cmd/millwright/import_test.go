@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+const renamed = "organization: {key: acme}\nintegrations: [{key: erp, name: Renamed, webhooks: [{key: erp_hook, events: [work_order.created, issue.created, ping]}]}]\n"
+
+// importFile writes a file to import and returns its path.
+func importFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "organization.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A dry run shows the differences, changes nothing, and fails where the import would.
+func TestImportDryRun(t *testing.T) {
+	h := newHarness(t)
+	path := importFile(t, renamed)
+	name := func() string {
+		return servicetest.Value[string](h.Fixture, `SELECT name FROM identities WHERE id = $1`, h.ID("erp"))
+	}
+	out, err := h.run("import", "--dry-run", path)
+	want := `
+integration  erp       name        "ERP"                                                                                    "Renamed"
+webhook      erp_hook  events      -work_order.updated -work_order.status_changed -work_order.completed and 4 more          +ping
+`
+	if cells := strings.Fields(want); err != nil || !slices.Equal(strings.Fields(out)[9:], cells) || name() != "ERP" {
+		t.Errorf("the dry run of a change: %v\n%s\nwant\n%s", err, out, want)
+	}
+	if _, err := h.RenameIntegration(t.Context(), service.Operator(), h.ID("erp"), "The operator's"); err != nil {
+		t.Fatal(err)
+	}
+	out, err = h.run("import", "--dry-run", path)
+	if err == nil || !strings.Contains(err.Error(), "1 of the 2 differences") || !slices.Contains(strings.Fields(out), "changed") {
+		t.Errorf("the dry run of a conflict: %v\n%s", err, out)
+	}
+	var shown importComparison
+	out, err = h.run("import", "--dry-run", "--json", path)
+	if decoded := json.Unmarshal([]byte(out), &shown); decoded != nil || err == nil || shown.WouldSucceed || shown.Conflicts != 1 ||
+		len(shown.Differences) != 2 || *shown.OrganizationID != h.Acme.OrganizationID {
+		t.Errorf("the JSON of a conflict: %v, %v\n%s", err, decoded, out)
+	}
+	if out, err = h.run("import", "--dry-run", "--json", "--overwrite", path); err != nil || !strings.Contains(out, `"would_succeed": true`) {
+		t.Errorf("the dry run of overwriting: %v\n%s", err, out)
+	}
+	if out, err := h.run("import", path); err == nil || !strings.Contains(err.Error(), `integration "erp", name: "The operator's" is stored, the file has "Renamed"`) || name() != "The operator's" {
+		t.Errorf("the import: %v\n%s", err, out)
+	}
+	out, err = h.run("import", "--overwrite", path)
+	if err != nil || name() != "Renamed" || !strings.HasPrefix(out, "0 created, 2 changed\noverwritten: integration \"erp\", name") {
+		t.Errorf("overwriting: %v\n%s", err, out)
+	}
+	if out, err = h.run("import", "--dry-run", path); err != nil || out != "no differences\n" {
+		t.Errorf("the dry run of nothing: %v\n%s", err, out)
+	}
+	out, err = h.run("import", "--dry-run", "--json", importFile(t, "organization: {key: acme}\nteams: [{key: other}]\n"))
+	if err == nil || !strings.Contains(out, `"team \"other\" needs a name"`) || !strings.Contains(out, `"would_succeed": false`) {
+		t.Errorf("the dry run of a wrong file: %v\n%s", err, out)
+	}
+	if _, err := h.run("import", importFile(t, strings.Repeat("#", service.MaxImportFile+2))); err == nil || !strings.Contains(err.Error(), "larger than 8 MiB") {
+		t.Errorf("a file that is too large: %.200v", err)
+	}
+}
+
+// TestProgram is the program when startProgram runs it in another process.
+func TestProgram(t *testing.T) {
+	args := os.Getenv("MILLWRIGHT_TEST_ARGS")
+	if args == "" {
+		t.Skip("startProgram runs it")
+	}
+	os.Args = append([]string{"millwright"}, strings.Split(args, "\n")...)
+	main()
+}
+
+// startProgram starts the program as a process.
+func startProgram(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestProgram$")
+	cmd.Env = append(os.Environ(), "MILLWRIGHT_TEST_ARGS="+strings.Join(args, "\n"))
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _, _ = cmd.Process.Wait() })
+	return cmd, &stderr
+}
+
+// A signal ends an import at once, in the program and in the database, whatever it
+// waits for; nothing of it is stored.
+func TestImportStops(t *testing.T) {
+	h := newHarness(t)
+	gate, err := h.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = gate.Rollback(t.Context()) }()
+	// The import locks the plan before it waits for the integration.
+	if _, err := gate.Exec(t.Context(), `SELECT FROM integrations FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	waiting := func(want int) {
+		t.Helper()
+		await(t, func() bool {
+			return want == servicetest.Value[int](h.Fixture, `SELECT count(*) FROM pg_stat_activity
+				WHERE datname = current_database() AND application_name = 'millwright import' AND wait_event_type = 'Lock'`)
+		})
+	}
+	path := importFile(t, renamed)
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		program, stderr := startProgram(t, "import", path)
+		waiting(1)
+		if err := program.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		_ = program.Wait()
+		if signal == syscall.SIGTERM && (program.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), "millwright: interrupted")) {
+			t.Errorf("after %v: %v, %s", signal, program.ProcessState, stderr)
+		}
+		waiting(0)
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program, stderr := startProgram(t, "import", pipe)
+	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits until the program reads
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	if err := program.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if _ = program.Wait(); !strings.Contains(stderr.String(), "millwright: interrupted") {
+		t.Errorf("while it reads a pipe: %v, %s", program.ProcessState, stderr)
+	}
+}
+
+// await waits for a condition of another process.
+func await(t *testing.T, condition func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(time.Minute); !condition(); {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("it does not happen within a minute")
+		}
+	}
+}
