@@ -224,7 +224,9 @@ func TestNoChangeIsLost(t *testing.T) {
 		for deadline.Err() == nil {
 			<-again.C
 			if moving.IntN(10) == 0 {
-				f.Exec(moveNode, f.ID([]string{"hvac", "mast"}[moving.IntN(2)]), f.ID("ahu1"))
+				if _, err := f.Pool.Exec(ctx, moveNode, f.ID([]string{"hvac", "mast"}[moving.IntN(2)]), f.ID("ahu1")); err != nil {
+					t.Errorf("moving a node: %v", err)
+				}
 			}
 			if _, err := f.RemoveExpired(ctx, 20, func() bool { return true }); err != nil && !strings.Contains(err.Error(), "lock timeout") {
 				t.Errorf("housekeeping: %v", err)
