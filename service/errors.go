@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -65,7 +66,8 @@ func (s *Service) translate(err error) error {
 	if _, ok := errors.AsType[net.Error](err); ok && !errors.Is(err, context.Canceled) {
 		return s.unavailable(err)
 	}
-	if errors.Is(err, driver.ErrBadConn) || strings.Contains(err.Error(), "conn closed") || pgconn.SafeToRetry(err) {
+	// pgx returns io.ErrUnexpectedEOF as it is if the server closes the connection.
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn) || strings.Contains(err.Error(), "conn closed") || pgconn.SafeToRetry(err) {
 		return s.unavailable(err)
 	}
 	return err
