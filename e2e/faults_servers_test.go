@@ -55,9 +55,8 @@ func newPostgresServer(t testing.TB, standbyOf string) *postgres {
 	c := &postgres{t: t, root: filepath.Join(folder, "postgres"), port: port, standbyOf: standbyOf}
 	t.Cleanup(func() {
 		c.crash()
-		if err := os.RemoveAll(folder); err != nil {
-			t.Errorf("remove the data of Postgres: %v", err)
-		}
+		// Processes of the server may outlive the postmaster for a moment and write files.
+		eventually(t, startLimit, "the data of Postgres cannot be removed", func() bool { return os.RemoveAll(folder) == nil })
 	})
 	c.start()
 	line, _, _ := strings.Cut(c.p.out.String(), "\n")

@@ -351,7 +351,7 @@ func (h *harness) rejectedCalls(i *integrator, order map[string]string) {
 		{http.MethodPost, "/work-orders", "", with("Quarrington", managerPhone), http.StatusUnprocessableEntity},
 		{http.MethodPost, "/work-orders", "", with("inventory_id", managerName), http.StatusUnprocessableEntity},
 		{http.MethodPost, "/work-orders", "", with("title", strings.Repeat(managerName, 20)), http.StatusUnprocessableEntity},
-		{http.MethodPost, "/work-orders", "", with("description", "Quarrington\x00"), http.StatusBadRequest},
+		{http.MethodPost, "/work-orders", "", with("description", "Quarrington\x00"), http.StatusUnprocessableEntity},
 		{http.MethodPost, "/work-orders", "the key of " + order["title"], with("title", "Quarrington"), http.StatusUnprocessableEntity},
 	}
 	for _, c := range calls {

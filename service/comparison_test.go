@@ -20,6 +20,7 @@ var secretName = regexp.MustCompile(`(?i)(secret|signature|signed|mac|token|pass
 // expression and reason.
 var plainComparisons = map[string]string{
 	"service/page_start.go: c.Filter != digest":                            "after the token's MAC: a digest of filters that the caller sent itself",
+	"service/import_entry.go: e.imported[name] == digest":                  "whether an imported field has changed: no caller sends or sees digests",
 	"mail/mailtest/conversation.go: password != c.server.options.Password": "the mail server of tests",
 }
 
