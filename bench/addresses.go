@@ -188,12 +188,13 @@ func (s *spreadAddresses) as(c *caller, one func(*tenant, *caller) error) error 
 // paced makes changes at the rate, in the organizations in turn, and waits for the
 // first delivery of each.
 func (s *spreadAddresses) paced(ctx context.Context, rate float64, load time.Duration) (latencies, error) {
-	total := schedule{rate: rate}.total(load)
-	return s.in.pacedBy(ctx, rate, load, int(total)*s.addressesPerChange(), func(c *caller) (a answeredChange, err error) {
+	changes := s.in.changes(s.addressesPerChange())
+	changes.publish = func(c *caller) (a answeredChange, err error) {
 		err = s.as(c, func(t *tenant, c *caller) error {
 			a, err = t.patch(c)
 			return err
 		})
 		return a, err
-	})
+	}
+	return changes.paced(ctx, rate, load)
 }

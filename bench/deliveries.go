@@ -139,20 +139,6 @@ func phase(ctx context.Context, name string, limit time.Duration, run func(conte
 	return nil
 }
 
-// flood is the result of making as many changes as the API accepts.
-type flood struct {
-	changes, deliveries int
-	// first is when the first call was sent, answered when the last response came.
-	first, answered time.Time
-	// began and ended are when the first and the last delivery arrived.
-	began, ended time.Time
-	used         usage
-}
-
-func (f flood) accepted() float64 { return perSecond(f.changes, f.first, f.answered) }
-func (f flood) arrived() float64  { return perSecond(f.deliveries, f.began, f.ended) }
-func (f flood) through() float64  { return perSecond(f.changes, f.first, f.ended) }
-
 // benchChanges measures the peak rate of changes and returns it, in changes per
 // second.
 func (in *installation) benchChanges(ctx context.Context, r *report, addresses int, load time.Duration) (float64, error) {
@@ -160,17 +146,17 @@ func (in *installation) benchChanges(ctx context.Context, r *report, addresses i
 	err := phase(ctx, fmt.Sprintf("changes for %d addresses", addresses), 20*load+time.Minute, func(ctx context.Context) error {
 		// Warms up: opens connections, wakes the address workflows, and leaves the
 		// tables as autovacuum keeps them.
-		if _, err := in.flood(ctx, addresses, load/5); err != nil {
+		if _, err := in.changes(addresses).flood(ctx, load/5); err != nil {
 			return err
 		}
 		if _, err := in.pool.Exec(ctx, `VACUUM ANALYZE`); err != nil {
 			return err
 		}
-		if _, err := in.flood(ctx, addresses, load/5); err != nil {
+		if _, err := in.changes(addresses).flood(ctx, load/5); err != nil {
 			return err
 		}
 		var err error
-		f, err = in.flood(ctx, addresses, load)
+		f, err = in.changes(addresses).flood(ctx, load)
 		return err
 	})
 	if err != nil {
@@ -181,35 +167,11 @@ func (in *installation) benchChanges(ctx context.Context, r *report, addresses i
 		what = fmt.Sprintf("changes, %d addresses", addresses)
 	}
 	r.compare(what+": accepted", f.accepted(), "/s", baselineChange)
-	arrived := r.compare(what+": deliveries arrived", f.arrived(), "/s", baselineDrain)
-	if addresses > 1 {
-		arrived.compareWithOthers(other{Name: "Outpost", Value: 2000}, other{Name: "WebhookX", Value: 1340})
-	}
+	r.compare(what+": deliveries arrived", f.arrived(), "/s", baselineDrain)
 	r.compare(what+": from first call to last delivery", f.through(), "/s", baselineChange)
 	f.used.report(r, what, f.changes)
 	return f.through(), in.profiled(ctx, what, func() error {
-		_, err := in.flood(ctx, addresses, profileFor+time.Second)
+		_, err := in.changes(addresses).flood(ctx, profileFor+time.Second)
 		return err
 	})
-}
-
-// flood runs all callers, which change work orders for the given time, and waits
-// until every change has arrived at every address.
-func (in *installation) flood(ctx context.Context, addresses int, load time.Duration) (flood, error) {
-	log := in.receiver.newLog()
-	before := in.usage()
-	f := flood{first: time.Now()}
-	var err error
-	f.changes, err = in.erp.flood(ctx, callers, patchOne, time.Now().Add(load))
-	if err != nil {
-		return f, err
-	}
-	f.answered = time.Now()
-	f.deliveries = f.changes * addresses
-	if err := log.await(ctx, f.deliveries); err != nil {
-		return f, err
-	}
-	f.began, f.ended = log.span()
-	f.used = in.usage().since(before)
-	return f, nil
 }

@@ -3,10 +3,10 @@
 // figures as JSON, with -write both. Run it with `make bench`, which builds the
 // product and starts a throwaway stack.
 //
-// Each part (calls, deliveries, growth, addresses, retries, neighbors) makes its own
-// installation: a database, a Temporal namespace, and api and worker as
-// processes. The bench calls the API, receives the deliveries, and reads
-// processor time and memory from /proc.
+// Each part (calls, deliveries, growth, addresses, retries, neighbors, peers) makes
+// its own installation: a database, a Temporal namespace, and api and worker as
+// processes. The bench calls the API, receives the deliveries, and reads processor
+// time and memory from /proc.
 //
 // Nothing is asserted: figures are for comparison with the baselines, the same
 // work without the product, measured in the same run. docs/performance.md

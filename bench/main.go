@@ -25,6 +25,7 @@ type options struct {
 	backlog              int
 	seconds              float64
 	binary               string
+	peer                 peerOptions
 }
 
 // part is a measurement that can be selected.
@@ -43,6 +44,7 @@ var parts = []part{
 	{"addresses", benchAddresses},
 	{"retries", benchRetries},
 	{"neighbors", benchNeighbors},
+	{"peers", benchPeer},
 }
 
 func main() {
@@ -79,6 +81,7 @@ func readOptions() (options, error) {
 	flags.IntVar(&o.backlog, "backlog", 100_000, "deliveries of the addresses that a neighbor deletes and turns on")
 	flags.Float64Var(&o.seconds, "seconds", 10, "how long each load lasts")
 	flags.StringVar(&o.binary, "millwright", "bin/millwright", "the product's program")
+	o.peer.define(flags)
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		return o, err
 	}
@@ -88,7 +91,7 @@ func readOptions() (options, error) {
 	if o.seconds <= 0 || o.records < 20_000 || o.addresses < 20 || o.retries < 1 || o.backlog < 1 {
 		return o, errors.New("-seconds must be above 0, -records at least 20,000, -addresses at least 20, and -retries and -backlog at least 1")
 	}
-	return o, errors.Join(unknown("-only", o.only, parts), unknown("-calls", o.calls, measuredCalls))
+	return o, errors.Join(unknown("-only", o.only, parts), unknown("-calls", o.calls, measuredCalls), o.peer.check(o.only))
 }
 
 // selectable is something that a flag can select.
@@ -129,7 +132,7 @@ func run(ctx context.Context, o options) error {
 	r := &report{Machine: m, At: time.Now().UTC()}
 	fmt.Println(m)
 	for _, part := range parts {
-		if !selected(o.only, part) {
+		if !selected(o.only, part) || part.name == peerPart && o.peer.url == "" {
 			continue
 		}
 		started := time.Now()

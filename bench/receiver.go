@@ -19,6 +19,8 @@ import (
 // leave the processors to the service.
 type receiver struct {
 	listener net.Listener
+	// identify returns what tells a delivery from others, and its event.
+	identify func(*http.Request, []byte) (delivery string, event changeKey)
 	mu       sync.Mutex
 	log      *deliveryLog
 }
@@ -36,12 +38,17 @@ type deliveryLog struct {
 // changeKey identifies a change of a work order, in both its response and its event.
 type changeKey struct{ workOrder, at string }
 
+// newReceiver receives the product's deliveries at any free port.
 func newReceiver(ctx context.Context) (*receiver, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	return listenForDeliveries(ctx, "127.0.0.1:0", identifyDelivery)
+}
+
+func listenForDeliveries(ctx context.Context, address string, identify func(*http.Request, []byte) (string, changeKey)) (*receiver, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	r := &receiver{listener: listener}
+	r := &receiver{listener: listener, identify: identify}
 	r.newLog()
 	go func() {
 		for {
@@ -53,6 +60,13 @@ func newReceiver(ctx context.Context) (*receiver, error) {
 		}
 	}()
 	return r, nil
+}
+
+// identifyDelivery identifies a delivery of the product. Its body starts with the
+// event's time, and the first work order in it is the event's own.
+func identifyDelivery(request *http.Request, body []byte) (string, changeKey) {
+	delivery := request.URL.Path + " " + request.Header.Get(webhook.HeaderEventID)
+	return delivery, changeKey{textAfter(body, `"work_order":{"id":"`), textAfter(body, `"created_at":"`)}
 }
 
 func (r *receiver) close() { _ = r.listener.Close() }
@@ -96,27 +110,25 @@ func (r *receiver) serve(conn net.Conn) {
 		r.mu.Lock()
 		t := r.log
 		r.mu.Unlock()
-		t.add(request.URL.Path+" "+request.Header.Get(webhook.HeaderEventID), body.Bytes())
+		t.add(r.identify(request, body.Bytes()))
 		if _, err := io.WriteString(conn, "HTTP/1.1 204 No Content\r\n\r\n"); err != nil {
 			return
 		}
 	}
 }
 
-func (t *deliveryLog) add(event string, body []byte) {
+func (t *deliveryLog) add(delivery string, event changeKey) {
 	now := time.Now()
-	// An event starts with its time; the first work order in it is its own.
-	c := changeKey{textAfter(body, `"work_order":{"id":"`), textAfter(body, `"created_at":"`)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, again := t.events[event]; again {
+	if _, again := t.events[delivery]; again {
 		return
 	}
-	if t.events[event] = struct{}{}; len(t.events) == 1 {
+	if t.events[delivery] = struct{}{}; len(t.events) == 1 {
 		t.first = now
 	}
 	t.last = now
-	t.at[c] = append(t.at[c], now)
+	t.at[event] = append(t.at[event], now)
 }
 
 // textAfter returns the JSON text that follows the first occurrence of before.

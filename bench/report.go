@@ -22,15 +22,6 @@ type figure struct {
 	// Low and High are the least and the greatest ratio of the rounds.
 	Low  float64 `json:"low,omitempty"`
 	High float64 `json:"high,omitempty"`
-	// Others are similar figures of other products, on a machine like this one.
-	Others []other `json:"others,omitempty"`
-}
-
-// other is another product's figure of the same kind.
-type other struct {
-	Name  string  `json:"name"`
-	Value float64 `json:"value"`
-	Ahead bool    `json:"ahead"`
 }
 
 // report collects figures in order.
@@ -56,14 +47,6 @@ func (r *report) compare(name string, value float64, unit, to string) *figure {
 	return f
 }
 
-// compareWithOthers adds other products' figures.
-func (f *figure) compareWithOthers(others ...other) {
-	for _, o := range others {
-		o.Ahead = f.Value > o.Value
-		f.Others = append(f.Others, o)
-	}
-}
-
 // ratio returns value divided by to, 0 without a value to compare with.
 func ratio(value, to float64) float64 {
 	if to <= 0 {
@@ -72,8 +55,8 @@ func ratio(value, to float64) float64 {
 	return value / to
 }
 
-// notes returns the remarks about a figure: its aim and limit, the spread of its ratio, other
-// products' figures.
+// notes returns the remarks about a figure: its aim and limit, and the spread of its
+// ratio.
 func (f *figure) notes() (notes []string) {
 	met := map[bool]string{true: "met", false: "not met"}
 	if f.Aim > 0 {
@@ -84,13 +67,6 @@ func (f *figure) notes() (notes []string) {
 	}
 	if f.High > 0 {
 		notes = append(notes, fmt.Sprintf("rounds %.2f to %.2f", f.Low, f.High))
-	}
-	for _, o := range f.Others {
-		is := "below"
-		if o.Ahead {
-			is = "above"
-		}
-		notes = append(notes, fmt.Sprintf("%s %s (%.0f)", is, o.Name, o.Value))
 	}
 	return notes
 }

@@ -75,10 +75,10 @@ func (in *installation) benchHealthy(ctx context.Context, r *report, failingTena
 // returns the rate.
 func (in *installation) benchHealthyAddresses(ctx context.Context, r *report, what, to string, rate float64, load time.Duration) (float64, error) {
 	err := phase(ctx, what, 20*load+2*time.Minute, func(ctx context.Context) error {
-		if _, err := in.flood(ctx, manyAddresses, load/5); err != nil {
+		if _, err := in.changes(manyAddresses).flood(ctx, load/5); err != nil {
 			return err
 		}
-		f, err := in.flood(ctx, manyAddresses, load)
+		f, err := in.changes(manyAddresses).flood(ctx, load)
 		if err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (in *installation) benchHealthyAddresses(ctx context.Context, r *report, wh
 		} else {
 			r.compare(what+": deliveries", f.arrived(), "/s", to+": deliveries")
 		}
-		w, err := in.paced(ctx, rate/2, manyAddresses, load)
+		w, err := in.changes(manyAddresses).paced(ctx, rate/2, load)
 		w.fromResponse.report(r, what+fmt.Sprintf(": response to receiver at %.0f changes/s", rate/2))
 		return err
 	})
@@ -123,7 +123,7 @@ func (in *installation) failDeliveries(ctx context.Context, r *report, failingTe
 			c.conn.Close()
 			if first {
 				first = false
-				w, err := in.paced(ctx, rate, manyAddresses, load)
+				w, err := in.changes(manyAddresses).paced(ctx, rate, load)
 				if err != nil {
 					return err
 				}

@@ -89,13 +89,7 @@ func (c *caller) begin(method, path string) {
 }
 
 func (c *caller) exchange(method, path string, want int) ([]byte, error) {
-	if err := c.conn.SetDeadline(time.Now().Add(c.limit)); err != nil {
-		return nil, err
-	}
-	if _, err := c.conn.Write(c.request); err != nil {
-		return nil, err
-	}
-	status, err := c.readResponse()
+	status, err := c.send()
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
@@ -103,6 +97,18 @@ func (c *caller) exchange(method, path string, want int) ([]byte, error) {
 		return nil, &statusError{method, path, status, string(c.body)}
 	}
 	return c.body, nil
+}
+
+// send sends the request and reads its response, whose body is valid until the next
+// call.
+func (c *caller) send() (status int, err error) {
+	if err := c.conn.SetDeadline(time.Now().Add(c.limit)); err != nil {
+		return 0, err
+	}
+	if _, err := c.conn.Write(c.request); err != nil {
+		return 0, err
+	}
+	return c.readResponse()
 }
 
 // statusError is a response with another status than the call expects.

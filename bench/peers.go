@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	peerPart = "peers"
+	// peerPlaceholder is where a body has the event's id, which the peer has to deliver
+	// in the body or in a header.
+	peerPlaceholder = "{id}"
+	// peerPrefix begins the ids, so that they are found wherever the peer puts them.
+	peerPrefix = "millwrightbench"
+)
+
+// peerOptions say how to publish an event to another webhook system, which runs
+// already and delivers to the bench's sink.
+type peerOptions struct {
+	url, body, sink, name string
+	headers               headerFlags
+	addresses             int
+}
+
+// headerFlags are HTTP headers, one a flag.
+type headerFlags []string
+
+func (h *headerFlags) String() string { return strings.Join(*h, ", ") }
+
+func (h *headerFlags) Set(header string) error {
+	name, _, ok := strings.Cut(header, ":")
+	if !ok || name == "" || strings.ContainsAny(header, "\r\n") {
+		return errors.New(`a header is "Name: value"`)
+	}
+	*h = append(*h, header)
+	return nil
+}
+
+func (o *peerOptions) define(flags *flag.FlagSet) {
+	flags.StringVar(&o.url, "peer", "", "the URL where another webhook system takes events by POST; it delivers them to -peer-sink")
+	flags.StringVar(&o.body, "peer-body", `{"id":"{id}"}`, "the event to publish, or @FILE with it; {id} becomes a text that the delivery must contain")
+	flags.StringVar(&o.sink, "peer-sink", "127.0.0.1:9099", "where the bench receives the peer's deliveries")
+	flags.StringVar(&o.name, "peer-name", "peer", "the peer's name in the table")
+	flags.IntVar(&o.addresses, "peer-addresses", 1, "to how many addresses at the sink, each with its own path, the peer delivers an event; 1 to 5")
+	flags.Var(&o.headers, "peer-header", `a header of the publishing requests, "Name: value"; may be repeated`)
+}
+
+// check reads the body and reports options that cannot work.
+func (o *peerOptions) check(only string) error {
+	if o.url == "" {
+		if slices.Contains(strings.Split(only, ","), peerPart) {
+			return errors.New("-only peers needs -peer URL")
+		}
+		return nil
+	}
+	target, err := url.Parse(o.url)
+	if err != nil || target.Scheme != "http" || target.Host == "" {
+		return errors.New("-peer must be an http:// URL")
+	}
+	if file, named := strings.CutPrefix(o.body, "@"); named {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("-peer-body: %w", err)
+		}
+		o.body = string(text)
+	}
+	if !strings.Contains(o.body, peerPlaceholder) {
+		return fmt.Errorf("-peer-body must contain %s", peerPlaceholder)
+	}
+	if o.addresses < 1 || o.addresses > manyAddresses {
+		return fmt.Errorf("-peer-addresses must be 1 to %d", manyAddresses)
+	}
+	return nil
+}
+
+// identifyPeerDelivery identifies a delivery by the id that peerOptions.body gave to
+// its event, in the body or in a header.
+func identifyPeerDelivery(request *http.Request, body []byte) (string, changeKey) {
+	id := peerID(body)
+	for _, values := range request.Header {
+		for _, value := range values {
+			if id == "" {
+				id = peerID([]byte(value))
+			}
+		}
+	}
+	return request.URL.Path + " " + id, changeKey{workOrder: id}
+}
+
+// peerID returns the first id of an event in the text, "" without one.
+func peerID(text []byte) string {
+	at := bytes.Index(text, []byte(peerPrefix))
+	if at < 0 {
+		return ""
+	}
+	id := text[at:]
+	end := bytes.IndexFunc(id, func(r rune) bool { return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') })
+	if end >= 0 {
+		id = id[:end]
+	}
+	return string(id)
+}
+
+// publisher returns what publishes to the peer and receives its deliveries.
+func (o *peerOptions) publisher(sink *receiver, usage func() usage) (publisher, error) {
+	target, err := url.Parse(o.url)
+	if err != nil {
+		return publisher{}, err
+	}
+	address := target.Host
+	if target.Port() == "" {
+		address = net.JoinHostPort(target.Hostname(), "80")
+	}
+	head := "POST " + target.RequestURI() + " HTTP/1.1\r\nHost: " + target.Host + "\r\n"
+	if !slices.ContainsFunc(o.headers, func(h string) bool { return strings.HasPrefix(strings.ToLower(h), "content-type:") }) {
+		head += "Content-Type: application/json\r\n"
+	}
+	for _, header := range o.headers {
+		head += header + "\r\n"
+	}
+	publish := func(c *caller) (answeredChange, error) {
+		a := answeredChange{changeKey: changeKey{workOrder: peerPrefix + rand.Text()}, sent: time.Now()}
+		body := strings.ReplaceAll(o.body, peerPlaceholder, a.workOrder)
+		c.request = fmt.Appendf(c.request[:0], "%sContent-Length: %d\r\n\r\n%s", head, len(body), body)
+		status, err := c.send()
+		a.respondedAt = time.Now()
+		if err == nil && status/100 != 2 {
+			err = &statusError{http.MethodPost, target.Path, status, string(c.body)}
+		}
+		return a, err
+	}
+	return publisher{&tenant{address: address}, sink, o.addresses, publish, usage}, nil
+}
+
+// benchPeer measures events to receivers, of another webhook system and of the
+// product in turn: the rate, the latency when idle, and the latency of both at half
+// of the slower one's rate.
+func benchPeer(ctx context.Context, r *report, o options, load time.Duration) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	in, err := newInstallation(ctx, fail, o, "peers")
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	sink, err := listenForDeliveries(ctx, o.peer.sink, identifyPeerDelivery)
+	if err != nil {
+		return err
+	}
+	defer sink.close()
+	if err := in.subscribe(ctx, changeSubscription(o.peer.addresses)); err != nil {
+		return err
+	}
+	if err := in.startAPI(ctx); err != nil {
+		return err
+	}
+	if err := in.erp.createWorkOrders(ctx, benchWorkOrders); err != nil {
+		return err
+	}
+	if err := in.startWorker(ctx, nil); err != nil {
+		return err
+	}
+	if err := in.awaitWorkflowsIdle(ctx); err != nil {
+		return err
+	}
+	peer, err := o.peer.publisher(sink, in.usage)
+	if err != nil {
+		return err
+	}
+	return comparePublishers(ctx, r, [2]contender{{o.peer.name, peer}, {"changes", in.changes(o.peer.addresses)}}, in.pause, load)
+}
+
+// contender is one side of the comparison. The second is compared with the first.
+type contender struct {
+	name string
+	publisher
+}
+
+// comparePublishers measures both sides alternately.
+func comparePublishers(ctx context.Context, r *report, sides [2]contender, pause func(context.Context) error, load time.Duration) error {
+	var through [2][]float64
+	var events [2]int
+	var used [2]usage
+	for round := range rounds + 1 { // the first warms up
+		for n, side := range sides {
+			err := phase(ctx, "events of "+side.name, 20*load+time.Minute, func(ctx context.Context) error {
+				f, err := side.flood(ctx, load/rounds)
+				if err == nil && round > 0 {
+					through[n] = append(through[n], f.through())
+					events[n] += f.changes
+					used[n] = used[n].plus(f.used)
+				}
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	name := func(side contender) string { return fmt.Sprintf("%s, %d of its addresses", side.name, side.addresses) }
+	half := min(median(through[0]), median(through[1])) / 2
+	for n, side := range sides {
+		what := name(side) + ": from first call to last delivery"
+		if n == 0 {
+			r.add(what, median(through[n]), "/s")
+		} else {
+			r.compareRounds(what, through[1], through[0], "/s", name(sides[0])+": from first call to last delivery")
+		}
+		used[n].report(r, name(side), events[n])
+	}
+	for _, side := range sides {
+		err := phase(ctx, "latency of "+side.name, 20*load+time.Minute, func(ctx context.Context) error {
+			idle, err := side.oneByOne(ctx, max(20, int(20*load.Seconds())), pause)
+			if err != nil {
+				return err
+			}
+			idle.report(r, name(side)+": idle")
+			busy, err := side.paced(ctx, half, load)
+			busy.report(r, fmt.Sprintf("%s: at %.0f events/s", name(side), half))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
