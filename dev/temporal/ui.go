@@ -77,7 +77,9 @@ func uiHandler(port int) (http.Handler, error) {
 		return nil, err
 	}
 	route.SetAuthRoutes(e, provider)
-	route.SetUIRoutes(e, "", pages, provider)
+	if err := route.SetUIRoutes(e, "", pages, provider); err != nil {
+		return nil, err
+	}
 	route.SetRenderRoute(e, "/")
 	return localHosts(e), nil
 }
