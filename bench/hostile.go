@@ -162,8 +162,7 @@ func (n *neighbor) list(c *caller) error {
 	return err
 }
 
-// slowRead reads a large form, which shares its round trip with other reads, and a
-// long page in turn.
+// slowRead reads a large form and a long page in turn.
 func (n *neighbor) slowRead(c *caller) error {
 	path := "/forms/" + n.form
 	if n.calls.Add(1)%2 == 0 {

@@ -108,7 +108,7 @@ func (s *Service) Admit(ctx context.Context, token, recordID string) (Caller, Ra
 		return Caller{}, Rate{}, err
 	}
 	if rate, over := s.exceeded.rate(claims.Subject, s.Now()); over {
-		return Caller{}, rate, rateLimited()
+		return Caller{}, rate, s.overLimit(ctx)
 	}
 	var row admissionRow
 	admission := batch.NewLookup(ctx, admissions, &row, invalidToken(), claims.Subject, claims.Epoch, claims.ID, s.Now().UTC().Truncate(models.RateWindow))
@@ -125,7 +125,7 @@ func (s *Service) Admit(ctx context.Context, token, recordID string) (Caller, Ra
 	rate := Rate{Limit: row.CallsPerMinute, Calls: row.Calls, Reset: row.WindowStart.Add(models.RateWindow)}
 	if rate.Exceeded() {
 		s.exceeded.remember(claims.Subject, rate, s.Now())
-		return Caller{}, rate, rateLimited()
+		return Caller{}, rate, s.overLimit(ctx)
 	}
 	held, _ := models.ScopesOf(row.Scopes)
 	scopes := granted.Intersect(held)
@@ -146,7 +146,21 @@ func (s *Service) Admit(ctx context.Context, token, recordID string) (Caller, Ra
 	}, rate, nil
 }
 
-func rateLimited() *models.Error {
+// DefaultOverLimitDelay is the OverLimitDelay of a server.
+const DefaultOverLimitDelay = 250 * time.Millisecond
+
+// overLimit returns rate_limited after OverLimitDelay. A caller over its limit that
+// calls again at once would otherwise take the processors from everybody else; one
+// that waits as it is told to does not notice.
+func (s *Service) overLimit(ctx context.Context) error {
+	if s.OverLimitDelay > 0 {
+		delay := time.NewTimer(s.OverLimitDelay)
+		defer delay.Stop()
+		select {
+		case <-delay.C:
+		case <-ctx.Done():
+		}
+	}
 	return models.Errorf(models.CodeRateLimited, "Too many calls in this minute. Try again when the window ends.")
 }
 
@@ -238,7 +252,7 @@ func (s *Service) count(ctx context.Context, address, subject string, limit int)
 	}
 	rate := Rate{Limit: limit, Calls: counted.Calls, Reset: counted.WindowStart.Add(models.RateWindow)}
 	if rate.Exceeded() {
-		return rate, rateLimited()
+		return rate, s.overLimit(ctx)
 	}
 	return rate, nil
 }

@@ -3,6 +3,8 @@ package service
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+
 	"millwright/models"
 )
 
@@ -35,9 +37,21 @@ func (s *Service) Forms(ctx context.Context, actor Actor, request ListRequest) (
 	return list(ctx, s, q, request, formRow.record)
 }
 
-var forms = newRecordReader("forms", formColumns, `{w}.organization_id = {organization}`, formRow.record, models.PrefixForm)
+var formQuery = with(`SELECT `+formColumns+` FROM forms {w} WHERE {w}.id = $1 AND {w}.organization_id = $2`, "w", "w")
 
-// Form returns a form of the organization, encoded. Errors: not_found, unavailable.
+// Form returns a form of the organization, encoded. A form may have hundreds of
+// questions, so it shares no round trip with other reads, which would wait for it.
+// Errors: not_found, unavailable.
 func (s *Service) Form(ctx context.Context, actor Actor, id string) ([]byte, error) {
-	return forms.read(ctx, s, actor, id)
+	if !models.IsID(id, models.PrefixForm) {
+		return nil, models.NotFound()
+	}
+	var row formRow
+	if err := s.read(ctx, actor.OrganizationID, func(pipeline *pgx.Batch) error {
+		queueOne(pipeline, &row, models.NotFound(), formQuery, id, actor.OrganizationID)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	return Encode(row.record())
 }

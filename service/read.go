@@ -70,8 +70,6 @@ func newPrefetch(ctx context.Context, people bool, id, actor string) *prefetch {
 		return workOrders.prefetch(ctx, people, id, actor)
 	case models.IsID(id, feedback.prefixes...):
 		return feedback.prefetch(ctx, people, id, actor)
-	case models.IsID(id, forms.prefixes...):
-		return forms.prefetch(ctx, people, id, actor)
 	case models.IsID(id, nodes.prefixes...):
 		return nodes.prefetch(ctx, people, id, actor)
 	}

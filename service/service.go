@@ -88,9 +88,12 @@ type Options struct {
 	AddressRules AddressRules
 	// AddressCallsPerMinute limits the calls without a valid token from one address.
 	AddressCallsPerMinute int
-	Now                   func() time.Time
-	Random                io.Reader
-	Log                   *slog.Logger
+	// OverLimitDelay is how long a call over a limit waits for its rejection; 0 means
+	// not at all.
+	OverLimitDelay time.Duration
+	Now            func() time.Time
+	Random         io.Reader
+	Log            *slog.Logger
 	// AfterCommit is called after each commit, before workflows are woken; fault
 	// tests end the process there.
 	AfterCommit func()

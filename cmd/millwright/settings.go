@@ -262,6 +262,7 @@ func (s settings) serviceOptions(log *slog.Logger) (service.Options, error) {
 		ShutOffAfter:          s.ShutOffAfter,
 		AddressRules:          s.addressRules(),
 		AddressCallsPerMinute: s.AddressCalls,
+		OverLimitDelay:        service.DefaultOverLimitDelay,
 		Now:                   failpointClock(),
 		Log:                   log,
 		AfterCommit:           failpoint("after-commit"),
