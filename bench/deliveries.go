@@ -114,19 +114,29 @@ func (in *installation) awaitWorkflowsIdle(ctx context.Context) error {
 // awaitIdle waits until worker and Temporal use less than a tenth of a processor.
 // Without /proc it does not wait.
 func (in *installation) awaitIdle(ctx context.Context) error {
-	const pause = time.Second
+	idle := in.idle("worker", "temporal")
+	return until(ctx, idleReading, func() (bool, error) { return idle(), nil })
+}
+
+// idleReading is the time between two calls of idle's function.
+const idleReading = time.Second
+
+// idle returns a function that reports whether the parts have used less than a tenth of
+// a processor since its previous call. Without /proc they are always idle.
+func (in *installation) idle(parts ...string) func() bool {
 	before := in.usage()
-	if before == nil {
-		return nil
-	}
 	readings := 0
-	return until(ctx, pause, func() (bool, error) {
+	return func() bool {
 		now := in.usage()
-		used := now.since(before)
+		since := now.since(before)
 		before = now
 		readings++
-		return readings > 1 && used["worker"]+used["temporal"] < pause/10, nil
-	})
+		var used time.Duration
+		for _, part := range parts {
+			used += since[part]
+		}
+		return now == nil || readings > 1 && used < idleReading/10
+	}
 }
 
 // phase runs a part of the measurement, which must end within the limit.

@@ -223,20 +223,9 @@ func (q *quietOrganization) benchPatterns(ctx context.Context, r *report, in *in
 // awaitServersIdle waits until api and Postgres use less than a tenth of a processor,
 // for a minute at most: a server that does not recover shows in the calls alone.
 func (in *installation) awaitServersIdle(ctx context.Context) error {
-	const pause, limit = time.Second, time.Minute
-	deadline := time.Now().Add(limit)
-	before := in.usage()
-	if before == nil {
-		return nil
-	}
-	readings := 0
-	return until(ctx, pause, func() (bool, error) {
-		now := in.usage()
-		used := now.since(before)
-		before = now
-		readings++
-		return readings > 1 && used["api"]+used["postgres"] < pause/10 || time.Now().After(deadline), nil
-	})
+	deadline := time.Now().Add(time.Minute)
+	idle := in.idle("api", "postgres")
+	return until(ctx, idleReading, func() (bool, error) { return idle() || time.Now().After(deadline), nil })
 }
 
 // nextTo measures a window while the pattern runs, and returns the pattern's calls
