@@ -78,21 +78,23 @@ webhook      erp_hook  events      -work_order.updated -work_order.status_change
 	}
 }
 
-// TestProgram is the program when startProgram runs it in another process.
-func TestProgram(t *testing.T) {
-	args := os.Getenv("MILLWRIGHT_TEST_ARGS")
-	if args == "" {
-		t.Skip("startProgram runs it")
+// programArgs holds the arguments if the process is to be the program.
+const programArgs = "MILLWRIGHT_TEST_ARGS"
+
+func TestMain(m *testing.M) {
+	if args := os.Getenv(programArgs); args != "" {
+		os.Args = append([]string{"millwright"}, strings.Split(args, "\n")...)
+		main()
+		return
 	}
-	os.Args = append([]string{"millwright"}, strings.Split(args, "\n")...)
-	main()
+	os.Exit(m.Run())
 }
 
 // startProgram starts the program as a process.
 func startProgram(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestProgram$")
-	cmd.Env = append(os.Environ(), "MILLWRIGHT_TEST_ARGS="+strings.Join(args, "\n"))
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), programArgs+"="+strings.Join(args, "\n"))
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {
