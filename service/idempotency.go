@@ -48,10 +48,10 @@ type storedResponse struct {
 
 // writeRecord runs a write of the actor and returns its result. do queues writing
 // and then loading the record, which record returns after the next flush; locks
-// name what do locks: the ids of records, or keys for queueLockKey. With a key, the response is stored in
-// the write's transaction. A second call with the key waits for the first at an
-// advisory lock and replays its response (docs/contract.md, Idempotency). Errors:
-// idempotency_key_reused and those of do.
+// name what do locks: the ids of records, or keys for queueLockKey. With a key, the
+// response is stored in the write's transaction. A second call with the key waits for
+// the first at an advisory lock and replays its response (docs/contract.md,
+// Idempotency). Errors: idempotency_key_reused and those of do.
 func (s *Service) writeRecord(
 	ctx context.Context, actor Actor, call Call, status int, locks []string,
 	do func(ctx context.Context, t *tx) (id string, record func() any, err error),

@@ -56,7 +56,7 @@ func (s *Service) ImportOverwriting(ctx context.Context, text []byte) (ImportRes
 // CompareImport returns what an import of the file would do, from a snapshot: it
 // writes and locks nothing. Errors are those of Import, except for conflicts.
 func (s *Service) CompareImport(ctx context.Context, text []byte) (ImportComparison, error) {
-	compared, err := s.runImport(ctx, text, importComparing, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	compared, err := s.runImport(ctx, text, importComparing)
 	if err != nil {
 		return ImportComparison{}, err
 	}
@@ -68,16 +68,17 @@ func (s *Service) CompareImport(ctx context.Context, text []byte) (ImportCompari
 }
 
 // runImport runs an import of the kind that mode says.
-func (s *Service) runImport(ctx context.Context, text []byte, mode importMode, options ...*sql.TxOptions) (ImportResult, error) {
+func (s *Service) runImport(ctx context.Context, text []byte, mode importMode) (ImportResult, error) {
 	file, err := readImportFileUntil(ctx, text)
 	if err != nil {
 		return ImportResult{}, err
 	}
 	var passwords map[string]string
-	if mode != importComparing {
-		if passwords, err = s.newPasswords(ctx, file); err != nil {
-			return ImportResult{}, err
-		}
+	options := &sql.TxOptions{}
+	if mode == importComparing {
+		options.Isolation, options.ReadOnly = sql.LevelRepeatableRead, true
+	} else if passwords, err = s.newPasswords(ctx, file); err != nil {
+		return ImportResult{}, err
 	}
 	var imported ImportResult
 	err = s.transaction(ctx, file.Organization.Key, func(t *ormTx) error {
@@ -93,7 +94,7 @@ func (s *Service) runImport(ctx context.Context, text []byte, mode importMode, o
 		err := run.run(ctx)
 		imported = run.result
 		return err
-	}, options...)
+	}, options)
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && strings.HasPrefix(pg.Code, "23") {
 		return ImportResult{}, &ImportError{[]string{fmt.Sprintf("the database rejects a row of %s (%s)", pg.TableName, pg.ConstraintName)}}
 	}

@@ -55,8 +55,9 @@
 // Tenants share what they use. A batch is filled from their queues by deficit round
 // robin, where a write costs one and the rows that it reserves (Reserve); of the
 // writes that run alone, two of a tenant and eight in all do so at a time (Slots), and
-// the caller's own transactions with them (RunAlone). A write that waits longer than maxBatchWait for a group runs alone if it gets such a
-// slot first. If too many jobs of a tenant wait, the next gets ErrOverloaded.
+// the caller's own transactions with them (RunAlone). A write that waits longer than
+// maxBatchWait for a group runs alone if it gets such a slot first. If too many jobs of
+// a tenant wait, the next gets ErrOverloaded.
 //
 // A Lookup reads one row outside of transactions. The Reader batches lookups the same
 // way, and retries each alone if the batch fails.
