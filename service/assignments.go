@@ -143,13 +143,16 @@ func (t *ormTx) assignable(node lockedNode, nodeID, identityID, definitionID str
 	})
 }
 
-// check returns why the assignment is not possible: sub-equipment has the
-// permissions of its equipment (spec section 5, permissions).
+// noAssignmentOnSubEquipment says that sub-equipment has the permissions of its equipment
+// (spec section 5, permissions).
+const noAssignmentOnSubEquipment = "Permissions are given on a location, a system or a piece of equipment, not on sub-equipment."
+
+// check returns why the assignment is not possible.
 func (a assignable) check(node lockedNode) error {
 	var fields []models.FieldError
 	if node.Kind == models.NodeSubEquipment {
 		fields = append(fields, models.FieldError{Pointer: "/node_id", Code: "kind",
-			Detail: "Permissions are given on a location, a system or a piece of equipment, not on sub-equipment."})
+			Detail: noAssignmentOnSubEquipment})
 	}
 	if !a.IdentityKnown {
 		fields = append(fields, unknownField("/identity_id", "identity"))

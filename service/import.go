@@ -80,8 +80,12 @@ func (s *Service) runImport(ctx context.Context, text []byte, mode importMode) (
 	} else if passwords, err = s.newPasswords(ctx, file); err != nil {
 		return ImportResult{}, err
 	}
+	organizationID, err := s.organizationWithKey(ctx, file.Organization.Key)
+	if err != nil {
+		return ImportResult{}, err
+	}
 	var imported ImportResult
-	err = s.transaction(ctx, file.Organization.Key, func(t *ormTx) error {
+	err = s.transaction(ctx, organizationID, func(t *ormTx) error {
 		if err := t.limit(importTimeout, importTimeout); err != nil {
 			return err
 		}
@@ -102,6 +106,14 @@ func (s *Service) runImport(ctx context.Context, text []byte, mode importMode) (
 		return ImportResult{}, err
 	}
 	return imported, nil
+}
+
+// organizationWithKey returns the id of the organization with the import key, "" if there
+// is none.
+func (s *Service) organizationWithKey(ctx context.Context, key string) (string, error) {
+	var id string
+	found := s.orm.WithContext(ctx).Raw(`SELECT id FROM organizations WHERE key = ?`, key).Scan(&id)
+	return id, s.translate(found.Error)
 }
 
 // importMode says what an import does with changes made since the last one.
@@ -273,7 +285,7 @@ func (f *importFile) organizationKeys() models.TextArray {
 func (f *importFile) assignedKeys() map[string]bool {
 	keys := map[string]bool{}
 	for _, a := range f.Assignments {
-		keys[a.Node], keys[a.Identity] = true, true
+		keys[a.Node.text], keys[a.Identity] = true, true
 	}
 	return keys
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"millwright/models"
 )
 
@@ -100,9 +102,21 @@ type importOption struct {
 }
 
 type importAssignment struct {
-	Node       string `yaml:"node"`
-	Identity   string `yaml:"identity"`
-	Definition string `yaml:"definition"`
+	Node       importText `yaml:"node"`
+	Identity   string     `yaml:"identity"`
+	Definition string     `yaml:"definition"`
+}
+
+// importText is a text of a file with its line.
+type importText struct {
+	text string
+	line int
+}
+
+// UnmarshalYAML decodes the text.
+func (t *importText) UnmarshalYAML(value *yaml.Node) error {
+	t.line = value.Line
+	return value.Decode(&t.text)
 }
 
 type importServiceCompany struct {

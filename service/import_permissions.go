@@ -56,9 +56,9 @@ func (r *importRun) organizationDefinition(where string, key *string) **string {
 func (r *importRun) assignments() error {
 	index := map[[2]string]int{}
 	for _, a := range r.file.Assignments {
-		where := fmt.Sprintf("assignment of %q on %q", a.Identity, a.Node)
+		where := fmt.Sprintf("assignment of %q on %q", a.Identity, a.Node.text)
 		row := models.Assignment{
-			NodeID: r.lookup(where, a.Node, keyNode), DefinitionID: r.lookup(where, a.Definition, keyDefinition),
+			NodeID: r.lookup(where, a.Node.text, keyNode), DefinitionID: r.lookup(where, a.Definition, keyDefinition),
 			OrganizationID: r.result.OrganizationID,
 		}
 		if company, known := r.companies[a.Identity]; known && r.kinds[a.Identity] == "" {
@@ -69,13 +69,16 @@ func (r *importRun) assignments() error {
 		} else {
 			row.IdentityID = r.lookup(where, a.Identity, keyPerson, keyTeam, keyIntegration, keyOrganization)
 		}
+		if models.IsID(row.NodeID, models.PrefixSubEquipment) {
+			r.problems.add("line %d: %s: %s", a.Node.line, where, noAssignmentOnSubEquipment)
+		}
 		// If an identity is assigned twice on a node, the last assignment counts.
 		key := [2]string{row.NodeID, row.IdentityID}
 		i, again := index[key]
 		if !again {
 			i = len(r.assignmentRows)
 			index[key] = i
-			r.assignmentRows = append(r.assignmentRows, importedAssignment{node: a.Node, identity: a.Identity})
+			r.assignmentRows = append(r.assignmentRows, importedAssignment{node: a.Node.text, identity: a.Identity})
 		}
 		r.assignmentRows[i].row = row
 	}

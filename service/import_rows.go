@@ -111,6 +111,22 @@ func (t *importTable[T]) save(db *gorm.DB, stamp func(*T)) error {
 	return upsert(db, rows)
 }
 
+// vacate replaces, where the import changes it, the stored value of a unique column by the
+// row's id, which no other row has: Postgres checks uniqueness row by row, so a row could
+// not take a value before its holder got another.
+func (t *importTable[T]) vacate(r *importRun, table, column string, value func(*T) string) error {
+	ids := models.TextArray{}
+	for _, added := range t.rows {
+		if stored, known := t.stored[added.id]; known && value(&stored) != value(&added.row) {
+			ids = append(ids, added.id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	return r.exec(`UPDATE `+table+` SET `+column+` = id || '@import' WHERE id = ANY (?)`, ids)
+}
+
 // upsert inserts the rows in batches, or updates those whose primary key is there.
 func upsert[T any](db *gorm.DB, rows []T) error {
 	return create(db.Clauses(clause.OnConflict{UpdateAll: true}), rows)
@@ -188,6 +204,9 @@ func (r *importRun) save() error {
 		func() error { return r.identities.save(r.db, stampIdentity) },
 		func() error { return r.plans.save(r.db, nil) },
 		r.createNumberSequence,
+		func() error {
+			return r.persons.vacate(r, "people", "email", func(p *models.Person) string { return p.Email })
+		},
 		func() error { return r.persons.save(r.db, nil) },
 		r.saveTeamMembers,
 		func() error { return r.nodes.save(r.db, stampNode) },
@@ -195,6 +214,9 @@ func (r *importRun) save() error {
 		func() error { return r.questions.save(r.db, nil) },
 		func() error { return r.options.save(r.db, nil) },
 		func() error { return create(r.db.Clauses(clause.OnConflict{DoNothing: true}), r.serviceCompanyRows) },
+		func() error {
+			return r.integrations.vacate(r, "integrations", "client_id", func(i *models.Integration) string { return i.ClientID })
+		},
 		func() error { return r.integrations.save(r.db, nil) },
 		func() error { return r.webhooks.save(r.db, nil) },
 		r.saveAssignments,
