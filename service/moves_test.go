@@ -340,6 +340,43 @@ func TestMovesShareBatches(t *testing.T) {
 	}
 }
 
+// Organizations share a batch, whatever the number of their moves.
+func TestOrganizationsShareBatchesOfMoves(t *testing.T) {
+	f := servicetest.New(t)
+	move := func(organization, above, to string, n, records int) {
+		t.Helper()
+		id := "sys_" + workOrderID(n)[3:]
+		f.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
+			VALUES ($1, $2, 'system', $3, 'x', now(), now())`, id, organization, above)
+		f.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
+			SELECT 'wo_' || lpad(n::text, 26, '0'), $1, $2, 'x', 'none', 'open', $3, now(), now() FROM generate_series($4::integer, $5) n`,
+			organization, id, f.ID("ann"), 1000*n, 1000*n+records-1)
+		f.Exec(moveNode, to, id)
+	}
+	for n := range 30 {
+		move(f.Acme.OrganizationID, f.ID("hq"), f.ID("hvac"), n+1, 10)
+	}
+	for _, id := range []string{"loc_a", "loc_b"} {
+		f.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, name, created_at, changed_at)
+			VALUES ($1, $2, 'location', 'x', now(), now())`, id, f.Polar.OrganizationID)
+	}
+	move(f.Polar.OrganizationID, "loc_a", "loc_b", 40, 100)
+	f.WaitForOpenTransactions()
+	before := servicetest.Value[uint64](f, `SELECT pg_current_xact_id()`)
+	stamped := func(organization string) int {
+		return servicetest.Value[int](f, `SELECT count(*) FROM work_orders WHERE organization_id = $1 AND changed_xid > ($2::bigint)::text::xid8`, organization, int64(before))
+	}
+	// Each move has its node, which is not stamped again, before its work orders.
+	remove(t, f.Service, 20, 8)
+	if acme, polar := stamped(f.Acme.OrganizationID), stamped(f.Polar.OrganizationID); acme != 0 || polar != 9 {
+		t.Errorf("of 20 records the first batch stamped %d work orders below 30 moves of one organization and %d below one move of another, want the nodes of ten moves and 9 work orders", acme, polar)
+	}
+	housekeep(t, f)
+	if acme, polar := stamped(f.Acme.OrganizationID), stamped(f.Polar.OrganizationID); acme != 300 || polar != 100 || moves(f) != 0 {
+		t.Errorf("%d and %d work orders are stamped and %d moves left, want all stamped", acme, polar, moves(f))
+	}
+}
+
 // A node that is inserted below a moving one gets the ancestors after the move.
 func TestANodeInsertedDuringAMove(t *testing.T) {
 	f := servicetest.New(t)
