@@ -70,6 +70,12 @@ func benchCalls(ctx context.Context, r *report, o options, load time.Duration) e
 			return err
 		}
 	}
+	if selected(o.calls, measuredCall{operation: readOne}) {
+		err = phase(ctx, readWithNode.name, 10*load+time.Minute, func(ctx context.Context) error { return in.benchInventory(ctx, r, f, load) })
+		if err != nil {
+			return err
+		}
+	}
 	if o.calls == "" {
 		err = phase(ctx, "create with a worker", 10*load+time.Minute, func(ctx context.Context) error { return in.benchCreateWithWorker(ctx, r, load) })
 	}

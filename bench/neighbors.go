@@ -119,29 +119,20 @@ func (s *served) add(took time.Duration, ok bool) {
 func (q *quietOrganization) window(ctx context.Context, length time.Duration) (served, error) {
 	var mu sync.Mutex
 	var s served
-	plan := schedule{time.Now(), q.rate}
-	end := plan.first.Add(length)
-	total := plan.total(length)
-	var requested atomic.Int64
+	calls := newPacer(q.rate, length)
+	end := calls.first.Add(length)
 	group, ctx := errgroup.WithContext(ctx)
 	for range callers {
 		group.Go(func() error {
 			c := &redialing{address: q.address, token: q.token}
 			defer c.close()
 			for {
-				n, free := requested.Add(1)-1, time.Now()
-				if n >= total {
-					return nil
-				}
-				due := plan.due(n)
-				if err := after(ctx, due); err != nil {
+				_, from, more, err := calls.next(ctx)
+				if err != nil || !more {
 					return err
 				}
-				sent, ok := time.Now(), false
-				if sent.Before(end) {
-					ok = c.call(ctx, q.one)
-				}
-				took := time.Since(startOfCall(due, free, sent))
+				ok := time.Now().Before(end) && c.call(ctx, q.one)
+				took := time.Since(from)
 				mu.Lock()
 				s.add(took, ok)
 				mu.Unlock()
@@ -149,7 +140,7 @@ func (q *quietOrganization) window(ctx context.Context, length time.Duration) (s
 		})
 	}
 	err := group.Wait()
-	s.took = max(length, time.Since(plan.first))
+	s.took = max(length, time.Since(calls.first))
 	return s, err
 }
 

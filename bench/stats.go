@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -47,6 +49,34 @@ func (s schedule) due(n int64) time.Time {
 
 // total returns how many calls are due within the time.
 func (s schedule) total(load time.Duration) int64 { return int64(s.rate * load.Seconds()) }
+
+// pacer hands out the calls of a schedule to concurrent callers.
+type pacer struct {
+	schedule
+	calls     int64
+	requested atomic.Int64
+}
+
+// newPacer returns a pacer of the calls that are due at the rate within the time from
+// now.
+func newPacer(rate float64, load time.Duration) *pacer {
+	plan := schedule{time.Now(), rate}
+	return &pacer{schedule: plan, calls: plan.total(load)}
+}
+
+// next waits until the next call is due. It returns when it was due and from when it
+// counts, and false if there is none.
+func (p *pacer) next(ctx context.Context) (due, from time.Time, more bool, err error) {
+	n, free := p.requested.Add(1)-1, time.Now()
+	if n >= p.calls {
+		return due, from, false, nil
+	}
+	due = p.due(n)
+	if err := after(ctx, due); err != nil {
+		return due, from, false, err
+	}
+	return due, startOfCall(due, free, time.Now()), true, nil
+}
 
 // startOfCall returns the time from which a call counts. A call that waited for a
 // free caller counts from when it was due; otherwise a slow server would get fewer

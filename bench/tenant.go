@@ -167,23 +167,16 @@ func (t *tenant) alone(ctx context.Context, op operation, n int) (waits, error) 
 // ended, as long as callers are free; see startOfCall for how long each took. done
 // gets the times when the call was due and from which it counts.
 func (t *tenant) paced(ctx context.Context, rate float64, load time.Duration, one func(*caller) (done func(due, from time.Time), err error)) error {
-	plan := schedule{time.Now(), rate}
-	total := plan.total(load)
-	var requested atomic.Int64
-	more := func() bool { return requested.Load() < total }
-	return t.call(ctx, 2*callers, more, func(c *caller) error {
-		n, free := requested.Add(1)-1, time.Now()
-		if n >= total {
-			return nil
-		}
-		due := plan.due(n)
-		if err := after(ctx, due); err != nil {
+	calls := newPacer(rate, load)
+	left := func() bool { return calls.requested.Load() < calls.calls }
+	return t.call(ctx, 2*callers, left, func(c *caller) error {
+		due, from, more, err := calls.next(ctx)
+		if err != nil || !more {
 			return err
 		}
-		sent := time.Now()
 		done, err := one(c)
 		if err == nil {
-			done(due, startOfCall(due, free, sent))
+			done(due, from)
 		}
 		return err
 	})
