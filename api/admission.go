@@ -22,6 +22,7 @@ func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 	var err error = models.Errorf(models.CodeInvalidToken, "The request has no access token.")
 	if sent {
 		state.caller, state.rate, err = a.service.Admit(ctx.Context(), token, prefetchID(ctx))
+		defer state.caller.End()
 	}
 	if code := models.CodeOf(err); code == models.CodeInvalidToken || code == models.CodeUnavailable {
 		if limited := a.countAddress(c); limited != nil && code == models.CodeInvalidToken {

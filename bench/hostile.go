@@ -33,12 +33,32 @@ var hostileSources = []*net.TCPAddr{{IP: net.IPv4(127, 66, 0, 1)}, {IP: net.IPv4
 
 // neighbor is a hostile organization, or a stranger without a token.
 type neighbor struct {
-	address, token string
-	// node is where it creates records, integration its integration.
-	node, integration string
-	workOrders        []string
-	form              string
+	Address, Token string
+	// Node is where it creates records, Integration its integration.
+	Node, Integration string
+	WorkOrders        []string
+	Form              string
 	calls             atomic.Int64
+}
+
+// hostileLoads are what hostile clients do until the context ends, by name. They count
+// their calls.
+var hostileLoads = map[string]func(n *neighbor, ctx context.Context, calls *atomic.Int64) error{
+	"pairs":        (*neighbor).pairs,
+	"create":       loadOf(hostileCreators, (*neighbor).create, http.StatusCreated),
+	"change":       loadOf(hostileCallers, (*neighbor).change, http.StatusOK),
+	"list":         loadOf(hostileCallers, (*neighbor).list, http.StatusOK),
+	"nothing":      loadOf(hostileCallers, (*neighbor).readNothing, http.StatusUnauthorized, http.StatusNotFound),
+	"slow":         loadOf(hostileReaders, (*neighbor).slowRead, http.StatusOK),
+	"idle":         (*neighbor).idleOfOne,
+	"idle of many": (*neighbor).idleOfMany,
+}
+
+// loadOf returns a load of clients that make the call, which gets one of the statuses.
+func loadOf(clients int, one func(*neighbor, *caller) error, want ...int) func(*neighbor, context.Context, *atomic.Int64) error {
+	return func(n *neighbor, ctx context.Context, calls *atomic.Int64) error {
+		return n.loop(ctx, clients, calls, func(c *caller) error { return one(n, c) }, want...)
+	}
 }
 
 // hostilePatterns makes the neighbors and returns what they do. The first does
@@ -53,29 +73,26 @@ func (in *installation) hostilePatterns(ctx context.Context) ([]hostilePattern, 
 	if err != nil {
 		return nil, err
 	}
-	stranger := &neighbor{address: in.erp.address}
-	none := func(context.Context) error { return nil }
+	stranger := &neighbor{Address: in.erp.address}
+	pattern := func(n *neighbor, load, format string, args ...any) hostilePattern {
+		return hostilePattern{
+			name:    nextTo(format, args...),
+			prepare: func(context.Context) error { return nil },
+			disturb: func(ctx context.Context) (int, error) { return runHostileClient(ctx, hostileJob{load, n}) },
+		}
+	}
+	nobody := pattern(nil, "", "no neighbor (noise)")
+	nobody.disturb = func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, nil }
 	return []hostilePattern{
-		{"next to no neighbor (noise)", none, func(ctx context.Context, _ *atomic.Int64) error { <-ctx.Done(); return nil }},
-		{nextTo("%d pairs of POST /issues with one external_id", hostilePairs), none, n.pairs},
-		{nextTo("%d concurrent creations", hostileCreators), none, func(ctx context.Context, calls *atomic.Int64) error {
-			return n.loop(ctx, hostileCreators, calls, n.create, http.StatusCreated)
-		}},
+		nobody,
+		pattern(n, "pairs", "%d pairs of POST /issues with one external_id", hostilePairs),
+		pattern(n, "create", "%d concurrent creations", hostileCreators),
 		in.deletion(n), in.release(n),
-		{nextTo("calls over the limit"), none, func(ctx context.Context, calls *atomic.Int64) error {
-			return limited.loop(ctx, hostileCallers, calls, limited.list, http.StatusOK)
-		}},
-		{nextTo("calls without a token"), none, func(ctx context.Context, calls *atomic.Int64) error {
-			return stranger.loop(ctx, hostileCallers, calls, func(c *caller) error {
-				_, err := c.get("/nothing")
-				return err
-			}, http.StatusUnauthorized, http.StatusNotFound)
-		}},
-		{nextTo("%d callers with slow reads", hostileReaders), none, func(ctx context.Context, calls *atomic.Int64) error {
-			return n.loop(ctx, hostileReaders, calls, n.slowRead, http.StatusOK)
-		}},
-		stranger.idleSockets(clientConnections+callers, hostileSources[:1]),
-		stranger.idleSockets(neighborConnections, hostileSources),
+		pattern(limited, "list", "calls over the limit"),
+		pattern(stranger, "nothing", "calls without a token"),
+		pattern(n, "slow", "%d callers with slow reads", hostileReaders),
+		pattern(stranger, "idle", "%d idle sockets of 1 address", clientConnections+callers),
+		pattern(stranger, "idle of many", "%d idle sockets of %d addresses", neighborConnections, len(hostileSources)),
 	}, nil
 }
 
@@ -89,16 +106,16 @@ func (in *installation) neighborOf(ctx context.Context, o organization) (*neighb
 	if err != nil {
 		return nil, err
 	}
-	n := &neighbor{address: in.erp.address, token: token, node: made.IDs["top"], form: made.IDs["long"]}
-	if err := in.pool.QueryRow(ctx, `SELECT id FROM identities WHERE id = $1`, made.IDs["i1"]).Scan(&n.integration); err != nil {
+	n := &neighbor{Address: in.erp.address, Token: token, Node: made.IDs["top"], Form: made.IDs["long"]}
+	if err := in.pool.QueryRow(ctx, `SELECT id FROM identities WHERE id = $1`, made.IDs["i1"]).Scan(&n.Integration); err != nil {
 		return nil, fmt.Errorf("find the integration: %w", err)
 	}
 	if o.callsPerMinute > 0 {
 		return n, nil
 	}
-	t := &tenant{address: n.address, token: token, node: n.node}
+	t := &tenant{address: n.Address, token: token, node: n.Node}
 	err = t.createWorkOrders(ctx, benchWorkOrders)
-	n.workOrders = t.workOrders
+	n.WorkOrders = t.workOrders
 	return n, err
 }
 
@@ -128,7 +145,7 @@ func (n *neighbor) loop(ctx context.Context, clients int, calls *atomic.Int64, o
 func (n *neighbor) connected(ctx context.Context, from net.Addr, one func(*caller) error) error {
 	const pause = 10 * time.Millisecond
 	for ctx.Err() == nil {
-		c, err := dialFrom(ctx, from, n.address, n.token)
+		c, err := dialFrom(ctx, from, n.Address, n.Token)
 		if err == nil {
 			hangUp := context.AfterFunc(ctx, func() { c.conn.Close() })
 			for err == nil && ctx.Err() == nil {
@@ -146,13 +163,13 @@ func (n *neighbor) connected(ctx context.Context, from net.Addr, one func(*calle
 }
 
 func (n *neighbor) create(c *caller) error {
-	_, err := c.write(http.MethodPost, "/work-orders", rand.Text(), `{"inventory_id":"`+n.node+`","title":"Replace filter"}`, http.StatusCreated)
+	_, err := c.write(http.MethodPost, "/work-orders", rand.Text(), `{"inventory_id":"`+n.Node+`","title":"Replace filter"}`, http.StatusCreated)
 	return err
 }
 
 func (n *neighbor) change(c *caller) error {
 	at := n.calls.Add(1)
-	_, err := c.write(http.MethodPatch, "/work-orders/"+n.workOrders[at%int64(len(n.workOrders))], rand.Text(),
+	_, err := c.write(http.MethodPatch, "/work-orders/"+n.WorkOrders[at%int64(len(n.WorkOrders))], rand.Text(),
 		fmt.Sprintf(`{"title":"Replace filter %d"}`, at), http.StatusOK)
 	return err
 }
@@ -162,9 +179,14 @@ func (n *neighbor) list(c *caller) error {
 	return err
 }
 
+func (n *neighbor) readNothing(c *caller) error {
+	_, err := c.get("/nothing")
+	return err
+}
+
 // slowRead reads a large form and a long page in turn.
 func (n *neighbor) slowRead(c *caller) error {
-	path := "/forms/" + n.form
+	path := "/forms/" + n.Form
 	if n.calls.Add(1)%2 == 0 {
 		path = "/work-orders?limit=200&changed_since=2020-01-01T00:00:00Z"
 	}
@@ -196,7 +218,7 @@ func (n *neighbor) pairs(ctx context.Context, calls *atomic.Int64) error {
 				select {
 				case reference := <-references:
 					_, err := c.write(http.MethodPost, "/issues", rand.Text(),
-						`{"inventory_id":"`+n.node+`","subject":"Leak","external_id":"`+reference+`"}`, http.StatusCreated)
+						`{"inventory_id":"`+n.Node+`","subject":"Leak","external_id":"`+reference+`"}`, http.StatusCreated)
 					return err
 				case <-ctx.Done():
 					return ctx.Err()
@@ -207,27 +229,29 @@ func (n *neighbor) pairs(ctx context.Context, calls *atomic.Int64) error {
 	return group.Wait()
 }
 
+func (n *neighbor) idleOfOne(ctx context.Context, _ *atomic.Int64) error {
+	return n.idleSockets(ctx, clientConnections+callers, hostileSources[:1])
+}
+
+func (n *neighbor) idleOfMany(ctx context.Context, _ *atomic.Int64) error {
+	return n.idleSockets(ctx, neighborConnections, hostileSources)
+}
+
 // idleSockets keeps connections from the addresses open without sending anything. The
 // few that the api has no room for replace others, which connect again.
-func (n *neighbor) idleSockets(connections int, from []*net.TCPAddr) hostilePattern {
-	return hostilePattern{
-		name:    nextTo("%d idle sockets of %d address(es)", connections, len(from)),
-		prepare: func(context.Context) error { return nil },
-		disturb: func(ctx context.Context, _ *atomic.Int64) error {
-			var sockets sync.WaitGroup
-			for i := range connections {
-				sockets.Go(func() {
-					// It sends nothing, so no response can be a mistake of the bench.
-					_ = n.connected(ctx, from[i%len(from)], func(c *caller) error {
-						_, err := c.reader.ReadByte()
-						return err
-					})
-				})
-			}
-			sockets.Wait()
-			return nil
-		},
+func (n *neighbor) idleSockets(ctx context.Context, connections int, from []*net.TCPAddr) error {
+	var sockets sync.WaitGroup
+	for i := range connections {
+		sockets.Go(func() {
+			// It sends nothing, so no response can be a mistake of the bench.
+			_ = n.connected(ctx, from[i%len(from)], func(c *caller) error {
+				_, err := c.reader.ReadByte()
+				return err
+			})
+		})
 	}
+	sockets.Wait()
+	return nil
 }
 
 // deletion deletes an address with many deliveries while its organization makes
@@ -240,8 +264,8 @@ func (in *installation) deletion(n *neighbor) hostilePattern {
 			address, err = in.addressWithDeliveries(ctx, n)
 			return err
 		},
-		disturb: func(ctx context.Context, calls *atomic.Int64) error {
-			return in.commandDuringChanges(ctx, n, calls, "webhooks", "delete", address)
+		disturb: func(ctx context.Context) (int, error) {
+			return in.commandDuringChanges(ctx, n, "webhooks", "delete", address)
 		},
 	}
 }
@@ -261,28 +285,32 @@ func (in *installation) release(n *neighbor) hostilePattern {
 			_, err = in.run(ctx, nil, "webhooks", "disable", address)
 			return err
 		},
-		disturb: func(ctx context.Context, calls *atomic.Int64) error {
-			return in.commandDuringChanges(ctx, n, calls, "webhooks", "enable", address, "--since", "720h")
+		disturb: func(ctx context.Context) (int, error) {
+			return in.commandDuringChanges(ctx, n, "webhooks", "enable", address, "--since", "720h")
 		},
 	}
 }
 
 // commandDuringChanges runs the command to its end, and makes changes until the
-// context ends.
-func (in *installation) commandDuringChanges(ctx context.Context, n *neighbor, calls *atomic.Int64, args ...string) error {
+// context ends. It returns the number of changes.
+func (in *installation) commandDuringChanges(ctx context.Context, n *neighbor, args ...string) (changes int, err error) {
 	var group errgroup.Group
 	group.Go(func() error {
 		_, err := in.run(context.WithoutCancel(ctx), nil, args...)
 		return err
 	})
-	group.Go(func() error { return n.loop(ctx, hostileCallers, calls, n.change, http.StatusOK) })
-	return group.Wait()
+	group.Go(func() (err error) {
+		changes, err = runHostileClient(ctx, hostileJob{"change", n})
+		return err
+	})
+	err = group.Wait()
+	return changes, err
 }
 
 // addressWithDeliveries creates an address with failed deliveries, each with an
 // attempt, and returns its id.
 func (in *installation) addressWithDeliveries(ctx context.Context, n *neighbor) (string, error) {
-	printed, err := in.run(ctx, nil, "webhooks", "create", "--json", "--integration", n.integration,
+	printed, err := in.run(ctx, nil, "webhooks", "create", "--json", "--integration", n.Integration,
 		"--url", in.receiver.url("/noisy"), "--event", "work_order.updated")
 	if err != nil {
 		return "", err
@@ -307,7 +335,7 @@ func (in *installation) addressWithDeliveries(ctx context.Context, n *neighbor) 
 			SELECT 'dlv_0' || $1::text || lpad(to_hex(n), 19, '0'), 1, now(), 5, 500
 			FROM generate_series(1, $2::int) n, webhooks w WHERE w.id = $3 AND $4::text <> ''`,
 	} {
-		if _, err := in.pool.Exec(ctx, sql, prefix, in.options.backlog, created.ID, n.workOrders[0]); err != nil {
+		if _, err := in.pool.Exec(ctx, sql, prefix, in.options.backlog, created.ID, n.WorkOrders[0]); err != nil {
 			return "", fmt.Errorf("make deliveries: %w", err)
 		}
 	}

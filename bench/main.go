@@ -51,9 +51,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var err error
-	if len(os.Args) == 2 && os.Args[1] == baselineServerCommand {
+	switch {
+	case len(os.Args) == 2 && os.Args[1] == baselineServerCommand:
 		err = serveBaselines(ctx)
-	} else {
+	case len(os.Args) == 2 && os.Args[1] == hostileClientCommand:
+		err = serveHostileClient(ctx, os.Stdin, os.Stdout)
+	default:
 		var o options
 		if o, err = readOptions(); err == nil {
 			err = run(ctx, o)

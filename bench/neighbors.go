@@ -114,8 +114,8 @@ func (s *served) add(took time.Duration, ok bool) {
 	s.waits = append(s.waits, took)
 }
 
-// window makes calls at the rate for the given time. Calls that no caller was free to
-// make by the end count as failed.
+// window makes calls at the rate for the given time, those that were delayed even after
+// it. Calls that no caller was free to make within quietLimit count as failed.
 func (q *quietOrganization) window(ctx context.Context, length time.Duration) (served, error) {
 	var mu sync.Mutex
 	var s served
@@ -131,7 +131,7 @@ func (q *quietOrganization) window(ctx context.Context, length time.Duration) (s
 				if err != nil || !more {
 					return err
 				}
-				ok := time.Now().Before(end) && c.call(ctx, q.one)
+				ok := time.Now().Before(end.Add(quietLimit)) && c.call(ctx, q.one)
 				took := time.Since(from)
 				mu.Lock()
 				s.add(took, ok)
@@ -222,23 +222,26 @@ func (in *installation) awaitServersIdle(ctx context.Context) error {
 // nextTo measures a window while the pattern runs, and returns the pattern's calls
 // per second too. It returns when the pattern has ended.
 func (q *quietOrganization) nextTo(ctx context.Context, p hostilePattern, length time.Duration) (s served, rate float64, err error) {
-	const lead = 200 * time.Millisecond // for the pattern to connect
+	const lead = time.Second // for the client to start and to connect
 	hostility, stop := context.WithCancel(ctx)
 	defer stop()
-	var calls atomic.Int64
-	ended := make(chan error, 1)
+	var pattern errgroup.Group
+	calls := 0
+	pattern.Go(func() (err error) {
+		calls, err = p.disturb(hostility)
+		return err
+	})
 	started := time.Now()
-	go func() { ended <- p.disturb(hostility, &calls) }()
 	if err := after(ctx, started.Add(lead)); err != nil {
 		return s, 0, err
 	}
 	s, err = q.window(ctx, length)
-	rate = perSecond(int(calls.Load()), started, time.Now())
+	ended := time.Now()
 	stop()
-	if failed := <-ended; err == nil {
+	if failed := pattern.Wait(); err == nil {
 		err = failed
 	}
-	return s, rate, err
+	return s, perSecond(calls, started, ended), err
 }
 
 // reportNeighbors adds each pattern's figures. Each window next to a pattern is
@@ -287,8 +290,8 @@ type hostilePattern struct {
 	name string
 	// prepare runs before each round.
 	prepare func(context.Context) error
-	// disturb runs until the context ends and counts its calls.
-	disturb func(ctx context.Context, calls *atomic.Int64) error
+	// disturb runs until the context ends and returns the number of its calls.
+	disturb func(ctx context.Context) (int, error)
 }
 
 func nextTo(format string, args ...any) string { return "next to " + fmt.Sprintf(format, args...) }

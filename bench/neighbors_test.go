@@ -73,7 +73,7 @@ func TestNeighborGoesOn(t *testing.T) {
 			conn.Close()
 		}
 	}()
-	n := &neighbor{address: listener.Addr().String()}
+	n := &neighbor{Address: listener.Addr().String()}
 	var calls atomic.Int64
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

@@ -36,6 +36,16 @@ type Caller struct {
 	PlanName         string
 	// Scopes are those of the token that the integration still has.
 	Scopes models.Scopes
+
+	end func()
+}
+
+// End ends the call, which lets the organization's next one be admitted. It does
+// nothing for the zero Caller.
+func (c Caller) End() {
+	if c.end != nil {
+		c.end()
+	}
 }
 
 // admissionRow is what admitting a call reads about its integration.
@@ -98,10 +108,11 @@ var admissions = &batch.Statement{SQL: `
 
 // Admit verifies a call's token, reads the current state of its integration and counts
 // the call; of an integration that is over its limit it does neither until the minute
-// ends. recordID is the record that the call reads, "" for none: it is read in the same
-// round trip. Errors: invalid_token (the token is malformed, expired, revoked or
-// invalidated), rate_limited (with the Rate), unavailable (also when too many calls of the
-// integration wait).
+// ends. While other organizations make calls it waits until few of the organization are
+// in progress; so the caller must call End after the response. recordID is the record
+// that the call reads, "" for none: it is read in the same round trip. Errors:
+// invalid_token (the token is malformed, expired, revoked or invalidated), rate_limited
+// (with the Rate), unavailable (also when too many calls of the organization wait).
 func (s *Service) Admit(ctx context.Context, token, recordID string) (Caller, Rate, error) {
 	claims, err := s.Tokens.parse(token, s.Issuer, s.Now)
 	if err != nil {
@@ -110,6 +121,28 @@ func (s *Service) Admit(ctx context.Context, token, recordID string) (Caller, Ra
 	if rate, over := s.exceeded.rate(claims.Subject, s.Now()); over {
 		return Caller{}, rate, s.overLimit(ctx)
 	}
+	organization := s.organizations.of(claims.Subject)
+	s.activity.Note(organization)
+	end, err := s.calls.Enter(ctx, organization)
+	if err != nil {
+		return Caller{}, Rate{}, limited(s.translate(err))
+	}
+	caller, rate, err := s.admitted(ctx, claims, recordID)
+	if err == nil && !rate.Exceeded() {
+		s.organizations.learn(claims.Subject, caller.OrganizationID)
+		caller.end = end
+		return caller, rate, nil
+	}
+	end()
+	if rate.Exceeded() {
+		err = s.overLimit(ctx)
+	}
+	return Caller{}, rate, err
+}
+
+// admitted reads the caller of the token and counts the call, also if that exceeds the
+// limit. Errors: invalid_token, unavailable.
+func (s *Service) admitted(ctx context.Context, claims claims, recordID string) (Caller, Rate, error) {
 	var row admissionRow
 	admission := batch.NewLookup(ctx, admissions, &row, invalidToken(), claims.Subject, claims.Epoch, claims.ID, s.Now().UTC().Truncate(models.RateWindow))
 	lookups := []*batch.Lookup{admission}
@@ -125,7 +158,7 @@ func (s *Service) Admit(ctx context.Context, token, recordID string) (Caller, Ra
 	rate := Rate{Limit: row.CallsPerMinute, Calls: row.Calls, Reset: row.WindowStart.Add(models.RateWindow)}
 	if rate.Exceeded() {
 		s.exceeded.remember(claims.Subject, rate, s.Now())
-		return Caller{}, rate, s.overLimit(ctx)
+		return Caller{}, rate, nil
 	}
 	held, _ := models.ScopesOf(row.Scopes)
 	scopes := granted.Intersect(held)

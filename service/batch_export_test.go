@@ -41,3 +41,6 @@ func (s *Service) Panic(ctx context.Context) error {
 		panic("a bug")
 	})
 }
+
+// CallsWaiting returns how many calls wait for others of their organization.
+func (s *Service) CallsWaiting() int { return s.calls.Waiting() }

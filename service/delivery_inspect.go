@@ -81,7 +81,7 @@ func printable(b []byte) (string, bool) {
 // permissions. Errors: not_found, unavailable.
 func (s *Service) DeliveryWithAttempts(ctx context.Context, organizationID, id string) (DeliveryWithAttempts, error) {
 	found := DeliveryWithAttempts{AttemptsMade: []AttemptRecord{}}
-	err := s.read(ctx, organizationID, func(pipeline *pgx.Batch) error {
+	err := s.read(ctx, organizationID, nil, func(pipeline *pgx.Batch) error {
 		queueOne(pipeline, &found.DeliveryView, models.NotFound(), `
 		SELECT `+deliveryColumns+`
 		FROM deliveries d

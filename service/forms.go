@@ -47,11 +47,13 @@ func (s *Service) Form(ctx context.Context, actor Actor, id string) ([]byte, err
 		return nil, models.NotFound()
 	}
 	var row formRow
-	if err := s.read(ctx, actor.OrganizationID, func(pipeline *pgx.Batch) error {
+	var body []byte
+	err := s.read(ctx, actor.OrganizationID, func() (err error) {
+		body, err = Encode(row.record())
+		return err
+	}, func(pipeline *pgx.Batch) error {
 		queueOne(pipeline, &row, models.NotFound(), formQuery, id, actor.OrganizationID)
 		return nil
-	}); err != nil {
-		return nil, err
-	}
-	return Encode(row.record())
+	})
+	return body, err
 }

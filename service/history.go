@@ -67,7 +67,7 @@ func (s *Service) History(ctx context.Context, actor Actor, id string) ([]models
 	var readable bool
 	entries := []models.HistoryEntry{}
 	var found []historyRow
-	if err := s.read(ctx, actor.OrganizationID, func(pipeline *pgx.Batch) error {
+	if err := s.read(ctx, actor.OrganizationID, nil, func(pipeline *pgx.Batch) error {
 		pipeline.Queue(readableQuery, id, actor.IdentityID).Query(func(rows pgx.Rows) error {
 			_, err := pgx.ForEachRow(rows, []any{&readable}, func() error { return nil })
 			return err

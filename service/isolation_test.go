@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -124,4 +125,44 @@ func TestFewConnectionsAreNotDivided(t *testing.T) {
 	if all := pools.All(); len(all) != 1 || all[0].Config().MaxConns != 7 || pools.Lookups != pools.Groups {
 		t.Errorf("7 connections are %d pools, want one", len(all))
 	}
+}
+
+// While other organizations make calls, few of an organization are in progress, whichever
+// of its integrations makes them: the others wait for what these take.
+func TestFewCallsOfAnOrganizationNextToOthers(t *testing.T) {
+	f := servicetest.New(t)
+	erp := tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")
+	reader := tokenOf(t, f, "cli_reader", "secret-of-the-reader-integration")
+	other := tokenOf(t, f, "cli_dispatch", "secret-of-the-dispatch-integration")
+	admit := func(token string) *service.Caller {
+		t.Helper()
+		caller, _, err := f.Admit(t.Context(), token, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &caller
+	}
+	for _, token := range []string{erp, reader, other} { // from now on it knows their organizations
+		admit(token).End()
+	}
+	const few = 16
+	inProgress := make([]*service.Caller, 0, few)
+	for range few / 2 {
+		inProgress = append(inProgress, admit(erp), admit(reader))
+	}
+	admit(other).End()
+	next := make(chan error, 1)
+	ctx, giveUp := context.WithCancel(t.Context())
+	go func() {
+		_, _, err := f.Admit(ctx, reader, "")
+		next <- err
+	}()
+	await(t, "the next call waits", func() bool { return f.CallsWaiting() == 1 })
+	giveUp()
+	if err := <-next; !errors.Is(err, context.Canceled) {
+		t.Errorf("a call that gave up: %v, want %v", err, context.Canceled)
+	}
+	admit(other).End()
+	inProgress[0].End()
+	admit(reader).End()
 }

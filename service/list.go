@@ -46,7 +46,11 @@ func list[Row listRow, Record any](ctx context.Context, s *Service, q *listQuery
 	}
 	var v view
 	var found []Row
-	if err := s.read(ctx, q.actor.OrganizationID, func(pipeline *pgx.Batch) error {
+	var body []byte
+	err = s.read(ctx, q.actor.OrganizationID, func() (err error) {
+		body, err = encodePage(ctx, s, q, start, v, found, limit, record)
+		return err
+	}, func(pipeline *pgx.Batch) error {
 		q.queueView(pipeline, &v, start)
 		return nil
 	}, func(pipeline *pgx.Batch) error {
@@ -55,9 +59,13 @@ func list[Row listRow, Record any](ctx context.Context, s *Service, q *listQuery
 		}
 		queueAll(pipeline, &found, q.sql(v, start, limit+1), q.args)
 		return nil
-	}); err != nil {
-		return nil, err
-	}
+	})
+	return body, err
+}
+
+// encodePage encodes the page of the rows found, of which there is one more than the
+// limit if another page follows. Errors: unavailable.
+func encodePage[Row listRow, Record any](ctx context.Context, s *Service, q *listQuery, start *pageStart, v view, found []Row, limit int, record func(Row) Record) ([]byte, error) {
 	page := Page[Record]{Data: []Record{}, HasMore: len(found) > limit}
 	found = found[:min(limit, len(found))]
 	for _, row := range found {

@@ -85,28 +85,38 @@ func readByID(table, columns, people string) *batch.Statement {
 
 // read runs queries whose time grows with what they return, one round trip after the
 // other: each adds its queries to a pipeline and may use the rows of those before. It
-// holds one of the organization's two connections for reads; "" is the operator.
+// holds one of the organization's connections for reads; "" is the operator. respond, if
+// any, makes the response of the rows without the connection, while the organization's
+// next read waits, since that takes as much of a processor.
 // Errors: those of the queries, unavailable (also when too many reads of the
 // organization wait, or a query takes too long).
-func (s *Service) read(ctx context.Context, organizationID string, queries ...func(*pgx.Batch) error) error {
+func (s *Service) read(ctx context.Context, organizationID string, respond func() error, queries ...func(*pgx.Batch) error) error {
 	return limited(s.translate(s.reads.Run(ctx, organizationID, func() error {
-		conn, err := s.pool.Acquire(ctx)
-		if err != nil {
+		if err := s.query(ctx, queries); err != nil || respond == nil {
 			return err
 		}
-		defer conn.Release()
-		for _, add := range queries {
-			pipeline := &pgx.Batch{}
-			pipeline.Queue(`SELECT set_config('statement_timeout', $1, true)`, strconv.FormatInt(s.readTimeout.Milliseconds(), 10))
-			if err := add(pipeline); err != nil {
-				return err
-			}
-			if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
-				return err
-			}
-		}
-		return nil
+		return respond()
 	})))
+}
+
+// query runs the queries of a read on one connection. Errors: those of the queries.
+func (s *Service) query(ctx context.Context, queries []func(*pgx.Batch) error) error {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	for _, add := range queries {
+		pipeline := &pgx.Batch{}
+		pipeline.Queue(`SELECT set_config('statement_timeout', $1, true)`, strconv.FormatInt(s.readTimeout.Milliseconds(), 10))
+		if err := add(pipeline); err != nil {
+			return err
+		}
+		if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // queueAll adds a query whose rows are stored in into by column names.
@@ -136,7 +146,7 @@ func queueOne[T any](pipeline *pgx.Batch, into *T, missing error, sql string, ar
 func knownList[T any](ctx context.Context, s *Service, organizationID, knownSQL string, knownArgs []any, listSQL string, listArgs []any) ([]T, error) {
 	var known bool
 	var found []T
-	if err := s.read(ctx, organizationID, func(pipeline *pgx.Batch) error {
+	if err := s.read(ctx, organizationID, nil, func(pipeline *pgx.Batch) error {
 		pipeline.Queue(knownSQL, knownArgs...).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
 		queueAll(pipeline, &found, listSQL, listArgs...)
 		return nil

@@ -112,7 +112,8 @@ func TestConcurrentCallsAreCounted(t *testing.T) {
 	for range n {
 		for name, token := range map[string]string{"erp": erp[0], "erp again": erp[1], "reader": reader, "stale": stale} {
 			group.Go(func() error {
-				_, rate, err := f.Admit(ctx, token, "")
+				caller, rate, err := f.Admit(ctx, token, "")
+				defer caller.End()
 				if name == "stale" && models.CodeOf(err) == models.CodeInvalidToken {
 					return nil
 				}

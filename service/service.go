@@ -103,7 +103,8 @@ type Options struct {
 }
 
 // Service runs the reads and writes. It is safe for concurrent use. Between calls it
-// only remembers which integrations are over their limit until the minute ends.
+// only remembers which integrations are over their limit until the minute ends, and
+// whose organizations made calls.
 type Service struct {
 	Options
 	pool *pgxpool.Pool
@@ -116,12 +117,17 @@ type Service struct {
 	beats *batch.Reader
 	// callers looks up and counts callers that are not admitted yet.
 	callers *batch.Reader
+	// activity is of organizations; calls bounds how many calls of one are in progress.
+	activity *batch.Activity
+	calls    *batch.Slots
 	// reads bounds the reads that hold a connection for long.
 	reads *batch.Slots
 	// readTimeout bounds each of their statements: 5 seconds. Only tests change it.
 	readTimeout time.Duration
 	// exceeded are the integrations over their limit.
 	exceeded exceededLimits
+	// organizations are those of the integrations that made calls.
+	organizations organizationsOf
 }
 
 // New returns a Service on the pool. It fails if a required option is missing.
@@ -157,12 +163,14 @@ func New(pool *pgxpool.Pool, options Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	activity := &batch.Activity{Now: options.Now}
 	return &Service{
 		Options: options, pool: pool, orm: orm,
-		writer: batch.NewWriter(cmp.Or(options.Groups, pool), pool, options.Log),
+		activity: activity, calls: batch.NewCallSlots(activity),
+		writer: batch.NewWriter(cmp.Or(options.Groups, pool), pool, activity, options.Log),
 		reader: batch.NewReader(cmp.Or(options.Lookups, pool), options.Log),
 		beats:  batch.NewReader(pool, options.Log), callers: batch.NewReader(pool, options.Log),
-		reads: batch.NewSlots(pool), readTimeout: 5 * time.Second,
+		reads: batch.NewSlots(pool, activity), readTimeout: 5 * time.Second,
 	}, nil
 }
 

@@ -45,7 +45,7 @@ func (s *Service) Answers(ctx context.Context, actor Actor, id string) ([]byte, 
 		Questions        string
 	}
 	var text textRow
-	if err := s.read(ctx, actor.OrganizationID, func(pipeline *pgx.Batch) error {
+	if err := s.read(ctx, actor.OrganizationID, nil, func(pipeline *pgx.Batch) error {
 		queueOne(pipeline, &text, models.NotFound(), with(`SELECT `+answersColumns+` FROM work_orders {w} WHERE {w}.id = $1 AND `+readableWorkOrder,
 			"w", "w", "actor", "$2"), id, actor.IdentityID)
 		return nil

@@ -19,17 +19,26 @@ const (
 // batcher serves jobs in batches: jobs that arrive while a batch runs join the
 // next one. A job that arrives alone is served at once.
 //
+// One batch runs at a time. With two, each would be half as large, and a statement
+// costs almost the same for half the rows. But while a tenant has more jobs than a
+// batch takes of it, a second one runs for other tenants: they need not wait for its
+// jobs. A tenant's jobs are in one running batch at a time.
+//
 // Tenants share a batch by deficit round robin: in turn each gets credit, spends it
 // on its oldest jobs, and keeps the rest for its next turn. So a tenant with a
 // thousand jobs, or with costly ones, delays a tenant with one job by a turn at most.
 type batcher[J comparable] struct {
 	// serve runs one batch and returns when it is done.
 	serve func([]J)
-	// maxConcurrent bounds how many batches run at a time, maxSize the jobs in one.
-	maxConcurrent, maxSize int
+	// maxSize bounds the jobs in a batch.
+	maxSize int
 	// maxRows bounds the rows in a batch by what each job's tenant wrote last
 	// (learn); 0 means no bound.
 	maxRows int
+	// maxNextToOthers bounds the jobs of one tenant in a batch while others are active; 0
+	// means no bound.
+	maxNextToOthers int
+	activity        *Activity
 	// tenant returns whose job it is.
 	tenant func(J) string
 	// conflictKeys returns the keys of a job: no two jobs of a batch share one.
@@ -41,7 +50,14 @@ type batcher[J comparable] struct {
 	turns   []*tenantQueue[J] // the queues that have jobs, in the order of their turns
 	rows    map[string]int    // the rows of a job, by tenant
 	waiting int
-	running int
+	running []*running // at most two
+}
+
+// running is what runs batches one after the other, with its current batch.
+type running struct {
+	tenants map[string]bool
+	// large says that the batch had no room for more jobs of one of them.
+	large bool
 }
 
 // tenantQueue holds the jobs of a tenant, the oldest first.
@@ -54,7 +70,8 @@ type tenantQueue[J comparable] struct {
 	// are those that conflict with it.
 	next   int
 	passed []J
-	// closed says that the batch takes no more of the tenant's jobs.
+	// room is how many jobs the batch still takes of the tenant, closed that it takes none.
+	room   int
 	closed bool
 }
 
@@ -80,11 +97,38 @@ func (b *batcher[J]) add(jobs ...J) error {
 	}
 	q.jobs = append(q.jobs, jobs...)
 	b.waiting += len(jobs)
-	if b.running < b.maxConcurrent {
-		b.running++
-		go b.run()
-	}
+	b.start()
 	return nil
+}
+
+// start runs the jobs that wait, unless a running batch is to end first. The caller
+// holds b.mu.
+func (b *batcher[J]) start() {
+	if !b.mayRun(nil) || !slices.ContainsFunc(b.turns, func(q *tenantQueue[J]) bool { return !b.busy(q.tenant) }) {
+		return
+	}
+	r := &running{}
+	b.running = append(b.running, r)
+	go b.run(r)
+}
+
+// mayRun reports whether r may run a batch next to the others that run.
+func (b *batcher[J]) mayRun(r *running) bool {
+	others := 0
+	for _, other := range b.running {
+		if other == r {
+			continue
+		}
+		if others++; !other.large {
+			return false
+		}
+	}
+	return others < 2
+}
+
+// busy reports whether a running batch has jobs of the tenant.
+func (b *batcher[J]) busy(tenant string) bool {
+	return slices.ContainsFunc(b.running, func(r *running) bool { return r.tenants[tenant] })
 }
 
 // withdraw removes the job if it waits. It reports false if it does not: then the
@@ -127,12 +171,12 @@ func (b *batcher[J]) learn(tenant string, rows int) {
 	b.rows[tenant] = rows
 }
 
-// run serves batches until no job waits.
-func (b *batcher[J]) run() {
+// run serves batches until there is none to run.
+func (b *batcher[J]) run(r *running) {
 	for {
 		// Yield so that runnable callers can join this batch.
 		runtime.Gosched()
-		jobs := b.next()
+		jobs := b.next(r)
 		if len(jobs) == 0 {
 			return
 		}
@@ -140,18 +184,36 @@ func (b *batcher[J]) run() {
 	}
 }
 
-// next fills a batch with the jobs of the tenants in turn.
-// It takes a tenant's oldest job and every later one that conflicts with none
-// before it.
-func (b *batcher[J]) next() []J {
+// next ends the batch of r and fills another, which it returns. If there is none to
+// run, r ends: what waits is run by the other one.
+func (b *batcher[J]) next(r *running) []J {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.waiting == 0 {
-		b.running--
-		return nil
+	r.tenants, r.large = nil, false
+	var jobs []J
+	if b.mayRun(r) {
+		jobs = b.fill(r)
 	}
-	full := &filling[J]{taken: map[string]bool{}}
-	first := 1 // the turn with which the next batch begins
+	if len(jobs) == 0 {
+		b.running = slices.DeleteFunc(b.running, func(other *running) bool { return other == r })
+	} else if r.large {
+		b.start()
+	}
+	return jobs
+}
+
+// fill fills a batch with the jobs of the tenants in turn, except those that are busy.
+// It takes a tenant's oldest job and every later one that conflicts with none
+// before it.
+func (b *batcher[J]) fill(r *running) []J {
+	full := &filling[J]{tenants: map[string]bool{}, taken: map[string]bool{}}
+	for _, q := range b.turns {
+		q.closed, q.room = b.busy(q.tenant), b.maxSize
+		if b.maxNextToOthers > 0 && b.activity.others(q.tenant) {
+			q.room = b.maxNextToOthers
+		}
+	}
+	first := min(1, len(b.turns)) // the turn with which the next batch begins
 	for open := true; open && len(full.jobs) < b.maxSize; {
 		open = false
 		for i, q := range b.turns {
@@ -176,6 +238,7 @@ func (b *batcher[J]) next() []J {
 	b.turns = slices.Concat(b.turns[first:], b.turns[:first])
 	b.waiting -= len(full.jobs)
 	b.dropEmpty()
+	r.tenants, r.large = full.tenants, full.large || len(full.jobs) == b.maxSize
 	return full.jobs
 }
 
@@ -183,6 +246,10 @@ func (b *batcher[J]) next() []J {
 type filling[J comparable] struct {
 	jobs []J
 	rows int
+	// tenants are those with jobs in the batch; large says that it has no room for more
+	// jobs of one of them.
+	tenants map[string]bool
+	large   bool
 	// taken are the keys of the jobs considered. Those passed over count too, so that
 	// jobs of a tenant with one key stay in order.
 	taken map[string]bool
@@ -200,15 +267,17 @@ func (b *batcher[J]) take(q *tenantQueue[J], batch *filling[J]) {
 			q.passed = append(q.passed, job)
 		} else {
 			rows := b.rows[q.tenant]
-			if b.maxRows > 0 && len(batch.jobs) > 0 && batch.rows+rows > b.maxRows {
-				q.closed = true
+			if q.room == 0 || b.maxRows > 0 && len(batch.jobs) > 0 && batch.rows+rows > b.maxRows {
+				q.closed, batch.large = true, true
 				return
 			}
 			if len(batch.jobs) == b.maxSize || 1+rows > q.credit {
 				return
 			}
 			q.credit -= 1 + rows
+			q.room--
 			batch.jobs, batch.rows = append(batch.jobs, job), batch.rows+rows
+			batch.tenants[q.tenant] = true
 		}
 		for _, key := range keys {
 			batch.taken[key] = true

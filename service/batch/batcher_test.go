@@ -2,9 +2,11 @@ package batch
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -16,11 +18,11 @@ type job struct {
 }
 
 // Whatever arrives and is withdrawn: every other job is served once, in batches that
-// keep their bounds and hold no two jobs with a common key; those of a tenant with a
-// common key stay in order.
+// keep their bounds and hold no two jobs with a common key; a tenant is in one batch at
+// a time, and its jobs with a common key stay in order.
 func TestBatcher(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		maxConcurrent, maxSize := rapid.IntRange(1, 3).Draw(t, "maxConcurrent"), rapid.IntRange(1, 5).Draw(t, "maxSize")
+		maxSize := rapid.IntRange(1, 5).Draw(t, "maxSize")
 		jobs := rapid.SliceOfN(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 2, rapid.ID), 0, 40).Draw(t, "jobs")
 		tenants := rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y", "z"}), len(jobs), len(jobs)).Draw(t, "tenants")
 		maxRows := rapid.IntRange(0, 10).Draw(t, "maxRows")
@@ -29,21 +31,34 @@ func TestBatcher(t *testing.T) {
 		var mu sync.Mutex
 		var served []int
 		running, peak := 0, 0
+		inBatch := map[string]bool{}
 		var left sync.WaitGroup
 		start := make(chan struct{})
 		rowsOf := map[string]int{"x": 0, "y": 3, "z": 60}
 		b := &batcher[*job]{
-			maxConcurrent: maxConcurrent, maxSize: maxSize, maxRows: maxRows,
+			maxSize: maxSize, maxRows: maxRows,
 			tenant: func(j *job) string { return j.tenant }, conflictKeys: func(j *job) []string { return j.keys },
 		}
 		for tenant, rows := range rowsOf {
 			b.learn(tenant, rows)
 		}
 		b.serve = func(batch []*job) {
-			<-start // jobs arrive while the first batches run
+			tenants := map[string]bool{}
 			mu.Lock()
 			running++
 			peak = max(peak, running)
+			for _, j := range batch {
+				tenants[j.tenant] = true
+			}
+			for tenant := range tenants {
+				if inBatch[tenant] {
+					t.Errorf("tenant %s is in two batches", tenant)
+				}
+				inBatch[tenant] = true
+			}
+			mu.Unlock()
+			<-start // jobs arrive while the first batches run
+			mu.Lock()
 			taken := map[string]bool{}
 			rows := 0
 			for _, j := range batch {
@@ -63,6 +78,9 @@ func TestBatcher(t *testing.T) {
 				t.Errorf("a batch of %d jobs has %d rows, want at most %d", len(batch), rows, maxRows)
 			}
 			running--
+			for tenant := range tenants {
+				delete(inBatch, tenant)
+			}
 			mu.Unlock()
 			left.Add(-len(batch))
 		}
@@ -85,8 +103,8 @@ func TestBatcher(t *testing.T) {
 		left.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		if peak > maxConcurrent {
-			t.Errorf("%d batches ran at a time, want at most %d", peak, maxConcurrent)
+		if peak > 2 {
+			t.Errorf("%d batches ran at a time, want at most two", peak)
 		}
 		for n := range jobs {
 			if got := slices.Contains(served, n); got == withdrawn[n] {
@@ -95,9 +113,6 @@ func TestBatcher(t *testing.T) {
 		}
 		if len(served)+len(withdrawn) != len(jobs) {
 			t.Errorf("%d jobs were served and %d withdrawn of %d", len(served), len(withdrawn), len(jobs))
-		}
-		if maxConcurrent > 1 {
-			return
 		}
 		for tenant := range rowsOf {
 			for _, key := range []string{"a", "b", "c"} {
@@ -119,7 +134,8 @@ func TestBatcher(t *testing.T) {
 // arrive at once, tenant after tenant, and their jobs write these rows.
 func fill(t *testing.T, jobs, rows map[string]int, order ...string) []map[string]int {
 	t.Helper()
-	b := &batcher[*job]{maxSize: 64, maxRows: 500, tenant: func(j *job) string { return j.tenant }}
+	r := &running{} // nothing else runs
+	b := &batcher[*job]{maxSize: 64, maxRows: 500, tenant: func(j *job) string { return j.tenant }, running: []*running{r}}
 	for tenant, n := range rows {
 		b.learn(tenant, n)
 	}
@@ -132,7 +148,8 @@ func fill(t *testing.T, jobs, rows map[string]int, order ...string) []map[string
 	}
 	var batches []map[string]int
 	for {
-		batch := b.next()
+		r.tenants = nil
+		batch := b.fill(r)
 		if len(batch) == 0 {
 			return batches
 		}
@@ -196,8 +213,100 @@ func sum(batches []map[string]int, tenant string) (n int) {
 	return n
 }
 
+// While a batch that is mostly one tenant's runs, the others get one of their own.
+// Otherwise jobs wait for the running batch, since larger batches cost less.
+func TestATenantDoesNotWaitForAnothersLargeBatch(t *testing.T) {
+	type batch struct {
+		jobs []*job
+		end  chan struct{}
+	}
+	running := make(chan batch)
+	b := &batcher[*job]{maxSize: 8, tenant: func(j *job) string { return j.tenant }}
+	b.serve = func(jobs []*job) {
+		end := make(chan struct{})
+		running <- batch{jobs, end}
+		<-end
+	}
+	add := func(tenant string, n int) {
+		t.Helper()
+		var jobs []*job
+		for range n {
+			jobs = append(jobs, &job{tenant: tenant})
+		}
+		if err := b.add(jobs...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := func(want map[string]int) batch {
+		t.Helper()
+		began := <-running
+		got := map[string]int{}
+		for _, j := range began.jobs {
+			got[j.tenant]++
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("a batch holds %v, want %v", got, want)
+		}
+		return began
+	}
+
+	add("quiet", 3)
+	small := next(map[string]int{"quiet": 3})
+	add("other", 1)
+	add("noisy", 20)
+	if len(b.running) != 1 {
+		t.Error("a batch began next to a small one")
+	}
+	close(small.end)
+	large := next(map[string]int{"other": 1, "noisy": 7})
+	add("quiet", 2)
+	second := next(map[string]int{"quiet": 2})
+	add("third", 1)
+	add("noisy", 1)
+	close(second.end)
+	third := next(map[string]int{"third": 1})
+	close(large.end) // the next batch waits for the third's, which is small
+	close(third.end)
+	large = next(map[string]int{"noisy": 8})
+	close(large.end)
+	last := next(map[string]int{"noisy": 6})
+	close(last.end)
+}
+
+// Next to others a tenant gets few places in a batch, and what it has left over does not
+// delay them.
+func TestFewOfABatchNextToOthers(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	activity := &Activity{Now: func() time.Time { return now }}
+	r := &running{}
+	b := &batcher[*job]{maxSize: 64, maxNextToOthers: 4, activity: activity, tenant: func(j *job) string { return j.tenant }, running: []*running{r}}
+	add := func(tenant string, n int) {
+		t.Helper()
+		activity.Note(tenant)
+		for range n {
+			if err := b.add(&job{tenant: tenant}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	fill := func(wantLarge bool, want int) {
+		t.Helper()
+		r.tenants = nil
+		if n := len(b.fill(r)); n != want || r.large != wantLarge {
+			t.Errorf("a batch holds %d jobs and is large: %t; want %d, %t", n, r.large, want, wantLarge)
+		}
+	}
+	add("noisy", 20)
+	add("quiet", 2)
+	fill(true, 4+2)
+	add("quiet", 4)
+	fill(true, 4+4)
+	now = now.Add(activeFor)
+	fill(false, 12)
+}
+
 func TestAQueueIsBounded(t *testing.T) {
-	b := &batcher[*job]{tenant: func(j *job) string { return j.tenant }}
+	b := &batcher[*job]{tenant: func(j *job) string { return j.tenant }, running: []*running{{}}}
 	for range maxWaiting {
 		if err := b.add(&job{tenant: "noisy"}); err != nil {
 			t.Fatal(err)

@@ -11,8 +11,9 @@
 //	                caller A        caller B        caller C      WriteTogether, while
 //	                    └───────────────┼───────────────┘         another group runs
 //	                                    ▼
-//	batcher         tenants in turn, up to 64 writes and 500 rows; two writes
-//	                with a common conflict key never run in one group
+//	batcher         tenants in turn, up to 64 writes and 500 rows, four writes of a
+//	                tenant next to others; two writes with a common conflict key
+//	                never run in one group
 //	                                    ▼
 //	commitGroup     write A         write B         write C       one goroutine each
 //	                queue 1 3       queue 1 2 3     queue 1 2
@@ -53,11 +54,14 @@
 //   - If a write panics, or a function that receives its rows does, it counts as failed.
 //
 // Tenants share what they use. A batch is filled from their queues by deficit round
-// robin, where a write costs one and the rows that it reserves (Reserve); of the
+// robin, where a write costs one and the rows that it reserves (Reserve). While a tenant
+// has more to do than a batch takes of it, a second one runs for the others. Of the
 // writes that run alone, two of a tenant and eight in all do so at a time (Slots), and
-// the caller's own transactions with them (RunAlone). A write that waits longer than
-// maxBatchWait for a group runs alone if it gets such a slot first. If too many jobs of
-// a tenant wait, the next gets ErrOverloaded.
+// the caller's own transactions with them (RunAlone). While another tenant is active
+// (Activity), a tenant has few calls in progress (NewCallSlots), few writes in a group and
+// one long read (NewSlots). A write that waits longer than maxBatchWait for a group runs
+// alone if it gets such a slot first. If too many jobs of a tenant wait, the next gets
+// ErrOverloaded.
 //
 // A Lookup reads one row outside of transactions. The Reader batches lookups the same
 // way, and retries each alone if the batch fails.

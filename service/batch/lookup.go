@@ -11,10 +11,8 @@ import (
 )
 
 const (
-	// maxConcurrentLookups is how many batches of lookups run at a time,
-	// maxLookups bounds the lookups in one.
-	maxConcurrentLookups = 1
-	maxLookups           = 128
+	// maxLookups bounds the lookups in a batch.
+	maxLookups = 128
 	// maxLookupsAlone and maxLookupsAlonePerTenant bound the lookups that run alone, in
 	// all and for a tenant.
 	maxLookupsAlone          = 2
@@ -44,11 +42,11 @@ type Reader struct {
 	alone   *Slots
 }
 
-// NewReader returns a Reader on the pool, of which it uses up to three connections.
+// NewReader returns a Reader on the pool, of which it uses up to four connections: two batches and two lookups that run alone.
 func NewReader(pool *pgxpool.Pool, log *slog.Logger) *Reader {
 	r := &Reader{MaxWait: maxBatchWait, pool: pool, log: log, alone: newSlots(maxLookupsAlone, maxLookupsAlonePerTenant, maxWaiting)}
 	r.batcher = &batcher[*Lookup]{
-		serve: r.serve, maxConcurrent: maxConcurrentLookups, maxSize: maxLookups,
+		serve: r.serve, maxSize: maxLookups,
 		tenant: func(l *Lookup) string { return l.tenant },
 	}
 	return r

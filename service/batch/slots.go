@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 
@@ -10,12 +11,18 @@ import (
 
 const (
 	// maxRunning and maxRunningPerTenant bound what runs on a pool at a time, in all and
-	// for a tenant.
-	maxRunning          = 8
-	maxRunningPerTenant = 2
+	// for a tenant; besideOthers bounds it for a tenant while others make calls.
+	maxRunning             = 8
+	maxRunningPerTenant    = 2
+	maxRunningNextToOthers = 1
 	// maxWaitingToRun bounds how many of a tenant wait. Two at a time, a queue of reads of
 	// fifty milliseconds each is done in three seconds.
 	maxWaitingToRun = 128
+	// maxCalls and maxCallsNextToOthers bound the calls of a tenant in progress, while no
+	// other makes calls and while others do: the others wait for the groups and the
+	// processors that these take (docs/decisions/0021).
+	maxCalls             = 64
+	maxCallsNextToOthers = 16
 	// othersConnections is how many connections of the pool are left to others.
 	othersConnections = 3
 )
@@ -24,7 +31,10 @@ const (
 // goes to a tenant that has the fewest, and there to the first that waits. It is safe for
 // concurrent use.
 type Slots struct {
-	max, maxPerTenant int
+	// max is for all tenants, maxPerTenant for one, and maxNextToOthers for one while
+	// others are active.
+	max, maxPerTenant, maxNextToOthers int
+	activity                           *Activity
 	// maxWaiting bounds how many of one tenant wait.
 	maxWaiting int
 
@@ -43,24 +53,58 @@ type slot struct {
 }
 
 // NewSlots returns slots for what holds a connection of the pool for long: eight at a time
-// and two of a tenant; 128 of a tenant may wait. A small pool leaves three connections to
-// others.
-func NewSlots(pool *pgxpool.Pool) *Slots {
-	return newSlots(min(maxRunning, max(1, int(pool.Config().MaxConns)-othersConnections)), maxRunningPerTenant, maxWaitingToRun)
+// and two of a tenant, one while others are active; 128 of a tenant may wait. A small pool
+// leaves three connections to others.
+func NewSlots(pool *pgxpool.Pool, activity *Activity) *Slots {
+	s := newSlots(min(maxRunning, max(1, int(pool.Config().MaxConns)-othersConnections)), maxRunningPerTenant, maxWaitingToRun)
+	s.maxNextToOthers, s.activity = maxRunningNextToOthers, activity
+	return s
+}
+
+// NewCallSlots returns slots for calls, from their admission to their response: 64 of a
+// tenant, 16 while others are active; 1,024 of a tenant may wait.
+func NewCallSlots(activity *Activity) *Slots {
+	s := newSlots(math.MaxInt, maxCalls, maxWaiting)
+	s.maxNextToOthers, s.activity = maxCallsNextToOthers, activity
+	return s
 }
 
 func newSlots(maxInAll, maxPerTenant, maxWaiting int) *Slots {
 	return &Slots{max: maxInAll, maxPerTenant: maxPerTenant, maxWaiting: maxWaiting, tenants: map[string]int{}}
 }
 
+// Enter waits until the tenant has a slot and returns the function that gives it back.
+// Errors: ErrOverloaded if too many of the tenant wait, the context's if it ends before.
+func (s *Slots) Enter(ctx context.Context, tenant string) (leave func(), err error) {
+	turn, err := s.request(tenant, true)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-turn.granted:
+		return turn.release, nil
+	case <-ctx.Done():
+		turn.release()
+		return nil, ctx.Err()
+	}
+}
+
 // Run runs the function once the tenant has a slot. Errors: those of the function,
 // ErrOverloaded if too many of the tenant wait, the context's if it ends before.
 func (s *Slots) Run(ctx context.Context, tenant string, run func() error) error {
-	turn, err := s.request(tenant, true)
+	leave, err := s.Enter(ctx, tenant)
 	if err != nil {
 		return err
 	}
-	return turn.run(ctx, run)
+	defer leave()
+	return run()
+}
+
+// Waiting returns how many wait for a slot.
+func (s *Slots) Waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waiting)
 }
 
 // request returns a slot, whose holder waits for granted and calls release in any
@@ -123,7 +167,7 @@ func (s *Slots) grant() {
 		next := -1
 		for n, waiting := range s.waiting {
 			used := s.tenants[waiting.tenant]
-			if used < s.maxPerTenant && (next < 0 || used < s.tenants[s.waiting[next].tenant]) {
+			if used < s.limit(waiting.tenant) && (next < 0 || used < s.tenants[s.waiting[next].tenant]) {
 				next = n
 			}
 		}
@@ -136,4 +180,12 @@ func (s *Slots) grant() {
 		s.tenants[granted.tenant]++
 		close(granted.granted)
 	}
+}
+
+// limit returns how many slots the tenant may hold now.
+func (s *Slots) limit(tenant string) int {
+	if s.activity.others(tenant) {
+		return s.maxNextToOthers
+	}
+	return s.maxPerTenant
 }

@@ -1,8 +1,10 @@
 package batch
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"time"
 )
 
 // holds reports whether the slot was granted.
@@ -56,5 +58,94 @@ func TestSlots(t *testing.T) {
 	}
 	if s.used != 0 || len(s.tenants) != 0 || len(s.waiting) != 0 {
 		t.Errorf("%d slots are in use, by %v, %d wait; want none", s.used, s.tenants, len(s.waiting))
+	}
+}
+
+func TestSlotsNextToOthers(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	activity := &Activity{Now: func() time.Time { return now }}
+	s := NewCallSlots(activity)
+	enter := func(tenant string) *slot {
+		t.Helper()
+		activity.Note(tenant)
+		wanted, err := s.request(tenant, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return wanted
+	}
+	var mine []*slot
+	for range maxCalls + 1 {
+		mine = append(mine, enter("a"))
+	}
+	if !holds(mine[maxCalls-1]) || holds(mine[maxCalls]) {
+		t.Fatalf("a tenant alone holds %d slots at most", maxCalls)
+	}
+	if !holds(enter("b")) {
+		t.Fatal("another tenant waits")
+	}
+	for n := range maxCalls - maxCallsNextToOthers {
+		mine[n].release()
+	}
+	if holds(mine[maxCalls]) {
+		t.Fatalf("a tenant gets a slot next to others while it holds %d", maxCallsNextToOthers)
+	}
+	mine[maxCalls-1].release()
+	if !holds(mine[maxCalls]) {
+		t.Fatalf("a tenant holds %d slots next to others", maxCallsNextToOthers)
+	}
+	if holds(enter("a")) {
+		t.Fatal("a tenant has too many slots next to others")
+	}
+	now = now.Add(activeFor)
+	if !holds(enter("a")) {
+		t.Fatalf("a tenant is not alone %s after the other's last call", activeFor)
+	}
+}
+
+func TestOneLongReadNextToOthers(t *testing.T) {
+	for other, want := range map[string]int{"a": maxRunningPerTenant, "b": maxRunningNextToOthers} {
+		activity := &Activity{Now: time.Now}
+		activity.Note(other)
+		s := newSlots(maxRunning, maxRunningPerTenant, 10)
+		s.maxNextToOthers, s.activity = maxRunningNextToOthers, activity
+		for range want {
+			if _, err := s.Enter(t.Context(), "a"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		gone, giveUp := context.WithCancel(t.Context())
+		giveUp()
+		if _, err := s.Enter(gone, "a"); !errors.Is(err, context.Canceled) {
+			t.Errorf("while %q makes calls, slot %d: %v, want none", other, want+1, err)
+		}
+	}
+}
+
+func TestActivity(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	a := &Activity{Now: func() time.Time { return now }}
+	for _, step := range []struct {
+		note   string
+		after  time.Duration
+		others map[string]bool
+	}{
+		{"", 0, map[string]bool{"a": false}},
+		{"a", 0, map[string]bool{"a": false, "b": true}},
+		{"a", 0, map[string]bool{"a": false, "b": true}},
+		{"b", activeFor / 2, map[string]bool{"a": true, "b": true, "c": true}},
+		{"b", activeFor / 2, map[string]bool{"a": true, "b": false, "c": true}},
+		{"c", activeFor, map[string]bool{"b": true, "c": false}},
+		{"", activeFor, map[string]bool{"a": false, "b": false, "c": false}},
+	} {
+		now = now.Add(step.after)
+		if step.note != "" {
+			a.Note(step.note)
+		}
+		for tenant, want := range step.others {
+			if got := a.others(tenant); got != want {
+				t.Errorf("after a call of %q: others than %q are active: %t, want %t", step.note, tenant, got, want)
+			}
+		}
 	}
 }

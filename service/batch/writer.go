@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// maxConcurrentGroups is how many groups run at a time. With two, each would be
-	// half as large, and a statement costs almost the same for half the rows.
-	maxConcurrentGroups = 1
 	// maxGroupSize and maxGroupRows bound the writes in a group and the rows that they
 	// declare (Tx.Reserve), since all writes wait for the slowest.
 	maxGroupSize = 64
 	maxGroupRows = 500
+	// maxGroupShare bounds a tenant's writes in a group while others are active, which
+	// wait for a group that runs and for the one they join.
+	maxGroupShare = 4
 	// maxBatchWait is how long a write or a lookup waits for a batch before it may run
 	// alone.
 	maxBatchWait = 2 * time.Second
@@ -47,14 +47,15 @@ type waiter struct {
 
 // NewWriter returns a Writer that runs groups on one pool and other writes on the
 // other. They may be the same.
-func NewWriter(groups, pool *pgxpool.Pool, log *slog.Logger) *Writer {
+func NewWriter(groups, pool *pgxpool.Pool, activity *Activity, log *slog.Logger) *Writer {
 	w := &Writer{
 		MaxWait: maxBatchWait, LockTimeout: 2 * time.Second, StatementTimeout: 5 * time.Second,
 		groups: groups, pool: pool, log: log,
-		alone: NewSlots(pool),
+		alone: NewSlots(pool, nil),
 	}
 	w.batcher = &batcher[*waiter]{
-		serve: w.serve, maxConcurrent: maxConcurrentGroups, maxSize: maxGroupSize, maxRows: maxGroupRows,
+		serve: w.serve, maxSize: maxGroupSize, maxRows: maxGroupRows,
+		maxNextToOthers: maxGroupShare, activity: activity,
 		tenant:       func(waiting *waiter) string { return waiting.tenant },
 		conflictKeys: func(waiting *waiter) []string { return waiting.conflictKeys },
 	}
