@@ -108,8 +108,7 @@ func (s *Service) runImport(ctx context.Context, text []byte, mode importMode) (
 	return imported, nil
 }
 
-// organizationWithKey returns the id of the organization with the import key, "" if there
-// is none.
+// organizationWithKey returns the id of the organization with the import key, or "".
 func (s *Service) organizationWithKey(ctx context.Context, key string) (string, error) {
 	var id string
 	found := s.orm.WithContext(ctx).Raw(`SELECT id FROM organizations WHERE key = ?`, key).Scan(&id)
