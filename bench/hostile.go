@@ -81,10 +81,10 @@ func (in *installation) hostilePatterns(ctx context.Context) ([]hostilePattern, 
 			disturb: func(ctx context.Context) (int, error) { return runHostileClient(ctx, hostileJob{load, n}) },
 		}
 	}
-	nobody := pattern(nil, "", "no neighbor (noise)")
-	nobody.disturb = func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, nil }
+	quiet := pattern(nil, "", "no neighbor (noise)")
+	quiet.disturb = func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, nil }
 	return []hostilePattern{
-		nobody,
+		quiet,
 		pattern(n, "pairs", "%d pairs of POST /issues with one external_id", hostilePairs),
 		pattern(n, "create", "%d concurrent creations", hostileCreators),
 		in.deletion(n), in.release(n),

@@ -23,7 +23,7 @@ type hostileJob struct {
 
 // runHostileClient does the job until the context ends and returns the number of calls.
 // It does so in another process: in this one the quiet organization's calls would wait
-// for the hostile ones, as they do not with clients of their own.
+// for the hostile ones, which real clients do not.
 func runHostileClient(ctx context.Context, job hostileJob) (calls int, err error) {
 	described, err := json.Marshal(job)
 	if err != nil {

@@ -65,7 +65,7 @@ func newPacer(rate float64, load time.Duration) *pacer {
 }
 
 // next waits until the next call is due. It returns when it was due and from when it
-// counts, and false if there is none.
+// counts, and false after the last one.
 func (p *pacer) next(ctx context.Context) (due, from time.Time, more bool, err error) {
 	n, free := p.requested.Add(1)-1, time.Now()
 	if n >= p.calls {

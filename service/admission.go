@@ -140,7 +140,7 @@ func (s *Service) Admit(ctx context.Context, token, recordID string) (Caller, Ra
 	return Caller{}, rate, err
 }
 
-// admitted reads the caller of the token and counts the call, also if that exceeds the
+// admitted reads the caller of the token and counts the call, even if that exceeds the
 // limit. Errors: invalid_token, unavailable.
 func (s *Service) admitted(ctx context.Context, claims claims, recordID string) (Caller, Rate, error) {
 	var row admissionRow

@@ -171,7 +171,7 @@ func (b *batcher[J]) learn(tenant string, rows int) {
 	b.rows[tenant] = rows
 }
 
-// run serves batches until there is none to run.
+// run serves batches until no job may run.
 func (b *batcher[J]) run(r *running) {
 	for {
 		// Yield so that runnable callers can join this batch.
@@ -184,8 +184,8 @@ func (b *batcher[J]) run(r *running) {
 	}
 }
 
-// next ends the batch of r and fills another, which it returns. If there is none to
-// run, r ends: what waits is run by the other one.
+// next ends the batch of r and fills another, which it returns. If no job may run, r
+// ends: the other one runs what waits.
 func (b *batcher[J]) next(r *running) []J {
 	b.mu.Lock()
 	defer b.mu.Unlock()

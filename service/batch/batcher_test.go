@@ -213,7 +213,7 @@ func sum(batches []map[string]int, tenant string) (n int) {
 	return n
 }
 
-// While a batch that is mostly one tenant's runs, the others get one of their own.
+// While a batch that is mostly one tenant's runs, the others get another one.
 // Otherwise jobs wait for the running batch, since larger batches cost less.
 func TestATenantDoesNotWaitForAnothersLargeBatch(t *testing.T) {
 	type batch struct {
