@@ -88,7 +88,7 @@ func TestACallEndsBeforeItsGroupRunsAgain(t *testing.T) {
 	h.await("the slots are taken", func() bool {
 		h.writer.alone.mu.Lock()
 		defer h.writer.alone.mu.Unlock()
-		return h.writer.alone.tenants["tenant"] == maxRunningPerTenant
+		return h.writer.alone.used == maxRunningPerTenant
 	})
 	release := h.hold()
 	defer release()

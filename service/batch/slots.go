@@ -40,7 +40,15 @@ type Slots struct {
 
 	mu      sync.Mutex
 	used    int
-	tenants map[string]int // the slots in use, by tenant
+	waiting int
+	tenants map[string]*tenantSlots // those that use slots or wait for one
+	asked   int64
+}
+
+// tenantSlots are the slots of a tenant.
+type tenantSlots struct {
+	used int
+	// waiting are the waits for a slot, the oldest first.
 	waiting []*slot
 }
 
@@ -48,6 +56,8 @@ type Slots struct {
 type slot struct {
 	slots  *Slots
 	tenant string
+	// nth orders the waits of all tenants.
+	nth int64
 	// granted is closed when the slot may be used.
 	granted chan struct{}
 }
@@ -70,7 +80,7 @@ func NewCallSlots(activity *Activity) *Slots {
 }
 
 func newSlots(maxInAll, maxPerTenant, maxWaiting int) *Slots {
-	return &Slots{max: maxInAll, maxPerTenant: maxPerTenant, maxWaiting: maxWaiting, tenants: map[string]int{}}
+	return &Slots{max: maxInAll, maxPerTenant: maxPerTenant, maxWaiting: maxWaiting, tenants: map[string]*tenantSlots{}}
 }
 
 // Enter waits until the tenant has a slot and returns the function that gives it back.
@@ -104,7 +114,7 @@ func (s *Slots) Run(ctx context.Context, tenant string, run func() error) error 
 func (s *Slots) Waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.waiting)
+	return s.waiting
 }
 
 // request returns a slot, whose holder waits for granted and calls release in any
@@ -112,17 +122,18 @@ func (s *Slots) Waiting() int {
 func (s *Slots) request(tenant string, bounded bool) (*slot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	waiting := 0
-	for _, other := range s.waiting {
-		if other.tenant == tenant {
-			waiting++
-		}
+	t := s.tenants[tenant]
+	if t == nil {
+		t = &tenantSlots{}
+		s.tenants[tenant] = t
 	}
-	if bounded && waiting >= s.maxWaiting {
+	if bounded && len(t.waiting) >= s.maxWaiting {
 		return nil, ErrOverloaded
 	}
-	wanted := &slot{slots: s, tenant: tenant, granted: make(chan struct{})}
-	s.waiting = append(s.waiting, wanted)
+	s.asked++
+	wanted := &slot{slots: s, tenant: tenant, nth: s.asked, granted: make(chan struct{})}
+	t.waiting = append(t.waiting, wanted)
+	s.waiting++
 	s.grant()
 	return wanted, nil
 }
@@ -143,12 +154,15 @@ func (wanted *slot) release() {
 	s := wanted.slots
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := slices.Index(s.waiting, wanted); n >= 0 {
-		s.waiting = slices.Delete(s.waiting, n, n+1)
-		return
+	t := s.tenants[wanted.tenant]
+	if n := slices.Index(t.waiting, wanted); n >= 0 {
+		t.waiting = slices.Delete(t.waiting, n, n+1)
+		s.waiting--
+	} else {
+		t.used--
+		s.used--
 	}
-	s.used--
-	if s.tenants[wanted.tenant]--; s.tenants[wanted.tenant] == 0 {
+	if t.used == 0 && len(t.waiting) == 0 {
 		delete(s.tenants, wanted.tenant)
 	}
 	s.grant()
@@ -163,23 +177,28 @@ func (wanted *slot) releaseIfAny() {
 
 // grant hands out the free slots. The caller holds s.mu.
 func (s *Slots) grant() {
-	for s.used < s.max {
-		next := -1
-		for n, waiting := range s.waiting {
-			used := s.tenants[waiting.tenant]
-			if used < s.limit(waiting.tenant) && (next < 0 || used < s.tenants[s.waiting[next].tenant]) {
-				next = n
+	for s.used < s.max && s.waiting > 0 {
+		var next *tenantSlots
+		for tenant, t := range s.tenants {
+			if len(t.waiting) > 0 && (next == nil || t.before(next)) && t.used < s.limit(tenant) {
+				next = t
 			}
 		}
-		if next < 0 {
+		if next == nil {
 			return
 		}
-		granted := s.waiting[next]
-		s.waiting = slices.Delete(s.waiting, next, next+1)
+		granted := next.waiting[0]
+		next.waiting = slices.Delete(next.waiting, 0, 1)
+		next.used++
 		s.used++
-		s.tenants[granted.tenant]++
+		s.waiting--
 		close(granted.granted)
 	}
+}
+
+// before reports whether t gets a slot before other.
+func (t *tenantSlots) before(other *tenantSlots) bool {
+	return t.used < other.used || t.used == other.used && t.waiting[0].nth < other.waiting[0].nth
 }
 
 // limit returns how many slots the tenant may hold now.

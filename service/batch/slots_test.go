@@ -56,8 +56,8 @@ func TestSlots(t *testing.T) {
 	for _, slot := range []*slot{a2, a4, a5} {
 		slot.release()
 	}
-	if s.used != 0 || len(s.tenants) != 0 || len(s.waiting) != 0 {
-		t.Errorf("%d slots are in use, by %v, %d wait; want none", s.used, s.tenants, len(s.waiting))
+	if s.used != 0 || len(s.tenants) != 0 || s.waiting != 0 {
+		t.Errorf("%d slots are in use, by %v, %d wait; want none", s.used, s.tenants, s.waiting)
 	}
 }
 

@@ -361,7 +361,7 @@ func TestWritesThatRunAloneAreBounded(t *testing.T) {
 			waiting := func() int {
 				h.writer.alone.mu.Lock()
 				defer h.writer.alone.mu.Unlock()
-				return len(h.writer.alone.waiting)
+				return h.writer.alone.waiting
 			}
 			h.await("the others wait to run alone", func() bool { return len(entered) == maxRunningPerTenant && waiting() == cap(errs)-maxRunningPerTenant })
 			if err := h.writer.WriteTogether(t.Context(), "quiet", nil, func(_ context.Context, t *Tx) error {
