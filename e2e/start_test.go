@@ -61,6 +61,7 @@ func TestStartErrors(t *testing.T) {
 		{"a negative idle timeout", settings{"WEBHOOK_LINGER": "-1s"}, "WEBHOOK_LINGER"},
 		{"a sweep without an interval", settings{"SWEEP_INTERVAL": "0s"}, "SWEEP_INTERVAL"},
 		{"a negative call limit", settings{"ADDRESS_CALLS_PER_MINUTE": "-1"}, "ADDRESS_CALLS_PER_MINUTE"},
+		{"a cell with more than letters and digits", settings{"CELL": "eu_1"}, "CELL"},
 		{"a malformed network", settings{"WEBHOOK_ALLOW_NETWORKS": "10.0.0.0/33"}, "WEBHOOK_ALLOW_NETWORKS"},
 		{"a malformed proxy", settings{"TRUSTED_PROXIES": "proxy"}, "TRUSTED_PROXIES"},
 		{"neither true nor false", settings{"WEBHOOK_ALLOW_HTTP": "perhaps"}, "WEBHOOK_ALLOW_HTTP"},

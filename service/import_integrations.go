@@ -58,7 +58,7 @@ func (r *importRun) importIntegrations(ctx context.Context) error {
 func (r *importRun) newIntegration(row *models.Integration, id string, secret *string) (*string, error) {
 	*row = models.Integration{ID: id, OrganizationID: r.result.OrganizationID, Scopes: models.TextArray{}, Enabled: true}
 	var err error
-	if row.ClientID, err = r.newID(models.PrefixClient); err != nil {
+	if row.ClientID, err = r.newClientID(); err != nil {
 		return nil, err
 	}
 	if secret == nil {

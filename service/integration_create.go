@@ -150,7 +150,7 @@ func (t *ormTx) insertIntegration(actor Actor, organizationID string, in NewInte
 	if err != nil {
 		return rows, err
 	}
-	clientID, err := t.newID(models.PrefixClient)
+	clientID, err := t.newClientID()
 	if err != nil {
 		return rows, err
 	}
@@ -175,6 +175,15 @@ func (t *ormTx) insertIntegration(actor Actor, organizationID string, in NewInte
 		return rows, err
 	}
 	return rows, t.log(actor, organizationID, "integration.created", id)
+}
+
+// newClientID returns a client id, which names the cell (docs/contract.md, Conventions).
+func (s *Service) newClientID() (string, error) {
+	prefix := models.PrefixClient
+	if s.Cell != "" {
+		prefix += models.IDPrefix("_" + s.Cell)
+	}
+	return s.newID(prefix)
 }
 
 // NewClientSecret returns a client secret of 256 random bits; its prefix lets

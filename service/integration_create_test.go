@@ -18,6 +18,31 @@ func newERP(scopes ...string) service.NewIntegration {
 	return service.NewIntegration{Name: "New ERP", Scopes: scopes}
 }
 
+// docs/contract.md, Conventions.
+func TestAClientIDNamesItsCell(t *testing.T) {
+	f := servicetest.New(t, func(o *service.Options) { o.Cell = "eu1" })
+	made, err := f.CreateIntegration(t.Context(), service.Operator(), f.Acme.OrganizationID, newERP("work_orders:read"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	imported, err := f.Import(t.Context(), []byte(`
+organization: {key: igloo, name: Igloo, plan: {name: basic, api: true, manual_work_orders: false, calls_per_minute: 100, integrations: 2}}
+integrations: [{key: cooler, name: Cooler, scopes: [work_orders:read]}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cooler := imported.Integrations["cooler"]
+	for id, secret := range map[string]string{made.ClientID: made.ClientSecret, cooler.ClientID: cooler.ClientSecret} {
+		if digits, named := strings.CutPrefix(id, "cli_eu1_"); !named || len(digits) != 26 {
+			t.Errorf("a client id is %q", id)
+		}
+		if _, err := f.IssueToken(t.Context(), id, secret, nil); err != nil {
+			t.Errorf("%s gets no token: %v", id, err)
+		}
+	}
+}
+
 func TestCreateIntegration(t *testing.T) {
 	f := servicetest.New(t)
 	managers(t, f)

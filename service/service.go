@@ -79,6 +79,9 @@ type Options struct {
 	Waker Waker
 	// Issuer is the service's public base URL without /v1.
 	Issuer string
+	// Cell is part of new client ids, so that a router knows where their calls go
+	// (docs/scaling.md, Cells); "" without cells.
+	Cell string
 	// RetrySchedule is the wait after each failed attempt except the last.
 	RetrySchedule models.RetrySchedule
 	// ShutOffAfter is how long an address may go without success before a final

@@ -31,6 +31,7 @@ import (
 type settings struct {
 	Addr            string          `env:"MILLWRIGHT_ADDR" form:"host:port" envDefault:"127.0.0.1:8080" doc:"address the API listens on"`
 	PublicURL       string          `env:"MILLWRIGHT_PUBLIC_URL" form:"origin" envDefault:"http://127.0.0.1:8080" doc:"address clients use, without /v1; also the issuer of access tokens"`
+	Cell            string          `env:"CELL" form:"cell" doc:"name of this installation among several behind one address, 1 to 16 lower-case letters and digits; it becomes part of new client ids"`
 	TrustedProxies  []netip.Prefix  `env:"TRUSTED_PROXIES" doc:"networks of proxies whose X-Forwarded-For is trusted, separated by commas"`
 	AddressCalls    int             `env:"ADDRESS_CALLS_PER_MINUTE" envDefault:"600" doc:"calls without a valid token that one client address may make per minute"`
 	MaxConnections  int             `env:"MAX_CONNECTIONS" envDefault:"10000" doc:"the most client connections the API keeps open; keep it below the process's file limit"`
@@ -184,6 +185,10 @@ func wantedTextForm(value, form string) (want string) {
 		if _, notNumber := strconv.ParseUint(port, 10, 16); err != nil || notNumber != nil {
 			return "host:port"
 		}
+	case "cell":
+		if len(value) > 16 || strings.Trim(value, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+			return "1 to 16 lower-case letters and digits"
+		}
 	case "url":
 		u, err := url.Parse(value)
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
@@ -258,6 +263,7 @@ func (s settings) serviceOptions(log *slog.Logger) (service.Options, error) {
 		Tokens:                tokens,
 		Vault:                 vault,
 		Issuer:                s.PublicURL,
+		Cell:                  s.Cell,
 		RetrySchedule:         models.RetrySchedule(s.RetrySchedule),
 		ShutOffAfter:          s.ShutOffAfter,
 		AddressRules:          s.addressRules(),
