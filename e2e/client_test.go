@@ -31,12 +31,16 @@ type apiResponse struct {
 }
 
 func (h *harness) integrator() *integrator {
-	base := "http://" + h.settings["MILLWRIGHT_ADDR"] + "/v1"
+	return h.integratorAs(h.org.clientID, h.org.clientSecret)
+}
+
+// integratorAs returns the integrator with the client id and secret, at the address
+// that clients use.
+func (h *harness) integratorAs(clientID, clientSecret string) *integrator {
+	base := h.settings["MILLWRIGHT_PUBLIC_URL"] + "/v1"
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
 	h.t.Cleanup(transport.CloseIdleConnections)
-	config := clientcredentials.Config{
-		ClientID: h.org.clientID, ClientSecret: h.org.clientSecret, TokenURL: base + "/oauth/token",
-	}
+	config := clientcredentials.Config{ClientID: clientID, ClientSecret: clientSecret, TokenURL: base + "/oauth/token"}
 	ctx := context.WithValue(h.t.Context(), oauth2.HTTPClient, &http.Client{Transport: transport})
 	tokens := config.TokenSource(ctx)
 	return &integrator{

@@ -55,7 +55,7 @@ type harness struct {
 func newHarness(t testing.TB, own settings, receivers ...*receiver) *harness {
 	t.Helper()
 	address, _ := freePort(t)
-	h := &harness{t: t, org: newOrganization(receivers), key: newKey()}
+	h := &harness{t: t, org: organization{receivers: receivers}, key: newKey()}
 	database := own["DATABASE_URL"]
 	if database == "" {
 		database = newDatabase(t)
@@ -164,13 +164,22 @@ func (h *harness) run(args ...string) string {
 // importOrganization imports the organization and keeps the ids.
 func (h *harness) importOrganization() {
 	h.t.Helper()
+	h.org.imported = h.importFile(h.org.yaml())
+	erp := h.org.imported.Integrations["erp"]
+	h.org.clientID, h.org.clientSecret = erp.ClientID, erp.ClientSecret
+}
+
+// importFile imports a file with the content.
+func (h *harness) importFile(content string) (result imported) {
+	h.t.Helper()
 	file := filepath.Join(h.t.TempDir(), "organization.yaml")
-	if err := os.WriteFile(file, []byte(h.org.yaml()), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		h.t.Fatal(err)
 	}
-	if err := json.Unmarshal([]byte(h.run("import", file)), &h.org.imported); err != nil {
+	if err := json.Unmarshal([]byte(h.run("import", file)), &result); err != nil {
 		h.t.Fatalf("the import's output: %v", err)
 	}
+	return result
 }
 
 // startAPI starts the api, with the settings in own added, and waits until it is
@@ -204,11 +213,11 @@ func (h *harness) startWorker() *process {
 	return p
 }
 
-func (h *harness) start(command string, own settings) *process {
+func (h *harness) start(command string, own settings, args ...string) *process {
 	h.t.Helper()
 	all := maps.Clone(h.settings)
 	maps.Copy(all, own)
-	return start(h.t, "millwright "+command, all.environ(), millwright, command)
+	return start(h.t, "millwright "+command, all.environ(), millwright, append([]string{command}, args...)...)
 }
 
 // count returns the number that the query selects.
@@ -224,16 +233,22 @@ func (h *harness) count(sql string, args ...any) int {
 // organization is what a test imports. Its personal data and secrets must not appear
 // in logs, metrics or Temporal.
 type organization struct {
+	// The credentials of its integration.
 	clientID, clientSecret string
 	receivers              []*receiver
-	imported               struct {
-		IDs          map[string]string `json:"ids"`
-		Integrations map[string]struct {
-			Webhooks map[string]struct {
-				ID string `json:"id"`
-			} `json:"webhooks"`
-		} `json:"integrations"`
-	}
+	imported               imported
+}
+
+// imported is the output of `millwright import`.
+type imported struct {
+	IDs          map[string]string `json:"ids"`
+	Integrations map[string]struct {
+		ClientID     string `json:"client_id"`
+		ClientSecret string `json:"client_secret"`
+		Webhooks     map[string]struct {
+			ID string `json:"id"`
+		} `json:"webhooks"`
+	} `json:"integrations"`
 }
 
 // The personal data of the organization.
@@ -242,10 +257,6 @@ const (
 	managerEmail = "ottilie.quarrington@acme.example.com"
 	managerPhone = "+12025550143"
 )
-
-func newOrganization(receivers []*receiver) organization {
-	return organization{clientID: "cid_" + rand.Text(), clientSecret: "mwsec_" + rand.Text(), receivers: receivers}
-}
 
 // yaml returns the file for `millwright import`.
 func (o *organization) yaml() string {
@@ -273,10 +284,8 @@ integrations:
   - key: erp
     name: ERP
     scopes: [inventory:read, work_orders:read, work_orders:write, issues:read, issues:write, forms:read, files:read, people:read]
-    client_id: %q
-    client_secret: %q
     webhooks:%s
-`, managerName, managerEmail, managerPhone, o.clientID, o.clientSecret, webhooks.String())
+`, managerName, managerEmail, managerPhone, webhooks.String())
 }
 
 // webhookID returns the id of the n-th receiver's address, counted from 1.
