@@ -23,7 +23,8 @@ const middleOfChanges = "2025-07-01T00:00:00Z"
 // growthIntegrations see everything, fifty nodes, or one.
 var growthIntegrations = []struct{ sees, name string }{{"all", "Integration 1"}, {"fifty", "Integration 2"}, {"one", "Integration 3"}}
 
-// benchGrowth measures calls and lists with few and with many work orders.
+// benchGrowth measures calls and lists with few and with many work orders, and what
+// many deliveries cost that are kept.
 func benchGrowth(ctx context.Context, r *report, o options, load time.Duration) error {
 	for _, size := range []int{fewRecords, o.records} {
 		if err := benchRecords(ctx, r, o, size, load); err != nil {
@@ -51,9 +52,24 @@ func benchRecords(ctx context.Context, r *report, o options, size int, load time
 		return err
 	}
 	r.add(fmt.Sprintf("%d work orders: created by SQL in", size), time.Since(started).Seconds(), "s")
+	kept := o.deliveries > 0 && size == o.records
+	if kept {
+		if err := in.plantKept(ctx, r); err != nil {
+			return err
+		}
+	}
+	if err := in.benchVacuum(ctx, r, fmt.Sprintf("of %d new work orders", size)); err != nil {
+		return err
+	}
+	if kept {
+		if err := in.benchSizes(ctx, r); err != nil {
+			return err
+		}
+	}
 	if err := in.startAPI(ctx); err != nil {
 		return err
 	}
+	var changes float64
 	for _, op := range []operation{readOne, listPage, patchOne, createOne} {
 		if _, err := in.erp.flood(ctx, callers, op, time.Now().Add(load/10)); err != nil {
 			return err
@@ -63,7 +79,11 @@ func benchRecords(ctx context.Context, r *report, o options, size int, load time
 		if err != nil {
 			return err
 		}
-		r.grown(op.name, size, fewRecords, records, perSecond(n, started, time.Now()), "/s")
+		rate := perSecond(n, started, time.Now())
+		r.grown(op.name, size, fewRecords, records, rate, "/s")
+		if op.name == patchOne.name {
+			changes = rate
+		}
 		// Otherwise starting the workflows would slow the next measurements down.
 		if op.name == createOne.name {
 			if err := phase(ctx, "starts of workflows", 5*time.Minute, in.awaitIdle); err != nil {
@@ -77,7 +97,17 @@ func benchRecords(ctx context.Context, r *report, o options, size int, load time
 		r.grown(op.name+", alone, p50", size, fewRecords, records, milliseconds(alone.percentile(50)), "ms")
 		r.grown(op.name+", alone, p99", size, fewRecords, records, milliseconds(alone.percentile(99)), "ms")
 	}
-	return in.benchLists(ctx, r, size, load)
+	if err := in.benchLists(ctx, r, size, load); err != nil || !kept {
+		return err
+	}
+	if err := phase(ctx, "dump", 30*time.Minute, func(ctx context.Context) error { return in.benchDump(ctx, r) }); err != nil {
+		return err
+	}
+	err = phase(ctx, "removal", time.Hour, func(ctx context.Context) error { return in.benchRemoval(ctx, r, changes*quietShare, load) })
+	if err != nil {
+		return err
+	}
+	return in.benchVacuum(ctx, r, "after the removal")
 }
 
 // grown adds a figure at a size, compared with the figure at the smallest size.
@@ -137,7 +167,7 @@ func (in *installation) benchLists(ctx context.Context, r *report, size int, loa
 // seed creates nodes and work orders, each with its history and log record, and
 // selects a thousand of them to read and change. Hexadecimal digits are valid in ids.
 func (in *installation) seed(ctx context.Context, size int) error {
-	statements := []string{
+	nodes := []string{
 		`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
 			SELECT 'loc_' || lpad(to_hex(n), 26, '0'), t.organization_id, 'location', t.id, 'Building ' || n, now(), now()
 			FROM generate_series(1, 100) n, (SELECT id, organization_id FROM inventory_nodes WHERE name = 'Top') t`,
@@ -149,47 +179,33 @@ func (in *installation) seed(ctx context.Context, size int) error {
 		fmt.Sprintf(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
 			SELECT n.id, i.id, d.id, n.organization_id
 			FROM inventory_nodes n, identities i, permission_definitions d
-			WHERE n.name = ANY (SELECT 'Room ' || g FROM generate_series(1001, 1050) g) AND i.name = '%s'
-				OR n.name = 'Room 1001' AND i.name = '%s'`, growthIntegrations[1].name, growthIntegrations[2].name),
-		fmt.Sprintf(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at, completed_at)
-			SELECT 'wo_' || lpad(to_hex(n), 26, '0'), t.organization_id,
-				-- Every hundredth on the one node, every fiftieth on the fifty: full pages at each size.
-				'loc_' || lpad(to_hex(CASE WHEN n %% 100 = 0 THEN 1001 WHEN n %% 50 = 1 THEN 1001 + n / 50 %% 50
-					ELSE 1100 + (n::bigint * 7919) %% %d END), 26, '0'), 'Work order ' || n, 'none',
-				CASE WHEN n %% 10 = 0 THEN 'open' ELSE 'complete' END, t.id,
-				'2025-01-01T00:00:00Z'::timestamptz + n * interval '30 seconds' * (1000000.0 / %[2]d),
-				'2025-01-01T00:00:00Z'::timestamptz + n * interval '30 seconds' * (1000000.0 / %[2]d),
-				CASE WHEN n %% 10 = 0 THEN NULL ELSE '2025-01-02T00:00:00Z'::timestamptz END
-			FROM generate_series(1, %[2]d) n, (SELECT id, organization_id FROM identities WHERE name = '%[3]s') t`, benchNodes-1100, size, growthIntegrations[0].name),
-		`INSERT INTO history (organization_id, record_id, actor_id, action, changes, created_at)
-			SELECT organization_id, id, created_by, 'work_order.created', '{"title": {"from": null, "to": "Work order"}}', created_at FROM work_orders`,
-		`INSERT INTO log_records (organization_id, actor_id, actor_name, action, record_id, created_at)
-			SELECT organization_id, created_by, 'Integration 1 (API)', 'work_order.created', id, created_at FROM work_orders`,
-		// In production every work order has its own transaction; here each gets the id of
-		// one without changes, and a beat divides them.
-		`SELECT set_config('bench.first', pg_current_xact_id()::text, false)`,
-		fmt.Sprintf(`DO $$ BEGIN FOR n IN 1..%d LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$`, size),
-		`ALTER TABLE work_orders DISABLE TRIGGER work_orders_stamp`,
-		`UPDATE work_orders SET changed_xid = (current_setting('bench.first')::bigint + number)::text::xid8`,
-		`ALTER TABLE work_orders ENABLE TRIGGER work_orders_stamp`,
-		fmt.Sprintf(`INSERT INTO beats (at, xid) VALUES ('%s'::timestamptz - interval '1 minute', (current_setting('bench.first')::bigint + %d)::text::xid8)`, middleOfChanges, size/2),
-		`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position)
-			SELECT id, created_by, 'worker', 1 FROM work_orders WHERE number % 1000 = 0`,
-		`VACUUM ANALYZE`,
+			WHERE d.name = 'Full' AND (n.name = ANY (SELECT 'Room ' || g FROM generate_series(1001, 1050) g) AND i.name = '%s'
+				OR n.name = 'Room 1001' AND i.name = '%s')`, growthIntegrations[1].name, growthIntegrations[2].name),
 	}
-	conn, err := in.pool.Acquire(ctx)
-	if err != nil {
+	if err := in.execAll(ctx, nodes); err != nil {
 		return err
 	}
-	defer conn.Release()
-	for _, sql := range statements {
-		if _, err := conn.Exec(ctx, sql); err != nil {
-			return fmt.Errorf("%.60s…: %w", sql, err)
-		}
+	if err := in.bulkLoad(ctx, workOrderTables, func() error { return in.plantWorkOrders(ctx, size) }); err != nil {
+		return err
+	}
+	_, err := in.pool.Exec(ctx, `
+		INSERT INTO work_order_assignees (work_order_id, identity_id, role, position)
+		SELECT id, created_by, 'worker', 1 FROM work_orders WHERE number % 1000 = 0`)
+	if err != nil {
+		return err
 	}
 	for n := range benchWorkOrders {
 		// Open ones, spread over all work orders.
 		in.erp.workOrders = append(in.erp.workOrders, fmt.Sprintf("wo_%026x", (n+1)*(size/benchWorkOrders/10)*10))
+	}
+	return nil
+}
+
+func (in *installation) execAll(ctx context.Context, statements []string) error {
+	for _, sql := range statements {
+		if _, err := in.pool.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("%.60s…: %w", sql, err)
+		}
 	}
 	return nil
 }

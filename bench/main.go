@@ -20,6 +20,7 @@ type options struct {
 	only, calls          string
 	large                bool
 	records              int
+	deliveries, expired  int
 	addresses            int
 	retries              int
 	backlog              int
@@ -79,6 +80,8 @@ func readOptions() (options, error) {
 	flags.StringVar(&o.profile, "profile", "", "also write profiles of api and worker under load to this folder")
 	flags.BoolVar(&o.large, "large", false, "grow to 2,000 addresses, 100,000 retries and a backlog of 1,000,000; takes about 40 minutes")
 	flags.IntVar(&o.records, "records", 1_000_000, "work orders to grow to, from 10,000")
+	flags.IntVar(&o.deliveries, "deliveries", 0, "finished deliveries that are kept at the larger size of growth; they add sizes, a vacuum, a dump, and a removal under load")
+	flags.IntVar(&o.expired, "expired", 0, "deliveries that the removal finds, all of one day; by default a thirtieth of -deliveries")
 	flags.IntVar(&o.addresses, "addresses", 200, "webhook addresses to grow to, from 10")
 	flags.IntVar(&o.retries, "retries", 5000, "deliveries that wait for a retry")
 	flags.IntVar(&o.backlog, "backlog", 100_000, "deliveries of the addresses that a neighbor deletes and turns on")
@@ -91,8 +94,11 @@ func readOptions() (options, error) {
 	if o.large {
 		o.addresses, o.retries, o.backlog = 2000, 100_000, 1_000_000
 	}
-	if o.seconds <= 0 || o.records < 20_000 || o.addresses < 20 || o.retries < 1 || o.backlog < 1 {
-		return o, errors.New("-seconds must be above 0, -records at least 20,000, -addresses at least 20, and -retries and -backlog at least 1")
+	if o.expired == 0 {
+		o.expired = o.deliveries / 30
+	}
+	if o.seconds <= 0 || o.records < 20_000 || o.addresses < 20 || o.retries < 1 || o.backlog < 1 || o.deliveries < 0 || o.expired < 0 {
+		return o, errors.New("-seconds must be above 0, -records at least 20,000, -addresses at least 20, -retries and -backlog at least 1, and -deliveries and -expired at least 0")
 	}
 	return o, errors.Join(unknown("-only", o.only, parts), unknown("-calls", o.calls, measuredCalls), o.peer.check(o.only))
 }

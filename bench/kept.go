@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// expiredFor is the time in which the planted deliveries that have expired were made:
+// a day.
+const expiredFor = 24 * time.Hour
+
+// plantKept creates the deliveries that are kept and those that have expired.
+func (in *installation) plantKept(ctx context.Context, r *report) error {
+	o := in.options
+	started := time.Now()
+	expiry := started.Add(-models.EventRetention)
+	err := in.bulkLoad(ctx, deliveryTables, func() error {
+		// A few hours short of the retention: nothing of it expires during the measurement.
+		kept, err := in.plantDeliveries(ctx, o.deliveries, o.records, expiry.Add(6*time.Hour), started)
+		if err != nil {
+			return err
+		}
+		expired, err := in.plantDeliveries(ctx, o.expired, o.records, expiry.Add(-expiredFor), expiry.Add(-time.Minute))
+		r.add("kept deliveries", float64(kept), "")
+		r.add("expired deliveries", float64(expired), "")
+		return err
+	})
+	r.add("deliveries: created by SQL in", time.Since(started).Seconds(), "s")
+	return err
+}
+
+// benchSizes reports the size of each table with its indexes, and those of the larger
+// indexes. Partitions count as their table.
+func (in *installation) benchSizes(ctx context.Context, r *report) error {
+	rows, err := in.pool.Query(ctx, `
+		WITH tables AS (
+			SELECT c.oid, coalesce(pg_partition_root(c.oid), c.oid::regclass)::text AS name
+			FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r'
+		), parts AS (
+			SELECT name AS table, 'rows' AS part, pg_table_size(oid) AS bytes FROM tables
+			UNION ALL
+			SELECT name, coalesce(pg_partition_root(i.indexrelid), i.indexrelid::regclass)::text, pg_relation_size(i.indexrelid)
+			FROM tables JOIN pg_index i ON i.indrelid = oid
+		), sizes AS (
+			SELECT parts.table, part, sum(bytes) AS bytes FROM parts GROUP BY parts.table, part
+		)
+		SELECT sizes.table, CASE WHEN bytes >= total / 200 THEN part ELSE 'the rest' END AS part, sum(bytes)::float8
+		FROM sizes, (SELECT sum(bytes) AS total FROM sizes) t
+		GROUP BY 1, 2 HAVING sum(bytes) >= max(total) / 200 ORDER BY sum(sum(bytes)) OVER (PARTITION BY sizes.table) DESC, sum(bytes) DESC`)
+	if err != nil {
+		return err
+	}
+	var table, part string
+	var bytes float64
+	if _, err := pgx.ForEachRow(rows, []any{&table, &part, &bytes}, func() error {
+		r.add("size: "+table+", "+part, bytes/1e6, "MB")
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := in.pool.QueryRow(ctx, `SELECT pg_database_size(current_database())::float8`).Scan(&bytes); err != nil {
+		return err
+	}
+	r.add("size: everything", bytes/1e6, "MB")
+	return nil
+}
+
+// benchVacuum measures a vacuum of everything.
+func (in *installation) benchVacuum(ctx context.Context, r *report, when string) error {
+	before, started := in.usage(), time.Now()
+	if _, err := in.pool.Exec(ctx, `VACUUM ANALYZE`); err != nil {
+		return err
+	}
+	r.add("VACUUM ANALYZE "+when, time.Since(started).Seconds(), "s")
+	r.add("VACUUM ANALYZE "+when+", CPU of Postgres", in.usage().since(before)["postgres"].Seconds(), "s")
+	return nil
+}
+
+// benchDump measures a dump of the database, which is not written to the disk.
+func (in *installation) benchDump(ctx context.Context, r *report) error {
+	// The fastest compression; the default takes several times as long.
+	cmd := exec.CommandContext(ctx, filepath.Join(os.Getenv("POSTGRES_BIN"), "pg_dump"), //nolint:gosec // as devstack sets it
+		"--format=custom", "--compress=1", "--dbname="+in.settings["DATABASE_URL"])
+	cmd.Stderr = os.Stderr
+	dump, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	started := time.Now()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	size, err := io.Copy(io.Discard, dump)
+	if err := errors.Join(err, cmd.Wait()); err != nil {
+		return fmt.Errorf("pg_dump: %w", err)
+	}
+	r.add("pg_dump --compress=1", time.Since(started).Seconds(), "s")
+	r.add("pg_dump --compress=1, size", float64(size)/1e6, "MB")
+	return nil
+}
+
+// removal is housekeeping's removal of the expired deliveries.
+type removal struct {
+	mu sync.Mutex
+	// began and ended are zero until the removal did.
+	began, ended time.Time
+}
+
+func (m *removal) times() (began, ended time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.began, m.ended
+}
+
+// watch follows the removal of everything whose id is older than the retention.
+func (m *removal) watch(ctx context.Context, in *installation) error {
+	expiry := time.Now().Add(-models.EventRetention)
+	var before string
+	return until(ctx, 50*time.Millisecond, func() (bool, error) {
+		var first string
+		var left bool
+		err := in.pool.QueryRow(ctx, `
+			SELECT coalesce((SELECT id FROM events ORDER BY id LIMIT 1), ''),
+				EXISTS (SELECT FROM (SELECT id FROM events ORDER BY id LIMIT 1) e WHERE id < $1)
+				OR EXISTS (SELECT FROM (SELECT id FROM deliveries ORDER BY id LIMIT 1) d WHERE id < $2)`,
+			models.FirstID(models.PrefixEvent, expiry), models.FirstID(models.PrefixDelivery, expiry)).Scan(&first, &left)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.began.IsZero() && before != "" && (first != before || !left) {
+			m.began = time.Now()
+		}
+		before = first
+		if !left {
+			m.ended = time.Now()
+		}
+		return !left, err
+	})
+}
+
+// benchRemoval measures changes at the rate, in windows, while a worker delivers them
+// and housekeeping removes what has expired, and in windows before and after that.
+func (in *installation) benchRemoval(ctx context.Context, r *report, rate float64, load time.Duration) error {
+	const windowsAfter = 10
+	window := max(load/10, time.Second)
+	var m removal
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if err := in.startWorker(ctx, nil); err != nil {
+		return err
+	}
+	go func() {
+		if err := m.watch(ctx, in); err != nil {
+			cancel(fmt.Errorf("watch the removal: %w", err))
+		}
+	}()
+	if _, err := in.erp.busy(ctx, patchOne, rate, load); err != nil { // wakes the addresses' workflows
+		return err
+	}
+	var without, during waits
+	var used usage
+	for after := 0; after < windowsAfter; {
+		before, started := in.usage(), time.Now()
+		w, err := in.erp.busy(ctx, patchOne, rate, window)
+		if err != nil {
+			return err
+		}
+		switch began, ended := m.times(); {
+		case began.IsZero():
+			without = append(without, w...)
+		case ended.IsZero() || ended.After(started):
+			during = append(during, w...)
+			used = used.plus(in.usage().since(before))
+		default:
+			without = append(without, w...)
+			after++
+		}
+	}
+	began, ended := m.times()
+	took := ended.Sub(began)
+	r.add("removal of the expired deliveries", took.Seconds(), "s")
+	r.add("removal of the expired deliveries, per second", float64(in.options.expired)/took.Seconds(), "/s")
+	name := fmt.Sprintf("change at %.0f/s with a worker", rate)
+	without.report(r, name)
+	for _, p := range []float64{50, 95, 99} {
+		r.compare(fmt.Sprintf("%s, during the removal, p%.0f", name, p), milliseconds(during.percentile(p)), "ms", fmt.Sprintf("%s, p%.0f", name, p))
+	}
+	used.report(r, "change during the removal", len(during))
+	return in.stopWorker()
+}
