@@ -47,11 +47,10 @@ func benchRecords(ctx context.Context, r *report, o options, size int, load time
 	if err := in.subscribe(ctx, grown); err != nil {
 		return err
 	}
-	started := time.Now()
-	if err := in.seed(ctx, size); err != nil {
+	err = in.timed(r, fmt.Sprintf("%d work orders: created by SQL in", size), func() error { return in.seed(ctx, size) })
+	if err != nil {
 		return err
 	}
-	r.add(fmt.Sprintf("%d work orders: created by SQL in", size), time.Since(started).Seconds(), "s")
 	kept := o.deliveries > 0 && size == o.records
 	if kept {
 		if err := in.plantKept(ctx, r); err != nil {
