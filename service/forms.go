@@ -33,7 +33,7 @@ var formColumns = `
 // invalid_request, cursor_expired, unavailable.
 func (s *Service) Forms(ctx context.Context, actor Actor, request ListRequest) ([]byte, error) {
 	q := newListQuery("forms", formColumns, actor, nil)
-	q.source(`forms {w} WHERE {w}.organization_id = @organization`)
+	q.scan(`{w}.organization_id = @organization`)
 	return list(ctx, s, q, request, formRow.record)
 }
 

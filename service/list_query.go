@@ -20,17 +20,22 @@ const narrowLimit = 300
 type listQuery struct {
 	table   string
 	columns string
-	actor   Actor
-	args    pgx.NamedArgs
-	// filters are ANDed to every source, a FROM with its WHERE.
+	// positions is a table of the rows' places in the list of changes, "" if the table
+	// itself has an index of them.
+	positions string
+	actor     Actor
+	args      pgx.NamedArgs
+	// filters are ANDed to every source.
 	filters []string
-	sources []string
+	// scans are conditions on {w}, each of which is read along an index in the list's
+	// order. sources are those read otherwise: a FROM with its WHERE.
+	scans, sources []string
 	// grant makes a node's records visible, "" if nodes do not matter.
 	grant models.Grant
 	// below restricts the visible nodes to this one and those below it.
 	below string
-	// statuses are those requested. An index has each of them in the list's order,
-	// but not several together.
+	// statuses are those requested. An index has each of them in the order of ids, but
+	// not several together.
 	statuses []string
 	// digest identifies the list in its tokens.
 	digest string
@@ -50,6 +55,10 @@ func (q *listQuery) where(condition, name string, value any) {
 	q.filters = append(q.filters, condition)
 	q.args[name] = value
 }
+
+// scan adds the rows that an index has in the list's order. In a list of changes {w} is
+// a row of positions, which has the columns that say who may read a record.
+func (q *listQuery) scan(condition string) { q.scans = append(q.scans, condition) }
 
 // source adds the text of a SELECT after FROM. It must not return a row twice:
 // duplicates are removed only after each source was cut to the page size.
@@ -114,60 +123,92 @@ func (q *listQuery) queueView(pipeline *pgx.Batch, into *view, start *pageStart)
 	queueOne(pipeline, into, pgx.ErrNoRows, viewQuery, args)
 }
 
+// pageOrder is what the sources of a page have in common.
+type pageOrder struct {
+	// keys are the columns that the order needs.
+	keys, order string
+	// rows is the table that is scanned.
+	rows string
+	// scanned restricts {w} to the page if it is a row of rows, read if it is one of the
+	// list's table.
+	scanned, read string
+}
+
+// order returns the order of the page's list and where the page begins.
+func (q *listQuery) order(v view, start *pageStart) pageOrder {
+	filters, begin := "", ""
+	if len(q.filters) > 0 {
+		filters = " AND " + strings.Join(q.filters, " AND ")
+	}
+	if !start.changes {
+		if start.at.ID != "" {
+			begin = " AND {w}.id < @after"
+			q.args["after"] = start.at.ID
+		}
+		return pageOrder{keys: "{w}.id", order: "{w}.id DESC", rows: q.table, scanned: filters + begin, read: filters + begin}
+	}
+	begin = " AND {w}.changed_xid < @horizon AND ({w}.changed_xid, {w}.id) > (@xid, @after)"
+	q.args["horizon"], q.args["xid"], q.args["after"] = v.Horizon, start.at.Xid, start.at.ID
+	const key = "{w}.changed_xid, {w}.id"
+	o := pageOrder{keys: key, order: key, rows: q.table, scanned: filters + begin, read: filters + begin}
+	if q.positions != "" {
+		o.rows = q.positions
+		if filters != "" { // positions lacks their columns
+			filters = ` AND (SELECT true FROM ` + q.table + ` r WHERE r.id = {w}.id` + with(filters, "w", "r") + ` LIMIT 1)`
+		}
+		o.scanned = begin + filters
+	}
+	return o
+}
+
 // sql builds the page's query. Each source is cut to the page size before the
 // union, so that none is read to its end.
 func (q *listQuery) sql(v view, start *pageStart, rows int) string {
-	order := "{w}.id DESC"
-	conditions := slices.Clone(q.filters)
 	q.args["rows"] = rows
-	if start.changes {
-		order = "{w}.changed_xid, {w}.id"
-		conditions = append(conditions, "{w}.changed_xid < @horizon", "({w}.changed_xid, {w}.id) > (@xid, @after)")
-		q.args["horizon"], q.args["xid"], q.args["after"] = v.Horizon, start.at.Xid, start.at.ID
-	} else if start.at.ID != "" {
-		conditions = append(conditions, "{w}.id < @after")
-		q.args["after"] = start.at.ID
-	}
-	and := ""
-	if len(conditions) > 0 {
-		and = " AND " + strings.Join(conditions, " AND ")
-	}
-	sources := q.sources
+	o := q.order(v, start)
+	var sources []string
 	if q.grant != "" {
-		sources = append(q.nodeSources(v, and, order), sources...)
+		sources = q.nodeSources(v, start, o)
 	}
-	var selects []string
-	for _, from := range sources {
-		selects = append(selects, `(SELECT {w}.id, {w}.changed_xid FROM `+from+and+` ORDER BY `+order+` LIMIT @rows)`)
+	for _, condition := range q.scans {
+		sources = append(sources, o.rows+` {w} WHERE `+condition+o.scanned)
 	}
+	for _, from := range q.sources {
+		sources = append(sources, from+o.read)
+	}
+	for i, from := range sources {
+		sources[i] = `(SELECT ` + o.keys + ` FROM ` + from + ` ORDER BY ` + o.order + ` LIMIT @rows)`
+	}
+	// LIMIT 1 makes Postgres look each row up by its id, even in a table that was empty
+	// when it made the plan.
 	return with(`
 		SELECT `+q.columns+`
-		FROM (`+strings.Join(selects, "\n\t\tUNION\n\t\t")+`) page
-		JOIN `+q.table+` {w} ON {w}.id = page.id
-		ORDER BY `+order+`
+		FROM (`+strings.Join(sources, "\n\t\tUNION\n\t\t")+`) page
+		CROSS JOIN LATERAL (SELECT * FROM `+q.table+` WHERE id = page.id LIMIT 1) {w}
+		ORDER BY `+o.order+`
 		LIMIT @rows`, "w", "w", "actor", "@actor", "people", "@people::boolean")
 }
 
 // nodeSources are the sources of the visible nodes' records: read from the nodes if
 // they are few, in the list's order otherwise.
-func (q *listQuery) nodeSources(v view, and, order string) []string {
+func (q *listQuery) nodeSources(v view, start *pageStart, o pageOrder) []string {
 	if len(v.Nodes) <= narrowLimit {
 		slices.Sort(v.Nodes)
 		q.args["nodes"] = slices.Compact(v.Nodes)
 		return []string{`unnest(@nodes::text[]) visible CROSS JOIN LATERAL (
-			SELECT {w}.* FROM ` + q.table + ` {w} WHERE {w}.inventory_id = visible` + and + `
-			ORDER BY ` + order + ` LIMIT @rows) {w} WHERE true`}
+			SELECT {w}.* FROM ` + o.rows + ` {w} WHERE {w}.inventory_id = visible` + o.scanned + `
+			ORDER BY ` + o.order + ` LIMIT @rows) {w}`}
 	}
-	along := q.table + ` {w} WHERE {w}.organization_id = @organization
-			AND ` + onNode(q.grant)
-	if len(q.statuses) == 0 {
-		return []string{along}
+	all := o.rows + ` {w} WHERE {w}.organization_id = @organization
+			AND ` + onNode(q.grant) + o.scanned
+	if len(q.statuses) == 0 || start.changes {
+		return []string{all}
 	}
 	var sources []string
 	for i, status := range q.statuses {
 		name := fmt.Sprintf("status%d", i)
 		q.args[name] = status
-		sources = append(sources, along+` AND {w}.status = @`+name)
+		sources = append(sources, all+` AND {w}.status = @`+name)
 	}
 	return sources
 }

@@ -49,7 +49,7 @@ func (s *Service) Teams(ctx context.Context, actor Actor, request ListRequest) (
 func identitiesQuery(actor Actor, kind models.IdentityKind, columns string) *listQuery {
 	q := newListQuery("identities", columns, actor, kind)
 	q.args["kind"] = kind
-	q.source(`identities {w} WHERE ` + with(ofKind, "organization", "@organization", "kind", "@kind"))
+	q.scan(with(ofKind, "organization", "@organization", "kind", "@kind"))
 	return q
 }
 

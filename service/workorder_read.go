@@ -70,6 +70,7 @@ type WorkOrderFilter struct {
 func (s *Service) WorkOrders(ctx context.Context, actor Actor, filter WorkOrderFilter, request ListRequest) ([]byte, error) {
 	filter.Statuses = slices.Compact(slices.Sorted(slices.Values(filter.Statuses)))
 	q := newListQuery("work_orders", workOrderColumns, actor, filter)
+	q.positions = "work_order_positions"
 	q.narrowBy(models.GrantWorkOrdersRead, filter.InventoryID)
 	q.ofStatuses(textsOf(filter.Statuses))
 	if filter.InventoryID != "" {
@@ -86,11 +87,11 @@ func (s *Service) WorkOrders(ctx context.Context, actor Actor, filter WorkOrderF
 		q.where("{w}.created_at >= @since AND {w}.id >= @first", "since", *filter.CreatedSince)
 		q.args["first"] = models.FirstID(models.PrefixWorkOrder, filter.CreatedSince.Time)
 	}
-	q.source(`work_orders {w} WHERE {w}.created_by = @actor AND ` + readableByCreation)
-	// IN, not a join, which would return a work order assigned to the actor and to its team twice.
-	q.source(`work_orders {w} WHERE {w}.id IN (
-			SELECT x.work_order_id FROM actor_identities a
+	q.scan(`{w}.created_by = @actor AND ` + readableByCreation)
+	// DISTINCT, because a work order may be assigned to the actor and to its team.
+	q.source(`(SELECT DISTINCT x.work_order_id FROM actor_identities a
 			JOIN work_order_assignees x ON x.identity_id = a.identity_id
-			WHERE a.actor_id = @actor AND ` + readsAs + `)`)
+			WHERE a.actor_id = @actor AND ` + readsAs + `) assigned
+		CROSS JOIN LATERAL (SELECT * FROM work_orders WHERE id = assigned.work_order_id LIMIT 1) {w} WHERE true`)
 	return list(ctx, s, q, request, workOrderRow.record)
 }

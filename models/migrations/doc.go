@@ -7,8 +7,11 @@
 // schema is a new file. Gaps in the numbers mean nothing; databases store the numbers, so they stay.
 //
 // The schema also enforces rules that no writer may forget: constraints and triggers
-// end the epochs of tokens and sync tokens, keep the inventory's closure table and
-// stamp each changed row with its transaction.
+// end the epochs of tokens and sync tokens, keep the inventory's closure table, stamp
+// each changed row with its transaction and keep the positions of work orders.
+//
+// A migration that goes through a large table runs without a transaction, in batches
+// that commit, builds indexes concurrently, and can be repeated after a crash.
 //
 // The package has one output, Files, and imports only embed.
 package migrations

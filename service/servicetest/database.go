@@ -21,6 +21,22 @@ import (
 // the schema. It is dropped when the test ends.
 func Database(t testing.TB) string {
 	t.Helper()
+	return create(t, func(ctx context.Context, admin *pgx.Conn, server string) (template string, err error) {
+		template = templateName(t)
+		return template, ensureTemplate(ctx, admin, server, template)
+	})
+}
+
+// EmptyDatabase is Database without the schema.
+func EmptyDatabase(t testing.TB) string {
+	t.Helper()
+	return create(t, func(context.Context, *pgx.Conn, string) (template string, err error) { return "template1", nil })
+}
+
+// create returns the URL of a new database for the test, cloned from the template that
+// find names on the server.
+func create(t testing.TB, find func(ctx context.Context, admin *pgx.Conn, server string) (template string, err error)) string {
+	t.Helper()
 	ctx := t.Context()
 	server := os.Getenv("DATABASE_URL")
 	if server == "" {
@@ -31,8 +47,8 @@ func Database(t testing.TB) string {
 		t.Fatalf("connect to the test database server: %v", err)
 	}
 	defer func() { _ = admin.Close(context.WithoutCancel(ctx)) }()
-	template := templateName(t)
-	if err := ensureTemplate(ctx, admin, server, template); err != nil {
+	template, err := find(ctx, admin, server)
+	if err != nil {
 		t.Fatalf("create the template database: %v", err)
 	}
 	name := "test_" + strings.ToLower(rand.Text()[:16])

@@ -1,0 +1,89 @@
+package migrations_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+)
+
+// insertWorkOrders inserts work orders with the numbers, each with its own position.
+const insertWorkOrders = `
+	INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at, changed_xid)
+	SELECT 'wo_' || lpad(n::text, 26, '0'), '` + organization + `', '` + node + `', 'Replace the filter', 'none', 'open', '` + person + `', now(), now(), n::text::xid8
+	FROM generate_series(%d, %d) n`
+
+// wantPositions checks that there is exactly one position for each work order, its own.
+func wantPositions(h *harness, want int) {
+	h.t.Helper()
+	const difference = `
+		WITH records AS (SELECT id, organization_id, inventory_id, created_by, changed_xid FROM work_orders),
+			positions AS (SELECT id, organization_id, inventory_id, created_by, changed_xid FROM work_order_positions)
+		SELECT count(*) FROM ((TABLE records EXCEPT ALL TABLE positions) UNION ALL (TABLE positions EXCEPT ALL TABLE records)) d`
+	if n := value[int](h, difference); n != 0 {
+		h.t.Errorf("%d positions are missing, wrong or too many", n)
+	}
+	if n := value[int](h, `SELECT count(*) FROM work_order_positions`); n != want {
+		h.t.Errorf("there are %d positions, want %d", n, want)
+	}
+}
+
+// Programs of the earlier version write all the time: before the table is filled,
+// meanwhile, and afterwards.
+func TestWorkOrderPositionsAreFilled(t *testing.T) {
+	h := newHarness(t, 17)
+	h.exec(fmt.Sprintf(insertWorkOrders, 1, 2500))
+	h.upTo(22)
+	write := func(first int) {
+		h.exec(
+			fmt.Sprintf(insertWorkOrders, first, first),
+			fmt.Sprintf(`UPDATE work_orders SET title = 'Replace both filters' WHERE number %% 100 = %d`, first%100),
+			fmt.Sprintf(`UPDATE work_orders SET created_by = '%s' WHERE number %% 500 = %d`, organization, first%500),
+			`BEGIN`, // twice in one transaction
+			fmt.Sprintf(`UPDATE work_orders SET status = 'in_progress' WHERE number %% 1000 = %d`, first%1000),
+			fmt.Sprintf(`UPDATE work_orders SET status = 'on_hold' WHERE number %% 1000 = %d`, first%1000),
+			`COMMIT`, `BEGIN`,
+			fmt.Sprintf(`UPDATE work_orders SET title = 'x' WHERE number %% 1000 = %d`, first%1000),
+			`ROLLBACK`,
+			fmt.Sprintf(`DELETE FROM work_orders WHERE id = 'wo_' || lpad('%d', 26, '0')`, first-2500),
+		)
+	}
+	write(2501)
+	migrated := make(chan struct{})
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for first := 2502; first < 2900; first++ {
+			write(first)
+			select {
+			case <-migrated:
+				return
+			default:
+			}
+		}
+	})
+	h.upTo(23)
+	close(migrated)
+	writing.Wait()
+	wantPositions(h, 2500)
+	h.again(23)
+	wantPositions(h, 2500)
+	write(2900)
+	h.exec(fmt.Sprintf(`DELETE FROM work_orders WHERE number > %d`, 2400))
+	wantPositions(h, value[int](h, `SELECT count(*) FROM work_orders`))
+}
+
+// A change of a work order adds no entry to an index of the table.
+func TestNoIndexOfWorkOrdersHasItsPosition(t *testing.T) {
+	h := newHarness(t, 23)
+	if names := value[string](h, `SELECT coalesce(string_agg(indexname, ', '), '') FROM pg_indexes
+		WHERE tablename = 'work_orders' AND indexdef ~ 'changed_(xid|at)'`); names != "" {
+		t.Errorf("%s: a change of such a column cannot be a HOT update", names)
+	}
+	h.exec(fmt.Sprintf(insertWorkOrders, 1, 100))
+	for range 3 {
+		h.exec(`UPDATE work_orders SET title = 'Replace both filters', changed_at = now() WHERE number % 50 = 0`)
+	}
+	h.exec(`SELECT pg_stat_force_next_flush()`)
+	if n := value[int](h, `SELECT n_tup_upd - n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'work_orders'`); n != 0 {
+		t.Errorf("%d of 6 changes were no HOT updates", n)
+	}
+}
