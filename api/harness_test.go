@@ -38,7 +38,7 @@ func (h harness) workOrder(fields object) string {
 
 // forgetEffects deletes the effects of a record's changes so far.
 func (h harness) forgetEffects(id string) {
-	for _, table := range []string{"events", "history", "log_records", "notices"} {
+	for _, table := range []string{"events", "log", "notices"} {
 		h.Exec(`DELETE FROM `+table+` WHERE record_id = $1`, id)
 	}
 }

@@ -163,7 +163,7 @@ func (in *installation) benchLists(ctx context.Context, r *report, size int, loa
 	return nil
 }
 
-// seed creates nodes and work orders, each with its history and log record, and
+// seed creates nodes and work orders, each with its log entry, and
 // selects a thousand of them to read and change. Hexadecimal digits are valid in ids.
 func (in *installation) seed(ctx context.Context, size int) error {
 	nodes := []string{

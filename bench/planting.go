@@ -117,7 +117,7 @@ func (in *installation) takeTransactions(ctx context.Context, n int) (first int6
 }
 
 // workOrderTables are the tables that plantWorkOrders fills.
-var workOrderTables = []string{"work_orders", "history", "log_records"}
+var workOrderTables = []string{"work_orders", "work_order_positions", "log"}
 
 // plantWorkOrders creates work orders with their entries in the log, over a year.
 // Hexadecimal digits are valid in ids.
@@ -133,6 +133,7 @@ func (in *installation) plantWorkOrders(ctx context.Context, size int) error {
 	}
 	created := fmt.Sprintf(`'2025-01-01T00:00:00Z'::timestamptz + n * interval '30 seconds' * (1000000.0 / %d)`, size)
 	workOrders := fmt.Sprintf(`
+		WITH planted AS (
 		INSERT INTO work_orders (id, organization_id, number, inventory_id, title, priority, status, created_by, created_at, changed_at, completed_at, changed_xid)
 		SELECT 'wo_' || lpad(to_hex(n), 26, '0'), $3::text, n,
 			-- Every hundredth on the one node, every fiftieth on the fifty: full pages at each size.
@@ -141,20 +142,18 @@ func (in *installation) plantWorkOrders(ctx context.Context, size int) error {
 			CASE WHEN n %% 10 = 0 THEN 'open' ELSE 'complete' END, $4::text, %[2]s, %[2]s,
 			CASE WHEN n %% 10 = 0 THEN NULL ELSE '2025-01-02T00:00:00Z'::timestamptz END,
 			($5::bigint + n / %[3]d)::text::xid8
-		FROM generate_series($1::int, $2::int) n`, benchNodes-1100, created, groupSize)
-	history := fmt.Sprintf(`
-		INSERT INTO history (organization_id, record_id, actor_id, action, changes, created_at)
-		SELECT $3::text, 'wo_' || lpad(to_hex(n), 26, '0'), $4::text, 'work_order.created', '{"title": {"from": null, "to": "Work order"}}', %s
-		FROM generate_series($1::int, $2::int) n`, created)
-	logRecords := fmt.Sprintf(`
-		INSERT INTO log_records (organization_id, actor_id, actor_name, action, record_id, created_at)
-		SELECT $3::text, $4::text, 'Integration 1 (API)', 'work_order.created', 'wo_' || lpad(to_hex(n), 26, '0'), %s
+		FROM generate_series($1::int, $2::int) n
+		RETURNING id, organization_id, inventory_id, created_by, changed_xid)
+		INSERT INTO work_order_positions (id, organization_id, inventory_id, created_by, changed_xid) TABLE planted`, benchNodes-1100, created, groupSize)
+	log := fmt.Sprintf(`
+		INSERT INTO log (organization_id, record_id, actor_id, actor_name, action, changes, created_at)
+		SELECT $3::text, 'wo_' || lpad(to_hex(n), 26, '0'), $4::text, 'Integration 1 (API)', 'work_order.created',
+			'{"title": {"from": null, "to": "Work order"}}', %s
 		FROM generate_series($1::int, $2::int) n`, created)
 	err = in.plant(ctx, size, func(int, int) []planted {
 		return []planted{
 			{workOrders, []any{organization, creator, firstXid}},
-			{history, []any{organization, creator}},
-			{logRecords, []any{organization, creator}},
+			{log, []any{organization, creator}},
 		}
 	})
 	if err != nil {

@@ -161,7 +161,7 @@ func (r *rows) change(ctx context.Context, id, title string) (baselineWorkOrder,
 	return w, r.pool.SendBatch(ctx, pipeline).Close()
 }
 
-// queueEffects queues the other rows of a write: history, log, an event with one
+// queueEffects queues the other rows of a write: the log entry, an event with one
 // delivery, and the idempotency key with its response.
 func (r *rows) queueEffects(pipeline *pgx.Batch, w baselineWorkOrder, action, method, path string, status int, changes map[string]any) error {
 	now := w.ChangedAt
@@ -179,10 +179,8 @@ func (r *rows) queueEffects(pipeline *pgx.Batch, w baselineWorkOrder, action, me
 	}
 	action = "work_order." + action
 	sum := sha256.Sum256(nil)
-	pipeline.Queue(`INSERT INTO history (organization_id, record_id, actor_id, action, changes, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6)`, r.org, w.ID, r.actor, action, changes, now)
-	pipeline.Queue(`INSERT INTO log_records (organization_id, actor_id, actor_name, action, record_id, created_at)
-		VALUES ($1, $2, 'ERP (API)', $3, $4, $5)`, r.org, r.actor, action, w.ID, now)
+	pipeline.Queue(`INSERT INTO log (organization_id, record_id, actor_id, actor_name, action, changes, created_at)
+		VALUES ($1, $2, $3, 'ERP (API)', $4, $5, $6)`, r.org, w.ID, r.actor, action, changes, now)
 	pipeline.Queue(`INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
 		VALUES ($1, $2, $3, $4, $5, '{"fields": ["title"]}', $6)`, event, r.org, action, w.ID, r.actor, now)
 	pipeline.Queue(`INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)

@@ -94,7 +94,7 @@ var section1 = []rule{
 			AND changes->'title'->>'from' = 'Replace filter' AND changes->'title'->>'to' = 'Changed'`, id, h.ID("erp")), 1)
 		want(t, "the completion", h.count(`SELECT count(*) FROM history WHERE record_id = $1 AND changes->'status'->>'to' = 'complete'`, id), 1)
 	}},
-	{item: "item 5, log", words: "and in the Log Records under the integration's name and (API)", code: "service.(*tx).log", test: func(t *testing.T, h *harness) {
+	{item: "item 5, log", words: "and in the Log Records under the integration's name and (API)", code: "service.newLogEntry", test: func(t *testing.T, h *harness) {
 		id, issue := h.workOrder(nil), h.feedback(nil).Text("id")
 		h.patch(id, object{"title": "Changed"}).Want(http.StatusOK, "")
 		h.assign(id, object{"assignees": h.ids("bob")}).Want(http.StatusOK, "")

@@ -201,7 +201,7 @@ func (run *privateRun) failures() {
 		"a rejected value": {
 			`CREATE TRIGGER stumble BEFORE INSERT ON work_orders FOR EACH ROW EXECUTE FUNCTION stumble()`, `DROP TRIGGER stumble ON work_orders`,
 		},
-		"a missing table": {`ALTER TABLE log_records RENAME TO lost`, `ALTER TABLE lost RENAME TO log_records`},
+		"a missing table": {`ALTER TABLE log RENAME TO lost`, `ALTER TABLE lost RENAME TO log`},
 	} {
 		run.sql(broken.apply)
 		response, err := run.call(http.MethodPost, "/work-orders", "", run.body)

@@ -315,30 +315,23 @@ type Feedback struct {
 // TableName returns feedback.
 func (Feedback) TableName() string { return "feedback" }
 
-// History is one change of a record; Changes is {"field": {"from": …, "to": …}}.
-type History struct {
+// LogEntry is a row of the organization's log: a Log Record and, if it has Changes, an
+// entry of a record's history.
+type LogEntry struct {
 	ID             int64 `gorm:"primaryKey"`
 	OrganizationID string
 	RecordID       string
-	ActorID        string
-	Action         string
-	Changes        JSON
-	CreatedAt      Time
-}
-
-// TableName returns history.
-func (History) TableName() string { return "history" }
-
-// LogRecord is an entry of an organization's Log Records.
-type LogRecord struct {
-	ID             int64 `gorm:"primaryKey"`
-	OrganizationID string
 	ActorID        *string // nil for the service's operators
-	ActorName      string
-	Action         string
-	RecordID       string
-	CreatedAt      Time
+	// ActorName is the name at the time.
+	ActorName string
+	Action    string
+	// Changes is {"field": {"from": …, "to": …}}, nil for what is no change of a record.
+	Changes   *JSON
+	CreatedAt Time
 }
+
+// TableName returns log.
+func (LogEntry) TableName() string { return "log" }
 
 // Event is something that happened to a record.
 type Event struct {

@@ -75,7 +75,7 @@ func TestConcurrentWritesShareATransaction(t *testing.T) {
 			t.Errorf("write %d: %v", i, err)
 		}
 	}
-	if n := servicetest.Value[int](f.Fixture, `SELECT count(DISTINCT xmin::text) FROM history WHERE action <> 'work_order.created' OR record_id <> $1`, id); n != 1 {
+	if n := servicetest.Value[int](f.Fixture, `SELECT count(DISTINCT xmin::text) FROM log WHERE action <> 'work_order.created' OR record_id <> $1`, id); n != 1 {
 		t.Errorf("the nine writes took %d transactions, want 1", n)
 	}
 	if got := read[models.WorkOrderRecord](t, bodies[0]); got.ID != id || got.Title != title {

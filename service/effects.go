@@ -42,17 +42,9 @@ func fromTo(from, to any) models.JSON { return models.JSON{"from": from, "to": t
 
 // queueEffects queues the effects of a change. The record itself must be queued before.
 func (t *tx) queueEffects(c effects) error {
-	if err := t.insert(&models.History{
-		OrganizationID: c.organizationID,
-		RecordID:       c.recordID,
-		ActorID:        c.actor.IdentityID,
-		Action:         c.action,
-		Changes:        c.changes,
-		CreatedAt:      t.at,
-	}); err != nil {
-		return err
-	}
-	if err := t.log(c.actor, c.organizationID, c.action, c.recordID); err != nil {
+	entry := newLogEntry(c.actor, c.organizationID, c.action, c.recordID, t.at)
+	entry.Changes = &c.changes
+	if err := t.insert(entry); err != nil {
 		return err
 	}
 	for _, n := range c.notices {
@@ -89,15 +81,10 @@ var dirtyRecords = &batch.Statement{Stage: stageDirty, SQL: `
 	INSERT INTO looks_owed (record_id, since) SELECT id, at FROM unnest($1::text[], $2::timestamptz[]) u (id, at)
 	ON CONFLICT (record_id) DO UPDATE SET since = excluded.since`}
 
-// log queues a Log Record of the actor's action.
-func (t *tx) log(actor Actor, organizationID, action, recordID string) error {
-	return t.insert(newLogRecord(actor, organizationID, action, recordID, t.at))
-}
-
-// newLogRecord returns the Log Record of what the actor did. Operators are no
+// newLogEntry returns the Log Record of what the actor did. Operators are no
 // identity of an organization, so they are logged by name alone.
-func newLogRecord(actor Actor, organizationID, action, recordID string, at models.Time) *models.LogRecord {
-	row := &models.LogRecord{
+func newLogEntry(actor Actor, organizationID, action, recordID string, at models.Time) *models.LogEntry {
+	row := &models.LogEntry{
 		OrganizationID: organizationID, ActorName: actor.LogName(), Action: action, RecordID: recordID, CreatedAt: at,
 	}
 	if actor.IdentityID != "" {

@@ -133,8 +133,11 @@ func (s *harness) workOrderIn(status models.WorkOrderStatus) string {
 
 // clearEffects deletes the effects of the record's changes except its history.
 func (s *harness) clearEffects(id string) {
-	for _, table := range []string{"events", "log_records", "notices"} {
-		s.Exec(`DELETE FROM `+table+` WHERE record_id = $1`, id)
+	for _, sql := range []string{
+		`DELETE FROM events WHERE record_id = $1`, `UPDATE log SET actor_name = NULL WHERE record_id = $1`,
+		`DELETE FROM notices WHERE record_id = $1`,
+	} {
+		s.Exec(sql, id)
 	}
 }
 

@@ -40,8 +40,7 @@ var inserts = map[string]struct {
 	"work_orders":          {stage: stageRecord},
 	"feedback":             {stage: stageRecord},
 	"work_order_assignees": {stage: stageRecordRow},
-	"history":              {stage: stageHistory},
-	"log_records":          {stage: stageLog},
+	"log":                  {stage: stageLog},
 	"events":               {stage: stageEvent},
 	"idempotency_keys":     {stageResponse, replaceExpiredKey},
 }

@@ -95,7 +95,7 @@ func TestAnAddressCreatedWhileAWriteRunsGetsItsEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Rollback(context.WithoutCancel(t.Context()))
-	if _, err := other.Exec(t.Context(), `LOCK TABLE log_records IN SHARE MODE`); err != nil {
+	if _, err := other.Exec(t.Context(), `LOCK TABLE log IN SHARE MODE`); err != nil {
 		t.Fatal(err)
 	}
 	changed := make(chan error)

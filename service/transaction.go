@@ -76,7 +76,7 @@ func (t *ormTx) update(row any, columns ...string) error {
 
 // log inserts a Log Record of what the actor did.
 func (t *ormTx) log(actor Actor, organizationID, action, recordID string) error {
-	return t.db.Create(newLogRecord(actor, organizationID, action, recordID, t.at)).Error
+	return t.db.Create(newLogEntry(actor, organizationID, action, recordID, t.at)).Error
 }
 
 // lockRow returns the row of a model with the id, locked until the transaction

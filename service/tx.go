@@ -76,7 +76,6 @@ const (
 	stageRules
 	stageRecord
 	stageRecordRow
-	stageHistory
 	stageLog
 	stageNotices
 	stageEvent

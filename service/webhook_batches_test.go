@@ -230,7 +230,7 @@ func TestTimeLimitsOfRareWrites(t *testing.T) {
 		INSERT INTO limits_seen VALUES (TG_TABLE_NAME, current_setting('lock_timeout'), current_setting('statement_timeout'));
 		RETURN NULL;
 	END $$`)
-	for _, table := range []string{"log_records", "import_keys"} {
+	for _, table := range []string{"log", "import_keys"} {
 		f.Exec(fmt.Sprintf(`CREATE TRIGGER see_limits AFTER INSERT ON %s FOR EACH STATEMENT EXECUTE FUNCTION see_limits()`, table))
 	}
 	if _, err := f.RenewWebhookSecret(t.Context(), service.Operator(), f.ID("erp_hook")); err != nil {
@@ -239,7 +239,7 @@ func TestTimeLimitsOfRareWrites(t *testing.T) {
 	if _, err := f.Import(t.Context(), []byte(small)); err != nil {
 		t.Fatal(err)
 	}
-	for table, want := range map[string]string{"log_records": "2s 5s", "import_keys": "10min 10min"} {
+	for table, want := range map[string]string{"log": "2s 5s", "import_keys": "10min 10min"} {
 		if got := servicetest.Value[string](f, `SELECT string_agg(DISTINCT lock_timeout || ' ' || statement_timeout, ', ') FROM limits_seen WHERE by = $1`, table); got != want {
 			t.Errorf("the limits of an insert into %s are %q, want %q", table, got, want)
 		}
