@@ -88,6 +88,8 @@ func readByID(table, columns, people string) *batch.Statement {
 // holds one of the organization's connections for reads; "" is the operator. respond, if
 // any, makes the response of the rows without the connection, while the organization's
 // next read waits, since that takes as much of a processor.
+// Plans use indexes: a session keeps those that it made while a table was empty, which
+// would otherwise read the table from end to end until it is analyzed.
 // Errors: those of the queries, unavailable (also when too many reads of the
 // organization wait, or a query takes too long).
 func (s *Service) read(ctx context.Context, organizationID string, respond func() error, queries ...func(*pgx.Batch) error) error {
@@ -108,7 +110,8 @@ func (s *Service) query(ctx context.Context, queries []func(*pgx.Batch) error) e
 	defer conn.Release()
 	for _, add := range queries {
 		pipeline := &pgx.Batch{}
-		pipeline.Queue(`SELECT set_config('statement_timeout', $1, true)`, strconv.FormatInt(s.readTimeout.Milliseconds(), 10))
+		pipeline.Queue(`SELECT set_config('statement_timeout', $1, true), set_config('enable_seqscan', 'off', true)`,
+			strconv.FormatInt(s.readTimeout.Milliseconds(), 10))
 		if err := add(pipeline); err != nil {
 			return err
 		}
