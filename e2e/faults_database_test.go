@@ -219,7 +219,7 @@ func TestFaultCommitHangs(t *testing.T) {
 			"a slow constraint",
 			[]string{
 				`CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(20); RETURN NULL; END'`,
-				`CREATE CONSTRAINT TRIGGER dawdle AFTER INSERT ON history DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION dawdle()`,
+				`CREATE CONSTRAINT TRIGGER dawdle AFTER INSERT ON log DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION dawdle()`,
 			},
 			[]string{`DROP FUNCTION dawdle CASCADE`},
 		},
