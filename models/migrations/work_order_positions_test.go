@@ -30,7 +30,7 @@ func wantPositions(h *harness, want int) {
 // Programs of the earlier version write all the time: before the table is filled,
 // meanwhile, and afterwards.
 func TestWorkOrderPositionsAreFilled(t *testing.T) {
-	h := newHarness(t, 19)
+	h := newHarness(t, 20)
 	h.exec(fmt.Sprintf(insertWorkOrders, 1, 2500))
 	h.upTo(22)
 	write := func(first int) {
