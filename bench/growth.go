@@ -68,33 +68,9 @@ func benchRecords(ctx context.Context, r *report, o options, size int, load time
 	if err := in.startAPI(ctx); err != nil {
 		return err
 	}
-	var changes float64
-	for _, op := range []operation{readOne, listPage, patchOne, createOne} {
-		if _, err := in.erp.flood(ctx, callers, op, time.Now().Add(load/10)); err != nil {
-			return err
-		}
-		started := time.Now()
-		n, err := in.erp.flood(ctx, callers, op, started.Add(load/3))
-		if err != nil {
-			return err
-		}
-		rate := perSecond(n, started, time.Now())
-		r.grown(op.name, size, fewRecords, records, rate, "/s")
-		if op.name == patchOne.name {
-			changes = rate
-		}
-		// Otherwise starting the workflows would slow the next measurements down.
-		if op.name == createOne.name {
-			if err := phase(ctx, "starts of workflows", 5*time.Minute, in.awaitIdle); err != nil {
-				return err
-			}
-		}
-		alone, err := in.erp.alone(ctx, op, max(20, int(20*load.Seconds())))
-		if err != nil {
-			return err
-		}
-		r.grown(op.name+", alone, p50", size, fewRecords, records, milliseconds(alone.percentile(50)), "ms")
-		r.grown(op.name+", alone, p99", size, fewRecords, records, milliseconds(alone.percentile(99)), "ms")
+	changes, err := in.benchGrownCalls(ctx, r, size, load)
+	if err != nil {
+		return err
 	}
 	if err := in.benchLists(ctx, r, size, load); err != nil || !kept {
 		return err
@@ -107,6 +83,38 @@ func benchRecords(ctx context.Context, r *report, o options, size int, load time
 		return err
 	}
 	return in.benchVacuum(ctx, r, "after the removal")
+}
+
+// benchGrownCalls measures calls and returns the changes per second.
+func (in *installation) benchGrownCalls(ctx context.Context, r *report, size int, load time.Duration) (changes float64, err error) {
+	for _, op := range []operation{readOne, listPage, patchOne, createOne} {
+		if _, err := in.erp.flood(ctx, callers, op, time.Now().Add(load/10)); err != nil {
+			return 0, err
+		}
+		started := time.Now()
+		n, err := in.erp.flood(ctx, callers, op, started.Add(load/3))
+		if err != nil {
+			return 0, err
+		}
+		rate := perSecond(n, started, time.Now())
+		r.grown(op.name, size, fewRecords, records, rate, "/s")
+		if op.name == patchOne.name {
+			changes = rate
+		}
+		// Otherwise starting the workflows would slow the next measurements down.
+		if op.name == createOne.name {
+			if err := phase(ctx, "starts of workflows", 5*time.Minute, in.awaitIdle); err != nil {
+				return 0, err
+			}
+		}
+		alone, err := in.erp.alone(ctx, op, max(20, int(20*load.Seconds())))
+		if err != nil {
+			return 0, err
+		}
+		r.grown(op.name+", alone, p50", size, fewRecords, records, milliseconds(alone.percentile(50)), "ms")
+		r.grown(op.name+", alone, p99", size, fewRecords, records, milliseconds(alone.percentile(99)), "ms")
+	}
+	return changes, nil
 }
 
 // grown adds a figure at a size, compared with the figure at the smallest size.

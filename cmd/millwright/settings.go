@@ -186,7 +186,7 @@ func wantedTextForm(value, form string) (want string) {
 			return "host:port"
 		}
 	case "cell":
-		if len(value) > 16 || strings.Trim(value, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+		if !isCell(value) {
 			return "1 to 16 lower-case letters and digits"
 		}
 	case "url":
@@ -195,13 +195,21 @@ func wantedTextForm(value, form string) (want string) {
 			return "http:// or https://, a host and a port"
 		}
 	case "origin":
-		u, err := url.Parse(value)
-		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" ||
-			u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+		if !isOrigin(value) {
 			return "http:// or https:// and a host, without a path"
 		}
 	}
 	return ""
+}
+
+func isCell(value string) bool {
+	return len(value) <= 16 && strings.Trim(value, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
+}
+
+func isOrigin(value string) bool {
+	u, err := url.Parse(value)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" &&
+		u.User == nil && u.Path == "" && u.RawQuery == "" && u.Fragment == ""
 }
 
 // lacksProxies reports whether the service seems to be behind a proxy that it does
