@@ -80,7 +80,7 @@ func newBenchServer(b *testing.B) *benchServer {
 	s.node = imported.IDs["top"]
 	s.handler, err = api.New(s.Service, api.Options{
 		PublicURL: servicetest.Issuer, Version: "bench", Metrics: prometheus.NewRegistry(),
-		Log: slog.New(slog.NewJSONHandler(io.Discard, nil)),
+		Log: slog.New(slog.NewJSONHandler(io.Discard, nil)), //nolint:sloglint // formatting counts
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -106,7 +106,7 @@ func (s *benchServer) createWorkOrder() *http.Request {
 }
 
 func (s *benchServer) request(method, path, body string) *http.Request {
-	r, err := http.NewRequest(method, "/v1"+path, strings.NewReader(body)) //nolint:noctx // a server's request
+	r, err := http.NewRequest(method, "/v1"+path, strings.NewReader(body))
 	if err != nil {
 		panic(err) // impossible: the path is valid
 	}

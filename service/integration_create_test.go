@@ -231,9 +231,9 @@ func TestThePlanLimitsConcurrentCreations(t *testing.T) {
 	f := servicetest.New(t)
 	ctx, ann := t.Context(), person(t, f, "ann")
 	const held, free, tries = 5, 2, 8
-	const atOnce = 4 // two creations and two imports; the others wait for them
+	const atOnce = 2 // of the organization; the others wait for them
 	f.Exec(`UPDATE plans SET integrations = $2 WHERE organization_id = $1`, f.Acme.OrganizationID, held+free)
-	// Those that run wait for this lock, or one import for another.
+	// Those that run wait for this lock, or one for the other.
 	gate, err := f.Pool.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
