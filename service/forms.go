@@ -2,19 +2,26 @@ package service
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
 )
 
+// formRow is a models.FormRecord whose questions stay as Postgres encodes them: there
+// may be hundreds, with thousands of options.
 type formRow struct {
-	models.FormRecord
-	Xid uint64
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Questions json.RawMessage `json:"questions"`
+	CreatedAt models.Time     `json:"created_at"`
+	ChangedAt models.Time     `json:"changed_at"`
+	Xid       uint64          `json:"-"`
 }
 
-func (r formRow) position() position        { return position{r.Xid, r.ID} }
-func (r formRow) record() models.FormRecord { return r.FormRecord }
+func (r formRow) position() position { return position{r.Xid, r.ID} }
+func (r formRow) record() formRow    { return r }
 
 // questionsOf selects the questions of a form as JSON records, in order. fields
 // adds to each question q, from the joined tables.
@@ -49,7 +56,7 @@ func (s *Service) Form(ctx context.Context, actor Actor, id string) ([]byte, err
 	var row formRow
 	var body []byte
 	err := s.read(ctx, actor.OrganizationID, func() (err error) {
-		body, err = Encode(row.record())
+		body, err = Encode(row)
 		return err
 	}, func(pipeline *pgx.Batch) error {
 		queueOne(pipeline, &row, models.NotFound(), formQuery, id, actor.OrganizationID)
