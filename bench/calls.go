@@ -120,16 +120,21 @@ func (r *rates) add(n int, started time.Time, used usage) {
 	r.used = r.used.plus(used)
 }
 
+// flood adds a round in which a tenant's clients make the call as often as they can.
+func (in *installation) flood(ctx context.Context, to *rates, t *tenant, clients int, op operation, roundTime time.Duration) error {
+	before, started := in.usage(), time.Now()
+	n, err := t.flood(ctx, clients, op, started.Add(roundTime))
+	to.add(n, started, in.usage().since(before))
+	return err
+}
+
 // benchCall measures the calls per second, alternating with the baselines, and the
 // latency of a call alone and at half that rate.
 func (in *installation) benchCall(ctx context.Context, r *report, f *baselines, call measuredCall, load time.Duration) error {
 	roundTime := load / 2 / rounds
 	var ours, overHTTP, raw, oursCrowded, crowded rates
 	flood := func(to *rates, t *tenant, clients int, roundTime time.Duration) error {
-		before, started := in.usage(), time.Now()
-		n, err := t.flood(ctx, clients, call.operation, started.Add(roundTime))
-		to.add(n, started, in.usage().since(before))
-		return err
+		return in.flood(ctx, to, t, clients, call.operation, roundTime)
 	}
 	for round := range rounds {
 		if round == 0 {

@@ -74,17 +74,16 @@ func (in *installation) hostilePatterns(ctx context.Context) ([]hostilePattern, 
 		return nil, err
 	}
 	stranger := &neighbor{Address: in.erp.address}
+	none := func(context.Context) error { return nil }
 	pattern := func(n *neighbor, load, format string, args ...any) hostilePattern {
 		return hostilePattern{
 			name:    nextTo(format, args...),
-			prepare: func(context.Context) error { return nil },
+			prepare: none,
 			disturb: func(ctx context.Context) (int, error) { return runHostileClient(ctx, hostileJob{load, n}) },
 		}
 	}
-	quiet := pattern(nil, "", "no neighbor (noise)")
-	quiet.disturb = func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, nil }
 	return []hostilePattern{
-		quiet,
+		{nextTo("no neighbor (noise)"), none, func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, nil }},
 		pattern(n, "pairs", "%d pairs of POST /issues with one external_id", hostilePairs),
 		pattern(n, "create", "%d concurrent creations", hostileCreators),
 		in.deletion(n), in.release(n),

@@ -41,12 +41,9 @@ func (in *installation) benchInventory(ctx context.Context, r *report, f *baseli
 			if _, err := f.tenant.flood(ctx, callers, measured.op, time.Now().Add(roundTime/4)); err != nil { // makes plans
 				return err
 			}
-			before, started := in.usage(), time.Now()
-			n, err := f.tenant.flood(ctx, callers, measured.op, started.Add(roundTime))
-			if err != nil {
+			if err := in.flood(ctx, measured.to, f.tenant, callers, measured.op, roundTime); err != nil {
 				return err
 			}
-			measured.to.add(n, started, in.usage().since(before))
 		}
 	}
 	const name = "baseline: read, four levels down"

@@ -81,7 +81,7 @@ func printable(b []byte) (string, bool) {
 // permissions. Errors: not_found, unavailable.
 func (s *Service) DeliveryWithAttempts(ctx context.Context, organizationID, id string) (DeliveryWithAttempts, error) {
 	found := DeliveryWithAttempts{AttemptsMade: []AttemptRecord{}}
-	err := s.read(ctx, organizationID, nil, func(pipeline *pgx.Batch) error {
+	return read(ctx, s, organizationID, func() (DeliveryWithAttempts, error) { return found, nil }, func(pipeline *pgx.Batch) error {
 		queueOne(pipeline, &found.DeliveryView, models.NotFound(), `
 		SELECT `+deliveryColumns+`
 		FROM deliveries d
@@ -104,8 +104,4 @@ func (s *Service) DeliveryWithAttempts(ctx context.Context, organizationID, id s
 		})
 		return nil
 	})
-	if err != nil {
-		return DeliveryWithAttempts{}, err
-	}
-	return found, nil
 }

@@ -54,13 +54,8 @@ func (s *Service) Form(ctx context.Context, actor Actor, id string) ([]byte, err
 		return nil, models.NotFound()
 	}
 	var row formRow
-	var body []byte
-	err := s.read(ctx, actor.OrganizationID, func() (err error) {
-		body, err = Encode(row)
-		return err
-	}, func(pipeline *pgx.Batch) error {
+	return read(ctx, s, actor.OrganizationID, func() ([]byte, error) { return Encode(row) }, func(pipeline *pgx.Batch) error {
 		queueOne(pipeline, &row, models.NotFound(), formQuery, id, actor.OrganizationID)
 		return nil
 	})
-	return body, err
 }

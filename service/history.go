@@ -65,27 +65,26 @@ func (s *Service) History(ctx context.Context, actor Actor, id string) ([]models
 		return nil, models.NotFound()
 	}
 	var readable bool
-	entries := []models.HistoryEntry{}
 	var found []historyRow
-	if err := s.read(ctx, actor.OrganizationID, nil, func(pipeline *pgx.Batch) error {
+	return read(ctx, s, actor.OrganizationID, func() ([]models.HistoryEntry, error) {
+		if !readable {
+			return nil, models.NotFound()
+		}
+		entries := []models.HistoryEntry{}
+		for _, row := range found {
+			entry, err := row.entry()
+			if err != nil {
+				return nil, err
+			}
+			entries = append(entries, entry)
+		}
+		return entries, nil
+	}, func(pipeline *pgx.Batch) error {
 		pipeline.Queue(readableQuery, id, actor.IdentityID).Query(func(rows pgx.Rows) error {
 			_, err := pgx.ForEachRow(rows, []any{&readable}, func() error { return nil })
 			return err
 		})
 		queueAll(pipeline, &found, historyQuery, id, actor.ShowPeople)
 		return nil
-	}); err != nil {
-		return nil, err
-	}
-	if !readable {
-		return nil, models.NotFound()
-	}
-	for _, row := range found {
-		entry, err := row.entry()
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, entry)
-	}
-	return entries, nil
+	})
 }

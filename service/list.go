@@ -46,10 +46,8 @@ func list[Row listRow, Record any](ctx context.Context, s *Service, q *listQuery
 	}
 	var v view
 	var found []Row
-	var body []byte
-	err = s.read(ctx, q.actor.OrganizationID, func() (err error) {
-		body, err = encodePage(ctx, s, q, start, v, found, limit, record)
-		return err
+	return read(ctx, s, q.actor.OrganizationID, func() ([]byte, error) {
+		return encodePage(ctx, s, q, start, v, found, limit, record)
 	}, func(pipeline *pgx.Batch) error {
 		q.queueView(pipeline, &v, start)
 		return nil
@@ -60,7 +58,6 @@ func list[Row listRow, Record any](ctx context.Context, s *Service, q *listQuery
 		queueAll(pipeline, &found, q.sql(v, start, limit+1), q.args)
 		return nil
 	})
-	return body, err
 }
 
 // encodePage encodes the page of the rows found, of which there is one more than the

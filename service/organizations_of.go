@@ -2,8 +2,7 @@ package service
 
 import "sync"
 
-// maxOrganizationsOf bounds of how many integrations the process knows the
-// organization.
+// maxOrganizationsOf bounds the integrations whose organization the process knows.
 const maxOrganizationsOf = 10_000
 
 // organizationsOf knows the organizations of integrations that were admitted, so that

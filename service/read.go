@@ -85,23 +85,24 @@ func readByID(table, columns, people string) *batch.Statement {
 
 // read runs queries whose time grows with what they return, one round trip after the
 // other: each adds its queries to a pipeline and may use the rows of those before. It
-// holds one of the organization's connections for reads; "" is the operator. respond, if
-// any, makes the response of the rows without the connection, while the organization's
-// next read waits, since that takes as much of a processor.
-// Plans use indexes: a session keeps those that it made while a table was empty, which
-// would otherwise read the table from end to end until it is analyzed.
-// Errors: those of the queries, unavailable (also when too many reads of the
-// organization wait, or a query takes too long).
-func (s *Service) read(ctx context.Context, organizationID string, respond func() error, queries ...func(*pgx.Batch) error) error {
-	return limited(s.translate(s.reads.Run(ctx, organizationID, func() error {
-		if err := s.query(ctx, queries); err != nil || respond == nil {
-			return err
+// holds one of the organization's connections for reads; "" is the operator. It returns
+// what respond makes of the rows, without the connection, while the organization's next
+// read waits, since that takes as much of a processor.
+// Errors: those of the queries and of respond, unavailable (also when too many reads of
+// the organization wait, or a query takes too long).
+func read[T any](ctx context.Context, s *Service, organizationID string, respond func() (T, error), queries ...func(*pgx.Batch) error) (response T, err error) {
+	err = s.reads.Run(ctx, organizationID, func() (err error) {
+		if err = s.query(ctx, queries); err == nil {
+			response, err = respond()
 		}
-		return respond()
-	})))
+		return err
+	})
+	return response, limited(s.translate(err))
 }
 
-// query runs the queries of a read on one connection. Errors: those of the queries.
+// query runs the queries of a read on one connection. Plans use indexes: a session keeps
+// those that it made while a table was empty, which would otherwise read the table from
+// end to end until it is analyzed. Errors: those of the queries.
 func (s *Service) query(ctx context.Context, queries []func(*pgx.Batch) error) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -149,15 +150,14 @@ func queueOne[T any](pipeline *pgx.Batch, into *T, missing error, sql string, ar
 func knownList[T any](ctx context.Context, s *Service, organizationID, knownSQL string, knownArgs []any, listSQL string, listArgs []any) ([]T, error) {
 	var known bool
 	var found []T
-	if err := s.read(ctx, organizationID, nil, func(pipeline *pgx.Batch) error {
+	return read(ctx, s, organizationID, func() ([]T, error) {
+		if !known {
+			return nil, models.NotFound()
+		}
+		return found, nil
+	}, func(pipeline *pgx.Batch) error {
 		pipeline.Queue(knownSQL, knownArgs...).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
 		queueAll(pipeline, &found, listSQL, listArgs...)
 		return nil
-	}); err != nil {
-		return nil, err
-	}
-	if !known {
-		return nil, models.NotFound()
-	}
-	return found, nil
+	})
 }

@@ -45,18 +45,17 @@ func (s *Service) Answers(ctx context.Context, actor Actor, id string) ([]byte, 
 		Questions        string
 	}
 	var text textRow
-	if err := s.read(ctx, actor.OrganizationID, nil, func(pipeline *pgx.Batch) error {
+	return read(ctx, s, actor.OrganizationID, func() ([]byte, error) {
+		row := answersRow{WorkOrderID: text.WorkOrderID, FormID: text.FormID, FormName: text.FormName}
+		decoder := json.NewDecoder(strings.NewReader(text.Questions))
+		decoder.UseNumber()
+		if err := decoder.Decode(&row.Questions); err != nil {
+			return nil, fmt.Errorf("decode a form's questions: %w", err)
+		}
+		return Encode(row.record())
+	}, func(pipeline *pgx.Batch) error {
 		queueOne(pipeline, &text, models.NotFound(), with(`SELECT `+answersColumns+` FROM work_orders {w} WHERE {w}.id = $1 AND `+readableWorkOrder,
 			"w", "w", "actor", "$2"), id, actor.IdentityID)
 		return nil
-	}); err != nil {
-		return nil, err
-	}
-	row := answersRow{WorkOrderID: text.WorkOrderID, FormID: text.FormID, FormName: text.FormName}
-	decoder := json.NewDecoder(strings.NewReader(text.Questions))
-	decoder.UseNumber()
-	if err := decoder.Decode(&row.Questions); err != nil {
-		return nil, fmt.Errorf("decode a form's questions: %w", err)
-	}
-	return Encode(row.record())
+	})
 }

@@ -40,8 +40,9 @@ func (a *Activity) others(tenant string) bool {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	since := a.Now().Add(-activeFor)
 	for _, l := range a.latest {
-		if l.tenant != tenant && !l.at.IsZero() && a.Now().Sub(l.at) < activeFor {
+		if l.tenant != tenant && l.at.After(since) {
 			return true
 		}
 	}

@@ -42,7 +42,8 @@ type Reader struct {
 	alone   *Slots
 }
 
-// NewReader returns a Reader on the pool, of which it uses up to four connections: two batches and two lookups that run alone.
+// NewReader returns a Reader on the pool, of which it uses up to four connections: two
+// batches and two lookups that run alone.
 func NewReader(pool *pgxpool.Pool, log *slog.Logger) *Reader {
 	r := &Reader{MaxWait: maxBatchWait, pool: pool, log: log, alone: newSlots(maxLookupsAlone, maxLookupsAlonePerTenant, maxWaiting)}
 	r.batcher = &batcher[*Lookup]{

@@ -11,7 +11,7 @@ import (
 
 const (
 	// maxRunning and maxRunningPerTenant bound what runs on a pool at a time, in all and
-	// for a tenant; besideOthers bounds it for a tenant while others make calls.
+	// for a tenant, maxRunningNextToOthers for a tenant while others make calls.
 	maxRunning             = 8
 	maxRunningPerTenant    = 2
 	maxRunningNextToOthers = 1
@@ -90,13 +90,7 @@ func (s *Slots) Enter(ctx context.Context, tenant string) (leave func(), err err
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case <-turn.granted:
-		return turn.release, nil
-	case <-ctx.Done():
-		turn.release()
-		return nil, ctx.Err()
-	}
+	return turn.release, turn.await(ctx)
 }
 
 // Run runs the function once the tenant has a slot. Errors: those of the function,
@@ -138,15 +132,25 @@ func (s *Slots) request(tenant string, bounded bool) (*slot, error) {
 	return wanted, nil
 }
 
-// run runs the function once the slot is granted, and releases it.
-func (wanted *slot) run(ctx context.Context, run func() error) error {
-	defer wanted.release()
+// await waits until the slot is granted. If the context ends before, it releases the slot
+// and returns the context's error.
+func (wanted *slot) await(ctx context.Context) error {
 	select {
 	case <-wanted.granted:
-		return run()
+		return nil
 	case <-ctx.Done():
+		wanted.release()
 		return ctx.Err()
 	}
+}
+
+// run runs the function once the slot is granted, and releases it.
+func (wanted *slot) run(ctx context.Context, run func() error) error {
+	if err := wanted.await(ctx); err != nil {
+		return err
+	}
+	defer wanted.release()
+	return run()
 }
 
 // release gives the slot back, or ends the wait for it.
