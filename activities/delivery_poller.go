@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -33,7 +34,7 @@ type DeliveryPoller struct {
 
 	mu      sync.Mutex
 	leases  map[string]int // addresses, by how many dispatches hold their lease
-	waiters map[string]waiter
+	waiters map[string]*waiter
 	running bool
 }
 
@@ -41,11 +42,13 @@ type DeliveryPoller struct {
 type waiter struct {
 	afterSeq int64 // it has claimed those up to here
 	arrived  chan struct{}
+	// below says that what arrived is not after afterSeq. It is set before arrived is closed.
+	below bool
 }
 
 // NewDeliveryPoller returns a poller. It runs while a dispatch holds a lease.
 func NewDeliveryPoller(s *service.Service, log *slog.Logger) *DeliveryPoller {
-	return &DeliveryPoller{service: s, log: log, leases: map[string]int{}, waiters: map[string]waiter{}}
+	return &DeliveryPoller{service: s, log: log, leases: map[string]int{}, waiters: map[string]*waiter{}}
 }
 
 // acquireLease acquires the address's lease and keeps it until release is called.
@@ -77,60 +80,63 @@ func (p *DeliveryPoller) releaseLease(ctx context.Context, webhookID string) {
 	}
 }
 
-// subscribe returns a channel that is closed once the address has a pending
-// delivery after the given Seq.
-func (p *DeliveryPoller) subscribe(webhookID string, afterSeq int64) (arrived <-chan struct{}, unsubscribe func()) {
-	channel := make(chan struct{})
+// subscribe returns a waiter whose channel is closed once the address has a pending
+// delivery after the given Seq, or within pollInterval if it has one below.
+func (p *DeliveryPoller) subscribe(webhookID string, afterSeq int64) *waiter {
+	w := &waiter{afterSeq: afterSeq, arrived: make(chan struct{})}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.waiters[webhookID] = waiter{afterSeq, channel}
-	return channel, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.waiters[webhookID].arrived == channel {
-			delete(p.waiters, webhookID)
-		}
+	p.waiters[webhookID] = w
+	return w
+}
+
+func (p *DeliveryPoller) unsubscribe(webhookID string, w *waiter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiters[webhookID] == w {
+		delete(p.waiters, webhookID)
 	}
 }
 
 // waitForMore waits for new deliveries of the address until the idle timeout and
-// reports whether any may be pending. Before returning false it releases the lease
+// reports whether any may be pending, and whether one may be below the given Seq.
+// Before returning false it releases the lease
 // and polls for leaveBefore: by then, writers that saw the lease have committed,
 // and later writers wake the workflow.
-func (p *DeliveryPoller) waitForMore(ctx context.Context, webhookID string, idleTimeout time.Duration) (bool, error) {
-	arrived, unsubscribe := p.subscribe(webhookID, 0)
-	defer unsubscribe()
+func (p *DeliveryPoller) waitForMore(ctx context.Context, webhookID string, afterSeq int64, idleTimeout time.Duration) (more, below bool, err error) {
+	waiting := p.subscribe(webhookID, afterSeq)
+	defer p.unsubscribe(webhookID, waiting)
 	timer := time.NewTimer(idleTimeout)
 	defer timer.Stop()
 	stop := activity.GetWorkerStopChannel(ctx)
 	select {
-	case <-arrived:
-		return true, nil
+	case <-waiting.arrived:
+		return true, waiting.below, nil
 	case <-stop:
-		return true, nil
+		return true, false, nil
 	case <-ctx.Done():
-		return false, ctx.Err()
+		return false, false, ctx.Err()
 	case <-timer.C:
 	}
 	p.mu.Lock()
 	p.leases[webhookID] = 0 // not renewed; releaseLease removes the entry
 	p.mu.Unlock()
 	if err := p.service.ReleaseLease(ctx, webhookID); err != nil {
-		return false, err
+		return false, false, err
 	}
 	timer.Reset(leaveBefore)
 	select {
-	case <-arrived:
+	case <-waiting.arrived:
 		p.mu.Lock()
 		p.leases[webhookID] = 1
 		p.mu.Unlock()
-		return true, p.service.AcquireLease(ctx, []string{webhookID}, p.service.Now().Add(leaseDuration))
+		return true, waiting.below, p.service.AcquireLease(ctx, []string{webhookID}, p.service.Now().Add(leaseDuration))
 	case <-stop:
-		return true, nil
+		return true, false, nil
 	case <-ctx.Done():
-		return false, ctx.Err()
+		return false, false, ctx.Err()
 	case <-timer.C:
-		return false, nil
+		return false, false, nil
 	}
 }
 
@@ -139,14 +145,18 @@ func (p *DeliveryPoller) run(ctx context.Context) {
 	timer := time.NewTimer(minPollInterval)
 	defer timer.Stop()
 	renewed := p.service.Now()
+	var polledAll time.Time
 	for range timer.C {
-		ids, afterSeqs, leased, idle := p.snapshot()
+		waiting, leased, idle := p.snapshot()
 		if idle {
 			return
 		}
 		polled := time.Now()
-		if len(ids) > 0 {
-			p.poll(ctx, ids, afterSeqs)
+		if all := polled.Sub(polledAll) >= pollInterval; len(waiting) > 0 {
+			p.poll(ctx, waiting, all)
+			if all {
+				polledAll = polled
+			}
 		}
 		timer.Reset(max(minPollInterval, pollBackoff*time.Since(polled)))
 		if now := p.service.Now(); now.Sub(renewed) >= renewInterval && len(leased) > 0 {
@@ -158,30 +168,39 @@ func (p *DeliveryPoller) run(ctx context.Context) {
 	}
 }
 
-// snapshot returns the waiting addresses with their afterSeq and the leased
-// addresses. idle means that no address is leased and ends the run.
-func (p *DeliveryPoller) snapshot() (ids []string, afterSeqs []int64, leased []string, idle bool) {
+// snapshot returns the waiters by address and the leased addresses. idle means that no
+// address is leased and ends the run.
+func (p *DeliveryPoller) snapshot() (waiting map[string]*waiter, leased []string, idle bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.leases) == 0 {
 		p.running = false
-		return nil, nil, nil, true
-	}
-	for id, w := range p.waiters {
-		ids, afterSeqs = append(ids, id), append(afterSeqs, w.afterSeq)
+		return nil, nil, true
 	}
 	for id, holders := range p.leases {
 		if holders > 0 {
 			leased = append(leased, id)
 		}
 	}
-	return ids, afterSeqs, leased, false
+	return maps.Clone(p.waiters), leased, false
 }
 
-// poll notifies the waiters whose addresses have new deliveries.
-func (p *DeliveryPoller) poll(ctx context.Context, ids []string, afterSeqs []int64) {
+// poll notifies the waiters whose addresses have new deliveries, or any if all is set:
+// those whose transaction committed late or that are pending again. Polling for any
+// rereads the index entries of finished ones until the next vacuum.
+func (p *DeliveryPoller) poll(ctx context.Context, waiting map[string]*waiter, all bool) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
+	var ids []string
+	var afterSeqs []int64
+	for id, w := range waiting {
+		ids = append(ids, id)
+		if all {
+			afterSeqs = append(afterSeqs, 0)
+		} else {
+			afterSeqs = append(afterSeqs, w.afterSeq)
+		}
+	}
 	arrived, err := p.service.AddressesWithPending(ctx, ids, afterSeqs)
 	if err != nil {
 		p.log.Warn("cannot poll for new deliveries", "error", err.Error())
@@ -190,7 +209,8 @@ func (p *DeliveryPoller) poll(ctx context.Context, ids []string, afterSeqs []int
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, id := range arrived {
-		if w, waiting := p.waiters[id]; waiting {
+		if w := waiting[id]; p.waiters[id] == w {
+			w.below = all
 			close(w.arrived)
 			delete(p.waiters, id)
 		}

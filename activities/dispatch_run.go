@@ -23,7 +23,7 @@ const (
 	// not yet recorded are made again.
 	recordBatchSize = 100
 	maxRecordDelay  = 25 * time.Millisecond
-	// pollInterval is how often a run claims again to find deliveries whose
+	// pollInterval is how often a run claims from the beginning to find deliveries whose
 	// transaction committed late, so that later ones were claimed before them.
 	pollInterval = time.Second
 )
@@ -42,6 +42,10 @@ type dispatchRun struct {
 	senders      sync.WaitGroup
 	progress     chan struct{} // an attempt or a sender ended
 	shownClaimed int           // claimed deliveries that the gauge includes
+	// claimAll says that the next claim begins at the beginning; otherwise one does
+	// pollInterval after allClaimed.
+	claimAll   bool
+	allClaimed time.Time
 
 	mu              sync.Mutex
 	window          *window
@@ -54,7 +58,7 @@ type dispatchRun struct {
 }
 
 func newDispatchRun(d *Dispatcher, webhookID string) *dispatchRun {
-	return &dispatchRun{Dispatcher: d, webhookID: webhookID, morePending: true, progress: make(chan struct{}, 1), window: newWindow()}
+	return &dispatchRun{Dispatcher: d, webhookID: webhookID, morePending: true, claimAll: true, progress: make(chan struct{}, 1), window: newWindow()}
 }
 
 // run works until nothing has been pending for IdleTimeout or the run must end.
@@ -82,7 +86,7 @@ func (r *dispatchRun) run(ctx context.Context) error {
 		case !r.addressOn:
 			return nil
 		default:
-			r.morePending, err = r.Poller.waitForMore(ctx, r.webhookID, r.IdleTimeout)
+			r.morePending, r.claimAll, err = r.Poller.waitForMore(ctx, r.webhookID, r.claimedUpTo(), r.IdleTimeout)
 			if err == nil && !r.morePending {
 				return nil
 			}
@@ -116,6 +120,12 @@ func (r *dispatchRun) empty() bool {
 	return len(r.window.claimed) == 0
 }
 
+func (r *dispatchRun) claimedUpTo() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.window.position.After
+}
+
 func (r *dispatchRun) hasRoom() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,25 +143,29 @@ func (r *dispatchRun) claim(ctx context.Context) error {
 		return nil
 	}
 	claimed := r.window.ids()
-	r.window.beginClaim()
+	from := r.window.beginClaim()
 	r.mu.Unlock()
-	claim, err := r.Service.ClaimPending(ctx, r.webhookID, claimed, windowSize-len(claimed))
+	if r.claimAll || r.Now().Sub(r.allClaimed) >= pollInterval {
+		from.All, r.claimAll, r.allClaimed = true, false, r.Now()
+	}
+	claim, err := r.Service.ClaimPending(ctx, r.webhookID, claimed, from, windowSize-len(claimed))
 	if err != nil {
 		return err
 	}
 	r.morePending, r.addressOn = claim.More, claim.Address.Enabled
 	r.result.Notices = claim.Notices
-	if len(claim.Deliveries) == 0 {
-		return nil
-	}
-	signer, err := webhook.NewSigner(claim.Address.Secrets...)
-	if err != nil {
-		return err
+	var signer *webhook.Signer
+	if len(claim.Deliveries) > 0 {
+		if signer, err = webhook.NewSigner(claim.Address.Secrets...); err != nil {
+			return err
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.address, r.signer = claim.Address, signer
-	r.window.add(claim.Deliveries, r.Now())
+	if signer != nil {
+		r.address, r.signer = claim.Address, signer
+	}
+	r.window.add(claim.Deliveries, claim.Position, r.Now())
 	r.morePending = r.morePending || r.window.putBackAny
 	return nil
 }
@@ -273,26 +287,27 @@ func (r *dispatchRun) wakeDeliveries(ctx context.Context, attempts []service.Att
 // waitForProgress waits until there is something to record, send or claim.
 func (r *dispatchRun) waitForProgress(ctx context.Context) error {
 	r.mu.Lock()
-	lastSeq := r.window.lastSeq
+	after := r.window.position.After
 	timeout := pollInterval
 	if len(r.unrecorded) > 0 {
 		timeout = max(maxRecordDelay-r.Now().Sub(r.unrecordedSince), time.Millisecond)
 	}
 	r.mu.Unlock()
-	var arrived <-chan struct{}
+	waiting := &waiter{}
 	if !r.morePending {
-		var unsubscribe func()
-		arrived, unsubscribe = r.Poller.subscribe(r.webhookID, lastSeq)
-		defer unsubscribe()
+		waiting = r.Poller.subscribe(r.webhookID, after)
+		defer r.Poller.unsubscribe(r.webhookID, waiting)
 	}
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case <-r.progress:
-	case <-arrived:
-		r.morePending = true
+	case <-waiting.arrived:
+		r.morePending, r.claimAll = true, waiting.below
 	case <-timer.C:
-		r.morePending = r.morePending || timeout == pollInterval
+		if timeout == pollInterval {
+			r.morePending, r.claimAll = true, true
+		}
 	case <-activity.GetWorkerStopChannel(ctx):
 	case <-ctx.Done():
 		return ctx.Err()

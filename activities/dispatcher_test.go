@@ -119,7 +119,7 @@ func TestFailedFirstAttemptWakesTheDeliverysWorkflow(t *testing.T) {
 	if got := h.statuses(); got != "retrying 1" {
 		t.Errorf("the delivery is %s", got)
 	}
-	if text := servicetest.Value[string](h.Fixture, `SELECT error FROM attempts`); text != "The receiver did not respond in time." {
+	if text := servicetest.Value[string](h.Fixture, `SELECT error FROM all_attempts`); text != "The receiver did not respond in time." {
 		t.Errorf("the attempt's error is %q", text)
 	}
 }

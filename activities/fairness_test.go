@@ -82,7 +82,7 @@ func TestHangingReceiversDelayOnlyTheirOwnDeliveries(t *testing.T) {
 	for i := range each {
 		h.createWorkOrder(fmt.Sprint(i))
 	}
-	h.Exec(`DELETE FROM deliveries WHERE webhook_id = $1`, h.Fixture.ID("erp_hook"))
+	h.Exec(`DELETE FROM open_deliveries WHERE webhook_id = $1`, h.Fixture.ID("erp_hook"))
 
 	ended := make(chan string, len(ids))
 	dispatch := func(i int) {
@@ -118,7 +118,7 @@ func TestHangingReceiversDelayOnlyTheirOwnDeliveries(t *testing.T) {
 		if i < hanging {
 			want = models.DeliveryPending
 		}
-		if n := servicetest.Value[int](h.Fixture, `SELECT count(*) FROM deliveries WHERE webhook_id = $1 AND status = $2`, ids[i], string(want)); n != each {
+		if n := servicetest.Value[int](h.Fixture, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1 AND status = $2`, ids[i], string(want)); n != each {
 			t.Errorf("%s: %d deliveries are %s, want %d", names[i], n, want, each)
 		}
 	}

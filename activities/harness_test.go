@@ -109,8 +109,8 @@ func (h *harness) addUpdates(record string, n int) {
 	for i := range n {
 		h.Exec(`INSERT INTO events SELECT 'evt_' || $2 || $3, organization_id, 'work_order.updated', record_id, actor_id, '{}', now()
 			FROM events WHERE record_id = $1 AND type = 'work_order.created'`, record, record[3:], fmt.Sprintf("%02d", i))
-		h.Exec(`INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
-			VALUES ('dlv_' || $2 || $3, 'evt_' || $2 || $3, $4, $1, 'pending', now())`, record, record[3:], fmt.Sprintf("%02d", i), h.ID("erp_hook"))
+		h.Exec(`INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at)
+			VALUES ('dlv_' || $2 || $3, 'evt_' || $2 || $3, $4, $1, now())`, record, record[3:], fmt.Sprintf("%02d", i), h.ID("erp_hook"))
 	}
 }
 
@@ -118,13 +118,13 @@ func (h *harness) addUpdates(record string, n int) {
 func (h *harness) statuses() string {
 	h.t.Helper()
 	return servicetest.Value[string](h.Fixture, `SELECT coalesce(string_agg(status || ' ' || n, ', ' ORDER BY status), '')
-		FROM (SELECT status, count(*) AS n FROM deliveries WHERE webhook_id = $1 GROUP BY status) s`, h.ID("erp_hook"))
+		FROM (SELECT status, count(*) AS n FROM all_deliveries WHERE webhook_id = $1 GROUP BY status) s`, h.ID("erp_hook"))
 }
 
 // deliveryOf returns the id of the ERP's delivery about the record.
 func (h *harness) deliveryOf(record string) string {
 	h.t.Helper()
-	return servicetest.Value[string](h.Fixture, `SELECT id FROM deliveries WHERE record_id = $1 AND webhook_id = $2`, record, h.ID("erp_hook"))
+	return servicetest.Value[string](h.Fixture, `SELECT id FROM all_deliveries WHERE record_id = $1 AND webhook_id = $2`, record, h.ID("erp_hook"))
 }
 
 func (h *harness) person(key string) service.Actor {

@@ -75,7 +75,7 @@ func TestRemoveExpiredRemovesEverythingIfThereIsTime(t *testing.T) {
 	if removed != (service.RemovalResult{RevokedTokens: 7}) {
 		t.Errorf("removed %+v", removed)
 	}
-	if beats != 10 {
+	if beats != 13 {
 		t.Errorf("%d heartbeats, want one after each batch except the last: four for the tokens, one for each other table", beats)
 	}
 }
@@ -128,8 +128,8 @@ func TestRemovedDeliveryIsEmpty(t *testing.T) {
 	if _, err := f.CreateWorkOrder(t.Context(), f.Actor("erp"), service.Call{}, service.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
 		t.Fatal(err)
 	}
-	id := servicetest.Value[string](f, `SELECT id FROM deliveries WHERE webhook_id = $1`, f.ID("erp_hook"))
-	f.Exec(`UPDATE deliveries SET status = 'retrying', attempts = 1, next_attempt_at = $2 WHERE id = $1`, id, f.Clock.Now())
+	id := servicetest.Value[string](f, `SELECT id FROM all_deliveries WHERE webhook_id = $1`, f.ID("erp_hook"))
+	f.Exec(`UPDATE open_deliveries SET status = 'retrying', attempts = 1, next_attempt_at = $2 WHERE id = $1`, id, f.Clock.Now())
 	deliveries := &activities.Deliveries{Service: f.Service, Now: f.Clock.Now}
 	if state, err := deliveries.LoadDelivery(t.Context(), id); err != nil || state.Status != models.DeliveryRetrying {
 		t.Fatalf("before: %+v, %v", state, err)

@@ -133,7 +133,7 @@ func (s *exported) checkLog(t *testing.T, h *harness, want map[string]string) {
 			t.Errorf("the log line of %s says %q, want %q", record, got, want[record])
 		}
 		delivery := h.deliveryOf(record)
-		event := servicetest.Value[string](h.Fixture, `SELECT event_id FROM deliveries WHERE id = $1`, delivery)
+		event := servicetest.Value[string](h.Fixture, `SELECT event_id FROM all_deliveries WHERE id = $1`, delivery)
 		if line["delivery_id"] != delivery || line["event_id"] != event || line["webhook_id"] != h.ID("erp_hook") || line["attempt"] != 1.0 {
 			t.Errorf("the log line of %s and %s is %s", delivery, event, text)
 		}
@@ -150,7 +150,7 @@ func TestTurnedOffAddressIsInstrumented(t *testing.T) {
 	for name, attempt := range map[string]func(h *harness, id string){
 		"by a dispatch": func(h *harness, _ string) { <-h.dispatch() },
 		"by a retry": func(h *harness, id string) {
-			h.Exec(`UPDATE deliveries SET status = 'retrying', attempts = 1, next_attempt_at = now() WHERE id = $1`, id)
+			h.Exec(`UPDATE open_deliveries SET status = 'retrying', attempts = 1, next_attempt_at = now() WHERE id = $1`, id)
 			retries := activities.Deliveries{Service: h.Fixture.Service, Sender: h.dispatcher.Sender, Now: h.dispatcher.Now, Instrumentation: h.dispatcher.Instrumentation}
 			if _, err := retries.AttemptDelivery(t.Context(), id); err != nil {
 				t.Error(err)
@@ -182,7 +182,7 @@ func TestSweepsAreInstrumented(t *testing.T) {
 	h := newDispatchHarness(t, newReceiver(), time.Millisecond)
 	s := instrument(t, h)
 	h.createWorkOrder("a")
-	h.Exec(`UPDATE deliveries SET created_at = created_at - interval '1 hour'`)
+	h.Exec(`UPDATE open_deliveries SET created_at = created_at - interval '1 hour'`)
 	before := time.Now().Unix()
 	sweeper := activities.Sweeper{Service: h.Fixture.Service, Waker: h.Wakes, Grace: time.Minute, Instrumentation: h.dispatcher.Instrumentation}
 	found, err := sweeper.WakeUnclaimed(t.Context())

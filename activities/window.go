@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"math"
 	"time"
 
 	"millwright/service"
@@ -22,8 +23,10 @@ type window struct {
 	claimed map[string]bool         // by delivery id
 	records map[string]*recordQueue // with a delivery queued or being sent
 	ready   []*recordQueue          // whose next delivery may be sent, in order
-	// lastSeq is the highest Seq that was ever claimed.
-	lastSeq int64
+	// position is where the next claim begins: after it, or at a delivery that was put back.
+	position service.ClaimPosition
+	// putBackFrom is the lowest Seq that was put back since the last claim began.
+	putBackFrom int64
 	// putBackAny says that deliveries were put back since the last claim began.
 	putBackAny bool
 	// putBackRecords are the records with deliveries put back during a claim. The
@@ -44,22 +47,28 @@ type claimedDelivery struct {
 }
 
 func newWindow() *window {
-	return &window{claimed: map[string]bool{}, records: map[string]*recordQueue{}, putBackRecords: map[string]bool{}}
+	return &window{claimed: map[string]bool{}, records: map[string]*recordQueue{}, putBackRecords: map[string]bool{}, putBackFrom: math.MaxInt64}
 }
 
-// beginClaim is called before deliveries are claimed, add afterwards.
-func (w *window) beginClaim() { clear(w.putBackRecords) }
+// beginClaim is called before deliveries are claimed, add afterwards. It returns where
+// to begin.
+func (w *window) beginClaim() service.ClaimPosition {
+	clear(w.putBackRecords)
+	w.putBackFrom = math.MaxInt64
+	return w.position
+}
 
-// add adds claimed deliveries in their order. Any that would overtake one that was
-// put back is put back too.
-func (w *window) add(deliveries []service.RenderedDelivery, now time.Time) {
+// add adds claimed deliveries in their order; next is the claim's position. Any that
+// would overtake one that was put back is put back too.
+func (w *window) add(deliveries []service.RenderedDelivery, next service.ClaimPosition, now time.Time) {
+	w.position = next
 	for _, d := range deliveries {
 		if w.putBackRecords[d.RecordID] {
 			w.putBackAny = true
+			w.putBackFrom = min(w.putBackFrom, d.Seq)
 			continue
 		}
 		w.claimed[d.DeliveryID] = true
-		w.lastSeq = max(w.lastSeq, d.Seq)
 		r, known := w.records[d.RecordID]
 		if !known {
 			r = &recordQueue{recordID: d.RecordID}
@@ -67,6 +76,14 @@ func (w *window) add(deliveries []service.RenderedDelivery, now time.Time) {
 			w.ready = append(w.ready, r)
 		}
 		r.queued = append(r.queued, claimedDelivery{d, now})
+	}
+	w.claimPutBack()
+}
+
+// claimPutBack makes the next claim begin where deliveries were put back.
+func (w *window) claimPutBack() {
+	if w.putBackFrom <= w.position.After {
+		w.position.After = w.putBackFrom - 1
 	}
 }
 
@@ -131,7 +148,9 @@ func (w *window) putBack(r *recordQueue) {
 	for _, d := range r.queued {
 		delete(w.claimed, d.DeliveryID)
 		w.putBackAny, w.putBackRecords[r.recordID] = true, true
+		w.putBackFrom = min(w.putBackFrom, d.Seq)
 	}
+	w.claimPutBack()
 	r.queued = nil
 	if !r.sending {
 		delete(w.records, r.recordID)

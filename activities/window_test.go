@@ -19,12 +19,13 @@ func newTestWindow(at time.Time, deliveries ...string) *window {
 
 func addTo(w *window, at time.Time, deliveries ...string) {
 	var claimed []service.RenderedDelivery
+	next := w.beginClaim()
 	for _, name := range deliveries {
 		record, _, _ := strings.Cut(name, "/")
-		claimed = append(claimed, service.RenderedDelivery{DeliveryID: name, RecordID: record, Seq: w.lastSeq + int64(len(claimed)) + 1})
+		next.After++
+		claimed = append(claimed, service.RenderedDelivery{DeliveryID: name, RecordID: record, Seq: next.After})
 	}
-	w.beginClaim()
-	w.add(claimed, at)
+	w.add(claimed, next, at)
 }
 
 // take takes every delivery that may be sent.
@@ -71,8 +72,8 @@ func TestWindowSendsEachRecordsDeliveriesOneAfterAnother(t *testing.T) {
 	expect(t, "claimed before any is recorded", claimedIDs(w), "a/1 a/2 a/3 a/4 b/1 b/2 c/1 c/2")
 	w.remove("a/1", "c/1")
 	expect(t, "claimed after two are recorded", claimedIDs(w), "a/2 a/3 a/4 b/1 b/2 c/2")
-	if w.lastSeq != 8 {
-		t.Errorf("lastSeq is %d, want 8", w.lastSeq)
+	if w.position.After != 8 {
+		t.Errorf("the next claim begins after %d, want 8", w.position.After)
 	}
 }
 
@@ -127,10 +128,10 @@ func TestWindowLetsNothingOvertakeDeliveriesPutBackDuringAClaim(t *testing.T) {
 	// A claim that begins while these are claimed does not return them.
 	w.beginClaim()
 	expect(t, "stale ones", take(w, late), "")
-	w.add([]service.RenderedDelivery{{DeliveryID: "a/3", RecordID: "a", Seq: 4}, {DeliveryID: "c/1", RecordID: "c", Seq: 5}}, late)
+	w.add([]service.RenderedDelivery{{DeliveryID: "a/3", RecordID: "a", Seq: 4}, {DeliveryID: "c/1", RecordID: "c", Seq: 5}}, service.ClaimPosition{After: 5, Requeues: 7}, late)
 	expect(t, "newly claimed ones", take(w, late), "c/1")
-	if !w.putBackAny {
-		t.Error("putBackAny is not set")
+	if want := (service.ClaimPosition{After: 0, Requeues: 7}); !w.putBackAny || w.position != want {
+		t.Errorf("the next claim begins at %+v, want the first one put back", w.position)
 	}
 	addTo(w, late, "a/1", "a/2", "a/3", "b/1")
 	expect(t, "claimed again", take(w, late), "a/1 b/1")

@@ -171,7 +171,7 @@ func TestCreatingFeedbackHasAllEffects(t *testing.T) {
 		h.Exec(`UPDATE permission_definitions SET grants = $2::text[] WHERE id = $1`, h.ID("reading"), grants)
 	}
 	deliveries := func(id string) string {
-		return h.withKeys(servicetest.Value[string](h.Fixture, `SELECT coalesce(string_agg(DISTINCT i.id, ' ' ORDER BY i.id), '') FROM deliveries v
+		return h.withKeys(servicetest.Value[string](h.Fixture, `SELECT coalesce(string_agg(DISTINCT i.id, ' ' ORDER BY i.id), '') FROM all_deliveries v
 			JOIN webhooks h ON h.id = v.webhook_id JOIN integrations i ON i.id = h.integration_id
 			WHERE v.record_id = $1 AND i.id <> $2`, id, h.ID("erp")))
 	}

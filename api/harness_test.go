@@ -75,7 +75,7 @@ func (h harness) withKeys(text string) string {
 func (h harness) events(id string) string {
 	return h.withKeys(servicetest.Value[string](h.Fixture, `
 		SELECT coalesce(string_agg(e.type || CASE e.data WHEN '{}' THEN '' ELSE ' ' || e.data::text END, E'\n' ORDER BY v.seq), '')
-		FROM events e JOIN deliveries v ON v.event_id = e.id AND v.webhook_id = $2 WHERE e.record_id = $1`, id, h.ID("erp_hook")))
+		FROM events e JOIN all_deliveries v ON v.event_id = e.id AND v.webhook_id = $2 WHERE e.record_id = $1`, id, h.ID("erp_hook")))
 }
 
 // history returns a record's history, one change per line: the action and the names of its fields.

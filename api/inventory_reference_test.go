@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"testing"
+
+	"millwright/service"
 )
 
 // Work orders and feedback show their node and its path to everyone who may read the
@@ -43,7 +45,7 @@ func TestRecordsShowTheirNode(t *testing.T) {
 	want(t, "a service company's work order", node(h.dispatch(http.MethodGet, "/work-orders/"+order, nil).Want(http.StatusOK, "").Field()), unit)
 
 	h.Exec(`UPDATE inventory_nodes SET name = 'Plant' WHERE id = $1`, h.ID("hvac"))
-	claim, err := h.ClaimPending(t.Context(), h.ID("erp_hook"), nil, 1000)
+	claim, err := h.ClaimPending(t.Context(), h.ID("erp_hook"), nil, service.ClaimPosition{}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

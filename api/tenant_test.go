@@ -124,7 +124,7 @@ func (n *tenant) all() []string {
 	for _, query := range []string{
 		`SELECT id FROM work_orders WHERE organization_id = $1`, `SELECT id FROM feedback WHERE organization_id = $1`,
 		`SELECT id FROM events WHERE organization_id = $1`,
-		`SELECT d.id FROM deliveries d JOIN events e ON e.id = d.event_id WHERE e.organization_id = $1`,
+		`SELECT d.id FROM all_deliveries d JOIN events e ON e.id = d.event_id WHERE e.organization_id = $1`,
 	} {
 		var found []string
 		if err := n.Pool.QueryRow(n.t.Context(), `SELECT array_agg(id::text) FROM (`+query+`) q`, n.made.OrganizationID).Scan(&found); err != nil || len(found) == 0 {

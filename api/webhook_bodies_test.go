@@ -48,7 +48,7 @@ func TestDeliveriesMatchTheDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	claim, err := s.ClaimPending(t.Context(), s.ID("erp_hook"), nil, 1000)
+	claim, err := s.ClaimPending(t.Context(), s.ID("erp_hook"), nil, service.ClaimPosition{}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

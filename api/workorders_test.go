@@ -189,9 +189,9 @@ func TestCreatingAWorkOrderHasAllEffects(t *testing.T) {
 	one("Bob's notice, though he is in the crew too", `SELECT count(*) FROM notices WHERE record_id = $1 AND person_id = $2`, id, s.ID("bob"))
 	one("Dan's notice, as a member of the crew", `SELECT count(*) FROM notices WHERE record_id = $1 AND person_id = $2 AND kind = 'work_order.assigned'`, id, s.ID("dan"))
 	one("Cat's notice", `SELECT count(*) FROM notices WHERE record_id = $1 AND person_id = $2 AND kind = 'work_order.consulted'`, id, s.ID("cat"))
-	one("the ERP's delivery", `SELECT count(*) FROM deliveries WHERE webhook_id = $1 AND record_id = $2 AND status = 'pending'`, s.ID("erp_hook"), id)
-	one("the reader's delivery: it may read the node", `SELECT count(*) FROM deliveries WHERE webhook_id = $1`, s.ID("reader_hook"))
-	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM deliveries`); n != 2 {
+	one("the ERP's delivery", `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1 AND record_id = $2 AND status = 'pending'`, s.ID("erp_hook"), id)
+	one("the reader's delivery: it may read the node", `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1`, s.ID("reader_hook"))
+	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM all_deliveries`); n != 2 {
 		t.Errorf("%d deliveries, want 2: none for addresses that do not subscribe or may not read", n)
 	}
 	var woken []string

@@ -327,8 +327,8 @@ func (in *installation) addressWithDeliveries(ctx context.Context, n *neighbor) 
 		`INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
 			SELECT 'evt_0' || $1::text || lpad(to_hex(n), 19, '0'), w.organization_id, 'work_order.updated', $4::text, w.integration_id, '{}', now()
 			FROM generate_series(1, $2::int) n, webhooks w WHERE w.id = $3`,
-		`INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, attempts, last_status, created_at, finished_at)
-			SELECT 'dlv_0' || $1::text || lpad(to_hex(n), 19, '0'), 'evt_0' || $1 || lpad(to_hex(n), 19, '0'), w.id, $4::text, 'failed', 1, 500, now(), now()
+		`INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, attempts, last_status, created_at)
+			SELECT 'dlv_0' || $1::text || lpad(to_hex(n), 19, '0'), 'evt_0' || $1 || lpad(to_hex(n), 19, '0'), w.id, $4::text, 'failed', 1, 500, now()
 			FROM generate_series(1, $2::int) n, webhooks w WHERE w.id = $3`,
 		`INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status)
 			SELECT 'dlv_0' || $1::text || lpad(to_hex(n), 19, '0'), 1, now(), 5, 500

@@ -183,8 +183,8 @@ func (r *rows) queueEffects(pipeline *pgx.Batch, w baselineWorkOrder, action, me
 		VALUES ($1, $2, $3, 'ERP (API)', $4, $5, $6)`, r.org, w.ID, r.actor, action, changes, now)
 	pipeline.Queue(`INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
 		VALUES ($1, $2, $3, $4, $5, '{"fields": ["title"]}', $6)`, event, r.org, action, w.ID, r.actor, now)
-	pipeline.Queue(`INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
-		VALUES ($1, $2, $3, $4, 'pending', $5)`, delivery, event, r.hook, w.ID, now)
+	pipeline.Queue(`INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at)
+		VALUES ($1, $2, $3, $4, $5)`, delivery, event, r.hook, w.ID, now)
 	pipeline.Queue(`INSERT INTO idempotency_keys (integration_id, method, path, key, fingerprint, status, record_id, body, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, r.actor, method, path, rand.Text(), sum[:], status, w.ID, body, now)
 	return nil

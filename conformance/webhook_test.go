@@ -44,7 +44,7 @@ type event struct {
 // pendingDeliveries claims the pending deliveries of an address about a record, oldest first.
 func (h *harness) pendingDeliveries(hook, record string) []service.RenderedDelivery {
 	h.t.Helper()
-	claim, err := h.ClaimPending(h.t.Context(), h.ID(hook), nil, 1000)
+	claim, err := h.ClaimPending(h.t.Context(), h.ID(hook), nil, service.ClaimPosition{}, 1000)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func (h *harness) wantEvents(record, types string) []event {
 // forgetDeliveries marks all deliveries so far as delivered.
 func (h *harness) forgetDeliveries() {
 	h.t.Helper()
-	h.Exec(`UPDATE deliveries SET status = 'delivered', next_attempt_at = NULL WHERE status <> 'delivered'`)
+	h.SetDeliveries(models.DeliveryDelivered, `status <> 'delivered'`)
 }
 
 // attempt records an attempt of a delivery; status 0 is a refused connection.
@@ -119,7 +119,7 @@ func (h *harness) delivery(id string) service.DeliveryState {
 // queued counts the deliveries of an address about a record.
 func (h *harness) queued(hook, record string) int {
 	h.t.Helper()
-	return h.count(`SELECT count(*) FROM deliveries WHERE webhook_id = $1 AND record_id = $2`, h.ID(hook), record)
+	return h.count(`SELECT count(*) FROM all_deliveries WHERE webhook_id = $1 AND record_id = $2`, h.ID(hook), record)
 }
 
 // quiet creates a work order without pending deliveries.
@@ -248,8 +248,8 @@ func wantRetention(t *testing.T, h *harness) {
 			t.Fatal(err)
 		}
 		want(t, "the event "+what, h.count(`SELECT count(*) FROM events WHERE id = $1`, d.EventID), left)
-		want(t, "its delivery "+what, h.count(`SELECT count(*) FROM deliveries WHERE id = $1`, d.DeliveryID), left)
-		want(t, "its attempts "+what, h.count(`SELECT count(*) FROM attempts WHERE delivery_id = $1`, d.DeliveryID), left)
+		want(t, "its delivery "+what, h.count(`SELECT count(*) FROM all_deliveries WHERE id = $1`, d.DeliveryID), left)
+		want(t, "its attempts "+what, h.count(`SELECT count(*) FROM all_attempts WHERE delivery_id = $1`, d.DeliveryID), left)
 	}
 	h.Clock.Advance(30*24*time.Hour - time.Millisecond)
 	removeExpired("just before 30 days", 1)

@@ -103,7 +103,7 @@ func TestAFailingReceiverIsRetriedOnSchedule(t *testing.T) {
 	failed := h.deliveryTo(2, id)
 	h.awaitAttempts(failed, "failed", 503, 503, 503, 503)
 	rows, err := h.db.Query(t.Context(), `
-		SELECT started_at - lag(started_at) OVER (PARTITION BY delivery_id ORDER BY number) FROM attempts WHERE number > 1`)
+		SELECT started_at - lag(started_at) OVER (PARTITION BY delivery_id ORDER BY number) FROM all_attempts WHERE number > 1`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestAFailingReceiverIsRetriedOnSchedule(t *testing.T) {
 // deliveryTo returns the id of the delivery of the record to the n-th receiver.
 func (h *harness) deliveryTo(n int, recordID string) (id string) {
 	h.t.Helper()
-	err := h.db.QueryRow(h.t.Context(), `SELECT id FROM deliveries WHERE webhook_id = $1 AND record_id = $2`,
+	err := h.db.QueryRow(h.t.Context(), `SELECT id FROM all_deliveries WHERE webhook_id = $1 AND record_id = $2`,
 		h.org.webhookID(n), recordID).Scan(&id)
 	if err != nil {
 		h.t.Fatalf("find the delivery to receiver %d: %v", n, err)
@@ -152,13 +152,13 @@ func (h *harness) awaitAttempts(deliveryID, status string, answers ...int) {
 	h.t.Helper()
 	var current string
 	eventually(h.t, deliveryLimit, "the delivery is "+status, func() bool {
-		return h.db.QueryRow(h.t.Context(), `SELECT status FROM deliveries WHERE id = $1`, deliveryID).Scan(&current) == nil && current == status
+		return h.db.QueryRow(h.t.Context(), `SELECT status FROM all_deliveries WHERE id = $1`, deliveryID).Scan(&current) == nil && current == status
 	})
 	var recorded []int
 	var counted int
 	err := h.db.QueryRow(h.t.Context(), `
-		SELECT d.attempts, ARRAY(SELECT a.status FROM attempts a WHERE a.delivery_id = d.id ORDER BY a.number)
-		FROM deliveries d WHERE d.id = $1`, deliveryID).Scan(&counted, &recorded)
+		SELECT d.attempts, ARRAY(SELECT a.status FROM all_attempts a WHERE a.delivery_id = d.id ORDER BY a.number)
+		FROM all_deliveries d WHERE d.id = $1`, deliveryID).Scan(&counted, &recorded)
 	if err != nil || counted != len(answers) || !slices.Equal(recorded, answers) {
 		h.t.Errorf("%d attempts counted, recorded %v (error %v); want %v", counted, recorded, err, answers)
 	}
@@ -212,7 +212,7 @@ func TestASlowReceiverDelaysOnlyItself(t *testing.T) {
 	close(release)
 	// Only the slow receiver's own deliveries lose an attempt.
 	eventually(t, deliveryLimit, "the slow receiver's deliveries wait for their next attempt", func() bool {
-		return h.count(`SELECT count(*) FROM deliveries WHERE webhook_id = $1 AND status = 'retrying' AND last_error IS NOT NULL`,
+		return h.count(`SELECT count(*) FROM all_deliveries WHERE webhook_id = $1 AND status = 'retrying' AND last_error IS NOT NULL`,
 			h.org.webhookID(2)) == before+meanwhile
 	})
 }

@@ -83,7 +83,7 @@ func (a *audit) awaitIdle() {
 	a.t.Helper()
 	eventuallyNone(a.t, idleLimit, "nothing is left to do", func() string {
 		rows, err := a.db.Query(a.t.Context(), `
-			SELECT 'deliveries ' || status || ' ' || count(*) FROM deliveries WHERE status <> 'delivered' GROUP BY status
+			SELECT 'deliveries ' || status || ' ' || count(*) FROM all_deliveries WHERE status <> 'delivered' GROUP BY status
 			UNION ALL SELECT 'dirty records ' || count(*) FROM looks_owed HAVING count(*) > 0
 			UNION ALL SELECT 'notices ' || mail || ' ' || count(*) FROM notices WHERE mail <> 'inbox' GROUP BY mail`)
 		if err != nil {
@@ -234,7 +234,7 @@ type sentEvent struct{ id, kind, record string }
 func (a *audit) checkEvents() []sentEvent {
 	a.t.Helper()
 	rows, err := a.db.Query(a.t.Context(), `
-		SELECT e.id, e.type, e.record_id FROM events e ORDER BY e.record_id, (SELECT min(d.seq) FROM deliveries d WHERE d.event_id = e.id)`)
+		SELECT e.id, e.type, e.record_id FROM events e ORDER BY e.record_id, (SELECT min(d.seq) FROM all_deliveries d WHERE d.event_id = e.id)`)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func (a *audit) checkDeliveries(events []sentEvent) {
 			}
 		}
 	}
-	if n := a.count(`SELECT count(*) FROM deliveries d LEFT JOIN attempts t ON t.delivery_id = d.id AND t.number = d.attempts WHERE t.delivery_id IS NULL`); n > 0 {
+	if n := a.count(`SELECT count(*) FROM all_deliveries d LEFT JOIN all_attempts t ON t.delivery_id = d.id AND t.number = d.attempts WHERE t.delivery_id IS NULL`); n > 0 {
 		a.addFault("attempts", "%d deliveries have no recorded attempt", n)
 	}
 }

@@ -154,7 +154,7 @@ func (p *process) printedReady() bool { return p.out.has("ready\n") }
 func (h *harness) awaitAllDelivered() {
 	h.t.Helper()
 	eventually(h.t, recoveryLimit, "every delivery is marked delivered", func() bool {
-		return h.count(`SELECT count(*) FROM deliveries WHERE status <> 'delivered'`) == 0
+		return h.count(`SELECT count(*) FROM all_deliveries WHERE status <> 'delivered'`) == 0
 	})
 }
 
@@ -229,7 +229,7 @@ func (i *integrator) renameAll(ids []string, title string) {
 // deliveryOrder returns each record's events in the order of its changes.
 func (h *harness) deliveryOrder() map[string][]string {
 	h.t.Helper()
-	rows, err := h.db.Query(h.t.Context(), `SELECT record_id, event_id FROM deliveries ORDER BY seq`)
+	rows, err := h.db.Query(h.t.Context(), `SELECT record_id, event_id FROM all_deliveries ORDER BY seq`)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -302,7 +302,7 @@ func (r *receiver) setSecret(secret string) {
 // deliveryAt returns the id of the delivery of the record to the address.
 func (h *harness) deliveryAt(address, recordID string) (id string) {
 	h.t.Helper()
-	err := h.db.QueryRow(h.t.Context(), `SELECT id FROM deliveries WHERE webhook_id = $1 AND record_id = $2`, address, recordID).Scan(&id)
+	err := h.db.QueryRow(h.t.Context(), `SELECT id FROM all_deliveries WHERE webhook_id = $1 AND record_id = $2`, address, recordID).Scan(&id)
 	if err != nil {
 		h.t.Fatalf("find the delivery to %s: %v", address, err)
 	}

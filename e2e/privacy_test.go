@@ -219,7 +219,7 @@ func (run *privateRun) failures() {
 	run.failing.server.Close()
 	run.run("deliveries", "redeliver", run.failed)
 	eventually(run.t, deliveryLimit, "a delivery found no receiver", func() bool {
-		return run.count(`SELECT count(*) FROM attempts WHERE delivery_id = $1 AND error IS NOT NULL`, run.failed) > 0
+		return run.count(`SELECT count(*) FROM all_attempts WHERE delivery_id = $1 AND error IS NOT NULL`, run.failed) > 0
 	})
 }
 

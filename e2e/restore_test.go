@@ -28,7 +28,7 @@ func TestABackupOfPostgresIsEnough(t *testing.T) {
 	r.respondWith(always(http.StatusInternalServerError))
 	retrying := i.create("Failed before the backup")
 	eventually(t, startLimit, "its delivery is retried", func() bool {
-		return h.count(`SELECT count(*) FROM deliveries WHERE status = 'retrying'`) == 1
+		return h.count(`SELECT count(*) FROM all_deliveries WHERE status = 'retrying'`) == 1
 	})
 	eventually(t, startLimit, "no record is dirty", func() bool {
 		return h.count(`SELECT count(*) FROM looks_owed`) == 0

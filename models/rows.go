@@ -333,19 +333,6 @@ type LogEntry struct {
 // TableName returns log.
 func (LogEntry) TableName() string { return "log" }
 
-// Event is something that happened to a record.
-type Event struct {
-	ID             string `gorm:"primaryKey"`
-	OrganizationID string
-	Type           EventType
-	RecordID       string
-	ActorID        string
-	Data           JSON
-	CreatedAt      Time
-	// TraceParent is the span of the call that caused it, nil if that is not traced.
-	TraceParent *string
-}
-
 // Webhook is a webhook address of an integration and the event types it subscribed to.
 type Webhook struct {
 	ID             string `gorm:"primaryKey"`

@@ -99,7 +99,7 @@ func TestConcurrentWritesShareATransaction(t *testing.T) {
 				t.Errorf("creation %d left %d %s, want 1", i, n, what)
 			}
 		}
-		delivered := `SELECT string_agg(d.webhook_id, ' ' ORDER BY d.webhook_id) FROM deliveries d JOIN events e ON e.id = d.event_id
+		delivered := `SELECT string_agg(d.webhook_id, ' ' ORDER BY d.webhook_id) FROM all_deliveries d JOIN events e ON e.id = d.event_id
 			WHERE e.record_id = $1 AND d.record_id = $1 AND e.type = 'work_order.created'`
 		if got, alone := servicetest.Value[string](f.Fixture, delivered, got.ID), servicetest.Value[string](f.Fixture, delivered, id); got != alone {
 			t.Errorf("creation %d goes to %s, one that ran alone to %s", i, got, alone)
@@ -306,7 +306,7 @@ func TestAWriteToManyAddressesRunsAlone(t *testing.T) {
 	if n := servicetest.Value[int](f.Fixture, `SELECT count(DISTINCT xmin::text) FROM events`); n != writes {
 		t.Errorf("the %d writes took %d transactions", writes, n)
 	}
-	if n := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM deliveries WHERE webhook_id LIKE 'whk_0000%'`); n != writes*100 {
+	if n := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM all_deliveries WHERE webhook_id LIKE 'whk_0000%'`); n != writes*100 {
 		t.Errorf("%d deliveries were inserted, want %d", n, writes*100)
 	}
 }

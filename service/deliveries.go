@@ -41,62 +41,77 @@ type DeliveryFilter struct {
 	Limit int
 }
 
-// deliveriesQuery reads the deliveries of each address along an index, so the cost
-// of a page does not depend on how many there are.
+// deliveriesQuery reads the deliveries of each address along the indexes {sources}, so
+// the cost of a page does not depend on how many there are. It begins before the
+// position of the delivery @before.
 const deliveriesQuery = `
+	WITH start AS (
+		SELECT CASE WHEN @before = '' THEN 9223372036854775807
+			ELSE (SELECT seq FROM all_deliveries WHERE id = @before) END AS seq
+	)
 	SELECT ` + deliveryColumns + `
 	FROM webhooks h
 	JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
-	CROSS JOIN LATERAL (
-		SELECT * FROM deliveries o
-		WHERE o.webhook_id = h.id AND o.id < @before AND {statuses}
-		ORDER BY o.id DESC LIMIT @limit) d
-	JOIN events e ON e.id = d.event_id
+	CROSS JOIN LATERAL (SELECT * FROM ({sources}) o ORDER BY o.seq DESC LIMIT @limit) d
+	CROSS JOIN LATERAL (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e
 	WHERE (@organization = '' OR h.organization_id = @organization) AND (@webhook = '' OR h.id = @webhook)
-	ORDER BY d.id DESC LIMIT @limit`
+	ORDER BY d.seq DESC LIMIT @limit`
+
+// deliverySource is a source of deliveriesQuery: the rows of a table with the statuses.
+const deliverySource = `(
+			SELECT id, seq, event_id, webhook_id, status, attempts, next_attempt_at, last_status, last_error, created_at FROM {table}
+			WHERE webhook_id = h.id AND seq < (SELECT seq FROM start) AND {statuses}
+			ORDER BY seq DESC LIMIT @limit)`
 
 // Deliveries returns a page of deliveries, the newest first. It does not check
 // permissions: callers other than operator commands must set OrganizationID.
 // Errors: invalid_request, not_found (no such address), unavailable.
 func (s *Service) Deliveries(ctx context.Context, filter DeliveryFilter) ([]DeliveryView, error) {
-	statuses, err := filter.statuses()
+	sources, err := filter.sources()
 	if err != nil {
 		return nil, err
 	}
 	args := pgx.NamedArgs{
 		"organization": filter.OrganizationID, "webhook": filter.WebhookID,
-		"before": cmp.Or(filter.Before, maxID), "limit": min(cmp.Or(filter.Limit, models.DefaultPageSize), models.MaxPageSize),
+		"before": filter.Before, "limit": min(cmp.Or(filter.Limit, models.DefaultPageSize), models.MaxPageSize),
 	}
 	of := []any{args}
 	return knownList[DeliveryView](ctx, s, filter.OrganizationID, `
 		SELECT @webhook = '' OR EXISTS (SELECT FROM webhooks h JOIN integrations i ON i.id = h.integration_id
 			WHERE h.id = @webhook AND i.deleted_at IS NULL AND (@organization = '' OR h.organization_id = @organization))`, of,
-		with(deliveriesQuery, "statuses", statuses), of)
+		with(deliveriesQuery, "sources", sources), of)
 }
-
-// maxID sorts after every id.
-const maxID = "~"
 
 var deliveryStatuses = []models.DeliveryStatus{
 	models.DeliveryPending, models.DeliveryDelivered, models.DeliveryRetrying,
 	models.DeliveryFailed, models.DeliveryHeld, models.DeliverySkipped,
 }
 
-// statuses returns the condition on the status of the row o. It is written out
-// because partial indexes do not serve a parameter. Errors: invalid_request.
-func (f DeliveryFilter) statuses() (string, error) {
+// sources returns the sources of the page: one for each open status, one for all others.
+// The statuses are written out because partial indexes do not serve a parameter. Errors:
+// invalid_request.
+func (f DeliveryFilter) sources() (string, error) {
 	if f.Limit < 0 {
 		return "", models.Errorf(models.CodeInvalidRequest, "The limit must be at least 1.")
 	}
-	if len(f.Statuses) == 0 {
-		return "true", nil
+	statuses := f.Statuses
+	if len(statuses) == 0 {
+		statuses = deliveryStatuses
 	}
-	var named []string
-	for _, status := range f.Statuses {
+	var sources, named []string
+	for _, status := range statuses {
 		if !slices.Contains(deliveryStatuses, status) {
 			return "", models.Errorf(models.CodeInvalidRequest, "There is no delivery status %q.", status)
 		}
 		named = append(named, "'"+string(status)+"'")
+		if status == models.DeliveryPending || status == models.DeliveryRetrying {
+			sources = append(sources, with(deliverySource, "table", "open_deliveries", "statuses", "status = '"+string(status)+"'"))
+		}
 	}
-	return "o.status IN (" + strings.Join(named, ", ") + ")", nil
+	condition := "status IN (" + strings.Join(named, ", ") + ")"
+	if len(f.Statuses) == 0 {
+		condition = "true"
+	}
+	sources = append(sources, with(deliverySource, "table", "deliveries", "statuses", condition))
+	return strings.Join(sources, " UNION ALL "), nil
 }

@@ -69,28 +69,77 @@ type RecordResult struct {
 	Off bool
 }
 
-// recordQuery stores the attempts, moves their deliveries and returns the moved
-// ones. An attempt that is already stored, because a worker's response was lost,
-// changes nothing. A delivery that was held or stopped during its attempt stays so
-// unless the attempt succeeded.
-var recordQuery = with(`
-	WITH made AS (
-		SELECT * FROM unnest($1::text[], $2::integer[], $3::timestamptz[], $4::integer[], $5::integer[], $6::text[],
-			$7::text[], $8::bytea[], $9::text[], $10::timestamptz[])
-			AS a (id, number, started_at, latency_ms, code, error, remote_ip, body, next_status, next_at)
-	), moved AS (
-		UPDATE deliveries d SET status = {status}, attempts = m.number, last_status = m.code, last_error = m.error,
-			next_attempt_at = CASE WHEN {status} = 'retrying' THEN m.next_at END,
-			finished_at = CASE WHEN {status} IN ('delivered', 'failed') THEN $11::timestamptz END
-		FROM made m
-		WHERE d.id = m.id AND d.attempts < m.number
-		RETURNING d.id, d.status
+// attemptRows are attempts, one per element of the parameters. next_at is the time of
+// the next attempt, NULL without one.
+const attemptRows = `
+	made AS (
+		SELECT * FROM unnest($1::text[], $2::integer[], $3::timestamptz[], $4::integer[], $5::integer[], $6::text[], $7::text[], $8::bytea[], $9::timestamptz[])
+			AS a (id, number, attempted_at, took_ms, code, problem, ip, body, next_at)
+	)`
+
+// attemptsMade adds the places of the open deliveries that the attempts were made at. An
+// attempt that is already stored, because a worker's response was lost, has none. LATERAL
+// and LIMIT read each delivery along the primary key, whatever the planner knows of the
+// table.
+const attemptsMade = attemptRows + `, found AS (
+		SELECT m.*, o.place FROM made m CROSS JOIN LATERAL (
+			SELECT ctid AS place FROM open_deliveries WHERE id = m.id AND attempts < m.number LIMIT 1) o
+	)`
+
+// deliveredQuery finishes the deliveries of successful attempts. A first attempt is
+// stored inside its delivery.
+const deliveredQuery = `
+	WITH ` + attemptsMade + `, closed AS (
+		DELETE FROM open_deliveries o USING found f WHERE o.ctid = f.place
+		RETURNING o.id, o.seq, o.event_id, o.webhook_id, o.record_id, o.created_at, o.attempts_before, f.number, f.attempted_at, f.took_ms, f.code, f.ip, f.body
 	), stored AS (
-		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, error, remote_ip, response_body)
-		SELECT id, number, started_at, latency_ms, code, error, remote_ip, body FROM made JOIN moved USING (id)
+		INSERT INTO deliveries (id, seq, event_id, webhook_id, record_id, created_at, attempts_before, attempts, last_status, status,
+			started_at, latency_ms, remote_ip, response_body)
+		SELECT id, seq, event_id, webhook_id, record_id, created_at, attempts_before, number, code, 'delivered',
+			CASE WHEN number = 1 THEN attempted_at END, CASE WHEN number = 1 THEN took_ms END,
+			CASE WHEN number = 1 THEN ip END, CASE WHEN number = 1 THEN body END
+		FROM closed
+	), attempted AS (
+		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, remote_ip, response_body)
+		SELECT id, number, attempted_at, took_ms, code, ip, body FROM closed WHERE number > 1
 	)
-	SELECT id, status FROM moved`,
-	"status", "CASE WHEN d.status IN ('pending', 'retrying') OR m.next_status = 'delivered' THEN m.next_status ELSE d.status END")
+	SELECT id, 'delivered' AS status FROM closed`
+
+// failedQuery stores failed attempts. Their deliveries get another attempt or have failed.
+const failedQuery = `
+	WITH ` + attemptsMade + `, retried AS (
+		UPDATE open_deliveries o SET status = 'retrying', attempts = f.number, last_status = f.code, last_error = f.problem, next_attempt_at = f.next_at
+		FROM found f WHERE o.ctid = f.place AND f.next_at IS NOT NULL
+		RETURNING f.*
+	), closed AS (
+		DELETE FROM open_deliveries o USING found f WHERE o.ctid = f.place AND f.next_at IS NULL
+		RETURNING f.*, o.seq, o.event_id, o.webhook_id, o.record_id, o.created_at, o.attempts_before
+	), stored AS (
+		INSERT INTO deliveries (` + movedColumns + `, attempts_before, status)
+		SELECT id, seq, event_id, webhook_id, record_id, created_at, number, code, problem, attempts_before, 'failed' FROM closed
+	), attempted AS (
+		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, error, remote_ip, response_body)
+		SELECT id, number, attempted_at, took_ms, code, problem, ip, body FROM retried
+		UNION ALL SELECT id, number, attempted_at, took_ms, code, problem, ip, body FROM closed
+	)
+	SELECT id, 'retrying' AS status FROM retried UNION ALL SELECT id, 'failed' FROM closed`
+
+// lateQuery stores attempts at deliveries that were held or stopped meanwhile. They stay
+// so unless the attempt succeeded.
+const lateQuery = `
+	WITH ` + attemptRows + `, found AS (
+		SELECT m.*, d.place FROM made m CROSS JOIN LATERAL (
+			SELECT ctid AS place FROM deliveries WHERE id = m.id AND attempts < m.number AND started_at IS NULL LIMIT 1) d
+	), moved AS (
+		UPDATE deliveries d SET attempts = f.number, last_status = f.code, last_error = f.problem,
+			status = CASE WHEN f.code BETWEEN 200 AND 299 THEN 'delivered' ELSE d.status END
+		FROM found f WHERE d.ctid = f.place
+		RETURNING f.*, d.status
+	), attempted AS (
+		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, error, remote_ip, response_body)
+		SELECT id, number, attempted_at, took_ms, code, problem, ip, body FROM moved
+	)
+	SELECT id, status FROM moved`
 
 // healthQuery stores when the address last succeeded and since when it has been
 // failing. It returns the latter unless the warning about it was sent, and the
@@ -119,32 +168,33 @@ func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts
 	now := s.now()
 	var failingSince *time.Time
 	var organizationID string
+	moved := map[string]models.DeliveryStatus{}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(recordQuery, append(s.attemptColumns(attempts, now), now)...).Query(func(rows pgx.Rows) error {
-		var id string
-		var status models.DeliveryStatus
-		_, err := pgx.ForEachRow(rows, []any{&id, &status}, func() error {
-			switch status { //nolint:exhaustive // held and stopped ones keep their status
-			case models.DeliveryDelivered:
-				result.Delivered++
-			case models.DeliveryRetrying:
-				result.Retrying = append(result.Retrying, id)
-				result.Failing = append(result.Failing, id)
-			case models.DeliveryFailed:
-				result.Failed++
-				result.Failing = append(result.Failing, id)
-			}
-			return nil
-		})
-		return err
-	})
-	succeeded := slices.ContainsFunc(attempts, Attempt.succeeded)
-	pipeline.Queue(healthQuery, webhookID, succeeded, now).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(indexPlans)
+	s.queueAttempts(pipeline, attempts, now, moved)
+	pipeline.Queue(healthQuery, webhookID, slices.ContainsFunc(attempts, Attempt.succeeded), now).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&failingSince, &organizationID}, func() error { return nil })
 		return err
 	})
 	if err := s.pool.SendBatch(ctx, pipeline).Close(); err != nil {
 		return result, s.translate(err)
+	}
+	if len(moved) < len(attempts) {
+		if err := s.recordLate(ctx, attempts, now, moved); err != nil {
+			return result, s.translate(err)
+		}
+	}
+	for _, a := range attempts {
+		switch moved[a.DeliveryID] { //nolint:exhaustive // held ones keep their status
+		case models.DeliveryDelivered:
+			result.Delivered++
+		case models.DeliveryRetrying:
+			result.Retrying = append(result.Retrying, a.DeliveryID)
+			result.Failing = append(result.Failing, a.DeliveryID)
+		case models.DeliveryFailed:
+			result.Failed++
+			result.Failing = append(result.Failing, a.DeliveryID)
+		}
 	}
 	var err error
 	if result.Failed > 0 {
@@ -157,14 +207,64 @@ func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts
 	return result, err
 }
 
-// attemptColumns returns the arguments of recordQuery for the attempts, column by column.
+// queueAttempts queues the statements that store the attempts. They put the deliveries
+// that they moved into moved.
+func (s *Service) queueAttempts(pipeline *pgx.Batch, attempts []Attempt, now models.Time, moved map[string]models.DeliveryStatus) {
+	var successes, failures []Attempt
+	for _, a := range attempts {
+		if a.succeeded() {
+			successes = append(successes, a)
+		} else {
+			failures = append(failures, a)
+		}
+	}
+	if len(successes) > 0 {
+		pipeline.Queue(deliveredQuery, s.attemptColumns(successes, now)...).Query(collectMoved(moved))
+	}
+	if len(failures) > 0 {
+		pipeline.Queue(failedQuery, s.attemptColumns(failures, now)...).Query(collectMoved(moved))
+	}
+}
+
+func collectMoved(moved map[string]models.DeliveryStatus) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var id string
+		var status models.DeliveryStatus
+		_, err := pgx.ForEachRow(rows, []any{&id, &status}, func() error {
+			moved[id] = status
+			return nil
+		})
+		return err
+	}
+}
+
+// recordLate stores the attempts whose deliveries are not among moved: something else
+// moved or changed them during the attempt. It adds those that it finds.
+func (s *Service) recordLate(ctx context.Context, attempts []Attempt, now models.Time, moved map[string]models.DeliveryStatus) error {
+	var late []Attempt
+	var ids []string
+	for _, a := range attempts {
+		if _, found := moved[a.DeliveryID]; !found {
+			late, ids = append(late, a), append(ids, a.DeliveryID)
+		}
+	}
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(indexPlans)
+	for _, lock := range lockQueries {
+		pipeline.Queue(lock, ids)
+	}
+	s.queueAttempts(pipeline, late, now, moved)
+	pipeline.Queue(lateQuery, s.attemptColumns(late, now)...).Query(collectMoved(moved))
+	return s.pool.SendBatch(ctx, pipeline).Close()
+}
+
+// attemptColumns returns the parameters of attemptRows.
 func (s *Service) attemptColumns(attempts []Attempt, now models.Time) []any {
 	n := len(attempts)
 	ids, numbers, started, latencies := make([]string, n), make([]int, n), make([]time.Time, n), make([]int, n)
 	codes, problems, remotes, bodies := make([]*int, n), make([]*string, n), make([]*string, n), make([][]byte, n)
-	statuses, nexts := make([]string, n), make([]*time.Time, n)
+	nexts := make([]*time.Time, n)
 	for i, a := range attempts {
-		next := a.NextStatus(s.RetrySchedule, now)
 		ids[i], numbers[i], started[i], latencies[i] = a.DeliveryID, a.Number, a.StartedAt.Time, int(a.Latency.Milliseconds())
 		if a.Status != 0 {
 			codes[i] = &attempts[i].Status
@@ -174,10 +274,10 @@ func (s *Service) attemptColumns(attempts []Attempt, now models.Time) []any {
 		if a.RemoteIP != "" {
 			remotes[i] = &attempts[i].RemoteIP
 		}
-		bodies[i], statuses[i] = a.ResponseBody, string(next.Status)
-		if next.Next != nil {
-			nexts[i] = &next.Next.Time
+		bodies[i] = a.ResponseBody
+		if next := a.NextStatus(s.RetrySchedule, now).Next; next != nil {
+			nexts[i] = &next.Time
 		}
 	}
-	return []any{ids, numbers, started, latencies, codes, problems, remotes, bodies, statuses, nexts}
+	return []any{ids, numbers, started, latencies, codes, problems, remotes, bodies, nexts}
 }

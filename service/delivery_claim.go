@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"errors"
-	"math"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,12 +19,27 @@ type Address struct {
 	Enabled bool
 }
 
+// ClaimPosition is a place in the order of an address's deliveries. The zero value is
+// the beginning.
+type ClaimPosition struct {
+	// After is the RenderedDelivery.Seq up to which everything pending was claimed, except
+	// deliveries whose transaction had not ended.
+	After int64
+	// Requeues is how often deliveries had been made pending again, with their old
+	// positions. When that changes, claims begin at the beginning.
+	Requeues int64
+	// All has one claim begin at the beginning, to find those whose transaction had not ended.
+	All bool
+}
+
 // Claim is what is due at one address.
 type Claim struct {
 	Address    Address
 	Deliveries []RenderedDelivery
 	// More says that the limit left pending deliveries unclaimed.
 	More bool
+	// Position is where the next claim begins.
+	Position ClaimPosition
 	// Notices says that notices about the address wait to be mailed.
 	Notices bool
 }
@@ -49,6 +63,9 @@ type addressRow struct {
 	Notices bool
 	// Releasing says that a release of failed and held deliveries is unfinished.
 	Releasing bool
+	Requeues  int64
+	// Adopting says that deliveries of the previous release's program are pending.
+	Adopting bool
 }
 
 // addressQuery loads an address at the time $2. The caller appends its id.
@@ -57,7 +74,8 @@ var addressQuery = `
 		h.enabled, ` + with(usableIntegration, "i", "i", "o", "o", "p", "p") + ` AS usable,
 		'people:read' = ANY (i.scopes) AS show_people, i.scopes, h.events,
 		` + with(waitsForMail, "w", "h", "now", "$2") + ` AS notices,
-		EXISTS (SELECT FROM delivery_releases r WHERE r.webhook_id = h.id) AS releasing
+		EXISTS (SELECT FROM delivery_releases r WHERE r.webhook_id = h.id) AS releasing, h.requeues,
+		EXISTS (SELECT FROM deliveries d WHERE d.webhook_id = h.id AND d.status = 'pending') AS adopting
 	FROM webhooks h
 	JOIN integrations i ON i.id = h.integration_id
 	JOIN organizations o ON o.id = h.organization_id
@@ -80,42 +98,61 @@ type claimedDelivery struct {
 	TraceParent    *string
 }
 
-// claimQuery selects claimedDelivery rows. The caller appends the condition.
+// claimQuery selects claimedDelivery rows for the open deliveries {open}. LATERAL and
+// LIMIT read each event along the primary key, whatever the planner knows of the table.
 const claimQuery = `
-	SELECT d.id AS delivery_id, d.seq, d.record_id, d.attempts, d.attempts_before, e.id AS event_id, e.type AS event_type,
+	SELECT o.id AS delivery_id, o.seq, o.record_id, o.attempts, o.attempts_before, e.id AS event_id, e.type AS event_type,
 		e.organization_id, e.actor_id, e.data, e.created_at, e.trace_parent
-	FROM deliveries d JOIN events e ON e.id = d.event_id`
+	FROM ({open}) o CROSS JOIN LATERAL (SELECT * FROM events WHERE id = o.event_id LIMIT 1) e
+	ORDER BY o.seq`
+
+// claimPendingQuery begins after a position: until the next vacuum, and longer while a
+// dump runs, the index has the entries of deliveries that were finished since.
+var claimPendingQuery = with(claimQuery, "open", `
+		SELECT * FROM open_deliveries
+		WHERE webhook_id = $1 AND status = 'pending' AND id <> ALL ($3::text[])
+			AND seq > CASE WHEN $5::bigint = (SELECT requeues FROM webhooks WHERE id = $1) THEN $4::bigint ELSE 0 END
+			AND seq <= coalesce((SELECT after_seq FROM delivery_releases WHERE webhook_id = $1), 9223372036854775807)
+			AND `+adoptedUpTo+`
+		ORDER BY seq LIMIT $2`)
+
+var claimRetryQuery = with(claimQuery, "open", `SELECT * FROM open_deliveries WHERE id = $1 AND `+isRetrying+` LIMIT $2`)
 
 // ClaimPending returns up to limit pending deliveries of the address, oldest first,
 // each with its record as it is now; claimed are the ids of those that the caller
-// already has. If the address is off, its deliveries are held. Those that it does
+// already has, and from is the position of its previous claim. If the address is off,
+// its deliveries are held. Those that it does
 // not subscribe to or that its integration may no longer read are skipped. Neither
 // are returned. An unfinished release continues with its next batch; deliveries after
 // it wait, so that all go out in the order of the events. Only one dispatcher claims for an address at a time; if two overlap
 // after a crash, deliveries are sent twice, never lost. An unknown address claims
 // nothing. Errors: unavailable.
-func (s *Service) ClaimPending(ctx context.Context, webhookID string, claimed []string, limit int) (Claim, error) {
+func (s *Service) ClaimPending(ctx context.Context, webhookID string, claimed []string, from ClaimPosition, limit int) (Claim, error) {
 	if claimed == nil {
 		claimed = []string{} // NULL would make the comparison NULL, too
 	}
-	return s.claim(ctx, addressQuery+`$1`, webhookID, limit, claimQuery+`
-		WHERE d.webhook_id = $1 AND d.status = 'pending' AND d.id <> ALL ($3::text[])
-			AND d.seq <= coalesce((SELECT after_seq FROM delivery_releases WHERE webhook_id = $1), $4)
-		ORDER BY d.seq LIMIT $2`, claimed, int64(math.MaxInt64))
+	after := from.After
+	if from.All {
+		after = 0
+	}
+	return s.claim(ctx, addressQuery+`$1`, webhookID, from, limit, claimPendingQuery, claimed, after, from.Requeues)
 }
 
 // ClaimRetry returns the delivery if it waits for another attempt, rendered like
 // those of ClaimPending.
 func (s *Service) ClaimRetry(ctx context.Context, deliveryID string) (Claim, error) {
-	return s.claim(ctx, addressQuery+`(SELECT webhook_id FROM deliveries WHERE id = $1)`, deliveryID, 1, claimQuery+`
-		WHERE d.id = $1 AND d.status = 'retrying' LIMIT $2`)
+	if _, err := s.pool.Exec(ctx, adoptOneQuery, deliveryID); err != nil {
+		return Claim{}, s.translate(err)
+	}
+	return s.claim(ctx, addressQuery+`(SELECT webhook_id FROM open_deliveries WHERE id = $1)`, deliveryID, ClaimPosition{}, 1, claimRetryQuery)
 }
 
-func (s *Service) claim(ctx context.Context, addressSQL, id string, limit int, claimSQL string, args ...any) (Claim, error) {
+func (s *Service) claim(ctx context.Context, addressSQL, id string, from ClaimPosition, limit int, claimSQL string, args ...any) (Claim, error) {
 	var claim Claim
 	var address addressRow
 	var claimed []claimedDelivery
 	pipeline := &pgx.Batch{}
+	pipeline.Queue(indexPlans)
 	pipeline.Queue(addressSQL, id, s.now()).Query(func(rows pgx.Rows) error {
 		row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[addressRow])
 		address = row
@@ -140,21 +177,24 @@ func (s *Service) claim(ctx context.Context, addressSQL, id string, limit int, c
 	if len(claimed) > limit {
 		claim.More, claimed = true, claimed[:limit]
 	}
-	if !address.Enabled {
+	// The address was read before the deliveries, so a requeue in between is noticed next time.
+	claim.Position = ClaimPosition{After: from.After, Requeues: address.Requeues}
+	if n := len(claimed); n > 0 && (claim.More || claimed[n-1].Seq > from.After) {
+		claim.Position.After = claimed[n-1].Seq
+	}
+	switch {
+	case address.Adopting && !claim.More:
+		claim.More, err = true, s.adopt(ctx, address.OrganizationID, address.ID)
+	case !address.Enabled:
 		err = s.transaction(ctx, address.OrganizationID, func(t *ormTx) (err error) {
 			claim.More, err = t.holdBatch(address.ID)
 			return err
 		})
+	case address.Releasing && !claim.More:
+		claim.More, err = true, s.continueRelease(ctx, address.OrganizationID, address.ID)
+	}
+	if err != nil || len(claimed) == 0 || !address.Enabled {
 		return claim, err
-	}
-	if address.Releasing && !claim.More {
-		claim.More = true
-		if err := s.continueRelease(ctx, address.OrganizationID, address.ID); err != nil {
-			return claim, err
-		}
-	}
-	if len(claimed) == 0 {
-		return claim, nil
 	}
 	claim.Deliveries, err = s.render(ctx, address, claimed)
 	return claim, err

@@ -84,14 +84,14 @@ func (s *Service) DeliveryWithAttempts(ctx context.Context, organizationID, id s
 	return read(ctx, s, organizationID, func() (DeliveryWithAttempts, error) { return found, nil }, func(pipeline *pgx.Batch) error {
 		queueOne(pipeline, &found.DeliveryView, models.NotFound(), `
 		SELECT `+deliveryColumns+`
-		FROM deliveries d
+		FROM all_deliveries d
 		JOIN events e ON e.id = d.event_id
 		JOIN webhooks h ON h.id = d.webhook_id
 		JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
 		WHERE d.id = $1 AND ($2 = '' OR h.organization_id = $2)`, id, organizationID)
 		pipeline.Queue(`
 		SELECT number, started_at, latency_ms, coalesce(status, 0), coalesce(error, ''), coalesce(remote_ip, ''), response_body
-		FROM attempts WHERE delivery_id = $1 ORDER BY number`, id).Query(func(rows pgx.Rows) error {
+		FROM all_attempts WHERE delivery_id = $1 ORDER BY number`, id).Query(func(rows pgx.Rows) error {
 			var a Attempt
 			var latency int64
 			_, err := pgx.ForEachRow(rows, []any{&a.Number, &a.StartedAt, &latency, &a.Status, &a.Error, &a.RemoteIP, &a.ResponseBody}, func() error {

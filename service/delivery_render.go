@@ -40,6 +40,8 @@ type envelope struct {
 	Data           map[string]any   `json:"data"`
 }
 
+var skipQuery = closing(models.DeliverySkipped, "$1::text[]", "true")
+
 // render builds the bodies of the deliveries with their records as they are now.
 // It skips those that the address does not subscribe to or that its integration
 // may no longer read.
@@ -74,9 +76,7 @@ func (s *Service) render(ctx context.Context, address addressRow, claimed []clai
 		rendered = append(rendered, r)
 	}
 	if len(skipped) > 0 {
-		if _, err := s.pool.Exec(ctx, `
-			UPDATE deliveries SET status = 'skipped', next_attempt_at = NULL, finished_at = $2
-			WHERE id = ANY ($1) AND status IN ('pending', 'retrying')`, skipped, s.now()); err != nil {
+		if _, err := s.pool.Exec(ctx, skipQuery, skipped); err != nil {
 			return nil, s.translate(err)
 		}
 	}

@@ -37,7 +37,7 @@ func (s *Service) Delivery(ctx context.Context, id string) (DeliveryState, error
 		SELECT d.id AS delivery_id, d.webhook_id, h.integration_id, e.organization_id, d.record_id, d.event_id,
 			e.type AS event_type, d.status, d.attempts, d.attempts_before, d.next_attempt_at, d.last_status, d.last_error,
 			e.created_at + make_interval(secs => $2) AS kept_until, e.created_at AS event_created_at
-		FROM deliveries d
+		FROM all_deliveries d
 		JOIN events e ON e.id = d.event_id
 		JOIN webhooks h ON h.id = d.webhook_id
 		WHERE d.id = $1`, id, models.EventRetention.Seconds())
@@ -58,21 +58,26 @@ func (s *Service) Delivery(ctx context.Context, id string) (DeliveryState, error
 	return state, s.translate(err)
 }
 
+// requeueQuery makes the delivery $1 due at $2 if it is retrying, failed or held.
+var requeueQuery = `
+	WITH ` + with(reopened, "ids", `ARRAY(
+		SELECT id FROM (SELECT id, status FROM deliveries WHERE id = $1 OFFSET 0) d WHERE status IN ('failed', 'held'))`, "status", "retrying", "next", "$2::timestamptz") + `, due AS (
+		UPDATE open_deliveries SET next_attempt_at = $2 WHERE id = $1 AND ` + isRetrying + ` RETURNING id
+	)
+	SELECT id FROM reopened UNION ALL SELECT id FROM due`
+
 // RequeueDelivery makes a failed, held or retrying delivery due now. One that was
 // failed or held begins a new run of the retry schedule. It reports whether the
 // delivery was in one of these states. Errors: unavailable.
 func (s *Service) RequeueDelivery(ctx context.Context, id string) (bool, error) {
-	tag, err := s.pool.Exec(ctx, `
-		UPDATE deliveries SET status = 'retrying', next_attempt_at = $2, finished_at = NULL,
-			attempts_before = CASE WHEN status = 'retrying' THEN attempts_before ELSE attempts END
-		WHERE id = $1 AND status IN ('failed', 'held', 'retrying')`, id, s.now())
+	tag, err := s.execOnDelivery(ctx, id, requeueQuery, id, s.now())
 	return tag.RowsAffected() == 1, s.translate(err)
 }
 
+var stopQuery = closing(models.DeliveryFailed, "ARRAY[$1]", isRetrying)
+
 // StopDelivery marks a retrying delivery failed without another attempt. Errors: unavailable.
 func (s *Service) StopDelivery(ctx context.Context, id string) error {
-	_, err := s.pool.Exec(ctx, `
-		UPDATE deliveries SET status = 'failed', next_attempt_at = NULL, finished_at = $2
-		WHERE id = $1 AND status = 'retrying'`, id, s.now())
+	_, err := s.execOnDelivery(ctx, id, stopQuery, id)
 	return s.translate(err)
 }

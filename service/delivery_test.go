@@ -24,7 +24,7 @@ func create(t *testing.T, f *servicetest.Fixture) string {
 
 func claim(t *testing.T, f *servicetest.Fixture, webhook string) service.Claim {
 	t.Helper()
-	claimed, err := f.ClaimPending(t.Context(), f.ID(webhook), nil, 100)
+	claimed, err := f.ClaimPending(t.Context(), f.ID(webhook), nil, service.ClaimPosition{}, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestAttemptsChangeTheStatusOfADelivery(t *testing.T) {
 	if got := status(t, f, d.DeliveryID); got != models.DeliveryDelivered {
 		t.Errorf("after a 204 the delivery is %s", got)
 	}
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM attempts WHERE delivery_id = $1 AND latency_ms = 12`, d.DeliveryID); n != 2 {
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM all_attempts WHERE delivery_id = $1 AND latency_ms = 12`, d.DeliveryID); n != 2 {
 		t.Errorf("%d attempts are stored, want 2", n)
 	}
 }
@@ -181,7 +181,7 @@ func TestAddressesAreTurnedOff(t *testing.T) {
 				t.Errorf("the reason is %q, want %q", reason, test.reason)
 			}
 			create(t, f)
-			held := servicetest.Value[int](f, `SELECT count(*) FROM deliveries WHERE webhook_id = $1 AND status = 'held'`, f.ID("erp_hook"))
+			held := servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1 AND status = 'held'`, f.ID("erp_hook"))
 			if want := map[bool]int{true: 2, false: 0}[test.off]; held != want {
 				t.Errorf("%d deliveries are held, want %d", held, want)
 			}

@@ -10,3 +10,19 @@ var (
 func DeliveryID(event, random string) string {
 	return with(deliveryID, "event", event, "random", random)
 }
+
+// IndexPlans are the settings of the statements of deliveries.
+const IndexPlans = indexPlans
+
+// DeliveryStatements are statements that a test explains.
+var DeliveryStatements = map[string]string{
+	"claim":   claimPendingQuery,
+	"retry":   claimRetryQuery,
+	"deliver": deliveredQuery,
+	"fail":    failedQuery,
+	"late":    lateQuery,
+	"skip":    skipQuery,
+	"stop":    stopQuery,
+	"requeue": requeueQuery,
+	"poll":    pollQuery,
+}

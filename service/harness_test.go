@@ -165,7 +165,7 @@ func (s *harness) eventsOf(id string) string {
 const eventsQuery = `
 	SELECT coalesce(string_agg(substr(e.type, strpos(e.type, '.') + 1) || CASE WHEN e.data ? 'status'
 		THEN format(' %s>%s', e.data ->> 'previous_status', e.data ->> 'status') ELSE '' END, ', ' ORDER BY v.seq), '')
-	FROM deliveries v JOIN events e ON e.id = v.event_id WHERE v.record_id = $1 AND v.webhook_id = $2`
+	FROM all_deliveries v JOIN events e ON e.id = v.event_id WHERE v.record_id = $1 AND v.webhook_id = $2`
 
 // noticesOf lists the notices about a record: person and kind.
 func (s *harness) noticesOf(id string) string {

@@ -420,7 +420,7 @@ func TestADeletedIntegrationGetsNoWorkAndKeepsItsName(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Pending deliveries to its addresses are skipped, and it gets no new ones.
-	pending := servicetest.Value[string](f, `SELECT id FROM deliveries WHERE webhook_id = $1`, f.ID("erp_hook"))
+	pending := servicetest.Value[string](f, `SELECT id FROM all_deliveries WHERE webhook_id = $1`, f.ID("erp_hook"))
 	if claimed := claim(t, f, "erp_hook"); len(claimed.Deliveries) != 0 || status(t, f, pending) != models.DeliverySkipped {
 		t.Errorf("the pending delivery is claimed: %v, and %s", claimed.Deliveries, status(t, f, pending))
 	}
@@ -428,7 +428,7 @@ func TestADeletedIntegrationGetsNoWorkAndKeepsItsName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM deliveries WHERE webhook_id = $1`, f.ID("erp_hook")); n != 1 {
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1`, f.ID("erp_hook")); n != 1 {
 		t.Errorf("there are %d deliveries, want the first alone", n)
 	}
 	// It gets no new work, neither as an inventory manager nor through its team.

@@ -48,10 +48,10 @@ const MaxBacklogCount = 100_000
 // deleted address count until housekeeping has removed them: their index lacks the address.
 var backlogQuery = with(`
 	WITH RECURSIVE heads AS (
-		(SELECT webhook_id, created_at FROM deliveries WHERE status = 'pending' ORDER BY webhook_id, seq LIMIT 1)
+		(SELECT webhook_id, created_at FROM open_deliveries WHERE status = 'pending' ORDER BY webhook_id, seq LIMIT 1)
 		UNION ALL
 		SELECT next.* FROM heads h, LATERAL (
-			SELECT d.webhook_id, d.created_at FROM deliveries d
+			SELECT d.webhook_id, d.created_at FROM open_deliveries d
 			WHERE d.status = 'pending' AND d.webhook_id > h.webhook_id ORDER BY d.webhook_id, d.seq LIMIT 1) next
 	), waiting AS (
 		SELECT min(h.created_at) AS oldest,
@@ -60,15 +60,15 @@ var backlogQuery = with(`
 		WHERE h.{not_deleted}
 	)
 	SELECT @now::timestamptz AS at,
-		(SELECT count(*) FROM (SELECT FROM deliveries WHERE status = 'pending' AND {not_deleted} LIMIT @max) x) AS pending,
+		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE status = 'pending' AND {not_deleted} LIMIT @max) x) AS pending,
 		(SELECT oldest FROM waiting) AS oldest_pending,
-		(SELECT count(*) FROM (SELECT FROM deliveries WHERE status = 'retrying' LIMIT @max) x) AS retries,
+		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE status = 'retrying' LIMIT @max) x) AS retries,
 		(SELECT count(*) FROM (SELECT FROM looks_owed LIMIT @max) x) AS dirty_records,
 		(SELECT min(since) FROM looks_owed) AS oldest_dirty,
 		(SELECT count(*) FROM (SELECT FROM notices WHERE mail = 'waiting' LIMIT @max) x) AS mails,
 		(SELECT min(created_at) FROM notices WHERE mail = 'waiting') AS oldest_mail,
 		(SELECT unclaimed FROM waiting) AS unclaimed_addresses,
-		(SELECT count(*) FROM (SELECT FROM deliveries
+		(SELECT count(*) FROM (SELECT FROM open_deliveries
 			WHERE status = 'retrying' AND next_attempt_at < @unclaimed_since LIMIT @max) x) AS unclaimed_retries,
 		(SELECT count(*) FROM (SELECT FROM looks_owed WHERE since < @dirty_since LIMIT @max) x) AS unclaimed_records,
 		(SELECT count(*) FROM webhooks WHERE enabled) AS addresses_on,
@@ -89,10 +89,13 @@ func backlogArgs(now models.Time, grace time.Duration) pgx.NamedArgs {
 // Backlog returns the work that is not done now. Work counts as unclaimed, as it does
 // for the sweep, after waiting longer than grace. Errors: unavailable.
 func (s *Service) Backlog(ctx context.Context, grace time.Duration) (Backlog, error) {
-	rows, err := s.pool.Query(ctx, backlogQuery, backlogArgs(s.now(), grace))
-	if err != nil {
-		return Backlog{}, s.translate(err)
-	}
-	backlog, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Backlog])
-	return backlog, s.translate(err)
+	var backlog Backlog
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(indexPlans)
+	pipeline.Queue(backlogQuery, backlogArgs(s.now(), grace)).Query(func(rows pgx.Rows) error {
+		found, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Backlog])
+		backlog = found
+		return err
+	})
+	return backlog, s.translate(s.pool.SendBatch(ctx, pipeline).Close())
 }

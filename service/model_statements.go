@@ -41,7 +41,6 @@ var inserts = map[string]struct {
 	"feedback":             {stage: stageRecord},
 	"work_order_assignees": {stage: stageRecordRow},
 	"log":                  {stage: stageLog},
-	"events":               {stage: stageEvent},
 	"idempotency_keys":     {stageResponse, replaceExpiredKey},
 }
 

@@ -7,21 +7,22 @@ import (
 	"millwright/service/batch"
 )
 
-// publishQuery inserts a delivery for each address that gets the event: it
-// subscribes to the type, and its integration may use the service, has the scope
-// and may read the record (spec section 6, event types). Integrations of service
-// companies with people assigned count too. If the address is off, the delivery
-// is held. The query returns addresses that no dispatcher has leased.
+// publishQuery inserts a delivery for each address that gets the event, and the event
+// if any address does. An address gets it if it subscribes to the type, and its
+// integration may use the service, has the scope and may read the record (spec section
+// 6, event types). Integrations of service companies with people assigned count too.
+// If the address is off, the delivery is held. The query returns addresses that no
+// dispatcher has leased.
 //
 // FOR KEY SHARE waits for a transaction that turns an address on or deletes it,
 // so that the delivery sees the result. Deliveries have no foreign key to addresses:
 // deleting one would wait for all of its deliveries.
 const publishQuery = `
 	WITH published AS (
-		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[])
-			WITH ORDINALITY u (event_id, kind, record_id, at, nth)
+		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::text[], $7::text[], $8::text[])
+			WITH ORDINALITY u (event_id, kind, record_id, at, organization, actor, data, trace_parent, nth)
 	), recipients AS (
-		SELECT u.nth, h.id, h.enabled, uuid_send(gen_random_uuid()) AS random
+		SELECT u.nth, u.event_id, u.record_id, u.at, h.id AS webhook_id, h.enabled, uuid_send(gen_random_uuid()) AS random
 		FROM published u
 		JOIN {table} w ON w.id = u.record_id
 		CROSS JOIN webhooks h
@@ -35,17 +36,22 @@ const publishQuery = `
 			AND {readable}
 		ORDER BY h.id
 		FOR KEY SHARE OF h
-	), queued AS (
-		INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
-		SELECT {id}, u.event_id, r.id, u.record_id, CASE WHEN r.enabled THEN 'pending' ELSE 'held' END, u.at
-		FROM published u JOIN recipients r ON r.nth = u.nth
-		ORDER BY u.nth, r.id
-		RETURNING event_id, webhook_id, status
+	), event AS (
+		INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at, trace_parent)
+		SELECT u.event_id, u.organization, u.kind, u.record_id, u.actor, u.data::jsonb, u.at, u.trace_parent
+		FROM published u WHERE u.nth IN (SELECT nth FROM recipients) ORDER BY u.nth
+	), pending AS (
+		INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at)
+		SELECT {id}, r.event_id, r.webhook_id, r.record_id, r.at
+		FROM recipients r WHERE r.enabled ORDER BY r.nth, r.webhook_id
+	), held AS (
+		INSERT INTO deliveries (id, event_id, webhook_id, record_id, created_at, status)
+		SELECT {id}, r.event_id, r.webhook_id, r.record_id, r.at, 'held'
+		FROM recipients r WHERE NOT r.enabled ORDER BY r.nth, r.webhook_id
 	)
-	SELECT u.nth, q.webhook_id FROM queued q
-	JOIN published u ON u.event_id = q.event_id
-	LEFT JOIN mailboxes m ON m.webhook_id = q.webhook_id AND m.attended_until > u.at
-	WHERE q.status = 'pending' AND m.webhook_id IS NULL`
+	SELECT r.nth, r.webhook_id FROM recipients r
+	WHERE r.enabled AND NOT EXISTS (
+		SELECT FROM mailboxes m WHERE m.webhook_id = r.webhook_id AND m.attended_until > r.at)`
 
 // deliveryID makes an id like those of models.NewID in Postgres, from the id of
 // the event {event} and the 16 bytes {random} of a random UUID: 13 digits of time
@@ -64,20 +70,20 @@ var (
 					JOIN identities n ON n.id = x.identity_id WHERE x.work_order_id = w.id`,
 		"usable", with(usableIntegration, "i", "i", "o", "o", "p", "p"),
 		"readable", with(readableWorkOrder, "w", "w", "actor", "i.id"),
-		"id", with(deliveryID, "event", "u.event_id", "random", "r.random"))}
+		"id", with(deliveryID, "event", "r.event_id", "random", "r.random"))}
 	publishFeedback = &batch.Statement{Stage: stageDeliveries, SQL: with(publishQuery, "table", "feedback", "scope", string(models.ScopeIssuesRead),
 		"organizations", "w.organization_id",
 		"usable", with(usableIntegration, "i", "i", "o", "o", "p", "p"),
 		"readable", with(readableFeedback, "w", "w", "actor", "i.id"),
-		"id", with(deliveryID, "event", "u.event_id", "random", "r.random"))}
+		"id", with(deliveryID, "event", "r.event_id", "random", "r.random"))}
 )
 
 // maxSharedAddresses bounds how many addresses a write may publish to in a shared
 // transaction: all writes of the group wait for its deliveries to be inserted.
 const maxSharedAddresses = 100
 
-// publish queues the event and its deliveries. An organization without addresses
-// when the rules were checked publishes nothing. A write to many addresses runs alone.
+// publish queues the event and its deliveries; without deliveries there is no event. An
+// organization without addresses when the rules were checked publishes nothing. A write to many addresses runs alone.
 func (t *tx) publish(c effects, e domainEvent) error {
 	if err := t.Reserve(c.addresses); err != nil {
 		return err
@@ -92,20 +98,15 @@ func (t *tx) publish(c effects, e domainEvent) error {
 	if err != nil {
 		return err
 	}
-	data := e.data
-	if data == nil {
-		data = models.JSON{}
+	if e.data == nil {
+		e.data = models.JSON{}
 	}
-	if err := t.insert(&models.Event{
-		ID:             eventID,
-		OrganizationID: c.organizationID,
-		Type:           e.kind,
-		RecordID:       c.recordID,
-		ActorID:        c.actor.IdentityID,
-		Data:           data,
-		CreatedAt:      t.at,
-		TraceParent:    t.traceParent,
-	}); err != nil {
+	data, err := e.data.Value()
+	if err != nil {
+		return err
+	}
+	traceParent, err := columnValue(t.traceParent)
+	if err != nil {
 		return err
 	}
 	publish := publishWorkOrder
@@ -116,6 +117,6 @@ func (t *tx) publish(c effects, e domainEvent) error {
 		unleased, err := pgx.RowTo[string](row)
 		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, unleased})
 		return err
-	}, eventID, string(e.kind), c.recordID, t.at.Time)
+	}, eventID, string(e.kind), c.recordID, t.at.Time, c.organizationID, c.actor.IdentityID, data, traceParent)
 	return nil
 }

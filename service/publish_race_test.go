@@ -44,7 +44,7 @@ func TestPublishingWaitsForAnAddressThatIsBeingTurnedOnOrDeleted(t *testing.T) {
 			if err := <-made; err != nil {
 				t.Fatalf("creating the work order: %v", err)
 			}
-			if n := servicetest.Value[int](f, `SELECT count(*) FROM deliveries WHERE webhook_id = $1 AND status = $2`,
+			if n := servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1 AND status = $2`,
 				f.ID("erp_hook"), models.DeliveryPending); n != test.want {
 				t.Errorf("%d deliveries are pending, want %d", n, test.want)
 			}

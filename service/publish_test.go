@@ -116,7 +116,7 @@ func TestAnAddressCreatedWhileAWriteRunsGetsItsEvent(t *testing.T) {
 		t.Fatalf("the update fails: %v", err)
 	}
 	for _, address := range []string{f.ID("erp_hook"), late} {
-		if n := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM deliveries WHERE webhook_id = $1 AND record_id = $2`, address, id); n != 1 {
+		if n := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1 AND record_id = $2`, address, id); n != 1 {
 			t.Errorf("%d deliveries for %s, want 1", n, address)
 		}
 	}

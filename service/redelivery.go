@@ -6,10 +6,6 @@ import (
 	"millwright/models"
 )
 
-// dueNowColumns makes a delivery due, at the start of the retry schedule again. The
-// address workflow finds it among the pending ones, in its order.
-const dueNowColumns = `status = 'pending', next_attempt_at = NULL, finished_at = NULL, attempts_before = attempts`
-
 // releaseBatchSize is how many failed and held deliveries one transaction looks
 // through to release them.
 const releaseBatchSize = 1000
@@ -32,18 +28,24 @@ func (b releasedBatch) more() bool { return b.Seen == releaseBatchSize }
 // failed and held ones after the given RenderedDelivery.Seq, those of events that are
 // not older than since. A delivery is created with its event, so their times are the same.
 func (t *ormTx) releaseBatch(webhookID string, since models.Time, after int64) (releasedBatch, error) {
-	return scanOne[releasedBatch](t, nil, `
-		WITH next AS (
-			SELECT id, seq, created_at FROM deliveries
-			WHERE webhook_id = ? AND status IN ('failed', 'held') AND seq > ?
-			ORDER BY seq LIMIT ? FOR UPDATE
-		), released AS (
-			UPDATE deliveries SET `+dueNowColumns+`
-			WHERE id = ANY (ARRAY(SELECT id FROM next WHERE created_at >= ?)) RETURNING id
-		)
-		SELECT (SELECT count(*) FROM released) AS released, count(*) AS seen, coalesce(max(seq), 0) AS last FROM next`,
-		webhookID, after, releaseBatchSize, since)
+	if err := t.exec(indexPlans); err != nil {
+		return releasedBatch{}, err
+	}
+	batch, err := scanOne[releasedBatch](t, nil, releaseQuery, webhookID, after, releaseBatchSize, since)
+	if err != nil || batch.Released == 0 {
+		return batch, err
+	}
+	return batch, t.countRequeue(webhookID)
 }
+
+// releaseQuery looks through the next failed and held deliveries of an address, in their order.
+var releaseQuery = `
+	WITH next AS (
+		SELECT id, seq, created_at FROM deliveries
+		WHERE webhook_id = ? AND status IN ('failed', 'held') AND seq > ?
+		ORDER BY seq LIMIT ? FOR UPDATE
+	), ` + with(reopened, "ids", "ARRAY(SELECT id FROM next WHERE created_at >= ?)", "status", "pending", "next", "NULL::timestamptz") + `
+	SELECT (SELECT count(*) FROM reopened) AS released, count(*) AS seen, coalesce(max(seq), 0) AS last FROM next`
 
 // continueLater has the address's dispatcher continue a release after the delivery
 // with the given Seq. A release that is not finished yet is included.
@@ -127,6 +129,14 @@ func (s *Service) RedeliverSince(ctx context.Context, actor Actor, webhookID str
 	return due, err
 }
 
+// redeliverQuery makes a delivery pending that is not.
+var redeliverQuery = `
+	WITH ` + with(reopened, "ids", "ARRAY[ @id ]", "status", "pending", "next", "NULL::timestamptz") + `, due AS (
+		UPDATE open_deliveries SET status = 'pending', next_attempt_at = NULL, attempts_before = attempts
+		WHERE id = @id AND ` + isRetrying + ` RETURNING id
+	)
+	SELECT id FROM reopened UNION ALL SELECT id FROM due`
+
 // RedeliverDelivery makes one delivery due now, whatever its status, and returns it
 // (spec section 6, delivery): a delivered one is sent once more, a skipped one is
 // checked again, a pending one stays pending. Errors: not_found,
@@ -137,7 +147,7 @@ func (s *Service) RedeliverDelivery(ctx context.Context, actor Actor, id string)
 	}
 	var delivery DeliveryView
 	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
-		webhookID, err := scanOne[string](t, models.NotFound(), `SELECT webhook_id FROM deliveries WHERE id = ?`, id)
+		webhookID, err := scanOne[string](t, models.NotFound(), `SELECT webhook_id FROM all_deliveries WHERE id = ?`, id)
 		if err != nil {
 			return err
 		}
@@ -148,13 +158,19 @@ func (s *Service) RedeliverDelivery(ctx context.Context, actor Actor, id string)
 		if err := requireOn(&h); err != nil {
 			return err
 		}
-		changed := t.db.Exec(`UPDATE deliveries SET `+dueNowColumns+` WHERE id = ? AND status <> 'pending'`, id)
-		if changed.Error != nil {
-			return changed.Error
+		if err := t.lockDelivery(id); err != nil {
+			return err
+		}
+		changed, err := scanAll[string](t, redeliverQuery, map[string]any{"id": id})
+		if err != nil {
+			return err
 		}
 		delivery, err = scanOne[DeliveryView](t, models.NotFound(), `
-			SELECT `+deliveryColumns+` FROM deliveries d JOIN events e ON e.id = d.event_id WHERE d.id = ?`, id)
-		if err != nil || changed.RowsAffected == 0 {
+			SELECT `+deliveryColumns+` FROM all_deliveries d JOIN events e ON e.id = d.event_id WHERE d.id = ?`, id)
+		if err != nil || len(changed) == 0 {
+			return err
+		}
+		if err := t.countRequeue(webhookID); err != nil {
 			return err
 		}
 		// The address workflow sends it; the Delivery workflow reloads and ends.

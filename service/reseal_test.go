@@ -24,7 +24,7 @@ func sealedWith(t *testing.T, keys string) func(*service.Options) {
 // secretsOf returns the secrets that sign a delivery to the address.
 func secretsOf(t *testing.T, s *service.Service, webhookID string) ([]string, error) {
 	t.Helper()
-	claim, err := s.ClaimPending(t.Context(), webhookID, nil, 1)
+	claim, err := s.ClaimPending(t.Context(), webhookID, nil, service.ClaimPosition{}, 1)
 	return claim.Address.Secrets, err
 }
 

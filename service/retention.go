@@ -28,7 +28,8 @@ type RemovalResult struct {
 	// count under the name of the table.
 	Leases int `json:"Mailboxes"`
 	Beats  int
-	// Deliveries are those of deleted addresses.
+	// Deliveries are those of deleted addresses. Others are removed with their events and
+	// not counted.
 	Deliveries int
 	// Stamped are not removed: records below moved nodes that changed with the move.
 	Stamped int
@@ -39,7 +40,9 @@ type RemovalResult struct {
 // Add adds the counts of the next removal.
 func (r *RemovalResult) Add(next RemovalResult) {
 	for _, e := range expiries {
-		*e.count(r) += *e.count(&next)
+		if e.count != nil {
+			*e.count(r) += *e.count(&next)
+		}
 	}
 	r.More = next.More
 }
@@ -47,24 +50,46 @@ func (r *RemovalResult) Add(next RemovalResult) {
 // expiry is a table whose rows expire, or work that requests left to housekeeping.
 type expiry struct {
 	// age is how long rows are kept after their time.
-	age   time.Duration
-	sql   string
+	age time.Duration
+	// prefix is that of the ids that hold the time of the rows, "" if a column does.
+	prefix models.IDPrefix
+	sql    string
+	// count is where removed rows count, nil for rows that belong to others.
 	count func(*RemovalResult) *int
 }
 
 // expiries are the tables that grow with the calls. Rows of other tables stay, or are
 // removed with the row they belong to. History, Log Records and notices stay, since
-// they are the organization's records.
+// they are the organization's records. The id of a delivery has the time of its event, and
+// without its event it is gone for every read.
 var expiries = []expiry{
-	{models.EventRetention, oldestFirst("events", "created_at"), func(r *RemovalResult) *int { return &r.Events }},
-	{models.IdempotencyRetention, oldestFirst("idempotency_keys", "created_at"), func(r *RemovalResult) *int { return &r.IdempotencyKeys }},
-	{clockMargin, oldestFirst("revoked_tokens", "expires_at"), func(r *RemovalResult) *int { return &r.RevokedTokens }},
-	{clockMargin, inAnyOrder("rate_counters", "window_start"), func(r *RemovalResult) *int { return &r.RateCounters }},
-	{clockMargin, inAnyOrder("mailboxes", "attended_until"), func(r *RemovalResult) *int { return &r.Leases }},
+	{models.EventRetention, models.PrefixEvent, oldestFirst("events", "id"), func(r *RemovalResult) *int { return &r.Events }},
+	{models.IdempotencyRetention, "", oldestFirst("idempotency_keys", "created_at"), func(r *RemovalResult) *int { return &r.IdempotencyKeys }},
+	{clockMargin, "", oldestFirst("revoked_tokens", "expires_at"), func(r *RemovalResult) *int { return &r.RevokedTokens }},
+	{clockMargin, "", inAnyOrder("rate_counters", "window_start"), func(r *RemovalResult) *int { return &r.RateCounters }},
+	{clockMargin, "", inAnyOrder("mailboxes", "attended_until"), func(r *RemovalResult) *int { return &r.Leases }},
 	// A token may name a beat that is a little older than the token.
-	{models.SyncTokenLifetime + clockMargin, oldestFirst("beats", "at"), func(r *RemovalResult) *int { return &r.Beats }},
-	{0, removeOfDeletedAddress, func(r *RemovalResult) *int { return &r.Deliveries }},
-	{0, stampBelowMoved, func(r *RemovalResult) *int { return &r.Stamped }},
+	{models.SyncTokenLifetime + clockMargin, "", oldestFirst("beats", "at"), func(r *RemovalResult) *int { return &r.Beats }},
+	{0, "", removeOfDeletedAddress, func(r *RemovalResult) *int { return &r.Deliveries }},
+	{0, "", stampBelowMoved, func(r *RemovalResult) *int { return &r.Stamped }},
+	{models.EventRetention, models.PrefixDelivery, oldestFirst("open_deliveries", "id"), nil},
+	{models.EventRetention, models.PrefixDelivery, oldestFirst("deliveries", "id"), nil},
+	{models.EventRetention, models.PrefixDelivery, oldestFirst("attempts", "delivery_id"), nil},
+}
+
+// bounds returns the parameters @until and @from of the expiry's removal at the time now,
+// until and from which it removes.
+func (e expiry) bounds(now time.Time, from any) (until, first any) {
+	at := now.Add(-e.age)
+	if e.prefix != "" {
+		until, first = models.FirstID(e.prefix, at.Add(time.Millisecond)), ""
+	} else {
+		until, first = at, time.Time{}
+	}
+	if from != nil {
+		first = from
+	}
+	return until, first
 }
 
 // removal removes at most @limit rows whose time is from @from to @until. It returns
@@ -78,32 +103,41 @@ const removal = `
 	)
 	SELECT count(*), {next}, count(*) = @limit, NULL::text[] FROM removed`
 
-// removeOfDeletedAddress removes at most @limit deliveries of the address that was
-// deleted first, from @from to @until. It begins after those that were removed
-// already, since the index still has their entries, and forgets the address after the
-// last one. Workflows of failing deliveries then find nothing and end.
+// removeOfDeletedAddress removes at most @limit deliveries of the address that was deleted
+// first, from @from to @until, in their order. It begins after those that were removed already,
+// since the index still has their entries, and forgets the address after the last one.
+// Workflows of failing deliveries then find nothing and end.
 const removeOfDeletedAddress = `
 	WITH address AS (
 		SELECT * FROM deleted_webhooks WHERE deleted_at <= @until AND deleted_at >= @from
 		ORDER BY deleted_at, webhook_id LIMIT 1 FOR UPDATE
 	), next AS (
-		SELECT d.id FROM address a CROSS JOIN LATERAL (
-			SELECT id FROM deliveries WHERE webhook_id = a.webhook_id AND id > a.removed_to
-			ORDER BY id LIMIT @limit) d
+		SELECT d.* FROM address a CROSS JOIN LATERAL (
+			(SELECT id, seq, status FROM open_deliveries
+				WHERE webhook_id = a.webhook_id AND status = 'pending' AND seq > a.removed_seq ORDER BY seq LIMIT @limit)
+			UNION ALL (SELECT id, seq, status FROM open_deliveries
+				WHERE webhook_id = a.webhook_id AND status = 'retrying' AND seq > a.removed_seq ORDER BY seq LIMIT @limit)
+			UNION ALL (SELECT id, seq, status FROM deliveries
+				WHERE webhook_id = a.webhook_id AND seq > a.removed_seq ORDER BY seq LIMIT @limit)
+			ORDER BY seq LIMIT @limit) d
+	), removed_open AS (
+		DELETE FROM open_deliveries WHERE id = ANY (ARRAY(SELECT id FROM next)) RETURNING id
 	), removed AS (
-		DELETE FROM deliveries WHERE id = ANY (ARRAY(SELECT id FROM next)) RETURNING id, status
+		DELETE FROM deliveries WHERE id = ANY (ARRAY(SELECT id FROM next)) RETURNING id
+	), attempted AS (
+		DELETE FROM attempts WHERE delivery_id = ANY (ARRAY(SELECT id FROM next))
 	), continued AS (
-		UPDATE deleted_webhooks w SET removed_to = (SELECT max(id) FROM next)
+		UPDATE deleted_webhooks w SET removed_seq = (SELECT max(seq) FROM next)
 		FROM address a WHERE w.webhook_id = a.webhook_id AND (SELECT count(*) FROM next) = @limit
 	), finished AS (
 		DELETE FROM deleted_webhooks w
 		USING address a WHERE w.webhook_id = a.webhook_id AND (SELECT count(*) FROM next) < @limit
 		RETURNING w.webhook_id
 	)
-	SELECT count(*), NULL::timestamptz,
+	SELECT (SELECT count(*) FROM removed) + (SELECT count(*) FROM removed_open), NULL::timestamptz,
 		(SELECT count(*) FROM deleted_webhooks WHERE deleted_at <= @until) > (SELECT count(*) FROM finished),
 		array_agg(id) FILTER (WHERE status IN ('retrying', 'failed'))
-	FROM removed`
+	FROM next`
 
 // oldestFirst is the removal from a table with an index on the time. Each batch begins
 // where the previous one ended: until the next vacuum, the index still has entries of
@@ -130,7 +164,7 @@ func inAnyOrder(table, time string) string {
 func (s *Service) RemoveExpired(ctx context.Context, batchSize int, goOn func() bool) (RemovalResult, error) {
 	type table struct {
 		expiry
-		from time.Time
+		from any
 	}
 	var left []table
 	for _, e := range expiries {
@@ -142,15 +176,14 @@ func (s *Service) RemoveExpired(ctx context.Context, batchSize int, goOn func() 
 	for {
 		next := left[0]
 		left = left[1:]
-		batch, err := s.removeBatch(ctx, next.sql, now.Add(-next.age), next.from, batchSize)
+		until, first := next.bounds(now, next.from)
+		batch, err := s.removeBatch(ctx, next.sql, until, first, batchSize)
 		failed = errors.Join(failed, err)
-		*next.count(&removed) += batch.N
+		if next.count != nil {
+			*next.count(&removed) += batch.N
+		}
 		if batch.More {
-			from := time.Time{}
-			if batch.Next != nil {
-				from = *batch.Next
-			}
-			left = append(left, table{next.expiry, from})
+			left = append(left, table{next.expiry, batch.Next})
 		}
 		if removed.More = len(left) > 0; !removed.More || ctx.Err() != nil || !goOn() {
 			return removed, failed
@@ -161,13 +194,13 @@ func (s *Service) RemoveExpired(ctx context.Context, batchSize int, goOn func() 
 // removedBatch is what one removal returns.
 type removedBatch struct {
 	N    int
-	Next *time.Time
+	Next any
 	More bool
 	Wake []string
 }
 
 // removeBatch runs one removal.
-func (s *Service) removeBatch(ctx context.Context, sql string, until, from time.Time, limit int) (removed removedBatch, err error) {
+func (s *Service) removeBatch(ctx context.Context, sql string, until, from any, limit int) (removed removedBatch, err error) {
 	err = s.write(ctx, func(_ context.Context, t *tx) error {
 		// Shorter than deadlock_timeout: if a batch and a write wait for each other,
 		// the batch fails, not the write.
@@ -175,6 +208,7 @@ func (s *Service) removeBatch(ctx context.Context, sql string, until, from time.
 		// Rows are read along an index, up to the limit. A plan that sorts reads all of
 		// them first, which Postgres may think is cheaper.
 		t.Queue(`SET LOCAL enable_sort = off`)
+		t.Queue(`SET LOCAL enable_seqscan = off`)
 		t.QueueRows(func(rows pgx.Rows) (err error) {
 			removed, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[removedBatch])
 			for _, delivery := range removed.Wake {

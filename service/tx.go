@@ -78,7 +78,6 @@ const (
 	stageRecordRow
 	stageLog
 	stageNotices
-	stageEvent
 	stageDeliveries
 	stageDirty
 	stageRead

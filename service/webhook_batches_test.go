@@ -21,17 +21,20 @@ func plantDeliveries(f *servicetest.Fixture, hook string, status models.Delivery
 			WITH event AS (
 				INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
 				SELECT 'evt_planted' || lpad(n::text, 7, '0'), organization_id, type, record_id, actor_id, data, created_at
-				FROM (SELECT * FROM events ORDER BY id LIMIT 1) e, generate_series($3::integer, $4::integer) n
+				FROM (SELECT * FROM events ORDER BY id LIMIT 1) e, generate_series($2::integer, $3::integer) n
 				RETURNING id, record_id, created_at)
-			INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
-			SELECT replace(id, 'evt_', 'dlv_'), id, $1, record_id, $2, created_at FROM event ORDER BY id`,
-			f.ID(hook), string(status), first, min(first+part-1, n))
+			INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at)
+			SELECT replace(id, 'evt_', 'dlv_'), id, $1, record_id, created_at FROM event ORDER BY id`,
+			f.ID(hook), first, min(first+part-1, n))
+	}
+	if status != models.DeliveryPending {
+		f.SetDeliveries(status, `id LIKE 'dlv_planted%'`)
 	}
 }
 
 // withStatus counts the deliveries of an address with the status.
 func withStatus(f *servicetest.Fixture, hook string, status models.DeliveryStatus) int {
-	return servicetest.Value[int](f, `SELECT count(*) FROM deliveries WHERE webhook_id = $1 AND status = $2`, f.ID(hook), string(status))
+	return servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1 AND status = $2`, f.ID(hook), string(status))
 }
 
 // Deleting an address touches none of its deliveries, not even one that another
@@ -46,13 +49,13 @@ func TestDeletingAWebhookWithManyDeliveries(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Rollback(context.WithoutCancel(t.Context()))
-	if _, err := other.Exec(t.Context(), `SELECT FROM deliveries WHERE id = 'dlv_planted0000001' FOR UPDATE`); err != nil {
+	if _, err := other.Exec(t.Context(), `SELECT FROM open_deliveries WHERE id = 'dlv_planted0000001' FOR UPDATE`); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.DeleteWebhook(t.Context(), service.Operator(), f.ID("erp_hook")); err != nil {
 		t.Fatal(err)
 	}
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM deliveries WHERE webhook_id = $1`, f.ID("erp_hook")); n != many+1 {
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1`, f.ID("erp_hook")); n != many+1 {
 		t.Errorf("the deletion removed %d of its deliveries itself", many+1-n)
 	}
 	if err := other.Rollback(t.Context()); err != nil {
@@ -65,8 +68,8 @@ func TestDeletingAWebhookWithManyDeliveries(t *testing.T) {
 
 	transactions := 0
 	f.Service = f.NewInstance(func(o *service.Options) { o.AfterCommit = func() { transactions++ } })
-	if got := remove(t, f.Service, service.RemovalBatch, 10); got.Deliveries != 3*service.RemovalBatch || !got.More {
-		t.Errorf("ten transactions, three of them for the address, removed %+v", got)
+	if got := remove(t, f.Service, service.RemovalBatch, 13); got.Deliveries != 3*service.RemovalBatch || !got.More {
+		t.Errorf("thirteen transactions, three of them for the address, removed %+v", got)
 	}
 	create(t, f) // writes go on between batches
 	if n := withStatus(f, "reader_hook", models.DeliveryPending); n != 2 {
@@ -80,7 +83,7 @@ func TestDeletingAWebhookWithManyDeliveries(t *testing.T) {
 	if transactions < many/service.RemovalBatch-3 {
 		t.Errorf("it took %d transactions", transactions)
 	}
-	if left := servicetest.Value[int](f, `SELECT (SELECT count(*) FROM deleted_webhooks) + (SELECT count(*) FROM deliveries WHERE webhook_id = $1)`, f.ID("erp_hook")); left != 0 {
+	if left := servicetest.Value[int](f, `SELECT (SELECT count(*) FROM deleted_webhooks) + (SELECT count(*) FROM all_deliveries WHERE webhook_id = $1)`, f.ID("erp_hook")); left != 0 {
 		t.Errorf("%d rows are left of the address", left)
 	}
 }
@@ -107,7 +110,7 @@ func dispatchAll(t *testing.T, f *servicetest.Fixture, hook string) []int64 {
 	t.Helper()
 	var order []int64
 	for {
-		claimed, err := f.ClaimPending(t.Context(), f.ID(hook), nil, 500)
+		claimed, err := f.ClaimPending(t.Context(), f.ID(hook), nil, service.ClaimPosition{}, 500)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +118,7 @@ func dispatchAll(t *testing.T, f *servicetest.Fixture, hook string) []int64 {
 		for _, d := range claimed.Deliveries {
 			ids, order = append(ids, d.DeliveryID), append(order, d.Seq)
 		}
-		f.Exec(`UPDATE deliveries SET status = 'delivered' WHERE id = ANY ($1)`, ids)
+		f.SetDeliveries(models.DeliveryDelivered, `id = ANY ($1)`, ids)
 		if !claimed.More {
 			return order
 		}
@@ -139,7 +142,7 @@ func TestAReleaseOfManyDeliveriesContinuesInOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := servicetest.New(t)
 			create(t, f)
-			f.Exec(`UPDATE deliveries SET status = 'delivered'`)
+			f.SetDeliveries(models.DeliveryDelivered, `true`)
 			plantDeliveries(f, "erp_hook", models.DeliveryFailed, many)
 			f.Exec(`UPDATE deliveries SET created_at = created_at - interval '1 minute' WHERE id <= 'dlv_planted0000010'`)
 			released, err := command(f, models.TimeOf(servicetest.Start))
@@ -181,7 +184,7 @@ func TestAnUnfinishedReleaseIsFoundAndEndsWithItsWebhook(t *testing.T) {
 	if _, err := f.RedeliverSince(t.Context(), service.Operator(), f.ID("erp_hook"), models.TimeOf(servicetest.Start)); err != nil {
 		t.Fatal(err)
 	}
-	f.Exec(`UPDATE deliveries SET status = 'delivered' WHERE status = 'pending'`)
+	f.SetDeliveries(models.DeliveryDelivered, `status = 'pending'`)
 	erp := service.WakeTarget{Kind: service.TargetWebhook, ID: f.ID("erp_hook")}
 	if unclaimed, err := f.Unclaimed(t.Context(), time.Second); err != nil || !slices.Contains(unclaimed, erp) {
 		t.Errorf("unclaimed are %v (%v), want the address", unclaimed, err)
@@ -203,7 +206,7 @@ func TestTurningOffHoldsInBatches(t *testing.T) {
 	f := servicetest.New(t)
 	create(t, f)
 	plantDeliveries(f, "erp_hook", models.DeliveryPending, 2500)
-	f.Exec(`UPDATE deliveries SET status = 'retrying', next_attempt_at = created_at WHERE id <= 'dlv_planted0001200'`)
+	f.Exec(`UPDATE open_deliveries SET status = 'retrying', next_attempt_at = created_at WHERE id <= 'dlv_planted0001200'`)
 	f.Wakes.Take()
 	if _, err := f.DisableWebhook(t.Context(), service.Operator(), f.ID("erp_hook"), ""); err != nil {
 		t.Fatal(err)

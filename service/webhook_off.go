@@ -87,24 +87,19 @@ type heldDelivery struct {
 const holdBatchSize = 1000
 
 // holdQuery holds the next due deliveries of an address, which is off, and returns
-// them. The arrays make the plan use the primary key however long the table is.
-const holdQuery = `
-	WITH pending AS (
-		UPDATE deliveries SET status = 'held' WHERE id = ANY (ARRAY(
-			SELECT id FROM deliveries WHERE webhook_id = @webhook AND status = 'pending'
-			ORDER BY seq LIMIT @limit FOR UPDATE))
-		RETURNING id
-	), retrying AS (
-		UPDATE deliveries SET status = 'held', next_attempt_at = NULL WHERE id = ANY (ARRAY(
-			SELECT id FROM deliveries WHERE webhook_id = @webhook AND status = 'retrying'
-			ORDER BY id LIMIT @limit FOR UPDATE))
-		RETURNING id
-	)
-	SELECT id, 'pending' AS previous FROM pending UNION ALL SELECT id, 'retrying' FROM retrying`
+// them with their status before.
+var holdQuery = closing(models.DeliveryHeld, `
+		ARRAY(SELECT id FROM open_deliveries WHERE webhook_id = @webhook AND status = 'pending'
+			ORDER BY seq LIMIT @limit FOR UPDATE) ||
+		ARRAY(SELECT id FROM open_deliveries WHERE webhook_id = @webhook AND status = 'retrying'
+			ORDER BY seq LIMIT @limit FOR UPDATE)`, "true")
 
 // holdBatch holds due deliveries of an address that is off and reports whether more
 // may be due.
 func (t *ormTx) holdBatch(webhookID string) (more bool, err error) {
+	if err := t.exec(indexPlans); err != nil {
+		return false, err
+	}
 	held, err := scanAll[heldDelivery](t, holdQuery, map[string]any{"webhook": webhookID, "limit": holdBatchSize})
 	for _, d := range held {
 		if d.Previous == models.DeliveryRetrying { // its workflow ends now, not at its next attempt

@@ -123,7 +123,7 @@ func TestAttemptsRecordedAfterTheirAddressWasTurnedOff(t *testing.T) {
 		create(t, f)
 	}
 	claimed := claim(t, f, "erp_hook").Deliveries
-	f.Exec(`UPDATE deliveries SET status = 'held' WHERE webhook_id = $1`, f.ID("erp_hook"))
+	f.SetDeliveries(models.DeliveryHeld, `webhook_id = $1`, f.ID("erp_hook"))
 	recorded := record(t, f, "erp_hook", attempt(f, claimed[0], 200), attempt(f, claimed[1], 500))
 	if recorded.Delivered != 1 || len(recorded.Retrying) != 0 {
 		t.Errorf("recorded %+v, want one delivered and none retrying", recorded)
@@ -133,11 +133,11 @@ func TestAttemptsRecordedAfterTheirAddressWasTurnedOff(t *testing.T) {
 			t.Errorf("delivery %d is %s, want %s", i, got, want)
 		}
 	}
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM attempts`); n != 2 {
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM all_attempts`); n != 2 {
 		t.Errorf("%d attempts are stored, want both", n)
 	}
 	// A stopped delivery whose attempt succeeds is delivered.
-	f.Exec(`UPDATE deliveries SET status = 'failed' WHERE id = $1`, claimed[2].DeliveryID)
+	f.SetDeliveries(models.DeliveryFailed, `id = $1`, claimed[2].DeliveryID)
 	record(t, f, "erp_hook", attempt(f, claimed[2], 200))
 	if got := status(t, f, claimed[2].DeliveryID); got != models.DeliveryDelivered {
 		t.Errorf("the stopped delivery is %s, want delivered", got)
@@ -149,7 +149,7 @@ func TestAttemptsOfDeletedDeliveriesAreIgnored(t *testing.T) {
 	create(t, f)
 	create(t, f)
 	claimed := claim(t, f, "erp_hook").Deliveries
-	f.Exec(`DELETE FROM deliveries WHERE id = $1`, claimed[0].DeliveryID)
+	f.Exec(`DELETE FROM open_deliveries WHERE id = $1`, claimed[0].DeliveryID)
 	record(t, f, "erp_hook", attempt(f, claimed[0], 200), attempt(f, claimed[1], 200))
 	if got := status(t, f, claimed[1].DeliveryID); got != models.DeliveryDelivered {
 		t.Errorf("the other one is %s", got)
@@ -162,7 +162,7 @@ func TestClaimedDeliveriesAreNotClaimedAgain(t *testing.T) {
 		create(t, f)
 	}
 	all := claim(t, f, "erp_hook").Deliveries
-	claimed, err := f.ClaimPending(t.Context(), f.ID("erp_hook"), []string{all[0].DeliveryID, all[2].DeliveryID}, 1)
+	claimed, err := f.ClaimPending(t.Context(), f.ID("erp_hook"), []string{all[0].DeliveryID, all[2].DeliveryID}, service.ClaimPosition{}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

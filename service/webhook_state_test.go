@@ -133,7 +133,7 @@ func TestDeliveriesHeldWhileAWebhookIsTurnedOnAreRequeued(t *testing.T) {
 }
 
 func deliveryOf(f *servicetest.Fixture, hook, recordID string) string {
-	return servicetest.Value[string](f, `SELECT id FROM deliveries WHERE webhook_id = $1 AND record_id = $2`, f.ID(hook), recordID)
+	return servicetest.Value[string](f, `SELECT id FROM all_deliveries WHERE webhook_id = $1 AND record_id = $2`, f.ID(hook), recordID)
 }
 
 func TestTurningOnWithoutASinceRequeuesNothing(t *testing.T) {
@@ -196,7 +196,7 @@ func TestAPingIsNotStored(t *testing.T) {
 	if err != nil || another.EventID == ping.EventID {
 		t.Errorf("another test is the same event: %v", err)
 	}
-	if n := servicetest.Value[int](f, `SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM deliveries) + (SELECT count(*) FROM webhook_health)`); n != 0 {
+	if n := servicetest.Value[int](f, `SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM all_deliveries) + (SELECT count(*) FROM webhook_health)`); n != 0 {
 		t.Errorf("%d rows are kept of it", n)
 	}
 }

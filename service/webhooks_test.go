@@ -463,7 +463,7 @@ func TestDeletingAWebhookDeletesItsDeliveriesAndFreesItsKey(t *testing.T) {
 	if work := f.Wakes.Take(); !slices.Contains(work, service.WakeTarget{Kind: service.TargetDelivery, ID: failing.DeliveryID}) {
 		t.Errorf("woken are %v, want the workflow of the failing delivery", work)
 	}
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM deliveries WHERE webhook_id = $1`, f.ID("erp_hook")); n != 0 {
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1`, f.ID("erp_hook")); n != 0 {
 		t.Errorf("%d deliveries are left", n)
 	}
 	if claimed := claim(t, f, "erp_hook"); claimed.Address.ID != "" {

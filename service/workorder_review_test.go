@@ -101,7 +101,7 @@ func TestReviewHasTheEffectsOfAWrite(t *testing.T) {
 	})
 	t.Run("the event names who acted", func(t *testing.T) {
 		id := s.inReview("cat")
-		s.Exec(`UPDATE deliveries SET status = 'delivered' WHERE record_id <> $1`, id)
+		s.SetDeliveries(models.DeliveryDelivered, `record_id <> $1`, id)
 		s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{}))
 		sent := claim(t, s.Fixture, "erp_hook").Deliveries
 		if len(sent) != 1 || !strings.Contains(string(sent[0].Body), `"actor":{"identity_id":"`+s.ID("cat")+`"}`) {

@@ -25,7 +25,7 @@ func TestBacklogIsExportedWhileItIsFresh(t *testing.T) {
 	f.Exec(`UPDATE inventory_nodes SET parent_id = $1, changed_at = $2 WHERE id = $3`, f.ID("roof"), f.Clock.Now(), f.ID("hvac"))
 	f.Clock.Advance(30 * time.Second)
 	b.refresh(t.Context())
-	pending := servicetest.Value[int](f, `SELECT count(*) FROM deliveries WHERE status = 'pending'`)
+	pending := servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE status = 'pending'`)
 	addresses := servicetest.Value[int](f, `SELECT count(*) FROM webhooks`)
 	got := gather(t, b)
 	wantMetrics(t, "after it", got, map[string]float64{

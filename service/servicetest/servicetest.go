@@ -97,8 +97,14 @@ var Start = time.Date(2026, time.March, 2, 12, 15, 30, 0, time.UTC)
 // New returns a service on a new database, with the fixture imported.
 func New(t testing.TB, adjust ...func(*service.Options)) *Fixture {
 	t.Helper()
+	return On(t, Database(t), adjust...)
+}
+
+// On is New on a database of the test that has the schema.
+func On(t testing.TB, url string, adjust ...func(*service.Options)) *Fixture {
+	t.Helper()
 	ctx := t.Context()
-	pool, err := service.Connect(ctx, Database(t), "test")
+	pool, err := service.Connect(ctx, url, "test")
 	if err != nil {
 		t.Fatalf("connect: %v", err)
 	}

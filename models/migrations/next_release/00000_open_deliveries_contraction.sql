@@ -1,0 +1,33 @@
+-- Contracts 00020_open_deliveries.sql in the release after it, when no program inserts pending deliveries
+-- into the table deliveries. It gets its number then, and service/delivery_adopt.go goes with it.
+
+-- +goose Up
+
+LOCK TABLE deliveries, open_deliveries IN ACCESS EXCLUSIVE MODE;
+WITH adopted AS (
+    DELETE FROM deliveries WHERE status IN ('pending', 'retrying') RETURNING *
+)
+INSERT INTO open_deliveries (id, seq, event_id, webhook_id, record_id, status, attempts, attempts_before, next_attempt_at, last_status, last_error, created_at)
+SELECT id, seq, event_id, webhook_id, record_id, status, attempts, attempts_before, next_attempt_at, last_status, last_error, created_at
+FROM adopted ORDER BY seq;
+
+DROP INDEX deliveries_pending;
+DROP INDEX deliveries_retrying;
+DROP INDEX deliveries_retrying_of_webhook;
+
+DROP VIEW all_deliveries;
+ALTER TABLE deliveries
+    DROP CONSTRAINT deliveries_check,
+    DROP CONSTRAINT deliveries_status_check,
+    DROP COLUMN next_attempt_at,
+    DROP COLUMN finished_at,
+    ADD CHECK (status IN ('delivered', 'failed', 'held', 'skipped')) NOT VALID;
+ALTER TABLE deliveries VALIDATE CONSTRAINT deliveries_status_check;
+CREATE VIEW all_deliveries AS
+    SELECT id, seq, event_id, webhook_id, record_id, status, attempts, attempts_before, next_attempt_at,
+        last_status, last_error, created_at FROM open_deliveries
+    UNION ALL
+    SELECT id, seq, event_id, webhook_id, record_id, status, attempts, attempts_before, NULL,
+        last_status, last_error, created_at FROM deliveries;
+
+ALTER TABLE deleted_webhooks DROP COLUMN removed_to;

@@ -1,0 +1,39 @@
+package service
+
+import "context"
+
+// The program of the previous release inserts pending deliveries into the table
+// deliveries and retries them there. While both run, this one adopts such deliveries
+// before it sends or changes them. The contraction of the schema
+// (models/migrations/next_release) adopts the rest and removes this file.
+
+// adoptQuery moves the deliveries with the ids {ids}, an array, to open_deliveries if
+// they are pending or retrying.
+const adoptQuery = `
+	WITH adopted AS (
+		DELETE FROM deliveries WHERE id = ANY ({ids}) AND status IN ('pending', 'retrying') RETURNING *
+	)
+	INSERT INTO open_deliveries (` + movedColumns + `, attempts_before, status, next_attempt_at)
+	SELECT ` + movedColumns + `, attempts_before, status, next_attempt_at FROM adopted ORDER BY seq`
+
+var adoptOneQuery = with(adoptQuery, "ids", "ARRAY[$1]")
+
+// adoptedUpTo is the condition that a pending delivery of the address $1 precedes those
+// that are not adopted.
+const adoptedUpTo = `seq < coalesce((
+			SELECT d.seq FROM deliveries d WHERE d.webhook_id = $1 AND d.status = 'pending' ORDER BY d.seq LIMIT 1), 9223372036854775807)`
+
+// adoptBatchSize is how many deliveries one transaction adopts.
+const adoptBatchSize = 1000
+
+// adopt adopts the next pending deliveries of the organization's address.
+func (s *Service) adopt(ctx context.Context, organizationID, webhookID string) error {
+	return s.transaction(ctx, organizationID, func(t *ormTx) error {
+		if err := t.exec(with(adoptQuery, "ids", `ARRAY(
+			SELECT id FROM deliveries WHERE webhook_id = ? AND status = 'pending' ORDER BY seq LIMIT ? FOR UPDATE)`),
+			webhookID, adoptBatchSize); err != nil {
+			return err
+		}
+		return t.countRequeue(webhookID)
+	})
+}

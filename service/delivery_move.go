@@ -1,0 +1,101 @@
+package service
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"millwright/models"
+	"millwright/service/batch"
+)
+
+// A delivery that is pending or retrying is in open_deliveries. Any other is in
+// deliveries, to which finished ones are appended. One statement moves it, so each
+// delivery is in exactly one of the tables (docs/decisions/0024-open-deliveries.md).
+
+// movedColumns are what a delivery keeps when it moves.
+const movedColumns = `id, seq, event_id, webhook_id, record_id, created_at, attempts, last_status, last_error`
+
+// indexPlans makes the statements of a transaction read deliveries along their indexes.
+// Plans are kept for as long as the connection: one made while a table was empty would
+// read all of it until it closes.
+const indexPlans = batch.ForceGenericPlans + `, set_config('enable_seqscan', 'off', true)`
+
+// closeQuery moves open deliveries with the ids {ids}, an array, to deliveries with the
+// status {status} if {condition} holds. It returns their ids and their status before.
+const closeQuery = `
+	WITH closed AS (
+		DELETE FROM open_deliveries WHERE id = ANY ({ids}) AND {condition} RETURNING *
+	), stored AS (
+		INSERT INTO deliveries (` + movedColumns + `, attempts_before, status)
+		SELECT ` + movedColumns + `, attempts_before, '{status}' FROM closed
+	)
+	SELECT id, status AS previous FROM closed`
+
+// isRetrying is the condition on an open delivery that has a next attempt. Named by its
+// status, the delivery might be looked for along the partial indexes on the status.
+const isRetrying = `next_attempt_at IS NOT NULL`
+
+// closing is closeQuery. ids is an array in SQL.
+func closing(status models.DeliveryStatus, ids, condition string) string {
+	return with(closeQuery, "ids", ids, "condition", condition, "status", string(status))
+}
+
+// reopened are common table expressions that move the deliveries {ids}, an array, back to
+// open_deliveries, where they begin a new run of the
+// retry schedule with the status {status} and the next attempt at {next}. An attempt
+// that is inside the delivery moves to the attempts.
+const reopened = `
+	closed AS (
+		DELETE FROM deliveries WHERE id = ANY ({ids}) RETURNING *
+	), first_attempt AS (
+		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, remote_ip, response_body)
+		SELECT id, 1, started_at, latency_ms, last_status, remote_ip, response_body FROM closed WHERE started_at IS NOT NULL
+	), reopened AS (
+		INSERT INTO open_deliveries (` + movedColumns + `, attempts_before, status, next_attempt_at)
+		SELECT ` + movedColumns + `, attempts, '{status}', {next} FROM closed ORDER BY seq
+		RETURNING id
+	)`
+
+// countRequeue tells the address's dispatcher that deliveries below its position are
+// pending again. It follows the statement that makes them so, in its transaction.
+func (t *ormTx) countRequeue(webhookID string) error {
+	return t.exec(`UPDATE webhooks SET requeues = requeues + 1 WHERE id = ?`, webhookID)
+}
+
+// lockQueries lock deliveries, so that the statements after them see what other
+// transactions did to them.
+var lockQueries = []string{
+	`SELECT FROM open_deliveries WHERE id = ANY ($1) ORDER BY id FOR UPDATE`,
+	`SELECT FROM deliveries WHERE id = ANY ($1) ORDER BY id FOR UPDATE`,
+}
+
+// execOnDelivery runs a statement on one delivery after every transaction that moves it.
+func (s *Service) execOnDelivery(ctx context.Context, id, sql string, args ...any) (tag pgconn.CommandTag, err error) {
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(indexPlans)
+	for _, lock := range lockQueries {
+		pipeline.Queue(lock, []string{id})
+	}
+	pipeline.Queue(adoptOneQuery, id)
+	pipeline.Queue(sql, args...).Exec(func(ct pgconn.CommandTag) error {
+		tag = ct
+		return nil
+	})
+	err = s.pool.SendBatch(ctx, pipeline).Close()
+	return tag, err
+}
+
+// lockDelivery waits for every transaction that moves the delivery.
+func (t *ormTx) lockDelivery(id string) error {
+	if err := t.exec(indexPlans); err != nil {
+		return err
+	}
+	for _, table := range []string{"open_deliveries", "deliveries"} {
+		if err := t.exec(`SELECT FROM `+table+` WHERE id = ? FOR UPDATE`, id); err != nil {
+			return err
+		}
+	}
+	return t.exec(with(adoptQuery, "ids", "ARRAY[?]"), id)
+}

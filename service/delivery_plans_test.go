@@ -1,0 +1,93 @@
+package service_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+// maxBlocks bounds the pages that a statement on a few deliveries touches. Reading a whole
+// index or table of the test takes hundreds.
+const maxBlocks = 150
+
+// A statement planned while its tables were empty and analyzed still reads along the right
+// index when they are large: connections keep their plans, and a table that was drained
+// counts as empty until the next ANALYZE.
+func TestStatementsOfDeliveriesKeepRightPlans(t *testing.T) {
+	f := servicetest.New(t)
+	conn, err := pgx.ConnectConfig(t.Context(), f.Pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	exec(`VACUUM ANALYZE open_deliveries, deliveries, attempts, events`)
+	exec(`SET plan_cache_mode = 'force_generic_plan'; SET enable_seqscan = off`) // as service.IndexPlans does
+	address := "'" + f.ID("erp_hook") + "'"
+	const open, held = `'dlv_open0025000'`, `'dlv_held0025000'`
+	attempts := func(id, code, next string) string {
+		return `ARRAY[` + id + `], ARRAY[1], ARRAY[now()], ARRAY[5], ARRAY[` + code + `]::int[], ARRAY[NULL], ARRAY['::1'], ARRAY[''::bytea], ARRAY[` + next + `]::timestamptz[]`
+	}
+	arguments := map[string]string{
+		"claim":   address + `, 20, ARRAY[` + open + `], 0, 0`,
+		"retry":   `'dlv_late0025000', 1`,
+		"deliver": attempts(open, "200", "NULL"),
+		"fail":    attempts(open, "500", "now()"),
+		"late":    attempts(held, "200", "NULL"),
+		"skip":    `ARRAY[` + open + `]`,
+		"stop":    `'dlv_late0025000'`,
+		"requeue": held + `, now()`,
+		"poll":    `ARRAY[` + address + `], ARRAY[0]`,
+	}
+	run := func(name, text string) (text2 string, blocks int) {
+		t.Helper()
+		exec(`BEGIN`)
+		defer exec(`ROLLBACK`)
+		var plans []struct {
+			Plan struct {
+				Hit  int `json:"Shared Hit Blocks"`
+				Read int `json:"Shared Read Blocks"`
+			}
+		}
+		var raw []byte
+		if err := conn.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE `+name+`(`+text+`)`, pgx.QueryExecModeSimpleProtocol).Scan(&raw); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := json.Unmarshal(raw, &plans); err != nil {
+			t.Fatal(err)
+		}
+		return string(raw), plans[0].Plan.Hit + plans[0].Plan.Read
+	}
+	for name, sql := range service.DeliveryStatements {
+		if _, err := conn.Prepare(t.Context(), name, sql); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		run(name, arguments[name]) // makes the plan
+	}
+
+	const many = 50_000
+	exec(`INSERT INTO events SELECT 'evt_' || n, 'o', 'ping', 'r', 'a', '{}', now() FROM generate_series(1, $1) n`, many)
+	for _, kind := range []struct{ name, table, status, next string }{
+		{"open", "open_deliveries", "pending", "NULL"}, {"late", "open_deliveries", "retrying", "now()"}, {"held", "deliveries", "held", "NULL"},
+	} {
+		exec(`INSERT INTO `+kind.table+` (id, event_id, webhook_id, record_id, status, next_attempt_at, created_at)
+			SELECT 'dlv_`+kind.name+`' || lpad(n::text, 7, '0'), 'evt_' || n, CASE WHEN n % 1000 = 0 THEN `+address+` ELSE 'whk_' || n % 7 END, 'r', $2, `+kind.next+`::timestamptz, now()
+			FROM generate_series(1, $1) n`, many, kind.status)
+	}
+	for name := range service.DeliveryStatements {
+		if text, blocks := run(name, arguments[name]); blocks > maxBlocks {
+			t.Errorf("%s touches %d pages, want at most %d:\n%s", name, blocks, maxBlocks, text)
+		} else {
+			t.Logf("%s touches %d pages", name, blocks)
+		}
+	}
+}
