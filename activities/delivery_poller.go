@@ -41,9 +41,16 @@ type DeliveryPoller struct {
 // waiter is a dispatch that waits for new deliveries.
 type waiter struct {
 	afterSeq int64 // it has claimed those up to here
-	arrived  chan struct{}
+	// lastSeq is the last one that it has claimed. Polls begin there once a poll for any
+	// has found nothing.
+	lastSeq int64
+	arrived chan struct{}
 	// below says that what arrived is not after afterSeq. It is set before arrived is closed.
 	below bool
+}
+
+func newWaiter(afterSeq, lastSeq int64) *waiter {
+	return &waiter{afterSeq: afterSeq, lastSeq: lastSeq, arrived: make(chan struct{})}
 }
 
 // NewDeliveryPoller returns a poller. It runs while a dispatch holds a lease.
@@ -80,14 +87,12 @@ func (p *DeliveryPoller) releaseLease(ctx context.Context, webhookID string) {
 	}
 }
 
-// subscribe returns a waiter whose channel is closed once the address has a pending
-// delivery after the given Seq, or within pollInterval if it has one below.
-func (p *DeliveryPoller) subscribe(webhookID string, afterSeq int64) *waiter {
-	w := &waiter{afterSeq: afterSeq, arrived: make(chan struct{})}
+// subscribe has the waiter's channel closed once the address has a pending delivery after
+// its afterSeq, or within pollInterval if it has one below.
+func (p *DeliveryPoller) subscribe(webhookID string, w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.waiters[webhookID] = w
-	return w
 }
 
 func (p *DeliveryPoller) unsubscribe(webhookID string, w *waiter) {
@@ -99,12 +104,12 @@ func (p *DeliveryPoller) unsubscribe(webhookID string, w *waiter) {
 }
 
 // waitForMore waits for new deliveries of the address until the idle timeout and
-// reports whether any may be pending, and whether one may be below the given Seq.
+// reports whether any may be pending, and whether one may be below the waiter's afterSeq.
 // Before returning false it releases the lease
 // and polls for leaveBefore: by then, writers that saw the lease have committed,
 // and later writers wake the workflow.
-func (p *DeliveryPoller) waitForMore(ctx context.Context, webhookID string, afterSeq int64, idleTimeout time.Duration) (more, below bool, err error) {
-	waiting := p.subscribe(webhookID, afterSeq)
+func (p *DeliveryPoller) waitForMore(ctx context.Context, webhookID string, waiting *waiter, idleTimeout time.Duration) (more, below bool, err error) {
+	p.subscribe(webhookID, waiting)
 	defer p.unsubscribe(webhookID, waiting)
 	timer := time.NewTimer(idleTimeout)
 	defer timer.Stop()
@@ -213,6 +218,12 @@ func (p *DeliveryPoller) poll(ctx context.Context, waiting map[string]*waiter, a
 			w.below = all
 			close(w.arrived)
 			delete(p.waiters, id)
+		}
+		delete(waiting, id)
+	}
+	if all {
+		for _, w := range waiting {
+			w.afterSeq = max(w.afterSeq, w.lastSeq)
 		}
 	}
 }

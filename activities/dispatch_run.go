@@ -86,7 +86,7 @@ func (r *dispatchRun) run(ctx context.Context) error {
 		case !r.addressOn:
 			return nil
 		default:
-			r.morePending, r.claimAll, err = r.Poller.waitForMore(ctx, r.webhookID, r.claimedUpTo(), r.IdleTimeout)
+			r.morePending, r.claimAll, err = r.Poller.waitForMore(ctx, r.webhookID, r.waiter(), r.IdleTimeout)
 			if err == nil && !r.morePending {
 				return nil
 			}
@@ -120,10 +120,11 @@ func (r *dispatchRun) empty() bool {
 	return len(r.window.claimed) == 0
 }
 
-func (r *dispatchRun) claimedUpTo() int64 {
+// waiter returns a waiter for deliveries that the next claim finds, when none is claimed.
+func (r *dispatchRun) waiter() *waiter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.window.position.After
+	return newWaiter(r.window.claimFrom().After, r.window.lastSeq)
 }
 
 func (r *dispatchRun) hasRoom() bool {
@@ -143,7 +144,7 @@ func (r *dispatchRun) claim(ctx context.Context) error {
 		return nil
 	}
 	claimed := r.window.ids()
-	from := r.window.beginClaim()
+	from := r.window.beginClaim(r.Now())
 	r.mu.Unlock()
 	if r.claimAll || r.Now().Sub(r.allClaimed) >= pollInterval {
 		from.All, r.claimAll, r.allClaimed = true, false, r.Now()
@@ -287,7 +288,7 @@ func (r *dispatchRun) wakeDeliveries(ctx context.Context, attempts []service.Att
 // waitForProgress waits until there is something to record, send or claim.
 func (r *dispatchRun) waitForProgress(ctx context.Context) error {
 	r.mu.Lock()
-	after := r.window.position.After
+	lastSeq := r.window.lastSeq
 	timeout := pollInterval
 	if len(r.unrecorded) > 0 {
 		timeout = max(maxRecordDelay-r.Now().Sub(r.unrecordedSince), time.Millisecond)
@@ -295,7 +296,8 @@ func (r *dispatchRun) waitForProgress(ctx context.Context) error {
 	r.mu.Unlock()
 	waiting := &waiter{}
 	if !r.morePending {
-		waiting = r.Poller.subscribe(r.webhookID, after)
+		waiting = newWaiter(lastSeq, lastSeq)
+		r.Poller.subscribe(r.webhookID, waiting)
 		defer r.Poller.unsubscribe(r.webhookID, waiting)
 	}
 	timer := time.NewTimer(timeout)

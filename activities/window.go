@@ -12,6 +12,10 @@ import (
 // are when they are sent.
 const maxQueuedTime = time.Second
 
+// settleTime is how far claims lag behind the last one. Concurrent transactions do not
+// commit in the order of their deliveries; most of those that are late are within it.
+const settleTime = 250 * time.Millisecond
+
 // windowSize bounds the claimed deliveries of one address.
 const windowSize = 256
 
@@ -23,8 +27,13 @@ type window struct {
 	claimed map[string]bool         // by delivery id
 	records map[string]*recordQueue // with a delivery queued or being sent
 	ready   []*recordQueue          // whose next delivery may be sent, in order
-	// position is where the next claim begins: after it, or at a delivery that was put back.
+	// lastSeq is the highest Seq that was ever claimed.
+	lastSeq int64
+	// position is that of the last claim, or before a delivery that was put back.
 	position service.ClaimPosition
+	// settled is where position was settleTime before settledAt, settling where it was then.
+	settled, settling int64
+	settledAt         time.Time
 	// putBackFrom is the lowest Seq that was put back since the last claim began.
 	putBackFrom int64
 	// putBackAny says that deliveries were put back since the last claim began.
@@ -52,10 +61,20 @@ func newWindow() *window {
 
 // beginClaim is called before deliveries are claimed, add afterwards. It returns where
 // to begin.
-func (w *window) beginClaim() service.ClaimPosition {
+func (w *window) beginClaim(now time.Time) service.ClaimPosition {
 	clear(w.putBackRecords)
 	w.putBackFrom = math.MaxInt64
-	return w.position
+	if now.Sub(w.settledAt) >= settleTime {
+		w.settled, w.settling, w.settledAt = w.settling, w.position.After, now
+	}
+	return w.claimFrom()
+}
+
+// claimFrom is where the next claim begins.
+func (w *window) claimFrom() service.ClaimPosition {
+	from := w.position
+	from.After = min(from.After, w.settled)
+	return from
 }
 
 // add adds claimed deliveries in their order; next is the claim's position. Any that
@@ -69,6 +88,7 @@ func (w *window) add(deliveries []service.RenderedDelivery, next service.ClaimPo
 			continue
 		}
 		w.claimed[d.DeliveryID] = true
+		w.lastSeq = max(w.lastSeq, d.Seq)
 		r, known := w.records[d.RecordID]
 		if !known {
 			r = &recordQueue{recordID: d.RecordID}
@@ -82,8 +102,8 @@ func (w *window) add(deliveries []service.RenderedDelivery, next service.ClaimPo
 
 // claimPutBack makes the next claim begin where deliveries were put back.
 func (w *window) claimPutBack() {
-	if w.putBackFrom <= w.position.After {
-		w.position.After = w.putBackFrom - 1
+	for _, after := range []*int64{&w.position.After, &w.settled, &w.settling} {
+		*after = min(*after, w.putBackFrom-1)
 	}
 }
 

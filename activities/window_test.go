@@ -19,7 +19,8 @@ func newTestWindow(at time.Time, deliveries ...string) *window {
 
 func addTo(w *window, at time.Time, deliveries ...string) {
 	var claimed []service.RenderedDelivery
-	next := w.beginClaim()
+	next := w.beginClaim(at)
+	next.After = w.lastSeq
 	for _, name := range deliveries {
 		record, _, _ := strings.Cut(name, "/")
 		next.After++
@@ -126,7 +127,7 @@ func TestWindowLetsNothingOvertakeDeliveriesPutBackDuringAClaim(t *testing.T) {
 	w := newTestWindow(noon, "a/1", "a/2", "b/1")
 	late := noon.Add(maxQueuedTime + time.Millisecond)
 	// A claim that begins while these are claimed does not return them.
-	w.beginClaim()
+	w.beginClaim(late)
 	expect(t, "stale ones", take(w, late), "")
 	w.add([]service.RenderedDelivery{{DeliveryID: "a/3", RecordID: "a", Seq: 4}, {DeliveryID: "c/1", RecordID: "c", Seq: 5}}, service.ClaimPosition{After: 5, Requeues: 7}, late)
 	expect(t, "newly claimed ones", take(w, late), "c/1")
@@ -137,4 +138,21 @@ func TestWindowLetsNothingOvertakeDeliveriesPutBackDuringAClaim(t *testing.T) {
 	expect(t, "claimed again", take(w, late), "a/1 b/1")
 	w.attempted("a")
 	expect(t, "after a's first", take(w, late), "a/2")
+}
+
+func TestClaimsLagBehindTheLastOne(t *testing.T) {
+	w := newTestWindow(noon, "a/1", "b/1")
+	from := func(at time.Time, want int64) {
+		t.Helper()
+		if got := w.beginClaim(at).After; got != want {
+			t.Errorf("%s later a claim begins after %d, want %d", at.Sub(noon), got, want)
+		}
+	}
+	from(noon, 0)
+	from(noon.Add(settleTime), 0)
+	addTo(w, noon.Add(settleTime), "c/1")
+	from(noon.Add(2*settleTime), 2)
+	from(noon.Add(3*settleTime), 3)
+	w.putBackUnsent()
+	from(noon.Add(3*settleTime), 0)
 }

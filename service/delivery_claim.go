@@ -120,13 +120,13 @@ var claimRetryQuery = with(claimQuery, "open", `SELECT * FROM open_deliveries WH
 
 // ClaimPending returns up to limit pending deliveries of the address, oldest first,
 // each with its record as it is now; claimed are the ids of those that the caller
-// already has, and from is the position of its previous claim. If the address is off,
-// its deliveries are held. Those that it does
-// not subscribe to or that its integration may no longer read are skipped. Neither
-// are returned. An unfinished release continues with its next batch; deliveries after
-// it wait, so that all go out in the order of the events. Only one dispatcher claims for an address at a time; if two overlap
-// after a crash, deliveries are sent twice, never lost. An unknown address claims
-// nothing. Errors: unavailable.
+// already has, and from is the position of an earlier claim. If the address is off, its
+// deliveries are held. Those that it does not subscribe to or that its integration may
+// no longer read are skipped. Neither are returned. An unfinished release continues with
+// its next batch; deliveries after it wait, so that all go out in the order of the
+// events. Only one dispatcher claims for an address at a time; if two overlap after a
+// crash, deliveries are sent twice, never lost. An unknown address claims nothing.
+// Errors: unavailable.
 func (s *Service) ClaimPending(ctx context.Context, webhookID string, claimed []string, from ClaimPosition, limit int) (Claim, error) {
 	if claimed == nil {
 		claimed = []string{} // NULL would make the comparison NULL, too
@@ -174,6 +174,9 @@ func (s *Service) claim(ctx context.Context, addressSQL, id string, from ClaimPo
 		return claim, err
 	}
 	claim.Notices = address.Notices
+	if !address.Enabled {
+		claimed = nil
+	}
 	if len(claimed) > limit {
 		claim.More, claimed = true, claimed[:limit]
 	}
@@ -193,7 +196,7 @@ func (s *Service) claim(ctx context.Context, addressSQL, id string, from ClaimPo
 	case address.Releasing && !claim.More:
 		claim.More, err = true, s.continueRelease(ctx, address.OrganizationID, address.ID)
 	}
-	if err != nil || len(claimed) == 0 || !address.Enabled {
+	if err != nil || len(claimed) == 0 {
 		return claim, err
 	}
 	claim.Deliveries, err = s.render(ctx, address, claimed)
