@@ -225,6 +225,48 @@ func TestTurningOffHoldsInBatches(t *testing.T) {
 	}
 }
 
+// An address that is turned on between a claim's look at it and its holding of due
+// deliveries keeps them due.
+func TestAClaimDoesNotHoldForAnAddressThatIsBeingTurnedOn(t *testing.T) {
+	f := servicetest.New(t)
+	create(t, f)
+	if _, err := f.DisableWebhook(t.Context(), service.Operator(), f.ID("erp_hook"), ""); err != nil {
+		t.Fatal(err)
+	}
+	f.SetDeliveries(models.DeliveryPending, `webhook_id = $1`, f.ID("erp_hook"))
+	other, err := f.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Rollback(context.WithoutCancel(t.Context()))
+	for _, sql := range []string{ // as EnableWebhook does
+		`SELECT FROM webhooks WHERE id = $1 FOR UPDATE`,
+		`UPDATE webhooks SET enabled = true, off_reason = NULL, off_at = NULL WHERE id = $1`,
+	} {
+		if _, err := other.Exec(t.Context(), sql, f.ID("erp_hook")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claimed := make(chan error)
+	go func() {
+		_, err := f.ClaimPending(t.Context(), f.ID("erp_hook"), nil, service.ClaimPosition{}, 10)
+		claimed <- err
+	}()
+	awaitLocks(t, f, 1)
+	if err := other.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-claimed; err != nil {
+		t.Fatal(err)
+	}
+	if n := withStatus(f, "erp_hook", models.DeliveryHeld); n != 0 {
+		t.Errorf("%d deliveries of the address, which is on, are held", n)
+	}
+	if got := claim(t, f, "erp_hook").Deliveries; len(got) != 1 {
+		t.Errorf("%d deliveries are claimed afterwards, want one", len(got))
+	}
+}
+
 // A rare write waits two seconds for a lock and five for a statement, an import longer.
 func TestTimeLimitsOfRareWrites(t *testing.T) {
 	f := servicetest.New(t)

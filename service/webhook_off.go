@@ -86,15 +86,18 @@ type heldDelivery struct {
 // holds.
 const holdBatchSize = 1000
 
-// holdQuery holds the next due deliveries of an address, which is off, and returns
-// them with their status before.
+// holdQuery holds the next due deliveries of an address if it is off, and returns them
+// with their status before. FOR KEY SHARE waits for a transaction that turns it on:
+// what that released stays due.
 var holdQuery = closing(models.DeliveryHeld, `
-		ARRAY(SELECT id FROM open_deliveries WHERE webhook_id = @webhook AND status = 'pending'
+		ARRAY(SELECT id FROM open_deliveries WHERE webhook_id = (`+addressOff+`) AND status = 'pending'
 			ORDER BY seq LIMIT @limit FOR UPDATE) ||
-		ARRAY(SELECT id FROM open_deliveries WHERE webhook_id = @webhook AND status = 'retrying'
+		ARRAY(SELECT id FROM open_deliveries WHERE webhook_id = (`+addressOff+`) AND status = 'retrying'
 			ORDER BY seq LIMIT @limit FOR UPDATE)`, "true")
 
-// holdBatch holds due deliveries of an address that is off and reports whether more
+const addressOff = `SELECT id FROM webhooks WHERE id = @webhook AND NOT enabled FOR KEY SHARE`
+
+// holdBatch holds due deliveries of an address if it is off and reports whether more
 // may be due.
 func (t *ormTx) holdBatch(webhookID string) (more bool, err error) {
 	if err := t.exec(indexPlans); err != nil {
