@@ -7,16 +7,15 @@ import "context"
 // before it sends or changes them. The contraction of the schema
 // (models/migrations/next_release) adopts the rest and removes this file.
 
-// adoptQuery moves the deliveries with the ids {ids}, an array, to open_deliveries if
-// they are pending or retrying.
-const adoptQuery = `
-	WITH adopted AS (
-		DELETE FROM deliveries WHERE id = ANY ({ids}) AND status IN ('pending', 'retrying') RETURNING *
-	)
-	INSERT INTO open_deliveries (` + movedColumns + `, attempts_before, status, next_attempt_at)
-	SELECT ` + movedColumns + `, attempts_before, status, next_attempt_at FROM adopted ORDER BY seq`
+// adoptQuery moves the deliveries with the ids, an array in SQL, to open_deliveries if
+// they are pending or retrying. OFFSET keeps the look-up along the primary key.
+func adoptQuery(ids string) string {
+	return `WITH ` + with(reopened, "state", `attempts_before, status, next_attempt_at`, "ids", `ARRAY(
+		SELECT id FROM (SELECT id, status FROM deliveries WHERE id = ANY (`+ids+`) OFFSET 0) d WHERE status IN ('pending', 'retrying'))`) + `
+	SELECT FROM reopened`
+}
 
-var adoptOneQuery = with(adoptQuery, "ids", "ARRAY[$1]")
+var adoptOneQuery = adoptQuery("ARRAY[$1]")
 
 // adoptedUpTo is the condition that a pending delivery of the address $1 precedes those
 // that are not adopted.
@@ -29,11 +28,14 @@ const adoptBatchSize = 1000
 // adopt adopts the next pending deliveries of the organization's address.
 func (s *Service) adopt(ctx context.Context, organizationID, webhookID string) error {
 	return s.transaction(ctx, organizationID, func(t *ormTx) error {
-		if err := t.exec(with(adoptQuery, "ids", `ARRAY(
-			SELECT id FROM deliveries WHERE webhook_id = ? AND status = 'pending' ORDER BY seq LIMIT ? FOR UPDATE)`),
-			webhookID, adoptBatchSize); err != nil {
+		if err := t.countRequeue(webhookID); err != nil {
 			return err
 		}
-		return t.countRequeue(webhookID)
+		if err := t.exec(indexPlans); err != nil {
+			return err
+		}
+		return t.exec(adoptQuery(`ARRAY(
+			SELECT id FROM deliveries WHERE webhook_id = ? AND status = 'pending' ORDER BY seq LIMIT ? FOR UPDATE)`),
+			webhookID, adoptBatchSize)
 	})
 }

@@ -141,8 +141,8 @@ func (s *Service) ClaimPending(ctx context.Context, webhookID string, claimed []
 // ClaimRetry returns the delivery if it waits for another attempt, rendered like
 // those of ClaimPending.
 func (s *Service) ClaimRetry(ctx context.Context, deliveryID string) (Claim, error) {
-	if _, err := s.pool.Exec(ctx, adoptOneQuery, deliveryID); err != nil {
-		return Claim{}, s.translate(err)
+	if err := s.execOnDeliveries(ctx, adoptOneQuery, deliveryID); err != nil {
+		return Claim{}, err
 	}
 	return s.claim(ctx, addressQuery+`(SELECT webhook_id FROM open_deliveries WHERE id = $1)`, deliveryID, ClaimPosition{}, 1, claimRetryQuery)
 }

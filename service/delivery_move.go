@@ -43,23 +43,31 @@ func closing(status models.DeliveryStatus, ids, condition string) string {
 }
 
 // reopened are common table expressions that move the deliveries {ids}, an array, back to
-// open_deliveries, where they begin a new run of the
-// retry schedule with the status {status} and the next attempt at {next}. An attempt
-// that is inside the delivery moves to the attempts.
+// open_deliveries. {state} are their attempts before the run of the retry schedule that
+// they are in, their status and their next attempt. An attempt that is inside the
+// delivery moves to the attempts.
 const reopened = `
 	closed AS (
 		DELETE FROM deliveries WHERE id = ANY ({ids}) RETURNING *
 	), first_attempt AS (
 		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, remote_ip, response_body)
-		SELECT id, 1, started_at, latency_ms, last_status, remote_ip, response_body FROM closed WHERE started_at IS NOT NULL
+		SELECT id, 1, started_at, latency_ms, last_status, remote_ip, response_body FROM closed
+		WHERE started_at IS NOT NULL AND last_status IS NOT NULL
 	), reopened AS (
 		INSERT INTO open_deliveries (` + movedColumns + `, attempts_before, status, next_attempt_at)
-		SELECT ` + movedColumns + `, attempts, '{status}', {next} FROM closed ORDER BY seq
+		SELECT ` + movedColumns + `, {state} FROM closed ORDER BY seq
 		RETURNING id
 	)`
 
+// pendingAgain and retryingAgain are {state} of reopened for the beginning of a new run.
+const (
+	pendingAgain  = `attempts, 'pending', NULL::timestamptz`
+	retryingAgain = `attempts, 'retrying', $2::timestamptz`
+)
+
 // countRequeue tells the address's dispatcher that deliveries below its position are
-// pending again. It follows the statement that makes them so, in its transaction.
+// pending again. It is in the transaction that makes them so, and before anything that
+// locks a release or a delivery: the address is locked first.
 func (t *ormTx) countRequeue(webhookID string) error {
 	return t.exec(`UPDATE webhooks SET requeues = requeues + 1 WHERE id = ?`, webhookID)
 }
@@ -87,6 +95,14 @@ func (s *Service) execOnDelivery(ctx context.Context, id, sql string, args ...an
 	return tag, err
 }
 
+// execOnDeliveries runs a statement that finds deliveries along their indexes.
+func (s *Service) execOnDeliveries(ctx context.Context, sql string, args ...any) error {
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(indexPlans)
+	pipeline.Queue(sql, args...)
+	return s.translate(s.pool.SendBatch(ctx, pipeline).Close())
+}
+
 // lockDelivery waits for every transaction that moves the delivery.
 func (t *ormTx) lockDelivery(id string) error {
 	if err := t.exec(indexPlans); err != nil {
@@ -97,5 +113,5 @@ func (t *ormTx) lockDelivery(id string) error {
 			return err
 		}
 	}
-	return t.exec(with(adoptQuery, "ids", "ARRAY[?]"), id)
+	return t.exec(adoptQuery("ARRAY[?]"), id)
 }

@@ -76,8 +76,8 @@ func (s *Service) render(ctx context.Context, address addressRow, claimed []clai
 		rendered = append(rendered, r)
 	}
 	if len(skipped) > 0 {
-		if _, err := s.pool.Exec(ctx, skipQuery, skipped); err != nil {
-			return nil, s.translate(err)
+		if err := s.execOnDeliveries(ctx, skipQuery, skipped); err != nil {
+			return nil, err
 		}
 	}
 	return rendered, nil

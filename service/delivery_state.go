@@ -61,7 +61,7 @@ func (s *Service) Delivery(ctx context.Context, id string) (DeliveryState, error
 // requeueQuery makes the delivery $1 due at $2 if it is retrying, failed or held.
 var requeueQuery = `
 	WITH ` + with(reopened, "ids", `ARRAY(
-		SELECT id FROM (SELECT id, status FROM deliveries WHERE id = $1 OFFSET 0) d WHERE status IN ('failed', 'held'))`, "status", "retrying", "next", "$2::timestamptz") + `, due AS (
+		SELECT id FROM (SELECT id, status FROM deliveries WHERE id = $1 OFFSET 0) d WHERE status IN ('failed', 'held'))`, "state", retryingAgain) + `, due AS (
 		UPDATE open_deliveries SET next_attempt_at = $2 WHERE id = $1 AND ` + isRetrying + ` RETURNING id
 	)
 	SELECT id FROM reopened UNION ALL SELECT id FROM due`

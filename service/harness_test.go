@@ -134,7 +134,8 @@ func (s *harness) workOrderIn(status models.WorkOrderStatus) string {
 // clearEffects deletes the effects of the record's changes except its history.
 func (s *harness) clearEffects(id string) {
 	for _, sql := range []string{
-		`DELETE FROM events WHERE record_id = $1`, `UPDATE log SET actor_name = NULL WHERE record_id = $1`,
+		`DELETE FROM events WHERE record_id = $1`, `DELETE FROM open_deliveries WHERE record_id = $1`,
+		`DELETE FROM deliveries WHERE record_id = $1`, `UPDATE log SET actor_name = NULL WHERE record_id = $1`,
 		`DELETE FROM notices WHERE record_id = $1`,
 	} {
 		s.Exec(sql, id)

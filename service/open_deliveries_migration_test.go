@@ -19,7 +19,7 @@ import (
 )
 
 // previousSchema is the version before deliveries were divided into two tables.
-const previousSchema = 17
+const previousSchema = 19
 
 // databaseAt returns the URL of a new database with the schema of a version.
 func databaseAt(t *testing.T, version int64) string {
@@ -148,6 +148,30 @@ func TestDeliveriesOfThePreviousReleaseAreKept(t *testing.T) {
 		t.Errorf("%d are redelivered, want two failed, two held and the stopped one: %v", n, err)
 	}
 
+	// The previous program redelivers what this one delivered, and delivers its own.
+	delivered := claim(t, f, "erp_hook").Deliveries[0]
+	if _, err := f.RecordAttempts(t.Context(), f.ID("erp_hook"), []service.Attempt{attempt(f, delivered, 204)}); err != nil {
+		t.Fatal(err)
+	}
+	f.Exec(`UPDATE deliveries SET status = 'pending', next_attempt_at = NULL, finished_at = NULL, attempts_before = attempts
+		WHERE id = $1 AND status <> 'pending'`, delivered.DeliveryID)
+	claim(t, f, "erp_hook") // adopts it
+	if found, err := f.DeliveryWithAttempts(t.Context(), "", delivered.DeliveryID); err != nil || found.Status != models.DeliveryPending || len(found.AttemptsMade) != 1 {
+		t.Errorf("a delivery that the previous program redelivered is %s with %d attempts: %v", found.Status, len(found.AttemptsMade), err)
+	}
+	own := "01kn"
+	exec(previousDeliveries, own, f.Acme.OrganizationID, f.ID("erp_hook"), record, f.ID("erp"), servicetest.Start)
+	exec(previousAttempts, own)
+	for id, number := range map[string]int{"dlv_" + own + "1": 1, "dlv_" + own + "2": 2} {
+		exec(`WITH moved AS (
+				UPDATE deliveries SET status = 'delivered', attempts = $2, last_status = 200, next_attempt_at = NULL, finished_at = now()
+				WHERE id = $1 AND attempts < $2 RETURNING id)
+			INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status) SELECT id, $2, now(), 5, 200 FROM moved`, id, number)
+		if found, err := f.DeliveryWithAttempts(t.Context(), "", id); err != nil || found.Status != models.DeliveryDelivered || len(found.AttemptsMade) != number {
+			t.Errorf("what the previous program delivered is %s with %d attempts: %v", found.Status, len(found.AttemptsMade), err)
+		}
+	}
+
 	// The next release.
 	third := "01km"
 	exec(previousDeliveries, third, f.Acme.OrganizationID, f.ID("erp_hook"), record, f.ID("erp"), servicetest.Start)
@@ -159,7 +183,7 @@ func TestDeliveriesOfThePreviousReleaseAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec(string(contraction))
-	if after := servicetest.Value[string](f, statuses); after != before || strings.Count(after, ",") != 19 {
+	if after := servicetest.Value[string](f, statuses); after != before || strings.Count(after, ",") != 25 {
 		t.Errorf("the contraction changed them:\n%s\n%s", before, after)
 	}
 	if n := servicetest.Value[int](f, `SELECT count(*) FROM deliveries WHERE status IN ('pending', 'retrying')`); n != 0 {
@@ -167,5 +191,13 @@ func TestDeliveriesOfThePreviousReleaseAreKept(t *testing.T) {
 	}
 	if found, err := f.DeliveryWithAttempts(t.Context(), "", fmt.Sprintf("dlv_%s5", first)); err != nil || len(found.AttemptsMade) != 1 {
 		t.Errorf("a delivered one has %d attempts: %v", len(found.AttemptsMade), err)
+	}
+
+	// Its retention removed events without their deliveries.
+	f.Exec(`DELETE FROM events WHERE id LIKE 'evt_' || $1 || '%'`, first)
+	f.Clock.Advance(10 * 365 * 24 * time.Hour)
+	remove(t, f.Service, service.RemovalBatch, 0)
+	if n := servicetest.Value[int](f, `SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM all_deliveries) + (SELECT count(*) FROM attempts)`); n != 0 {
+		t.Errorf("retention leaves %d rows", n)
 	}
 }

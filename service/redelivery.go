@@ -31,11 +31,7 @@ func (t *ormTx) releaseBatch(webhookID string, since models.Time, after int64) (
 	if err := t.exec(indexPlans); err != nil {
 		return releasedBatch{}, err
 	}
-	batch, err := scanOne[releasedBatch](t, nil, releaseQuery, webhookID, after, releaseBatchSize, since)
-	if err != nil || batch.Released == 0 {
-		return batch, err
-	}
-	return batch, t.countRequeue(webhookID)
+	return scanOne[releasedBatch](t, nil, releaseQuery, webhookID, after, releaseBatchSize, since)
 }
 
 // releaseQuery looks through the next failed and held deliveries of an address, in their order.
@@ -44,7 +40,7 @@ var releaseQuery = `
 		SELECT id, seq, created_at FROM deliveries
 		WHERE webhook_id = ? AND status IN ('failed', 'held') AND seq > ?
 		ORDER BY seq LIMIT ? FOR UPDATE
-	), ` + with(reopened, "ids", "ARRAY(SELECT id FROM next WHERE created_at >= ?)", "status", "pending", "next", "NULL::timestamptz") + `
+	), ` + with(reopened, "ids", "ARRAY(SELECT id FROM next WHERE created_at >= ?)", "state", pendingAgain) + `
 	SELECT (SELECT count(*) FROM reopened) AS released, count(*) AS seen, coalesce(max(seq), 0) AS last FROM next`
 
 // continueLater has the address's dispatcher continue a release after the delivery
@@ -70,6 +66,9 @@ func (t *ormTx) countReleasable(webhookID string, since models.Time, after int64
 // batch now, the others when the address's dispatcher comes to them. It returns how
 // many there are, at most MaxReleasedCount and one batch.
 func (t *ormTx) release(webhookID string, since models.Time) (int, error) {
+	if err := t.countRequeue(webhookID); err != nil {
+		return 0, err
+	}
 	first, err := t.releaseBatch(webhookID, since, 0)
 	if err != nil || !first.more() {
 		return first.Released, err
@@ -85,6 +84,9 @@ func (t *ormTx) release(webhookID string, since models.Time) (int, error) {
 // organization's address.
 func (s *Service) continueRelease(ctx context.Context, organizationID, webhookID string) error {
 	return s.transaction(ctx, organizationID, func(t *ormTx) error {
+		if err := t.countRequeue(webhookID); err != nil {
+			return err
+		}
 		releases, err := scanAll[struct {
 			Since    models.Time
 			AfterSeq int64
@@ -131,7 +133,7 @@ func (s *Service) RedeliverSince(ctx context.Context, actor Actor, webhookID str
 
 // redeliverQuery makes a delivery pending that is not.
 var redeliverQuery = `
-	WITH ` + with(reopened, "ids", "ARRAY[ @id ]", "status", "pending", "next", "NULL::timestamptz") + `, due AS (
+	WITH ` + with(reopened, "ids", "ARRAY[ @id ]", "state", pendingAgain) + `, due AS (
 		UPDATE open_deliveries SET status = 'pending', next_attempt_at = NULL, attempts_before = attempts
 		WHERE id = @id AND ` + isRetrying + ` RETURNING id
 	)

@@ -389,6 +389,65 @@ func TestRemovalYieldsToAWriter(t *testing.T) {
 	}
 }
 
+// A batch of a deleted address's deliveries and a write that changes several of them may
+// wait for each other. Then the batch fails; the next removal repeats it.
+func TestRemovalOfADeletedAddressYieldsToAWriter(t *testing.T) {
+	f := servicetest.New(t)
+	create(t, f)
+	plantDeliveries(f, "erp_hook", models.DeliveryPending, 3)
+	if err := f.DeleteWebhook(t.Context(), service.Operator(), f.ID("erp_hook")); err != nil {
+		t.Fatal(err)
+	}
+	h := hold(t, f, `BEFORE DELETE ON open_deliveries FOR EACH ROW WHEN (OLD.id = 'dlv_planted0000002')`)
+	writer, err := f.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Rollback(context.WithoutCancel(t.Context()))
+	change := func(n int) error {
+		_, err := writer.Exec(t.Context(), `UPDATE open_deliveries SET last_status = 599 WHERE id = 'dlv_planted000000' || $1::integer`, n)
+		return err
+	}
+	if err := change(3); err != nil {
+		t.Fatal(err)
+	}
+	removal := make(chan error)
+	go func() {
+		_, err := f.RemoveExpired(t.Context(), 10, func() bool { return true })
+		removal <- err
+	}()
+	h.waiting(t, 1) // it has removed delivery 1 and is held at 2
+	changed := make(chan error)
+	go func() { changed <- change(1) }()
+	h.waiting(t, 2)
+	h.release(t) // it goes on to 3, which the writer has
+	if err := <-changed; err != nil {
+		t.Errorf("the writer: %v", err)
+	}
+	if err := <-removal; err == nil || !strings.Contains(err.Error(), "lock timeout") {
+		t.Errorf("the removal ended with %v, want a lock timeout", err)
+	}
+	if err := writer.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := servicetest.Value[int](f, `SELECT count(*) FROM open_deliveries WHERE last_status = 599`); got != 2 {
+		t.Errorf("%d deliveries have the writer's change, want both", got)
+	}
+	if got := remove(t, f.Service, 10, 0); got != (service.RemovalResult{Deliveries: 4}) {
+		t.Errorf("afterwards it removes %+v", got)
+	}
+}
+
+// Events, deliveries and attempts are removed apart from each other: a foreign key would
+// cost each insert a look-up and each removal another.
+func TestNoForeignKeyRefersToEventsOrDeliveries(t *testing.T) {
+	f := servicetest.New(t)
+	const references = `pg_constraint WHERE contype = 'f' AND confrelid IN ('events'::regclass, 'deliveries'::regclass, 'open_deliveries'::regclass)`
+	if got := left(f, "conname", references); got != "" {
+		t.Errorf("foreign keys refer to them: %s", got)
+	}
+}
+
 func TestAttemptAtARemovedDelivery(t *testing.T) {
 	f := servicetest.New(t)
 	create(t, f)

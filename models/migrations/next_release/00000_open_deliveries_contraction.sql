@@ -1,11 +1,15 @@
 -- Contracts 00020_open_deliveries.sql in the release after it, when no program inserts pending deliveries
--- into the table deliveries. It gets its number then, and service/delivery_adopt.go goes with it.
+-- into the table deliveries. It gets its number then, and service/delivery_adopt.go goes with it, like what
+-- reads pending and retrying ones of deliveries: deliveriesQuery, claimPendingQuery, Unclaimed, pollQuery.
 
 -- +goose Up
 
 LOCK TABLE deliveries, open_deliveries IN ACCESS EXCLUSIVE MODE;
 WITH adopted AS (
     DELETE FROM deliveries WHERE status IN ('pending', 'retrying') RETURNING *
+), first_attempt AS (
+    INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, remote_ip, response_body)
+    SELECT id, 1, started_at, latency_ms, last_status, remote_ip, response_body FROM adopted WHERE started_at IS NOT NULL
 )
 INSERT INTO open_deliveries (id, seq, event_id, webhook_id, record_id, status, attempts, attempts_before, next_attempt_at, last_status, last_error, created_at)
 SELECT id, seq, event_id, webhook_id, record_id, status, attempts, attempts_before, next_attempt_at, last_status, last_error, created_at
@@ -27,7 +31,7 @@ CREATE VIEW all_deliveries AS
     SELECT id, seq, event_id, webhook_id, record_id, status, attempts, attempts_before, next_attempt_at,
         last_status, last_error, created_at FROM open_deliveries
     UNION ALL
-    SELECT id, seq, event_id, webhook_id, record_id, status, attempts, attempts_before, NULL,
+    SELECT id, seq, event_id, webhook_id, record_id, status, attempts, attempts_before, NULL::timestamptz(3),
         last_status, last_error, created_at FROM deliveries;
 
 ALTER TABLE deleted_webhooks DROP COLUMN removed_to;
