@@ -26,3 +26,6 @@ var DeliveryStatements = map[string]string{
 	"requeue": requeueQuery,
 	"poll":    pollQuery,
 }
+
+// PublishStatement publishes events of work orders.
+var PublishStatement = publishWorkOrder.SQL
