@@ -19,7 +19,7 @@ import (
 )
 
 // previousSchema is the version before deliveries were divided into two tables.
-const previousSchema = 20
+const previousSchema = 25
 
 // databaseAt returns the URL of a new database with the schema of a version.
 func databaseAt(t *testing.T, version int64) string {

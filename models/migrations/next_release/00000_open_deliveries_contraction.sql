@@ -1,4 +1,4 @@
--- Contracts 00021_open_deliveries.sql in the release after it, when no program inserts pending deliveries
+-- Contracts 00026_open_deliveries.sql in the release after it, when no program inserts pending deliveries
 -- into the table deliveries. It gets its number then, and service/delivery_adopt.go goes with it, like what
 -- reads pending and retrying ones of deliveries: deliveriesQuery, claimPendingQuery, Unclaimed, pollQuery.
 
