@@ -172,7 +172,7 @@ func (in *installation) plantWorkOrders(ctx context.Context, size int) error {
 }
 
 // deliveryTables are the tables that plantDeliveries fills.
-var deliveryTables = []string{"events", "deliveries", "attempts"}
+var deliveryTables = []string{"events", "deliveries"}
 
 // plantDeliveries creates deliveries that succeeded at the first attempt, with their
 // events: changes of the first records work orders, each with a delivery to every
@@ -195,11 +195,8 @@ func (in *installation) plantDeliveries(ctx context.Context, deliveries, records
 			INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
 			SELECT 'evt_' || ` + suffix + ` || '0', $6::text, 'work_order.updated', ` + record + `, $7::text, '{"fields": ["title"]}', $4::timestamptz` + series
 		finished = `
-			INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, attempts, last_status, created_at, finished_at)
-			SELECT 'dlv_' || ` + suffix + ` || w.nth, 'evt_' || ` + suffix + ` || '0', w.id, ` + record + `, 'delivered', 1, 204, $4::timestamptz, $4::timestamptz` + each
-		attempts = `
-			INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, remote_ip)
-			SELECT 'dlv_' || ` + suffix + ` || w.nth, 1, $4::timestamptz, 40, 204, '203.0.113.7'` + each
+			INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, attempts, last_status, created_at, started_at, latency_ms, remote_ip)
+			SELECT 'dlv_' || ` + suffix + ` || w.nth, 'evt_' || ` + suffix + ` || '0', w.id, ` + record + `, 'delivered', 1, 204, $4::timestamptz, $4::timestamptz, 40, '203.0.113.7'` + each
 	)
 	n := deliveries / addresses
 	return n * addresses, in.plant(ctx, n, func(first, _ int) []planted {
@@ -209,7 +206,6 @@ func (in *installation) plantDeliveries(ctx context.Context, deliveries, records
 		return []planted{
 			{events, []any{digits, at, records, organization, creator}},
 			{finished, []any{digits, at, records}},
-			{attempts, []any{digits, at}},
 		}
 	})
 }
