@@ -272,7 +272,7 @@ type QuestionOption struct {
 type WorkOrder struct {
 	ID             string `gorm:"primaryKey"`
 	OrganizationID string
-	Number         int64 `gorm:"->"` // set by the database
+	Number         int64
 	InventoryID    string
 	Title          string
 	Description    *string

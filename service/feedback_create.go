@@ -49,7 +49,7 @@ func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in
 	if in.ExternalID != nil {
 		locks = []string{feedbackKey(actor.OrganizationID, *in.ExternalID)}
 	}
-	return s.writeRecord(ctx, actor, call, http.StatusCreated, locks, func(ctx context.Context, t *tx) (string, func() any, error) {
+	return s.writeRecord(ctx, actor, call, http.StatusCreated, locks, func(ctx context.Context, t *tx) (string, any, error) {
 		for _, key := range locks {
 			t.queueLockKey(key)
 		}
@@ -70,7 +70,10 @@ func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in
 		}
 		var row feedbackRow
 		t.queueFeedback(&row, id, actor)
-		return id, func() any { return row.record() }, nil
+		if err := t.Flush(ctx); err != nil {
+			return "", nil, err
+		}
+		return id, row.record(), nil
 	})
 }
 

@@ -38,7 +38,7 @@ func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, id string) (
 	if !models.IsID(id, models.PrefixFeedback) {
 		return WriteResult{}, models.NotFound()
 	}
-	return s.writeRecord(ctx, actor, Call{}, http.StatusOK, []string{id}, func(ctx context.Context, t *tx) (string, func() any, error) {
+	return s.writeRecord(ctx, actor, Call{}, http.StatusOK, []string{id}, func(ctx context.Context, t *tx) (string, any, error) {
 		var known feedbackResolution
 		t.QueueLock(lockFeedback, id)
 		batch.QueueOne(t.Tx, &known, models.NotFound(), feedbackResolutionQuery, id, actor.IdentityID)
@@ -53,7 +53,10 @@ func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, id string) (
 		}
 		var row feedbackRow
 		t.queueFeedback(&row, id, actor)
-		return id, func() any { return row.record() }, nil
+		if err := t.Flush(ctx); err != nil {
+			return "", nil, err
+		}
+		return id, row.record(), nil
 	})
 }
 

@@ -46,15 +46,15 @@ type storedResponse struct {
 	Body        []byte
 }
 
-// writeRecord runs a write of the actor and returns its result. do queues writing
-// and then loading the record, which record returns after the next flush; locks
+// writeRecord runs a write of the actor and returns its result. do queues the write and
+// returns the record as the write leaves it; locks
 // name what do locks: the ids of records, or keys for queueLockKey. With a key, the
 // response is stored in the write's transaction. A second call with the key waits for
 // the first at an advisory lock and replays its response (docs/contract.md,
 // Idempotency). Errors: idempotency_key_reused and those of do.
 func (s *Service) writeRecord(
 	ctx context.Context, actor Actor, call Call, status int, locks []string,
-	do func(ctx context.Context, t *tx) (id string, record func() any, err error),
+	do func(ctx context.Context, t *tx) (id string, record any, err error),
 ) (WriteResult, error) {
 	var result WriteResult
 	if call.Key != "" {
@@ -68,10 +68,7 @@ func (s *Service) writeRecord(
 		if err != nil {
 			return err
 		}
-		if err := t.Flush(ctx); err != nil {
-			return err
-		}
-		body, err := Encode(record())
+		body, err := Encode(record)
 		if err != nil {
 			return err
 		}

@@ -113,7 +113,7 @@ func (t *tx) publish(c effects, e domainEvent) error {
 	if models.IsID(c.recordID, models.PrefixFeedback) {
 		publish = publishFeedback
 	}
-	t.QueueBulkRows(publish, func(row pgx.CollectableRow) error {
+	t.QueueBulkHints(publish, func(row pgx.CollectableRow) error {
 		unleased, err := pgx.RowTo[string](row)
 		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, unleased})
 		return err

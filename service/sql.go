@@ -48,14 +48,17 @@ func peopleAmong(ids string) string {
 	) END AS people`
 }
 
-// inventoryOf selects, as the column inventory, the node of the record {w} with its
-// path. LIMIT makes Postgres look up each node by its id, even on a page of records.
-const inventoryOf = `(SELECT json_build_object('id', n.id, 'kind', n.kind, 'name', n.name, 'external_id', n.external_id,
+// inventoryOf selects, as the column inventory, the node of the record {w}.
+var inventoryOf = with(nodeReference, "node", "{w}.inventory_id") + ` AS inventory`
+
+// nodeReference selects the node {node} with its path, as records show it. LIMIT makes
+// Postgres look up each node by its id, even on a page of records.
+const nodeReference = `(SELECT json_build_object('id', v.id, 'kind', v.kind, 'name', v.name, 'external_id', v.external_id,
 		'path', (SELECT coalesce(json_agg(json_build_object('id', a.id, 'kind', a.kind, 'name', a.name) ORDER BY c.depth DESC), '[]')
 			FROM inventory_closure c
 			CROSS JOIN LATERAL (SELECT id, kind, name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) a
-			WHERE c.node_id = n.id AND c.depth > 0))
-	FROM inventory_nodes n WHERE n.id = {w}.inventory_id) AS inventory`
+			WHERE c.node_id = v.id AND c.depth > 0))
+	FROM inventory_nodes v WHERE v.id = {node})`
 
 // textOrNil returns nil, a NULL in Postgres, for an empty text.
 func textOrNil[S ~string](text S) any {

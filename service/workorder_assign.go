@@ -130,6 +130,7 @@ func (c *workOrderChange) reassign(added, removed roles) error {
 			SELECT $1::text, id, $2::text, n + (SELECT coalesce(max(position), 0) FROM work_order_assignees WHERE work_order_id = $1::text)
 			FROM unnest($3::text[]) WITH ORDINALITY AS named (id, n)`, c.recordID, role, ids)
 	}
+	c.reload = true // the record names the people of other identities now
 	c.action = string(models.EventWorkOrderAssigneesChanged)
 	before := roles{c.state.Assignees, c.state.Consultants}
 	after := roles{

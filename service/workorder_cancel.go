@@ -18,7 +18,7 @@ func (s *Service) CancelWorkOrder(ctx context.Context, actor Actor, call Call, i
 		}
 		c.action = string(models.EventWorkOrderCancelled)
 		if reason != nil {
-			c.columns["cancel_reason"] = *reason
+			changeColumn(c, "cancel_reason", &c.row.CancelReason, reason)
 			c.changes["cancel_reason"] = fromTo(nil, *reason)
 		}
 		return c.addNoticeToAll(ctx, models.NoticeCancelled)

@@ -17,22 +17,24 @@ import (
 type workOrderChange struct {
 	*tx
 	actor Actor
+	// state is the work order before the change, row as the change leaves it.
 	state lockedWorkOrder
+	row   workOrderRow
+	// reload says that row is to be loaded again after the change.
+	reload bool
 	// now is the time of the change, later than every earlier change of the record.
 	now models.Time
-	// columns are the changed columns of the row.
+	// columns are the changed columns of the row (changeColumn).
 	columns map[string]any
 	effects
 }
 
 // lockedWorkOrder is what the rules need to know of a work order and the actor.
 type lockedWorkOrder struct {
-	models.WorkOrder
+	workOrderRow
 	// HeldFrom is the status to which a work order on hold returns, "" for others.
-	HeldFrom    models.WorkOrderStatus
-	Assignees   []string
-	Consultants []string
-	Readable    bool
+	HeldFrom models.WorkOrderStatus
+	Readable bool
 	// The record's organization and the actor's both count.
 	organizationState
 	// Grants are the actor's on the node.
@@ -45,9 +47,11 @@ type lockedWorkOrder struct {
 }
 
 var (
-	lockWorkOrder    = lockOf("work_orders")
-	lockedWorkOrders = &batch.Statement{Stage: stageRules, ReadOnly: true, SQL: `
-	SELECT u.nth, ` + with(columnsOf[models.WorkOrder]()+`, `+assigneeColumns, "w", "w") + `, coalesce(w.held_from, '') AS held_from,
+	lockWorkOrder = lockOf("work_orders")
+	// lockedWorkOrders are by whether the people in the record are shown.
+	lockedWorkOrders = byPeople(func(people string) *batch.Statement {
+		return &batch.Statement{Stage: stageRules, ReadOnly: true, SQL: `
+	SELECT u.nth, ` + with(workOrderColumns, "w", "w", "people", people) + `, coalesce(w.held_from, '') AS held_from,
 		` + with(readableByGrants, "w", "w", "actor", "u.actor", "grants", "r.grants") + ` AS readable, r.grants,
 		(SELECT bool_or(o.read_only) FROM organizations o WHERE o.id IN (w.organization_id, u.organization)) AS read_only,
 		(SELECT bool_or(o.suspended) FROM organizations o WHERE o.id IN (w.organization_id, u.organization)) AS suspended,
@@ -62,6 +66,7 @@ var (
 	FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY u (id, actor, organization, nth)
 	JOIN work_orders w ON w.id = u.id
 	CROSS JOIN LATERAL (SELECT ` + with(grantsOn, "node", "w.inventory_id", "actor", "u.actor") + ` AS grants OFFSET 0) r`}
+	})
 )
 
 // changeWorkOrder runs one operation on a work order: it locks the row, checks
@@ -76,14 +81,10 @@ func (s *Service) changeWorkOrder(
 	if !models.IsID(id, models.PrefixWorkOrder) {
 		return WriteResult{}, models.NotFound()
 	}
-	return s.writeRecord(ctx, actor, call, http.StatusOK, []string{id}, func(ctx context.Context, t *tx) (string, func() any, error) {
+	return s.writeRecord(ctx, actor, call, http.StatusOK, []string{id}, func(ctx context.Context, t *tx) (string, any, error) {
 		c := &workOrderChange{tx: t, actor: actor, columns: map[string]any{}}
-		var before workOrderRow
 		t.QueueLock(lockWorkOrder, id)
-		batch.QueueBulkOne(t.Tx, lockedWorkOrders, &c.state, models.NotFound(), id, actor.IdentityID, actor.OrganizationID)
-		if call.IfMatch != "" {
-			t.queueWorkOrder(&before, id, actor)
-		}
+		batch.QueueBulkOne(t.Tx, lockedWorkOrders[actor.ShowPeople], &c.state, models.NotFound(), id, actor.IdentityID, actor.OrganizationID)
 		if err := t.Flush(ctx); err != nil {
 			return "", nil, err
 		}
@@ -93,10 +94,11 @@ func (s *Service) changeWorkOrder(
 		if err := c.state.requireWritable(policy); err != nil {
 			return "", nil, err
 		}
-		if err := call.matches(before.record()); err != nil {
+		if err := call.matches(c.state.record()); err != nil {
 			return "", nil, err
 		}
 		c.now = t.at.After(c.state.ChangedAt)
+		c.row = c.state.workOrderRow
 		c.effects = effects{
 			actor: actor, organizationID: c.state.OrganizationID, recordID: id,
 			changes: models.JSON{}, addresses: c.state.Addresses,
@@ -109,9 +111,13 @@ func (s *Service) changeWorkOrder(
 				return "", nil, err
 			}
 		}
-		var row workOrderRow
-		t.queueWorkOrder(&row, id, actor)
-		return id, func() any { return row.record() }, nil
+		if c.reload {
+			t.queueWorkOrder(&c.row, id, actor)
+			if err := t.Flush(ctx); err != nil {
+				return "", nil, err
+			}
+		}
+		return id, c.row.record(), nil
 	})
 }
 
@@ -166,15 +172,15 @@ func (c *workOrderChange) applyOperation(operation models.Operation) error {
 	if !move.Changed() {
 		return nil
 	}
-	c.columns["status"] = move.To
+	changeColumn(c, "status", &c.row.Status, move.To)
 	if move.HeldFrom != c.state.HeldFrom {
 		c.columns["held_from"] = textOrNil(move.HeldFrom)
 	}
 	switch move.To {
 	case models.StatusComplete:
-		c.columns["completed_at"] = c.now
+		changeColumn(c, "completed_at", &c.row.CompletedAt, &c.now)
 	case models.StatusCancelled:
-		c.columns["cancelled_at"] = c.now
+		changeColumn(c, "cancelled_at", &c.row.CancelledAt, &c.now)
 	default: // the other statuses have no column for their time
 	}
 	c.changes["status"] = fromTo(move.From, move.To)
@@ -184,9 +190,15 @@ func (c *workOrderChange) applyOperation(operation models.Operation) error {
 	return nil
 }
 
+// changeColumn sets a field of the row and the column of its name.
+func changeColumn[T any](c *workOrderChange, name string, field *T, value T) {
+	*field = value
+	c.columns[name] = value
+}
+
 // save queues the changed columns and the effects of the change.
 func (c *workOrderChange) save() error {
-	c.columns["changed_at"] = c.now
+	changeColumn(c, "changed_at", &c.row.ChangedAt, c.now)
 	if err := c.update(reflect.TypeFor[models.WorkOrder](), c.recordID, c.columns); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -38,6 +39,13 @@ type workOrderCreation struct {
 	Connected []string
 	// Managers are the nearest inventory managers who are not to be consultants.
 	Managers []string
+	// Number is that of the work order, nil if the actor may not create it.
+	Number *int64
+	// Inventory is the node, nil if the organization has no such node.
+	Inventory *models.NodeReference
+	// People are those that the record may name: the actor, the identities of the request
+	// and the managers.
+	People []models.NamedIdentity
 	// Addresses bounds how many webhook addresses may get the event.
 	Addresses int
 }
@@ -54,13 +62,19 @@ const nearestManagers = `
 					AND g.identity_id <> ALL ({except})
 			) near WHERE near.level = 1 ORDER BY near.identity_id)`
 
-var workOrderCreations = &batch.Statement{Stage: stageRules, ReadOnly: true, SQL: `
-	SELECT u.nth, o.read_only, o.suspended, p.manual_work_orders, coalesce(n.kind, '') AS node_kind,
-		` + with(grantsOn, "node", "n.id", "actor", "u.actor") + ` AS grants,
+// workOrderCreations are by whether the people in the record are shown. A number is taken
+// only for an actor that may create a work order on the node: it is never returned.
+var workOrderCreations = byPeople(func(people string) *batch.Statement {
+	return &batch.Statement{Stage: stageRules, ReadOnly: true, SQL: `
+	SELECT u.nth, o.read_only, o.suspended, p.manual_work_orders, coalesce(n.kind, '') AS node_kind, known.grants,
 		EXISTS (SELECT FROM forms f WHERE f.organization_id = o.id AND f.id = u.form) AS form_known,
 		` + with(knownIdentities, "organization", "o.id", "identities", splitIDs("u.identities")) + ` AS known,
 		` + with(connectedIdentities, "node", "n.id", "identities", splitIDs("u.identities"), "actor", "u.actor", "integration", "u.integration") + ` AS connected,
-		` + with(nearestManagers, "node", "n.id", "except", splitIDs("u.consultants")) + ` AS managers,
+		known.managers,
+		CASE WHEN NOT o.read_only AND NOT o.suspended AND p.manual_work_orders AND ` + with(among(models.GrantWorkOrdersCreate), "grants", "known.grants") + `
+			THEN nextval(('work_order_numbers.' || quote_ident(o.id))::regclass) END AS number,
+		` + with(nodeReference, "node", "n.id") + ` AS inventory,
+		` + with(peopleAmong("SELECT u.actor UNION ALL SELECT unnest("+splitIDs("u.identities")+" || known.managers)"), "people", people) + `,
 		(SELECT count(*) FROM webhooks h WHERE 'work_order.created' = ANY (h.events)
 			AND (h.organization_id = o.id OR h.organization_id IN (
 				SELECT s.company_id FROM service_companies s WHERE s.customer_id = o.id))) AS addresses
@@ -68,20 +82,23 @@ var workOrderCreations = &batch.Statement{Stage: stageRules, ReadOnly: true, SQL
 		WITH ORDINALITY u (actor, integration, organization, node, form, identities, consultants, nth)
 	JOIN organizations o ON o.id = u.organization
 	JOIN plans p ON p.organization_id = o.id
-	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = u.node`}
+	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = u.node
+	CROSS JOIN LATERAL (SELECT ` + with(grantsOn, "node", "n.id", "actor", "u.actor") + ` AS grants,
+		` + with(nearestManagers, "node", "n.id", "except", splitIDs("u.consultants")) + ` AS managers OFFSET 0) known`}
+})
 
 // CreateWorkOrder creates a work order (spec section 4, rules 2, 3 and 8) and
 // returns it with status 201. Errors: read_only, plan_restricted,
 // validation_failed, permission_denied, rule_violation (both_roles,
 // assignee_not_connected, no_worker), idempotency_key_reused, unavailable.
 func (s *Service) CreateWorkOrder(ctx context.Context, actor Actor, call Call, in NewWorkOrder) (WriteResult, error) {
-	return s.writeRecord(ctx, actor, call, http.StatusCreated, nil, func(ctx context.Context, t *tx) (string, func() any, error) {
+	return s.writeRecord(ctx, actor, call, http.StatusCreated, nil, func(ctx context.Context, t *tx) (string, any, error) {
 		var known workOrderCreation
 		form := ""
 		if in.FormID != nil {
 			form = *in.FormID
 		}
-		batch.QueueBulkOne(t.Tx, workOrderCreations, &known, nil, actor.IdentityID, actor.Kind == models.KindIntegration,
+		batch.QueueBulkOne(t.Tx, workOrderCreations[actor.ShowPeople], &known, nil, actor.IdentityID, actor.Kind == models.KindIntegration,
 			actor.OrganizationID, in.InventoryID, form, joinIDs(slices.Concat(in.Assignees, in.Consultants)), joinIDs(in.Consultants))
 		if err := t.Flush(ctx); err != nil {
 			return "", nil, err
@@ -97,12 +114,12 @@ func (s *Service) CreateWorkOrder(ctx context.Context, actor Actor, call Call, i
 		if err != nil {
 			return "", nil, err
 		}
-		if err := t.insertWorkOrder(actor, id, in, workers, known); err != nil {
+		row := known.row(actor, id, in, workers)
+		row.CreatedAt, row.ChangedAt = t.at, t.at
+		if err := t.insertWorkOrder(actor, row, known.Addresses); err != nil {
 			return "", nil, err
 		}
-		var row workOrderRow
-		t.queueWorkOrder(&row, id, actor)
-		return id, func() any { return row.record() }, nil
+		return id, row.record(), nil
 	})
 }
 
@@ -158,36 +175,47 @@ func (c workOrderCreation) checkNames(in NewWorkOrder) error {
 	return nil
 }
 
+// row is the new work order without its times.
+func (c workOrderCreation) row(actor Actor, id string, in NewWorkOrder, workers []string) workOrderRow {
+	row := workOrderRow{
+		WorkOrder: models.WorkOrder{
+			ID:             id,
+			OrganizationID: actor.OrganizationID,
+			Number:         *c.Number,
+			InventoryID:    in.InventoryID,
+			Title:          in.Title,
+			Description:    in.Description,
+			Priority:       cmp.Or(in.Priority, models.PriorityNone),
+			TargetDate:     in.TargetDate,
+			FormID:         in.FormID,
+			ExternalID:     in.ExternalID,
+			Status:         models.StatusOpen,
+			CreatedBy:      actor.IdentityID,
+		},
+		Assignees:   difference(workers, nil),
+		Consultants: difference(in.Consultants, nil),
+		Inventory:   *c.Inventory,
+	}
+	named := slices.Concat(row.Assignees, row.Consultants, []string{actor.IdentityID})
+	for _, identity := range c.People {
+		if slices.Contains(named, identity.IdentityID) {
+			row.People = append(row.People, identity)
+		}
+	}
+	return row
+}
+
 // insertWorkOrder queues the work order, its assignees and the effects of its creation.
-func (t *tx) insertWorkOrder(actor Actor, id string, in NewWorkOrder, workers []string, known workOrderCreation) error {
-	priority := in.Priority
-	if priority == "" {
-		priority = models.PriorityNone
-	}
-	row := models.WorkOrder{
-		ID:             id,
-		OrganizationID: actor.OrganizationID,
-		InventoryID:    in.InventoryID,
-		Title:          in.Title,
-		Description:    in.Description,
-		Priority:       priority,
-		TargetDate:     in.TargetDate,
-		FormID:         in.FormID,
-		ExternalID:     in.ExternalID,
-		Status:         models.StatusOpen,
-		CreatedBy:      actor.IdentityID,
-		CreatedAt:      t.at,
-		ChangedAt:      t.at,
-	}
-	if err := t.insert(&row); err != nil {
+func (t *tx) insertWorkOrder(actor Actor, row workOrderRow, addresses int) error {
+	if err := t.insert(&row.WorkOrder); err != nil {
 		return err
 	}
 	var assignees []models.WorkOrderAssignee
-	for i, identity := range workers {
-		assignees = append(assignees, models.WorkOrderAssignee{WorkOrderID: id, IdentityID: identity, Role: models.RoleWorker, Position: i})
+	for i, identity := range row.Assignees {
+		assignees = append(assignees, models.WorkOrderAssignee{WorkOrderID: row.ID, IdentityID: identity, Role: models.RoleWorker, Position: i})
 	}
-	for i, identity := range in.Consultants {
-		assignees = append(assignees, models.WorkOrderAssignee{WorkOrderID: id, IdentityID: identity, Role: models.RoleConsultant, Position: i})
+	for i, identity := range row.Consultants {
+		assignees = append(assignees, models.WorkOrderAssignee{WorkOrderID: row.ID, IdentityID: identity, Role: models.RoleConsultant, Position: i})
 	}
 	if len(assignees) > 0 {
 		if err := t.insert(&assignees); err != nil {
@@ -195,29 +223,29 @@ func (t *tx) insertWorkOrder(actor Actor, id string, in NewWorkOrder, workers []
 		}
 	}
 	changes := models.JSON{
-		"inventory_id": fromTo(nil, in.InventoryID), "title": fromTo(nil, in.Title), "priority": fromTo(nil, priority),
-		"status": fromTo(nil, models.StatusOpen), "assignees": fromTo(nil, difference(workers, nil)), "consultants": fromTo(nil, difference(in.Consultants, nil)),
+		"inventory_id": fromTo(nil, row.InventoryID), "title": fromTo(nil, row.Title), "priority": fromTo(nil, row.Priority),
+		"status": fromTo(nil, row.Status), "assignees": fromTo(nil, row.Assignees), "consultants": fromTo(nil, row.Consultants),
 	}
-	optional := map[string]*string{"description": in.Description, "form_id": in.FormID, "external_id": in.ExternalID}
+	optional := map[string]*string{"description": row.Description, "form_id": row.FormID, "external_id": row.ExternalID}
 	for name, value := range optional {
 		if value != nil {
 			changes[name] = fromTo(nil, *value)
 		}
 	}
-	if in.TargetDate != nil {
-		changes["target_date"] = fromTo(nil, *in.TargetDate)
+	if row.TargetDate != nil {
+		changes["target_date"] = fromTo(nil, *row.TargetDate)
 	}
 	return t.queueEffects(effects{
 		actor:          actor,
 		organizationID: actor.OrganizationID,
-		recordID:       id,
+		recordID:       row.ID,
 		action:         string(models.EventWorkOrderCreated),
 		changes:        changes,
 		notices: []notice{
-			{"work_order.assigned", workers},
-			{"work_order.consulted", in.Consultants},
+			{"work_order.assigned", row.Assignees},
+			{"work_order.consulted", row.Consultants},
 		},
 		events:    []domainEvent{{kind: models.EventWorkOrderCreated}},
-		addresses: known.Addresses,
+		addresses: addresses,
 	})
 }

@@ -42,15 +42,14 @@ func (s *Service) UpdateWorkOrder(ctx context.Context, actor Actor, call Call, i
 			return err
 		}
 		c.action = string(models.EventWorkOrderUpdated)
-		old := c.state
 		changed := slices.Concat(
-			set(c, "title", old.Title, patch.Title),
-			setNullable(c, "description", old.Description, patch.Description),
-			set(c, "priority", old.Priority, patch.Priority),
-			setNullable(c, "target_date", old.TargetDate, patch.TargetDate),
+			set(c, "title", &c.row.Title, patch.Title),
+			setNullable(c, "description", &c.row.Description, patch.Description),
+			set(c, "priority", &c.row.Priority, patch.Priority),
+			setNullable(c, "target_date", &c.row.TargetDate, patch.TargetDate),
 		)
 		// A change of the caller's reference alone causes no event (spec section 3).
-		changed = append(changed, setNullable(c, "external_id", old.ExternalID, patch.ExternalID)...)
+		changed = append(changed, setNullable(c, "external_id", &c.row.ExternalID, patch.ExternalID)...)
 		if len(changed) > 0 && !slices.Equal(changed, []string{"external_id"}) {
 			c.events = []domainEvent{{kind: models.EventWorkOrderUpdated, data: models.JSON{"fields": changed}}}
 		}
@@ -76,21 +75,22 @@ func checkBlank(pointer, text string) []models.FieldError {
 }
 
 // set changes a column if the sent value differs, and returns its name if so.
-func set[T comparable](c *workOrderChange, name string, old T, sent Sent[T]) []string {
-	if !sent.Set || sent.Value == old {
+func set[T comparable](c *workOrderChange, name string, field *T, sent Sent[T]) []string {
+	if !sent.Set || sent.Value == *field {
 		return nil
 	}
-	c.columns[name] = sent.Value
-	c.changes[name] = fromTo(old, sent.Value)
+	c.changes[name] = fromTo(*field, sent.Value)
+	changeColumn(c, name, field, sent.Value)
 	return []string{name}
 }
 
 // setNullable is set for a column that may be NULL.
-func setNullable[T comparable](c *workOrderChange, name string, old *T, sent Sent[*T]) []string {
+func setNullable[T comparable](c *workOrderChange, name string, field **T, sent Sent[*T]) []string {
+	old := *field
 	if !sent.Set || old == nil && sent.Value == nil || old != nil && sent.Value != nil && *old == *sent.Value {
 		return nil
 	}
-	c.columns[name] = sent.Value
 	c.changes[name] = fromTo(old, sent.Value)
+	changeColumn(c, name, field, sent.Value)
 	return []string{name}
 }

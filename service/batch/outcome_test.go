@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -101,6 +102,7 @@ func TestACommitGetsNoResponse(t *testing.T) {
 						return err
 					}
 					t.QueueBulk(insertEntries, []any{name})
+					t.QueueBulkHints(always, func(pgx.CollectableRow) error { return nil }, name) // lost with the response
 					last()
 					return nil
 				}}

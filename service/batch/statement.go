@@ -39,6 +39,8 @@ type queuedStatement struct {
 	// each receives one row of the Statement's result, without the ordinal; nil
 	// discards it.
 	each func(pgx.CollectableRow) error
+	// hints says that the write is complete without the rows for each.
+	hints bool
 	// done runs after the round trip; nil does nothing.
 	done func() error
 
@@ -54,9 +56,10 @@ type queue struct {
 	err error
 }
 
-// expectsRows reports whether the queue has a statement whose rows someone receives.
+// expectsRows reports whether the queue has a statement without whose rows the write is
+// not complete.
 func (q *queue) expectsRows() bool {
-	return slices.ContainsFunc(q.statements, func(s *queuedStatement) bool { return s.read != nil || s.each != nil || s.done != nil })
+	return slices.ContainsFunc(q.statements, func(s *queuedStatement) bool { return s.read != nil || s.each != nil && !s.hints || s.done != nil })
 }
 
 // bulkOne is one row of a Statement whose result is exactly one row, stored in

@@ -60,6 +60,12 @@ func (t *Tx) QueueBulkRows(s *Statement, each func(pgx.CollectableRow) error, ro
 	t.statements = append(t.statements, &queuedStatement{bulk: s, rows: [][]any{row}, each: each, writes: !s.ReadOnly})
 }
 
+// QueueBulkHints is QueueBulkRows for rows without which the write is complete: they are
+// lost if no response comes to COMMIT. each must not fail.
+func (t *Tx) QueueBulkHints(s *Statement, each func(pgx.CollectableRow) error, row ...any) {
+	t.statements = append(t.statements, &queuedStatement{bulk: s, rows: [][]any{row}, each: each, hints: true, writes: !s.ReadOnly})
+}
+
 // QueueLock adds a row of a statement that returns a row once it has taken the
 // lock. In a shared transaction SharedSQL returns none if the lock is not
 // available; Flush then returns ErrRunAlone.

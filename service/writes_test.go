@@ -1,0 +1,132 @@
+package service_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// The response to a write is the record as its GET shows it afterwards, although the
+// write does not load what it has written.
+func TestAWriteRespondsWithTheRecordAsItsGetShowsIt(t *testing.T) {
+	for _, people := range []bool{false, true} {
+		h := newHarness(t)
+		erp, ctx := h.as("erp"), t.Context()
+		erp.ShowPeople = people
+		id := ""
+		same := func(what string, result service.WriteResult, err error) {
+			t.Helper()
+			h.mustWrite(result, err)
+			id = result.RecordID
+			shown, err := h.WorkOrder(ctx, erp, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(result.Body) != string(shown) {
+				t.Errorf("%s, people shown %t: the response is\n%s\nGET shows\n%s", what, people, result.Body, shown)
+			}
+		}
+		description, reference, form, reason := "Öl & \"Filter\"\n", "PO-17", h.ID("inspection"), "not needed"
+		target := models.TimeOf(time.Date(2026, 5, 1, 7, 0, 0, 1_999_999, time.UTC))
+		result, err := h.CreateWorkOrder(ctx, erp, service.Call{}, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"})
+		same("a creation for the managers", result, err)
+		result, err = h.CreateWorkOrder(ctx, erp, service.Call{}, service.NewWorkOrder{
+			InventoryID: h.ID("ahu1"), Title: "Replace filter", Description: &description, ExternalID: &reference, FormID: &form,
+			Priority: models.PriorityHigh, TargetDate: &target, Assignees: h.ids("erp", "crew", "polar"), Consultants: h.ids("cat", "bob"),
+		})
+		same("a creation with everything", result, err)
+		result, err = h.UpdateWorkOrder(ctx, erp, service.Call{Key: "k", Method: "PATCH", Path: "/"}, id, service.WorkOrderPatch{
+			Title: service.Sent[string]{Value: "Replace both", Set: true}, Description: service.Sent[*string]{Set: true},
+			TargetDate: service.Sent[*models.Time]{Set: true}, Priority: service.Sent[models.Priority]{Value: models.PriorityLow, Set: true},
+		})
+		same("a change", result, err)
+		result, err = h.UpdateWorkOrder(ctx, erp, service.Call{}, id, service.WorkOrderPatch{
+			Description: service.Sent[*string]{Value: &reason, Set: true}, TargetDate: service.Sent[*models.Time]{Value: &target, Set: true},
+			ExternalID: service.Sent[*string]{Set: true},
+		})
+		same("another change", result, err)
+		result, err = h.UpdateWorkOrder(ctx, erp, service.Call{}, id, service.WorkOrderPatch{})
+		same("no change", result, err)
+		result, err = h.AssignWorkOrder(ctx, erp, service.Call{}, id, h.ids("ann"), h.ids("dan"))
+		same("an assignment", result, err)
+		result, err = h.UnassignWorkOrder(ctx, erp, service.Call{}, id, h.ID("bob"))
+		same("its end", result, err)
+		result, err = h.AnswerWorkOrder(ctx, erp, service.Call{}, id, []service.GivenAnswer{
+			{QuestionID: h.ID("q_state"), Value: h.ID("o_ok")}, {QuestionID: h.ID("q_hours"), Value: "7"}}, service.SaveAnswers)
+		same("answers", result, err)
+		result, err = h.HoldWorkOrder(ctx, h.as("ann"), id)
+		if !people {
+			same("a hold", result, err)
+		}
+		if result, err = h.ResumeWorkOrder(ctx, h.as("ann"), id); !people {
+			same("a resumption", result, err)
+		}
+		result, err = h.AnswerWorkOrder(ctx, erp, service.Call{}, id, nil, service.CompleteWork)
+		same("a completion", result, err)
+		if result, err = h.ReviewWorkOrder(ctx, h.as("cat"), id, service.Review{Approve: true}); !people {
+			same("an approval", result, err)
+		}
+		id = h.newWorkOrder([]string{"erp"}, nil)
+		result, err = h.CancelWorkOrder(ctx, erp, service.Call{}, id, &reason)
+		same("a cancellation", result, err)
+	}
+}
+
+// A change and a creation take one round trip to read and one to write, with COMMIT.
+func TestRoundTripsOfAWrite(t *testing.T) {
+	h := newHarness(t)
+	id := h.newWorkOrder([]string{"erp"}, nil)
+	for what, write := range map[string]func(context.Context, service.Call) (service.WriteResult, error){
+		"a change": func(ctx context.Context, call service.Call) (service.WriteResult, error) {
+			return h.UpdateWorkOrder(ctx, h.as("erp"), call, id, service.WorkOrderPatch{Title: service.Sent[string]{Value: "Replace both", Set: true}})
+		},
+		"a creation": func(ctx context.Context, call service.Call) (service.WriteResult, error) {
+			return h.CreateWorkOrder(ctx, h.as("erp"), call, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"})
+		},
+	} {
+		kept := tracetest.NewInMemoryExporter()
+		ctx, _ := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept)).Tracer("test").Start(t.Context(), "call")
+		_, err := write(ctx, service.Call{Key: what, Method: "PATCH", Path: "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		trips := 0
+		for _, span := range kept.GetSpans() {
+			if span.Name == "postgresql" {
+				trips++
+			}
+		}
+		if trips != 2 {
+			t.Errorf("%s takes %d round trips, want 2", what, trips)
+		}
+	}
+}
+
+// Only an actor that may create a work order takes a number.
+func TestARejectedCreationTakesNoNumber(t *testing.T) {
+	h := newHarness(t)
+	numberOf := func() int64 {
+		t.Helper()
+		return h.mustWrite(h.CreateWorkOrder(t.Context(), h.as("erp"), service.Call{}, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "x"})).Number
+	}
+	before := numberOf()
+	for _, actor := range []string{"reader", "outsider"} {
+		if _, err := h.CreateWorkOrder(t.Context(), h.as(actor), service.Call{}, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "x"}); err == nil {
+			t.Errorf("%s creates a work order", actor)
+		}
+	}
+	h.Exec(`UPDATE organizations SET read_only = true WHERE id = $1`, h.Acme.OrganizationID)
+	if _, err := h.CreateWorkOrder(t.Context(), h.as("erp"), service.Call{}, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "x"}); err == nil {
+		t.Error("a work order is created in a read-only organization")
+	}
+	h.Exec(`UPDATE organizations SET read_only = false WHERE id = $1`, h.Acme.OrganizationID)
+	if after := numberOf(); after != before+1 {
+		t.Errorf("the next number is %d, want %d", after, before+1)
+	}
+}
