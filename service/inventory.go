@@ -43,7 +43,7 @@ func (s *Service) Nodes(ctx context.Context, actor Actor, filter NodeFilter, req
 	if filter.ExternalID != "" {
 		q.where("{w}.external_id = @external", "external", filter.ExternalID)
 	}
-	q.scan(`{w}.organization_id = @organization AND ` + visibleNode)
+	q.visibleNodes()
 	return list(ctx, s, q, request, nodeRow.record)
 }
 

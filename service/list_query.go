@@ -27,15 +27,26 @@ type listQuery struct {
 	args      pgx.NamedArgs
 	// filters are ANDed to every source.
 	filters []string
-	// scans are conditions on {w}, each of which is read along an index in the list's
-	// order. sources are those read otherwise: a FROM with its WHERE.
-	scans, sources []string
-	// grant makes a node's records visible, "" if nodes do not matter.
-	grant models.Grant
+	// scans are conditions on {w}, each of which is read along an index in the list's order.
+	scans []string
+	// sources are rows read otherwise: what follows SELECT, without its order and limit.
+	sources []func(o pageOrder) string
+	// only is the only source of the list by ids, nil if it has those above. In a list of
+	// changes onlyIf is a filter instead.
+	only   func(o pageOrder) string
+	onlyIf string
+	// grant makes a node's rows visible, "" if nodes do not matter; visible is the
+	// condition that the actor has it. node is the column that names the node.
+	grant         models.Grant
+	visible, node string
+	// create lets an actor see the rows that it created on a node, without grant: created is
+	// the condition. Rows of an actor that always has both are found by their nodes.
+	create  models.Grant
+	created string
 	// below restricts the visible nodes to this one and those below it.
 	below string
-	// statuses are those requested. An index has each of them in the order of ids, but
-	// not several together.
+	// statuses are those requested. Indexes have each of them in the order of ids, but not
+	// several together.
 	statuses []string
 	// digest identifies the list in its tokens.
 	digest string
@@ -60,12 +71,25 @@ func (q *listQuery) where(condition, name string, value any) {
 // a row of positions, which has the columns that say who may read a record.
 func (q *listQuery) scan(condition string) { q.scans = append(q.scans, condition) }
 
-// source adds the text of a SELECT after FROM. It must not return a row twice:
-// duplicates are removed only after each source was cut to the page size.
-func (q *listQuery) source(from string) { q.sources = append(q.sources, from) }
+// source adds rows: what follows SELECT, without its order and limit. It must not return
+// a row twice: duplicates are removed only after each source was cut to the page size.
+func (q *listQuery) source(rows func(o pageOrder) string) { q.sources = append(q.sources, rows) }
 
 // narrowBy adds the records of the nodes on which the actor has the grant.
-func (q *listQuery) narrowBy(grant models.Grant, below string) { q.grant, q.below = grant, below }
+func (q *listQuery) narrowBy(grant models.Grant, below string) {
+	q.grant, q.below, q.visible, q.node = grant, below, onNode(grant), "{w}.inventory_id"
+}
+
+// createdBy adds the records that the actor created on nodes where it has the grant.
+func (q *listQuery) createdBy(grant models.Grant) {
+	q.create, q.created = grant, "{w}.created_by = @actor AND "+onNode(grant)
+}
+
+// anyGrant is the grant that an actor has on a node with any other.
+const anyGrant models.Grant = "any"
+
+// visibleNodes adds the nodes that the actor sees.
+func (q *listQuery) visibleNodes() { q.grant, q.visible, q.node = anyGrant, visibleNode, "{w}.id" }
 
 // ofStatuses restricts the list to the statuses, if any.
 func (q *listQuery) ofStatuses(statuses []string) {
@@ -83,6 +107,9 @@ type view struct {
 	AccessEpoch int
 	// Nodes are the visible nodes, at most narrowLimit + 1.
 	Nodes []string
+	// OnlyCreates says that there may be a node on which the actor has the list's create and
+	// not its grant.
+	OnlyCreates bool
 	// BeatNonce and BeatXid are the newest beat, "" and 0 without one.
 	BeatNonce string
 	BeatXid   uint64
@@ -98,9 +125,13 @@ const viewQuery = `
 	SELECT pg_snapshot_xmin(pg_current_snapshot()) AS horizon,
 		coalesce((SELECT access_epoch FROM integrations WHERE id = @actor), 0) AS access_epoch,
 		CASE WHEN @grant <> '' THEN ARRAY(SELECT r.node_id FROM node_rights r
-			WHERE r.actor_id = @actor AND @grant = ANY (r.grants)
+			WHERE r.actor_id = @actor AND (@grant = '` + string(anyGrant) + `' OR @grant = ANY (r.grants))
 				AND (@below = '' OR r.node_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @below))
 			LIMIT @narrow) END AS nodes,
+		EXISTS (SELECT FROM actor_identities a
+			JOIN assignments g ON g.identity_id = a.identity_id AND g.organization_id = a.organization_id
+			JOIN permission_definitions d ON d.id = g.definition_id
+			WHERE a.actor_id = @actor AND @create = ANY (d.grants) AND @grant <> ALL (d.grants)) AS only_creates,
 		coalesce(newest.nonce::text, '') AS beat_nonce,
 		coalesce(newest.xid, '0') AS beat_xid,
 		coalesce(newest.at < clock_timestamp() - @interval::interval, true) AS beat_is_old,
@@ -111,7 +142,7 @@ const viewQuery = `
 // queueView adds the query of what must be known before the page.
 func (q *listQuery) queueView(pipeline *pgx.Batch, into *view, start *pageStart) {
 	args := pgx.NamedArgs{
-		"actor": q.actor.IdentityID, "grant": string(q.grant), "below": q.below, "narrow": narrowLimit + 1,
+		"actor": q.actor.IdentityID, "grant": string(q.grant), "create": string(q.create), "below": q.below, "narrow": narrowLimit + 1,
 		"interval": beatInterval, "token": nil, "before": nil,
 	}
 	if start.token != nil && start.token.Beat != "" {
@@ -127,30 +158,37 @@ func (q *listQuery) queueView(pipeline *pgx.Batch, into *view, start *pageStart)
 type pageOrder struct {
 	// keys are the columns that the order needs.
 	keys, order string
+	// changes says that the order is that of changes.
+	changes bool
 	// rows is the table that is scanned.
 	rows string
 	// scanned restricts {w} to the page if it is a row of rows, read if it is one of the
 	// list's table.
 	scanned, read string
+	// after is the part of both about {w}.id, if the order is that of ids.
+	after string
 }
 
 // order returns the order of the page's list and where the page begins.
 func (q *listQuery) order(v view, start *pageStart) pageOrder {
-	filters, begin := "", ""
-	if len(q.filters) > 0 {
-		filters = " AND " + strings.Join(q.filters, " AND ")
+	conditions, filters, begin := q.filters, "", ""
+	if start.changes && q.onlyIf != "" {
+		conditions = append(slices.Clip(conditions), q.onlyIf)
+	}
+	if len(conditions) > 0 {
+		filters = " AND " + strings.Join(conditions, " AND ")
 	}
 	if !start.changes {
 		if start.at.ID != "" {
 			begin = " AND {w}.id < @after"
 			q.args["after"] = start.at.ID
 		}
-		return pageOrder{keys: "{w}.id", order: "{w}.id DESC", rows: q.table, scanned: filters + begin, read: filters + begin}
+		return pageOrder{keys: "{w}.id", order: "{w}.id DESC", rows: q.table, scanned: filters + begin, read: filters + begin, after: begin}
 	}
 	begin = " AND {w}.changed_xid < @horizon AND ({w}.changed_xid, {w}.id) > (@xid, @after)"
 	q.args["horizon"], q.args["xid"], q.args["after"] = v.Horizon, start.at.Xid, start.at.ID
 	const key = "{w}.changed_xid, {w}.id"
-	o := pageOrder{keys: key, order: key, rows: q.table, scanned: filters + begin, read: filters + begin}
+	o := pageOrder{keys: key, order: key, changes: true, rows: q.table, scanned: filters + begin, read: filters + begin}
 	if q.positions != "" {
 		o.rows = q.positions
 		if filters != "" { // positions lacks their columns
@@ -166,18 +204,9 @@ func (q *listQuery) order(v view, start *pageStart) pageOrder {
 func (q *listQuery) sql(v view, start *pageStart, rows int) string {
 	q.args["rows"] = rows
 	o := q.order(v, start)
-	var sources []string
-	if q.grant != "" {
-		sources = q.nodeSources(v, start, o)
-	}
-	for _, condition := range q.scans {
-		sources = append(sources, o.rows+` {w} WHERE `+condition+o.scanned)
-	}
-	for _, from := range q.sources {
-		sources = append(sources, from+o.read)
-	}
-	for i, from := range sources {
-		sources[i] = `(SELECT ` + o.keys + ` FROM ` + from + ` ORDER BY ` + o.order + ` LIMIT @rows)`
+	sources := q.sourcesOf(v, o)
+	for i, rows := range sources {
+		sources[i] = `(SELECT ` + rows + ` ORDER BY ` + o.order + ` LIMIT @rows)`
 	}
 	// LIMIT 1 makes Postgres look each row up by its id, even in a table that was empty
 	// when it made the plan.
@@ -189,19 +218,46 @@ func (q *listQuery) sql(v view, start *pageStart, rows int) string {
 		LIMIT @rows`, "w", "w", "actor", "@actor", "people", "@people::boolean")
 }
 
+// sourcesOf returns the sources of the page, without their order and limit.
+func (q *listQuery) sourcesOf(v view, o pageOrder) []string {
+	if q.only != nil && !o.changes {
+		return []string{q.only(o)}
+	}
+	var sources []string
+	if q.grant != "" {
+		sources = q.nodeSources(v, o)
+	}
+	scans := q.scans
+	if v.OnlyCreates {
+		scans = append(slices.Clip(scans), q.created)
+	}
+	for _, condition := range scans {
+		sources = append(sources, o.keys+` FROM `+o.rows+` {w} WHERE `+condition+o.scanned)
+	}
+	for _, rows := range q.sources {
+		sources = append(sources, rows(o))
+	}
+	return sources
+}
+
 // nodeSources are the sources of the visible nodes' records: read from the nodes if
 // they are few, in the list's order otherwise.
-func (q *listQuery) nodeSources(v view, start *pageStart, o pageOrder) []string {
+func (q *listQuery) nodeSources(v view, o pageOrder) []string {
+	byStatus := len(q.statuses) > 0 && !o.changes
 	if len(v.Nodes) <= narrowLimit {
 		slices.Sort(v.Nodes)
 		q.args["nodes"] = slices.Compact(v.Nodes)
-		return []string{`unnest(@nodes::text[]) visible CROSS JOIN LATERAL (
-			SELECT {w}.* FROM ` + o.rows + ` {w} WHERE {w}.inventory_id = visible` + o.scanned + `
+		each, ofStatus := `unnest(@nodes::text[]) visible`, ""
+		if byStatus {
+			each, ofStatus = each+` CROSS JOIN unnest(@statuses::text[]) requested`, ` AND {w}.status = requested`
+		}
+		return []string{o.keys + ` FROM ` + each + ` CROSS JOIN LATERAL (
+			SELECT {w}.* FROM ` + o.rows + ` {w} WHERE ` + q.node + ` = visible` + ofStatus + o.scanned + `
 			ORDER BY ` + o.order + ` LIMIT @rows) {w}`}
 	}
-	all := o.rows + ` {w} WHERE {w}.organization_id = @organization
-			AND ` + onNode(q.grant) + o.scanned
-	if len(q.statuses) == 0 || start.changes {
+	all := o.keys + ` FROM ` + o.rows + ` {w} WHERE {w}.organization_id = @organization
+			AND ` + q.visible + o.scanned
+	if !byStatus {
 		return []string{all}
 	}
 	var sources []string

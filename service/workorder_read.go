@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"millwright/models"
 	"millwright/service/batch"
@@ -76,9 +77,6 @@ func (s *Service) WorkOrders(ctx context.Context, actor Actor, filter WorkOrderF
 	if filter.InventoryID != "" {
 		q.where("{w}.inventory_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @node)", "node", filter.InventoryID)
 	}
-	if filter.AssigneeID != "" {
-		q.where("{w}.id IN (SELECT work_order_id FROM work_order_assignees WHERE identity_id = @assignee)", "assignee", filter.AssigneeID)
-	}
 	if filter.ExternalID != "" {
 		q.where("{w}.external_id = @external", "external", filter.ExternalID)
 	}
@@ -87,11 +85,31 @@ func (s *Service) WorkOrders(ctx context.Context, actor Actor, filter WorkOrderF
 		q.where("{w}.created_at >= @since AND {w}.id >= @first", "since", *filter.CreatedSince)
 		q.args["first"] = models.FirstID(models.PrefixWorkOrder, filter.CreatedSince.Time)
 	}
-	q.scan(`{w}.created_by = @actor AND ` + readableByCreation)
-	// DISTINCT, because a work order may be assigned to the actor and to its team.
-	q.source(`(SELECT DISTINCT x.work_order_id FROM actor_identities a
-			JOIN work_order_assignees x ON x.identity_id = a.identity_id
-			WHERE a.actor_id = @actor AND ` + readsAs + `) assigned
-		CROSS JOIN LATERAL (SELECT * FROM work_orders WHERE id = assigned.work_order_id LIMIT 1) {w} WHERE true`)
+	q.createdBy(models.GrantWorkOrdersCreate)
+	q.source(func(o pageOrder) string {
+		// DISTINCT, because a work order may be assigned to the actor and to its team.
+		return `DISTINCT ` + o.keys + ` FROM actor_identities a CROSS JOIN LATERAL (` + assignedTo("a.identity_id", "", o) + `) {w}
+		WHERE a.actor_id = @actor AND ` + readsAs
+	})
+	if filter.AssigneeID != "" {
+		q.args["assignee"] = filter.AssigneeID
+		q.onlyIf = "{w}.id IN (SELECT work_order_id FROM work_order_assignees WHERE identity_id = @assignee)"
+		q.only = func(o pageOrder) string {
+			return o.keys + ` FROM (` + assignedTo("@assignee", " AND "+readableWorkOrder, o) + `) {w}`
+		}
+	}
 	return list(ctx, s, q, request, workOrderRow.record)
+}
+
+// assignedTo selects a page of the work orders {w} that are assigned to the identity and
+// meet the condition. An index has them in the order of ids; for a list of changes all
+// are read and sorted.
+func assignedTo(identity, condition string, o pageOrder) string {
+	begin, cut := "", ""
+	if !o.changes {
+		begin, cut = strings.ReplaceAll(o.after, "{w}.id", "x.work_order_id"), ` ORDER BY x.work_order_id DESC LIMIT @rows`
+	}
+	return `SELECT {w}.* FROM work_order_assignees x
+			CROSS JOIN LATERAL (SELECT * FROM work_orders {w} WHERE {w}.id = x.work_order_id` + o.read + condition + ` LIMIT 1) {w}
+			WHERE x.identity_id = ` + identity + begin + cut
 }
