@@ -2,6 +2,8 @@ package service
 
 import (
 	"context"
+	"reflect"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -36,26 +38,37 @@ type position struct {
 	ID  string
 }
 
-// list reads a page and encodes it; record makes the record of a row. Errors:
-// invalid_request, cursor_expired, unavailable.
+// list reads a page and encodes it; record makes the record of a row. The query of a
+// page depends on what its reader may see. It is sent together with the query of that,
+// as it was for the last page, and again if that has changed. Errors: invalid_request,
+// cursor_expired, unavailable.
 func list[Row listRow, Record any](ctx context.Context, s *Service, q *listQuery, request ListRequest, record func(Row) Record) ([]byte, error) {
 	limit := min(request.Limit, models.MaxPageSize)
 	start, err := s.pageStart(request, q.digest)
 	if err != nil {
 		return nil, err
 	}
+	guess, guessed := s.views.last(q.digest)
+	guessed = guessed && !start.changes // a page of changes needs the horizon
 	var v view
 	var found []Row
 	return read(ctx, s, q.actor.OrganizationID, func() ([]byte, error) {
 		return encodePage(ctx, s, q, start, v, found, limit, record)
 	}, func(pipeline *pgx.Batch) error {
 		q.queueView(pipeline, &v, start)
+		if guessed {
+			queuePage(pipeline, &found, q, guess, start, limit)
+		}
 		return nil
 	}, func(pipeline *pgx.Batch) error {
 		if err := start.resolve(v, s.Now()); err != nil {
 			return err
 		}
-		queueAll(pipeline, &found, q.sql(v, start, limit+1), q.args)
+		slices.Sort(v.Nodes) // as they come in any order
+		if access := v.access(); !guessed || !reflect.DeepEqual(access, guess) {
+			s.views.remember(q.digest, access)
+			queuePage(pipeline, &found, q, v, start, limit)
+		}
 		return nil
 	})
 }
@@ -63,8 +76,9 @@ func list[Row listRow, Record any](ctx context.Context, s *Service, q *listQuery
 // encodePage encodes the page of the rows found, of which there is one more than the
 // limit if another page follows. Errors: unavailable.
 func encodePage[Row listRow, Record any](ctx context.Context, s *Service, q *listQuery, start *pageStart, v view, found []Row, limit int, record func(Row) Record) ([]byte, error) {
-	page := Page[Record]{Data: []Record{}, HasMore: len(found) > limit}
+	page := Page[Record]{HasMore: len(found) > limit}
 	found = found[:min(limit, len(found))]
+	page.Data = make([]Record, 0, len(found))
 	for _, row := range found {
 		page.Data = append(page.Data, record(row))
 	}
@@ -89,6 +103,15 @@ func encodePage[Row listRow, Record any](ctx context.Context, s *Service, q *lis
 		page.NextCursor = cursorToken{Kind: kindCursor, ID: last.ID, Filter: q.digest}.encode(s.Vault)
 	}
 	return Encode(page)
+}
+
+// queuePage adds the query of a page. One with filters is planned for their values: how
+// many records a node or a time has decides how the page is found.
+func queuePage[Row any](pipeline *pgx.Batch, into *[]Row, q *listQuery, v view, start *pageStart, limit int) {
+	if q.hasValues {
+		pipeline.Queue(`SELECT set_config('plan_cache_mode', 'force_custom_plan', true)`)
+	}
+	queueAll(pipeline, into, q.sql(v, start, limit), q.args)
 }
 
 // beatAbove returns the beat that the tokens of a page name: the newest one, or a new

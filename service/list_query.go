@@ -1,9 +1,12 @@
 package service
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -25,8 +28,10 @@ type listQuery struct {
 	positions string
 	actor     Actor
 	args      pgx.NamedArgs
-	// filters are ANDed to every source.
-	filters []string
+	// filters are ANDed to every source. hasValues says that one of them has a value of which
+	// there may be few or many.
+	filters   []string
+	hasValues bool
 	// scans are conditions on {w}, each of which is read along an index in the list's order.
 	scans []string
 	// sources are rows read otherwise: what follows SELECT, without its order and limit.
@@ -57,13 +62,13 @@ type listQuery struct {
 func newListQuery(table, columns string, actor Actor, filter any) *listQuery {
 	return &listQuery{
 		table: table, columns: columns, actor: actor, digest: digestOf(table, actor.IdentityID, filter),
-		args: pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "people": actor.ShowPeople},
+		args: pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID},
 	}
 }
 
 // where adds a filter with one named argument.
 func (q *listQuery) where(condition, name string, value any) {
-	q.filters = append(q.filters, condition)
+	q.filters, q.hasValues = append(q.filters, condition), true
 	q.args[name] = value
 }
 
@@ -82,7 +87,7 @@ func (q *listQuery) narrowBy(grant models.Grant, below string) {
 
 // createdBy adds the records that the actor created on nodes where it has the grant.
 func (q *listQuery) createdBy(grant models.Grant) {
-	q.create, q.created = grant, "{w}.created_by = @actor AND "+onNode(grant)
+	q.create, q.created = grant, onNode(grant)
 }
 
 // anyGrant is the grant that an actor has on a node with any other.
@@ -95,7 +100,8 @@ func (q *listQuery) visibleNodes() { q.grant, q.visible, q.node = anyGrant, visi
 func (q *listQuery) ofStatuses(statuses []string) {
 	if len(statuses) > 0 {
 		q.statuses = statuses
-		q.where("{w}.status = ANY (@statuses)", "statuses", statuses)
+		q.filters = append(q.filters, "{w}.status = ANY (@statuses)")
+		q.args["statuses"] = statuses
 	}
 }
 
@@ -105,7 +111,7 @@ type view struct {
 	// no change can appear below a position below it.
 	Horizon     uint64
 	AccessEpoch int
-	// Nodes are the visible nodes, at most narrowLimit + 1.
+	// Nodes are the visible nodes, at most narrowLimit + 1, some of them twice.
 	Nodes []string
 	// OnlyCreates says that there may be a node on which the actor has the list's create and
 	// not its grant.
@@ -119,6 +125,45 @@ type view struct {
 	TokenXid *uint64
 	// SinceXid is where the changes since the request's time begin.
 	SinceXid uint64
+}
+
+// manyNodes stands for any nodes above narrowLimit.
+var manyNodes = make([]string, narrowLimit+1)
+
+// access returns the part of the view that the query of a page by ids depends on.
+func (v view) access() view {
+	if len(v.Nodes) > narrowLimit {
+		v.Nodes = manyNodes
+	}
+	v.Horizon, v.AccessEpoch, v.BeatNonce, v.BeatXid, v.BeatIsOld, v.TokenXid, v.SinceXid = 0, 0, "", 0, false, nil, 0
+	return v
+}
+
+// maxViews bounds the views that a process remembers to a few megabytes.
+const maxViews = 500
+
+// views remembers what the readers of lists could last see. It is safe for concurrent
+// use.
+type views struct {
+	mu sync.Mutex
+	// known is by listQuery.digest.
+	known map[string]view
+}
+
+func (r *views) last(digest string) (view, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v, ok := r.known[digest]
+	return v, ok
+}
+
+func (r *views) remember(digest string, v view) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known == nil || len(r.known) >= maxViews {
+		r.known = map[string]view{}
+	}
+	r.known[digest] = v
 }
 
 const viewQuery = `
@@ -179,10 +224,8 @@ func (q *listQuery) order(v view, start *pageStart) pageOrder {
 		filters = " AND " + strings.Join(conditions, " AND ")
 	}
 	if !start.changes {
-		if start.at.ID != "" {
-			begin = " AND {w}.id < @after"
-			q.args["after"] = start.at.ID
-		}
+		begin = " AND {w}.id < @after"
+		q.args["after"] = cmp.Or(start.at.ID, maxID)
 		return pageOrder{keys: "{w}.id", order: "{w}.id DESC", rows: q.table, scanned: filters + begin, read: filters + begin, after: begin}
 	}
 	begin = " AND {w}.changed_xid < @horizon AND ({w}.changed_xid, {w}.id) > (@xid, @after)"
@@ -199,14 +242,31 @@ func (q *listQuery) order(v view, start *pageStart) pageOrder {
 	return o
 }
 
-// sql builds the page's query. Each source is cut to the page size before the
-// union, so that none is read to its end.
-func (q *listQuery) sql(v view, start *pageStart, rows int) string {
-	q.args["rows"] = rows
+// along is the condition that the columns have the values, for rows that an index of them
+// has in the page's order. In the order of ids it compares the id with them, which says
+// nothing new: otherwise Postgres might read the ids of all organizations, which looks as
+// cheap if the statistics know only one value.
+func (o pageOrder) along(columns, values string) string {
+	same := `(` + columns + `) = (` + values + `)`
+	if o.changes {
+		return same
+	}
+	return same + ` AND (` + columns + `, {w}.id) < (` + values + `, @after)`
+}
+
+// sourceRows are to how many rows a source is cut: of one more than the sizes of most
+// pages and of the largest. Postgres does not know how many a parameter asks for.
+var sourceRows = []int{51, models.MaxPageSize + 1}
+
+// sql builds the query of a page of at most limit rows and one more, if there is one.
+// Each source is cut before the union, so that none is read to its end.
+func (q *listQuery) sql(v view, start *pageStart, limit int) string {
+	q.args["rows"] = limit + 1
+	size, _ := slices.BinarySearch(sourceRows, limit+1)
 	o := q.order(v, start)
 	sources := q.sourcesOf(v, o)
 	for i, rows := range sources {
-		sources[i] = `(SELECT ` + rows + ` ORDER BY ` + o.order + ` LIMIT @rows)`
+		sources[i] = `(SELECT ` + rows + ` ORDER BY ` + o.order + ` LIMIT {cut})`
 	}
 	// LIMIT 1 makes Postgres look each row up by its id, even in a table that was empty
 	// when it made the plan.
@@ -215,7 +275,7 @@ func (q *listQuery) sql(v view, start *pageStart, rows int) string {
 		FROM (`+strings.Join(sources, "\n\t\tUNION\n\t\t")+`) page
 		CROSS JOIN LATERAL (SELECT * FROM `+q.table+` WHERE id = page.id LIMIT 1) {w}
 		ORDER BY `+o.order+`
-		LIMIT @rows`, "w", "w", "actor", "@actor", "people", "@people::boolean")
+		LIMIT @rows`, "w", "w", "actor", "@actor", "people", strconv.FormatBool(q.actor.ShowPeople), "cut", strconv.Itoa(sourceRows[size]))
 }
 
 // sourcesOf returns the sources of the page, without their order and limit.
@@ -229,7 +289,7 @@ func (q *listQuery) sourcesOf(v view, o pageOrder) []string {
 	}
 	scans := q.scans
 	if v.OnlyCreates {
-		scans = append(slices.Clip(scans), q.created)
+		scans = append(slices.Clip(scans), o.along("{w}.created_by", "@actor")+" AND "+q.created)
 	}
 	for _, condition := range scans {
 		sources = append(sources, o.keys+` FROM `+o.rows+` {w} WHERE `+condition+o.scanned)
@@ -245,26 +305,24 @@ func (q *listQuery) sourcesOf(v view, o pageOrder) []string {
 func (q *listQuery) nodeSources(v view, o pageOrder) []string {
 	byStatus := len(q.statuses) > 0 && !o.changes
 	if len(v.Nodes) <= narrowLimit {
-		slices.Sort(v.Nodes)
-		q.args["nodes"] = slices.Compact(v.Nodes)
+		q.args["nodes"] = slices.Compact(slices.Clone(v.Nodes))
 		each, ofStatus := `unnest(@nodes::text[]) visible`, ""
 		if byStatus {
 			each, ofStatus = each+` CROSS JOIN unnest(@statuses::text[]) requested`, ` AND {w}.status = requested`
 		}
 		return []string{o.keys + ` FROM ` + each + ` CROSS JOIN LATERAL (
 			SELECT {w}.* FROM ` + o.rows + ` {w} WHERE ` + q.node + ` = visible` + ofStatus + o.scanned + `
-			ORDER BY ` + o.order + ` LIMIT @rows) {w}`}
+			ORDER BY ` + o.order + ` LIMIT {cut}) {w}`}
 	}
-	all := o.keys + ` FROM ` + o.rows + ` {w} WHERE {w}.organization_id = @organization
-			AND ` + q.visible + o.scanned
+	all := o.keys + ` FROM ` + o.rows + ` {w} WHERE ` + q.visible + o.scanned + ` AND `
 	if !byStatus {
-		return []string{all}
+		return []string{all + o.along(`{w}.organization_id`, `@organization`)}
 	}
 	var sources []string
 	for i, status := range q.statuses {
 		name := fmt.Sprintf("status%d", i)
 		q.args[name] = status
-		sources = append(sources, all+` AND {w}.status = @`+name)
+		sources = append(sources, all+o.along(`{w}.organization_id, {w}.status`, `@organization, @`+name))
 	}
 	return sources
 }

@@ -84,12 +84,13 @@ func readByID(table, columns, people string) *batch.Statement {
 }
 
 // read runs queries whose time grows with what they return, one round trip after the
-// other: each adds its queries to a pipeline and may use the rows of those before. It
-// holds one of the organization's connections for reads; "" is the operator. It returns
-// what respond makes of the rows, without the connection, while the organization's next
-// read waits, since that takes as much of a processor.
-// Errors: those of the queries and of respond, unavailable (also when too many reads of
-// the organization wait, or a query takes too long).
+// other: each adds its queries to a pipeline, or none, and may use the rows of those
+// before. It holds one of the organization's connections for reads; "" is the operator.
+// It returns what respond makes of the rows, without the connection, while the
+// organization's next read waits, since that takes as much of a processor. Planning takes
+// longer than running, so each session plans a query once, with indexes: it might do so
+// while a table is empty. Errors: those of the queries and of respond, unavailable (also
+// when too many reads of the organization wait, or a query takes too long).
 func read[T any](ctx context.Context, s *Service, organizationID string, respond func() (T, error), queries ...func(*pgx.Batch) error) (response T, err error) {
 	err = s.reads.Run(ctx, organizationID, func() (err error) {
 		if err = s.query(ctx, queries); err == nil {
@@ -100,9 +101,7 @@ func read[T any](ctx context.Context, s *Service, organizationID string, respond
 	return response, limited(s.translate(err))
 }
 
-// query runs the queries of a read on one connection. Plans use indexes: a session keeps
-// those that it made while a table was empty, which would otherwise read the table from
-// end to end until it is analyzed. Errors: those of the queries.
+// query runs the queries of a read on one connection. Errors: those of the queries.
 func (s *Service) query(ctx context.Context, queries []func(*pgx.Batch) error) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -111,10 +110,14 @@ func (s *Service) query(ctx context.Context, queries []func(*pgx.Batch) error) e
 	defer conn.Release()
 	for _, add := range queries {
 		pipeline := &pgx.Batch{}
-		pipeline.Queue(`SELECT set_config('statement_timeout', $1, true), set_config('enable_seqscan', 'off', true)`,
+		pipeline.Queue(batch.ForceGenericPlans+`, set_config('statement_timeout', $1, true), set_config('enable_seqscan', 'off', true)`,
 			strconv.FormatInt(s.readTimeout.Milliseconds(), 10))
+		settings := pipeline.Len()
 		if err := add(pipeline); err != nil {
 			return err
+		}
+		if pipeline.Len() == settings {
+			continue
 		}
 		if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
 			return err

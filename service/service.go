@@ -106,8 +106,9 @@ type Options struct {
 }
 
 // Service runs the reads and writes. It is safe for concurrent use. Between calls it
-// only remembers which integrations are over their limit until the minute ends, and
-// whose organizations made calls.
+// only remembers which integrations are over their limit until the minute ends, whose
+// organizations made calls, and what the readers of lists could see, which each page
+// checks.
 type Service struct {
 	Options
 	pool *pgxpool.Pool
@@ -131,6 +132,8 @@ type Service struct {
 	exceeded exceededLimits
 	// organizations are those of the integrations that made calls.
 	organizations organizationsOf
+	// views are what the readers of lists could last see.
+	views views
 }
 
 // New returns a Service on the pool. It fails if a required option is missing.

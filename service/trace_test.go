@@ -134,3 +134,49 @@ func TestClaimedDeliveriesHaveTheTraceParentOfTheirEvent(t *testing.T) {
 		t.Errorf("the retry is %v, error %v", retry.Deliveries, err)
 	}
 }
+
+// A page of the newest costs one round trip, unless what its reader may see has changed
+// since the last page.
+func TestAPageIsOneRoundTrip(t *testing.T) {
+	f := servicetest.New(t)
+	f.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
+		SELECT 'wo_' || lpad(n::text, 26, '0'), $1, $2, 'x', 'none', 'open', $3, now(), now() FROM generate_series(1, 4) n`,
+		f.Acme.OrganizationID, f.ID("ahu1"), f.ID("ann"))
+	kept := tracetest.NewInMemoryExporter()
+	tracer := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept)).Tracer("test")
+	reader := f.Actor("reader")
+	list := func(cursor string) (records int, next string, trips int) {
+		t.Helper()
+		kept.Reset()
+		ctx, span := tracer.Start(t.Context(), "call")
+		body, err := f.WorkOrders(ctx, reader, service.WorkOrderFilter{}, service.ListRequest{Limit: 3, Cursor: cursor})
+		span.End()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := read[page](t, body)
+		for _, span := range kept.GetSpans() {
+			if span.Name == "postgresql" {
+				trips++
+			}
+		}
+		return len(got.Data), got.NextCursor, trips
+	}
+	want := func(what string, records, wantRecords, trips, wantTrips int) {
+		t.Helper()
+		if records != wantRecords || trips != wantTrips {
+			t.Errorf("%s: %d records in %d round trips, want %d in %d", what, records, trips, wantRecords, wantTrips)
+		}
+	}
+	records, _, trips := list("")
+	want("the first page", records, 3, trips, 2)
+	records, next, trips := list("")
+	want("the same again", records, 3, trips, 1)
+	records, _, trips = list(next)
+	want("the next page", records, 1, trips, 1)
+	f.Exec(`DELETE FROM assignments WHERE identity_id = $1`, f.ID("reader"))
+	records, _, trips = list("")
+	want("after its assignment ended", records, 0, trips, 2)
+	records, _, trips = list("")
+	want("the same again", records, 0, trips, 1)
+}

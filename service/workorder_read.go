@@ -107,7 +107,7 @@ func (s *Service) WorkOrders(ctx context.Context, actor Actor, filter WorkOrderF
 func assignedTo(identity, condition string, o pageOrder) string {
 	begin, cut := "", ""
 	if !o.changes {
-		begin, cut = strings.ReplaceAll(o.after, "{w}.id", "x.work_order_id"), ` ORDER BY x.work_order_id DESC LIMIT @rows`
+		begin, cut = strings.ReplaceAll(o.after, "{w}.id", "x.work_order_id"), ` ORDER BY x.work_order_id DESC LIMIT {cut}`
 	}
 	return `SELECT {w}.* FROM work_order_assignees x
 			CROSS JOIN LATERAL (SELECT * FROM work_orders {w} WHERE {w}.id = x.work_order_id` + o.read + condition + ` LIMIT 1) {w}
