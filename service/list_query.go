@@ -214,6 +214,9 @@ type pageOrder struct {
 	after string
 }
 
+// maxID sorts after every id.
+const maxID = "~"
+
 // order returns the order of the page's list and where the page begins.
 func (q *listQuery) order(v view, start *pageStart) pageOrder {
 	conditions, filters, begin := q.filters, "", ""
