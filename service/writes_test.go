@@ -3,6 +3,7 @@ package service_test
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"testing"
 	"time"
 
@@ -109,25 +110,46 @@ func TestRoundTripsOfAWrite(t *testing.T) {
 	}
 }
 
-// Only an actor that may create a work order takes a number.
-func TestARejectedCreationTakesNoNumber(t *testing.T) {
+// A creation that is rejected or repeated leaves no gap in the numbers.
+func TestARejectedCreationLeavesNoGap(t *testing.T) {
 	h := newHarness(t)
-	numberOf := func() int64 {
-		t.Helper()
-		return h.mustWrite(h.CreateWorkOrder(t.Context(), h.as("erp"), service.Call{}, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "x"})).Number
+	call := service.Call{Key: "k", Method: "POST", Path: "/", Fingerprint: []byte("body")}
+	create := func(actor string, call service.Call, in service.NewWorkOrder) (service.WriteResult, error) {
+		in.Title = "Replace filter"
+		return h.CreateWorkOrder(t.Context(), h.as(actor), call, in)
 	}
-	before := numberOf()
-	for _, actor := range []string{"reader", "outsider"} {
-		if _, err := h.CreateWorkOrder(t.Context(), h.as(actor), service.Call{}, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "x"}); err == nil {
-			t.Errorf("%s creates a work order", actor)
+	possible, unknown := service.NewWorkOrder{InventoryID: h.ID("ahu1")}, "frm_01kjq7k5pge00a5z4cn7dzgdpj"
+	before := h.mustWrite(create("erp", call, possible)).Number
+	var creations sync.WaitGroup
+	for range 20 {
+		creations.Go(func() {
+			for _, actor := range []string{"reader", "outsider"} {
+				if _, err := create(actor, service.Call{}, possible); err == nil {
+					t.Errorf("%s creates a work order", actor)
+				}
+			}
+			for what, in := range map[string]service.NewWorkOrder{
+				"on sub-equipment": {InventoryID: h.ID("fan1")}, "with an unknown form": {InventoryID: h.ID("ahu1"), FormID: &unknown},
+				"with an unknown assignee": {InventoryID: h.ID("ahu1"), Assignees: []string{"idn_01kjq7k5pge00a5z4cn7dzgdpj"}},
+			} {
+				if _, err := create("erp", service.Call{}, in); err == nil {
+					t.Errorf("a work order %s is created", what)
+				}
+			}
+			if result, err := create("erp", call, possible); err != nil || !result.Replayed {
+				t.Errorf("a repetition returns %v, replayed %t", err, result.Replayed)
+			}
+		})
+	}
+	creations.Wait()
+	numbers := map[int64]bool{}
+	const most = 20 * 4 // rejected and repeated at the same time
+	for range most {
+		numbers[h.mustWrite(create("erp", service.Call{}, possible)).Number] = true
+	}
+	for number := before + 1; number <= before+most; number++ {
+		if !numbers[number] {
+			t.Errorf("no work order has the number %d", number)
 		}
-	}
-	h.Exec(`UPDATE organizations SET read_only = true WHERE id = $1`, h.Acme.OrganizationID)
-	if _, err := h.CreateWorkOrder(t.Context(), h.as("erp"), service.Call{}, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "x"}); err == nil {
-		t.Error("a work order is created in a read-only organization")
-	}
-	h.Exec(`UPDATE organizations SET read_only = false WHERE id = $1`, h.Acme.OrganizationID)
-	if after := numberOf(); after != before+1 {
-		t.Errorf("the next number is %d, want %d", after, before+1)
 	}
 }
