@@ -1,6 +1,10 @@
 package service
 
-import "context"
+import (
+	"context"
+
+	"millwright/service/batch"
+)
 
 // The program of the previous release inserts pending deliveries into the table
 // deliveries and retries them there. While both run, this one adopts such deliveries
@@ -31,7 +35,7 @@ func (s *Service) adopt(ctx context.Context, organizationID, webhookID string) e
 		if err := t.countRequeue(webhookID); err != nil {
 			return err
 		}
-		if err := t.exec(indexPlans); err != nil {
+		if err := t.exec(batch.IndexPlans); err != nil {
 			return err
 		}
 		return t.exec(adoptQuery(`ARRAY(

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/batch"
 	"millwright/webhook"
 )
 
@@ -170,7 +171,7 @@ func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts
 	var organizationID string
 	moved := map[string]models.DeliveryStatus{}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(indexPlans)
+	pipeline.Queue(batch.IndexPlans)
 	s.queueAttempts(pipeline, attempts, now, moved)
 	pipeline.Queue(healthQuery, webhookID, slices.ContainsFunc(attempts, Attempt.succeeded), now).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&failingSince, &organizationID}, func() error { return nil })
@@ -249,7 +250,7 @@ func (s *Service) recordLate(ctx context.Context, attempts []Attempt, now models
 		}
 	}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(indexPlans)
+	pipeline.Queue(batch.IndexPlans)
 	for _, lock := range lockQueries {
 		pipeline.Queue(lock, ids)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // Address is a webhook address as the sender of its deliveries needs it.
@@ -152,7 +153,7 @@ func (s *Service) claim(ctx context.Context, addressSQL, id string, from ClaimPo
 	var address addressRow
 	var claimed []claimedDelivery
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(indexPlans)
+	pipeline.Queue(batch.IndexPlans)
 	pipeline.Queue(addressSQL, id, s.now()).Query(func(rows pgx.Rows) error {
 		row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[addressRow])
 		address = row

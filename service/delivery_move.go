@@ -17,11 +17,6 @@ import (
 // movedColumns are what a delivery keeps when it moves.
 const movedColumns = `id, seq, event_id, webhook_id, record_id, created_at, attempts, last_status, last_error`
 
-// indexPlans makes the statements of a transaction read deliveries along their indexes.
-// Plans are kept for as long as the connection: one made while a table was empty would
-// read all of it until it closes.
-const indexPlans = batch.ForceGenericPlans + `, set_config('enable_seqscan', 'off', true)`
-
 // closeQuery moves open deliveries with the ids {ids}, an array, to deliveries with the
 // status {status} if {condition} holds. It returns their ids and their status before.
 const closeQuery = `
@@ -82,7 +77,7 @@ var lockQueries = []string{
 // execOnDelivery runs a statement on one delivery after every transaction that moves it.
 func (s *Service) execOnDelivery(ctx context.Context, id, sql string, args ...any) (tag pgconn.CommandTag, err error) {
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(indexPlans)
+	pipeline.Queue(batch.IndexPlans)
 	for _, lock := range lockQueries {
 		pipeline.Queue(lock, []string{id})
 	}
@@ -98,14 +93,14 @@ func (s *Service) execOnDelivery(ctx context.Context, id, sql string, args ...an
 // execOnDeliveries runs a statement that finds deliveries along their indexes.
 func (s *Service) execOnDeliveries(ctx context.Context, sql string, args ...any) error {
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(indexPlans)
+	pipeline.Queue(batch.IndexPlans)
 	pipeline.Queue(sql, args...)
 	return s.translate(s.pool.SendBatch(ctx, pipeline).Close())
 }
 
 // lockDelivery waits for every transaction that moves the delivery.
 func (t *ormTx) lockDelivery(id string) error {
-	if err := t.exec(indexPlans); err != nil {
+	if err := t.exec(batch.IndexPlans); err != nil {
 		return err
 	}
 	for _, table := range []string{"open_deliveries", "deliveries"} {

@@ -122,7 +122,7 @@ func (s *Service) readRecords(ctx context.Context, address addressRow, ids []str
 	}
 	scopes, _ := models.ScopesOf(address.Scopes)
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(batch.ForceGenericPlans)
+	pipeline.Queue(batch.IndexPlans)
 	pipeline.Queue(workOrderForReaderQuery[address.ShowPeople], ids, address.IntegrationID).Query(func(rows pgx.Rows) error {
 		found, err := pgx.CollectRows(rows, pgx.RowToStructByName[workOrderForReader])
 		for _, row := range found {

@@ -1,5 +1,7 @@
 package service
 
+import "millwright/service/batch"
+
 // The query of Backlog, for tests that explain it.
 var (
 	BacklogQuery = backlogQuery
@@ -12,7 +14,7 @@ func DeliveryID(event, random string) string {
 }
 
 // IndexPlans are the settings of the statements of deliveries.
-const IndexPlans = indexPlans
+const IndexPlans = batch.IndexPlans
 
 // DeliveryStatements are statements that a test explains.
 var DeliveryStatements = map[string]string{

@@ -116,7 +116,8 @@ var (
 		SELECT u.nth, k.fingerprint, k.status, k.record_id, k.body
 		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[])
 			WITH ORDINALITY u (integration_id, method, path, key, since, nth)
-		JOIN idempotency_keys k USING (integration_id, method, path, key) WHERE k.created_at > u.since`}
+		CROSS JOIN LATERAL (SELECT * FROM idempotency_keys
+			WHERE integration_id = u.integration_id AND method = u.method AND path = u.path AND key = u.key LIMIT 1) k WHERE k.created_at > u.since`}
 )
 
 // replaceExpiredKey replaces an expired key. The row cannot be another one, since

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // Backlog is the work that is not done at a moment. Counts stop at MaxBacklogCount.
@@ -91,7 +92,7 @@ func backlogArgs(now models.Time, grace time.Duration) pgx.NamedArgs {
 func (s *Service) Backlog(ctx context.Context, grace time.Duration) (Backlog, error) {
 	var backlog Backlog
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(indexPlans)
+	pipeline.Queue(batch.IndexPlans)
 	pipeline.Queue(backlogQuery, backlogArgs(s.now(), grace)).Query(func(rows pgx.Rows) error {
 		found, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Backlog])
 		backlog = found

@@ -168,7 +168,8 @@ func (t *tx) update(model reflect.Type, id string, columns map[string]any) error
 }
 
 // updateOf returns the statement that sets the named columns in rows of the table by
-// their ids.
+// their ids. That they are among $1 follows from the join, but makes Postgres look them up
+// even if the table was empty when it planned.
 func (s *Service) updateOf(table *modelTable, names []string) (*batch.Statement, error) {
 	key := table.name + " " + strings.Join(names, " ")
 	if known, ok := s.updates.Load(key); ok {
@@ -189,6 +190,6 @@ func (s *Service) updateOf(table *modelTable, names []string) (*batch.Statement,
 		unnested = append(unnested, fmt.Sprintf("$%d::%s[]", i+2, array))
 	}
 	known, _ := s.updates.LoadOrStore(key, &batch.Statement{Stage: stageRecord, SQL: `UPDATE ` + table.name + ` w SET ` + strings.Join(sets, ", ") + `
-		FROM unnest(` + strings.Join(unnested, ", ") + `) u (id, ` + strings.Join(names, ", ") + `) WHERE w.id = u.id`})
+		FROM unnest(` + strings.Join(unnested, ", ") + `) u (id, ` + strings.Join(names, ", ") + `) WHERE w.id = u.id AND w.id = ANY ($1)`})
 	return known.(*batch.Statement), nil //nolint:forcetypeassert // the map holds nothing else
 }

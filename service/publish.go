@@ -24,7 +24,7 @@ const publishQuery = `
 	), recipients AS (
 		SELECT u.nth, u.event_id, u.record_id, u.at, h.id AS webhook_id, h.enabled, uuid_send(gen_random_uuid()) AS random
 		FROM published u
-		JOIN {table} w ON w.id = u.record_id
+		CROSS JOIN LATERAL (SELECT * FROM {table} WHERE id = u.record_id LIMIT 1) w
 		CROSS JOIN webhooks h
 		JOIN integrations i ON i.id = h.integration_id
 		JOIN organizations o ON o.id = h.organization_id

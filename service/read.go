@@ -80,7 +80,8 @@ func newPrefetch(ctx context.Context, people bool, id, actor string) *prefetch {
 // permission: a write shows the record it has changed.
 func readByID(table, columns, people string) *batch.Statement {
 	return &batch.Statement{Stage: stageRead, ReadOnly: true, SQL: with(`SELECT u.nth, `+columns+`
-		FROM unnest($1::text[]) WITH ORDINALITY u (id, nth) JOIN `+table+` {w} ON {w}.id = u.id`, "w", "w", "people", people)}
+		FROM unnest($1::text[]) WITH ORDINALITY u (id, nth)
+		CROSS JOIN LATERAL (SELECT * FROM `+table+` WHERE id = u.id LIMIT 1) {w}`, "w", "w", "people", people)}
 }
 
 // read runs queries whose time grows with what they return, one round trip after the
@@ -110,7 +111,7 @@ func (s *Service) query(ctx context.Context, queries []func(*pgx.Batch) error) e
 	defer conn.Release()
 	for _, add := range queries {
 		pipeline := &pgx.Batch{}
-		pipeline.Queue(batch.ForceGenericPlans+`, set_config('statement_timeout', $1, true), set_config('enable_seqscan', 'off', true)`,
+		pipeline.Queue(batch.IndexPlans+`, set_config('statement_timeout', $1, true)`,
 			strconv.FormatInt(s.readTimeout.Milliseconds(), 10))
 		settings := pipeline.Len()
 		if err := add(pipeline); err != nil {

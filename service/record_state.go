@@ -71,7 +71,6 @@ func loadState[T any](ctx context.Context, s *Service, query, id string, complet
 	var found []T
 	var at models.Time
 	err := s.write(ctx, func(_ context.Context, t *tx) error {
-		t.Queue(`SET LOCAL enable_seqscan = off`) // as in Service.query
 		t.Queue(`DELETE FROM looks_owed WHERE record_id = $1`, id)
 		batch.QueueAll(t.Tx, &found, query, id, t.at)
 		at = t.at

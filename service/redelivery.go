@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // releaseBatchSize is how many failed and held deliveries one transaction looks
@@ -28,7 +29,7 @@ func (b releasedBatch) more() bool { return b.Seen == releaseBatchSize }
 // failed and held ones after the given RenderedDelivery.Seq, those of events that are
 // not older than since. A delivery is created with its event, so their times are the same.
 func (t *ormTx) releaseBatch(webhookID string, since models.Time, after int64) (releasedBatch, error) {
-	if err := t.exec(indexPlans); err != nil {
+	if err := t.exec(batch.IndexPlans); err != nil {
 		return releasedBatch{}, err
 	}
 	return scanOne[releasedBatch](t, nil, releaseQuery, webhookID, after, releaseBatchSize, since)

@@ -208,7 +208,6 @@ func (s *Service) removeBatch(ctx context.Context, sql string, until, from any, 
 		// Rows are read along an index, up to the limit. A plan that sorts reads all of
 		// them first, which Postgres may think is cheaper.
 		t.Queue(`SET LOCAL enable_sort = off`)
-		t.Queue(`SET LOCAL enable_seqscan = off`)
 		t.QueueRows(func(rows pgx.Rows) (err error) {
 			removed, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[removedBatch])
 			for _, delivery := range removed.Wake {

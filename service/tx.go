@@ -88,6 +88,10 @@ const (
 // from the statement that reads them, which then sees what the transaction it waited
 // for has committed. In a shared transaction it skips rows that another holds.
 func lockOf(table string) *batch.Statement {
-	lock := `SELECT u.nth FROM unnest($1::text[]) WITH ORDINALITY u (id, nth) JOIN ` + table + ` w ON w.id = u.id FOR NO KEY UPDATE OF w`
-	return &batch.Statement{Stage: stageLock, ReadOnly: true, SQL: lock, SharedSQL: lock + ` SKIP LOCKED`}
+	const lock = `SELECT u.nth FROM unnest($1::text[]) WITH ORDINALITY u (id, nth)
+		CROSS JOIN LATERAL (SELECT FROM {table} WHERE id = u.id LIMIT 1 FOR NO KEY UPDATE{skip}) w`
+	return &batch.Statement{
+		Stage: stageLock, ReadOnly: true,
+		SQL: with(lock, "table", table, "skip", ""), SharedSQL: with(lock, "table", table, "skip", " SKIP LOCKED"),
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"millwright/service/batch"
 )
 
 // sweepLimit bounds one sweep; the next finds the rest. Mail has a smaller limit
@@ -74,7 +76,7 @@ const pollQuery = `
 func (s *Service) AddressesWithPending(ctx context.Context, webhookIDs []string, after []int64) ([]string, error) {
 	var pending []string
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(indexPlans)
+	pipeline.Queue(batch.IndexPlans)
 	pipeline.Queue(pollQuery, webhookIDs, after).Query(func(rows pgx.Rows) error {
 		found, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		pending = found

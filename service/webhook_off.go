@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // turnOffIfUnsuccessful turns the address off when the rule says so, holds its due
@@ -100,7 +101,7 @@ const addressOff = `SELECT id FROM webhooks WHERE id = @webhook AND NOT enabled 
 // holdBatch holds due deliveries of an address if it is off and reports whether more
 // may be due.
 func (t *ormTx) holdBatch(webhookID string) (more bool, err error) {
-	if err := t.exec(indexPlans); err != nil {
+	if err := t.exec(batch.IndexPlans); err != nil {
 		return false, err
 	}
 	held, err := scanAll[heldDelivery](t, holdQuery, map[string]any{"webhook": webhookID, "limit": holdBatchSize})

@@ -64,7 +64,7 @@ var (
 			UNION SELECT n.organization_id FROM work_order_assignees x
 				JOIN identities n ON n.id = x.identity_id WHERE x.work_order_id = w.id)) AS addresses
 	FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY u (id, actor, organization, nth)
-	JOIN work_orders w ON w.id = u.id
+	CROSS JOIN LATERAL (SELECT * FROM work_orders WHERE id = u.id LIMIT 1) w
 	CROSS JOIN LATERAL (SELECT ` + with(grantsOn, "node", "w.inventory_id", "actor", "u.actor") + ` AS grants OFFSET 0) r`}
 	})
 )

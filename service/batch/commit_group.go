@@ -35,9 +35,8 @@ type groupKind struct {
 // group, since all its writes wait. The caller's own transactions have the limits of
 // the connection.
 var (
-	shared = groupKind{shared: true, settings: identify + `, set_config('lock_timeout', '50ms', true),
-		set_config('statement_timeout', '2s', true), set_config('plan_cache_mode', 'force_generic_plan', true)`}
-	own = groupKind{settings: identify}
+	shared = groupKind{shared: true, settings: identify + `, set_config('lock_timeout', '50ms', true), set_config('statement_timeout', '2s', true)`}
+	own    = groupKind{settings: identify}
 )
 
 // alone is the kind of a write that runs alone after it could not share a transaction.
@@ -46,9 +45,9 @@ func alone(lockTimeout, statementTimeout time.Duration) groupKind {
 		lockTimeout.Milliseconds(), statementTimeout.Milliseconds())}
 }
 
-// identify returns the transaction's id and its server, with which its outcome can be
+// identify sets IndexPlans and returns the transaction's id and its server, with which its outcome can be
 // asked. Another server, promoted since, gives the same id to another transaction.
-const identify = `SELECT pg_current_xact_id()::text, pg_postmaster_start_time()::text`
+const identify = `SELECT pg_current_xact_id()::text, pg_postmaster_start_time()::text, ` + indexPlans
 
 // commitGroup is one transaction of one or more writes. Each write runs in the
 // goroutine of its caller, as if it were alone. Flush is a barrier: when every

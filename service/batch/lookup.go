@@ -22,8 +22,8 @@ const (
 	lookupTimeout = 10 * time.Second
 	// lookupSettings precede a batch. A statement that is slow in a batch delays the
 	// others, so it has less time than alone.
-	lookupSettings      = ForceGenericPlans + `, set_config('statement_timeout', '1s', true)`
-	aloneLookupSettings = ForceGenericPlans + `, set_config('statement_timeout', '5s', true)`
+	lookupSettings      = IndexPlans + `, set_config('statement_timeout', '1s', true)`
+	aloneLookupSettings = IndexPlans + `, set_config('statement_timeout', '5s', true)`
 )
 
 // errNotSent says that no connection was available for a batch of lookups.

@@ -1,0 +1,99 @@
+package service_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+// Sessions that made the plans of writes while the tables were empty read few rows of each
+// table once the tables have grown, before anything is analyzed again. A write that reads a
+// table, or an index, from end to end takes thousands.
+func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
+	h := newHarness(t)
+	tables := []string{"work_orders", "work_order_positions", "work_order_assignees", "answers", "feedback", "log", "notices", "idempotency_keys"}
+	for _, table := range tables {
+		h.Exec(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = off)`)
+	}
+	h.Exec(`VACUUM ANALYZE`)
+	erp, ann, ctx, calls := h.as("erp"), h.as("ann"), t.Context(), 0
+	erp.ShowPeople = true
+	keyed := func() service.Call {
+		calls++
+		return service.Call{Key: "k" + string(rune('a'+calls/26)) + string(rune('a'+calls%26)), Method: "POST", Path: "/", Fingerprint: []byte("body")}
+	}
+	form := h.ID("inspection")
+	write := func() {
+		t.Helper()
+		call := keyed()
+		reference := call.Key
+		create := func() service.WriteResult {
+			result, err := h.CreateWorkOrder(ctx, erp, call, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "x", FormID: &form, Assignees: h.ids("erp", "ann"), Consultants: h.ids("cat")})
+			h.mustWrite(result, err)
+			return result
+		}
+		id := create().RecordID
+		if !create().Replayed {
+			t.Error("a repetition creates a work order")
+		}
+		if _, err := h.WorkOrder(ctx, erp, id); err != nil {
+			t.Fatal(err)
+		}
+		h.mustWrite(h.UpdateWorkOrder(ctx, erp, keyed(), id, service.WorkOrderPatch{Title: service.Sent[string]{Value: "y", Set: true}}))
+		h.mustWrite(h.AssignWorkOrder(ctx, erp, keyed(), id, h.ids("crew"), h.ids("dan")))
+		h.mustWrite(h.UnassignWorkOrder(ctx, erp, keyed(), id, h.ID("crew")))
+		h.mustWrite(h.HoldWorkOrder(ctx, ann, id))
+		h.mustWrite(h.ResumeWorkOrder(ctx, ann, id))
+		h.mustWrite(h.AnswerWorkOrder(ctx, erp, keyed(), id, []service.GivenAnswer{{QuestionID: h.ID("q_state"), Value: h.ID("o_ok")}}, service.SaveAnswers))
+		h.mustWrite(h.CancelWorkOrder(ctx, erp, keyed(), id, nil))
+		result, err := h.CreateFeedback(ctx, erp, keyed(), service.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "x", ExternalID: &reference})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Feedback(ctx, erp, result.RecordID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func() map[string]int {
+		t.Helper()
+		h.WaitForOpenTransactions()
+		h.Exec(`SELECT pg_stat_force_next_flush()`)
+		rows := map[string]int{}
+		for _, table := range tables {
+			rows[table] = servicetest.Value[int](h.Fixture, `SELECT seq_tup_read + (SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes i WHERE i.relid = t.relid)
+				FROM pg_stat_user_tables t WHERE relname = '`+table+`'`)
+		}
+		return rows
+	}
+	for range 3 {
+		write()
+	}
+	const many = 3000
+	h.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
+		SELECT 'wo_' || lpad(n::text, 26, '0'), $1, $2, 'x', 'none', 'open', $3, now(), now() FROM generate_series(1, $4::integer) n`,
+		h.Acme.OrganizationID, h.ID("ahu1"), h.ID("ann"), many)
+	h.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) SELECT id, $1, 'worker', 0 FROM work_orders WHERE title = 'x' AND id NOT IN (SELECT work_order_id FROM work_order_assignees)`, h.ID("cat"))
+	h.Exec(`INSERT INTO feedback (id, organization_id, inventory_id, subject, status, created_by, created_at, changed_at)
+		SELECT 'iss_' || lpad(n::text, 26, '0'), $1, $2, 'x', 'open', $3, now(), now() FROM generate_series(1, $4::integer) n`,
+		h.Acme.OrganizationID, h.ID("ahu1"), h.ID("erp"), many)
+	h.Exec(`INSERT INTO log (organization_id, record_id, actor_id, actor_name, action, changes, created_at)
+		SELECT organization_id, id, created_by, 'Ann', 'work_order.created', '{}', created_at FROM work_orders`)
+	h.Exec(`INSERT INTO idempotency_keys (integration_id, method, path, key, fingerprint, status, record_id, body, created_at)
+		SELECT $1, 'POST', '/', 'planted ' || n, '', 201, '', '', now() FROM generate_series(1, $2::integer) n`, h.ID("erp"), many)
+	before := read()
+	const times = 3
+	for range times {
+		write()
+	}
+	after := read()
+	for _, table := range slices.Sorted(maps.Keys(after)) {
+		if rows := (after[table] - before[table]) / times; rows > 300 {
+			t.Errorf("ten writes read %d rows of %s", rows, table)
+		} else {
+			t.Logf("ten writes read %d rows of %s", rows, table)
+		}
+	}
+}
