@@ -103,7 +103,7 @@ func (s *Service) WorkOrders(ctx context.Context, actor Actor, filter WorkOrderF
 
 // assignedTo selects a page of the work orders {w} that are assigned to the identity and
 // meet the condition. An index has them in the order of ids; for a list of changes all
-// are read and sorted.
+// are read and sorted. The condition on the position, which always holds, names that index.
 func assignedTo(identity, condition string, o pageOrder) string {
 	begin, cut := "", ""
 	if !o.changes {
@@ -111,5 +111,5 @@ func assignedTo(identity, condition string, o pageOrder) string {
 	}
 	return `SELECT {w}.* FROM work_order_assignees x
 			CROSS JOIN LATERAL (SELECT * FROM work_orders {w} WHERE {w}.id = x.work_order_id` + o.read + condition + ` LIMIT 1) {w}
-			WHERE x.identity_id = ` + identity + begin + cut
+			WHERE x.identity_id = ` + identity + ` AND x.position >= 0` + begin + cut
 }
