@@ -114,11 +114,13 @@ func TestRoundTripsOfAWrite(t *testing.T) {
 func TestARejectedCreationLeavesNoGap(t *testing.T) {
 	h := newHarness(t)
 	call := service.Call{Key: "k", Method: "POST", Path: "/", Fingerprint: []byte("body")}
+	actors := map[string]service.Actor{"erp": h.as("erp"), "reader": h.as("reader"), "outsider": h.as("outsider")}
 	create := func(actor string, call service.Call, in service.NewWorkOrder) (service.WriteResult, error) {
 		in.Title = "Replace filter"
-		return h.CreateWorkOrder(t.Context(), h.as(actor), call, in)
+		return h.CreateWorkOrder(t.Context(), actors[actor], call, in)
 	}
 	possible, unknown := service.NewWorkOrder{InventoryID: h.ID("ahu1")}, "frm_01kjq7k5pge00a5z4cn7dzgdpj"
+	subEquipment, assignee := h.ID("fan1"), "idn_01kjq7k5pge00a5z4cn7dzgdpj"
 	before := h.mustWrite(create("erp", call, possible)).Number
 	var creations sync.WaitGroup
 	for range 20 {
@@ -129,8 +131,8 @@ func TestARejectedCreationLeavesNoGap(t *testing.T) {
 				}
 			}
 			for what, in := range map[string]service.NewWorkOrder{
-				"on sub-equipment": {InventoryID: h.ID("fan1")}, "with an unknown form": {InventoryID: h.ID("ahu1"), FormID: &unknown},
-				"with an unknown assignee": {InventoryID: h.ID("ahu1"), Assignees: []string{"idn_01kjq7k5pge00a5z4cn7dzgdpj"}},
+				"on sub-equipment": {InventoryID: subEquipment}, "with an unknown form": {InventoryID: possible.InventoryID, FormID: &unknown},
+				"with an unknown assignee": {InventoryID: possible.InventoryID, Assignees: []string{assignee}},
 			} {
 				if _, err := create("erp", service.Call{}, in); err == nil {
 					t.Errorf("a work order %s is created", what)
