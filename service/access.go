@@ -12,7 +12,6 @@ import "millwright/models"
 // Each is a scalar subquery because the planner turns EXISTS into a join driven
 // by the rights, which reads a whole list to find its first page.
 var (
-	readableByCreation   = createdReadably(onNode)
 	readableByAssignment = `(SELECT true FROM work_order_assignees x
 		JOIN actor_identities a ON a.identity_id = x.identity_id AND a.actor_id = {actor}
 		WHERE x.work_order_id = {w}.id AND ` + readsAs + ` LIMIT 1) IS TRUE`

@@ -219,7 +219,7 @@ const maxID = "~"
 
 // order returns the order of the page's list and where the page begins.
 func (q *listQuery) order(v view, start *pageStart) pageOrder {
-	conditions, filters, begin := q.filters, "", ""
+	conditions, filters := q.filters, ""
 	if start.changes && q.onlyIf != "" {
 		conditions = append(slices.Clip(conditions), q.onlyIf)
 	}
@@ -227,11 +227,11 @@ func (q *listQuery) order(v view, start *pageStart) pageOrder {
 		filters = " AND " + strings.Join(conditions, " AND ")
 	}
 	if !start.changes {
-		begin = " AND {w}.id < @after"
+		begin := " AND {w}.id < @after"
 		q.args["after"] = cmp.Or(start.at.ID, maxID)
 		return pageOrder{keys: "{w}.id", order: "{w}.id DESC", rows: q.table, scanned: filters + begin, read: filters + begin, after: begin}
 	}
-	begin = " AND {w}.changed_xid < @horizon AND ({w}.changed_xid, {w}.id) > (@xid, @after)"
+	begin := " AND {w}.changed_xid < @horizon AND ({w}.changed_xid, {w}.id) > (@xid, @after)"
 	q.args["horizon"], q.args["xid"], q.args["after"] = v.Horizon, start.at.Xid, start.at.ID
 	const key = "{w}.changed_xid, {w}.id"
 	o := pageOrder{keys: key, order: key, changes: true, rows: q.table, scanned: filters + begin, read: filters + begin}

@@ -83,18 +83,19 @@ func TestAWriteRespondsWithTheRecordAsItsGetShowsIt(t *testing.T) {
 // A change and a creation take one round trip to read and one to write, with COMMIT.
 func TestRoundTripsOfAWrite(t *testing.T) {
 	h := newHarness(t)
-	id := h.newWorkOrder([]string{"erp"}, nil)
+	id, erp := h.newWorkOrder([]string{"erp"}, nil), h.as("erp")
 	for what, write := range map[string]func(context.Context, service.Call) (service.WriteResult, error){
 		"a change": func(ctx context.Context, call service.Call) (service.WriteResult, error) {
-			return h.UpdateWorkOrder(ctx, h.as("erp"), call, id, service.WorkOrderPatch{Title: service.Sent[string]{Value: "Replace both", Set: true}})
+			return h.UpdateWorkOrder(ctx, erp, call, id, service.WorkOrderPatch{Title: service.Sent[string]{Value: "Replace both", Set: true}})
 		},
 		"a creation": func(ctx context.Context, call service.Call) (service.WriteResult, error) {
-			return h.CreateWorkOrder(ctx, h.as("erp"), call, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"})
+			return h.CreateWorkOrder(ctx, erp, call, service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"})
 		},
 	} {
 		kept := tracetest.NewInMemoryExporter()
-		ctx, _ := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept)).Tracer("test").Start(t.Context(), "call")
+		ctx, span := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept)).Tracer("test").Start(t.Context(), "call")
 		_, err := write(ctx, service.Call{Key: what, Method: "PATCH", Path: "/", Fingerprint: []byte("body")})
+		span.End()
 		if err != nil {
 			t.Fatal(err)
 		}
