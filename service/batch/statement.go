@@ -70,7 +70,7 @@ func bulkOne[T any](s *Statement, into *T, missing error, row []any) *queuedStat
 		bulk: s, rows: [][]any{row}, writes: !s.ReadOnly,
 		each: func(row pgx.CollectableRow) (err error) {
 			found++
-			*into, err = pgx.RowToStructByName[T](row)
+			*into, err = scanRow[T](row)
 			return err
 		},
 		done: func() error {
@@ -87,11 +87,26 @@ func bulkOne[T any](s *Statement, into *T, missing error, row []any) *queuedStat
 	}
 }
 
+// scanRow scans a row of a Statement's result by column names.
+func scanRow[T any](row pgx.CollectableRow) (result T, err error) {
+	r := row.(*resultRow) //nolint:forcetypeassert // addBulk passes nothing else
+	scanner, ok := r.scanner.(*rowScanner[T])
+	if !ok {
+		if scanner, err = newRowScanner[T](r.FieldDescriptions()); err != nil {
+			return result, err
+		}
+		r.scanner = scanner
+	}
+	return scanner.scan(row)
+}
+
 // resultRow is a row of a Statement's result without its first column, the
 // ordinal of the row it belongs to.
 type resultRow struct {
 	pgx.Rows
 	targets []any
+	// scanner is the rowScanner of the last row, for the next one.
+	scanner any
 }
 
 func (r *resultRow) ordinal() (n int, err error) {

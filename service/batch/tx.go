@@ -111,7 +111,7 @@ func QueueOne[T any](t *Tx, into *T, missing error, sql string, args ...any) {
 // As with QueueRows, the query must not change data in a shared transaction.
 func QueueAll[T any](t *Tx, into *[]T, sql string, args ...any) {
 	t.QueueRows(func(rows pgx.Rows) error {
-		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[T])
+		all, err := CollectRows[T](rows)
 		*into = all
 		return err
 	}, sql, args...)
