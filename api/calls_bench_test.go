@@ -64,7 +64,7 @@ assignments: [{node: top, identity: caller, definition: manager}]
 integrations:
   - key: caller
     name: Caller
-    scopes: ["work_orders:read", "work_orders:write"]
+    scopes: ["work_orders:read", "work_orders:write", "forms:read"]
     client_id: bench
     client_secret: secret-of-bench-in-the-benchmark
     webhooks: [{key: hook, url: "http://127.0.0.1:1/", secret: "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=", events: [work_order.created, work_order.updated]}]

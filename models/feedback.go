@@ -22,20 +22,3 @@ func (s FeedbackStatus) Name() string {
 	}
 	return ""
 }
-
-// Record returns the feedback as the API shows it, without its inventory node and people.
-func (f Feedback) Record() FeedbackRecord {
-	return FeedbackRecord{
-		ID:             f.ID,
-		OrganizationID: f.OrganizationID,
-		InventoryID:    f.InventoryID,
-		Subject:        f.Subject,
-		Description:    f.Description,
-		ExternalID:     f.ExternalID,
-		Status:         Status{Code: string(f.Status), Name: f.Status.Name()},
-		CreatedBy:      f.CreatedBy,
-		CreatedAt:      f.CreatedAt,
-		ChangedAt:      f.ChangedAt,
-		ResolvedAt:     f.ResolvedAt,
-	}
-}

@@ -57,31 +57,6 @@ type WorkOrderRecord struct {
 	People         []NamedIdentity `json:"people,omitempty" nullable:"false" doc:"Every identity the record names; only with scope people:read."`
 }
 
-// Record returns the work order as the API shows it, without its inventory node and people.
-func (w WorkOrder) Record(assignees, consultants []string) WorkOrderRecord {
-	return WorkOrderRecord{
-		ID:             w.ID,
-		OrganizationID: w.OrganizationID,
-		Number:         w.Number,
-		InventoryID:    w.InventoryID,
-		Title:          w.Title,
-		Description:    w.Description,
-		Priority:       w.Priority,
-		TargetDate:     w.TargetDate,
-		FormID:         w.FormID,
-		Assignees:      assignees,
-		Consultants:    consultants,
-		ExternalID:     w.ExternalID,
-		Status:         Status{Code: string(w.Status), Name: w.Status.Name()},
-		CancelReason:   w.CancelReason,
-		CreatedBy:      w.CreatedBy,
-		CreatedAt:      w.CreatedAt,
-		ChangedAt:      w.ChangedAt,
-		CompletedAt:    w.CompletedAt,
-		CancelledAt:    w.CancelledAt,
-	}
-}
-
 // FeedbackRecord is feedback as GET /issues/{id} shows it (spec section 2; docs/contract.md, Records).
 type FeedbackRecord struct {
 	ID             string          `json:"id" doc:"Identifier." example:"iss_01jd8q4v6cf5e8hbbfwj0zq3tk"`

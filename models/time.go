@@ -21,10 +21,12 @@ func (t Time) String() string { return t.Format(timeLayout) }
 
 // MarshalJSON writes the time as RFC 3339 in UTC with milliseconds.
 func (t Time) MarshalJSON() ([]byte, error) {
-	b := make([]byte, 0, len(timeLayout)+2)
-	b = append(b, '"')
-	b = t.AppendFormat(b, timeLayout)
-	return append(b, '"'), nil
+	return t.AppendJSON(make([]byte, 0, len(timeLayout)+2)), nil
+}
+
+// AppendJSON appends what MarshalJSON writes.
+func (t Time) AppendJSON(b []byte) []byte {
+	return append(t.AppendFormat(append(b, '"'), timeLayout), '"')
 }
 
 // UnmarshalJSON reads any RFC 3339 time.

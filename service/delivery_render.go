@@ -125,9 +125,9 @@ func (s *Service) readRecords(ctx context.Context, address addressRow, ids []str
 	pipeline.Queue(batch.IndexPlans)
 	pipeline.Queue(workOrderForReaderQuery[address.ShowPeople], ids, address.IntegrationID).Query(func(rows pgx.Rows) error {
 		found, err := pgx.CollectRows(rows, pgx.RowToStructByName[workOrderForReader])
-		for _, row := range found {
+		for i, row := range found {
 			if row.Readable && scopes.Has(models.ScopeWorkOrdersRead) {
-				records[row.ID] = namedRecord{"work_order", row.record()}
+				records[row.ID] = namedRecord{"work_order", &found[i].workOrderRow}
 			}
 		}
 		return err
@@ -135,9 +135,9 @@ func (s *Service) readRecords(ctx context.Context, address addressRow, ids []str
 	if slices.ContainsFunc(ids, func(id string) bool { return models.IsID(id, models.PrefixFeedback) }) {
 		pipeline.Queue(feedbackForReaderQuery[address.ShowPeople], ids, address.IntegrationID).Query(func(rows pgx.Rows) error {
 			found, err := pgx.CollectRows(rows, pgx.RowToStructByName[feedbackForReader])
-			for _, row := range found {
+			for i, row := range found {
 				if row.Readable && scopes.Has(models.ScopeIssuesRead) {
-					records[row.ID] = namedRecord{"issue", row.record()}
+					records[row.ID] = namedRecord{"issue", &found[i].feedbackRow}
 				}
 			}
 			return err

@@ -76,7 +76,7 @@ func (s *Service) CreateFeedback(ctx context.Context, actor Actor, call Call, in
 		if err := t.Flush(ctx); err != nil {
 			return "", nil, err
 		}
-		return id, row.record(), nil
+		return id, &row, nil
 	})
 }
 

@@ -11,25 +11,19 @@ import (
 // feedbackRow is feedback with what its record shows besides its own columns.
 type feedbackRow struct {
 	models.Feedback
-	Inventory models.NodeReference
-	People    []models.NamedIdentity
-	Xid       uint64
+	Inventory, People []byte // as in workOrderRow
+	Xid               uint64
 }
 
-func (r feedbackRow) position() position { return position{r.Xid, r.ID} }
-
-func (r feedbackRow) record() models.FeedbackRecord {
-	record := r.Record()
-	record.Inventory, record.People = r.Inventory, r.People
-	return record
-}
+func (r *feedbackRow) position() position { return position{r.Xid, r.ID} }
+func (r *feedbackRow) record() any        { return r }
 
 var (
 	// feedbackColumns are those of feedbackRow for the feedback {w}.
 	feedbackColumns = columnsOf[models.Feedback]() + `, ` + inventoryOf + `, ` + peopleAmong("{w}.created_by") + `, {w}.changed_xid AS xid`
 
 	readFeedback = byPeople(func(people string) *batch.Statement { return readByID("feedback", feedbackColumns, people) })
-	feedback     = newRecordReader("feedback", feedbackColumns, readableFeedback, feedbackRow.record, models.PrefixFeedback)
+	feedback     = newRecordReader("feedback", feedbackColumns, readableFeedback, (*feedbackRow).record, models.PrefixFeedback)
 )
 
 // queueFeedback queues loading feedback as its GET shows it to the actor.
@@ -64,5 +58,5 @@ func (s *Service) FeedbackList(ctx context.Context, actor Actor, filter Feedback
 	if filter.ExternalID != "" {
 		q.where("{w}.external_id = @external", "external", filter.ExternalID)
 	}
-	return list(ctx, s, q, request, feedbackRow.record)
+	return list[feedbackRow](ctx, s, q, request)
 }

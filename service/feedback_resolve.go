@@ -56,7 +56,7 @@ func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, id string) (
 		if err := t.Flush(ctx); err != nil {
 			return "", nil, err
 		}
-		return id, row.record(), nil
+		return id, &row, nil
 	})
 }
 

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/jackc/pgx/v5"
 
@@ -12,24 +11,22 @@ import (
 // formRow is a models.FormRecord whose questions stay as Postgres encodes them: there
 // may be hundreds, with thousands of options.
 type formRow struct {
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
-	Questions json.RawMessage `json:"questions"`
-	CreatedAt models.Time     `json:"created_at"`
-	ChangedAt models.Time     `json:"changed_at"`
-	Xid       uint64          `json:"-"`
+	ID, Name             string
+	Questions            []byte
+	CreatedAt, ChangedAt models.Time
+	Xid                  uint64
 }
 
-func (r formRow) position() position { return position{r.Xid, r.ID} }
-func (r formRow) record() formRow    { return r }
+func (r *formRow) position() position { return position{r.Xid, r.ID} }
+func (r *formRow) record() any        { return r }
 
-// questionsOf selects the questions of a form as JSON records, in order. fields
-// adds to each question q, from the joined tables.
+// questionsOf selects the questions of a form as JSON records without spaces, in order.
+// fields adds columns of the joined tables to each question q.
 func questionsOf(formID, fields, joins string) string {
-	return `coalesce((SELECT json_agg(json_build_object('id', q.id, 'label', q.label, 'type', q.type, 'required', q.required,
-			'options', coalesce((SELECT json_agg(json_build_object('id', o.id, 'label', o.label) ORDER BY o.position)
-				FROM question_options o WHERE o.question_id = q.id), '[]')` + fields + `) ORDER BY q.position)
-		FROM questions q ` + joins + ` WHERE q.form_id = ` + formID + `), '[]')`
+	return `array_to_json(ARRAY(SELECT shown FROM questions q ` + joins + `
+		CROSS JOIN LATERAL (SELECT q.id, q.label, q.type, q.required, ARRAY(SELECT choice FROM question_options o
+				CROSS JOIN LATERAL (SELECT o.id, o.label) choice WHERE o.question_id = q.id ORDER BY o.position) AS options` + fields + `) shown
+		WHERE q.form_id = ` + formID + ` ORDER BY q.position))`
 }
 
 var formColumns = `
@@ -41,7 +38,7 @@ var formColumns = `
 func (s *Service) Forms(ctx context.Context, actor Actor, request ListRequest) ([]byte, error) {
 	q := newListQuery("forms", formColumns, actor, nil)
 	q.scan(`{w}.organization_id = @organization`)
-	return list(ctx, s, q, request, formRow.record)
+	return list[formRow](ctx, s, q, request)
 }
 
 var formQuery = with(`SELECT `+formColumns+` FROM forms {w} WHERE {w}.id = $1 AND {w}.organization_id = $2`, "w", "w")
@@ -54,7 +51,7 @@ func (s *Service) Form(ctx context.Context, actor Actor, id string) ([]byte, err
 		return nil, models.NotFound()
 	}
 	var row formRow
-	return read(ctx, s, actor.OrganizationID, func() ([]byte, error) { return Encode(row) }, func(pipeline *pgx.Batch) error {
+	return read(ctx, s, actor.OrganizationID, func() ([]byte, error) { return Encode(&row) }, func(pipeline *pgx.Batch) error {
 		queueOne(pipeline, &row, models.NotFound(), formQuery, id, actor.OrganizationID)
 		return nil
 	})

@@ -13,12 +13,12 @@ type nodeRow struct {
 	Xid uint64
 }
 
-func (r nodeRow) position() position        { return position{r.Xid, r.ID} }
-func (r nodeRow) record() models.NodeRecord { return r.NodeRecord }
+func (r *nodeRow) position() position { return position{r.Xid, r.ID} }
+func (r *nodeRow) record() any        { return r.NodeRecord }
 
 const nodeColumns = `
 	{w}.id, {w}.kind, {w}.parent_id, {w}.name, {w}.description, {w}.external_id, {w}.created_at, {w}.changed_at,
-	ARRAY(SELECT c.ancestor_id FROM inventory_closure c WHERE c.node_id = {w}.id AND c.depth > 0 ORDER BY c.depth DESC) AS ancestors,
+	ARRAY(SELECT c.ancestor_id::text FROM inventory_closure c WHERE c.node_id = {w}.id AND c.depth > 0 ORDER BY c.depth DESC) AS ancestors,
 	{w}.changed_xid AS xid`
 
 // visibleNode is the condition under which an actor sees a node: it has any
@@ -44,10 +44,10 @@ func (s *Service) Nodes(ctx context.Context, actor Actor, filter NodeFilter, req
 		q.where("{w}.external_id = @external", "external", filter.ExternalID)
 	}
 	q.visibleNodes()
-	return list(ctx, s, q, request, nodeRow.record)
+	return list[nodeRow](ctx, s, q, request)
 }
 
-var nodes = newRecordReader("inventory_nodes", nodeColumns, visibleNode, nodeRow.record,
+var nodes = newRecordReader("inventory_nodes", nodeColumns, visibleNode, (*nodeRow).record,
 	slices.Collect(maps.Values(models.NodePrefixes))...)
 
 // Node returns an inventory node of the kind, encoded. Errors: not_found, unavailable.

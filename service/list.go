@@ -28,8 +28,21 @@ type Page[T any] struct {
 	SyncToken  string `json:"sync_token,omitempty" doc:"With changed_since: pass it as the next changed_since to see every later change."`
 }
 
-// listRow is a row that knows its position in a list.
-type listRow interface{ position() position }
+// pageEnd is what follows the records of a page.
+type pageEnd struct {
+	HasMore               bool
+	NextCursor, SyncToken string
+}
+
+// recordSize is about how many bytes a record has.
+const recordSize = 1 << 10
+
+// rowPointer is a pointer to a row of a list: it knows its position and its record.
+type rowPointer[Row any] interface {
+	*Row
+	position() position
+	record() any
+}
 
 // position is a row's place in a list. Lists are ordered by id, with changed_since by
 // the transaction that last changed the row and then by id.
@@ -38,11 +51,10 @@ type position struct {
 	ID  string
 }
 
-// list reads a page and encodes it; record makes the record of a row. The query of a
-// page depends on what its reader may see. It is sent together with the query of that,
+// list reads a page and encodes it. The query of a page depends on what its reader may see. It is sent together with the query of that,
 // as it was for the last page, and again if that has changed. Errors: invalid_request,
 // cursor_expired, unavailable.
-func list[Row listRow, Record any](ctx context.Context, s *Service, q *listQuery, request ListRequest, record func(Row) Record) ([]byte, error) {
+func list[Row any, P rowPointer[Row]](ctx context.Context, s *Service, q *listQuery, request ListRequest) ([]byte, error) {
 	limit := min(request.Limit, models.MaxPageSize)
 	start, err := s.pageStart(request, q.digest)
 	if err != nil {
@@ -53,7 +65,7 @@ func list[Row listRow, Record any](ctx context.Context, s *Service, q *listQuery
 	var v view
 	var found []Row
 	return read(ctx, s, q.actor.OrganizationID, func() ([]byte, error) {
-		return encodePage(ctx, s, q, start, v, found, limit, record)
+		return encodePage[Row, P](ctx, s, q, start, v, found, limit)
 	}, func(pipeline *pgx.Batch) error {
 		q.queueView(pipeline, &v, start)
 		if guessed {
@@ -75,16 +87,12 @@ func list[Row listRow, Record any](ctx context.Context, s *Service, q *listQuery
 
 // encodePage encodes the page of the rows found, of which there is one more than the
 // limit if another page follows. Errors: unavailable.
-func encodePage[Row listRow, Record any](ctx context.Context, s *Service, q *listQuery, start *pageStart, v view, found []Row, limit int, record func(Row) Record) ([]byte, error) {
-	page := Page[Record]{HasMore: len(found) > limit}
+func encodePage[Row any, P rowPointer[Row]](ctx context.Context, s *Service, q *listQuery, start *pageStart, v view, found []Row, limit int) (body []byte, err error) {
+	page := pageEnd{HasMore: len(found) > limit}
 	found = found[:min(limit, len(found))]
-	page.Data = make([]Record, 0, len(found))
-	for _, row := range found {
-		page.Data = append(page.Data, record(row))
-	}
 	var last position
 	if len(found) > 0 {
-		last = found[len(found)-1].position()
+		last = P(&found[len(found)-1]).position()
 	}
 	if start.changes {
 		named, err := s.beatAbove(ctx, v, last)
@@ -102,7 +110,16 @@ func encodePage[Row listRow, Record any](ctx context.Context, s *Service, q *lis
 	} else if page.HasMore {
 		page.NextCursor = cursorToken{Kind: kindCursor, ID: last.ID, Filter: q.digest}.encode(s.Vault)
 	}
-	return Encode(page)
+	body = append(make([]byte, 0, (len(found)+1)*recordSize), `{"data":[`...)
+	for n := range found {
+		if n > 0 {
+			body = append(body, ',')
+		}
+		if body, err = appendRecord(body, P(&found[n]).record()); err != nil {
+			return nil, err
+		}
+	}
+	return page.appendJSON(append(body, ']')), nil
 }
 
 // queuePage adds the query of a page. One with filters is planned for their values: how
@@ -111,7 +128,8 @@ func queuePage[Row any](pipeline *pgx.Batch, into *[]Row, q *listQuery, v view, 
 	if q.hasValues {
 		pipeline.Queue(`SELECT set_config('plan_cache_mode', 'force_custom_plan', true)`)
 	}
-	queueAll(pipeline, into, q.sql(v, start, limit), q.args)
+	sql, args := numbered(q.sql(v, start, limit), q.args)
+	queueAll(pipeline, into, sql, args...)
 }
 
 // beatAbove returns the beat that the tokens of a page name: the newest one, or a new

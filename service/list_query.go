@@ -169,7 +169,7 @@ func (r *views) remember(digest string, v view) {
 const viewQuery = `
 	SELECT pg_snapshot_xmin(pg_current_snapshot()) AS horizon,
 		coalesce((SELECT access_epoch FROM integrations WHERE id = @actor), 0) AS access_epoch,
-		CASE WHEN @grant <> '' THEN ARRAY(SELECT r.node_id FROM node_rights r
+		CASE WHEN @grant <> '' THEN ARRAY(SELECT r.node_id::text FROM node_rights r
 			WHERE r.actor_id = @actor AND (@grant = '` + string(anyGrant) + `' OR @grant = ANY (r.grants))
 				AND (@below = '' OR r.node_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @below))
 			LIMIT @narrow) END AS nodes,
@@ -196,7 +196,8 @@ func (q *listQuery) queueView(pipeline *pgx.Batch, into *view, start *pageStart)
 	if start.since != nil {
 		args["before"] = start.since.Add(-beatMargin)
 	}
-	queueOne(pipeline, into, pgx.ErrNoRows, viewQuery, args)
+	sql, values := numbered(viewQuery, args)
+	queueOne(pipeline, into, pgx.ErrNoRows, sql, values...)
 }
 
 // pageOrder is what the sources of a page have in common.

@@ -11,25 +11,25 @@ type personRow struct {
 	Xid uint64
 }
 
-func (r personRow) position() position          { return position{r.Xid, r.ID} }
-func (r personRow) record() models.PersonRecord { return r.PersonRecord }
+func (r *personRow) position() position { return position{r.Xid, r.ID} }
+func (r *personRow) record() any        { return r.PersonRecord }
 
 const personColumns = `
 	{w}.id, {w}.name, {w}.created_at, {w}.changed_at, {w}.changed_xid AS xid,
 	(SELECT p.email FROM people p WHERE p.id = {w}.id) AS email, (SELECT p.phone FROM people p WHERE p.id = {w}.id) AS phone,
-	ARRAY(SELECT m.team_id FROM team_members m WHERE m.member_id = {w}.id ORDER BY m.team_id) AS teams`
+	ARRAY(SELECT m.team_id::text FROM team_members m WHERE m.member_id = {w}.id ORDER BY m.team_id) AS teams`
 
 type teamRow struct {
 	models.TeamRecord
 	Xid uint64
 }
 
-func (r teamRow) position() position        { return position{r.Xid, r.ID} }
-func (r teamRow) record() models.TeamRecord { return r.TeamRecord }
+func (r *teamRow) position() position { return position{r.Xid, r.ID} }
+func (r *teamRow) record() any        { return r.TeamRecord }
 
 const teamColumns = `
 	{w}.id, {w}.name, {w}.created_at, {w}.changed_at, {w}.changed_xid AS xid,
-	ARRAY(SELECT m.member_id FROM team_members m WHERE m.team_id = {w}.id ORDER BY m.member_id) AS members`
+	ARRAY(SELECT m.member_id::text FROM team_members m WHERE m.team_id = {w}.id ORDER BY m.member_id) AS members`
 
 // ofKind are the identities of an organization that are of a kind.
 const ofKind = `{w}.organization_id = {organization} AND {w}.kind = {kind}`
@@ -37,13 +37,13 @@ const ofKind = `{w}.organization_id = {organization} AND {w}.kind = {kind}`
 // People returns a page of the organization's people, encoded. Errors:
 // invalid_request, cursor_expired, unavailable.
 func (s *Service) People(ctx context.Context, actor Actor, request ListRequest) ([]byte, error) {
-	return list(ctx, s, identitiesQuery(actor, models.KindPerson, personColumns), request, personRow.record)
+	return list[personRow](ctx, s, identitiesQuery(actor, models.KindPerson, personColumns), request)
 }
 
 // Teams returns a page of the organization's teams, encoded. Errors:
 // invalid_request, cursor_expired, unavailable.
 func (s *Service) Teams(ctx context.Context, actor Actor, request ListRequest) ([]byte, error) {
-	return list(ctx, s, identitiesQuery(actor, models.KindTeam, teamColumns), request, teamRow.record)
+	return list[teamRow](ctx, s, identitiesQuery(actor, models.KindTeam, teamColumns), request)
 }
 
 func identitiesQuery(actor Actor, kind models.IdentityKind, columns string) *listQuery {
@@ -54,8 +54,8 @@ func identitiesQuery(actor Actor, kind models.IdentityKind, columns string) *lis
 }
 
 var (
-	people = newRecordReader("identities", personColumns, with(ofKind, "kind", "'person'"), personRow.record, models.PrefixIdentity)
-	teams  = newRecordReader("identities", teamColumns, with(ofKind, "kind", "'team'"), teamRow.record, models.PrefixIdentity)
+	people = newRecordReader("identities", personColumns, with(ofKind, "kind", "'person'"), (*personRow).record, models.PrefixIdentity)
+	teams  = newRecordReader("identities", teamColumns, with(ofKind, "kind", "'team'"), (*teamRow).record, models.PrefixIdentity)
 )
 
 // Person returns a person of the organization, encoded. Errors: not_found, unavailable.

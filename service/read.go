@@ -12,17 +12,17 @@ import (
 )
 
 // recordReader reads records of one kind by their ids.
-type recordReader[Row, Record any] struct {
+type recordReader[Row any] struct {
 	prefixes []models.IDPrefix
 	// queries are by whether the people in a record are shown.
 	queries map[bool]*batch.Statement
-	record  func(Row) Record
+	record  func(*Row) any
 }
 
 // newRecordReader reads records of the table, whose ids have one of the prefixes.
 // condition says which of them {actor}, who belongs to {organization}, may read.
-func newRecordReader[Row, Record any](table, columns, condition string, record func(Row) Record, prefixes ...models.IDPrefix) *recordReader[Row, Record] {
-	return &recordReader[Row, Record]{prefixes, byPeople(func(people string) *batch.Statement {
+func newRecordReader[Row any](table, columns, condition string, record func(*Row) any, prefixes ...models.IDPrefix) *recordReader[Row] {
+	return &recordReader[Row]{prefixes, byPeople(func(people string) *batch.Statement {
 		// LIMIT makes Postgres look each row up by its id, even in a small table.
 		return &batch.Statement{Stage: stageRead, ReadOnly: true, SQL: with(`SELECT u.nth, `+columns+` FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u (id, actor, nth)
 			CROSS JOIN LATERAL (SELECT * FROM `+table+` WHERE id = u.id LIMIT 1) {w} WHERE `+condition,
@@ -32,7 +32,7 @@ func newRecordReader[Row, Record any](table, columns, condition string, record f
 
 // read returns a record encoded as JSON. Errors: not_found (including a record that
 // the actor may not read), unavailable.
-func (r *recordReader[Row, Record]) read(ctx context.Context, s *Service, actor Actor, id string) ([]byte, error) {
+func (r *recordReader[Row]) read(ctx context.Context, s *Service, actor Actor, id string) ([]byte, error) {
 	if !models.IsID(id, r.prefixes...) {
 		return nil, models.NotFound()
 	}
@@ -44,7 +44,7 @@ func (r *recordReader[Row, Record]) read(ctx context.Context, s *Service, actor 
 	if err := p.Await(ctx); err != nil {
 		return nil, limited(s.translate(err))
 	}
-	return Encode(r.record(*p.row.(*Row))) //nolint:forcetypeassert // the statement is this reader's
+	return Encode(r.record(p.row.(*Row))) //nolint:forcetypeassert // the statement is this reader's
 }
 
 // prefetch reads the record in the round trip that admits the call; if the call is
@@ -56,7 +56,7 @@ type prefetch struct {
 	row   any
 }
 
-func (r *recordReader[Row, Record]) prefetch(ctx context.Context, people bool, id, actor string) *prefetch {
+func (r *recordReader[Row]) prefetch(ctx context.Context, people bool, id, actor string) *prefetch {
 	row := new(Row)
 	query := r.queries[people]
 	return &prefetch{batch.NewLookup(ctx, query, row, models.NotFound(), id, actor), query, id, row}
@@ -130,7 +130,7 @@ func (s *Service) query(ctx context.Context, queries []func(*pgx.Batch) error) e
 // queueAll adds a query whose rows are stored in into by column names.
 func queueAll[T any](pipeline *pgx.Batch, into *[]T, sql string, args ...any) {
 	pipeline.Queue(sql, args...).Query(func(rows pgx.Rows) error {
-		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[T])
+		all, err := batch.CollectRows[T](rows)
 		*into = all
 		return err
 	})

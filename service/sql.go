@@ -2,9 +2,12 @@ package service
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm/schema"
 )
 
@@ -14,6 +17,33 @@ func with(sql string, pairs ...string) string {
 		sql = strings.ReplaceAll(sql, "{"+pairs[i]+"}", pairs[i+1])
 	}
 	return sql
+}
+
+// numbered replaces the parameters @name of a query by numbered ones. pgx.NamedArgs does
+// the same, but parses the query: 50 µs for that of a page.
+func numbered(sql string, named pgx.NamedArgs) (query string, args []any) {
+	var b strings.Builder
+	b.Grow(len(sql))
+	var names []string
+	for {
+		before, rest, found := strings.Cut(sql, "@")
+		b.WriteString(before)
+		if !found {
+			return b.String(), args
+		}
+		end := strings.IndexFunc(rest, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+		if end < 0 {
+			end = len(rest)
+		}
+		n := slices.Index(names, rest[:end])
+		if n < 0 {
+			n = len(names)
+			names, args = append(names, rest[:end]), append(args, named[rest[:end]])
+		}
+		b.WriteByte('$')
+		b.WriteString(strconv.Itoa(n + 1))
+		sql = rest[end:]
+	}
 }
 
 // columnsOf lists the columns of the model for its row {w}. The model is the
@@ -41,24 +71,25 @@ func byPeople[Q any](query func(people string) Q) map[bool]Q {
 // ids, a list or a subquery. {people} decides whether they are shown at all.
 func peopleAmong(ids string) string {
 	return `CASE WHEN {people} THEN (
-		SELECT json_agg(json_build_object('identity_id', i.id, 'kind', i.kind, 'name', i.name,
-			'email', p.email, 'phone', p.phone) ORDER BY i.id)
-		FROM identities i LEFT JOIN people p ON p.id = i.id
-		WHERE i.id IN (` + ids + `)
+		SELECT array_to_json(array_agg(named ORDER BY named.identity_id))
+		FROM (SELECT i.id AS identity_id, i.kind, i.name, p.email, p.phone
+			FROM identities i LEFT JOIN people p ON p.id = i.id
+			WHERE i.id IN (` + ids + `)) named
 	) END AS people`
 }
 
 // inventoryOf selects, as the column inventory, the node of the record {w}.
 var inventoryOf = with(nodeReference, "node", "{w}.inventory_id") + ` AS inventory`
 
-// nodeReference selects the node {node} with its path, as records show it. LIMIT makes
-// Postgres look up each node by its id, even on a page of records.
-const nodeReference = `(SELECT json_build_object('id', v.id, 'kind', v.kind, 'name', v.name, 'external_id', v.external_id,
-		'path', (SELECT coalesce(json_agg(json_build_object('id', a.id, 'kind', a.kind, 'name', a.name) ORDER BY c.depth DESC), '[]')
-			FROM inventory_closure c
-			CROSS JOIN LATERAL (SELECT id, kind, name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) a
-			WHERE c.node_id = v.id AND c.depth > 0))
-	FROM inventory_nodes v WHERE v.id = {node})`
+// nodeReference selects the node {node} with its path, as records show it: row_to_json
+// and array_to_json write no spaces. LIMIT makes Postgres look up each node by its id,
+// even on a page of records.
+const nodeReference = `(SELECT row_to_json(shown) FROM (
+		SELECT v.id, v.kind, v.name, v.external_id,
+			ARRAY(SELECT above FROM inventory_closure c
+				CROSS JOIN LATERAL (SELECT id, kind, name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) above
+				WHERE c.node_id = v.id AND c.depth > 0 ORDER BY c.depth DESC) AS path
+		FROM inventory_nodes v WHERE v.id = {node}) shown)`
 
 // textOrNil returns nil, a NULL in Postgres, for an empty text.
 func textOrNil[S ~string](text S) any {

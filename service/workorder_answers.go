@@ -29,8 +29,8 @@ func (r answersRow) record() models.AnswersRecord {
 
 var answersColumns = `{w}.id AS work_order_id, {w}.form_id,
 	(SELECT f.name FROM forms f WHERE f.id = {w}.form_id) AS form_name,
-	` + questionsOf("{w}.form_id", `, 'value', a.value, 'answered_by', a.answered_by,
-			'answered_at', to_char(a.answered_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
+	` + questionsOf("{w}.form_id", `, a.value, a.answered_by,
+			to_char(a.answered_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS answered_at`,
 	`LEFT JOIN answers a ON a.work_order_id = {w}.id AND a.question_id = q.id`) + `::text AS questions`
 
 // Answers returns a work order's form with its answers, encoded. Decimals keep

@@ -94,7 +94,7 @@ func (s *Service) changeWorkOrder(
 		if err := c.state.requireWritable(policy); err != nil {
 			return "", nil, err
 		}
-		if err := call.matches(c.state.record()); err != nil {
+		if err := call.matches(&c.state.workOrderRow); err != nil {
 			return "", nil, err
 		}
 		c.now = t.at.After(c.state.ChangedAt)
@@ -117,7 +117,7 @@ func (s *Service) changeWorkOrder(
 				return "", nil, err
 			}
 		}
-		return id, c.row.record(), nil
+		return id, &c.row, nil
 	})
 }
 

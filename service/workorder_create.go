@@ -42,10 +42,10 @@ type workOrderCreation struct {
 	// Number is that of the work order, nil if the actor may not create one there.
 	Number *int64
 	// Inventory is the node, nil if the organization has no such node.
-	Inventory *models.NodeReference
+	Inventory []byte
 	// People are those that the record may name: the actor, the identities of the request
 	// and the managers.
-	People []models.NamedIdentity
+	People []encodedIdentity
 	// Addresses bounds how many webhook addresses may get the event.
 	Addresses int
 }
@@ -126,7 +126,7 @@ func (s *Service) CreateWorkOrder(ctx context.Context, actor Actor, call Call, i
 			return "", nil, err
 		}
 		used = true // unless the transaction is rolled back, which is not always known
-		return id, row.record(), nil
+		return id, &row, nil
 	})
 	if !used {
 		s.numbers.put(actor.OrganizationID, number)
@@ -205,14 +205,9 @@ func (c workOrderCreation) row(actor Actor, id string, in NewWorkOrder, workers 
 		},
 		Assignees:   difference(workers, nil),
 		Consultants: difference(in.Consultants, nil),
-		Inventory:   *c.Inventory,
+		Inventory:   c.Inventory,
 	}
-	named := slices.Concat(row.Assignees, row.Consultants, []string{actor.IdentityID})
-	for _, identity := range c.People {
-		if slices.Contains(named, identity.IdentityID) {
-			row.People = append(row.People, identity)
-		}
-	}
+	row.People = encodedPeople(c.People, slices.Concat(row.Assignees, row.Consultants, []string{actor.IdentityID}))
 	return row
 }
 

@@ -14,18 +14,14 @@ type workOrderRow struct {
 	models.WorkOrder
 	Assignees   []string
 	Consultants []string
-	Inventory   models.NodeReference
-	People      []models.NamedIdentity
-	Xid         uint64
+	// Inventory is a models.NodeReference and People are []models.NamedIdentity, nil
+	// unless they are shown, as Postgres encodes them.
+	Inventory, People []byte
+	Xid               uint64
 }
 
-func (r workOrderRow) position() position { return position{r.Xid, r.ID} }
-
-func (r workOrderRow) record() models.WorkOrderRecord {
-	record := r.Record(r.Assignees, r.Consultants)
-	record.Inventory, record.People = r.Inventory, r.People
-	return record
-}
+func (r *workOrderRow) position() position { return position{r.Xid, r.ID} }
+func (r *workOrderRow) record() any        { return r }
 
 var (
 	// assigneeColumns select the assignees and the consultants of the work order {w}.
@@ -36,12 +32,12 @@ var (
 		`, {w}.changed_xid AS xid`
 
 	readWorkOrders = byPeople(func(people string) *batch.Statement { return readByID("work_orders", workOrderColumns, people) })
-	workOrders     = newRecordReader("work_orders", workOrderColumns, readableWorkOrder, workOrderRow.record, models.PrefixWorkOrder)
+	workOrders     = newRecordReader("work_orders", workOrderColumns, readableWorkOrder, (*workOrderRow).record, models.PrefixWorkOrder)
 )
 
 // inRole selects the identities that have the role in the work order {w}, in order.
 func inRole(role models.Role) string {
-	return `ARRAY(SELECT x.identity_id FROM work_order_assignees x
+	return `ARRAY(SELECT x.identity_id::text FROM work_order_assignees x
 		WHERE x.work_order_id = {w}.id AND x.role = '` + string(role) + `' ORDER BY x.position)`
 }
 
@@ -98,7 +94,7 @@ func (s *Service) WorkOrders(ctx context.Context, actor Actor, filter WorkOrderF
 			return o.keys + ` FROM (` + assignedTo("@assignee", " AND "+readableWorkOrder, o) + `) {w}`
 		}
 	}
-	return list(ctx, s, q, request, workOrderRow.record)
+	return list[workOrderRow](ctx, s, q, request)
 }
 
 // assignedTo selects a page of the work orders {w} that are assigned to the identity and
