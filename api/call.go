@@ -9,6 +9,7 @@ import (
 
 // call is the state of one HTTP call. The middleware fills it in; it is in the context.
 type call struct {
+	api       *API
 	requestID string
 	// tokenSent distinguishes a missing token from an invalid one.
 	tokenSent bool

@@ -19,7 +19,7 @@ const minCompressed = 1 << 10
 // compress compresses the response with gzip if the client accepts it. The ETag stays
 // that of the record, so that If-Match and If-None-Match work with either form.
 func compress(c *gin.Context) {
-	c.Header("Vary", "Accept-Encoding")
+	c.Writer.Header()["Vary"] = acceptEncoding
 	if !acceptsGzip(c.GetHeader("Accept-Encoding")) {
 		c.Next()
 		return

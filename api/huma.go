@@ -58,16 +58,13 @@ func schemaName(t reflect.Type, hint string) string {
 }
 
 // humaHooks guards huma's error hook. It is global, so all APIs of a process
-// share it; it finds its API in the call's context.
+// share it; it finds its API in the call.
 var humaHooks sync.Once
-
-// apiKey is the context key of a call's API.
-type apiKey struct{}
 
 func setHumaHooks() {
 	huma.ValidateStrictCasing = true
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
-		if a, ok := ctx.Context().Value(apiKey{}).(*API); ok {
+		if a := callOf(ctx.Context()).api; a != nil {
 			return a.humaProblem(ctx.Context(), status, message, errs...)
 		}
 		return huma.NewError(status, message, errs...)

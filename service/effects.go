@@ -37,8 +37,14 @@ type domainEvent struct {
 	data models.JSON
 }
 
+// changedField is a changed field in the history.
+type changedField struct {
+	From any `json:"from"`
+	To   any `json:"to"`
+}
+
 // fromTo is a changed field in the history. In a new record from is nil.
-func fromTo(from, to any) models.JSON { return models.JSON{"from": from, "to": to} }
+func fromTo(from, to any) changedField { return changedField{from, to} }
 
 // queueEffects queues the effects of a change. The record itself must be queued before.
 func (t *tx) queueEffects(c effects) error {

@@ -100,6 +100,23 @@ func columnTypes(t reflect.Type) (array, cast string, err error) {
 	}
 }
 
+// fieldValue returns columnValue of a field of a model, which may be changed. It does not
+// copy what most fields are.
+func fieldValue(field reflect.Value) (any, error) {
+	switch p := field.Addr().Interface().(type) {
+	case *string:
+		return *p, nil
+	case **string:
+		if *p == nil {
+			return nil, nil //nolint:nilnil // NULL
+		}
+		return **p, nil
+	case *models.Time:
+		return p.Time, nil
+	}
+	return columnValue(field.Interface())
+}
+
 // columnValue returns a value as an element of the array that carries it.
 func columnValue(value any) (any, error) {
 	v := reflect.ValueOf(value)
@@ -135,7 +152,7 @@ func (t *tx) insert(rows any) error {
 	for i := range all {
 		all[i] = make([]any, len(table.fields))
 		for c, field := range table.fields {
-			if all[i][c], err = columnValue(value.Index(i).FieldByIndex(field.StructField.Index).Interface()); err != nil {
+			if all[i][c], err = fieldValue(value.Index(i).FieldByIndex(field.StructField.Index)); err != nil {
 				return fmt.Errorf("write the column %s: %w", field.DBName, err)
 			}
 		}
