@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -30,17 +31,19 @@ type Housekeeper struct {
 
 // RemoveExpired removes expired rows in batches until none is left, the time is up
 // or the worker stops. It returns the number of rows by table. First it writes a beat
-// (service.Beat), which must not wait for the removals.
+// (service.Beat), which must not wait for the removals, and makes the partitions of the
+// next days.
 func (h *Housekeeper) RemoveExpired(ctx context.Context) (service.RemovalResult, error) {
 	if err := h.Service.Beat(ctx); err != nil {
 		return service.RemovalResult{}, err
 	}
+	making := h.Service.MakePartitions(ctx)
 	deadline := h.Now().Add(MaxHousekeepingRun)
 	removed, err := h.Service.RemoveExpired(ctx, h.BatchSize, func() bool {
 		activity.RecordHeartbeat(ctx)
 		return h.Now().Before(deadline) && !stopping(ctx)
 	})
-	if err == nil {
+	if err = errors.Join(making, err); err == nil {
 		h.Instrumentation.housekeepingFinished(h.Now())
 	}
 	return removed, err

@@ -58,7 +58,7 @@ func TestStoredResultsKeepTheirFields(t *testing.T) {
 		`{"DeliveryID":"","WebhookID":"","IntegrationID":"","OrganizationID":"","RecordID":"","EventID":"","EventType":"",` +
 			`"Status":"","Attempts":0,"NextAttemptAt":null,"LastStatus":null,"LastError":null,"KeptUntil":` + time +
 			`,"CreatedAt":` + time + `,"LookedAt":` + time + `}`: service.DeliveryState{},
-		`{"Events":0,"IdempotencyKeys":0,"RevokedTokens":0,"RateCounters":0,"Mailboxes":0,"Beats":0,"Deliveries":0,"Stamped":0,"More":false}`: service.RemovalResult{},
+		`{"Events":0,"IdempotencyKeys":0,"RevokedTokens":0,"RateCounters":0,"Mailboxes":0,"Beats":0,"Deliveries":0,"Partitions":0,"Stamped":0,"More":false}`: service.RemovalResult{},
 	} {
 		got, err := json.Marshal(result)
 		if err != nil || string(got) != want {

@@ -142,7 +142,7 @@ func (n *tenant) rows(ids []string) map[string]bool {
 	held := map[string]bool{}
 	var tables []string
 	if err := n.Pool.QueryRow(n.t.Context(), `SELECT array_agg(c.oid::regclass::text) FROM pg_class c
-		WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace`).Scan(&tables); err != nil {
+		WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace`).Scan(&tables); err != nil {
 		n.t.Fatal(err)
 	}
 	for _, table := range tables {

@@ -25,6 +25,9 @@ func (in *installation) plantKept(ctx context.Context, r *report) error {
 	o := in.options
 	now := time.Now()
 	expiry := now.Add(-models.EventRetention)
+	if err := in.makePartitions(ctx, expiry.Add(-expiredFor), now); err != nil {
+		return err
+	}
 	return in.timed(r, "deliveries: created by SQL in", func() error {
 		return in.bulkLoad(ctx, deliveryTables, func() error {
 			// A few hours short of the retention: none of them expires during the measurement.
@@ -40,13 +43,38 @@ func (in *installation) plantKept(ctx context.Context, r *report) error {
 	})
 }
 
+// makePartitions makes partitions of the days from one time to another, which are in the
+// former partitions of a new installation. These become those of everything before.
+func (in *installation) makePartitions(ctx context.Context, from, to time.Time) error {
+	for _, table := range []string{"deliveries", "attempts", "events"} {
+		var former, prefix string
+		err := in.pool.QueryRow(ctx, `SELECT partition, prefix FROM partitions.days WHERE of = $1 AND day IS NULL`, table).Scan(&former, &prefix)
+		if err != nil {
+			return err
+		}
+		earlier := table + from.UTC().Format("_before_20060102")
+		for _, sql := range []string{
+			`ALTER TABLE ` + table + ` DETACH PARTITION partitions.` + former,
+			`ALTER TABLE partitions.` + former + ` RENAME TO ` + earlier,
+			`ALTER TABLE ` + table + ` ATTACH PARTITION partitions.` + earlier + ` FOR VALUES FROM (MINVALUE) TO ('` +
+				models.FirstID(models.IDPrefix(prefix), from.UTC().Truncate(24*time.Hour)) + `')`,
+		} {
+			if _, err := in.pool.Exec(ctx, sql); err != nil {
+				return fmt.Errorf("%s: %w", sql, err)
+			}
+		}
+	}
+	_, err := in.pool.Exec(ctx, `SELECT partitions.make($1, $2)`, from.UTC(), int(to.Sub(from).Hours()/24)+1)
+	return err
+}
+
 // benchSizes reports the size of each table with its indexes, and those of the larger
 // indexes. Partitions count as their table.
 func (in *installation) benchSizes(ctx context.Context, r *report) error {
 	rows, err := in.pool.Query(ctx, `
 		WITH tables AS (
 			SELECT c.oid, coalesce(pg_partition_root(c.oid), c.oid::regclass)::text AS name
-			FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r'
+			FROM pg_class c WHERE c.relnamespace IN ('public'::regnamespace, 'partitions'::regnamespace) AND c.relkind = 'r'
 		), parts AS (
 			SELECT name AS table, 'rows' AS part, pg_table_size(oid) AS bytes FROM tables
 			UNION ALL

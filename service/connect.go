@@ -110,7 +110,8 @@ func (p Pools) Close() {
 	}
 }
 
-// Migrate brings the schema of the database at the URL to this binary's version. If
+// Migrate brings the schema of the database at the URL to this binary's version, and
+// makes the partitions of the next days. If
 // the data came from another cluster, it also stamps the records again. A session lock
 // serializes concurrent runs. It returns how many migrations it applied.
 func Migrate(ctx context.Context, url string) (int, error) {
@@ -127,6 +128,9 @@ func Migrate(ctx context.Context, url string) (int, error) {
 	results, err := provider.Up(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("apply the migrations: %w", err)
+	}
+	if _, err := db.ExecContext(ctx, makePartitions, nil, PartitionDaysAhead); err != nil {
+		return len(results), fmt.Errorf("make the partitions for events: %w", err)
 	}
 	if err := restamp(ctx, db); err != nil {
 		return len(results), fmt.Errorf("stamp the records for this database cluster: %w", err)
@@ -173,7 +177,9 @@ var restampStatements = []string{
 }
 
 // CheckSchema returns an error that names the command to run if the database's schema
-// is older than this binary, or its records were stamped in another cluster.
+// is older than this binary, or its records were stamped in another cluster. It makes the
+// partitions of the next days if housekeeping has not for so long that tomorrow's is
+// missing, and returns an error if it cannot.
 func (s *Service) CheckSchema(ctx context.Context) error {
 	db := stdlib.OpenDBFromPool(s.pool)
 	defer func() { _ = db.Close() }()
@@ -195,7 +201,7 @@ func (s *Service) CheckSchema(ctx context.Context) error {
 	if moved {
 		return errors.New("the database was restored from another cluster, so its changes cannot be followed yet: run `millwright migrate`")
 	}
-	return nil
+	return s.requirePartitions(ctx)
 }
 
 func newProvider(db *sql.DB) (*goose.Provider, error) {

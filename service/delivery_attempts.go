@@ -127,20 +127,20 @@ const failedQuery = `
 
 // lateQuery stores attempts at deliveries that were held or stopped meanwhile. They stay
 // so unless the attempt succeeded.
-const lateQuery = `
-	WITH ` + attemptRows + `, found AS (
-		SELECT m.*, d.place FROM made m CROSS JOIN LATERAL (
-			SELECT ctid AS place FROM deliveries WHERE id = m.id AND attempts < m.number AND started_at IS NULL LIMIT 1) d
+var lateQuery = with(`
+	WITH `+attemptRows+`, found AS (
+		SELECT m.* FROM made m CROSS JOIN LATERAL (
+			SELECT FROM deliveries WHERE id = m.id AND attempts < m.number AND started_at IS NULL LIMIT 1) d
 	), moved AS (
 		UPDATE deliveries d SET attempts = f.number, last_status = f.code, last_error = f.problem,
 			status = CASE WHEN f.code BETWEEN 200 AND 299 THEN 'delivered' ELSE d.status END
-		FROM found f WHERE d.ctid = f.place
+		FROM found f WHERE d.id = f.id AND d.id = ANY (ARRAY(SELECT id FROM found)) AND d.{days}
 		RETURNING f.*, d.status
 	), attempted AS (
 		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, error, remote_ip, response_body)
 		SELECT id, number, attempted_at, took_ms, code, problem, ip, body FROM moved
 	)
-	SELECT id, status FROM moved`
+	SELECT id, status FROM moved`, "days", daysOf("id", "found"))
 
 // healthQuery stores when the address last succeeded and since when it has been
 // failing. It returns the latter unless the warning about it was sent, and the

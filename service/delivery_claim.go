@@ -76,14 +76,14 @@ var addressQuery = `
 		'people:read' = ANY (i.scopes) AS show_people, i.scopes, h.events,
 		` + with(waitsForMail, "w", "h", "now", "$2") + ` AS notices,
 		EXISTS (SELECT FROM delivery_releases r WHERE r.webhook_id = h.id) AS releasing, h.requeues,
-		EXISTS (SELECT FROM deliveries d WHERE d.webhook_id = h.id AND d.status = 'pending') AS adopting
+		EXISTS (SELECT FROM former_deliveries d WHERE d.webhook_id = h.id AND d.status = 'pending') AS adopting
 	FROM webhooks h
 	JOIN integrations i ON i.id = h.integration_id
 	JOIN organizations o ON o.id = h.organization_id
 	JOIN plans p ON p.organization_id = h.organization_id
 	WHERE h.id = `
 
-// claimedDelivery is a delivery to send, with its event.
+// claimedDelivery is a delivery to send.
 type claimedDelivery struct {
 	DeliveryID     string
 	Seq            int64
@@ -91,21 +91,13 @@ type claimedDelivery struct {
 	Attempts       int
 	AttemptsBefore int
 	EventID        string
-	EventType      models.EventType
-	OrganizationID string
-	ActorID        string
-	Data           map[string]any
-	CreatedAt      models.Time
-	TraceParent    *string
 }
 
-// claimQuery selects claimedDelivery rows for the open deliveries {open}. LATERAL and
-// LIMIT read each event along the primary key, whatever the planner knows of the table.
+// claimQuery selects claimedDelivery rows for the open deliveries {open}. Their events
+// are read with their records (claimedEventsQuery).
 const claimQuery = `
-	SELECT o.id AS delivery_id, o.seq, o.record_id, o.attempts, o.attempts_before, e.id AS event_id, e.type AS event_type,
-		e.organization_id, e.actor_id, e.data, e.created_at, e.trace_parent
-	FROM ({open}) o CROSS JOIN LATERAL (SELECT * FROM events WHERE id = o.event_id LIMIT 1) e
-	ORDER BY o.seq`
+	SELECT o.id AS delivery_id, o.seq, o.record_id, o.attempts, o.attempts_before, o.event_id
+	FROM ({open}) o ORDER BY o.seq`
 
 // claimPendingQuery begins after a position: until the next vacuum, and longer while a
 // dump runs, the index has the entries of deliveries that were finished since.

@@ -58,6 +58,10 @@ func BenchmarkStatementsOfDeliveries(b *testing.B) {
 		b.Fatal(err)
 	}
 	f.Exec(`DELETE FROM webhooks WHERE id <> $1`, f.ID("erp_hook"))
+	// As many days as there are in an installation, the clock in one of them.
+	month := time.Date(2040, time.January, 1, 12, 0, 0, 0, time.UTC)
+	f.Exec(`SELECT partitions.make($1, 38)`, month)
+	f.Clock.Advance(month.AddDate(0, 0, 30).Sub(f.Clock.Now()))
 	f.Exec(`TRUNCATE open_deliveries, deliveries, attempts, events`)
 	f.Exec(`VACUUM ANALYZE`)
 	plain, err := pgx.ConnectConfig(b.Context(), f.Pool.Config().ConnConfig)
@@ -105,6 +109,7 @@ func BenchmarkStatementsOfDeliveries(b *testing.B) {
 			b.Fatalf("%d deliveries are published: %v", len(ids), err)
 		}
 		run("claim", service.DeliveryStatements["claim"], f.ID("erp_hook"), size, []string{}, 0, -1)
+		run("events", service.DeliveryStatements["events"], events, slices.Min(events), slices.Max(events))
 		run("deliver", service.DeliveryStatements["deliver"], ids, slices.Repeat([]int{1}, size), slices.Repeat([]time.Time{now}, size), slices.Repeat([]int{7}, size),
 			slices.Repeat([]int{200}, size), make([]*string, size), all("192.0.2.1"), make([][]byte, size), make([]*time.Time, size))
 		if group%100 == 0 { // as autovacuum does

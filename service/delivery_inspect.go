@@ -84,11 +84,11 @@ func (s *Service) DeliveryWithAttempts(ctx context.Context, organizationID, id s
 	return read(ctx, s, organizationID, func() (DeliveryWithAttempts, error) { return found, nil }, func(pipeline *pgx.Batch) error {
 		queueOne(pipeline, &found.DeliveryView, models.NotFound(), `
 		SELECT `+deliveryColumns+`
-		FROM all_deliveries d
-		JOIN events e ON e.id = d.event_id
+		FROM (SELECT * FROM all_deliveries WHERE id = $1 LIMIT 1) d
+		CROSS JOIN LATERAL (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e
 		JOIN webhooks h ON h.id = d.webhook_id
 		JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
-		WHERE d.id = $1 AND ($2 = '' OR h.organization_id = $2)`, id, organizationID)
+		WHERE ($2 = '' OR h.organization_id = $2)`, id, organizationID)
 		pipeline.Queue(`
 		SELECT number, started_at, latency_ms, coalesce(status, 0), coalesce(error, ''), coalesce(remote_ip, ''), response_body
 		FROM all_attempts WHERE delivery_id = $1 ORDER BY number`, id).Query(func(rows pgx.Rows) error {

@@ -37,13 +37,20 @@ func closing(status models.DeliveryStatus, ids, condition string) string {
 	return with(closeQuery, "ids", ids, "condition", condition, "status", string(status))
 }
 
-// reopened are common table expressions that move the deliveries {ids}, an array, back to
-// open_deliveries. {state} are their attempts before the run of the retry schedule that
+// daysOf is the condition that the id column is between the ids of the common table
+// expression. It spares a look-up of ids in the partitions of other days, which an array
+// does not.
+func daysOf(column, ids string) string {
+	return with(`{column} BETWEEN (SELECT min(id) FROM {ids}) AND (SELECT max(id) FROM {ids})`, "column", column, "ids", ids)
+}
+
+// reopened are common table expressions that move the deliveries that {condition} selects
+// from the table {from} back to open_deliveries. {state} are their attempts before the run of the retry schedule that
 // they are in, their status and their next attempt. An attempt that is inside the
 // delivery moves to the attempts.
 const reopened = `
 	closed AS (
-		DELETE FROM deliveries WHERE id = ANY ({ids}) RETURNING *
+		DELETE FROM {from} WHERE {condition} RETURNING *
 	), first_attempt AS (
 		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, remote_ip, response_body)
 		SELECT id, 1, started_at, latency_ms, last_status, remote_ip, response_body FROM closed

@@ -1,6 +1,11 @@
 package service
 
-import "millwright/service/batch"
+import (
+	"strconv"
+	"strings"
+
+	"millwright/service/batch"
+)
 
 // The query of Backlog, for tests that explain it.
 var (
@@ -19,6 +24,7 @@ const IndexPlans = batch.IndexPlans
 // DeliveryStatements are statements that a test explains.
 var DeliveryStatements = map[string]string{
 	"claim":   claimPendingQuery,
+	"events":  claimedEventsQuery,
 	"retry":   claimRetryQuery,
 	"deliver": deliveredQuery,
 	"fail":    failedQuery,
@@ -27,6 +33,17 @@ var DeliveryStatements = map[string]string{
 	"stop":    stopQuery,
 	"requeue": requeueQuery,
 	"poll":    pollQuery,
+	"state":   deliveryStateQuery,
+	// GORM's parameters are numbered here.
+	"redeliver": strings.ReplaceAll(redeliverQuery, "@id", "$1"),
+	"release":   numberedMarks(releaseQuery),
+}
+
+func numberedMarks(sql string) string {
+	for n := 1; strings.Contains(sql, "?"); n++ {
+		sql = strings.Replace(sql, "?", "$"+strconv.Itoa(n), 1)
+	}
+	return sql
 }
 
 // PublishStatement publishes events of work orders.

@@ -37,6 +37,11 @@ type Backlog struct {
 	// OldestMove is the time of the oldest move of a node below which not every record
 	// is listed as changed yet, nil without one.
 	OldestMove *models.Time
+	// PartitionDaysAhead is for how many days after today every partitioned table has
+	// partitions, at most service.PartitionDaysAhead.
+	PartitionDaysAhead int
+	// PartitionsOverdue are those that should have been dropped a day ago.
+	PartitionsOverdue int
 }
 
 // MaxBacklogCount bounds the counts of a Backlog: counting further rows costs time
@@ -77,12 +82,16 @@ var backlogQuery = with(`
 		(SELECT count(*) FROM webhook_health h JOIN webhooks w ON w.id = h.webhook_id
 			WHERE h.failing_since IS NOT NULL AND w.enabled) AS addresses_failing,
 		(SELECT min(at) FROM beats WHERE xid = pg_snapshot_xmin(pg_current_snapshot())) AS horizon_since,
-		(SELECT min(moved_at) FROM moved_nodes) AS oldest_move`,
+		(SELECT min(moved_at) FROM moved_nodes) AS oldest_move,
+		(SELECT greatest(0, least(@partition_days, min(ends) - (@now AT TIME ZONE 'UTC')::date - 1)) FROM (
+			SELECT max(ends) AS ends FROM partitions.days WHERE attached GROUP BY of) made) AS partition_days_ahead,
+		(SELECT count(*) FROM partitions.days WHERE day IS NOT NULL AND partitions.midnight(ends) < @partitions_until) AS partitions_overdue`,
 	"not_deleted", `webhook_id <> ALL (ARRAY(SELECT webhook_id::text FROM deleted_webhooks))`)
 
 func backlogArgs(now models.Time, grace time.Duration) pgx.NamedArgs {
 	return pgx.NamedArgs{
 		"now": now, "max": MaxBacklogCount,
+		"partition_days": PartitionDaysAhead, "partitions_until": now.Add(-models.EventRetention - 24*time.Hour),
 		"unclaimed_since": now.Add(-grace), "dirty_since": now.Add(-dirtyGrace(grace)),
 	}
 }

@@ -41,7 +41,7 @@ var releaseQuery = `
 		SELECT id, seq, created_at FROM deliveries
 		WHERE webhook_id = ? AND status IN ('failed', 'held') AND seq > ?
 		ORDER BY seq LIMIT ? FOR UPDATE
-	), ` + with(reopened, "ids", "ARRAY(SELECT id FROM next WHERE created_at >= ?)", "state", pendingAgain) + `
+	), ` + with(reopened, "from", "deliveries", "condition", "id = ANY (ARRAY(SELECT id FROM next WHERE created_at >= ?)) AND "+daysOf("id", "next"), "state", pendingAgain) + `
 	SELECT (SELECT count(*) FROM reopened) AS released, count(*) AS seen, coalesce(max(seq), 0) AS last FROM next`
 
 // continueLater has the address's dispatcher continue a release after the delivery
@@ -65,8 +65,12 @@ func (t *ormTx) countReleasable(webhookID string, since models.Time, after int64
 
 // release makes the failed and held deliveries of events since then due: the first
 // batch now, the others when the address's dispatcher comes to them. It returns how
-// many there are, at most MaxReleasedCount and one batch.
+// many there are, at most MaxReleasedCount and one batch. Events past their retention,
+// which are stored until the end of their day, are not sent again.
 func (t *ormTx) release(webhookID string, since models.Time) (int, error) {
+	if kept := models.TimeOf(t.at.Add(-models.EventRetention)); since.Before(kept.Time) {
+		since = kept
+	}
 	if err := t.countRequeue(webhookID); err != nil {
 		return 0, err
 	}
@@ -134,7 +138,7 @@ func (s *Service) RedeliverSince(ctx context.Context, actor Actor, webhookID str
 
 // redeliverQuery makes a delivery pending that is not.
 var redeliverQuery = `
-	WITH ` + with(reopened, "ids", "ARRAY[ @id ]", "state", pendingAgain) + `, due AS (
+	WITH ` + with(reopened, "from", "deliveries", "condition", "id = @id", "state", pendingAgain) + `, due AS (
 		UPDATE open_deliveries SET status = 'pending', next_attempt_at = NULL, attempts_before = attempts
 		WHERE id = @id AND ` + isRetrying + ` RETURNING id
 	)
@@ -145,7 +149,8 @@ var redeliverQuery = `
 // checked again, a pending one stays pending. Errors: not_found,
 // permission_denied, validation_failed if its address is off, unavailable.
 func (s *Service) RedeliverDelivery(ctx context.Context, actor Actor, id string) (DeliveryView, error) {
-	if !models.IsID(id, models.PrefixDelivery) {
+	// An event past its retention is stored until the end of its day, but not sent again.
+	if !models.IsID(id, models.PrefixDelivery) || id < models.FirstID(models.PrefixDelivery, s.Now().Add(-models.EventRetention)) {
 		return DeliveryView{}, models.NotFound()
 	}
 	var delivery DeliveryView
@@ -169,7 +174,7 @@ func (s *Service) RedeliverDelivery(ctx context.Context, actor Actor, id string)
 			return err
 		}
 		delivery, err = scanOne[DeliveryView](t, models.NotFound(), `
-			SELECT `+deliveryColumns+` FROM all_deliveries d JOIN events e ON e.id = d.event_id WHERE d.id = ?`, id)
+			SELECT `+deliveryColumns+` FROM all_deliveries d CROSS JOIN LATERAL (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e WHERE d.id = ?`, id)
 		if err != nil || len(changed) == 0 {
 			return err
 		}

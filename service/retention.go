@@ -19,7 +19,7 @@ const clockMargin = time.Hour
 
 // RemovalResult counts the rows that RemoveExpired removed.
 type RemovalResult struct {
-	// Events were removed with their deliveries and attempts.
+	// Events are those that were removed row by row, with their deliveries and attempts.
 	Events          int
 	IdempotencyKeys int
 	RevokedTokens   int
@@ -31,6 +31,8 @@ type RemovalResult struct {
 	// Deliveries are those of deleted addresses. Others are removed with their events and
 	// not counted.
 	Deliveries int
+	// Partitions were dropped: each is the events, the deliveries or the attempts of a day.
+	Partitions int
 	// Stamped are not removed: records below moved nodes that changed with the move.
 	Stamped int
 	// More is set if expired rows are left.
@@ -44,6 +46,7 @@ func (r *RemovalResult) Add(next RemovalResult) {
 			*e.count(r) += *e.count(&next)
 		}
 	}
+	r.Partitions += next.Partitions
 	r.More = next.More
 }
 
@@ -60,10 +63,12 @@ type expiry struct {
 
 // expiries are the tables that grow with the calls. Rows of other tables stay, or are
 // removed with the row they belong to. History, Log Records and notices stay, since
-// they are the organization's records. The id of a delivery has the time of its event, and
-// without its event it is gone for every read.
+// they are the organization's records. Events, deliveries and attempts are removed with
+// the partition of their day. Those of the former tables, from before there were
+// partitions, are removed row by row, like deliveries that stay open for so long. The id
+// of a delivery has the time of its event, and without its event it is gone for every read.
 var expiries = []expiry{
-	{models.EventRetention, models.PrefixEvent, oldestFirst("events", "id"), func(r *RemovalResult) *int { return &r.Events }},
+	{models.EventRetention, models.PrefixEvent, oldestFirst("former_events", "id"), func(r *RemovalResult) *int { return &r.Events }},
 	{models.IdempotencyRetention, "", oldestFirst("idempotency_keys", "created_at"), func(r *RemovalResult) *int { return &r.IdempotencyKeys }},
 	{clockMargin, "", oldestFirst("revoked_tokens", "expires_at"), func(r *RemovalResult) *int { return &r.RevokedTokens }},
 	{clockMargin, "", inAnyOrder("rate_counters", "window_start"), func(r *RemovalResult) *int { return &r.RateCounters }},
@@ -73,8 +78,8 @@ var expiries = []expiry{
 	{0, "", removeOfDeletedAddress, func(r *RemovalResult) *int { return &r.Deliveries }},
 	{0, "", stampBelowMoved, func(r *RemovalResult) *int { return &r.Stamped }},
 	{models.EventRetention, models.PrefixDelivery, oldestFirst("open_deliveries", "id"), nil},
-	{models.EventRetention, models.PrefixDelivery, oldestFirst("deliveries", "id"), nil},
-	{models.EventRetention, models.PrefixDelivery, oldestFirst("attempts", "delivery_id"), nil},
+	{models.EventRetention, models.PrefixDelivery, oldestFirst("former_deliveries", "id"), nil},
+	{models.EventRetention, models.PrefixDelivery, oldestFirst("former_attempts", "delivery_id"), nil},
 }
 
 // bounds returns the parameters @until and @from of the expiry's removal at the time now,
@@ -107,7 +112,7 @@ const removal = `
 // first, from @from to @until, in their order. It begins after those that were removed already,
 // since the index still has their entries, and forgets the address after the last one.
 // Workflows of failing deliveries then find nothing and end.
-const removeOfDeletedAddress = `
+var removeOfDeletedAddress = with(`
 	WITH address AS (
 		SELECT * FROM deleted_webhooks WHERE deleted_at <= @until AND deleted_at >= @from
 		ORDER BY deleted_at, webhook_id LIMIT 1 FOR UPDATE
@@ -123,9 +128,9 @@ const removeOfDeletedAddress = `
 	), removed_open AS (
 		DELETE FROM open_deliveries WHERE id = ANY (ARRAY(SELECT id FROM next)) RETURNING id
 	), removed AS (
-		DELETE FROM deliveries WHERE id = ANY (ARRAY(SELECT id FROM next)) RETURNING id
+		DELETE FROM deliveries WHERE id = ANY (ARRAY(SELECT id FROM next)) AND {days} RETURNING id
 	), attempted AS (
-		DELETE FROM attempts WHERE delivery_id = ANY (ARRAY(SELECT id FROM next))
+		DELETE FROM attempts WHERE delivery_id = ANY (ARRAY(SELECT id FROM next)) AND {attempt_days}
 	), continued AS (
 		UPDATE deleted_webhooks w SET removed_seq = (SELECT max(seq) FROM next)
 		FROM address a WHERE w.webhook_id = a.webhook_id AND (SELECT count(*) FROM next) = @limit
@@ -137,7 +142,7 @@ const removeOfDeletedAddress = `
 	SELECT (SELECT count(*) FROM removed) + (SELECT count(*) FROM removed_open), NULL::timestamptz,
 		(SELECT count(*) FROM deleted_webhooks WHERE deleted_at <= @until) > (SELECT count(*) FROM finished),
 		array_agg(id) FILTER (WHERE status IN ('retrying', 'failed'))
-	FROM next`
+	FROM next`, "days", daysOf("id", "next"), "attempt_days", daysOf("delivery_id", "next"))
 
 // oldestFirst is the removal from a table with an index on the time. Each batch begins
 // where the previous one ended: until the next vacuum, the index still has entries of
@@ -153,7 +158,7 @@ func inAnyOrder(table, time string) string {
 }
 
 // RemoveExpired removes expired rows: events after 30 days with their deliveries and
-// attempts (spec section 8), idempotency keys after 24 hours, revoked tokens, call
+// attempts (spec section 8), a day at a time once all of it is that old, idempotency keys after 24 hours, revoked tokens, call
 // counts, leases, and the deliveries of deleted addresses. It also stamps the records
 // below moved nodes (docs/contract.md, Lists).
 //
@@ -170,9 +175,9 @@ func (s *Service) RemoveExpired(ctx context.Context, batchSize int, goOn func() 
 	for _, e := range expiries {
 		left = append(left, table{expiry: e})
 	}
-	var removed RemovalResult
-	var failed error
 	now := s.Now().UTC()
+	dropped, failed := s.removePartitions(ctx, now)
+	removed := RemovalResult{Partitions: dropped}
 	for {
 		next := left[0]
 		left = left[1:]

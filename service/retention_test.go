@@ -398,14 +398,14 @@ func TestRemovalOfADeletedAddressYieldsToAWriter(t *testing.T) {
 	if err := f.DeleteWebhook(t.Context(), service.Operator(), f.ID("erp_hook")); err != nil {
 		t.Fatal(err)
 	}
-	h := hold(t, f, `BEFORE DELETE ON open_deliveries FOR EACH ROW WHEN (OLD.id = 'dlv_planted0000002')`)
+	h := hold(t, f, `BEFORE DELETE ON open_deliveries FOR EACH ROW WHEN (OLD.id = 'dlv_01kzplanted0000002')`)
 	writer, err := f.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer writer.Rollback(context.WithoutCancel(t.Context()))
 	change := func(n int) error {
-		_, err := writer.Exec(t.Context(), `UPDATE open_deliveries SET last_status = 599 WHERE id = 'dlv_planted000000' || $1::integer`, n)
+		_, err := writer.Exec(t.Context(), `UPDATE open_deliveries SET last_status = 599 WHERE id = 'dlv_01kzplanted000000' || $1::integer`, n)
 		return err
 	}
 	if err := change(3); err != nil {
@@ -467,15 +467,25 @@ func TestAttemptAtARemovedDelivery(t *testing.T) {
 }
 
 // BenchmarkRemoval measures creates at a steady rate, alone and during the removal of
-// 300,000 events (docs/decisions/0011-retention.md).
+// 500,000 events with a million deliveries, row by row and with the partitions of their day
+// (docs/decisions/0029-partitions.md).
 //
 //	go test ./service -run '^$' -bench Removal -benchtime 1x -count 5
 func BenchmarkRemoval(b *testing.B) {
-	const events = 300_000
+	now := time.Date(2040, time.January, 2, 12, 0, 0, 0, time.UTC)
+	b.Run("rows", func(b *testing.B) { benchmarkRemoval(b, now, time.UnixMilli(1)) })
+	b.Run("day", func(b *testing.B) { benchmarkRemoval(b, now, now.AddDate(0, 0, -31)) })
+}
+
+func benchmarkRemoval(b *testing.B, now, planted time.Time) {
+	const events = 500_000
 	for b.Loop() {
 		b.StopTimer()
-		f := servicetest.New(b, func(o *service.Options) { o.Now = time.Now })
-		plantEvents(f, events)
+		began := time.Now()
+		f := servicetest.New(b, func(o *service.Options) { o.Now = func() time.Time { return now.Add(time.Since(began)) } })
+		f.Exec(`SELECT partitions.make($1, 40)`, now.AddDate(0, 0, -31))
+		plantEvents(f, events, planted)
+		walBefore := servicetest.Value[int64](f, `SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn`)
 		b.StartTimer()
 
 		alone := make(chan struct{})
@@ -497,7 +507,8 @@ func BenchmarkRemoval(b *testing.B) {
 			if err != nil {
 				b.Error(err)
 			}
-			b.ReportMetric(events/time.Since(started).Seconds(), "events/s")
+			b.ReportMetric(time.Since(started).Seconds(), "removal-s")
+			b.ReportMetric(float64(servicetest.Value[int64](f, `SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn`)-walBefore)/1e6, "WAL-MB")
 		}()
 		p50, p99 = creates(b, f, removed)
 		b.ReportMetric(p50, "during-p50-ms")
@@ -507,28 +518,29 @@ func BenchmarkRemoval(b *testing.B) {
 	}
 }
 
-// plantEvents inserts old events with two deliveries each and 11 attempts per ten
+// plantEvents inserts events of the time with two deliveries each and 11 attempts per ten
 // deliveries, in portions that fit in the statement timeout.
-func plantEvents(f *servicetest.Fixture, n int) {
+func plantEvents(f *servicetest.Fixture, n int, at time.Time) {
+	f.Exec(`VACUUM ANALYZE`)
 	const portion = 30_000
 	hooks := []string{f.ID("erp_hook"), f.ID("reader_hook")}
 	for first := 1; first <= n; first += portion {
 		f.Exec(`
 			WITH planted AS (
 				INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
-				SELECT 'evt_' || lpad(i::text, 26, '0'), $3, 'work_order.created', 'wo_none', $4, '{}', now() - interval '31 days' + i * interval '80 ms'
+				SELECT 'evt_' || $6 || lpad(i::text, 16, '0'), $3, 'work_order.created', 'wo_none', $4, '{}', now() - interval '31 days' + i * interval '80 ms'
 				FROM generate_series($1::bigint, $2::bigint) i
 				RETURNING id, record_id, created_at
 			), given AS (
 				INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, attempts, last_status, created_at)
-				SELECT 'dlv_' || lpad(substr(e.id, 5) || h.n, 27, '0'), e.id, h.id, e.record_id, 'delivered', 1, 204, e.created_at
+				SELECT 'dlv_' || substr(e.id, 5) || h.n, e.id, h.id, e.record_id, 'delivered', 1, 204, e.created_at
 				FROM planted e, unnest($5::text[]) WITH ORDINALITY h (id, n)
 				RETURNING id, created_at
 			)
 			INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, remote_ip, response_body)
 			SELECT d.id, number, d.created_at, 12, 204, '192.0.2.1', convert_to(repeat('ok ', 40), 'UTF8')
 			FROM given d, generate_series(1, 2) number WHERE number = 1 OR d.id LIKE '%7'`,
-			first, min(n, first+portion-1), f.Acme.OrganizationID, f.ID("erp"), hooks)
+			first, min(n, first+portion-1), f.Acme.OrganizationID, f.ID("erp"), hooks, models.FirstID("", at)[1:11])
 	}
 	f.Exec(`VACUUM ANALYZE events, deliveries, attempts`)
 	f.Exec(`CHECKPOINT`)

@@ -44,12 +44,15 @@ func (s *Service) Unclaimed(ctx context.Context, grace time.Duration) ([]WakeTar
 		SELECT h.id FROM webhooks h
 		WHERE (EXISTS (SELECT FROM open_deliveries d
 				WHERE d.webhook_id = h.id AND d.status = 'pending' AND d.created_at < $1)
-				OR EXISTS (SELECT FROM deliveries d WHERE d.webhook_id = h.id AND d.status = 'pending' AND d.created_at < $1)
+				OR EXISTS (SELECT FROM former_deliveries d WHERE d.webhook_id = h.id AND d.status = 'pending' AND d.created_at < $1)
 				OR EXISTS (SELECT FROM delivery_releases r WHERE r.webhook_id = h.id))
 			AND NOT EXISTS (SELECT FROM mailboxes m WHERE m.webhook_id = h.id AND m.attended_until > $2)
 		LIMIT $3`, now.Add(-grace), now, sweepLimit).Query(collect(wakeTargetOf))
 	pipeline.Queue(`
-		SELECT id FROM all_deliveries d WHERE status = 'retrying' AND next_attempt_at < $1
+		SELECT id FROM (
+			SELECT id, webhook_id, next_attempt_at FROM open_deliveries WHERE status = 'retrying'
+			UNION ALL SELECT id, webhook_id, next_attempt_at FROM former_deliveries WHERE status = 'retrying') d
+		WHERE next_attempt_at < $1
 			AND EXISTS (SELECT FROM webhooks h WHERE h.id = d.webhook_id)
 		ORDER BY next_attempt_at LIMIT $2`, now.Add(-grace), sweepLimit).Query(collect(func(id string) WakeTarget { return WakeTarget{TargetDelivery, id} }))
 	pipeline.Queue(`SELECT record_id FROM looks_owed WHERE since < $1 ORDER BY since LIMIT $2`,
@@ -68,7 +71,7 @@ const pollQuery = `
 	SELECT a.id FROM unnest($1::text[], $2::bigint[]) AS a (id, after)
 	CROSS JOIN LATERAL (
 		(SELECT 1 FROM open_deliveries WHERE webhook_id = a.id AND status = 'pending' AND seq > a.after ORDER BY seq LIMIT 1)
-		UNION ALL (SELECT 1 FROM deliveries WHERE webhook_id = a.id AND status = 'pending' LIMIT 1)
+		UNION ALL (SELECT 1 FROM former_deliveries WHERE webhook_id = a.id AND status = 'pending' LIMIT 1)
 		LIMIT 1) d`
 
 // AddressesWithPending returns those of the addresses that have pending deliveries

@@ -123,6 +123,10 @@ var backlogGauges = []backlogGauge{
 		age(func(b service.Backlog) *models.Time { return b.HorizonSince })),
 	gauge("moves_oldest_seconds", "How long ago the oldest node moved below which records are not listed as changed yet; 0 for none.",
 		age(func(b service.Backlog) *models.Time { return b.OldestMove })),
+	gauge("partition_days_ahead", "For how many days after today there are partitions for events and deliveries; 7 after housekeeping.",
+		count(func(b service.Backlog) int { return b.PartitionDaysAhead })),
+	gauge("partitions_overdue", "Partitions of expired days that could not be dropped for a day.",
+		count(func(b service.Backlog) int { return b.PartitionsOverdue })),
 	gauge("backlog_counted_timestamp_seconds", "When the backlog was last read from the database.",
 		func(b service.Backlog) float64 { return float64(b.At.UnixMilli()) / 1000 }),
 }

@@ -106,8 +106,8 @@ func TestHousekeepingTimeouts(t *testing.T) {
 }
 
 func TestHousekeepingDetails(t *testing.T) {
-	text := housekeepingDetails(service.RemovalResult{Events: 11, IdempotencyKeys: 22, RevokedTokens: 33, RateCounters: 44, Leases: 55, Beats: 66, Deliveries: 77, Stamped: 88})
-	if want := "Removed 11 events, 22 idempotency keys, 33 revoked tokens, 44 call counters, 55 address leases, 66 beats, 77 deliveries of deleted addresses. Stamped 88 records below moved nodes.\n"; text != want {
+	text := housekeepingDetails(service.RemovalResult{Partitions: 3, Events: 11, IdempotencyKeys: 22, RevokedTokens: 33, RateCounters: 44, Leases: 55, Beats: 66, Deliveries: 77, Stamped: 88})
+	if want := "Removed 3 partitions of days, 11 events, 22 idempotency keys, 33 revoked tokens, 44 call counters, 55 address leases, 66 beats, 77 deliveries of deleted addresses. Stamped 88 records below moved nodes.\n"; text != want {
 		t.Errorf("the details are %q", text)
 	}
 	if text := housekeepingDetails(service.RemovalResult{More: true}); !strings.Contains(text, "More rows have expired.") {
