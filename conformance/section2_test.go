@@ -53,7 +53,7 @@ var workOrderRecord = []rule{
 			h.post("/work-orders", body).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}},
-	{item: "record field inventory", words: "work orders and feedback show their node and its path, even to a reader who may not read the node", code: "service.workOrderRow.record, service.feedbackRow.record", test: func(t *testing.T, h *harness) {
+	{item: "record field inventory", words: "work orders and feedback show their node and its path, even to a reader who may not read the node", code: "service.(*workOrderRow).appendJSON, service.(*feedbackRow).appendJSON", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"assignees": h.ids("erp", "polar")})
 		given := h.feedback(nil).Want(http.StatusCreated, "").Text("id")
 		for _, record := range []apitest.Response{

@@ -234,29 +234,29 @@ var requests = []rule{
 			t.Error(err)
 		}
 	}),
-	request("body field id", "the same as the header's", "service.claimedDelivery.body", func(t *testing.T, h *harness, got received, body event) {
+	request("body field id", "the same as the header's", "service.claimedEvent.body", func(t *testing.T, h *harness, got received, body event) {
 		want(t, "id", body.ID, got.header.Get("Service-Event-Id"))
 		want(t, "events of that id", h.count(`SELECT count(*) FROM events WHERE id = $1`, body.ID), 1)
 	}),
-	request("body field type", "the event's type", "service.claimedDelivery.body", func(t *testing.T, _ *harness, _ received, body event) {
+	request("body field type", "the event's type", "service.claimedEvent.body", func(t *testing.T, _ *harness, _ received, body event) {
 		want(t, "type", body.Type, "work_order.created")
 	}),
-	request("body field created_at", "when it happened, in UTC", "service.claimedDelivery.body", func(t *testing.T, h *harness, _ received, body event) {
+	request("body field created_at", "when it happened, in UTC", "service.claimedEvent.body", func(t *testing.T, h *harness, _ received, body event) {
 		want(t, "created_at", body.CreatedAt, formatTime(h.Clock.Now()))
 	}),
-	request("body field organization_id", "the organization in which it happened", "service.claimedDelivery.body", func(t *testing.T, h *harness, _ received, body event) {
+	request("body field organization_id", "the organization in which it happened", "service.claimedEvent.body", func(t *testing.T, h *harness, _ received, body event) {
 		want(t, "organization_id", body.OrganizationID, h.Acme.OrganizationID)
 	}),
-	request("body field data", "an object", "service.claimedDelivery.body", func(t *testing.T, _ *harness, _ received, body event) {
+	request("body field data", "an object", "service.claimedEvent.body", func(t *testing.T, _ *harness, _ received, body event) {
 		want(t, "data is there", len(body.Data) > 0, true)
 	}),
-	request("body field data.work_order", "the work order as a read shows it at delivery", "service.(*Service).readRecords", func(t *testing.T, h *harness, got received, body event) {
+	request("body field data.work_order", "the work order as a read shows it at delivery", "service.(*Service).readClaimed", func(t *testing.T, h *harness, got received, body event) {
 		record, _ := body.Data["work_order"].(object)
 		want(t, "the title at delivery", record["title"], any("Renamed since"))
 		read := h.read(record["id"].(string)).Body
 		want(t, "the read record is in the body", bytes.Contains(got.body, read), true)
 	}),
-	{item: "body field data.issue", words: "the feedback as a read shows it at delivery", code: "service.(*Service).readRecords", test: func(t *testing.T, h *harness) {
+	{item: "body field data.issue", words: "the feedback as a read shows it at delivery", code: "service.(*Service).readClaimed", test: func(t *testing.T, h *harness) {
 		id := h.feedback(nil).Want(http.StatusCreated, "").Text("id")
 		h.Exec(`UPDATE feedback SET subject = 'Renamed since' WHERE id = $1`, id)
 		read := h.get("/issues/"+id).Want(http.StatusOK, "").Body
@@ -271,13 +271,13 @@ var requests = []rule{
 		want(t, "before", data["previous_status"], any("open"))
 		want(t, "after", data["status"], any("in_progress"))
 	}},
-	{item: "body field data.actor", words: "the identity that made the change", code: "service.claimedDelivery.actor", test: func(t *testing.T, h *harness) {
+	{item: "body field data.actor", words: "the identity that made the change", code: "service.claimedEvent.actor", test: func(t *testing.T, h *harness) {
 		h.forgetDeliveries()
 		made := h.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": h.ID("ahu1"), "title": "x"}).Want(http.StatusCreated, "")
 		actor, _ := h.events(made.Text("id"))[0].Data["actor"].(object)
 		want(t, "identity_id", actor["identity_id"], any(h.ID("creator")))
 	}},
-	{item: "body field data.actor, resolved", words: "resolved feedback names its user_id", code: "service.claimedDelivery.actor", test: func(t *testing.T, h *harness) {
+	{item: "body field data.actor, resolved", words: "resolved feedback names its user_id", code: "service.claimedEvent.actor", test: func(t *testing.T, h *harness) {
 		id := h.feedback(nil).Want(http.StatusCreated, "").Text("id")
 		h.forgetDeliveries()
 		h.resolve(id)
@@ -288,7 +288,7 @@ var requests = []rule{
 		status, _ := issue["status"].(object)
 		want(t, "the record's status", status["code"], any("resolved"))
 	}},
-	{item: "own changes", words: "the actor of one's own change is the identity of GET /me", code: "service.claimedDelivery.actor", test: func(t *testing.T, h *harness) {
+	{item: "own changes", words: "the actor of one's own change is the identity of GET /me", code: "service.claimedEvent.actor", test: func(t *testing.T, h *harness) {
 		h.forgetDeliveries()
 		actor, _ := h.events(h.workOrder(nil))[0].Data["actor"].(object)
 		want(t, "the actor", actor["identity_id"], any(h.get("/me").Text("identity_id")))
