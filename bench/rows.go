@@ -185,7 +185,8 @@ func (r *rows) queueEffects(pipeline *pgx.Batch, w baselineWorkOrder, action, me
 		VALUES ($1, $2, $3, $4, $5, '{"fields": ["title"]}', $6)`, event, r.org, action, w.ID, r.actor, now)
 	pipeline.Queue(`INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at)
 		VALUES ($1, $2, $3, $4, $5)`, delivery, event, r.hook, w.ID, now)
-	pipeline.Queue(`INSERT INTO idempotency_keys (integration_id, method, path, key, fingerprint, status, record_id, body, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, r.actor, method, path, rand.Text(), sum[:], status, w.ID, body, now)
+	call := sha256.Sum256([]byte(r.actor + method + path + rand.Text()))
+	pipeline.Queue(`INSERT INTO stored_responses (digest, slot, status, created_at, fingerprint, record_id, body)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`, call[:16], models.ResponseSlot(models.TimeOf(now)), status, now, sum[:], w.ID, body)
 	return nil
 }

@@ -354,15 +354,19 @@ type Webhook struct {
 	CreatedAt    Time
 }
 
-// IdempotencyKey is the stored response to a write, in the write's transaction.
-type IdempotencyKey struct {
-	IntegrationID string `gorm:"primaryKey"`
-	Method        string `gorm:"primaryKey"`
-	Path          string `gorm:"primaryKey"`
-	Key           string `gorm:"primaryKey"`
-	Fingerprint   []byte
-	Status        int
-	RecordID      string
-	Body          []byte
-	CreatedAt     Time
+// StoredResponse is the response to a write with an idempotency key, stored in the
+// write's transaction.
+type StoredResponse struct {
+	// Digest identifies the call, ResponseSlot of CreatedAt is Slot.
+	Digest      []byte `gorm:"primaryKey"`
+	Slot        int    `gorm:"primaryKey"`
+	Status      int
+	CreatedAt   Time
+	Fingerprint []byte
+	RecordID    string
+	Body        []byte
 }
+
+// ResponseSlot is the partition of the responses of the time's day in UTC. Of the three
+// slots, the one of the next day is empty.
+func ResponseSlot(at Time) int { return int(at.Unix() / (24 * 60 * 60) % 3) }

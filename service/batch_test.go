@@ -93,7 +93,7 @@ func TestConcurrentWritesShareATransaction(t *testing.T) {
 			"log records":      `SELECT count(*) FROM log_records WHERE record_id = $1 AND $2 <> ''`,
 			"events":           `SELECT count(*) FROM events WHERE record_id = $1 AND $2 <> ''`,
 			"dirty records":    `SELECT count(*) FROM looks_owed WHERE record_id = $1 AND $2 <> ''`,
-			"stored responses": `SELECT count(*) FROM idempotency_keys WHERE record_id = $1 AND convert_from(body, 'UTF8') LIKE '%' || $2 || '%'`,
+			"stored responses": `SELECT count(*) FROM stored_responses WHERE record_id = $1 AND convert_from(body, 'UTF8') LIKE '%' || $2 || '%'`,
 		} {
 			if n := servicetest.Value[int](f.Fixture, sql, got.ID, got.Title); n != 1 {
 				t.Errorf("creation %d left %d %s, want 1", i, n, what)

@@ -3,7 +3,9 @@ package service
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -76,16 +78,14 @@ func (s *Service) writeRecord(
 		if call.Key == "" {
 			return nil
 		}
-		return t.insert(&models.IdempotencyKey{
-			IntegrationID: actor.IdentityID,
-			Method:        call.Method,
-			Path:          call.Path,
-			Key:           call.Key,
-			Fingerprint:   call.Fingerprint,
-			Status:        status,
-			RecordID:      id,
-			Body:          body,
-			CreatedAt:     t.at,
+		return t.insert(&models.StoredResponse{
+			Digest:      call.digest(actor),
+			Slot:        models.ResponseSlot(t.at),
+			Status:      status,
+			CreatedAt:   t.at,
+			Fingerprint: call.Fingerprint,
+			RecordID:    id,
+			Body:        body,
 		})
 	})
 	if replay, ok := errors.AsType[*replayError](err); ok {
@@ -104,6 +104,19 @@ func (c Call) conflictKey(actor Actor) string {
 	return strings.Join([]string{actor.IdentityID, c.Method, c.Path, c.Key}, " ")
 }
 
+// digest identifies the call among all calls with a key: half of a SHA-256 of its parts,
+// each with its length.
+func (c Call) digest(actor Actor) []byte {
+	digest := sha256.New()
+	for _, part := range []string{actor.IdentityID, c.Method, c.Path, c.Key} {
+		var length [8]byte
+		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
+		digest.Write(length[:])
+		digest.Write([]byte(part))
+	}
+	return digest.Sum(nil)[:16]
+}
+
 const lockKey = `SELECT u.nth, {lock}(hashtextextended(u.name, 0)){taken} AS taken FROM unnest($1::text[]) WITH ORDINALITY u (name, nth)`
 
 var (
@@ -112,18 +125,25 @@ var (
 		SQL:       with(lockKey, "lock", "pg_advisory_xact_lock", "taken", "::text = ''"),
 		SharedSQL: with(lockKey, "lock", "pg_try_advisory_xact_lock", "taken", ""),
 	}
+	// idempotency_keys has what programs of the previous version stored. It goes in the
+	// next release.
 	storedResponses = &batch.Statement{Stage: stageStored, ReadOnly: true, SQL: `
 		SELECT u.nth, k.fingerprint, k.status, k.record_id, k.body
-		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[])
-			WITH ORDINALITY u (integration_id, method, path, key, since, nth)
-		CROSS JOIN LATERAL (SELECT * FROM idempotency_keys
-			WHERE integration_id = u.integration_id AND method = u.method AND path = u.path AND key = u.key LIMIT 1) k WHERE k.created_at > u.since`}
+		FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[])
+			WITH ORDINALITY u (digest, integration_id, method, path, key, since, nth)
+		CROSS JOIN LATERAL (
+			(SELECT fingerprint, status, record_id, body FROM stored_responses
+				WHERE digest = u.digest AND created_at > u.since LIMIT 1)
+			UNION ALL SELECT fingerprint, status, record_id, body FROM (SELECT * FROM idempotency_keys
+				WHERE integration_id = u.integration_id AND method = u.method AND path = u.path AND key = u.key LIMIT 1) o
+				WHERE created_at > u.since
+			LIMIT 1) k`}
 )
 
-// replaceExpiredKey replaces an expired key. The row cannot be another one, since
-// storedResponses found none under the advisory lock.
-const replaceExpiredKey = `
-	ON CONFLICT (integration_id, method, path, key) DO UPDATE SET fingerprint = excluded.fingerprint,
+// replaceExpiredResponse replaces a response of a slot that was not emptied in time. The
+// row cannot be another one, since storedResponses found none under the advisory lock.
+const replaceExpiredResponse = `
+	ON CONFLICT (digest, slot) DO UPDATE SET fingerprint = excluded.fingerprint,
 		status = excluded.status, record_id = excluded.record_id, body = excluded.body, created_at = excluded.created_at`
 
 // queueLockKey queues locking a name until the transaction ends, against writes of all
@@ -162,7 +182,7 @@ func (t *tx) queueStoredResponse(actor Actor, call Call) {
 			}
 		}
 		return &replayError{WriteResult{Status: found.Status, RecordID: found.RecordID, Body: body, Replayed: true}}
-	}, actor.IdentityID, call.Method, call.Path, call.Key, t.at.Add(-models.IdempotencyRetention))
+	}, call.digest(actor), actor.IdentityID, call.Method, call.Path, call.Key, t.at.Add(-models.IdempotencyRetention))
 }
 
 // withoutPeople removes the member people, which is not the first, of an encoded

@@ -41,7 +41,7 @@ var inserts = map[string]struct {
 	"feedback":             {stage: stageRecord},
 	"work_order_assignees": {stage: stageRecordRow},
 	"log":                  {stage: stageLog},
-	"idempotency_keys":     {stageResponse, replaceExpiredKey},
+	"stored_responses":     {stageResponse, replaceExpiredResponse},
 }
 
 // table returns the table of a model's type.

@@ -49,12 +49,20 @@ func (s *Service) requirePartitions(ctx context.Context) error {
 // ten days.
 const maxPartitionSteps = 2 * 3 * 10
 
-// removePartitions removes the partitions of days whose last event expired before now.
-// It returns how many were dropped. Each step is a transaction: a partition that was
+// removePartitions removes the partitions of days whose last event expired before now, and
+// empties that of the responses to calls with a key which have expired. It returns how
+// many were dropped or emptied. Each step is a transaction: a partition that was
 // detached is no longer read, and is dropped by the next step, or after a crash by the
 // next removal. A table that is in use for longer, by a dump for instance, is left to
 // the next removal.
 func (s *Service) removePartitions(ctx context.Context, now time.Time) (dropped int, err error) {
+	var emptied bool
+	if err := s.pool.QueryRow(ctx, `SELECT partitions.empty_slot($1)`, now).Scan(&emptied); err != nil {
+		return 0, s.translate(err)
+	}
+	if emptied {
+		dropped++
+	}
 	for range maxPartitionSteps {
 		var isDropped *bool
 		err := s.pool.QueryRow(ctx, `SELECT dropped FROM partitions.remove_next($1)`, now.Add(-models.EventRetention)).Scan(&isDropped)

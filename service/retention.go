@@ -31,7 +31,8 @@ type RemovalResult struct {
 	// Deliveries are those of deleted addresses. Others are removed with their events and
 	// not counted.
 	Deliveries int
-	// Partitions were dropped: each is the events, the deliveries or the attempts of a day.
+	// Partitions were dropped or emptied: each is the events, the deliveries, the attempts
+	// or the responses to calls with a key of a day.
 	Partitions int
 	// Stamped are not removed: records below moved nodes that changed with the move.
 	Stamped int
@@ -69,6 +70,7 @@ type expiry struct {
 // of a delivery has the time of its event, and without its event it is gone for every read.
 var expiries = []expiry{
 	{models.EventRetention, models.PrefixEvent, oldestFirst("former_events", "id"), func(r *RemovalResult) *int { return &r.Events }},
+	// Those of the previous version; the others go by the day.
 	{models.IdempotencyRetention, "", oldestFirst("idempotency_keys", "created_at"), func(r *RemovalResult) *int { return &r.IdempotencyKeys }},
 	{clockMargin, "", oldestFirst("revoked_tokens", "expires_at"), func(r *RemovalResult) *int { return &r.RevokedTokens }},
 	{clockMargin, "", inAnyOrder("rate_counters", "window_start"), func(r *RemovalResult) *int { return &r.RateCounters }},

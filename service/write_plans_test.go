@@ -15,7 +15,7 @@ import (
 // index from end to end takes a hundred each time.
 func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 	h := newHarness(t)
-	tables := []string{"work_orders", "work_order_positions", "work_order_assignees", "answers", "feedback", "log", "notices", "idempotency_keys", "events", "open_deliveries", "deliveries", "looks_owed"}
+	tables := []string{"work_orders", "work_order_positions", "work_order_assignees", "answers", "feedback", "log", "notices", "idempotency_keys", "stored_responses", "events", "open_deliveries", "deliveries", "looks_owed"}
 	const ofTable = `pg_partition_root(relid) IS DISTINCT FROM relid::regclass AND coalesce(pg_partition_root(relid), relid::regclass) = '{table}'::regclass`
 	for _, table := range tables {
 		h.Exec(strings.ReplaceAll(`DO $$ DECLARE part regclass; BEGIN
@@ -93,6 +93,8 @@ func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 		SELECT organization_id, id, created_by, 'Ann', 'work_order.created', '{}', created_at FROM work_orders`)
 	h.Exec(`INSERT INTO idempotency_keys (integration_id, method, path, key, fingerprint, status, record_id, body, created_at)
 		SELECT $1, 'POST', '/', 'planted ' || n, '', 201, '', '', now() FROM generate_series(1, $2::integer) n`, h.ID("erp"), many)
+	h.Exec(`INSERT INTO stored_responses (digest, slot, status, created_at, fingerprint, record_id, body)
+		SELECT decode(md5(n::text), 'hex'), n % 3, 201, now(), '', '', '' FROM generate_series(1, $1::integer) n`, many)
 	before := read()
 	const times = 3
 	for range times {

@@ -35,11 +35,11 @@ LANGUAGE sql IMMUTABLE AS $$ SELECT day::timestamp AT TIME ZONE 'UTC' $$;
 -- +goose StatementEnd
 
 -- Every partition with the day it begins, null for the one before all others, and the day it ends. Those of a
--- day are named table_YYYYMMDD, the one before table_before_YYYYMMDD; nothing else is in the schema.
+-- day are named table_YYYYMMDD, the one before table_before_YYYYMMDD.
 CREATE OR REPLACE VIEW partitions.days AS
     SELECT t.place, t.name AS of, t.key, t.prefix, c.relname AS partition, EXISTS (SELECT FROM pg_inherits WHERE inhrelid = c.oid) AS attached,
-        CASE WHEN c.relname NOT LIKE '%\_before\_%' THEN to_date(right(c.relname, 8), 'YYYYMMDD') END AS day,
-        to_date(right(c.relname, 8), 'YYYYMMDD') + CASE WHEN c.relname LIKE '%\_before\_%' THEN 0 ELSE 1 END AS ends
+        CASE WHEN c.relname NOT LIKE '%\_before\_%' THEN to_date(substring(c.relname FROM '[0-9]{8}$'), 'YYYYMMDD') END AS day,
+        to_date(substring(c.relname FROM '[0-9]{8}$'), 'YYYYMMDD') + CASE WHEN c.relname LIKE '%\_before\_%' THEN 0 ELSE 1 END AS ends
     FROM partitions.tables() t
     JOIN pg_class c ON c.relnamespace = 'partitions'::regnamespace AND c.relkind = 'r' AND c.relname ~ ('^' || t.name || '_(before_)?[0-9]{8}$');
 
@@ -62,9 +62,9 @@ DECLARE
     part text;
     made integer := 0;
 BEGIN
-    FOR try IN 1..20 LOOP
+    FOR try IN 1..200 LOOP
         EXIT WHEN pg_try_advisory_xact_lock(hashtextextended('partitions', 0));
-        IF try = 20 THEN
+        IF try = 200 THEN
             RAISE EXCEPTION 'another program makes partitions' USING ERRCODE = 'lock_not_available';
         END IF;
         PERFORM pg_sleep(0.05);

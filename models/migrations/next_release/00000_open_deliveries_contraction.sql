@@ -44,6 +44,8 @@ CREATE VIEW all_deliveries AS
 
 ALTER TABLE deleted_webhooks DROP COLUMN removed_to;
 
+-- With what reads and removes its rows (storedResponses, expiries) goes also: DROP TABLE idempotency_keys;
+
 -- No program in use removes events by their place. The former partitions, their views and their removal
 -- row by row (service/retention.go) can go in any release 33 days after 00031_partitions.sql ran: they are empty.
 -- +goose StatementBegin
