@@ -192,7 +192,7 @@ func (run *privateRun) failures() {
 
 	// Postgres may quote values of a statement in its errors.
 	run.sql(`CREATE FUNCTION stumble() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-		IF TG_TABLE_NAME = 'attempts' THEN PERFORM convert_from(NEW.response_body, 'UTF8')::integer; ELSE PERFORM NEW.title::integer; END IF;
+		IF TG_TABLE_NAME LIKE 'attempts%' THEN PERFORM convert_from(NEW.response_body, 'UTF8')::integer; ELSE PERFORM NEW.title::integer; END IF;
 		RETURN NEW; END $$`)
 	for what, broken := range map[string]struct{ apply, revert string }{
 		"a rejected row": {
