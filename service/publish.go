@@ -12,7 +12,8 @@ import (
 // integration may use the service, has the scope and may read the record (spec section
 // 6, event types). Integrations of service companies with people assigned count too.
 // If the address is off, the delivery is held. The query returns addresses that no
-// dispatcher has leased.
+// dispatcher has leased. Whether an integration may read the record is checked once,
+// however many addresses it has.
 //
 // FOR KEY SHARE waits for a transaction that turns an address on or deletes it,
 // so that the delivery sees the result. Deliveries have no foreign key to addresses:
@@ -21,19 +22,22 @@ const publishQuery = `
 	WITH published AS (
 		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::text[], $7::text[], $8::text[])
 			WITH ORDINALITY u (event_id, kind, record_id, at, organization, actor, data, trace_parent, nth)
-	), recipients AS (
-		SELECT u.nth, u.event_id, u.record_id, u.at, h.id AS webhook_id, h.enabled, uuid_send(gen_random_uuid()) AS random
+	), readers AS MATERIALIZED (
+		SELECT u.nth, u.event_id, u.kind, u.record_id, u.at, i.id AS integration_id
 		FROM published u
 		CROSS JOIN LATERAL (SELECT * FROM {table} WHERE id = u.record_id LIMIT 1) w
-		CROSS JOIN webhooks h
-		JOIN integrations i ON i.id = h.integration_id
-		JOIN organizations o ON o.id = h.organization_id
-		JOIN plans p ON p.organization_id = h.organization_id
-		WHERE u.kind = ANY (h.events)
-			AND h.organization_id IN ({organizations})
-			AND {usable}
+		CROSS JOIN LATERAL (SELECT DISTINCT h.integration_id FROM webhooks h
+			WHERE h.organization_id IN ({organizations}) AND u.kind = ANY (h.events)) subscriber
+		JOIN integrations i ON i.id = subscriber.integration_id
+		JOIN organizations o ON o.id = i.organization_id
+		JOIN plans p ON p.organization_id = i.organization_id
+		WHERE {usable}
 			AND '{scope}' = ANY (i.scopes)
 			AND {readable}
+	), recipients AS (
+		SELECT r.nth, r.event_id, r.record_id, r.at, h.id AS webhook_id, h.enabled, uuid_send(gen_random_uuid()) AS random
+		FROM readers r
+		JOIN webhooks h ON h.integration_id = r.integration_id AND r.kind = ANY (h.events)
 		ORDER BY h.id
 		FOR KEY SHARE OF h
 	), event AS (
