@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"millwright/models"
 )
 
 // The size of the hostile patterns.
@@ -320,18 +322,18 @@ func (in *installation) addressWithDeliveries(ctx context.Context, n *neighbor) 
 	if err := json.Unmarshal(printed, &created); err != nil {
 		return "", err
 	}
-	// Ids have 26 digits: six that are new each time, and a number.
+	// Ids have 26 digits: ten of the time, six that are new each time, and a number.
 	prefix := strings.ToLower(rand.Text())[:6]
-	prefix = strings.NewReplacer("i", "0", "l", "1", "o", "8", "u", "9").Replace(prefix)
+	prefix = models.FirstID("", time.Now())[1:11] + strings.NewReplacer("i", "0", "l", "1", "o", "8", "u", "9").Replace(prefix)
 	for _, sql := range []string{
 		`INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
-			SELECT 'evt_0' || $1::text || lpad(to_hex(n), 19, '0'), w.organization_id, 'work_order.updated', $4::text, w.integration_id, '{}', now()
+			SELECT 'evt_' || $1::text || lpad(to_hex(n), 10, '0'), w.organization_id, 'work_order.updated', $4::text, w.integration_id, '{}', now()
 			FROM generate_series(1, $2::int) n, webhooks w WHERE w.id = $3`,
 		`INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, attempts, last_status, created_at)
-			SELECT 'dlv_0' || $1::text || lpad(to_hex(n), 19, '0'), 'evt_0' || $1 || lpad(to_hex(n), 19, '0'), w.id, $4::text, 'failed', 1, 500, now()
+			SELECT 'dlv_' || $1::text || lpad(to_hex(n), 10, '0'), 'evt_' || $1 || lpad(to_hex(n), 10, '0'), w.id, $4::text, 'failed', 1, 500, now()
 			FROM generate_series(1, $2::int) n, webhooks w WHERE w.id = $3`,
 		`INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status)
-			SELECT 'dlv_0' || $1::text || lpad(to_hex(n), 19, '0'), 1, now(), 5, 500
+			SELECT 'dlv_' || $1::text || lpad(to_hex(n), 10, '0'), 1, now(), 5, 500
 			FROM generate_series(1, $2::int) n, webhooks w WHERE w.id = $3 AND $4::text <> ''`,
 	} {
 		if _, err := in.pool.Exec(ctx, sql, prefix, in.options.backlog, created.ID, n.WorkOrders[0]); err != nil {
