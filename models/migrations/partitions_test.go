@@ -140,7 +140,7 @@ func TestTheEarlierProgramInsertsWhileItsTablesAreDivided(t *testing.T) {
 		writers.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				began := time.Now()
-				if err := h.publishAsEarlier(t.Context(), fmt.Sprintf("%s%d%d", digitsOf(now), writer+1, n), "pending"); err != nil {
+				if err := h.publishAsEarlier(context.WithoutCancel(ctx), fmt.Sprintf("%s%d%d", digitsOf(now), writer+1, n), "pending"); err != nil {
 					t.Error(err)
 					return
 				}
