@@ -62,6 +62,7 @@ func (c *config) settings(st *state, databaseURL string) []setting {
 		{"MILLWRIGHT_PUBLIC_URL", "http://" + c.apiAddress},
 		{"WEBHOOK_ALLOW_NETWORKS", "127.0.0.0/8,::1/128"},
 		{"WEBHOOK_ALLOW_HTTP", "true"},
+		{"OPERATOR_ACTIONS", "true"},
 		{"TOKEN_SIGNING_KEYS", st.TokenSigningKeys},
 		{"SECRET_SEALING_KEYS", st.SecretSealingKeys},
 	}

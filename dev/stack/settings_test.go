@@ -72,6 +72,7 @@ func TestTheEnvironmentOverridesSettings(t *testing.T) {
 		"MILLWRIGHT_PUBLIC_URL":  "http://127.0.0.1:8080",
 		"WEBHOOK_ALLOW_NETWORKS": "10.0.0.0/8",
 		"WEBHOOK_ALLOW_HTTP":     "true",
+		"OPERATOR_ACTIONS":       "true",
 		"TOKEN_SIGNING_KEYS":     "dev1:k",
 	} {
 		if got := valueOf(settings, name); got != want {

@@ -92,6 +92,10 @@ func serverConfig(db *databases, ports servicePorts) *config.Config {
 	return cfg
 }
 
+// ShortHistories is a namespace whose workflows are to continue as new after a few
+// events, for tests of that. A test has to register it.
+const ShortHistories = "short-histories"
+
 // dynamicConfig adapts a server that is built for clusters to one machine.
 func dynamicConfig() dynamicconfig.StaticClient {
 	const plenty = 100_000 // calls per second: no limit in practice
@@ -108,6 +112,11 @@ func dynamicConfig() dynamicconfig.StaticClient {
 
 		// The default cache is sized for a machine that runs nothing else.
 		dynamicconfig.HistoryCacheHostLevelMaxSize.Key(): 8192,
+
+		dynamicconfig.HistoryCountSuggestContinueAsNew.Key(): []dynamicconfig.ConstrainedValue{
+			{Constraints: dynamicconfig.Constraints{Namespace: ShortHistories}, Value: 20},
+			{Value: 4096}, // the default
+		},
 
 		dynamicconfig.FrontendRPS.Key():                                  plenty,
 		dynamicconfig.FrontendMaxNamespaceRPSPerInstance.Key():           plenty,
