@@ -16,6 +16,11 @@ const (
 	NameLoadWorkOrder     = "LookAtWorkOrder"
 	NameRemindWorkOrder   = "RemindOfWorkOrder"
 	NameLoadFeedback      = "LookAtFeedback"
+	NameReviewWorkOrder   = "ReviewWorkOrder"
+	NameHoldWorkOrder     = "HoldWorkOrder"
+	NameResumeWorkOrder   = "ResumeWorkOrder"
+	NameCancelWorkOrder   = "CancelWorkOrder"
+	NameResolveFeedback   = "ResolveFeedback"
 	NameMailNotices       = "MailNotices"
 	NameWakeUnclaimed     = "PokeOwed"
 	NameRemoveExpired     = "RemoveExpired"
@@ -39,6 +44,11 @@ func (r *Records) Register(registry worker.ActivityRegistry) {
 	register(registry, NameLoadWorkOrder, r.LoadWorkOrder)
 	register(registry, NameRemindWorkOrder, r.RemindWorkOrder)
 	register(registry, NameLoadFeedback, r.LoadFeedback)
+	register(registry, NameReviewWorkOrder, r.ReviewWorkOrder)
+	register(registry, NameHoldWorkOrder, r.HoldWorkOrder)
+	register(registry, NameResumeWorkOrder, r.ResumeWorkOrder)
+	register(registry, NameCancelWorkOrder, r.CancelWorkOrder)
+	register(registry, NameResolveFeedback, r.ResolveFeedback)
 }
 
 // Register registers MailNotices.

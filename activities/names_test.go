@@ -39,6 +39,8 @@ func TestActivitiesAreRegisteredUnderTheirStoredNames(t *testing.T) {
 		"LoadDelivery": "LoadDelivery", "AttemptDelivery": "AttemptDelivery",
 		"RedeliverDelivery": "RedeliverDelivery", "StopDelivery": "StopDelivery",
 		"LookAtWorkOrder": "LoadWorkOrder", "RemindOfWorkOrder": "RemindWorkOrder", "LookAtFeedback": "LoadFeedback",
+		"ReviewWorkOrder": "ReviewWorkOrder", "HoldWorkOrder": "HoldWorkOrder", "ResumeWorkOrder": "ResumeWorkOrder",
+		"CancelWorkOrder": "CancelWorkOrder", "ResolveFeedback": "ResolveFeedback",
 		"MailNotices": "MailNotices", "PokeOwed": "WakeUnclaimed", "RemoveExpired": "RemoveExpired",
 	}
 	if !maps.Equal(r.methods, want) {
@@ -55,6 +57,10 @@ func TestStoredResultsKeepTheirFields(t *testing.T) {
 		`{"Applied":false,"State":{"ID":"","OrganizationID":"","Status":"","TargetDate":null,"TargetSetAt":null,` +
 			`"InReviewSince":null,"Mail":false,"Reminders":null}}`: ReminderResult{},
 		`{"ID":"","OrganizationID":"","Status":"","Mail":false}`: service.FeedbackState{},
+		`{"ID":"","OrganizationID":"","Status":"","Mail":false,"Transitions":[{"At":` + time + `,"From":"","To":"","By":""}]}`: service.FeedbackState{
+			Transitions: []service.Transition{{}},
+		},
+		`{"id":"","status":"","changed_at":` + time + `}`: RecordActionResult{},
 		`{"DeliveryID":"","WebhookID":"","IntegrationID":"","OrganizationID":"","RecordID":"","EventID":"","EventType":"",` +
 			`"Status":"","Attempts":0,"NextAttemptAt":null,"LastStatus":null,"LastError":null,"KeptUntil":` + time +
 			`,"CreatedAt":` + time + `,"LookedAt":` + time + `}`: service.DeliveryState{},

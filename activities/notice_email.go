@@ -23,20 +23,24 @@ var (
 )
 
 // reasons has the end of the subject and the sentence of each kind of notice, in
-// which {actor} and {reason} are replaced.
+// which {actor}, {reason} and {since} are replaced.
 var reasons = map[models.NoticeKind]struct{ subject, sentence string }{
-	models.NoticeAssigned:         {"assigned to you", "{actor} assigned the work order to you or your team."},
-	models.NoticeConsulted:        {"you are its consultant", "{actor} made you or your team its consultant: you review it when the work is done."},
-	models.NoticeUnassigned:       {"no longer yours", "{actor} removed you or your team from the work order."},
-	models.NoticeCompleted:        {"complete", "The work order is complete."},
-	models.NoticeReviewWanted:     {"waits for your review", "The work is done and waits for your review."},
-	models.NoticeSentBack:         {"sent back", "{actor} reviewed the work and sent it back.{reason}"},
-	models.NoticeCancelled:        {"cancelled", "{actor} cancelled the work order.{reason}"},
-	models.NoticeHeld:             {"on hold", "{actor} put the work order on hold."},
-	models.NoticeResumed:          {"resumed", "{actor} resumed the work order."},
-	models.NoticeDueSoon:          {"due tomorrow", "Its target date is a day away."},
-	models.NoticeDue:              {"due now", "Its target date has come and the work is still open."},
-	models.NoticeReviewWaits:      {"still waits for your review", "The work has been waiting for your review for two days."},
+	models.NoticeAssigned:     {"assigned to you", "{actor} assigned the work order to you or your team."},
+	models.NoticeConsulted:    {"you are its consultant", "{actor} made you or your team its consultant: you review it when the work is done."},
+	models.NoticeUnassigned:   {"no longer yours", "{actor} removed you or your team from the work order."},
+	models.NoticeCompleted:    {"complete", "The work order is complete."},
+	models.NoticeReviewWanted: {"waits for your review", "The work is done and waits for your review."},
+	models.NoticeSentBack:     {"sent back", "{actor} reviewed the work and sent it back.{reason}"},
+	models.NoticeCancelled:    {"cancelled", "{actor} cancelled the work order.{reason}"},
+	models.NoticeHeld:         {"on hold", "{actor} put the work order on hold."},
+	models.NoticeResumed:      {"resumed", "{actor} resumed the work order."},
+	models.NoticeDueSoon:      {"due tomorrow", "Its target date is a day away."},
+	models.NoticeDue:          {"due now", "Its target date has come and the work is still open."},
+	models.NoticeReviewWaits:  {"still waits for your review", "The work has been waiting for your review{since}."},
+	models.NoticeReviewOverdue: {
+		"its review is overdue",
+		"The work is done and has been waiting for its review{since}. Its consultants were reminded. Talk to them, or name another consultant.",
+	},
 	models.NoticeFeedbackOpened:   {"new feedback", "{actor} gave feedback."},
 	models.NoticeFeedbackResolved: {"resolved", "{actor} resolved the feedback."},
 	models.NoticeWebhookFailing: {
@@ -112,8 +116,14 @@ func fill(sentence string, n service.NoticeEmail) string {
 	if reason != "" {
 		reason = " " + reason
 	}
-	return strings.NewReplacer("{actor}", actor, "{reason}", reason).Replace(sentence)
+	since := ""
+	if n.About != nil {
+		since = " since " + formatTime(*n.About)
+	}
+	return strings.NewReplacer("{actor}", actor, "{reason}", reason, "{since}", since).Replace(sentence)
 }
+
+func formatTime(at models.Time) string { return at.Format("2 January 2006, 15:04 UTC") }
 
 func factsOf(n service.NoticeEmail) []fact {
 	facts := []fact{{"Organization", n.Organization}}
@@ -129,7 +139,7 @@ func factsOf(n service.NoticeEmail) []fact {
 	add("Where", n.Node)
 	add("Status", strings.ReplaceAll(n.Status, "_", " "))
 	if n.TargetDate != nil {
-		add("Target date", n.TargetDate.Format("2 January 2006, 15:04 UTC"))
+		add("Target date", formatTime(*n.TargetDate))
 	}
 	add("Integration", n.Integration)
 	add("Address", n.URL)

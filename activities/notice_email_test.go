@@ -99,6 +99,16 @@ func TestNoticeEmailSaysWhoAndWhy(t *testing.T) {
 			n.ActorName = ""
 			return n
 		}, "Someone put the work order on hold."},
+		{"since when a review waits", func() service.NoticeEmail {
+			n := noticeOf(models.NoticeReviewWaits)
+			n.About = n.TargetDate
+			return n
+		}, "The work has been waiting for your review since 5 April 2026, 08:30 UTC."},
+		{"since when a review is overdue", func() service.NoticeEmail {
+			n := noticeOf(models.NoticeReviewOverdue)
+			n.About = n.TargetDate
+			return n
+		}, "waiting for its review since 5 April 2026, 08:30 UTC. Its consultants were reminded."},
 		{"two reasons in one message", func() service.NoticeEmail { return noticeOf(models.NoticeAssigned, models.NoticeConsulted) },
 			"Bob Stone assigned the work order to you or your team.\n\nBob Stone made you or your team its consultant"},
 	}

@@ -14,12 +14,14 @@ type Records struct {
 	// Mails says that there is a mail server. Without one a load moves waiting
 	// notices to the inbox, and MailNotices is not needed.
 	Mails bool
+	// OperatorActions says that operators may act on records in Temporal.
+	OperatorActions bool
 }
 
-// LoadWorkOrder returns the work order's state, an empty one if it is gone. The
-// record is no longer dirty.
-func (r *Records) LoadWorkOrder(ctx context.Context, id string) (service.WorkOrderState, error) {
-	state, err := r.Service.WorkOrderState(ctx, id)
+// LoadWorkOrder returns the work order's state with the transitions after the time, an
+// empty one if it is gone. The record is no longer dirty.
+func (r *Records) LoadWorkOrder(ctx context.Context, id string, after models.Time) (service.WorkOrderState, error) {
+	state, err := r.Service.WorkOrderState(ctx, id, after)
 	if err == nil {
 		state.Mail, err = r.needsMail(ctx, id, state.Mail)
 	}
@@ -34,19 +36,19 @@ type ReminderResult struct {
 }
 
 // RemindWorkOrder creates the reminder's notices if it still applies, and returns
-// the work order's new state.
-func (r *Records) RemindWorkOrder(ctx context.Context, id string, reminder models.Reminder) (ReminderResult, error) {
+// the work order's new state with the transitions after the time.
+func (r *Records) RemindWorkOrder(ctx context.Context, id string, reminder models.Reminder, after models.Time) (ReminderResult, error) {
 	applied, err := r.Service.Remind(ctx, id, reminder.Kind, reminder.About)
 	if err != nil {
 		return ReminderResult{}, err
 	}
-	state, err := r.LoadWorkOrder(ctx, id)
+	state, err := r.LoadWorkOrder(ctx, id, after)
 	return ReminderResult{applied, state}, err
 }
 
 // LoadFeedback is LoadWorkOrder for feedback.
-func (r *Records) LoadFeedback(ctx context.Context, id string) (service.FeedbackState, error) {
-	state, err := r.Service.FeedbackState(ctx, id)
+func (r *Records) LoadFeedback(ctx context.Context, id string, after models.Time) (service.FeedbackState, error) {
+	state, err := r.Service.FeedbackState(ctx, id, after)
 	if err == nil {
 		state.Mail, err = r.needsMail(ctx, id, state.Mail)
 	}

@@ -105,6 +105,9 @@ const (
 const (
 	// DueSoonBefore is how long before its target date the workers are reminded.
 	DueSoonBefore = 24 * time.Hour
-	// ReviewWaitsAfter is how long a review may wait before the consultants are reminded.
-	ReviewWaitsAfter = 48 * time.Hour
+	// DefaultReviewReminderAfter is how long a review may wait before its consultants
+	// are reminded, DefaultReviewEscalationAfter before the inventory managers are
+	// notified.
+	DefaultReviewReminderAfter   = 48 * time.Hour
+	DefaultReviewEscalationAfter = 96 * time.Hour
 )

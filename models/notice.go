@@ -17,7 +17,8 @@ const (
 	NoticeResumed          NoticeKind = "work_order.resumed"
 	NoticeDueSoon          NoticeKind = "work_order.due_soon"       // a day before its target date
 	NoticeDue              NoticeKind = "work_order.due"            // at its target date
-	NoticeReviewWaits      NoticeKind = "work_order.review_waiting" // for two days, to the consultants
+	NoticeReviewWaits      NoticeKind = "work_order.review_waiting" // to the consultants
+	NoticeReviewOverdue    NoticeKind = "work_order.review_overdue" // to the inventory managers
 	NoticeFeedbackOpened   NoticeKind = "issue.created"
 	NoticeFeedbackResolved NoticeKind = "issue.resolved"
 	NoticeWebhookFailing   NoticeKind = "webhook.failing"    // for a day
@@ -27,6 +28,6 @@ const (
 // AllNoticeKinds lists every kind of notice.
 var AllNoticeKinds = []NoticeKind{
 	NoticeAssigned, NoticeConsulted, NoticeUnassigned, NoticeCompleted, NoticeReviewWanted, NoticeSentBack, NoticeCancelled,
-	NoticeHeld, NoticeResumed, NoticeDueSoon, NoticeDue, NoticeReviewWaits, NoticeFeedbackOpened, NoticeFeedbackResolved,
-	NoticeWebhookFailing, NoticeWebhookOff,
+	NoticeHeld, NoticeResumed, NoticeDueSoon, NoticeDue, NoticeReviewWaits, NoticeReviewOverdue, NoticeFeedbackOpened,
+	NoticeFeedbackResolved, NoticeWebhookFailing, NoticeWebhookOff,
 }

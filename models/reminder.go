@@ -1,6 +1,9 @@
 package models
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Reminder is a notice that time causes, not a change.
 type Reminder struct {
@@ -16,12 +19,24 @@ func (r Reminder) Is(kind NoticeKind, about Time) bool {
 	return r.Kind == kind && r.About.Equal(about.Time)
 }
 
-// Role returns the role of the people who are reminded.
+// Role returns the role of the people who are reminded, "" for the inventory managers.
 func (r Reminder) Role() Role {
-	if r.Kind == NoticeReviewWaits {
+	switch r.Kind {
+	case NoticeReviewWaits:
 		return RoleConsultant
+	case NoticeReviewOverdue:
+		return ""
+	default:
+		return RoleWorker
 	}
-	return RoleWorker
+}
+
+// ReviewPeriods are how long a review may wait.
+type ReviewPeriods struct {
+	// Reminder is the time until its consultants are reminded, Escalation the time
+	// until the inventory managers are notified. Both count from when the work order
+	// went into review.
+	Reminder, Escalation time.Duration
 }
 
 // Dates is what the reminders of a work order depend on.
@@ -34,16 +49,20 @@ type Dates struct {
 	InReviewSince *Time
 }
 
-// Reminders returns the work order's reminders, past and future, the earliest first:
-//   - to its workers, DueSoonBefore its target date and at it, unless it is closed;
-//   - to its consultants, ReviewWaitsAfter it went into review, while it is there.
+// Reminders returns the work order's reminders, past and future, the earliest first.
+// They are those of its phase:
+//   - working, in review, back from review: to its workers, DueSoonBefore its target
+//     date and at it;
+//   - in review: to its consultants and then to the inventory managers, after the
+//     periods.
 //
 // A work order on hold has no reminders; they come when it is resumed. A time
 // that had passed when the target date was set gets no reminder, and a target date that
 // has passed is no longer due soon.
-func (d Dates) Reminders(now Time) []Reminder {
+func (d Dates) Reminders(now Time, review ReviewPeriods) []Reminder {
 	var all []Reminder
-	if d.TargetDate != nil && !d.Status.Closed() && d.Status != StatusOnHold {
+	phase := d.Status.Phase()
+	if d.TargetDate != nil && phase != PhaseOnHold && phase != PhaseClosed {
 		target := *d.TargetDate
 		soon := Reminder{NoticeDueSoon, target, Time{target.Add(-DueSoonBefore)}}
 		if now.Before(target.Time) && d.wasAhead(soon.At) {
@@ -53,9 +72,11 @@ func (d Dates) Reminders(now Time) []Reminder {
 			all = append(all, Reminder{NoticeDue, target, target})
 		}
 	}
-	if d.Status == StatusSentToInspection && d.InReviewSince != nil {
+	if d.InReviewSince != nil && phase == PhaseInReview {
 		since := *d.InReviewSince
-		all = append(all, Reminder{NoticeReviewWaits, since, Time{since.Add(ReviewWaitsAfter)}})
+		all = append(all,
+			Reminder{NoticeReviewWaits, since, TimeOf(since.Add(review.Reminder))},
+			Reminder{NoticeReviewOverdue, since, TimeOf(since.Add(review.Escalation))})
 	}
 	slices.SortStableFunc(all, func(a, b Reminder) int { return a.At.Compare(b.At.Time) })
 	return all

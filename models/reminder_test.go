@@ -44,26 +44,29 @@ func TestReminders(t *testing.T) {
 		{"set to the current time", StatusOpen, 72, 72, none, 72, ""},
 		{"set to a time in the past", StatusOpen, 72, 80, none, 80, ""},
 		{"set at an unknown time", StatusOpen, 72, none, none, 50, "work_order.due_soon 72 at 48, work_order.due 72 at 72"},
-		{"two days after it went into review", StatusSentToInspection, none, none, 10, 10, "work_order.review_waiting 10 at 58"},
-		{"much later", StatusSentToInspection, none, none, 10, 100, "work_order.review_waiting 10 at 58"},
+		{"two and four days after it went into review", StatusSentToInspection, none, none, 10, 10,
+			"work_order.review_waiting 10 at 58, work_order.review_overdue 10 at 106"},
+		{"much later", StatusSentToInspection, none, none, 10, 1000,
+			"work_order.review_waiting 10 at 58, work_order.review_overdue 10 at 106"},
 		{"in review since an unknown time", StatusSentToInspection, none, none, none, 100, ""},
 		{"after the review", StatusBackFromInspection, none, none, 10, 100, ""},
 		{"the earliest first", StatusSentToInspection, 72, 0, 10, 20,
-			"work_order.due_soon 72 at 48, work_order.review_waiting 10 at 58, work_order.due 72 at 72"},
+			"work_order.due_soon 72 at 48, work_order.review_waiting 10 at 58, work_order.due 72 at 72, work_order.review_overdue 10 at 106"},
 		{"at the same time, the work before the review", StatusSentToInspection, 72, 0, 24, 30,
-			"work_order.due_soon 72 at 48, work_order.due 72 at 72, work_order.review_waiting 24 at 72"},
+			"work_order.due_soon 72 at 48, work_order.due 72 at 72, work_order.review_waiting 24 at 72, work_order.review_overdue 24 at 120"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			d := Dates{Status: tt.status, TargetDate: at(tt.target), TargetSetAt: at(tt.set), InReviewSince: at(tt.review)}
 			var got []string
-			for _, r := range d.Reminders(*at(tt.now)) {
+			for _, r := range d.Reminders(*at(tt.now), ReviewPeriods{DefaultReviewReminderAfter, DefaultReviewEscalationAfter}) {
 				got = append(got, fmt.Sprintf("%s %v at %v", r.Kind, r.About.Sub(noon).Hours(), r.At.Sub(noon).Hours()))
 				if !slices.Contains(AllNoticeKinds, r.Kind) {
 					t.Errorf("AllNoticeKinds lacks %s", r.Kind)
 				}
-				if consults := r.Kind == NoticeReviewWaits; consults != (r.Role() == RoleConsultant) {
-					t.Errorf("%s is for the %ss", r.Kind, r.Role())
+				role := map[NoticeKind]Role{NoticeDueSoon: RoleWorker, NoticeDue: RoleWorker, NoticeReviewWaits: RoleConsultant, NoticeReviewOverdue: ""}[r.Kind]
+				if r.Role() != role {
+					t.Errorf("%s is for the role %q, want %q", r.Kind, r.Role(), role)
 				}
 			}
 			if text := strings.Join(got, ", "); text != tt.want {

@@ -38,8 +38,33 @@ var workOrderStatusNames = map[WorkOrderStatus]string{
 // Name returns the status in English, "" for an unknown one.
 func (s WorkOrderStatus) Name() string { return workOrderStatusNames[s] }
 
-// Closed reports whether the work order is complete or cancelled.
-func (s WorkOrderStatus) Closed() bool { return s == StatusComplete || s == StatusCancelled }
+// Phase is a part of a work order's life. Each has its reminders (Dates.Reminders).
+type Phase string
+
+// The phases of a work order.
+const (
+	PhaseWorking        Phase = "working"
+	PhaseOnHold         Phase = "on hold"
+	PhaseInReview       Phase = "in review"
+	PhaseBackFromReview Phase = "back from review"
+	PhaseClosed         Phase = "closed"
+)
+
+// Phase returns the phase of a work order with the status.
+func (s WorkOrderStatus) Phase() Phase {
+	switch s {
+	case StatusOnHold:
+		return PhaseOnHold
+	case StatusSentToInspection:
+		return PhaseInReview
+	case StatusBackFromInspection:
+		return PhaseBackFromReview
+	case StatusComplete, StatusCancelled:
+		return PhaseClosed
+	default: // open, in progress
+		return PhaseWorking
+	}
+}
 
 // Operation is something that is done to a work order.
 type Operation string

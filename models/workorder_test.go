@@ -190,15 +190,15 @@ func TestStatuses(t *testing.T) {
 	tests := []struct {
 		status WorkOrderStatus
 		name   string
-		closed bool
+		phase  Phase
 	}{
-		{"open", "Open", false},
-		{"in_progress", "In progress", false},
-		{"sent_to_inspection", "Sent to the consultant's review", false},
-		{"back_from_inspection", "Back from the consultant", false},
-		{"complete", "Complete", true},
-		{"cancelled", "Cancelled", true},
-		{"on_hold", "On hold", false},
+		{"open", "Open", PhaseWorking},
+		{"in_progress", "In progress", PhaseWorking},
+		{"sent_to_inspection", "Sent to the consultant's review", PhaseInReview},
+		{"back_from_inspection", "Back from the consultant", PhaseBackFromReview},
+		{"complete", "Complete", PhaseClosed},
+		{"cancelled", "Cancelled", PhaseClosed},
+		{"on_hold", "On hold", PhaseOnHold},
 	}
 	if len(tests) != len(WorkOrderStatuses) {
 		t.Errorf("%d statuses, want %d", len(WorkOrderStatuses), len(tests))
@@ -208,8 +208,8 @@ func TestStatuses(t *testing.T) {
 			if !slices.Contains(WorkOrderStatuses, tt.status) {
 				t.Error("WorkOrderStatuses lacks it")
 			}
-			if tt.status.Name() != tt.name || tt.status.Closed() != tt.closed {
-				t.Errorf("name %q, closed %v; want %q, %v", tt.status.Name(), tt.status.Closed(), tt.name, tt.closed)
+			if tt.status.Name() != tt.name || tt.status.Phase() != tt.phase {
+				t.Errorf("name %q, phase %q; want %q, %q", tt.status.Name(), tt.status.Phase(), tt.name, tt.phase)
 			}
 		})
 	}

@@ -21,6 +21,8 @@ type Actor struct {
 	// ShowPeople says whether records name the people in them: for integrations with
 	// the scope people:read, and for people.
 	ShowPeople bool
+	// operated says that an operator acts as the person (OperatorAs).
+	operated bool
 	// prefetch is the record that its call reads, if known before the call is admitted.
 	prefetch *prefetch
 }
@@ -36,10 +38,14 @@ func Operator() Actor { return Actor{Name: operatorName} }
 func (a Actor) isOperator() bool { return a.IdentityID == "" && a.Name == operatorName }
 
 // LogName is the actor's name in Log Records. Integrations have "(API)" after their
-// name (spec section 1).
+// name (spec section 1), people as whom an operator acts in Temporal "(operator)"
+// (docs/contract.md, Temporal surface).
 func (a Actor) LogName() string {
-	if a.Kind == models.KindIntegration {
+	switch {
+	case a.Kind == models.KindIntegration:
 		return a.Name + " (API)"
+	case a.operated:
+		return a.Name + " (operator)"
 	}
 	return a.Name
 }
@@ -50,10 +56,29 @@ func (s *Service) PersonActor(ctx context.Context, reference string) (Actor, err
 	if !models.IsText(reference) {
 		return Actor{}, models.NotFound()
 	}
+	return s.person(ctx, `p.id = $1 OR lower(p.email) = $2`, reference, strings.ToLower(reference))
+}
+
+// OperatorAs returns the person with the identity id as an actor for an operator who
+// acts on the record: a person of the record's organization. Errors: not_found, with a
+// sentence for the operator, unavailable.
+func (s *Service) OperatorAs(ctx context.Context, personID, recordID string) (Actor, error) {
+	actor, err := s.person(ctx, `p.id = $1 AND p.organization_id = (
+			SELECT w.organization_id FROM work_orders w WHERE w.id = $2
+			UNION ALL SELECT f.organization_id FROM feedback f WHERE f.id = $2)`, personID, recordID)
+	if models.CodeOf(err) == models.CodeNotFound {
+		return Actor{}, models.Errorf(models.CodeNotFound, "The record's organization has no person with the identity id %s.", personID)
+	}
+	actor.operated = true
+	return actor, err
+}
+
+// person returns the only person that the condition selects.
+func (s *Service) person(ctx context.Context, condition string, args ...any) (Actor, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT p.id AS identity_id, p.organization_id, i.kind, i.name, true AS show_people
 		FROM people p JOIN identities i ON i.id = p.id
-		WHERE p.id = $1 OR lower(p.email) = $2`, reference, strings.ToLower(reference))
+		WHERE `+condition, args...)
 	if err != nil {
 		return Actor{}, s.translate(err)
 	}

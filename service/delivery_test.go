@@ -268,7 +268,7 @@ func TestUnclaimedDeliveriesAreFound(t *testing.T) {
 		return strings.Join(names, " ")
 	}
 	id := create(t, f)
-	if _, err := f.WorkOrderState(t.Context(), id); err != nil { // its workflow has loaded it
+	if _, err := f.WorkOrderState(t.Context(), id, models.Time{}); err != nil { // its workflow has loaded it
 		t.Fatal(err)
 	}
 	if got := unclaimed(); got != "" {

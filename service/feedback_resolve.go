@@ -34,11 +34,11 @@ var feedbackResolutionQuery = with(`
 // ResolveFeedback resolves feedback as a person in the app, notifies its creator
 // unless that is the actor, and returns it. Errors: not_found, permission_denied,
 // read_only, rule_violation (status, if already resolved), unavailable.
-func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, id string) (WriteResult, error) {
+func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, call Call, id string) (WriteResult, error) {
 	if !models.IsID(id, models.PrefixFeedback) {
 		return WriteResult{}, models.NotFound()
 	}
-	return s.writeRecord(ctx, actor, Call{}, http.StatusOK, []string{id}, func(ctx context.Context, t *tx) (string, any, error) {
+	return s.writeRecord(ctx, actor, call, http.StatusOK, []string{id}, func(ctx context.Context, t *tx) (string, any, error) {
 		var known feedbackResolution
 		t.QueueLock(lockFeedback, id)
 		batch.QueueOne(t.Tx, &known, models.NotFound(), feedbackResolutionQuery, id, actor.IdentityID)

@@ -118,14 +118,14 @@ func (s *harness) workOrderIn(status models.WorkOrderStatus) string {
 		complete(true)
 	case models.StatusBackFromInspection:
 		complete(true)
-		s.mustWrite(s.ReviewWorkOrder(s.t.Context(), s.as("cat"), id, service.Review{}))
+		s.mustWrite(s.ReviewWorkOrder(s.t.Context(), s.as("cat"), service.Call{}, id, service.Review{}))
 	case models.StatusComplete:
 		complete(true)
-		s.mustWrite(s.ReviewWorkOrder(s.t.Context(), s.as("cat"), id, service.Review{Approve: true}))
+		s.mustWrite(s.ReviewWorkOrder(s.t.Context(), s.as("cat"), service.Call{}, id, service.Review{Approve: true}))
 	case models.StatusCancelled:
 		s.mustWrite(s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil))
 	case models.StatusOnHold:
-		s.mustWrite(s.HoldWorkOrder(s.t.Context(), s.as("ann"), id))
+		s.mustWrite(s.HoldWorkOrder(s.t.Context(), s.as("ann"), service.Call{}, id))
 	}
 	s.clearEffects(id)
 	return id

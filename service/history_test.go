@@ -235,11 +235,11 @@ func TestHistoryRebuildsEveryState(t *testing.T) {
 			case "unassign":
 				m.keep(m.UnassignWorkOrder(t.Context(), m.as("erp"), service.Call{}, m.id, m.ID(rapid.SampledFrom([]string{"erp", "bob", "cat", "crew", "robot", "polar"}).Draw(r, "whom"))))
 			case "review":
-				m.keep(m.ReviewWorkOrder(t.Context(), m.as(m.one(m.now().Consultants)), m.id, service.Review{Approve: rapid.Bool().Draw(r, "approve"), Comment: m.text("comment", 0)}))
+				m.keep(m.ReviewWorkOrder(t.Context(), m.as(m.one(m.now().Consultants)), service.Call{}, m.id, service.Review{Approve: rapid.Bool().Draw(r, "approve"), Comment: m.text("comment", 0)}))
 			case "hold":
-				m.keep(m.HoldWorkOrder(t.Context(), m.as("ann"), m.id))
+				m.keep(m.HoldWorkOrder(t.Context(), m.as("ann"), service.Call{}, m.id))
 			case "resume":
-				m.keep(m.ResumeWorkOrder(t.Context(), m.as("ann"), m.id))
+				m.keep(m.ResumeWorkOrder(t.Context(), m.as("ann"), service.Call{}, m.id))
 			case "cancel":
 				if rapid.IntRange(0, 9).Draw(r, "really") == 9 {
 					m.keep(m.CancelWorkOrder(t.Context(), m.as("erp"), service.Call{}, m.id, m.textOrNot("reason")))
@@ -308,7 +308,7 @@ func TestHistoryIsForReaders(t *testing.T) {
 func TestHistoryNamesActors(t *testing.T) {
 	s := newHarness(t)
 	id := s.newWorkOrder([]string{"bob"}, nil)
-	s.mustWrite(s.HoldWorkOrder(t.Context(), s.as("bob"), id))
+	s.mustWrite(s.HoldWorkOrder(t.Context(), s.as("bob"), service.Call{}, id))
 	for actor, want := range map[string]string{"ann": "ERP integration, Bob Stone person", "erp": "ERP integration, - person"} {
 		entries, err := s.History(t.Context(), s.as(actor), id)
 		if err != nil {

@@ -18,11 +18,12 @@ import (
 	"millwright/service/batch"
 )
 
-// Call is the HTTP call behind a write. Key, Method and Path identify its retries.
+// Call is what asks for a write: an HTTP call, or an operator's update of a workflow.
+// Key, Method and Path identify its retries.
 type Call struct {
 	// Key is the idempotency key, "" for a call without one.
 	Key string
-	// Method and Path are those of the HTTP call.
+	// Method and Path are those of the HTTP call; an update has its name and workflow id.
 	Method, Path string
 	// Fingerprint is a digest of the request's JSON value: a retry has the same.
 	Fingerprint []byte

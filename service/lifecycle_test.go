@@ -43,11 +43,13 @@ func (s *harness) operations() map[string]func(id string) error {
 		"complete_to_review": complete,
 		"cancel":             func(id string) error { return ended(s.CancelWorkOrder(s.t.Context(), erp, call, id, nil)) },
 		"approve": func(id string) error {
-			return ended(s.ReviewWorkOrder(s.t.Context(), cat, id, service.Review{Approve: true}))
+			return ended(s.ReviewWorkOrder(s.t.Context(), cat, service.Call{}, id, service.Review{Approve: true}))
 		},
-		"send_back": func(id string) error { return ended(s.ReviewWorkOrder(s.t.Context(), cat, id, service.Review{})) },
-		"hold":      func(id string) error { return ended(s.HoldWorkOrder(s.t.Context(), ann, id)) },
-		"resume":    func(id string) error { return ended(s.ResumeWorkOrder(s.t.Context(), ann, id)) },
+		"send_back": func(id string) error {
+			return ended(s.ReviewWorkOrder(s.t.Context(), cat, service.Call{}, id, service.Review{}))
+		},
+		"hold":   func(id string) error { return ended(s.HoldWorkOrder(s.t.Context(), ann, service.Call{}, id)) },
+		"resume": func(id string) error { return ended(s.ResumeWorkOrder(s.t.Context(), ann, service.Call{}, id)) },
 	}
 }
 
@@ -123,7 +125,7 @@ func TestCancelDuringReview(t *testing.T) {
 	}
 	for _, approve := range []bool{true, false} {
 		err := s.expectUnchanged(id, func() error {
-			_, err := s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{Approve: approve})
+			_, err := s.ReviewWorkOrder(t.Context(), s.as("cat"), service.Call{}, id, service.Review{Approve: approve})
 			return err
 		})
 		expect(t, "a review afterwards", outcome(err), "rule_violation status")
@@ -136,7 +138,7 @@ func TestReassignDuringReview(t *testing.T) {
 	s := newHarness(t)
 	id := s.workOrderIn(models.StatusSentToInspection)
 	review := func(key string, approve bool) string {
-		_, err := s.ReviewWorkOrder(t.Context(), s.as(key), id, service.Review{Approve: approve})
+		_, err := s.ReviewWorkOrder(t.Context(), s.as(key), service.Call{}, id, service.Review{Approve: approve})
 		return outcome(err)
 	}
 	expect(t, "the manager's review before she is a consultant", review("ann", true), "permission_denied")
@@ -153,7 +155,7 @@ func TestReassignDuringReview(t *testing.T) {
 func TestSendBackAndSecondCompletion(t *testing.T) {
 	s := newHarness(t)
 	id := s.workOrderIn(models.StatusSentToInspection)
-	back := s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{Comment: "The belt is loose."}))
+	back := s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), service.Call{}, id, service.Review{Comment: "The belt is loose."}))
 	if back.Status.Code != "back_from_inspection" || back.CompletedAt != nil {
 		t.Errorf("sent back: %+v", back)
 	}
@@ -162,7 +164,7 @@ func TestSendBackAndSecondCompletion(t *testing.T) {
 	if again.Status.Code != "sent_to_inspection" || again.CompletedAt != nil {
 		t.Errorf("completed for the second time: %+v", again)
 	}
-	done := s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{Approve: true}))
+	done := s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), service.Call{}, id, service.Review{Approve: true}))
 	if done.Status.Code != "complete" || done.CompletedAt == nil || *done.CompletedAt != done.ChangedAt {
 		t.Errorf("approved: %+v", done)
 	}
@@ -183,10 +185,10 @@ func TestResumeRestoresTheStatus(t *testing.T) {
 	for _, from := range []models.WorkOrderStatus{models.StatusOpen, models.StatusInProgress, models.StatusBackFromInspection} {
 		t.Run(string(from), func(t *testing.T) {
 			id := s.workOrderIn(from)
-			s.mustWrite(s.HoldWorkOrder(t.Context(), s.as("ann"), id))
+			s.mustWrite(s.HoldWorkOrder(t.Context(), s.as("ann"), service.Call{}, id))
 			s.mustWrite(s.AssignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ids("bob"), nil))
 			expect(t, "the status on hold", s.statusOf(id), "on_hold from "+string(from))
-			resumed := s.mustWrite(s.ResumeWorkOrder(t.Context(), s.as("ann"), id))
+			resumed := s.mustWrite(s.ResumeWorkOrder(t.Context(), s.as("ann"), service.Call{}, id))
 			expect(t, "the status resumed", s.statusOf(id), string(from))
 			if !slices.Equal(resumed.Assignees, s.ids("erp", "bob")) {
 				t.Errorf("the assignees are %v", resumed.Assignees)

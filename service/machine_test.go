@@ -313,7 +313,7 @@ func (m *machine) reviewed(o *orderModel, who string, approve bool) {
 	}
 	said := first(m.common(o, who, false), when(!isPerson(who) || !acts(who, o.consultants), denied),
 		when(long, "validation_failed"), when(!o.is("sent_to_inspection"), wrongStatus))
-	_, err := m.ReviewWorkOrder(m.t.Context(), m.as(who), o.id, review)
+	_, err := m.ReviewWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id, review)
 	what := map[bool]string{false: "send back", true: "approve"}[approve]
 	switch {
 	case !m.matches(what, who, err, said):
@@ -326,7 +326,7 @@ func (m *machine) reviewed(o *orderModel, who string, approve bool) {
 
 func (m *machine) hold(o *orderModel, who string) {
 	said := first(m.common(o, who, true), when(!isPerson(who) || !may(who, "update") && !acts(who, o.everyone()), denied), when(!o.workable(), wrongStatus))
-	_, err := m.HoldWorkOrder(m.t.Context(), m.as(who), o.id)
+	_, err := m.HoldWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id)
 	if m.matches("hold", who, err, said) {
 		o.setStatus("on_hold", "")
 	}
@@ -334,7 +334,7 @@ func (m *machine) hold(o *orderModel, who string) {
 
 func (m *machine) resume(o *orderModel, who string) {
 	said := first(m.common(o, who, true), when(!isPerson(who) || !may(who, "update") && !acts(who, o.everyone()), denied), when(!o.is("on_hold"), wrongStatus))
-	_, err := m.ResumeWorkOrder(m.t.Context(), m.as(who), o.id)
+	_, err := m.ResumeWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id)
 	if m.matches("resume", who, err, said) {
 		o.setStatus(o.heldFrom, "")
 	}

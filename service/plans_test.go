@@ -32,7 +32,7 @@ func TestPlansOfEmptyTablesUseTheIndexes(t *testing.T) {
 		if _, err := f.History(ctx, f.Actor("erp"), id); err != nil && models.CodeOf(err) != models.CodeNotFound {
 			t.Fatal(err)
 		}
-		if _, err := f.WorkOrderState(ctx, id); err != nil {
+		if _, err := f.WorkOrderState(ctx, id, models.Time{}); err != nil {
 			t.Fatal(err)
 		}
 	}

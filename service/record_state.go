@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"slices"
 
 	"millwright/models"
 	"millwright/service/batch"
@@ -18,6 +19,8 @@ type WorkOrderState struct {
 	Mail bool
 	// Reminders are the past and the future ones, the earliest first.
 	Reminders []models.Reminder `db:"-"`
+	// Transitions are those after the time that the caller gave, the oldest first.
+	Transitions []Transition `db:"-" json:",omitempty"`
 }
 
 // FeedbackState is what the workflow of feedback needs to know, like WorkOrderState.
@@ -26,7 +29,26 @@ type FeedbackState struct {
 	OrganizationID string
 	Status         models.FeedbackStatus
 	Mail           bool
+	Transitions    []Transition `db:"-" json:",omitempty"`
 }
+
+// Transition is a change of a record's status. Those of one record have different times.
+type Transition struct {
+	At models.Time
+	// From is "" for the creation.
+	From, To string
+	// By is the identity id of who made the change.
+	By string
+}
+
+// maxTransitions bounds how many transitions one load returns: the newest.
+const maxTransitions = 200
+
+const transitionsQuery = `
+	SELECT h.created_at AS at, coalesce(h.changes -> 'status' ->> 'from', '') AS "from", h.changes -> 'status' ->> 'to' AS "to",
+		coalesce(h.actor_id, '') AS by
+	FROM history h WHERE h.record_id = $1 AND h.created_at > $2 AND h.changes ? 'status'
+	ORDER BY h.id DESC LIMIT $3`
 
 // waitsForMail is the condition that notices about the record {w} wait to be
 // mailed and are not claimed at the time {now}.
@@ -50,29 +72,36 @@ var feedbackStateQuery = `
 	SELECT w.id, w.organization_id, w.status, ` + with(waitsForMail, "w", "w", "now", "$2") + ` AS mail
 	FROM feedback w WHERE w.id = $1`
 
-// WorkOrderState clears the work order's dirty mark and returns its state, which is
-// empty if the work order does not exist. Errors: unavailable.
-func (s *Service) WorkOrderState(ctx context.Context, id string) (WorkOrderState, error) {
-	return loadState(ctx, s, workOrderStateQuery, id, func(state *WorkOrderState, now models.Time) {
-		state.Reminders = state.Dates.Reminders(now)
+// WorkOrderState clears the work order's dirty mark and returns its state with the
+// transitions after the time. The state is empty if the work order does not exist.
+// Errors: unavailable.
+func (s *Service) WorkOrderState(ctx context.Context, id string, after models.Time) (WorkOrderState, error) {
+	return loadState(ctx, s, workOrderStateQuery, id, after, func(state *WorkOrderState, transitions []Transition, now models.Time) {
+		state.Reminders, state.Transitions = state.Dates.Reminders(now, s.ReviewPeriods), transitions
 	})
 }
 
 // FeedbackState is WorkOrderState for feedback.
-func (s *Service) FeedbackState(ctx context.Context, id string) (FeedbackState, error) {
-	return loadState(ctx, s, feedbackStateQuery, id, func(*FeedbackState, models.Time) {})
+func (s *Service) FeedbackState(ctx context.Context, id string, after models.Time) (FeedbackState, error) {
+	return loadState(ctx, s, feedbackStateQuery, id, after, func(state *FeedbackState, transitions []Transition, _ models.Time) {
+		state.Transitions = transitions
+	})
 }
 
 // loadState clears the dirty mark, then loads the state, in one transaction. The
 // DELETE waits for an uncommitted write that set the mark; a later write waits for
 // this transaction and leaves its mark. So the state includes every write whose
 // mark was cleared.
-func loadState[T any](ctx context.Context, s *Service, query, id string, complete func(*T, models.Time)) (T, error) {
+func loadState[T any](
+	ctx context.Context, s *Service, query, id string, after models.Time, complete func(*T, []Transition, models.Time),
+) (T, error) {
 	var found []T
+	var transitions []Transition
 	var at models.Time
 	err := s.write(ctx, func(_ context.Context, t *tx) error {
 		t.Queue(`DELETE FROM looks_owed WHERE record_id = $1`, id)
 		batch.QueueAll(t.Tx, &found, query, id, t.at)
+		batch.QueueAll(t.Tx, &transitions, transitionsQuery, id, after, maxTransitions)
 		at = t.at
 		return nil
 	})
@@ -80,6 +109,7 @@ func loadState[T any](ctx context.Context, s *Service, query, id string, complet
 	if err != nil || len(found) == 0 {
 		return state, err
 	}
-	complete(&found[0], at)
+	slices.Reverse(transitions)
+	complete(&found[0], transitions, at)
 	return found[0], nil
 }

@@ -22,7 +22,7 @@ func (s *harness) dirty(id string) bool {
 // loaded returns the work order's state as its workflow loads it, which clears the dirty mark.
 func (s *harness) loaded(id string) service.WorkOrderState {
 	s.t.Helper()
-	state, err := s.WorkOrderState(s.t.Context(), id)
+	state, err := s.WorkOrderState(s.t.Context(), id, models.Time{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -90,13 +90,17 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 			return s.AnswerWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil, service.CompleteWork)
 		}, true},
 		{"approval", models.StatusSentToInspection, func(id string) (service.WriteResult, error) {
-			return s.ReviewWorkOrder(s.t.Context(), s.as("cat"), id, service.Review{Approve: true})
+			return s.ReviewWorkOrder(s.t.Context(), s.as("cat"), service.Call{}, id, service.Review{Approve: true})
 		}, true},
 		{"sending back", models.StatusSentToInspection, func(id string) (service.WriteResult, error) {
-			return s.ReviewWorkOrder(s.t.Context(), s.as("cat"), id, service.Review{})
+			return s.ReviewWorkOrder(s.t.Context(), s.as("cat"), service.Call{}, id, service.Review{})
 		}, true},
-		{"hold", models.StatusOpen, func(id string) (service.WriteResult, error) { return s.HoldWorkOrder(s.t.Context(), s.as("ann"), id) }, true},
-		{"resumption", models.StatusOnHold, func(id string) (service.WriteResult, error) { return s.ResumeWorkOrder(s.t.Context(), s.as("ann"), id) }, true},
+		{"hold", models.StatusOpen, func(id string) (service.WriteResult, error) {
+			return s.HoldWorkOrder(s.t.Context(), s.as("ann"), service.Call{}, id)
+		}, true},
+		{"resumption", models.StatusOnHold, func(id string) (service.WriteResult, error) {
+			return s.ResumeWorkOrder(s.t.Context(), s.as("ann"), service.Call{}, id)
+		}, true},
 		{"cancellation", models.StatusOpen, func(id string) (service.WriteResult, error) {
 			return s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil)
 		}, true},
@@ -147,8 +151,8 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 		if !s.dirty(id) || !slices.Contains(s.Wakes.Take(), wake) {
 			t.Error("new feedback is not dirty and woken")
 		}
-		state, err := s.FeedbackState(s.t.Context(), id)
-		if err != nil || state != (service.FeedbackState{ID: id, OrganizationID: s.Acme.OrganizationID, Status: models.FeedbackOpen, Mail: true}) {
+		state, err := s.FeedbackState(s.t.Context(), id, models.Time{})
+		if err != nil || state.ID != id || state.OrganizationID != s.Acme.OrganizationID || state.Status != models.FeedbackOpen || !state.Mail {
 			t.Errorf("the state is %+v, error %v", state, err)
 		}
 		if s.dirty(id) {
@@ -200,7 +204,7 @@ func TestSweepFindsDirtyRecords(t *testing.T) {
 	if found := unclaimed(); len(found) != 1 || found[0].ID != issue {
 		t.Errorf("after the work order was loaded it finds %v", found)
 	}
-	if _, err := s.FeedbackState(t.Context(), issue); err != nil {
+	if _, err := s.FeedbackState(t.Context(), issue, models.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if found := unclaimed(); len(found) != 0 {
@@ -241,7 +245,7 @@ func TestNoWriteIsLostBetweenMarkAndLoad(t *testing.T) {
 		gate.waiting(t, 1)
 		var state service.WorkOrderState
 		looked := inBackground(func() (err error) {
-			state, err = s.WorkOrderState(context.WithoutCancel(t.Context()), id)
+			state, err = s.WorkOrderState(context.WithoutCancel(t.Context()), id, models.Time{})
 			return err
 		})
 		gate.waiting(t, 2)
@@ -360,7 +364,7 @@ func TestWorkOrderState(t *testing.T) {
 	is("target date", state.TargetDate, 100)
 	is("set at", state.TargetSetAt, 1)
 	is("in review since", state.InReviewSince, -1)
-	if want := state.Dates.Reminders(hour(2)); len(want) != 2 || !slices.Equal(state.Reminders, want) {
+	if want := state.Dates.Reminders(hour(2), s.ReviewPeriods); len(want) != 2 || !slices.Equal(state.Reminders, want) {
 		t.Errorf("reminders %v, want %v", state.Reminders, want)
 	}
 	at(3)
@@ -374,26 +378,26 @@ func TestWorkOrderState(t *testing.T) {
 	s.mustWrite(s.AssignWorkOrder(ctx, s.as("erp"), service.Call{}, id, nil, s.ids("dan")))
 	is("in review since", s.loaded(id).InReviewSince, 5)
 	at(7)
-	s.mustWrite(s.ReviewWorkOrder(ctx, s.as("cat"), id, service.Review{}))
+	s.mustWrite(s.ReviewWorkOrder(ctx, s.as("cat"), service.Call{}, id, service.Review{}))
 	is("sent back, in review since", s.loaded(id).InReviewSince, -1)
 	at(8)
 	s.complete(id)
 	state = s.loaded(id)
 	is("in its second review since", state.InReviewSince, 8)
-	if len(state.Reminders) != 3 {
-		t.Errorf("reminders %v, want two of the date and one of the review", state.Reminders)
+	if len(state.Reminders) != 4 {
+		t.Errorf("reminders %v, want two of the date and two of the review", state.Reminders)
 	}
 	at(9)
-	s.mustWrite(s.ReviewWorkOrder(ctx, s.as("cat"), id, service.Review{Approve: true}))
+	s.mustWrite(s.ReviewWorkOrder(ctx, s.as("cat"), service.Call{}, id, service.Review{Approve: true}))
 	if state = s.loaded(id); state.Status != models.StatusComplete || len(state.Reminders) != 0 {
 		t.Errorf("in the end: %+v", state)
 	}
 
 	s.Exec(`DELETE FROM work_orders WHERE id = $1`, id)
-	if state, err := s.WorkOrderState(ctx, id); err != nil || state.ID != "" {
+	if state, err := s.WorkOrderState(ctx, id, models.Time{}); err != nil || state.ID != "" {
 		t.Errorf("a missing work order is %+v, error %v", state, err)
 	}
-	if state, err := s.FeedbackState(ctx, id); err != nil || state.ID != "" {
+	if state, err := s.FeedbackState(ctx, id, models.Time{}); err != nil || state.ID != "" {
 		t.Errorf("missing feedback is %+v, error %v", state, err)
 	}
 }
@@ -447,5 +451,53 @@ func TestWorkOrderStateHoldsNoNames(t *testing.T) {
 		if strings.Contains(string(said), word) {
 			t.Errorf("it names %s: %s", word, said)
 		}
+	}
+}
+
+func TestLoadsReturnTheTransitionsAfterATime(t *testing.T) {
+	s := newHarness(t)
+	id := s.newWorkOrder([]string{"erp"}, []string{"cat"})
+	transitions := func(after models.Time) string {
+		t.Helper()
+		state, err := s.WorkOrderState(t.Context(), id, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines []string
+		for _, tr := range state.Transitions {
+			lines = append(lines, tr.From+">"+tr.To+" "+s.withKeys(tr.By)+" "+tr.At.Sub(servicetest.Start).String())
+		}
+		return strings.Join(lines, ", ")
+	}
+	s.Clock.Advance(time.Hour)
+	s.setTarget(id, 99*time.Hour)
+	s.complete(id)
+	second := s.loaded(id).Transitions[1].At
+	// The clock does not advance: the times of a record's changes differ all the same.
+	s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), service.Call{}, id, service.Review{}))
+	s.mustWrite(s.HoldWorkOrder(t.Context(), s.as("ann"), service.Call{}, id))
+	expect(t, "all", transitions(models.Time{}), ">open erp 0s, open>sent_to_inspection erp 1h0m0.001s, "+
+		"sent_to_inspection>back_from_inspection cat 1h0m0.002s, back_from_inspection>on_hold ann 1h0m0.003s")
+	expect(t, "after the second", transitions(second), "sent_to_inspection>back_from_inspection cat 1h0m0.002s, back_from_inspection>on_hold ann 1h0m0.003s")
+
+	issue := s.feedback()
+	if err := s.resolve("ann", issue); err != nil {
+		t.Fatal(err)
+	}
+	state, err := s.FeedbackState(t.Context(), issue, models.Time{})
+	if err != nil || len(state.Transitions) != 2 || state.Transitions[1].From != "open" || state.Transitions[1].To != "resolved" || state.Transitions[1].By != s.ID("ann") {
+		t.Errorf("feedback's state is %+v, error %v", state, err)
+	}
+}
+
+func TestLoadsReturnTheNewestTransitions(t *testing.T) {
+	s := newHarness(t)
+	id := s.workOrderIn(models.StatusOpen)
+	s.Exec(`INSERT INTO log (organization_id, record_id, actor_id, action, changes, created_at)
+		SELECT $2, $1, $3, 'work_order.held', '{"status": {"from": "open", "to": "on_hold"}}', $4::timestamptz + n * interval '1 second'
+		FROM generate_series(1, 300) n`, id, s.Acme.OrganizationID, s.ID("ann"), servicetest.Start)
+	found := s.loaded(id).Transitions
+	if last := found[len(found)-1].At.Sub(servicetest.Start); len(found) != 200 || last != 300*time.Second || !found[0].At.Before(found[1].At.Time) {
+		t.Errorf("%d transitions until %v, want the newest 200, the oldest first", len(found), last)
 	}
 }

@@ -57,8 +57,12 @@ func TestRemindersReachPeopleOnce(t *testing.T) {
 	remind(models.NoticeReviewWaits, *since)
 	remind(models.NoticeReviewWaits, *since)
 	expect("the review", "cat review_waiting")
+	s.clearEffects(id)
+	remind(models.NoticeReviewOverdue, *since)
+	remind(models.NoticeReviewOverdue, *since)
+	expect("the overdue review, to the nearest managers", "ann review_overdue")
 	s.Clock.Advance(time.Hour)
-	s.mustWrite(s.ReviewWorkOrder(ctx, s.as("cat"), id, service.Review{}))
+	s.mustWrite(s.ReviewWorkOrder(ctx, s.as("cat"), service.Call{}, id, service.Review{}))
 	s.Clock.Advance(time.Hour)
 	s.complete(id)
 	s.clearEffects(id)
@@ -127,7 +131,7 @@ func TestReminderThatDoesNotApplyNotifiesNoOne(t *testing.T) {
 		{"it was cancelled", models.NoticeDueSoon, func(id string) {
 			s.mustWrite(s.CancelWorkOrder(s.t.Context(), s.as("erp"), service.Call{}, id, nil))
 		}},
-		{"it is on hold", models.NoticeDue, func(id string) { s.mustWrite(s.HoldWorkOrder(s.t.Context(), s.as("ann"), id)) }},
+		{"it is on hold", models.NoticeDue, func(id string) { s.mustWrite(s.HoldWorkOrder(s.t.Context(), s.as("ann"), service.Call{}, id)) }},
 		{"the date is past and comes near no more", models.NoticeDueSoon, func(string) { s.Clock.Advance(48 * time.Hour) }},
 		{"it was set less than a day before", models.NoticeDueSoon, func(id string) {
 			s.setTarget(id, 0)
@@ -135,6 +139,7 @@ func TestReminderThatDoesNotApplyNotifiesNoOne(t *testing.T) {
 			s.setTarget(id, 18*time.Hour)
 		}},
 		{"it is not in review", models.NoticeReviewWaits, func(string) {}},
+		{"its review is not overdue", models.NoticeReviewOverdue, func(string) {}},
 		{"no such reminder", models.NoticeCompleted, func(string) {}},
 		{"it is gone", models.NoticeDue, func(id string) { s.Exec(`DELETE FROM work_orders WHERE id = $1`, id) }},
 	}

@@ -87,6 +87,8 @@ type Options struct {
 	// ShutOffAfter is how long an address may go without success before a final
 	// failure turns it off.
 	ShutOffAfter time.Duration
+	// ReviewPeriods are how long a review may wait; zero periods mean the defaults.
+	ReviewPeriods models.ReviewPeriods
 	// AddressRules apply to webhook addresses when they are saved.
 	AddressRules AddressRules
 	// AddressCallsPerMinute limits the calls without a valid token from one address.
@@ -158,6 +160,8 @@ func New(pool *pgxpool.Pool, options Options) (*Service, error) {
 	if options.ShutOffAfter == 0 {
 		options.ShutOffAfter = models.DefaultShutOffAfter
 	}
+	options.ReviewPeriods.Reminder = cmp.Or(options.ReviewPeriods.Reminder, models.DefaultReviewReminderAfter)
+	options.ReviewPeriods.Escalation = cmp.Or(options.ReviewPeriods.Escalation, models.DefaultReviewEscalationAfter)
 	if options.AddressCallsPerMinute == 0 {
 		options.AddressCallsPerMinute = 600
 	}

@@ -12,18 +12,20 @@ import (
 // no answers. Only a person may: one with the permission to change it, or one
 // assigned to it in either role, directly or through a team or service company.
 // Errors: permission_denied, rule_violation (status) and those of changeWorkOrder.
-func (s *Service) HoldWorkOrder(ctx context.Context, actor Actor, id string) (WriteResult, error) {
-	return s.hold(ctx, actor, id, models.OperationHold, models.NoticeHeld)
+func (s *Service) HoldWorkOrder(ctx context.Context, actor Actor, call Call, id string) (WriteResult, error) {
+	return s.hold(ctx, actor, call, id, models.OperationHold, models.NoticeHeld)
 }
 
 // ResumeWorkOrder returns the work order from hold to its previous status. The
 // permission and the errors are those of HoldWorkOrder.
-func (s *Service) ResumeWorkOrder(ctx context.Context, actor Actor, id string) (WriteResult, error) {
-	return s.hold(ctx, actor, id, models.OperationResume, models.NoticeResumed)
+func (s *Service) ResumeWorkOrder(ctx context.Context, actor Actor, call Call, id string) (WriteResult, error) {
+	return s.hold(ctx, actor, call, id, models.OperationResume, models.NoticeResumed)
 }
 
-func (s *Service) hold(ctx context.Context, actor Actor, id string, operation models.Operation, kind models.NoticeKind) (WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, Call{}, id, rejectReadOnly, func(ctx context.Context, c *workOrderChange) error {
+func (s *Service) hold(
+	ctx context.Context, actor Actor, call Call, id string, operation models.Operation, kind models.NoticeKind,
+) (WriteResult, error) {
+	return s.changeWorkOrder(ctx, actor, call, id, rejectReadOnly, func(ctx context.Context, c *workOrderChange) error {
 		if err := c.requireInvolved(ctx); err != nil {
 			return err
 		}

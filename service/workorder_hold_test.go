@@ -33,15 +33,18 @@ func TestHoldIsForPeopleInvolved(t *testing.T) {
 			if worker != test.worker {
 				s.mustWrite(s.AssignWorkOrder(t.Context(), s.as("pia"), service.Call{}, id, s.ids(test.worker), nil))
 			}
-			hold := func() error { _, err := s.HoldWorkOrder(t.Context(), s.as(test.actor), id); return err }
-			resume := func() error { _, err := s.ResumeWorkOrder(t.Context(), s.as(test.actor), id); return err }
+			hold := func() error { _, err := s.HoldWorkOrder(t.Context(), s.as(test.actor), service.Call{}, id); return err }
+			resume := func() error {
+				_, err := s.ResumeWorkOrder(t.Context(), s.as(test.actor), service.Call{}, id)
+				return err
+			}
 			if test.want == "ok" {
 				expect(t, "hold", outcome(hold()), "ok")
 				expect(t, "resume", outcome(resume()), "ok")
 				return
 			}
 			expect(t, "hold", outcome(s.expectUnchanged(id, hold)), test.want)
-			s.mustWrite(s.HoldWorkOrder(t.Context(), s.as("ann"), id))
+			s.mustWrite(s.HoldWorkOrder(t.Context(), s.as("ann"), service.Call{}, id))
 			expect(t, "resume", outcome(s.expectUnchanged(id, resume)), test.want)
 		})
 	}
@@ -50,14 +53,14 @@ func TestHoldIsForPeopleInvolved(t *testing.T) {
 func TestHoldHasTheEffectsOfAWrite(t *testing.T) {
 	s := newHarness(t)
 	id := s.workOrderIn(models.StatusInProgress)
-	answer, err := s.HoldWorkOrder(t.Context(), s.as("ann"), id)
+	answer, err := s.HoldWorkOrder(t.Context(), s.as("ann"), service.Call{}, id)
 	s.mustWrite(answer, err)
 	shown, err := s.WorkOrder(t.Context(), s.as("ann"), id)
 	if err != nil || string(shown) != string(answer.Body) {
 		t.Errorf("it returns %s, GET returns %s, %v", answer.Body, shown, err)
 	}
 	expect(t, "the history of the hold", s.lastChange(id), `ann work_order.held: status "in_progress">"on_hold"`)
-	s.mustWrite(s.ResumeWorkOrder(t.Context(), s.as("cat"), id))
+	s.mustWrite(s.ResumeWorkOrder(t.Context(), s.as("cat"), service.Call{}, id))
 	expect(t, "the history of its end", s.lastChange(id), `cat work_order.resumed: status "on_hold">"in_progress"`)
 	expect(t, "the events", s.eventsOf(id), "status_changed in_progress>on_hold, status_changed on_hold>in_progress")
 	expect(t, "the notices", s.noticesOf(id), "ann resumed, cat held")

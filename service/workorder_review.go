@@ -22,8 +22,8 @@ type Review struct {
 // company that is. A read-only organization allows it because it finishes what
 // completing began. Errors: permission_denied, validation_failed, rule_violation
 // (status) and those of changeWorkOrder.
-func (s *Service) ReviewWorkOrder(ctx context.Context, actor Actor, id string, review Review) (WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, Call{}, id, allowReadOnly, func(ctx context.Context, c *workOrderChange) error {
+func (s *Service) ReviewWorkOrder(ctx context.Context, actor Actor, call Call, id string, review Review) (WriteResult, error) {
+	return s.changeWorkOrder(ctx, actor, call, id, allowReadOnly, func(ctx context.Context, c *workOrderChange) error {
 		if err := c.requireConsultant(ctx); err != nil {
 			return err
 		}

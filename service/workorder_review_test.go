@@ -18,7 +18,7 @@ func (s *harness) inReview(consultants ...string) string {
 }
 
 func (s *harness) review(key, id string, review service.Review) error {
-	_, err := s.ReviewWorkOrder(s.t.Context(), s.as(key), id, review)
+	_, err := s.ReviewWorkOrder(s.t.Context(), s.as(key), service.Call{}, id, review)
 	return err
 }
 
@@ -67,7 +67,7 @@ func TestReviewHasTheEffectsOfAWrite(t *testing.T) {
 	s := newHarness(t)
 	t.Run("approved", func(t *testing.T) {
 		id := s.inReview("cat")
-		answer, err := s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{Approve: true, Comment: "Well done, <b>all</b>."})
+		answer, err := s.ReviewWorkOrder(t.Context(), s.as("cat"), service.Call{}, id, service.Review{Approve: true, Comment: "Well done, <b>all</b>."})
 		record := s.mustWrite(answer, err)
 		if record.CompletedAt == nil || *record.CompletedAt != record.ChangedAt || len(record.People) == 0 {
 			t.Errorf("the record is %+v", record)
@@ -87,7 +87,7 @@ func TestReviewHasTheEffectsOfAWrite(t *testing.T) {
 		s.mustWrite(s.AnswerWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, nil, service.CompleteWork))
 		s.Exec(`UPDATE work_orders SET created_by = $2 WHERE id = $1`, id, s.ID("eve"))
 		s.clearEffects(id)
-		record := s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{}))
+		record := s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), service.Call{}, id, service.Review{}))
 		expect(t, "the status", record.Status.Code, "back_from_inspection")
 		expect(t, "the events", s.eventsOf(id), "status_changed sent_to_inspection>back_from_inspection")
 		expect(t, "the notices: managers, creator, workers, each once", s.noticesOf(id), "ann sent_back, bob sent_back, dan sent_back, eve sent_back")
@@ -96,13 +96,13 @@ func TestReviewHasTheEffectsOfAWrite(t *testing.T) {
 	})
 	t.Run("by the manager, who is not notified of her own action", func(t *testing.T) {
 		id := s.inReview("ann")
-		s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("ann"), id, service.Review{Approve: true}))
+		s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("ann"), service.Call{}, id, service.Review{Approve: true}))
 		expect(t, "the notices", s.noticesOf(id), "")
 	})
 	t.Run("the event names who acted", func(t *testing.T) {
 		id := s.inReview("cat")
 		s.SetDeliveries(models.DeliveryDelivered, `record_id <> $1`, id)
-		s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{}))
+		s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), service.Call{}, id, service.Review{}))
 		sent := claim(t, s.Fixture, "erp_hook").Deliveries
 		if len(sent) != 1 || !strings.Contains(string(sent[0].Body), `"actor":{"identity_id":"`+s.ID("cat")+`"}`) {
 			t.Errorf("%d deliveries, the first is %s", len(sent), sent[0].Body)
@@ -119,7 +119,7 @@ func TestReviewComment(t *testing.T) {
 		err := s.expectUnchanged(id, func() error { return s.review("cat", id, service.Review{Comment: comment}) })
 		expect(t, name, outcome(err), "validation_failed")
 	}
-	s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), id, service.Review{Comment: strings.Repeat("ä", 1000)}))
+	s.mustWrite(s.ReviewWorkOrder(t.Context(), s.as("cat"), service.Call{}, id, service.Review{Comment: strings.Repeat("ä", 1000)}))
 	if change := s.lastChange(id); !strings.Contains(change, strings.Repeat("ä", 1000)) {
 		t.Errorf("the history is %s", change)
 	}
@@ -139,7 +139,7 @@ func TestReviewAndHoldInRestrictedOrganizations(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			approved, sentBack, open, held := s.inReview("polar"), s.inReview("polar"), s.newWorkOrder([]string{"polar"}, nil), s.newWorkOrder([]string{"polar"}, nil)
-			s.mustWrite(s.HoldWorkOrder(t.Context(), s.as("ann"), held))
+			s.mustWrite(s.HoldWorkOrder(t.Context(), s.as("ann"), service.Call{}, held))
 			s.Exec(`UPDATE organizations SET `+test.column+` = true WHERE id = $1`, s.ID(test.organization))
 			defer s.Exec(`UPDATE organizations SET ` + test.column + ` = false`)
 			for _, step := range []struct {
@@ -148,8 +148,14 @@ func TestReviewAndHoldInRestrictedOrganizations(t *testing.T) {
 			}{
 				{"approve", approved, test.review, func(id string) error { return s.review("pia", id, service.Review{Approve: true}) }},
 				{"send back", sentBack, test.review, func(id string) error { return s.review("pia", id, service.Review{}) }},
-				{"hold", open, test.rest, func(id string) error { _, err := s.HoldWorkOrder(t.Context(), s.as("pia"), id); return err }},
-				{"resume", held, test.rest, func(id string) error { _, err := s.ResumeWorkOrder(t.Context(), s.as("pia"), id); return err }},
+				{"hold", open, test.rest, func(id string) error {
+					_, err := s.HoldWorkOrder(t.Context(), s.as("pia"), service.Call{}, id)
+					return err
+				}},
+				{"resume", held, test.rest, func(id string) error {
+					_, err := s.ResumeWorkOrder(t.Context(), s.as("pia"), service.Call{}, id)
+					return err
+				}},
 			} {
 				if step.want == "ok" {
 					expect(t, step.name, outcome(step.do(step.id)), "ok")
@@ -200,7 +206,7 @@ func TestNoticesByOperation(t *testing.T) {
 			return err
 		}, "bob cancelled, cat cancelled, dan cancelled, eve cancelled"},
 		{"on hold, by the team's member", func(id string) error {
-			_, err := s.HoldWorkOrder(t.Context(), s.as("dan"), id)
+			_, err := s.HoldWorkOrder(t.Context(), s.as("dan"), service.Call{}, id)
 			return err
 		}, "ann held, bob held, cat held, eve held"},
 		{"assigned", func(id string) error {

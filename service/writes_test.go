@@ -62,16 +62,16 @@ func TestAWriteRespondsWithTheRecordAsItsGetShowsIt(t *testing.T) {
 		result, err = h.AnswerWorkOrder(ctx, erp, service.Call{}, id, []service.GivenAnswer{
 			{QuestionID: h.ID("q_state"), Value: h.ID("o_ok")}, {QuestionID: h.ID("q_hours"), Value: json.Number("7")}}, service.SaveAnswers)
 		same("answers", result, err)
-		result, err = h.HoldWorkOrder(ctx, h.as("ann"), id)
+		result, err = h.HoldWorkOrder(ctx, h.as("ann"), service.Call{}, id)
 		if people { // the app shows them
 			same("a hold", result, err)
 		}
-		if result, err = h.ResumeWorkOrder(ctx, h.as("ann"), id); people {
+		if result, err = h.ResumeWorkOrder(ctx, h.as("ann"), service.Call{}, id); people {
 			same("a resumption", result, err)
 		}
 		result, err = h.AnswerWorkOrder(ctx, erp, service.Call{}, id, nil, service.CompleteWork)
 		same("a completion", result, err)
-		if result, err = h.ReviewWorkOrder(ctx, h.as("cat"), id, service.Review{Approve: true}); people {
+		if result, err = h.ReviewWorkOrder(ctx, h.as("cat"), service.Call{}, id, service.Review{Approve: true}); people {
 			same("an approval", result, err)
 		}
 		id = h.newWorkOrder([]string{"erp"}, nil)

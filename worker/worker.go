@@ -27,6 +27,8 @@ type Options struct {
 	Sender    activities.Sender
 	// Mailer sends notices by e-mail; with nil they stay in the app's inbox.
 	Mailer activities.Mailer
+	// OperatorActions says that operators may act on records in Temporal.
+	OperatorActions bool
 	// IdleTimeout is how long a dispatch waits for more after its last delivery.
 	IdleTimeout time.Duration
 	// SweepEvery is how often the sweep runs.
@@ -113,7 +115,7 @@ func registerActivities(o Options, main, retries, records sdkworker.Worker) {
 	sweeper.Register(main)
 	housekeeper.Register(main)
 	(&activities.Deliveries{Service: o.Service, Sender: o.Sender, Now: now, Instrumentation: instrumentation}).Register(retries)
-	(&activities.Records{Service: o.Service, Mails: o.Mailer != nil}).Register(records)
+	(&activities.Records{Service: o.Service, Mails: o.Mailer != nil, OperatorActions: o.OperatorActions}).Register(records)
 	notices.Register(records)
 }
 

@@ -9,8 +9,9 @@
 //     address; open while some are pending.
 //   - Delivery, delivery/{id}: one delivery whose first attempt failed, with the
 //     retry schedule as durable timers and the signals redeliver and stop.
-//   - WorkOrder, work-order/{id}: one work order until it is complete or
-//     cancelled, with e-mail to people and reminders as durable timers.
+//   - WorkOrder, work-order/{id}: the life of one work order until it is complete or
+//     cancelled: its phases with their timers, each transition in the timeline, e-mail
+//     to people, and updates by which operators act as a person.
 //   - Feedback, feedback/{id}: the same for feedback until it is resolved.
 //   - Sweep, started by a schedule: wakes workflows whose work is unclaimed.
 //   - Housekeeping, started by a schedule: removes expired rows.

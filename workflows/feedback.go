@@ -1,8 +1,6 @@
 package workflows
 
 import (
-	"fmt"
-
 	"go.temporal.io/sdk/workflow"
 
 	"millwright/activities"
@@ -10,10 +8,17 @@ import (
 	"millwright/service"
 )
 
-// Feedback accompanies feedback from its creation until it is resolved and sends
-// the notices about it by e-mail. A wake after its end starts it again.
-func Feedback(ctx workflow.Context, feedbackID string) error {
-	f := &feedback{recordWorkflow: newRecordWorkflow(ctx, feedbackID)}
+// Feedback is the life of feedback from its creation until it is resolved: it shows each
+// transition and sends the notices by e-mail. Operators resolve it by an update. A wake
+// after its end starts it again.
+//
+// passed is what the run before passes on.
+func Feedback(ctx workflow.Context, feedbackID string, passed Passed) error {
+	f := &feedback{}
+	ctx, err := f.start(ctx, feedbackID, passed, feedbackUpdates)
+	if err != nil {
+		return err
+	}
 	return f.run(ctx)
 }
 
@@ -30,7 +35,10 @@ func (f *feedback) run(ctx workflow.Context) error {
 				return err
 			}
 		}
-		if feedbackFinished(f.state) && f.idle() {
+		if err := f.showState(ctx); err != nil {
+			return err
+		}
+		if feedbackFinished(f.state) && f.idle(ctx) {
 			return nil
 		}
 		var err error
@@ -38,7 +46,7 @@ func (f *feedback) run(ctx workflow.Context) error {
 			return err
 		}
 		if f.shouldContinueAsNew(ctx) {
-			return workflow.NewContinueAsNewError(ctx, Feedback, f.id)
+			return workflow.NewContinueAsNewError(ctx, Feedback, f.id, f.passed)
 		}
 	}
 }
@@ -48,26 +56,25 @@ func feedbackFinished(state service.FeedbackState) bool {
 	return state.ID == "" || state.Status == models.FeedbackResolved
 }
 
-// reload loads the feedback, shows its state and starts mailing its notices.
+// reload loads the feedback.
 func (f *feedback) reload(ctx workflow.Context) error {
 	f.state = service.FeedbackState{}
 	if err := f.load(ctx, &f.state, activities.NameLoadFeedback); err != nil {
 		return err
 	}
+	f.loaded(ctx, f.state.Transitions, f.state.Mail)
+	return nil
+}
+
+// showState shows the feedback's state to operators.
+func (f *feedback) showState(ctx workflow.Context) error {
 	s := f.state
-	if s.Mail {
-		f.mailNotices(ctx)
-	}
 	if s.ID == "" {
 		return nil // gone
 	}
-	return f.show(ctx, feedbackDetails(s), s.ID,
+	facts := []string{"feedback " + s.ID, "organization " + s.OrganizationID}
+	return f.show(ctx, f.details(string(s.Status), facts, UpdateResolve), s.ID,
 		AttributeOrganization.ValueSet(s.OrganizationID),
 		AttributeRecordID.ValueSet(s.ID),
 	)
-}
-
-// feedbackDetails is what the Temporal UI shows of feedback.
-func feedbackDetails(s service.FeedbackState) string {
-	return fmt.Sprintf("**%s**\n\n- feedback %s\n- organization %s\n", s.Status, s.ID, s.OrganizationID)
 }

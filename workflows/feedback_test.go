@@ -12,7 +12,7 @@ func TestFeedbackFromCreationToItsEnd(t *testing.T) {
 	inOneAndManyRuns(t, newFeedbackHarness, func(t *testing.T, h *recordHarness) {
 		h.mailDown = func(at time.Duration) bool { return at > 40*time.Hour && at < 41*time.Hour }
 		h.write("30h", func() {}) // a wake without a change
-		h.write("40h30m", func() { h.status = string(models.FeedbackResolved); h.notify("resolved", "pam") })
+		h.write("40h30m", func() { h.move(string(models.FeedbackResolved)); h.notify("resolved", "pam") })
 		h.write("100h", func() { h.notify("opened", "max") })
 		h.run()
 		if len(h.notices) != 3 || h.notices[1].mailedAt < 41*time.Hour || h.notices[1].mailedAt > 41*time.Hour+5*time.Minute {
@@ -25,12 +25,16 @@ func TestFeedbackFromCreationToItsEnd(t *testing.T) {
 			t.Errorf("%d starts, want 2", h.starts)
 		}
 		checkAttributes(t, h.observer.shown[0].attributes, map[string]string{"Organization": organizationID, "RecordId": feedbackID})
-		if details := h.observer.shown[0].details; details != "**open**\n\n- feedback "+feedbackID+"\n- organization "+organizationID+"\n" {
-			t.Errorf("the details are %q", details)
+		want := "**open**, as of 2026-03-02T09:00:00.000Z\n\n- feedback " + feedbackID + "\n- organization " + organizationID +
+			"\n\nTransitions:\n\n- 2026-03-02T09:00:00.000Z created → open, " + personID +
+			"\n\nRequest Cancellation changes nothing: use the update `resolve`.\n"
+		if details := h.observer.shown[0].details; details != want {
+			t.Errorf("the details are %q, want %q", details, want)
 		}
-		if !h.alwaysContinueAsNew && len(h.observer.shown) != h.starts {
+		if len(h.observer.shown) != h.starts {
 			t.Errorf("attributes were set %d times in %d starts, want once in each", len(h.observer.shown), h.starts)
 		}
+		h.wantMarkers("0s created → open, 40h30m0s open → resolved, 100h0m0s created → open, 100h0m0s open → resolved")
 	})
 }
 

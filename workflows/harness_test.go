@@ -27,6 +27,7 @@ const (
 	recordID       = "wo_01jd8q4v6cf5e8hbbfwj0zq3tq"
 	feedbackID     = "iss_01jd8q4v6cf5e8hbbfwj0zq3tu"
 	eventID        = "evt_01jd8q4v6cf5e8hbbfwj0zq3tr"
+	personID       = "idn_01jd8q4v6cf5e8hbbfwj0zq3ts"
 )
 
 // began is when the clock of every test starts.
@@ -142,9 +143,10 @@ type observer struct {
 	// startWithWake starts the workflow with a waiting wake, as SignalWithStart does.
 	startWithWake bool
 
-	steps  []step
-	timers []timer
-	shown  []shown
+	steps   []step
+	timers  []timer
+	markers []string
+	shown   []shown
 }
 
 // step is a scheduled activity.
@@ -215,6 +217,13 @@ func (i *observedOutbound) ExecuteLocalActivity(ctx workflow.Context, name strin
 func (i *observedOutbound) NewTimerWithOptions(ctx workflow.Context, wait time.Duration, options workflow.TimerOptions) workflow.Future {
 	i.o.timers = append(i.o.timers, timer{sinceBeginning(ctx), wait, options.Summary})
 	return i.Next.NewTimerWithOptions(ctx, wait, options)
+}
+
+func (i *observedOutbound) SideEffectWithOptions(
+	ctx workflow.Context, options workflow.SideEffectOptions, f func(workflow.Context) any,
+) converter.EncodedValue {
+	i.o.markers = append(i.o.markers, sinceBeginning(ctx).String()+" "+options.Summary)
+	return i.Next.SideEffectWithOptions(ctx, options, f)
 }
 
 func (i *observedOutbound) UpsertTypedSearchAttributes(ctx workflow.Context, attributes ...temporal.SearchAttributeUpdate) error {

@@ -26,7 +26,12 @@ const (
 
 // Signals. Operators send redeliver and stop from the Temporal UI or a command.
 const (
-	SignalWake      = "poke" // the name that histories store
+	// SignalWake is the name under which wakes are sent. Workers of the previous version
+	// know no other: a run whose wake they left unread would not replay here.
+	SignalWake = "poke"
+	// SignalWakeNext is the name of the next version, for which record workflows
+	// listen already.
+	SignalWakeNext  = "wake"
 	SignalRedeliver = "redeliver"
 	SignalStop      = "stop"
 )

@@ -22,9 +22,14 @@ import (
 // The activities of the WorkOrder and Feedback workflows, real and fake.
 type (
 	recordActivities interface {
-		LoadWorkOrder(ctx context.Context, id string) (service.WorkOrderState, error)
-		RemindWorkOrder(ctx context.Context, id string, reminder models.Reminder) (activities.ReminderResult, error)
-		LoadFeedback(ctx context.Context, id string) (service.FeedbackState, error)
+		LoadWorkOrder(ctx context.Context, id string, after models.Time) (service.WorkOrderState, error)
+		RemindWorkOrder(ctx context.Context, id string, reminder models.Reminder, after models.Time) (activities.ReminderResult, error)
+		LoadFeedback(ctx context.Context, id string, after models.Time) (service.FeedbackState, error)
+		ReviewWorkOrder(ctx context.Context, action activities.RecordAction) (activities.RecordActionResult, error)
+		HoldWorkOrder(ctx context.Context, action activities.RecordAction) (activities.RecordActionResult, error)
+		ResumeWorkOrder(ctx context.Context, action activities.RecordAction) (activities.RecordActionResult, error)
+		CancelWorkOrder(ctx context.Context, action activities.RecordAction) (activities.RecordActionResult, error)
+		ResolveFeedback(ctx context.Context, action activities.RecordAction) (activities.RecordActionResult, error)
 	}
 	noticeActivities interface {
 		MailNotices(ctx context.Context, recordID string) (activities.MailResult, error)
@@ -42,7 +47,7 @@ var (
 type recordHarness struct {
 	harness
 	// execute runs the WorkOrder or Feedback workflow.
-	execute func(env *testsuite.TestWorkflowEnvironment, reminded []models.Reminder)
+	execute func(env *testsuite.TestWorkflowEnvironment, arguments nextArguments)
 
 	// down says when the database is unreachable, mailDown when the mail server is;
 	// nil is never.
@@ -60,11 +65,20 @@ type recordHarness struct {
 	gone        bool
 	workers     []string
 	consultants []string
+	managers    []string
+	transitions []service.Transition
+	actions     []activities.RecordAction
 	notices     []*notice
 	dirty       bool // not loaded since a write
 	loads       []time.Duration
 	queries     []time.Duration // of any local activity, including failed ones
 	mailings    []time.Duration
+}
+
+// nextArguments are what a run passes to the next besides the id.
+type nextArguments struct {
+	reminded []models.Reminder
+	passed   Passed
 }
 
 type notice struct {
@@ -76,9 +90,9 @@ type notice struct {
 
 // newWorkOrderHarness returns a harness with a new work order of the worker wim.
 func newWorkOrderHarness(t reporter) *recordHarness {
-	h := &recordHarness{harness: newHarness(t), id: recordID, workers: []string{"wim"}}
-	h.execute = func(env *testsuite.TestWorkflowEnvironment, reminded []models.Reminder) {
-		env.ExecuteWorkflow(WorkOrder, recordID, reminded)
+	h := &recordHarness{harness: newHarness(t), id: recordID, workers: []string{"wim"}, managers: []string{"max"}}
+	h.execute = func(env *testsuite.TestWorkflowEnvironment, next nextArguments) {
+		env.ExecuteWorkflow(WorkOrder, recordID, next.reminded, next.passed)
 	}
 	h.setStatus(models.StatusOpen)
 	h.notify("assigned", "wim")
@@ -89,10 +103,10 @@ func newWorkOrderHarness(t reporter) *recordHarness {
 // newFeedbackHarness returns a harness with new feedback for the manager mia.
 func newFeedbackHarness(t reporter) *recordHarness {
 	h := newWorkOrderHarness(t)
-	h.id, h.workers, h.notices = feedbackID, nil, nil
-	h.status = string(models.FeedbackOpen)
-	h.execute = func(env *testsuite.TestWorkflowEnvironment, _ []models.Reminder) {
-		env.ExecuteWorkflow(Feedback, feedbackID)
+	h.id, h.workers, h.notices, h.status, h.transitions = feedbackID, nil, nil, "", nil
+	h.move(string(models.FeedbackOpen))
+	h.execute = func(env *testsuite.TestWorkflowEnvironment, next nextArguments) {
+		env.ExecuteWorkflow(Feedback, feedbackID, next.passed)
 	}
 	h.notify("opened", "mia")
 	return h
@@ -102,6 +116,11 @@ func (h *recordHarness) register(r sdkworker.ActivityRegistry) {
 	register(r, activities.NameLoadWorkOrder, h.LoadWorkOrder)
 	register(r, activities.NameRemindWorkOrder, h.RemindWorkOrder)
 	register(r, activities.NameLoadFeedback, h.LoadFeedback)
+	register(r, activities.NameReviewWorkOrder, h.ReviewWorkOrder)
+	register(r, activities.NameHoldWorkOrder, h.HoldWorkOrder)
+	register(r, activities.NameResumeWorkOrder, h.ResumeWorkOrder)
+	register(r, activities.NameCancelWorkOrder, h.CancelWorkOrder)
+	register(r, activities.NameResolveFeedback, h.ResolveFeedback)
 	register(r, activities.NameMailNotices, h.MailNotices)
 }
 
@@ -134,11 +153,38 @@ func (h *recordHarness) wake() {
 
 // setStatus sets the work order's status.
 func (h *recordHarness) setStatus(status models.WorkOrderStatus) {
-	h.status, h.dates.Status = string(status), status
-	h.dates.InReviewSince = nil
+	h.move(string(status))
+	h.dates.Status, h.dates.InReviewSince = status, nil
 	if status == models.StatusSentToInspection {
 		h.dates.InReviewSince = timeAt(h.now())
 	}
+}
+
+// move records the record's transition to the status.
+func (h *recordHarness) move(status string) {
+	t := service.Transition{At: *timeAt(h.now()), From: h.status, To: status, By: personID}
+	if n := len(h.transitions); n > 0 {
+		t.At = t.At.After(h.transitions[n-1].At)
+	}
+	h.transitions = append(h.transitions, t)
+	h.status = status
+}
+
+// transitionsAfter returns the transitions after the time.
+func (h *recordHarness) transitionsAfter(after models.Time) (later []service.Transition) {
+	for _, t := range h.transitions {
+		if t.At.Time.After(after.Time) {
+			later = append(later, t)
+		}
+	}
+	return later
+}
+
+// reminders returns the work order's reminders at the moment.
+func (h *recordHarness) reminders() []models.Reminder {
+	return h.dates.Reminders(*timeAt(h.now()), models.ReviewPeriods{
+		Reminder: models.DefaultReviewReminderAfter, Escalation: models.DefaultReviewEscalationAfter,
+	})
 }
 
 // setTargetDate sets the target date to a time after the beginning; "" clears it.
@@ -187,13 +233,13 @@ func (h *recordHarness) run() {
 
 // runToEnd runs the workflow until it ends without continuing as new.
 func (h *recordHarness) runToEnd(start time.Time) {
-	var reminded []models.Reminder
+	var arguments nextArguments
 	for {
 		h.runOnce(start,
 			func(env *testsuite.TestWorkflowEnvironment) { h.register(env) },
 			func(env *testsuite.TestWorkflowEnvironment) {
 				h.running = true
-				h.execute(env, reminded)
+				h.execute(env, arguments)
 				h.running = false
 			})
 		next, continues := errors.AsType[*workflow.ContinueAsNewError](h.err)
@@ -201,22 +247,25 @@ func (h *recordHarness) runToEnd(start time.Time) {
 			return
 		}
 		h.observer.startWithWake = false // the next run starts without a signal
-		start, reminded = h.env.Now(), h.nextReminded(next)
+		start, arguments = h.env.Now(), h.nextArguments(next)
 	}
 }
 
-// nextReminded returns the reminders that a WorkOrder run passes to the next.
-func (h *recordHarness) nextReminded(next *workflow.ContinueAsNewError) []models.Reminder {
+// nextArguments returns what a run passes to the next.
+func (h *recordHarness) nextArguments(next *workflow.ContinueAsNewError) (arguments nextArguments) {
 	var id string
-	var reminded []models.Reminder
-	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &id, &reminded); err != nil {
+	into := []any{&id, &arguments.reminded, &arguments.passed}
+	if next.WorkflowType.Name == "Feedback" {
+		into = []any{&id, &arguments.passed}
+	}
+	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, into...); err != nil {
 		h.t.Fatalf("the arguments of the next run: %v", err)
 	}
 	want := map[string]string{"WorkOrder": recordID, "Feedback": feedbackID}[next.WorkflowType.Name]
 	if id != want {
 		h.t.Errorf("it continues as %s(%q), want the id %q", next.WorkflowType.Name, id, want)
 	}
-	return reminded
+	return arguments
 }
 
 // query does something in the fake database, if it is reachable.
@@ -254,44 +303,43 @@ func (h *recordHarness) mailWaiting() bool {
 }
 
 // LoadWorkOrder returns the row.
-func (h *recordHarness) LoadWorkOrder(_ context.Context, id string) (state service.WorkOrderState, err error) {
-	err = h.query(id, func() { state = h.workOrder(); h.loaded() })
+func (h *recordHarness) LoadWorkOrder(_ context.Context, id string, after models.Time) (state service.WorkOrderState, err error) {
+	err = h.query(id, func() { state = h.workOrder(after); h.loaded() })
 	return state, err
 }
 
 // workOrder returns the row, an empty one if it is gone.
-func (h *recordHarness) workOrder() service.WorkOrderState {
+func (h *recordHarness) workOrder(after models.Time) service.WorkOrderState {
 	if h.gone {
 		return service.WorkOrderState{}
 	}
 	return service.WorkOrderState{
 		ID: h.id, OrganizationID: organizationID, Dates: h.dates, Mail: h.mailWaiting(),
-		Reminders: h.dates.Reminders(*timeAt(h.now())),
+		Reminders: h.reminders(), Transitions: h.transitionsAfter(after),
 	}
 }
 
 // RemindWorkOrder creates the reminder's notices, once for each person.
-func (h *recordHarness) RemindWorkOrder(_ context.Context, id string, reminder models.Reminder) (result activities.ReminderResult, err error) {
+func (h *recordHarness) RemindWorkOrder(
+	_ context.Context, id string, reminder models.Reminder, after models.Time,
+) (result activities.ReminderResult, err error) {
 	err = h.query(id, func() {
 		if !h.gone {
-			result.Applied = slices.ContainsFunc(h.dates.Reminders(*timeAt(h.now())), func(r models.Reminder) bool {
+			result.Applied = slices.ContainsFunc(h.reminders(), func(r models.Reminder) bool {
 				return r.Is(reminder.Kind, reminder.About)
 			})
 		}
 		if result.Applied {
 			h.remind(reminder)
 		}
-		result.State = h.workOrder()
+		result.State = h.workOrder(after)
 		h.loaded()
 	})
 	return result, err
 }
 
 func (h *recordHarness) remind(reminder models.Reminder) {
-	people := h.workers
-	if reminder.Role() == models.RoleConsultant {
-		people = h.consultants
-	}
+	people := map[models.Role][]string{models.RoleWorker: h.workers, models.RoleConsultant: h.consultants, "": h.managers}[reminder.Role()]
 	kind := strings.TrimPrefix(string(reminder.Kind), "work_order.")
 	for _, p := range people {
 		if !slices.ContainsFunc(h.notices, func(n *notice) bool {
@@ -303,10 +351,13 @@ func (h *recordHarness) remind(reminder models.Reminder) {
 }
 
 // LoadFeedback returns the row.
-func (h *recordHarness) LoadFeedback(_ context.Context, id string) (state service.FeedbackState, err error) {
+func (h *recordHarness) LoadFeedback(_ context.Context, id string, after models.Time) (state service.FeedbackState, err error) {
 	err = h.query(id, func() {
 		if !h.gone {
-			state = service.FeedbackState{ID: h.id, OrganizationID: organizationID, Status: models.FeedbackStatus(h.status), Mail: h.mailWaiting()}
+			state = service.FeedbackState{
+				ID: h.id, OrganizationID: organizationID, Status: models.FeedbackStatus(h.status), Mail: h.mailWaiting(),
+				Transitions: h.transitionsAfter(after),
+			}
 		}
 		h.loaded()
 	})
@@ -360,6 +411,23 @@ func (h *recordHarness) wantMailed(want string) {
 	}
 	if !slices.Equal(got, lines) {
 		h.t.Errorf("mailed were\n\t%s,\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(lines, "\n\t"))
+	}
+}
+
+// wantMarkers checks the markers in the timelines, without the identity, for example
+// "0s created → open, 10h0m0s open → complete".
+func (h *recordHarness) wantMarkers(want string) {
+	h.t.Helper()
+	var got []string
+	for _, m := range h.observer.markers {
+		text, by, _ := strings.Cut(m, ", ")
+		if by != personID {
+			h.t.Errorf("the marker %q does not end with the identity", m)
+		}
+		got = append(got, text)
+	}
+	if text := strings.Join(got, ", "); text != want {
+		h.t.Errorf("the markers are\n\t%s,\nwant\n\t%s", text, want)
 	}
 }
 

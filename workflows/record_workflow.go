@@ -5,47 +5,112 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
+
+	"millwright/models"
+	"millwright/service"
 )
 
 // recordWorkflow is what WorkOrder and Feedback share: it loads a record when
-// woken, sends its notices by e-mail and shows its state to operators.
+// woken, sends its notices by e-mail, accepts updates and shows the record's life to
+// operators.
 type recordWorkflow struct {
-	id    string
-	wakes workflow.ReceiveChannel
-	mail  noticeMail
+	id     string
+	wakes  wakeChannels
+	mail   noticeMail
+	passed Passed
+	// acted has a value when an update has ended. After it runs reloadSoon until the next
+	// load; it is nil otherwise.
+	acted      workflow.Channel
+	reloadSoon workflow.Future
+	cancelSoon workflow.CancelFunc
+	// cancelRequests is closed when the cancellation of the workflow is requested,
+	// which cancels nothing. cancelRequestedAt is nil before.
+	cancelRequests    workflow.ReceiveChannel
+	cancelRequestedAt *models.Time
+	// transitions are those that this run loaded, the oldest first.
+	transitions []service.Transition
 	// mailPending says that a load found waiting notices while mail was being
 	// sent, which may have missed them.
 	mailPending bool
-	// shownDetails and shownAttributes are the last values shown to operators.
-	shownDetails, shownAttributes string
+	// loadedAt is the time of the last load, shownDetails what operators see.
+	loadedAt     models.Time
+	shownDetails string
 }
 
-func newRecordWorkflow(ctx workflow.Context, id string) recordWorkflow {
-	return recordWorkflow{id: id, wakes: workflow.GetSignalChannel(ctx, SignalWake), mail: noticeMail{recordID: id}}
+// Passed is what a run passes to the next when it continues as new. Histories store it.
+type Passed struct {
+	// Seen is the time of the newest transition in the timelines.
+	Seen models.Time `json:"seen,omitzero"`
+	// Shown identifies the search attributes that are set.
+	Shown string `json:"shown,omitempty"`
+}
+
+// start makes the workflow of the record accept signals and updates. It returns the
+// context for all that the workflow does: one that a request to cancel it does not end.
+func (w *recordWorkflow) start(root workflow.Context, id string, passed Passed, updates []recordUpdate) (workflow.Context, error) {
+	ctx, _ := workflow.NewDisconnectedContext(root)
+	*w = recordWorkflow{
+		id: id, wakes: newWakeChannels(ctx), mail: noticeMail{recordID: id}, passed: passed,
+		acted: workflow.NewBufferedChannel(ctx, 1), cancelRequests: root.Done(),
+	}
+	for _, u := range updates {
+		if err := w.handle(ctx, u); err != nil {
+			return nil, err
+		}
+	}
+	return ctx, nil
 }
 
 // load reads the record's state by the local activity of that name, which needs
 // no separate workflow task. One load covers every earlier wake.
 func (w *recordWorkflow) load(ctx workflow.Context, state any, activity string) error {
-	drainSignals(w.wakes)
-	return executeLocal(ctx, "load the record", state, activity, w.id)
+	w.wakes.drain()
+	if w.reloadSoon != nil {
+		w.cancelSoon()
+		w.reloadSoon = nil
+	}
+	return executeLocal(ctx, "load the record", state, activity, w.id, w.lastTransition())
 }
+
+// lastTransition returns the time of the last transition that this run loaded.
+func (w *recordWorkflow) lastTransition() models.Time {
+	if n := len(w.transitions); n > 0 {
+		return w.transitions[n-1].At
+	}
+	return models.Time{}
+}
+
+// tenYears is a time limit that does not matter. Without one, all attempts of a local
+// activity together would have the time of one.
+const tenYears = 10 * 365 * 24 * time.Hour
 
 // executeLocal runs a local activity until it succeeds. After two quick retries
 // the SDK waits by a timer, which ends the workflow task.
 func executeLocal(ctx workflow.Context, summary string, result any, activity string, arguments ...any) error {
-	const tenYears = 10 * 365 * 24 * time.Hour
 	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout:    5 * time.Second,
-		ScheduleToCloseTimeout: tenYears, // for all attempts; the default is the timeout of one
+		ScheduleToCloseTimeout: tenYears,
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 4, MaximumInterval: time.Minute},
 		Summary:                summary,
 	})
 	return workflow.ExecuteLocalActivity(ctx, activity, arguments...).Get(ctx, result)
 }
 
-// mailNotices sends the notices that a load found, in the background.
-func (w *recordWorkflow) mailNotices(ctx workflow.Context) {
+// loaded takes in what a load returned: it adds a marker to the timeline for each new
+// transition and starts mailing the notices. Histories of earlier versions contain
+// loads without transitions, so their replay adds no markers.
+func (w *recordWorkflow) loaded(ctx workflow.Context, transitions []service.Transition, mail bool) {
+	w.loadedAt = models.TimeOf(workflow.Now(ctx))
+	for _, t := range transitions {
+		w.transitions = append(w.transitions, t)
+		if t.At.Time.After(w.passed.Seen.Time) {
+			w.passed.Seen = t.At
+			addMarker(ctx, transitionText(t))
+		}
+	}
+	if !mail {
+		return
+	}
 	if w.mail.running() {
 		w.mailPending = true
 		return
@@ -53,35 +118,66 @@ func (w *recordWorkflow) mailNotices(ctx workflow.Context) {
 	w.mail.start(ctx)
 }
 
+// addMarker adds a line to the timeline: a side effect is an event that needs no
+// task and shows its summary.
+func addMarker(ctx workflow.Context, summary string) {
+	workflow.SideEffectWithOptions(ctx, workflow.SideEffectOptions{Summary: summary}, func(workflow.Context) any { return nil })
+}
+
 // idle reports whether a finished record's workflow may end. A wake that arrives
 // afterwards is not lost: the server rejects the end and runs the task again.
-func (w *recordWorkflow) idle() bool { return !w.mail.running() && w.wakes.Len() == 0 }
+func (w *recordWorkflow) idle(ctx workflow.Context) bool {
+	return !w.mail.running() && w.wakes.empty() && w.updated(ctx)
+}
 
-// wait waits for a wake, the end of the mail or the timer, which may be nil. It
-// reports whether the record must be reloaded.
+// reloadDelay is how long after an update the record is reloaded without a wake.
+const reloadDelay = time.Second
+
+// updated reports whether no update is running and the record was reloaded since the
+// last. Only then may the run end. An update that outlives its run fails for its caller,
+// and so does one in the task that ends the run: the server rejects that task when
+// the wake arrives that the action causes.
+func (w *recordWorkflow) updated(ctx workflow.Context) bool {
+	return workflow.AllHandlersFinished(ctx) && w.acted.Len() == 0 && w.reloadSoon == nil
+}
+
+// wait waits for a wake, an update, a request to cancel, the end of the mail or the
+// timer, which may be nil. It reports whether the record must be reloaded.
 func (w *recordWorkflow) wait(ctx workflow.Context, timer workflow.Future) (reload bool, err error) {
 	selector := workflow.NewSelector(ctx)
-	selector.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {})
-	selector.AddReceive(w.wakes, func(c workflow.ReceiveChannel, _ bool) { drainSignals(c); reload = true })
+	if w.cancelRequestedAt == nil {
+		selector.AddReceive(w.cancelRequests, func(workflow.ReceiveChannel, bool) {
+			at := models.TimeOf(workflow.Now(ctx))
+			w.cancelRequestedAt = &at
+		})
+	}
+	w.wakes.addTo(selector, func() { reload = true })
+	if w.reloadSoon == nil {
+		selector.AddReceive(w.acted, func(c workflow.ReceiveChannel, _ bool) {
+			c.ReceiveAsync(nil)
+			var soon workflow.Context
+			soon, w.cancelSoon = workflow.WithCancel(ctx)
+			w.reloadSoon = workflow.NewTimerWithOptions(soon, reloadDelay, workflow.TimerOptions{Summary: "reload after an update"})
+		})
+	} else {
+		selector.AddFuture(w.reloadSoon, func(workflow.Future) { reload = true })
+	}
 	if timer != nil {
 		selector.AddFuture(timer, func(workflow.Future) {})
 	}
 	mailWasRunning := w.mail.running()
 	w.mail.addTo(ctx, selector, &err)
 	selector.Select(ctx)
-	if err == nil {
-		err = ctx.Err()
-	}
 	if mailWasRunning && !w.mail.running() && w.mailPending {
 		w.mailPending, reload = false, true
 	}
 	return reload, err
 }
 
-// shouldContinueAsNew reports whether the history is long enough and no mail is
-// being sent. Waiting wakes do not matter: a new run loads first.
+// shouldContinueAsNew reports whether the history is long enough, and neither mail is
+// being sent nor an update running. Waiting wakes do not matter: a new run loads first.
 func (w *recordWorkflow) shouldContinueAsNew(ctx workflow.Context) bool {
-	return !w.mail.running() && workflow.GetInfo(ctx).GetContinueAsNewSuggested()
+	return !w.mail.running() && w.updated(ctx) && workflow.GetInfo(ctx).GetContinueAsNewSuggested()
 }
 
 // show sets the details and search attributes that operators see. The key must
@@ -91,9 +187,44 @@ func (w *recordWorkflow) show(ctx workflow.Context, details, key string, attribu
 		w.shownDetails = details
 		workflow.SetCurrentDetails(ctx, details)
 	}
-	if key == w.shownAttributes {
+	if key == w.passed.Shown {
 		return nil
 	}
-	w.shownAttributes = key
+	w.passed.Shown = key
 	return workflow.UpsertTypedSearchAttributes(ctx, attributes...)
+}
+
+// Waiting for wakes.
+
+// wakeChannels are the channels of the wake signal's names.
+type wakeChannels []workflow.ReceiveChannel
+
+func newWakeChannels(ctx workflow.Context) wakeChannels {
+	options := workflow.SignalChannelOptions{Description: "The service's own: read again what is pending. Losing or repeating it changes nothing."}
+	return wakeChannels{
+		workflow.GetSignalChannelWithOptions(ctx, SignalWake, options),
+		workflow.GetSignalChannelWithOptions(ctx, SignalWakeNext, options),
+	}
+}
+
+func (c wakeChannels) drain() {
+	for _, wakes := range c {
+		drainSignals(wakes)
+	}
+}
+
+func (c wakeChannels) empty() bool {
+	for _, wakes := range c {
+		if wakes.Len() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// addTo adds the wakes to the selector.
+func (c wakeChannels) addTo(selector workflow.Selector, woken func()) {
+	for _, wakes := range c {
+		selector.AddReceive(wakes, func(workflow.ReceiveChannel, bool) { c.drain(); woken() })
+	}
 }

@@ -3,10 +3,14 @@ package workflows_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
 
 	"millwright/activities"
 	"millwright/models"
@@ -20,16 +24,32 @@ type recordedRecord struct {
 	loads []service.WorkOrderState
 	// failures is how often the mail server fails before it accepts mail.
 	failures int
+	// transitions are those of the loaded states.
+	transitions []service.Transition
 }
 
-// next returns the state for the next load.
-func (s *recordedRecord) next() service.WorkOrderState {
+// next returns the state for the next load, with the transitions after the time.
+func (s *recordedRecord) next(after models.Time) service.WorkOrderState {
 	state := s.loads[0]
 	if len(s.loads) > 1 {
 		s.loads = s.loads[1:]
 	}
+	from := ""
+	if n := len(s.transitions); n > 0 {
+		from = s.transitions[n-1].To
+	}
+	if to := string(state.Status); to != from {
+		s.transitions = append(s.transitions, service.Transition{At: models.TimeOf(time.Now()), From: from, To: to, By: recordedPerson})
+	}
+	for _, t := range s.transitions {
+		if t.At.Time.After(after.Time) {
+			state.Transitions = append(state.Transitions, t)
+		}
+	}
 	return state
 }
+
+const recordedPerson = "idn_01jd8q4v6cf5e8hbbfwj0zq3ts"
 
 // workOrderState returns a work order's state whose dates fit the reminders.
 func workOrderState(id string, status models.WorkOrderStatus, mail bool, reminders ...models.Reminder) service.WorkOrderState {
@@ -38,10 +58,10 @@ func workOrderState(id string, status models.WorkOrderStatus, mail bool, reminde
 		Dates: models.Dates{Status: status},
 	}
 	for _, r := range reminders {
-		if r.Role() == models.RoleConsultant {
-			state.InReviewSince = &r.About
-		} else {
+		if r.Role() == models.RoleWorker {
 			state.TargetDate = &r.About
+		} else {
+			state.InReviewSince = &r.About
 		}
 	}
 	return state
@@ -92,15 +112,121 @@ func playTargetDateMoved(ctx context.Context, r *recorder) (string, error) {
 	}, "LookAtWorkOrder timer", "RemindOfWorkOrder RemindOfWorkOrder")
 }
 
-func playReviewWaits(ctx context.Context, r *recorder) (string, error) {
+func playReviewEscalated(ctx context.Context, r *recorder) (string, error) {
 	const id = "wo_01jd8q4v6cf5e8hbbfwj0zq3uc"
-	waits := models.Reminder{Kind: models.NoticeReviewWaits, About: models.TimeOf(time.Now()), At: models.TimeOf(time.Now().Add(2 * time.Second))}
+	since := models.TimeOf(time.Now())
+	waits := models.Reminder{Kind: models.NoticeReviewWaits, About: since, At: models.TimeOf(since.Add(2 * time.Second))}
+	overdue := models.Reminder{Kind: models.NoticeReviewOverdue, About: since, At: models.TimeOf(since.Add(3 * time.Second))}
 	return r.openWorkOrder(ctx, id, []service.WorkOrderState{
 		workOrderState(id, models.StatusInProgress, false),
-		workOrderState(id, models.StatusSentToInspection, false, waits),
-		workOrderState(id, models.StatusSentToInspection, true, waits), // after the reminder
+		workOrderState(id, models.StatusSentToInspection, false, waits, overdue),
+		workOrderState(id, models.StatusSentToInspection, true, waits, overdue),  // after the reminder
+		workOrderState(id, models.StatusSentToInspection, false, waits, overdue), // after the escalation
 		workOrderState(id, models.StatusComplete, false),
-	}, "LookAtWorkOrder", "RemindOfWorkOrder MailNotices")
+	}, "LookAtWorkOrder", "RemindOfWorkOrder RemindOfWorkOrder")
+}
+
+func playUpdated(ctx context.Context, r *recorder) (string, error) {
+	const id = "wo_01jd8q4v6cf5e8hbbfwj0zq3uf"
+	workflowID, err := r.openWorkOrder(ctx, id, []service.WorkOrderState{
+		workOrderState(id, models.StatusInProgress, false),
+		workOrderState(id, models.StatusOnHold, false),
+		workOrderState(id, models.StatusOnHold, false), // after the rejected review
+		workOrderState(id, models.StatusInProgress, false),
+		workOrderState(id, models.StatusCancelled, false),
+	})
+	person := map[string]string{"person": recordedPerson}
+	return workflowID, errors.Join(err,
+		r.update(ctx, workflowID, "LookAtWorkOrder", workflows.UpdateHold, person, true),
+		r.update(ctx, workflowID, "done LookAtWorkOrder", workflows.UpdateReview,
+			map[string]string{"decision": "approve", "comment": "Well done.", "person": recordedPerson}, false),
+		r.update(ctx, workflowID, "done done LookAtWorkOrder", workflows.UpdateResume, person, true),
+		r.update(ctx, workflowID, "done done done LookAtWorkOrder", workflows.UpdateCancel,
+			map[string]string{"reason": "Duplicate", "person": recordedPerson}, true),
+	)
+}
+
+func playCancelRequested(ctx context.Context, r *recorder) (string, error) {
+	const id = "wo_01jd8q4v6cf5e8hbbfwj0zq3ug"
+	workflowID, err := r.openWorkOrder(ctx, id, []service.WorkOrderState{
+		workOrderState(id, models.StatusOpen, false),
+		workOrderState(id, models.StatusInProgress, false),
+		workOrderState(id, models.StatusComplete, false),
+	})
+	return workflowID, errors.Join(err,
+		r.await(ctx, workflowID, "LookAtWorkOrder"),
+		r.client.CancelWorkflow(ctx, workflowID, ""),
+		r.signalAfter(ctx, workflowID, "cancel", workflows.SignalWakeNext),
+		r.signalAfter(ctx, workflowID, "cancel LookAtWorkOrder", workflows.SignalWake),
+	)
+}
+
+// playContinues records the first run of a workflow that continues as new.
+func playContinues(ctx context.Context, r *recorder) (string, error) {
+	return r.continueAsNew(ctx, "wo_01jd8q4v6cf5e8hbbfwj0zq3uh")
+}
+
+// playContinued records the last.
+func playContinued(ctx context.Context, r *recorder) (string, error) {
+	id, err := r.continueAsNew(ctx, "wo_01jd8q4v6cf5e8hbbfwj0zq3uj")
+	workflowID, _, _ := strings.Cut(id, " ")
+	return workflowID, err
+}
+
+// continueAsNew opens a work order, wakes its workflow until it has continued as new,
+// and completes it. It returns the workflow's id and that of its first run.
+func (r *recorder) continueAsNew(ctx context.Context, id string) (string, error) {
+	target := service.WakeTarget{Kind: service.TargetWorkOrder, ID: id}
+	workflowID := workflows.WorkOrderID(id)
+	record := &recordedRecord{loads: []service.WorkOrderState{
+		workOrderState(id, models.StatusOpen, false), workOrderState(id, models.StatusInProgress, false),
+	}}
+	r.mu.Lock()
+	r.records[id] = record
+	r.mu.Unlock()
+	var first string
+	for {
+		if err := r.wake(ctx, target); err != nil {
+			return "", err
+		}
+		found, err := r.client.DescribeWorkflowExecution(ctx, workflowID, "")
+		if err != nil {
+			return "", err
+		}
+		run := found.GetWorkflowExecutionInfo().GetExecution().GetRunId()
+		if first == "" {
+			first = run
+		}
+		if run != first {
+			break
+		}
+		if err := r.await(ctx, workflowID, "LookAtWorkOrder"); err != nil {
+			return "", err
+		}
+	}
+	r.mu.Lock()
+	record.loads = []service.WorkOrderState{workOrderState(id, models.StatusComplete, false)}
+	r.mu.Unlock()
+	return workflowID + " " + first, r.wake(ctx, target)
+}
+
+// update sends an update once the history shows the words, and checks whether it
+// succeeds.
+func (r *recorder) update(ctx context.Context, workflowID, words, name string, input any, succeeds bool) error {
+	if err := r.await(ctx, workflowID, words); err != nil {
+		return err
+	}
+	handle, err := r.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: workflowID, UpdateID: "update-" + name, UpdateName: name, Args: []any{input},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err != nil {
+		return err
+	}
+	if err := handle.Get(ctx, nil); (err == nil) != succeeds {
+		return fmt.Errorf("the update %s ended with %w", name, err)
+	}
+	return nil
 }
 
 func playEndsBeforeItsMail(ctx context.Context, r *recorder) (string, error) {
@@ -119,24 +245,48 @@ func playResolved(ctx context.Context, r *recorder) (string, error) {
 	}, "LookAtFeedback MailNotices")
 }
 
-// The activities.
-
-func (a *fakeActivities) LoadWorkOrder(_ context.Context, id string) (service.WorkOrderState, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.records[id].next(), nil
+func playResolvedByUpdate(ctx context.Context, r *recorder) (string, error) {
+	const id = "iss_01jd8q4v6cf5e8hbbfwj0zq3uk"
+	workflowID, err := r.open(ctx, service.WakeTarget{Kind: service.TargetFeedback, ID: id}, workflows.FeedbackID(id), 0, []service.WorkOrderState{
+		workOrderState(id, models.WorkOrderStatus(models.FeedbackOpen), false),
+		workOrderState(id, models.WorkOrderStatus(models.FeedbackResolved), false),
+	})
+	return workflowID, errors.Join(err, r.update(ctx, workflowID, "LookAtFeedback", workflows.UpdateResolve, map[string]string{"person": recordedPerson}, true))
 }
 
-func (a *fakeActivities) RemindWorkOrder(ctx context.Context, id string, _ models.Reminder) (activities.ReminderResult, error) {
-	state, err := a.LoadWorkOrder(ctx, id)
+// The activities.
+
+func (a *fakeActivities) LoadWorkOrder(_ context.Context, id string, after models.Time) (service.WorkOrderState, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.records[id].next(after), nil
+}
+
+func (a *fakeActivities) RemindWorkOrder(ctx context.Context, id string, _ models.Reminder, after models.Time) (activities.ReminderResult, error) {
+	state, err := a.LoadWorkOrder(ctx, id, after)
 	return activities.ReminderResult{Applied: true, State: state}, err
 }
 
-func (a *fakeActivities) LoadFeedback(ctx context.Context, id string) (service.FeedbackState, error) {
-	state, err := a.LoadWorkOrder(ctx, id)
+func (a *fakeActivities) LoadFeedback(ctx context.Context, id string, after models.Time) (service.FeedbackState, error) {
+	state, err := a.LoadWorkOrder(ctx, id, after)
 	return service.FeedbackState{
 		ID: state.ID, OrganizationID: state.OrganizationID, Status: models.FeedbackStatus(state.Status), Mail: state.Mail,
+		Transitions: state.Transitions,
 	}, err
+}
+
+// act succeeds with the status that the next load returns.
+func (a *fakeActivities) act(_ context.Context, action activities.RecordAction) (activities.RecordActionResult, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	status := string(a.records[action.RecordID].loads[0].Status)
+	return activities.RecordActionResult{ID: action.RecordID, Status: status, ChangedAt: models.TimeOf(time.Now())}, nil
+}
+
+// ReviewWorkOrder rejects every review.
+func (a *fakeActivities) ReviewWorkOrder(context.Context, activities.RecordAction) (activities.RecordActionResult, error) {
+	return activities.RecordActionResult{}, temporal.NewNonRetryableApplicationError(
+		`A work order with the status "On hold" does not allow this.`, string(models.CodeRuleViolation), nil)
 }
 
 func (a *fakeActivities) MailNotices(_ context.Context, recordID string) (activities.MailResult, error) {
@@ -147,6 +297,17 @@ func (a *fakeActivities) MailNotices(_ context.Context, recordID string) (activi
 		return activities.MailResult{}, errors.New("the mail server refused the connection")
 	}
 	return activities.MailResult{Sent: 2}, nil
+}
+
+// transition returns "→status" for the marker of a transition, "" for any other.
+func transition(event *history.HistoryEvent) string {
+	var summary string
+	if converter.GetDefaultDataConverter().FromPayload(event.GetUserMetadata().GetSummary(), &summary) != nil {
+		return ""
+	}
+	_, to, _ := strings.Cut(summary, " → ")
+	status, _, _ := strings.Cut(to, ",")
+	return "→" + status
 }
 
 // localActivity returns the name of the local activity whose result the marker

@@ -28,10 +28,11 @@ var record = flag.Bool("record", false, "record testdata/*.json again, on the Te
 type recording struct {
 	file string
 	// shows lists what happens in order: activities by name (local ones too), signals
-	// after a "!", timer (started), stopped (a timer), completed. Other events may
-	// happen in between.
+	// after a "!", accepted updates after a "?", done (an update), timer (started),
+	// stopped (a timer), transitions as →status, cancel (requested), continued,
+	// completed. Other events may happen in between.
 	shows string
-	// play makes it happen and returns the workflow id.
+	// play makes it happen and returns the workflow id; nil keeps the recorded file.
 	play func(ctx context.Context, s *recorder) (workflowID string, err error)
 }
 
@@ -44,14 +45,30 @@ var recordings = []recording{
 	{"mailbox_with_more_after_a_round.json", "!wake DrainMailbox DrainMailbox completed", playMoreAfterADispatch},
 	{"sweep.json", "PokeOwed completed", playSweep},
 	{"housekeeping.json", "RemoveExpired RemoveExpired completed", playHousekeeping},
-	{"work_order_completed.json", "!wake LookAtWorkOrder MailNotices !wake LookAtWorkOrder MailNotices completed", playCompleted},
-	{"work_order_target_date_moved.json", "!wake LookAtWorkOrder timer !wake LookAtWorkOrder stopped timer " +
-		"RemindOfWorkOrder MailNotices timer RemindOfWorkOrder !wake LookAtWorkOrder completed", playTargetDateMoved},
-	{"work_order_review_waits.json", "!wake LookAtWorkOrder !wake LookAtWorkOrder timer RemindOfWorkOrder MailNotices " +
-		"!wake LookAtWorkOrder completed", playReviewWaits},
-	{"work_order_ends_before_its_mail.json", "!wake LookAtWorkOrder MailNotices !wake LookAtWorkOrder " +
+	{"work_order_completed.json", "!wake LookAtWorkOrder →open MailNotices !wake LookAtWorkOrder →complete MailNotices completed", playCompleted},
+	{"work_order_target_date_moved.json", "!wake LookAtWorkOrder →open timer !wake LookAtWorkOrder stopped timer " +
+		"RemindOfWorkOrder MailNotices timer RemindOfWorkOrder !wake LookAtWorkOrder →cancelled completed", playTargetDateMoved},
+	{"work_order_review_escalated.json", "!wake LookAtWorkOrder !wake LookAtWorkOrder →sent_to_inspection timer RemindOfWorkOrder MailNotices " +
+		"timer RemindOfWorkOrder !wake LookAtWorkOrder →complete completed", playReviewEscalated},
+	{"work_order_ends_before_its_mail.json", "!wake LookAtWorkOrder MailNotices !wake LookAtWorkOrder →complete " +
 		"LookAtWorkOrder MailNotices completed", playEndsBeforeItsMail},
-	{"feedback_resolved.json", "!wake LookAtFeedback MailNotices !wake LookAtFeedback MailNotices completed", playResolved},
+	{"work_order_updated.json", "!wake LookAtWorkOrder ?hold HoldWorkOrder done LookAtWorkOrder →on_hold ?review ReviewWorkOrder done " +
+		"?resume ResumeWorkOrder done LookAtWorkOrder →in_progress ?cancel CancelWorkOrder done LookAtWorkOrder →cancelled completed", playUpdated},
+	{"work_order_cancel_requested.json", "!wake LookAtWorkOrder cancel !wake LookAtWorkOrder →in_progress !wake LookAtWorkOrder →complete completed", playCancelRequested},
+	{"work_order_continues_as_new.json", "!wake LookAtWorkOrder →open !wake LookAtWorkOrder →in_progress !wake LookAtWorkOrder continued", playContinues},
+	{"work_order_continued_as_new.json", "LookAtWorkOrder →complete completed", playContinued},
+	{"feedback_resolved.json", "!wake LookAtFeedback →open MailNotices !wake LookAtFeedback →resolved MailNotices completed", playResolved},
+	{"feedback_resolved_by_update.json", "!wake LookAtFeedback →open ?resolve ResolveFeedback done LookAtFeedback →resolved completed", playResolvedByUpdate},
+
+	// Recorded before loads returned transitions.
+	{"work_order_completed_without_transitions.json", "!wake LookAtWorkOrder MailNotices !wake LookAtWorkOrder MailNotices completed", nil},
+	{"work_order_target_date_moved_without_transitions.json", "!wake LookAtWorkOrder timer !wake LookAtWorkOrder stopped timer " +
+		"RemindOfWorkOrder MailNotices timer RemindOfWorkOrder !wake LookAtWorkOrder completed", nil},
+	{"work_order_review_waits_without_transitions.json", "!wake LookAtWorkOrder !wake LookAtWorkOrder timer RemindOfWorkOrder MailNotices " +
+		"!wake LookAtWorkOrder completed", nil},
+	{"work_order_ends_before_its_mail_without_transitions.json", "!wake LookAtWorkOrder MailNotices !wake LookAtWorkOrder " +
+		"LookAtWorkOrder MailNotices completed", nil},
+	{"feedback_resolved_without_transitions.json", "!wake LookAtFeedback MailNotices !wake LookAtFeedback MailNotices completed", nil},
 }
 
 // A workflow started before a release must continue after it: today's code replays
@@ -124,7 +141,7 @@ func wordFor(event *history.HistoryEvent) string {
 		return event.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName()
 	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
 		name := event.GetWorkflowExecutionSignaledEventAttributes().GetSignalName()
-		if name == workflows.SignalWake {
+		if name == workflows.SignalWake || name == workflows.SignalWakeNext {
 			return "!wake"
 		}
 		return "!" + name
@@ -133,7 +150,18 @@ func wordFor(event *history.HistoryEvent) string {
 	case enums.EVENT_TYPE_TIMER_CANCELED:
 		return "stopped"
 	case enums.EVENT_TYPE_MARKER_RECORDED:
-		return localActivity(event.GetMarkerRecordedEventAttributes())
+		if name := localActivity(event.GetMarkerRecordedEventAttributes()); name != "" {
+			return name
+		}
+		return transition(event)
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:
+		return "?" + event.GetWorkflowExecutionUpdateAcceptedEventAttributes().GetAcceptedRequest().GetInput().GetName()
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED:
+		return "done"
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED:
+		return "cancel"
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW:
+		return "continued"
 	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
 		return "completed"
 	default:

@@ -11,13 +11,20 @@ import (
 	"millwright/service"
 )
 
-// WorkOrder accompanies a work order from its creation until it is complete or
-// cancelled: it sends the notices about it by e-mail, and reminds people of the
-// target date and of a waiting review. A wake after its end starts it again.
+// WorkOrder is the life of a work order, from its creation until it is complete or
+// cancelled. The transaction of a call decides each transition; the workflow shows it,
+// sends the notices about it by e-mail, and acts in time: it reminds people of the
+// target date and of a waiting review, which it escalates. Operators act by updates. A
+// wake after its end starts it again.
 //
-// reminded lists the reminders that earlier runs sent.
-func WorkOrder(ctx workflow.Context, workOrderID string, reminded []models.Reminder) error {
-	w := &workOrder{recordWorkflow: newRecordWorkflow(ctx, workOrderID), reminded: reminded}
+// reminded lists the reminders that earlier runs sent; passed is what the run before
+// passes on.
+func WorkOrder(ctx workflow.Context, workOrderID string, reminded []models.Reminder, passed Passed) error {
+	w := &workOrder{reminded: reminded}
+	ctx, err := w.start(ctx, workOrderID, passed, workOrderUpdates)
+	if err != nil {
+		return err
+	}
 	return w.run(ctx)
 }
 
@@ -35,38 +42,74 @@ type reminderTimer struct {
 	cancel   workflow.CancelFunc
 }
 
+// run leads the work order through its phases. In each it waits until a load shows
+// another one, while the phase's timers run. models.Dates.Reminders has their times.
 func (w *workOrder) run(ctx workflow.Context) error {
-	if err := w.reload(ctx); err != nil {
-		return err
+	err := w.reload(ctx)
+	for err == nil {
+		switch phase := w.phase(); phase {
+		case models.PhaseWorking, models.PhaseBackFromReview:
+			// Open, in progress, or sent back: the workers are reminded of the target date,
+			// a day before it and when it comes.
+			err = w.stay(ctx, phase)
+		case models.PhaseOnHold:
+			// No timers: what falls due meanwhile comes with the resumption.
+			err = w.stay(ctx, phase)
+		case models.PhaseInReview:
+			// The target date, as before, and the review: its consultants are reminded, then it
+			// is escalated to the inventory managers.
+			err = w.stay(ctx, phase)
+		case models.PhaseClosed:
+			// Complete, cancelled, or gone: the last notices are mailed, and updates finish.
+			if w.idle(ctx) {
+				return w.showState(ctx, nil)
+			}
+			err = w.step(ctx, nil)
+		}
 	}
-	for {
+	return err
+}
+
+// phase returns the work order's phase. One that is gone is closed.
+func (w *workOrder) phase() models.Phase {
+	if w.state.ID == "" {
+		return models.PhaseClosed
+	}
+	return w.state.Status.Phase()
+}
+
+// stay keeps the work order in its phase, sends its reminders when they are due, and
+// returns when it has left the phase.
+func (w *workOrder) stay(ctx workflow.Context, phase models.Phase) (err error) {
+	for err == nil && w.phase() == phase {
 		next := nextReminder(w.state.Reminders, w.reminded)
 		if next != nil && !workflow.Now(ctx).Before(next.At.Time) {
-			if err := w.remind(ctx, *next); err != nil {
-				return err
-			}
+			err = w.remind(ctx, *next)
 			continue
 		}
-		if err := w.showState(ctx, next); err != nil {
-			return err
-		}
-		if workOrderFinished(w.state) && w.idle() {
-			return nil
-		}
-		w.setTimer(ctx, next)
-		reload, err := w.wait(ctx, w.timer.future)
-		if err != nil {
-			return err
-		}
-		if w.shouldContinueAsNew(ctx) {
-			return workflow.NewContinueAsNewError(ctx, WorkOrder, w.id, w.reminded)
-		}
-		if reload {
-			if err := w.reload(ctx); err != nil {
-				return err
-			}
-		}
+		err = w.step(ctx, next)
 	}
+	return err
+}
+
+// step shows the state, waits for the next reminder's time or for anything else that
+// happens, and reloads the work order if it may have changed.
+func (w *workOrder) step(ctx workflow.Context, next *models.Reminder) error {
+	if err := w.showState(ctx, next); err != nil {
+		return err
+	}
+	w.setTimer(ctx, next)
+	reload, err := w.wait(ctx, w.timer.future)
+	if err != nil {
+		return err
+	}
+	if w.shouldContinueAsNew(ctx) {
+		return workflow.NewContinueAsNewError(ctx, WorkOrder, w.id, w.reminded, w.passed)
+	}
+	if reload {
+		return w.reload(ctx)
+	}
+	return nil
 }
 
 // nextReminder returns the first of the reminders, which are in order of time,
@@ -80,20 +123,13 @@ func nextReminder(reminders, sent []models.Reminder) *models.Reminder {
 	return nil
 }
 
-// workOrderFinished reports whether the work order is closed or gone.
-func workOrderFinished(state service.WorkOrderState) bool {
-	return state.ID == "" || state.Status.Closed()
-}
-
-// reload loads the work order and starts mailing its notices.
+// reload loads the work order.
 func (w *workOrder) reload(ctx workflow.Context) error {
 	w.state = service.WorkOrderState{}
 	if err := w.load(ctx, &w.state, activities.NameLoadWorkOrder); err != nil {
 		return err
 	}
-	if w.state.Mail {
-		w.mailNotices(ctx)
-	}
+	w.loaded(ctx, w.state.Transitions, w.state.Mail)
 	return nil
 }
 
@@ -101,28 +137,15 @@ func (w *workOrder) reload(ctx workflow.Context) error {
 // has just changed, is not marked as sent: it may apply again.
 func (w *workOrder) remind(ctx workflow.Context, due models.Reminder) error {
 	var result activities.ReminderResult
-	if err := executeLocal(ctx, "remind: "+reminderTopic(due), &result, activities.NameRemindWorkOrder, w.id, due); err != nil {
+	err := executeLocal(ctx, "remind: "+reminderTopic(due), &result, activities.NameRemindWorkOrder, w.id, due, w.lastTransition())
+	if err != nil {
 		return err
 	}
 	if w.state = result.State; result.Applied {
 		w.reminded = append(w.reminded, due)
 	}
-	if w.state.Mail {
-		w.mailNotices(ctx)
-	}
+	w.loaded(ctx, w.state.Transitions, w.state.Mail)
 	return nil
-}
-
-// reminderTopic names what the reminder is about.
-func reminderTopic(r models.Reminder) string {
-	switch r.Kind {
-	case models.NoticeDueSoon:
-		return "target date in a day"
-	case models.NoticeDue:
-		return "target date reached"
-	default:
-		return "review still waiting"
-	}
 }
 
 // setTimer runs the timer of the next reminder and cancels any other.
@@ -149,7 +172,7 @@ func (w *workOrder) showState(ctx workflow.Context, next *models.Reminder) error
 	if s.ID == "" {
 		return nil // gone
 	}
-	return w.show(ctx, workOrderDetails(s, next), string(s.Status),
+	return w.show(ctx, w.workOrderDetails(next), string(s.Status),
 		AttributeOrganization.ValueSet(s.OrganizationID),
 		AttributeWorkOrderStatus.ValueSet(string(s.Status)),
 		AttributeRecordID.ValueSet(s.ID),
@@ -157,16 +180,17 @@ func (w *workOrder) showState(ctx workflow.Context, next *models.Reminder) error
 }
 
 // workOrderDetails is what the Temporal UI shows of a work order.
-func workOrderDetails(s service.WorkOrderState, next *models.Reminder) string {
-	text := fmt.Sprintf("**%s**\n\n- work order %s\n- organization %s\n", s.Status, s.ID, s.OrganizationID)
+func (w *workOrder) workOrderDetails(next *models.Reminder) string {
+	s := w.state
+	facts := []string{"work order " + s.ID, "organization " + s.OrganizationID}
 	if s.TargetDate != nil {
-		text += fmt.Sprintf("- target date %s\n", s.TargetDate)
+		facts = append(facts, "target date "+s.TargetDate.String())
 	}
 	if s.InReviewSince != nil {
-		text += fmt.Sprintf("- in review since %s\n", s.InReviewSince)
+		facts = append(facts, "in review since "+s.InReviewSince.String())
 	}
 	if next != nil {
-		text += fmt.Sprintf("- next reminder at %s: %s\n", next.At, reminderTopic(*next))
+		facts = append(facts, fmt.Sprintf("next reminder at %s: %s", next.At, reminderTopic(*next)))
 	}
-	return text
+	return w.details(string(s.Status), facts, UpdateCancel)
 }

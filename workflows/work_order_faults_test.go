@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"go.temporal.io/sdk/temporal"
 	"pgregory.net/rapid"
 
 	"millwright/models"
@@ -99,31 +98,6 @@ func TestDatabaseOutageIsRetriedEveryMinute(t *testing.T) {
 	h.wantClosed("80h")
 }
 
-func TestCancelledRecordWorkflowEnds(t *testing.T) {
-	tests := []struct {
-		name string
-		make func(reporter) *recordHarness
-		plan func(h *recordHarness)
-	}{
-		{"of a work order waiting for a wake", newWorkOrderHarness, func(*recordHarness) {}},
-		{"of a work order waiting for a date", newWorkOrderHarness, func(h *recordHarness) { h.setTargetDate("72h") }},
-		{"of feedback", newFeedbackHarness, func(*recordHarness) {}},
-		{"while the mail server is down", newWorkOrderHarness, func(h *recordHarness) { h.mailDown = func(time.Duration) bool { return true } }},
-		{"while the database is down", newWorkOrderHarness, func(h *recordHarness) { h.down = func(time.Duration) bool { return true } }},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			h := tt.make(t)
-			tt.plan(h)
-			h.at("3h", func() { h.env.CancelWorkflow() })
-			h.run()
-			if !temporal.IsCanceledError(h.err) || h.ended != 3*time.Hour {
-				t.Errorf("the workflow ended at %v with %v, want it cancelled at 3h", h.ended, h.err)
-			}
-		})
-	}
-}
-
 func TestOperatorsSeeAWorkOrdersState(t *testing.T) {
 	h := newWorkOrderHarness(t)
 	h.setTargetDate("30h")
@@ -170,14 +144,19 @@ func TestOperatorsSeeAWorkOrdersState(t *testing.T) {
 		})
 		shown = append(shown, fmt.Sprintf("%v %s: %s", s.at, s.attributes["WorkOrderStatus"], strings.ReplaceAll(s.details, "\n", "|")))
 	}
-	const ids = "||- work order " + recordID + "|- organization " + organizationID + "|"
+	const ids = "||- work order " + recordID + "|- organization " + organizationID + "|- target date 2026-03-03T15:00:00.000Z|"
+	const first = "|Transitions:||- 2026-03-02T09:00:00.000Z created → open, " + personID + "|"
+	const second = first + "- 2026-03-02T19:00:00.000Z open → sent_to_inspection, " + personID + "|"
+	const third = second + "- 2026-03-04T01:00:00.000Z sent_to_inspection → complete, " + personID + "|"
+	const advice = "|Request Cancellation changes nothing: use the update `cancel`.|"
 	check("shown", shown, []string{
-		"0s open: **open**" + ids + "- target date 2026-03-03T15:00:00.000Z|" +
-			"- next reminder at 2026-03-02T15:00:00.000Z: target date in a day|",
-		"10h0m0s sent_to_inspection: **sent_to_inspection**" + ids + "- target date 2026-03-03T15:00:00.000Z|" +
-			"- in review since 2026-03-02T19:00:00.000Z|- next reminder at 2026-03-03T15:00:00.000Z: target date reached|",
-		"40h0m0s complete: **complete**" + ids + "- target date 2026-03-03T15:00:00.000Z|",
+		"0s open: **open**, as of 2026-03-02T09:00:00.000Z" + ids +
+			"- next reminder at 2026-03-02T15:00:00.000Z: target date in a day|" + first + advice,
+		"10h0m0s sent_to_inspection: **sent_to_inspection**, as of 2026-03-02T19:00:00.000Z" + ids +
+			"- in review since 2026-03-02T19:00:00.000Z|- next reminder at 2026-03-03T15:00:00.000Z: target date reached|" + second + advice,
+		"40h0m0s complete: **complete**, as of 2026-03-04T01:00:00.000Z" + ids + third + advice,
 	})
+	h.wantMarkers("0s created → open, 10h0m0s open → sent_to_inspection, 40h0m0s sent_to_inspection → complete")
 }
 
 // Whatever people do and whatever is down: every notice is mailed once, exactly
@@ -277,5 +256,8 @@ func (f *expectedReminders) step() {
 	}
 	if f.review >= 0 && f.now >= f.review+48*time.Hour {
 		once(fmt.Sprintf("review_waiting about %v", f.review))
+	}
+	if f.review >= 0 && f.now >= f.review+96*time.Hour {
+		once(fmt.Sprintf("review_overdue about %v", f.review))
 	}
 }

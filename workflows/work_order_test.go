@@ -174,6 +174,21 @@ func TestReviewReminders(t *testing.T) {
 			h.writeWithoutWake("30h", func() { h.setStatus(models.StatusSentToInspection) })
 			h.write("100h", func() { approve(h) })
 		}, "10h review cat, 78h review_waiting cat, 100h completed mia", "100h"},
+		{"then escalated to the inventory managers", func(h *recordHarness) {
+			h.write("10h", func() { review(h) })
+			h.write("200h", func() { approve(h) })
+		}, "10h review cat, 58h review_waiting cat, 106h review_overdue max, 200h completed mia", "200h"},
+		{"not escalated if sent back before", func(h *recordHarness) {
+			h.write("10h", func() { review(h) })
+			h.write("105h59m", func() { back(h) })
+			h.write("110h", func() { review(h) })
+			h.write("150h", func() { approve(h) })
+		}, "10h review cat, 58h review_waiting cat, 105h59m sent_back wim, 110h review cat, 150h completed mia", "150h"},
+		{"to the managers of that time", func(h *recordHarness) {
+			h.write("10h", func() { review(h) })
+			h.writeWithoutWake("60h", func() { h.managers = []string{"mel", "moe"} })
+			h.write("110h", func() { approve(h) })
+		}, "10h review cat, 58h review_waiting cat, 106h review_overdue mel, 106h review_overdue moe, 110h completed mia", "110h"},
 		{"not if cancelled during the review", func(h *recordHarness) {
 			h.write("10h", func() { review(h) })
 			h.write("20h", func() { h.setStatus(models.StatusCancelled); h.notify("cancelled", "wim", "cat") })

@@ -15,7 +15,7 @@ import (
 func issuesCommand() *cobra.Command {
 	return commandGroup("issues", "Act on feedback as a person, as in the app", personCommand("resolve ID --as PERSON", "Resolve the feedback", "feedback",
 		func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.WriteResult, error) {
-			return svc.ResolveFeedback(ctx, actor, id)
+			return svc.ResolveFeedback(ctx, actor, service.Call{}, id)
 		}, issueTable))
 }
 

@@ -58,6 +58,9 @@ type settings struct {
 	AllowHTTP       bool            `env:"WEBHOOK_ALLOW_HTTP" envDefault:"false" doc:"allow http:// webhook addresses; for development"`
 	SMTPURL         string          `env:"SMTP_URL" secret:"true" doc:"mail server, as smtp://host:port or smtp://user:password@host:port; without it notices are shown only in the app's inbox"`
 	MailFrom        string          `env:"MAIL_FROM" envDefault:"Millwright <no-reply@localhost>" doc:"sender of e-mails, as Name <address>"`
+	ReviewReminder  time.Duration   `env:"REVIEW_REMINDER_AFTER" envDefault:"48h" doc:"how long a review may wait before its consultants are reminded"`
+	ReviewOverdue   time.Duration   `env:"REVIEW_ESCALATION_AFTER" envDefault:"96h" doc:"how long a review may wait before the inventory managers are notified"`
+	OperatorActions bool            `env:"OPERATOR_ACTIONS" envDefault:"false" doc:"allow updates in Temporal that change records as a person, for everyone who can reach Temporal or its UI; see docs/security.md"`
 	IdleTimeout     time.Duration   `env:"WEBHOOK_LINGER" envDefault:"30s" doc:"how long the workflow of an idle webhook address stays ready for the next event"`
 	SweepEvery      time.Duration   `env:"SWEEP_INTERVAL" envDefault:"10s" doc:"how often the sweep runs"`
 	MetricsAddr     string          `env:"METRICS_ADDR" form:"host:port" doc:"address that serves Prometheus metrics; without it no metrics are served"`
@@ -274,6 +277,7 @@ func (s settings) serviceOptions(log *slog.Logger) (service.Options, error) {
 		Cell:                  s.Cell,
 		RetrySchedule:         models.RetrySchedule(s.RetrySchedule),
 		ShutOffAfter:          s.ShutOffAfter,
+		ReviewPeriods:         models.ReviewPeriods{Reminder: s.ReviewReminder, Escalation: s.ReviewOverdue},
 		AddressRules:          s.addressRules(),
 		AddressCallsPerMinute: s.AddressCalls,
 		OverLimitDelay:        service.DefaultOverLimitDelay,

@@ -53,7 +53,7 @@ func runWorker(ctx context.Context, s settings) error {
 	}
 	options := worker.Options{
 		Client: p.temporal, Namespace: s.Namespace, Service: p.service, Waker: p.waker, Sender: sender, Mailer: mailer,
-		IdleTimeout: s.IdleTimeout, SweepEvery: s.SweepEvery, StopTimeout: s.ResponseTimeout + 5*time.Second,
+		OperatorActions: s.OperatorActions, IdleTimeout: s.IdleTimeout, SweepEvery: s.SweepEvery, StopTimeout: s.ResponseTimeout + 5*time.Second,
 		Instrumentation: instrumentation, Log: p.log,
 	}
 	if err := prepare(ctx, options); err != nil {

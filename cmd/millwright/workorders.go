@@ -18,11 +18,11 @@ func workOrdersCommand() *cobra.Command {
 		reviewCommand(),
 		workOrderCommand("hold ID --as PERSON", "Put the work order on hold: it accepts no changes and no answers",
 			func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.WriteResult, error) {
-				return svc.HoldWorkOrder(ctx, actor, id)
+				return svc.HoldWorkOrder(ctx, actor, service.Call{}, id)
 			}),
 		workOrderCommand("resume ID --as PERSON", "Take the work order off hold, back to its previous status",
 			func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.WriteResult, error) {
-				return svc.ResumeWorkOrder(ctx, actor, id)
+				return svc.ResumeWorkOrder(ctx, actor, service.Call{}, id)
 			}),
 	)
 }
@@ -32,7 +32,7 @@ func reviewCommand() *cobra.Command {
 	var sendBack bool
 	cmd := workOrderCommand("review ID --approve|--send-back [--comment TEXT] --as PERSON", "Review the work as a consultant: approve it, or send it back to its workers",
 		func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.WriteResult, error) {
-			return svc.ReviewWorkOrder(ctx, actor, id, review)
+			return svc.ReviewWorkOrder(ctx, actor, service.Call{}, id, review)
 		})
 	cmd.Flags().BoolVar(&review.Approve, "approve", false, "complete the work order")
 	cmd.Flags().BoolVar(&sendBack, "send-back", false, "send the work back to its workers")

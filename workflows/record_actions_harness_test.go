@@ -1,0 +1,149 @@
+package workflows
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/sdk/v1"
+	"go.temporal.io/sdk/temporal"
+
+	"millwright/activities"
+	"millwright/models"
+)
+
+// The fakes of the activities that act on the record for an operator. Each obeys the
+// status machine and leaves a dirty record; the wake that follows is up to the test.
+
+func (h *recordHarness) ReviewWorkOrder(_ context.Context, action activities.RecordAction) (activities.RecordActionResult, error) {
+	operation := models.OperationSendBack
+	if action.Approve {
+		operation = models.OperationApprove
+	}
+	return h.operate(action, operation)
+}
+
+func (h *recordHarness) HoldWorkOrder(_ context.Context, action activities.RecordAction) (activities.RecordActionResult, error) {
+	return h.operate(action, models.OperationHold)
+}
+
+func (h *recordHarness) ResumeWorkOrder(_ context.Context, action activities.RecordAction) (activities.RecordActionResult, error) {
+	return h.operate(action, models.OperationResume)
+}
+
+func (h *recordHarness) CancelWorkOrder(_ context.Context, action activities.RecordAction) (activities.RecordActionResult, error) {
+	return h.operate(action, models.OperationCancel)
+}
+
+func (h *recordHarness) ResolveFeedback(_ context.Context, action activities.RecordAction) (result activities.RecordActionResult, err error) {
+	return h.act(action, func() error {
+		if h.status != string(models.FeedbackOpen) {
+			return models.Violation(models.RuleStatus, "Feedback with the status %q does not allow this.", models.FeedbackStatus(h.status).Name())
+		}
+		h.move(string(models.FeedbackResolved))
+		return nil
+	})
+}
+
+// operate does the operation to the work order.
+func (h *recordHarness) operate(action activities.RecordAction, operation models.Operation) (activities.RecordActionResult, error) {
+	return h.act(action, func() error {
+		change, err := models.WorkOrderStatus(h.status).Apply(operation, "")
+		if err == nil {
+			h.setStatus(change.To)
+		}
+		return err
+	})
+}
+
+// act does something as an operator. Like the service, it rejects for good and fails
+// for a while.
+func (h *recordHarness) act(action activities.RecordAction, do func() error) (result activities.RecordActionResult, err error) {
+	failed := h.query(action.RecordID, func() {
+		h.actions = append(h.actions, action)
+		if err = do(); err != nil {
+			err = temporal.NewNonRetryableApplicationError(err.Error(), string(models.CodeOf(err)), nil)
+			return
+		}
+		h.dirty = true
+		result = activities.RecordActionResult{ID: h.id, Status: h.status, ChangedAt: *timeAt(h.now())}
+	})
+	if failed != nil {
+		return result, failed
+	}
+	return result, err
+}
+
+// updateResult is what an update's caller gets: its result as JSON, or "rejected: " or
+// "failed: " and the error.
+type updateResult struct {
+	at      time.Duration
+	outcome string
+}
+
+// update plans an update with the input, which is encoded unless it is raw JSON. It
+// returns where its outcome will be.
+func (h *recordHarness) update(when, name string, input any) *updateResult {
+	result := &updateResult{at: -1}
+	id := fmt.Sprintf("update-%d", len(h.planned))
+	finish := func(outcome string) { result.at, result.outcome = h.now(), outcome }
+	h.at(when, func() {
+		h.env.UpdateWorkflow(name, id, &callbacks{finish}, input)
+	})
+	return result
+}
+
+type callbacks struct{ finish func(outcome string) }
+
+func (*callbacks) Accept() {}
+
+func (c *callbacks) Reject(err error) { c.finish("rejected: " + sentence(err)) }
+
+// sentence returns the message that callers of an update see.
+func sentence(err error) string {
+	if rejected, ok := errors.AsType[*temporal.ApplicationError](err); ok {
+		return rejected.Message()
+	}
+	return err.Error()
+}
+
+func (c *callbacks) Complete(result any, err error) {
+	if err != nil {
+		c.finish("failed: " + sentence(err))
+		return
+	}
+	text, err := json.Marshal(result)
+	if err != nil {
+		c.finish("failed: " + err.Error())
+		return
+	}
+	c.finish(string(text))
+}
+
+// metadata returns what the Temporal UI queries: the current details, and the signals,
+// queries and updates with their descriptions.
+func (h *recordHarness) metadata() *sdk.WorkflowMetadata {
+	h.t.Helper()
+	var metadata sdk.WorkflowMetadata
+	value, err := h.env.QueryWorkflow("__temporal_workflow_metadata")
+	if err == nil {
+		err = value.Get(&metadata)
+	}
+	if err != nil {
+		h.t.Fatalf("query the metadata: %v", err)
+	}
+	return &metadata
+}
+
+func (h *recordHarness) details() string { return h.metadata().GetCurrentDetails() }
+
+// close ends the record as people do.
+func (h *recordHarness) close() {
+	if h.id == feedbackID {
+		h.move(string(models.FeedbackResolved))
+		return
+	}
+	h.setStatus(models.StatusComplete)
+}

@@ -1,0 +1,55 @@
+package workflows
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// shownTransitions bounds how many transitions the details list: the newest.
+const shownTransitions = 30
+
+// transitionText says the transition in one line, as in "open → in_progress, idn_…".
+func transitionText(t service.Transition) string {
+	return fmt.Sprintf("%s → %s, %s", cmp.Or(t.From, "created"), t.To, t.By)
+}
+
+// details is what the Temporal UI shows of a record, in Markdown: its status, the facts,
+// its transitions, and what cancelling the workflow would do.
+func (w *recordWorkflow) details(status string, facts []string, update string) string {
+	lines := []string{fmt.Sprintf("**%s**, as of %s", status, w.loadedAt), ""}
+	for _, fact := range facts {
+		lines = append(lines, "- "+fact)
+	}
+	lines = append(lines, "", "Transitions:", "")
+	listed := w.transitions
+	if n := len(listed) - shownTransitions; n > 0 {
+		listed = listed[n:]
+		lines = append(lines, "- … earlier ones are in the organization's log")
+	}
+	for _, t := range listed {
+		lines = append(lines, fmt.Sprintf("- %s %s", t.At, transitionText(t)))
+	}
+	if w.cancelRequestedAt != nil {
+		lines = append(lines, "", fmt.Sprintf("**Cancellation of this workflow was requested at %s. It changed nothing.**", w.cancelRequestedAt))
+	}
+	lines = append(lines, "", "Request Cancellation changes nothing: use the update `"+update+"`.", "")
+	return strings.Join(lines, "\n")
+}
+
+// reminderTopic names what the reminder is about.
+func reminderTopic(r models.Reminder) string {
+	switch r.Kind {
+	case models.NoticeDueSoon:
+		return "target date in a day"
+	case models.NoticeDue:
+		return "target date reached"
+	case models.NoticeReviewOverdue:
+		return "review overdue, to the inventory managers"
+	default:
+		return "review still waiting"
+	}
+}

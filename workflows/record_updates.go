@@ -1,0 +1,135 @@
+package workflows
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"millwright/activities"
+	"millwright/models"
+)
+
+// The updates of WorkOrder and Feedback (docs/contract.md, Temporal surface). Operators
+// send them from the Temporal UI, so never change a name or a member.
+const (
+	UpdateReview  = "review"
+	UpdateHold    = "hold"
+	UpdateResume  = "resume"
+	UpdateCancel  = "cancel"
+	UpdateResolve = "resolve"
+)
+
+// The members of an update's input.
+const (
+	memberDecision = "decision"
+	memberComment  = "comment"
+	memberReason   = "reason"
+	memberPerson   = "person"
+)
+
+// The decisions of a review.
+const (
+	decisionApprove  = "approve"
+	decisionSendBack = "send_back"
+)
+
+// recordUpdate is an update that acts on a record as a person.
+type recordUpdate struct {
+	name, description string
+	// members are those of the input; text is the one that the action keeps as its text.
+	members []string
+	text    string
+	// activity acts.
+	activity string
+}
+
+var workOrderUpdates = []recordUpdate{
+	{
+		UpdateReview, `Review the work as a consultant. Input: {"decision": "approve" or "send_back", "comment": a text or "", "person": identity id}`,
+		[]string{memberDecision, memberComment, memberPerson}, memberComment, activities.NameReviewWorkOrder,
+	},
+	{
+		UpdateHold, `Put the work order on hold: it accepts no changes and no answers. Input: {"person": identity id}`,
+		[]string{memberPerson}, "", activities.NameHoldWorkOrder,
+	},
+	{
+		UpdateResume, `Take the work order off hold, back to its previous status. Input: {"person": identity id}`,
+		[]string{memberPerson}, "", activities.NameResumeWorkOrder,
+	},
+	{
+		UpdateCancel, `Cancel the work order. Input: {"reason": a text or "", "person": identity id}`,
+		[]string{memberReason, memberPerson}, memberReason, activities.NameCancelWorkOrder,
+	},
+}
+
+var feedbackUpdates = []recordUpdate{{
+	UpdateResolve, `Resolve the feedback. Input: {"person": identity id}`,
+	[]string{memberPerson}, "", activities.NameResolveFeedback,
+}}
+
+// action decodes the input. It checks its shape only, so that a rejected update leaves
+// no event; what depends on the record is up to the activity.
+func (u recordUpdate) action(input json.RawMessage) (action activities.RecordAction, err error) {
+	members, err := textMembers(input, u.members...)
+	if err != nil {
+		return action, err
+	}
+	switch decision, reviews := members[memberDecision]; {
+	case reviews && decision != decisionApprove && decision != decisionSendBack:
+		return action, inputError("The decision is %q or %q.", decisionApprove, decisionSendBack)
+	case !models.IsID(members[memberPerson], models.PrefixIdentity):
+		return action, inputError("The person is the identity id of a person, which begins with %q.", string(models.PrefixIdentity)+"_")
+	default:
+		return activities.RecordAction{
+			Update: u.name, Person: members[memberPerson], Approve: decision == decisionApprove, Text: members[u.text],
+		}, nil
+	}
+}
+
+// handle makes the workflow accept the update.
+func (w *recordWorkflow) handle(ctx workflow.Context, u recordUpdate) error {
+	return workflow.SetUpdateHandlerWithOptions(ctx, u.name,
+		func(ctx workflow.Context, input json.RawMessage) (result activities.RecordActionResult, err error) {
+			action, err := u.action(input)
+			if err != nil {
+				return result, err
+			}
+			// Cancelling the workflow must not interrupt an action.
+			ctx, _ = workflow.NewDisconnectedContext(ctx)
+			action.RecordID, action.UpdateID = w.id, workflow.GetCurrentUpdateInfo(ctx).ID
+			result, err = act(ctx, u.activity, action)
+			w.acted.SendAsync(nil)
+			return result, err
+		},
+		workflow.UpdateHandlerOptions{
+			Description: u.description,
+			Validator: func(_ workflow.Context, input json.RawMessage) error {
+				_, err := u.action(input)
+				return err
+			},
+		})
+}
+
+// act runs the activity of an action. It gives up after 16 seconds, before the Temporal
+// UI does, which waits 20.
+func act(ctx workflow.Context, activity string, action activities.RecordAction) (result activities.RecordActionResult, err error) {
+	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		StartToCloseTimeout:    3 * time.Second,
+		ScheduleToCloseTimeout: tenYears, // the attempts are the limit
+		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: 500 * time.Millisecond, BackoffCoefficient: 2, MaximumAttempts: 4},
+		Summary:                action.Update + " as " + action.Person,
+	})
+	err = workflow.ExecuteLocalActivity(ctx, activity, action).Get(ctx, &result)
+	if err == nil {
+		return result, nil
+	}
+	if rejected, ok := errors.AsType[*temporal.ApplicationError](err); ok && rejected.NonRetryable() {
+		return result, temporal.NewNonRetryableApplicationError(rejected.Message(), rejected.Type(), nil)
+	}
+	return result, temporal.NewNonRetryableApplicationError(
+		"The service could not do this in time. Look at the record before you try again: it may have happened.",
+		string(models.CodeUnavailable), nil)
+}
