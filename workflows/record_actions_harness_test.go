@@ -61,6 +61,9 @@ func (h *recordHarness) operate(action activities.RecordAction, operation models
 // act does something as an operator. Like the service, it rejects for good and fails
 // for a while.
 func (h *recordHarness) act(action activities.RecordAction, do func() error) (result activities.RecordActionResult, err error) {
+	if h.actionsDown != nil && h.actionsDown(h.now()) {
+		return result, errors.New("another call holds the record")
+	}
 	failed := h.query(action.RecordID, func() {
 		h.actions = append(h.actions, action)
 		if err = do(); err != nil {

@@ -49,9 +49,9 @@ type recordHarness struct {
 	// execute runs the WorkOrder or Feedback workflow.
 	execute func(env *testsuite.TestWorkflowEnvironment, arguments nextArguments)
 
-	// down says when the database is unreachable, mailDown when the mail server is;
-	// nil is never.
-	down, mailDown func(at time.Duration) bool
+	// down says when the database is unreachable, mailDown when the mail server is,
+	// actionsDown when operators' actions fail; nil is never.
+	down, mailDown, actionsDown func(at time.Duration) bool
 	// duringLoad is called in the middle of the n-th load, after it read the row;
 	// duringMail in the middle of the n-th mailing, after it claimed the notices.
 	duringLoad, duringMail func(n int)

@@ -130,6 +130,31 @@ func TestRunsEndAfterTheirUpdates(t *testing.T) {
 	}
 }
 
+func TestTheWorkflowOfAClosedRecordWaitsForItsUpdates(t *testing.T) {
+	h := newWorkOrderHarness(t)
+	h.actionsDown = func(at time.Duration) bool { return at < 2*time.Hour+3*time.Second }
+	result := h.update("2h", UpdateHold, input(`{"person": %q}`, personID))
+	h.write("2h1s", func() { h.setStatus(models.StatusComplete) })
+	h.run()
+	if want := `failed: A work order with the status "Complete" does not allow this.`; result.outcome != want {
+		t.Errorf("at %v the caller got %q, want %q", result.at, result.outcome, want)
+	}
+	h.wantClosed((result.at + reloadDelay).String())
+}
+
+func TestCancellingTheWorkflowInterruptsNoUpdate(t *testing.T) {
+	h := newWorkOrderHarness(t)
+	h.actionsDown = func(at time.Duration) bool { return at < 2*time.Hour+3*time.Second }
+	result := h.update("2h", UpdateHold, input(`{"person": %q}`, personID))
+	h.at("2h1s", func() { h.env.CancelWorkflow() })
+	h.write("3h", func() { h.setStatus(models.StatusComplete) })
+	h.run()
+	if !strings.Contains(result.outcome, `"status":"on_hold"`) {
+		t.Errorf("at %v the caller got %q", result.at, result.outcome)
+	}
+	h.wantClosed("3h")
+}
+
 func TestUpdatesOfAnUnreachableDatabaseEnd(t *testing.T) {
 	h := newWorkOrderHarness(t)
 	h.down = func(at time.Duration) bool { return at >= 2*time.Hour && at < 3*time.Hour }
