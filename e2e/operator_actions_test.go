@@ -27,6 +27,15 @@ func newOperatorHarness(t *testing.T, own settings) (*harness, *integrator) {
 	return h, h.integrator()
 }
 
+// openOrder creates a work order, and returns it and its workflow once operators find it.
+func (h *harness) openOrder(i *integrator) (order, flow string) {
+	h.t.Helper()
+	order = h.createOrder(i, "Replace filter", nil, false)
+	flow = workflows.WorkOrderID(order)
+	h.awaitFound(`WorkOrderStatus = "open" AND RecordId = "`+order+`"`, flow)
+	return order, flow
+}
+
 // update sends an update as an operator does, and returns the record's status after it,
 // or the sentence with which it is rejected.
 func (h *harness) update(workflowID, name string, input any) string {
@@ -198,9 +207,7 @@ func TestAnOperatorCancelsAndResolvesInTemporal(t *testing.T) {
 	t.Parallel()
 	h, i := newOperatorHarness(t, settings{"OPERATOR_ACTIONS": "true"})
 	manager := h.org.imported.IDs["manager"]
-	order := h.createOrder(i, "Replace filter", nil, false)
-	flow := workflows.WorkOrderID(order)
-	h.awaitFound(`WorkOrderStatus = "open" AND RecordId = "`+order+`"`, flow)
+	order, flow := h.openOrder(i)
 	if got := h.update(flow, "cancel", object{"reason": "Duplicate", "person": manager}); got != "cancelled" {
 		t.Errorf("cancel: %s", got)
 	}
@@ -242,9 +249,7 @@ func TestAnOperatorCancelsAndResolvesInTemporal(t *testing.T) {
 func TestOperatorsDoNotActOnRecordsByDefault(t *testing.T) {
 	t.Parallel()
 	h, i := newOperatorHarness(t, nil)
-	order := h.createOrder(i, "Replace filter", nil, false)
-	flow := workflows.WorkOrderID(order)
-	h.awaitFound(`WorkOrderStatus = "open" AND RecordId = "`+order+`"`, flow)
+	order, flow := h.openOrder(i)
 	if got := h.update(flow, "hold", object{"person": h.org.imported.IDs["manager"]}); !strings.Contains(got, "OPERATOR_ACTIONS") {
 		t.Errorf("hold: %s", got)
 	}
@@ -259,9 +264,7 @@ func TestAResetActsOnce(t *testing.T) {
 	t.Parallel()
 	h, i := newOperatorHarness(t, settings{"OPERATOR_ACTIONS": "true"})
 	manager := h.org.imported.IDs["manager"]
-	order := h.createOrder(i, "Replace filter", nil, false)
-	flow := workflows.WorkOrderID(order)
-	h.awaitFound(`WorkOrderStatus = "open" AND RecordId = "`+order+`"`, flow)
+	order, flow := h.openOrder(i)
 	if got := h.update(flow, "hold", object{"person": manager}); got != "on_hold" {
 		t.Fatalf("hold: %s", got)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/batch"
 	"millwright/service/servicetest"
 )
 
@@ -78,7 +79,7 @@ func BenchmarkStatementsOfDeliveries(b *testing.B) {
 	run := func(name, sql string, args ...any) {
 		b.Helper()
 		pipeline := &pgx.Batch{}
-		pipeline.Queue(service.IndexPlans)
+		pipeline.Queue(batch.IndexPlans)
 		pipeline.Queue(sql, args...)
 		cpu, wal := conn.cpu(), conn.wal()
 		if err := conn.SendBatch(b.Context(), pipeline).Close(); err != nil {

@@ -45,9 +45,9 @@ func daysOf(column, ids string) string {
 }
 
 // reopened are common table expressions that move the deliveries that {condition} selects
-// from the table {from} back to open_deliveries. {state} are their attempts before the run of the retry schedule that
-// they are in, their status and their next attempt. An attempt that is inside the
-// delivery moves to the attempts.
+// from the table {from} back to open_deliveries. {state} are their attempts before the run
+// of the retry schedule that they are in, their status and their next attempt. An attempt
+// that is inside the delivery moves to the attempts.
 const reopened = `
 	closed AS (
 		DELETE FROM {from} WHERE {condition} RETURNING *

@@ -22,24 +22,14 @@ var maxBlocks = map[bool]int{false: 150, true: 450}
 // counts as empty until the next ANALYZE.
 func TestStatementsOfDeliveriesKeepRightPlans(t *testing.T) {
 	f := servicetest.New(t)
-	conn, err := pgx.ConnectConfig(t.Context(), f.Pool.Config().ConnConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
-	exec := func(sql string, args ...any) {
-		t.Helper()
-		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
-			t.Fatalf("%s: %v", sql, err)
-		}
-	}
+	conn, exec := connection(t, f.Pool.Config().ConnString())
 	exec(`SET statement_timeout = 0`) // planting takes longer than a call may
 	// A month of partitions, as there is when the oldest are dropped.
 	first := time.Date(2040, time.January, 1, 0, 0, 0, 0, time.UTC)
 	const days, many = 38, 50_000
 	exec(`SELECT partitions.make($1, $2)`, first, days)
 	exec(`VACUUM ANALYZE`)
-	exec(`SET plan_cache_mode = 'force_generic_plan'; SET enable_seqscan = off`) // as service.IndexPlans does
+	exec(`SET plan_cache_mode = 'force_generic_plan'; SET enable_seqscan = off`) // as batch.IndexPlans does
 	address := "'" + f.ID("erp_hook") + "'"
 	// idOf is the SQL of the nth id of a kind. They are spread over the days.
 	idOf := func(prefix, kind, n string) string {

@@ -3,8 +3,6 @@ package service
 import (
 	"strconv"
 	"strings"
-
-	"millwright/service/batch"
 )
 
 // The query of Backlog, for tests that explain it.
@@ -17,9 +15,6 @@ var (
 func DeliveryID(event, random string) string {
 	return with(deliveryID, "event", event, "random", random)
 }
-
-// IndexPlans are the settings of the statements of deliveries.
-const IndexPlans = batch.IndexPlans
 
 // DeliveryStatements are statements that a test explains.
 var DeliveryStatements = map[string]string{

@@ -51,9 +51,9 @@ type position struct {
 	ID  string
 }
 
-// list reads a page and encodes it. The query of a page depends on what its reader may see. It is sent together with the query of that,
-// as it was for the last page, and again if that has changed. Errors: invalid_request,
-// cursor_expired, unavailable.
+// list reads a page and encodes it. The query of a page depends on what its reader may
+// see. It is sent together with the query of that, as it was for the last page, and again
+// if that has changed. Errors: invalid_request, cursor_expired, unavailable.
 func list[Row any, P rowPointer[Row]](ctx context.Context, s *Service, q *listQuery, request ListRequest) ([]byte, error) {
 	limit := min(request.Limit, models.MaxPageSize)
 	start, err := s.pageStart(request, q.digest)

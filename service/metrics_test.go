@@ -11,6 +11,7 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/batch"
 	"millwright/service/servicetest"
 )
 
@@ -138,7 +139,7 @@ func explainBacklog(t *testing.T, f *servicetest.Fixture, visit func(planNode)) 
 			t.Fatal(err)
 		}
 		defer tx.Rollback(ctx)
-		if _, err := tx.Exec(ctx, service.IndexPlans); err != nil {
+		if _, err := tx.Exec(ctx, batch.IndexPlans); err != nil {
 			t.Fatal(err)
 		}
 		rows, err := tx.Query(ctx, `EXPLAIN (ANALYZE, BUFFERS, FORMAT `+format+`) `+service.BacklogQuery,

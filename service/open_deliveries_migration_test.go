@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -41,6 +42,23 @@ func databaseAt(t *testing.T, version int64) string {
 	return url
 }
 
+// connection connects to the database without the program's pool and its settings. exec
+// runs a statement that must succeed.
+func connection(t *testing.T, url string) (conn *pgx.Conn, exec func(sql string, args ...any)) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	return conn, func(sql string, args ...any) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+}
+
 // previousDeliveries inserts a delivery of each status as the previous release's program
 // does. Its ids and positions follow the given number.
 const previousDeliveries = `
@@ -63,17 +81,7 @@ const previousAttempts = `
 // its program runs next to this one, and through the contraction.
 func TestDeliveriesOfThePreviousReleaseAreKept(t *testing.T) {
 	url := databaseAt(t, previousSchema)
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
-	exec := func(sql string, args ...any) {
-		t.Helper()
-		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
-			t.Fatalf("%s: %v", sql, err)
-		}
-	}
+	_, exec := connection(t, url)
 	first := "01kj" // ids of the first hours of March 2026
 	exec(previousDeliveries, first, "idn_x", "whk_x", "wo_x", "idn_x", servicetest.Start)
 	exec(previousAttempts, first)

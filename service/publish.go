@@ -87,7 +87,8 @@ var (
 const maxSharedAddresses = 100
 
 // publish queues the event and its deliveries; without deliveries there is no event. An
-// organization without addresses when the rules were checked publishes nothing. A write to many addresses runs alone.
+// organization without addresses when the rules were checked publishes nothing. A write
+// to many addresses runs alone.
 func (t *tx) publish(c effects, e domainEvent) error {
 	if err := t.Reserve(c.addresses); err != nil {
 		return err

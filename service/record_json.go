@@ -19,15 +19,6 @@ import (
 // jsonRecord is a record that appends its JSON.
 type jsonRecord interface{ appendJSON(b []byte) []byte }
 
-// appendRecord appends a record as JSON.
-func appendRecord(b []byte, record any) ([]byte, error) {
-	if r, ok := record.(jsonRecord); ok {
-		return r.appendJSON(b), nil
-	}
-	encoded, err := Encode(record)
-	return append(b, encoded...), err
-}
-
 // appendText appends the name of a member, with what precedes it, and a text.
 func appendText[S ~string](b []byte, name string, text S) []byte {
 	b, err := jsontext.AppendQuote(append(b, name...), text)

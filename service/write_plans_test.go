@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 	erp.ShowPeople = true
 	keyed := func() service.Call {
 		calls++
-		return service.Call{Key: "k" + string(rune('a'+calls/26)) + string(rune('a'+calls%26)), Method: "POST", Path: "/", Fingerprint: []byte("body")}
+		return service.Call{Key: fmt.Sprint("k", calls), Method: "POST", Path: "/", Fingerprint: []byte("body")}
 	}
 	form := h.ID("inspection")
 	write := func() {
