@@ -6,68 +6,59 @@ import (
 
 	"millwright/models"
 	"millwright/service"
-	"millwright/webhook"
 )
 
-// Deliveries are the activities of the Delivery workflow.
+// Deliveries are the activities of the Delivery workflow. It shows deliveries; the
+// dispatchers of their addresses send them.
 type Deliveries struct {
 	Service *service.Service
-	Sender  Sender
-	Now     func() time.Time
-	// Instrumentation counts, logs and traces the attempts; it may be nil.
-	Instrumentation *Instrumentation
+	Waker   service.Waker
+	// ResponseLimit is how long an attempt may take.
+	ResponseLimit time.Duration
+}
+
+// LoadedDelivery is the state of a delivery, empty if it is gone. Histories store it.
+type LoadedDelivery struct {
+	service.DeliveryState
+	// ResponseLimit is how long an attempt may take.
+	ResponseLimit time.Duration
 }
 
 // LoadDelivery returns the delivery's state, an empty one if it is gone.
-func (a *Deliveries) LoadDelivery(ctx context.Context, id string) (service.DeliveryState, error) {
-	state, err := a.Service.Delivery(ctx, id)
+func (a *Deliveries) LoadDelivery(ctx context.Context, id string) (LoadedDelivery, error) {
+	state, err := a.Service.LoadDelivery(ctx, id)
 	if models.CodeOf(err) == models.CodeNotFound {
-		return service.DeliveryState{}, nil
+		return LoadedDelivery{}, nil
+	}
+	return LoadedDelivery{state, a.ResponseLimit}, err
+}
+
+// CheckDelivery is LoadDelivery, and wakes the address of a delivery that is pending or
+// whose next attempt is due, in case nothing else has.
+func (a *Deliveries) CheckDelivery(ctx context.Context, id string) (LoadedDelivery, error) {
+	state, err := a.LoadDelivery(ctx, id)
+	due := state.Status == models.DeliveryPending ||
+		state.NextAttemptAt != nil && !state.NextAttemptAt.Time.After(state.LoadedAt.Time)
+	if err == nil && due {
+		a.Waker.Wake(service.WakeTarget{Kind: service.TargetWebhook, ID: state.WebhookID})
 	}
 	return state, err
 }
 
-// AttemptDelivery makes and records the next attempt if the delivery is still
-// retrying, and returns its new state.
-func (a *Deliveries) AttemptDelivery(ctx context.Context, id string) (service.DeliveryState, error) {
-	claim, err := a.Service.ClaimRetry(ctx, id)
-	if err != nil {
-		return service.DeliveryState{}, err
-	}
-	for _, d := range claim.Deliveries {
-		signer, err := webhook.NewSigner(claim.Address.Secrets...)
-		if err != nil {
-			return service.DeliveryState{}, err
-		}
-		attempt := a.Instrumentation.send(ctx, a.Sender, signer, a.Now, claim.Address, d)
-		if ctx.Err() != nil {
-			return service.DeliveryState{}, ctx.Err() // cut off by us, not by the receiver
-		}
-		result, err := a.Service.RecordAttempts(ctx, claim.Address.ID, []service.Attempt{attempt})
-		if err != nil {
-			return service.DeliveryState{}, err
-		}
-		if result.Off {
-			a.Instrumentation.addressTurnedOff(ctx, claim.Address.ID)
-		}
+// RedeliverDelivery makes a failed, held or retrying delivery due and returns its new
+// state. The dispatcher of its address attempts it.
+func (a *Deliveries) RedeliverDelivery(ctx context.Context, id string) (LoadedDelivery, error) {
+	if err := a.Service.RequeueDelivery(ctx, id); err != nil && models.CodeOf(err) != models.CodeNotFound {
+		return LoadedDelivery{}, rejection(err)
 	}
 	return a.LoadDelivery(ctx, id)
 }
 
-// RedeliverDelivery makes a failed, held or retrying delivery due and attempts it
-// now. It returns the delivery's new state.
-func (a *Deliveries) RedeliverDelivery(ctx context.Context, id string) (service.DeliveryState, error) {
-	if _, err := a.Service.RequeueDelivery(ctx, id); err != nil {
-		return service.DeliveryState{}, err
-	}
-	return a.AttemptDelivery(ctx, id)
-}
-
 // StopDelivery marks a retrying delivery as failed until someone redelivers it,
 // and returns its new state.
-func (a *Deliveries) StopDelivery(ctx context.Context, id string) (service.DeliveryState, error) {
-	if err := a.Service.StopDelivery(ctx, id); err != nil {
-		return service.DeliveryState{}, err
+func (a *Deliveries) StopDelivery(ctx context.Context, id string) (LoadedDelivery, error) {
+	if err := a.Service.StopDelivery(ctx, id); err != nil && models.CodeOf(err) != models.CodeNotFound {
+		return LoadedDelivery{}, rejection(err)
 	}
 	return a.LoadDelivery(ctx, id)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,7 +21,6 @@ const (
 	pollTimeout = 5 * time.Second
 	// A lease tells writers that a dispatcher polls for the address, so it needs no
 	// wake. It is renewed well before it expires.
-	leaseDuration = 6 * time.Second
 	renewInterval = 2 * time.Second
 	// leaveBefore is how long waitForMore keeps polling after it released the lease.
 	leaveBefore = 2 * time.Second
@@ -32,10 +32,21 @@ type DeliveryPoller struct {
 	service *service.Service
 	log     *slog.Logger
 
-	mu      sync.Mutex
-	leases  map[string]int // addresses, by how many dispatches hold their lease
+	mu sync.Mutex
+	// leases are those that dispatches hold, at most one of an address.
+	leases  map[string]*heldLease
 	waiters map[string]*waiter
 	running bool
+}
+
+// heldLease is a dispatch's lease.
+type heldLease struct {
+	service.Lease
+	// renewed is when the last acquisition or renewal that succeeded began.
+	renewed time.Time
+	// released says that it is not renewed while its dispatch waits for the last time.
+	released bool
+	lost     bool
 }
 
 // waiter is a dispatch that waits for new deliveries.
@@ -55,36 +66,64 @@ func newWaiter(afterSeq, lastSeq int64) *waiter {
 
 // NewDeliveryPoller returns a poller. It runs while a dispatch holds a lease.
 func NewDeliveryPoller(s *service.Service, log *slog.Logger) *DeliveryPoller {
-	return &DeliveryPoller{service: s, log: log, leases: map[string]int{}, waiters: map[string]*waiter{}}
+	return &DeliveryPoller{service: s, log: log, leases: map[string]*heldLease{}, waiters: map[string]*waiter{}}
 }
 
-// acquireLease acquires the address's lease and keeps it until release is called.
-func (p *DeliveryPoller) acquireLease(ctx context.Context, webhookID string) (release func(), err error) {
-	if err := p.service.AcquireLease(ctx, []string{webhookID}, p.service.Now().Add(leaseDuration)); err != nil {
-		return nil, err
+// acquireLease makes the owner the address's only dispatcher and keeps its lease until
+// release is called. If another dispatcher held the lease, it returns once that one sends
+// nothing more.
+func (p *DeliveryPoller) acquireLease(ctx context.Context, webhookID, owner string) (held *heldLease, release func(), err error) {
+	began := p.service.Now()
+	lease, wait, err := p.service.AcquireLease(ctx, webhookID, owner)
+	if err != nil {
+		return nil, nil, err
 	}
+	held = &heldLease{Lease: lease, renewed: began}
 	p.mu.Lock()
-	p.leases[webhookID]++
+	if before := p.leases[webhookID]; before != nil {
+		before.lost = true
+	}
+	p.leases[webhookID] = held
 	if !p.running {
 		p.running = true
 		go p.run(context.WithoutCancel(ctx))
 	}
 	p.mu.Unlock()
-	return func() { p.releaseLease(ctx, webhookID) }, nil
+	release = func() { p.releaseLease(ctx, held) }
+	if wait > 0 {
+		p.log.Warn("an address is taken over from a dispatcher that may be cut off", "webhook_id", webhookID, "wait_ms", wait.Milliseconds())
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			release()
+			return nil, nil, ctx.Err()
+		}
+	}
+	return held, release, nil
 }
 
 // releaseLease may follow waitForMore, which has then released the lease already.
-func (p *DeliveryPoller) releaseLease(ctx context.Context, webhookID string) {
+func (p *DeliveryPoller) releaseLease(ctx context.Context, held *heldLease) {
 	p.mu.Lock()
-	if p.leases[webhookID]--; p.leases[webhookID] <= 0 {
-		delete(p.leases, webhookID)
+	if p.leases[held.WebhookID] == held {
+		delete(p.leases, held.WebhookID)
 	}
 	p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveBefore)
 	defer cancel()
-	if err := p.service.ReleaseLease(ctx, webhookID); err != nil {
-		p.log.Warn("cannot release an address's lease; it will expire", "webhook_id", webhookID, "error", err.Error())
+	if err := p.service.ReleaseLease(ctx, held.Lease); err != nil {
+		p.log.Warn("cannot release an address's lease; it will expire", "webhook_id", held.WebhookID, "error", err.Error())
 	}
+}
+
+// holds reports whether the dispatch may claim and send: its lease is not lost, and no
+// other dispatcher that acquires it sends yet.
+func (p *DeliveryPoller) holds(held *heldLease) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !held.lost && p.service.Now().Sub(held.renewed) < service.LeaseDuration
 }
 
 // subscribe has the waiter's channel closed once the address has a pending delivery after
@@ -103,46 +142,84 @@ func (p *DeliveryPoller) unsubscribe(webhookID string, w *waiter) {
 	}
 }
 
-// waitForMore waits for new deliveries of the address until the idle timeout and
-// reports whether any may be pending, and whether one may be below the waiter's afterSeq.
-// Before returning false it releases the lease
+// arrival is what ended a wait for new deliveries.
+type arrival struct {
+	// more says that deliveries may be due, below that one may be below the waiter's afterSeq.
+	more, below bool
+}
+
+// waitForMore waits for new deliveries of the address until the idle timeout, or until the
+// time due, if that is not zero. Before it returns with nothing it releases the lease
 // and polls for leaveBefore: by then, writers that saw the lease have committed,
-// and later writers wake the workflow.
-func (p *DeliveryPoller) waitForMore(ctx context.Context, webhookID string, waiting *waiter, idleTimeout time.Duration) (more, below bool, err error) {
-	p.subscribe(webhookID, waiting)
-	defer p.unsubscribe(webhookID, waiting)
+// and later writers wake the workflow. Errors: service.ErrLeaseLost, unavailable.
+func (p *DeliveryPoller) waitForMore(ctx context.Context, held *heldLease, waiting *waiter, idleTimeout time.Duration, due time.Time) (arrival, error) {
+	p.subscribe(held.WebhookID, waiting)
+	defer p.unsubscribe(held.WebhookID, waiting)
 	timer := time.NewTimer(idleTimeout)
 	defer timer.Stop()
+	var dueTimer <-chan time.Time
+	if wait := due.Sub(p.service.Now()); !due.IsZero() && wait < idleTimeout {
+		t := time.NewTimer(max(0, wait))
+		defer t.Stop()
+		dueTimer = t.C
+	}
 	stop := activity.GetWorkerStopChannel(ctx)
 	select {
 	case <-waiting.arrived:
-		return true, waiting.below, nil
+		return arrival{true, waiting.below}, nil
+	case <-dueTimer:
+		return arrival{more: true}, nil
 	case <-stop:
-		return true, false, nil
+		return arrival{more: true}, nil
 	case <-ctx.Done():
-		return false, false, ctx.Err()
+		return arrival{}, ctx.Err()
 	case <-timer.C:
 	}
-	p.mu.Lock()
-	p.leases[webhookID] = 0 // not renewed; releaseLease removes the entry
-	p.mu.Unlock()
-	if err := p.service.ReleaseLease(ctx, webhookID); err != nil {
-		return false, false, err
+	p.setReleased(held, true)
+	if err := p.service.ReleaseLease(ctx, held.Lease); err != nil {
+		return arrival{}, err
 	}
 	timer.Reset(leaveBefore)
 	select {
 	case <-waiting.arrived:
-		p.mu.Lock()
-		p.leases[webhookID] = 1
-		p.mu.Unlock()
-		return true, waiting.below, p.service.AcquireLease(ctx, []string{webhookID}, p.service.Now().Add(leaseDuration))
+		p.setReleased(held, false)
+		return arrival{true, waiting.below}, p.renew(ctx, held)
 	case <-stop:
-		return true, false, nil
+		return arrival{more: true}, nil
 	case <-ctx.Done():
-		return false, false, ctx.Err()
+		return arrival{}, ctx.Err()
 	case <-timer.C:
-		return false, false, nil
+		return arrival{}, nil
 	}
+}
+
+func (p *DeliveryPoller) setReleased(held *heldLease, released bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	held.released = released
+}
+
+// renew renews leases. Errors: service.ErrLeaseLost if one is lost, unavailable.
+func (p *DeliveryPoller) renew(ctx context.Context, held ...*heldLease) error {
+	began := p.service.Now()
+	leases := make([]service.Lease, len(held))
+	for i, h := range held {
+		leases[i] = h.Lease
+	}
+	lost, err := p.service.RenewLeases(ctx, leases)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, h := range held {
+		if slices.Contains(lost, h.Lease) {
+			h.lost, err = true, service.ErrLeaseLost
+		} else {
+			h.renewed = began
+		}
+	}
+	return err
 }
 
 // run polls and renews leases until no dispatch holds one.
@@ -166,32 +243,39 @@ func (p *DeliveryPoller) run(ctx context.Context) {
 		timer.Reset(max(minPollInterval, pollBackoff*time.Since(polled)))
 		if now := p.service.Now(); now.Sub(renewed) >= renewInterval && len(leased) > 0 {
 			renewed = now
-			if err := p.service.AcquireLease(ctx, leased, now.Add(leaseDuration)); err != nil {
+			if err := p.renewSoon(ctx, leased); err != nil {
 				p.log.Warn("cannot renew the leases of addresses", "error", err.Error())
 			}
 		}
 	}
 }
 
-// snapshot returns the waiters by address and the leased addresses. idle means that no
+// renewSoon renews leases within pollTimeout.
+func (p *DeliveryPoller) renewSoon(ctx context.Context, held []*heldLease) error {
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	return p.renew(ctx, held...)
+}
+
+// snapshot returns the waiters by address and the leases to renew. idle means that no
 // address is leased and ends the run.
-func (p *DeliveryPoller) snapshot() (waiting map[string]*waiter, leased []string, idle bool) {
+func (p *DeliveryPoller) snapshot() (waiting map[string]*waiter, leased []*heldLease, idle bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.leases) == 0 {
 		p.running = false
 		return nil, nil, true
 	}
-	for id, holders := range p.leases {
-		if holders > 0 {
-			leased = append(leased, id)
+	for _, held := range p.leases {
+		if !held.released && !held.lost {
+			leased = append(leased, held)
 		}
 	}
 	return maps.Clone(p.waiters), leased, false
 }
 
 // poll notifies the waiters whose addresses have new deliveries, or any if all is set:
-// those whose transaction committed late or that are pending again. Polling for any
+// those whose transaction committed late or that are pending again, and due retries. Polling for any
 // rereads the index entries of finished ones until the next vacuum.
 func (p *DeliveryPoller) poll(ctx context.Context, waiting map[string]*waiter, all bool) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
@@ -201,7 +285,7 @@ func (p *DeliveryPoller) poll(ctx context.Context, waiting map[string]*waiter, a
 	for id, w := range waiting {
 		ids = append(ids, id)
 		if all {
-			afterSeqs = append(afterSeqs, 0)
+			afterSeqs = append(afterSeqs, service.AnyDelivery)
 		} else {
 			afterSeqs = append(afterSeqs, w.afterSeq)
 		}

@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +17,10 @@ const (
 	// addresses cannot starve healthy ones.
 	maxAddressRequests = 32
 	ownRequests        = 4
+	// maxRetryRequests and maxOwnRetries bound how many of each are retries, so that first
+	// attempts find a request free while every retry hangs.
+	maxRetryRequests = maxAddressRequests - maxAddressRequests/8
+	maxOwnRetries    = ownRequests - 1
 	// Attempts are recorded in batches: when recordBatchSize have ended, maxRecordDelay
 	// after the first one, or when no request is in flight. After a crash, attempts
 	// not yet recorded are made again.
@@ -34,11 +37,16 @@ const (
 type dispatchRun struct {
 	*Dispatcher
 	webhookID string
-	result    DispatchResult
-	// morePending says that deliveries may be pending besides the claimed ones.
-	morePending bool
+	lease     *heldLease
+	// morePending says that deliveries may be pending besides the claimed ones, moreRetries
+	// that retries may be due besides them. nextRetry is when the next one is due, zero
+	// without one.
+	morePending, moreRetries bool
+	nextRetry                time.Time
 	// addressOn says that the address exists and is on.
-	addressOn    bool
+	addressOn bool
+	// shutOffDue says that the address is to be turned off, so nothing more is sent.
+	shutOffDue   bool
 	senders      sync.WaitGroup
 	progress     chan struct{} // an attempt or a sender ended
 	shownClaimed int           // claimed deliveries that the gauge includes
@@ -48,25 +56,30 @@ type dispatchRun struct {
 	allClaimed time.Time
 
 	mu              sync.Mutex
+	result          DispatchResult
 	window          *window
 	address         service.Address
 	signer          *webhook.Signer
-	sending         int // running senders
-	shared          int // running senders that hold one of SharedSlots
+	sending         int          // running senders
+	shared          int          // running senders that hold one of SharedSlots
+	inFlight        [classes]int // requests by their class
+	ownRetries      int          // retries in flight of senders without one of SharedSlots
 	unrecorded      []service.Attempt
 	unrecordedSince time.Time // when the first of unrecorded ended
 }
 
-func newDispatchRun(d *Dispatcher, webhookID string) *dispatchRun {
-	return &dispatchRun{Dispatcher: d, webhookID: webhookID, morePending: true, claimAll: true, progress: make(chan struct{}, 1), window: newWindow()}
+func newDispatchRun(d *Dispatcher, webhookID string, lease *heldLease) *dispatchRun {
+	return &dispatchRun{
+		Dispatcher: d, webhookID: webhookID, lease: lease, morePending: true, claimAll: true,
+		progress: make(chan struct{}, 1), window: newWindow(),
+	}
 }
 
-// run works until nothing has been pending for IdleTimeout or the run must end.
+// run works until nothing has been due for IdleTimeout or the run must end.
 func (r *dispatchRun) run(ctx context.Context) error {
 	deadline := r.Now().Add(MaxDispatchRun)
 	for {
-		if r.Now().After(deadline) || stopping(ctx) {
-			r.result.More = true
+		if r.shutOffDue || r.Now().After(deadline) || stopping(ctx) {
 			return r.finish(ctx, nil)
 		}
 		if err := r.claim(ctx); err != nil {
@@ -79,15 +92,18 @@ func (r *dispatchRun) run(ctx context.Context) error {
 			return r.finish(ctx, err)
 		}
 		switch {
-		case recorded || r.morePending && r.hasRoom():
+		case recorded || r.wantsClaim():
 			continue
 		case !r.empty():
 			err = r.waitForProgress(ctx)
 		case !r.addressOn:
 			return nil
 		default:
-			r.morePending, r.claimAll, err = r.Poller.waitForMore(ctx, r.webhookID, r.waiter(), r.IdleTimeout)
-			if err == nil && !r.morePending {
+			var arrived arrival
+			arrived, err = r.Poller.waitForMore(ctx, r.lease, r.waiter(), r.IdleTimeout, r.nextRetry)
+			r.morePending, r.claimAll = arrived.more, arrived.below
+			if err == nil && !arrived.more {
+				r.setMore(false)
 				return nil
 			}
 		}
@@ -97,8 +113,15 @@ func (r *dispatchRun) run(ctx context.Context) error {
 	}
 }
 
+func (r *dispatchRun) setMore(more bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.result.More = more
+}
+
 // finish sends nothing more, waits for the requests in flight and records them.
 func (r *dispatchRun) finish(ctx context.Context, cause error) error {
+	r.setMore(true)
 	r.putBackUnsent()
 	r.senders.Wait()
 	_, err := r.record(context.WithoutCancel(ctx), recordNow)
@@ -127,34 +150,59 @@ func (r *dispatchRun) waiter() *waiter {
 	return newWaiter(r.window.claimFrom().After, r.window.lastSeq)
 }
 
-func (r *dispatchRun) hasRoom() bool {
+// wantsClaim reports whether a claim is worthwhile.
+func (r *dispatchRun) wantsClaim() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.window.hasRoom()
+	return r.wantsPending() || r.wantsRetries()
 }
 
-// claim fills the window if it has room and more may be pending.
+func (r *dispatchRun) wantsPending() bool { return r.morePending && r.window.hasRoom() }
+
+func (r *dispatchRun) wantsRetries() bool {
+	due := r.moreRetries || r.claimAll || !r.nextRetry.IsZero() && !r.Now().Before(r.nextRetry)
+	return due && r.window.hasRetryRoom()
+}
+
+// claim fills the window if it has room and more may be due.
 func (r *dispatchRun) claim(ctx context.Context) error {
+	if !r.Poller.holds(r.lease) {
+		return service.ErrLeaseLost
+	}
 	r.mu.Lock()
 	if r.window.putBackAny {
-		r.morePending, r.window.putBackAny = true, false
+		r.morePending, r.moreRetries, r.window.putBackAny = true, true, false
 	}
-	if !r.morePending || !r.window.hasRoom() {
+	pending, retries := r.wantsPending(), r.wantsRetries()
+	if !pending && !retries {
 		r.mu.Unlock()
 		return nil
+	}
+	limit, options := 0, service.ClaimOptions{Epoch: r.lease.Epoch}
+	if pending {
+		limit = windowSize - r.window.count[firstAttempts]
+	}
+	all := r.claimAll || r.Now().Sub(r.allClaimed) >= pollInterval
+	if retries || all && r.window.hasRetryRoom() {
+		options.Retries = retryWindowSize - r.window.count[classRetries]
 	}
 	claimed := r.window.ids()
 	from := r.window.beginClaim(r.Now())
 	r.mu.Unlock()
-	if r.claimAll || r.Now().Sub(r.allClaimed) >= pollInterval {
+	if all {
 		from.All, r.claimAll, r.allClaimed = true, false, r.Now()
 	}
-	claim, err := r.Service.ClaimPending(ctx, r.webhookID, claimed, from, windowSize-len(claimed))
+	claim, err := r.Service.ClaimPending(ctx, r.webhookID, claimed, from, limit, options)
 	if err != nil {
 		return err
 	}
 	r.morePending, r.addressOn = claim.More, claim.Address.Enabled
-	r.result.Notices = claim.Notices
+	if options.Retries > 0 {
+		r.moreRetries, r.nextRetry = claim.MoreRetries, time.Time{}
+		if claim.NextRetryAt != nil {
+			r.nextRetry = claim.NextRetryAt.Time
+		}
+	}
 	var signer *webhook.Signer
 	if len(claim.Deliveries) > 0 {
 		if signer, err = webhook.NewSigner(claim.Address.Secrets...); err != nil {
@@ -163,21 +211,21 @@ func (r *dispatchRun) claim(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.result.Notices = claim.Notices
 	if signer != nil {
 		r.address, r.signer = claim.Address, signer
 	}
 	r.window.add(claim.Deliveries, claim.Position, r.Now())
-	r.morePending = r.morePending || r.window.putBackAny
 	return nil
 }
 
-// startSenders starts a sender for each record with a delivery to send, as far as
-// the request limits allow.
+// startSenders starts senders as far as deliveries are ready and the request limits allow.
 func (r *dispatchRun) startSenders(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for range min(len(r.window.ready), maxAddressRequests-r.sending) {
-		shared := r.sending-r.shared >= ownRequests
+	for r.sending < maxAddressRequests {
+		onlyRetries := r.window.waiting(firstAttempts) == 0
+		shared := r.sending-r.shared >= ownRequests || onlyRetries && r.ownRetries >= maxOwnRetries
 		if shared {
 			select {
 			case r.SharedSlots <- struct{}{}:
@@ -187,22 +235,64 @@ func (r *dispatchRun) startSenders(ctx context.Context) {
 			}
 		}
 		r.sending++
-		r.senders.Go(func() { r.send(ctx, shared) })
+		d, ok := r.next(shared)
+		if !ok {
+			r.endSender(shared)
+			return
+		}
+		r.senders.Go(func() { r.send(ctx, d, shared) })
 	}
 }
 
-// send posts deliveries one after another until none is ready.
-func (r *dispatchRun) send(ctx context.Context, shared bool) {
-	r.mu.Lock()
-	for {
-		d, ok := r.window.next(r.Now())
-		if !ok || ctx.Err() != nil {
-			break
+// endSender gives up a sender's request.
+func (r *dispatchRun) endSender(shared bool) {
+	r.sending--
+	if shared {
+		r.shared--
+		<-r.SharedSlots
+	}
+}
+
+// next takes the next delivery of a running sender. First attempts come first, but leave
+// an eighth of the running senders to retries that wait, and retries leave as many requests
+// to first attempts always.
+func (r *dispatchRun) next(shared bool) (service.RenderedDelivery, bool) {
+	if !r.Poller.holds(r.lease) {
+		return service.RenderedDelivery{}, false
+	}
+	mayRetry := r.inFlight[classRetries] < maxRetryRequests && (shared || r.ownRetries < maxOwnRetries)
+	reserved := 0
+	if mayRetry && r.sending > 1 && r.window.waiting(classRetries) > 0 {
+		reserved = (r.sending + 7) / 8
+	}
+	for _, of := range []class{firstAttempts, classRetries} {
+		if of == firstAttempts && r.inFlight[of] >= r.sending-reserved || of == classRetries && !mayRetry {
+			continue
 		}
+		if d, ok := r.window.next(of, r.Now()); ok {
+			r.inFlight[of]++
+			if of == classRetries && !shared {
+				r.ownRetries++
+			}
+			return d, true
+		}
+	}
+	return service.RenderedDelivery{}, false
+}
+
+// send posts the delivery and then others until none is ready.
+func (r *dispatchRun) send(ctx context.Context, d service.RenderedDelivery, shared bool) {
+	r.mu.Lock()
+	for ok := true; ok; d, ok = r.next(shared) {
 		address, signer := r.address, r.signer
 		r.mu.Unlock()
 		attempt := r.Instrumentation.send(ctx, r.Sender, signer, r.Now, address, d)
 		r.mu.Lock()
+		of := classOf(d)
+		r.inFlight[of]--
+		if of == classRetries && !shared {
+			r.ownRetries--
+		}
 		r.window.attempted(d.RecordID)
 		if attempt.Status == 0 && ctx.Err() != nil {
 			r.window.remove(d.DeliveryID) // cut off by us, not by the receiver
@@ -216,12 +306,11 @@ func (r *dispatchRun) send(ctx context.Context, shared bool) {
 		case recordBatchSize:
 			r.notifyProgress()
 		}
+		if ctx.Err() != nil {
+			break
+		}
 	}
-	r.sending--
-	if shared {
-		r.shared--
-		<-r.SharedSlots
-	}
+	r.endSender(shared)
 	r.mu.Unlock()
 	r.notifyProgress()
 }
@@ -263,26 +352,17 @@ func (r *dispatchRun) record(ctx context.Context, mode recordMode) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	if recorded.Off {
+	if recorded.ShutOffDue {
+		r.shutOffDue = true
 		r.window.putBackUnsent()
-		r.Instrumentation.addressTurnedOff(ctx, r.webhookID)
+	}
+	if next := recorded.NextRetryAt; next != nil && (r.nextRetry.IsZero() || next.Before(r.nextRetry)) {
+		r.nextRetry = next.Time
 	}
 	r.result.Delivered += recorded.Delivered
 	r.result.Failed += recorded.Failed + len(recorded.Retrying)
-	r.wakeDeliveries(ctx, attempts, recorded)
+	service.NotifyAttempts(ctx, r.Waker, recorded.Attempted...)
 	return true, nil
-}
-
-// wakeDeliveries wakes the workflows of deliveries that failed, and of those that
-// failed before and may have been delivered now. Each workflow belongs to the
-// trace of the call that its delivery comes from.
-func (r *dispatchRun) wakeDeliveries(ctx context.Context, attempts []service.Attempt, recorded service.RecordResult) {
-	for _, a := range attempts {
-		if a.Number > 1 || slices.Contains(recorded.Failing, a.DeliveryID) {
-			target := service.WakeTarget{Kind: service.TargetDelivery, ID: a.DeliveryID}
-			service.WakeIn(service.WithTraceParent(ctx, a.TraceParent), r.Waker, target)
-		}
-	}
 }
 
 // waitForProgress waits until there is something to record, send or claim.

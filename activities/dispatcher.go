@@ -2,6 +2,8 @@ package activities
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -14,11 +16,14 @@ const (
 	MaxDispatchRun = 5 * time.Minute
 	// DispatchHeartbeatTimeout is how soon another worker takes over an address
 	// after its worker died.
-	DispatchHeartbeatTimeout = 10 * time.Second
-	heartbeatInterval        = 3 * time.Second
+	DispatchHeartbeatTimeout = 12 * time.Second
+	// MaxHeartbeatThrottle is how long a worker keeps heartbeats back, so that two may be
+	// lost or late.
+	MaxHeartbeatThrottle = 4 * time.Second
+	heartbeatInterval    = 3 * time.Second
 )
 
-// Dispatcher sends the pending deliveries of webhook addresses.
+// Dispatcher sends the deliveries of webhook addresses: first attempts and retries.
 type Dispatcher struct {
 	Service *service.Service
 	Sender  Sender
@@ -44,33 +49,56 @@ type DispatchResult struct {
 	Notices bool
 }
 
-// DispatchPending sends everything pending for the address and then waits for
-// more, so that a busy address needs no Temporal work per event. It returns after
-// IdleTimeout without deliveries, after MaxDispatchRun, or when the worker stops.
-// If it dies, its claimed deliveries are claimed again.
+// DispatchProgress is what heartbeats of DispatchPending carry.
+type DispatchProgress struct {
+	DispatchResult
+	// Pending and Retries are how many are claimed, InFlight how many requests are.
+	Pending, Retries, InFlight int
+}
+
+// DispatchPending sends everything due for the address, first attempts and retries, and
+// then waits for more, so that a busy address needs no Temporal work per event. It returns
+// after IdleTimeout without deliveries, after MaxDispatchRun, when the address is to be
+// turned off, or when the worker stops. If it dies, its claimed deliveries are claimed
+// again.
 func (d *Dispatcher) DispatchPending(ctx context.Context, webhookID string) (DispatchResult, error) {
-	stopHeartbeat := heartbeat(ctx)
+	var r atomic.Pointer[dispatchRun]
+	stopHeartbeat := heartbeat(ctx, func() DispatchProgress { return r.Load().progressSoFar() })
 	defer stopHeartbeat()
-	release, err := d.Poller.acquireLease(ctx, webhookID)
+	info := activity.GetInfo(ctx)
+	lease, release, err := d.Poller.acquireLease(ctx, webhookID, fmt.Sprintf("%s/%d", info.WorkflowExecution.RunID, info.Attempt))
 	if err != nil {
 		return DispatchResult{}, err
 	}
 	defer release()
-	r := newDispatchRun(d, webhookID)
-	defer d.Instrumentation.dispatchStarted(r)()
-	err = r.run(ctx)
-	return r.result, err
+	run := newDispatchRun(d, webhookID, lease)
+	r.Store(run)
+	defer d.Instrumentation.dispatchStarted(run)()
+	err = run.run(ctx)
+	return run.progressSoFar().DispatchResult, err
 }
 
-// heartbeat sends heartbeats until the returned function is called.
-func heartbeat(ctx context.Context) (stop func()) {
+// progressSoFar returns the run's progress, none if it has not begun.
+func (r *dispatchRun) progressSoFar() DispatchProgress {
+	if r == nil {
+		return DispatchProgress{}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return DispatchProgress{
+		DispatchResult: r.result, Pending: r.window.count[firstAttempts], Retries: r.window.count[classRetries], InFlight: r.sending,
+	}
+}
+
+// heartbeat sends heartbeats with the progress until the returned function is called.
+func heartbeat[Progress any](ctx context.Context, progress func() Progress) (stop func()) {
 	stopping, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		ticker := time.NewTicker(heartbeatInterval)
 		defer ticker.Stop()
 		for {
-			activity.RecordHeartbeat(ctx)
+			activity.RecordHeartbeat(ctx, progress())
 			select {
 			case <-ticker.C:
 			case <-stopping:

@@ -3,6 +3,7 @@ package activities_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -130,17 +131,17 @@ func TestRemovedDeliveryIsEmpty(t *testing.T) {
 	}
 	id := servicetest.Value[string](f, `SELECT id FROM all_deliveries WHERE webhook_id = $1`, f.ID("erp_hook"))
 	f.Exec(`UPDATE open_deliveries SET status = 'retrying', attempts = 1, next_attempt_at = $2 WHERE id = $1`, id, f.Clock.Now())
-	deliveries := &activities.Deliveries{Service: f.Service, Now: f.Clock.Now}
+	deliveries := &activities.Deliveries{Service: f.Service, Waker: f.Wakes}
 	if state, err := deliveries.LoadDelivery(t.Context(), id); err != nil || state.Status != models.DeliveryRetrying {
 		t.Fatalf("before: %+v, %v", state, err)
 	}
 	f.Clock.Advance(models.EventRetention)
 	removeExpired(t, f, make(chan struct{}), func() {})
-	for name, do := range map[string]func(context.Context, string) (service.DeliveryState, error){
-		"loaded": deliveries.LoadDelivery, "attempted": deliveries.AttemptDelivery,
+	for name, do := range map[string]func(context.Context, string) (activities.LoadedDelivery, error){
+		"loaded": deliveries.LoadDelivery, "checked": deliveries.CheckDelivery,
 		"redelivered": deliveries.RedeliverDelivery, "stopped": deliveries.StopDelivery,
 	} {
-		if state, err := do(t.Context(), id); err != nil || state != (service.DeliveryState{}) {
+		if state, err := do(t.Context(), id); err != nil || !reflect.DeepEqual(state, activities.LoadedDelivery{}) {
 			t.Errorf("%s: %+v, %v; want it empty", name, state, err)
 		}
 	}

@@ -147,34 +147,27 @@ func (s *exported) checkLog(t *testing.T, h *harness, want map[string]string) {
 }
 
 func TestTurnedOffAddressIsInstrumented(t *testing.T) {
-	for name, attempt := range map[string]func(h *harness, id string){
-		"by a dispatch": func(h *harness, _ string) { <-h.dispatch() },
-		"by a retry": func(h *harness, id string) {
-			h.Exec(`UPDATE open_deliveries SET status = 'retrying', attempts = 1, next_attempt_at = now() WHERE id = $1`, id)
-			retries := activities.Deliveries{Service: h.Fixture.Service, Sender: h.dispatcher.Sender, Now: h.dispatcher.Now, Instrumentation: h.dispatcher.Instrumentation}
-			if _, err := retries.AttemptDelivery(t.Context(), id); err != nil {
-				t.Error(err)
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newReceiver()
-			r.respond = func(context.Context, received) (webhook.Response, error) {
-				return webhook.Response{Status: http.StatusGone}, nil
-			}
-			h := newDispatchHarness(t, r, time.Millisecond)
-			s := instrument(t, h)
-			record := h.createWorkOrder("a")
-			attempt(h, h.deliveryOf(record))
-			if s.count(t, "addresses_turned_off_total", "") != 1 || s.count(t, "delivery_attempts_total", "410") != 1 {
-				t.Error("the metrics do not count it")
-			}
-			if !slices.ContainsFunc(strings.Split(s.log.String(), "\n"), func(line string) bool {
-				return strings.Contains(line, `"WARN"`) && strings.Contains(line, h.ID("erp_hook"))
-			}) {
-				t.Errorf("the log says %s", s.log.String())
-			}
-		})
+	r := newReceiver()
+	r.respond = func(context.Context, received) (webhook.Response, error) {
+		return webhook.Response{Status: http.StatusGone}, nil
+	}
+	h := newDispatchHarness(t, r, time.Millisecond)
+	s := instrument(t, h)
+	h.createWorkOrder("a")
+	<-h.dispatch()
+	addresses := activities.Addresses{Service: h.Fixture.Service, Instrumentation: h.dispatcher.Instrumentation}
+	for _, want := range []bool{true, false} {
+		if off, err := addresses.TurnOffIfUnsuccessful(t.Context(), h.ID("erp_hook")); off != want || err != nil {
+			t.Errorf("turned off: %t, want %t: %v", off, want, err)
+		}
+	}
+	if s.count(t, "addresses_turned_off_total", "") != 1 || s.count(t, "delivery_attempts_total", "410") != 1 {
+		t.Error("the metrics do not count it")
+	}
+	if !slices.ContainsFunc(strings.Split(s.log.String(), "\n"), func(line string) bool {
+		return strings.Contains(line, `"WARN"`) && strings.Contains(line, h.ID("erp_hook"))
+	}) {
+		t.Errorf("the log says %s", s.log.String())
 	}
 }
 

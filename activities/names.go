@@ -10,9 +10,17 @@ import (
 const (
 	NameDispatchPending   = "DrainMailbox"
 	NameLoadDelivery      = "LoadDelivery"
-	NameAttemptDelivery   = "AttemptDelivery"
+	NameAttemptDelivery   = "AttemptDelivery" // of runs of the previous release
+	NameCheckDelivery     = "CheckDelivery"
 	NameRedeliverDelivery = "RedeliverDelivery"
 	NameStopDelivery      = "StopDelivery"
+	NameLoadAddress       = "LoadAddress"
+	NameTurnOffAddress    = "TurnOffIfUnsuccessful"
+	NameWarnOfFailing     = "WarnOfFailing"
+	NameDisableAddress    = "DisableAddress"
+	NameEnableAddress     = "EnableAddress"
+	NameRedeliverSince    = "RedeliverSince"
+	NameTestAddress       = "TestAddress"
 	NameLoadWorkOrder     = "LookAtWorkOrder"
 	NameRemindWorkOrder   = "RemindOfWorkOrder"
 	NameLoadFeedback      = "LookAtFeedback"
@@ -22,7 +30,9 @@ const (
 	NameCancelWorkOrder   = "CancelWorkOrder"
 	NameResolveFeedback   = "ResolveFeedback"
 	NameMailNotices       = "MailNotices"
-	NameWakeUnclaimed     = "PokeOwed"
+	NameWakeUnclaimed     = "PokeOwed" // of runs of the previous release
+	NameSweepForAWhile    = "SweepForAWhile"
+	NameWakeMissing       = "WakeMissing"
 	NameRemoveExpired     = "RemoveExpired"
 )
 
@@ -34,9 +44,21 @@ func (d *Dispatcher) Register(r worker.ActivityRegistry) {
 // Register registers the activities of the Delivery workflow.
 func (a *Deliveries) Register(r worker.ActivityRegistry) {
 	register(r, NameLoadDelivery, a.LoadDelivery)
-	register(r, NameAttemptDelivery, a.AttemptDelivery)
+	register(r, NameAttemptDelivery, a.CheckDelivery)
+	register(r, NameCheckDelivery, a.CheckDelivery)
 	register(r, NameRedeliverDelivery, a.RedeliverDelivery)
 	register(r, NameStopDelivery, a.StopDelivery)
+}
+
+// Register registers the activities of the WebhookAddress workflow.
+func (a *Addresses) Register(r worker.ActivityRegistry) {
+	register(r, NameLoadAddress, a.LoadAddress)
+	register(r, NameTurnOffAddress, a.TurnOffIfUnsuccessful)
+	register(r, NameWarnOfFailing, a.WarnOfFailing)
+	register(r, NameDisableAddress, a.DisableAddress)
+	register(r, NameEnableAddress, a.EnableAddress)
+	register(r, NameRedeliverSince, a.RedeliverSince)
+	register(r, NameTestAddress, a.TestAddress)
 }
 
 // Register registers the activities of the WorkOrder and Feedback workflows.
@@ -57,6 +79,8 @@ func (n *Notices) Register(r worker.ActivityRegistry) { register(r, NameMailNoti
 // Register registers WakeUnclaimed.
 func (s *Sweeper) Register(r worker.ActivityRegistry) {
 	register(r, NameWakeUnclaimed, s.WakeUnclaimed)
+	register(r, NameSweepForAWhile, s.SweepForAWhile)
+	register(r, NameWakeMissing, s.WakeMissing)
 }
 
 // Register registers RemoveExpired.

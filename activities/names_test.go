@@ -30,18 +30,21 @@ func TestActivitiesAreRegisteredUnderTheirStoredNames(t *testing.T) {
 	r := &registry{methods: map[string]string{}}
 	(&Dispatcher{}).Register(r)
 	(&Deliveries{}).Register(r)
+	(&Addresses{}).Register(r)
 	(&Records{}).Register(r)
 	(&Notices{}).Register(r)
 	(&Sweeper{}).Register(r)
 	(&Housekeeper{}).Register(r)
 	want := map[string]string{
 		"DrainMailbox": "DispatchPending",
-		"LoadDelivery": "LoadDelivery", "AttemptDelivery": "AttemptDelivery",
+		"LoadDelivery": "LoadDelivery", "AttemptDelivery": "CheckDelivery", "CheckDelivery": "CheckDelivery",
 		"RedeliverDelivery": "RedeliverDelivery", "StopDelivery": "StopDelivery",
+		"LoadAddress": "LoadAddress", "TurnOffIfUnsuccessful": "TurnOffIfUnsuccessful", "WarnOfFailing": "WarnOfFailing",
+		"DisableAddress": "DisableAddress", "EnableAddress": "EnableAddress", "RedeliverSince": "RedeliverSince", "TestAddress": "TestAddress",
 		"LookAtWorkOrder": "LoadWorkOrder", "RemindOfWorkOrder": "RemindWorkOrder", "LookAtFeedback": "LoadFeedback",
 		"ReviewWorkOrder": "ReviewWorkOrder", "HoldWorkOrder": "HoldWorkOrder", "ResumeWorkOrder": "ResumeWorkOrder",
 		"CancelWorkOrder": "CancelWorkOrder", "ResolveFeedback": "ResolveFeedback",
-		"MailNotices": "MailNotices", "PokeOwed": "WakeUnclaimed", "RemoveExpired": "RemoveExpired",
+		"MailNotices": "MailNotices", "PokeOwed": "WakeUnclaimed", "SweepForAWhile": "SweepForAWhile", "WakeMissing": "WakeMissing", "RemoveExpired": "RemoveExpired",
 	}
 	if !maps.Equal(r.methods, want) {
 		t.Errorf("registered are %v, want %v", r.methods, want)
@@ -62,8 +65,13 @@ func TestStoredResultsKeepTheirFields(t *testing.T) {
 		},
 		`{"id":"","status":"","changed_at":` + time + `}`: RecordActionResult{},
 		`{"DeliveryID":"","WebhookID":"","IntegrationID":"","OrganizationID":"","RecordID":"","EventID":"","EventType":"",` +
-			`"Status":"","Attempts":0,"NextAttemptAt":null,"LastStatus":null,"LastError":null,"KeptUntil":` + time +
-			`,"CreatedAt":` + time + `,"LookedAt":` + time + `}`: service.DeliveryState{},
+			`"Status":"","Attempts":0,"AttemptsBefore":0,"NextAttemptAt":null,"LastStatus":null,"LastError":null,"Made":null,"Planned":0,"KeptUntil":` + time +
+			`,"CreatedAt":` + time + `,"LookedAt":` + time + `,"ResponseLimit":0}`: LoadedDelivery{},
+		`{"WebhookID":"","OrganizationID":"","IntegrationID":"","Enabled":false,"OffReason":null,"OffAt":null,"FailingSince":null,"WarnedAt":null,` +
+			`"LastSuccessAt":null,"LastAt":null,"LastStatus":null,"LastError":null,"ShutOffDue":false,"Due":false,"NextRetryAt":null,"Notices":false,` +
+			`"Pending":0,"Retrying":0,"Shown":0,"Held":0,"Failed":0,"LoadedAt":` + time + `}`: service.AddressState{},
+		`{"number":0,"result":"","at":` + time + `,"status":"","recorded_at":` + time + `}`: service.AttemptSignal{},
+		`{"latency_ms":0}`: TestResult{},
 		`{"Events":0,"IdempotencyKeys":0,"RevokedTokens":0,"RateCounters":0,"Mailboxes":0,"Beats":0,"Deliveries":0,"Partitions":0,"Stamped":0,"More":false}`: service.RemovalResult{},
 	} {
 		got, err := json.Marshal(result)

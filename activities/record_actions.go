@@ -7,9 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
-
-	"go.temporal.io/sdk/temporal"
 
 	"millwright/models"
 	"millwright/service"
@@ -94,6 +91,9 @@ func (r *Records) act(
 		return result, err
 	}
 	written, err := do(actor, call)
+	if err != nil && err.Error() == models.NotFound().Error() {
+		err = models.Errorf(models.CodeNotFound, "The person may not read this record, or it does not exist.")
+	}
 	if err != nil {
 		return result, rejection(err)
 	}
@@ -121,24 +121,4 @@ func recordActionResult(written service.WriteResult) (RecordActionResult, error)
 		return RecordActionResult{}, errors.New("the record cannot be decoded") // the cause may quote it
 	}
 	return RecordActionResult{record.ID, record.Status.Code, record.ChangedAt}, nil
-}
-
-// rejection makes an error of the service final, unless another attempt may succeed.
-func rejection(err error) error {
-	rejected, ok := errors.AsType[*models.Error](err)
-	if !ok || rejected.Code == models.CodeUnavailable || rejected.Code == models.CodeInternal {
-		return err
-	}
-	sentence := rejected.Detail
-	if rejected.Code == models.CodeNotFound && sentence == models.NotFound().Detail {
-		sentence = "The person may not read this record, or it does not exist."
-	}
-	if len(rejected.Fields) > 0 {
-		details := make([]string, len(rejected.Fields))
-		for i, field := range rejected.Fields {
-			details[i] = field.Detail
-		}
-		sentence = strings.Join(details, " ")
-	}
-	return temporal.NewNonRetryableApplicationError(sentence, string(rejected.Code), nil)
 }

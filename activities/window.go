@@ -2,6 +2,7 @@ package activities
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"millwright/service"
@@ -16,17 +17,40 @@ const maxQueuedTime = time.Second
 // commit in the order of their deliveries; most of those that are late are within it.
 const settleTime = 250 * time.Millisecond
 
-// windowSize bounds the claimed deliveries of one address.
-const windowSize = 256
+// windowSize bounds the claimed deliveries of one address, retryWindowSize its claimed
+// retries in addition.
+const (
+	windowSize      = 256
+	retryWindowSize = 128
+)
+
+// class is what waits for requests to one address: first attempts and retries. Neither
+// may starve the other.
+type class int
+
+const (
+	firstAttempts class = iota
+	classRetries
+	classes
+)
+
+func classOf(d service.RenderedDelivery) class {
+	if d.Retry {
+		return classRetries
+	}
+	return firstAttempts
+}
 
 // window holds a dispatch run's claimed deliveries until their attempts are
 // recorded. It hands out deliveries of one record one at a time, so that its
 // changes arrive in order, and those of different records in parallel. It is not
 // safe for concurrent use.
 type window struct {
-	claimed map[string]bool         // by delivery id
+	claimed map[string]class        // by delivery id
+	count   [classes]int            // of claimed
 	records map[string]*recordQueue // with a delivery queued or being sent
-	ready   []*recordQueue          // whose next delivery may be sent, in order
+	// ready are the records whose next delivery may be sent, in order, by its class.
+	ready [classes][]*recordQueue
 	// lastSeq is the highest Seq that was ever claimed.
 	lastSeq int64
 	// position is that of the last claim, or before a delivery that was put back.
@@ -56,7 +80,7 @@ type claimedDelivery struct {
 }
 
 func newWindow() *window {
-	return &window{claimed: map[string]bool{}, records: map[string]*recordQueue{}, putBackRecords: map[string]bool{}, putBackFrom: math.MaxInt64}
+	return &window{claimed: map[string]class{}, records: map[string]*recordQueue{}, putBackRecords: map[string]bool{}, putBackFrom: math.MaxInt64}
 }
 
 // beginClaim is called before deliveries are claimed, add afterwards. It returns where
@@ -84,20 +108,42 @@ func (w *window) add(deliveries []service.RenderedDelivery, next service.ClaimPo
 	for _, d := range deliveries {
 		if w.putBackRecords[d.RecordID] {
 			w.putBackAny = true
-			w.putBackFrom = min(w.putBackFrom, d.Seq)
+			if !d.Retry {
+				w.putBackFrom = min(w.putBackFrom, d.Seq)
+			}
 			continue
 		}
-		w.claimed[d.DeliveryID] = true
-		w.lastSeq = max(w.lastSeq, d.Seq)
+		w.claimed[d.DeliveryID] = classOf(d)
+		w.count[classOf(d)]++
+		if !d.Retry {
+			w.lastSeq = max(w.lastSeq, d.Seq)
+		}
 		r, known := w.records[d.RecordID]
 		if !known {
 			r = &recordQueue{recordID: d.RecordID}
 			w.records[d.RecordID] = r
-			w.ready = append(w.ready, r)
 		}
-		r.queued = append(r.queued, claimedDelivery{d, now})
+		r.insert(claimedDelivery{d, now})
+		if !known {
+			w.makeReady(r)
+		}
 	}
 	w.claimPutBack()
+}
+
+// insert queues a delivery in the order of its record's events.
+func (r *recordQueue) insert(d claimedDelivery) {
+	at := len(r.queued)
+	for at > 0 && r.queued[at-1].Seq > d.Seq {
+		at--
+	}
+	r.queued = slices.Insert(r.queued, at, d)
+}
+
+// makeReady appends the record to the ready ones of its next delivery's class.
+func (w *window) makeReady(r *recordQueue) {
+	of := classOf(r.queued[0].RenderedDelivery)
+	w.ready[of] = append(w.ready[of], r)
 }
 
 // claimPutBack makes the next claim begin where deliveries were put back.
@@ -116,18 +162,29 @@ func (w *window) ids() []string {
 	return ids
 }
 
-// hasRoom reports whether a claim is worthwhile: half of the window is free.
-func (w *window) hasRoom() bool { return len(w.claimed) <= windowSize/2 }
+// hasRoom reports whether a claim of pending deliveries is worthwhile: half of the window
+// is free.
+func (w *window) hasRoom() bool { return w.count[firstAttempts] <= windowSize/2 }
 
-// next returns the next delivery to send, or false if every record waits for one
-// being sent or nothing is queued. A stale delivery is put back, with all later
+// hasRetryRoom is hasRoom for retries.
+func (w *window) hasRetryRoom() bool { return w.count[classRetries] <= retryWindowSize/2 }
+
+// waiting returns how many records are ready whose next delivery is of the class.
+func (w *window) waiting(of class) int { return len(w.ready[of]) }
+
+// next returns the next delivery of the class to send, or false if every record waits for
+// one being sent or nothing is queued. A stale delivery is put back, with all later
 // ones of its record.
-func (w *window) next(now time.Time) (service.RenderedDelivery, bool) {
-	for len(w.ready) > 0 {
-		r := w.ready[0]
-		w.ready = w.ready[1:]
+func (w *window) next(of class, now time.Time) (service.RenderedDelivery, bool) {
+	for len(w.ready[of]) > 0 {
+		r := w.ready[of][0]
+		w.ready[of] = w.ready[of][1:]
 		if now.Sub(r.queued[0].claimedAt) > maxQueuedTime {
 			w.putBack(r)
+			continue
+		}
+		if classOf(r.queued[0].RenderedDelivery) != of { // an earlier one was claimed meanwhile
+			w.makeReady(r)
 			continue
 		}
 		d := r.queued[0].RenderedDelivery
@@ -143,7 +200,7 @@ func (w *window) attempted(recordID string) {
 	r := w.records[recordID]
 	r.sending = false
 	if len(r.queued) > 0 {
-		w.ready = append(w.ready, r)
+		w.makeReady(r)
 	} else {
 		delete(w.records, recordID)
 	}
@@ -152,13 +209,16 @@ func (w *window) attempted(recordID string) {
 // remove removes deliveries whose attempts were recorded or cut off.
 func (w *window) remove(ids ...string) {
 	for _, id := range ids {
-		delete(w.claimed, id)
+		if of, claimed := w.claimed[id]; claimed {
+			delete(w.claimed, id)
+			w.count[of]--
+		}
 	}
 }
 
 // putBackUnsent puts back every delivery that is not being sent.
 func (w *window) putBackUnsent() {
-	w.ready = nil
+	w.ready = [classes][]*recordQueue{}
 	for _, r := range w.records {
 		w.putBack(r)
 	}
@@ -166,9 +226,11 @@ func (w *window) putBackUnsent() {
 
 func (w *window) putBack(r *recordQueue) {
 	for _, d := range r.queued {
-		delete(w.claimed, d.DeliveryID)
+		w.remove(d.DeliveryID)
 		w.putBackAny, w.putBackRecords[r.recordID] = true, true
-		w.putBackFrom = min(w.putBackFrom, d.Seq)
+		if !d.Retry { // retries are found by their time
+			w.putBackFrom = min(w.putBackFrom, d.Seq)
+		}
 	}
 	w.claimPutBack()
 	r.queued = nil

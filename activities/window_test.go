@@ -24,7 +24,9 @@ func addTo(w *window, at time.Time, deliveries ...string) {
 	for _, name := range deliveries {
 		record, _, _ := strings.Cut(name, "/")
 		next.After++
-		claimed = append(claimed, service.RenderedDelivery{DeliveryID: name, RecordID: record, Seq: next.After})
+		claimed = append(claimed, service.RenderedDelivery{
+			DeliveryID: name, RecordID: record, Seq: next.After, Retry: strings.HasSuffix(name, "retry"),
+		})
 	}
 	w.add(claimed, next, at)
 }
@@ -33,7 +35,10 @@ func addTo(w *window, at time.Time, deliveries ...string) {
 func take(w *window, at time.Time) string {
 	var names []string
 	for {
-		d, ok := w.next(at)
+		d, ok := w.next(firstAttempts, at)
+		if !ok {
+			d, ok = w.next(classRetries, at)
+		}
 		if !ok {
 			return strings.Join(names, " ")
 		}
@@ -98,7 +103,7 @@ func TestWindowPutsBackStaleDeliveries(t *testing.T) {
 
 func TestWindowPutsBackUnsentDeliveries(t *testing.T) {
 	w := newTestWindow(noon, "a/1", "a/2", "b/1", "c/1", "c/2")
-	if d, _ := w.next(noon); d.DeliveryID != "a/1" {
+	if d, _ := w.next(firstAttempts, noon); d.DeliveryID != "a/1" {
 		t.Fatalf("first is %s", d.DeliveryID)
 	}
 	w.putBackUnsent()
@@ -155,4 +160,28 @@ func TestClaimsLagBehindTheLastOne(t *testing.T) {
 	from(noon.Add(3*settleTime), 3)
 	w.putBackUnsent()
 	from(noon.Add(3*settleTime), 0)
+}
+
+// A retry goes before newer deliveries of its record, whichever was claimed first, and has
+// its own room.
+func TestWindowKeepsRetriesInTheOrderOfTheirRecord(t *testing.T) {
+	w := newTestWindow(noon, "a/1", "b/1")
+	d := service.RenderedDelivery{DeliveryID: "a/retry", RecordID: "a", Seq: 0, Retry: true}
+	w.add([]service.RenderedDelivery{d}, service.ClaimPosition{After: w.lastSeq}, noon)
+	if w.count != [classes]int{2, 1} || w.lastSeq != 2 {
+		t.Errorf("%v are claimed up to %d", w.count, w.lastSeq)
+	}
+	expect(t, "at first", take(w, noon), "b/1 a/retry")
+	w.attempted("a")
+	expect(t, "after the retry", take(w, noon), "a/1")
+	w.remove("a/retry", "a/retry")
+	if w.count != [classes]int{2, 0} {
+		t.Errorf("%v are claimed", w.count)
+	}
+	// One that is put back is found by its time: the position of the pending ones stays.
+	w.add([]service.RenderedDelivery{{DeliveryID: "c/retry", RecordID: "c", Seq: 1, Retry: true}}, service.ClaimPosition{After: 7}, noon)
+	w.putBackUnsent()
+	if w.position.After != 7 || !w.putBackAny {
+		t.Errorf("the next claim begins after %d", w.position.After)
+	}
 }

@@ -356,14 +356,10 @@ var signatures = []rule{
 }
 
 var deliveries = []rule{
-	{item: "delivery 1", words: "a retried event keeps its id", code: "service.(*Service).ClaimRetry", test: func(t *testing.T, h *harness) {
+	{item: "delivery 1", words: "a retried event keeps its id", code: "service.(*Service).ClaimPending", test: func(t *testing.T, h *harness) {
 		first := h.pendingDeliveries("erp_hook", h.workOrder(nil))[0]
 		h.attempt("erp_hook", first, 500)
-		claim, err := h.ClaimRetry(t.Context(), first.DeliveryID)
-		if err != nil || len(claim.Deliveries) != 1 {
-			t.Fatalf("claimed %+v, error %v", claim, err)
-		}
-		want(t, "the event's id", claim.Deliveries[0].EventID, first.EventID)
+		want(t, "the event's id", h.dueRetry("erp_hook", first.DeliveryID).EventID, first.EventID)
 	}},
 	{item: "delivery 2", words: "a record's events are sent in the order of its changes", code: "service.(*Service).ClaimPending", test: func(_ *testing.T, h *harness) {
 		h.forgetDeliveries()
@@ -379,18 +375,14 @@ var deliveries = []rule{
 		d.Attempts = 7
 		h.attempt("erp_hook", d, 500)
 		want(t, "before", h.delivery(d.DeliveryID).Status, models.DeliveryFailed)
-		if again, err := h.RequeueDelivery(t.Context(), d.DeliveryID); !again || err != nil {
-			t.Fatalf("redeliver: %t, %v", again, err)
+		if err := h.RequeueDelivery(t.Context(), d.DeliveryID); err != nil {
+			t.Fatal(err)
 		}
-		claim, err := h.ClaimRetry(t.Context(), d.DeliveryID)
-		if err != nil || len(claim.Deliveries) != 1 {
-			t.Fatalf("claimed %+v, error %v", claim, err)
-		}
-		h.attempt("erp_hook", claim.Deliveries[0], 200)
+		h.attempt("erp_hook", h.dueRetry("erp_hook", d.DeliveryID), 200)
 		want(t, "after", h.delivery(d.DeliveryID).Status, models.DeliveryDelivered)
 	}},
 	{item: "delivery 3, list", words: "from the list of deliveries", code: "service.(*Service).RedeliverDelivery", test: wantDeliveriesList},
-	{item: "delivery 4, off", words: "a final failure after 3 days without success turns off the address", code: "models.ShouldTurnOff", alone: true, test: wantShutOff},
+	{item: "delivery 4, off", words: "a final failure after 3 days without success turns off the address", code: "service.(*Service).TurnOffIfUnsuccessful", alone: true, test: wantShutOff},
 	{item: "delivery 4, page", words: "the page says why, and turns it on again", notYet: "the app's page of integrations"},
 	{item: "delivery 5, retention", words: "an event is kept for 30 days", code: "service.(*Service).RemoveExpired", alone: true, test: wantRetention},
 	{item: "delivery 5, sync", words: "missed changes are found with changed_since", code: "service.(*Service).WorkOrders", alone: true, test: func(t *testing.T, h *harness) {

@@ -28,7 +28,7 @@ var section8 = []rule{
 		wantStale(t)
 	}},
 	{item: "delivery attempts", words: "8, with waits of 1, 5 and 30 minutes, 2, 6, 12 and 24 hours", code: "models.RetrySchedule.After", alone: true, test: wantSchedule},
-	{item: "address turned off", words: "after 3 days without success and a final failure", code: "models.ShouldTurnOff", alone: true, test: wantShutOff},
+	{item: "address turned off", words: "after 3 days without success and a final failure", code: "service.(*Service).TurnOffIfUnsuccessful", alone: true, test: wantShutOff},
 	{item: "event retention", words: "events are removed after 30 days", code: "service.(*Service).RemoveExpired", alone: true, test: wantRetention},
 	{item: "plan, calls", words: "the plan sets an integration's calls per minute", code: "service.(*Service).Admit", test: func(t *testing.T, h *harness) {
 		for _, limit := range []int{7, 8} {

@@ -11,7 +11,6 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/sdk/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
 	"millwright/workflows"
@@ -40,15 +39,10 @@ func (h *harness) openOrder(i *integrator) (order, flow string) {
 // or the sentence with which it is rejected.
 func (h *harness) update(workflowID, name string, input any) string {
 	h.t.Helper()
-	handle, err := h.temporal.UpdateWorkflow(h.t.Context(), client.UpdateWorkflowOptions{
-		WorkflowID: workflowID, UpdateName: name, Args: []any{input}, WaitForStage: client.WorkflowUpdateStageCompleted,
-	})
 	var result struct {
 		Status string `json:"status"`
 	}
-	if err == nil {
-		err = handle.Get(h.t.Context(), &result)
-	}
+	err := h.sendUpdate(workflowID, name, input, &result)
 	if rejected, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		return rejected.Message()
 	}

@@ -14,15 +14,3 @@ func (s RetrySchedule) After(attempts int) (time.Duration, bool) {
 	}
 	return s[attempts-1], true
 }
-
-// ShouldTurnOff decides whether the final failure of a delivery turns its address off
-// (spec section 6, Turning off): only if no delivery succeeded in the period before
-// now. The period starts over when the address is turned on; enabledSince is that
-// time, or the address's creation.
-func ShouldTurnOff(now, enabledSince time.Time, lastSuccess *time.Time, period time.Duration) bool {
-	since := enabledSince
-	if lastSuccess != nil && lastSuccess.After(since) {
-		since = *lastSuccess
-	}
-	return now.Sub(since) >= period
-}

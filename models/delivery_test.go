@@ -37,33 +37,3 @@ func TestDefaultRetrySchedule(t *testing.T) {
 		}
 	})
 }
-
-func TestShouldTurnOff(t *testing.T) {
-	const period = 3 * 24 * time.Hour
-	now := time.Date(2026, time.March, 31, 12, 0, 0, 0, time.UTC)
-	ago := func(d time.Duration) *time.Time {
-		at := now.Add(-d)
-		return &at
-	}
-	tests := []struct {
-		name        string
-		created     time.Duration // ago
-		lastSuccess *time.Time
-		off         bool
-	}{
-		{"a success an hour ago keeps it on", 365 * 24 * time.Hour, ago(time.Hour), false},
-		{"a success just within the period keeps it on", 365 * 24 * time.Hour, ago(period - time.Millisecond), false},
-		{"a success a period ago turns it off", 365 * 24 * time.Hour, ago(period), true},
-		{"a success long ago turns it off", 365 * 24 * time.Hour, ago(30 * 24 * time.Hour), true},
-		{"a new address without any success stays on", time.Hour, nil, false},
-		{"an address without any success is on for the period", period - time.Millisecond, nil, false},
-		{"an address without any success is off after the period", period, nil, true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if off := ShouldTurnOff(now, *ago(tt.created), tt.lastSuccess, period); off != tt.off {
-				t.Errorf("turned off: %v, want %v", off, tt.off)
-			}
-		})
-	}
-}

@@ -1,9 +1,11 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -62,12 +64,55 @@ func (a Attempt) NextStatus(schedule models.RetrySchedule, now models.Time) Deli
 // RecordResult is what RecordAttempts did.
 type RecordResult struct {
 	Delivered, Failed int
-	// Retrying are the ids of deliveries that need another attempt.
-	Retrying []string
-	// Failing are those and the ids of the failed ones. Each has its own workflow.
-	Failing []string
-	// Off says that the address was turned off.
-	Off bool
+	// Retrying are the ids of deliveries that need another attempt, the first of them at
+	// NextRetryAt.
+	Retrying    []string
+	NextRetryAt *models.Time
+	// Attempted are the deliveries that have a workflow or may have one.
+	Attempted []AttemptedDelivery
+	// ShutOffDue says that the address is to be turned off (TurnOffIfUnsuccessful).
+	ShutOffDue bool
+}
+
+// AttemptedDelivery tells the workflow of a delivery of an attempt. Histories store
+// Signal.
+type AttemptedDelivery struct {
+	DeliveryID string
+	Signal     AttemptSignal
+	// Start says that the delivery has a workflow from now on, if it is not open yet.
+	Start bool
+	// TraceParent is that of the attempt.
+	TraceParent string
+}
+
+// AttemptSignal is the argument of the signal attempted (docs/contract.md, Temporal
+// surface).
+type AttemptSignal struct {
+	Number int `json:"number"`
+	// Result is the receiver's status, or the class of the error.
+	Result string      `json:"result"`
+	At     models.Time `json:"at"`
+	// Status and NextAttemptAt are the delivery's since RecordedAt.
+	Status        models.DeliveryStatus `json:"status"`
+	NextAttemptAt *models.Time          `json:"next_attempt_at,omitempty"`
+	RecordedAt    models.Time           `json:"recorded_at"`
+}
+
+// ResultCode is the attempt's result for programs: the receiver's status, or the class of
+// the error.
+func (a Attempt) ResultCode() string {
+	if a.Status != 0 {
+		return strconv.Itoa(a.Status)
+	}
+	return string(cmp.Or(a.Problem, webhook.KindOther))
+}
+
+// movedDelivery is what the statements return of a delivery that they moved.
+type movedDelivery struct {
+	ID     string
+	Status models.DeliveryStatus
+	// Workflow says whether it has a workflow, nil if that is unknown.
+	Workflow *bool
 }
 
 // attemptRows are attempts, one per element of the parameters. next_at is the time of
@@ -83,8 +128,8 @@ const attemptRows = `
 // and LIMIT read each delivery along the primary key, whatever the planner knows of the
 // table.
 const attemptsMade = attemptRows + `, found AS (
-		SELECT m.*, o.place FROM made m CROSS JOIN LATERAL (
-			SELECT ctid AS place FROM open_deliveries WHERE id = m.id AND attempts < m.number LIMIT 1) o
+		SELECT m.*, o.place, o.workflow FROM made m CROSS JOIN LATERAL (
+			SELECT ctid AS place, workflow FROM open_deliveries WHERE id = m.id AND attempts < m.number LIMIT 1) o
 	)`
 
 // deliveredQuery finishes the deliveries of successful attempts. A first attempt is
@@ -92,7 +137,7 @@ const attemptsMade = attemptRows + `, found AS (
 const deliveredQuery = `
 	WITH ` + attemptsMade + `, closed AS (
 		DELETE FROM open_deliveries o USING found f WHERE o.ctid = f.place
-		RETURNING o.id, o.seq, o.event_id, o.webhook_id, o.record_id, o.created_at, o.attempts_before, f.number, f.attempted_at, f.took_ms, f.code, f.ip, f.body
+		RETURNING o.id, o.seq, o.event_id, o.webhook_id, o.record_id, o.created_at, o.attempts_before, f.number, f.attempted_at, f.took_ms, f.code, f.ip, f.body, f.workflow
 	), stored AS (
 		INSERT INTO deliveries (id, seq, event_id, webhook_id, record_id, created_at, attempts_before, attempts, last_status, status,
 			started_at, latency_ms, remote_ip, response_body)
@@ -104,16 +149,29 @@ const deliveredQuery = `
 		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, remote_ip, response_body)
 		SELECT id, number, attempted_at, took_ms, code, ip, body FROM closed WHERE number > 1
 	)
-	SELECT id, 'delivered' AS status FROM closed`
+	SELECT id, 'delivered' AS status, workflow FROM closed`
 
-// failedQuery stores failed attempts. Their deliveries get another attempt or have failed.
+// failedQuery stores failed attempts at deliveries of the address $10. They get another
+// attempt or have failed. Those of its first attempts get a workflow while fewer than $11
+// retrying deliveries of the address have one; a redelivered one may have one. The sweep
+// wakes workflows that do not load their delivery after $12.
 const failedQuery = `
-	WITH ` + attemptsMade + `, retried AS (
-		UPDATE open_deliveries o SET status = 'retrying', attempts = f.number, last_status = f.code, last_error = f.problem, next_attempt_at = f.next_at
-		FROM found f WHERE o.ctid = f.place AND f.next_at IS NOT NULL
+	WITH ` + attemptsMade + `, places AS (
+		SELECT $11::bigint - count(*) AS free FROM (
+			SELECT FROM open_deliveries WHERE webhook_id = $10 AND status = 'retrying' AND workflow LIMIT $11) shown
+	), placed AS (
+		SELECT f.*, CASE
+			WHEN f.workflow IS NULL AND f.number > 1 THEN NULL
+			ELSE coalesce(f.workflow, row_number() OVER (PARTITION BY f.workflow IS NULL AND f.number = 1 ORDER BY f.id) <= p.free)
+			END AS shown
+		FROM found f CROSS JOIN places p
+	), retried AS (
+		UPDATE open_deliveries o SET status = 'retrying', attempts = f.number, last_status = f.code, last_error = f.problem,
+			next_attempt_at = f.next_at, workflow = f.shown
+		FROM placed f WHERE o.ctid = f.place AND f.next_at IS NOT NULL
 		RETURNING f.*
 	), closed AS (
-		DELETE FROM open_deliveries o USING found f WHERE o.ctid = f.place AND f.next_at IS NULL
+		DELETE FROM open_deliveries o USING placed f WHERE o.ctid = f.place AND f.next_at IS NULL
 		RETURNING f.*, o.seq, o.event_id, o.webhook_id, o.record_id, o.created_at, o.attempts_before
 	), stored AS (
 		INSERT INTO deliveries (` + movedColumns + `, attempts_before, status)
@@ -122,8 +180,12 @@ const failedQuery = `
 		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, error, remote_ip, response_body)
 		SELECT id, number, attempted_at, took_ms, code, problem, ip, body FROM retried
 		UNION ALL SELECT id, number, attempted_at, took_ms, code, problem, ip, body FROM closed
+	), dirty AS (
+		INSERT INTO looks_owed (record_id, since)
+		SELECT id, $12::timestamptz FROM retried WHERE shown AND number = 1 UNION ALL SELECT id, $12 FROM closed WHERE shown
+		ON CONFLICT (record_id) DO NOTHING
 	)
-	SELECT id, 'retrying' AS status FROM retried UNION ALL SELECT id, 'failed' FROM closed`
+	SELECT id, 'retrying' AS status, shown AS workflow FROM retried UNION ALL SELECT id, 'failed', shown FROM closed`
 
 // lateQuery stores attempts at deliveries that were held or stopped meanwhile. They stay
 // so unless the attempt succeeded.
@@ -140,77 +202,95 @@ var lateQuery = with(`
 		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, error, remote_ip, response_body)
 		SELECT id, number, attempted_at, took_ms, code, problem, ip, body FROM moved
 	)
-	SELECT id, status FROM moved`, "days", daysOf("id", "found"))
+	SELECT id, status, NULL::boolean AS workflow FROM moved`, "days", daysOf("id", "found"))
 
-// healthQuery stores when the address last succeeded and since when it has been
-// failing. It returns the latter unless the warning about it was sent, and the
-// address's organization.
-const healthQuery = `
-	INSERT INTO webhook_health AS h (webhook_id, last_success_at, failing_since)
-	SELECT id, CASE WHEN $2 THEN $3::timestamptz END, CASE WHEN NOT $2 THEN $3::timestamptz END FROM webhooks WHERE id = $1
+// healthQuery stores the health of an address after attempts: whether one succeeded ($2,
+// at $3), the result of the last ($4, $5), and whether a delivery failed for good ($6),
+// because the receiver returned 410 ($7). It returns whether the address is to be turned
+// off, after $8 seconds without success.
+var healthQuery = with(`
+	INSERT INTO webhook_health AS h (webhook_id, last_success_at, failing_since, last_at, last_status, last_error, failed_at, gone_at)
+	SELECT id, CASE WHEN $2 THEN $3::timestamptz END, CASE WHEN NOT $2 THEN $3::timestamptz END, $3, $4::integer, $5::text,
+		CASE WHEN $6 AND NOT $2 THEN $3::timestamptz END, CASE WHEN $7 THEN $3::timestamptz END
+	FROM webhooks WHERE id = $1
 	ON CONFLICT (webhook_id) DO UPDATE SET
 		last_success_at = CASE WHEN $2 THEN $3 ELSE h.last_success_at END,
 		failing_since = CASE WHEN $2 THEN NULL ELSE coalesce(h.failing_since, $3) END,
-		warned_at = CASE WHEN $2 THEN NULL ELSE h.warned_at END
-	WHERE NOT $2 OR h.failing_since IS NOT NULL OR h.last_success_at IS NULL OR h.last_success_at < $3 - interval '1 minute'
-	RETURNING CASE WHEN warned_at IS NULL THEN failing_since END, (SELECT organization_id FROM webhooks WHERE id = $1)`
+		warned_at = CASE WHEN $2 THEN NULL ELSE h.warned_at END,
+		last_at = $3, last_status = $4, last_error = $5,
+		failed_at = CASE WHEN $6 AND NOT $2 THEN $3 WHEN $2 THEN NULL ELSE h.failed_at END,
+		gone_at = CASE WHEN $7 THEN $3 ELSE h.gone_at END
+	WHERE NOT $2 OR $7 OR h.failing_since IS NOT NULL OR h.last_success_at IS NULL OR h.last_success_at < $3 - interval '1 minute'
+	RETURNING EXISTS (SELECT FROM webhooks w WHERE w.id = h.webhook_id AND {due})`, "due", shutOffDue("w", "h", "$8"))
 
 // RecordAttempts stores the attempts made at one address and moves their
-// deliveries: delivered, retrying with the time of the next attempt, or failed. A
-// final failure turns the address off if it has had no success for the shut-off
-// period, a 410 does so immediately (spec section 6; docs/contract.md, Webhooks).
-// When the address has been failing for models.WebhookWarningAfter, its owner and the
-// administrators are notified. Errors: unavailable.
+// deliveries: delivered, retrying with the time of the next attempt, or failed. It says
+// whether the address is to be turned off: a final failure does so if the address has had
+// no success for the shut-off period, a 410 immediately (spec section 6;
+// docs/contract.md, Webhooks). Errors: unavailable.
 func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts []Attempt) (RecordResult, error) {
 	var result RecordResult
 	if len(attempts) == 0 {
 		return result, nil
 	}
 	now := s.now()
-	var failingSince *time.Time
-	var organizationID string
-	moved := map[string]models.DeliveryStatus{}
+	moved := map[string]movedDelivery{}
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(batch.IndexPlans)
-	s.queueAttempts(pipeline, attempts, now, moved)
-	pipeline.Queue(healthQuery, webhookID, slices.ContainsFunc(attempts, Attempt.succeeded), now).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&failingSince, &organizationID}, func() error { return nil })
+	s.queueAttempts(pipeline, webhookID, attempts, now, moved)
+	last := slices.MaxFunc(attempts, func(a, b Attempt) int { return a.StartedAt.Compare(b.StartedAt.Time) })
+	succeeded := slices.ContainsFunc(attempts, Attempt.succeeded)
+	final := slices.ContainsFunc(attempts, func(a Attempt) bool {
+		return a.NextStatus(s.RetrySchedule, now).Status == models.DeliveryFailed
+	})
+	gone := slices.ContainsFunc(attempts, func(a Attempt) bool { return a.Status == http.StatusGone })
+	lastStatus, lastError := last.result()
+	pipeline.Queue(healthQuery, webhookID, succeeded, now, lastStatus, lastError, final, gone, s.ShutOffAfter.Seconds()).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&result.ShutOffDue}, func() error { return nil })
 		return err
 	})
 	if err := s.pool.SendBatch(ctx, pipeline).Close(); err != nil {
 		return result, s.translate(err)
 	}
 	if len(moved) < len(attempts) {
-		if err := s.recordLate(ctx, attempts, now, moved); err != nil {
+		if err := s.recordLate(ctx, webhookID, attempts, now, moved); err != nil {
 			return result, s.translate(err)
 		}
 	}
 	for _, a := range attempts {
-		switch moved[a.DeliveryID] { //nolint:exhaustive // held ones keep their status
-		case models.DeliveryDelivered:
-			result.Delivered++
-		case models.DeliveryRetrying:
-			result.Retrying = append(result.Retrying, a.DeliveryID)
-			result.Failing = append(result.Failing, a.DeliveryID)
-		case models.DeliveryFailed:
-			result.Failed++
-			result.Failing = append(result.Failing, a.DeliveryID)
+		if m, found := moved[a.DeliveryID]; found {
+			result.add(a, m, a.NextStatus(s.RetrySchedule, now).Next, now)
 		}
 	}
-	var err error
-	if result.Failed > 0 {
-		gone := slices.ContainsFunc(attempts, func(a Attempt) bool { return a.Status == http.StatusGone })
-		result.Off, err = s.turnOffIfUnsuccessful(ctx, webhookID, gone, now)
-	}
-	if err == nil && !result.Off && failingSince != nil && now.Sub(*failingSince) >= models.WebhookWarningAfter {
-		err = s.warnOnce(ctx, organizationID, webhookID, now)
-	}
-	return result, err
+	return result, nil
 }
 
-// queueAttempts queues the statements that store the attempts. They put the deliveries
-// that they moved into moved.
-func (s *Service) queueAttempts(pipeline *pgx.Batch, attempts []Attempt, now models.Time, moved map[string]models.DeliveryStatus) {
+// add counts an attempt whose delivery moved.
+func (r *RecordResult) add(a Attempt, m movedDelivery, next *models.Time, now models.Time) {
+	signal := AttemptSignal{Number: a.Number, Result: a.ResultCode(), At: a.StartedAt, Status: m.Status, RecordedAt: now}
+	switch m.Status { //nolint:exhaustive // held ones keep their status
+	case models.DeliveryDelivered:
+		r.Delivered++
+	case models.DeliveryRetrying:
+		r.Retrying = append(r.Retrying, a.DeliveryID)
+		signal.NextAttemptAt = next
+		if r.NextRetryAt == nil || next.Before(r.NextRetryAt.Time) {
+			r.NextRetryAt = next
+		}
+	case models.DeliveryFailed:
+		r.Failed++
+	}
+	failing := m.Status == models.DeliveryRetrying || m.Status == models.DeliveryFailed
+	start := failing && m.Workflow != nil && *m.Workflow
+	// One that was redelivered may have a workflow from before.
+	if known := m.Workflow != nil; start || known && *m.Workflow || !known && a.Number > 1 {
+		r.Attempted = append(r.Attempted, AttemptedDelivery{DeliveryID: a.DeliveryID, Signal: signal, Start: start, TraceParent: a.TraceParent})
+	}
+}
+
+// queueAttempts queues the statements that store the attempts made at the address. They
+// put the deliveries that they moved into moved.
+func (s *Service) queueAttempts(pipeline *pgx.Batch, webhookID string, attempts []Attempt, now models.Time, moved map[string]movedDelivery) {
 	var successes, failures []Attempt
 	for _, a := range attempts {
 		if a.succeeded() {
@@ -223,16 +303,16 @@ func (s *Service) queueAttempts(pipeline *pgx.Batch, attempts []Attempt, now mod
 		pipeline.Queue(deliveredQuery, s.attemptColumns(successes, now)...).Query(collectMoved(moved))
 	}
 	if len(failures) > 0 {
-		pipeline.Queue(failedQuery, s.attemptColumns(failures, now)...).Query(collectMoved(moved))
+		arguments := append(s.attemptColumns(failures, now), webhookID, s.MaxDeliveryWorkflows, now)
+		pipeline.Queue(failedQuery, arguments...).Query(collectMoved(moved))
 	}
 }
 
-func collectMoved(moved map[string]models.DeliveryStatus) func(pgx.Rows) error {
+func collectMoved(moved map[string]movedDelivery) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
-		var id string
-		var status models.DeliveryStatus
-		_, err := pgx.ForEachRow(rows, []any{&id, &status}, func() error {
-			moved[id] = status
+		var m movedDelivery
+		_, err := pgx.ForEachRow(rows, []any{&m.ID, &m.Status, &m.Workflow}, func() error {
+			moved[m.ID] = m
 			return nil
 		})
 		return err
@@ -241,7 +321,7 @@ func collectMoved(moved map[string]models.DeliveryStatus) func(pgx.Rows) error {
 
 // recordLate stores the attempts whose deliveries are not among moved: something else
 // moved or changed them during the attempt. It adds those that it finds.
-func (s *Service) recordLate(ctx context.Context, attempts []Attempt, now models.Time, moved map[string]models.DeliveryStatus) error {
+func (s *Service) recordLate(ctx context.Context, webhookID string, attempts []Attempt, now models.Time, moved map[string]movedDelivery) error {
 	var late []Attempt
 	var ids []string
 	for _, a := range attempts {
@@ -254,9 +334,17 @@ func (s *Service) recordLate(ctx context.Context, attempts []Attempt, now models
 	for _, lock := range lockQueries {
 		pipeline.Queue(lock, ids)
 	}
-	s.queueAttempts(pipeline, late, now, moved)
+	s.queueAttempts(pipeline, webhookID, late, now, moved)
 	pipeline.Queue(lateQuery, s.attemptColumns(late, now)...).Query(collectMoved(moved))
 	return s.pool.SendBatch(ctx, pipeline).Close()
+}
+
+// result returns the receiver's status or, without one, the error.
+func (a Attempt) result() (status *int, problem *string) {
+	if a.Status != 0 {
+		return &a.Status, nil
+	}
+	return nil, &a.Error
 }
 
 // attemptColumns returns the parameters of attemptRows.
@@ -267,11 +355,7 @@ func (s *Service) attemptColumns(attempts []Attempt, now models.Time) []any {
 	nexts := make([]*time.Time, n)
 	for i, a := range attempts {
 		ids[i], numbers[i], started[i], latencies[i] = a.DeliveryID, a.Number, a.StartedAt.Time, int(a.Latency.Milliseconds())
-		if a.Status != 0 {
-			codes[i] = &attempts[i].Status
-		} else {
-			problems[i] = &attempts[i].Error
-		}
+		codes[i], problems[i] = a.result()
 		if a.RemoteIP != "" {
 			remotes[i] = &attempts[i].RemoteIP
 		}

@@ -1,8 +1,10 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -33,12 +35,26 @@ type ClaimPosition struct {
 	All bool
 }
 
+// ClaimOptions are what a dispatcher adds to its claims.
+type ClaimOptions struct {
+	// Epoch is that of its lease. A claim fails with ErrLeaseLost if there is a higher one.
+	Epoch int64
+	// Retries is how many due retries it claims at most, besides pending deliveries. With
+	// 0 the claim does not look for them.
+	Retries int
+}
+
 // Claim is what is due at one address.
 type Claim struct {
-	Address    Address
+	Address Address
+	// Deliveries are in the order of their events.
 	Deliveries []RenderedDelivery
-	// More says that the limit left pending deliveries unclaimed.
-	More bool
+	// More says that the limit left pending deliveries unclaimed, MoreRetries that it left
+	// due retries.
+	More, MoreRetries bool
+	// NextRetryAt is when the next retry that is not claimed is due, nil without one or if
+	// the claim did not look.
+	NextRetryAt *models.Time
 	// Position is where the next claim begins.
 	Position ClaimPosition
 	// Notices says that notices about the address wait to be mailed.
@@ -67,6 +83,8 @@ type addressRow struct {
 	Requeues  int64
 	// Adopting says that deliveries of the previous release's program are pending.
 	Adopting bool
+	// Epoch is that of the address's lease, 0 without one.
+	Epoch int64
 }
 
 // addressQuery loads an address at the time $2. The caller appends its id.
@@ -76,7 +94,8 @@ var addressQuery = `
 		'people:read' = ANY (i.scopes) AS show_people, i.scopes, h.events,
 		` + with(waitsForMail, "w", "h", "now", "$2") + ` AS notices,
 		EXISTS (SELECT FROM delivery_releases r WHERE r.webhook_id = h.id) AS releasing, h.requeues,
-		EXISTS (SELECT FROM former_deliveries d WHERE d.webhook_id = h.id AND d.status = 'pending') AS adopting
+		EXISTS (SELECT FROM former_deliveries d WHERE d.webhook_id = h.id AND d.status = 'pending') AS adopting,
+		coalesce((SELECT m.epoch FROM mailboxes m WHERE m.webhook_id = h.id), 0) AS epoch
 	FROM webhooks h
 	JOIN integrations i ON i.id = h.integration_id
 	JOIN organizations o ON o.id = h.organization_id
@@ -91,12 +110,15 @@ type claimedDelivery struct {
 	Attempts       int
 	AttemptsBefore int
 	EventID        string
+	// Retry says that an earlier attempt of the same run of the schedule failed.
+	Retry bool
 }
 
 // claimQuery selects claimedDelivery rows for the open deliveries {open}. Their events
 // are read with their records (claimedEventsQuery).
 const claimQuery = `
-	SELECT o.id AS delivery_id, o.seq, o.record_id, o.attempts, o.attempts_before, o.event_id
+	SELECT o.id AS delivery_id, o.seq, o.record_id, o.attempts, o.attempts_before, o.event_id,
+		o.next_attempt_at IS NOT NULL AS retry
 	FROM ({open}) o ORDER BY o.seq`
 
 // claimPendingQuery begins after a position: until the next vacuum, and longer while a
@@ -109,75 +131,85 @@ var claimPendingQuery = with(claimQuery, "open", `
 			AND `+adoptedUpTo+`
 		ORDER BY seq LIMIT $2`)
 
-var claimRetryQuery = with(claimQuery, "open", `SELECT * FROM open_deliveries WHERE id = $1 AND `+isRetrying+` LIMIT $2`)
+// claimRetriesQuery claims the retries that are due at $4, the longest overdue first.
+var claimRetriesQuery = with(claimQuery, "open", `
+		SELECT * FROM open_deliveries
+		WHERE webhook_id = $1 AND status = 'retrying' AND next_attempt_at <= $4 AND id <> ALL ($3::text[])
+		ORDER BY next_attempt_at, seq LIMIT $2`)
 
-// ClaimPending returns up to limit pending deliveries of the address, oldest first,
-// each with its record as it is now; claimed are the ids of those that the caller
+// nextRetryQuery returns when the first retry after $2 is due.
+const nextRetryQuery = `
+	SELECT next_attempt_at FROM open_deliveries
+	WHERE webhook_id = $1 AND status = 'retrying' AND next_attempt_at > $2
+	ORDER BY next_attempt_at LIMIT 1`
+
+// ClaimPending returns up to limit pending deliveries of the address, oldest first, and
+// due retries as far as the options ask for them, each with its record as it is now;
+// claimed are the ids of those that the caller
 // already has, and from is the position of an earlier claim. If the address is off, its
 // deliveries are held. Those that it does not subscribe to or that its integration may
 // no longer read are skipped. Neither are returned. An unfinished release continues with
 // its next batch; deliveries after it wait, so that all go out in the order of the
 // events. Only one dispatcher claims for an address at a time; if two overlap after a
 // crash, deliveries are sent twice, never lost. An unknown address claims nothing.
-// Errors: unavailable.
-func (s *Service) ClaimPending(ctx context.Context, webhookID string, claimed []string, from ClaimPosition, limit int) (Claim, error) {
+// Errors: ErrLeaseLost, unavailable.
+func (s *Service) ClaimPending(
+	ctx context.Context, webhookID string, claimed []string, from ClaimPosition, limit int, options ...ClaimOptions,
+) (Claim, error) {
 	if claimed == nil {
 		claimed = []string{} // NULL would make the comparison NULL, too
 	}
-	after := from.After
-	if from.All {
-		after = 0
+	var o ClaimOptions
+	if len(options) > 0 {
+		o = options[0]
 	}
-	return s.claim(ctx, addressQuery+`$1`, webhookID, from, limit, claimPendingQuery, claimed, after, from.Requeues)
-}
-
-// ClaimRetry returns the delivery if it waits for another attempt, rendered like
-// those of ClaimPending.
-func (s *Service) ClaimRetry(ctx context.Context, deliveryID string) (Claim, error) {
-	if err := s.execOnDeliveries(ctx, adoptOneQuery, deliveryID); err != nil {
-		return Claim{}, err
-	}
-	return s.claim(ctx, addressQuery+`(SELECT webhook_id FROM open_deliveries WHERE id = $1)`, deliveryID, ClaimPosition{}, 1, claimRetryQuery)
-}
-
-func (s *Service) claim(ctx context.Context, addressSQL, id string, from ClaimPosition, limit int, claimSQL string, args ...any) (Claim, error) {
-	var claim Claim
-	var address addressRow
-	var claimed []claimedDelivery
-	pipeline := &pgx.Batch{}
-	pipeline.Queue(batch.IndexPlans)
-	pipeline.Queue(addressSQL, id, s.now()).Query(func(rows pgx.Rows) error {
-		row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[addressRow])
-		address = row
-		return err
-	})
-	pipeline.Queue(claimSQL, append([]any{id, limit + 1}, args...)...).Query(func(rows pgx.Rows) error {
-		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[claimedDelivery])
-		claimed = all
-		return err
-	})
-	err := s.pool.SendBatch(ctx, pipeline).Close()
+	rows, err := s.claimRows(ctx, webhookID, claimed, from, limit, o)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return claim, nil
+		return Claim{}, nil
 	}
 	if err != nil {
-		return claim, s.translate(err)
+		return Claim{}, s.translate(err)
 	}
+	address := rows.address
+	if o.Epoch != 0 && address.Epoch > o.Epoch {
+		return Claim{}, ErrLeaseLost
+	}
+	claim := Claim{Notices: address.Notices, NextRetryAt: rows.nextRetryAt}
 	if claim.Address, err = s.openAddress(address); err != nil {
 		return claim, err
 	}
-	claim.Notices = address.Notices
-	if !address.Enabled {
-		claimed = nil
-	}
-	if len(claimed) > limit {
-		claim.More, claimed = true, claimed[:limit]
-	}
 	// The address was read before the deliveries, so a requeue in between is noticed next time.
 	claim.Position = ClaimPosition{After: from.After, Requeues: address.Requeues}
-	if n := len(claimed); n > 0 && (claim.More || claimed[n-1].Seq > from.After) {
-		claim.Position.After = claimed[n-1].Seq
+	due := rows.due(&claim, limit, o.Retries)
+	if err := s.continueMoves(ctx, address, &claim); err != nil || len(due) == 0 {
+		return claim, err
 	}
+	claim.Deliveries, err = s.render(ctx, address, due)
+	return claim, err
+}
+
+// due returns what is due, in the order of the events, within the limits.
+func (r claimedRows) due(claim *Claim, limit, retries int) []claimedDelivery {
+	if !r.address.Enabled {
+		return nil
+	}
+	if len(r.pending) > limit {
+		claim.More, r.pending = true, r.pending[:limit]
+	}
+	if len(r.retries) > retries {
+		claim.MoreRetries, r.retries = true, r.retries[:retries]
+	}
+	if n := len(r.pending); n > 0 && (claim.More || r.pending[n-1].Seq > claim.Position.After) {
+		claim.Position.After = r.pending[n-1].Seq
+	}
+	due := slices.Concat(r.pending, r.retries)
+	slices.SortStableFunc(due, func(a, b claimedDelivery) int { return cmp.Compare(a.Seq, b.Seq) })
+	return due
+}
+
+// continueMoves continues what moves many deliveries of the address: their adoption, holding
+// them while it is off, a release.
+func (s *Service) continueMoves(ctx context.Context, address addressRow, claim *Claim) (err error) {
 	switch {
 	case address.Adopting && !claim.More:
 		claim.More, err = true, s.adopt(ctx, address.OrganizationID, address.ID)
@@ -189,11 +221,49 @@ func (s *Service) claim(ctx context.Context, addressSQL, id string, from ClaimPo
 	case address.Releasing && !claim.More:
 		claim.More, err = true, s.continueRelease(ctx, address.OrganizationID, address.ID)
 	}
-	if err != nil || len(claimed) == 0 {
-		return claim, err
+	return err
+}
+
+// claimedRows are what one round trip of a claim reads.
+type claimedRows struct {
+	address          addressRow
+	pending, retries []claimedDelivery
+	nextRetryAt      *models.Time
+}
+
+// claimRows reads an address and one delivery more than each limit, if there are as many.
+func (s *Service) claimRows(
+	ctx context.Context, webhookID string, claimed []string, from ClaimPosition, limit int, o ClaimOptions,
+) (found claimedRows, err error) {
+	after := from.After
+	if from.All {
+		after = 0
 	}
-	claim.Deliveries, err = s.render(ctx, address, claimed)
-	return claim, err
+	now := s.now()
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(addressQuery+`$1`, webhookID, now).Query(func(rows pgx.Rows) (err error) {
+		found.address, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[addressRow])
+		return err
+	})
+	pipeline.Queue(claimPendingQuery, webhookID, limit+1, claimed, after, from.Requeues).Query(func(rows pgx.Rows) (err error) {
+		found.pending, err = pgx.CollectRows(rows, pgx.RowToStructByName[claimedDelivery])
+		return err
+	})
+	if o.Retries > 0 {
+		pipeline.Queue(claimRetriesQuery, webhookID, o.Retries+1, claimed, now).Query(func(rows pgx.Rows) (err error) {
+			found.retries, err = pgx.CollectRows(rows, pgx.RowToStructByName[claimedDelivery])
+			return err
+		})
+		pipeline.Queue(nextRetryQuery, webhookID, now).Query(func(rows pgx.Rows) error {
+			next, err := pgx.CollectRows(rows, pgx.RowTo[models.Time])
+			if len(next) > 0 {
+				found.nextRetryAt = &next[0]
+			}
+			return err
+		})
+	}
+	return found, s.pool.SendBatch(ctx, pipeline).Close()
 }
 
 // openAddress opens the sealed secrets of an address.

@@ -1,11 +1,6 @@
 package service
 
 import (
-	"context"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"millwright/models"
 	"millwright/service/batch"
 )
@@ -18,7 +13,7 @@ import (
 const movedColumns = `id, seq, event_id, webhook_id, record_id, created_at, attempts, last_status, last_error`
 
 // closeQuery moves open deliveries with the ids {ids}, an array, to deliveries with the
-// status {status} if {condition} holds. It returns their ids and their status before.
+// status {status} if {condition} holds. It returns their ids and {columns} as they were.
 const closeQuery = `
 	WITH closed AS (
 		DELETE FROM open_deliveries WHERE id = ANY ({ids}) AND {condition} RETURNING *
@@ -26,15 +21,15 @@ const closeQuery = `
 		INSERT INTO deliveries (` + movedColumns + `, attempts_before, status)
 		SELECT ` + movedColumns + `, attempts_before, '{status}' FROM closed
 	)
-	SELECT id, status AS previous FROM closed`
+	SELECT id, {columns} FROM closed`
 
 // isRetrying is the condition on an open delivery that has a next attempt. Named by its
 // status, the delivery might be looked for along the partial indexes on the status.
 const isRetrying = `next_attempt_at IS NOT NULL`
 
 // closing is closeQuery. ids is an array in SQL.
-func closing(status models.DeliveryStatus, ids, condition string) string {
-	return with(closeQuery, "ids", ids, "condition", condition, "status", string(status))
+func closing(status models.DeliveryStatus, ids, condition, columns string) string {
+	return with(closeQuery, "ids", ids, "condition", condition, "columns", columns, "status", string(status))
 }
 
 // daysOf is the condition that the id column is between the ids of the common table
@@ -64,7 +59,7 @@ const reopened = `
 // pendingAgain and retryingAgain are {state} of reopened for the beginning of a new run.
 const (
 	pendingAgain  = `attempts, 'pending', NULL::timestamptz`
-	retryingAgain = `attempts, 'retrying', $2::timestamptz`
+	retryingAgain = `attempts, 'retrying', @at `
 )
 
 // countRequeue tells the address's dispatcher that deliveries below its position are
@@ -79,30 +74,6 @@ func (t *ormTx) countRequeue(webhookID string) error {
 var lockQueries = []string{
 	`SELECT FROM open_deliveries WHERE id = ANY ($1) ORDER BY id FOR UPDATE`,
 	`SELECT FROM deliveries WHERE id = ANY ($1) ORDER BY id FOR UPDATE`,
-}
-
-// execOnDelivery runs a statement on one delivery after every transaction that moves it.
-func (s *Service) execOnDelivery(ctx context.Context, id, sql string, args ...any) (tag pgconn.CommandTag, err error) {
-	pipeline := &pgx.Batch{}
-	pipeline.Queue(batch.IndexPlans)
-	for _, lock := range lockQueries {
-		pipeline.Queue(lock, []string{id})
-	}
-	pipeline.Queue(adoptOneQuery, id)
-	pipeline.Queue(sql, args...).Exec(func(ct pgconn.CommandTag) error {
-		tag = ct
-		return nil
-	})
-	err = s.pool.SendBatch(ctx, pipeline).Close()
-	return tag, err
-}
-
-// execOnDeliveries runs a statement that finds deliveries along their indexes.
-func (s *Service) execOnDeliveries(ctx context.Context, sql string, args ...any) error {
-	pipeline := &pgx.Batch{}
-	pipeline.Queue(batch.IndexPlans)
-	pipeline.Queue(sql, args...)
-	return s.translate(s.pool.SendBatch(ctx, pipeline).Close())
 }
 
 // lockDelivery waits for every transaction that moves the delivery.

@@ -22,6 +22,8 @@ type RenderedDelivery struct {
 	// Attempts is how many were made before, AttemptsBefore how many of them
 	// belong to earlier runs of the retry schedule.
 	Attempts, AttemptsBefore int
+	// Retry says that it is a retry, not the first attempt of a run of the schedule.
+	Retry bool
 	// EventAt is the time of the event.
 	EventAt time.Time
 	// TraceParent is the span of the call that caused the event (W3C traceparent),
@@ -40,7 +42,7 @@ type envelope struct {
 	Data           map[string]any   `json:"data"`
 }
 
-var skipQuery = closing(models.DeliverySkipped, "$1::text[]", "true")
+var skipQuery = closing(models.DeliverySkipped, "$1::text[]", "true", "coalesce(workflow, false)")
 
 // claimedEvent is the event of a delivery to send.
 type claimedEvent struct {
@@ -87,7 +89,7 @@ func (s *Service) render(ctx context.Context, address addressRow, claimed []clai
 		}
 		r := RenderedDelivery{
 			DeliveryID: d.DeliveryID, Seq: d.Seq, RecordID: d.RecordID, EventID: d.EventID, EventType: event.Type,
-			Attempts: d.Attempts, AttemptsBefore: d.AttemptsBefore, EventAt: event.CreatedAt.Time, Body: body,
+			Attempts: d.Attempts, AttemptsBefore: d.AttemptsBefore, Retry: d.Retry, EventAt: event.CreatedAt.Time, Body: body,
 		}
 		if event.TraceParent != nil {
 			r.TraceParent = *event.TraceParent
@@ -95,11 +97,34 @@ func (s *Service) render(ctx context.Context, address addressRow, claimed []clai
 		rendered = append(rendered, r)
 	}
 	if len(skipped) > 0 {
-		if err := s.execOnDeliveries(ctx, skipQuery, skipped); err != nil {
+		if err := s.skip(ctx, skipped); err != nil {
 			return nil, err
 		}
 	}
 	return rendered, nil
+}
+
+// skip marks deliveries skipped and wakes those of their workflows that are open.
+func (s *Service) skip(ctx context.Context, ids []string) error {
+	var wakes []WakeTarget
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(skipQuery, ids).Query(func(rows pgx.Rows) error {
+		var id string
+		var workflow bool
+		_, err := pgx.ForEachRow(rows, []any{&id, &workflow}, func() error {
+			if workflow {
+				wakes = append(wakes, WakeTarget{TargetDelivery, id})
+			}
+			return nil
+		})
+		return err
+	})
+	if err := s.pool.SendBatch(ctx, pipeline).Close(); err != nil {
+		return s.translate(err)
+	}
+	s.committed(ctx, wakes)
+	return nil
 }
 
 // namedRecord is a record under its name in an event's data.

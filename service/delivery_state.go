@@ -3,10 +3,12 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // DeliveryState is the state of a delivery for its workflow. Histories keep it.
@@ -20,10 +22,17 @@ type DeliveryState struct {
 	EventType      models.EventType
 	Status         models.DeliveryStatus
 	Attempts       int
-	AttemptsBefore int `json:"-"`
+	AttemptsBefore int
 	NextAttemptAt  *models.Time
 	LastStatus     *int
 	LastError      *string
+	// LastResult is the last attempt's status or the class of its error, if an attempt has
+	// told it; loads leave it empty.
+	LastResult string `db:"-" json:",omitempty"`
+	// Made are the attempts so far, the oldest first, at most maxShownAttempts of the newest.
+	Made []AttemptMade `db:"-"`
+	// Planned is how many attempts a run of the retry schedule has.
+	Planned int `db:"-"`
 	// KeptUntil is when the event's retention ends.
 	KeptUntil models.Time
 	CreatedAt models.Time `db:"event_created_at"`
@@ -43,46 +52,142 @@ const deliveryStateQuery = `
 			SELECT * FROM events WHERE id = d.event_id AND id >= 'evt_' || substr($1, 5, 10) AND id < 'evt_' || substr($1, 5, 10) || '~' LIMIT 1) e
 		JOIN webhooks h ON h.id = d.webhook_id`
 
+// AttemptMade is one attempt as a delivery's workflow shows it.
+type AttemptMade struct {
+	Number int
+	At     models.Time
+	// Result is the receiver's status, or why there was none.
+	Result string
+}
+
+// maxShownAttempts bounds the attempts in a DeliveryState: two runs of the schedule.
+const maxShownAttempts = 16
+
 // Delivery returns the state of a delivery. Errors: not_found, unavailable.
 func (s *Service) Delivery(ctx context.Context, id string) (DeliveryState, error) {
-	rows, err := s.pool.Query(ctx, deliveryStateQuery, id, models.EventRetention.Seconds())
-	if err != nil {
-		return DeliveryState{}, s.translate(err)
+	var state DeliveryState
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(batch.IndexPlans)
+	s.queueState(pipeline, id, &state)
+	err := s.translate(s.pool.SendBatch(ctx, pipeline).Close())
+	return s.withLoadTime(state), err
+}
+
+// shownQuery says that the delivery has a workflow if it is open. If the clock was set back
+// to $2, the next attempt is not later than the schedule, waits in seconds, has it.
+const shownQuery = `
+	UPDATE open_deliveries d SET workflow = true, next_attempt_at = latest.at
+	FROM (SELECT id, least(next_attempt_at, CASE WHEN next_attempt_at IS NOT NULL
+			THEN $2::timestamptz + make_interval(secs => ($3::float8[])[attempts - attempts_before]) END) AS at
+		FROM open_deliveries WHERE id = $1) latest
+	WHERE d.id = latest.id AND (d.workflow IS NOT TRUE OR d.next_attempt_at <> latest.at)`
+
+// LoadDelivery clears the delivery's dirty mark, stores that it has a workflow, and
+// returns its state. Errors: not_found, unavailable.
+func (s *Service) LoadDelivery(ctx context.Context, id string) (DeliveryState, error) {
+	var state DeliveryState
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(`DELETE FROM looks_owed WHERE record_id = $1`, id)
+	pipeline.Queue(adoptOneQuery, id)
+	s.queueState(pipeline, id, &state)
+	pipeline.Queue(shownQuery, id, s.now(), s.waits())
+	err := s.translate(s.pool.SendBatch(ctx, pipeline).Close())
+	return s.withLoadTime(state), err
+}
+
+// waits are those of the retry schedule in seconds.
+func (s *Service) waits() []float64 {
+	waits := make([]float64, len(s.RetrySchedule))
+	for i, wait := range s.RetrySchedule {
+		waits[i] = wait.Seconds()
 	}
-	state, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[DeliveryState])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return state, models.NotFound()
-	}
+	return waits
+}
+
+// queueState queues the statements that read the delivery's state.
+func (s *Service) queueState(pipeline *pgx.Batch, id string, state *DeliveryState) {
+	queueOne(pipeline, state, models.NotFound(), deliveryStateQuery, id, models.EventRetention.Seconds())
+	pipeline.Queue(`SELECT number, started_at, coalesce(status::text, error) FROM all_attempts
+		WHERE delivery_id = $1 ORDER BY number DESC LIMIT $2`, id, maxShownAttempts).Query(func(rows pgx.Rows) error {
+		made, err := pgx.CollectRows(rows, pgx.RowToStructByPos[AttemptMade])
+		slices.Reverse(made)
+		state.Made = made
+		return err
+	})
+}
+
+// withLoadTime completes a state that was just loaded.
+func (s *Service) withLoadTime(state DeliveryState) DeliveryState {
 	state.LoadedAt = s.now()
+	state.Planned = len(s.RetrySchedule) + 1
 	// If the clock was set back, the wait must not become longer than the schedule's.
 	if wait, planned := s.RetrySchedule.After(state.Attempts - state.AttemptsBefore); planned && state.NextAttemptAt != nil {
 		if latest := models.TimeOf(state.LoadedAt.Add(wait)); state.NextAttemptAt.Time.After(latest.Time) {
 			state.NextAttemptAt = &latest
 		}
 	}
-	return state, s.translate(err)
+	return state
 }
 
-// requeueQuery makes the delivery $1 due at $2 if it is retrying, failed or held.
+// requeueQuery makes the delivery @id due at @at if it is retrying, failed or held.
 var requeueQuery = `
-	WITH ` + with(reopened, "from", "deliveries", "condition", `id = $1 AND id = ANY (ARRAY(
-		SELECT id FROM (SELECT id, status FROM deliveries WHERE id = $1 OFFSET 0) d WHERE status IN ('failed', 'held')))`, "state", retryingAgain) + `, due AS (
-		UPDATE open_deliveries SET next_attempt_at = $2 WHERE id = $1 AND ` + isRetrying + ` RETURNING id
+	WITH ` + with(reopened, "from", "deliveries", "condition", `id = @id AND id = ANY (ARRAY(
+		SELECT id FROM (SELECT id, status FROM deliveries WHERE id = @id OFFSET 0) d WHERE status IN ('failed', 'held')))`, "state", retryingAgain) + `, due AS (
+		UPDATE open_deliveries SET next_attempt_at = @at WHERE id = @id AND ` + isRetrying + ` RETURNING id
 	)
 	SELECT id FROM reopened UNION ALL SELECT id FROM due`
 
-// RequeueDelivery makes a failed, held or retrying delivery due now. One that was
-// failed or held begins a new run of the retry schedule. It reports whether the
-// delivery was in one of these states. Errors: unavailable.
-func (s *Service) RequeueDelivery(ctx context.Context, id string) (bool, error) {
-	tag, err := s.execOnDelivery(ctx, id, requeueQuery, id, s.now())
-	return tag.RowsAffected() == 1, s.translate(err)
+// RequeueDelivery makes a failed, held or retrying delivery due now, for an operator. One
+// that was failed or held begins a new run of the retry schedule. Errors: not_found,
+// validation_failed if the delivery is in another state or its address is off, unavailable.
+func (s *Service) RequeueDelivery(ctx context.Context, id string) error {
+	return s.operateDelivery(ctx, id, actionRedelivered, requeueQuery, "failed, held or retrying", true)
 }
 
-var stopQuery = closing(models.DeliveryFailed, "ARRAY[$1]", isRetrying)
+var stopQuery = closing(models.DeliveryFailed, "ARRAY[ @id ]", isRetrying, "status")
 
-// StopDelivery marks a retrying delivery failed without another attempt. Errors: unavailable.
+// StopDelivery marks a retrying delivery failed without another attempt, for an operator.
+// Errors: not_found, validation_failed if it is not retrying, unavailable.
 func (s *Service) StopDelivery(ctx context.Context, id string) error {
-	_, err := s.execOnDelivery(ctx, id, stopQuery, id)
-	return s.translate(err)
+	return s.operateDelivery(ctx, id, actionStopped, stopQuery, "retrying", false)
+}
+
+// operateDelivery moves a delivery by the statement, which returns a row if the delivery was
+// in one of the states, writes a Log Record and wakes the dispatcher of its address.
+func (s *Service) operateDelivery(ctx context.Context, id, action, statement, states string, needsAddress bool) error {
+	var organizationID, webhookID string
+	err := s.pool.QueryRow(ctx, `SELECT h.organization_id, h.id FROM all_deliveries d JOIN webhooks h ON h.id = d.webhook_id
+		WHERE d.id = $1`, id).Scan(&organizationID, &webhookID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return models.NotFound()
+	}
+	if err != nil {
+		return s.translate(err)
+	}
+	return s.transaction(ctx, organizationID, func(t *ormTx) error {
+		h, err := t.lockWebhook(Operator(), webhookID)
+		if err != nil {
+			return err
+		}
+		if err := requireOn(&h); err != nil && needsAddress {
+			return err
+		}
+		if err := t.lockDelivery(id); err != nil {
+			return err
+		}
+		moved, err := scanAll[struct{ ID string }](t, statement, map[string]any{"id": id, "at": t.at})
+		if err != nil {
+			return err
+		}
+		if len(moved) == 0 {
+			now, err := scanOne[string](t, models.NotFound(), `SELECT status FROM all_deliveries WHERE id = ?`, id)
+			if err != nil {
+				return err
+			}
+			return models.Errorf(models.CodeValidationFailed, "The delivery is %s; this is for one that is %s.", now, states)
+		}
+		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, webhookID})
+		return t.log(Operator(), h.OrganizationID, action, webhookID)
+	})
 }

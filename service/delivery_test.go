@@ -40,6 +40,37 @@ func record(t *testing.T, f *servicetest.Fixture, webhook string, attempts ...se
 	return recorded
 }
 
+// care does what the workflow of the address does about its health.
+func care(t *testing.T, f *servicetest.Fixture, webhook string) {
+	t.Helper()
+	state, err := f.LoadAddress(t.Context(), f.ID(webhook))
+	if err == nil && state.ShutOffDue {
+		_, err = f.TurnOffIfUnsuccessful(t.Context(), state.WebhookID)
+	}
+	if err == nil {
+		_, err = f.WarnOfFailing(t.Context(), f.ID(webhook))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// claimRetry claims the delivery, whose next attempt must be due.
+func claimRetry(t *testing.T, f *servicetest.Fixture, webhook, id string) service.RenderedDelivery {
+	t.Helper()
+	claimed, err := f.ClaimPending(t.Context(), f.ID(webhook), nil, service.ClaimPosition{}, 0, service.ClaimOptions{Retries: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range claimed.Deliveries {
+		if d.DeliveryID == id {
+			return d
+		}
+	}
+	t.Fatalf("the retry of %s is not claimed", id)
+	return service.RenderedDelivery{}
+}
+
 func attempt(f *servicetest.Fixture, d service.RenderedDelivery, status int) service.Attempt {
 	a := service.Attempt{DeliveryID: d.DeliveryID, Number: d.Attempts + 1, Before: d.AttemptsBefore, StartedAt: models.TimeOf(f.Clock.Now()), Status: status, Latency: 12 * time.Millisecond}
 	if status == 0 {
@@ -121,11 +152,8 @@ func TestAttemptsChangeTheStatusOfADelivery(t *testing.T) {
 	if got := status(t, f, d.DeliveryID); got != models.DeliveryRetrying {
 		t.Errorf("an attempt recorded twice made the delivery %s", got)
 	}
-	retry, err := f.ClaimRetry(t.Context(), d.DeliveryID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	record(t, f, "erp_hook", attempt(f, retry.Deliveries[0], 204))
+	f.Clock.Advance(time.Minute)
+	record(t, f, "erp_hook", attempt(f, claimRetry(t, f, "erp_hook", d.DeliveryID), 204))
 	if got := status(t, f, d.DeliveryID); got != models.DeliveryDelivered {
 		t.Errorf("after a 204 the delivery is %s", got)
 	}
@@ -173,9 +201,10 @@ func TestAddressesAreTurnedOff(t *testing.T) {
 			}
 			f.Clock.Advance(test.age)
 			create(t, f) // pending while the address is turned off
-			if recorded := record(t, f, "erp_hook", attempt(f, final, test.status)); len(recorded.Failing) != 1 || recorded.Failing[0] != final.DeliveryID {
-				t.Errorf("failing are %v, want the one that failed", recorded.Failing)
+			if recorded := record(t, f, "erp_hook", attempt(f, final, test.status)); len(recorded.Attempted) != 1 || recorded.Attempted[0].DeliveryID != final.DeliveryID {
+				t.Errorf("attempted are %v, want the one that failed", recorded.Attempted)
 			}
+			care(t, f, "erp_hook")
 			reason := servicetest.Value[string](f, `SELECT coalesce(off_reason, '') FROM webhooks WHERE id = $1`, f.ID("erp_hook"))
 			if reason != test.reason {
 				t.Errorf("the reason is %q, want %q", reason, test.reason)
@@ -232,14 +261,14 @@ func TestRedeliver(t *testing.T) {
 	d := claim(t, f, "erp_hook").Deliveries[0]
 	d.Attempts = 7
 	record(t, f, "erp_hook", attempt(f, d, 500))
-	if ok, err := f.RequeueDelivery(t.Context(), d.DeliveryID); !ok || err != nil {
-		t.Fatalf("requeue: %v %v", ok, err)
+	if err := f.RequeueDelivery(t.Context(), d.DeliveryID); err != nil {
+		t.Fatal(err)
 	}
-	retry, err := f.ClaimRetry(t.Context(), d.DeliveryID)
-	if err != nil || len(retry.Deliveries) != 1 || retry.Deliveries[0].Attempts != 8 {
-		t.Fatalf("claimed %+v, %v", retry, err)
+	retry := claimRetry(t, f, "erp_hook", d.DeliveryID)
+	if retry.Attempts != 8 {
+		t.Fatalf("claimed %+v", retry)
 	}
-	record(t, f, "erp_hook", attempt(f, retry.Deliveries[0], 500))
+	record(t, f, "erp_hook", attempt(f, retry, 500))
 	// It starts a new run of the retry schedule.
 	state, err := f.Delivery(t.Context(), d.DeliveryID)
 	if err != nil {
@@ -248,8 +277,14 @@ func TestRedeliver(t *testing.T) {
 	if state.Status != models.DeliveryRetrying || state.NextAttemptAt.Sub(f.Clock.Now()) != time.Minute || state.Attempts != 9 {
 		t.Errorf("after a failed redelivery it is %+v, want it retrying in a minute", state)
 	}
-	if ok, _ := f.RequeueDelivery(t.Context(), "dlv_00000000000000000000000000"); ok {
-		t.Error("an unknown delivery was requeued")
+	if err := f.StopDelivery(t.Context(), d.DeliveryID); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.StopDelivery(t.Context(), d.DeliveryID); models.CodeOf(err) != models.CodeValidationFailed {
+		t.Errorf("stopping a failed delivery: %v", err)
+	}
+	if err := f.RequeueDelivery(t.Context(), "dlv_00000000000000000000000000"); models.CodeOf(err) != models.CodeNotFound {
+		t.Errorf("requeueing an unknown delivery: %v", err)
 	}
 }
 
@@ -278,20 +313,26 @@ func TestUnclaimedDeliveriesAreFound(t *testing.T) {
 	if got := unclaimed(); got != "webhook webhook" {
 		t.Errorf("after the grace: %q is unclaimed, want both addresses", got)
 	}
-	if err := f.AcquireLease(t.Context(), []string{f.ID("erp_hook"), f.ID("reader_hook")}, f.Clock.Now().Add(time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	lease := acquire(t, f, "erp_hook")
+	acquire(t, f, "reader_hook")
 	if got := unclaimed(); got != "" {
 		t.Errorf("with a lease: %q is unclaimed", got)
 	}
 	d := claim(t, f, "erp_hook").Deliveries[0]
 	record(t, f, "erp_hook", attempt(f, d, 500))
-	if err := f.ReleaseLease(t.Context(), f.ID("erp_hook")); err != nil {
+	if err := f.ReleaseLease(t.Context(), lease); err != nil {
 		t.Fatal(err)
 	}
 	f.Clock.Advance(time.Minute + 11*time.Second)
-	if got := unclaimed(); got != "webhook delivery" {
-		t.Errorf("with an overdue retry: %q is unclaimed", got)
+	// The dispatcher of the other address has died, too.
+	if got := unclaimed(); got != "webhook webhook delivery" {
+		t.Errorf("with an overdue retry: %q is unclaimed, want both addresses and the delivery that no workflow has loaded", got)
+	}
+	if _, err := f.LoadDelivery(t.Context(), d.DeliveryID); err != nil {
+		t.Fatal(err)
+	}
+	if got := unclaimed(); got != "webhook webhook" {
+		t.Errorf("after its workflow loaded it: %q is unclaimed", got)
 	}
 }
 
@@ -330,13 +371,11 @@ func TestLeasedAddressesAreNotWoken(t *testing.T) {
 		create(t, f)
 		return slices.DeleteFunc(f.Wakes.Take(), func(w service.WakeTarget) bool { return w.Kind != service.TargetWebhook })
 	}
-	if err := f.AcquireLease(t.Context(), []string{f.ID("erp_hook")}, f.Clock.Now().Add(time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	acquire(t, f, "erp_hook")
 	if work := woken(); len(work) != 1 || work[0].ID != f.ID("reader_hook") {
 		t.Errorf("woken %v, want only the reader's address", work)
 	}
-	f.Clock.Advance(2 * time.Second)
+	f.Clock.Advance(service.LeaseDuration)
 	if work := woken(); len(work) != 2 {
 		t.Errorf("woken %v, want both after the lease", work)
 	}

@@ -20,13 +20,15 @@ func DeliveryID(event, random string) string {
 var DeliveryStatements = map[string]string{
 	"claim":   claimPendingQuery,
 	"events":  claimedEventsQuery,
-	"retry":   claimRetryQuery,
+	"retry":   claimRetriesQuery,
 	"deliver": deliveredQuery,
 	"fail":    failedQuery,
 	"late":    lateQuery,
 	"skip":    skipQuery,
-	"stop":    stopQuery,
-	"requeue": requeueQuery,
+	"next":    nextRetryQuery,
+	"address": addressStateQuery,
+	"shown":   shownQuery,
+	"places":  placesQuery,
 	"poll":    pollQuery,
 	"state":   deliveryStateQuery,
 	// GORM's parameters are numbered here.

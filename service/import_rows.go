@@ -219,6 +219,7 @@ func (r *importRun) save() error {
 		},
 		func() error { return r.integrations.save(r.db, nil) },
 		func() error { return r.webhooks.save(r.db, nil) },
+		func() error { return r.startAddresses(r.result.OrganizationID) },
 		r.saveAssignments,
 		func() error { return create(r.db, r.keys) },
 		r.saveDigests,

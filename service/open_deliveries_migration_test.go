@@ -139,11 +139,11 @@ func TestDeliveriesOfThePreviousReleaseAreKept(t *testing.T) {
 	}
 	for name, do := range map[string]func(id string) error{
 		first: func(id string) error {
-			retry, err := f.ClaimRetry(t.Context(), id)
-			if err == nil && len(retry.Deliveries) == 1 {
-				record := attempt(f, retry.Deliveries[0], 204)
-				_, err = f.RecordAttempts(t.Context(), f.ID("erp_hook"), []service.Attempt{record})
+			if _, err := f.LoadDelivery(t.Context(), id); err != nil { // which adopts it
+				return err
 			}
+			record := attempt(f, claimRetry(t, f, "erp_hook", id), 204)
+			_, err = f.RecordAttempts(t.Context(), f.ID("erp_hook"), []service.Attempt{record})
 			return err
 		},
 		second: func(id string) error { return f.StopDelivery(t.Context(), id) },

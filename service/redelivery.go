@@ -169,6 +169,11 @@ func (s *Service) RedeliverDelivery(ctx context.Context, actor Actor, id string)
 		if err := t.lockDelivery(id); err != nil {
 			return err
 		}
+		failing, err := scanOne[bool](t, models.NotFound(), `
+			SELECT attempts > 0 AND status NOT IN ('delivered', 'skipped') FROM all_deliveries WHERE id = ?`, id)
+		if err != nil {
+			return err
+		}
 		changed, err := scanAll[string](t, redeliverQuery, map[string]any{"id": id})
 		if err != nil {
 			return err
@@ -181,8 +186,10 @@ func (s *Service) RedeliverDelivery(ctx context.Context, actor Actor, id string)
 		if err := t.countRequeue(webhookID); err != nil {
 			return err
 		}
-		// The address workflow sends it; the Delivery workflow reloads and ends.
-		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, webhookID}, WakeTarget{TargetDelivery, id})
+		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, webhookID})
+		if failing { // it may have a workflow, which shows this
+			t.wakes = append(t.wakes, WakeTarget{TargetDelivery, id})
+		}
 		return t.log(actor, h.OrganizationID, actionRedelivered, webhookID)
 	})
 	return delivery, err

@@ -148,9 +148,7 @@ func TestNothingElseIsRemoved(t *testing.T) {
 	if _, err := f.CountAddress(t.Context(), "192.0.2.1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.AcquireLease(t.Context(), []string{f.ID("erp_hook")}, f.Clock.Now()); err != nil {
-		t.Fatal(err)
-	}
+	acquire(t, f, "erp_hook")
 	revokedToken(f, "token", 0)
 	before := contents(t, f)
 	f.Clock.Advance(400 * 24 * time.Hour)
@@ -321,8 +319,11 @@ func TestRemovalBlocksNoOtherWork(t *testing.T) {
 			}
 			return err
 		},
-		"a mailbox's lease": func() error { return f.AcquireLease(ctx, []string{f.ID("erp_hook")}, f.Clock.Now()) },
-		"the sweep":         func() error { _, err := f.Unclaimed(ctx, time.Second); return err },
+		"a mailbox's lease": func() error {
+			_, _, err := f.AcquireLease(ctx, f.ID("erp_hook"), "")
+			return err
+		},
+		"the sweep": func() error { _, err := f.Unclaimed(ctx, time.Second); return err },
 		"another removal": func() error {
 			removed, err := f.RemoveExpired(ctx, 2, func() bool { return true })
 			if removed.Events != 2 {

@@ -46,6 +46,8 @@ func wakeTargetOf(recordID string) WakeTarget {
 		return WakeTarget{TargetWorkOrder, recordID}
 	case models.IsID(recordID, models.PrefixFeedback):
 		return WakeTarget{TargetFeedback, recordID}
+	case models.IsID(recordID, models.PrefixDelivery):
+		return WakeTarget{TargetDelivery, recordID}
 	default:
 		return WakeTarget{TargetWebhook, recordID}
 	}
@@ -55,6 +57,24 @@ func wakeTargetOf(recordID string) WakeTarget {
 // the work of wakes that are lost.
 type Waker interface {
 	Wake(targets ...WakeTarget)
+}
+
+// AttemptNotifier is implemented by a Waker that tells workflows of attempts, under the
+// same promises. Each workflow that it starts belongs to the trace of the call that its
+// delivery comes from.
+type AttemptNotifier interface {
+	NotifyAttempts(deliveries ...AttemptedDelivery)
+}
+
+// NotifyAttempts tells the deliveries' workflows of the attempts, or wakes them.
+func NotifyAttempts(ctx context.Context, w Waker, deliveries ...AttemptedDelivery) {
+	if n, ok := w.(AttemptNotifier); ok {
+		n.NotifyAttempts(deliveries...)
+		return
+	}
+	for _, d := range deliveries {
+		WakeIn(WithTraceParent(ctx, d.TraceParent), w, WakeTarget{TargetDelivery, d.DeliveryID})
+	}
 }
 
 // AddressRules decides which webhook addresses may be saved and dialled.
@@ -89,6 +109,9 @@ type Options struct {
 	ShutOffAfter time.Duration
 	// ReviewPeriods are how long a review may wait; zero periods mean the defaults.
 	ReviewPeriods models.ReviewPeriods
+	// MaxDeliveryWorkflows is how many retrying deliveries of one address have a workflow at
+	// a time; 0 means 1000.
+	MaxDeliveryWorkflows int
 	// AddressRules apply to webhook addresses when they are saved.
 	AddressRules AddressRules
 	// AddressCallsPerMinute limits the calls without a valid token from one address.
@@ -153,6 +176,9 @@ func New(pool *pgxpool.Pool, options Options) (*Service, error) {
 	}
 	if options.Log == nil {
 		options.Log = slog.Default()
+	}
+	if options.MaxDeliveryWorkflows == 0 {
+		options.MaxDeliveryWorkflows = 1000
 	}
 	if options.RetrySchedule == nil {
 		options.RetrySchedule = models.DefaultRetrySchedule

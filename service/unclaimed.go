@@ -44,15 +44,14 @@ func (s *Service) Unclaimed(ctx context.Context, grace time.Duration) ([]WakeTar
 		SELECT h.id FROM webhooks h
 		WHERE (EXISTS (SELECT FROM open_deliveries d
 				WHERE d.webhook_id = h.id AND d.status = 'pending' AND d.created_at < $1)
+				OR EXISTS (SELECT FROM open_deliveries d
+				WHERE d.webhook_id = h.id AND d.status = 'retrying' AND d.next_attempt_at < $1)
 				OR EXISTS (SELECT FROM former_deliveries d WHERE d.webhook_id = h.id AND d.status = 'pending' AND d.created_at < $1)
 				OR EXISTS (SELECT FROM delivery_releases r WHERE r.webhook_id = h.id))
 			AND NOT EXISTS (SELECT FROM mailboxes m WHERE m.webhook_id = h.id AND m.attended_until > $2)
 		LIMIT $3`, now.Add(-grace), now, sweepLimit).Query(collect(wakeTargetOf))
 	pipeline.Queue(`
-		SELECT id FROM (
-			SELECT id, webhook_id, next_attempt_at FROM open_deliveries WHERE status = 'retrying'
-			UNION ALL SELECT id, webhook_id, next_attempt_at FROM former_deliveries WHERE status = 'retrying') d
-		WHERE next_attempt_at < $1
+		SELECT id FROM former_deliveries d WHERE status = 'retrying' AND next_attempt_at < $1
 			AND EXISTS (SELECT FROM webhooks h WHERE h.id = d.webhook_id)
 		ORDER BY next_attempt_at LIMIT $2`, now.Add(-grace), sweepLimit).Query(collect(func(id string) WakeTarget { return WakeTarget{TargetDelivery, id} }))
 	pipeline.Queue(`SELECT record_id FROM looks_owed WHERE since < $1 ORDER BY since LIMIT $2`,
@@ -66,24 +65,89 @@ func (s *Service) Unclaimed(ctx context.Context, grace time.Duration) ([]WakeTar
 	return unclaimed, s.translate(s.pool.SendBatch(ctx, pipeline).Close())
 }
 
-// pollQuery returns the addresses $1 that have pending deliveries after the positions $2.
+// pollQuery returns the addresses $1 that have pending deliveries after the positions $2,
+// or below 0, which asks for any, retries that are due at $3.
 const pollQuery = `
 	SELECT a.id FROM unnest($1::text[], $2::bigint[]) AS a (id, after)
 	CROSS JOIN LATERAL (
 		(SELECT 1 FROM open_deliveries WHERE webhook_id = a.id AND status = 'pending' AND seq > a.after ORDER BY seq LIMIT 1)
 		UNION ALL (SELECT 1 FROM former_deliveries WHERE webhook_id = a.id AND status = 'pending' LIMIT 1)
+		UNION ALL (SELECT 1 FROM open_deliveries WHERE webhook_id = a.id AND status = 'retrying' AND next_attempt_at <= $3 AND a.after < 0
+			ORDER BY next_attempt_at LIMIT 1)
 		LIMIT 1) d`
 
+// AnyDelivery asks AddressesWithPending for any pending delivery and for due retries.
+const AnyDelivery = -1
+
 // AddressesWithPending returns those of the addresses that have pending deliveries
-// after the one given for each by its RenderedDelivery.Seq. Errors: unavailable.
+// after the one given for each by its RenderedDelivery.Seq, or AnyDelivery. Errors: unavailable.
 func (s *Service) AddressesWithPending(ctx context.Context, webhookIDs []string, after []int64) ([]string, error) {
 	var pending []string
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(batch.IndexPlans)
-	pipeline.Queue(pollQuery, webhookIDs, after).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(pollQuery, webhookIDs, after, s.now()).Query(func(rows pgx.Rows) error {
 		found, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		pending = found
 		return err
 	})
 	return pending, s.translate(s.pool.SendBatch(ctx, pipeline).Close())
+}
+
+// placesQuery gives more deliveries a workflow, at most $3, of addresses where fewer than $2
+// retrying ones have one: those that are due first, until $1 have one.
+const placesQuery = `
+	WITH free AS (
+		SELECT w.id AS webhook_id, $1::bigint - shown.n AS places FROM webhooks w CROSS JOIN LATERAL (
+			SELECT count(*) AS n FROM (
+				SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' AND workflow LIMIT $2) x) shown
+		WHERE w.enabled AND shown.n < $2
+	), next AS (
+		SELECT d.place FROM free f CROSS JOIN LATERAL (
+			SELECT ctid AS place FROM open_deliveries WHERE webhook_id = f.webhook_id AND status = 'retrying' AND workflow IS NOT TRUE
+			ORDER BY next_attempt_at, seq LIMIT f.places FOR UPDATE SKIP LOCKED) d
+		LIMIT $3
+	)
+	UPDATE open_deliveries d SET workflow = true FROM next WHERE d.ctid = next.place RETURNING d.id`
+
+// ShowDeliveries returns deliveries to wake that get a workflow only now: too many of their
+// address were retrying when they failed first (docs/contract.md, Temporal surface). They
+// get one when the number of those falls below four fifths of the limit. Errors: unavailable.
+func (s *Service) ShowDeliveries(ctx context.Context) (shown []WakeTarget, err error) {
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(placesQuery, s.MaxDeliveryWorkflows, s.MaxDeliveryWorkflows*4/5, sweepLimit).Query(func(rows pgx.Rows) error {
+		var id string
+		_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
+			shown = append(shown, WakeTarget{TargetDelivery, id})
+			return nil
+		})
+		return err
+	})
+	return shown, s.translate(s.pool.SendBatch(ctx, pipeline).Close())
+}
+
+// wantedQueries return the ids of the addresses and deliveries that have a workflow: of the
+// deliveries those that are retrying and have one, and of each address's failed and held
+// ones the newest $1, if an attempt has failed.
+var wantedQueries = map[TargetKind]string{
+	TargetWebhook: `SELECT id FROM webhooks WHERE $1 > 0`,
+	TargetDelivery: `
+		SELECT id FROM open_deliveries WHERE status = 'retrying' AND workflow
+		UNION ALL
+		SELECT d.id FROM webhooks w CROSS JOIN LATERAL (
+			SELECT id FROM deliveries WHERE webhook_id = w.id AND status IN ('failed', 'held') AND attempts > 0
+			ORDER BY seq DESC LIMIT $1) d`,
+}
+
+// WantedWorkflows returns the ids of the addresses or deliveries whose workflows are to be
+// open (docs/contract.md, Temporal surface). Errors: unavailable.
+func (s *Service) WantedWorkflows(ctx context.Context, kind TargetKind) (ids []string, err error) {
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(allowLongStatement)
+	pipeline.Queue(batch.IndexPlans)
+	pipeline.Queue(wantedQueries[kind], s.MaxDeliveryWorkflows).Query(func(rows pgx.Rows) (err error) {
+		ids, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	return ids, s.translate(s.pool.SendBatch(ctx, pipeline).Close())
 }

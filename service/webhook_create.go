@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"millwright/models"
 	"millwright/webhook"
@@ -72,6 +73,10 @@ func (t *ormTx) createWebhook(actor Actor, integrationID string, in NewWebhook) 
 	if err := t.db.Create(&row).Error; err != nil {
 		return Webhook{}, err
 	}
+	if err := t.startAddresses(row.OrganizationID); err != nil {
+		return Webhook{}, err
+	}
+	t.wakes = append(t.wakes, WakeTarget{TargetWebhook, row.ID})
 	created := webhookOf(row)
 	created.Secret = secret
 	return created, t.log(actor, integration.OrganizationID, actionCreated, row.ID)
@@ -99,6 +104,13 @@ func (t *ormTx) completeWebhook(row *models.Webhook, secret string) (string, err
 	row.SecretSealed, err = t.Vault.Seal([]byte(secret), row.ID, t.Random)
 	row.Enabled, row.EnabledSince, row.CreatedAt = true, t.at, t.at
 	return secret, err
+}
+
+// startAddresses has the sweep start the workflows of the addresses that the transaction has
+// created in the organization, if no wake does.
+func (t *ormTx) startAddresses(organizationID string) error {
+	return t.exec(`INSERT INTO looks_owed (record_id, since) SELECT id, ? FROM webhooks WHERE organization_id = ? AND created_at = ?
+		ON CONFLICT (record_id) DO NOTHING`, t.at.Add(-time.Minute), organizationID, t.at)
 }
 
 // checkAddress returns why a URL may not be saved. It looks up the host name.

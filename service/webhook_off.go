@@ -2,43 +2,43 @@ package service
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
 	"millwright/service/batch"
 )
 
-// turnOffIfUnsuccessful turns the address off when the rule says so, holds its due
-// deliveries, and notifies people. It reports whether the rule said so.
-func (s *Service) turnOffIfUnsuccessful(ctx context.Context, webhookID string, gone bool, now models.Time) (bool, error) {
-	var organizationID string
-	var enabledSince time.Time
-	var lastSuccess *time.Time
-	err := s.pool.QueryRow(ctx, `
-		SELECT w.organization_id, w.enabled_since, h.last_success_at FROM webhooks w LEFT JOIN webhook_health h ON h.webhook_id = w.id
-		WHERE w.id = $1 AND w.enabled`, webhookID).Scan(&organizationID, &enabledSince, &lastSuccess)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return false, nil
-	}
-	if err != nil {
-		return false, s.translate(err)
-	}
-	reason := ""
-	switch {
-	case gone:
-		reason = "The receiver answered 410 Gone."
-	case models.ShouldTurnOff(now.Time, enabledSince, lastSuccess, s.ShutOffAfter):
-		reason = fmt.Sprintf("A delivery failed for good and none succeeded for %s.", formatDuration(s.ShutOffAfter))
-	default:
-		return false, nil
-	}
-	return true, s.transaction(ctx, organizationID, func(t *ormTx) error {
-		return t.turnOff(Operator(), webhookID, reason, notifyOfOff)
+// shutOffDue is the condition that the address {w} with the health {h} is to be turned off
+// (spec section 6, turning off; docs/contract.md, Webhooks): its receiver returned 410, or a
+// delivery failed for good and none has succeeded since, nor in the {period} seconds before.
+// The period starts over when the address is turned on.
+func shutOffDue(w, h, period string) string {
+	return with(`{w}.enabled AND ({gone} OR coalesce(
+			greatest({w}.enabled_since, {h}.last_success_at) <= {h}.failed_at - make_interval(secs => {period}), false))`,
+		"gone", with(isGone, "w", w, "h", h), "w", w, "h", h, "period", period)
+}
+
+// isGone is the condition that the receiver returned 410 since the address was turned on.
+const isGone = `coalesce({h}.gone_at >= {w}.enabled_since, false)`
+
+// TurnOffIfUnsuccessful turns the address off if that is due (RecordResult.ShutOffDue),
+// holds its due deliveries, and notifies people. The update repeats the condition, so
+// calling this again, or late, does no harm. It reports whether it turned the address off.
+// Errors: unavailable.
+func (s *Service) TurnOffIfUnsuccessful(ctx context.Context, webhookID string) (off bool, err error) {
+	err = s.withWebhook(ctx, webhookID, func(t *ormTx) (err error) {
+		off, err = t.turnOffIf(Operator(), webhookID, notifyOfOff, `
+			UPDATE webhooks w SET enabled = false, off_at = @at, off_reason = CASE WHEN `+with(isGone, "w", "w", "h", "h")+` THEN @gone ELSE @failing END
+			FROM webhook_health h
+			WHERE w.id = @id AND h.webhook_id = w.id AND `+shutOffDue("w", "h", "@period")+`
+			RETURNING w.organization_id`, map[string]any{
+			"id": webhookID, "at": t.at, "period": s.ShutOffAfter.Seconds(), "gone": "The receiver answered 410 Gone.",
+			"failing": fmt.Sprintf("A delivery failed for good and none succeeded for %s.", formatDuration(s.ShutOffAfter)),
+		})
+		return err
 	})
+	return off, err
 }
 
 // offNotice says whether turning an address off notifies people.
@@ -54,33 +54,36 @@ const (
 // turnOff turns an address off if it is on and holds its due deliveries: the first
 // batch now, the others when its dispatcher claims them.
 func (t *ormTx) turnOff(actor Actor, webhookID, reason string, notice offNotice) error {
-	off, err := scanAll[string](t, `UPDATE webhooks SET enabled = false, off_reason = ?, off_at = ?
-		WHERE id = ? AND enabled RETURNING organization_id`, reason, t.at, webhookID)
+	_, err := t.turnOffIf(actor, webhookID, notice, `UPDATE webhooks SET enabled = false, off_reason = @reason, off_at = @at
+		WHERE id = @id AND enabled RETURNING organization_id`, map[string]any{"id": webhookID, "reason": reason, "at": t.at})
+	return err
+}
+
+// turnOffIf is turnOff by an update that returns the address's organization, or nothing.
+func (t *ormTx) turnOffIf(actor Actor, webhookID string, notice offNotice, update string, arguments map[string]any) (bool, error) {
+	off, err := scanAll[string](t, update, arguments)
 	if err != nil || len(off) == 0 {
-		return err
+		return false, err
 	}
 	if err := t.exec(`DELETE FROM delivery_releases WHERE webhook_id = ?`, webhookID); err != nil {
-		return err
+		return false, err
 	}
-	more, err := t.holdBatch(webhookID)
-	if err != nil {
-		return err
-	}
-	if more {
-		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, webhookID}) // its dispatcher holds the others
+	if _, err := t.holdBatch(webhookID); err != nil {
+		return false, err
 	}
 	if notice == notifyOfOff {
 		if err := t.notifyOwnerAndAdmins(models.NoticeWebhookOff, webhookID); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return t.log(actor, off[0], actionTurnedOff, webhookID)
+	t.wakes = append(t.wakes, WakeTarget{TargetWebhook, webhookID}) // which shows it and holds the others
+	return true, t.log(actor, off[0], actionTurnedOff, webhookID)
 }
 
-// heldDelivery is a delivery that was held, with its status before.
+// heldDelivery is a delivery that was held, with whether it has a workflow.
 type heldDelivery struct {
 	ID       string
-	Previous models.DeliveryStatus
+	Workflow bool
 }
 
 // holdBatchSize is how many pending and how many retrying deliveries one transaction
@@ -88,13 +91,13 @@ type heldDelivery struct {
 const holdBatchSize = 1000
 
 // holdQuery holds the next due deliveries of an address if it is off, and returns them
-// with their status before. FOR KEY SHARE waits for a transaction that turns it on:
+// with whether they have a workflow. FOR KEY SHARE waits for a transaction that turns it on:
 // what that released stays due.
 var holdQuery = closing(models.DeliveryHeld, `
 		ARRAY(SELECT id FROM open_deliveries WHERE webhook_id = (`+addressOff+`) AND status = 'pending'
 			ORDER BY seq LIMIT @limit FOR UPDATE) ||
 		ARRAY(SELECT id FROM open_deliveries WHERE webhook_id = (`+addressOff+`) AND status = 'retrying'
-			ORDER BY seq LIMIT @limit FOR UPDATE)`, "true")
+			ORDER BY seq LIMIT @limit FOR UPDATE)`, "true", "coalesce(workflow, false) AS workflow")
 
 const addressOff = `SELECT id FROM webhooks WHERE id = @webhook AND NOT enabled FOR KEY SHARE`
 
@@ -106,7 +109,7 @@ func (t *ormTx) holdBatch(webhookID string) (more bool, err error) {
 	}
 	held, err := scanAll[heldDelivery](t, holdQuery, map[string]any{"webhook": webhookID, "limit": holdBatchSize})
 	for _, d := range held {
-		if d.Previous == models.DeliveryRetrying { // its workflow ends now, not at its next attempt
+		if d.Workflow { // which shows it now, not at the next attempt
 			t.wakes = append(t.wakes, WakeTarget{TargetDelivery, d.ID})
 		}
 	}

@@ -48,7 +48,9 @@ func TestOwnerAndAdminsAreNotifiedAfterADayOfFailuresAndOfTurningOff(t *testing.
 	fail := func() service.RecordResult {
 		t.Helper()
 		create(t, f)
-		return record(t, f, "erp_hook", attempt(f, claim(t, f, "erp_hook").Deliveries[0], 500))
+		recorded := record(t, f, "erp_hook", attempt(f, claim(t, f, "erp_hook").Deliveries[0], 500))
+		care(t, f, "erp_hook")
+		return recorded
 	}
 	f.Wakes.Take()
 	fail()
@@ -83,9 +85,11 @@ func TestOwnerAndAdminsAreNotifiedAfterADayOfFailuresAndOfTurningOff(t *testing.
 	final := claim(t, f, "erp_hook").Deliveries[0]
 	final.Attempts = 7
 	f.Clock.Advance(72 * time.Hour)
-	if recorded := record(t, f, "erp_hook", attempt(f, final, 500)); !recorded.Off || recorded.Failed != 1 {
-		t.Errorf("recorded %+v, want that it was turned off", recorded)
+	if recorded := record(t, f, "erp_hook", attempt(f, final, 500)); !recorded.ShutOffDue || recorded.Failed != 1 {
+		t.Errorf("recorded %+v, want that it is to be turned off", recorded)
 	}
+	care(t, f, "erp_hook")
+	care(t, f, "erp_hook") // a retry does no harm
 	expectNotified(t, f, "turned off", "ann webhook.turned_off", "bob webhook.turned_off")
 	retrying := 0
 	for _, work := range f.Wakes.Take() {
@@ -112,7 +116,7 @@ func TestTheShutOffPeriodBeginsWhenAnAddressIsTurnedOn(t *testing.T) {
 	final.Attempts = 7
 	f.Clock.Advance(100 * time.Hour)
 	f.Exec(`UPDATE webhooks SET enabled_since = $1`, f.Clock.Now().Add(-time.Hour))
-	if recorded := record(t, f, "erp_hook", attempt(f, final, 500)); recorded.Off {
+	if recorded := record(t, f, "erp_hook", attempt(f, final, 500)); recorded.ShutOffDue {
 		t.Error("an address that was turned on an hour ago is turned off")
 	}
 }
@@ -168,5 +172,49 @@ func TestClaimedDeliveriesAreNotClaimedAgain(t *testing.T) {
 	}
 	if len(claimed.Deliveries) != 1 || claimed.Deliveries[0].DeliveryID != all[1].DeliveryID || claimed.More {
 		t.Errorf("claimed %+v, want only the second", claimed)
+	}
+}
+
+// The final failure of a delivery turns its address off if none succeeded in the period
+// before (spec section 6, turning off).
+func TestShutOffPeriod(t *testing.T) {
+	const period, never = 3 * 24 * time.Hour, -time.Second
+	f := servicetest.New(t)
+	create(t, f)
+	final := claim(t, f, "erp_hook").Deliveries[0]
+	for name, test := range map[string]struct {
+		enabled, success time.Duration // ago
+		off              bool
+	}{
+		"a success an hour ago keeps it on":              {365 * 24 * time.Hour, time.Hour, false},
+		"a success just within the period keeps it on":   {365 * 24 * time.Hour, period - time.Millisecond, false},
+		"a success a period ago turns it off":            {365 * 24 * time.Hour, period, true},
+		"a success long ago turns it off":                {365 * 24 * time.Hour, 30 * 24 * time.Hour, true},
+		"a new address without any success stays on":     {time.Hour, never, false},
+		"without any success it is on for the period":    {period - time.Millisecond, never, false},
+		"without any success it is off after the period": {period, never, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := f.Clock.Now()
+			f.Exec(`DELETE FROM webhook_health`)
+			f.Exec(`UPDATE webhooks SET enabled_since = $1`, now.Add(-test.enabled))
+			if test.success != never {
+				f.Exec(`INSERT INTO webhook_health (webhook_id, last_success_at) VALUES ($1, $2)`, f.ID("erp_hook"), now.Add(-test.success))
+			}
+			made := attempt(f, final, 500)
+			made.Number = 8
+			recorded := record(t, f, "erp_hook", made)
+			// The condition is repeated, also a while later.
+			state, err := f.LoadAddress(t.Context(), f.ID("erp_hook"))
+			if err != nil || recorded.ShutOffDue != test.off || state.ShutOffDue != test.off {
+				t.Errorf("to be turned off: %t, when loaded %t; want %t: %v", recorded.ShutOffDue, state.ShutOffDue, test.off, err)
+			}
+			// A late success wins.
+			made.Number, made.Status = 9, 204
+			record(t, f, "erp_hook", made)
+			if off, err := f.TurnOffIfUnsuccessful(t.Context(), f.ID("erp_hook")); off || err != nil {
+				t.Errorf("it is turned off after a success: %v", err)
+			}
+		})
 	}
 }

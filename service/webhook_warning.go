@@ -6,17 +6,21 @@ import (
 	"millwright/models"
 )
 
-// warnOnce notifies people that the organization's address has been failing for a day,
-// once until it succeeds again.
-func (s *Service) warnOnce(ctx context.Context, organizationID, webhookID string, now models.Time) error {
-	return s.transaction(ctx, organizationID, func(t *ormTx) error {
-		warned, err := scanAll[string](t, `UPDATE webhook_health SET warned_at = ?
-			WHERE webhook_id = ? AND warned_at IS NULL RETURNING webhook_id`, now, webhookID)
-		if err != nil || len(warned) == 0 {
+// WarnOfFailing notifies the owner and the administrators if the address is on and has been
+// failing for models.WebhookWarningAfter, once until it succeeds again. It reports whether
+// it did. Errors: unavailable.
+func (s *Service) WarnOfFailing(ctx context.Context, webhookID string) (warned bool, err error) {
+	err = s.withWebhook(ctx, webhookID, func(t *ormTx) error {
+		found, err := scanAll[string](t, `UPDATE webhook_health h SET warned_at = @at FROM webhooks w
+			WHERE h.webhook_id = @id AND w.id = h.webhook_id AND w.enabled AND h.warned_at IS NULL AND h.failing_since <= @since
+			RETURNING h.webhook_id`, map[string]any{"id": webhookID, "at": t.at, "since": t.at.Add(-models.WebhookWarningAfter)})
+		warned = len(found) > 0
+		if err != nil || !warned {
 			return err
 		}
 		return t.notifyOwnerAndAdmins(models.NoticeWebhookFailing, webhookID)
 	})
+	return warned, err
 }
 
 // notifyOwnerAndAdmins inserts a notice about the address for the owner of its

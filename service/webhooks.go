@@ -2,7 +2,10 @@ package service
 
 import (
 	"context"
+	"errors"
 	"slices"
+
+	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
 	"millwright/webhook"
@@ -17,6 +20,7 @@ const (
 	actionTurnedOff     = "webhook.turned_off"
 	actionTurnedOn      = "webhook.turned_on"
 	actionRedelivered   = "delivery.redelivered"
+	actionStopped       = "delivery.stopped"
 )
 
 // Webhook is a webhook address as its managers see it (docs/contract.md,
@@ -72,6 +76,20 @@ func (t *ormTx) lockWebhook(actor Actor, id string) (models.Webhook, error) {
 		return models.Webhook{}, err
 	}
 	return lockRow[models.Webhook](t, id)
+}
+
+// withWebhook runs do in a transaction of the address's organization, and not if there is
+// no such address. Errors: those of do, unavailable.
+func (s *Service) withWebhook(ctx context.Context, id string, do func(*ormTx) error) error {
+	var organizationID string
+	err := s.pool.QueryRow(ctx, `SELECT organization_id FROM webhooks WHERE id = $1`, id).Scan(&organizationID)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil:
+		return s.translate(err)
+	}
+	return s.transaction(ctx, organizationID, do)
 }
 
 // updateWebhook changes an address in one transaction and returns it as changed.
@@ -179,6 +197,7 @@ func (s *Service) DeleteWebhook(ctx context.Context, actor Actor, id string) err
 		if err := t.exec(`INSERT INTO deleted_webhooks (webhook_id, deleted_at) VALUES (?, ?)`, id, t.at); err != nil {
 			return "", err
 		}
+		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, id}) // which ends
 		return actionDeleted, t.db.Delete(h).Error
 	})
 	return err

@@ -17,24 +17,35 @@ import (
 // than its time a changed_since begins while no client reads changes.
 const HousekeepingInterval = time.Minute
 
+// The sweep's schedule starts it again after an hour, and soon after it was terminated. A
+// run that is stuck is ended.
+const (
+	sweepInterval = time.Minute
+	sweepDuration = 59 * time.Minute
+	sweepTimeout  = 65 * time.Minute
+)
+
 // schedule starts a workflow at an interval, unless its last run is still open.
 type schedule struct {
 	id, workflow string
 	interval     time.Duration
+	// timeout bounds a run, 0 does not.
+	timeout   time.Duration
+	arguments []any
 }
 
 // schedules returns every schedule. Never change an id: the old schedule would
 // stay in the cluster and keep starting workflows.
-func schedules(o Options) []schedule {
+func schedules() []schedule {
 	return []schedule{
-		{"sweep", workflows.SweepName, o.SweepEvery},
-		{"housekeeping", workflows.HousekeepingName, HousekeepingInterval},
+		{"sweep", workflows.SweepName, sweepInterval, sweepTimeout, []any{workflows.SweepRun{For: sweepDuration}}},
+		{"housekeeping", workflows.HousekeepingName, HousekeepingInterval, 0, nil},
 	}
 }
 
 // ensureSchedules creates the missing schedules and updates the others.
 func ensureSchedules(ctx context.Context, o Options) error {
-	for _, s := range schedules(o) {
+	for _, s := range schedules() {
 		if err := s.ensure(ctx, o.Client.ScheduleClient()); err != nil {
 			return err
 		}
@@ -42,14 +53,14 @@ func ensureSchedules(ctx context.Context, o Options) error {
 	return nil
 }
 
-// ensure creates the schedule, or updates its interval and action. One that an
-// operator paused stays paused.
+// ensure creates the schedule, which starts at once, or updates its interval and action.
+// One that an operator paused stays paused.
 func (s schedule) ensure(ctx context.Context, all client.ScheduleClient) error {
 	spec := client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: s.interval}}}
-	action := &client.ScheduleWorkflowAction{ID: s.id, Workflow: s.workflow, TaskQueue: workflows.TaskQueue}
+	action := &client.ScheduleWorkflowAction{ID: s.id, Workflow: s.workflow, TaskQueue: workflows.TaskQueue, Args: s.arguments, WorkflowExecutionTimeout: s.timeout}
 	_, err := all.Create(ctx, client.ScheduleOptions{
 		ID: s.id, Spec: spec, Action: action, CatchupWindow: s.interval,
-		Overlap: enums.SCHEDULE_OVERLAP_POLICY_SKIP,
+		Overlap: enums.SCHEDULE_OVERLAP_POLICY_SKIP, TriggerImmediately: true,
 	})
 	if !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
 		if err != nil {

@@ -88,14 +88,14 @@ func TestSchedulesAreCreatedAndUpdated(t *testing.T) {
 	}
 	ensure(10 * time.Second)
 	check("at first", `housekeeping starts housekeeping Housekeeping on millwright every 1m0s Skip paused false
-sweep starts sweep Sweep on millwright every 10s Skip paused false`)
+sweep starts sweep Sweep on millwright every 1m0s Skip paused false`)
 
 	f.stored["housekeeping"].State.Paused = true // by an operator
 	f.stored["housekeeping"].Spec.Intervals[0].Every = time.Minute
 	delete(f.stored, "sweep")
 	ensure(20 * time.Second)
 	check("again", `housekeeping starts housekeeping Housekeeping on millwright every 1m0s Skip paused true
-sweep starts sweep Sweep on millwright every 20s Skip paused false`)
+sweep starts sweep Sweep on millwright every 1m0s Skip paused false`)
 }
 
 func TestErrorNamesTheSchedule(t *testing.T) {

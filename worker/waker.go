@@ -66,6 +66,14 @@ type lane struct {
 	coolingDown map[service.WakeTarget]bool
 	// parents are the spans (W3C traceparent) in whose traces workflows start.
 	parents map[service.WakeTarget]string
+	// attempts are what the wakes of deliveries tell, the last attempt of each.
+	attempts map[service.WakeTarget]service.AttemptedDelivery
+}
+
+// drop forgets what a wake would have carried.
+func (l *lane) drop(target service.WakeTarget) {
+	delete(l.parents, target)
+	delete(l.attempts, target)
 }
 
 // add queues a wake of the target.
@@ -74,7 +82,7 @@ func (l *lane) add(target service.WakeTarget) {
 	case l.queued[target]:
 		l.metrics.count(wakeMerged)
 	case len(l.queue) >= maxQueued:
-		delete(l.parents, target)
+		l.drop(target)
 		l.metrics.count(wakeDropped)
 	default:
 		l.queued[target] = true
@@ -96,6 +104,7 @@ func (w *Waker) newLane(ctx context.Context, senders, backoff int) *lane {
 	l := &lane{
 		backoff: backoff, metrics: w.metrics, changed: sync.NewCond(&w.mu),
 		queued: map[service.WakeTarget]bool{}, coolingDown: map[service.WakeTarget]bool{}, parents: map[service.WakeTarget]string{},
+		attempts: map[service.WakeTarget]service.AttemptedDelivery{},
 	}
 	for range senders {
 		w.done.Go(func() { w.run(ctx, l) })
@@ -111,7 +120,11 @@ func (w *Waker) laneOf(target service.WakeTarget) *lane {
 }
 
 // Wake wakes the targets' workflows soon. It never blocks and never fails.
-func (w *Waker) Wake(targets ...service.WakeTarget) { w.wake("", targets) }
+func (w *Waker) Wake(targets ...service.WakeTarget) {
+	for _, target := range targets {
+		w.wake(target, "", nil)
+	}
+}
 
 // WakeIn is Wake, and workflows that it starts belong to the context's trace. Of
 // merged wakes the first trace is kept. An address's workflow serves many calls
@@ -121,25 +134,57 @@ func (w *Waker) WakeIn(ctx context.Context, targets ...service.WakeTarget) {
 	if current := service.TraceParent(ctx); current != nil {
 		parent = *current
 	}
-	w.wake(parent, targets)
+	for _, target := range targets {
+		w.wake(target, parent, nil)
+	}
 }
 
-func (w *Waker) wake(parent string, targets []service.WakeTarget) {
+// NotifyAttempts wakes the workflows of deliveries by a signal that tells of the attempt.
+// Of merged attempts the last is told, and a wake that tells nothing has the workflow load
+// everything.
+func (w *Waker) NotifyAttempts(deliveries ...service.AttemptedDelivery) {
+	for _, d := range deliveries {
+		w.wake(service.WakeTarget{Kind: service.TargetDelivery, ID: d.DeliveryID}, d.TraceParent, &d)
+	}
+}
+
+// wake queues a wake, which tells of the attempt unless that is nil.
+func (w *Waker) wake(target service.WakeTarget, parent string, told *service.AttemptedDelivery) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, target := range targets {
-		l := w.laneOf(target)
-		if parent != "" && target.Kind != service.TargetWebhook && l.parents[target] == "" && !w.stopped {
-			l.parents[target] = parent
+	if w.stopped && !w.laneOf(target).waiting(target) {
+		return
+	}
+	l := w.laneOf(target)
+	if parent != "" && target.Kind != service.TargetWebhook && l.parents[target] == "" && !w.stopped {
+		l.parents[target] = parent
+	}
+	l.tell(target, told)
+	if again, cooling := l.coolingDown[target]; cooling {
+		if again {
+			w.metrics.count(wakeMerged)
 		}
-		if again, cooling := l.coolingDown[target]; cooling {
-			if again {
-				w.metrics.count(wakeMerged)
-			}
-			l.coolingDown[target] = true
-		} else if !w.stopped {
-			l.add(target)
-		}
+		l.coolingDown[target] = true
+	} else if !w.stopped {
+		l.add(target)
+	}
+}
+
+// waiting reports whether a wake of the target is queued or follows its cooldown.
+func (l *lane) waiting(target service.WakeTarget) bool {
+	return l.queued[target] || l.coolingDown[target]
+}
+
+// tell has the target's next wake tell of the attempt, or load everything if that is nil.
+func (l *lane) tell(target service.WakeTarget, told *service.AttemptedDelivery) {
+	before, tells := l.attempts[target]
+	switch {
+	case told == nil:
+		delete(l.attempts, target)
+	case tells || !l.waiting(target):
+		last := *told
+		last.Start = last.Start || tells && before.Start
+		l.attempts[target] = last
 	}
 }
 
@@ -176,16 +221,16 @@ func (w *Waker) Stop(ctx context.Context) {
 
 func (w *Waker) run(ctx context.Context, l *lane) {
 	for {
-		target, parent, enqueued, ok := w.next(l)
+		next, ok := w.next(l)
 		if !ok {
 			return
 		}
 		began := time.Now()
-		attempt, cancel := context.WithTimeout(service.WithTraceParent(ctx, parent), wakeTimeout)
-		err := w.send(attempt, target)
+		attempt, cancel := context.WithTimeout(service.WithTraceParent(ctx, next.parent), wakeTimeout)
+		err := w.send(attempt, next)
 		cancel()
 		w.report(err)
-		w.backOff(l, enqueued, time.Since(began))
+		w.backOff(l, next.enqueued, time.Since(began))
 	}
 }
 
@@ -207,27 +252,40 @@ func (w *Waker) backOff(l *lane, enqueued int, took time.Duration) {
 	}
 }
 
-// next takes the oldest target and returns the lane's count of enqueued wakes. The
-// target now cools down; a wake of it from now on is sent again later, since the
-// workflow may load before that wake's write.
-func (w *Waker) next(l *lane) (target service.WakeTarget, parent string, enqueued int, ok bool) {
+// queuedWake is a wake to send.
+type queuedWake struct {
+	target service.WakeTarget
+	parent string
+	// told is the attempt that the wake tells of, nil without one.
+	told *service.AttemptedDelivery
+	// enqueued is the lane's count of enqueued wakes.
+	enqueued int
+}
+
+// next takes the wake of the oldest target. The target now cools down; a wake of it from
+// now on is sent again later, since the workflow may load before that wake's write.
+func (w *Waker) next(l *lane) (next queuedWake, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for len(l.queue) == 0 {
 		if w.stopped {
-			return target, "", 0, false
+			return next, false
 		}
 		l.changed.Wait()
 	}
-	target, l.queue = l.queue[0], l.queue[1:]
-	parent = l.parents[target]
+	target := l.queue[0]
+	l.queue = l.queue[1:]
+	next = queuedWake{target: target, parent: l.parents[target], enqueued: l.enqueued}
+	if told, tells := l.attempts[target]; tells {
+		next.told = &told
+	}
 	delete(l.queued, target)
-	delete(l.parents, target)
+	l.drop(target)
 	if !w.stopped {
 		l.coolingDown[target] = false
 		time.AfterFunc(wakeCooldown, func() { w.cooledDown(l, target) })
 	}
-	return target, parent, l.enqueued, true
+	return next, true
 }
 
 // cooledDown wakes the target again if a wake arrived during its cooldown.
@@ -240,18 +298,33 @@ func (w *Waker) cooledDown(l *lane, target service.WakeTarget) {
 	delete(l.coolingDown, target)
 }
 
-func (w *Waker) send(ctx context.Context, target service.WakeTarget) error {
+// send sends the wake. Errors of a workflow that a wake does not start are not errors.
+func (w *Waker) send(ctx context.Context, next queuedWake) error {
+	target, signal, argument := next.target, workflows.SignalWake, any(nil)
+	if next.told != nil {
+		signal, argument = workflows.SignalAttempted, next.told.Signal
+		if !next.told.Start {
+			err := w.client.SignalWorkflow(ctx, workflows.DeliveryID(target.ID), "", signal, argument)
+			if _, missing := errors.AsType[*serviceerror.NotFound](err); missing {
+				return nil // its workflow is not open
+			}
+			return err
+		}
+	}
+	arguments := []any{target.ID}
 	options := client.StartWorkflowOptions{TaskQueue: workflows.TaskQueue}
 	name := ""
 	switch target.Kind {
 	case service.TargetWebhook:
 		name, options.ID = workflows.WebhookAddressName, workflows.WebhookAddressID(target.ID)
 		options.StaticSummary = "Deliveries to " + target.ID
+		arguments = append(arguments, workflows.AddressRun{})
 		options.TypedSearchAttributes = temporal.NewSearchAttributes(workflows.AttributeWebhookAddress.ValueSet(target.ID))
 	case service.TargetDelivery:
 		name, options.ID = workflows.DeliveryName, workflows.DeliveryID(target.ID)
 		options.TaskQueue = workflows.TaskQueueRetries
 		options.StaticSummary = "Retries of " + target.ID
+		arguments = append(arguments, workflows.DeliveryRun{})
 	case service.TargetWorkOrder:
 		name, options.ID = workflows.WorkOrderName, workflows.WorkOrderID(target.ID)
 		options.TaskQueue = workflows.TaskQueueRecords
@@ -263,11 +336,11 @@ func (w *Waker) send(ctx context.Context, target service.WakeTarget) error {
 		options.StaticSummary = "Feedback " + target.ID
 		options.TypedSearchAttributes = temporal.NewSearchAttributes(workflows.AttributeRecordID.ValueSet(target.ID))
 	}
-	_, err := w.client.SignalWithStartWorkflow(ctx, options.ID, workflows.SignalWake, nil, options, name, target.ID)
+	_, err := w.client.SignalWithStartWorkflow(ctx, options.ID, signal, argument, options, name, arguments...)
 	if _, invalid := errors.AsType[*serviceerror.InvalidArgument](err); invalid {
 		// No worker has registered the search attributes yet: start without them.
 		options.TypedSearchAttributes = temporal.SearchAttributes{}
-		_, err = w.client.SignalWithStartWorkflow(ctx, options.ID, workflows.SignalWake, nil, options, name, target.ID)
+		_, err = w.client.SignalWithStartWorkflow(ctx, options.ID, signal, argument, options, name, arguments...)
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -25,6 +26,8 @@ type fakeTemporal struct {
 	client.Client
 	// respond returns a wake's result; nil succeeds at once.
 	respond func(ctx context.Context) error
+	// missing is the error of a signal that starts nothing.
+	missing error
 
 	mu    sync.Mutex
 	calls []wakeCall
@@ -49,6 +52,13 @@ func (c *fakeTemporal) SignalWithStartWorkflow(
 		return nil, c.respond(ctx)
 	}
 	return nil, nil
+}
+
+func (c *fakeTemporal) SignalWorkflow(_ context.Context, id, _, signal string, argument any) error {
+	c.mu.Lock()
+	c.calls = append(c.calls, wakeCall{id: id, signal: signal, argument: argument})
+	c.mu.Unlock()
+	return c.missing
 }
 
 // ids returns the woken workflows, in order.
@@ -108,11 +118,12 @@ func TestWakeStartsOrSignalsTheWorkflow(t *testing.T) {
 		workflow string
 		queue    string
 		summary  string
+		run      []any // arguments after the id
 	}{
-		{"an address", service.WakeTarget{Kind: service.TargetWebhook, ID: "whk_1"}, "webhook-address/whk_1", "WebhookAddress", "millwright", "Deliveries to whk_1"},
-		{"a failing delivery", service.WakeTarget{Kind: service.TargetDelivery, ID: "dlv_1"}, "delivery/dlv_1", "Delivery", "millwright-retries", "Retries of dlv_1"},
-		{"a work order", service.WakeTarget{Kind: service.TargetWorkOrder, ID: "wo_1"}, "work-order/wo_1", "WorkOrder", "millwright-records", "Work order wo_1"},
-		{"feedback", service.WakeTarget{Kind: service.TargetFeedback, ID: "iss_1"}, "feedback/iss_1", "Feedback", "millwright-records", "Feedback iss_1"},
+		{"an address", service.WakeTarget{Kind: service.TargetWebhook, ID: "whk_1"}, "webhook-address/whk_1", "WebhookAddress", "millwright", "Deliveries to whk_1", []any{workflows.AddressRun{}}},
+		{"a failing delivery", service.WakeTarget{Kind: service.TargetDelivery, ID: "dlv_1"}, "delivery/dlv_1", "Delivery", "millwright-retries", "Retries of dlv_1", []any{workflows.DeliveryRun{}}},
+		{"a work order", service.WakeTarget{Kind: service.TargetWorkOrder, ID: "wo_1"}, "work-order/wo_1", "WorkOrder", "millwright-records", "Work order wo_1", nil},
+		{"feedback", service.WakeTarget{Kind: service.TargetFeedback, ID: "iss_1"}, "feedback/iss_1", "Feedback", "millwright-records", "Feedback iss_1", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -131,7 +142,7 @@ func TestWakeStartsOrSignalsTheWorkflow(t *testing.T) {
 				if got.signal != "poke" || got.argument != nil {
 					t.Errorf("the signal is %q with %v, want the wake signal without data", got.signal, got.argument)
 				}
-				if got.workflow != tt.workflow || len(got.arguments) != 1 || got.arguments[0] != tt.target.ID {
+				if got.workflow != tt.workflow || len(got.arguments) == 0 || got.arguments[0] != tt.target.ID || !slices.Equal(got.arguments[1:], tt.run) {
 					t.Errorf("%v(%v) is started, want %s(%s)", got.workflow, got.arguments, tt.workflow, tt.target.ID)
 				}
 				if got.options.TaskQueue != tt.queue || got.options.StaticSummary != tt.summary {
@@ -571,4 +582,47 @@ func TestWakerIsSafeForConcurrentUse(t *testing.T) {
 			t.Errorf("%d workflows were woken, want %d", len(sent), 20*50)
 		}
 	})
+}
+
+func TestWorkflowsAreToldOfAttempts(t *testing.T) {
+	told := func(number int, start bool) service.AttemptedDelivery {
+		return service.AttemptedDelivery{DeliveryID: "dlv_1", Start: start, Signal: service.AttemptSignal{Number: number, Result: "500"}}
+	}
+	target := service.WakeTarget{Kind: service.TargetDelivery, ID: "dlv_1"}
+	for name, tt := range map[string]struct {
+		wake func(w *Waker)
+		// want is the last call: its signal, the number told and whether it starts the workflow.
+		want string
+	}{
+		"that starts one":         {func(w *Waker) { w.NotifyAttempts(told(1, true)) }, "attempted 1 start"},
+		"without starting one":    {func(w *Waker) { w.NotifyAttempts(told(2, false)) }, "attempted 2"},
+		"the last of merged ones": {func(w *Waker) { w.NotifyAttempts(told(1, true), told(2, false)) }, "attempted 2 start"},
+		"a wake loads everything": {func(w *Waker) { w.NotifyAttempts(told(2, false)); w.Wake(target) }, "poke start"},
+		"in the other order":      {func(w *Waker) { w.Wake(target); w.NotifyAttempts(told(2, false)) }, "poke start"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &fakeTemporal{missing: serviceerror.NewNotFound("no such workflow")}
+				w := NewWaker(t.Context(), c, quiet)
+				w.mu.Lock() // until all are queued
+				w.webhooks.coolingDown[target] = false
+				w.mu.Unlock()
+				tt.wake(w)
+				w.Stop(t.Context())
+				if len(c.calls) != 1 {
+					t.Fatalf("%d wakes, want 1", len(c.calls))
+				}
+				got := c.calls[0].signal
+				if a, ok := c.calls[0].argument.(service.AttemptSignal); ok {
+					got += fmt.Sprintf(" %d", a.Number)
+				}
+				if c.calls[0].workflow != nil {
+					got += " start"
+				}
+				if got != tt.want || w.failing {
+					t.Errorf("sent %q, want %q; failing %t", got, tt.want, w.failing)
+				}
+			})
+		})
+	}
 }

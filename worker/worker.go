@@ -36,6 +36,8 @@ type Options struct {
 	// StopTimeout bounds how long Stop waits for running activities; longer than
 	// the time limit for receivers.
 	StopTimeout time.Duration
+	// ResponseLimit is how long an attempt at a delivery may take.
+	ResponseLimit time.Duration
 	// Instrumentation counts, logs and traces what activities do; it may be nil.
 	Instrumentation *activities.Instrumentation
 	Log             *slog.Logger
@@ -82,6 +84,7 @@ func New(o Options) *Worker {
 		return sdkworker.Options{
 			MaxConcurrentWorkflowTaskPollers: 8, MaxConcurrentActivityTaskPollers: 8,
 			MaxConcurrentActivityExecutionSize: concurrentActivities,
+			MaxHeartbeatThrottleInterval:       activities.MaxHeartbeatThrottle,
 		}
 	}
 	main := queue(workflows.TaskQueue, busy(concurrentDispatches))
@@ -106,7 +109,7 @@ func registerActivities(o Options, main, retries, records sdkworker.Worker) {
 	notices := &activities.Notices{
 		Service: o.Service, Mailer: o.Mailer, SendSlots: make(chan struct{}, concurrentMails), Instrumentation: instrumentation,
 	}
-	sweeper := &activities.Sweeper{Service: o.Service, Waker: o.Waker, Grace: o.SweepEvery, Instrumentation: instrumentation}
+	sweeper := &activities.Sweeper{Service: o.Service, Waker: o.Waker, Grace: o.SweepEvery, Open: openWorkflows{o.Client}, Instrumentation: instrumentation}
 	housekeeper := &activities.Housekeeper{
 		Service: o.Service, Now: now, BatchSize: service.RemovalBatch, Instrumentation: instrumentation,
 	}
@@ -114,7 +117,8 @@ func registerActivities(o Options, main, retries, records sdkworker.Worker) {
 	notices.Register(main)
 	sweeper.Register(main)
 	housekeeper.Register(main)
-	(&activities.Deliveries{Service: o.Service, Sender: o.Sender, Now: now, Instrumentation: instrumentation}).Register(retries)
+	(&activities.Addresses{Service: o.Service, Sender: o.Sender, Now: now, Instrumentation: instrumentation}).Register(main)
+	(&activities.Deliveries{Service: o.Service, Waker: o.Waker, ResponseLimit: o.ResponseLimit}).Register(retries)
 	(&activities.Records{Service: o.Service, Mails: o.Mailer != nil, OperatorActions: o.OperatorActions}).Register(records)
 	notices.Register(records)
 }
@@ -168,7 +172,7 @@ func addSearchAttributes(ctx context.Context, o Options) error {
 	missing := map[string]enums.IndexedValueType{}
 	for _, key := range workflows.Attributes {
 		if _, found := known.GetCustomAttributes()[key.GetName()]; !found {
-			missing[key.GetName()] = enums.INDEXED_VALUE_TYPE_KEYWORD
+			missing[key.GetName()] = key.GetValueType()
 		}
 	}
 	if len(missing) == 0 {

@@ -3,28 +3,45 @@ package workflows
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
 	"millwright/activities"
+	"millwright/models"
+	"millwright/service"
 )
 
 // addressActivities are the activities of the WebhookAddress workflow, real and fake.
 type addressActivities interface {
-	DispatchPending(ctx context.Context, webhookID string) (activities.DispatchResult, error)
+	LoadAddress(ctx context.Context, id string) (service.AddressState, error)
+	TurnOffIfUnsuccessful(ctx context.Context, id string) (bool, error)
+	WarnOfFailing(ctx context.Context, id string) (bool, error)
+	DisableAddress(ctx context.Context, id, reason string) error
+	EnableAddress(ctx context.Context, id string, since *models.Time) (int, error)
+	RedeliverSince(ctx context.Context, id string, since models.Time) (int, error)
+	TestAddress(ctx context.Context, id string) (activities.TestResult, error)
 }
 
 var (
-	_, _ addressActivities = (*activities.Dispatcher)(nil), (*addressHarness)(nil)
+	_, _ addressActivities = (*activities.Addresses)(nil), (*addressHarness)(nil)
 	_    noticeActivities  = (*addressHarness)(nil)
 )
 
-// addressHarness runs the WebhookAddress workflow with fakes of its dispatches and
-// of the mail about the address.
+// addressHarness runs the WebhookAddress workflow with fakes of its dispatches, of the
+// address's row and of the mail about the address. The address is deleted after a day,
+// unless a test does something else.
 type addressHarness struct {
 	harness
+	// state is the address's row. Due says that a dispatch has something to do; a dispatch
+	// clears it unless it leaves more.
+	state service.AddressState
+	// acts are the calls of other activities, with their arguments.
+	acts  []string
+	loads []time.Duration
 	// dispatch is called for each DispatchPending, with its number from 1.
 	dispatch func(number int) (activities.DispatchResult, error)
 	// mailDown says when the mail server is down; nil is never.
@@ -36,7 +53,22 @@ type addressHarness struct {
 }
 
 func newAddressHarness(t *testing.T, dispatch func(number int) (activities.DispatchResult, error)) *addressHarness {
-	return &addressHarness{harness: newHarness(t), dispatch: dispatch}
+	h := &addressHarness{harness: newHarness(t), dispatch: dispatch}
+	h.state = service.AddressState{WebhookID: webhookID, OrganizationID: organizationID, IntegrationID: integrationID, Enabled: true, Due: true}
+	h.delete("24h")
+	return h
+}
+
+// delete plans the deletion of the address.
+func (h *addressHarness) delete(at string) {
+	h.change(at, func() { h.state.WebhookID = "" })
+	h.signal(SignalWake, at)
+}
+
+// become plans a change of the address's row, and a wake.
+func (h *addressHarness) become(at string, change func(*service.AddressState)) {
+	h.change(at, func() { change(&h.state) })
+	h.signal(SignalWake, at)
 }
 
 // newNoticesHarness returns a harness with waiting notices about the address.
@@ -55,9 +87,105 @@ func (h *addressHarness) run() error {
 		func(env *testsuite.TestWorkflowEnvironment) {
 			register(env, activities.NameDispatchPending, h.DispatchPending)
 			register(env, activities.NameMailNotices, h.MailNotices)
+			register(env, activities.NameLoadAddress, h.LoadAddress)
+			register(env, activities.NameTurnOffAddress, h.TurnOffIfUnsuccessful)
+			register(env, activities.NameWarnOfFailing, h.WarnOfFailing)
+			register(env, activities.NameDisableAddress, h.DisableAddress)
+			register(env, activities.NameEnableAddress, h.EnableAddress)
+			register(env, activities.NameRedeliverSince, h.RedeliverSince)
+			register(env, activities.NameTestAddress, h.TestAddress)
 		},
-		func(env *testsuite.TestWorkflowEnvironment) { env.ExecuteWorkflow(WebhookAddress, webhookID) })
+		func(env *testsuite.TestWorkflowEnvironment) {
+			env.ExecuteWorkflow(WebhookAddress, webhookID, &AddressRun{})
+		})
 	return h.err
+}
+
+// LoadAddress returns the row.
+func (h *addressHarness) LoadAddress(_ context.Context, _ string) (service.AddressState, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.loads = append(h.loads, h.now())
+	if len(h.loads) == maxCalls {
+		h.t.Errorf("the workflow loops at %v", h.now())
+		return service.AddressState{}, nil
+	}
+	state := h.state
+	state.LoadedAt = models.TimeOf(h.env.Now())
+	state.Notices = h.notices > 0
+	if state.NextRetryAt != nil && !state.NextRetryAt.Time.After(state.LoadedAt.Time) {
+		state.Due = true
+	}
+	return state, nil
+}
+
+func (h *addressHarness) act(format string, args ...any) {
+	h.acts = append(h.acts, fmt.Sprintf(h.now().Truncate(time.Millisecond).String()+" "+format, args...))
+}
+
+// TurnOffIfUnsuccessful turns the address off.
+func (h *addressHarness) TurnOffIfUnsuccessful(context.Context, string) (bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.act("turn off")
+	if len(h.acts) == 1 {
+		return false, errors.New("the database is unreachable")
+	}
+	h.off("The receiver answered 410 Gone.")
+	h.notices++
+	return true, nil
+}
+
+func (h *addressHarness) off(reason string) {
+	at := models.TimeOf(h.env.Now())
+	h.state.Enabled, h.state.ShutOffDue, h.state.OffReason, h.state.OffAt, h.state.NextRetryAt = false, false, &reason, &at, nil
+}
+
+// WarnOfFailing warns people.
+func (h *addressHarness) WarnOfFailing(context.Context, string) (bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.act("warn")
+	at := models.TimeOf(h.env.Now())
+	h.state.WarnedAt = &at
+	return true, nil
+}
+
+// DisableAddress turns the address off.
+func (h *addressHarness) DisableAddress(_ context.Context, _, reason string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.act("disable %q", reason)
+	h.off(reason)
+	return nil
+}
+
+// EnableAddress turns the address on.
+func (h *addressHarness) EnableAddress(_ context.Context, _ string, since *models.Time) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.act("enable %v", since)
+	h.state.Enabled, h.state.FailingSince = true, nil
+	return 3, nil
+}
+
+// RedeliverSince is rejected while the address is off.
+func (h *addressHarness) RedeliverSince(_ context.Context, _ string, since models.Time) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.act("redeliver %v", since)
+	if !h.state.Enabled {
+		return 0, temporal.NewNonRetryableApplicationError("The address is off; turn it on first.", "validation_failed", nil)
+	}
+	return 5, nil
+}
+
+// TestAddress returns a response.
+func (h *addressHarness) TestAddress(context.Context, string) (activities.TestResult, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.act("test")
+	return activities.TestResult{Status: 204, LatencyMS: 12}, nil
 }
 
 // DispatchPending makes the next dispatch.
@@ -70,9 +198,14 @@ func (h *addressHarness) DispatchPending(_ context.Context, id string) (activiti
 	h.dispatches = append(h.dispatches, h.now())
 	if len(h.dispatches) == maxCalls {
 		h.t.Errorf("the workflow loops at %v", h.now())
-		h.env.CancelWorkflow()
+		h.state = service.AddressState{}
 	}
-	return h.dispatch(len(h.dispatches))
+	result, err := h.dispatch(len(h.dispatches))
+	if err == nil {
+		h.state.Due = result.More
+		h.state.NextRetryAt = nil
+	}
+	return result, err
 }
 
 // MailNotices sends the waiting notices, unless the mail server is down.

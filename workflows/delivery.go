@@ -1,7 +1,8 @@
 package workflows
 
 import (
-	"fmt"
+	"cmp"
+	"errors"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -12,192 +13,324 @@ import (
 	"millwright/service"
 )
 
-// Delivery retries a delivery whose first attempt failed, along the retry
-// schedule (spec section 6, delivery). After the last attempt it stays open until
-// the event's retention ends, so that an operator can send the signal redeliver.
-// It ends when the delivery is delivered, held, skipped or expired.
-func Delivery(ctx workflow.Context, deliveryID string) error {
-	d := &delivery{
-		id:        deliveryID,
-		wakes:     workflow.GetSignalChannel(ctx, SignalWake),
-		redeliver: workflow.GetSignalChannel(ctx, SignalRedeliver),
-		stop:      workflow.GetSignalChannel(ctx, SignalStop),
+// Delivery shows a delivery from its first failed attempt until it is delivered, skipped
+// or expired (docs/contract.md, Temporal surface). The dispatcher of its address makes the
+// attempts, along the schedule in the delivery's row. This workflow is that schedule for
+// people: a timer for each attempt, which ends with the signal attempted. If the signal
+// does not come, the timer ends later than the attempt can take, and the workflow reads the
+// row and wakes the address. Operators redeliver and stop it here; cancellation means stop.
+//
+// run is nil for runs of the previous release.
+func Delivery(ctx workflow.Context, deliveryID string, run *DeliveryRun) error {
+	if run == nil {
+		return (&previousDelivery{
+			id:        deliveryID,
+			wakes:     workflow.GetSignalChannel(ctx, SignalWake),
+			redeliver: workflow.GetSignalChannel(ctx, SignalRedeliver),
+			stop:      workflow.GetSignalChannel(ctx, SignalStop),
+		}).run(ctx)
 	}
+	d := &delivery{id: deliveryID, asked: run.Asked, shown: run.Shown, cancelled: ctx.Done()}
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	return d.run(ctx)
 }
 
+// DeliveryRun is what a run passes to the next one of the same delivery.
+type DeliveryRun struct {
+	// Asked is a signal that the run before received and did not handle.
+	Asked string `json:"asked,omitempty"`
+	// Shown are the search attributes as the run before wrote them.
+	Shown shownDelivery `json:"shown,omitzero"`
+}
+
+// historyLimit is how many events a history may have before its workflow continues as
+// new when it is idle: a longer one costs more to replay.
+const historyLimit = 200
+
+const (
+	// attemptSlack is how much later than an attempt can take its timer ends.
+	attemptSlack = 5 * time.Second
+	// overdueCheck is how often an overdue delivery is looked at again, at first.
+	overdueCheck = time.Minute
+	// maxOverdueCheck bounds that: each look at an overdue delivery doubles it.
+	maxOverdueCheck = time.Hour
+	// attemptPatience is how much longer than an attempt can take an operator's request waits
+	// for the dispatcher.
+	attemptPatience = 3 * time.Second
+)
+
 type delivery struct {
-	id                     string
-	state                  service.DeliveryState
-	wakes, redeliver, stop workflow.ReceiveChannel
+	id    string
+	state activities.LoadedDelivery
+	// shown is what the search attributes say, told the last attempt that a load covered.
+	shown shownDelivery
+	told  service.AttemptSignal
+	// overdue is how often the delivery was looked at since it was due.
+	overdue   int
+	cancelled workflow.Channel
+
+	// began and taken number the loads of the state, which may overlap.
+	began, taken int
+
+	asked                             string // a signal to handle
+	wakes, attempted, redeliver, stop workflow.ReceiveChannel
+	changed                           workflow.Channel // an update handler changed the state
 }
 
 func (d *delivery) run(ctx workflow.Context) error {
-	drainSignals(d.wakes) // the first load covers the wake that started the workflow
-	if err := d.execute(ctx, stepLoad); err != nil {
+	d.wakes = workflow.GetSignalChannel(ctx, SignalWake)
+	d.attempted = workflow.GetSignalChannel(ctx, SignalAttempted)
+	d.redeliver = workflow.GetSignalChannel(ctx, SignalRedeliver)
+	d.stop = workflow.GetSignalChannel(ctx, SignalStop)
+	d.changed = workflow.NewBufferedChannel(ctx, 1)
+	if err := d.setUpdates(ctx); err != nil {
 		return err
 	}
+	step := d.load
+	if d.asked != "" {
+		step = d.obey
+	}
 	for {
+		if err := step(ctx); err != nil {
+			return err
+		}
 		if err := d.show(ctx); err != nil {
 			return err
 		}
-		wait, open := nextWait(d.state, d.now(ctx))
-		// A signal that arrives after this line is not lost: the server rejects the
-		// workflow's end and runs its task again.
-		if !open && d.wakes.Len()+d.redeliver.Len()+d.stop.Len() == 0 {
-			return nil
+		// Cancellation can be requested once in each run.
+		long := workflow.GetInfo(ctx).GetCurrentHistoryLength() > historyLimit || d.cancelled == nil
+		if !d.open() || long {
+			if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) || !d.idle() }); err != nil {
+				return err
+			}
+			switch {
+			case !d.idle():
+			case !d.open():
+				return nil
+			default:
+				return workflow.NewContinueAsNewError(ctx, Delivery, d.id, &DeliveryRun{Shown: d.shown})
+			}
 		}
-		step, err := d.wait(ctx, wait, open)
-		if err != nil {
-			return err
-		}
-		if err := d.execute(ctx, step); err != nil {
-			return err
-		}
-		// A new run would not receive the operators' signals to this one.
-		handled := d.redeliver.Len() == 0 && d.stop.Len() == 0
-		if handled && workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
-			return workflow.NewContinueAsNewError(ctx, Delivery, d.id)
-		}
+		step = d.wait(ctx)
 	}
 }
 
-// now is the time of the last load by the clock that set the state's times, so
-// that a difference to Temporal's clock does not change the waits.
-func (d *delivery) now(ctx workflow.Context) time.Time {
-	if d.state.LoadedAt.IsZero() {
-		return workflow.Now(ctx) // an earlier version loaded the state
-	}
-	return d.state.LoadedAt.Time
+// idle reports whether nothing waits to be handled. A signal that arrives afterwards is not
+// lost: the server rejects the run's end and runs its task again.
+func (d *delivery) idle() bool {
+	return d.wakes.Len()+d.attempted.Len()+d.redeliver.Len()+d.stop.Len()+d.changed.Len() == 0
 }
 
-// nextWait decides how long a delivery waits: until the next attempt while it is
-// retrying, until its retention ends once it failed. open is false if there is
-// nothing to wait for.
-func nextWait(state service.DeliveryState, now time.Time) (wait time.Duration, open bool) {
-	switch {
-	case !now.Before(state.KeptUntil.Time):
-		return 0, false
-	case state.Status == models.DeliveryRetrying && state.NextAttemptAt != nil:
-		return max(0, state.NextAttemptAt.Sub(now)), true
-	case state.Status == models.DeliveryFailed:
-		return state.KeptUntil.Sub(now), true
+// open reports whether the workflow stays open: also while the delivery is failed or held.
+func (d *delivery) open() bool {
+	switch d.state.Status { //nolint:exhaustive // the others are finished
+	case models.DeliveryPending, models.DeliveryRetrying, models.DeliveryFailed, models.DeliveryHeld:
+		return d.state.LoadedAt.Before(d.state.KeptUntil.Time)
 	}
-	return 0, false
+	return false
 }
 
-// deliveryStep is what the workflow does after a wait.
-type deliveryStep int
-
-const (
-	stepLoad deliveryStep = iota
-	stepAttempt
-	stepRedeliver
-	stepStop
-)
-
-func (s deliveryStep) activity() string {
-	switch s {
-	case stepAttempt:
-		return activities.NameAttemptDelivery
-	case stepRedeliver:
-		return activities.NameRedeliverDelivery
-	case stepStop:
-		return activities.NameStopDelivery
-	default:
-		return activities.NameLoadDelivery
-	}
-}
-
-func (s deliveryStep) summary(state service.DeliveryState) string {
-	switch s {
-	case stepAttempt, stepRedeliver:
-		return fmt.Sprintf("attempt %d", state.Attempts+1)
-	case stepStop:
-		return "stop retrying"
-	default:
-		return "load the delivery"
-	}
-}
-
-// wait waits until the time is up or a signal arrives, and returns the step to
-// take. If open is false there is no timer: a signal has arrived already.
-func (d *delivery) wait(ctx workflow.Context, wait time.Duration, open bool) (deliveryStep, error) {
-	step := stepLoad
+// wait waits for a signal, an update or the time, and returns what to do then.
+func (d *delivery) wait(ctx workflow.Context) (step func(workflow.Context) error) {
 	timerCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
 	selector := workflow.NewSelector(ctx)
-	if open {
-		summary := "next attempt"
-		if d.state.Status == models.DeliveryFailed {
-			summary = "end of the event's retention; send the signal redeliver to try again"
-		}
-		timer := workflow.NewTimerWithOptions(timerCtx, wait, workflow.TimerOptions{Summary: summary})
-		selector.AddFuture(timer, func(workflow.Future) {
-			if d.state.Status == models.DeliveryRetrying {
-				step = stepAttempt
-			}
+	wait, summary := d.timer()
+	selector.AddFuture(workflow.NewTimerWithOptions(timerCtx, wait, workflow.TimerOptions{Summary: summary}), func(workflow.Future) {
+		d.overdue++
+		step = d.check
+	})
+	if d.cancelled != nil {
+		selector.AddReceive(d.cancelled, func(workflow.ReceiveChannel, bool) {
+			d.cancelled = nil
+			d.asked, step = SignalStop, d.obey
 		})
 	}
-	selector.AddReceive(d.redeliver, func(c workflow.ReceiveChannel, _ bool) { drainSignals(c); step = stepRedeliver })
-	selector.AddReceive(d.stop, func(c workflow.ReceiveChannel, _ bool) { drainSignals(c); step = stepStop })
-	selector.AddReceive(d.wakes, func(c workflow.ReceiveChannel, _ bool) { drainSignals(c) })
+	selector.AddReceive(d.redeliver, func(c workflow.ReceiveChannel, _ bool) {
+		drainSignals(c)
+		d.asked, step = SignalRedeliver, d.obey
+	})
+	selector.AddReceive(d.stop, func(c workflow.ReceiveChannel, _ bool) {
+		drainSignals(c)
+		d.asked, step = SignalStop, d.obey
+	})
+	selector.AddReceive(d.attempted, func(workflow.ReceiveChannel, bool) { step = d.takeAttempts })
+	selector.AddReceive(d.wakes, func(workflow.ReceiveChannel, bool) { step = d.load })
+	selector.AddReceive(d.changed, func(c workflow.ReceiveChannel, _ bool) {
+		drainSignals(c)
+		step = func(workflow.Context) error { return nil } // the handler has loaded it
+	})
 	selector.Select(ctx)
-	return step, ctx.Err()
+	return step
 }
 
-// execute runs the step's activity, which returns the delivery's new state.
-func (d *delivery) execute(ctx workflow.Context, step deliveryStep) error {
-	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: time.Minute,
-		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
-		Summary:             step.summary(d.state),
-	})
-	var state service.DeliveryState
-	if err := workflow.ExecuteActivity(ctx, step.activity(), d.id).Get(ctx, &state); err != nil {
+// timer returns how long the workflow waits for a signal, and for what, for people.
+func (d *delivery) timer() (wait time.Duration, summary string) {
+	s, now := d.state, d.state.LoadedAt
+	kept := max(0, s.KeptUntil.Sub(now.Time))
+	switch s.Status {
+	case models.DeliveryRetrying: // it has a next attempt
+		due := s.NextAttemptAt.Sub(now.Time)
+		if due > 0 {
+			d.overdue = 0
+		}
+		if d.overdue > 0 {
+			return min(kept, d.patience()), "overdue: " + attemptName(s.DeliveryState)
+		}
+		return min(kept, max(0, due)+s.ResponseLimit+attemptSlack), attemptName(s.DeliveryState)
+	case models.DeliveryPending:
+		return min(kept, d.patience()), "the address's dispatcher sends it again"
+	case models.DeliveryHeld:
+		return kept, "held because its address is off; kept until then"
+	default:
+		return kept, "failed; the update redeliver tries again; kept until then"
+	}
+}
+
+// patience is how long an overdue delivery waits until it is looked at again.
+func (d *delivery) patience() time.Duration {
+	return min(overdueCheck<<min(max(0, d.overdue-1), 6), maxOverdueCheck)
+}
+
+// load loads the delivery. One load covers every earlier wake and attempt.
+func (d *delivery) load(ctx workflow.Context) error {
+	return d.read(ctx, "load the delivery", activities.NameLoadDelivery)
+}
+
+// check loads the delivery and wakes its address if an attempt is due.
+func (d *delivery) check(ctx workflow.Context) error {
+	return d.read(ctx, "no attempt was reported: load the delivery", activities.NameCheckDelivery)
+}
+
+func (d *delivery) read(ctx workflow.Context, summary, activity string) error {
+	drainSignals(d.wakes)
+	for a := (service.AttemptSignal{}); d.attempted.ReceiveAsync(&a); a = (service.AttemptSignal{}) {
+		d.told = a
+	}
+	take := d.beginLoad()
+	var state activities.LoadedDelivery
+	if err := executeLocal(ctx, summary, &state, activity, d.id); err != nil {
 		return err
 	}
-	d.state = state
+	take(state)
 	return nil
 }
 
-// show shows the delivery to operators: search attributes to find it by, current
-// details to read.
-func (d *delivery) show(ctx workflow.Context) error {
-	s := d.state
-	if s.DeliveryID == "" {
-		return nil // gone: its retention ended
+// beginLoad is called before a load. It returns a function that takes what was loaded,
+// unless that is older than what another load or an attempt has said meanwhile.
+func (d *delivery) beginLoad() (take func(activities.LoadedDelivery)) {
+	d.began++
+	number := d.began
+	return func(state activities.LoadedDelivery) {
+		if number < d.taken || state.DeliveryID != "" && state.Attempts < d.state.Attempts {
+			return
+		}
+		d.taken = number
+		// Rows have sentences, signals the class of an error.
+		for _, known := range []shownDelivery{
+			d.shown, {Attempts: d.told.Number, LastResult: d.told.Result}, {Attempts: d.state.Attempts, LastResult: d.state.LastResult},
+		} {
+			if known.Attempts == state.Attempts {
+				state.LastResult = cmp.Or(known.LastResult, state.LastResult)
+			}
+		}
+		d.take(state)
 	}
-	workflow.SetCurrentDetails(ctx, deliveryDetails(s))
-	return workflow.UpsertTypedSearchAttributes(ctx,
-		AttributeOrganization.ValueSet(s.OrganizationID),
-		AttributeIntegration.ValueSet(s.IntegrationID),
-		AttributeWebhookAddress.ValueSet(s.WebhookID),
-		AttributeEventType.ValueSet(string(s.EventType)),
-		AttributeDeliveryStatus.ValueSet(string(s.Status)),
-		AttributeRecordID.ValueSet(s.RecordID),
-	)
 }
 
-// deliveryDetails is what the Temporal UI shows of a delivery.
-func deliveryDetails(s service.DeliveryState) string {
-	attempts := "attempts"
-	if s.Attempts == 1 {
-		attempts = "attempt"
+func (d *delivery) take(state activities.LoadedDelivery) {
+	if state.Attempts != d.state.Attempts || state.Status != d.state.Status {
+		d.overdue = 0
 	}
-	text := fmt.Sprintf("**%s** after %d %s\n\n- event %s, %s\n- record %s\n- address %s\n",
-		s.Status, s.Attempts, attempts, s.EventID, s.EventType, s.RecordID, s.WebhookID)
-	switch {
-	case s.LastStatus != nil:
-		text += fmt.Sprintf("- last response: %d\n", *s.LastStatus)
-	case s.LastError != nil:
-		text += fmt.Sprintf("- last attempt failed: %s\n", *s.LastError)
+	d.state = state
+}
+
+// takeAttempts handles the signals attempted. One that follows the last known attempt says
+// everything that changed; otherwise the delivery is loaded.
+func (d *delivery) takeAttempts(ctx workflow.Context) error {
+	for {
+		var a service.AttemptSignal
+		if !d.attempted.ReceiveAsync(&a) {
+			return nil
+		}
+		if a.Number <= d.state.Attempts {
+			continue
+		}
+		if a.Number > d.state.Attempts+1 || a.Status != models.DeliveryRetrying && a.Status != models.DeliveryDelivered {
+			return d.load(ctx) // which also clears the mark of a final failure
+		}
+		state := d.state
+		state.Attempts, state.Status, state.NextAttemptAt, state.LoadedAt = a.Number, a.Status, a.NextAttemptAt, a.RecordedAt
+		state.LastResult = a.Result
+		state.Made = append(state.Made[:len(state.Made):len(state.Made)], service.AttemptMade{Number: a.Number, At: a.At, Result: a.Result})
+		d.take(state)
 	}
-	if s.NextAttemptAt != nil {
-		text += fmt.Sprintf("- next attempt at %s\n", s.NextAttemptAt)
+}
+
+// obey does what a signal or the cancellation asks for. What the delivery's state does not
+// allow changes nothing.
+func (d *delivery) obey(ctx workflow.Context) error {
+	asked := d.asked
+	d.asked = ""
+	err := d.operate(ctx, asked)
+	if rejected, ok := errors.AsType[*temporal.ApplicationError](err); ok && rejected.NonRetryable() {
+		return d.load(ctx)
 	}
-	if s.Status == models.DeliveryFailed {
-		text += "- send the signal `redeliver` to try again\n"
+	return err
+}
+
+// operate redelivers or stops the delivery. Errors: a non-retryable application error with
+// the service's sentence.
+func (d *delivery) operate(ctx workflow.Context, action string) error {
+	activity := activities.NameRedeliverDelivery
+	if action == SignalStop {
+		activity = activities.NameStopDelivery
 	}
-	return text
+	take := d.beginLoad()
+	var state activities.LoadedDelivery
+	if err := actLocally(ctx, action, &state, activity, d.id); err != nil {
+		return err
+	}
+	take(state)
+	return nil
+}
+
+// DeliveryResult is what an update returns: the delivery's state.
+type DeliveryResult struct {
+	Status        models.DeliveryStatus `json:"status"`
+	Attempts      int                   `json:"attempts"`
+	LastResult    string                `json:"last_result"`
+	NextAttemptAt *models.Time          `json:"next_attempt_at"`
+}
+
+func (d *delivery) result() DeliveryResult {
+	s := d.state
+	return DeliveryResult{cmp.Or(s.Status, "gone"), s.Attempts, lastResult(s.DeliveryState), s.NextAttemptAt}
+}
+
+// setUpdates makes the workflow accept the operators' updates.
+func (d *delivery) setUpdates(ctx workflow.Context) error {
+	return errors.Join(
+		setUpdate(ctx, SignalRedeliver, "Try the delivery again now, and return its state after the attempt. One that failed or is held begins the retry schedule again. Input: {}", noMembers,
+			func(ctx workflow.Context, _ struct{}) (DeliveryResult, error) {
+				before := d.state.Attempts
+				if err := d.operate(ctx, SignalRedeliver); err != nil {
+					return DeliveryResult{}, err
+				}
+				d.changed.SendAsync(nil)
+				// The result is the attempt's, if the dispatcher makes it soon.
+				_, err := workflow.AwaitWithTimeout(ctx, min(d.state.ResponseLimit+attemptPatience, maxUpdate), func() bool {
+					return d.state.Attempts > before || d.state.Status != models.DeliveryRetrying
+				})
+				return d.result(), err
+			}),
+		setUpdate(ctx, SignalStop, "Give the delivery up: it counts as failed, and redeliver undoes that. Input: {}", noMembers,
+			func(ctx workflow.Context, _ struct{}) (DeliveryResult, error) {
+				if err := d.operate(ctx, SignalStop); err != nil {
+					return DeliveryResult{}, err
+				}
+				d.changed.SendAsync(nil)
+				return d.result(), nil
+			}),
+	)
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	sdkworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -18,18 +20,21 @@ import (
 // retention is how long the test's event is kept (spec section 8).
 const retention = models.EventRetention
 
+// responseLimit is how long an attempt may take.
+const responseLimit = 10 * time.Second
+
 // deliveryActivities are the activities of the Delivery workflow, real and fake.
 type deliveryActivities interface {
-	LoadDelivery(ctx context.Context, id string) (service.DeliveryState, error)
-	AttemptDelivery(ctx context.Context, id string) (service.DeliveryState, error)
-	RedeliverDelivery(ctx context.Context, id string) (service.DeliveryState, error)
-	StopDelivery(ctx context.Context, id string) (service.DeliveryState, error)
+	LoadDelivery(ctx context.Context, id string) (activities.LoadedDelivery, error)
+	CheckDelivery(ctx context.Context, id string) (activities.LoadedDelivery, error)
+	RedeliverDelivery(ctx context.Context, id string) (activities.LoadedDelivery, error)
+	StopDelivery(ctx context.Context, id string) (activities.LoadedDelivery, error)
 }
 
 var _, _ deliveryActivities = (*activities.Deliveries)(nil), (*deliveryHarness)(nil)
 
 // deliveryHarness runs the Delivery workflow with fakes of the delivery's row, its
-// address and its receiver. What becomes of an attempt is decided by
+// address's dispatcher and its receiver. What becomes of an attempt is decided by
 // service.Attempt.NextStatus. The event and the failed first attempt are at 0.
 type deliveryHarness struct {
 	harness
@@ -37,24 +42,25 @@ type deliveryHarness struct {
 	accepts func(number int) bool
 	// down says when the database is unreachable; nil is never.
 	down func(at time.Duration) bool
-	// during is called while an attempt is in flight.
-	during func(env *testsuite.TestWorkflowEnvironment, number int)
+	// asleep says that the dispatcher makes no attempts until its address is woken, stuck
+	// that it makes none, mute that its signals are lost.
+	asleep, stuck, mute bool
 
 	row        service.DeliveryState
+	run1       DeliveryRun
 	gone       bool // its retention ended and the row was removed
 	addressOff bool
 	unreadable bool // the integration may no longer read the record
 	attempts   []attempt
 	loads      []time.Duration // calls of LoadDelivery
+	checks     []time.Duration // calls of CheckDelivery
 	calls      []time.Duration // calls of any activity, including failed ones
 }
 
 // attempt is one attempt at the delivery.
 type attempt struct {
-	at, due time.Duration
-	// requested says that an operator requested it.
-	requested bool
-	accepted  bool
+	at, due  time.Duration
+	accepted bool
 }
 
 // newDeliveryHarness returns a harness whose delivery failed its first attempt.
@@ -64,6 +70,7 @@ func newDeliveryHarness(t reporter) *deliveryHarness {
 		DeliveryID: deliveryID, WebhookID: webhookID, IntegrationID: integrationID, OrganizationID: organizationID,
 		RecordID: recordID, EventID: eventID, EventType: models.EventWorkOrderCreated,
 		Status: models.DeliveryPending, CreatedAt: models.TimeOf(began), KeptUntil: models.TimeOf(began.Add(retention)),
+		Planned: models.DeliveryAttempts,
 	}
 	h.attempts = []attempt{{}}
 	h.record(began, false)
@@ -72,7 +79,7 @@ func newDeliveryHarness(t reporter) *deliveryHarness {
 
 func (h *deliveryHarness) register(r sdkworker.ActivityRegistry) {
 	register(r, activities.NameLoadDelivery, h.LoadDelivery)
-	register(r, activities.NameAttemptDelivery, h.AttemptDelivery)
+	register(r, activities.NameCheckDelivery, h.CheckDelivery)
 	register(r, activities.NameRedeliverDelivery, h.RedeliverDelivery)
 	register(r, activities.NameStopDelivery, h.StopDelivery)
 }
@@ -80,92 +87,137 @@ func (h *deliveryHarness) register(r sdkworker.ActivityRegistry) {
 // run runs the workflow to its end, including the runs it continues as.
 func (h *deliveryHarness) run() {
 	h.t.Helper()
+	next := h.run1
 	for start := began; ; start = h.env.Now() {
 		h.runOnce(start,
-			func(env *testsuite.TestWorkflowEnvironment) { h.register(env) },
-			func(env *testsuite.TestWorkflowEnvironment) { env.ExecuteWorkflow(Delivery, deliveryID) })
+			func(env *testsuite.TestWorkflowEnvironment) {
+				h.register(env)
+				h.planAttempt()
+			},
+			func(env *testsuite.TestWorkflowEnvironment) { env.ExecuteWorkflow(Delivery, deliveryID, &next) })
 		if !workflow.IsContinueAsNewError(h.err) || h.runs > maxCalls {
 			return
 		}
+		next = continuesWith[DeliveryRun](h.t, h.err)
 		h.observer.startWithWake = false // the next run starts without a signal
+		h.historyLength = 0
+	}
+}
+
+// planAttempt has the dispatcher make the next attempt when it is due.
+func (h *deliveryHarness) planAttempt() {
+	due := h.row.NextAttemptAt
+	if h.row.Status != models.DeliveryRetrying || due == nil || h.env == nil {
+		return
+	}
+	h.env.RegisterDelayedCallback(func() {
+		h.mu.Lock()
+		told := h.dispatch(*due)
+		h.mu.Unlock()
+		if told != nil && !h.mute {
+			h.env.SignalWorkflow(SignalAttempted, told)
+		}
+	}, max(1, due.Sub(h.env.Now())))
+}
+
+// dispatch makes the attempt that is due at the time, unless that is no longer so. It
+// returns what the workflow is told.
+func (h *deliveryHarness) dispatch(due models.Time) *service.AttemptSignal {
+	now := h.env.Now()
+	if h.gone || h.asleep || h.stuck || h.row.Status != models.DeliveryRetrying || !h.row.NextAttemptAt.Equal(due.Time) || h.down != nil && h.down(now.Sub(began)) {
+		return nil
+	}
+	switch {
+	case h.addressOff:
+		h.row.Status, h.row.NextAttemptAt = models.DeliveryHeld, nil
+		h.env.SignalWorkflow(SignalWake, nil)
+		return nil
+	case h.unreadable:
+		h.row.Status, h.row.NextAttemptAt = models.DeliverySkipped, nil
+		h.env.SignalWorkflow(SignalWake, nil)
+		return nil
+	}
+	number := h.row.Attempts + 1
+	accepted := h.accepts != nil && h.accepts(number)
+	h.attempts = append(h.attempts, attempt{now.Sub(began), due.Sub(began), accepted})
+	h.record(now, accepted)
+	h.planAttempt()
+	return &service.AttemptSignal{
+		Number: number, Result: strconv.Itoa(*h.row.LastStatus), At: models.TimeOf(now), Status: h.row.Status,
+		NextAttemptAt: h.row.NextAttemptAt, RecordedAt: models.TimeOf(now),
 	}
 }
 
 // LoadDelivery returns the row, an empty one if it is gone.
-func (h *deliveryHarness) LoadDelivery(_ context.Context, id string) (service.DeliveryState, error) {
-	return h.query(id, func(now time.Time) { h.loads = append(h.loads, now.Sub(began)) })
+func (h *deliveryHarness) LoadDelivery(_ context.Context, id string) (activities.LoadedDelivery, error) {
+	return h.query(id, func(now time.Time) error { h.loads = append(h.loads, now.Sub(began)); return nil })
 }
 
-// AttemptDelivery makes the next attempt if the delivery is retrying.
-func (h *deliveryHarness) AttemptDelivery(_ context.Context, id string) (service.DeliveryState, error) {
-	return h.query(id, func(now time.Time) { h.attempt(now, false) })
-}
-
-// RedeliverDelivery makes the delivery due and attempts it.
-func (h *deliveryHarness) RedeliverDelivery(_ context.Context, id string) (service.DeliveryState, error) {
-	return h.query(id, func(now time.Time) {
-		if slices.Contains([]models.DeliveryStatus{models.DeliveryFailed, models.DeliveryHeld, models.DeliveryRetrying}, h.row.Status) {
-			if h.row.Status != models.DeliveryRetrying {
-				h.row.AttemptsBefore = h.row.Attempts // the whole schedule again
-			}
-			due := models.TimeOf(now)
-			h.row.Status, h.row.NextAttemptAt = models.DeliveryRetrying, &due
+// CheckDelivery wakes the dispatcher.
+func (h *deliveryHarness) CheckDelivery(_ context.Context, id string) (activities.LoadedDelivery, error) {
+	return h.query(id, func(now time.Time) error {
+		h.checks = append(h.checks, now.Sub(began))
+		if h.row.NextAttemptAt != nil && !h.row.NextAttemptAt.Time.After(now) {
+			h.asleep = false
+			h.planAttempt()
 		}
-		h.attempt(now, true)
+		return nil
+	})
+}
+
+// RedeliverDelivery makes the delivery due.
+func (h *deliveryHarness) RedeliverDelivery(_ context.Context, id string) (activities.LoadedDelivery, error) {
+	return h.query(id, func(now time.Time) error {
+		switch {
+		case h.gone:
+			return nil
+		case h.addressOff:
+			return temporal.NewNonRetryableApplicationError("The address is off; turn it on first.", "validation_failed", nil)
+		case !slices.Contains([]models.DeliveryStatus{models.DeliveryFailed, models.DeliveryHeld, models.DeliveryRetrying}, h.row.Status):
+			return temporal.NewNonRetryableApplicationError("The delivery is "+string(h.row.Status)+".", "validation_failed", nil)
+		case h.row.Status != models.DeliveryRetrying:
+			h.row.AttemptsBefore = h.row.Attempts // the whole schedule again
+		}
+		due := models.TimeOf(now)
+		h.row.Status, h.row.NextAttemptAt, h.asleep = models.DeliveryRetrying, &due, false
+		h.planAttempt()
+		return nil
 	})
 }
 
 // StopDelivery marks a retrying delivery as failed.
-func (h *deliveryHarness) StopDelivery(_ context.Context, id string) (service.DeliveryState, error) {
-	return h.query(id, func(time.Time) {
-		if h.row.Status == models.DeliveryRetrying {
-			h.row.Status, h.row.NextAttemptAt = models.DeliveryFailed, nil
+func (h *deliveryHarness) StopDelivery(_ context.Context, id string) (activities.LoadedDelivery, error) {
+	return h.query(id, func(time.Time) error {
+		if !h.gone && h.row.Status != models.DeliveryRetrying {
+			return temporal.NewNonRetryableApplicationError("The delivery is "+string(h.row.Status)+".", "validation_failed", nil)
 		}
+		h.row.Status, h.row.NextAttemptAt = models.DeliveryFailed, nil
+		return nil
 	})
 }
 
 // query does something in the fake database, if it is reachable, and returns the row.
-func (h *deliveryHarness) query(id string, do func(now time.Time)) (service.DeliveryState, error) {
+func (h *deliveryHarness) query(id string, do func(now time.Time) error) (activities.LoadedDelivery, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.env.Now()
 	h.calls = append(h.calls, now.Sub(began))
 	if len(h.calls) == maxCalls {
 		h.t.Errorf("the workflow loops at %v", now.Sub(began))
-		h.env.CancelWorkflow()
+		h.row.Status = models.DeliveryDelivered
 	}
 	if id != deliveryID {
 		h.t.Errorf("an activity was called with %q", id)
 	}
 	if h.down != nil && h.down(now.Sub(began)) {
-		return service.DeliveryState{}, errors.New("the database is unreachable")
+		return activities.LoadedDelivery{}, errors.New("the database is unreachable")
 	}
-	do(now)
-	if h.gone {
-		return service.DeliveryState{}, nil
+	if err := do(now); err != nil || h.gone {
+		return activities.LoadedDelivery{}, err
 	}
-	return h.row, nil
-}
-
-// attempt posts the delivery if it is due and its address and record allow it.
-func (h *deliveryHarness) attempt(now time.Time, requested bool) {
-	if h.gone || h.row.Status != models.DeliveryRetrying {
-		return
-	}
-	switch {
-	case h.addressOff:
-		h.row.Status, h.row.NextAttemptAt = models.DeliveryHeld, nil
-	case h.unreadable:
-		h.row.Status, h.row.NextAttemptAt = models.DeliverySkipped, nil
-	default:
-		number := h.row.Attempts + 1
-		if h.during != nil {
-			h.during(h.env, number)
-		}
-		accepted := h.accepts != nil && h.accepts(number)
-		h.attempts = append(h.attempts, attempt{now.Sub(began), h.row.NextAttemptAt.Sub(began), requested, accepted})
-		h.record(now, accepted)
-	}
+	state := h.row
+	state.LoadedAt = models.TimeOf(now)
+	return activities.LoadedDelivery{DeliveryState: state, ResponseLimit: responseLimit}, nil
 }
 
 // record records an attempt.
@@ -178,6 +230,7 @@ func (h *deliveryHarness) record(now time.Time, accepted bool) {
 	next := made.NextStatus(models.DefaultRetrySchedule, models.TimeOf(now))
 	h.row.Attempts, h.row.LastStatus = made.Number, &code
 	h.row.Status, h.row.NextAttemptAt = next.Status, next.Next
+	h.row.Made = append(slices.Clone(h.row.Made), service.AttemptMade{Number: made.Number, At: models.TimeOf(now), Result: strconv.Itoa(code)})
 }
 
 // wantAttempts checks when the attempts were made, including the first at 0.
@@ -185,7 +238,7 @@ func (h *deliveryHarness) wantAttempts(times string) {
 	h.t.Helper()
 	var got []time.Duration
 	for _, a := range h.attempts {
-		got = append(got, a.at)
+		got = append(got, a.at.Truncate(time.Millisecond))
 	}
 	if want := durations(times); !slices.Equal(got, want) {
 		h.t.Errorf("attempts at %v,\nwant them at %v", got, want)

@@ -5,15 +5,15 @@
 // it, and sleeps or ends. Arguments, histories and search attributes hold ids,
 // codes and times only, never a name, an address or a secret.
 //
-//   - WebhookAddress, webhook-address/{id}: dispatches the deliveries of one
-//     address; open while some are pending.
-//   - Delivery, delivery/{id}: one delivery whose first attempt failed, with the
-//     retry schedule as durable timers and the signals redeliver and stop.
+//   - WebhookAddress, webhook-address/{id}: sends everything that goes to one address
+//     and turns it off when it fails; open as long as the address exists.
+//   - Delivery, delivery/{id}: shows one delivery whose first attempt failed, with the
+//     retry schedule as timers, to operators, who redeliver or stop it.
 //   - WorkOrder, work-order/{id}: the life of one work order until it is complete or
 //     cancelled: its phases with their timers, each transition in the timeline, e-mail
 //     to people, and updates by which operators act as a person.
 //   - Feedback, feedback/{id}: the same for feedback until it is resolved.
-//   - Sweep, started by a schedule: wakes workflows whose work is unclaimed.
+//   - Sweep, started by a schedule each hour: wakes workflows whose work is unclaimed.
 //   - Housekeeping, started by a schedule: removes expired rows.
 //
 // In: ids and the results of activities. Out: commands to Temporal. The package

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -21,25 +20,21 @@ func TestExample(t *testing.T) {
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetStartTime(began)
 
-	// Mock the activities: the first attempt has failed, the second succeeds.
+	// Mock the activities: the first attempt has failed.
 	inAMinute := models.TimeOf(began.Add(time.Minute))
-	retrying := service.DeliveryState{
+	retrying := activities.LoadedDelivery{DeliveryState: service.DeliveryState{
 		DeliveryID: deliveryID, Status: models.DeliveryRetrying, Attempts: 1, NextAttemptAt: &inAMinute,
-		KeptUntil: models.TimeOf(began.Add(models.EventRetention)),
-	}
-	delivered := retrying
-	delivered.Status, delivered.Attempts, delivered.NextAttemptAt = models.DeliveryDelivered, 2, nil
+		KeptUntil: models.TimeOf(began.Add(models.EventRetention)), LoadedAt: models.TimeOf(began),
+	}}
 	(&activities.Deliveries{}).Register(env)
-	env.OnActivity(activities.NameLoadDelivery, mock.Anything, deliveryID).Return(
-		func(context.Context, string) (service.DeliveryState, error) {
-			retrying.LoadedAt = models.TimeOf(env.Now())
-			return retrying, nil
-		})
-	env.OnActivity(activities.NameAttemptDelivery, mock.Anything, deliveryID).Return(delivered, nil).Once()
+	env.OnActivity(activities.NameLoadDelivery, mock.Anything, deliveryID).Return(retrying, nil).Once()
 
-	// Plan what happens while the workflow runs, then run it to its end.
-	env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalWake, nil) }, 10*time.Second)
-	env.ExecuteWorkflow(Delivery, deliveryID)
+	// Plan what happens while the workflow runs, then run it to its end: the dispatcher
+	// reports that the second attempt succeeded.
+	env.RegisterDelayedCallback(func() {
+		env.SignalWorkflow(SignalAttempted, service.AttemptSignal{Number: 2, Result: "204", Status: models.DeliveryDelivered, RecordedAt: inAMinute})
+	}, time.Minute)
+	env.ExecuteWorkflow(Delivery, deliveryID, &DeliveryRun{})
 
 	if err := env.GetWorkflowError(); err != nil {
 		t.Errorf("the workflow failed: %v", err)

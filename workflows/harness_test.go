@@ -1,7 +1,9 @@
 package workflows
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"strings"
@@ -44,6 +46,8 @@ type harness struct {
 	observer *observer
 	env      *testsuite.TestWorkflowEnvironment
 	planned  []plannedAction
+	// historyLength is the length of the history that the workflow sees.
+	historyLength int
 	// alwaysContinueAsNew makes Temporal suggest to continue as new after every step.
 	alwaysContinueAsNew bool
 
@@ -99,6 +103,7 @@ func (h *harness) runOnce(start time.Time, register, execute func(*testsuite.Tes
 	h.runs++
 	h.env = newEnvironment(start, h.observer)
 	h.env.SetContinueAsNewSuggested(h.alwaysContinueAsNew)
+	h.env.SetCurrentHistoryLength(h.historyLength)
 	register(h.env)
 	for i := range h.planned {
 		if p := &h.planned[i]; !p.done {
@@ -115,7 +120,7 @@ func (h *harness) wantEnd(when string) {
 	if h.err != nil {
 		h.t.Errorf("the workflow ended with the error %v", h.err)
 	}
-	if want := durations(when)[0]; h.ended != want {
+	if want := durations(when)[0]; h.ended.Truncate(time.Millisecond) != want {
 		h.t.Errorf("the workflow ended at %v, want %v", h.ended, want)
 	}
 }
@@ -229,9 +234,21 @@ func (i *observedOutbound) SideEffectWithOptions(
 func (i *observedOutbound) UpsertTypedSearchAttributes(ctx workflow.Context, attributes ...temporal.SearchAttributeUpdate) error {
 	err := i.Next.UpsertTypedSearchAttributes(ctx, attributes...)
 	now := map[string]string{}
+	set := i.GetTypedSearchAttributes(ctx)
 	for _, key := range Attributes {
-		if value, ok := i.GetTypedSearchAttributes(ctx).GetKeyword(key); ok {
-			now[key.GetName()] = value
+		switch key := key.(type) {
+		case temporal.SearchAttributeKeyKeyword:
+			if value, ok := set.GetKeyword(key); ok {
+				now[key.GetName()] = value
+			}
+		case temporal.SearchAttributeKeyInt64:
+			if value, ok := set.GetInt64(key); ok {
+				now[key.GetName()] = fmt.Sprint(value)
+			}
+		case temporal.SearchAttributeKeyTime:
+			if value, ok := set.GetTime(key); ok {
+				now[key.GetName()] = value.Sub(began).String()
+			}
 		}
 	}
 	i.o.shown = append(i.o.shown, shown{sinceBeginning(ctx), now, workflow.GetCurrentDetails(ctx)})
@@ -267,6 +284,49 @@ func checkContinuesAs(t *testing.T, err error, workflowName, id string) {
 	if next.WorkflowType.Name != workflowName || argument != id {
 		t.Errorf("it continues as %s(%q), want %s(%q)", next.WorkflowType.Name, argument, workflowName, id)
 	}
+}
+
+// continuesWith returns what a run that continues as new passes to the next one.
+func continuesWith[Run any](t reporter, err error) (run Run) {
+	t.Helper()
+	next, ok := errors.AsType[*workflow.ContinueAsNewError](err)
+	if !ok {
+		t.Fatalf("the run ended with %v, want it to continue as new", err)
+	}
+	var id string
+	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &id, &run); err != nil {
+		t.Fatalf("it continues with %v", err)
+	}
+	return run
+}
+
+// update is the result of an update.
+type update struct {
+	accepted bool
+	// rejected is the error of the validator, failed that of the handler.
+	rejected, failed error
+	result           any
+	at               time.Duration
+}
+
+// update plans an update with the JSON input and returns its result, for after the run.
+func (h *harness) update(when, name, input string) *update {
+	result := &update{}
+	h.at(when, func() {
+		callback := &testsuite.TestUpdateCallback{
+			OnAccept: func() { result.accepted = true },
+			OnReject: func(err error) { result.rejected = err },
+			OnComplete: func(value any, err error) {
+				result.result, result.failed, result.at = value, err, h.now()
+			},
+		}
+		if input == "" {
+			h.env.UpdateWorkflow(name, name+when, callback)
+			return
+		}
+		h.env.UpdateWorkflow(name, name+when, callback, json.RawMessage(input))
+	})
+	return result
 }
 
 func checkAttributes(t *testing.T, got, want map[string]string) {

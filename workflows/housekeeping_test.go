@@ -122,7 +122,7 @@ func TestDeliveryEndsWhenHousekeepingRemovedIt(t *testing.T) {
 	h.run()
 	h.wantAttempts(wholeSchedule)
 	h.wantClosed(retentionEnds, h.row.Status)
-	if !slices.Contains(h.loads, durations(retentionEnds)[0]) {
+	if !slices.Contains(h.checks, durations(retentionEnds)[0]) {
 		t.Error("it did not load the row at the end")
 	}
 }

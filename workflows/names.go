@@ -32,6 +32,7 @@ const (
 	// SignalWakeNext is the name of the next version, for which record workflows
 	// listen already.
 	SignalWakeNext  = "wake"
+	SignalAttempted = "attempted" // a service.AttemptSignal, to a Delivery
 	SignalRedeliver = "redeliver"
 	SignalStop      = "stop"
 )
@@ -48,8 +49,7 @@ func WorkOrderID(workOrderID string) string { return "work-order/" + workOrderID
 // FeedbackID returns the id of feedback's workflow.
 func FeedbackID(feedbackID string) string { return "feedback/" + feedbackID }
 
-// The search attributes by which operators find workflows. All are keywords that
-// hold ids or codes.
+// The search attributes by which operators find workflows: ids, codes, counts and times.
 var (
 	AttributeOrganization    = temporal.NewSearchAttributeKeyKeyword("Organization")
 	AttributeIntegration     = temporal.NewSearchAttributeKeyKeyword("Integration")
@@ -58,10 +58,16 @@ var (
 	AttributeDeliveryStatus  = temporal.NewSearchAttributeKeyKeyword("DeliveryStatus")
 	AttributeWorkOrderStatus = temporal.NewSearchAttributeKeyKeyword("WorkOrderStatus")
 	AttributeRecordID        = temporal.NewSearchAttributeKeyKeyword("RecordId")
+	AttributeAddressStatus   = temporal.NewSearchAttributeKeyKeyword("AddressStatus")
+	// AttributeLastResult is a status code or the class of an error.
+	AttributeLastResult    = temporal.NewSearchAttributeKeyKeyword("LastResult")
+	AttributeAttempts      = temporal.NewSearchAttributeKeyInt64("Attempts")
+	AttributeNextAttemptAt = temporal.NewSearchAttributeKeyTime("NextAttemptAt")
 )
 
 // Attributes lists every search attribute, for registration.
-var Attributes = []temporal.SearchAttributeKeyKeyword{
+var Attributes = []temporal.SearchAttributeKey{
 	AttributeOrganization, AttributeIntegration, AttributeWebhookAddress, AttributeEventType,
-	AttributeDeliveryStatus, AttributeWorkOrderStatus, AttributeRecordID,
+	AttributeDeliveryStatus, AttributeWorkOrderStatus, AttributeRecordID, AttributeAddressStatus, AttributeLastResult,
+	AttributeAttempts, AttributeNextAttemptAt,
 }

@@ -1,6 +1,11 @@
 package workflows
 
-import "testing"
+import (
+	"slices"
+	"testing"
+
+	"go.temporal.io/api/enums/v1"
+)
 
 // Running workflows, operators' queries and other programs use these names.
 func TestStoredNamesDoNotChange(t *testing.T) {
@@ -19,6 +24,7 @@ func TestStoredNamesDoNotChange(t *testing.T) {
 		{"id of an address's workflow", WebhookAddressID("whk_1"), "webhook-address/whk_1"},
 		{"id of a delivery's workflow", DeliveryID("dlv_1"), "delivery/dlv_1"},
 		{"signal wake", SignalWake, "poke"},
+		{"signal attempted", SignalAttempted, "attempted"},
 		{"signal redeliver", SignalRedeliver, "redeliver"},
 		{"signal stop", SignalStop, "stop"},
 	}
@@ -32,16 +38,21 @@ func TestStoredNamesDoNotChange(t *testing.T) {
 }
 
 func TestSearchAttributesFitAnSQLVisibilityStore(t *testing.T) {
-	want := []string{"Organization", "Integration", "WebhookAddress", "EventType", "DeliveryStatus", "WorkOrderStatus", "RecordId"}
-	if len(Attributes) > 10 {
-		t.Errorf("%d search attributes; a visibility store on SQL has 10 keyword columns", len(Attributes))
+	want := []string{
+		"Organization", "Integration", "WebhookAddress", "EventType", "DeliveryStatus", "WorkOrderStatus", "RecordId",
+		"AddressStatus", "LastResult", "Attempts", "NextAttemptAt",
 	}
-	for i, key := range Attributes {
-		if i >= len(want) || key.GetName() != want[i] {
-			t.Errorf("search attribute %d is %s, want the list %v", i, key.GetName(), want)
+	columns := map[enums.IndexedValueType]int{
+		enums.INDEXED_VALUE_TYPE_KEYWORD: 10, enums.INDEXED_VALUE_TYPE_INT: 3, enums.INDEXED_VALUE_TYPE_DATETIME: 3,
+	}
+	var got []string
+	for _, key := range Attributes {
+		got = append(got, key.GetName())
+		if columns[key.GetValueType()]--; columns[key.GetValueType()] < 0 {
+			t.Errorf("a visibility store on SQL has no column for %s", key.GetName())
 		}
 	}
-	if len(Attributes) != len(want) {
-		t.Errorf("%d search attributes, want %d", len(Attributes), len(want))
+	if !slices.Equal(got, want) {
+		t.Errorf("search attributes %v, want %v", got, want)
 	}
 }

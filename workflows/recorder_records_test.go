@@ -292,7 +292,7 @@ func (a *fakeActivities) ReviewWorkOrder(context.Context, activities.RecordActio
 func (a *fakeActivities) MailNotices(_ context.Context, recordID string) (activities.MailResult, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if s := a.records[recordID]; s.failures > 0 {
+	if s := a.records[recordID]; s != nil && s.failures > 0 {
 		s.failures--
 		return activities.MailResult{}, errors.New("the mail server refused the connection")
 	}

@@ -5,10 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,7 +26,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"millwright/activities"
-	"millwright/models"
 	"millwright/service"
 	"millwright/worker"
 	"millwright/workflows"
@@ -35,29 +34,20 @@ import (
 // identity replaces the process and host in a recorded history.
 const identity = "recorder"
 
-// retryWait is every wait of the recordings' retry schedules.
+// retryWait is how soon the recorded reminders are due.
 const retryWait = 300 * time.Millisecond
+
+// recordOnly restricts the recordings to files whose names contain it.
+var recordOnly = flag.String("only", "", "with -record, only the files whose names contain this")
 
 // recorder runs the real workflows on a real Temporal, with fake activities.
 type recorder struct {
 	client client.Client
 
-	mu         sync.Mutex
-	rows       map[string]*row
-	dispatches map[string][]dispatch      // by address, in order
-	records    map[string]*recordedRecord // by work order or feedback
-}
-
-// dispatch is what one DispatchPending does.
-type dispatch func(context.Context) (activities.DispatchResult, error)
-
-// row is a delivery whose first attempt failed.
-type row struct {
-	state service.DeliveryState
-	// acceptedAt is the attempt that the receiver accepts, lastAttempt the last of
-	// the schedule.
-	acceptedAt, lastAttempt int
-	addressOff              bool
+	mu        sync.Mutex
+	rows      map[string]*activities.LoadedDelivery
+	addresses map[string]*recordedAddress
+	records   map[string]*recordedRecord // by work order or feedback
 }
 
 // recordAll plays every recording and writes its history.
@@ -74,7 +64,7 @@ func recordAll(t *testing.T) {
 		recorders[namespace] = newRecorder(ctx, t, address, namespace)
 	}
 	for _, r := range recordings {
-		if r.play == nil {
+		if r.play == nil || *recordOnly != "" && !strings.Contains(r.file, *recordOnly) {
 			continue
 		}
 		rec := recorders[client.DefaultNamespace]
@@ -86,7 +76,10 @@ func recordAll(t *testing.T) {
 			t.Fatalf("%s: %v", r.file, err)
 		}
 		// The run is given: a workflow that continues as new has several.
-		id, run, _ := strings.Cut(id, " ")
+		id, run, given := strings.Cut(id, " ")
+		if !given {
+			run = rec.firstRun(ctx, id)
+		}
 		if err := rec.client.GetWorkflow(ctx, id, "").Get(ctx, nil); err != nil {
 			t.Fatalf("%s: the workflow ended with %v", r.file, err)
 		}
@@ -125,7 +118,7 @@ func newRecorder(ctx context.Context, t *testing.T, address, namespace string) *
 	if err := worker.Prepare(ctx, worker.Options{Client: c, Namespace: namespace, SweepEvery: 24 * time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	rec := &recorder{client: c, rows: map[string]*row{}, dispatches: map[string][]dispatch{}, records: map[string]*recordedRecord{}}
+	rec := &recorder{client: c, rows: map[string]*activities.LoadedDelivery{}, addresses: map[string]*recordedAddress{}, records: map[string]*recordedRecord{}}
 	for _, queue := range []string{workflows.TaskQueue, workflows.TaskQueueRetries, workflows.TaskQueueRecords} {
 		w := sdkworker.New(c, queue, sdkworker.Options{Identity: identity})
 		worker.Register(w)
@@ -136,87 +129,6 @@ func newRecorder(ctx context.Context, t *testing.T, address, namespace string) *
 		t.Cleanup(w.Stop)
 	}
 	return rec
-}
-
-// The recordings, one function each.
-
-func playDeliveredAtTheSecondAttempt(ctx context.Context, r *recorder) (string, error) {
-	return r.deliver(ctx, "dlv_01jd8q4v6cf5e8hbbfwj0zq3ta", row{acceptedAt: 2, lastAttempt: 8}, retryWait)
-}
-
-func playFailedThenRedelivered(ctx context.Context, r *recorder) (string, error) {
-	id, err := r.deliver(ctx, "dlv_01jd8q4v6cf5e8hbbfwj0zq3tb", row{acceptedAt: 4, lastAttempt: 3}, retryWait)
-	return id, errors.Join(err,
-		r.signalAfter(ctx, id, "AttemptDelivery timer AttemptDelivery timer", workflows.SignalRedeliver),
-	)
-}
-
-func playWokenStoppedRedelivered(ctx context.Context, r *recorder) (string, error) {
-	id, err := r.deliver(ctx, "dlv_01jd8q4v6cf5e8hbbfwj0zq3tc", row{acceptedAt: 2, lastAttempt: 8}, time.Hour)
-	return id, errors.Join(err,
-		r.signalAfter(ctx, id, "!wake LoadDelivery timer", workflows.SignalWake),
-		r.signalAfter(ctx, id, "!wake LoadDelivery timer !wake LoadDelivery timer", workflows.SignalStop),
-		r.signalAfter(ctx, id, "StopDelivery timer", workflows.SignalRedeliver),
-	)
-}
-
-func playHeld(ctx context.Context, r *recorder) (string, error) {
-	return r.deliver(ctx, "dlv_01jd8q4v6cf5e8hbbfwj0zq3td", row{lastAttempt: 8, addressOff: true}, retryWait)
-}
-
-func playWakeDuringADispatch(ctx context.Context, r *recorder) (string, error) {
-	const webhookID = "whk_01jd8q4v6cf5e8hbbfwj0zq3te"
-	return r.receive(ctx, webhookID,
-		func(ctx context.Context) (activities.DispatchResult, error) {
-			err := r.client.SignalWorkflow(ctx, workflows.WebhookAddressID(webhookID), "", workflows.SignalWake, nil)
-			return activities.DispatchResult{Delivered: 2}, err
-		},
-		func(context.Context) (activities.DispatchResult, error) {
-			return activities.DispatchResult{Delivered: 1}, nil
-		},
-	)
-}
-
-func playMoreAfterADispatch(ctx context.Context, r *recorder) (string, error) {
-	return r.receive(ctx, "whk_01jd8q4v6cf5e8hbbfwj0zq3tf",
-		func(context.Context) (activities.DispatchResult, error) {
-			return activities.DispatchResult{Delivered: 100, More: true}, nil
-		},
-		func(context.Context) (activities.DispatchResult, error) {
-			return activities.DispatchResult{Delivered: 7, Failed: 1}, nil
-		},
-	)
-}
-
-func playSweep(ctx context.Context, r *recorder) (string, error) {
-	const id = "sweep"
-	_, err := r.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: workflows.TaskQueue}, workflows.SweepName)
-	return id, err
-}
-
-// deliver adds a delivery that failed its first attempt, and wakes its workflow.
-func (r *recorder) deliver(ctx context.Context, id string, d row, wait time.Duration) (workflowID string, err error) {
-	now := time.Now()
-	next, code := models.TimeOf(now.Add(wait)), 503
-	d.state = service.DeliveryState{
-		DeliveryID: id, WebhookID: "whk_01jd8q4v6cf5e8hbbfwj0zq3tm",
-		IntegrationID: "idn_01jd8q4v6cf5e8hbbfwj0zq3tn", OrganizationID: "idn_01jd8q4v6cf5e8hbbfwj0zq3tp",
-		RecordID: "wo_01jd8q4v6cf5e8hbbfwj0zq3tq", EventID: "evt_01jd8q4v6cf5e8hbbfwj0zq3tr",
-		EventType: models.EventWorkOrderCreated, Status: models.DeliveryRetrying, Attempts: 1,
-		NextAttemptAt: &next, LastStatus: &code, CreatedAt: models.TimeOf(now), KeptUntil: models.TimeOf(now.Add(models.EventRetention)),
-	}
-	r.mu.Lock()
-	r.rows[id] = &d
-	r.mu.Unlock()
-	return workflows.DeliveryID(id), r.wake(ctx, service.WakeTarget{Kind: service.TargetDelivery, ID: id})
-}
-
-// receive adds the dispatches of an address, and wakes its workflow.
-func (r *recorder) receive(ctx context.Context, webhookID string, dispatches ...dispatch) (workflowID string, err error) {
-	r.mu.Lock()
-	r.dispatches[webhookID] = dispatches
-	r.mu.Unlock()
-	return workflows.WebhookAddressID(webhookID), r.wake(ctx, service.WakeTarget{Kind: service.TargetWebhook, ID: webhookID})
 }
 
 // wake wakes a workflow as a process that wrote something does.
@@ -255,67 +167,18 @@ type fakeActivities struct{ *recorder }
 
 func (a *fakeActivities) register(r sdkworker.ActivityRegistry) {
 	for name, fake := range map[string]any{
-		activities.NameDispatchPending: a.DispatchPending,
-		activities.NameLoadDelivery:    a.LoadDelivery, activities.NameAttemptDelivery: a.AttemptDelivery,
-		activities.NameRedeliverDelivery: a.RedeliverDelivery, activities.NameStopDelivery: a.StopDelivery,
+		activities.NameDispatchPending: a.DispatchPending, activities.NameLoadAddress: a.LoadAddress,
+		activities.NameDisableAddress: a.DisableAddress, activities.NameEnableAddress: a.EnableAddress,
+		activities.NameTurnOffAddress: a.TurnOffIfUnsuccessful,
+		activities.NameLoadDelivery:   a.LoadDelivery, activities.NameRedeliverDelivery: a.RedeliverDelivery, activities.NameStopDelivery: a.StopDelivery,
 		activities.NameLoadWorkOrder: a.LoadWorkOrder, activities.NameRemindWorkOrder: a.RemindWorkOrder,
 		activities.NameLoadFeedback: a.LoadFeedback, activities.NameMailNotices: a.MailNotices,
 		activities.NameReviewWorkOrder: a.ReviewWorkOrder, activities.NameHoldWorkOrder: a.act,
 		activities.NameResumeWorkOrder: a.act, activities.NameCancelWorkOrder: a.act, activities.NameResolveFeedback: a.act,
-		activities.NameWakeUnclaimed: a.WakeUnclaimed, activities.NameRemoveExpired: a.RemoveExpired,
+		activities.NameSweepForAWhile: a.SweepForAWhile, activities.NameWakeMissing: a.WakeMissing, activities.NameRemoveExpired: a.RemoveExpired,
 	} {
 		r.RegisterActivityWithOptions(fake, activity.RegisterOptions{Name: name})
 	}
-}
-
-func (a *fakeActivities) LoadDelivery(_ context.Context, id string) (service.DeliveryState, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.rows[id].state, nil
-}
-
-func (a *fakeActivities) AttemptDelivery(_ context.Context, id string) (service.DeliveryState, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.rows[id].attempt(time.Now()), nil
-}
-
-func (a *fakeActivities) RedeliverDelivery(ctx context.Context, id string) (service.DeliveryState, error) {
-	return a.AttemptDelivery(ctx, id)
-}
-
-func (a *fakeActivities) StopDelivery(_ context.Context, id string) (service.DeliveryState, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	r := a.rows[id]
-	r.state.Status, r.state.NextAttemptAt = models.DeliveryFailed, nil
-	return r.state, nil
-}
-
-func (a *fakeActivities) DispatchPending(ctx context.Context, webhookID string) (activities.DispatchResult, error) {
-	a.mu.Lock()
-	next := a.dispatches[webhookID][0]
-	a.dispatches[webhookID] = a.dispatches[webhookID][1:]
-	a.mu.Unlock()
-	return next(ctx)
-}
-
-func (a *fakeActivities) WakeUnclaimed(context.Context) (int, error) { return 3, nil }
-
-func (r *row) attempt(now time.Time) service.DeliveryState {
-	if r.addressOff {
-		r.state.Status, r.state.NextAttemptAt = models.DeliveryHeld, nil
-		return r.state
-	}
-	made := service.Attempt{Number: r.state.Attempts + 1, Status: 503}
-	if made.Number == r.acceptedAt {
-		made.Status = 204
-	}
-	schedule := slices.Repeat(models.RetrySchedule{retryWait}, r.lastAttempt-1)
-	next := made.NextStatus(schedule, models.TimeOf(now))
-	r.state.Attempts, r.state.LastStatus = made.Number, &made.Status
-	r.state.Status, r.state.NextAttemptAt = next.Status, next.Next
-	return r.state
 }
 
 // write writes the workflow's history, one event per line, without the machine's names.

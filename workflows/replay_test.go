@@ -32,18 +32,29 @@ type recording struct {
 	// stopped (a timer), transitions as →status, cancel (requested), continued,
 	// completed. Other events may happen in between.
 	shows string
-	// play makes it happen and returns the workflow id; nil keeps the recorded file.
+	// play makes it happen and returns the workflow id. It is nil for histories that only an
+	// earlier version's code could make.
 	play func(ctx context.Context, s *recorder) (workflowID string, err error)
 }
 
 var recordings = []recording{
-	{"delivery_delivered_at_the_second_attempt.json", "!wake LoadDelivery AttemptDelivery completed", playDeliveredAtTheSecondAttempt},
-	{"delivery_failed_then_redelivered.json", "!wake LoadDelivery AttemptDelivery !redeliver RedeliverDelivery completed", playFailedThenRedelivered},
-	{"delivery_poked_stopped_redelivered.json", "!wake LoadDelivery !wake LoadDelivery !stop StopDelivery !redeliver RedeliverDelivery completed", playWokenStoppedRedelivered},
-	{"delivery_held_when_its_address_was_off.json", "!wake LoadDelivery AttemptDelivery completed", playHeld},
-	{"mailbox_poked_between_rounds.json", "!wake DrainMailbox !wake DrainMailbox completed", playWakeDuringADispatch},
-	{"mailbox_with_more_after_a_round.json", "!wake DrainMailbox DrainMailbox completed", playMoreAfterADispatch},
-	{"sweep.json", "PokeOwed completed", playSweep},
+	{"delivery_delivered_at_the_second_attempt.json", "!wake LoadDelivery AttemptDelivery completed", nil},
+	{"delivery_failed_then_redelivered.json", "!wake LoadDelivery AttemptDelivery !redeliver RedeliverDelivery completed", nil},
+	{"delivery_poked_stopped_redelivered.json", "!wake LoadDelivery !wake LoadDelivery !stop StopDelivery !redeliver RedeliverDelivery completed", nil},
+	{"delivery_held_when_its_address_was_off.json", "!wake LoadDelivery AttemptDelivery completed", nil},
+	{"mailbox_poked_between_rounds.json", "!wake DrainMailbox !wake DrainMailbox completed", nil},
+	{"mailbox_with_more_after_a_round.json", "!wake DrainMailbox DrainMailbox completed", nil},
+	{"sweep.json", "PokeOwed completed", nil},
+	{"sweep_of_an_hour.json", "WakeMissing SweepForAWhile completed", playSweep},
+	{"delivery_shown_until_delivered.json", "!attempted LoadDelivery timer !attempted stopped timer !attempted completed", playShown},
+	{"delivery_operated.json", "!wake LoadDelivery timer StopDelivery done RedeliverDelivery !attempted done completed", playOperated},
+	{"delivery_cancelled.json", "!wake LoadDelivery timer StopDelivery continued", playCancelledDelivery},
+	{"delivery_continues_in_this_release.json", "Version continued", playPreviousDelivery},
+	{"address_with_mail.json", "!wake LoadAddress MailNotices DrainMailbox LoadAddress !wake LoadAddress completed", playAddress},
+	{"address_operated.json", "!wake LoadAddress DisableAddress done LoadAddress EnableAddress done DrainMailbox completed", playOperatedAddress},
+	{"address_cancelled.json", "!wake LoadAddress DisableAddress LoadAddress continued", playCancelledAddress},
+	{"address_turned_off.json", "!wake LoadAddress DrainMailbox LoadAddress TurnOffIfUnsuccessful LoadAddress completed", playTurnedOff},
+	{"address_continues_in_this_release.json", "Version continued", playPreviousAddress},
 	{"housekeeping.json", "RemoveExpired RemoveExpired completed", playHousekeeping},
 	{"work_order_completed.json", "!wake LookAtWorkOrder →open MailNotices !wake LookAtWorkOrder →complete MailNotices completed", playCompleted},
 	{"work_order_target_date_moved.json", "!wake LookAtWorkOrder →open timer !wake LookAtWorkOrder stopped timer " +
@@ -152,6 +163,9 @@ func wordFor(event *history.HistoryEvent) string {
 	case enums.EVENT_TYPE_MARKER_RECORDED:
 		if name := localActivity(event.GetMarkerRecordedEventAttributes()); name != "" {
 			return name
+		}
+		if marker := event.GetMarkerRecordedEventAttributes(); marker.GetMarkerName() == "Version" {
+			return marker.GetMarkerName()
 		}
 		return transition(event)
 	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:

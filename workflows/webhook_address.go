@@ -1,48 +1,277 @@
 package workflows
 
 import (
+	"errors"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"millwright/activities"
+	"millwright/models"
+	"millwright/service"
 )
 
-// dispatchesPerRun bounds the history of an address's workflow: after that many
-// dispatches it continues as new.
-const dispatchesPerRun = 100
+// WebhookAddress is open for as long as its address exists (docs/contract.md, Temporal
+// surface). It sends everything that goes to the address, first attempts and retries: each
+// DispatchPending activity sends what is due and waits a while for more. When nothing is
+// due it sleeps until a wake or the next retry. The address's health is its state: it warns
+// people when the address has been failing for a day, and turns it off. Operators disable,
+// enable, redeliver and test it here; cancellation means disable.
+//
+// run is nil for runs of the previous release.
+func WebhookAddress(ctx workflow.Context, webhookID string, run *AddressRun) error {
+	if run == nil {
+		return previousWebhookAddress(ctx, webhookID)
+	}
+	a := &address{id: webhookID, shown: run.Shown, mail: noticeMail{recordID: webhookID}, cancelled: ctx.Done()}
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	return a.run(ctx)
+}
 
-// WebhookAddress sends the deliveries of one webhook address. Each DispatchPending
-// activity sends what is pending and waits a while for more. The workflow ends
-// when a dispatch leaves nothing pending, no e-mail about the address is being
-// sent and no wake has arrived meanwhile.
-func WebhookAddress(ctx workflow.Context, webhookID string) error {
-	wakes := workflow.GetSignalChannel(ctx, SignalWake)
-	mail := &noticeMail{recordID: webhookID}
-	for range dispatchesPerRun {
-		drainSignals(wakes)
-		result, err := dispatchPending(ctx, webhookID)
-		if err != nil {
+// AddressRun is what a run passes to the next one of the same address.
+type AddressRun struct {
+	// Shown is the AddressStatus that the run before wrote.
+	Shown string `json:"shown,omitempty"`
+}
+
+// busyHistoryLimit is how many events a history may have before its workflow continues as
+// new although notices are being mailed. The new run mails them again.
+const busyHistoryLimit = 2000
+
+// dispatchPause is how long the workflow waits after a dispatch that failed for good.
+const dispatchPause = time.Minute
+
+type address struct {
+	id        string
+	state     service.AddressState
+	mail      noticeMail
+	wakes     workflow.ReceiveChannel
+	cancelled workflow.Channel
+	// changed has a value after an update.
+	changed workflow.Channel
+	// dispatch is the running DispatchPending, nil without one.
+	dispatch *dispatch
+	// shown is what the search attribute says.
+	shown string
+}
+
+func (a *address) run(ctx workflow.Context) error {
+	a.wakes = workflow.GetSignalChannel(ctx, SignalWake)
+	a.changed = workflow.NewBufferedChannel(ctx, 1)
+	if err := a.setUpdates(ctx); err != nil {
+		return err
+	}
+	for {
+		if err := a.load(ctx); err != nil {
 			return err
 		}
-		if result.Notices {
-			mail.start(ctx)
+		if err := a.show(ctx); err != nil {
+			return err
 		}
-		if result.More || wakes.Len() > 0 {
+		switch done, err := a.end(ctx); {
+		case err != nil || done:
+			return err
+		case !a.idle():
+			continue // something arrived while the handlers finished
+		}
+		if acted, err := a.care(ctx); err != nil {
+			return err
+		} else if acted {
 			continue
 		}
-		// A wake that arrives after this line is not lost: the server rejects the
-		// workflow's end and runs its task again.
-		if !mail.running() {
-			return nil
+		if a.state.Notices {
+			a.mail.start(ctx)
 		}
-		// Dispatch once more after the mail: it may have missed newer notices.
-		if err := mail.wait(ctx, wakes); err != nil {
+		if a.state.Due && a.dispatch == nil {
+			a.dispatch = dispatchPending(ctx, a.id)
+		}
+		if err := a.wait(ctx); err != nil {
 			return err
 		}
 	}
-	return workflow.NewContinueAsNewError(ctx, WebhookAddress, webhookID)
+}
+
+// load loads the address. One load covers every earlier wake.
+func (a *address) load(ctx workflow.Context) error {
+	drainSignals(a.wakes)
+	drainSignals(a.changed)
+	a.state = service.AddressState{}
+	return executeLocal(ctx, "load the address", &a.state, activities.NameLoadAddress, a.id)
+}
+
+// idle reports whether nothing waits to be handled. A signal that arrives afterwards is not
+// lost: the server rejects the run's end and runs its task again.
+func (a *address) idle() bool { return a.wakes.Len()+a.changed.Len() == 0 }
+
+// end ends the run of a deleted address, and continues as new when no dispatch is running
+// and the history is long. done says that the run ends.
+func (a *address) end(ctx workflow.Context) (done bool, err error) {
+	gone := a.state.WebhookID == ""
+	if gone && a.dispatch != nil {
+		a.dispatch.cancel() // there is nothing to send
+		a.dispatch = nil
+	}
+	length := workflow.GetInfo(ctx).GetCurrentHistoryLength()
+	long := length > busyHistoryLimit || length > historyLimit && !a.mail.running() || a.cancelled == nil
+	if a.dispatch != nil || !gone && !long {
+		return false, nil
+	}
+	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) || !a.idle() }); err != nil {
+		return false, err
+	}
+	switch {
+	case !a.idle():
+		return false, nil
+	case gone:
+		return true, nil
+	}
+	return true, workflow.NewContinueAsNewError(ctx, WebhookAddress, a.id, &AddressRun{Shown: a.shown})
+}
+
+// care turns the address off and warns people when that is due, in one
+// retried activity each. acted says that the address has to be loaded again.
+func (a *address) care(ctx workflow.Context) (acted bool, err error) {
+	var name, summary string
+	switch at, failing := a.warning(); {
+	case a.state.ShutOffDue && a.dispatch == nil: // a dispatch ends when that is due
+		name, summary = activities.NameTurnOffAddress, "turn the address off"
+	case failing && !a.state.LoadedAt.Before(at):
+		name, summary = activities.NameWarnOfFailing, "warn people: failing for a day"
+	default:
+		return false, nil
+	}
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: 30 * time.Second,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second},
+		Summary:             summary,
+	})
+	return true, workflow.ExecuteActivity(ctx, name, a.id).Get(ctx, nil)
+}
+
+// warning returns when people are warned that the address is failing, false if they are not
+// or have been.
+func (a *address) warning() (at time.Time, failing bool) {
+	if !a.state.Enabled || a.state.FailingSince == nil || a.state.WarnedAt != nil {
+		return time.Time{}, false
+	}
+	return a.state.FailingSince.Add(models.WebhookWarningAfter), true
+}
+
+// wait waits until the address has to be loaded again.
+func (a *address) wait(ctx workflow.Context) error {
+	timerCtx, cancel := workflow.WithCancel(ctx)
+	defer cancel()
+	selector := workflow.NewSelector(ctx)
+	if at, summary := a.next(); !at.IsZero() {
+		wait := max(0, at.Sub(a.state.LoadedAt.Time))
+		selector.AddFuture(workflow.NewTimerWithOptions(timerCtx, wait, workflow.TimerOptions{Summary: summary}), func(workflow.Future) {})
+	}
+	dispatched, cancelled := false, false
+	if a.dispatch != nil {
+		selector.AddFuture(a.dispatch.future, func(workflow.Future) { dispatched = true })
+	}
+	if a.cancelled != nil {
+		selector.AddReceive(a.cancelled, func(workflow.ReceiveChannel, bool) { cancelled = true })
+	}
+	var failed error
+	a.mail.addTo(ctx, selector, &failed)
+	selector.AddReceive(a.wakes, func(workflow.ReceiveChannel, bool) {})
+	selector.AddReceive(a.changed, func(workflow.ReceiveChannel, bool) {})
+	selector.Select(ctx)
+	switch {
+	case cancelled:
+		a.cancelled = nil
+		return a.disable(ctx, "The cancellation of its workflow was requested.")
+	case dispatched:
+		_, err := a.dispatch.result(ctx)
+		a.dispatch = nil
+		if err != nil { // its worker panicked; anything else is retried
+			workflow.GetLogger(ctx).Error("a dispatch failed", "error", err)
+			return workflow.Sleep(ctx, dispatchPause)
+		}
+	}
+	return failed
+}
+
+// next returns when the workflow has something to do next and what, for people. A running
+// dispatch finds due retries itself.
+func (a *address) next() (at time.Time, summary string) {
+	if warnAt, failing := a.warning(); failing {
+		at, summary = warnAt, "warn people: failing for a day"
+	}
+	if retry := a.state.NextRetryAt; retry != nil && a.dispatch == nil && (at.IsZero() || retry.Before(at)) {
+		at, summary = retry.Time, "next retry"
+	}
+	return at, summary
+}
+
+// disable turns the address off until that is done.
+func (a *address) disable(ctx workflow.Context, reason string) error {
+	err := executeLocal(ctx, "disable", nil, activities.NameDisableAddress, a.id, reason)
+	if rejected, ok := errors.AsType[*temporal.ApplicationError](err); ok && rejected.NonRetryable() {
+		return nil // it is gone
+	}
+	return err
+}
+
+// The updates of an address. Operators send them from the Temporal UI, so never change a
+// name or a member.
+const (
+	updateDisable   = "disable"
+	updateEnable    = "enable"
+	updateRedeliver = "redeliver"
+	updateTest      = "test"
+)
+
+// AddressResult is what updates of an address return.
+type AddressResult struct {
+	Status string `json:"status"`
+	// Queued is how many failed and held deliveries were queued to be sent again.
+	Queued int `json:"queued"`
+}
+
+// setUpdates makes the workflow accept the operators' updates.
+func (a *address) setUpdates(ctx workflow.Context) error {
+	return errors.Join(
+		setUpdate(ctx, updateDisable, `Turn the address off and hold its deliveries. Input: {"reason": a text or ""}`, reasonMember,
+			func(ctx workflow.Context, reason string) (AddressResult, error) {
+				return a.acted(ctx, actLocally(ctx, updateDisable, nil, activities.NameDisableAddress, a.id, reason), 0)
+			}),
+		setUpdate(ctx, updateEnable, `Turn the address on, and with a time send what failed or was held since. Input: {"since": a time like 2026-03-01T08:00:00Z or ""}`, optionalSince,
+			func(ctx workflow.Context, since *models.Time) (AddressResult, error) {
+				var queued int
+				err := actLocally(ctx, updateEnable, &queued, activities.NameEnableAddress, a.id, since)
+				return a.acted(ctx, err, queued)
+			}),
+		setUpdate(ctx, updateRedeliver, `Send again what failed or was held since a time. Input: {"since": a time like 2026-03-01T08:00:00Z}`, sinceMember,
+			func(ctx workflow.Context, since models.Time) (AddressResult, error) {
+				var queued int
+				err := actLocally(ctx, updateRedeliver, &queued, activities.NameRedeliverSince, a.id, since)
+				return a.acted(ctx, err, queued)
+			}),
+		setUpdate(ctx, updateTest, `Send a ping, even while the address is off, and return the receiver's response. Input: {}`, noMembers,
+			func(ctx workflow.Context, _ struct{}) (result activities.TestResult, err error) {
+				ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+					ScheduleToCloseTimeout: maxUpdate, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1}, Summary: "send a test",
+				})
+				err = workflow.ExecuteActivity(ctx, activities.NameTestAddress, a.id).Get(ctx, &result)
+				return result, operatorError(err)
+			}),
+	)
+}
+
+// acted loads the address after an update, for its result.
+func (a *address) acted(ctx workflow.Context, err error, queued int) (AddressResult, error) {
+	if err != nil {
+		return AddressResult{}, err
+	}
+	defer a.changed.SendAsync(nil)
+	var state service.AddressState
+	if err := actLocally(ctx, "load the address", &state, activities.NameLoadAddress, a.id); err != nil {
+		return AddressResult{}, err
+	}
+	return AddressResult{Status: addressStatus(state), Queued: queued}, nil
 }
 
 // drainSignals discards every waiting signal: one load covers them all.
@@ -51,14 +280,25 @@ func drainSignals(channel workflow.ReceiveChannel) {
 	}
 }
 
-func dispatchPending(ctx workflow.Context, webhookID string) (result activities.DispatchResult, err error) {
+// dispatch is a running DispatchPending.
+type dispatch struct {
+	future workflow.Future
+	cancel workflow.CancelFunc
+}
+
+func (d *dispatch) result(ctx workflow.Context) (result activities.DispatchResult, err error) {
+	err = d.future.Get(ctx, &result)
+	return result, err
+}
+
+func dispatchPending(ctx workflow.Context, webhookID string) *dispatch {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: activities.MaxDispatchRun + time.Minute,
 		HeartbeatTimeout:    activities.DispatchHeartbeatTimeout,
 		// Retries stay frequent, so that after several dead workers the next takes over as fast.
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 4 * time.Second},
-		Summary:     "send pending deliveries",
+		Summary:     "send pending deliveries and retries",
 	})
-	err = workflow.ExecuteActivity(ctx, activities.NameDispatchPending, webhookID).Get(ctx, &result)
-	return result, err
+	ctx, cancel := workflow.WithCancel(ctx)
+	return &dispatch{workflow.ExecuteActivity(ctx, activities.NameDispatchPending, webhookID), cancel}
 }

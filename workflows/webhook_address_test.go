@@ -2,21 +2,43 @@ package workflows
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
-
-	"go.temporal.io/sdk/temporal"
+	"time"
 
 	"millwright/activities"
+	"millwright/models"
+	"millwright/service"
 )
 
 func nothingMore(int) (activities.DispatchResult, error) {
 	return activities.DispatchResult{Delivered: 1}, nil
 }
 
-func TestAddressWorkflowDispatchesOnceForTheWakeThatStartsItAndEnds(t *testing.T) {
+// in returns the time after the beginning.
+func in(d time.Duration) *models.Time {
+	at := models.TimeOf(began.Add(d))
+	return &at
+}
+
+func TestAddressWorkflowIsOpenUntilItsAddressIsDeleted(t *testing.T) {
 	h := newAddressHarness(t, nothingMore)
 	h.wantDispatches(1, h.run())
+	h.wantEnd("24h")
+	if want := durations("0s 0s 24h"); !slices.Equal(h.loads, want) {
+		t.Errorf("loads at %v, want %v: an address sleeps when nothing is pending", h.loads, want)
+	}
+	if len(h.observer.timers) != 0 {
+		t.Errorf("timers %v of an idle address", h.observer.timers)
+	}
+}
+
+func TestAddressWorkflowWithoutAnythingDueDispatchesNothing(t *testing.T) {
+	h := newAddressHarness(t, nothingMore)
+	h.state.Due = false
+	h.wantDispatches(0, h.run())
 }
 
 func TestAddressWorkflowContinuesWhileADispatchLeavesMore(t *testing.T) {
@@ -26,34 +48,20 @@ func TestAddressWorkflowContinuesWhileADispatchLeavesMore(t *testing.T) {
 	h.wantDispatches(4, h.run())
 }
 
-func TestWakeDuringADispatchCausesAnother(t *testing.T) {
-	t.Run("one wake, one dispatch", func(t *testing.T) {
-		var h *addressHarness
-		h = newAddressHarness(t, func(number int) (activities.DispatchResult, error) {
-			if number == 1 {
-				h.wake(1)
-			}
-			return activities.DispatchResult{}, nil
-		})
+func TestWakeCausesADispatchOfWhatIsDue(t *testing.T) {
+	t.Run("while asleep", func(t *testing.T) {
+		h := newAddressHarness(t, nothingMore)
+		h.become("1h", func(s *service.AddressState) { s.Due = true })
+		h.signal(SignalWake, "2h") // nothing is due
 		h.wantDispatches(2, h.run())
 	})
-	t.Run("many wakes, one dispatch", func(t *testing.T) {
-		var h *addressHarness
-		h = newAddressHarness(t, func(number int) (activities.DispatchResult, error) {
-			if number == 1 {
-				h.wake(100)
-			}
-			return activities.DispatchResult{}, nil
-		})
-		h.wantDispatches(2, h.run())
-	})
-	t.Run("in each of three dispatches", func(t *testing.T) {
+	t.Run("during a dispatch, once", func(t *testing.T) {
 		var h *addressHarness
 		h = newAddressHarness(t, func(number int) (activities.DispatchResult, error) {
 			if number <= 3 {
-				h.wake(2)
+				h.wake(100)
 			}
-			return activities.DispatchResult{}, nil
+			return activities.DispatchResult{More: number <= 3}, nil
 		})
 		h.wantDispatches(4, h.run())
 	})
@@ -66,34 +74,55 @@ func TestWakeDuringADispatchCausesAnother(t *testing.T) {
 			}
 			return activities.DispatchResult{}, nil
 		})
-		h.wantDispatches(3, h.run()) // the first, its retry, and the wake's
+		h.wantDispatches(2, h.run())
 	})
 }
 
-func TestAddressWorkflowContinuesAsNewAfterManyDispatches(t *testing.T) {
-	t.Run("with the same address", func(t *testing.T) {
-		h := newAddressHarness(t, func(int) (activities.DispatchResult, error) { return activities.DispatchResult{More: true}, nil })
+func TestRetriesAreDispatchedWhenTheyAreDue(t *testing.T) {
+	h := newAddressHarness(t, nothingMore)
+	h.state.Due, h.state.NextRetryAt = false, in(5*time.Minute)
+	h.become("2m", func(s *service.AddressState) { s.NextRetryAt = in(3 * time.Minute) })
+	h.become("10m", func(s *service.AddressState) { s.NextRetryAt = in(2 * time.Hour) })
+	h.wantDispatches(2, h.run())
+	if want := durations("3m 2h"); !slices.Equal(h.dispatches, want) {
+		t.Errorf("dispatches at %v, want %v", h.dispatches, want)
+	}
+	if first := h.observer.timers[0]; first != (timer{0, 5 * time.Minute, "next retry"}) {
+		t.Errorf("the first timer is %v", first)
+	}
+}
+
+func TestAddressWorkflowContinuesAsNew(t *testing.T) {
+	long := func(length int) *addressHarness {
+		h := newAddressHarness(t, nothingMore)
+		h.historyLength = length
+		return h
+	}
+	t.Run("after a dispatch with a long history", func(t *testing.T) {
+		h := long(historyLimit + 1)
 		err := h.run()
-		h.wantDispatches(dispatchesPerRun, nil)
+		h.wantDispatches(0, nil) // the next run loads first
 		checkContinuesAs(t, err, "WebhookAddress", webhookID)
+		if run := continuesWith[AddressRun](t, err); run.Shown != "on" {
+			t.Errorf("it passes %+v", run)
+		}
 	})
-	t.Run("if a wake arrives during the last of them", func(t *testing.T) {
-		var h *addressHarness
-		h = newAddressHarness(t, func(number int) (activities.DispatchResult, error) {
-			if number == dispatchesPerRun {
-				h.wake(1)
-			}
-			return activities.DispatchResult{More: number < dispatchesPerRun}, nil
-		})
-		err := h.run()
-		h.wantDispatches(dispatchesPerRun, nil)
-		checkContinuesAs(t, err, "WebhookAddress", webhookID)
+	t.Run("but not with a short one", func(t *testing.T) {
+		h := long(historyLimit)
+		h.wantDispatches(1, h.run())
 	})
-	t.Run("but not if the last of them leaves nothing", func(t *testing.T) {
-		h := newAddressHarness(t, func(number int) (activities.DispatchResult, error) {
-			return activities.DispatchResult{More: number < dispatchesPerRun}, nil
-		})
-		h.wantDispatches(dispatchesPerRun, h.run())
+	t.Run("and not while mail is being sent, unless it is very long", func(t *testing.T) {
+		h := newNoticesHarness(t, 1)
+		h.mailDown = func(time.Duration) bool { return true }
+		h.historyLength = historyLimit
+		h.at("1h", func() { h.env.SetCurrentHistoryLength(busyHistoryLimit) })
+		h.signal(SignalWake, "2h")
+		h.at("3h", func() { h.env.SetCurrentHistoryLength(busyHistoryLimit + 1) })
+		h.signal(SignalWake, "4h")
+		checkContinuesAs(t, h.run(), "WebhookAddress", webhookID)
+		if h.ended != 4*time.Hour {
+			t.Errorf("it continues as new at %v", h.ended)
+		}
 	})
 }
 
@@ -110,27 +139,162 @@ func TestFailedDispatchIsRetriedUntilItSucceeds(t *testing.T) {
 	}
 }
 
-func TestCancelledAddressWorkflowEnds(t *testing.T) {
-	h := newAddressHarness(t, func(int) (activities.DispatchResult, error) {
-		return activities.DispatchResult{}, errors.New("the database is unreachable")
-	})
-	h.at("1h", func() { h.env.CancelWorkflow() })
-	if err := h.run(); !temporal.IsCanceledError(err) {
-		t.Errorf("the workflow ended with %v, want it cancelled", err)
-	}
-}
-
 func TestDispatchTimeouts(t *testing.T) {
 	h := newAddressHarness(t, nothingMore)
 	h.wantDispatches(1, h.run())
-	options := h.observer.steps[0].options
+	options := h.observer.steps[1].options
 	if options.StartToCloseTimeout <= activities.MaxDispatchRun {
 		t.Errorf("a dispatch times out after %v and may work for %v", options.StartToCloseTimeout, activities.MaxDispatchRun)
 	}
-	if options.HeartbeatTimeout != activities.DispatchHeartbeatTimeout {
-		t.Errorf("a dead worker's dispatch is retried after %v, want %v", options.HeartbeatTimeout, activities.DispatchHeartbeatTimeout)
+	if options.HeartbeatTimeout != activities.DispatchHeartbeatTimeout || options.HeartbeatTimeout < 3*activities.MaxHeartbeatThrottle {
+		t.Errorf("a dead worker's dispatch is retried after %v, want %v and time for three heartbeats", options.HeartbeatTimeout, activities.DispatchHeartbeatTimeout)
 	}
-	if options.Summary != "send pending deliveries" {
+	if options.Summary != "send pending deliveries and retries" {
 		t.Errorf("the summary is %q", options.Summary)
+	}
+}
+
+func TestFailingAddressIsTurnedOffOnceADispatchSaysSo(t *testing.T) {
+	var h *addressHarness
+	h = newAddressHarness(t, func(number int) (activities.DispatchResult, error) {
+		h.state.ShutOffDue = number == 1
+		return activities.DispatchResult{More: number == 1}, nil
+	})
+	h.wantDispatches(2, h.run()) // the second holds what is left
+	if want := []string{"0s turn off", "1s turn off"}; !slices.Equal(h.acts, want) {
+		t.Errorf("acts %v, want %v: retried until it is done", h.acts, want)
+	}
+	if len(h.mailings) != 1 {
+		t.Errorf("notices were mailed at %v", h.mailings)
+	}
+}
+
+func TestPeopleAreWarnedADayIntoFailing(t *testing.T) {
+	t.Run("once", func(t *testing.T) {
+		h := newAddressHarness(t, nothingMore)
+		h.planned = nil
+		h.delete("72h")
+		h.become("1h", func(s *service.AddressState) { s.FailingSince = in(time.Hour) })
+		h.signal(SignalWake, "2h 30h")
+		h.wantDispatches(1, h.run())
+		if want := []string{"25h0m0s warn"}; !slices.Equal(h.acts, want) {
+			t.Errorf("acts %v, want %v", h.acts, want)
+		}
+	})
+	t.Run("not after a success", func(t *testing.T) {
+		h := newAddressHarness(t, nothingMore)
+		h.planned = nil
+		h.delete("72h")
+		h.become("1h", func(s *service.AddressState) { s.FailingSince = in(time.Hour) })
+		h.become("20h", func(s *service.AddressState) { s.FailingSince = nil })
+		h.wantDispatches(1, h.run())
+		if len(h.acts) != 0 {
+			t.Errorf("acts %v", h.acts)
+		}
+	})
+}
+
+func TestOperatorsUpdateAnAddress(t *testing.T) {
+	h := newAddressHarness(t, nothingMore)
+	disable := h.update("1h", updateDisable, `{"reason": "maintenance"}`)
+	off := h.update("2h", updateRedeliver, `{"since": "2026-03-01T08:00:00Z"}`)
+	test := h.update("3h", updateTest, `{}`)
+	enable := h.update("4h", updateEnable, `{"since": "2026-03-01T08:00:00+01:00"}`)
+	again := h.update("5h", updateEnable, `{"since": ""}`)
+	redeliver := h.update("6h", updateRedeliver, `{"since": "2026-03-01T08:00:00Z"}`)
+	h.wantDispatches(1, h.run())
+	for name, check := range map[string]struct {
+		got  *update
+		want any
+	}{
+		"disable": {disable, AddressResult{Status: "off"}}, "test": {test, activities.TestResult{Status: 204, LatencyMS: 12}},
+		"enable": {enable, AddressResult{"on", 3}}, "enable again": {again, AddressResult{"on", 3}}, "redeliver": {redeliver, AddressResult{"on", 5}},
+	} {
+		if check.got.failed != nil || check.got.result != check.want {
+			t.Errorf("%s returned %+v, %v; want %+v", name, check.got.result, check.got.failed, check.want)
+		}
+	}
+	if !off.accepted || off.failed == nil || !strings.Contains(off.failed.Error(), "The address is off; turn it on first.") {
+		t.Errorf("redeliver while it is off: %+v", off)
+	}
+	want := []string{
+		`1h0m0s disable "maintenance"`, "2h0m0s redeliver 2026-03-01T08:00:00.000Z", "3h0m0s test",
+		"4h0m0s enable 2026-03-01T07:00:00.000Z", "5h0m0s enable <nil>", "6h0m0s redeliver 2026-03-01T08:00:00.000Z",
+	}
+	if !slices.Equal(h.acts, want) {
+		t.Errorf("acts\n%s,\nwant\n%s", strings.Join(h.acts, "\n"), strings.Join(want, "\n"))
+	}
+	var statuses []string
+	for _, s := range h.observer.shown {
+		statuses = append(statuses, s.attributes["AddressStatus"])
+	}
+	if want := []string{"on", "off", "on"}; !slices.Equal(statuses, want) {
+		t.Errorf("AddressStatus was %v, want %v", statuses, want)
+	}
+	checkAttributes(t, h.observer.shown[0].attributes, map[string]string{
+		"Organization": organizationID, "Integration": integrationID, "WebhookAddress": webhookID, "AddressStatus": "on",
+	})
+}
+
+func TestRejectedUpdatesOfAnAddress(t *testing.T) {
+	h := newAddressHarness(t, nothingMore)
+	var rejected []*update
+	minute := 0
+	for name, inputs := range map[string][]string{
+		updateDisable:   {"", `{}`, `{"reason": 5}`, `{"Reason": "x"}`, `{"reason": "x", "why": "y"}`, `["x"]`, `null`},
+		updateEnable:    {"", `{}`, `{"since": null}`, `{"since": "yesterday"}`, `{"since": 5}`},
+		updateRedeliver: {"", `{}`, `{"since": ""}`, `{"since": "2026-03-01"}`, `{"until": "2026-03-01T08:00:00Z"}`},
+		updateTest:      {`{"url": "x"}`, `5`},
+	} {
+		for _, input := range inputs {
+			minute++
+			rejected = append(rejected, h.update(fmt.Sprintf("%dm", minute), name, input))
+		}
+	}
+	h.wantDispatches(1, h.run())
+	for i, got := range rejected {
+		if got.accepted || got.rejected == nil {
+			t.Errorf("update %d was accepted", i+1)
+		}
+	}
+	if len(h.acts) != 0 {
+		t.Errorf("acts %v", h.acts)
+	}
+}
+
+func TestCancellationMeansDisable(t *testing.T) {
+	h := newAddressHarness(t, nothingMore)
+	h.at("1h", func() { h.env.CancelWorkflow() })
+	err := h.run()
+	h.wantDispatches(1, nil)
+	checkContinuesAs(t, err, "WebhookAddress", webhookID) // so that it can be requested again
+	if len(h.acts) != 1 || !strings.Contains(h.acts[0], "cancellation") {
+		t.Errorf("acts %v", h.acts)
+	}
+	if run := continuesWith[AddressRun](t, err); run.Shown != "off" {
+		t.Errorf("it passes %+v", run)
+	}
+}
+
+func TestAddressDetails(t *testing.T) {
+	reason, problem, code := "maintenance", "The connection was refused.", 500
+	for name, tt := range map[string]struct {
+		state service.AddressState
+		want  []string
+	}{
+		"on":      {service.AddressState{Enabled: true}, []string{"**on** as of 2026-03-02T09:00:00.000Z", "- no response yet", "- 0 pending, 0 retrying, 0 held, 0 failed"}},
+		"off":     {service.AddressState{OffReason: &reason, OffAt: in(0), Held: service.MaxAddressCount}, []string{"**off**", "- off since 2026-03-02T09:00:00.000Z: maintenance", "2000 or more held"}},
+		"failing": {service.AddressState{Enabled: true, FailingSince: in(0), LastAt: in(time.Second), LastError: &problem}, []string{"**failing**", "- failing since 2026-03-02T09:00:00.000Z", "- no response to the last attempt at 2026-03-02T09:00:01.000Z: The connection was refused."}},
+		"outage":  {service.AddressState{Enabled: true, LastAt: in(0), LastStatus: &code, Retrying: 1500, Shown: 1000, NextRetryAt: in(time.Minute)}, []string{"- last response: 500 at", "- next retry: 2026-03-02T09:01:00.000Z", "- 500 of the retrying ones have no workflow"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.state.LoadedAt = *in(0)
+			got := addressDetails(tt.state)
+			for _, line := range tt.want {
+				if !strings.Contains(got, line) {
+					t.Errorf("details\n%s\nwant in them %q", got, line)
+				}
+			}
+		})
 	}
 }

@@ -54,6 +54,7 @@ type settings struct {
 	RetrySchedule   []time.Duration `env:"WEBHOOK_RETRY_SCHEDULE" envDefault:"1m,5m,30m,2h,6h,12h,24h" doc:"waits between the attempts of a delivery"`
 	ResponseTimeout time.Duration   `env:"WEBHOOK_RESPONSE_TIMEOUT" envDefault:"10s" doc:"how long a receiver may take to respond"`
 	ShutOffAfter    time.Duration   `env:"WEBHOOK_SHUTOFF_AFTER" envDefault:"72h" doc:"how long an address may be without a successful delivery before a final failure turns it off"`
+	RetryWorkflows  int             `env:"WEBHOOK_RETRY_WORKFLOWS" envDefault:"1000" doc:"how many retrying deliveries of one address have a workflow at a time; others are retried all the same"`
 	AllowNetworks   []netip.Prefix  `env:"WEBHOOK_ALLOW_NETWORKS" doc:"non-public networks that webhooks may reach, separated by commas; for development"`
 	AllowHTTP       bool            `env:"WEBHOOK_ALLOW_HTTP" envDefault:"false" doc:"allow http:// webhook addresses; for development"`
 	SMTPURL         string          `env:"SMTP_URL" secret:"true" doc:"mail server, as smtp://host:port or smtp://user:password@host:port; without it notices are shown only in the app's inbox"`
@@ -276,6 +277,7 @@ func (s settings) serviceOptions(log *slog.Logger) (service.Options, error) {
 		Issuer:                s.PublicURL,
 		Cell:                  s.Cell,
 		RetrySchedule:         models.RetrySchedule(s.RetrySchedule),
+		MaxDeliveryWorkflows:  s.RetryWorkflows,
 		ShutOffAfter:          s.ShutOffAfter,
 		ReviewPeriods:         models.ReviewPeriods{Reminder: s.ReviewReminder, Escalation: s.ReviewOverdue},
 		AddressRules:          s.addressRules(),

@@ -1,0 +1,80 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"millwright/models"
+	"millwright/service"
+	"millwright/webhook"
+)
+
+// Addresses are the activities of the WebhookAddress workflow besides DispatchPending.
+type Addresses struct {
+	Service *service.Service
+	Sender  Sender
+	Now     func() time.Time
+	// Instrumentation counts and logs; it may be nil.
+	Instrumentation *Instrumentation
+}
+
+// LoadAddress returns the address's state, an empty one if it is gone.
+func (a *Addresses) LoadAddress(ctx context.Context, id string) (service.AddressState, error) {
+	return a.Service.LoadAddress(ctx, id)
+}
+
+// TurnOffIfUnsuccessful turns the address off and notifies people, if that is due. It
+// reports whether it did.
+func (a *Addresses) TurnOffIfUnsuccessful(ctx context.Context, id string) (bool, error) {
+	off, err := a.Service.TurnOffIfUnsuccessful(ctx, id)
+	if off {
+		a.Instrumentation.addressTurnedOff(ctx, id)
+	}
+	return off, err
+}
+
+// WarnOfFailing warns people once that the address has been failing for a day.
+func (a *Addresses) WarnOfFailing(ctx context.Context, id string) (bool, error) {
+	return a.Service.WarnOfFailing(ctx, id)
+}
+
+// DisableAddress turns the address off as an operator.
+func (a *Addresses) DisableAddress(ctx context.Context, id, reason string) error {
+	_, err := a.Service.DisableWebhook(ctx, service.Operator(), id, reason)
+	return rejection(err)
+}
+
+// EnableAddress turns the address on as an operator. With a since it releases failed and
+// held deliveries and returns how many.
+func (a *Addresses) EnableAddress(ctx context.Context, id string, since *models.Time) (int, error) {
+	_, released, err := a.Service.EnableWebhook(ctx, service.Operator(), id, since)
+	return released, rejection(err)
+}
+
+// RedeliverSince releases failed and held deliveries as an operator and returns how many.
+func (a *Addresses) RedeliverSince(ctx context.Context, id string, since models.Time) (int, error) {
+	released, err := a.Service.RedeliverSince(ctx, service.Operator(), id, since)
+	return released, rejection(err)
+}
+
+// TestResult is what became of a test delivery: the receiver's status, or why there was
+// none. Histories store it.
+type TestResult struct {
+	Status    int    `json:"status,omitempty"`
+	Error     string `json:"error,omitempty"`
+	LatencyMS int64  `json:"latency_ms"`
+}
+
+// TestAddress sends one ping, even if the address is off.
+func (a *Addresses) TestAddress(ctx context.Context, id string) (TestResult, error) {
+	address, ping, err := a.Service.TestWebhook(ctx, service.Operator(), id)
+	if err != nil {
+		return TestResult{}, rejection(err)
+	}
+	signer, err := webhook.NewSigner(address.Secrets...)
+	if err != nil {
+		return TestResult{}, err
+	}
+	attempt := Send(ctx, a.Sender, signer, a.Now, address.URL, ping)
+	return TestResult{Status: attempt.Status, Error: attempt.Error, LatencyMS: attempt.Latency.Milliseconds()}, nil
+}

@@ -1,0 +1,108 @@
+package workflows
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"millwright/models"
+)
+
+// maxUpdate is how long a handler may take. The Temporal UI waits 20 seconds.
+const maxUpdate = 15 * time.Second
+
+// setUpdate makes the workflow accept an update whose input decode checks and returns. The
+// validator checks its shape only, so that a rejected update leaves no event. The handler
+// goes on if the workflow's cancellation is requested.
+func setUpdate[Input, Result any](
+	ctx workflow.Context, name, description string, decode func(json.RawMessage) (Input, error),
+	handle func(workflow.Context, Input) (Result, error),
+) error {
+	return workflow.SetUpdateHandlerWithOptions(ctx, name,
+		func(ctx workflow.Context, raw json.RawMessage) (result Result, err error) {
+			input, err := decode(raw)
+			if err != nil {
+				return result, err
+			}
+			ctx, _ = workflow.NewDisconnectedContext(ctx)
+			return handle(ctx, input)
+		},
+		workflow.UpdateHandlerOptions{
+			Description: description,
+			Validator: func(_ workflow.Context, raw json.RawMessage) error {
+				_, err := decode(raw)
+				return err
+			},
+		})
+}
+
+// noMembers decodes the input {}, which may also be absent.
+func noMembers(raw json.RawMessage) (none struct{}, err error) {
+	if len(raw) > 0 {
+		_, err = textMembers(raw)
+	}
+	return none, err
+}
+
+// The members of inputs.
+const (
+	addressReason = "reason"
+	addressSince  = "since"
+)
+
+// reasonMember decodes {"reason": a text}.
+func reasonMember(raw json.RawMessage) (string, error) {
+	members, err := textMembers(raw, addressReason)
+	return members[addressReason], err
+}
+
+// sinceMember decodes {"since": a time}.
+func sinceMember(raw json.RawMessage) (models.Time, error) {
+	members, err := textMembers(raw, addressSince)
+	if err != nil {
+		return models.Time{}, err
+	}
+	since, err := time.Parse(time.RFC3339, members[addressSince])
+	if err != nil {
+		return models.Time{}, inputError("The member %q is a time like 2026-03-01T08:00:00Z.", addressSince)
+	}
+	return models.TimeOf(since), nil
+}
+
+// optionalSince decodes {"since": a time or ""}.
+func optionalSince(raw json.RawMessage) (*models.Time, error) {
+	members, err := textMembers(raw, addressSince)
+	if err != nil || members[addressSince] == "" {
+		return nil, err
+	}
+	since, err := sinceMember(raw)
+	return &since, err
+}
+
+// actLocally runs a local activity for an operator, who does not wait for longer than maxUpdate.
+// Errors: a non-retryable application error with the service's sentence.
+func actLocally(ctx workflow.Context, summary string, result any, activity string, arguments ...any) error {
+	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		StartToCloseTimeout:    5 * time.Second,
+		ScheduleToCloseTimeout: maxUpdate,
+		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: 500 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 2 * time.Second},
+		Summary:                summary,
+	})
+	return operatorError(workflow.ExecuteLocalActivity(ctx, activity, arguments...).Get(ctx, result))
+}
+
+// operatorError returns the error of an activity as an operator reads it.
+func operatorError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if rejected, ok := errors.AsType[*temporal.ApplicationError](err); ok && rejected.NonRetryable() {
+		return temporal.NewNonRetryableApplicationError(rejected.Message(), rejected.Type(), nil)
+	}
+	return temporal.NewNonRetryableApplicationError(
+		"The service could not do this in time. Look at the details before you try again: it may have happened.",
+		string(models.CodeUnavailable), nil)
+}

@@ -1,0 +1,89 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+
+	"go.temporal.io/sdk/workflow"
+
+	"millwright/service"
+)
+
+// The values of the search attribute AddressStatus.
+const (
+	addressOn      = "on"
+	addressFailing = "failing"
+	addressOff     = "off"
+)
+
+func addressStatus(s service.AddressState) string {
+	switch {
+	case !s.Enabled:
+		return addressOff
+	case s.FailingSince != nil:
+		return addressFailing
+	default:
+		return addressOn
+	}
+}
+
+// show shows the address to operators: search attributes and a line in the timeline when its
+// status changes, and current details to read.
+func (a *address) show(ctx workflow.Context) error {
+	s := a.state
+	if s.WebhookID == "" {
+		return nil // deleted
+	}
+	workflow.SetCurrentDetails(ctx, addressDetails(s))
+	before, now := a.shown, addressStatus(s)
+	if now == before {
+		return nil
+	}
+	a.shown = now
+	if before == "" {
+		return workflow.UpsertTypedSearchAttributes(ctx, AttributeAddressStatus.ValueSet(now),
+			AttributeOrganization.ValueSet(s.OrganizationID), AttributeIntegration.ValueSet(s.IntegrationID), AttributeWebhookAddress.ValueSet(s.WebhookID))
+	}
+	addMarker(ctx, before+" → "+now)
+	return workflow.UpsertTypedSearchAttributes(ctx, AttributeAddressStatus.ValueSet(now))
+}
+
+// addressDetails is what the Temporal UI shows of an address, in Markdown.
+func addressDetails(s service.AddressState) string {
+	var text strings.Builder
+	line := func(format string, args ...any) { text.WriteString(fmt.Sprintf(format+"\n", args...)) }
+	line("**%s** as of %s\n", addressStatus(s), s.LoadedAt)
+	if !s.Enabled && s.OffAt != nil && s.OffReason != nil {
+		line("- off since %s: %s", s.OffAt, *s.OffReason)
+	}
+	if s.FailingSince != nil {
+		line("- failing since %s", s.FailingSince)
+	}
+	switch {
+	case s.LastAt == nil:
+		line("- no response yet")
+	case s.LastStatus != nil:
+		line("- last response: %d at %s", *s.LastStatus, s.LastAt)
+	case s.LastError != nil:
+		line("- no response to the last attempt at %s: %s", s.LastAt, *s.LastError)
+	}
+	if s.LastSuccessAt != nil {
+		line("- last success: %s", s.LastSuccessAt)
+	}
+	if s.NextRetryAt != nil {
+		line("- next retry: %s", s.NextRetryAt)
+	}
+	line("- %s pending, %s retrying, %s held, %s failed", count(s.Pending), count(s.Retrying), count(s.Held), count(s.Failed))
+	if more := s.Retrying - s.Shown; more > 0 {
+		line("- %s of the retrying ones have no workflow; they are retried like the others", count(more))
+	}
+	return text.String()
+}
+
+// count writes a number that is counted up to a limit.
+func count(n int) string {
+	if n >= service.MaxAddressCount {
+		return fmt.Sprintf("%d or more", n)
+	}
+	return fmt.Sprint(n)
+}

@@ -1,0 +1,362 @@
+package workflows_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"millwright/activities"
+	"millwright/models"
+	"millwright/service"
+	"millwright/worker"
+	"millwright/workflows"
+)
+
+// recordedAddress is an address in the recorder.
+type recordedAddress struct {
+	state      service.AddressState
+	dispatched int
+	// dispatch is what the first dispatch does, nil nothing.
+	dispatch func(*recordedAddress)
+}
+
+const (
+	recordedWebhook      = "whk_01jd8q4v6cf5e8hbbfwj0zq3tm"
+	recordedIntegration  = "idn_01jd8q4v6cf5e8hbbfwj0zq3tn"
+	recordedOrganization = "idn_01jd8q4v6cf5e8hbbfwj0zq3tp"
+)
+
+func playSweep(ctx context.Context, r *recorder) (string, error) {
+	const id = "recorded-sweep"
+	_, err := r.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: workflows.TaskQueue}, workflows.SweepName, workflows.SweepRun{For: time.Second})
+	return id, err
+}
+
+func playShown(ctx context.Context, r *recorder) (string, error) {
+	const id = "dlv_01jd8q4v6cf5e8hbbfwj0zq3ta"
+	r.failing(id)
+	for number := 1; number <= 3; number++ {
+		signal := service.AttemptSignal{Number: number, Result: "503", Status: models.DeliveryRetrying, NextAttemptAt: after(time.Hour), At: *after(0), RecordedAt: *after(0)}
+		if number == 3 {
+			signal.Result, signal.Status, signal.NextAttemptAt = "204", models.DeliveryDelivered, nil
+		}
+		waker := worker.NewWaker(ctx, r.client, slog.New(slog.DiscardHandler))
+		waker.NotifyAttempts(service.AttemptedDelivery{DeliveryID: id, Signal: signal, Start: number == 1})
+		waker.Stop(ctx)
+		if number < 3 {
+			if err := r.awaitTimes(ctx, workflows.DeliveryID(id), "timer", number); err != nil {
+				return "", err
+			}
+		}
+	}
+	return workflows.DeliveryID(id), nil
+}
+
+func playOperated(ctx context.Context, r *recorder) (string, error) {
+	const id = "dlv_01jd8q4v6cf5e8hbbfwj0zq3tb"
+	r.failing(id)
+	if err := r.wake(ctx, service.WakeTarget{Kind: service.TargetDelivery, ID: id}); err != nil {
+		return "", err
+	}
+	workflowID := workflows.DeliveryID(id)
+	if err := r.awaitTimes(ctx, workflowID, "timer", 1); err != nil {
+		return "", err
+	}
+	if err := r.sendUpdate(ctx, workflowID, "stop", "{}"); err != nil {
+		return "", err
+	}
+	told := make(chan error, 1)
+	go func() {
+		if err := r.awaitTimes(ctx, workflowID, activities.NameRedeliverDelivery, 1); err != nil {
+			told <- err
+			return
+		}
+		told <- r.client.SignalWorkflow(ctx, workflowID, "", workflows.SignalAttempted,
+			service.AttemptSignal{Number: 2, Result: "204", At: *after(0), Status: models.DeliveryDelivered, RecordedAt: *after(0)})
+	}()
+	if err := r.sendUpdate(ctx, workflowID, "redeliver", "{}"); err != nil {
+		return "", err
+	}
+	return workflowID, <-told
+}
+
+func playCancelledDelivery(ctx context.Context, r *recorder) (string, error) {
+	const id = "dlv_01jd8q4v6cf5e8hbbfwj0zq3tc"
+	r.failing(id)
+	if err := r.wake(ctx, service.WakeTarget{Kind: service.TargetDelivery, ID: id}); err != nil {
+		return "", err
+	}
+	workflowID := workflows.DeliveryID(id)
+	if err := r.awaitTimes(ctx, workflowID, "timer", 1); err != nil {
+		return "", err
+	}
+	if err := r.client.CancelWorkflow(ctx, workflowID, ""); err != nil {
+		return "", err
+	}
+	if err := r.awaitTimes(ctx, workflowID, "continued", 1); err != nil {
+		return "", err
+	}
+	return workflowID, r.deliver(ctx, id)
+}
+
+// playPreviousDelivery starts a workflow as the previous release's program did.
+func playPreviousDelivery(ctx context.Context, r *recorder) (string, error) {
+	const id = "dlv_01jd8q4v6cf5e8hbbfwj0zq3td"
+	r.failing(id)
+	workflowID := workflows.DeliveryID(id)
+	_, err := r.client.SignalWithStartWorkflow(ctx, workflowID, workflows.SignalWake, nil,
+		client.StartWorkflowOptions{ID: workflowID, TaskQueue: workflows.TaskQueueRetries}, workflows.DeliveryName, id)
+	if err != nil {
+		return "", err
+	}
+	if err := r.awaitTimes(ctx, workflowID, "continued", 1); err != nil {
+		return "", err
+	}
+	return workflowID, r.deliver(ctx, id)
+}
+
+func playAddress(ctx context.Context, r *recorder) (string, error) {
+	const id = "whk_01jd8q4v6cf5e8hbbfwj0zq3te"
+	a := r.address(id)
+	a.state.Due, a.state.Notices = true, true
+	workflowID, err := r.openAddress(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if err := r.awaitTimes(ctx, workflowID, activities.NameLoadAddress, 2); err != nil {
+		return "", err
+	}
+	return workflowID, r.deleteAddress(ctx, id)
+}
+
+func playOperatedAddress(ctx context.Context, r *recorder) (string, error) {
+	const id = "whk_01jd8q4v6cf5e8hbbfwj0zq3tf"
+	r.address(id)
+	workflowID, err := r.openAddress(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	for _, update := range [][2]string{{"disable", `{"reason": "maintenance"}`}, {"enable", `{"since": "2026-03-01T08:00:00Z"}`}} {
+		if err := r.sendUpdate(ctx, workflowID, update[0], update[1]); err != nil {
+			return "", err
+		}
+	}
+	if err := r.awaitTimes(ctx, workflowID, activities.NameDispatchPending, 1); err != nil {
+		return "", err
+	}
+	return workflowID, r.deleteAddress(ctx, id)
+}
+
+func playCancelledAddress(ctx context.Context, r *recorder) (string, error) {
+	const id = "whk_01jd8q4v6cf5e8hbbfwj0zq3tg"
+	r.address(id)
+	workflowID, err := r.openAddress(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if err := r.awaitTimes(ctx, workflowID, activities.NameLoadAddress, 1); err != nil {
+		return "", err
+	}
+	if err := r.client.CancelWorkflow(ctx, workflowID, ""); err != nil {
+		return "", err
+	}
+	if err := r.awaitTimes(ctx, workflowID, "continued", 1); err != nil {
+		return "", err
+	}
+	return workflowID, r.deleteAddress(ctx, id)
+}
+
+func playTurnedOff(ctx context.Context, r *recorder) (string, error) {
+	const id = "whk_01jd8q4v6cf5e8hbbfwj0zq3th"
+	a := r.address(id)
+	a.state.Due = true
+	a.dispatch = func(a *recordedAddress) { a.state.ShutOffDue = true }
+	workflowID, err := r.openAddress(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if err := r.awaitTimes(ctx, workflowID, activities.NameTurnOffAddress, 1); err != nil {
+		return "", err
+	}
+	return workflowID, r.deleteAddress(ctx, id)
+}
+
+func playPreviousAddress(ctx context.Context, r *recorder) (string, error) {
+	const id = "whk_01jd8q4v6cf5e8hbbfwj0zq3tj"
+	r.address(id)
+	workflowID := workflows.WebhookAddressID(id)
+	_, err := r.client.SignalWithStartWorkflow(ctx, workflowID, workflows.SignalWake, nil,
+		client.StartWorkflowOptions{ID: workflowID, TaskQueue: workflows.TaskQueue}, workflows.WebhookAddressName, id)
+	if err != nil {
+		return "", err
+	}
+	if err := r.awaitTimes(ctx, workflowID, "continued", 1); err != nil {
+		return "", err
+	}
+	return workflowID, r.deleteAddress(ctx, id)
+}
+
+// after returns the time from now.
+func after(d time.Duration) *models.Time {
+	at := models.TimeOf(time.Now().Add(d))
+	return &at
+}
+
+// failing adds a delivery whose first attempt failed.
+func (r *recorder) failing(id string) {
+	code := 503
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rows[id] = &activities.LoadedDelivery{ResponseLimit: 10 * time.Second, DeliveryState: service.DeliveryState{
+		DeliveryID: id, WebhookID: recordedWebhook, IntegrationID: recordedIntegration, OrganizationID: recordedOrganization,
+		RecordID: "wo_01jd8q4v6cf5e8hbbfwj0zq3tq", EventID: "evt_01jd8q4v6cf5e8hbbfwj0zq3tr",
+		EventType: models.EventWorkOrderCreated, Status: models.DeliveryRetrying, Attempts: 1, Planned: 8,
+		Made:          []service.AttemptMade{{Number: 1, At: *after(0), Result: "503"}},
+		NextAttemptAt: after(time.Hour), LastStatus: &code, CreatedAt: *after(0), KeptUntil: *after(models.EventRetention),
+	}}
+}
+
+// deliver ends the delivery's workflow.
+func (r *recorder) deliver(ctx context.Context, id string) error {
+	r.mu.Lock()
+	r.rows[id].Status, r.rows[id].NextAttemptAt = models.DeliveryDelivered, nil
+	r.mu.Unlock()
+	return r.client.SignalWorkflow(ctx, workflows.DeliveryID(id), "", workflows.SignalWake, nil)
+}
+
+func (r *recorder) address(id string) *recordedAddress {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.addresses[id] = &recordedAddress{state: service.AddressState{
+		WebhookID: id, OrganizationID: recordedOrganization, IntegrationID: recordedIntegration, Enabled: true,
+	}}
+	return r.addresses[id]
+}
+
+func (r *recorder) openAddress(ctx context.Context, id string) (workflowID string, err error) {
+	return workflows.WebhookAddressID(id), r.wake(ctx, service.WakeTarget{Kind: service.TargetWebhook, ID: id})
+}
+
+// deleteAddress ends the address's workflow.
+func (r *recorder) deleteAddress(ctx context.Context, id string) error {
+	r.mu.Lock()
+	r.addresses[id].state = service.AddressState{}
+	r.mu.Unlock()
+	return r.client.SignalWorkflow(ctx, workflows.WebhookAddressID(id), "", workflows.SignalWake, nil)
+}
+
+func (r *recorder) sendUpdate(ctx context.Context, workflowID, name, input string) error {
+	handle, err := r.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: workflowID, UpdateName: name, Args: []any{json.RawMessage(input)}, WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err != nil {
+		return err
+	}
+	return handle.Get(ctx, nil)
+}
+
+// awaitTimes waits until the first run's history shows the word that number of times.
+func (r *recorder) awaitTimes(ctx context.Context, workflowID, word string, times int) error {
+	events := r.client.GetWorkflowHistory(ctx, workflowID, "", true, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		if err != nil {
+			return err
+		}
+		if wordFor(event) == word {
+			if times--; times == 0 {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// firstRun returns the id of the first run of a workflow that may have continued as new.
+func (r *recorder) firstRun(ctx context.Context, workflowID string) string {
+	events := r.client.GetWorkflowHistory(ctx, workflowID, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	if !events.HasNext() {
+		return ""
+	}
+	event, err := events.Next()
+	if err != nil {
+		return ""
+	}
+	return event.GetWorkflowExecutionStartedEventAttributes().GetFirstExecutionRunId()
+}
+
+func (a *fakeActivities) LoadDelivery(_ context.Context, id string) (activities.LoadedDelivery, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	state := *a.rows[id]
+	state.LoadedAt = *after(0)
+	return state, nil
+}
+
+func (a *fakeActivities) RedeliverDelivery(ctx context.Context, id string) (activities.LoadedDelivery, error) {
+	a.mu.Lock()
+	a.rows[id].Status, a.rows[id].NextAttemptAt = models.DeliveryRetrying, after(0)
+	a.mu.Unlock()
+	return a.LoadDelivery(ctx, id)
+}
+
+func (a *fakeActivities) StopDelivery(ctx context.Context, id string) (activities.LoadedDelivery, error) {
+	a.mu.Lock()
+	a.rows[id].Status, a.rows[id].NextAttemptAt = models.DeliveryFailed, nil
+	a.mu.Unlock()
+	return a.LoadDelivery(ctx, id)
+}
+
+func (a *fakeActivities) LoadAddress(_ context.Context, id string) (service.AddressState, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	state := a.addresses[id].state
+	state.LoadedAt = *after(0)
+	return state, nil
+}
+
+func (a *fakeActivities) DispatchPending(_ context.Context, id string) (activities.DispatchResult, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	address := a.addresses[id]
+	address.state.Due, address.state.Notices = false, false
+	if address.dispatched++; address.dispatched == 1 && address.dispatch != nil {
+		address.dispatch(address)
+	}
+	return activities.DispatchResult{Delivered: 2}, nil
+}
+
+func (a *fakeActivities) DisableAddress(_ context.Context, id, reason string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	state := &a.addresses[id].state
+	state.Enabled, state.OffReason, state.OffAt = false, &reason, after(0)
+	return nil
+}
+
+func (a *fakeActivities) EnableAddress(_ context.Context, id string, _ *models.Time) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	state := &a.addresses[id].state
+	state.Enabled, state.OffReason, state.OffAt, state.Due = true, nil, nil, true
+	return 3, nil
+}
+
+func (a *fakeActivities) TurnOffIfUnsuccessful(ctx context.Context, id string) (bool, error) {
+	err := a.DisableAddress(ctx, id, "The receiver answered 410 Gone.")
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.addresses[id].state.ShutOffDue = false
+	return true, err
+}
+
+func (a *fakeActivities) WakeMissing(context.Context) (int, error) { return 0, nil }
+
+func (a *fakeActivities) SweepForAWhile(_ context.Context, duration time.Duration) (int, error) {
+	time.Sleep(duration) //nolint:forbidigo // the run lasts as long
+	return 3, nil
+}
