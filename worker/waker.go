@@ -121,6 +121,8 @@ func (w *Waker) laneOf(target service.WakeTarget) *lane {
 
 // Wake wakes the targets' workflows soon. It never blocks and never fails.
 func (w *Waker) Wake(targets ...service.WakeTarget) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, target := range targets {
 		w.wake(target, "", nil)
 	}
@@ -134,6 +136,8 @@ func (w *Waker) WakeIn(ctx context.Context, targets ...service.WakeTarget) {
 	if current := service.TraceParent(ctx); current != nil {
 		parent = *current
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, target := range targets {
 		w.wake(target, parent, nil)
 	}
@@ -143,15 +147,16 @@ func (w *Waker) WakeIn(ctx context.Context, targets ...service.WakeTarget) {
 // Of merged attempts the last is told, and a wake that tells nothing has the workflow load
 // everything.
 func (w *Waker) NotifyAttempts(deliveries ...service.AttemptedDelivery) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, d := range deliveries {
 		w.wake(service.WakeTarget{Kind: service.TargetDelivery, ID: d.DeliveryID}, d.TraceParent, &d)
 	}
 }
 
-// wake queues a wake, which tells of the attempt unless that is nil.
+// wake queues a wake, which tells of the attempt unless that is nil. The caller holds
+// w.mu, for all that it wakes at once: a sender that took the first would find few waiting.
 func (w *Waker) wake(target service.WakeTarget, parent string, told *service.AttemptedDelivery) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if w.stopped && !w.laneOf(target).waiting(target) {
 		return
 	}

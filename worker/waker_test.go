@@ -597,8 +597,8 @@ func TestWorkflowsAreToldOfAttempts(t *testing.T) {
 		"that starts one":         {func(w *Waker) { w.NotifyAttempts(told(1, true)) }, "attempted 1 start"},
 		"without starting one":    {func(w *Waker) { w.NotifyAttempts(told(2, false)) }, "attempted 2"},
 		"the last of merged ones": {func(w *Waker) { w.NotifyAttempts(told(1, true), told(2, false)) }, "attempted 2 start"},
-		"a wake loads everything": {func(w *Waker) { w.NotifyAttempts(told(2, false)); w.Wake(target) }, "poke start"},
-		"in the other order":      {func(w *Waker) { w.Wake(target); w.NotifyAttempts(told(2, false)) }, "poke start"},
+		"a wake loads everything": {func(w *Waker) { w.NotifyAttempts(told(2, false)); w.Wake(target) }, workflows.SignalWake + " start"},
+		"in the other order":      {func(w *Waker) { w.Wake(target); w.NotifyAttempts(told(2, false)) }, workflows.SignalWake + " start"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
