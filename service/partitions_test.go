@@ -107,8 +107,11 @@ func TestDaysAreDroppedOnceAllOfThemHasExpired(t *testing.T) {
 		create(t, f)
 		claimed := claim(t, f, "erp_hook").Deliveries
 		record(t, f, "erp_hook", attempt(f, claimed[0], 200))
-		record(t, f, "erp_hook", attempt(f, claimed[1], 410)) // parked as failed, and turns the address off
-		create(t, f)                                          // parked as held
+		record(t, f, "erp_hook", attempt(f, claimed[1], 410)) // parked as failed
+		if off, err := f.TurnOffIfUnsuccessful(t.Context(), f.ID("erp_hook")); !off || err != nil {
+			t.Fatalf("the address is off: %t, %v", off, err)
+		}
+		create(t, f) // parked as held
 		f.Exec(`UPDATE webhooks SET enabled = true, off_reason = NULL, off_at = NULL`)
 		f.Exec(`DELETE FROM open_deliveries WHERE webhook_id <> $1`, f.ID("erp_hook"))
 	}
