@@ -21,7 +21,6 @@ import (
 	"millwright/mail"
 	"millwright/models"
 	"millwright/service"
-	"millwright/telemetry"
 	"millwright/webhook"
 )
 
@@ -69,6 +68,7 @@ type settings struct {
 	OTLPEndpoint    string          `env:"OTEL_EXPORTER_OTLP_ENDPOINT" form:"url" doc:"OpenTelemetry collector that receives traces over HTTP, as http://host:4318; without it no traces are sent. The other OTEL_* variables of the SDK, such as OTEL_TRACES_SAMPLER, apply too"`
 	TracesEndpoint  string          `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" form:"url" doc:"the same for traces only, with the whole path"`
 	LogLevel        slog.Level      `env:"LOG_LEVEL" envDefault:"INFO" doc:"DEBUG, INFO, WARN or ERROR"`
+	LogFormat       string          `env:"LOG_FORMAT" form:"log format" envDefault:"auto" doc:"json for programs, text for people, auto: text on a terminal, else json. Text is coloured on a terminal, unless NO_COLOR is set"`
 }
 
 // loadSettings reads the environment. The error names every missing or malformed
@@ -189,6 +189,10 @@ func wantedTextForm(value, form string) (want string) {
 		if _, notNumber := strconv.ParseUint(port, 10, 16); err != nil || notNumber != nil {
 			return "host:port"
 		}
+	case "log format":
+		if !slices.Contains(logFormats, value) {
+			return strings.Join(logFormats, ", ")
+		}
 	case "cell":
 		if !isCell(value) {
 			return "1 to 16 lower-case letters and digits"
@@ -254,11 +258,6 @@ func (s settings) mailer() (activities.Mailer, error) {
 // pool returns the configuration of the connection pool.
 func (s settings) pool(application string) service.Pool {
 	return service.Pool{Application: application, MaxConnections: s.DatabaseConns}
-}
-
-// logger writes JSON lines to standard error.
-func (s settings) logger() *slog.Logger {
-	return slog.New(telemetry.LogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: s.LogLevel})))
 }
 
 // serviceOptions returns the service's options, without a waker.

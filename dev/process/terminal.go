@@ -1,6 +1,7 @@
 package process
 
 import (
+	"io"
 	"os"
 	"syscall"
 
@@ -17,4 +18,14 @@ func InForeground() bool {
 	defer tty.Close()
 	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
 	return err == nil && group == syscall.Getpgrp()
+}
+
+// IsTerminal reports whether what is written appears on a terminal.
+func IsTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	_, err := unix.IoctlGetWinsize(int(file.Fd()), unix.TIOCGWINSZ)
+	return err == nil
 }

@@ -62,6 +62,11 @@ func act(role string, args []string) int {
 			fmt.Println(`{"integrations":{"erp":{"client_id":"demo"}}}`)
 		}
 	case "api":
+		if os.Getenv("API_FAILS") != "" {
+			fmt.Println("the last words")
+			return 3
+		}
+		http.HandleFunc("/pid", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, os.Getpid()) })
 		http.HandleFunc("/readyz", func(http.ResponseWriter, *http.Request) {})
 		http.HandleFunc("/fail", func(http.ResponseWriter, *http.Request) {
 			fmt.Println("the last words")

@@ -3,16 +3,12 @@ package stack
 import (
 	"fmt"
 	"io"
+	"net/url"
 	"path/filepath"
 	"slices"
 
 	"millwright/dev/process"
 )
-
-// printf prints a line about the stack itself.
-func (r *runner) printf(format string, args ...any) {
-	fmt.Fprintf(r.opts.Out, "stack   | "+format+"\n", args...)
-}
 
 // prefixed returns a writer that puts the program's name before its lines.
 func (r *runner) prefixed(name string) *process.Lines {
@@ -46,12 +42,30 @@ func (r *runner) report() {
 	fmt.Fprintf(out, "  API                %s/v1, documentation at %s/docs\n", url, url)
 	if r.cfg.ownTemporal {
 		fmt.Fprintf(out, "  Temporal Web UI    %s\n", r.uiURL())
+		for _, v := range uiViews {
+			fmt.Fprintf(out, "    %-18s %s\n", v.name, v.link(r.uiURL()))
+		}
 	}
 	fmt.Fprintf(out, "  Metrics            http://%s/metrics (api), http://%s/metrics (worker)\n",
 		r.cfg.apiMetrics.address(), r.cfg.workerMetrics.address())
 	r.reportDemo(out, url)
 	fmt.Fprintf(out, "\n  For a second terminal:  . %s\n", quoteIfNeeded(relativePath(envFile(r.cfg.dir))))
 	fmt.Fprintf(out, "  Ctrl-C stops everything; the data is kept for the next run.\n\n")
+}
+
+// uiViews are the lists of workflows that operators need most. The Web UI takes a query in
+// its address, but no columns.
+var uiViews = []uiView{
+	{"open work orders", `WorkflowType="WorkOrder" AND ExecutionStatus="Running"`},
+	{"failing addresses", `AddressStatus IN ("failing","off") AND ExecutionStatus="Running"`},
+	{"failing deliveries", `WorkflowType="Delivery" AND ExecutionStatus="Running"`},
+}
+
+// uiView is a list of workflows in Temporal's Web UI.
+type uiView struct{ name, query string }
+
+func (v uiView) link(ui string) string {
+	return ui + "/namespaces/" + Namespace + "/workflows?" + url.Values{"query": {v.query}}.Encode()
 }
 
 func (r *runner) reportDemo(out io.Writer, url string) {

@@ -41,8 +41,9 @@ type RunOptions struct {
 	Out io.Writer
 }
 
-// Run starts the stack and keeps it running until a signal comes, or until one of its
-// parts ends, which is an error.
+// Run starts the stack and keeps it running until a signal comes. A part that ends by
+// itself is started again; one that keeps ending, or ends before the stack is ready, is an
+// error.
 func Run(signals <-chan os.Signal, opts RunOptions) error {
 	if _, err := exec.LookPath(opts.Millwright); err != nil {
 		return fmt.Errorf("%s does not exist: run `make build` in the repository's folder", opts.Millwright)
@@ -88,6 +89,7 @@ func Run(signals <-chan os.Signal, opts RunOptions) error {
 		}
 		return err
 	}
+	s.restartParts()
 	r.report()
 	<-s.ctx.Done()
 	return s.cause()
@@ -170,12 +172,19 @@ func (r *runner) startCluster(isNew bool) (*postgres.Cluster, error) {
 			return nil, err
 		}
 	}
-	log := r.cfg.log("postgres")
-	cluster, err := postgres.Start(r.ctx, postgres.Options{Root: root, Port: r.state.PostgresPort, Log: log})
+	var cluster *postgres.Cluster
+	err = r.add(func(ctx context.Context) (part, error) {
+		log := r.cfg.log("postgres")
+		var err error
+		cluster, err = postgres.Start(ctx, postgres.Options{Root: root, Port: r.state.PostgresPort, Log: log})
+		if err != nil {
+			return part{}, err
+		}
+		return part{cluster.Process, func() string { return process.FileTail(log) }}, nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	r.add(part{cluster.Process, func() string { return process.FileTail(log) }})
 	r.printf("Postgres %d on port %d, data in %s", cluster.Programs.Major, r.state.PostgresPort, relativePath(root))
 	return cluster, nil
 }
@@ -197,35 +206,38 @@ func (r *runner) checkServer(url string) (string, error) {
 }
 
 func (r *runner) startTemporal() error {
-	log := r.cfg.log("temporal")
-	temporal, err := startTemporal(r.ctx, temporalOptions{
-		postgresURL: valueOf(r.settings, "DATABASE_URL"),
-		port:        r.cfg.temporal.number,
-		uiPort:      r.cfg.temporalUI.number,
-		log:         log,
-		retention:   developmentRetention,
+	err := r.add(func(ctx context.Context) (part, error) {
+		log := r.cfg.log("temporal")
+		temporal, err := startTemporal(ctx, temporalOptions{
+			postgresURL: valueOf(r.settings, "DATABASE_URL"),
+			port:        r.cfg.temporal.number,
+			uiPort:      r.cfg.temporalUI.number,
+			log:         log,
+			retention:   developmentRetention,
+		})
+		return part{temporal, func() string { return process.FileTail(log) }}, err
 	})
 	if err != nil {
 		return err
 	}
-	r.add(part{temporal, func() string { return process.FileTail(log) }})
 	r.printf("Temporal on port %d, its Web UI on port %d, logs in %s", r.cfg.temporal.number, r.cfg.temporalUI.number, relativePath(r.cfg.logs()))
 	return nil
 }
 
 // startProduct starts api and worker.
 func (r *runner) startProduct() error {
-	api, apiLog, err := r.program("api", nil, r.metrics(&r.cfg.apiMetrics))
-	if err != nil {
-		return err
+	return r.add(r.server("api", &r.cfg.apiMetrics), r.server("worker", &r.cfg.workerMetrics))
+}
+
+// server returns what starts a server of the product.
+func (r *runner) server(command string, metrics *port) starter {
+	return func(context.Context) (part, error) {
+		p, log, err := r.program(command, nil, r.metrics(metrics))
+		if err != nil {
+			return part{}, err
+		}
+		return part{p, log.Tail}, nil
 	}
-	worker, workerLog, err := r.program("worker", nil, r.metrics(&r.cfg.workerMetrics))
-	if err != nil {
-		api.Kill()
-		return err
-	}
-	r.add(part{api, apiLog.Tail}, part{worker, workerLog.Tail})
-	return nil
 }
 
 // metrics returns the only setting in which api and worker differ.
@@ -239,7 +251,7 @@ func (r *runner) program(command string, out io.Writer, extra []setting, args ..
 	log := r.prefixed(command)
 	cmd := exec.Command(r.opts.Millwright, append([]string{command}, args...)...)
 	cmd.Env = r.env.list()
-	for _, s := range slices.Concat(extra, r.settings) {
+	for _, s := range slices.Concat(extra, r.env.resolve(logSettings(r.opts.Out)), r.settings) {
 		cmd.Env = append(cmd.Env, s.name+"="+s.value)
 	}
 	cmd.Stdout, cmd.Stderr = log, log

@@ -2,12 +2,14 @@ package stack
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -176,21 +178,118 @@ func TestRunStartsAgainAfterBeingKilled(t *testing.T) {
 	c.expectNothingRuns(t)
 }
 
-func TestRunEndsWhenAPartEnds(t *testing.T) {
+func TestRunEndsWhenAPartEndsBeforeTheStackIsReady(t *testing.T) {
+	c := newCheckout(t)
+	c.env = append(c.env, "API_FAILS=1")
+	out, err := c.command(t).CombinedOutput()
+	want := "millwright api ended unexpectedly (exit status 3); the last lines of its log:\nthe last words"
+	if err == nil || !strings.Contains(string(out), want) {
+		t.Errorf("%v, the output is:\n%s", err, out)
+	}
+	c.expectNothingRuns(t)
+}
+
+// get returns the body of a page of the fake api, "" if it does not respond.
+func (c *checkout) get(path string) string {
+	response, err := http.Get("http://" + process.Address(c.ports[0]) + path)
+	if err != nil {
+		return ""
+	}
+	defer response.Body.Close()
+	body, _ := io.ReadAll(response.Body)
+	return string(body)
+}
+
+func TestRunStartsAPartAgain(t *testing.T) {
 	c := newCheckout(t)
 	r := c.start(t)
-	if response, err := http.Get("http://" + process.Address(c.ports[0]) + "/fail"); err == nil {
-		response.Body.Close()
+	pid, err := strconv.Atoi(c.get("/pid"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	_ = r.cmd.Wait()
+	kill(t, pid)
+	eventually(t, "the api runs again", func() bool {
+		again, err := strconv.Atoi(c.get("/pid"))
+		return err == nil && again != pid
+	})
+	pidFiles, err := filepath.Glob(filepath.Join(c.dir, ".dev", "*", "data", "postmaster.pid"))
+	if err != nil || len(pidFiles) != 1 {
+		t.Fatalf("the pid files of Postgres are %v, %v", pidFiles, err)
+	}
+	content, err := os.ReadFile(pidFiles[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _, _ := strings.Cut(string(content), "\n")
+	if pid, err = strconv.Atoi(line); err != nil {
+		t.Fatal(err)
+	}
+	kill(t, pid)
+	eventually(t, "Postgres runs again", func() bool { return strings.Contains(r.output.Tail(), "stack   | Postgres runs again") })
+	status, output := r.end(t, os.Interrupt)
+	if status != 0 {
+		t.Errorf("the exit status is %d", status)
+	}
+	for _, want := range []string{
+		"stack   | millwright api ended unexpectedly (signal: killed); starting it again in 250ms\n",
+		"stack   | millwright api runs again\n",
+		"stack   | Postgres ended unexpectedly (signal: killed); starting it again in 250ms\n",
+	} {
+		if !strings.Contains(output, want) {
+			t.Errorf("%q is missing in:\n%s", want, output)
+		}
+	}
+	c.expectNothingRuns(t)
+}
+
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRunGivesUpAPartThatKeepsEnding(t *testing.T) {
+	c := newCheckout(t)
+	r := c.start(t)
+	ended := make(chan struct{})
+	go func() { _ = r.cmd.Wait(); close(ended) }()
+	eventually(t, "the stack has ended", func() bool {
+		c.get("/fail")
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	})
 	if status := r.cmd.ProcessState.ExitCode(); status != 1 {
 		t.Errorf("the exit status is %d", status)
 	}
-	want := "millwright api ended unexpectedly (exit status 3); the last lines of its log:\nthe last words"
-	if output := r.all.String(); !strings.Contains(output, want) {
-		t.Errorf("the output is:\n%s", output)
+	output := r.all.String()
+	for _, want := range []string{
+		"millwright api ended unexpectedly (exit status 3); starting it again in 2s\n",
+		"millwright api ended unexpectedly (exit status 3), for the 5th time in a row within 1m0s of its start, and is not started again; the last lines of its log:\nthe last words",
+	} {
+		if !strings.Contains(output, want) {
+			t.Errorf("%q is missing in:\n%s", want, output)
+		}
 	}
 	c.expectNothingRuns(t)
+}
+
+func TestRunPrintsLinksToTheViewsOfTheWebUI(t *testing.T) {
+	c := newCheckout(t)
+	_, output := c.start(t).end(t, os.Interrupt)
+	for _, want := range []string{
+		"http://" + process.Address(c.ports[0]) + "/docs",
+		"/namespaces/default/workflows?query=WorkflowType%3D%22WorkOrder%22+AND+ExecutionStatus%3D%22Running%22\n",
+		"/namespaces/default/workflows?query=AddressStatus+IN+%28%22failing%22%2C%22off%22%29+AND+ExecutionStatus%3D%22Running%22\n",
+	} {
+		if !strings.Contains(output, want) {
+			t.Errorf("%q is missing in:\n%s", want, output)
+		}
+	}
 }
 
 func TestRunNamesABusyPortBeforeAnythingStarts(t *testing.T) {

@@ -3,9 +3,12 @@ package stack
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"strings"
+
+	"millwright/dev/process"
 )
 
 // setting is one environment variable.
@@ -66,6 +69,15 @@ func (c *config) settings(st *state, databaseURL string) []setting {
 		{"TOKEN_SIGNING_KEYS", st.TokenSigningKeys},
 		{"SECRET_SEALING_KEYS", st.SecretSealingKeys},
 	}
+}
+
+// logSettings returns the settings by which the product's programs write log lines that
+// suit the output of the stack: they write to a pipe and cannot see a terminal at its end.
+func logSettings(out io.Writer) []setting {
+	if !process.IsTerminal(out) {
+		return nil
+	}
+	return []setting{{"LOG_FORMAT", "text"}, {"CLICOLOR_FORCE", "1"}}
 }
 
 // valueOf returns the value of a setting, "" if it is missing.

@@ -8,8 +8,19 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"millwright/dev/process"
+)
+
+// A part that ends is started again after a pause that doubles with each quick ending in
+// a row, up to maxPause. After maxQuickEndings in a row it is given up.
+const (
+	firstPause = 250 * time.Millisecond
+	maxPause   = 10 * time.Second
+	// quickEnding is how soon after its start a part's end is quick.
+	quickEnding     = time.Minute
+	maxQuickEndings = 5
 )
 
 // errStopRequested is the cause of a requested stop.
@@ -22,22 +33,30 @@ type part struct {
 	tail func() string
 }
 
-// supervisor holds the running parts of a stack in layers, in the order of their
-// start. Its context ends, with a cause, when a part ends by itself or a signal
-// comes.
+// starter starts a part and returns when it can be used. When the context ends it
+// returns an error soon.
+type starter func(ctx context.Context) (part, error)
+
+// supervisor holds the running parts of a stack in layers, in the order of their start,
+// and starts those again that end by themselves. Its context ends, with a cause, when a
+// part cannot be kept running or a signal comes.
 type supervisor struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	out    io.Writer
 
 	mu     sync.Mutex
-	layers [][]part
+	layers [][]*keeper
+	// restarts is whether parts that end are started again: once the stack runs. Until
+	// then their end is an error, such as that of a wrong setting.
+	restarts bool
 }
 
 // newSupervisor returns a supervisor that stops the stack on the first signal and
 // kills it on the second.
 func newSupervisor(signals <-chan os.Signal, w io.Writer) *supervisor {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	s := &supervisor{ctx: ctx, cancel: cancel}
+	s := &supervisor{ctx: ctx, cancel: cancel, out: w}
 	go func() {
 		<-signals
 		// The terminal has printed ^C at the start of the line.
@@ -49,17 +68,42 @@ func newSupervisor(signals <-chan os.Signal, w io.Writer) *supervisor {
 	return s
 }
 
-// add puts parts into a new layer above the others.
-func (s *supervisor) add(parts ...part) {
+// printf prints a line about the stack itself.
+func (s *supervisor) printf(format string, args ...any) {
+	fmt.Fprintf(s.out, "stack   | "+format+"\n", args...)
+}
+
+// add starts parts in a new layer above the others and keeps them running.
+func (s *supervisor) add(starters ...starter) error {
 	s.mu.Lock()
-	s.layers = append(s.layers, parts)
+	s.layers = append(s.layers, nil)
 	s.mu.Unlock()
-	for _, p := range parts {
-		go func() {
-			<-p.Done()
-			s.cancel(fmt.Errorf("%s ended unexpectedly (%s); the last lines of its log:\n%s", p.Name(), p.Ending(), p.tail()))
-		}()
+	for _, start := range starters {
+		first, err := start(s.ctx)
+		if err != nil {
+			return err
+		}
+		k := &keeper{supervisor: s, start: start, current: first, done: make(chan struct{})}
+		s.mu.Lock()
+		last := len(s.layers) - 1
+		s.layers[last] = append(s.layers[last], k)
+		s.mu.Unlock()
+		go k.run()
 	}
+	return nil
+}
+
+// restartParts has parts that end started again from now on.
+func (s *supervisor) restartParts() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.restarts = true
+}
+
+func (s *supervisor) restartsParts() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.restarts
 }
 
 // stop stops the layers from top to bottom, and the parts of a layer concurrently.
@@ -70,8 +114,8 @@ func (s *supervisor) stop() {
 	s.mu.Unlock()
 	for _, layer := range slices.Backward(layers) {
 		var parts sync.WaitGroup
-		for _, p := range layer {
-			parts.Go(p.Stop)
+		for _, k := range layer {
+			parts.Go(k.stop)
 		}
 		parts.Wait()
 	}
@@ -80,10 +124,11 @@ func (s *supervisor) stop() {
 // kill kills all parts.
 func (s *supervisor) kill() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, layer := range slices.Backward(s.layers) {
-		for _, p := range layer {
-			p.Kill()
+	layers := slices.Clone(s.layers)
+	s.mu.Unlock()
+	for _, layer := range slices.Backward(layers) {
+		for _, k := range layer {
+			k.running().Kill()
 		}
 	}
 }
@@ -94,4 +139,84 @@ func (s *supervisor) cause() error {
 		return err
 	}
 	return nil
+}
+
+// keeper keeps one part running until the supervisor's context ends.
+type keeper struct {
+	supervisor *supervisor
+	start      starter
+	done       chan struct{} // closed when it starts the part no more
+
+	mu      sync.Mutex
+	current part
+}
+
+func (k *keeper) running() part {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.current
+}
+
+// stop stops the part, which run no longer starts again: the context has ended.
+func (k *keeper) stop() {
+	k.running().Stop()
+	<-k.done
+	k.running().Stop() // the one that was starting meanwhile
+}
+
+func (k *keeper) run() {
+	defer close(k.done)
+	s := k.supervisor
+	for quick := 0; ; {
+		p, started := k.running(), time.Now()
+		select {
+		case <-p.Done():
+		case <-s.ctx.Done():
+			return
+		}
+		if quick++; time.Since(started) >= quickEnding {
+			quick = 1
+		}
+		ending := fmt.Sprintf("%s ended unexpectedly (%s)", p.Name(), p.Ending())
+		for {
+			switch {
+			case s.ctx.Err() != nil:
+				return
+			case !s.restartsParts():
+				s.cancel(fmt.Errorf("%s; the last lines of its log:\n%s", ending, p.tail()))
+				return
+			case quick >= maxQuickEndings:
+				s.cancel(fmt.Errorf("%s, for the %dth time in a row within %s of its start, and is not started again; the last lines of its log:\n%s",
+					ending, quick, quickEnding, p.tail()))
+				return
+			}
+			pause := min(firstPause<<(quick-1), maxPause)
+			s.printf("%s; starting it again in %s", ending, pause)
+			if !s.sleep(pause) {
+				return
+			}
+			next, err := k.start(s.ctx)
+			if err == nil {
+				k.mu.Lock()
+				k.current = next
+				k.mu.Unlock()
+				s.printf("%s runs again", next.Name())
+				break
+			}
+			quick++
+			ending = fmt.Sprintf("%s could not be started again: %v", p.Name(), err)
+		}
+	}
+}
+
+// sleep waits, and returns false if the context ends meanwhile.
+func (s *supervisor) sleep(pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-s.ctx.Done():
+		return false
+	}
 }
