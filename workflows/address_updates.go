@@ -14,11 +14,38 @@ import (
 // maxUpdate is how long a handler may take. The Temporal UI waits 20 seconds.
 const maxUpdate = 15 * time.Second
 
+// updates are the update handlers of a run.
+type updates struct {
+	// returned says that one may have returned in the task that is running.
+	returned bool
+}
+
+// finish returns when every handler has returned, in an earlier task than the one that is
+// running, so that the run may end: the server rejects an end for which a signal has just
+// arrived, and with the task an update that returned in it fails for its caller although it
+// happened. finish also returns when the run is no longer idle, so it must not end.
+func (u *updates) finish(ctx workflow.Context, idle func() bool) error {
+	waiting := func() bool { return !idle() }
+	for {
+		err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) || waiting() })
+		if err != nil || waiting() || !u.returned {
+			return err
+		}
+		interrupted, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
+			Timeout: reloadDelay, TimerOptions: workflow.TimerOptions{Summary: "after an update"},
+		}, waiting)
+		if err != nil || interrupted {
+			return err
+		}
+		u.returned = false // the timer began another task
+	}
+}
+
 // setUpdate makes the workflow accept an update whose input decode checks and returns. The
 // validator checks its shape only, so that a rejected update leaves no event. The handler
 // goes on if the workflow's cancellation is requested.
 func setUpdate[Input, Result any](
-	ctx workflow.Context, name, description string, decode func(json.RawMessage) (Input, error),
+	ctx workflow.Context, u *updates, name, description string, decode func(json.RawMessage) (Input, error),
 	handle func(workflow.Context, Input) (Result, error),
 ) error {
 	return workflow.SetUpdateHandlerWithOptions(ctx, name,
@@ -28,6 +55,7 @@ func setUpdate[Input, Result any](
 				return result, err
 			}
 			ctx, _ = workflow.NewDisconnectedContext(ctx)
+			defer func() { u.returned = true }()
 			return handle(ctx, input)
 		},
 		workflow.UpdateHandlerOptions{

@@ -74,6 +74,7 @@ type delivery struct {
 
 	asked                             string // a signal to handle
 	wakes, attempted, redeliver, stop workflow.ReceiveChannel
+	updates                           updates
 	changed                           workflow.Channel // an update handler changed the state
 }
 
@@ -100,7 +101,7 @@ func (d *delivery) run(ctx workflow.Context) error {
 		// Cancellation can be requested once in each run.
 		long := workflow.GetInfo(ctx).GetCurrentHistoryLength() > historyLimit || d.cancelled == nil
 		if !d.open() || long {
-			if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) || !d.idle() }); err != nil {
+			if err := d.updates.finish(ctx, d.idle); err != nil {
 				return err
 			}
 			switch {
@@ -311,7 +312,7 @@ func (d *delivery) result() DeliveryResult {
 // setUpdates makes the workflow accept the operators' updates.
 func (d *delivery) setUpdates(ctx workflow.Context) error {
 	return errors.Join(
-		setUpdate(ctx, SignalRedeliver, "Try the delivery again now, and return its state after the attempt. One that failed or is held begins the retry schedule again. Input: {}", noMembers,
+		setUpdate(ctx, &d.updates, SignalRedeliver, "Try the delivery again now, and return its state after the attempt. One that failed or is held begins the retry schedule again. Input: {}", noMembers,
 			func(ctx workflow.Context, _ struct{}) (DeliveryResult, error) {
 				before := d.state.Attempts
 				if err := d.operate(ctx, SignalRedeliver); err != nil {
@@ -324,7 +325,7 @@ func (d *delivery) setUpdates(ctx workflow.Context) error {
 				})
 				return d.result(), err
 			}),
-		setUpdate(ctx, SignalStop, "Give the delivery up: it counts as failed, and redeliver undoes that. Input: {}", noMembers,
+		setUpdate(ctx, &d.updates, SignalStop, "Give the delivery up: it counts as failed, and redeliver undoes that. Input: {}", noMembers,
 			func(ctx workflow.Context, _ struct{}) (DeliveryResult, error) {
 				if err := d.operate(ctx, SignalStop); err != nil {
 					return DeliveryResult{}, err

@@ -245,9 +245,17 @@ func (h *deliveryHarness) wantAttempts(times string) {
 	}
 }
 
-// wantClosed checks when the workflow ended, and the delivery's status.
+// wantClosed checks when the workflow ended, and the delivery's status. After an update it
+// ends in a later task than the one in which the update returned.
 func (h *deliveryHarness) wantClosed(when string, status models.DeliveryStatus) {
 	h.t.Helper()
+	if h.updated {
+		at, err := time.ParseDuration(when)
+		if err != nil {
+			h.t.Fatalf("%v", err)
+		}
+		when = (at + reloadDelay).String()
+	}
 	h.wantEnd(when)
 	if h.row.Status != status {
 		h.t.Errorf("the delivery is %s, want %s", h.row.Status, status)

@@ -48,6 +48,7 @@ type address struct {
 	mail      noticeMail
 	wakes     workflow.ReceiveChannel
 	cancelled workflow.Channel
+	updates   updates
 	// changed has a value after an update.
 	changed workflow.Channel
 	// dispatch is the running DispatchPending, nil without one.
@@ -117,7 +118,7 @@ func (a *address) end(ctx workflow.Context) (done bool, err error) {
 	if a.dispatch != nil || !gone && !long {
 		return false, nil
 	}
-	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) || !a.idle() }); err != nil {
+	if err := a.updates.finish(ctx, a.idle); err != nil {
 		return false, err
 	}
 	switch {
@@ -234,23 +235,23 @@ type AddressResult struct {
 // setUpdates makes the workflow accept the operators' updates.
 func (a *address) setUpdates(ctx workflow.Context) error {
 	return errors.Join(
-		setUpdate(ctx, updateDisable, `Turn the address off and hold its deliveries. Input: {"reason": a text or ""}`, reasonMember,
+		setUpdate(ctx, &a.updates, updateDisable, `Turn the address off and hold its deliveries. Input: {"reason": a text or ""}`, reasonMember,
 			func(ctx workflow.Context, reason string) (AddressResult, error) {
 				return a.acted(ctx, actLocally(ctx, updateDisable, nil, activities.NameDisableAddress, a.id, reason), 0)
 			}),
-		setUpdate(ctx, updateEnable, `Turn the address on, and with a time send what failed or was held since. Input: {"since": a time like 2026-03-01T08:00:00Z or ""}`, optionalSince,
+		setUpdate(ctx, &a.updates, updateEnable, `Turn the address on, and with a time send what failed or was held since. Input: {"since": a time like 2026-03-01T08:00:00Z or ""}`, optionalSince,
 			func(ctx workflow.Context, since *models.Time) (AddressResult, error) {
 				var queued int
 				err := actLocally(ctx, updateEnable, &queued, activities.NameEnableAddress, a.id, since)
 				return a.acted(ctx, err, queued)
 			}),
-		setUpdate(ctx, updateRedeliver, `Send again what failed or was held since a time. Input: {"since": a time like 2026-03-01T08:00:00Z}`, sinceMember,
+		setUpdate(ctx, &a.updates, updateRedeliver, `Send again what failed or was held since a time. Input: {"since": a time like 2026-03-01T08:00:00Z}`, sinceMember,
 			func(ctx workflow.Context, since models.Time) (AddressResult, error) {
 				var queued int
 				err := actLocally(ctx, updateRedeliver, &queued, activities.NameRedeliverSince, a.id, since)
 				return a.acted(ctx, err, queued)
 			}),
-		setUpdate(ctx, updateTest, `Send a ping, even while the address is off, and return the receiver's response. Input: {}`, noMembers,
+		setUpdate(ctx, &a.updates, updateTest, `Send a ping, even while the address is off, and return the receiver's response. Input: {}`, noMembers,
 			func(ctx workflow.Context, _ struct{}) (result activities.TestResult, err error) {
 				ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 					ScheduleToCloseTimeout: maxUpdate, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1}, Summary: "send a test",

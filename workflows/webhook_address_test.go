@@ -236,6 +236,16 @@ func TestOperatorsUpdateAnAddress(t *testing.T) {
 	})
 }
 
+// The server may reject the end of a run, and with its task an update that returns in it.
+func TestARunEndsInALaterTaskThanItsLastUpdate(t *testing.T) {
+	h := newAddressHarness(t, nothingMore)
+	last := h.update("24h", updateTest, `{}`) // the address is deleted then
+	h.wantDispatches(1, h.run())
+	if last.failed != nil || h.ended-last.at != reloadDelay {
+		t.Errorf("the update returned at %v with %v, the run ended at %v", last.at, last.failed, h.ended)
+	}
+}
+
 func TestRejectedUpdatesOfAnAddress(t *testing.T) {
 	h := newAddressHarness(t, nothingMore)
 	var rejected []*update
