@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"strings"
 	"testing"
 
 	"millwright/models"
@@ -13,13 +14,15 @@ import (
 // tables were empty.
 func TestPagesReadLittleMoreThanTheyShow(t *testing.T) {
 	f := servicetest.New(t)
-	const tables = `('work_orders', 'work_order_assignees', 'feedback', 'inventory_nodes')`
-	for _, table := range []string{"work_orders", "work_order_assignees", "feedback", "inventory_nodes"} {
+	names := []string{"work_orders", "work_order_positions", "work_order_assignees", "assigned_positions", "feedback", "inventory_nodes"}
+	tables := `('` + strings.Join(names, `', '`) + `')`
+	for _, table := range names {
 		f.Exec(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = off)`)
 	}
 	f.Exec(`UPDATE permission_definitions SET grants = grants || '{feedback.read}' WHERE id = $1`, f.ID("reading"))
 	f.Exec(`VACUUM ANALYZE`)
 	ctx, page := t.Context(), service.ListRequest{Limit: 20}
+	changes := service.ListRequest{Limit: 20, ChangedSince: "2020-01-01T00:00:00Z"}
 	open := service.WorkOrderFilter{Statuses: []models.WorkOrderStatus{models.StatusOpen}}
 	lists := map[string]func() ([]byte, error){}
 	for _, reader := range []string{"erp", "reader"} { // of many nodes, and of few
@@ -36,6 +39,9 @@ func TestPagesReadLittleMoreThanTheyShow(t *testing.T) {
 			return f.Nodes(ctx, actor, service.NodeFilter{Kind: models.NodeEquipment}, page)
 		}
 	}
+	lists["changes of dispatch"] = func() ([]byte, error) { // to whose organization all is assigned
+		return f.WorkOrders(ctx, f.Actor("dispatch"), service.WorkOrderFilter{}, changes)
+	}
 	for range 8 {
 		for name, list := range lists {
 			if _, err := list(); err != nil {
@@ -51,6 +57,8 @@ func TestPagesReadLittleMoreThanTheyShow(t *testing.T) {
 			CASE WHEN n > 1 THEN now() END
 		FROM generate_series(1, 3000) n`, f.Acme.OrganizationID, f.ID("ahu1"), f.ID("erp"))
 	f.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) SELECT id, $1, 'worker', 0 FROM work_orders`, f.ID("cat"))
+	f.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position)
+		SELECT id, $1, 'consultant', 1 FROM work_orders`, f.ID("polar"))
 	f.Exec(`INSERT INTO feedback (id, organization_id, inventory_id, subject, status, created_by, created_at, changed_at, resolved_at)
 		SELECT 'iss_' || lpad(n::text, 26, '0'), $1, $2, 'x', CASE n WHEN 1 THEN 'open' ELSE 'resolved' END, $3, now(), now(),
 			CASE WHEN n > 1 THEN now() END

@@ -208,10 +208,9 @@ type pageOrder struct {
 	changes bool
 	// rows is the table that is scanned.
 	rows string
-	// scanned restricts {w} to the page if it is a row of rows, read if it is one of the
-	// list's table.
-	scanned, read string
-	// after is the part of both about {w}.id, if the order is that of ids.
+	// scanned restricts {w}, a row of rows, to the page.
+	scanned string
+	// after is the part of scanned about {w}.id, if the order is that of ids.
 	after string
 }
 
@@ -230,12 +229,12 @@ func (q *listQuery) order(v view, start *pageStart) pageOrder {
 	if !start.changes {
 		begin := " AND {w}.id < @after"
 		q.args["after"] = cmp.Or(start.at.ID, maxID)
-		return pageOrder{keys: "{w}.id", order: "{w}.id DESC", rows: q.table, scanned: filters + begin, read: filters + begin, after: begin}
+		return pageOrder{keys: "{w}.id", order: "{w}.id DESC", rows: q.table, scanned: filters + begin, after: begin}
 	}
 	begin := " AND {w}.changed_xid < @horizon AND ({w}.changed_xid, {w}.id) > (@xid, @after)"
 	q.args["horizon"], q.args["xid"], q.args["after"] = v.Horizon, start.at.Xid, start.at.ID
 	const key = "{w}.changed_xid, {w}.id"
-	o := pageOrder{keys: key, order: key, changes: true, rows: q.table, scanned: filters + begin, read: filters + begin}
+	o := pageOrder{keys: key, order: key, changes: true, rows: q.table, scanned: filters + begin}
 	if q.positions != "" {
 		o.rows = q.positions
 		if filters != "" { // positions lacks their columns

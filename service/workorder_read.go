@@ -83,8 +83,13 @@ func (s *Service) WorkOrders(ctx context.Context, actor Actor, filter WorkOrderF
 	}
 	q.createdBy(models.GrantWorkOrdersCreate)
 	q.source(func(o pageOrder) string {
+		assigned := assignedTo("a.identity_id", "", o)
+		if o.changes {
+			assigned = `SELECT {w}.* FROM assigned_positions {w} WHERE {w}.identity_id = a.identity_id` + o.scanned + `
+			ORDER BY ` + o.order + ` LIMIT {cut}`
+		}
 		// DISTINCT, because a work order may be assigned to the actor and to its team.
-		return `DISTINCT ` + o.keys + ` FROM actor_identities a CROSS JOIN LATERAL (` + assignedTo("a.identity_id", "", o) + `) {w}
+		return `DISTINCT ` + o.keys + ` FROM actor_identities a CROSS JOIN LATERAL (` + assigned + `) {w}
 		WHERE a.actor_id = @actor AND ` + readsAs
 	})
 	if filter.AssigneeID != "" {
@@ -97,15 +102,12 @@ func (s *Service) WorkOrders(ctx context.Context, actor Actor, filter WorkOrderF
 	return list[workOrderRow](ctx, s, q, request)
 }
 
-// assignedTo selects a page of the work orders {w} that are assigned to the identity and
-// meet the condition. An index has them in the order of ids; for a list of changes all
-// are read and sorted. The condition on the position, which always holds, names that index.
+// assignedTo selects a page by ids of the work orders {w} that are assigned to the identity
+// and meet the condition. The condition on the position, which always holds, names the
+// index that has them in this order.
 func assignedTo(identity, condition string, o pageOrder) string {
-	begin, cut := "", ""
-	if !o.changes {
-		begin, cut = strings.ReplaceAll(o.after, "{w}.id", "x.work_order_id"), ` ORDER BY x.work_order_id DESC LIMIT {cut}`
-	}
 	return `SELECT {w}.* FROM work_order_assignees x
-			CROSS JOIN LATERAL (SELECT * FROM work_orders {w} WHERE {w}.id = x.work_order_id` + o.read + condition + ` LIMIT 1) {w}
-			WHERE x.identity_id = ` + identity + ` AND x.position >= 0` + begin + cut
+			CROSS JOIN LATERAL (SELECT * FROM work_orders {w} WHERE {w}.id = x.work_order_id` + o.scanned + condition + ` LIMIT 1) {w}
+			WHERE x.identity_id = ` + identity + ` AND x.position >= 0` + strings.ReplaceAll(o.after, "{w}.id", "x.work_order_id") + `
+			ORDER BY x.work_order_id DESC LIMIT {cut}`
 }
