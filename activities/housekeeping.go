@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -11,36 +12,69 @@ import (
 )
 
 const (
-	// MaxHousekeepingRun is how long one RemoveExpired works before it returns.
-	MaxHousekeepingRun = time.Minute
-	// HousekeepingHeartbeatTimeout is when a dead worker's RemoveExpired is retried:
-	// longer than the database's time limit for a statement, so that a slow batch is
-	// not taken for a dead worker.
-	HousekeepingHeartbeatTimeout = time.Minute
+	// MaxHousekeepingRun is how long one HousekeepForAWhile works before it returns.
+	MaxHousekeepingRun = 10 * time.Minute
+	// HousekeepingHeartbeatTimeout is how soon another worker continues after the worker
+	// of a HousekeepForAWhile died. Heartbeats do not wait for the database.
+	HousekeepingHeartbeatTimeout = 20 * time.Second
+	// HousekeepingInterval is how often HousekeepForAWhile keeps house. It bounds how much
+	// earlier than its time a changed_since begins while no client reads changes.
+	HousekeepingInterval = time.Minute
+	// MaxRemoval is how long rows are removed before the next beat is written.
+	MaxRemoval = time.Minute
 )
 
-// Housekeeper removes expired rows.
+// Housekeeper removes expired rows, writes beats and makes partitions.
 type Housekeeper struct {
 	Service *service.Service
 	Now     func() time.Time
 	// BatchSize is the number of rows one transaction removes.
 	BatchSize int
+	// Interval is how often HousekeepForAWhile keeps house.
+	Interval time.Duration
 	// Instrumentation records each success; it may be nil.
 	Instrumentation *Instrumentation
 }
 
-// RemoveExpired removes expired rows in batches until none is left, the time is up
-// or the worker stops. It returns the number of rows by table. First it writes a beat
-// (service.Beat), which must not wait for the removals, and makes the partitions of the
-// next days.
+// HousekeepForAWhile keeps house every Interval for the duration, at most
+// MaxHousekeepingRun, or until the worker stops, and again at once while expired rows are
+// left. Its heartbeats and its result are the number of removed rows by table.
+func (h *Housekeeper) HousekeepForAWhile(ctx context.Context, duration time.Duration) (service.RemovalResult, error) {
+	var mu sync.Mutex
+	var total service.RemovalResult
+	progress := func() service.RemovalResult {
+		mu.Lock()
+		defer mu.Unlock()
+		return total
+	}
+	defer heartbeat(ctx, progress)()
+	err := repeat(ctx, min(duration, MaxHousekeepingRun), h.Interval, func(ctx context.Context) (bool, error) {
+		removed, err := h.housekeep(ctx, func() {})
+		mu.Lock()
+		defer mu.Unlock()
+		total.Add(removed)
+		return removed.More, err
+	})
+	return progress(), err
+}
+
+// RemoveExpired keeps house once, for runs of the previous release.
 func (h *Housekeeper) RemoveExpired(ctx context.Context) (service.RemovalResult, error) {
+	return h.housekeep(ctx, func() { activity.RecordHeartbeat(ctx) })
+}
+
+// housekeep removes expired rows in batches until none is left, MaxRemoval is over or the
+// worker stops, and calls removedBatch after each batch. It returns the number of rows by table.
+// First it writes a beat (service.Beat), which must not wait for the removals, and makes
+// the partitions of the next days.
+func (h *Housekeeper) housekeep(ctx context.Context, removedBatch func()) (service.RemovalResult, error) {
 	if err := h.Service.Beat(ctx); err != nil {
 		return service.RemovalResult{}, err
 	}
 	making := h.Service.MakePartitions(ctx)
-	deadline := h.Now().Add(MaxHousekeepingRun)
+	deadline := h.Now().Add(MaxRemoval)
 	removed, err := h.Service.RemoveExpired(ctx, h.BatchSize, func() bool {
-		activity.RecordHeartbeat(ctx)
+		removedBatch()
 		return h.Now().Before(deadline) && !stopping(ctx)
 	})
 	if err = errors.Join(making, err); err == nil {

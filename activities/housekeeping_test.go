@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
@@ -22,7 +23,7 @@ type heartbeats struct {
 	interceptor.WorkerInterceptorBase
 	interceptor.ActivityInboundInterceptorBase
 	interceptor.ActivityOutboundInterceptorBase
-	beat func()
+	beat func(details []any)
 }
 
 func (h *heartbeats) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
@@ -36,20 +37,27 @@ func (h *heartbeats) Init(next interceptor.ActivityOutboundInterceptor) error {
 }
 
 func (h *heartbeats) RecordHeartbeat(ctx context.Context, details ...any) {
-	h.beat()
+	h.beat(details)
 	h.ActivityOutboundInterceptorBase.RecordHeartbeat(ctx, details...)
 }
 
-// removeExpired runs one RemoveExpired with batches of two rows.
-func removeExpired(t *testing.T, f *servicetest.Fixture, stop chan struct{}, beat func()) service.RemovalResult {
+// newHousekeeper returns a housekeeper that removes batches of two rows, and its environment.
+func newHousekeeper(t *testing.T, f *servicetest.Fixture, stop chan struct{}, beat func(details []any)) (*activities.Housekeeper, *testsuite.TestActivityEnvironment) {
 	t.Helper()
-	housekeeper := &activities.Housekeeper{Service: f.Service, Now: f.Clock.Now, BatchSize: 2}
+	housekeeper := &activities.Housekeeper{Service: f.Service, Now: f.Clock.Now, BatchSize: 2, Interval: time.Millisecond}
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	env.SetWorkerStopChannel(stop)
 	env.SetTestTimeout(time.Minute)
 	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&heartbeats{beat: beat}}})
 	housekeeper.Register(env)
+	return housekeeper, env
+}
+
+// removeExpired runs one RemoveExpired with batches of two rows.
+func removeExpired(t *testing.T, f *servicetest.Fixture, stop chan struct{}, beat func()) service.RemovalResult {
+	t.Helper()
+	housekeeper, env := newHousekeeper(t, f, stop, func([]any) { beat() })
 	value, err := env.ExecuteActivity(housekeeper.RemoveExpired)
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +106,7 @@ func TestRemoveExpiredReturnsWhenTheTimeIsUp(t *testing.T) {
 	f := servicetest.New(t)
 	addExpiredTokens(f, 9)
 	// There is time for five batches, of which the third removes tokens.
-	removed := removeExpired(t, f, make(chan struct{}), func() { f.Clock.Advance(activities.MaxHousekeepingRun / 5) })
+	removed := removeExpired(t, f, make(chan struct{}), func() { f.Clock.Advance(activities.MaxRemoval / 5) })
 	if removed != (service.RemovalResult{RevokedTokens: 2, More: true}) {
 		t.Errorf("the first removed %+v", removed)
 	}
@@ -120,6 +128,53 @@ func TestRemoveExpiredStopsWithItsWorker(t *testing.T) {
 	})
 	if removed != (service.RemovalResult{RevokedTokens: 2, More: true}) || beats != 3 {
 		t.Errorf("removed after %d batches: %+v", beats, removed)
+	}
+}
+
+func TestHousekeepForAWhileGoesOnUntilItsWorkerStops(t *testing.T) {
+	f := servicetest.New(t)
+	addExpiredTokens(f, 3)
+	stop := make(chan struct{})
+	housekeeper, env := newHousekeeper(t, f, stop, func([]any) {})
+	type result struct {
+		value converter.EncodedValue
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := env.ExecuteActivity(housekeeper.HousekeepForAWhile, time.Hour)
+		done <- result{value, err}
+	}()
+	none := func() bool { return servicetest.Value[int](f, `SELECT count(*) FROM revoked_tokens`) == 0 }
+	waitFor(t, none)
+	addExpiredTokens(f, 4)
+	waitFor(t, none)
+	close(stop)
+	ended := <-done
+	if ended.err != nil {
+		t.Fatal(ended.err)
+	}
+	var removed service.RemovalResult
+	if err := ended.value.Get(&removed); err != nil || removed.RevokedTokens != 7 {
+		t.Errorf("removed %+v, %v", removed, err)
+	}
+}
+
+func TestHousekeepForAWhileEndsWhenItsTimeIsUp(t *testing.T) {
+	f := servicetest.New(t)
+	addExpiredTokens(f, 3)
+	var progress []any
+	housekeeper, env := newHousekeeper(t, f, make(chan struct{}), func(details []any) { progress = details })
+	value, err := env.ExecuteActivity(housekeeper.HousekeepForAWhile, time.Nanosecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var removed service.RemovalResult
+	if err := value.Get(&removed); err != nil || removed != (service.RemovalResult{RevokedTokens: 3}) {
+		t.Errorf("removed %+v, %v", removed, err)
+	}
+	if len(progress) != 1 {
+		t.Errorf("the heartbeats carry %v, want what was removed so far", progress)
 	}
 }
 

@@ -33,7 +33,8 @@ const (
 	NameWakeUnclaimed     = "PokeOwed" // of runs of the previous release
 	NameSweepForAWhile    = "SweepForAWhile"
 	NameWakeMissing       = "WakeMissing"
-	NameRemoveExpired     = "RemoveExpired"
+	NameRemoveExpired     = "RemoveExpired" // of runs of the previous release
+	NameHousekeep         = "HousekeepForAWhile"
 )
 
 // Register registers DispatchPending.
@@ -83,8 +84,9 @@ func (s *Sweeper) Register(r worker.ActivityRegistry) {
 	register(r, NameWakeMissing, s.WakeMissing)
 }
 
-// Register registers RemoveExpired.
+// Register registers the activities of the Housekeeping workflow.
 func (h *Housekeeper) Register(r worker.ActivityRegistry) {
+	register(r, NameHousekeep, h.HousekeepForAWhile)
 	register(r, NameRemoveExpired, h.RemoveExpired)
 }
 

@@ -44,7 +44,7 @@ func TestActivitiesAreRegisteredUnderTheirStoredNames(t *testing.T) {
 		"LookAtWorkOrder": "LoadWorkOrder", "RemindOfWorkOrder": "RemindWorkOrder", "LookAtFeedback": "LoadFeedback",
 		"ReviewWorkOrder": "ReviewWorkOrder", "HoldWorkOrder": "HoldWorkOrder", "ResumeWorkOrder": "ResumeWorkOrder",
 		"CancelWorkOrder": "CancelWorkOrder", "ResolveFeedback": "ResolveFeedback",
-		"MailNotices": "MailNotices", "PokeOwed": "WakeUnclaimed", "SweepForAWhile": "SweepForAWhile", "WakeMissing": "WakeMissing", "RemoveExpired": "RemoveExpired",
+		"MailNotices": "MailNotices", "PokeOwed": "WakeUnclaimed", "SweepForAWhile": "SweepForAWhile", "WakeMissing": "WakeMissing", "RemoveExpired": "RemoveExpired", "HousekeepForAWhile": "HousekeepForAWhile",
 	}
 	if !maps.Equal(r.methods, want) {
 		t.Errorf("registered are %v, want %v", r.methods, want)

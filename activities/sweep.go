@@ -83,24 +83,10 @@ func (s *Sweeper) WakeUnclaimed(ctx context.Context) (int, error) {
 func (s *Sweeper) SweepForAWhile(ctx context.Context, duration time.Duration) (int, error) {
 	var woken atomic.Int64
 	defer heartbeat(ctx, woken.Load)()
-	end := time.NewTimer(min(duration, MaxSweepRun))
-	defer end.Stop()
-	ticker := time.NewTicker(s.Grace)
-	defer ticker.Stop()
-	for {
+	err := repeat(ctx, min(duration, MaxSweepRun), s.Grace, func(ctx context.Context) (bool, error) {
 		n, err := s.WakeUnclaimed(ctx)
 		woken.Add(int64(n))
-		if err != nil {
-			return int(woken.Load()), err
-		}
-		select {
-		case <-ticker.C:
-		case <-end.C:
-			return int(woken.Load()), nil
-		case <-activity.GetWorkerStopChannel(ctx):
-			return int(woken.Load()), nil
-		case <-ctx.Done():
-			return int(woken.Load()), ctx.Err()
-		}
-	}
+		return false, err
+	})
+	return int(woken.Load()), err
 }

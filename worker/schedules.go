@@ -13,33 +13,26 @@ import (
 	"millwright/workflows"
 )
 
-// HousekeepingInterval is how often Housekeeping starts. It bounds how much earlier
-// than its time a changed_since begins while no client reads changes.
-const HousekeepingInterval = time.Minute
-
-// The sweep's schedule starts it again after an hour, and soon after it was terminated. A
+// A schedule starts its workflow again after an hour, and soon after it was terminated. A
 // run that is stuck is ended.
 const (
-	sweepInterval = time.Minute
-	sweepDuration = 59 * time.Minute
-	sweepTimeout  = 65 * time.Minute
+	scheduleInterval = time.Minute
+	runDuration      = 59 * time.Minute
+	runTimeout       = 65 * time.Minute
 )
 
-// schedule starts a workflow at an interval, unless its last run is still open.
+// schedule starts a workflow at scheduleInterval, unless its last run is still open.
 type schedule struct {
 	id, workflow string
-	interval     time.Duration
-	// timeout bounds a run, 0 does not.
-	timeout   time.Duration
-	arguments []any
+	argument     any
 }
 
 // schedules returns every schedule. Never change an id: the old schedule would
 // stay in the cluster and keep starting workflows.
 func schedules() []schedule {
 	return []schedule{
-		{"sweep", workflows.SweepName, sweepInterval, sweepTimeout, []any{workflows.SweepRun{For: sweepDuration}}},
-		{"housekeeping", workflows.HousekeepingName, HousekeepingInterval, 0, nil},
+		{"sweep", workflows.SweepName, workflows.SweepRun{For: runDuration}},
+		{"housekeeping", workflows.HousekeepingName, workflows.HousekeepingRun{For: runDuration}},
 	}
 }
 
@@ -56,10 +49,12 @@ func ensureSchedules(ctx context.Context, o Options) error {
 // ensure creates the schedule, which starts at once, or updates its interval and action.
 // One that an operator paused stays paused.
 func (s schedule) ensure(ctx context.Context, all client.ScheduleClient) error {
-	spec := client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: s.interval}}}
-	action := &client.ScheduleWorkflowAction{ID: s.id, Workflow: s.workflow, TaskQueue: workflows.TaskQueue, Args: s.arguments, WorkflowExecutionTimeout: s.timeout}
+	spec := client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: scheduleInterval}}}
+	action := &client.ScheduleWorkflowAction{
+		ID: s.id, Workflow: s.workflow, TaskQueue: workflows.TaskQueue, Args: []any{s.argument}, WorkflowExecutionTimeout: runTimeout,
+	}
 	_, err := all.Create(ctx, client.ScheduleOptions{
-		ID: s.id, Spec: spec, Action: action, CatchupWindow: s.interval,
+		ID: s.id, Spec: spec, Action: action, CatchupWindow: scheduleInterval,
 		Overlap: enums.SCHEDULE_OVERLAP_POLICY_SKIP, TriggerImmediately: true,
 	})
 	if !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {

@@ -60,13 +60,14 @@ func (h fakeHandle) Update(_ context.Context, o client.ScheduleUpdateOptions) er
 	return err
 }
 
-// list lists the schedules, one per line: id, workflow, task queue, interval, overlap, paused.
+// list lists the schedules, one per line: id, workflow, task queue, argument, timeout,
+// interval, overlap, paused.
 func (f *fakeSchedules) list() string {
 	var lines []string
 	for id, s := range f.stored {
 		action := s.Action.(*client.ScheduleWorkflowAction)
 		lines = append(lines, fmt.Sprint(id, " starts ", action.ID, " ", action.Workflow, " on ", action.TaskQueue,
-			" every ", s.Spec.Intervals[0].Every, " ", s.Policy.Overlap, " paused ", s.State.Paused))
+			" with ", action.Args, " for at most ", action.WorkflowExecutionTimeout, " every ", s.Spec.Intervals[0].Every, " ", s.Policy.Overlap, " paused ", s.State.Paused))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
@@ -87,15 +88,16 @@ func TestSchedulesAreCreatedAndUpdated(t *testing.T) {
 		}
 	}
 	ensure(10 * time.Second)
-	check("at first", `housekeeping starts housekeeping Housekeeping on millwright every 1m0s Skip paused false
-sweep starts sweep Sweep on millwright every 1m0s Skip paused false`)
+	check("at first", `housekeeping starts housekeeping Housekeeping on millwright with [{59m0s}] for at most 1h5m0s every 1m0s Skip paused false
+sweep starts sweep Sweep on millwright with [{59m0s}] for at most 1h5m0s every 1m0s Skip paused false`)
 
 	f.stored["housekeeping"].State.Paused = true // by an operator
-	f.stored["housekeeping"].Spec.Intervals[0].Every = time.Minute
+	f.stored["housekeeping"].Spec.Intervals[0].Every = time.Hour
+	f.stored["housekeeping"].Action.(*client.ScheduleWorkflowAction).Args = nil // of the previous release
 	delete(f.stored, "sweep")
 	ensure(20 * time.Second)
-	check("again", `housekeeping starts housekeeping Housekeeping on millwright every 1m0s Skip paused true
-sweep starts sweep Sweep on millwright every 1m0s Skip paused false`)
+	check("again", `housekeeping starts housekeeping Housekeeping on millwright with [{59m0s}] for at most 1h5m0s every 1m0s Skip paused true
+sweep starts sweep Sweep on millwright with [{59m0s}] for at most 1h5m0s every 1m0s Skip paused false`)
 }
 
 func TestErrorNamesTheSchedule(t *testing.T) {

@@ -111,7 +111,7 @@ func registerActivities(o Options, main, retries, records sdkworker.Worker) {
 	}
 	sweeper := &activities.Sweeper{Service: o.Service, Waker: o.Waker, Grace: o.SweepEvery, Open: openWorkflows{o.Client}, Instrumentation: instrumentation}
 	housekeeper := &activities.Housekeeper{
-		Service: o.Service, Now: now, BatchSize: service.RemovalBatch, Instrumentation: instrumentation,
+		Service: o.Service, Now: now, BatchSize: service.RemovalBatch, Interval: activities.HousekeepingInterval, Instrumentation: instrumentation,
 	}
 	dispatcher.Register(main)
 	notices.Register(main)

@@ -11,39 +11,68 @@ import (
 	"millwright/service"
 )
 
-// maxHousekeepingRuns bounds the activities of one Housekeeping: those of a large
-// removal take up to an hour, and the schedule starts no other meanwhile.
-const maxHousekeepingRuns = 50
+// HousekeepingRun is the argument of Housekeeping.
+type HousekeepingRun struct {
+	// For is how long the run keeps house.
+	For time.Duration `json:"for"`
+}
 
-// Housekeeping removes expired rows, such as events after 30 days (spec section
-// 8), one activity after another until none is left, and returns the counts.
-// Rows left after the last activity wait for the next Housekeeping. A schedule
-// starts it.
-func Housekeeping(ctx workflow.Context) (service.RemovalResult, error) {
+// Housekeeping removes expired rows, such as events after 30 days (spec section 8), and
+// makes what the next days need; it returns the counts. A schedule starts it each minute
+// unless it is open, and like the sweep it lasts almost an hour.
+//
+// run is nil for runs of the previous release.
+func Housekeeping(ctx workflow.Context, run *HousekeepingRun) (service.RemovalResult, error) {
+	if run == nil || !lastsAnHour(ctx) {
+		return previousHousekeeping(ctx)
+	}
 	var total service.RemovalResult
-	for range maxHousekeepingRuns {
-		removed, err := removeExpired(ctx)
-		if err != nil {
+	err := untilEnd(ctx, run.For, func(left time.Duration) error {
+		removed, err := housekeep(ctx, left)
+		total.Add(removed)
+		workflow.SetCurrentDetails(ctx, housekeepingDetails(total))
+		return err
+	})
+	return total, err
+}
+
+// housekeep runs one activity, which returns after minutes. It is retried until it
+// succeeds: the next run would meet the same database.
+func housekeep(ctx workflow.Context, left time.Duration) (removed service.RemovalResult, err error) {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		// A last removal may begin just before the activity's end.
+		StartToCloseTimeout: activities.MaxHousekeepingRun + activities.MaxRemoval + time.Minute,
+		HeartbeatTimeout:    activities.HousekeepingHeartbeatTimeout,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 10 * time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
+		Summary:             "remove expired rows",
+	})
+	err = workflow.ExecuteActivity(ctx, activities.NameHousekeep, left).Get(ctx, &removed)
+	return removed, err
+}
+
+// maxPreviousRuns bounds the activities of a run of the previous release.
+const maxPreviousRuns = 50
+
+// previousHousekeeping is the Housekeeping of the previous release, which ended when no
+// expired row was left. Remove it an hour after the release.
+func previousHousekeeping(ctx workflow.Context) (total service.RemovalResult, err error) {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: activities.MaxRemoval + time.Minute,
+		HeartbeatTimeout:    time.Minute, // its heartbeats wait for the database
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 10 * time.Second, BackoffCoefficient: 2, MaximumAttempts: 5},
+		Summary:             "remove expired rows",
+	})
+	for range maxPreviousRuns {
+		var removed service.RemovalResult
+		if err := workflow.ExecuteActivity(ctx, activities.NameRemoveExpired).Get(ctx, &removed); err != nil {
 			return total, err
 		}
 		total.Add(removed)
-		workflow.SetCurrentDetails(ctx, housekeepingDetails(total))
 		if !total.More {
 			break
 		}
 	}
 	return total, nil
-}
-
-func removeExpired(ctx workflow.Context) (removed service.RemovalResult, err error) {
-	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: activities.MaxHousekeepingRun + time.Minute, // the last batch may be slow
-		HeartbeatTimeout:    activities.HousekeepingHeartbeatTimeout,
-		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 10 * time.Second, BackoffCoefficient: 2, MaximumAttempts: 5},
-		Summary:             "remove expired rows",
-	})
-	err = workflow.ExecuteActivity(ctx, activities.NameRemoveExpired).Get(ctx, &removed)
-	return removed, err
 }
 
 // housekeepingDetails is what the Temporal UI shows of a Housekeeping.

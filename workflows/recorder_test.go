@@ -176,6 +176,7 @@ func (a *fakeActivities) register(r sdkworker.ActivityRegistry) {
 		activities.NameReviewWorkOrder: a.ReviewWorkOrder, activities.NameHoldWorkOrder: a.act,
 		activities.NameResumeWorkOrder: a.act, activities.NameCancelWorkOrder: a.act, activities.NameResolveFeedback: a.act,
 		activities.NameSweepForAWhile: a.SweepForAWhile, activities.NameWakeMissing: a.WakeMissing, activities.NameRemoveExpired: a.RemoveExpired,
+		activities.NameHousekeep: a.HousekeepForAWhile, activities.NameWakeUnclaimed: a.WakeUnclaimed,
 	} {
 		r.RegisterActivityWithOptions(fake, activity.RegisterOptions{Name: name})
 	}

@@ -22,10 +22,9 @@ type SweepRun struct {
 //
 // run is nil for runs of the previous release, which swept once.
 func Sweep(ctx workflow.Context, run *SweepRun) error {
-	if run == nil {
+	if run == nil || !lastsAnHour(ctx) {
 		return sweep(ctx, activities.NameWakeUnclaimed, workflow.ActivityOptions{StartToCloseTimeout: 30 * time.Second})
 	}
-	end := workflow.Now(ctx).Add(run.For)
 	// Once an hour, and best effort: the sweeps go on if the list of workflows is not available.
 	missing := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: 10 * time.Minute, HeartbeatTimeout: 5 * time.Minute,
@@ -33,15 +32,29 @@ func Sweep(ctx workflow.Context, run *SweepRun) error {
 		Summary:     "wake workflows that are not open",
 	})
 	workflow.ExecuteActivity(missing, activities.NameWakeMissing)
+	return untilEnd(ctx, run.For, func(left time.Duration) error {
+		return sweep(ctx, activities.NameSweepForAWhile, workflow.ActivityOptions{
+			StartToCloseTimeout: activities.MaxSweepRun + time.Minute, HeartbeatTimeout: activities.SweepHeartbeatTimeout,
+		}, left)
+	})
+}
+
+// lastsAnHour reports whether the run was started by code that knows its argument. While a
+// release is rolled out, workers of the previous one start runs with arguments that they
+// ignore.
+func lastsAnHour(ctx workflow.Context) bool {
+	return workflow.GetVersion(ctx, "lasts an hour", workflow.DefaultVersion, 1) != workflow.DefaultVersion
+}
+
+// untilEnd calls work, with the time that is left, until the duration is over.
+func untilEnd(ctx workflow.Context, duration time.Duration, work func(left time.Duration) error) error {
+	end := workflow.Now(ctx).Add(duration)
 	for {
 		left := end.Sub(workflow.Now(ctx))
 		if left <= 0 {
 			return nil
 		}
-		err := sweep(ctx, activities.NameSweepForAWhile, workflow.ActivityOptions{
-			StartToCloseTimeout: activities.MaxSweepRun + time.Minute, HeartbeatTimeout: activities.SweepHeartbeatTimeout,
-		}, left)
-		if err != nil {
+		if err := work(left); err != nil {
 			return err
 		}
 	}
