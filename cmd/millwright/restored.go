@@ -3,16 +3,19 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 
 	"millwright/service"
+	"millwright/worker"
 )
 
 func restoredCommand() *cobra.Command {
 	return commandGroup("restored", "Make the service consistent after restoring a backup",
-		restoredOf("postgres", "Postgres was restored to an earlier time: reload every open record's workflow"),
-		restoredOf("temporal", "Temporal lost data: reload every open record's workflow, starting those that are missing"),
+		restoredOf("postgres", "Postgres was restored to an earlier time: reload every workflow"),
+		restoredOf("temporal", "Temporal lost data: reload every workflow, starting those that are missing"),
 	)
 }
 
@@ -22,14 +25,46 @@ func restoredOf(what, short string) *cobra.Command {
 		Short: short,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				records, err := svc.MarkAllDirty(ctx)
-				if err != nil {
-					return err
-				}
-				fmt.Fprintf(cmd.OutOrStdout(), "open records whose workflows reload, from the next sweep on: %d\n", records)
-				return nil
+			return operate(cmd, func(ctx context.Context, s settings, svc *service.Service) error {
+				return restoreWorkflows(ctx, cmd.OutOrStdout(), s, svc)
 			})
 		},
 	}
+}
+
+// restoreWorkflows has every workflow reload that must be open, and starts those that are
+// missing: of records through the sweep, which does it in portions, of addresses and
+// failing deliveries at once. It also creates the schedules that a lost Temporal lacks.
+func restoreWorkflows(ctx context.Context, out io.Writer, s settings, svc *service.Service) error {
+	records, err := svc.MarkAllDirty(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "open records whose workflows reload, from the next sweep on: %d\n", records)
+	temporal, err := newTemporalClient(s, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		return err
+	}
+	defer temporal.Close()
+	if err := worker.Prepare(ctx, worker.Options{Client: temporal, Namespace: s.Namespace}); err != nil {
+		return err
+	}
+	for _, kind := range []struct {
+		of   service.TargetKind
+		name string
+	}{{service.TargetWebhook, "webhook addresses"}, {service.TargetDelivery, "failing deliveries"}} {
+		ids, err := svc.WantedWorkflows(ctx, kind.of)
+		if err != nil {
+			return err
+		}
+		targets := make([]service.WakeTarget, len(ids))
+		for i, id := range ids {
+			targets[i] = service.WakeTarget{Kind: kind.of, ID: id}
+		}
+		if err := worker.WakeAll(ctx, temporal, targets); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "workflows of %s that were woken: %d\n", kind.name, len(ids))
+	}
+	return nil
 }

@@ -1,0 +1,107 @@
+package e2e
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"millwright/workflows"
+)
+
+// openIn returns the ids of the open workflows that are not of a schedule.
+func openIn(t testing.TB, c client.Client) []string {
+	t.Helper()
+	response, err := c.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
+		Query: `ExecutionStatus = "Running" AND WorkflowType NOT IN ("Sweep", "Housekeeping")`,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, e := range response.GetExecutions() {
+		ids = append(ids, e.GetExecution().GetWorkflowId())
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Temporal lost its data: the same workflows are open again as before, also of addresses
+// that are idle or off and of deliveries that are failed or held.
+func TestRestoredTemporalStartsEveryWorkflow(t *testing.T) {
+	idle, failing, off := newReceiver(t), newReceiver(t), newReceiver(t)
+	h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "1h,1h", "WEBHOOK_LINGER": "1s", "OPERATOR_ACTIONS": "true"}, idle, failing, off)
+	worker := h.startWorker()
+	h.startAPI(nil)
+	i := h.integrator()
+	failing.respondWith(always(http.StatusServiceUnavailable))
+	off.respondWith(always(http.StatusServiceUnavailable))
+	record := i.create("Fails, is held")
+	failed, held := h.deliveryTo(2, record), h.deliveryTo(3, record)
+	h.awaitAttemptsMade(failed, "retrying", 503)
+	h.awaitAttemptsMade(held, "retrying", 503)
+	h.awaitWorkflow(workflows.DeliveryID(failed), enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	if err := h.sendUpdate(workflows.DeliveryID(failed), "stop", object{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.sendUpdate(workflows.WebhookAddressID(h.org.webhookID(3)), "disable", object{"reason": "maintenance"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	response, err := i.call(http.MethodPost, "/issues", "", object{"inventory_id": i.node, "subject": "It rattles"})
+	if err != nil || response.status != http.StatusCreated {
+		t.Fatalf("POST /issues: status %d, %v", response.status, err)
+	}
+	feedback := idOf(t, response.body)
+	second := i.create("Is retried")
+	retrying := h.deliveryTo(2, second)
+	h.awaitAttemptsMade(retrying, "retrying", 503)
+	records := []string{workflows.WorkOrderID(record), workflows.WorkOrderID(second), workflows.FeedbackID(feedback)}
+	want := slices.Clone(records)
+	for n := range 3 {
+		want = append(want, workflows.WebhookAddressID(h.org.webhookID(n+1)))
+	}
+	for _, id := range []string{retrying, failed, held} {
+		want = append(want, workflows.DeliveryID(id))
+	}
+	slices.Sort(want)
+	allOpen := func(c client.Client) func() bool {
+		return func() bool { return slices.Equal(openIn(t, c), want) }
+	}
+	eventually(t, deliveryLimit, "all are open", allOpen(h.temporal))
+	eventually(t, startLimit, "no record is dirty", func() bool { return h.count(`SELECT count(*) FROM looks_owed`) == 0 })
+	worker.terminate()
+	worker.wait(startLimit)
+
+	// The other namespace is empty: without search attributes, schedules and workflows.
+	// What records need is done by the sweep, the rest without a worker.
+	lost := &harness{t: t, org: h.org, key: h.key, db: h.db, settings: maps.Clone(h.settings)}
+	lost.settings["TEMPORAL_NAMESPACE"] += "-empty"
+	lost.temporal = newNamespace(t, lost.settings["TEMPORAL_ADDRESS"], lost.settings["TEMPORAL_NAMESPACE"])
+	said := lost.run("restored", "temporal")
+	for _, line := range []string{
+		"open records whose workflows reload, from the next sweep on: 3\n",
+		"workflows of webhook addresses that were woken: 3\n",
+		"workflows of failing deliveries that were woken: 3\n",
+	} {
+		if !strings.Contains(said, line) {
+			t.Errorf("it printed %q, want %q in it", said, line)
+		}
+	}
+	withoutRecords := slices.DeleteFunc(slices.Clone(want), func(id string) bool { return slices.Contains(records, id) })
+	eventually(t, deliveryLimit, "addresses and deliveries are open, and the sweep's schedule exists", func() bool {
+		_, err := lost.temporal.ScheduleClient().GetHandle(t.Context(), "sweep").Describe(t.Context())
+		return err == nil && slices.Equal(openIn(t, lost.temporal), withoutRecords)
+	})
+	lost.startWorker()
+	eventually(t, deliveryLimit, "all are open again", allOpen(lost.temporal))
+	lost.awaitFound(`WorkflowType = "Delivery" AND DeliveryStatus = "retrying"`, workflows.DeliveryID(retrying))
+	lost.awaitFound(`WorkflowType = "WebhookAddress" AND AddressStatus = "off"`, workflows.WebhookAddressID(h.org.webhookID(3)))
+	if r := failing.duplicates(); r != 0 {
+		t.Errorf("%d deliveries came twice", r)
+	}
+}
