@@ -115,25 +115,29 @@ func (a *audit) answers() map[string]map[string]string {
 	return all
 }
 
-// checkWorkflows checks that no workflow failed or is stuck, and that exactly those
-// of the open work orders are running.
+// checkWorkflows checks that no workflow failed or is stuck, and that exactly those of the
+// open work orders and of the addresses are open.
 func (a *audit) checkWorkflows() {
 	a.t.Helper()
-	rows, err := a.db.Query(a.t.Context(), `SELECT id FROM work_orders WHERE status NOT IN ('complete', 'cancelled')`)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	open, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	want := make([]string, len(open))
-	for n, id := range open {
-		want[n] = workflows.WorkOrderID(id)
+	var want, running []string
+	for query, workflowID := range map[string]func(string) string{
+		`SELECT id FROM work_orders WHERE status NOT IN ('complete', 'cancelled')`: workflows.WorkOrderID,
+		`SELECT id FROM webhooks`: workflows.WebhookAddressID,
+	} {
+		rows, err := a.db.Query(a.t.Context(), query)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		open, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		for _, id := range open {
+			want = append(want, workflowID(id))
+		}
 	}
 	slices.Sort(want)
-	var running []string
-	eventuallyNone(a.t, idleLimit, "only the workflows of open work orders run", func() string {
+	eventuallyNone(a.t, idleLimit, "only the workflows of open work orders and of addresses are open", func() string {
 		var err error
 		if running, err = a.workflowsOf(`ExecutionStatus = "Running" AND WorkflowType NOT IN ("Sweep", "Housekeeping")`); err != nil {
 			return err.Error()
@@ -154,17 +158,19 @@ func (a *audit) checkWorkflows() {
 		}
 	}
 	for _, id := range running {
-		execution, err := a.temporal.DescribeWorkflowExecution(a.t.Context(), id, "")
-		if err != nil {
-			a.addFault("workflows", "%s cannot be described: %v", id, err)
-			continue
-		}
-		if task := execution.GetPendingWorkflowTask(); task.GetAttempt() > 1 {
-			a.addFault("workflows", "a task of %s is at attempt %d", id, task.GetAttempt())
-		}
-		if n := len(execution.GetPendingActivities()); n > 0 {
-			a.addFault("workflows", "%s has %d activities pending", id, n)
-		}
+		// The dispatcher of an idle address waits a while for more.
+		eventuallyNone(a.t, idleLimit, id+" is idle", func() string {
+			execution, err := a.temporal.DescribeWorkflowExecution(a.t.Context(), id, "")
+			switch task, n := execution.GetPendingWorkflowTask(), len(execution.GetPendingActivities()); {
+			case err != nil:
+				return err.Error()
+			case task.GetAttempt() > 1:
+				return fmt.Sprintf("a task is at attempt %d", task.GetAttempt())
+			case n > 0:
+				return fmt.Sprintf("%d activities are pending", n)
+			}
+			return ""
+		})
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"go.temporal.io/api/enums/v1"
 
 	"millwright/workflows"
 )
@@ -100,7 +99,10 @@ func TestFaultTemporalDown(t *testing.T) {
 	awaitDelivery(t, r, first)
 	// A running dispatcher would continue without Temporal; in this test all
 	// deliveries must queue up.
-	h.awaitWorkflow(workflows.WebhookAddressID(h.org.webhookID(1)), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	eventually(t, deliveryLimit, "the address is asleep", func() bool {
+		execution, err := h.temporal.DescribeWorkflowExecution(t.Context(), workflows.WebhookAddressID(h.org.webhookID(1)), "")
+		return err == nil && execution.GetPendingWorkflowTask() == nil && len(execution.GetPendingActivities()) == 0
+	})
 
 	temporal.kill()
 	ids := make([]string, creates)
