@@ -38,9 +38,29 @@ type Options struct {
 	StopTimeout time.Duration
 	// ResponseLimit is how long an attempt at a delivery may take.
 	ResponseLimit time.Duration
+	// Deployment is the version as which the worker runs; the zero value for none.
+	Deployment Version
 	// Instrumentation counts, logs and traces what activities do; it may be nil.
 	Instrumentation *activities.Instrumentation
 	Log             *slog.Logger
+}
+
+// Version is a version of a worker deployment in Temporal. Its workers run nothing until
+// the deployment makes it the current version.
+type Version struct{ Deployment, BuildID string }
+
+// options returns the SDK's options. Workflows move to the current version with their next
+// task, since they are open for as long as a record or an address: workflow.GetVersion
+// makes each version's code replay what earlier ones recorded.
+func (v Version) options() sdkworker.DeploymentOptions {
+	if v == (Version{}) {
+		return sdkworker.DeploymentOptions{}
+	}
+	return sdkworker.DeploymentOptions{
+		UseVersioning:             true,
+		Version:                   sdkworker.WorkerDeploymentVersion{DeploymentName: v.Deployment, BuildID: v.BuildID},
+		DefaultVersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
+	}
 }
 
 // The limits of one worker process.
@@ -76,6 +96,7 @@ func New(o Options) *Worker {
 	sdkworker.SetStickyWorkflowCacheSize(workflowCacheSize)
 	queue := func(name string, options sdkworker.Options) sdkworker.Worker {
 		options.WorkerStopTimeout = o.StopTimeout
+		options.DeploymentOptions = o.Deployment.options()
 		w := sdkworker.New(o.Client, name, options)
 		Register(w)
 		return w

@@ -48,6 +48,8 @@ type settings struct {
 	TemporalKey     string          `env:"TEMPORAL_TLS_CLIENT_KEY_PATH" doc:"file with the key of that certificate"`
 	TokenKeys       string          `env:"TOKEN_SIGNING_KEYS" secret:"true" required:"true" doc:"keys that sign access tokens, name:base64 of 32 bytes, separated by commas; the first signs, all are accepted"`
 	SealingKeys     string          `env:"SECRET_SEALING_KEYS" secret:"true" required:"true" doc:"keys that encrypt signing secrets at rest, in the same form; the first encrypts, all decrypt"`
+	Deployment      string          `env:"TEMPORAL_DEPLOYMENT_NAME" doc:"name of the worker's deployment in Temporal; with it workers are versioned and run nothing before their version is the current one, see docs/running.md"`
+	BuildID         string          `env:"TEMPORAL_WORKER_BUILD_ID" doc:"the worker's version in its deployment, another for each build"`
 	CallTimeout     time.Duration   `env:"CALL_TIMEOUT" envDefault:"25s" doc:"how long a call may take before it gets 503"`
 	ShutdownDelay   time.Duration   `env:"SHUTDOWN_DELAY" form:"or zero" envDefault:"0s" doc:"how long a stopping API reports not ready and still serves, so that load balancers notice"`
 	RetrySchedule   []time.Duration `env:"WEBHOOK_RETRY_SCHEDULE" envDefault:"1m,5m,30m,2h,6h,12h,24h" doc:"waits between the attempts of a delivery"`

@@ -11,6 +11,8 @@ import (
 
 	"go.temporal.io/sdk/client"
 	temporallog "go.temporal.io/sdk/log"
+
+	"millwright/worker"
 )
 
 // newTemporalClient returns a client that connects when it is first used. It fails
@@ -36,6 +38,14 @@ func newTemporalClient(s settings, log *slog.Logger, o *observability) (client.C
 		return nil, fmt.Errorf("TEMPORAL_ADDRESS or TEMPORAL_NAMESPACE is malformed: %w", err)
 	}
 	return c, nil
+}
+
+// deployment returns the version as which the worker runs, the zero value without one.
+func (s settings) deployment() (worker.Version, error) {
+	if (s.Deployment == "") != (s.BuildID == "") {
+		return worker.Version{}, errors.New("TEMPORAL_DEPLOYMENT_NAME and TEMPORAL_WORKER_BUILD_ID must be set together")
+	}
+	return worker.Version{Deployment: s.Deployment, BuildID: s.BuildID}, nil
 }
 
 // temporalCredentials returns credentials that read the API key at each call, nil if

@@ -28,6 +28,8 @@ import (
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
+
+	"millwright/worker"
 )
 
 // authority signs certificates of a test.
@@ -310,5 +312,18 @@ func TestAnAPIKeyNeverTravelsInTheClear(t *testing.T) {
 	}
 	if config, err := (settings{}).temporalTLS(); err != nil || config != nil {
 		t.Errorf("without settings: %v, %v", config, err)
+	}
+}
+
+func TestTheVersionOfAWorkerHasTwoSettings(t *testing.T) {
+	for _, test := range []struct {
+		name, build string
+		fails       bool
+	}{{"", "", false}, {"millwright", "7", false}, {"millwright", "", true}, {"", "7", true}} {
+		s := settings{Deployment: test.name, BuildID: test.build}
+		version, err := s.deployment()
+		if (err != nil) != test.fails || err == nil && version != (worker.Version{Deployment: test.name, BuildID: test.build}) {
+			t.Errorf("%q and %q are %+v, %v", test.name, test.build, version, err)
+		}
 	}
 }

@@ -45,6 +45,10 @@ func runWorker(ctx context.Context, s settings) error {
 		return err
 	}
 	p.inBackground(ctx, backlog.Run)
+	deployment, err := s.deployment()
+	if err != nil {
+		return err
+	}
 	sender := s.sender()
 	p.onStop(sender.Close)
 	mailer, err := s.mailer()
@@ -55,6 +59,7 @@ func runWorker(ctx context.Context, s settings) error {
 		Client: p.temporal, Namespace: s.Namespace, Service: p.service, Waker: p.waker, Sender: sender, Mailer: mailer,
 		OperatorActions: s.OperatorActions, IdleTimeout: s.IdleTimeout, SweepEvery: s.SweepEvery, StopTimeout: s.ResponseTimeout + 5*time.Second,
 		ResponseLimit:   s.ResponseTimeout,
+		Deployment:      deployment,
 		Instrumentation: instrumentation, Log: p.log,
 	}
 	if err := prepare(ctx, options); err != nil {
@@ -64,7 +69,7 @@ func runWorker(ctx context.Context, s settings) error {
 	if err := w.Start(); err != nil {
 		return fmt.Errorf("start the worker: %w", err)
 	}
-	p.log.Info("the worker runs", "namespace", s.Namespace)
+	p.log.Info("the worker runs", "namespace", s.Namespace, "deployment", s.Deployment, "build_id", s.BuildID)
 	<-ctx.Done()
 	w.Stop()
 	return nil
