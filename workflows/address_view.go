@@ -51,7 +51,7 @@ func (a *address) show(ctx workflow.Context) error {
 // addressDetails is what the Temporal UI shows of an address, in Markdown.
 func addressDetails(s service.AddressState) string {
 	var text strings.Builder
-	line := func(format string, args ...any) { text.WriteString(fmt.Sprintf(format+"\n", args...)) }
+	line := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
 	line("**%s** as of %s\n", addressStatus(s), s.LoadedAt)
 	if !s.Enabled && s.OffAt != nil && s.OffReason != nil {
 		line("- off since %s: %s", s.OffAt, *s.OffReason)

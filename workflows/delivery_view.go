@@ -72,7 +72,7 @@ func attemptName(s service.DeliveryState) string {
 // deliveryDetails is what the Temporal UI shows of a delivery, in Markdown.
 func deliveryDetails(s service.DeliveryState) string {
 	var text strings.Builder
-	line := func(format string, args ...any) { text.WriteString(fmt.Sprintf(format+"\n", args...)) }
+	line := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
 	line("**%s** as of %s\n", s.Status, s.LoadedAt)
 	line("- event %s, %s", s.EventID, s.EventType)
 	line("- record %s", s.RecordID)
