@@ -18,6 +18,15 @@ type feedbackRow struct {
 func (r *feedbackRow) position() position { return position{r.Xid, r.ID} }
 func (r *feedbackRow) record() any        { return r }
 
+// node returns the record's node and where its JSON belongs.
+func (r *feedbackRow) node() (id string, into *[]byte) { return r.InventoryID, &r.Inventory }
+
+// listedFeedback is a feedbackRow of a page.
+type listedFeedback struct {
+	feedbackRow
+	pageNodes
+}
+
 var (
 	// feedbackColumns are those of feedbackRow for the feedback {w}.
 	feedbackColumns = columnsOf[models.Feedback]() + `, ` + inventoryOf + `, ` + peopleAmong("{w}.created_by") + `, {w}.changed_xid AS xid`
@@ -58,5 +67,5 @@ func (s *Service) FeedbackList(ctx context.Context, actor Actor, filter Feedback
 	if filter.ExternalID != "" {
 		q.where("{w}.external_id = @external", "external", filter.ExternalID)
 	}
-	return list[feedbackRow](ctx, s, q, request)
+	return list[listedFeedback](ctx, s, q, request)
 }

@@ -89,6 +89,9 @@ func list[Row any, P rowPointer[Row]](ctx context.Context, s *Service, q *listQu
 // limit if another page follows. Errors: unavailable.
 func encodePage[Row any, P rowPointer[Row]](ctx context.Context, s *Service, q *listQuery, start *pageStart, v view, found []Row, limit int) (body []byte, err error) {
 	page := pageEnd{HasMore: len(found) > limit}
+	if err := showNodes[Row, P](found); err != nil {
+		return nil, err
+	}
 	found = found[:min(limit, len(found))]
 	var last position
 	if len(found) > 0 {

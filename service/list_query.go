@@ -23,6 +23,8 @@ const narrowLimit = 300
 type listQuery struct {
 	table   string
 	columns string
+	// showsNodes says that the records show the node that they are on.
+	showsNodes bool
 	// positions is a table of the rows' places in the list of changes, "" if the table
 	// itself has an index of them.
 	positions string
@@ -80,9 +82,10 @@ func (q *listQuery) scan(condition string) { q.scans = append(q.scans, condition
 // a row twice: duplicates are removed only after each source was cut to the page size.
 func (q *listQuery) source(rows func(o pageOrder) string) { q.sources = append(q.sources, rows) }
 
-// narrowBy adds the records of the nodes on which the actor has the grant.
+// narrowBy adds the records of the nodes on which the actor has the grant. They show their
+// nodes.
 func (q *listQuery) narrowBy(grant models.Grant, below string) {
-	q.grant, q.below, q.visible, q.node = grant, below, onNode(grant), "{w}.inventory_id"
+	q.grant, q.below, q.visible, q.node, q.showsNodes = grant, below, onNode(grant), "{w}.inventory_id", true
 }
 
 // createdBy adds the records that the actor created on nodes where it has the grant.
@@ -204,6 +207,8 @@ func (q *listQuery) queueView(pipeline *pgx.Batch, into *view, start *pageStart)
 type pageOrder struct {
 	// keys are the columns that the order needs.
 	keys, order string
+	// inPage is the order of the columns of the page.
+	inPage string
 	// changes says that the order is that of changes.
 	changes bool
 	// rows is the table that is scanned.
@@ -229,12 +234,12 @@ func (q *listQuery) order(v view, start *pageStart) pageOrder {
 	if !start.changes {
 		begin := " AND {w}.id < @after"
 		q.args["after"] = cmp.Or(start.at.ID, maxID)
-		return pageOrder{keys: "{w}.id", order: "{w}.id DESC", rows: q.table, scanned: filters + begin, after: begin}
+		return pageOrder{keys: "{w}.id", order: "{w}.id DESC", inPage: "id DESC", rows: q.table, scanned: filters + begin, after: begin}
 	}
 	begin := " AND {w}.changed_xid < @horizon AND ({w}.changed_xid, {w}.id) > (@xid, @after)"
 	q.args["horizon"], q.args["xid"], q.args["after"] = v.Horizon, start.at.Xid, start.at.ID
 	const key = "{w}.changed_xid, {w}.id"
-	o := pageOrder{keys: key, order: key, changes: true, rows: q.table, scanned: filters + begin}
+	o := pageOrder{keys: key, order: key, inPage: "xid, id", changes: true, rows: q.table, scanned: filters + begin}
 	if q.positions != "" {
 		o.rows = q.positions
 		if filters != "" { // positions lacks their columns
@@ -273,12 +278,17 @@ func (q *listQuery) sql(v view, start *pageStart, limit int) string {
 	}
 	// LIMIT 1 makes Postgres look each row up by its id, even in a table that was empty
 	// when it made the plan.
-	return with(`
-		SELECT `+q.columns+`
-		FROM (`+strings.Join(sources, "\n\t\tUNION\n\t\t")+`) page
-		CROSS JOIN LATERAL (SELECT * FROM `+q.table+` WHERE id = page.id LIMIT 1) {w}
-		ORDER BY `+o.order+`
-		LIMIT @rows`, "w", "w", "actor", "@actor", "people", strconv.FormatBool(q.actor.ShowPeople), "cut", strconv.Itoa(sourceRows[size]))
+	page := `
+		SELECT ` + q.columns + `
+		FROM (` + strings.Join(sources, "\n\t\tUNION\n\t\t") + `) page
+		CROSS JOIN LATERAL (SELECT * FROM ` + q.table + ` WHERE id = page.id LIMIT 1) {w}
+		ORDER BY ` + o.order + `
+		LIMIT @rows`
+	if q.showsNodes {
+		page = `WITH page AS MATERIALIZED (` + strings.Replace(page, inventoryOf, "NULL::bytea AS inventory", 1) + `)
+		SELECT page.*, ` + nodesOfPage + ` FROM page ORDER BY ` + o.inPage
+	}
+	return with(page, "w", "w", "actor", "@actor", "people", strconv.FormatBool(q.actor.ShowPeople), "cut", strconv.Itoa(sourceRows[size]))
 }
 
 // sourcesOf returns the sources of the page, without their order and limit.

@@ -51,13 +51,13 @@ const (
 // those of changeWorkOrder.
 func (s *Service) AnswerWorkOrder(ctx context.Context, actor Actor, call Call, id string, answers []GivenAnswer, completion Completion) (WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, allowReadOnly, func(ctx context.Context, c *workOrderChange) error {
-		if !slices.Contains(c.state.Assignees, actor.IdentityID) {
+		if !slices.Contains(c.state.Assigned.Assignees, actor.IdentityID) {
 			return models.Violation(models.RuleNotAssignedAsWorker, "Only an assigned worker may answer this work order; the %s is not one.", actor.Kind)
 		}
 		operation := models.OperationAnswer
 		if completion == CompleteWork {
 			operation = models.OperationComplete
-			if len(c.state.Consultants) > 0 {
+			if len(c.state.Assigned.Consultants) > 0 {
 				operation = models.OperationCompleteToReview
 			}
 		}
@@ -84,7 +84,7 @@ func (s *Service) AnswerWorkOrder(ctx context.Context, actor Actor, call Call, i
 			if operation == models.OperationComplete {
 				c.addNotice(models.NoticeCompleted, managers)
 			} else {
-				c.notices = []notice{{string(models.NoticeReviewWanted), c.state.Consultants}}
+				c.notices = []notice{{string(models.NoticeReviewWanted), c.state.Assigned.Consultants}}
 			}
 			return nil
 		}

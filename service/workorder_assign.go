@@ -22,12 +22,12 @@ func (s *Service) AssignWorkOrder(ctx context.Context, actor Actor, call Call, i
 		if err := c.Flush(ctx); err != nil {
 			return err
 		}
-		if err := named.check(c.state.Assignees, c.state.Consultants); err != nil {
+		if err := named.check(c.state.Assigned.Assignees, c.state.Assigned.Consultants); err != nil {
 			return err
 		}
 		added := roles{
-			Assignees:   difference(assignees, c.state.Assignees),
-			Consultants: difference(consultants, c.state.Consultants),
+			Assignees:   difference(assignees, c.state.Assigned.Assignees),
+			Consultants: difference(consultants, c.state.Assigned.Consultants),
 		}
 		return c.reassign(added, roles{Assignees: []string{}, Consultants: []string{}})
 	})
@@ -43,9 +43,9 @@ func (s *Service) UnassignWorkOrder(ctx context.Context, actor Actor, call Call,
 		}
 		removed := roles{Assignees: []string{}, Consultants: []string{}}
 		switch {
-		case slices.Contains(c.state.Assignees, identity):
+		case slices.Contains(c.state.Assigned.Assignees, identity):
 			removed.Assignees = []string{identity}
-		case slices.Contains(c.state.Consultants, identity):
+		case slices.Contains(c.state.Assigned.Consultants, identity):
 			removed.Consultants = []string{identity}
 		default:
 			return models.NotFound()
@@ -55,24 +55,16 @@ func (s *Service) UnassignWorkOrder(ctx context.Context, actor Actor, call Call,
 				return err
 			}
 		}
-		if len(removed.Assignees) == len(c.state.Assignees) && len(removed.Assignees) > 0 {
+		if len(removed.Assignees) == len(c.state.Assigned.Assignees) && len(removed.Assignees) > 0 {
 			return models.Violation(models.RuleLastWorker, "A work order needs at least one worker. Assign another one first.")
 		}
-		if len(removed.Consultants) == len(c.state.Consultants) && len(removed.Consultants) > 0 && c.state.Status == models.StatusSentToInspection {
+		if len(removed.Consultants) == len(c.state.Assigned.Consultants) && len(removed.Consultants) > 0 && c.state.Status == models.StatusSentToInspection {
 			return models.Violation(models.RuleStatus,
 				"The last consultant of a work order with the status %q cannot be removed. Name another one first, or cancel it.", c.state.Status.Name())
 		}
 		return c.reassign(roles{Assignees: []string{}, Consultants: []string{}}, removed)
 	})
 }
-
-// roles are identities by their role, as events show them.
-type roles struct {
-	Assignees   []string `json:"assignees"`
-	Consultants []string `json:"consultants"`
-}
-
-func (r roles) all() []string { return slices.Concat(r.Assignees, r.Consultants) }
 
 // difference returns the ids that are not among the others, never nil.
 func difference(ids, others []string) []string {
@@ -132,7 +124,7 @@ func (c *workOrderChange) reassign(added, removed roles) error {
 	}
 	c.reload = true // the record names the people of other identities now
 	c.action = string(models.EventWorkOrderAssigneesChanged)
-	before := roles{c.state.Assignees, c.state.Consultants}
+	before := c.state.Assigned
 	after := roles{
 		append(difference(before.Assignees, removed.Assignees), added.Assignees...),
 		append(difference(before.Consultants, removed.Consultants), added.Consultants...),

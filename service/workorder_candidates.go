@@ -55,7 +55,7 @@ func (c *workOrderChange) queueCandidates(n *candidates) {
 		found, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[struct{ Known, Connected []string }])
 		if err == nil {
 			// An actor that reads the work order knows its assignees.
-			n.Known = slices.Concat(found.Known, c.state.Assignees, c.state.Consultants)
+			n.Known = slices.Concat(found.Known, c.state.Assigned.Assignees, c.state.Assigned.Consultants)
 			n.Connected = found.Connected
 		}
 		return err

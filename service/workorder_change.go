@@ -158,7 +158,7 @@ func (c *workOrderChange) addNotice(kind models.NoticeKind, managers []string, i
 // the workers and the consultants.
 func (c *workOrderChange) addNoticeToAll(ctx context.Context, kind models.NoticeKind) error {
 	managers, err := c.managers(ctx)
-	c.addNotice(kind, managers, slices.Concat(c.state.Assignees, c.state.Consultants)...)
+	c.addNotice(kind, managers, slices.Concat(c.state.Assigned.Assignees, c.state.Assigned.Consultants)...)
 	return err
 }
 

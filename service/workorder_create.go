@@ -203,11 +203,10 @@ func (c workOrderCreation) row(actor Actor, id string, in NewWorkOrder, workers 
 			Status:         models.StatusOpen,
 			CreatedBy:      actor.IdentityID,
 		},
-		Assignees:   difference(workers, nil),
-		Consultants: difference(in.Consultants, nil),
-		Inventory:   c.Inventory,
+		Assigned:  roles{difference(workers, nil), difference(in.Consultants, nil)},
+		Inventory: c.Inventory,
 	}
-	row.People = encodedPeople(c.People, slices.Concat(row.Assignees, row.Consultants, []string{actor.IdentityID}))
+	row.People = encodedPeople(c.People, append(row.Assigned.all(), actor.IdentityID))
 	return row
 }
 
@@ -217,10 +216,10 @@ func (t *tx) insertWorkOrder(actor Actor, row workOrderRow, addresses int) error
 		return err
 	}
 	var assignees []models.WorkOrderAssignee
-	for i, identity := range row.Assignees {
+	for i, identity := range row.Assigned.Assignees {
 		assignees = append(assignees, models.WorkOrderAssignee{WorkOrderID: row.ID, IdentityID: identity, Role: models.RoleWorker, Position: i})
 	}
-	for i, identity := range row.Consultants {
+	for i, identity := range row.Assigned.Consultants {
 		assignees = append(assignees, models.WorkOrderAssignee{WorkOrderID: row.ID, IdentityID: identity, Role: models.RoleConsultant, Position: i})
 	}
 	if len(assignees) > 0 {
@@ -230,7 +229,7 @@ func (t *tx) insertWorkOrder(actor Actor, row workOrderRow, addresses int) error
 	}
 	changes := models.JSON{
 		"inventory_id": fromTo(nil, row.InventoryID), "title": fromTo(nil, row.Title), "priority": fromTo(nil, row.Priority),
-		"status": fromTo(nil, row.Status), "assignees": fromTo(nil, row.Assignees), "consultants": fromTo(nil, row.Consultants),
+		"status": fromTo(nil, row.Status), "assignees": fromTo(nil, row.Assigned.Assignees), "consultants": fromTo(nil, row.Assigned.Consultants),
 	}
 	optional := map[string]*string{"description": row.Description, "form_id": row.FormID, "external_id": row.ExternalID}
 	for name, value := range optional {
@@ -248,8 +247,8 @@ func (t *tx) insertWorkOrder(actor Actor, row workOrderRow, addresses int) error
 		action:         string(models.EventWorkOrderCreated),
 		changes:        changes,
 		notices: []notice{
-			{"work_order.assigned", row.Assignees},
-			{"work_order.consulted", row.Consultants},
+			{"work_order.assigned", row.Assigned.Assignees},
+			{"work_order.consulted", row.Assigned.Consultants},
 		},
 		events:    []domainEvent{{kind: models.EventWorkOrderCreated}},
 		addresses: addresses,

@@ -42,7 +42,7 @@ func (c *workOrderChange) requireInvolved(ctx context.Context) error {
 	if err := requirePerson(c.actor, "Putting a work order on hold or resuming it"); err != nil || c.hasGrant(models.GrantWorkOrdersUpdate) {
 		return err
 	}
-	assigned, err := c.actsAs(ctx, slices.Concat(c.state.Assignees, c.state.Consultants))
+	assigned, err := c.actsAs(ctx, slices.Concat(c.state.Assigned.Assignees, c.state.Assigned.Consultants))
 	if err == nil && !assigned {
 		err = models.Errorf(models.CodePermissionDenied,
 			"Only a person who may change work orders on this node or is assigned to this one may put it on hold or resume it.")

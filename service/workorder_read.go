@@ -12,8 +12,7 @@ import (
 // workOrderRow is a work order with what its record shows besides its own columns.
 type workOrderRow struct {
 	models.WorkOrder
-	Assignees   []string
-	Consultants []string
+	Assigned roles
 	// Inventory is a models.NodeReference and People are []models.NamedIdentity, nil
 	// unless they are shown, as Postgres encodes them.
 	Inventory, People []byte
@@ -23,23 +22,24 @@ type workOrderRow struct {
 func (r *workOrderRow) position() position { return position{r.Xid, r.ID} }
 func (r *workOrderRow) record() any        { return r }
 
+// node returns the record's node and where its JSON belongs.
+func (r *workOrderRow) node() (id string, into *[]byte) { return r.InventoryID, &r.Inventory }
+
+// listedWorkOrder is a workOrderRow of a page.
+type listedWorkOrder struct {
+	workOrderRow
+	pageNodes
+}
+
 var (
-	// assigneeColumns select the assignees and the consultants of the work order {w}.
-	assigneeColumns = inRole(models.RoleWorker) + ` AS assignees, ` + inRole(models.RoleConsultant) + ` AS consultants`
 	// workOrderColumns are those of workOrderRow for the work order {w}.
-	workOrderColumns = columnsOf[models.WorkOrder]() + `, ` + assigneeColumns + `, ` + inventoryOf + `, ` +
+	workOrderColumns = columnsOf[models.WorkOrder]() + `, ` + rolesOf + `, ` + inventoryOf + `, ` +
 		peopleAmong(`SELECT {w}.created_by UNION SELECT x.identity_id FROM work_order_assignees x WHERE x.work_order_id = {w}.id`) +
 		`, {w}.changed_xid AS xid`
 
 	readWorkOrders = byPeople(func(people string) *batch.Statement { return readByID("work_orders", workOrderColumns, people) })
 	workOrders     = newRecordReader("work_orders", workOrderColumns, readableWorkOrder, (*workOrderRow).record, models.PrefixWorkOrder)
 )
-
-// inRole selects the identities that have the role in the work order {w}, in order.
-func inRole(role models.Role) string {
-	return `ARRAY(SELECT x.identity_id::text FROM work_order_assignees x
-		WHERE x.work_order_id = {w}.id AND x.role = '` + string(role) + `' ORDER BY x.position)`
-}
 
 // queueWorkOrder queues loading a work order as its GET shows it to the actor.
 func (t *tx) queueWorkOrder(into *workOrderRow, id string, actor Actor) {
@@ -99,13 +99,18 @@ func (s *Service) WorkOrders(ctx context.Context, actor Actor, filter WorkOrderF
 			return o.keys + ` FROM (` + assignedTo("@assignee", " AND "+readableWorkOrder, o) + `) {w}`
 		}
 	}
-	return list[workOrderRow](ctx, s, q, request)
+	return list[listedWorkOrder](ctx, s, q, request)
 }
 
 // assignedTo selects a page by ids of the work orders {w} that are assigned to the identity
 // and meet the condition. The condition on the position, which always holds, names the
 // index that has them in this order.
 func assignedTo(identity, condition string, o pageOrder) string {
+	if condition == "" && o.scanned == o.after {
+		return `SELECT x.work_order_id AS id FROM work_order_assignees x
+			WHERE x.identity_id = ` + identity + ` AND x.position >= 0` + strings.ReplaceAll(o.after, "{w}.id", "x.work_order_id") + `
+			ORDER BY x.work_order_id DESC LIMIT {cut}`
+	}
 	return `SELECT {w}.* FROM work_order_assignees x
 			CROSS JOIN LATERAL (SELECT * FROM work_orders {w} WHERE {w}.id = x.work_order_id` + o.scanned + condition + ` LIMIT 1) {w}
 			WHERE x.identity_id = ` + identity + ` AND x.position >= 0` + strings.ReplaceAll(o.after, "{w}.id", "x.work_order_id") + `

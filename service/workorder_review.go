@@ -46,7 +46,7 @@ func (s *Service) ReviewWorkOrder(ctx context.Context, actor Actor, call Call, i
 		if review.Approve {
 			c.addNotice(kind, managers)
 		} else {
-			c.addNotice(kind, managers, c.state.Assignees...) // it is their turn again
+			c.addNotice(kind, managers, c.state.Assigned.Assignees...) // it is their turn again
 		}
 		return err
 	})
@@ -68,7 +68,7 @@ func (c *workOrderChange) requireConsultant(ctx context.Context) error {
 	if err := requirePerson(c.actor, "Reviewing a work order"); err != nil {
 		return err
 	}
-	consults, err := c.actsAs(ctx, c.state.Consultants)
+	consults, err := c.actsAs(ctx, c.state.Assigned.Consultants)
 	if err == nil && !consults {
 		err = models.Errorf(models.CodePermissionDenied, "Only a consultant of the work order may review it.")
 	}

@@ -1,0 +1,89 @@
+package service
+
+import "fmt"
+
+// A page shows each record's node with its path. Many records have the same node, and
+// almost all nodes the same ones above them, so a page reads each of these nodes once, and
+// the api puts the paths together.
+
+// pageNodes are part of the row of a page whose records show their nodes.
+type pageNodes struct {
+	// Nodes are what nodesOfPage selects, in one of the rows, nil in the others.
+	Nodes []string
+}
+
+func (p *pageNodes) nodes() []string { return p.Nodes }
+
+// nodeFields is how many texts there are in pageNodes for each node.
+const nodeFields = 4
+
+// nodesOfPage selects, as the column nodes of one row, the nodes of all records of page and
+// those above them: id, parent, and what their JSON has before external_id and there.
+const nodesOfPage = `CASE WHEN row_number() OVER () = 1 THEN ARRAY(
+			SELECT unnest(ARRAY[v.id::text, coalesce(v.parent_id::text, ''),
+				'{"id":"' || v.id || '","kind":"' || v.kind || '","name":' || to_json(v.name)::text,
+				',"external_id":' || coalesce(to_json(v.external_id)::text, 'null')])
+			FROM (SELECT DISTINCT above.ancestor_id
+				FROM (SELECT DISTINCT inventory_id FROM page) own
+				CROSS JOIN LATERAL (SELECT ancestor_id FROM inventory_closure WHERE node_id = own.inventory_id OFFSET 0) above) shown
+			CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = shown.ancestor_id LIMIT 1) v) END AS nodes`
+
+// shownNode is a node of a page.
+type shownNode struct {
+	parent, head, code string
+	// json is what the node's records show.
+	json []byte
+}
+
+// showNodes gives the records of a page the JSON of their nodes. Errors: a record whose
+// node was not read.
+func showNodes[Row any, P rowPointer[Row]](page []Row) error {
+	var byID map[string]*shownNode
+	for n := range page {
+		row, ok := any(P(&page[n])).(interface{ nodes() []string })
+		if !ok {
+			return nil
+		}
+		texts := row.nodes()
+		if texts == nil {
+			continue
+		}
+		byID = make(map[string]*shownNode, len(texts)/nodeFields)
+		all := make([]shownNode, len(texts)/nodeFields)
+		for i := range all {
+			of := texts[i*nodeFields:]
+			all[i] = shownNode{parent: of[1], head: of[2], code: of[3]}
+			byID[of[0]] = &all[i]
+		}
+	}
+	for n := range page {
+		row := any(P(&page[n])).(interface{ node() (string, *[]byte) }) //nolint:forcetypeassert // rows with nodes have it
+		id, into := row.node()
+		shown := byID[id]
+		if shown == nil {
+			return fmt.Errorf("the node %s of a page is missing", id)
+		}
+		if shown.json == nil {
+			shown.json = shown.reference(byID)
+		}
+		*into = shown.json
+	}
+	return nil
+}
+
+// reference encodes a models.NodeReference, as the SQL of nodeReference does.
+func (s *shownNode) reference(byID map[string]*shownNode) []byte {
+	b := append(append(make([]byte, 0, recordSize/2), s.head...), s.code...)
+	return append(byID[s.parent].appendPath(append(b, `,"path":[`...), byID), "]}"...)
+}
+
+// appendPath appends the node, if there is one, after those above it.
+func (s *shownNode) appendPath(b []byte, byID map[string]*shownNode) []byte {
+	if s == nil {
+		return b
+	}
+	if b = byID[s.parent].appendPath(b, byID); b[len(b)-1] != '[' {
+		b = append(b, ',')
+	}
+	return append(append(b, s.head...), '}')
+}
