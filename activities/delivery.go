@@ -40,7 +40,7 @@ func (a *Deliveries) CheckDelivery(ctx context.Context, id string) (LoadedDelive
 	due := state.Status == models.DeliveryPending ||
 		state.NextAttemptAt != nil && !state.NextAttemptAt.Time.After(state.LoadedAt.Time)
 	if err == nil && due {
-		a.Waker.Wake(service.WakeTarget{Kind: service.TargetWebhook, ID: state.WebhookID})
+		a.Waker.Wake(service.WakeTarget{Kind: service.TargetWebhook, ID: state.WebhookID, OrganizationID: state.OrganizationID})
 	}
 	return state, err
 }

@@ -361,6 +361,9 @@ func (r *dispatchRun) record(ctx context.Context, mode recordMode) (bool, error)
 	}
 	r.result.Delivered += recorded.Delivered
 	r.result.Failed += recorded.Failed + len(recorded.Retrying)
+	for n := range recorded.Attempted {
+		recorded.Attempted[n].OrganizationID = r.address.OrganizationID
+	}
 	service.NotifyAttempts(ctx, r.Waker, recorded.Attempted...)
 	return true, nil
 }

@@ -51,9 +51,9 @@ func (s *Sweeper) WakeMissing(ctx context.Context) (int, error) {
 		if err != nil {
 			return missing, err
 		}
-		for _, id := range wanted {
-			if !open[id] {
-				s.Waker.Wake(service.WakeTarget{Kind: kind, ID: id})
+		for _, target := range wanted {
+			if !open[target.ID] {
+				s.Waker.Wake(target)
 				missing++
 			}
 		}

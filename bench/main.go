@@ -24,6 +24,7 @@ type options struct {
 	addresses            int
 	retries              int
 	backlog              int
+	burst                int
 	seconds              float64
 	binary               string
 	peer                 peerOptions
@@ -45,6 +46,7 @@ var parts = []part{
 	{"addresses", benchAddresses},
 	{"retries", benchRetries},
 	{"neighbors", benchNeighbors},
+	{"wakes", benchWakes},
 	{"peers", benchPeer},
 }
 
@@ -85,6 +87,7 @@ func readOptions() (options, error) {
 	flags.IntVar(&o.addresses, "addresses", 200, "webhook addresses to grow to, from 10")
 	flags.IntVar(&o.retries, "retries", 5000, "deliveries that wait for a retry")
 	flags.IntVar(&o.backlog, "backlog", 100_000, "deliveries of the addresses that a neighbor deletes and turns on")
+	flags.IntVar(&o.burst, "burst", 10_000, "work orders that one organization creates at once while another's workflows start")
 	flags.Float64Var(&o.seconds, "seconds", 10, "how long each load lasts")
 	flags.StringVar(&o.binary, "millwright", "bin/millwright", "the product's program")
 	o.peer.define(flags)
@@ -97,8 +100,8 @@ func readOptions() (options, error) {
 	if o.expired == 0 {
 		o.expired = o.deliveries / 30
 	}
-	if o.seconds <= 0 || o.records < 20_000 || o.addresses < 20 || o.retries < 1 || o.backlog < 1 || o.deliveries < 0 || o.expired < 0 {
-		return o, errors.New("-seconds must be above 0, -records at least 20,000, -addresses at least 20, -retries and -backlog at least 1, and -deliveries and -expired at least 0")
+	if o.seconds <= 0 || o.records < 20_000 || o.addresses < 20 || o.retries < 1 || o.backlog < 1 || o.burst < 1 || o.deliveries < 0 || o.expired < 0 {
+		return o, errors.New("-seconds must be above 0, -records at least 20,000, -addresses at least 20, -retries, -backlog and -burst at least 1, and -deliveries and -expired at least 0")
 	}
 	return o, errors.Join(unknown("-only", o.only, parts), unknown("-calls", o.calls, measuredCalls), o.peer.check(o.only))
 }

@@ -26,7 +26,12 @@ type organization struct {
 	feedback bool
 	// questions is the number of questions of its form, 0 for no form.
 	questions int
+	// person makes a person, whose e-mail address is email, a worker of new work orders.
+	person bool
 }
+
+// email is the address of the organization's person.
+func (o organization) email() string { return o.key + "@example.com" }
 
 // changeSubscription is the organization of most measurements: its addresses
 // subscribe to changes.
@@ -61,8 +66,14 @@ permission_definitions:
   - {key: full, name: Full, applies_below: true, grants: [%[3]s]}
   - {key: manager, name: Manager, applies_below: true, inventory_manager: true, grants: [%[3]s]}
 inventory: [{key: top, kind: location, name: Top}]
-assignments:
 `, o.key, cmp.Or(o.callsPerMinute, 1_000_000_000), grants)
+	if o.person {
+		fmt.Fprintf(&b, "people: [{key: ann, name: Ann, email: %s}]\n", o.email())
+	}
+	b.WriteString("assignments:\n")
+	if o.person {
+		b.WriteString("  - {node: top, identity: ann, definition: manager}\n")
+	}
 	definition := "manager" // the first integration is the worker of new work orders
 	for n := range o.integrations {
 		fmt.Fprintf(&b, "  - {node: top, identity: i%d, definition: %s}\n", n+1, definition)

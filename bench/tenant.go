@@ -78,9 +78,12 @@ var (
 )
 
 // create creates a work order and returns its id.
-func (t *tenant) create(c *caller) (string, error) {
+func (t *tenant) create(c *caller) (string, error) { return t.createTitled(c, "Replace filter") }
+
+// createTitled is create with a title.
+func (t *tenant) createTitled(c *caller, title string) (string, error) {
 	body, err := c.write(http.MethodPost, "/work-orders", rand.Text(),
-		`{"inventory_id":"`+t.node+`","title":"Replace filter"}`, http.StatusCreated)
+		`{"inventory_id":"`+t.node+`","title":"`+title+`"}`, http.StatusCreated)
 	id := textAfter(body, `"id":"`)
 	if err == nil && !strings.HasPrefix(id, "wo_") {
 		err = fmt.Errorf("a new work order's id is %q", id)

@@ -78,7 +78,9 @@ type RecordResult struct {
 // Signal.
 type AttemptedDelivery struct {
 	DeliveryID string
-	Signal     AttemptSignal
+	// OrganizationID is the address's, "" if it is unknown.
+	OrganizationID string
+	Signal         AttemptSignal
 	// Start says that the delivery has a workflow from now on, if it is not open yet.
 	Start bool
 	// TraceParent is that of the attempt.

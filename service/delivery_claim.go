@@ -14,9 +14,10 @@ import (
 
 // Address is a webhook address as the sender of its deliveries needs it.
 type Address struct {
-	ID            string
-	IntegrationID string
-	URL           string
+	ID             string
+	OrganizationID string
+	IntegrationID  string
+	URL            string
 	// Secrets sign each delivery, the newest first: two during a rotation's overlap.
 	Secrets []string
 	Enabled bool
@@ -215,7 +216,7 @@ func (s *Service) continueMoves(ctx context.Context, address addressRow, claim *
 		claim.More, err = true, s.adopt(ctx, address.OrganizationID, address.ID)
 	case !address.Enabled:
 		err = s.transaction(ctx, address.OrganizationID, func(t *ormTx) (err error) {
-			claim.More, err = t.holdBatch(address.ID)
+			claim.More, err = t.holdBatch(address.OrganizationID, address.ID)
 			return err
 		})
 	case address.Releasing && !claim.More:
@@ -268,7 +269,7 @@ func (s *Service) claimRows(
 
 // openAddress opens the sealed secrets of an address.
 func (s *Service) openAddress(row addressRow) (Address, error) {
-	address := Address{ID: row.ID, IntegrationID: row.IntegrationID, URL: row.URL, Enabled: row.Enabled}
+	address := Address{ID: row.ID, OrganizationID: row.OrganizationID, IntegrationID: row.IntegrationID, URL: row.URL, Enabled: row.Enabled}
 	secret, err := s.Vault.Open(row.SecretSealed, row.ID)
 	if err != nil {
 		return address, err

@@ -97,15 +97,15 @@ func (s *Service) render(ctx context.Context, address addressRow, claimed []clai
 		rendered = append(rendered, r)
 	}
 	if len(skipped) > 0 {
-		if err := s.skip(ctx, skipped); err != nil {
+		if err := s.skip(ctx, address.OrganizationID, skipped); err != nil {
 			return nil, err
 		}
 	}
 	return rendered, nil
 }
 
-// skip marks deliveries skipped and wakes those of their workflows that are open.
-func (s *Service) skip(ctx context.Context, ids []string) error {
+// skip marks deliveries of the organization skipped and wakes those of their workflows that are open.
+func (s *Service) skip(ctx context.Context, organizationID string, ids []string) error {
 	var wakes []WakeTarget
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(batch.IndexPlans)
@@ -114,7 +114,7 @@ func (s *Service) skip(ctx context.Context, ids []string) error {
 		var workflow bool
 		_, err := pgx.ForEachRow(rows, []any{&id, &workflow}, func() error {
 			if workflow {
-				wakes = append(wakes, WakeTarget{TargetDelivery, id})
+				wakes = append(wakes, wakeTarget(organizationID, id))
 			}
 			return nil
 		})

@@ -187,7 +187,7 @@ func (s *Service) operateDelivery(ctx context.Context, id, action, statement, st
 			}
 			return models.Errorf(models.CodeValidationFailed, "The delivery is %s; this is for one that is %s.", now, states)
 		}
-		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, webhookID})
+		t.wakes = append(t.wakes, wakeTarget(organizationID, webhookID))
 		return t.log(Operator(), h.OrganizationID, action, webhookID)
 	})
 }

@@ -62,7 +62,7 @@ func (t *tx) queueEffects(c effects) error {
 		}
 	}
 	if c.concernWorkflow() {
-		t.markDirty(c.recordID)
+		t.markDirty(c.organizationID, c.recordID)
 	}
 	return nil
 }
@@ -75,12 +75,12 @@ func (c effects) concernWorkflow() bool {
 	return status || target || slices.ContainsFunc(c.notices, func(n notice) bool { return len(n.identities) > 0 })
 }
 
-// markDirty marks the record for its workflow to reload and wakes the workflow
+// markDirty marks the organization's record for its workflow to reload and wakes the workflow
 // after the commit. It writes an existing mark again, so that a workflow clearing
 // it waits for this transaction and then loads what it changed.
-func (t *tx) markDirty(recordID string) {
+func (t *tx) markDirty(organizationID, recordID string) {
 	t.QueueBulk(dirtyRecords, []any{recordID, t.at.Time})
-	t.wakes = append(t.wakes, wakeTargetOf(recordID))
+	t.wakes = append(t.wakes, wakeTarget(organizationID, recordID))
 }
 
 var dirtyRecords = &batch.Statement{Stage: stageDirty, SQL: `

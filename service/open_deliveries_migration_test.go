@@ -114,6 +114,7 @@ func TestDeliveriesOfThePreviousReleaseAreKept(t *testing.T) {
 	for _, want := range []service.WakeTarget{
 		{Kind: service.TargetWebhook, ID: f.ID("erp_hook")}, {Kind: service.TargetDelivery, ID: "dlv_" + first + "2"}, {Kind: service.TargetDelivery, ID: "dlv_" + second + "2"},
 	} {
+		want.OrganizationID, want.Swept = f.Acme.OrganizationID, true
 		if err != nil || !slices.Contains(unclaimed, want) {
 			t.Errorf("the sweep does not find %v: %v", want, err)
 		}

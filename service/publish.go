@@ -35,7 +35,7 @@ const publishQuery = `
 			AND '{scope}' = ANY (i.scopes)
 			AND {readable}
 	), recipients AS (
-		SELECT r.nth, r.event_id, r.record_id, r.at, h.id AS webhook_id, h.enabled, uuid_send(gen_random_uuid()) AS random
+		SELECT r.nth, r.event_id, r.record_id, r.at, h.id AS webhook_id, h.organization_id, h.enabled, uuid_send(gen_random_uuid()) AS random
 		FROM readers r
 		JOIN webhooks h ON h.integration_id = r.integration_id AND r.kind = ANY (h.events)
 		ORDER BY h.id
@@ -53,7 +53,7 @@ const publishQuery = `
 		SELECT {id}, r.event_id, r.webhook_id, r.record_id, r.at, 'held'
 		FROM recipients r WHERE NOT r.enabled ORDER BY r.nth, r.webhook_id
 	)
-	SELECT r.nth, r.webhook_id FROM recipients r
+	SELECT r.nth, r.webhook_id, r.organization_id FROM recipients r
 	WHERE r.enabled AND NOT EXISTS (
 		SELECT FROM mailboxes m WHERE m.webhook_id = r.webhook_id AND m.attended_until > r.at)`
 
@@ -119,8 +119,9 @@ func (t *tx) publish(c effects, e domainEvent) error {
 		publish = publishFeedback
 	}
 	t.QueueBulkHints(publish, func(row pgx.CollectableRow) error {
-		unleased, err := pgx.RowTo[string](row)
-		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, unleased})
+		var unleased, organizationID string
+		err := row.Scan(&unleased, &organizationID)
+		t.wakes = append(t.wakes, wakeTarget(organizationID, unleased))
 		return err
 	}, eventID, string(e.kind), c.recordID, t.at.Time, c.organizationID, c.actor.IdentityID, data, traceParent)
 	return nil

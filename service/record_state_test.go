@@ -178,7 +178,10 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 func TestSweepFindsDirtyRecords(t *testing.T) {
 	s := newHarness(t)
 	order, issue := s.newWorkOrder([]string{"bob"}, nil), s.feedback()
-	wanted := []service.WakeTarget{{Kind: service.TargetWorkOrder, ID: order}, {Kind: service.TargetFeedback, ID: issue}}
+	wanted := []service.WakeTarget{
+		{Kind: service.TargetWorkOrder, ID: order, OrganizationID: s.Acme.OrganizationID, Swept: true},
+		{Kind: service.TargetFeedback, ID: issue, OrganizationID: s.Acme.OrganizationID, Swept: true},
+	}
 	unclaimed := func() (found []service.WakeTarget) {
 		t.Helper()
 		all, err := s.Unclaimed(t.Context(), 10*time.Second)

@@ -130,7 +130,7 @@ func (s *Service) RedeliverSince(ctx context.Context, actor Actor, webhookID str
 			return "", err
 		}
 		due, err = t.release(webhookID, since)
-		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, webhookID})
+		t.wakes = append(t.wakes, wakeTarget(h.OrganizationID, webhookID))
 		return actionRedelivered, err
 	})
 	return due, err
@@ -186,9 +186,9 @@ func (s *Service) RedeliverDelivery(ctx context.Context, actor Actor, id string)
 		if err := t.countRequeue(webhookID); err != nil {
 			return err
 		}
-		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, webhookID})
+		t.wakes = append(t.wakes, wakeTarget(h.OrganizationID, webhookID))
 		if failing { // it may have a workflow, which shows this
-			t.wakes = append(t.wakes, WakeTarget{TargetDelivery, id})
+			t.wakes = append(t.wakes, wakeTarget(h.OrganizationID, id))
 		}
 		return t.log(actor, h.OrganizationID, actionRedelivered, webhookID)
 	})

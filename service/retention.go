@@ -218,7 +218,9 @@ func (s *Service) removeBatch(ctx context.Context, sql string, until, from any, 
 		t.QueueRows(func(rows pgx.Rows) (err error) {
 			removed, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[removedBatch])
 			for _, delivery := range removed.Wake {
-				t.wakes = append(t.wakes, WakeTarget{TargetDelivery, delivery})
+				target := wakeTarget("", delivery)
+				target.Swept = true
+				t.wakes = append(t.wakes, target)
 			}
 			return err
 		}, sql, pgx.NamedArgs{"until": until, "from": from, "limit": limit})

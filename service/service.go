@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +27,11 @@ import (
 type WakeTarget struct {
 	Kind TargetKind
 	ID   string
+	// OrganizationID is whose workflow it is: a Waker is fair to organizations. It is ""
+	// if that is unknown.
+	OrganizationID string
+	// Swept says that the sweep or a removal found it, so that it may wait for what is woken by writes.
+	Swept bool
 }
 
 // TargetKind is the kind of a workflow that can be woken.
@@ -39,18 +45,19 @@ const (
 	TargetFeedback  TargetKind = "feedback"   // feedback has new notices
 )
 
-// wakeTargetOf returns the target for a record or an address, by the prefix of its id.
-func wakeTargetOf(recordID string) WakeTarget {
-	switch {
-	case models.IsID(recordID, models.PrefixWorkOrder):
-		return WakeTarget{TargetWorkOrder, recordID}
-	case models.IsID(recordID, models.PrefixFeedback):
-		return WakeTarget{TargetFeedback, recordID}
-	case models.IsID(recordID, models.PrefixDelivery):
-		return WakeTarget{TargetDelivery, recordID}
-	default:
-		return WakeTarget{TargetWebhook, recordID}
+// wakeTarget returns the target for an id of the organization, by the id's prefix.
+func wakeTarget(organizationID, id string) WakeTarget {
+	target := WakeTarget{Kind: TargetWebhook, ID: id, OrganizationID: organizationID}
+	prefix, _, _ := strings.Cut(id, "_")
+	switch models.IDPrefix(prefix) { //nolint:exhaustive // no others have a workflow
+	case models.PrefixWorkOrder:
+		target.Kind = TargetWorkOrder
+	case models.PrefixFeedback:
+		target.Kind = TargetFeedback
+	case models.PrefixDelivery:
+		target.Kind = TargetDelivery
 	}
+	return target
 }
 
 // Waker wakes workflows after a commit. It neither blocks nor fails: the sweep finds
@@ -73,7 +80,7 @@ func NotifyAttempts(ctx context.Context, w Waker, deliveries ...AttemptedDeliver
 		return
 	}
 	for _, d := range deliveries {
-		WakeIn(WithTraceParent(ctx, d.TraceParent), w, WakeTarget{TargetDelivery, d.DeliveryID})
+		WakeIn(WithTraceParent(ctx, d.TraceParent), w, wakeTarget(d.OrganizationID, d.DeliveryID))
 	}
 }
 

@@ -9,39 +9,25 @@ import (
 	"millwright/service/batch"
 )
 
-// sweepLimit bounds one sweep; the next finds the rest. Mail has a smaller limit
-// and a longer grace: without a mail server its workflows retry by themselves.
+// sweepLimit bounds one sweep; the next finds the rest. More dirty records are taken, since
+// all of them may be of one organization: the Waker is fair to the others. Mail has a
+// smaller limit and a longer grace: without a mail server its workflows retry by themselves.
 const (
-	sweepLimit     = 1000
-	sweepMailLimit = 100
-	mailGrace      = 10 * time.Minute
+	sweepLimit      = 1000
+	sweepDirtyLimit = 10_000
+	sweepMailLimit  = 100
+	mailGrace       = 10 * time.Minute
 )
 
 // dirtyGrace is the grace of dirty records. It is longer because a burst of new
-// records takes that long to wake its workflows.
+// records takes that long to wake its workflows: by default as long as a Waker keeps wakes.
 func dirtyGrace(grace time.Duration) time.Duration { return 6 * grace }
 
-// Unclaimed returns the workflows to wake because nothing else does: addresses
-// without a lease whose deliveries have been pending for longer than grace or whose
-// release is unfinished,
-// deliveries whose next attempt is overdue by grace, dirty records, and records
-// with notices that are not being mailed. Waking one unnecessarily is harmless. Errors:
-// unavailable.
-func (s *Service) Unclaimed(ctx context.Context, grace time.Duration) ([]WakeTarget, error) {
-	now := s.now()
-	var unclaimed []WakeTarget
-	collect := func(target func(id string) WakeTarget) func(pgx.Rows) error {
-		return func(rows pgx.Rows) error {
-			ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
-			for _, id := range ids {
-				unclaimed = append(unclaimed, target(id))
-			}
-			return err
-		}
-	}
-	pipeline := &pgx.Batch{}
-	pipeline.Queue(`
-		SELECT h.id FROM webhooks h
+// sweptQueries return the ids of the workflows to wake because nothing else does, with
+// their organizations.
+var sweptQueries = struct{ addresses, retries, dirty, mails string }{
+	addresses: `
+		SELECT h.id, h.organization_id FROM webhooks h
 		WHERE (EXISTS (SELECT FROM open_deliveries d
 				WHERE d.webhook_id = h.id AND d.status = 'pending' AND d.created_at < $1)
 				OR EXISTS (SELECT FROM open_deliveries d
@@ -49,20 +35,55 @@ func (s *Service) Unclaimed(ctx context.Context, grace time.Duration) ([]WakeTar
 				OR EXISTS (SELECT FROM former_deliveries d WHERE d.webhook_id = h.id AND d.status = 'pending' AND d.created_at < $1)
 				OR EXISTS (SELECT FROM delivery_releases r WHERE r.webhook_id = h.id))
 			AND NOT EXISTS (SELECT FROM mailboxes m WHERE m.webhook_id = h.id AND m.attended_until > $2)
-		LIMIT $3`, now.Add(-grace), now, sweepLimit).Query(collect(wakeTargetOf))
-	pipeline.Queue(`
-		SELECT id FROM former_deliveries d WHERE status = 'retrying' AND next_attempt_at < $1
-			AND EXISTS (SELECT FROM webhooks h WHERE h.id = d.webhook_id)
-		ORDER BY next_attempt_at LIMIT $2`, now.Add(-grace), sweepLimit).Query(collect(func(id string) WakeTarget { return WakeTarget{TargetDelivery, id} }))
-	pipeline.Queue(`SELECT record_id FROM looks_owed WHERE since < $1 ORDER BY since LIMIT $2`,
-		now.Add(-dirtyGrace(grace)), sweepLimit).Query(collect(wakeTargetOf))
-	pipeline.Queue(`
-		SELECT DISTINCT record_id FROM (
-			SELECT record_id FROM notices WHERE mail = 'waiting' AND created_at < $1
+		LIMIT $3`,
+	retries: `
+		SELECT d.id, h.organization_id FROM former_deliveries d JOIN webhooks h ON h.id = d.webhook_id
+		WHERE d.status = 'retrying' AND d.next_attempt_at < $1
+		ORDER BY d.next_attempt_at LIMIT $2`,
+	dirty: `
+		SELECT l.record_id, coalesce(CASE left(l.record_id, 4)
+			WHEN 'iss_' THEN (SELECT organization_id FROM feedback WHERE id = l.record_id LIMIT 1)
+			WHEN 'whk_' THEN (SELECT organization_id FROM webhooks WHERE id = l.record_id LIMIT 1)
+			WHEN 'dlv_' THEN (SELECT h.organization_id FROM open_deliveries d JOIN webhooks h ON h.id = d.webhook_id WHERE d.id = l.record_id LIMIT 1)
+			ELSE (SELECT organization_id FROM work_orders WHERE id = l.record_id LIMIT 1)
+			END, '')
+		FROM (SELECT record_id, since FROM looks_owed WHERE since < $1 ORDER BY since LIMIT $2) l ORDER BY l.since`,
+	mails: `
+		SELECT DISTINCT record_id, organization_id FROM (
+			SELECT record_id, organization_id FROM notices WHERE mail = 'waiting' AND created_at < $1
 				AND (mailing_until IS NULL OR mailing_until < $2)
 			ORDER BY created_at LIMIT $3) waiting`,
-		now.Add(-mailGrace), now, sweepMailLimit).Query(collect(wakeTargetOf))
+}
+
+// Unclaimed returns the workflows to wake because nothing else does: addresses
+// without a lease whose deliveries have been pending for longer than grace or whose
+// release is unfinished,
+// deliveries whose next attempt is overdue by grace, dirty records, and records
+// with notices that are not being mailed. Waking one unnecessarily is harmless. Errors:
+// unavailable.
+func (s *Service) Unclaimed(ctx context.Context, grace time.Duration) (unclaimed []WakeTarget, err error) {
+	now := s.now()
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(batch.IndexPlans)
+	queueSwept(pipeline, &unclaimed, sweptQueries.addresses, now.Add(-grace), now, sweepLimit)
+	queueSwept(pipeline, &unclaimed, sweptQueries.retries, now.Add(-grace), sweepLimit)
+	queueSwept(pipeline, &unclaimed, sweptQueries.dirty, now.Add(-dirtyGrace(grace)), sweepDirtyLimit)
+	queueSwept(pipeline, &unclaimed, sweptQueries.mails, now.Add(-mailGrace), now, sweepMailLimit)
 	return unclaimed, s.translate(s.pool.SendBatch(ctx, pipeline).Close())
+}
+
+// queueSwept queues a statement whose rows are ids with their organizations.
+func queueSwept(pipeline *pgx.Batch, to *[]WakeTarget, sql string, arguments ...any) {
+	pipeline.Queue(sql, arguments...).Query(func(rows pgx.Rows) error {
+		var id, organizationID string
+		_, err := pgx.ForEachRow(rows, []any{&id, &organizationID}, func() error {
+			target := wakeTarget(organizationID, id)
+			target.Swept = true
+			*to = append(*to, target)
+			return nil
+		})
+		return err
+	})
 }
 
 // pollQuery returns the addresses $1 that have pending deliveries after the positions $2,
@@ -97,17 +118,17 @@ func (s *Service) AddressesWithPending(ctx context.Context, webhookIDs []string,
 // retrying ones have one: those that are due first, until $1 have one.
 const placesQuery = `
 	WITH free AS (
-		SELECT w.id AS webhook_id, $1::bigint - shown.n AS places FROM webhooks w CROSS JOIN LATERAL (
+		SELECT w.id AS webhook_id, w.organization_id, $1::bigint - shown.n AS places FROM webhooks w CROSS JOIN LATERAL (
 			SELECT count(*) AS n FROM (
 				SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' AND workflow LIMIT $2) x) shown
 		WHERE w.enabled AND shown.n < $2
 	), next AS (
-		SELECT d.place FROM free f CROSS JOIN LATERAL (
+		SELECT d.place, f.organization_id FROM free f CROSS JOIN LATERAL (
 			SELECT ctid AS place FROM open_deliveries WHERE webhook_id = f.webhook_id AND status = 'retrying' AND workflow IS NOT TRUE
 			ORDER BY next_attempt_at, seq LIMIT f.places FOR UPDATE SKIP LOCKED) d
 		LIMIT $3
 	)
-	UPDATE open_deliveries d SET workflow = true FROM next WHERE d.ctid = next.place RETURNING d.id`
+	UPDATE open_deliveries d SET workflow = true FROM next WHERE d.ctid = next.place RETURNING d.id, next.organization_id`
 
 // ShowDeliveries returns deliveries to wake that get a workflow only now: too many of their
 // address were retrying when they failed first (docs/contract.md, Temporal surface). They
@@ -115,39 +136,30 @@ const placesQuery = `
 func (s *Service) ShowDeliveries(ctx context.Context) (shown []WakeTarget, err error) {
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(batch.IndexPlans)
-	pipeline.Queue(placesQuery, s.MaxDeliveryWorkflows, s.MaxDeliveryWorkflows*4/5, sweepLimit).Query(func(rows pgx.Rows) error {
-		var id string
-		_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
-			shown = append(shown, WakeTarget{TargetDelivery, id})
-			return nil
-		})
-		return err
-	})
+	queueSwept(pipeline, &shown, placesQuery, s.MaxDeliveryWorkflows, s.MaxDeliveryWorkflows*4/5, sweepLimit)
 	return shown, s.translate(s.pool.SendBatch(ctx, pipeline).Close())
 }
 
-// wantedQueries return the ids of the addresses and deliveries that have a workflow: of the
-// deliveries those that are retrying and have one, and of each address's failed and held
-// ones the newest $1, if an attempt has failed.
+// wantedQueries return the addresses and deliveries that have a workflow, with their
+// organizations: of the deliveries those that are retrying and have one, and of each
+// address's failed and held ones the newest $1, if an attempt has failed.
 var wantedQueries = map[TargetKind]string{
-	TargetWebhook: `SELECT id FROM webhooks WHERE $1 > 0`,
+	TargetWebhook: `SELECT id, organization_id FROM webhooks WHERE $1 > 0`,
 	TargetDelivery: `
-		SELECT id FROM open_deliveries WHERE status = 'retrying' AND workflow
+		SELECT d.id, w.organization_id FROM open_deliveries d JOIN webhooks w ON w.id = d.webhook_id
+		WHERE d.status = 'retrying' AND d.workflow
 		UNION ALL
-		SELECT d.id FROM webhooks w CROSS JOIN LATERAL (
+		SELECT d.id, w.organization_id FROM webhooks w CROSS JOIN LATERAL (
 			SELECT id FROM deliveries WHERE webhook_id = w.id AND status IN ('failed', 'held') AND attempts > 0
 			ORDER BY seq DESC LIMIT $1) d`,
 }
 
-// WantedWorkflows returns the ids of the addresses or deliveries whose workflows are to be
-// open (docs/contract.md, Temporal surface). Errors: unavailable.
-func (s *Service) WantedWorkflows(ctx context.Context, kind TargetKind) (ids []string, err error) {
+// WantedWorkflows returns the addresses or deliveries whose workflows are to be open
+// (docs/contract.md, Temporal surface). Errors: unavailable.
+func (s *Service) WantedWorkflows(ctx context.Context, kind TargetKind) (wanted []WakeTarget, err error) {
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(allowLongStatement)
 	pipeline.Queue(batch.IndexPlans)
-	pipeline.Queue(wantedQueries[kind], s.MaxDeliveryWorkflows).Query(func(rows pgx.Rows) (err error) {
-		ids, err = pgx.CollectRows(rows, pgx.RowTo[string])
-		return err
-	})
-	return ids, s.translate(s.pool.SendBatch(ctx, pipeline).Close())
+	queueSwept(pipeline, &wanted, wantedQueries[kind], s.MaxDeliveryWorkflows)
+	return wanted, s.translate(s.pool.SendBatch(ctx, pipeline).Close())
 }

@@ -155,7 +155,7 @@ func TestAReleaseOfManyDeliveriesContinuesInOrder(t *testing.T) {
 			newest := create(t, f)
 			f.Clock.Advance(time.Minute)
 			unclaimed, err := f.Unclaimed(t.Context(), time.Second)
-			if err != nil || !slices.Contains(unclaimed, service.WakeTarget{Kind: service.TargetWebhook, ID: f.ID("erp_hook")}) {
+			if err != nil || !slices.Contains(unclaimed, service.WakeTarget{Kind: service.TargetWebhook, ID: f.ID("erp_hook"), OrganizationID: f.Acme.OrganizationID, Swept: true}) {
 				t.Errorf("the sweep does not find the release: %v", err)
 			}
 			order := dispatchAll(t, f, "erp_hook")
@@ -185,7 +185,7 @@ func TestAnUnfinishedReleaseIsFoundAndEndsWithItsWebhook(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.SetDeliveries(models.DeliveryDelivered, `status = 'pending'`)
-	erp := service.WakeTarget{Kind: service.TargetWebhook, ID: f.ID("erp_hook")}
+	erp := service.WakeTarget{Kind: service.TargetWebhook, ID: f.ID("erp_hook"), OrganizationID: f.Acme.OrganizationID, Swept: true}
 	if unclaimed, err := f.Unclaimed(t.Context(), time.Second); err != nil || !slices.Contains(unclaimed, erp) {
 		t.Errorf("unclaimed are %v (%v), want the address", unclaimed, err)
 	}

@@ -76,7 +76,7 @@ func (t *ormTx) createWebhook(actor Actor, integrationID string, in NewWebhook) 
 	if err := t.startAddresses(row.OrganizationID); err != nil {
 		return Webhook{}, err
 	}
-	t.wakes = append(t.wakes, WakeTarget{TargetWebhook, row.ID})
+	t.wakes = append(t.wakes, wakeTarget(row.OrganizationID, row.ID))
 	created := webhookOf(row)
 	created.Secret = secret
 	return created, t.log(actor, integration.OrganizationID, actionCreated, row.ID)

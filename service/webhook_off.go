@@ -27,7 +27,7 @@ const isGone = `coalesce({h}.gone_at >= {w}.enabled_since, false)`
 // calling this again, or late, does no harm. It reports whether it turned the address off.
 // Errors: unavailable.
 func (s *Service) TurnOffIfUnsuccessful(ctx context.Context, webhookID string) (off bool, err error) {
-	err = s.withWebhook(ctx, webhookID, func(t *ormTx) (err error) {
+	err = s.withWebhook(ctx, webhookID, func(t *ormTx, _ string) (err error) {
 		off, err = t.turnOffIf(Operator(), webhookID, notifyOfOff, `
 			UPDATE webhooks w SET enabled = false, off_at = @at, off_reason = CASE WHEN `+with(isGone, "w", "w", "h", "h")+` THEN @gone ELSE @failing END
 			FROM webhook_health h
@@ -68,15 +68,15 @@ func (t *ormTx) turnOffIf(actor Actor, webhookID string, notice offNotice, updat
 	if err := t.exec(`DELETE FROM delivery_releases WHERE webhook_id = ?`, webhookID); err != nil {
 		return false, err
 	}
-	if _, err := t.holdBatch(webhookID); err != nil {
+	if _, err := t.holdBatch(off[0], webhookID); err != nil {
 		return false, err
 	}
 	if notice == notifyOfOff {
-		if err := t.notifyOwnerAndAdmins(models.NoticeWebhookOff, webhookID); err != nil {
+		if err := t.notifyOwnerAndAdmins(models.NoticeWebhookOff, off[0], webhookID); err != nil {
 			return false, err
 		}
 	}
-	t.wakes = append(t.wakes, WakeTarget{TargetWebhook, webhookID}) // which shows it and holds the others
+	t.wakes = append(t.wakes, wakeTarget(off[0], webhookID)) // which shows it and holds the others
 	return true, t.log(actor, off[0], actionTurnedOff, webhookID)
 }
 
@@ -103,14 +103,14 @@ const addressOff = `SELECT id FROM webhooks WHERE id = @webhook AND NOT enabled 
 
 // holdBatch holds due deliveries of an address if it is off and reports whether more
 // may be due.
-func (t *ormTx) holdBatch(webhookID string) (more bool, err error) {
+func (t *ormTx) holdBatch(organizationID, webhookID string) (more bool, err error) {
 	if err := t.exec(batch.IndexPlans); err != nil {
 		return false, err
 	}
 	held, err := scanAll[heldDelivery](t, holdQuery, map[string]any{"webhook": webhookID, "limit": holdBatchSize})
 	for _, d := range held {
 		if d.Workflow { // which shows it now, not at the next attempt
-			t.wakes = append(t.wakes, WakeTarget{TargetDelivery, d.ID})
+			t.wakes = append(t.wakes, wakeTarget(organizationID, d.ID))
 		}
 	}
 	return len(held) >= holdBatchSize, err

@@ -53,7 +53,7 @@ func (s *Service) EnableWebhook(ctx context.Context, actor Actor, id string, sin
 				return "", err
 			}
 		}
-		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, id})
+		t.wakes = append(t.wakes, wakeTarget(h.OrganizationID, id))
 		return action, nil
 	})
 	return enabled, due, err

@@ -10,7 +10,7 @@ import (
 // failing for models.WebhookWarningAfter, once until it succeeds again. It reports whether
 // it did. Errors: unavailable.
 func (s *Service) WarnOfFailing(ctx context.Context, webhookID string) (warned bool, err error) {
-	err = s.withWebhook(ctx, webhookID, func(t *ormTx) error {
+	err = s.withWebhook(ctx, webhookID, func(t *ormTx, organizationID string) error {
 		found, err := scanAll[string](t, `UPDATE webhook_health h SET warned_at = @at FROM webhooks w
 			WHERE h.webhook_id = @id AND w.id = h.webhook_id AND w.enabled AND h.warned_at IS NULL AND h.failing_since <= @since
 			RETURNING h.webhook_id`, map[string]any{"id": webhookID, "at": t.at, "since": t.at.Add(-models.WebhookWarningAfter)})
@@ -18,15 +18,15 @@ func (s *Service) WarnOfFailing(ctx context.Context, webhookID string) (warned b
 		if err != nil || !warned {
 			return err
 		}
-		return t.notifyOwnerAndAdmins(models.NoticeWebhookFailing, webhookID)
+		return t.notifyOwnerAndAdmins(models.NoticeWebhookFailing, organizationID, webhookID)
 	})
 	return warned, err
 }
 
 // notifyOwnerAndAdmins inserts a notice about the address for the owner of its
 // integration and the organization's administrators.
-func (t *ormTx) notifyOwnerAndAdmins(kind models.NoticeKind, webhookID string) error {
-	t.wakes = append(t.wakes, WakeTarget{TargetWebhook, webhookID})
+func (t *ormTx) notifyOwnerAndAdmins(kind models.NoticeKind, organizationID, webhookID string) error {
+	t.wakes = append(t.wakes, wakeTarget(organizationID, webhookID))
 	return t.exec(`
 		INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
 		SELECT p.organization_id, p.id, ?, h.id, ?

@@ -80,7 +80,7 @@ func (t *ormTx) lockWebhook(actor Actor, id string) (models.Webhook, error) {
 
 // withWebhook runs do in a transaction of the address's organization, and not if there is
 // no such address. Errors: those of do, unavailable.
-func (s *Service) withWebhook(ctx context.Context, id string, do func(*ormTx) error) error {
+func (s *Service) withWebhook(ctx context.Context, id string, do func(t *ormTx, organizationID string) error) error {
 	var organizationID string
 	err := s.pool.QueryRow(ctx, `SELECT organization_id FROM webhooks WHERE id = $1`, id).Scan(&organizationID)
 	switch {
@@ -89,7 +89,7 @@ func (s *Service) withWebhook(ctx context.Context, id string, do func(*ormTx) er
 	case err != nil:
 		return s.translate(err)
 	}
-	return s.transaction(ctx, organizationID, do)
+	return s.transaction(ctx, organizationID, func(t *ormTx) error { return do(t, organizationID) })
 }
 
 // updateWebhook changes an address in one transaction and returns it as changed.
@@ -197,7 +197,7 @@ func (s *Service) DeleteWebhook(ctx context.Context, actor Actor, id string) err
 		if err := t.exec(`INSERT INTO deleted_webhooks (webhook_id, deleted_at) VALUES (?, ?)`, id, t.at); err != nil {
 			return "", err
 		}
-		t.wakes = append(t.wakes, WakeTarget{TargetWebhook, id}) // which ends
+		t.wakes = append(t.wakes, wakeTarget(h.OrganizationID, id)) // which ends
 		return actionDeleted, t.db.Delete(h).Error
 	})
 	return err

@@ -24,7 +24,7 @@ func WakeAll(ctx context.Context, c client.Client, targets []service.WakeTarget)
 			}
 			attempt, cancel := context.WithTimeout(wakes, wakeTimeout)
 			defer cancel()
-			if err := w.send(attempt, queuedWake{target: target}); err != nil {
+			if err := w.send(attempt, wake{target: target}, priorityOf(target, len(targets))); err != nil {
 				return fmt.Errorf("wake the workflow of %s: %w", target.ID, err)
 			}
 			return nil

@@ -24,21 +24,24 @@ const (
 	// wakeCooldown is the minimum interval between wakes of one workflow; wakes
 	// within it are merged.
 	wakeCooldown = 500 * time.Millisecond
-	// Starting record workflows must not starve the API: while more than
-	// recordsAtHand are queued, each sender pauses in proportion to new arrivals,
-	// up to maxPause. A pause is the duration of the sender's last wake times the
-	// number of arrivals during it, at most recordBackoff. No arrivals, no pause.
+	// Starting record workflows must not starve the API: while more than recordsAtHand are
+	// queued, each sender pauses for recordPause times the duration of its last wake, up to
+	// maxPause. The busier the machine is, the longer that takes.
 	recordsAtHand = 16
-	recordBackoff = 10
-	maxPause      = time.Second
-	// maxQueued bounds each lane's memory during an outage. Wakes beyond it are
-	// dropped: the sweep repeats them.
+	recordPause   = 6
+	maxPause      = 500 * time.Millisecond
+	// maxQueued bounds each lane's memory. A wake that does not fit is dropped, and so is
+	// one that has waited for maxWait: the sweep finds its work by then.
 	maxQueued = 20_000
+	maxWait   = time.Minute
+	// lowPriority is that of workflows that may wait: those that are started while more than
+	// recordsAtHand others of their organization are queued, and by the sweep.
+	lowPriority = 5
 )
 
 // Waker wakes workflows in the background, by SignalWithStart without data.
-// Queued wakes of one workflow are merged; a failed wake is dropped, since the
-// sweep finds its work.
+// Organizations take turns. Queued wakes of one workflow are merged; a failed wake is
+// dropped, since the sweep finds its work.
 type Waker struct {
 	client  client.Client
 	log     *slog.Logger
@@ -54,40 +57,24 @@ type Waker struct {
 
 // lane is a queue of wakes with its own senders. The Waker's lock guards it.
 type lane struct {
-	// backoff bounds a sender's pause, as a multiple of its last wake's duration.
-	backoff int
-	// enqueued counts the wakes added to the queue.
-	enqueued int
-	metrics  *wakerMetrics
-	changed  *sync.Cond
-	queued   map[service.WakeTarget]bool
-	queue    []service.WakeTarget
-	// coolingDown has the workflows woken within wakeCooldown; true means wake again after it.
-	coolingDown map[service.WakeTarget]bool
-	// parents are the spans (W3C traceparent) in whose traces workflows start.
-	parents map[service.WakeTarget]string
-	// attempts are what the wakes of deliveries tell, the last attempt of each.
-	attempts map[service.WakeTarget]service.AttemptedDelivery
+	// pause is how long a sender of a busy lane pauses after a wake, as a multiple of its
+	// duration.
+	pause   int
+	metrics *wakerMetrics
+	changed *sync.Cond
+	queue   *wakeQueue
+	// coolingDown has the workflows woken within wakeCooldown, with the wakes that follow it,
+	// or nil.
+	coolingDown map[wakeKey]*wake
 }
 
-// drop forgets what a wake would have carried.
-func (l *lane) drop(target service.WakeTarget) {
-	delete(l.parents, target)
-	delete(l.attempts, target)
-}
-
-// add queues a wake of the target.
-func (l *lane) add(target service.WakeTarget) {
-	switch {
-	case l.queued[target]:
-		l.metrics.count(wakeMerged)
-	case len(l.queue) >= maxQueued:
-		l.drop(target)
-		l.metrics.count(wakeDropped)
-	default:
-		l.queued[target] = true
-		l.enqueued++
-		l.queue = append(l.queue, target)
+// add queues a wake.
+func (l *lane) add(w wake) {
+	outcome := l.queue.add(w)
+	if outcome != "" {
+		l.metrics.count(outcome)
+	}
+	if outcome != wakeMerged {
 		l.changed.Signal()
 	}
 }
@@ -96,15 +83,14 @@ func (l *lane) add(target service.WakeTarget) {
 func NewWaker(ctx context.Context, c client.Client, log *slog.Logger) *Waker {
 	ctx = context.WithoutCancel(ctx)
 	w := &Waker{client: c, log: log, metrics: newWakerMetrics(), stopping: make(chan struct{})}
-	w.webhooks, w.records = w.newLane(ctx, webhookSenders, 0), w.newLane(ctx, recordSenders, recordBackoff)
+	w.webhooks, w.records = w.newLane(ctx, webhookSenders, 0), w.newLane(ctx, recordSenders, recordPause)
 	return w
 }
 
-func (w *Waker) newLane(ctx context.Context, senders, backoff int) *lane {
+func (w *Waker) newLane(ctx context.Context, senders, pause int) *lane {
 	l := &lane{
-		backoff: backoff, metrics: w.metrics, changed: sync.NewCond(&w.mu),
-		queued: map[service.WakeTarget]bool{}, coolingDown: map[service.WakeTarget]bool{}, parents: map[service.WakeTarget]string{},
-		attempts: map[service.WakeTarget]service.AttemptedDelivery{},
+		pause: pause, metrics: w.metrics, changed: sync.NewCond(&w.mu), queue: newWakeQueue(maxQueued),
+		coolingDown: map[wakeKey]*wake{},
 	}
 	for range senders {
 		w.done.Go(func() { w.run(ctx, l) })
@@ -124,7 +110,7 @@ func (w *Waker) Wake(targets ...service.WakeTarget) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, target := range targets {
-		w.wake(target, "", nil)
+		w.wake(wake{target: target})
 	}
 }
 
@@ -139,7 +125,7 @@ func (w *Waker) WakeIn(ctx context.Context, targets ...service.WakeTarget) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, target := range targets {
-		w.wake(target, parent, nil)
+		w.wake(wake{target: target, parent: parent})
 	}
 }
 
@@ -150,46 +136,28 @@ func (w *Waker) NotifyAttempts(deliveries ...service.AttemptedDelivery) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, d := range deliveries {
-		w.wake(service.WakeTarget{Kind: service.TargetDelivery, ID: d.DeliveryID}, d.TraceParent, &d)
+		target := service.WakeTarget{Kind: service.TargetDelivery, ID: d.DeliveryID, OrganizationID: d.OrganizationID}
+		w.wake(wake{target: target, parent: d.TraceParent, told: &d})
 	}
 }
 
-// wake queues a wake, which tells of the attempt unless that is nil. The caller holds
-// w.mu, for all that it wakes at once: a sender that took the first would find few waiting.
-func (w *Waker) wake(target service.WakeTarget, parent string, told *service.AttemptedDelivery) {
-	if w.stopped && !w.laneOf(target).waiting(target) {
-		return
+// wake queues a wake, or has it follow the cooldown. The caller holds w.mu, for all that it
+// wakes at once: a sender that took the first would find few waiting.
+func (w *Waker) wake(next wake) {
+	l, key := w.laneOf(next.target), keyOf(next.target)
+	next.since = time.Now()
+	if next.target.Kind == service.TargetWebhook {
+		next.parent = ""
 	}
-	l := w.laneOf(target)
-	if parent != "" && target.Kind != service.TargetWebhook && l.parents[target] == "" && !w.stopped {
-		l.parents[target] = parent
-	}
-	l.tell(target, told)
-	if again, cooling := l.coolingDown[target]; cooling {
-		if again {
-			w.metrics.count(wakeMerged)
-		}
-		l.coolingDown[target] = true
-	} else if !w.stopped {
-		l.add(target)
-	}
-}
-
-// waiting reports whether a wake of the target is queued or follows its cooldown.
-func (l *lane) waiting(target service.WakeTarget) bool {
-	return l.queued[target] || l.coolingDown[target]
-}
-
-// tell has the target's next wake tell of the attempt, or load everything if that is nil.
-func (l *lane) tell(target service.WakeTarget, told *service.AttemptedDelivery) {
-	before, tells := l.attempts[target]
+	following, cooling := l.coolingDown[key]
 	switch {
-	case told == nil:
-		delete(l.attempts, target)
-	case tells || !l.waiting(target):
-		last := *told
-		last.Start = last.Start || tells && before.Start
-		l.attempts[target] = last
+	case following != nil:
+		following.merge(next)
+		w.metrics.count(wakeMerged)
+	case cooling:
+		l.coolingDown[key] = &next
+	case !w.stopped || l.queue.has(key):
+		l.add(next)
 	}
 }
 
@@ -201,9 +169,9 @@ func (w *Waker) Stop(ctx context.Context) {
 	}
 	w.stopped = true
 	for _, l := range []*lane{w.webhooks, w.records} {
-		for target, again := range l.coolingDown {
-			if again {
-				l.add(target)
+		for _, following := range l.coolingDown {
+			if following != nil {
+				l.add(*following)
 			}
 		}
 		clear(l.coolingDown)
@@ -219,92 +187,92 @@ func (w *Waker) Stop(ctx context.Context) {
 	case <-done:
 	case <-ctx.Done():
 		w.mu.Lock()
-		w.webhooks.queue, w.records.queue = nil, nil
+		w.webhooks.queue.clear()
+		w.records.queue.clear()
 		w.mu.Unlock()
 	}
 }
 
 func (w *Waker) run(ctx context.Context, l *lane) {
 	for {
-		next, ok := w.next(l)
+		next, priority, ok := w.next(l)
 		if !ok {
 			return
 		}
 		began := time.Now()
 		attempt, cancel := context.WithTimeout(service.WithTraceParent(ctx, next.parent), wakeTimeout)
-		err := w.send(attempt, next)
+		err := w.send(attempt, next, priority)
 		cancel()
 		w.report(err)
-		w.backOff(l, next.enqueued, time.Since(began))
+		w.pauseAfter(l, time.Since(began))
 	}
 }
 
-// backOff pauses a sender of a busy lane after a wake that took the given time
-// and began when the lane had counted enqueued wakes. Stop ends the pause.
-func (w *Waker) backOff(l *lane, enqueued int, took time.Duration) {
+// pauseAfter pauses a sender of a busy lane after a wake that took the given time. Stop ends
+// the pause.
+func (w *Waker) pauseAfter(l *lane, took time.Duration) {
 	w.mu.Lock()
-	factor := 0
-	if !w.stopped && len(l.queue) > recordsAtHand {
-		factor = min(l.enqueued-enqueued, l.backoff)
-	}
+	busy := !w.stopped && l.queue.len() > recordsAtHand
 	w.mu.Unlock()
-	if factor == 0 {
+	if !busy || l.pause == 0 {
 		return
 	}
 	select {
-	case <-time.After(min(time.Duration(factor)*took, maxPause)):
+	case <-time.After(min(time.Duration(l.pause)*took, maxPause)):
 	case <-w.stopping:
 	}
 }
 
-// queuedWake is a wake to send.
-type queuedWake struct {
-	target service.WakeTarget
-	parent string
-	// told is the attempt that the wake tells of, nil without one.
-	told *service.AttemptedDelivery
-	// enqueued is the lane's count of enqueued wakes.
-	enqueued int
-}
-
-// next takes the wake of the oldest target. The target now cools down; a wake of it from
-// now on is sent again later, since the workflow may load before that wake's write.
-func (w *Waker) next(l *lane) (next queuedWake, ok bool) {
+// next takes the next wake, with the priority of a workflow that it starts. Its target now
+// cools down; a wake of it from now on is sent again later, since the workflow may load
+// before that wake's write.
+func (w *Waker) next(l *lane) (next wake, priority temporal.Priority, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for len(l.queue) == 0 {
-		if w.stopped {
-			return next, false
+	for {
+		next, others, ok := l.queue.next()
+		switch {
+		case !ok && w.stopped:
+			return next, priority, false
+		case !ok:
+			l.changed.Wait()
+		case time.Since(next.since) > maxWait:
+			w.metrics.count(wakeExpired)
+		default:
+			w.coolDown(l, keyOf(next.target))
+			return next, priorityOf(next.target, others), true
 		}
-		l.changed.Wait()
 	}
-	target := l.queue[0]
-	l.queue = l.queue[1:]
-	next = queuedWake{target: target, parent: l.parents[target], enqueued: l.enqueued}
-	if told, tells := l.attempts[target]; tells {
-		next.told = &told
-	}
-	delete(l.queued, target)
-	l.drop(target)
-	if !w.stopped {
-		l.coolingDown[target] = false
-		time.AfterFunc(wakeCooldown, func() { w.cooledDown(l, target) })
-	}
-	return next, true
 }
 
-// cooledDown wakes the target again if a wake arrived during its cooldown.
-func (w *Waker) cooledDown(l *lane, target service.WakeTarget) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if l.coolingDown[target] {
-		l.add(target)
+// priorityOf returns the priority of a target's workflow that is started while others of its
+// organization are queued. An address's workflow lives too long for a low one.
+func priorityOf(target service.WakeTarget, others int) temporal.Priority {
+	priority := temporal.Priority{FairnessKey: target.OrganizationID}
+	if target.Kind != service.TargetWebhook && (target.Swept || others > recordsAtHand) {
+		priority.PriorityKey = lowPriority
 	}
-	delete(l.coolingDown, target)
+	return priority
+}
+
+// coolDown has later wakes of the workflow follow its cooldown.
+func (w *Waker) coolDown(l *lane, key wakeKey) {
+	if w.stopped {
+		return
+	}
+	l.coolingDown[key] = nil
+	time.AfterFunc(wakeCooldown, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if following := l.coolingDown[key]; following != nil {
+			l.add(*following)
+		}
+		delete(l.coolingDown, key)
+	})
 }
 
 // send sends the wake. Errors of a workflow that a wake does not start are not errors.
-func (w *Waker) send(ctx context.Context, next queuedWake) error {
+func (w *Waker) send(ctx context.Context, next wake, priority temporal.Priority) error {
 	target, signal, argument := next.target, workflows.SignalWake, any(nil)
 	if next.told != nil {
 		signal, argument = workflows.SignalAttempted, next.told.Signal
@@ -317,7 +285,7 @@ func (w *Waker) send(ctx context.Context, next queuedWake) error {
 		}
 	}
 	arguments := []any{target.ID}
-	options := client.StartWorkflowOptions{TaskQueue: workflows.TaskQueue}
+	options := client.StartWorkflowOptions{TaskQueue: workflows.TaskQueue, Priority: priority}
 	name := ""
 	switch target.Kind {
 	case service.TargetWebhook:

@@ -8,6 +8,7 @@ const (
 	wakeFailed  = "failed"
 	wakeMerged  = "merged"
 	wakeDropped = "dropped"
+	wakeExpired = "expired"
 )
 
 // wakerMetrics counts wakes by outcome.
@@ -16,9 +17,9 @@ type wakerMetrics struct{ wakes *prometheus.CounterVec }
 func newWakerMetrics() *wakerMetrics {
 	m := &wakerMetrics{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "millwright", Name: "pokes_total",
-		Help: "Wakes of workflows, by outcome: sent, failed, merged with a queued one, or dropped because the queue was full.",
+		Help: "Wakes of workflows, by outcome: sent, failed, merged with a queued one, dropped because the queue was full, or expired after a minute in it.",
 	}, []string{"outcome"})}
-	for _, outcome := range []string{wakeSent, wakeFailed, wakeMerged, wakeDropped} {
+	for _, outcome := range []string{wakeSent, wakeFailed, wakeMerged, wakeDropped, wakeExpired} {
 		m.wakes.WithLabelValues(outcome) // exported as 0 before the first
 	}
 	return m
@@ -40,7 +41,7 @@ func (w *Waker) Describe(descs chan<- *prometheus.Desc) {
 func (w *Waker) Collect(metrics chan<- prometheus.Metric) {
 	w.metrics.wakes.Collect(metrics)
 	w.mu.Lock()
-	webhooks, records := len(w.webhooks.queue), len(w.records.queue)
+	webhooks, records := w.webhooks.queue.len(), w.records.queue.len()
 	w.mu.Unlock()
 	metrics <- prometheus.MustNewConstMetric(wakesQueued, prometheus.GaugeValue, float64(webhooks), "webhooks")
 	metrics <- prometheus.MustNewConstMetric(wakesQueued, prometheus.GaugeValue, float64(records), "records")

@@ -26,7 +26,7 @@ func TestWakesAreCounted(t *testing.T) {
 				synctest.Wait()
 			}
 		}
-		w.Wake(webhook(webhookSenders), webhook(webhookSenders+1)) // already queued
+		w.Wake(webhook(maxQueued), webhook(maxQueued+1)) // already queued
 		w.Wake(workOrder(1), workOrder(2), workOrder(3))
 		synctest.Wait()
 		wantMetrics(t, "during an outage", gather(t, w), map[string]float64{
@@ -92,9 +92,6 @@ func TestWakesCarryTheTraceOfTheirCall(t *testing.T) {
 		}
 		if got := strings.Join(c.traces["delivery/dlv_1"], " "); got != "dddd" {
 			t.Errorf("the delivery was woken in the traces %s", got)
-		}
-		if n := len(w.webhooks.parents) + len(w.records.parents); n != 0 {
-			t.Errorf("%d traces are left", n)
 		}
 	})
 }

@@ -232,19 +232,15 @@ func TestThousandsOfNewWorkOrdersDelayNoAddress(t *testing.T) {
 }
 
 func TestBurstOfNewWorkOrdersIsSlowedDown(t *testing.T) {
-	const took = 100 * time.Millisecond
+	const took = 50 * time.Millisecond
 	for name, test := range map[string]struct {
 		wake func(n int) service.WakeTarget
 		many int
-		// every is how often another is added during the first second, 0 for never.
-		every time.Duration
-		want  int // sent in that second
+		want int // sent in the first second
 	}{
-		"a fast burst of records": {workOrder, 500, 3 * time.Millisecond, recordSenders},
-		"a slow burst of records": {workOrder, 500, 45 * time.Millisecond, recordSenders * 4},
-		"a past burst of records": {workOrder, 500, 0, recordSenders * 10},
-		"a few records":           {workOrder, recordsAtHand, 0, recordsAtHand},
-		"addresses":               {webhook, 500, 3 * time.Millisecond, webhookSenders * 10},
+		"records":       {workOrder, 500, recordSenders * 3}, // each takes 50 ms and pauses for 300
+		"a few records": {workOrder, recordsAtHand, recordsAtHand},
+		"addresses":     {webhook, 500, webhookSenders * 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -258,31 +254,85 @@ func TestBurstOfNewWorkOrdersIsSlowedDown(t *testing.T) {
 					burst[n] = test.wake(n)
 				}
 				w.Wake(burst...)
-				total := test.many
-				second := time.After(time.Second - time.Nanosecond)
-				for over := false; !over; {
-					var another <-chan time.Time
-					if test.every > 0 {
-						another = time.After(test.every)
-					}
-					select {
-					case <-another:
-						w.Wake(test.wake(total))
-						total++
-					case <-second:
-						over = true
-					}
-				}
+				<-time.After(time.Second - time.Nanosecond)
 				if n := len(c.ids()); n != test.want {
 					t.Errorf("%d wakes were sent in a second, want %d", n, test.want)
 				}
 				w.Stop(t.Context())
-				if n := len(c.ids()); n != total {
-					t.Errorf("%d wakes were sent in total, want %d", n, total)
+				if n := len(c.ids()); n != test.many {
+					t.Errorf("%d wakes were sent in total, want %d", n, test.many)
 				}
 			})
 		})
 	}
+}
+
+func TestNewWorkOrderDoesNotWaitForThoseOfOtherOrganizations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeTemporal{respond: func(context.Context) error {
+			<-time.After(10 * time.Millisecond) // on the bubble's clock
+			return nil
+		}}
+		w := NewWaker(t.Context(), c, quiet)
+		wake := func(organization string, n int, swept bool) {
+			target := workOrder(n)
+			target.OrganizationID, target.Swept = organization, swept
+			w.Wake(target)
+		}
+		for n := range 10_000 {
+			wake("org_1", n, false)
+		}
+		<-time.After(time.Second)
+		before := len(c.ids())
+		wake("org_2", 20_000, true)
+		wake("org_2", 20_001, false)
+		<-time.After(time.Second)
+		stop, cancel := context.WithCancel(t.Context())
+		cancel()
+		w.Stop(stop)
+		<-time.After(time.Second) // until the senders have ended
+		priorities := map[string]temporal.Priority{}
+		for n, call := range c.calls {
+			priorities[call.id] = call.options.Priority
+			if call.id == workflows.WorkOrderID("wo_20001") && n-before > recordSenders+1 {
+				t.Errorf("%d others were sent before it", n-before)
+			}
+		}
+		for id, want := range map[string]temporal.Priority{
+			c.calls[0].id:                     {FairnessKey: "org_1", PriorityKey: lowPriority},
+			workflows.WorkOrderID("wo_20001"): {FairnessKey: "org_2"},
+			workflows.WorkOrderID("wo_20000"): {FairnessKey: "org_2", PriorityKey: lowPriority},
+		} {
+			if got, sent := priorities[id]; !sent || got != want {
+				t.Errorf("%s starts with %+v (%t), want %+v", id, got, sent, want)
+			}
+		}
+	})
+}
+
+func TestAddressesStartWithoutALowPriority(t *testing.T) {
+	target := webhook(1)
+	target.OrganizationID, target.Swept = "org_1", true
+	if got := priorityOf(target, 10_000); got != (temporal.Priority{FairnessKey: "org_1"}) {
+		t.Errorf("an address starts with %+v", got)
+	}
+}
+
+func TestWakeThatWaitedTooLongIsLeftToTheSweep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeTemporal{}
+		w := NewWaker(t.Context(), c, quiet)
+		synctest.Wait() // all its senders are idle
+		w.mu.Lock()
+		w.records.add(wake{target: workOrder(1), since: time.Now().Add(-maxWait - time.Nanosecond)})
+		w.records.add(wake{target: workOrder(2), since: time.Now().Add(-maxWait)})
+		w.mu.Unlock()
+		w.Stop(t.Context())
+		wantMetrics(t, "then", gather(t, w), map[string]float64{"pokes_total expired": 1, "pokes_total dropped": 0, "pokes_total sent": 1})
+		if ids := c.ids(); !slices.Equal(ids, []string{workflows.WorkOrderID("wo_2")}) {
+			t.Errorf("the wakes %v were sent, want the one that waited no longer", ids)
+		}
+	})
 }
 
 func TestAddressesDelayNoWorkOrder(t *testing.T) {
@@ -336,7 +386,7 @@ func TestWakesDuringTheCooldownAreMerged(t *testing.T) {
 	})
 }
 
-func TestWakesAreSentInOrder(t *testing.T) {
+func TestMostRecentWakesAreSentFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		proceed := make(chan struct{})
 		c := &fakeTemporal{respond: func(context.Context) error { <-proceed; return nil }}
@@ -351,7 +401,7 @@ func TestWakesAreSentInOrder(t *testing.T) {
 		}
 		w.Stop(t.Context())
 		for n, id := range c.ids()[webhookSenders:] {
-			if want := workflows.WebhookAddressID(webhook(n).ID); id != want {
+			if want := workflows.WebhookAddressID(webhook(19 - n).ID); id != want {
 				t.Errorf("wake %d was of %s, want %s", n, id, want)
 			}
 		}
@@ -387,21 +437,21 @@ func TestQueueIsBoundedDuringAnOutage(t *testing.T) {
 		for n := range maxQueued + 5000 {
 			w.Wake(webhook(n)) // does not block
 		}
-		if l := w.webhooks; len(l.queue) != maxQueued || len(l.queued) != maxQueued {
-			t.Errorf("%d are queued in %d entries, want %d", len(l.queue), len(l.queued), maxQueued)
+		if n := w.webhooks.queue.len(); n != maxQueued {
+			t.Errorf("%d are queued, want %d", n, maxQueued)
 		}
 		close(open)
 		synctest.Wait()
 		if n := len(c.ids()); n != webhookSenders+maxQueued {
 			t.Errorf("%d wakes were sent, want %d", n, webhookSenders+maxQueued)
 		}
-		if l := w.webhooks; len(l.queue) != 0 || len(l.queued) != 0 {
-			t.Errorf("afterwards %d are queued in %d entries", len(l.queue), len(l.queued))
+		if n := w.webhooks.queue.len(); n != 0 {
+			t.Errorf("afterwards %d are queued", n)
 		}
 		// A dropped wake can be repeated now.
-		w.Wake(webhook(maxQueued + 4999))
+		w.Wake(webhook(0))
 		w.Stop(t.Context())
-		if c.count(workflows.WebhookAddressID(webhook(maxQueued+4999).ID)) != 1 {
+		if c.count(workflows.WebhookAddressID(webhook(0).ID)) != 1 {
 			t.Error("after the outage, a wake dropped during it is not sent")
 		}
 	})
@@ -605,7 +655,7 @@ func TestWorkflowsAreToldOfAttempts(t *testing.T) {
 				c := &fakeTemporal{missing: serviceerror.NewNotFound("no such workflow")}
 				w := NewWaker(t.Context(), c, quiet)
 				w.mu.Lock() // until all are queued
-				w.webhooks.coolingDown[target] = false
+				w.webhooks.coolingDown[keyOf(target)] = nil
 				w.mu.Unlock()
 				tt.wake(w)
 				w.Stop(t.Context())

@@ -53,18 +53,14 @@ func restoreWorkflows(ctx context.Context, out io.Writer, s settings, svc *servi
 		of   service.TargetKind
 		name string
 	}{{service.TargetWebhook, "webhook addresses"}, {service.TargetDelivery, "failing deliveries"}} {
-		ids, err := svc.WantedWorkflows(ctx, kind.of)
+		targets, err := svc.WantedWorkflows(ctx, kind.of)
 		if err != nil {
 			return err
-		}
-		targets := make([]service.WakeTarget, len(ids))
-		for i, id := range ids {
-			targets[i] = service.WakeTarget{Kind: kind.of, ID: id}
 		}
 		if err := worker.WakeAll(ctx, temporal, targets); err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "workflows of %s that were woken: %d\n", kind.name, len(ids))
+		fmt.Fprintf(out, "workflows of %s that were woken: %d\n", kind.name, len(targets))
 	}
 	return nil
 }

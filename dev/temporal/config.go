@@ -110,6 +110,9 @@ func dynamicConfig() dynamicconfig.StaticClient {
 		dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
 		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
 
+		// Organizations whose workflows wait for a worker take turns (FairnessKey).
+		dynamicconfig.MatchingEnableFairness.Key(): true,
+
 		// The default cache is sized for a machine that runs nothing else.
 		dynamicconfig.HistoryCacheHostLevelMaxSize.Key(): 8192,
 

@@ -65,12 +65,28 @@ func (p *Wakes) Wake(work ...service.WakeTarget) {
 	p.work = append(p.work, work...)
 }
 
-// Take returns the targets woken since the last call, without duplicates, sorted by id.
+// Organizations returns the organizations of the targets woken since the last call of
+// Take, by their ids.
+func (p *Wakes) Organizations() map[string]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of := map[string]string{}
+	for _, target := range p.work {
+		of[target.ID] = target.OrganizationID
+	}
+	return of
+}
+
+// Take returns the targets woken since the last call, without duplicates, sorted by id,
+// and without what Organizations returns.
 func (p *Wakes) Take() []service.WakeTarget {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	taken := p.work
 	p.work = nil
+	for i, target := range taken {
+		taken[i] = service.WakeTarget{Kind: target.Kind, ID: target.ID}
+	}
 	slices.SortFunc(taken, func(a, b service.WakeTarget) int {
 		if a.ID < b.ID {
 			return -1

@@ -1,0 +1,139 @@
+package worker
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/service"
+)
+
+// wakesOf returns wakes of work orders from names such as "a1": the organization's letter
+// and the number. "~" before it makes it swept, "@" a wake of an address.
+func wakesOf(names string) []wake {
+	var wakes []wake
+	for name := range strings.FieldsSeq(names) {
+		target := service.WakeTarget{Kind: service.TargetWorkOrder}
+		if rest, swept := strings.CutPrefix(name, "~"); swept {
+			name, target.Swept = rest, true
+		}
+		if rest, address := strings.CutPrefix(name, "@"); address {
+			name, target.Kind = rest, service.TargetWebhook
+		}
+		target.ID, target.OrganizationID = name, name[:1]
+		wakes = append(wakes, wake{target: target})
+	}
+	return wakes
+}
+
+// drained returns the ids of all wakes of the queue, in the order of their turns.
+func drained(q *wakeQueue) string {
+	var ids []string
+	for w, _, ok := q.next(); ok; w, _, ok = q.next() {
+		ids = append(ids, w.target.ID)
+	}
+	return strings.Join(ids, " ")
+}
+
+func TestQueueTakesTurnsBetweenOrganizations(t *testing.T) {
+	for name, test := range map[string]struct {
+		limit     int
+		add, want string
+		dropped   int
+	}{
+		"nothing":                               {10, "", "", 0},
+		"the most recent first":                 {10, "a1 a2 a3", "a3 a2 a1", 0},
+		"one of each organization in turn":      {10, "a1 a2 a3 b1 c1 c2", "a3 b1 c2 a2 c1 a1", 0},
+		"one of each workflow":                  {10, "a1 b1 a1 b1 a1", "a1 b1", 0},
+		"a merged one is the most recent":       {10, "a1 a2 a3 a1", "a1 a3 a2", 0},
+		"merging keeps the organization's turn": {10, "a1 b1 a1", "a1 b1", 0},
+		"an address first":                      {10, "a1 @a2 a3 a4", "a2 a4 a3 a1", 0},
+		"but not before other organizations":    {10, "a1 @b1 @b2", "a1 b2 b1", 0},
+		"swept ones last":                       {10, "~a1 a2 ~a3", "a2 a3 a1", 0},
+		"a write makes a swept one urgent":      {10, "a1 ~a2 ~a3 a2", "a2 a1 a3", 0},
+		"the sweep does not make one wait":      {10, "a1 ~a2 ~a1", "a1 a2", 0},
+		"the oldest is dropped":                 {3, "a1 a2 a3 a4", "a4 a3 a2", 1},
+		"a swept one is dropped before it":      {3, "a1 ~a2 ~a3 a4", "a4 a1 a3", 1},
+		"of the organization with most":         {3, "a1 a2 a3 b1 c1", "a3 b1 c1", 2},
+		"even if it comes later":                {3, "b1 a1 a2 a3 a4", "b1 a4 a3", 2},
+		"each has only its share":               {4, "a1 a2 a3 a4 b1 b2 b3 b4", "a4 b4 a3 b3", 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := newWakeQueue(test.limit)
+			dropped := 0
+			for _, w := range wakesOf(test.add) {
+				if q.add(w) == wakeDropped {
+					dropped++
+				}
+			}
+			if got := drained(q); got != test.want || dropped != test.dropped {
+				t.Errorf("the order is %q with %d dropped, want %q with %d", got, dropped, test.want, test.dropped)
+			}
+			if q.len() != 0 || len(q.organizations) != 0 || q.turns.Len() != 0 {
+				t.Errorf("%d wakes, %d organizations and %d turns are left", q.len(), len(q.organizations), q.turns.Len())
+			}
+		})
+	}
+}
+
+func TestNewOrganizationWaitsForOneWakeOfEachOther(t *testing.T) {
+	q := newWakeQueue(maxQueued)
+	for n := range 1000 {
+		for _, organization := range []string{"a", "b", "c"} {
+			q.add(wakesOf(fmt.Sprint(organization, n))[0])
+		}
+	}
+	q.next()
+	q.add(wakesOf("d1")[0])
+	for n := range 3 {
+		if w, others, _ := q.next(); w.target.OrganizationID == "d" || others < 900 {
+			t.Errorf("wake %d is of %s, with %d others", n, w.target.OrganizationID, others)
+		}
+	}
+	if w, others, _ := q.next(); w.target.ID != "d1" || others != 0 {
+		t.Errorf("the wake is %s with %d others, want d1", w.target.ID, others)
+	}
+}
+
+func TestFullQueueOfManyOrganizationsStaysFair(t *testing.T) {
+	q := newWakeQueue(maxQueued)
+	for n := range maxQueued / 2 {
+		w := wakesOf(fmt.Sprint("x", n))[0]
+		w.target.OrganizationID = fmt.Sprint("org_", n)
+		q.add(w)
+	}
+	for n := range 3 * maxQueued {
+		q.add(wakesOf(fmt.Sprint("a", n))[0])
+	}
+	if n := q.organizations["a"].count; q.len() != maxQueued || n != maxQueued/2 {
+		t.Errorf("%d wakes are queued, %d of the organization that woke most", q.len(), n)
+	}
+	q.clear()
+	if _, _, ok := q.next(); ok || q.len() != 0 {
+		t.Error("the queue is not empty after it was cleared")
+	}
+}
+
+func TestMergedWakesCarryWhatEachCarried(t *testing.T) {
+	now := time.Now()
+	attempt := func(n int, start bool) *service.AttemptedDelivery {
+		return &service.AttemptedDelivery{Start: start, Signal: service.AttemptSignal{Number: n}}
+	}
+	first := wake{parent: "first", told: attempt(1, true), since: now, target: service.WakeTarget{Swept: true}}
+	first.merge(wake{parent: "second", told: attempt(2, false), since: now.Add(time.Second)})
+	if first.parent != "first" || first.told.Signal.Number != 2 || !first.told.Start || first.target.Swept || !first.since.After(now) {
+		t.Errorf("merged %+v, told %+v", first, first.told)
+	}
+	for name, w := range map[string][]wake{
+		"the first": {{}, {told: attempt(2, false)}}, "the second": {{told: attempt(1, false)}, {}},
+	} {
+		if w[0].merge(w[1]); w[0].told != nil {
+			t.Errorf("%s loads everything, merged it tells %+v", name, w[0].told)
+		}
+	}
+	if keys := []wakeKey{keyOf(workOrder(1)), keyOf(service.WakeTarget{Kind: service.TargetWorkOrder, ID: "wo_1", OrganizationID: "org_1", Swept: true})}; len(slices.Compact(keys)) != 1 {
+		t.Errorf("one workflow has the keys %v", keys)
+	}
+}
