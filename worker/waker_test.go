@@ -299,7 +299,7 @@ func TestNewWorkOrderDoesNotWaitForThoseOfOtherOrganizations(t *testing.T) {
 			}
 		}
 		for id, want := range map[string]temporal.Priority{
-			c.calls[0].id:                     {FairnessKey: "org_1", PriorityKey: lowPriority},
+			c.calls[before-1].id:              {FairnessKey: "org_1", PriorityKey: lowPriority},
 			workflows.WorkOrderID("wo_20001"): {FairnessKey: "org_2"},
 			workflows.WorkOrderID("wo_20000"): {FairnessKey: "org_2", PriorityKey: lowPriority},
 		} {
