@@ -67,7 +67,7 @@ func NewInstrumentation(registerer prometheus.Registerer, tracer trace.Tracer, l
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600, 72 * 3600},
 		}),
 		dispatchers: gauge("mailboxes_active", "Addresses this worker is dispatching to."),
-		claimed:     gauge("mailbox_deliveries_in_hand", "Deliveries this worker has claimed; at most 256 for each address."),
+		claimed:     gauge("mailbox_deliveries_in_hand", "Deliveries this worker has claimed; at most 384 for each address."),
 		inFlight:    gauge("delivery_requests_in_flight", "Requests to receivers in flight."),
 		turnedOff:   prometheus.NewCounter(counter("addresses_turned_off_total", "Webhook addresses turned off because they failed.")),
 		mails: prometheus.NewCounterVec(counter("mails_total",
