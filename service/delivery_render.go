@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"time"
@@ -50,9 +51,10 @@ type claimedEvent struct {
 	Type           models.EventType
 	OrganizationID string
 	ActorID        string
-	Data           map[string]any
-	CreatedAt      models.Time
-	TraceParent    *string
+	// Data is a JSON object, as Postgres encodes it.
+	Data        []byte
+	CreatedAt   models.Time
+	TraceParent *string
 }
 
 // claimedEventsQuery reads the events $1, which are between $2 and $3. The bounds spare
@@ -83,13 +85,9 @@ func (s *Service) render(ctx context.Context, address addressRow, claimed []clai
 			skipped = append(skipped, d.DeliveryID)
 			continue
 		}
-		body, err := event.body(record)
-		if err != nil {
-			return nil, err
-		}
 		r := RenderedDelivery{
 			DeliveryID: d.DeliveryID, Seq: d.Seq, RecordID: d.RecordID, EventID: d.EventID, EventType: event.Type,
-			Attempts: d.Attempts, AttemptsBefore: d.AttemptsBefore, Retry: d.Retry, EventAt: event.CreatedAt.Time, Body: body,
+			Attempts: d.Attempts, AttemptsBefore: d.AttemptsBefore, Retry: d.Retry, EventAt: event.CreatedAt.Time, Body: event.body(record),
 		}
 		if event.TraceParent != nil {
 			r.TraceParent = *event.TraceParent
@@ -130,7 +128,7 @@ func (s *Service) skip(ctx context.Context, organizationID string, ids []string)
 // namedRecord is a record under its name in an event's data.
 type namedRecord struct {
 	name   string
-	record any
+	record jsonRecord
 }
 
 type workOrderForReader struct {
@@ -201,22 +199,22 @@ func (s *Service) readClaimed(ctx context.Context, address addressRow, claimed [
 	return events, records, s.translate(s.pool.SendBatch(ctx, pipeline).Close())
 }
 
-func (e claimedEvent) body(r namedRecord) ([]byte, error) {
-	data := e.Data
-	if data == nil {
-		data = map[string]any{}
+// body is the envelope with the record and the actor, and what the event's own data has
+// besides them (spec section 6, request).
+func (e claimedEvent) body(r namedRecord) []byte {
+	b := make([]byte, 0, recordSize)
+	b = appendText(b, `{"id":`, e.ID)
+	b = appendText(b, `,"type":`, e.Type)
+	b = appendTime(b, `,"created_at":`, &e.CreatedAt)
+	b = appendText(b, `,"organization_id":`, e.OrganizationID)
+	b = appendText(b, `,"data":{"actor":{"identity_id":`, e.ActorID)
+	if e.Type == models.EventIssueResolved { // only people resolve feedback
+		b = appendText(b, `,"user_id":`, e.ActorID)
 	}
-	data[r.name] = r.record
-	data["actor"] = e.actor()
-	return Encode(envelope{ID: e.ID, Type: e.Type, CreatedAt: e.CreatedAt, OrganizationID: e.OrganizationID, Data: data})
-}
-
-// actor is data.actor. Only people resolve feedback, so that event names the
-// actor as a user, too (spec section 6, request).
-func (e claimedEvent) actor() map[string]string {
-	actor := map[string]string{"identity_id": e.ActorID}
-	if e.Type == models.EventIssueResolved {
-		actor["user_id"] = e.ActorID
+	b = append(b, '}')
+	if own := bytes.TrimSpace(e.Data); len(own) > len("{}") {
+		b = append(append(b, ','), own[1:len(own)-1]...)
 	}
-	return actor
+	b = r.record.appendJSON(append(append(append(b, `,"`...), r.name...), `":`...))
+	return append(b, "}}"...)
 }

@@ -170,9 +170,3 @@ func encodedPeople(identities []encodedIdentity, named []string) []byte {
 	people[0] = '['
 	return append(people, ']')
 }
-
-// MarshalJSON writes a models.WorkOrderRecord as part of an event.
-func (r *workOrderRow) MarshalJSON() ([]byte, error) { return r.appendJSON(nil), nil }
-
-// MarshalJSON writes a models.FeedbackRecord as part of an event.
-func (r *feedbackRow) MarshalJSON() ([]byte, error) { return r.appendJSON(nil), nil }

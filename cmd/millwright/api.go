@@ -17,10 +17,17 @@ import (
 	"millwright/service"
 )
 
-// gcPercent is the API's garbage collection target if GOGC is not set. The live
+// apiGCPercent is the API's garbage collection target if GOGC is not set. The live
 // heap is a few MiB: at Go's default of 100 the collector takes 6 % (reads) to 13 %
 // (creations) of the CPU under load (docs/performance.md). GOMEMLIMIT still applies.
-const gcPercent = 400
+const apiGCPercent = 400
+
+// collectAt sets the garbage collection target, unless GOGC does.
+func collectAt(percent int) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
+}
 
 func apiCommand() *cobra.Command {
 	return &cobra.Command{
@@ -39,9 +46,7 @@ func apiCommand() *cobra.Command {
 
 // serveAPI runs the API until the context ends.
 func serveAPI(ctx context.Context, s settings) error {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
+	collectAt(apiGCPercent)
 	// The API starts without its database: until it responds, calls get 503 and the
 	// API is not ready.
 	missing := false
