@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,11 @@ const (
 	// not yet recorded are made again.
 	recordBatchSize = 100
 	maxRecordDelay  = 25 * time.Millisecond
+	// While every attempt at an address fails, failingRetries are claimed each
+	// failingInterval, so that very many that are due at once leave the machine to other
+	// addresses. After a success all are.
+	failingRetries  = 64
+	failingInterval = 100 * time.Millisecond
 	// pollInterval is how often a run claims from the beginning to find deliveries whose
 	// transaction committed late, so that later ones were claimed before them.
 	pollInterval = time.Second
@@ -43,6 +49,10 @@ type dispatchRun struct {
 	// without one.
 	morePending, moreRetries bool
 	nextRetry                time.Time
+	// failing says that the attempts recorded last all failed. Then retryPause ends
+	// failingInterval after a claim of retries; nil without one.
+	failing    bool
+	retryPause <-chan time.Time
 	// addressOn says that the address exists and is on.
 	addressOn bool
 	// shutOffDue says that the address is to be turned off, so nothing more is sent.
@@ -94,7 +104,7 @@ func (r *dispatchRun) run(ctx context.Context) error {
 		switch {
 		case recorded || r.wantsClaim():
 			continue
-		case !r.empty():
+		case r.retryPause != nil || !r.empty():
 			err = r.waitForProgress(ctx)
 		case !r.addressOn:
 			return nil
@@ -161,7 +171,18 @@ func (r *dispatchRun) wantsPending() bool { return r.morePending && r.window.has
 
 func (r *dispatchRun) wantsRetries() bool {
 	due := r.moreRetries || r.claimAll || !r.nextRetry.IsZero() && !r.Now().Before(r.nextRetry)
-	return due && r.window.hasRetryRoom()
+	return due && r.mayClaimRetries()
+}
+
+func (r *dispatchRun) mayClaimRetries() bool { return r.retryPause == nil && r.window.hasRetryRoom() }
+
+// retryLimit is how many retries a claim takes.
+func (r *dispatchRun) retryLimit() int {
+	free := retryWindowSize - r.window.count[classRetries]
+	if r.failing {
+		return min(free, failingRetries)
+	}
+	return free
 }
 
 // claim fills the window if it has room and more may be due.
@@ -183,8 +204,8 @@ func (r *dispatchRun) claim(ctx context.Context) error {
 		limit = windowSize - r.window.count[firstAttempts]
 	}
 	all := r.claimAll || r.Now().Sub(r.allClaimed) >= pollInterval
-	if retries || all && r.window.hasRetryRoom() {
-		options.Retries = retryWindowSize - r.window.count[classRetries]
+	if retries || all && r.mayClaimRetries() {
+		options.Retries = r.retryLimit()
 	}
 	claimed := r.window.ids()
 	from := r.window.beginClaim(r.Now())
@@ -216,7 +237,17 @@ func (r *dispatchRun) claim(ctx context.Context) error {
 		r.address, r.signer = claim.Address, signer
 	}
 	r.window.add(claim.Deliveries, claim.Position, r.Now())
+	if r.failing && slices.ContainsFunc(claim.Deliveries, func(d service.RenderedDelivery) bool { return d.Retry }) {
+		r.retryPause = r.after(failingInterval)
+	}
 	return nil
+}
+
+func (d *Dispatcher) after(wait time.Duration) <-chan time.Time {
+	if d.After != nil {
+		return d.After(wait)
+	}
+	return time.After(wait)
 }
 
 // startSenders starts senders as far as deliveries are ready and the request limits allow.
@@ -356,6 +387,9 @@ func (r *dispatchRun) record(ctx context.Context, mode recordMode) (bool, error)
 		r.shutOffDue = true
 		r.window.putBackUnsent()
 	}
+	if r.failing = recorded.Delivered == 0; !r.failing {
+		r.retryPause = nil
+	}
 	if next := recorded.NextRetryAt; next != nil && (r.nextRetry.IsZero() || next.Before(r.nextRetry)) {
 		r.nextRetry = next.Time
 	}
@@ -387,6 +421,8 @@ func (r *dispatchRun) waitForProgress(ctx context.Context) error {
 	defer timer.Stop()
 	select {
 	case <-r.progress:
+	case <-r.retryPause:
+		r.retryPause = nil
 	case <-waiting.arrived:
 		r.morePending, r.claimAll = true, waiting.below
 	case <-timer.C:

@@ -29,6 +29,8 @@ type Dispatcher struct {
 	Sender  Sender
 	Waker   service.Waker
 	Now     func() time.Time
+	// After is time.After if it is nil.
+	After func(time.Duration) <-chan time.Time
 	// IdleTimeout is how long a dispatch waits for more after its last delivery.
 	IdleTimeout time.Duration
 	// Poller polls for new deliveries on behalf of all dispatches of the worker.
