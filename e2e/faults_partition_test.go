@@ -1,0 +1,230 @@
+package e2e
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// link forwards TCP connections to a server until it is cut.
+type link struct {
+	address string
+	mu      sync.Mutex
+	// open is closed while the link is open, and another channel while it is cut.
+	open chan struct{}
+}
+
+func newLink(t testing.TB, server string) *link {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &link{address: listener.Addr().String(), open: make(chan struct{})}
+	close(l.open)
+	ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
+	t.Cleanup(func() {
+		end()
+		listener.Close()
+	})
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go l.forward(ctx, client, server)
+		}
+	}()
+	return l
+}
+
+// forward copies in both directions. While the link is cut, the peers' packets are lost:
+// neither learns of it.
+func (l *link) forward(ctx context.Context, client net.Conn, server string) {
+	defer client.Close()
+	if !l.passes(ctx) {
+		return
+	}
+	upstream, err := (&net.Dialer{}).DialContext(ctx, "tcp", server)
+	if err != nil {
+		return
+	}
+	defer upstream.Close()
+	stop := context.AfterFunc(ctx, func() {
+		client.Close()
+		upstream.Close()
+	})
+	defer stop()
+	var both sync.WaitGroup
+	for _, ends := range [][2]net.Conn{{client, upstream}, {upstream, client}} {
+		both.Go(func() {
+			defer ends[0].Close()
+			defer ends[1].Close()
+			buffer := make([]byte, 32<<10)
+			for {
+				n, err := ends[0].Read(buffer)
+				if !l.passes(ctx) {
+					return
+				}
+				if _, failed := ends[1].Write(buffer[:n]); err != nil || failed != nil {
+					return
+				}
+			}
+		})
+	}
+	both.Wait()
+}
+
+// passes waits while the link is cut. It reports false when the test has ended.
+func (l *link) passes(ctx context.Context) bool {
+	l.mu.Lock()
+	open := l.open
+	l.mu.Unlock()
+	select {
+	case <-open:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (l *link) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open = make(chan struct{})
+}
+
+func (l *link) restore() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.open)
+}
+
+// A worker that Temporal cannot reach still reaches Postgres and the receivers. Another one
+// takes its addresses over.
+func TestFaultWorkerCutOffFromTemporal(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	r.events, r.lean = everyEvent, true
+	// A request that is in flight during the takeover outlasts it.
+	h := newHarness(t, settings{"WEBHOOK_RESPONSE_TIMEOUT": "2m"}, r)
+	var workers []*process
+	var links []*link
+	for range 2 {
+		l := newLink(t, h.settings["TEMPORAL_ADDRESS"])
+		w := h.start("worker", settings{"TEMPORAL_ADDRESS": l.address})
+		w.awaitReady(startLimit, func() bool { return w.log.has(`"the worker runs"`) })
+		workers, links = append(workers, w), append(links, l)
+	}
+	h.startAPI(nil)
+	i := h.integrator()
+	held := i.create("Its second request is in flight during the takeover")
+	eventually(t, deliveryLimit, "it arrives", func() bool { return r.missing([]string{held}) == 0 })
+	requests, answer := make(chan string, 100), make(chan struct{})
+	r.respondWith(func(ctx context.Context, d delivery) int {
+		if d.recordID != held {
+			return acceptSlowly(ctx, d)
+		}
+		requests <- d.event.ID
+		select {
+		case <-answer:
+			return http.StatusNoContent
+		case <-ctx.Done():
+			return 0
+		}
+	})
+	clients := h.stormClients(2, 8, []string{h.settings["MILLWRIGHT_ADDR"]}, i.sharedOrders(2))
+	loading, over := context.WithCancel(t.Context())
+	defer over()
+	var load sync.WaitGroup
+	for _, c := range clients {
+		load.Go(func() { c.load(loading) })
+	}
+	holder := -1
+	eventually(t, deliveryLimit, "a worker runs the dispatcher", func() bool {
+		holder = h.holder(workers)
+		return holder >= 0
+	})
+
+	links[holder].cut()
+	cut := time.Now()
+	i.renameAll([]string{held}, "Renamed")
+	await := func(what string) (event string) {
+		t.Helper()
+		// Until its long polls end after a minute, Temporal may give the worker more tasks.
+		eventually(t, 2*recoveryLimit, what, func() bool {
+			select {
+			case event = <-requests:
+				return true
+			default:
+				return false
+			}
+		})
+		return event
+	}
+	inFlight := await("the event is sent")
+	if again := await("the other worker sends it, too"); again != inFlight {
+		t.Errorf("event %s was sent while %s had no response", again, inFlight)
+	}
+	if h.holder(workers) != 1-holder {
+		t.Error("the event was sent again, but not because the other worker took over")
+	}
+	addFinding(t, "worker cut off from Temporal", "the other one sent its first event %s later", time.Since(cut).Round(100*time.Millisecond))
+	close(answer)
+	more := func(what string) {
+		t.Helper()
+		before := len(r.got())
+		eventually(t, recoveryLimit, what, func() bool { return len(r.got()) > before+100 })
+	}
+	more("the other worker delivers")
+	links[holder].restore()
+	more("the workers deliver")
+	over()
+	load.Wait()
+	h.awaitAllDelivered()
+
+	var ledger []*write
+	for _, c := range clients {
+		ledger = append(ledger, c.ledger...)
+	}
+	newAudit(h, i, []*receiver{r}).run(ledger)
+	checkRepeated(t, r, inFlight)
+}
+
+// checkRepeated checks that the only events that came twice are the one given and those
+// in flight when the first worker stopped sending: then the receiver got nothing for the
+// longest time.
+func checkRepeated(t *testing.T, r *receiver, inFlight string) {
+	t.Helper()
+	got := slices.SortedFunc(slices.Values(r.got()), func(a, b delivery) int { return a.at.Compare(b.at) })
+	var last time.Time
+	var silence time.Duration
+	for n := range got[1:] {
+		if after := got[n+1].at.Sub(got[n].at); after > silence {
+			last, silence = got[n].at, after
+		}
+	}
+	first, repeated := map[string]time.Time{}, 0
+	for _, d := range got {
+		at, again := first[d.event.ID]
+		if !again {
+			first[d.event.ID] = d.at
+			continue
+		}
+		repeated++
+		// It responds after 50 ms.
+		if d.event.ID != inFlight && (at.After(last) || last.Sub(at) > time.Second) {
+			t.Errorf("event %s of %s came %s and again %s after the first worker's last one, so it was not in flight",
+				d.event.ID, d.recordID, at.Sub(last), d.at.Sub(last))
+		}
+	}
+	if repeated > 32 {
+		t.Errorf("%d events came twice, more than can be in flight", repeated)
+	}
+	addFinding(t, "worker cut off from Temporal", "%d of %d deliveries came twice", repeated, len(got))
+}
