@@ -78,6 +78,16 @@ func (u usage) plus(other usage) usage {
 	return sum
 }
 
+// measured returns the seconds of all parts without others.
+func (u usage) measured() (seconds float64) {
+	for part, t := range u {
+		if part != others {
+			seconds += t.Seconds()
+		}
+	}
+	return seconds
+}
+
 // report adds each part's seconds per thousand operations, and their sum without
 // others.
 func (u usage) report(r *report, what string, n int) {

@@ -23,6 +23,7 @@ type options struct {
 	deliveries, expired  int
 	addresses            int
 	retries              int
+	due                  int
 	backlog              int
 	burst                int
 	seconds              float64
@@ -45,6 +46,7 @@ var parts = []part{
 	{"growth", benchGrowth},
 	{"addresses", benchAddresses},
 	{"retries", benchRetries},
+	{"outage", benchOutage},
 	{"neighbors", benchNeighbors},
 	{"wakes", benchWakes},
 	{"peers", benchPeer},
@@ -86,6 +88,7 @@ func readOptions() (options, error) {
 	flags.IntVar(&o.expired, "expired", 0, "deliveries that the removal finds, all of one day; by default a thirtieth of -deliveries")
 	flags.IntVar(&o.addresses, "addresses", 200, "webhook addresses to grow to, from 10")
 	flags.IntVar(&o.retries, "retries", 5000, "deliveries that wait for a retry")
+	flags.IntVar(&o.due, "due", 100_000, "retries of one address that are due at once")
 	flags.IntVar(&o.backlog, "backlog", 100_000, "deliveries of the addresses that a neighbor deletes and turns on")
 	flags.IntVar(&o.burst, "burst", 10_000, "work orders that one organization creates at once while another's workflows start")
 	flags.Float64Var(&o.seconds, "seconds", 10, "how long each load lasts")
@@ -100,8 +103,8 @@ func readOptions() (options, error) {
 	if o.expired == 0 {
 		o.expired = o.deliveries / 30
 	}
-	if o.seconds <= 0 || o.records < 20_000 || o.addresses < 20 || o.retries < 1 || o.backlog < 1 || o.burst < 1 || o.deliveries < 0 || o.expired < 0 {
-		return o, errors.New("-seconds must be above 0, -records at least 20,000, -addresses at least 20, -retries, -backlog and -burst at least 1, and -deliveries and -expired at least 0")
+	if o.seconds <= 0 || o.records < 20_000 || o.addresses < 20 || o.retries < 1 || o.due < 2000 || o.backlog < 1 || o.burst < 1 || o.deliveries < 0 || o.expired < 0 {
+		return o, errors.New("-seconds must be above 0, -records at least 20,000, -addresses at least 20, -retries, -backlog and -burst at least 1, -due at least 2,000, and -deliveries and -expired at least 0")
 	}
 	return o, errors.Join(unknown("-only", o.only, parts), unknown("-calls", o.calls, measuredCalls), o.peer.check(o.only))
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"millwright/webhook"
@@ -21,8 +22,32 @@ type receiver struct {
 	listener net.Listener
 	// identify returns what tells a delivery from others, and its event.
 	identify func(*http.Request, []byte) (delivery string, event changeKey)
+	rejected rejections
 	mu       sync.Mutex
 	log      *deliveryLog
+}
+
+// rejections are the requests at rejectedPath.
+type rejections struct {
+	// accept has them accepted and counted as others. Otherwise they are rejected after
+	// the wait.
+	accept atomic.Bool
+	wait   atomic.Int64
+	// total is how many were rejected, most how many there were at once.
+	total, inFlight, most atomic.Int64
+}
+
+// begin counts a request until end is called.
+func (r *rejections) begin() (end func()) {
+	n := r.inFlight.Add(1)
+	for most := r.most.Load(); n > most && !r.most.CompareAndSwap(most, n); {
+		most = r.most.Load()
+	}
+	time.Sleep(time.Duration(r.wait.Load()))
+	return func() {
+		r.inFlight.Add(-1)
+		r.total.Add(1)
+	}
 }
 
 // deliveryLog contains the deliveries of one measurement.
@@ -71,8 +96,7 @@ func identifyDelivery(request *http.Request, body []byte) (string, changeKey) {
 
 func (r *receiver) close() { _ = r.listener.Close() }
 
-// rejectedPath is the path prefix of addresses whose deliveries are rejected and not
-// counted.
+// rejectedPath is the path prefix of addresses whose deliveries are rejected.
 const rejectedPath = "/refused"
 
 // url returns the receiver's address with the path.
@@ -101,7 +125,8 @@ func (r *receiver) serve(conn net.Conn) {
 		if _, err := io.Copy(&body, request.Body); err != nil {
 			return
 		}
-		if strings.HasPrefix(request.URL.Path, rejectedPath) {
+		if strings.HasPrefix(request.URL.Path, rejectedPath) && !r.rejected.accept.Load() {
+			r.rejected.begin()()
 			if _, err := io.WriteString(conn, "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n"); err != nil {
 				return
 			}
