@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
@@ -24,6 +25,7 @@ func benchRetries(ctx context.Context, r *report, o options, load time.Duration)
 	}
 	defer in.close()
 	in.settings["WEBHOOK_RETRY_SCHEDULE"] = "24h,24h,24h"
+	in.settings["WEBHOOK_RETRY_WORKFLOWS"] = strconv.Itoa(max(1000, o.retries))
 	if err := in.subscribe(ctx, changeSubscription(manyAddresses)); err != nil {
 		return err
 	}

@@ -271,13 +271,13 @@ var requests = []rule{
 		want(t, "before", data["previous_status"], any("open"))
 		want(t, "after", data["status"], any("in_progress"))
 	}},
-	{item: "body field data.actor", words: "the identity that made the change", code: "service.claimedEvent.actor", test: func(t *testing.T, h *harness) {
+	{item: "body field data.actor", words: "the identity that made the change", code: "service.claimedEvent.body", test: func(t *testing.T, h *harness) {
 		h.forgetDeliveries()
 		made := h.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": h.ID("ahu1"), "title": "x"}).Want(http.StatusCreated, "")
 		actor, _ := h.events(made.Text("id"))[0].Data["actor"].(object)
 		want(t, "identity_id", actor["identity_id"], any(h.ID("creator")))
 	}},
-	{item: "body field data.actor, resolved", words: "resolved feedback names its user_id", code: "service.claimedEvent.actor", test: func(t *testing.T, h *harness) {
+	{item: "body field data.actor, resolved", words: "resolved feedback names its user_id", code: "service.claimedEvent.body", test: func(t *testing.T, h *harness) {
 		id := h.feedback(nil).Want(http.StatusCreated, "").Text("id")
 		h.forgetDeliveries()
 		h.resolve(id)
@@ -288,7 +288,7 @@ var requests = []rule{
 		status, _ := issue["status"].(object)
 		want(t, "the record's status", status["code"], any("resolved"))
 	}},
-	{item: "own changes", words: "the actor of one's own change is the identity of GET /me", code: "service.claimedEvent.actor", test: func(t *testing.T, h *harness) {
+	{item: "own changes", words: "the actor of one's own change is the identity of GET /me", code: "service.claimedEvent.body", test: func(t *testing.T, h *harness) {
 		h.forgetDeliveries()
 		actor, _ := h.events(h.workOrder(nil))[0].Data["actor"].(object)
 		want(t, "the actor", actor["identity_id"], any(h.get("/me").Text("identity_id")))
