@@ -156,6 +156,13 @@ func (o *outage) benchDue(ctx context.Context, r *report) error {
 					return err
 				}
 			}
+			// Wakes the addresses, and leaves the tables as autovacuum keeps them.
+			if _, err := o.in.changes(manyAddresses).flood(ctx, o.load/rounds); err != nil {
+				return err
+			}
+			if _, err := o.in.pool.Exec(ctx, `VACUUM ANALYZE`); err != nil {
+				return err
+			}
 			before, started := rejected.total.Load(), time.Now()
 			for range rounds {
 				f, err := o.in.changes(manyAddresses).flood(ctx, o.load/rounds)
