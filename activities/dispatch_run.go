@@ -237,10 +237,15 @@ func (r *dispatchRun) claim(ctx context.Context) error {
 		r.address, r.signer = claim.Address, signer
 	}
 	r.window.add(claim.Deliveries, claim.Position, r.Now())
-	if r.failing && slices.ContainsFunc(claim.Deliveries, func(d service.RenderedDelivery) bool { return d.Retry }) {
+	r.pauseRetries(claim.Deliveries)
+	return nil
+}
+
+// pauseRetries has the next retries wait after some were claimed while every attempt fails.
+func (r *dispatchRun) pauseRetries(claimed []service.RenderedDelivery) {
+	if r.failing && slices.ContainsFunc(claimed, func(d service.RenderedDelivery) bool { return d.Retry }) {
 		r.retryPause = r.after(failingInterval)
 	}
-	return nil
 }
 
 func (d *Dispatcher) after(wait time.Duration) <-chan time.Time {

@@ -43,7 +43,9 @@ func (r *rejections) begin() (end func()) {
 	for most := r.most.Load(); n > most && !r.most.CompareAndSwap(most, n); {
 		most = r.most.Load()
 	}
-	time.Sleep(time.Duration(r.wait.Load()))
+	if wait := time.Duration(r.wait.Load()); wait > 0 {
+		<-time.NewTimer(wait).C
+	}
 	return func() {
 		r.inFlight.Add(-1)
 		r.total.Add(1)
