@@ -25,7 +25,7 @@ func Delivery(ctx workflow.Context, deliveryID string, run *DeliveryRun) error {
 	if run == nil {
 		return (&previousDelivery{
 			id:        deliveryID,
-			wakes:     workflow.GetSignalChannel(ctx, SignalWake),
+			wakes:     workflow.GetSignalChannel(ctx, SignalWakePrevious),
 			redeliver: workflow.GetSignalChannel(ctx, SignalRedeliver),
 			stop:      workflow.GetSignalChannel(ctx, SignalStop),
 		}).run(ctx)
@@ -72,14 +72,15 @@ type delivery struct {
 	// began and taken number the loads of the state, which may overlap.
 	began, taken int
 
-	asked                             string // a signal to handle
-	wakes, attempted, redeliver, stop workflow.ReceiveChannel
-	updates                           updates
-	changed                           workflow.Channel // an update handler changed the state
+	asked                      string // a signal to handle
+	wakes                      wakeChannels
+	attempted, redeliver, stop workflow.ReceiveChannel
+	updates                    updates
+	changed                    workflow.Channel // an update handler changed the state
 }
 
 func (d *delivery) run(ctx workflow.Context) error {
-	d.wakes = workflow.GetSignalChannel(ctx, SignalWake)
+	d.wakes = newWakeChannels(ctx)
 	d.attempted = workflow.GetSignalChannel(ctx, SignalAttempted)
 	d.redeliver = workflow.GetSignalChannel(ctx, SignalRedeliver)
 	d.stop = workflow.GetSignalChannel(ctx, SignalStop)
@@ -119,7 +120,7 @@ func (d *delivery) run(ctx workflow.Context) error {
 // idle reports whether nothing waits to be handled. A signal that arrives afterwards is not
 // lost: the server rejects the run's end and runs its task again.
 func (d *delivery) idle() bool {
-	return d.wakes.Len()+d.attempted.Len()+d.redeliver.Len()+d.stop.Len()+d.changed.Len() == 0
+	return d.wakes.empty() && d.attempted.Len()+d.redeliver.Len()+d.stop.Len()+d.changed.Len() == 0
 }
 
 // open reports whether the workflow stays open: also while the delivery is failed or held.
@@ -156,7 +157,7 @@ func (d *delivery) wait(ctx workflow.Context) (step func(workflow.Context) error
 		d.asked, step = SignalStop, d.obey
 	})
 	selector.AddReceive(d.attempted, func(workflow.ReceiveChannel, bool) { step = d.takeAttempts })
-	selector.AddReceive(d.wakes, func(workflow.ReceiveChannel, bool) { step = d.load })
+	d.wakes.addTo(selector, func() { step = d.load })
 	selector.AddReceive(d.changed, func(c workflow.ReceiveChannel, _ bool) {
 		drainSignals(c)
 		step = func(workflow.Context) error { return nil } // the handler has loaded it
@@ -204,7 +205,7 @@ func (d *delivery) check(ctx workflow.Context) error {
 }
 
 func (d *delivery) read(ctx workflow.Context, summary, activity string) error {
-	drainSignals(d.wakes)
+	d.wakes.drain()
 	for a := (service.AttemptSignal{}); d.attempted.ReceiveAsync(&a); a = (service.AttemptSignal{}) {
 		d.told = a
 	}

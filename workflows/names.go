@@ -26,15 +26,12 @@ const (
 
 // Signals. Operators send redeliver and stop from the Temporal UI or a command.
 const (
-	// SignalWake is the name under which wakes are sent. Workers of the previous version
-	// know no other: a run whose wake they left unread would not replay here.
-	SignalWake = "poke"
-	// SignalWakeNext is the name of the next version, for which record workflows
-	// listen already.
-	SignalWakeNext  = "wake"
-	SignalAttempted = "attempted" // a service.AttemptSignal, to a Delivery
-	SignalRedeliver = "redeliver"
-	SignalStop      = "stop"
+	SignalWake = "wake"
+	// SignalWakePrevious is the name under which the previous version sends wakes.
+	SignalWakePrevious = "poke"
+	SignalAttempted    = "attempted" // a service.AttemptSignal, to a Delivery
+	SignalRedeliver    = "redeliver"
+	SignalStop         = "stop"
 )
 
 // WebhookAddressID returns the id of an address's workflow.

@@ -230,8 +230,8 @@ func TestWhatOperatorsSendHasDescriptions(t *testing.T) {
 		make func(reporter) *recordHarness
 		want string
 	}{
-		{newWorkOrderHarness, SignalWake + ", wake, cancel, hold, resume, review"},
-		{newFeedbackHarness, SignalWake + ", wake, resolve"},
+		{newWorkOrderHarness, SignalWakePrevious + ", wake, cancel, hold, resume, review"},
+		{newFeedbackHarness, SignalWakePrevious + ", wake, resolve"},
 	}
 	for _, tt := range tests {
 		h := tt.make(t)
@@ -308,7 +308,7 @@ func TestCancellingTheWorkflowCancelsNothing(t *testing.T) {
 }
 
 func TestWakesHaveTwoNames(t *testing.T) {
-	for _, name := range []string{SignalWake, SignalWakeNext} {
+	for _, name := range []string{SignalWake, SignalWakePrevious} {
 		t.Run(name, func(t *testing.T) {
 			h := newWorkOrderHarness(t)
 			h.writeWithoutWake("1h", func() { h.setStatus(models.StatusOnHold) })

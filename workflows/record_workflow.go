@@ -193,38 +193,3 @@ func (w *recordWorkflow) show(ctx workflow.Context, details, key string, attribu
 	w.passed.Shown = key
 	return workflow.UpsertTypedSearchAttributes(ctx, attributes...)
 }
-
-// Waiting for wakes.
-
-// wakeChannels are the channels of the wake signal's names.
-type wakeChannels []workflow.ReceiveChannel
-
-func newWakeChannels(ctx workflow.Context) wakeChannels {
-	options := workflow.SignalChannelOptions{Description: "The service's own: read again what is pending. Losing or repeating it changes nothing."}
-	return wakeChannels{
-		workflow.GetSignalChannelWithOptions(ctx, SignalWake, options),
-		workflow.GetSignalChannelWithOptions(ctx, SignalWakeNext, options),
-	}
-}
-
-func (c wakeChannels) drain() {
-	for _, wakes := range c {
-		drainSignals(wakes)
-	}
-}
-
-func (c wakeChannels) empty() bool {
-	for _, wakes := range c {
-		if wakes.Len() > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// addTo adds the wakes to the selector.
-func (c wakeChannels) addTo(selector workflow.Selector, woken func()) {
-	for _, wakes := range c {
-		selector.AddReceive(wakes, func(workflow.ReceiveChannel, bool) { c.drain(); woken() })
-	}
-}

@@ -156,7 +156,7 @@ func playCancelRequested(ctx context.Context, r *recorder) (string, error) {
 	return workflowID, errors.Join(err,
 		r.await(ctx, workflowID, "LookAtWorkOrder"),
 		r.client.CancelWorkflow(ctx, workflowID, ""),
-		r.signalAfter(ctx, workflowID, "cancel", workflows.SignalWakeNext),
+		r.signalAfter(ctx, workflowID, "cancel", workflows.SignalWakePrevious),
 		r.signalAfter(ctx, workflowID, "cancel LookAtWorkOrder", workflows.SignalWake),
 	)
 }

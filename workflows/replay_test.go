@@ -155,7 +155,7 @@ func wordFor(event *history.HistoryEvent) string {
 		return event.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName()
 	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
 		name := event.GetWorkflowExecutionSignaledEventAttributes().GetSignalName()
-		if name == workflows.SignalWake || name == workflows.SignalWakeNext {
+		if name == workflows.SignalWake || name == workflows.SignalWakePrevious {
 			return "!wake"
 		}
 		return "!" + name

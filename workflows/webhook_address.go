@@ -46,7 +46,7 @@ type address struct {
 	id        string
 	state     service.AddressState
 	mail      noticeMail
-	wakes     workflow.ReceiveChannel
+	wakes     wakeChannels
 	cancelled workflow.Channel
 	updates   updates
 	// changed has a value after an update.
@@ -58,7 +58,7 @@ type address struct {
 }
 
 func (a *address) run(ctx workflow.Context) error {
-	a.wakes = workflow.GetSignalChannel(ctx, SignalWake)
+	a.wakes = newWakeChannels(ctx)
 	a.changed = workflow.NewBufferedChannel(ctx, 1)
 	if err := a.setUpdates(ctx); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (a *address) run(ctx workflow.Context) error {
 
 // load loads the address. One load covers every earlier wake.
 func (a *address) load(ctx workflow.Context) error {
-	drainSignals(a.wakes)
+	a.wakes.drain()
 	drainSignals(a.changed)
 	a.state = service.AddressState{}
 	return executeLocal(ctx, "load the address", &a.state, activities.NameLoadAddress, a.id)
@@ -103,7 +103,7 @@ func (a *address) load(ctx workflow.Context) error {
 
 // idle reports whether nothing waits to be handled. A signal that arrives afterwards is not
 // lost: the server rejects the run's end and runs its task again.
-func (a *address) idle() bool { return a.wakes.Len()+a.changed.Len() == 0 }
+func (a *address) idle() bool { return a.wakes.empty() && a.changed.Len() == 0 }
 
 // end ends the run of a deleted address, and continues as new when no dispatch is running
 // and the history is long. done says that the run ends.
@@ -177,7 +177,7 @@ func (a *address) wait(ctx workflow.Context) error {
 	}
 	var failed error
 	a.mail.addTo(ctx, selector, &failed)
-	selector.AddReceive(a.wakes, func(workflow.ReceiveChannel, bool) {})
+	a.wakes.addTo(selector, func() {})
 	selector.AddReceive(a.changed, func(workflow.ReceiveChannel, bool) {})
 	selector.Select(ctx)
 	switch {

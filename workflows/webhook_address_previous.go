@@ -11,7 +11,7 @@ import (
 // they took minutes.
 func previousWebhookAddress(ctx workflow.Context, webhookID string) error {
 	const dispatchesPerRun = 100
-	wakes := workflow.GetSignalChannel(ctx, SignalWake)
+	wakes := workflow.GetSignalChannel(ctx, SignalWakePrevious)
 	mail := &noticeMail{recordID: webhookID}
 	for step := range dispatchesPerRun {
 		if continuesInThisRelease(ctx, step) {
