@@ -285,17 +285,18 @@ func (w *Waker) send(ctx context.Context, next wake, priority temporal.Priority)
 		}
 	}
 	arguments := []any{target.ID}
-	options := client.StartWorkflowOptions{TaskQueue: workflows.TaskQueue, Priority: priority}
+	options := client.StartWorkflowOptions{Priority: priority}
 	name := ""
 	switch target.Kind {
 	case service.TargetWebhook:
 		name, options.ID = workflows.WebhookAddressName, workflows.WebhookAddressID(target.ID)
+		options.TaskQueue = workflows.TaskQueueWebhooks
 		options.StaticSummary = "Deliveries to " + target.ID
 		arguments = append(arguments, workflows.AddressRun{})
 		options.TypedSearchAttributes = temporal.NewSearchAttributes(workflows.AttributeWebhookAddress.ValueSet(target.ID))
 	case service.TargetDelivery:
 		name, options.ID = workflows.DeliveryName, workflows.DeliveryID(target.ID)
-		options.TaskQueue = workflows.TaskQueueRetries
+		options.TaskQueue = workflows.TaskQueueDeliveries
 		options.StaticSummary = "Retries of " + target.ID
 		arguments = append(arguments, workflows.DeliveryRun{})
 	case service.TargetWorkOrder:

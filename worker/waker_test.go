@@ -120,8 +120,8 @@ func TestWakeStartsOrSignalsTheWorkflow(t *testing.T) {
 		summary  string
 		run      []any // arguments after the id
 	}{
-		{"an address", service.WakeTarget{Kind: service.TargetWebhook, ID: "whk_1"}, "webhook-address/whk_1", "WebhookAddress", "millwright", "Deliveries to whk_1", []any{workflows.AddressRun{}}},
-		{"a failing delivery", service.WakeTarget{Kind: service.TargetDelivery, ID: "dlv_1"}, "delivery/dlv_1", "Delivery", "millwright-retries", "Retries of dlv_1", []any{workflows.DeliveryRun{}}},
+		{"an address", service.WakeTarget{Kind: service.TargetWebhook, ID: "whk_1"}, "webhook-address/whk_1", "WebhookAddress", "millwright-webhooks", "Deliveries to whk_1", []any{workflows.AddressRun{}}},
+		{"a failing delivery", service.WakeTarget{Kind: service.TargetDelivery, ID: "dlv_1"}, "delivery/dlv_1", "Delivery", "millwright-deliveries", "Retries of dlv_1", []any{workflows.DeliveryRun{}}},
 		{"a work order", service.WakeTarget{Kind: service.TargetWorkOrder, ID: "wo_1"}, "work-order/wo_1", "WorkOrder", "millwright-records", "Work order wo_1", nil},
 		{"feedback", service.WakeTarget{Kind: service.TargetFeedback, ID: "iss_1"}, "feedback/iss_1", "Feedback", "millwright-records", "Feedback iss_1", nil},
 	}
@@ -139,7 +139,7 @@ func TestWakeStartsOrSignalsTheWorkflow(t *testing.T) {
 				if got.id != tt.id || got.options.ID != tt.id {
 					t.Errorf("the workflow %q is signaled and %q started, want %q", got.id, got.options.ID, tt.id)
 				}
-				if got.signal != "poke" || got.argument != nil {
+				if got.signal != "wake" || got.argument != nil {
 					t.Errorf("the signal is %q with %v, want the wake signal without data", got.signal, got.argument)
 				}
 				if got.workflow != tt.workflow || len(got.arguments) == 0 || got.arguments[0] != tt.target.ID || !slices.Equal(got.arguments[1:], tt.run) {

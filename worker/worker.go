@@ -72,7 +72,6 @@ const (
 	// A dispatch that waits for more deliveries holds an activity slot and costs
 	// nothing else.
 	concurrentDispatches = 10_000
-	concurrentRetries    = 1000
 	// workflowCacheSize bounds the workflows in memory. An open work order takes
 	// 35 KiB and sleeps for days; one not in the cache is replayed from its short
 	// history. The SDK's default would take 400 MB.
@@ -101,26 +100,28 @@ func New(o Options) *Worker {
 		Register(w)
 		return w
 	}
-	busy := func(concurrentActivities int) sdkworker.Options {
-		return sdkworker.Options{
-			MaxConcurrentWorkflowTaskPollers: 8, MaxConcurrentActivityTaskPollers: 8,
-			MaxConcurrentActivityExecutionSize: concurrentActivities,
-			MaxHeartbeatThrottleInterval:       activities.MaxHeartbeatThrottle,
-		}
+	dispatches := sdkworker.Options{
+		MaxConcurrentActivityExecutionSize: concurrentDispatches,
+		MaxHeartbeatThrottleInterval:       activities.MaxHeartbeatThrottle,
 	}
-	main := queue(workflows.TaskQueue, busy(concurrentDispatches))
-	retries := queue(workflows.TaskQueueRetries, busy(concurrentRetries))
+	main := queue(workflows.TaskQueue, dispatches)
+	dispatches.MaxConcurrentWorkflowTaskPollers, dispatches.MaxConcurrentActivityTaskPollers = 8, 8
+	webhooks := queue(workflows.TaskQueueWebhooks, dispatches)
+	deliveries := queue(workflows.TaskQueueDeliveries, sdkworker.Options{MaxConcurrentWorkflowTaskPollers: 8})
+	retries := queue(workflows.TaskQueueRetries, sdkworker.Options{})
 	records := queue(workflows.TaskQueueRecords, sdkworker.Options{
 		MaxConcurrentWorkflowTaskPollers: 2, MaxConcurrentActivityTaskPollers: 2,
 		MaxConcurrentWorkflowTaskExecutionSize:  concurrentRecordTasks,
 		MaxConcurrentLocalActivityExecutionSize: concurrentRecordLoads,
 		MaxConcurrentActivityExecutionSize:      concurrentRecordMails,
 	})
-	registerActivities(o, main, retries, records)
-	return &Worker{[]sdkworker.Worker{main, retries, records}}
+	registerActivities(o, main, records, []sdkworker.Worker{main, webhooks}, []sdkworker.Worker{deliveries, retries})
+	return &Worker{[]sdkworker.Worker{main, webhooks, deliveries, retries, records}}
 }
 
-func registerActivities(o Options, main, retries, records sdkworker.Worker) {
+// registerActivities registers everything. addresses and deliveries are the queues of those
+// workflows, of this version and of the previous one.
+func registerActivities(o Options, main, records sdkworker.Worker, addresses, deliveries []sdkworker.Worker) {
 	now, instrumentation := o.Service.Now, o.Instrumentation
 	dispatcher := &activities.Dispatcher{
 		Service: o.Service, Sender: o.Sender, Waker: o.Waker, Now: now, IdleTimeout: o.IdleTimeout,
@@ -134,12 +135,16 @@ func registerActivities(o Options, main, retries, records sdkworker.Worker) {
 	housekeeper := &activities.Housekeeper{
 		Service: o.Service, Now: now, BatchSize: service.RemovalBatch, Interval: activities.HousekeepingInterval, Instrumentation: instrumentation,
 	}
-	dispatcher.Register(main)
-	notices.Register(main)
 	sweeper.Register(main)
 	housekeeper.Register(main)
-	(&activities.Addresses{Service: o.Service, Sender: o.Sender, Now: now, Instrumentation: instrumentation}).Register(main)
-	(&activities.Deliveries{Service: o.Service, Waker: o.Waker, ResponseLimit: o.ResponseLimit}).Register(retries)
+	for _, queue := range addresses {
+		dispatcher.Register(queue)
+		notices.Register(queue)
+		(&activities.Addresses{Service: o.Service, Sender: o.Sender, Now: now, Instrumentation: instrumentation}).Register(queue)
+	}
+	for _, queue := range deliveries {
+		(&activities.Deliveries{Service: o.Service, Waker: o.Waker, ResponseLimit: o.ResponseLimit}).Register(queue)
+	}
 	(&activities.Records{Service: o.Service, Mails: o.Mailer != nil, OperatorActions: o.OperatorActions}).Register(records)
 	notices.Register(records)
 }

@@ -43,6 +43,11 @@ type DeliveryRun struct {
 	Shown shownDelivery `json:"shown,omitzero"`
 }
 
+// newDeliveryRun returns the error that continues as new in this version's task queue.
+func newDeliveryRun(ctx workflow.Context, deliveryID string, run DeliveryRun) error {
+	return workflow.NewContinueAsNewError(workflow.WithWorkflowTaskQueue(ctx, TaskQueueDeliveries), Delivery, deliveryID, &run)
+}
+
 // historyLimit is how many events a history may have before its workflow continues as
 // new when it is idle: a longer one costs more to replay.
 const historyLimit = 200
@@ -110,7 +115,7 @@ func (d *delivery) run(ctx workflow.Context) error {
 			case !d.open():
 				return nil
 			default:
-				return workflow.NewContinueAsNewError(ctx, Delivery, d.id, &DeliveryRun{Shown: d.shown})
+				return newDeliveryRun(ctx, d.id, DeliveryRun{Shown: d.shown})
 			}
 		}
 		step = d.wait(ctx)

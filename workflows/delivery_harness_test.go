@@ -150,13 +150,13 @@ func (h *deliveryHarness) dispatch(due models.Time) *service.AttemptSignal {
 
 // LoadDelivery returns the row, an empty one if it is gone.
 func (h *deliveryHarness) LoadDelivery(_ context.Context, id string) (activities.LoadedDelivery, error) {
-	return h.query(id, func(now time.Time) error { h.loads = append(h.loads, now.Sub(began)); return nil })
+	return h.query(id, func(now time.Time) error { h.loads = append(h.loads, now.Sub(began).Truncate(time.Millisecond)); return nil })
 }
 
 // CheckDelivery wakes the dispatcher.
 func (h *deliveryHarness) CheckDelivery(_ context.Context, id string) (activities.LoadedDelivery, error) {
 	return h.query(id, func(now time.Time) error {
-		h.checks = append(h.checks, now.Sub(began))
+		h.checks = append(h.checks, now.Sub(began).Truncate(time.Millisecond))
 		if h.row.NextAttemptAt != nil && !h.row.NextAttemptAt.Time.After(now) {
 			h.asleep = false
 			h.planAttempt()

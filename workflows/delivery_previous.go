@@ -23,7 +23,7 @@ type previousDelivery struct {
 
 func (d *previousDelivery) run(ctx workflow.Context) error {
 	if continuesInThisRelease(ctx, 0) { // the previous release's program started it
-		return workflow.NewContinueAsNewError(ctx, Delivery, d.id, &DeliveryRun{})
+		return newDeliveryRun(ctx, d.id, DeliveryRun{})
 	}
 	drainSignals(d.wakes) // the first load covers the wake that started the workflow
 	if err := d.execute(ctx, stepLoad); err != nil {
@@ -44,7 +44,7 @@ func (d *previousDelivery) run(ctx workflow.Context) error {
 		// A new run would not receive the operators' signals to this one.
 		handled := d.redeliver.Len() == 0 && d.stop.Len() == 0
 		if handled && continuesInThisRelease(ctx, n+1) {
-			return workflow.NewContinueAsNewError(ctx, Delivery, d.id, &DeliveryRun{Asked: step.signal()})
+			return newDeliveryRun(ctx, d.id, DeliveryRun{Asked: step.signal()})
 		}
 		if err := d.execute(ctx, step); err != nil {
 			return err

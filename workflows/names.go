@@ -4,10 +4,16 @@ import "go.temporal.io/sdk/temporal"
 
 // The task queues. A workflow's activities run on its own queue.
 const (
-	// TaskQueue takes everything that has no queue below.
+	// TaskQueue takes everything that has no queue below, and the addresses of the previous
+	// version.
 	TaskQueue = "millwright"
-	// TaskQueueRetries takes Delivery, so that many failing deliveries do not
-	// delay first attempts.
+	// TaskQueueWebhooks takes WebhookAddress. Workers of the previous version do not poll
+	// it: with their code a run that this version started would be stuck here.
+	TaskQueueWebhooks = "millwright-webhooks"
+	// TaskQueueDeliveries takes Delivery, so that many failing deliveries do not delay
+	// their addresses.
+	TaskQueueDeliveries = "millwright-deliveries"
+	// TaskQueueRetries takes Delivery runs of the previous version.
 	TaskQueueRetries = "millwright-retries"
 	// TaskQueueRecords takes WorkOrder and Feedback, so that a burst of new
 	// records does not delay deliveries.

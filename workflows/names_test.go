@@ -11,6 +11,8 @@ import (
 func TestStoredNamesDoNotChange(t *testing.T) {
 	tests := []struct{ what, got, want string }{
 		{"task queue", TaskQueue, "millwright"},
+		{"task queue of addresses", TaskQueueWebhooks, "millwright-webhooks"},
+		{"task queue of deliveries", TaskQueueDeliveries, "millwright-deliveries"},
 		{"task queue of retries", TaskQueueRetries, "millwright-retries"},
 		{"task queue of records", TaskQueueRecords, "millwright-records"},
 		{"workflow of an address", WebhookAddressName, "WebhookAddress"},

@@ -119,7 +119,9 @@ func newRecorder(ctx context.Context, t *testing.T, address, namespace string) *
 		t.Fatal(err)
 	}
 	rec := &recorder{client: c, rows: map[string]*activities.LoadedDelivery{}, addresses: map[string]*recordedAddress{}, records: map[string]*recordedRecord{}}
-	for _, queue := range []string{workflows.TaskQueue, workflows.TaskQueueRetries, workflows.TaskQueueRecords} {
+	for _, queue := range []string{
+		workflows.TaskQueue, workflows.TaskQueueWebhooks, workflows.TaskQueueDeliveries, workflows.TaskQueueRetries, workflows.TaskQueueRecords,
+	} {
 		w := sdkworker.New(c, queue, sdkworker.Options{Identity: identity})
 		worker.Register(w)
 		(&fakeActivities{rec}).register(w)

@@ -35,6 +35,11 @@ type AddressRun struct {
 	Shown string `json:"shown,omitempty"`
 }
 
+// newAddressRun returns the error that continues as new in this version's task queue.
+func newAddressRun(ctx workflow.Context, webhookID string, run AddressRun) error {
+	return workflow.NewContinueAsNewError(workflow.WithWorkflowTaskQueue(ctx, TaskQueueWebhooks), WebhookAddress, webhookID, &run)
+}
+
 // busyHistoryLimit is how many events a history may have before its workflow continues as
 // new although notices are being mailed. The new run mails them again.
 const busyHistoryLimit = 2000
@@ -127,7 +132,7 @@ func (a *address) end(ctx workflow.Context) (done bool, err error) {
 	case gone:
 		return true, nil
 	}
-	return true, workflow.NewContinueAsNewError(ctx, WebhookAddress, a.id, &AddressRun{Shown: a.shown})
+	return true, newAddressRun(ctx, a.id, AddressRun{Shown: a.shown})
 }
 
 // care turns the address off and warns people when that is due, in one

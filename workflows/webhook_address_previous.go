@@ -35,7 +35,7 @@ func previousWebhookAddress(ctx workflow.Context, webhookID string) error {
 			return err
 		}
 	}
-	return workflow.NewContinueAsNewError(ctx, WebhookAddress, webhookID, &AddressRun{})
+	return newAddressRun(ctx, webhookID, AddressRun{})
 }
 
 // continuesInThisRelease reports whether a run of the previous release has replayed what it
