@@ -8,8 +8,8 @@ import (
 	"millwright/models"
 )
 
-// formRow is a models.FormRecord whose questions stay as Postgres encodes them: there
-// may be hundreds, with thousands of options.
+// formRow is a models.FormRecord whose questions are the text that triggers keep in
+// form_questions: there may be hundreds, with thousands of options.
 type formRow struct {
 	ID, Name             string
 	Questions            []byte
@@ -20,17 +20,9 @@ type formRow struct {
 func (r *formRow) position() position { return position{r.Xid, r.ID} }
 func (r *formRow) record() any        { return r }
 
-// questionsOf selects the questions of a form as JSON records without spaces, in order.
-// fields adds columns of the joined tables to each question q.
-func questionsOf(formID, fields, joins string) string {
-	return `array_to_json(ARRAY(SELECT shown FROM questions q ` + joins + `
-		CROSS JOIN LATERAL (SELECT q.id, q.label, q.type, q.required, ARRAY(SELECT choice FROM question_options o
-				CROSS JOIN LATERAL (SELECT o.id, o.label) choice WHERE o.question_id = q.id ORDER BY o.position) AS options` + fields + `) shown
-		WHERE q.form_id = ` + formID + ` ORDER BY q.position))`
-}
-
-var formColumns = `
-	{w}.id, {w}.name, {w}.created_at, {w}.changed_at, ` + questionsOf("{w}.id", "", "") + ` AS questions,
+const formColumns = `
+	{w}.id, {w}.name, {w}.created_at, {w}.changed_at,
+	coalesce((SELECT questions FROM form_questions WHERE form_id = {w}.id LIMIT 1), '[]') AS questions,
 	{w}.changed_xid AS xid`
 
 // Forms returns a page of the organization's forms, encoded. Errors:

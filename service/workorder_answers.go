@@ -27,11 +27,13 @@ func (r answersRow) record() models.AnswersRecord {
 	return record
 }
 
-var answersColumns = `{w}.id AS work_order_id, {w}.form_id,
+const answersColumns = `{w}.id AS work_order_id, {w}.form_id,
 	(SELECT f.name FROM forms f WHERE f.id = {w}.form_id) AS form_name,
-	` + questionsOf("{w}.form_id", `, a.value, a.answered_by,
-			to_char(a.answered_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS answered_at`,
-	`LEFT JOIN answers a ON a.work_order_id = {w}.id AND a.question_id = q.id`) + `::text AS questions`
+	array_to_json(ARRAY(SELECT shown FROM questions q LEFT JOIN answers a ON a.work_order_id = {w}.id AND a.question_id = q.id
+		CROSS JOIN LATERAL (SELECT q.id, q.label, q.type, q.required, ARRAY(SELECT choice FROM question_options o
+				CROSS JOIN LATERAL (SELECT o.id, o.label) choice WHERE o.question_id = q.id ORDER BY o.position) AS options,
+			a.value, a.answered_by, to_char(a.answered_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS answered_at) shown
+		WHERE q.form_id = {w}.form_id ORDER BY q.position))::text AS questions`
 
 // Answers returns a work order's form with its answers, encoded. Decimals keep
 // their digits. Errors: not_found (including when the actor may not read it), unavailable.
