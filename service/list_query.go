@@ -42,10 +42,10 @@ type listQuery struct {
 	// changes onlyIf is a filter instead.
 	only   func(o pageOrder) string
 	onlyIf string
-	// grant makes a node's rows visible, "" if nodes do not matter; visible is the
-	// condition that the actor has it. node is the column that names the node.
-	grant         models.Grant
-	visible, node string
+	// grant makes a node's rows visible, "" if nodes do not matter. node is the column that
+	// names the node.
+	grant models.Grant
+	node  string
 	// create lets an actor see the rows that it created on a node, without grant: created is
 	// the condition. Rows of an actor that always has both are found by their nodes.
 	create  models.Grant
@@ -85,7 +85,7 @@ func (q *listQuery) source(rows func(o pageOrder) string) { q.sources = append(q
 // narrowBy adds the records of the nodes on which the actor has the grant. They show their
 // nodes.
 func (q *listQuery) narrowBy(grant models.Grant, below string) {
-	q.grant, q.below, q.visible, q.node, q.showsNodes = grant, below, onNode(grant), "{w}.inventory_id", true
+	q.grant, q.below, q.node, q.showsNodes = grant, below, "{w}.inventory_id", true
 }
 
 // createdBy adds the records that the actor created on nodes where it has the grant.
@@ -97,7 +97,7 @@ func (q *listQuery) createdBy(grant models.Grant) {
 const anyGrant models.Grant = "any"
 
 // visibleNodes adds the nodes that the actor sees.
-func (q *listQuery) visibleNodes() { q.grant, q.visible, q.node = anyGrant, visibleNode, "{w}.id" }
+func (q *listQuery) visibleNodes() { q.grant, q.node = anyGrant, "{w}.id" }
 
 // ofStatuses restricts the list to the statuses, if any.
 func (q *listQuery) ofStatuses(statuses []string) {
@@ -114,7 +114,7 @@ type view struct {
 	// no change can appear below a position below it.
 	Horizon     uint64
 	AccessEpoch int
-	// Nodes are the visible nodes, at most narrowLimit + 1, some of them twice.
+	// Nodes are the visible nodes, some of them twice, nil if they are more than narrowLimit.
 	Nodes []string
 	// OnlyCreates says that there may be a node on which the actor has the list's create and
 	// not its grant.
@@ -130,14 +130,8 @@ type view struct {
 	SinceXid uint64
 }
 
-// manyNodes stands for any nodes above narrowLimit.
-var manyNodes = make([]string, narrowLimit+1)
-
 // access returns the part of the view that the query of a page by ids depends on.
 func (v view) access() view {
-	if len(v.Nodes) > narrowLimit {
-		v.Nodes = manyNodes
-	}
 	v.Horizon, v.AccessEpoch, v.BeatNonce, v.BeatXid, v.BeatIsOld, v.TokenXid, v.SinceXid = 0, 0, "", 0, false, nil, 0
 	return v
 }
@@ -172,10 +166,12 @@ func (r *views) remember(digest string, v view) {
 const viewQuery = `
 	SELECT pg_snapshot_xmin(pg_current_snapshot()) AS horizon,
 		coalesce((SELECT access_epoch FROM integrations WHERE id = @actor), 0) AS access_epoch,
-		CASE WHEN @grant <> '' THEN ARRAY(SELECT r.node_id::text FROM node_rights r
-			WHERE r.actor_id = @actor AND (@grant = '` + string(anyGrant) + `' OR @grant = ANY (r.grants))
-				AND (@below = '' OR r.node_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @below))
-			LIMIT @narrow) END AS nodes,
+		CASE WHEN @grant <> '' THEN (
+			SELECT CASE WHEN count(*) <= @narrow::bigint THEN coalesce(array_agg(seen.node_id::text), '{}') END
+			FROM (SELECT r.node_id FROM node_rights r
+				WHERE r.actor_id = @actor AND (@grant = '` + string(anyGrant) + `' OR @grant = ANY (r.grants))
+					AND (@below = '' OR r.node_id IN (SELECT node_id FROM inventory_closure WHERE ancestor_id = @below))
+				LIMIT @narrow::bigint + 1) seen) END AS nodes,
 		EXISTS (SELECT FROM actor_identities a
 			JOIN assignments g ON g.identity_id = a.identity_id AND g.organization_id = a.organization_id
 			JOIN permission_definitions d ON d.id = g.definition_id
@@ -190,7 +186,7 @@ const viewQuery = `
 // queueView adds the query of what must be known before the page.
 func (q *listQuery) queueView(pipeline *pgx.Batch, into *view, start *pageStart) {
 	args := pgx.NamedArgs{
-		"actor": q.actor.IdentityID, "grant": string(q.grant), "create": string(q.create), "below": q.below, "narrow": narrowLimit + 1,
+		"actor": q.actor.IdentityID, "grant": string(q.grant), "create": string(q.create), "below": q.below, "narrow": narrowLimit,
 		"interval": beatInterval, "token": nil, "before": nil,
 	}
 	if start.token != nil && start.token.Beat != "" {
@@ -284,12 +280,34 @@ func (q *listQuery) sql(v view, start *pageStart, limit int) string {
 		CROSS JOIN LATERAL (SELECT * FROM ` + q.table + ` WHERE id = page.id LIMIT 1) {w}
 		ORDER BY ` + o.order + `
 		LIMIT @rows`
+	var first []string
+	if q.grant != "" && v.Nodes == nil {
+		first = append(first, `granted AS MATERIALIZED (`+q.granted()+`)`)
+	}
 	if q.showsNodes {
-		page = `WITH page AS MATERIALIZED (` + strings.Replace(page, inventoryOf, "NULL::bytea AS inventory", 1) + `)
-		SELECT page.*, ` + nodesOfPage + ` FROM page ORDER BY ` + o.inPage
+		first = append(first, `page AS MATERIALIZED (`+strings.Replace(page, inventoryOf, "NULL::bytea AS inventory", 1)+`)`)
+		page = ` SELECT page.*, ` + nodesOfPage + ` FROM page ORDER BY ` + o.inPage
+	}
+	if len(first) > 0 {
+		page = `WITH ` + strings.Join(first, ", ") + page
 	}
 	return with(page, "w", "w", "actor", "@actor", "people", strconv.FormatBool(q.actor.ShowPeople), "cut", strconv.Itoa(sourceRows[size]))
 }
+
+// granted selects the nodes on which the actor was assigned the list's grant.
+func (q *listQuery) granted() string {
+	granted := `SELECT node_id, applies_below FROM assigned_rights WHERE actor_id = @actor`
+	if q.grant != anyGrant {
+		granted += ` AND '` + string(q.grant) + `' = ANY (grants)`
+	}
+	return granted
+}
+
+// amongGranted is the condition that the actor has the list's grant on the node {node}, as
+// node_rights says, by the rows of granted. IS TRUE makes Postgres look them up in hash tables
+// that it makes once.
+const amongGranted = `({node} IN (SELECT node_id FROM granted) OR (SELECT true FROM inventory_closure c
+			WHERE c.node_id = {node} AND (c.ancestor_id IN (SELECT node_id FROM granted WHERE applies_below)) IS TRUE LIMIT 1) IS TRUE)`
 
 // sourcesOf returns the sources of the page, without their order and limit.
 func (q *listQuery) sourcesOf(v view, o pageOrder) []string {
@@ -317,7 +335,7 @@ func (q *listQuery) sourcesOf(v view, o pageOrder) []string {
 // they are few, in the list's order otherwise.
 func (q *listQuery) nodeSources(v view, o pageOrder) []string {
 	byStatus := len(q.statuses) > 0 && !o.changes
-	if len(v.Nodes) <= narrowLimit {
+	if v.Nodes != nil {
 		q.args["nodes"] = slices.Compact(slices.Clone(v.Nodes))
 		each, ofStatus := `unnest(@nodes::text[]) visible`, ""
 		if byStatus {
@@ -327,7 +345,7 @@ func (q *listQuery) nodeSources(v view, o pageOrder) []string {
 			SELECT {w}.* FROM ` + o.rows + ` {w} WHERE ` + q.node + ` = visible` + ofStatus + o.scanned + `
 			ORDER BY ` + o.order + ` LIMIT {cut}) {w}`}
 	}
-	all := o.keys + ` FROM ` + o.rows + ` {w} WHERE ` + q.visible + o.scanned + ` AND `
+	all := o.keys + ` FROM ` + o.rows + ` {w} WHERE ` + strings.ReplaceAll(amongGranted, "{node}", q.node) + o.scanned + ` AND `
 	if !byStatus {
 		return []string{all + o.along(`{w}.organization_id`, `@organization`)}
 	}
