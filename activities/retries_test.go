@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"go.temporal.io/sdk/testsuite"
-
 	"millwright/activities"
 	"millwright/models"
 	"millwright/service"
@@ -217,51 +215,5 @@ func TestTwoWorkersDoNotDrainOneAddress(t *testing.T) {
 	// The first event's id does not end with a number.
 	if sorted := slices.IsSorted(order[1:]); !sorted || len(slices.Compact(slices.Sorted(slices.Values(order)))) != 41 || len(order) != 41 {
 		t.Errorf("sent are %v, want each once in order", order)
-	}
-}
-
-// openList is a WorkflowLister.
-type openList map[service.TargetKind]map[string]bool
-
-func (o openList) OpenWorkflows(_ context.Context, kind service.TargetKind) (map[string]bool, error) {
-	return o[kind], nil
-}
-
-// Someone terminated workflows: the hourly look starts those that are missing.
-func TestMissingWorkflowsAreWoken(t *testing.T) {
-	r := newReceiver()
-	h := newDispatchHarness(t, r, time.Millisecond)
-	for range 4 {
-		h.createWorkOrder("x")
-	}
-	ids := strings.Fields(servicetest.Value[string](h.Fixture, `SELECT string_agg(id, ' ' ORDER BY id) FROM open_deliveries WHERE webhook_id = $1`, h.ID("erp_hook")))
-	h.Exec(`DELETE FROM open_deliveries WHERE webhook_id <> $1`, h.ID("erp_hook"))
-	h.retrying(time.Hour, true)
-	h.Exec(`UPDATE open_deliveries SET workflow = false WHERE id = $1`, ids[0])
-	h.SetDeliveries(models.DeliveryFailed, `id = $1`, ids[1])
-	h.Wakes.Take()
-	sweeper := activities.Sweeper{Service: h.Fixture.Service, Waker: h.Wakes, Grace: time.Minute, Open: openList{
-		service.TargetWebhook: {h.ID("erp_hook"): true}, service.TargetDelivery: {ids[2]: true},
-	}}
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestActivityEnvironment()
-	sweeper.Register(env)
-	if _, err := env.ExecuteActivity(activities.NameWakeMissing); err != nil {
-		t.Fatal(err)
-	}
-	var deliveries []string
-	addresses := 0
-	for _, w := range h.Wakes.Take() {
-		if w.Kind == service.TargetDelivery {
-			deliveries = append(deliveries, w.ID)
-		} else if addresses++; w.ID == h.ID("erp_hook") {
-			t.Error("an address is woken whose workflow is open")
-		}
-	}
-	if !slices.Equal(deliveries, []string{ids[1], ids[3]}) {
-		t.Errorf("woken are %v, want those without an open workflow, %v", deliveries, []string{ids[1], ids[3]})
-	}
-	if all := servicetest.Value[int](h.Fixture, `SELECT count(*) FROM webhooks`); addresses != all-1 {
-		t.Errorf("%d addresses are woken, want all but one", addresses)
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-
 	"millwright/service"
 )
 
@@ -27,39 +25,11 @@ type Sweeper struct {
 	Grace time.Duration
 	// Open lists the open workflows.
 	Open WorkflowLister
+	// Pause pauses WakeMissing; nil pauses for that time, until the context ends or the
+	// worker stops.
+	Pause func(ctx context.Context, duration time.Duration) error
 	// Instrumentation records each sweep; it may be nil.
 	Instrumentation *Instrumentation
-}
-
-// WorkflowLister lists the ids of the workflows of a kind that are open, for people: those
-// that started or ended in the last seconds may be wrong.
-type WorkflowLister interface {
-	OpenWorkflows(ctx context.Context, kind service.TargetKind) (map[string]bool, error)
-}
-
-// WakeMissing wakes the workflows of addresses and deliveries that are not open although
-// they are to be, because someone terminated them or Temporal lost them. It returns their
-// number.
-func (s *Sweeper) WakeMissing(ctx context.Context) (int, error) {
-	missing := 0
-	for _, kind := range []service.TargetKind{service.TargetWebhook, service.TargetDelivery} {
-		wanted, err := s.Service.WantedWorkflows(ctx, kind)
-		if err != nil {
-			return missing, err
-		}
-		open, err := s.Open.OpenWorkflows(ctx, kind)
-		if err != nil {
-			return missing, err
-		}
-		for _, target := range wanted {
-			if !open[target.ID] {
-				s.Waker.Wake(target)
-				missing++
-			}
-		}
-		activity.RecordHeartbeat(ctx, missing)
-	}
-	return missing, nil
 }
 
 // WakeUnclaimed wakes every workflow with unclaimed work and returns their number.

@@ -62,24 +62,11 @@ func TestStatementsOfDeliveriesKeepRightPlans(t *testing.T) {
 
 		"redeliver": held,
 	}
-	run := func(name, text string) (text2 string, blocks int) {
+	run := func(name, text string) (plan string, blocks int) {
 		t.Helper()
 		exec(`BEGIN`)
 		defer exec(`ROLLBACK`)
-		var plans []struct {
-			Plan struct {
-				Hit  int `json:"Shared Hit Blocks"`
-				Read int `json:"Shared Read Blocks"`
-			}
-		}
-		var raw []byte
-		if err := conn.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE `+name+`(`+text+`)`, pgx.QueryExecModeSimpleProtocol).Scan(&raw); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if err := json.Unmarshal(raw, &plans); err != nil {
-			t.Fatal(err)
-		}
-		return string(raw), plans[0].Plan.Hit + plans[0].Plan.Read
+		return explain(t, conn, name, text)
 	}
 	for name, sql := range service.DeliveryStatements {
 		if _, err := conn.Prepare(t.Context(), name, sql); err != nil {
@@ -103,4 +90,24 @@ func TestStatementsOfDeliveriesKeepRightPlans(t *testing.T) {
 			t.Logf("%s touches %d pages", name, blocks)
 		}
 	}
+}
+
+// explain executes a prepared statement with the arguments. It returns its plan and how many
+// pages it touched.
+func explain(t *testing.T, conn *pgx.Conn, name, arguments string) (plan string, blocks int) {
+	t.Helper()
+	var plans []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	var raw []byte
+	if err := conn.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE `+name+`(`+arguments+`)`, pgx.QueryExecModeSimpleProtocol).Scan(&raw); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if err := json.Unmarshal(raw, &plans); err != nil {
+		t.Fatal(err)
+	}
+	return string(raw), plans[0].Plan.Hit + plans[0].Plan.Read
 }

@@ -36,6 +36,11 @@ var DeliveryStatements = map[string]string{
 	"release":   numberedMarks(releaseQuery),
 }
 
+// OpenRecordStatements are the pages of OpenRecords, which a test explains.
+var OpenRecordStatements = map[string]string{
+	"work_orders": openRecords[TargetWorkOrder].query, "feedback": openRecords[TargetFeedback].query,
+}
+
 func numberedMarks(sql string) string {
 	for n := 1; strings.Contains(sql, "?"); n++ {
 		sql = strings.Replace(sql, "?", "$"+strconv.Itoa(n), 1)

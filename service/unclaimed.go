@@ -139,27 +139,3 @@ func (s *Service) ShowDeliveries(ctx context.Context) (shown []WakeTarget, err e
 	queueSwept(pipeline, &shown, placesQuery, s.MaxDeliveryWorkflows, s.MaxDeliveryWorkflows*4/5, sweepLimit)
 	return shown, s.translate(s.pool.SendBatch(ctx, pipeline).Close())
 }
-
-// wantedQueries return the addresses and deliveries that have a workflow, with their
-// organizations: of the deliveries those that are retrying and have one, and of each
-// address's failed and held ones the newest $1, if an attempt has failed.
-var wantedQueries = map[TargetKind]string{
-	TargetWebhook: `SELECT id, organization_id FROM webhooks WHERE $1 > 0`,
-	TargetDelivery: `
-		SELECT d.id, w.organization_id FROM open_deliveries d JOIN webhooks w ON w.id = d.webhook_id
-		WHERE d.status = 'retrying' AND d.workflow
-		UNION ALL
-		SELECT d.id, w.organization_id FROM webhooks w CROSS JOIN LATERAL (
-			SELECT id FROM deliveries WHERE webhook_id = w.id AND status IN ('failed', 'held') AND attempts > 0
-			ORDER BY seq DESC LIMIT $1) d`,
-}
-
-// WantedWorkflows returns the addresses or deliveries whose workflows are to be open
-// (docs/contract.md, Temporal surface). Errors: unavailable.
-func (s *Service) WantedWorkflows(ctx context.Context, kind TargetKind) (wanted []WakeTarget, err error) {
-	pipeline := &pgx.Batch{}
-	pipeline.Queue(allowLongStatement)
-	pipeline.Queue(batch.IndexPlans)
-	queueSwept(pipeline, &wanted, wantedQueries[kind], s.MaxDeliveryWorkflows)
-	return wanted, s.translate(s.pool.SendBatch(ctx, pipeline).Close())
-}

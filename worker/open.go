@@ -18,14 +18,40 @@ type openWorkflows struct{ client client.Client }
 // openPage is how many workflows one call lists.
 const openPage = 1000
 
+// listed are the types and ids of the workflows of each kind.
+var listed = map[service.TargetKind]struct {
+	name string
+	id   func(string) string
+}{
+	service.TargetWebhook:   {workflows.WebhookAddressName, workflows.WebhookAddressID},
+	service.TargetDelivery:  {workflows.DeliveryName, workflows.DeliveryID},
+	service.TargetWorkOrder: {workflows.WorkOrderName, workflows.WorkOrderID},
+	service.TargetFeedback:  {workflows.FeedbackName, workflows.FeedbackID},
+}
+
 func (o openWorkflows) OpenWorkflows(ctx context.Context, kind service.TargetKind) (map[string]bool, error) {
-	name, prefix := workflows.WebhookAddressName, workflows.WebhookAddressID("")
-	if kind == service.TargetDelivery {
-		name, prefix = workflows.DeliveryName, workflows.DeliveryID("")
+	return o.list(ctx, kind, "")
+}
+
+// OpenAmong asks for the workflow ids: unlike a search attribute, each workflow has its id
+// from the first moment.
+func (o openWorkflows) OpenAmong(ctx context.Context, targets []service.WakeTarget) (map[string]bool, error) {
+	if len(targets) == 0 {
+		return nil, nil
 	}
-	open := map[string]bool{}
+	kind, ids := targets[0].Kind, make([]string, len(targets))
+	for i, target := range targets {
+		ids[i] = "'" + listed[kind].id(target.ID) + "'"
+	}
+	return o.list(ctx, kind, " AND WorkflowId IN ("+strings.Join(ids, ",")+")")
+}
+
+// list returns the ids, without the prefix of the kind's workflows, of those that are open
+// and meet the condition.
+func (o openWorkflows) list(ctx context.Context, kind service.TargetKind, condition string) (map[string]bool, error) {
+	open, prefix := map[string]bool{}, listed[kind].id("")
 	request := &workflowservice.ListWorkflowExecutionsRequest{
-		Query: fmt.Sprintf("WorkflowType = %q AND ExecutionStatus = 'Running'", name), PageSize: openPage,
+		Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running'%s", listed[kind].name, condition), PageSize: openPage,
 	}
 	for {
 		page, err := o.client.ListWorkflow(ctx, request)

@@ -25,10 +25,11 @@ func Sweep(ctx workflow.Context, run *SweepRun) error {
 	if run == nil || !lastsAnHour(ctx) {
 		return sweep(ctx, activities.NameWakeUnclaimed, workflow.ActivityOptions{StartToCloseTimeout: 30 * time.Second})
 	}
-	// Once an hour, and best effort: the sweeps go on if the list of workflows is not available.
+	// Once an hour, next to the sweeps, which go on if it takes long or the list of workflows
+	// is not available. It ends with the run.
 	missing := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: 10 * time.Minute, HeartbeatTimeout: 5 * time.Minute,
-		RetryPolicy: &temporal.RetryPolicy{InitialInterval: 10 * time.Second, BackoffCoefficient: 2, MaximumAttempts: 5},
+		StartToCloseTimeout: run.For, HeartbeatTimeout: 5 * time.Minute,
+		RetryPolicy: &temporal.RetryPolicy{InitialInterval: 10 * time.Second, BackoffCoefficient: 2, MaximumInterval: 5 * time.Minute},
 		Summary:     "wake workflows that are not open",
 	})
 	workflow.ExecuteActivity(missing, activities.NameWakeMissing)

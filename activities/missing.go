@@ -1,0 +1,150 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"millwright/service"
+)
+
+// The pace of WakeMissing.
+const (
+	// recordsPage is how many records are compared at once, by one call to Temporal.
+	recordsPage = 500
+	// pagePause leaves most of Temporal's calls that list workflows to people: by default it
+	// serves ten a second in a namespace.
+	pagePause = 500 * time.Millisecond
+	// missingAtOnce workflows of records are woken each missingPause: fewer than a Waker can
+	// start, so that a list that shows none does not fill its queue.
+	missingAtOnce = 20
+	missingPause  = time.Second
+)
+
+// WorkflowLister lists the ids of the records, addresses or deliveries whose workflows are
+// open. Workflows that started or ended in the last seconds may be wrong.
+type WorkflowLister interface {
+	// OpenWorkflows returns all of the kind.
+	OpenWorkflows(ctx context.Context, kind service.TargetKind) (map[string]bool, error)
+	// OpenAmong returns those of the targets, which are of one kind.
+	OpenAmong(ctx context.Context, targets []service.WakeTarget) (map[string]bool, error)
+}
+
+// comparedKinds are the kinds that WakeMissing compares, in this order.
+var comparedKinds = []service.TargetKind{
+	service.TargetWebhook, service.TargetDelivery, service.TargetWorkOrder, service.TargetFeedback,
+}
+
+// comparison is how far WakeMissing has come. Heartbeats store it.
+type comparison struct {
+	// Kind is the one that is compared; those before it are done. Records are done up to the
+	// one with the ID of the organization.
+	Kind           service.TargetKind `json:"kind"`
+	OrganizationID string             `json:"organization_id,omitempty"`
+	ID             string             `json:"id,omitempty"`
+	// Missing counts what was woken.
+	Missing int `json:"missing"`
+}
+
+// WakeMissing wakes the workflows that are not open although they are to be, because someone
+// terminated them or Temporal lost them: those of addresses and deliveries at once, then
+// those of open work orders and feedback, page by page. A retry continues at the page where
+// the last attempt stopped. It returns how many it woke.
+func (s *Sweeper) WakeMissing(ctx context.Context) (int, error) {
+	at := comparison{Kind: comparedKinds[0]}
+	if last := (comparison{}); activity.GetHeartbeatDetails(ctx, &last) == nil && slices.Contains(comparedKinds, last.Kind) {
+		at = last
+	}
+	for _, kind := range comparedKinds[slices.Index(comparedKinds, at.Kind):] {
+		if kind != at.Kind {
+			at = comparison{Kind: kind, Missing: at.Missing}
+		}
+		compare := s.compareRecords
+		if kind == service.TargetWebhook || kind == service.TargetDelivery {
+			compare = s.compareAll
+		}
+		if err := compare(ctx, &at); err != nil {
+			return at.Missing, err
+		}
+	}
+	return at.Missing, nil
+}
+
+// compareAll wakes what is missing of a kind of which each workflow has work soon.
+func (s *Sweeper) compareAll(ctx context.Context, at *comparison) error {
+	wanted, err := s.Service.WantedWorkflows(ctx, at.Kind)
+	if err != nil {
+		return err
+	}
+	open, err := s.Open.OpenWorkflows(ctx, at.Kind)
+	if err != nil {
+		return err
+	}
+	missing := missingOf(wanted, open)
+	s.Waker.Wake(missing...)
+	at.Missing += len(missing)
+	activity.RecordHeartbeat(ctx, *at)
+	return nil
+}
+
+// compareRecords wakes what is missing of a kind of which very many may be open.
+func (s *Sweeper) compareRecords(ctx context.Context, at *comparison) error {
+	for {
+		page, err := s.Service.OpenRecords(ctx, service.WakeTarget{Kind: at.Kind, OrganizationID: at.OrganizationID, ID: at.ID}, recordsPage)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		open, err := s.Open.OpenAmong(ctx, page)
+		if err != nil {
+			return err
+		}
+		for missing := range slices.Chunk(missingOf(page, open), missingAtOnce) {
+			s.Waker.Wake(missing...)
+			at.Missing += len(missing)
+			at.OrganizationID, at.ID = missing[len(missing)-1].OrganizationID, missing[len(missing)-1].ID
+			activity.RecordHeartbeat(ctx, *at)
+			if err := s.pause(ctx, missingPause); err != nil {
+				return err
+			}
+		}
+		last := page[len(page)-1]
+		at.OrganizationID, at.ID = last.OrganizationID, last.ID
+		activity.RecordHeartbeat(ctx, *at)
+		if len(page) < recordsPage {
+			return nil
+		}
+		if err := s.pause(ctx, pagePause); err != nil {
+			return err
+		}
+	}
+}
+
+// missingOf returns those of the targets that are not open.
+func missingOf(wanted []service.WakeTarget, open map[string]bool) (missing []service.WakeTarget) {
+	for _, target := range wanted {
+		if !open[target.ID] {
+			missing = append(missing, target)
+		}
+	}
+	return missing
+}
+
+// errStopping has another worker continue an activity.
+var errStopping = errors.New("the worker is stopping")
+
+func (s *Sweeper) pause(ctx context.Context, duration time.Duration) error {
+	if s.Pause != nil {
+		return s.Pause(ctx, duration)
+	}
+	select {
+	case <-time.After(duration):
+		return nil
+	case <-activity.GetWorkerStopChannel(ctx):
+		return errStopping
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,51 @@
+package e2e
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"millwright/workflows"
+)
+
+// Someone terminated the workflows of records, and of an address, to which nothing happens:
+// the comparison at the beginning of a sweep's run starts them again, and none of a record
+// that is closed.
+func TestTheSweepStartsTerminatedWorkflows(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	h := newHarness(t, settings{"WEBHOOK_LINGER": "1s", "OPERATOR_ACTIONS": "true"}, r)
+	h.startWorker()
+	h.startAPI(nil)
+	i := h.integrator()
+	order, closed := i.create("Stays open"), i.create("Is completed")
+	response, err := i.call(http.MethodPost, "/issues", "", object{"inventory_id": i.node, "subject": "It rattles"})
+	if err != nil || response.status != http.StatusCreated {
+		t.Fatalf("POST /issues: status %d, %v", response.status, err)
+	}
+	i.complete(closed)
+	h.awaitWorkflow(workflows.WorkOrderID(closed), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	want := []string{workflows.WorkOrderID(order), workflows.FeedbackID(idOf(t, response.body)), workflows.WebhookAddressID(h.org.webhookID(1))}
+	slices.Sort(want)
+	eventually(t, deliveryLimit, "all are open", func() bool { return slices.Equal(openIn(t, h.temporal), want) })
+	eventually(t, deliveryLimit, "nothing is pending", func() bool {
+		return h.count(`SELECT (SELECT count(*) FROM looks_owed) + (SELECT count(*) FROM open_deliveries)`) == 0
+	})
+
+	for _, id := range want {
+		if err := h.temporal.TerminateWorkflow(t.Context(), id, "", "by mistake"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, deliveryLimit, "none is listed as open", func() bool { return len(openIn(t, h.temporal)) == 0 })
+	// The run that is open compared before; do not wait for an hour.
+	sweep := h.temporal.ScheduleClient().GetHandle(t.Context(), "sweep")
+	if err := sweep.Trigger(t.Context(), client.ScheduleTriggerOptions{Overlap: enums.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, deliveryLimit, "all are open again", func() bool { return slices.Equal(openIn(t, h.temporal), want) })
+	h.awaitFound(`WorkflowType = "WorkOrder" AND ExecutionStatus = "Running" AND WorkOrderStatus = "open" AND RecordId = "`+order+`"`, workflows.WorkOrderID(order))
+}
