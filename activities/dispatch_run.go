@@ -27,10 +27,13 @@ const (
 	// not yet recorded are made again.
 	recordBatchSize = 100
 	maxRecordDelay  = 25 * time.Millisecond
-	// While every attempt at an address fails, failingRetries are claimed each
+	// While every attempt at an address fails, failingRetries are claimed at a time, and the
+	// next ones failingPause times as long after them as their claim took, at least
 	// failingInterval, so that very many that are due at once leave the machine to other
-	// addresses. After a success all are.
+	// addresses. The busier the machine is, the longer that takes. After a success all are
+	// claimed.
 	failingRetries  = 64
+	failingPause    = 10
 	failingInterval = 100 * time.Millisecond
 	// pollInterval is how often a run claims from the beginning to find deliveries whose
 	// transaction committed late, so that later ones were claimed before them.
@@ -49,8 +52,8 @@ type dispatchRun struct {
 	// without one.
 	morePending, moreRetries bool
 	nextRetry                time.Time
-	// failing says that the attempts recorded last all failed. Then retryPause ends
-	// failingInterval after a claim of retries; nil without one.
+	// failing says that the attempts recorded last all failed. Then retryPause ends a while
+	// after a claim of retries; nil without one.
 	failing    bool
 	retryPause <-chan time.Time
 	// addressOn says that the address exists and is on.
@@ -213,7 +216,9 @@ func (r *dispatchRun) claim(ctx context.Context) error {
 	if all {
 		from.All, r.claimAll, r.allClaimed = true, false, r.Now()
 	}
+	began := time.Now()
 	claim, err := r.Service.ClaimPending(ctx, r.webhookID, claimed, from, limit, options)
+	took := time.Since(began)
 	if err != nil {
 		return err
 	}
@@ -237,14 +242,15 @@ func (r *dispatchRun) claim(ctx context.Context) error {
 		r.address, r.signer = claim.Address, signer
 	}
 	r.window.add(claim.Deliveries, claim.Position, r.Now())
-	r.pauseRetries(claim.Deliveries)
+	r.pauseRetries(claim.Deliveries, took)
 	return nil
 }
 
-// pauseRetries has the next retries wait after some were claimed while every attempt fails.
-func (r *dispatchRun) pauseRetries(claimed []service.RenderedDelivery) {
+// pauseRetries has the next retries wait after a claim of some, which took the given time,
+// while every attempt fails.
+func (r *dispatchRun) pauseRetries(claimed []service.RenderedDelivery, took time.Duration) {
 	if r.failing && slices.ContainsFunc(claimed, func(d service.RenderedDelivery) bool { return d.Retry }) {
-		r.retryPause = r.after(failingInterval)
+		r.retryPause = r.after(max(failingInterval, failingPause*took))
 	}
 }
 

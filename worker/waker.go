@@ -15,8 +15,8 @@ import (
 	"millwright/workflows"
 )
 
-// The limits of a Waker. Records have a separate lane, so that a burst of them
-// does not delay the wakes of addresses and deliveries.
+// The limits of a Waker. Addresses have a separate lane, so that neither a burst of records
+// nor the failing deliveries of a dead address delay their wakes.
 const (
 	webhookSenders = 8
 	recordSenders  = 2
@@ -24,8 +24,8 @@ const (
 	// wakeCooldown is the minimum interval between wakes of one workflow; wakes
 	// within it are merged.
 	wakeCooldown = 500 * time.Millisecond
-	// Starting record workflows must not starve the API: while more than recordsAtHand are
-	// queued, each sender pauses for recordPause times the duration of its last wake, up to
+	// Wakes of records and deliveries must not starve the API and the dispatchers: while more
+	// than recordsAtHand are queued, each sender pauses for recordPause times the duration of its last wake, up to
 	// maxPause. The busier the machine is, the longer that takes.
 	recordsAtHand = 16
 	recordPause   = 6
@@ -99,10 +99,10 @@ func (w *Waker) newLane(ctx context.Context, senders, pause int) *lane {
 }
 
 func (w *Waker) laneOf(target service.WakeTarget) *lane {
-	if target.Kind == service.TargetWorkOrder || target.Kind == service.TargetFeedback {
-		return w.records
+	if target.Kind == service.TargetWebhook {
+		return w.webhooks
 	}
-	return w.webhooks
+	return w.records
 }
 
 // Wake wakes the targets' workflows soon. It never blocks and never fails.

@@ -655,7 +655,7 @@ func TestWorkflowsAreToldOfAttempts(t *testing.T) {
 				c := &fakeTemporal{missing: serviceerror.NewNotFound("no such workflow")}
 				w := NewWaker(t.Context(), c, quiet)
 				w.mu.Lock() // until all are queued
-				w.webhooks.coolingDown[keyOf(target)] = nil
+				w.records.coolingDown[keyOf(target)] = nil
 				w.mu.Unlock()
 				tt.wake(w)
 				w.Stop(t.Context())
