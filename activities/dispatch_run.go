@@ -32,9 +32,9 @@ const (
 	// failingInterval, so that very many that are due at once leave the machine to other
 	// addresses. The busier the machine is, the longer that takes. After a success all are
 	// claimed.
-	failingRetries  = 64
-	failingPause    = 10
-	failingInterval = 100 * time.Millisecond
+	failingRetries  = maxRetryRequests
+	failingPause    = 4
+	failingInterval = 20 * time.Millisecond
 	// pollInterval is how often a run claims from the beginning to find deliveries whose
 	// transaction committed late, so that later ones were claimed before them.
 	pollInterval = time.Second

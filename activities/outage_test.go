@@ -14,7 +14,7 @@ import (
 // While every attempt fails, retries that are due are claimed in portions; after a success
 // the others are claimed at once.
 func TestRetriesOfADeadAddressAreSentInPortions(t *testing.T) {
-	const due, first, portion = 400, 128, 64
+	const due, first, portion = 400, 128, 28
 	r := newReceiver()
 	h := newDispatchHarness(t, r, time.Millisecond)
 	pause := make(chan time.Time)
