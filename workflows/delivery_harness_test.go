@@ -150,7 +150,10 @@ func (h *deliveryHarness) dispatch(due models.Time) *service.AttemptSignal {
 
 // LoadDelivery returns the row, an empty one if it is gone.
 func (h *deliveryHarness) LoadDelivery(_ context.Context, id string) (activities.LoadedDelivery, error) {
-	return h.query(id, func(now time.Time) error { h.loads = append(h.loads, now.Sub(began).Truncate(time.Millisecond)); return nil })
+	return h.query(id, func(now time.Time) error {
+		h.loads = append(h.loads, now.Sub(began).Truncate(time.Millisecond))
+		return nil
+	})
 }
 
 // CheckDelivery wakes the dispatcher.
