@@ -65,19 +65,19 @@ func benchCalls(ctx context.Context, r *report, o options, load time.Duration) e
 		if !selected(o.calls, call) {
 			continue
 		}
-		err := phase(ctx, call.name, 10*load+time.Minute, func(ctx context.Context) error { return in.benchCall(ctx, r, f, call, load) })
+		err := phase(ctx, call.name, 10*load+10*time.Minute, func(ctx context.Context) error { return in.benchCall(ctx, r, f, call, load) })
 		if err != nil {
 			return err
 		}
 	}
 	if selected(o.calls, measuredCall{operation: readOne}) {
-		err = phase(ctx, readWithNode.name, 10*load+time.Minute, func(ctx context.Context) error { return in.benchInventory(ctx, r, f, load) })
+		err = phase(ctx, readWithNode.name, 10*load+10*time.Minute, func(ctx context.Context) error { return in.benchInventory(ctx, r, f, load) })
 		if err != nil {
 			return err
 		}
 	}
 	if o.calls == "" {
-		err = phase(ctx, "create with a worker", 10*load+time.Minute, func(ctx context.Context) error { return in.benchCreateWithWorker(ctx, r, load) })
+		err = phase(ctx, "create with a worker", 10*load+10*time.Minute, func(ctx context.Context) error { return in.benchCreateWithWorker(ctx, r, load) })
 	}
 	peak().report(r, "peak under load")
 	if err != nil {
