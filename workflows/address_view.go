@@ -50,8 +50,8 @@ func (a *address) show(ctx workflow.Context) error {
 
 // addressDetails is what the Temporal UI shows of an address, in Markdown.
 func addressDetails(s service.AddressState) string {
-	var text strings.Builder
-	line := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
+	var lines []string
+	line := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)+"\n") }
 	line("**%s** as of %s\n", addressStatus(s), s.LoadedAt)
 	if !s.Enabled && s.OffAt != nil && s.OffReason != nil {
 		line("- off since %s: %s", s.OffAt, *s.OffReason)
@@ -77,7 +77,7 @@ func addressDetails(s service.AddressState) string {
 	if more := s.Retrying - s.Shown; more > 0 {
 		line("- %s of the retrying ones have no workflow; they are retried like the others", count(more))
 	}
-	return text.String()
+	return strings.Join(lines, "")
 }
 
 // count writes a number that is counted up to a limit.

@@ -71,8 +71,8 @@ func attemptName(s service.DeliveryState) string {
 
 // deliveryDetails is what the Temporal UI shows of a delivery, in Markdown.
 func deliveryDetails(s service.DeliveryState) string {
-	var text strings.Builder
-	line := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
+	var lines []string
+	line := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)+"\n") }
 	line("**%s** as of %s\n", s.Status, s.LoadedAt)
 	line("- event %s, %s", s.EventID, s.EventType)
 	line("- record %s", s.RecordID)
@@ -92,5 +92,5 @@ func deliveryDetails(s service.DeliveryState) string {
 	for _, a := range s.Made {
 		line("| %d | %s | %s |", a.Number, a.At, a.Result)
 	}
-	return text.String()
+	return strings.Join(lines, "")
 }
