@@ -119,11 +119,12 @@ func actLocally(ctx workflow.Context, summary string, result any, activity strin
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: 500 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 2 * time.Second},
 		Summary:                summary,
 	})
-	return operatorError(workflow.ExecuteLocalActivity(ctx, activity, arguments...).Get(ctx, result))
+	return operatorError(workflow.ExecuteLocalActivity(ctx, activity, arguments...).Get(ctx, result), "details")
 }
 
-// operatorError returns the error of an activity as an operator reads it.
-func operatorError(err error) error {
+// operatorError returns the error of an activity as an operator reads it. evidence is where
+// it shows whether the activity did its work after all.
+func operatorError(err error, evidence string) error {
 	if err == nil {
 		return nil
 	}
@@ -131,6 +132,6 @@ func operatorError(err error) error {
 		return temporal.NewNonRetryableApplicationError(rejected.Message(), rejected.Type(), nil)
 	}
 	return temporal.NewNonRetryableApplicationError(
-		"The service could not do this in time. Look at the details before you try again: it may have happened.",
+		"The service could not do this in time. Look at the "+evidence+" before you try again: it may have happened.",
 		string(models.CodeUnavailable), nil)
 }

@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"encoding/json"
-	"errors"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -123,13 +122,5 @@ func act(ctx workflow.Context, activity string, action activities.RecordAction) 
 		Summary:                action.Update + " as " + action.Person,
 	})
 	err = workflow.ExecuteLocalActivity(ctx, activity, action).Get(ctx, &result)
-	if err == nil {
-		return result, nil
-	}
-	if rejected, ok := errors.AsType[*temporal.ApplicationError](err); ok && rejected.NonRetryable() {
-		return result, temporal.NewNonRetryableApplicationError(rejected.Message(), rejected.Type(), nil)
-	}
-	return result, temporal.NewNonRetryableApplicationError(
-		"The service could not do this in time. Look at the record before you try again: it may have happened.",
-		string(models.CodeUnavailable), nil)
+	return result, operatorError(err, "record")
 }

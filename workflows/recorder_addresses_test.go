@@ -103,20 +103,25 @@ func playCancelledDelivery(ctx context.Context, r *recorder) (string, error) {
 	return workflowID, r.deliver(ctx, id)
 }
 
-// playPreviousDelivery starts a workflow as the previous release's program did.
 func playPreviousDelivery(ctx context.Context, r *recorder) (string, error) {
 	const id = "dlv_01jd8q4v6cf5e8hbbfwj0zq3td"
 	r.failing(id)
 	workflowID := workflows.DeliveryID(id)
-	_, err := r.client.SignalWithStartWorkflow(ctx, workflowID, workflows.SignalWake, nil,
-		client.StartWorkflowOptions{ID: workflowID, TaskQueue: workflows.TaskQueueRetries}, workflows.DeliveryName, id)
-	if err != nil {
-		return "", err
-	}
-	if err := r.awaitTimes(ctx, workflowID, "continued", 1); err != nil {
+	if err := r.continuePrevious(ctx, workflowID, workflows.TaskQueueRetries, workflows.DeliveryName, id); err != nil {
 		return "", err
 	}
 	return workflowID, r.deliver(ctx, id)
+}
+
+// continuePrevious starts a workflow as the previous release's program did, and waits until
+// it has continued as new in this one.
+func (r *recorder) continuePrevious(ctx context.Context, workflowID, queue, name, id string) error {
+	_, err := r.client.SignalWithStartWorkflow(ctx, workflowID, workflows.SignalWakePrevious, nil,
+		client.StartWorkflowOptions{ID: workflowID, TaskQueue: queue}, name, id)
+	if err != nil {
+		return err
+	}
+	return r.awaitTimes(ctx, workflowID, "continued", 1)
 }
 
 func playAddress(ctx context.Context, r *recorder) (string, error) {
@@ -189,12 +194,7 @@ func playPreviousAddress(ctx context.Context, r *recorder) (string, error) {
 	const id = "whk_01jd8q4v6cf5e8hbbfwj0zq3tj"
 	r.address(id)
 	workflowID := workflows.WebhookAddressID(id)
-	_, err := r.client.SignalWithStartWorkflow(ctx, workflowID, workflows.SignalWake, nil,
-		client.StartWorkflowOptions{ID: workflowID, TaskQueue: workflows.TaskQueue}, workflows.WebhookAddressName, id)
-	if err != nil {
-		return "", err
-	}
-	if err := r.awaitTimes(ctx, workflowID, "continued", 1); err != nil {
+	if err := r.continuePrevious(ctx, workflowID, workflows.TaskQueue, workflows.WebhookAddressName, id); err != nil {
 		return "", err
 	}
 	return workflowID, r.deleteAddress(ctx, id)

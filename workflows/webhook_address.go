@@ -262,7 +262,7 @@ func (a *address) setUpdates(ctx workflow.Context) error {
 					ScheduleToCloseTimeout: maxUpdate, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1}, Summary: "send a test",
 				})
 				err = workflow.ExecuteActivity(ctx, activities.NameTestAddress, a.id).Get(ctx, &result)
-				return result, operatorError(err)
+				return result, operatorError(err, "details")
 			}),
 	)
 }

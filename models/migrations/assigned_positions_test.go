@@ -2,7 +2,6 @@ package migrations_test
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 )
 
@@ -58,21 +57,7 @@ func TestAssignedPositionsAreFilled(t *testing.T) {
 		)
 	}
 	write(2501)
-	migrated := make(chan struct{})
-	var writing sync.WaitGroup
-	writing.Go(func() {
-		for first := 2502; first < 2900; first++ {
-			write(first)
-			select {
-			case <-migrated:
-				return
-			default:
-			}
-		}
-	})
-	h.upTo(36)
-	close(migrated)
-	writing.Wait()
+	h.upToWhile(36, 2502, 2900, write)
 	wantAssigned(h)
 	h.again(36)
 	wantAssigned(h)

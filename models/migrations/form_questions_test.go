@@ -73,21 +73,7 @@ func TestFormQuestionsAreKept(t *testing.T) {
 		)
 	}
 	write(100)
-	migrated := make(chan struct{})
-	var writing sync.WaitGroup
-	writing.Go(func() {
-		for n := 101; n < 400; n++ {
-			write(n)
-			select {
-			case <-migrated:
-				return
-			default:
-			}
-		}
-	})
-	h.upTo(38)
-	close(migrated)
-	writing.Wait()
+	h.upToWhile(38, 101, 400, write)
 	wantFormQuestions(h)
 	h.again(38)
 	wantFormQuestions(h)

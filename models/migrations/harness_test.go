@@ -3,6 +3,7 @@ package migrations_test
 import (
 	"context"
 	"database/sql"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -71,6 +72,27 @@ func (h *harness) upTo(version int64) {
 	if _, err := h.provider.UpTo(h.t.Context(), version); err != nil {
 		h.t.Fatalf("migrate to %d: %v", version, err)
 	}
+}
+
+// upToWhile migrates while a program writes: it calls write with the numbers from first to
+// before end, until the migrations are done.
+func (h *harness) upToWhile(version int64, first, end int, write func(n int)) {
+	h.t.Helper()
+	migrated := make(chan struct{})
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for n := first; n < end; n++ {
+			write(n)
+			select {
+			case <-migrated:
+				return
+			default:
+			}
+		}
+	})
+	h.upTo(version)
+	close(migrated)
+	writing.Wait()
 }
 
 // again applies the migration once more, as after a crash that came before its

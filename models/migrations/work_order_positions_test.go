@@ -2,7 +2,6 @@ package migrations_test
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 )
 
@@ -48,21 +47,7 @@ func TestWorkOrderPositionsAreFilled(t *testing.T) {
 		)
 	}
 	write(2501)
-	migrated := make(chan struct{})
-	var writing sync.WaitGroup
-	writing.Go(func() {
-		for first := 2502; first < 2900; first++ {
-			write(first)
-			select {
-			case <-migrated:
-				return
-			default:
-			}
-		}
-	})
-	h.upTo(23)
-	close(migrated)
-	writing.Wait()
+	h.upToWhile(23, 2502, 2900, write)
 	wantPositions(h, 2500)
 	h.again(23)
 	wantPositions(h, 2500)
