@@ -166,8 +166,6 @@ type Service struct {
 	organizations organizationsOf
 	// views are what the readers of lists could last see.
 	views views
-	// numbers are to be used before new ones are taken.
-	numbers unusedNumbers
 }
 
 // New returns a Service on the pool. It fails if a required option is missing.

@@ -62,8 +62,9 @@ const nearestManagers = `
 					AND g.identity_id <> ALL ({except})
 			) near WHERE near.level = 1 ORDER BY near.identity_id)`
 
-// workOrderCreations are by whether the people in the record are shown. Without an unused
-// number, one is taken, if the actor may create a work order on the node.
+// workOrderCreations are by whether the people in the record are shown. A number is taken
+// only for an actor that may create a work order on the node. It is never returned: after
+// a crash or a failover the sequence may give it again.
 var workOrderCreations = byPeople(func(people string) *batch.Statement {
 	return &batch.Statement{Stage: stageRules, ReadOnly: true, SQL: `
 	SELECT u.nth, o.read_only, o.suspended, p.manual_work_orders, coalesce(n.kind, '') AS node_kind, known.grants,
@@ -72,14 +73,14 @@ var workOrderCreations = byPeople(func(people string) *batch.Statement {
 		` + with(connectedIdentities, "node", "n.id", "identities", splitIDs("u.identities"), "actor", "u.actor", "integration", "u.integration") + ` AS connected,
 		known.managers,
 		CASE WHEN NOT o.read_only AND NOT o.suspended AND p.manual_work_orders AND ` + with(among(models.GrantWorkOrdersCreate), "grants", "known.grants") + `
-			THEN CASE WHEN u.unused > 0 THEN u.unused ELSE nextval(('work_order_numbers.' || quote_ident(o.id))::regclass) END END AS number,
+			THEN nextval(('work_order_numbers.' || quote_ident(o.id))::regclass) END AS number,
 		` + with(nodeReference, "node", "n.id") + ` AS inventory,
 		` + with(peopleAmong("SELECT u.actor UNION ALL SELECT unnest("+splitIDs("u.identities")+" || known.managers)"), "people", people) + `,
 		(SELECT count(*) FROM webhooks h WHERE 'work_order.created' = ANY (h.events)
 			AND (h.organization_id = o.id OR h.organization_id IN (
 				SELECT s.company_id FROM service_companies s WHERE s.customer_id = o.id))) AS addresses
-	FROM unnest($1::text[], $2::boolean[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[])
-		WITH ORDINALITY u (actor, integration, organization, node, form, identities, consultants, unused, nth)
+	FROM unnest($1::text[], $2::boolean[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
+		WITH ORDINALITY u (actor, integration, organization, node, form, identities, consultants, nth)
 	JOIN organizations o ON o.id = u.organization
 	JOIN plans p ON p.organization_id = o.id
 	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = u.node
@@ -92,21 +93,15 @@ var workOrderCreations = byPeople(func(people string) *batch.Statement {
 // validation_failed, permission_denied, rule_violation (both_roles,
 // assignee_not_connected, no_worker), idempotency_key_reused, unavailable.
 func (s *Service) CreateWorkOrder(ctx context.Context, actor Actor, call Call, in NewWorkOrder) (WriteResult, error) {
-	number, used := s.numbers.take(actor.OrganizationID), false
-	result, err := s.writeRecord(ctx, actor, call, http.StatusCreated, nil, func(ctx context.Context, t *tx) (string, any, error) {
-		known := workOrderCreation{}
-		used = false
+	return s.writeRecord(ctx, actor, call, http.StatusCreated, nil, func(ctx context.Context, t *tx) (string, any, error) {
+		var known workOrderCreation
 		form := ""
 		if in.FormID != nil {
 			form = *in.FormID
 		}
 		batch.QueueBulkOne(t.Tx, workOrderCreations[actor.ShowPeople], &known, nil, actor.IdentityID, actor.Kind == models.KindIntegration,
-			actor.OrganizationID, in.InventoryID, form, joinIDs(slices.Concat(in.Assignees, in.Consultants)), joinIDs(in.Consultants), number)
-		err := t.Flush(ctx)
-		if known.Number != nil {
-			number = *known.Number
-		}
-		if err != nil {
+			actor.OrganizationID, in.InventoryID, form, joinIDs(slices.Concat(in.Assignees, in.Consultants)), joinIDs(in.Consultants))
+		if err := t.Flush(ctx); err != nil {
 			return "", nil, err
 		}
 		if err := known.check(actor, in); err != nil {
@@ -125,13 +120,8 @@ func (s *Service) CreateWorkOrder(ctx context.Context, actor Actor, call Call, i
 		if err := t.insertWorkOrder(actor, row, known.Addresses); err != nil {
 			return "", nil, err
 		}
-		used = true // unless the transaction is rolled back, which is not always known
 		return id, &row, nil
 	})
-	if !used {
-		s.numbers.put(actor.OrganizationID, number)
-	}
-	return result, err
 }
 
 // check applies the rules in the order in which an integrator would fix the
