@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -15,6 +16,9 @@ const (
 	maxRunning             = 8
 	maxRunningPerTenant    = 2
 	maxRunningNextToOthers = 1
+	// restNextToOthers is how many times as long as it was used the slot of a long read rests
+	// while more of the tenant wait and others are active.
+	restNextToOthers = 2
 	// maxWaitingToRun bounds how many of a tenant wait. Two at a time, a queue of reads of
 	// fifty milliseconds each is done in three seconds.
 	maxWaitingToRun = 128
@@ -35,6 +39,8 @@ type Slots struct {
 	// others are active.
 	max, maxPerTenant, maxNextToOthers int
 	activity                           *Activity
+	// after calls the function once the time has passed.
+	after func(time.Duration, func())
 	// maxWaiting bounds how many of one tenant wait.
 	maxWaiting int
 
@@ -80,7 +86,10 @@ func NewCallSlots(activity *Activity) *Slots {
 }
 
 func newSlots(maxInAll, maxPerTenant, maxWaiting int) *Slots {
-	return &Slots{max: maxInAll, maxPerTenant: maxPerTenant, maxWaiting: maxWaiting, tenants: map[string]*tenantSlots{}}
+	return &Slots{
+		max: maxInAll, maxPerTenant: maxPerTenant, maxWaiting: maxWaiting, tenants: map[string]*tenantSlots{},
+		after: func(wait time.Duration, do func()) { time.AfterFunc(wait, do) },
+	}
 }
 
 // Enter waits until the tenant has a slot and returns the function that gives it back.
@@ -93,15 +102,37 @@ func (s *Slots) Enter(ctx context.Context, tenant string) (leave func(), err err
 	return turn.release, turn.await(ctx)
 }
 
-// Run runs the function once the tenant has a slot. Errors: those of the function,
+// Run runs the function once the tenant has a slot. If more of the tenant wait while others
+// are active, the slot then rests twice as long as it was used. Errors: those of the function,
 // ErrOverloaded if too many of the tenant wait, the context's if it ends before.
 func (s *Slots) Run(ctx context.Context, tenant string, run func() error) error {
-	leave, err := s.Enter(ctx, tenant)
+	turn, err := s.request(tenant, true)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	if err := turn.await(ctx); err != nil {
+		return err
+	}
+	if !s.activity.others(tenant) {
+		defer turn.release()
+		return run()
+	}
+	began := s.activity.Now()
+	defer func() {
+		if s.wanted(tenant) {
+			s.after(restNextToOthers*s.activity.Now().Sub(began), turn.release)
+		} else {
+			turn.release()
+		}
+	}()
 	return run()
+}
+
+// wanted reports whether any of the tenant wait.
+func (s *Slots) wanted(tenant string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.tenants[tenant].waiting) > 0 // the caller holds a slot of the tenant
 }
 
 // Waiting returns how many wait for a slot.

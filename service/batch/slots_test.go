@@ -122,6 +122,49 @@ func TestOneLongReadNextToOthers(t *testing.T) {
 	}
 }
 
+// A tenant whose long reads queue up leaves most of the time to the others who are active.
+func TestLongReadsRestNextToOthers(t *testing.T) {
+	for other, want := range map[string]time.Duration{"a": 0, "b": restNextToOthers * 40 * time.Millisecond} {
+		now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		activity := &Activity{Now: func() time.Time { return now }}
+		activity.Note(other)
+		s := newSlots(maxRunning, 1, 10)
+		s.maxNextToOthers, s.activity = 1, activity
+		var rests []time.Duration
+		var end func()
+		s.after = func(wait time.Duration, do func()) { rests, end = append(rests, wait), do }
+		var second *slot
+		read := func(meanwhile func()) {
+			t.Helper()
+			if err := s.Run(t.Context(), "a", func() error {
+				now = now.Add(40 * time.Millisecond)
+				meanwhile()
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		read(func() {})
+		if len(rests) > 0 {
+			t.Errorf("next to %q a slot that no one waits for rests for %s", other, rests)
+		}
+		read(func() { second, _ = s.request("a", true) })
+		if want == 0 {
+			if len(rests) > 0 || !holds(second) {
+				t.Errorf("a slot rests for %s while no other tenant is active", rests)
+			}
+			continue
+		}
+		if len(rests) != 1 || rests[0] != want || holds(second) {
+			t.Fatalf("a slot rests for %s, want %s", rests, want)
+		}
+		end()
+		if !holds(second) {
+			t.Error("a slot that has rested is not given to the next")
+		}
+	}
+}
+
 func TestActivity(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	a := &Activity{Now: func() time.Time { return now }}
