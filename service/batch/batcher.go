@@ -12,6 +12,9 @@ const (
 	maxWaiting = 1024
 	// quantum is the cost that a tenant may add to a batch before the next tenant's turn.
 	quantum = 8
+	// fewWaiting is how many jobs of a tenant wait at most while it makes ordinary use of the
+	// service: they are not bounded next to others.
+	fewWaiting = 8
 	// maxKnownTenants bounds how many tenants the batcher knows the cost of.
 	maxKnownTenants = 4096
 )
@@ -35,8 +38,8 @@ type batcher[J comparable] struct {
 	// maxRows bounds the rows in a batch by what each job's tenant wrote last
 	// (learn); 0 means no bound.
 	maxRows int
-	// maxNextToOthers bounds the jobs of one tenant in a batch while others are active; 0
-	// means no bound.
+	// maxNextToOthers bounds the jobs in a batch of a tenant with more than fewWaiting,
+	// while others are active; 0 means no bound.
 	maxNextToOthers int
 	activity        *Activity
 	// tenant returns whose job it is.
@@ -209,7 +212,7 @@ func (b *batcher[J]) fill(r *running) []J {
 	full := &filling[J]{tenants: map[string]bool{}, taken: map[string]bool{}}
 	for _, q := range b.turns {
 		q.closed, q.room = b.busy(q.tenant), b.maxSize
-		if b.maxNextToOthers > 0 && b.activity.others(q.tenant) {
+		if b.maxNextToOthers > 0 && len(q.jobs) > fewWaiting && b.activity.others(q.tenant) {
 			q.room = b.maxNextToOthers
 		}
 	}

@@ -273,8 +273,8 @@ func TestATenantDoesNotWaitForAnothersLargeBatch(t *testing.T) {
 	close(last.end)
 }
 
-// Next to others a tenant gets few places in a batch, and what it has left over does not
-// delay them.
+// Next to others a tenant of which many wait gets few places in a batch, and what it has
+// left over does not delay them.
 func TestFewOfABatchNextToOthers(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	activity := &Activity{Now: func() time.Time { return now }}
@@ -299,8 +299,8 @@ func TestFewOfABatchNextToOthers(t *testing.T) {
 	add("noisy", 20)
 	add("quiet", 2)
 	fill(true, 4+2)
-	add("quiet", 4)
-	fill(true, 4+4)
+	add("quiet", fewWaiting)
+	fill(true, 4+fewWaiting)
 	now = now.Add(activeFor)
 	fill(false, 12)
 }

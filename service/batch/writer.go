@@ -14,9 +14,9 @@ const (
 	// declare (Tx.Reserve), since all writes wait for the slowest.
 	maxGroupSize = 64
 	maxGroupRows = 500
-	// maxGroupShare bounds a tenant's writes in a group while others are active, which
-	// wait for a group that runs and for the one they join.
-	maxGroupShare = 4
+	// maxGroupShare bounds the writes in a group of a tenant of which many wait while others
+	// are active, which wait for a group that runs and for the one they join.
+	maxGroupShare = 3
 	// maxBatchWait is how long a write or a lookup waits for a batch before it may run
 	// alone.
 	maxBatchWait = 2 * time.Second
