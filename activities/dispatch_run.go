@@ -33,7 +33,7 @@ const (
 	// addresses. The busier the machine is, the longer that takes. After a success all are
 	// claimed.
 	failingRetries  = maxRetryRequests
-	failingPause    = 4
+	failingPause    = 8
 	failingInterval = 20 * time.Millisecond
 	// pollInterval is how often a run claims from the beginning to find deliveries whose
 	// transaction committed late, so that later ones were claimed before them.
