@@ -2,12 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
-
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 
 	"millwright/workflows"
 )
@@ -79,17 +75,15 @@ func after(ctx context.Context, at time.Time) error {
 	}
 }
 
-// awaitAddressIdle waits until the first address's workflow does not run.
+// awaitAddressIdle waits until the first address's workflow is asleep: it has no dispatch
+// and nothing to do.
 func (in *installation) awaitAddressIdle(ctx context.Context) error {
 	err := until(ctx, 20*time.Millisecond, func() (bool, error) {
 		is, err := in.temporal.DescribeWorkflowExecution(ctx, workflows.WebhookAddressID(in.webhookID), "")
-		if _, never := errors.AsType[*serviceerror.NotFound](err); never {
-			return true, nil
-		}
-		return is.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING, err
+		return err == nil && len(is.GetPendingActivities()) == 0 && is.GetPendingWorkflowTask() == nil, err
 	})
 	if err != nil {
-		return fmt.Errorf("the address workflow does not end: %w", err)
+		return fmt.Errorf("the address workflow does not sleep: %w", err)
 	}
 	return nil
 }
