@@ -39,17 +39,28 @@ const readsAs = `(a.identity_id <> a.organization_id OR EXISTS (SELECT FROM orga
 // has the grant on the node.
 var readableFeedback = onNode(models.GrantFeedbackRead)
 
+// rightsOn are the rows of node_rights of {actor} on the node {node}: the
+// assignments g with their definitions d. LIMIT makes Postgres look up the
+// assignment of each of the actor's identities on the node and on each above, at
+// most one. It would otherwise plan for the average identity, and read all that an
+// integration was assigned if most others were assigned little.
+const rightsOn = `inventory_closure c
+		CROSS JOIN actor_identities a
+		CROSS JOIN LATERAL (SELECT * FROM assignments
+			WHERE node_id = c.ancestor_id AND identity_id = a.identity_id AND organization_id = a.organization_id LIMIT 1) g
+		CROSS JOIN LATERAL (SELECT * FROM permission_definitions WHERE id = g.definition_id LIMIT 1) d
+		WHERE c.node_id = {node} AND a.actor_id = {actor} AND (c.depth = 0 OR d.applies_below) AND d.grants <> '{}'`
+
 // onNode is the condition that {actor} has the grant on the node of the record {w}.
 func onNode(grant models.Grant) string {
-	return `(SELECT true FROM node_rights r
-		WHERE r.node_id = {w}.inventory_id AND r.actor_id = {actor} AND '` + string(grant) + `' = ANY (r.grants) LIMIT 1) IS TRUE`
+	return `(SELECT true FROM ` + with(rightsOn, "node", "{w}.inventory_id") + ` AND '` + string(grant) + `' = ANY (d.grants) LIMIT 1) IS TRUE`
 }
 
 // among is the condition that {grants} include the grant.
 func among(grant models.Grant) string { return `'` + string(grant) + `' = ANY ({grants})` }
 
 // grantsOn selects the grants of {actor} on the node {node}: an empty array if it does not see the node.
-const grantsOn = `ARRAY(SELECT g FROM node_rights r, unnest(r.grants) g WHERE r.node_id = {node} AND r.actor_id = {actor})`
+const grantsOn = `ARRAY(SELECT unnest(d.grants) FROM ` + rightsOn + `)`
 
 // usableIntegration is the condition that an integration may use the service at
 // all. {i} is the integration's row, {o} its organization's, {p} its plan's.

@@ -79,12 +79,11 @@ type lockedNode struct {
 	May, Visible bool
 }
 
-const lockNodeQuery = `
+var lockNodeQuery = `
 	SELECT n.organization_id, n.kind,
 		EXISTS (SELECT FROM people p WHERE p.id = @actor AND p.organization_id = n.organization_id
-			AND (p.admin OR EXISTS (SELECT FROM node_rights r
-				WHERE r.actor_id = p.id AND r.node_id = n.id AND r.inventory_manager))) AS may,
-		@operator OR EXISTS (SELECT FROM node_rights r WHERE r.actor_id = @actor AND r.node_id = n.id) AS visible
+			AND (p.admin OR EXISTS (SELECT FROM ` + with(rightsOn, "node", "n.id", "actor", "p.id") + ` AND d.inventory_manager))) AS may,
+		@operator OR EXISTS (SELECT FROM ` + with(rightsOn, "node", "n.id", "actor", "@actor") + `) AS visible
 	FROM inventory_nodes n
 	WHERE n.id = @node
 	FOR NO KEY UPDATE OF n`

@@ -51,13 +51,14 @@ type workOrderCreation struct {
 }
 
 // nearestManagers selects the inventory managers assigned at the lowest level, from
-// the node {node} upwards, that has any besides the identities {except}.
+// the node {node} upwards, that has any besides the identities {except}. OFFSET
+// makes Postgres look up the assignments of each of these nodes.
 const nearestManagers = `
 		ARRAY(SELECT near.identity_id FROM (
 				SELECT g.identity_id, rank() OVER (ORDER BY c.depth) AS level
 				FROM inventory_closure c
-				JOIN assignments g ON g.node_id = c.ancestor_id
-				JOIN permission_definitions d ON d.id = g.definition_id
+				CROSS JOIN LATERAL (SELECT * FROM assignments WHERE node_id = c.ancestor_id OFFSET 0) g
+				CROSS JOIN LATERAL (SELECT * FROM permission_definitions WHERE id = g.definition_id LIMIT 1) d
 				WHERE c.node_id = {node} AND d.inventory_manager AND (c.depth = 0 OR d.applies_below)
 					AND g.identity_id <> ALL ({except})
 			) near WHERE near.level = 1 ORDER BY near.identity_id)`

@@ -1,0 +1,133 @@
+package service_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+// Whether an integration with permissions on 1,000 nodes may read a record is checked by
+// the record's node and those above it, though the average identity has one permission:
+// reading all that the integration was assigned takes thousands of pages. The same goes
+// for plans that were made while there were few permissions.
+func TestChecksStartFromTheNode(t *testing.T) {
+	h := newHarness(t)
+	h.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
+		SELECT 'eqp_' || lpad(n::text, 26, '0'), $1, 'equipment', $2, 'x', now(), now() FROM generate_series(1, 1000) n`,
+		h.Acme.OrganizationID, h.ID("hvac"))
+	for _, table := range tablesOfPermissions {
+		h.Exec(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = off)`)
+	}
+	h.Exec(`VACUUM ANALYZE`)
+	erp, ann, ctx := h.as("erp"), h.as("ann"), t.Context()
+	node, calls := fmt.Sprintf("eqp_%026d", 500), 0
+	call := func() service.Call {
+		calls++
+		return service.Call{Key: fmt.Sprint("k", calls), Method: "POST", Path: "/", Fingerprint: []byte("body")}
+	}
+	create := func() string {
+		result, err := h.CreateWorkOrder(ctx, ann, service.Call{}, service.NewWorkOrder{InventoryID: node, Title: "x", Assignees: h.ids("bob")})
+		return h.mustWrite(result, err).ID
+	}
+	report := func() string {
+		result, err := h.CreateFeedback(ctx, erp, call(), service.NewFeedback{InventoryID: node, Subject: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.RecordID
+	}
+	id, issue, title := create(), report(), ""
+	change := func(actor service.Actor) func() {
+		return func() {
+			title += "x"
+			h.mustWrite(h.UpdateWorkOrder(ctx, actor, call(), id, service.WorkOrderPatch{Title: service.Sent[string]{Value: title, Set: true}}))
+		}
+	}
+	read := func(read func() ([]byte, error)) func() {
+		return func() {
+			if _, err := read(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	checks := []struct {
+		what string
+		do   func()
+	}{
+		{"a work order", read(func() ([]byte, error) { return h.WorkOrder(ctx, erp, id) })},
+		{"feedback", read(func() ([]byte, error) { return h.Feedback(ctx, erp, issue) })},
+		{"a node", read(func() ([]byte, error) { return h.Node(ctx, erp, "equipment", node) })},
+		{"a history", read(func() ([]byte, error) { _, err := h.History(ctx, erp, id); return nil, err })},
+		{"an event of another's change", change(ann)},
+		{"a claim", func() {
+			if claimed, err := h.ClaimPending(ctx, h.ID("erp_hook"), nil, service.ClaimPosition{}, 4); err != nil || len(claimed.Deliveries) == 0 {
+				t.Errorf("%d deliveries are claimed, error %v", len(claimed.Deliveries), err)
+			}
+		}},
+		{"a change", change(erp)},
+		{"a creation", func() {
+			result, err := h.CreateWorkOrder(ctx, erp, call(), service.NewWorkOrder{InventoryID: node, Title: "x", Assignees: h.ids("erp")})
+			h.mustWrite(result, err)
+		}},
+		{"a creation of feedback", func() { report() }},
+	}
+	measure := func(when string) {
+		t.Helper()
+		const times, most = 4, 300
+		for _, check := range checks {
+			check.do()
+			before := pagesOfPermissions(h)
+			for range times {
+				check.do()
+			}
+			if pages := (pagesOfPermissions(h) - before) / times; pages > most {
+				t.Errorf("%s: %s reads %d pages about permissions, want at most %d", when, check.what, pages, most)
+			} else {
+				t.Logf("%s: %s reads %d pages about permissions", when, check.what, pages)
+			}
+		}
+	}
+	measure("few permissions")
+	plantPermissions(h, "erp")
+	measure("many permissions")
+	h.Exec(`VACUUM ANALYZE`)
+	measure("many permissions, analyzed")
+}
+
+// plantPermissions gives the identity the definition of everything on each of 1,000
+// nodes, instead of the permissions that it has, and 2,500 other identities one
+// permission each.
+func plantPermissions(h *harness, key string) {
+	const nodes, others = 1000, 2500
+	h.Exec(`DELETE FROM assignments WHERE identity_id = $1`, h.ID(key))
+	h.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
+		SELECT 'eqp_' || lpad(n::text, 26, '0'), $1, $2, $3 FROM generate_series(1, $4::integer) n`,
+		h.ID(key), h.ID("full"), h.Acme.OrganizationID, nodes)
+	h.Exec(`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at)
+		SELECT left(id, 20) || lpad(n::text, 10, '0'), organization_id, kind, name, created_at, created_at
+		FROM identities, generate_series(1, $2::integer) n WHERE id = $1`, h.ID("ann"), others)
+	for first := 1; first <= others; first += 500 { // a statement has a limited time
+		h.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
+			SELECT 'eqp_' || lpad((n % $4::integer + 1)::text, 26, '0'), left($1::text, 20) || lpad(n::text, 10, '0'), $2, $3
+			FROM generate_series($5::integer, $5 + 499) n`, h.ID("ann"), h.ID("reading"), h.Acme.OrganizationID, nodes, first)
+	}
+}
+
+// tablesOfPermissions say who may what on which nodes.
+var tablesOfPermissions = []string{"assignments", "inventory_closure", "permission_definitions", "team_members"}
+
+// pagesOfPermissions returns how many pages of these tables have been read.
+func pagesOfPermissions(h *harness) int {
+	h.t.Helper()
+	for _, conn := range h.Pool.AcquireAllIdle(h.t.Context()) { // each counts its own until then
+		if _, err := conn.Exec(h.t.Context(), `SELECT pg_stat_force_next_flush()`); err != nil {
+			h.t.Fatal(err)
+		}
+		conn.Release()
+	}
+	return servicetest.Value[int](h.Fixture, `SELECT sum(heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit)
+		FROM pg_statio_user_tables WHERE relname IN ('`+strings.Join(tablesOfPermissions, "', '")+`')`)
+}
