@@ -103,29 +103,31 @@ func (s *Slots) Enter(ctx context.Context, tenant string) (leave func(), err err
 }
 
 // Run runs the function once the tenant has a slot. If more of the tenant wait while others
-// are active, the slot then rests twice as long as it was used. Errors: those of the function,
-// ErrOverloaded if too many of the tenant wait, the context's if it ends before.
+// are active, the slot then rests twice as long as it was used. Errors: those of Enter and of
+// the function.
 func (s *Slots) Run(ctx context.Context, tenant string, run func() error) error {
-	turn, err := s.request(tenant, true)
+	leave, err := s.Enter(ctx, tenant)
 	if err != nil {
 		return err
 	}
-	if err := turn.await(ctx); err != nil {
-		return err
+	if s.activity.others(tenant) {
+		leave = s.leaveRested(tenant, leave)
 	}
-	if !s.activity.others(tenant) {
-		defer turn.release()
-		return run()
-	}
-	began := s.activity.Now()
-	defer func() {
-		if s.wanted(tenant) {
-			s.after(restNextToOthers*s.activity.Now().Sub(began), turn.release)
-		} else {
-			turn.release()
-		}
-	}()
+	defer leave()
 	return run()
+}
+
+// leaveRested returns a function that gives back a slot that is used from now on: if any of
+// the tenant wait, after its rest.
+func (s *Slots) leaveRested(tenant string, leave func()) func() {
+	began := s.activity.Now()
+	return func() {
+		if s.wanted(tenant) {
+			s.after(restNextToOthers*s.activity.Now().Sub(began), leave)
+		} else {
+			leave()
+		}
+	}
 }
 
 // wanted reports whether any of the tenant wait.
