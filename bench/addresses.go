@@ -76,13 +76,7 @@ func (s *spreadAddresses) subscribe(ctx context.Context) error {
 	const recordsEach = 100
 	first := changeSubscription(manyAddresses)
 	first.integrations = s.addressesPerChange() / manyAddresses
-	if err := s.in.subscribe(ctx, first); err != nil {
-		return err
-	}
-	if err := s.in.startAPI(ctx); err != nil {
-		return err
-	}
-	if err := s.in.erp.createWorkOrders(ctx, recordsEach); err != nil {
+	if err := s.in.startWith(ctx, first, recordsEach); err != nil {
 		return err
 	}
 	s.tenants = []*tenant{s.in.erp}

@@ -19,13 +19,7 @@ func benchDeliveries(ctx context.Context, r *report, o options, load time.Durati
 		return err
 	}
 	defer in.close()
-	if err := in.subscribe(ctx, changeSubscription(1)); err != nil {
-		return err
-	}
-	if err := in.startAPI(ctx); err != nil {
-		return err
-	}
-	if err := in.erp.createWorkOrders(ctx, benchWorkOrders); err != nil {
+	if err := in.startWith(ctx, changeSubscription(1), benchWorkOrders); err != nil {
 		return err
 	}
 	if err := in.benchPosts(ctx, r, load); err != nil {

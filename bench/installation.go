@@ -249,6 +249,18 @@ func (in *installation) startProgram(ctx context.Context, name string, own map[s
 	return p, err
 }
 
+// startWith creates the first organization, starts the api, and creates the work orders of
+// the organization through it.
+func (in *installation) startWith(ctx context.Context, o organization, workOrders int) error {
+	if err := in.subscribe(ctx, o); err != nil {
+		return err
+	}
+	if err := in.startAPI(ctx); err != nil {
+		return err
+	}
+	return in.erp.createWorkOrders(ctx, workOrders)
+}
+
 // startAPI starts the api, waits until it is ready, and gets a token.
 func (in *installation) startAPI(ctx context.Context) (err error) {
 	if in.api, err = in.startProgram(ctx, "api", in.apiSettings); err != nil {

@@ -46,13 +46,7 @@ func benchNeighbors(ctx context.Context, r *report, o options, load time.Duratio
 		"MAX_CONNECTIONS": strconv.Itoa(neighborConnections), "MAX_CONNECTIONS_PER_CLIENT": strconv.Itoa(clientConnections),
 		"TEMPORAL_ADDRESS": nothing,
 	}
-	if err := in.subscribe(ctx, changeSubscription(1)); err != nil {
-		return err
-	}
-	if err := in.startAPI(ctx); err != nil {
-		return err
-	}
-	if err := in.erp.createWorkOrders(ctx, benchWorkOrders); err != nil {
+	if err := in.startWith(ctx, changeSubscription(1), benchWorkOrders); err != nil {
 		return err
 	}
 	patterns, err := in.hostilePatterns(ctx)

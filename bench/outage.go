@@ -38,13 +38,7 @@ func benchOutage(ctx context.Context, r *report, o options, load time.Duration) 
 	}
 	defer in.close()
 	in.settings["WEBHOOK_RETRY_SCHEDULE"] = "24h,24h,24h" // a retry that failed stays out of the way
-	if err := in.subscribe(ctx, changeSubscription(manyAddresses)); err != nil {
-		return err
-	}
-	if err := in.startAPI(ctx); err != nil {
-		return err
-	}
-	if err := in.erp.createWorkOrders(ctx, benchWorkOrders); err != nil {
+	if err := in.startWith(ctx, changeSubscription(manyAddresses), benchWorkOrders); err != nil {
 		return err
 	}
 	out := &outage{in: in, load: load}

@@ -159,13 +159,7 @@ func benchPeer(ctx context.Context, r *report, o options, load time.Duration) er
 		return err
 	}
 	defer sink.close()
-	if err := in.subscribe(ctx, changeSubscription(o.peer.addresses)); err != nil {
-		return err
-	}
-	if err := in.startAPI(ctx); err != nil {
-		return err
-	}
-	if err := in.erp.createWorkOrders(ctx, benchWorkOrders); err != nil {
+	if err := in.startWith(ctx, changeSubscription(o.peer.addresses), benchWorkOrders); err != nil {
 		return err
 	}
 	if err := in.startWorker(ctx, nil); err != nil {

@@ -26,13 +26,7 @@ func benchRetries(ctx context.Context, r *report, o options, load time.Duration)
 	defer in.close()
 	in.settings["WEBHOOK_RETRY_SCHEDULE"] = "24h,24h,24h"
 	in.settings["WEBHOOK_RETRY_WORKFLOWS"] = strconv.Itoa(max(1000, o.retries))
-	if err := in.subscribe(ctx, changeSubscription(manyAddresses)); err != nil {
-		return err
-	}
-	if err := in.startAPI(ctx); err != nil {
-		return err
-	}
-	if err := in.erp.createWorkOrders(ctx, benchWorkOrders); err != nil {
+	if err := in.startWith(ctx, changeSubscription(manyAddresses), benchWorkOrders); err != nil {
 		return err
 	}
 	failing := changeSubscription(manyAddresses)
