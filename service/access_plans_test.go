@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"millwright/service"
-	"millwright/service/servicetest"
 )
 
 // Whether an integration with permissions on 1,000 nodes may read a record is checked by
@@ -122,12 +121,6 @@ var tablesOfPermissions = []string{"assignments", "inventory_closure", "permissi
 // pagesOfPermissions returns how many pages of these tables have been read.
 func pagesOfPermissions(h *harness) int {
 	h.t.Helper()
-	for _, conn := range h.Pool.AcquireAllIdle(h.t.Context()) { // each counts its own until then
-		if _, err := conn.Exec(h.t.Context(), `SELECT pg_stat_force_next_flush()`); err != nil {
-			h.t.Fatal(err)
-		}
-		conn.Release()
-	}
-	return servicetest.Value[int](h.Fixture, `SELECT sum(heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit)
-		FROM pg_statio_user_tables WHERE relname IN ('`+strings.Join(tablesOfPermissions, "', '")+`')`)
+	h.FlushStatistics()
+	return h.PagesRead(`relname IN ('` + strings.Join(tablesOfPermissions, "', '") + `')`)
 }

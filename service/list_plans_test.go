@@ -66,7 +66,7 @@ func TestPagesReadLittleMoreThanTheyShow(t *testing.T) {
 	f.WaitForOpenTransactions()
 	rows := func() int {
 		t.Helper()
-		f.Exec(`SELECT pg_stat_force_next_flush()`)
+		f.FlushStatistics()
 		return servicetest.Value[int](f, `SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname IN `+tables+`)
 			+ (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname IN `+tables+`)`)
 	}

@@ -44,7 +44,7 @@ func TestPlansOfEmptyTablesUseTheIndexes(t *testing.T) {
 	// read by their indexes.
 	read := func() (scans string, rows int) {
 		t.Helper()
-		f.Exec(`SELECT pg_stat_force_next_flush()`)
+		f.FlushStatistics()
 		const tables = ` FROM pg_stat_user_tables WHERE relname IN ('work_orders', 'work_order_positions', 'log')`
 		return servicetest.Value[string](f, `SELECT string_agg(relname || ' ' || seq_scan, ', ' ORDER BY relname)`+tables),
 			servicetest.Value[int](f, `SELECT coalesce(sum(idx_tup_fetch), 0)`+tables)

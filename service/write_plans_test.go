@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"millwright/service"
-	"millwright/service/servicetest"
 )
 
 // Sessions that made the plans of writes while the tables were empty touch few pages of each
@@ -66,11 +65,10 @@ func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 	read := func() map[string]int {
 		t.Helper()
 		h.WaitForOpenTransactions()
-		h.Exec(`SELECT pg_stat_force_next_flush()`)
+		h.FlushStatistics()
 		blocks := map[string]int{}
 		for _, table := range tables {
-			blocks[table] = servicetest.Value[int](h.Fixture, strings.ReplaceAll(`SELECT sum(heap_blks_read + heap_blks_hit + coalesce(idx_blks_read + idx_blks_hit, 0))
-				FROM pg_statio_user_tables WHERE `+ofTable, "{table}", table))
+			blocks[table] = h.PagesRead(strings.ReplaceAll(ofTable, "{table}", table))
 		}
 		return blocks
 	}

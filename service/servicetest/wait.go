@@ -19,6 +19,26 @@ func (f *Fixture) WaitForOpenTransactions() {
 	}
 }
 
+// FlushStatistics has Postgres count what the idle connections have read so far: each keeps
+// its own counts for a while.
+func (f *Fixture) FlushStatistics() {
+	f.t.Helper()
+	for _, conn := range f.Pool.AcquireAllIdle(f.t.Context()) {
+		if _, err := conn.Exec(f.t.Context(), `SELECT pg_stat_force_next_flush()`); err != nil {
+			f.t.Error(err)
+		}
+		conn.Release()
+	}
+}
+
+// PagesRead returns how many pages of the tables that the condition on
+// pg_statio_user_tables selects were read until FlushStatistics, with their indexes.
+func (f *Fixture) PagesRead(condition string) int {
+	f.t.Helper()
+	return Value[int](f, `SELECT sum(heap_blks_read + heap_blks_hit + coalesce(idx_blks_read + idx_blks_hit, 0))
+		FROM pg_statio_user_tables WHERE `+condition)
+}
+
 // BeatAt writes a beat (service.Beat) as if the database's clock showed the time: a
 // changed_since that is ten seconds later begins at what is committed from now on.
 func (f *Fixture) BeatAt(at time.Time) {
