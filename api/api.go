@@ -19,6 +19,7 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/web"
 )
 
 // Options configure an API.
@@ -114,7 +115,7 @@ func (a *API) newEngine() {
 	a.engine = gin.New()
 	a.engine.HandleMethodNotAllowed = true
 	a.engine.RedirectTrailingSlash = false
-	a.engine.Use(a.begin, setHeaders, compress, a.recover)
+	a.engine.Use(a.begin, setHeaders, web.Compress(isToken), a.recover)
 	a.engine.GET("/livez", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	a.engine.GET("/readyz", a.ready)
 	a.engine.Use(a.hold)

@@ -11,6 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"millwright/service"
+	"millwright/web"
 )
 
 //go:embed docs/*.html docs/*.js docs/*.css docs/*.png docs/*.txt docs/LICENSE docs/NOTICE
@@ -53,10 +54,10 @@ func (a *API) serveDocs() {
 // compressed only once. Browsers revalidate it with its ETag.
 func serveFile(content []byte, kind string) gin.HandlerFunc {
 	etag := service.ETag(content)
-	packed := sync.OnceValue(func() []byte { return gzipped(content) })
+	packed := sync.OnceValue(func() []byte { return web.Gzipped(content) })
 	return func(c *gin.Context) {
 		content := content
-		if acceptsGzip(c.GetHeader("Accept-Encoding")) && packed() != nil {
+		if web.AcceptsGzip(c.GetHeader("Accept-Encoding")) && packed() != nil {
 			content = packed()
 			c.Header("Content-Encoding", "gzip")
 		}

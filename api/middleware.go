@@ -15,6 +15,7 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/web"
 )
 
 // validRequestID is the form in which a caller's own X-Request-Id is accepted.
@@ -92,7 +93,6 @@ const noStore = "no-store"
 var (
 	nosniff        = []string{"nosniff"}
 	privateCache   = []string{"private, no-cache"}
-	acceptEncoding = []string{"Accept-Encoding"}
 )
 
 // setHeaders sets the headers that protect every response from browsers and
@@ -110,6 +110,10 @@ func setHeaders(c *gin.Context) {
 	}
 	c.Next()
 }
+
+// isToken reports whether a response is a token or a secret, by its headers: no cache
+// may keep it.
+func isToken(h http.Header) bool { return h.Get("Cache-Control") == noStore }
 
 // recover responds to a panic with an internal problem.
 func (a *API) recover(c *gin.Context) {
@@ -143,7 +147,7 @@ func (a *API) reject(c *gin.Context, err error) {
 // countAddress counts a call without a token against its client address and sets
 // the rate headers. Errors: rate_limited, unavailable.
 func (a *API) countAddress(c *gin.Context) error {
-	rate, err := a.service.CountAddress(c.Request.Context(), clientAddress(c.Request, a.options.TrustedProxies))
+	rate, err := a.service.CountAddress(c.Request.Context(), web.ClientAddress(c.Request, a.options.TrustedProxies))
 	callOf(c.Request.Context()).rate = rate
 	a.rateHeaders(c.Writer.Header(), rate)
 	return err

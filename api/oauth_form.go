@@ -13,6 +13,7 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/web"
 )
 
 // maxForm limits the form of an OAuth request, in bytes.
@@ -64,7 +65,7 @@ func (a *API) serveForm(
 // client, sets the rate headers and returns the error of the response. A client that
 // did is neither counted nor limited: no other caller can use up what it needs.
 func (a *API) countForm(c *gin.Context, clientID string, err error) error {
-	ctx, address := c.Request.Context(), clientAddress(c.Request, a.options.TrustedProxies)
+	ctx, address := c.Request.Context(), web.ClientAddress(c.Request, a.options.TrustedProxies)
 	var rate service.Rate
 	switch models.CodeOf(err) {
 	case models.CodeInvalidRequest, models.CodeInvalidClient, models.CodeUnsupportedGrantType:

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"millwright/api"
+	"millwright/web"
 )
 
 // connectionLimits bound the client connections that the API keeps open. Without
@@ -122,7 +122,7 @@ func (l *limitedListener) networkOf(conn net.Conn) string {
 	if slices.ContainsFunc(l.limits.proxies, func(p netip.Prefix) bool { return p.Contains(at) }) {
 		return ""
 	}
-	return api.ClientNetwork(at)
+	return web.ClientNetwork(at)
 }
 
 // setState follows the state of a connection; it is the server's ConnState. A

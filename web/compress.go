@@ -1,4 +1,4 @@
-package api
+package web
 
 import (
 	"bytes"
@@ -16,24 +16,30 @@ import (
 // the time to compress costs more than the bytes saved.
 const minCompressed = 1 << 10
 
-// compress compresses the response with gzip if the client accepts it. The ETag stays
-// that of the record, so that If-Match and If-None-Match work with either form.
-func compress(c *gin.Context) {
-	c.Writer.Header()["Vary"] = acceptEncoding
-	if !acceptsGzip(c.GetHeader("Accept-Encoding")) {
+var acceptEncoding = []string{"Accept-Encoding"}
+
+// Compress returns middleware that compresses responses with gzip if the client accepts
+// it, except those for whose headers plain returns true: the length of a compressed
+// secret reveals parts of it. The ETag stays that of the record, so that If-Match and
+// If-None-Match work with either form.
+func Compress(plain func(http.Header) bool) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		c.Writer.Header()["Vary"] = acceptEncoding
+		if !AcceptsGzip(c.GetHeader("Accept-Encoding")) {
+			c.Next()
+			return
+		}
+		w := &gzipWriter{ResponseWriter: c.Writer, plain: plain}
+		c.Writer = w
 		c.Next()
-		return
+		// Not deferred: a response that a panic cuts short must not look complete.
+		w.close()
 	}
-	w := &gzipWriter{ResponseWriter: c.Writer}
-	c.Writer = w
-	c.Next()
-	// Not deferred: a response that a panic cuts short must not look complete.
-	w.close()
 }
 
-// acceptsGzip reports whether an Accept-Encoding header prefers gzip to the plain
+// AcceptsGzip reports whether an Accept-Encoding header prefers gzip to the plain
 // response, or accepts both alike (RFC 9110 section 12.5.3).
-func acceptsGzip(header string) bool {
+func AcceptsGzip(header string) bool {
 	const unnamed = -1
 	packed, plain, others := float64(unnamed), 0.0, 0.0
 	for item := range strings.SplitSeq(header, ",") {
@@ -81,6 +87,7 @@ var gzipWriters = sync.Pool{New: func() any {
 type gzipWriter struct {
 	gin.ResponseWriter
 	begun bool
+	plain func(http.Header) bool
 	// packer is nil if the body is not compressed.
 	packer *gzip.Writer
 }
@@ -101,12 +108,10 @@ func (w *gzipWriter) WriteString(s string) (int, error) { return w.Write([]byte(
 // Unwrap returns the connection's writer, for deadlines.
 func (w *gzipWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// begin decides whether to compress a body that starts with this many bytes. A body
-// that no cache may keep is a token: the length of a compressed secret reveals parts
-// of it.
+// begin decides whether to compress a body that starts with this many bytes.
 func (w *gzipWriter) begin(size int) {
 	h := w.Header()
-	if size < minCompressed || h.Get("Content-Encoding") != "" || h.Get("Content-Range") != "" || h.Get("Cache-Control") == noStore {
+	if size < minCompressed || h.Get("Content-Encoding") != "" || h.Get("Content-Range") != "" || w.plain(h) {
 		return
 	}
 	h.Set("Content-Encoding", "gzip")
@@ -124,8 +129,8 @@ func (w *gzipWriter) close() {
 	gzipWriters.Put(w.packer)
 }
 
-// gzipped returns the content compressed, nil if that does not make it smaller.
-func gzipped(content []byte) []byte {
+// Gzipped returns the content compressed, nil if that does not make it smaller.
+func Gzipped(content []byte) []byte {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
 	_, _ = w.Write(content) // a buffer takes everything

@@ -1,4 +1,4 @@
-package api
+package web
 
 import (
 	"net/http"
@@ -11,11 +11,11 @@ import (
 // usually has a whole /64.
 const networkBits = 64
 
-// clientAddress returns the address that a call without a token is counted
+// ClientAddress returns the address that a call without a token is counted
 // against: the nearest one that is not a trusted proxy's, for IPv6 its /64.
 // X-Forwarded-For is read from its end, and only as far as trusted proxies wrote
 // it; anything before that can be forged.
-func clientAddress(r *http.Request, trusted []netip.Prefix) string {
+func ClientAddress(r *http.Request, trusted []netip.Prefix) string {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return "" // not a network connection: all such calls are one client
