@@ -38,6 +38,9 @@ type Options struct {
 	// CallTimeout limits the time a call may take; 0 means DefaultCallTimeout. A
 	// call that waits longer for the database gets 503 unavailable.
 	CallTimeout time.Duration
+	// UnknownPage serves unknown paths that a browser opens; nil means a problem like for
+	// any other client.
+	UnknownPage http.Handler
 	// Tracer creates a span for each call; nil creates none.
 	Tracer trace.Tracer
 	// Metrics registers the API's metrics; nil registers none.
@@ -119,7 +122,7 @@ func (a *API) newEngine() {
 	a.engine.GET("/livez", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	a.engine.GET("/readyz", a.ready)
 	a.engine.Use(a.hold)
-	a.engine.NoRoute(func(c *gin.Context) { a.reject(c, models.NotFound()) })
+	a.engine.NoRoute(a.unknownPath)
 	a.engine.NoMethod(func(c *gin.Context) {
 		// Gin does not know that ServeHTTP handles HEAD as GET.
 		c.Header("Allow", strings.Replace(c.Writer.Header().Get("Allow"), http.MethodGet, http.MethodGet+", "+http.MethodHead, 1))

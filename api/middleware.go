@@ -91,8 +91,8 @@ const noStore = "no-store"
 // Values of headers that every response has. Responses share them, so nothing may be
 // added to them; their names are written as http.Header keeps them.
 var (
-	nosniff        = []string{"nosniff"}
-	privateCache   = []string{"private, no-cache"}
+	nosniff      = []string{"nosniff"}
+	privateCache = []string{"private, no-cache"}
 )
 
 // setHeaders sets the headers that protect every response from browsers and
@@ -142,6 +142,21 @@ func (a *API) reject(c *gin.Context, err error) {
 		err = limited
 	}
 	a.respondProblem(c, err)
+}
+
+// unknownPath responds to a path that does not exist: to people with a page, to programs
+// with a problem.
+func (a *API) unknownPath(c *gin.Context) {
+	if a.options.UnknownPage == nil || c.Request.Method != http.MethodGet || !web.WantsPage(c.GetHeader("Accept")) {
+		a.reject(c, models.NotFound())
+		return
+	}
+	if err := a.countAddress(c); err != nil {
+		a.respondProblem(c, err)
+		return
+	}
+	callOf(c.Request.Context()).code = models.CodeNotFound
+	a.options.UnknownPage.ServeHTTP(c.Writer, c.Request)
 }
 
 // countAddress counts a call without a token against its client address and sets

@@ -33,6 +33,7 @@ const (
 	PrefixToken        IDPrefix = "tok"
 	PrefixRequest      IDPrefix = "req"
 	PrefixClient       IDPrefix = "cli"
+	PrefixSession      IDPrefix = "ses"
 )
 
 // crockford is the alphabet of TypeID: digits and lower-case letters without i, l, o and u.

@@ -111,3 +111,22 @@ const (
 	DefaultReviewReminderAfter   = 48 * time.Hour
 	DefaultReviewEscalationAfter = 96 * time.Hour
 )
+
+// Signing in to the console.
+const (
+	// SessionIdle is how long a session lasts after its last request, SessionLifetime
+	// after the sign-in.
+	SessionIdle     = 12 * time.Hour
+	SessionLifetime = 7 * 24 * time.Hour
+	// InvitationLifetime and ResetLifetime are how long a link can be used.
+	InvitationLifetime = 7 * 24 * time.Hour
+	ResetLifetime      = time.Hour
+	// MinPassword and MaxPassword bound a password, in characters.
+	MinPassword = 10
+	MaxPassword = 200
+	// FormKeyRetention is how long the key of a form that was sent is kept. No session in
+	// which a form was shown lasts as long.
+	FormKeyRetention = 8 * 24 * time.Hour
+	// MaxPersonName bounds a person's name, in characters.
+	MaxPersonName = 200
+)

@@ -129,6 +129,12 @@ type Person struct {
 	PasswordHash             *string
 	Admin                    bool
 	OrganizationDefinitionID *string
+	// DeactivatedAt is when the person lost access, nil for people who have it.
+	DeactivatedAt *Time
+	// TimeZone is a name of the time zone database, nil for UTC.
+	TimeZone *string
+	// Theme is nil for the device's.
+	Theme *Theme
 }
 
 // TableName returns people.

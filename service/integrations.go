@@ -72,6 +72,9 @@ func (s *Service) updateIntegration(
 		if rows.identity, err = lockRow[models.Identity](t, id); err != nil {
 			return err
 		}
+		if err := t.matchesForm(rows.record(), rows.integration.OrganizationID, id); err != nil {
+			return err
+		}
 		changed, err := change(t, &rows)
 		if err != nil {
 			return err

@@ -160,6 +160,8 @@ type Service struct {
 	reads *batch.Slots
 	// readTimeout bounds each of their statements: 5 seconds. Only tests change it.
 	readTimeout time.Duration
+	// passwords bounds how many passwords are hashed at a time.
+	passwords passwordHashing
 	// exceeded are the integrations over their limit.
 	exceeded exceededLimits
 	// organizations are those of the integrations that made calls.

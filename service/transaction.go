@@ -23,29 +23,44 @@ type ormTx struct {
 	at models.Time
 	// wakes are woken after the commit.
 	wakes []WakeTarget
+	// form is the form that asks for the write, if any, and formUsed whether it was stored.
+	form     Form
+	formUsed bool
 }
 
 // transaction runs do in a GORM transaction, and wakes workflows after the commit. An
 // error of do is returned and rolls the transaction back. A transaction that loses a
 // deadlock is retried, so do must not depend on anything it changed outside. It waits for
 // its turn among the writes of the organization that run alone; "" is the operator.
-// Errors: those of do, unavailable (also when too many writes of the organization wait).
+// Errors: those of do, *FormDoneError if the context's form was sent before, unavailable
+// (also when too many writes of the organization wait).
 func (s *Service) transaction(
 	ctx context.Context, organizationID string, do func(*ormTx) error, options ...*sql.TxOptions,
 ) (err error) {
 	ctx, span := startSpan(ctx, "transaction")
 	defer func() { endSpan(span, err) }()
 	var t *ormTx
+	form, hasForm := formOf(ctx)
 	err = s.writer.RunAlone(ctx, organizationID, func() error {
 		return s.orm.WithContext(ctx).Transaction(func(db *gorm.DB) error {
-			t = &ormTx{Service: s, db: db, at: s.now()}
+			t = &ormTx{Service: s, db: db, at: s.now(), form: form}
 			// Other writes wait for what it has locked, whichever organization's they are.
 			if err := t.limit(s.writer.LockTimeout, s.writer.StatementTimeout); err != nil {
+				return err
+			}
+			if err := t.unusedForm(); err != nil {
 				return err
 			}
 			return do(t)
 		}, options...)
 	})
+	if err != nil && hasForm {
+		// Sent twice at a time, the second may fail because of what the first did.
+		again := (&ormTx{Service: s, db: s.orm.WithContext(ctx), form: form}).unusedForm()
+		if done, ok := errors.AsType[*FormDoneError](again); ok {
+			err = done
+		}
+	}
 	if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
 		err = ctx.Err() // database/sql rolled back when the context ended
 	}
@@ -76,6 +91,9 @@ func (t *ormTx) update(row any, columns ...string) error {
 
 // log inserts a Log Record of what the actor did.
 func (t *ormTx) log(actor Actor, organizationID, action, recordID string) error {
+	if err := t.useForm(recordID); err != nil {
+		return err
+	}
 	return t.db.Create(newLogEntry(actor, organizationID, action, recordID, t.at)).Error
 }
 

@@ -104,6 +104,9 @@ func (s *Service) updateWebhook(
 		if err != nil {
 			return err
 		}
+		if err := t.matchesForm(webhookOf(h), h.OrganizationID, id); err != nil {
+			return err
+		}
 		action, err := change(t, &h)
 		if err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"millwright/api"
+	"millwright/console"
 	"millwright/models"
 	"millwright/service"
 )
@@ -32,7 +33,7 @@ func collectAt(percent int) {
 func apiCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "api",
-		Short: "Serve the HTTP API",
+		Short: "Serve the HTTP API and the console",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := loadSettings()
@@ -64,7 +65,13 @@ func serveAPI(ctx context.Context, s settings) error {
 	if err := p.serveMetrics(ctx); err != nil {
 		return err
 	}
-	handler, err := api.New(p.service, p.apiOptions())
+	pages, err := console.New(p.service, p.consoleOptions())
+	if err != nil {
+		return err
+	}
+	apiOptions := p.apiOptions()
+	apiOptions.UnknownPage = pages.UnknownPage()
+	handler, err := api.New(p.service, apiOptions)
 	if err != nil {
 		return err
 	}
@@ -79,7 +86,7 @@ func serveAPI(ctx context.Context, s settings) error {
 		total: s.MaxConnections, perNetwork: s.MaxPerClient, proxies: s.TrustedProxies,
 	})
 	server := &http.Server{
-		Handler:           handler,
+		Handler:           front(pages, handler),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      60 * time.Second,
@@ -95,6 +102,32 @@ func serveAPI(ctx context.Context, s settings) error {
 	return p.serveCalls(ctx, handler, missing, func(ctx context.Context) error {
 		return serve(ctx, server, listener)
 	})
+}
+
+// front serves the console's paths with the console and all others with the API.
+func front(pages *console.Console, calls http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if console.Owns(r.URL.Path) {
+			pages.ServeHTTP(w, r)
+			return
+		}
+		calls.ServeHTTP(w, r)
+	})
+}
+
+// signInFailureDelay is how long a failed sign-in takes at least: longer than checking
+// passwords on a busy machine.
+const signInFailureDelay = 500 * time.Millisecond
+
+func (p *process) consoleOptions() console.Options {
+	return console.Options{
+		PublicURL:      p.settings.PublicURL,
+		TrustedProxies: p.settings.TrustedProxies,
+		RequestTimeout: p.settings.CallTimeout,
+		FailureDelay:   signInFailureDelay,
+		Metrics:        p.registry,
+		Log:            p.log,
+	}
 }
 
 // serveProbes serves the probes on PROBES_ADDR, if set, until the process stops: while

@@ -1,0 +1,154 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"millwright/service"
+	"millwright/web"
+)
+
+// Root is the path of every page.
+const Root = "/console"
+
+// Options configure a Console. PublicURL is required.
+type Options struct {
+	// PublicURL is the address people use. With https, cookies are only sent over TLS.
+	PublicURL string
+	// TrustedProxies are the networks whose X-Forwarded-For is believed.
+	TrustedProxies []netip.Prefix
+	// RequestTimeout limits the time a request may take; 0 means 25 seconds.
+	RequestTimeout time.Duration
+	// FailureDelay is how long a failed sign-in takes at least, so that its time tells
+	// nothing; 0 means no delay.
+	FailureDelay time.Duration
+	// Mailer sends invitations and links for forgotten passwords; without it, people who
+	// manage people pass links on.
+	Mailer Mailer
+	// Metrics registers the console's metrics; nil registers none.
+	Metrics prometheus.Registerer
+	Log     *slog.Logger
+}
+
+// Console serves the pages. It is safe for concurrent use.
+type Console struct {
+	service Service
+	options Options
+	log     *slog.Logger
+	metrics *metrics
+	engine  *gin.Engine
+	// guard rejects writes that another site makes a browser send.
+	guard *http.CrossOriginProtection
+	// secure is whether the public URL is https.
+	secure bool
+}
+
+// New returns a console on the service. It fails if an option is malformed or a metric
+// cannot be registered.
+func New(s Service, options Options) (*Console, error) {
+	if options.Log == nil {
+		options.Log = slog.Default()
+	}
+	if options.RequestTimeout == 0 {
+		options.RequestTimeout = 25 * time.Second
+	}
+	u, err := url.Parse(options.PublicURL)
+	if err != nil || u.Host == "" {
+		return nil, errors.New("the console needs its public URL")
+	}
+	c := &Console{service: s, options: options, log: options.Log, guard: http.NewCrossOriginProtection(), secure: u.Scheme == "https"}
+	if err := c.guard.AddTrustedOrigin(u.Scheme + "://" + u.Host); err != nil {
+		return nil, err
+	}
+	if c.metrics, err = newMetrics(options.Metrics); err != nil {
+		return nil, err
+	}
+	c.newEngine()
+	return c, nil
+}
+
+// Owns reports whether the path is the console's: its pages, and the front page, which
+// leads there.
+func Owns(path string) bool {
+	return path == "/" || path == Root || strings.HasPrefix(path, Root+"/")
+}
+
+// ServeHTTP serves one request. HEAD is handled as GET: the server omits the body.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead {
+		get := *r
+		get.Method = http.MethodGet
+		r = &get
+	}
+	c.engine.ServeHTTP(w, r)
+}
+
+func (c *Console) newEngine() {
+	gin.SetMode(gin.ReleaseMode)
+	c.engine = gin.New()
+	c.engine.HandleMethodNotAllowed = true
+	c.engine.RedirectTrailingSlash = false
+	c.engine.Use(c.begin, setHeaders, web.Compress(never), c.recover, c.checkOrigin)
+	c.engine.NoRoute(c.public(func(*request) error { return errNotFound() }))
+	c.engine.NoMethod(c.public(func(*request) error { return errMethod }))
+	c.engine.GET("/", func(g *gin.Context) { g.Redirect(http.StatusFound, Root) })
+	pages := c.engine.Group(Root)
+	for route, serve := range assetRoutes() {
+		pages.GET(route, serve)
+	}
+	c.routes(pages)
+}
+
+// never says that every response may be compressed. Secrets are only in responses to
+// POSTs, which no other site can cause, so their length reveals them to no one.
+func never(http.Header) bool { return false }
+
+// routes are the pages. Those of a topic are next to their handlers.
+func (c *Console) routes(pages *gin.RouterGroup) {
+	for _, topic := range []func(*gin.RouterGroup){
+		c.signInRoutes, c.startRoutes,
+	} {
+		topic(pages)
+	}
+}
+
+// handler serves a page. An error becomes a page that says what is wrong (errors.go).
+type handler func(*request) error
+
+// public serves a page that needs no sign-in. A person who is signed in is known all the same.
+func (c *Console) public(serve handler) gin.HandlerFunc {
+	return func(g *gin.Context) {
+		r := &request{Context: g, console: c}
+		err := r.loadViewer()
+		if err == nil {
+			err = serve(r)
+		}
+		if err != nil {
+			r.fail(err)
+		}
+	}
+}
+
+// signedIn serves a page to people who are signed in; others sign in first.
+func (c *Console) signedIn(serve handler) gin.HandlerFunc {
+	return c.public(func(r *request) error {
+		if !r.isSignedIn() {
+			return r.askToSignIn()
+		}
+		return serve(r)
+	})
+}
+
+// Mailer sends one e-mail with a link for signing in.
+type Mailer interface {
+	SendLink(ctx context.Context, to service.LinkEmail) error
+}

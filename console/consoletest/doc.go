@@ -1,0 +1,14 @@
+// Package consoletest opens the console in a real browser.
+//
+// NewSite serves the console with its own database and people (service/servicetest), whose
+// passwords are Password. Site.Browser opens a tab of headless Chromium, with or without
+// scripts; Check looks at the page as it is in light and dark at 1280, 390 and 320 px:
+// axe-core finds nothing against WCAG 2.2 AA, nothing scrolls sideways, and the browser has
+// reported no error and nothing that the Content-Security-Policy blocked.
+//
+// Chromium is CHROMIUM, or the first of the usual programs on PATH. Without it a test fails
+// with a sentence that says what to install. With CONSOLE_SCREENSHOTS=folder, Check saves
+// pictures of the pages there.
+//
+// Only tests import this package.
+package consoletest

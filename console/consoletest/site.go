@@ -1,0 +1,182 @@
+package consoletest
+
+import (
+	"context"
+	"html"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"millwright/console"
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+// Password is the password of every person of a site.
+const Password = "correct horse battery"
+
+// Site is a console with its own database.
+type Site struct {
+	*servicetest.Fixture
+	URL string
+	t   testing.TB
+}
+
+// NewSite serves a console until the test ends. adjust may change its options.
+func NewSite(t testing.TB, adjust ...func(*console.Options)) *Site {
+	t.Helper()
+	s := &Site{Fixture: servicetest.New(t), t: t}
+	s.URL = s.Serve(s.Service, adjust...)
+	hash, err := service.HashPassword(t.Context(), s.Service, Password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Exec(`UPDATE people SET password_hash = $1`, hash)
+	return s
+}
+
+// Serve serves a console on the service, as another process would, and returns its URL.
+func (s *Site) Serve(svc *service.Service, adjust ...func(*console.Options)) string {
+	s.t.Helper()
+	server := httptest.NewUnstartedServer(nil)
+	options := console.Options{PublicURL: "http://" + server.Listener.Addr().String(), Log: slog.New(slog.DiscardHandler)}
+	for _, a := range adjust {
+		a(&options)
+	}
+	c, err := console.New(svc, options)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	server.Config.Handler = c
+	server.Start()
+	s.t.Cleanup(server.Close)
+	return server.URL
+}
+
+// Email returns the e-mail address of a person of the fixture.
+func (s *Site) Email(key string) string {
+	s.t.Helper()
+	return servicetest.Value[string](s.Fixture, `SELECT email FROM people WHERE id = $1`, s.ID(key))
+}
+
+// Viewer returns a person of the fixture as an actor.
+func (s *Site) Viewer(key string) service.Actor {
+	s.t.Helper()
+	actor, err := s.PersonActor(s.t.Context(), s.ID(key))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return actor
+}
+
+// Visitor is a browser without scripts and pictures: an HTTP client with cookies.
+type Visitor struct {
+	*http.Client
+	// URL is the console's.
+	URL string
+	t   testing.TB
+}
+
+// NewVisitor returns a visitor who is not signed in. It does not follow redirects.
+func (s *Site) NewVisitor() *Visitor {
+	s.t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	client := &http.Client{Jar: jar, Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	s.t.Cleanup(client.CloseIdleConnections)
+	return &Visitor{client, s.URL, s.t}
+}
+
+// SignedIn returns a visitor who is signed in as a person of the fixture.
+func (s *Site) SignedIn(key string) *Visitor {
+	s.t.Helper()
+	v := s.NewVisitor()
+	v.Post("/console/sign-in", url.Values{"email": {s.Email(key)}, "password": {Password}}).Want(http.StatusSeeOther)
+	return v
+}
+
+// Page is the response to a request.
+type Page struct {
+	Status int
+	Header http.Header
+	Body   string
+	t      testing.TB
+}
+
+// Get requests a page.
+func (v *Visitor) Get(path string) Page { return v.Do(http.MethodGet, path, nil) }
+
+// Post sends a form, as the console's pages do.
+func (v *Visitor) Post(path string, form url.Values) Page { return v.Do(http.MethodPost, path, form) }
+
+// Do makes a request. headers are pairs of name and value.
+func (v *Visitor) Do(method, path string, form url.Values, headers ...string) Page {
+	v.t.Helper()
+	var body io.Reader
+	if form != nil {
+		body = strings.NewReader(form.Encode())
+	}
+	request, err := http.NewRequestWithContext(context.WithoutCancel(v.t.Context()), method, v.URL+path, body)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	if form != nil {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		request.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := v.Client.Do(request)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return Page{response.StatusCode, response.Header, string(text), v.t}
+}
+
+// Want fails the test unless the page has the status and contains the texts, as they are
+// in HTML.
+func (p Page) Want(status int, texts ...string) Page {
+	p.t.Helper()
+	if p.Status != status {
+		p.t.Fatalf("the status is %d, want %d\n%s", p.Status, status, p.Body)
+	}
+	for _, text := range texts {
+		if !strings.Contains(p.Body, text) {
+			p.t.Fatalf("the page lacks %q:\n%s", text, p.Body)
+		}
+	}
+	return p
+}
+
+// Location is where a redirect leads.
+func (p Page) Location() string { return p.Header.Get("Location") }
+
+var hiddenInput = regexp.MustCompile(`<input type="hidden" name="(\w+)" value="([^"]*)">`)
+
+// Form returns the hidden fields of the page's last form with them, and the given pairs
+// of name and value.
+func (p Page) Form(pairs ...string) url.Values {
+	p.t.Helper()
+	form := url.Values{}
+	for _, found := range hiddenInput.FindAllStringSubmatch(p.Body, -1) {
+		form.Set(found[1], html.UnescapeString(found[2]))
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		form.Add(pairs[i], pairs[i+1])
+	}
+	return form
+}

@@ -1,0 +1,2 @@
+// Package console serves the app's pages below /console.
+package console

@@ -1,0 +1,125 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// errNotFound is for a page that does not exist and for a record that the person may not
+// see: the pages are the same, byte for byte.
+func errNotFound() error { return models.NotFound() }
+
+var (
+	errMethod    = models.Errorf(models.CodeMethodNotAllowed, "This page cannot be used in this way. Go back and try again.")
+	errCrossSite = models.Errorf(models.CodePermissionDenied, "Another site made your browser send this request, so nothing was done.")
+)
+
+// errorView is a page that says what is wrong.
+type errorView struct {
+	Title, Detail string
+	// SignedIn decides where the page leads.
+	SignedIn bool
+}
+
+var errorPage = newPage[errorView]("error.html")
+
+// errorTexts are the status, title and sentence of errors whose own sentence is for
+// programs. An empty sentence is the error's.
+var errorTexts = map[models.Code]struct {
+	status        int
+	title, detail string
+}{
+	models.CodeNotFound:           {http.StatusNotFound, "Nothing here", "This page does not exist, or you may not see it."},
+	models.CodePermissionDenied:   {http.StatusForbidden, "Not allowed", ""},
+	models.CodeReadOnly:           {http.StatusForbidden, "Read-only", ""},
+	models.CodePlanRestricted:     {http.StatusForbidden, "Not in the plan", ""},
+	models.CodeInvalidRequest:     {http.StatusBadRequest, "Not understood", ""},
+	models.CodeMethodNotAllowed:   {http.StatusMethodNotAllowed, "Not possible", ""},
+	models.CodeValidationFailed:   {http.StatusUnprocessableEntity, "Not valid", ""},
+	models.CodeRuleViolation:      {http.StatusUnprocessableEntity, "Against a rule", ""},
+	models.CodePreconditionFailed: {http.StatusConflict, "Changed meanwhile", ""},
+	models.CodeCursorExpired:      {http.StatusGone, "Expired", "This page of the list has expired. Start again from the first page."},
+	models.CodeBodyTooLarge:       {http.StatusRequestEntityTooLarge, "Too large", "The form is too large."},
+	models.CodeRateLimited:        {http.StatusTooManyRequests, "Too many requests", ""},
+	models.CodeUnavailable:        {http.StatusServiceUnavailable, "Not available just now", ""},
+	models.CodeInternal: {
+		http.StatusInternalServerError, "Something went wrong",
+		"Something went wrong on our side. Nothing was changed. Try again, and tell your administrator if it happens again.",
+	},
+}
+
+// fail responds with the page of an error. It is the only place where an error becomes a
+// page. An error other than *models.Error is logged, and its text not shown.
+func (r *request) fail(err error) {
+	code := models.CodeOf(err)
+	if code == models.CodeInternal && r.ctx().Err() == nil {
+		r.console.log.ErrorContext(r.ctx(), "a page failed", "route", r.FullPath(), "error", err.Error())
+	}
+	text, known := errorTexts[code]
+	if !known {
+		text = errorTexts[models.CodeInternal]
+	}
+	stateOf(r.ctx()).code = string(code)
+	view := errorView{Title: text.title, Detail: text.detail, SignedIn: r.isSignedIn()}
+	if view.Detail == "" {
+		view.Detail = sentences(err)
+	}
+	if text.status == http.StatusServiceUnavailable {
+		r.Header("Retry-After", "5")
+	}
+	if err := errorPage.render(r, text.status, view); err != nil {
+		r.console.log.ErrorContext(r.ctx(), "the page of an error failed", "error", err.Error())
+		r.String(http.StatusInternalServerError, "Something went wrong.\n")
+	}
+}
+
+// sentences returns what an error says to people: its sentence, or those of its fields.
+func sentences(err error) string {
+	known, ok := errors.AsType[*models.Error](err)
+	switch {
+	case !ok:
+		return err.Error()
+	case len(known.Fields) == 0:
+		return known.Detail
+	}
+	details := make([]string, len(known.Fields))
+	for i, field := range known.Fields {
+		details[i] = field.Detail
+	}
+	return strings.Join(details, " ")
+}
+
+// isDone reports whether the error says that the form was sent before, and returns the
+// record that it created or changed then.
+func isDone(err error) (recordID string, done bool) {
+	if e, ok := errors.AsType[*service.FormDoneError](err); ok {
+		return e.RecordID, true
+	}
+	return "", false
+}
+
+// unknownView is the page of an unknown path outside of the console.
+type unknownView struct{}
+
+var unknownPage = newPage[unknownView]("unknown.html")
+
+// UnknownPage serves the page of an unknown path outside of the console, which leads to
+// the console and the documentation.
+func (c *Console) UnknownPage() http.Handler {
+	engine := gin.New()
+	engine.Use(setHeaders)
+	engine.NoRoute(func(g *gin.Context) {
+		r := &request{Context: g, console: c, zone: time.UTC}
+		if err := unknownPage.render(r, http.StatusNotFound, unknownView{}); err != nil {
+			r.fail(err)
+		}
+	})
+	return engine
+}

@@ -1,0 +1,278 @@
+package console
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// form is the state of a form: what was entered, what is wrong with it, its key, and the
+// ETag of the record it was filled from.
+type form struct {
+	// Key is used once (service.Form).
+	Key  string
+	ETag string
+	// Values are what the fields show.
+	Values url.Values
+	// Errors are sentences by the names of fields; Error is about the form as a whole.
+	Errors map[string]string
+	Error  string
+	// Changed is set if the record was changed since the form was shown.
+	Changed *changedView
+}
+
+// changedView says who changed a record while a person filled a form.
+type changedView struct {
+	Who, What string
+	At        moment
+}
+
+// newForm returns a form to show. values are what its fields show first.
+func newForm(values url.Values) form { return form{Key: rand.Text(), Values: values} }
+
+// editForm is newForm for a change of the record: the form is rejected if the record has
+// changed before it is sent.
+func editForm(record any, values url.Values) (form, error) {
+	f := newForm(values)
+	var err error
+	f.ETag, err = service.ETagOf(record)
+	return f, err
+}
+
+// maxForm is the size of the largest form, in bytes.
+const maxForm = 256 << 10
+
+// sentForm returns the form that was sent. Errors: invalid_request, body_too_large.
+func (r *request) sentForm() (form, error) {
+	r.Request.Body = http.MaxBytesReader(r.Writer, r.Request.Body, maxForm)
+	if err := r.Request.ParseForm(); err != nil {
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			return form{}, models.Errorf(models.CodeBodyTooLarge, "The form is too large.")
+		}
+		return form{}, models.Errorf(models.CodeInvalidRequest, "The form is malformed.")
+	}
+	values := r.Request.PostForm
+	for name, sent := range values {
+		if !models.IsText(name + strings.Join(sent, "")) {
+			return form{}, models.Errorf(models.CodeInvalidRequest, "The form has characters that are not text.")
+		}
+		for i, value := range sent { // browsers send the line ends of textareas as CR LF
+			sent[i] = strings.ReplaceAll(value, "\r\n", "\n")
+		}
+	}
+	f := form{Key: values.Get("form_key"), ETag: values.Get("etag"), Values: values}
+	if len(f.Key) > 64 {
+		f.Key = ""
+	}
+	return f, nil
+}
+
+// Value returns what was entered in a field, without white space around it.
+func (f form) Value(name string) string { return strings.TrimSpace(f.Values.Get(name)) }
+
+// Optional is Value, nil for an empty field.
+func (f form) Optional(name string) *string {
+	if value := f.Value(name); value != "" {
+		return &value
+	}
+	return nil
+}
+
+// Secret returns what was entered in the field of a password, as it is.
+func (f form) Secret(name string) string { return f.Values.Get(name) }
+
+// Has reports whether a checkbox, or one of several values of a field, was chosen.
+func (f form) Has(name, value string) bool { return slices.Contains(f.Values[name], value) }
+
+// context returns the context for the write that the form asks for: it happens once, and
+// only on the state of the record that the form was filled from.
+func (f form) context(r *request) context.Context {
+	return service.WithForm(r.ctx(), service.Form{PersonID: r.viewer.IdentityID, Key: f.Key, IfMatch: f.ETag})
+}
+
+// reject reports whether the error is about what was entered, and stores it in the form
+// and returns the status of the page that shows it again. The form keeps what was entered,
+// except passwords.
+func (f *form) reject(r *request, err error) (status int, rejected bool) {
+	for name := range f.Values {
+		if strings.Contains(name, "password") {
+			f.Values.Del(name)
+		}
+	}
+	if stale, ok := errors.AsType[*service.FormStaleError](err); ok {
+		f.Changed = &changedView{Who: stale.ActorName, What: words(stale.Action)}
+		if !stale.At.IsZero() {
+			f.Changed.At = r.moment(stale.At)
+		}
+		return http.StatusConflict, true
+	}
+	known, ok := errors.AsType[*models.Error](err)
+	if !ok {
+		return 0, false
+	}
+	switch known.Code {
+	case models.CodeValidationFailed, models.CodeRuleViolation, models.CodePlanRestricted, models.CodeReadOnly, models.CodeExternalIDTaken:
+	default:
+		return 0, false
+	}
+	f.Errors = map[string]string{}
+	for _, field := range known.Fields {
+		name, _, _ := strings.Cut(strings.TrimPrefix(field.Pointer, "/"), "/")
+		f.Errors[name] = strings.TrimSpace(f.Errors[name] + " " + field.Detail)
+	}
+	if len(known.Fields) == 0 {
+		f.Error = known.Detail
+	}
+	return errorTexts[known.Code].status, true
+}
+
+// outcome says what follows a write.
+type outcome struct {
+	// to is the page that is shown next, done a key of doneTexts.
+	to, done string
+	// toRecord returns the next page if the form was sent before, from the record that it
+	// created; nil means to.
+	toRecord func(id string) string
+	// again shows the form with what is wrong with it.
+	again func(status int, f form) error
+}
+
+// finish responds to a form after its write: with a redirect to the next page, with the
+// form again if the error is about what was entered, or with the error.
+func (r *request) finish(f form, err error, o outcome) error {
+	if err == nil {
+		return r.done(o.to, o.done)
+	}
+	if id, done := isDone(err); done {
+		if o.toRecord != nil {
+			o.to = o.toRecord(id)
+		}
+		return r.done(o.to, doneBefore)
+	}
+	if status, rejected := f.reject(r, err); rejected && o.again != nil {
+		return o.again(status, f)
+	}
+	return err
+}
+
+// field is an input of a form, for {{template "field" .}}.
+type field struct {
+	Name, Label, Value, Error, Hint, Type, Autocomplete string
+	Rows                                                int
+	Required                                            bool
+	Options                                             []option
+}
+
+// option is a choice of a select, or of a group of checkboxes or radio buttons.
+type option struct {
+	Value, Label, Hint string
+	Chosen             bool
+}
+
+// Text returns an input of the form for one line of text. settings are "required",
+// "type=email", "autocomplete=name", "hint=A sentence.", "rows=4" for several lines.
+func (f form) Text(name, label string, settings ...string) field {
+	in := field{Name: name, Label: label, Value: f.Values.Get(name), Error: f.Errors[name], Type: "text"}
+	for _, setting := range settings {
+		key, value, _ := strings.Cut(setting, "=")
+		switch key {
+		case "required":
+			in.Required = true
+		case "type":
+			in.Type = value
+		case "autocomplete":
+			in.Autocomplete = value
+		case "hint":
+			in.Hint = value
+		case "rows":
+			in.Type, in.Rows = "lines", max(2, int(value[0]-'0'))
+		}
+	}
+	if in.Type == "password" {
+		in.Value = ""
+	}
+	return in
+}
+
+// Choice returns a select of the form.
+func (f form) Choice(name, label string, options []option, settings ...string) field {
+	in := f.Text(name, label, settings...)
+	in.Type, in.Options = "select", f.chosen(name, options)
+	return in
+}
+
+// Boxes returns a group of checkboxes of the form.
+func (f form) Boxes(name, label string, options []option, settings ...string) field {
+	in := f.Text(name, label, settings...)
+	in.Type, in.Options = "boxes", f.chosen(name, options)
+	return in
+}
+
+func (f form) chosen(name string, options []option) []option {
+	options = slices.Clone(options)
+	for i := range options {
+		options[i].Chosen = f.Has(name, options[i].Value)
+	}
+	return options
+}
+
+// confirmView is a page that states the effect of an action before it is done.
+type confirmView struct {
+	Title string
+	// Effects are sentences, with counts where there are any.
+	Effects []string
+	// Action is the URL that the form is sent to, Button what its button says.
+	Action, Button string
+	// Harmless actions have an ordinary button.
+	Harmless bool
+	Back     string
+	Form     form
+	// Fields are inputs above the button, such as a reason.
+	Fields []field
+}
+
+var confirmPage = newPage[confirmView]("confirm.html")
+
+// confirm shows a page that asks whether to do what the form at Action does.
+func (r *request) confirm(view confirmView) error {
+	if view.Form.Key == "" {
+		view.Form = newForm(nil)
+	}
+	return confirmPage.show(r, view)
+}
+
+// secretView is the only page that shows a secret: the response to the form that made it.
+type secretView struct {
+	Title   string
+	Intro   string
+	Secrets []secretValue
+	// Next and NextText lead on.
+	Next, NextText string
+	// Shown says that the secrets were in an earlier response. Renew is where new ones are made.
+	Shown            bool
+	Renew, RenewText string
+}
+
+type secretValue struct{ Name, Value string }
+
+var secretPage = newPage[secretView]("secret.html")
+
+// showSecrets responds to a form that made secrets. If it was sent before, such as by
+// loading the page again, the page says so and leads to where they are renewed.
+func (r *request) showSecrets(err error, view secretView) error {
+	if _, done := isDone(err); done {
+		view.Shown, view.Secrets = true, nil
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	return secretPage.show(r, view)
+}

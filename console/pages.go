@@ -1,0 +1,132 @@
+package console
+
+import (
+	"bytes"
+	"embed"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+// page is a template with the type of its view. Its file in templates/ defines "title" and
+// "content", for which the dot is the view.
+type page[V any] struct{ *pageTemplate }
+
+type pageTemplate struct {
+	file     string
+	template *template.Template
+	// newView returns an empty view, for the test that executes every template.
+	newView func() any
+}
+
+// pages are all pages, for tests.
+var pages []*pageTemplate
+
+// newPage parses the template of a page. Pages are package variables, so that a mistake
+// ends the program at its start.
+func newPage[V any](file string) page[V] {
+	t := template.Must(template.New("layout.html").Funcs(template.FuncMap{
+		"asset": assetURL, "icon": icon, "words": words, "plural": plural, "root": func() string { return Root },
+	}).ParseFS(templateFiles, "templates/layout.html", "templates/partials/*.html", "templates/"+file))
+	p := page[V]{&pageTemplate{file, t, func() any { return new(V) }}}
+	pages = append(pages, p.pageTemplate)
+	return p
+}
+
+// frame is what the layout shows around a page's view.
+type frame struct {
+	// Viewer is nil if no one is signed in.
+	Viewer *service.Viewer
+	Nav    []navItem
+	Theme  models.Theme
+	// Done says what the write before the redirect did.
+	Done string
+	View any
+}
+
+// navItem is an entry of the sidebar.
+type navItem struct {
+	Text, URL, Icon string
+	Current         bool
+	// Count is shown next to the text unless it is 0.
+	Count int
+}
+
+// render responds with the page.
+func (p page[V]) render(r *request, status int, view V) error {
+	f := frame{View: view, Done: doneTexts[r.Query("done")]}
+	if r.isSignedIn() {
+		f.Viewer, f.Theme, f.Nav = &r.viewer, r.viewer.Theme, r.navigation()
+	}
+	var body bytes.Buffer
+	if err := p.template.Execute(&body, f); err != nil {
+		return err
+	}
+	r.Data(status, "text/html; charset=utf-8", body.Bytes())
+	return nil
+}
+
+// show responds 200 with the page.
+func (p page[V]) show(r *request, view V) error { return p.render(r, http.StatusOK, view) }
+
+// section is an entry of the sidebar, for people for whom may returns true.
+type section struct {
+	text, path, icon string
+	may              func(service.Viewer) bool
+}
+
+func everyone(service.Viewer) bool { return true }
+
+func having(grant models.OrganizationGrant) func(service.Viewer) bool {
+	return func(v service.Viewer) bool { return v.Has(grant) }
+}
+
+// sections are the sidebar, in its order. A section is added with its pages.
+var sections = []section{
+	{"Start", "", "home", everyone},
+}
+
+func (r *request) navigation() []navItem {
+	var items []navItem
+	at := strings.TrimPrefix(r.Request.URL.Path, Root)
+	for _, s := range sections {
+		if !s.may(r.viewer) {
+			continue
+		}
+		item := navItem{Text: s.text, URL: Root + s.path, Icon: s.icon, Current: at == s.path || s.path != "" && strings.HasPrefix(at, s.path+"/")}
+		if s.path == "/notices" {
+			item.Count = r.viewer.UnreadNotices
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+// linkTo returns a URL of the console with the query's parameters that have a value.
+// Parameters are pairs of name and value.
+func linkTo(path string, parameters ...string) string {
+	query := url.Values{}
+	for i := 0; i+1 < len(parameters); i += 2 {
+		if parameters[i+1] != "" {
+			query.Set(parameters[i], parameters[i+1])
+		}
+	}
+	if len(query) == 0 {
+		return Root + path
+	}
+	return Root + path + "?" + query.Encode()
+}
+
+// stateMark is a state of something as colour, icon and word ({{template "state" .}}). Tone
+// is good, warn, bad, held or muted.
+type stateMark struct{ Tone, Icon, Text string }
+
+// pager leads to other pages of a list ({{template "pager" .}}).
+type pager struct{ Newer, Older string }

@@ -1,0 +1,145 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"millwright/models"
+	"millwright/service"
+	"millwright/web"
+)
+
+// request is one request for a page.
+type request struct {
+	*gin.Context
+	console *Console
+	// viewer is the person who is signed in; without one, token is "".
+	viewer service.Viewer
+	token  string
+	zone   *time.Location
+}
+
+func (r *request) ctx() context.Context { return r.Request.Context() }
+
+// actor is the person who is signed in, for calls of the service.
+func (r *request) actor() service.Actor { return r.viewer.Actor }
+
+func (r *request) isSignedIn() bool { return r.token != "" }
+
+// may reports whether the person has an organization-wide permission.
+func (r *request) may(grant models.OrganizationGrant) bool { return r.viewer.Has(grant) }
+
+// require rejects people without the permission. Errors: permission_denied.
+func (r *request) require(grant models.OrganizationGrant) error {
+	if r.may(grant) {
+		return nil
+	}
+	return models.Errorf(models.CodePermissionDenied, "This page requires the permission %s, which an administrator of %s can give you.",
+		grantNames[grant], r.viewer.OrganizationName)
+}
+
+// grantNames are the organization-wide permissions as the console names them.
+var grantNames = map[models.OrganizationGrant]string{
+	models.GrantIntegrations: "Integrations", models.GrantIncomingWorkOrders: "Incoming work orders",
+	models.GrantLogRecords: "Log Records", models.GrantPeople: "People",
+}
+
+// loadViewer reads the session of the request's cookie, if there is one. Errors: unavailable.
+func (r *request) loadViewer() error {
+	r.zone = time.UTC
+	token, err := r.Cookie(r.console.sessionCookie())
+	if err != nil || token == "" {
+		return nil //nolint:nilerr // no cookie: the visitor is not signed in
+	}
+	viewer, err := r.console.service.Session(r.ctx(), token)
+	if errors.Is(err, service.ErrNoSession) {
+		r.forgetSession()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.viewer, r.token = viewer, token
+	if zone, err := time.LoadLocation(viewer.TimeZone); err == nil {
+		r.zone = zone
+	}
+	stateOf(r.ctx()).person = viewer.IdentityID
+	return nil
+}
+
+// client is the browser, for the service.
+func (r *request) client() service.Client {
+	known, _ := r.Cookie(r.console.cookieName("browser"))
+	return service.Client{
+		Network: web.ClientAddress(r.Request, r.console.options.TrustedProxies), UserAgent: r.GetHeader("User-Agent"), Known: known,
+	}
+}
+
+// askToSignIn sends the visitor to the sign-in page, which leads back.
+func (r *request) askToSignIn() error {
+	to := Root + "/sign-in"
+	if r.Request.Method == http.MethodGet && r.Request.URL.Path != Root {
+		to += "?next=" + url.QueryEscape(r.Request.URL.RequestURI())
+	}
+	r.Redirect(http.StatusSeeOther, to)
+	return nil
+}
+
+// localPath returns the path if it is one of the console's, else the start page: a link
+// must not lead through the sign-in to another site.
+func localPath(path string) string {
+	u, err := url.Parse(path)
+	if err != nil || u.IsAbs() || u.Host != "" || strings.ContainsAny(path, "\\\r\n") || !Owns(u.Path) || u.Path == "/" || u.Path != pathClean(u.Path) {
+		return Root
+	}
+	return path
+}
+
+func pathClean(path string) string {
+	if strings.Contains(path, "//") || strings.Contains(path, "/.") {
+		return ""
+	}
+	return path
+}
+
+// done redirects after a write, to a page that says what was done: a key of doneTexts.
+func (r *request) done(to, what string) error {
+	u, err := url.Parse(to)
+	if err != nil {
+		return err
+	}
+	if what != "" {
+		query := u.Query()
+		query.Set("done", what)
+		u.RawQuery = query.Encode()
+	}
+	r.Redirect(http.StatusSeeOther, u.String())
+	return nil
+}
+
+// moment is a time as the templates show it: in the person's zone, with UTC on hover and
+// focus ({{template "time" .}}).
+type moment struct{ Local, UTC, ISO string }
+
+// Known reports whether there is a time.
+func (m moment) Known() bool { return m.ISO != "" }
+
+// moment returns how a time is shown to the person.
+func (r *request) moment(at models.Time) moment {
+	const layout = "2 Jan 2006 15:04:05"
+	return moment{at.In(r.zone).Format(layout), at.Format(layout + " UTC"), at.String()}
+}
+
+// optionalMoment returns a moment that is not Known for nil.
+func (r *request) optionalMoment(at *models.Time) moment {
+	if at == nil {
+		return moment{}
+	}
+	return r.moment(*at)
+}

@@ -1,0 +1,118 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"millwright/service"
+)
+
+func (c *Console) signInRoutes(pages *gin.RouterGroup) {
+	pages.GET("/sign-in", c.public(c.showSignIn))
+	pages.POST("/sign-in", c.public(c.signIn))
+	pages.POST("/sign-in/organization", c.public(c.chooseOrganization))
+	pages.POST("/sign-out", c.public(c.signOut))
+}
+
+// signInView is the sign-in page. Next is the page that follows.
+type signInView struct {
+	Form form
+	Next string
+}
+
+var signInPage = newPage[signInView]("sign_in.html")
+
+// choiceView asks a person of several organizations which one to sign in to.
+type choiceView struct {
+	Choices      []service.OrganizationChoice
+	Choice, Next string
+}
+
+var choicePage = newPage[choiceView]("sign_in_organization.html")
+
+func (c *Console) showSignIn(r *request) error {
+	if r.isSignedIn() {
+		return r.done(localPath(r.Query("next")), "")
+	}
+	return signInPage.show(r, signInView{Form: newForm(nil), Next: r.Query("next")})
+}
+
+func (c *Console) signIn(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	failing, cancel := c.failureDelay(r.ctx())
+	defer cancel()
+	signedIn, err := c.service.SignIn(r.ctx(), service.SignInAttempt{
+		Email: f.Value("email"), Password: f.Secret("password"), Client: r.client(),
+	})
+	view := signInView{Form: newForm(url.Values{"email": {f.Value("email")}}), Next: f.Value("next")}
+	if limit, limited := errors.AsType[*service.TooManyAttemptsError](err); limited {
+		c.metrics.signIns.WithLabelValues(signInLimited).Inc()
+		view.Form.Error = limit.Error()
+		return signInPage.render(r, http.StatusTooManyRequests, view)
+	}
+	if errors.Is(err, service.ErrSignInFailed) {
+		c.metrics.signIns.WithLabelValues(signInFailed).Inc()
+		<-failing.Done()
+		view.Form.Error = "The e-mail address or the password is wrong."
+		return signInPage.render(r, http.StatusUnauthorized, view)
+	}
+	if err != nil {
+		return err
+	}
+	c.metrics.signIns.WithLabelValues(signInSucceeded).Inc()
+	r.keepKnown(signedIn.Known)
+	if len(signedIn.Choices) > 0 {
+		return choicePage.show(r, choiceView{signedIn.Choices, signedIn.Choice, f.Value("next")})
+	}
+	return r.enter(signedIn.Token, f.Value("next"))
+}
+
+// failureDelay returns a context that ends when a failed sign-in may be answered, so that the
+// time until then tells nothing about the account.
+func (c *Console) failureDelay(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithDeadline(ctx, time.Now().Add(c.options.FailureDelay))
+}
+
+// enter starts the session in the browser and shows the page that was asked for.
+func (r *request) enter(token, next string) error {
+	if err := r.keepSession(token); err != nil {
+		return err
+	}
+	return r.done(localPath(next), "")
+}
+
+func (c *Console) chooseOrganization(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	token, err := c.service.ChooseOrganization(r.ctx(), f.Value("choice"), f.Value("person"), r.client())
+	if errors.Is(err, service.ErrSignInFailed) {
+		view := signInView{Form: newForm(nil), Next: f.Value("next")}
+		view.Form.Error = "That took too long, or something has changed meanwhile. Sign in again."
+		return signInPage.render(r, http.StatusUnauthorized, view)
+	}
+	if err != nil {
+		return err
+	}
+	return r.enter(token, f.Value("next"))
+}
+
+func (c *Console) signOut(r *request) error {
+	if r.isSignedIn() {
+		if err := c.service.SignOut(r.ctx(), r.token); err != nil {
+			return err
+		}
+	}
+	r.forgetSession()
+	r.Header("Clear-Site-Data", `"cache"`)
+	return r.done(Root+"/sign-in", "signed-out")
+}

@@ -1,0 +1,109 @@
+package service
+
+import (
+	"context"
+	"errors"
+
+	"gorm.io/gorm"
+
+	"millwright/models"
+)
+
+// Form is a form of the console that was sent: it acts at most once, on the state of the
+// record that it was filled from.
+type Form struct {
+	PersonID string
+	// Key identifies the form that was shown. It is stored in the transaction of the write
+	// that the form causes.
+	Key string
+	// IfMatch is the ETag of the record that the form was filled from, "" for none.
+	IfMatch string
+}
+
+// FormDoneError says that the form was sent before and did its work then. RecordID is what
+// it created or changed.
+type FormDoneError struct{ RecordID string }
+
+// Error returns the sentence for people.
+func (e *FormDoneError) Error() string {
+	return "This form was sent before. What it asked for was done once and is not done again."
+}
+
+type formKey struct{}
+
+// WithForm returns a context whose next logged write is the form's. Writes that change
+// nothing do not use the form up.
+func WithForm(ctx context.Context, form Form) context.Context {
+	return context.WithValue(ctx, formKey{}, form)
+}
+
+func formOf(ctx context.Context) (Form, bool) {
+	form, ok := ctx.Value(formKey{}).(Form)
+	return form, ok && form.Key != ""
+}
+
+// ETagOf returns the ETag of a record, which a form passes back in Form.IfMatch.
+func ETagOf(record any) (string, error) {
+	body, err := Encode(record)
+	return ETag(body), err
+}
+
+// unusedForm rejects a form that was sent before. Errors: *FormDoneError.
+func (t *ormTx) unusedForm() error {
+	if t.form.Key == "" {
+		return nil
+	}
+	var used models.FormKey
+	err := t.db.Take(&used, "person_id = ? AND key = ?", t.form.PersonID, t.form.Key).Error
+	switch {
+	case errors.Is(err, gorm.ErrRecordNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	return &FormDoneError{used.RecordID}
+}
+
+// useForm stores that the form did its work on the record. A form that is sent twice at a
+// time waits here for the first. Errors: *FormDoneError.
+func (t *ormTx) useForm(recordID string) error {
+	if t.form.Key == "" || t.formUsed {
+		return nil
+	}
+	t.formUsed = true
+	result := t.db.Exec(`INSERT INTO form_keys (person_id, key, record_id, used_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		t.form.PersonID, t.form.Key, recordID, t.at)
+	if result.Error == nil && result.RowsAffected == 0 {
+		return &FormDoneError{recordID}
+	}
+	return result.Error
+}
+
+// FormStaleError says that the record has changed since the form was shown. The change is
+// the latest one, by its Log Record; without one, ActorName is "".
+type FormStaleError struct {
+	ActorName, Action string
+	At                models.Time
+}
+
+// Error returns the sentence for people.
+func (e *FormStaleError) Error() string { return "This was changed since you opened the page." }
+
+// matchesForm rejects a form that was filled from another state of the record, which the
+// actor may change. Errors: *FormStaleError.
+func (t *ormTx) matchesForm(record any, organizationID, recordID string) error {
+	if t.form.IfMatch == "" {
+		return nil
+	}
+	tag, err := ETagOf(record)
+	if err != nil || ETagMatches(t.form.IfMatch, tag) {
+		return err
+	}
+	stale, err := scanOne[FormStaleError](t, &FormStaleError{}, `
+		SELECT actor_name, action, created_at AS at FROM log
+		WHERE record_id = ? AND organization_id = ? AND actor_name IS NOT NULL ORDER BY id DESC LIMIT 1`, recordID, organizationID)
+	if err != nil {
+		return err
+	}
+	return &stale
+}

@@ -1,0 +1,165 @@
+package service
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"golang.org/x/crypto/argon2"
+	"golang.org/x/crypto/bcrypt"
+
+	"millwright/models"
+)
+
+// The parameters of argon2id: the OWASP recommendation with the least memory. A hash
+// names its parameters, so that they can change.
+const (
+	argonMemory  = 19 * 1024 // KiB
+	argonTime    = 2
+	argonThreads = 1
+	argonSalt    = 16
+	argonKey     = 32
+)
+
+// Bounds of password hashing in one process: at most hashesAtOnce are computed, for at
+// most hashesWaiting callers, hashesPerNetwork of them from one client network.
+const (
+	hashesAtOnce     = 2
+	hashesWaiting    = 64
+	hashesPerNetwork = 8
+)
+
+// passwordHashing bounds the memory and processors that hashing passwords takes. The zero
+// value is ready to use.
+type passwordHashing struct {
+	once    sync.Once
+	running chan struct{}
+	mu      sync.Mutex
+	waiting map[string]int
+	total   int
+	// computed counts the hashes, for tests.
+	computed int
+}
+
+// run computes one hash for a client of the network. Errors: unavailable if too many wait.
+func (h *passwordHashing) run(ctx context.Context, network string, compute func()) error {
+	h.once.Do(func() { h.running, h.waiting = make(chan struct{}, hashesAtOnce), map[string]int{} })
+	h.mu.Lock()
+	if h.total >= hashesWaiting || h.waiting[network] >= hashesPerNetwork {
+		h.mu.Unlock()
+		return models.Errorf(models.CodeUnavailable, "Too many people are signing in. Try again in a few seconds.")
+	}
+	h.total++
+	h.waiting[network]++
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.total--
+		if h.waiting[network]--; h.waiting[network] == 0 {
+			delete(h.waiting, network)
+		}
+	}()
+	select {
+	case h.running <- struct{}{}:
+		defer func() { <-h.running }()
+		h.mu.Lock()
+		h.computed++
+		h.mu.Unlock()
+		compute()
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// hashPassword returns the argon2id hash of a password that is to be stored. Errors: unavailable.
+func (s *Service) hashPassword(ctx context.Context, network, password string) (hash string, err error) {
+	salt := make([]byte, argonSalt)
+	if _, err := io.ReadFull(s.Random, salt); err != nil {
+		return "", fmt.Errorf("read random bytes for a salt: %w", err)
+	}
+	err = s.passwords.run(ctx, network, func() {
+		hash = formatArgon(salt, argon2.IDKey([]byte(password), salt, argonTime, argonMemory, argonThreads, argonKey))
+	})
+	return hash, err
+}
+
+// formatArgon writes a hash in the form of the reference implementation.
+func formatArgon(salt, key []byte) string {
+	encode := base64.RawStdEncoding.EncodeToString
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonThreads, encode(salt), encode(key))
+}
+
+// decoyHash takes as long to check as a password's and matches none.
+var decoyHash = formatArgon(make([]byte, argonSalt), make([]byte, argonKey))
+
+// checkPassword reports whether the password has the hash, and whether the hash is to be
+// replaced because it was made in another way. Errors: unavailable, internal if the hash
+// is malformed.
+func (s *Service) checkPassword(ctx context.Context, network, password, hash string) (ok, outdated bool, err error) {
+	var malformed error
+	err = s.passwords.run(ctx, network, func() { ok, outdated, malformed = comparePassword(password, hash) })
+	return ok, outdated, errors.Join(err, malformed)
+}
+
+func comparePassword(password, hash string) (ok, outdated bool, err error) {
+	if !strings.HasPrefix(hash, "$argon2id$") { // an import made it
+		switch err := bcrypt.CompareHashAndPassword([]byte(hash), []byte(password)); {
+		case err == nil:
+			return true, true, nil
+		case errors.Is(err, bcrypt.ErrMismatchedHashAndPassword), errors.Is(err, bcrypt.ErrPasswordTooLong):
+			return false, false, nil
+		}
+		return false, false, errors.New("a password's hash is malformed")
+	}
+	var version, memory, time uint32
+	var threads uint8
+	parts := strings.Split(hash, "$")
+	if len(parts) != 6 {
+		return false, false, errors.New("a password's hash is malformed")
+	}
+	_, failed := fmt.Sscanf(parts[2]+" "+parts[3], "v=%d m=%d,t=%d,p=%d", &version, &memory, &time, &threads)
+	salt, failedSalt := base64.RawStdEncoding.DecodeString(parts[4])
+	key, failedKey := base64.RawStdEncoding.DecodeString(parts[5])
+	if errors.Join(failed, failedSalt, failedKey) != nil || version != argon2.Version || len(key) == 0 ||
+		time == 0 || threads == 0 || memory > 1<<20 || time > 100 {
+		return false, false, errors.New("a password's hash is malformed")
+	}
+	given := argon2.IDKey([]byte(password), salt, time, memory, threads, uint32(len(key))) //nolint:gosec // a few bytes
+	outdated = memory != argonMemory || time != argonTime || threads != argonThreads
+	return subtle.ConstantTimeCompare(given, key) == 1, outdated, nil
+}
+
+// checkNewPassword returns what is wrong with a password that a person chose. email and
+// name are the person's.
+func checkNewPassword(password, email, name string) []models.FieldError {
+	field := models.FieldError{Pointer: "/password"}
+	lower := strings.ToLower(password)
+	switch length := utf8.RuneCountInString(password); {
+	case password == "":
+		field.Code, field.Detail = "required", "Enter a password."
+	case length < models.MinPassword:
+		field.Code, field.Detail = "too_short", fmt.Sprintf("A password has at least %d characters.", models.MinPassword)
+	case length > models.MaxPassword:
+		field.Code, field.Detail = "too_long", fmt.Sprintf("A password has at most %d characters.", models.MaxPassword)
+	case !utf8.ValidString(password):
+		field.Code, field.Detail = "value", "The password is not text."
+	case strings.Trim(lower, lower[:1]) == "" || strings.EqualFold(password, email) || strings.EqualFold(password, name):
+		field.Code, field.Detail = "value", "Choose a password that is not your name, your e-mail address or one repeated character."
+	default:
+		return nil
+	}
+	return []models.FieldError{field}
+}
+
+// HashPassword returns the hash of a password that an operator sets. Errors: unavailable.
+func HashPassword(ctx context.Context, s *Service, password string) (string, error) {
+	return s.hashPassword(ctx, "", password)
+}

@@ -1,0 +1,292 @@
+package service
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// ErrSignInFailed says that no person has the e-mail address and the password, or that
+// the person cannot sign in. Callers must not be able to tell which.
+var ErrSignInFailed = errors.New("the e-mail address or the password is wrong")
+
+// SignInAttempt is what a person signs in with.
+type SignInAttempt struct {
+	Email, Password string
+	Client          Client
+}
+
+// Client is the browser that signs in.
+type Client struct {
+	// Network is the client network, as the limits count it.
+	Network   string
+	UserAgent string
+	// Known is the mark that an earlier sign-in left in the browser (SignedIn.Known), "" for none.
+	Known string
+}
+
+// SignedIn is the result of an attempt with a correct password.
+type SignedIn struct {
+	// Token is the session's token, "" if there are Choices.
+	Token string
+	// Choices are the organizations of the e-mail address with this password, if there are
+	// several. Choice is passed to ChooseOrganization.
+	Choices []OrganizationChoice
+	Choice  string
+	// Known marks the browser as one in which the person has signed in.
+	Known string
+}
+
+// OrganizationChoice is an organization that a person can sign in to.
+type OrganizationChoice struct{ PersonID, Name string }
+
+// candidate is a person with the e-mail address of an attempt.
+type candidate struct {
+	PersonID     string
+	PasswordHash string
+	Organization string
+	// May is whether the person can sign in at all.
+	May bool
+}
+
+// minHashes is how many hashes an attempt checks at least, so that people of one
+// organization and addresses of no one take the same work.
+const minHashes = 2
+
+// maxCandidates bounds the organizations of one e-mail address that an attempt checks.
+const maxCandidates = 20
+
+// SignIn signs a person in with a password. A password that an import hashed is hashed
+// again. Errors: ErrSignInFailed, *TooManyAttemptsError, unavailable.
+func (s *Service) SignIn(ctx context.Context, attempt SignInAttempt) (SignedIn, error) {
+	limit, err := s.countAttempt(ctx, attempt)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	matching, err := s.matchingPeople(ctx, attempt)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	if len(matching) == 0 {
+		return SignedIn{}, ErrSignInFailed
+	}
+	if err := s.forgiveAttempt(ctx, limit); err != nil {
+		return SignedIn{}, err
+	}
+	result := SignedIn{}
+	if result.Known, err = s.knownMark(attempt.Email); err != nil {
+		return SignedIn{}, err
+	}
+	if len(matching) == 1 {
+		result.Token, err = s.startSession(ctx, matching[0].PersonID, matching[0].PasswordHash, models.SignedInByPassword, attempt.Client)
+		return result, err
+	}
+	choice := pendingChoice{Until: s.now().Add(choiceLifetime).Unix(), People: map[string][]byte{}}
+	for _, c := range matching {
+		result.Choices = append(result.Choices, OrganizationChoice{c.PersonID, c.Organization})
+		choice.People[c.PersonID] = digest(c.PasswordHash)
+	}
+	result.Choice, err = s.sealText(choice, "sign-in choice")
+	return result, err
+}
+
+// matchingPeople returns the people whose password it is and who can sign in. It checks
+// at least minHashes hashes.
+func (s *Service) matchingPeople(ctx context.Context, attempt SignInAttempt) ([]candidate, error) {
+	candidates, err := s.candidates(ctx, attempt.Email)
+	if err != nil {
+		return nil, err
+	}
+	for len(candidates) < minHashes {
+		candidates = append(candidates, candidate{PasswordHash: decoyHash})
+	}
+	var matching []candidate
+	for _, c := range candidates {
+		ok, outdated, err := s.checkPassword(ctx, attempt.Client.Network, attempt.Password, c.PasswordHash)
+		if err != nil {
+			return nil, err
+		}
+		if !ok || !c.May {
+			continue
+		}
+		if outdated {
+			if c.PasswordHash, err = s.replaceHash(ctx, c, attempt); err != nil {
+				return nil, err
+			}
+		}
+		matching = append(matching, c)
+	}
+	return matching, nil
+}
+
+// candidates returns the people with the e-mail address who have a password.
+func (s *Service) candidates(ctx context.Context, email string) ([]candidate, error) {
+	if !models.IsText(email) {
+		return nil, nil
+	}
+	rows, err := s.pool.Query(ctx, `
+		SELECT p.id AS person_id, p.password_hash, i.name AS organization, p.deactivated_at IS NULL AND NOT o.suspended AS may
+		FROM people p JOIN organizations o ON o.id = p.organization_id JOIN identities i ON i.id = o.id
+		WHERE lower(p.email) = lower($1) AND p.password_hash IS NOT NULL
+		ORDER BY i.name, p.id LIMIT $2`, strings.TrimSpace(email), maxCandidates)
+	if err != nil {
+		return nil, s.translate(err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[candidate])
+	return found, s.translate(err)
+}
+
+// replaceHash stores a hash made in the current way, unless the password has changed, and
+// returns it. The person's sessions stay.
+func (s *Service) replaceHash(ctx context.Context, c candidate, attempt SignInAttempt) (string, error) {
+	hash, err := s.hashPassword(ctx, attempt.Client.Network, attempt.Password)
+	if err != nil {
+		return "", err
+	}
+	tag, err := s.pool.Exec(ctx, `UPDATE people SET password_hash = $3 WHERE id = $1 AND password_hash = $2`, c.PersonID, c.PasswordHash, hash)
+	if err == nil && tag.RowsAffected() == 0 {
+		return c.PasswordHash, nil // startSession sees that it has changed
+	}
+	return hash, s.translate(err)
+}
+
+// choiceLifetime is how long a person may take to choose an organization.
+const choiceLifetime = 5 * time.Minute
+
+// pendingChoice is a correct password for people of several organizations. It is sealed
+// into the form.
+type pendingChoice struct {
+	Until int64 `json:"u"`
+	// People are digests of the password hashes that were correct, by person.
+	People map[string][]byte `json:"p"`
+}
+
+// ChooseOrganization finishes a sign-in with choices. Errors: ErrSignInFailed (also when the
+// choice has expired or the password has changed since), unavailable.
+func (s *Service) ChooseOrganization(ctx context.Context, choice, personID string, client Client) (string, error) {
+	var pending pendingChoice
+	if !s.openText(choice, "sign-in choice", &pending) || s.now().Unix() > pending.Until {
+		return "", ErrSignInFailed
+	}
+	wanted, offered := pending.People[personID]
+	if !offered {
+		return "", ErrSignInFailed
+	}
+	var hash *string
+	err := s.pool.QueryRow(ctx, `SELECT password_hash FROM people WHERE id = $1`, personID).Scan(&hash)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", ErrSignInFailed
+	}
+	if err != nil {
+		return "", s.translate(err)
+	}
+	if hash == nil || !sameDigest(digest(*hash), wanted) {
+		return "", ErrSignInFailed
+	}
+	return s.startSession(ctx, personID, *hash, models.SignedInByPassword, client)
+}
+
+// startSession creates a session of a person who can sign in and returns its token. hash is
+// the password hash that was correct, "" if no password was used: the person is locked, so a
+// change of the password either ends the session or prevents it. Errors: ErrSignInFailed, unavailable.
+func (s *Service) startSession(ctx context.Context, personID, hash string, method models.SignInMethod, client Client) (string, error) {
+	var token string
+	err := s.transaction(ctx, "", func(t *ormTx) (err error) {
+		token, err = t.insertSession(personID, hash, method, client)
+		return err
+	})
+	return token, err
+}
+
+func (t *ormTx) insertSession(personID, hash string, method models.SignInMethod, client Client) (string, error) {
+	_, err := scanOne[string](t, ErrSignInFailed, `
+		SELECT p.id FROM people p JOIN organizations o ON o.id = p.organization_id
+		WHERE p.id = ? AND p.deactivated_at IS NULL AND NOT o.suspended AND (? = '' OR p.password_hash = ?)
+		FOR SHARE`, personID, hash, hash)
+	if err != nil {
+		return "", err
+	}
+	token, err := t.newSecretText()
+	if err != nil {
+		return "", err
+	}
+	id, err := t.newID(models.PrefixSession)
+	if err != nil {
+		return "", err
+	}
+	return token, t.db.Create(&models.Session{
+		TokenHash: digest(token), ID: id, PersonID: personID, Method: method, CreatedAt: t.at, SeenAt: t.at,
+		Network: client.Network, UserAgent: firstRunes(strings.Map(withoutControl, strings.ToValidUTF8(client.UserAgent, "")), maxUserAgent),
+	}).Error
+}
+
+const maxUserAgent = 200
+
+// withoutControl removes control characters, which Postgres or a terminal would interpret.
+func withoutControl(r rune) rune {
+	if r < ' ' || r == 0x7f {
+		return -1
+	}
+	return r
+}
+
+func firstRunes(text string, n int) string {
+	if runes := []rune(text); len(runes) > n {
+		return string(runes[:n])
+	}
+	return text
+}
+
+// newSecretText returns 256 random bits as text, for tokens and links.
+func (s *Service) newSecretText() (string, error) {
+	b := make([]byte, 32)
+	if _, err := io.ReadFull(s.Random, b); err != nil {
+		return "", fmt.Errorf("read random bytes for a token: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(b), nil
+}
+
+// digest is what is stored of a token: it has 256 random bits, so it needs no salt.
+func digest(text string) []byte {
+	sum := sha256.Sum256([]byte(text))
+	return sum[:]
+}
+
+// sealText encrypts a value for one use, so that a browser can keep it.
+func (s *Service) sealText(value any, use string) (string, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return "", err
+	}
+	sealed, err := s.Vault.Seal(text, use, s.Random)
+	return base64.RawURLEncoding.EncodeToString(sealed), err
+}
+
+// openText decrypts what sealText returned for the same use, and reports whether it did.
+func (s *Service) openText(sealed, use string, into any) bool {
+	raw, err := base64.RawURLEncoding.DecodeString(sealed)
+	if err != nil {
+		return false
+	}
+	text, err := s.Vault.Open(raw, use)
+	return err == nil && json.Unmarshal(text, into) == nil
+}
+
+// signOutEverywhere ends the person's sessions and links, except the session.
+func (t *ormTx) signOutEverywhere(personID, exceptSession string) error {
+	err := t.db.Where("person_id = ? AND id <> ?", personID, exceptSession).Delete(&models.Session{}).Error
+	if err == nil {
+		err = t.db.Where("person_id = ?", personID).Delete(&models.SignInLink{}).Error
+	}
+	return err
+}
