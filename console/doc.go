@@ -1,2 +1,85 @@
-// Package console serves the app's pages below /console.
+// Package console serves the app's pages below /console: to people who are signed in,
+// with html/template, one style sheet and one script. Every page works without scripts.
+//
+// A request passes through middleware.go (deadline, headers, log, the check that no other
+// site sent it) and gets its viewer (request.go): the person of its session, read again
+// each time. Handlers contain no rules and no SQL. They call the functions that the API
+// and the commands call, through Service, whose reads and writes take an Actor and check
+// its permissions. An error becomes a page in errors.go alone; a record of another
+// organization is the same 404, byte for byte, as one that does not exist.
+//
+// # Writing a page
+//
+// A topic has a file with its routes, views and handlers, and its templates:
+//
+//	func (c *Console) thingRoutes(pages *gin.RouterGroup) { // listed in Console.routes
+//		pages.GET("/things", c.signedIn(c.listThings))
+//		pages.POST("/things/:id/rename", c.signedIn(c.renameThing))
+//	}
+//
+//	type thingsView struct{ Things []thingRow; Pager pager }
+//
+//	var thingsPage = newPage[thingsView]("things.html")
+//
+//	func (c *Console) listThings(r *request) error {
+//		if err := r.require(models.GrantIntegrations); err != nil {
+//			return err
+//		}
+//		things, err := c.service.Things(r.ctx(), r.actor(), …)
+//		…
+//		return thingsPage.show(r, thingsView{…})
+//	}
+//
+// The template defines "title" and "content", whose dot is the view. A test executes every
+// template with empty and with hostile views. An entry of sections (pages.go) puts a page
+// into the sidebar for those who may see it. Methods are added to Service (service.go).
+//
+// Parts for templates: {{template "time" .At}} of r.moment(t), {{template "state" .State}}
+// of a stateMark (colour, icon and word), {{template "pager" .Pager}}, {{icon "send"}},
+// {{words .Action}}, {{plural .N "delivery" "deliveries"}}; the classes card, stack, row,
+// heading, note (good, warn, bad), facts, filters, empty, and table.cards, whose cells have
+// data-label. Icons are in templates/partials/sprite.html, styles in assets/css.
+//
+// # Writing a form
+//
+// A form that writes is sent with POST and answered with a redirect (request.done, with a
+// key of doneTexts). newForm makes one to create something, editForm one that is filled
+// from a record:
+//
+//	<form class="fields" method="post" action="…">
+//	{{template "form" .Form}}
+//	{{template "field" (.Form.Text "name" "Name" "required" "hint=For the log.")}}
+//	{{template "field" (.Form.Choice "kind" "Kind" .Kinds)}}
+//	<div class="row"><button class="primary" type="submit">Save</button></div>
+//	</form>
+//
+//	func (c *Console) renameThing(r *request) error {
+//		f, err := r.sentForm()
+//		if err != nil {
+//			return err
+//		}
+//		id := r.Param("id")
+//		_, err = c.service.RenameThing(f.context(r), r.actor(), id, f.Value("name"))
+//		return r.finish(f, err, outcome{
+//			to: Root + "/things/" + id, done: "saved",
+//			again: func(status int, f form) error { return c.renderThing(r, status, id, f) },
+//		})
+//	}
+//
+// {{template "form"}} writes the form's key and the record's ETag; form.context passes them
+// to the service. A write in service.transaction stores the key with its Log Record (ormTx.log),
+// so a double click or a reload acts once, and finish leads the second request to the same
+// page. A write that compares the record first (ormTx.matchesForm) is rejected if the record
+// has changed: finish shows the form again with what was entered and with who changed what.
+// When again shows the form after that, it sets form.ETag from the record as it is now. Errors
+// of fields are shown at the field with the name of the pointer, "/name" at "name".
+//
+// request.confirm asks before something is destroyed, with its effects in sentences and
+// counts. request.showSecrets is the only way to show a secret: in the response to the POST
+// that made it. A reload says that it was shown and leads to where it is renewed.
+//
+// # Tests
+//
+// Package consoletest serves the console with a database and opens it in a real browser.
+// Site.SignedIn is a client without a browser, for permissions and exact responses.
 package console
