@@ -13,7 +13,7 @@ import (
 	"millwright/service"
 )
 
-// form is the state of a form: what was entered, what is wrong with it, its key, and the
+// form is the state of a form: the values, the mistakes in them, its key, and the
 // ETag of the record it was filled from.
 type form struct {
 	// Key is used once (service.Form).

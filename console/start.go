@@ -6,7 +6,7 @@ func (c *Console) startRoutes(pages *gin.RouterGroup) {
 	pages.GET("", c.signedIn(c.showStart))
 }
 
-// startView is the first page: what waits for the person.
+// startView is the first page, with everything that waits for the person.
 type startView struct {
 	Name string
 }

@@ -50,6 +50,9 @@ const (
 	RuleNotAssignedAsWorker  Rule = "not_assigned_as_worker"
 	RuleAssigneeNotConnected Rule = "assignee_not_connected"
 	RuleBothRoles            Rule = "both_roles"
+
+	// Only the console's: one administrator always remains.
+	RuleLastAdministrator Rule = "last_administrator"
 )
 
 // FieldError says what is wrong with one field of a request.

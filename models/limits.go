@@ -95,8 +95,8 @@ const (
 
 // Integrations (docs/contract.md, Import).
 const (
-	// MaxIntegrationName bounds an integration's name, in characters.
-	MaxIntegrationName = 200
+	// MaxName bounds the name of an integration or a person, in characters.
+	MaxName = 200
 	// MinClientSecret is the length of the shortest client secret an import file may give.
 	MinClientSecret = 20
 )
@@ -127,6 +127,4 @@ const (
 	// FormKeyRetention is how long the key of a form that was sent is kept. No session in
 	// which a form was shown lasts as long.
 	FormKeyRetention = 8 * 24 * time.Hour
-	// MaxPersonName bounds a person's name, in characters.
-	MaxPersonName = 200
 )

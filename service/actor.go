@@ -51,7 +51,8 @@ func (a Actor) LogName() string {
 }
 
 // PersonActor returns the person with the identity id or e-mail address as an actor.
-// Errors: not_found (including an e-mail address of several people), unavailable.
+// Errors: not_found (including an e-mail address of several people, and someone who was
+// deactivated), unavailable.
 func (s *Service) PersonActor(ctx context.Context, reference string) (Actor, error) {
 	if !models.IsText(reference) {
 		return Actor{}, models.NotFound()
@@ -78,7 +79,7 @@ func (s *Service) person(ctx context.Context, condition string, args ...any) (Ac
 	rows, err := s.pool.Query(ctx, `
 		SELECT p.id AS identity_id, p.organization_id, i.kind, i.name, true AS show_people
 		FROM people p JOIN identities i ON i.id = p.id
-		WHERE `+condition, args...)
+		WHERE p.deactivated_at IS NULL AND (`+condition+`)`, args...)
 	if err != nil {
 		return Actor{}, s.translate(err)
 	}

@@ -2,9 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
-
-	"gorm.io/gorm"
 
 	"millwright/models"
 )
@@ -26,7 +23,7 @@ type FormDoneError struct{ RecordID string }
 
 // Error returns the sentence for people.
 func (e *FormDoneError) Error() string {
-	return "This form was sent before. What it asked for was done once and is not done again."
+	return "This form was sent before. It acts only once."
 }
 
 type formKey struct{}
@@ -56,7 +53,7 @@ func (t *ormTx) unusedForm() error {
 	var used models.FormKey
 	err := t.db.Take(&used, "person_id = ? AND key = ?", t.form.PersonID, t.form.Key).Error
 	switch {
-	case errors.Is(err, gorm.ErrRecordNotFound):
+	case notFound(err):
 		return nil
 	case err != nil:
 		return err

@@ -87,22 +87,22 @@ func (t *ormTx) integrationOrganization(actor Actor, organizationID string, in N
 }
 
 func (in NewIntegration) check(organization integrationOrganization) error {
-	fields := slices.Concat(checkIntegrationName(in.Name), checkScopes(in.Scopes))
+	fields := slices.Concat(checkName(in.Name), checkScopes(in.Scopes))
 	if in.OrganizationDefinitionID != nil && !organization.DefinitionKnown {
 		fields = append(fields, unknownField("/organization_definition_id", "organization permission definition"))
 	}
 	return invalid(fields)
 }
 
-// checkIntegrationName returns what is wrong with a name: it must fit in a list of
-// names and in a line of the log.
-func checkIntegrationName(name string) []models.FieldError {
+// checkName returns what is wrong with the name of an integration or a person: it must fit
+// in a list of names and in a line of the log.
+func checkName(name string) []models.FieldError {
 	field := models.FieldError{Pointer: "/name"}
 	switch {
 	case strings.TrimSpace(name) == "":
 		field.Code, field.Detail = "required", "Enter a name."
-	case utf8.RuneCountInString(name) > models.MaxIntegrationName:
-		field.Code, field.Detail = "too_long", fmt.Sprintf("A name has at most %d characters.", models.MaxIntegrationName)
+	case utf8.RuneCountInString(name) > models.MaxName:
+		field.Code, field.Detail = "too_long", fmt.Sprintf("A name has at most %d characters.", models.MaxName)
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
 		field.Code, field.Detail = "value", "A name is one line of text without control characters."
 	default:

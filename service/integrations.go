@@ -109,7 +109,7 @@ func (s *Service) RenewIntegrationSecret(ctx context.Context, actor Actor, id st
 // Errors: not_found, permission_denied, validation_failed, unavailable.
 func (s *Service) RenameIntegration(ctx context.Context, actor Actor, id, name string) (IntegrationRecord, error) {
 	return s.updateIntegration(ctx, actor, id, "integration.renamed", func(t *ormTx, r *integrationRows) (bool, error) {
-		if err := invalid(checkIntegrationName(name)); err != nil || r.identity.Name == name {
+		if err := invalid(checkName(name)); err != nil || r.identity.Name == name {
 			return false, err
 		}
 		r.identity.Name, r.identity.ChangedAt = name, t.at.After(r.identity.ChangedAt)

@@ -1,6 +1,17 @@
 package service
 
-import "millwright/models"
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// ErrLinkInvalid says that a sign-in link was used, has expired or never existed.
+var ErrLinkInvalid = errors.New("the link cannot be used")
 
 // LinkEmail is an e-mail with a link for signing in. It goes from the service to the mail
 // server, never into a log.
@@ -9,6 +20,179 @@ type LinkEmail struct {
 	PersonName   string
 	Email        string
 	Organization string
-	URL          string
-	ExpiresAt    models.Time
+	// Token is the secret of the link.
+	Token     string
+	ExpiresAt models.Time
+}
+
+// linkPerson is a person for whom a link is made or was made.
+type linkPerson struct {
+	PersonID, OrganizationID, Name, Email, Organization string
+}
+
+// newLink inserts a link for the person. Links that were made before stay valid, so that
+// a stranger who asks for links cannot void a person's.
+func (t *ormTx) newLink(kind models.LinkKind, p linkPerson) (LinkEmail, error) {
+	token, err := t.newSecretText()
+	if err != nil {
+		return LinkEmail{}, err
+	}
+	lifetime := models.ResetLifetime
+	if kind == models.LinkInvitation {
+		lifetime = models.InvitationLifetime
+	}
+	link := LinkEmail{
+		Kind: kind, PersonName: p.Name, Email: p.Email, Organization: p.Organization, Token: token, ExpiresAt: models.TimeOf(t.at.Add(lifetime)),
+	}
+	return link, t.db.Create(&models.SignInLink{
+		TokenHash: digest(token), PersonID: p.PersonID, Kind: kind, CreatedAt: t.at, ExpiresAt: link.ExpiresAt,
+	}).Error
+}
+
+// Links for forgotten passwords that can be asked for in an hour.
+const (
+	resetsPerAccount = 3
+	resetsPerNetwork = 30
+)
+
+// ForgotPassword returns links for the people with the e-mail address who can sign in, to
+// be sent to that address. They are empty if there are no such people or too many links
+// were asked for: callers must not be able to tell which. Errors: unavailable.
+func (s *Service) ForgotPassword(ctx context.Context, email string, client Client) (links []LinkEmail, err error) {
+	if !models.IsText(email) {
+		return nil, nil
+	}
+	_, err = s.countAgainst(ctx, []attemptCount{
+		s.attemptCount(resetsPerAccount, time.Hour, "reset", normalEmail(email)),
+		s.attemptCount(resetsPerNetwork, time.Hour, "reset network", client.Network),
+	})
+	if _, limited := errors.AsType[*TooManyAttemptsError](err); limited {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = s.transaction(ctx, "", func(t *ormTx) error {
+		links = nil
+		people, err := scanAll[linkPerson](t, `
+			SELECT p.id AS person_id, p.organization_id, i.name, p.email, n.name AS organization
+			FROM people p JOIN organizations o ON o.id = p.organization_id JOIN identities i ON i.id = p.id JOIN identities n ON n.id = o.id
+			WHERE lower(p.email) = ? AND p.deactivated_at IS NULL AND NOT o.suspended ORDER BY p.id LIMIT ?`, normalEmail(email), maxCandidates)
+		for _, p := range people {
+			link, err := t.newLink(models.LinkReset, p)
+			if err != nil {
+				return err
+			}
+			links = append(links, link)
+		}
+		return err
+	})
+	return links, err
+}
+
+// LinkView is a link as the person who follows it sees it.
+type LinkView struct {
+	Kind                      models.LinkKind
+	Name, Email, Organization string
+}
+
+const linkQuery = `
+	SELECT l.kind, i.name, p.email, n.name AS organization
+	FROM sign_in_links l JOIN people p ON p.id = l.person_id JOIN organizations o ON o.id = p.organization_id
+	JOIN identities i ON i.id = p.id JOIN identities n ON n.id = o.id
+	WHERE l.token_hash = $1 AND l.expires_at > $2 AND p.deactivated_at IS NULL AND NOT o.suspended`
+
+// Link returns a link that can be used. Looking does not use it: programs that check
+// e-mails follow links too. Errors: ErrLinkInvalid, unavailable.
+func (s *Service) Link(ctx context.Context, token string) (LinkView, error) {
+	rows, err := s.pool.Query(ctx, linkQuery, digest(token), s.now())
+	if err != nil {
+		return LinkView{}, s.translate(err)
+	}
+	view, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[LinkView])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return LinkView{}, ErrLinkInvalid
+	}
+	return view, s.translate(err)
+}
+
+// LinkUse is what a person chooses when using a link.
+type LinkUse struct {
+	Token, Password string
+	// Name is the person's name, for an invitation; "" leaves it as it is.
+	Name   string
+	Client Client
+}
+
+// UseLink sets the person's password and signs the person in; the link, the person's other
+// links and all earlier sessions end. Errors: ErrLinkInvalid, validation_failed, unavailable.
+func (s *Service) UseLink(ctx context.Context, use LinkUse) (SignedIn, error) {
+	view, err := s.Link(ctx, use.Token)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	name := use.Name
+	if view.Kind != models.LinkInvitation || name == "" {
+		name = view.Name
+	}
+	if err := invalid(append(checkName(name), checkNewPassword(use.Password, view.Email, name)...)); err != nil {
+		return SignedIn{}, err
+	}
+	hash, err := s.hashPassword(ctx, use.Client.Network, use.Password)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	result := SignedIn{}
+	if result.Known, err = s.knownMark(view.Email); err != nil {
+		return SignedIn{}, err
+	}
+	err = s.transaction(ctx, "", func(t *ormTx) error {
+		p, err := t.takeLink(use.Token)
+		if err != nil {
+			return err
+		}
+		if err := t.db.Model(&models.Person{ID: p.PersonID}).Update("password_hash", hash).Error; err != nil {
+			return err
+		}
+		if err := t.rename(p.PersonID, name); err != nil {
+			return err
+		}
+		action := "person.password_reset"
+		if view.Kind == models.LinkInvitation {
+			action = "person.joined"
+		}
+		if err := t.log(p.actor(name), p.OrganizationID, action, p.PersonID); err != nil {
+			return err
+		}
+		result.Token, err = t.insertSession(p.PersonID, hash, models.SignedInByLink, use.Client)
+		return err
+	})
+	return result, err
+}
+
+func (p linkPerson) actor(name string) Actor {
+	return Actor{IdentityID: p.PersonID, OrganizationID: p.OrganizationID, Kind: models.KindPerson, Name: name, ShowPeople: true}
+}
+
+// takeLink uses the link up: it and the person's other links and sessions end. Of two uses
+// at a time one waits for the other and finds no link. Errors: ErrLinkInvalid.
+func (t *ormTx) takeLink(token string) (linkPerson, error) {
+	p, err := scanOne[linkPerson](t, ErrLinkInvalid, `
+		DELETE FROM sign_in_links l USING people p JOIN organizations o ON o.id = p.organization_id JOIN identities n ON n.id = o.id
+		WHERE l.token_hash = ? AND l.expires_at > ? AND p.id = l.person_id AND p.deactivated_at IS NULL AND NOT o.suspended
+		RETURNING p.id AS person_id, p.organization_id, p.email, n.name AS organization`, digest(token), t.at)
+	if err != nil {
+		return p, err
+	}
+	return p, t.signOutEverywhere(p.PersonID, "")
+}
+
+// rename gives the person a name, if it is another one. Lists of changes name it.
+func (t *ormTx) rename(personID, name string) error {
+	identity, err := lockRow[models.Identity](t, personID)
+	if err != nil || identity.Name == name {
+		return err
+	}
+	identity.Name, identity.ChangedAt = name, t.at.After(identity.ChangedAt)
+	return t.update(&identity, "name", "changed_at")
 }

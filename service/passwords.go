@@ -158,8 +158,3 @@ func checkNewPassword(password, email, name string) []models.FieldError {
 	}
 	return []models.FieldError{field}
 }
-
-// HashPassword returns the hash of a password that an operator sets. Errors: unavailable.
-func HashPassword(ctx context.Context, s *Service, password string) (string, error) {
-	return s.hashPassword(ctx, "", password)
-}

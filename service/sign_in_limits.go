@@ -53,7 +53,11 @@ type attemptCount struct {
 // countAttempt counts an attempt before its password is checked, so that concurrent ones
 // cannot exceed a limit. Errors: *TooManyAttemptsError, unavailable.
 func (s *Service) countAttempt(ctx context.Context, attempt SignInAttempt) ([]attemptCount, error) {
-	counts := s.attemptCounts(attempt)
+	return s.countAgainst(ctx, s.attemptCounts(attempt))
+}
+
+// countAgainst counts an attempt. Errors: *TooManyAttemptsError, unavailable.
+func (s *Service) countAgainst(ctx context.Context, counts []attemptCount) ([]attemptCount, error) {
 	subjects, windows := make([]string, len(counts)), make([]time.Time, len(counts))
 	for i, c := range counts {
 		subjects[i], windows[i] = c.subject, c.window
@@ -108,20 +112,22 @@ func (s *Service) forgiveAttempt(ctx context.Context, counts []attemptCount) err
 // attemptCounts are the counts that an attempt belongs to. Accounts are counted by digests
 // of e-mail addresses, whether they exist or not.
 func (s *Service) attemptCounts(attempt SignInAttempt) []attemptCount {
-	count := func(limit int, length time.Duration, parts ...string) attemptCount {
-		return attemptCount{
-			subject: "sign-in " + base64.RawURLEncoding.EncodeToString(digest(strings.Join(parts, "\x00"))),
-			window:  s.Now().UTC().Truncate(length), length: length, limit: limit,
-		}
-	}
 	email, network := normalEmail(attempt.Email), attempt.Client.Network
 	if mark, known := s.isKnown(attempt.Client.Known, attempt.Email); known {
-		return []attemptCount{count(failuresPerBrowser, shortWindow, "browser", mark, email)}
+		return []attemptCount{s.attemptCount(failuresPerBrowser, shortWindow, "browser", mark, email)}
 	}
 	return []attemptCount{
-		count(failuresPerNetwork, shortWindow, "network and account", network, email),
-		count(failuresPerAccount, longWindow, "account", email),
-		count(failuresOfNetwork, shortWindow, "network", network),
+		s.attemptCount(failuresPerNetwork, shortWindow, "network and account", network, email),
+		s.attemptCount(failuresPerAccount, longWindow, "account", email),
+		s.attemptCount(failuresOfNetwork, shortWindow, "network", network),
+	}
+}
+
+// attemptCount is a count of a subject, which the parts identify.
+func (s *Service) attemptCount(limit int, length time.Duration, parts ...string) attemptCount {
+	return attemptCount{
+		subject: "sign-in " + base64.RawURLEncoding.EncodeToString(digest(strings.Join(parts, "\x00"))),
+		window:  s.Now().UTC().Truncate(length), length: length, limit: limit,
 	}
 }
 

@@ -102,7 +102,7 @@ func (t *ormTx) log(actor Actor, organizationID, action, recordID string) error 
 func lockRow[T any](t *ormTx, id string) (T, error) {
 	var row T
 	err := t.db.Clauses(clause.Locking{Strength: "NO KEY UPDATE"}).Take(&row, "id = ?", id).Error
-	if errors.Is(err, gorm.ErrRecordNotFound) {
+	if notFound(err) {
 		err = models.NotFound()
 	}
 	return row, err
@@ -123,3 +123,6 @@ func scanAll[T any](t *ormTx, query string, args ...any) ([]T, error) {
 	var rows []T
 	return rows, t.db.Raw(query, args...).Scan(&rows).Error
 }
+
+// notFound reports whether the error says that a query has no row.
+func notFound(err error) bool { return errors.Is(err, gorm.ErrRecordNotFound) }

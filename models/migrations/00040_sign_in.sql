@@ -26,7 +26,7 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_of_person ON sessions (person_id);
 CREATE INDEX sessions_by_age ON sessions (created_at);
 
--- Links of invitations and of forgotten passwords work once. A new one replaces the person's others.
+-- Links of invitations and of forgotten passwords. Using one removes all of the person.
 CREATE TABLE sign_in_links (
     token_hash bytea PRIMARY KEY CHECK (octet_length(token_hash) = 32),
     person_id  public_id NOT NULL REFERENCES people ON DELETE CASCADE,

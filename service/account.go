@@ -1,0 +1,117 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"millwright/models"
+)
+
+// Profile is what people change about themselves.
+type Profile struct {
+	Name string
+	// TimeZone is a name of the time zone database, "" for UTC. Theme is "" for the device's.
+	TimeZone string
+	Theme    models.Theme
+}
+
+// ChangeProfile changes the actor's name, time zone and theme. Errors: validation_failed, unavailable.
+func (s *Service) ChangeProfile(ctx context.Context, actor Actor, profile Profile) error {
+	fields := checkName(profile.Name)
+	if _, err := time.LoadLocation(profile.TimeZone); err != nil || len(profile.TimeZone) > 64 || profile.TimeZone == "Local" {
+		fields = append(fields, models.FieldError{Pointer: "/time_zone", Code: "unknown", Detail: "There is no such time zone."})
+	}
+	if profile.Theme != "" && profile.Theme != models.ThemeLight && profile.Theme != models.ThemeDark {
+		fields = append(fields, models.FieldError{Pointer: "/theme", Code: "unknown", Detail: "There is no such theme."})
+	}
+	if err := invalid(fields); err != nil {
+		return err
+	}
+	return s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
+		row := models.Person{ID: actor.IdentityID}
+		if profile.TimeZone != "" {
+			row.TimeZone = &profile.TimeZone
+		}
+		if profile.Theme != "" {
+			row.Theme = &profile.Theme
+		}
+		if err := t.update(&row, "time_zone", "theme"); err != nil {
+			return err
+		}
+		if profile.Name == actor.Name {
+			return nil
+		}
+		if err := t.rename(actor.IdentityID, profile.Name); err != nil {
+			return err
+		}
+		return t.log(actor, actor.OrganizationID, "person.renamed", actor.IdentityID)
+	})
+}
+
+// PasswordChange is a person's change of password in a session.
+type PasswordChange struct {
+	SessionID, Email string
+	Old, New         string
+	Client           Client
+}
+
+// ChangePassword changes the actor's password and ends all sessions. It returns the token of
+// a new session for the browser that made the change. Errors: validation_failed, also for a
+// wrong old password, *TooManyAttemptsError, unavailable.
+func (s *Service) ChangePassword(ctx context.Context, actor Actor, change PasswordChange) (string, error) {
+	counts, err := s.countAgainst(ctx, []attemptCount{s.attemptCount(failuresPerBrowser, shortWindow, "password", actor.IdentityID)})
+	if err != nil {
+		return "", err
+	}
+	if err := s.checkOldPassword(ctx, actor, change); err != nil {
+		return "", err
+	}
+	if err := s.forgiveAttempt(ctx, counts); err != nil {
+		return "", err
+	}
+	if err := invalid(checkNewPassword(change.New, change.Email, actor.Name)); err != nil {
+		return "", err
+	}
+	hash, err := s.hashPassword(ctx, change.Client.Network, change.New)
+	if err != nil {
+		return "", err
+	}
+	var token string
+	err = s.transaction(ctx, actor.OrganizationID, func(t *ormTx) (err error) {
+		token, err = t.setPassword(actor, actor, hash, "person.password_changed", change.Client)
+		return err
+	})
+	return token, err
+}
+
+func (s *Service) checkOldPassword(ctx context.Context, actor Actor, change PasswordChange) error {
+	var hash *string
+	if err := s.pool.QueryRow(ctx, `SELECT password_hash FROM people WHERE id = $1`, actor.IdentityID).Scan(&hash); err != nil {
+		return s.translate(err)
+	}
+	if hash == nil {
+		return nil // signs in with an OpenID provider and chooses a first password
+	}
+	ok, _, err := s.checkPassword(ctx, change.Client.Network, change.Old, *hash)
+	if err == nil && !ok {
+		err = models.Invalid(models.FieldError{Pointer: "/old_password", Code: "value", Detail: "This is not your password."})
+	}
+	return err
+}
+
+// setPassword stores a person's password hash and ends the person's sessions and links. With
+// a client, it starts a new session there and returns its token.
+func (t *ormTx) setPassword(actor, person Actor, hash, action string, client Client) (token string, err error) {
+	if err := t.db.Model(&models.Person{ID: person.IdentityID}).Update("password_hash", hash).Error; err != nil {
+		return "", err
+	}
+	if err := t.signOutEverywhere(person.IdentityID, ""); err != nil {
+		return "", err
+	}
+	if client != (Client{}) {
+		if token, err = t.insertSession(person.IdentityID, hash, models.SignedInByPassword, client); err != nil {
+			return "", err
+		}
+	}
+	return token, t.log(actor, person.OrganizationID, action, person.IdentityID)
+}

@@ -1,0 +1,84 @@
+package service
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// NoticeView is a notice in the inbox of its person.
+type NoticeView struct {
+	ID        int64
+	Kind      models.NoticeKind
+	CreatedAt models.Time
+	ReadAt    *models.Time
+	RecordID  string
+	// About is the time a reminder is about.
+	About *models.Time
+	// Title describes the record, "" if the person may no longer read it.
+	Title string
+	// Number is a work order's.
+	Number *int64
+}
+
+// NoticeFilter says which page of an inbox is wanted.
+type NoticeFilter struct {
+	// Read selects notices that were read instead of unread ones.
+	Read bool
+	// Before is the id of the last notice of the previous page, 0 for the first page.
+	Before int64
+	Limit  int
+}
+
+var noticesQuery = `
+	SELECT n.id, n.kind, n.created_at, n.read_at, n.record_id, n.about, coalesce(w.title, f.subject, h.url, '') AS title, w.number
+	FROM (SELECT * FROM notices WHERE person_id = @actor AND read_at IS {null} NULL AND id < @before ORDER BY id DESC LIMIT @limit) n
+	LEFT JOIN LATERAL (SELECT w.title, w.number FROM work_orders w WHERE w.id = n.record_id AND ` + with(readableWorkOrder, "w", "w", "actor", "@actor") + ` LIMIT 1) w ON true
+	LEFT JOIN LATERAL (SELECT f.subject FROM feedback f WHERE f.id = n.record_id AND ` + with(readableFeedback, "w", "f", "actor", "@actor") + ` LIMIT 1) f ON true
+	LEFT JOIN LATERAL (SELECT h.url FROM webhooks h WHERE h.id = n.record_id AND ` + with(managesIntegrations, "actor", "@actor", "organization", "h.organization_id") + ` LIMIT 1) h ON true
+	ORDER BY n.id DESC`
+
+// Notices returns a page of the actor's inbox, the newest first. Errors: unavailable.
+func (s *Service) Notices(ctx context.Context, actor Actor, filter NoticeFilter) ([]NoticeView, error) {
+	null := ""
+	if filter.Read {
+		null = "NOT"
+	}
+	return collect[NoticeView](ctx, s, with(noticesQuery, "null", null), pgx.NamedArgs{
+		"actor": actor.IdentityID, "before": cmp.Or(filter.Before, 1<<62), "limit": min(cmp.Or(filter.Limit, models.DefaultPageSize), models.MaxPageSize+1),
+	})
+}
+
+// ReadNotice marks one of the actor's notices read and returns the id of its record.
+// Errors: not_found, unavailable.
+func (s *Service) ReadNotice(ctx context.Context, actor Actor, id int64) (recordID string, err error) {
+	found, err := collect[struct{ RecordID string }](ctx, s, `
+		UPDATE notices SET read_at = coalesce(read_at, @now) WHERE id = @id AND person_id = @actor RETURNING record_id`,
+		pgx.NamedArgs{"id": id, "actor": actor.IdentityID, "now": s.now()})
+	if err == nil && len(found) == 0 {
+		err = models.NotFound()
+	}
+	if err != nil {
+		return "", err
+	}
+	return found[0].RecordID, nil
+}
+
+// maxReadNotices is how many notices one statement marks read.
+const maxReadNotices = 5000
+
+// ReadNotices marks the actor's notices read up to the id: those that the person has seen,
+// not those that arrived meanwhile. Errors: unavailable.
+func (s *Service) ReadNotices(ctx context.Context, actor Actor, last int64) error {
+	for {
+		tag, err := s.pool.Exec(ctx, `UPDATE notices SET read_at = $3 WHERE id = ANY (ARRAY(
+			SELECT id FROM notices WHERE person_id = $1 AND read_at IS NULL AND id <= $2 ORDER BY id LIMIT $4 FOR UPDATE))`,
+			actor.IdentityID, last, s.now(), maxReadNotices)
+		if err != nil || tag.RowsAffected() < maxReadNotices {
+			return s.translate(err)
+		}
+	}
+}

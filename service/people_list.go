@@ -1,0 +1,157 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// PersonFilter restricts a list of people. Empty fields restrict nothing.
+type PersonFilter struct {
+	// Search is a part of the name or of the e-mail address.
+	Search string
+	// Deactivated selects people who lost access instead of those who have it.
+	Deactivated bool
+	// AfterName and AfterID are those of the last person of the previous page.
+	AfterName, AfterID string
+	Limit              int
+}
+
+// PersonSummary is a person in a list, with the names of what an id would hide.
+type PersonSummary struct {
+	PersonAccess
+	Phone *string `json:"phone"`
+	// Definition is the name of the organization permission definition, Grants its permissions.
+	Definition *string  `json:"organization_definition"`
+	Grants     []string `json:"grants"`
+	// SignsIn is how: "password", "openid" or both; it is empty for people who never did.
+	SignsIn []string `json:"signs_in"`
+	// Invited is whether an invitation can still be used.
+	Invited bool `json:"invited"`
+}
+
+const personSummaryColumns = `
+	p.id, p.organization_id, i.name, p.email, p.admin, p.organization_definition_id AS definition_id, p.deactivated_at, p.phone,
+	d.name AS definition, coalesce(d.grants, '{}') AS grants,
+	array_remove(ARRAY[CASE WHEN p.password_hash IS NOT NULL THEN 'password' END,
+		CASE WHEN EXISTS (SELECT FROM openid_accounts a WHERE a.person_id = p.id) THEN 'openid' END], NULL) AS signs_in,
+	EXISTS (SELECT FROM sign_in_links l WHERE l.person_id = p.id AND l.kind = 'invitation' AND l.expires_at > @now) AS invited`
+
+const personSummaryTables = `
+	FROM people p JOIN identities i ON i.id = p.id
+	LEFT JOIN organization_permission_definitions d ON d.id = p.organization_definition_id`
+
+// organizationOf returns the organization that an actor's list is about: the actor's, or
+// for an operator the given one.
+func organizationOf(actor Actor, id string) string {
+	if actor.isOperator() {
+		return id
+	}
+	return actor.OrganizationID
+}
+
+// PeopleOf returns a page of the organization's people by name, with their access. Any
+// person of the organization may read it; organizationID is only for operators. Errors:
+// permission_denied for an integration, unavailable.
+func (s *Service) PeopleOf(ctx context.Context, actor Actor, organizationID string, filter PersonFilter) ([]PersonSummary, error) {
+	if !actor.isOperator() {
+		if err := requirePerson(actor, "The list of people with their access"); err != nil {
+			return nil, err
+		}
+	}
+	return collect[PersonSummary](ctx, s, `
+		SELECT `+personSummaryColumns+personSummaryTables+`
+		WHERE p.organization_id = @organization AND (p.deactivated_at IS NOT NULL) = @deactivated
+			AND (@search = '' OR strpos(lower(i.name), @search) > 0 OR strpos(lower(p.email), @search) > 0)
+			AND (@after_id = '' OR (lower(i.name), p.id) > (lower(@after_name), @after_id))
+		ORDER BY lower(i.name), p.id LIMIT @limit`, pgx.NamedArgs{
+		"organization": organizationOf(actor, organizationID), "deactivated": filter.Deactivated, "search": strings.ToLower(strings.TrimSpace(filter.Search)),
+		"after_name": filter.AfterName, "after_id": filter.AfterID, "now": s.now(),
+		"limit": min(cmp.Or(filter.Limit, models.DefaultPageSize), models.MaxPageSize+1),
+	})
+}
+
+// PersonOf returns a person of the organization with the person's access. Any person of the
+// organization may read it. Errors: not_found, permission_denied for an integration, unavailable.
+func (s *Service) PersonOf(ctx context.Context, actor Actor, id string) (PersonSummary, error) {
+	if err := requirePerson(actor, "The access of people"); err != nil {
+		return PersonSummary{}, err
+	}
+	if !models.IsID(id, models.PrefixIdentity) {
+		return PersonSummary{}, models.NotFound()
+	}
+	found, err := collect[PersonSummary](ctx, s, `SELECT `+personSummaryColumns+personSummaryTables+`
+		WHERE p.id = @id AND p.organization_id = @organization`, pgx.NamedArgs{"id": id, "organization": actor.OrganizationID, "now": s.now()})
+	if err == nil && len(found) == 0 {
+		err = models.NotFound()
+	}
+	if err != nil {
+		return PersonSummary{}, err
+	}
+	return found[0], nil
+}
+
+// PersonEffects are what deactivating a person leaves behind, each counted up to MaxEffects.
+type PersonEffects struct {
+	// WorkOrders are open ones of which the person is a worker or consultant.
+	WorkOrders, Teams, Assignments, Integrations, Sessions int
+}
+
+// MaxEffects bounds the counts of PersonEffects.
+const MaxEffects = 1000
+
+// PersonEffects returns what deactivating a person would leave behind, for someone who may
+// do that. Errors: not_found, permission_denied, unavailable.
+func (s *Service) PersonEffects(ctx context.Context, actor Actor, id string) (PersonEffects, error) {
+	var effects PersonEffects
+	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
+		if _, err := t.lockPerson(actor, id); err != nil {
+			return err
+		}
+		var err error
+		effects, err = scanOne[PersonEffects](t, models.NotFound(), `
+			SELECT
+				(SELECT count(*) FROM (SELECT FROM work_order_assignees x JOIN work_orders w ON w.id = x.work_order_id
+					WHERE x.identity_id = @id AND x.position >= 0 AND w.status NOT IN ('complete', 'cancelled') LIMIT @max) n) AS work_orders,
+				(SELECT count(*) FROM (SELECT FROM team_members WHERE member_id = @id LIMIT @max) n) AS teams,
+				(SELECT count(*) FROM (SELECT FROM assignments WHERE identity_id = @id LIMIT @max) n) AS assignments,
+				(SELECT count(*) FROM (SELECT FROM integrations WHERE owner_id = @id AND deleted_at IS NULL LIMIT @max) n) AS integrations,
+				(SELECT count(*) FROM (SELECT FROM sessions WHERE person_id = @id LIMIT @max) n) AS sessions`,
+			map[string]any{"id": id, "max": MaxEffects})
+		return err
+	})
+	return effects, err
+}
+
+// DefinitionSummary is an organization permission definition.
+type DefinitionSummary struct {
+	ID     string
+	Name   string
+	Grants []models.OrganizationGrant
+}
+
+// OrganizationDefinitions returns the organization permission definitions of the actor's
+// organization by name. Any person of the organization may read them. Errors:
+// permission_denied for an integration, unavailable.
+func (s *Service) OrganizationDefinitions(ctx context.Context, actor Actor) ([]DefinitionSummary, error) {
+	if err := requirePerson(actor, "The list of permission definitions"); err != nil {
+		return nil, err
+	}
+	return collect[DefinitionSummary](ctx, s, `
+		SELECT id, name, grants FROM organization_permission_definitions WHERE organization_id = @organization
+		ORDER BY lower(name), id LIMIT 1000`, pgx.NamedArgs{"organization": actor.OrganizationID})
+}
+
+// collect returns the rows of a query. Errors: unavailable.
+func collect[T any](ctx context.Context, s *Service, sql string, args pgx.NamedArgs) ([]T, error) {
+	rows, err := s.pool.Query(ctx, sql, args)
+	if err != nil {
+		return nil, s.translate(err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[T])
+	return found, s.translate(err)
+}

@@ -1,0 +1,271 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"net/mail"
+	"strings"
+
+	"millwright/models"
+)
+
+// PersonAccess is a person as someone who manages people sees and changes them.
+type PersonAccess struct {
+	ID             string  `json:"id"`
+	OrganizationID string  `json:"organization_id"`
+	Name           string  `json:"name"`
+	Email          string  `json:"email"`
+	Admin          bool    `json:"admin"`
+	DefinitionID   *string `json:"organization_definition_id"`
+	// DeactivatedAt is when the person lost access, nil for people who have it.
+	DeactivatedAt *models.Time `json:"deactivated_at"`
+}
+
+func (p lockedPerson) access() PersonAccess {
+	return PersonAccess{
+		ID: p.person.ID, OrganizationID: p.organization.ID, Name: p.identity.Name, Email: p.person.Email, Admin: p.person.Admin,
+		DefinitionID: p.person.OrganizationDefinitionID, DeactivatedAt: p.person.DeactivatedAt,
+	}
+}
+
+// Invitation is what a person is invited with.
+type Invitation struct {
+	Email string
+	// Name is "" for the part of the e-mail address before the @: the person chooses it.
+	Name  string
+	Admin bool
+	// DefinitionID is the organization permission definition, nil for no permissions.
+	DefinitionID *string
+}
+
+// InvitePerson creates a person of the organization, and returns the link with which the
+// person chooses a password. For a person who is there and has never signed in, it only
+// makes a link. Errors: not_found, permission_denied, validation_failed, unavailable.
+func (s *Service) InvitePerson(ctx context.Context, actor Actor, organizationID string, in Invitation) (PersonAccess, LinkEmail, error) {
+	var link LinkEmail
+	var access PersonAccess
+	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
+		o, err := t.lockOrganization(actor, organizationID)
+		if err != nil {
+			return err
+		}
+		p, err := t.invited(o, in)
+		if err != nil {
+			return err
+		}
+		access = p.access()
+		link, err = t.newLink(models.LinkInvitation, linkPerson{p.person.ID, o.ID, p.identity.Name, p.person.Email, o.Name})
+		if err != nil {
+			return err
+		}
+		return t.log(actor, o.ID, "person.invited", p.person.ID)
+	})
+	return access, link, err
+}
+
+// invited returns the person of an invitation, whom it creates unless there is one.
+func (t *ormTx) invited(o lockedOrganization, in Invitation) (p lockedPerson, err error) {
+	in.Email = strings.TrimSpace(in.Email)
+	fields := checkEmail(in.Email)
+	name, _, _ := strings.Cut(in.Email, "@")
+	in.Name = cmp.Or(strings.TrimSpace(in.Name), name)
+	if len(fields) == 0 {
+		fields = checkName(in.Name)
+	}
+	grants, err := t.grantsOfDefinition(o.ID, in.DefinitionID)
+	if models.CodeOf(err) == models.CodeNotFound {
+		fields, err = append(fields, unknownField("/definition", "organization permission definition")), nil
+	}
+	if err != nil {
+		return p, err
+	}
+	if err := invalid(fields); err != nil {
+		return p, err
+	}
+	if err := o.mayManage(in.Admin, grants); err != nil {
+		return p, err
+	}
+	p.organization = o
+	err = t.db.Take(&p.person, "organization_id = ? AND lower(email) = ?", o.ID, strings.ToLower(in.Email)).Error
+	if notFound(err) {
+		return p, t.createPerson(&p, in)
+	}
+	if err != nil {
+		return p, err
+	}
+	return t.invitedAgain(o, p.person)
+}
+
+// invitedAgain returns a person who is invited once more. Errors: validation_failed if the
+// person needs no invitation, permission_denied.
+func (t *ormTx) invitedAgain(o lockedOrganization, person models.Person) (p lockedPerson, err error) {
+	p = lockedPerson{organization: o, person: person}
+	switch {
+	case person.DeactivatedAt != nil:
+		return p, models.Invalid(models.FieldError{Pointer: "/email", Code: "taken", Detail: "A person with this e-mail address was deactivated. Activate the person instead."})
+	case person.PasswordHash != nil:
+		return p, models.Invalid(models.FieldError{Pointer: "/email", Code: "taken", Detail: "A person with this e-mail address has a password already."})
+	}
+	if p.identity, err = lockRow[models.Identity](t, person.ID); err != nil {
+		return p, err
+	}
+	if p.grants, err = t.grantsOfDefinition(o.ID, person.OrganizationDefinitionID); err != nil {
+		return p, err
+	}
+	return p, o.mayManage(person.Admin, p.grants)
+}
+
+func (t *ormTx) createPerson(p *lockedPerson, in Invitation) error {
+	id, err := t.newID(models.PrefixIdentity)
+	if err != nil {
+		return err
+	}
+	p.identity = models.Identity{ID: id, OrganizationID: p.organization.ID, Kind: models.KindPerson, Name: in.Name, CreatedAt: t.at, ChangedAt: t.at}
+	p.person = models.Person{ID: id, OrganizationID: p.organization.ID, Email: in.Email, Admin: in.Admin, OrganizationDefinitionID: in.DefinitionID}
+	if err := t.db.Create(&p.identity).Error; err != nil {
+		return err
+	}
+	return t.db.Create(&p.person).Error
+}
+
+// checkEmail returns what is wrong with the e-mail address of a person.
+func checkEmail(email string) []models.FieldError {
+	field := models.FieldError{Pointer: "/email", Code: "value", Detail: "Enter an e-mail address, such as ann@example.com."}
+	if address, err := mail.ParseAddress(email); err != nil || address.Address != email || len(email) > 254 || !models.IsText(email) {
+		return []models.FieldError{field}
+	}
+	return nil
+}
+
+// changePerson changes a person for an actor in one transaction. change reports whether
+// anything is different, since only then the action is logged. Errors: those of lockPerson
+// and of change, *FormStaleError.
+func (s *Service) changePerson(ctx context.Context, actor Actor, id, action string, change func(*ormTx, *lockedPerson) (changed bool, err error)) (PersonAccess, error) {
+	var access PersonAccess
+	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
+		p, err := t.lockPerson(actor, id)
+		if err != nil {
+			return err
+		}
+		if err := t.matchesForm(p.access(), p.organization.ID, id); err != nil {
+			return err
+		}
+		changed, err := change(t, &p)
+		if err != nil {
+			return err
+		}
+		access = p.access()
+		if !changed {
+			return nil
+		}
+		p.identity.ChangedAt = t.at.After(p.identity.ChangedAt)
+		if err := t.update(&p.identity, "changed_at"); err != nil {
+			return err
+		}
+		return t.log(actor, p.organization.ID, action, id)
+	})
+	return access, err
+}
+
+// ChangePersonAccess makes a person an administrator or not, and sets the organization
+// permission definition, nil for no permissions. One administrator always remains. Errors:
+// not_found, permission_denied, validation_failed, rule_violation last_administrator,
+// *FormStaleError, unavailable.
+func (s *Service) ChangePersonAccess(ctx context.Context, actor Actor, id string, admin bool, definitionID *string) (PersonAccess, error) {
+	return s.changePerson(ctx, actor, id, "person.access_changed", func(t *ormTx, p *lockedPerson) (bool, error) {
+		grants, err := t.grantsOfDefinition(p.organization.ID, definitionID)
+		if models.CodeOf(err) == models.CodeNotFound {
+			return false, models.Invalid(unknownField("/definition", "organization permission definition"))
+		}
+		if err == nil {
+			err = p.organization.mayManage(admin, grants)
+		}
+		if err == nil && !admin {
+			err = t.anotherAdmin(*p)
+		}
+		if err != nil {
+			return false, err
+		}
+		same := p.person.Admin == admin && equalText(p.person.OrganizationDefinitionID, definitionID)
+		p.person.Admin, p.person.OrganizationDefinitionID = admin, definitionID
+		return !same, t.update(&p.person, "admin", "organization_definition_id")
+	})
+}
+
+func equalText(a, b *string) bool {
+	return a == nil && b == nil || a != nil && b != nil && *a == *b
+}
+
+// DeactivatePerson takes a person's access away: sessions and links end, and the person
+// cannot sign in or act. Records and assignments stay. One administrator always remains.
+// Errors: not_found, permission_denied, rule_violation last_administrator, *FormStaleError, unavailable.
+func (s *Service) DeactivatePerson(ctx context.Context, actor Actor, id string) (PersonAccess, error) {
+	return s.changePerson(ctx, actor, id, "person.deactivated", func(t *ormTx, p *lockedPerson) (bool, error) {
+		if p.person.DeactivatedAt != nil {
+			return false, nil
+		}
+		if err := t.anotherAdmin(*p); err != nil {
+			return false, err
+		}
+		p.person.DeactivatedAt = &t.at
+		return true, t.update(&p.person, "deactivated_at")
+	})
+}
+
+// ActivatePerson undoes DeactivatePerson. Errors: not_found, permission_denied, *FormStaleError, unavailable.
+func (s *Service) ActivatePerson(ctx context.Context, actor Actor, id string) (PersonAccess, error) {
+	return s.changePerson(ctx, actor, id, "person.activated", func(t *ormTx, p *lockedPerson) (bool, error) {
+		changed := p.person.DeactivatedAt != nil
+		p.person.DeactivatedAt = nil
+		return changed, t.update(&p.person, "deactivated_at")
+	})
+}
+
+// NewPersonLink makes a link with which a person chooses a password: an invitation for a
+// person who has none, else one for a forgotten password. Errors: not_found,
+// permission_denied, rule_violation for a deactivated person, unavailable.
+func (s *Service) NewPersonLink(ctx context.Context, actor Actor, id string) (LinkEmail, error) {
+	var link LinkEmail
+	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
+		p, err := t.lockPerson(actor, id)
+		if err != nil {
+			return err
+		}
+		if p.person.DeactivatedAt != nil {
+			return models.Errorf(models.CodeRuleViolation, "%s was deactivated and cannot sign in.", p.identity.Name)
+		}
+		kind, action := models.LinkInvitation, "person.invited"
+		if p.person.PasswordHash != nil {
+			kind, action = models.LinkReset, "person.reset_link_made"
+		}
+		link, err = t.newLink(kind, linkPerson{id, p.organization.ID, p.identity.Name, p.person.Email, p.organization.Name})
+		if err != nil {
+			return err
+		}
+		return t.log(actor, p.organization.ID, action, id)
+	})
+	return link, err
+}
+
+// SetPassword sets a person's password for an operator; the person's sessions end. Errors:
+// not_found, permission_denied, validation_failed, unavailable.
+func (s *Service) SetPassword(ctx context.Context, actor Actor, id, password string) error {
+	if !actor.isOperator() {
+		return models.Errorf(models.CodePermissionDenied, "Only operators of the service set the passwords of others.")
+	}
+	if err := invalid(checkNewPassword(password, "", "")); err != nil {
+		return err
+	}
+	hash, err := s.hashPassword(ctx, "", password)
+	if err != nil {
+		return err
+	}
+	return s.transaction(ctx, "", func(t *ormTx) error {
+		p, err := t.lockPerson(actor, id)
+		if err != nil {
+			return err
+		}
+		_, err = t.setPassword(actor, Actor{IdentityID: id, OrganizationID: p.organization.ID}, hash, "person.password_set", Client{})
+		return err
+	})
+}

@@ -1,0 +1,129 @@
+package service
+
+import (
+	"slices"
+
+	"millwright/models"
+)
+
+// managesPeople is the condition under which {actor} may manage the people of
+// {organization}: a person with the permission for it.
+const managesPeople = `EXISTS (SELECT FROM people a JOIN organization_rights r ON r.actor_id = a.id
+		WHERE a.id = {actor} AND r.organization_id = {organization} AND 'people' = ANY (r.grants))`
+
+func errNoPeopleGrant() *models.Error {
+	return models.Errorf(models.CodePermissionDenied, "Managing people requires the permission People.")
+}
+
+// lockedOrganization is an organization whose people an actor manages, locked until the
+// transaction ends, so that of two administrators who remove each other one remains.
+type lockedOrganization struct {
+	ID   string
+	Name string
+	// May is whether the actor may manage its people, Admin whether the actor is an
+	// administrator or an operator, Held the actor's permissions.
+	May, Admin bool
+	Held       models.TextArray
+}
+
+var lockOrganizationQuery = `
+	SELECT o.id, i.name, @operator OR ` + with(managesPeople, "actor", "@actor", "organization", "o.id") + ` AS may,
+		@operator OR coalesce((SELECT admin FROM people WHERE id = @actor), false) AS admin,
+		coalesce((SELECT grants FROM organization_rights WHERE actor_id = @actor), '{}') AS held
+	FROM organizations o JOIN identities i ON i.id = o.id
+	WHERE o.id = @id AND (@operator OR o.id = @organization)
+	FOR NO KEY UPDATE OF o`
+
+// lockOrganization locks an organization for the actor, who must be an operator or a
+// person of it with the people permission. Errors: not_found, permission_denied, unavailable.
+func (t *ormTx) lockOrganization(actor Actor, id string) (lockedOrganization, error) {
+	if !models.IsID(id, models.PrefixIdentity) {
+		return lockedOrganization{}, models.NotFound()
+	}
+	locked, err := scanOne[lockedOrganization](t, models.NotFound(), lockOrganizationQuery, map[string]any{
+		"id": id, "operator": actor.isOperator(), "actor": actor.IdentityID, "organization": actor.OrganizationID,
+	})
+	if err == nil && !locked.May {
+		err = errNoPeopleGrant()
+	}
+	return locked, err
+}
+
+// mayManage rejects an actor who would get more permissions than its own by managing
+// someone with these: only administrators manage administrators. Errors: permission_denied.
+func (o lockedOrganization) mayManage(admin bool, grants []string) error {
+	switch {
+	case o.Admin:
+		return nil
+	case admin:
+		return models.Errorf(models.CodePermissionDenied, "Only administrators manage administrators.")
+	}
+	for _, grant := range grants {
+		if !slices.Contains(o.Held, grant) {
+			return models.Errorf(models.CodePermissionDenied, "Only someone who has the permission %s, or an administrator, manages people with it.", grant)
+		}
+	}
+	return nil
+}
+
+// lockedPerson is a person and the organization, both locked until the transaction ends.
+type lockedPerson struct {
+	organization lockedOrganization
+	person       models.Person
+	identity     models.Identity
+	// grants are the person's organization-wide permissions.
+	grants []string
+}
+
+// lockPerson locks a person for an actor who may manage the person. Errors: not_found
+// (unknown, or another organization's), permission_denied, unavailable.
+func (t *ormTx) lockPerson(actor Actor, id string) (p lockedPerson, err error) {
+	if !models.IsID(id, models.PrefixIdentity) {
+		return p, models.NotFound()
+	}
+	of, err := scanOne[string](t, models.NotFound(), `SELECT organization_id FROM people WHERE id = ?`, id)
+	if err != nil {
+		return p, err
+	}
+	if p.organization, err = t.lockOrganization(actor, of); err != nil {
+		return p, err
+	}
+	if p.person, err = lockRow[models.Person](t, id); err != nil {
+		return p, err
+	}
+	if p.identity, err = lockRow[models.Identity](t, id); err != nil {
+		return p, err
+	}
+	if p.grants, err = t.grantsOfDefinition(p.organization.ID, p.person.OrganizationDefinitionID); err != nil {
+		return p, err
+	}
+	return p, p.organization.mayManage(p.person.Admin, p.grants)
+}
+
+// grantsOfDefinition returns the permissions of an organization permission definition, nil
+// for no definition. Errors: not_found.
+func (t *ormTx) grantsOfDefinition(organizationID string, id *string) ([]string, error) {
+	if id == nil {
+		return nil, nil
+	}
+	if !models.IsID(*id, models.PrefixDefinition) {
+		return nil, models.NotFound()
+	}
+	grants, err := scanOne[struct{ Grants models.TextArray }](t, models.NotFound(),
+		`SELECT grants FROM organization_permission_definitions WHERE organization_id = ? AND id = ?`, organizationID, *id)
+	return grants.Grants, err
+}
+
+// anotherAdmin rejects that the organization loses its last administrator who can sign in.
+// The organization is locked. Errors: rule_violation.
+func (t *ormTx) anotherAdmin(p lockedPerson) error {
+	if !p.person.Admin || p.person.DeactivatedAt != nil {
+		return nil
+	}
+	others, err := scanOne[int](t, nil, `SELECT count(*) FROM people
+		WHERE organization_id = ? AND admin AND deactivated_at IS NULL AND id <> ?`, p.organization.ID, p.person.ID)
+	if err == nil && others == 0 {
+		return models.Violation(models.RuleLastAdministrator, "%s is the organization's last administrator. Make someone else an administrator first.", p.identity.Name)
+	}
+	return err
+}
