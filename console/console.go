@@ -1,19 +1,18 @@
 package console
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"millwright/service"
 	"millwright/web"
 )
 
@@ -50,6 +49,9 @@ type Console struct {
 	guard *http.CrossOriginProtection
 	// secure is whether the public URL is https.
 	secure bool
+	// background is work that continues after a response, running its places.
+	background sync.WaitGroup
+	running    chan struct{}
 }
 
 // New returns a console on the service. It fails if an option is malformed or a metric
@@ -65,7 +67,10 @@ func New(s Service, options Options) (*Console, error) {
 	if err != nil || u.Host == "" {
 		return nil, errors.New("the console needs its public URL")
 	}
-	c := &Console{service: s, options: options, log: options.Log, guard: http.NewCrossOriginProtection(), secure: u.Scheme == "https"}
+	c := &Console{
+		service: s, options: options, log: options.Log, guard: http.NewCrossOriginProtection(),
+		secure: u.Scheme == "https", running: make(chan struct{}, maxLater),
+	}
 	if err := c.guard.AddTrustedOrigin(u.Scheme + "://" + u.Host); err != nil {
 		return nil, err
 	}
@@ -115,7 +120,7 @@ func never(http.Header) bool { return false }
 // routes are the pages. Those of a topic are next to their handlers.
 func (c *Console) routes(pages *gin.RouterGroup) {
 	for _, topic := range []func(*gin.RouterGroup){
-		c.signInRoutes, c.startRoutes,
+		c.startRoutes, c.signInRoutes, c.linkRoutes, c.accountRoutes, c.peopleRoutes, c.logRoutes, c.noticeRoutes,
 	} {
 		topic(pages)
 	}
@@ -146,9 +151,4 @@ func (c *Console) signedIn(serve handler) gin.HandlerFunc {
 		}
 		return serve(r)
 	})
-}
-
-// Mailer sends one e-mail with a link for signing in.
-type Mailer interface {
-	SendLink(ctx context.Context, to service.LinkEmail) error
 }

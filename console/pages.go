@@ -76,10 +76,12 @@ func (p page[V]) render(r *request, status int, view V) error {
 // show responds 200 with the page.
 func (p page[V]) show(r *request, view V) error { return p.render(r, http.StatusOK, view) }
 
-// section is an entry of the sidebar, for people for whom may returns true.
+// section is an entry of the sidebar, for people for whom may returns true. about says on
+// the start page what is there.
 type section struct {
 	text, path, icon string
 	may              func(service.Viewer) bool
+	about            string
 }
 
 func everyone(service.Viewer) bool { return true }
@@ -90,7 +92,11 @@ func having(grant models.OrganizationGrant) func(service.Viewer) bool {
 
 // sections are the sidebar, in its order. A section is added with its pages.
 var sections = []section{
-	{"Start", "", "home", everyone},
+	{"Start", "", "home", everyone, ""},
+	{"Notices", "/notices", "bell", everyone, "changes that concern you"},
+	{"People", "/people", "people", everyone, "who is in the organization, with which permissions"},
+	{"Log", "/log", "log", having(models.GrantLogRecords), "who did what, to which record"},
+	{"Account", "/account", "user", everyone, "your name, time zone, theme, password and sessions"},
 }
 
 func (r *request) navigation() []navItem {

@@ -10,6 +10,28 @@ import (
 // its permissions; the others are about signing in and serve no records. A test keeps this so.
 type Service interface {
 	SignInService
+
+	ChangeProfile(context.Context, service.Actor, service.Profile) error
+	ChangePassword(context.Context, service.Actor, service.PasswordChange) (string, error)
+	Sessions(context.Context, service.Actor) ([]service.SessionView, error)
+	EndSession(ctx context.Context, actor service.Actor, id string) error
+	EndOtherSessions(ctx context.Context, actor service.Actor, except string) error
+
+	PeopleOf(ctx context.Context, actor service.Actor, organizationID string, filter service.PersonFilter) ([]service.PersonSummary, error)
+	PersonOf(ctx context.Context, actor service.Actor, id string) (service.PersonSummary, error)
+	PersonEffects(ctx context.Context, actor service.Actor, id string) (service.PersonEffects, error)
+	OrganizationDefinitions(context.Context, service.Actor) ([]service.DefinitionSummary, error)
+	InvitePerson(ctx context.Context, actor service.Actor, organizationID string, in service.Invitation) (service.PersonAccess, service.LinkEmail, error)
+	NewPersonLink(ctx context.Context, actor service.Actor, id string) (service.LinkEmail, error)
+	ChangePersonAccess(ctx context.Context, actor service.Actor, id string, admin bool, definitionID *string) (service.PersonAccess, error)
+	DeactivatePerson(ctx context.Context, actor service.Actor, id string) (service.PersonAccess, error)
+	ActivatePerson(ctx context.Context, actor service.Actor, id string) (service.PersonAccess, error)
+
+	LogRecords(ctx context.Context, actor service.Actor, organizationID string, filter service.LogFilter) (service.LogPage, error)
+	Notices(context.Context, service.Actor, service.NoticeFilter) ([]service.NoticeView, error)
+	ReadNotice(ctx context.Context, actor service.Actor, id int64) (recordID string, err error)
+	ReadNotices(ctx context.Context, actor service.Actor, last int64) error
+	DeliveryOverview(context.Context, service.Actor) (service.DeliveryOverview, error)
 }
 
 // SignInService is about signing in.
@@ -18,4 +40,7 @@ type SignInService interface {
 	ChooseOrganization(ctx context.Context, choice, personID string, client service.Client) (string, error)
 	Session(ctx context.Context, token string) (service.Viewer, error)
 	SignOut(ctx context.Context, token string) error
+	ForgotPassword(ctx context.Context, email string, client service.Client) ([]service.LinkEmail, error)
+	Link(ctx context.Context, token string) (service.LinkView, error)
+	UseLink(context.Context, service.LinkUse) (service.SignedIn, error)
 }

@@ -1,6 +1,11 @@
 package console
 
-import "github.com/gin-gonic/gin"
+import (
+	"github.com/gin-gonic/gin"
+
+	"millwright/models"
+	"millwright/service"
+)
 
 func (c *Console) startRoutes(pages *gin.RouterGroup) {
 	pages.GET("", c.signedIn(c.showStart))
@@ -8,11 +13,92 @@ func (c *Console) startRoutes(pages *gin.RouterGroup) {
 
 // startView is the first page, with everything that waits for the person.
 type startView struct {
-	Name string
+	Name    string
+	Notices []noticeRow
+	Unread  int
+	// Integrations is whether the viewer manages integrations. Then Failing are addresses
+	// that fail or are off, and Deliveries those of the last day.
+	Integrations bool
+	Failing      []failingRow
+	Deliveries   []dayCount
+	// Elsewhere are the pages that the viewer can open, with what is there.
+	Elsewhere []placeRow
 }
+
+type failingRow struct {
+	URL, Page, Integration, Reason string
+	Since                          moment
+	State                          stateMark
+}
+
+// dayCount is how many deliveries of the last day have a status.
+type dayCount struct {
+	State stateMark
+	Count string
+	URL   string
+}
+
+type placeRow struct{ Text, URL, About string }
 
 var startPage = newPage[startView]("start.html")
 
+// shownNotices is how many notices the start page shows.
+const shownNotices = 5
+
 func (c *Console) showStart(r *request) error {
-	return startPage.show(r, startView{Name: r.viewer.Name})
+	view := startView{Name: r.viewer.Name, Unread: r.viewer.UnreadNotices, Integrations: r.may(models.GrantIntegrations)}
+	notices, err := c.service.Notices(r.ctx(), r.actor(), service.NoticeFilter{Limit: shownNotices})
+	if err != nil {
+		return err
+	}
+	for _, n := range notices {
+		view.Notices = append(view.Notices, r.noticeRow(n))
+	}
+	if view.Integrations {
+		if err := c.addDeliveries(r, &view); err != nil {
+			return err
+		}
+	}
+	for _, s := range sections {
+		if s.about != "" && s.may(r.viewer) {
+			view.Elsewhere = append(view.Elsewhere, placeRow{s.text, Root + s.path, s.about})
+		}
+	}
+	return startPage.show(r, view)
+}
+
+// addDeliveries adds what people who manage integrations see.
+func (c *Console) addDeliveries(r *request, view *startView) error {
+	overview, err := c.service.DeliveryOverview(r.ctx(), r.actor())
+	if err != nil {
+		return err
+	}
+	for _, a := range overview.Addresses {
+		row := failingRow{URL: a.URL, Page: r.recordURL(a.ID), Integration: a.Integration, Reason: a.Reason, Since: r.optionalMoment(a.Since)}
+		row.State = stateMark{"warn", "warn", "Failing"}
+		if !a.Enabled {
+			row.State = stateMark{"bad", "off", "Off"}
+		}
+		view.Failing = append(view.Failing, row)
+	}
+	for _, status := range deliveryOrder {
+		if n := overview.LastDay[status]; n > 0 {
+			view.Deliveries = append(view.Deliveries, dayCount{
+				State: deliveryMarks[status], Count: counted(n, overview.Most, "delivery", "deliveries"), URL: linkTo("/deliveries", "status", string(status)),
+			})
+		}
+	}
+	return nil
+}
+
+// deliveryOrder is the order of statuses in counts: those that need someone first.
+var deliveryOrder = []models.DeliveryStatus{
+	models.DeliveryFailed, models.DeliveryRetrying, models.DeliveryHeld, models.DeliveryPending, models.DeliveryDelivered, models.DeliverySkipped,
+}
+
+// deliveryMarks show the statuses of deliveries.
+var deliveryMarks = map[models.DeliveryStatus]stateMark{
+	models.DeliveryDelivered: {"good", "check", "Delivered"}, models.DeliveryFailed: {"bad", "cross", "Failed"},
+	models.DeliveryRetrying: {"warn", "wait", "Retrying"}, models.DeliveryPending: {"muted", "wait", "Pending"},
+	models.DeliveryHeld: {"held", "pause", "Held"}, models.DeliverySkipped: {"muted", "off", "Skipped"},
 }

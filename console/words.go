@@ -11,9 +11,15 @@ const doneBefore = "before"
 
 // doneTexts say what a write did, on the page after it, by the parameter done.
 var doneTexts = map[string]string{
-	doneBefore:   "This was done before. It was not done again.",
-	"saved":      "Saved.",
-	"signed-out": "You are signed out.",
+	doneBefore:         "This was done before. It was not done again.",
+	"saved":            "Saved.",
+	"signed-out":       "You are signed out.",
+	"password-changed": "Your password is changed. All other sessions have ended.",
+	"session-ended":    "Ended. The browser is signed out at its next request.",
+	"link-sent":        "The link was sent by e-mail.",
+	"deactivated":      "Deactivated.",
+	"activated":        "Activated. The person can sign in again.",
+	"read":             "Marked as read.",
 }
 
 // actionWords say what someone did, by the actions of Log Records: "NAME …".
@@ -35,6 +41,33 @@ var actionWords = map[string]string{
 	"webhook.turned_on":               "turned the webhook address on",
 	"delivery.redelivered":            "redelivered",
 	"delivery.stopped":                "stopped a delivery",
+	"work_order.created":              "created the work order",
+	"work_order.updated":              "changed the work order",
+	"work_order.answered":             "answered the work order",
+	"work_order.completed":            "completed the work order",
+	"work_order.sent_to_inspection":   "sent the work order to its review",
+	"work_order.approved":             "approved the work order",
+	"work_order.sent_back":            "sent the work order back",
+	"work_order.cancelled":            "cancelled the work order",
+	"work_order.assignees_changed":    "changed who works on the work order",
+	"work_order.held":                 "put the work order on hold",
+	"work_order.resumed":              "resumed the work order",
+	"issue.created":                   "gave feedback",
+	"issue.resolved":                  "resolved the feedback",
+	"assignment.created":              "assigned someone to the node",
+	"assignment.changed":              "changed an assignment to the node",
+	"assignment.deleted":              "removed an assignment from the node",
+	"person.invited":                  "invited the person",
+	"person.joined":                   "accepted the invitation",
+	"person.renamed":                  "changed the own name",
+	"person.access_changed":           "changed the person's permissions",
+	"person.deactivated":              "deactivated the person",
+	"person.activated":                "activated the person",
+	"person.password_changed":         "changed the own password",
+	"person.password_reset":           "chose a new password with a link",
+	"person.password_set":             "set the person's password",
+	"person.reset_link_made":          "made a link for a new password",
+	"person.openid_linked":            "linked an account of the OpenID provider",
 }
 
 // words returns an action of a Log Record in words.
@@ -51,6 +84,14 @@ func plural(n int, one, several string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, several)
+}
+
+// counted is plural for a count that stopped at most.
+func counted(n, most int, one, several string) string {
+	if n >= most {
+		return fmt.Sprintf("%d or more %s", most, several)
+	}
+	return plural(n, one, several)
 }
 
 // icon returns an icon of the layout's sprite. State is colour and icon and word, so icons

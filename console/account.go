@@ -1,0 +1,154 @@
+package console
+
+import (
+	_ "embed"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+func (c *Console) accountRoutes(pages *gin.RouterGroup) {
+	pages.GET("/account", c.signedIn(c.showAccount))
+	pages.POST("/account", c.signedIn(c.changeProfile))
+	pages.POST("/account/password", c.signedIn(c.changePassword))
+	pages.POST("/account/sessions/end-others", c.signedIn(c.endOtherSessions))
+	pages.POST("/account/sessions/:id/end", c.signedIn(c.endSession))
+}
+
+//go:embed zones.txt
+var zoneNames string
+
+// accountView is what people see and change about themselves.
+type accountView struct {
+	Email    string
+	Profile  form
+	Password form
+	// HasPassword is false for people who only sign in with an OpenID provider.
+	HasPassword   bool
+	Zones, Themes []option
+	Sessions      []sessionRow
+}
+
+type sessionRow struct {
+	ID, Browser, Network, Method string
+	Since, Seen                  moment
+	Current                      bool
+}
+
+var accountPage = newPage[accountView]("account.html")
+
+var methodNames = map[models.SignInMethod]string{
+	models.SignedInByPassword: "with the password", models.SignedInByLink: "with a link", models.SignedInByOpenID: "with the OpenID provider",
+}
+
+func (c *Console) showAccount(r *request) error { return c.renderAccount(r, http.StatusOK, nil, nil) }
+
+// renderAccount shows the page, with forms that were rejected or nil.
+func (c *Console) renderAccount(r *request, status int, profile, password *form) error {
+	sessions, err := c.service.Sessions(r.ctx(), r.actor())
+	if err != nil {
+		return err
+	}
+	zone := r.viewer.TimeZone
+	if zone == "" {
+		zone = "UTC"
+	}
+	view := accountView{
+		Email: r.viewer.Email, HasPassword: r.viewer.HasPassword,
+		Profile:  newForm(url.Values{"name": {r.viewer.Name}, "time_zone": {zone}, "theme": {string(r.viewer.Theme)}}),
+		Password: newForm(nil),
+		Themes:   []option{{Value: "", Label: "As the device"}, {Value: "light", Label: "Light"}, {Value: "dark", Label: "Dark"}},
+	}
+	for name := range strings.Lines(zoneNames) {
+		name = strings.TrimSpace(name)
+		view.Zones = append(view.Zones, option{Value: name, Label: strings.ReplaceAll(name, "_", " ")})
+	}
+	if profile != nil {
+		view.Profile = *profile
+	}
+	if password != nil {
+		view.Password = *password
+	}
+	for _, s := range sessions {
+		view.Sessions = append(view.Sessions, sessionRow{
+			ID: s.ID, Browser: browserName(s.UserAgent), Network: s.Network, Method: methodNames[s.Method],
+			Since: r.moment(s.CreatedAt), Seen: r.moment(s.SeenAt), Current: s.ID == r.viewer.SessionID,
+		})
+	}
+	return accountPage.render(r, status, view)
+}
+
+// browserName returns a short name of a browser.
+func browserName(userAgent string) string {
+	name := ""
+	for _, known := range [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}} {
+		if strings.Contains(userAgent, known[0]) {
+			name = known[1]
+			break
+		}
+	}
+	if name == "" {
+		return "Another browser"
+	}
+	for _, known := range [][2]string{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"Linux", "Linux"}} {
+		if strings.Contains(userAgent, known[0]) {
+			return name + " on " + known[1]
+		}
+	}
+	return name
+}
+
+func (c *Console) changeProfile(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	zone := f.Value("time_zone")
+	if zone == "UTC" {
+		zone = ""
+	}
+	err = c.service.ChangeProfile(f.context(r), r.actor(), service.Profile{Name: f.Value("name"), TimeZone: zone, Theme: models.Theme(f.Value("theme"))})
+	return r.finish(f, err, outcome{to: Root + "/account", done: "saved", again: func(status int, f form) error {
+		return c.renderAccount(r, status, &f, nil)
+	}})
+}
+
+func (c *Console) changePassword(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	token, err := c.service.ChangePassword(f.context(r), r.actor(), service.PasswordChange{
+		SessionID: r.viewer.SessionID, Email: r.viewer.Email, Old: f.Secret("old_password"), New: f.Secret("password"), Client: r.client(),
+	})
+	if err == nil {
+		r.setCookie("session", token, int(models.SessionLifetime.Seconds()))
+	}
+	if limit, limited := errors.AsType[*service.TooManyAttemptsError](err); limited {
+		f.Values, f.Error = nil, limit.Error()
+		return c.renderAccount(r, http.StatusTooManyRequests, nil, &f)
+	}
+	return r.finish(f, err, outcome{to: Root + "/account", done: "password-changed", again: func(status int, f form) error {
+		return c.renderAccount(r, status, nil, &f)
+	}})
+}
+
+func (c *Console) endSession(r *request) error {
+	if err := c.service.EndSession(r.ctx(), r.actor(), r.Param("id")); err != nil {
+		return err
+	}
+	return r.done(Root+"/account", "session-ended")
+}
+
+func (c *Console) endOtherSessions(r *request) error {
+	if err := c.service.EndOtherSessions(r.ctx(), r.actor(), r.viewer.SessionID); err != nil {
+		return err
+	}
+	return r.done(Root+"/account", "session-ended")
+}

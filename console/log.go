@@ -1,0 +1,164 @@
+package console
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+func (c *Console) logRoutes(pages *gin.RouterGroup) {
+	pages.GET("/log", c.signedIn(c.listLog))
+	pages.GET("/log.csv", c.signedIn(c.exportLog))
+}
+
+// logView is a page of the log.
+type logView struct {
+	Filter logFilterView
+	Rows   []logRow
+	Pager  pager
+	CSV    string
+	// SearchedTo is where the search stopped if it looked at too many entries.
+	SearchedTo moment
+	// Clear is the list without filters, "" if there are none.
+	Clear string
+}
+
+// logFilterView is what the filters show.
+type logFilterView struct {
+	Action           []option
+	Record, From, To string
+	Actor, ActorName string
+	Zone             string
+}
+
+type logRow struct {
+	At                         moment
+	Who, WhoURL, What, Record  string
+	RecordName, RecordURL, All string
+}
+
+var logPage = newPage[logView]("log.html")
+
+// logGroups are the actions that the log can be filtered by.
+var logGroups = []option{
+	{Value: "", Label: "Everything"}, {Value: "work_order", Label: "Work orders"}, {Value: "issue", Label: "Feedback"},
+	{Value: "integration", Label: "Integrations"}, {Value: "webhook", Label: "Webhook addresses"}, {Value: "delivery", Label: "Deliveries"},
+	{Value: "assignment", Label: "Assignees of nodes"}, {Value: "person", Label: "People"},
+}
+
+// timeInput is the form of a time in a field of a filter.
+const timeInput = "2006-01-02T15:04"
+
+// logFilter reads the filters of the URL, with their parameters for links.
+func (r *request) logFilter() (service.LogFilter, []string, error) {
+	f := service.LogFilter{ActorID: r.Query("who"), Action: r.Query("what"), RecordID: strings.TrimSpace(r.Query("record"))}
+	for name, at := range map[string]*time.Time{"from": &f.From, "to": &f.To} {
+		if text := r.Query(name); text != "" {
+			parsed, err := time.ParseInLocation(timeInput, text, r.zone)
+			if err != nil {
+				return f, nil, models.Errorf(models.CodeInvalidRequest, "A time is written as 2026-03-02T08:00.")
+			}
+			*at = parsed
+		}
+	}
+	for _, text := range []string{f.ActorID, f.Action, f.RecordID} {
+		if !models.IsText(text) {
+			return f, nil, models.Errorf(models.CodeInvalidRequest, "The filters are malformed.")
+		}
+	}
+	return f, []string{"who", f.ActorID, "what", f.Action, "record", f.RecordID, "from", r.Query("from"), "to", r.Query("to")}, nil
+}
+
+func (c *Console) listLog(r *request) error {
+	filter, parameters, err := r.logFilter()
+	if err != nil {
+		return err
+	}
+	filter.Before, _ = strconv.ParseInt(r.Query("before"), 10, 64)
+	page, err := c.service.LogRecords(r.ctx(), r.actor(), "", filter)
+	if err != nil {
+		return err
+	}
+	view := logView{
+		Filter: logFilterView{Record: filter.RecordID, From: r.Query("from"), To: r.Query("to"), Actor: filter.ActorID, Zone: r.zone.String()},
+		CSV:    linkTo("/log.csv", parameters...), SearchedTo: r.optionalMoment(page.SearchedTo),
+	}
+	for _, group := range logGroups {
+		group.Chosen = group.Value == filter.Action
+		view.Filter.Action = append(view.Filter.Action, group)
+	}
+	if linkTo("/log", parameters...) != Root+"/log" {
+		view.Clear = Root + "/log"
+	}
+	if page.Next != 0 {
+		view.Pager.Older = linkTo("/log", append(parameters, "before", strconv.FormatInt(page.Next, 10))...)
+	}
+	if filter.Before != 0 {
+		view.Pager.Newer = linkTo("/log", parameters...)
+	}
+	for _, record := range page.Records {
+		row := logRow{
+			At: r.moment(record.At), Who: record.ActorName, What: words(record.Action), Record: record.RecordID,
+			RecordURL: r.recordURL(record.RecordID), All: linkTo("/log", "record", record.RecordID),
+		}
+		if record.ActorID != nil {
+			row.WhoURL = linkTo("/log", "who", *record.ActorID)
+			if *record.ActorID == filter.ActorID {
+				view.Filter.ActorName = record.ActorName
+			}
+		}
+		if record.RecordName != nil {
+			row.RecordName = *record.RecordName
+		}
+		view.Rows = append(view.Rows, row)
+	}
+	return logPage.show(r, view)
+}
+
+// maxExported is how many rows a CSV has at most.
+const maxExported = 10_000
+
+func (c *Console) exportLog(r *request) error {
+	filter, _, err := r.logFilter()
+	if err != nil {
+		return err
+	}
+	filter.Limit = models.MaxPageSize
+	out := newCSV("time", "who", "what", "action", "record", "name")
+	for out.rows < maxExported {
+		page, err := c.service.LogRecords(r.ctx(), r.actor(), "", filter)
+		if err != nil {
+			return err
+		}
+		for _, record := range page.Records {
+			name := ""
+			if record.RecordName != nil {
+				name = *record.RecordName
+			}
+			out.add(record.At.String(), record.ActorName, words(record.Action), record.Action, record.RecordID, name)
+		}
+		if page.Next == 0 {
+			break
+		}
+		filter.Before = page.Next
+	}
+	return out.send(r, "log.csv")
+}
+
+// recordPages are the pages of records, by the prefixes of their ids.
+var recordPages = map[models.IDPrefix]string{}
+
+// recordURL returns the page of a record, "" if there is none.
+func (r *request) recordURL(id string) string {
+	for prefix, path := range recordPages {
+		if models.IsID(id, prefix) {
+			return Root + path + id
+		}
+	}
+	return ""
+}

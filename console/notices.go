@@ -1,0 +1,123 @@
+package console
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+func (c *Console) noticeRoutes(pages *gin.RouterGroup) {
+	pages.GET("/notices", c.signedIn(c.listNotices))
+	pages.POST("/notices/read", c.signedIn(c.readNotices))
+	pages.POST("/notices/:id/open", c.signedIn(c.openNotice))
+}
+
+// noticesView is a person's inbox: unread notices, then those that were read.
+type noticesView struct {
+	Unread, Read           []noticeRow
+	UnreadPager, ReadPager pager
+	// Last is the newest notice that is shown: marking all read stops there.
+	Last int64
+}
+
+type noticeRow struct {
+	ID               int64
+	Text, About, URL string
+	At               moment
+	Read             bool
+}
+
+var noticesPage = newPage[noticesView]("notices.html")
+
+// noticeTexts say what a notice is about.
+var noticeTexts = map[models.NoticeKind]string{
+	models.NoticeAssigned: "was assigned to you or your team", models.NoticeConsulted: "has you or your team as consultant",
+	models.NoticeUnassigned: "is no longer yours", models.NoticeCompleted: "is complete", models.NoticeReviewWanted: "waits for your review",
+	models.NoticeSentBack: "was sent back", models.NoticeCancelled: "was cancelled", models.NoticeHeld: "was put on hold",
+	models.NoticeResumed: "was resumed", models.NoticeDueSoon: "is due within a day", models.NoticeDue: "is due now",
+	models.NoticeReviewWaits: "still waits for your review", models.NoticeReviewOverdue: "waits too long for its review",
+	models.NoticeFeedbackOpened: "was opened", models.NoticeFeedbackResolved: "was resolved",
+	models.NoticeWebhookFailing: "has been failing for a day", models.NoticeWebhookOff: "was turned off after a final failure",
+}
+
+func (r *request) noticeRow(n service.NoticeView) noticeRow {
+	subject := "Feedback"
+	switch {
+	case models.IsID(n.RecordID, models.PrefixWebhook):
+		subject = "A webhook address"
+	case n.Number != nil:
+		subject = fmt.Sprintf("Work order %d", *n.Number)
+	case models.IsID(n.RecordID, models.PrefixWorkOrder):
+		subject = "A work order"
+	}
+	text, known := noticeTexts[n.Kind]
+	if !known {
+		text = words(string(n.Kind))
+	}
+	return noticeRow{ID: n.ID, Text: subject + " " + text, About: n.Title, URL: r.recordURL(n.RecordID), At: r.moment(n.CreatedAt), Read: n.ReadAt != nil}
+}
+
+func (c *Console) listNotices(r *request) error {
+	var view noticesView
+	for _, list := range []struct {
+		read      bool
+		parameter string
+		rows      *[]noticeRow
+		pager     *pager
+	}{{false, "unread_before", &view.Unread, &view.UnreadPager}, {true, "read_before", &view.Read, &view.ReadPager}} {
+		before, _ := strconv.ParseInt(r.Query(list.parameter), 10, 64)
+		found, err := c.service.Notices(r.ctx(), r.actor(), service.NoticeFilter{Read: list.read, Before: before, Limit: models.DefaultPageSize + 1})
+		if err != nil {
+			return err
+		}
+		if len(found) > models.DefaultPageSize {
+			found = found[:models.DefaultPageSize]
+			list.pager.Older = linkTo("/notices", list.parameter, strconv.FormatInt(found[len(found)-1].ID, 10))
+		}
+		if before != 0 {
+			list.pager.Newer = linkTo("/notices")
+		}
+		for _, n := range found {
+			*list.rows = append(*list.rows, r.noticeRow(n))
+		}
+	}
+	if len(view.Unread) > 0 {
+		view.Last = view.Unread[0].ID
+	}
+	return noticesPage.show(r, view)
+}
+
+// openNotice marks a notice read and shows its record.
+func (c *Console) openNotice(r *request) error {
+	id, err := strconv.ParseInt(r.Param("id"), 10, 64)
+	if err != nil {
+		return errNotFound()
+	}
+	record, err := c.service.ReadNotice(r.ctx(), r.actor(), id)
+	if err != nil {
+		return err
+	}
+	if to := r.recordURL(record); to != "" {
+		return r.done(to, "")
+	}
+	return r.done(Root+"/notices", "read")
+}
+
+func (c *Console) readNotices(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	last, err := strconv.ParseInt(f.Value("last"), 10, 64)
+	if err != nil {
+		return errNotFound()
+	}
+	if err := c.service.ReadNotices(r.ctx(), r.actor(), last); err != nil {
+		return err
+	}
+	return r.done(Root+"/notices", "read")
+}

@@ -1,0 +1,317 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+func (c *Console) peopleRoutes(pages *gin.RouterGroup) {
+	pages.GET("/people", c.signedIn(c.listPeople))
+	pages.GET("/people/new", c.signedIn(c.showInvite))
+	pages.POST("/people", c.signedIn(c.invite))
+	pages.GET("/people/:id", c.signedIn(c.showPerson))
+	pages.POST("/people/:id", c.signedIn(c.changePerson))
+	pages.POST("/people/:id/link", c.signedIn(c.makeLink))
+	pages.GET("/people/:id/deactivate", c.signedIn(c.confirmDeactivate))
+	pages.POST("/people/:id/deactivate", c.signedIn(c.deactivate))
+	pages.POST("/people/:id/activate", c.signedIn(c.activate))
+}
+
+// peopleView is the list of people.
+type peopleView struct {
+	Search      string
+	Deactivated bool
+	Manages     bool
+	People      []personRow
+	Pager       pager
+}
+
+type personRow struct {
+	ID, Name, Email, Access string
+	State                   stateMark
+}
+
+var peoplePage = newPage[peopleView]("people.html")
+
+func (c *Console) listPeople(r *request) error {
+	search, deactivated := strings.TrimSpace(r.Query("q")), r.Query("deactivated") != ""
+	found, err := c.service.PeopleOf(r.ctx(), r.actor(), "", service.PersonFilter{
+		Search: search, Deactivated: deactivated, AfterName: r.Query("after_name"), AfterID: r.Query("after"), Limit: models.DefaultPageSize + 1,
+	})
+	if err != nil {
+		return err
+	}
+	view := peopleView{Search: search, Deactivated: deactivated, Manages: r.may(models.GrantPeople)}
+	kept := r.Query("deactivated")
+	if len(found) > models.DefaultPageSize {
+		found = found[:models.DefaultPageSize]
+		last := found[len(found)-1]
+		view.Pager.Older = linkTo("/people", "q", search, "deactivated", kept, "after_name", last.Name, "after", last.ID)
+	}
+	if r.Query("after") != "" {
+		view.Pager.Newer = linkTo("/people", "q", search, "deactivated", kept)
+	}
+	for _, p := range found {
+		view.People = append(view.People, personRow{p.ID, p.Name, p.Email, accessOf(p), signInState(p)})
+	}
+	return peoplePage.show(r, view)
+}
+
+// accessOf says what a person may do in the organization.
+func accessOf(p service.PersonSummary) string {
+	switch {
+	case p.Admin:
+		return "Administrator"
+	case p.Definition != nil:
+		return *p.Definition
+	}
+	return "No organization permissions"
+}
+
+func signInState(p service.PersonSummary) stateMark {
+	switch {
+	case p.DeactivatedAt != nil:
+		return stateMark{"muted", "off", "Deactivated"}
+	case len(p.SignsIn) > 0:
+		return stateMark{"good", "check", "Can sign in"}
+	case p.Invited:
+		return stateMark{"warn", "wait", "Invited"}
+	}
+	return stateMark{"muted", "wait", "Not invited"}
+}
+
+// inviteView is the form of an invitation.
+type inviteView struct {
+	Form        form
+	Definitions []option
+	// MakesAdmins is whether the person who invites may invite administrators.
+	MakesAdmins, Mail bool
+}
+
+var invitePage = newPage[inviteView]("invite.html")
+
+func (c *Console) showInvite(r *request) error {
+	return c.renderInvite(r, http.StatusOK, newForm(nil))
+}
+
+func (c *Console) renderInvite(r *request, status int, f form) error {
+	if err := r.require(models.GrantPeople); err != nil {
+		return err
+	}
+	definitions, err := c.definitions(r)
+	if err != nil {
+		return err
+	}
+	return invitePage.render(r, status, inviteView{f, definitions, r.viewer.Admin, c.options.Mailer != nil})
+}
+
+// definitions are the organization permission definitions that the person may give.
+func (c *Console) definitions(r *request) ([]option, error) {
+	found, err := c.service.OrganizationDefinitions(r.ctx(), r.actor())
+	options := []option{{Value: "", Label: "No organization permissions"}}
+	for _, d := range found {
+		var names []string
+		may := true
+		for _, grant := range d.Grants {
+			names = append(names, grantNames[grant])
+			may = may && (r.viewer.Admin || r.may(grant))
+		}
+		label := d.Name
+		if len(names) > 0 {
+			label += " (" + strings.Join(names, ", ") + ")"
+		}
+		if may {
+			options = append(options, option{Value: d.ID, Label: label})
+		}
+	}
+	return options, err
+}
+
+func (c *Console) invite(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	person, link, err := c.service.InvitePerson(f.context(r), r.actor(), r.viewer.OrganizationID, service.Invitation{
+		Email: f.Value("email"), Name: f.Value("name"), Admin: f.Has("admin", "yes"), DefinitionID: f.Optional("definition"),
+	})
+	if err != nil {
+		if id, done := isDone(err); done {
+			person.ID = id
+		} else if status, rejected := f.reject(r, err); rejected {
+			return c.renderInvite(r, status, f)
+		}
+	}
+	return c.handOver(r, err, person.ID, link)
+}
+
+// handOver responds with a link that was made: it is sent by e-mail, or shown once so that
+// it can be passed on.
+func (c *Console) handOver(r *request, err error, personID string, link service.LinkEmail) error {
+	view := secretView{
+		Title: "Link for " + link.PersonName, Next: Root + "/people/" + personID, NextText: "Go to the person",
+		Renew: Root + "/people/" + personID, RenewText: "Make a new link",
+		Intro:   fmt.Sprintf("Pass this link on to %s. It works once, until %s.", link.PersonName, r.moment(link.ExpiresAt).Local),
+		Secrets: []secretValue{{"Link", c.linkURL(link)}},
+	}
+	if _, done := isDone(err); done {
+		view.Title = "Link"
+	}
+	if err == nil && c.options.Mailer != nil {
+		if failed := c.sendLink(r.ctx(), link); failed == nil {
+			return r.done(view.Next, "link-sent")
+		}
+		view.Intro = "The mail server did not take the e-mail. " + view.Intro
+	}
+	return r.showSecrets(err, view)
+}
+
+// personView is a person.
+type personView struct {
+	Person service.PersonSummary
+	Access string
+	Grants []string
+	State  stateMark
+	Self   bool
+	// Manages is whether the viewer may change the person, MakesAdmins whether it may make
+	// administrators.
+	Manages, MakesAdmins bool
+	Form, LinkForm       form
+	Definitions          []option
+	DeactivatedAt        moment
+}
+
+var personPage = newPage[personView]("person.html")
+
+func (c *Console) showPerson(r *request) error { return c.renderPerson(r, http.StatusOK, nil) }
+
+func (c *Console) renderPerson(r *request, status int, rejected *form) error {
+	p, err := c.service.PersonOf(r.ctx(), r.actor(), r.Param("id"))
+	if err != nil {
+		return err
+	}
+	view := personView{
+		Person: p, Access: accessOf(p), State: signInState(p), Self: p.ID == r.viewer.IdentityID, Manages: r.managesPerson(p),
+		MakesAdmins: r.viewer.Admin, LinkForm: newForm(nil), DeactivatedAt: r.optionalMoment(p.DeactivatedAt),
+	}
+	for _, grant := range p.Grants {
+		view.Grants = append(view.Grants, grantNames[models.OrganizationGrant(grant)])
+	}
+	if view.Manages {
+		values := url.Values{}
+		if p.DefinitionID != nil {
+			values.Set("definition", *p.DefinitionID)
+		}
+		if p.Admin {
+			values.Set("admin", "yes")
+		}
+		if view.Form, err = editForm(p.PersonAccess, values); err != nil {
+			return err
+		}
+		if rejected != nil {
+			rejected.ETag = view.Form.ETag
+			view.Form = *rejected
+		}
+		if view.Definitions, err = c.definitions(r); err != nil {
+			return err
+		}
+	}
+	return personPage.render(r, status, view)
+}
+
+// managesPerson reports whether the viewer may change the person: the service decides, this
+// only hides what would be rejected.
+func (r *request) managesPerson(p service.PersonSummary) bool {
+	if !r.may(models.GrantPeople) || p.Admin && !r.viewer.Admin {
+		return false
+	}
+	for _, grant := range p.Grants {
+		if !r.viewer.Admin && !r.may(models.OrganizationGrant(grant)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Console) changePerson(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	id := r.Param("id")
+	_, err = c.service.ChangePersonAccess(f.context(r), r.actor(), id, f.Has("admin", "yes"), f.Optional("definition"))
+	return r.finish(f, err, outcome{to: Root + "/people/" + id, done: "saved", again: func(status int, f form) error {
+		return c.renderPerson(r, status, &f)
+	}})
+}
+
+func (c *Console) makeLink(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	link, err := c.service.NewPersonLink(f.context(r), r.actor(), r.Param("id"))
+	return c.handOver(r, err, r.Param("id"), link)
+}
+
+func (c *Console) confirmDeactivate(r *request) error {
+	p, err := c.service.PersonOf(r.ctx(), r.actor(), r.Param("id"))
+	if err != nil {
+		return err
+	}
+	effects, err := c.service.PersonEffects(r.ctx(), r.actor(), p.ID)
+	if err != nil {
+		return err
+	}
+	f, err := editForm(p.PersonAccess, nil)
+	if err != nil {
+		return err
+	}
+	view := confirmView{
+		Title: "Deactivate " + p.Name + "?", Action: Root + "/people/" + p.ID + "/deactivate", Button: "Deactivate", Back: Root + "/people/" + p.ID, Form: f,
+		Effects: []string{
+			p.Name + " can no longer sign in, and gets no more e-mails with links. " + plural(effects.Sessions, "session ends", "sessions end") + " at the next request.",
+		},
+	}
+	keeps := func(n int, one, several, then string) {
+		if n > 0 {
+			view.Effects = append(view.Effects, counted(n, service.MaxEffects, one, several)+" "+then)
+		}
+	}
+	keeps(effects.WorkOrders, "open work order stays", "open work orders stay", "assigned to "+p.Name+". Give them to someone else.")
+	keeps(effects.Teams, "team keeps", "teams keep", p.Name+" as a member.")
+	keeps(effects.Integrations, "integration belongs", "integrations belong", "to "+p.Name+" and keeps working.")
+	view.Effects = append(view.Effects, "History and log keep the name. You can activate "+p.Name+" again.")
+	return r.confirm(view)
+}
+
+func (c *Console) deactivate(r *request) error {
+	return c.setActive(r, "deactivated", c.service.DeactivatePerson)
+}
+
+func (c *Console) activate(r *request) error {
+	return c.setActive(r, "activated", c.service.ActivatePerson)
+}
+
+// personChange is a change of one person.
+type personChange func(ctx context.Context, actor service.Actor, id string) (service.PersonAccess, error)
+
+func (c *Console) setActive(r *request, done string, change personChange) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	id := r.Param("id")
+	_, err = change(f.context(r), r.actor(), id)
+	return r.finish(f, err, outcome{to: Root + "/people/" + id, done: done, again: func(status int, f form) error {
+		return c.renderPerson(r, status, &f)
+	}})
+}

@@ -1,0 +1,81 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// DeliveryOverview is the state of an organization's webhooks.
+type DeliveryOverview struct {
+	// Addresses are those that fail or are off, at most 100.
+	Addresses []TroubledAddress
+	// LastDay are the deliveries of the last 24 hours by status, those of each address
+	// counted up to Most.
+	LastDay map[models.DeliveryStatus]int
+	Most    int
+}
+
+// TroubledAddress is a webhook address that fails or is off.
+type TroubledAddress struct {
+	ID, URL, Integration string
+	Enabled              bool
+	// Since is when it began to fail or was turned off, Reason why it is off.
+	Since  *models.Time
+	Reason string
+}
+
+// maxDayCount bounds the count of one address's deliveries of a day.
+const maxDayCount = 500
+
+const dayCountQuery = `
+	SELECT d.status, count(*) AS n
+	FROM webhooks h JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
+	CROSS JOIN LATERAL (
+		(SELECT status FROM open_deliveries WHERE webhook_id = h.id AND id >= @since ORDER BY seq DESC LIMIT @most)
+		UNION ALL (SELECT status FROM deliveries WHERE webhook_id = h.id AND id >= @since ORDER BY seq DESC LIMIT @most)
+	) d
+	WHERE h.organization_id = @organization GROUP BY d.status`
+
+// DeliveryOverview returns the state of the webhooks of the actor's organization, for
+// people who manage integrations. Errors: permission_denied, unavailable.
+func (s *Service) DeliveryOverview(ctx context.Context, actor Actor) (DeliveryOverview, error) {
+	overview := DeliveryOverview{LastDay: map[models.DeliveryStatus]int{}, Most: maxDayCount}
+	args := pgx.NamedArgs{
+		"actor": actor.IdentityID, "organization": actor.OrganizationID, "most": maxDayCount,
+		"since": models.FirstID(models.PrefixDelivery, s.Now().Add(-24*time.Hour)),
+	}
+	var may bool
+	var counts []struct {
+		Status models.DeliveryStatus
+		N      int
+	}
+	return read(ctx, s, actor.OrganizationID, func() (DeliveryOverview, error) {
+		if !may {
+			return DeliveryOverview{}, errNoIntegrationsGrant()
+		}
+		for _, c := range counts {
+			overview.LastDay[c.Status] = c.N
+		}
+		return overview, nil
+	}, func(pipeline *pgx.Batch) error {
+		pipeline.Queue(`SELECT `+with(managesIntegrations, "actor", "@actor", "organization", "@organization"), args).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&may) })
+		return nil
+	}, func(pipeline *pgx.Batch) error {
+		if !may {
+			return nil
+		}
+		queueAll(pipeline, &overview.Addresses, `
+			SELECT h.id, h.url, n.name AS integration, h.enabled, coalesce(h.off_at, y.failing_since) AS since, coalesce(h.off_reason, '') AS reason
+			FROM webhooks h JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL JOIN identities n ON n.id = i.id
+			LEFT JOIN webhook_health y ON y.webhook_id = h.id
+			WHERE h.organization_id = @organization AND (NOT h.enabled OR y.failing_since IS NOT NULL)
+			ORDER BY h.enabled, since LIMIT 100`, args)
+		queueAll(pipeline, &counts, dayCountQuery, args)
+		return nil
+	})
+}
