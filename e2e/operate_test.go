@@ -19,6 +19,7 @@ import (
 // (docs/contract.md, Operators' commands).
 var (
 	webhookFields  = []string{"enabled", "events", "id", "integration_id", "off_at", "off_reason", "url"}
+	healthFields   = []string{"failing_since", "last_at", "last_error", "last_status", "last_success_at"}
 	deliveryFields = []string{
 		"attempts", "created_at", "event_id", "event_type", "id", "last_error", "last_status", "next_attempt_at", "status", "webhook_id",
 	}
@@ -96,7 +97,7 @@ func TestAnOperatorRecoversAReceiverThatWasDown(t *testing.T) {
 		list = runJSON[[]object](h, "webhooks", "list")
 		return len(list) == 1 && list[0]["enabled"] == false
 	})
-	wantFields(t, "a webhook", list[0], webhookFields)
+	wantFields(t, "a webhook", list[0], webhookFields, healthFields...)
 	if list[0]["id"] != address || list[0]["integration_id"] != h.org.imported.IDs["erp"] || list[0]["url"] != r.url() ||
 		!strings.Contains(list[0]["off_reason"].(string), "failed for good") || list[0]["off_at"] == nil {
 		t.Errorf("the address is listed as %v", list[0])

@@ -41,3 +41,8 @@ const (
 	DeliveryHeld      DeliveryStatus = "held"      // its address is off
 	DeliverySkipped   DeliveryStatus = "skipped"   // the integration may no longer read the record
 )
+
+// DeliveryStatuses lists every status of a delivery.
+var DeliveryStatuses = []DeliveryStatus{
+	DeliveryPending, DeliveryDelivered, DeliveryRetrying, DeliveryFailed, DeliveryHeld, DeliverySkipped,
+}

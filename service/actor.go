@@ -34,6 +34,12 @@ const operatorName = "Millwright"
 // has no identity in an organization, may manage integrations and may not change records.
 func Operator() Actor { return Actor{Name: operatorName} }
 
+// OperatorIn returns the operator who reads the records of an organization, of which all
+// are visible and show no people.
+func OperatorIn(organizationID string) Actor {
+	return Actor{Name: operatorName, OrganizationID: organizationID}
+}
+
 // isOperator reports whether the actor is an operator.
 func (a Actor) isOperator() bool { return a.IdentityID == "" && a.Name == operatorName }
 

@@ -82,11 +82,6 @@ func (s *Service) Deliveries(ctx context.Context, filter DeliveryFilter) ([]Deli
 		with(deliveriesQuery, "sources", sources), of)
 }
 
-var deliveryStatuses = []models.DeliveryStatus{
-	models.DeliveryPending, models.DeliveryDelivered, models.DeliveryRetrying,
-	models.DeliveryFailed, models.DeliveryHeld, models.DeliverySkipped,
-}
-
 // sources returns the sources of the page: one for each open status, one for all others.
 // The statuses are written out because partial indexes do not serve a parameter. Errors:
 // invalid_request.
@@ -96,11 +91,11 @@ func (f DeliveryFilter) sources() (string, error) {
 	}
 	statuses := f.Statuses
 	if len(statuses) == 0 {
-		statuses = deliveryStatuses
+		statuses = models.DeliveryStatuses
 	}
 	var sources, named []string
 	for _, status := range statuses {
-		if !slices.Contains(deliveryStatuses, status) {
+		if !slices.Contains(models.DeliveryStatuses, status) {
 			return "", models.Errorf(models.CodeInvalidRequest, "There is no delivery status %q.", status)
 		}
 		named = append(named, "'"+string(status)+"'")

@@ -31,13 +31,12 @@ var (
 	// feedbackColumns are those of feedbackRow for the feedback {w}.
 	feedbackColumns = columnsOf[models.Feedback]() + `, ` + inventoryOf + `, ` + peopleAmong("{w}.created_by") + `, {w}.changed_xid AS xid`
 
-	readFeedback = byPeople(func(people string) *batch.Statement { return readByID("feedback", feedbackColumns, people) })
-	feedback     = newRecordReader("feedback", feedbackColumns, readableFeedback, (*feedbackRow).record, models.PrefixFeedback)
+	feedback = newRecordReader("feedback", feedbackColumns, readableFeedback, (*feedbackRow).record, models.PrefixFeedback)
 )
 
 // queueFeedback queues loading feedback as its GET shows it to the actor.
 func (t *tx) queueFeedback(into *feedbackRow, id string, actor Actor) {
-	batch.QueueBulkOne(t.Tx, readFeedback[actor.ShowPeople], into, nil, id)
+	batch.QueueBulkOne(t.Tx, feedback.unchecked[actor.ShowPeople], into, nil, id)
 }
 
 // Feedback returns feedback as GET /issues/{id} shows it to the actor, encoded.
@@ -53,7 +52,8 @@ type FeedbackFilter struct {
 	ExternalID  string
 }
 
-// FeedbackList returns a page of the feedback that the actor may read, encoded.
+// FeedbackList returns a page of the feedback that the actor may read, encoded. That of an
+// organization is visible to its operator (OperatorIn).
 // Errors: invalid_request (a cursor or sync token of another list),
 // cursor_expired, unavailable.
 func (s *Service) FeedbackList(ctx context.Context, actor Actor, filter FeedbackFilter, request ListRequest) ([]byte, error) {

@@ -52,6 +52,8 @@ type listQuery struct {
 	created string
 	// below restricts the visible nodes to this one and those below it.
 	below string
+	// all makes every row of the actor's organization visible: to operators.
+	all bool
 	// statuses are those requested. Indexes have each of them in the order of ids, but not
 	// several together.
 	statuses []string
@@ -63,7 +65,7 @@ type listQuery struct {
 // filters, to which cursors and sync tokens belong.
 func newListQuery(table, columns string, actor Actor, filter any) *listQuery {
 	return &listQuery{
-		table: table, columns: columns, actor: actor, digest: digestOf(table, actor.IdentityID, filter),
+		table: table, columns: columns, actor: actor, digest: digestOf(table, cmp.Or(actor.IdentityID, actor.OrganizationID), filter),
 		args: pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID},
 	}
 }
@@ -82,10 +84,13 @@ func (q *listQuery) scan(condition string) { q.scans = append(q.scans, condition
 // a row twice: duplicates are removed only after each source was cut to the page size.
 func (q *listQuery) source(rows func(o pageOrder) string) { q.sources = append(q.sources, rows) }
 
-// narrowBy adds the records of the nodes on which the actor has the grant. They show their
-// nodes.
+// narrowBy adds the records of the nodes on which the actor has the grant, for an operator
+// all of the organization. They show their nodes.
 func (q *listQuery) narrowBy(grant models.Grant, below string) {
-	q.grant, q.below, q.node, q.showsNodes = grant, below, "{w}.inventory_id", true
+	q.showsNodes = true
+	if q.all = q.actor.isOperator(); !q.all {
+		q.grant, q.below, q.node = grant, below, "{w}.inventory_id"
+	}
 }
 
 // createdBy adds the records that the actor created on nodes where it has the grant.
@@ -315,7 +320,10 @@ func (q *listQuery) sourcesOf(v view, o pageOrder) []string {
 		return []string{q.only(o)}
 	}
 	var sources []string
-	if q.grant != "" {
+	switch {
+	case q.all:
+		sources = q.organizationSources("true", o)
+	case q.grant != "":
 		sources = q.nodeSources(v, o)
 	}
 	scans := q.scans
@@ -345,8 +353,14 @@ func (q *listQuery) nodeSources(v view, o pageOrder) []string {
 			SELECT {w}.* FROM ` + o.rows + ` {w} WHERE ` + q.node + ` = visible` + ofStatus + o.scanned + `
 			ORDER BY ` + o.order + ` LIMIT {cut}) {w}`}
 	}
-	all := o.keys + ` FROM ` + o.rows + ` {w} WHERE ` + strings.ReplaceAll(amongGranted, "{node}", q.node) + o.scanned + ` AND `
-	if !byStatus {
+	return q.organizationSources(strings.ReplaceAll(amongGranted, "{node}", q.node), o)
+}
+
+// organizationSources are the sources of the organization's records that meet the condition,
+// read in the list's order.
+func (q *listQuery) organizationSources(visible string, o pageOrder) []string {
+	all := o.keys + ` FROM ` + o.rows + ` {w} WHERE ` + visible + o.scanned + ` AND `
+	if len(q.statuses) == 0 || o.changes {
 		return []string{all + o.along(`{w}.organization_id`, `@organization`)}
 	}
 	var sources []string

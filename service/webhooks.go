@@ -45,21 +45,53 @@ func webhookOf(row models.Webhook) Webhook {
 	}
 }
 
+// WebhookHealth is a webhook address with how its deliveries fare.
+type WebhookHealth struct {
+	Webhook
+	// FailingSince is the first failure after the last success, nil if it is not failing.
+	FailingSince *models.Time `json:"failing_since"`
+	// LastAt is the time of the last attempt in the address's health, with the receiver's
+	// status or why there was none. Successes are recorded once a minute.
+	LastAt        *models.Time `json:"last_at"`
+	LastStatus    *int         `json:"last_status"`
+	LastError     *string      `json:"last_error"`
+	LastSuccessAt *models.Time `json:"last_success_at"`
+}
+
 // WebhookFilter restricts a list of webhook addresses; an empty field restricts nothing.
 type WebhookFilter struct{ OrganizationID, IntegrationID string }
+
+const webhookHealthColumns = `h.id, h.integration_id, h.url, h.events, h.enabled, h.off_reason, h.off_at,
+		s.failing_since, s.last_at, s.last_status, s.last_error, s.last_success_at`
 
 // Webhooks returns the webhook addresses of integrations that are not deleted,
 // oldest first. It does not check permissions: callers other than operator commands
 // must set OrganizationID. Errors: not_found if there is no such integration, unavailable.
-func (s *Service) Webhooks(ctx context.Context, filter WebhookFilter) ([]Webhook, error) {
+func (s *Service) Webhooks(ctx context.Context, filter WebhookFilter) ([]WebhookHealth, error) {
 	args := []any{filter.OrganizationID, filter.IntegrationID}
-	return knownList[Webhook](ctx, s, filter.OrganizationID, `
+	return knownList[WebhookHealth](ctx, s, filter.OrganizationID, `
 		SELECT $2 = '' OR EXISTS (SELECT FROM integrations
 			WHERE id = $2 AND deleted_at IS NULL AND ($1 = '' OR organization_id = $1))`, args, `
-		SELECT h.id, h.integration_id, h.url, h.events, h.enabled, h.off_reason, h.off_at
-		FROM webhooks h JOIN integrations i ON i.id = h.integration_id
+		SELECT `+webhookHealthColumns+`
+		FROM webhooks h JOIN integrations i ON i.id = h.integration_id LEFT JOIN webhook_health s ON s.webhook_id = h.id
 		WHERE i.deleted_at IS NULL AND ($1 = '' OR h.organization_id = $1) AND ($2 = '' OR h.integration_id = $2)
 		ORDER BY h.id`, args)
+}
+
+// Webhook returns a webhook address. Like Webhooks, it does not check permissions. It must
+// belong to the organization, unless that is "". Errors: not_found, unavailable.
+func (s *Service) Webhook(ctx context.Context, organizationID, id string) (WebhookHealth, error) {
+	if !models.IsID(id, models.PrefixWebhook) {
+		return WebhookHealth{}, models.NotFound()
+	}
+	var found WebhookHealth
+	return read(ctx, s, organizationID, func() (WebhookHealth, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+		queueOne(pipeline, &found, models.NotFound(), `
+		SELECT `+webhookHealthColumns+`
+		FROM webhooks h JOIN integrations i ON i.id = h.integration_id LEFT JOIN webhook_health s ON s.webhook_id = h.id
+		WHERE h.id = $1 AND i.deleted_at IS NULL AND ($2 = '' OR h.organization_id = $2)`, id, organizationID)
+		return nil
+	})
 }
 
 // lockWebhook locks the address and its integration for the actor under the rules

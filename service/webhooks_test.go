@@ -56,7 +56,7 @@ func TestListWebhooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) != 6 || all[5].ID != made.ID || !slices.IsSortedFunc(all, func(a, b service.Webhook) int { return strings.Compare(a.ID, b.ID) }) {
+	if len(all) != 6 || all[5].ID != made.ID || !slices.IsSortedFunc(all, func(a, b service.WebhookHealth) int { return strings.Compare(a.ID, b.ID) }) {
 		t.Errorf("listed are %v, want six, the oldest first", all)
 	}
 	for name, test := range map[string]struct {
@@ -83,7 +83,8 @@ func TestListWebhooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := fmt.Sprintf(`{"id":%q,"integration_id":%q,"url":"http://127.0.0.1:9/creator","events":["issue.created","ping"],`+
-		`"enabled":true,"off_reason":null,"off_at":null}`, made.ID, f.ID("creator"))
+		`"enabled":true,"off_reason":null,"off_at":null,`+
+		`"failing_since":null,"last_at":null,"last_status":null,"last_error":null,"last_success_at":null}`, made.ID, f.ID("creator"))
 	if string(line) != want {
 		t.Errorf("listed is\n%s, want\n%s", line, want)
 	}

@@ -37,13 +37,12 @@ var (
 		peopleAmong(`SELECT {w}.created_by UNION SELECT x.identity_id FROM work_order_assignees x WHERE x.work_order_id = {w}.id`) +
 		`, {w}.changed_xid AS xid`
 
-	readWorkOrders = byPeople(func(people string) *batch.Statement { return readByID("work_orders", workOrderColumns, people) })
-	workOrders     = newRecordReader("work_orders", workOrderColumns, readableWorkOrder, (*workOrderRow).record, models.PrefixWorkOrder)
+	workOrders = newRecordReader("work_orders", workOrderColumns, readableWorkOrder, (*workOrderRow).record, models.PrefixWorkOrder)
 )
 
 // queueWorkOrder queues loading a work order as its GET shows it to the actor.
 func (t *tx) queueWorkOrder(into *workOrderRow, id string, actor Actor) {
-	batch.QueueBulkOne(t.Tx, readWorkOrders[actor.ShowPeople], into, nil, id)
+	batch.QueueBulkOne(t.Tx, workOrders.unchecked[actor.ShowPeople], into, nil, id)
 }
 
 // WorkOrder returns the work order as GET /work-orders/{id} shows it to the
@@ -61,7 +60,8 @@ type WorkOrderFilter struct {
 	CreatedSince *models.Time
 }
 
-// WorkOrders returns a page of the work orders the actor may read, encoded.
+// WorkOrders returns a page of the work orders the actor may read, encoded. Those of an
+// organization are visible to its operator (OperatorIn).
 // Errors: invalid_request (a cursor or sync token of another list),
 // cursor_expired, unavailable.
 func (s *Service) WorkOrders(ctx context.Context, actor Actor, filter WorkOrderFilter, request ListRequest) ([]byte, error) {
@@ -81,22 +81,26 @@ func (s *Service) WorkOrders(ctx context.Context, actor Actor, filter WorkOrderF
 		q.where("{w}.created_at >= @since AND {w}.id >= @first", "since", *filter.CreatedSince)
 		q.args["first"] = models.FirstID(models.PrefixWorkOrder, filter.CreatedSince.Time)
 	}
-	q.createdBy(models.GrantWorkOrdersCreate)
-	q.source(func(o pageOrder) string {
-		assigned := assignedTo("a.identity_id", "", o)
-		if o.changes {
-			assigned = `SELECT {w}.* FROM assigned_positions {w} WHERE {w}.identity_id = a.identity_id` + o.scanned + `
+	readable := "{w}.organization_id = @organization"
+	if !q.all {
+		readable = readableWorkOrder
+		q.createdBy(models.GrantWorkOrdersCreate)
+		q.source(func(o pageOrder) string {
+			assigned := assignedTo("a.identity_id", "", o)
+			if o.changes {
+				assigned = `SELECT {w}.* FROM assigned_positions {w} WHERE {w}.identity_id = a.identity_id` + o.scanned + `
 			ORDER BY ` + o.order + ` LIMIT {cut}`
-		}
-		// DISTINCT, because a work order may be assigned to the actor and to its team.
-		return `DISTINCT ` + o.keys + ` FROM actor_identities a CROSS JOIN LATERAL (` + assigned + `) {w}
+			}
+			// DISTINCT, because a work order may be assigned to the actor and to its team.
+			return `DISTINCT ` + o.keys + ` FROM actor_identities a CROSS JOIN LATERAL (` + assigned + `) {w}
 		WHERE a.actor_id = @actor AND ` + readsAs
-	})
+		})
+	}
 	if filter.AssigneeID != "" {
 		q.args["assignee"] = filter.AssigneeID
 		q.onlyIf = "{w}.id IN (SELECT work_order_id FROM work_order_assignees WHERE identity_id = @assignee)"
 		q.only = func(o pageOrder) string {
-			return o.keys + ` FROM (` + assignedTo("@assignee", " AND "+readableWorkOrder, o) + `) {w}`
+			return o.keys + ` FROM (` + assignedTo("@assignee", " AND "+readable, o) + `) {w}`
 		}
 	}
 	return list[listedWorkOrder](ctx, s, q, request)

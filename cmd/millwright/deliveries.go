@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,21 +21,21 @@ func deliveriesCommand() *cobra.Command {
 func listDeliveriesCommand() *cobra.Command {
 	var out output
 	var filter service.DeliveryFilter
-	var statuses []string
-	limit := models.DefaultPageSize
+	var limit limitFlag
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List deliveries, the newest first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if limit < 1 {
-				return errors.New("--limit is at least 1")
-			}
-			for _, s := range statuses {
-				filter.Statuses = append(filter.Statuses, models.DeliveryStatus(s))
-			}
 			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				found, err := newest(ctx, svc, filter, limit)
+				found, err := upTo(limit, func(size int) ([]service.DeliveryView, error) {
+					filter.Limit = size
+					page, err := svc.Deliveries(ctx, filter)
+					if len(page) > 0 {
+						filter.Before = page[len(page)-1].ID
+					}
+					return page, err
+				})
 				if err != nil {
 					return describeError(err, "webhook address "+filter.WebhookID)
 				}
@@ -45,28 +44,10 @@ func listDeliveriesCommand() *cobra.Command {
 		},
 	}
 	out.flag(cmd)
-	cmd.Flags().StringSliceVar(&statuses, "status", nil, "only those with this status: pending, delivered, retrying, failed, held or skipped")
+	choiceFlag(cmd, &filter.Statuses, models.DeliveryStatuses, "status", "delivery status")
 	cmd.Flags().StringVar(&filter.WebhookID, "address", "", "only those to the webhook address with this id")
-	cmd.Flags().IntVar(&limit, "limit", limit, "the most deliveries to list")
+	limit.flag(cmd)
 	return cmd
-}
-
-// newest returns up to limit deliveries, the newest first.
-func newest(ctx context.Context, svc *service.Service, filter service.DeliveryFilter, limit int) ([]service.DeliveryView, error) {
-	found := []service.DeliveryView{}
-	for len(found) < limit {
-		filter.Limit = min(limit-len(found), models.MaxPageSize)
-		page, err := svc.Deliveries(ctx, filter)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, page...)
-		if len(page) < filter.Limit {
-			break
-		}
-		filter.Before = page[len(page)-1].ID
-	}
-	return found, nil
 }
 
 func showDeliveryCommand() *cobra.Command {
@@ -192,8 +173,5 @@ func attemptLines(w io.Writer, a service.AttemptRecord) {
 	if a.ResponseBodyBase64 {
 		name = "response (base64)"
 	}
-	for line := range strings.Lines(*a.ResponseBody) {
-		fmt.Fprintf(w, "%s\t%s\t\n", name, oneLine(strings.TrimRight(line, "\r\n")))
-		name = ""
-	}
+	textLines(w, name, a.ResponseBody)
 }

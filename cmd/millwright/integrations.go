@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"millwright/models"
 	"millwright/service"
 )
 
@@ -35,22 +36,30 @@ func integrationsCommand() *cobra.Command {
 func listIntegrationsCommand() *cobra.Command {
 	var out output
 	var filter service.IntegrationFilter
+	var organization string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List integrations, the oldest first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
+				if organization != "" {
+					id, err := organizationID(ctx, svc, organization)
+					if err != nil {
+						return err
+					}
+					filter.OrganizationID = id
+				}
 				found, err := svc.Integrations(ctx, filter)
 				if err != nil {
-					return describeError(err, "organization "+filter.OrganizationID)
+					return err
 				}
 				return out.show(cmd, found, func(w io.Writer) { integrationsTable(w, found) })
 			})
 		},
 	}
 	out.flag(cmd)
-	cmd.Flags().StringVar(&filter.OrganizationID, "organization", "", "only those of the organization with this id")
+	cmd.Flags().StringVar(&organization, "organization", "", "only those of the organization with this id or key")
 	return cmd
 }
 
@@ -58,6 +67,7 @@ func createIntegrationCommand() *cobra.Command {
 	var out output
 	var as actorFlag
 	var in service.NewIntegration
+	var scopes []models.Scope
 	var organization, definition string
 	cmd := &cobra.Command{
 		Use:   "create --organization ID --name NAME --scope SCOPE...",
@@ -67,12 +77,17 @@ func createIntegrationCommand() *cobra.Command {
 			if cmd.Flags().Changed("definition") {
 				in.OrganizationDefinitionID = &definition
 			}
+			in.Scopes = textsOf(scopes)
 			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
 				actor, err := as.actor(ctx, cmd, svc)
 				if err != nil {
 					return err
 				}
-				created, err := svc.CreateIntegration(ctx, actor, organization, in)
+				id, err := organizationID(ctx, svc, organization)
+				if err != nil {
+					return err
+				}
+				created, err := svc.CreateIntegration(ctx, actor, id, in)
 				if err != nil {
 					return describeError(err, as.within("organization "+organization))
 				}
@@ -82,10 +97,10 @@ func createIntegrationCommand() *cobra.Command {
 	}
 	out.flag(cmd)
 	as.flag(cmd)
-	cmd.Flags().StringVar(&organization, "organization", "", "id of the organization it belongs to")
+	cmd.Flags().StringVar(&organization, "organization", "", "id or key of the organization it belongs to")
 	cmd.Flags().StringVar(&in.Name, "name", "", "its name, for the activity log and lists of assignees")
 	cmd.Flags().StringVar(&definition, "definition", "", "id of its organization permission definition")
-	scopesFlag(cmd, &in.Scopes)
+	scopesFlag(cmd, &scopes)
 	require(cmd, "organization", "name", "scope")
 	return cmd
 }
@@ -102,18 +117,18 @@ func renameIntegrationCommand() *cobra.Command {
 }
 
 func integrationScopesCommand() *cobra.Command {
-	var scopes []string
+	var scopes []models.Scope
 	cmd := actorIntegrationCommand("scopes ID --scope SCOPE...", "Replace the integration's scopes; removing one invalidates its tokens",
 		func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, error) {
-			return svc.ChangeIntegrationScopes(ctx, actor, id, scopes)
+			return svc.ChangeIntegrationScopes(ctx, actor, id, textsOf(scopes))
 		})
 	scopesFlag(cmd, &scopes)
 	require(cmd, "scope")
 	return cmd
 }
 
-func scopesFlag(cmd *cobra.Command, scopes *[]string) {
-	cmd.Flags().StringSliceVar(scopes, "scope", nil, "a scope, such as work_orders:read; once for each, or separated by commas")
+func scopesFlag(cmd *cobra.Command, scopes *[]models.Scope) {
+	choiceFlag(cmd, scopes, models.AllScopes, "scope", "scope")
 }
 
 // integrationChange is what a command does to one integration.

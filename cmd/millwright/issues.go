@@ -13,10 +13,38 @@ import (
 )
 
 func issuesCommand() *cobra.Command {
-	return commandGroup("issues", "Act on feedback as a person, as in the app", personCommand("resolve ID --as PERSON", "Resolve the feedback", "feedback",
-		func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.WriteResult, error) {
-			return svc.ResolveFeedback(ctx, actor, service.Call{}, id)
-		}, issueTable))
+	return commandGroup("issues", "List and show feedback, and resolve it as a person, as in the app",
+		listIssuesCommand(),
+		showRecordCommand("Show feedback", "feedback", (*service.Service).Feedback, issueLines),
+		personCommand("resolve ID --as PERSON", "Resolve the feedback", "feedback",
+			func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.WriteResult, error) {
+				return svc.ResolveFeedback(ctx, actor, service.Call{}, id)
+			}, issueTable))
+}
+
+func listIssuesCommand() *cobra.Command {
+	var filter service.FeedbackFilter
+	cmd := listRecordsCommand("List feedback, the newest first",
+		func(ctx context.Context, svc *service.Service, reader service.Actor, page service.ListRequest) ([]byte, error) {
+			return svc.FeedbackList(ctx, reader, filter, page)
+		}, issuesTable)
+	choiceFlag(cmd, &filter.Statuses, models.FeedbackStatuses, "status", "feedback status")
+	cmd.Flags().StringVar(&filter.ExternalID, "external-id", "", "only that with this external_id")
+	return cmd
+}
+
+func issuesTable(w io.Writer, found []models.FeedbackRecord) {
+	fmt.Fprintln(w, "ID\tSTATUS\tCREATED\tSUBJECT\t")
+	for _, r := range found {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", r.ID, r.Status.Code, r.CreatedAt, short(r.Subject))
+	}
+}
+
+func issueLines(w io.Writer, r models.FeedbackRecord) {
+	fmt.Fprintf(w, "id\t%s\t\norganization\t%s\t\nsubject\t%s\t\n", r.ID, r.OrganizationID, oneLine(r.Subject))
+	textLines(w, "description", r.Description)
+	fmt.Fprintf(w, "status\t%s\t\nnode\t%s\t\nexternal id\t%s\t\ncreated\t%s by %s\t\nchanged\t%s\t\nresolved\t%s\t\n",
+		r.Status.Name, nodeCell(r.Inventory), textCell(r.ExternalID), r.CreatedAt, identitiesCell([]string{r.CreatedBy}, r.People), r.ChangedAt, orDash(r.ResolvedAt))
 }
 
 func issueTable(w io.Writer, body []byte) error {

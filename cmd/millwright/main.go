@@ -28,12 +28,16 @@ func rootCommand() *cobra.Command {
 		Use:           "millwright",
 		Short:         "The integration API of a facility-maintenance service",
 		Version:       currentBuild().Version,
+		Args:          knownSubcommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.AddCommand(apiCommand(), workerCommand(), migrateCommand(), importCommand(), configCommand(), listenCommand(), openAPICommand(),
 		healthCommand(), namespaceCommand(), resealCommand(), restoredCommand(), versionCommand(),
-		webhooksCommand(), deliveriesCommand(), integrationsCommand(), workOrdersCommand(), issuesCommand())
+		organizationsCommand(), integrationsCommand(), webhooksCommand(), deliveriesCommand(), workOrdersCommand(), issuesCommand())
+	root.SetFlagErrorFunc(describeFlagError)
+	addExamples(root)
 	return root
 }
 

@@ -44,7 +44,7 @@ func commandGroup(name, short string, subcommands ...*cobra.Command) *cobra.Comm
 	cmd := &cobra.Command{
 		Use:   name,
 		Short: short,
-		Args:  cobra.NoArgs, // an unknown subcommand is an error, not a request for help
+		Args:  knownSubcommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(subcommands...)
@@ -78,6 +78,9 @@ func describeError(err error, what string) error {
 	}
 	return err
 }
+
+// timeFlagHelp says what parseSince takes.
+const timeFlagHelp = "a time, 2026-03-01T08:00:00Z, or a duration before now, 36h"
 
 // parseSince parses a time that people write: RFC 3339, or how long ago, such as 36h.
 func parseSince(text string, now time.Time) (time.Time, error) {

@@ -48,6 +48,25 @@ func orDash[T any](value *T) string {
 	return fmt.Sprint(*value)
 }
 
+// orEmpty returns the list, which JSON shows as [] even if it is nil.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// maxCell is how many characters of a text a table shows.
+const maxCell = 40
+
+// short formats a text that others wrote for a cell of a table.
+func short(text string) string {
+	if runes := []rune(text); len(runes) > maxCell {
+		text = string(runes[:maxCell-1]) + "…"
+	}
+	return oneLine(text)
+}
+
 // textCell formats optional text that others wrote.
 func textCell(text *string) string { return oneLine(orDash(text)) }
 

@@ -19,6 +19,7 @@ import (
 func webhooksCommand() *cobra.Command {
 	return commandGroup("webhooks", "Manage webhook addresses",
 		listWebhooksCommand(),
+		showWebhookCommand(),
 		createWebhookCommand(),
 		changeWebhookCommand(),
 		enableWebhookCommand(),
@@ -43,10 +44,7 @@ func listWebhooksCommand() *cobra.Command {
 				if err != nil {
 					return describeError(err, "integration "+filter.IntegrationID)
 				}
-				if found == nil {
-					found = []service.Webhook{}
-				}
-				return out.show(cmd, found, func(w io.Writer) { webhooksTable(w, found) })
+				return out.show(cmd, orEmpty(found), func(w io.Writer) { webhooksTable(w, found) })
 			})
 		},
 	}
@@ -55,11 +53,24 @@ func listWebhooksCommand() *cobra.Command {
 	return cmd
 }
 
+func showWebhookCommand() *cobra.Command {
+	return targetCommand("show ID", "Show a webhook address and how its deliveries fare", "webhook address", &actorFlag{}, func(ctx context.Context, target commandTarget) error {
+		found, err := target.svc.Webhook(ctx, "", target.id)
+		if err != nil {
+			return err
+		}
+		return target.out.show(target.cmd, found, func(w io.Writer) {
+			webhookLines(w, found.Webhook)
+			healthLines(w, found)
+		})
+	})
+}
+
 func createWebhookCommand() *cobra.Command {
 	var out output
 	var as actorFlag
 	var integration, url string
-	var events []string
+	var events []models.EventType
 	cmd := &cobra.Command{
 		Use:   "create --integration ID --url URL --event TYPE...",
 		Short: "Create a webhook address and show its signing secret, this once",
@@ -70,7 +81,7 @@ func createWebhookCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				created, err := svc.CreateWebhook(ctx, actor, integration, service.NewWebhook{URL: url, Events: eventTypes(events)})
+				created, err := svc.CreateWebhook(ctx, actor, integration, service.NewWebhook{URL: url, Events: events})
 				if err != nil {
 					return describeError(err, as.within("integration "+integration))
 				}
@@ -89,7 +100,7 @@ func createWebhookCommand() *cobra.Command {
 
 func changeWebhookCommand() *cobra.Command {
 	var url string
-	var events []string
+	var events []models.EventType
 	var cmd *cobra.Command
 	cmd = webhookCommand("change ID [--url URL] [--event TYPE...]", "Change the address's URL, or replace its event types",
 		func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.Webhook, error) {
@@ -98,7 +109,7 @@ func changeWebhookCommand() *cobra.Command {
 				change.URL = &url
 			}
 			if cmd.Flags().Changed("event") {
-				change.Events = eventTypes(events)
+				change.Events = events
 			}
 			return svc.ChangeWebhook(ctx, actor, id, change)
 		})
@@ -108,16 +119,8 @@ func changeWebhookCommand() *cobra.Command {
 	return cmd
 }
 
-func eventsFlag(cmd *cobra.Command, events *[]string) {
-	cmd.Flags().StringSliceVar(events, "event", nil, "event type, such as work_order.created; repeat it or separate types by commas")
-}
-
-func eventTypes(names []string) []models.EventType {
-	types := make([]models.EventType, len(names))
-	for i, name := range names {
-		types[i] = models.EventType(name)
-	}
-	return types
+func eventsFlag(cmd *cobra.Command, events *[]models.EventType) {
+	choiceFlag(cmd, events, models.AllEventTypes, "event", "event type")
 }
 
 // enableResult is an address that was turned on, and how many deliveries were released.
@@ -152,7 +155,7 @@ func enableWebhookCommand() *cobra.Command {
 }
 
 func sinceFlag(cmd *cobra.Command, since *string) {
-	cmd.Flags().StringVar(since, "since", "", "only deliveries of events since then: a time, 2026-03-01T08:00:00Z, or a duration before now, 36h")
+	cmd.Flags().StringVar(since, "since", "", "only deliveries of events since then: "+timeFlagHelp)
 }
 
 func disableWebhookCommand() *cobra.Command {
@@ -238,10 +241,27 @@ func webhookTargetCommand(use, short string, do func(ctx context.Context, target
 	return cmd
 }
 
-func webhooksTable(w io.Writer, found []service.Webhook) {
-	fmt.Fprintln(w, "ID\tINTEGRATION\tSTATE\tURL\tEVENTS\tOFF SINCE\tREASON\t")
+func webhooksTable(w io.Writer, found []service.WebhookHealth) {
+	fmt.Fprintln(w, "ID\tSTATE\tSINCE\tURL\t")
 	for _, h := range found {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", h.ID, h.IntegrationID, webhookState(h), h.URL, eventsCell(h), orDash(h.OffAt), textCell(h.OffReason))
+		state, since := webhookState(h.Webhook), h.OffAt
+		if h.Enabled && h.FailingSince != nil {
+			state, since = "failing", h.FailingSince
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", h.ID, state, orDash(since), h.URL)
+	}
+}
+
+// healthLines write how the deliveries to an address fare.
+func healthLines(w io.Writer, h service.WebhookHealth) {
+	fmt.Fprintf(w, "failing since\t%s\t\nlast success\t%s\t\n", orDash(h.FailingSince), orDash(h.LastSuccessAt))
+	switch {
+	case h.LastAt == nil:
+		fmt.Fprintf(w, "last response\t-\t\n")
+	case h.LastStatus != nil:
+		fmt.Fprintf(w, "last response\t%d at %s\t\n", *h.LastStatus, h.LastAt)
+	default:
+		fmt.Fprintf(w, "last response\tnone at %s: %s\t\n", h.LastAt, textCell(h.LastError))
 	}
 }
 

@@ -14,7 +14,9 @@ import (
 )
 
 func workOrdersCommand() *cobra.Command {
-	return commandGroup("work-orders", "Act on work orders as a person, as in the app",
+	return commandGroup("work-orders", "List and show work orders, and act on them as a person, as in the app",
+		listWorkOrdersCommand(),
+		showRecordCommand("Show a work order", "work order", (*service.Service).WorkOrder, workOrderLines),
 		reviewCommand(),
 		workOrderCommand("hold ID --as PERSON", "Put the work order on hold: it accepts no changes and no answers",
 			func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.WriteResult, error) {
@@ -25,6 +27,42 @@ func workOrdersCommand() *cobra.Command {
 				return svc.ResumeWorkOrder(ctx, actor, service.Call{}, id)
 			}),
 	)
+}
+
+func listWorkOrdersCommand() *cobra.Command {
+	var filter service.WorkOrderFilter
+	cmd := listRecordsCommand("List work orders, the newest first",
+		func(ctx context.Context, svc *service.Service, reader service.Actor, page service.ListRequest) ([]byte, error) {
+			return svc.WorkOrders(ctx, reader, filter, page)
+		}, workOrdersTable)
+	choiceFlag(cmd, &filter.Statuses, models.WorkOrderStatuses, "status", "work order status")
+	cmd.Flags().StringVar(&filter.AssigneeID, "assignee", "", "only those with this identity id among their workers or consultants")
+	cmd.Flags().StringVar(&filter.ExternalID, "external-id", "", "only those with this external_id")
+	return cmd
+}
+
+func workOrdersTable(w io.Writer, found []models.WorkOrderRecord) {
+	fmt.Fprintln(w, "ID\tNUMBER\tSTATUS\tPRIORITY\tDUE\tTITLE\t")
+	for _, r := range found {
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t\n", r.ID, r.Number, r.Status.Code, r.Priority, orDash(r.TargetDate), short(r.Title))
+	}
+}
+
+func workOrderLines(w io.Writer, r models.WorkOrderRecord) {
+	fmt.Fprintf(w, "id\t%s\t\nnumber\t%d\t\norganization\t%s\t\ntitle\t%s\t\n", r.ID, r.Number, r.OrganizationID, oneLine(r.Title))
+	textLines(w, "description", r.Description)
+	fmt.Fprintf(w, "status\t%s\t\npriority\t%s\t\ndue\t%s\t\n", r.Status.Name, r.Priority, orDash(r.TargetDate))
+	fmt.Fprintf(w, "node\t%s\t\n", nodeCell(r.Inventory))
+	fmt.Fprintf(w, "workers\t%s\t\nconsultants\t%s\t\n", identitiesCell(r.Assignees, r.People), identitiesCell(r.Consultants, r.People))
+	fmt.Fprintf(w, "form\t%s\t\nexternal id\t%s\t\ncreated\t%s by %s\t\nchanged\t%s\t\n",
+		orDash(r.FormID), textCell(r.ExternalID), r.CreatedAt, identitiesCell([]string{r.CreatedBy}, r.People), r.ChangedAt)
+	if r.CompletedAt != nil {
+		fmt.Fprintf(w, "completed\t%s\t\n", r.CompletedAt)
+	}
+	if r.CancelledAt != nil {
+		fmt.Fprintf(w, "cancelled\t%s\t\n", r.CancelledAt)
+		textLines(w, "reason", r.CancelReason)
+	}
 }
 
 func reviewCommand() *cobra.Command {

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"millwright/models"
+)
+
+// choices is a flag that takes some of a fixed list of values, repeated or separated by commas.
+type choices[S ~string] struct {
+	chosen *[]S
+	valid  []S
+	// noun is what error sentences call a value, such as "delivery status".
+	noun string
+}
+
+// choiceFlag adds a flag that takes some of the valid values.
+func choiceFlag[S ~string](cmd *cobra.Command, chosen *[]S, valid []S, name, noun string) {
+	cmd.Flags().Var(&choices[S]{chosen, valid, noun}, name, noun+", once for each or separated by commas: "+strings.Join(textsOf(valid), ", "))
+}
+
+// Set adds the values of a text.
+func (c *choices[S]) Set(text string) error {
+	if text == "" {
+		return nil
+	}
+	for value := range strings.SplitSeq(text, ",") {
+		if !slices.Contains(c.valid, S(value)) {
+			return fmt.Errorf("There is no %s %q; choose from %s.", c.noun, value, strings.Join(textsOf(c.valid), ", ")) //nolint:revive,staticcheck // a sentence for people
+		}
+		*c.chosen = append(*c.chosen, S(value))
+	}
+	return nil
+}
+
+// String returns the chosen values; pflag shows a default that is not "".
+func (c *choices[S]) String() string {
+	if c.chosen == nil {
+		return ""
+	}
+	return strings.Join(textsOf(*c.chosen), ",")
+}
+
+// Type is what help calls a value.
+func (c *choices[S]) Type() string { return "values" }
+
+// limitFlag is --limit of lists.
+type limitFlag int
+
+// flag adds --limit to the command.
+func (l *limitFlag) flag(cmd *cobra.Command) {
+	*l = models.DefaultPageSize
+	cmd.Flags().Var(l, "limit", "how many to list at most")
+}
+
+// Set accepts a whole number from 1.
+func (l *limitFlag) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return errors.New("The limit is a whole number from 1.") //nolint:revive,staticcheck // a sentence for people
+	}
+	*l = limitFlag(n)
+	return nil
+}
+
+func (l *limitFlag) String() string { return strconv.Itoa(int(*l)) }
+
+// Type is what help calls the value.
+func (l *limitFlag) Type() string { return "number" }
+
+// upTo returns up to limit rows of a list, page by page. page returns the next rows, of the
+// size or fewer at the end.
+func upTo[T any](limit limitFlag, page func(size int) ([]T, error)) ([]T, error) {
+	found := []T{}
+	for len(found) < int(limit) {
+		size := min(int(limit)-len(found), models.MaxPageSize)
+		rows, err := page(size)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, rows...)
+		if len(rows) < size {
+			break
+		}
+	}
+	return found, nil
+}
+
+// textsOf returns the values as plain texts.
+func textsOf[S ~string](values []S) []string {
+	texts := make([]string, len(values))
+	for i, value := range values {
+		texts[i] = string(value)
+	}
+	return texts
+}
+
+// describeFlagError returns an error about flags that lists what would be right.
+func describeFlagError(cmd *cobra.Command, err error) error {
+	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		if sentence := wrong.Unwrap().Error(); strings.HasSuffix(sentence, ".") {
+			return fmt.Errorf("--%s: %s", wrong.GetFlag().Name, sentence)
+		}
+		return fmt.Errorf("--%s: %q is not a %s", wrong.GetFlag().Name, wrong.GetValue(), wrong.GetFlag().Value.Type())
+	}
+	if _, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, "--"+f.Name)
+			}
+		})
+		return fmt.Errorf("%w; `%s` takes %s", err, cmd.CommandPath(), strings.Join(names, ", "))
+	}
+	return err
+}
+
+// knownSubcommand rejects an argument of a command that only has subcommands, and lists
+// them.
+func knownSubcommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	hint := ""
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return fmt.Errorf("unknown command %q for %q; the commands are %s%s", args[0], cmd.CommandPath(), strings.Join(names, ", "), hint)
+}

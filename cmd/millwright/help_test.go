@@ -1,0 +1,157 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// contractCommands are the operators' commands that the contract names (docs/contract.md,
+// Operators' commands).
+var contractCommands = []string{
+	"api", "worker", "migrate", "import", "config", "version",
+	"organizations list", "work-orders list", "work-orders show", "issues list", "issues show",
+	"integrations list", "integrations renew-secret", "integrations disable", "integrations enable",
+	"webhooks list", "webhooks enable", "webhooks test", "deliveries list", "deliveries show", "deliveries redeliver",
+	"work-orders review", "work-orders hold", "work-orders resume", "issues resolve",
+}
+
+func TestCommandsOfTheContractExist(t *testing.T) {
+	for _, path := range contractCommands {
+		cmd, rest, err := rootCommand().Find(strings.Fields(path))
+		if err != nil || len(rest) > 0 || cmd.CommandPath() != "millwright "+path {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// every calls the function for the command and each one below it.
+func every(cmd *cobra.Command, visit func(*cobra.Command)) {
+	visit(cmd)
+	for _, c := range cmd.Commands() {
+		every(c, visit)
+	}
+}
+
+// words splits an example line as a shell does.
+func words(line string) (words []string) {
+	var word strings.Builder
+	quote := rune(0)
+	for _, r := range line + " " {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote = r
+		case quote == 0 && r == ' ':
+			words = append(words, word.String())
+			word.Reset()
+		default:
+			word.WriteRune(r)
+		}
+	}
+	return words
+}
+
+// Each command's help shows examples, and the command accepts them.
+func TestHelpHasExamplesThatWork(t *testing.T) {
+	used := map[string]bool{}
+	every(rootCommand(), func(cmd *cobra.Command) {
+		path := cmd.CommandPath()
+		if path == "millwright help" || strings.HasPrefix(path, "millwright completion") {
+			return
+		}
+		used[path] = true
+		out, err := run(t, append(strings.Fields(path)[1:], "--help")...)
+		if err != nil || !strings.Contains(out, "Examples:") || !strings.Contains(out, "millwright") || cmd.Example == "" {
+			t.Errorf("the help of %s lacks examples: %v\n%s", path, err, out)
+			return
+		}
+		for line := range strings.Lines(cmd.Example) {
+			args := words(strings.TrimSpace(line))
+			if line = strings.TrimSpace(line); args[0] != "millwright" {
+				t.Errorf("%s: the example %q runs another program", path, line)
+				continue
+			}
+			// A fresh tree: flags keep what was parsed.
+			target, rest, err := rootCommand().Find(args[1:])
+			if err == nil {
+				err = target.ParseFlags(rest)
+			}
+			if err == nil {
+				err = target.ValidateArgs(target.Flags().Args())
+			}
+			if err == nil {
+				err = target.ValidateRequiredFlags()
+			}
+			if err == nil {
+				err = target.ValidateFlagGroups()
+			}
+			if err != nil || !strings.HasPrefix(target.CommandPath(), path) {
+				t.Errorf("%s: the example %q runs %s: %v", path, line, target.CommandPath(), err)
+			}
+		}
+	})
+	for path := range examples {
+		if !used[path] {
+			t.Errorf("there are examples of %s, which does not exist", path)
+		}
+	}
+}
+
+func TestEveryCommandSaysWhatItDoes(t *testing.T) {
+	every(rootCommand(), func(cmd *cobra.Command) {
+		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
+			t.Errorf("%s: the help is %q", cmd.CommandPath(), cmd.Short)
+		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" {
+				t.Errorf("%s: the flag --%s is not described", cmd.CommandPath(), f.Name)
+			}
+		})
+	})
+}
+
+// A wrong value, flag or command is answered with those that are right.
+func TestErrorsListTheValidValues(t *testing.T) {
+	for name, test := range map[string]struct {
+		args []string
+		says []string
+	}{
+		"a command":           {[]string{"webhook"}, []string{`unknown command "webhook" for "millwright"`, "deliveries", "work-orders", "did you mean webhooks?"}},
+		"a subcommand":        {[]string{"webhooks", "enabel", "whk_x"}, []string{`unknown command "enabel"`, "renew-secret", "did you mean enable?"}},
+		"a flag":              {[]string{"deliveries", "list", "--state", "failed"}, []string{"unknown flag: --state", "--status", "--address", "--limit", "--json"}},
+		"a delivery status":   {[]string{"deliveries", "list", "--status", "failed,lost"}, []string{`--status: There is no delivery status "lost"`, "pending, delivered, retrying, failed, held, skipped"}},
+		"a work order status": {[]string{"work-orders", "list", "--organization", "acme", "--status", "done"}, []string{`There is no work order status "done"`, "sent_to_inspection"}},
+		"a feedback status":   {[]string{"issues", "list", "--organization", "acme", "--status", "closed"}, []string{`There is no feedback status "closed"`, "open, resolved"}},
+		"an event type":       {[]string{"webhooks", "change", "whk_x", "--event", "eaten"}, []string{`There is no event type "eaten"`, "work_order.created", "issue.resolved"}},
+		"a scope":             {[]string{"integrations", "scopes", "idn_x", "--scope", "root"}, []string{`There is no scope "root"`, "work_orders:read"}},
+		"a limit":             {[]string{"deliveries", "list", "--limit", "many"}, []string{"--limit: The limit is a whole number from 1."}},
+		"a limit of nothing":  {[]string{"issues", "list", "--organization", "acme", "--limit", "0"}, []string{"a whole number from 1"}},
+		"a duration":          {[]string{"namespace", "--retention", "long"}, []string{`--retention: "long" is not a duration`}},
+		"no reader":           {[]string{"work-orders", "list"}, []string{"as organization"}},
+		"two readers":         {[]string{"issues", "list", "--as", "a@example.com", "--organization", "acme"}, []string{"as organization"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := run(t, test.args...)
+			if err == nil || out != "" {
+				t.Fatalf("it prints %q and says %v", out, err)
+			}
+			for _, words := range test.says {
+				if !strings.Contains(err.Error(), words) {
+					t.Errorf("it says %q, which lacks %q", err, words)
+				}
+			}
+		})
+	}
+}
+
+func TestWordsOfExamples(t *testing.T) {
+	got := words(`millwright x --reason 'The receiver moves.' --secret "$S"`)
+	if want := []string{"millwright", "x", "--reason", "The receiver moves.", "--secret", "$S"}; !slices.Equal(got, want) {
+		t.Errorf("words are %q", got)
+	}
+}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+// objects runs a command that prints a JSON array of objects.
+func (h harness) objects(args ...string) []map[string]any {
+	h.t.Helper()
+	list := h.json(args...).([]any)
+	all := make([]map[string]any, len(list))
+	for i, value := range list {
+		all[i] = value.(map[string]any)
+	}
+	return all
+}
+
+// member returns a member of each object.
+func member(list []map[string]any, name string) (values []any) {
+	for _, o := range list {
+		values = append(values, o[name])
+	}
+	return values
+}
+
+// wantMembers checks the names of an object's members.
+func wantMembers(t *testing.T, o map[string]any, names string) {
+	t.Helper()
+	if got := strings.Join(slices.Sorted(maps.Keys(o)), " "); got != names {
+		t.Errorf("the members are %s, want %s", got, names)
+	}
+}
+
+// table runs a command and returns the lines of its table. Nothing in it controls the terminal.
+func (h harness) table(args ...string) []string {
+	h.t.Helper()
+	out, err := h.run(args...)
+	if err != nil || strings.ContainsAny(out, "\t\x1b") {
+		h.t.Errorf("%v: %v\n%q", args, err, out)
+	}
+	return strings.Split(strings.TrimRight(out, "\n"), "\n")
+}
+
+func (h harness) workOrder(by, node, title string) string {
+	h.t.Helper()
+	created, err := h.CreateWorkOrder(h.t.Context(), h.Actor(by), service.Call{}, service.NewWorkOrder{
+		InventoryID: h.ID(node), Title: title, Assignees: []string{h.ID(by)}, ExternalID: new("ext-" + title),
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.Clock.Advance(time.Second)
+	return created.RecordID
+}
+
+func TestOrganizationsList(t *testing.T) {
+	h := newHarness(t)
+	list := h.objects("organizations", "list")
+	if len(list) != 2 {
+		t.Fatalf("listed are %v", list)
+	}
+	wantMembers(t, list[0], "created_at id key name plan read_only suspended")
+	wantMembers(t, list[0]["plan"].(map[string]any), "api calls_per_minute integrations manual_work_orders name")
+	polar := list[slices.Index(member(list, "key"), any("polar"))]
+	if polar["id"] != h.Polar.OrganizationID || polar["name"] != "Polar Lifts" || polar["plan"].(map[string]any)["calls_per_minute"] != 100.0 {
+		t.Errorf("polar is listed as %v", polar)
+	}
+	h.Exec(`UPDATE organizations SET suspended = true, read_only = true WHERE key = 'polar'`)
+	h.Exec(`UPDATE identities SET name = E'Polar\x1b[2J' || repeat('x', 150) WHERE id = $1`, h.Polar.OrganizationID)
+	lines := h.table("organizations", "list")
+	if len(lines) != 3 || !strings.HasPrefix(lines[0], "ID ") || !strings.Contains(strings.Join(lines, "\n"), "suspended, read-only") {
+		t.Errorf("the table is %q", lines)
+	}
+	for _, line := range lines {
+		if len([]rune(line)) > 150 {
+			t.Errorf("a line is %d characters long", len([]rune(line)))
+		}
+	}
+}
+
+func TestWorkOrdersListAndShow(t *testing.T) {
+	h := newHarness(t)
+	first, second := h.workOrder("erp", "ahu1", "Replace\tfilter"), h.workOrder("roofer", "roof", "Paint it")
+	if _, err := h.CancelWorkOrder(t.Context(), h.Actor("erp"), service.Call{}, first, new("Not needed")); err != nil {
+		t.Fatal(err)
+	}
+	acme := []string{"work-orders", "list", "--organization", "acme"}
+	for name, test := range map[string]struct {
+		args []string
+		want []any
+	}{
+		"all, by key":            {acme, []any{second, first}},
+		"all, by id":             {[]string{"work-orders", "list", "--organization", h.Acme.OrganizationID}, []any{second, first}},
+		"a status":               {append(acme, "--status", "open"), []any{second}},
+		"two statuses":           {append(acme, "--status", "open,cancelled"), []any{second, first}},
+		"an external id":         {append(acme, "--external-id", "ext-Paint it"), []any{second}},
+		"an assignee":            {append(acme, "--assignee", h.ID("erp")), []any{first}},
+		"one":                    {append(acme, "--limit", "1"), []any{second}},
+		"another organization's": {[]string{"work-orders", "list", "--organization", "polar"}, nil},
+		"as a manager":           {[]string{"work-orders", "list", "--as", "ANN@acme.example.com"}, []any{second, first}},
+		"as one who sees none":   {[]string{"work-orders", "list", "--as", h.ID("zed")}, nil},
+		"another's assignee":     {[]string{"work-orders", "list", "--organization", "polar", "--assignee", h.ID("erp")}, nil},
+	} {
+		if got := member(h.objects(test.args...), "id"); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+	if out, err := h.run("work-orders", "list", "--organization", "polar", "--json"); err != nil || out != "[]\n" {
+		t.Errorf("an empty list is %q, %v", out, err)
+	}
+	lines := h.table(acme...)
+	if len(lines) != 3 || !strings.HasPrefix(lines[0], "ID ") || !strings.HasPrefix(lines[1], second) || !strings.Contains(lines[2], "cancelled") || !strings.Contains(lines[2], "Replace�filter") {
+		t.Errorf("the table is %q", lines)
+	}
+
+	// The operator sees ids, a person the people as well: the record as GET shows it.
+	shown := h.json("work-orders", "show", first).(map[string]any)
+	asAnn := h.json("work-orders", "show", first, "--as", h.ID("ann")).(map[string]any)
+	if shown["id"] != first || shown["cancel_reason"] != "Not needed" || shown["people"] != nil || asAnn["people"] == nil {
+		t.Errorf("shown are %v and %v", shown, asAnn)
+	}
+	text := strings.Join(h.table("work-orders", "show", first, "--as", h.ID("ann")), "\n")
+	for _, words := range []string{"Cancelled", "Not needed", "Headquarters › HVAC › AHU 1 (" + h.ID("ahu1") + ")", "ERP (" + h.ID("erp") + ")"} {
+		if !strings.Contains(text, words) {
+			t.Errorf("for people, %q is missing in\n%s", words, text)
+		}
+	}
+	for says, args := range map[string][]string{
+		"there is no work order wo_x":                                   {"show", "wo_x"},
+		"there is no work order wo_00000000000000000000000000":          {"show", "wo_00000000000000000000000000"},
+		"there is no work order " + first + " that the person may read": {"show", first, "--as", h.ID("zed")},
+		"there is no organization nemo":                                 {"list", "--organization", "nemo"},
+		"--as: there is no person":                                      {"list", "--as", "nemo@acme.example.com"},
+	} {
+		if out, err := h.run(append([]string{"work-orders"}, args...)...); err == nil || !strings.Contains(err.Error(), says) || out != "" {
+			t.Errorf("%v prints %q and says %v, want %s", args, out, err, says)
+		}
+	}
+}
+
+// A list that is longer than a page of the service is read page by page.
+func TestListsOfSeveralPages(t *testing.T) {
+	h := newHarness(t)
+	const many = 450
+	h.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
+		SELECT 'wo_' || lpad(n::text, 26, '0'), $1, $2, 'x', 'none', 'open', $3, now(), now() FROM generate_series(1, $4) n`,
+		h.Acme.OrganizationID, h.ID("ahu1"), h.ID("ann"), many)
+	for limit, want := range map[string]int{"50": 50, "200": 200, "401": 401} {
+		all := member(h.objects("work-orders", "list", "--organization", "acme", "--limit", limit), "id")
+		for i, id := range all {
+			if id != fmt.Sprintf("wo_%026d", many-i) {
+				t.Fatalf("%s: place %d is %v", limit, i, id)
+			}
+		}
+		if len(all) != want {
+			t.Errorf("%d of %s", len(all), limit)
+		}
+	}
+}
+
+func TestIssuesListAndShow(t *testing.T) {
+	h := newHarness(t)
+	create := func(node, subject string) string {
+		created, err := h.CreateFeedback(t.Context(), h.Actor("erp"), service.Call{}, service.NewFeedback{
+			InventoryID: h.ID(node), Subject: subject, Description: new("Line one\nline two"), ExternalID: new("desk-" + subject),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Clock.Advance(time.Second)
+		return created.RecordID
+	}
+	first, second := create("ahu1", "It rattles"), create("roof", "It leaks")
+	ann, err := h.PersonActor(t.Context(), h.ID("ann"))
+	if err == nil {
+		_, err = h.ResolveFeedback(t.Context(), ann, service.Call{}, first)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		args []string
+		want []any
+	}{
+		"all":                    {[]string{"--organization", "acme"}, []any{second, first}},
+		"a status":               {[]string{"--organization", "acme", "--status", "resolved"}, []any{first}},
+		"an external id":         {[]string{"--organization", "acme", "--external-id", "desk-It leaks"}, []any{second}},
+		"another organization's": {[]string{"--organization", "polar"}, nil},
+		"as a manager":           {[]string{"--as", h.ID("ann")}, []any{second, first}},
+		"as one who sees none":   {[]string{"--as", h.ID("bob")}, nil},
+	} {
+		if got := member(h.objects(append([]string{"issues", "list"}, test.args...)...), "id"); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+	if lines := h.table("issues", "list", "--organization", "acme"); len(lines) != 3 || !strings.Contains(lines[2], "resolved") {
+		t.Errorf("the table is %q", lines)
+	}
+	if shown := h.json("issues", "show", first).(map[string]any); shown["id"] != first || shown["resolved_at"] == nil || shown["people"] != nil {
+		t.Errorf("shown is %v", shown)
+	}
+	if text := strings.Join(h.table("issues", "show", second), "\n"); !strings.Contains(text, "It leaks") || !strings.Contains(text, "line two") {
+		t.Errorf("for people:\n%s", text)
+	}
+	for says, args := range map[string][]string{
+		"there is no feedback " + first + " that the person may read": {"show", first, "--as", h.ID("bob")},
+		"there is no feedback iss_x":                                  {"show", "iss_x"},
+	} {
+		if out, err := h.run(append([]string{"issues"}, args...)...); err == nil || !strings.Contains(err.Error(), says) || out != "" {
+			t.Errorf("%v prints %q and says %v", args, out, err)
+		}
+	}
+}
+
+func TestWebhooksListIsNarrow(t *testing.T) {
+	h := newHarness(t)
+	h.Exec(`INSERT INTO webhook_health (webhook_id, failing_since, last_at, last_status) VALUES ($1, '2026-03-01T08:00:00Z', '2026-03-01T09:00:00Z', 503)
+		ON CONFLICT (webhook_id) DO UPDATE SET failing_since = excluded.failing_since, last_at = excluded.last_at, last_status = excluded.last_status`, h.ID("erp_hook"))
+	if _, err := h.DisableWebhook(t.Context(), service.Operator(), h.ID("reader_hook"), "It\tmoves."); err != nil {
+		t.Fatal(err)
+	}
+	lines := h.table("webhooks", "list", "--integration", h.ID("erp"))
+	if want := h.ID("erp_hook") + "  failing  2026-03-01T08:00:00.000Z  http://127.0.0.1:9/erp"; len(lines) != 2 || lines[1] != want {
+		t.Errorf("the table is %q, want %q", lines, want)
+	}
+	text := strings.Join(h.table("webhooks", "list"), "\n")
+	if !strings.Contains(text, h.ID("reader_hook")+"  off ") || !strings.Contains(text, h.ID("reader_updates")+"  on       -") {
+		t.Errorf("the table is\n%s", text)
+	}
+	shown := h.json("webhooks", "show", h.ID("erp_hook")).(map[string]any)
+	wantMembers(t, shown, "enabled events failing_since id integration_id last_at last_error last_status last_success_at off_at off_reason url")
+	if shown["failing_since"] != "2026-03-01T08:00:00.000Z" || shown["last_status"] != 503.0 {
+		t.Errorf("shown is %v", shown)
+	}
+	if text := strings.Join(h.table("webhooks", "show", h.ID("reader_hook")), "\n"); !strings.Contains(text, "It�moves.") || !strings.Contains(text, h.ID("reader")) {
+		t.Errorf("for people:\n%s", text)
+	}
+	for _, id := range []string{"whk_x", "whk_00000000000000000000000000"} {
+		if out, err := h.run("webhooks", "show", id); err == nil || err.Error() != "there is no webhook address "+id || out != "" {
+			t.Errorf("it prints %q and says %v", out, err)
+		}
+	}
+	h.Exec(`DELETE FROM webhook_health`)
+	if servicetest.Value[int](h.Fixture, `SELECT count(*) FROM webhooks`) != len(h.objects("webhooks", "list")) {
+		t.Error("an address without health is not listed")
+	}
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"millwright/service"
+)
+
+// readerFlags say whose records a list shows: those of an organization, to its operator,
+// or those that a person may read.
+type readerFlags struct {
+	as           actorFlag
+	organization string
+}
+
+// flag adds --organization and --as to the command, which needs one of them.
+func (f *readerFlags) flag(cmd *cobra.Command) {
+	f.as.flag(cmd)
+	cmd.Flags().StringVar(&f.organization, "organization", "", "those of the organization with this id or key")
+	cmd.MarkFlagsMutuallyExclusive("as", "organization")
+	cmd.MarkFlagsOneRequired("as", "organization")
+}
+
+// reader returns the operator of the organization, or the person of --as.
+func (f *readerFlags) reader(ctx context.Context, cmd *cobra.Command, svc *service.Service) (service.Actor, error) {
+	if cmd.Flags().Changed("as") {
+		return f.as.actor(ctx, cmd, svc)
+	}
+	id, err := organizationID(ctx, svc, f.organization)
+	return service.OperatorIn(id), err
+}
+
+// organizationID returns the id of an organization that is named by its id or key.
+func organizationID(ctx context.Context, svc *service.Service, reference string) (string, error) {
+	id, err := svc.OrganizationID(ctx, reference)
+	return id, describeError(err, "organization "+reference)
+}
