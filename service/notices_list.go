@@ -11,17 +11,17 @@ import (
 
 // NoticeView is a notice in the inbox of its person.
 type NoticeView struct {
-	ID        int64
-	Kind      models.NoticeKind
-	CreatedAt models.Time
-	ReadAt    *models.Time
-	RecordID  string
+	ID        int64             `json:"id"`
+	Kind      models.NoticeKind `json:"kind"`
+	CreatedAt models.Time       `json:"created_at"`
+	ReadAt    *models.Time      `json:"read_at"`
+	RecordID  string            `json:"record_id"`
 	// About is the time a reminder is about.
-	About *models.Time
+	About *models.Time `json:"about"`
 	// Title describes the record, "" if the person may no longer read it.
-	Title string
+	Title string `json:"title"`
 	// Number is a work order's.
-	Number *int64
+	Number *int64 `json:"number"`
 }
 
 // NoticeFilter says which page of an inbox is wanted.

@@ -113,6 +113,16 @@ var examples = map[string][]string{
 	},
 	"millwright issues show":    {"millwright issues show iss_…"},
 	"millwright issues resolve": {"millwright issues resolve iss_… --as ann@example.com"},
+
+	"millwright log": {"millwright log list --organization acme --since 24h"},
+	"millwright log list": {
+		"millwright log list --organization acme --since 24h",
+		"millwright log list --organization acme --record wo_…",
+		"millwright log list --organization acme --action integration",
+		"millwright log list --as ann@example.com --limit 500 --json",
+	},
+	"millwright notices":      {"millwright notices list --as bob@example.com"},
+	"millwright notices list": {"millwright notices list --as bob@example.com --read"},
 }
 
 // addExamples adds the examples to the help of the command and of those below it.

@@ -13,7 +13,7 @@ import (
 // Operators' commands).
 var contractCommands = []string{
 	"api", "worker", "migrate", "import", "config", "version",
-	"organizations list", "work-orders list", "work-orders show", "issues list", "issues show",
+	"organizations list", "log list", "notices list", "work-orders list", "work-orders show", "issues list", "issues show",
 	"integrations list", "integrations renew-secret", "integrations disable", "integrations enable",
 	"webhooks list", "webhooks enable", "webhooks test", "deliveries list", "deliveries show", "deliveries redeliver",
 	"work-orders review", "work-orders hold", "work-orders resume", "issues resolve",
@@ -121,19 +121,20 @@ func TestErrorsListTheValidValues(t *testing.T) {
 		args []string
 		says []string
 	}{
-		"a command":           {[]string{"webhook"}, []string{`unknown command "webhook" for "millwright"`, "deliveries", "work-orders", "did you mean webhooks?"}},
-		"a subcommand":        {[]string{"webhooks", "enabel", "whk_x"}, []string{`unknown command "enabel"`, "renew-secret", "did you mean enable?"}},
-		"a flag":              {[]string{"deliveries", "list", "--state", "failed"}, []string{"unknown flag: --state", "--status", "--address", "--limit", "--json"}},
-		"a delivery status":   {[]string{"deliveries", "list", "--status", "failed,lost"}, []string{`--status: There is no delivery status "lost"`, "pending, delivered, retrying, failed, held, skipped"}},
-		"a work order status": {[]string{"work-orders", "list", "--organization", "acme", "--status", "done"}, []string{`There is no work order status "done"`, "sent_to_inspection"}},
-		"a feedback status":   {[]string{"issues", "list", "--organization", "acme", "--status", "closed"}, []string{`There is no feedback status "closed"`, "open, resolved"}},
-		"an event type":       {[]string{"webhooks", "change", "whk_x", "--event", "eaten"}, []string{`There is no event type "eaten"`, "work_order.created", "issue.resolved"}},
-		"a scope":             {[]string{"integrations", "scopes", "idn_x", "--scope", "root"}, []string{`There is no scope "root"`, "work_orders:read"}},
-		"a limit":             {[]string{"deliveries", "list", "--limit", "many"}, []string{"--limit: The limit is a whole number from 1."}},
-		"a limit of nothing":  {[]string{"issues", "list", "--organization", "acme", "--limit", "0"}, []string{"a whole number from 1"}},
-		"a duration":          {[]string{"namespace", "--retention", "long"}, []string{`--retention: "long" is not a duration`}},
-		"no reader":           {[]string{"work-orders", "list"}, []string{"as organization"}},
-		"two readers":         {[]string{"issues", "list", "--as", "a@example.com", "--organization", "acme"}, []string{"as organization"}},
+		"a command":            {[]string{"webhook"}, []string{`unknown command "webhook" for "millwright"`, "deliveries", "work-orders", "did you mean webhooks?"}},
+		"a subcommand":         {[]string{"webhooks", "enabel", "whk_x"}, []string{`unknown command "enabel"`, "renew-secret", "did you mean enable?"}},
+		"a flag":               {[]string{"deliveries", "list", "--state", "failed"}, []string{"unknown flag: --state", "--status", "--address", "--limit", "--json"}},
+		"a delivery status":    {[]string{"deliveries", "list", "--status", "failed,lost"}, []string{`--status: There is no delivery status "lost"`, "pending, delivered, retrying, failed, held, skipped"}},
+		"a work order status":  {[]string{"work-orders", "list", "--organization", "acme", "--status", "done"}, []string{`There is no work order status "done"`, "sent_to_inspection"}},
+		"a feedback status":    {[]string{"issues", "list", "--organization", "acme", "--status", "closed"}, []string{`There is no feedback status "closed"`, "open, resolved"}},
+		"an event type":        {[]string{"webhooks", "change", "whk_x", "--event", "eaten"}, []string{`There is no event type "eaten"`, "work_order.created", "issue.resolved"}},
+		"a scope":              {[]string{"integrations", "scopes", "idn_x", "--scope", "root"}, []string{`There is no scope "root"`, "work_orders:read"}},
+		"a limit":              {[]string{"deliveries", "list", "--limit", "many"}, []string{"--limit: The limit is a whole number from 1."}},
+		"a limit of nothing":   {[]string{"issues", "list", "--organization", "acme", "--limit", "0"}, []string{"a whole number from 1"}},
+		"a duration":           {[]string{"namespace", "--retention", "long"}, []string{`--retention: "long" is not a duration`}},
+		"no reader":            {[]string{"work-orders", "list"}, []string{"as organization"}},
+		"two readers":          {[]string{"issues", "list", "--as", "a@example.com", "--organization", "acme"}, []string{"as organization"}},
+		"no person of notices": {[]string{"notices", "list"}, []string{`"as"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := run(t, test.args...)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"millwright/models"
 	"millwright/service"
 	"millwright/service/servicetest"
 )
@@ -217,6 +218,73 @@ func TestIssuesListAndShow(t *testing.T) {
 		if out, err := h.run(append([]string{"issues"}, args...)...); err == nil || !strings.Contains(err.Error(), says) || out != "" {
 			t.Errorf("%v prints %q and says %v", args, out, err)
 		}
+	}
+}
+
+func TestLogList(t *testing.T) {
+	h := newHarness(t)
+	id := h.workOrder("erp", "ahu1", "Replace filter")
+	if _, err := h.TurnIntegrationOff(t.Context(), service.Operator(), h.ID("reader")); err != nil {
+		t.Fatal(err)
+	}
+	list := h.objects("log", "list", "--organization", "acme")
+	if len(list) < 2 || list[0]["action"] != "integration.turned_off" || list[0]["actor_id"] != nil || list[0]["actor_name"] != "Millwright" ||
+		list[1]["actor_name"] != "erp (API)" || list[1]["record_id"] != id {
+		t.Fatalf("the log is %v", list)
+	}
+	wantMembers(t, list[0], "action actor_id actor_name created_at id record_id record_name")
+	if got := member(h.objects("log", "list", "--organization", "acme", "--record", id), "record_id"); !slices.Equal(got, []any{id}) {
+		t.Errorf("of one record: %v", got)
+	}
+	if got := member(h.objects("log", "list", "--organization", "acme", "--action", "integration"), "action"); !slices.Equal(got, []any{"integration.turned_off"}) {
+		t.Errorf("of one kind: %v", got)
+	}
+	now := models.TimeOf(h.Clock.Now()).String()
+	if got := member(h.objects("log", "list", "--organization", "acme", "--since", now), "action"); !slices.Equal(got, []any{"integration.turned_off"}) {
+		t.Errorf("since %s: %v", now, got)
+	}
+	if got := h.objects("log", "list", "--as", "ann@acme.example.com"); len(got) != len(list) {
+		t.Errorf("an administrator sees %d, want %d", len(got), len(list))
+	}
+	if got := h.objects("log", "list", "--organization", "polar", "--record", id); len(got) != 0 {
+		t.Errorf("another organization's log has %v", got)
+	}
+	if lines := h.table("log", "list", "--organization", "acme"); !strings.HasPrefix(lines[0], "TIME ") || !strings.Contains(lines[2], "erp (API)") {
+		t.Errorf("the table is %q", lines)
+	}
+	for says, args := range map[string][]string{
+		"requires the permission":       {"--as", "bob@acme.example.com"},
+		"there is no organization nemo": {"--organization", "nemo"},
+		`"now" is neither`:              {"--organization", "acme", "--since", "now"},
+	} {
+		if out, err := h.run(append([]string{"log", "list"}, args...)...); err == nil || !strings.Contains(err.Error(), says) || out != "" {
+			t.Errorf("%v prints %q and says %v", args, out, err)
+		}
+	}
+}
+
+func TestNoticesList(t *testing.T) {
+	h := newHarness(t)
+	id := h.workOrder("erp", "ahu1", "Replace filter")
+	for _, people := range [][]string{{h.ID("bob")}, {h.ID("crew")}} {
+		if _, err := h.AssignWorkOrder(t.Context(), h.Actor("erp"), service.Call{}, id, people, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := h.objects("notices", "list", "--as", "bob@acme.example.com")
+	if len(list) != 2 || list[0]["kind"] != "work_order.assigned" || list[0]["record_id"] != id || list[0]["title"] != "Replace filter" || list[0]["read_at"] != nil {
+		t.Fatalf("bob's notices are %v", list)
+	}
+	wantMembers(t, list[0], "about created_at id kind number read_at record_id title")
+	h.Exec(`UPDATE notices SET read_at = now() WHERE id = (SELECT max(id) FROM notices WHERE person_id = $1)`, h.ID("bob"))
+	if got := h.objects("notices", "list", "--as", h.ID("bob"), "--read"); len(got) != 1 || got[0]["id"] != list[0]["id"] {
+		t.Errorf("read are %v", got)
+	}
+	if lines := h.table("notices", "list", "--as", h.ID("bob")); len(lines) != 2 || !strings.HasPrefix(lines[0], "TIME ") || !strings.Contains(lines[1], "work_order.assigned") {
+		t.Errorf("the table is %q", lines)
+	}
+	if out, err := h.run("notices", "list", "--as", h.ID("zed"), "--json"); err != nil || out != "[]\n" {
+		t.Errorf("an empty inbox is %q, %v", out, err)
 	}
 }
 

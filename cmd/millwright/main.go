@@ -35,7 +35,8 @@ func rootCommand() *cobra.Command {
 	}
 	root.AddCommand(apiCommand(), workerCommand(), migrateCommand(), importCommand(), configCommand(), listenCommand(), openAPICommand(),
 		healthCommand(), namespaceCommand(), resealCommand(), restoredCommand(), versionCommand(),
-		organizationsCommand(), integrationsCommand(), webhooksCommand(), deliveriesCommand(), workOrdersCommand(), issuesCommand())
+		organizationsCommand(), integrationsCommand(), webhooksCommand(), deliveriesCommand(), workOrdersCommand(), issuesCommand(),
+		logCommand(), noticesCommand())
 	root.SetFlagErrorFunc(describeFlagError)
 	addExamples(root)
 	return root

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"millwright/service"
+)
+
+func logCommand() *cobra.Command {
+	return commandGroup("log", "List Log Records: who did what to which record", listLogCommand())
+}
+
+func listLogCommand() *cobra.Command {
+	var out output
+	var reader readerFlags
+	var limit limitFlag
+	var filter service.LogFilter
+	var since string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List an organization's Log Records, the newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("since") {
+				at, err := parseSince(since, time.Now())
+				if err != nil {
+					return err
+				}
+				filter.From = at
+			}
+			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
+				actor, err := reader.reader(ctx, cmd, svc)
+				if err != nil {
+					return err
+				}
+				found, err := upTo(limit, func(size int) ([]service.LogRecord, error) {
+					return nextLogRecords(ctx, svc, actor, &filter, size)
+				})
+				if err != nil {
+					return err
+				}
+				return out.show(cmd, found, func(w io.Writer) { logTable(w, found) })
+			})
+		},
+	}
+	out.flag(cmd)
+	reader.flag(cmd)
+	limit.flag(cmd)
+	cmd.Flags().StringVar(&filter.RecordID, "record", "", "only those about the record with this id")
+	cmd.Flags().StringVar(&filter.Action, "action", "", "only this action, such as webhook.created, or all about one thing: webhook")
+	cmd.Flags().StringVar(&since, "since", "", "only those since then: "+timeFlagHelp)
+	return cmd
+}
+
+// nextLogRecords returns the next Log Records and moves the filter to after them. The
+// service's pages of a rare action may have fewer than there are.
+func nextLogRecords(ctx context.Context, svc *service.Service, reader service.Actor, filter *service.LogFilter, size int) ([]service.LogRecord, error) {
+	var found []service.LogRecord
+	for {
+		filter.Limit = size - len(found)
+		page, err := svc.LogRecords(ctx, reader, reader.OrganizationID, *filter)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, page.Records...)
+		if page.Next == 0 || len(found) == size {
+			filter.Before = page.Next
+			return found, nil
+		}
+		filter.Before = page.Next
+	}
+}
+
+func logTable(w io.Writer, found []service.LogRecord) {
+	fmt.Fprintln(w, "TIME\tWHO\tACTION\tRECORD\t")
+	for _, l := range found {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", l.At, short(l.ActorName), l.Action, recordCell(l))
+	}
+}
+
+// recordCell formats the record of a Log Record.
+func recordCell(l service.LogRecord) string {
+	if l.RecordName == nil {
+		return l.RecordID
+	}
+	return short(*l.RecordName) + " (" + l.RecordID + ")"
+}

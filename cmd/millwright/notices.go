@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"millwright/service"
+)
+
+func noticesCommand() *cobra.Command {
+	return commandGroup("notices", "List the notices in people's inboxes", listNoticesCommand())
+}
+
+func listNoticesCommand() *cobra.Command {
+	var out output
+	var as actorFlag
+	var limit limitFlag
+	var filter service.NoticeFilter
+	cmd := &cobra.Command{
+		Use:   "list --as PERSON",
+		Short: "List a person's unread notices, the newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
+				person, err := as.actor(ctx, cmd, svc)
+				if err != nil {
+					return err
+				}
+				found, err := upTo(limit, func(size int) ([]service.NoticeView, error) {
+					filter.Limit = size
+					page, err := svc.Notices(ctx, person, filter)
+					if len(page) > 0 {
+						filter.Before = page[len(page)-1].ID
+					}
+					return page, err
+				})
+				if err != nil {
+					return err
+				}
+				return out.show(cmd, found, func(w io.Writer) { noticesTable(w, found) })
+			})
+		},
+	}
+	out.flag(cmd)
+	as.flag(cmd)
+	limit.flag(cmd)
+	cmd.Flags().BoolVar(&filter.Read, "read", false, "those that were read instead")
+	require(cmd, "as")
+	return cmd
+}
+
+func noticesTable(w io.Writer, found []service.NoticeView) {
+	fmt.Fprintln(w, "TIME\tKIND\tRECORD\tABOUT\t")
+	for _, n := range found {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", n.CreatedAt, n.Kind, n.RecordID, short(n.Title))
+	}
+}
