@@ -60,6 +60,7 @@ func (a *Addresses) RedeliverSince(ctx context.Context, id string, since models.
 // TestResult is what became of a test delivery: the receiver's status, or why there was
 // none. Histories store it.
 type TestResult struct {
+	EventID   string `json:"event_id"`
 	Status    int    `json:"status,omitempty"`
 	Error     string `json:"error,omitempty"`
 	LatencyMS int64  `json:"latency_ms"`
@@ -67,7 +68,13 @@ type TestResult struct {
 
 // TestAddress sends one ping, even if the address is off.
 func (a *Addresses) TestAddress(ctx context.Context, id string) (TestResult, error) {
-	address, ping, err := a.Service.TestWebhook(ctx, service.Operator(), id)
+	return a.SendExample(ctx, id, models.EventPing)
+}
+
+// SendExample sends one event of the type with a made-up record, even if the address is
+// off, and stores the response in the database, since histories hold no receiver's text.
+func (a *Addresses) SendExample(ctx context.Context, id string, kind models.EventType) (TestResult, error) {
+	address, event, err := a.Service.TestWebhook(ctx, service.Operator(), id, kind)
 	if err != nil {
 		return TestResult{}, rejection(err)
 	}
@@ -75,6 +82,9 @@ func (a *Addresses) TestAddress(ctx context.Context, id string) (TestResult, err
 	if err != nil {
 		return TestResult{}, err
 	}
-	attempt := Send(ctx, a.Sender, signer, a.Now, address.URL, ping)
-	return TestResult{Status: attempt.Status, Error: attempt.Error, LatencyMS: attempt.Latency.Milliseconds()}, nil
+	attempt := Send(ctx, a.Sender, signer, a.Now, address.URL, event)
+	if err := a.Service.RecordTest(ctx, id, attempt); err != nil {
+		return TestResult{}, rejection(err)
+	}
+	return TestResult{EventID: event.EventID, Status: attempt.Status, Error: attempt.Error, LatencyMS: attempt.Latency.Milliseconds()}, nil
 }

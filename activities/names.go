@@ -21,6 +21,7 @@ const (
 	NameEnableAddress     = "EnableAddress"
 	NameRedeliverSince    = "RedeliverSince"
 	NameTestAddress       = "TestAddress"
+	NameSendExample       = "SendExample"
 	NameLoadWorkOrder     = "LookAtWorkOrder"
 	NameRemindWorkOrder   = "RemindOfWorkOrder"
 	NameLoadFeedback      = "LookAtFeedback"
@@ -60,6 +61,7 @@ func (a *Addresses) Register(r worker.ActivityRegistry) {
 	register(r, NameEnableAddress, a.EnableAddress)
 	register(r, NameRedeliverSince, a.RedeliverSince)
 	register(r, NameTestAddress, a.TestAddress)
+	register(r, NameSendExample, a.SendExample)
 }
 
 // Register registers the activities of the WorkOrder and Feedback workflows.

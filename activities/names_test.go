@@ -40,7 +40,7 @@ func TestActivitiesAreRegisteredUnderTheirStoredNames(t *testing.T) {
 		"LoadDelivery": "LoadDelivery", "AttemptDelivery": "CheckDelivery", "CheckDelivery": "CheckDelivery",
 		"RedeliverDelivery": "RedeliverDelivery", "StopDelivery": "StopDelivery",
 		"LoadAddress": "LoadAddress", "TurnOffIfUnsuccessful": "TurnOffIfUnsuccessful", "WarnOfFailing": "WarnOfFailing",
-		"DisableAddress": "DisableAddress", "EnableAddress": "EnableAddress", "RedeliverSince": "RedeliverSince", "TestAddress": "TestAddress",
+		"DisableAddress": "DisableAddress", "EnableAddress": "EnableAddress", "RedeliverSince": "RedeliverSince", "TestAddress": "TestAddress", "SendExample": "SendExample",
 		"LookAtWorkOrder": "LoadWorkOrder", "RemindOfWorkOrder": "RemindWorkOrder", "LookAtFeedback": "LoadFeedback",
 		"ReviewWorkOrder": "ReviewWorkOrder", "HoldWorkOrder": "HoldWorkOrder", "ResumeWorkOrder": "ResumeWorkOrder",
 		"CancelWorkOrder": "CancelWorkOrder", "ResolveFeedback": "ResolveFeedback",

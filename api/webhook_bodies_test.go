@@ -52,13 +52,22 @@ func TestDeliveriesMatchTheDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, ping, err := s.TestWebhook(t.Context(), service.Operator(), s.ID("erp_hook"))
-	if err != nil {
-		t.Fatal(err)
+	var examples []service.RenderedDelivery
+	for _, hook := range []string{"erp_hook", "reader_hook"} { // with people and without
+		for _, kind := range models.AllEventTypes {
+			_, example, err := s.TestWebhook(t.Context(), service.Operator(), s.ID(hook), kind)
+			if err != nil {
+				t.Fatal(err)
+			}
+			examples = append(examples, example)
+		}
 	}
 	seen := map[models.EventType]int{}
-	for _, h := range append(claim.Deliveries, ping) {
+	for _, h := range claim.Deliveries {
 		seen[h.EventType]++
+	}
+	seen[models.EventPing] = 1 // only ever a test
+	for _, h := range append(claim.Deliveries, examples...) {
 		if err := s.Document.CheckWebhook(string(h.EventType), h.Body); err != nil {
 			t.Errorf("%s: %v\n%s", h.EventType, err, h.Body)
 		}

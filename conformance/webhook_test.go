@@ -363,7 +363,7 @@ func (h *harness) sendTest(status int, text string) testDelivery {
 		_, _ = io.WriteString(response, text)
 	}))
 	defer receiver.Close()
-	address, ping, err := h.TestWebhook(h.t.Context(), service.Operator(), h.ID("erp_hook"))
+	address, ping, err := h.TestWebhook(h.t.Context(), service.Operator(), h.ID("erp_hook"), models.EventPing)
 	if err != nil {
 		h.t.Fatal(err)
 	}

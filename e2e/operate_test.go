@@ -12,6 +12,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"millwright/models"
 	"millwright/webhook"
 )
 
@@ -314,6 +315,7 @@ func TestWebhookTestOfAReceiverThatHangs(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
 	h := newHarness(t, settings{"WEBHOOK_RESPONSE_TIMEOUT": "300ms"}, r)
+	h.startWorker()
 	r.respondWith(hang)
 	printed, message, status := h.operate("webhooks", "test", h.org.webhookID(1))
 	if status != 1 || !strings.Contains(message, "No response came within 0.3 seconds.") || !strings.Contains(printed, "No response came") {
@@ -324,4 +326,42 @@ func TestWebhookTestOfAReceiverThatHangs(t *testing.T) {
 	if printed, _, status := h.operate("webhooks", "test", h.org.webhookID(1)); status != 0 || !strings.Contains(printed, `"type":"ping"`) {
 		t.Errorf("status %d, printed %q", status, printed)
 	}
+}
+
+// Each type of event can be sent to an address, signed and with a made-up record, by a worker.
+func TestOperatorsTriggerEvents(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	h := newHarness(t, nil, r)
+	h.startWorker()
+	address := h.org.webhookID(1)
+	r.respondWith(accept)
+	for i, kind := range models.AllEventTypes {
+		printed, message, status := h.operate("trigger", string(kind), "--address", address, "--json")
+		var result object
+		if err := json.Unmarshal([]byte(printed), &result); err != nil || status != 0 {
+			t.Fatalf("trigger %s ended with status %d, %q: %s", kind, status, message, printed)
+		}
+		wantFields(t, "what trigger prints", result, attemptFields, "webhook_id", "event_id")
+		got := r.got()
+		if len(got) != i+1 {
+			t.Fatalf("after %s the receiver has %d", kind, len(got))
+		}
+		last := got[i]
+		if last.event.Type != string(kind) || last.event.ID != result["event_id"] || last.event.OrganizationID == "" ||
+			result["status"] != 204.0 || result["webhook_id"] != address {
+			t.Errorf("%s arrived as %+v and printed %v", kind, last.event, result)
+		}
+	}
+	r.respondWith(always(http.StatusTeapot))
+	printed, message, status := h.operate("trigger", "work_order.completed", "--address", address)
+	if status != 1 || message != "millwright: The receiver answered 418.\n" || !strings.Contains(printed, "418") {
+		t.Errorf("status %d, error %q, printed %q", status, message, printed)
+	}
+	if n := h.count(`SELECT count(*) FROM events`) + h.count(`SELECT count(*) FROM all_deliveries`) + h.count(`SELECT count(*) FROM webhook_health`); n != 0 {
+		t.Error("an example was stored as an event, or counts for the address's health")
+	}
+	h.wantError("there is no webhook address whk_00000000000000000000000000", "trigger", "ping", "--address", "whk_00000000000000000000000000")
+	h.wantError(`there is no event type "eaten"`, "trigger", "eaten", "--address", address)
+	h.wantError("--as: there is no person", "trigger", "ping", "--address", address, "--as", "stranger@acme.example.com")
 }

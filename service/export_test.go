@@ -50,3 +50,6 @@ func numberedMarks(sql string) string {
 
 // PublishStatement publishes events of work orders.
 var PublishStatement = publishWorkOrder.SQL
+
+// Expiries is how many tables and works housekeeping looks at.
+var Expiries = len(expiries)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"millwright/models"
@@ -140,12 +141,17 @@ func checkEvents(events []models.EventType) []models.FieldError {
 		pointer := fmt.Sprintf("/events/%d", i)
 		switch {
 		case !e.Known():
-			fields = append(fields, models.FieldError{Pointer: pointer, Code: "unknown", Detail: fmt.Sprintf("There is no event type %q.", e)})
+			fields = append(fields, unknownEventType(pointer, e))
 		case slices.Contains(events[:i], e):
 			fields = append(fields, models.FieldError{Pointer: pointer, Code: "duplicate", Detail: fmt.Sprintf("The event type %s is named twice.", e)})
 		}
 	}
 	return fields
+}
+
+// unknownEventType says that there is no such event type, and which there are.
+func unknownEventType(pointer string, e models.EventType) models.FieldError {
+	return models.FieldError{Pointer: pointer, Code: "unknown", Detail: fmt.Sprintf("There is no event type %q; choose from %s.", e, strings.Join(eventNames(models.AllEventTypes), ", "))}
 }
 
 func eventNames(events []models.EventType) []string {

@@ -2,11 +2,8 @@ package service
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"unicode/utf8"
-
-	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
 )
@@ -70,44 +67,4 @@ func (t *ormTx) turnOn(h *models.Webhook) error {
 		return err
 	}
 	return t.exec(`UPDATE webhook_health SET failing_since = NULL, warned_at = NULL WHERE webhook_id = ?`, h.ID)
-}
-
-// pingMessage is the message of a test delivery.
-const pingMessage = "This is a test from Millwright."
-
-// TestWebhook renders a ping and returns the address to send it to, once. It
-// ignores what the address subscribes to and whether it is on. The ping is not
-// stored and does not affect the health of the address (spec section 6, setup).
-// Errors: not_found, permission_denied, unavailable.
-func (s *Service) TestWebhook(ctx context.Context, actor Actor, id string) (Address, RenderedDelivery, error) {
-	if err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
-		_, err := t.lockWebhook(actor, id)
-		return err
-	}); err != nil {
-		return Address{}, RenderedDelivery{}, err
-	}
-	rows, err := s.pool.Query(ctx, addressQuery+`$1`, id, s.now())
-	if err != nil {
-		return Address{}, RenderedDelivery{}, s.translate(err)
-	}
-	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[addressRow])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Address{}, RenderedDelivery{}, models.NotFound()
-	}
-	if err != nil {
-		return Address{}, RenderedDelivery{}, s.translate(err)
-	}
-	address, err := s.openAddress(row)
-	if err != nil {
-		return Address{}, RenderedDelivery{}, err
-	}
-	ping := RenderedDelivery{EventType: models.EventPing}
-	if ping.EventID, err = s.newID(models.PrefixEvent); err != nil {
-		return Address{}, RenderedDelivery{}, err
-	}
-	ping.Body, err = Encode(envelope{
-		ID: ping.EventID, Type: models.EventPing, CreatedAt: s.now(), OrganizationID: row.OrganizationID,
-		Data: map[string]any{"message": pingMessage},
-	})
-	return address, ping, err
 }

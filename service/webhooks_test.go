@@ -144,7 +144,7 @@ func webhookWrites(f *servicetest.Fixture, integrationID, webhookID, deliveryID 
 			return err
 		},
 		"test": func(ctx context.Context, a service.Actor) error {
-			_, _, err := f.TestWebhook(ctx, a, webhookID)
+			_, _, err := f.TestWebhook(ctx, a, webhookID, models.EventPing)
 			return err
 		},
 		"redeliver one": func(ctx context.Context, a service.Actor) error {
@@ -278,7 +278,7 @@ func TestInvalidWebhooksAreRejected(t *testing.T) {
 		"too long":           {url + strings.Repeat("x", 2048), good, "/url", ""},
 		"no events":          {url, nil, "/events", "Name at least one event type."},
 		"an empty list":      {url, []models.EventType{}, "/events", "Name at least one event type."},
-		"an unknown event":   {url, []models.EventType{models.EventPing, "work_order.eaten"}, "/events/1", `There is no event type "work_order.eaten".`},
+		"an unknown event":   {url, []models.EventType{models.EventPing, "work_order.eaten"}, "/events/1", `There is no event type "work_order.eaten"; choose from work_order.created`},
 		"an event repeated":  {url, []models.EventType{models.EventPing, models.EventPing}, "/events/1", "The event type ping is named twice."},
 		"good with one ping": {url, good, "", ""},
 	} {

@@ -284,9 +284,20 @@ func (w *Waker) send(ctx context.Context, next wake, priority temporal.Priority)
 			return err
 		}
 	}
-	arguments := []any{target.ID}
-	options := client.StartWorkflowOptions{Priority: priority}
-	name := ""
+	name, options, arguments := startOf(target)
+	options.Priority = priority
+	_, err := w.client.SignalWithStartWorkflow(ctx, options.ID, signal, argument, options, name, arguments...)
+	if _, invalid := errors.AsType[*serviceerror.InvalidArgument](err); invalid {
+		// No worker has registered the search attributes yet: start without them.
+		options.TypedSearchAttributes = temporal.SearchAttributes{}
+		_, err = w.client.SignalWithStartWorkflow(ctx, options.ID, signal, argument, options, name, arguments...)
+	}
+	return err
+}
+
+// startOf is how the workflow of the target is started.
+func startOf(target service.WakeTarget) (name string, options client.StartWorkflowOptions, arguments []any) {
+	arguments = []any{target.ID}
 	switch target.Kind {
 	case service.TargetWebhook:
 		name, options.ID = workflows.WebhookAddressName, workflows.WebhookAddressID(target.ID)
@@ -310,13 +321,7 @@ func (w *Waker) send(ctx context.Context, next wake, priority temporal.Priority)
 		options.StaticSummary = "Feedback " + target.ID
 		options.TypedSearchAttributes = temporal.NewSearchAttributes(workflows.AttributeRecordID.ValueSet(target.ID))
 	}
-	_, err := w.client.SignalWithStartWorkflow(ctx, options.ID, signal, argument, options, name, arguments...)
-	if _, invalid := errors.AsType[*serviceerror.InvalidArgument](err); invalid {
-		// No worker has registered the search attributes yet: start without them.
-		options.TypedSearchAttributes = temporal.SearchAttributes{}
-		_, err = w.client.SignalWithStartWorkflow(ctx, options.ID, signal, argument, options, name, arguments...)
-	}
-	return err
+	return name, options, arguments
 }
 
 // report counts the wake and logs the start and the end of an outage.

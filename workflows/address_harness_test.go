@@ -24,6 +24,7 @@ type addressActivities interface {
 	EnableAddress(ctx context.Context, id string, since *models.Time) (int, error)
 	RedeliverSince(ctx context.Context, id string, since models.Time) (int, error)
 	TestAddress(ctx context.Context, id string) (activities.TestResult, error)
+	SendExample(ctx context.Context, id string, kind models.EventType) (activities.TestResult, error)
 }
 
 var (
@@ -94,6 +95,7 @@ func (h *addressHarness) run() error {
 			register(env, activities.NameEnableAddress, h.EnableAddress)
 			register(env, activities.NameRedeliverSince, h.RedeliverSince)
 			register(env, activities.NameTestAddress, h.TestAddress)
+			register(env, activities.NameSendExample, h.SendExample)
 		},
 		func(env *testsuite.TestWorkflowEnvironment) {
 			env.ExecuteWorkflow(WebhookAddress, webhookID, &AddressRun{})
@@ -186,6 +188,14 @@ func (h *addressHarness) TestAddress(context.Context, string) (activities.TestRe
 	defer h.mu.Unlock()
 	h.act("test")
 	return activities.TestResult{Status: 204, LatencyMS: 12}, nil
+}
+
+// SendExample returns a response.
+func (h *addressHarness) SendExample(_ context.Context, _ string, kind models.EventType) (activities.TestResult, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.act("send %s", kind)
+	return activities.TestResult{EventID: "evt_1", Status: 500, LatencyMS: 3}, nil
 }
 
 // DispatchPending makes the next dispatch.

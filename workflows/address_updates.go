@@ -77,14 +77,25 @@ func noMembers(raw json.RawMessage) (none struct{}, err error) {
 
 // The members of inputs.
 const (
-	addressReason = "reason"
-	addressSince  = "since"
+	addressReason    = "reason"
+	addressSince     = "since"
+	addressEventType = "event_type"
 )
 
 // reasonMember decodes {"reason": a text}.
 func reasonMember(raw json.RawMessage) (string, error) {
 	members, err := textMembers(raw, addressReason)
 	return members[addressReason], err
+}
+
+// eventTypeMember decodes {"event_type": one of the event types}.
+func eventTypeMember(raw json.RawMessage) (models.EventType, error) {
+	members, err := textMembers(raw, addressEventType)
+	kind := models.EventType(members[addressEventType])
+	if err == nil && !kind.Known() {
+		err = inputError("There is no event type %q.", shorten(string(kind)))
+	}
+	return kind, err
 }
 
 // sinceMember decodes {"since": a time}.

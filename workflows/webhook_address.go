@@ -228,6 +228,7 @@ const (
 	updateEnable    = "enable"
 	updateRedeliver = "redeliver"
 	updateTest      = "test"
+	updateTrigger   = "trigger"
 )
 
 // AddressResult is what updates of an address return.
@@ -257,14 +258,31 @@ func (a *address) setUpdates(ctx workflow.Context) error {
 				return a.acted(ctx, err, queued)
 			}),
 		setUpdate(ctx, &a.updates, updateTest, `Send a ping, even while the address is off, and return the receiver's response. Input: {}`, noMembers,
-			func(ctx workflow.Context, _ struct{}) (result activities.TestResult, err error) {
-				ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-					ScheduleToCloseTimeout: maxUpdate, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1}, Summary: "send a test",
-				})
-				err = workflow.ExecuteActivity(ctx, activities.NameTestAddress, a.id).Get(ctx, &result)
-				return result, operatorError(err, "details")
+			func(ctx workflow.Context, _ struct{}) (activities.TestResult, error) {
+				return sendTest(ctx, "send a test", activities.NameTestAddress, a.id)
+			}),
+		setUpdate(ctx, &a.updates, updateTrigger, `Send an example event with a made-up record, even while the address is off, and return the receiver's response. Input: {"event_type": a type like work_order.created}`, eventTypeMember,
+			func(ctx workflow.Context, kind models.EventType) (activities.TestResult, error) {
+				return sendTest(ctx, "send an example of "+string(kind), activities.NameSendExample, a.id, kind)
 			}),
 	)
+}
+
+// TestUpdate returns the update of an address that sends an event of the type, and its input.
+func TestUpdate(kind models.EventType) (name string, input []any) {
+	if kind == models.EventPing {
+		return updateTest, nil
+	}
+	return updateTrigger, []any{map[string]string{addressEventType: string(kind)}}
+}
+
+// sendTest runs an activity that sends to the address, once.
+func sendTest(ctx workflow.Context, summary, activity string, arguments ...any) (result activities.TestResult, err error) {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		ScheduleToCloseTimeout: maxUpdate, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1}, Summary: summary,
+	})
+	err = workflow.ExecuteActivity(ctx, activity, arguments...).Get(ctx, &result)
+	return result, operatorError(err, "details")
 }
 
 // acted loads the address after an update, for its result.

@@ -202,6 +202,7 @@ func TestOperatorsUpdateAnAddress(t *testing.T) {
 	enable := h.update("4h", updateEnable, `{"since": "2026-03-01T08:00:00+01:00"}`)
 	again := h.update("5h", updateEnable, `{"since": ""}`)
 	redeliver := h.update("6h", updateRedeliver, `{"since": "2026-03-01T08:00:00Z"}`)
+	trigger := h.update("7h", updateTrigger, `{"event_type": "issue.created"}`)
 	h.wantDispatches(1, h.run())
 	for name, check := range map[string]struct {
 		got  *update
@@ -209,6 +210,7 @@ func TestOperatorsUpdateAnAddress(t *testing.T) {
 	}{
 		"disable": {disable, AddressResult{Status: "off"}}, "test": {test, activities.TestResult{Status: 204, LatencyMS: 12}},
 		"enable": {enable, AddressResult{"on", 3}}, "enable again": {again, AddressResult{"on", 3}}, "redeliver": {redeliver, AddressResult{"on", 5}},
+		"trigger": {trigger, activities.TestResult{EventID: "evt_1", Status: 500, LatencyMS: 3}},
 	} {
 		if check.got.failed != nil || check.got.result != check.want {
 			t.Errorf("%s returned %+v, %v; want %+v", name, check.got.result, check.got.failed, check.want)
@@ -220,6 +222,7 @@ func TestOperatorsUpdateAnAddress(t *testing.T) {
 	want := []string{
 		`1h0m0s disable "maintenance"`, "2h0m0s redeliver 2026-03-01T08:00:00.000Z", "3h0m0s test",
 		"4h0m0s enable 2026-03-01T07:00:00.000Z", "5h0m0s enable <nil>", "6h0m0s redeliver 2026-03-01T08:00:00.000Z",
+		"7h0m0s send issue.created",
 	}
 	if !slices.Equal(h.acts, want) {
 		t.Errorf("acts\n%s,\nwant\n%s", strings.Join(h.acts, "\n"), strings.Join(want, "\n"))
@@ -255,6 +258,7 @@ func TestRejectedUpdatesOfAnAddress(t *testing.T) {
 		updateEnable:    {"", `{}`, `{"since": null}`, `{"since": "yesterday"}`, `{"since": 5}`},
 		updateRedeliver: {"", `{}`, `{"since": ""}`, `{"since": "2026-03-01"}`, `{"until": "2026-03-01T08:00:00Z"}`},
 		updateTest:      {`{"url": "x"}`, `5`},
+		updateTrigger:   {"", `{}`, `{"event_type": "eaten"}`, `{"event_type": ""}`, `{"event_type": ["ping"]}`, `{"event_type": "ping", "url": "x"}`},
 	} {
 		for _, input := range inputs {
 			minute++

@@ -90,6 +90,11 @@ var examples = map[string][]string{
 		"millwright deliveries redeliver --address whk_… --since 2026-03-01T08:00:00Z",
 	},
 
+	"millwright trigger": {
+		"millwright trigger work_order.created --address whk_…",
+		"millwright trigger issue.resolved --address whk_… --json",
+	},
+
 	"millwright work-orders": {"millwright work-orders list --organization acme --status sent_to_inspection"},
 	"millwright work-orders list": {
 		"millwright work-orders list --organization acme --status open,in_progress",

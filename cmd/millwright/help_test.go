@@ -13,7 +13,7 @@ import (
 // Operators' commands).
 var contractCommands = []string{
 	"api", "worker", "migrate", "import", "config", "version",
-	"organizations list", "log list", "notices list", "work-orders list", "work-orders show", "issues list", "issues show",
+	"trigger", "organizations list", "log list", "notices list", "work-orders list", "work-orders show", "issues list", "issues show",
 	"integrations list", "integrations renew-secret", "integrations disable", "integrations enable",
 	"webhooks list", "webhooks enable", "webhooks test", "deliveries list", "deliveries show", "deliveries redeliver",
 	"work-orders review", "work-orders hold", "work-orders resume", "issues resolve",
@@ -128,6 +128,7 @@ func TestErrorsListTheValidValues(t *testing.T) {
 		"a work order status":  {[]string{"work-orders", "list", "--organization", "acme", "--status", "done"}, []string{`There is no work order status "done"`, "sent_to_inspection"}},
 		"a feedback status":    {[]string{"issues", "list", "--organization", "acme", "--status", "closed"}, []string{`There is no feedback status "closed"`, "open, resolved"}},
 		"an event type":        {[]string{"webhooks", "change", "whk_x", "--event", "eaten"}, []string{`There is no event type "eaten"`, "work_order.created", "issue.resolved"}},
+		"a triggered type":     {[]string{"trigger", "eaten", "--address", "whk_x"}, []string{`there is no event type "eaten"`, "work_order.created", "ping"}},
 		"a scope":              {[]string{"integrations", "scopes", "idn_x", "--scope", "root"}, []string{`There is no scope "root"`, "work_orders:read"}},
 		"a limit":              {[]string{"deliveries", "list", "--limit", "many"}, []string{"--limit: The limit is a whole number from 1."}},
 		"a limit of nothing":   {[]string{"issues", "list", "--organization", "acme", "--limit", "0"}, []string{"a whole number from 1"}},

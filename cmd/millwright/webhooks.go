@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -10,10 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"millwright/activities"
 	"millwright/models"
 	"millwright/service"
-	"millwright/webhook"
 )
 
 func webhooksCommand() *cobra.Command {
@@ -183,44 +180,11 @@ func deleteWebhookCommand() *cobra.Command {
 	})
 }
 
-// testResult is the single attempt of a test.
-type testResult struct {
-	WebhookID string `json:"webhook_id"`
-	EventID   string `json:"event_id"`
-	service.AttemptRecord
-}
-
 func testWebhookCommand() *cobra.Command {
 	const short = "Send a ping, even if the address is off, and show the receiver's response; exits 0 only on 2xx"
 	return webhookTargetCommand("test ID", short, func(ctx context.Context, target commandTarget) error {
-		address, ping, err := target.svc.TestWebhook(ctx, target.actor, target.id)
-		if err != nil {
-			return err
-		}
-		attempt, err := sendOnce(ctx, target.settings, address, ping)
-		if err != nil {
-			return err
-		}
-		result := testResult{address.ID, ping.EventID, attempt.Record()}
-		if err := target.out.show(target.cmd, result, func(w io.Writer) { attemptLines(w, result.AttemptRecord) }); err != nil {
-			return err
-		}
-		if failure := attempt.Failure(); failure != "" {
-			return errors.New(failure)
-		}
-		return nil
+		return sendTest(ctx, target, models.EventPing)
 	})
-}
-
-// sendOnce makes one attempt.
-func sendOnce(ctx context.Context, s settings, address service.Address, d service.RenderedDelivery) (service.Attempt, error) {
-	signer, err := webhook.NewSigner(address.Secrets...)
-	if err != nil {
-		return service.Attempt{}, err
-	}
-	sender := s.sender()
-	defer sender.Close()
-	return activities.Send(ctx, sender, signer, time.Now, address.URL, d), nil
 }
 
 // webhookCommand returns a command that changes an address and shows it.

@@ -1,0 +1,102 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// TestRetention is how long the response to a test is kept.
+const TestRetention = 24 * time.Hour
+
+// MayTestWebhook checks that the actor may send tests to the address. Errors: not_found,
+// permission_denied, unavailable.
+func (s *Service) MayTestWebhook(ctx context.Context, actor Actor, id string) error {
+	return s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
+		_, err := t.lockWebhook(actor, id)
+		return err
+	})
+}
+
+// TestWebhook renders an event of the type and returns the address to send it to, once: a
+// ping, or an example with a made-up record. It ignores what the address subscribes to and
+// whether it is on. The event is not stored and does not affect the health of the address
+// (spec section 6, setup). Errors: not_found, permission_denied, validation_failed (no such
+// type), unavailable.
+func (s *Service) TestWebhook(ctx context.Context, actor Actor, id string, kind models.EventType) (Address, RenderedDelivery, error) {
+	if !kind.Known() {
+		return Address{}, RenderedDelivery{}, models.Invalid(unknownEventType("/event_type", kind))
+	}
+	if err := s.MayTestWebhook(ctx, actor, id); err != nil {
+		return Address{}, RenderedDelivery{}, err
+	}
+	rows, err := s.pool.Query(ctx, addressQuery+`$1`, id, s.now())
+	if err != nil {
+		return Address{}, RenderedDelivery{}, s.translate(err)
+	}
+	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[addressRow])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Address{}, RenderedDelivery{}, models.NotFound()
+	}
+	if err != nil {
+		return Address{}, RenderedDelivery{}, s.translate(err)
+	}
+	address, err := s.openAddress(row)
+	if err != nil {
+		return Address{}, RenderedDelivery{}, err
+	}
+	sent := RenderedDelivery{EventType: kind}
+	if sent.EventID, err = s.newID(models.PrefixEvent); err != nil {
+		return Address{}, RenderedDelivery{}, err
+	}
+	body := envelope{ID: sent.EventID, Type: kind, CreatedAt: s.now(), OrganizationID: row.OrganizationID}
+	if body.Data, err = s.exampleData(kind, row); err != nil {
+		return Address{}, RenderedDelivery{}, err
+	}
+	sent.Body, err = Encode(body)
+	return address, sent, err
+}
+
+// RecordTest stores the attempt at a test. Errors: not_found if the address is gone, unavailable.
+func (s *Service) RecordTest(ctx context.Context, webhookID string, a Attempt) error {
+	tag, err := s.pool.Exec(ctx, `
+		INSERT INTO webhook_tests (event_id, webhook_id, started_at, latency_ms, status, error, remote_ip, response_body)
+		SELECT $1, id, $3, $4, nullif($5::integer, 0), nullif($6, ''), nullif($7, ''), $8 FROM webhooks WHERE id = $2`,
+		a.EventID, webhookID, a.StartedAt, a.Latency.Milliseconds(), a.Status, a.Error, a.RemoteIP, a.ResponseBody)
+	if err == nil && tag.RowsAffected() == 0 {
+		return models.NotFound()
+	}
+	return s.translate(err)
+}
+
+// WebhookTest is a test of an address with its only attempt.
+type WebhookTest struct {
+	WebhookID string `json:"webhook_id"`
+	EventID   string `json:"event_id"`
+	AttemptRecord
+	// Failure says why the receiver did not accept it, "" if it did.
+	Failure string `json:"-"`
+}
+
+// WebhookTest returns a test of an address that was sent within TestRetention, to an
+// actor who may test it. Errors: not_found, permission_denied, unavailable.
+func (s *Service) WebhookTest(ctx context.Context, actor Actor, webhookID, eventID string) (WebhookTest, error) {
+	if err := s.MayTestWebhook(ctx, actor, webhookID); err != nil {
+		return WebhookTest{}, err
+	}
+	a := Attempt{Number: 1, EventID: eventID}
+	var latency int64
+	err := s.pool.QueryRow(ctx, `
+		SELECT started_at, latency_ms, coalesce(status, 0), coalesce(error, ''), coalesce(remote_ip, ''), response_body
+		FROM webhook_tests WHERE event_id = $1 AND webhook_id = $2`, eventID, webhookID).
+		Scan(&a.StartedAt, &latency, &a.Status, &a.Error, &a.RemoteIP, &a.ResponseBody)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return WebhookTest{}, models.NotFound()
+	}
+	a.Latency = time.Duration(latency) * time.Millisecond
+	return WebhookTest{webhookID, eventID, a.Record(), a.Failure()}, s.translate(err)
+}

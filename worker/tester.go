@@ -1,0 +1,54 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"millwright/activities"
+	"millwright/models"
+	"millwright/service"
+	"millwright/workflows"
+)
+
+// testTimeout is how long a Tester waits for a worker and the receiver.
+const testTimeout = 25 * time.Second
+
+// ErrNoWorker says that no worker sent the test in time.
+var ErrNoWorker = errors.New("no worker sent it in time; is one running, and does Temporal respond?")
+
+// Tester has workers send tests to webhook addresses, by the updates of their workflows: the
+// processes that serve people never connect to receivers.
+type Tester struct{ Client client.Client }
+
+// Send sends an event of the type, once, and returns its id, by which the service knows
+// the response (service.WebhookTest). The caller has checked that it may be sent. Errors:
+// ErrNoWorker, and an *models.Error unavailable with a sentence for people.
+func (t Tester) Send(ctx context.Context, webhookID string, kind models.EventType) (eventID string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, testTimeout)
+	defer cancel()
+	name, options, arguments := startOf(service.WakeTarget{Kind: service.TargetWebhook, ID: webhookID})
+	options.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
+	update, inputs := workflows.TestUpdate(kind)
+	handle, err := t.Client.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+		StartWorkflowOperation: t.Client.NewWithStartWorkflowOperation(options, name, arguments...),
+		UpdateOptions: client.UpdateWorkflowOptions{
+			WorkflowID: options.ID, UpdateName: update, Args: inputs, WaitForStage: client.WorkflowUpdateStageCompleted,
+		},
+	})
+	var result activities.TestResult
+	if err == nil {
+		err = handle.Get(ctx, &result)
+	}
+	if rejected, ok := errors.AsType[*temporal.ApplicationError](err); ok {
+		return "", models.Errorf(models.CodeUnavailable, "%s", rejected.Message())
+	}
+	if err != nil {
+		return "", errors.Join(ErrNoWorker, ctx.Err())
+	}
+	return result.EventID, nil
+}
