@@ -149,17 +149,13 @@ func (c *Console) later(ctx context.Context, what string, do func(context.Contex
 // Wait waits for work that continues after responses.
 func (c *Console) Wait() { c.background.Wait() }
 
-// linkURL is the address of a link.
-func (c *Console) linkURL(link service.LinkEmail) string {
-	path := "/reset/"
+// LinkURL returns the address of a sign-in link of the installation with the public URL.
+func LinkURL(publicURL string, link service.LinkEmail) string {
 	if link.Kind == models.LinkInvitation {
-		path = "/invite/"
+		return publicURL + Root + "/invite/" + link.Token
 	}
-	return LinkURL(c.options.PublicURL, path, link.Token)
+	return publicURL + Root + "/reset/" + link.Token
 }
-
-// LinkURL returns the address of a sign-in link of an installation.
-func LinkURL(publicURL, path, token string) string { return publicURL + Root + path + token }
 
 // sendLink sends a link by e-mail.
 func (c *Console) sendLink(ctx context.Context, link service.LinkEmail) error {
@@ -170,6 +166,6 @@ func (c *Console) sendLink(ctx context.Context, link service.LinkEmail) error {
 	return c.options.Mailer.Send(ctx, mail.Message{
 		ID: "link-" + time.Now().UTC().Format("20060102150405.000000000"), To: mail.Address{Name: link.PersonName, Email: link.Email}, Subject: subject,
 		Text: fmt.Sprintf("Hello %s,\n\n%s\n\nChoose a password here. The link works once, until %s:\n\n%s\n\nOrganization: %s\n",
-			link.PersonName, text, link.ExpiresAt.Format("2 January 2006, 15:04 UTC"), c.linkURL(link), link.Organization),
+			link.PersonName, text, link.ExpiresAt.Format("2 January 2006, 15:04 UTC"), LinkURL(c.options.PublicURL, link), link.Organization),
 	})
 }

@@ -160,7 +160,7 @@ func (c *Console) handOver(r *request, err error, personID string, link service.
 		Title: "Link for " + link.PersonName, Next: Root + "/people/" + personID, NextText: "Go to the person",
 		Renew: Root + "/people/" + personID, RenewText: "Make a new link",
 		Intro:   fmt.Sprintf("Pass this link on to %s. It works once, until %s.", link.PersonName, r.moment(link.ExpiresAt).Local),
-		Secrets: []secretValue{{"Link", c.linkURL(link)}},
+		Secrets: []secretValue{{"Link", LinkURL(c.options.PublicURL, link)}},
 	}
 	if _, done := isDone(err); done {
 		view.Title = "Link"

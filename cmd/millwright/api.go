@@ -65,10 +65,15 @@ func serveAPI(ctx context.Context, s settings) error {
 	if err := p.serveMetrics(ctx); err != nil {
 		return err
 	}
-	pages, err := console.New(p.service, p.consoleOptions())
+	consoleOptions, err := p.consoleOptions()
 	if err != nil {
 		return err
 	}
+	pages, err := console.New(p.service, consoleOptions)
+	if err != nil {
+		return err
+	}
+	p.onStop(pages.Wait)
 	apiOptions := p.apiOptions()
 	apiOptions.UnknownPage = pages.UnknownPage()
 	handler, err := api.New(p.service, apiOptions)
@@ -119,15 +124,20 @@ func front(pages *console.Console, calls http.Handler) http.Handler {
 // passwords on a busy machine.
 const signInFailureDelay = 500 * time.Millisecond
 
-func (p *process) consoleOptions() console.Options {
+func (p *process) consoleOptions() (console.Options, error) {
+	mailer, err := p.settings.mailer()
+	if err != nil {
+		return console.Options{}, err
+	}
 	return console.Options{
 		PublicURL:      p.settings.PublicURL,
 		TrustedProxies: p.settings.TrustedProxies,
 		RequestTimeout: p.settings.CallTimeout,
 		FailureDelay:   signInFailureDelay,
+		Mailer:         mailer,
 		Metrics:        p.registry,
 		Log:            p.log,
-	}
+	}, nil
 }
 
 // serveProbes serves the probes on PROBES_ADDR, if set, until the process stops: while

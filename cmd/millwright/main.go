@@ -35,7 +35,7 @@ func rootCommand() *cobra.Command {
 	}
 	root.AddCommand(apiCommand(), workerCommand(), migrateCommand(), importCommand(), configCommand(), listenCommand(), openAPICommand(),
 		healthCommand(), namespaceCommand(), resealCommand(), restoredCommand(), versionCommand(),
-		organizationsCommand(), integrationsCommand(), webhooksCommand(), deliveriesCommand(), workOrdersCommand(), issuesCommand(),
+		organizationsCommand(), peopleCommand(), integrationsCommand(), webhooksCommand(), deliveriesCommand(), workOrdersCommand(), issuesCommand(),
 		logCommand(), noticesCommand(), triggerCommand())
 	root.SetFlagErrorFunc(describeFlagError)
 	addExamples(root)

@@ -10,6 +10,9 @@ import (
 const (
 	demoIntegration = "erp"
 	demoWebhook     = "erp_hook"
+	// demoPerson is an administrator, who can sign in to the console.
+	demoPerson = "margaret_ellison"
+	demoEmail  = "margaret.ellison@northfield.example.com"
 )
 
 // credentials are those of the demo integration.
@@ -17,10 +20,14 @@ type credentials struct {
 	ClientID      string `json:"client_id"`
 	ClientSecret  string `json:"client_secret"`
 	WebhookSecret string `json:"webhook_secret"`
+	// PersonID is the demo's administrator, Password the one that the stack has set.
+	PersonID string `json:"person_id,omitempty"`
+	Password string `json:"password,omitempty"`
 }
 
 // importResult is the part of `millwright import`'s output that contains secrets.
 type importResult struct {
+	IDs          map[string]string `json:"ids"`
 	Integrations map[string]struct {
 		ClientID     string `json:"client_id"`
 		ClientSecret string `json:"client_secret"`
@@ -38,12 +45,15 @@ func (c credentials) merge(output []byte) (credentials, error) {
 	if err := json.NewDecoder(bytes.NewReader(output)).Decode(&result); err != nil {
 		return c, fmt.Errorf("the import did not print JSON: %w", err)
 	}
+	if id := result.IDs[demoPerson]; id != "" && id != c.PersonID {
+		c.PersonID, c.Password = id, ""
+	}
 	demo, ok := result.Integrations[demoIntegration]
 	if !ok {
 		return c, nil
 	}
 	if demo.ClientID != c.ClientID {
-		c = credentials{ClientID: demo.ClientID}
+		c.ClientID, c.ClientSecret, c.WebhookSecret = demo.ClientID, "", ""
 	}
 	if demo.ClientSecret != "" {
 		c.ClientSecret = demo.ClientSecret
@@ -87,6 +97,29 @@ func (r *runner) importDemo() error {
 			return fmt.Errorf("cannot save the demo credentials: %w", err)
 		}
 	}
+	if err := r.setDemoPassword(); err != nil {
+		return err
+	}
 	r.demo = r.state.Demo[r.database]
+	return nil
+}
+
+// setDemoPassword gives the demo's administrator a random password, once.
+func (r *runner) setDemoPassword() error {
+	demo := r.state.Demo[r.database]
+	if demo.PersonID == "" || demo.Password != "" {
+		return nil
+	}
+	var output bytes.Buffer
+	if err := r.runToEnd("people", &output, "set-password", demo.PersonID, "--generate", "--json"); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(output.Bytes(), &demo); err != nil {
+		return fmt.Errorf("the password of the demo cannot be read: %w", err)
+	}
+	r.state.Demo[r.database] = demo
+	if err := r.state.save(r.cfg.dir); err != nil {
+		return fmt.Errorf("cannot save the demo credentials: %w", err)
+	}
 	return nil
 }

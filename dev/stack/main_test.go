@@ -57,10 +57,12 @@ func act(role string, args []string) int {
 			return 1
 		}
 		if runs, err = queryDatabase("insert into runs default values returning id::text"); runs == "1" {
-			fmt.Println(`{"integrations":{"erp":{"client_id":"demo","client_secret":"it's secret"}}}`)
+			fmt.Println(`{"ids":{"margaret_ellison":"idn_1"},"integrations":{"erp":{"client_id":"demo","client_secret":"it's secret"}}}`)
 		} else {
-			fmt.Println(`{"integrations":{"erp":{"client_id":"demo"}}}`)
+			fmt.Println(`{"ids":{"margaret_ellison":"idn_1"},"integrations":{"erp":{"client_id":"demo"}}}`)
 		}
+	case "people":
+		fmt.Println(`{"person_id":"idn_1","password":"for ` + strings.Join(args, " ") + `"}`)
 	case "api":
 		if os.Getenv("API_FAILS") != "" {
 			fmt.Println("the last words")

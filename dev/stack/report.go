@@ -22,6 +22,7 @@ func (r *runner) writeEnv() error {
 		{"DEMO_CLIENT_ID", r.demo.ClientID},
 		{"DEMO_CLIENT_SECRET", r.demo.ClientSecret},
 		{"DEMO_WEBHOOK_SECRET", r.demo.WebhookSecret},
+		{"DEMO_PASSWORD", r.demo.Password},
 	})
 	if r.cfg.ownTemporal {
 		settings = append(settings, setting{"TEMPORAL_UI_URL", r.uiURL()})
@@ -39,6 +40,11 @@ func (r *runner) report() {
 	out := r.opts.Out
 	url := "http://" + r.cfg.apiAddress
 	fmt.Fprintf(out, "\nMillwright is running.\n\n")
+	fmt.Fprintf(out, "  Console            %s\n", url)
+	if r.demo.Password != "" {
+		fmt.Fprintf(out, "    sign in as       %s\n", demoEmail)
+		fmt.Fprintf(out, "    password         %s\n", r.demo.Password)
+	}
 	fmt.Fprintf(out, "  API                %s/v1, documentation at %s/docs\n", url, url)
 	if r.cfg.ownTemporal {
 		fmt.Fprintf(out, "  Temporal Web UI    %s\n", r.uiURL())

@@ -115,6 +115,9 @@ func TestRunKeepsItsData(t *testing.T) {
 	if secret := c.devEnv(t, "DEMO_CLIENT_SECRET"); secret != "it's secret" {
 		t.Errorf("the demo secret is %q", secret)
 	}
+	if password := c.devEnv(t, "DEMO_PASSWORD"); password != "for set-password idn_1 --generate --json" {
+		t.Errorf("the demo password is %q", password)
+	}
 	if out, err := c.command(t).CombinedOutput(); err == nil || !strings.Contains(string(out), "a stack is already running") {
 		t.Errorf("a second stack at the same time: %v, %q", err, out)
 	}

@@ -21,7 +21,7 @@ func TestStateIsKeptAndPrivate(t *testing.T) {
 		}
 	}
 	first.PostgresPort = 25000
-	first.Demo["private"] = credentials{"id", "secret", "hook"}
+	first.Demo["private"] = credentials{"id", "secret", "hook", "idn_1", "password"}
 	if err := first.save(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestOnlyOneStackUsesAFolder(t *testing.T) {
 }
 
 func TestDemoCredentialsAreMerged(t *testing.T) {
-	known := credentials{"id", "secret", "hook"}
+	known := credentials{"id", "secret", "hook", "idn_1", "password"}
 	for name, c := range map[string]struct {
 		before credentials
 		output string
@@ -71,19 +71,20 @@ func TestDemoCredentialsAreMerged(t *testing.T) {
 	}{
 		"created": {
 			credentials{},
-			`{"integrations":{"erp":{"client_id":"id","client_secret":"secret","webhooks":{"erp_hook":{"secret":"hook"}}}}}`,
-			known,
+			`{"ids":{"margaret_ellison":"idn_1"},"integrations":{"erp":{"client_id":"id","client_secret":"secret","webhooks":{"erp_hook":{"secret":"hook"}}}}}`,
+			credentials{"id", "secret", "hook", "idn_1", ""},
 		},
 		"imported again, without secrets": {known, `{"integrations":{"erp":{"client_id":"id"}}}`, known},
 		"only the webhook is new": {
 			known,
 			`{"integrations":{"erp":{"client_id":"id","webhooks":{"erp_hook":{"secret":"new"}}}}}`,
-			credentials{"id", "secret", "new"},
+			credentials{"id", "secret", "new", "idn_1", "password"},
 		},
 		"another integration, whose secret is unknown": {
-			known, `{"integrations":{"erp":{"client_id":"other"}}}`, credentials{ClientID: "other"},
+			known, `{"integrations":{"erp":{"client_id":"other"}}}`, credentials{"other", "", "", "idn_1", "password"},
 		},
-		"a file without the integration": {known, `{"integrations":{}}`, known},
+		"another person, who has no password yet": {known, `{"ids":{"margaret_ellison":"idn_2"}}`, credentials{"id", "secret", "hook", "idn_2", ""}},
+		"a file without the integration":          {known, `{"integrations":{}}`, known},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := c.before.merge([]byte(c.output))

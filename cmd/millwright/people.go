@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"millwright/console"
+	"millwright/models"
+	"millwright/service"
+)
+
+func peopleCommand() *cobra.Command {
+	return commandGroup("people", "Manage who can sign in to the console",
+		listPeopleCommand(), invitePersonCommand(), setPasswordCommand(),
+		personAccessCommand("deactivate PERSON", "Take a person's access away; sessions end at once, records keep the name", (*service.Service).DeactivatePerson),
+		personAccessCommand("activate PERSON", "Give a deactivated person access again", (*service.Service).ActivatePerson),
+	)
+}
+
+// organizationFlag is --organization: a key or an id.
+func organizationFlag(cmd *cobra.Command, reference *string, about string) {
+	cmd.Flags().StringVar(reference, "organization", "", about)
+}
+
+// findPerson returns the id of the person that an argument names: an id, or an e-mail
+// address, for which an organization may have to be given.
+func findPerson(ctx context.Context, svc *service.Service, reference, organization string) (string, error) {
+	ids, err := svc.FindPeople(ctx, reference, organization)
+	switch {
+	case err != nil:
+		return "", describeError(err, "organization "+organization)
+	case len(ids) == 0:
+		return "", fmt.Errorf("there is no person %s", oneLine(reference))
+	case len(ids) > 1:
+		return "", fmt.Errorf("several organizations have a person %s: name one with --organization", oneLine(reference))
+	}
+	return ids[0], nil
+}
+
+func listPeopleCommand() *cobra.Command {
+	var out output
+	var organization string
+	var filter service.PersonFilter
+	cmd := &cobra.Command{
+		Use:     "list --organization KEY",
+		Short:   "List the people of an organization by name, with their access",
+		Example: "  millwright people list --organization northfield\n  millwright people list --organization northfield --search okafor --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
+				id, err := svc.FindOrganization(ctx, organization)
+				if err != nil {
+					return describeError(err, "organization "+organization)
+				}
+				found, err := everyPerson(ctx, svc, id, filter)
+				if err != nil {
+					return err
+				}
+				return out.show(cmd, found, func(w io.Writer) { peopleTable(w, found) })
+			})
+		},
+	}
+	out.flag(cmd)
+	organizationFlag(cmd, &organization, "key or id of the organization")
+	cmd.Flags().StringVar(&filter.Search, "search", "", "only people with this text in the name or the e-mail address")
+	cmd.Flags().BoolVar(&filter.Deactivated, "deactivated", false, "people who lost access instead of those who have it")
+	require(cmd, "organization")
+	return cmd
+}
+
+// everyPerson reads the list page by page.
+func everyPerson(ctx context.Context, svc *service.Service, organizationID string, filter service.PersonFilter) ([]service.PersonSummary, error) {
+	all := []service.PersonSummary{}
+	filter.Limit = models.MaxPageSize
+	for {
+		found, err := svc.PeopleOf(ctx, service.Operator(), organizationID, filter)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+		if len(found) < filter.Limit {
+			return all, nil
+		}
+		filter.AfterName, filter.AfterID = found[len(found)-1].Name, found[len(found)-1].ID
+	}
+}
+
+func peopleTable(w io.Writer, found []service.PersonSummary) {
+	fmt.Fprintln(w, "ID\tNAME\tE-MAIL\tPERMISSIONS\tSIGNS IN\tSTATE\t")
+	for _, p := range found {
+		permissions, state := textCell(p.Definition), "on"
+		if p.Admin {
+			permissions = "administrator"
+		}
+		switch {
+		case p.DeactivatedAt != nil:
+			state = "deactivated"
+		case p.Invited:
+			state = "invited"
+		}
+		signsIn := "-"
+		if len(p.SignsIn) > 0 {
+			signsIn = strings.Join(p.SignsIn, ", ")
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t\n", p.ID, oneLine(p.Name), oneLine(p.Email), permissions, signsIn, state)
+	}
+}
+
+func invitePersonCommand() *cobra.Command {
+	var out output
+	var in service.Invitation
+	var organization, definition string
+	cmd := &cobra.Command{
+		Use:   "invite EMAIL --organization KEY",
+		Short: "Invite a person and print a link, which works once, for a week",
+		Long: `Invite a person and print a link with which the person chooses a password. The link works
+once, for a week; it is a secret. A person who is there without a password gets a new link.`,
+		Example: "  millwright people invite ann@example.com --organization acme --admin",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in.Email = args[0]
+			if cmd.Flags().Changed("definition") {
+				in.DefinitionID = &definition
+			}
+			return operate(cmd, func(ctx context.Context, s settings, svc *service.Service) error {
+				id, err := svc.FindOrganization(ctx, organization)
+				if err != nil {
+					return describeError(err, "organization "+organization)
+				}
+				person, link, err := svc.InvitePerson(ctx, service.Operator(), id, in)
+				if err != nil {
+					return describeError(err, "organization "+organization)
+				}
+				url := console.LinkURL(s.PublicURL, link)
+				value := map[string]any{"person_id": person.ID, "url": url, "expires_at": link.ExpiresAt}
+				return out.show(cmd, value, func(w io.Writer) {
+					fmt.Fprintf(w, "person\t%s\t\nlink\t%s\t\nexpires\t%s\t(works once)\n", person.ID, url, link.ExpiresAt)
+				})
+			})
+		},
+	}
+	out.flag(cmd)
+	organizationFlag(cmd, &organization, "key or id of the organization")
+	cmd.Flags().StringVar(&in.Name, "name", "", "the person's name; the person can change it")
+	cmd.Flags().BoolVar(&in.Admin, "admin", false, "make the person an administrator")
+	cmd.Flags().StringVar(&definition, "definition", "", "id of the person's organization permission definition")
+	require(cmd, "organization")
+	return cmd
+}
+
+func setPasswordCommand() *cobra.Command {
+	var out output
+	var organization string
+	var generate bool
+	cmd := &cobra.Command{
+		Use:   "set-password PERSON",
+		Short: "Set a person's password; the person's sessions end",
+		Long: `Set the password of a person, by id or e-mail address, to the first line of standard input,
+or to a random one that is printed. The person's sessions end.`,
+		Example: "  millwright people set-password ann@example.com < password.txt\n  millwright people set-password ann@example.com --generate",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			password := strings.ToLower(rand.Text())
+			if !generate {
+				line, err := bufio.NewReader(io.LimitReader(cmd.InOrStdin(), 4096)).ReadString('\n')
+				if err != nil && !errors.Is(err, io.EOF) {
+					return fmt.Errorf("cannot read the password from standard input: %w", err)
+				}
+				password = strings.TrimRight(line, "\r\n")
+			}
+			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
+				id, err := findPerson(ctx, svc, args[0], organization)
+				if err != nil {
+					return err
+				}
+				if err := svc.SetPassword(ctx, service.Operator(), id, password); err != nil {
+					return describeError(err, "person "+args[0])
+				}
+				value := map[string]any{"person_id": id}
+				if generate {
+					value["password"] = password
+				}
+				return out.show(cmd, value, func(w io.Writer) {
+					fmt.Fprintf(w, "person\t%s\t\n", id)
+					if generate {
+						fmt.Fprintf(w, "password\t%s\t(shown this once)\n", password)
+					}
+				})
+			})
+		},
+	}
+	out.flag(cmd)
+	organizationFlag(cmd, &organization, "key or id of the organization, if several have a person with the e-mail address")
+	cmd.Flags().BoolVar(&generate, "generate", false, "make a random password and print it")
+	return cmd
+}
+
+// personAccessCommand is a command that changes one person.
+func personAccessCommand(use, short string, change func(*service.Service, context.Context, service.Actor, string) (service.PersonAccess, error)) *cobra.Command {
+	var out output
+	var organization string
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
+				id, err := findPerson(ctx, svc, args[0], organization)
+				if err != nil {
+					return err
+				}
+				person, err := change(svc, ctx, service.Operator(), id)
+				if err != nil {
+					return describeError(err, "person "+args[0])
+				}
+				return out.show(cmd, person, func(w io.Writer) {
+					fmt.Fprintf(w, "person\t%s\t\nname\t%s\t\ne-mail\t%s\t\ndeactivated\t%s\t\n", person.ID, oneLine(person.Name), oneLine(person.Email), orDash(person.DeactivatedAt))
+				})
+			})
+		},
+	}
+	out.flag(cmd)
+	organizationFlag(cmd, &organization, "key or id of the organization, if several have a person with the e-mail address")
+	return cmd
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"millwright/service/servicetest"
+)
+
+func TestPeopleCommands(t *testing.T) {
+	h := newHarness(t)
+	invited := h.json("people", "invite", "nia@acme.example.com", "--organization", "acme", "--admin").(map[string]any)
+	if url, _ := invited["url"].(string); !strings.HasPrefix(url, "http://127.0.0.1:8080/console/invite/") || len(url) < 70 {
+		t.Errorf("the link is %q", url)
+	}
+	id, _ := invited["person_id"].(string)
+	if h.lastLog(id) != "Millwright person.invited" {
+		t.Errorf("logged: %s", h.lastLog(id))
+	}
+	again := h.json("people", "invite", "NIA@acme.example.com", "--organization", h.Acme.OrganizationID).(map[string]any)
+	if again["person_id"] != id || again["url"] == invited["url"] {
+		t.Errorf("the second invitation is %v after %v", again, invited)
+	}
+	set := h.json("people", "set-password", "nia@acme.example.com", "--generate").(map[string]any)
+	if password, _ := set["password"].(string); len(password) < 20 || set["person_id"] != id {
+		t.Errorf("set: %v", set)
+	}
+	if _, err := h.run("people", "invite", "nia@acme.example.com", "--organization", "acme"); err == nil || err.Error() != "A person with this e-mail address has a password already." {
+		t.Errorf("inviting someone with a password: %v", err)
+	}
+	list := h.json("people", "list", "--organization", "acme", "--search", "nia").([]any)
+	if len(list) != 1 || list[0].(map[string]any)["admin"] != true {
+		t.Errorf("the list is %v", list)
+	}
+	if out, err := h.run("people", "list", "--organization", "acme"); err != nil || !strings.Contains(out, "Ann Field") || !strings.Contains(out, "administrator") {
+		t.Errorf("the table: %v\n%s", err, out)
+	}
+	h.json("people", "deactivate", id)
+	if h.lastLog(id) != "Millwright person.deactivated" || servicetest.Value[bool](h.Fixture, `SELECT deactivated_at IS NULL FROM people WHERE id = $1`, id) {
+		t.Errorf("deactivated: %s", h.lastLog(id))
+	}
+	if list := h.json("people", "list", "--organization", "acme", "--deactivated").([]any); len(list) != 1 {
+		t.Errorf("deactivated people: %v", list)
+	}
+	h.json("people", "activate", id)
+}
+
+func TestPeopleCommandsRejectMistakes(t *testing.T) {
+	h := newHarness(t)
+	h.Exec(`UPDATE people SET email = 'pia@acme.example.com' WHERE id = $1`, h.ID("pia"))
+	h.Exec(`UPDATE people SET email = 'Pia@acme.example.com' WHERE id = $1`, h.ID("bob"))
+	for args, want := range map[string]string{
+		"people invite ann@acme --organization nowhere": "there is no organization nowhere",
+		"people invite nonsense --organization acme":    "Enter an e-mail address, such as ann@example.com.",
+		"people list": `required flag(s) "organization" not set`,
+		"people deactivate nobody@acme.example.com":                           "there is no person nobody@acme.example.com",
+		"people deactivate pia@acme.example.com":                              "several organizations have a person pia@acme.example.com: name one with --organization",
+		"people deactivate ann@acme.example.com":                              "Ann Field is the organization's last administrator. Make someone else an administrator first.",
+		"people invite x@acme.example.com --organization acme --definition x": "There is no such organization permission definition.",
+	} {
+		if _, err := h.run(strings.Fields(args)...); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", args, err, want)
+		}
+	}
+}
