@@ -53,3 +53,10 @@ var PublishStatement = publishWorkOrder.SQL
 
 // Expiries is how many tables and works housekeeping looks at.
 var Expiries = len(expiries)
+
+// HashesComputed returns how many passwords the service has hashed.
+func (s *Service) HashesComputed() int {
+	s.passwords.mu.Lock()
+	defer s.passwords.mu.Unlock()
+	return s.passwords.computed
+}

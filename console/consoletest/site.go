@@ -24,15 +24,17 @@ const Password = "correct horse battery"
 // Site is a console with its own database.
 type Site struct {
 	*servicetest.Fixture
-	URL string
-	t   testing.TB
+	// Console is what URL serves.
+	Console *console.Console
+	URL     string
+	t       testing.TB
 }
 
 // NewSite serves a console until the test ends. adjust may change its options.
 func NewSite(t testing.TB, adjust ...func(*console.Options)) *Site {
 	t.Helper()
 	s := &Site{Fixture: servicetest.New(t), t: t}
-	s.URL = s.Serve(s.Service, adjust...)
+	s.Console, s.URL = s.Serve(s.Service, adjust...)
 	if err := s.SetPassword(t.Context(), service.Operator(), s.ID("ann"), Password); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +44,7 @@ func NewSite(t testing.TB, adjust ...func(*console.Options)) *Site {
 }
 
 // Serve serves a console on the service, as another process would, and returns its URL.
-func (s *Site) Serve(svc *service.Service, adjust ...func(*console.Options)) string {
+func (s *Site) Serve(svc *service.Service, adjust ...func(*console.Options)) (served *console.Console, at string) {
 	s.t.Helper()
 	server := httptest.NewUnstartedServer(nil)
 	options := console.Options{PublicURL: "http://" + server.Listener.Addr().String(), Log: slog.New(slog.DiscardHandler)}
@@ -56,7 +58,7 @@ func (s *Site) Serve(svc *service.Service, adjust ...func(*console.Options)) str
 	server.Config.Handler = c
 	server.Start()
 	s.t.Cleanup(server.Close)
-	return server.URL
+	return c, server.URL
 }
 
 // Email returns the e-mail address of a person of the fixture.
@@ -93,6 +95,13 @@ func (s *Site) NewVisitor() *Visitor {
 	client := &http.Client{Jar: jar, Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	s.t.Cleanup(client.CloseIdleConnections)
 	return &Visitor{client, s.URL, s.t}
+}
+
+// At returns the visitor with another console, by its URL: cookies do not name ports.
+func (v *Visitor) At(at string) *Visitor {
+	other := *v
+	other.URL = at
+	return &other
 }
 
 // SignedIn returns a visitor who is signed in as a person of the fixture.

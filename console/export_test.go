@@ -1,0 +1,23 @@
+package console
+
+import "strings"
+
+// Route is a route of the console, for tests that try all of them.
+type Route struct{ Method, Path string }
+
+// Routes returns the routes of the pages, without those of assets.
+func (c *Console) Routes() []Route {
+	var routes []Route
+	for _, r := range c.engine.Routes() {
+		if !strings.HasPrefix(r.Path, Root+"/assets/") {
+			routes = append(routes, Route{r.Method, r.Path})
+		}
+	}
+	return routes
+}
+
+// Words returns an action in words.
+var Words = words
+
+// ActionWords are the actions that have words.
+var ActionWords = actionWords

@@ -1,0 +1,260 @@
+package console_test
+
+import (
+	"net/http"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/console"
+	"millwright/console/consoletest"
+	"millwright/models"
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+func credentials(email, password string) url.Values {
+	return url.Values{"email": {email}, "password": {password}}
+}
+
+var formKey = regexp.MustCompile(`name="form_key" value="\w+"`)
+
+// Every failure is the same response, but for the e-mail address that was sent.
+func TestFailedSignInsAreAlike(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	s.Exec(`UPDATE people SET password_hash = NULL WHERE id = $1`, s.ID("bob"))
+	s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("cat"))
+	s.Exec(`UPDATE organizations SET suspended = true WHERE id = $1`, s.Polar.OrganizationID)
+	var first string
+	for _, attempt := range []url.Values{
+		credentials("ann@acme.example.com", "wrong"), credentials("no.one@acme.example.com", "wrong"),
+		credentials(s.Email("bob"), consoletest.Password), credentials(s.Email("cat"), consoletest.Password), credentials(s.Email("pia"), consoletest.Password),
+		credentials("ann@acme.example.com", ""), credentials("not an address", "x"), credentials("ann@acme.example.com", strings.Repeat("x", 100_000)),
+	} {
+		v := s.NewVisitor()
+		page := v.Post("/console/sign-in", attempt).Want(http.StatusUnauthorized)
+		body := formKey.ReplaceAllString(strings.ReplaceAll(page.Body, ` value="`+attempt.Get("email")+`"`, ""), "")
+		if first == "" {
+			first = body
+		}
+		if body != first {
+			t.Errorf("%s gets another page:\n%s\n%s", attempt.Get("email"), body, first)
+		}
+		if len(page.Header.Values("Set-Cookie")) != 0 {
+			t.Errorf("%s gets a cookie: %v", attempt.Get("email"), page.Header)
+		}
+	}
+}
+
+func TestAFailedSignInTakesItsTime(t *testing.T) {
+	t.Parallel()
+	const delay = 700 * time.Millisecond
+	s := consoletest.NewSite(t, func(o *console.Options) { o.FailureDelay = delay })
+	started := time.Now()
+	s.NewVisitor().Post("/console/sign-in", credentials("no.one@acme.example.com", "wrong")).Want(http.StatusUnauthorized)
+	if took := time.Since(started); took < delay {
+		t.Errorf("a failure took %s, want at least %s", took, delay)
+	}
+}
+
+func TestGuessingIsLimitedAndLocksNoOneOut(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t, func(o *console.Options) {
+		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	})
+	known := s.SignedIn("ann") // in this browser, ann has signed in before
+	from := func(v *consoletest.Visitor, network, password string) consoletest.Page {
+		return v.Do(http.MethodPost, "/console/sign-in", credentials("ann@acme.example.com", password), "X-Forwarded-For", network)
+	}
+	for range 10 {
+		from(s.NewVisitor(), "192.0.2.1", "wrong").Want(http.StatusUnauthorized)
+	}
+	from(s.NewVisitor(), "192.0.2.1", consoletest.Password).Want(http.StatusTooManyRequests, "Too many attempts to sign in have failed.")
+	from(s.NewVisitor(), "192.0.2.2", consoletest.Password).Want(http.StatusSeeOther)
+	from(known, "192.0.2.1", consoletest.Password).Want(http.StatusSeeOther)
+	// Correct passwords do not count.
+	for range 15 {
+		from(known, "192.0.2.1", consoletest.Password).Want(http.StatusSeeOther)
+	}
+	// Others on the network sign in.
+	s.NewVisitor().Do(http.MethodPost, "/console/sign-in", credentials(s.Email("bob"), consoletest.Password), "X-Forwarded-For", "192.0.2.1").Want(http.StatusSeeOther)
+	s.Clock.Advance(5 * time.Minute)
+	from(s.NewVisitor(), "192.0.2.1", consoletest.Password).Want(http.StatusSeeOther)
+}
+
+func TestThePersonOfSeveralOrganizationsChooses(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	s.Exec(`UPDATE people SET email = 'ANN@acme.example.com' WHERE id = $1`, s.ID("pia"))
+	v := s.NewVisitor()
+	page := v.Post("/console/sign-in", credentials("ann@acme.example.com", consoletest.Password)).Want(http.StatusOK, "Acme Facilities", "Polar Lifts")
+	if v.Get("/console").Status != http.StatusSeeOther {
+		t.Error("signed in before the choice")
+	}
+	choice := page.Form()
+	choice.Set("person", s.ID("ann"))
+	v.Post("/console/sign-in/organization", choice).Want(http.StatusSeeOther)
+	v.Get("/console").Want(http.StatusOK, "Acme Facilities")
+
+	// Only people whose password was given can be chosen, for five minutes, and while it is theirs.
+	other := page.Form("person", s.ID("bob"))
+	other["person"] = []string{s.ID("bob")}
+	s.NewVisitor().Post("/console/sign-in/organization", other).Want(http.StatusUnauthorized)
+	s.Exec(`UPDATE people SET password_hash = password_hash || 'x' WHERE id = $1`, s.ID("pia"))
+	choice.Set("person", s.ID("pia"))
+	s.NewVisitor().Post("/console/sign-in/organization", choice).Want(http.StatusUnauthorized)
+	s.Clock.Advance(6 * time.Minute)
+	choice.Set("person", s.ID("ann"))
+	s.NewVisitor().Post("/console/sign-in/organization", choice).Want(http.StatusUnauthorized)
+
+	// Another password means one organization.
+	if err := s.SetPassword(t.Context(), service.Operator(), s.ID("pia"), "another password"); err != nil {
+		t.Fatal(err)
+	}
+	v = s.NewVisitor()
+	v.Post("/console/sign-in", credentials("ann@acme.example.com", "another password")).Want(http.StatusSeeOther)
+	v.Get("/console").Want(http.StatusOK, "Polar Lifts")
+}
+
+func TestCookies(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	for public, name := range map[string]string{"http://console.test": "session", "https://console.test": "__Host-session"} {
+		_, at := s.Serve(s.Service, func(o *console.Options) { o.PublicURL = public })
+		page := s.NewVisitor().At(at).Post("/console/sign-in", credentials("ann@acme.example.com", consoletest.Password)).Want(http.StatusSeeOther)
+		var found *http.Cookie
+		for _, cookie := range (&http.Response{Header: page.Header}).Cookies() {
+			if cookie.Name == name {
+				found = cookie
+			}
+		}
+		if found == nil || !found.HttpOnly || found.SameSite != http.SameSiteLaxMode || found.Path != "/" || found.Domain != "" || found.Secure != strings.HasPrefix(public, "https") {
+			t.Errorf("%s: the cookie is %+v", public, found)
+		}
+		stored := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM sessions WHERE encode(token_hash, 'escape') LIKE '%' || $1 || '%'`, found.Value)
+		if stored != 0 {
+			t.Error("the token is stored")
+		}
+	}
+}
+
+// sessionOf returns the visitor's session token.
+func sessionOf(v *consoletest.Visitor) string {
+	u, _ := url.Parse(v.URL)
+	for _, cookie := range v.Jar.Cookies(u) {
+		if cookie.Name == "session" {
+			return cookie.Value
+		}
+	}
+	return ""
+}
+
+func withSession(s *consoletest.Site, token string) *consoletest.Visitor {
+	v := s.NewVisitor()
+	u, _ := url.Parse(v.URL)
+	v.Jar.SetCookies(u, []*http.Cookie{{Name: "session", Value: token, Path: "/"}})
+	return v
+}
+
+func TestSessionsCannotBeFixedOrUsedAgain(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	planted := strings.Repeat("a", 43)
+	v := withSession(s, planted)
+	v.Post("/console/sign-in", credentials("ann@acme.example.com", consoletest.Password)).Want(http.StatusSeeOther)
+	first := sessionOf(v)
+	if first == planted || first == "" {
+		t.Fatalf("the session is %q", first)
+	}
+	withSession(s, planted).Get("/console").Want(http.StatusSeeOther)
+	// Signing in again ends the browser's earlier session.
+	v.Post("/console/sign-in", credentials("bob@acme.example.com", consoletest.Password)).Want(http.StatusSeeOther)
+	withSession(s, first).Get("/console").Want(http.StatusSeeOther)
+	second := sessionOf(v)
+	v.Post("/console/sign-out", url.Values{}).Want(http.StatusSeeOther)
+	withSession(s, second).Get("/console").Want(http.StatusSeeOther)
+	for _, odd := range []string{"", "x", strings.Repeat("é", 50), "' OR true --"} {
+		withSession(s, url.QueryEscape(odd)).Get("/console").Want(http.StatusSeeOther)
+	}
+}
+
+func TestSessionsExpire(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	idle, busy := s.SignedIn("ann"), s.SignedIn("ann")
+	for elapsed := time.Duration(0); elapsed < models.SessionLifetime-models.SessionIdle; elapsed += models.SessionIdle - time.Minute {
+		busy.Get("/console").Want(http.StatusOK)
+		s.Clock.Advance(models.SessionIdle - time.Minute)
+	}
+	busy.Get("/console").Want(http.StatusOK)
+	idle.Get("/console").Want(http.StatusSeeOther)
+	s.Clock.Advance(models.SessionIdle - time.Minute)
+	busy.Get("/console").Want(http.StatusSeeOther) // a week after the sign-in, however busy
+	idle = s.SignedIn("ann")
+	s.Clock.Advance(models.SessionIdle + time.Minute)
+	idle.Get("/console").Want(http.StatusSeeOther)
+}
+
+// What changes acts on the next request, on every api.
+func TestSessionsEndEverywhere(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*consoletest.Site) error{
+		"deactivated": func(s *consoletest.Site) error {
+			_, err := s.DeactivatePerson(t.Context(), s.Viewer("ann"), s.ID("bob"))
+			return err
+		},
+		"password set": func(s *consoletest.Site) error {
+			return s.SetPassword(t.Context(), service.Operator(), s.ID("bob"), "another password")
+		},
+		"suspended": func(s *consoletest.Site) error {
+			s.Exec(`UPDATE organizations SET suspended = true WHERE id = $1`, s.Acme.OrganizationID)
+			return nil
+		},
+		"a link used": func(s *consoletest.Site) error {
+			link, err := s.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID("bob"))
+			if err == nil {
+				_, err = s.UseLink(t.Context(), service.LinkUse{Token: link.Token, Password: "another password", Client: service.Client{Network: "192.0.2.1"}})
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := consoletest.NewSite(t)
+			_, second := s.Serve(s.NewInstance())
+			v := s.SignedIn("bob")
+			v.At(second).Get("/console").Want(http.StatusOK)
+			if err := change(s); err != nil {
+				t.Fatal(err)
+			}
+			v.At(second).Get("/console").Want(http.StatusSeeOther)
+			v.Get("/console").Want(http.StatusSeeOther)
+			s.Exec(`UPDATE organizations SET suspended = false`)
+			s.Exec(`UPDATE people SET deactivated_at = NULL`)
+			v.Get("/console").Want(http.StatusSeeOther) // and stays so
+		})
+	}
+}
+
+func TestSignInLeadsOnlyToTheConsole(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	for next, want := range map[string]string{
+		"/console/people?q=a": "/console/people?q=a", "": "/console", "https://evil.example.com/console": "/console", "//evil.example.com/console": "/console",
+		"/\\evil.example.com": "/console", "/console/../docs": "/console", "/console//evil.example.com": "/console", "javascript:alert(1)": "/console", "/docs": "/console", "/": "/console",
+	} {
+		form := credentials("ann@acme.example.com", consoletest.Password)
+		form.Set("next", next)
+		v := s.NewVisitor()
+		if to := v.Post("/console/sign-in", form).Want(http.StatusSeeOther).Location(); to != want {
+			t.Errorf("next %q leads to %q, want %q", next, to, want)
+		}
+		if to := v.Get("/console/sign-in?next=" + url.QueryEscape(next)).Want(http.StatusSeeOther).Location(); to != want {
+			t.Errorf("for someone signed in, next %q leads to %q, want %q", next, to, want)
+		}
+	}
+}
