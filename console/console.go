@@ -135,6 +135,9 @@ func (c *Console) public(serve handler) gin.HandlerFunc {
 		r := &request{Context: g, console: c}
 		err := r.loadViewer()
 		if err == nil {
+			err = r.checkQuery()
+		}
+		if err == nil {
 			err = serve(r)
 		}
 		if err != nil {

@@ -2,41 +2,107 @@ package console_test
 
 import (
 	"net/http"
-	"net/url"
 	"testing"
 
 	"millwright/console/consoletest"
 )
 
 func TestAPersonSignsInAndOut(t *testing.T) {
-	for name, open := range map[string]func(*consoletest.Site, testing.TB) *consoletest.Browser{
-		"with scripts": (*consoletest.Site).Browser, "without scripts": (*consoletest.Site).BrowserWithoutScripts,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := consoletest.NewSite(t)
-			b := open(s, t)
-			b.Open("/console")
-			b.WantPath("/console/sign-in")
-			b.Check("sign-in")
-			b.SignIn("ann")
-			b.WantPath("/console")
-			b.WantText("Ann Field")
-			b.Check("start")
-			b.PressInSidebar("Sign out")
-			b.WantPath("/console/sign-in")
-			b.WantText("You are signed out.")
-			b.Open("/console")
-			b.WantPath("/console/sign-in")
-		})
-	}
+	onBrowsers(t, func(_ *testing.T, _ *consoletest.Site, b *consoletest.Browser) {
+		b.Open("/console")
+		b.WantPath("/console/sign-in")
+		b.SignIn("ann")
+		b.WantPath("/console")
+		b.WantText("Ann Field")
+		b.PressInSidebar("Sign out")
+		b.WantPath("/console/sign-in")
+		b.WantText("You are signed out.")
+		b.Open("/console")
+		b.WantPath("/console/sign-in")
+	})
 }
 
-func TestASignInWithAWrongPasswordFails(t *testing.T) {
-	t.Parallel()
-	s := consoletest.NewSite(t)
-	v := s.NewVisitor()
-	v.Post("/console/sign-in", url.Values{"email": {"ann@acme.example.com"}, "password": {"wrong"}}).
-		Want(http.StatusUnauthorized, "The e-mail address or the password is wrong.")
-	v.Get("/console").Want(http.StatusSeeOther)
+// A person is invited, signs in for the first time and is deactivated; the session ends on
+// every api.
+func TestAPersonIsInvitedAndDeactivated(t *testing.T) {
+	onBrowsers(t, func(t *testing.T, s *consoletest.Site, b *consoletest.Browser) {
+		b.SignIn("ann")
+		b.PressInSidebar("People")
+		b.Press("Invite someone")
+		b.Fill("email", "nia@acme.example.com")
+		b.Press("Invite")
+		b.WantText("Link for nia", "This page shows it once.")
+		b.CheckShown("invited")
+		link := b.Text(".secret")[len(s.URL):]
+
+		other := s.Browser(t)
+		other.Open(link)
+		other.Check("invitation")
+		other.Fill("name", "Nia Moor")
+		other.Fill("password", "short")
+		other.Press("Join")
+		other.WantText("A password has at least 10 characters.")
+		other.CheckShown("invitation-rejected")
+		other.Fill("password", "a good long password")
+		other.Press("Join")
+		other.WantPath("/console")
+		other.WantText("Nia Moor")
+		other.Open(link)
+		other.WantText("The link cannot be used")
+
+		b.Press("Go to the person")
+		b.WantText("Nia Moor", "Can sign in")
+		b.Press("Deactivate…")
+		b.WantText("Deactivate Nia Moor?", "1 session ends at the next request.")
+		b.Press("Deactivate")
+		b.WantText("Deactivated.")
+		_, second := s.Serve(s.NewInstance())
+		other.URL = second
+		other.Open("/console")
+		other.WantPath("/console/sign-in")
+		b.Press("Activate")
+		b.WantText("Activated. The person can sign in again.")
+	})
+}
+
+func TestAPersonChangesTheAccount(t *testing.T) {
+	onBrowsers(t, func(t *testing.T, s *consoletest.Site, b *consoletest.Browser) {
+		elsewhere := s.SignedIn("bob")
+		b.SignIn("bob")
+		b.PressInSidebar("Account")
+		b.Fill("name", "Bob Brick")
+		b.Fill("time_zone", "Europe/Helsinki")
+		b.Fill("theme", "dark")
+		b.Press("Save")
+		b.WantText("Saved.", "2 Mar 2026 14:15:30")
+		b.Check("account-dark")
+		b.Fill("old_password", "wrong password")
+		b.Fill("password", "a good long password")
+		b.Press("Change the password")
+		b.WantText("This is not your password.")
+		b.Fill("old_password", consoletest.Password)
+		b.Fill("password", "a good long password")
+		b.Press("Change the password")
+		b.WantText("Your password is changed.")
+		elsewhere.Get("/console").Want(http.StatusSeeOther)
+		again := s.NewVisitor()
+		again.Post("/console/sign-in", credentials(s.Email("bob"), "a good long password")).Want(http.StatusSeeOther)
+		b.Open("/console/account")
+		b.Press("End all others")
+		again.Get("/console").Want(http.StatusSeeOther)
+	})
+}
+
+func TestNoticesAreRead(t *testing.T) {
+	onBrowsers(t, func(_ *testing.T, s *consoletest.Site, b *consoletest.Browser) {
+		notify(s, "ann", "webhook.failing", "webhook.turned_off", "webhook.failing")
+		b.SignIn("ann")
+		b.WantText("Unread notices")
+		b.PressInSidebar("Notices 3 unread")
+		b.WantText("A webhook address was turned off after a final failure")
+		b.Press("Mark as read: A webhook address was turned off after a final failure http://127.0.0.1:9/reader")
+		b.WantText("Marked as read.")
+		b.Press("Mark all as read")
+		b.WantText("You have read everything.")
+	})
 }

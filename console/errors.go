@@ -17,6 +17,7 @@ import (
 func errNotFound() error { return models.NotFound() }
 
 var (
+	errMalformed = models.Errorf(models.CodeInvalidRequest, "The address of the page is malformed.")
 	errMethod    = models.Errorf(models.CodeMethodNotAllowed, "This page cannot be used in this way. Go back and try again.")
 	errCrossSite = models.Errorf(models.CodePermissionDenied, "Another site made your browser send this request, so nothing was done.")
 )

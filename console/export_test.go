@@ -16,8 +16,5 @@ func (c *Console) Routes() []Route {
 	return routes
 }
 
-// Words returns an action in words.
-var Words = words
-
-// ActionWords are the actions that have words.
-var ActionWords = actionWords
+// NoticeTexts are the sentences of notices.
+var NoticeTexts = noticeTexts

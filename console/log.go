@@ -24,7 +24,7 @@ type logView struct {
 	CSV    string
 	// SearchedTo is where the search stopped if it looked at too many entries.
 	SearchedTo moment
-	// Clear is the list without filters, "" if there are none.
+	// Clear is the list without filters, "" without any.
 	Clear string
 }
 
@@ -64,11 +64,6 @@ func (r *request) logFilter() (service.LogFilter, []string, error) {
 				return f, nil, models.Errorf(models.CodeInvalidRequest, "A time is written as 2026-03-02T08:00.")
 			}
 			*at = parsed
-		}
-	}
-	for _, text := range []string{f.ActorID, f.Action, f.RecordID} {
-		if !models.IsText(text) {
-			return f, nil, models.Errorf(models.CodeInvalidRequest, "The filters are malformed.")
 		}
 	}
 	return f, []string{"who", f.ActorID, "what", f.Action, "record", f.RecordID, "from", r.Query("from"), "to", r.Query("to")}, nil
@@ -153,7 +148,7 @@ func (c *Console) exportLog(r *request) error {
 // recordPages are the pages of records, by the prefixes of their ids.
 var recordPages = map[models.IDPrefix]string{}
 
-// recordURL returns the page of a record, "" if there is none.
+// recordURL returns the page of a record, "" without one.
 func (r *request) recordURL(id string) string {
 	for prefix, path := range recordPages {
 		if models.IsID(id, prefix) {

@@ -73,6 +73,21 @@ func (r *request) loadViewer() error {
 	return nil
 }
 
+// checkQuery rejects a query string that is malformed or has what no record can contain.
+// Errors: invalid_request.
+func (r *request) checkQuery() error {
+	query, err := url.ParseQuery(r.Request.URL.RawQuery)
+	for name, values := range query {
+		if !models.IsText(name + strings.Join(values, "")) {
+			err = errMalformed
+		}
+	}
+	if err != nil {
+		return errMalformed
+	}
+	return nil
+}
+
 // client is the browser, for the service.
 func (r *request) client() service.Client {
 	known, _ := r.Cookie(r.console.cookieName("browser"))

@@ -56,8 +56,8 @@ type PasswordChange struct {
 }
 
 // ChangePassword changes the actor's password and ends all sessions. It returns the token of
-// a new session for the browser that made the change. Errors: validation_failed, also for a
-// wrong old password, *TooManyAttemptsError, unavailable.
+// a new session for the browser that made the change. Errors: validation_failed (including a
+// wrong old password), *TooManyAttemptsError, unavailable.
 func (s *Service) ChangePassword(ctx context.Context, actor Actor, change PasswordChange) (string, error) {
 	counts, err := s.countAgainst(ctx, []attemptCount{s.attemptCount(failuresPerBrowser, shortWindow, "password", actor.IdentityID)})
 	if err != nil {

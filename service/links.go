@@ -174,8 +174,8 @@ func (p linkPerson) actor(name string) Actor {
 	return Actor{IdentityID: p.PersonID, OrganizationID: p.OrganizationID, Kind: models.KindPerson, Name: name, ShowPeople: true}
 }
 
-// takeLink uses the link up: it and the person's other links and sessions end. Of two uses
-// at a time one waits for the other and finds no link. Errors: ErrLinkInvalid.
+// takeLink uses the link up: it and the person's other links and sessions end. A second use
+// at the same time waits for the first and finds no link. Errors: ErrLinkInvalid.
 func (t *ormTx) takeLink(token string) (linkPerson, error) {
 	p, err := scanOne[linkPerson](t, ErrLinkInvalid, `
 		DELETE FROM sign_in_links l USING people p JOIN organizations o ON o.id = p.organization_id JOIN identities n ON n.id = o.id

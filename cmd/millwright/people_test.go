@@ -53,7 +53,7 @@ func TestPeopleCommandsRejectMistakes(t *testing.T) {
 		"people invite ann@acme --organization nowhere": "there is no organization nowhere",
 		"people invite nonsense --organization acme":    "Enter an e-mail address, such as ann@example.com.",
 		"people list": `required flag(s) "organization" not set`,
-		"people deactivate nobody@acme.example.com":                           "there is no person nobody@acme.example.com",
+		"people deactivate no.one@acme.example.com":                           "there is no person no.one@acme.example.com",
 		"people deactivate pia@acme.example.com":                              "several organizations have a person pia@acme.example.com: name one with --organization",
 		"people deactivate ann@acme.example.com":                              "Ann Field is the organization's last administrator. Make someone else an administrator first.",
 		"people invite x@acme.example.com --organization acme --definition x": "There is no such organization permission definition.",

@@ -1,0 +1,45 @@
+package console_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"millwright/console/consoletest"
+)
+
+// grant gives a person of the fixture the organization-wide permissions.
+func grant(s *consoletest.Site, key string, grants ...string) {
+	if grants == nil {
+		grants = []string{}
+	}
+	definition := "def_0000000000000000000000000" + key[:1]
+	s.Exec(`INSERT INTO organization_permission_definitions (id, organization_id, name, grants)
+		VALUES ($1, $2, 'Definition', $3) ON CONFLICT (id) DO UPDATE SET grants = excluded.grants`, definition, s.Acme.OrganizationID, grants)
+	s.Exec(`UPDATE people SET organization_definition_id = $2 WHERE id = $1`, s.ID(key), definition)
+}
+
+var linkInPage = regexp.MustCompile(`<p class="secret">(http://[^<]+)</p>`)
+
+// linkOf returns the path of the link that a page shows.
+func linkOf(t *testing.T, s *consoletest.Site, page string) string {
+	t.Helper()
+	found := linkInPage.FindStringSubmatch(page)
+	if found == nil {
+		t.Fatalf("the page shows no link:\n%s", page)
+	}
+	return strings.TrimPrefix(found[1], s.URL)
+}
+
+// onBrowsers runs a journey in a browser with scripts and in one without.
+func onBrowsers(t *testing.T, journey func(*testing.T, *consoletest.Site, *consoletest.Browser)) {
+	for name, open := range map[string]func(*consoletest.Site, testing.TB) *consoletest.Browser{
+		"with scripts": (*consoletest.Site).Browser, "without scripts": (*consoletest.Site).BrowserWithoutScripts,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := consoletest.NewSite(t)
+			journey(t, s, open(s, t))
+		})
+	}
+}

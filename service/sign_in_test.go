@@ -1,0 +1,159 @@
+package service_test
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"millwright/models"
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+const password = "correct horse battery"
+
+func signIn(t *testing.T, f *servicetest.Fixture, email, password string) (service.SignedIn, error) {
+	return f.SignIn(t.Context(), service.SignInAttempt{Email: email, Password: password, Client: service.Client{Network: "192.0.2.1"}})
+}
+
+// Every failure does the same work.
+func TestFailedSignInsDoTheSameWork(t *testing.T) {
+	f := servicetest.New(t)
+	for key, hash := range map[string]string{"ann": "argon2id", "bob": "bcrypt"} {
+		setPassword(t, f, key, hash)
+	}
+	for _, email := range []string{"ann@acme.example.com", "bob@acme.example.com", "cat@acme.example.com", "no.one@acme.example.com", "", "\xff"} {
+		before := f.HashesComputed()
+		if _, err := signIn(t, f, email, "wrong password"); !errors.Is(err, service.ErrSignInFailed) {
+			t.Errorf("%q: %v", email, err)
+		}
+		if n := f.HashesComputed() - before; n != 2 {
+			t.Errorf("%q: %d hashes, want 2", email, n)
+		}
+	}
+}
+
+// setPassword gives a person of the fixture the password, hashed by this service or by an import.
+func setPassword(t *testing.T, f *servicetest.Fixture, key, how string) {
+	t.Helper()
+	if how == "argon2id" {
+		if err := f.SetPassword(t.Context(), service.Operator(), f.ID(key), password); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Exec(`UPDATE people SET password_hash = $2 WHERE id = $1`, f.ID(key), string(hash))
+}
+
+func TestPasswordsOfImportsAreHashedAgain(t *testing.T) {
+	f := servicetest.New(t)
+	setPassword(t, f, "bob", "bcrypt")
+	first, err := signIn(t, f, "Bob@acme.example.com ", password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hash := servicetest.Value[string](f, `SELECT password_hash FROM people WHERE id = $1`, f.ID("bob")); !strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$") {
+		t.Errorf("the hash is %s", hash)
+	}
+	if _, err := signIn(t, f, "bob@acme.example.com", password); err != nil {
+		t.Error(err)
+	}
+	if _, err := f.Session(t.Context(), first.Token); err != nil {
+		t.Errorf("the first session: %v", err)
+	}
+	f.Exec(`UPDATE people SET password_hash = 'damaged' WHERE id = $1`, f.ID("bob"))
+	if _, err := signIn(t, f, "bob@acme.example.com", password); err == nil || errors.Is(err, service.ErrSignInFailed) || strings.Contains(err.Error(), "damaged") {
+		t.Errorf("a damaged hash: %v", err)
+	}
+}
+
+// A password that was changed while a sign-in ran does not start a session.
+func TestAnOldPasswordStartsNoSession(t *testing.T) {
+	f := servicetest.New(t)
+	setPassword(t, f, "ann", "argon2id")
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() { _, _ = signIn(t, f, "ann@acme.example.com", password) })
+	}
+	if err := f.SetPassword(t.Context(), service.Operator(), f.ID("ann"), "another password"); err != nil {
+		t.Error(err)
+	}
+	group.Wait()
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM sessions WHERE person_id = $1`, f.ID("ann")); n != 0 {
+		t.Errorf("%d sessions began with the old password", n)
+	}
+}
+
+func TestLinksWorkOnce(t *testing.T) {
+	f := servicetest.New(t)
+	ann := person(t, f, "ann")
+	_, link, err := f.InvitePerson(t.Context(), ann, f.Acme.OrganizationID, service.Invitation{Email: "nia@acme.example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if view, err := f.Link(t.Context(), link.Token); err != nil || view.Kind != models.LinkInvitation || view.Organization != "Acme Facilities" || view.Name != "nia" {
+		t.Errorf("the link is %+v, %v", view, err)
+	}
+	use := service.LinkUse{Token: link.Token, Name: "Nia Moor", Password: "short", Client: service.Client{Network: "192.0.2.1"}}
+	if _, err := f.UseLink(t.Context(), use); models.CodeOf(err) != models.CodeValidationFailed {
+		t.Errorf("a short password: %v", err)
+	}
+	use.Password = password
+	var group sync.WaitGroup
+	results := make(chan error, 4)
+	for range 4 {
+		group.Go(func() {
+			_, err := f.UseLink(t.Context(), use)
+			results <- err
+		})
+	}
+	group.Wait()
+	close(results)
+	used := 0
+	for err := range results {
+		if err == nil {
+			used++
+		} else if !errors.Is(err, service.ErrLinkInvalid) {
+			t.Error(err)
+		}
+	}
+	if used != 1 {
+		t.Errorf("the link was used %d times", used)
+	}
+	if signedIn, err := signIn(t, f, "nia@acme.example.com", password); err != nil || signedIn.Token == "" {
+		t.Error(err)
+	}
+	if name := servicetest.Value[string](f, `SELECT i.name FROM identities i JOIN people p ON p.id = i.id WHERE p.email = 'nia@acme.example.com'`); name != "Nia Moor" {
+		t.Errorf("the name is %s", name)
+	}
+	// Links expire, and a used one voids the others.
+	links, err := f.ForgotPassword(t.Context(), "NIA@acme.example.com", service.Client{Network: "192.0.2.1"})
+	if err != nil || len(links) != 1 || links[0].Email != "nia@acme.example.com" {
+		t.Fatalf("%v, %v", links, err)
+	}
+	f.Clock.Advance(models.ResetLifetime)
+	if _, err := f.Link(t.Context(), links[0].Token); !errors.Is(err, service.ErrLinkInvalid) {
+		t.Errorf("an expired link: %v", err)
+	}
+	if links, err := f.ForgotPassword(t.Context(), "no.one@acme.example.com", service.Client{Network: "192.0.2.1"}); err != nil || len(links) != 0 {
+		t.Errorf("for no one: %v, %v", links, err)
+	}
+	sent := 0
+	for range 8 {
+		links, err := f.ForgotPassword(t.Context(), "ann@acme.example.com", service.Client{Network: "192.0.2.1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent += len(links)
+	}
+	if sent != 3 {
+		t.Errorf("%d links in an hour, want 3", sent)
+	}
+}
