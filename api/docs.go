@@ -3,8 +3,8 @@ package api
 import (
 	"bytes"
 	"embed"
+	"html/template"
 	"net/http"
-	"path"
 	"sync"
 	"time"
 
@@ -14,40 +14,66 @@ import (
 	"millwright/web"
 )
 
-//go:embed docs/*.html docs/*.js docs/*.css docs/*.png docs/*.txt docs/LICENSE docs/NOTICE
+//go:embed docs/page.html docs/docs.css docs/icon.svg
 var docsFiles embed.FS
 
-// docsPolicy restricts the page to its own scripts and styles and to this server,
-// and forbids framing it. Its style sheet contains the data: images.
-const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// docsPolicy allows the page nothing but its own style sheet, icon and search.
+const docsPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// docsTypes maps the extensions of the page's files to content types.
-var docsTypes = map[string]string{
-	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".png": "image/png",
+// maxDocsQuery bounds a search of the documentation, in characters.
+const maxDocsQuery = 100
+
+// serveDocs serves the document of the API as a page, whole or searched, and its files.
+func (a *API) serveDocs() {
+	pages := template.Must(template.New("page.html").Funcs(template.FuncMap{"text": docsText}).ParseFS(docsFiles, "docs/page.html"))
+	whole := sync.OnceValues(func() (docsPage, error) { return a.newDocsPage() })
+	render := func(page docsPage) ([]byte, error) {
+		var html bytes.Buffer
+		err := pages.Execute(&html, page)
+		return html.Bytes(), err
+	}
+	serve := sync.OnceValues(func() (gin.HandlerFunc, error) {
+		page, err := whole()
+		if err != nil {
+			return nil, err
+		}
+		html, err := render(page)
+		return serveFile(html, "text/html; charset=utf-8"), err
+	})
+	a.engine.GET("/docs", func(c *gin.Context) {
+		handler, err := serve()
+		query := []rune(c.Query("q"))
+		if len(query) > 0 && err == nil {
+			var html []byte
+			if html, err = a.searchDocs(c, whole, render, string(query[:min(len(query), maxDocsQuery)])); err == nil {
+				handler = serveFile(html, "text/html; charset=utf-8")
+			}
+		}
+		if err != nil {
+			a.respondProblem(c, err)
+			return
+		}
+		handler(c)
+	})
+	for name, kind := range map[string]string{"docs.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"} {
+		content, err := docsFiles.ReadFile("docs/" + name)
+		if err != nil {
+			panic(err) // impossible: the files are embedded
+		}
+		a.engine.GET("/docs/"+name, serveFile(content, kind))
+	}
 }
 
-// serveDocs serves the page that renders the OpenAPI document, and its files.
-func (a *API) serveDocs() {
-	entries, err := docsFiles.ReadDir("docs")
+// searchDocs renders what a search finds. It counts against the client address.
+func (a *API) searchDocs(c *gin.Context, whole func() (docsPage, error), render func(docsPage) ([]byte, error), query string) ([]byte, error) {
+	if err := a.countAddress(c); err != nil {
+		return nil, err
+	}
+	page, err := whole()
 	if err != nil {
-		panic(err) // impossible: the files are embedded
+		return nil, err
 	}
-	for _, entry := range entries {
-		content, err := docsFiles.ReadFile("docs/" + entry.Name())
-		if err != nil {
-			panic(err)
-		}
-		route := "/docs/" + entry.Name()
-		if entry.Name() == "index.html" {
-			route = "/docs"
-		}
-		kind, known := docsTypes[path.Ext(entry.Name())]
-		if !known {
-			kind = "text/plain; charset=utf-8"
-		}
-		a.engine.GET(route, serveFile(content, kind))
-	}
+	return render(page.search(query))
 }
 
 // serveFile serves a file that never changes while the program runs, and is
