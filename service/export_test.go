@@ -41,6 +41,34 @@ var OpenRecordStatements = map[string]string{
 	"work_orders": openRecords[TargetWorkOrder].query, "feedback": openRecords[TargetFeedback].query,
 }
 
+// ManagerStatements are reads of managers of integrations that a test explains, with
+// ManagerArguments.
+var (
+	ManagerStatements = map[string]string{
+		"can see work order": visibleQueries[VisibleWorkOrder],
+		"can see feedback":   visibleQueries[VisibleFeedback],
+		"can see node":       visibleQueries[VisibleNode],
+		"nodes above":        wayNodesQuery,
+		"nodes":              assignedNodesQuery,
+		"effects":            integrationEffectsQuery,
+		"webhook":            managedWebhookQuery,
+		"list":               numberedNames(with(integrationSummaryQuery, "condition", "true"), "organization", "window", "limit"),
+		"missed":             numberedNames(countReleasableQuery, "webhook", "since", "after", "limit"),
+	}
+	ManagerArguments = map[string]string{
+		"can see work order": "'wo_1', 'idn_1', 'idn_2'", "can see feedback": "'iss_1', 'idn_1', 'idn_2'", "can see node": "'loc_1', 'idn_1', 'idn_2'",
+		"nodes above": "'loc_1', 'idn_1'", "nodes": "'idn_1', 10", "effects": "'idn_1', 10", "webhook": "'whk_1', 'idn_1', now()",
+		"list": "'idn_1', now(), 10", "missed": "'whk_1', now(), 0, 10",
+	}
+)
+
+func numberedNames(sql string, names ...string) string {
+	for n, name := range names {
+		sql = strings.ReplaceAll(sql, "@"+name, "$"+strconv.Itoa(n+1))
+	}
+	return sql
+}
+
 func numberedMarks(sql string) string {
 	for n := 1; strings.Contains(sql, "?"); n++ {
 		sql = strings.Replace(sql, "?", "$"+strconv.Itoa(n), 1)

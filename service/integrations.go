@@ -18,6 +18,8 @@ type IntegrationRecord struct {
 	DisabledByService bool        `json:"disabled_by_service"`
 	OwnerID           *string     `json:"owner_id"`
 	CreatedAt         models.Time `json:"created_at"`
+	// OrganizationDefinitionID is its organization permission definition, nil for none.
+	OrganizationDefinitionID *string `json:"organization_definition_id"`
 	// ClientSecret is only shown by the call that generated it.
 	ClientSecret string `db:"-" json:"client_secret,omitempty"`
 }
@@ -35,12 +37,16 @@ func (r integrationRows) record() IntegrationRecord {
 	return IntegrationRecord{
 		ID: i.ID, OrganizationID: i.OrganizationID, Name: r.identity.Name, ClientID: i.ClientID, Scopes: i.Scopes,
 		Enabled: i.Enabled, DisabledByService: i.DisabledByService, OwnerID: i.OwnerID, CreatedAt: r.identity.CreatedAt,
-		ClientSecret: r.newSecret,
+		OrganizationDefinitionID: i.OrganizationDefinitionID, ClientSecret: r.newSecret,
 	}
 }
 
 // IntegrationFilter restricts a list of integrations; an empty field restricts nothing.
 type IntegrationFilter struct{ OrganizationID string }
+
+// integrationColumns are the columns of an IntegrationRecord.
+const integrationColumns = `i.id, i.organization_id, n.name, i.client_id, i.scopes, i.enabled, i.disabled_by_service, i.owner_id, n.created_at,
+		i.organization_definition_id`
 
 // Integrations returns the integrations that are not deleted, oldest first. It
 // does not check permissions: callers other than operator commands must set
@@ -49,7 +55,7 @@ func (s *Service) Integrations(ctx context.Context, filter IntegrationFilter) ([
 	args := []any{filter.OrganizationID}
 	return knownList[IntegrationRecord](ctx, s, filter.OrganizationID,
 		`SELECT $1 = '' OR EXISTS (SELECT FROM organizations WHERE id = $1)`, args, `
-		SELECT i.id, i.organization_id, n.name, i.client_id, i.scopes, i.enabled, i.disabled_by_service, i.owner_id, n.created_at
+		SELECT `+integrationColumns+`
 		FROM integrations i JOIN identities n ON n.id = i.id
 		WHERE i.deleted_at IS NULL AND ($1 = '' OR i.organization_id = $1)
 		ORDER BY i.id`, args)
@@ -61,6 +67,19 @@ func (s *Service) Integrations(ctx context.Context, filter IntegrationFilter) ([
 // lockIntegration and of change.
 func (s *Service) updateIntegration(
 	ctx context.Context, actor Actor, id, action string, change func(*ormTx, *integrationRows) (changed bool, err error),
+) (IntegrationRecord, error) {
+	return s.changeIntegration(ctx, actor, id, func(t *ormTx, r *integrationRows) ([]string, error) {
+		changed, err := change(t, r)
+		if !changed {
+			return nil, err
+		}
+		return []string{action}, err
+	})
+}
+
+// changeIntegration is updateIntegration for a change that returns the actions to log.
+func (s *Service) changeIntegration(
+	ctx context.Context, actor Actor, id string, change func(*ormTx, *integrationRows) (actions []string, err error),
 ) (IntegrationRecord, error) {
 	var record IntegrationRecord
 	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
@@ -75,15 +94,17 @@ func (s *Service) updateIntegration(
 		if err := t.matchesForm(rows.record(), rows.integration.OrganizationID, id); err != nil {
 			return err
 		}
-		changed, err := change(t, &rows)
+		actions, err := change(t, &rows)
 		if err != nil {
 			return err
 		}
 		record = rows.record()
-		if !changed {
-			return nil
+		for _, action := range actions {
+			if err := t.log(actor, rows.integration.OrganizationID, action, id); err != nil {
+				return err
+			}
 		}
-		return t.log(actor, rows.integration.OrganizationID, action, id)
+		return nil
 	})
 	if err != nil {
 		return IntegrationRecord{}, err
@@ -105,34 +126,93 @@ func (s *Service) RenewIntegrationSecret(ctx context.Context, actor Actor, id st
 	})
 }
 
-// RenameIntegration renames the integration. Log Records keep the name it had.
-// Errors: not_found, permission_denied, validation_failed, unavailable.
-func (s *Service) RenameIntegration(ctx context.Context, actor Actor, id, name string) (IntegrationRecord, error) {
-	return s.updateIntegration(ctx, actor, id, "integration.renamed", func(t *ormTx, r *integrationRows) (bool, error) {
-		if err := invalid(checkName(name)); err != nil || r.identity.Name == name {
-			return false, err
+// IntegrationChange is a change of an integration; nil leaves a field as it is.
+type IntegrationChange struct {
+	Name   *string
+	Scopes []string
+	// DefinitionID is the organization permission definition, "" for none.
+	DefinitionID *string
+}
+
+// ChangeIntegration renames the integration, replaces its scopes and its organization
+// permission definition. Log Records keep the name it had. Removing a scope ends its
+// tokens; adding scopes leaves existing tokens as they are. Errors: not_found,
+// permission_denied, validation_failed, unavailable.
+func (s *Service) ChangeIntegration(ctx context.Context, actor Actor, id string, change IntegrationChange) (IntegrationRecord, error) {
+	return s.changeIntegration(ctx, actor, id, func(t *ormTx, r *integrationRows) ([]string, error) {
+		if err := t.checkIntegrationChange(r.integration.OrganizationID, change); err != nil {
+			return nil, err
 		}
-		r.identity.Name, r.identity.ChangedAt = name, t.at.After(r.identity.ChangedAt)
-		return true, t.update(&r.identity, "name", "changed_at")
+		var actions, columns []string
+		if change.Name != nil && *change.Name != r.identity.Name {
+			r.identity.Name, r.identity.ChangedAt = *change.Name, t.at.After(r.identity.ChangedAt)
+			if err := t.update(&r.identity, "name", "changed_at"); err != nil {
+				return nil, err
+			}
+			actions = append(actions, "integration.renamed")
+		}
+		if wanted, _ := models.ScopesOf(change.Scopes); change.Scopes != nil && !sameScopes(wanted, r.integration.Scopes) {
+			r.integration.Scopes = wanted.Strings()
+			actions, columns = append(actions, "integration.scopes_changed"), append(columns, "scopes")
+		}
+		if id := change.DefinitionID; id != nil && *id != textOf(r.integration.OrganizationDefinitionID) {
+			r.integration.OrganizationDefinitionID = nil
+			if *id != "" {
+				r.integration.OrganizationDefinitionID = id
+			}
+			actions, columns = append(actions, "integration.definition_changed"), append(columns, "organization_definition_id")
+		}
+		if len(columns) == 0 {
+			return actions, nil
+		}
+		return actions, t.update(&r.integration, columns...)
 	})
 }
 
-// ChangeIntegrationScopes replaces the integration's scopes. Removing a scope ends
-// its tokens; adding scopes leaves existing tokens as they are. Errors:
-// not_found, permission_denied, validation_failed, unavailable.
+// textOf returns the text, "" for nil.
+func textOf(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
+// sameScopes reports whether the integration holds exactly the scopes.
+func sameScopes(wanted models.Scopes, held []string) bool {
+	has, _ := models.ScopesOf(held)
+	return slices.Equal(wanted, has)
+}
+
+// checkIntegrationChange returns what is wrong with a change. Errors: validation_failed, unavailable.
+func (t *ormTx) checkIntegrationChange(organizationID string, change IntegrationChange) error {
+	var fields []models.FieldError
+	if change.Name != nil {
+		fields = append(fields, checkName(*change.Name)...)
+	}
+	if change.Scopes != nil {
+		fields = append(fields, checkScopes(change.Scopes)...)
+	}
+	if id := textOf(change.DefinitionID); id != "" {
+		known, err := scanOne[bool](t, nil, `SELECT EXISTS (
+			SELECT FROM organization_permission_definitions WHERE id = ? AND organization_id = ?)`, id, organizationID)
+		if err != nil {
+			return err
+		}
+		if !known {
+			fields = append(fields, unknownField("/organization_definition_id", "organization permission definition"))
+		}
+	}
+	return invalid(fields)
+}
+
+// RenameIntegration is ChangeIntegration for the name.
+func (s *Service) RenameIntegration(ctx context.Context, actor Actor, id, name string) (IntegrationRecord, error) {
+	return s.ChangeIntegration(ctx, actor, id, IntegrationChange{Name: &name})
+}
+
+// ChangeIntegrationScopes is ChangeIntegration for the scopes.
 func (s *Service) ChangeIntegrationScopes(ctx context.Context, actor Actor, id string, scopes []string) (IntegrationRecord, error) {
-	return s.updateIntegration(ctx, actor, id, "integration.scopes_changed", func(t *ormTx, r *integrationRows) (bool, error) {
-		if err := invalid(checkScopes(scopes)); err != nil {
-			return false, err
-		}
-		wanted, _ := models.ScopesOf(scopes)
-		held, _ := models.ScopesOf(r.integration.Scopes)
-		if slices.Equal(wanted, held) {
-			return false, nil
-		}
-		r.integration.Scopes = wanted.Strings()
-		return true, t.update(&r.integration, "scopes")
-	})
+	return s.ChangeIntegration(ctx, actor, id, IntegrationChange{Scopes: append([]string{}, scopes...)})
 }
 
 // TurnIntegrationOff stops the integration from using the service until it is

@@ -56,11 +56,17 @@ func (t *ormTx) continueLater(webhookID string, since models.Time, after int64) 
 // countReleasable returns how many deliveries a release continued after the given
 // Seq will make due. It looks through the newest MaxReleasedCount only.
 func (t *ormTx) countReleasable(webhookID string, since models.Time, after int64) (int, error) {
-	return scanOne[int](t, nil, `
-		SELECT count(*) FILTER (WHERE created_at >= ?) FROM (
-			SELECT created_at FROM deliveries
-			WHERE webhook_id = ? AND status IN ('failed', 'held') AND seq > ?
-			ORDER BY seq DESC LIMIT ?) newest`, since, webhookID, after, MaxReleasedCount)
+	return scanOne[int](t, nil, countReleasableQuery, countReleasableArgs(webhookID, since, after))
+}
+
+const countReleasableQuery = `
+	SELECT count(*) FILTER (WHERE created_at >= @since) FROM (
+		SELECT created_at FROM deliveries
+		WHERE webhook_id = @webhook AND status IN ('failed', 'held') AND seq > @after
+		ORDER BY seq DESC LIMIT @limit) newest`
+
+func countReleasableArgs(webhookID string, since models.Time, after int64) map[string]any {
+	return map[string]any{"webhook": webhookID, "since": since, "after": after, "limit": MaxReleasedCount}
 }
 
 // release makes the failed and held deliveries of events since then due: the first

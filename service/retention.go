@@ -73,8 +73,9 @@ var expiries = []expiry{
 	// Those of the previous version; the others go by the day.
 	{models.IdempotencyRetention, "", oldestFirst("idempotency_keys", "created_at"), func(r *RemovalResult) *int { return &r.IdempotencyKeys }},
 	{clockMargin, "", oldestFirst("revoked_tokens", "expires_at"), func(r *RemovalResult) *int { return &r.RevokedTokens }},
-	{clockMargin, "", inAnyOrder("rate_counters", "window_start"), func(r *RemovalResult) *int { return &r.RateCounters }},
-	{clockMargin, "", inAnyOrder("mailboxes", "attended_until"), func(r *RemovalResult) *int { return &r.Leases }},
+	// Those of integrations stay: they say when an integration called last.
+	{clockMargin, "", inAnyOrder("rate_counters", "window_start", "subject NOT LIKE 'idn%'"), func(r *RemovalResult) *int { return &r.RateCounters }},
+	{clockMargin, "", inAnyOrder("mailboxes", "attended_until", "true"), func(r *RemovalResult) *int { return &r.Leases }},
 	// A token may name a beat that is a little older than the token.
 	{models.SyncTokenLifetime + clockMargin, "", oldestFirst("beats", "at"), func(r *RemovalResult) *int { return &r.Beats }},
 	{0, "", removeOfDeletedAddress, func(r *RemovalResult) *int { return &r.Deliveries }},
@@ -109,7 +110,7 @@ func (e expiry) bounds(now time.Time, from any) (until, first any) {
 const removal = `
 	WITH removed AS (
 		DELETE FROM {table} WHERE ctid = ANY (ARRAY(
-			SELECT ctid FROM {table} WHERE {time} <= @until AND {time} >= @from {order} LIMIT @limit FOR UPDATE SKIP LOCKED))
+			SELECT ctid FROM {table} WHERE {time} <= @until AND {time} >= @from AND {condition} {order} LIMIT @limit FOR UPDATE SKIP LOCKED))
 		RETURNING {time} AS at
 	)
 	SELECT count(*), {next}, count(*) = @limit, NULL::text[] FROM removed`
@@ -154,13 +155,13 @@ var removeOfDeletedAddress = with(`
 // where the previous one ended: until the next vacuum, the index still has entries of
 // removed rows (20 ms per batch after two million rows).
 func oldestFirst(table, time string) string {
-	return with(removal, "order", "ORDER BY {time}", "next", "max(at)", "table", table, "time", time)
+	return with(removal, "order", "ORDER BY {time}", "next", "max(at)", "condition", "true", "table", table, "time", time)
 }
 
 // inAnyOrder is the removal from a table without such an index, which would cost too
 // much because every call writes to the table.
-func inAnyOrder(table, time string) string {
-	return with(removal, "order", "", "next", "NULL::timestamptz", "table", table, "time", time)
+func inAnyOrder(table, time, condition string) string {
+	return with(removal, "order", "", "next", "NULL::timestamptz", "table", table, "time", time, "condition", condition)
 }
 
 // RemoveExpired removes expired rows: events after 30 days with their deliveries and

@@ -88,15 +88,35 @@ func (s *Service) WebhookTest(ctx context.Context, actor Actor, webhookID, event
 	if err := s.MayTestWebhook(ctx, actor, webhookID); err != nil {
 		return WebhookTest{}, err
 	}
-	a := Attempt{Number: 1, EventID: eventID}
-	var latency int64
-	err := s.pool.QueryRow(ctx, `
-		SELECT started_at, latency_ms, coalesce(status, 0), coalesce(error, ''), coalesce(remote_ip, ''), response_body
-		FROM webhook_tests WHERE event_id = $1 AND webhook_id = $2`, eventID, webhookID).
-		Scan(&a.StartedAt, &latency, &a.Status, &a.Error, &a.RemoteIP, &a.ResponseBody)
+	rows, err := s.pool.Query(ctx, `SELECT `+testColumns+` FROM webhook_tests WHERE event_id = $1 AND webhook_id = $2`, eventID, webhookID)
+	if err != nil {
+		return WebhookTest{}, s.translate(err)
+	}
+	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[testRow])
 	if errors.Is(err, pgx.ErrNoRows) {
 		return WebhookTest{}, models.NotFound()
 	}
-	a.Latency = time.Duration(latency) * time.Millisecond
-	return WebhookTest{webhookID, eventID, a.Record(), a.Failure()}, s.translate(err)
+	return row.test(webhookID), s.translate(err)
+}
+
+// testRow is a row of webhook_tests.
+type testRow struct {
+	EventID      string
+	StartedAt    models.Time
+	LatencyMS    int64
+	Status       int
+	Error        string
+	RemoteIP     string
+	ResponseBody []byte
+}
+
+const testColumns = `event_id, started_at, latency_ms, coalesce(status, 0) AS status, coalesce(error, '') AS error,
+	coalesce(remote_ip, '') AS remote_ip, response_body`
+
+func (r testRow) test(webhookID string) WebhookTest {
+	a := Attempt{
+		Number: 1, EventID: r.EventID, StartedAt: r.StartedAt, Latency: time.Duration(r.LatencyMS) * time.Millisecond,
+		Status: r.Status, Error: r.Error, RemoteIP: r.RemoteIP, ResponseBody: r.ResponseBody,
+	}
+	return WebhookTest{webhookID, r.EventID, a.Record(), a.Failure()}
 }

@@ -19,6 +19,7 @@ const (
 	actionSecretRenewed = "webhook.secret_renewed"
 	actionTurnedOff     = "webhook.turned_off"
 	actionTurnedOn      = "webhook.turned_on"
+	actionTested        = "webhook.tested"
 	actionRedelivered   = "delivery.redelivered"
 	actionStopped       = "delivery.stopped"
 )

@@ -46,7 +46,7 @@ func TestIntegrationsCommands(t *testing.T) {
 		_, secretShown := record["client_secret"]
 		delete(record, "client_secret")
 		fields := strings.Join(slices.Sorted(maps.Keys(record)), " ")
-		if fields != "client_id created_at disabled_by_service enabled id name organization_id owner_id scopes" || secretShown != (step.name == "renew-secret") {
+		if fields != "client_id created_at disabled_by_service enabled id name organization_definition_id organization_id owner_id scopes" || secretShown != (step.name == "renew-secret") {
 			t.Errorf("%s shows %s, a secret: %t", step.name, fields, secretShown)
 		}
 	}

@@ -1,0 +1,91 @@
+package service
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// WebhookDetail is an address with everything that its page shows.
+type WebhookDetail struct {
+	WebhookSummary
+	Integration string
+	// PreviousSecretUntil is when the previous signing secret ends, or nil.
+	PreviousSecretUntil *models.Time
+	EnabledSince        models.Time
+	// ShutOffAt is when the next final failure turns the address off, nil unless it fails.
+	ShutOffAt *models.Time `db:"-"`
+	// Test is the last test within TestRetention, nil if none was sent.
+	Test *WebhookTest `db:"-"`
+	// State has the numbers of its deliveries.
+	State AddressState `db:"-"`
+}
+
+const managedWebhookQuery = `
+	SELECT ` + webhookSummaryColumns + `, n.name AS integration, h.enabled_since,
+		CASE WHEN h.previous_secret_until > $3 THEN h.previous_secret_until END AS previous_secret_until
+	FROM webhooks h
+	JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
+	JOIN identities n ON n.id = i.id
+	LEFT JOIN webhook_health g ON g.webhook_id = h.id
+	WHERE h.id = $1 AND h.organization_id = $2`
+
+// ManagedWebhook returns an address of the actor's organization. Errors: not_found,
+// permission_denied, unavailable.
+func (s *Service) ManagedWebhook(ctx context.Context, actor Actor, id string) (WebhookDetail, error) {
+	if !models.IsID(id, models.PrefixWebhook) {
+		return WebhookDetail{}, models.NotFound()
+	}
+	var found WebhookDetail
+	var tests []testRow
+	now := s.now()
+	return read(ctx, s, actor.OrganizationID, func() (WebhookDetail, error) {
+		if len(tests) > 0 {
+			test := tests[0].test(id)
+			found.Test = &test
+		}
+		found.State.LoadedAt = now
+		found.ShutOffAt = s.shutOffAt(found)
+		return found, nil
+	}, func(pipeline *pgx.Batch) error {
+		queueOne(pipeline, &found, models.NotFound(), managedWebhookQuery, id, actor.OrganizationID, now)
+		queueMayManage(pipeline, actor)
+		queueOne(pipeline, &found.State, models.NotFound(), addressStateQuery, id, now, MaxAddressCount, s.ShutOffAfter.Seconds())
+		queueAll(pipeline, &tests, `SELECT `+testColumns+` FROM webhook_tests WHERE webhook_id = $1 ORDER BY event_id DESC LIMIT 1`, id)
+		return nil
+	})
+}
+
+// shutOffAt returns when the period without success is over.
+func (s *Service) shutOffAt(h WebhookDetail) *models.Time {
+	if !h.Enabled || h.FailingSince == nil {
+		return nil
+	}
+	from := h.EnabledSince
+	if h.LastSuccessAt != nil && h.LastSuccessAt.Time.After(from.Time) {
+		from = *h.LastSuccessAt
+	}
+	at := models.TimeOf(from.Add(s.ShutOffAfter))
+	return &at
+}
+
+// CountMissed returns how many failed and held deliveries of events since then the address
+// has, at most MaxReleasedCount. Errors: not_found, permission_denied, unavailable.
+func (s *Service) CountMissed(ctx context.Context, actor Actor, webhookID string, since models.Time) (int, error) {
+	if !models.IsID(webhookID, models.PrefixWebhook) {
+		return 0, models.NotFound()
+	}
+	if kept := models.TimeOf(s.Now().Add(-models.EventRetention)); since.Before(kept.Time) {
+		since = kept
+	}
+	var missed int
+	return read(ctx, s, actor.OrganizationID, func() (int, error) { return missed, nil }, func(pipeline *pgx.Batch) error {
+		var known WebhookDetail
+		queueOne(pipeline, &known, models.NotFound(), managedWebhookQuery, webhookID, actor.OrganizationID, s.now())
+		queueMayManage(pipeline, actor)
+		pipeline.Queue(countReleasableQuery, pgx.NamedArgs(countReleasableArgs(webhookID, since, 0))).QueryRow(func(row pgx.Row) error { return row.Scan(&missed) })
+		return nil
+	})
+}
