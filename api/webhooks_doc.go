@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"millwright/models"
+	"millwright/service"
 )
 
 // deliveryText describes what all webhooks share.
@@ -86,8 +87,42 @@ type eventPing struct {
 	Message string `json:"message" doc:"A sentence for people." example:"This is a test from Millwright."`
 }
 
+// EventExamples returns an example of a delivery's body for every event type, as the
+// documentation shows it.
+func EventExamples() map[models.EventType][]byte {
+	examples := map[models.EventType][]byte{}
+	for _, e := range documentedEvents() {
+		body, err := service.Encode(e.example)
+		if err != nil {
+			panic(err) // a mistake in the examples
+		}
+		examples[e.kind] = body
+	}
+	return examples
+}
+
 // documentWebhooks documents every event type with its payload, its headers and an example.
 func (a *API) documentWebhooks() {
+	for _, e := range documentedEvents() {
+		a.addEvent(e)
+	}
+}
+
+// documentedEvent is an event type of the documentation.
+type documentedEvent struct {
+	kind    models.EventType
+	summary string
+	// example is an event[D].
+	example any
+}
+
+func describeEvent[D any](kind models.EventType, summary string, minutes int, data D) documentedEvent {
+	return documentedEvent{kind, summary, event[D]{
+		ID: exampleEvent, Type: kind, CreatedAt: exampleAt(minutes), OrganizationID: exampleOrganization, Data: data,
+	}}
+}
+
+func documentedEvents() []documentedEvent {
 	erp := eventActor{exampleERP}
 	completed := eventWorkOrderStatus{models.StatusInProgress, models.StatusComplete, workOrderIn(models.StatusComplete, 31), erp}
 	updated := workOrderIn(models.StatusInProgress, 10)
@@ -95,28 +130,30 @@ func (a *API) documentWebhooks() {
 	assigned := workOrderIn(models.StatusOpen, 5)
 	assigned.Assignees = append(assigned.Assignees, exampleBob)
 
-	addEvent(a, models.EventWorkOrderCreated, "A work order was created", 0, eventWorkOrder{workOrderExample(), erp})
-	addEvent(a, models.EventWorkOrderUpdated, "Title, description, priority or target date changed", 10,
-		eventWorkOrderUpdate{[]string{"title", "priority"}, updated, erp})
-	addEvent(a, models.EventWorkOrderStatusChanged, "The status changed", 31, completed)
-	addEvent(a, models.EventWorkOrderCompleted, "A work order was completed", 31, completed)
-	addEvent(a, models.EventWorkOrderSentToInspection, "A work order was completed and sent to its consultants", 31,
-		eventWorkOrderStatus{models.StatusInProgress, models.StatusSentToInspection, workOrderIn(models.StatusSentToInspection, 31), erp})
-	addEvent(a, models.EventWorkOrderCancelled, "A work order was cancelled", 20,
-		eventWorkOrderStatus{models.StatusOpen, models.StatusCancelled, workOrderIn(models.StatusCancelled, 20), erp})
-	addEvent(a, models.EventWorkOrderAssigneesChanged, "Workers or consultants were added or removed", 5, eventAssignees{
-		Added: eventRoles{Assignees: []string{exampleBob}, Consultants: []string{}}, Removed: eventRoles{Assignees: []string{}, Consultants: []string{}},
-		WorkOrder: assigned, Actor: erp,
-	})
-	addEvent(a, models.EventIssueCreated, "Feedback was given", 0, eventIssue{feedbackExample(), erp})
-	addEvent(a, models.EventIssueResolved, "Feedback was resolved", 40, eventIssueResolved{resolvedExample(), resolvedActor{exampleAnn, exampleAnn}})
-	addEvent(a, models.EventPing, "Someone pressed Send test", 0, eventPing{"This is a test from Millwright."})
+	return []documentedEvent{
+		describeEvent(models.EventWorkOrderCreated, "A work order was created", 0, eventWorkOrder{workOrderExample(), erp}),
+		describeEvent(models.EventWorkOrderUpdated, "Title, description, priority or target date changed", 10,
+			eventWorkOrderUpdate{[]string{"title", "priority"}, updated, erp}),
+		describeEvent(models.EventWorkOrderStatusChanged, "The status changed", 31, completed),
+		describeEvent(models.EventWorkOrderCompleted, "A work order was completed", 31, completed),
+		describeEvent(models.EventWorkOrderSentToInspection, "A work order was completed and sent to its consultants", 31,
+			eventWorkOrderStatus{models.StatusInProgress, models.StatusSentToInspection, workOrderIn(models.StatusSentToInspection, 31), erp}),
+		describeEvent(models.EventWorkOrderCancelled, "A work order was cancelled", 20,
+			eventWorkOrderStatus{models.StatusOpen, models.StatusCancelled, workOrderIn(models.StatusCancelled, 20), erp}),
+		describeEvent(models.EventWorkOrderAssigneesChanged, "Workers or consultants were added or removed", 5, eventAssignees{
+			Added: eventRoles{Assignees: []string{exampleBob}, Consultants: []string{}}, Removed: eventRoles{Assignees: []string{}, Consultants: []string{}},
+			WorkOrder: assigned, Actor: erp,
+		}),
+		describeEvent(models.EventIssueCreated, "Feedback was given", 0, eventIssue{feedbackExample(), erp}),
+		describeEvent(models.EventIssueResolved, "Feedback was resolved", 40, eventIssueResolved{resolvedExample(), resolvedActor{exampleAnn, exampleAnn}}),
+		describeEvent(models.EventPing, "Someone pressed Send test", 0, eventPing{"This is a test from Millwright."}),
+	}
 }
 
 // addEvent documents one event type. In its schema, type has only this value.
-func addEvent[D any](a *API, kind models.EventType, summary string, minutes int, data D) {
-	document := a.huma.OpenAPI()
-	schema := huma.SchemaFromType(document.Components.Schemas, reflect.TypeFor[event[D]]())
+func (a *API) addEvent(e documentedEvent) {
+	kind, document := e.kind, a.huma.OpenAPI()
+	schema := huma.SchemaFromType(document.Components.Schemas, reflect.TypeOf(e.example))
 	schema.Properties["type"].Enum = []any{kind}
 	name := eventSchemaName(kind)
 	document.Components.Schemas.Map()[name] = schema
@@ -126,16 +163,14 @@ func addEvent[D any](a *API, kind models.EventType, summary string, minutes int,
 	document.Webhooks[string(kind)] = &huma.PathItem{Post: &huma.Operation{
 		OperationID: "on-" + strings.NewReplacer(".", "-", "_", "-").Replace(string(kind)),
 		Tags:        []string{tagWebhooks},
-		Summary:     summary,
+		Summary:     e.summary,
 		Description: "Sent to the integration's addresses that subscribe to `" + string(kind) + "`" + readableText(kind) + ".",
 		Security:    []map[string][]string{},
 		Parameters:  deliveryHeaders(kind),
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			"application/json": {
-				Schema: &huma.Schema{Ref: schemaPrefix + name},
-				Examples: examplesOf(map[string]any{"event": event[D]{
-					ID: exampleEvent, Type: kind, CreatedAt: exampleAt(minutes), OrganizationID: exampleOrganization, Data: data,
-				}}),
+				Schema:   &huma.Schema{Ref: schemaPrefix + name},
+				Examples: examplesOf(map[string]any{"event": e.example}),
 			},
 		}},
 		Responses: map[string]*huma.Response{

@@ -13,6 +13,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"millwright/models"
 	"millwright/web"
 )
 
@@ -33,6 +34,10 @@ type Options struct {
 	// Mailer sends invitations and links for forgotten passwords; without it, people who
 	// manage people pass links on.
 	Mailer Mailer
+	// Tester has workers send tests to webhook addresses; without it none are sent.
+	Tester AddressTester
+	// EventExamples are bodies of deliveries for the forms of webhook addresses.
+	EventExamples map[models.EventType][]byte
 	// Metrics registers the console's metrics; nil registers none.
 	Metrics prometheus.Registerer
 	Log     *slog.Logger
@@ -121,6 +126,7 @@ func never(http.Header) bool { return false }
 func (c *Console) routes(pages *gin.RouterGroup) {
 	for _, topic := range []func(*gin.RouterGroup){
 		c.startRoutes, c.signInRoutes, c.linkRoutes, c.accountRoutes, c.peopleRoutes, c.logRoutes, c.noticeRoutes,
+		c.integrationRoutes, c.webhookRoutes,
 	} {
 		topic(pages)
 	}

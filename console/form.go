@@ -258,6 +258,9 @@ type secretView struct {
 	// Shown says that the secrets were in an earlier response. Renew is where new ones are made.
 	Shown            bool
 	Renew, RenewText string
+	// Code is what to do with the secrets.
+	CodeTitle, CodeIntro string
+	Code                 []codeSample
 }
 
 type secretValue struct{ Name, Value string }

@@ -146,7 +146,7 @@ func (c *Console) exportLog(r *request) error {
 }
 
 // recordPages are the pages of records, by the prefixes of their ids.
-var recordPages = map[models.IDPrefix]string{}
+var recordPages = map[models.IDPrefix]string{models.PrefixWebhook: "/webhooks/"}
 
 // recordURL returns the page of a record, "" without one.
 func (r *request) recordURL(id string) string {

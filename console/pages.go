@@ -94,6 +94,7 @@ func having(grant models.OrganizationGrant) func(service.Viewer) bool {
 var sections = []section{
 	{"Start", "", "home", everyone, ""},
 	{"Notices", "/notices", "bell", everyone, "changes that concern you"},
+	{"Integrations", "/integrations", "plug", having(models.GrantIntegrations), "programs that call the API, and the webhooks they get"},
 	{"People", "/people", "people", everyone, "who is in the organization, with which permissions"},
 	{"Log", "/log", "log", having(models.GrantLogRecords), "who did what, to which record"},
 	{"Account", "/account", "user", everyone, "your name, time zone, theme, password and sessions"},

@@ -206,6 +206,7 @@ func TestHostileTextsAreOnlyText(t *testing.T) {
 	b := s.Browser(t)
 	b.SignIn("ann")
 	for _, path := range []string{"/console", "/console/people", "/console/people/" + s.ID("bob"), "/console/people/" + s.ID("bob") + "/deactivate", "/console/log", "/console/notices", "/console/account",
+		"/console/integrations", "/console/integrations/" + s.ID("reader"), "/console/integrations/" + s.ID("reader") + "?see=" + url.QueryEscape(rightToLeft), "/console/webhooks/" + s.ID("reader_hook"),
 		"/console/log?record=" + url.QueryEscape(long), "/console/people?q=" + url.QueryEscape(rightToLeft)} {
 		b.Open(path)
 		b.Check("hostile")

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 
+	"millwright/models"
 	"millwright/service"
 )
 
@@ -32,6 +33,28 @@ type Service interface {
 	ReadNotice(ctx context.Context, actor service.Actor, id int64) (recordID string, err error)
 	ReadNotices(ctx context.Context, actor service.Actor, last int64) error
 	DeliveryOverview(context.Context, service.Actor) (service.DeliveryOverview, error)
+
+	ManagedIntegrations(context.Context, service.Actor) (service.IntegrationList, error)
+	ManagedIntegration(ctx context.Context, actor service.Actor, id string) (service.IntegrationDetail, error)
+	ManagedIntegrationEffects(ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, service.IntegrationEffects, error)
+	CreateIntegration(ctx context.Context, actor service.Actor, organizationID string, in service.NewIntegration) (service.IntegrationRecord, error)
+	ChangeIntegration(ctx context.Context, actor service.Actor, id string, change service.IntegrationChange) (service.IntegrationRecord, error)
+	RenewIntegrationSecret(ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, error)
+	TurnIntegrationOn(ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, error)
+	TurnIntegrationOff(ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, error)
+	DeleteIntegration(ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, error)
+	CanSee(ctx context.Context, actor service.Actor, integrationID, id string) (service.Visibility, error)
+
+	ManagedWebhook(ctx context.Context, actor service.Actor, id string) (service.WebhookDetail, error)
+	CreateWebhook(ctx context.Context, actor service.Actor, integrationID string, in service.NewWebhook) (service.Webhook, error)
+	ChangeWebhook(ctx context.Context, actor service.Actor, id string, change service.WebhookChange) (service.Webhook, error)
+	RenewWebhookSecret(ctx context.Context, actor service.Actor, id string) (service.Webhook, error)
+	BeginWebhookTest(ctx context.Context, actor service.Actor, id string) error
+	DisableWebhook(ctx context.Context, actor service.Actor, id, reason string) (service.Webhook, error)
+	EnableWebhook(ctx context.Context, actor service.Actor, id string, since *models.Time) (service.Webhook, int, error)
+	CountMissed(ctx context.Context, actor service.Actor, webhookID string, since models.Time) (int, error)
+	RedeliverSince(ctx context.Context, actor service.Actor, webhookID string, since models.Time) (int, error)
+	DeleteWebhook(ctx context.Context, actor service.Actor, id string) error
 }
 
 // SignInService is about signing in.

@@ -20,6 +20,11 @@ var doneTexts = map[string]string{
 	"deactivated":      "Deactivated.",
 	"activated":        "Activated. The person can sign in again.",
 	"read":             "Marked as read.",
+	"turned-off":       "Turned off.",
+	"turned-on":        "Turned on.",
+	"deleted":          "Deleted.",
+	"test-sent":        "The test was sent. Its answer is below.",
+	"sending":          "The deliveries are sent again now.",
 }
 
 // actionWords say what someone did, by the actions of Log Records: "NAME …".
@@ -27,6 +32,7 @@ var actionWords = map[string]string{
 	"integration.created":             "created the integration",
 	"integration.renamed":             "renamed the integration",
 	"integration.scopes_changed":      "changed the integration's scopes",
+	"integration.definition_changed":  "changed the integration's organization permissions",
 	"integration.secret_renewed":      "renewed the integration's secret",
 	"integration.turned_off":          "turned the integration off",
 	"integration.turned_on":           "turned the integration on",
@@ -39,6 +45,7 @@ var actionWords = map[string]string{
 	"webhook.secret_renewed":          "renewed the webhook address's signing secret",
 	"webhook.turned_off":              "turned the webhook address off",
 	"webhook.turned_on":               "turned the webhook address on",
+	"webhook.tested":                  "sent a test to the webhook address",
 	"delivery.redelivered":            "redelivered",
 	"delivery.stopped":                "stopped a delivery",
 	"work_order.created":              "created the work order",

@@ -16,6 +16,7 @@ import (
 	"millwright/console"
 	"millwright/models"
 	"millwright/service"
+	"millwright/worker"
 )
 
 // apiGCPercent is the API's garbage collection target if GOGC is not set. The live
@@ -135,6 +136,8 @@ func (p *process) consoleOptions() (console.Options, error) {
 		RequestTimeout: p.settings.CallTimeout,
 		FailureDelay:   signInFailureDelay,
 		Mailer:         mailer,
+		Tester:         worker.Tester{Client: p.temporal},
+		EventExamples:  api.EventExamples(),
 		Metrics:        p.registry,
 		Log:            p.log,
 	}, nil

@@ -1,0 +1,235 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// integrationView is the page of an integration.
+type integrationView struct {
+	Integration service.IntegrationDetail
+	State       stateMark
+	CreatedAt   moment
+	LastCall    moment
+	Usage       string
+	Definition  string
+	Webhooks    []webhookRow
+	// Room is whether it may have another address.
+	Room       bool
+	MaxHooks   int
+	Nodes      []nodeRow
+	See        seeView
+	Form       form
+	Scopes     []option
+	Choices    []option
+	SwitchForm form
+}
+
+type webhookRow struct {
+	ID, URL string
+	State   stateMark
+	Types   string
+	Since   moment
+}
+
+// nodeRow is a node on which an integration has permissions.
+type nodeRow struct {
+	ID, Name, Path, Kind, Definition, Grants, By string
+	Below                                        bool
+}
+
+var integrationPage = newPage[integrationView]("integration.html")
+
+func (c *Console) showIntegration(r *request) error {
+	return c.renderIntegration(r, http.StatusOK, nil)
+}
+
+// renderIntegration shows the integration of the request, with a form that was rejected or nil.
+func (c *Console) renderIntegration(r *request, status int, rejected *form) error {
+	if err := r.require(models.GrantIntegrations); err != nil {
+		return err
+	}
+	id := r.Param("id")
+	found, err := c.service.ManagedIntegration(r.ctx(), r.actor(), id)
+	if err != nil {
+		return err
+	}
+	choices, err := c.integrationDefinitions(r)
+	if err != nil {
+		return err
+	}
+	f, err := editForm(found.IntegrationRecord, url.Values{
+		"name": {found.Name}, "scopes": found.Scopes, "organization_definition_id": {valueOf(found.OrganizationDefinitionID)},
+	})
+	if err != nil {
+		return err
+	}
+	if rejected != nil {
+		rejected.ETag = f.ETag
+		f = *rejected
+	}
+	view := integrationView{
+		Integration: found, State: integrationState(found.IntegrationRecord), CreatedAt: r.moment(found.CreatedAt),
+		LastCall: r.optionalMoment(found.LastCallAt), Usage: usage(found.IntegrationSummary),
+		Room: len(found.Webhooks) < models.MaxWebhooks, MaxHooks: models.MaxWebhooks, Form: f, Scopes: scopeOptions(), Choices: choices, SwitchForm: newForm(nil),
+	}
+	if found.Definition != nil {
+		view.Definition = withGrants(*found.Definition, found.DefinitionGrants)
+	}
+	for _, h := range found.Webhooks {
+		view.Webhooks = append(view.Webhooks, r.webhookRow(h))
+	}
+	for _, n := range found.Nodes {
+		view.Nodes = append(view.Nodes, nodeRowOf(n))
+	}
+	if view.See, err = c.see(r, id); err != nil {
+		return err
+	}
+	return integrationPage.render(r, status, view)
+}
+
+func (r *request) webhookRow(h service.WebhookSummary) webhookRow {
+	row := webhookRow{ID: h.ID, URL: h.URL, State: webhookMark(h), Types: plural(len(h.Events), "event type", "event types"), Since: r.optionalMoment(h.FailingSince)}
+	if !h.Enabled {
+		row.Since = r.optionalMoment(h.OffAt)
+	}
+	return row
+}
+
+func nodeRowOf(n service.AssignedNode) nodeRow {
+	row := nodeRow{ID: n.ID, Name: n.Name, Kind: nodeKinds[n.Kind], Definition: n.Definition, Grants: grantList(n.Grants), By: valueOf(n.By), Below: n.AppliesBelow}
+	var names []string
+	for _, above := range n.Path {
+		names = append(names, above.Name)
+	}
+	row.Path = strings.Join(names, " › ")
+	return row
+}
+
+// valueOf returns the text, "" for nil.
+func valueOf(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
+func (c *Console) changeIntegration(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	id, name, definition := r.Param("id"), f.Value("name"), f.Value("organization_definition_id")
+	_, err = c.service.ChangeIntegration(f.context(r), r.actor(), id, service.IntegrationChange{
+		Name: &name, Scopes: append([]string{}, f.Values["scopes"]...), DefinitionID: &definition,
+	})
+	return r.finish(f, err, outcome{
+		to: Root + "/integrations/" + id, done: "saved",
+		again: func(status int, f form) error { return c.renderIntegration(r, status, &f) },
+	})
+}
+
+// managedIntegration returns the integration of the request with what deleting it takes away.
+func (c *Console) managedIntegration(r *request) (service.IntegrationRecord, service.IntegrationEffects, error) {
+	if err := r.require(models.GrantIntegrations); err != nil {
+		return service.IntegrationRecord{}, service.IntegrationEffects{}, err
+	}
+	return c.service.ManagedIntegrationEffects(r.ctx(), r.actor(), r.Param("id"))
+}
+
+func (c *Console) confirmSecret(r *request) error {
+	i, _, err := c.managedIntegration(r)
+	if err != nil {
+		return err
+	}
+	page := Root + "/integrations/" + i.ID
+	return r.confirm(confirmView{
+		Title: "Renew the client secret of " + i.Name,
+		Effects: []string{
+			"The old secret stops working at once, and so does every access token that was issued for it.",
+			"Until the new secret is in place, calls of " + i.Name + " get 401. Webhooks continue.",
+			"The new secret is shown once, on the next page.",
+		},
+		Action: page + "/secret", Button: "Renew the secret", Back: page,
+	})
+}
+
+func (c *Console) renewSecret(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	renewed, err := c.service.RenewIntegrationSecret(f.context(r), r.actor(), r.Param("id"))
+	if err != nil {
+		renewed.ID = r.Param("id")
+	}
+	return r.showSecrets(err, c.integrationSecrets(renewed, "The old secret no longer works.", "Back to the integration"))
+}
+
+func (c *Console) confirmIntegrationOff(r *request) error {
+	i, effects, err := c.managedIntegration(r)
+	if err != nil {
+		return err
+	}
+	page := Root + "/integrations/" + i.ID
+	return r.confirm(confirmView{
+		Title: "Turn " + i.Name + " off",
+		Effects: []string{
+			"Its access tokens end at once and for good. It gets new ones only after it is turned on again.",
+			"Events that happen while it is off are skipped for its " + plural(effects.Addresses, "webhook address", "webhook addresses") + ", which do not get them later.",
+			"Its permissions and assignments stay.",
+		},
+		Action: page + "/off", Button: "Turn it off", Back: page,
+	})
+}
+
+func (c *Console) turnIntegrationOff(r *request) error {
+	return c.switchIntegration(r, "turned-off", c.service.TurnIntegrationOff)
+}
+
+func (c *Console) turnIntegrationOn(r *request) error {
+	return c.switchIntegration(r, "turned-on", c.service.TurnIntegrationOn)
+}
+
+func (c *Console) switchIntegration(r *request, done string, change integrationWrite) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	id := r.Param("id")
+	_, err = change(f.context(r), r.actor(), id)
+	return r.finish(f, err, outcome{to: Root + "/integrations/" + id, done: done})
+}
+
+func (c *Console) confirmDeleteIntegration(r *request) error {
+	i, effects, err := c.managedIntegration(r)
+	if err != nil {
+		return err
+	}
+	page := Root + "/integrations/" + i.ID
+	count := func(n int, one, several string) string { return counted(n, service.MaxEffectCount, one, several) }
+	return r.confirm(confirmView{
+		Title: "Delete " + i.Name,
+		Effects: []string{
+			"Its client id, secret and access tokens stop working at once. This cannot be undone.",
+			"It loses " + count(effects.Addresses, "webhook address", "webhook addresses") + "; " +
+				count(effects.Waiting, "delivery that has not arrived is not sent.", "deliveries that have not arrived are not sent."),
+			"It loses its permissions on " + count(effects.Nodes, "node", "nodes") + " and leaves " + count(effects.Teams, "team", "teams") + ".",
+			"It stays named on " + count(effects.WorkOrders, "open work order", "open work orders") + " that it is assigned to, and in the log.",
+		},
+		Action: page + "/delete", Button: "Delete the integration", Back: page,
+	})
+}
+
+func (c *Console) deleteIntegration(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	_, err = c.service.DeleteIntegration(f.context(r), r.actor(), r.Param("id"))
+	return r.finish(f, err, outcome{to: Root + "/integrations", done: "deleted"})
+}

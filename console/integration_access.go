@@ -1,0 +1,203 @@
+package console
+
+import (
+	"slices"
+	"strings"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// nodeKinds are the kinds of inventory nodes as the console names them.
+var nodeKinds = map[models.NodeKind]string{
+	models.NodeLocation: "Location", models.NodeSystem: "System", models.NodeEquipment: "Equipment", models.NodeSubEquipment: "Sub-equipment",
+}
+
+// nodeGrants are the permissions on nodes as the console names them.
+var nodeGrants = map[models.Grant]string{
+	models.GrantInventoryRead: "inventory: read", models.GrantWorkOrdersRead: "work orders: read", models.GrantWorkOrdersCreate: "work orders: create",
+	models.GrantWorkOrdersUpdate: "work orders: update", models.GrantWorkOrdersDelete: "work orders: delete", models.GrantWorkOrdersForward: "work orders: forward",
+	models.GrantFeedbackRead: "feedback: read", models.GrantFeedbackCreate: "feedback: create", models.GrantFeedbackResolve: "feedback: resolve",
+}
+
+func grantList(grants []models.Grant) string {
+	names := make([]string, len(grants))
+	for i, g := range grants {
+		names[i] = nodeGrants[g]
+	}
+	return strings.Join(names, ", ")
+}
+
+// withGrants names a definition with the organization-wide permissions that it gives.
+func withGrants(name string, grants []models.OrganizationGrant) string {
+	names := make([]string, len(grants))
+	for i, g := range grants {
+		names[i] = grantNames[g]
+	}
+	if len(names) == 0 {
+		return name
+	}
+	return name + " (" + strings.Join(names, ", ") + ")"
+}
+
+// seeView is "can it see this?": the question, and the answer as scopes ∩ permissions.
+type seeView struct {
+	ID string
+	// Problem says why there is no answer.
+	Problem string
+	// Asked says that there is an answer.
+	Asked  bool
+	Answer stateMark
+	About  string
+	// Parts are the scope and the permissions, of which each has to be met.
+	Parts []seePart
+	Node  string
+	// Addresses say which addresses subscribe to the event.
+	Addresses []seePart
+}
+
+type seePart struct {
+	State stateMark
+	Text  string
+	// Ways are the ways to meet it, of which one is enough.
+	Ways []seePart
+}
+
+func met(is bool) stateMark {
+	if is {
+		return stateMark{"good", "check", "Yes"}
+	}
+	return stateMark{"bad", "cross", "No"}
+}
+
+// see answers the question of the request for the integration, if there is one.
+func (c *Console) see(r *request, integrationID string) (seeView, error) {
+	view := seeView{ID: strings.TrimSpace(r.Query("see"))}
+	if view.ID == "" {
+		return view, nil
+	}
+	if !models.IsText(view.ID) || len(view.ID) > 100 {
+		view.ID, view.Problem = "", "That is not an id."
+		return view, nil
+	}
+	answer, err := c.service.CanSee(r.ctx(), r.actor(), integrationID, view.ID)
+	if models.CodeOf(err) == models.CodeValidationFailed {
+		view.Problem = sentences(err) + " Paste the id of a work order, of feedback, a node, an event, a delivery, a form, a person or a team."
+		return view, nil
+	}
+	if err != nil {
+		return view, err
+	}
+	view.Asked, view.Node = true, answer.NodeID
+	view.Answer = stateMark{"bad", "cross", "No, it cannot see this " + string(answer.Kind)}
+	if answer.Visible {
+		view.Answer = stateMark{"good", "check", "Yes, it can see this " + string(answer.Kind)}
+	}
+	if answer.EventType != "" {
+		view.About = string(answer.EventType) + " of " + answer.RecordID
+		for _, a := range answer.Addresses {
+			view.Addresses = append(view.Addresses, addressPart(a, answer.EventType))
+		}
+	}
+	view.Parts = seeParts(answer)
+	return view, nil
+}
+
+func seeParts(a service.Visibility) []seePart {
+	parts := []seePart{{met(a.ScopeHeld), "Scope " + string(a.Scope) + ": it has it.", nil}}
+	if !a.ScopeHeld {
+		parts[0].Text = "Scope " + string(a.Scope) + " is missing: add it to its scopes."
+	}
+	permissions := seePart{State: met(a.Permitted), Text: "Permissions: none is needed, the scope opens all of the organization's."}
+	if len(a.Ways) > 0 {
+		permissions.Text = "Permissions allow it."
+		if !a.Permitted {
+			permissions.Text = "Permissions are missing. One of these is enough:"
+		}
+		for _, way := range a.Ways {
+			permissions.Ways = append(permissions.Ways, seePart{met(way.Met), wayText(way), nil})
+		}
+	}
+	parts = append(parts, permissions)
+	if !a.Usable {
+		parts = append(parts, seePart{met(false), "The integration cannot use the service: it is off or disabled, or the plan does not include the API.", nil})
+	}
+	return parts
+}
+
+func addressPart(a service.VisibleAddress, t models.EventType) seePart {
+	part := seePart{met(a.Subscribed(t)), a.URL + " subscribes to " + string(t) + ".", nil}
+	if !a.Subscribed(t) {
+		part.Text = a.URL + " does not subscribe to " + string(t) + "."
+	}
+	if !a.Enabled {
+		part.Text += " It is off."
+	}
+	return part
+}
+
+// wayText says what one way of getting permission is, and what it lacks.
+func wayText(w service.VisibleWay) string {
+	grant := "any permission"
+	if w.Grant != "" {
+		grant = "“" + nodeGrants[w.Grant] + "”"
+	}
+	switch w.Kind {
+	case service.WayAssigned:
+		if w.Met {
+			return "The work order is assigned to it, to its team, or to its organization."
+		}
+	case service.WayCreated:
+		if w.Met {
+			return "It created the work order and has " + grant + " on its node."
+		}
+	case service.WayOnNode:
+		if w.Met {
+			return "It has " + grant + " on the node" + giver(w) + "."
+		}
+	}
+	return missingText(w, grant)
+}
+
+// giver names the assignment that gives the permission.
+func giver(w service.VisibleWay) string {
+	for _, n := range w.Nodes {
+		if (n.Depth == 0 || n.AppliesBelow) && len(n.Grants) > 0 && (w.Grant == "" || slices.Contains(n.Grants, w.Grant)) {
+			return ", by “" + n.Definition + "” on " + n.Name
+		}
+	}
+	return ""
+}
+
+func missingText(w service.VisibleWay, grant string) string {
+	switch w.Missing {
+	case service.MissingAssignment:
+		return "It has no permission on the node or above: assign it there, with " + grant + "."
+	case service.MissingBelow:
+		return "It has " + grant + " above the node, by “" + definitionOf(w) + "”, which does not apply below."
+	case service.MissingGrant:
+		return "It is assigned at the node or above, but “" + definitionOf(w) + "” does not include " + grant + "."
+	case service.MissingCreator:
+		return "It did not create the work order."
+	case service.MissingWorker:
+		return "The work order is not assigned to it, to its teams, or to its organization."
+	case service.MissingIncoming:
+		return "The work order is assigned to its organization, but its organization permission definition does not include Incoming work orders."
+	case service.MissingOtherOwner:
+		return "The node is a customer's, whose inventory it does not see."
+	}
+	return ""
+}
+
+// definitionOf names the nearest definition that could give the permission.
+func definitionOf(w service.VisibleWay) string {
+	for _, n := range w.Nodes {
+		if w.Missing != service.MissingBelow || slices.Contains(n.Grants, w.Grant) {
+			return n.Definition
+		}
+	}
+	if len(w.Nodes) > 0 {
+		return w.Nodes[0].Definition
+	}
+	return ""
+}

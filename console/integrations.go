@@ -1,0 +1,179 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/gin-gonic/gin"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+func (c *Console) integrationRoutes(pages *gin.RouterGroup) {
+	pages.GET("/integrations", c.signedIn(c.listIntegrations))
+	pages.GET("/integrations/new", c.signedIn(c.showNewIntegration))
+	pages.POST("/integrations", c.signedIn(c.createIntegration))
+	pages.GET("/integrations/:id", c.signedIn(c.showIntegration))
+	pages.POST("/integrations/:id", c.signedIn(c.changeIntegration))
+	pages.GET("/integrations/:id/secret", c.signedIn(c.confirmSecret))
+	pages.POST("/integrations/:id/secret", c.signedIn(c.renewSecret))
+	pages.GET("/integrations/:id/off", c.signedIn(c.confirmIntegrationOff))
+	pages.POST("/integrations/:id/off", c.signedIn(c.turnIntegrationOff))
+	pages.POST("/integrations/:id/on", c.signedIn(c.turnIntegrationOn))
+	pages.GET("/integrations/:id/delete", c.signedIn(c.confirmDeleteIntegration))
+	pages.POST("/integrations/:id/delete", c.signedIn(c.deleteIntegration))
+}
+
+// integrationsView is the list of integrations.
+type integrationsView struct {
+	Integrations []integrationRow
+	// Allowed is how many the plan allows. NoAPI says that it does not include the API.
+	Allowed     int
+	Full, NoAPI bool
+}
+
+type integrationRow struct {
+	ID, Name, Scopes string
+	State            stateMark
+	LastCall         moment
+	Usage            string
+	Addresses        []stateMark
+}
+
+var integrationsPage = newPage[integrationsView]("integrations.html")
+
+func (c *Console) listIntegrations(r *request) error {
+	if err := r.require(models.GrantIntegrations); err != nil {
+		return err
+	}
+	list, err := c.service.ManagedIntegrations(r.ctx(), r.actor())
+	if err != nil {
+		return err
+	}
+	view := integrationsView{Allowed: list.Allowed, Full: len(list.Integrations) >= list.Allowed, NoAPI: !list.API}
+	for _, i := range list.Integrations {
+		view.Integrations = append(view.Integrations, integrationRow{
+			ID: i.ID, Name: i.Name, Scopes: plural(len(i.Scopes), "scope", "scopes"), State: integrationState(i.IntegrationRecord),
+			LastCall: r.optionalMoment(i.LastCallAt), Usage: usage(i), Addresses: addressMarks(i),
+		})
+	}
+	return integrationsPage.show(r, view)
+}
+
+func integrationState(i service.IntegrationRecord) stateMark {
+	switch {
+	case i.DisabledByService:
+		return stateMark{"bad", "off", "Disabled by the service"}
+	case !i.Enabled:
+		return stateMark{"muted", "off", "Off"}
+	}
+	return stateMark{"good", "check", "On"}
+}
+
+// usage says how much of its limit an integration uses.
+func usage(i service.IntegrationSummary) string {
+	return fmt.Sprintf("%d of %d this minute", i.Calls, i.Allowed)
+}
+
+// addressMarks says how many addresses work, fail and are off.
+func addressMarks(i service.IntegrationSummary) []stateMark {
+	var marks []stateMark
+	for _, m := range []struct {
+		n    int
+		mark stateMark
+	}{
+		{i.Failing, stateMark{"warn", "warn", "failing"}}, {i.Off, stateMark{"bad", "off", "off"}},
+		{i.Addresses - i.Failing - i.Off, stateMark{"good", "check", "on"}},
+	} {
+		if m.n > 0 {
+			m.mark.Text = fmt.Sprintf("%d %s", m.n, m.mark.Text)
+			marks = append(marks, m.mark)
+		}
+	}
+	return marks
+}
+
+// newIntegrationView is the form of a new integration.
+type newIntegrationView struct {
+	Form                form
+	Scopes, Definitions []option
+}
+
+var newIntegrationPage = newPage[newIntegrationView]("integration_new.html")
+
+// scopeTexts explain the scopes (spec section 5, Scopes).
+var scopeTexts = map[models.Scope]string{
+	models.ScopeInventoryRead:   "Read locations, systems, equipment and sub-equipment.",
+	models.ScopeWorkOrdersRead:  "Read work orders, their status and assignees. Needed for events of work orders.",
+	models.ScopeWorkOrdersWrite: "Create, change, assign, cancel, answer and complete work orders.",
+	models.ScopeIssuesRead:      "Read feedback. Needed for events of feedback.",
+	models.ScopeIssuesWrite:     "Create feedback.",
+	models.ScopeFormsRead:       "Read the organization's forms and the answers of a work order.",
+	models.ScopeFilesRead:       "Nothing yet: reserved for a later version.",
+	models.ScopePeopleRead:      "Read people and teams: names, e-mail, phone. Without it assigned people are only ids.",
+}
+
+func scopeOptions() []option {
+	options := make([]option, len(models.AllScopes))
+	for i, scope := range models.AllScopes {
+		options[i] = option{Value: string(scope), Label: string(scope), Hint: scopeTexts[scope]}
+	}
+	return options
+}
+
+func (c *Console) showNewIntegration(r *request) error {
+	return c.renderNewIntegration(r, http.StatusOK, newForm(url.Values{}))
+}
+
+func (c *Console) renderNewIntegration(r *request, status int, f form) error {
+	if err := r.require(models.GrantIntegrations); err != nil {
+		return err
+	}
+	definitions, err := c.integrationDefinitions(r)
+	if err != nil {
+		return err
+	}
+	return newIntegrationPage.render(r, status, newIntegrationView{f, scopeOptions(), definitions})
+}
+
+// integrationDefinitions are the organization permission definitions for an integration.
+func (c *Console) integrationDefinitions(r *request) ([]option, error) {
+	found, err := c.service.OrganizationDefinitions(r.ctx(), r.actor())
+	options := []option{{Value: "", Label: "None"}}
+	for _, d := range found {
+		options = append(options, option{Value: d.ID, Label: withGrants(d.Name, d.Grants)})
+	}
+	return options, err
+}
+
+func (c *Console) createIntegration(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	created, err := c.service.CreateIntegration(f.context(r), r.actor(), r.viewer.OrganizationID, service.NewIntegration{
+		Name: f.Value("name"), Scopes: f.Values["scopes"], OrganizationDefinitionID: f.Optional("organization_definition_id"),
+	})
+	if err != nil {
+		id, done := isDone(err)
+		if !done {
+			return r.finish(f, err, outcome{again: func(status int, f form) error { return c.renderNewIntegration(r, status, f) }})
+		}
+		created.ID = id
+	}
+	return r.showSecrets(err, c.integrationSecrets(created, "The integration "+created.Name+" is created.", "Assign it to a node, add a webhook"))
+}
+
+// integrationSecrets is the page of a new client secret.
+func (c *Console) integrationSecrets(i service.IntegrationRecord, intro, next string) secretView {
+	page := Root + "/integrations/" + i.ID
+	return secretView{
+		Title: "Client id and secret", Intro: intro,
+		Secrets: []secretValue{{"Client id", i.ClientID}, {"Client secret", i.ClientSecret}},
+		Next:    page, NextText: next, Renew: page + "/secret", RenewText: "Renew the secret",
+		CodeTitle: "Get an access token", CodeIntro: "A token works for an hour. Keep id and secret in the environment, not in code.",
+		Code: []codeSample{{"curl", `curl -u "$CLIENT_ID:$CLIENT_SECRET" -d grant_type=client_credentials ` + c.options.PublicURL + `/v1/oauth/token`}},
+	}
+}

@@ -1,0 +1,424 @@
+package console_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"millwright/api"
+	"millwright/console"
+	"millwright/console/consoletest"
+	"millwright/service"
+	"millwright/service/servicetest"
+	"millwright/webhook"
+)
+
+// choose checks a box of a form.
+func choose(b *consoletest.Browser, name, value string) {
+	b.Do(chromedp.Click(chromedp.CSS(`main [name="` + name + `"][value="` + value + `"]`)))
+}
+
+// callAPI gets a token with the credentials and makes a call. It returns the statuses.
+func callAPI(t *testing.T, s *consoletest.Site, clientID, secret, path string) (token, call int) {
+	t.Helper()
+	handler, err := api.New(s.Service, api.Options{PublicURL: servicetest.Issuer, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	respond := func(request *http.Request) *httptest.ResponseRecorder {
+		response := httptest.NewRecorder()
+		handler.ServeHTTP(response, request)
+		return response
+	}
+	request := httptest.NewRequest(http.MethodPost, "/v1/oauth/token", strings.NewReader("grant_type=client_credentials"))
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.SetBasicAuth(clientID, secret)
+	issued := respond(request)
+	var body struct {
+		AccessToken string `json:"access_token"`
+	}
+	if issued.Code != http.StatusOK {
+		return issued.Code, 0
+	}
+	if err := json.Unmarshal(issued.Body.Bytes(), &body); err != nil {
+		t.Fatal(err)
+	}
+	request = httptest.NewRequest(http.MethodGet, path, nil)
+	request.Header.Set("Authorization", "Bearer "+body.AccessToken)
+	return issued.Code, respond(request).Code
+}
+
+// An administrator creates an integration, takes its secret from the page, sees what it can
+// see before and after it is assigned, adds an address and sends a test.
+func TestAnIntegrationFromItsCreationToATest(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*consoletest.Site, testing.TB) *consoletest.Browser{
+		"with scripts": (*consoletest.Site).Browser, "without scripts": (*consoletest.Site).BrowserWithoutScripts,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSiteWithWorker(t)
+			b := open(s, t)
+			b.SignIn("ann")
+			b.PressInSidebar("Integrations")
+			b.WantText("ERP", "of 10 that your plan allows", "None yet")
+			b.Press("New integration")
+			b.Fill("name", "Warehouse")
+			choose(b, "scopes", "inventory:read")
+			b.Press("Create")
+			b.WantText("Client id and secret", "This page shows it once")
+			b.CheckShown("integration-secret")
+			clientID, secret := b.Text(".secrets .stack:first-child .secret"), b.Text(".secrets .stack:last-child .secret")
+			if token, call := callAPI(t, s, clientID, secret, "/v1/me"); token != 200 || call != 200 {
+				t.Fatalf("with the secret of the page the token endpoint responds with %d, /me with %d", token, call)
+			}
+			b.Press("Assign it to a node, add a webhook")
+			b.WantText("Warehouse sees nothing yet: assign it to a node", "1 of 1000 this minute")
+
+			b.Fill("see", s.ID("ahu1"))
+			b.Press("Check")
+			b.WantText("No, it cannot see this inventory node", "Scope inventory:read: it has it.", "It has no permission on the node or above")
+			id := servicetest.Value[string](s.Fixture, `SELECT id FROM identities WHERE name = 'Warehouse'`)
+			if err := s.Assign(t.Context(), s.Viewer("ann"), s.ID("hq"), id, s.ID("reading")); err != nil {
+				t.Fatal(err)
+			}
+			b.Press("Check")
+			b.WantText("Yes, it can see this inventory node", "by “Reading” on Headquarters")
+			b.Check("integration-see")
+
+			r := newReceiver(t, http.StatusOK, "Thanks <script>alert(1)</script>")
+			b.Press("New webhook")
+			b.Fill("url", r.URL+"/hook")
+			choose(b, "events", "work_order.created")
+			b.Press("Add the address")
+			b.WantText("Signing secret", "Code that verifies deliveries")
+			b.CheckShown("webhook-secret")
+			signing := b.Text(".secret")
+			b.Press("Send a test")
+			b.WantText(r.URL+"/hook", "No test was sent in the last day")
+			b.Press("Send test")
+			b.WantText("The test was sent.", "The receiver accepted it", "200 OK", "Thanks <script>")
+			b.Check("webhook-tested")
+			n, request, body := r.requests()
+			if n != 1 {
+				t.Fatalf("the receiver got %d requests, want 1", n)
+			}
+			if err := webhook.Verify(request.Header, body, signing, s.Clock.Now()); err != nil {
+				t.Errorf("the secret of the page does not verify the test: %v", err)
+			}
+			if !bytes.Contains(body, []byte(`"type":"ping"`)) {
+				t.Errorf("the test is %s", body)
+			}
+		})
+	}
+}
+
+// managers adds people to the fixture: ivy has the integrations permission and no other,
+// ray has every permission but that.
+func managers(t *testing.T, s *consoletest.Site) {
+	t.Helper()
+	imported, err := s.Import(t.Context(), []byte(`
+organization: {key: acme}
+organization_permission_definitions:
+  - {key: org_integrations, name: Integrations, grants: [integrations]}
+  - {key: org_rest, name: The rest, grants: [incoming_work_orders, log_records, people]}
+people:
+  - {key: ivy, name: Ivy Marsh, email: ivy@acme.example.com, organization_definition: org_integrations}
+  - {key: ray, name: Ray Banks, email: ray@acme.example.com, organization_definition: org_rest}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Acme.IDs = imported.IDs
+	s.Exec(`UPDATE people SET password_hash = (SELECT password_hash FROM people WHERE id = $1)`, s.ID("ann"))
+}
+
+// integrationPages are the pages about an integration and an address: those to read, and
+// those that are sent forms.
+func integrationPages(integration, address string) (get, post []string) {
+	i, h := "/console/integrations/"+integration, "/console/webhooks/"+address
+	get = []string{i, i + "?see=" + integration, i + "/secret", i + "/off", i + "/delete", i + "/webhooks/new", h, h + "/secret", h + "/off", h + "/missed", h + "/delete"}
+	post = []string{i, i + "/secret", i + "/off", i + "/on", i + "/delete", i + "/webhooks", h, h + "/secret", h + "/test", h + "/off", h + "/on", h + "/missed", h + "/delete"}
+	return get, post
+}
+
+// form is one that every page of integrationPages accepts.
+func form() url.Values {
+	return url.Values{
+		"form_key": {rand.Text()}, "name": {"Taken over"}, "scopes": {"people:read"}, "url": {"http://127.0.0.1:9/taken"},
+		"events": {"issue.created"}, "since": {"2026-03-01T08:00"}, "send": {"yes"}, "reason": {"No reason"},
+	}
+}
+
+// state is everything that the pages could change.
+func state(s *consoletest.Site) string {
+	return servicetest.Value[string](s.Fixture, `
+		SELECT (SELECT string_agg(to_jsonb(i)::text, '' ORDER BY id) FROM integrations i) || (SELECT string_agg(to_jsonb(n)::text, '' ORDER BY id) FROM identities n)
+			|| (SELECT string_agg(to_jsonb(h)::text, '' ORDER BY id) FROM webhooks h) || (SELECT count(*) FROM webhook_tests) || (SELECT count(*) FROM log)`)
+}
+
+func TestIntegrationsTakeTheirPermission(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	managers(t, s)
+	before := state(s)
+	get, post := integrationPages(s.ID("erp"), s.ID("erp_hook"))
+	get, post = append(get, "/console/integrations", "/console/integrations/new"), append(post, "/console/integrations")
+	for _, who := range []string{"ray", "bob"} {
+		v := s.SignedIn(who)
+		for _, path := range get {
+			v.Get(path).Want(http.StatusForbidden, "requires the permission")
+		}
+		for _, path := range post {
+			v.Post(path, form()).Want(http.StatusForbidden, "permission")
+		}
+		if strings.Contains(v.Get("/console").Body, `href="/console/integrations"`) {
+			t.Errorf("%s is offered Integrations", who)
+		}
+	}
+	stranger := s.NewVisitor()
+	for _, path := range post {
+		stranger.Post(path, form()).Want(http.StatusSeeOther)
+	}
+	if state(s) != before {
+		t.Error("something has changed")
+	}
+	v := s.SignedIn("ivy")
+	for _, path := range get {
+		v.Get(path).Want(http.StatusOK)
+	}
+}
+
+// Another organization's ids are the same 404, byte for byte, as unknown ones, and nothing of it changes.
+func TestIntegrationsOfOthersAreUnknown(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	before := state(s)
+	get, post := integrationPages(s.ID("dispatch"), s.ID("dispatch_hook"))
+	unknownGet, unknownPost := integrationPages("idn_01kjq7k69re00b2a00av14smbj", "whk_01kjq7k69re00b2a00av14smbj")
+	v := s.SignedIn("ann")
+	for i, path := range get {
+		want := v.Get(unknownGet[i]).Want(http.StatusNotFound)
+		if got := v.Get(path); got.Status != http.StatusNotFound || got.Body != want.Body {
+			t.Errorf("%s is %d:\n%s", path, got.Status, got.Body)
+		}
+	}
+	for i, path := range post {
+		want := v.Post(unknownPost[i], form()).Want(http.StatusNotFound)
+		if got := v.Post(path, form()); got.Status != http.StatusNotFound || got.Body != want.Body {
+			t.Errorf("POST %s is %d:\n%s", path, got.Status, got.Body)
+		}
+	}
+	// Records of others are unknown too.
+	for _, record := range []string{s.ID("depot"), s.ID("pia"), s.ID("dispatch")} {
+		mine, other := v.Get("/console/integrations/"+s.ID("erp")+"?see="+record), v.Get("/console/integrations/"+s.ID("erp")+"?see="+record[:len(record)-1]+"0")
+		mine.Want(http.StatusOK, "Your organization has no record with this id.")
+		if dropIDs(mine.Body) != dropIDs(other.Body) {
+			t.Errorf("%s differs from an unknown id", record)
+		}
+	}
+	if state(s) != before {
+		t.Error("something has changed")
+	}
+}
+
+var anyID = regexp.MustCompile(`[a-z]{2,4}_[0-9a-z]{26}|name="form_key" value="[^"]*"`)
+
+func dropIDs(text string) string { return anyID.ReplaceAllString(text, "") }
+
+// A form that is sent twice acts once, and a secret is shown once.
+func TestFormsOfIntegrationsActOnce(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := consoletest.NewSite(t, func(o *console.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	v := s.SignedIn("ann")
+	secrets := regexp.MustCompile(`mwsec_[\w-]+|whsec_[\w+/=]+`)
+	shownOnce := func(path string, f url.Values, table string) string {
+		t.Helper()
+		first := v.Post(path, f).Want(http.StatusOK, "This page shows it once")
+		if first.Header.Get("Cache-Control") != "no-store" {
+			t.Error("the page may be stored")
+		}
+		secret := secrets.FindString(first.Body)
+		count := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM `+table)
+		second := v.Post(path, f).Want(http.StatusOK, "cannot be shown again")
+		if secret == "" || secrets.MatchString(second.Body) {
+			t.Errorf("%s shows %q, then %s", path, secret, second.Body)
+		}
+		if now := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM `+table); now != count {
+			t.Errorf("%s acted twice: %d and %d", path, count, now)
+		}
+		if strings.Contains(log.String(), secret) {
+			t.Error("a secret is in the log")
+		}
+		return secret
+	}
+	created := shownOnce("/console/integrations", v.Get("/console/integrations/new").Form("name", "Twice", "scopes", "people:read"), "integrations")
+	id := servicetest.Value[string](s.Fixture, `SELECT id FROM identities WHERE name = 'Twice'`)
+	page := "/console/integrations/" + id
+	renewed := shownOnce(page+"/secret", v.Get(page+"/secret").Want(http.StatusOK, "old secret stops working at once").Form(), "log")
+	if created == renewed {
+		t.Error("renewing leaves the secret as it was")
+	}
+	first := shownOnce(page+"/webhooks", v.Get(page+"/webhooks/new").Form("url", "http://127.0.0.1:9/x", "events", "issue.created", "events", "issue.resolved"), "webhooks")
+	hook := servicetest.Value[string](s.Fixture, `SELECT id FROM webhooks WHERE integration_id = $1`, id)
+	address := "/console/webhooks/" + hook
+	if second := shownOnce(address+"/secret", v.Get(address+"/secret").Form(), "log"); second == first {
+		t.Error("renewing leaves the signing secret as it was")
+	}
+	v.Get(address).Want(http.StatusOK, "The old secret works until")
+
+	for _, action := range []struct{ ask, path string }{
+		{address + "/off", address + "/off"}, {address + "/missed", address + "/on"}, {address, address + "/test"}, {address + "/delete", address + "/delete"},
+		{page + "/off", page + "/off"}, {page, page + "/on"}, {page + "/delete", page + "/delete"},
+	} {
+		f := v.Get(action.ask).Want(http.StatusOK).Form("since", "2026-03-01T08:00")
+		f.Del("etag")
+		f.Set("since", "2026-03-01T08:00")
+		status := http.StatusSeeOther
+		if strings.HasSuffix(action.path, "/test") {
+			status = http.StatusServiceUnavailable // there is no worker
+		}
+		v.Post(action.path, f).Want(status)
+		count := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM log`)
+		if again := v.Post(action.path, f).Want(http.StatusSeeOther).Location(); !strings.Contains(again, "done=before") {
+			t.Errorf("%s leads to %s", action.path, again)
+		}
+		if now := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM log`); now != count {
+			t.Errorf("%s acted twice", action.path)
+		}
+	}
+}
+
+// A form that was filled from an older state says who changed what, and keeps the input.
+func TestStaleFormsOfIntegrationsAreRejected(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	managers(t, s)
+	v := s.SignedIn("ann")
+	page := "/console/integrations/" + s.ID("reader")
+	f := v.Get(page).Form("name", "My name", "scopes", "people:read")
+	if _, err := s.RenameIntegration(t.Context(), s.Viewer("ivy"), s.ID("reader"), "Other name"); err != nil {
+		t.Fatal(err)
+	}
+	stale := v.Post(page, f).Want(http.StatusConflict, "Ivy Marsh renamed the integration", `value="My name"`)
+	f = stale.Form("name", "My name", "scopes", "people:read")
+	v.Post(page, f).Want(http.StatusSeeOther)
+	v.Get(page).Want(http.StatusOK, "My name", "people:read")
+
+	page = "/console/webhooks/" + s.ID("reader_hook")
+	f = v.Get(page).Form("url", "http://127.0.0.1:9/mine", "events", "issue.created")
+	other := "http://127.0.0.1:9/other"
+	if _, err := s.ChangeWebhook(t.Context(), s.Viewer("ivy"), s.ID("reader_hook"), service.WebhookChange{URL: &other}); err != nil {
+		t.Fatal(err)
+	}
+	stale = v.Post(page, f).Want(http.StatusConflict, "Ivy Marsh changed the webhook address", `value="http://127.0.0.1:9/mine"`)
+	v.Post(page, stale.Form("url", "http://127.0.0.1:9/mine", "events", "issue.created")).Want(http.StatusSeeOther)
+	v.Get(page).Want(http.StatusOK, "http://127.0.0.1:9/mine")
+}
+
+// What a person entered wrongly is shown at its field.
+func TestFormsOfIntegrationsSayWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	v := s.SignedIn("ann")
+	v.Post("/console/integrations", v.Get("/console/integrations/new").Form("name", " ")).
+		Want(http.StatusUnprocessableEntity, "Enter a name.", "at least one scope")
+	page := "/console/integrations/" + s.ID("reader")
+	v.Post(page+"/webhooks", v.Get(page+"/webhooks/new").Form("url", "http://10.0.0.1/", "events", "nothing")).
+		Want(http.StatusUnprocessableEntity, `value="http://10.0.0.1/"`, "There is no event type")
+	for range 3 {
+		v.Post(page+"/webhooks", v.Get(page+"/webhooks/new").Form("url", "http://127.0.0.1:9/", "events", "issue.created")).Want(http.StatusOK)
+	}
+	v.Get(page+"/webhooks/new").Want(http.StatusOK, "at most 5 addresses")
+	v.Get(page+"?see=%3Cb%3E").Want(http.StatusOK, "no record with this id")
+}
+
+// Missed deliveries since a time are counted, and sent.
+func TestMissedDeliveriesAreCountedAndSent(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	v := s.SignedIn("ann")
+	s.Exec(`INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
+		SELECT 'evt_' || substr($1, 5, 10) || lpad(n::text, 16, '0'), $2, 'work_order.created', 'wo_x', $3, '{}', $4 FROM generate_series(1, 3) n`,
+		newDeliveryID(s), s.Acme.OrganizationID, s.ID("ann"), s.Clock.Now())
+	s.Exec(`INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
+		SELECT 'dlv_' || substr(id, 5), id, $1, record_id, 'failed', created_at FROM events`, s.ID("erp_hook"))
+	page := "/console/webhooks/" + s.ID("erp_hook")
+	v.Get(page).Want(http.StatusOK, "3 deliveries failed or were held")
+	v.Get(page+"/missed?since=2026-03-02T13:00").Want(http.StatusOK, "0 deliveries of events since")
+	asked := v.Get(page+"/missed?since=2026-03-02T12:00").Want(http.StatusOK, "3 deliveries of events since", "Send 3 deliveries")
+	v.Post(page+"/missed", asked.Form()).Want(http.StatusSeeOther)
+	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM open_deliveries WHERE status = 'pending'`); n != 3 {
+		t.Errorf("%d deliveries are pending, want 3", n)
+	}
+	v.Post(page+"/off", v.Get(page+"/off").Want(http.StatusOK, "3 deliveries that wait now").Form("reason", "Moving house")).Want(http.StatusSeeOther)
+	v.Get(page).Want(http.StatusOK, "Moving house", "Turn on")
+	asked = v.Get(page+"/missed?since=2026-03-02T12:00").Want(http.StatusOK, "Turn on and send 3 deliveries")
+	v.Post(page+"/on", asked.Form("send", "yes")).Want(http.StatusSeeOther)
+	v.Get(page).Want(http.StatusOK)
+	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM open_deliveries WHERE status = 'pending'`); n != 3 {
+		t.Errorf("%d deliveries are pending after turning on, want 3", n)
+	}
+}
+
+// newDeliveryID returns an id whose time is now.
+func newDeliveryID(s *consoletest.Site) string {
+	return servicetest.Value[string](s.Fixture, `SELECT partitions.first_id('dlv', $1)`, s.Clock.Now())
+}
+
+// Every page of integrations is accessible, fits every width, and breaks no policy.
+func TestPagesOfIntegrationsAreAccessible(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t, withExamples)
+	integration, address := s.ID("erp"), s.ID("erp_hook")
+	s.Exec(`INSERT INTO webhook_health (webhook_id, failing_since, last_at, last_status) VALUES ($1, now(), now(), 500)
+		ON CONFLICT (webhook_id) DO UPDATE SET failing_since = now(), last_at = now(), last_status = 500`, address)
+	s.Exec(`UPDATE webhooks SET enabled = false, off_reason = 'The receiver answered 410 Gone.', off_at = now() WHERE id = $1`, s.ID("reader_hook"))
+	s.Exec(`UPDATE identities SET name = repeat('Wide', 50) WHERE id = $1`, s.ID("roofer"))
+	b := s.Browser(t)
+	b.SignIn("ann")
+	get, _ := integrationPages(integration, address)
+	for i, name := range []string{"integration", "", "integration-renew", "integration-off", "integration-delete", "webhook-new", "webhook-failing", "webhook-renew", "webhook-turn-off", "webhook-missed", "webhook-delete"} {
+		b.Open(get[i])
+		b.Check(name)
+	}
+	for path, name := range map[string]string{
+		"/console/integrations": "integrations", "/console/integrations/new": "integration-new", "/console/webhooks/" + s.ID("reader_hook"): "webhook-off",
+		"/console/webhooks/" + s.ID("reader_hook") + "/missed": "webhook-on", "/console/integrations/" + s.ID("outsider") + "?see=" + s.ID("ahu1"): "integration-sees-nothing",
+	} {
+		b.Open(path)
+		b.Check(name)
+	}
+	s.Exec(`UPDATE integrations SET deleted_at = now(), enabled = false`)
+	b.Open("/console/integrations")
+	b.WantText("Three steps")
+	b.Check("integrations-empty")
+}
+
+// The code on the page of a secret is that of docs/examples, which tests run.
+func TestReceiversAreThoseOfTheDocs(t *testing.T) {
+	for file, copied := range map[string]string{"verify.go": "verify.go.txt", "verify.js": "verify.js", "verify.py": "verify.py", "verify.php": "verify.php"} {
+		want, err := os.ReadFile("../docs/examples/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile("receivers/" + copied)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("console/receivers/%s differs from docs/examples/%s: copy the file", copied, file)
+		}
+	}
+}

@@ -1,0 +1,302 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// AddressTester has a worker send a test to a webhook address, since only workers connect to
+// receivers. The error is also that no worker sent it in time.
+type AddressTester interface {
+	Send(ctx context.Context, webhookID string, kind models.EventType) (eventID string, err error)
+}
+
+// integrationWrite changes an integration.
+type integrationWrite func(ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, error)
+
+// webhookView is the page of an address.
+type webhookView struct {
+	Webhook service.WebhookDetail
+	State   stateMark
+	// Facts are the address's health in sentences and times.
+	CreatedAt, OldSecretUntil                            moment
+	FailingSince, LastSuccess, LastAttempt, ShutOff, Off moment
+	LastAnswer                                           string
+	Counts                                               []countRow
+	// Missed is how many deliveries failed or were held.
+	Missed   string
+	Test     *testView
+	TestForm form
+	Form     form
+	Types    []option
+	Examples []codeSample
+}
+
+// countRow is how many deliveries of the address have a status.
+type countRow struct {
+	State stateMark
+	Count string
+	URL   string
+}
+
+// testView is the last test.
+type testView struct {
+	State   stateMark
+	At      moment
+	Latency string
+	Answer  string
+	Body    string
+}
+
+var webhookPage = newPage[webhookView]("webhook.html")
+
+func webhookMark(h service.WebhookSummary) stateMark {
+	switch {
+	case !h.Enabled:
+		return stateMark{"bad", "off", "Off"}
+	case h.FailingSince != nil:
+		return stateMark{"warn", "warn", "Failing"}
+	}
+	return stateMark{"good", "check", "On"}
+}
+
+// answerText says how a receiver answered, or why not.
+func answerText(status *int, problem *string) string {
+	switch {
+	case status != nil:
+		if text := http.StatusText(*status); text != "" {
+			return fmt.Sprintf("%d %s", *status, text)
+		}
+		return fmt.Sprint(*status)
+	case problem != nil:
+		return *problem
+	}
+	return ""
+}
+
+func (c *Console) showWebhook(r *request) error {
+	return c.renderWebhook(r, http.StatusOK, nil)
+}
+
+// managedWebhook returns the address of the request.
+func (c *Console) managedWebhook(r *request) (service.WebhookDetail, error) {
+	if err := r.require(models.GrantIntegrations); err != nil {
+		return service.WebhookDetail{}, err
+	}
+	return c.service.ManagedWebhook(r.ctx(), r.actor(), r.Param("id"))
+}
+
+// renderWebhook shows the address of the request, with a form that was rejected or nil.
+func (c *Console) renderWebhook(r *request, status int, rejected *form) error {
+	h, err := c.managedWebhook(r)
+	if err != nil {
+		return err
+	}
+	values := url.Values{"url": {h.URL}}
+	for _, e := range h.Events {
+		values.Add("events", string(e))
+	}
+	f, err := editForm(h.Webhook, values)
+	if err != nil {
+		return err
+	}
+	if rejected != nil {
+		rejected.ETag = f.ETag
+		f = *rejected
+	}
+	view := webhookView{
+		Webhook: h, State: webhookMark(h.WebhookSummary), CreatedAt: r.moment(h.CreatedAt), OldSecretUntil: r.optionalMoment(h.PreviousSecretUntil),
+		FailingSince: r.optionalMoment(h.FailingSince), LastSuccess: r.optionalMoment(h.LastSuccessAt), LastAttempt: r.optionalMoment(h.LastAt),
+		ShutOff: r.optionalMoment(h.ShutOffAt), Off: r.optionalMoment(h.OffAt), LastAnswer: answerText(h.LastStatus, h.LastError),
+		Counts: countRows(h), Form: f, TestForm: newForm(nil), Types: eventOptions(), Examples: c.eventExamples(),
+	}
+	if n := h.State.Failed + h.State.Held; n > 0 {
+		view.Missed = counted(n, service.MaxAddressCount, "delivery", "deliveries")
+	}
+	if h.Test != nil {
+		view.Test = r.testView(*h.Test)
+	}
+	return webhookPage.render(r, status, view)
+}
+
+func countRows(h service.WebhookDetail) []countRow {
+	var rows []countRow
+	for _, m := range []struct {
+		n      int
+		status models.DeliveryStatus
+	}{
+		{h.State.Failed, models.DeliveryFailed}, {h.State.Retrying, models.DeliveryRetrying},
+		{h.State.Held, models.DeliveryHeld}, {h.State.Pending, models.DeliveryPending},
+	} {
+		if m.n > 0 {
+			rows = append(rows, countRow{deliveryMarks[m.status], counted(m.n, service.MaxAddressCount, "delivery", "deliveries"),
+				linkTo("/webhooks/"+h.ID+"/deliveries", "status", string(m.status))})
+		}
+	}
+	return rows
+}
+
+func (r *request) testView(t service.WebhookTest) *testView {
+	view := testView{
+		State: stateMark{"good", "check", "The receiver accepted it"}, At: r.moment(t.StartedAt), Answer: answerText(t.Status, t.Error),
+		Latency: fmt.Sprintf("%d ms", t.LatencyMS),
+	}
+	if t.Failure != "" {
+		view.State = stateMark{"bad", "cross", "The receiver did not accept it"}
+	}
+	if t.ResponseBody != nil && !t.ResponseBodyBase64 {
+		view.Body = *t.ResponseBody
+	}
+	return &view
+}
+
+func (c *Console) changeWebhook(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	id, address := r.Param("id"), f.Value("url")
+	_, err = c.service.ChangeWebhook(f.context(r), r.actor(), id, service.WebhookChange{URL: &address, Events: eventsOf(f)})
+	return r.finish(f, err, outcome{
+		to: Root + "/webhooks/" + id, done: "saved",
+		again: func(status int, f form) error { return c.renderWebhook(r, status, &f) },
+	})
+}
+
+func (c *Console) confirmWebhookSecret(r *request) error {
+	h, err := c.managedWebhook(r)
+	if err != nil {
+		return err
+	}
+	effects := []string{
+		"The new secret is shown once, on the next page.",
+		fmt.Sprintf("The old secret works for another %d hours: until then deliveries are signed with both. Replace it in your receiver before.", int(models.SecretOverlap/time.Hour)),
+	}
+	if h.PreviousSecretUntil != nil {
+		effects = append(effects, "The secret before that, which still works, ends at once.")
+	}
+	page := Root + "/webhooks/" + h.ID
+	return r.confirm(confirmView{
+		Title: "Renew the signing secret", Effects: effects, Action: page + "/secret", Button: "Renew the secret", Harmless: true, Back: page,
+	})
+}
+
+func (c *Console) renewWebhookSecret(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	renewed, err := c.service.RenewWebhookSecret(f.context(r), r.actor(), r.Param("id"))
+	intro := ""
+	if err != nil {
+		renewed.ID = r.Param("id")
+	} else {
+		h, readErr := c.managedWebhook(r)
+		if readErr == nil && h.PreviousSecretUntil != nil {
+			intro = "The old secret works until " + r.moment(*h.PreviousSecretUntil).Local + "."
+		}
+	}
+	return r.showSecrets(err, webhookSecrets(renewed, intro, "Back to the address"))
+}
+
+// maxTest is how long a person waits for a test: the receiver's time and that of the worker.
+const maxTest = 15 * time.Second
+
+func (c *Console) testWebhook(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	id := r.Param("id")
+	page := outcome{to: Root + "/webhooks/" + id + "#test", done: "test-sent"}
+	if err := c.service.BeginWebhookTest(f.context(r), r.actor(), id); err != nil {
+		return r.finish(f, err, page)
+	}
+	ctx, cancel := context.WithTimeout(r.ctx(), maxTest)
+	defer cancel()
+	if c.options.Tester != nil {
+		if _, err = c.options.Tester.Send(ctx, id, models.EventPing); err == nil {
+			return r.done(page.to, page.done)
+		}
+		c.log.WarnContext(r.ctx(), "a test was not sent", "webhook_id", id, "error", err.Error())
+	}
+	return models.Errorf(models.CodeUnavailable, "No worker has sent the test in time. It may still be sent: look at the address again in a minute.")
+}
+
+func (c *Console) confirmWebhookOff(r *request) error {
+	h, err := c.managedWebhook(r)
+	if err != nil {
+		return err
+	}
+	return c.askWebhookOff(r, h, newForm(nil))
+}
+
+func (c *Console) askWebhookOff(r *request, h service.WebhookDetail, f form) error {
+	page := Root + "/webhooks/" + h.ID
+	return r.confirm(confirmView{
+		Title: "Turn the address off",
+		Effects: []string{
+			h.URL + " gets nothing more until it is turned on again.",
+			"Nothing is lost: new events are held for " + fmt.Sprint(int(models.EventRetention/(24*time.Hour))) + " days, and so are " +
+				counted(h.State.Pending+h.State.Retrying, service.MaxAddressCount, "delivery that waits now.", "deliveries that wait now."),
+		},
+		Action: page + "/off", Button: "Turn it off", Back: page, Form: f,
+		Fields: []field{f.Text("reason", "Why", "hint=Shown with the address. May stay empty.")},
+	})
+}
+
+func (c *Console) turnWebhookOff(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	id := r.Param("id")
+	_, err = c.service.DisableWebhook(f.context(r), r.actor(), id, f.Value("reason"))
+	return r.finish(f, err, outcome{
+		to: Root + "/webhooks/" + id, done: "turned-off",
+		again: func(_ int, f form) error {
+			h, err := c.managedWebhook(r)
+			if err != nil {
+				return err
+			}
+			return c.askWebhookOff(r, h, f)
+		},
+	})
+}
+
+func (c *Console) confirmDeleteWebhook(r *request) error {
+	h, err := c.managedWebhook(r)
+	if err != nil {
+		return err
+	}
+	count := func(n int) string { return counted(n, service.MaxAddressCount, "delivery", "deliveries") }
+	page := Root + "/webhooks/" + h.ID
+	return r.confirm(confirmView{
+		Title: "Delete the address",
+		Effects: []string{
+			h.URL + " gets no more events. This cannot be undone.",
+			count(h.State.Pending+h.State.Retrying) + " that wait are not sent. " + count(h.State.Failed+h.State.Held) + " that failed or were held cannot be sent again.",
+			"The list of its deliveries, with the answers of its receiver, is gone.",
+		},
+		Action: page + "/delete", Button: "Delete the address", Back: page,
+	})
+}
+
+func (c *Console) deleteWebhook(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	id, to := r.Param("id"), Root+"/integrations"
+	if h, err := c.managedWebhook(r); err == nil {
+		to += "/" + h.IntegrationID
+	}
+	err = c.service.DeleteWebhook(f.context(r), r.actor(), id)
+	return r.finish(f, err, outcome{to: to, done: "deleted"})
+}

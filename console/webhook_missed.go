@@ -1,0 +1,103 @@
+package console
+
+import (
+	"net/http"
+	"time"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// missedView asks since when to send what an address has missed, and states how many
+// deliveries those are. An address that is off is turned on.
+type missedView struct {
+	Webhook service.WebhookDetail
+	// Since is the time as the input shows it, Zone the person's.
+	Since, Zone string
+	At          moment
+	Count       int
+	Text        string
+	Form        form
+	Problem     string
+}
+
+var missedPage = newPage[missedView]("webhook_missed.html")
+
+func (c *Console) showMissed(r *request) error {
+	return c.renderMissed(r, http.StatusOK, r.Query("since"), newForm(nil))
+}
+
+// renderMissed shows the page for a time as its input has it; "" is since the address
+// began to fail or was turned off.
+func (c *Console) renderMissed(r *request, status int, since string, f form) error {
+	h, err := c.managedWebhook(r)
+	if err != nil {
+		return err
+	}
+	view := missedView{Webhook: h, Since: since, Zone: r.zone.String(), Form: f}
+	at, problem := r.sinceOf(since, h)
+	view.Since, view.At, view.Problem = at.In(r.zone).Format(timeInput), r.moment(at), problem
+	if view.Count, err = c.service.CountMissed(r.ctx(), r.actor(), h.ID, at); err != nil {
+		return err
+	}
+	view.Text = counted(view.Count, service.MaxReleasedCount, "delivery", "deliveries")
+	return missedPage.render(r, status, view)
+}
+
+// sinceOf returns the time that was entered, or when the address began to miss events.
+func (r *request) sinceOf(text string, h service.WebhookDetail) (at models.Time, problem string) {
+	at = models.TimeOf(h.State.LoadedAt.Add(-models.EventRetention))
+	for _, began := range []*models.Time{h.OffAt, h.FailingSince, h.LastSuccessAt} {
+		if began != nil {
+			at = *began
+			break
+		}
+	}
+	// The input has minutes.
+	at = models.TimeOf(at.Truncate(time.Minute))
+	if text == "" {
+		return at, ""
+	}
+	parsed, err := time.ParseInLocation(timeInput, text, r.zone)
+	if err != nil {
+		return at, "A time is written as 2026-03-02T08:00."
+	}
+	return models.TimeOf(parsed), ""
+}
+
+// sendMissed sends what the address has missed since a time.
+func (c *Console) sendMissed(r *request) error {
+	return c.releaseMissed(r, func(f form, id string, since *models.Time) error {
+		_, err := c.service.RedeliverSince(f.context(r), r.actor(), id, *since)
+		return err
+	}, "sending")
+}
+
+// turnWebhookOn turns the address on, and sends what it has missed if that was asked for.
+func (c *Console) turnWebhookOn(r *request) error {
+	return c.releaseMissed(r, func(f form, id string, since *models.Time) error {
+		if f.Value("send") == "" {
+			since = nil
+		}
+		_, _, err := c.service.EnableWebhook(f.context(r), r.actor(), id, since)
+		return err
+	}, "turned-on")
+}
+
+func (c *Console) releaseMissed(r *request, release func(f form, id string, since *models.Time) error, done string) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	id, text := r.Param("id"), f.Value("since")
+	parsed, err := time.ParseInLocation(timeInput, text, r.zone)
+	if err != nil {
+		return c.renderMissed(r, http.StatusUnprocessableEntity, text, f)
+	}
+	since := models.TimeOf(parsed)
+	err = release(f, id, &since)
+	return r.finish(f, err, outcome{
+		to: Root + "/webhooks/" + id, done: done,
+		again: func(status int, f form) error { return c.renderMissed(r, status, text, f) },
+	})
+}

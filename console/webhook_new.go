@@ -1,0 +1,159 @@
+package console
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"net/http"
+	"net/url"
+
+	"github.com/gin-gonic/gin"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+func (c *Console) webhookRoutes(pages *gin.RouterGroup) {
+	pages.GET("/integrations/:id/webhooks/new", c.signedIn(c.showNewWebhook))
+	pages.POST("/integrations/:id/webhooks", c.signedIn(c.createWebhook))
+	pages.GET("/webhooks/:id", c.signedIn(c.showWebhook))
+	pages.POST("/webhooks/:id", c.signedIn(c.changeWebhook))
+	pages.GET("/webhooks/:id/secret", c.signedIn(c.confirmWebhookSecret))
+	pages.POST("/webhooks/:id/secret", c.signedIn(c.renewWebhookSecret))
+	pages.POST("/webhooks/:id/test", c.signedIn(c.testWebhook))
+	pages.GET("/webhooks/:id/off", c.signedIn(c.confirmWebhookOff))
+	pages.POST("/webhooks/:id/off", c.signedIn(c.turnWebhookOff))
+	pages.GET("/webhooks/:id/missed", c.signedIn(c.showMissed))
+	pages.POST("/webhooks/:id/on", c.signedIn(c.turnWebhookOn))
+	pages.POST("/webhooks/:id/missed", c.signedIn(c.sendMissed))
+	pages.GET("/webhooks/:id/delete", c.signedIn(c.confirmDeleteWebhook))
+	pages.POST("/webhooks/:id/delete", c.signedIn(c.deleteWebhook))
+}
+
+// newWebhookView is the form of a new address.
+type newWebhookView struct {
+	Integration service.IntegrationRecord
+	Form        form
+	Types       []option
+	Examples    []codeSample
+	// Allowed is how many addresses an integration may have; Full says that it has them.
+	Allowed int
+	Full    bool
+}
+
+var newWebhookPage = newPage[newWebhookView]("webhook_new.html")
+
+// eventTexts explain the event types (spec section 6, Event types).
+var eventTexts = map[models.EventType]string{
+	models.EventWorkOrderCreated:          "A work order was created.",
+	models.EventWorkOrderUpdated:          "Title, description, priority or target date changed.",
+	models.EventWorkOrderStatusChanged:    "Any change of the status.",
+	models.EventWorkOrderCompleted:        "A work order was completed. Sent besides the change of the status.",
+	models.EventWorkOrderSentToInspection: "A work order waits for its consultant's review.",
+	models.EventWorkOrderCancelled:        "A work order was cancelled.",
+	models.EventWorkOrderAssigneesChanged: "Workers or consultants were added or removed.",
+	models.EventIssueCreated:              "Feedback was opened.",
+	models.EventIssueResolved:             "Feedback was resolved.",
+	models.EventPing:                      "“Send test” sends it, to every address, whatever it subscribes to.",
+}
+
+// subscribable are the types that an address subscribes to. A ping reaches every address.
+func subscribable() []models.EventType {
+	var types []models.EventType
+	for _, t := range models.AllEventTypes {
+		if t != models.EventPing {
+			types = append(types, t)
+		}
+	}
+	return types
+}
+
+func eventOptions() []option {
+	var options []option
+	for _, t := range subscribable() {
+		options = append(options, option{Value: string(t), Label: string(t), Hint: eventTexts[t]})
+	}
+	return options
+}
+
+// eventExamples are the example bodies of all event types, formatted.
+func (c *Console) eventExamples() []codeSample {
+	var examples []codeSample
+	for _, t := range models.AllEventTypes {
+		var text bytes.Buffer
+		if body := c.options.EventExamples[t]; body != nil && json.Indent(&text, body, "", "  ") == nil {
+			examples = append(examples, codeSample{string(t), text.String()})
+		}
+	}
+	return examples
+}
+
+// codeSample is code or a body to read and copy.
+type codeSample struct{ Name, Text string }
+
+//go:embed receivers
+var receiverFiles embed.FS
+
+// receivers is code that verifies deliveries. A test keeps it the same as docs/examples.
+var receivers = func() []codeSample {
+	var samples []codeSample
+	for _, r := range []struct{ name, file string }{
+		{"Go", "verify.go.txt"}, {"Node", "verify.js"}, {"Python", "verify.py"}, {"PHP", "verify.php"},
+	} {
+		text, err := receiverFiles.ReadFile("receivers/" + r.file)
+		if err != nil {
+			panic(err) // embedded above
+		}
+		samples = append(samples, codeSample{r.name, string(text)})
+	}
+	return samples
+}()
+
+func (c *Console) showNewWebhook(r *request) error {
+	return c.renderNewWebhook(r, http.StatusOK, newForm(url.Values{"url": {"https://"}}))
+}
+
+func (c *Console) renderNewWebhook(r *request, status int, f form) error {
+	i, effects, err := c.managedIntegration(r)
+	if err != nil {
+		return err
+	}
+	return newWebhookPage.render(r, status, newWebhookView{
+		Integration: i, Form: f, Types: eventOptions(), Examples: c.eventExamples(), Allowed: models.MaxWebhooks, Full: effects.Addresses >= models.MaxWebhooks,
+	})
+}
+
+func (c *Console) createWebhook(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	created, err := c.service.CreateWebhook(f.context(r), r.actor(), r.Param("id"), service.NewWebhook{URL: f.Value("url"), Events: eventsOf(f)})
+	if err != nil {
+		id, done := isDone(err)
+		if !done {
+			return r.finish(f, err, outcome{again: func(status int, f form) error { return c.renderNewWebhook(r, status, f) }})
+		}
+		created.ID = id
+	}
+	return r.showSecrets(err, webhookSecrets(created, "Deliveries to "+created.URL+" are signed with this secret.", "Send a test"))
+}
+
+// webhookSecrets is the page of a new signing secret.
+func webhookSecrets(h service.Webhook, intro, next string) secretView {
+	page := Root + "/webhooks/" + h.ID
+	return secretView{
+		Title: "Signing secret", Intro: intro, Secrets: []secretValue{{"Signing secret", h.Secret}},
+		Next: page, NextText: next, Renew: page + "/secret", RenewText: "Renew the signing secret",
+		Code: receivers, CodeTitle: "Code that verifies deliveries", CodeIntro: "Keep the secret in the environment as WEBHOOK_SECRET. The code needs no packages of others, except for Go, whose package is in this service's repository.",
+	}
+}
+
+// eventsOf returns the event types that were chosen.
+func eventsOf(f form) []models.EventType {
+	events := []models.EventType{}
+	for _, name := range f.Values["events"] {
+		events = append(events, models.EventType(name))
+	}
+	return events
+}
