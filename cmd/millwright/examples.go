@@ -119,6 +119,10 @@ var examples = map[string][]string{
 	"millwright issues show":    {"millwright issues show iss_…"},
 	"millwright issues resolve": {"millwright issues resolve iss_… --as ann@example.com"},
 
+	"millwright people":            {"millwright people list --organization acme"},
+	"millwright people activate":   {"millwright people activate bob@example.com"},
+	"millwright people deactivate": {"millwright people deactivate bob@example.com --organization acme"},
+
 	"millwright log": {"millwright log list --organization acme --since 24h"},
 	"millwright log list": {
 		"millwright log list --organization acme --since 24h",
