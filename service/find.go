@@ -8,23 +8,6 @@ import (
 	"millwright/models"
 )
 
-// FindOrganization returns the id of the organization with the key or id, for operators.
-// Errors: not_found, unavailable.
-func (s *Service) FindOrganization(ctx context.Context, reference string) (string, error) {
-	if !models.IsText(reference) {
-		return "", models.NotFound()
-	}
-	found, err := collect[struct{ ID string }](ctx, s, `SELECT id FROM organizations WHERE key = @reference OR id = @reference`,
-		pgx.NamedArgs{"reference": reference})
-	if err == nil && len(found) == 0 {
-		err = models.NotFound()
-	}
-	if err != nil {
-		return "", err
-	}
-	return found[0].ID, nil
-}
-
 // FindPeople returns the ids of the people with the identity id or e-mail address, for
 // operators: of one organization, by key or id, or of all. Errors: not_found if there is no
 // such organization, unavailable.
@@ -34,7 +17,7 @@ func (s *Service) FindPeople(ctx context.Context, reference, organization string
 	}
 	var err error
 	if organization != "" {
-		if organization, err = s.FindOrganization(ctx, organization); err != nil {
+		if organization, err = s.OrganizationID(ctx, organization); err != nil {
 			return nil, err
 		}
 	}

@@ -119,9 +119,21 @@ var examples = map[string][]string{
 	"millwright issues show":    {"millwright issues show iss_…"},
 	"millwright issues resolve": {"millwright issues resolve iss_… --as ann@example.com"},
 
-	"millwright people":            {"millwright people list --organization acme"},
-	"millwright people activate":   {"millwright people activate bob@example.com"},
-	"millwright people deactivate": {"millwright people deactivate bob@example.com --organization acme"},
+	"millwright people": {"millwright people invite ann@example.com --organization acme --admin"},
+	"millwright people list": {
+		"millwright people list --organization acme",
+		"millwright people list --organization acme --search field --json",
+	},
+	"millwright people invite": {
+		"millwright people invite ann@example.com --organization acme --admin",
+		"millwright people invite bob@example.com --organization acme --name 'Bob Stone' --definition def_…",
+	},
+	"millwright people set-password": {
+		"millwright people set-password ann@example.com",
+		"millwright people set-password ann@example.com --organization acme --generate",
+	},
+	"millwright people deactivate": {"millwright people deactivate bob@example.com"},
+	"millwright people activate":   {"millwright people activate idn_…"},
 
 	"millwright log": {"millwright log list --organization acme --since 24h"},
 	"millwright log list": {

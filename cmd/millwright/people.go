@@ -49,15 +49,14 @@ func listPeopleCommand() *cobra.Command {
 	var organization string
 	var filter service.PersonFilter
 	cmd := &cobra.Command{
-		Use:     "list --organization KEY",
-		Short:   "List the people of an organization by name, with their access",
-		Example: "  millwright people list --organization northfield\n  millwright people list --organization northfield --search okafor --json",
-		Args:    cobra.NoArgs,
+		Use:   "list --organization KEY",
+		Short: "List the people of an organization by name, with their access",
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
-				id, err := svc.FindOrganization(ctx, organization)
+				id, err := organizationID(ctx, svc, organization)
 				if err != nil {
-					return describeError(err, "organization "+organization)
+					return err
 				}
 				found, err := everyPerson(ctx, svc, id, filter)
 				if err != nil {
@@ -122,17 +121,16 @@ func invitePersonCommand() *cobra.Command {
 		Short: "Invite a person and print a link, which works once, for a week",
 		Long: `Invite a person and print a link with which the person chooses a password. The link works
 once, for a week; it is a secret. A person who is there without a password gets a new link.`,
-		Example: "  millwright people invite ann@example.com --organization acme --admin",
-		Args:    cobra.ExactArgs(1),
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in.Email = args[0]
 			if cmd.Flags().Changed("definition") {
 				in.DefinitionID = &definition
 			}
 			return operate(cmd, func(ctx context.Context, s settings, svc *service.Service) error {
-				id, err := svc.FindOrganization(ctx, organization)
+				id, err := organizationID(ctx, svc, organization)
 				if err != nil {
-					return describeError(err, "organization "+organization)
+					return err
 				}
 				person, link, err := svc.InvitePerson(ctx, service.Operator(), id, in)
 				if err != nil {
@@ -164,8 +162,7 @@ func setPasswordCommand() *cobra.Command {
 		Short: "Set a person's password; the person's sessions end",
 		Long: `Set the password of a person, by id or e-mail address, to the first line of standard input,
 or to a random one that is printed. The person's sessions end.`,
-		Example: "  millwright people set-password ann@example.com < password.txt\n  millwright people set-password ann@example.com --generate",
-		Args:    cobra.ExactArgs(1),
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			password := strings.ToLower(rand.Text())
 			if !generate {
