@@ -38,6 +38,8 @@ type Options struct {
 	Tester AddressTester
 	// EventExamples are bodies of deliveries for the forms of webhook addresses.
 	EventExamples map[models.EventType][]byte
+	// OpenID is a provider with which people sign in, besides passwords; nil without one.
+	OpenID *OpenIDOptions
 	// Metrics registers the console's metrics; nil registers none.
 	Metrics prometheus.Registerer
 	Log     *slog.Logger
@@ -54,6 +56,8 @@ type Console struct {
 	guard *http.CrossOriginProtection
 	// secure is whether the public URL is https.
 	secure bool
+	// openID is nil without a provider.
+	openID *openID
 	// background is work that continues after a response, running its places.
 	background sync.WaitGroup
 	running    chan struct{}
@@ -74,7 +78,7 @@ func New(s Service, options Options) (*Console, error) {
 	}
 	c := &Console{
 		service: s, options: options, log: options.Log, guard: http.NewCrossOriginProtection(),
-		secure: u.Scheme == "https", running: make(chan struct{}, maxLater),
+		secure: u.Scheme == "https", running: make(chan struct{}, maxLater), openID: newOpenID(options.OpenID, options.PublicURL),
 	}
 	if err := c.guard.AddTrustedOrigin(u.Scheme + "://" + u.Host); err != nil {
 		return nil, err
@@ -125,7 +129,7 @@ func never(http.Header) bool { return false }
 // routes are the pages. Those of a topic are next to their handlers.
 func (c *Console) routes(pages *gin.RouterGroup) {
 	for _, topic := range []func(*gin.RouterGroup){
-		c.startRoutes, c.signInRoutes, c.linkRoutes, c.accountRoutes, c.peopleRoutes, c.logRoutes, c.noticeRoutes,
+		c.startRoutes, c.signInRoutes, c.linkRoutes, c.openIDRoutes, c.accountRoutes, c.peopleRoutes, c.logRoutes, c.noticeRoutes,
 		c.integrationRoutes, c.webhookRoutes,
 	} {
 		topic(pages)

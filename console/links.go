@@ -61,7 +61,10 @@ func (c *Console) renderLink(r *request, status int, rejected *form) error {
 	if err != nil {
 		return err
 	}
-	view := linkPageView{Link: link, Action: r.Request.URL.Path, Form: newForm(url.Values{"name": {link.Name}})}
+	view := linkPageView{
+		Link: link, Action: r.Request.URL.Path, Form: newForm(url.Values{"name": {link.Name}}),
+		OpenID: c.openIDStart("invite", r.Param("token")), Provider: c.openIDName(),
+	}
 	if rejected != nil {
 		view.Form = *rejected
 	}

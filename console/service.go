@@ -66,4 +66,6 @@ type SignInService interface {
 	ForgotPassword(ctx context.Context, email string, client service.Client) ([]service.LinkEmail, error)
 	Link(ctx context.Context, token string) (service.LinkView, error)
 	UseLink(context.Context, service.LinkUse) (service.SignedIn, error)
+	SignInOpenID(context.Context, service.OpenIDAccount, service.Client) (service.SignedIn, error)
+	AcceptWithOpenID(ctx context.Context, token string, account service.OpenIDAccount, client service.Client) (service.SignedIn, error)
 }

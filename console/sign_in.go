@@ -23,6 +23,8 @@ func (c *Console) signInRoutes(pages *gin.RouterGroup) {
 type signInView struct {
 	Form form
 	Next string
+	// OpenID is where to sign in with the OpenID provider, "" without one.
+	OpenID, Provider string
 }
 
 var signInPage = newPage[signInView]("sign_in.html")
@@ -39,7 +41,18 @@ func (c *Console) showSignIn(r *request) error {
 	if r.isSignedIn() {
 		return r.done(localPath(r.Query("next")), "")
 	}
-	return signInPage.show(r, signInView{Form: newForm(nil), Next: r.Query("next")})
+	return signInPage.show(r, c.signInView(newForm(nil), r.Query("next")))
+}
+
+func (c *Console) signInView(f form, next string) signInView {
+	return signInView{Form: f, Next: next, OpenID: c.openIDStart("next", next), Provider: c.openIDName()}
+}
+
+// renderSignIn shows the sign-in page with what went wrong.
+func (c *Console) renderSignIn(r *request, status int, problem string) error {
+	view := c.signInView(newForm(nil), "")
+	view.Form.Error = problem
+	return signInPage.render(r, status, view)
 }
 
 func (c *Console) signIn(r *request) error {
@@ -52,7 +65,7 @@ func (c *Console) signIn(r *request) error {
 	signedIn, err := c.service.SignIn(r.ctx(), service.SignInAttempt{
 		Email: f.Value("email"), Password: f.Secret("password"), Client: r.client(),
 	})
-	view := signInView{Form: newForm(url.Values{"email": {f.Value("email")}}), Next: f.Value("next")}
+	view := c.signInView(newForm(url.Values{"email": {f.Value("email")}}), f.Value("next"))
 	if limit, limited := errors.AsType[*service.TooManyAttemptsError](err); limited {
 		c.metrics.signIns.WithLabelValues(signInLimited).Inc()
 		view.Form.Error = limit.Error()
@@ -96,9 +109,7 @@ func (c *Console) chooseOrganization(r *request) error {
 	}
 	token, err := c.service.ChooseOrganization(r.ctx(), f.Value("choice"), f.Value("person"), r.client())
 	if errors.Is(err, service.ErrSignInFailed) {
-		view := signInView{Form: newForm(nil), Next: f.Value("next")}
-		view.Form.Error = "That took too long, or something has changed meanwhile. Sign in again."
-		return signInPage.render(r, http.StatusUnauthorized, view)
+		return c.renderSignIn(r, http.StatusUnauthorized, "That took too long, or something has changed meanwhile. Sign in again.")
 	}
 	if err != nil {
 		return err

@@ -96,7 +96,7 @@ func (s *Service) SignIn(ctx context.Context, attempt SignInAttempt) (SignedIn, 
 		result.Choices = append(result.Choices, OrganizationChoice{c.PersonID, c.Organization})
 		choice.People[c.PersonID] = digest(c.PasswordHash)
 	}
-	result.Choice, err = s.sealText(choice, "sign-in choice")
+	result.Choice, err = s.sealText(choice, choiceUse)
 	return result, err
 }
 
@@ -160,27 +160,35 @@ func (s *Service) replaceHash(ctx context.Context, c candidate, attempt SignInAt
 	return hash, s.translate(err)
 }
 
-// choiceLifetime is how long a person may take to choose an organization.
-const choiceLifetime = 5 * time.Minute
+const (
+	// choiceLifetime is how long a person may take to choose an organization.
+	choiceLifetime = 5 * time.Minute
+	// choiceUse is what a pendingChoice is sealed for.
+	choiceUse = "sign-in choice"
+)
 
-// pendingChoice is a correct password for people of several organizations. It is sealed
-// into the form.
+// pendingChoice is a correct password, or a verified account of an OpenID provider, of
+// people of several organizations. It is sealed into the form.
 type pendingChoice struct {
 	Until int64 `json:"u"`
 	// People are digests of the password hashes that were correct, by person.
-	People map[string][]byte `json:"p"`
+	People  map[string][]byte `json:"p"`
+	Account *OpenIDAccount    `json:"a,omitempty"`
 }
 
 // ChooseOrganization finishes a sign-in with choices. Errors: ErrSignInFailed (also when the
 // choice has expired or the password has changed since), unavailable.
 func (s *Service) ChooseOrganization(ctx context.Context, choice, personID string, client Client) (string, error) {
 	var pending pendingChoice
-	if !s.openText(choice, "sign-in choice", &pending) || s.now().Unix() > pending.Until {
+	if !s.openText(choice, choiceUse, &pending) || s.now().Unix() > pending.Until {
 		return "", ErrSignInFailed
 	}
 	wanted, offered := pending.People[personID]
 	if !offered {
 		return "", ErrSignInFailed
+	}
+	if pending.Account != nil {
+		return s.chooseWithAccount(ctx, *pending.Account, personID, client)
 	}
 	var hash *string
 	err := s.pool.QueryRow(ctx, `SELECT password_hash FROM people WHERE id = $1`, personID).Scan(&hash)

@@ -130,6 +130,10 @@ func (p *process) consoleOptions() (console.Options, error) {
 	if err != nil {
 		return console.Options{}, err
 	}
+	provider, err := p.settings.openID()
+	if err != nil {
+		return console.Options{}, err
+	}
 	return console.Options{
 		PublicURL:      p.settings.PublicURL,
 		TrustedProxies: p.settings.TrustedProxies,
@@ -138,6 +142,7 @@ func (p *process) consoleOptions() (console.Options, error) {
 		Mailer:         mailer,
 		Tester:         worker.Tester{Client: p.temporal},
 		EventExamples:  api.EventExamples(),
+		OpenID:         provider,
 		Metrics:        p.registry,
 		Log:            p.log,
 	}, nil

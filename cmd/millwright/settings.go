@@ -18,6 +18,7 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"millwright/activities"
+	"millwright/console"
 	"millwright/mail"
 	"millwright/models"
 	"millwright/service"
@@ -60,6 +61,10 @@ type settings struct {
 	AllowHTTP       bool            `env:"WEBHOOK_ALLOW_HTTP" envDefault:"false" doc:"allow http:// webhook addresses; for development"`
 	SMTPURL         string          `env:"SMTP_URL" secret:"true" doc:"mail server, as smtp://host:port or smtp://user:password@host:port; without it notices are shown only in the app's inbox"`
 	MailFrom        string          `env:"MAIL_FROM" envDefault:"Millwright <no-reply@localhost>" doc:"sender of e-mails, as Name <address>"`
+	OIDCIssuer      string          `env:"OIDC_ISSUER" form:"url" doc:"OpenID Connect provider with which people sign in to the console, besides passwords; its redirect address is MILLWRIGHT_PUBLIC_URL/console/openid/callback"`
+	OIDCClientID    string          `env:"OIDC_CLIENT_ID" doc:"client id at that provider"`
+	OIDCSecret      string          `env:"OIDC_CLIENT_SECRET" secret:"true" doc:"client secret at that provider"`
+	OIDCName        string          `env:"OIDC_NAME" envDefault:"single sign-on" doc:"what people call that provider"`
 	ReviewReminder  time.Duration   `env:"REVIEW_REMINDER_AFTER" envDefault:"48h" doc:"how long a review may wait before its consultants are reminded"`
 	ReviewOverdue   time.Duration   `env:"REVIEW_ESCALATION_AFTER" envDefault:"96h" doc:"how long a review may wait before the inventory managers are notified"`
 	OperatorActions bool            `env:"OPERATOR_ACTIONS" envDefault:"false" doc:"allow updates in Temporal that change records as a person, for everyone who can reach Temporal or its UI; see docs/security.md"`
@@ -255,6 +260,17 @@ func (s settings) mailer() (activities.Mailer, error) {
 		return nil, fmt.Errorf("SMTP_URL is malformed: %w", err)
 	}
 	return client, nil
+}
+
+// openID returns the OpenID Connect provider, nil if none is set.
+func (s settings) openID() (*console.OpenIDOptions, error) {
+	switch {
+	case s.OIDCIssuer == "":
+		return nil, nil //nolint:nilnil // no provider is a choice
+	case s.OIDCClientID == "":
+		return nil, errors.New("OIDC_CLIENT_ID is not set; it is needed with OIDC_ISSUER")
+	}
+	return &console.OpenIDOptions{Issuer: s.OIDCIssuer, ClientID: s.OIDCClientID, ClientSecret: s.OIDCSecret, Name: s.OIDCName}, nil
 }
 
 // pool returns the configuration of the connection pool.

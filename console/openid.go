@@ -1,0 +1,192 @@
+package console
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/gin-gonic/gin"
+	"golang.org/x/oauth2"
+
+	"millwright/service"
+)
+
+// OpenIDOptions name an OpenID Connect provider with which people sign in.
+type OpenIDOptions struct {
+	// Issuer is the provider's URL, at which it is discovered.
+	Issuer                 string
+	ClientID, ClientSecret string
+	// Name is what people call the provider.
+	Name string
+}
+
+// openID signs people in with a provider: code flow with PKCE, state and nonce.
+type openID struct {
+	options  OpenIDOptions
+	redirect string
+	client   *http.Client
+
+	mu sync.Mutex
+	// provider is nil until it was discovered: the console starts without it.
+	provider *oidc.Provider
+}
+
+const (
+	// providerTimeout bounds each request to the provider.
+	providerTimeout = 10 * time.Second
+	// openIDCookieAge is how long a sign-in at the provider may take, in seconds.
+	openIDCookieAge = 10 * 60
+)
+
+func newOpenID(options *OpenIDOptions, publicURL string) *openID {
+	if options == nil {
+		return nil
+	}
+	return &openID{options: *options, redirect: publicURL + Root + "/openid/callback", client: &http.Client{Timeout: providerTimeout}}
+}
+
+// discovered returns the provider, which it discovers the first time.
+func (o *openID) discovered(ctx context.Context) (*oidc.Provider, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.provider == nil {
+		provider, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), o.client), o.options.Issuer)
+		if err != nil {
+			return nil, fmt.Errorf("discover the OpenID provider: %w", err)
+		}
+		o.provider = provider
+	}
+	return o.provider, nil
+}
+
+func (o *openID) config(provider *oidc.Provider) *oauth2.Config {
+	return &oauth2.Config{
+		ClientID: o.options.ClientID, ClientSecret: o.options.ClientSecret, Endpoint: provider.Endpoint(),
+		RedirectURL: o.redirect, Scopes: []string{oidc.ScopeOpenID},
+	}
+}
+
+func (c *Console) openIDRoutes(pages *gin.RouterGroup) {
+	if c.openID == nil {
+		return
+	}
+	pages.GET("/openid/start", c.public(c.startOpenID))
+	pages.GET("/openid/callback", c.public(c.finishOpenID))
+}
+
+// openIDState is kept in a cookie between the two requests of a sign-in.
+type openIDState struct {
+	State, Nonce, Verifier string
+	// Invitation is the token of an invitation to accept, Next the page that follows.
+	Invitation, Next string
+}
+
+// openIDName is what the sign-in page calls the provider, "" without one.
+func (c *Console) openIDName() string {
+	if c.openID == nil {
+		return ""
+	}
+	return c.openID.options.Name
+}
+
+// startOpenID sends the visitor to the provider.
+func (c *Console) startOpenID(r *request) error {
+	provider, err := c.openID.discovered(r.ctx())
+	if err != nil {
+		return c.openIDFails(r, err)
+	}
+	state := openIDState{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Invitation: r.Query("invite"), Next: r.Query("next")}
+	text, err := json.Marshal(state)
+	if err != nil {
+		return err
+	}
+	r.setCookie("openid", base64.RawURLEncoding.EncodeToString(text), openIDCookieAge)
+	r.Redirect(http.StatusSeeOther, c.openID.config(provider).AuthCodeURL(state.State, oidc.Nonce(state.Nonce), oauth2.S256ChallengeOption(state.Verifier)))
+	return nil
+}
+
+// finishOpenID signs the visitor in with what the provider says.
+func (c *Console) finishOpenID(r *request) error {
+	var state openIDState
+	sealed, _ := r.Cookie(c.cookieName("openid"))
+	r.setCookie("openid", "", -1)
+	text, err := base64.RawURLEncoding.DecodeString(sealed)
+	if err != nil || json.Unmarshal(text, &state) != nil || state.State == "" ||
+		subtle.ConstantTimeCompare([]byte(state.State), []byte(r.Query("state"))) != 1 {
+		return c.openIDFails(r, errors.New("the state of the sign-in is not that of the browser"))
+	}
+	account, err := c.openID.account(r.ctx(), r.Query("code"), state)
+	if err != nil {
+		return c.openIDFails(r, err)
+	}
+	var signedIn service.SignedIn
+	if state.Invitation != "" {
+		signedIn, err = c.service.AcceptWithOpenID(r.ctx(), state.Invitation, account, r.client())
+	} else {
+		signedIn, err = c.service.SignInOpenID(r.ctx(), account, r.client())
+	}
+	switch {
+	case errors.Is(err, service.ErrLinkInvalid):
+		return linkGonePage.render(r, http.StatusGone, linkGoneView{c.options.Mailer != nil})
+	case errors.Is(err, service.ErrSignInFailed):
+		c.metrics.signIns.WithLabelValues(signInFailed).Inc()
+		return c.renderSignIn(r, http.StatusUnauthorized, "Your account at "+c.openIDName()+" is not linked to anyone here. Open your invitation and choose "+c.openIDName()+" there.")
+	case err != nil:
+		return err
+	}
+	c.metrics.signIns.WithLabelValues(signInSucceeded).Inc()
+	if len(signedIn.Choices) > 0 {
+		return choicePage.show(r, choiceView{signedIn.Choices, signedIn.Choice, state.Next})
+	}
+	return r.enter(signedIn.Token, state.Next)
+}
+
+// account exchanges the code for the account that the provider has verified.
+func (o *openID) account(ctx context.Context, code string, state openIDState) (service.OpenIDAccount, error) {
+	provider, err := o.discovered(ctx)
+	if err != nil {
+		return service.OpenIDAccount{}, err
+	}
+	ctx = oidc.ClientContext(ctx, o.client)
+	token, err := o.config(provider).Exchange(ctx, code, oauth2.VerifierOption(state.Verifier))
+	if err != nil {
+		return service.OpenIDAccount{}, errors.New("the provider does not exchange the code") // its response may repeat the code
+	}
+	raw, _ := token.Extra("id_token").(string)
+	verified, err := provider.VerifierContext(ctx, &oidc.Config{ClientID: o.options.ClientID}).Verify(ctx, raw)
+	if err != nil {
+		return service.OpenIDAccount{}, fmt.Errorf("the id token is not valid: %w", err)
+	}
+	if subtle.ConstantTimeCompare([]byte(verified.Nonce), []byte(state.Nonce)) != 1 || verified.Subject == "" {
+		return service.OpenIDAccount{}, errors.New("the id token is not for this sign-in")
+	}
+	return service.OpenIDAccount{Issuer: verified.Issuer, Subject: verified.Subject}, nil
+}
+
+// openIDFails shows the sign-in page. The reason is only logged.
+func (c *Console) openIDFails(r *request, err error) error {
+	c.metrics.signIns.WithLabelValues(signInFailed).Inc()
+	c.log.WarnContext(r.ctx(), "a sign-in with the OpenID provider failed", "error", err.Error())
+	return c.renderSignIn(r, http.StatusUnauthorized, "Signing in with "+c.openIDName()+" failed. Try again, or use your password.")
+}
+
+// openIDStart is where a sign-in with the provider begins, "" without one.
+func (c *Console) openIDStart(name, value string) string {
+	if c.openID == nil {
+		return ""
+	}
+	query := url.Values{}
+	if value != "" {
+		query.Set(name, value)
+	}
+	return Root + "/openid/start?" + query.Encode()
+}

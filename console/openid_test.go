@@ -1,0 +1,184 @@
+package console_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/coreos/go-oidc/v3/oidc/oidctest"
+
+	"millwright/console"
+	"millwright/console/consoletest"
+	"millwright/service"
+)
+
+// provider is an OpenID provider at which one account is signed in.
+type provider struct {
+	*httptest.Server
+	keys    *oidctest.Server
+	private *rsa.PrivateKey
+	// claims change what the next id token says.
+	claims map[string]any
+	// authorized are the parameters of authorization requests by code.
+	authorized map[string]url.Values
+}
+
+func newProvider(t *testing.T) *provider {
+	t.Helper()
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &provider{private: private, claims: map[string]any{}, authorized: map[string]url.Values{}}
+	p.keys = &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: private.Public(), KeyID: "key", Algorithm: oidc.RS256}}}
+	p.Server = httptest.NewServer(p)
+	t.Cleanup(p.Close)
+	p.keys.SetIssuer(p.URL)
+	return p
+}
+
+func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/auth":
+		q := r.URL.Query()
+		code := rand.Text()
+		p.authorized[code] = q
+		http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"code": {code}, "state": {q.Get("state")}}.Encode(), http.StatusFound)
+	case "/token":
+		asked := p.authorized[r.FormValue("code")]
+		delete(p.authorized, r.FormValue("code"))
+		challenge := sha256.Sum256([]byte(r.FormValue("code_verifier")))
+		if asked == nil || asked.Get("code_challenge_method") != "S256" || asked.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(challenge[:]) {
+			http.Error(w, `{"error":"invalid_grant"}`, http.StatusBadRequest)
+			return
+		}
+		claims := map[string]any{"iss": p.URL, "aud": "console", "sub": "subject-1", "exp": time.Now().Add(time.Hour).Unix(), "nonce": asked.Get("nonce"), "email": "ann@acme.example.com", "email_verified": true}
+		for name, value := range p.claims {
+			claims[name] = value
+		}
+		text, _ := json.Marshal(claims)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"access_token":"x","token_type":"Bearer","id_token":%q}`, oidctest.SignIDToken(p.private, "key", oidc.RS256, string(text)))
+	default:
+		p.keys.ServeHTTP(w, r)
+	}
+}
+
+// through follows a sign-in at the provider and returns the page of the callback.
+func through(t *testing.T, v *consoletest.Visitor, start string, change func(callback string) string) consoletest.Page {
+	t.Helper()
+	at := v.Get(start).Want(http.StatusSeeOther).Location()
+	response, err := v.Client.Get(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	callback := strings.TrimPrefix(response.Header.Get("Location"), v.URL)
+	if change != nil {
+		callback = change(callback)
+	}
+	return v.Get(callback)
+}
+
+func TestPeopleSignInWithOpenID(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	s := consoletest.NewSite(t, func(o *console.Options) {
+		o.OpenID = &console.OpenIDOptions{Issuer: p.URL, ClientID: "console", ClientSecret: "secret", Name: "Acme Login"}
+	})
+	// An e-mail address that the provider knows links nothing.
+	through(t, s.NewVisitor(), "/console/openid/start", nil).Want(http.StatusUnauthorized, "Your account at Acme Login is not linked to anyone here.")
+
+	_, link, err := s.InvitePerson(t.Context(), s.Viewer("ann"), s.Acme.OrganizationID, service.Invitation{Email: "nia@acme.example.com", Name: "Nia Moor"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := s.NewVisitor()
+	v.Get("/console/invite/"+link.Token).Want(http.StatusOK, "Join with Acme Login instead", `href="/console/openid/start?invite=`+link.Token+`"`)
+	through(t, v, "/console/openid/start?invite="+link.Token, nil).Want(http.StatusSeeOther)
+	v.Get("/console").Want(http.StatusOK, "Nia Moor")
+	through(t, s.NewVisitor(), "/console/openid/start?invite="+link.Token, nil).Want(http.StatusGone)
+
+	again := s.NewVisitor()
+	again.Get("/console/sign-in?next=/console/people").Want(http.StatusOK, "Sign in with Acme Login")
+	if to := through(t, again, "/console/openid/start?next=/console/people", nil).Want(http.StatusSeeOther).Location(); to != "/console/people" {
+		t.Errorf("it leads to %s", to)
+	}
+	again.Get("/console").Want(http.StatusOK, "Nia Moor")
+
+	// Of several organizations the person chooses one.
+	_, second, err := s.InvitePerson(t.Context(), s.Viewer("pia"), s.Polar.OrganizationID, service.Invitation{Email: "nia@polar.example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	through(t, s.NewVisitor(), "/console/openid/start?invite="+second.Token, nil).Want(http.StatusSeeOther)
+	v = s.NewVisitor()
+	page := through(t, v, "/console/openid/start", nil).Want(http.StatusOK, "Acme Facilities", "Polar Lifts")
+	v.Post("/console/sign-in/organization", page.Form()).Want(http.StatusSeeOther)
+	v.Get("/console").Want(http.StatusOK)
+
+	// Neither a link for a forgotten password nor a deactivated person lets an account in.
+	reset, err := s.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID("bob"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	through(t, s.NewVisitor(), "/console/openid/start?invite="+reset.Token, nil).Want(http.StatusGone)
+	s.Exec(`UPDATE people SET deactivated_at = now() WHERE email LIKE 'nia@%'`)
+	through(t, s.NewVisitor(), "/console/openid/start", nil).Want(http.StatusUnauthorized)
+	v.Get("/console").Want(http.StatusSeeOther)
+}
+
+// A response of the provider that is not for this browser and this sign-in signs no one in.
+func TestForgedOpenIDResponsesAreRejected(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	s := consoletest.NewSite(t, func(o *console.Options) {
+		o.OpenID = &console.OpenIDOptions{Issuer: p.URL, ClientID: "console", ClientSecret: "secret", Name: "Acme Login"}
+	})
+	s.Exec(`INSERT INTO openid_accounts (issuer, subject, person_id, created_at) VALUES ($1, 'subject-1', $2, now())`, p.URL, s.ID("ann"))
+	through(t, s.NewVisitor(), "/console/openid/start", nil).Want(http.StatusSeeOther)
+
+	for name, claims := range map[string]map[string]any{
+		"another nonce": {"nonce": "x"}, "no nonce": {"nonce": ""}, "another audience": {"aud": "other"}, "another issuer": {"iss": "https://evil.example.com"},
+		"expired": {"exp": 1}, "no subject": {"sub": ""}, "a subject that is no text": {"sub": "a\x00b"},
+	} {
+		p.claims = claims
+		if page := through(t, s.NewVisitor(), "/console/openid/start", nil); page.Status != http.StatusUnauthorized {
+			t.Errorf("%s: %d", name, page.Status)
+		}
+	}
+	p.claims = nil
+	for name, change := range map[string]func(string) string{
+		"another state": func(c string) string { return strings.Replace(c, "state=", "state=x", 1) },
+		"no code": func(c string) string {
+			path, query, _ := strings.Cut(c, "?")
+			return path + "?state=" + strings.SplitN(query, "state=", 2)[1]
+		},
+		"an error": func(string) string { return "/console/openid/callback?error=access_denied" },
+	} {
+		if page := through(t, s.NewVisitor(), "/console/openid/start", change); page.Status != http.StatusUnauthorized {
+			t.Errorf("%s: %d", name, page.Status)
+		}
+	}
+	// The response to one browser is of no use in another.
+	var stolen string
+	through(t, s.NewVisitor(), "/console/openid/start", func(c string) string { stolen = c; return "/console" })
+	if page := s.NewVisitor().Get(stolen); page.Status != http.StatusUnauthorized {
+		t.Errorf("a stolen response: %d", page.Status)
+	}
+	p.Close()
+	_, at := s.Serve(s.Service, func(o *console.Options) {
+		o.OpenID = &console.OpenIDOptions{Issuer: p.URL, ClientID: "console", Name: "Acme Login"}
+	})
+	s.NewVisitor().At(at).Get("/console/openid/start").Want(http.StatusUnauthorized, "Signing in with Acme Login failed.")
+}

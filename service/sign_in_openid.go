@@ -1,0 +1,85 @@
+package service
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"gorm.io/gorm/clause"
+
+	"millwright/models"
+)
+
+// OpenIDAccount is an account of an OpenID provider, which has verified it. Its e-mail
+// address means nothing here: it may have belonged to someone else.
+type OpenIDAccount struct{ Issuer, Subject string }
+
+// SignInOpenID signs in the person to whom an invitation linked the account. Errors:
+// ErrSignInFailed if there is no such person or the person cannot sign in, unavailable.
+func (s *Service) SignInOpenID(ctx context.Context, account OpenIDAccount, client Client) (SignedIn, error) {
+	if !models.IsText(account.Issuer + account.Subject) {
+		return SignedIn{}, ErrSignInFailed
+	}
+	people, err := collect[OrganizationChoice](ctx, s, `
+		SELECT p.id AS person_id, i.name FROM openid_accounts a JOIN people p ON p.id = a.person_id
+		JOIN organizations o ON o.id = p.organization_id JOIN identities i ON i.id = o.id
+		WHERE a.issuer = @issuer AND a.subject = @subject AND p.deactivated_at IS NULL AND NOT o.suspended
+		ORDER BY i.name, p.id LIMIT @limit`, pgx.NamedArgs{"issuer": account.Issuer, "subject": account.Subject, "limit": maxCandidates})
+	switch {
+	case err != nil:
+		return SignedIn{}, err
+	case len(people) == 0:
+		return SignedIn{}, ErrSignInFailed
+	case len(people) == 1:
+		token, err := s.startSession(ctx, people[0].PersonID, "", models.SignedInByOpenID, client)
+		return SignedIn{Token: token}, err
+	}
+	choice := pendingChoice{Until: s.now().Add(choiceLifetime).Unix(), People: map[string][]byte{}, Account: &account}
+	for _, p := range people {
+		choice.People[p.PersonID] = nil
+	}
+	sealed, err := s.sealText(choice, choiceUse)
+	return SignedIn{Choices: people, Choice: sealed}, err
+}
+
+// chooseWithAccount finishes a sign-in with an account of a provider, if it is still linked.
+func (s *Service) chooseWithAccount(ctx context.Context, account OpenIDAccount, personID string, client Client) (string, error) {
+	var linked bool
+	err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM openid_accounts WHERE issuer = $1 AND subject = $2 AND person_id = $3)`,
+		account.Issuer, account.Subject, personID).Scan(&linked)
+	switch {
+	case err != nil:
+		return "", s.translate(err)
+	case !linked:
+		return "", ErrSignInFailed
+	}
+	return s.startSession(ctx, personID, "", models.SignedInByOpenID, client)
+}
+
+// AcceptWithOpenID uses an invitation: it links the account to the person and signs the
+// person in. A link for a forgotten password links nothing. Errors: ErrLinkInvalid, unavailable.
+func (s *Service) AcceptWithOpenID(ctx context.Context, token string, account OpenIDAccount, client Client) (SignedIn, error) {
+	view, err := s.Link(ctx, token)
+	if err == nil && (view.Kind != models.LinkInvitation || !models.IsText(account.Issuer+account.Subject)) {
+		err = ErrLinkInvalid
+	}
+	if err != nil {
+		return SignedIn{}, err
+	}
+	var result SignedIn
+	err = s.transaction(ctx, "", func(t *ormTx) error {
+		p, err := t.takeLink(token)
+		if err != nil {
+			return err
+		}
+		row := models.OpenIDAccount{Issuer: account.Issuer, Subject: account.Subject, PersonID: p.PersonID, CreatedAt: t.at}
+		if err := t.db.Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error; err != nil {
+			return err
+		}
+		if err := t.log(p.actor(view.Name), p.OrganizationID, "person.openid_linked", p.PersonID); err != nil {
+			return err
+		}
+		result.Token, err = t.insertSession(p.PersonID, "", models.SignedInByOpenID, client)
+		return err
+	})
+	return result, err
+}
