@@ -1,0 +1,43 @@
+package api_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"millwright/api"
+	"millwright/service/servicetest"
+)
+
+// An unknown path that a browser opens is a page; programs get a problem.
+func TestUnknownPathsArePagesForBrowsers(t *testing.T) {
+	f := servicetest.New(t)
+	handler, err := api.New(f.Service, api.Options{
+		PublicURL: servicetest.Issuer,
+		UnknownPage: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNotFound)
+			io.WriteString(w, "a page")
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+	for _, test := range []struct {
+		method, path, accept string
+		page                 bool
+	}{
+		{"GET", "/nowhere", browser, true}, {"GET", "/v1/nowhere", browser, true},
+		{"GET", "/nowhere", "*/*", false}, {"GET", "/nowhere", "", false}, {"GET", "/nowhere", "application/json", false}, {"POST", "/nowhere", browser, false},
+		{"GET", "/v1/work-orders", browser, false},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), test.method, test.path, nil)
+		r.Header.Set("Accept", test.accept)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if (w.Body.String() == "a page") != test.page || w.Code < 400 {
+			t.Errorf("%s %s for %q: %d %s", test.method, test.path, test.accept, w.Code, w.Body)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package service
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"millwright/models"
+)
+
+// However many people sign in, two hashes are computed at a time, and one network cannot
+// fill the queue.
+func TestPasswordHashingIsBounded(t *testing.T) {
+	var h passwordHashing
+	var running, most, rejected atomic.Int32
+	release := make(chan struct{})
+	var group sync.WaitGroup
+	for range 20 {
+		group.Go(func() {
+			err := h.run(t.Context(), "192.0.2.1", func() {
+				if n := running.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+				<-release
+				running.Add(-1)
+			})
+			if models.CodeOf(err) == models.CodeUnavailable {
+				rejected.Add(1)
+			}
+		})
+	}
+	poll, enough := time.NewTicker(time.Millisecond), time.After(5*time.Second)
+	defer poll.Stop()
+	for waiting := true; waiting && rejected.Load() < 12; {
+		select {
+		case <-poll.C:
+		case <-enough:
+			waiting = false
+		}
+	}
+	other := make(chan error, 1)
+	group.Go(func() { other <- h.run(t.Context(), "192.0.2.2", func() {}) })
+	close(release)
+	if err := <-other; err != nil {
+		t.Errorf("another network: %v", err)
+	}
+	group.Wait()
+	if rejected.Load() != 12 || most.Load() > 2 {
+		t.Errorf("%d of 20 were rejected, want 12; %d ran at a time", rejected.Load(), most.Load())
+	}
+	if h.total != 0 || len(h.waiting) != 0 {
+		t.Errorf("%d still wait: %v", h.total, h.waiting)
+	}
+	// One whose request ends while it waits leaves its place.
+	hold := make(chan struct{})
+	for range hashesAtOnce {
+		group.Go(func() { _ = h.run(t.Context(), "192.0.2.3", func() { <-hold }) })
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for err := h.run(ctx, "192.0.2.4", func() {}); err == nil; err = h.run(ctx, "192.0.2.4", func() {}) {
+	}
+	close(hold)
+	group.Wait()
+}
+
+func TestHashesNameTheirParameters(t *testing.T) {
+	const reference = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4" // of the reference implementation
+	if ok, outdated, err := comparePassword("password", reference); !ok || !outdated || err != nil {
+		t.Errorf("the reference's hash: %v, %v, %v", ok, outdated, err)
+	}
+	if ok, _, err := comparePassword("passwore", reference); ok || err != nil {
+		t.Errorf("another password: %v, %v", ok, err)
+	}
+	for _, hash := range []string{"", "$argon2id$", "$argon2id$v=19$m=9999999999,t=2,p=1$c29tZXNhbHQ$nf65", "$argon2id$v=19$m=256,t=0,p=1$c29tZXNhbHQ$nf65", "$argon2id$v=18$m=256,t=2,p=1$c29tZXNhbHQ$nf65", "$2a$10$x"} {
+		if ok, _, err := comparePassword("password", hash); ok || err == nil {
+			t.Errorf("%q: %v, %v", hash, ok, err)
+		}
+	}
+}
+
+func BenchmarkHashPassword(b *testing.B) {
+	for b.Loop() {
+		if ok, _, err := comparePassword("password", decoyHash); ok || err != nil {
+			b.Fatal(ok, err)
+		}
+	}
+}
