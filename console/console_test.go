@@ -8,6 +8,7 @@ import (
 )
 
 func TestAPersonSignsInAndOut(t *testing.T) {
+	t.Parallel()
 	onBrowsers(t, func(_ *testing.T, _ *consoletest.Site, b *consoletest.Browser) {
 		b.Open("/console")
 		b.WantPath("/console/sign-in")
@@ -25,6 +26,7 @@ func TestAPersonSignsInAndOut(t *testing.T) {
 // A person is invited, signs in for the first time and is deactivated; the session ends on
 // every api.
 func TestAPersonIsInvitedAndDeactivated(t *testing.T) {
+	t.Parallel()
 	onBrowsers(t, func(t *testing.T, s *consoletest.Site, b *consoletest.Browser) {
 		b.SignIn("ann")
 		b.PressInSidebar("People")
@@ -66,6 +68,7 @@ func TestAPersonIsInvitedAndDeactivated(t *testing.T) {
 }
 
 func TestAPersonChangesTheAccount(t *testing.T) {
+	t.Parallel()
 	onBrowsers(t, func(t *testing.T, s *consoletest.Site, b *consoletest.Browser) {
 		elsewhere := s.SignedIn("bob")
 		b.SignIn("bob")
@@ -94,6 +97,7 @@ func TestAPersonChangesTheAccount(t *testing.T) {
 }
 
 func TestNoticesAreRead(t *testing.T) {
+	t.Parallel()
 	onBrowsers(t, func(_ *testing.T, s *consoletest.Site, b *consoletest.Browser) {
 		notify(s, "ann", "webhook.failing", "webhook.turned_off", "webhook.failing")
 		b.SignIn("ann")

@@ -19,7 +19,7 @@ func (c *Console) sessionCookie() string { return c.cookieName("session") }
 
 // setCookie sets a cookie that scripts cannot read; a negative age removes it.
 func (r *request) setCookie(name, value string, seconds int) {
-	http.SetCookie(r.Writer, &http.Cookie{
+	http.SetCookie(r.Writer, &http.Cookie{ //nolint:gosec // Secure with https
 		Name: r.console.cookieName(name), Value: value, Path: "/", MaxAge: seconds,
 		Secure: r.console.secure, HttpOnly: true, SameSite: http.SameSiteLaxMode,
 	})

@@ -15,7 +15,7 @@ import (
 
 // form is the state of a form: the values, the mistakes in them, its key, and the
 // ETag of the record it was filled from.
-type form struct {
+type form struct { //nolint:recvcheck // reject changes a form; templates call the other methods on values
 	// Key is used once (service.Form).
 	Key  string
 	ETag string

@@ -33,6 +33,7 @@ func linkOf(t *testing.T, s *consoletest.Site, page string) string {
 
 // onBrowsers runs a journey in a browser with scripts and in one without.
 func onBrowsers(t *testing.T, journey func(*testing.T, *consoletest.Site, *consoletest.Browser)) {
+	t.Helper()
 	for name, open := range map[string]func(*consoletest.Site, testing.TB) *consoletest.Browser{
 		"with scripts": (*consoletest.Site).Browser, "without scripts": (*consoletest.Site).BrowserWithoutScripts,
 	} {

@@ -144,7 +144,7 @@ func (c *Console) later(ctx context.Context, what string, do func(context.Contex
 		defer func() { <-c.running }()
 		defer cancel()
 		if err := do(ctx); err != nil {
-			c.log.WarnContext(ctx, "cannot "+what, "error", err.Error())
+			c.log.WarnContext(ctx, "work after a response failed", "what", what, "error", err.Error())
 		}
 	})
 }
