@@ -79,14 +79,14 @@ func TestAMoveLeavesTheRecordsBelowToHousekeeping(t *testing.T) {
 
 	transactions := 0
 	f.Service = f.NewInstance(func(o *service.Options) { o.AfterCommit = func() { transactions++ } })
-	first := remove(t, f.Service, service.RemovalBatch, 12) // one for each table, then another batch of records
-	if first.Stamped != 2*service.RemovalBatch || !first.More || transactions != 12 {
+	first := remove(t, f.Service, service.RemovalBatch, service.Expiries+1) // one for each table, then another batch of records
+	if first.Stamped != 2*service.RemovalBatch || !first.More || transactions != service.Expiries+1 {
 		t.Errorf("the first %d transactions did %+v", transactions, first)
 	}
 	f.Service = f.NewInstance(func(o *service.Options) { o.AfterCommit = func() { transactions++ } })
 	transactions = 0
 	rest := remove(t, f.Service, service.RemovalBatch, 0)
-	if total := first.Stamped + rest.Stamped; total != many+1+1+2 || moves(f) != 0 || transactions != 11 {
+	if total := first.Stamped + rest.Stamped; total != many+1+1+2 || moves(f) != 0 || transactions != service.Expiries {
 		t.Errorf("%d records were stamped, %d moves are left after %d more transactions; want all records, with two nodes, once", total, moves(f), transactions)
 	}
 	if got := stampedSince(f, "work_orders", before); got != many+1 {
