@@ -57,6 +57,7 @@ var addressStateQuery = with(`
 		EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'pending')
 			OR EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' AND (NOT w.enabled OR next_attempt_at <= $2))
 			OR EXISTS (SELECT FROM delivery_releases r WHERE r.webhook_id = w.id)
+			OR w.enabled AND EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = w.id)
 			OR EXISTS (SELECT FROM deliveries WHERE webhook_id = w.id AND status = 'pending') AS due,
 		CASE WHEN w.enabled THEN (SELECT next_attempt_at FROM open_deliveries
 			WHERE webhook_id = w.id AND status = 'retrying' ORDER BY next_attempt_at LIMIT 1) END AS next_retry_at,

@@ -251,7 +251,10 @@ func (s *Service) RecordAttempts(ctx context.Context, webhookID string, attempts
 		_, err := pgx.ForEachRow(rows, []any{&result.ShutOffDue}, func() error { return nil })
 		return err
 	})
+	hour := s.hours.take(webhookID, hourCounts{now.Truncate(time.Hour), s.countsOf(attempts, now)}, now.Time)
+	queueHours(pipeline, webhookID, hour)
 	if err := s.pool.SendBatch(ctx, pipeline).Close(); err != nil {
+		s.hours.putBack(webhookID, hour)
 		return result, s.translate(err)
 	}
 	if len(moved) < len(attempts) {

@@ -81,7 +81,9 @@ type addressRow struct {
 	Notices bool
 	// Releasing says that a release of failed and held deliveries is unfinished.
 	Releasing bool
-	Requeues  int64
+	// Redelivering says that a redelivery of all that match a search is unfinished.
+	Redelivering bool
+	Requeues     int64
 	// Adopting says that deliveries of the previous release's program are pending.
 	Adopting bool
 	// Epoch is that of the address's lease, 0 without one.
@@ -94,7 +96,7 @@ var addressQuery = `
 		h.enabled, ` + with(usableIntegration, "i", "i", "o", "o", "p", "p") + ` AS usable,
 		'people:read' = ANY (i.scopes) AS show_people, i.scopes, h.events,
 		` + with(waitsForMail, "w", "h", "now", "$2") + ` AS notices,
-		EXISTS (SELECT FROM delivery_releases r WHERE r.webhook_id = h.id) AS releasing, h.requeues,
+		EXISTS (SELECT FROM delivery_releases r WHERE r.webhook_id = h.id) AS releasing, EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = h.id) AS redelivering, h.requeues,
 		EXISTS (SELECT FROM former_deliveries d WHERE d.webhook_id = h.id AND d.status = 'pending') AS adopting,
 		coalesce((SELECT m.epoch FROM mailboxes m WHERE m.webhook_id = h.id), 0) AS epoch
 	FROM webhooks h
@@ -209,7 +211,7 @@ func (r claimedRows) due(claim *Claim, limit, retries int) []claimedDelivery {
 }
 
 // continueMoves continues what moves many deliveries of the address: their adoption, holding
-// them while it is off, a release.
+// them while it is off, a release, a redelivery.
 func (s *Service) continueMoves(ctx context.Context, address addressRow, claim *Claim) (err error) {
 	switch {
 	case address.Adopting && !claim.More:
@@ -221,6 +223,8 @@ func (s *Service) continueMoves(ctx context.Context, address addressRow, claim *
 		})
 	case address.Releasing && !claim.More:
 		claim.More, err = true, s.continueRelease(ctx, address.OrganizationID, address.ID)
+	case address.Redelivering && !claim.More:
+		claim.More, err = true, s.continueRedelivery(ctx, address.OrganizationID, address.ID)
 	}
 	return err
 }

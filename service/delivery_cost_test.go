@@ -113,6 +113,11 @@ func BenchmarkStatementsOfDeliveries(b *testing.B) {
 		run("events", service.DeliveryStatements["events"], events, slices.Min(events), slices.Max(events))
 		run("deliver", service.DeliveryStatements["deliver"], ids, slices.Repeat([]int{1}, size), slices.Repeat([]time.Time{now}, size), slices.Repeat([]int{7}, size),
 			slices.Repeat([]int{200}, size), make([]*string, size), all("192.0.2.1"), make([][]byte, size), make([]*time.Time, size))
+		counts := make([]int32, service.CountsOfHour)
+		for i := range counts {
+			counts[i] = int32(i % 2 * size)
+		}
+		run("hour", service.DeliveryStatements["hour"], f.ID("erp_hook"), now.Truncate(time.Hour), counts)
 		if group%100 == 0 { // as autovacuum does
 			f.Exec(`VACUUM open_deliveries`)
 		}

@@ -89,19 +89,24 @@ func (s *Service) DeliveryWithAttempts(ctx context.Context, organizationID, id s
 		JOIN webhooks h ON h.id = d.webhook_id
 		JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
 		WHERE ($2 = '' OR h.organization_id = $2)`, id, organizationID)
-		pipeline.Queue(`
+		queueAttemptRecords(pipeline, id, &found.AttemptsMade)
+		return nil
+	})
+}
+
+// queueAttemptRecords adds the query of the delivery's attempts, the oldest first.
+func queueAttemptRecords(pipeline *pgx.Batch, id string, into *[]AttemptRecord) {
+	pipeline.Queue(`
 		SELECT number, started_at, latency_ms, coalesce(status, 0), coalesce(error, ''), coalesce(remote_ip, ''), response_body
 		FROM all_attempts WHERE delivery_id = $1 ORDER BY number`, id).Query(func(rows pgx.Rows) error {
-			var a Attempt
-			var latency int64
-			_, err := pgx.ForEachRow(rows, []any{&a.Number, &a.StartedAt, &latency, &a.Status, &a.Error, &a.RemoteIP, &a.ResponseBody}, func() error {
-				made := a
-				made.Latency = time.Duration(latency) * time.Millisecond
-				found.AttemptsMade = append(found.AttemptsMade, made.Record())
-				return nil
-			})
-			return err
+		var a Attempt
+		var latency int64
+		_, err := pgx.ForEachRow(rows, []any{&a.Number, &a.StartedAt, &latency, &a.Status, &a.Error, &a.RemoteIP, &a.ResponseBody}, func() error {
+			made := a
+			made.Latency = time.Duration(latency) * time.Millisecond
+			*into = append(*into, made.Record())
+			return nil
 		})
-		return nil
+		return err
 	})
 }

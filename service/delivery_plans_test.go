@@ -62,6 +62,7 @@ func TestStatementsOfDeliveriesKeepRightPlans(t *testing.T) {
 		"poll":    `ARRAY[` + address + `], ARRAY[-1], now()`,
 		"state":   held + `, 1`,
 		"release": address + `, 0, 20, '2026-01-01'`,
+		"hour":    address + `, date_trunc('hour', now()), array_fill(1, ARRAY[` + fmt.Sprint(service.CountsOfHour) + `])`,
 
 		"redeliver": held,
 	}

@@ -34,6 +34,7 @@ var DeliveryStatements = map[string]string{
 	// GORM's parameters are numbered here.
 	"redeliver": strings.ReplaceAll(redeliverQuery, "@id", "$1"),
 	"release":   numberedMarks(releaseQuery),
+	"hour":      countHourQuery,
 }
 
 // OpenRecordStatements are the pages of OpenRecords, which a test explains.
@@ -88,3 +89,6 @@ func (s *Service) HashesComputed() int {
 	defer s.passwords.mu.Unlock()
 	return s.passwords.computed
 }
+
+// CountsOfHour is how many counts an hour of deliveries has.
+var CountsOfHour = countsOfHour

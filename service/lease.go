@@ -94,8 +94,15 @@ func (s *Service) RenewLeases(ctx context.Context, leases []Lease) (lost []Lease
 }
 
 // ReleaseLease ends the lease: writes wake the address's workflow again. A lost one stays
-// with its new holder. Errors: unavailable.
+// with its new holder. It also stores what was counted of the address. Errors: unavailable.
 func (s *Service) ReleaseLease(ctx context.Context, lease Lease) error {
-	_, err := s.pool.Exec(ctx, `DELETE FROM mailboxes WHERE webhook_id = $1 AND epoch <= $2`, lease.WebhookID, lease.Epoch)
+	pipeline := &pgx.Batch{}
+	hours := s.hours.takeAll(lease.WebhookID)
+	queueHours(pipeline, lease.WebhookID, hours)
+	pipeline.Queue(`DELETE FROM mailboxes WHERE webhook_id = $1 AND epoch <= $2`, lease.WebhookID, lease.Epoch)
+	err := s.pool.SendBatch(ctx, pipeline).Close()
+	if err != nil {
+		s.hours.putBack(lease.WebhookID, hours)
+	}
 	return s.translate(err)
 }

@@ -99,7 +99,8 @@ func (t *tx) publish(c effects, e domainEvent) error {
 	if t.Shared() && c.addresses > maxSharedAddresses {
 		return batch.ErrRunAlone
 	}
-	eventID, err := t.newID(models.PrefixEvent)
+	// The id's time is that of the change in the log, by which a record's deliveries are found.
+	eventID, err := models.NewID(models.PrefixEvent, t.at.Time, t.Random)
 	if err != nil {
 		return err
 	}

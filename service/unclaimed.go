@@ -33,7 +33,8 @@ var sweptQueries = struct{ addresses, retries, dirty, mails string }{
 				OR EXISTS (SELECT FROM open_deliveries d
 				WHERE d.webhook_id = h.id AND d.status = 'retrying' AND d.next_attempt_at < $1)
 				OR EXISTS (SELECT FROM former_deliveries d WHERE d.webhook_id = h.id AND d.status = 'pending' AND d.created_at < $1)
-				OR EXISTS (SELECT FROM delivery_releases r WHERE r.webhook_id = h.id))
+				OR EXISTS (SELECT FROM delivery_releases r WHERE r.webhook_id = h.id)
+				OR h.enabled AND EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = h.id))
 			AND NOT EXISTS (SELECT FROM mailboxes m WHERE m.webhook_id = h.id AND m.attended_until > $2)
 		LIMIT $3`,
 	retries: `
@@ -57,7 +58,7 @@ var sweptQueries = struct{ addresses, retries, dirty, mails string }{
 
 // Unclaimed returns the workflows to wake because nothing else does: addresses
 // without a lease whose deliveries have been pending for longer than grace or whose
-// release is unfinished,
+// release or redelivery is unfinished,
 // deliveries whose next attempt is overdue by grace, dirty records, and records
 // with notices that are not being mailed. Waking one unnecessarily is harmless. Errors:
 // unavailable.

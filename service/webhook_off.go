@@ -65,8 +65,10 @@ func (t *ormTx) turnOffIf(actor Actor, webhookID string, notice offNotice, updat
 	if err != nil || len(off) == 0 {
 		return false, err
 	}
-	if err := t.exec(`DELETE FROM delivery_releases WHERE webhook_id = ?`, webhookID); err != nil {
-		return false, err
+	for _, unfinished := range []string{"delivery_releases", "redeliveries"} {
+		if err := t.exec(`DELETE FROM `+unfinished+` WHERE webhook_id = ?`, webhookID); err != nil {
+			return false, err
+		}
 	}
 	if _, err := t.holdBatch(off[0], webhookID); err != nil {
 		return false, err

@@ -1,7 +1,9 @@
 package servicetest
 
 import (
+	"crypto/rand"
 	"strings"
+	"time"
 
 	"millwright/models"
 )
@@ -23,4 +25,42 @@ func (f *Fixture) SetDeliveries(status models.DeliveryStatus, where string, args
 			finished AS (DELETE FROM deliveries WHERE {where} RETURNING {columns})
 		INSERT INTO {table} ({columns}, status, next_attempt_at)
 		SELECT {columns}, '{status}', {next} FROM (SELECT * FROM open UNION ALL SELECT * FROM finished) d`), args...)
+}
+
+// PlantDeliveries inserts n deliveries of the events of one type about a record to an
+// address of the fixture: the first at the time, each a second later. They have the status,
+// after one attempt with the response unless it is pending or held; 0 is no response.
+func (f *Fixture) PlantDeliveries(hook, recordID string, kind models.EventType, status models.DeliveryStatus, response, n int, at time.Time) {
+	f.t.Helper()
+	events, deliveries, times := make([]string, n), make([]string, n), make([]time.Time, n)
+	for i := range n {
+		times[i] = at.Add(time.Duration(i) * time.Second)
+		var err error
+		if events[i], err = models.NewID(models.PrefixEvent, times[i], rand.Reader); err != nil {
+			f.t.Fatal(err)
+		}
+		deliveries[i] = string(models.PrefixDelivery) + strings.TrimPrefix(events[i], string(models.PrefixEvent))
+	}
+	table, next, attempts := "deliveries", "", 1
+	switch status { //nolint:exhaustive // the others are finished
+	case models.DeliveryPending:
+		table, attempts = "open_deliveries", 0
+	case models.DeliveryRetrying:
+		table, next = "open_deliveries", "now()"
+	case models.DeliveryHeld:
+		attempts = 0
+	}
+	f.Exec(`INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
+		SELECT id, (SELECT organization_id FROM webhooks WHERE id = $3), $4, $5, $6, '{}', at FROM unnest($1::text[], $2::timestamptz[]) u (id, at)`,
+		events, times, f.ID(hook), string(kind), recordID, f.ID("erp"))
+	f.Exec(`INSERT INTO `+table+` (id, event_id, webhook_id, record_id, status, next_attempt_at, attempts, last_status, last_error, created_at)
+		SELECT id, event, $4, $5, $6, nullif($7, '')::timestamptz, $8, CASE WHEN $8 > 0 AND $9 > 0 THEN $9 END,
+			CASE WHEN $8 > 0 AND $9 = 0 THEN 'No response came within 10 seconds.' END, at
+		FROM unnest($1::text[], $2::text[], $3::timestamptz[]) u (id, event, at)`,
+		deliveries, events, times, f.ID(hook), recordID, string(status), next, attempts, response)
+	if attempts > 0 {
+		f.Exec(`INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, error)
+			SELECT id, 1, at, 25, nullif($3, 0), CASE WHEN $3 = 0 THEN 'No response came within 10 seconds.' END FROM unnest($1::text[], $2::timestamptz[]) u (id, at)`,
+			deliveries, times, response)
+	}
 }
