@@ -40,6 +40,9 @@ type Options struct {
 	EventExamples map[models.EventType][]byte
 	// OpenID is a provider with which people sign in, besides passwords; nil without one.
 	OpenID *OpenIDOptions
+	// WorkflowsURL is where Temporal's UI shows the workflows of the namespace, without the
+	// slash before an id; without it, pages have no links to workflows.
+	WorkflowsURL string
 	// Metrics registers the console's metrics; nil registers none.
 	Metrics prometheus.Registerer
 	Log     *slog.Logger
@@ -130,7 +133,7 @@ func never(http.Header) bool { return false }
 func (c *Console) routes(pages *gin.RouterGroup) {
 	for _, topic := range []func(*gin.RouterGroup){
 		c.startRoutes, c.signInRoutes, c.linkRoutes, c.openIDRoutes, c.accountRoutes, c.peopleRoutes, c.logRoutes, c.noticeRoutes,
-		c.integrationRoutes, c.webhookRoutes,
+		c.integrationRoutes, c.webhookRoutes, c.deliveryRoutes, c.chartRoutes,
 	} {
 		topic(pages)
 	}

@@ -33,7 +33,7 @@ var pages []*pageTemplate
 // ends the program at its start.
 func newPage[V any](file string) page[V] {
 	t := template.Must(template.New("layout.html").Funcs(template.FuncMap{
-		"asset": assetURL, "icon": icon, "words": words, "plural": plural, "root": func() string { return Root },
+		"asset": assetURL, "icon": icon, "words": words, "plural": plural, "choice": choice, "root": func() string { return Root },
 	}).ParseFS(templateFiles, "templates/layout.html", "templates/partials/*.html", "templates/"+file))
 	p := page[V]{&pageTemplate{file, t, func() any { return new(V) }}}
 	pages = append(pages, p.pageTemplate)
@@ -73,6 +73,20 @@ func (p page[V]) render(r *request, status int, view V) error {
 	return nil
 }
 
+// fragment responds 200 with the part of the page that its template defines as "fragment" to
+// the script that loads it into another page, and with the page to others.
+func (p page[V]) fragment(r *request, view V) error {
+	if r.GetHeader("HX-Request") != "true" {
+		return p.show(r, view)
+	}
+	var body bytes.Buffer
+	if err := p.template.ExecuteTemplate(&body, "fragment", view); err != nil {
+		return err
+	}
+	r.Data(http.StatusOK, "text/html; charset=utf-8", body.Bytes())
+	return nil
+}
+
 // show responds 200 with the page.
 func (p page[V]) show(r *request, view V) error { return p.render(r, http.StatusOK, view) }
 
@@ -93,6 +107,7 @@ func having(grant models.OrganizationGrant) func(service.Viewer) bool {
 // sections are the sidebar, in its order. A section is added with its pages.
 var sections = []section{
 	{"Start", "", "home", everyone, ""},
+	{"Deliveries", "/deliveries", "send", having(models.GrantIntegrations), "which events reached the webhook addresses, and why others did not"},
 	{"Notices", "/notices", "bell", everyone, "changes that concern you"},
 	{"Integrations", "/integrations", "plug", having(models.GrantIntegrations), "programs that call the API, and the webhooks they get"},
 	{"People", "/people", "people", everyone, "who is in the organization, with which permissions"},

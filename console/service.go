@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"time"
 
 	"millwright/models"
 	"millwright/service"
@@ -55,6 +56,13 @@ type Service interface {
 	CountMissed(ctx context.Context, actor service.Actor, webhookID string, since models.Time) (int, error)
 	RedeliverSince(ctx context.Context, actor service.Actor, webhookID string, since models.Time) (int, error)
 	DeleteWebhook(ctx context.Context, actor service.Actor, id string) error
+	DeliveryFigures(ctx context.Context, actor service.Actor, webhookID string, span, step time.Duration) ([]service.DeliveryFigures, error)
+	SearchDeliveries(ctx context.Context, actor service.Actor, search service.DeliverySearch, before string, limit int) (service.DeliveryPage, error)
+	DeliveryOf(ctx context.Context, actor service.Actor, id string) (service.DeliveryDetail, error)
+	RedeliverDelivery(ctx context.Context, actor service.Actor, id string) (service.DeliveryView, error)
+	RedeliverSelected(ctx context.Context, actor service.Actor, ids []string) (int, error)
+	CountMatching(context.Context, service.Actor, service.DeliverySearch) ([]service.MatchCount, error)
+	RedeliverMatching(context.Context, service.Actor, service.DeliverySearch) (int, error)
 }
 
 // SignInService is about signing in.

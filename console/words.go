@@ -25,6 +25,9 @@ var doneTexts = map[string]string{
 	"deleted":          "Deleted.",
 	"test-sent":        "The test was sent. Its answer is below.",
 	"sending":          "The deliveries are sent again now.",
+	"redelivered":      "Redelivered: it goes out in a moment.",
+	"redelivering":     "Ordered. The deliveries go out one after the other; this list shows how far they are.",
+	"none-selected":    "Nothing was selected, so nothing was redelivered.",
 }
 
 // actionWords say what someone did, by the actions of Log Records: "NAME …".

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -125,6 +127,14 @@ func front(pages *console.Console, calls http.Handler) http.Handler {
 // passwords on a busy machine.
 const signInFailureDelay = 500 * time.Millisecond
 
+// workflowsURL returns where Temporal's Web UI shows the workflows of a namespace, "" without one.
+func workflowsURL(ui, namespace string) string {
+	if ui == "" {
+		return ""
+	}
+	return strings.TrimSuffix(ui, "/") + "/namespaces/" + url.PathEscape(namespace) + "/workflows"
+}
+
 func (p *process) consoleOptions() (console.Options, error) {
 	mailer, err := p.settings.mailer()
 	if err != nil {
@@ -143,6 +153,7 @@ func (p *process) consoleOptions() (console.Options, error) {
 		Tester:         worker.Tester{Client: p.temporal},
 		EventExamples:  api.EventExamples(),
 		OpenID:         provider,
+		WorkflowsURL:   workflowsURL(p.settings.TemporalUI, p.settings.Namespace),
 		Metrics:        p.registry,
 		Log:            p.log,
 	}, nil

@@ -41,6 +41,7 @@ type settings struct {
 	DatabaseConns   int             `env:"DATABASE_MAX_CONNECTIONS" envDefault:"16" doc:"the most database connections one process opens"`
 	TemporalAddress string          `env:"TEMPORAL_ADDRESS" form:"host:port" envDefault:"127.0.0.1:7233" doc:"address of Temporal's frontend"`
 	Namespace       string          `env:"TEMPORAL_NAMESPACE" envDefault:"default" doc:"Temporal namespace"`
+	TemporalUI      string          `env:"TEMPORAL_UI_URL" form:"url" doc:"address of Temporal's Web UI, for the console's links to workflows; without it there are no links"`
 	TemporalAPIKey  string          `env:"TEMPORAL_API_KEY" secret:"true" doc:"key sent with every call to Temporal; implies TLS. If it is in a file, the file is read at each call, so the key can change without a restart"`
 	TemporalTLS     bool            `env:"TEMPORAL_TLS" envDefault:"false" doc:"connect to Temporal over TLS; implied by an API key and by the TEMPORAL_TLS_* settings"`
 	TemporalCA      string          `env:"TEMPORAL_TLS_SERVER_CA_CERT_PATH" doc:"file with the CA certificates for Temporal's certificate; by default the system's"`

@@ -9,3 +9,12 @@ addEventListener("submit", function (event) {
 addEventListener("pageshow", function () {
   document.querySelectorAll("form[data-sent]").forEach(function (form) { delete form.dataset.sent; });
 });
+// Buttons that copy the text of another element exist only with scripts.
+document.addEventListener("DOMContentLoaded", function () {
+  document.querySelectorAll("[data-copy]").forEach(function (button) { button.hidden = false; });
+});
+addEventListener("click", function (event) {
+  var button = event.target.closest("[data-copy]");
+  if (!button) return;
+  navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent).then(function () { button.textContent = "Copied"; });
+});

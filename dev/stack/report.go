@@ -24,16 +24,13 @@ func (r *runner) writeEnv() error {
 		{"DEMO_WEBHOOK_SECRET", r.demo.WebhookSecret},
 		{"DEMO_PASSWORD", r.demo.Password},
 	})
-	if r.cfg.ownTemporal {
-		settings = append(settings, setting{"TEMPORAL_UI_URL", r.uiURL()})
-	}
 	if err := writeFile(envFile(r.cfg.dir), formatEnv(settings)); err != nil {
 		return fmt.Errorf("cannot write %s: %w", envFile(r.cfg.dir), err)
 	}
 	return nil
 }
 
-func (r *runner) uiURL() string { return "http://" + r.cfg.temporalUI.address() }
+func (r *runner) uiURL() string { return r.cfg.uiURL() }
 
 // report prints the addresses of everything that runs, and a first command to try.
 func (r *runner) report() {

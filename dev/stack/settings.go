@@ -57,7 +57,7 @@ func (e environ) resolve(settings []setting) []setting {
 
 // settings returns the settings of the product's programs, api and worker alike.
 func (c *config) settings(st *state, databaseURL string) []setting {
-	return []setting{
+	settings := []setting{
 		{"DATABASE_URL", databaseURL},
 		{"TEMPORAL_ADDRESS", c.temporal.address()},
 		{"TEMPORAL_NAMESPACE", Namespace},
@@ -69,6 +69,10 @@ func (c *config) settings(st *state, databaseURL string) []setting {
 		{"TOKEN_SIGNING_KEYS", st.TokenSigningKeys},
 		{"SECRET_SEALING_KEYS", st.SecretSealingKeys},
 	}
+	if c.ownTemporal {
+		settings = append(settings, setting{"TEMPORAL_UI_URL", c.uiURL()})
+	}
+	return settings
 }
 
 // logSettings returns the settings by which the product's programs write log lines that
@@ -79,6 +83,9 @@ func logSettings(out io.Writer) []setting {
 	}
 	return []setting{{"LOG_FORMAT", "text"}, {"CLICOLOR_FORCE", "1"}}
 }
+
+// uiURL is where Temporal's Web UI is.
+func (c *config) uiURL() string { return "http://" + c.temporalUI.address() }
 
 // valueOf returns the value of a setting, "" if it is missing.
 func valueOf(settings []setting, name string) string {

@@ -1,0 +1,235 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+func (c *Console) deliveryRoutes(pages *gin.RouterGroup) {
+	pages.GET("/deliveries", c.signedIn(c.listDeliveries))
+	pages.GET("/webhooks/:id/deliveries", c.signedIn(c.listDeliveries))
+	pages.POST("/deliveries/redeliver", c.signedIn(c.redeliverSelected))
+	pages.GET("/deliveries/redeliver-matching", c.signedIn(c.confirmRedelivery))
+	pages.POST("/deliveries/redeliver-matching", c.signedIn(c.redeliverMatching))
+	pages.GET("/deliveries/:id", c.signedIn(c.showDelivery))
+	pages.POST("/deliveries/:id/redeliver", c.signedIn(c.redeliverOne))
+}
+
+// deliveriesPerPage is how many deliveries a page of the list has.
+const deliveriesPerPage = 50
+
+// deliveriesView is a list of deliveries: of the organization, or of one address.
+type deliveriesView struct {
+	Address *addressHead
+	Filter  deliveryFilterView
+	Rows    []deliveryRow
+	Pager   pager
+	Form    form
+	// Here is this page, to which redelivering leads back.
+	Here string
+	// All leads to the redelivery of all that match.
+	All string
+	// Clear leads to the list without filters, "" without any.
+	Clear string
+	// SearchedTo is where the search stopped, and SearchOn continues it.
+	SearchedTo moment
+	SearchOn   string
+	Charts     chartLink
+	// Test leads to where a test is sent.
+	Test string
+}
+
+// addressHead is the address whose deliveries are listed.
+type addressHead struct {
+	URL, Page string
+	Off       string
+}
+
+// deliveryFilterView is what the filters show.
+type deliveryFilterView struct {
+	Action                 string
+	Status, Type, Response []option
+	From, To, Record, Zone string
+}
+
+type deliveryRow struct {
+	ID, Page                    string
+	State                       stateMark
+	Type                        models.EventType
+	Record, RecordURL           string
+	Address, AddressURL         string
+	Integration                 string
+	Response, Latency, Attempts string
+	Next, At                    moment
+	// Off says that the address is off, so the delivery cannot be redelivered.
+	Off bool
+}
+
+var deliveriesPage = newPage[deliveriesView]("deliveries.html")
+
+// filterTime is the form of a time in the field of a filter.
+const filterTime = "2006-01-02T15:04"
+
+// timeOfFilter reads a time of the URL, in the person's zone; zero without one. Errors: invalid_request.
+func (r *request) timeOfFilter(name string) (time.Time, error) {
+	text := r.Query(name)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	at, err := time.ParseInLocation(filterTime, text, r.zone)
+	if err != nil || at.Year() < 2000 || at.Year() > 9999 {
+		return time.Time{}, models.Errorf(models.CodeInvalidRequest, "A time is written as 2026-03-02T08:00.")
+	}
+	return at, nil
+}
+
+// deliverySearch reads the filters of the URL, with their parameters for links. Errors: invalid_request.
+func (r *request) deliverySearch(webhookID string) (service.DeliverySearch, []string, error) {
+	q := service.DeliverySearch{
+		WebhookID: webhookID, Status: models.DeliveryStatus(r.Query("status")), Type: models.EventType(r.Query("type")),
+		Response: service.ResponseClass(r.Query("response")), RecordID: r.Query("record"),
+	}
+	var err error
+	if q.From, err = r.timeOfFilter("from"); err != nil {
+		return q, nil, err
+	}
+	if q.To, err = r.timeOfFilter("to"); err != nil {
+		return q, nil, err
+	}
+	return q, []string{
+		"status", string(q.Status), "type", string(q.Type), "response", string(q.Response), "record", q.RecordID,
+		"from", r.Query("from"), "to", r.Query("to"),
+	}, nil
+}
+
+// responseOptions are the classes of responses as filters.
+var responseOptions = []option{
+	{Value: "", Label: "Any"}, {Value: "2xx", Label: "2xx accepted"}, {Value: "3xx", Label: "3xx redirect"}, {Value: "4xx", Label: "4xx rejected"},
+	{Value: "5xx", Label: "5xx failed"}, {Value: "none", Label: "No response"},
+}
+
+// choose returns the options with the one that has the value chosen.
+func choose(options []option, value string) []option {
+	chosen := make([]option, len(options))
+	for i, o := range options {
+		o.Chosen = o.Value == value
+		chosen[i] = o
+	}
+	return chosen
+}
+
+func (r *request) deliveryFilterView(action string, q service.DeliverySearch) deliveryFilterView {
+	statuses, types := []option{{Label: "Any"}}, []option{{Label: "Any"}}
+	for _, status := range deliveryOrder {
+		statuses = append(statuses, option{Value: string(status), Label: deliveryMarks[status].Text})
+	}
+	for _, kind := range models.AllEventTypes {
+		if kind != models.EventPing { // tests are not stored
+			types = append(types, option{Value: string(kind), Label: string(kind)})
+		}
+	}
+	return deliveryFilterView{
+		Action: action, Status: choose(statuses, string(q.Status)), Type: choose(types, string(q.Type)),
+		Response: choose(responseOptions, string(q.Response)), From: r.Query("from"), To: r.Query("to"), Record: q.RecordID, Zone: r.zone.String(),
+	}
+}
+
+func (c *Console) listDeliveries(r *request) error {
+	if err := r.require(models.GrantIntegrations); err != nil {
+		return err
+	}
+	webhookID, path := r.Param("id"), "/deliveries"
+	if r.FullPath() != Root+path {
+		path = "/webhooks/" + url.PathEscape(webhookID) + "/deliveries"
+	}
+	search, parameters, err := r.deliverySearch(webhookID)
+	if err != nil {
+		return err
+	}
+	before := r.Query("before")
+	page, err := c.service.SearchDeliveries(r.ctx(), r.actor(), search, before, deliveriesPerPage)
+	if err != nil {
+		return err
+	}
+	first := linkTo(path, parameters...)
+	view := deliveriesView{
+		Filter: r.deliveryFilterView(Root+path, search), Form: newForm(nil), SearchedTo: r.optionalMoment(page.SearchedTo),
+		Here: linkTo(path, append(parameters, "before", before)...), All: linkTo("/deliveries/redeliver-matching", append(parameters, "webhook", webhookID)...),
+		Test: Root + "/integrations",
+	}
+	view.Charts = chartLink{linkTo("/charts/deliveries"), "Charts of the deliveries"}
+	if webhookID != "" {
+		view.Charts.URL = linkTo("/webhooks/" + webhookID + "/charts")
+	}
+	if first != Root+path {
+		view.Clear = Root + path
+	}
+	if page.Webhook != nil {
+		view.Address = &addressHead{URL: page.Webhook.URL, Page: Root + "/webhooks/" + page.Webhook.ID}
+		view.Test = view.Address.Page
+		if page.Webhook.OffReason != nil {
+			view.Address.Off = *page.Webhook.OffReason
+		}
+	}
+	if before != "" {
+		view.Pager.Newer = first
+	}
+	if page.Next != "" {
+		view.Pager.Older = linkTo(path, append(parameters, "before", page.Next)...)
+	}
+	if page.SearchedTo != nil {
+		view.SearchOn, view.Pager.Older = view.Pager.Older, ""
+	}
+	for _, d := range page.Deliveries {
+		view.Rows = append(view.Rows, r.deliveryRow(d))
+	}
+	return deliveriesPage.show(r, view)
+}
+
+func (r *request) deliveryRow(d service.DeliveryItem) deliveryRow {
+	row := deliveryRow{
+		ID: d.ID, Page: Root + "/deliveries/" + d.ID, State: deliveryMarks[d.Status], Type: d.EventType,
+		Record: d.RecordID, RecordURL: r.recordURL(d.RecordID), Address: d.URL, AddressURL: Root + "/webhooks/" + d.WebhookID, Integration: d.Integration,
+		Response: responseText(d.Attempts, d.LastStatus, d.LastError), Attempts: strconv.Itoa(d.Attempts),
+		Next: r.optionalMoment(d.NextAttemptAt), At: r.moment(d.CreatedAt), Off: !d.Enabled,
+	}
+	if d.LatencyMS != nil {
+		row.Latency = latencyText(*d.LatencyMS)
+	}
+	return row
+}
+
+// responseText says what the receiver responded at the last of the attempts.
+func responseText(attempts int, status *int, problem *string) string {
+	switch {
+	case attempts == 0:
+		return ""
+	case status != nil:
+		return statusText(*status)
+	case problem != nil:
+		return visible(*problem)
+	}
+	return "No response"
+}
+
+// statusText is a status of HTTP with its name.
+func statusText(status int) string {
+	if name := http.StatusText(status); name != "" {
+		return strconv.Itoa(status) + " " + name
+	}
+	return strconv.Itoa(status)
+}
+
+func latencyText(ms int) string {
+	if ms >= 1000 {
+		return strconv.FormatFloat(float64(ms)/1000, 'f', 1, 64) + " s"
+	}
+	return strconv.Itoa(ms) + " ms"
+}

@@ -1,0 +1,304 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"millwright/console/consoletest"
+	"millwright/models"
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+// newRecord creates a work order as the ERP integration and returns its id.
+func newRecord(t *testing.T, s *consoletest.Site) string {
+	t.Helper()
+	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.Call{}, service.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.RecordID
+}
+
+// dispatch sends everything due at the address, as its dispatcher would, to a receiver that
+// makes each response, and returns how many it was.
+func dispatch(t *testing.T, s *consoletest.Site, hook string, respond func(*service.Attempt)) int {
+	t.Helper()
+	sent := 0
+	for range 100 {
+		claim, err := s.ClaimPending(t.Context(), s.ID(hook), nil, service.ClaimPosition{}, 500)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var made []service.Attempt
+		for _, d := range claim.Deliveries {
+			a := service.Attempt{
+				DeliveryID: d.DeliveryID, Number: d.Attempts + 1, Before: d.AttemptsBefore, StartedAt: models.TimeOf(s.Clock.Now()),
+				Latency: 31 * time.Millisecond, RemoteIP: "192.0.2.7",
+			}
+			respond(&a)
+			made = append(made, a)
+		}
+		if _, err := s.RecordAttempts(t.Context(), s.ID(hook), made); err != nil {
+			t.Fatal(err)
+		}
+		if sent += len(made); !claim.More {
+			return sent
+		}
+	}
+	t.Fatal("the address does not become idle")
+	return sent
+}
+
+func responding(status int, body string) func(*service.Attempt) {
+	return func(a *service.Attempt) { a.Status, a.ResponseBody = status, []byte(body) }
+}
+
+// An administrator finds a failed delivery, sees why it failed, and sends it again; then
+// everything that failed, over more than one page.
+func TestAFailedDeliveryIsFoundAndRedelivered(t *testing.T) {
+	for name, open := range map[string]func(*consoletest.Site, testing.TB) *consoletest.Browser{
+		"with scripts": (*consoletest.Site).Browser, "without scripts": (*consoletest.Site).BrowserWithoutScripts,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := consoletest.NewSite(t)
+			s.Exec(`DELETE FROM webhooks WHERE id <> $1`, s.ID("erp_hook"))
+			b := open(s, t)
+			b.SignIn("ann")
+			b.PressInSidebar("Deliveries")
+			b.WantText("No event yet")
+			b.Check("deliveries-empty")
+			newRecord(t, s)
+			dispatch(t, s, "erp_hook", responding(http.StatusGone, "<b>Gone</b>"))
+			s.Exec(`UPDATE webhooks SET enabled = true, off_at = NULL, off_reason = NULL`)
+			newRecord(t, s)
+			dispatch(t, s, "erp_hook", responding(http.StatusOK, "ok"))
+
+			b.Open("/console/deliveries")
+			b.WantText("200 OK", "410 Gone", "31 ms")
+			b.Check("deliveries")
+			b.Do(chromedp.SetValue(chromedp.CSS(`main [name="status"]`), "failed"))
+			b.Do(chromedp.SetValue(chromedp.CSS(`main [name="response"]`), "4xx"))
+			b.Press("Filter")
+			if text := b.Text("main table"); strings.Contains(text, "200 OK") || !strings.Contains(text, "410 Gone") {
+				t.Fatalf("the filter shows %s", text)
+			}
+			b.Press("work_order.created")
+			b.WantText("The receiver says that the address is gone", "192.0.2.7", "What would be sent now", "Service-Signature", "Replace filter")
+			b.Check("delivery")
+			b.Press("Redeliver")
+			b.WantText("Redelivered", "Pending")
+			if n := dispatch(t, s, "erp_hook", responding(http.StatusNoContent, "")); n != 1 {
+				t.Fatalf("%d are sent, want the one", n)
+			}
+			b.Do(chromedp.Reload())
+			b.WantText("Delivered", "Attempt 2", "204 No Content", "The receiver accepted the event.")
+
+			s.PlantDeliveries("erp_hook", newRecord(t, s), models.EventWorkOrderUpdated, models.DeliveryFailed, 500, 120, servicetest.Start.Add(-time.Hour))
+			dispatch(t, s, "erp_hook", responding(http.StatusOK, ""))
+			b.Open("/console/deliveries?status=failed")
+			b.Press("Next page")
+			b.Press("Next page")
+			b.WantText("500 Internal Server Error")
+			b.Check("deliveries-last-page")
+			b.Press("Redeliver all that match")
+			b.WantText("120 deliveries to http://127.0.0.1:9/erp.")
+			b.Check("redeliver-matching")
+			b.Press("Redeliver 120 deliveries")
+			b.WantText("Ordered.")
+			if n := dispatch(t, s, "erp_hook", responding(http.StatusOK, "")); n != 120 {
+				t.Fatalf("%d are sent, want 120", n)
+			}
+			b.Open("/console/deliveries?status=failed")
+			b.WantText("No delivery matches these filters")
+			b.Check("deliveries-no-match")
+			b.Open("/console/webhooks/" + s.ID("erp_hook") + "/deliveries")
+			b.WantText("Deliveries to http://127.0.0.1:9/erp", "Next page")
+			b.Check("webhook-deliveries")
+			b.Do(chromedp.Click(chromedp.CSS(`main input[name="delivery"]`)))
+			b.Press("Redeliver selected")
+			b.WantText("Redelivered")
+			if n := dispatch(t, s, "erp_hook", responding(http.StatusOK, "")); n != 1 {
+				t.Fatalf("%d are sent, want the selected one", n)
+			}
+		})
+	}
+}
+
+// What receivers respond is text, whatever it contains, and never markup or a page that is
+// too wide.
+func TestReceiversResponsesAreText(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	b := s.Browser(t)
+	b.SignIn("ann")
+	for name, body := range map[string]string{
+		"markup":        `</pre><script>alert(1)</script><img src=x onerror=alert(1)>"'&`,
+		"right to left": "abc \u202egnp.exe \u2066x\u0000\u0007 שלום",
+		"long":          strings.Repeat("x", 10_000),
+		"not UTF-8":     "\xff\xfe\x00binary\x80",
+		"long lines":    strings.Repeat("word ", 800) + "\r\n" + strings.Repeat("=", 200),
+	} {
+		newRecord(t, s)
+		dispatch(t, s, "erp_hook", func(a *service.Attempt) {
+			a.Status, a.ResponseBody = http.StatusGone, []byte(body[:min(len(body), 4096)])
+			if name == "long" { // an error instead
+				a.Status, a.Error = 0, body
+			}
+		})
+		s.Exec(`UPDATE webhooks SET enabled = true, off_at = NULL, off_reason = NULL`)
+	}
+	for _, id := range servicetest.Value[[]string](s.Fixture, `SELECT array_agg(id::text ORDER BY seq) FROM all_deliveries WHERE webhook_id = $1`, s.ID("erp_hook")) {
+		b.Open("/console/deliveries/" + id)
+		b.Do(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("details").forEach(d => d.open = true)`))
+		b.CheckShown("")
+	}
+	b.Open("/console/deliveries")
+	b.Check("deliveries-hostile")
+	page := s.SignedIn("ann").Get("/console/deliveries/" + servicetest.Value[string](s.Fixture, `SELECT delivery_id FROM all_attempts a WHERE response_body LIKE 'abc%' AND EXISTS (SELECT FROM deliveries d WHERE d.id = a.delivery_id AND d.webhook_id = $1)`, s.ID("erp_hook")))
+	page.Want(http.StatusOK, "‹U&#43;202E›gnp.exe", "‹U&#43;0000›‹U&#43;0007›")
+}
+
+// Without the grant no page or form of deliveries works, and another organization's ids are
+// like unknown ones, byte for byte.
+func TestDeliveriesNeedTheGrant(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	newRecord(t, s)
+	id := servicetest.Value[string](s.Fixture, `SELECT id FROM all_deliveries WHERE webhook_id = $1`, s.ID("erp_hook"))
+	unknown := "dlv_" + strings.Repeat("0", 26)
+	paths := func(delivery, hook string) map[string]url.Values {
+		return map[string]url.Values{
+			"/console/deliveries/" + delivery:                            nil,
+			"/console/webhooks/" + hook + "/deliveries":                  nil,
+			"/console/deliveries/redeliver-matching?webhook=" + hook:     nil,
+			"/console/deliveries/" + delivery + "/redeliver":             {"form_key": {"a"}},
+			"/console/deliveries/redeliver":                              {"form_key": {"b"}, "delivery": {delivery}},
+			"/console/deliveries/redeliver-matching?x=1&webhook=" + hook: {"form_key": {"c"}},
+		}
+	}
+	request := func(v *consoletest.Visitor, path string, form url.Values) consoletest.Page {
+		if form == nil {
+			return v.Get(path)
+		}
+		return v.Post(path, form)
+	}
+	bob := s.SignedIn("bob")
+	for path, form := range paths(id, s.ID("erp_hook")) {
+		request(bob, path, form).Want(http.StatusForbidden, "requires the permission Integrations")
+	}
+	bob.Get("/console/deliveries").Want(http.StatusForbidden)
+	if strings.Contains(bob.Get("/console").Body, "/console/deliveries") {
+		t.Error("the sidebar leads to deliveries without the grant")
+	}
+	stranger := s.SignedIn(polarAdmin(t, s))
+	ours := paths(id, s.ID("erp_hook"))
+	for path, form := range paths(unknown, "whk_"+strings.Repeat("0", 26)) {
+		other := strings.NewReplacer(unknown, id, "whk_"+strings.Repeat("0", 26), s.ID("erp_hook")).Replace(path)
+		got, want := request(stranger, other, ours[other]), request(stranger, path, form)
+		got.Want(http.StatusNotFound)
+		if got.Body != want.Body {
+			t.Errorf("%s differs from an unknown id:\n%s\n%s", path, got.Body, want.Body)
+		}
+	}
+	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM redeliveries`); n != 0 {
+		t.Error("a redelivery was ordered")
+	}
+}
+
+// polarAdmin is a person of the service company who manages its integrations.
+func polarAdmin(t *testing.T, s *consoletest.Site) string {
+	t.Helper()
+	for key, id := range s.Polar.IDs {
+		if servicetest.Value[bool](s.Fixture, `SELECT EXISTS (SELECT FROM people WHERE id = $1)`, id) {
+			s.Exec(`UPDATE people SET admin = true WHERE id = $1`, id)
+			return key
+		}
+	}
+	t.Fatal("the service company has no people")
+	return ""
+}
+
+// A form that is sent twice redelivers once.
+func TestRedeliveringTwiceHappensOnce(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	newRecord(t, s)
+	dispatch(t, s, "erp_hook", responding(http.StatusOK, ""))
+	id := servicetest.Value[string](s.Fixture, `SELECT id FROM deliveries WHERE webhook_id = $1`, s.ID("erp_hook"))
+	ann := s.SignedIn("ann")
+	for name, path := range map[string]string{"one": "/console/deliveries/" + id + "/redeliver", "selected": "/console/deliveries/redeliver"} {
+		form := url.Values{"form_key": {"key of " + name}, "delivery": {id}, "back": {"/console/deliveries?status=failed"}}
+		if at := ann.Post(path, form).Want(http.StatusSeeOther).Location(); !strings.Contains(at, "done=redelivered") || !strings.HasPrefix(at, "/console/deliveries?") {
+			t.Errorf("%s leads to %s", name, at)
+		}
+		dispatch(t, s, "erp_hook", responding(http.StatusOK, ""))
+		if at := ann.Post(path, form).Want(http.StatusSeeOther).Location(); !strings.Contains(at, "done=before") {
+			t.Errorf("%s again leads to %s", name, at)
+		}
+		if n := dispatch(t, s, "erp_hook", responding(http.StatusOK, "")); n != 0 {
+			t.Errorf("%s again sends %d", name, n)
+		}
+	}
+	all := "/console/deliveries/redeliver-matching?status=delivered&webhook=" + s.ID("erp_hook")
+	form := ann.Get(all).Want(http.StatusOK, "1 delivery to", "1 was delivered before").Form()
+	ann.Post(all, form).Want(http.StatusSeeOther)
+	ann.Post(all, form).Want(http.StatusSeeOther)
+	if n := dispatch(t, s, "erp_hook", responding(http.StatusOK, "")); n != 1 {
+		t.Errorf("all that match: %d are sent, want 1", n)
+	}
+	for _, wrong := range []string{"status=x", "type=x", "response=9xx", "record=x", "from=x", "before=x", "to=0001-01-01T00:00"} {
+		if page := ann.Get("/console/deliveries?" + wrong); page.Status != http.StatusBadRequest {
+			t.Errorf("%s: status %d", wrong, page.Status)
+		}
+	}
+	if at := ann.Post("/console/deliveries/redeliver", url.Values{"back": {"https://elsewhere.example.com/"}}).Location(); !strings.HasPrefix(at, "/console") {
+		t.Errorf("a form leads to %s", at)
+	}
+}
+
+// Charts are loaded after the page they are in, and are pages themselves without scripts.
+func TestChartsOfDeliveries(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	newRecord(t, s)
+	dispatch(t, s, "erp_hook", responding(http.StatusOK, ""))
+	s.Clock.Advance(time.Minute)
+	newRecord(t, s)
+	dispatch(t, s, "erp_hook", responding(http.StatusServiceUnavailable, ""))
+	b := s.Browser(t)
+	b.SignIn("ann")
+	b.Open("/console/webhooks/" + s.ID("erp_hook") + "/deliveries")
+	b.Do(chromedp.WaitVisible(chromedp.CSS("figure.chart svg")))
+	b.WantText("Attempts per hour by outcome", "1 attempts delivered, 1 will be or were repeated", "Latency per hour")
+	b.CheckShown("delivery-charts-in-page")
+	b.Open("/console/charts/deliveries?time=7d")
+	b.WantText("Attempts per 6 hours by outcome")
+	b.Check("delivery-charts")
+	b.Do(chromedp.Click(chromedp.CSS("#outcomes-title ~ details summary")))
+	if _, err := chromedp.RunResponse(b.Context, chromedp.Click(chromedp.CSS("#outcomes-title ~ details a"))); err != nil {
+		t.Fatal(err)
+	}
+	b.WantPath("/console/deliveries")
+	b.WantText("200 OK", "503 Service Unavailable")
+
+	plain := s.BrowserWithoutScripts(t)
+	plain.SignIn("ann")
+	plain.Open("/console/deliveries")
+	plain.Press("Charts of the deliveries")
+	plain.WantText("Attempts per hour by outcome")
+
+	fragment := s.SignedIn("ann").Do(http.MethodGet, "/console/charts/deliveries", nil, "HX-Request", "true").Want(http.StatusOK, "figure")
+	if strings.Contains(fragment.Body, "<html") {
+		t.Error("the fragment is a whole page")
+	}
+	s.SignedIn("bob").Get("/console/charts/deliveries").Want(http.StatusForbidden)
+	s.Exec(`ALTER TABLE delivery_hours RENAME TO away`)
+	s.SignedIn("ann").Get("/console/charts/deliveries").Want(http.StatusOK, "not available just now")
+}

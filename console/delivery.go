@@ -1,0 +1,166 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// deliveryView is one delivery.
+type deliveryView struct {
+	deliveryRow
+	EventID string
+	// Planned is how many attempts a run of the retry schedule has.
+	Planned int
+	Form    form
+	Made    []attemptRow
+	// Body is what would be sent now, with the lines of Header; else Withheld says why not.
+	Header   []headerLine
+	Body     string
+	Curl     string
+	Withheld string
+	// Workflows lead to Temporal.
+	Workflows []workflowLink
+	All       string
+}
+
+type headerLine struct{ Name, Value string }
+
+type workflowLink struct{ Text, URL string }
+
+// attemptRow is an attempt in the timeline.
+type attemptRow struct {
+	Number            int
+	At                moment
+	State             stateMark
+	Response, Latency string
+	// Explained is the response or the error in a sentence.
+	Explained string
+	RemoteIP  string
+	// Body is the beginning of the response's body, BodyNote what it is instead of a text.
+	Body, BodyNote string
+}
+
+var deliveryPage = newPage[deliveryView]("delivery.html")
+
+func (c *Console) showDelivery(r *request) error {
+	if err := r.require(models.GrantIntegrations); err != nil {
+		return err
+	}
+	d, err := c.service.DeliveryOf(r.ctx(), r.actor(), r.Param("id"))
+	if err != nil {
+		return err
+	}
+	view := deliveryView{
+		deliveryRow: r.deliveryRow(d.DeliveryItem), EventID: d.EventID, Planned: d.Planned, Form: newForm(nil), Withheld: d.Withheld,
+		All: Root + "/webhooks/" + d.WebhookID + "/deliveries",
+	}
+	for _, a := range d.AttemptsMade {
+		view.Made = append(view.Made, r.attemptRow(a))
+	}
+	if d.Body != nil {
+		for name, values := range d.Header {
+			view.Header = append(view.Header, headerLine{name, strings.Join(values, ", ")})
+		}
+		slices.SortFunc(view.Header, func(a, b headerLine) int { return strings.Compare(a.Name, b.Name) })
+		view.Body, view.Curl = indented(d.Body), curl(d.URL, view.Header, d.Body)
+	}
+	if c.options.WorkflowsURL != "" {
+		if d.Workflow {
+			view.Workflows = append(view.Workflows, c.workflowLink("The delivery's workflow in Temporal", "delivery/"+d.ID))
+		}
+		view.Workflows = append(view.Workflows, c.workflowLink("The address's workflow in Temporal", "webhook-address/"+d.WebhookID))
+	}
+	return deliveryPage.show(r, view)
+}
+
+// workflowLink returns the link to a workflow in Temporal's UI.
+func (c *Console) workflowLink(text, id string) workflowLink {
+	return workflowLink{text, c.options.WorkflowsURL + "/" + url.PathEscape(id)}
+}
+
+func (r *request) attemptRow(a service.AttemptRecord) attemptRow {
+	row := attemptRow{Number: a.Number, At: r.moment(a.StartedAt), Latency: latencyText(int(a.LatencyMS)), State: stateMark{"bad", "cross", "Failed"}}
+	if a.RemoteIP != nil {
+		row.RemoteIP = *a.RemoteIP
+	}
+	if a.Status == nil {
+		row.Response = "No response"
+		if a.Error != nil {
+			row.Explained = visible(*a.Error)
+		}
+		return row
+	}
+	row.Response, row.Explained = statusText(*a.Status), explainStatus(*a.Status)
+	if *a.Status >= 200 && *a.Status < 300 {
+		row.State = stateMark{"good", "check", "Delivered"}
+	}
+	switch {
+	case a.ResponseBody == nil || *a.ResponseBody == "":
+		row.BodyNote = "The response had no body."
+	case a.ResponseBodyBase64:
+		row.Body, row.BodyNote = *a.ResponseBody, "The body is not text; this is its beginning in base64."
+	default:
+		row.Body = visible(*a.ResponseBody)
+	}
+	return row
+}
+
+// statusSentences say what receivers mean, by status.
+var statusSentences = map[int]string{
+	http.StatusGone:                  "The receiver says that the address is gone: there are no more attempts, and the address is turned off.",
+	http.StatusUnauthorized:          "The receiver did not accept the signature or wants credentials.",
+	http.StatusForbidden:             "The receiver did not accept the signature or wants credentials.",
+	http.StatusNotFound:              "The receiver has nothing at this path. Check the address.",
+	http.StatusMethodNotAllowed:      "The receiver accepts no POST at this path. Check the address.",
+	http.StatusRequestEntityTooLarge: "The receiver found the body too large.",
+	http.StatusTooManyRequests:       "The receiver wants fewer requests.",
+}
+
+// explainStatus says in a sentence what a response means for the delivery.
+func explainStatus(status int) string {
+	if sentence, known := statusSentences[status]; known {
+		return sentence
+	}
+	switch status / 100 {
+	case 2:
+		return "The receiver accepted the event."
+	case 3:
+		return "The receiver redirects. Redirects are not followed: enter the address it leads to."
+	case 4:
+		return "The receiver rejected the request."
+	case 5:
+		return "The receiver failed."
+	}
+	return "The receiver's response is not one that accepts the event."
+}
+
+// indented returns JSON in lines.
+func indented(body []byte) string {
+	var b bytes.Buffer
+	if json.Indent(&b, body, "", "  ") != nil {
+		return visible(string(body))
+	}
+	return visible(b.String())
+}
+
+// curl returns the command that sends the same request.
+func curl(address string, header []headerLine, body []byte) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "curl -i %s", shellQuoted(address))
+	for _, h := range header {
+		fmt.Fprintf(&b, " \\\n  -H %s", shellQuoted(h.Name+": "+h.Value))
+	}
+	fmt.Fprintf(&b, " \\\n  --data-binary %s", shellQuoted(string(body)))
+	return b.String()
+}
+
+// shellQuoted quotes a text for a POSIX shell.
+func shellQuoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -1,0 +1,131 @@
+package console
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// redeliverOne makes one delivery due now.
+func (c *Console) redeliverOne(r *request) error {
+	if err := r.require(models.GrantIntegrations); err != nil {
+		return err
+	}
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	id := r.Param("id")
+	_, err = c.service.RedeliverDelivery(f.context(r), r.actor(), id)
+	return r.finish(f, err, outcome{to: returnTo(f, Root+"/deliveries/"+url.PathEscape(id)), done: "redelivered"})
+}
+
+// redeliverSelected makes the deliveries due now that were selected in a list.
+func (c *Console) redeliverSelected(r *request) error {
+	if err := r.require(models.GrantIntegrations); err != nil {
+		return err
+	}
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	back := returnTo(f, Root+"/deliveries")
+	if len(f.Values["delivery"]) == 0 {
+		return r.done(back, "none-selected")
+	}
+	_, err = c.service.RedeliverSelected(f.context(r), r.actor(), f.Values["delivery"])
+	return r.finish(f, err, outcome{to: back, done: "redelivered"})
+}
+
+// returnTo is the page of the list that the form was on, or the default.
+func returnTo(f form, otherwise string) string {
+	if back := localPath(f.Value("back")); strings.HasPrefix(back, Root+"/") {
+		return back
+	}
+	return otherwise
+}
+
+// confirmRedelivery asks whether to redeliver all that match, with their number.
+func (c *Console) confirmRedelivery(r *request) error {
+	if err := r.require(models.GrantIntegrations); err != nil {
+		return err
+	}
+	webhookID := r.Query("webhook")
+	search, parameters, err := r.deliverySearch(webhookID)
+	if err != nil {
+		return err
+	}
+	counts, err := c.service.CountMatching(r.ctx(), r.actor(), search)
+	if err != nil {
+		return err
+	}
+	back := linkTo("/deliveries", parameters...)
+	if webhookID != "" {
+		back = linkTo("/webhooks/"+url.PathEscape(webhookID)+"/deliveries", parameters...)
+	}
+	view := confirmView{
+		Title: "Redeliver all that match", Back: back,
+		Action: linkTo("/deliveries/redeliver-matching", append(parameters, "webhook", webhookID)...),
+	}
+	n, more := 0, false
+	for _, count := range counts {
+		if count.Enabled {
+			n, more = n+count.N-count.Pending, more || count.More
+		}
+		view.Effects = append(view.Effects, countSentence(count))
+	}
+	if len(counts) == 0 {
+		view.Effects = append(view.Effects, "Nothing matches the filters, so nothing would be sent.")
+	}
+	view.Button = "Redeliver " + atLeast(n, more)
+	view.Effects = append(view.Effects, "They go out in the order of their events, with the records as they are then. This page does not wait for it.")
+	return r.confirm(view)
+}
+
+// countSentence says what redelivering does at one address.
+func countSentence(count service.MatchCount) string {
+	sentence := fmt.Sprintf("%s to %s.", atLeast(count.N-count.Pending, count.More), count.URL)
+	if !count.Enabled {
+		return sentence + " This address is off, so they stay as they are: turn it on first."
+	}
+	if count.Delivered > 0 {
+		sentence += " " + plural(count.Delivered, "was", "were") + " delivered before; the receiver gets them again, with the same event ids."
+	}
+	if count.Pending > 0 {
+		sentence += " " + plural(count.Pending, "other waits", "others wait") + " for the first attempt anyway."
+	}
+	return sentence
+}
+
+// atLeast writes a number of deliveries that may be larger.
+func atLeast(n int, more bool) string {
+	if more {
+		return fmt.Sprintf("%d or more deliveries", n)
+	}
+	return plural(n, "delivery", "deliveries")
+}
+
+// redeliverMatching orders the redelivery of all that match.
+func (c *Console) redeliverMatching(r *request) error {
+	if err := r.require(models.GrantIntegrations); err != nil {
+		return err
+	}
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	webhookID := r.Query("webhook")
+	search, parameters, err := r.deliverySearch(webhookID)
+	if err != nil {
+		return err
+	}
+	back := linkTo("/deliveries", parameters...)
+	if webhookID != "" {
+		back = linkTo("/webhooks/"+url.PathEscape(webhookID)+"/deliveries", parameters...)
+	}
+	_, err = c.service.RedeliverMatching(f.context(r), r.actor(), search)
+	return r.finish(f, err, outcome{to: back, done: "redelivering"})
+}
