@@ -136,10 +136,10 @@ type deliveryCharts struct {
 
 // stepText is the step of the values in words.
 func (d deliveryCharts) stepText() string {
-	switch d.step {
-	case time.Hour:
+	if d.step == time.Hour {
 		return "hour"
-	case 24 * time.Hour:
+	}
+	if d.step == 24*time.Hour {
 		return "day"
 	}
 	return strconv.Itoa(int(d.step.Hours())) + " hours"

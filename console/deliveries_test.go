@@ -62,6 +62,7 @@ func responding(status int, body string) func(*service.Attempt) {
 // An administrator finds a failed delivery, sees why it failed, and sends it again; then
 // everything that failed, over more than one page.
 func TestAFailedDeliveryIsFoundAndRedelivered(t *testing.T) {
+	t.Parallel()
 	for name, open := range map[string]func(*consoletest.Site, testing.TB) *consoletest.Browser{
 		"with scripts": (*consoletest.Site).Browser, "without scripts": (*consoletest.Site).BrowserWithoutScripts,
 	} {

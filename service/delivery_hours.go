@@ -68,7 +68,7 @@ var countHourQuery = func() string {
 func (s *Service) countsOf(attempts []Attempt, now models.Time) []int32 {
 	counts := make([]int32, countsOfHour)
 	for _, a := range attempts {
-		switch a.NextStatus(s.RetrySchedule, now).Status { //nolint:exhaustive // an attempt has no other outcome
+		switch a.NextStatus(s.RetrySchedule, now).Status {
 		case models.DeliveryDelivered:
 			counts[countDelivered]++
 		case models.DeliveryRetrying:
