@@ -50,7 +50,7 @@ type Service interface {
 	CreateWebhook(ctx context.Context, actor service.Actor, integrationID string, in service.NewWebhook) (service.Webhook, error)
 	ChangeWebhook(ctx context.Context, actor service.Actor, id string, change service.WebhookChange) (service.Webhook, error)
 	RenewWebhookSecret(ctx context.Context, actor service.Actor, id string) (service.Webhook, error)
-	BeginWebhookTest(ctx context.Context, actor service.Actor, id string) error
+	BeginWebhookTest(ctx context.Context, actor service.Actor, id string) (service.WakeTarget, error)
 	DisableWebhook(ctx context.Context, actor service.Actor, id, reason string) (service.Webhook, error)
 	EnableWebhook(ctx context.Context, actor service.Actor, id string, since *models.Time) (service.Webhook, int, error)
 	CountMissed(ctx context.Context, actor service.Actor, webhookID string, since models.Time) (int, error)

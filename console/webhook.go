@@ -14,7 +14,7 @@ import (
 // AddressTester has a worker send a test to a webhook address, since only workers connect to
 // receivers. The error is also that no worker sent it in time.
 type AddressTester interface {
-	Send(ctx context.Context, webhookID string, kind models.EventType) (eventID string, err error)
+	Send(ctx context.Context, address service.WakeTarget, kind models.EventType) (eventID string, err error)
 }
 
 // integrationWrite changes an integration.
@@ -215,13 +215,14 @@ func (c *Console) testWebhook(r *request) error {
 	}
 	id := r.Param("id")
 	page := outcome{to: Root + "/webhooks/" + id + "#test", done: "test-sent"}
-	if err := c.service.BeginWebhookTest(f.context(r), r.actor(), id); err != nil {
+	address, err := c.service.BeginWebhookTest(f.context(r), r.actor(), id)
+	if err != nil {
 		return r.finish(f, err, page)
 	}
 	ctx, cancel := context.WithTimeout(r.ctx(), maxTest)
 	defer cancel()
 	if c.options.Tester != nil {
-		if _, err = c.options.Tester.Send(ctx, id, models.EventPing); err == nil {
+		if _, err = c.options.Tester.Send(ctx, address, models.EventPing); err == nil {
 			return r.done(page.to, page.done)
 		}
 		c.log.WarnContext(r.ctx(), "a test was not sent", "webhook_id", id, "error", err.Error())

@@ -37,7 +37,10 @@ func managedReads(f *servicetest.Fixture) map[string]func(ctx context.Context, a
 			_, err := f.CountMissed(ctx, a, h, models.Time{})
 			return err
 		},
-		"test": func(ctx context.Context, a service.Actor, _, h string) error { return f.BeginWebhookTest(ctx, a, h) },
+		"test": func(ctx context.Context, a service.Actor, _, h string) error {
+			_, err := f.BeginWebhookTest(ctx, a, h)
+			return err
+		},
 	}
 }
 
@@ -152,8 +155,12 @@ func TestTheLastTestOfAnAddressIsShown(t *testing.T) {
 		{EventID: "evt_01kjq7k69re00b2a00av14smb1", StartedAt: models.TimeOf(f.Clock.Now()), Latency: 35 * time.Millisecond, Status: 204},
 		{EventID: "evt_01kjq7k69re00b2a00av14smb2", StartedAt: models.TimeOf(f.Clock.Now()), Latency: time.Second, Error: "No response came within 1 second."},
 	} {
-		if err := f.BeginWebhookTest(ctx, ann, id); err != nil {
-			t.Fatal(err)
+		want := service.WakeTarget{Kind: service.TargetWebhook, ID: id, OrganizationID: f.Acme.OrganizationID}
+		if target, err := f.BeginWebhookTest(ctx, ann, id); err != nil || target != want {
+			t.Fatalf("the target is %+v, %v", target, err)
+		}
+		if target, err := f.MayTestWebhook(ctx, service.Operator(), id); err != nil || target != want {
+			t.Fatalf("the operator's target is %+v, %v", target, err)
 		}
 		if err := f.RecordTest(ctx, id, a); err != nil {
 			t.Fatal(err)

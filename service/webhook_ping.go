@@ -6,9 +6,13 @@ import (
 	"millwright/models"
 )
 
-// BeginWebhookTest logs that the actor sends a test to the address. A worker sends it.
-// Errors: not_found, permission_denied, unavailable.
-func (s *Service) BeginWebhookTest(ctx context.Context, actor Actor, id string) error {
-	_, err := s.updateWebhook(ctx, actor, id, func(*ormTx, *models.Webhook) (string, error) { return actionTested, nil })
-	return err
+// BeginWebhookTest logs that the actor sends a test to the address, and returns the target
+// whose workflow sends it. Errors: not_found, permission_denied, unavailable.
+func (s *Service) BeginWebhookTest(ctx context.Context, actor Actor, id string) (WakeTarget, error) {
+	var target WakeTarget
+	_, err := s.updateWebhook(ctx, actor, id, func(_ *ormTx, h *models.Webhook) (string, error) {
+		target = wakeTarget(h.OrganizationID, id)
+		return actionTested, nil
+	})
+	return target, err
 }

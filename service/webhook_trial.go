@@ -13,13 +13,16 @@ import (
 // TestRetention is how long the response to a test is kept.
 const TestRetention = 24 * time.Hour
 
-// MayTestWebhook checks that the actor may send tests to the address. Errors: not_found,
-// permission_denied, unavailable.
-func (s *Service) MayTestWebhook(ctx context.Context, actor Actor, id string) error {
-	return s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
-		_, err := t.lockWebhook(actor, id)
+// MayTestWebhook checks that the actor may send tests to the address, and returns the
+// target whose workflow sends them. Errors: not_found, permission_denied, unavailable.
+func (s *Service) MayTestWebhook(ctx context.Context, actor Actor, id string) (WakeTarget, error) {
+	var target WakeTarget
+	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
+		h, err := t.lockWebhook(actor, id)
+		target = wakeTarget(h.OrganizationID, id)
 		return err
 	})
+	return target, err
 }
 
 // TestWebhook renders an event of the type and returns the address to send it to, once: a
@@ -31,7 +34,7 @@ func (s *Service) TestWebhook(ctx context.Context, actor Actor, id string, kind 
 	if !kind.Known() {
 		return Address{}, RenderedDelivery{}, models.Invalid(unknownEventType("/event_type", kind))
 	}
-	if err := s.MayTestWebhook(ctx, actor, id); err != nil {
+	if _, err := s.MayTestWebhook(ctx, actor, id); err != nil {
 		return Address{}, RenderedDelivery{}, err
 	}
 	rows, err := s.pool.Query(ctx, addressQuery+`$1`, id, s.now())
@@ -85,7 +88,7 @@ type WebhookTest struct {
 // WebhookTest returns a test of an address that was sent within TestRetention, to an
 // actor who may test it. Errors: not_found, permission_denied, unavailable.
 func (s *Service) WebhookTest(ctx context.Context, actor Actor, webhookID, eventID string) (WebhookTest, error) {
-	if err := s.MayTestWebhook(ctx, actor, webhookID); err != nil {
+	if _, err := s.MayTestWebhook(ctx, actor, webhookID); err != nil {
 		return WebhookTest{}, err
 	}
 	rows, err := s.pool.Query(ctx, `SELECT `+testColumns+` FROM webhook_tests WHERE event_id = $1 AND webhook_id = $2`, eventID, webhookID)

@@ -25,13 +25,15 @@ var ErrNoWorker = errors.New("no worker sent it in time; is one running, and doe
 // processes that serve people never connect to receivers.
 type Tester struct{ Client client.Client }
 
-// Send sends an event of the type, once, and returns its id, by which the service knows
-// the response (service.WebhookTest). The caller has checked that it may be sent. Errors:
-// ErrNoWorker, and an *models.Error unavailable with a sentence for people.
-func (t Tester) Send(ctx context.Context, webhookID string, kind models.EventType) (eventID string, err error) {
+// Send sends an event of the type to an address, once, and returns its id, by which the
+// service knows the response (service.WebhookTest). The target is that of MayTestWebhook or
+// BeginWebhookTest, which have checked that it may be sent. Errors: ErrNoWorker, and an
+// *models.Error unavailable with a sentence for people.
+func (t Tester) Send(ctx context.Context, address service.WakeTarget, kind models.EventType) (eventID string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
-	name, options, arguments := startOf(service.WakeTarget{Kind: service.TargetWebhook, ID: webhookID})
+	name, options, arguments := startOf(address)
+	options.Priority = priorityOf(address, 0)
 	options.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
 	update, inputs := workflows.TestUpdate(kind)
 	handle, err := t.Client.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{

@@ -54,7 +54,8 @@ Event types: ` + types + ".",
 // sendTest has a worker send an event of the type to the address and shows the response.
 // Only a 2xx is no error.
 func sendTest(ctx context.Context, target commandTarget, kind models.EventType) error {
-	if err := target.svc.MayTestWebhook(ctx, target.actor, target.id); err != nil {
+	address, err := target.svc.MayTestWebhook(ctx, target.actor, target.id)
+	if err != nil {
 		return err
 	}
 	temporal, err := newTemporalClient(target.settings, slog.New(slog.DiscardHandler), nil)
@@ -62,7 +63,7 @@ func sendTest(ctx context.Context, target commandTarget, kind models.EventType) 
 		return err
 	}
 	defer temporal.Close()
-	eventID, err := worker.Tester{Client: temporal}.Send(ctx, target.id, kind)
+	eventID, err := worker.Tester{Client: temporal}.Send(ctx, address, kind)
 	if err != nil {
 		return err
 	}
