@@ -286,7 +286,7 @@ func TestCompareImportFindsWhatTheDatabaseRejects(t *testing.T) {
 		"no service company":         {strings.Replace(small, "identity: ann,", "identity: polar,", 1), "not a service company"},
 		"some of the questions":      {"organization: {key: tiny}\nforms: [{key: form, questions: [{key: q2, type: text}]}]\n", `form "form": the file must list all`},
 		"too many integrations":      {"organization: {key: tiny}\nintegrations: [{key: new, name: New, scopes: []}]\n", "the plan allows 1 integrations"},
-		"a password beyond 72 bytes": {"organization: {key: tiny}\npeople: [{key: bea, name: Bea, email: b@x.example, password: " + strings.Repeat("x", 73) + "}]\n", "more than 72 bytes"},
+		"a password beyond 200 characters": {"organization: {key: tiny}\npeople: [{key: bea, name: Bea, email: b@x.example, password: " + strings.Repeat("ä", 201) + "}]\n", "more than 200 characters"},
 		"an assignment on sub-equipment": {"organization: {key: tiny}\ninventory: [{key: top, kind: location, children: [{key: unit, kind: equipment, name: Unit, children: [{key: part, kind: sub_equipment, name: Part}]}]}]\nassignments:\n  - {node: unit, identity: ann, definition: all}\n  - {node: part, identity: ann, definition: all}\n",
 			`line 5: assignment of "ann" on "part": Permissions are given on a location, a system or a piece of equipment, not on sub-equipment`},
 		"an organization of no import": {"organization: {key: stranger}\n", "no import created"},

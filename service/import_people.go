@@ -6,7 +6,6 @@ import (
 	"net/mail"
 	"slices"
 
-	"golang.org/x/crypto/bcrypt"
 	"gorm.io/gorm/clause"
 
 	"millwright/models"
@@ -29,31 +28,28 @@ func (s *Service) newPasswords(ctx context.Context, file *importFile) (map[strin
 		WHERE o.key = ? AND k.key = ANY (?)`, file.Organization.Key, keys).Scan(&known).Error; err != nil {
 		return nil, s.translate(err)
 	}
-	return hashPasswords(ctx, slices.DeleteFunc(people, func(p importPerson) bool { return slices.Contains(known, p.Key) }))
+	return s.hashPasswords(ctx, slices.DeleteFunc(people, func(p importPerson) bool { return slices.Contains(known, p.Key) }))
 }
 
 // hashPasswords returns the hashes of the people's passwords by their keys, without
 // those that are too long.
-func hashPasswords(ctx context.Context, people []importPerson) (map[string]string, error) {
+func (s *Service) hashPasswords(ctx context.Context, people []importPerson) (map[string]string, error) {
 	hashes := map[string]string{}
 	for _, p := range people {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if len(*p.Password) > maxPassword {
+		if isPasswordTooLong(*p.Password) {
 			continue
 		}
-		hash, err := bcrypt.GenerateFromPassword([]byte(*p.Password), bcrypt.DefaultCost)
+		hash, err := s.hashPassword(ctx, "", *p.Password)
 		if err != nil {
-			return nil, fmt.Errorf("hash a password: %w", err)
+			return nil, err
 		}
-		hashes[p.Key] = string(hash)
+		hashes[p.Key] = hash
 	}
 	return hashes, nil
 }
-
-// maxPassword is the length of the longest password that bcrypt takes, in bytes.
-const maxPassword = 72
 
 func (r *importRun) people() error {
 	for _, p := range r.file.People {
@@ -67,8 +63,8 @@ func (r *importRun) people() error {
 		if created {
 			row.ID, row.OrganizationID = e.id, r.result.OrganizationID
 			require(r, where, "an email", p.Email)
-			if p.Password != nil && len(*p.Password) > maxPassword {
-				r.problems.add("%s: the password has more than %d bytes", where, maxPassword)
+			if p.Password != nil && isPasswordTooLong(*p.Password) {
+				r.problems.add("%s: the password has more than %d characters", where, models.MaxPassword)
 			}
 			if hash, hashed := r.passwords[p.Key]; hashed {
 				row.PasswordHash = &hash

@@ -139,14 +139,14 @@ func TestImportHashesPasswordsOutsideItsTransaction(t *testing.T) {
 	f.Service = f.NewInstance()
 	text := strings.Builder{}
 	text.WriteString("organization: {key: acme}\npeople:\n")
-	for n := range 30 {
+	for n := range 60 {
 		fmt.Fprintf(&text, "  - {key: new%d, name: New, email: new%d@acme.example.com, password: password-%d}\n", n, n, n)
 	}
 	if _, err := f.Import(t.Context(), []byte(text.String())); err != nil {
 		t.Fatal(err)
 	}
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM people WHERE password_hash LIKE '$2a$%'`); n != 30 {
-		t.Errorf("%d people have a password, want 30", n)
+	if n := servicetest.Value[int](f, `SELECT count(*) FROM people WHERE password_hash LIKE '$argon2id$v=19$m=19456,t=2,p=1$%'`); n != 60 {
+		t.Errorf("%d people have a password, want 60", n)
 	}
 }
 

@@ -110,7 +110,7 @@ func (s *Service) checkPassword(ctx context.Context, network, password, hash str
 }
 
 func comparePassword(password, hash string) (ok, outdated bool, err error) {
-	if !strings.HasPrefix(hash, "$argon2id$") { // an import made it
+	if !strings.HasPrefix(hash, "$argon2id$") { // an import of an earlier version made it
 		switch err := bcrypt.CompareHashAndPassword([]byte(hash), []byte(password)); {
 		case err == nil:
 			return true, true, nil
@@ -137,17 +137,22 @@ func comparePassword(password, hash string) (ok, outdated bool, err error) {
 	return subtle.ConstantTimeCompare(given, key) == 1, outdated, nil
 }
 
+// isPasswordTooLong reports whether a password, also one of an import, has too many characters.
+func isPasswordTooLong(password string) bool {
+	return utf8.RuneCountInString(password) > models.MaxPassword
+}
+
 // checkNewPassword returns what is wrong with a password that a person chose. email and
 // name are the person's.
 func checkNewPassword(password, email, name string) []models.FieldError {
 	field := models.FieldError{Pointer: "/password"}
 	lower := strings.ToLower(password)
-	switch length := utf8.RuneCountInString(password); {
+	switch {
 	case password == "":
 		field.Code, field.Detail = "required", "Enter a password."
-	case length < models.MinPassword:
+	case utf8.RuneCountInString(password) < models.MinPassword:
 		field.Code, field.Detail = "too_short", fmt.Sprintf("A password has at least %d characters.", models.MinPassword)
-	case length > models.MaxPassword:
+	case isPasswordTooLong(password):
 		field.Code, field.Detail = "too_long", fmt.Sprintf("A password has at most %d characters.", models.MaxPassword)
 	case !utf8.ValidString(password):
 		field.Code, field.Detail = "value", "The password is not text."

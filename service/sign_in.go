@@ -66,8 +66,8 @@ const minHashes = 2
 // maxCandidates bounds the organizations of one e-mail address that an attempt checks.
 const maxCandidates = 20
 
-// SignIn signs a person in with a password. A password that an import hashed is hashed
-// again. Errors: ErrSignInFailed, *TooManyAttemptsError, unavailable.
+// SignIn signs a person in with a password. A password that is hashed in
+// another way than new ones is hashed again. Errors: ErrSignInFailed, *TooManyAttemptsError, unavailable.
 func (s *Service) SignIn(ctx context.Context, attempt SignInAttempt) (SignedIn, error) {
 	limit, err := s.countAttempt(ctx, attempt)
 	if err != nil {

@@ -36,7 +36,7 @@ func TestFailedSignInsDoTheSameWork(t *testing.T) {
 	}
 }
 
-// setPassword gives a person of the fixture the password, hashed by this service or by an import.
+// setPassword gives a person of the fixture the password, hashed as now or as imports of earlier versions did.
 func setPassword(t *testing.T, f *servicetest.Fixture, key, how string) {
 	t.Helper()
 	if how == "argon2id" {
