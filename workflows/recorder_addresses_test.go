@@ -156,6 +156,24 @@ func playOperatedAddress(ctx context.Context, r *recorder) (string, error) {
 	return workflowID, r.deleteAddress(ctx, id)
 }
 
+func playTestedAddress(ctx context.Context, r *recorder) (string, error) {
+	const id = "whk_01jd8q4v6cf5e8hbbfwj0zq3tk"
+	r.address(id)
+	workflowID, err := r.openAddress(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if err := r.awaitTimes(ctx, workflowID, activities.NameLoadAddress, 1); err != nil {
+		return "", err
+	}
+	for _, update := range [][2]string{{"test", "{}"}, {"trigger", `{"event_type": "work_order.created"}`}} {
+		if err := r.sendUpdate(ctx, workflowID, update[0], update[1]); err != nil {
+			return "", err
+		}
+	}
+	return workflowID, r.deleteAddress(ctx, id)
+}
+
 func playCancelledAddress(ctx context.Context, r *recorder) (string, error) {
 	const id = "whk_01jd8q4v6cf5e8hbbfwj0zq3tg"
 	r.address(id)
@@ -352,6 +370,14 @@ func (a *fakeActivities) TurnOffIfUnsuccessful(ctx context.Context, id string) (
 	defer a.mu.Unlock()
 	a.addresses[id].state.ShutOffDue = false
 	return true, err
+}
+
+func (a *fakeActivities) TestAddress(ctx context.Context, id string) (activities.TestResult, error) {
+	return a.SendExample(ctx, id, models.EventPing)
+}
+
+func (a *fakeActivities) SendExample(context.Context, string, models.EventType) (activities.TestResult, error) {
+	return activities.TestResult{EventID: "evt_01jd8q4v6cf5e8hbbfwj0zq3ts", Status: 204, LatencyMS: 12}, nil
 }
 
 func (a *fakeActivities) WakeMissing(context.Context) (int, error) { return 0, nil }

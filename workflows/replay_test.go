@@ -53,6 +53,7 @@ var recordings = []recording{
 	{"delivery_continues_in_this_release.json", "Version continued", playPreviousDelivery},
 	{"address_with_mail.json", "!wake LoadAddress MailNotices DrainMailbox LoadAddress !wake LoadAddress completed", playAddress},
 	{"address_operated.json", "!wake LoadAddress DisableAddress done LoadAddress EnableAddress done DrainMailbox completed", playOperatedAddress},
+	{"address_tested.json", "!wake LoadAddress ?test TestAddress done ?trigger SendExample done completed", playTestedAddress},
 	{"address_cancelled.json", "!wake LoadAddress DisableAddress LoadAddress continued", playCancelledAddress},
 	{"address_turned_off.json", "!wake LoadAddress DrainMailbox LoadAddress TurnOffIfUnsuccessful LoadAddress completed", playTurnedOff},
 	{"address_continues_in_this_release.json", "Version continued", playPreviousAddress},
