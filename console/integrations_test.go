@@ -422,3 +422,19 @@ func TestReceiversAreThoseOfTheDocs(t *testing.T) {
 		}
 	}
 }
+
+// The process that serves people does not connect to addresses: neither when one is saved nor
+// when a test is sent, which takes a worker.
+func TestOnlyWorkersConnectToReceivers(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	v, r := s.SignedIn("ann"), newReceiver(t, http.StatusOK, "")
+	page := "/console/webhooks/" + s.ID("erp_hook")
+	change := v.Get(page).Want(http.StatusOK).Form("url", r.URL+"/hook", "events", "work_order.created")
+	v.Post(page, change).Want(http.StatusSeeOther)
+	test := v.Get(page).Want(http.StatusOK, r.URL+"/hook").Form()
+	v.Post(page+"/test", test).Want(http.StatusServiceUnavailable, "No worker has sent the test in time")
+	if n, _, _ := r.requests(); n != 0 {
+		t.Errorf("the receiver got %d requests", n)
+	}
+}

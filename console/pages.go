@@ -54,7 +54,9 @@ type frame struct {
 // navItem is an entry of the sidebar.
 type navItem struct {
 	Text, URL, Icon string
-	Current         bool
+	// Current is "page" for the page that is shown, "true" for the part of the console that
+	// it is in, "" for the others.
+	Current string
 	// Count is shown next to the text unless it is 0.
 	Count int
 }
@@ -91,11 +93,26 @@ func (p page[V]) fragment(r *request, view V) error {
 func (p page[V]) show(r *request, view V) error { return p.render(r, http.StatusOK, view) }
 
 // section is an entry of the sidebar, for people for whom may returns true. about says on
-// the start page what is there.
+// the start page what is there; more are paths of its pages that are not below its own.
 type section struct {
 	text, path, icon string
 	may              func(service.Viewer) bool
 	about            string
+	more             []string
+}
+
+// current returns what the sidebar says of the section on a page, by its path in the
+// console (navItem.Current).
+func (s section) current(at string) string {
+	if at == s.path {
+		return "page"
+	}
+	for _, path := range append(s.more, s.path) {
+		if path != "" && strings.HasPrefix(at, path+"/") {
+			return "true"
+		}
+	}
+	return ""
 }
 
 func everyone(service.Viewer) bool { return true }
@@ -106,13 +123,13 @@ func having(grant models.OrganizationGrant) func(service.Viewer) bool {
 
 // sections are the sidebar, in its order. A section is added with its pages.
 var sections = []section{
-	{"Start", "", "home", everyone, ""},
-	{"Deliveries", "/deliveries", "send", having(models.GrantIntegrations), "which events reached the webhook addresses, and why others did not"},
-	{"Notices", "/notices", "bell", everyone, "changes that concern you"},
-	{"Integrations", "/integrations", "plug", having(models.GrantIntegrations), "programs that call the API, and the webhooks they get"},
-	{"People", "/people", "people", everyone, "who is in the organization, with which permissions"},
-	{"Log", "/log", "log", having(models.GrantLogRecords), "who did what, to which record"},
-	{"Account", "/account", "user", everyone, "your name, time zone, theme, password and sessions"},
+	{"Start", "", "home", everyone, "", nil},
+	{"Deliveries", "/deliveries", "send", having(models.GrantIntegrations), "which events reached the webhook addresses, and why others did not", []string{"/charts"}},
+	{"Notices", "/notices", "bell", everyone, "changes that concern you", nil},
+	{"Integrations", "/integrations", "plug", having(models.GrantIntegrations), "programs that call the API, and the webhooks they get", []string{"/webhooks"}},
+	{"People", "/people", "people", everyone, "who is in the organization, with which permissions", nil},
+	{"Log", "/log", "log", having(models.GrantLogRecords), "who did what, to which record", nil},
+	{"Account", "/account", "user", everyone, "your name, time zone, theme, password and sessions", nil},
 }
 
 func (r *request) navigation() []navItem {
@@ -122,7 +139,7 @@ func (r *request) navigation() []navItem {
 		if !s.may(r.viewer) {
 			continue
 		}
-		item := navItem{Text: s.text, URL: Root + s.path, Icon: s.icon, Current: at == s.path || s.path != "" && strings.HasPrefix(at, s.path+"/")}
+		item := navItem{Text: s.text, URL: Root + s.path, Icon: s.icon, Current: s.current(at)}
 		if s.path == "/notices" {
 			item.Count = r.viewer.UnreadNotices
 		}

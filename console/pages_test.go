@@ -2,9 +2,12 @@ package console_test
 
 import (
 	"net/http"
+	"regexp"
+	"strings"
 	"testing"
 
 	"millwright/console/consoletest"
+	"millwright/service/servicetest"
 )
 
 // Every page is accessible, fits every width, and breaks no policy, in light and dark.
@@ -50,5 +53,51 @@ func TestTheFrontPageLeadsToTheConsole(t *testing.T) {
 	}
 	if to := v.Get("/console/people?q=a").Want(http.StatusSeeOther).Location(); to != "/console/sign-in?next=%2Fconsole%2Fpeople%3Fq%3Da" {
 		t.Errorf("a page leads to %s", to)
+	}
+}
+
+var currentEntry = regexp.MustCompile(`<a href="(/console[^"]*)" aria-current="(page|true)">`)
+
+// The sidebar shows on each page, and on those below it, in which part of the console it is.
+func TestTheSidebarShowsThePart(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	newRecord(t, s)
+	dispatch(t, s, "erp_hook", responding(http.StatusOK, "ok"))
+	v := s.SignedIn("ann")
+	ids := map[string]string{
+		"integrations": s.ID("erp"), "webhooks": s.ID("erp_hook"), "people": s.ID("bob"),
+		"deliveries": servicetest.Value[string](s.Fixture, `SELECT min(id) FROM all_deliveries`),
+	}
+	forVisitors := map[string]bool{"invite": true, "reset": true, "forgotten": true, "sign-in": true}
+	parts := map[string]string{ "webhooks": "integrations", "charts": "deliveries", "log.csv": ""}
+	tried := 0
+	for _, route := range s.Console.Routes() {
+		inside, found := strings.CutPrefix(route.Path, "/console")
+		topic, _, below := strings.Cut(strings.TrimPrefix(inside, "/"), "/")
+		path := strings.Replace(route.Path, ":id", ids[topic], 1)
+		page := consoletest.Page{}
+		if found && route.Method == http.MethodGet && !forVisitors[topic] {
+			page = v.Get(path)
+		}
+		if !strings.Contains(page.Body, `<div class="sidebar">`) {
+			continue // a file or a redirect
+		}
+		part, other := parts[topic]
+		if !other {
+			part = topic
+		}
+		want := [2]string{strings.TrimSuffix("/console/"+part, "/"), "true"}
+		if !below && part == topic {
+			want[1] = "page"
+		}
+		marks := currentEntry.FindAllStringSubmatch(page.Body, -1) // the sidebar's and the menu's
+		if len(marks) != 2 || [2]string(marks[0][1:]) != want || [2]string(marks[1][1:]) != want {
+			t.Errorf("%s: the current entries are %v, want %v", path, marks, want)
+		}
+		tried++
+	}
+	if tried < 20 {
+		t.Errorf("only %d pages were tried", tried)
 	}
 }

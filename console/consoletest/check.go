@@ -57,9 +57,7 @@ func (b *Browser) check(name string, reload bool) {
 			if reload {
 				b.Do(chromedp.Reload())
 			}
-			if wide := evaluate[float64](b, `document.documentElement.scrollWidth`); wide > float64(width) {
-				b.t.Errorf("%s: the page is %v px wide and scrolls sideways: %s", where, wide, b.widest())
-			}
+			b.fits(where, width)
 			b.wantNoProblems(where) // before axe, whose own work may break the policy
 			b.checkAccess(where)
 			if folder := os.Getenv("CONSOLE_SCREENSHOTS"); folder != "" && name != "" {
@@ -70,6 +68,31 @@ func (b *Browser) check(name string, reload bool) {
 	b.resize(widths[0])
 	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{})
 	setScripts(b.scripts)
+}
+
+// CheckWidth checks, at every width, that the page fits and that no cell of a table is too
+// narrow to read.
+func (b *Browser) CheckWidth(name string) {
+	b.t.Helper()
+	for _, width := range append([]int64{900, 640}, widths...) {
+		b.resize(width)
+		b.Do(chromedp.Reload())
+		where := fmt.Sprintf("%s, %d px", name, width)
+		b.fits(where, width)
+		if narrow := evaluate[[]string](b, `[...document.querySelectorAll("td, th")].filter(e => e.innerText.trim().length > 3 && !e.querySelector(".visually-hidden") && e.clientWidth < 48)
+			.slice(0, 5).map(e => e.clientWidth + " px: " + e.outerHTML.slice(0, 120))`); len(narrow) > 0 && width >= 640 {
+			b.t.Errorf("%s: cells are too narrow:\n%s", where, strings.Join(narrow, "\n"))
+		}
+	}
+	b.resize(widths[0])
+}
+
+// fits checks that the page does not scroll sideways.
+func (b *Browser) fits(where string, width int64) {
+	b.t.Helper()
+	if wide := evaluate[float64](b, `document.documentElement.scrollWidth`); wide > float64(width) {
+		b.t.Errorf("%s: the page is %v px wide and scrolls sideways: %s", where, wide, b.widest())
+	}
 }
 
 // widest names the elements that make the page too wide.

@@ -33,7 +33,13 @@ type Site struct {
 // NewSite serves a console until the test ends. adjust may change its options.
 func NewSite(t testing.TB, adjust ...func(*console.Options)) *Site {
 	t.Helper()
-	s := &Site{Fixture: servicetest.New(t), t: t}
+	return On(t, servicetest.New(t), adjust...)
+}
+
+// On is NewSite on a fixture of the test.
+func On(t testing.TB, f *servicetest.Fixture, adjust ...func(*console.Options)) *Site {
+	t.Helper()
+	s := &Site{Fixture: f, t: t}
 	s.Console, s.URL = s.Serve(s.Service, adjust...)
 	if err := s.SetPassword(t.Context(), service.Operator(), s.ID("ann"), Password); err != nil {
 		t.Fatal(err)
