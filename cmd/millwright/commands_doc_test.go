@@ -45,7 +45,11 @@ func describeCommand(doc *strings.Builder, cmd *cobra.Command) {
 	if flags := strings.TrimRight(cmd.NonInheritedFlags().FlagUsages(), "\n"); flags != "" {
 		fmt.Fprintf(doc, "%s\n", flags)
 	}
-	fmt.Fprintf(doc, "```\n\n```\n")
+	doc.WriteString("```\n")
+	if strings.TrimSpace(cmd.Example) == cmd.UseLine() {
+		return // it says nothing more
+	}
+	doc.WriteString("\n```\n")
 	for line := range strings.Lines(cmd.Example) {
 		doc.WriteString(strings.TrimSpace(line) + "\n")
 	}

@@ -122,6 +122,31 @@ func describeFlagError(cmd *cobra.Command, err error) error {
 	return err
 }
 
+// explainUsage makes the errors about missing arguments and flags of the command, and of those
+// below it, say how it is used.
+func explainUsage(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		explainUsage(c)
+	}
+	validate := cmd.Args
+	if validate == nil || cmd.HasSubCommands() {
+		return
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		err := validate(cmd, args)
+		if err == nil {
+			err = cmd.ValidateRequiredFlags()
+		}
+		if err == nil {
+			err = cmd.ValidateFlagGroups()
+		}
+		if err != nil {
+			return fmt.Errorf("%w; usage: %s; `%s --help` shows examples", err, cmd.UseLine(), cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
 // knownSubcommand rejects an argument of a command that only has subcommands, and lists
 // them.
 func knownSubcommand(cmd *cobra.Command, args []string) error {

@@ -136,7 +136,10 @@ func TestErrorsListTheValidValues(t *testing.T) {
 		"a duration":           {[]string{"namespace", "--retention", "long"}, []string{`--retention: "long" is not a duration`}},
 		"no reader":            {[]string{"work-orders", "list"}, []string{"as organization"}},
 		"two readers":          {[]string{"issues", "list", "--as", "a@example.com", "--organization", "acme"}, []string{"as organization"}},
-		"no person of notices": {[]string{"notices", "list"}, []string{`"as"`}},
+		"no person of notices": {[]string{"notices", "list"}, []string{`"as"`, "usage: millwright notices list --as PERSON"}},
+		"no argument":          {[]string{"trigger"}, []string{"received 0", "usage: millwright trigger EVENT_TYPE --address ID", "`millwright trigger --help` shows examples"}},
+		"no flag":              {[]string{"people", "list"}, []string{`"organization"`, "usage: millwright people list --organization KEY", "`millwright people list --help` shows examples"}},
+		"neither of two flags": {[]string{"log", "list"}, []string{"usage: millwright log list --organization KEY | --as PERSON"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := run(t, test.args...)

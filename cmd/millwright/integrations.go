@@ -158,9 +158,9 @@ func integrationCommand(use, short string, as *actorFlag, do integrationChange) 
 }
 
 func integrationsTable(w io.Writer, found []service.IntegrationRecord) {
-	fmt.Fprintln(w, "ID\tNAME\tSTATE\tSCOPES\tORGANIZATION\tCREATED\t")
+	fmt.Fprintln(w, "ID\tNAME\tSTATE\tORGANIZATION\tCREATED\tSCOPES\t")
 	for _, i := range found {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t\n", i.ID, oneLine(i.Name), integrationState(i), strings.Join(i.Scopes, " "), i.OrganizationID, i.CreatedAt)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t\n", i.ID, oneLine(i.Name), integrationState(i), i.OrganizationID, i.CreatedAt, strings.Join(i.Scopes, " "))
 	}
 }
 

@@ -22,7 +22,7 @@ func listLogCommand() *cobra.Command {
 	var filter service.LogFilter
 	var since string
 	cmd := &cobra.Command{
-		Use:   "list",
+		Use:   "list" + readerUsage,
 		Short: "List an organization's Log Records, the newest first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -39,6 +39,7 @@ func rootCommand() *cobra.Command {
 		logCommand(), noticesCommand(), triggerCommand())
 	root.SetFlagErrorFunc(describeFlagError)
 	addExamples(root)
+	explainUsage(root)
 	return root
 }
 

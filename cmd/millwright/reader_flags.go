@@ -15,6 +15,9 @@ type readerFlags struct {
 	organization string
 }
 
+// readerUsage is how the usage of a command shows these flags.
+const readerUsage = " --organization KEY | --as PERSON"
+
 // flag adds --organization and --as to the command, which needs one of them.
 func (f *readerFlags) flag(cmd *cobra.Command) {
 	f.as.flag(cmd)
@@ -35,5 +38,5 @@ func (f *readerFlags) reader(ctx context.Context, cmd *cobra.Command, svc *servi
 // organizationID returns the id of an organization that is named by its id or key.
 func organizationID(ctx context.Context, svc *service.Service, reference string) (string, error) {
 	id, err := svc.OrganizationID(ctx, reference)
-	return id, describeError(err, "organization "+reference)
+	return id, describeError(err, "organization "+reference+"; `millwright organizations list` shows their keys")
 }

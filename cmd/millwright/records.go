@@ -24,7 +24,7 @@ func listRecordsCommand[R any](short string, find findRecords, table func(io.Wri
 	var reader readerFlags
 	var limit limitFlag
 	cmd := &cobra.Command{
-		Use:   "list",
+		Use:   "list" + readerUsage,
 		Short: short,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
