@@ -131,7 +131,7 @@ var section1 = []rule{
 		want(t, "seen without the permission", seen("reader"), false)
 		h.callWithScopes("inventory:read", http.MethodGet, "/work-orders", nil).Want(http.StatusForbidden, "insufficient_scope")
 	}},
-	{item: "item 8, page", words: "integrations are made on a page, by those with the permission", notYet: "the app's page of integrations"},
+	{item: "item 8, page", words: "integrations are made on a page, by those with the permission", code: "console.(*Console).createIntegration", alone: true, test: wantIntegrationsPage},
 	{item: "item 8, step 1", words: "a new integration has a name, scopes and an organization definition", code: "service.(*Service).Import", test: func(t *testing.T, h *harness) {
 		imported, err := h.Import(t.Context(), []byte(`
 organization: {key: acme}

@@ -238,5 +238,5 @@ var permissions = []rule{
 		want(t, "shown afterwards", again.Integrations["fresh"].ClientSecret, "")
 		want(t, "rows that contain the secret", h.count(`SELECT count(*) FROM integrations i WHERE i::text LIKE '%' || $1 || '%'`, secret), 0)
 	}},
-	{item: "permission 5, renewal", words: "and can be renewed on the integrations page", notYet: "the app's page of integrations"},
+	{item: "permission 5, renewal", words: "and can be renewed on the integrations page", code: "console.(*Console).renewSecret", alone: true, test: wantRenewalPage},
 }

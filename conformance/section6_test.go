@@ -21,7 +21,7 @@ var section6 = slices.Concat(setup, eventTypes, requests, receivers, signatures,
 const hookSecret = "whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=" // of erp_hook
 
 var setup = []rule{
-	{item: "setup 1, page", words: "addresses are managed on the integrations page", notYet: "the app's page of integrations"},
+	{item: "setup 1, page", words: "addresses are managed on the integrations page", code: "console.(*Console).createWebhook", alone: true, test: wantWebhooksPage},
 	{item: "setup 1, https", words: "an address uses https", code: "webhook.CheckURL", test: func(t *testing.T, _ *harness) {
 		for address, accepted := range map[string]bool{
 			"https://hooks.example.com/in": true, "http://hooks.example.com/in": false, "ftp://hooks.example.com": false, "hooks.example.com": false,
@@ -72,6 +72,7 @@ integrations: [{key: erp, webhooks: [{key: fresh_hook, url: "http://127.0.0.1:9/
 		want(t, "the status", shown.Status, http.StatusTeapot)
 		want(t, "the response", string(shown.ResponseBody), "short and stout")
 	}},
+	{item: "setup 3, page", words: "Send test on the address's page posts a ping and shows the response", code: "console.(*Console).testWebhook", alone: true, test: wantTestPage},
 	{item: "setup 3, deliveries", words: "each address lists its deliveries, which can be redelivered", code: "service.(*Service).Deliveries", test: wantDeliveriesList},
 	{item: "setup 4", words: "an integration has at most five addresses", code: "service.(*Service).CreateWebhook", test: func(t *testing.T, h *harness) { wantFiveAddresses(t, h, "hooked_6") }},
 }
@@ -382,8 +383,9 @@ var deliveries = []rule{
 		want(t, "after", h.delivery(d.DeliveryID).Status, models.DeliveryDelivered)
 	}},
 	{item: "delivery 3, list", words: "from the list of deliveries", code: "service.(*Service).RedeliverDelivery", test: wantDeliveriesList},
+	{item: "delivery 3, page", words: "with Redeliver, in the app", code: "console.(*Console).redeliverOne", alone: true, test: wantRedeliverPage},
 	{item: "delivery 4, off", words: "a final failure after 3 days without success turns off the address", code: "service.(*Service).TurnOffIfUnsuccessful", alone: true, test: wantShutOff},
-	{item: "delivery 4, page", words: "the page says why, and turns it on again", notYet: "the app's page of integrations"},
+	{item: "delivery 4, page", words: "the page says why, and turns it on again", code: "console.(*Console).showWebhook, console.(*Console).turnWebhookOn", alone: true, test: wantOffPage},
 	{item: "delivery 5, retention", words: "an event is kept for 30 days", code: "service.(*Service).RemoveExpired", alone: true, test: wantRetention},
 	{item: "delivery 5, sync", words: "missed changes are found with changed_since", code: "service.(*Service).WorkOrders", alone: true, test: func(t *testing.T, h *harness) {
 		h.workOrder(nil)

@@ -137,7 +137,7 @@ func comparePassword(password, hash string) (ok, outdated bool, err error) {
 	return subtle.ConstantTimeCompare(given, key) == 1, outdated, nil
 }
 
-// isPasswordTooLong reports whether a password, also one of an import, has too many characters.
+// isPasswordTooLong reports whether a password has too many characters. Imports obey it too.
 func isPasswordTooLong(password string) bool {
 	return utf8.RuneCountInString(password) > models.MaxPassword
 }
