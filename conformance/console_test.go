@@ -161,7 +161,7 @@ func wantOffPage(t *testing.T, h *harness) {
 	h.Exec(`UPDATE webhooks SET enabled = false, off_at = $2, off_reason = $3 WHERE id = $1`, h.ID("erp_hook"), h.Clock.Now(), reason)
 	h.workOrder(nil)
 	a.ann.Get(page).Want(http.StatusOK, reason)
-	on := a.ann.Get(page+"/missed?since=2026-03-01T00:00").Want(http.StatusOK)
+	on := a.ann.Get(page + "/missed?since=2026-03-01T00:00").Want(http.StatusOK)
 	a.ann.Post(page+"/on", on.Form("send", "yes")).Want(http.StatusSeeOther)
 	if body := a.ann.Get(page).Want(http.StatusOK).Body; strings.Contains(body, reason) {
 		t.Error("the page still says that the address is off")

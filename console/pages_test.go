@@ -70,7 +70,7 @@ func TestTheSidebarShowsThePart(t *testing.T) {
 		"deliveries": servicetest.Value[string](s.Fixture, `SELECT min(id) FROM all_deliveries`),
 	}
 	forVisitors := map[string]bool{"invite": true, "reset": true, "forgotten": true, "sign-in": true}
-	parts := map[string]string{ "webhooks": "integrations", "charts": "deliveries", "log.csv": ""}
+	parts := map[string]string{"webhooks": "integrations", "charts": "deliveries", "log.csv": ""}
 	tried := 0
 	for _, route := range s.Console.Routes() {
 		inside, found := strings.CutPrefix(route.Path, "/console")

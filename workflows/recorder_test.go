@@ -172,7 +172,7 @@ func (a *fakeActivities) register(r sdkworker.ActivityRegistry) {
 		activities.NameDispatchPending: a.DispatchPending, activities.NameLoadAddress: a.LoadAddress,
 		activities.NameDisableAddress: a.DisableAddress, activities.NameEnableAddress: a.EnableAddress,
 		activities.NameTurnOffAddress: a.TurnOffIfUnsuccessful, activities.NameTestAddress: a.TestAddress, activities.NameSendExample: a.SendExample,
-		activities.NameLoadDelivery:   a.LoadDelivery, activities.NameRedeliverDelivery: a.RedeliverDelivery, activities.NameStopDelivery: a.StopDelivery,
+		activities.NameLoadDelivery: a.LoadDelivery, activities.NameRedeliverDelivery: a.RedeliverDelivery, activities.NameStopDelivery: a.StopDelivery,
 		activities.NameLoadWorkOrder: a.LoadWorkOrder, activities.NameRemindWorkOrder: a.RemindWorkOrder,
 		activities.NameLoadFeedback: a.LoadFeedback, activities.NameMailNotices: a.MailNotices,
 		activities.NameReviewWorkOrder: a.ReviewWorkOrder, activities.NameHoldWorkOrder: a.act,
