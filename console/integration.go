@@ -27,6 +27,7 @@ type integrationView struct {
 	Scopes     []option
 	Choices    []option
 	SwitchForm form
+	Charts     chartLink
 }
 
 type webhookRow struct {
@@ -76,6 +77,7 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 		Integration: found, State: integrationState(found.IntegrationRecord), CreatedAt: r.moment(found.CreatedAt),
 		LastCall: r.optionalMoment(found.LastCallAt), Usage: usage(found.IntegrationSummary),
 		Room: len(found.Webhooks) < models.MaxWebhooks, MaxHooks: models.MaxWebhooks, Form: f, Scopes: scopeOptions(), Choices: choices, SwitchForm: newForm(nil),
+		Charts: chartLink{linkTo("/integrations/" + id + "/charts"), "Chart of the calls"},
 	}
 	if found.Definition != nil {
 		view.Definition = withGrants(*found.Definition, found.DefinitionGrants)

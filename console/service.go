@@ -44,6 +44,7 @@ type Service interface {
 	TurnIntegrationOn(ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, error)
 	TurnIntegrationOff(ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, error)
 	DeleteIntegration(ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, error)
+	CallFigures(ctx context.Context, actor service.Actor, integrationID string, span, step time.Duration) (service.IntegrationCalls, error)
 	CanSee(ctx context.Context, actor service.Actor, integrationID, id string) (service.Visibility, error)
 
 	ManagedWebhook(ctx context.Context, actor service.Actor, id string) (service.WebhookDetail, error)

@@ -1,49 +1,203 @@
 package console_test
 
 import (
+	"fmt"
 	"net/http"
+	"net/url"
 	"regexp"
+	"strings"
 	"testing"
+	"time"
 
 	"millwright/console/consoletest"
+	"millwright/models"
+	"millwright/service"
+	"millwright/service/servicetest"
 )
 
-var loaded = regexp.MustCompile(`(?:src|href)="(/console/assets/[^"]+)"`)
+const (
+	// maxFirstVisit and maxPage bound the compressed bytes of a first visit, with
+	// maxRequests, and of a later page.
+	maxFirstVisit, maxPage = 60 << 10, 20 << 10
+	maxRequests            = 5
+)
 
-// The first visit weighs at most 60 KiB in at most five requests, a later page at most 20
-// KiB in one. Assets are kept forever.
+var (
+	loaded = regexp.MustCompile(`(?:src|href)="(/console/assets/[^"]+)"`)
+	// loadedLater is a part of a page that its script loads without being asked.
+	loadedLater = regexp.MustCompile(`hx-get="([^"]+)" hx-trigger="load"`)
+)
+
+// scale weighs pages for a visitor.
+type scale struct {
+	*consoletest.Visitor
+	t *testing.T
+}
+
+// weigh returns the compressed size of a page or a file, and what it contains.
+func (s scale) weigh(path string, headers ...string) (size int, plain consoletest.Page) {
+	s.t.Helper()
+	packed := s.Do(http.MethodGet, path, nil, append(headers, "Accept-Encoding", "gzip")...).Want(http.StatusOK)
+	if packed.Header.Get("Content-Encoding") != "gzip" && len(packed.Body) > 1024 {
+		s.t.Errorf("%s is not compressed", path)
+	}
+	return len(packed.Body), s.Do(http.MethodGet, path, nil, append(headers, "Accept-Encoding", "identity")...).Want(http.StatusOK)
+}
+
+// visit returns the compressed sizes of a page with the parts that it loads later, and of the
+// files that only a first visit loads, with the number of all these requests.
+func (s scale) visit(path string) (page, files, requests int) {
+	s.t.Helper()
+	page, plain := s.weigh(path)
+	requests = 1
+	for _, part := range loadedLater.FindAllStringSubmatch(plain.Body, -1) {
+		size, _ := s.weigh(strings.ReplaceAll(part[1], "&amp;", "&"), "HX-Request", "true")
+		page += size
+		requests++
+	}
+	seen := map[string]bool{}
+	for _, found := range loaded.FindAllStringSubmatch(plain.Body, -1) {
+		if seen[found[1]] {
+			continue
+		}
+		seen[found[1]] = true
+		size, file := s.weigh(found[1])
+		if file.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" || file.Header.Get("Content-Security-Policy") == "" {
+			s.t.Errorf("%s: %v", found[1], file.Header)
+		}
+		files += size
+		requests++
+	}
+	return page, files, requests
+}
+
+// Every page with full tables weighs at most 20 KiB with the parts that it loads later, and at
+// most 60 KiB with its files on the first visit, in at most five requests. A new page is
+// weighed here too.
 func TestPagesAreLight(t *testing.T) {
 	t.Parallel()
-	s := consoletest.NewSite(t)
+	s := consoletest.NewSite(t, withExamples)
+	full := fillTables(t, s)
+	tested := map[string][]string{ // by route; those of visitors begin with "-"
+		"/console": {""}, "/console/account": {""}, "/console/log": {"", "?what=work_order"}, "/console/notices": {""},
+		"/console/people": {"", "?q=a"}, "/console/people/new": {""}, "/console/people/:id": {s.ID("bob")}, "/console/people/:id/deactivate": {s.ID("bob")},
+		"/console/integrations": {""}, "/console/integrations/new": {""}, "/console/integrations/:id/webhooks/new": {s.ID("reader")},
+		"/console/integrations/:id": {s.ID("erp"), s.ID("erp") + "?see=" + full.record}, "/console/integrations/:id/charts": {s.ID("erp"), s.ID("erp") + "?time=30d"},
+		"/console/integrations/:id/secret": {s.ID("erp")}, "/console/integrations/:id/off": {s.ID("erp")}, "/console/integrations/:id/delete": {s.ID("erp")},
+		"/console/webhooks/:id": {s.ID("erp_hook")}, "/console/webhooks/:id/secret": {s.ID("erp_hook")}, "/console/webhooks/:id/off": {s.ID("erp_hook")},
+		"/console/webhooks/:id/missed": {s.ID("erp_hook")}, "/console/webhooks/:id/delete": {s.ID("erp_hook")},
+		"/console/webhooks/:id/deliveries": {s.ID("erp_hook"), s.ID("erp_hook") + "?status=failed"}, "/console/webhooks/:id/charts": {s.ID("erp_hook"), s.ID("erp_hook") + "?time=30d"},
+		"/console/deliveries": {"", "?response=none"}, "/console/deliveries/:id": full.deliveries, "/console/deliveries/redeliver-matching": {"?status=failed"},
+		"/console/charts/deliveries": {"?time=24h", "?time=30d"},
+		"/console/sign-in":           {"-"}, "/console/forgotten": {"-"}, "/console/invite/:token": {"-" + full.invitation}, "/console/reset/:token": {"-" + full.reset},
+	}
+	noPages := map[string]string{"/": "leads to /console", "/console/log.csv": "a download"}
+	ann, visitor := scale{s.SignedIn("ann"), t}, scale{s.NewVisitor(), t}
+	for _, route := range s.Console.Routes() {
+		if route.Method != http.MethodGet || noPages[route.Path] != "" {
+			continue
+		}
+		if tested[route.Path] == nil {
+			t.Errorf("%s is not weighed", route.Path)
+		}
+		for _, at := range tested[route.Path] {
+			who, public := ann, false
+			if at, public = strings.CutPrefix(at, "-"); public {
+				who = visitor
+			}
+			id, query, _ := strings.Cut(at, "?")
+			path := strings.NewReplacer(":id", id, ":token", id).Replace(route.Path)
+			if query != "" {
+				path += "?" + query
+			}
+			page, files, requests := who.visit(path)
+			t.Logf("%-70s %6d bytes, first visit %6d in %d requests", path, page, page+files, requests)
+			if page > maxPage || page+files > maxFirstVisit || requests > maxRequests {
+				t.Errorf("%s weighs %d bytes, %d on the first visit in %d requests", path, page, page+files, requests)
+			}
+		}
+	}
+}
+
+// fullTables are the records of fillTables.
+type fullTables struct {
+	record            string
+	deliveries        []string
+	invitation, reset string
+}
+
+// fillTables fills the tables of every page as those of a busy customer are: a full page of
+// each list, and texts that differ from row to row.
+func fillTables(t *testing.T, s *consoletest.Site) fullTables {
+	t.Helper()
+	acme := s.Acme.OrganizationID
+	s.Exec(`UPDATE plans SET integrations = 1000`)
+	// Ids as random as real ones.
+	s.Exec(`CREATE FUNCTION random_id(prefix text, n integer) RETURNS text LANGUAGE sql IMMUTABLE AS
+		$$ SELECT prefix || '_01' || string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz', 1 + (get_byte(sha256((prefix || n)::bytea), i) & 31), 1), '') FROM generate_series(1, 24) i $$`)
+	s.Exec(`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at)
+		SELECT random_id('idn', n), $1, CASE WHEN n <= 100 THEN 'person' ELSE 'integration' END, initcap(substr(md5(n::text), 1, 7)) || ' ' || initcap(substr(md5(n || 'x'), 1, 9)), now(), now()
+		FROM generate_series(1, 150) n`, acme)
+	s.Exec(`INSERT INTO people (id, organization_id, email) SELECT random_id('idn', n), $1, substr(md5(n::text), 1, 7) || '.' || substr(md5(n || 'x'), 1, 9) || '@acme.example.com' FROM generate_series(1, 100) n`, acme)
+	s.Exec(`INSERT INTO integrations (id, organization_id, client_id, secret_hash, scopes)
+		SELECT random_id('idn', n), $1, 'cli_' || n, secret_hash, scopes FROM generate_series(101, 150) n, (SELECT secret_hash, scopes FROM integrations WHERE id = $2) i`, acme, s.ID("erp"))
+	s.Exec(`INSERT INTO rate_counters (subject, window_start, calls) SELECT random_id('idn', n), '2026-03-02T11:00:00Z'::timestamptz - n * interval '1 hour', n FROM generate_series(101, 150) n`)
+	s.Exec(`INSERT INTO webhooks (id, organization_id, integration_id, place, url, events, secret_sealed, created_at, enabled_since, enabled, off_at, off_reason)
+		SELECT random_id('whk', n * 5 + p), $1, CASE WHEN n = 100 THEN $2 ELSE random_id('idn', n) END, p, 'https://events-' || md5(n::text) || '.example.com/receive/' || p, events, secret_sealed, now(), now(),
+			n % 2 = 0, CASE WHEN n % 2 = 1 THEN now() END, CASE WHEN n % 2 = 1 THEN 'The receiver responded 410 Gone.' END
+		FROM generate_series(100, 130) n, generate_series(2, 5) p, (SELECT events, secret_sealed FROM webhooks WHERE id = $3) w`, acme, s.ID("erp"), s.ID("erp_hook"))
+	s.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
+		SELECT random_id('eqp', n), $1, 'equipment', $2, 'Air handling unit ' || upper(substr(md5(n::text), 1, 6)), now(), now() FROM generate_series(1, 300) n`, acme, s.ID("hvac"))
+	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
+		SELECT random_id('eqp', n), $1, definition_id, organization_id FROM generate_series(1, 300) n, (SELECT definition_id, organization_id FROM assignments WHERE identity_id = $1 LIMIT 1) a`, s.ID("erp"))
+	var records []string
+	for i := range 10 {
+		created, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.Call{}, service.NewWorkOrder{
+			InventoryID: s.ID("ahu1"), Title: fmt.Sprintf("Replace the filter %d of unit %x", i, i*7919), Assignees: []string{s.ID("bob")},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		records = append(records, created.RecordID)
+	}
+	for i := range 300 {
+		s.Exec(`INSERT INTO log (organization_id, record_id, actor_id, actor_name, action, created_at)
+			SELECT $1, CASE WHEN $2::integer % 3 = 0 THEN random_id('idn', $2::integer % 150 + 1) ELSE random_id('wo', $2::integer) END, id, name, 'work_order.updated', '2026-03-02T12:00:00Z'::timestamptz - $2::integer * interval '97 seconds'
+			FROM identities WHERE id = random_id('idn', $2::integer % 150 + 1)`, acme, i)
+		s.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at, mail, read_at)
+			VALUES ($1, $2, 'work_order.assigned', $3, '2026-03-02T12:00:00Z'::timestamptz - $4::integer * interval '89 seconds', 'inbox', CASE WHEN $4::integer % 2 = 0 THEN now() END)`,
+			acme, s.ID("ann"), records[i%len(records)], i)
+		s.Exec(`INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent)
+			SELECT sha256(n::text::bytea), random_id('ses', n), $1, 'password', at, at, '198.51.100.' || n, 'Mozilla/5.0 (X11; Linux x86_64; rv:' || 100 + n || '.0) Gecko/20100101 Firefox/' || 100 + n || '.0'
+			FROM (SELECT n, '2026-03-02T12:00:00Z'::timestamptz - n * interval '67 seconds' AS at FROM (SELECT $2::integer AS n) y) x WHERE n < 30`, s.ID("ann"), i)
+	}
+	plant := func(status models.DeliveryStatus, response, n int) {
+		for i := range n {
+			s.PlantDeliveries("erp_hook", records[i%len(records)], models.AllEventTypes[i%6], status, response, 1, servicetest.Start.Add(-time.Duration(i*211)*time.Second))
+		}
+	}
+	plant(models.DeliveryDelivered, 204, 60)
+	plant(models.DeliveryFailed, 503, 60)
+	plant(models.DeliveryFailed, 0, 60)
+	full := fullTables{record: records[0]}
+	failed := servicetest.Value[string](s.Fixture, `SELECT id FROM deliveries WHERE status = 'failed' AND last_status = 503 ORDER BY id DESC LIMIT 1`)
+	s.Exec(`DELETE FROM attempts WHERE delivery_id = $1`, failed)
+	s.Exec(`INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, remote_ip, response_body)
+		SELECT $1, n, '2026-03-02T11:00:00Z'::timestamptz + n * interval '1237 seconds', n * 31, 503, '203.0.113.7', convert_to(repeat('<p>The service is not available. Try again later, or ask for help.</p>' || chr(10), 40) || md5(n::text), 'UTF8')
+		FROM generate_series(1, 8) n`, failed)
+	s.Exec(`UPDATE deliveries SET attempts = 8 WHERE id = $1`, failed)
+	full.deliveries = []string{failed, servicetest.Value[string](s.Fixture, `SELECT id FROM deliveries WHERE status = 'delivered' ORDER BY id DESC LIMIT 1`)}
+	s.Exec(`INSERT INTO call_hours (integration_id, hour, calls, rejected)
+		SELECT $1, '2026-03-02T12:00:00Z'::timestamptz - n * interval '1 hour', 500 + n * 7919 % 1000, n * 104729 % 300 FROM generate_series(0, 719) n`, s.ID("erp"))
+	s.Exec(`INSERT INTO delivery_hours SELECT (jsonb_populate_record(NULL::delivery_hours, jsonb_object_agg(a.attname, (n * 7919 + a.attnum * 104729) % 500)
+			|| jsonb_build_object('webhook_id', $1::text, 'hour', '2026-03-02T12:00:00Z'::timestamptz - n * interval '1 hour'))).*
+		FROM generate_series(0, 719) n, pg_attribute a WHERE a.attrelid = 'delivery_hours'::regclass AND a.attnum > 2 AND NOT a.attisdropped GROUP BY n`, s.ID("erp_hook"))
 	v := s.SignedIn("ann")
-	weigh := func(path string) (int, consoletest.Page) {
-		packed := v.Do(http.MethodGet, path, nil, "Accept-Encoding", "gzip").Want(http.StatusOK)
-		if packed.Header.Get("Content-Encoding") != "gzip" && len(packed.Body) > 1024 {
-			t.Errorf("%s is not compressed", path)
-		}
-		return len(packed.Body), packed
+	link := func(path string, form url.Values) string {
+		found := linkOf(t, s, v.Post(path, v.Get("/console/people/new").Form("email", form.Get("email"))).Want(http.StatusOK).Body)
+		return found[strings.LastIndex(found, "/")+1:]
 	}
-	assets := map[string]bool{}
-	for _, found := range loaded.FindAllStringSubmatch(v.Get("/console").Want(http.StatusOK).Body, -1) {
-		assets[found[1]] = true
-	}
-	first, _ := weigh("/console")
-	for path := range assets {
-		size, page := weigh(path)
-		first += size
-		if page.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" || page.Header.Get("Content-Security-Policy") == "" {
-			t.Errorf("%s: %v", path, page.Header)
-		}
-	}
-	if first > 60<<10 || len(assets)+1 > 5 {
-		t.Errorf("the first visit takes %d bytes in %d requests", first, len(assets)+1)
-	}
-	t.Logf("the first visit: %d bytes in %d requests", first, len(assets)+1)
-	for _, path := range []string{"/console/account", "/console/people", "/console/people/" + s.ID("bob"), "/console/log", "/console/notices"} {
-		size, _ := weigh(path)
-		if size > 20<<10 {
-			t.Errorf("%s takes %d bytes", path, size)
-		}
-		t.Logf("%s: %d bytes", path, size)
-	}
+	full.invitation = link("/console/people", url.Values{"email": {"new@acme.example.com"}})
+	full.reset = link("/console/people/"+s.ID("bob")+"/link", nil)
+	return full
 }

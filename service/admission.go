@@ -119,6 +119,7 @@ func (s *Service) Admit(ctx context.Context, token, recordID string) (Caller, Ra
 		return Caller{}, Rate{}, err
 	}
 	if rate, over := s.exceeded.rate(claims.Subject, s.Now()); over {
+		s.countHour(claims.Subject, true)
 		return Caller{}, rate, s.overLimit(ctx)
 	}
 	organization := s.organizations.of(claims.Subject)
@@ -128,6 +129,9 @@ func (s *Service) Admit(ctx context.Context, token, recordID string) (Caller, Ra
 		return Caller{}, Rate{}, limited(s.translate(err))
 	}
 	caller, rate, err := s.admitted(ctx, claims, recordID)
+	if err == nil {
+		s.countHour(claims.Subject, rate.Exceeded())
+	}
 	if err == nil && !rate.Exceeded() {
 		s.organizations.learn(claims.Subject, caller.OrganizationID)
 		caller.end = end

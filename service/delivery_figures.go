@@ -49,12 +49,11 @@ var figuresQuery = func() string {
 // first. Errors:
 // permission_denied, not_found (no such address), unavailable.
 func (s *Service) DeliveryFigures(ctx context.Context, actor Actor, webhookID string, span, step time.Duration) ([]DeliveryFigures, error) {
-	now := s.Now()
-	since := now.UTC().Truncate(step).Add(step - span)
+	times := s.chartTimes(span, step)
 	var may, known bool
 	var rows []hourRow
 	args := pgx.NamedArgs{
-		"actor": actor.IdentityID, "organization": actor.OrganizationID, "webhook": webhookID, "since": since, "step": step.Seconds(),
+		"actor": actor.IdentityID, "organization": actor.OrganizationID, "webhook": webhookID, "since": times[0], "step": step.Seconds(),
 	}
 	return read(ctx, s, actor.OrganizationID, func() ([]DeliveryFigures, error) {
 		byTime := map[int64]hourRow{}
@@ -62,12 +61,12 @@ func (s *Service) DeliveryFigures(ctx context.Context, actor Actor, webhookID st
 			byTime[row.At.Unix()] = row
 		}
 		var figures []DeliveryFigures
-		for at := since; !at.After(now); at = at.Add(step) {
+		for _, at := range times {
 			row, found := byTime[at.Unix()]
 			if !found {
 				row.Counts = make([]int64, countsOfHour)
 			}
-			figures = append(figures, figuresOf(models.TimeOf(at), row.Counts))
+			figures = append(figures, figuresOf(at, row.Counts))
 		}
 		return figures, nil
 	}, func(pipeline *pgx.Batch) error {

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -89,88 +87,6 @@ func (s *Service) countsOf(attempts []Attempt, now models.Time) []int32 {
 		counts[countLatencies+bucket]++
 	}
 	return counts
-}
-
-// countsKept is for how long a process keeps the counts of an address that it has stored
-// some of. Storing them costs four times as much as recording a delivery.
-const countsKept = 5 * time.Second
-
-// hourCounts are the counts of an hour.
-type hourCounts struct {
-	hour   time.Time
-	counts []int32
-}
-
-// hourCounter adds up the counts of addresses between storing them. The zero value is ready
-// to use. Counts that are not stored are lost with the process, and those of attempts that
-// are recorded again, after a lost response, are counted twice: charts may be wrong by that.
-type hourCounter struct {
-	mu        sync.Mutex
-	addresses map[string]*addressCounts
-}
-
-// addressCounts are what is not stored of an address, and when counts were stored last.
-type addressCounts struct {
-	hours  []hourCounts
-	stored time.Time
-}
-
-// take adds the counts to those of the address. It returns what to store now, nothing if
-// that was done a short time ago.
-func (c *hourCounter) take(webhookID string, counts hourCounts, now time.Time) []hourCounts {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	a := c.of(webhookID)
-	a.add(counts)
-	if since := now.Sub(a.stored); since >= 0 && since < countsKept {
-		return nil
-	}
-	due := a.hours
-	a.hours, a.stored = nil, now
-	return due
-}
-
-// takeAll returns everything of the address, and forgets the address.
-func (c *hourCounter) takeAll(webhookID string) []hourCounts {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	a, known := c.addresses[webhookID]
-	if !known {
-		return nil
-	}
-	delete(c.addresses, webhookID)
-	return a.hours
-}
-
-// putBack adds counts that could not be stored.
-func (c *hourCounter) putBack(webhookID string, hours []hourCounts) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, counts := range hours {
-		c.of(webhookID).add(counts)
-	}
-}
-
-func (c *hourCounter) of(webhookID string) *addressCounts {
-	if c.addresses == nil {
-		c.addresses = map[string]*addressCounts{}
-	}
-	if c.addresses[webhookID] == nil {
-		c.addresses[webhookID] = &addressCounts{}
-	}
-	return c.addresses[webhookID]
-}
-
-func (a *addressCounts) add(counts hourCounts) {
-	for _, h := range a.hours {
-		if h.hour.Equal(counts.hour) {
-			for i, n := range counts.counts {
-				h.counts[i] += n
-			}
-			return
-		}
-	}
-	a.hours = append(a.hours, counts)
 }
 
 // queueHours adds the statements that store counts of the address.

@@ -85,6 +85,7 @@ var expiries = []expiry{
 	{models.FormKeyRetention, "", oldestFirst("form_keys", "used_at"), nil},
 	{TestRetention, "", oldestFirst("webhook_tests", "started_at"), nil},
 	{models.EventRetention + clockMargin, "", oldestFirst("delivery_hours", "hour"), nil},
+	{models.EventRetention + clockMargin, "", oldestFirst("call_hours", "hour"), nil},
 	{models.EventRetention, models.PrefixDelivery, oldestFirst("open_deliveries", "id"), nil},
 	{models.EventRetention, models.PrefixDelivery, oldestFirst("former_deliveries", "id"), nil},
 	{models.EventRetention, models.PrefixDelivery, oldestFirst("former_attempts", "delivery_id"), nil},

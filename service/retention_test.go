@@ -148,6 +148,7 @@ func TestNothingElseIsRemoved(t *testing.T) {
 	if _, err := f.CountAddress(t.Context(), "192.0.2.1"); err != nil {
 		t.Fatal(err)
 	}
+	f.Exec(`INSERT INTO call_hours VALUES ($1, $2, 1, 0)`, f.ID("erp"), f.Clock.Now().Truncate(time.Hour))
 	acquire(t, f, "erp_hook")
 	revokedToken(f, "token", 0)
 	before := contents(t, f)
@@ -166,7 +167,7 @@ func TestNothingElseIsRemoved(t *testing.T) {
 			t.Errorf("%s has %s left", table, after[table])
 		}
 	}
-	if got := strings.Join(changed, " "); got != "attempts deliveries events mailboxes open_deliveries rate_counters revoked_tokens stored_responses" {
+	if got := strings.Join(changed, " "); got != "attempts call_hours deliveries delivery_hours events mailboxes open_deliveries rate_counters revoked_tokens stored_responses" {
 		t.Errorf("something was removed from %s", got)
 	}
 }

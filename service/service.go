@@ -140,7 +140,7 @@ type Options struct {
 // Service runs the reads and writes. It is safe for concurrent use. Between calls it
 // only remembers which integrations are over their limit until the minute ends, whose
 // organizations made calls, and what the readers of lists could see, which each page
-// checks, and for seconds the counts of deliveries for charts.
+// checks, and for seconds the counts of deliveries and calls for charts.
 type Service struct {
 	Options
 	pool *pgxpool.Pool
@@ -168,8 +168,8 @@ type Service struct {
 	organizations organizationsOf
 	// views are what the readers of lists could last see.
 	views views
-	// hours are counts of deliveries that are not stored yet.
-	hours hourCounter
+	// hours and callHours are counts of deliveries and calls that are not stored yet.
+	hours, callHours hourCounter
 }
 
 // New returns a Service on the pool. It fails if a required option is missing.

@@ -106,10 +106,30 @@ func serveAPI(ctx context.Context, s settings) error {
 	if s.lacksProxies() {
 		p.log.Warn("MILLWRIGHT_PUBLIC_URL is https and TRUSTED_PROXIES is empty: if a proxy is in front of the API, limits count all its clients as one")
 	}
+	p.inBackground(context.WithoutCancel(ctx), p.storeCalls)
 	p.log.Info("the API listens", "address", listener.Addr().String())
 	return p.serveCalls(ctx, handler, missing, func(ctx context.Context) error {
 		return serve(ctx, server, listener)
 	})
+}
+
+// storeCalls stores what is counted of calls for charts every few seconds until the
+// context ends, and then once more.
+func (p *process) storeCalls(ctx context.Context) {
+	ticker := time.NewTicker(service.CountsKept)
+	defer ticker.Stop()
+	for ended := false; !ended; {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			ended = true
+		}
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), service.CountsKept)
+		if err := p.service.StoreCalls(limited); err != nil {
+			p.log.WarnContext(ctx, "cannot store the counts of calls; the next time will", "error", err.Error())
+		}
+		cancel()
+	}
 }
 
 // front serves the console's paths with the console and all others with the API.

@@ -1,0 +1,185 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// showDeliveryCharts shows the charts of the organization's deliveries, or of an address's.
+func (c *Console) showDeliveryCharts(r *request) error {
+	if err := r.require(models.GrantIntegrations); err != nil {
+		return err
+	}
+	webhookID, path, list := r.Param("id"), "/charts/deliveries", "/deliveries"
+	if webhookID != "" {
+		path, list = "/webhooks/"+webhookID+"/charts", "/webhooks/"+webhookID+"/deliveries"
+	}
+	view := chartsView{Title: "Deliveries", Back: Root + list, BackText: "The list of deliveries"}
+	return r.showCharts(view, path, func(ctx context.Context, span chartSpan) ([]chart, error) {
+		figures, err := c.service.DeliveryFigures(ctx, r.actor(), webhookID, span.span, span.step)
+		if err != nil {
+			return nil, err
+		}
+		d := deliveryCharts{r: r, figures: figures, span: span, list: list}
+		charts := []chart{d.outcomes()}
+		if webhookID != "" {
+			charts = append(charts, d.latencies())
+		}
+		return append(charts, d.responses()), nil
+	})
+}
+
+// deliveryCharts draws figures.
+type deliveryCharts struct {
+	r       *request
+	figures []service.DeliveryFigures
+	span    chartSpan
+	list    string
+}
+
+// noAttempts is what charts without figures say.
+const noAttempts = "No attempts in this time."
+
+// link leads to the deliveries of a value's time.
+func (d deliveryCharts) link(at models.Time) string {
+	from, to := at.In(d.r.zone), at.Add(d.span.step).In(d.r.zone)
+	return linkTo(d.list, "from", from.Format(filterTime), "to", to.Format(filterTime))
+}
+
+func (d deliveryCharts) at(at models.Time) string { return at.In(d.r.zone).Format(d.span.layout) }
+
+// ends are the times of the first and the last value.
+func (d deliveryCharts) ends() (first, last string) {
+	if len(d.figures) == 0 {
+		return "", ""
+	}
+	return d.at(d.figures[0].At), d.at(d.figures[len(d.figures)-1].At)
+}
+
+// outcomes draws the attempts by outcome, as columns.
+func (d deliveryCharts) outcomes() chart {
+	ch := chart{
+		ID: "outcomes", Title: "Attempts per " + d.span.stepText() + " by outcome",
+		Legend:  []chartKey{{"good", "Delivered"}, {"warn", "Retried"}, {"bad", "Failed for good"}},
+		Columns: []string{"Delivered", "Retried", "Failed"}, Empty: noAttempts,
+	}
+	most, delivered, retried, failed := 0, 0, 0, 0
+	var columns []chartColumn
+	for _, f := range d.figures {
+		most = max(most, f.Total())
+		delivered, retried, failed = delivered+f.Delivered, retried+f.Retried, failed+f.Failed
+		columns = append(columns, chartColumn{d.at(f.At), d.link(f.At), []chartPart{
+			{f.Delivered, "good", "delivered"}, {f.Retried, "warn", "retried"}, {f.Failed, "bad", "failed"},
+		}})
+	}
+	ch.addColumns(columns, most)
+	ch.Most = plural(most, "attempt", "attempts")
+	ch.Description = fmt.Sprintf("From %s to %s %d attempts delivered, %d will be or were repeated, %d failed for good.", ch.First, ch.Last, delivered, retried, failed)
+	return ch
+}
+
+// latencies draws the median and the 95th percentile of the latency, as lines.
+func (d deliveryCharts) latencies() chart {
+	ch := chart{
+		ID: "latencies", Title: "Latency per " + d.span.stepText(),
+		Legend: []chartKey{{"accent", "Median"}, {"held", "95 of 100 are faster"}}, Columns: []string{"Median", "95 of 100"},
+		Empty: noAttempts,
+	}
+	ch.First, ch.Last = d.ends()
+	var most time.Duration
+	for _, f := range d.figures {
+		most = max(most, f.P95)
+	}
+	ch.Most = latencyText(int(most.Milliseconds()))
+	ch.Description = fmt.Sprintf("From %s to %s. The slowest 95th percentile is %s.", ch.First, ch.Last, ch.Most)
+	for _, line := range []struct {
+		tone  string
+		value func(service.DeliveryFigures) time.Duration
+	}{
+		{"accent", func(f service.DeliveryFigures) time.Duration { return f.P50 }},
+		{"held", func(f service.DeliveryFigures) time.Duration { return f.P95 }},
+	} {
+		ch.Lines = append(ch.Lines, d.line(line.tone, most, line.value)...)
+	}
+	for _, f := range d.figures {
+		if f.Total() > 0 {
+			ch.Rows = append(ch.Rows, chartRow{d.at(f.At), d.link(f.At), []string{latencyText(int(f.P50.Milliseconds())), latencyText(int(f.P95.Milliseconds()))}})
+		}
+	}
+	return ch
+}
+
+// line draws values as lines, with gaps where there were no attempts.
+func (d deliveryCharts) line(tone string, most time.Duration, value func(service.DeliveryFigures) time.Duration) []chartLine {
+	var lines []chartLine
+	var points []string
+	end := func() {
+		if len(points) > 0 {
+			lines = append(lines, chartLine{tone, strings.Join(points, " ")})
+		}
+		points = nil
+	}
+	width := chartWidth / float64(max(len(d.figures), 1))
+	for i, f := range d.figures {
+		if f.Total() == 0 {
+			end()
+			continue
+		}
+		y := chartHeight * (1 - float64(value(f))/float64(max(most, 1)))
+		for _, x := range []float64{float64(i) * width, float64(i+1) * width} { // a step, so that one value is visible
+			points = append(points, fmt.Sprintf("%v,%v", round(x), round(y)))
+		}
+	}
+	end()
+	return lines
+}
+
+// responses draws the responses by class and the failures by kind, as bars.
+func (d deliveryCharts) responses() chart {
+	ch := chart{ID: "responses", Title: "Responses and failures", Columns: []string{"Attempts"}, Empty: noAttempts}
+	type row struct {
+		text, tone, response string
+		n                    int
+	}
+	rows := []row{{"2xx accepted", "good", "2xx", 0}, {"3xx redirect", "warn", "3xx", 0}, {"4xx rejected", "bad", "4xx", 0}, {"5xx failed", "bad", "5xx", 0}}
+	for _, kind := range service.FailureKinds {
+		rows = append(rows, row{kindTexts[string(kind)], "held", "none", 0})
+	}
+	total := 0
+	for _, f := range d.figures {
+		total += f.Total()
+		for i, n := range f.Responses {
+			rows[i].n += n
+		}
+		for i, n := range f.Kinds {
+			rows[len(f.Responses)+i].n += n
+		}
+	}
+	ch.Most = plural(total, "attempt", "attempts")
+	ch.Description = ch.Most + " by what the receivers responded, or why there was no response."
+	from, to := "", ""
+	if len(d.figures) > 0 {
+		from = d.figures[0].At.In(d.r.zone).Format(filterTime)
+		to = d.figures[len(d.figures)-1].At.Add(d.span.step).In(d.r.zone).Format(filterTime)
+	}
+	x := 0.0
+	for _, row := range rows {
+		if row.n == 0 {
+			continue
+		}
+		link := linkTo(d.list, "response", row.response, "from", from, "to", to)
+		width := chartWidth * float64(row.n) / float64(total)
+		ch.Bars = append(ch.Bars, chartBar{
+			X: round(x), Y: chartHeight / 2, Width: round(max(width-2, 1)), Height: chartHeight / 2, Tone: row.tone, Text: fmt.Sprintf("%s: %d", row.text, row.n), Link: link,
+		})
+		x += width
+		ch.Rows = append(ch.Rows, chartRow{row.text, link, []string{strconv.Itoa(row.n)}})
+	}
+	return ch
+}

@@ -1,0 +1,70 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"millwright/console/consoletest"
+	"millwright/models"
+)
+
+// The page of an integration has a chart of its calls, with those over the limit.
+func TestChartOfCalls(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	s.Exec(`UPDATE plans SET calls_per_minute = 2`)
+	call := func(times int) {
+		t.Helper()
+		token, err := s.IssueToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range times {
+			caller, _, err := s.Admit(t.Context(), token.AccessToken, "")
+			if err != nil && models.CodeOf(err) != models.CodeRateLimited {
+				t.Fatal(err)
+			}
+			caller.End()
+		}
+		if err := s.StoreCalls(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page := "/console/integrations/" + s.ID("erp")
+	ann := s.SignedIn("ann")
+	ann.Get(page+"/charts").Want(http.StatusOK, "No calls in this time.")
+	call(5)
+	if chart := ann.Get(page+"/charts").Want(http.StatusOK, "From 1 Mar 13:00 to 2 Mar 12:00 2 calls within the limit, and 3 over it", "Top: 5 calls"); strings.Contains(chart.Body, "polyline") {
+		t.Error("a limit far above the calls is drawn")
+	}
+	s.Clock.Advance(time.Minute)
+	s.Exec(`UPDATE call_hours SET calls = 90`)
+	call(1)
+	ann.Get(page+"/charts").Want(http.StatusOK, "91 calls within the limit", "Top: 120 calls", "<polyline", "The limit of a minute all the time")
+
+	b := s.Browser(t)
+	b.SignIn("ann")
+	b.Open(page)
+	b.Do(chromedp.WaitVisible(chromedp.CSS("figure.chart svg")))
+	b.WantText("Calls per hour", "91 calls within the limit", "The plan allows 2 in a minute")
+	b.CheckShown("integration-chart-in-page")
+	b.Open(page + "/charts?time=30d")
+	b.WantText("Calls per day")
+	b.Check("integration-chart")
+	b.Press("The integration")
+	b.WantPath(page)
+
+	plain := s.BrowserWithoutScripts(t)
+	plain.SignIn("ann")
+	plain.Open(page)
+	plain.Press("Chart of the calls")
+	plain.WantText("Calls per hour")
+
+	s.SignedIn("bob").Get(page + "/charts").Want(http.StatusForbidden)
+	s.Exec(`ALTER TABLE call_hours RENAME TO away`)
+	ann.Get(page+"/charts").Want(http.StatusOK, "not available just now")
+}
