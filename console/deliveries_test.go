@@ -87,7 +87,7 @@ func TestAFailedDeliveryIsFoundAndRedelivered(t *testing.T) {
 			b.Do(chromedp.SetValue(chromedp.CSS(`main [name="status"]`), "failed"))
 			b.Do(chromedp.SetValue(chromedp.CSS(`main [name="response"]`), "4xx"))
 			b.Press("Filter")
-			if text := b.Text("main table"); strings.Contains(text, "200 OK") || !strings.Contains(text, "410 Gone") {
+			if text := b.Text("main table.deliveries"); strings.Contains(text, "200 OK") || !strings.Contains(text, "410 Gone") {
 				t.Fatalf("the filter shows %s", text)
 			}
 			b.Press("work_order.created")

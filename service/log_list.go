@@ -25,6 +25,9 @@ type LogRecord struct {
 	RecordName *string `json:"record_name"`
 }
 
+// LogTopics are what Log Records are about: an action is one of them, a dot and what was done.
+var LogTopics = []string{"work_order", "issue", "integration", "webhook", "delivery", "assignment", "person"}
+
 // LogFilter restricts a list of Log Records. Empty fields restrict nothing.
 type LogFilter struct {
 	ActorID, RecordID string

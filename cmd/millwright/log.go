@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,6 +28,9 @@ func listLogCommand() *cobra.Command {
 		Short: "List an organization's Log Records, the newest first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if topic, _, _ := strings.Cut(filter.Action, "."); topic != "" && !slices.Contains(service.LogTopics, topic) {
+				return fmt.Errorf("--action: There is no action %q; choose from %s, or one of their actions, such as webhook.created.", filter.Action, strings.Join(service.LogTopics, ", ")) //nolint:revive,staticcheck // a sentence for people
+			}
 			if cmd.Flags().Changed("since") {
 				at, err := parseSince(since, time.Now())
 				if err != nil {
@@ -52,7 +57,7 @@ func listLogCommand() *cobra.Command {
 	reader.flag(cmd)
 	limit.flag(cmd)
 	cmd.Flags().StringVar(&filter.RecordID, "record", "", "only those about the record with this id")
-	cmd.Flags().StringVar(&filter.Action, "action", "", "only this action, such as webhook.created, or all about one thing: webhook")
+	cmd.Flags().StringVar(&filter.Action, "action", "", "only this action, such as webhook.created, or all about one of "+strings.Join(service.LogTopics, ", "))
 	cmd.Flags().StringVar(&since, "since", "", "only those since then: "+timeFlagHelp)
 	return cmd
 }
