@@ -5,6 +5,8 @@ import (
 	"encoding/csv"
 	"net/http"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // csvFile is a table that people download.
@@ -23,15 +25,32 @@ func newCSV(columns ...string) *csvFile {
 	return f
 }
 
-// add adds a row. Programs that open the file must not take a text for a formula.
+// add adds a row. Programs that open the file must not take a text for a formula, nor show it
+// in another order.
 func (f *csvFile) add(cells ...string) {
 	for i, cell := range cells {
-		if strings.TrimLeft(cell, "=+-@\t\r") != cell {
-			cells[i] = "'" + cell
+		cell = spellDirections(cell)
+		if startsFormula(cell) {
+			cell = "'" + cell
 		}
+		cells[i] = cell
 	}
 	_ = f.writer.Write(cells)
 	f.rows++
+}
+
+// startsFormula reports whether a spreadsheet may take the text for a formula: some ignore
+// white space and invisible characters before it, and accept the wide forms of signs.
+func startsFormula(text string) bool {
+	text = strings.TrimLeftFunc(text, func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r)
+	})
+	return text != "" && strings.ContainsRune("=+-@\uff1d\uff0b\uff0d\uff20", firstRune(text))
+}
+
+func firstRune(text string) rune {
+	r, _ := utf8.DecodeRuneInString(text)
+	return r
 }
 
 // send responds with the file.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -208,15 +209,10 @@ func (r *request) deliveryRow(d service.DeliveryItem) deliveryRow {
 
 // responseText says what the receiver responded at the last of the attempts.
 func responseText(attempts int, status *int, problem *string) string {
-	switch {
-	case attempts == 0:
+	if attempts == 0 {
 		return ""
-	case status != nil:
-		return statusText(*status)
-	case problem != nil:
-		return visible(*problem)
 	}
-	return "No response"
+	return cmp.Or(answerText(status, problem), "No response")
 }
 
 // statusText is a status of HTTP with its name.

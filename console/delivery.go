@@ -102,15 +102,19 @@ func (r *request) attemptRow(a service.AttemptRecord) attemptRow {
 	if *a.Status >= 200 && *a.Status < 300 {
 		row.State = stateMark{"good", "check", "Delivered"}
 	}
+	row.Body, row.BodyNote = bodyText(a)
+	return row
+}
+
+// bodyText returns the beginning of a response's body, and a note on what it is instead of a text.
+func bodyText(a service.AttemptRecord) (text, note string) {
 	switch {
 	case a.ResponseBody == nil || *a.ResponseBody == "":
-		row.BodyNote = "The response had no body."
+		return "", "The response had no body."
 	case a.ResponseBodyBase64:
-		row.Body, row.BodyNote = *a.ResponseBody, "The body is not text; this is its beginning in base64."
-	default:
-		row.Body = visible(*a.ResponseBody)
+		return *a.ResponseBody, "The body is not text; this is its beginning in base64."
 	}
-	return row
+	return visible(*a.ResponseBody), ""
 }
 
 // statusSentences say what receivers mean, by status.

@@ -64,7 +64,7 @@ func TestAStaleFormSaysWhoChangedWhat(t *testing.T) {
 	if _, err := s.ChangePersonAccess(t.Context(), s.Viewer("cat"), s.ID("bob"), false, &other); err != nil {
 		t.Fatal(err)
 	}
-	page := v.Post(path, form).Want(http.StatusConflict, "Cat Rivers changed the person&#39;s permissions",
+	page := v.Post(path, form).Want(http.StatusConflict, "<bdi>Cat Rivers</bdi> changed the person&#39;s permissions",
 		`<option value="`+s.ID("org_incoming")+`" selected>`)
 	definition := func() string {
 		return servicetest.Value[string](s.Fixture, `SELECT organization_definition_id FROM people WHERE id = $1`, s.ID("bob"))
@@ -120,7 +120,7 @@ func TestLinksGoByMail(t *testing.T) {
 	_, path, _ := strings.Cut(sent.sent[0].Text, s.URL)
 	path, _, _ = strings.Cut(path, "\n")
 	nia := s.NewVisitor()
-	nia.Post(path, nia.Get(path).Want(http.StatusOK, "You were invited as nia@acme.example.com").Form("name", "Nia", "password", "a good long password")).Want(http.StatusSeeOther)
+	nia.Post(path, nia.Get(path).Want(http.StatusOK, "You were invited as <bdi>nia@acme.example.com</bdi>").Form("name", "Nia", "password", "a good long password")).Want(http.StatusSeeOther)
 	nia.Get("/console").Want(http.StatusOK, "Nia")
 
 	sent.fail = &mail.Error{Detail: "The mail server does not respond."}

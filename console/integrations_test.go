@@ -311,7 +311,7 @@ func TestStaleFormsOfIntegrationsAreRejected(t *testing.T) {
 	if _, err := s.RenameIntegration(t.Context(), s.Viewer("ivy"), s.ID("reader"), "Other name"); err != nil {
 		t.Fatal(err)
 	}
-	stale := v.Post(page, f).Want(http.StatusConflict, "Ivy Marsh renamed the integration", `value="My name"`)
+	stale := v.Post(page, f).Want(http.StatusConflict, "<bdi>Ivy Marsh</bdi> renamed the integration", `value="My name"`)
 	f = stale.Form("name", "My name", "scopes", "people:read")
 	v.Post(page, f).Want(http.StatusSeeOther)
 	v.Get(page).Want(http.StatusOK, "My name", "people:read")

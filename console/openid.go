@@ -98,13 +98,23 @@ func (c *Console) openIDName() string {
 	return c.openID.options.Name
 }
 
-// startOpenID sends the visitor to the provider.
+// startOpenID sends the visitor to the provider, from a page of the console. Another site must
+// not start it: the provider may ask nothing, and the visitor would have accepted an invitation
+// of others by opening a page of theirs. Such visitors see the page that starts it.
 func (c *Console) startOpenID(r *request) error {
+	invitation, next := r.Query("invite"), r.Query("next")
+	if from := r.GetHeader("Sec-Fetch-Site"); from != "" && from != "same-origin" {
+		to := linkTo("/sign-in", "next", next)
+		if invitation != "" {
+			to = Root + "/invite/" + url.PathEscape(invitation)
+		}
+		return r.done(to, "")
+	}
 	provider, err := c.openID.discovered(r.ctx())
 	if err != nil {
 		return c.openIDFails(r, err)
 	}
-	state := openIDState{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Invitation: r.Query("invite"), Next: r.Query("next")}
+	state := openIDState{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Invitation: invitation, Next: localPath(next)}
 	text, err := json.Marshal(state)
 	if err != nil {
 		return err

@@ -138,6 +138,44 @@ func TestPeopleSignInWithOpenID(t *testing.T) {
 	v.Get("/console").Want(http.StatusSeeOther)
 }
 
+// A sign-in at the provider begins only on the console's pages: another site must not make a
+// browser accept an invitation, with the account that happens to be signed in at the provider.
+func TestOtherSitesStartNoOpenIDSignIn(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	s := consoletest.NewSite(t, func(o *console.Options) {
+		o.OpenID = &console.OpenIDOptions{Issuer: p.URL, ClientID: "console", ClientSecret: "secret", Name: "Acme Login"}
+	})
+	v := s.NewVisitor()
+	for _, from := range []string{"cross-site", "same-site", "none"} {
+		for start, want := range map[string]string{
+			"/console/openid/start?invite=abc": "/console/invite/abc", "/console/openid/start?invite=a%2F..%2Fb": "/console/invite/a%2F..%2Fb",
+			"/console/openid/start": "/console/sign-in", "/console/openid/start?next=/console/people": "/console/sign-in?next=%2Fconsole%2Fpeople",
+		} {
+			page := v.Do(http.MethodGet, start, nil, "Sec-Fetch-Site", from).Want(http.StatusSeeOther)
+			if page.Location() != want || len(page.Header.Values("Set-Cookie")) != 0 {
+				t.Errorf("%s, %s: leads to %s with %v", start, from, page.Location(), page.Header.Values("Set-Cookie"))
+			}
+		}
+	}
+	for _, from := range []string{"same-origin", ""} { // old browsers send none
+		if to := v.Do(http.MethodGet, "/console/openid/start", nil, "Sec-Fetch-Site", from).Want(http.StatusSeeOther).Location(); !strings.HasPrefix(to, p.URL) {
+			t.Errorf("from %q it leads to %s", from, to)
+		}
+	}
+	// What follows a sign-in does not start another one.
+	form := credentials("ann@acme.example.com", consoletest.Password)
+	form.Set("next", "/console/openid/start?invite=abc")
+	if to := s.NewVisitor().Post("/console/sign-in", form).Want(http.StatusSeeOther).Location(); to != "/console" {
+		t.Errorf("a sign-in leads to %s", to)
+	}
+	// The page that follows is kept in a cookie, which browsers drop if it is long.
+	page := v.Get("/console/openid/start?next=" + url.QueryEscape("/console/people?q="+strings.Repeat("x", 5000))).Want(http.StatusSeeOther)
+	if size := len(page.Header.Get("Set-Cookie")); size > 4096 {
+		t.Errorf("the cookie has %d bytes", size)
+	}
+}
+
 // A response of the provider that is not for this browser and this sign-in signs no one in.
 func TestForgedOpenIDResponsesAreRejected(t *testing.T) {
 	t.Parallel()

@@ -1,9 +1,9 @@
 package console
 
 import (
-	"bytes"
 	"embed"
 	"html/template"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -67,12 +67,7 @@ func (p page[V]) render(r *request, status int, view V) error {
 	if r.isSignedIn() {
 		f.Viewer, f.Theme, f.Nav = &r.viewer, r.viewer.Theme, r.navigation()
 	}
-	var body bytes.Buffer
-	if err := p.template.Execute(&body, f); err != nil {
-		return err
-	}
-	r.Data(status, "text/html; charset=utf-8", body.Bytes())
-	return nil
+	return r.sendPage(status, func(body io.Writer) error { return p.template.Execute(body, f) })
 }
 
 // fragment responds 200 with the part of the page that its template defines as "fragment" to
@@ -81,11 +76,17 @@ func (p page[V]) fragment(r *request, view V) error {
 	if r.GetHeader("HX-Request") != "true" {
 		return p.show(r, view)
 	}
-	var body bytes.Buffer
-	if err := p.template.ExecuteTemplate(&body, "fragment", view); err != nil {
+	return r.sendPage(http.StatusOK, func(body io.Writer) error { return p.template.ExecuteTemplate(body, "fragment", view) })
+}
+
+// sendPage responds with what execute writes. Here, and not in each template, characters that
+// change the direction of text become visible: titles, attributes and sentences have them too.
+func (r *request) sendPage(status int, execute func(io.Writer) error) error {
+	var body strings.Builder
+	if err := execute(&body); err != nil {
 		return err
 	}
-	r.Data(http.StatusOK, "text/html; charset=utf-8", body.Bytes())
+	r.Data(status, "text/html; charset=utf-8", []byte(spellDirections(body.String())))
 	return nil
 }
 

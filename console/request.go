@@ -106,11 +106,16 @@ func (r *request) askToSignIn() error {
 	return nil
 }
 
-// localPath returns the path if it is one of the console's, else the start page: a link
-// must not lead through the sign-in to another site.
+// maxNext is the length of the longest path that a sign-in leads back to: it is kept in a
+// cookie, of which browsers keep 4,096 bytes.
+const maxNext = 1000
+
+// localPath returns the path if it is that of a page of the console, else the start page: a
+// link must not lead through the sign-in to another site, nor start a sign-in at the provider.
 func localPath(path string) string {
 	u, err := url.Parse(path)
-	if err != nil || u.IsAbs() || u.Host != "" || strings.ContainsAny(path, "\\\r\n") || !Owns(u.Path) || u.Path == "/" || u.Path != pathClean(u.Path) {
+	if err != nil || u.IsAbs() || u.Host != "" || len(path) > maxNext || strings.ContainsAny(path, "\\\r\n") ||
+		!Owns(u.Path) || u.Path == "/" || u.Path != pathClean(u.Path) || strings.HasPrefix(u.Path, Root+"/openid/") {
 		return Root
 	}
 	return path

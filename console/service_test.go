@@ -3,17 +3,27 @@ package console
 import (
 	"context"
 	"reflect"
+	"slices"
 	"testing"
 
 	"millwright/service"
 )
 
+// signInFunctions serve no records, so they take no actor.
+var signInFunctions = []string{
+	"AcceptWithOpenID", "ChooseOrganization", "ForgotPassword", "Link", "Session", "SignIn", "SignInOpenID", "SignOut", "UseLink",
+}
+
 // Reads and writes of records take the context and an actor: the console reaches no
 // function that checks no permissions.
 func TestTheConsoleReachesOnlyCheckedFunctions(t *testing.T) {
-	signIn := reflect.TypeFor[SignInService]()
+	for method := range reflect.TypeFor[SignInService]().Methods() {
+		if !slices.Contains(signInFunctions, method.Name) {
+			t.Errorf("%s is not about signing in: Service has the functions that check permissions", method.Name)
+		}
+	}
 	for method := range reflect.TypeFor[Service]().Methods() {
-		if _, ok := signIn.MethodByName(method.Name); ok {
+		if slices.Contains(signInFunctions, method.Name) {
 			continue
 		}
 		in := method.Type

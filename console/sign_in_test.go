@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -84,6 +85,98 @@ func TestGuessingIsLimitedAndLocksNoOneOut(t *testing.T) {
 	s.NewVisitor().Do(http.MethodPost, "/console/sign-in", credentials(s.Email("bob"), consoletest.Password), "X-Forwarded-For", "192.0.2.1").Want(http.StatusSeeOther)
 	s.Clock.Advance(5 * time.Minute)
 	from(s.NewVisitor(), "192.0.2.1", consoletest.Password).Want(http.StatusSeeOther)
+}
+
+// The limits tell nothing about an account: an e-mail address of no one is limited in the same
+// way, and so is one that is written in another way.
+func TestLimitsDoNotTellWhoExists(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	var first string
+	for _, email := range []string{s.Email("bob"), "no.one@acme.example.com"} {
+		for i := range 12 {
+			page := s.NewVisitor().Post("/console/sign-in", credentials(strings.Repeat(" ", i%3)+strings.ToUpper(email[:i%4])+email[i%4:], "wrong"))
+			if want := map[bool]int{true: http.StatusUnauthorized, false: http.StatusTooManyRequests}[i < 10]; page.Status != want {
+				t.Fatalf("attempt %d as %s: %d", i, email, page.Status)
+			}
+		}
+		// The correct password is rejected alike.
+		page := s.NewVisitor().Post("/console/sign-in", credentials(email, consoletest.Password)).Want(http.StatusTooManyRequests)
+		body := formKey.ReplaceAllString(strings.ReplaceAll(page.Body, email, ""), "")
+		if first == "" {
+			first = body
+		}
+		if body != first {
+			t.Errorf("%s gets another page:\n%s", email, body)
+		}
+	}
+	// A forgotten password is asked for with the same response, however often.
+	for range 5 {
+		s.NewVisitor().Post("/console/forgotten", url.Values{"email": {s.Email("bob")}}).Want(http.StatusOK)
+	}
+}
+
+// Links work once, even at a time, for a week or an hour, and not for people who were
+// deactivated meanwhile.
+func TestLinksWorkOnceAndExpire(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	s.Exec(`UPDATE people SET password_hash = NULL WHERE id = $1`, s.ID("eve"))
+	use := func(path string) int {
+		return s.NewVisitor().Post(path, url.Values{"name": {"Someone"}, "password": {"a good long password"}}).Status
+	}
+	for key, lifetime := range map[string]time.Duration{"eve": models.InvitationLifetime, "bob": models.ResetLifetime} {
+		path := func() string {
+			link, err := s.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID(key))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return console.LinkURL("", link)
+		}
+		expired := path()
+		s.Clock.Advance(lifetime - time.Second)
+		s.NewVisitor().Get(expired).Want(http.StatusOK)
+		s.Clock.Advance(time.Second)
+		s.NewVisitor().Get(expired).Want(http.StatusGone)
+		if got := use(expired); got != http.StatusGone {
+			t.Errorf("an expired link of %s: %d", key, got)
+		}
+		gone := path()
+		if _, err := s.DeactivatePerson(t.Context(), s.Viewer("ann"), s.ID(key)); err != nil {
+			t.Fatal(err)
+		}
+		if got := use(gone); got != http.StatusGone {
+			t.Errorf("a link of the deactivated %s: %d", key, got)
+		}
+		if _, err := s.ActivatePerson(t.Context(), s.Viewer("ann"), s.ID(key)); err != nil {
+			t.Fatal(err)
+		}
+		if got := use(gone); got != http.StatusGone {
+			t.Errorf("a link of %s from before: %d", key, got)
+		}
+		link, other := path(), path()
+		statuses := make(chan int, 3)
+		var group sync.WaitGroup
+		for range 3 {
+			group.Go(func() { statuses <- use(link) })
+		}
+		group.Wait()
+		close(statuses)
+		used := 0
+		for status := range statuses {
+			if status == http.StatusSeeOther {
+				used++
+			} else if status != http.StatusGone {
+				t.Errorf("a link used at a time: %d", status)
+			}
+		}
+		if used != 1 {
+			t.Errorf("the link of %s worked %d times", key, used)
+		}
+		if got := use(other); got != http.StatusGone {
+			t.Errorf("another link of %s still works: %d", key, got)
+		}
+	}
 }
 
 func TestThePersonOfSeveralOrganizationsChooses(t *testing.T) {
@@ -227,6 +320,7 @@ func TestSessionsEndEverywhere(t *testing.T) {
 			s := consoletest.NewSite(t)
 			_, second := s.Serve(s.NewInstance())
 			v := s.SignedIn("bob")
+			token := sessionOf(v)
 			v.At(second).Get("/console").Want(http.StatusOK)
 			if err := change(s); err != nil {
 				t.Fatal(err)
@@ -235,7 +329,7 @@ func TestSessionsEndEverywhere(t *testing.T) {
 			v.Get("/console").Want(http.StatusSeeOther)
 			s.Exec(`UPDATE organizations SET suspended = false`)
 			s.Exec(`UPDATE people SET deactivated_at = NULL`)
-			v.Get("/console").Want(http.StatusSeeOther) // and stays so
+			withSession(s, token).Get("/console").Want(http.StatusSeeOther) // and stays so
 		})
 	}
 }

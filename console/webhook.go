@@ -51,7 +51,8 @@ type testView struct {
 	At      moment
 	Latency string
 	Answer  string
-	Body    string
+	// Body and BodyNote are those of bodyText.
+	Body, BodyNote string
 }
 
 var webhookPage = newPage[webhookView]("webhook.html")
@@ -70,12 +71,9 @@ func webhookMark(h service.WebhookSummary) stateMark {
 func answerText(status *int, problem *string) string {
 	switch {
 	case status != nil:
-		if text := http.StatusText(*status); text != "" {
-			return fmt.Sprintf("%d %s", *status, text)
-		}
-		return fmt.Sprint(*status)
+		return statusText(*status)
 	case problem != nil:
-		return *problem
+		return visible(*problem)
 	}
 	return ""
 }
@@ -150,8 +148,8 @@ func (r *request) testView(t service.WebhookTest) *testView {
 	if t.Failure != "" {
 		view.State = stateMark{"bad", "cross", "The receiver did not accept it"}
 	}
-	if t.ResponseBody != nil && !t.ResponseBodyBase64 {
-		view.Body = *t.ResponseBody
+	if t.Status != nil {
+		view.Body, view.BodyNote = bodyText(t.AttemptRecord)
 	}
 	return &view
 }

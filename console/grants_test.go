@@ -1,0 +1,135 @@
+package console_test
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"millwright/console/consoletest"
+	"millwright/models"
+)
+
+// allBut are all organization-wide permissions except one.
+func allBut(grant models.OrganizationGrant) []string {
+	var names []string
+	for _, g := range models.AllOrganizationGrants {
+		if g != grant {
+			names = append(names, string(g))
+		}
+	}
+	return names
+}
+
+// Without its permission, and with all others, no route shows or does anything; with it, it works.
+func TestPagesRequirePermissions(t *testing.T) {
+	t.Parallel()
+	s := newGuardedSite(t)
+	v := s.SignedIn("bob")
+	for _, missing := range models.AllOrganizationGrants {
+		grant(s.Site, "bob", allBut(missing)...)
+		before := s.contents()
+		for _, c := range routeCases {
+			if c.anyone || c.grant != missing {
+				continue
+			}
+			s.try(v, c, "without", nil).Want(http.StatusForbidden, "permission")
+			s.wantUnchanged(t, before, c.String()+" without "+string(missing))
+		}
+	}
+	grant(s.Site, "bob", allBut("")...)
+	for i, c := range routeCases {
+		if c.grant == "" {
+			continue
+		}
+		if page := s.try(v, c, fmt.Sprintf("with%d", i), nil); page.Status >= http.StatusBadRequest {
+			t.Errorf("%s with every permission: %d\n%s", c, page.Status, page.Body)
+		}
+	}
+}
+
+var (
+	hrefInPage   = regexp.MustCompile(`(?:href|hx-get)="(/console[^"]*)"`)
+	actionInPage = regexp.MustCompile(`(?:formaction="|method="post" action=")(/console[^"]*)"`)
+)
+
+// crawl opens every page that pages lead to and returns them by path.
+func crawl(t *testing.T, v *consoletest.Visitor) map[string]consoletest.Page {
+	t.Helper()
+	pages := map[string]consoletest.Page{}
+	for next := []string{"/console"}; len(next) > 0 && len(pages) < 500; next = next[1:] {
+		path, _, _ := strings.Cut(next[0], "#")
+		if _, seen := pages[path]; seen || strings.HasPrefix(path, "/console/assets/") {
+			continue
+		}
+		pages[path] = v.Get(path)
+		next = append(next, unescaped(hrefInPage.FindAllStringSubmatch(pages[path].Body, -1))...)
+	}
+	if len(pages) > 450 {
+		t.Error("there are too many pages")
+	}
+	return pages
+}
+
+// No page offers a link or a button that the person's permissions do not allow, and with all
+// of them every page can be reached.
+func TestPagesOfferOnlyWhatIsAllowed(t *testing.T) {
+	t.Parallel()
+	s := newGuardedSite(t)
+	v := s.SignedIn("bob")
+	for _, missing := range slices.Concat([]models.OrganizationGrant{""}, models.AllOrganizationGrants) {
+		grant(s.Site, "bob", allBut(missing)...)
+		offered := map[string]bool{}
+		for path, page := range crawl(t, v) {
+			if page.Status != http.StatusOK {
+				t.Errorf("without %q a page leads to %s: %d", missing, path, page.Status)
+			}
+			offered[caseOf(t, http.MethodGet, path).String()] = true
+			for _, action := range unescaped(actionInPage.FindAllStringSubmatch(page.Body, -1)) {
+				c := caseOf(t, http.MethodPost, action)
+				if c.grant != "" && c.grant == missing {
+					t.Errorf("without %q the page %s has a form of %s", missing, path, c)
+				}
+				offered[c.String()] = true
+			}
+		}
+		for _, c := range routeCases {
+			// What is not offered here: activating people and turning on what is on.
+			rare := strings.HasSuffix(c.path, "/activate") || strings.HasSuffix(c.path, "/on")
+			if missing == "" && !c.anyone && !rare && !offered[c.String()] {
+				t.Errorf("no page leads to %s", c)
+			}
+		}
+	}
+}
+
+// People who are not signed in see and change nothing, on any route.
+func TestVisitorsSeeNothing(t *testing.T) {
+	t.Parallel()
+	s := newGuardedSite(t)
+	before := s.contents()
+	for _, c := range routeCases {
+		page := s.try(s.NewVisitor(), c, "visitor", nil)
+		if !c.anyone && (page.Status != http.StatusSeeOther || !strings.HasPrefix(page.Location(), "/console/sign-in") || page.Body != "" && c.method != http.MethodGet) {
+			t.Errorf("%s: %d %s", c, page.Status, page.Body)
+		}
+	}
+	s.wantUnchanged(t, before, "a visitor")
+}
+
+// Looking changes nothing.
+func TestGetsChangeNothing(t *testing.T) {
+	t.Parallel()
+	s := newGuardedSite(t)
+	v := s.SignedIn("bob")
+	grant(s.Site, "bob", allBut("")...)
+	before := s.contents()
+	for _, c := range routeCases {
+		if c.method == http.MethodGet {
+			s.try(v, c, "", nil)
+			s.wantUnchanged(t, before, c.String())
+		}
+	}
+}

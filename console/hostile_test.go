@@ -1,0 +1,121 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"millwright/console/consoletest"
+	"millwright/service/servicetest"
+)
+
+// Texts that are meant to break pages: markup, characters that change the direction of text
+// and control terminals, and 10,000 characters.
+const (
+	markup      = `"><script>alert(1)</script><img src=x onerror=alert(1)>'&{{.}}`
+	rightToLeft = "\u202emoc.elpmaxe\u2069\u2067 \u05e9\u05dc\u05d5\u05dd <b>x</b>"
+)
+
+var longText = strings.Repeat("<b>w</b>x", 1112)
+
+// newHostileSite is newGuardedSite whose texts are hostile, wherever others write them.
+func newHostileSite(t *testing.T) *guardedSite {
+	t.Helper()
+	s := newGuardedSite(t)
+	name := func(text string) string { return text + strings.Repeat("<b>w</b>", 25)[:200-len([]rune(text))] }
+	for key, text := range map[string]string{"bob": name(markup), "eve": name(rightToLeft), "erp": name(rightToLeft), "reader": name(markup), "crew": name("\u2066")} {
+		s.Exec(`UPDATE identities SET name = $2 WHERE id = $1`, s.ID(key), text)
+	}
+	s.Exec(`UPDATE identities SET name = $2 WHERE id = $1`, s.Acme.OrganizationID, name(rightToLeft))
+	s.Exec(`UPDATE people SET phone = $2, email = $3 WHERE id = $1`, s.ID("eve"), rightToLeft, `"`+rightToLeft+strings.Repeat("x", 150)+`"@acme.example.com`)
+	s.Exec(`UPDATE inventory_nodes SET name = $1`, name(rightToLeft))
+	s.Exec(`UPDATE permission_definitions SET name = $1 || id`, markup+rightToLeft)
+	s.Exec(`UPDATE organization_permission_definitions SET name = $1 || id`, markup+rightToLeft)
+	s.Exec(`UPDATE webhooks SET url = 'https://example.com/' || $1 || place`, strings.Repeat("a", 300)+rightToLeft)
+	s.Exec(`UPDATE webhooks SET off_reason = $1, off_at = now(), enabled = false WHERE id = $2`, longText+rightToLeft, s.ID("reader_hook"))
+	s.Exec(`INSERT INTO webhook_health (webhook_id, failing_since, last_at, last_error) SELECT id, now(), now(), $1 FROM webhooks
+		ON CONFLICT (webhook_id) DO UPDATE SET failing_since = now(), last_at = now(), last_status = NULL, last_error = $1`, longText+rightToLeft)
+	for hook, body := range map[string][]byte{"erp_hook": []byte(strings.Repeat("a", 3000) + rightToLeft + "\x00\x1b[31m\r" + markup), "reader_hook": {0xff, 0xfe, 0, 'x', 0x80}} {
+		s.Exec(`INSERT INTO webhook_tests (event_id, webhook_id, started_at, latency_ms, status, response_body) VALUES ($1, $2, $3, 5, 200, $4)`,
+			"evt_00000000000000000000000"+hook[:3], s.ID(hook), s.Clock.Now(), body)
+	}
+	s.Exec(`UPDATE deliveries SET last_status = NULL, last_error = $1`, longText+rightToLeft)
+	s.Exec(`UPDATE attempts SET status = NULL, error = $1`, longText+rightToLeft)
+	s.Exec(`UPDATE attempts SET status = 200, error = NULL, response_body = $2 WHERE delivery_id = $1`, s.things["delivery"], []byte(markup+rightToLeft+strings.Repeat("b", 3000)+"\x1b\x00"))
+	s.Exec(`UPDATE sessions SET user_agent = $1, network = '192.0.2.1'`, markup+rightToLeft)
+	notify(s.Site, "ann", "webhook.turned_off", "unknown.<b>kind</b>")
+	for _, text := range []string{longText, rightToLeft, markup} {
+		s.Exec(`INSERT INTO log (organization_id, record_id, actor_id, actor_name, action, created_at) VALUES ($1, $2, $2, $3, 'odd.<script>', now())`,
+			s.Acme.OrganizationID, s.ID("bob"), text)
+	}
+	return s
+}
+
+var (
+	hostileMarkup = regexp.MustCompile(`<script>|<img src=x|<b>|onerror=alert\(1\)>`)
+	// plain are paths of what a browser saves, and of forms with nothing that others wrote or with
+	// the address or the name that another page has too.
+	plain  = regexp.MustCompile(`\.csv$|/new$|/(secret|off|delete)$`)
+	hidden = regexp.MustCompile("[\u202a-\u202e\u2066-\u2069\x00\x07\x1b\x7f\r]")
+)
+
+// wantOnlyText fails the test if the page has markup of others, or characters that hide what it says.
+func wantOnlyText(t *testing.T, path string, page consoletest.Page) {
+	t.Helper()
+	if page.Status != http.StatusOK {
+		t.Errorf("%s: %d", path, page.Status)
+	}
+	if at := hostileMarkup.FindStringIndex(page.Body); at != nil && !strings.HasPrefix(page.Header.Get("Content-Type"), "text/csv") {
+		t.Errorf("%s has markup of others: %q", path, page.Body[max(0, at[0]-100):at[1]])
+	}
+	if strings.HasPrefix(page.Header.Get("Content-Type"), "text/csv") {
+		page.Body = strings.ReplaceAll(page.Body, "\r\n", "\n")
+	}
+	if at := hidden.FindStringIndex(page.Body); at != nil {
+		t.Errorf("%s has a character that hides text: %q", path, page.Body[max(0, at[0]-100):at[1]])
+	}
+}
+
+// Texts that others wrote are shown as they are, on every page and in every download, and
+// break nothing: no markup, no other direction, no scrolling sideways, no broken policy.
+func TestHostileTextsAreOnlyText(t *testing.T) {
+	t.Parallel()
+	s := newHostileSite(t)
+	v := s.SignedIn("ann")
+	b := s.Browser(t)
+	b.SignIn("ann")
+	for _, c := range routeCases {
+		if c.method != http.MethodGet || c.anyone {
+			continue
+		}
+		for _, change := range []func(*string, url.Values, url.Values){
+			nil,
+			func(id *string, query, _ url.Values) { // an address that is off, no filters
+				if *id == s.ID("erp_hook") {
+					*id = s.ID("reader_hook")
+				}
+				clear(query)
+			},
+			func(id *string, query, _ url.Values) { // hostile parameters
+				clear(query)
+				for _, name := range []string{"q", "see", "who", "since", "done", "time"} {
+					query.Set(name, markup+rightToLeft)
+				}
+			},
+		} {
+			path := s.pathOf(c, change)
+			wantOnlyText(t, path, v.Get(path))
+			if change == nil && !plain.MatchString(c.path) {
+				b.Open(path)
+				b.Check("")
+			}
+		}
+	}
+	b.Open("/console/webhooks/" + s.ID("reader_hook"))
+	b.Check("")
+	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM log WHERE action LIKE 'odd%'`); n != 3 {
+		t.Errorf("%d hostile entries", n)
+	}
+}

@@ -1,0 +1,98 @@
+package console_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"millwright/console/consoletest"
+)
+
+// unknownOf returns an id of the same kind that nothing has.
+func unknownOf(id string) string {
+	if prefix, _, found := strings.Cut(id, "_"); found {
+		return prefix + "_00000000000000000000000000"
+	}
+	return "9007199254740993"
+}
+
+// takesNumber reports whether a parameter is the number of a notice.
+func takesNumber(c routeCase, name string) bool {
+	return strings.HasPrefix(c.path, "/console/notices") && (name != "path" || c.id == "{notice}")
+}
+
+// nameless returns a page without the id that was sent and the keys of forms.
+func nameless(page consoletest.Page, id string) string {
+	text := formKey.ReplaceAllString(page.Body, "") + page.Location()
+	if !strings.Contains(id, "_") { // a short number, which pages do not repeat
+		return text
+	}
+	return strings.ReplaceAll(text, id, "")
+}
+
+// Another organization's records are the same as records that do not exist, on every route and
+// in every parameter of a path, a query and a form. Nothing of them is shown or changed.
+func TestTenantsAreIsolatedOnPages(t *testing.T) {
+	t.Parallel()
+	s := newGuardedSite(t)
+	v := s.SignedIn("ann")
+	s.Exec(`DELETE FROM notices WHERE person_id = $1`, s.ID("ann"))
+	before := s.contents()
+	secrets := []string{"Their work order", "Pia Frost", "pia@polar", "Dispatch", "Back office", "127.0.0.1:9/dispatch", "cli_dispatch"}
+	compare := func(c routeCase, where, id string, set func(value string) func(*string, url.Values, url.Values)) {
+		if takesNumber(c, where) == strings.Contains(id, "_") {
+			return
+		}
+		theirs, nothing := s.try(v, c, "theirs", set(id)), s.try(v, c, "nothing", set(unknownOf(id)))
+		if theirs.Status != nothing.Status || nameless(theirs, id) != nameless(nothing, unknownOf(id)) {
+			t.Errorf("%s with %s in %s: %d, and %d for nothing: %s", c, id, where, theirs.Status, nothing.Status, firstDifference(nameless(theirs, id), nameless(nothing, unknownOf(id))))
+		}
+		if where == "path" && theirs.Status != http.StatusNotFound {
+			t.Errorf("%s with %s: %d", c, id, theirs.Status)
+		}
+		for _, text := range secrets {
+			if strings.Contains(theirs.Body, text) {
+				t.Errorf("%s with %s in %s shows %q", c, id, where, text)
+			}
+		}
+	}
+	for _, c := range routeCases {
+		if c.anyone {
+			continue
+		}
+		for _, id := range s.theirs {
+			if strings.Contains(c.path, ":id") {
+				compare(c, "path", id, func(value string) func(*string, url.Values, url.Values) {
+					return func(path *string, _, _ url.Values) { *path = value }
+				})
+			}
+			for _, name := range c.ids {
+				compare(c, name, id, func(value string) func(*string, url.Values, url.Values) {
+					return func(_ *string, query, form url.Values) {
+						values := form
+						if query.Has(name) {
+							values = query
+						}
+						for _, other := range c.ids { // alone: the others would hide its effect
+							query.Del(other)
+						}
+						values.Set(name, value)
+					}
+				})
+			}
+		}
+		s.wantUnchanged(t, before, c.String()+" with another organization's ids")
+	}
+}
+
+// firstDifference returns the texts from where they differ.
+func firstDifference(a, b string) string {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return fmt.Sprintf("%q and %q", a[i:min(i+150, len(a))], b[i:min(i+150, len(b))])
+		}
+	}
+	return fmt.Sprintf("%d and %d bytes", len(a), len(b))
+}

@@ -1,0 +1,303 @@
+package console_test
+
+import (
+	"context"
+	"html"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/console"
+	"millwright/console/consoletest"
+	"millwright/models"
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+// routeCase is a request to a route of the console that succeeds. Texts in braces are the
+// things of newGuardedSite.
+type routeCase struct {
+	method, path string
+	// anyone says that the route needs no sign-in; else grant is what it takes, "" for nothing.
+	anyone bool
+	grant  models.OrganizationGrant
+	// id is the path's :id or :token.
+	id    string
+	query string
+	form  string
+	// ids are the parameters of the query or the form that take an id.
+	ids []string
+}
+
+const (
+	integrations = models.GrantIntegrations
+	people       = models.GrantPeople
+	logRecords   = models.GrantLogRecords
+)
+
+// routeCases are all routes of the console, with every parameter that takes an id. Those that
+// take something away follow the others about it.
+var routeCases = []routeCase{
+	{method: "GET", path: "/", anyone: true},
+	{method: "GET", path: "/console"},
+	{method: "GET", path: "/console/sign-in", anyone: true},
+	{method: "POST", path: "/console/sign-in", anyone: true, form: "email=ann@acme.example.com&password=wrong"},
+	{method: "POST", path: "/console/sign-in/organization", anyone: true, form: "choice=x&person={bob}", ids: []string{"choice", "person"}},
+	{method: "POST", path: "/console/sign-out", anyone: true, form: "x=1"},
+	{method: "GET", path: "/console/invite/:token", anyone: true, id: "x"},
+	{method: "POST", path: "/console/invite/:token", anyone: true, id: "x", form: "password=a+good+long+password"},
+	{method: "GET", path: "/console/reset/:token", anyone: true, id: "x"},
+	{method: "POST", path: "/console/reset/:token", anyone: true, id: "x", form: "password=a+good+long+password"},
+	{method: "GET", path: "/console/forgotten", anyone: true},
+	{method: "POST", path: "/console/forgotten", anyone: true, form: "email=no.one@acme.example.com"},
+	{method: "GET", path: "/console/openid/start", anyone: true, ids: []string{"invite"}},
+	{method: "GET", path: "/console/openid/callback", anyone: true, query: "code=x&state=y"},
+
+	{method: "GET", path: "/console/account"},
+	{method: "POST", path: "/console/account", form: "name=Bob+Stone&time_zone=UTC&theme=dark"},
+	{method: "POST", path: "/console/account/password", form: "old_password=wrong&password=another+good+password"},
+	{method: "POST", path: "/console/account/sessions/:id/end", id: "{session}", form: "x=1"},
+	{method: "POST", path: "/console/account/sessions/end-others", form: "x=1"},
+
+	{method: "GET", path: "/console/people", query: "after_name=M&after={bob}", ids: []string{"after"}},
+	{method: "GET", path: "/console/people/:id", id: "{eve}"},
+	{method: "GET", path: "/console/people/new", grant: people},
+	{method: "POST", path: "/console/people", grant: people, form: "email=nia@acme.example.com&definition=", ids: []string{"definition"}},
+	{method: "POST", path: "/console/people/:id", grant: people, id: "{eve}", form: "definition={org_nothing}", ids: []string{"definition"}},
+	{method: "POST", path: "/console/people/:id/link", grant: people, id: "{eve}", form: "x=1"},
+	{method: "GET", path: "/console/people/:id/deactivate", grant: people, id: "{eve}"},
+	{method: "POST", path: "/console/people/:id/deactivate", grant: people, id: "{eve}", form: "x=1"},
+	{method: "POST", path: "/console/people/:id/activate", grant: people, id: "{eve}", form: "x=1"},
+
+	{method: "GET", path: "/console/log", grant: logRecords, query: "who={bob}&record={bob}", ids: []string{"who", "record"}},
+	{method: "GET", path: "/console/log.csv", grant: logRecords, query: "who={bob}&record={bob}", ids: []string{"who", "record"}},
+
+	{method: "GET", path: "/console/notices", query: "unread_before=1&read_before=1", ids: []string{"unread_before", "read_before"}},
+	{method: "POST", path: "/console/notices/read", form: "last=0", ids: []string{"last"}},
+	{method: "POST", path: "/console/notices/:id/open", id: "{notice}", form: "x=1"},
+
+	{method: "GET", path: "/console/integrations", grant: integrations},
+	{method: "GET", path: "/console/integrations/new", grant: integrations},
+	{method: "POST", path: "/console/integrations", grant: integrations, form: "name=New&scopes=work_orders:read&organization_definition_id=", ids: []string{"organization_definition_id"}},
+	{method: "GET", path: "/console/integrations/:id", grant: integrations, id: "{erp}", query: "see={hq}", ids: []string{"see"}},
+	{method: "POST", path: "/console/integrations/:id", grant: integrations, id: "{erp}", form: "name=Other&scopes=work_orders:read&organization_definition_id=", ids: []string{"organization_definition_id"}},
+	{method: "GET", path: "/console/integrations/:id/secret", grant: integrations, id: "{erp}"},
+	{method: "POST", path: "/console/integrations/:id/secret", grant: integrations, id: "{erp}", form: "x=1"},
+	{method: "GET", path: "/console/integrations/:id/off", grant: integrations, id: "{erp}"},
+	{method: "POST", path: "/console/integrations/:id/off", grant: integrations, id: "{erp}", form: "x=1"},
+	{method: "POST", path: "/console/integrations/:id/on", grant: integrations, id: "{erp}", form: "x=1"},
+	{method: "GET", path: "/console/integrations/:id/delete", grant: integrations, id: "{outsider}"},
+	{method: "POST", path: "/console/integrations/:id/delete", grant: integrations, id: "{outsider}", form: "x=1"},
+
+	{method: "GET", path: "/console/integrations/:id/webhooks/new", grant: integrations, id: "{erp}"},
+	{method: "POST", path: "/console/integrations/:id/webhooks", grant: integrations, id: "{erp}", form: "url=http://127.0.0.1:9/new&events=work_order.created"},
+	{method: "GET", path: "/console/webhooks/:id", grant: integrations, id: "{erp_hook}"},
+	{method: "POST", path: "/console/webhooks/:id", grant: integrations, id: "{erp_hook}", form: "url=http://127.0.0.1:9/other&events=work_order.created"},
+	{method: "GET", path: "/console/webhooks/:id/secret", grant: integrations, id: "{erp_hook}"},
+	{method: "POST", path: "/console/webhooks/:id/secret", grant: integrations, id: "{erp_hook}", form: "x=1"},
+	{method: "POST", path: "/console/webhooks/:id/test", grant: integrations, id: "{erp_hook}", form: "x=1"},
+	{method: "GET", path: "/console/webhooks/:id/missed", grant: integrations, id: "{erp_hook}"},
+	{method: "POST", path: "/console/webhooks/:id/missed", grant: integrations, id: "{erp_hook}", form: "since=2026-03-01T00:00"},
+	{method: "GET", path: "/console/webhooks/:id/deliveries", grant: integrations, id: "{erp_hook}", query: "record={work_order}&before={delivery}", ids: []string{"record", "before"}},
+	{method: "GET", path: "/console/webhooks/:id/charts", grant: integrations, id: "{erp_hook}"},
+	{method: "GET", path: "/console/charts/deliveries", grant: integrations},
+	{method: "GET", path: "/console/deliveries", grant: integrations, query: "record={work_order}&before={delivery}", ids: []string{"record", "before"}},
+	{method: "GET", path: "/console/deliveries/:id", grant: integrations, id: "{delivery}"},
+	{method: "POST", path: "/console/deliveries/:id/redeliver", grant: integrations, id: "{delivery}", form: "back=/console/deliveries"},
+	{method: "POST", path: "/console/deliveries/redeliver", grant: integrations, form: "delivery={delivery}&back=/console/deliveries", ids: []string{"delivery"}},
+	{method: "GET", path: "/console/deliveries/redeliver-matching", grant: integrations, query: "webhook={erp_hook}&record={work_order}", ids: []string{"webhook", "record"}},
+	{method: "POST", path: "/console/deliveries/redeliver-matching", grant: integrations, query: "webhook={erp_hook}&record={work_order}", form: "x=1", ids: []string{"webhook", "record"}},
+	{method: "GET", path: "/console/webhooks/:id/off", grant: integrations, id: "{erp_hook}"},
+	{method: "POST", path: "/console/webhooks/:id/off", grant: integrations, id: "{erp_hook}", form: "reason=Moving"},
+	{method: "POST", path: "/console/webhooks/:id/on", grant: integrations, id: "{erp_hook}", form: "since=2026-03-01T00:00&send=yes"},
+	{method: "GET", path: "/console/webhooks/:id/delete", grant: integrations, id: "{reader_hook}"},
+	{method: "POST", path: "/console/webhooks/:id/delete", grant: integrations, id: "{reader_hook}", form: "x=1"},
+}
+
+func (c routeCase) String() string { return c.method + " " + c.path }
+
+// A new route is listed in routeCases, so that the tests of this package try it.
+func TestEveryRouteIsListed(t *testing.T) {
+	t.Parallel()
+	s := newGuardedSite(t)
+	listed := map[string]bool{}
+	for _, c := range routeCases {
+		listed[c.String()] = true
+	}
+	for _, route := range s.Console.Routes() {
+		if name := route.Method + " " + route.Path; !listed[name] {
+			t.Errorf("%s is not in routeCases", name)
+		} else {
+			delete(listed, name)
+		}
+	}
+	for name := range listed {
+		t.Errorf("%s is in routeCases and not a route", name)
+	}
+}
+
+// guardedSite is a site with something for each route.
+type guardedSite struct {
+	*consoletest.Site
+	// things are ids by their names in routeCases; theirs are ids of the other organization.
+	things map[string]string
+	theirs []string
+}
+
+// sentTests is a tester that sends nothing.
+type sentTests struct{}
+
+func (sentTests) Send(context.Context, string, models.EventType) (string, error) { return "evt_x", nil }
+
+// newGuardedSite serves a console with all routes. Records of both organizations have
+// deliveries, and a person of each has a notice and sessions.
+func newGuardedSite(t *testing.T, adjust ...func(*console.Options)) *guardedSite {
+	t.Helper()
+	s := &guardedSite{Site: consoletest.NewSite(t, append([]func(*console.Options){func(o *console.Options) {
+		o.Tester = sentTests{}
+		o.OpenID = &console.OpenIDOptions{Issuer: "http://127.0.0.1:9", ClientID: "console", Name: "Login"}
+	}}, adjust...)...)}
+	s.Exec(`UPDATE plans SET manual_work_orders = true`)
+	ours := newRecord(t, s.Site)
+	result, err := s.CreateWorkOrder(t.Context(), s.Actor("dispatch"), service.Call{}, service.NewWorkOrder{InventoryID: s.ID("depot"), Title: "Their work order"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := result.RecordID
+	s.PlantDeliveries("erp_hook", ours, models.EventWorkOrderCreated, models.DeliveryFailed, 500, 2, s.Clock.Now().Add(-time.Hour))
+	s.PlantDeliveries("dispatch_hook", theirs, models.EventWorkOrderCreated, models.DeliveryFailed, 500, 2, s.Clock.Now().Add(-time.Hour))
+	notify(s.Site, "bob", "webhook.failing")
+	s.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at, mail) VALUES ($1, $2, 'webhook.failing', $3, now(), 'inbox')`,
+		s.Polar.OrganizationID, s.ID("pia"), s.ID("dispatch_hook"))
+	s.SignedIn("pia")
+	s.SignedIn("bob")
+	one := func(sql string, args ...any) string { return servicetest.Value[string](s.Fixture, sql, args...) }
+	s.things = map[string]string{
+		"work_order": ours,
+		"delivery":   one(`SELECT id FROM deliveries WHERE webhook_id = $1 ORDER BY seq LIMIT 1`, s.ID("erp_hook")),
+		"notice":     one(`SELECT id::text FROM notices WHERE person_id = $1`, s.ID("bob")),
+		"session":    one(`SELECT id FROM sessions WHERE person_id = $1 LIMIT 1`, s.ID("bob")),
+	}
+	for key, id := range s.Acme.IDs {
+		s.things[key] = id
+	}
+	s.theirs = []string{
+		theirs,
+		one(`SELECT id FROM deliveries WHERE webhook_id = $1 ORDER BY seq LIMIT 1`, s.ID("dispatch_hook")),
+		one(`SELECT event_id FROM deliveries WHERE webhook_id = $1 ORDER BY seq LIMIT 1`, s.ID("dispatch_hook")),
+		one(`SELECT id::text FROM notices WHERE person_id = $1`, s.ID("pia")),
+		one(`SELECT id FROM sessions WHERE person_id = $1 LIMIT 1`, s.ID("pia")),
+	}
+	for _, id := range s.Polar.IDs {
+		s.theirs = append(s.theirs, id)
+	}
+	slices.Sort(s.theirs)
+	return s
+}
+
+// fill replaces texts in braces.
+func (s *guardedSite) fill(text string) string {
+	for name, id := range s.things {
+		text = strings.ReplaceAll(text, "{"+name+"}", id)
+	}
+	return text
+}
+
+// try makes the request of a case; change changes its id and parameters first.
+func (s *guardedSite) try(v *consoletest.Visitor, c routeCase, key string, change func(id *string, query, form url.Values)) consoletest.Page {
+	path, form := s.request(c, change)
+	if c.method == http.MethodGet {
+		return v.Get(path)
+	}
+	if key != "" {
+		form.Set("form_key", key)
+	}
+	return v.Post(path, form)
+}
+
+func (s *guardedSite) pathOf(c routeCase, change func(id *string, query, form url.Values)) string {
+	path, _ := s.request(c, change)
+	return path
+}
+
+// request returns the path and the form of a case.
+func (s *guardedSite) request(c routeCase, change func(id *string, query, form url.Values)) (path string, form url.Values) {
+	id := s.fill(c.id)
+	query, err := url.ParseQuery(s.fill(c.query))
+	if err != nil {
+		panic(err)
+	}
+	if form, err = url.ParseQuery(s.fill(c.form)); err != nil {
+		panic(err)
+	}
+	if change != nil {
+		change(&id, query, form)
+	}
+	path = strings.NewReplacer(":id", url.PathEscape(id), ":token", url.PathEscape(id)).Replace(c.path)
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	return path, form
+}
+
+// contents are digests of all tables, except those that say when someone was there.
+func (s *guardedSite) contents() map[string]string {
+	tables := servicetest.Value[[]string](s.Fixture, `SELECT array_agg(relname::text ORDER BY relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE nspname = 'public' AND relkind = 'r' AND relname NOT IN ('sessions', 'rate_counters')`)
+	var queries []string
+	for _, table := range tables {
+		queries = append(queries, `SELECT '`+table+` ' || coalesce(md5(string_agg(t::text, '|' ORDER BY t::text)), '') AS line FROM "`+table+`" t`)
+	}
+	lines := servicetest.Value[[]string](s.Fixture, `SELECT array_agg(line) FROM (`+strings.Join(queries, " UNION ALL ")+`) x`)
+	found := map[string]string{}
+	for _, line := range lines {
+		table, sum, _ := strings.Cut(line, " ")
+		found[table] = sum
+	}
+	return found
+}
+
+// wantUnchanged fails the test if a table has changed.
+func (s *guardedSite) wantUnchanged(t *testing.T, before map[string]string, what string) {
+	t.Helper()
+	for table, sum := range s.contents() {
+		if before[table] != sum {
+			t.Errorf("%s changes the table %s", what, table)
+		}
+	}
+}
+
+// caseOf returns the case of the route that serves the path.
+func caseOf(t *testing.T, method, path string) routeCase {
+	t.Helper()
+	var best routeCase
+	path, _, _ = strings.Cut(path, "?")
+	path, _, _ = strings.Cut(path, "#")
+	want := strings.Split(path, "/")
+	for _, c := range routeCases {
+		got := strings.Split(c.path, "/")
+		matches := c.method == method && len(got) == len(want)
+		for i := range got {
+			matches = matches && (strings.HasPrefix(got[i], ":") || got[i] == want[i])
+		}
+		if matches && (best.path == "" || !strings.Contains(c.path, ":")) {
+			best = c
+		}
+	}
+	if best.path == "" {
+		t.Errorf("a page leads to %s %s, which is no route", method, path)
+	}
+	return best
+}
+
+// unescaped is html.UnescapeString of the first group of each match.
+func unescaped(found [][]string) []string {
+	texts := make([]string, len(found))
+	for i, f := range found {
+		texts[i] = html.UnescapeString(f[1])
+	}
+	return texts
+}
