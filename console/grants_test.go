@@ -96,7 +96,7 @@ func TestPagesOfferOnlyWhatIsAllowed(t *testing.T) {
 			}
 		}
 		for _, c := range routeCases {
-			// What is not offered here: activating people and turning on what is on.
+			// Not offered here: activating people and turning on what is on.
 			rare := strings.HasSuffix(c.path, "/activate") || strings.HasSuffix(c.path, "/on")
 			if missing == "" && !c.anyone && !rare && !offered[c.String()] {
 				t.Errorf("no page leads to %s", c)

@@ -322,7 +322,7 @@ func TestStaleFormsOfIntegrationsAreRejected(t *testing.T) {
 	if _, err := s.ChangeWebhook(t.Context(), s.Viewer("ivy"), s.ID("reader_hook"), service.WebhookChange{URL: &other}); err != nil {
 		t.Fatal(err)
 	}
-	stale = v.Post(page, f).Want(http.StatusConflict, "Ivy Marsh changed the webhook address", `value="http://127.0.0.1:9/mine"`)
+	stale = v.Post(page, f).Want(http.StatusConflict, "<bdi>Ivy Marsh</bdi> changed the webhook address", `value="http://127.0.0.1:9/mine"`)
 	v.Post(page, stale.Form("url", "http://127.0.0.1:9/mine", "events", "issue.created")).Want(http.StatusSeeOther)
 	v.Get(page).Want(http.StatusOK, "http://127.0.0.1:9/mine")
 }

@@ -150,7 +150,7 @@ type guardedSite struct {
 // sentTests is a tester that sends nothing.
 type sentTests struct{}
 
-func (sentTests) Send(context.Context, string, models.EventType) (string, error) { return "evt_x", nil }
+func (sentTests) Send(context.Context, service.WakeTarget, models.EventType) (string, error) { return "evt_x", nil }
 
 // newGuardedSite serves a console with all routes. Records of both organizations have
 // deliveries, and a person of each has a notice and sessions.
