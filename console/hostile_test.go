@@ -58,7 +58,7 @@ var (
 	// plain are paths of what a browser saves, and of forms with nothing that others wrote or with
 	// the address or the name that another page has too.
 	plain  = regexp.MustCompile(`\.csv$|/new$|/(secret|off|delete)$`)
-	hidden = regexp.MustCompile("[\u202a-\u202e\u2066-\u2069\x00\x07\x1b\x7f\r]")
+	hidden = regexp.MustCompile(`[\x{202a}-\x{202e}\x{2066}-\x{2069}\x00\x07\x1b\x7f\r]`)
 )
 
 // wantOnlyText fails the test if the page has markup of others, or characters that hide what it says.

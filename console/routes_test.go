@@ -103,6 +103,7 @@ var routeCases = []routeCase{
 	{method: "POST", path: "/console/webhooks/:id/missed", grant: integrations, id: "{erp_hook}", form: "since=2026-03-01T00:00"},
 	{method: "GET", path: "/console/webhooks/:id/deliveries", grant: integrations, id: "{erp_hook}", query: "record={work_order}&before={delivery}", ids: []string{"record", "before"}},
 	{method: "GET", path: "/console/webhooks/:id/charts", grant: integrations, id: "{erp_hook}"},
+	{method: "GET", path: "/console/integrations/:id/charts", grant: integrations, id: "{erp}"},
 	{method: "GET", path: "/console/charts/deliveries", grant: integrations},
 	{method: "GET", path: "/console/deliveries", grant: integrations, query: "record={work_order}&before={delivery}", ids: []string{"record", "before"}},
 	{method: "GET", path: "/console/deliveries/:id", grant: integrations, id: "{delivery}"},
@@ -150,7 +151,9 @@ type guardedSite struct {
 // sentTests is a tester that sends nothing.
 type sentTests struct{}
 
-func (sentTests) Send(context.Context, service.WakeTarget, models.EventType) (string, error) { return "evt_x", nil }
+func (sentTests) Send(context.Context, service.WakeTarget, models.EventType) (string, error) {
+	return "evt_x", nil
+}
 
 // newGuardedSite serves a console with all routes. Records of both organizations have
 // deliveries, and a person of each has a notice and sessions.
