@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // LogRecord is an entry of an organization's log: who did what to which record.
@@ -48,36 +49,66 @@ type LogPage struct {
 	SearchedTo *models.Time
 }
 
-// maxLogScan is how many entries one page looks at. The log has no index of actors,
-// actions and times, since every write would pay for it.
-const maxLogScan = 20_000
+const (
+	// maxLogScan is how many entries one page looks at. The log has no index of actors,
+	// actions and times, since every write would pay for it.
+	maxLogScan = 20_000
+	// maxLogSkew is how long before its entry's id a time may be taken: how long a write
+	// takes, and how far clocks are apart.
+	maxLogSkew = 10 * time.Minute
+)
 
 // LogRecords returns a page of the log of the actor's organization, for people with the
 // permission for it; organizationID is only for operators. Errors: permission_denied, unavailable.
 func (s *Service) LogRecords(ctx context.Context, actor Actor, organizationID string, filter LogFilter) (LogPage, error) {
-	if err := s.readsLog(ctx, actor); err != nil {
-		return LogPage{}, err
-	}
 	organization := organizationOf(actor, organizationID)
-	before := cmp.Or(filter.Before, 1<<62)
-	if !filter.To.IsZero() {
-		last, err := s.logPosition(ctx, organization, models.TimeOf(filter.To))
-		if err != nil {
-			return LogPage{}, err
-		}
-		before = min(before, last)
-	}
 	limit := min(cmp.Or(filter.Limit, models.DefaultPageSize), models.MaxPageSize)
-	args := pgx.NamedArgs{
-		"organization": organization, "before": before, "limit": limit + 1, "scan": maxLogScan, "actor": filter.ActorID,
-		"record": filter.RecordID, "action": filter.Action, "from": models.TimeOf(filter.From), "identity": string(models.PrefixIdentity) + "_%",
+	before, after := cmp.Or(filter.Before, 1<<62), int64(0)
+	var page LogPage
+	var found []logRow
+	// A page is full after few entries if most of them match.
+	look := func(scan int) func(*pgx.Batch) error {
+		return func(pipeline *pgx.Batch) error {
+			if found != nil && (len(page.Records) >= limit || page.Next == 0) {
+				return nil
+			}
+			args := pgx.NamedArgs{
+				"organization": organization, "before": before, "after": after, "limit": limit + 1, "scan": scan, "actor": filter.ActorID,
+				"record": filter.RecordID, "action": filter.Action, "from": models.TimeOf(filter.From), "identity": string(models.PrefixIdentity) + "_%",
+			}
+			sql, values := numbered(logQuery(filter), args)
+			pipeline.Queue(sql, values...).Query(func(rows pgx.Rows) (err error) {
+				found, err = batch.CollectRows[logRow](rows)
+				page = logPage(found, limit)
+				return err
+			})
+			return nil
+		}
 	}
-	found, err := collect[logRow](ctx, s, logQuery(filter), args)
-	if err != nil {
-		return LogPage{}, err
+	rounds := []func(*pgx.Batch) error{func(pipeline *pgx.Batch) error {
+		queueReadsLog(pipeline, actor)
+		if !filter.To.IsZero() {
+			var last int64
+			pipeline.Queue(logPositionQuery, organization, models.TimeOf(filter.To)).QueryRow(func(row pgx.Row) error {
+				err := row.Scan(&last)
+				before = min(before, last)
+				return err
+			})
+		}
+		if !filter.From.IsZero() {
+			pipeline.Queue(logPositionQuery, organization, models.TimeOf(filter.From.Add(-maxLogSkew))).
+				QueryRow(func(row pgx.Row) error { return row.Scan(&after) })
+		}
+		return nil
+	}, look(4 * limit)}
+	if filter.isSparse() {
+		rounds = append(rounds, look(maxLogScan))
 	}
-	return logPage(found, limit), nil
+	return read(ctx, s, organization, func() (LogPage, error) { return page, nil }, rounds...)
 }
+
+// isSparse reports whether entries that do not match are looked at too.
+func (f LogFilter) isSparse() bool { return f.ActorID != "" || f.Action != "" || !f.From.IsZero() }
 
 // logRow is an entry, or the last one that a page looked at.
 type logRow struct {
@@ -105,12 +136,12 @@ func logPage(found []logRow, limit int) LogPage {
 	return page
 }
 
-// logQuery reads entries along one of the log's two indexes, and stops after maxLogScan. Its
+// logQuery reads entries along one of the log's two indexes, and stops after @scan. Its
 // last row is where it stopped.
 func logQuery(filter LogFilter) string {
-	along := `y.organization_id = @organization`
+	along := `y.organization_id = @organization AND y.id >= @after`
 	if filter.RecordID != "" {
-		along = `y.record_id = @record AND y.organization_id = @organization`
+		along += ` AND y.record_id = @record`
 	}
 	conditions := []string{`true`}
 	if filter.ActorID != "" {
@@ -141,42 +172,34 @@ func logQuery(filter LogFilter) string {
 		ORDER BY 8, 1 DESC`
 }
 
-// readsLog rejects actors without the permission for Log Records. Errors: permission_denied, unavailable.
-func (s *Service) readsLog(ctx context.Context, actor Actor) error {
+// queueReadsLog has the round trip fail for actors without the permission for Log Records.
+// Errors: permission_denied.
+func queueReadsLog(pipeline *pgx.Batch, actor Actor) {
 	if actor.isOperator() {
-		return nil
+		return
 	}
-	var may bool
-	err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM people p JOIN organization_rights r ON r.actor_id = p.id
+	pipeline.Queue(`SELECT EXISTS (SELECT FROM people p JOIN organization_rights r ON r.actor_id = p.id
 		WHERE p.id = $1 AND p.organization_id = $2 AND p.deactivated_at IS NULL AND 'log_records' = ANY (r.grants))`,
-		actor.IdentityID, actor.OrganizationID).Scan(&may)
-	if err == nil && !may {
+		actor.IdentityID, actor.OrganizationID).QueryRow(func(row pgx.Row) error {
+		var may bool
+		if err := row.Scan(&may); err != nil || may {
+			return err
+		}
 		return models.Errorf(models.CodePermissionDenied, "Reading the log requires the permission Log Records.")
-	}
-	return s.translate(err)
+	})
 }
 
-// logPosition returns the first id of the organization's log whose entry is at the time or
-// later, or one above all. Ids are taken shortly before entries are committed, so it searches
-// by halves, with an hour's margin by the caller's choice of time.
-func (s *Service) logPosition(ctx context.Context, organizationID string, at models.Time) (int64, error) {
-	var low, high int64
-	err := s.pool.QueryRow(ctx, `
-		SELECT coalesce((SELECT id FROM log WHERE organization_id = $1 ORDER BY id LIMIT 1), 0),
-			coalesce((SELECT id FROM log WHERE organization_id = $1 ORDER BY id DESC LIMIT 1), 0) + 1`, organizationID).Scan(&low, &high)
-	for err == nil && low < high {
-		middle := low + (high-low)/2
-		var id *int64
-		var created *models.Time
-		err = s.pool.QueryRow(ctx, `SELECT max(id), max(created_at) FROM (
-			SELECT id, created_at FROM log WHERE organization_id = $1 AND id >= $2 ORDER BY id LIMIT 1) x`, organizationID, middle).Scan(&id, &created)
-		switch {
-		case err != nil:
-		case id == nil || !created.Before(at.Time):
-			high = middle
-		default:
-			low = *id + 1
-		}
-	}
-	return high, s.translate(err)
-}
+// logPositionQuery returns the first id of the log of the organization $1 whose entry is of
+// the time $2 or later, or one above all. Ids and times grow together, but for maxLogSkew, so
+// it searches by halves.
+const logPositionQuery = `
+	WITH RECURSIVE halves AS (
+		SELECT coalesce((SELECT id FROM log WHERE organization_id = $1 ORDER BY id LIMIT 1), 0) AS low,
+			coalesce((SELECT id FROM log WHERE organization_id = $1 ORDER BY id DESC LIMIT 1), 0) + 1 AS high
+		UNION ALL
+		SELECT CASE WHEN e.created_at < $2 THEN e.id + 1 ELSE h.low END, CASE WHEN e.created_at < $2 THEN h.high ELSE (h.low + h.high) / 2 END
+		FROM halves h
+		LEFT JOIN LATERAL (SELECT id, created_at FROM log WHERE organization_id = $1 AND id >= (h.low + h.high) / 2 ORDER BY id LIMIT 1) e ON true
+		WHERE h.low < h.high
+	)
+	SELECT high FROM halves WHERE low >= high`
