@@ -56,8 +56,8 @@ func (in *installation) makePartitions(ctx context.Context, from, to time.Time) 
 		for _, sql := range []string{
 			`ALTER TABLE ` + table + ` DETACH PARTITION partitions.` + former,
 			`ALTER TABLE partitions.` + former + ` RENAME TO ` + earlier,
-			`ALTER TABLE ` + table + ` ATTACH PARTITION partitions.` + earlier + ` FOR VALUES FROM (MINVALUE) TO ('` +
-				models.FirstID(models.IDPrefix(prefix), from.UTC().Truncate(24*time.Hour)) + `')`,
+			`ALTER TABLE ` + table + ` ATTACH PARTITION partitions.` + earlier + ` FOR VALUES FROM (MINVALUE) TO (partitions.first_id('` +
+				prefix + `', '` + from.UTC().Truncate(24*time.Hour).Format(time.RFC3339) + `'))`,
 		} {
 			if _, err := in.pool.Exec(ctx, sql); err != nil {
 				return fmt.Errorf("%s: %w", sql, err)

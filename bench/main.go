@@ -49,6 +49,7 @@ var parts = []part{
 	{"outage", benchOutage},
 	{"neighbors", benchNeighbors},
 	{"wakes", benchWakes},
+	{"console", benchConsole},
 	{"peers", benchPeer},
 }
 
