@@ -2,6 +2,7 @@ package consoletest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -35,38 +36,50 @@ type Browser struct {
 // patience bounds how long a browser may take for one step.
 const patience = 30 * time.Second
 
-// findChromium returns the program.
-func findChromium(t testing.TB) string {
-	t.Helper()
-	if path := os.Getenv("CHROMIUM"); path != "" {
-		return path
+// findChromium returns the program. The error says what to install.
+func findChromium() (path string, err error) {
+	if path = os.Getenv("CHROMIUM"); path != "" {
+		return path, nil
 	}
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
+		if path, err = exec.LookPath(name); err == nil {
+			return path, nil
 		}
 	}
-	t.Fatal("These tests need Chromium: install it (Debian: apt-get install chromium), or set CHROMIUM to the path of its program.")
-	return ""
+	return "", errors.New("this test needs Chromium: install it (Debian: apt-get install chromium), or set CHROMIUM to the path of its program")
 }
 
 // Browser opens a tab.
-func (s *Site) Browser(t testing.TB) *Browser { return s.open(t, true) }
+func (s *Site) Browser(t testing.TB) *Browser { t.Helper(); return s.open(t, true) }
 
 // BrowserWithoutScripts opens a tab in which pages run no scripts.
-func (s *Site) BrowserWithoutScripts(t testing.TB) *Browser { return s.open(t, false) }
+func (s *Site) BrowserWithoutScripts(t testing.TB) *Browser { t.Helper(); return s.open(t, false) }
 
 func (s *Site) open(t testing.TB, scripts bool) *Browser {
 	t.Helper()
+	b := Open(t, s.URL, scripts)
+	b.site = s
+	return b
+}
+
+// Open opens a tab for the console at the URL, in which pages run scripts or none.
+func Open(t testing.TB, at string, scripts bool) *Browser {
+	t.Helper()
+	path, err := findChromium()
+	if err != nil {
+		t.Fatal(err)
+	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(findChromium(t)), chromedp.UserDataDir(t.TempDir()),
+		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()),
 		// Containers have no user namespaces and a small /dev/shm.
 		chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true), chromedp.DisableGPU,
+		// Scrolling that takes its time would move what a test is about to click.
+		chromedp.Flag("force-prefers-reduced-motion", true),
 		chromedp.WSURLReadTimeout(patience),
 	)
 	allocator, endAllocator := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
 	ctx, end := chromedp.NewContext(allocator)
-	b := &Browser{Context: ctx, URL: s.URL, site: s, scripts: scripts, t: t}
+	b := &Browser{Context: ctx, URL: at, scripts: scripts, t: t}
 	t.Cleanup(func() {
 		_ = chromedp.Cancel(ctx) // ends the process, so that its folder can be removed
 		end()
@@ -162,12 +175,44 @@ func (b *Browser) Open(path string) {
 }
 
 // SignIn signs in as a person of the fixture.
-func (b *Browser) SignIn(key string) {
+func (b *Browser) SignIn(key string) { b.t.Helper(); b.SignInAs(b.site.Email(key)) }
+
+// SignInAs signs in with the e-mail address and Password.
+func (b *Browser) SignInAs(email string) {
 	b.t.Helper()
 	b.Open("/console/sign-in")
-	b.Fill("email", b.site.Email(key))
+	b.Fill("email", email)
 	b.Fill("password", Password)
 	b.Press("Sign in")
+}
+
+// Choose checks the box with the name and value, in the page's main part.
+func (b *Browser) Choose(name, value string) {
+	b.t.Helper()
+	b.Click(`main [name="` + name + `"][value="` + value + `"]`)
+}
+
+// Click clicks the first element that the CSS selector names.
+func (b *Browser) Click(selector string) {
+	b.t.Helper()
+	b.settle()
+	b.Do(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// settle waits until the parts that are loaded after the page are in it: they move what
+// follows, and a click would miss.
+func (b *Browser) settle() {
+	b.t.Helper()
+	if !b.scripts {
+		return
+	}
+	b.await(func(ctx context.Context) (missing string) {
+		settled, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`document.querySelector('[hx-trigger="load"]') === null`))
+		if err != nil || !settled {
+			return fmt.Sprintf("parts of the page are not loaded (%v)", err)
+		}
+		return ""
+	})
 }
 
 // Fill enters text in the field with the name, in the page's main part.
@@ -185,6 +230,7 @@ func (b *Browser) PressInSidebar(text string) { b.t.Helper(); b.press(`*[@class=
 
 func (b *Browser) press(within, text string) {
 	b.t.Helper()
+	b.settle()
 	ctx, cancel := context.WithTimeout(b.Context, patience)
 	defer cancel()
 	xpath := fmt.Sprintf(`//%s//*[self::button or self::a][normalize-space(.)=%q]`, within, text)
@@ -193,29 +239,70 @@ func (b *Browser) press(within, text string) {
 	}
 }
 
-// Text returns the text of the element that the CSS selector names.
-func (b *Browser) Text(selector string) string {
+// Text waits until the first element that the CSS selector names has text, and returns it.
+func (b *Browser) Text(selector string) (text string) {
 	b.t.Helper()
-	return run(b, chromedp.Text(chromedp.CSS(selector)))
-}
-
-// WantText fails the test unless the main part contains the texts.
-func (b *Browser) WantText(texts ...string) {
-	b.t.Helper()
-	got := b.Text("main")
-	for _, text := range texts {
-		if !strings.Contains(got, text) {
-			b.t.Fatalf("the page lacks %q:\n%s", text, b.describe())
+	b.await(func(ctx context.Context) (missing string) {
+		var err error
+		if text, err = chromedp.Run(ctx, chromedp.Text(chromedp.CSS(selector))); err != nil || text == "" {
+			return fmt.Sprintf("%s has no text (%v)", selector, err)
 		}
-	}
+		return ""
+	})
+	return text
 }
 
-// WantPath fails the test unless the browser shows the page with this path.
+// WantText waits until the main part contains the texts.
+func (b *Browser) WantText(texts ...string) { b.t.Helper(); b.wantText(true, texts) }
+
+// WantNoText waits until the main part contains none of the texts.
+func (b *Browser) WantNoText(texts ...string) { b.t.Helper(); b.wantText(false, texts) }
+
+func (b *Browser) wantText(want bool, texts []string) {
+	b.t.Helper()
+	b.await(func(ctx context.Context) (missing string) {
+		got, err := chromedp.Run(ctx, chromedp.Text(chromedp.CSS("main")))
+		if err != nil || got == "" {
+			return fmt.Sprintf("the page has no text (%v)", err)
+		}
+		for _, text := range texts {
+			if strings.Contains(got, text) != want {
+				return fmt.Sprintf("that the page contains %q is %t", text, !want)
+			}
+		}
+		return ""
+	})
+}
+
+// WantPath waits until the browser shows the page with this path.
 func (b *Browser) WantPath(path string) {
 	b.t.Helper()
-	at := run(b, chromedp.Location())
-	if u, err := url.Parse(at); err != nil || u.Path != path {
-		b.t.Fatalf("the browser shows %s, want %s\n%s", at, path, b.describe())
+	b.await(func(ctx context.Context) (missing string) {
+		at, err := chromedp.Run(ctx, chromedp.Location())
+		if u, malformed := url.Parse(at); err != nil || malformed != nil || u.Path != path {
+			return fmt.Sprintf("the browser shows %s, not %s (%v)", at, path, err)
+		}
+		return ""
+	})
+}
+
+// await waits until check finds nothing missing, and fails the test with what is after
+// patience. While a page loads, check may get errors, which count as missing.
+func (b *Browser) await(check func(context.Context) (missing string)) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.Context, patience)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for missing := check(ctx); missing != ""; {
+		select {
+		case <-tick.C:
+			if again := check(ctx); ctx.Err() == nil {
+				missing = again // else the end of the time is the error
+			}
+		case <-ctx.Done():
+			b.t.Fatalf("%s\n%s", missing, b.describe())
+		}
 	}
 }
 

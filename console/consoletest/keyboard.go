@@ -1,0 +1,70 @@
+package consoletest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// focused is the element that has the keyboard's focus.
+type focused struct {
+	// Name is what it is called: its text, or that of its label.
+	Name string `json:"name"`
+	// HTML is the beginning of it.
+	HTML string `json:"html"`
+	// Place is where it is: left, top, right and bottom.
+	Place string `json:"place"`
+	// Visible is whether its middle is in the window and it is marked as the one with the focus.
+	Visible bool `json:"visible"`
+}
+
+const readFocus = `(() => {
+	const e = document.activeElement
+	if (!e || e === document.body) return {name: "", html: "", visible: true}
+	const label = e.labels && e.labels[0], place = e.getBoundingClientRect(), style = getComputedStyle(e)
+	const x = (place.left + place.right) / 2, y = (place.top + place.bottom) / 2
+	return {
+		name: (label || e).innerText.trim(), html: e.outerHTML.slice(0, 160),
+		place: [place.left, place.top, place.right, place.bottom].map(Math.round).join(" "),
+		visible: place.width > 1 && place.height > 1 && x > 0 && x < innerWidth && y > 0 && y < innerHeight &&
+			style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
+	}
+})()`
+
+// TabTo presses Tab until the element with the text, or with a label that begins with it,
+// has the focus. Every element on the way must show that it has the focus.
+func (b *Browser) TabTo(text string) {
+	b.t.Helper()
+	const most = 200
+	for range most {
+		b.Do(chromedp.KeyEvent(kb.Tab))
+		var at focused
+		b.await(func(ctx context.Context) (missing string) { // until it has scrolled into view
+			var err error
+			if at, err = chromedp.Run(ctx, chromedp.Evaluate[focused](readFocus)); err != nil || !at.Visible {
+				return fmt.Sprintf("the focus is not visible on %s at %s (%v)", at.HTML, at.Place, err)
+			}
+			return ""
+		})
+		if at.Name == text || strings.HasPrefix(at.Name, text+"\n") || strings.HasPrefix(at.Name, text+" ") {
+			return
+		}
+	}
+	b.t.Fatalf("Tab does not reach %q\n%s", text, b.describe())
+}
+
+// Type presses the keys of the text.
+func (b *Browser) Type(text string) { b.t.Helper(); b.Do(chromedp.KeyEvent(text)) }
+
+// Enter presses Enter and waits for the next page.
+func (b *Browser) Enter() {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.Context, patience)
+	defer cancel()
+	if _, err := chromedp.RunResponse(ctx, chromedp.KeyEvent(kb.Enter)); err != nil {
+		b.t.Fatalf("no page follows Enter: %v\n%s", err, b.describe())
+	}
+}
