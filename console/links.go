@@ -115,7 +115,7 @@ func (c *Console) sendForgotten(r *request) error {
 	if c.options.Mailer != nil {
 		email, client := f.Value("email"), r.client()
 		c.later(r.ctx(), "send the link of a forgotten password", func(ctx context.Context) error {
-			links, err := c.service.ForgotPassword(ctx, email, client)
+			links, err := c.service.ForgotPassword(service.WithForm(ctx, service.Form{Key: f.Key}), email, client)
 			for _, link := range links {
 				err = errors.Join(err, c.sendLink(ctx, link))
 			}

@@ -57,15 +57,20 @@ const (
 
 // ForgotPassword returns links for the people with the e-mail address who can sign in, to
 // be sent to that address. They are empty if there are no such people or too many links
-// were asked for: callers must not be able to tell which. Errors: unavailable.
+// were asked for, or the form of the context (WithForm) has asked before: callers must not
+// be able to tell which. Errors: unavailable.
 func (s *Service) ForgotPassword(ctx context.Context, email string, client Client) (links []LinkEmail, err error) {
 	if !models.IsText(email) {
 		return nil, nil
 	}
-	_, err = s.countAgainst(ctx, []attemptCount{
+	counts := []attemptCount{
 		s.attemptCount(resetsPerAccount, time.Hour, "reset", normalEmail(email)),
 		s.attemptCount(resetsPerNetwork, time.Hour, "reset network", client.Network),
-	})
+	}
+	if form, sent := formOf(ctx); sent {
+		counts = append(counts, s.attemptCount(1, time.Hour, "reset form", form.Key, normalEmail(email)))
+	}
+	_, err = s.countAgainst(ctx, counts)
 	if _, limited := errors.AsType[*TooManyAttemptsError](err); limited {
 		return nil, nil
 	}

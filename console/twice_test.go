@@ -1,0 +1,262 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"millwright/console"
+	"millwright/console/consoletest"
+	"millwright/models"
+	"millwright/service/servicetest"
+)
+
+// atOnce sends forms at the same time and returns the responses in their order.
+func atOnce(send ...func() consoletest.Page) []consoletest.Page {
+	pages := make([]consoletest.Page, len(send))
+	var group sync.WaitGroup
+	for i, s := range send {
+		group.Go(func() { pages[i] = s() })
+	}
+	group.Wait()
+	return pages
+}
+
+// logged counts what forms did: each has a Log Record.
+func logged(s *consoletest.Site) int {
+	return servicetest.Value[int](s.Fixture, `SELECT count(*) FROM log`)
+}
+
+// harmless are the routes whose form may act twice: the second time changes nothing more. A
+// person who signs in twice has two sessions.
+var harmless = []string{
+	"/console/sign-in", "/console/sign-in/organization", "/console/sign-out", "/console/notices/read", "/console/notices/:id/open",
+	"/console/account/sessions/end-others", "/console/account/sessions/:id/end",
+}
+
+// A double click on the button of any form acts once. A route that is in no list fails the
+// test.
+func TestADoubleClickActsOnce(t *testing.T) {
+	t.Parallel()
+	sent := &mails{}
+	s := consoletest.NewSite(t)
+	mailing, withMail := s.Serve(s.Service, func(o *console.Options) { o.Mailer = sent })
+	record := newRecord(t, s)
+	dispatch(t, s, "erp_hook", responding(http.StatusInternalServerError, ""))
+	delivery := servicetest.Value[string](s.Fixture, `SELECT id FROM all_deliveries WHERE webhook_id = $1`, s.ID("erp_hook"))
+	s.PlantDeliveries("erp_hook", record, models.EventWorkOrderUpdated, models.DeliveryFailed, http.StatusInternalServerError, 3, s.Clock.Now())
+	erp, reader, hook := "/console/integrations/"+s.ID("erp"), "/console/integrations/"+s.ID("reader"), "/console/webhooks/"+s.ID("erp_hook")
+	bob := "/console/people/" + s.ID("bob")
+	tried := map[string]bool{"/console/forgotten": true, "/console/invite/:token": true, "/console/reset/:token": true} // below
+	for _, route := range harmless {
+		tried[route] = true
+	}
+	v := s.SignedIn("ann")
+	for _, form := range []struct {
+		route, from, to string
+		fields          []string
+		status          int
+	}{
+		{"/console/account", "/console/account", "", []string{"name", "Ann Moss", "time_zone", "UTC"}, http.StatusSeeOther},
+		{"/console/people", "/console/people/new", "/console/people", []string{"email", "nia@acme.example.com"}, http.StatusOK},
+		{"/console/people/:id", bob, "", []string{"definition", s.ID("org_incoming")}, http.StatusSeeOther},
+		{"/console/people/:id/link", bob, bob + "/link", nil, http.StatusOK},
+		{"/console/people/:id/deactivate", bob + "/deactivate", "", nil, http.StatusSeeOther},
+		{"/console/people/:id/activate", bob, bob + "/activate", nil, http.StatusSeeOther},
+		{"/console/integrations", "/console/integrations/new", "/console/integrations", []string{"name", "Twice", "scopes", "people:read"}, http.StatusOK},
+		{"/console/integrations/:id", reader, "", []string{"name", "Other name", "scopes", "work_orders:read"}, http.StatusSeeOther},
+		{"/console/integrations/:id/secret", erp + "/secret", "", nil, http.StatusOK},
+		{"/console/integrations/:id/webhooks", erp + "/webhooks/new", erp + "/webhooks", []string{"url", "http://127.0.0.1:9/x", "events", "issue.created"}, http.StatusOK},
+		{"/console/integrations/:id/off", reader + "/off", "", nil, http.StatusSeeOther},
+		{"/console/integrations/:id/on", reader, reader + "/on", nil, http.StatusSeeOther},
+		{"/console/integrations/:id/delete", reader + "/delete", "", nil, http.StatusSeeOther},
+		{"/console/webhooks/:id", hook, "", []string{"url", "http://127.0.0.1:9/other", "events", "work_order.created"}, http.StatusSeeOther},
+		{"/console/webhooks/:id/secret", hook + "/secret", "", nil, http.StatusOK},
+		{"/console/webhooks/:id/test", hook, hook + "/test", nil, 0}, // there is no worker
+		{"/console/deliveries/:id/redeliver", "/console/deliveries/" + delivery, "/console/deliveries/" + delivery + "/redeliver", nil, http.StatusSeeOther},
+		{"/console/deliveries/redeliver", "/console/deliveries", "/console/deliveries/redeliver", []string{"delivery", delivery}, http.StatusSeeOther},
+		{"/console/deliveries/redeliver-matching", "/console/deliveries/redeliver-matching?status=retrying&webhook=" + s.ID("erp_hook"), "", nil, http.StatusSeeOther},
+		{"/console/webhooks/:id/off", hook + "/off", "", []string{"reason", "Moving"}, http.StatusSeeOther},
+		{"/console/webhooks/:id/on", hook + "/missed", hook + "/on", []string{"since", "2026-03-01T08:00"}, http.StatusSeeOther},
+		{"/console/webhooks/:id/missed", hook + "/missed", "", []string{"since", "2026-03-01T08:00"}, http.StatusSeeOther},
+		{"/console/webhooks/:id/delete", hook + "/delete", "", nil, http.StatusSeeOther},
+		{"/console/account/password", "/console/account", "/console/account/password", []string{"old_password", consoletest.Password, "password", "a good long password"}, http.StatusSeeOther},
+	} {
+		tried[form.route] = true
+		values, before := v.Get(form.from).Want(http.StatusOK).Form(), logged(s)
+		for i := 0; i < len(form.fields); i += 2 {
+			values[form.fields[i]] = []string{form.fields[i+1]}
+		}
+		if form.to == "" {
+			form.to = form.from
+		} else {
+			values.Del("etag") // of another form of the page
+		}
+		click := func() consoletest.Page { return v.Post(form.to, values) }
+		for _, page := range atOnce(click, click) {
+			if form.status != 0 && page.Status != form.status {
+				t.Errorf("%s: the status is %d, want %d\n%s", form.route, page.Status, form.status, page.Body)
+			}
+		}
+		if n := logged(s) - before; n != 1 {
+			t.Errorf("%s acted %d times", form.route, n)
+		}
+		if strings.Contains(form.route, "redeliver") {
+			dispatch(t, s, "erp_hook", responding(http.StatusInternalServerError, ""))
+		}
+	}
+	for _, route := range s.Console.Routes() {
+		if route.Method == http.MethodPost && !tried[route.Path] {
+			t.Errorf("a double click on %s is not tried: list it", route.Path)
+		}
+	}
+
+	visitor := s.NewVisitor().At(withMail)
+	values := visitor.Get("/console/forgotten").Want(http.StatusOK).Form("email", s.Email("bob"))
+	click := func() consoletest.Page { return visitor.Post("/console/forgotten", values) }
+	atOnce(click, click)
+	mailing.Wait()
+	if len(sent.sent) != 1 {
+		t.Errorf("%d e-mails are sent to someone who forgot the password", len(sent.sent))
+	}
+}
+
+// A link that someone accepts with a double click makes one session.
+func TestALinkIsUsedOnce(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	link, err := s.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID("bob"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := s.NewVisitor()
+	path := strings.TrimPrefix(console.LinkURL(s.URL, link), s.URL)
+	values := v.Get(path).Want(http.StatusOK).Form("name", "Bob Stone", "password", "a good long password")
+	click := func() consoletest.Page { return v.Post(path, values) }
+	wantStatuses(t, atOnce(click, click), http.StatusSeeOther, http.StatusGone)
+	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM sessions`); n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+}
+
+func wantStatuses(t *testing.T, pages []consoletest.Page, want ...int) {
+	t.Helper()
+	var got []int
+	for _, page := range pages {
+		got = append(got, page.Status)
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("the statuses are %v, want %v", got, want)
+	}
+}
+
+// A double click in a browser makes one integration; with scripts its secret stays in view.
+func TestADoubleClickInABrowser(t *testing.T) {
+	t.Parallel()
+	onBrowsers(t, func(t *testing.T, s *consoletest.Site, b *consoletest.Browser) {
+		b.SignIn("ann")
+		b.Open("/console/integrations/new")
+		b.Fill("name", "Twice")
+		b.Choose("scopes", "people:read")
+		b.Do(chromedp.DoubleClick(chromedp.CSS(`main button[type="submit"]`)))
+		b.WantText("Client id and secret")
+		if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM identities WHERE name = 'Twice'`); n != 1 {
+			t.Errorf("%d integrations", n)
+		}
+	})
+}
+
+// Two people who save the same record at once: the first one's change is saved, the other
+// one is told who changed it, keeps what was entered, and saves it on purpose.
+func TestTwoPeopleAtOnce(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	managers(t, s)
+	grant(s, "cat", "integrations", "people", "incoming_work_orders")
+	people := map[string]*consoletest.Visitor{"Ann Field": s.SignedIn("ann"), "Cat Rivers": s.SignedIn("cat")}
+	for _, form := range []struct {
+		path   string
+		fields func(name string) []string
+		// shows is how the page shows what was entered.
+		shows func(name string) string
+	}{
+		{
+			"/console/integrations/" + s.ID("reader"), func(name string) []string { return []string{"name", "Of " + name, "scopes", "people:read"} },
+			func(name string) string { return `value="Of ` + name + `"` },
+		},
+		{
+			"/console/webhooks/" + s.ID("reader_hook"), func(name string) []string {
+				return []string{"url", "http://127.0.0.1:9/" + name[:3], "events", "issue.created"}
+			},
+			func(name string) string { return `value="http://127.0.0.1:9/` + name[:3] + `"` },
+		},
+		{
+			"/console/people/" + s.ID("bob"), func(name string) []string {
+				return []string{"definition", s.ID(map[string]string{"Ann Field": "org_incoming", "Cat Rivers": "org_nothing"}[name])}
+			},
+			func(string) string { return " selected>" },
+		},
+	} {
+		forms := map[string]url.Values{}
+		for name, v := range people {
+			forms[name] = v.Get(form.path).Want(http.StatusOK).Form(form.fields(name)...)
+		}
+		save := func(name string) func() consoletest.Page {
+			return func() consoletest.Page { return people[name].Post(form.path, forms[name]) }
+		}
+		pages := atOnce(save("Ann Field"), save("Cat Rivers"))
+		wantStatuses(t, pages, http.StatusSeeOther, http.StatusConflict)
+		first, second, stale := "Ann Field", "Cat Rivers", pages[1]
+		if pages[0].Status == http.StatusConflict {
+			first, second, stale = second, first, pages[0]
+		}
+		stale.Want(http.StatusConflict, first, "since you opened this page", form.shows(second))
+		again := stale.Form()
+		for i, fields := 0, form.fields(second); i < len(fields); i += 2 {
+			again[fields[i]] = []string{fields[i+1]}
+		}
+		people[second].Post(form.path, again).Want(http.StatusSeeOther)
+	}
+}
+
+// Two people who do the same thing at once: it is done once, and neither gets an error.
+func TestTwoPeopleDoTheSameAtOnce(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	managers(t, s)
+	reader, hook, bob := "/console/integrations/"+s.ID("reader"), "/console/webhooks/"+s.ID("reader_hook"), "/console/people/"+s.ID("bob")
+	ann := s.SignedIn("ann")
+	grant(s, "cat", "integrations", "people")
+	cat := s.SignedIn("cat")
+	for _, action := range []struct {
+		from, to string
+		statuses []int
+	}{
+		{hook + "/off", hook + "/off", []int{http.StatusSeeOther, http.StatusSeeOther}},
+		{hook + "/missed", hook + "/on", []int{http.StatusSeeOther, http.StatusSeeOther}},
+		{hook + "/delete", hook + "/delete", []int{http.StatusSeeOther, http.StatusNotFound}},
+		{reader + "/off", reader + "/off", []int{http.StatusSeeOther, http.StatusSeeOther}},
+		{reader, reader + "/on", []int{http.StatusSeeOther, http.StatusSeeOther}},
+		{reader + "/delete", reader + "/delete", []int{http.StatusSeeOther, http.StatusNotFound}},
+		{bob + "/deactivate", bob + "/deactivate", []int{http.StatusSeeOther, http.StatusConflict}},
+	} {
+		before := logged(s)
+		do := func(v *consoletest.Visitor) func() consoletest.Page {
+			values := v.Get(action.from).Want(http.StatusOK).Form()
+			values.Set("since", "2026-03-01T08:00")
+			if !strings.HasSuffix(action.to, "/deactivate") {
+				values.Del("etag") // of another form of the page
+			}
+			return func() consoletest.Page { return v.Post(action.to, values) }
+		}
+		t.Run(action.to, func(t *testing.T) { wantStatuses(t, atOnce(do(ann), do(cat)), action.statuses...) })
+		if n := logged(s) - before; n != 1 {
+			t.Errorf("%s is logged %d times", action.to, n)
+		}
+	}
+}
