@@ -23,50 +23,6 @@ func TestAPersonSignsInAndOut(t *testing.T) {
 	})
 }
 
-// A person is invited, signs in for the first time and is deactivated; the session ends on
-// every api.
-func TestAPersonIsInvitedAndDeactivated(t *testing.T) {
-	t.Parallel()
-	onBrowsers(t, func(t *testing.T, s *consoletest.Site, b *consoletest.Browser) {
-		b.SignIn("ann")
-		b.PressInSidebar("People")
-		b.Press("Invite someone")
-		b.Fill("email", "nia@acme.example.com")
-		b.Press("Invite")
-		b.WantText("Link for nia", "This page shows it once.")
-		b.CheckShown("invited")
-		link := b.Text(".secret")[len(s.URL):]
-
-		other := s.Browser(t)
-		other.Open(link)
-		other.Check("invitation")
-		other.Fill("name", "Nia Moor")
-		other.Fill("password", "short")
-		other.Press("Join")
-		other.WantText("A password has at least 10 characters.")
-		other.CheckShown("invitation-rejected")
-		other.Fill("password", "a good long password")
-		other.Press("Join")
-		other.WantPath("/console")
-		other.WantText("Nia Moor")
-		other.Open(link)
-		other.WantText("The link cannot be used")
-
-		b.Press("Go to the person")
-		b.WantText("Nia Moor", "Can sign in")
-		b.Press("Deactivate…")
-		b.WantText("Deactivate Nia Moor?", "1 session ends at the next request.")
-		b.Press("Deactivate")
-		b.WantText("Deactivated.")
-		_, second := s.Serve(s.NewInstance())
-		other.URL = second
-		other.Open("/console")
-		other.WantPath("/console/sign-in")
-		b.Press("Activate")
-		b.WantText("Activated. The person can sign in again.")
-	})
-}
-
 func TestAPersonChangesTheAccount(t *testing.T) {
 	t.Parallel()
 	onBrowsers(t, func(t *testing.T, s *consoletest.Site, b *consoletest.Browser) {

@@ -31,7 +31,8 @@
 //	}
 //
 // The template defines "title" and "content", whose dot is the view. A test executes every
-// template with empty and with hostile views. An entry of sections (pages.go) puts a page
+// template with empty and with hostile views. Others fail until they list the new route:
+// TestEveryPageIsAccessible, and TestADoubleClickActsOnce for a form. An entry of sections (pages.go) puts a page
 // into the sidebar for those who may see it. Methods are added to Service (service.go).
 //
 // Parts for templates: {{template "time" .At}} of r.moment(t), {{template "state" .State}}

@@ -5,30 +5,233 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"millwright/api"
+	"millwright/console"
 	"millwright/console/consoletest"
+	"millwright/models"
+	"millwright/service"
 	"millwright/service/servicetest"
 )
 
-// Every page is accessible, fits every width, and breaks no policy, in light and dark.
+func withExamples(o *console.Options) { o.EventExamples = api.EventExamples() }
+
+// shownPage is a page, and how a browser comes to it.
+type shownPage struct {
+	// route is its method and pattern.
+	route string
+	// name is that of its pictures.
+	name string
+	// path is opened; then fields are filled and a button is pressed, if there are any.
+	path   string
+	fields map[string]string
+	press  string
+}
+
+// noPages are the routes that serve no page: they redirect, serve a file, or show the page of
+// another route again, with what is wrong in a form.
+var noPages = []string{
+	"GET /", "GET /console/log.csv",
+	"POST /console/sign-in/organization", "POST /console/sign-out", "POST /console/account/sessions/end-others", "POST /console/account/sessions/:id/end",
+	"POST /console/notices/read", "POST /console/notices/:id/open",
+	"POST /console/people/:id", "POST /console/people/:id/deactivate", "POST /console/people/:id/activate",
+	"POST /console/integrations/:id", "POST /console/integrations/:id/off", "POST /console/integrations/:id/on", "POST /console/integrations/:id/delete",
+	"POST /console/webhooks/:id", "POST /console/webhooks/:id/off", "POST /console/webhooks/:id/on", "POST /console/webhooks/:id/missed", "POST /console/webhooks/:id/delete",
+	"POST /console/deliveries/redeliver", "POST /console/deliveries/redeliver-matching", "POST /console/deliveries/:id/redeliver",
+}
+
+// Every page is accessible, fits every width, and breaks no policy, in light and dark. A
+// route that is in no list fails the test: add its page.
 func TestEveryPageIsAccessible(t *testing.T) {
 	t.Parallel()
+	routes := map[string]bool{}
+	for _, route := range consoletest.NewSite(t).Console.Routes() {
+		routes[route.Method+" "+route.Path] = true
+	}
+	listed := map[string]bool{}
+	for _, route := range noPages {
+		listed[route] = true
+	}
+	for topic, list := range map[string]func(*testing.T) (*consoletest.Site, []shownPage){
+		"visitors": visitorPages, "people": peoplePages, "integrations": integrationsPages, "webhooks": webhookPages, "deliveries": deliveryPages,
+	} {
+		s, shown := list(t)
+		for _, page := range shown {
+			listed[page.route] = true
+		}
+		t.Run(topic, func(t *testing.T) {
+			t.Parallel()
+			b := s.Browser(t)
+			if topic != "visitors" {
+				b.SignIn("ann")
+			}
+			for _, page := range shown {
+				page.check(b)
+			}
+		})
+	}
+	for route := range routes {
+		if !listed[route] {
+			t.Errorf("the page of %s is not checked: list it", route)
+		}
+	}
+	for route := range listed {
+		if !routes[route] {
+			t.Errorf("there is no route %s", route)
+		}
+	}
+}
+
+func (p shownPage) check(b *consoletest.Browser) {
+	b.Open(p.path)
+	for name, text := range p.fields {
+		if name == "scopes" || name == "events" {
+			b.Choose(name, text)
+		} else {
+			b.Fill(name, text)
+		}
+	}
+	if p.press == "" {
+		b.Check(p.name)
+		return
+	}
+	b.Press(p.press)
+	b.CheckShown(p.name)
+}
+
+// visitorPages are the pages of people who are not signed in.
+func visitorPages(t *testing.T) (*consoletest.Site, []shownPage) {
+	s := consoletest.NewSite(t, func(o *console.Options) { o.Mailer = &mails{} })
+	s.Exec(`UPDATE people SET email = 'ANN@acme.example.com' WHERE id = $1`, s.ID("pia")) // in two organizations
+	_, invited, err := s.InvitePerson(t.Context(), s.Viewer("ann"), s.Acme.OrganizationID, service.Invitation{Email: "nia@acme.example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forgotten, err := s.ForgotPassword(t.Context(), s.Email("bob"), service.Client{Network: "192.0.2.1"})
+	if err != nil || len(forgotten) != 1 {
+		t.Fatal(forgotten, err)
+	}
+	invite, reset := "/console/invite/"+invited.Token, "/console/reset/"+forgotten[0].Token
+	return s, []shownPage{
+		{"GET /console/sign-in", "sign-in", "/console/sign-in", nil, ""},
+		{"POST /console/sign-in", "sign-in-failed", "/console/sign-in", map[string]string{"email": "no.one@example.com", "password": "wrong password"}, "Sign in"},
+		{"POST /console/sign-in", "sign-in-organization", "/console/sign-in", map[string]string{"email": "ann@acme.example.com", "password": consoletest.Password}, "Sign in"},
+		{"GET /console/forgotten", "forgotten", "/console/forgotten", nil, ""},
+		{"POST /console/forgotten", "forgotten-sent", "/console/forgotten", map[string]string{"email": "ann@acme.example.com"}, "Send me a link"},
+		{"GET /console/invite/:token", "invitation", invite, nil, ""},
+		{"POST /console/invite/:token", "invitation-rejected", invite, map[string]string{"name": "Nia Moor", "password": "short"}, "Join"},
+		{"GET /console/reset/:token", "reset", reset, nil, ""},
+		{"POST /console/reset/:token", "reset-rejected", reset, map[string]string{"password": "short"}, "Save and sign in"},
+		{"GET /console/invite/:token", "link-gone", "/console/invite/nothing", nil, ""},
+	}
+}
+
+// peoplePages are the pages about people, and those that everyone has.
+func peoplePages(t *testing.T) (*consoletest.Site, []shownPage) {
 	s := consoletest.NewSite(t)
-	b := s.Browser(t)
 	notify(s, "ann", "work_order.assigned", "webhook.turned_off")
 	s.Exec(`UPDATE webhooks SET enabled = false, off_reason = 'The receiver responded 410 Gone.', off_at = now() WHERE id = $1`, s.ID("reader_hook"))
-	for path, name := range map[string]string{"/console/sign-in": "sign-in", "/console/forgotten": "forgotten", "/console/invite/nothing": "link-gone"} {
-		b.Open(path)
-		b.Check(name)
+	bob := "/console/people/" + s.ID("bob")
+	return s, []shownPage{
+		{"GET /console", "start", "/console", nil, ""},
+		{"GET /console/account", "account", "/console/account", nil, ""},
+		{"POST /console/account", "account-rejected", "/console/account", map[string]string{"name": " "}, "Save"},
+		{"POST /console/account/password", "password-rejected", "/console/account", map[string]string{"old_password": "wrong password", "password": "a good long password"}, "Change the password"},
+		{"GET /console/people", "people", "/console/people", nil, ""},
+		{"GET /console/people", "people-no-match", "/console/people?q=nothing", nil, ""},
+		{"GET /console/people/new", "people-new", "/console/people/new", nil, ""},
+		{"POST /console/people", "invited", "/console/people/new", map[string]string{"email": "nia@acme.example.com"}, "Invite"},
+		{"GET /console/people/:id", "person", bob, nil, ""},
+		{"POST /console/people/:id/link", "person-link", bob, nil, "Make a link"},
+		{"GET /console/people/:id/deactivate", "deactivate", bob + "/deactivate", nil, ""},
+		{"GET /console/log", "log", "/console/log", nil, ""},
+		{"GET /console/log", "log-empty", "/console/log?what=person.activated", nil, ""},
+		{"GET /console/notices", "notices", "/console/notices", nil, ""},
+		{"GET /console/people/:id", "not-found", "/console/nowhere", nil, ""},
 	}
+}
+
+func integrationsPages(t *testing.T) (*consoletest.Site, []shownPage) {
+	s := consoletest.NewSite(t, withExamples)
+	s.Exec(`UPDATE identities SET name = repeat('Wide', 50) WHERE id = $1`, s.ID("roofer"))
+	erp := "/console/integrations/" + s.ID("erp")
+	return s, []shownPage{
+		{"GET /console/integrations", "integrations", "/console/integrations", nil, ""},
+		{"GET /console/integrations/new", "integration-new", "/console/integrations/new", nil, ""},
+		{"POST /console/integrations", "integration-secret", "/console/integrations/new", map[string]string{"name": "Warehouse", "scopes": "inventory:read"}, "Create"},
+		{"GET /console/integrations/:id", "integration", erp, nil, ""},
+		{"GET /console/integrations/:id", "integration-see", erp + "?see=" + s.ID("ahu1"), nil, ""},
+		{"GET /console/integrations/:id", "integration-sees-nothing", "/console/integrations/" + s.ID("outsider") + "?see=" + s.ID("ahu1"), nil, ""},
+		{"GET /console/integrations/:id/charts", "integration-charts", erp + "/charts", nil, ""},
+		{"GET /console/integrations/:id/secret", "integration-renew", erp + "/secret", nil, ""},
+		{"POST /console/integrations/:id/secret", "integration-renewed", erp + "/secret", nil, "Renew the secret"},
+		{"GET /console/integrations/:id/off", "integration-off", erp + "/off", nil, ""},
+		{"GET /console/integrations/:id/delete", "integration-delete", erp + "/delete", nil, ""},
+		{"GET /console/integrations/:id/webhooks/new", "webhook-new", erp + "/webhooks/new", nil, ""},
+		{"POST /console/integrations/:id/webhooks", "webhook-secret", erp + "/webhooks/new", map[string]string{"url": "http://127.0.0.1:9/new", "events": "issue.created"}, "Add the address"},
+	}
+}
+
+func webhookPages(t *testing.T) (*consoletest.Site, []shownPage) {
+	s := consoletest.NewSite(t, withExamples)
+	failing, off := "/console/webhooks/"+s.ID("erp_hook"), "/console/webhooks/"+s.ID("reader_hook")
+	s.Exec(`INSERT INTO webhook_health (webhook_id, failing_since, last_at, last_status) VALUES ($1, now(), now(), 500)
+		ON CONFLICT (webhook_id) DO UPDATE SET failing_since = now(), last_at = now(), last_status = 500`, s.ID("erp_hook"))
+	s.Exec(`UPDATE webhooks SET enabled = false, off_reason = 'The receiver answered 410 Gone.', off_at = now() WHERE id = $1`, s.ID("reader_hook"))
+	s.Exec(`INSERT INTO webhook_tests (event_id, webhook_id, started_at, latency_ms, status, response_body) VALUES ('evt_01kjq7k69re00b2a00av14smbj', $1, $2, 31, 200, 'Thanks <script>alert(1)</script>')`,
+		s.ID("reader_updates"), s.Clock.Now())
+	return s, []shownPage{
+		{"GET /console/webhooks/:id", "webhook-failing", failing, nil, ""},
+		{"GET /console/webhooks/:id", "webhook-off", off, nil, ""},
+		{"GET /console/webhooks/:id", "webhook-tested", "/console/webhooks/" + s.ID("reader_updates"), nil, ""},
+		{"POST /console/webhooks/:id/test", "webhook-no-worker", failing, nil, "Send test"},
+		{"GET /console/webhooks/:id/secret", "webhook-renew", failing + "/secret", nil, ""},
+		{"POST /console/webhooks/:id/secret", "webhook-renewed", failing + "/secret", nil, "Renew the secret"},
+		{"GET /console/webhooks/:id/off", "webhook-turn-off", failing + "/off", nil, ""},
+		{"GET /console/webhooks/:id/missed", "webhook-missed", failing + "/missed", nil, ""},
+		{"GET /console/webhooks/:id/missed", "webhook-on", off + "/missed", nil, ""},
+		{"GET /console/webhooks/:id/delete", "webhook-delete", failing + "/delete", nil, ""},
+	}
+}
+
+func deliveryPages(t *testing.T) (*consoletest.Site, []shownPage) {
+	s := consoletest.NewSite(t)
+	record := newRecord(t, s)
+	dispatch(t, s, "erp_hook", responding(http.StatusGone, "<b>Gone</b>"))
+	s.Exec(`UPDATE webhooks SET enabled = true, off_at = NULL, off_reason = NULL`)
+	newRecord(t, s)
+	dispatch(t, s, "erp_hook", responding(http.StatusOK, "ok"))
+	s.PlantDeliveries("erp_hook", record, models.EventWorkOrderUpdated, models.DeliveryFailed, 500, 120, servicetest.Start.Add(-time.Hour))
+	gone := servicetest.Value[string](s.Fixture, `SELECT id FROM all_deliveries WHERE webhook_id = $1 ORDER BY seq LIMIT 1`, s.ID("erp_hook"))
+	address := "/console/webhooks/" + s.ID("erp_hook")
+	return s, []shownPage{
+		{"GET /console/deliveries", "deliveries", "/console/deliveries", nil, ""},
+		{"GET /console/deliveries", "deliveries-next-page", "/console/deliveries?status=failed", nil, "Next page"},
+		{"GET /console/deliveries", "deliveries-no-match", "/console/deliveries?status=held", nil, ""},
+		{"GET /console/deliveries/redeliver-matching", "redeliver-matching", "/console/deliveries/redeliver-matching?status=failed", nil, ""},
+		{"GET /console/deliveries/:id", "delivery", "/console/deliveries/" + gone, nil, ""},
+		{"GET /console/webhooks/:id/deliveries", "webhook-deliveries", address + "/deliveries", nil, ""},
+		{"GET /console/webhooks/:id/deliveries", "deliveries-empty", "/console/webhooks/" + s.ID("reader_updates") + "/deliveries", nil, ""},
+		{"GET /console/charts/deliveries", "delivery-charts", "/console/charts/deliveries?time=7d", nil, ""},
+		{"GET /console/webhooks/:id/charts", "webhook-charts", address + "/charts", nil, ""},
+	}
+}
+
+// Pages without anything to show say what to do.
+func TestEmptyPagesAreAccessible(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	s.Exec(`UPDATE integrations SET deleted_at = now(), enabled = false`)
+	b := s.Browser(t)
 	b.SignIn("ann")
-	for path, name := range map[string]string{
-		"/console": "start", "/console/account": "account", "/console/people": "people", "/console/people/new": "people-new",
-		"/console/people/" + s.ID("bob"): "person", "/console/people/" + s.ID("bob") + "/deactivate": "deactivate",
-		"/console/log": "log", "/console/log?what=person": "log-empty", "/console/notices": "notices", "/console/nowhere": "not-found",
+	for path, want := range map[string]struct{ name, text string }{
+		"/console/integrations": {"integrations-empty", "Three steps"}, "/console/deliveries": {"deliveries-none", "No event yet"},
+		"/console/notices": {"notices-empty", "You have read everything."},
 	} {
 		b.Open(path)
-		b.Check(name)
+		b.WantText(want.text)
+		b.Check(want.name)
 	}
 }
 

@@ -13,5 +13,6 @@
 //
 // No test sleeps: every wait is for a condition and has a limit. Tests talk to the
 // product through HTTP, its commands, its database and Temporal; of its packages they
-// import only models, webhook, workflows (for names and ids) and mail/mailtest.
+// import only models, webhook, workflows (for names and ids), and those for tests:
+// mail/mailtest, and console/consoletest for journeys in a browser (console_test.go).
 package e2e

@@ -150,15 +150,18 @@ func (r *receiver) verify(req *http.Request) (body []byte, event webhook.Event, 
 		return nil, event, false // the sender was killed
 	}
 	req.Body = io.NopCloser(bytes.NewReader(body))
-	now, standard := time.Now(), r.standard.Verify
+	r.mu.Lock()
+	secret, verifier := r.secret, r.standard
+	r.mu.Unlock()
+	now, standard := time.Now(), verifier.Verify
 	for _, off := range r.clockOffsets {
-		standard = r.standard.VerifyIgnoringTimestamp // it only knows the real clock
+		standard = verifier.VerifyIgnoringTimestamp // it only knows the real clock
 		sent, _ := strconv.ParseInt(req.Header.Get(webhook.HeaderStandardTimestamp), 10, 64)
 		if other := time.Now().Add(off); other.Sub(time.Unix(sent, 0)).Abs() < time.Minute {
 			now = other
 		}
 	}
-	if event, err = webhook.VerifyRequest(req, r.secret, now); err != nil {
+	if event, err = webhook.VerifyRequest(req, secret, now); err != nil {
 		r.t.Errorf("a delivery does not verify: %v", err)
 		return nil, event, false
 	}
