@@ -177,7 +177,7 @@ func (in *installation) firstByte(ctx context.Context, client *http.Client, path
 		return 0, err
 	}
 	request.Header.Set("Accept-Encoding", "gzip")
-	request.AddCookie(&http.Cookie{Name: "session", Value: consoleToken})
+	request.Header.Set("Cookie", "session="+consoleToken)
 	started = time.Now()
 	response, err := client.Do(request)
 	if err != nil {

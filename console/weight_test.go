@@ -101,8 +101,9 @@ func TestPagesAreLight(t *testing.T) {
 			t.Errorf("%s is not weighed", route.Path)
 		}
 		for _, at := range tested[route.Path] {
-			who, public := ann, false
-			if at, public = strings.CutPrefix(at, "-"); public {
+			who := ann
+			at, public := strings.CutPrefix(at, "-")
+			if public {
 				who = visitor
 			}
 			id, query, _ := strings.Cut(at, "?")
