@@ -99,6 +99,10 @@ test-dev: bin/devstack ## ... only dev/
 conformance: bin/devstack ## Test the product against the specification, rule by rule; writes docs/conformance.md
 	bin/devstack exec --no-temporal -- go test $(RACE) -count=1 ./conformance -run TestSpecification -args -write ../docs/conformance.md
 
+.PHONY: screenshots
+screenshots: bin/devstack ## Take the pictures of the console in docs/console again (needs Chromium)
+	CONSOLE_DOCS="$$PWD/docs/console" bin/devstack exec --no-temporal -- go test ./console -count=1 -run '^TestPagesOfTheDemo$$'
+
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME
 	@grep -rEo --include='*_test.go' --exclude-dir='.*' '^func Fuzz\w*' * | sed 's/:func / /' | { \

@@ -66,8 +66,8 @@ func (d deliveryCharts) ends() (first, last string) {
 func (d deliveryCharts) outcomes() chart {
 	ch := chart{
 		ID: "outcomes", Title: "Attempts per " + d.span.stepText() + " by outcome",
-		Legend:  []chartKey{{"good", "Delivered"}, {"warn", "Retried"}, {"bad", "Failed for good"}},
-		Columns: []string{"Delivered", "Retried", "Failed"}, Empty: noAttempts,
+		Legend:  []chartKey{{"good", "Delivered"}, {"warn", "Failed, repeated"}, {"bad", "Failed for good"}},
+		Columns: []string{"Delivered", "Failed, repeated", "Failed for good"}, Empty: noAttempts,
 	}
 	most, delivered, retried, failed := 0, 0, 0, 0
 	var columns []chartColumn
@@ -79,8 +79,8 @@ func (d deliveryCharts) outcomes() chart {
 		}})
 	}
 	ch.addColumns(columns, most)
-	ch.Most = plural(most, "attempt", "attempts")
-	ch.Description = fmt.Sprintf("From %s to %s %d attempts delivered, %d will be or were repeated, %d failed for good.", ch.First, ch.Last, delivered, retried, failed)
+	ch.Most = strconv.Itoa(most)
+	ch.Description = fmt.Sprintf("Attempts from %s to %s, times in %s: %d delivered, %d failed and repeated, %d failed for good.", ch.First, ch.Last, d.r.zone, delivered, retried, failed)
 	return ch
 }
 
@@ -88,7 +88,7 @@ func (d deliveryCharts) outcomes() chart {
 func (d deliveryCharts) latencies() chart {
 	ch := chart{
 		ID: "latencies", Title: "Latency per " + d.span.stepText(),
-		Legend: []chartKey{{"accent", "Median"}, {"held", "95 of 100 are faster"}}, Columns: []string{"Median", "95 of 100"},
+		Legend: []chartKey{{"accent", "Median"}, {"held", "95 of 100 at most"}}, Columns: []string{"Median", "95 of 100"},
 		Empty: noAttempts,
 	}
 	ch.First, ch.Last = d.ends()
@@ -97,7 +97,7 @@ func (d deliveryCharts) latencies() chart {
 		most = max(most, f.P95)
 	}
 	ch.Most = latencyText(int(most.Milliseconds()))
-	ch.Description = fmt.Sprintf("From %s to %s. The slowest 95th percentile is %s.", ch.First, ch.Last, ch.Most)
+	ch.Description = fmt.Sprintf("From %s to %s, times in %s. At worst 95 of 100 attempts took up to %s.", ch.First, ch.Last, d.r.zone, ch.Most)
 	for _, line := range []struct {
 		tone  string
 		value func(service.DeliveryFigures) time.Duration
@@ -161,8 +161,7 @@ func (d deliveryCharts) responses() chart {
 			rows[len(f.Responses)+i].n += n
 		}
 	}
-	ch.Most = plural(total, "attempt", "attempts")
-	ch.Description = ch.Most + " by what the receivers responded, or why there was no response."
+	ch.Description = plural(total, "attempt", "attempts") + " by what the receivers responded, or why there was no response."
 	from, to := "", ""
 	if len(d.figures) > 0 {
 		from = d.figures[0].At.In(d.r.zone).Format(filterTime)
@@ -176,9 +175,10 @@ func (d deliveryCharts) responses() chart {
 		link := linkTo(d.list, "response", row.response, "from", from, "to", to)
 		width := chartWidth * float64(row.n) / float64(total)
 		ch.Bars = append(ch.Bars, chartBar{
-			X: round(x), Y: chartHeight / 2, Width: round(max(width-2, 1)), Height: chartHeight / 2, Tone: row.tone, Text: fmt.Sprintf("%s: %d", row.text, row.n), Link: link,
+			X: round(x), Y: 0, Width: round(max(width-2, 1)), Height: chartHeight, Tone: row.tone, Text: fmt.Sprintf("%s: %d", row.text, row.n), Link: link,
 		})
 		x += width
+		ch.Legend = append(ch.Legend, chartKey{row.tone, fmt.Sprintf("%s: %d", row.text, row.n)})
 		ch.Rows = append(ch.Rows, chartRow{row.text, link, []string{strconv.Itoa(row.n)}})
 	}
 	return ch

@@ -204,7 +204,7 @@ func TestChartsOfDeliveries(t *testing.T) {
 	b.SignIn("ann")
 	b.Open("/console/webhooks/" + s.ID("erp_hook") + "/deliveries")
 	b.Do(chromedp.WaitVisible(chromedp.CSS("figure.chart svg")))
-	b.WantText("Attempts per hour by outcome", "1 attempts delivered, 1 will be or were repeated", "Latency per hour")
+	b.WantText("Attempts per hour by outcome", "1 delivered, 1 failed and repeated", "Latency per hour")
 	b.CheckShown("delivery-charts-in-page")
 	b.Open("/console/charts/deliveries?time=7d")
 	b.WantText("Attempts per 6 hours by outcome")

@@ -208,6 +208,13 @@ func (f form) Choice(name, label string, options []option, settings ...string) f
 	return in
 }
 
+// Suggest is Text with suggestions, besides which anything can be entered.
+func (f form) Suggest(name, label string, options []option, settings ...string) field {
+	in := f.Text(name, label, settings...)
+	in.Type, in.Options = "suggest", options
+	return in
+}
+
 // Boxes returns a group of checkboxes of the form.
 func (f form) Boxes(name, label string, options []option, settings ...string) field {
 	in := f.Text(name, label, settings...)

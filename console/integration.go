@@ -41,6 +41,8 @@ type webhookRow struct {
 type nodeRow struct {
 	ID, Name, Path, Kind, Definition, Grants, By string
 	Below                                        bool
+	// Remove leads to the page that asks whether to remove it.
+	Remove string
 }
 
 var integrationPage = newPage[integrationView]("integration.html")
@@ -86,7 +88,7 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 		view.Webhooks = append(view.Webhooks, r.webhookRow(h))
 	}
 	for _, n := range found.Nodes {
-		view.Nodes = append(view.Nodes, nodeRowOf(n))
+		view.Nodes = append(view.Nodes, nodeRowOf(id, n))
 	}
 	if view.See, err = c.see(r, id); err != nil {
 		return err
@@ -102,8 +104,9 @@ func (r *request) webhookRow(h service.WebhookSummary) webhookRow {
 	return row
 }
 
-func nodeRowOf(n service.AssignedNode) nodeRow {
+func nodeRowOf(integrationID string, n service.AssignedNode) nodeRow {
 	row := nodeRow{ID: n.ID, Name: n.Name, Kind: nodeKinds[n.Kind], Definition: n.Definition, Grants: grantList(n.Grants), By: valueOf(n.By), Below: n.AppliesBelow}
+	row.Remove = linkTo("/integrations/"+integrationID+"/unassign", "node", n.ID)
 	var names []string
 	for _, above := range n.Path {
 		names = append(names, above.Name)

@@ -88,7 +88,10 @@ func (c *Console) see(r *request, integrationID string) (seeView, error) {
 	if err != nil {
 		return view, err
 	}
-	view.Asked, view.Node = true, answer.NodeID
+	view.Asked = true
+	if answer.NodeID != view.ID {
+		view.Node = answer.NodeID
+	}
 	view.Answer = stateMark{"bad", "cross", "No, it cannot see this " + string(answer.Kind)}
 	if answer.Visible {
 		view.Answer = stateMark{"good", "check", "Yes, it can see this " + string(answer.Kind)}
@@ -104,9 +107,9 @@ func (c *Console) see(r *request, integrationID string) (seeView, error) {
 }
 
 func seeParts(a service.Visibility) []seePart {
-	parts := []seePart{{met(a.ScopeHeld), "Scope " + string(a.Scope) + ": it has it.", nil}}
+	parts := []seePart{{met(a.ScopeHeld), "It has the scope " + string(a.Scope) + ".", nil}}
 	if !a.ScopeHeld {
-		parts[0].Text = "Scope " + string(a.Scope) + " is missing: add it to its scopes."
+		parts[0].Text = "It lacks the scope " + string(a.Scope) + ": add it in its settings."
 	}
 	permissions := seePart{State: met(a.Permitted), Text: "Permissions: none is needed, the scope opens all of the organization's."}
 	if len(a.Ways) > 0 {
@@ -138,7 +141,7 @@ func addressPart(a service.VisibleAddress, t models.EventType) seePart {
 
 // wayText says what one way of getting permission is, and what it lacks.
 func wayText(w service.VisibleWay) string {
-	grant := "any permission"
+	grant := "a permission"
 	if w.Grant != "" {
 		grant = "“" + nodeGrants[w.Grant] + "”"
 	}

@@ -22,6 +22,10 @@ func (c *Console) integrationRoutes(pages *gin.RouterGroup) {
 	pages.GET("/integrations/:id/off", c.signedIn(c.confirmIntegrationOff))
 	pages.POST("/integrations/:id/off", c.signedIn(c.turnIntegrationOff))
 	pages.POST("/integrations/:id/on", c.signedIn(c.turnIntegrationOn))
+	pages.GET("/integrations/:id/assign", c.signedIn(c.showAssign))
+	pages.POST("/integrations/:id/assign", c.signedIn(c.assign))
+	pages.GET("/integrations/:id/unassign", c.signedIn(c.confirmUnassign))
+	pages.POST("/integrations/:id/unassign", c.signedIn(c.unassign))
 	pages.GET("/integrations/:id/delete", c.signedIn(c.confirmDeleteIntegration))
 	pages.POST("/integrations/:id/delete", c.signedIn(c.deleteIntegration))
 }

@@ -43,8 +43,8 @@ people:
 // those that are sent forms.
 func integrationPages(integration, address string) (get, post []string) {
 	i, h := "/console/integrations/"+integration, "/console/webhooks/"+address
-	get = []string{i, i + "?see=" + integration, i + "/secret", i + "/off", i + "/delete", i + "/webhooks/new", h, h + "/secret", h + "/off", h + "/missed", h + "/delete"}
-	post = []string{i, i + "/secret", i + "/off", i + "/on", i + "/delete", i + "/webhooks", h, h + "/secret", h + "/test", h + "/off", h + "/on", h + "/missed", h + "/delete"}
+	get = []string{i, i + "?see=" + integration, i + "/secret", i + "/off", i + "/delete", i + "/webhooks/new", i + "/assign", h, h + "/secret", h + "/off", h + "/missed", h + "/delete"}
+	post = []string{i, i + "/secret", i + "/off", i + "/on", i + "/delete", i + "/webhooks", i + "/assign", i + "/unassign?node=x", h, h + "/secret", h + "/test", h + "/off", h + "/on", h + "/missed", h + "/delete"}
 	return get, post
 }
 
@@ -194,6 +194,30 @@ func TestFormsOfIntegrationsActOnce(t *testing.T) {
 			t.Errorf("%s acted twice", action.path)
 		}
 	}
+}
+
+// An assignment is removed after its page has said what that means; those of teams are not
+// the integration's.
+func TestAnIntegrationIsRemovedFromANode(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	v := s.SignedIn("ann")
+	page := "/console/integrations/" + s.ID("erp")
+	ask := page + "/unassign?node=" + s.ID("hq")
+	v.Get(page).Want(http.StatusOK, "Headquarters", "Remove…")
+	f := v.Get(ask).Want(http.StatusOK, "ERP loses the permissions of “Full access” on Headquarters and below").Form()
+	v.Get(page + "/unassign?node=" + s.ID("annex")).Want(http.StatusNotFound)
+	if at := v.Post(ask, f).Want(http.StatusSeeOther).Location(); !strings.HasPrefix(at, page+"?done=unassigned") {
+		t.Errorf("removing leads to %s", at)
+	}
+	v.Get(page).Want(http.StatusOK, "ERP sees nothing yet: assign it to a node")
+	if at := v.Post(ask, f).Want(http.StatusSeeOther).Location(); !strings.Contains(at, "done=before") {
+		t.Errorf("the form again leads to %s", at)
+	}
+	managers(t, s)
+	ivy := s.SignedIn("ivy") // may manage integrations, but no node
+	ivy.Get(page+"/assign").Want(http.StatusOK, "you manage no node")
+	ivy.Post(page+"/assign", url.Values{"node": {"HQ"}, "definition_id": {s.ID("full")}}).Want(http.StatusUnprocessableEntity)
 }
 
 // A form that was filled from an older state says who changed what, and keeps the input.

@@ -73,7 +73,7 @@ func accessOf(p service.PersonSummary) string {
 	case p.Definition != nil:
 		return *p.Definition
 	}
-	return "No organization permissions"
+	return "None"
 }
 
 func signInState(p service.PersonSummary) stateMark {

@@ -45,6 +45,9 @@ type Service interface {
 	TurnIntegrationOff(ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, error)
 	DeleteIntegration(ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, error)
 	CallFigures(ctx context.Context, actor service.Actor, integrationID string, span, step time.Duration) (service.IntegrationCalls, error)
+	AssignmentChoices(context.Context, service.Actor) (service.AssignmentChoices, error)
+	AssignIntegration(ctx context.Context, actor service.Actor, integrationID, node, definitionID string) error
+	Unassign(ctx context.Context, actor service.Actor, nodeID, identityID string) error
 	CanSee(ctx context.Context, actor service.Actor, integrationID, id string) (service.Visibility, error)
 
 	ManagedWebhook(ctx context.Context, actor service.Actor, id string) (service.WebhookDetail, error)

@@ -76,6 +76,9 @@ func (c *Console) addDeliveries(r *request, view *startView) error {
 	for _, a := range overview.Addresses {
 		row := failingRow{URL: a.URL, Page: r.recordURL(a.ID), Integration: a.Integration, Reason: a.Reason, Since: r.optionalMoment(a.Since)}
 		row.State = stateMark{"warn", "warn", "Failing"}
+		if a.Enabled {
+			row.Reason = answerText(a.LastStatus, a.LastError)
+		}
 		if !a.Enabled {
 			row.State = stateMark{"bad", "off", "Off"}
 		}

@@ -281,7 +281,7 @@ func (c *Console) confirmDeleteWebhook(r *request) error {
 		Effects: []string{
 			h.URL + " gets no more events. This cannot be undone.",
 			count(h.State.Pending+h.State.Retrying) + " that wait are not sent. " + count(h.State.Failed+h.State.Held) + " that failed or were held cannot be sent again.",
-			"The list of its deliveries, with the answers of its receiver, is gone.",
+			"The list of its deliveries, with the responses of its receiver, is gone.",
 		},
 		Action: page + "/delete", Button: "Delete the address", Back: page,
 	})

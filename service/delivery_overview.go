@@ -26,6 +26,9 @@ type TroubledAddress struct {
 	// Since is when it began to fail or was turned off, Reason why it is off.
 	Since  *models.Time
 	Reason string
+	// LastStatus and LastError are those of the last attempt.
+	LastStatus *int
+	LastError  *string
 }
 
 // maxDayCount bounds the count of one address's deliveries of a day.
@@ -63,7 +66,7 @@ func (s *Service) DeliveryOverview(ctx context.Context, actor Actor) (DeliveryOv
 		queueMayManage(pipeline, actor)
 		day.queueBounds(pipeline, &start)
 		queueAll(pipeline, &overview.Addresses, `
-			SELECT h.id, h.url, n.name AS integration, h.enabled, coalesce(h.off_at, y.failing_since) AS since, coalesce(h.off_reason, '') AS reason
+			SELECT h.id, h.url, n.name AS integration, h.enabled, coalesce(h.off_at, y.failing_since) AS since, coalesce(h.off_reason, '') AS reason, y.last_status, y.last_error
 			FROM webhooks h JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL JOIN identities n ON n.id = i.id
 			LEFT JOIN webhook_health y ON y.webhook_id = h.id
 			WHERE h.organization_id = @organization AND (NOT h.enabled OR y.failing_since IS NOT NULL)

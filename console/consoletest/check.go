@@ -1,10 +1,16 @@
 package consoletest
 
 import (
+	"bytes"
 	_ "embed"
 	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -96,6 +102,18 @@ func (b *Browser) fits(where string, width int64) {
 	}
 }
 
+// CheckWidths fails the test if the page that the browser shows scrolls sideways at one of the
+// widths in CSS pixels.
+func (b *Browser) CheckWidths(widths ...int64) {
+	b.t.Helper()
+	for _, width := range widths {
+		b.resize(width)
+		if wide := evaluate[float64](b, `document.documentElement.scrollWidth`); wide > float64(width) {
+			b.t.Errorf("%d px: the page is %v px wide and scrolls sideways: %s", width, wide, b.widest())
+		}
+	}
+}
+
 // widest names the elements that make the page too wide.
 func (b *Browser) widest() string {
 	b.t.Helper()
@@ -120,11 +138,79 @@ func (b *Browser) checkAccess(where string) {
 
 func (b *Browser) picture(path string) {
 	b.t.Helper()
-	png := run(b, chromedp.FullScreenshot(100))
+	b.save(path, run(b, chromedp.FullScreenshot(100)))
+}
+
+func (b *Browser) save(path string, content []byte) {
+	b.t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		b.t.Fatal(err)
 	}
-	if err := os.WriteFile(path, png, 0o600); err != nil {
+	if err := os.WriteFile(path, content, 0o600); err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+// pictureHeight is where pictures for the documentation end.
+const pictureHeight = 1200
+
+// Picture loads the page again in a theme, light or dark, and at a width, waits for the
+// element that the selector wait names unless it is "", and keeps the upper part as
+// NAME-THEME-WIDTH.png in the folder of CONSOLE_DOCS. Without the setting it does nothing.
+func (b *Browser) Picture(name, theme string, width int64, wait string) {
+	b.t.Helper()
+	folder := os.Getenv("CONSOLE_DOCS")
+	if folder == "" {
+		return
+	}
+	b.resize(width)
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
+	})
+	b.Do(chromedp.Reload())
+	if wait != "" {
+		b.Do(chromedp.WaitVisible(chromedp.CSS(wait)))
+	}
+	shown, err := png.Decode(bytes.NewReader(run(b, chromedp.FullScreenshot(100))))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	upper := paletted(shown, pictureHeight)
+	var content bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&content, upper); err != nil {
+		b.t.Fatal(err)
+	}
+	b.save(filepath.Join(folder, fmt.Sprintf("%s-%s-%d.png", name, theme, width)), content.Bytes())
+	b.resize(widths[0])
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{})
+}
+
+// paletted returns the picture down to a height with its 256 most frequent colours, which
+// makes its file a third as large.
+func paletted(shown image.Image, height int) *image.Paletted {
+	size := shown.Bounds()
+	size.Max.Y = min(size.Max.Y, size.Min.Y+height)
+	counts := map[color.RGBA]int{}
+	at := func(x, y int) color.RGBA { return color.RGBAModel.Convert(shown.At(x, y)).(color.RGBA) }
+	for y := size.Min.Y; y < size.Max.Y; y++ {
+		for x := size.Min.X; x < size.Max.X; x++ {
+			counts[at(x, y)]++
+		}
+	}
+	colors := slices.SortedFunc(maps.Keys(counts), func(a, b color.RGBA) int { return counts[b] - counts[a] })
+	palette := color.Palette{}
+	for _, c := range colors[:min(len(colors), 256)] {
+		palette = append(palette, c)
+	}
+	index := map[color.RGBA]uint8{}
+	for _, c := range colors {
+		index[c] = uint8(palette.Index(c)) //nolint:gosec // at most 256
+	}
+	drawn := image.NewPaletted(image.Rect(0, 0, size.Dx(), size.Dy()), palette)
+	for y := range size.Dy() {
+		for x := range size.Dx() {
+			drawn.SetColorIndex(x, y, index[at(size.Min.X+x, size.Min.Y+y)])
+		}
+	}
+	return drawn
 }

@@ -1,0 +1,122 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// assignView is the form that gives an integration permissions on a node.
+type assignView struct {
+	Integration service.IntegrationRecord
+	Form        form
+	// Nodes are suggestions. None says that the person may give permissions nowhere.
+	Nodes, Definitions []option
+	None               bool
+}
+
+var assignPage = newPage[assignView]("integration_assign.html")
+
+func (c *Console) showAssign(r *request) error {
+	return c.renderAssign(r, http.StatusOK, newForm(url.Values{}))
+}
+
+func (c *Console) renderAssign(r *request, status int, f form) error {
+	i, _, err := c.managedIntegration(r)
+	if err != nil {
+		return err
+	}
+	choices, err := c.service.AssignmentChoices(r.ctx(), r.actor())
+	if err != nil {
+		return err
+	}
+	view := assignView{Integration: i, Form: f, None: len(choices.Nodes) == 0}
+	for _, n := range choices.Nodes {
+		value := n.ID
+		if n.ExternalID != nil {
+			value = *n.ExternalID
+		}
+		view.Nodes = append(view.Nodes, option{Value: value, Label: n.Name + ", " + nodeKinds[n.Kind]})
+	}
+	definitions := []option{{Value: "", Label: "Choose one"}}
+	for _, d := range choices.Definitions {
+		label := d.Name
+		if grants := grantList(d.Grants); grants != "" {
+			label += " (" + grants + ")"
+		}
+		if !d.AppliesBelow {
+			label += ", only the node itself"
+		}
+		definitions = append(definitions, option{Value: d.ID, Label: label})
+	}
+	view.Definitions = definitions
+	return assignPage.render(r, status, view)
+}
+
+func (c *Console) assign(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	i, _, err := c.managedIntegration(r)
+	if err != nil {
+		return err
+	}
+	err = c.service.AssignIntegration(f.context(r), r.actor(), i.ID, f.Value("node"), f.Value("definition_id"))
+	return r.finish(f, err, outcome{
+		to: Root + "/integrations/" + i.ID + "#access", done: "assigned",
+		again: func(status int, f form) error { return c.renderAssign(r, status, f) },
+	})
+}
+
+// assignedNode returns the integration of the request and the node of its query, on which
+// the integration itself is assigned. Errors: not_found, permission_denied, unavailable.
+func (c *Console) assignedNode(r *request) (i service.IntegrationDetail, node service.AssignedNode, err error) {
+	if err := r.require(models.GrantIntegrations); err != nil {
+		return i, node, err
+	}
+	if i, err = c.service.ManagedIntegration(r.ctx(), r.actor(), r.Param("id")); err != nil {
+		return i, node, err
+	}
+	for _, n := range i.Nodes {
+		if n.ID == r.Query("node") && n.By == nil {
+			return i, n, nil
+		}
+	}
+	return i, node, errNotFound()
+}
+
+func (c *Console) confirmUnassign(r *request) error {
+	i, node, err := c.assignedNode(r)
+	if err != nil {
+		return err
+	}
+	where := node.Name
+	if node.AppliesBelow {
+		where += " and below"
+	}
+	page := Root + "/integrations/" + i.ID
+	return r.confirm(confirmView{
+		Title: "Remove " + i.Name + " from " + node.Name,
+		Effects: []string{
+			i.Name + " loses the permissions of “" + node.Definition + "” on " + where + ". Records that it may read only by them are unknown to it from then on, and it gets no events of them.",
+			"Permissions on other nodes, and work orders that are assigned to it, stay.",
+		},
+		Action: linkTo("/integrations/"+i.ID+"/unassign", "node", node.ID), Button: "Remove", Back: page,
+	})
+}
+
+func (c *Console) unassign(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	i, _, err := c.managedIntegration(r)
+	if err != nil {
+		return err
+	}
+	err = c.service.Unassign(f.context(r), r.actor(), r.Query("node"), i.ID)
+	return r.finish(f, err, outcome{to: Root + "/integrations/" + i.ID + "#access", done: "unassigned"})
+}

@@ -1,0 +1,107 @@
+package service
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// NodeDefinition is a permission definition, which says what an identity may do on a node.
+type NodeDefinition struct {
+	ID, Name     string
+	AppliesBelow bool
+	Grants       []models.Grant
+}
+
+// AssignableNode is a node on which a person may give permissions.
+type AssignableNode struct {
+	ID, Name   string
+	Kind       models.NodeKind
+	ExternalID *string
+}
+
+// AssignmentChoices are what a person can choose from to give permissions on nodes.
+type AssignmentChoices struct {
+	Definitions []NodeDefinition `db:"-"`
+	// Nodes are the uppermost nodes on which the person may: those that it manages, and for
+	// an administrator the top of the inventory and the nodes directly below.
+	Nodes []AssignableNode `db:"-"`
+}
+
+// maxChoices bounds the definitions and the nodes of AssignmentChoices.
+const maxChoices = 200
+
+const assignableNodesQuery = `
+	SELECT n.id, n.name, n.kind, n.external_id
+	FROM inventory_nodes n LEFT JOIN inventory_nodes above ON above.id = n.parent_id
+	WHERE n.organization_id = @organization AND n.kind <> 'sub_equipment'
+		AND ((SELECT p.admin FROM people p WHERE p.id = @actor) AND above.parent_id IS NULL
+			OR n.id IN (SELECT r.node_id FROM node_rights r WHERE r.actor_id = @actor AND r.inventory_manager AND r.depth = 0))
+	ORDER BY n.id LIMIT @limit`
+
+// AssignmentChoices returns what the actor can choose from to give permissions on nodes of
+// its organization, at most 200 of each. Errors: permission_denied for an integration,
+// unavailable.
+func (s *Service) AssignmentChoices(ctx context.Context, actor Actor) (AssignmentChoices, error) {
+	var choices AssignmentChoices
+	if err := requirePerson(actor, "The list of permission definitions"); err != nil {
+		return choices, err
+	}
+	args := pgx.NamedArgs{"organization": actor.OrganizationID, "actor": actor.IdentityID, "limit": maxChoices}
+	return read(ctx, s, actor.OrganizationID, func() (AssignmentChoices, error) { return choices, nil }, func(pipeline *pgx.Batch) error {
+		queueAll(pipeline, &choices.Definitions, `
+			SELECT id, name, applies_below, grants FROM permission_definitions WHERE organization_id = @organization
+			ORDER BY lower(name), id LIMIT @limit`, args)
+		queueAll(pipeline, &choices.Nodes, assignableNodesQuery, args)
+		return nil
+	})
+}
+
+// AssignIntegration is Assign for an integration. node is the node's id or its external_id,
+// which has to name one node on which the actor may give permissions. Errors:
+// permission_denied, validation_failed (/node, /identity_id, /definition_id), unavailable.
+func (s *Service) AssignIntegration(ctx context.Context, actor Actor, integrationID, node, definitionID string) error {
+	id, err := s.nodeToAssign(ctx, actor, node)
+	if err != nil {
+		return err
+	}
+	if err = s.Assign(ctx, actor, id, integrationID, definitionID); models.CodeOf(err) == models.CodeNotFound {
+		return errNoNodeToAssign()
+	}
+	return err
+}
+
+func errNoNodeToAssign() error {
+	return models.Invalid(models.FieldError{Pointer: "/node", Code: "unknown", Detail: "No location, system or equipment on which you may give permissions has this id or code."})
+}
+
+// nodeToAssign returns the id of the node that the text names. A node on which the actor
+// may give no permissions is unknown by its code. Errors: validation_failed, unavailable.
+func (s *Service) nodeToAssign(ctx context.Context, actor Actor, text string) (string, error) {
+	if models.IsID(text, models.PrefixLocation, models.PrefixSystem, models.PrefixEquipment, models.PrefixSubEquipment) {
+		return text, nil
+	}
+	const several = 4
+	found, err := collect[AssignableNode](ctx, s, `
+		SELECT n.id, n.name, n.kind, n.external_id FROM inventory_nodes n
+		WHERE n.organization_id = @organization AND n.external_id = @code
+			AND ((SELECT p.admin FROM people p WHERE p.id = @actor)
+				OR EXISTS (SELECT FROM node_rights r WHERE r.actor_id = @actor AND r.node_id = n.id AND r.inventory_manager))
+		ORDER BY n.id LIMIT @limit`, pgx.NamedArgs{"organization": actor.OrganizationID, "actor": actor.IdentityID, "code": text, "limit": several})
+	switch {
+	case err != nil:
+		return "", err
+	case len(found) == 0:
+		return "", errNoNodeToAssign()
+	case len(found) > 1:
+		names := make([]string, len(found))
+		for i, n := range found {
+			names[i] = n.Name + " (" + n.ID + ")"
+		}
+		return "", models.Invalid(models.FieldError{Pointer: "/node", Code: "ambiguous", Detail: "Several nodes have this code. Enter the id of one: " + strings.Join(names, ", ") + "."})
+	}
+	return found[0].ID, nil
+}
