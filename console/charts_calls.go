@@ -54,7 +54,7 @@ func (r *request) callChart(calls service.IntegrationCalls, span chartSpan) char
 		ch.Legend = append(ch.Legend, chartKey{"held", "The limit of a minute all the time"})
 	}
 	ch.addColumns(columns, top)
-	ch.Most = strconv.Itoa(top)
+	ch.Most = plural(top, "call", "calls")
 	ch.Description = fmt.Sprintf("From %s to %s %s within the limit, and %d over it, which were rejected. The plan allows %d in a minute.",
 		ch.First, ch.Last, plural(admitted, "call", "calls"), rejected, calls.Allowed)
 	return ch

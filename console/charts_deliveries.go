@@ -79,7 +79,7 @@ func (d deliveryCharts) outcomes() chart {
 		}})
 	}
 	ch.addColumns(columns, most)
-	ch.Most = strconv.Itoa(most)
+	ch.Most = plural(most, "attempt", "attempts")
 	ch.Description = fmt.Sprintf("Attempts from %s to %s, times in %s: %d delivered, %d failed and repeated, %d failed for good.", ch.First, ch.Last, d.r.zone, delivered, retried, failed)
 	return ch
 }

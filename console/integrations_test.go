@@ -210,7 +210,7 @@ func TestAnIntegrationIsRemovedFromANode(t *testing.T) {
 	if at := v.Post(ask, f).Want(http.StatusSeeOther).Location(); !strings.HasPrefix(at, page+"?done=unassigned") {
 		t.Errorf("removing leads to %s", at)
 	}
-	v.Get(page).Want(http.StatusOK, "ERP sees nothing yet: assign it to a node")
+	v.Get(page).Want(http.StatusOK, "sees nothing yet: assign it to a node")
 	if at := v.Post(ask, f).Want(http.StatusSeeOther).Location(); !strings.Contains(at, "done=before") {
 		t.Errorf("the form again leads to %s", at)
 	}

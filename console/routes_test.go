@@ -92,6 +92,10 @@ var routeCases = []routeCase{
 	{method: "GET", path: "/console/integrations/:id/delete", grant: integrations, id: "{outsider}"},
 	{method: "POST", path: "/console/integrations/:id/delete", grant: integrations, id: "{outsider}", form: "x=1"},
 
+	{method: "GET", path: "/console/integrations/:id/assign", grant: integrations, id: "{erp}"},
+	{method: "POST", path: "/console/integrations/:id/assign", grant: integrations, id: "{erp}", form: "node={roof}&definition_id={reading}", ids: []string{"node", "definition_id"}},
+	{method: "GET", path: "/console/integrations/:id/unassign", grant: integrations, id: "{reader}", query: "node={hvac}", ids: []string{"node"}},
+	{method: "POST", path: "/console/integrations/:id/unassign", grant: integrations, id: "{reader}", query: "node={hvac}", form: "x=1", ids: []string{"node"}},
 	{method: "GET", path: "/console/integrations/:id/webhooks/new", grant: integrations, id: "{erp}"},
 	{method: "POST", path: "/console/integrations/:id/webhooks", grant: integrations, id: "{erp}", form: "url=http://127.0.0.1:9/new&events=work_order.created"},
 	{method: "GET", path: "/console/webhooks/:id", grant: integrations, id: "{erp_hook}"},
