@@ -114,7 +114,7 @@ assignments: [{node: %[1]s, identity: manager, definition: full}]
 	j.WantText(name + " sees nothing yet: assign it to a node")
 	j.Fill("see", ids[node])
 	j.Press("Check")
-	j.WantText("No, it cannot see this inventory node", "Scope inventory:read: it has it.", "It has no permission on the node or above")
+	j.WantText("No, it cannot see this inventory node", "It has the scope inventory:read.", "It has no permission on the node or above")
 	j.assign(name, ids[j.wing])
 	j.Press("Check")
 	j.WantText("Yes, it can see this inventory node", "by “Full access” on Wing")
