@@ -38,12 +38,12 @@ func TestAnIntegrationIsAssignedByIDOrCode(t *testing.T) {
 			t.Errorf("%s on %q: %v, want %q", test.by, test.node, err, test.want)
 		}
 		on := servicetest.Value[string](f, `SELECT coalesce(string_agg(node_id::text, ' '), '') FROM assignments WHERE identity_id = $1`, f.ID("outsider"))
-		if want := ""; test.on != "" {
-			if want = f.ID(test.on); on != want {
-				t.Errorf("%s on %q: assigned to %q, want %q", test.by, test.node, on, want)
-			}
-		} else if on != "" {
-			t.Errorf("%s on %q: assigned to %q", test.by, test.node, on)
+		want := ""
+		if test.on != "" {
+			want = f.ID(test.on)
+		}
+		if on != want {
+			t.Errorf("%s on %q: assigned to %q, want %q", test.by, test.node, on, want)
 		}
 	}
 }

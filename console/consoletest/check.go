@@ -204,7 +204,7 @@ func paletted(shown image.Image, height int) *image.Paletted {
 	}
 	index := map[color.RGBA]uint8{}
 	for _, c := range colors {
-		index[c] = uint8(palette.Index(c)) //nolint:gosec // at most 256
+		index[c] = uint8(palette.Index(c))
 	}
 	drawn := image.NewPaletted(image.Rect(0, 0, size.Dx(), size.Dy()), palette)
 	for y := range size.Dy() {
