@@ -89,7 +89,7 @@ func (s *Service) nodeToAssign(ctx context.Context, actor Actor, text string) (s
 		SELECT n.id, n.name, n.kind, n.external_id FROM inventory_nodes n
 		WHERE n.organization_id = @organization AND n.external_id = @code
 			AND ((SELECT p.admin FROM people p WHERE p.id = @actor)
-				OR EXISTS (SELECT FROM node_rights r WHERE r.actor_id = @actor AND r.node_id = n.id AND r.inventory_manager))
+				OR EXISTS (SELECT FROM `+with(rightsOn, "node", "n.id", "actor", "@actor")+` AND d.inventory_manager))
 		ORDER BY n.id LIMIT @limit`, pgx.NamedArgs{"organization": actor.OrganizationID, "actor": actor.IdentityID, "code": text, "limit": several})
 	switch {
 	case err != nil:
