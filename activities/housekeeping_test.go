@@ -84,7 +84,7 @@ func TestRemoveExpiredRemovesEverythingIfThereIsTime(t *testing.T) {
 	if removed != (service.RemovalResult{RevokedTokens: 7}) {
 		t.Errorf("removed %+v", removed)
 	}
-	if beats != 17 {
+	if beats != 19 {
 		t.Errorf("%d heartbeats, want one after each batch except the last: four for the tokens, one for each other table", beats)
 	}
 }

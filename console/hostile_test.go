@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -96,10 +97,10 @@ func TestHostileTextsAreOnlyText(t *testing.T) {
 				if *id == s.ID("erp_hook") {
 					*id = s.ID("reader_hook")
 				}
-				clear(query)
+				maps.DeleteFunc(query, func(name string, _ []string) bool { return name != "node" })
 			},
 			func(id *string, query, _ url.Values) { // hostile parameters
-				clear(query)
+				maps.DeleteFunc(query, func(name string, _ []string) bool { return name != "node" })
 				for _, name := range []string{"q", "see", "who", "since", "done", "time"} {
 					query.Set(name, markup+rightToLeft)
 				}

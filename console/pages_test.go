@@ -37,6 +37,7 @@ var noPages = []string{
 	"POST /console/notices/read", "POST /console/notices/:id/open",
 	"POST /console/people/:id", "POST /console/people/:id/deactivate", "POST /console/people/:id/activate",
 	"POST /console/integrations/:id", "POST /console/integrations/:id/off", "POST /console/integrations/:id/on", "POST /console/integrations/:id/delete",
+	"POST /console/integrations/:id/assign", "POST /console/integrations/:id/unassign",
 	"POST /console/webhooks/:id", "POST /console/webhooks/:id/off", "POST /console/webhooks/:id/on", "POST /console/webhooks/:id/missed", "POST /console/webhooks/:id/delete",
 	"POST /console/deliveries/redeliver", "POST /console/deliveries/redeliver-matching", "POST /console/deliveries/:id/redeliver",
 }
@@ -167,6 +168,8 @@ func integrationsPages(t *testing.T) (*consoletest.Site, []shownPage) {
 		{"GET /console/integrations/:id/secret", "integration-renew", erp + "/secret", nil, ""},
 		{"POST /console/integrations/:id/secret", "integration-renewed", erp + "/secret", nil, "Renew the secret"},
 		{"GET /console/integrations/:id/off", "integration-off", erp + "/off", nil, ""},
+		{"GET /console/integrations/:id/assign", "integration-assign", erp + "/assign", nil, ""},
+		{"GET /console/integrations/:id/unassign", "integration-unassign", erp + "/unassign?node=" + s.ID("hq"), nil, ""},
 		{"GET /console/integrations/:id/delete", "integration-delete", erp + "/delete", nil, ""},
 		{"GET /console/integrations/:id/webhooks/new", "webhook-new", erp + "/webhooks/new", nil, ""},
 		{"POST /console/integrations/:id/webhooks", "webhook-secret", erp + "/webhooks/new", map[string]string{"url": "http://127.0.0.1:9/new", "events": "issue.created"}, "Add the address"},

@@ -72,6 +72,8 @@ func TestADoubleClickActsOnce(t *testing.T) {
 		{"/console/integrations/:id", reader, "", []string{"name", "Other name", "scopes", "work_orders:read"}, http.StatusSeeOther},
 		{"/console/integrations/:id/secret", erp + "/secret", "", nil, http.StatusOK},
 		{"/console/integrations/:id/webhooks", erp + "/webhooks/new", erp + "/webhooks", []string{"url", "http://127.0.0.1:9/x", "events", "issue.created"}, http.StatusOK},
+		{"/console/integrations/:id/assign", reader + "/assign", "", []string{"node", s.ID("roof"), "definition_id", s.ID("reading")}, http.StatusSeeOther},
+		{"/console/integrations/:id/unassign", reader + "/unassign?node=" + s.ID("hvac"), "", nil, http.StatusSeeOther},
 		{"/console/integrations/:id/off", reader + "/off", "", nil, http.StatusSeeOther},
 		{"/console/integrations/:id/on", reader, reader + "/on", nil, http.StatusSeeOther},
 		{"/console/integrations/:id/delete", reader + "/delete", "", nil, http.StatusSeeOther},
