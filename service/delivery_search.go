@@ -95,9 +95,11 @@ type DeliveryPage struct {
 }
 
 // searchSource is a source of searchQuery: the rows of a table that {condition} selects.
+// {id} is an expression in the table without partitions, so that an address's index is followed:
+// the bounds select few partitions, but may select all open deliveries.
 const searchSource = `(
 			SELECT id, seq, event_id, webhook_id, record_id, status, attempts, next_attempt_at, last_status, last_error, created_at, {latency} AS latency_ms FROM {table}
-			WHERE webhook_id = h.id AND seq < @before AND seq >= @after AND id >= @low AND id < @high AND {condition}
+			WHERE webhook_id = h.id AND seq < @before AND seq >= @after AND {id} >= @low AND {id} < @high AND {condition}
 			ORDER BY seq DESC LIMIT @scan)`
 
 // recordSource is searchSource for the deliveries of a record, whose events are between the
@@ -151,6 +153,11 @@ const searchQuery = `
 		p.url, p.integration, p.integration_id, p.enabled, p.seq
 	FROM page p ORDER BY seq DESC`
 
+// boundQuery returns the last of the newest @enough deliveries of the newest @scan of each address.
+const boundQuery = `
+	WITH ` + searched + `
+	SELECT seq, created_at FROM scanned ORDER BY seq DESC OFFSET @enough - 1 LIMIT 1`
+
 // sources returns the sources of the search. The statuses are written out because partial
 // indexes do not serve a parameter.
 func (q DeliverySearch) sources() string {
@@ -161,14 +168,14 @@ func (q DeliverySearch) sources() string {
 	var sources []string
 	for _, status := range []models.DeliveryStatus{models.DeliveryPending, models.DeliveryRetrying} {
 		if q.Status == "" || q.Status == status {
-			sources = append(sources, with(searchSource, "table", "open_deliveries", "latency", "NULL::integer", "condition", "status = '"+string(status)+"'"))
+			sources = append(sources, with(searchSource, "table", "open_deliveries", "id", "(id || '')", "latency", "NULL::integer", "condition", "status = '"+string(status)+"'"))
 		}
 	}
 	switch q.Status {
 	case models.DeliveryFailed, models.DeliveryHeld:
-		sources = append(sources, with(searchSource, "table", "deliveries", "latency", "latency_ms", "condition", "status IN ('failed', 'held')"))
+		sources = append(sources, with(searchSource, "table", "deliveries", "id", "id", "latency", "latency_ms", "condition", "status IN ('failed', 'held')"))
 	case "", models.DeliveryDelivered, models.DeliverySkipped:
-		sources = append(sources, with(searchSource, "table", "deliveries", "latency", "latency_ms", "condition", "true"))
+		sources = append(sources, with(searchSource, "table", "deliveries", "id", "id", "latency", "latency_ms", "condition", "true"))
 	case models.DeliveryPending, models.DeliveryRetrying:
 	}
 	return strings.Join(sources, " UNION ALL ")
@@ -183,6 +190,14 @@ type searchStart struct {
 	// before and after are positions around the deliveries.
 	before, after int64
 	lows, highs   []string
+	// bound is where a page begins that is filled by the newest deliveries.
+	bound []searchBound
+}
+
+// searchBound is a row of boundQuery.
+type searchBound struct {
+	Seq       int64
+	CreatedAt time.Time
 }
 
 // maxPosition is above every position.
@@ -258,6 +273,10 @@ func (q DeliverySearch) arguments(actor Actor, start searchStart, scan int) pgx.
 	if !q.From.IsZero() {
 		low = models.FirstID(models.PrefixDelivery, q.From)
 	}
+	if len(start.bound) > 0 {
+		start.after = max(start.after, start.bound[0].Seq)
+		low = max(low, models.FirstID(models.PrefixDelivery, start.bound[0].CreatedAt.Add(-2*maxPositionSkew)))
+	}
 	if !q.To.IsZero() {
 		high = models.FirstID(models.PrefixDelivery, q.To)
 	}
@@ -289,30 +308,51 @@ func (s *Service) SearchDeliveries(ctx context.Context, actor Actor, search Deli
 	limit = min(cmp.Or(max(limit, 0), models.DefaultPageSize), models.MaxPageSize)
 	var start searchStart
 	var found []foundDelivery
-	page := func(most int) func(*pgx.Batch) error {
-		return func(pipeline *pgx.Batch) error {
-			if err := start.check(search); err != nil {
-				return err
-			}
-			// A page is full after few deliveries if most of them match.
-			if scan := max(limit+1, most/max(start.addresses, 1)); found == nil || !search.isFilled(found, limit) {
-				args := search.arguments(actor, start, scan)
-				args["limit"] = limit + 1
-				sql, values := numbered(with(searchQuery, "sources", search.sources(), "e", "e"), args)
-				queueAll(pipeline, &found, sql, values...)
-			}
-			return nil
-		}
+	// A page is full after few deliveries if most of them match. Of many addresses, few have
+	// any of the newest deliveries: these are looked up first.
+	enough := 4 * (limit + 1)
+	query := func(pipeline *pgx.Batch, scan int) {
+		args := search.arguments(actor, start, scan)
+		args["limit"] = limit + 1
+		sql, values := numbered(with(searchQuery, "sources", search.sources(), "e", "e"), args)
+		queueAll(pipeline, &found, sql, values...)
 	}
+	scan := func(most int) int { return max(limit+1, most/max(start.addresses, 1)) }
 	rounds := []func(*pgx.Batch) error{
 		func(pipeline *pgx.Batch) error {
 			s.queueStart(pipeline, actor, search, before, &start)
 			return nil
 		},
-		page(4 * limit),
-	}
-	if search.isSparse() {
-		rounds = append(rounds, page(search.mostSearched()))
+		func(pipeline *pgx.Batch) error {
+			if err := start.check(search); err != nil || start.addresses <= 4 || search.RecordID != "" {
+				return err
+			}
+			args := search.arguments(actor, start, 1+4*enough/start.addresses)
+			args["enough"] = enough
+			sql, values := numbered(with(boundQuery, "sources", search.sources()), args)
+			queueAll(pipeline, &start.bound, sql, values...)
+			return nil
+		},
+		func(pipeline *pgx.Batch) error {
+			if len(start.bound) > 0 {
+				query(pipeline, enough)
+			} else {
+				query(pipeline, scan(enough))
+			}
+			return nil
+		},
+		func(pipeline *pgx.Batch) error {
+			bounded, most := len(start.bound) > 0, enough
+			if search.isSparse() {
+				most = search.mostSearched()
+			}
+			if isFull(found, limit) || !bounded && (isComplete(found) || scan(most) == scan(enough)) {
+				return nil
+			}
+			start.bound = nil
+			query(pipeline, scan(most))
+			return nil
+		},
 	}
 	return read(ctx, s, actor.OrganizationID, func() (DeliveryPage, error) { return start.page(found, limit), nil }, rounds...)
 }
@@ -338,10 +378,13 @@ func (start searchStart) check(search DeliverySearch) error {
 	return nil
 }
 
-// isFilled reports whether the page is complete: it is full, or nothing is left to look through.
-func (q DeliverySearch) isFilled(found []foundDelivery, limit int) bool {
-	return len(found) == 0 || found[0].EventID != "" || len(found)-1 > limit
+// isFull reports whether the rows fill a page.
+func isFull(found []foundDelivery, limit int) bool {
+	return len(found) > limit+1 || len(found) == limit+1 && found[0].EventID != ""
 }
+
+// isComplete reports whether nothing is left to look through.
+func isComplete(found []foundDelivery) bool { return len(found) == 0 || found[0].EventID != "" }
 
 // page makes the page of the rows found.
 func (start searchStart) page(found []foundDelivery, limit int) DeliveryPage {

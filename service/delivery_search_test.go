@@ -48,15 +48,28 @@ func planted(t *testing.T) (f *harness, record string) {
 }
 
 func TestDeliveriesAreFoundByEachFilter(t *testing.T) {
+	t.Run("two addresses", func(t *testing.T) { testFilters(t, 0) })
+	t.Run("many addresses", func(t *testing.T) { testFilters(t, 12) })
+}
+
+// testFilters searches the deliveries of two addresses, most of which are spread over others.
+func testFilters(t *testing.T, others int) {
 	f, record := planted(t)
 	f.PlantDeliveries("reader_hook", record, models.EventWorkOrderCreated, models.DeliveryFailed, 404, 3, servicetest.Start.Add(-time.Hour))
 	change := create(t, f.Fixture) // two events: to erp_hook and reader_hook
+	ofAddress := 61
+	if others > 0 {
+		ofAddress = 1
+		f.AddAddresses(others)
+		f.Exec(`UPDATE deliveries SET webhook_id = (SELECT id FROM webhooks WHERE url LIKE '%/other/' || seq % $1)`, others)
+		f.Exec(`UPDATE open_deliveries SET webhook_id = (SELECT id FROM webhooks WHERE url LIKE '%/other/' || seq % $1) WHERE record_id = $2`, others, record)
+	}
 	for name, tt := range map[string]struct {
 		search service.DeliverySearch
 		want   int
 	}{
 		"all":              {service.DeliverySearch{}, 65},
-		"an address":       {service.DeliverySearch{WebhookID: f.ID("erp_hook")}, 61},
+		"an address":       {service.DeliverySearch{WebhookID: f.ID("erp_hook")}, ofAddress},
 		"delivered":        {service.DeliverySearch{Status: models.DeliveryDelivered}, 10},
 		"failed":           {service.DeliverySearch{Status: models.DeliveryFailed}, 13},
 		"held":             {service.DeliverySearch{Status: models.DeliveryHeld}, 10},

@@ -64,3 +64,17 @@ func (f *Fixture) PlantDeliveries(hook, recordID string, kind models.EventType, 
 			deliveries, times, response)
 	}
 }
+
+// AddAddresses adds n integrations to the ERP's organization with an address each, whose URLs
+// end in /other/0 and so on.
+func (f *Fixture) AddAddresses(n int) {
+	f.t.Helper()
+	const erp, numbers = ` FROM integrations i JOIN webhooks h ON h.integration_id = i.id, generate_series(0, $2::int - 1) n WHERE h.id = $1`, `lpad(n::text, 26, '0')`
+	f.Exec(`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at)
+		SELECT 'idn_' || `+numbers+`, i.organization_id, 'integration', 'Other ' || n, h.created_at, h.created_at`+erp, f.ID("erp_hook"), n)
+	f.Exec(`INSERT INTO integrations (id, organization_id, client_id, secret_hash, scopes)
+		SELECT 'idn_' || `+numbers+`, i.organization_id, 'cli_' || n, i.secret_hash, i.scopes`+erp, f.ID("erp_hook"), n)
+	f.Exec(`INSERT INTO webhooks (id, organization_id, integration_id, place, url, events, secret_sealed, created_at, enabled_since, enabled)
+		SELECT 'whk_' || `+numbers+`, h.organization_id, 'idn_' || `+numbers+`, 1, 'https://example.com/other/' || n, h.events, h.secret_sealed, h.created_at, h.enabled_since, true`+erp,
+		f.ID("erp_hook"), n)
+}
