@@ -190,6 +190,8 @@ type searchStart struct {
 	// before and after are positions around the deliveries.
 	before, after int64
 	lows, highs   []string
+	// at is the time before which the newest deliveries are looked up first.
+	at time.Time
 	// bound is where a page begins that is filled by the newest deliveries.
 	bound []searchBound
 }
@@ -210,7 +212,10 @@ const firstSeqQuery = `SELECT coalesce(least(
 // queueStart adds the queries of what the search needs to know first. before is the id of
 // the delivery that the page follows, "" for the first page.
 func (s *Service) queueStart(pipeline *pgx.Batch, actor Actor, q DeliverySearch, before string, start *searchStart) {
-	start.before, start.after = maxPosition, 0
+	start.before, start.after, start.at = maxPosition, 0, s.Now()
+	if !q.To.IsZero() {
+		start.at = q.To
+	}
 	args := pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "webhook": q.WebhookID}
 	pipeline.Queue(`SELECT `+with(managesIntegrations, "actor", "@actor", "organization", "@organization")+`,
 		(SELECT count(*) FROM webhooks h JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL
@@ -222,9 +227,9 @@ func (s *Service) queueStart(pipeline *pgx.Batch, actor Actor, q DeliverySearch,
 			WHERE h.organization_id = @organization AND h.id = @webhook`, args)
 	}
 	if before != "" {
-		pipeline.Queue(`SELECT coalesce((SELECT d.seq FROM all_deliveries d JOIN webhooks h ON h.id = d.webhook_id
-			WHERE d.id = $1 AND h.organization_id = $2), 0)`, before, actor.OrganizationID).
-			QueryRow(func(row pgx.Row) error { return row.Scan(&start.before) })
+		pipeline.Queue(`SELECT d.seq, d.created_at FROM all_deliveries d JOIN webhooks h ON h.id = d.webhook_id
+			WHERE d.id = $1 AND h.organization_id = $2 UNION ALL SELECT 0, 'epoch' ORDER BY seq DESC LIMIT 1`, before, actor.OrganizationID).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&start.before, &start.at) })
 	}
 	if q.RecordID == "" {
 		q.queueBounds(pipeline, start)
@@ -309,7 +314,7 @@ func (s *Service) SearchDeliveries(ctx context.Context, actor Actor, search Deli
 	var start searchStart
 	var found []foundDelivery
 	// A page is full after few deliveries if most of them match. Of many addresses, few have
-	// any of the newest deliveries: these are looked up first.
+	// any of the newest deliveries: where these begin is looked up first.
 	enough := 4 * (limit + 1)
 	query := func(pipeline *pgx.Batch, scan int) {
 		args := search.arguments(actor, start, scan)
@@ -327,7 +332,11 @@ func (s *Service) SearchDeliveries(ctx context.Context, actor Actor, search Deli
 			if err := start.check(search); err != nil || start.addresses <= 4 || search.RecordID != "" {
 				return err
 			}
-			args := search.arguments(actor, start, 1+4*enough/start.addresses)
+			newest := search // of a day: each partition is another index for each address
+			if day := start.at.Add(-24 * time.Hour); newest.From.Before(day) {
+				newest.From = day
+			}
+			args := newest.arguments(actor, start, 1+4*enough/start.addresses)
 			args["enough"] = enough
 			sql, values := numbered(with(boundQuery, "sources", search.sources()), args)
 			queueAll(pipeline, &start.bound, sql, values...)
