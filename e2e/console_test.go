@@ -115,7 +115,12 @@ assignments: [{node: %[1]s, identity: manager, definition: full}]
 	j.Fill("see", ids[node])
 	j.Press("Check")
 	j.WantText("No, it cannot see this inventory node", "It has the scope inventory:read.", "It has no permission on the node or above")
-	j.assign(name, ids[j.wing])
+	j.Press("Assign it to a node")
+	j.Fill("node", ids[j.wing])
+	j.Fill("definition_id", j.org.imported.IDs["full"])
+	j.Press("Assign")
+	j.WantText(name, "Full access")
+	j.Fill("see", ids[node])
 	j.Press("Check")
 	j.WantText("Yes, it can see this inventory node", "by “Full access” on Wing")
 	erp.node = ids[node]
@@ -136,16 +141,6 @@ assignments: [{node: %[1]s, identity: manager, definition: full}]
 		j.t.Fatalf("the receiver got %v, want one ping", got)
 	}
 	j.redelivery(erp, r)
-}
-
-// assign gives the integration the permission definition full on a node, as the page of the
-// node will: no command does.
-func (j *journey) assign(name, node string) {
-	j.t.Helper()
-	if _, err := j.db.Exec(j.t.Context(), `INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
-		SELECT $1, id, $2, organization_id FROM identities WHERE name = $3`, node, j.org.imported.IDs["full"], name); err != nil {
-		j.t.Fatal(err)
-	}
 }
 
 // awaitFailed waits until n deliveries to the receiver have failed, and all others
