@@ -144,6 +144,9 @@ func TestDashboardAndAlertsHaveTheirMetrics(t *testing.T) {
 	if response, err := i.call(http.MethodGet, "/work-orders/"+managerName, "", nil); err != nil || response.status != http.StatusNotFound {
 		t.Errorf("a missing work order: status %d, %v", response.status, err)
 	}
+	if response, err := directClient.Get(h.settings["MILLWRIGHT_PUBLIC_URL"] + "/console/sign-in"); err != nil || response.Body.Close() != nil || response.StatusCode != http.StatusOK {
+		t.Errorf("the page to sign in: %v, %v", response, err)
+	}
 
 	var api, worker map[string]*dto.MetricFamily
 	wanted := func(families *map[string]*dto.MetricFamily, name string, least float64, labels ...string) func() bool {
@@ -157,6 +160,7 @@ func TestDashboardAndAlertsHaveTheirMetrics(t *testing.T) {
 		"durations":        wanted(&api, "millwright_http_request_duration_seconds", 1, "method", "POST", "route", "/v1/work-orders"),
 		"wakes":            wanted(&api, "millwright_pokes_total", 1, "outcome", "sent"),
 		"requests":         wanted(&api, "temporal_request_total", 1, "operation", "SignalWithStartWorkflowExecution"),
+		"pages":            wanted(&api, "millwright_console_requests_total", 1, "route", "/console/sign-in"),
 		"connections":      wanted(&api, "millwright_database_acquires_total", 1),
 		"accepted":         wanted(&worker, "millwright_delivery_attempts_total", 1, "outcome", "2xx"),
 		"failed":           wanted(&worker, "millwright_delivery_attempts_total", 1, "outcome", "5xx"),

@@ -63,7 +63,7 @@ var addressStateQuery = with(`
 			WHERE webhook_id = w.id AND status = 'retrying' ORDER BY next_attempt_at LIMIT 1) END AS next_retry_at,
 		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'pending' LIMIT $3) x) AS pending,
 		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' LIMIT $3) x) AS retrying,
-		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' AND workflow LIMIT $3) x) AS shown,
+		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE webhook_id = w.id AND `+withWorkflow+` LIMIT $3) x) AS shown,
 		kept.held, kept.failed
 	FROM webhooks w LEFT JOIN webhook_health h ON h.webhook_id = w.id
 	CROSS JOIN LATERAL (

@@ -160,7 +160,7 @@ const deliveredQuery = `
 const failedQuery = `
 	WITH ` + attemptsMade + `, places AS (
 		SELECT $11::bigint - count(*) AS free FROM (
-			SELECT FROM open_deliveries WHERE webhook_id = $10 AND status = 'retrying' AND workflow LIMIT $11) shown
+			SELECT FROM open_deliveries WHERE webhook_id = $10 AND ` + withWorkflow + ` LIMIT $11) shown
 	), placed AS (
 		SELECT f.*, CASE
 			WHEN f.workflow IS NULL AND f.number > 1 THEN NULL

@@ -115,13 +115,17 @@ func (s *Service) AddressesWithPending(ctx context.Context, webhookIDs []string,
 	return pending, s.translate(s.pool.SendBatch(ctx, pipeline).Close())
 }
 
+// withWorkflow selects retrying deliveries that have a workflow. It leaves no choice between
+// indexes: that of all retries would be read to its end.
+const withWorkflow = `workflow AND status || '' = 'retrying'`
+
 // placesQuery gives more deliveries a workflow, at most $3, of addresses where fewer than $2
 // retrying ones have one: those that are due first, until $1 have one.
 const placesQuery = `
 	WITH free AS (
 		SELECT w.id AS webhook_id, w.organization_id, $1::bigint - shown.n AS places FROM webhooks w CROSS JOIN LATERAL (
 			SELECT count(*) AS n FROM (
-				SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' AND workflow LIMIT $2) x) shown
+				SELECT FROM open_deliveries WHERE webhook_id = w.id AND ` + withWorkflow + ` LIMIT $2) x) shown
 		WHERE w.enabled AND shown.n < $2
 	), next AS (
 		SELECT d.place, f.organization_id FROM free f CROSS JOIN LATERAL (
