@@ -258,7 +258,7 @@ func (c *stormClient) send(w *write) (apiResponse, error) {
 	if w.ifMatch.tag != "" {
 		request.Header.Set("If-Match", w.ifMatch.tag)
 	}
-	call := recordedCall{client: c.number, write: w, input: w.input(), sent: c.recorder.now()}
+	call := recordedCall{client: c.number, input: w.input(), sent: c.recorder.now()}
 	response, err := c.do(request)
 	call.result = orderResult{
 		unknown: err != nil || response.status >= http.StatusInternalServerError,

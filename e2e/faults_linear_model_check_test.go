@@ -19,11 +19,11 @@ var (
 
 // The calls of the hand-made histories; at places them in time.
 func creates(r orderResult) recordedCall {
-	return recordedCall{write: &write{record: "wo_1"}, input: orderCall{kind: "create", key: "created", marker: "created"}, result: r}
+	return recordedCall{input: orderCall{kind: "create", key: "created", marker: "created"}, result: r}
 }
 
 func patches(marker string, r orderResult) recordedCall {
-	return recordedCall{write: &write{record: "wo_1"}, input: orderCall{kind: "patch", key: marker, marker: marker}, result: r}
+	return recordedCall{input: orderCall{kind: "patch", record: "wo_1", key: marker, marker: marker}, result: r}
 }
 
 func patchesIf(seen version, marker string, r orderResult) recordedCall {
@@ -94,7 +94,10 @@ func TestLinearizabilityModel(t *testing.T) {
 			at(1, 2, creates(ok(created))), at(3, 4, patches("first", lost)), at(5, 6, patches("second", ok(second))), at(7, 8, patches("first", replays(first))), at(9, 10, reads(second)),
 		}},
 		"a creation without any response": {want: true, calls: []recordedCall{
-			at(1, 2, recordedCall{write: &write{}, input: orderCall{kind: "create", key: "created", marker: "created"}, result: lost}),
+			at(1, 2, creates(lost)),
+		}},
+		"the response comes only to a second try whose client has given up": {want: true, calls: []recordedCall{
+			at(1, 2, creates(lost)), at(1, 3, creates(ok(created))), at(4, 5, reads(created)),
 		}},
 		"conditions that hold and do not hold": {want: true, calls: []recordedCall{
 			at(1, 2, creates(ok(created))), at(3, 4, patchesIf(created, "first", ok(first))), at(5, 6, patchesIf(created, "second", outdated)), at(7, 8, reads(first)),

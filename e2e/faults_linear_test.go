@@ -21,9 +21,7 @@ const linearLimit = 2 * time.Minute
 // recordedCall is one call of a client with its result.
 type recordedCall struct {
 	client int
-	// write is nil for a read. The work order of a creation is known only once one of
-	// its calls has a response.
-	write  *write
+	// input has no record if it is a creation: only a response tells it.
 	input  orderCall
 	result orderResult
 	// sent and returned count from the recorder's start.
@@ -59,12 +57,12 @@ func (r *recorder) addRead(client int, kind, record string, sent time.Duration, 
 // histories returns the calls by their work order, and those of creations without a
 // response by their key.
 func (r *recorder) histories() map[string][]porcupine.Operation {
-	calls := map[string][]recordedCall{}
+	calls, created := map[string][]recordedCall{}, map[string]string{}
 	for _, c := range r.calls {
-		if c.write != nil {
-			c.input.record = c.write.record
-		}
 		calls[c.input.key] = append(calls[c.input.key], c)
+		if c.input.kind == "create" {
+			created[c.input.key] = cmp.Or(created[c.input.key], c.result.shown.ID)
+		}
 	}
 	histories := map[string][]porcupine.Operation{}
 	for key, tries := range calls {
@@ -73,6 +71,7 @@ func (r *recorder) histories() map[string][]porcupine.Operation {
 		}
 		for _, c := range tries {
 			c.input.again = len(tries) > 1
+			c.input.record = cmp.Or(c.input.record, created[key])
 			operation := porcupine.Operation{
 				ClientId: c.client, Input: c.input, Call: c.sent.Nanoseconds(), Output: c.result, Return: c.returned.Nanoseconds(),
 			}
