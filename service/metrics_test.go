@@ -71,23 +71,6 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
-// planNode is a node of EXPLAIN (FORMAT JSON).
-type planNode struct {
-	Type     string     `json:"Node Type"`
-	Relation string     `json:"Relation Name"`
-	Index    string     `json:"Index Name"`
-	Rows     float64    `json:"Actual Rows"`
-	Loops    float64    `json:"Actual Loops"`
-	Plans    []planNode `json:"Plans"`
-}
-
-func (n planNode) walk(visit func(planNode)) {
-	visit(n)
-	for _, p := range n.Plans {
-		p.walk(visit)
-	}
-}
-
 // The query runs every few seconds, even when a million deliveries are stored or
 // pending. BACKLOG_DELIVERIES sets another number.
 func TestBacklogOfManyDeliveriesIsCheap(t *testing.T) {
