@@ -26,7 +26,7 @@ func TestStatementsOfDeliveriesKeepRightPlans(t *testing.T) {
 	const days, many = 38, 50_000
 	exec(`SELECT partitions.make($1, $2)`, first, days)
 	exec(`VACUUM ANALYZE`)
-	exec(`SET plan_cache_mode = 'force_generic_plan'; SET enable_seqscan = off`) // as batch.IndexPlans does
+	exec(`SET plan_cache_mode = 'force_generic_plan'; SET enable_seqscan = off; SET jit = off`) // as the service does
 	address := "'" + f.ID("erp_hook") + "'"
 	// idOf is the SQL of the nth id of a kind. They are spread over the days.
 	idOf := func(prefix, kind, n string) string {

@@ -70,7 +70,7 @@ func TestOpenRecordsKeepRightPlans(t *testing.T) {
 	f := servicetest.New(t)
 	f.Exec(`VACUUM ANALYZE`)
 	conn, exec := connection(t, f.Pool.Config().ConnString())
-	exec(`SET plan_cache_mode = 'force_generic_plan'; SET enable_seqscan = off; SET statement_timeout = 0`) // as batch.IndexPlans does
+	exec(`SET plan_cache_mode = 'force_generic_plan'; SET enable_seqscan = off; SET jit = off; SET statement_timeout = 0`) // as the service does
 	page := func(name, organization, id string) (plan string, blocks int) {
 		t.Helper()
 		return explain(t, conn, name, `'{open,in_progress}', '`+organization+`', '`+id+`', 20`)
