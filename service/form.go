@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"millwright/models"
+	"millwright/service/batch"
 )
 
 // Form is a form of the console that was sent: it acts at most once, on the state of the
@@ -29,14 +30,33 @@ func (e *FormDoneError) Error() string {
 type formKey struct{}
 
 // WithForm returns a context whose next logged write is the form's. Writes that change
-// nothing do not use the form up.
+// nothing do not use the form up, unless they are of work orders or feedback (Form.call).
 func WithForm(ctx context.Context, form Form) context.Context {
 	return context.WithValue(ctx, formKey{}, form)
 }
 
 func formOf(ctx context.Context) (Form, bool) {
 	form, ok := ctx.Value(formKey{}).(Form)
-	return form, ok && form.Key != ""
+	return form, ok
+}
+
+// call is the form as a call: a form that is sent again is a retry with an idempotency key,
+// whatever was entered then (docs/contract.md, Idempotency).
+func (f Form) call() Call {
+	return Call{Key: f.Key, Method: formMethod, Fingerprint: []byte{}, IfMatch: f.IfMatch}
+}
+
+// formMethod stands for the HTTP method in the calls of forms.
+const formMethod = "FORM"
+
+func (c Call) isForm() bool { return c.Method == formMethod }
+
+// orForm returns the call of the context's form, if there is one, else the call.
+func (c Call) orForm(ctx context.Context) Call {
+	if form, sent := formOf(ctx); sent {
+		return form.call()
+	}
+	return c
 }
 
 // ETagOf returns the ETag of a record, which a form passes back in Form.IfMatch.
@@ -96,11 +116,33 @@ func (t *ormTx) matchesForm(record any, organizationID, recordID string) error {
 	if err != nil || ETagMatches(t.form.IfMatch, tag) {
 		return err
 	}
-	stale, err := scanOne[FormStaleError](t, &FormStaleError{}, `
-		SELECT actor_name, action, created_at AS at FROM log
-		WHERE record_id = ? AND organization_id = ? AND actor_name IS NOT NULL ORDER BY id DESC LIMIT 1`, recordID, organizationID)
+	stale, err := scanOne[FormStaleError](t, &FormStaleError{}, with(latestChange, "record", "?", "organization", "?"), recordID, organizationID)
 	if err != nil {
 		return err
 	}
 	return &stale
+}
+
+// latestChange selects a FormStaleError about the {record} of the {organization}.
+const latestChange = `
+	SELECT actor_name, action, created_at AS at FROM log
+	WHERE record_id = {record} AND organization_id = {organization} AND actor_name IS NOT NULL ORDER BY id DESC LIMIT 1`
+
+// matches rejects a call whose If-Match does not name the record as it is now, and a form
+// that was filled from another state of the record, which the actor may change. Errors:
+// precondition_failed, *FormStaleError.
+func (t *tx) matches(ctx context.Context, call Call, record any, organizationID, recordID string) error {
+	err := call.matches(record)
+	if !call.isForm() || models.CodeOf(err) != models.CodePreconditionFailed {
+		return err
+	}
+	var changes []FormStaleError
+	batch.QueueAll(t.Tx, &changes, with(latestChange, "record", "$1", "organization", "$2"), recordID, organizationID)
+	if err := t.Flush(ctx); err != nil {
+		return err
+	}
+	if len(changes) == 0 {
+		return &FormStaleError{}
+	}
+	return &changes[0]
 }

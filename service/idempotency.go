@@ -54,12 +54,14 @@ type storedResponse struct {
 // name what do locks: the ids of records, or keys for queueLockKey. With a key, the
 // response is stored in the write's transaction. A second call with the key waits for
 // the first at an advisory lock and replays its response (docs/contract.md,
-// Idempotency). Errors: idempotency_key_reused and those of do.
+// Idempotency). A form of the context replaces the call. Errors: idempotency_key_reused,
+// *FormDoneError and those of do.
 func (s *Service) writeRecord(
 	ctx context.Context, actor Actor, call Call, status int, locks []string,
 	do func(ctx context.Context, t *tx) (id string, record any, err error),
 ) (WriteResult, error) {
 	var result WriteResult
+	call = call.orForm(ctx)
 	if call.Key != "" {
 		locks = append(slices.Clip(locks), call.conflictKey(actor))
 	}
@@ -90,6 +92,9 @@ func (s *Service) writeRecord(
 		})
 	})
 	if replay, ok := errors.AsType[*replayError](err); ok {
+		if call.isForm() {
+			return WriteResult{}, &FormDoneError{replay.result.RecordID}
+		}
 		return replay.result, nil
 	}
 	return result, err

@@ -73,7 +73,8 @@ var (
 // what all operations have in common, applies the rules, and queues the change
 // with its effects. An operation that changes nothing has no effects. Errors:
 // not_found, permission_denied (a suspended organization), read_only (unless the
-// policy allows it), precondition_failed, idempotency_key_reused, unavailable.
+// policy allows it), precondition_failed, idempotency_key_reused, unavailable, and for a
+// form of the console *FormDoneError and *FormStaleError.
 func (s *Service) changeWorkOrder(
 	ctx context.Context, actor Actor, call Call, id string, policy readOnlyPolicy,
 	rules func(ctx context.Context, c *workOrderChange) error,
@@ -81,6 +82,7 @@ func (s *Service) changeWorkOrder(
 	if !models.IsID(id, models.PrefixWorkOrder) {
 		return WriteResult{}, models.NotFound()
 	}
+	call = call.orForm(ctx)
 	return s.writeRecord(ctx, actor, call, http.StatusOK, []string{id}, func(ctx context.Context, t *tx) (string, any, error) {
 		c := &workOrderChange{tx: t, actor: actor, columns: map[string]any{}}
 		t.QueueLock(lockWorkOrder, id)
@@ -94,7 +96,7 @@ func (s *Service) changeWorkOrder(
 		if err := c.state.requireWritable(policy); err != nil {
 			return "", nil, err
 		}
-		if err := call.matches(&c.state.workOrderRow); err != nil {
+		if err := t.matches(ctx, call, &c.state.workOrderRow, c.state.OrganizationID, id); err != nil {
 			return "", nil, err
 		}
 		c.now = t.at.After(c.state.ChangedAt)
