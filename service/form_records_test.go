@@ -23,11 +23,12 @@ func TestAFormCreatesOneWorkOrder(t *testing.T) {
 	s := newHarness(t)
 	const sent = 8
 	ids, errs := make([]string, sent), make([]error, sent)
+	ctx, ann, bob := s.ofForm("ann", "key", ""), s.as("ann"), s.ids("bob")
 	var group sync.WaitGroup
 	for i := range sent {
 		group.Go(func() {
-			result, err := s.CreateWorkOrder(s.ofForm("ann", "key", ""), s.as("ann"), service.Call{}, service.NewWorkOrder{
-				InventoryID: s.ID("ahu1"), Title: "Replace filter" + string(rune('a'+i)), Assignees: s.ids("bob"),
+			result, err := s.CreateWorkOrder(ctx, ann, service.Call{}, service.NewWorkOrder{
+				InventoryID: s.ID("ahu1"), Title: "Replace filter" + string(rune('a'+i)), Assignees: bob,
 			})
 			ids[i], errs[i] = result.RecordID, err
 		})
