@@ -9,8 +9,7 @@ import (
 	"millwright/service/batch"
 )
 
-// NewFeedback holds the fields of feedback to create. The caller has checked the
-// lengths of texts; the node is checked here.
+// NewFeedback holds the fields of feedback to create.
 type NewFeedback struct {
 	InventoryID string
 	Subject     string
@@ -92,7 +91,7 @@ func (c feedbackCreation) check(actor Actor, in NewFeedback) error {
 	if err := c.requireWritable(rejectReadOnly); err != nil {
 		return err
 	}
-	fields := checkBlank("/subject", in.Subject)
+	fields := append(checkTitle("/subject", in.Subject), checkDescribed(in.Description, in.ExternalID)...)
 	if len(c.Grants) == 0 {
 		fields = append(fields, unknownField("/inventory_id", "inventory node"))
 	}

@@ -10,8 +10,7 @@ import (
 	"millwright/service/batch"
 )
 
-// NewWorkOrder holds the fields of a work order to create. The caller has checked
-// the lengths of texts; ids are checked here.
+// NewWorkOrder holds the fields of a work order to create.
 type NewWorkOrder struct {
 	InventoryID string
 	Title       string
@@ -168,7 +167,9 @@ func (c workOrderCreation) checkNames(in NewWorkOrder) error {
 	if in.FormID != nil && !c.FormKnown {
 		fields = append(fields, unknownField("/form_id", "form"))
 	}
-	fields = append(fields, checkBlank("/title", in.Title)...)
+	fields = append(fields, checkTitle("/title", in.Title)...)
+	fields = append(fields, checkDescribed(in.Description, in.ExternalID)...)
+	fields = append(fields, checkPriority(in.Priority)...)
 	fields = append(fields, checkTargetDate(in.TargetDate)...)
 	fields = append(fields, c.candidates(in).checkKnown()...)
 	if len(fields) > 0 {

@@ -31,10 +31,11 @@ func (s *Service) UpdateWorkOrder(ctx context.Context, actor Actor, call Call, i
 		if err := c.requireGrant(models.GrantWorkOrdersUpdate, "change work orders"); err != nil {
 			return err
 		}
-		fields := checkTargetDate(patch.TargetDate.Value)
+		fields := append(checkTargetDate(patch.TargetDate.Value), checkDescribed(patch.Description.Value, patch.ExternalID.Value)...)
 		if patch.Title.Set {
-			fields = append(fields, checkBlank("/title", patch.Title.Value)...)
+			fields = append(fields, checkTitle("/title", patch.Title.Value)...)
 		}
+		fields = append(fields, checkPriority(patch.Priority.Value)...)
 		if len(fields) > 0 {
 			return models.Invalid(fields...)
 		}
@@ -66,12 +67,12 @@ func checkTargetDate(at *models.Time) []models.FieldError {
 	return []models.FieldError{{Pointer: "/target_date", Code: "value", Detail: "In UTC, the year must be from 1 to 9999."}}
 }
 
-// checkBlank rejects a required text of white space alone.
-func checkBlank(pointer, text string) []models.FieldError {
-	if !models.IsBlank(text) {
+// checkPriority rejects what is no priority, except "", which is none given.
+func checkPriority(priority models.Priority) []models.FieldError {
+	if priority == "" || slices.Contains(models.Priorities, priority) {
 		return nil
 	}
-	return []models.FieldError{{Pointer: pointer, Code: "blank", Detail: models.BlankTextRule}}
+	return []models.FieldError{{Pointer: "/priority", Code: "value", Detail: "The priority must be one of none, low, medium and high."}}
 }
 
 // set changes a column if the sent value differs, and returns its name if so.
