@@ -1,0 +1,87 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// A person sees a node on which it has any permission (spec section 5, Permissions). An
+// administrator sees every node of its organization, since it may give permissions on it.
+
+// isAdmin is the condition that {actor} is an administrator of {organization}.
+const isAdmin = `(SELECT p.admin FROM people p WHERE p.id = {actor} AND p.organization_id = {organization}) IS TRUE`
+
+// personSees is the condition that the person {actor} of {organization} sees its node {w}.
+var personSees = `(` + isAdmin + ` OR ` + visibleNode + ` IS TRUE)`
+
+// FoundNode is an inventory node in a list.
+type FoundNode struct {
+	ID, Name   string
+	Kind       models.NodeKind
+	ExternalID *string
+	// Path are the nodes above, from the root down.
+	Path []models.PathNode
+}
+
+// NodeSearch says which nodes are looked for.
+type NodeSearch struct {
+	// Text is a part of the name or of the code (external_id), in any case.
+	Text string
+	// Grant restricts the nodes to those on which the person has the permission, "" to those
+	// that it sees.
+	Grant models.Grant
+	// NotSubEquipment leaves sub-equipment out, on which there are no work orders.
+	NotSubEquipment bool
+	// Limit is the number of nodes at most; 0 is the size of a page.
+	Limit int
+}
+
+// pathOf selects the nodes above the node {w}, from the root down.
+const pathOf = `ARRAY(SELECT json_build_object('id', above.id, 'kind', above.kind, 'name', above.name) FROM inventory_closure c
+			CROSS JOIN LATERAL (SELECT id, kind, name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) above
+			WHERE c.node_id = {w}.id AND c.depth > 0 ORDER BY c.depth DESC) AS path`
+
+// searchNodesQuery finds the nodes first and then checks them in their order until there are
+// enough: those with this code or name, those that begin with the text, and the others.
+// {admins} is whether administrators need no permission.
+var searchNodesQuery = `
+	WITH granted AS MATERIALIZED (SELECT node_id, applies_below FROM assigned_rights WHERE actor_id = @actor AND (@grant = '' OR @grant = ANY (grants)))
+	SELECT n.id, n.name, n.kind, n.external_id, ` + with(pathOf, "w", "n") + `
+	FROM (SELECT m.* FROM (
+			SELECT v.id, v.name, v.kind, v.external_id, lower(v.name) AS folded,
+				CASE WHEN @text IN (lower(v.external_id), lower(v.name)) THEN 0
+					WHEN starts_with(lower(v.external_id), @text) OR starts_with(lower(v.name), @text) THEN 1 ELSE 2 END AS rank
+			FROM inventory_nodes v
+			WHERE v.organization_id = @organization AND NOT (@upper AND v.kind = 'sub_equipment') AND (strpos(lower(v.name), @text) > 0 OR strpos(lower(v.external_id), @text) > 0)
+			ORDER BY rank, folded, v.id OFFSET 0) m
+		WHERE @grant = '' AND ` + with(isAdmin, "actor", "@actor", "organization", "@organization") + ` OR ` + with(amongGranted, "node", "m.id") + `
+		LIMIT @limit) n
+	ORDER BY n.rank, n.folded, n.id`
+
+// SearchNodes returns the nodes that a person sees, or on which it has a permission, by a
+// part of their name or code; without a text none. The best matches come first: it is for
+// choosing one, so a search that finds more than its limit is to be narrowed. Errors:
+// permission_denied for an integration, unavailable.
+func (s *Service) SearchNodes(ctx context.Context, actor Actor, search NodeSearch) ([]FoundNode, error) {
+	if err := requirePerson(actor, "The search of the inventory"); err != nil {
+		return nil, err
+	}
+	text := strings.ToLower(strings.TrimSpace(search.Text))
+	if text == "" || !models.IsText(text) {
+		return nil, nil
+	}
+	var found []FoundNode
+	return read(ctx, s, actor.OrganizationID, func() ([]FoundNode, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+		sql, args := numbered(searchNodesQuery, pgx.NamedArgs{
+			"actor": actor.IdentityID, "organization": actor.OrganizationID, "text": text, "grant": string(search.Grant), "upper": search.NotSubEquipment,
+			"limit": min(cmp.Or(search.Limit, models.DefaultPageSize), models.MaxPageSize+1),
+		})
+		queueAll(pipeline, &found, sql, args...)
+		return nil
+	})
+}
