@@ -135,20 +135,20 @@ var section3 = []rule{
 			h.wantEvents(id, "work_order.assignees_changed work_order.assignees_changed")
 		})
 	}},
-	{item: "row 6, condition", words: "it requires the permission to forward", code: "service.(*workOrderChange).requireAssign", test: func(t *testing.T, h *harness) {
+	{item: "row 6, condition", words: "it requires the permission to forward", code: "service.(*workOrderActor).requireAssign", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"assignees": h.ids("erp", "bob")})
 		h.grant(t, allBut(models.GrantWorkOrdersForward)...)
 		h.assign(id, object{"assignees": h.ids("dan")}).Want(http.StatusForbidden, "permission_denied")
 		h.remove(id, "bob").Want(http.StatusForbidden, "permission_denied")
 	}},
-	{item: "rule", words: "the last worker cannot be removed", code: "service.(*Service).UnassignWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "rule", words: "the last worker cannot be removed", code: "service.(*workOrderActor).checkUnassign", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"assignees": h.ids("erp", "bob"), "consultants": h.ids("cat")})
 		h.remove(id, "bob").Want(http.StatusOK, "")
 		want(t, "the rule", h.remove(id, "erp").Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "last_worker")
 		h.remove(id, "cat").Want(http.StatusOK, "") // consultants may all be removed
 		wantList(t, "the workers", texts(h.read(id), "assignees"), h.ID("erp"))
 	}},
-	{item: "rule, review", words: "the last consultant cannot be removed during a review", code: "service.(*Service).UnassignWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "rule, review", words: "the last consultant cannot be removed during a review", code: "service.(*workOrderActor).checkUnassign", test: func(t *testing.T, h *harness) {
 		id := h.workOrderIn(models.StatusSentToInspection)
 		want(t, "the rule", h.remove(id, "cat").Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "status")
 		h.assign(id, object{"consultants": h.ids("dan")}).Want(http.StatusOK, "")

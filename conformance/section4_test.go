@@ -346,7 +346,7 @@ var writeRules = []rule{
 		h.grant(t, models.GrantWorkOrdersRead, models.GrantWorkOrdersUpdate)
 		h.patch(id, object{"title": "x"}).Want(http.StatusOK, "")
 	}},
-	{item: "write rule 5, permission", words: "adding and removing people requires the permission to forward", code: "service.(*workOrderChange).requireAssign", test: func(t *testing.T, h *harness) {
+	{item: "write rule 5, permission", words: "adding and removing people requires the permission to forward", code: "service.(*workOrderActor).requireAssign", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"assignees": h.ids("erp", "bob")})
 		h.grant(t, allBut(models.GrantWorkOrdersForward)...)
 		h.assign(id, object{"assignees": h.ids("dan")}).Want(http.StatusForbidden, "permission_denied")
@@ -355,7 +355,7 @@ var writeRules = []rule{
 		h.assign(id, object{"assignees": h.ids("dan")}).Want(http.StatusOK, "")
 		h.remove(id, "bob").Want(http.StatusOK, "")
 	}},
-	{item: "write rule 5, service company", words: "a service company forwards only to its own people", code: "service.(*workOrderChange).requireOwnPeople", test: func(t *testing.T, h *harness) {
+	{item: "write rule 5, service company", words: "a service company forwards only to its own people", code: "service.(*workOrderActor).checkUnassign", test: func(t *testing.T, h *harness) {
 		path := "/work-orders/" + h.workOrder(object{"assignees": h.ids("polar")}) + "/assignees"
 		h.As("dispatch", http.MethodPost, path, object{"assignees": h.ids("bob")}).Want(http.StatusUnprocessableEntity, "")
 		done := h.As("dispatch", http.MethodPost, path, object{"assignees": h.ids("pia")}).Want(http.StatusOK, "")
@@ -374,7 +374,7 @@ var writeRules = []rule{
 			want(t, "the rule", response.Text("rule"), "status")
 		})
 	}},
-	{item: "write rule 7, worker", words: "only a worker may answer", code: "service.(*Service).AnswerWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "write rule 7, worker", words: "only a worker may answer", code: "service.(*workOrderActor).requireWorker", test: func(t *testing.T, h *harness) {
 		for what, fields := range map[string]object{
 			"no role": {"assignees": h.ids("bob")}, "consultant": {"assignees": h.ids("bob"), "consultants": h.ids("erp")},
 		} {

@@ -19,6 +19,8 @@ type form struct { //nolint:recvcheck // reject changes a form; templates call t
 	// Key is used once (service.Form).
 	Key  string
 	ETag string
+	// Seen is when the work order or feedback last changed before the form was shown.
+	Seen string
 	// Values are what the fields show.
 	Values url.Values
 	// Errors are sentences by the names of fields; Error is about the form as a whole.
@@ -28,11 +30,9 @@ type form struct { //nolint:recvcheck // reject changes a form; templates call t
 	Changed *changedView
 }
 
-// changedView says who changed a record while a person filled a form.
-type changedView struct {
-	Who, What string
-	At        moment
-}
+// changedView says who changed a record while a person filled a form. Changes are the
+// newest first; without any, no one knows who it was.
+type changedView struct{ Changes []changeLine }
 
 // newForm returns a form to show. values are what its fields show first.
 func newForm(values url.Values) form { return form{Key: rand.Text(), Values: values} }
@@ -44,6 +44,14 @@ func editForm(record any, values url.Values) (form, error) {
 	var err error
 	f.ETag, err = service.ETagOf(record)
 	return f, err
+}
+
+// recordForm is editForm for a work order or feedback, by the ETag of the record as it was
+// read and the time of its last change.
+func recordForm(etag string, changedAt models.Time, values url.Values) form {
+	f := newForm(values)
+	f.ETag, f.Seen = etag, changedAt.String()
+	return f
 }
 
 // maxForm is the size of the largest form, in bytes.
@@ -67,7 +75,7 @@ func (r *request) sentForm() (form, error) {
 			sent[i] = strings.ReplaceAll(value, "\r\n", "\n")
 		}
 	}
-	f := form{Key: values.Get("form_key"), ETag: values.Get("etag"), Values: values}
+	f := form{Key: values.Get("form_key"), ETag: values.Get("etag"), Seen: values.Get("seen"), Values: values}
 	if len(f.Key) > 64 {
 		f.Key = ""
 	}
@@ -107,9 +115,9 @@ func (f *form) reject(r *request, err error) (status int, rejected bool) {
 		}
 	}
 	if stale, ok := errors.AsType[*service.FormStaleError](err); ok {
-		f.Changed = &changedView{Who: stale.ActorName, What: words(stale.Action)}
-		if !stale.At.IsZero() {
-			f.Changed.At = r.moment(stale.At)
+		f.Changed = &changedView{}
+		if stale.ActorName != "" {
+			f.Changed.Changes = []changeLine{{Who: stale.ActorName, What: words(stale.Action), At: r.moment(stale.At)}}
 		}
 		return http.StatusConflict, true
 	}
@@ -142,6 +150,9 @@ type outcome struct {
 	toRecord func(id string) string
 	// again shows the form with what is wrong with it.
 	again func(status int, f form) error
+	// record is the work order or feedback of a form made by recordForm: its history says
+	// what was changed meanwhile.
+	record string
 }
 
 // finish responds to a form after its write: with a redirect to the next page, with the
@@ -157,6 +168,9 @@ func (r *request) finish(f form, err error, o outcome) error {
 		return r.done(o.to, doneBefore)
 	}
 	if status, rejected := f.reject(r, err); rejected && o.again != nil {
+		if f.Changed != nil && o.record != "" {
+			r.addChangesSince(o.record, &f)
+		}
 		return o.again(status, f)
 	}
 	return err

@@ -29,6 +29,8 @@ type Service interface {
 	DeactivatePerson(ctx context.Context, actor service.Actor, id string) (service.PersonAccess, error)
 	ActivatePerson(ctx context.Context, actor service.Actor, id string) (service.PersonAccess, error)
 
+	RecordHistory(ctx context.Context, actor service.Actor, id string, before int64, limit int) (service.HistoryPage, error)
+
 	LogRecords(ctx context.Context, actor service.Actor, organizationID string, filter service.LogFilter) (service.LogPage, error)
 	Notices(context.Context, service.Actor, service.NoticeFilter) ([]service.NoticeView, error)
 	ReadNotice(ctx context.Context, actor service.Actor, id int64) (recordID string, err error)

@@ -12,7 +12,7 @@ import (
 
 // feedbackResolution is what the rules need to know to resolve feedback.
 type feedbackResolution struct {
-	models.Feedback
+	feedbackRow
 	Readable bool
 	organizationState
 	// Grants are the actor's on the node.
@@ -23,26 +23,37 @@ type feedbackResolution struct {
 
 var lockFeedback = lockOf("feedback")
 
-var feedbackResolutionQuery = with(`
-	SELECT `+columnsOf[models.Feedback]()+`,
+// feedbackResolutions are by whether the people in the record are shown.
+var feedbackResolutions = byPeople(func(people string) string {
+	return with(`
+	SELECT `+feedbackColumns+`,
 		`+readableFeedback+` AS readable, o.read_only, o.suspended,
 		`+with(grantsOn, "node", "{w}.inventory_id")+` AS grants,
 		(SELECT count(*) FROM webhooks h WHERE h.organization_id = {w}.organization_id) AS addresses
 	FROM feedback {w} JOIN organizations o ON o.id = {w}.organization_id
-	WHERE {w}.id = $1`, "w", "w", "actor", "$2")
+	WHERE {w}.id = $1`, "w", "w", "actor", "$2", "people", people)
+})
 
 // ResolveFeedback resolves feedback as a person in the app, notifies its creator
 // unless that is the actor, and returns it. Errors: not_found, permission_denied,
-// read_only, rule_violation (status, if already resolved), unavailable.
+// read_only, precondition_failed, rule_violation (status, if already resolved), unavailable,
+// and for a form of the console *FormDoneError and *FormStaleError.
 func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, call Call, id string) (WriteResult, error) {
 	if !models.IsID(id, models.PrefixFeedback) {
 		return WriteResult{}, models.NotFound()
 	}
+	call = call.orForm(ctx)
 	return s.writeRecord(ctx, actor, call, http.StatusOK, []string{id}, func(ctx context.Context, t *tx) (string, any, error) {
 		var known feedbackResolution
 		t.QueueLock(lockFeedback, id)
-		batch.QueueOne(t.Tx, &known, models.NotFound(), feedbackResolutionQuery, id, actor.IdentityID)
+		batch.QueueOne(t.Tx, &known, models.NotFound(), feedbackResolutions[actor.ShowPeople], id, actor.IdentityID)
 		if err := t.Flush(ctx); err != nil {
+			return "", nil, err
+		}
+		if !known.Readable {
+			return "", nil, models.NotFound()
+		}
+		if err := t.matches(ctx, call, &known.feedbackRow, known.OrganizationID, id); err != nil {
 			return "", nil, err
 		}
 		if err := known.check(actor); err != nil {
@@ -61,10 +72,7 @@ func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, call Call, i
 }
 
 // check applies the rules. Errors: those of ResolveFeedback.
-func (r feedbackResolution) check(actor Actor) error {
-	if !r.Readable {
-		return models.NotFound()
-	}
+func (r *feedbackResolution) check(actor Actor) error {
 	if err := r.requireWritable(rejectReadOnly); err != nil {
 		return err
 	}

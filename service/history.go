@@ -56,14 +56,6 @@ var (
 // People are named if records name them to the actor (Actor.ShowPeople). Errors:
 // not_found, unavailable.
 func (s *Service) History(ctx context.Context, actor Actor, id string) ([]models.HistoryEntry, error) {
-	readableQuery := workOrderReadableQuery
-	switch {
-	case models.IsID(id, models.PrefixWorkOrder):
-	case models.IsID(id, models.PrefixFeedback):
-		readableQuery = feedbackReadableQuery
-	default:
-		return nil, models.NotFound()
-	}
 	var readable bool
 	var found []historyRow
 	return read(ctx, s, actor.OrganizationID, func() ([]models.HistoryEntry, error) {
@@ -80,11 +72,25 @@ func (s *Service) History(ctx context.Context, actor Actor, id string) ([]models
 		}
 		return entries, nil
 	}, func(pipeline *pgx.Batch) error {
-		pipeline.Queue(readableQuery, id, actor.IdentityID).Query(func(rows pgx.Rows) error {
-			_, err := pgx.ForEachRow(rows, []any{&readable}, func() error { return nil })
-			return err
-		})
 		queueAll(pipeline, &found, historyQuery, id, actor.ShowPeople)
-		return nil
+		return queueReadable(pipeline, &readable, actor, id)
 	})
+}
+
+// queueReadable adds the query whether the actor may read the work order or feedback, which
+// stays false for one that does not exist. Errors: not_found if the id is of no such record.
+func queueReadable(pipeline *pgx.Batch, into *bool, actor Actor, id string) error {
+	query := workOrderReadableQuery
+	switch {
+	case models.IsID(id, models.PrefixWorkOrder):
+	case models.IsID(id, models.PrefixFeedback):
+		query = feedbackReadableQuery
+	default:
+		return models.NotFound()
+	}
+	pipeline.Queue(query, id, actor.IdentityID).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{into}, func() error { return nil })
+		return err
+	})
+	return nil
 }

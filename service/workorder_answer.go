@@ -50,24 +50,19 @@ const (
 // (not_assigned_as_worker, status, required_questions), validation_failed and
 // those of changeWorkOrder.
 func (s *Service) AnswerWorkOrder(ctx context.Context, actor Actor, call Call, id string, answers []GivenAnswer, completion Completion) (WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, allowReadOnly, func(ctx context.Context, c *workOrderChange) error {
-		if !slices.Contains(c.state.Assigned.Assignees, actor.IdentityID) {
-			return models.Violation(models.RuleNotAssignedAsWorker, "Only an assigned worker may answer this work order; the %s is not one.", actor.Kind)
-		}
-		operation := models.OperationAnswer
-		if completion == CompleteWork {
-			operation = models.OperationComplete
-			if len(c.state.Assigned.Consultants) > 0 {
-				operation = models.OperationCompleteToReview
-			}
-		}
-		if err := c.applyOperation(operation); err != nil {
+	action := ActionAnswer
+	if completion == CompleteWork {
+		action = ActionComplete
+	}
+	return s.changeWorkOrder(ctx, actor, call, id, action, func(ctx context.Context, c *workOrderChange) error {
+		if err := c.apply(); err != nil {
 			return err
 		}
+		done := completion == CompleteWork && len(c.state.Assigned.Consultants) == 0
 		var questions []formQuestion
 		var managers []string
 		batch.QueueAll(c.Tx, &questions, formQuestionsQuery, id)
-		if operation == models.OperationComplete {
+		if done {
 			c.queueManagers(&managers)
 		}
 		if err := c.Flush(ctx); err != nil {
@@ -81,7 +76,7 @@ func (s *Service) AnswerWorkOrder(ctx context.Context, actor Actor, call Call, i
 				return err
 			}
 			c.action = string(c.events[len(c.events)-1].kind)
-			if operation == models.OperationComplete {
+			if done {
 				c.addNotice(models.NoticeCompleted, managers)
 			} else {
 				c.notices = []notice{{string(models.NoticeReviewWanted), c.state.Assigned.Consultants}}

@@ -13,10 +13,7 @@ import (
 // changes nothing. Errors: permission_denied, validation_failed, rule_violation
 // (both_roles, assignee_not_connected, status) and those of changeWorkOrder.
 func (s *Service) AssignWorkOrder(ctx context.Context, actor Actor, call Call, id string, assignees, consultants []string) (WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, rejectReadOnly, func(ctx context.Context, c *workOrderChange) error {
-		if err := c.requireAssign(); err != nil {
-			return err
-		}
+	return s.changeWorkOrder(ctx, actor, call, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
 		named := candidates{assignees: assignees, consultants: consultants}
 		c.queueCandidates(&named)
 		if err := c.Flush(ctx); err != nil {
@@ -37,10 +34,7 @@ func (s *Service) AssignWorkOrder(ctx context.Context, actor Actor, call Call, i
 // order. Errors: not_found if it is not assigned, permission_denied,
 // rule_violation (last_worker, status) and those of changeWorkOrder.
 func (s *Service) UnassignWorkOrder(ctx context.Context, actor Actor, call Call, id, identity string) (WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, rejectReadOnly, func(ctx context.Context, c *workOrderChange) error {
-		if err := c.requireAssign(); err != nil {
-			return err
-		}
+	return s.changeWorkOrder(ctx, actor, call, id, ActionAssign, func(ctx context.Context, c *workOrderChange) error {
 		removed := roles{Assignees: []string{}, Consultants: []string{}}
 		switch {
 		case slices.Contains(c.state.Assigned.Assignees, identity):
@@ -50,17 +44,12 @@ func (s *Service) UnassignWorkOrder(ctx context.Context, actor Actor, call Call,
 		default:
 			return models.NotFound()
 		}
-		if c.forCustomer() {
-			if err := c.requireOwnPeople(ctx, identity); err != nil {
-				return err
-			}
+		own, err := c.isOwn(ctx, identity)
+		if err == nil {
+			err = c.checkUnassign(identity, own)
 		}
-		if len(removed.Assignees) == len(c.state.Assigned.Assignees) && len(removed.Assignees) > 0 {
-			return models.Violation(models.RuleLastWorker, "A work order needs at least one worker. Assign another one first.")
-		}
-		if len(removed.Consultants) == len(c.state.Assigned.Consultants) && len(removed.Consultants) > 0 && c.state.Status == models.StatusSentToInspection {
-			return models.Violation(models.RuleStatus,
-				"The last consultant of a work order with the status %q cannot be removed. Name another one first, or cancel it.", c.state.Status.Name())
+		if err != nil {
+			return err
 		}
 		return c.reassign(roles{Assignees: []string{}, Consultants: []string{}}, removed)
 	})
@@ -77,30 +66,16 @@ func difference(ids, others []string) []string {
 	return rest
 }
 
-// forCustomer reports whether the actor belongs to a service company and acts on
-// a customer's work order, which it forwards to its own people.
-func (c *workOrderChange) forCustomer() bool { return c.state.OrganizationID != c.actor.OrganizationID }
-
-// requireAssign rejects an actor that may not assign. Errors: permission_denied.
-func (c *workOrderChange) requireAssign() error {
-	if c.forCustomer() && c.state.Incoming {
-		return nil
+// isOwn reports whether the identity belongs to the actor's organization, which matters
+// for a service company.
+func (c *workOrderChange) isOwn(ctx context.Context, identity string) (bool, error) {
+	if !c.forCustomer() {
+		return true, nil
 	}
-	return c.requireGrant(models.GrantWorkOrdersForward, "assign work orders")
-}
-
-// requireOwnPeople rejects an identity outside the actor's organization. Errors:
-// permission_denied, unavailable.
-func (c *workOrderChange) requireOwnPeople(ctx context.Context, identity string) error {
 	var own []struct{ ID string }
 	batch.QueueAll(c.Tx, &own, `SELECT id FROM identities WHERE id = $1 AND organization_id = $2`, identity, c.actor.OrganizationID)
-	if err := c.Flush(ctx); err != nil {
-		return err
-	}
-	if len(own) == 0 {
-		return models.Errorf(models.CodePermissionDenied, "A service company may remove only its own people.")
-	}
-	return nil
+	err := c.Flush(ctx)
+	return len(own) > 0, err
 }
 
 // reassign queues the change of roles and adds its effects. Errors: rule_violation (status).

@@ -9,11 +9,8 @@ import (
 // CancelWorkOrder cancels a work order in process (spec section 4, rule 6) and
 // returns it. Errors: permission_denied, rule_violation (status) and those of changeWorkOrder.
 func (s *Service) CancelWorkOrder(ctx context.Context, actor Actor, call Call, id string, reason *string) (WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, rejectReadOnly, func(ctx context.Context, c *workOrderChange) error {
-		if err := c.requireGrant(models.GrantWorkOrdersDelete, "cancel work orders"); err != nil {
-			return err
-		}
-		if err := c.applyOperation(models.OperationCancel); err != nil {
+	return s.changeWorkOrder(ctx, actor, call, id, ActionCancel, func(ctx context.Context, c *workOrderChange) error {
+		if err := c.apply(); err != nil {
 			return err
 		}
 		c.action = string(models.EventWorkOrderCancelled)

@@ -35,10 +35,6 @@ const knownIdentities = `
 		WHERE i.id = ANY ({identities}) AND (i.organization_id = {organization} OR i.id IN (
 			SELECT s.company_id FROM service_companies s WHERE s.customer_id = {organization})))`
 
-// ownIdentities selects the {identities} that belong to {organization}.
-const ownIdentities = `
-	ARRAY(SELECT i.id::text FROM identities i WHERE i.id = ANY ({identities}) AND i.organization_id = {organization})`
-
 // queueCandidates queues loading what the rules need. A service company may
 // assign all its people, so for it they count as connected.
 func (c *workOrderChange) queueCandidates(n *candidates) {

@@ -16,10 +16,11 @@ import (
 // and what the operation has changed so far.
 type workOrderChange struct {
 	*tx
-	actor Actor
-	// state is the work order before the change, row as the change leaves it.
-	state lockedWorkOrder
-	row   workOrderRow
+	workOrderActor
+	// rule is that of the action.
+	rule actionRule
+	// row is the work order as the change leaves it.
+	row workOrderRow
 	// reload says that row is to be loaded again after the change.
 	reload bool
 	// now is the time of the change, later than every earlier change of the record.
@@ -69,14 +70,15 @@ var (
 	})
 )
 
-// changeWorkOrder runs one operation on a work order: it locks the row, checks
-// what all operations have in common, applies the rules, and queues the change
-// with its effects. An operation that changes nothing has no effects. Errors:
-// not_found, permission_denied (a suspended organization), read_only (unless the
-// policy allows it), precondition_failed, idempotency_key_reused, unavailable, and for a
-// form of the console *FormDoneError and *FormStaleError.
+// changeWorkOrder runs one action on a work order: it locks the row, checks
+// what all actions have in common and who may do this one, applies the other rules, and
+// queues the change with its effects. An action that changes nothing has no effects.
+// Errors: not_found, permission_denied (a suspended organization too), read_only (unless
+// the action's rule allows it), precondition_failed, not_assigned_as_worker (to answer),
+// idempotency_key_reused, unavailable, and for a form of the console *FormDoneError and
+// *FormStaleError.
 func (s *Service) changeWorkOrder(
-	ctx context.Context, actor Actor, call Call, id string, policy readOnlyPolicy,
+	ctx context.Context, actor Actor, call Call, id string, action WorkOrderAction,
 	rules func(ctx context.Context, c *workOrderChange) error,
 ) (WriteResult, error) {
 	if !models.IsID(id, models.PrefixWorkOrder) {
@@ -84,7 +86,7 @@ func (s *Service) changeWorkOrder(
 	}
 	call = call.orForm(ctx)
 	return s.writeRecord(ctx, actor, call, http.StatusOK, []string{id}, func(ctx context.Context, t *tx) (string, any, error) {
-		c := &workOrderChange{tx: t, actor: actor, columns: map[string]any{}}
+		c := &workOrderChange{tx: t, workOrderActor: workOrderActor{acting: actor}, rule: actionRules[action], columns: map[string]any{}}
 		t.QueueLock(lockWorkOrder, id)
 		batch.QueueBulkOne(t.Tx, lockedWorkOrders[actor.ShowPeople], &c.state, models.NotFound(), id, actor.IdentityID, actor.OrganizationID)
 		if err := t.Flush(ctx); err != nil {
@@ -93,10 +95,13 @@ func (s *Service) changeWorkOrder(
 		if !c.state.Readable {
 			return "", nil, models.NotFound()
 		}
-		if err := c.state.requireWritable(policy); err != nil {
+		if err := c.state.requireWritable(c.rule.readOnly); err != nil {
 			return "", nil, err
 		}
 		if err := t.matches(ctx, call, &c.state.workOrderRow, c.state.OrganizationID, id); err != nil {
+			return "", nil, err
+		}
+		if err := c.permit(ctx, c.rule); err != nil {
 			return "", nil, err
 		}
 		c.now = t.at.After(c.state.ChangedAt)
@@ -121,18 +126,6 @@ func (s *Service) changeWorkOrder(
 		}
 		return id, &c.row, nil
 	})
-}
-
-// requireGrant rejects an actor without the grant on the work order's node.
-func (c *workOrderChange) requireGrant(grant models.Grant, what string) error {
-	if c.hasGrant(grant) {
-		return nil
-	}
-	return models.Errorf(models.CodePermissionDenied, "The %s may not %s on this node.", c.actor.Kind, what)
-}
-
-func (c *workOrderChange) hasGrant(grant models.Grant) bool {
-	return slices.Contains(c.state.Grants, string(grant))
 }
 
 // queueManagers queues loading the nearest inventory managers of the work order's node.
@@ -163,6 +156,9 @@ func (c *workOrderChange) addNoticeToAll(ctx context.Context, kind models.Notice
 	c.addNotice(kind, managers, slices.Concat(c.state.Assigned.Assignees, c.state.Assigned.Consultants)...)
 	return err
 }
+
+// apply is applyOperation for that of the action's rule.
+func (c *workOrderChange) apply() error { return c.applyOperation(c.rule.operation(&c.state)) }
 
 // applyOperation moves the work order to the status that follows the operation,
 // with its events. Errors: rule_violation (status).

@@ -5,7 +5,6 @@ import (
 	"unicode/utf8"
 
 	"millwright/models"
-	"millwright/service/batch"
 )
 
 // Review is a consultant's decision about completed work.
@@ -23,10 +22,7 @@ type Review struct {
 // completing began. Errors: permission_denied, validation_failed, rule_violation
 // (status) and those of changeWorkOrder.
 func (s *Service) ReviewWorkOrder(ctx context.Context, actor Actor, call Call, id string, review Review) (WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, allowReadOnly, func(ctx context.Context, c *workOrderChange) error {
-		if err := c.requireConsultant(ctx); err != nil {
-			return err
-		}
+	return s.changeWorkOrder(ctx, actor, call, id, ActionReview, func(ctx context.Context, c *workOrderChange) error {
 		if fields := review.check(); len(fields) > 0 {
 			return models.Invalid(fields...)
 		}
@@ -61,26 +57,4 @@ func (r Review) check() []models.FieldError {
 		return []models.FieldError{{Pointer: "/comment", Code: "too_long", Detail: "The comment has at most 1,000 characters."}}
 	}
 	return nil
-}
-
-// requireConsultant rejects an actor that does not review the work order.
-func (c *workOrderChange) requireConsultant(ctx context.Context) error {
-	if err := requirePerson(c.actor, "Reviewing a work order"); err != nil {
-		return err
-	}
-	consults, err := c.actsAs(ctx, c.state.Assigned.Consultants)
-	if err == nil && !consults {
-		err = models.Errorf(models.CodePermissionDenied, "Only a consultant of the work order may review it.")
-	}
-	return err
-}
-
-// actsAs reports whether the actor is one of the identities or belongs to one: a
-// team, or a service company in which it has incoming work orders.
-func (c *workOrderChange) actsAs(ctx context.Context, identities []string) (bool, error) {
-	var found []struct{ IdentityID string }
-	batch.QueueAll(c.Tx, &found, with(`SELECT a.identity_id FROM actor_identities a
-		WHERE a.actor_id = {actor} AND a.identity_id = ANY ($2) AND `+readsAs, "actor", "$1"), c.actor.IdentityID, identities)
-	err := c.Flush(ctx)
-	return len(found) > 0, err
 }

@@ -27,10 +27,7 @@ type Sent[T any] struct {
 // returns the work order. Errors: permission_denied, validation_failed,
 // rule_violation (status) and those of changeWorkOrder.
 func (s *Service) UpdateWorkOrder(ctx context.Context, actor Actor, call Call, id string, patch WorkOrderPatch) (WriteResult, error) {
-	return s.changeWorkOrder(ctx, actor, call, id, rejectReadOnly, func(_ context.Context, c *workOrderChange) error {
-		if err := c.requireGrant(models.GrantWorkOrdersUpdate, "change work orders"); err != nil {
-			return err
-		}
+	return s.changeWorkOrder(ctx, actor, call, id, ActionUpdate, func(_ context.Context, c *workOrderChange) error {
 		fields := append(checkTargetDate(patch.TargetDate.Value), checkDescribed(patch.Description.Value, patch.ExternalID.Value)...)
 		if patch.Title.Set {
 			fields = append(fields, checkTitle("/title", patch.Title.Value)...)
@@ -39,7 +36,7 @@ func (s *Service) UpdateWorkOrder(ctx context.Context, actor Actor, call Call, i
 		if len(fields) > 0 {
 			return models.Invalid(fields...)
 		}
-		if err := c.applyOperation(models.OperationUpdate); err != nil {
+		if err := c.apply(); err != nil {
 			return err
 		}
 		c.action = string(models.EventWorkOrderUpdated)

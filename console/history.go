@@ -1,0 +1,237 @@
+package console
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// changeLine is a change of a record as a sentence: "WHO WHAT", at a time.
+type changeLine struct {
+	Who, What string
+	// Quote is what the person wrote about it: a review's comment, the reason of a cancellation.
+	Quote string
+	At    moment
+}
+
+// historyWords are what changes are told with: names by identity id, and the labels of
+// questions by their ids.
+type historyWords struct{ names, questions map[string]string }
+
+// changeLines returns the changes as sentences.
+func (r *request) changeLines(changes []service.RecordChange, known historyWords) []changeLine {
+	lines := make([]changeLine, len(changes))
+	for i, change := range changes {
+		lines[i] = changeLine{Who: "Someone", What: r.changeText(change, known), At: r.moment(change.At), Quote: quoteOf(change)}
+		if change.ActorName != nil {
+			lines[i].Who = *change.ActorName
+		}
+	}
+	return lines
+}
+
+// changeText says what someone did: "changed the title from “A” to “B”".
+func (r *request) changeText(change service.RecordChange, known historyWords) string {
+	switch change.Action {
+	case string(models.EventWorkOrderUpdated):
+		if text := listed(r.fieldTexts(change)); text != "" {
+			return "changed " + text
+		}
+	case string(models.EventWorkOrderAssigneesChanged):
+		if text := listed(roleTexts(change, known)); text != "" {
+			return text
+		}
+	case "work_order.answered":
+		if text := answeredText(change, known); text != "" {
+			return "answered " + text
+		}
+	}
+	return words(change.Action)
+}
+
+// changedFields are the fields of a work order that a person changes, as sentences name them.
+var changedFields = []struct {
+	name, text string
+	// long says that the values are too long for a sentence.
+	long bool
+}{
+	{"title", "the title", false}, {"description", "the description", true}, {"priority", "the priority", false},
+	{"target_date", "the target date", false}, {"external_id", "the external id", false},
+}
+
+func (r *request) fieldTexts(change service.RecordChange) []string {
+	var texts []string
+	for _, field := range changedFields {
+		values, changed := change.Changes[field.name]
+		if !changed {
+			continue
+		}
+		text := field.text
+		from, to := r.valueText(field.name, values.From), r.valueText(field.name, values.To)
+		switch {
+		case field.long:
+		case to == "":
+			text += " from " + from + " to none"
+		case from == "":
+			text += " to " + to
+		default:
+			text += " from " + from + " to " + to
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// valueText returns a value in a sentence, "" for none.
+func (r *request) valueText(field string, value json.RawMessage) string {
+	if field == "target_date" {
+		var at *models.Time
+		if json.Unmarshal(value, &at) == nil && at != nil {
+			return r.moment(*at).Local
+		}
+		return ""
+	}
+	text := textOf(value)
+	if text == "" || field == "priority" {
+		return text
+	}
+	return quoted(text)
+}
+
+// textOf returns a JSON string, "" for anything else.
+func textOf(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) != nil {
+		return ""
+	}
+	return text
+}
+
+func quoted(text string) string { return "“" + text + "”" }
+
+// roleTexts say who was added and removed: "added Bob Stone as worker".
+func roleTexts(change service.RecordChange, known historyWords) []string {
+	var texts []string
+	for _, role := range []struct{ field, one, several string }{{"assignees", "worker", "workers"}, {"consultants", "consultant", "consultants"}} {
+		values, changed := change.Changes[role.field]
+		if !changed {
+			continue
+		}
+		before, after := listOf(values.From), listOf(values.To)
+		for _, part := range []struct {
+			verb string
+			ids  []string
+		}{{"added", without(after, before)}, {"removed", without(before, after)}} {
+			if len(part.ids) == 0 {
+				continue
+			}
+			as := role.one
+			if len(part.ids) > 1 {
+				as = role.several
+			}
+			texts = append(texts, part.verb+" "+listed(known.namesOf(part.ids))+" as "+as)
+		}
+	}
+	return texts
+}
+
+func (w historyWords) namesOf(ids []string) []string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = id
+		if name, known := w.names[id]; known {
+			texts[i] = name
+		}
+	}
+	return texts
+}
+
+// listOf returns a JSON list of strings, nil for anything else.
+func listOf(value json.RawMessage) []string {
+	var list []string
+	if json.Unmarshal(value, &list) != nil {
+		return nil
+	}
+	return list
+}
+
+// without returns the elements of a list that are not in the other.
+func without(list, other []string) []string {
+	var rest []string
+	for _, element := range list {
+		if !slices.Contains(other, element) {
+			rest = append(rest, element)
+		}
+	}
+	return rest
+}
+
+// shownQuestions is how many questions a sentence names.
+const shownQuestions = 3
+
+// answeredText names the questions that were answered, or counts them.
+func answeredText(change service.RecordChange, known historyWords) string {
+	var labels []string
+	n := 0
+	for field := range change.Changes {
+		id, answer := strings.CutPrefix(field, "answers.")
+		if !answer {
+			continue
+		}
+		n++
+		if label, found := known.questions[id]; found {
+			labels = append(labels, quoted(label))
+		}
+	}
+	slices.Sort(labels)
+	switch {
+	case n == 0:
+		return ""
+	case len(labels) < n:
+		return plural(n, "question", "questions")
+	case n > shownQuestions:
+		return listed(append(labels[:shownQuestions], plural(n-shownQuestions, "other question", "other questions")))
+	}
+	return listed(labels)
+}
+
+// quoteOf returns what the person wrote about the change.
+func quoteOf(change service.RecordChange) string {
+	for _, field := range []string{"comment", "cancel_reason"} {
+		if text := textOf(change.Changes[field].To); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// listed joins texts: "a, b and c".
+func listed(texts []string) string {
+	if len(texts) < 2 {
+		return strings.Join(texts, "")
+	}
+	last := len(texts) - 1
+	return strings.Join(texts[:last], ", ") + " and " + texts[last]
+}
+
+// maxChangesShown is how many changes a form lists that happened since it was shown.
+const maxChangesShown = 5
+
+// addChangesSince adds to a form that was rejected what was changed since it was shown. If the
+// history has nothing, such as for another name of a worker, the form says what it did before.
+func (r *request) addChangesSince(record string, f *form) {
+	var seen models.Time
+	if f.Seen == "" || seen.UnmarshalText([]byte(f.Seen)) != nil {
+		return
+	}
+	page, err := r.console.service.RecordHistory(r.ctx(), r.actor(), record, 0, maxChangesShown)
+	if err != nil {
+		return
+	}
+	if since := page.Since(seen); len(since) > 0 {
+		f.Changed.Changes = r.changeLines(since, historyWords{names: page.Names})
+	}
+}
