@@ -14,8 +14,23 @@ import (
 // a trigger ends the sync tokens. Errors: not_found, permission_denied,
 // validation_failed, unavailable.
 func (s *Service) Assign(ctx context.Context, actor Actor, nodeID, identityID, definitionID string) error {
+	return s.assign(ctx, actor, nodeID, definitionID, func(*ormTx) (string, error) { return identityID, nil })
+}
+
+// AssignTo is Assign for an identity that a person names: by its id, its e-mail address, or
+// its name if only one has that. Errors: those of Assign.
+func (s *Service) AssignTo(ctx context.Context, actor Actor, nodeID, identity, definitionID string) error {
+	return s.assign(ctx, actor, nodeID, definitionID, func(t *ormTx) (string, error) { return t.identityToAssign(actor, identity) })
+}
+
+// assign is Assign for the identity that identify returns.
+func (s *Service) assign(ctx context.Context, actor Actor, nodeID, definitionID string, identify func(*ormTx) (string, error)) error {
 	return s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
 		node, err := t.lockNode(actor, nodeID)
+		if err != nil {
+			return err
+		}
+		identityID, err := identify(t)
 		if err != nil {
 			return err
 		}
@@ -24,6 +39,9 @@ func (s *Service) Assign(ctx context.Context, actor Actor, nodeID, identityID, d
 			return err
 		}
 		if err := known.check(node); err != nil {
+			return err
+		}
+		if err := t.matchesForm(AssignmentRecord{nodeID, identityID, known.Held}, node.OrganizationID, nodeID); err != nil {
 			return err
 		}
 		action := "assignment.created"
@@ -59,15 +77,29 @@ func (s *Service) Unassign(ctx context.Context, actor Actor, nodeID, identityID 
 		if !models.IsID(identityID, models.PrefixIdentity) {
 			return models.NotFound()
 		}
-		deleted := t.db.Delete(&models.Assignment{}, "node_id = ? AND identity_id = ?", nodeID, identityID)
-		if deleted.Error != nil {
-			return deleted.Error
-		}
-		if deleted.RowsAffected == 0 {
+		var held models.Assignment
+		switch err := t.db.Take(&held, "node_id = ? AND identity_id = ?", nodeID, identityID).Error; {
+		case notFound(err):
 			return models.NotFound()
+		case err != nil:
+			return err
+		}
+		if err := t.matchesForm(AssignmentRecord{nodeID, identityID, &held.DefinitionID}, node.OrganizationID, nodeID); err != nil {
+			return err
+		}
+		if err := t.db.Delete(&models.Assignment{}, "node_id = ? AND identity_id = ?", nodeID, identityID).Error; err != nil {
+			return err
 		}
 		return t.log(actor, node.OrganizationID, "assignment.deleted", nodeID)
 	})
+}
+
+// AssignmentRecord is the state of an assignment that forms are filled from: the definition
+// that the identity has on the node, nil for none.
+type AssignmentRecord struct {
+	NodeID       string  `json:"node_id"`
+	IdentityID   string  `json:"identity_id"`
+	DefinitionID *string `json:"definition_id"`
 }
 
 // lockedNode is a node whose assignments are to change, locked until the
@@ -81,8 +113,7 @@ type lockedNode struct {
 
 var lockNodeQuery = `
 	SELECT n.organization_id, n.kind,
-		EXISTS (SELECT FROM people p WHERE p.id = @actor AND p.organization_id = n.organization_id
-			AND (p.admin OR EXISTS (SELECT FROM ` + with(rightsOn, "node", "n.id", "actor", "p.id") + ` AND d.inventory_manager))) AS may,
+		` + with(givesPermissions, "actor", "@actor", "organization", "n.organization_id", "node", "n.id") + ` AS may,
 		@operator OR EXISTS (SELECT FROM ` + with(rightsOn, "node", "n.id", "actor", "@actor") + `) AS visible
 	FROM inventory_nodes n
 	WHERE n.id = @node
@@ -93,7 +124,7 @@ var lockNodeQuery = `
 // may see. Errors: not_found (unknown, another organization's, or one on which the
 // actor has no permission), permission_denied, unavailable.
 func (t *ormTx) lockNode(actor Actor, nodeID string) (lockedNode, error) {
-	if !models.IsID(nodeID, models.PrefixLocation, models.PrefixSystem, models.PrefixEquipment, models.PrefixSubEquipment) {
+	if !isNodeID(nodeID) {
 		return lockedNode{}, models.NotFound()
 	}
 	node, err := scanOne[lockedNode](t, models.NotFound(), lockNodeQuery, map[string]any{
@@ -103,10 +134,13 @@ func (t *ormTx) lockNode(actor Actor, nodeID string) (lockedNode, error) {
 	case err != nil || node.May:
 		return node, err
 	case node.Visible:
-		return node, models.Errorf(models.CodePermissionDenied,
-			"Only inventory managers of the node and administrators may give permissions on it.")
+		return node, errNoManager()
 	}
 	return node, models.NotFound()
+}
+
+func errNoManager() error {
+	return models.Errorf(models.CodePermissionDenied, "Only inventory managers of the node and administrators may give permissions on it.")
 }
 
 // assignable is what the rules of an assignment depend on.

@@ -42,6 +42,11 @@ const assignableNodesQuery = `
 			OR n.id IN (SELECT r.node_id FROM node_rights r WHERE r.actor_id = @actor AND r.inventory_manager AND r.depth = 0))
 	ORDER BY n.id LIMIT @limit`
 
+// definitionsQuery reads the permission definitions of the organization $1, at most $2.
+const definitionsQuery = `
+	SELECT id, name, applies_below, grants FROM permission_definitions WHERE organization_id = $1
+	ORDER BY lower(name), id LIMIT $2`
+
 // AssignmentChoices returns what the actor can choose from to give permissions on nodes of
 // its organization, at most 200 of each. Errors: permission_denied for an integration,
 // unavailable.
@@ -52,9 +57,7 @@ func (s *Service) AssignmentChoices(ctx context.Context, actor Actor) (Assignmen
 	}
 	args := pgx.NamedArgs{"organization": actor.OrganizationID, "actor": actor.IdentityID, "limit": maxChoices}
 	return read(ctx, s, actor.OrganizationID, func() (AssignmentChoices, error) { return choices, nil }, func(pipeline *pgx.Batch) error {
-		queueAll(pipeline, &choices.Definitions, `
-			SELECT id, name, applies_below, grants FROM permission_definitions WHERE organization_id = @organization
-			ORDER BY lower(name), id LIMIT @limit`, args)
+		queueAll(pipeline, &choices.Definitions, definitionsQuery, actor.OrganizationID, maxChoices)
 		queueAll(pipeline, &choices.Nodes, assignableNodesQuery, args)
 		return nil
 	})
@@ -81,15 +84,14 @@ func errNoNodeToAssign() error {
 // nodeToAssign returns the id of the node that the text names. A node on which the actor
 // may give no permissions is unknown by its code. Errors: validation_failed, unavailable.
 func (s *Service) nodeToAssign(ctx context.Context, actor Actor, text string) (string, error) {
-	if models.IsID(text, models.PrefixLocation, models.PrefixSystem, models.PrefixEquipment, models.PrefixSubEquipment) {
+	if isNodeID(text) {
 		return text, nil
 	}
 	const several = 4
 	found, err := collect[AssignableNode](ctx, s, `
 		SELECT n.id, n.name, n.kind, n.external_id FROM inventory_nodes n
 		WHERE n.organization_id = @organization AND n.external_id = @code
-			AND ((SELECT p.admin FROM people p WHERE p.id = @actor)
-				OR EXISTS (SELECT FROM `+with(rightsOn, "node", "n.id", "actor", "@actor")+` AND d.inventory_manager))
+			AND `+with(givesPermissions, "actor", "@actor", "organization", "n.organization_id", "node", "n.id")+`
 		ORDER BY n.id LIMIT @limit`, pgx.NamedArgs{"organization": actor.OrganizationID, "actor": actor.IdentityID, "code": text, "limit": several})
 	switch {
 	case err != nil:

@@ -57,6 +57,34 @@ func BenchmarkNodeSearch(b *testing.B) {
 	}
 }
 
+// BenchmarkInventoryLevel measures pages of levels of that inventory.
+//
+//	go test ./service -run '^$' -bench InventoryLevel -benchtime 100x
+func BenchmarkInventoryLevel(b *testing.B) {
+	f := servicetest.New(b)
+	plantInventory(f)
+	room := "loc_00000000000000000000000001"
+	for _, level := range []struct {
+		name, who string
+		level     service.NodeLevel
+	}{
+		{"top of an administrator", "ann", service.NodeLevel{}}, {"top of a manager", "cat", service.NodeLevel{}}, {"top of 1000 nodes", "bob", service.NodeLevel{}},
+		{"4000 rooms", "cat", service.NodeLevel{ParentID: room}}, {"the middle of 4000 rooms", "cat", service.NodeLevel{ParentID: room, AfterName: "Room 3000", AfterID: "loc_"}},
+	} {
+		b.Run(level.name, func(b *testing.B) {
+			actor, err := f.PersonActor(b.Context(), f.ID(level.who))
+			if err != nil {
+				b.Fatal(err)
+			}
+			level.level.Limit = models.DefaultPageSize + 1
+			benchReads(b, f, func() error {
+				_, err := f.InventoryLevel(b.Context(), actor, level.level)
+				return err
+			})
+		})
+	}
+}
+
 // benchReads reports how long the reads take, and the CPU of the database's processes.
 func benchReads(b *testing.B, f *servicetest.Fixture, read func() error) {
 	b.Helper()

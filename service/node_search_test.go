@@ -40,7 +40,7 @@ func TestNodesAreFoundByNameAndCode(t *testing.T) {
 		{"ann", "%_", "", "Mast"},
 		{"ann", "%", "", "Mast"},
 		{"ann", "a", "", "AHU 1, Annex, Fan 1, Headquarters, HVAC, Mast"}, // an administrator
-		{"ann", "annex", models.GrantWorkOrdersCreate, ""},                // who has no permission there
+		{"ann", "annex", models.GrantWorkOrdersCreate, ""},                // an administrator without a permission there
 		{"ann", "fan 1", models.GrantWorkOrdersCreate, "Fan 1"},
 		{"zed", "roof", "", "Roof"},
 		{"zed", "roof", models.GrantInventoryRead, ""},

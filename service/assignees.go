@@ -1,0 +1,178 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// Assignee is an identity that was assigned to a node or above it.
+type Assignee struct {
+	IdentityID, Name string
+	Kind             models.IdentityKind
+	// Email is a person's. Deactivated people keep their permissions and cannot use them.
+	Email        *string
+	Deactivated  bool
+	DefinitionID string
+	Definition   string
+	AppliesBelow bool
+	Manager      bool
+	Grants       []models.Grant
+	// Depth is 0 for an assignment on the node itself, else how far above the source is.
+	Depth int
+	// SourceID and Source are the node that was assigned; SourceSeen is whether the person who
+	// asks sees it.
+	SourceID, Source string
+	SourceSeen       bool
+}
+
+// AssigneePage says which assignees of a node are read.
+type AssigneePage struct {
+	// After are the depth, the name and the id of the last one of the previous page, nil for
+	// the first page.
+	After *AssigneePosition
+	// Limit is the number of assignees at most; 0 is the size of a page.
+	Limit int
+}
+
+// AssigneePosition is the place of an assignee in the list.
+type AssigneePosition struct {
+	Depth            int
+	Name, IdentityID string
+}
+
+// assigneeColumns are those of Assignee for the assignment {g} of the definition d to the
+// identity i at c.depth above the node. {admin} is whether the person who asks is one.
+const assigneeColumns = `i.id AS identity_id, i.name, i.kind, p.email, p.deactivated_at IS NOT NULL AS deactivated,
+		d.id AS definition_id, d.name AS definition, d.applies_below, d.inventory_manager AS manager, d.grants, c.depth, v.id AS source_id, v.name AS source`
+
+// assigneesOf are the assignments that have an effect on the node {node}, or are its own.
+const assigneesOf = `FROM inventory_closure c
+		CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) v
+		JOIN assignments g ON g.node_id = c.ancestor_id
+		CROSS JOIN LATERAL (SELECT * FROM permission_definitions WHERE id = g.definition_id LIMIT 1) d
+		CROSS JOIN LATERAL (SELECT * FROM identities WHERE id = g.identity_id LIMIT 1) i
+		LEFT JOIN LATERAL (SELECT * FROM people WHERE id = i.id LIMIT 1) p ON true
+		WHERE c.node_id = {node} AND (c.depth = 0 OR d.applies_below AND d.grants <> '{}')`
+
+var assigneesQuery = with(`
+	SELECT `+assigneeColumns+`, `+with(personSees, "w", "v")+` AS source_seen
+	`+assigneesOf+` AND (@id = '' OR (c.depth, lower(i.name), i.id) > (@depth, lower(@name), @id))
+	ORDER BY c.depth, lower(i.name), i.id LIMIT @limit`, "actor", "@actor", "organization", "@organization", "node", "@node")
+
+// Assignees returns who has which permission definition on a node that the person sees: by
+// an assignment on the node itself first, then by those above that apply below. Errors:
+// not_found, permission_denied for an integration, unavailable.
+func (s *Service) Assignees(ctx context.Context, actor Actor, nodeID string, page AssigneePage) ([]Assignee, error) {
+	if err := requirePerson(actor, "The list of assignees"); err != nil {
+		return nil, err
+	}
+	if !isNodeID(nodeID) {
+		return nil, models.NotFound()
+	}
+	after := AssigneePosition{}
+	if page.After != nil {
+		after = *page.After
+	}
+	if !models.IsText(after.Name + after.IdentityID) {
+		return nil, models.Errorf(models.CodeInvalidRequest, "The page does not exist.")
+	}
+	var found []Assignee
+	var seen bool
+	return read(ctx, s, actor.OrganizationID, func() ([]Assignee, error) {
+		if !seen {
+			return nil, models.NotFound()
+		}
+		return found, nil
+	}, func(pipeline *pgx.Batch) error {
+		queueSees(pipeline, actor, nodeID, &seen)
+		sql, args := numbered(assigneesQuery, pgx.NamedArgs{
+			"actor": actor.IdentityID, "organization": actor.OrganizationID, "node": nodeID,
+			"depth": after.Depth, "name": after.Name, "id": after.IdentityID,
+			"limit": min(cmp.Or(page.Limit, models.DefaultPageSize), models.MaxPageSize+1),
+		})
+		queueAll(pipeline, &found, sql, args...)
+		return nil
+	})
+}
+
+// AssignableIdentity is an identity that can be assigned to a node.
+type AssignableIdentity struct {
+	ID, Name string
+	Kind     models.IdentityKind
+	Email    *string
+}
+
+// AssigneeChoices are what a person can choose from to assign someone to a node, at most 200
+// of each: teams, organizations and integrations first, then people by name.
+type AssigneeChoices struct {
+	Definitions []NodeDefinition     `db:"-"`
+	Identities  []AssignableIdentity `db:"-"`
+}
+
+// assignableIdentities are the identities of the organization {organization} and its service
+// companies that can be assigned: no deactivated people, no deleted integrations.
+const assignableIdentities = `(
+		SELECT i.id, i.name, i.kind, p.email FROM identities i LEFT JOIN people p ON p.id = i.id
+		WHERE i.organization_id = {organization} AND p.deactivated_at IS NULL
+			AND NOT EXISTS (SELECT FROM integrations x WHERE x.id = i.id AND x.deleted_at IS NOT NULL)
+		UNION ALL
+		SELECT i.id, i.name, i.kind, NULL FROM service_companies s JOIN identities i ON i.id = s.company_id
+		WHERE s.customer_id = {organization})`
+
+// AssigneeChoices returns what the person can choose from on the node, on which it has to be
+// allowed to give permissions. Errors: not_found, permission_denied, unavailable.
+func (s *Service) AssigneeChoices(ctx context.Context, actor Actor, nodeID string) (AssigneeChoices, error) {
+	var choices AssigneeChoices
+	node, err := s.NodeOf(ctx, actor, nodeID)
+	if err == nil && !node.MayAssign {
+		err = errNoManager()
+	}
+	if err != nil {
+		return choices, err
+	}
+	args := []any{actor.OrganizationID, maxChoices}
+	return read(ctx, s, actor.OrganizationID, func() (AssigneeChoices, error) { return choices, nil }, func(pipeline *pgx.Batch) error {
+		queueAll(pipeline, &choices.Definitions, definitionsQuery, args...)
+		queueAll(pipeline, &choices.Identities, `SELECT i.* FROM `+with(assignableIdentities, "organization", "$1")+` i
+			ORDER BY i.kind = 'person', lower(i.name), i.id LIMIT $2`, args...)
+		return nil
+	})
+}
+
+// identityToAssign returns the id of the identity that the text names. Errors: validation_failed.
+func (t *ormTx) identityToAssign(actor Actor, text string) (string, error) {
+	if models.IsID(text, models.PrefixIdentity) {
+		return text, nil
+	}
+	reject := func(code, detail string) error {
+		return models.Invalid(models.FieldError{Pointer: "/identity_id", Code: code, Detail: detail})
+	}
+	if !models.IsText(text) || strings.TrimSpace(text) == "" {
+		return "", reject("required", "Enter the e-mail address of a person, or the name of a person, a team or an integration.")
+	}
+	found, err := scanAll[AssignableIdentity](t, `SELECT i.* FROM `+with(assignableIdentities, "organization", "@organization")+` i
+		WHERE lower(i.email) = lower(@text) OR lower(i.name) = lower(@text) ORDER BY lower(i.email) = lower(@text) DESC NULLS LAST, i.id LIMIT 4`,
+		map[string]any{"organization": actor.OrganizationID, "text": text})
+	switch {
+	case err != nil:
+		return "", err
+	case len(found) == 0:
+		return "", reject("unknown", "No person, team or integration that can be assigned has this e-mail address or name.")
+	case len(found) > 1 && !(found[0].Email != nil && strings.EqualFold(*found[0].Email, text)):
+		names := make([]string, len(found))
+		for i, one := range found {
+			names[i] = fmt.Sprintf("%s (%s)", one.ID, one.Kind)
+			if one.Email != nil {
+				names[i] = *one.Email
+			}
+		}
+		return "", reject("ambiguous", "Several have this name. Enter the e-mail address or the id of one: "+strings.Join(names, ", ")+".")
+	}
+	return found[0].ID, nil
+}

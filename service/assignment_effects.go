@@ -1,0 +1,82 @@
+package service
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// AssignmentEffects are what taking an assignment away does.
+type AssignmentEffects struct {
+	// Record is what a form is filled from.
+	Record   AssignmentRecord `db:"-"`
+	Assignee Assignee         `db:"-"`
+	Node     string
+	// Below are the nodes below that lose the permissions too, WorkOrders those on which the
+	// identity works or consults there that are neither complete nor cancelled. Each is counted
+	// up to MaxEffects.
+	Below, WorkOrders int
+	// Managers are the other inventory managers that are assigned to the node itself.
+	Managers int
+	// Kept are the assignments by which the identity keeps permissions on the node.
+	Kept []KeptAssignment `db:"-"`
+}
+
+// KeptAssignment is another assignment that gives permissions on the node.
+type KeptAssignment struct {
+	Definition, Source string
+	// By is the name of the team or the organization that is assigned, nil if the identity is.
+	By *string
+}
+
+var (
+	ownAssigneeQuery = with(`SELECT `+assigneeColumns+`, true AS source_seen `+assigneesOf+` AND c.depth = 0 AND g.identity_id = $2`, "node", "$1")
+	// effectsOfAssignmentQuery counts along indexes and stops at the limit $3.
+	effectsOfAssignmentQuery = `
+		SELECT n.name AS node,
+			CASE WHEN d.applies_below THEN (SELECT count(*) FROM (SELECT FROM inventory_closure WHERE ancestor_id = $1 AND depth > 0 LIMIT $3) x) ELSE 0 END AS below,
+			(SELECT count(*) FROM (SELECT FROM work_order_assignees x
+				CROSS JOIN LATERAL (SELECT status, inventory_id FROM work_orders WHERE id = x.work_order_id LIMIT 1) w
+				WHERE x.identity_id = $2 AND x.position >= 0 AND w.status NOT IN ('complete', 'cancelled')
+					AND (SELECT true FROM inventory_closure c WHERE c.node_id = w.inventory_id AND c.ancestor_id = $1 AND (c.depth = 0 OR d.applies_below) LIMIT 1)
+				LIMIT $3) x) AS work_orders,
+			(SELECT count(*) FROM assignments o JOIN permission_definitions m ON m.id = o.definition_id
+				WHERE o.node_id = $1 AND o.identity_id <> $2 AND m.inventory_manager AND m.grants <> '{}') AS managers
+		FROM assignments g JOIN permission_definitions d ON d.id = g.definition_id JOIN inventory_nodes n ON n.id = g.node_id
+		WHERE g.node_id = $1 AND g.identity_id = $2`
+	keptQuery = `
+		SELECT d.name AS definition, (SELECT name FROM inventory_nodes WHERE id = g.node_id) AS source,
+			CASE WHEN a.identity_id <> $2 THEN (SELECT name FROM identities WHERE id = a.identity_id) END AS by
+		FROM ` + with(rightsOn, "node", "$1", "actor", "$2") + ` AND NOT (g.node_id = $1 AND g.identity_id = $2)
+		ORDER BY c.depth, d.name LIMIT 10`
+)
+
+// AssignmentEffects returns what taking the identity's assignment on the node away does, for
+// someone who may do that. Errors: not_found, permission_denied, unavailable.
+func (s *Service) AssignmentEffects(ctx context.Context, actor Actor, nodeID, identityID string) (AssignmentEffects, error) {
+	var effects AssignmentEffects
+	node, err := s.NodeOf(ctx, actor, nodeID)
+	if err == nil && !node.MayAssign {
+		err = errNoManager()
+	}
+	if err == nil && !models.IsID(identityID, models.PrefixIdentity) {
+		err = models.NotFound()
+	}
+	if err != nil {
+		return effects, err
+	}
+	var held Assignee
+	var kept []KeptAssignment
+	return read(ctx, s, actor.OrganizationID, func() (AssignmentEffects, error) {
+		effects.Assignee, effects.Kept = held, kept
+		effects.Record = AssignmentRecord{nodeID, identityID, &held.DefinitionID}
+		return effects, nil
+	}, func(pipeline *pgx.Batch) error {
+		queueOne(pipeline, &held, models.NotFound(), ownAssigneeQuery, nodeID, identityID)
+		queueOne(pipeline, &effects, models.NotFound(), effectsOfAssignmentQuery, nodeID, identityID, MaxEffects)
+		queueAll(pipeline, &kept, keptQuery, nodeID, identityID)
+		return nil
+	})
+}

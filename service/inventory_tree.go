@@ -1,0 +1,123 @@
+package service
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// LevelNode is a node of a level of the inventory.
+type LevelNode struct {
+	FoundNode
+	// Opens is whether the person sees nodes directly below.
+	Opens bool
+}
+
+// NodeLevel says which level of the inventory is read.
+type NodeLevel struct {
+	// ParentID is the node directly above the level, "" for the uppermost nodes that the
+	// person sees: those whose parent it does not see. Only these come with their paths.
+	ParentID string
+	// AfterName and AfterID are those of the last node of the previous page.
+	AfterName, AfterID string
+	// Limit is the number of nodes at most; 0 is the size of a page.
+	Limit int
+}
+
+// grantedQuery are the nodes on which the person has permissions, read once for a level.
+const grantedQuery = `granted AS MATERIALIZED (SELECT node_id, applies_below FROM assigned_rights WHERE actor_id = @actor)`
+
+// opens is the condition that the person sees a node directly below {n}: {all} of them, or
+// those that it was assigned on.
+const opens = `CASE WHEN {all} THEN EXISTS (SELECT FROM inventory_nodes below WHERE below.organization_id = @organization AND below.parent_id = {n}.id)
+			ELSE EXISTS (SELECT FROM inventory_nodes below WHERE below.organization_id = @organization AND below.parent_id = {n}.id
+				AND below.id IN (SELECT node_id FROM granted)) END AS opens`
+
+// inPage are the rows of the level {n} on the page.
+const inPage = `(lower({n}.name), {n}.id) > (lower(@name), @id) ORDER BY lower({n}.name), {n}.id LIMIT @limit`
+
+// sharedBelow is the condition that the person sees all below the node {node}: it is an
+// administrator, or a permission there or above applies below.
+var sharedBelow = `(` + isAdmin + ` OR (SELECT true FROM ` + rightsOn + ` AND d.applies_below LIMIT 1) IS TRUE)`
+
+var levelPlaceholders = []string{"actor", "@actor", "organization", "@organization", "n", "n"}
+
+// levelQuery reads the nodes directly below @parent along an index. If no permission reaches
+// them from there, these are the ones that the person was assigned on.
+var levelQuery = with(`
+	WITH `+grantedQuery+`, parent AS MATERIALIZED (SELECT `+with(sharedBelow, "node", "@parent")+` AS shared)
+	SELECT n.id, n.name, n.kind, n.external_id, ARRAY[]::json[] AS path,
+		`+with(opens, "all", "((SELECT shared FROM parent) OR n.id IN (SELECT node_id FROM granted WHERE applies_below))")+`
+	FROM (SELECT n.* FROM inventory_nodes n
+		WHERE n.organization_id = @organization AND n.parent_id = @parent
+			AND ((SELECT shared FROM parent) OR n.id IN (SELECT node_id FROM granted)) AND `+inPage+`) n
+	ORDER BY lower(n.name), n.id`, levelPlaceholders...)
+
+// topQuery reads the uppermost nodes. An administrator sees the top of the inventory.
+var topQuery = with(`
+	WITH `+grantedQuery+`, admin AS MATERIALIZED (SELECT `+isAdmin+` AS yes)
+	SELECT n.id, n.name, n.kind, n.external_id, `+with(pathOf, "w", "n")+`,
+		`+with(opens, "all", "((SELECT yes FROM admin) OR n.id IN (SELECT node_id FROM granted WHERE applies_below))")+`
+	FROM (SELECT n.* FROM (
+			SELECT id, name, kind, external_id FROM inventory_nodes
+			WHERE organization_id = @organization AND parent_id IS NULL AND (SELECT yes FROM admin)
+			UNION ALL
+			SELECT v.id, v.name, v.kind, v.external_id FROM (SELECT DISTINCT node_id FROM granted) g
+			CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = g.node_id LIMIT 1) v
+			WHERE NOT (SELECT yes FROM admin) AND (v.parent_id IS NULL OR NOT `+with(amongGranted, "node", "v.parent_id")+`)) n
+		WHERE `+inPage+`) n
+	ORDER BY lower(n.name), n.id`, levelPlaceholders...)
+
+// InventoryLevel returns the nodes of a level that the person sees, of all kinds, by name.
+// Errors: not_found if it does not see the node above, permission_denied for an integration,
+// unavailable.
+func (s *Service) InventoryLevel(ctx context.Context, actor Actor, level NodeLevel) ([]LevelNode, error) {
+	if err := requirePerson(actor, "The inventory as a tree"); err != nil {
+		return nil, err
+	}
+	if level.ParentID != "" && !isNodeID(level.ParentID) {
+		return nil, models.NotFound()
+	}
+	if !models.IsText(level.AfterName + level.AfterID) {
+		return nil, models.Errorf(models.CodeInvalidRequest, "The page does not exist.")
+	}
+	args := pgx.NamedArgs{
+		"actor": actor.IdentityID, "organization": actor.OrganizationID, "parent": level.ParentID, "name": level.AfterName, "id": level.AfterID,
+		"limit": min(cmp.Or(level.Limit, models.DefaultPageSize), models.MaxPageSize+1),
+	}
+	query, known := levelQuery, true
+	if level.ParentID == "" {
+		query = topQuery
+	}
+	var found []LevelNode
+	return read(ctx, s, actor.OrganizationID, func() ([]LevelNode, error) {
+		if !known {
+			return nil, models.NotFound()
+		}
+		return found, nil
+	}, func(pipeline *pgx.Batch) error {
+		if level.ParentID != "" {
+			queueSees(pipeline, actor, level.ParentID, &known)
+		}
+		sql, values := numbered(query, args)
+		queueAll(pipeline, &found, sql, values...)
+		return nil
+	})
+}
+
+// isNodeID reports whether the text has the form of a node's id.
+func isNodeID(id string) bool {
+	return models.IsID(id, models.PrefixLocation, models.PrefixSystem, models.PrefixEquipment, models.PrefixSubEquipment)
+}
+
+// seesNodeQuery is whether the person $2 of the organization $3 sees the node $1.
+var seesNodeQuery = `SELECT EXISTS (SELECT FROM inventory_nodes n WHERE n.id = $1 AND n.organization_id = $3 AND ` +
+	with(personSees, "w", "n", "actor", "$2", "organization", "$3") + `)`
+
+// queueSees stores in sees whether the person sees the node.
+func queueSees(pipeline *pgx.Batch, actor Actor, nodeID string, sees *bool) {
+	pipeline.Queue(seesNodeQuery, nodeID, actor.IdentityID, actor.OrganizationID).QueryRow(func(row pgx.Row) error { return row.Scan(sees) })
+}
