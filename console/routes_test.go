@@ -79,6 +79,9 @@ var routeCases = []routeCase{
 	{method: "POST", path: "/console/notices/read", form: "last=0", ids: []string{"last"}},
 	{method: "POST", path: "/console/notices/:id/open", id: "{notice}", form: "x=1"},
 
+	{method: "GET", path: "/console/work-orders/new", query: "node={ahu1}&below={hq}&after={hq}", ids: []string{"node", "below", "after"}},
+	{method: "POST", path: "/console/work-orders", form: "node={roof}&title=Replace&form_id={inspection}&assignees={bob}&consultants={cat}", ids: []string{"node", "feedback", "form_id", "assignees", "consultants"}},
+
 	{method: "GET", path: "/console/integrations", grant: integrations},
 	{method: "GET", path: "/console/integrations/new", grant: integrations},
 	{method: "POST", path: "/console/integrations", grant: integrations, form: "name=New&scopes=work_orders:read&organization_definition_id=", ids: []string{"organization_definition_id"}},

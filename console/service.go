@@ -37,6 +37,12 @@ type Service interface {
 	ReadNotices(ctx context.Context, actor service.Actor, last int64) error
 	DeliveryOverview(context.Context, service.Actor) (service.DeliveryOverview, error)
 
+	SearchNodes(ctx context.Context, actor service.Actor, search service.NodeSearch) ([]service.FoundNode, error)
+	CreatableNodes(ctx context.Context, actor service.Actor, below, after string) (service.CreatableNodes, error)
+	WorkOrderChoices(ctx context.Context, actor service.Actor, nodeID, text string, chosen []string) (service.WorkOrderChoices, error)
+	CreateWorkOrder(ctx context.Context, actor service.Actor, call service.Call, in service.NewWorkOrder) (service.WriteResult, error)
+	Feedback(ctx context.Context, actor service.Actor, id string) ([]byte, error)
+
 	ManagedIntegrations(context.Context, service.Actor) (service.IntegrationList, error)
 	ManagedIntegration(ctx context.Context, actor service.Actor, id string) (service.IntegrationDetail, error)
 	ManagedIntegrationEffects(ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, service.IntegrationEffects, error)

@@ -68,6 +68,7 @@ func TestADoubleClickActsOnce(t *testing.T) {
 		{"/console/people/:id/link", bob, bob + "/link", nil, http.StatusOK},
 		{"/console/people/:id/deactivate", bob + "/deactivate", "", nil, http.StatusSeeOther},
 		{"/console/people/:id/activate", bob, bob + "/activate", nil, http.StatusSeeOther},
+		{"/console/work-orders", "/console/work-orders/new?node=" + s.ID("ahu1"), "/console/work-orders", []string{"title", "Twice", "assignees", s.ID("cat")}, http.StatusSeeOther},
 		{"/console/integrations", "/console/integrations/new", "/console/integrations", []string{"name", "Twice", "scopes", "people:read"}, http.StatusOK},
 		{"/console/integrations/:id", reader, "", []string{"name", "Other name", "scopes", "work_orders:read"}, http.StatusSeeOther},
 		{"/console/integrations/:id/secret", erp + "/secret", "", nil, http.StatusOK},

@@ -90,6 +90,7 @@ func TestPagesAreLight(t *testing.T) {
 		"/console/webhooks/:id/deliveries": {s.ID("erp_hook"), s.ID("erp_hook") + "?status=failed"}, "/console/webhooks/:id/charts": {s.ID("erp_hook"), s.ID("erp_hook") + "?time=30d"},
 		"/console/deliveries": {"", "?response=none"}, "/console/deliveries/:id": full.deliveries, "/console/deliveries/redeliver-matching": {"?status=failed"},
 		"/console/charts/deliveries": {"?time=24h", "?time=30d"},
+		"/console/work-orders/new":   {"", "?q=a", "?below=" + s.ID("hvac"), "?node=" + s.ID("ahu1")},
 		"/console/sign-in":           {"-"}, "/console/forgotten": {"-"}, "/console/invite/:token": {"-" + full.invitation}, "/console/reset/:token": {"-" + full.reset},
 	}
 	noPages := map[string]string{"/": "leads to /console", "/console/log.csv": "a download"}

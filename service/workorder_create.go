@@ -127,17 +127,14 @@ func (s *Service) CreateWorkOrder(ctx context.Context, actor Actor, call Call, i
 // check applies the rules in the order in which an integrator would fix the
 // errors. Errors: those of CreateWorkOrder.
 func (c workOrderCreation) check(actor Actor, in NewWorkOrder) error {
-	if err := c.requireWritable(rejectReadOnly); err != nil {
+	if err := c.requirePlan(); err != nil {
 		return err
-	}
-	if !c.ManualWorkOrders {
-		return models.Errorf(models.CodePlanRestricted, "The organization's plan does not allow manual work orders.")
 	}
 	if err := c.checkNames(in); err != nil {
 		return err
 	}
-	if !slices.Contains(c.Grants, string(models.GrantWorkOrdersCreate)) {
-		return models.Errorf(models.CodePermissionDenied, "The %s may not create work orders on this node.", actor.Kind)
+	if err := c.requireGrant(actor); err != nil {
+		return err
 	}
 	if err := c.candidates(in).checkRules(nil, nil); err != nil {
 		return err
@@ -149,6 +146,47 @@ func (c workOrderCreation) check(actor Actor, in NewWorkOrder) error {
 	return nil
 }
 
+// requirePlan rejects an organization in which no work orders are created. Errors:
+// permission_denied (suspended), read_only, plan_restricted.
+func (c workOrderCreation) requirePlan() error {
+	if err := c.requireWritable(rejectReadOnly); err != nil {
+		return err
+	}
+	if !c.ManualWorkOrders {
+		return models.Errorf(models.CodePlanRestricted, "The organization's plan does not allow manual work orders.")
+	}
+	return nil
+}
+
+// requireGrant rejects an actor that may not create work orders on the node. Errors:
+// permission_denied.
+func (c workOrderCreation) requireGrant(actor Actor) error {
+	if slices.Contains(c.Grants, string(models.GrantWorkOrdersCreate)) {
+		return nil
+	}
+	return models.Errorf(models.CodePermissionDenied, "The %s may not create work orders on this node.", actor.Kind)
+}
+
+// forbids returns why the actor may create no work order on the node, whatever its fields
+// are. Errors: those of requirePlan and requireGrant, validation_failed.
+func (c workOrderCreation) forbids(actor Actor) error {
+	if err := c.requirePlan(); err != nil {
+		return err
+	}
+	if fields := c.checkKind(); fields != nil {
+		return models.Invalid(fields...)
+	}
+	return c.requireGrant(actor)
+}
+
+func (c workOrderCreation) checkKind() []models.FieldError {
+	if c.NodeKind != models.NodeSubEquipment {
+		return nil
+	}
+	return []models.FieldError{{Pointer: "/inventory_id", Code: "kind",
+		Detail: "A work order belongs to a location, a system or a piece of equipment, not to sub-equipment."}}
+}
+
 func (c workOrderCreation) candidates(in NewWorkOrder) candidates {
 	return candidates{assignees: in.Assignees, consultants: in.Consultants, Known: c.Known, Connected: c.Connected}
 }
@@ -156,13 +194,9 @@ func (c workOrderCreation) candidates(in NewWorkOrder) candidates {
 // checkNames rejects ids that the actor does not see and a target date that no
 // record can show. Errors: validation_failed.
 func (c workOrderCreation) checkNames(in NewWorkOrder) error {
-	var fields []models.FieldError
-	switch {
-	case len(c.Grants) == 0:
-		fields = append(fields, unknownField("/inventory_id", "inventory node"))
-	case c.NodeKind == models.NodeSubEquipment:
-		fields = append(fields, models.FieldError{Pointer: "/inventory_id", Code: "kind",
-			Detail: "A work order belongs to a location, a system or a piece of equipment, not to sub-equipment."})
+	fields := c.checkKind()
+	if len(c.Grants) == 0 {
+		fields = []models.FieldError{unknownField("/inventory_id", "inventory node")}
 	}
 	if in.FormID != nil && !c.FormKnown {
 		fields = append(fields, unknownField("/form_id", "form"))

@@ -64,7 +64,7 @@ func checkTargetDate(at *models.Time) []models.FieldError {
 	return []models.FieldError{{Pointer: "/target_date", Code: "value", Detail: "In UTC, the year must be from 1 to 9999."}}
 }
 
-// checkPriority rejects what is no priority, except "", which is none given.
+// checkPriority rejects an unknown priority; "" means that the caller named no priority.
 func checkPriority(priority models.Priority) []models.FieldError {
 	if priority == "" || slices.Contains(models.Priorities, priority) {
 		return nil
