@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"millwright/console/consoletest"
+	"millwright/service"
 )
 
 // grant gives a person of the fixture the organization-wide permissions.
@@ -17,6 +18,28 @@ func grant(s *consoletest.Site, key string, grants ...string) {
 	s.Exec(`INSERT INTO organization_permission_definitions (id, organization_id, name, grants)
 		VALUES ($1, $2, 'Definition', $3) ON CONFLICT (id) DO UPDATE SET grants = excluded.grants`, definition, s.Acme.OrganizationID, grants)
 	s.Exec(`UPDATE people SET organization_definition_id = $2 WHERE id = $1`, s.ID(key), definition)
+}
+
+// allowFeedback lets those who work at the fixture's headquarters read, give and resolve feedback.
+func allowFeedback(s *consoletest.Site) {
+	s.Exec(`UPDATE permission_definitions SET grants = grants || '{feedback.read,feedback.create,feedback.resolve}' WHERE id = $1`, s.ID("working"))
+}
+
+// newFeedback returns new feedback of the integration ERP on AHU 1.
+func newFeedback(t *testing.T, s *consoletest.Site) string {
+	t.Helper()
+	return newFeedbackOf(t, s, s.Actor("erp"), "The fan rattles")
+}
+
+// newFeedbackOf returns new feedback on AHU 1.
+func newFeedbackOf(t *testing.T, s *consoletest.Site, by service.Actor, subject string) string {
+	t.Helper()
+	description := "It rattles when it starts.\nSince Monday."
+	result, err := s.CreateFeedback(t.Context(), by, service.Call{}, service.NewFeedback{InventoryID: s.ID("ahu1"), Subject: subject, Description: &description})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.RecordID
 }
 
 var linkInPage = regexp.MustCompile(`<p class="secret">(http://[^<]+)</p>`)

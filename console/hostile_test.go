@@ -42,6 +42,7 @@ func newHostileSite(t *testing.T) *guardedSite {
 		s.Exec(`INSERT INTO webhook_tests (event_id, webhook_id, started_at, latency_ms, status, response_body) VALUES ($1, $2, $3, 5, 200, $4)`,
 			"evt_00000000000000000000000"+hook[:3], s.ID(hook), s.Clock.Now(), body)
 	}
+	s.Exec(`UPDATE feedback SET subject = $1, description = left($2, 10000), external_id = left($3, 200)`, name(rightToLeft), markup+longText, rightToLeft+longText)
 	s.Exec(`UPDATE deliveries SET last_status = NULL, last_error = $1`, longText+rightToLeft)
 	s.Exec(`UPDATE attempts SET status = NULL, error = $1`, longText+rightToLeft)
 	s.Exec(`UPDATE attempts SET status = 200, error = NULL, response_body = $2 WHERE delivery_id = $1`, s.things["delivery"], []byte(markup+rightToLeft+strings.Repeat("b", 3000)+"\x1b\x00"))

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -148,9 +149,19 @@ func (c *Console) exportLog(r *request) error {
 // recordPages are the pages of records, by the prefixes of their ids.
 var recordPages = map[models.IDPrefix]string{models.PrefixWebhook: "/webhooks/"}
 
+// readablePages are the pages of records that not everyone may read who sees their ids.
+var readablePages = map[models.IDPrefix]string{models.PrefixFeedback: "/feedback/"}
+
 // recordURL returns the page of a record, "" without one.
-func (r *request) recordURL(id string) string {
-	for prefix, path := range recordPages {
+func (r *request) recordURL(id string) string { return pageOf(id, recordPages) }
+
+// readableURL returns the page of a record that the person may read, "" without one.
+func (r *request) readableURL(id string) string {
+	return cmp.Or(r.recordURL(id), pageOf(id, readablePages))
+}
+
+func pageOf(id string, pages map[models.IDPrefix]string) string {
+	for prefix, path := range pages {
 		if models.IsID(id, prefix) {
 			return Root + path + id
 		}

@@ -58,7 +58,11 @@ func (r *request) noticeRow(n service.NoticeView) noticeRow {
 	if !known {
 		text = words(string(n.Kind))
 	}
-	return noticeRow{ID: n.ID, Text: subject + " " + text, About: n.Title, URL: r.recordURL(n.RecordID), At: r.moment(n.CreatedAt), Read: n.ReadAt != nil}
+	row := noticeRow{ID: n.ID, Text: subject + " " + text, About: n.Title, At: r.moment(n.CreatedAt), Read: n.ReadAt != nil}
+	if n.Title != "" { // else the person may no longer read the record
+		row.URL = r.readableURL(n.RecordID)
+	}
+	return row
 }
 
 func (c *Console) listNotices(r *request) error {
@@ -101,7 +105,7 @@ func (c *Console) openNotice(r *request) error {
 	if err != nil {
 		return err
 	}
-	if to := r.recordURL(record); to != "" {
+	if to := r.readableURL(record); to != "" {
 		return r.done(to, "")
 	}
 	return r.done(Root+"/notices", "read")

@@ -35,6 +35,7 @@ var noPages = []string{
 	"GET /", "GET /console/log.csv",
 	"POST /console/sign-in/organization", "POST /console/sign-out", "POST /console/account/sessions/end-others", "POST /console/account/sessions/:id/end",
 	"POST /console/notices/read", "POST /console/notices/:id/open",
+	"POST /console/feedback/:id/resolve",
 	"POST /console/people/:id", "POST /console/people/:id/deactivate", "POST /console/people/:id/activate",
 	"POST /console/integrations/:id", "POST /console/integrations/:id/off", "POST /console/integrations/:id/on", "POST /console/integrations/:id/delete",
 	"POST /console/integrations/:id/assign", "POST /console/integrations/:id/unassign",
@@ -55,7 +56,7 @@ func TestEveryPageIsAccessible(t *testing.T) {
 		listed[route] = true
 	}
 	for topic, list := range map[string]func(*testing.T) (*consoletest.Site, []shownPage){
-		"visitors": visitorPages, "people": peoplePages, "integrations": integrationsPages, "webhooks": webhookPages, "deliveries": deliveryPages,
+		"visitors": visitorPages, "people": peoplePages, "feedback": feedbackPages, "integrations": integrationsPages, "webhooks": webhookPages, "deliveries": deliveryPages,
 		"new work orders": newWorkOrderPages,
 	} {
 		s, shown := list(t)
@@ -154,6 +155,24 @@ func peoplePages(t *testing.T) (*consoletest.Site, []shownPage) {
 	}
 }
 
+func feedbackPages(t *testing.T) (*consoletest.Site, []shownPage) {
+	s := consoletest.NewSite(t)
+	id, resolved := newFeedback(t, s), newFeedbackOf(t, s, s.Viewer("ann"), strings.Repeat("Wide", 50))
+	if _, err := s.ResolveFeedback(t.Context(), s.Viewer("ann"), service.Call{}, resolved); err != nil {
+		t.Fatal(err)
+	}
+	return s, []shownPage{
+		{"GET /console/feedback", "feedback", "/console/feedback", nil, ""},
+		{"GET /console/feedback", "feedback-no-match", "/console/feedback?state=open&node=" + s.ID("annex"), nil, ""},
+		{"GET /console/feedback", "feedback-filtered", "/console/feedback?state=open&node=" + s.ID("hq") + "&by=" + s.ID("erp"), nil, ""},
+		{"GET /console/feedback/:id", "feedback-one", "/console/feedback/" + id, nil, ""},
+		{"GET /console/feedback/:id", "feedback-resolved", "/console/feedback/" + resolved, nil, ""},
+		{"GET /console/feedback/new", "feedback-new", "/console/feedback/new", nil, ""},
+		{"GET /console/feedback/new", "feedback-new-at", "/console/feedback/new?node=AHU-1", nil, ""},
+		{"POST /console/feedback", "feedback-rejected", "/console/feedback/new", map[string]string{"node": "nowhere", "subject": "It leaks"}, "Send"},
+	}
+}
+
 func integrationsPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	s := consoletest.NewSite(t, withExamples)
 	s.Exec(`UPDATE identities SET name = repeat('Wide', 50) WHERE id = $1`, s.ID("roofer"))
@@ -246,7 +265,7 @@ func TestEmptyPagesAreAccessible(t *testing.T) {
 	b.SignIn("ann")
 	for path, want := range map[string]struct{ name, text string }{
 		"/console/integrations": {"integrations-empty", "Three steps"}, "/console/deliveries": {"deliveries-none", "No event yet"},
-		"/console/notices": {"notices-empty", "You have read everything."},
+		"/console/notices": {"notices-empty", "You have read everything."}, "/console/feedback": {"feedback-empty", "POST /v1/issues"},
 	} {
 		b.Open(path)
 		b.WantText(want.text)
@@ -288,7 +307,7 @@ func TestTheSidebarShowsThePart(t *testing.T) {
 	dispatch(t, s, "erp_hook", responding(http.StatusOK, "ok"))
 	v := s.SignedIn("ann")
 	ids := map[string]string{
-		"integrations": s.ID("erp"), "webhooks": s.ID("erp_hook"), "people": s.ID("bob"),
+		"integrations": s.ID("erp"), "webhooks": s.ID("erp_hook"), "people": s.ID("bob"), "feedback": newFeedback(t, s),
 		"deliveries": servicetest.Value[string](s.Fixture, `SELECT min(id) FROM all_deliveries`),
 	}
 	forVisitors := map[string]bool{"invite": true, "reset": true, "forgotten": true, "sign-in": true}

@@ -81,6 +81,11 @@ var routeCases = []routeCase{
 
 	{method: "GET", path: "/console/work-orders/new", query: "node={ahu1}&below={hq}&after={hq}", ids: []string{"node", "below", "after"}},
 	{method: "POST", path: "/console/work-orders", form: "node={roof}&title=Replace&form_id={inspection}&assignees={bob}&consultants={cat}", ids: []string{"node", "feedback", "form_id", "assignees", "consultants"}},
+	{method: "GET", path: "/console/feedback", query: "node={hq}&by={erp}", ids: []string{"node", "by"}},
+	{method: "GET", path: "/console/feedback/new", query: "node={ahu1}", ids: []string{"node"}},
+	{method: "POST", path: "/console/feedback", form: "node={ahu1}&subject=It+rattles", ids: []string{"node"}},
+	{method: "GET", path: "/console/feedback/:id", id: "{feedback}"},
+	{method: "POST", path: "/console/feedback/:id/resolve", id: "{feedback}", form: "x=1"},
 
 	{method: "GET", path: "/console/integrations", grant: integrations},
 	{method: "GET", path: "/console/integrations/new", grant: integrations},
@@ -171,6 +176,7 @@ func newGuardedSite(t *testing.T, adjust ...func(*console.Options)) *guardedSite
 		o.OpenID = &console.OpenIDOptions{Issuer: "http://127.0.0.1:9", ClientID: "console", Name: "Login"}
 	}}, adjust...)...)}
 	s.Exec(`UPDATE plans SET manual_work_orders = true`)
+	allowFeedback(s.Site)
 	ours := newRecord(t, s.Site)
 	result, err := s.CreateWorkOrder(t.Context(), s.Actor("dispatch"), service.Call{}, service.NewWorkOrder{InventoryID: s.ID("depot"), Title: "Their work order"})
 	if err != nil {
@@ -186,16 +192,19 @@ func newGuardedSite(t *testing.T, adjust ...func(*console.Options)) *guardedSite
 	s.SignedIn("bob")
 	one := func(sql string, args ...any) string { return servicetest.Value[string](s.Fixture, sql, args...) }
 	s.things = map[string]string{
-		"work_order": ours,
-		"delivery":   one(`SELECT id FROM deliveries WHERE webhook_id = $1 ORDER BY seq LIMIT 1`, s.ID("erp_hook")),
-		"notice":     one(`SELECT id::text FROM notices WHERE person_id = $1`, s.ID("bob")),
-		"session":    one(`SELECT id FROM sessions WHERE person_id = $1 LIMIT 1`, s.ID("bob")),
+		"work_order": ours, "feedback": newFeedback(t, s.Site),
+		"delivery": one(`SELECT id FROM deliveries WHERE webhook_id = $1 ORDER BY seq LIMIT 1`, s.ID("erp_hook")),
+		"notice":   one(`SELECT id::text FROM notices WHERE person_id = $1`, s.ID("bob")),
+		"session":  one(`SELECT id FROM sessions WHERE person_id = $1 LIMIT 1`, s.ID("bob")),
 	}
 	for key, id := range s.Acme.IDs {
 		s.things[key] = id
 	}
+	const theirFeedback = "iss_01kjq7k69re00b2a00av14smbj"
+	s.Exec(`INSERT INTO feedback (id, organization_id, inventory_id, subject, status, created_by, created_at, changed_at) VALUES ($1, $2, $3, 'Their feedback', 'open', $4, now(), now())`,
+		theirFeedback, s.Polar.OrganizationID, s.ID("depot"), s.ID("pia"))
 	s.theirs = []string{
-		theirs,
+		theirs, theirFeedback,
 		one(`SELECT id FROM deliveries WHERE webhook_id = $1 ORDER BY seq LIMIT 1`, s.ID("dispatch_hook")),
 		one(`SELECT event_id FROM deliveries WHERE webhook_id = $1 ORDER BY seq LIMIT 1`, s.ID("dispatch_hook")),
 		one(`SELECT id::text FROM notices WHERE person_id = $1`, s.ID("pia")),

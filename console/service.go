@@ -43,6 +43,12 @@ type Service interface {
 	CreateWorkOrder(ctx context.Context, actor service.Actor, call service.Call, in service.NewWorkOrder) (service.WriteResult, error)
 	Feedback(ctx context.Context, actor service.Actor, id string) ([]byte, error)
 
+	FeedbackOf(ctx context.Context, actor service.Actor, filter service.FeedbackFilter, cursor string, limit int) (service.FeedbackPage, error)
+	FeedbackDetail(ctx context.Context, actor service.Actor, id string) (service.FeedbackDetail, error)
+	FeedbackPlaces(ctx context.Context, actor service.Actor, node string) (service.FeedbackPlaces, error)
+	GiveFeedback(ctx context.Context, actor service.Actor, node string, in service.NewFeedback) (service.WriteResult, error)
+	ResolveFeedback(ctx context.Context, actor service.Actor, call service.Call, id string) (service.WriteResult, error)
+
 	ManagedIntegrations(context.Context, service.Actor) (service.IntegrationList, error)
 	ManagedIntegration(ctx context.Context, actor service.Actor, id string) (service.IntegrationDetail, error)
 	ManagedIntegrationEffects(ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, service.IntegrationEffects, error)

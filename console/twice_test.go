@@ -57,6 +57,7 @@ func TestADoubleClickActsOnce(t *testing.T) {
 		tried[route] = true
 	}
 	v := s.SignedIn("ann")
+	feedback := "/console/feedback/" + newFeedback(t, s)
 	for _, form := range []struct {
 		route, from, to string
 		fields          []string
@@ -69,6 +70,8 @@ func TestADoubleClickActsOnce(t *testing.T) {
 		{"/console/people/:id/deactivate", bob + "/deactivate", "", nil, http.StatusSeeOther},
 		{"/console/people/:id/activate", bob, bob + "/activate", nil, http.StatusSeeOther},
 		{"/console/work-orders", "/console/work-orders/new?node=" + s.ID("ahu1"), "/console/work-orders", []string{"title", "Twice", "assignees", s.ID("cat")}, http.StatusSeeOther},
+		{"/console/feedback", "/console/feedback/new?node=AHU-1", "/console/feedback", []string{"subject", "It leaks"}, http.StatusSeeOther},
+		{"/console/feedback/:id/resolve", feedback, feedback + "/resolve", nil, http.StatusSeeOther},
 		{"/console/integrations", "/console/integrations/new", "/console/integrations", []string{"name", "Twice", "scopes", "people:read"}, http.StatusOK},
 		{"/console/integrations/:id", reader, "", []string{"name", "Other name", "scopes", "work_orders:read"}, http.StatusSeeOther},
 		{"/console/integrations/:id/secret", erp + "/secret", "", nil, http.StatusOK},

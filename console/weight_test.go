@@ -81,6 +81,7 @@ func TestPagesAreLight(t *testing.T) {
 	tested := map[string][]string{ // by route; those of visitors begin with "-"
 		"/console": {""}, "/console/account": {""}, "/console/log": {"", "?what=work_order"}, "/console/notices": {""},
 		"/console/people": {"", "?q=a"}, "/console/people/new": {""}, "/console/people/:id": {s.ID("bob")}, "/console/people/:id/deactivate": {s.ID("bob")},
+		"/console/feedback": {"", "?state=open"}, "/console/feedback/new": {"", "?node=AHU-1"}, "/console/feedback/:id": {full.feedback},
 		"/console/integrations": {""}, "/console/integrations/new": {""}, "/console/integrations/:id/webhooks/new": {s.ID("reader")},
 		"/console/integrations/:id": {s.ID("erp"), s.ID("erp") + "?see=" + full.record}, "/console/integrations/:id/charts": {s.ID("erp"), s.ID("erp") + "?time=30d"},
 		"/console/integrations/:id/secret": {s.ID("erp")}, "/console/integrations/:id/off": {s.ID("erp")}, "/console/integrations/:id/delete": {s.ID("erp")},
@@ -124,7 +125,7 @@ func TestPagesAreLight(t *testing.T) {
 
 // fullTables are the records of fillTables.
 type fullTables struct {
-	record            string
+	record, feedback  string
 	deliveries        []string
 	invitation, reset string
 }
@@ -182,7 +183,10 @@ func fillTables(t *testing.T, s *consoletest.Site) fullTables {
 	plant(models.DeliveryDelivered, 204, 60)
 	plant(models.DeliveryFailed, 503, 60)
 	plant(models.DeliveryFailed, 0, 60)
-	full := fullTables{record: records[0]}
+	s.Exec(`INSERT INTO feedback (id, organization_id, inventory_id, subject, description, external_id, status, created_by, created_at, changed_at)
+		SELECT random_id('iss', n), $1, random_id('eqp', n), 'Something is wrong with ' || md5(n::text), repeat(md5(n::text) || ' ', 100), 'DESK-' || n, 'open', random_id('idn', n), at, at
+		FROM (SELECT n, '2026-03-02T12:00:00Z'::timestamptz - n * interval '83 seconds' AS at FROM generate_series(1, 100) n) x`, acme)
+	full := fullTables{record: records[0], feedback: servicetest.Value[string](s.Fixture, `SELECT max(id) FROM feedback`)}
 	failed := servicetest.Value[string](s.Fixture, `SELECT id FROM deliveries WHERE status = 'failed' AND last_status = 503 ORDER BY id DESC LIMIT 1`)
 	s.Exec(`DELETE FROM attempts WHERE delivery_id = $1`, failed)
 	s.Exec(`INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, remote_ip, response_body)

@@ -30,6 +30,8 @@ var doneTexts = map[string]string{
 	"sending":          "The deliveries are sent again now.",
 	"redelivered":      "Redelivered: it goes out in a moment.",
 	"redelivering":     "Ordered. The deliveries go out one after the other; this list shows how far they are.",
+	"resolved":         "Resolved. The reporter gets a notice.",
+	"feedback-given":   "Sent. The inventory managers of the place get a notice.",
 	"none-selected":    "Nothing was selected, so nothing was redelivered.",
 }
 

@@ -50,6 +50,8 @@ type FeedbackFilter struct {
 	Statuses    []models.FeedbackStatus
 	InventoryID string // includes everything below it
 	ExternalID  string
+	// CreatorID is empty in cursors of earlier versions.
+	CreatorID string `json:",omitempty"`
 }
 
 // FeedbackList returns a page of the feedback that the actor may read, encoded. That of an
@@ -67,5 +69,6 @@ func (s *Service) FeedbackList(ctx context.Context, actor Actor, filter Feedback
 	if filter.ExternalID != "" {
 		q.where("{w}.external_id = @external", "external", filter.ExternalID)
 	}
+	q.ofCreator(filter.CreatorID)
 	return list[listedFeedback](ctx, s, q, request)
 }

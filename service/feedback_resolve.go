@@ -71,7 +71,8 @@ func (s *Service) ResolveFeedback(ctx context.Context, actor Actor, call Call, i
 	})
 }
 
-// check applies the rules. Errors: those of ResolveFeedback.
+// check applies the rules to feedback that the actor may read. Errors: read_only,
+// permission_denied, rule_violation.
 func (r *feedbackResolution) check(actor Actor) error {
 	if err := r.requireWritable(rejectReadOnly); err != nil {
 		return err

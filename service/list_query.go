@@ -57,6 +57,8 @@ type listQuery struct {
 	// statuses are those requested. Indexes have each of them in the order of ids, but not
 	// several together.
 	statuses []string
+	// creator restricts the list to what it created; an index has that in the order of ids.
+	creator string
 	// digest identifies the list in its tokens.
 	digest string
 }
@@ -110,6 +112,14 @@ func (q *listQuery) ofStatuses(statuses []string) {
 		q.statuses = statuses
 		q.filters = append(q.filters, "{w}.status = ANY (@statuses)")
 		q.args["statuses"] = statuses
+	}
+}
+
+// ofCreator restricts the list to what the identity created, unless it is "".
+func (q *listQuery) ofCreator(id string) {
+	if id != "" {
+		q.creator = id
+		q.where("{w}.created_by = @creator", "creator", id)
 	}
 }
 
@@ -360,6 +370,9 @@ func (q *listQuery) nodeSources(v view, o pageOrder) []string {
 // read in the list's order.
 func (q *listQuery) organizationSources(visible string, o pageOrder) []string {
 	all := o.keys + ` FROM ` + o.rows + ` {w} WHERE ` + visible + o.scanned + ` AND `
+	if q.creator != "" && !o.changes {
+		return []string{all + o.along(`{w}.organization_id, {w}.created_by`, `@organization, @creator`)}
+	}
 	if len(q.statuses) == 0 || o.changes {
 		return []string{all + o.along(`{w}.organization_id`, `@organization`)}
 	}

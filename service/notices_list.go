@@ -33,12 +33,15 @@ type NoticeFilter struct {
 	Limit  int
 }
 
-var noticesQuery = `
-	SELECT n.id, n.kind, n.created_at, n.read_at, n.record_id, n.about, coalesce(w.title, f.subject, h.url, '') AS title, w.number
-	FROM (SELECT * FROM notices WHERE person_id = @actor AND read_at IS {null} NULL AND id < @before ORDER BY id DESC LIMIT @limit) n
+// noticeRecords joins the record of the notice n, if the person @actor may read it.
+var noticeRecords = `
 	LEFT JOIN LATERAL (SELECT w.title, w.number FROM work_orders w WHERE w.id = n.record_id AND ` + with(readableWorkOrder, "w", "w", "actor", "@actor") + ` LIMIT 1) w ON true
 	LEFT JOIN LATERAL (SELECT f.subject FROM feedback f WHERE f.id = n.record_id AND ` + with(readableFeedback, "w", "f", "actor", "@actor") + ` LIMIT 1) f ON true
-	LEFT JOIN LATERAL (SELECT h.url FROM webhooks h WHERE h.id = n.record_id AND ` + with(managesIntegrations, "actor", "@actor", "organization", "h.organization_id") + ` LIMIT 1) h ON true
+	LEFT JOIN LATERAL (SELECT h.url FROM webhooks h WHERE h.id = n.record_id AND ` + with(managesIntegrations, "actor", "@actor", "organization", "h.organization_id") + ` LIMIT 1) h ON true`
+
+var noticesQuery = `
+	SELECT n.id, n.kind, n.created_at, n.read_at, n.record_id, n.about, coalesce(w.title, f.subject, h.url, '') AS title, w.number
+	FROM (SELECT * FROM notices WHERE person_id = @actor AND read_at IS {null} NULL AND id < @before ORDER BY id DESC LIMIT @limit) n` + noticeRecords + `
 	ORDER BY n.id DESC`
 
 // Notices returns a page of the actor's inbox, the newest first. Errors: unavailable.
@@ -52,12 +55,15 @@ func (s *Service) Notices(ctx context.Context, actor Actor, filter NoticeFilter)
 	})
 }
 
-// ReadNotice marks one of the actor's notices read and returns the id of its record.
-// Errors: not_found, unavailable.
+var readNoticeQuery = `
+	WITH n AS (UPDATE notices SET read_at = coalesce(read_at, @now) WHERE id = @id AND person_id = @actor RETURNING record_id)
+	SELECT CASE WHEN coalesce(w.title, f.subject, h.url) IS NOT NULL THEN n.record_id ELSE '' END AS record_id
+	FROM n` + noticeRecords
+
+// ReadNotice marks one of the actor's notices read and returns the id of its record, "" if
+// the person may no longer read that. Errors: not_found, unavailable.
 func (s *Service) ReadNotice(ctx context.Context, actor Actor, id int64) (recordID string, err error) {
-	found, err := collect[struct{ RecordID string }](ctx, s, `
-		UPDATE notices SET read_at = coalesce(read_at, @now) WHERE id = @id AND person_id = @actor RETURNING record_id`,
-		pgx.NamedArgs{"id": id, "actor": actor.IdentityID, "now": s.now()})
+	found, err := collect[struct{ RecordID string }](ctx, s, readNoticeQuery, pgx.NamedArgs{"id": id, "actor": actor.IdentityID, "now": s.now()})
 	if err == nil && len(found) == 0 {
 		err = models.NotFound()
 	}

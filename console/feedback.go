@@ -1,0 +1,273 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+func (c *Console) feedbackRoutes(pages *gin.RouterGroup) {
+	pages.GET("/feedback", c.signedIn(c.listFeedback))
+	pages.GET("/feedback/new", c.signedIn(c.showNewFeedback))
+	pages.POST("/feedback", c.signedIn(c.giveFeedback))
+	pages.GET("/feedback/:id", c.signedIn(c.showFeedback))
+	pages.POST("/feedback/:id/resolve", c.signedIn(c.resolveFeedback))
+}
+
+// feedbackListView is a list of feedback.
+type feedbackListView struct {
+	Filter feedbackFilterView
+	Rows   []feedbackRow
+	Pager  pager
+	// Clear is the list without filters, "" without any.
+	Clear string
+}
+
+// feedbackFilterView is what the filters show. Node and Creator are ids, whose names are ""
+// if no row has them.
+type feedbackFilterView struct {
+	States                               []option
+	ExternalID                           string
+	Node, NodeName, Creator, CreatorName string
+}
+
+type feedbackRow struct {
+	Subject, URL string
+	Where        placeView
+	By, ByURL    string
+	State        stateMark
+	At           moment
+	ExternalID   string
+}
+
+// placeView is a node with the path to it.
+type placeView struct {
+	// Path are the names from the root down, without the node.
+	Path []string
+	Name string
+	// URL is where the name leads, "" for nowhere.
+	URL string
+}
+
+var feedbackListPage = newPage[feedbackListView]("feedback.html")
+
+// feedbackMarks show the statuses of feedback.
+var feedbackMarks = map[models.FeedbackStatus]stateMark{
+	models.FeedbackOpen: {"warn", "wait", "Open"}, models.FeedbackResolved: {"good", "check", "Resolved"},
+}
+
+// placeAt shows the node of a record, whose name leads to the URL.
+func placeAt(node models.NodeReference, to string) placeView {
+	view := placeView{Name: node.Name, URL: to}
+	for _, above := range node.Path {
+		view.Path = append(view.Path, above.Name)
+	}
+	return view
+}
+
+// nameOf returns the name of an identity of a record, its id if the record does not name it.
+func nameOf(id string, people []models.NamedIdentity) string {
+	for _, p := range people {
+		if p.IdentityID == id {
+			return p.Name
+		}
+	}
+	return id
+}
+
+func (c *Console) listFeedback(r *request) error {
+	filter := service.FeedbackFilter{
+		InventoryID: strings.TrimSpace(r.Query("node")), ExternalID: strings.TrimSpace(r.Query("external_id")), CreatorID: strings.TrimSpace(r.Query("by")),
+	}
+	view := feedbackListView{Filter: feedbackFilterView{ExternalID: filter.ExternalID, Node: filter.InventoryID, Creator: filter.CreatorID}}
+	view.Filter.States = []option{{Value: "", Label: "Any"}}
+	state := ""
+	for _, s := range models.FeedbackStatuses {
+		chosen := r.Query("state") == string(s)
+		if chosen {
+			state, filter.Statuses = string(s), []models.FeedbackStatus{s}
+		}
+		view.Filter.States = append(view.Filter.States, option{Value: string(s), Label: s.Name(), Chosen: chosen})
+	}
+	page, err := c.service.FeedbackOf(r.ctx(), r.actor(), filter, r.Query("before"), models.DefaultPageSize)
+	if err != nil {
+		return err
+	}
+	parameters := []string{"state", state, "node", filter.InventoryID, "by", filter.CreatorID, "external_id", filter.ExternalID}
+	if here := linkTo("/feedback", parameters...); here != Root+"/feedback" {
+		view.Clear = Root + "/feedback"
+	}
+	if page.Next != "" {
+		view.Pager.Older = linkTo("/feedback", append(parameters, "before", page.Next)...)
+	}
+	if r.Query("before") != "" {
+		view.Pager.Newer = linkTo("/feedback", parameters...)
+	}
+	for _, f := range page.Feedback {
+		view.Rows = append(view.Rows, r.feedbackRow(f))
+		view.Filter.name(f)
+	}
+	return feedbackListPage.show(r, view)
+}
+
+// name takes the names of what is filtered by from a record that matches.
+func (v *feedbackFilterView) name(f models.FeedbackRecord) {
+	if f.CreatedBy == v.Creator {
+		v.CreatorName = nameOf(f.CreatedBy, f.People)
+	}
+	if f.InventoryID == v.Node {
+		v.NodeName = f.Inventory.Name
+	}
+	for _, above := range f.Inventory.Path {
+		if above.ID == v.Node {
+			v.NodeName = above.Name
+		}
+	}
+}
+
+func (r *request) feedbackRow(f models.FeedbackRecord) feedbackRow {
+	row := feedbackRow{
+		Subject: f.Subject, URL: Root + "/feedback/" + f.ID, Where: placeAt(f.Inventory, linkTo("/feedback", "node", f.InventoryID)), By: nameOf(f.CreatedBy, f.People),
+		ByURL: linkTo("/feedback", "by", f.CreatedBy), State: feedbackMarks[models.FeedbackStatus(f.Status.Code)], At: r.moment(f.CreatedAt),
+	}
+	if f.ExternalID != nil {
+		row.ExternalID = *f.ExternalID
+	}
+	return row
+}
+
+// feedbackView is the page of one feedback.
+type feedbackView struct {
+	feedbackRow
+	ID, NodeID  string
+	Description string
+	ResolvedAt  moment
+	// Form resolves it, if Resolves. Rule says which rule forbids that.
+	Form     form
+	Resolves bool
+	Rule     string
+	// WorkOrder is the form of a work order about it, "" if the person may create none there.
+	WorkOrder string
+	History   []historyLine
+}
+
+// historyLine is a change of a record as a sentence.
+type historyLine struct {
+	Who, What string
+	At        moment
+}
+
+var feedbackPage = newPage[feedbackView]("feedback_one.html")
+
+func (c *Console) showFeedback(r *request) error { return c.renderFeedback(r, http.StatusOK, nil) }
+
+// renderFeedback shows the feedback of the request, with a form that was rejected or nil.
+func (c *Console) renderFeedback(r *request, status int, rejected *form) error {
+	detail, err := c.service.FeedbackDetail(r.ctx(), r.actor(), r.Param("id"))
+	if err != nil {
+		return err
+	}
+	f := detail.Record
+	view := feedbackView{
+		feedbackRow: r.feedbackRow(f), ID: f.ID, NodeID: f.InventoryID, ResolvedAt: r.optionalMoment(f.ResolvedAt),
+		Form: newForm(nil), Resolves: detail.Resolving == nil,
+	}
+	if rejected != nil {
+		view.Form = *rejected
+	}
+	view.Form.ETag = detail.ETag
+	if code := models.CodeOf(detail.Resolving); code == models.CodeReadOnly {
+		view.Rule = sentences(detail.Resolving)
+	}
+	if detail.CreatesWorkOrders {
+		view.WorkOrder = linkTo("/work-orders/new", "node", nodeOfWorkOrder(f.Inventory), "feedback", f.ID)
+	}
+	if f.Description != nil {
+		view.Description = *f.Description
+	}
+	for _, h := range detail.History {
+		line := historyLine{Who: h.ActorID, What: words(h.Action), At: r.moment(h.At)}
+		if h.ActorName != nil {
+			line.Who = *h.ActorName
+		}
+		view.History = append(view.History, line)
+	}
+	return feedbackPage.render(r, status, view)
+}
+
+// nodeOfWorkOrder returns the node of a work order about a record: sub-equipment has none.
+func nodeOfWorkOrder(node models.NodeReference) string {
+	if n := len(node.Path); node.Kind == models.NodeSubEquipment && n > 0 {
+		return node.Path[n-1].ID
+	}
+	return node.ID
+}
+
+func (c *Console) resolveFeedback(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	id := r.Param("id")
+	_, err = c.service.ResolveFeedback(f.context(r), r.actor(), service.Call{}, id)
+	return r.finish(f, err, outcome{to: Root + "/feedback/" + id, done: "resolved", again: func(status int, f form) error {
+		return c.renderFeedback(r, status, &f)
+	}})
+}
+
+// newFeedbackView is the form of new feedback.
+type newFeedbackView struct {
+	Form form
+	// Chosen is the node that was chosen, nil before; Nodes are suggestions.
+	Chosen *placeView
+	NodeID string
+	Nodes  []option
+	// None says that the person may give feedback nowhere. ReadOnly forbids it too.
+	None, ReadOnly bool
+}
+
+var newFeedbackPage = newPage[newFeedbackView]("feedback_new.html")
+
+func (c *Console) showNewFeedback(r *request) error {
+	return c.renderNewFeedback(r, http.StatusOK, newForm(url.Values{"node": {strings.TrimSpace(r.Query("node"))}}))
+}
+
+func (c *Console) renderNewFeedback(r *request, status int, f form) error {
+	node := f.Value("node")
+	places, err := c.service.FeedbackPlaces(r.ctx(), r.actor(), node)
+	if err != nil {
+		return err
+	}
+	view := newFeedbackView{Form: f, None: len(places.Nodes) == 0, ReadOnly: r.viewer.ReadOnly}
+	if places.Chosen != nil {
+		place := placeAt(*places.Chosen, "")
+		view.Chosen, view.NodeID = &place, places.Chosen.ID
+	} else if node != "" && view.Form.Errors == nil {
+		view.Form.Errors = map[string]string{"node": "No node on which you may give feedback has this id or code, or several have the code."}
+	}
+	for _, n := range places.Nodes {
+		value := n.ID
+		if n.ExternalID != nil {
+			value = *n.ExternalID
+		}
+		view.Nodes = append(view.Nodes, option{Value: value, Label: n.Name + ", " + nodeKinds[n.Kind]})
+	}
+	return newFeedbackPage.render(r, status, view)
+}
+
+func (c *Console) giveFeedback(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	result, err := c.service.GiveFeedback(f.context(r), r.actor(), f.Value("node"), service.NewFeedback{Subject: f.Value("subject"), Description: f.Optional("description")})
+	page := func(id string) string { return Root + "/feedback/" + id }
+	return r.finish(f, err, outcome{to: page(result.RecordID), done: "feedback-given", toRecord: page, again: func(status int, f form) error {
+		return c.renderNewFeedback(r, status, f)
+	}})
+}
