@@ -32,8 +32,11 @@ func createdReadably(granted func(models.Grant) string) string {
 
 // readsAs is the condition that {actor} may read what is assigned to the identity
 // of the row a of actor_identities. For its organization it needs incoming work orders.
-const readsAs = `(a.identity_id <> a.organization_id OR EXISTS (SELECT FROM organization_rights o
-				WHERE o.actor_id = {actor} AND 'incoming_work_orders' = ANY (o.grants)))`
+const readsAs = `(a.identity_id <> a.organization_id OR ` + incomingWorkOrders + `)`
+
+// incomingWorkOrders is the condition that {actor} has incoming work orders.
+const incomingWorkOrders = `EXISTS (SELECT FROM organization_rights o
+				WHERE o.actor_id = {actor} AND 'incoming_work_orders' = ANY (o.grants))`
 
 // readableFeedback is the condition that {actor} may read the feedback {w}: it
 // has the grant on the node.

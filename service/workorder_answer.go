@@ -191,6 +191,11 @@ func requireAnswers(questions []formQuestion) error {
 			missing = append(missing, q.ID)
 		}
 	}
+	return unansweredError(missing)
+}
+
+// unansweredError is the error for required questions without answers, nil for none.
+func unansweredError(missing []string) error {
 	if len(missing) == 0 {
 		return nil
 	}

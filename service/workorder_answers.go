@@ -35,29 +35,45 @@ const answersColumns = `{w}.id AS work_order_id, {w}.form_id,
 			a.value, a.answered_by, to_char(a.answered_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS answered_at) shown
 		WHERE q.form_id = {w}.form_id ORDER BY q.position))::text AS questions`
 
+// answersText is an answersRow whose questions are JSON.
+type answersText struct {
+	WorkOrderID      string
+	FormID, FormName *string
+	Questions        string
+}
+
+// record returns the answers; numbers are json.Number, so that decimals keep their digits.
+func (t answersText) record() (models.AnswersRecord, error) {
+	row := answersRow{WorkOrderID: t.WorkOrderID, FormID: t.FormID, FormName: t.FormName}
+	decoder := json.NewDecoder(strings.NewReader(t.Questions))
+	decoder.UseNumber()
+	if err := decoder.Decode(&row.Questions); err != nil {
+		return models.AnswersRecord{}, fmt.Errorf("decode a form's questions: %w", err)
+	}
+	return row.record(), nil
+}
+
+// queueAnswers adds the query of the answers of a work order that the actor may read.
+func queueAnswers(pipeline *pgx.Batch, into *answersText, id string, actor Actor) {
+	queueOne(pipeline, into, models.NotFound(), with(`SELECT `+answersColumns+` FROM work_orders {w} WHERE {w}.id = $1 AND `+readableWorkOrder,
+		"w", "w", "actor", "$2"), id, actor.IdentityID)
+}
+
 // Answers returns a work order's form with its answers, encoded. Decimals keep
 // their digits. Errors: not_found (including when the actor may not read it), unavailable.
 func (s *Service) Answers(ctx context.Context, actor Actor, id string) ([]byte, error) {
 	if !models.IsID(id, models.PrefixWorkOrder) {
 		return nil, models.NotFound()
 	}
-	type textRow struct {
-		WorkOrderID      string
-		FormID, FormName *string
-		Questions        string
-	}
-	var text textRow
+	var text answersText
 	return read(ctx, s, actor.OrganizationID, func() ([]byte, error) {
-		row := answersRow{WorkOrderID: text.WorkOrderID, FormID: text.FormID, FormName: text.FormName}
-		decoder := json.NewDecoder(strings.NewReader(text.Questions))
-		decoder.UseNumber()
-		if err := decoder.Decode(&row.Questions); err != nil {
-			return nil, fmt.Errorf("decode a form's questions: %w", err)
+		record, err := text.record()
+		if err != nil {
+			return nil, err
 		}
-		return Encode(row.record())
+		return Encode(record)
 	}, func(pipeline *pgx.Batch) error {
-		queueOne(pipeline, &text, models.NotFound(), with(`SELECT `+answersColumns+` FROM work_orders {w} WHERE {w}.id = $1 AND `+readableWorkOrder,
-			"w", "w", "actor", "$2"), id, actor.IdentityID)
+		queueAnswers(pipeline, &text, id, actor)
 		return nil
 	})
 }

@@ -49,24 +49,28 @@ type lockedWorkOrder struct {
 
 var (
 	lockWorkOrder = lockOf("work_orders")
-	// lockedWorkOrders are by whether the people in the record are shown.
-	lockedWorkOrders = byPeople(func(people string) *batch.Statement {
-		return &batch.Statement{Stage: stageRules, ReadOnly: true, SQL: `
-	SELECT u.nth, ` + with(workOrderColumns, "w", "w", "people", people) + `, coalesce(w.held_from, '') AS held_from,
-		` + with(readableByGrants, "w", "w", "actor", "u.actor", "grants", "r.grants") + ` AS readable, r.grants,
-		(SELECT bool_or(o.read_only) FROM organizations o WHERE o.id IN (w.organization_id, u.organization)) AS read_only,
-		(SELECT bool_or(o.suspended) FROM organizations o WHERE o.id IN (w.organization_id, u.organization)) AS suspended,
-		w.organization_id <> u.organization
-			AND EXISTS (SELECT FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.identity_id = u.organization)
-			AND EXISTS (SELECT FROM organization_rights o
-				WHERE o.actor_id = u.actor AND 'incoming_work_orders' = ANY (o.grants)) AS incoming,
+	// lockedColumns are those of lockedWorkOrder for the work order w, the {actor} of the
+	// {organization} and its grants r.
+	lockedColumns = with(workOrderColumns, "w", "w") + `, coalesce(w.held_from, '') AS held_from,
+		` + with(readableByGrants, "w", "w", "grants", "r.grants") + ` AS readable, r.grants,
+		(SELECT bool_or(o.read_only) FROM organizations o WHERE o.id IN (w.organization_id, {organization})) AS read_only,
+		(SELECT bool_or(o.suspended) FROM organizations o WHERE o.id IN (w.organization_id, {organization})) AS suspended,
+		w.organization_id <> {organization}
+			AND EXISTS (SELECT FROM work_order_assignees x WHERE x.work_order_id = w.id AND x.identity_id = {organization})
+			AND ` + incomingWorkOrders + ` AS incoming,
 		(SELECT count(*) FROM webhooks h WHERE h.organization_id = w.organization_id OR h.organization_id IN (
 			SELECT s.company_id FROM service_companies s WHERE s.customer_id = w.organization_id
 			UNION SELECT n.organization_id FROM work_order_assignees x
-				JOIN identities n ON n.id = x.identity_id WHERE x.work_order_id = w.id)) AS addresses
+				JOIN identities n ON n.id = x.identity_id WHERE x.work_order_id = w.id)) AS addresses`
+	// grantsOfWorkOrder joins the grants r of {actor} on the node of the work order w.
+	grantsOfWorkOrder = `CROSS JOIN LATERAL (SELECT ` + with(grantsOn, "node", "w.inventory_id") + ` AS grants OFFSET 0) r`
+	// lockedWorkOrders are by whether the people in the record are shown.
+	lockedWorkOrders = byPeople(func(people string) *batch.Statement {
+		return &batch.Statement{Stage: stageRules, ReadOnly: true, SQL: `
+	SELECT u.nth, ` + with(lockedColumns, "actor", "u.actor", "organization", "u.organization", "people", people) + `
 	FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY u (id, actor, organization, nth)
 	CROSS JOIN LATERAL (SELECT * FROM work_orders WHERE id = u.id LIMIT 1) w
-	CROSS JOIN LATERAL (SELECT ` + with(grantsOn, "node", "w.inventory_id", "actor", "u.actor") + ` AS grants OFFSET 0) r`}
+	` + with(grantsOfWorkOrder, "actor", "u.actor")}
 	})
 )
 
