@@ -188,16 +188,25 @@ func (c *Console) listDeliveries(r *request) error {
 	if page.SearchedTo != nil {
 		view.SearchOn, view.Pager.Older = view.Pager.Older, ""
 	}
+	ids := make([]string, len(page.Deliveries))
+	for i, d := range page.Deliveries {
+		ids[i] = d.RecordID
+	}
+	urls, err := r.recordURLs(ids)
+	if err != nil {
+		return err
+	}
 	for _, d := range page.Deliveries {
-		view.Rows = append(view.Rows, r.deliveryRow(d))
+		view.Rows = append(view.Rows, r.deliveryRow(d, urls))
 	}
 	return deliveriesPage.show(r, view)
 }
 
-func (r *request) deliveryRow(d service.DeliveryItem) deliveryRow {
+// deliveryRow returns a delivery as a row, with the pages of records by their ids.
+func (r *request) deliveryRow(d service.DeliveryItem, urls map[string]string) deliveryRow {
 	row := deliveryRow{
 		ID: d.ID, Page: Root + "/deliveries/" + d.ID, State: deliveryMarks[d.Status], Type: d.EventType,
-		Record: d.RecordID, RecordURL: r.recordURL(d.RecordID), Address: d.URL, AddressURL: Root + "/webhooks/" + d.WebhookID, Integration: d.Integration,
+		Record: d.RecordID, RecordURL: urls[d.RecordID], Address: d.URL, AddressURL: Root + "/webhooks/" + d.WebhookID, Integration: d.Integration,
 		Response: responseText(d.Attempts, d.LastStatus, d.LastError), Attempts: strconv.Itoa(d.Attempts),
 		Next: r.optionalMoment(d.NextAttemptAt), At: r.moment(d.CreatedAt), Off: !d.Enabled,
 	}

@@ -58,8 +58,12 @@ func (c *Console) showDelivery(r *request) error {
 	if err != nil {
 		return err
 	}
+	urls, err := r.recordURLs([]string{d.RecordID})
+	if err != nil {
+		return err
+	}
 	view := deliveryView{
-		deliveryRow: r.deliveryRow(d.DeliveryItem), EventID: d.EventID, Planned: d.Planned, Form: newForm(nil), Withheld: d.Withheld,
+		deliveryRow: r.deliveryRow(d.DeliveryItem, urls), EventID: d.EventID, Planned: d.Planned, Form: newForm(nil), Withheld: d.Withheld,
 		All: Root + "/webhooks/" + d.WebhookID + "/deliveries",
 	}
 	for _, a := range d.AttemptsMade {

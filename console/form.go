@@ -253,8 +253,9 @@ type confirmView struct {
 	Action, Button string
 	// Harmless actions have an ordinary button.
 	Harmless bool
-	Back     string
-	Form     form
+	// BackText is what the link back says, "" for Cancel.
+	Back, BackText string
+	Form           form
 	// Fields are inputs above the button, such as a reason.
 	Fields []field
 }

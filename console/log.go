@@ -97,10 +97,18 @@ func (c *Console) listLog(r *request) error {
 	if filter.Before != 0 {
 		view.Pager.Newer = linkTo("/log", parameters...)
 	}
+	ids := make([]string, len(page.Records))
+	for i, record := range page.Records {
+		ids[i] = record.RecordID
+	}
+	urls, err := r.recordURLs(ids)
+	if err != nil {
+		return err
+	}
 	for _, record := range page.Records {
 		row := logRow{
 			At: r.moment(record.At), Who: record.ActorName, What: words(record.Action), Record: record.RecordID,
-			RecordURL: r.recordURL(record.RecordID), All: linkTo("/log", "record", record.RecordID),
+			RecordURL: urls[record.RecordID], All: linkTo("/log", "record", record.RecordID),
 		}
 		if record.ActorID != nil {
 			row.WhoURL = linkTo("/log", "who", *record.ActorID)
@@ -150,10 +158,24 @@ func (c *Console) exportLog(r *request) error {
 var recordPages = map[models.IDPrefix]string{models.PrefixWebhook: "/webhooks/"}
 
 // readablePages are the pages of records that not everyone may read who sees their ids.
-var readablePages = map[models.IDPrefix]string{models.PrefixFeedback: "/feedback/"}
+var readablePages = map[models.IDPrefix]string{models.PrefixWorkOrder: "/work-orders/", models.PrefixFeedback: "/feedback/"}
 
 // recordURL returns the page of a record, "" without one.
 func (r *request) recordURL(id string) string { return pageOf(id, recordPages) }
+
+// recordURLs returns the pages of records by their ids, without those of work orders and
+// feedback that the person may not read.
+func (r *request) recordURLs(ids []string) (map[string]string, error) {
+	readable, err := r.console.service.ReadableRecords(r.ctx(), r.actor(), ids)
+	urls := map[string]string{}
+	for _, id := range ids {
+		urls[id] = r.recordURL(id)
+		if readable[id] {
+			urls[id] = r.readableURL(id)
+		}
+	}
+	return urls, err
+}
 
 // readableURL returns the page of a record that the person may read, "" without one.
 func (r *request) readableURL(id string) string {

@@ -105,7 +105,11 @@ func (c *Console) openNotice(r *request) error {
 	if err != nil {
 		return err
 	}
-	if to := r.readableURL(record); to != "" {
+	urls, err := r.recordURLs([]string{record})
+	if err != nil {
+		return err
+	}
+	if to := urls[record]; to != "" {
 		return r.done(to, "")
 	}
 	return r.done(Root+"/notices", "read")

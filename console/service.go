@@ -29,6 +29,16 @@ type Service interface {
 	DeactivatePerson(ctx context.Context, actor service.Actor, id string) (service.PersonAccess, error)
 	ActivatePerson(ctx context.Context, actor service.Actor, id string) (service.PersonAccess, error)
 
+	WorkOrderDetail(ctx context.Context, actor service.Actor, id string, before int64) (service.WorkOrderDetail, error)
+	AssigneeChoices(ctx context.Context, actor service.Actor, id, search string) (service.AssigneeChoices, error)
+	AssignWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id string, assignees, consultants []string) (service.WriteResult, error)
+	UnassignWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id, identity string) (service.WriteResult, error)
+	AnswerWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id string, answers []service.GivenAnswer, completion service.Completion) (service.WriteResult, error)
+	HoldWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id string) (service.WriteResult, error)
+	ResumeWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id string) (service.WriteResult, error)
+	CancelWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id string, reason *string) (service.WriteResult, error)
+	ReviewWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id string, review service.Review) (service.WriteResult, error)
+	ReadableRecords(ctx context.Context, actor service.Actor, ids []string) (map[string]bool, error)
 	RecordHistory(ctx context.Context, actor service.Actor, id string, before int64, limit int) (service.HistoryPage, error)
 
 	LogRecords(ctx context.Context, actor service.Actor, organizationID string, filter service.LogFilter) (service.LogPage, error)

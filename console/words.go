@@ -32,6 +32,13 @@ var doneTexts = map[string]string{
 	"redelivering":     "Ordered. The deliveries go out one after the other; this list shows how far they are.",
 	"resolved":         "Resolved. The reporter gets a notice.",
 	"feedback-given":   "Sent. The inventory managers of the place get a notice.",
+	"completed":        "Done. Everyone concerned is told.",
+	"held":             "On hold. It accepts no changes and no answers until someone resumes it.",
+	"resumed":          "Resumed.",
+	"reviewed":         "Your review is saved, and everyone concerned is told.",
+	"cancelled":        "Cancelled.",
+	"person-added":     "Assigned to the work order.",
+	"person-removed":   "Removed from the work order.",
 	"none-selected":    "Nothing was selected, so nothing was redelivered.",
 }
 

@@ -62,6 +62,14 @@ type historyRead struct {
 // namedRow is an identity with its name.
 type namedRow struct{ ID, Name string }
 
+func namesByID(rows []namedRow) map[string]string {
+	names := map[string]string{}
+	for _, row := range rows {
+		names[row.ID] = row.Name
+	}
+	return names
+}
+
 func (h *historyRead) queueChanges(pipeline *pgx.Batch, id string) {
 	queueAll(pipeline, &h.found, historyPageQuery, id, cmp.Or(h.before, 1<<62), h.limit+1, h.actor.ShowPeople)
 }
@@ -93,10 +101,7 @@ func (h *historyRead) queueNames(pipeline *pgx.Batch) error {
 }
 
 func (h *historyRead) page() (HistoryPage, error) {
-	page := HistoryPage{Names: map[string]string{}}
-	for _, row := range h.named {
-		page.Names[row.ID] = row.Name
-	}
+	page := HistoryPage{Names: namesByID(h.named)}
 	for i, row := range h.found {
 		if i == h.limit {
 			page.Next = h.found[i-1].ID

@@ -20,7 +20,9 @@ type WorkOrderDetail struct {
 	// company with incoming work orders; else "".
 	Customer string
 	Answers  models.AnswersRecord
-	History  HistoryPage
+	// Answerers are the names of those who answered, by id.
+	Answerers map[string]string
+	History   HistoryPage
 	// Forbidden says why the actor may not do each action now; those that it may do are missing.
 	Forbidden map[WorkOrderAction]error
 	// Kept says why each of those assigned cannot be removed; it is empty unless the actor may assign.
@@ -60,12 +62,16 @@ func (s *Service) WorkOrderDetail(ctx context.Context, actor Actor, id string, b
 	}
 	var row workOrderDetailRow
 	var answers answersText
+	var answerers []namedRow
 	history := historyRead{actor: actor, before: before, limit: shownChanges}
 	return read(ctx, s, actor.OrganizationID, func() (WorkOrderDetail, error) {
-		return row.detail(actor, answers, history)
+		detail, err := row.detail(actor, answers, history)
+		detail.Answerers = namesByID(answerers)
+		return detail, err
 	}, func(pipeline *pgx.Batch) error {
 		queueOne(pipeline, &row, models.NotFound(), workOrderDetailQuery, id, actor.IdentityID, actor.OrganizationID)
 		queueAnswers(pipeline, &answers, id, actor)
+		queueAll(pipeline, &answerers, `SELECT DISTINCT i.id, i.name FROM answers a JOIN identities i ON i.id = a.answered_by WHERE a.work_order_id = $1`, id)
 		history.queueChanges(pipeline, id)
 		return nil
 	}, func(pipeline *pgx.Batch) error {

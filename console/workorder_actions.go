@@ -1,0 +1,166 @@
+package console
+
+import (
+	"context"
+	"net/http"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// workOrderStep is a write of a work order.
+type workOrderStep func(ctx context.Context, f form, id string) (service.WriteResult, error)
+
+// step makes the write of the sent form. If it is rejected, the work order is shown as it is
+// now, with why.
+func (c *Console) step(r *request, done string, write workOrderStep) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	id := r.Param("id")
+	_, err = write(f.context(r), f, id)
+	return r.finish(f, err, outcome{to: Root + "/work-orders/" + id, done: done, record: id, again: func(status int, f form) error {
+		return c.renderWorkOrder(r, status, &f)
+	}})
+}
+
+func (c *Console) completeWorkOrder(r *request) error {
+	return c.step(r, "completed", func(ctx context.Context, _ form, id string) (service.WriteResult, error) {
+		return c.service.AnswerWorkOrder(ctx, r.actor(), service.Call{}, id, nil, service.CompleteWork)
+	})
+}
+
+func (c *Console) holdWorkOrder(r *request) error {
+	return c.step(r, "held", func(ctx context.Context, _ form, id string) (service.WriteResult, error) {
+		return c.service.HoldWorkOrder(ctx, r.actor(), service.Call{}, id)
+	})
+}
+
+func (c *Console) resumeWorkOrder(r *request) error {
+	return c.step(r, "resumed", func(ctx context.Context, _ form, id string) (service.WriteResult, error) {
+		return c.service.ResumeWorkOrder(ctx, r.actor(), service.Call{}, id)
+	})
+}
+
+func (c *Console) reviewWorkOrder(r *request) error {
+	return c.step(r, "reviewed", func(ctx context.Context, f form, id string) (service.WriteResult, error) {
+		decision := f.Value("decision")
+		if decision != "approve" && decision != "send_back" {
+			return service.WriteResult{}, models.Errorf(models.CodeInvalidRequest, "A review approves the work or sends it back.")
+		}
+		return c.service.ReviewWorkOrder(ctx, r.actor(), service.Call{}, id, service.Review{Approve: decision == "approve", Comment: f.Value("comment")})
+	})
+}
+
+func (c *Console) unassignWorkOrder(r *request) error {
+	return c.step(r, "person-removed", func(ctx context.Context, f form, id string) (service.WriteResult, error) {
+		return c.service.UnassignWorkOrder(ctx, r.actor(), service.Call{}, id, f.Value("identity"))
+	})
+}
+
+func (c *Console) confirmCancel(r *request) error { return c.renderCancel(r, http.StatusOK, nil) }
+
+// renderCancel asks whether to cancel, with a form that was rejected or nil.
+func (c *Console) renderCancel(r *request, status int, rejected *form) error {
+	d, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), 0)
+	if err != nil {
+		return err
+	}
+	if err := d.Forbidden[service.ActionCancel]; err != nil {
+		if rejected != nil { // it was possible when the form was shown
+			return c.renderWorkOrder(r, status, rejected)
+		}
+		return err
+	}
+	f := recordForm(d.ETag, d.Record.ChangedAt, nil)
+	if rejected != nil {
+		rejected.ETag, rejected.Seen = f.ETag, f.Seen
+		f = *rejected
+	}
+	answered := 0
+	for _, q := range d.Answers.Questions {
+		if q.Value != nil {
+			answered++
+		}
+	}
+	effects := []string{
+		"It cannot be reopened. No one can change, answer or complete it then.",
+		plural(len(d.Record.Assignees), "worker", "workers") + " and " + plural(len(d.Record.Consultants), "consultant", "consultants") +
+			" are told, and so are its creator and the inventory managers of " + d.Record.Inventory.Name + ".",
+		"The record, its history and " + plural(answered, "answer", "answers") + " stay.",
+	}
+	page := Root + "/work-orders/" + d.Record.ID
+	return confirmPage.render(r, status, confirmView{
+		Title: "Cancel “" + d.Record.Title + "”?", Effects: effects, Action: page + "/cancel", Button: "Cancel the work order", Back: page, BackText: "Keep it", Form: f,
+		Fields: []field{f.Text("reason", "Reason", "rows=3", "hint=Up to 1,000 characters, for everyone who reads the work order.")},
+	})
+}
+
+func (c *Console) cancelWorkOrder(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	id := r.Param("id")
+	_, err = c.service.CancelWorkOrder(f.context(r), r.actor(), service.Call{}, id, f.Optional("reason"))
+	return r.finish(f, err, outcome{to: Root + "/work-orders/" + id, done: "cancelled", record: id, again: func(status int, f form) error {
+		return c.renderCancel(r, status, &f)
+	}})
+}
+
+// assigneesView is the form that assigns someone to a work order.
+type assigneesView struct {
+	Title, Page, Search string
+	Form                form
+	Choices, Roles      []option
+	// More says that there are more choices: search for them.
+	More bool
+}
+
+var assigneesPage = newPage[assigneesView]("workorder_assign.html")
+
+func (c *Console) showAssignees(r *request) error { return c.renderAssignees(r, http.StatusOK, nil) }
+
+func (c *Console) renderAssignees(r *request, status int, rejected *form) error {
+	d, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), 0)
+	if err != nil {
+		return err
+	}
+	search := r.Query("q")
+	found, err := c.service.AssigneeChoices(r.ctx(), r.actor(), d.Record.ID, search)
+	if err != nil {
+		return err
+	}
+	view := assigneesView{
+		Title: d.Record.Title, Page: Root + "/work-orders/" + d.Record.ID, Search: search, More: found.More,
+		Form:    recordForm(d.ETag, d.Record.ChangedAt, nil),
+		Choices: []option{{Label: "Choose"}}, Roles: []option{{Value: "worker", Label: "Worker"}, {Value: "consultant", Label: "Consultant, reviews the work"}},
+	}
+	for _, choice := range found.Choices {
+		view.Choices = append(view.Choices, option{Value: choice.ID, Label: choice.Name + " (" + identityKinds[choice.Kind] + ")"})
+	}
+	if rejected != nil {
+		rejected.ETag, rejected.Seen = view.Form.ETag, view.Form.Seen
+		view.Form = *rejected
+	}
+	return assigneesPage.render(r, status, view)
+}
+
+func (c *Console) assignWorkOrder(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	id, identity := r.Param("id"), []string{f.Value("identity")}
+	var workers, consultants []string
+	if f.Value("role") == "consultant" {
+		consultants = identity
+	} else {
+		workers = identity
+	}
+	_, err = c.service.AssignWorkOrder(f.context(r), r.actor(), service.Call{}, id, workers, consultants)
+	return r.finish(f, err, outcome{to: Root + "/work-orders/" + id, done: "person-added", record: id, again: func(status int, f form) error {
+		return c.renderAssignees(r, status, &f)
+	}})
+}
