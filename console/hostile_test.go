@@ -46,6 +46,16 @@ func newHostileSite(t *testing.T) *guardedSite {
 	s.Exec(`UPDATE deliveries SET last_status = NULL, last_error = $1`, longText+rightToLeft)
 	s.Exec(`UPDATE attempts SET status = NULL, error = $1`, longText+rightToLeft)
 	s.Exec(`UPDATE attempts SET status = 200, error = NULL, response_body = $2 WHERE delivery_id = $1`, s.things["delivery"], []byte(markup+rightToLeft+strings.Repeat("b", 3000)+"\x1b\x00"))
+	s.Exec(`UPDATE work_orders SET title = $1, external_id = $2, description = $3, form_id = $4 WHERE organization_id = $5`,
+		name(markup), name(rightToLeft), longText[:9_000]+rightToLeft, s.ID("inspection"), s.Acme.OrganizationID)
+	s.Exec(`UPDATE questions SET label = $1`, markup+rightToLeft)
+	s.Exec(`INSERT INTO answers (work_order_id, question_id, value, answered_at, answered_by) VALUES ($1, $2, to_jsonb($3::text), now(), $4)`,
+		s.things["work_order"], s.ID("q_note"), longText+rightToLeft, s.ID("bob"))
+	s.Exec(`INSERT INTO log (organization_id, record_id, actor_id, actor_name, action, created_at, changes)
+		SELECT organization_id, id, $2, $3, action, now(), changes FROM work_orders, (VALUES ('work_order.sent_back', jsonb_build_object('comment', jsonb_build_object('to', $4::text))),
+			('work_order.updated', jsonb_build_object('title', jsonb_build_object('from', $5::text, 'to', $4::text), 'external_id', jsonb_build_object('from', $5::text, 'to', $5::text))),
+			('work_order.answered', jsonb_build_object('answers.' || $6::text, jsonb_build_object('to', 1)))) c (action, changes) WHERE id = $1`,
+		s.things["work_order"], s.ID("bob"), rightToLeft, longText, markup, s.ID("q_note"))
 	s.Exec(`UPDATE sessions SET user_agent = $1, network = '192.0.2.1'`, markup+rightToLeft)
 	notify(s.Site, "ann", "webhook.turned_off", "unknown.<b>kind</b>")
 	for _, text := range []string{longText, rightToLeft, markup} {

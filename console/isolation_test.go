@@ -47,6 +47,9 @@ func TestTenantsAreIsolatedOnPages(t *testing.T) {
 		if takesNumber(c, where) == strings.Contains(id, "_") || company {
 			return
 		}
+		if where == "identity" && id == s.Polar.OrganizationID { // a service company, which its customers may assign
+			return
+		}
 		theirs, nothing := s.try(v, c, "theirs", set(id)), s.try(v, c, "nothing", set(unknownOf(id)))
 		if theirs.Status != nothing.Status || nameless(theirs, id) != nameless(nothing, unknownOf(id)) {
 			t.Errorf("%s with %s in %s: %d, and %d for nothing: %s", c, id, where, theirs.Status, nothing.Status, firstDifference(nameless(theirs, id), nameless(nothing, unknownOf(id))))

@@ -40,6 +40,8 @@ var noPages = []string{
 	"POST /console/integrations/:id", "POST /console/integrations/:id/off", "POST /console/integrations/:id/on", "POST /console/integrations/:id/delete",
 	"POST /console/integrations/:id/assign", "POST /console/integrations/:id/unassign",
 	"POST /console/webhooks/:id", "POST /console/webhooks/:id/off", "POST /console/webhooks/:id/on", "POST /console/webhooks/:id/missed", "POST /console/webhooks/:id/delete",
+	"POST /console/work-orders/:id/assign", "POST /console/work-orders/:id/unassign", "POST /console/work-orders/:id/complete", "POST /console/work-orders/:id/hold",
+	"POST /console/work-orders/:id/resume", "POST /console/work-orders/:id/cancel", "POST /console/work-orders/:id/review",
 	"POST /console/deliveries/redeliver", "POST /console/deliveries/redeliver-matching", "POST /console/deliveries/:id/redeliver",
 }
 
@@ -56,7 +58,7 @@ func TestEveryPageIsAccessible(t *testing.T) {
 		listed[route] = true
 	}
 	for topic, list := range map[string]func(*testing.T) (*consoletest.Site, []shownPage){
-		"visitors": visitorPages, "people": peoplePages, "feedback": feedbackPages, "integrations": integrationsPages, "webhooks": webhookPages, "deliveries": deliveryPages,
+		"visitors": visitorPages, "people": peoplePages, "feedback": feedbackPages, "integrations": integrationsPages, "a work order": workOrderPages, "webhooks": webhookPages, "deliveries": deliveryPages,
 		"new work orders": newWorkOrderPages,
 	} {
 		s, shown := list(t)
@@ -233,6 +235,25 @@ func newWorkOrderPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	}
 }
 
+func workOrderPages(t *testing.T) (*consoletest.Site, []shownPage) {
+	s := consoletest.NewSite(t)
+	id, open := planned(t, s)
+	answer(t, s, id)
+	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), service.Call{}, id, []string{s.ID("crew"), s.Polar.OrganizationID}, nil); err != nil {
+		t.Fatal(err)
+	}
+	reviewed := "/console/work-orders/" + inReview(t, s, "ann")
+	return s, []shownPage{
+		{"GET /console/work-orders/:id", "work-order", open, nil, ""},
+		{"GET /console/work-orders/:id", "work-order-review", reviewed, nil, ""},
+		{"POST /console/work-orders/:id/review", "work-order-review-rejected", reviewed, map[string]string{"comment": strings.Repeat("x", 1001)}, "Approve"},
+		{"GET /console/work-orders/:id/assign", "work-order-assign", open + "/assign", nil, ""},
+		{"GET /console/work-orders/:id/assign", "work-order-assign-no-match", open + "/assign?q=nothing", nil, ""},
+		{"GET /console/work-orders/:id/cancel", "work-order-cancel", open + "/cancel", nil, ""},
+		{"POST /console/work-orders/:id/hold", "work-order-on-hold", open, nil, "Put on hold"},
+	}
+}
+
 func deliveryPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	s := consoletest.NewSite(t)
 	record := newRecord(t, s)
@@ -307,7 +328,7 @@ func TestTheSidebarShowsThePart(t *testing.T) {
 	dispatch(t, s, "erp_hook", responding(http.StatusOK, "ok"))
 	v := s.SignedIn("ann")
 	ids := map[string]string{
-		"integrations": s.ID("erp"), "webhooks": s.ID("erp_hook"), "people": s.ID("bob"), "feedback": newFeedback(t, s),
+		"work-orders": servicetest.Value[string](s.Fixture, `SELECT min(id) FROM work_orders`), "integrations": s.ID("erp"), "webhooks": s.ID("erp_hook"), "people": s.ID("bob"), "feedback": newFeedback(t, s),
 		"deliveries": servicetest.Value[string](s.Fixture, `SELECT min(id) FROM all_deliveries`),
 	}
 	forVisitors := map[string]bool{"invite": true, "reset": true, "forgotten": true, "sign-in": true}

@@ -86,6 +86,16 @@ var routeCases = []routeCase{
 	{method: "POST", path: "/console/feedback", form: "node={ahu1}&subject=It+rattles", ids: []string{"node"}},
 	{method: "GET", path: "/console/feedback/:id", id: "{feedback}"},
 	{method: "POST", path: "/console/feedback/:id/resolve", id: "{feedback}", form: "x=1"},
+	{method: "GET", path: "/console/work-orders/:id", id: "{work_order}"},
+	{method: "GET", path: "/console/work-orders/:id/assign", id: "{work_order}"},
+	{method: "POST", path: "/console/work-orders/:id/assign", id: "{work_order}", form: "identity={dan}&role=worker", ids: []string{"identity"}},
+	{method: "POST", path: "/console/work-orders/:id/unassign", id: "{work_order}", form: "identity={dan}", ids: []string{"identity"}},
+	{method: "POST", path: "/console/work-orders/:id/hold", id: "{work_order}", form: "x=1"},
+	{method: "POST", path: "/console/work-orders/:id/resume", id: "{work_order}", form: "x=1"},
+	{method: "POST", path: "/console/work-orders/:id/complete", id: "{work_order}", form: "x=1"},
+	{method: "POST", path: "/console/work-orders/:id/review", id: "{work_order}", form: "decision=approve"},
+	{method: "GET", path: "/console/work-orders/:id/cancel", id: "{work_order}"},
+	{method: "POST", path: "/console/work-orders/:id/cancel", id: "{work_order}", form: "reason=Twice"},
 
 	{method: "GET", path: "/console/integrations", grant: integrations},
 	{method: "GET", path: "/console/integrations/new", grant: integrations},
@@ -178,6 +188,9 @@ func newGuardedSite(t *testing.T, adjust ...func(*console.Options)) *guardedSite
 	s.Exec(`UPDATE plans SET manual_work_orders = true`)
 	allowFeedback(s.Site)
 	ours := newRecord(t, s.Site)
+	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), service.Call{}, ours, []string{s.ID("bob")}, nil); err != nil {
+		t.Fatal(err)
+	}
 	result, err := s.CreateWorkOrder(t.Context(), s.Actor("dispatch"), service.Call{}, service.NewWorkOrder{InventoryID: s.ID("depot"), Title: "Their work order"})
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ type Service interface {
 	ActivatePerson(ctx context.Context, actor service.Actor, id string) (service.PersonAccess, error)
 
 	WorkOrderDetail(ctx context.Context, actor service.Actor, id string, before int64) (service.WorkOrderDetail, error)
-	AssigneeChoices(ctx context.Context, actor service.Actor, id, search string) (service.AssigneeChoices, error)
+	WorkOrderAssignees(ctx context.Context, actor service.Actor, id, search string) (service.WorkOrderAssignees, error)
 	AssignWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id string, assignees, consultants []string) (service.WriteResult, error)
 	UnassignWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id, identity string) (service.WriteResult, error)
 	AnswerWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id string, answers []service.GivenAnswer, completion service.Completion) (service.WriteResult, error)

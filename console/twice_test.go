@@ -52,6 +52,7 @@ func TestADoubleClickActsOnce(t *testing.T) {
 	s.PlantDeliveries("erp_hook", record, models.EventWorkOrderUpdated, models.DeliveryFailed, http.StatusInternalServerError, 3, s.Clock.Now())
 	erp, reader, hook := "/console/integrations/"+s.ID("erp"), "/console/integrations/"+s.ID("reader"), "/console/webhooks/"+s.ID("erp_hook")
 	bob := "/console/people/" + s.ID("bob")
+	job, reviewed := "/console/work-orders/"+record, "/console/work-orders/"+inReview(t, s, "ann")
 	tried := map[string]bool{"/console/forgotten": true, "/console/invite/:token": true, "/console/reset/:token": true} // below
 	for _, route := range harmless {
 		tried[route] = true
@@ -91,6 +92,13 @@ func TestADoubleClickActsOnce(t *testing.T) {
 		{"/console/webhooks/:id/on", hook + "/missed", hook + "/on", []string{"since", "2026-03-01T08:00"}, http.StatusSeeOther},
 		{"/console/webhooks/:id/missed", hook + "/missed", "", []string{"since", "2026-03-01T08:00"}, http.StatusSeeOther},
 		{"/console/webhooks/:id/delete", hook + "/delete", "", nil, http.StatusSeeOther},
+		{"/console/work-orders/:id/assign", job + "/assign", "", []string{"identity", s.ID("dan"), "role", "worker"}, http.StatusSeeOther},
+		{"/console/work-orders/:id/unassign", job, job + "/unassign", []string{"identity", s.ID("dan")}, http.StatusSeeOther},
+		{"/console/work-orders/:id/hold", job, job + "/hold", nil, http.StatusSeeOther},
+		{"/console/work-orders/:id/resume", job, job + "/resume", nil, http.StatusSeeOther},
+		{"/console/work-orders/:id/complete", job, job + "/complete", nil, http.StatusSeeOther},
+		{"/console/work-orders/:id/review", reviewed, reviewed + "/review", []string{"decision", "send_back", "comment", "Loose"}, http.StatusSeeOther},
+		{"/console/work-orders/:id/cancel", reviewed + "/cancel", "", []string{"reason", "Twice"}, http.StatusSeeOther},
 		{"/console/account/password", "/console/account", "/console/account/password", []string{"old_password", consoletest.Password, "password", "a good long password"}, http.StatusSeeOther},
 	} {
 		tried[form.route] = true

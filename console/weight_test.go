@@ -86,6 +86,7 @@ func TestPagesAreLight(t *testing.T) {
 		"/console/integrations/:id": {s.ID("erp"), s.ID("erp") + "?see=" + full.record}, "/console/integrations/:id/charts": {s.ID("erp"), s.ID("erp") + "?time=30d"},
 		"/console/integrations/:id/secret": {s.ID("erp")}, "/console/integrations/:id/off": {s.ID("erp")}, "/console/integrations/:id/delete": {s.ID("erp")},
 		"/console/integrations/:id/assign": {s.ID("erp")}, "/console/integrations/:id/unassign": {s.ID("reader") + "?node=" + s.ID("hvac")},
+		"/console/work-orders/:id": {full.record, full.job}, "/console/work-orders/:id/assign": {full.job}, "/console/work-orders/:id/cancel": {full.job},
 		"/console/webhooks/:id": {s.ID("erp_hook")}, "/console/webhooks/:id/secret": {s.ID("erp_hook")}, "/console/webhooks/:id/off": {s.ID("erp_hook")},
 		"/console/webhooks/:id/missed": {s.ID("erp_hook")}, "/console/webhooks/:id/delete": {s.ID("erp_hook")},
 		"/console/webhooks/:id/deliveries": {s.ID("erp_hook"), s.ID("erp_hook") + "?status=failed"}, "/console/webhooks/:id/charts": {s.ID("erp_hook"), s.ID("erp_hook") + "?time=30d"},
@@ -125,7 +126,8 @@ func TestPagesAreLight(t *testing.T) {
 
 // fullTables are the records of fillTables.
 type fullTables struct {
-	record, feedback  string
+	record, job       string
+	feedback          string
 	deliveries        []string
 	invitation, reset string
 }
@@ -186,7 +188,7 @@ func fillTables(t *testing.T, s *consoletest.Site) fullTables {
 	s.Exec(`INSERT INTO feedback (id, organization_id, inventory_id, subject, description, external_id, status, created_by, created_at, changed_at)
 		SELECT random_id('iss', n), $1, random_id('eqp', n), 'Something is wrong with ' || md5(n::text), repeat(md5(n::text) || ' ', 100), 'DESK-' || n, 'open', random_id('idn', n), at, at
 		FROM (SELECT n, '2026-03-02T12:00:00Z'::timestamptz - n * interval '83 seconds' AS at FROM generate_series(1, 100) n) x`, acme)
-	full := fullTables{record: records[0], feedback: servicetest.Value[string](s.Fixture, `SELECT max(id) FROM feedback`)}
+	full := fullTables{record: records[0], job: busyWorkOrder(t, s), feedback: servicetest.Value[string](s.Fixture, `SELECT max(id) FROM feedback`)}
 	failed := servicetest.Value[string](s.Fixture, `SELECT id FROM deliveries WHERE status = 'failed' AND last_status = 503 ORDER BY id DESC LIMIT 1`)
 	s.Exec(`DELETE FROM attempts WHERE delivery_id = $1`, failed)
 	s.Exec(`INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, remote_ip, response_body)
@@ -207,4 +209,25 @@ func fillTables(t *testing.T, s *consoletest.Site) fullTables {
 	full.invitation = link("/console/people", url.Values{"email": {"new@acme.example.com"}})
 	full.reset = link("/console/people/"+s.ID("bob")+"/link", nil)
 	return full
+}
+
+// busyWorkOrder returns a work order with a form, a hundred people and a full page of history,
+// at a node with more people than one page offers.
+func busyWorkOrder(t *testing.T, s *consoletest.Site) string {
+	t.Helper()
+	id, _ := planned(t, s)
+	answer(t, s, id)
+	s.Exec(`UPDATE work_orders SET description = (SELECT string_agg(md5(n::text), ' ') FROM generate_series(1, 100) n) WHERE id = $1`, id)
+	s.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) SELECT $1, random_id('idn', n), 'worker', 10 + n FROM generate_series(1, 40) n`, id)
+	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
+		SELECT $1, random_id('idn', n), definition_id, organization_id FROM generate_series(1, 150) n, (SELECT definition_id, organization_id FROM assignments WHERE identity_id = $2 LIMIT 1) a`, s.ID("hvac"), s.ID("bob"))
+	for i := range 40 {
+		if _, err := s.UpdateWorkOrder(t.Context(), s.Viewer("ann"), service.Call{}, id, service.WorkOrderPatch{
+			Title:    service.Sent[string]{Value: fmt.Sprintf("Replace the belt %x of unit %x", i*7919, i*104729), Set: true},
+			Priority: service.Sent[models.Priority]{Value: models.Priorities[i%4], Set: true},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return id
 }

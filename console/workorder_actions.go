@@ -128,7 +128,7 @@ func (c *Console) renderAssignees(r *request, status int, rejected *form) error 
 		return err
 	}
 	search := r.Query("q")
-	found, err := c.service.AssigneeChoices(r.ctx(), r.actor(), d.Record.ID, search)
+	found, err := c.service.WorkOrderAssignees(r.ctx(), r.actor(), d.Record.ID, search)
 	if err != nil {
 		return err
 	}

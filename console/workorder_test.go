@@ -38,12 +38,27 @@ func answer(t testing.TB, s *consoletest.Site, id string) {
 	}
 }
 
+// inReview returns a work order that bob completed, in review by the consultant.
+func inReview(t testing.TB, s *consoletest.Site, consultant string) string {
+	t.Helper()
+	created, err := s.CreateWorkOrder(t.Context(), s.Viewer("ann"), service.Call{}, service.NewWorkOrder{
+		InventoryID: s.ID("ahu1"), Title: "Tighten the belt", Assignees: []string{s.ID("bob")}, Consultants: []string{s.ID(consultant)},
+	})
+	if err == nil {
+		_, err = s.AnswerWorkOrder(t.Context(), s.Viewer("bob"), service.Call{}, created.RecordID, nil, service.CompleteWork)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return created.RecordID
+}
+
 func statusOf(s *consoletest.Site, id string) string {
 	return servicetest.Value[string](s.Fixture, `SELECT status FROM work_orders WHERE id = $1`, id)
 }
 
 // Readers see the record with names next to ids, its node's path, answers, people and history;
-// what they may not do is not offered, with the rule that forbids it.
+// no other action is offered, and the page names the rule that forbids each.
 func TestTheWorkOrderPageShowsTheRecord(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)

@@ -141,8 +141,8 @@ type AssigneeChoice struct {
 	Name string
 }
 
-// AssigneeChoices are those that a person may assign to a work order.
-type AssigneeChoices struct {
+// WorkOrderAssignees are those that a person may assign to a work order.
+type WorkOrderAssignees struct {
 	Choices []AssigneeChoice
 	// More says that there are more of them: search by name.
 	More bool
@@ -167,18 +167,18 @@ const assigneeChoicesQuery = `
 		AND NOT EXISTS (SELECT FROM integrations n WHERE n.id = i.id AND n.deleted_at IS NOT NULL)
 	ORDER BY lower(i.name), i.id LIMIT $5`
 
-// AssigneeChoices returns those whom the person may assign to the work order, by name, whose
+// WorkOrderAssignees returns those whom the person may assign to the work order, by name, whose
 // name contains the search: identities connected to its node, or, for a customer's work
 // order, the person's own people and teams (spec section 4, rules 3 and 5). Errors:
 // not_found, and those of assigning: permission_denied, read_only.
-func (s *Service) AssigneeChoices(ctx context.Context, actor Actor, id, search string) (AssigneeChoices, error) {
+func (s *Service) WorkOrderAssignees(ctx context.Context, actor Actor, id, search string) (WorkOrderAssignees, error) {
 	if !models.IsID(id, models.PrefixWorkOrder) {
-		return AssigneeChoices{}, models.NotFound()
+		return WorkOrderAssignees{}, models.NotFound()
 	}
 	var row workOrderDetailRow
 	var choices []AssigneeChoice
-	return read(ctx, s, actor.OrganizationID, func() (AssigneeChoices, error) {
-		return AssigneeChoices{choices[:min(len(choices), maxAssigneeChoices)], len(choices) > maxAssigneeChoices}, nil
+	return read(ctx, s, actor.OrganizationID, func() (WorkOrderAssignees, error) {
+		return WorkOrderAssignees{choices[:min(len(choices), maxAssigneeChoices)], len(choices) > maxAssigneeChoices}, nil
 	}, func(pipeline *pgx.Batch) error {
 		queueOne(pipeline, &row, models.NotFound(), workOrderDetailQuery, id, actor.IdentityID, actor.OrganizationID)
 		return nil

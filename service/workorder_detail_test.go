@@ -117,7 +117,7 @@ func TestThePageIsForReaders(t *testing.T) {
 	for _, unknown := range []string{"wo_00000000000000000000000000", "nonsense", s.ID("ahu1")} {
 		_, err := s.WorkOrderDetail(t.Context(), s.as("ann"), unknown, 0)
 		expect(t, unknown, outcome(err), "not_found")
-		_, err = s.AssigneeChoices(t.Context(), s.as("ann"), unknown, "")
+		_, err = s.WorkOrderAssignees(t.Context(), s.as("ann"), unknown, "")
 		expect(t, "choices of "+unknown, outcome(err), "not_found")
 	}
 	for who, want := range map[string]string{"ann": "", "pia": "Acme Facilities"} {
@@ -141,7 +141,7 @@ func TestAssigneeChoicesAreThoseTheRulesAllow(t *testing.T) {
 	all := servicetest.Value[[]string](s.Fixture, `SELECT array_agg(id) FROM identities`)
 	for who, never := range map[string][]string{"ann": s.ids("dan"), "pia": append(s.ids("dispatch", "back_office"), s.Polar.OrganizationID)} {
 		id := s.newWorkOrder([]string{"erp", "polar"}, nil)
-		choices, err := s.AssigneeChoices(t.Context(), s.as(who), id, "")
+		choices, err := s.WorkOrderAssignees(t.Context(), s.as(who), id, "")
 		if err != nil || choices.More {
 			t.Fatal(choices, err)
 		}
@@ -159,7 +159,7 @@ func TestAssigneeChoicesAreThoseTheRulesAllow(t *testing.T) {
 		}
 	}
 	id := s.newWorkOrder([]string{"erp"}, nil)
-	choices, err := s.AssigneeChoices(t.Context(), s.as("ann"), id, " ST ")
+	choices, err := s.WorkOrderAssignees(t.Context(), s.as("ann"), id, " ST ")
 	var names []string
 	for _, c := range choices.Choices {
 		names = append(names, c.Name)
@@ -167,8 +167,8 @@ func TestAssigneeChoicesAreThoseTheRulesAllow(t *testing.T) {
 	if err != nil || strings.Join(names, ", ") != "Bob Stone" {
 		t.Errorf("a search finds %v, %v", names, err)
 	}
-	_, err = s.AssigneeChoices(t.Context(), s.as("sol"), id, "")
+	_, err = s.WorkOrderAssignees(t.Context(), s.as("sol"), id, "")
 	expect(t, "without the permission", outcome(err), "permission_denied")
-	_, err = s.AssigneeChoices(t.Context(), s.as("zed"), id, "")
+	_, err = s.WorkOrderAssignees(t.Context(), s.as("zed"), id, "")
 	expect(t, "a stranger", outcome(err), "not_found")
 }
