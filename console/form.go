@@ -150,8 +150,8 @@ type outcome struct {
 	toRecord func(id string) string
 	// again shows the form with what is wrong with it.
 	again func(status int, f form) error
-	// record is the work order or feedback of a form made by recordForm: its history says
-	// what was changed meanwhile.
+	// record is the work order or feedback of a form made by recordForm: its history names
+	// the changes since then.
 	record string
 }
 
