@@ -79,7 +79,7 @@ func (r *request) has(name string) bool {
 	return found
 }
 
-// sourceOf reads the feedback of which a work order is made; "" is none. Errors: not_found.
+// sourceOf reads the feedback of which a work order is made, if there is an id. Errors: not_found.
 func (c *Console) sourceOf(r *request, id string) (*sourceFeedback, models.FeedbackRecord, error) {
 	var record models.FeedbackRecord
 	if id == "" {

@@ -235,7 +235,7 @@ func TestAWorkOrderIsCreatedInABrowser(t *testing.T) {
 		b.Fill("priority", "high")
 		b.Choose("assignees", s.ID("bob"))
 		b.Do(chromedp.DoubleClick(chromedp.CSS(`main button.primary`)))
-		b.WantText("Nothing here")
+		b.WantText("Ann Field created the work order.")
 		if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM work_orders WHERE title = 'Replace the filter' AND priority = 'high'`); n != 1 {
 			t.Errorf("%d work orders", n)
 		}

@@ -61,18 +61,14 @@ const formChoicesQuery = `
 // candidatesQuery reads the identities that connectedIdentities accepts: those assigned at
 // the node and above, and the members of these teams. Their names have the text $3, unless
 // they are among $4. People and integrations that are gone are left out.
-const candidatesQuery = `
+var candidatesQuery = with(`
 	SELECT i.id, i.name, i.kind
-	FROM (SELECT g.identity_id FROM inventory_closure c JOIN assignments g ON g.node_id = c.ancestor_id WHERE c.node_id = $1
-		UNION
-		SELECT m.member_id FROM inventory_closure c JOIN assignments g ON g.node_id = c.ancestor_id
-			JOIN team_members m ON m.team_id = g.identity_id WHERE c.node_id = $1) connected
+	FROM (`+connectedTo+`) connected
 	CROSS JOIN LATERAL (SELECT * FROM identities WHERE id = connected.identity_id LIMIT 1) i
-	WHERE NOT EXISTS (SELECT FROM people p WHERE p.id = i.id AND p.deactivated_at IS NOT NULL)
-		AND NOT EXISTS (SELECT FROM integrations g WHERE g.id = i.id AND g.deleted_at IS NOT NULL)
+	WHERE `+canAct+`
 		AND (strpos(lower(i.name), $3) > 0 OR i.id = ANY ($4::text[]))
 	ORDER BY i.id = ANY ($4::text[]) DESC, array_position(ARRAY['team', 'person', 'organization', 'integration'], i.kind::text), lower(i.name), i.id
-	LIMIT $2`
+	LIMIT $2`, "node", "$1")
 
 // WorkOrderChoices returns what the actor, a person, can choose from to create a work order
 // on the node: of the candidates those whose name has the text, after the chosen ones.

@@ -157,14 +157,16 @@ const connectedTo = `SELECT g.identity_id FROM inventory_closure c JOIN assignme
 			UNION SELECT m.member_id FROM inventory_closure c JOIN assignments g ON g.node_id = c.ancestor_id
 				JOIN team_members m ON m.team_id = g.identity_id WHERE c.node_id = {node}`
 
-// assigneeChoicesQuery leaves out those who cannot act: people who were deactivated and
-// deleted integrations.
+// canAct is the condition that the identity i is neither a person who was deactivated nor a
+// deleted integration.
+const canAct = `NOT EXISTS (SELECT FROM people p WHERE p.id = i.id AND p.deactivated_at IS NOT NULL)
+		AND NOT EXISTS (SELECT FROM integrations n WHERE n.id = i.id AND n.deleted_at IS NOT NULL)`
+
 const assigneeChoicesQuery = `
 	SELECT i.id, i.kind, i.name FROM ({candidates}) c JOIN identities i ON i.id = c.identity_id
 	WHERE (i.organization_id = $2 OR i.id IN (SELECT s.company_id FROM service_companies s WHERE s.customer_id = $2))
 		AND i.id <> ALL ($3) AND ($4 = '' OR strpos(lower(i.name), $4) > 0)
-		AND NOT EXISTS (SELECT FROM people p WHERE p.id = i.id AND p.deactivated_at IS NOT NULL)
-		AND NOT EXISTS (SELECT FROM integrations n WHERE n.id = i.id AND n.deleted_at IS NOT NULL)
+		AND ` + canAct + `
 	ORDER BY lower(i.name), i.id LIMIT $5`
 
 // WorkOrderAssignees returns those whom the person may assign to the work order, by name, whose
