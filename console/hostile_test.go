@@ -34,6 +34,10 @@ func newHostileSite(t *testing.T) *guardedSite {
 	s.Exec(`UPDATE inventory_nodes SET name = $1`, name(rightToLeft))
 	s.Exec(`UPDATE permission_definitions SET name = $1 || id`, markup+rightToLeft)
 	s.Exec(`UPDATE organization_permission_definitions SET name = $1 || id`, markup+rightToLeft)
+	s.Exec(`UPDATE forms SET name = $1`, name(markup))
+	s.Exec(`UPDATE questions SET label = $1`, markup+rightToLeft)
+	s.Exec(`UPDATE question_options SET label = $1`, markup+rightToLeft)
+	s.Exec(`UPDATE work_orders SET form_id = $1, title = $2 WHERE organization_id = $3`, s.ID("inspection"), name(rightToLeft), s.Acme.OrganizationID)
 	s.Exec(`UPDATE webhooks SET url = 'https://example.com/' || $1 || place`, strings.Repeat("a", 300)+rightToLeft)
 	s.Exec(`UPDATE webhooks SET off_reason = $1, off_at = now(), enabled = false WHERE id = $2`, longText+rightToLeft, s.ID("reader_hook"))
 	s.Exec(`INSERT INTO webhook_health (webhook_id, failing_since, last_at, last_error) SELECT id, now(), now(), $1 FROM webhooks
@@ -108,10 +112,10 @@ func TestHostileTextsAreOnlyText(t *testing.T) {
 				if *id == s.ID("erp_hook") {
 					*id = s.ID("reader_hook")
 				}
-				maps.DeleteFunc(query, func(name string, _ []string) bool { return name != "node" })
+				maps.DeleteFunc(query, func(name string, _ []string) bool { return name != "node" && name != "member" })
 			},
 			func(id *string, query, _ url.Values) { // hostile parameters
-				maps.DeleteFunc(query, func(name string, _ []string) bool { return name != "node" })
+				maps.DeleteFunc(query, func(name string, _ []string) bool { return name != "node" && name != "member" })
 				for _, name := range []string{"q", "see", "who", "since", "done", "time"} {
 					query.Set(name, markup+rightToLeft)
 				}

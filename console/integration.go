@@ -3,7 +3,6 @@ package console
 import (
 	"net/http"
 	"net/url"
-	"strings"
 
 	"millwright/models"
 	"millwright/service"
@@ -21,7 +20,7 @@ type integrationView struct {
 	// Room is whether it may have another address.
 	Room       bool
 	MaxHooks   int
-	Nodes      []nodeRow
+	Assigned   assignedView
 	See        seeView
 	Form       form
 	Scopes     []option
@@ -35,14 +34,6 @@ type webhookRow struct {
 	State   stateMark
 	Types   string
 	Since   moment
-}
-
-// nodeRow is a node on which an integration has permissions.
-type nodeRow struct {
-	ID, Name, Path, Kind, Definition, Grants, By string
-	Below                                        bool
-	// Remove leads to the page that asks whether to remove it.
-	Remove string
 }
 
 var integrationPage = newPage[integrationView]("integration.html")
@@ -87,8 +78,13 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 	for _, h := range found.Webhooks {
 		view.Webhooks = append(view.Webhooks, r.webhookRow(h))
 	}
+	view.Assigned = assignedView{Removes: true, More: found.MoreNodes}
 	for _, n := range found.Nodes {
-		view.Nodes = append(view.Nodes, nodeRowOf(id, n))
+		row := nodeRowOf(n)
+		if n.By == nil {
+			row.Remove = linkTo("/integrations/"+id+"/unassign", "node", n.ID)
+		}
+		view.Assigned.Nodes = append(view.Assigned.Nodes, row)
 	}
 	if view.See, err = c.see(r, id); err != nil {
 		return err
@@ -101,17 +97,6 @@ func (r *request) webhookRow(h service.WebhookSummary) webhookRow {
 	if !h.Enabled {
 		row.Since = r.optionalMoment(h.OffAt)
 	}
-	return row
-}
-
-func nodeRowOf(integrationID string, n service.AssignedNode) nodeRow {
-	row := nodeRow{ID: n.ID, Name: n.Name, Kind: nodeKinds[n.Kind], Definition: n.Definition, Grants: grantList(n.Grants), By: valueOf(n.By), Below: n.AppliesBelow}
-	row.Remove = linkTo("/integrations/"+integrationID+"/unassign", "node", n.ID)
-	var names []string
-	for _, above := range n.Path {
-		names = append(names, above.Name)
-	}
-	row.Path = strings.Join(names, " › ")
 	return row
 }
 

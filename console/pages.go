@@ -130,6 +130,8 @@ var sections = []section{
 	{"Notices", "/notices", "bell", everyone, "changes that concern you", nil},
 	{"Integrations", "/integrations", "plug", having(models.GrantIntegrations), "programs that call the API, and the webhooks they get", []string{"/webhooks"}},
 	{"People", "/people", "people", everyone, "who is in the organization, with which permissions", nil},
+	{"Teams", "/teams", "team", everyone, "who works together, and on which nodes", nil},
+	{"Forms", "/forms", "form", everyone, "the questions that work orders ask", nil},
 	{"Log", "/log", "log", having(models.GrantLogRecords), "who did what, to which record", nil},
 	{"Account", "/account", "user", everyone, "your name, time zone, theme, password and sessions", nil},
 }

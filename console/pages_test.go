@@ -37,6 +37,7 @@ var noPages = []string{
 	"POST /console/notices/read", "POST /console/notices/:id/open",
 	"POST /console/feedback/:id/resolve",
 	"POST /console/people/:id", "POST /console/people/:id/deactivate", "POST /console/people/:id/activate",
+	"POST /console/teams/:id/remove", "POST /console/teams/:id/delete",
 	"POST /console/integrations/:id", "POST /console/integrations/:id/off", "POST /console/integrations/:id/on", "POST /console/integrations/:id/delete",
 	"POST /console/integrations/:id/assign", "POST /console/integrations/:id/unassign",
 	"POST /console/webhooks/:id", "POST /console/webhooks/:id/off", "POST /console/webhooks/:id/on", "POST /console/webhooks/:id/missed", "POST /console/webhooks/:id/delete",
@@ -137,7 +138,7 @@ func peoplePages(t *testing.T) (*consoletest.Site, []shownPage) {
 	s := consoletest.NewSite(t)
 	notify(s, "ann", "work_order.assigned", "webhook.turned_off")
 	s.Exec(`UPDATE webhooks SET enabled = false, off_reason = 'The receiver responded 410 Gone.', off_at = now() WHERE id = $1`, s.ID("reader_hook"))
-	bob := "/console/people/" + s.ID("bob")
+	bob, crew := "/console/people/"+s.ID("bob"), "/console/teams/"+s.ID("crew")
 	return s, []shownPage{
 		{"GET /console", "start", "/console", nil, ""},
 		{"GET /console/account", "account", "/console/account", nil, ""},
@@ -150,6 +151,22 @@ func peoplePages(t *testing.T) (*consoletest.Site, []shownPage) {
 		{"GET /console/people/:id", "person", bob, nil, ""},
 		{"POST /console/people/:id/link", "person-link", bob, nil, "Make a link"},
 		{"GET /console/people/:id/deactivate", "deactivate", bob + "/deactivate", nil, ""},
+		{"GET /console/people", "people-definition", "/console/people?definition=" + s.ID("org_nothing"), nil, ""},
+		{"GET /console/people/definitions", "definitions", "/console/people/definitions", nil, ""},
+		{"GET /console/teams", "teams", "/console/teams", nil, ""},
+		{"GET /console/teams", "teams-no-match", "/console/teams?q=nothing", nil, ""},
+		{"GET /console/teams/new", "team-new", "/console/teams/new", nil, ""},
+		{"POST /console/teams", "team-created", "/console/teams/new", map[string]string{"name": "Roofers"}, "Create"},
+		{"GET /console/teams/:id", "team", crew, nil, ""},
+		{"POST /console/teams/:id", "team-rejected", crew, map[string]string{"name": " "}, "Save"},
+		{"GET /console/teams/:id/members", "team-members", crew + "/members", nil, ""},
+		{"POST /console/teams/:id/members", "team-members-rejected", crew + "/members", nil, "Add"},
+		{"GET /console/teams/:id/members", "team-members-no-match", crew + "/members?q=nothing", nil, ""},
+		{"GET /console/teams/:id/remove", "team-remove", crew + "/remove?member=" + s.ID("bob"), nil, ""},
+		{"GET /console/teams/:id/delete", "team-delete", crew + "/delete", nil, ""},
+		{"GET /console/forms", "forms", "/console/forms", nil, ""},
+		{"GET /console/forms", "forms-no-match", "/console/forms?q=nothing", nil, ""},
+		{"GET /console/forms/:id", "form", "/console/forms/" + s.ID("inspection"), nil, ""},
 		{"GET /console/log", "log", "/console/log", nil, ""},
 		{"GET /console/log", "log-empty", "/console/log?what=person.activated", nil, ""},
 		{"GET /console/notices", "notices", "/console/notices", nil, ""},
@@ -329,6 +346,8 @@ func TestTheSidebarShowsThePart(t *testing.T) {
 	v := s.SignedIn("ann")
 	ids := map[string]string{
 		"work-orders": servicetest.Value[string](s.Fixture, `SELECT min(id) FROM work_orders`), "integrations": s.ID("erp"), "webhooks": s.ID("erp_hook"), "people": s.ID("bob"), "feedback": newFeedback(t, s),
+		"integrations": s.ID("erp"), "webhooks": s.ID("erp_hook"), "people": s.ID("bob"), "feedback": newFeedback(t, s),
+		"teams": s.ID("crew"), "forms": s.ID("inspection"),
 		"deliveries": servicetest.Value[string](s.Fixture, `SELECT min(id) FROM all_deliveries`),
 	}
 	forVisitors := map[string]bool{"invite": true, "reset": true, "forgotten": true, "sign-in": true}

@@ -15,6 +15,7 @@ import (
 
 func (c *Console) peopleRoutes(pages *gin.RouterGroup) {
 	pages.GET("/people", c.signedIn(c.listPeople))
+	pages.GET("/people/definitions", c.signedIn(c.listDefinitions))
 	pages.GET("/people/new", c.signedIn(c.showInvite))
 	pages.POST("/people", c.signedIn(c.invite))
 	pages.GET("/people/:id", c.signedIn(c.showPerson))
@@ -29,9 +30,11 @@ func (c *Console) peopleRoutes(pages *gin.RouterGroup) {
 type peopleView struct {
 	Search      string
 	Deactivated bool
-	Manages     bool
-	People      []personRow
-	Pager       pager
+	// Definition is the organization permission definition that the people have, "" for any.
+	Definition string
+	Manages    bool
+	People     []personRow
+	Pager      pager
 }
 
 type personRow struct {
@@ -42,23 +45,13 @@ type personRow struct {
 var peoplePage = newPage[peopleView]("people.html")
 
 func (c *Console) listPeople(r *request) error {
-	search, deactivated := strings.TrimSpace(r.Query("q")), r.Query("deactivated") != ""
-	found, err := c.service.PeopleOf(r.ctx(), r.actor(), "", service.PersonFilter{
-		Search: search, Deactivated: deactivated, AfterName: r.Query("after_name"), AfterID: r.Query("after"), Limit: models.DefaultPageSize + 1,
-	})
+	filter := service.PersonFilter{NameFilter: r.nameFilter(), Deactivated: r.Query("deactivated") != "", DefinitionID: r.Query("definition")}
+	found, err := c.service.PeopleOf(r.ctx(), r.actor(), "", filter)
 	if err != nil {
 		return err
 	}
-	view := peopleView{Search: search, Deactivated: deactivated, Manages: r.may(models.GrantPeople)}
-	kept := r.Query("deactivated")
-	if len(found) > models.DefaultPageSize {
-		found = found[:models.DefaultPageSize]
-		last := found[len(found)-1]
-		view.Pager.Older = linkTo("/people", "q", search, "deactivated", kept, "after_name", last.Name, "after", last.ID)
-	}
-	if r.Query("after") != "" {
-		view.Pager.Newer = linkTo("/people", "q", search, "deactivated", kept)
-	}
+	view := peopleView{Search: filter.Search, Deactivated: filter.Deactivated, Definition: filter.DefinitionID, Manages: r.may(models.GrantPeople)}
+	found, view.Pager = namePages(r, found, nameOfPerson, "/people", "q", filter.Search, "deactivated", r.Query("deactivated"), "definition", filter.DefinitionID)
 	for _, p := range found {
 		view.People = append(view.People, personRow{p.ID, p.Name, p.Email, accessOf(p), signInState(p)})
 	}
@@ -187,6 +180,8 @@ type personView struct {
 	Form, LinkForm       form
 	Definitions          []option
 	DeactivatedAt        moment
+	Teams                []service.Team
+	Assigned             assignedView
 }
 
 var personPage = newPage[personView]("person.html")
@@ -204,6 +199,12 @@ func (c *Console) renderPerson(r *request, status int, rejected *form) error {
 	}
 	for _, grant := range p.Grants {
 		view.Grants = append(view.Grants, grantNames[models.OrganizationGrant(grant)])
+	}
+	if view.Teams, err = c.service.TeamsOfPerson(r.ctx(), r.actor(), p.ID); err != nil {
+		return err
+	}
+	if view.Assigned, err = c.assigned(r, p.ID); err != nil {
+		return err
 	}
 	if view.Manages {
 		values := url.Values{}

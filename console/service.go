@@ -40,6 +40,22 @@ type Service interface {
 	ReviewWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id string, review service.Review) (service.WriteResult, error)
 	ReadableRecords(ctx context.Context, actor service.Actor, ids []string) (map[string]bool, error)
 	RecordHistory(ctx context.Context, actor service.Actor, id string, before int64, limit int) (service.HistoryPage, error)
+	Definitions(context.Context, service.Actor) (service.Definitions, error)
+	AssignmentsOf(ctx context.Context, actor service.Actor, identityID string) (service.Assignments, error)
+
+	TeamsOf(context.Context, service.Actor, service.NameFilter) ([]service.TeamSummary, error)
+	TeamOf(ctx context.Context, actor service.Actor, id string, filter service.NameFilter) (service.TeamDetail, error)
+	TeamMemberOf(ctx context.Context, actor service.Actor, id, memberID string) (service.TeamSummary, service.TeamMember, error)
+	TeamsOfPerson(ctx context.Context, actor service.Actor, personID string) ([]service.Team, error)
+	TeamEffects(ctx context.Context, actor service.Actor, id string) (service.TeamSummary, int, error)
+	CreateTeam(ctx context.Context, actor service.Actor, organizationID, name string) (service.Team, error)
+	RenameTeam(ctx context.Context, actor service.Actor, id, name string) (service.Team, error)
+	AddTeamMembers(ctx context.Context, actor service.Actor, id string, personIDs []string) (service.Team, error)
+	RemoveTeamMember(ctx context.Context, actor service.Actor, id, memberID string) (service.Team, error)
+	DeleteTeam(ctx context.Context, actor service.Actor, id string) (service.Team, error)
+
+	FormsOf(context.Context, service.Actor, service.NameFilter) ([]service.FormSummary, error)
+	FormOf(ctx context.Context, actor service.Actor, id string) (service.FormDetail, error)
 
 	LogRecords(ctx context.Context, actor service.Actor, organizationID string, filter service.LogFilter) (service.LogPage, error)
 	Notices(context.Context, service.Actor, service.NoticeFilter) ([]service.NoticeView, error)

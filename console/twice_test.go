@@ -53,6 +53,7 @@ func TestADoubleClickActsOnce(t *testing.T) {
 	erp, reader, hook := "/console/integrations/"+s.ID("erp"), "/console/integrations/"+s.ID("reader"), "/console/webhooks/"+s.ID("erp_hook")
 	bob := "/console/people/" + s.ID("bob")
 	job, reviewed := "/console/work-orders/"+record, "/console/work-orders/"+inReview(t, s, "ann")
+	bob, crew := "/console/people/"+s.ID("bob"), "/console/teams/"+s.ID("crew")
 	tried := map[string]bool{"/console/forgotten": true, "/console/invite/:token": true, "/console/reset/:token": true} // below
 	for _, route := range harmless {
 		tried[route] = true
@@ -73,6 +74,11 @@ func TestADoubleClickActsOnce(t *testing.T) {
 		{"/console/work-orders", "/console/work-orders/new?node=" + s.ID("ahu1"), "/console/work-orders", []string{"title", "Twice", "assignees", s.ID("cat")}, http.StatusSeeOther},
 		{"/console/feedback", "/console/feedback/new?node=AHU-1", "/console/feedback", []string{"subject", "It leaks"}, http.StatusSeeOther},
 		{"/console/feedback/:id/resolve", feedback, feedback + "/resolve", nil, http.StatusSeeOther},
+		{"/console/teams", "/console/teams/new", "/console/teams", []string{"name", "Twice"}, http.StatusSeeOther},
+		{"/console/teams/:id", crew, "", []string{"name", "Day shift"}, http.StatusSeeOther},
+		{"/console/teams/:id/members", crew + "/members", "", []string{"person", s.ID("eve")}, http.StatusSeeOther},
+		{"/console/teams/:id/remove", crew + "/remove?member=" + s.ID("eve"), "", nil, http.StatusSeeOther},
+		{"/console/teams/:id/delete", crew + "/delete", "", nil, http.StatusSeeOther},
 		{"/console/integrations", "/console/integrations/new", "/console/integrations", []string{"name", "Twice", "scopes", "people:read"}, http.StatusOK},
 		{"/console/integrations/:id", reader, "", []string{"name", "Other name", "scopes", "work_orders:read"}, http.StatusSeeOther},
 		{"/console/integrations/:id/secret", erp + "/secret", "", nil, http.StatusOK},
@@ -215,6 +221,10 @@ func TestTwoPeopleAtOnce(t *testing.T) {
 			},
 			func(string) string { return " selected>" },
 		},
+		{
+			"/console/teams/" + s.ID("crew"), func(name string) []string { return []string{"name", "Of " + name} },
+			func(name string) string { return `value="Of ` + name + `"` },
+		},
 	} {
 		forms := map[string]url.Values{}
 		for name, v := range people {
@@ -244,6 +254,7 @@ func TestTwoPeopleDoTheSameAtOnce(t *testing.T) {
 	s := consoletest.NewSite(t)
 	managers(t, s)
 	reader, hook, bob := "/console/integrations/"+s.ID("reader"), "/console/webhooks/"+s.ID("reader_hook"), "/console/people/"+s.ID("bob")
+	crew := "/console/teams/" + s.ID("crew")
 	ann := s.SignedIn("ann")
 	grant(s, "cat", "integrations", "people")
 	cat := s.SignedIn("cat")
@@ -258,11 +269,15 @@ func TestTwoPeopleDoTheSameAtOnce(t *testing.T) {
 		{reader, reader + "/on", []int{http.StatusSeeOther, http.StatusSeeOther}},
 		{reader + "/delete", reader + "/delete", []int{http.StatusSeeOther, http.StatusNotFound}},
 		{bob + "/deactivate", bob + "/deactivate", []int{http.StatusSeeOther, http.StatusConflict}},
+		{crew + "/members", crew + "/members", []int{http.StatusSeeOther, http.StatusSeeOther}},
+		{crew + "/remove?member=" + s.ID("eve"), crew + "/remove?member=" + s.ID("eve"), []int{http.StatusSeeOther, http.StatusNotFound}},
+		{crew + "/delete", crew + "/delete", []int{http.StatusSeeOther, http.StatusNotFound}},
 	} {
 		before := logged(s)
 		do := func(v *consoletest.Visitor) func() consoletest.Page {
 			values := v.Get(action.from).Want(http.StatusOK).Form()
 			values.Set("since", "2026-03-01T08:00")
+			values.Set("person", s.ID("eve"))
 			if !strings.HasSuffix(action.to, "/deactivate") {
 				values.Del("etag") // of another form of the page
 			}

@@ -82,6 +82,9 @@ func TestPagesAreLight(t *testing.T) {
 		"/console": {""}, "/console/account": {""}, "/console/log": {"", "?what=work_order"}, "/console/notices": {""},
 		"/console/people": {"", "?q=a"}, "/console/people/new": {""}, "/console/people/:id": {s.ID("bob")}, "/console/people/:id/deactivate": {s.ID("bob")},
 		"/console/feedback": {"", "?state=open"}, "/console/feedback/new": {"", "?node=AHU-1"}, "/console/feedback/:id": {full.feedback},
+		"/console/people/definitions": {""}, "/console/teams": {"", "?q=a"}, "/console/teams/new": {""}, "/console/teams/:id": {s.ID("crew"), s.ID("crew") + "?q=b"},
+		"/console/teams/:id/members": {s.ID("crew")}, "/console/teams/:id/remove": {s.ID("crew") + "?member=" + s.ID("bob")}, "/console/teams/:id/delete": {s.ID("crew")},
+		"/console/forms": {""}, "/console/forms/:id": {s.ID("inspection")},
 		"/console/integrations": {""}, "/console/integrations/new": {""}, "/console/integrations/:id/webhooks/new": {s.ID("reader")},
 		"/console/integrations/:id": {s.ID("erp"), s.ID("erp") + "?see=" + full.record}, "/console/integrations/:id/charts": {s.ID("erp"), s.ID("erp") + "?time=30d"},
 		"/console/integrations/:id/secret": {s.ID("erp")}, "/console/integrations/:id/off": {s.ID("erp")}, "/console/integrations/:id/delete": {s.ID("erp")},
@@ -156,10 +159,16 @@ func fillTables(t *testing.T, s *consoletest.Site) fullTables {
 		SELECT random_id('eqp', n), $1, 'equipment', $2, 'Air handling unit ' || upper(substr(md5(n::text), 1, 6)), now(), now() FROM generate_series(1, 300) n`, acme, s.ID("hvac"))
 	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
 		SELECT random_id('eqp', n), $1, definition_id, organization_id FROM generate_series(1, 300) n, (SELECT definition_id, organization_id FROM assignments WHERE identity_id = $1 LIMIT 1) a`, s.ID("erp"))
+	s.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) SELECT $2, random_id('idn', n), $1 FROM generate_series(1, 60) n`, acme, s.ID("crew"))
+	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) SELECT random_id('eqp', n), $2, $3, $1 FROM generate_series(1, 300) n`, acme, s.ID("crew"), s.ID("reading"))
+	s.Exec(`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at) SELECT random_id('idn', n), $1, 'team', 'Team ' || md5(n::text), now(), now() FROM generate_series(200, 260) n`, acme)
+	s.Exec(`INSERT INTO forms (id, organization_id, name, created_at, changed_at) SELECT random_id('frm', n), $1, 'Form ' || md5(n::text), now(), now() FROM generate_series(1, 60) n`, acme)
+	s.Exec(`INSERT INTO questions (id, form_id, position, label, type, required) SELECT random_id('qst', n), $1, n, 'Is part ' || md5(n::text) || ' in order?', 'text', n % 2 = 0 FROM generate_series(100, 160) n`, s.ID("inspection"))
 	var records []string
 	for i := range 10 {
 		created, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.Call{}, service.NewWorkOrder{
 			InventoryID: s.ID("ahu1"), Title: fmt.Sprintf("Replace the filter %d of unit %x", i, i*7919), Assignees: []string{s.ID("bob")},
+			FormID: new(s.ID("inspection")),
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,6 @@ const doneBefore = "before"
 var doneTexts = map[string]string{
 	doneBefore:         "This was done before. It was not done again.",
 	"saved":            "Saved.",
-	"created":          "Created.",
 	"signed-out":       "You are signed out.",
 	"password-changed": "Your password is changed. All other sessions have ended.",
 	"session-ended":    "Ended. The browser is signed out at its next request.",
@@ -24,6 +23,9 @@ var doneTexts = map[string]string{
 	"turned-off":       "Turned off.",
 	"turned-on":        "Turned on.",
 	"deleted":          "Deleted.",
+	"created":          "Created.",
+	"added":            "Added to the team.",
+	"removed":          "Removed from the team.",
 	"assigned":         "Assigned.",
 	"unassigned":       "Removed from the node.",
 	"test-sent":        "The test was sent. The response is below.",
@@ -90,6 +92,11 @@ var actionWords = map[string]string{
 	"person.password_set":             "set the person's password",
 	"person.reset_link_made":          "made a link for a new password",
 	"person.openid_linked":            "linked an account of the OpenID provider",
+	"team.created":                    "created the team",
+	"team.renamed":                    "renamed the team",
+	"team.member_added":               "added members to the team",
+	"team.member_removed":             "removed a member from the team",
+	"team.deleted":                    "deleted the team",
 }
 
 // words returns an action of a Log Record in words.

@@ -118,6 +118,8 @@ type Identity struct {
 	Name           string
 	CreatedAt      Time
 	ChangedAt      Time
+	// DeletedAt is when a team was deleted; an integration has its own.
+	DeletedAt *Time
 }
 
 // Person is the part of a person that is not in its identity.

@@ -116,10 +116,10 @@ type AssigneeChoices struct {
 }
 
 // assignableIdentities are the identities of the organization {organization} and its service
-// companies that can be assigned: no deactivated people, no deleted integrations.
+// companies that can be assigned: no deactivated people, no deleted teams and integrations.
 const assignableIdentities = `(
 		SELECT i.id, i.name, i.kind, p.email FROM identities i LEFT JOIN people p ON p.id = i.id
-		WHERE i.organization_id = {organization} AND p.deactivated_at IS NULL
+		WHERE i.organization_id = {organization} AND i.deleted_at IS NULL AND p.deactivated_at IS NULL
 			AND NOT EXISTS (SELECT FROM integrations x WHERE x.id = i.id AND x.deleted_at IS NOT NULL)
 		UNION ALL
 		SELECT i.id, i.name, i.kind, NULL FROM service_companies s JOIN identities i ON i.id = s.company_id

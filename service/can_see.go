@@ -126,7 +126,7 @@ var visibleQueries = map[VisibleKind]string{
 	VisibleForm: `SELECT '' AS node_id, '' AS created_by, organization_id = $3 AS readable, false AS by_node, false AS by_created, false AS by_assignment,
 		organization_id = $3 AS ours, false AS assigned_to_ours FROM forms WHERE id = $1 AND $2 <> ''`,
 	VisiblePerson: `SELECT '' AS node_id, '' AS created_by, organization_id = $3 AS readable, false AS by_node, false AS by_created, false AS by_assignment,
-		organization_id = $3 AS ours, false AS assigned_to_ours FROM identities WHERE id = $1 AND kind IN ('person', 'team') AND $2 <> ''`,
+		organization_id = $3 AS ours, false AS assigned_to_ours FROM identities WHERE id = $1 AND kind IN ('person', 'team') AND deleted_at IS NULL AND $2 <> ''`,
 }
 
 // wayNodesQuery reads the assignments at the node $1 and above that the integration $2 has,

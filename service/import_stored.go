@@ -12,7 +12,7 @@ func (r *importRun) checkStored() error {
 	if err := r.problems.orNil(); err != nil {
 		return err // the rows are not complete
 	}
-	for _, check := range []func() error{r.checkRoom, r.checkEmails, r.checkClientIDs, r.checkPositions} {
+	for _, check := range []func() error{r.checkRoom, r.checkAdministrators, r.checkEmails, r.checkClientIDs, r.checkPositions} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -37,6 +37,28 @@ func (r *importRun) checkRoom() error {
 	allowed := r.plans.byID[r.result.OrganizationID].row.Integrations
 	if free := max(0, allowed-held); len(created) > free {
 		r.problems.add("integration %q: the plan allows %d integrations", created[free], allowed)
+	}
+	return err
+}
+
+// checkAdministrators reports that the organization would lose its last administrator. Its
+// row is locked, so that a change in the console at the same time takes away no other.
+func (r *importRun) checkAdministrators() error {
+	administers := func(p models.Person) bool { return p.Admin && p.DeactivatedAt == nil }
+	ids, lost, kept := models.TextArray{}, false, false
+	for _, p := range r.file.People {
+		id := r.result.IDs[p.Key]
+		ids = append(ids, id)
+		kept = kept || administers(r.persons.byID[id].row)
+		lost = lost || administers(r.persons.stored[id])
+	}
+	if !lost || kept {
+		return nil
+	}
+	others, err := scanOne[int](r.ormTx, nil, `SELECT count(*) FROM people
+		WHERE organization_id = ? AND admin AND deactivated_at IS NULL AND NOT id = ANY (?)`, r.result.OrganizationID, ids)
+	if err == nil && others == 0 {
+		r.problems.add("organization %q: it would have no administrator; one always remains", r.file.Organization.Key)
 	}
 	return err
 }

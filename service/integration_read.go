@@ -107,37 +107,6 @@ type WebhookSummary struct {
 const webhookSummaryColumns = `h.id, h.integration_id, h.url, h.events, h.enabled, h.off_reason, h.off_at, h.created_at,
 		g.failing_since, g.last_success_at, g.last_at, g.last_status, g.last_error`
 
-// AssignedNode is a node on which an integration has permissions: directly, by a team, or
-// by its organization.
-type AssignedNode struct {
-	ID, Name     string
-	Kind         models.NodeKind
-	Path         []models.PathNode
-	DefinitionID string
-	Definition   string
-	AppliesBelow bool
-	Grants       []models.Grant
-	// By is the name of the team or the organization that is assigned, nil if the
-	// integration itself is.
-	By *string
-}
-
-// MaxAssignedNodes bounds the nodes of an IntegrationDetail.
-const MaxAssignedNodes = 200
-
-// assignedNodesQuery reads the nodes by which the integration $1 has permissions.
-var assignedNodesQuery = `
-	SELECT v.id, v.name, v.kind, d.id AS definition_id, d.name AS definition, d.applies_below, d.grants,
-		CASE WHEN a.identity_id <> $1 THEN (SELECT name FROM identities WHERE id = a.identity_id) END AS by,
-		ARRAY(SELECT json_build_object('id', above.id, 'kind', above.kind, 'name', above.name) FROM inventory_closure c
-			CROSS JOIN LATERAL (SELECT id, kind, name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) above
-			WHERE c.node_id = v.id AND c.depth > 0 ORDER BY c.depth DESC) AS path
-	FROM (SELECT DISTINCT identity_id, organization_id FROM actor_identities WHERE actor_id = $1) a
-	JOIN assignments g ON g.identity_id = a.identity_id AND g.organization_id = a.organization_id
-	JOIN permission_definitions d ON d.id = g.definition_id
-	CROSS JOIN LATERAL (SELECT id, name, kind FROM inventory_nodes WHERE id = g.node_id LIMIT 1) v
-	ORDER BY v.id, a.identity_id LIMIT $2`
-
 // ManagedIntegration returns an integration of the actor's organization. Errors: not_found,
 // permission_denied, unavailable.
 func (s *Service) ManagedIntegration(ctx context.Context, actor Actor, id string) (IntegrationDetail, error) {
@@ -168,7 +137,7 @@ func (s *Service) ManagedIntegration(ctx context.Context, actor Actor, id string
 			SELECT `+webhookSummaryColumns+`
 			FROM webhooks h LEFT JOIN webhook_health g ON g.webhook_id = h.id
 			WHERE h.integration_id = $1 ORDER BY h.id`, id)
-		queueAll(pipeline, &found.Nodes, assignedNodesQuery, id, MaxAssignedNodes+1)
+		queueAll(pipeline, &found.Nodes, with(assignedNodesQuery, "visible", "true"), id, MaxAssignedNodes+1)
 		return nil
 	})
 }
@@ -197,7 +166,7 @@ func (s *Service) ManagedIntegrationEffects(ctx context.Context, actor Actor, id
 	effects, err := read(ctx, s, actor.OrganizationID, func() (IntegrationEffects, error) { return effects, nil }, func(pipeline *pgx.Batch) error {
 		queueOne(pipeline, &found, models.NotFound(), with(integrationSummaryQuery, "condition", "i.id = @id"), s.integrationSummaryArgs(actor, id))
 		queueMayManage(pipeline, actor)
-		queueOne(pipeline, &effects, models.NotFound(), integrationEffectsQuery, id, MaxEffectCount)
+		queueOne(pipeline, &effects, models.NotFound(), integrationEffectsQuery, pgx.NamedArgs{"id": id, "max": MaxEffectCount})
 		return nil
 	})
 	return found.IntegrationRecord, effects, err
@@ -205,12 +174,10 @@ func (s *Service) ManagedIntegrationEffects(ctx context.Context, actor Actor, id
 
 // integrationEffectsQuery counts along indexes and stops at the limit $2.
 const integrationEffectsQuery = `
-	SELECT (SELECT count(*) FROM webhooks WHERE integration_id = $1) AS addresses,
-		(SELECT count(*) FROM (SELECT FROM assignments WHERE identity_id = $1 LIMIT $2) x) AS nodes,
-		(SELECT count(*) FROM (SELECT FROM team_members WHERE member_id = $1 LIMIT $2) x) AS teams,
-		(SELECT count(*) FROM (SELECT FROM work_order_assignees a
-			CROSS JOIN LATERAL (SELECT status FROM work_orders WHERE id = a.work_order_id LIMIT 1) w
-			WHERE a.identity_id = $1 AND w.status NOT IN ('complete', 'cancelled') LIMIT $2) x) AS work_orders,
+	SELECT (SELECT count(*) FROM webhooks WHERE integration_id = @id) AS addresses,
+		(SELECT count(*) FROM (SELECT FROM assignments WHERE identity_id = @id LIMIT @max) x) AS nodes,
+		(SELECT count(*) FROM (SELECT FROM team_members WHERE member_id = @id LIMIT @max) x) AS teams,
+		` + openWorkOrdersOf + ` AS work_orders,
 		(SELECT count(*) FROM (SELECT FROM webhooks h CROSS JOIN LATERAL (
-			(SELECT FROM open_deliveries WHERE webhook_id = h.id AND status = 'pending' LIMIT $2)
-			UNION ALL (SELECT FROM open_deliveries WHERE webhook_id = h.id AND status = 'retrying' LIMIT $2)) d WHERE h.integration_id = $1 LIMIT $2) x) AS waiting`
+			(SELECT FROM open_deliveries WHERE webhook_id = h.id AND status = 'pending' LIMIT @max)
+			UNION ALL (SELECT FROM open_deliveries WHERE webhook_id = h.id AND status = 'retrying' LIMIT @max)) d WHERE h.integration_id = @id LIMIT @max) x) AS waiting`

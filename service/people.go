@@ -31,8 +31,8 @@ const teamColumns = `
 	{w}.id, {w}.name, {w}.created_at, {w}.changed_at, {w}.changed_xid AS xid,
 	ARRAY(SELECT m.member_id::text FROM team_members m WHERE m.team_id = {w}.id ORDER BY m.member_id) AS members`
 
-// ofKind are the identities of an organization that are of a kind.
-const ofKind = `{w}.organization_id = {organization} AND {w}.kind = {kind}`
+// ofKind are the identities of an organization that are of a kind, without deleted teams.
+const ofKind = `{w}.organization_id = {organization} AND {w}.kind = {kind} AND {w}.deleted_at IS NULL`
 
 // People returns a page of the organization's people, encoded. Errors:
 // invalid_request, cursor_expired, unavailable.

@@ -1,9 +1,7 @@
 package service
 
 import (
-	"cmp"
 	"context"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -12,13 +10,13 @@ import (
 
 // PersonFilter restricts a list of people. Empty fields restrict nothing.
 type PersonFilter struct {
-	// Search is a part of the name or of the e-mail address.
-	Search string
+	NameFilter
 	// Deactivated selects people who lost access instead of those who have it.
 	Deactivated bool
-	// AfterName and AfterID are those of the last person of the previous page.
-	AfterName, AfterID string
-	Limit              int
+	// DefinitionID selects people with the organization permission definition.
+	DefinitionID string
+	// OutsideTeam is the id of a team whose members are left out.
+	OutsideTeam string
 }
 
 // PersonSummary is a person in a list, with the names of what an id would hide.
@@ -63,17 +61,21 @@ func (s *Service) PeopleOf(ctx context.Context, actor Actor, organizationID stri
 			return nil, err
 		}
 	}
-	return collect[PersonSummary](ctx, s, `
-		SELECT `+personSummaryColumns+personSummaryTables+`
-		WHERE p.organization_id = @organization AND (p.deactivated_at IS NOT NULL) = @deactivated
-			AND (@search = '' OR strpos(lower(i.name), @search) > 0 OR strpos(lower(p.email), @search) > 0)
-			AND (@after_id = '' OR (lower(i.name), p.id) > (lower(@after_name), @after_id))
-		ORDER BY lower(i.name), p.id LIMIT @limit`, pgx.NamedArgs{
-		"organization": organizationOf(actor, organizationID), "deactivated": filter.Deactivated, "search": strings.ToLower(strings.TrimSpace(filter.Search)),
-		"after_name": filter.AfterName, "after_id": filter.AfterID, "now": s.now(),
-		"limit": min(cmp.Or(filter.Limit, models.DefaultPageSize), models.MaxPageSize+1),
-	})
+	args := filter.args()
+	args["organization"], args["now"] = organizationOf(actor, organizationID), s.now()
+	args["deactivated"], args["definition"], args["outside"] = filter.Deactivated, filter.DefinitionID, filter.OutsideTeam
+	return collect[PersonSummary](ctx, s, peopleQuery, args)
 }
+
+// peopleQuery reads a page of people by name. The index of their e-mail addresses is that of
+// the organization's people.
+var peopleQuery = `
+	SELECT ` + personSummaryColumns + personSummaryTables + `
+	WHERE p.organization_id = @organization AND (p.deactivated_at IS NOT NULL) = @deactivated
+		AND (@definition = '' OR p.organization_definition_id = @definition)
+		AND (@outside = '' OR NOT EXISTS (SELECT FROM team_members WHERE team_id = @outside AND member_id = p.id))
+		AND ` + with(inNamePage, "w", "i", "text", "p.email") + `
+	ORDER BY lower(i.name), p.id LIMIT @limit`
 
 // PersonOf returns a person of the organization with the person's access. Any person of the
 // organization may read it. Errors: not_found, permission_denied for an integration, unavailable.
@@ -115,8 +117,7 @@ func (s *Service) PersonEffects(ctx context.Context, actor Actor, id string) (Pe
 		var err error
 		effects, err = scanOne[PersonEffects](t, models.NotFound(), `
 			SELECT
-				(SELECT count(*) FROM (SELECT FROM work_order_assignees x JOIN work_orders w ON w.id = x.work_order_id
-					WHERE x.identity_id = @id AND x.position >= 0 AND w.status NOT IN ('complete', 'cancelled') LIMIT @max) n) AS work_orders,
+				`+openWorkOrdersOf+` AS work_orders,
 				(SELECT count(*) FROM (SELECT FROM team_members WHERE member_id = @id LIMIT @max) n) AS teams,
 				(SELECT count(*) FROM (SELECT FROM assignments WHERE identity_id = @id LIMIT @max) n) AS assignments,
 				(SELECT count(*) FROM (SELECT FROM integrations WHERE owner_id = @id AND deleted_at IS NULL LIMIT @max) n) AS integrations,

@@ -3,6 +3,8 @@ package service
 import (
 	"slices"
 
+	"github.com/jackc/pgx/v5"
+
 	"millwright/models"
 )
 
@@ -12,7 +14,19 @@ const managesPeople = `EXISTS (SELECT FROM people a JOIN organization_rights r O
 		WHERE a.id = {actor} AND r.organization_id = {organization} AND 'people' = ANY (r.grants))`
 
 func errNoPeopleGrant() *models.Error {
-	return models.Errorf(models.CodePermissionDenied, "Managing people requires the permission People.")
+	return models.Errorf(models.CodePermissionDenied, "Managing people and teams requires the permission People.")
+}
+
+// queueMayManagePeople has the round trip fail unless the actor may manage the people and
+// teams of its organization. Errors: permission_denied.
+func queueMayManagePeople(pipeline *pgx.Batch, actor Actor) {
+	pipeline.Queue(`SELECT `+with(managesPeople, "actor", "$1", "organization", "$2"), actor.IdentityID, actor.OrganizationID).QueryRow(func(row pgx.Row) error {
+		var may bool
+		if err := row.Scan(&may); err != nil || may {
+			return err
+		}
+		return errNoPeopleGrant()
+	})
 }
 
 // lockedOrganization is an organization whose people an actor manages, locked until the

@@ -167,9 +167,10 @@ func (a *workOrderActor) checkUnassign(identity string, own bool) error {
 const actedIdentities = `SELECT a.identity_id FROM actor_identities a
 		WHERE a.actor_id = {actor} AND a.identity_id = ANY ({identities}) AND ` + readsAs
 
-// ownIdentities selects the {identities} that belong to {organization}.
+// ownIdentities selects the {identities} that belong to {organization}, without deleted teams.
 const ownIdentities = `
-	ARRAY(SELECT i.id::text FROM identities i WHERE i.id = ANY ({identities}) AND i.organization_id = {organization})`
+	ARRAY(SELECT i.id::text FROM identities i
+		WHERE i.id = ANY ({identities}) AND i.organization_id = {organization} AND i.deleted_at IS NULL)`
 
 // permit rejects an actor without the permission for the action.
 func (c *workOrderChange) permit(ctx context.Context, rule actionRule) error {

@@ -29,10 +29,10 @@ const connectedIdentities = `
 				OR g.identity_id IN (SELECT m.team_id FROM team_members m WHERE m.member_id = named))))`
 
 // knownIdentities selects the {identities} that {organization} may name: its own
-// and its service companies.
+// except deleted teams, and its service companies.
 const knownIdentities = `
 	ARRAY(SELECT i.id::text FROM identities i
-		WHERE i.id = ANY ({identities}) AND (i.organization_id = {organization} OR i.id IN (
+		WHERE i.id = ANY ({identities}) AND i.deleted_at IS NULL AND (i.organization_id = {organization} OR i.id IN (
 			SELECT s.company_id FROM service_companies s WHERE s.customer_id = {organization})))`
 
 // queueCandidates queues loading what the rules need. A service company may

@@ -1,0 +1,50 @@
+package console
+
+import (
+	"strings"
+
+	"millwright/service"
+)
+
+// assignedView are the nodes on which an identity has permissions ({{template "assigned" .}}).
+type assignedView struct {
+	Nodes []nodeRow
+	// Removes says that there is a column for removing the assignments.
+	Removes bool
+	// Hidden says on how many nodes the viewer has no permission, More that there are others.
+	Hidden string
+	More   bool
+}
+
+// nodeRow is a node on which an identity has permissions.
+type nodeRow struct {
+	Name, Kind, Path, Definition, Grants string
+	// By is the team or the organization that is assigned, "" for the identity itself.
+	By    string
+	Below bool
+	// Remove is where the assignment is removed, "" if it cannot be.
+	Remove string
+}
+
+func nodeRowOf(n service.AssignedNode) nodeRow {
+	row := nodeRow{Name: n.Name, Kind: nodeKinds[n.Kind], Definition: n.Definition, Grants: grantList(n.Grants), By: valueOf(n.By), Below: n.AppliesBelow}
+	var names []string
+	for _, above := range n.Path {
+		names = append(names, above.Name)
+	}
+	row.Path = strings.Join(names, " › ")
+	return row
+}
+
+// assigned returns the nodes on which a person or a team has permissions.
+func (c *Console) assigned(r *request, id string) (assignedView, error) {
+	found, err := c.service.AssignmentsOf(r.ctx(), r.actor(), id)
+	view := assignedView{More: found.More}
+	if found.Hidden > 0 {
+		view.Hidden = plural(found.Hidden, "node", "nodes")
+	}
+	for _, n := range found.Nodes {
+		view.Nodes = append(view.Nodes, nodeRowOf(n))
+	}
+	return view, err
+}

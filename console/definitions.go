@@ -1,0 +1,104 @@
+package console
+
+import (
+	"cmp"
+	"strings"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// definitionsView are the permission definitions of the organization.
+type definitionsView struct {
+	Organization   []definitionRow
+	Nodes          []nodeDefinitionRow
+	Administrators string
+}
+
+// definitionRow is an organization permission definition and who has it.
+type definitionRow struct {
+	Name, People, Integrations string
+	// May says what it allows, in sentences.
+	May []string
+	// PeopleURL lists the people, "" if there are none.
+	PeopleURL string
+}
+
+// nodeDefinitionRow is a definition that is assigned on nodes.
+type nodeDefinitionRow struct {
+	Name, Reach, Assigned string
+	May                   []string
+}
+
+// grantTexts say what the organization-wide permissions allow.
+var grantTexts = map[models.OrganizationGrant]string{
+	models.GrantIntegrations:       "create and change integrations, and see their deliveries",
+	models.GrantIncomingWorkOrders: "see and do customers' work orders that are assigned to the organization",
+	models.GrantLogRecords:         "read the log",
+	models.GrantPeople:             "invite and deactivate people, give them permissions, and manage teams",
+}
+
+// nodeGrantTexts say what the permissions on nodes allow.
+var nodeGrantTexts = map[models.Grant]string{
+	models.GrantInventoryRead:     "see the node",
+	models.GrantWorkOrdersRead:    "read work orders",
+	models.GrantWorkOrdersCreate:  "create work orders",
+	models.GrantWorkOrdersUpdate:  "change work orders",
+	models.GrantWorkOrdersDelete:  "cancel work orders",
+	models.GrantWorkOrdersForward: "assign work orders",
+	models.GrantFeedbackRead:      "read feedback",
+	models.GrantFeedbackCreate:    "give feedback",
+	models.GrantFeedbackResolve:   "resolve feedback",
+}
+
+// inventoryManagerText says what inventory managers do on nodes.
+const inventoryManagerText = "manage the node: give permissions on it, and get the work orders that have no worker"
+
+var definitionsPage = newPage[definitionsView]("definitions.html")
+
+func (c *Console) listDefinitions(r *request) error {
+	found, err := c.service.Definitions(r.ctx(), r.actor())
+	if err != nil {
+		return err
+	}
+	view := definitionsView{Administrators: plural(found.Administrators, "administrator has", "administrators have")}
+	for _, d := range found.Organization {
+		row := definitionRow{
+			Name: d.Name, People: plural(d.People, "person", "people"), Integrations: plural(d.Integrations, "integration", "integrations"),
+			May: textsOf(d.Grants, grantTexts),
+		}
+		if d.People > 0 {
+			row.PeopleURL = linkTo("/people", "definition", d.ID)
+		}
+		view.Organization = append(view.Organization, row)
+	}
+	for _, d := range found.Nodes {
+		view.Nodes = append(view.Nodes, nodeDefinitionRowOf(d))
+	}
+	return definitionsPage.show(r, view)
+}
+
+func nodeDefinitionRowOf(d service.NodeDefinitionUse) nodeDefinitionRow {
+	row := nodeDefinitionRow{Name: d.Name, Reach: "Only the node", May: textsOf(d.Grants, nodeGrantTexts), Assigned: "No one"}
+	if d.AppliesBelow {
+		row.Reach = "The node and below"
+	}
+	if d.InventoryManager {
+		row.May = append(row.May, inventoryManagerText)
+	}
+	if d.Assignments > 0 {
+		row.Assigned = counted(d.Assignments, service.MaxEffects, "assignment", "assignments") + " of " +
+			counted(d.Identities, service.MaxEffects, "person, team or integration", "people, teams and integrations")
+	}
+	return row
+}
+
+// textsOf returns the texts of permissions as the start of sentences.
+func textsOf[G ~string](grants []G, texts map[G]string) []string {
+	var all []string
+	for _, g := range grants {
+		text := cmp.Or(texts[g], string(g))
+		all = append(all, strings.ToUpper(text[:1])+text[1:])
+	}
+	return all
+}

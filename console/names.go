@@ -1,0 +1,33 @@
+package console
+
+import (
+	"strings"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// nameFilter reads the search and the page of a list that is sorted by name from the URL. It
+// asks for one entry more than a page has: there is a next page if it comes.
+func (r *request) nameFilter() service.NameFilter {
+	return service.NameFilter{
+		Search: strings.TrimSpace(r.Query("q")), AfterName: r.Query("after_name"), AfterID: r.Query("after"), Limit: models.DefaultPageSize + 1,
+	}
+}
+
+// namePages returns the page of what a nameFilter found, and where the other pages are. key
+// returns the name and the id of an entry; parameters are those of the list's filters.
+func namePages[T any](r *request, found []T, key func(T) (name, id string), path string, parameters ...string) ([]T, pager) {
+	var p pager
+	if len(found) > models.DefaultPageSize {
+		found = found[:models.DefaultPageSize]
+		name, id := key(found[len(found)-1])
+		p.Older = linkTo(path, append(parameters, "after_name", name, "after", id)...)
+	}
+	if r.Query("after") != "" {
+		p.Newer = linkTo(path, parameters...)
+	}
+	return found, p
+}
+
+func nameOfPerson(p service.PersonSummary) (name, id string) { return p.Name, p.ID }

@@ -1,0 +1,278 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/gin-gonic/gin"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+func (c *Console) teamRoutes(pages *gin.RouterGroup) {
+	pages.GET("/teams", c.signedIn(c.listTeams))
+	pages.GET("/teams/new", c.signedIn(c.showNewTeam))
+	pages.POST("/teams", c.signedIn(c.createTeam))
+	pages.GET("/teams/:id", c.signedIn(c.showTeam))
+	pages.POST("/teams/:id", c.signedIn(c.renameTeam))
+	pages.GET("/teams/:id/members", c.signedIn(c.showAddMembers))
+	pages.POST("/teams/:id/members", c.signedIn(c.addMembers))
+	pages.GET("/teams/:id/remove", c.signedIn(c.confirmRemoveMember))
+	pages.POST("/teams/:id/remove", c.signedIn(c.removeMember))
+	pages.GET("/teams/:id/delete", c.signedIn(c.confirmDeleteTeam))
+	pages.POST("/teams/:id/delete", c.signedIn(c.deleteTeam))
+}
+
+// teamsView is the list of teams.
+type teamsView struct {
+	Search  string
+	Manages bool
+	Teams   []teamRow
+	Pager   pager
+}
+
+type teamRow struct{ ID, Name, Members, Nodes string }
+
+var teamsPage = newPage[teamsView]("teams.html")
+
+func (c *Console) listTeams(r *request) error {
+	filter := r.nameFilter()
+	found, err := c.service.TeamsOf(r.ctx(), r.actor(), filter)
+	if err != nil {
+		return err
+	}
+	view := teamsView{Search: filter.Search, Manages: r.may(models.GrantPeople)}
+	found, view.Pager = namePages(r, found, func(t service.TeamSummary) (string, string) { return t.Name, t.ID }, "/teams", "q", filter.Search)
+	for _, t := range found {
+		view.Teams = append(view.Teams, teamRow{t.ID, t.Name, members(t), nodes(t)})
+	}
+	return teamsPage.show(r, view)
+}
+
+func members(t service.TeamSummary) string {
+	return counted(t.Members, service.MaxEffects, "member", "members")
+}
+
+func nodes(t service.TeamSummary) string {
+	return counted(t.Nodes, service.MaxEffects, "node", "nodes")
+}
+
+// newTeamView is the form of a new team.
+type newTeamView struct{ Form form }
+
+var newTeamPage = newPage[newTeamView]("team_new.html")
+
+func (c *Console) showNewTeam(r *request) error {
+	return renderNewTeam(r, http.StatusOK, newForm(nil))
+}
+
+func renderNewTeam(r *request, status int, f form) error {
+	if err := r.require(models.GrantPeople); err != nil {
+		return err
+	}
+	return newTeamPage.render(r, status, newTeamView{f})
+}
+
+func teamURL(id string) string { return Root + "/teams/" + id }
+
+func (c *Console) createTeam(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	team, err := c.service.CreateTeam(f.context(r), r.actor(), r.viewer.OrganizationID, f.Value("name"))
+	return r.finish(f, err, outcome{
+		to: teamURL(team.ID), done: "created", toRecord: teamURL,
+		again: func(status int, f form) error { return renderNewTeam(r, status, f) },
+	})
+}
+
+// teamView is a team with a page of its members.
+type teamView struct {
+	Team           service.TeamSummary
+	Members, Nodes string
+	CreatedAt      moment
+	Search         string
+	Manages        bool
+	Rows           []memberRow
+	Pager          pager
+	Assigned       assignedView
+	Form           form
+}
+
+type memberRow struct {
+	// URL is the member's page, "" without one.
+	ID, Name, Email, URL, Remove string
+	State                        stateMark
+}
+
+var teamPage = newPage[teamView]("team.html")
+
+func (c *Console) showTeam(r *request) error { return c.renderTeam(r, http.StatusOK, nil) }
+
+func (c *Console) renderTeam(r *request, status int, rejected *form) error {
+	filter := r.nameFilter()
+	t, err := c.service.TeamOf(r.ctx(), r.actor(), r.Param("id"), filter)
+	if err != nil {
+		return err
+	}
+	view := teamView{
+		Team: t.TeamSummary, Members: members(t.TeamSummary), Nodes: nodes(t.TeamSummary), CreatedAt: r.moment(t.CreatedAt),
+		Search: filter.Search, Manages: r.may(models.GrantPeople),
+	}
+	t.People, view.Pager = namePages(r, t.People, func(m service.TeamMember) (string, string) { return m.Name, m.ID }, "/teams/"+t.ID, "q", filter.Search)
+	for _, m := range t.People {
+		view.Rows = append(view.Rows, memberRowOf(t.ID, m))
+	}
+	if view.Assigned, err = c.assigned(r, t.ID); err != nil {
+		return err
+	}
+	if view.Manages {
+		if view.Form, err = editForm(t.Team, url.Values{"name": {t.Name}}); err != nil {
+			return err
+		}
+		if rejected != nil {
+			rejected.ETag = view.Form.ETag
+			view.Form = *rejected
+		}
+	}
+	return teamPage.render(r, status, view)
+}
+
+func memberRowOf(teamID string, m service.TeamMember) memberRow {
+	row := memberRow{ID: m.ID, Name: m.Name, Email: valueOf(m.Email), Remove: linkTo("/teams/"+teamID+"/remove", "member", m.ID)}
+	row.State = stateMark{"good", "check", "Member"}
+	switch {
+	case m.Kind != models.KindPerson:
+		row.State = stateMark{"good", "check", "Member: " + string(m.Kind)}
+	case m.DeactivatedAt != nil:
+		row.State = stateMark{"muted", "off", "Deactivated"}
+	}
+	if m.Kind == models.KindPerson {
+		row.URL = Root + "/people/" + m.ID
+	}
+	return row
+}
+
+func (c *Console) renameTeam(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	id := r.Param("id")
+	_, err = c.service.RenameTeam(f.context(r), r.actor(), id, f.Value("name"))
+	return r.finish(f, err, outcome{to: teamURL(id), done: "saved", again: func(status int, f form) error {
+		return c.renderTeam(r, status, &f)
+	}})
+}
+
+// addMembersView is the form that adds people to a team, with the people to choose from.
+type addMembersView struct {
+	Team   service.TeamSummary
+	Search string
+	Form   form
+	People []option
+	Pager  pager
+}
+
+var addMembersPage = newPage[addMembersView]("team_members.html")
+
+func (c *Console) showAddMembers(r *request) error {
+	return c.renderAddMembers(r, http.StatusOK, newForm(nil))
+}
+
+func (c *Console) renderAddMembers(r *request, status int, f form) error {
+	if err := r.require(models.GrantPeople); err != nil {
+		return err
+	}
+	id := r.Param("id")
+	team, err := c.service.TeamOf(r.ctx(), r.actor(), id, service.NameFilter{Limit: 1})
+	if err != nil {
+		return err
+	}
+	filter := r.nameFilter()
+	found, err := c.service.PeopleOf(r.ctx(), r.actor(), "", service.PersonFilter{NameFilter: filter, OutsideTeam: id})
+	if err != nil {
+		return err
+	}
+	view := addMembersView{Team: team.TeamSummary, Search: filter.Search, Form: f}
+	found, view.Pager = namePages(r, found, nameOfPerson, "/teams/"+id+"/members", "q", filter.Search)
+	for _, p := range found {
+		view.People = append(view.People, option{Value: p.ID, Label: p.Name, Hint: p.Email})
+	}
+	return addMembersPage.render(r, status, view)
+}
+
+func (c *Console) addMembers(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	id := r.Param("id")
+	_, err = c.service.AddTeamMembers(f.context(r), r.actor(), id, f.Values["person"])
+	return r.finish(f, err, outcome{to: teamURL(id), done: "added", again: func(status int, f form) error {
+		return c.renderAddMembers(r, status, f)
+	}})
+}
+
+func (c *Console) confirmRemoveMember(r *request) error {
+	if err := r.require(models.GrantPeople); err != nil {
+		return err
+	}
+	team, member, err := c.service.TeamMemberOf(r.ctx(), r.actor(), r.Param("id"), r.Query("member"))
+	if err != nil {
+		return err
+	}
+	return r.confirm(confirmView{
+		Title: "Remove " + member.Name + " from " + team.Name + "?",
+		Effects: []string{
+			member.Name + " loses the permissions on nodes, and the work orders, that come only from the team.",
+			"You can add " + member.Name + " again.",
+		},
+		Action: linkTo("/teams/"+team.ID+"/remove", "member", member.ID), Button: "Remove", Back: teamURL(team.ID),
+	})
+}
+
+func (c *Console) removeMember(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	id := r.Param("id")
+	_, err = c.service.RemoveTeamMember(f.context(r), r.actor(), id, r.Query("member"))
+	return r.finish(f, err, outcome{to: teamURL(id), done: "removed"})
+}
+
+func (c *Console) confirmDeleteTeam(r *request) error {
+	team, workOrders, err := c.service.TeamEffects(r.ctx(), r.actor(), r.Param("id"))
+	if err != nil {
+		return err
+	}
+	f, err := editForm(team.Team, nil)
+	if err != nil {
+		return err
+	}
+	view := confirmView{
+		Title: "Delete " + team.Name + "?", Action: teamURL(team.ID) + "/delete", Button: "Delete the team", Back: teamURL(team.ID), Form: f,
+		Effects: []string{"The team loses its " + members(team) + ", and its permissions on " + nodes(team) + ". Members keep what they have without it."},
+	}
+	if workOrders > 0 {
+		view.Effects = append(view.Effects, counted(workOrders, service.MaxEffects, "open work order stays", "open work orders stay")+
+			" assigned to "+team.Name+", which then has no one. Give them to someone else first.")
+	}
+	view.Effects = append(view.Effects, "History and log keep the name. A team that was deleted cannot come back.")
+	return r.confirm(view)
+}
+
+func (c *Console) deleteTeam(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	id := r.Param("id")
+	_, err = c.service.DeleteTeam(f.context(r), r.actor(), id)
+	return r.finish(f, err, outcome{to: Root + "/teams", done: "deleted", again: func(status int, f form) error {
+		return c.renderTeam(r, status, &f)
+	}})
+}

@@ -1,0 +1,193 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// NameFilter selects a page of a list that is sorted by name. Empty fields restrict nothing.
+type NameFilter struct {
+	// Search is a part of the name; of people, of the e-mail address too.
+	Search string
+	// AfterName and AfterID are those of the last entry of the previous page.
+	AfterName, AfterID string
+	Limit              int
+}
+
+// args are the filter's parameters of a query that has inNamePage.
+func (f NameFilter) args() pgx.NamedArgs {
+	return pgx.NamedArgs{
+		"search": strings.ToLower(strings.TrimSpace(f.Search)), "after_name": f.AfterName, "after_id": f.AfterID,
+		"limit": min(cmp.Or(f.Limit, models.DefaultPageSize), models.MaxPageSize+1),
+	}
+}
+
+// inNamePage is the condition that {w}, which has an id and a name, is on the page of a
+// NameFilter; {text} is another text that is searched.
+const inNamePage = `(@search = '' OR strpos(lower({w}.name), @search) > 0 OR strpos(lower({text}), @search) > 0)
+			AND (@after_id = '' OR (lower({w}.name), {w}.id) > (lower(@after_name), @after_id))`
+
+// Team is a team as someone who manages people changes it.
+type Team struct {
+	ID             string `json:"id"`
+	OrganizationID string `json:"organization_id"`
+	Name           string `json:"name"`
+}
+
+// TeamSummary is a team with what it has, each counted up to MaxEffects.
+type TeamSummary struct {
+	Team
+	CreatedAt models.Time
+	// Nodes are those on which the team has permissions.
+	Members, Nodes int
+}
+
+// teamSummaryQuery reads the teams of {of}, which are rows of identities.
+const teamSummaryQuery = `
+	SELECT i.id, i.organization_id, i.name, i.created_at,
+		(SELECT count(*) FROM (SELECT FROM team_members WHERE team_id = i.id LIMIT @max) x) AS members,
+		(SELECT count(*) FROM (SELECT FROM assignments WHERE identity_id = i.id LIMIT @max) x) AS nodes
+	FROM ({of}) i`
+
+// teamsOfOrganization are the teams of an organization, along the index of teams.
+const teamsOfOrganization = `SELECT * FROM identities WHERE organization_id = @organization AND kind = 'team' AND deleted_at IS NULL`
+
+var (
+	teamListQuery = with(teamSummaryQuery, "of", teamsOfOrganization+` AND `+with(inNamePage, "w", "identities", "text", "''")+`
+			ORDER BY lower(name), id LIMIT @limit`) + ` ORDER BY lower(i.name), i.id`
+	teamQuery = with(teamSummaryQuery, "of", teamsOfOrganization+` AND id = @id`)
+)
+
+// TeamsOf returns a page of the organization's teams by name. Any person of the organization
+// may read it. Errors: permission_denied for an integration, unavailable.
+func (s *Service) TeamsOf(ctx context.Context, actor Actor, filter NameFilter) ([]TeamSummary, error) {
+	var found []TeamSummary
+	if err := requirePerson(actor, "The list of teams"); err != nil {
+		return nil, err
+	}
+	args := filter.args()
+	args["organization"], args["max"] = actor.OrganizationID, MaxEffects
+	return read(ctx, s, actor.OrganizationID, func() ([]TeamSummary, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+		queueAll(pipeline, &found, teamListQuery, args)
+		return nil
+	})
+}
+
+// TeamMember is a member of a team: a person, rarely an integration.
+type TeamMember struct {
+	ID    string
+	Name  string
+	Kind  models.IdentityKind
+	Email *string
+	// DeactivatedAt is when a person lost access, nil for people who have it.
+	DeactivatedAt *models.Time
+}
+
+// teamMembersQuery reads the members of @id on the page {page}. Only those that it returns are
+// looked up in people, unless it searches.
+const teamMembersQuery = `
+	SELECT i.id, i.name, i.kind, p.email, p.deactivated_at
+	FROM (SELECT i.* FROM team_members m
+		CROSS JOIN LATERAL (SELECT id, name, kind FROM identities WHERE id = m.member_id LIMIT 1) i
+		WHERE m.team_id = @id AND {page}
+		ORDER BY lower(i.name), i.id LIMIT @limit) i
+	LEFT JOIN LATERAL (SELECT email, deactivated_at FROM people WHERE id = i.id LIMIT 1) p ON true
+	ORDER BY lower(i.name), i.id`
+
+var teamMemberPageQuery = with(teamMembersQuery, "page", with(inNamePage, "w", "i", "text", "(SELECT email FROM people WHERE id = i.id)"))
+
+// TeamDetail is a team with a page of its members.
+type TeamDetail struct {
+	TeamSummary
+	People []TeamMember
+}
+
+// TeamOf returns a team of the organization with a page of its members by name. Any person
+// of the organization may read it. Errors: not_found, permission_denied for an integration,
+// unavailable.
+func (s *Service) TeamOf(ctx context.Context, actor Actor, id string, filter NameFilter) (TeamDetail, error) {
+	var found TeamDetail
+	if err := requirePerson(actor, "A team with its members"); err != nil {
+		return found, err
+	}
+	if !models.IsID(id, models.PrefixIdentity) {
+		return found, models.NotFound()
+	}
+	args := filter.args()
+	args["organization"], args["id"], args["max"] = actor.OrganizationID, id, MaxEffects
+	return read(ctx, s, actor.OrganizationID, func() (TeamDetail, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+		queueOne(pipeline, &found.TeamSummary, models.NotFound(), teamQuery, args)
+		queueAll(pipeline, &found.People, teamMemberPageQuery, args)
+		return nil
+	})
+}
+
+var teamMemberQuery = with(teamMembersQuery, "page", "m.member_id = @member")
+
+// TeamMemberOf returns a team of the organization and one of its members. Any person of the
+// organization may read them. Errors: not_found, permission_denied for an integration,
+// unavailable.
+func (s *Service) TeamMemberOf(ctx context.Context, actor Actor, id, memberID string) (TeamSummary, TeamMember, error) {
+	var team TeamSummary
+	var member TeamMember
+	if err := requirePerson(actor, "A team with its members"); err != nil {
+		return team, member, err
+	}
+	if !models.IsID(id, models.PrefixIdentity) || !models.IsID(memberID, models.PrefixIdentity) {
+		return team, member, models.NotFound()
+	}
+	args := pgx.NamedArgs{"organization": actor.OrganizationID, "id": id, "member": memberID, "max": MaxEffects, "limit": 1}
+	member, err := read(ctx, s, actor.OrganizationID, func() (TeamMember, error) { return member, nil }, func(pipeline *pgx.Batch) error {
+		queueOne(pipeline, &team, models.NotFound(), teamQuery, args)
+		queueOne(pipeline, &member, models.NotFound(), teamMemberQuery, args)
+		return nil
+	})
+	return team, member, err
+}
+
+// TeamsOfPerson returns the teams of a person of the organization by name, at most
+// MaxEffects. Any person of the organization may read them. Errors: not_found,
+// permission_denied for an integration, unavailable.
+func (s *Service) TeamsOfPerson(ctx context.Context, actor Actor, personID string) ([]Team, error) {
+	if err := requirePerson(actor, "The list of a person's teams"); err != nil {
+		return nil, err
+	}
+	if !models.IsID(personID, models.PrefixIdentity) {
+		return nil, models.NotFound()
+	}
+	return knownList[Team](ctx, s, actor.OrganizationID,
+		`SELECT EXISTS (SELECT FROM people WHERE id = $1 AND organization_id = $2)`, []any{personID, actor.OrganizationID}, `
+		SELECT i.id, i.organization_id, i.name FROM team_members m
+		CROSS JOIN LATERAL (SELECT id, organization_id, name FROM identities WHERE id = m.team_id AND deleted_at IS NULL LIMIT 1) i
+		WHERE m.member_id = $1 ORDER BY lower(i.name), i.id LIMIT $2`, []any{personID, MaxEffects})
+}
+
+// TeamEffects returns a team, and to how many work orders that are neither complete nor
+// cancelled it stays assigned if it is deleted, for someone who may do that. They are counted
+// up to MaxEffects. Errors: not_found, permission_denied, unavailable.
+func (s *Service) TeamEffects(ctx context.Context, actor Actor, id string) (TeamSummary, int, error) {
+	var found TeamSummary
+	if !models.IsID(id, models.PrefixIdentity) {
+		return found, 0, models.NotFound()
+	}
+	var open struct{ WorkOrders int }
+	args := pgx.NamedArgs{"organization": actor.OrganizationID, "id": id, "max": MaxEffects}
+	workOrders, err := read(ctx, s, actor.OrganizationID, func() (int, error) { return open.WorkOrders, nil }, func(pipeline *pgx.Batch) error {
+		queueOne(pipeline, &found, models.NotFound(), teamQuery, args)
+		queueMayManagePeople(pipeline, actor)
+		queueOne(pipeline, &open, models.NotFound(), `SELECT `+openWorkOrdersOf+` AS work_orders`, args)
+		return nil
+	})
+	return found, workOrders, err
+}
+
+// openWorkOrdersOf counts the work orders that are neither complete nor cancelled and have
+// the identity @id as worker or consultant, up to @max.
+const openWorkOrdersOf = `(SELECT count(*) FROM (SELECT FROM work_order_assignees x
+					CROSS JOIN LATERAL (SELECT status FROM work_orders WHERE id = x.work_order_id LIMIT 1) w
+					WHERE x.identity_id = @id AND x.position >= 0 AND w.status NOT IN ('complete', 'cancelled') LIMIT @max) n)`

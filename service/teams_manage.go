@@ -1,0 +1,189 @@
+package service
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm/clause"
+
+	"millwright/models"
+)
+
+// maxNewMembers is how many people one write adds to a team.
+const maxNewMembers = models.MaxPageSize
+
+// lockedTeam is a team and its organization, both locked until the transaction ends.
+type lockedTeam struct {
+	organization lockedOrganization
+	identity     models.Identity
+}
+
+func (l lockedTeam) team() Team {
+	return Team{ID: l.identity.ID, OrganizationID: l.organization.ID, Name: l.identity.Name}
+}
+
+// lockTeam locks a team for an actor who may manage the people of its organization. Errors:
+// not_found (unknown, deleted, or another organization's), permission_denied, unavailable.
+func (t *ormTx) lockTeam(actor Actor, id string) (l lockedTeam, err error) {
+	if !models.IsID(id, models.PrefixIdentity) {
+		return l, models.NotFound()
+	}
+	of, err := scanOne[string](t, models.NotFound(), `SELECT organization_id FROM identities WHERE id = ? AND kind = 'team'`, id)
+	if err != nil {
+		return l, err
+	}
+	if l.organization, err = t.lockOrganization(actor, of); err != nil {
+		return l, err
+	}
+	if l.identity, err = lockRow[models.Identity](t, id); err == nil && l.identity.DeletedAt != nil {
+		err = models.NotFound()
+	}
+	return l, err
+}
+
+// changeTeam changes a team for an actor in one transaction. change reports whether anything
+// is different, since only then the action is logged. Errors: those of lockTeam and of
+// change, *FormStaleError.
+func (s *Service) changeTeam(ctx context.Context, actor Actor, id, action string, change func(*ormTx, *lockedTeam) (changed bool, err error)) (Team, error) {
+	var team Team
+	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
+		l, err := t.lockTeam(actor, id)
+		if err != nil {
+			return err
+		}
+		if err := t.matchesForm(l.team(), l.organization.ID, id); err != nil {
+			return err
+		}
+		changed, err := change(t, &l)
+		if err != nil {
+			return err
+		}
+		team = l.team()
+		if !changed {
+			return nil
+		}
+		l.identity.ChangedAt = t.at.After(l.identity.ChangedAt)
+		if err := t.update(&l.identity, "name", "changed_at", "deleted_at"); err != nil {
+			return err
+		}
+		return t.log(actor, l.organization.ID, action, id)
+	})
+	return team, err
+}
+
+// CreateTeam creates a team without members. Errors: not_found, permission_denied,
+// validation_failed, unavailable.
+func (s *Service) CreateTeam(ctx context.Context, actor Actor, organizationID, name string) (Team, error) {
+	var team Team
+	name = strings.TrimSpace(name)
+	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
+		o, err := t.lockOrganization(actor, organizationID)
+		if err != nil {
+			return err
+		}
+		if err := invalid(checkName(name)); err != nil {
+			return err
+		}
+		id, err := t.newID(models.PrefixIdentity)
+		if err != nil {
+			return err
+		}
+		identity := models.Identity{ID: id, OrganizationID: o.ID, Kind: models.KindTeam, Name: name, CreatedAt: t.at, ChangedAt: t.at}
+		if err := t.db.Create(&identity).Error; err != nil {
+			return err
+		}
+		team = lockedTeam{o, identity}.team()
+		return t.log(actor, o.ID, "team.created", id)
+	})
+	return team, err
+}
+
+// RenameTeam gives a team another name. Errors: not_found, permission_denied,
+// validation_failed, *FormStaleError, unavailable.
+func (s *Service) RenameTeam(ctx context.Context, actor Actor, id, name string) (Team, error) {
+	name = strings.TrimSpace(name)
+	return s.changeTeam(ctx, actor, id, "team.renamed", func(_ *ormTx, l *lockedTeam) (bool, error) {
+		if err := invalid(checkName(name)); err != nil {
+			return false, err
+		}
+		changed := l.identity.Name != name
+		l.identity.Name = name
+		return changed, nil
+	})
+}
+
+// AddTeamMembers adds people of the organization to a team, at most 200. Those who are
+// members stay. Members have the team's permissions on nodes and its work orders. Errors:
+// not_found, permission_denied, validation_failed (/person: no one chosen, unknown, or
+// deactivated), *FormStaleError, unavailable.
+func (s *Service) AddTeamMembers(ctx context.Context, actor Actor, id string, personIDs []string) (Team, error) {
+	return s.changeTeam(ctx, actor, id, "team.member_added", func(t *ormTx, l *lockedTeam) (bool, error) {
+		members, err := t.newMembers(*l, personIDs)
+		if err != nil {
+			return false, err
+		}
+		added := t.db.Clauses(clause.OnConflict{DoNothing: true}).Create(&members)
+		return added.RowsAffected > 0, added.Error
+	})
+}
+
+// newMembers returns the rows of people to add to a team. Errors: validation_failed.
+func (t *ormTx) newMembers(l lockedTeam, personIDs []string) ([]models.TeamMember, error) {
+	wanted := models.TextArray(slices.Compact(slices.Sorted(slices.Values(personIDs))))
+	field := models.FieldError{Pointer: "/person", Code: "required", Detail: "Choose at least one person."}
+	switch {
+	case len(wanted) == 0:
+		return nil, models.Invalid(field)
+	case len(wanted) > maxNewMembers:
+		field.Code, field.Detail = "too_many", "Choose at most 200 people at a time."
+		return nil, models.Invalid(field)
+	case slices.ContainsFunc(wanted, func(id string) bool { return !models.IsID(id, models.PrefixIdentity) }):
+		return nil, models.Invalid(unknownField("/person", "person"))
+	}
+	known, err := scanAll[string](t, `SELECT id FROM people WHERE id = ANY (?) AND organization_id = ? AND deactivated_at IS NULL`, wanted, l.organization.ID)
+	if err != nil {
+		return nil, err
+	}
+	if len(known) < len(wanted) {
+		return nil, models.Invalid(unknownField("/person", "person"))
+	}
+	members := make([]models.TeamMember, len(wanted))
+	for i, personID := range wanted {
+		members[i] = models.TeamMember{TeamID: l.identity.ID, MemberID: personID, OrganizationID: l.organization.ID}
+	}
+	return members, nil
+}
+
+// RemoveTeamMember removes a member from a team. Errors: not_found (including someone who is
+// no member), permission_denied, *FormStaleError, unavailable.
+func (s *Service) RemoveTeamMember(ctx context.Context, actor Actor, id, memberID string) (Team, error) {
+	return s.changeTeam(ctx, actor, id, "team.member_removed", func(t *ormTx, _ *lockedTeam) (bool, error) {
+		if !models.IsID(memberID, models.PrefixIdentity) {
+			return false, models.NotFound()
+		}
+		removed := t.db.Delete(&models.TeamMember{}, "team_id = ? AND member_id = ?", id, memberID)
+		if removed.Error == nil && removed.RowsAffected == 0 {
+			return false, models.NotFound()
+		}
+		return true, removed.Error
+	})
+}
+
+// DeleteTeam deletes a team for good and returns its last state. Its identity stays, so that
+// records and the log still name it, and it stays assigned to its work orders; its members
+// and permissions on nodes are removed. Imports can use its key again if they overwrite.
+// Errors: not_found, permission_denied, *FormStaleError, unavailable.
+func (s *Service) DeleteTeam(ctx context.Context, actor Actor, id string) (Team, error) {
+	return s.changeTeam(ctx, actor, id, "team.deleted", func(t *ormTx, l *lockedTeam) (bool, error) {
+		l.identity.DeletedAt = &t.at
+		// The members first: an assignment that ends is checked for each of them.
+		if err := t.db.Delete(&models.TeamMember{}, "team_id = ?", id).Error; err != nil {
+			return false, err
+		}
+		if err := t.db.Delete(&models.Assignment{}, "identity_id = ?", id).Error; err != nil {
+			return false, err
+		}
+		return true, t.db.Delete(&models.ImportKey{}, "organization_id = ? AND id = ?", l.organization.ID, id).Error
+	})
+}
