@@ -72,7 +72,7 @@ func (in *installation) plantConsole(ctx context.Context) (found consoleRecords,
 func (in *installation) plantConsoleRecords(ctx context.Context) error {
 	const first = `(SELECT i.*, n.name FROM integrations i JOIN identities n ON n.id = i.id WHERE n.name = 'Integration 1') i`
 	named := func(n int) string { return fmt.Sprintf(` generate_series(1, %d) n, `, n) }
-	return in.execAll(ctx, []string{
+	err := in.execAll(ctx, []string{
 		`UPDATE people SET admin = true`,
 		`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at)
 			SELECT 'idn_1' || lpad(to_hex(n), 25, '0'), i.organization_id, 'integration', 'Planned maintenance of building ' || n, now(), now()
@@ -102,6 +102,10 @@ func (in *installation) plantConsoleRecords(ctx context.Context) error {
 		`DO $$ BEGIN EXECUTE (SELECT 'INSERT INTO delivery_hours SELECT id, date_trunc(''hour'', now()) - n * interval ''1 hour''' || repeat(', 40', count(*)::integer - 2)
 			|| ' FROM webhooks, generate_series(0, 719) n' FROM pg_attribute WHERE attrelid = 'delivery_hours'::regclass AND attnum > 0 AND NOT attisdropped); END $$`,
 	})
+	if err != nil {
+		return err
+	}
+	return in.execAll(ctx, plantTeams())
 }
 
 // plantSearched creates events with their entries in the log and their deliveries, in the

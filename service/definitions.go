@@ -32,8 +32,8 @@ type Definitions struct {
 	Administrators int
 }
 
-// definitionUsesQuery goes through the people once. Its first row is about administrators,
-// who may have a definition, too.
+// definitionUsesQuery goes through the people once. Its first row counts the administrators,
+// since they can have a definition, too.
 const definitionUsesQuery = `
 	WITH people AS MATERIALIZED (SELECT organization_definition_id AS id, count(*) AS n, count(*) FILTER (WHERE admin) AS admins FROM people
 		WHERE organization_id = @organization AND deactivated_at IS NULL GROUP BY 1)

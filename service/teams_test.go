@@ -209,7 +209,7 @@ func TestADeletedTeamIsUnknown(t *testing.T) {
 	}
 }
 
-// Of two who change a team at a time each change is there once.
+// If two people change a team at a time, each change is made once.
 func TestTeamsAreChangedAtOnce(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
@@ -247,7 +247,7 @@ func TestTeamsAreChangedAtOnce(t *testing.T) {
 	}
 }
 
-// Whoever is in a team has its permissions from then on until it leaves the team.
+// A member has the permissions of the team as long as it is in the team.
 func TestMembersHaveTheTeamsPermissions(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
