@@ -20,7 +20,7 @@ type definitionRow struct {
 	Name, People, Integrations string
 	// May says what it allows, in sentences.
 	May []string
-	// PeopleURL lists the people, "" if there are none.
+	// PeopleURL lists the people, "" without any.
 	PeopleURL string
 }
 
