@@ -346,7 +346,6 @@ func TestTheSidebarShowsThePart(t *testing.T) {
 	v := s.SignedIn("ann")
 	ids := map[string]string{
 		"work-orders": servicetest.Value[string](s.Fixture, `SELECT min(id) FROM work_orders`), "integrations": s.ID("erp"), "webhooks": s.ID("erp_hook"), "people": s.ID("bob"), "feedback": newFeedback(t, s),
-		"integrations": s.ID("erp"), "webhooks": s.ID("erp_hook"), "people": s.ID("bob"), "feedback": newFeedback(t, s),
 		"teams": s.ID("crew"), "forms": s.ID("inspection"),
 		"deliveries": servicetest.Value[string](s.Fixture, `SELECT min(id) FROM all_deliveries`),
 	}

@@ -51,7 +51,6 @@ func TestADoubleClickActsOnce(t *testing.T) {
 	delivery := servicetest.Value[string](s.Fixture, `SELECT id FROM all_deliveries WHERE webhook_id = $1`, s.ID("erp_hook"))
 	s.PlantDeliveries("erp_hook", record, models.EventWorkOrderUpdated, models.DeliveryFailed, http.StatusInternalServerError, 3, s.Clock.Now())
 	erp, reader, hook := "/console/integrations/"+s.ID("erp"), "/console/integrations/"+s.ID("reader"), "/console/webhooks/"+s.ID("erp_hook")
-	bob := "/console/people/" + s.ID("bob")
 	job, reviewed := "/console/work-orders/"+record, "/console/work-orders/"+inReview(t, s, "ann")
 	bob, crew := "/console/people/"+s.ID("bob"), "/console/teams/"+s.ID("crew")
 	tried := map[string]bool{"/console/forgotten": true, "/console/invite/:token": true, "/console/reset/:token": true} // below
