@@ -52,7 +52,11 @@ func TestADoubleClickActsOnce(t *testing.T) {
 	s.PlantDeliveries("erp_hook", record, models.EventWorkOrderUpdated, models.DeliveryFailed, http.StatusInternalServerError, 3, s.Clock.Now())
 	erp, reader, hook := "/console/integrations/"+s.ID("erp"), "/console/integrations/"+s.ID("reader"), "/console/webhooks/"+s.ID("erp_hook")
 	job, reviewed := "/console/work-orders/"+record, "/console/work-orders/"+inReview(t, s, "ann")
-	bob, crew := "/console/people/"+s.ID("bob"), "/console/teams/"+s.ID("crew")
+	shift, err := s.CreateTeam(t.Context(), s.Viewer("ann"), s.Acme.OrganizationID, "Shift")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bob, team := "/console/people/"+s.ID("bob"), "/console/teams/"+shift.ID
 	tried := map[string]bool{"/console/forgotten": true, "/console/invite/:token": true, "/console/reset/:token": true} // below
 	for _, route := range harmless {
 		tried[route] = true
@@ -74,10 +78,10 @@ func TestADoubleClickActsOnce(t *testing.T) {
 		{"/console/feedback", "/console/feedback/new?node=AHU-1", "/console/feedback", []string{"subject", "It leaks"}, http.StatusSeeOther},
 		{"/console/feedback/:id/resolve", feedback, feedback + "/resolve", nil, http.StatusSeeOther},
 		{"/console/teams", "/console/teams/new", "/console/teams", []string{"name", "Twice"}, http.StatusSeeOther},
-		{"/console/teams/:id", crew, "", []string{"name", "Day shift"}, http.StatusSeeOther},
-		{"/console/teams/:id/members", crew + "/members", "", []string{"person", s.ID("eve")}, http.StatusSeeOther},
-		{"/console/teams/:id/remove", crew + "/remove?member=" + s.ID("eve"), "", nil, http.StatusSeeOther},
-		{"/console/teams/:id/delete", crew + "/delete", "", nil, http.StatusSeeOther},
+		{"/console/teams/:id", team, "", []string{"name", "Day shift"}, http.StatusSeeOther},
+		{"/console/teams/:id/members", team + "/members", "", []string{"person", s.ID("eve")}, http.StatusSeeOther},
+		{"/console/teams/:id/remove", team + "/remove?member=" + s.ID("eve"), "", nil, http.StatusSeeOther},
+		{"/console/teams/:id/delete", team + "/delete", "", nil, http.StatusSeeOther},
 		{"/console/integrations", "/console/integrations/new", "/console/integrations", []string{"name", "Twice", "scopes", "people:read"}, http.StatusOK},
 		{"/console/integrations/:id", reader, "", []string{"name", "Other name", "scopes", "work_orders:read"}, http.StatusSeeOther},
 		{"/console/integrations/:id/secret", erp + "/secret", "", nil, http.StatusOK},
