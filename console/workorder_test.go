@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
+
 	"millwright/console/consoletest"
 	"millwright/models"
 	"millwright/service"
@@ -321,6 +323,41 @@ func TestTheHistoryHasPages(t *testing.T) {
 	if n := strings.Count(second.Body, "changed the title"); n != 1 {
 		t.Errorf("the second page has %d changes", n)
 	}
+}
+
+// Hold, resume, review, send back, approve and cancel in a browser, with scripts and without; a
+// double click holds once.
+func TestStepsOfAWorkOrderInABrowser(t *testing.T) {
+	t.Parallel()
+	onBrowsers(t, func(t *testing.T, s *consoletest.Site, b *consoletest.Browser) {
+		path := "/console/work-orders/" + inReview(t, s, "ann")
+		b.SignIn("ann")
+		b.Open(path)
+		b.Fill("comment", "The belt is loose.")
+		b.Press("Send back")
+		b.WantText("Back from review", "The belt is loose.", "Ann Field sent the work order back")
+		b.Do(chromedp.DoubleClick(chromedp.CSS(`main form[action$="/hold"] button`)))
+		b.WantText("On hold")
+		b.WantNoText("Put on hold")
+		if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM log WHERE action = 'work_order.held'`); n != 1 {
+			t.Errorf("it was held %d times", n)
+		}
+		b.Open(path)
+		b.Press("Resume")
+		b.WantText("Resumed.")
+		b.Press("Assign someone")
+		b.Fill("identity", s.ID("dan"))
+		b.Press("Assign")
+		b.WantText("Ann Field added Dan Woods as worker.")
+		b.Press("Cancel…")
+		b.WantText("It cannot be reopened.")
+		b.Fill("reason", "A duplicate")
+		b.Press("Cancel the work order")
+		b.WantText("Cancelled", "A duplicate")
+		b.Open("/console/work-orders/" + inReview(t, s, "ann"))
+		b.Press("Approve")
+		b.WantText("Your review is saved", "Ann Field approved the work order.")
+	})
 }
 
 var olderPage = regexp.MustCompile(`<a class="button" href="([^"]+)" rel="next">`)
