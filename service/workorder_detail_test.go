@@ -81,7 +81,7 @@ func TestThePageNamesOtherRules(t *testing.T) {
 	id := s.mustWrite(result, err).ID
 	see := func(key string) service.WorkOrderDetail {
 		t.Helper()
-		detail, err := s.WorkOrderDetail(ctx, s.as(key), id, 0)
+		detail, err := s.WorkOrderDetail(t.Context(), s.as(key), id, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
