@@ -179,9 +179,11 @@ func (r *request) finish(f form, err error, o outcome) error {
 // field is an input of a form, for {{template "field" .}}.
 type field struct {
 	Name, Label, Value, Error, Hint, Type, Autocomplete string
-	Rows                                                int
-	Required                                            bool
-	Options                                             []option
+	// Mode is the keyboard that telephones show, "" for that of the type.
+	Mode     string
+	Rows     int
+	Required bool
+	Options  []option
 }
 
 // option is a choice of a select, or of a group of checkboxes or radio buttons.

@@ -32,6 +32,8 @@ func newHostileSite(t *testing.T) *guardedSite {
 	s.Exec(`UPDATE identities SET name = $2 WHERE id = $1`, s.Acme.OrganizationID, name(rightToLeft))
 	s.Exec(`UPDATE people SET phone = $2, email = $3 WHERE id = $1`, s.ID("eve"), rightToLeft, `"`+rightToLeft+strings.Repeat("x", 150)+`"@acme.example.com`)
 	s.Exec(`UPDATE inventory_nodes SET name = $1`, name(rightToLeft))
+	s.Exec(`UPDATE forms SET name = $1`, name(markup))
+	s.Exec(`UPDATE question_options SET label = $1`, markup+rightToLeft)
 	s.Exec(`UPDATE permission_definitions SET name = $1 || id`, markup+rightToLeft)
 	s.Exec(`UPDATE organization_permission_definitions SET name = $1 || id`, markup+rightToLeft)
 	s.Exec(`UPDATE forms SET name = $1`, name(markup))

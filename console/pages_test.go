@@ -241,6 +241,9 @@ func webhookPages(t *testing.T) (*consoletest.Site, []shownPage) {
 func newWorkOrderPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	s := consoletest.NewSite(t)
 	const choose = "/console/work-orders/new"
+	planned := "/console/work-orders/" + plannedWorkOrder(t, s)
+	s.Exec(`UPDATE work_order_assignees SET identity_id = $1`, s.ID("ann"))
+	other := "/console/work-orders/" + plannedWorkOrder(t, s)
 	return s, []shownPage{
 		{"GET /console/work-orders/new", "work-order-node", choose, nil, ""},
 		{"GET /console/work-orders/new", "work-order-node-level", choose + "?below=" + s.ID("hq"), nil, ""},
@@ -249,6 +252,11 @@ func newWorkOrderPages(t *testing.T) (*consoletest.Site, []shownPage) {
 		{"GET /console/work-orders/new", "work-order-node-impossible", choose + "?node=" + s.ID("fan1"), nil, ""},
 		{"GET /console/work-orders/new", "work-order-new", choose + "?node=" + s.ID("ahu1"), nil, ""},
 		{"POST /console/work-orders", "work-order-rejected", choose + "?node=" + s.ID("ahu1"), map[string]string{"title": " "}, "Create"},
+		{"GET /console/work-orders/:id/edit", "work-order-edit", planned + "/edit", nil, ""},
+		{"POST /console/work-orders/:id/edit", "work-order-edit-rejected", planned + "/edit", map[string]string{"title": " "}, "Save"},
+		{"GET /console/work-orders/:id/answers", "work-order-answers", planned + "/answers", nil, ""},
+		{"POST /console/work-orders/:id/answers", "work-order-answers-rejected", planned + "/answers", map[string]string{s.ID("q_hours"): "many"}, "Save the answers"},
+		{"GET /console/work-orders/:id/answers", "work-order-answers-impossible", other + "/answers", nil, ""},
 	}
 }
 

@@ -94,7 +94,11 @@ var routeCases = []routeCase{
 	{method: "POST", path: "/console/notices/read", form: "last=0", ids: []string{"last"}},
 	{method: "POST", path: "/console/notices/:id/open", id: "{notice}", form: "x=1"},
 
-	{method: "GET", path: "/console/work-orders/new", query: "node={ahu1}&below={hq}&after={hq}", ids: []string{"node", "below", "after"}},
+	{method: "GET", path: "/console/work-orders/new", query: "node={ahu1}&below={hq}&after={hq}&feedback={feedback}", ids: []string{"node", "below", "after", "feedback"}},
+	{method: "GET", path: "/console/work-orders/:id/edit", id: "{work_order}"},
+	{method: "POST", path: "/console/work-orders/:id/edit", id: "{work_order}", form: "title=Other"},
+	{method: "GET", path: "/console/work-orders/:id/answers", id: "{work_order}"},
+	{method: "POST", path: "/console/work-orders/:id/answers", id: "{work_order}", form: "asked={q_note}&{q_note}=Done"},
 	{method: "POST", path: "/console/work-orders", form: "node={roof}&title=Replace&form_id={inspection}&assignees={bob}&consultants={cat}", ids: []string{"node", "feedback", "form_id", "assignees", "consultants"}},
 	{method: "GET", path: "/console/feedback", query: "node={hq}&by={erp}", ids: []string{"node", "by"}},
 	{method: "GET", path: "/console/feedback/new", query: "node={ahu1}", ids: []string{"node"}},

@@ -66,6 +66,7 @@ type Service interface {
 	SearchNodes(ctx context.Context, actor service.Actor, search service.NodeSearch) ([]service.FoundNode, error)
 	CreatableNodes(ctx context.Context, actor service.Actor, below, after string) (service.CreatableNodes, error)
 	WorkOrderChoices(ctx context.Context, actor service.Actor, nodeID, text string, chosen []string) (service.WorkOrderChoices, error)
+	UpdateWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id string, patch service.WorkOrderPatch) (service.WriteResult, error)
 	CreateWorkOrder(ctx context.Context, actor service.Actor, call service.Call, in service.NewWorkOrder) (service.WriteResult, error)
 	Feedback(ctx context.Context, actor service.Actor, id string) ([]byte, error)
 

@@ -61,6 +61,7 @@ func TestADoubleClickActsOnce(t *testing.T) {
 	for _, route := range harmless {
 		tried[route] = true
 	}
+	answered := newRecord(t, s)
 	v := s.SignedIn("ann")
 	feedback := "/console/feedback/" + newFeedback(t, s)
 	for _, form := range []struct {
@@ -82,6 +83,8 @@ func TestADoubleClickActsOnce(t *testing.T) {
 		{"/console/teams/:id/members", team + "/members", "", []string{"person", s.ID("eve")}, http.StatusSeeOther},
 		{"/console/teams/:id/remove", team + "/remove?member=" + s.ID("eve"), "", nil, http.StatusSeeOther},
 		{"/console/teams/:id/delete", team + "/delete", "", nil, http.StatusSeeOther},
+		{"/console/work-orders/:id/edit", "/console/work-orders/" + answered + "/edit", "", []string{"title", "Twice"}, http.StatusSeeOther},
+		{"/console/work-orders/:id/answers", "/console/work-orders/" + answered + "/answers", "", []string{"complete", "yes"}, http.StatusSeeOther},
 		{"/console/integrations", "/console/integrations/new", "/console/integrations", []string{"name", "Twice", "scopes", "people:read"}, http.StatusOK},
 		{"/console/integrations/:id", reader, "", []string{"name", "Other name", "scopes", "work_orders:read"}, http.StatusSeeOther},
 		{"/console/integrations/:id/secret", erp + "/secret", "", nil, http.StatusOK},

@@ -78,6 +78,10 @@ func TestPagesAreLight(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t, withExamples)
 	full := fillTables(t, s)
+	planned := plannedWorkOrder(t, s)
+	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), service.Call{}, planned, []string{s.ID("ann")}, nil); err != nil {
+		t.Fatal(err)
+	}
 	tested := map[string][]string{ // by route; those of visitors begin with "-"
 		"/console": {""}, "/console/account": {""}, "/console/log": {"", "?what=work_order"}, "/console/notices": {""},
 		"/console/people": {"", "?q=a"}, "/console/people/new": {""}, "/console/people/:id": {s.ID("bob")}, "/console/people/:id/deactivate": {s.ID("bob")},
@@ -94,9 +98,10 @@ func TestPagesAreLight(t *testing.T) {
 		"/console/webhooks/:id/missed": {s.ID("erp_hook")}, "/console/webhooks/:id/delete": {s.ID("erp_hook")},
 		"/console/webhooks/:id/deliveries": {s.ID("erp_hook"), s.ID("erp_hook") + "?status=failed"}, "/console/webhooks/:id/charts": {s.ID("erp_hook"), s.ID("erp_hook") + "?time=30d"},
 		"/console/deliveries": {"", "?response=none"}, "/console/deliveries/:id": full.deliveries, "/console/deliveries/redeliver-matching": {"?status=failed"},
-		"/console/charts/deliveries": {"?time=24h", "?time=30d"},
-		"/console/work-orders/new":   {"", "?q=a", "?below=" + s.ID("hvac"), "?node=" + s.ID("ahu1")},
-		"/console/sign-in":           {"-"}, "/console/forgotten": {"-"}, "/console/invite/:token": {"-" + full.invitation}, "/console/reset/:token": {"-" + full.reset},
+		"/console/charts/deliveries":    {"?time=24h", "?time=30d"},
+		"/console/work-orders/new":      {"", "?q=a", "?below=" + s.ID("hvac"), "?node=" + s.ID("ahu1")},
+		"/console/work-orders/:id/edit": {full.record}, "/console/work-orders/:id/answers": {planned},
+		"/console/sign-in": {"-"}, "/console/forgotten": {"-"}, "/console/invite/:token": {"-" + full.invitation}, "/console/reset/:token": {"-" + full.reset},
 	}
 	noPages := map[string]string{"/": "leads to /console", "/console/log.csv": "a download"}
 	ann, visitor := scale{s.SignedIn("ann"), t}, scale{s.NewVisitor(), t}

@@ -13,6 +13,7 @@ const doneBefore = "before"
 var doneTexts = map[string]string{
 	doneBefore:         "This was done before. It was not done again.",
 	"saved":            "Saved.",
+	"answered":         "The answers are saved.",
 	"signed-out":       "You are signed out.",
 	"password-changed": "Your password is changed. All other sessions have ended.",
 	"session-ended":    "Ended. The browser is signed out at its next request.",
