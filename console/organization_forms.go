@@ -63,7 +63,7 @@ type questionRow struct {
 type formUseRow struct {
 	URL, Title string
 	Number     int64
-	Status     string
+	State      stateMark
 }
 
 // questionTypes are the types of questions as the console names them.
@@ -88,7 +88,7 @@ func (c *Console) showForm(r *request) error {
 		view.Questions = append(view.Questions, row)
 	}
 	for _, w := range found.WorkOrders {
-		view.WorkOrders = append(view.WorkOrders, formUseRow{URL: r.recordURL(w.ID), Title: w.Title, Number: w.Number, Status: w.Status.Name()})
+		view.WorkOrders = append(view.WorkOrders, formUseRow{URL: Root + "/work-orders/" + w.ID, Title: w.Title, Number: w.Number, State: workOrderMarks[w.Status]})
 	}
 	return formPage.show(r, view)
 }

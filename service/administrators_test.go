@@ -115,7 +115,7 @@ func TestOnlyAdministratorsMakeAdministrators(t *testing.T) {
 		t.Fatal(err)
 	}
 	grant(f, "bob", "people", "integrations", "incoming_work_orders", "log_records")
-	bob := person(t, f, "bob")
+	bob, pia := person(t, f, "bob"), person(t, f, "pia")
 	for name, do := range map[string]func() error{
 		"activating a former one":       func() error { _, err := f.ActivatePerson(ctx, bob, f.ID("eve")); return err },
 		"taking the role from a former": func() error { _, err := f.ChangePersonAccess(ctx, bob, f.ID("eve"), false, nil); return err },
@@ -134,7 +134,7 @@ func TestOnlyAdministratorsMakeAdministrators(t *testing.T) {
 		"deactivating one":          func() error { _, err := f.DeactivatePerson(ctx, bob, f.ID("ann")); return err },
 		"taking the role from one":  func() error { _, err := f.ChangePersonAccess(ctx, bob, f.ID("ann"), false, nil); return err },
 		"making one in another's organization": func() error {
-			_, err := f.ChangePersonAccess(ctx, person(t, f, "pia"), f.ID("cat"), true, nil)
+			_, err := f.ChangePersonAccess(ctx, pia, f.ID("cat"), true, nil)
 			return err
 		},
 	} {

@@ -156,7 +156,7 @@ func TestManagingTeamsIsRejected(t *testing.T) {
 func TestADeletedTeamIsUnknown(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	ctx, ann := t.Context(), h.as("ann")
+	ctx, ann, erp := t.Context(), h.as("ann"), h.as("erp")
 	crew := h.ID("crew")
 	created, err := h.CreateWorkOrder(ctx, ann, service.Call{}, service.NewWorkOrder{InventoryID: h.ID("hvac"), Title: "x", Assignees: []string{crew}})
 	record := h.mustWrite(created, err)
@@ -168,7 +168,7 @@ func TestADeletedTeamIsUnknown(t *testing.T) {
 	}
 	for what, call := range map[string]func() error{
 		"reading it":         func() error { _, err := h.TeamOf(ctx, ann, crew, service.NameFilter{}); return err },
-		"its record":         func() error { _, err := h.Team(ctx, h.as("erp"), crew); return err },
+		"its record":         func() error { _, err := h.Team(ctx, erp, crew); return err },
 		"its assignments":    func() error { _, err := h.AssignmentsOf(ctx, ann, crew); return err },
 		"its effects":        func() error { _, _, err := h.TeamEffects(ctx, ann, crew); return err },
 		"deleting it":        func() error { _, err := h.DeleteTeam(ctx, ann, crew); return err },
