@@ -21,6 +21,7 @@ type consoleAim struct {
 var (
 	aimRecord = consoleAim{"console: a record", 30 * time.Millisecond}
 	aimList   = consoleAim{"console: a list", 50 * time.Millisecond}
+	aimLevel  = consoleAim{"console: a level of the tree", 50 * time.Millisecond}
 	aimSearch = consoleAim{"console: a sparse filter or a search", 150 * time.Millisecond}
 	aimChart  = consoleAim{"console: charts", 250 * time.Millisecond}
 )
@@ -36,6 +37,7 @@ func consolePages(found consoleRecords, now time.Time) []consolePage {
 	at := func(ago time.Duration) string { return url.QueryEscape(now.Add(-ago).Format("2006-01-02T15:04")) }
 	const day = 24 * time.Hour
 	hour := "from=" + at(10*day) + "&to=" + at(10*day-time.Hour)
+	const building = "loc_00000000000000000000000001" // of 100, with 200 rooms
 	address, integration := "/webhooks/"+found.webhook, "/integrations/"+found.integration
 	pages := []consolePage{
 		{"start", "", aimList},
@@ -48,6 +50,16 @@ func consolePages(found consoleRecords, now time.Time) []consolePage {
 		{"address: before it is deleted", address + "/delete", aimRecord},
 		{"delivery", "/deliveries/" + found.delivered, aimRecord},
 		{"delivery that failed", "/deliveries/" + found.failed, aimRecord},
+		{"inventory: its top", "/inventory", aimLevel},
+		{"inventory: a level", "/inventory?open=" + building, aimLevel},
+		{"node with those directly below", "/inventory/" + building, aimLevel},
+		{"node: work orders", "/inventory/" + building + "?tab=work-orders", aimList},
+		{"node: feedback", "/inventory/" + building + "?tab=feedback", aimList},
+		{"node: assignees", "/inventory/" + building + "?tab=assignees", aimList},
+		{"node: label", "/inventory/" + building + "/label", aimRecord},
+		{"inventory: search", "/inventory?q=room+77", aimSearch},
+		{"inventory: search that almost all match", "/inventory?q=o", aimSearch},
+		{"inventory: search without a match", "/inventory?q=nowhere", aimSearch},
 		{"people", "/people", aimList},
 		{"people: next page", "/people?after=idn_20000000000000000000000100&after_name=8", aimList},
 		{"people: search", "/people?q=abc", aimSearch},
@@ -125,7 +137,7 @@ func benchConsole(ctx context.Context, r *report, o options, load time.Duration)
 	if err := in.startAPI(ctx); err != nil {
 		return err
 	}
-	for _, aim := range []consoleAim{aimRecord, aimList, aimSearch, aimChart} {
+	for _, aim := range []consoleAim{aimRecord, aimList, aimLevel, aimSearch, aimChart} {
 		r.add(aim.name, milliseconds(aim.most), "ms")
 	}
 	client := &http.Client{

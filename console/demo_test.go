@@ -152,6 +152,7 @@ func TestPagesOfTheDemo(t *testing.T) {
 		{"deliveries", "/console/deliveries", "figure.chart svg"},
 		{"delivery", "/console/deliveries/" + newest, ""},
 		{"latency", "/console/webhooks/" + s.ID("erp_hook") + "/deliveries", "#latencies-title"},
+		{"inventory", "/console/inventory?open=" + s.ID("acute_tower"), ""}, {"node", "/console/inventory/" + node + "?tab=assignees", ""}, {"label", "/console/inventory/" + node + "/label", ""},
 		{"people", "/console/people", ""}, {"person", "/console/people/" + s.ID("david_pryce"), ""}, {"log", "/console/log", ""}, {"notices", "/console/notices", ""}, {"account", "/console/account", ""},
 	} {
 		b.Open(page.path)

@@ -40,18 +40,7 @@ func (c *Console) renderAssign(r *request, status int, f form) error {
 		}
 		view.Nodes = append(view.Nodes, option{Value: value, Label: n.Name + ", " + nodeKinds[n.Kind]})
 	}
-	definitions := []option{{Value: "", Label: "Choose one"}}
-	for _, d := range choices.Definitions {
-		label := d.Name
-		if grants := grantList(d.Grants); grants != "" {
-			label += " (" + grants + ")"
-		}
-		if !d.AppliesBelow {
-			label += ", only the node itself"
-		}
-		definitions = append(definitions, option{Value: d.ID, Label: label})
-	}
-	view.Definitions = definitions
+	view.Definitions = nodeDefinitionOptions(choices.Definitions)
 	return assignPage.render(r, status, view)
 }
 

@@ -126,6 +126,7 @@ func having(grant models.OrganizationGrant) func(service.Viewer) bool {
 var sections = []section{
 	{"Start", "", "home", everyone, "", nil},
 	{"Feedback", "/feedback", "chat", everyone, "what is wrong where, as people and programs report it", nil},
+	{"Inventory", "/inventory", "tree", everyone, "locations, systems and equipment, and who may do what there", nil},
 	{"Deliveries", "/deliveries", "send", having(models.GrantIntegrations), "which events reached the webhook addresses, and why others did not", []string{"/charts"}},
 	{"Notices", "/notices", "bell", everyone, "changes that concern you", nil},
 	{"Integrations", "/integrations", "plug", having(models.GrantIntegrations), "programs that call the API, and the webhooks they get", []string{"/webhooks"}},

@@ -39,6 +39,7 @@ var noPages = []string{
 	"POST /console/people/:id", "POST /console/people/:id/deactivate", "POST /console/people/:id/activate",
 	"POST /console/teams/:id/remove", "POST /console/teams/:id/delete",
 	"POST /console/integrations/:id", "POST /console/integrations/:id/off", "POST /console/integrations/:id/on", "POST /console/integrations/:id/delete",
+	"POST /console/inventory/:id/unassign",
 	"POST /console/integrations/:id/assign", "POST /console/integrations/:id/unassign",
 	"POST /console/webhooks/:id", "POST /console/webhooks/:id/off", "POST /console/webhooks/:id/on", "POST /console/webhooks/:id/missed", "POST /console/webhooks/:id/delete",
 	"POST /console/work-orders/:id/assign", "POST /console/work-orders/:id/unassign", "POST /console/work-orders/:id/complete", "POST /console/work-orders/:id/hold",
@@ -59,7 +60,7 @@ func TestEveryPageIsAccessible(t *testing.T) {
 		listed[route] = true
 	}
 	for topic, list := range map[string]func(*testing.T) (*consoletest.Site, []shownPage){
-		"visitors": visitorPages, "people": peoplePages, "feedback": feedbackPages, "integrations": integrationsPages, "a work order": workOrderPages, "webhooks": webhookPages, "deliveries": deliveryPages,
+		"visitors": visitorPages, "people": peoplePages, "feedback": feedbackPages, "inventory": inventoryPages, "integrations": integrationsPages, "a work order": workOrderPages, "webhooks": webhookPages, "deliveries": deliveryPages,
 		"new work orders": newWorkOrderPages,
 	} {
 		s, shown := list(t)
@@ -189,6 +190,34 @@ func feedbackPages(t *testing.T) (*consoletest.Site, []shownPage) {
 		{"GET /console/feedback/new", "feedback-new", "/console/feedback/new", nil, ""},
 		{"GET /console/feedback/new", "feedback-new-at", "/console/feedback/new?node=AHU-1", nil, ""},
 		{"POST /console/feedback", "feedback-rejected", "/console/feedback/new", map[string]string{"node": "nowhere", "subject": "It leaks"}, "Send"},
+	}
+}
+
+func inventoryPages(t *testing.T) (*consoletest.Site, []shownPage) {
+	s := consoletest.NewSite(t)
+	newRecord(t, s)
+	if _, err := s.CreateFeedback(t.Context(), s.Actor("erp"), service.Call{}, service.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"}); err != nil {
+		t.Fatal(err)
+	}
+	s.Exec(`UPDATE inventory_nodes SET name = repeat('Wide', 50), external_id = repeat('W', 200) WHERE id = $1`, s.ID("mast"))
+	s.Exec(`UPDATE inventory_nodes SET description = 'Supply air of the north wing' WHERE id = $1`, s.ID("hvac"))
+	hvac := "/console/inventory/" + s.ID("hvac")
+	return s, []shownPage{
+		{"GET /console/inventory", "inventory", "/console/inventory", nil, ""},
+		{"GET /console/inventory", "inventory-open", "/console/inventory?open=" + s.ID("hvac"), nil, ""},
+		{"GET /console/inventory", "inventory-search", "/console/inventory?q=a", nil, ""},
+		{"GET /console/inventory", "inventory-no-match", "/console/inventory?q=nothing", nil, ""},
+		{"GET /console/inventory/:id", "node", hvac, nil, ""},
+		{"GET /console/inventory/:id", "node-work-orders", hvac + "?tab=work-orders", nil, ""},
+		{"GET /console/inventory/:id", "node-feedback", hvac + "?tab=feedback", nil, ""},
+		{"GET /console/inventory/:id", "node-assignees", hvac + "?tab=assignees", nil, ""},
+		{"GET /console/inventory/:id", "node-wide", "/console/inventory/" + s.ID("mast"), nil, ""},
+		{"GET /console/inventory/:id/label", "label", hvac + "/label", nil, ""},
+		{"GET /console/inventory/:id/label", "label-wide", "/console/inventory/" + s.ID("mast") + "/label", nil, ""},
+		{"GET /console/inventory/:id/assign", "node-assign", hvac + "/assign", nil, ""},
+		{"GET /console/inventory/:id/assign", "node-assign-change", hvac + "/assign?identity=" + s.ID("reader"), nil, ""},
+		{"POST /console/inventory/:id/assign", "node-assign-rejected", hvac + "/assign", map[string]string{"identity_id": "no one", "definition_id": s.ID("reading")}, "Assign"},
+		{"GET /console/inventory/:id/unassign", "node-unassign", "/console/inventory/" + s.ID("hq") + "/unassign?identity=" + s.ID("ann"), nil, ""},
 	}
 }
 
@@ -353,7 +382,7 @@ func TestTheSidebarShowsThePart(t *testing.T) {
 	dispatch(t, s, "erp_hook", responding(http.StatusOK, "ok"))
 	v := s.SignedIn("ann")
 	ids := map[string]string{
-		"work-orders": servicetest.Value[string](s.Fixture, `SELECT min(id) FROM work_orders`), "integrations": s.ID("erp"), "webhooks": s.ID("erp_hook"), "people": s.ID("bob"), "feedback": newFeedback(t, s),
+		"inventory": s.ID("ahu1"), "work-orders": servicetest.Value[string](s.Fixture, `SELECT min(id) FROM work_orders`), "integrations": s.ID("erp"), "webhooks": s.ID("erp_hook"), "people": s.ID("bob"), "feedback": newFeedback(t, s),
 		"teams": s.ID("crew"), "forms": s.ID("inspection"),
 		"deliveries": servicetest.Value[string](s.Fixture, `SELECT min(id) FROM all_deliveries`),
 	}

@@ -115,6 +115,13 @@ var routeCases = []routeCase{
 	{method: "POST", path: "/console/work-orders/:id/review", id: "{work_order}", form: "decision=approve"},
 	{method: "GET", path: "/console/work-orders/:id/cancel", id: "{work_order}"},
 	{method: "POST", path: "/console/work-orders/:id/cancel", id: "{work_order}", form: "reason=Twice"},
+	{method: "GET", path: "/console/inventory", query: "open={hq}&after_name=A&after={hvac}", ids: []string{"open", "after"}},
+	{method: "GET", path: "/console/inventory/:id", id: "{hq}", query: "tab=assignees&after_depth=0&after_name=A&after={bob}", ids: []string{"after"}},
+	{method: "GET", path: "/console/inventory/:id/label", id: "{ahu1}"},
+	{method: "GET", path: "/console/inventory/:id/assign", id: "{hq}", query: "identity={erp}", ids: []string{"identity"}},
+	{method: "POST", path: "/console/inventory/:id/assign", id: "{roof}", form: "identity_id={bob}&definition_id={reading}", ids: []string{"identity_id", "definition_id"}},
+	{method: "GET", path: "/console/inventory/:id/unassign", id: "{hq}", query: "identity={cat}", ids: []string{"identity"}},
+	{method: "POST", path: "/console/inventory/:id/unassign", id: "{hq}", query: "identity={cat}", form: "x=1", ids: []string{"identity"}},
 
 	{method: "GET", path: "/console/integrations", grant: integrations},
 	{method: "GET", path: "/console/integrations/new", grant: integrations},

@@ -76,6 +76,15 @@ type Service interface {
 	GiveFeedback(ctx context.Context, actor service.Actor, node string, in service.NewFeedback) (service.WriteResult, error)
 	ResolveFeedback(ctx context.Context, actor service.Actor, call service.Call, id string) (service.WriteResult, error)
 
+	InventoryLevel(ctx context.Context, actor service.Actor, level service.NodeLevel) ([]service.LevelNode, error)
+	NodeOf(ctx context.Context, actor service.Actor, id string) (service.NodeView, error)
+	NodeWorkOrders(ctx context.Context, actor service.Actor, nodeID string) ([]models.WorkOrderRecord, error)
+	NodeFeedback(ctx context.Context, actor service.Actor, nodeID string) ([]models.FeedbackRecord, error)
+	Assignees(ctx context.Context, actor service.Actor, nodeID string, page service.AssigneePage) ([]service.Assignee, error)
+	AssigneeChoices(ctx context.Context, actor service.Actor, nodeID string) (service.AssigneeChoices, error)
+	AssignTo(ctx context.Context, actor service.Actor, nodeID, identity, definitionID string) error
+	AssignmentEffects(ctx context.Context, actor service.Actor, nodeID, identityID string) (service.AssignmentEffects, error)
+
 	ManagedIntegrations(context.Context, service.Actor) (service.IntegrationList, error)
 	ManagedIntegration(ctx context.Context, actor service.Actor, id string) (service.IntegrationDetail, error)
 	ManagedIntegrationEffects(ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, service.IntegrationEffects, error)

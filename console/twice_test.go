@@ -56,7 +56,7 @@ func TestADoubleClickActsOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bob, team := "/console/people/"+s.ID("bob"), "/console/teams/"+shift.ID
+	bob, team, annex := "/console/people/"+s.ID("bob"), "/console/teams/"+shift.ID, "/console/inventory/"+s.ID("annex")
 	tried := map[string]bool{"/console/forgotten": true, "/console/invite/:token": true, "/console/reset/:token": true} // below
 	for _, route := range harmless {
 		tried[route] = true
@@ -89,6 +89,8 @@ func TestADoubleClickActsOnce(t *testing.T) {
 		{"/console/integrations/:id", reader, "", []string{"name", "Other name", "scopes", "work_orders:read"}, http.StatusSeeOther},
 		{"/console/integrations/:id/secret", erp + "/secret", "", nil, http.StatusOK},
 		{"/console/integrations/:id/webhooks", erp + "/webhooks/new", erp + "/webhooks", []string{"url", "http://127.0.0.1:9/x", "events", "issue.created"}, http.StatusOK},
+		{"/console/inventory/:id/assign", annex + "/assign", "", []string{"identity_id", "dan@acme.example.com", "definition_id", s.ID("reading")}, http.StatusSeeOther},
+		{"/console/inventory/:id/unassign", annex + "/unassign?identity=" + s.ID("dan"), "", nil, http.StatusSeeOther},
 		{"/console/integrations/:id/assign", reader + "/assign", "", []string{"node", s.ID("roof"), "definition_id", s.ID("reading")}, http.StatusSeeOther},
 		{"/console/integrations/:id/unassign", reader + "/unassign?node=" + s.ID("hvac"), "", nil, http.StatusSeeOther},
 		{"/console/integrations/:id/off", reader + "/off", "", nil, http.StatusSeeOther},
@@ -204,6 +206,7 @@ func TestTwoPeopleAtOnce(t *testing.T) {
 	s := consoletest.NewSite(t)
 	managers(t, s)
 	grant(s, "cat", "integrations", "people", "incoming_work_orders")
+	s.Exec(`UPDATE assignments SET definition_id = $1 WHERE identity_id = $2`, s.ID("manager"), s.ID("cat"))
 	people := map[string]*consoletest.Visitor{"Ann Field": s.SignedIn("ann"), "Cat Rivers": s.SignedIn("cat")}
 	for _, form := range []struct {
 		path   string
@@ -230,6 +233,12 @@ func TestTwoPeopleAtOnce(t *testing.T) {
 		{
 			"/console/teams/" + s.ID("crew"), func(name string) []string { return []string{"name", "Of " + name} },
 			func(name string) string { return `value="Of ` + name + `"` },
+		},
+		{
+			"/console/inventory/" + s.ID("hq") + "/assign?identity=" + s.ID("bob"), func(name string) []string {
+				return []string{"definition_id", s.ID(map[string]string{"Ann Field": "reading", "Cat Rivers": "creating"}[name])}
+			},
+			func(string) string { return " selected>" },
 		},
 	} {
 		forms := map[string]url.Values{}

@@ -94,6 +94,9 @@ func TestPagesAreLight(t *testing.T) {
 		"/console/integrations/:id/secret": {s.ID("erp")}, "/console/integrations/:id/off": {s.ID("erp")}, "/console/integrations/:id/delete": {s.ID("erp")},
 		"/console/integrations/:id/assign": {s.ID("erp")}, "/console/integrations/:id/unassign": {s.ID("reader") + "?node=" + s.ID("hvac")},
 		"/console/work-orders/:id": {full.record, full.job}, "/console/work-orders/:id/assign": {full.job}, "/console/work-orders/:id/cancel": {full.job},
+		"/console/inventory": {"", "?q=a", "?open=" + s.ID("hvac")}, "/console/inventory/:id/label": {s.ID("ahu1")},
+		"/console/inventory/:id":        {s.ID("hvac"), s.ID("ahu1") + "?tab=work-orders", s.ID("ahu1") + "?tab=feedback", s.ID("hq") + "?tab=assignees"},
+		"/console/inventory/:id/assign": {s.ID("hq")}, "/console/inventory/:id/unassign": {s.ID("hq") + "?identity=" + s.ID("bob")},
 		"/console/webhooks/:id": {s.ID("erp_hook")}, "/console/webhooks/:id/secret": {s.ID("erp_hook")}, "/console/webhooks/:id/off": {s.ID("erp_hook")},
 		"/console/webhooks/:id/missed": {s.ID("erp_hook")}, "/console/webhooks/:id/delete": {s.ID("erp_hook")},
 		"/console/webhooks/:id/deliveries": {s.ID("erp_hook"), s.ID("erp_hook") + "?status=failed"}, "/console/webhooks/:id/charts": {s.ID("erp_hook"), s.ID("erp_hook") + "?time=30d"},
@@ -169,6 +172,7 @@ func fillTables(t *testing.T, s *consoletest.Site) fullTables {
 	s.Exec(`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at) SELECT random_id('idn', n), $1, 'team', 'Team ' || md5(n::text), now(), now() FROM generate_series(200, 260) n`, acme)
 	s.Exec(`INSERT INTO forms (id, organization_id, name, created_at, changed_at) SELECT random_id('frm', n), $1, 'Form ' || md5(n::text), now(), now() FROM generate_series(1, 60) n`, acme)
 	s.Exec(`INSERT INTO questions (id, form_id, position, label, type, required) SELECT random_id('qst', n), $1, n, 'Is part ' || md5(n::text) || ' in order?', 'text', n % 2 = 0 FROM generate_series(100, 160) n`, s.ID("inspection"))
+	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) SELECT $1, random_id('idn', n), $2, $3 FROM generate_series(1, 150) n`, s.ID("hq"), s.ID("full"), acme)
 	var records []string
 	for i := range 10 {
 		created, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.Call{}, service.NewWorkOrder{

@@ -1,0 +1,143 @@
+package console
+
+import (
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+func (c *Console) inventoryRoutes(pages *gin.RouterGroup) {
+	pages.GET("/inventory", c.signedIn(c.showInventory))
+	pages.GET("/inventory/:id", c.signedIn(c.showNode))
+	pages.GET("/inventory/:id/label", c.signedIn(c.showLabel))
+	pages.GET("/inventory/:id/assign", c.signedIn(c.showAssignToNode))
+	pages.POST("/inventory/:id/assign", c.signedIn(c.assignToNode))
+	pages.GET("/inventory/:id/unassign", c.signedIn(c.confirmUnassignFromNode))
+	pages.POST("/inventory/:id/unassign", c.signedIn(c.unassignFromNode))
+}
+
+// inventoryView is the tree of the inventory, opened at a node, or what a search found.
+type inventoryView struct {
+	Search string
+	Found  []nodeItem
+	// Many is how many were found if there may be more.
+	Many int
+	// Above are the nodes from the root down to the one that is open.
+	Above []crumb
+	Level levelView
+	// Admin says whether nothing means that there is no inventory.
+	Admin bool
+}
+
+// levelView is a page of a level of the tree.
+type levelView struct {
+	Nodes []nodeItem
+	// More leads to the next page.
+	More string
+	// Start leads to the first page from another one.
+	Start string
+}
+
+// nodeItem is a node in the tree or in a list. Open leads to the nodes below, if there are any.
+type nodeItem struct{ ID, Name, Kind, Code, Path, Open string }
+
+// crumb is a node above another one. Without a URL the person does not see it.
+type crumb struct{ Name, URL string }
+
+var inventoryPage = newPage[inventoryView]("inventory.html")
+
+func (c *Console) showInventory(r *request) error {
+	view := inventoryView{Search: strings.TrimSpace(r.Query("q")), Admin: r.viewer.Admin}
+	if view.Search != "" {
+		return c.searchInventory(r, view)
+	}
+	open := r.Query("open")
+	level, err := c.level(r, open, "/inventory")
+	if err != nil {
+		return err
+	}
+	view.Level = level
+	if open != "" && r.GetHeader("HX-Request") == "" {
+		node, err := c.service.NodeOf(r.ctx(), r.actor(), open)
+		if err != nil {
+			return err
+		}
+		view.Above = append(crumbsOf(node), crumb{node.Name, nodeURL(node.ID)})
+	}
+	if open == "" {
+		return inventoryPage.show(r, view)
+	}
+	return inventoryPage.fragment(r, view)
+}
+
+func (c *Console) searchInventory(r *request, view inventoryView) error {
+	found, err := c.service.SearchNodes(r.ctx(), r.actor(), service.NodeSearch{Text: view.Search, Limit: models.DefaultPageSize + 1})
+	if err != nil {
+		return err
+	}
+	if len(found) > models.DefaultPageSize {
+		view.Many, found = models.DefaultPageSize, found[:models.DefaultPageSize]
+	}
+	for _, n := range found {
+		view.Found = append(view.Found, nodeItemOf(n))
+	}
+	return inventoryPage.show(r, view)
+}
+
+// level reads the page of the request of the level below the node, "" for the top. Its pages
+// are at the path.
+func (c *Console) level(r *request, parentID, path string) (levelView, error) {
+	found, err := c.service.InventoryLevel(r.ctx(), r.actor(), service.NodeLevel{
+		ParentID: parentID, AfterName: r.Query("after_name"), AfterID: r.Query("after"), Limit: models.DefaultPageSize + 1,
+	})
+	if err != nil {
+		return levelView{}, err
+	}
+	open := ""
+	if path == "/inventory" {
+		open = parentID
+	}
+	var view levelView
+	if len(found) > models.DefaultPageSize {
+		found = found[:models.DefaultPageSize]
+		last := found[len(found)-1]
+		view.More = linkTo(path, "open", open, "after_name", last.Name, "after", last.ID)
+	}
+	if r.Query("after") != "" {
+		view.Start = linkTo(path, "open", open)
+	}
+	for _, n := range found {
+		item := nodeItemOf(n.FoundNode)
+		if n.Opens {
+			item.Open = linkTo("/inventory", "open", n.ID)
+		}
+		view.Nodes = append(view.Nodes, item)
+	}
+	return view, nil
+}
+
+func nodeItemOf(n service.FoundNode) nodeItem {
+	names := make([]string, len(n.Path))
+	for i, above := range n.Path {
+		names[i] = above.Name
+	}
+	return nodeItem{ID: n.ID, Name: n.Name, Kind: nodeKinds[n.Kind], Code: valueOf(n.ExternalID), Path: strings.Join(names, " › ")}
+}
+
+func nodeURL(id string) string { return Root + "/inventory/" + id }
+
+// crumbsOf are the nodes above a node, from the root down.
+func crumbsOf(n service.NodeView) []crumb {
+	var above []crumb
+	for _, node := range n.Path {
+		one := crumb{Name: node.Name}
+		if node.Seen {
+			one.URL = nodeURL(node.ID)
+		}
+		above = append(above, one)
+	}
+	return above
+}

@@ -1,0 +1,219 @@
+package console
+
+import (
+	"slices"
+	"strconv"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// nodeView is the page of an inventory node.
+type nodeView struct {
+	Node   service.NodeView
+	Kind   string
+	Code   string
+	Above  []crumb
+	Grants string
+	// NewWorkOrder and NewFeedback lead to the forms; Reason says why there is none although
+	// the person has the permission.
+	NewWorkOrder, NewFeedback, Reason string
+	Tabs                              []nodeTab
+	// Tab is the one that is shown.
+	Tab   string
+	Level levelView
+	// All leads to the list of all records of the tab.
+	All        string
+	WorkOrders []recordRow
+	Feedback   []recordRow
+	// Reads is whether the person may read all records of the tab.
+	Reads     bool
+	Assignees []assigneeRow
+	// Assign leads to the form; NoAssign says why there is none for those who may assign.
+	Assign, NoAssign string
+	Pager            pager
+}
+
+// nodeTab is a tab of the page.
+type nodeTab struct {
+	Key, Text, URL string
+	Current        bool
+}
+
+// recordRow is a work order or feedback of a node.
+type recordRow struct {
+	URL, Number, Title, Status, Where string
+	At                                moment
+}
+
+// assigneeRow is someone who was assigned.
+type assigneeRow struct {
+	Name, Kind, Email, Definition, Grants string
+	Manager, Deactivated, Below           bool
+	// Source is the node that was assigned, SourceURL its page if the person sees it; both are
+	// "" for the node itself.
+	Source, SourceURL string
+	// Change and Remove lead to forms, if the person may.
+	Change, Remove string
+}
+
+var nodePage = newPage[nodeView]("node.html")
+
+// The tabs of a node.
+const (
+	tabBelow      = "below"
+	tabWorkOrders = "work-orders"
+	tabFeedback   = "feedback"
+	tabAssignees  = "assignees"
+)
+
+func (c *Console) showNode(r *request) error {
+	node, err := c.service.NodeOf(r.ctx(), r.actor(), r.Param("id"))
+	if err != nil {
+		return err
+	}
+	view := nodeView{
+		Node: node, Kind: nodeKinds[node.Kind], Code: valueOf(node.ExternalID), Above: crumbsOf(node), Grants: grantList(node.Grants), Tab: tabBelow,
+	}
+	r.offerOnNode(&view)
+	if asked := r.Query("tab"); slices.Contains([]string{tabWorkOrders, tabFeedback, tabAssignees}, asked) {
+		view.Tab = asked
+	}
+	for _, tab := range []nodeTab{{Key: tabBelow, Text: "Below"}, {Key: tabWorkOrders, Text: "Work orders"}, {Key: tabFeedback, Text: "Feedback"}, {Key: tabAssignees, Text: "Assignees"}} {
+		tab.Current = tab.Key == view.Tab
+		if tab.URL = nodeURL(node.ID); tab.Key != tabBelow {
+			tab.URL += "?tab=" + tab.Key
+		}
+		view.Tabs = append(view.Tabs, tab)
+	}
+	switch view.Tab {
+	case tabWorkOrders:
+		err = c.nodeWorkOrders(r, &view)
+	case tabFeedback:
+		err = c.nodeFeedback(r, &view)
+	case tabAssignees:
+		err = c.nodeAssignees(r, &view)
+	default:
+		view.Level, err = c.level(r, node.ID, "/inventory/"+node.ID)
+	}
+	if err != nil {
+		return err
+	}
+	return nodePage.show(r, view)
+}
+
+// offerOnNode adds what the person may create there, or the rule that forbids it.
+func (r *request) offerOnNode(view *nodeView) {
+	creates, reports := slices.Contains(view.Node.Grants, models.GrantWorkOrdersCreate), slices.Contains(view.Node.Grants, models.GrantFeedbackCreate)
+	switch {
+	case r.viewer.ReadOnly: // every page says so
+		return
+	case !creates:
+	case view.Node.Kind == models.NodeSubEquipment:
+		view.Reason = "A work order belongs to a location, a system or a piece of equipment: create it on the equipment above."
+	case !r.viewer.ManualWorkOrders:
+		view.Reason = "The organization's plan does not include work orders that people create."
+	default:
+		view.NewWorkOrder = linkTo("/work-orders/new", "node", view.Node.ID)
+	}
+	if reports {
+		view.NewFeedback = linkTo("/feedback/new", "node", view.Node.ID)
+	}
+}
+
+func (c *Console) nodeWorkOrders(r *request, view *nodeView) error {
+	found, err := c.service.NodeWorkOrders(r.ctx(), r.actor(), view.Node.ID)
+	if err != nil {
+		return err
+	}
+	view.All, view.Reads = linkTo("/work-orders", "node", view.Node.ID), slices.Contains(view.Node.Grants, models.GrantWorkOrdersRead)
+	for _, w := range found {
+		view.WorkOrders = append(view.WorkOrders, recordRow{
+			URL: Root + "/work-orders/" + w.ID, Number: strconv.FormatInt(w.Number, 10), Title: w.Title, Status: w.Status.Name, Where: where(w.Inventory, view.Node.ID), At: r.moment(w.CreatedAt),
+		})
+	}
+	return nil
+}
+
+func (c *Console) nodeFeedback(r *request, view *nodeView) error {
+	found, err := c.service.NodeFeedback(r.ctx(), r.actor(), view.Node.ID)
+	if err != nil {
+		return err
+	}
+	view.All, view.Reads = linkTo("/feedback", "node", view.Node.ID), slices.Contains(view.Node.Grants, models.GrantFeedbackRead)
+	for _, f := range found {
+		view.Feedback = append(view.Feedback, recordRow{
+			URL: Root + "/feedback/" + f.ID, Title: f.Subject, Status: f.Status.Name, Where: where(f.Inventory, view.Node.ID), At: r.moment(f.CreatedAt),
+		})
+	}
+	return nil
+}
+
+// where names the node of a record below another one, "" for that one itself.
+func where(n models.NodeReference, nodeID string) string {
+	if n.ID == nodeID {
+		return ""
+	}
+	return n.Name
+}
+
+func (c *Console) nodeAssignees(r *request, view *nodeView) error {
+	page := service.AssigneePage{Limit: models.DefaultPageSize + 1}
+	if r.Query("after") != "" {
+		depth, err := strconv.Atoi(r.Query("after_depth"))
+		if err != nil || depth < 0 || depth > maxDepth {
+			return errMalformed
+		}
+		page.After = &service.AssigneePosition{Depth: depth, Name: r.Query("after_name"), IdentityID: r.Query("after")}
+	}
+	found, err := c.service.Assignees(r.ctx(), r.actor(), view.Node.ID, page)
+	if err != nil {
+		return err
+	}
+	path := "/inventory/" + view.Node.ID
+	if len(found) > models.DefaultPageSize {
+		found = found[:models.DefaultPageSize]
+		last := found[len(found)-1]
+		view.Pager.Older = linkTo(path, "tab", tabAssignees, "after_depth", strconv.Itoa(last.Depth), "after_name", last.Name, "after", last.IdentityID)
+	}
+	for _, a := range found {
+		view.Assignees = append(view.Assignees, assigneeRowOf(view.Node, a))
+	}
+	switch {
+	case !view.Node.MayAssign:
+	case view.Node.Kind == models.NodeSubEquipment:
+		view.NoAssign = "Permissions are given on a location, a system or a piece of equipment, not on sub-equipment."
+	default:
+		view.Assign = linkTo(path + "/assign")
+	}
+	return nil
+}
+
+// maxDepth is more than an inventory has levels.
+const maxDepth = 1000
+
+func assigneeRowOf(node service.NodeView, a service.Assignee) assigneeRow {
+	row := assigneeRow{
+		Name: a.Name, Kind: identityKinds[a.Kind], Email: valueOf(a.Email), Definition: a.Definition, Grants: grantList(a.Grants),
+		Manager: a.Manager, Deactivated: a.Deactivated, Below: a.AppliesBelow,
+	}
+	if a.Depth > 0 {
+		row.Source = a.Source
+		if a.SourceSeen {
+			row.SourceURL = nodeURL(a.SourceID)
+		}
+		return row
+	}
+	if node.MayAssign {
+		row.Remove = linkTo("/inventory/"+node.ID+"/unassign", "identity", a.IdentityID)
+		if node.Kind != models.NodeSubEquipment {
+			row.Change = linkTo("/inventory/"+node.ID+"/assign", "identity", a.IdentityID)
+		}
+	}
+	return row
+}
+
+// identityKinds are the kinds of identities as the console names them.
+var identityKinds = map[models.IdentityKind]string{
+	models.KindPerson: "Person", models.KindTeam: "Team", models.KindOrganization: "Organization", models.KindIntegration: "Integration",
+}

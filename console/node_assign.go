@@ -1,0 +1,172 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// nodeAssignView is the form that gives someone permissions on a node.
+type nodeAssignView struct {
+	Node service.NodeView
+	Form form
+	// Held is the assignment that is changed, nil for a new one.
+	Held *service.Assignee
+	// Identities are suggestions.
+	Identities, Definitions []option
+	Back                    string
+}
+
+var nodeAssignPage = newPage[nodeAssignView]("node_assign.html")
+
+func assigneesURL(nodeID string) string { return nodeURL(nodeID) + "?tab=" + tabAssignees }
+
+func (c *Console) showAssignToNode(r *request) error {
+	return c.renderAssignToNode(r, http.StatusOK, r.Query("identity"), nil)
+}
+
+// renderAssignToNode shows the form for the assignment of an identity that has one, or for a
+// new one, with a form that was rejected or nil.
+func (c *Console) renderAssignToNode(r *request, status int, identityID string, rejected *form) error {
+	node, err := c.service.NodeOf(r.ctx(), r.actor(), r.Param("id"))
+	if err != nil {
+		return err
+	}
+	choices, err := c.service.AssigneeChoices(r.ctx(), r.actor(), node.ID)
+	if err != nil {
+		return err
+	}
+	view := nodeAssignView{Node: node, Form: newForm(url.Values{}), Definitions: nodeDefinitionOptions(choices.Definitions), Back: assigneesURL(node.ID)}
+	if identityID != "" {
+		effects, err := c.service.AssignmentEffects(r.ctx(), r.actor(), node.ID, identityID)
+		if err != nil {
+			return err
+		}
+		view.Held = &effects.Assignee
+		if view.Form, err = editForm(effects.Record, url.Values{"identity_id": {identityID}, "definition_id": {effects.Assignee.DefinitionID}}); err != nil {
+			return err
+		}
+	}
+	if rejected != nil {
+		rejected.ETag = view.Form.ETag
+		view.Form = *rejected
+	}
+	for _, i := range choices.Identities {
+		value := i.Name
+		if i.Email != nil {
+			value = *i.Email
+		}
+		label := identityKinds[i.Kind]
+		if i.Kind == models.KindPerson {
+			label = i.Name
+		}
+		view.Identities = append(view.Identities, option{Value: value, Label: label})
+	}
+	return nodeAssignPage.render(r, status, view)
+}
+
+// nodeDefinitionOptions are the permission definitions to choose from.
+func nodeDefinitionOptions(found []service.NodeDefinition) []option {
+	definitions := []option{{Value: "", Label: "Choose one"}}
+	for _, d := range found {
+		label := d.Name
+		if grants := grantList(d.Grants); grants != "" {
+			label += " (" + grants + ")"
+		}
+		if !d.AppliesBelow {
+			label += ", only the node itself"
+		}
+		definitions = append(definitions, option{Value: d.ID, Label: label})
+	}
+	return definitions
+}
+
+func (c *Console) assignToNode(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	id := r.Param("id")
+	err = c.service.AssignTo(f.context(r), r.actor(), id, f.Value("identity_id"), f.Value("definition_id"))
+	return r.finish(f, err, outcome{to: assigneesURL(id), done: "assigned", again: func(status int, f form) error {
+		held := ""
+		if f.ETag != "" {
+			held = f.Value("identity_id")
+		}
+		return c.renderAssignToNode(r, status, held, &f)
+	}})
+}
+
+func (c *Console) confirmUnassignFromNode(r *request) error {
+	return c.renderUnassignFromNode(r, http.StatusOK, nil)
+}
+
+func (c *Console) renderUnassignFromNode(r *request, status int, rejected *form) error {
+	id := r.Param("id")
+	effects, err := c.service.AssignmentEffects(r.ctx(), r.actor(), id, r.Query("identity"))
+	if err != nil {
+		return err
+	}
+	f, err := editForm(effects.Record, nil)
+	if err != nil {
+		return err
+	}
+	if rejected != nil {
+		rejected.ETag = f.ETag
+		f = *rejected
+	}
+	return confirmPage.render(r, status, confirmView{
+		Title: "Remove " + effects.Assignee.Name + " from " + effects.Node + "?", Effects: unassignEffects(effects, r.viewer.IdentityID),
+		Action: linkTo("/inventory/"+id+"/unassign", "identity", effects.Record.IdentityID), Button: "Remove", Back: assigneesURL(id), Form: f,
+	})
+}
+
+// unassignEffects says what taking an assignment away does.
+func unassignEffects(e service.AssignmentEffects, viewerID string) []string {
+	name, where := e.Assignee.Name, e.Node
+	if e.Below > 0 {
+		where += " and " + counted(e.Below, service.MaxEffects, "node below", "nodes below")
+	}
+	effects := []string{name + " loses the permissions of “" + e.Assignee.Definition + "” on " + where + "."}
+	for _, k := range e.Kept {
+		text := name + " keeps those of “" + k.Definition + "” on " + k.Source
+		if k.By != nil {
+			text += ", by " + *k.By
+		}
+		effects = append(effects, text+".")
+	}
+	if len(e.Kept) == 0 {
+		effects = append(effects, "Nothing else gives "+name+" permissions on "+e.Node+": records that "+name+" may read only by them are unknown to "+name+" from then on.")
+	}
+	if e.WorkOrders > 0 {
+		effects = append(effects, counted(e.WorkOrders, service.MaxEffects, "open work order there stays", "open work orders there stay")+" assigned to "+name+".")
+	}
+	if e.Assignee.Manager && e.Managers == 0 {
+		effects = append(effects, e.Node+" itself has no inventory manager then. New work orders without workers go to those of the nearest level above, and are rejected if no level has one.")
+	}
+	if e.Record.IdentityID == viewerID {
+		effects = append(effects, "These are your own permissions.")
+	}
+	return effects
+}
+
+func (c *Console) unassignFromNode(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	id := r.Param("id")
+	err = c.service.Unassign(f.context(r), r.actor(), id, r.Query("identity"))
+	to := assigneesURL(id)
+	if _, done := isDone(err); done || err == nil {
+		// Those who removed themselves may no longer see the node.
+		if _, gone := c.service.NodeOf(r.ctx(), r.actor(), id); models.CodeOf(gone) == models.CodeNotFound {
+			to = Root + "/inventory"
+		}
+	}
+	return r.finish(f, err, outcome{to: to, done: "unassigned", again: func(status int, f form) error {
+		return c.renderUnassignFromNode(r, status, &f)
+	}})
+}
