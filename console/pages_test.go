@@ -372,7 +372,7 @@ func TestTheFrontPageLeadsToTheConsole(t *testing.T) {
 	}
 }
 
-var currentEntry = regexp.MustCompile(`<a href="(/console[^"]*)" aria-current="(page|true)">`)
+var currentEntry = regexp.MustCompile(`<a href="(/console[^"]*)" aria-current="(page|true)"><svg`)
 
 // The sidebar shows on each page, and on those below it, in which part of the console it is.
 func TestTheSidebarShowsThePart(t *testing.T) {
