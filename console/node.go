@@ -212,8 +212,3 @@ func assigneeRowOf(node service.NodeView, a service.Assignee) assigneeRow {
 	}
 	return row
 }
-
-// identityKinds are the kinds of identities as the console names them.
-var identityKinds = map[models.IdentityKind]string{
-	models.KindPerson: "Person", models.KindTeam: "Team", models.KindOrganization: "Organization", models.KindIntegration: "Integration",
-}

@@ -173,7 +173,7 @@ func given(text *string) string {
 
 // identityKinds name the kinds of identities.
 var identityKinds = map[models.IdentityKind]string{
-	models.KindPerson: "Person", models.KindTeam: "Team", models.KindOrganization: "Service company", models.KindIntegration: "Integration",
+	models.KindPerson: "Person", models.KindTeam: "Team", models.KindOrganization: "Organization", models.KindIntegration: "Integration",
 }
 
 // answerValue returns an answer as text, "" for none.

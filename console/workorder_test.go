@@ -142,7 +142,7 @@ func TestAssignAndRemovePeople(t *testing.T) {
 	s := consoletest.NewSite(t)
 	id, path := planned(t, s)
 	ann := s.SignedIn("ann")
-	page := ann.Get(path+"/assign").Want(http.StatusOK, "Dan Woods (Person)", "Crew (Team)", "Polar Lifts (Service company)")
+	page := ann.Get(path+"/assign").Want(http.StatusOK, "Dan Woods (Person)", "Crew (Team)", "Polar Lifts (Organization)")
 	for _, never := range []string{"Zed Nowhere", "Eve Hill", "Bob Stone", "Cat Rivers"} {
 		if strings.Contains(page.Body, never) {
 			t.Errorf("%s is offered", never)
