@@ -79,9 +79,9 @@ func questionField(q models.AnsweredRecord, f form) field {
 	if q.Required {
 		in.Label += " (required to complete)"
 	}
-	options := make([]option, len(q.Options))
-	for i, o := range q.Options {
-		options[i] = option{Value: o.ID, Label: o.Label}
+	var options []option
+	for _, o := range q.Options {
+		options = append(options, option{Value: o.ID, Label: o.Label})
 	}
 	switch q.Type {
 	case models.QuestionSingleChoice:
