@@ -87,6 +87,12 @@ func consolePages(found consoleRecords, now time.Time) []consolePage {
 		{"notices", "/notices", aimList},
 		{"charts of all deliveries, 30 days", "/charts/deliveries?time=30d", aimChart},
 		{"charts of the address, 30 days", address + "/charts?time=30d", aimChart},
+		{"chart of work orders, 30 days", "/work-orders/charts", aimChart},
+		{"chart of work orders, 90 days", "/work-orders/charts?time=90d", aimChart},
+		{"feedback", "/feedback", aimList},
+		{"feedback: open", "/feedback?state=open", aimSearch},
+		{"feedback: another creator", "/feedback?by=" + found.person, aimSearch},
+		{"feedback: giving some", "/feedback/new", aimRecord},
 		{"chart of calls, 30 days", integration + "/charts?time=30d", aimChart},
 	}
 	for _, list := range []struct{ of, path string }{{"deliveries", "/deliveries"}, {"deliveries of the address", address + "/deliveries"}} {

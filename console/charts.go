@@ -16,6 +16,7 @@ func (c *Console) chartRoutes(pages *gin.RouterGroup) {
 	pages.GET("/charts/deliveries", c.signedIn(c.showDeliveryCharts))
 	pages.GET("/webhooks/:id/charts", c.signedIn(c.showDeliveryCharts))
 	pages.GET("/integrations/:id/charts", c.signedIn(c.showCallCharts))
+	pages.GET("/work-orders/charts", c.signedIn(c.showWorkOrderCharts))
 }
 
 // chartTime bounds how long the figures of charts may take.
@@ -91,15 +92,16 @@ var chartSpans = []chartSpan{
 	{"30d", "30 days", 30 * 24 * time.Hour, 24 * time.Hour, "2 Jan 15:04"},
 }
 
-// showCharts shows the charts that draw returns for the chosen time. path is where they are.
-func (r *request) showCharts(view chartsView, path string, draw func(context.Context, chartSpan) ([]chart, error)) error {
-	chosen := chartSpans[0]
-	for _, s := range chartSpans {
+// showCharts shows the charts that draw returns for the chosen one of the spans, without a
+// choice the first. path is where they are.
+func (r *request) showCharts(view chartsView, spans []chartSpan, path string, draw func(context.Context, chartSpan) ([]chart, error)) error {
+	chosen := spans[0]
+	for _, s := range spans {
 		if s.name == r.Query("time") {
 			chosen = s
 		}
 	}
-	for _, s := range chartSpans {
+	for _, s := range spans {
 		view.Ranges = append(view.Ranges, chartRange{s.text, linkTo(path, "time", s.name), s.name == chosen.name})
 	}
 	ctx, cancel := context.WithTimeout(r.ctx(), chartTime)

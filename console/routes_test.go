@@ -100,6 +100,7 @@ var routeCases = []routeCase{
 	{method: "GET", path: "/console/work-orders/:id/answers", id: "{work_order}"},
 	{method: "POST", path: "/console/work-orders/:id/answers", id: "{work_order}", form: "asked={q_note}&{q_note}=Done"},
 	{method: "POST", path: "/console/work-orders", form: "node={roof}&title=Replace&form_id={inspection}&assignees={bob}&consultants={cat}", ids: []string{"node", "feedback", "form_id", "assignees", "consultants"}},
+	{method: "GET", path: "/console/work-orders/charts"},
 	{method: "GET", path: "/console/feedback", query: "node={hq}&by={erp}", ids: []string{"node", "by"}},
 	{method: "GET", path: "/console/feedback/new", query: "node={ahu1}", ids: []string{"node"}},
 	{method: "POST", path: "/console/feedback", form: "node={ahu1}&subject=It+rattles", ids: []string{"node"}},

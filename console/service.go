@@ -70,6 +70,9 @@ type Service interface {
 	CreateWorkOrder(ctx context.Context, actor service.Actor, call service.Call, in service.NewWorkOrder) (service.WriteResult, error)
 	Feedback(ctx context.Context, actor service.Actor, id string) ([]byte, error)
 
+	Waiting(context.Context, service.Actor) (service.Waiting, error)
+	WorkOrderDays(ctx context.Context, actor service.Actor, zone *time.Location, days int) ([]service.WorkOrderDay, error)
+
 	FeedbackOf(ctx context.Context, actor service.Actor, filter service.FeedbackFilter, cursor string, limit int) (service.FeedbackPage, error)
 	FeedbackDetail(ctx context.Context, actor service.Actor, id string) (service.FeedbackDetail, error)
 	FeedbackPlaces(ctx context.Context, actor service.Actor, node string) (service.FeedbackPlaces, error)

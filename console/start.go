@@ -1,6 +1,8 @@
 package console
 
 import (
+	"strconv"
+
 	"github.com/gin-gonic/gin"
 
 	"millwright/models"
@@ -16,6 +18,10 @@ type startView struct {
 	Name    string
 	Notices []noticeRow
 	Unread  int
+	// Waiting are lists of work orders. Partly says that not all were looked at.
+	Waiting []waitingList
+	Partly  bool
+	Charts  chartLink
 	// Integrations is whether the viewer manages integrations. Then Failing are addresses
 	// that fail or are off, and Deliveries those of the last day.
 	Integrations bool
@@ -23,6 +29,21 @@ type startView struct {
 	Deliveries   []dayCount
 	// Elsewhere are the pages that the viewer can open, with what is there.
 	Elsewhere []placeRow
+}
+
+// waitingList are work orders that wait for the person.
+type waitingList struct {
+	ID, Title string
+	Rows      []waitingRow
+	// More says that the list has only the first ones.
+	More bool
+}
+
+type waitingRow struct {
+	Number, Title, URL, Node, Customer string
+	State                              stateMark
+	Due                                moment
+	Overdue                            bool
 }
 
 type failingRow struct {
@@ -54,6 +75,9 @@ func (c *Console) showStart(r *request) error {
 	for _, n := range notices {
 		view.Notices = append(view.Notices, r.noticeRow(n))
 	}
+	if err := c.addWaiting(r, &view); err != nil {
+		return err
+	}
 	if view.Integrations {
 		if err := c.addDeliveries(r, &view); err != nil {
 			return err
@@ -65,6 +89,34 @@ func (c *Console) showStart(r *request) error {
 		}
 	}
 	return startPage.show(r, view)
+}
+
+// addWaiting adds the work orders that wait for the person.
+func (c *Console) addWaiting(r *request, view *startView) error {
+	waiting, err := c.service.Waiting(r.ctx(), r.actor())
+	if err != nil {
+		return err
+	}
+	view.Partly, view.Charts = waiting.Partly, workOrderCharts()
+	for _, list := range []struct {
+		id, title string
+		found     []service.WaitingWorkOrder
+	}{
+		{"mine", "My work orders", waiting.Mine}, {"reviews", "Waiting for my review", waiting.Reviews}, {"overdue", "Overdue", waiting.Overdue},
+	} {
+		if len(list.found) == 0 {
+			continue
+		}
+		shown := waitingList{ID: list.id, Title: list.title, More: len(list.found) == service.MaxWaiting}
+		for _, w := range list.found {
+			shown.Rows = append(shown.Rows, waitingRow{
+				Number: strconv.FormatInt(w.Number, 10), Title: w.Title, URL: r.readableURL(w.ID), Node: w.Node, Customer: w.Customer,
+				State: workOrderMarks[w.Status], Due: r.optionalMoment(w.TargetDate), Overdue: w.Overdue,
+			})
+		}
+		view.Waiting = append(view.Waiting, shown)
+	}
+	return nil
 }
 
 // addDeliveries adds what people who manage integrations see.
