@@ -88,7 +88,6 @@ func consolePages(found consoleRecords, now time.Time) []consolePage {
 		{"charts of all deliveries, 30 days", "/charts/deliveries?time=30d", aimChart},
 		{"charts of the address, 30 days", address + "/charts?time=30d", aimChart},
 		{"chart of work orders, 30 days", "/work-orders/charts", aimChart},
-		{"chart of work orders, 90 days", "/work-orders/charts?time=90d", aimChart},
 		{"feedback", "/feedback", aimList},
 		{"feedback: open", "/feedback?state=open", aimSearch},
 		{"feedback: another creator", "/feedback?by=" + found.person, aimSearch},

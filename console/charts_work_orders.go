@@ -13,7 +13,6 @@ import (
 var daySpans = []chartSpan{
 	{"30d", "30 days", 30 * 24 * time.Hour, 24 * time.Hour, "2 Jan"},
 	{"7d", "7 days", 7 * 24 * time.Hour, 24 * time.Hour, "2 Jan"},
-	{"90d", "90 days", 90 * 24 * time.Hour, 24 * time.Hour, "2 Jan"},
 }
 
 // workOrderCharts is where a page shows the chart of work orders.

@@ -142,7 +142,7 @@ func peoplePages(t *testing.T) (*consoletest.Site, []shownPage) {
 	bob, crew := "/console/people/"+s.ID("bob"), "/console/teams/"+s.ID("crew")
 	return s, []shownPage{
 		{"GET /console", "start", "/console", nil, ""},
-		{"GET /console/work-orders/charts", "work-order-charts", "/console/work-orders/charts?time=90d", nil, ""},
+		{"GET /console/work-orders/charts", "work-order-charts", "/console/work-orders/charts?time=7d", nil, ""},
 		{"GET /console/account", "account", "/console/account", nil, ""},
 		{"POST /console/account", "account-rejected", "/console/account", map[string]string{"name": " "}, "Save"},
 		{"POST /console/account/password", "password-rejected", "/console/account", map[string]string{"old_password": "wrong password", "password": "a good long password"}, "Change the password"},
