@@ -24,9 +24,9 @@ func TestTheTreeIsOpened(t *testing.T) {
 		b.WantNoText("Annex")
 		scripts := strings.HasSuffix(t.Name(), "with_scripts")
 		open := func(name string) {
-			b.Click(fmt.Sprintf(`details[hx-get$="%s"] > summary`, s.ID(name)))
+			b.Click(fmt.Sprintf(`details[hx-get$=%q] > summary`, s.ID(name)))
 			if !scripts {
-				b.Click(fmt.Sprintf(`.unopened a[href$="%s"]`, s.ID(name)))
+				b.Click(fmt.Sprintf(`.unopened a[href$=%q]`, s.ID(name)))
 			}
 		}
 		open("hq")

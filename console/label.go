@@ -64,7 +64,7 @@ func qrPicture(text string) (template.HTML, error) {
 		}
 	}
 	all := size + 2*quietZone
-	return template.HTML(fmt.Sprintf(`<svg class="qr" viewBox="0 0 %d %d" role="img" aria-label="QR code of this page's address" shape-rendering="crispEdges"><path d="%s"/></svg>`, //nolint:gosec // only numbers
+	return template.HTML(fmt.Sprintf(`<svg class="qr" viewBox="0 0 %d %d" role="img" aria-label="QR code of this page's address" shape-rendering="crispEdges"><path d=%q/></svg>`, //nolint:gosec // only numbers
 		all, all, path.String())), nil
 }
 

@@ -22,7 +22,7 @@ func TestTheLabelLeadsToTheNode(t *testing.T) {
 		path := "/console/inventory/" + s.ID(node)
 		body := s.SignedIn("ann").Get(path + "/label").Want(http.StatusOK).Body
 		box := labelBox.FindStringSubmatch(body)
-		if box == nil || box[1] != box[2] {
+		if len(box) != 3 || box[1] != box[2] {
 			t.Fatalf("the label is %s", body)
 		}
 		const quiet = 4

@@ -15,8 +15,8 @@ type nodeView struct {
 	Code   string
 	Above  []crumb
 	Grants string
-	// NewWorkOrder and NewFeedback lead to the forms; Reason says why there is none although
-	// the person has the permission.
+	// NewWorkOrder and NewFeedback lead to the forms; Reason says which rule forbids what
+	// the person has the permission for.
 	NewWorkOrder, NewFeedback, Reason string
 	Tabs                              []nodeTab
 	// Tab is the one that is shown.
@@ -29,7 +29,7 @@ type nodeView struct {
 	// Reads is whether the person may read all records of the tab.
 	Reads     bool
 	Assignees []assigneeRow
-	// Assign leads to the form; NoAssign says why there is none for those who may assign.
+	// Assign leads to the form; NoAssign names the rule that forbids it.
 	Assign, NoAssign string
 	Pager            pager
 }
