@@ -106,7 +106,7 @@ func consolePages(found consoleRecords, now time.Time) []consolePage {
 			pages = append(pages, consolePage{list.of + ": " + filter.name, list.path + "?" + filter.query, aimSearch})
 		}
 	}
-	return append(pages,
+	return append(append(pages, workOrderPages("")...),
 		consolePage{"redelivery of all that failed: its count", "/deliveries/redeliver-matching?status=failed", aimSearch},
 		consolePage{"redelivery of all with 5xx at the address: its count", "/deliveries/redeliver-matching?response=5xx&webhook=" + found.webhook, aimSearch})
 }
@@ -152,15 +152,43 @@ func benchConsole(ctx context.Context, r *report, o options, load time.Duration)
 	defer client.CloseIdleConnections()
 	times := max(20, int(4*load.Seconds()))
 	for _, page := range consolePages(found, time.Now().UTC()) {
-		if err := in.benchPage(ctx, r, client, page, times); err != nil {
+		if err := in.benchPage(ctx, r, client, page, consoleToken, times); err != nil {
+			return fmt.Errorf("%s: %w", page.name, err)
+		}
+	}
+	for _, page := range workOrderPages("few nodes: ") {
+		if err := in.benchPage(ctx, r, client, page, fewNodesToken, times); err != nil {
 			return fmt.Errorf("%s: %w", page.name, err)
 		}
 	}
 	return nil
 }
 
+// workOrderPages are the lists and boards of work orders.
+func workOrderPages(prefix string) []consolePage {
+	pages := []consolePage{
+		{"all", "", aimList}, {"open", "status=open", aimList}, {"board", "view=board", aimList}, {"mine", "assignee=me", aimList},
+		{"a node and below", "node=" + plantedNode(1), aimSearch}, {"one node", "only=yes&node=" + plantedNode(firstOfFewNodes), aimSearch},
+		{"overdue", "due=overdue", aimSearch}, {"high priority", "priority=high", aimSearch}, {"high priority, closed", "priority=high&status=complete", aimSearch},
+		{"waiting for a review", "review=any", aimSearch}, {"assigned to an integration", "assignee=Integration+1", aimSearch},
+		{"created by a person", "kind=person", aimSearch}, {"created by an integration", "by=Integration+1", aimSearch},
+		{"an external id that is not there", "external=ERP-1", aimSearch}, {"a number", "q=123456", aimSearch},
+		{"a rare word", "q=boiler", aimSearch}, {"the beginning of a rare word", "q=boil", aimSearch}, {"a word that is not there", "q=nowhere", aimSearch},
+		{"a word that all have", "q=work", aimSearch}, {"two letters that all have", "q=wo", aimSearch},
+		{"a word that the older ones have", "q=imported", aimSearch}, {"a common and a rare word", "q=order+boiler", aimSearch},
+		{"board of the overdue", "view=board&due=overdue", aimSearch},
+	}
+	for i := range pages {
+		pages[i].name, pages[i].path = prefix+"work orders: "+pages[i].name, "/work-orders?"+pages[i].path
+	}
+	return pages
+}
+
+// plantedNode is the id of the n-th node.
+func plantedNode(n int) string { return fmt.Sprintf("loc_%026x", n) }
+
 // benchPage measures a page in rounds, after requests that make its plans.
-func (in *installation) benchPage(ctx context.Context, r *report, client *http.Client, page consolePage, times int) error {
+func (in *installation) benchPage(ctx context.Context, r *report, client *http.Client, page consolePage, token string, times int) error {
 	const warm = 10
 	var slowest, aims []float64
 	before := in.usage()
@@ -171,7 +199,7 @@ func (in *installation) benchPage(ctx context.Context, r *report, client *http.C
 		}
 		var took waits
 		for range n {
-			first, err := in.firstByte(ctx, client, page.path)
+			first, err := in.firstByte(ctx, client, page.path, token)
 			if errors.Is(err, errUnavailable) {
 				r.add(page.name+": 503 after", milliseconds(first), "ms")
 				return nil
@@ -197,7 +225,7 @@ func (in *installation) benchPage(ctx context.Context, r *report, client *http.C
 var errUnavailable = errors.New("503")
 
 // firstByte requests a page of the console and returns the time to its first byte.
-func (in *installation) firstByte(ctx context.Context, client *http.Client, path string) (took time.Duration, err error) {
+func (in *installation) firstByte(ctx context.Context, client *http.Client, path, token string) (took time.Duration, err error) {
 	var started time.Time
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotFirstResponseByte: func() { took = time.Since(started) }})
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, in.settings["MILLWRIGHT_PUBLIC_URL"]+"/console"+path, http.NoBody)
@@ -205,7 +233,7 @@ func (in *installation) firstByte(ctx context.Context, client *http.Client, path
 		return 0, err
 	}
 	request.Header.Set("Accept-Encoding", "gzip")
-	request.Header.Set("Cookie", "session="+consoleToken)
+	request.Header.Set("Cookie", "session="+token)
 	started = time.Now()
 	response, err := client.Do(request)
 	if err != nil {

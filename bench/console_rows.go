@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"strconv"
 	"time"
 
 	"millwright/models"
@@ -22,10 +23,13 @@ const (
 	consoleUnread   = 500
 	// consoleNodes are those on which the first integration has permissions.
 	consoleNodes = 300
+	// firstOfFewNodes is the number of the first room of the person with permissions on fifty.
+	firstOfFewNodes = 1001
 )
 
-// consoleToken is the session's token.
-const consoleToken = "session-of-the-bench"
+// consoleToken is the session's token, fewNodesToken that of a person with permissions on
+// fifty nodes.
+const consoleToken, fewNodesToken = "session-of-the-bench", "session-of-few-nodes"
 
 // consoleRecords are the records whose pages are measured.
 type consoleRecords struct {
@@ -50,12 +54,14 @@ func (in *installation) plantConsole(ctx context.Context) (found consoleRecords,
 	if err != nil {
 		return found, err
 	}
-	hash := sha256.Sum256([]byte(consoleToken))
-	_, err = in.pool.Exec(ctx, `
-		INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent)
-		SELECT $1, 'ses_' || lpad('1', 26, '0'), id, 'password', now(), now(), '127.0.0.1', 'bench' FROM people WHERE admin`, hash[:])
-	if err != nil {
-		return found, err
+	for token, person := range map[string]string{consoleToken: "admin", fewNodesToken: "id = 'idn_2' || lpad('1', 25, '0')"} {
+		hash := sha256.Sum256([]byte(token))
+		_, err = in.pool.Exec(ctx, `
+			INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent)
+			SELECT $1, 'ses_' || lpad($2, 26, '0'), id, 'password', now(), now(), '127.0.0.1', 'bench' FROM people WHERE `+person, hash[:], strconv.Itoa(len(token)))
+		if err != nil {
+			return found, err
+		}
 	}
 	found.webhook = in.webhookID
 	err = in.pool.QueryRow(ctx, `
@@ -97,6 +103,12 @@ func (in *installation) plantConsoleRecords(ctx context.Context) error {
 		fmt.Sprintf(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
 			SELECT v.id, i.id, d.id, v.organization_id FROM (SELECT * FROM inventory_nodes WHERE name LIKE 'Room %%' ORDER BY id LIMIT %d) v, permission_definitions d, `, consoleNodes) +
 			first + ` WHERE d.name = 'Full' ON CONFLICT DO NOTHING`,
+		fmt.Sprintf(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
+			SELECT v.id, 'idn_2' || lpad('1', 25, '0'), d.id, v.organization_id FROM inventory_nodes v, permission_definitions d
+			WHERE d.name = 'Full' AND v.name = ANY (SELECT 'Room ' || g FROM generate_series(%d, %d) g)`, firstOfFewNodes, firstOfFewNodes+49),
+		// Everything is due in the order of its creation, a tenth of what is open is overdue.
+		`UPDATE work_orders SET target_date = CASE WHEN number % 100 = 0 THEN now() - interval '1 day' ELSE now() + interval '1 day' END,
+			priority = CASE WHEN number % 5000 = 0 THEN 'high' ELSE 'none' END WHERE status = 'open'`,
 		`INSERT INTO call_hours (integration_id, hour, calls, rejected)
 			SELECT id, date_trunc('hour', now()) - n * interval '1 hour', 1000 + n, n % 7 FROM integrations, generate_series(0, 719) n`,
 		`DO $$ BEGIN EXECUTE (SELECT 'INSERT INTO delivery_hours SELECT id, date_trunc(''hour'', now()) - n * interval ''1 hour''' || repeat(', 40', count(*)::integer - 2)

@@ -117,7 +117,11 @@ func (in *installation) takeTransactions(ctx context.Context, n int) (first int6
 }
 
 // workOrderTables are the tables that plantWorkOrders fills.
-var workOrderTables = []string{"work_orders", "work_order_positions", "log"}
+var workOrderTables = []string{"work_orders", "work_order_positions", "work_order_words", "log"}
+
+// plantedTitle is the title of the work order n: a word that all have, one that only some
+// twenty in a million have, and one that only the older ones have.
+const plantedTitle = `'Work order ' || n || CASE WHEN n %% 50000 = 7 THEN ' of the boiler' WHEN n < 900000 THEN ' imported' ELSE '' END`
 
 // plantWorkOrders creates work orders with their entries in the log, over a year.
 // Hexadecimal digits are valid in ids.
@@ -138,13 +142,16 @@ func (in *installation) plantWorkOrders(ctx context.Context, size int) error {
 		SELECT 'wo_' || lpad(to_hex(n), 26, '0'), $3::text, n,
 			-- Every hundredth on the one node, every fiftieth on the fifty: full pages at each size.
 			'loc_' || lpad(to_hex(CASE WHEN n %% 100 = 0 THEN 1001 WHEN n %% 50 = 1 THEN 1001 + n / 50 %% 50
-				ELSE 1100 + (n::bigint * 7919) %% %d END), 26, '0'), 'Work order ' || n, 'none',
+				ELSE 1100 + (n::bigint * 7919) %% %d END), 26, '0'), `+plantedTitle+`, 'none',
 			CASE WHEN n %% 10 = 0 THEN 'open' ELSE 'complete' END, $4::text, %[2]s, %[2]s,
 			CASE WHEN n %% 10 = 0 THEN NULL ELSE '2025-01-02T00:00:00Z'::timestamptz END,
 			($5::bigint + n / %[3]d)::text::xid8
 		FROM generate_series($1::int, $2::int) n
-		RETURNING id, organization_id, inventory_id, created_by, changed_xid)
-		INSERT INTO work_order_positions (id, organization_id, inventory_id, created_by, changed_xid) TABLE planted`, benchNodes-1100, created, groupSize)
+		RETURNING id, organization_id, number, title, inventory_id, created_by, changed_xid),
+		words AS (INSERT INTO work_order_words (id, words)
+			SELECT id, array_to_tsvector(search_words(organization_id, number || ' ' || title)) FROM planted)
+		INSERT INTO work_order_positions (id, organization_id, inventory_id, created_by, changed_xid)
+		SELECT id, organization_id, inventory_id, created_by, changed_xid FROM planted`, benchNodes-1100, created, groupSize)
 	log := fmt.Sprintf(`
 		INSERT INTO log (organization_id, record_id, actor_id, actor_name, action, changes, created_at)
 		SELECT $3::text, 'wo_' || lpad(to_hex(n), 26, '0'), $4::text, 'Integration 1 (API)', 'work_order.created',

@@ -125,6 +125,7 @@ func having(grant models.OrganizationGrant) func(service.Viewer) bool {
 // sections are the sidebar, in its order. A section is added with its pages.
 var sections = []section{
 	{"Start", "", "home", everyone, "", nil},
+	{"Work orders", "/work-orders", "job", everyone, "what is to be done, where, until when and by whom", nil},
 	{"Feedback", "/feedback", "chat", everyone, "what is wrong where, as people and programs report it", nil},
 	{"Inventory", "/inventory", "tree", everyone, "locations, systems and equipment, and who may do what there", nil},
 	{"Deliveries", "/deliveries", "send", having(models.GrantIntegrations), "which events reached the webhook addresses, and why others did not", []string{"/charts"}},

@@ -32,7 +32,7 @@ type shownPage struct {
 // noPages are the routes that serve no page: they redirect, serve a file, or show the page of
 // another route again, with what is wrong in a form.
 var noPages = []string{
-	"GET /", "GET /console/log.csv",
+	"GET /", "GET /console/log.csv", "GET /console/work-orders.csv",
 	"POST /console/sign-in/organization", "POST /console/sign-out", "POST /console/account/sessions/end-others", "POST /console/account/sessions/:id/end",
 	"POST /console/notices/read", "POST /console/notices/:id/open",
 	"POST /console/feedback/:id/resolve",
@@ -61,7 +61,7 @@ func TestEveryPageIsAccessible(t *testing.T) {
 	}
 	for topic, list := range map[string]func(*testing.T) (*consoletest.Site, []shownPage){
 		"visitors": visitorPages, "people": peoplePages, "feedback": feedbackPages, "inventory": inventoryPages, "integrations": integrationsPages, "a work order": workOrderPages, "webhooks": webhookPages, "deliveries": deliveryPages,
-		"new work orders": newWorkOrderPages,
+		"work orders": workOrderListPages, "new work orders": newWorkOrderPages,
 	} {
 		s, shown := list(t)
 		for _, page := range shown {
@@ -388,8 +388,7 @@ func TestTheSidebarShowsThePart(t *testing.T) {
 		"deliveries": servicetest.Value[string](s.Fixture, `SELECT min(id) FROM all_deliveries`),
 	}
 	forVisitors := map[string]bool{"invite": true, "reset": true, "forgotten": true, "sign-in": true}
-	forVisitors["work-orders"] = true // until the sidebar has the list of work orders
-	parts := map[string]string{"webhooks": "integrations", "charts": "deliveries", "log.csv": ""}
+	parts := map[string]string{"webhooks": "integrations", "charts": "deliveries", "log.csv": "", "work-orders.csv": ""}
 	tried := 0
 	for _, route := range s.Console.Routes() {
 		inside, found := strings.CutPrefix(route.Path, "/console")

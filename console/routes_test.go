@@ -62,6 +62,8 @@ var routeCases = []routeCase{
 	{method: "POST", path: "/console/account/sessions/:id/end", id: "{session}", form: "x=1"},
 	{method: "POST", path: "/console/account/sessions/end-others", form: "x=1"},
 
+	{method: "GET", path: "/console/work-orders", query: "node={hq}&assignee={bob}&by={erp}", ids: []string{"node", "assignee", "by"}},
+	{method: "GET", path: "/console/work-orders.csv", query: "node={hq}&assignee={bob}&by={erp}", ids: []string{"node", "assignee", "by"}},
 	{method: "GET", path: "/console/people", query: "after_name=M&after={bob}&definition={org_nothing}", ids: []string{"after", "definition"}},
 	{method: "GET", path: "/console/people/:id", id: "{eve}"},
 	{method: "GET", path: "/console/people/new", grant: people},

@@ -63,6 +63,9 @@ type Service interface {
 	ReadNotices(ctx context.Context, actor service.Actor, last int64) error
 	DeliveryOverview(context.Context, service.Actor) (service.DeliveryOverview, error)
 
+	SearchWorkOrders(ctx context.Context, actor service.Actor, search service.WorkOrderSearch, after string, limit int) (service.WorkOrderPage, error)
+	WorkOrderBoard(ctx context.Context, actor service.Actor, search service.WorkOrderSearch) (service.WorkOrderBoard, error)
+
 	SearchNodes(ctx context.Context, actor service.Actor, search service.NodeSearch) ([]service.FoundNode, error)
 	CreatableNodes(ctx context.Context, actor service.Actor, below, after string) (service.CreatableNodes, error)
 	WorkOrderChoices(ctx context.Context, actor service.Actor, nodeID, text string, chosen []string) (service.WorkOrderChoices, error)

@@ -84,7 +84,8 @@ func TestPagesAreLight(t *testing.T) {
 	}
 	tested := map[string][]string{ // by route; those of visitors begin with "-"
 		"/console": {""}, "/console/account": {""}, "/console/log": {"", "?what=work_order"}, "/console/notices": {""},
-		"/console/people": {"", "?q=a"}, "/console/people/new": {""}, "/console/people/:id": {s.ID("bob")}, "/console/people/:id/deactivate": {s.ID("bob")},
+		"/console/work-orders": {"", "?view=board", "?q=filter&node=HQ"},
+		"/console/people":      {"", "?q=a"}, "/console/people/new": {""}, "/console/people/:id": {s.ID("bob")}, "/console/people/:id/deactivate": {s.ID("bob")},
 		"/console/feedback": {"", "?state=open"}, "/console/feedback/new": {"", "?node=AHU-1"}, "/console/feedback/:id": {full.feedback},
 		"/console/people/definitions": {""}, "/console/teams": {"", "?q=a"}, "/console/teams/new": {""}, "/console/teams/:id": {s.ID("crew"), s.ID("crew") + "?q=b"},
 		"/console/teams/:id/members": {s.ID("crew")}, "/console/teams/:id/remove": {s.ID("crew") + "?member=" + s.ID("bob")}, "/console/teams/:id/delete": {s.ID("crew")},
@@ -106,7 +107,7 @@ func TestPagesAreLight(t *testing.T) {
 		"/console/work-orders/:id/edit": {full.record}, "/console/work-orders/:id/answers": {planned},
 		"/console/sign-in": {"-"}, "/console/forgotten": {"-"}, "/console/invite/:token": {"-" + full.invitation}, "/console/reset/:token": {"-" + full.reset},
 	}
-	noPages := map[string]string{"/": "leads to /console", "/console/log.csv": "a download"}
+	noPages := map[string]string{"/": "leads to /console", "/console/log.csv": "a download", "/console/work-orders.csv": "a download"}
 	ann, visitor := scale{s.SignedIn("ann"), t}, scale{s.NewVisitor(), t}
 	for _, route := range s.Console.Routes() {
 		if route.Method != http.MethodGet || noPages[route.Path] != "" {

@@ -92,6 +92,9 @@ var (
 	onHold    = []WorkOrderStatus{StatusOnHold}
 )
 
+// InProcess returns the statuses of work orders that are not closed.
+func InProcess() []WorkOrderStatus { return slices.Clone(inProcess) }
+
 // Two entries of the table's column to that are not statuses.
 const (
 	unchanged        WorkOrderStatus = ""

@@ -35,6 +35,11 @@ func numbered(sql string, named pgx.NamedArgs) (query string, args []any) {
 		if end < 0 {
 			end = len(rest)
 		}
+		if end == 0 { // part of an operator
+			b.WriteByte('@')
+			sql = rest
+			continue
+		}
 		n := slices.Index(names, rest[:end])
 		if n < 0 {
 			n = len(names)

@@ -1,0 +1,153 @@
+package console
+
+import (
+	"strings"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+// shownWorkOrders is a search of work orders as URLs have it.
+type shownWorkOrders struct{ service.WorkOrderSearch }
+
+// workOrderSearch reads the filters of the URL.
+func (r *request) workOrderSearch() shownWorkOrders {
+	text := func(name string) string { return strings.TrimSpace(r.Query(name)) }
+	return shownWorkOrders{service.WorkOrderSearch{
+		Text: text("q"), Status: models.WorkOrderStatus(text("status")), Priority: models.Priority(text("priority")),
+		Node: text("node"), OnlyNode: text("only") != "" && text("node") != "", Assignee: text("assignee"), Creator: text("by"),
+		CreatorKind: models.IdentityKind(text("kind")), ExternalID: text("external"), Overdue: text("due") == "overdue", Review: service.ReviewWait(text("review")),
+	}}
+}
+
+// parameters are those of the search in a URL, in pairs of name and value.
+func (q shownWorkOrders) parameters() []string {
+	when := func(condition bool, value string) string {
+		if condition {
+			return value
+		}
+		return ""
+	}
+	return []string{
+		"q", q.Text, "status", string(q.Status), "priority", string(q.Priority), "node", q.Node, "only", when(q.OnlyNode, "yes"), "assignee", q.Assignee,
+		"by", q.Creator, "kind", string(q.CreatorKind), "external", q.ExternalID, "due", when(q.Overdue, "overdue"), "review", string(q.Review),
+	}
+}
+
+// url returns the search's page with more parameters.
+func (q shownWorkOrders) url(more ...string) string {
+	return linkTo("/work-orders", append(q.parameters(), more...)...)
+}
+
+// on returns the search's page as a list or as a board.
+func (q shownWorkOrders) on(board bool) string {
+	if board {
+		return q.url("view", "board")
+	}
+	return q.url()
+}
+
+// with returns the search with a change.
+func (q shownWorkOrders) with(change func(*shownWorkOrders)) shownWorkOrders {
+	change(&q)
+	return q
+}
+
+// workOrderFilterView is what the filters show.
+type workOrderFilterView struct {
+	Text                                string
+	Status, Priority, Due, Review, Kind []option
+	Node, Assignee, Creator, External   string
+	OnlyNode, OnBoard                   bool
+	// More says that one of the rarer filters is set.
+	More bool
+}
+
+func (r *request) workOrderFilterView(q shownWorkOrders, board bool) workOrderFilterView {
+	statuses, priorities := []option{{Label: "Any"}}, []option{{Label: "Any"}}
+	for _, status := range models.WorkOrderStatuses {
+		statuses = append(statuses, option{Value: string(status), Label: workOrderMarks[status].Text})
+	}
+	for _, priority := range models.Priorities {
+		priorities = append(priorities, option{Value: string(priority), Label: priorityMarks[priority].Text})
+	}
+	due := ""
+	if q.Overdue {
+		due = "overdue"
+	}
+	return workOrderFilterView{
+		Text: q.Text, Status: choose(statuses, string(q.Status)), Priority: choose(priorities, string(q.Priority)), OnBoard: board,
+		Due:    choose([]option{{Label: "Any time"}, {Value: "overdue", Label: "Overdue"}}, due),
+		Review: choose([]option{{Label: "Any"}, {Value: string(service.ReviewByAnyone), Label: "Waiting"}, {Value: string(service.ReviewByMe), Label: "Waiting for mine"}}, string(q.Review)),
+		Kind:   choose([]option{{Label: "Anyone"}, {Value: string(models.KindPerson), Label: "A person"}, {Value: string(models.KindIntegration), Label: "An integration"}}, string(q.CreatorKind)),
+		Node:   q.Node, Assignee: q.Assignee, Creator: q.Creator, External: q.ExternalID, OnlyNode: q.OnlyNode,
+		More: q.Node != "" || q.Creator != "" || q.CreatorKind != "" || q.ExternalID != "" || q.Review != "",
+	}
+}
+
+// workOrderShortcuts are searches that people often make.
+func (r *request) workOrderShortcuts(q shownWorkOrders, board bool) []shortcut {
+	var all []shortcut
+	for _, s := range []struct {
+		text   string
+		search service.WorkOrderSearch
+	}{
+		{"All", service.WorkOrderSearch{}},
+		{"Mine", service.WorkOrderSearch{Assignee: service.SearchMe}},
+		{"Waiting for my review", service.WorkOrderSearch{Review: service.ReviewByMe}},
+		{"Overdue", service.WorkOrderSearch{Overdue: true}},
+	} {
+		all = append(all, shortcut{s.text, shownWorkOrders{s.search}.on(board), q.WorkOrderSearch == s.search})
+	}
+	return all
+}
+
+// namedFilters name the search's filters in words, each with the search without it.
+func (r *request) namedFilters(q shownWorkOrders, names service.SearchNames, board bool) []shortcut {
+	var named []shortcut
+	add := func(set bool, text string, remove func(*shownWorkOrders)) {
+		if set {
+			named = append(named, shortcut{Text: text, URL: q.with(remove).on(board)})
+		}
+	}
+	add(q.Text != "", "with “"+q.Text+"”", func(q *shownWorkOrders) { q.Text = "" })
+	add(q.Status != "", "status "+workOrderMarks[q.Status].Text, func(q *shownWorkOrders) { q.Status = "" })
+	add(q.Priority != "", "priority "+priorityMarks[q.Priority].Text, func(q *shownWorkOrders) { q.Priority = "" })
+	add(q.Overdue, "overdue", func(q *shownWorkOrders) { q.Overdue = false })
+	where := "at " + nameOr(names.Nodes, q.Node)
+	if !q.OnlyNode {
+		where += " and below"
+	}
+	add(q.Node != "", where, func(q *shownWorkOrders) { q.Node, q.OnlyNode = "", false })
+	add(q.Assignee != "", "assigned to "+whoIs(q.Assignee, "me or a team of mine", names.Assignees), func(q *shownWorkOrders) { q.Assignee = "" })
+	add(q.Creator != "", "created by "+whoIs(q.Creator, "me or a team of mine", names.Creators), func(q *shownWorkOrders) { q.Creator = "" })
+	add(q.CreatorKind != "", "created by "+creatorTexts[q.CreatorKind], func(q *shownWorkOrders) { q.CreatorKind = "" })
+	add(q.ExternalID != "", "external id "+q.ExternalID, func(q *shownWorkOrders) { q.ExternalID = "" })
+	add(q.Review != "", reviewTexts[q.Review], func(q *shownWorkOrders) { q.Review = "" })
+	return named
+}
+
+var (
+	creatorTexts = map[models.IdentityKind]string{models.KindPerson: "a person", models.KindIntegration: "an integration"}
+	reviewTexts  = map[service.ReviewWait]string{service.ReviewByAnyone: "waiting for a review", service.ReviewByMe: "waiting for my review"}
+)
+
+// whoIs says for whom a text of a filter stands.
+func whoIs(text, me string, found []service.NamedRecord) string {
+	if text == service.SearchMe {
+		return me
+	}
+	return nameOr(found, text)
+}
+
+// nameOr returns the names of records, or the text if there are none.
+func nameOr(found []service.NamedRecord, text string) string {
+	if len(found) == 0 {
+		return "“" + text + "”"
+	}
+	names := make([]string, len(found))
+	for i, one := range found {
+		names[i] = one.Name
+	}
+	return strings.Join(names, " or ")
+}

@@ -1,0 +1,286 @@
+package console_test
+
+import (
+	"encoding/csv"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/console/consoletest"
+	"millwright/service"
+)
+
+// plantWorkOrders inserts n work orders on AHU 1, created by the ERP, with every status and
+// priority. bob is the worker of each, cat the consultant.
+func plantWorkOrders(s *consoletest.Site, n int) {
+	s.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, external_id, priority, status, target_date, created_by, created_at, changed_at, completed_at, cancelled_at)
+		SELECT 'wo_0' || lpad(n::text, 25, '0'), $1, $2, 'Replace the filter ' || n || ' of ' || md5(n::text), 'ERP-' || n, (ARRAY['none', 'low', 'medium', 'high'])[1 + n % 4],
+			status, CASE WHEN n % 2 = 0 THEN '2026-03-01'::timestamptz + n % 4 * interval '2 days' END, $3, '2026-02-01', '2026-02-01',
+			CASE WHEN status = 'complete' THEN now() END, CASE WHEN status = 'cancelled' THEN now() END
+		FROM (SELECT n, (ARRAY['open', 'in_progress', 'sent_to_inspection', 'back_from_inspection', 'complete', 'cancelled', 'on_hold'])[1 + n % 7] AS status FROM generate_series(1, $4::integer) n) n`,
+		s.Acme.OrganizationID, s.ID("ahu1"), s.ID("erp"), n)
+	s.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position)
+		SELECT w.id, x.id, x.role, x.nth FROM work_orders w, (VALUES ($1, 'worker', 0), ($2, 'consultant', 1)) x (id, role, nth)`, s.ID("bob"), s.ID("cat"))
+}
+
+func workOrderListPages(t *testing.T) (*consoletest.Site, []shownPage) {
+	s := consoletest.NewSite(t)
+	plantWorkOrders(s, 60)
+	s.Exec(`UPDATE work_orders SET title = $1 WHERE number = 60`, strings.Repeat("Wide", 50))
+	return s, []shownPage{
+		{"GET /console/work-orders", "work-orders", "/console/work-orders", nil, ""},
+		{"GET /console/work-orders", "work-orders-filtered", "/console/work-orders?priority=high&by=ERP&node=HQ", nil, ""},
+		{"GET /console/work-orders", "work-orders-next-page", "/console/work-orders", nil, "Next page"},
+		{"GET /console/work-orders", "work-orders-no-match", "/console/work-orders?q=nothing&status=on_hold&assignee=Bob", nil, ""},
+		{"GET /console/work-orders", "work-orders-board", "/console/work-orders?view=board", nil, ""},
+		{"GET /console/work-orders", "work-orders-board-empty", "/console/work-orders?view=board&q=nothing", nil, ""},
+	}
+}
+
+var numberInPage = regexp.MustCompile(`data-label="Number">(\d+)<`)
+
+// numbersOf returns the numbers of the work orders that a page lists.
+func numbersOf(page consoletest.Page) string {
+	var numbers []string
+	for _, found := range numberInPage.FindAllStringSubmatch(page.Body, -1) {
+		numbers = append(numbers, found[1])
+	}
+	return strings.Join(numbers, " ")
+}
+
+// A filter of the URL restricts the list, its file and its board; the form shows it again, and
+// its pages continue it.
+func TestWorkOrdersAreFiltered(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	plantWorkOrders(s, 60)
+	v := s.SignedIn("ann")
+	for query, want := range map[string]string{
+		"q=57": "57", "q=%2357": "57", "q=ERP-57": "57", "q=57+filter+REPL": "57", "external=ERP-57": "57", "q=nothing": "", "q=57&status=open": "",
+		"status=open&priority=high": "35 7", "status=open&priority=high&due=overdue": "", "due=overdue&priority=none&status=back_from_inspection": "52 24",
+		"node=AHU-1&status=open&priority=low": "49 21", "node=" + s.ID("roof"): "", "node=HQ&only=yes": "",
+		"assignee=me": "", "assignee=Bob&status=open&priority=low": "49 21", "assignee=" + s.ID("bob") + "&status=open&priority=low": "49 21", "assignee=Zed": "",
+		"by=ERP&status=open&priority=low": "49 21", "by=Ann": "", "kind=integration&status=open&priority=low": "49 21", "kind=person": "",
+		"review=me": "", "review=any&priority=low": "37 9",
+	} {
+		page := v.Get("/console/work-orders?" + query).Want(http.StatusOK)
+		if got := numbersOf(page); got != want {
+			t.Errorf("%s lists %q, want %q", query, got, want)
+		}
+		file, err := csv.NewReader(strings.NewReader(v.Get("/console/work-orders.csv?" + query).Want(http.StatusOK).Body)).ReadAll()
+		if err != nil || len(file) != 1+len(strings.Fields(want)) {
+			t.Errorf("the file of %s has %d lines (%v)", query, len(file), err)
+		}
+		if board := v.Get("/console/work-orders?view=board&" + query).Want(http.StatusOK); want != "" && !strings.Contains(board.Body, "Replace the filter "+strings.Fields(want)[0]+" of") {
+			t.Errorf("the board of %s lacks %s", query, want)
+		}
+	}
+	if got := numbersOf(s.SignedIn("cat").Get("/console/work-orders?review=me&priority=low")); got != "37 9" {
+		t.Errorf("for the review of cat wait %q", got)
+	}
+	if got := numbersOf(s.SignedIn("bob").Get("/console/work-orders?assignee=me&status=open&priority=low")); got != "49 21" {
+		t.Errorf("assigned to bob are %q", got)
+	}
+	first := v.Get("/console/work-orders?by=ERP").Want(http.StatusOK, `value="ERP"`, `rel="next"`)
+	next := unescaped(regexp.MustCompile(`href="([^"]+)" rel="next"`).FindAllStringSubmatch(first.Body, -1))[0]
+	second := v.Get(next).Want(http.StatusOK, "Newest")
+	if all := numbersOf(first) + " " + numbersOf(second); len(strings.Fields(all)) != 60 || strings.Fields(all)[59] != "1" {
+		t.Errorf("the pages list %s", all)
+	}
+	v.Get(strings.Replace(next, "by=ERP", "by=Ann", 1)).Want(http.StatusBadRequest, "other filters")
+	for _, query := range []string{"status=lost", "priority=extreme", "kind=team", "review=you", "after=x", "q=" + strings.Repeat("a+", 50), "assignee=" + strings.Repeat("a", 500)} {
+		v.Get("/console/work-orders?" + query).Want(http.StatusBadRequest)
+	}
+}
+
+// Without a match the page names the filters, each of which can be removed, and all cleared.
+func TestAnEmptyListNamesItsFilters(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	v := s.SignedIn("ann")
+	v.Get("/console/work-orders").Want(http.StatusOK, "There is no work order that you may read")
+	v.Get("/console/work-orders?q=pump&status=open&node=AHU-1&assignee=me&by=erp").Want(http.StatusOK,
+		"with “pump”", "status Open", "at AHU 1 and below", "assigned to me or a team of mine", "created by ERP",
+		`href="/console/work-orders?assignee=me&amp;by=erp&amp;node=AHU-1&amp;q=pump"`, `<a href="/console/work-orders">Clear the filters</a>`)
+	v.Get("/console/work-orders?q=pump&view=board").Want(http.StatusOK, "with “pump”", `<a href="/console/work-orders?view=board">Clear the filters</a>`)
+	if body := v.Get("/console/work-orders?node=" + s.ID("depot")).Want(http.StatusOK).Body; strings.Contains(body, "Depot") {
+		t.Error("the name of another organization's node is shown")
+	}
+}
+
+// A list shows where each work order is, who works on it and since when it is overdue.
+func TestTheListShowsWhatIsToBeDone(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	plantWorkOrders(s, 8)
+	page := s.SignedIn("ann").Get("/console/work-orders?q=8").Want(http.StatusOK,
+		"<bdi>Headquarters</bdi> › ", "<bdi>HVAC</bdi> › ", "<bdi>AHU 1</bdi>", "<bdi>Bob Stone</bdi>", "In progress", "None", "1 Mar 2026 00:00:00", "Overdue")
+	if strings.Contains(page.Body, "Cat Rivers") {
+		t.Error("a consultant is among the workers")
+	}
+	s.SignedIn("zed").Get("/console/work-orders").Want(http.StatusOK, "There is no work order that you may read")
+}
+
+// The board counts the work orders of each status and leads to those that it does not show.
+func TestTheBoardCounts(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	plantWorkOrders(s, 84)
+	body := s.SignedIn("ann").Get("/console/work-orders?view=board").Want(http.StatusOK, `/console/work-orders?status=on_hold`, "All of them as a list").Body
+	if n := strings.Count(body, `<span class="muted">12</span></h2>`); n != 7 {
+		t.Errorf("%d columns have 12 work orders", n)
+	}
+	s.SignedIn("ann").Get("/console/work-orders?view=board&status=open&priority=high").Want(http.StatusOK, `<span class="muted">3</span></h2>`)
+}
+
+// A service company sees its customers' work orders with the customer's name, if the person
+// has incoming work orders.
+func TestCustomersAreNamed(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.Call{}, service.NewWorkOrder{
+		InventoryID: s.ID("ahu1"), Title: "Replace filter", Assignees: []string{s.ID("polar")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pia := s.SignedIn("pia")
+	for _, query := range []string{"", "?q=replace", "?assignee=polar", "?view=board"} {
+		pia.Get("/console/work-orders"+query).Want(http.StatusOK, "Replace filter", "Customer: <bdi>Acme Facilities</bdi>")
+	}
+	if body := s.SignedIn("ann").Get("/console/work-orders").Want(http.StatusOK, "Polar Lifts").Body; strings.Contains(body, "Customer") {
+		t.Error("one's own organization is a customer")
+	}
+	s.Exec(`UPDATE people SET admin = false WHERE id = $1`, s.ID("pia"))
+	if body := pia.Get("/console/work-orders").Want(http.StatusOK).Body; strings.Contains(body, "Replace filter") {
+		t.Error("without incoming work orders the customer's are shown")
+	}
+	s.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) VALUES ($1, $2, 'worker', 1)`, result.RecordID, s.ID("pia"))
+	if body := pia.Get("/console/work-orders").Want(http.StatusOK, "Replace filter").Body; strings.Contains(body, "Acme") {
+		t.Error("without incoming work orders the customer's name is shown")
+	}
+}
+
+// Organizations that are read-only or have no API see their work orders.
+func TestWorkOrdersAreShownWithoutAPlan(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	plantWorkOrders(s, 1)
+	v := s.SignedIn("ann")
+	s.Exec(`UPDATE organizations SET read_only = true`)
+	s.Exec(`UPDATE plans SET api = false, manual_work_orders = false`)
+	v.Get("/console/work-orders").Want(http.StatusOK, "Replace the filter 1", "is read-only")
+	v.Get("/console/work-orders.csv").Want(http.StatusOK, "Replace the filter 1")
+	s.Exec(`UPDATE organizations SET suspended = true`)
+	v.Get("/console/work-orders").Want(http.StatusSeeOther)
+}
+
+// Titles, names and references that others wrote are only text, on the list, the board and in
+// the file, in which none is a formula.
+func TestHostileWorkOrdersAreText(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	plantWorkOrders(s, 5)
+	titles := []string{`=HYPERLINK("http://example.com")`, markup, rightToLeft + "x", strings.Repeat("x", 200), "\u200b=1+1"}
+	for i, title := range titles {
+		s.Exec(`UPDATE work_orders SET title = $1, external_id = $2 WHERE number = $3`, title, "@"+title[:min(len(title), 9)], i+1)
+	}
+	s.Exec(`UPDATE identities SET name = $2 WHERE id = $1`, s.ID("bob"), "+"+markup)
+	s.Exec(`UPDATE inventory_nodes SET name = $2 WHERE id = $1`, s.ID("hq"), markup+rightToLeft)
+	v := s.SignedIn("ann")
+	for _, path := range []string{"/console/work-orders", "/console/work-orders?view=board", "/console/work-orders.csv"} {
+		wantOnlyText(t, path, v.Get(path))
+	}
+	rows, err := csv.NewReader(strings.NewReader(v.Get("/console/work-orders.csv").Body)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows[1:] {
+		for _, cell := range row {
+			if trimmed := strings.TrimLeft(cell, "\u200b "); trimmed != "" && strings.ContainsAny(trimmed[:1], "=+-@") {
+				t.Errorf("a spreadsheet takes %q for a formula", cell)
+			}
+		}
+	}
+	b := s.Browser(t)
+	b.SignIn("ann")
+	for _, path := range []string{"/console/work-orders", "/console/work-orders?view=board"} {
+		b.Open(path)
+		b.Check("")
+		b.CheckWidth(path)
+	}
+}
+
+// With and without scripts, a person filters the list, opens the board and goes on from there.
+func TestTheListOfWorkOrdersInABrowser(t *testing.T) {
+	t.Parallel()
+	onBrowsers(t, func(t *testing.T, s *consoletest.Site, b *consoletest.Browser) {
+		plantWorkOrders(s, 84)
+		b.SignIn("bob")
+		b.PressInSidebar("Work orders")
+		b.WantPath("/console/work-orders")
+		b.Press("Next page")
+		b.WantText("Replace the filter 1 of")
+		b.Press("Mine")
+		b.Fill("q", "replace 77")
+		b.Press("Filter")
+		b.WantText("Replace the filter 77 of")
+		b.WantNoText("Replace the filter 76 of")
+		b.Press("As a board")
+		b.WantText("Replace the filter 77 of")
+		b.Press("Clear")
+		b.WantText("All of them as a list")
+		b.Press("All of them as a list")
+		b.WantText("Replace the filter 84 of")
+		b.WantNoText("Replace the filter 83 of")
+	})
+}
+
+// A file has at most 10,000 work orders, whatever the list has.
+func TestTheFileOfWorkOrdersIsBounded(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	plantWorkOrders(s, 10_050)
+	began := time.Now()
+	body := s.SignedIn("ann").Get("/console/work-orders.csv").Want(http.StatusOK).Body
+	t.Logf("the file of %d bytes took %s", len(body), time.Since(began))
+	if n := strings.Count(body, "\r\n"); n != 10_001 || !strings.Contains(body, "Replace the filter 10050 of") || strings.Contains(body, "Replace the filter 50 of") {
+		t.Errorf("the file has %d lines", n)
+	}
+	// Looking for what few match goes on to the end.
+	s.Exec(`UPDATE work_orders SET priority = 'none'`)
+	s.Exec(`UPDATE work_orders SET priority = 'high' WHERE number = 2`)
+	v := s.SignedIn("ann")
+	page := v.Get("/console/work-orders?priority=high").Want(http.StatusOK, "Few work orders match")
+	on := unescaped(regexp.MustCompile(`href="([^"]+)" rel="next"`).FindAllStringSubmatch(page.Body, -1))[0]
+	v.Get(on).Want(http.StatusOK, "Replace the filter 2 of")
+	v.Get("/console/work-orders?priority=high&view=board").Want(http.StatusOK, "No work order")
+	if body := v.Get("/console/work-orders.csv?priority=high").Want(http.StatusOK).Body; strings.Count(body, "\r\n") != 2 {
+		t.Errorf("the file of what few match has %d lines", strings.Count(body, "\r\n"))
+	}
+}
+
+// The list needs no organization-wide permission; what it shows depends on the nodes.
+func TestTheListShowsOnlyWhatOneMayRead(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	plantWorkOrders(s, 3)
+	s.Exec(`UPDATE work_orders SET inventory_id = $1, title = 'In the annex' WHERE number = 2`, s.ID("annex"))
+	s.Exec(`DELETE FROM work_order_assignees WHERE work_order_id LIKE '%2'`)
+	for who, want := range map[string]string{"ann": "3 1", "eve": "2", "bob": "3 1", "zed": "", "pia": ""} {
+		v := s.SignedIn(who)
+		for _, query := range []url.Values{{}, {"q": {"replace annex"}}, {"q": {"2"}}, {"node": {s.ID("annex")}}, {"assignee": {"bob"}}, {"by": {s.ID("erp")}}, {"status": {"in_progress"}}} {
+			for number := range strings.FieldsSeq(numbersOf(v.Get("/console/work-orders?" + query.Encode()).Want(http.StatusOK))) {
+				if !strings.Contains(want, number) {
+					t.Errorf("%s sees %s with %s", who, number, query.Encode())
+				}
+			}
+		}
+		if got := numbersOf(v.Get("/console/work-orders")); got != want {
+			t.Errorf("%s sees %q, want %q", who, got, want)
+		}
+	}
+}
