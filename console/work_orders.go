@@ -38,6 +38,8 @@ type workOrdersView struct {
 	// SearchedTo is where the search stopped, and SearchOn continues it.
 	SearchedTo moment
 	SearchOn   string
+	// New leads to the form of a new work order, "" if the plan or the organization has none.
+	New string
 	// Later says that this is not the first page.
 	Later bool
 }
@@ -68,6 +70,9 @@ func (c *Console) listWorkOrders(r *request) error {
 	view := workOrdersView{
 		OnBoard: r.Query("view") == "board", Later: r.Query("after") != "",
 		List: search.url(), ToBoard: search.url("view", "board"), CSV: linkTo("/work-orders.csv", search.parameters()...),
+	}
+	if r.viewer.ManualWorkOrders && !r.viewer.ReadOnly {
+		view.New = linkTo("/work-orders/new")
 	}
 	var names service.SearchNames
 	if view.OnBoard {
@@ -116,7 +121,7 @@ func (v *workOrdersView) addPage(r *request, search shownWorkOrders, page servic
 
 func (r *request) workOrderRow(w service.WorkOrderItem) workOrderRow {
 	row := workOrderRow{
-		Number: strconv.FormatInt(w.Number, 10), Title: w.Title, URL: r.recordURL(w.ID), Customer: w.Customer, Node: w.Node.Name, NodeURL: r.recordURL(w.InventoryID),
+		Number: strconv.FormatInt(w.Number, 10), Title: w.Title, URL: r.readableURL(w.ID), Customer: w.Customer, Node: w.Node.Name, NodeURL: r.recordURL(w.InventoryID),
 		State: workOrderMarks[w.Status], Priority: priorityMarks[w.Priority], Due: r.optionalMoment(w.TargetDate), Overdue: w.Overdue, Workers: namesOf(w.Workers),
 	}
 	for _, above := range w.Node.Path {
@@ -202,16 +207,4 @@ func (f *csvFile) addWorkOrder(w service.WorkOrderItem) {
 	f.add(strconv.FormatInt(w.Number, 10), w.Title, strings.Join(append(path, w.Node.Name), " > "), text(w.Node.ExternalID), w.Status.Name(), string(w.Priority),
 		optional(w.TargetDate), strings.Join(namesOf(w.Workers), "; "), strings.Join(namesOf(w.Consultants), "; "), w.Creator.Name, w.CreatedAt.String(),
 		optional(w.CompletedAt), text(w.ExternalID), w.Customer, w.ID)
-}
-
-// workOrderMarks show the statuses of work orders.
-var workOrderMarks = map[models.WorkOrderStatus]stateMark{
-	models.StatusOpen: {"muted", "wait", "Open"}, models.StatusInProgress: {"good", "play", "In progress"},
-	models.StatusSentToInspection: {"warn", "user", "In review"}, models.StatusBackFromInspection: {"bad", "back", "Back from review"},
-	models.StatusComplete: {"good", "check", "Complete"}, models.StatusCancelled: {"muted", "off", "Cancelled"}, models.StatusOnHold: {"held", "pause", "On hold"},
-}
-
-// priorityMarks show the priorities of work orders.
-var priorityMarks = map[models.Priority]stateMark{
-	models.PriorityHigh: {"bad", "warn", "High"}, models.PriorityMedium: {"warn", "up", "Medium"}, models.PriorityLow: {"muted", "down", "Low"}, models.PriorityNone: {"muted", "", "None"},
 }

@@ -12,7 +12,7 @@ import (
 
 // workOrderFinder reads the work orders of a WorkOrderSearch. Its sources have candidates in
 // the order of ids, each a bounded number of them; the newest are looked up until a page is
-// full. Where a source was cut, the page ends.
+// full. The page ends at the first work order at which a source was cut.
 type workOrderFinder struct {
 	// listQuery knows what the actor may read.
 	*listQuery

@@ -12,8 +12,7 @@ CREATE FUNCTION search_words(organization text, words text) RETURNS text[] LANGU
 $$;
 -- +goose StatementEnd
 
--- A table of their own and not a column: changes of other columns must not touch the index, which has no place
--- for HOT updates.
+-- A separate table and not a column, since changes of other columns must not write to the index.
 CREATE TABLE work_order_words (
     id    public_id PRIMARY KEY,
     words tsvector NOT NULL
