@@ -54,11 +54,11 @@ func TestWordsOfWorkOrdersAreFilled(t *testing.T) {
 func TestSearchWords(t *testing.T) {
 	h := newHarness(t, 63)
 	for text, want := range map[string]string{
-		"Replace (AHU-12)":           "{xreplace,xahu,x12}",
-		"#17 ERP_7/3 o'clock a\\b":   "{x17,xerp,x7,x3,xo,xclock,xa,xb}",
+		"Replace (AHU-12)":            "{xreplace,xahu,x12}",
+		"#17 ERP_7/3 o'clock a\\b":    "{x17,xerp,x7,x3,xo,xclock,xa,xb}",
 		"Ölwechsel Łódź 水 x\u00a0y\t": "{xÖlwechsel,xŁódź,x水,xx,xy}",
-		" ?! ":                       "{}",
-		"":                           "{}",
+		" ?! ":                        "{}",
+		"":                            "{}",
 	} {
 		got := value[string](h, `SELECT replace(search_words($1, $2)::text, '0000000001', 'x')`, organization, text)
 		if lower := value[string](h, `SELECT lower($1::text)`, want); got != want && got != lower {
