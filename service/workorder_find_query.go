@@ -69,12 +69,11 @@ func (f *workOrderFinder) nodeCandidates(looked int, statuses []string) []string
 	nodes, how := f.access.Nodes, isReadable
 	if f.search.OnlyNode && f.node != "" {
 		if nodes == nil {
-			nodes, how = []string{f.node}, isOnNode
-		} else if nodes = nil; slices.Contains(f.access.Nodes, f.node) {
-			nodes = []string{f.node}
-		} else {
+			how = isOnNode
+		} else if !slices.Contains(nodes, f.node) {
 			return nil
 		}
+		nodes = []string{f.node}
 	}
 	if nodes == nil {
 		return []string{candidateRows(`'all'`, status, isOnNode, looked, `(SELECT) one`+each+` CROSS JOIN LATERAL `+newest(`{w}.organization_id`+more, `@organization`+requested, looked))}

@@ -70,6 +70,7 @@ func searchCases(f *servicetest.Fixture, random *rand.Rand, nodes []string) []se
 // A search and its board show exactly the records that single reads return and that match,
 // for readers of few nodes and of many.
 func TestSearchesShowWhatSingleReadsShow(t *testing.T) {
+	t.Parallel()
 	for round := range 2 {
 		t.Run(fmt.Sprintf("tree %d", round), func(t *testing.T) {
 			t.Parallel()
