@@ -41,7 +41,9 @@ func TestConsoleJourneys(t *testing.T) {
 	h.startAPI(nil)
 	second, _ := freePort(t)
 	h.startAPI(settings{"MILLWRIGHT_ADDR": second})
-	h.firstSignIn(managerEmail)
+	h.importWorkforce()
+	h.firstSignIn(managerEmail, managerName)
+	h.firstSignIn(advisorEmail, advisorName)
 	for name, run := range map[string]struct {
 		scripts bool
 		wing    string
@@ -51,6 +53,8 @@ func TestConsoleJourneys(t *testing.T) {
 		"an integration, without scripts": {false, "south", (*journey).integration},
 		"a person, with scripts":          {true, "", (*journey).person},
 		"a person, without scripts":       {false, "", (*journey).person},
+		"a work order, with scripts":      {true, "", (*journey).workOrder},
+		"a work order, without scripts":   {false, "", (*journey).workOrder},
 		"by keyboard only":                {true, "", (*journey).keyboard},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +71,7 @@ func TestConsoleJourneys(t *testing.T) {
 
 // firstSignIn gives a person of the organization consoletest.Password, with a link that the
 // command prints.
-func (h *harness) firstSignIn(email string) {
+func (h *harness) firstSignIn(email, name string) {
 	h.t.Helper()
 	var link struct {
 		URL string `json:"url"`
@@ -75,7 +79,7 @@ func (h *harness) firstSignIn(email string) {
 	if err := json.Unmarshal([]byte(h.run("people", "invite", email, "--organization", "acme", "--json")), &link); err != nil {
 		h.t.Fatal(err)
 	}
-	form := url.Values{"name": {managerName}, "password": {consoletest.Password}}
+	form := url.Values{"name": {name}, "password": {consoletest.Password}}
 	response, err := directClient.Post(link.URL, "application/x-www-form-urlencoded", strings.NewReader(form.Encode()))
 	if err != nil {
 		h.t.Fatal(err)
@@ -251,6 +255,65 @@ func (j *journey) person() {
 	j.WantText("Activated. The person can sign in again.")
 	other.Open("/console")
 	other.WantPath("/console/sign-in") // the session stays ended
+}
+
+// A manager gives feedback, makes a work order of it, puts it on hold and resumes it; its
+// consultant sends it back and approves it; the feedback is resolved, another work order is
+// cancelled.
+func (j *journey) workOrder() {
+	subject := "Cold air: " + j.t.Name()
+	j.SignInAs(managerEmail)
+	j.PressInSidebar("Feedback")
+	j.Press("Give feedback")
+	j.Fill("node", j.org.imported.IDs["hvac"])
+	j.Fill("subject", subject)
+	j.Press("Send")
+	j.WantText(subject, "HVAC")
+	feedback := j.Path()
+
+	j.Press("Make a work order of it")
+	j.Fill("title", subject)
+	j.Choose("assignees", j.org.imported.IDs["worker"])
+	j.Click("main details summary")
+	j.Choose("consultants", j.org.imported.IDs["advisor"])
+	j.Press("Create")
+	j.WantText(subject, workerName, advisorName)
+	order := j.Path()
+	j.Press("Put on hold")
+	j.WantText("On hold")
+	j.Press("Resume")
+	j.Press("Complete and send to review")
+	j.WantText("In review")
+
+	advisor := j.open()
+	advisor.SignInAs(advisorEmail)
+	advisor.WantText("Waiting for your review")
+	advisor.Press(subject)
+	advisor.WantPath(order)
+	advisor.Fill("comment", "The picture is missing")
+	advisor.Press("Send back")
+	advisor.WantText("The picture is missing")
+	j.Open(order)
+	j.WantText("The picture is missing")
+	j.Press("Complete and send to review")
+	advisor.Open(order)
+	advisor.Press("Approve")
+	advisor.WantText("Completed")
+
+	j.Open(feedback)
+	j.Press("Resolve")
+	j.WantText("Resolved")
+
+	j.PressInSidebar("Work orders")
+	j.Press("New work order")
+	j.Fill("q", "AHU 1")
+	j.Press("Search")
+	j.Press("AHU 1")
+	j.Fill("title", "No longer needed")
+	j.Press("Create")
+	j.Press("Cancel…")
+	j.Press("Cancel the work order")
+	j.WantText("Cancelled")
 }
 
 // A person signs in, creates an integration and signs out with Tab, Enter and the space

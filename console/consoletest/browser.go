@@ -286,6 +286,16 @@ func (b *Browser) WantPath(path string) {
 	})
 }
 
+// Path returns the path of the page that is open.
+func (b *Browser) Path() string {
+	b.t.Helper()
+	at, err := url.Parse(run(b, chromedp.Location()))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return at.Path
+}
+
 // await waits until check finds nothing missing, and fails the test with what is after
 // patience. While a page loads, check may get errors, which count as missing.
 func (b *Browser) await(check func(context.Context) (missing string)) {
