@@ -273,11 +273,11 @@ func (j *journey) workOrder() {
 
 	j.Press("Make a work order of it")
 	j.Fill("title", subject)
-	j.Choose("assignees", j.org.imported.IDs["worker"])
+	j.Choose("assignees", j.org.imported.IDs["manager"])
 	j.Click("main details summary")
 	j.Choose("consultants", j.org.imported.IDs["advisor"])
 	j.Press("Create")
-	j.WantText(subject, workerName, advisorName)
+	j.WantText(subject, managerName, advisorName)
 	order := j.Path()
 	j.Press("Put on hold")
 	j.WantText("On hold")
