@@ -287,7 +287,7 @@ func (j *journey) workOrder() {
 
 	advisor := j.open()
 	advisor.SignInAs(advisorEmail)
-	advisor.WantText("Waiting for your review")
+	advisor.WantText("Waiting for my review")
 	advisor.Press(subject)
 	advisor.WantPath(order)
 	advisor.Fill("comment", "The picture is missing")
