@@ -101,7 +101,7 @@ func TestFeedbackOffersWhatIsAllowed(t *testing.T) {
 	s.SignedIn("eve").Get(page).Want(http.StatusNotFound)
 }
 
-// What is wrong in the form of new feedback is said at its fields, which keep their texts.
+// Errors in the form of new feedback are shown at the fields, and its texts are kept.
 func TestRejectedFeedback(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)

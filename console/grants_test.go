@@ -57,22 +57,13 @@ var (
 	actionInPage = regexp.MustCompile(`(?:formaction="|method="post" action=")(/console[^"]*)"`)
 )
 
-// isComing reports whether a page is linked before it exists: the list of work orders and each.
-func isComing(path string) bool {
-	path, _, _ = strings.Cut(path, "?")
-	parts := strings.Split(path, "/")
-	return strings.HasPrefix(path, "/console/work-orders") && !slices.ContainsFunc(routeCases, func(c routeCase) bool {
-		return c.method == http.MethodGet && (c.path == path || len(parts) == 4 && parts[3] != "new" && c.path == "/console/work-orders/:id")
-	})
-}
-
 // crawl opens every page that pages lead to and returns them by path.
 func crawl(t *testing.T, v *consoletest.Visitor) map[string]consoletest.Page {
 	t.Helper()
 	pages := map[string]consoletest.Page{}
 	for next := []string{"/console"}; len(next) > 0 && len(pages) < 500; next = next[1:] {
 		path, _, _ := strings.Cut(next[0], "#")
-		if _, seen := pages[path]; seen || strings.HasPrefix(path, "/console/assets/") || isComing(path) {
+		if _, seen := pages[path]; seen || strings.HasPrefix(path, "/console/assets/") {
 			continue
 		}
 		pages[path] = v.Get(path)

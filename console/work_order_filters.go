@@ -140,7 +140,7 @@ func whoIs(text, me string, found []service.NamedRecord) string {
 	return nameOr(found, text)
 }
 
-// nameOr returns the names of records, or the text if there are none.
+// nameOr returns the names of records, or the text without any.
 func nameOr(found []service.NamedRecord, text string) string {
 	if len(found) == 0 {
 		return "“" + text + "”"

@@ -30,7 +30,7 @@ type workOrdersView struct {
 	// Shortcuts are searches that people often make.
 	Shortcuts []shortcut
 	// Filters name the filters, each with the list without it. Clear is the list without any,
-	// "" if there are none.
+	// "" without any.
 	Filters []shortcut
 	Clear   string
 	// List and CSV lead to the same search as a list and as a file, ToBoard as a board.

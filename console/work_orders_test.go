@@ -263,7 +263,7 @@ func TestTheFileOfWorkOrdersIsBounded(t *testing.T) {
 	}
 }
 
-// The list needs no organization-wide permission; what it shows depends on the nodes.
+// The list takes no permission of the organization: it shows what may be read on the nodes.
 func TestTheListShowsOnlyWhatOneMayRead(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
