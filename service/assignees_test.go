@@ -50,7 +50,7 @@ func TestAssigneesOfANode(t *testing.T) {
 	for _, test := range []struct{ who, node, want string }{
 		{"bob", "hq", hq}, {"ann", "annex", "Eve Hill=Manager"}, {"bob", "annex", "not_found"}, {"pia", "ahu1", "not_found"}, {"ann", "depot", "not_found"},
 		{"bob", "ahu1", "Polar Lifts=Working, Reader=Reading HVAC, " + above(" Headquarters")},
-		{"bob", "mast", "Eve Hill=Reading, " + above(" Headquarters")}, // the assignments of the roof do not apply below
+		{"bob", "mast", "Eve Hill=Reading, " + above(" Headquarters")}, // the roof's assignments end at the roof
 		{"eve", "mast", "Eve Hill=Reading, " + above(" (Headquarters)")},
 	} {
 		if got := assigneesOf(t, f, test.who, test.node); got != test.want {
