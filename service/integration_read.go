@@ -172,7 +172,7 @@ func (s *Service) ManagedIntegrationEffects(ctx context.Context, actor Actor, id
 	return found.IntegrationRecord, effects, err
 }
 
-// integrationEffectsQuery counts along indexes and stops at the limit $2.
+// integrationEffectsQuery counts along indexes and stops at the limit @max.
 const integrationEffectsQuery = `
 	SELECT (SELECT count(*) FROM webhooks WHERE integration_id = @id) AS addresses,
 		(SELECT count(*) FROM (SELECT FROM assignments WHERE identity_id = @id LIMIT @max) x) AS nodes,
