@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
-	"strconv"
 	"time"
 
 	"millwright/models"
@@ -58,7 +58,7 @@ func (in *installation) plantConsole(ctx context.Context) (found consoleRecords,
 		hash := sha256.Sum256([]byte(token))
 		_, err = in.pool.Exec(ctx, `
 			INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent)
-			SELECT $1, 'ses_' || lpad($2, 26, '0'), id, 'password', now(), now(), '127.0.0.1', 'bench' FROM people WHERE `+person, hash[:], strconv.Itoa(len(token)))
+			SELECT $1, 'ses_' || $2, id, 'password', now(), now(), '127.0.0.1', 'bench' FROM people WHERE `+person, hash[:], hex.EncodeToString(hash[:13]))
 		if err != nil {
 			return found, err
 		}
