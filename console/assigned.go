@@ -1,10 +1,6 @@
 package console
 
-import (
-	"strings"
-
-	"millwright/service"
-)
+import "millwright/service"
 
 // assignedView are the nodes on which an identity has permissions ({{template "assigned" .}}).
 type assignedView struct {
@@ -19,6 +15,8 @@ type assignedView struct {
 // nodeRow is a node on which an identity has permissions.
 type nodeRow struct {
 	Name, Kind, Path, Definition, Grants string
+	// URL is the node's page, "" if the viewer does not see it.
+	URL string
 	// By is the team or the organization that is assigned, "" for the identity itself.
 	By    string
 	Below bool
@@ -26,14 +24,12 @@ type nodeRow struct {
 	Remove string
 }
 
-func nodeRowOf(n service.AssignedNode) nodeRow {
-	row := nodeRow{Name: n.Name, Kind: nodeKinds[n.Kind], Definition: n.Definition, Grants: grantList(n.Grants), By: valueOf(n.By), Below: n.AppliesBelow}
-	var names []string
-	for _, above := range n.Path {
-		names = append(names, above.Name)
+// nodeRowOf returns a node as a row, with the node's page, "" for none.
+func nodeRowOf(n service.AssignedNode, page string) nodeRow {
+	return nodeRow{
+		Name: n.Name, URL: page, Kind: nodeKinds[n.Kind], Path: whereOf(n.Path), Definition: n.Definition, Grants: grantList(n.Grants),
+		By: valueOf(n.By), Below: n.AppliesBelow,
 	}
-	row.Path = strings.Join(names, " › ")
-	return row
 }
 
 // assigned returns the nodes on which a person or a team has permissions.
@@ -44,7 +40,7 @@ func (c *Console) assigned(r *request, id string) (assignedView, error) {
 		view.Hidden = plural(found.Hidden, "node", "nodes")
 	}
 	for _, n := range found.Nodes {
-		view.Nodes = append(view.Nodes, nodeRowOf(n))
+		view.Nodes = append(view.Nodes, nodeRowOf(n, nodeURL(n.ID)))
 	}
 	return view, err
 }

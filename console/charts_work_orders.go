@@ -15,14 +15,14 @@ var daySpans = []chartSpan{
 	{"7d", "7 days", 7 * 24 * time.Hour, 24 * time.Hour, "2 Jan"},
 }
 
-// workOrderCharts is where a page shows the chart of work orders.
+// workOrderCharts is where the list of work orders shows their chart.
 func workOrderCharts() chartLink {
 	return chartLink{Root + "/work-orders/charts", "Chart of the work orders opened and closed"}
 }
 
 // showWorkOrderCharts shows the chart of work orders opened and closed.
 func (c *Console) showWorkOrderCharts(r *request) error {
-	view := chartsView{Title: "Work orders opened and closed", Back: Root, BackText: "The start page"}
+	view := chartsView{Title: "Work orders opened and closed", Back: linkTo("/work-orders"), BackText: "The work orders"}
 	return r.showCharts(view, daySpans, "/work-orders/charts", func(ctx context.Context, span chartSpan) ([]chart, error) {
 		days, err := c.service.WorkOrderDays(ctx, r.actor(), r.zone, int(span.span/span.step))
 		if err != nil {

@@ -64,7 +64,7 @@ func (c *Console) showDelivery(r *request) error {
 	}
 	view := deliveryView{
 		deliveryRow: r.deliveryRow(d.DeliveryItem, urls), EventID: d.EventID, Planned: d.Planned, Form: newForm(nil), Withheld: d.Withheld,
-		All: Root + "/webhooks/" + d.WebhookID + "/deliveries",
+		All: webhookURL(d.WebhookID) + "/deliveries",
 	}
 	for _, a := range d.AttemptsMade {
 		view.Made = append(view.Made, r.attemptRow(a))

@@ -45,29 +45,11 @@ type feedbackRow struct {
 	ExternalID   string
 }
 
-// placeView is a node with the path to it.
-type placeView struct {
-	// Path are the names from the root down, without the node.
-	Path []string
-	Name string
-	// URL is where the name leads, "" for nowhere.
-	URL string
-}
-
 var feedbackListPage = newPage[feedbackListView]("feedback.html")
 
 // feedbackMarks show the statuses of feedback.
 var feedbackMarks = map[models.FeedbackStatus]stateMark{
 	models.FeedbackOpen: {"warn", "wait", "Open"}, models.FeedbackResolved: {"good", "check", "Resolved"},
-}
-
-// placeAt shows the node of a record, whose name leads to the URL.
-func placeAt(node models.NodeReference, to string) placeView {
-	view := placeView{Name: node.Name, URL: to}
-	for _, above := range node.Path {
-		view.Path = append(view.Path, above.Name)
-	}
-	return view
 }
 
 // nameOf returns the name of an identity of a record, its id if the record does not name it.
@@ -132,7 +114,7 @@ func (v *feedbackFilterView) name(f models.FeedbackRecord) {
 
 func (r *request) feedbackRow(f models.FeedbackRecord) feedbackRow {
 	row := feedbackRow{
-		Subject: f.Subject, URL: Root + "/feedback/" + f.ID, Where: placeAt(f.Inventory, linkTo("/feedback", "node", f.InventoryID)), By: nameOf(f.CreatedBy, f.People),
+		Subject: f.Subject, URL: feedbackURL(f.ID), Where: placeAt(f.Inventory, linkTo("/feedback", "node", f.InventoryID)), By: nameOf(f.CreatedBy, f.People),
 		ByURL: linkTo("/feedback", "by", f.CreatedBy), State: feedbackMarks[models.FeedbackStatus(f.Status.Code)], At: r.moment(f.CreatedAt),
 	}
 	if f.ExternalID != nil {
@@ -144,9 +126,8 @@ func (r *request) feedbackRow(f models.FeedbackRecord) feedbackRow {
 // feedbackView is the page of one feedback.
 type feedbackView struct {
 	feedbackRow
-	ID, NodeID  string
-	Description string
-	ResolvedAt  moment
+	ID, Description string
+	ResolvedAt      moment
 	// Form resolves it, if Resolves. Rule says which rule forbids that.
 	Form     form
 	Resolves bool
@@ -173,10 +154,15 @@ func (c *Console) renderFeedback(r *request, status int, rejected *form) error {
 		return err
 	}
 	f := detail.Record
+	urls, err := r.recordURLs([]string{f.InventoryID})
+	if err != nil {
+		return err
+	}
 	view := feedbackView{
-		feedbackRow: r.feedbackRow(f), ID: f.ID, NodeID: f.InventoryID, ResolvedAt: r.optionalMoment(f.ResolvedAt),
+		feedbackRow: r.feedbackRow(f), ID: f.ID, ResolvedAt: r.optionalMoment(f.ResolvedAt),
 		Form: newForm(nil), Resolves: detail.Resolving == nil,
 	}
+	view.Where.URL = urls[f.InventoryID]
 	if rejected != nil {
 		view.Form = *rejected
 	}
@@ -185,7 +171,7 @@ func (c *Console) renderFeedback(r *request, status int, rejected *form) error {
 		view.Rule = sentences(detail.Resolving)
 	}
 	if detail.CreatesWorkOrders {
-		view.WorkOrder = linkTo("/work-orders/new", "node", nodeOfWorkOrder(f.Inventory), "feedback", f.ID)
+		view.WorkOrder = linkTo("/work-orders/new", "node", workedNode(f.Inventory), "feedback", f.ID)
 	}
 	if f.Description != nil {
 		view.Description = *f.Description
@@ -200,14 +186,6 @@ func (c *Console) renderFeedback(r *request, status int, rejected *form) error {
 	return feedbackPage.render(r, status, view)
 }
 
-// nodeOfWorkOrder returns the node of a work order about a record: sub-equipment has none.
-func nodeOfWorkOrder(node models.NodeReference) string {
-	if n := len(node.Path); node.Kind == models.NodeSubEquipment && n > 0 {
-		return node.Path[n-1].ID
-	}
-	return node.ID
-}
-
 func (c *Console) resolveFeedback(r *request) error {
 	f, err := r.sentForm()
 	if err != nil {
@@ -215,7 +193,7 @@ func (c *Console) resolveFeedback(r *request) error {
 	}
 	id := r.Param("id")
 	_, err = c.service.ResolveFeedback(f.context(r), r.actor(), service.Call{}, id)
-	return r.finish(f, err, outcome{to: Root + "/feedback/" + id, done: "resolved", again: func(status int, f form) error {
+	return r.finish(f, err, outcome{to: feedbackURL(id), done: "resolved", again: func(status int, f form) error {
 		return c.renderFeedback(r, status, &f)
 	}})
 }
@@ -266,8 +244,7 @@ func (c *Console) giveFeedback(r *request) error {
 		return err
 	}
 	result, err := c.service.GiveFeedback(f.context(r), r.actor(), f.Value("node"), service.NewFeedback{Subject: f.Value("subject"), Description: f.Optional("description")})
-	page := func(id string) string { return Root + "/feedback/" + id }
-	return r.finish(f, err, outcome{to: page(result.RecordID), done: "feedback-given", toRecord: page, again: func(status int, f form) error {
+	return r.finish(f, err, outcome{to: feedbackURL(result.RecordID), done: "feedback-given", toRecord: feedbackURL, again: func(status int, f form) error {
 		return c.renderNewFeedback(r, status, f)
 	}})
 }

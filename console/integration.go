@@ -79,8 +79,16 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 		view.Webhooks = append(view.Webhooks, r.webhookRow(h))
 	}
 	view.Assigned = assignedView{Removes: true, More: found.MoreNodes}
+	ids := make([]string, len(found.Nodes))
+	for i, n := range found.Nodes {
+		ids[i] = n.ID
+	}
+	urls, err := r.recordURLs(ids)
+	if err != nil {
+		return err
+	}
 	for _, n := range found.Nodes {
-		row := nodeRowOf(n)
+		row := nodeRowOf(n, urls[n.ID])
 		if n.By == nil {
 			row.Remove = linkTo("/integrations/"+id+"/unassign", "node", n.ID)
 		}

@@ -120,14 +120,8 @@ func (c *Console) level(r *request, parentID, path string) (levelView, error) {
 }
 
 func nodeItemOf(n service.FoundNode) nodeItem {
-	names := make([]string, len(n.Path))
-	for i, above := range n.Path {
-		names[i] = above.Name
-	}
-	return nodeItem{ID: n.ID, Name: n.Name, Kind: nodeKinds[n.Kind], Code: valueOf(n.ExternalID), Path: strings.Join(names, " › ")}
+	return nodeItem{ID: n.ID, Name: n.Name, Kind: nodeKinds[n.Kind], Code: valueOf(n.ExternalID), Path: whereOf(n.Path)}
 }
-
-func nodeURL(id string) string { return Root + "/inventory/" + id }
 
 // crumbsOf are the nodes above a node, from the root down.
 func crumbsOf(n service.NodeView) []crumb {

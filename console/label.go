@@ -8,6 +8,7 @@ import (
 
 	"github.com/boombuler/barcode/qr"
 
+	"millwright/models"
 	"millwright/service"
 )
 
@@ -31,12 +32,12 @@ func (c *Console) showLabel(r *request) error {
 	if err != nil {
 		return err
 	}
-	var above []string
+	var above []models.PathNode
 	for _, n := range node.Path {
-		above = append(above, n.Name)
+		above = append(above, n.PathNode)
 	}
 	return labelPage.show(r, labelView{
-		Node: node, Code: valueOf(node.ExternalID), Where: strings.Join(above, " › "), URL: address, OrganizationName: r.viewer.OrganizationName, Picture: picture,
+		Node: node, Code: valueOf(node.ExternalID), Where: whereOf(above), URL: address, OrganizationName: r.viewer.OrganizationName, Picture: picture,
 	})
 }
 

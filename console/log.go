@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -152,41 +151,4 @@ func (c *Console) exportLog(r *request) error {
 		filter.Before = page.Next
 	}
 	return out.send(r, "log.csv")
-}
-
-// recordPages are the pages of records, by the prefixes of their ids.
-var recordPages = map[models.IDPrefix]string{models.PrefixWebhook: "/webhooks/"}
-
-// readablePages are the pages of records that not everyone may read who sees their ids.
-var readablePages = map[models.IDPrefix]string{models.PrefixWorkOrder: "/work-orders/", models.PrefixFeedback: "/feedback/"}
-
-// recordURL returns the page of a record, "" without one.
-func (r *request) recordURL(id string) string { return pageOf(id, recordPages) }
-
-// recordURLs returns the pages of records by their ids, without those of work orders and
-// feedback that the person may not read.
-func (r *request) recordURLs(ids []string) (map[string]string, error) {
-	readable, err := r.console.service.ReadableRecords(r.ctx(), r.actor(), ids)
-	urls := map[string]string{}
-	for _, id := range ids {
-		urls[id] = r.recordURL(id)
-		if readable[id] {
-			urls[id] = r.readableURL(id)
-		}
-	}
-	return urls, err
-}
-
-// readableURL returns the page of a record that the person may read, "" without one.
-func (r *request) readableURL(id string) string {
-	return cmp.Or(r.recordURL(id), pageOf(id, readablePages))
-}
-
-func pageOf(id string, pages map[models.IDPrefix]string) string {
-	for prefix, path := range pages {
-		if models.IsID(id, prefix) {
-			return Root + path + id
-		}
-	}
-	return ""
 }

@@ -42,14 +42,18 @@ type nodeTab struct {
 
 // recordRow is a work order or feedback of a node.
 type recordRow struct {
-	URL, Number, Title, Status, Where string
-	At                                moment
+	URL, Number, Title, Status string
+	// Where is the node below, without a name for the node itself.
+	Where placeView
+	At    moment
 }
 
 // assigneeRow is someone who was assigned.
 type assigneeRow struct {
 	Name, Kind, Email, Definition, Grants string
-	Manager, Deactivated, Below           bool
+	// URL is the page of the identity, "" if the person may open none.
+	URL                         string
+	Manager, Deactivated, Below bool
 	// Source is the node that was assigned, SourceURL its page if the person sees it; both are
 	// "" for the node itself.
 	Source, SourceURL string
@@ -127,9 +131,17 @@ func (c *Console) nodeWorkOrders(r *request, view *nodeView) error {
 		return err
 	}
 	view.All, view.Reads = linkTo("/work-orders", "node", view.Node.ID), slices.Contains(view.Node.Grants, models.GrantWorkOrdersRead)
+	ids := make([]string, len(found))
+	for i, w := range found {
+		ids[i] = w.InventoryID
+	}
+	urls, err := r.recordURLs(ids)
+	if err != nil {
+		return err
+	}
 	for _, w := range found {
 		view.WorkOrders = append(view.WorkOrders, recordRow{
-			URL: Root + "/work-orders/" + w.ID, Number: strconv.FormatInt(w.Number, 10), Title: w.Title, Status: w.Status.Name, Where: where(w.Inventory, view.Node.ID), At: r.moment(w.CreatedAt),
+			URL: workOrderURL(w.ID), Number: strconv.FormatInt(w.Number, 10), Title: w.Title, Status: w.Status.Name, Where: below(view.Node.ID, w.Inventory, urls), At: r.moment(w.CreatedAt),
 		})
 	}
 	return nil
@@ -141,20 +153,28 @@ func (c *Console) nodeFeedback(r *request, view *nodeView) error {
 		return err
 	}
 	view.All, view.Reads = linkTo("/feedback", "node", view.Node.ID), slices.Contains(view.Node.Grants, models.GrantFeedbackRead)
+	ids := make([]string, len(found))
+	for i, f := range found {
+		ids[i] = f.InventoryID
+	}
+	urls, err := r.recordURLs(ids)
+	if err != nil {
+		return err
+	}
 	for _, f := range found {
 		view.Feedback = append(view.Feedback, recordRow{
-			URL: Root + "/feedback/" + f.ID, Title: f.Subject, Status: f.Status.Name, Where: where(f.Inventory, view.Node.ID), At: r.moment(f.CreatedAt),
+			URL: feedbackURL(f.ID), Title: f.Subject, Status: f.Status.Name, Where: below(view.Node.ID, f.Inventory, urls), At: r.moment(f.CreatedAt),
 		})
 	}
 	return nil
 }
 
-// where names the node of a record below another one, "" for that one itself.
-func where(n models.NodeReference, nodeID string) string {
+// below shows the node of a record below another one, and nothing for that one itself.
+func below(nodeID string, n models.NodeReference, urls map[string]string) placeView {
 	if n.ID == nodeID {
-		return ""
+		return placeView{}
 	}
-	return n.Name
+	return placeView{Name: n.Name, URL: urls[n.ID]}
 }
 
 func (c *Console) nodeAssignees(r *request, view *nodeView) error {
@@ -176,8 +196,16 @@ func (c *Console) nodeAssignees(r *request, view *nodeView) error {
 		last := found[len(found)-1]
 		view.Pager.Older = linkTo(path, "tab", tabAssignees, "after_depth", strconv.Itoa(last.Depth), "after_name", last.Name, "after", last.IdentityID)
 	}
+	ids := make([]string, len(found))
+	for i, a := range found {
+		ids[i] = a.IdentityID
+	}
+	urls, err := r.recordURLs(ids)
+	if err != nil {
+		return err
+	}
 	for _, a := range found {
-		view.Assignees = append(view.Assignees, assigneeRowOf(view.Node, a))
+		view.Assignees = append(view.Assignees, assigneeRowOf(view.Node, a, urls))
 	}
 	switch {
 	case !view.Node.MayAssign:
@@ -192,9 +220,11 @@ func (c *Console) nodeAssignees(r *request, view *nodeView) error {
 // maxDepth is more than an inventory has levels.
 const maxDepth = 1000
 
-func assigneeRowOf(node service.NodeView, a service.Assignee) assigneeRow {
+// assigneeRowOf returns an assignee of the node as a row, with the pages of identities by
+// their ids.
+func assigneeRowOf(node service.NodeView, a service.Assignee, urls map[string]string) assigneeRow {
 	row := assigneeRow{
-		Name: a.Name, Kind: identityKinds[a.Kind], Email: valueOf(a.Email), Definition: a.Definition, Grants: grantList(a.Grants),
+		Name: a.Name, URL: urls[a.IdentityID], Kind: identityKinds[a.Kind], Email: valueOf(a.Email), Definition: a.Definition, Grants: grantList(a.Grants),
 		Manager: a.Manager, Deactivated: a.Deactivated, Below: a.AppliesBelow,
 	}
 	if a.Depth > 0 {

@@ -25,10 +25,11 @@ type noticesView struct {
 }
 
 type noticeRow struct {
-	ID               int64
-	Text, About, URL string
-	At               moment
-	Read             bool
+	ID          int64
+	Text, About string
+	At          moment
+	// Opens says that opening it leads to its record.
+	Opens, Read bool
 }
 
 var noticesPage = newPage[noticesView]("notices.html")
@@ -58,11 +59,8 @@ func (r *request) noticeRow(n service.NoticeView) noticeRow {
 	if !known {
 		text = words(string(n.Kind))
 	}
-	row := noticeRow{ID: n.ID, Text: subject + " " + text, About: n.Title, At: r.moment(n.CreatedAt), Read: n.ReadAt != nil}
-	if n.Title != "" { // else the person may no longer read the record
-		row.URL = r.readableURL(n.RecordID)
-	}
-	return row
+	// Without a title the person may no longer read the record.
+	return noticeRow{ID: n.ID, Text: subject + " " + text, About: n.Title, At: r.moment(n.CreatedAt), Opens: n.Title != "", Read: n.ReadAt != nil}
 }
 
 func (c *Console) listNotices(r *request) error {

@@ -88,7 +88,7 @@ func (c *Console) showForm(r *request) error {
 		view.Questions = append(view.Questions, row)
 	}
 	for _, w := range found.WorkOrders {
-		view.WorkOrders = append(view.WorkOrders, formUseRow{URL: Root + "/work-orders/" + w.ID, Title: w.Title, Number: w.Number, State: workOrderMarks[w.Status]})
+		view.WorkOrders = append(view.WorkOrders, formUseRow{URL: workOrderURL(w.ID), Title: w.Title, Number: w.Number, State: workOrderMarks[w.Status]})
 	}
 	return formPage.show(r, view)
 }

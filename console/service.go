@@ -38,7 +38,7 @@ type Service interface {
 	ResumeWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id string) (service.WriteResult, error)
 	CancelWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id string, reason *string) (service.WriteResult, error)
 	ReviewWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id string, review service.Review) (service.WriteResult, error)
-	ReadableRecords(ctx context.Context, actor service.Actor, ids []string) (map[string]bool, error)
+	ReadableRecords(ctx context.Context, actor service.Actor, ids []string) (map[string]service.RecordKind, error)
 	RecordHistory(ctx context.Context, actor service.Actor, id string, before int64, limit int) (service.HistoryPage, error)
 	Definitions(context.Context, service.Actor) (service.Definitions, error)
 	AssignmentsOf(ctx context.Context, actor service.Actor, identityID string) (service.Assignments, error)

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
@@ -21,7 +22,6 @@ type startView struct {
 	// Waiting are lists of work orders. Partly says that not all were looked at.
 	Waiting []waitingList
 	Partly  bool
-	Charts  chartLink
 	// Integrations is whether the viewer manages integrations. Then Failing are addresses
 	// that fail or are off, and Deliveries those of the last day.
 	Integrations bool
@@ -35,15 +35,17 @@ type startView struct {
 type waitingList struct {
 	ID, Title string
 	Rows      []waitingRow
-	// More says that the list has only the first ones.
+	// All leads to all of them, More says that the list has only the first ones.
+	All  string
 	More bool
 }
 
 type waitingRow struct {
-	Number, Title, URL, Node, Customer string
-	State                              stateMark
-	Due                                moment
-	Overdue                            bool
+	Number, Title, URL, Customer string
+	Where                        placeView
+	State                        stateMark
+	Due                          moment
+	Overdue                      bool
 }
 
 type failingRow struct {
@@ -97,20 +99,30 @@ func (c *Console) addWaiting(r *request, view *startView) error {
 	if err != nil {
 		return err
 	}
-	view.Partly, view.Charts = waiting.Partly, workOrderCharts()
+	view.Partly = waiting.Partly
+	var nodes []string
+	for _, w := range slices.Concat(waiting.Mine, waiting.Reviews, waiting.Overdue) {
+		nodes = append(nodes, w.NodeID)
+	}
+	urls, err := r.recordURLs(nodes)
+	if err != nil {
+		return err
+	}
 	for _, list := range []struct {
 		id, title string
+		all       service.WorkOrderSearch
 		found     []service.WaitingWorkOrder
 	}{
-		{"mine", "My work orders", waiting.Mine}, {"reviews", "Waiting for my review", waiting.Reviews}, {"overdue", "Overdue", waiting.Overdue},
+		{"mine", "My work orders", searchMine, waiting.Mine}, {"reviews", "Waiting for my review", searchReviews, waiting.Reviews},
+		{"overdue", "Overdue", searchOverdue, waiting.Overdue},
 	} {
 		if len(list.found) == 0 {
 			continue
 		}
-		shown := waitingList{ID: list.id, Title: list.title, More: len(list.found) == service.MaxWaiting}
+		shown := waitingList{ID: list.id, Title: list.title, All: shownWorkOrders{list.all}.url(), More: len(list.found) == service.MaxWaiting}
 		for _, w := range list.found {
 			shown.Rows = append(shown.Rows, waitingRow{
-				Number: strconv.FormatInt(w.Number, 10), Title: w.Title, URL: r.readableURL(w.ID), Node: w.Node, Customer: w.Customer,
+				Number: strconv.FormatInt(w.Number, 10), Title: w.Title, URL: workOrderURL(w.ID), Where: placeView{Name: w.Node, URL: urls[w.NodeID]}, Customer: valueOf(w.Customer),
 				State: workOrderMarks[w.Status], Due: r.optionalMoment(w.TargetDate), Overdue: w.Overdue,
 			})
 		}
@@ -126,7 +138,7 @@ func (c *Console) addDeliveries(r *request, view *startView) error {
 		return err
 	}
 	for _, a := range overview.Addresses {
-		row := failingRow{URL: a.URL, Page: r.recordURL(a.ID), Integration: a.Integration, Reason: a.Reason, Since: r.optionalMoment(a.Since)}
+		row := failingRow{URL: a.URL, Page: webhookURL(a.ID), Integration: a.Integration, Reason: a.Reason, Since: r.optionalMoment(a.Since)}
 		row.State = stateMark{"warn", "warn", "Failing"}
 		if a.Enabled {
 			row.Reason = answerText(a.LastStatus, a.LastError)

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"html"
 	"net/http"
 	"testing"
 	"time"
@@ -37,10 +38,43 @@ func TestStartShowsWhatWaits(t *testing.T) {
 	wantNot(t, page, "Nothing waits for you")
 	page = cat.Get("/console").Want(http.StatusOK, "Waiting for my review", "Check the belt")
 	wantNot(t, page, "Replace the filter")
+	// Each list leads to the same one with filters.
+	for v, lists := range map[*consoletest.Visitor]map[string]string{
+		bob: {"assignee=me&amp;status=to_do": "1", "due=overdue": "1"}, cat: {"review=me": "2"},
+	} {
+		start := v.Get("/console")
+		for query, want := range lists {
+			start.Want(http.StatusOK, `href="/console/work-orders?`+query+`"`)
+			list := v.Get("/console/work-orders?"+html.UnescapeString(query)).Want(http.StatusOK, "work order", `aria-current="true" href="/console/work-orders?`+query+`"`)
+			if got := numbersOf(list); got != want {
+				t.Errorf("%s lists %q, want %q", query, got, want)
+			}
+		}
+	}
+	if got := numbersOf(cat.Get("/console/work-orders?assignee=me&status=to_do")); got != "" {
+		t.Errorf("a consultant has %s to do", got)
+	}
 	s.SignedIn("eve").Get("/console").Want(http.StatusOK, "Nothing waits for you", "Where everything is")
 }
 
-// The chart of work orders is loaded after the start page, has its figures as a table, and
+// A customer's name is for those with incoming work orders.
+func TestStartNamesCustomers(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.Call{}, service.NewWorkOrder{
+		InventoryID: s.ID("ahu1"), Title: "Replace the filter", Assignees: []string{s.ID("polar")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) VALUES ($1, $2, 'worker', 1)`, result.RecordID, s.ID("pia"))
+	pia := s.SignedIn("pia")
+	pia.Get("/console").Want(http.StatusOK, "Replace the filter", "Acme Facilities")
+	s.Exec(`UPDATE people SET admin = false WHERE id = $1`, s.ID("pia"))
+	wantNot(t, pia.Get("/console").Want(http.StatusOK, "Replace the filter"), "Acme Facilities")
+}
+
+// The chart of work orders is loaded after the list without filters, has its figures as a table, and
 // does without when they are not available.
 func TestChartOfWorkOrders(t *testing.T) {
 	t.Parallel()
@@ -54,15 +88,18 @@ func TestChartOfWorkOrders(t *testing.T) {
 
 	b := s.Browser(t)
 	b.SignIn("ann")
+	b.Open("/console/work-orders")
 	b.Do(chromedp.WaitVisible(chromedp.CSS("figure.chart svg")))
 	b.WantText("Work orders opened and closed per day", "2 opened and 1 closed")
-	b.CheckShown("start-chart")
+	b.CheckShown("work-orders-chart")
 	plain := s.BrowserWithoutScripts(t)
 	plain.SignIn("ann")
+	plain.Open("/console/work-orders")
 	plain.Press("Chart of the work orders opened and closed")
 	plain.WantText("2 opened and 1 closed")
-	plain.Press("The start page")
-	plain.WantPath("/console")
+	plain.Press("The work orders")
+	plain.WantPath("/console/work-orders")
+	wantNot(t, ann.Get("/console/work-orders?status=open"), "/console/work-orders/charts")
 
 	s.Exec(`ALTER TABLE assignments RENAME TO away`)
 	s.Exec(`ALTER TABLE work_orders RENAME TO also_away`)

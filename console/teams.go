@@ -74,8 +74,6 @@ func renderNewTeam(r *request, status int, f form) error {
 	return newTeamPage.render(r, status, newTeamView{f})
 }
 
-func teamURL(id string) string { return Root + "/teams/" + id }
-
 func (c *Console) createTeam(r *request) error {
 	f, err := r.sentForm()
 	if err != nil {

@@ -162,7 +162,7 @@ func (c *Console) changeWebhook(r *request) error {
 	id, address := r.Param("id"), f.Value("url")
 	_, err = c.service.ChangeWebhook(f.context(r), r.actor(), id, service.WebhookChange{URL: &address, Events: eventsOf(f)})
 	return r.finish(f, err, outcome{
-		to: Root + "/webhooks/" + id, done: "saved",
+		to: webhookURL(id), done: "saved",
 		again: func(status int, f form) error { return c.renderWebhook(r, status, &f) },
 	})
 }
@@ -179,7 +179,7 @@ func (c *Console) confirmWebhookSecret(r *request) error {
 	if h.PreviousSecretUntil != nil {
 		effects = append(effects, "The secret before that, which still works, ends at once.")
 	}
-	page := Root + "/webhooks/" + h.ID
+	page := webhookURL(h.ID)
 	return r.confirm(confirmView{
 		Title: "Renew the signing secret", Effects: effects, Action: page + "/secret", Button: "Renew the secret", Harmless: true, Back: page,
 	})
@@ -212,7 +212,7 @@ func (c *Console) testWebhook(r *request) error {
 		return err
 	}
 	id := r.Param("id")
-	page := outcome{to: Root + "/webhooks/" + id + "#test", done: "test-sent"}
+	page := outcome{to: webhookURL(id) + "#test", done: "test-sent"}
 	address, err := c.service.BeginWebhookTest(f.context(r), r.actor(), id)
 	if err != nil {
 		return r.finish(f, err, page)
@@ -237,7 +237,7 @@ func (c *Console) confirmWebhookOff(r *request) error {
 }
 
 func (c *Console) askWebhookOff(r *request, h service.WebhookDetail, f form) error {
-	page := Root + "/webhooks/" + h.ID
+	page := webhookURL(h.ID)
 	return r.confirm(confirmView{
 		Title: "Turn the address off",
 		Effects: []string{
@@ -258,7 +258,7 @@ func (c *Console) turnWebhookOff(r *request) error {
 	id := r.Param("id")
 	_, err = c.service.DisableWebhook(f.context(r), r.actor(), id, f.Value("reason"))
 	return r.finish(f, err, outcome{
-		to: Root + "/webhooks/" + id, done: "turned-off",
+		to: webhookURL(id), done: "turned-off",
 		again: func(_ int, f form) error {
 			h, err := c.managedWebhook(r)
 			if err != nil {
@@ -275,7 +275,7 @@ func (c *Console) confirmDeleteWebhook(r *request) error {
 		return err
 	}
 	count := func(n int) string { return counted(n, service.MaxAddressCount, "delivery", "deliveries") }
-	page := Root + "/webhooks/" + h.ID
+	page := webhookURL(h.ID)
 	return r.confirm(confirmView{
 		Title: "Delete the address",
 		Effects: []string{

@@ -97,7 +97,7 @@ func (c *Console) releaseMissed(r *request, release func(f form, id string, sinc
 	since := models.TimeOf(parsed)
 	err = release(f, id, &since)
 	return r.finish(f, err, outcome{
-		to: Root + "/webhooks/" + id, done: done,
+		to: webhookURL(id), done: done,
 		again: func(status int, f form) error { return c.renderMissed(r, status, text, f) },
 	})
 }

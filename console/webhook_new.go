@@ -141,7 +141,7 @@ func (c *Console) createWebhook(r *request) error {
 
 // webhookSecrets is the page of a new signing secret.
 func webhookSecrets(h service.Webhook, intro, next string) secretView {
-	page := Root + "/webhooks/" + h.ID
+	page := webhookURL(h.ID)
 	return secretView{
 		Title: "Signing secret", Intro: intro, Secrets: []secretValue{{"Signing secret", h.Secret}},
 		Next: page, NextText: next, Renew: page + "/secret", RenewText: "Renew the signing secret",

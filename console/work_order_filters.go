@@ -13,11 +13,26 @@ type shownWorkOrders struct{ service.WorkOrderSearch }
 // workOrderSearch reads the filters of the URL.
 func (r *request) workOrderSearch() shownWorkOrders {
 	text := func(name string) string { return strings.TrimSpace(r.Query(name)) }
+	status, toDo := text("status"), false
+	if status == statusToDo {
+		status, toDo = "", true
+	}
 	return shownWorkOrders{service.WorkOrderSearch{
-		Text: text("q"), Status: models.WorkOrderStatus(text("status")), Priority: models.Priority(text("priority")),
+		Text: text("q"), Status: models.WorkOrderStatus(status), ToDo: toDo, Priority: models.Priority(text("priority")),
 		Node: text("node"), OnlyNode: text("only") != "" && text("node") != "", Assignee: text("assignee"), Creator: text("by"),
 		CreatorKind: models.IdentityKind(text("kind")), ExternalID: text("external"), Overdue: text("due") == "overdue", Review: service.ReviewWait(text("review")),
 	}}
+}
+
+// statusToDo stands for the statuses in which workers have something to do.
+const statusToDo = "to_do"
+
+// status is the search's status as URLs have it.
+func (q shownWorkOrders) status() string {
+	if q.ToDo {
+		return statusToDo
+	}
+	return string(q.Status)
 }
 
 // parameters are those of the search in a URL, in pairs of name and value.
@@ -29,7 +44,7 @@ func (q shownWorkOrders) parameters() []string {
 		return ""
 	}
 	return []string{
-		"q", q.Text, "status", string(q.Status), "priority", string(q.Priority), "node", q.Node, "only", when(q.OnlyNode, "yes"), "assignee", q.Assignee,
+		"q", q.Text, "status", q.status(), "priority", string(q.Priority), "node", q.Node, "only", when(q.OnlyNode, "yes"), "assignee", q.Assignee,
 		"by", q.Creator, "kind", string(q.CreatorKind), "external", q.ExternalID, "due", when(q.Overdue, "overdue"), "review", string(q.Review),
 	}
 }
@@ -64,7 +79,7 @@ type workOrderFilterView struct {
 }
 
 func (r *request) workOrderFilterView(q shownWorkOrders, board bool) workOrderFilterView {
-	statuses, priorities := []option{{Label: "Any"}}, []option{{Label: "Any"}}
+	statuses, priorities := []option{{Label: "Any"}, {Value: statusToDo, Label: "To be done"}}, []option{{Label: "Any"}}
 	for _, status := range models.WorkOrderStatuses {
 		statuses = append(statuses, option{Value: string(status), Label: workOrderMarks[status].Text})
 	}
@@ -76,7 +91,7 @@ func (r *request) workOrderFilterView(q shownWorkOrders, board bool) workOrderFi
 		due = "overdue"
 	}
 	return workOrderFilterView{
-		Text: q.Text, Status: choose(statuses, string(q.Status)), Priority: choose(priorities, string(q.Priority)), OnBoard: board,
+		Text: q.Text, Status: choose(statuses, q.status()), Priority: choose(priorities, string(q.Priority)), OnBoard: board,
 		Due:    choose([]option{{Label: "Any time"}, {Value: "overdue", Label: "Overdue"}}, due),
 		Review: choose([]option{{Label: "Any"}, {Value: string(service.ReviewByAnyone), Label: "Waiting"}, {Value: string(service.ReviewByMe), Label: "Waiting for mine"}}, string(q.Review)),
 		Kind:   choose([]option{{Label: "Anyone"}, {Value: string(models.KindPerson), Label: "A person"}, {Value: string(models.KindIntegration), Label: "An integration"}}, string(q.CreatorKind)),
@@ -85,7 +100,14 @@ func (r *request) workOrderFilterView(q shownWorkOrders, board bool) workOrderFi
 	}
 }
 
-// workOrderShortcuts are searches that people often make.
+// Searches that people often make. Lists of the start page are the first ones of them.
+var (
+	searchMine    = service.WorkOrderSearch{Assignee: service.SearchMe, ToDo: true}
+	searchReviews = service.WorkOrderSearch{Review: service.ReviewByMe}
+	searchOverdue = service.WorkOrderSearch{Overdue: true}
+)
+
+// workOrderShortcuts lead to searches that people often make.
 func (r *request) workOrderShortcuts(q shownWorkOrders, board bool) []shortcut {
 	var all []shortcut
 	for _, s := range []struct {
@@ -93,9 +115,9 @@ func (r *request) workOrderShortcuts(q shownWorkOrders, board bool) []shortcut {
 		search service.WorkOrderSearch
 	}{
 		{"All", service.WorkOrderSearch{}},
-		{"Mine", service.WorkOrderSearch{Assignee: service.SearchMe}},
-		{"Waiting for my review", service.WorkOrderSearch{Review: service.ReviewByMe}},
-		{"Overdue", service.WorkOrderSearch{Overdue: true}},
+		{"Mine", searchMine},
+		{"Waiting for my review", searchReviews},
+		{"Overdue", searchOverdue},
 	} {
 		all = append(all, shortcut{s.text, shownWorkOrders{s.search}.on(board), q.WorkOrderSearch == s.search})
 	}
@@ -112,6 +134,7 @@ func (r *request) namedFilters(q shownWorkOrders, names service.SearchNames, boa
 	}
 	add(q.Text != "", "with “"+q.Text+"”", func(q *shownWorkOrders) { q.Text = "" })
 	add(q.Status != "", "status "+workOrderMarks[q.Status].Text, func(q *shownWorkOrders) { q.Status = "" })
+	add(q.ToDo, "to be done", func(q *shownWorkOrders) { q.ToDo = false })
 	add(q.Priority != "", "priority "+priorityMarks[q.Priority].Text, func(q *shownWorkOrders) { q.Priority = "" })
 	add(q.Overdue, "overdue", func(q *shownWorkOrders) { q.Overdue = false })
 	where := "at " + nameOr(names.Nodes, q.Node)

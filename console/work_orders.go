@@ -40,6 +40,8 @@ type workOrdersView struct {
 	SearchOn   string
 	// New leads to the form of a new work order, "" if the plan or the organization has none.
 	New string
+	// Charts are those of all work orders: on the first page, without filters.
+	Charts chartLink
 	// Later says that this is not the first page.
 	Later bool
 }
@@ -53,14 +55,13 @@ type shortcut struct {
 type workOrderRow struct {
 	Number, Title, URL string
 	Customer           string
-	// Path are the nodes above Node, from the root down.
-	Path          []string
-	Node, NodeURL string
-	State         stateMark
-	Priority      stateMark
-	Due           moment
-	Overdue       bool
-	Workers       []string
+	// Where leads to the node if the person sees it.
+	Where    placeView
+	State    stateMark
+	Priority stateMark
+	Due      moment
+	Overdue  bool
+	Workers  []string
 }
 
 var workOrdersPage = newPage[workOrdersView]("work_orders.html")
@@ -82,7 +83,9 @@ func (c *Console) listWorkOrders(r *request) error {
 		}
 		names = board.Names
 		if slices.ContainsFunc(board.Columns, func(column service.BoardColumn) bool { return column.Count > 0 }) {
-			view.Board = r.boardColumns(search, board.Columns)
+			if view.Board, err = r.boardColumns(search, board.Columns); err != nil {
+				return err
+			}
 		}
 	} else {
 		page, err := c.service.SearchWorkOrders(r.ctx(), r.actor(), search.WorkOrderSearch, r.Query("after"), workOrdersPerPage)
@@ -90,20 +93,28 @@ func (c *Console) listWorkOrders(r *request) error {
 			return err
 		}
 		names = page.Names
-		view.addPage(r, search, page)
+		if err := view.addPage(r, search, page); err != nil {
+			return err
+		}
 	}
 	view.Filter = r.workOrderFilterView(search, view.OnBoard)
 	view.Shortcuts, view.Filters = r.workOrderShortcuts(search, view.OnBoard), r.namedFilters(search, names, view.OnBoard)
 	if len(view.Filters) > 0 {
 		view.Clear = shownWorkOrders{}.on(view.OnBoard)
+	} else if !view.Later {
+		view.Charts = workOrderCharts()
 	}
 	return workOrdersPage.show(r, view)
 }
 
 // addPage adds a page of the list.
-func (v *workOrdersView) addPage(r *request, search shownWorkOrders, page service.WorkOrderPage) {
+func (v *workOrdersView) addPage(r *request, search shownWorkOrders, page service.WorkOrderPage) error {
+	nodes, err := r.nodeURLs(page.Items)
+	if err != nil {
+		return err
+	}
 	for _, item := range page.Items {
-		v.Rows = append(v.Rows, r.workOrderRow(item))
+		v.Rows = append(v.Rows, r.workOrderRow(item, nodes))
 	}
 	next := ""
 	if page.Next != "" {
@@ -117,17 +128,24 @@ func (v *workOrdersView) addPage(r *request, search shownWorkOrders, page servic
 	} else {
 		v.Pager.Older = next
 	}
+	return nil
 }
 
-func (r *request) workOrderRow(w service.WorkOrderItem) workOrderRow {
-	row := workOrderRow{
-		Number: strconv.FormatInt(w.Number, 10), Title: w.Title, URL: r.readableURL(w.ID), Customer: w.Customer, Node: w.Node.Name, NodeURL: r.recordURL(w.InventoryID),
+// nodeURLs returns the pages of the work orders' nodes, of those that the person sees.
+func (r *request) nodeURLs(items []service.WorkOrderItem) (map[string]string, error) {
+	ids := make([]string, len(items))
+	for i, w := range items {
+		ids[i] = w.InventoryID
+	}
+	return r.recordURLs(ids)
+}
+
+// workOrderRow returns a work order as a row, with the pages of nodes by their ids.
+func (r *request) workOrderRow(w service.WorkOrderItem, nodes map[string]string) workOrderRow {
+	return workOrderRow{
+		Number: strconv.FormatInt(w.Number, 10), Title: w.Title, URL: workOrderURL(w.ID), Customer: w.Customer, Where: placeAt(w.Node, nodes[w.InventoryID]),
 		State: workOrderMarks[w.Status], Priority: priorityMarks[w.Priority], Due: r.optionalMoment(w.TargetDate), Overdue: w.Overdue, Workers: namesOf(w.Workers),
 	}
-	for _, above := range w.Node.Path {
-		row.Path = append(row.Path, above.Name)
-	}
-	return row
 }
 
 // namesOf returns the names of identities.
@@ -148,7 +166,15 @@ type boardColumn struct {
 	Cards        []workOrderRow
 }
 
-func (r *request) boardColumns(search shownWorkOrders, found []service.BoardColumn) []boardColumn {
+func (r *request) boardColumns(search shownWorkOrders, found []service.BoardColumn) ([]boardColumn, error) {
+	var items []service.WorkOrderItem
+	for _, f := range found {
+		items = append(items, f.Items...)
+	}
+	nodes, err := r.nodeURLs(items)
+	if err != nil {
+		return nil, err
+	}
 	columns := make([]boardColumn, len(found))
 	for i, f := range found {
 		columns[i] = boardColumn{ID: string(f.Status), State: workOrderMarks[f.Status], Count: strconv.Itoa(f.Count)}
@@ -156,13 +182,13 @@ func (r *request) boardColumns(search shownWorkOrders, found []service.BoardColu
 			columns[i].Count += " or more"
 		}
 		if f.More || f.Count > len(f.Items) {
-			columns[i].Older = search.with(func(q *shownWorkOrders) { q.Status = f.Status }).url()
+			columns[i].Older = search.with(func(q *shownWorkOrders) { q.Status, q.ToDo = f.Status, false }).url()
 		}
 		for _, item := range f.Items {
-			columns[i].Cards = append(columns[i].Cards, r.workOrderRow(item))
+			columns[i].Cards = append(columns[i].Cards, r.workOrderRow(item, nodes))
 		}
 	}
-	return columns
+	return columns, nil
 }
 
 func (c *Console) exportWorkOrders(r *request) error {
@@ -188,23 +214,14 @@ func (c *Console) exportWorkOrders(r *request) error {
 }
 
 func (f *csvFile) addWorkOrder(w service.WorkOrderItem) {
-	path := make([]string, 0, len(w.Node.Path)+1)
-	for _, above := range w.Node.Path {
-		path = append(path, above.Name)
-	}
+	path := append(namesOfPath(w.Node.Path), w.Node.Name)
 	optional := func(at *models.Time) string {
 		if at == nil {
 			return ""
 		}
 		return at.String()
 	}
-	text := func(s *string) string {
-		if s == nil {
-			return ""
-		}
-		return *s
-	}
-	f.add(strconv.FormatInt(w.Number, 10), w.Title, strings.Join(append(path, w.Node.Name), " > "), text(w.Node.ExternalID), w.Status.Name(), string(w.Priority),
+	f.add(strconv.FormatInt(w.Number, 10), w.Title, strings.Join(path, " > "), valueOf(w.Node.ExternalID), w.Status.Name(), string(w.Priority),
 		optional(w.TargetDate), strings.Join(namesOf(w.Workers), "; "), strings.Join(namesOf(w.Consultants), "; "), w.Creator.Name, w.CreatedAt.String(),
-		optional(w.CompletedAt), text(w.ExternalID), w.Customer, w.ID)
+		optional(w.CompletedAt), valueOf(w.ExternalID), w.Customer, w.ID)
 }

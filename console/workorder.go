@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,8 +33,9 @@ type workOrderView struct {
 	State, Priority         stateMark
 	// Customer is whose work order it is, for a service company.
 	Customer string
-	// Node is where it is, Path what is above.
-	Node, Code, Path            string
+	// Where leads to the node if the person sees it, Code is the node's.
+	Where                       placeView
+	Code                        string
 	Description, ExternalID     string
 	CancelReason, Creator, Form string
 	Due, Created, Changed       moment
@@ -58,6 +60,8 @@ type workOrderView struct {
 // assignedRow is someone who works on the work order or reviews it.
 type assignedRow struct {
 	ID, Name, Kind, Role, Email, Phone string
+	// URL is their page, "" for none that the person may open.
+	URL string
 	// Remove is whether the person may remove them, Kept why no one may.
 	Remove bool
 	Kept   string
@@ -87,7 +91,11 @@ func (c *Console) renderWorkOrder(r *request, status int, rejected *form) error 
 	if err != nil {
 		return err
 	}
-	view := r.workOrderView(detail)
+	urls, err := r.recordURLs(slices.Concat([]string{detail.Record.Inventory.ID}, detail.Record.Assignees, detail.Record.Consultants))
+	if err != nil {
+		return err
+	}
+	view := r.workOrderView(detail, urls)
 	if before > 0 {
 		view.Pager.Newer = view.Page + "#history"
 	}
@@ -104,7 +112,8 @@ func (c *Console) renderWorkOrder(r *request, status int, rejected *form) error 
 	return workOrderPage.render(r, status, view)
 }
 
-func (r *request) workOrderView(d service.WorkOrderDetail) workOrderView {
+// workOrderView returns the view of a work order, with the pages of records by their ids.
+func (r *request) workOrderView(d service.WorkOrderDetail, urls map[string]string) workOrderView {
 	w := d.Record
 	names := map[string]models.NamedIdentity{}
 	for _, p := range w.People {
@@ -112,18 +121,13 @@ func (r *request) workOrderView(d service.WorkOrderDetail) workOrderView {
 	}
 	step := func() form { return recordForm(d.ETag, w.ChangedAt, nil) }
 	view := workOrderView{
-		ID: w.ID, Title: w.Title, Number: strconv.FormatInt(w.Number, 10), Page: Root + "/work-orders/" + w.ID,
+		ID: w.ID, Title: w.Title, Number: strconv.FormatInt(w.Number, 10), Page: workOrderURL(w.ID),
 		State: workOrderMarks[models.WorkOrderStatus(w.Status.Code)], Priority: priorityMarks[w.Priority], Customer: d.Customer,
-		Node: w.Inventory.Name, Code: given(w.Inventory.ExternalID), Description: given(w.Description), ExternalID: given(w.ExternalID),
-		CancelReason: given(w.CancelReason), Creator: names[w.CreatedBy].Name, Due: r.optionalMoment(w.TargetDate), Created: r.moment(w.CreatedAt),
+		Where: placeAt(w.Inventory, urls[w.Inventory.ID]), Code: valueOf(w.Inventory.ExternalID), Description: valueOf(w.Description), ExternalID: valueOf(w.ExternalID),
+		CancelReason: valueOf(w.CancelReason), Creator: names[w.CreatedBy].Name, Due: r.optionalMoment(w.TargetDate), Created: r.moment(w.CreatedAt),
 		Changed: r.moment(w.ChangedAt), Completed: r.optionalMoment(w.CompletedAt), Cancelled: r.optionalMoment(w.CancelledAt),
 		May: map[string]bool{}, ToReview: len(w.Consultants) > 0, StepForm: step(), ReviewForm: recordForm(d.ETag, w.ChangedAt, url.Values{}),
 	}
-	var path []string
-	for _, above := range w.Inventory.Path {
-		path = append(path, above.Name)
-	}
-	view.Path = strings.Join(path, " › ")
 	for _, action := range service.WorkOrderActions {
 		view.May[string(action)] = d.May(action)
 	}
@@ -133,7 +137,7 @@ func (r *request) workOrderView(d service.WorkOrderDetail) workOrderView {
 	}{{"Worker", w.Assignees}, {"Consultant, reviews the work", w.Consultants}} {
 		for _, id := range role.ids {
 			p := names[id]
-			row := assignedRow{ID: id, Name: p.Name, Kind: identityKinds[p.Kind], Role: role.name, Email: given(p.Email), Phone: given(p.Phone), Form: step()}
+			row := assignedRow{ID: id, URL: urls[id], Name: p.Name, Kind: identityKinds[p.Kind], Role: role.name, Email: valueOf(p.Email), Phone: valueOf(p.Phone), Form: step()}
 			if d.May(service.ActionAssign) {
 				row.Remove = d.Kept[id] == nil
 				if !row.Remove {
@@ -161,14 +165,6 @@ func (r *request) workOrderView(d service.WorkOrderDetail) workOrderView {
 		view.Deliveries = linkTo("/deliveries", "record", w.ID)
 	}
 	return view
-}
-
-// given returns a text that may be missing.
-func given(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
 }
 
 // identityKinds name the kinds of identities.

@@ -20,7 +20,7 @@ func (c *Console) step(r *request, done string, write workOrderStep) error {
 	}
 	id := r.Param("id")
 	_, err = write(f.context(r), f, id)
-	return r.finish(f, err, outcome{to: Root + "/work-orders/" + id, done: done, record: id, again: func(status int, f form) error {
+	return r.finish(f, err, outcome{to: workOrderURL(id), done: done, record: id, again: func(status int, f form) error {
 		return c.renderWorkOrder(r, status, &f)
 	}})
 }
@@ -90,7 +90,7 @@ func (c *Console) renderCancel(r *request, status int, rejected *form) error {
 			" are told, and so are its creator and the inventory managers of " + d.Record.Inventory.Name + ".",
 		"The record, its history and " + plural(answered, "answer", "answers") + " stay.",
 	}
-	page := Root + "/work-orders/" + d.Record.ID
+	page := workOrderURL(d.Record.ID)
 	return confirmPage.render(r, status, confirmView{
 		Title: "Cancel “" + d.Record.Title + "”?", Effects: effects, Action: page + "/cancel", Button: "Cancel the work order", Back: page, BackText: "Keep it", Form: f,
 		Fields: []field{f.Text("reason", "Reason", "rows=3", "hint=Up to 1,000 characters, for everyone who reads the work order.")},
@@ -104,7 +104,7 @@ func (c *Console) cancelWorkOrder(r *request) error {
 	}
 	id := r.Param("id")
 	_, err = c.service.CancelWorkOrder(f.context(r), r.actor(), service.Call{}, id, f.Optional("reason"))
-	return r.finish(f, err, outcome{to: Root + "/work-orders/" + id, done: "cancelled", record: id, again: func(status int, f form) error {
+	return r.finish(f, err, outcome{to: workOrderURL(id), done: "cancelled", record: id, again: func(status int, f form) error {
 		return c.renderCancel(r, status, &f)
 	}})
 }
@@ -133,7 +133,7 @@ func (c *Console) renderAssignees(r *request, status int, rejected *form) error 
 		return err
 	}
 	view := assigneesView{
-		Title: d.Record.Title, Page: Root + "/work-orders/" + d.Record.ID, Search: search, More: found.More,
+		Title: d.Record.Title, Page: workOrderURL(d.Record.ID), Search: search, More: found.More,
 		Form:    recordForm(d.ETag, d.Record.ChangedAt, nil),
 		Choices: []option{{Label: "Choose"}}, Roles: []option{{Value: "worker", Label: "Worker"}, {Value: "consultant", Label: "Consultant, reviews the work"}},
 	}
@@ -160,7 +160,7 @@ func (c *Console) assignWorkOrder(r *request) error {
 		workers = identity
 	}
 	_, err = c.service.AssignWorkOrder(f.context(r), r.actor(), service.Call{}, id, workers, consultants)
-	return r.finish(f, err, outcome{to: Root + "/work-orders/" + id, done: "person-added", record: id, again: func(status int, f form) error {
+	return r.finish(f, err, outcome{to: workOrderURL(id), done: "person-added", record: id, again: func(status int, f form) error {
 		return c.renderAssignees(r, status, &f)
 	}})
 }

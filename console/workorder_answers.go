@@ -45,7 +45,7 @@ func (c *Console) renderAnswers(r *request, status int, rejected *form) error {
 	}
 	view := answersView{
 		Form: recordForm(detail.ETag, detail.Record.ChangedAt, values), Name: workOrderName(detail.Record),
-		Back: Root + "/work-orders/" + detail.Record.ID, Complete: "Save and complete",
+		Back: workOrderURL(detail.Record.ID), Complete: "Save and complete",
 	}
 	if why := detail.Forbidden[service.ActionAnswer]; why != nil {
 		view.Forbidden = sentences(why)
@@ -170,7 +170,7 @@ func (c *Console) answerWorkOrder(r *request) error {
 	}
 	_, err = c.service.AnswerWorkOrder(f.context(r), r.actor(), service.Call{}, id, answers, completion)
 	return r.finish(f, atQuestions(err, answers), outcome{
-		to: Root + "/work-orders/" + id, done: done, record: id,
+		to: workOrderURL(id), done: done, record: id,
 		again: func(status int, f form) error { return c.renderAnswers(r, status, &f) },
 	})
 }

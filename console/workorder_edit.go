@@ -81,7 +81,7 @@ func (c *Console) renderEditWorkOrder(r *request, status int, rejected *form) er
 	shown := r.editValues(detail.Record)
 	view := editWorkOrderView{
 		Form: recordForm(detail.ETag, detail.Record.ChangedAt, shown), Name: workOrderName(detail.Record),
-		Back: Root + "/work-orders/" + detail.Record.ID, Zone: r.zone.String(), Priorities: priorityOptions,
+		Back: workOrderURL(detail.Record.ID), Zone: r.zone.String(), Priorities: priorityOptions,
 	}
 	if why := detail.Forbidden[service.ActionUpdate]; why != nil {
 		view.Forbidden = sentences(why)
@@ -123,7 +123,7 @@ func (c *Console) editWorkOrder(r *request) error {
 		_, err = c.service.UpdateWorkOrder(f.context(r), r.actor(), service.Call{}, id, patch)
 	}
 	return r.finish(f, err, outcome{
-		to: Root + "/work-orders/" + id, done: "saved", record: id,
+		to: workOrderURL(id), done: "saved", record: id,
 		again: func(status int, f form) error { return c.renderEditWorkOrder(r, status, &f) },
 	})
 }

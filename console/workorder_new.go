@@ -92,7 +92,7 @@ func (c *Console) sourceOf(r *request, id string) (*sourceFeedback, models.Feedb
 	if err := json.Unmarshal(body, &record); err != nil {
 		return nil, record, fmt.Errorf("decode feedback: %w", err)
 	}
-	return &sourceFeedback{record.ID, record.Subject, Root + "/feedback/" + record.ID}, record, nil
+	return &sourceFeedback{record.ID, record.Subject, feedbackURL(record.ID)}, record, nil
 }
 
 // workedNode is the node of a work order about the node. That of sub-equipment is its equipment.
@@ -201,8 +201,8 @@ func (c *Console) createWorkOrder(r *request) error {
 		created, err = c.service.CreateWorkOrder(f.context(r), r.actor(), service.Call{}, in)
 	}
 	return r.finish(f, err, outcome{
-		to: Root + "/work-orders/" + created.RecordID, done: "created",
-		toRecord: func(id string) string { return Root + "/work-orders/" + id },
+		to: workOrderURL(created.RecordID), done: "created",
+		toRecord: workOrderURL,
 		again:    func(status int, f form) error { return c.renderNewWorkOrder(r, status, f) },
 	})
 }
@@ -261,15 +261,6 @@ func placeOf(node models.NodeReference) nodePlace {
 		row.Code = *node.ExternalID
 	}
 	return row
-}
-
-// whereOf is the path to a node.
-func whereOf(path []models.PathNode) string {
-	names := make([]string, len(path))
-	for i, node := range path {
-		names[i] = node.Name
-	}
-	return strings.Join(names, " › ")
 }
 
 // chooseNode shows the nodes on which the person may create work orders: those that a search

@@ -92,6 +92,9 @@ var (
 	onHold    = []WorkOrderStatus{StatusOnHold}
 )
 
+// Workable returns the statuses of work orders that workers can work on.
+func Workable() []WorkOrderStatus { return slices.Clone(workable) }
+
 // InProcess returns the statuses of work orders that are not closed.
 func InProcess() []WorkOrderStatus { return slices.Clone(inProcess) }
 

@@ -38,6 +38,11 @@ const readsAs = `(a.identity_id <> a.organization_id OR ` + incomingWorkOrders +
 const incomingWorkOrders = `EXISTS (SELECT FROM organization_rights o
 				WHERE o.actor_id = {actor} AND 'incoming_work_orders' = ANY (o.grants))`
 
+// customerOf selects the name of the organization of the work order {w} for people of a
+// service company with incoming work orders, NULL in their own organization and for others.
+const customerOf = `CASE WHEN {w}.organization_id <> {organization} AND ` + incomingWorkOrders + `
+			THEN (SELECT name FROM identities WHERE id = {w}.organization_id) END`
+
 // readableFeedback is the condition that {actor} may read the feedback {w}: it
 // has the grant on the node.
 var readableFeedback = onNode(models.GrantFeedbackRead)

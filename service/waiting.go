@@ -33,9 +33,10 @@ type WaitingWorkOrder struct {
 	// TargetDate is when it is due, nil for no date. Overdue says that this has passed.
 	TargetDate *models.Time
 	Overdue    bool
-	// Node is the name of its node, Customer that of its organization unless that is the
-	// person's own.
-	Node, Customer string
+	// NodeID and Node are its node, Customer is the name of its organization if the person
+	// may know it (customerOf).
+	NodeID, Node string
+	Customer     *string
 }
 
 // MaxWaiting is how many work orders of each kind Waiting has.
@@ -85,13 +86,13 @@ var waitingQuery = func() string {
 		UNION ALL
 		(SELECT 'overdue', w.id FROM late w WHERE ` + with(readableWorkOrder, "w", "w", "actor", "@actor") + ` ORDER BY w.target_date LIMIT ` + most + `)
 	)
-	SELECT p.kind, w.id, w.number, w.title, w.status, w.priority, w.target_date, coalesce(w.target_date < @now, false) AS overdue, n.name AS node,
-		CASE WHEN w.organization_id <> @organization THEN (SELECT name FROM identities WHERE id = w.organization_id) ELSE '' END AS customer
+	SELECT p.kind, w.id, w.number, w.title, w.status, w.priority, w.target_date, coalesce(w.target_date < @now, false) AS overdue, w.inventory_id AS node_id, n.name AS node,
+		` + with(customerOf, "w", "w", "actor", "@actor", "organization", "@organization") + ` AS customer
 	FROM picked p
 	CROSS JOIN LATERAL (SELECT * FROM work_orders WHERE id = p.id LIMIT 1) w
 	CROSS JOIN LATERAL (SELECT name FROM inventory_nodes WHERE id = w.inventory_id LIMIT 1) n
 	UNION ALL
-	SELECT 'partly', '', 0, '', '', '', NULL, false, '', '' WHERE (SELECT count(*) FROM assigned) = ` + looked + ` OR (SELECT count(*) FROM late) = ` + late
+	SELECT 'partly', '', 0, '', '', '', NULL, false, '', '', NULL WHERE (SELECT count(*) FROM assigned) = ` + looked + ` OR (SELECT count(*) FROM late) = ` + late
 }()
 
 // Waiting returns the work orders that wait for the actor. Errors: unavailable.

@@ -44,8 +44,7 @@ var workOrderDetailQuery = with(`
 	SELECT `+lockedColumns+`,
 		ARRAY(`+actedIdentities+`) AS acts_as,
 		`+ownIdentities+` AS own,
-		CASE WHEN w.organization_id <> {organization} AND `+incomingWorkOrders+`
-			THEN (SELECT c.name FROM identities c WHERE c.id = w.organization_id) END AS customer
+		`+with(customerOf, "w", "w")+` AS customer
 	FROM (SELECT * FROM work_orders WHERE id = $1) w `+grantsOfWorkOrder,
 	"people", "true", "identities", "ARRAY(SELECT x.identity_id FROM work_order_assignees x WHERE x.work_order_id = w.id)",
 	"actor", "$2", "organization", "$3")

@@ -132,7 +132,11 @@ func (f *workOrderFinder) conditions(statuses []string) string {
 		add(`{w}.external_id = @external`, "external", f.search.ExternalID)
 	}
 	if f.search.Assignee != "" {
-		add(`(SELECT true FROM work_order_assignees x WHERE x.work_order_id = {w}.id AND x.identity_id = ANY (@assignees) LIMIT 1)`, "", nil)
+		role := ``
+		if f.search.ToDo {
+			role = ` AND x.role = 'worker'`
+		}
+		add(`(SELECT true FROM work_order_assignees x WHERE x.work_order_id = {w}.id AND x.identity_id = ANY (@assignees)`+role+` LIMIT 1)`, "", nil)
 	}
 	if f.search.Review == ReviewByMe {
 		add(`(SELECT true FROM work_order_assignees x JOIN actor_identities a ON a.identity_id = x.identity_id AND a.actor_id = @actor
@@ -177,8 +181,7 @@ const waysOf = `bool_or(how = '` + isReadable + `') AS ` + isReadable + `, bool_
 func shownWorkOrders(of, more string) string {
 	return `, page AS MATERIALIZED (
 		SELECT ` + strings.Replace(workOrderColumns, inventoryOf, "NULL::bytea AS inventory", 1) + `,
-			CASE WHEN {w}.organization_id <> @organization AND (SELECT 'incoming_work_orders' = ANY (o.grants) FROM organization_rights o WHERE o.actor_id = @actor)
-				THEN (SELECT name FROM identities WHERE id = {w}.organization_id) END AS customer` + more + `
+			` + with(customerOf, "organization", "@organization") + ` AS customer` + more + `
 		FROM ` + of + ` f CROSS JOIN LATERAL ` + lookedUp(`f.id`) + ` {w}
 	)
 	SELECT page.*, ` + nodesOfPage + ` FROM page`

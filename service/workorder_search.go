@@ -31,6 +31,9 @@ type WorkOrderSearch struct {
 	// Status and Priority restrict nothing if empty.
 	Status   models.WorkOrderStatus
 	Priority models.Priority
+	// ToDo selects work orders in which workers have something to do. Assignee then names a
+	// worker, not a consultant.
+	ToDo bool `json:",omitempty"`
 	// Node is a node's id or its code (external_id): with everything below it unless OnlyNode.
 	Node     string
 	OnlyNode bool
@@ -130,6 +133,9 @@ func (q WorkOrderSearch) statuses() []string {
 	}
 	if q.Status != "" {
 		restrict(q.Status)
+	}
+	if q.ToDo {
+		restrict(models.Workable()...)
 	}
 	if q.Overdue {
 		restrict(models.InProcess()...)

@@ -1,0 +1,32 @@
+package console
+
+import (
+	"strings"
+
+	"millwright/models"
+)
+
+// placeView is a node with the path to it ({{template "place" .}}).
+type placeView struct {
+	// Path are the names from the root down, without the node.
+	Path []string
+	Name string
+	// URL is where the name leads, "" for nowhere.
+	URL string
+}
+
+// placeAt shows the node of a record, whose name leads to the URL.
+func placeAt(node models.NodeReference, to string) placeView {
+	return placeView{Path: namesOfPath(node.Path), Name: node.Name, URL: to}
+}
+
+// whereOf is the path to a node as a text.
+func whereOf(path []models.PathNode) string { return strings.Join(namesOfPath(path), " › ") }
+
+func namesOfPath(path []models.PathNode) []string {
+	names := make([]string, len(path))
+	for i, node := range path {
+		names[i] = node.Name
+	}
+	return names
+}

@@ -1,0 +1,39 @@
+package console
+
+import (
+	"millwright/models"
+	"millwright/service"
+)
+
+// recordPages are the pages of the kinds of records.
+var recordPages = map[service.RecordKind]string{
+	service.RecordWorkOrder: "/work-orders/", service.RecordFeedback: "/feedback/", service.RecordNode: "/inventory/",
+	service.RecordPerson: "/people/", service.RecordTeam: "/teams/", service.RecordIntegration: "/integrations/", service.RecordWebhook: "/webhooks/",
+}
+
+// recordURLs returns the pages of records by their ids, without those that the person may
+// not open.
+func (r *request) recordURLs(ids []string) (map[string]string, error) {
+	readable, err := r.console.service.ReadableRecords(r.ctx(), r.actor(), ids)
+	urls := map[string]string{}
+	for id, kind := range readable {
+		managed := kind == service.RecordIntegration || kind == service.RecordWebhook
+		if !managed || r.may(models.GrantIntegrations) {
+			urls[id] = recordURL(kind, id)
+		}
+	}
+	return urls, err
+}
+
+// recordURL returns the page of a record.
+func recordURL(kind service.RecordKind, id string) string { return Root + recordPages[kind] + id }
+
+func workOrderURL(id string) string { return recordURL(service.RecordWorkOrder, id) }
+
+func feedbackURL(id string) string { return recordURL(service.RecordFeedback, id) }
+
+func nodeURL(id string) string { return recordURL(service.RecordNode, id) }
+
+func teamURL(id string) string { return recordURL(service.RecordTeam, id) }
+
+func webhookURL(id string) string { return recordURL(service.RecordWebhook, id) }

@@ -1,0 +1,59 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"millwright/console/consoletest"
+	"millwright/service"
+)
+
+// Nodes, people and teams lead to their pages for those who see them; others read the names.
+func TestRecordsLeadToThoseThatTheViewerSees(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.Call{}, service.NewWorkOrder{
+		InventoryID: s.ID("ahu1"), Title: "Replace the filter", Assignees: []string{s.ID("bob"), s.ID("crew"), s.ID("polar")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) VALUES ($1, $2, 'worker', 3), ($1, $3, 'worker', 4)`, result.RecordID, s.ID("zed"), s.ID("pia"))
+	feedback := newFeedback(t, s)
+	workOrder, node := "/console/work-orders/"+result.RecordID, `href="/console/inventory/`+s.ID("ahu1")+`"`
+	bob, crew, erp := `href="/console/people/`+s.ID("bob")+`"`, `href="/console/teams/`+s.ID("crew")+`"`, `href="/console/integrations/`+s.ID("erp")+`"`
+	ann, pia, zed := s.SignedIn("ann"), s.SignedIn("pia"), s.SignedIn("zed")
+	for path, links := range map[string][]string{
+		"/console/work-orders":                                        {node, workOrder},
+		"/console/work-orders?view=board":                             {node, workOrder},
+		workOrder:                                                     {node, bob, crew},
+		"/console/feedback/" + feedback:                               {`href="/console/inventory/`},
+		"/console/people/" + s.ID("bob"):                              {`href="/console/inventory/`, crew},
+		"/console/teams/" + s.ID("crew"):                              {bob},
+		"/console/integrations/" + s.ID("erp"):                        {`href="/console/inventory/` + s.ID("hq") + `"`},
+		"/console/inventory/" + s.ID("hq") + "?tab=assignees":         {erp},
+		"/console/inventory/" + s.ID("hq") + "?tab=work-orders":       {node, workOrder},
+		"/console/log?what=work_order":                                {workOrder},
+		"/console/inventory/" + s.ID("ahu1") + "?tab=work-orders":     {workOrder},
+		"/console/work-orders?node=" + s.ID("ahu1") + "&assignee=Bob": {node},
+	} {
+		ann.Get(path).Want(http.StatusOK, links...)
+	}
+	// zed has no permission on the node, pia is of another organization.
+	for _, v := range []*consoletest.Visitor{pia, zed} {
+		for _, path := range []string{"/console", "/console/work-orders", "/console/work-orders?view=board", workOrder} {
+			if page := v.Get(path).Want(http.StatusOK, "AHU 1"); strings.Contains(page.Body, "/console/inventory/") {
+				t.Errorf("%s leads to a node that the viewer does not see", path)
+			}
+		}
+	}
+	if page := pia.Get(workOrder); strings.Contains(page.Body, bob) || strings.Contains(page.Body, crew) {
+		t.Error("a customer's people have pages")
+	}
+	// Without Integrations an integration has no page.
+	grant(s, "bob")
+	if page := s.SignedIn("bob").Get("/console/inventory/"+s.ID("hq")+"?tab=assignees").Want(http.StatusOK, "ERP"); strings.Contains(page.Body, erp) {
+		t.Error("a page leads to an integration that the viewer cannot open")
+	}
+}
