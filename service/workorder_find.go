@@ -137,7 +137,7 @@ func (f *workOrderFinder) resolve() error {
 		if name.text == "" {
 			continue
 		}
-		if len(name.found) > maxSearchNames {
+		if name.text != SearchMe && len(name.found) > maxSearchNames {
 			return models.Errorf(models.CodeInvalidRequest, "More than %d people, teams and integrations have %q in their name. Enter more of the name.", maxSearchNames, name.text)
 		}
 		ids := make([]string, len(name.found))

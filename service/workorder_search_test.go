@@ -161,3 +161,24 @@ func wantOnBoard(t *testing.T, f *servicetest.Fixture, actor service.Actor, sear
 		t.Errorf("the board of %+v counts %d of %d", search, all, len(ids))
 	}
 }
+
+// Someone in more teams than a name may stand for still finds what is assigned to them.
+func TestMemberOfManyTeamsFindsAssigned(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	f.Exec(`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at)
+		SELECT 'idn_' || lpad(n::text, 26, '0'), $1, 'team', 'Team ' || n, now(), now() FROM generate_series(1, 30) n`, f.Acme.OrganizationID)
+	f.Exec(`INSERT INTO team_members (team_id, member_id, organization_id)
+		SELECT id, $2, organization_id FROM identities WHERE name LIKE 'Team %' AND organization_id = $1`, f.Acme.OrganizationID, f.ID("bob"))
+	order := create(t, f)
+	f.Exec(`UPDATE work_order_assignees SET identity_id = 'idn_' || lpad('29', 26, '0') WHERE work_order_id = $1 AND role = 'worker'`, order)
+	bob := service.Actor{IdentityID: f.ID("bob"), OrganizationID: f.Acme.OrganizationID, Kind: models.KindPerson}
+	for _, search := range []service.WorkOrderSearch{{Assignee: service.SearchMe}, {Assignee: service.SearchMe, Creator: f.ID("erp")}} {
+		if got := searched(t, f, bob, search, 10); !slices.Equal(got, []string{order}) {
+			t.Errorf("%+v finds %v, want %s", search, got, order)
+		}
+	}
+	if got := searched(t, f, bob, service.WorkOrderSearch{Creator: service.SearchMe}, 10); got != nil {
+		t.Errorf("created by bob: %v", got)
+	}
+}
