@@ -33,7 +33,7 @@ const assignmentsOf = `
 	ORDER BY g.node_id, g.identity_id LIMIT $2`
 
 // assignedNodesQuery reads those of assignmentsOf whose node {node} is {visible}.
-const assignedNodesQuery = `
+var assignedNodesQuery = `
 	SELECT v.id, v.name, v.kind, d.id AS definition_id, d.name AS definition, d.applies_below, d.grants,
 		CASE WHEN g.identity_id <> $1 THEN (SELECT name FROM identities WHERE id = g.identity_id) END AS by,
 		ARRAY(SELECT json_build_object('id', above.id, 'kind', above.kind, 'name', above.name) FROM inventory_closure c
@@ -43,7 +43,7 @@ const assignedNodesQuery = `
 	CROSS JOIN LATERAL (SELECT id, name, applies_below, grants FROM permission_definitions WHERE id = g.definition_id LIMIT 1) d
 	CROSS JOIN LATERAL (SELECT id, name, kind FROM inventory_nodes WHERE id = g.node_id LIMIT 1) v
 	WHERE {visible}
-	ORDER BY v.id, g.identity_id`
+	ORDER BY ` + with(inNameOrder, "n", "v") + `, g.identity_id`
 
 // Assignments are the nodes on which an identity has permissions.
 type Assignments struct {
@@ -58,7 +58,7 @@ type Assignments struct {
 var assignedToSeen = with(assignedNodesQuery, "visible", personSees, "w", "v", "actor", "$3", "organization", "$4")
 
 // AssignmentsOf returns the nodes on which a person or a team of the organization has
-// permissions, by node, for a person of the organization: those that this person sees. Errors: not_found, permission_denied for an integration, unavailable.
+// permissions, by the node's name, for a person of the organization: those that this person sees. Errors: not_found, permission_denied for an integration, unavailable.
 func (s *Service) AssignmentsOf(ctx context.Context, actor Actor, identityID string) (Assignments, error) {
 	var found Assignments
 	if err := requirePerson(actor, "The list of assignments"); err != nil {

@@ -39,10 +39,10 @@ const (
 )
 
 // The nodes n are in the order of their names, after the node @after if it is given.
-const (
-	byName    = ` ORDER BY lower(n.name), n.id LIMIT @limit`
-	afterNode = ` AND (@after = '' OR (lower(n.name), n.id) > (
-		SELECT lower(name), id FROM inventory_nodes WHERE id = @after AND organization_id = @organization))`
+var (
+	byName    = with(` ORDER BY `+inNameOrder+` LIMIT @limit`, "n", "n")
+	afterNode = ` AND (@after = '' OR (` + with(inNameOrder, "n", "n") + `) > (
+		SELECT ` + with(inNameOrder, "n", "a") + ` FROM inventory_nodes a WHERE a.id = @after AND a.organization_id = @organization))`
 )
 
 // creatableOf selects a page of the nodes n of a subquery as CreatableNodes.

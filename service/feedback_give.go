@@ -22,11 +22,11 @@ type FeedbackPlaces struct {
 
 // feedbackNodesQuery selects the nodes on which @actor was assigned the permission to give
 // feedback.
-const feedbackNodesQuery = `
+var feedbackNodesQuery = `
 	SELECT n.id, n.name, n.kind, n.external_id
 	FROM (SELECT DISTINCT node_id FROM assigned_rights WHERE actor_id = @actor AND '` + string(models.GrantFeedbackCreate) + `' = ANY (grants) ORDER BY node_id LIMIT @limit) r
 	CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = r.node_id LIMIT 1) n
-	WHERE n.organization_id = @organization ORDER BY lower(n.name), n.id`
+	WHERE n.organization_id = @organization ORDER BY ` + with(inNameOrder, "n", "n")
 
 // chosenNodesQuery selects the nodes of @organization with the id or the code @node on which
 // @actor may give feedback.

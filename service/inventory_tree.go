@@ -36,8 +36,11 @@ const opens = `CASE WHEN {all} THEN EXISTS (SELECT FROM inventory_nodes below WH
 			ELSE EXISTS (SELECT FROM inventory_nodes below WHERE below.organization_id = @organization AND below.parent_id = {n}.id
 				AND below.id IN (SELECT node_id FROM granted)) END AS opens`
 
+// inNameOrder is the order of the nodes {n} in lists: numbers in names count as numbers.
+const inNameOrder = `lower({n}.name) COLLATE natural_names, {n}.id`
+
 // inPage are the rows of the level {n} on the page.
-const inPage = `(lower({n}.name), {n}.id) > (lower(@name), @id) ORDER BY lower({n}.name), {n}.id LIMIT @limit`
+const inPage = `(` + inNameOrder + `) > (lower(@name) COLLATE natural_names, @id) ORDER BY ` + inNameOrder + ` LIMIT @limit`
 
 // sharedBelow is the condition that the person sees all below the node {node}: it is an
 // administrator, or a permission there or above applies below.
@@ -54,7 +57,7 @@ var levelQuery = with(`
 	FROM (SELECT n.* FROM inventory_nodes n
 		WHERE n.organization_id = @organization AND n.parent_id = @parent
 			AND ((SELECT shared FROM parent) OR n.id IN (SELECT node_id FROM granted)) AND `+inPage+`) n
-	ORDER BY lower(n.name), n.id`, levelPlaceholders...)
+	ORDER BY `+inNameOrder, levelPlaceholders...)
 
 // topQuery reads the uppermost nodes. An administrator sees the top of the inventory.
 var topQuery = with(`
@@ -69,7 +72,7 @@ var topQuery = with(`
 			CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = g.node_id LIMIT 1) v
 			WHERE NOT (SELECT yes FROM admin) AND (v.parent_id IS NULL OR NOT `+with(amongGranted, "node", "v.parent_id")+`)) n
 		WHERE `+inPage+`) n
-	ORDER BY lower(n.name), n.id`, levelPlaceholders...)
+	ORDER BY `+inNameOrder, levelPlaceholders...)
 
 // InventoryLevel returns the nodes of a level that the person sees, of all kinds, by name.
 // Errors: not_found if it does not see the node above, permission_denied for an integration,

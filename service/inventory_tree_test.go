@@ -79,6 +79,39 @@ func TestLevelsOfTheInventory(t *testing.T) {
 	}
 }
 
+// Numbers in names count as numbers, and letters sort as in dictionaries, in every list of nodes.
+func TestNodesAreInNaturalOrder(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	f.Exec(`INSERT INTO inventory_nodes (id, organization_id, parent_id, kind, name, created_at, changed_at)
+		SELECT 'loc_0000000000000000000000000' || n, $1, $2, 'location', name, now(), now()
+		FROM unnest(ARRAY['Room 10', 'Zone 1', 'room 9', 'Room 2', 'Ätna', 'Room 2b', 'Room 100', 'Room 1.10', 'Room 1.9']) WITH ORDINALITY u (name, n)`, f.Acme.OrganizationID, f.ID("annex"))
+	const want = "Ätna, Room 1.9, Room 1.10, Room 2, Room 2b, room 9, Room 10, Room 100, Zone 1"
+	if got := levelOf(t, f, "ann", "annex"); got != want {
+		t.Errorf("the level is %s", got)
+	}
+	var names []string
+	creatable, err := f.CreatableNodes(t.Context(), person(t, f, "eve"), f.ID("annex"), "")
+	for _, n := range creatable.Nodes {
+		names = append(names, n.Name)
+	}
+	if got := strings.Join(names, ", "); got != want || err != nil {
+		t.Errorf("the creatable nodes are %s (%v)", got, err)
+	}
+	creatable, err = f.CreatableNodes(t.Context(), person(t, f, "eve"), f.ID("annex"), creatable.Nodes[6].ID)
+	if err != nil || len(creatable.Nodes) != 2 || creatable.Nodes[0].Name != "Room 100" {
+		t.Errorf("the next page is %+v (%v)", creatable.Nodes, err)
+	}
+	names = nil
+	found, err := f.SearchNodes(t.Context(), person(t, f, "ann"), service.NodeSearch{Text: "room"})
+	for _, n := range found {
+		names = append(names, n.Name)
+	}
+	if got := strings.Join(names, ", "); got != "Room 1.9, Room 1.10, Room 2, Room 2b, room 9, Room 10, Room 100" || err != nil {
+		t.Errorf("the search finds %s (%v)", got, err)
+	}
+}
+
 // A person sees of a node what it is, where, and what it may do there.
 func TestANodeOfAPerson(t *testing.T) {
 	t.Parallel()

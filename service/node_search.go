@@ -61,7 +61,7 @@ var searchNodesQuery = `
 			ORDER BY rank, folded, v.id OFFSET 0) m
 		WHERE @grant = '' AND ` + with(isAdmin, "actor", "@actor", "organization", "@organization") + ` OR ` + with(amongGranted, "node", "m.id") + `
 		LIMIT @limit) n
-	ORDER BY n.rank, n.folded, n.id`
+	ORDER BY n.rank, n.folded COLLATE natural_names, n.id`
 
 // SearchNodes returns the nodes that a person sees, or on which it has a permission, by a
 // part of their name or code; without a text none. The best matches come first: it is for
