@@ -46,6 +46,15 @@ func (in *installation) plantConsole(ctx context.Context) (found consoleRecords,
 		return found, err
 	}
 	now := time.Now().UTC()
+	// A million work orders a year, up to now: the others are older than the charts reach.
+	recent := in.options.records / 12
+	_, _, err = in.plantedAs(ctx, plantedWorkOrders{
+		first: in.options.records, count: recent, id: `partitions.first_id('wo', ` + recentWorkOrder(now, in.options.records, recent) + `) || lpad(to_hex(n), 16, '0')`,
+		created: recentWorkOrder(now, in.options.records, recent), completed: recentWorkOrder(now, in.options.records, recent) + ` + n % 48 * interval '1 hour'`,
+	})
+	if err != nil {
+		return found, err
+	}
 	from := now.Add(6*time.Hour - models.EventRetention)
 	if err := in.makePartitions(ctx, from.Add(-24*time.Hour), now); err != nil {
 		return found, err
@@ -71,6 +80,12 @@ func (in *installation) plantConsole(ctx context.Context) (found consoleRecords,
 			LATERAL (SELECT id FROM deliveries WHERE webhook_id = w.id AND status = 'failed' ORDER BY seq DESC LIMIT 1) f
 		WHERE w.id = $1`, in.webhookID).Scan(&found.integration, &found.delivered, &found.failed, &found.changed, &found.person)
 	return found, err
+}
+
+// recentWorkOrder is the SQL of the creation of the nth work order, of those numbered after
+// first: evenly over the last 32 days, the newest two days ago so that all are completed.
+func recentWorkOrder(now time.Time, first, count int) string {
+	return fmt.Sprintf(`('%s'::timestamptz - interval '2 days' - (%d - n) * interval '30 days' / %d)`, now.Format(time.RFC3339), first+count, count)
 }
 
 // plantConsoleRecords creates integrations with their addresses, people, notices, the nodes
