@@ -85,7 +85,7 @@ func TestReceiversResponsesAreText(t *testing.T) {
 	for _, id := range servicetest.Value[[]string](s.Fixture, `SELECT array_agg(id::text ORDER BY seq) FROM all_deliveries WHERE webhook_id = $1`, s.ID("erp_hook")) {
 		b.Open("/console/deliveries/" + id)
 		b.Do(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("details").forEach(d => d.open = true)`))
-		b.CheckShown("")
+		b.Check("")
 	}
 	b.Open("/console/deliveries")
 	b.Check("deliveries-hostile")
@@ -205,7 +205,7 @@ func TestChartsOfDeliveries(t *testing.T) {
 	b.Open("/console/webhooks/" + s.ID("erp_hook") + "/deliveries")
 	b.Do(chromedp.WaitVisible(chromedp.CSS("figure.chart svg")))
 	b.WantText("Attempts per hour by outcome", "1 delivered, 1 failed and repeated", "Latency per hour")
-	b.CheckShown("delivery-charts-in-page")
+	b.Check("delivery-charts-in-page")
 	b.Open("/console/charts/deliveries?time=7d")
 	b.WantText("Attempts per 6 hours by outcome")
 	b.Check("delivery-charts")

@@ -104,7 +104,7 @@ func (p shownPage) check(b *consoletest.Browser) {
 		return
 	}
 	b.Press(p.press)
-	b.CheckShown(p.name)
+	b.Check(p.name)
 }
 
 // visitorPages are the pages of people who are not signed in.

@@ -2,11 +2,8 @@ package consoletest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -36,19 +33,6 @@ type Browser struct {
 // patience bounds how long a browser may take for one step.
 const patience = 30 * time.Second
 
-// findChromium returns the program. The error says what to install.
-func findChromium() (path string, err error) {
-	if path = os.Getenv("CHROMIUM"); path != "" {
-		return path, nil
-	}
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"} {
-		if path, err = exec.LookPath(name); err == nil {
-			return path, nil
-		}
-	}
-	return "", errors.New("this test needs Chromium: install it (Debian: apt-get install chromium), or set CHROMIUM to the path of its program")
-}
-
 // Browser opens a tab.
 func (s *Site) Browser(t testing.TB) *Browser { t.Helper(); return s.open(t, true) }
 
@@ -65,29 +49,12 @@ func (s *Site) open(t testing.TB, scripts bool) *Browser {
 // Open opens a tab for the console at the URL, in which pages run scripts or none.
 func Open(t testing.TB, at string, scripts bool) *Browser {
 	t.Helper()
-	path, err := findChromium()
-	if err != nil {
-		t.Fatal(err)
-	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()),
-		// Containers have no user namespaces and a small /dev/shm.
-		chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true), chromedp.DisableGPU,
-		// Scrolling that takes its time would move what a test is about to click.
-		chromedp.Flag("force-prefers-reduced-motion", true),
-		chromedp.WSURLReadTimeout(patience),
-	)
-	allocator, endAllocator := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
-	ctx, end := chromedp.NewContext(allocator)
+	ctx, end := chromedp.NewContext(theChromium.use(t), chromedp.WithNewBrowserContext())
 	b := &Browser{Context: ctx, URL: at, scripts: scripts, t: t}
-	t.Cleanup(func() {
-		_ = chromedp.Cancel(ctx) // ends the process, so that its folder can be removed
-		end()
-		endAllocator()
-	})
-	// The first step starts the browser, which lives as long as its context.
+	t.Cleanup(end)
+	// The first step opens the tab, which lives as long as its context.
 	if err := chromedp.Do(ctx); err != nil {
-		t.Fatalf("Chromium does not start: %v", err)
+		t.Fatalf("Chromium opens no tab: %v", err)
 	}
 	if err := chromedp.Listen(ctx, b.listen); err != nil {
 		t.Fatal(err)

@@ -33,56 +33,77 @@ type violation struct {
 	} `json:"nodes"`
 }
 
-// Check checks the page that the browser shows, in light and dark and at every width. name
-// names its pictures, "" takes none. It loads the page again, so the page must be one that
-// a GET shows; CheckShown checks the response to a form.
+// Check checks the page that the browser shows, in light and dark and at every width, and that
+// the browser has reported no problem since the last check. name names its pictures, "" takes
+// none. The page is not loaded again for each of them: what a style sheet says of a width or a
+// theme does not depend on how it came about.
 func (b *Browser) Check(name string) {
 	b.t.Helper()
-	b.check(name, true)
-}
-
-// CheckShown is Check without loading the page again.
-func (b *Browser) CheckShown(name string) {
-	b.t.Helper()
-	b.check(name, false)
-}
-
-func (b *Browser) check(name string, reload bool) {
-	b.t.Helper()
-	setScripts := func(on bool) {
-		call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !on})
-	}
-	setScripts(true) // for axe
-	for _, theme := range []string{"light", "dark"} {
-		for _, width := range widths {
+	b.settle()
+	b.setScripts(true) // for axe
+	b.wantNoProblems(name)
+	for _, width := range widths {
+		b.resize(width)
+		layouts := map[string]string{}
+		for _, theme := range []string{"light", "dark"} {
 			where := fmt.Sprintf("%s, %s, %d px", name, theme, width)
-			b.resize(width)
-			call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
-			})
-			if reload {
-				b.Do(chromedp.Reload())
-			}
+			b.setTheme(theme)
 			b.fits(where, width)
 			b.wantNoProblems(where) // before axe, whose own work may break the policy
-			b.checkAccess(where)
+			layouts[theme] = evaluate[string](b, layout)
+			if theme == "light" {
+				b.checkAccess(where, allRules)
+			} else {
+				b.checkAccess(where, colorRules)
+			}
 			if folder := os.Getenv("CONSOLE_SCREENSHOTS"); folder != "" && name != "" {
 				b.picture(filepath.Join(folder, fmt.Sprintf("%s-%s-%d.png", name, theme, width)))
 			}
 		}
+		if layouts["light"] != layouts["dark"] {
+			b.t.Errorf("%s, %d px: the themes differ in more than colours", name, width)
+		}
 	}
 	b.resize(widths[0])
-	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{})
-	setScripts(b.scripts)
+	b.setTheme("")
+	b.setScripts(b.scripts)
+}
+
+// layout evaluates to the place of each element, and whether it is visible. If both themes have
+// the same layout, only the rules about colours can find something in just one of them.
+const layout = `[...document.querySelectorAll("body *")].map(e => {
+	const r = e.getBoundingClientRect()
+	return [r.x, r.y, r.width, r.height, e.checkVisibility({visibilityProperty: true, opacityProperty: true})].join()
+}).join(";")`
+
+// What axe-core checks: the rules of WCAG 2.2 AA, and those of them that look at colours.
+const (
+	allRules   = `{type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}`
+	colorRules = `{type: "rule", values: ["color-contrast", "link-in-text-block"]}`
+)
+
+// setTheme makes pages light or dark, "" as the browser usually shows them.
+func (b *Browser) setTheme(theme string) {
+	b.t.Helper()
+	var media emulation.SetEmulatedMediaParams
+	if theme != "" {
+		media.Features = []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}
+	}
+	call(b, emulation.SetEmulatedMedia, media)
+}
+
+func (b *Browser) setScripts(on bool) {
+	b.t.Helper()
+	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !on})
 }
 
 // CheckWidth checks, at every width, that the page fits and that no cell of a table is too
 // narrow to read.
 func (b *Browser) CheckWidth(name string) {
 	b.t.Helper()
+	b.settle()
 	for _, width := range append([]int64{900, 640}, widths...) {
 		b.resize(width)
-		b.Do(chromedp.Reload())
 		where := fmt.Sprintf("%s, %d px", name, width)
 		b.fits(where, width)
 		// Below some width a table is cards, whose heading is hidden.
@@ -97,6 +118,9 @@ func (b *Browser) CheckWidth(name string) {
 // fits checks that the page does not scroll sideways.
 func (b *Browser) fits(where string, width int64) {
 	b.t.Helper()
+	if !evaluate[bool](b, fmt.Sprintf(`matchMedia("(width: %dpx)").matches`, width)) {
+		b.t.Fatalf("%s: the window has another width", where)
+	}
 	if wide := evaluate[float64](b, `document.documentElement.scrollWidth`); wide > float64(width) {
 		b.t.Errorf("%s: the page is %v px wide and scrolls sideways: %s", where, wide, b.widest())
 	}
@@ -108,9 +132,7 @@ func (b *Browser) CheckWidths(widths ...int64) {
 	b.t.Helper()
 	for _, width := range widths {
 		b.resize(width)
-		if wide := evaluate[float64](b, `document.documentElement.scrollWidth`); wide > float64(width) {
-			b.t.Errorf("%d px: the page is %v px wide and scrolls sideways: %s", width, wide, b.widest())
-		}
+		b.fits(fmt.Sprintf("%d px", width), width)
 	}
 }
 
@@ -121,11 +143,13 @@ func (b *Browser) widest() string {
 		.filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).slice(0, 5).map(e => e.outerHTML.slice(0, 120))`), "\n")
 }
 
-// checkAccess runs axe-core with the rules of WCAG 2.2 AA.
-func (b *Browser) checkAccess(where string) {
+// checkAccess runs axe-core with the rules.
+func (b *Browser) checkAccess(where, rules string) {
 	b.t.Helper()
-	b.Do(chromedp.Evaluate[chromedp.Void](axe))
-	found := evaluate[[]violation](b, `axe.run(document, {resultTypes: ["violations"], runOnly: {type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}).then(r => r.violations)`)
+	if !evaluate[bool](b, `"axe" in window`) {
+		b.Do(chromedp.Evaluate[chromedp.Void](axe))
+	}
+	found := evaluate[[]violation](b, `axe.run(document, {resultTypes: ["violations"], runOnly: `+rules+`}).then(r => r.violations)`)
 	for _, v := range found {
 		for _, node := range v.Nodes {
 			b.t.Errorf("%s: axe: %s (%s)\n%s\n%s", where, v.Help, v.ID, node.HTML, node.Summary)
@@ -164,9 +188,7 @@ func (b *Browser) Picture(name, theme string, width int64, wait string) {
 		return
 	}
 	b.resize(width)
-	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
-	})
+	b.setTheme(theme)
 	b.Do(chromedp.Reload())
 	if wait != "" {
 		b.Do(chromedp.WaitVisible(chromedp.CSS(wait)))
@@ -182,7 +204,7 @@ func (b *Browser) Picture(name, theme string, width int64, wait string) {
 	}
 	b.save(filepath.Join(folder, fmt.Sprintf("%s-%s-%d.png", name, theme, width)), content.Bytes())
 	b.resize(widths[0])
-	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{})
+	b.setTheme("")
 }
 
 // paletted returns the picture down to a height with its 256 most frequent colours, which

@@ -3,6 +3,10 @@ package consoletest
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -24,5 +28,59 @@ func TestAxeIsPinned(t *testing.T) {
 	}
 	if !strings.Contains(axe, strings.Replace(strings.TrimSpace(string(version)), "axe-core ", "axe v", 1)) {
 		t.Errorf("the script is not version %q", version)
+	}
+}
+
+// recorder keeps what a check finds.
+type recorder struct {
+	testing.TB
+	found []string
+}
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.found = append(r.found, fmt.Sprintf(format, args...))
+}
+
+// A check finds what is wrong only at one width, only in one theme, or only while the page loads.
+func TestCheckFindsProblems(t *testing.T) {
+	t.Parallel()
+	for name, page := range map[string]struct {
+		style, body string
+		// want is in each finding; the check finds nothing if it is empty.
+		want []string
+	}{
+		"right":         {"", "", nil},
+		"wide":          {"@media (max-width: 350px) { p { width: 400px } }", "", []string{"light, 320 px: the page is 408 px wide", "dark, 320 px: the page is 408 px wide"}},
+		"pale":          {"@media (prefers-color-scheme: dark) { p { color: #333 } }", "", []string{"dark, 1280 px: axe", "dark, 390 px: axe", "dark, 320 px: axe"}},
+		"pale at 320":   {"@media (max-width: 350px) { p { color: #ddd; background: #fff } }", "", []string{"light, 320 px: axe", "dark, 320 px: axe"}},
+		"bold":          {"@media (prefers-color-scheme: dark) { p { font-size: 30px } }", "", []string{"1280 px: the themes differ", "390 px: the themes differ", "320 px: the themes differ"}},
+		"gone":          {"@media (prefers-color-scheme: dark) { p { visibility: hidden } }", "", []string{"1280 px: the themes differ", "390 px: the themes differ", "320 px: the themes differ"}},
+		"no label":      {"@media (min-width: 350px) { input { display: none } }", "<input>", []string{"light, 320 px: axe"}},
+		"script fails":  {"", "<script>nothing()</script>", []string{"the browser reports: Uncaught"}},
+		"policy broken": {"", `<img src="http://127.0.0.1:9/x" alt="">`, []string{"the browser reports: Loading the image"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/html")
+				w.Header().Set("Content-Security-Policy", "img-src 'self' data:")
+				_, _ = io.WriteString(w, `<!doctype html><html lang="en"><meta name="viewport" content="width=device-width"><link rel="icon" href="data:,"><title>Page</title>
+					<style>:root { color-scheme: light dark } body { background: Canvas; color: CanvasText }`+page.style+`</style><main><p>Text</p>`+page.body+`</main>`)
+			}))
+			t.Cleanup(server.Close)
+			b := Open(t, server.URL, true)
+			b.Open("/")
+			r := &recorder{TB: t}
+			b.t = r
+			b.Check(name)
+			for i, found := range r.found {
+				if i >= len(page.want) || !strings.Contains(found, page.want[i]) {
+					t.Errorf("finds %q", found)
+				}
+			}
+			if len(r.found) < len(page.want) {
+				t.Errorf("finds only %q", r.found)
+			}
+		})
 	}
 }
