@@ -9,10 +9,10 @@ import (
 
 func TestAPersonSignsInAndOut(t *testing.T) {
 	t.Parallel()
-	onBrowsers(t, func(_ *testing.T, _ *consoletest.Site, b *consoletest.Browser) {
+	onBrowsers(t, func(_ *testing.T, s *consoletest.Site, b *consoletest.Browser) {
 		b.Open("/console")
 		b.WantPath("/console/sign-in")
-		b.SignIn("ann")
+		b.SignInAs(s.Email("ann"))
 		b.WantPath("/console")
 		b.WantText("Ann Field")
 		b.PressInSidebar("Sign out")

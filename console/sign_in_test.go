@@ -67,7 +67,8 @@ func TestGuessingIsLimitedAndLocksNoOneOut(t *testing.T) {
 	s := consoletest.NewSite(t, func(o *console.Options) {
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	})
-	known := s.SignedIn("ann") // in this browser, ann has signed in before
+	known := s.NewVisitor() // in this browser, ann has signed in before
+	known.Post("/console/sign-in", credentials("ann@acme.example.com", consoletest.Password)).Want(http.StatusSeeOther)
 	from := func(v *consoletest.Visitor, network, password string) consoletest.Page {
 		return v.Do(http.MethodPost, "/console/sign-in", credentials("ann@acme.example.com", password), "X-Forwarded-For", network)
 	}
