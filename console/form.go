@@ -3,6 +3,8 @@ package console
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"net/http"
 	"net/url"
@@ -16,7 +18,7 @@ import (
 // form is the state of a form: the values, the mistakes in them, its key, and the
 // ETag of the record it was filled from.
 type form struct { //nolint:recvcheck // reject changes a form; templates call the other methods on values
-	// Key is used once (service.Form).
+	// Key is used once where the form is sent (service.Form).
 	Key  string
 	ETag string
 	// Seen is when the work order or feedback last changed before the form was shown.
@@ -102,7 +104,17 @@ func (f form) Has(name, value string) bool { return slices.Contains(f.Values[nam
 // context returns the context for the write that the form asks for: it happens once, and
 // only on the state of the record that the form was filled from.
 func (f form) context(r *request) context.Context {
-	return service.WithForm(r.ctx(), service.Form{PersonID: r.viewer.IdentityID, Key: f.Key, IfMatch: f.ETag})
+	return service.WithForm(r.ctx(), service.Form{PersonID: r.viewer.IdentityID, Key: f.keyAt(r.Request.URL), IfMatch: f.ETag})
+}
+
+// keyAt is the form's key where it is sent, "" without one: the forms of a page may share a
+// key, and each of them acts.
+func (f form) keyAt(u *url.URL) string {
+	if f.Key == "" {
+		return ""
+	}
+	digest := sha256.Sum256([]byte(f.Key + " " + u.RequestURI()))
+	return base64.RawURLEncoding.EncodeToString(digest[:])
 }
 
 // reject reports whether the error is about what was entered, and stores it in the form

@@ -3,6 +3,7 @@ package console_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"millwright/console/consoletest"
 	"millwright/mail"
 	"millwright/models"
+	"millwright/service"
 	"millwright/service/servicetest"
 )
 
@@ -49,6 +51,58 @@ func TestAFormActsOnce(t *testing.T) {
 	// Another person with the same key is another form.
 	grant(s, "bob", "people")
 	s.SignedIn("bob").Post("/console/people", form).Want(http.StatusOK)
+}
+
+// The forms of a page share a key, and each acts: pressing another button of a page that was
+// loaded before does not pass for done.
+func TestAKeyIsOfOneForm(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	result, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.Call{}, service.NewWorkOrder{
+		InventoryID: s.ID("ahu1"), Title: "Replace the filter", Assignees: []string{s.ID("bob")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, path := s.SignedIn("bob"), "/console/work-orders/"+result.RecordID
+	form := v.Get(path).Want(http.StatusOK).Form()
+	v.Post(path+"/hold", form).Want(http.StatusSeeOther)
+	if to := v.Post(path+"/hold", form).Want(http.StatusSeeOther).Location(); !strings.HasSuffix(to, "?done=before") {
+		t.Errorf("sent twice, the form leads to %s", to)
+	}
+	v.Post(path+"/complete", form).Want(http.StatusConflict, "Nothing was done", "put the work order on hold")
+	v.Post(path+"/resume", v.Get(path).Form()).Want(http.StatusSeeOther)
+
+	ann, person := s.SignedIn("ann"), "/console/people/"+s.ID("eve")
+	shared := ann.Get(person).Form("definition", s.ID("org_incoming"))
+	ann.Post(person, shared).Want(http.StatusSeeOther)
+	ann.Post(person+"/link", shared).Want(http.StatusOK, "Link for Eve Hill")
+}
+
+// Organizations that are read-only or have no API see what still works.
+func TestPagesSayWhatStillWorks(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	v := s.SignedIn("ann")
+	const noAPI, readOnly = "Your plan does not include the API", "Answering, completing and reviewing still work"
+	about := []string{"/console/integrations", "/console/integrations/" + s.ID("erp"), "/console/webhooks/" + s.ID("erp_hook"), "/console/deliveries"}
+	others := []string{"/console", "/console/work-orders", "/console/inventory", "/console/people", "/console/log"}
+	for _, path := range slices.Concat(about, others) {
+		page := v.Get(path).Want(http.StatusOK)
+		wantNot(t, page, noAPI)
+		wantNot(t, page, readOnly)
+	}
+	s.Exec(`UPDATE organizations SET read_only = true`)
+	s.Exec(`UPDATE plans SET api = false`)
+	for _, path := range about {
+		v.Get(path).Want(http.StatusOK, noAPI, readOnly)
+	}
+	for _, path := range others {
+		wantNot(t, v.Get(path).Want(http.StatusOK, readOnly), noAPI)
+	}
+	v.Get("/console/integrations/new").Want(http.StatusOK, noAPI)
+	// Without the permission Integrations no one reads about it.
+	wantNot(t, s.SignedIn("bob").Get("/console/integrations").Want(http.StatusForbidden), noAPI)
 }
 
 // A form that was filled from an older state says who changed what and keeps the input.

@@ -33,9 +33,9 @@ func (c *Console) integrationRoutes(pages *gin.RouterGroup) {
 // integrationsView is the list of integrations.
 type integrationsView struct {
 	Integrations []integrationRow
-	// Allowed is how many the plan allows. NoAPI says that it does not include the API.
-	Allowed     int
-	Full, NoAPI bool
+	// Allowed is how many the plan allows.
+	Allowed int
+	Full    bool
 }
 
 type integrationRow struct {
@@ -56,7 +56,7 @@ func (c *Console) listIntegrations(r *request) error {
 	if err != nil {
 		return err
 	}
-	view := integrationsView{Allowed: list.Allowed, Full: len(list.Integrations) >= list.Allowed, NoAPI: !list.API}
+	view := integrationsView{Allowed: list.Allowed, Full: len(list.Integrations) >= list.Allowed}
 	for _, i := range list.Integrations {
 		view.Integrations = append(view.Integrations, integrationRow{
 			ID: i.ID, Name: i.Name, Scopes: plural(len(i.Scopes), "scope", "scopes"), State: integrationState(i.IntegrationRecord),

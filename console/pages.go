@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"millwright/models"
@@ -48,7 +49,9 @@ type frame struct {
 	Theme  models.Theme
 	// Done says what the write before the redirect did.
 	Done string
-	View any
+	// NoAPI says that the page is about integrations, and the plan does not include the API.
+	NoAPI bool
+	View  any
 }
 
 // navItem is an entry of the sidebar.
@@ -65,7 +68,7 @@ type navItem struct {
 func (p page[V]) render(r *request, status int, view V) error {
 	f := frame{View: view, Done: doneTexts[r.Query("done")]}
 	if r.isSignedIn() {
-		f.Viewer, f.Theme, f.Nav = &r.viewer, r.viewer.Theme, r.navigation()
+		f.Viewer, f.Theme, f.Nav, f.NoAPI = &r.viewer, r.viewer.Theme, r.navigation(), !r.viewer.API && r.isAboutIntegrations()
 	}
 	return r.sendPage(status, func(body io.Writer) error { return p.template.Execute(body, f) })
 }
@@ -138,9 +141,20 @@ var sections = []section{
 	{"Account", "/account", "user", everyone, "your name, time zone, theme, password and sessions", nil},
 }
 
+// path is the path of the page in the console.
+func (r *request) path() string { return strings.TrimPrefix(r.Request.URL.Path, Root) }
+
+// isAboutIntegrations reports whether the page is in a part of the console that takes the
+// permission Integrations, and the person has it.
+func (r *request) isAboutIntegrations() bool {
+	return r.may(models.GrantIntegrations) && slices.ContainsFunc(sections, func(s section) bool {
+		return (s.path == "/integrations" || s.path == "/deliveries") && s.current(r.path()) != ""
+	})
+}
+
 func (r *request) navigation() []navItem {
 	var items []navItem
-	at := strings.TrimPrefix(r.Request.URL.Path, Root)
+	at := r.path()
 	for _, s := range sections {
 		if !s.may(r.viewer) {
 			continue

@@ -23,9 +23,8 @@ type IntegrationSummary struct {
 // IntegrationList is the integrations of an organization.
 type IntegrationList struct {
 	Integrations []IntegrationSummary `db:"-"`
-	// Allowed is how many integrations the plan allows, API whether it includes the API.
+	// Allowed is how many integrations the plan allows.
 	Allowed int
-	API     bool
 }
 
 // maxIntegrations bounds a list of integrations. Plans allow fewer.
@@ -72,7 +71,7 @@ func (s *Service) ManagedIntegrations(ctx context.Context, actor Actor) (Integra
 	var list IntegrationList
 	return read(ctx, s, actor.OrganizationID, func() (IntegrationList, error) { return list, nil }, func(pipeline *pgx.Batch) error {
 		queueMayManage(pipeline, actor)
-		queueOne(pipeline, &list, models.NotFound(), `SELECT integrations AS allowed, api FROM plans WHERE organization_id = $1`, actor.OrganizationID)
+		queueOne(pipeline, &list, models.NotFound(), `SELECT integrations AS allowed FROM plans WHERE organization_id = $1`, actor.OrganizationID)
 		queueAll(pipeline, &list.Integrations, with(integrationSummaryQuery, "condition", "true"), s.integrationSummaryArgs(actor, ""))
 		return nil
 	})

@@ -66,7 +66,7 @@ func TestReadsOfManagersTakeThePermission(t *testing.T) {
 			}
 		}
 	}
-	if list, err := f.ManagedIntegrations(ctx, ivy); err != nil || len(list.Integrations) != 5 || list.Allowed != 10 || !list.API {
+	if list, err := f.ManagedIntegrations(ctx, ivy); err != nil || len(list.Integrations) != 5 || list.Allowed != 10 {
 		t.Errorf("%+v %v", list, err)
 	}
 	if _, err := f.ManagedIntegrations(ctx, ray); models.CodeOf(err) != models.CodePermissionDenied {
