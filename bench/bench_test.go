@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -230,5 +231,31 @@ func TestTableShowsComparisons(t *testing.T) {
 	}
 	if lines := strings.Split(b.String(), "\n"); !strings.Contains(lines[2], "0.50") || !strings.HasSuffix(lines[2], "baseline; aim 0.60: not met") {
 		t.Errorf("the table is\n%s", b.String())
+	}
+}
+
+func TestFiguresAreShownAsTheyAreMeasured(t *testing.T) {
+	var live bytes.Buffer
+	r := &report{live: &live}
+	r.add("aim", 50, "ms")
+	r.compare("first page", 40, "ms", "aim").Limit = 1
+	if got := live.String(); got != "  aim 50.00 ms\n" {
+		t.Errorf("a figure that may change is shown: %q", got)
+	}
+	r.fail("second page", errors.New("GET /second returned 400"))
+	r.showMeasured()
+	want := "  aim 50.00 ms\n  first page 40.00 ms 0.80 aim; at most 1.00: met\n  second page failed GET /second returned 400\n"
+	if got := live.String(); got != want {
+		t.Errorf("shown is %q, want %q", got, want)
+	}
+	if n := r.failures(); n != 1 {
+		t.Errorf("%d rows failed, want 1", n)
+	}
+	var table bytes.Buffer
+	if err := r.print(&table); err != nil {
+		t.Fatal(err)
+	}
+	if got := table.String(); !strings.Contains(got, "failed") || !strings.Contains(got, "returned 400") {
+		t.Errorf("the table is\n%s", got)
 	}
 }

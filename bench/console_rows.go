@@ -27,9 +27,15 @@ const (
 	firstOfFewNodes = 1001
 )
 
-// consoleToken is the session's token, fewNodesToken that of a person with permissions on
-// fifty nodes.
-const consoleToken, fewNodesToken = "session-of-the-bench", "session-of-few-nodes"
+// Tokens of the sessions: of the administrator, of people with permissions on fifty nodes and
+// on one, and of one in all teams.
+const consoleToken, fewNodesToken, oneNodeToken, memberToken = "session-of-the-bench", "session-of-few-nodes", "session-of-one-node", "session-of-all-teams"
+
+// Those people but the administrator.
+const (
+	fewNodesPerson = "idn_20000000000000000000000002"
+	oneNodePerson  = "idn_20000000000000000000000003"
+)
 
 // consoleRecords are the records whose pages are measured.
 type consoleRecords struct {
@@ -37,6 +43,8 @@ type consoleRecords struct {
 	// delivered and failed are deliveries of the webhook, changed is a work order with some.
 	delivered, failed, changed string
 	person                     string
+	// workOrder is in progress with answers, feedback is open; everyone may read them.
+	workOrder, feedback string
 }
 
 // plantConsole creates what the pages of a big customer show, and the session of an
@@ -45,16 +53,10 @@ func (in *installation) plantConsole(ctx context.Context) (found consoleRecords,
 	if err := in.plantConsoleRecords(ctx); err != nil {
 		return found, err
 	}
-	now := time.Now().UTC()
-	// A million work orders a year, up to now: the others are older than the charts reach.
-	recent := in.options.records / 12
-	_, _, err = in.plantedAs(ctx, plantedWorkOrders{
-		first: in.options.records, count: recent, id: `partitions.first_id('wo', ` + recentWorkOrder(now, in.options.records, recent) + `) || lpad(to_hex(n), 16, '0')`,
-		created: recentWorkOrder(now, in.options.records, recent), completed: recentWorkOrder(now, in.options.records, recent) + ` + n % 48 * interval '1 hour'`,
-	})
-	if err != nil {
+	if err := in.plantRecent(ctx); err != nil {
 		return found, err
 	}
+	now := time.Now().UTC()
 	from := now.Add(6*time.Hour - models.EventRetention)
 	if err := in.makePartitions(ctx, from.Add(-24*time.Hour), now); err != nil {
 		return found, err
@@ -63,7 +65,9 @@ func (in *installation) plantConsole(ctx context.Context) (found consoleRecords,
 	if err != nil {
 		return found, err
 	}
-	for token, person := range map[string]string{consoleToken: "admin", fewNodesToken: "id = 'idn_2' || lpad('1', 25, '0')"} {
+	for token, person := range map[string]string{
+		consoleToken: "admin", fewNodesToken: "id = '" + fewNodesPerson + "'", oneNodeToken: "id = '" + oneNodePerson + "'", memberToken: "id = '" + consoleMember + "'",
+	} {
 		hash := sha256.Sum256([]byte(token))
 		_, err = in.pool.Exec(ctx, `
 			INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent)
@@ -74,18 +78,14 @@ func (in *installation) plantConsole(ctx context.Context) (found consoleRecords,
 	}
 	found.webhook = in.webhookID
 	err = in.pool.QueryRow(ctx, `
-		SELECT w.integration_id, d.id, f.id, d.record_id, (SELECT id FROM people WHERE NOT admin ORDER BY id LIMIT 1)
+		SELECT w.integration_id, d.id, f.id, d.record_id, (SELECT id FROM people WHERE NOT admin ORDER BY id LIMIT 1),
+			(SELECT id FROM work_orders WHERE inventory_id = '`+consoleNode+`' AND status = 'in_progress' AND form_id IS NOT NULL ORDER BY id DESC LIMIT 1),
+			(SELECT id FROM feedback WHERE inventory_id = '`+consoleNode+`' AND status = 'open' ORDER BY id DESC LIMIT 1)
 		FROM webhooks w,
 			LATERAL (SELECT id, record_id FROM deliveries WHERE webhook_id = w.id AND status = 'delivered' ORDER BY seq DESC LIMIT 1) d,
 			LATERAL (SELECT id FROM deliveries WHERE webhook_id = w.id AND status = 'failed' ORDER BY seq DESC LIMIT 1) f
-		WHERE w.id = $1`, in.webhookID).Scan(&found.integration, &found.delivered, &found.failed, &found.changed, &found.person)
+		WHERE w.id = $1`, in.webhookID).Scan(&found.integration, &found.delivered, &found.failed, &found.changed, &found.person, &found.workOrder, &found.feedback)
 	return found, err
-}
-
-// recentWorkOrder is the SQL of the creation of the nth work order, of those numbered after
-// first: evenly over the last 32 days, the newest two days ago so that all are completed.
-func recentWorkOrder(now time.Time, first, count int) string {
-	return fmt.Sprintf(`('%s'::timestamptz - interval '2 days' - (%d - n) * interval '30 days' / %d)`, now.Format(time.RFC3339), first+count, count)
 }
 
 // plantConsoleRecords creates integrations with their addresses, people, notices, the nodes
@@ -119,8 +119,9 @@ func (in *installation) plantConsoleRecords(ctx context.Context) error {
 			SELECT v.id, i.id, d.id, v.organization_id FROM (SELECT * FROM inventory_nodes WHERE name LIKE 'Room %%' ORDER BY id LIMIT %d) v, permission_definitions d, `, consoleNodes) +
 			first + ` WHERE d.name = 'Full' ON CONFLICT DO NOTHING`,
 		fmt.Sprintf(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
-			SELECT v.id, 'idn_2' || lpad('1', 25, '0'), d.id, v.organization_id FROM inventory_nodes v, permission_definitions d
-			WHERE d.name = 'Full' AND v.name = ANY (SELECT 'Room ' || g FROM generate_series(%d, %d) g)`, firstOfFewNodes, firstOfFewNodes+49),
+			SELECT v.id, p.id, d.id, v.organization_id FROM inventory_nodes v, permission_definitions d,
+				(VALUES ('`+fewNodesPerson+`', 50), ('`+oneNodePerson+`', 1), ('`+consoleMember+`', 50)) p (id, nodes)
+			WHERE d.name = 'Full' AND v.name = ANY (SELECT 'Room ' || g FROM generate_series(%[1]d, %[1]d - 1 + p.nodes) g)`, firstOfFewNodes),
 		// Everything is due in the order of its creation, a tenth of what is open is overdue.
 		`UPDATE work_orders SET target_date = CASE WHEN number % 100 = 0 THEN now() - interval '1 day' ELSE now() + interval '1 day' END,
 			priority = CASE WHEN number % 5000 = 0 THEN 'high' ELSE 'none' END WHERE status = 'open'`,

@@ -5,7 +5,7 @@ import "fmt"
 const (
 	// consoleTeams are teams; the first has everyone, the others a few people each.
 	consoleTeams = 500
-	// consoleTeamNodes are those on which each of the first hundred teams has permissions.
+	// consoleTeamNodes are those on which each of a hundred teams has permissions.
 	consoleTeamNodes = 50
 	// consoleForms have consoleQuestions each; the first is that of the newest work orders.
 	consoleForms, consoleQuestions, consoleFormUses = 200, 40, 1000
@@ -30,11 +30,11 @@ func plantTeams() []string {
 			SELECT `+numbered("idn", "n")+`, o.organization_id, 'team', 'Team ' || substr(md5(n::text), 1, 12), now(), now() FROM generate_series(1, %d) n, `+organization, consoleTeams),
 		`INSERT INTO team_members (team_id, member_id, organization_id) SELECT '` + consoleTeam + `', id, organization_id FROM people WHERE id LIKE 'idn_2%'`,
 		fmt.Sprintf(`INSERT INTO team_members (team_id, member_id, organization_id)
-			SELECT `+numbered("idn", "2 + ('x' || right(id, 4))::bit(16)::integer %% %d")+`, id, organization_id FROM people WHERE id LIKE 'idn_2%%' AND id <> '`+consoleMember+`'`, consoleTeams-1),
+			SELECT `+numbered("idn", "2 + ('x' || right(id, 4))::bit(16)::integer %% %d")+`, id, organization_id FROM people WHERE id LIKE 'idn_2%%' AND id NOT IN ('`+consoleMember+`', '`+fewNodesPerson+`', '`+oneNodePerson+`')`, consoleTeams-1),
 		fmt.Sprintf(`INSERT INTO team_members (team_id, member_id, organization_id)
 			SELECT `+numbered("idn", "n")+`, '`+consoleMember+`', o.organization_id FROM generate_series(2, %d) n, `+organization, consoleTeams),
 		fmt.Sprintf(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
-			SELECT v.id, `+numbered("idn", "n")+`, d.id, v.organization_id FROM generate_series(1, 100) n,
+			SELECT v.id, `+numbered("idn", "n")+`, d.id, v.organization_id FROM generate_series(2, 101) n,
 				(SELECT * FROM inventory_nodes WHERE name LIKE 'Room %%' ORDER BY id LIMIT %d) v, permission_definitions d WHERE d.name = 'Full' ON CONFLICT DO NOTHING`, consoleTeamNodes),
 		`INSERT INTO organization_permission_definitions (id, organization_id, name, grants)
 			SELECT ` + numbered("def", "n") + `, o.organization_id, 'Definition ' || n, '{people,log_records}' FROM generate_series(1, 50) n, ` + organization,

@@ -17,7 +17,7 @@ import (
 // options are the flags.
 type options struct {
 	json, write, profile string
-	only, calls          string
+	only, calls, pages   string
 	large                bool
 	records              int
 	deliveries, expired  int
@@ -82,6 +82,7 @@ func readOptions() (options, error) {
 	flags.StringVar(&o.write, "write", "", "also write the figures to this file as JSON, and the table to a .txt file of the same name")
 	flags.StringVar(&o.only, "only", "", "measure only these parts, separated by commas: "+namesOf(parts))
 	flags.StringVar(&o.calls, "calls", "", "measure only these calls, separated by commas: "+namesOf(measuredCalls))
+	flags.StringVar(&o.pages, "pages", "", "of the console measure only pages with one of these texts in their names, separated by commas")
 	flags.StringVar(&o.profile, "profile", "", "also write profiles of api and worker under load to this folder")
 	flags.BoolVar(&o.large, "large", false, "grow to 2,000 addresses, 100,000 retries and a backlog of 1,000,000; takes about 40 minutes")
 	flags.IntVar(&o.records, "records", 1_000_000, "work orders to grow to, from 10,000")
@@ -145,7 +146,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	r := &report{Machine: m, At: time.Now().UTC()}
+	r := &report{Machine: m, At: time.Now().UTC(), live: os.Stdout}
 	fmt.Println(m)
 	for _, part := range parts {
 		if !selected(o.only, part) || part.name == peerPart && o.peer.url == "" {
@@ -153,14 +154,22 @@ func run(ctx context.Context, o options) error {
 		}
 		started := time.Now()
 		if err := part.measure(ctx, r, o, time.Duration(o.seconds*float64(time.Second))); err != nil {
+			r.showMeasured()
 			return fmt.Errorf("%s: %w", part.name, err)
 		}
+		r.showMeasured()
 		fmt.Printf("%s: measured in %s\n", part.name, time.Since(started).Round(time.Second))
 	}
 	if err := r.print(os.Stdout); err != nil {
 		return err
 	}
-	return r.write(o)
+	if err := r.write(o); err != nil {
+		return err
+	}
+	if n := r.failures(); n > 0 {
+		return fmt.Errorf("%d rows could not be measured", n)
+	}
+	return nil
 }
 
 // write writes the figures to the files that the flags name.

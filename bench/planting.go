@@ -123,20 +123,45 @@ var workOrderTables = []string{"work_orders", "work_order_positions", "work_orde
 // twenty in a million have, and one that only the older ones have.
 const plantedTitle = `'Work order ' || n || CASE WHEN n %% 50000 = 7 THEN ' of the boiler' WHEN n < 900000 THEN ' imported' ELSE '' END`
 
-// plantedWorkOrders are work orders to plant: those numbered after first, and the SQL of the
-// id, of the creation and of the completion of the work order n.
-type plantedWorkOrders struct {
-	first, count           int
-	id, created, completed string
-}
-
 // plantWorkOrders creates work orders with their entries in the log, over a year.
 // Hexadecimal digits are valid in ids.
 func (in *installation) plantWorkOrders(ctx context.Context, size int) error {
-	firstXid, organization, err := in.plantedAs(ctx, plantedWorkOrders{
-		count: size, id: `'wo_' || lpad(to_hex(n), 26, '0')`,
-		created:   fmt.Sprintf(`'2025-01-01T00:00:00Z'::timestamptz + n * interval '30 seconds' * (1000000.0 / %d)`, size),
-		completed: `'2025-01-02T00:00:00Z'::timestamptz`,
+	firstXid, err := in.takeTransactions(ctx, size/groupSize+1)
+	if err != nil {
+		return err
+	}
+	var organization, creator string
+	err = in.pool.QueryRow(ctx, `SELECT organization_id, id FROM identities WHERE name = $1`, growthIntegrations[0].name).Scan(&organization, &creator)
+	if err != nil {
+		return err
+	}
+	created := fmt.Sprintf(`'2025-01-01T00:00:00Z'::timestamptz + n * interval '30 seconds' * (1000000.0 / %d)`, size)
+	workOrders := fmt.Sprintf(`
+		WITH planted AS (
+		INSERT INTO work_orders (id, organization_id, number, inventory_id, title, priority, status, created_by, created_at, changed_at, completed_at, changed_xid)
+		SELECT 'wo_' || lpad(to_hex(n), 26, '0'), $3::text, n,
+			-- Every hundredth on the one node, every fiftieth on the fifty: full pages at each size.
+			'loc_' || lpad(to_hex(CASE WHEN n %% 100 = 0 THEN 1001 WHEN n %% 50 = 1 THEN 1001 + n / 50 %% 50
+				ELSE 1100 + (n::bigint * 7919) %% %d END), 26, '0'), `+plantedTitle+`, 'none',
+			CASE WHEN n %% 10 = 0 THEN 'open' ELSE 'complete' END, $4::text, %[2]s, %[2]s,
+			CASE WHEN n %% 10 = 0 THEN NULL ELSE '2025-01-02T00:00:00Z'::timestamptz END,
+			($5::bigint + n / %[3]d)::text::xid8
+		FROM generate_series($1::int, $2::int) n
+		RETURNING id, organization_id, number, title, inventory_id, created_by, changed_xid),
+		words AS (INSERT INTO work_order_words (id, words)
+			SELECT id, array_to_tsvector(search_words(organization_id, number || ' ' || title)) FROM planted)
+		INSERT INTO work_order_positions (id, organization_id, inventory_id, created_by, changed_xid)
+		SELECT id, organization_id, inventory_id, created_by, changed_xid FROM planted`, benchNodes-1100, created, groupSize)
+	log := fmt.Sprintf(`
+		INSERT INTO log (organization_id, record_id, actor_id, actor_name, action, changes, created_at)
+		SELECT $3::text, 'wo_' || lpad(to_hex(n), 26, '0'), $4::text, 'Integration 1 (API)', 'work_order.created',
+			'{"title": {"from": null, "to": "Work order"}}', %s
+		FROM generate_series($1::int, $2::int) n`, created)
+	err = in.plant(ctx, size, func(int, int) []planted {
+		return []planted{
+			{workOrders, []any{organization, creator, firstXid}},
+			{log, []any{organization, creator}},
+		}
 	})
 	if err != nil {
 		return err
@@ -151,47 +176,6 @@ func (in *installation) plantWorkOrders(ctx context.Context, size int) error {
 		}
 	}
 	return nil
-}
-
-// plantedAs creates the work orders, a tenth of them open. It returns the transaction of the
-// first and their organization.
-func (in *installation) plantedAs(ctx context.Context, w plantedWorkOrders) (firstXid int64, organization string, err error) {
-	if firstXid, err = in.takeTransactions(ctx, w.count/groupSize+1); err != nil {
-		return 0, "", err
-	}
-	var creator string
-	err = in.pool.QueryRow(ctx, `SELECT organization_id, id FROM identities WHERE name = $1`, growthIntegrations[0].name).Scan(&organization, &creator)
-	if err != nil {
-		return 0, "", err
-	}
-	numbers := fmt.Sprintf(`generate_series($1::int + %[1]d, $2::int + %[1]d) n`, w.first)
-	workOrders := fmt.Sprintf(`
-		WITH planted AS (
-		INSERT INTO work_orders (id, organization_id, number, inventory_id, title, priority, status, created_by, created_at, changed_at, completed_at, changed_xid)
-		SELECT %s, $3::text, n,
-			-- Every hundredth on the one node, every fiftieth on the fifty: full pages at each size.
-			'loc_' || lpad(to_hex(CASE WHEN n %% 100 = 0 THEN 1001 WHEN n %% 50 = 1 THEN 1001 + n / 50 %% 50
-				ELSE 1100 + (n::bigint * 7919) %% %d END), 26, '0'), `+plantedTitle+`, 'none',
-			CASE WHEN n %% 10 = 0 THEN 'open' ELSE 'complete' END, $4::text, %[3]s, %[3]s,
-			CASE WHEN n %% 10 = 0 THEN NULL ELSE %s END,
-			($5::bigint + (n - %d) / %d)::text::xid8
-		FROM %s
-		RETURNING id, organization_id, number, title, inventory_id, created_by, changed_xid),
-		words AS (INSERT INTO work_order_words (id, words)
-			SELECT id, array_to_tsvector(search_words(organization_id, number || ' ' || title)) FROM planted)
-		INSERT INTO work_order_positions (id, organization_id, inventory_id, created_by, changed_xid)
-		SELECT id, organization_id, inventory_id, created_by, changed_xid FROM planted`, w.id, benchNodes-1100, w.created, w.completed, w.first, groupSize, numbers)
-	log := fmt.Sprintf(`
-		INSERT INTO log (organization_id, record_id, actor_id, actor_name, action, changes, created_at)
-		SELECT $3::text, %s, $4::text, 'Integration 1 (API)', 'work_order.created',
-			'{"title": {"from": null, "to": "Work order"}}', %s
-		FROM %s`, w.id, w.created, numbers)
-	return firstXid, organization, in.plant(ctx, w.count, func(int, int) []planted {
-		return []planted{
-			{workOrders, []any{organization, creator, firstXid}},
-			{log, []any{organization, creator}},
-		}
-	})
 }
 
 // deliveryTables are the tables that plantDeliveries fills.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -22,6 +23,8 @@ type figure struct {
 	// Low and High are the least and the greatest ratio of the rounds.
 	Low  float64 `json:"low,omitempty"`
 	High float64 `json:"high,omitempty"`
+	// Error is why nothing was measured, instead of a value.
+	Error string `json:"error,omitempty"`
 }
 
 // report collects figures in order.
@@ -29,11 +32,42 @@ type report struct {
 	Machine machine   `json:"machine"`
 	At      time.Time `json:"at"`
 	Figures []figure  `json:"figures"`
+	// live is where figures are written as they are measured, nil for nowhere; written is how
+	// many have been.
+	live    io.Writer
+	written int
 }
 
+// add adds a figure, which the caller may complete until the next one: only then it is
+// written as measured.
 func (r *report) add(name string, value float64, unit string) *figure {
+	r.showMeasured()
 	r.Figures = append(r.Figures, figure{Name: name, Value: value, Unit: unit})
 	return &r.Figures[len(r.Figures)-1]
+}
+
+// fail adds something that could not be measured.
+func (r *report) fail(name string, err error) { r.add(name, 0, "").Error = err.Error() }
+
+// failures returns how many figures could not be measured.
+func (r *report) failures() (n int) {
+	for _, f := range r.Figures {
+		if f.Error != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// showMeasured writes the figures that were not yet written, a line each.
+func (r *report) showMeasured() {
+	if r.live == nil {
+		return
+	}
+	for _, f := range r.Figures[r.written:] {
+		fmt.Fprintln(r.live, "  "+strings.Join(strings.Fields(strings.Join(f.row(), " ")), " "))
+	}
+	r.written = len(r.Figures)
 }
 
 // compare adds a figure with its ratio to an earlier one.
@@ -71,22 +105,23 @@ func (f *figure) notes() (notes []string) {
 	return notes
 }
 
+// row returns the figure as a row of the table.
+func (f *figure) row() []string {
+	if f.Error != "" {
+		return []string{f.Name, "failed", "", "", f.Error}
+	}
+	compared, remarks := "", f.notes()
+	if f.To != "" {
+		compared, remarks = fmt.Sprintf("%.2f", f.Ratio), append([]string{f.To}, remarks...)
+	}
+	return []string{f.Name, fmt.Sprintf("%.2f", f.Value), f.Unit, compared, strings.Join(remarks, "; ")}
+}
+
 func (r *report) print(to io.Writer) error {
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "WHAT\tVALUE\tUNIT\tRATIO\tTO")
 	for _, f := range r.Figures {
-		compared := ""
-		if f.To != "" {
-			compared = fmt.Sprintf("%.2f", f.Ratio)
-		}
-		remarks := f.To
-		for _, note := range f.notes() {
-			if remarks != "" {
-				remarks += "; "
-			}
-			remarks += note
-		}
-		fmt.Fprintf(table, "%s\t%.2f\t%s\t%s\t%s\n", f.Name, f.Value, f.Unit, compared, remarks)
+		fmt.Fprintln(table, strings.Join(f.row(), "\t"))
 	}
 	return table.Flush()
 }
