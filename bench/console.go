@@ -95,7 +95,7 @@ func benchConsole(ctx context.Context, r *report, o options, load time.Duration)
 }
 
 // measures reports whether the page is one of those that the flag names.
-func (o options) measures(page string) bool {
+func (o *options) measures(page string) bool {
 	return o.pages == "" || slices.ContainsFunc(strings.Split(o.pages, ","), func(text string) bool { return strings.Contains(page, text) })
 }
 
