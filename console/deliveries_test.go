@@ -85,7 +85,7 @@ func TestReceiversResponsesAreText(t *testing.T) {
 	for _, id := range servicetest.Value[[]string](s.Fixture, `SELECT array_agg(id::text ORDER BY seq) FROM all_deliveries WHERE webhook_id = $1`, s.ID("erp_hook")) {
 		b.Open("/console/deliveries/" + id)
 		b.Do(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("details").forEach(d => d.open = true)`))
-		b.Check("")
+		b.CheckTexts(id)
 	}
 	b.Open("/console/deliveries")
 	b.Check("deliveries-hostile")

@@ -127,12 +127,12 @@ func TestHostileTextsAreOnlyText(t *testing.T) {
 			wantOnlyText(t, path, v.Get(path))
 			if change == nil && (!plain.MatchString(c.path) || c.path == "/console/work-orders/new") {
 				b.Open(path)
-				b.Check("")
+				b.CheckTexts(path)
 			}
 		}
 	}
 	b.Open("/console/webhooks/" + s.ID("reader_hook"))
-	b.Check("")
+	b.Check("hostile texts")
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM log WHERE action LIKE 'odd%'`); n != 3 {
 		t.Errorf("%d hostile entries", n)
 	}

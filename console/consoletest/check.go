@@ -69,6 +69,20 @@ func (b *Browser) Check(name string) {
 	b.setScripts(b.scripts)
 }
 
+// CheckTexts is Check for a page that Check has seen with other texts. Texts change what fits and
+// what a policy sees, and not the colours: axe-core runs once, where there is the least room.
+func (b *Browser) CheckTexts(name string) {
+	b.t.Helper()
+	b.settle()
+	for _, width := range widths {
+		b.resize(width)
+		b.fits(fmt.Sprintf("%s, %d px", name, width), width)
+	}
+	b.wantNoProblems(name) // before axe, whose own work may break the policy
+	b.checkAccess(name, allRules)
+	b.resize(widths[0])
+}
+
 // layout evaluates to the place of each element, and whether it is visible. If both themes have
 // the same layout, only the rules about colours can find something in just one of them.
 const layout = `[...document.querySelectorAll("body *")].map(e => {

@@ -44,20 +44,21 @@ func (r *recorder) Errorf(format string, args ...any) {
 // A check finds what is wrong only at one width, only in one theme, or only while the page loads.
 func TestCheckFindsProblems(t *testing.T) {
 	t.Parallel()
+	const differ = " px: the themes differ"
 	for name, page := range map[string]struct {
 		style, body string
-		// want is in each finding; the check finds nothing if it is empty.
-		want []string
+		// want is in each finding of Check, and wantTexts in each of CheckTexts.
+		want, wantTexts []string
 	}{
-		"right":         {"", "", nil},
-		"wide":          {"@media (max-width: 350px) { p { width: 400px } }", "", []string{"light, 320 px: the page is 408 px wide", "dark, 320 px: the page is 408 px wide"}},
-		"pale":          {"@media (prefers-color-scheme: dark) { p { color: #333 } }", "", []string{"dark, 1280 px: axe", "dark, 390 px: axe", "dark, 320 px: axe"}},
-		"pale at 320":   {"@media (max-width: 350px) { p { color: #ddd; background: #fff } }", "", []string{"light, 320 px: axe", "dark, 320 px: axe"}},
-		"bold":          {"@media (prefers-color-scheme: dark) { p { font-size: 30px } }", "", []string{"1280 px: the themes differ", "390 px: the themes differ", "320 px: the themes differ"}},
-		"gone":          {"@media (prefers-color-scheme: dark) { p { visibility: hidden } }", "", []string{"1280 px: the themes differ", "390 px: the themes differ", "320 px: the themes differ"}},
-		"no label":      {"@media (min-width: 350px) { input { display: none } }", "<input>", []string{"light, 320 px: axe"}},
-		"script fails":  {"", "<script>nothing()</script>", []string{"the browser reports: Uncaught"}},
-		"policy broken": {"", `<img src="http://127.0.0.1:9/x" alt="">`, []string{"the browser reports: Loading the image"}},
+		"right":         {"", "", nil, nil},
+		"wide":          {"@media (max-width: 350px) { p { width: 400px } }", "", []string{"light, 320 px: the page is 408 px wide", "dark, 320 px: the page is 408 px wide"}, []string{"320 px: the page is 408 px wide"}},
+		"pale":          {"@media (prefers-color-scheme: dark) { p { color: #333 } }", "", []string{"dark, 1280 px: axe", "dark, 390 px: axe", "dark, 320 px: axe"}, nil},
+		"pale at 320":   {"@media (max-width: 350px) { p { color: #ddd; background: #fff } }", "", []string{"light, 320 px: axe", "dark, 320 px: axe"}, []string{"axe"}},
+		"large":         {"@media (prefers-color-scheme: dark) { p { font-size: 30px } }", "", []string{"1280" + differ, "390" + differ, "320" + differ}, nil},
+		"gone":          {"@media (prefers-color-scheme: dark) { p { visibility: hidden } }", "", []string{"1280" + differ, "390" + differ, "320" + differ}, nil},
+		"no label":      {"@media (min-width: 350px) { input { display: none } }", "<input>", []string{"light, 320 px: axe"}, []string{"axe"}},
+		"script fails":  {"", "<script>nothing()</script>", []string{"the browser reports: Uncaught"}, []string{"the browser reports: Uncaught"}},
+		"policy broken": {"", `<img src="http://127.0.0.1:9/x" alt="">`, []string{"the browser reports: Loading the image"}, []string{"the browser reports: Loading the image"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -69,18 +70,24 @@ func TestCheckFindsProblems(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			b := Open(t, server.URL, true)
-			b.Open("/")
-			r := &recorder{TB: t}
-			b.t = r
-			b.Check(name)
-			for i, found := range r.found {
-				if i >= len(page.want) || !strings.Contains(found, page.want[i]) {
-					t.Errorf("finds %q", found)
+			wantFound := func(check func(string), want []string) {
+				t.Helper()
+				b.Open("/")
+				r := &recorder{TB: t}
+				b.t = r
+				check(name)
+				b.t = t
+				for i, found := range r.found {
+					if i >= len(want) || !strings.Contains(found, want[i]) {
+						t.Errorf("finds %q", found)
+					}
+				}
+				if len(r.found) < len(want) {
+					t.Errorf("finds only %q", r.found)
 				}
 			}
-			if len(r.found) < len(page.want) {
-				t.Errorf("finds only %q", r.found)
-			}
+			wantFound(b.Check, page.want)
+			wantFound(b.CheckTexts, page.wantTexts)
 		})
 	}
 }

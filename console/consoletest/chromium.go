@@ -3,6 +3,7 @@ package consoletest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"sync"
@@ -40,7 +41,7 @@ func (c *chromium) use(t testing.TB) context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.context == nil {
-		if err := c.start(); err != nil {
+		if err := c.start(context.WithoutCancel(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -63,7 +64,7 @@ func (c *chromium) release() {
 	}
 }
 
-func (c *chromium) start() error {
+func (c *chromium) start(ctx context.Context) error {
 	path, err := findChromium()
 	if err != nil {
 		return err
@@ -80,7 +81,7 @@ func (c *chromium) start() error {
 		chromedp.Flag("force-prefers-reduced-motion", true),
 		chromedp.WSURLReadTimeout(patience),
 	)
-	allocator, endAllocator := chromedp.NewExecAllocator(context.Background(), options...)
+	allocator, endAllocator := chromedp.NewExecAllocator(ctx, options...)
 	ctx, end := chromedp.NewContext(allocator)
 	c.end = func() {
 		end()
@@ -89,7 +90,7 @@ func (c *chromium) start() error {
 	}
 	if err := chromedp.Do(ctx); err != nil {
 		c.end()
-		return errors.Join(errors.New("Chromium does not start"), err)
+		return fmt.Errorf("cannot start Chromium: %w", err)
 	}
 	c.context = ctx
 	return nil
