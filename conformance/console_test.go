@@ -168,3 +168,36 @@ func wantOffPage(t *testing.T, h *harness) {
 	}
 	want(t, "addresses that are on", h.count(`SELECT count(*) FROM webhooks WHERE id = $1 AND enabled`, h.ID("erp_hook")), 1)
 }
+
+// wantEditPage checks that a change on the page of a work order sends the event of a call,
+// and is in the log under the person's name.
+func wantEditPage(t *testing.T, h *harness) {
+	a := h.openApp(t)
+	id := h.workOrder(nil)
+	h.forgetDeliveries()
+	page := "/console/work-orders/" + id
+	a.send(page+"/edit", page+"/edit", "title", "Changed on the page").Want(http.StatusSeeOther)
+	h.wantEvents(id, "work_order.updated")
+	want(t, "the title", h.read(id).Text("title"), "Changed on the page")
+	h.wantLoggedOnPage(t, id, "work_order.updated")
+}
+
+// wantAnswersPage checks the same of answers that complete the work.
+func wantAnswersPage(t *testing.T, h *harness) {
+	a := h.openApp(t)
+	id := h.workOrder(object{"assignees": h.ids("erp", "ann"), "form_id": h.ID("inspection")})
+	h.forgetDeliveries()
+	page := "/console/work-orders/" + id
+	a.send(page+"/answers", page+"/answers", h.ID("q_note"), "Done").Want(http.StatusSeeOther)
+	h.wantEvents(id, "work_order.status_changed")
+	h.wantStatus(id, models.StatusInProgress)
+	h.wantLoggedOnPage(t, id, "work_order.answered")
+}
+
+// wantLoggedOnPage checks that Ann's change is in the work order's history and in the log.
+func (h *harness) wantLoggedOnPage(t *testing.T, id, action string) {
+	t.Helper()
+	for _, table := range []string{"history", "log_records"} {
+		want(t, "entries of "+table, h.count(`SELECT count(*) FROM `+table+` WHERE record_id = $1 AND action = $2 AND actor_id = $3`, id, action, h.ID("ann")), 1)
+	}
+}

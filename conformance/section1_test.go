@@ -105,6 +105,8 @@ var section1 = []rule{
 		want(t, "entries of the work order", h.count(entries, id, h.Acme.OrganizationID), 6)
 		want(t, "entries of the feedback", h.count(entries, issue, h.Acme.OrganizationID), 1)
 	}},
+	{item: "item 5, edit on a page", words: "a person who edits a work order on its page causes the same", code: "console.(*Console).editWorkOrder", test: wantEditPage},
+	{item: "item 5, answers on a page", words: "and so does one who answers it", code: "console.(*Console).answerWorkOrder", test: wantAnswersPage},
 	{item: "item 6, left out", words: "there are no time records, attachments or comments", code: "api.(*API).operations", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		for path := range h.openAPI()["paths"].(object) {

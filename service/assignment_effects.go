@@ -37,11 +37,8 @@ var (
 	effectsOfAssignmentQuery = `
 		SELECT n.name AS node,
 			CASE WHEN d.applies_below THEN (SELECT count(*) FROM (SELECT FROM inventory_closure WHERE ancestor_id = $1 AND depth > 0 LIMIT $3) x) ELSE 0 END AS below,
-			(SELECT count(*) FROM (SELECT FROM work_order_assignees x
-				CROSS JOIN LATERAL (SELECT status, inventory_id FROM work_orders WHERE id = x.work_order_id LIMIT 1) w
-				WHERE x.identity_id = $2 AND x.position >= 0 AND w.status NOT IN ('complete', 'cancelled')
-					AND (SELECT true FROM inventory_closure c WHERE c.node_id = w.inventory_id AND c.ancestor_id = $1 AND (c.depth = 0 OR d.applies_below) LIMIT 1)
-				LIMIT $3) x) AS work_orders,
+			` + with(openWorkOrders, "identity", "$2", "max", "$3", "condition",
+		`(SELECT true FROM inventory_closure c WHERE c.node_id = w.inventory_id AND c.ancestor_id = $1 AND (c.depth = 0 OR d.applies_below) LIMIT 1)`) + ` AS work_orders,
 			(SELECT count(*) FROM assignments o JOIN permission_definitions m ON m.id = o.definition_id
 				WHERE o.node_id = $1 AND o.identity_id <> $2 AND m.inventory_manager AND m.grants <> '{}') AS managers
 		FROM assignments g JOIN permission_definitions d ON d.id = g.definition_id JOIN inventory_nodes n ON n.id = g.node_id

@@ -267,15 +267,21 @@ func TestReadingANotice(t *testing.T) {
 	}
 }
 
-// The feedback of a creator is read along its index by a reader of many nodes, even if the
-// plan was made while the table was empty.
+// The feedback of a creator is read along an index, by readers of many and of few nodes, even
+// if the plan was made while the table was empty.
 func TestFeedbackOfACreatorReadsLittle(t *testing.T) {
+	for name, nodes := range map[string]int{"of many nodes": 400, "of few nodes": 0} {
+		t.Run(name, func(t *testing.T) { feedbackOfACreatorReadsLittle(t, nodes) })
+	}
+}
+
+func feedbackOfACreatorReadsLittle(t *testing.T, nodes int) {
 	s := newHarness(t)
 	for _, table := range []string{"feedback", "inventory_nodes"} {
 		s.Exec(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = off)`)
 	}
 	s.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
-		SELECT 'eqp_' || lpad(n::text, 26, '0'), $1, 'equipment', $2, 'x', now(), now() FROM generate_series(1, 400) n`, s.Acme.OrganizationID, s.ID("mast"))
+		SELECT 'eqp_' || lpad(n::text, 26, '0'), $1, 'equipment', $2, 'x', now(), now() FROM generate_series(1, $3::integer) n`, s.Acme.OrganizationID, s.ID("mast"), nodes)
 	s.Exec(`VACUUM ANALYZE`)
 	list := func() int {
 		t.Helper()

@@ -172,7 +172,7 @@ func (s *Service) ManagedIntegrationEffects(ctx context.Context, actor Actor, id
 }
 
 // integrationEffectsQuery counts along indexes and stops at the limit @max.
-const integrationEffectsQuery = `
+var integrationEffectsQuery = `
 	SELECT (SELECT count(*) FROM webhooks WHERE integration_id = @id) AS addresses,
 		(SELECT count(*) FROM (SELECT FROM assignments WHERE identity_id = @id LIMIT @max) x) AS nodes,
 		(SELECT count(*) FROM (SELECT FROM team_members WHERE member_id = @id LIMIT @max) x) AS teams,

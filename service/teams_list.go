@@ -186,8 +186,11 @@ func (s *Service) TeamEffects(ctx context.Context, actor Actor, id string) (Team
 	return found, workOrders, err
 }
 
-// openWorkOrdersOf counts the work orders that are neither complete nor cancelled and have
-// the identity @id as worker or consultant, up to @max.
-const openWorkOrdersOf = `(SELECT count(*) FROM (SELECT FROM work_order_assignees x
-					CROSS JOIN LATERAL (SELECT status FROM work_orders WHERE id = x.work_order_id LIMIT 1) w
-					WHERE x.identity_id = @id AND x.position >= 0 AND w.status NOT IN ('complete', 'cancelled') LIMIT @max) n)`
+// openWorkOrders counts the work orders w that are neither complete nor cancelled, have the
+// identity {identity} as worker or consultant, and meet {condition}, up to {max}.
+const openWorkOrders = `(SELECT count(*) FROM (SELECT FROM work_order_assignees x
+					CROSS JOIN LATERAL (SELECT status, inventory_id FROM work_orders WHERE id = x.work_order_id LIMIT 1) w
+					WHERE x.identity_id = {identity} AND x.position >= 0 AND w.status NOT IN ('complete', 'cancelled') AND {condition} LIMIT {max}) n)`
+
+// openWorkOrdersOf counts those of the identity @id, up to @max.
+var openWorkOrdersOf = with(openWorkOrders, "identity", "@id", "max", "@max", "condition", "true")
