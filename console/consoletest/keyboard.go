@@ -17,7 +17,8 @@ type focused struct {
 	HTML string `json:"html"`
 	// Place is where it is: left, top, right and bottom.
 	Place string `json:"place"`
-	// Visible is whether its middle is in the window and it is marked as the one with the focus.
+	// Visible is whether a part of it is in the window, covered by nothing, and it is marked as
+	// the one with the focus (WCAG 2.4.7 and 2.4.11).
 	Visible bool `json:"visible"`
 }
 
@@ -25,11 +26,12 @@ const readFocus = `(() => {
 	const e = document.activeElement
 	if (!e || e === document.body) return {name: "", html: "", visible: true}
 	const label = e.labels && e.labels[0], place = e.getBoundingClientRect(), style = getComputedStyle(e)
-	const x = (place.left + place.right) / 2, y = (place.top + place.bottom) / 2
+	const shows = (x, y) => e.contains(document.elementFromPoint(x, y))
+	const uncovered = [...e.getClientRects()].some(r => shows((r.left + r.right) / 2, (r.top + r.bottom) / 2))
 	return {
 		name: (label || e).innerText.trim(), html: e.outerHTML.slice(0, 160),
 		place: [place.left, place.top, place.right, place.bottom].map(Math.round).join(" "),
-		visible: place.width > 1 && place.height > 1 && x > 0 && x < innerWidth && y > 0 && y < innerHeight &&
+		visible: place.width > 1 && place.height > 1 && uncovered &&
 			style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
 	}
 })()`
@@ -60,11 +62,38 @@ func (b *Browser) TabTo(text string) {
 func (b *Browser) Type(text string) { b.t.Helper(); b.Do(chromedp.KeyEvent(text)) }
 
 // Enter presses Enter and waits for the next page.
-func (b *Browser) Enter() {
+func (b *Browser) Enter() { b.t.Helper(); b.pressKey("Enter", kb.Enter) }
+
+// Space presses the space bar and waits for the next page.
+func (b *Browser) Space() { b.t.Helper(); b.pressKey("Space", " ") }
+
+func (b *Browser) pressKey(name, key string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.Context, patience)
 	defer cancel()
-	if _, err := chromedp.RunResponse(ctx, chromedp.KeyEvent(kb.Enter)); err != nil {
-		b.t.Fatalf("no page follows Enter: %v\n%s", err, b.describe())
+	if _, err := chromedp.RunResponse(ctx, chromedp.KeyEvent(key)); err != nil {
+		b.t.Fatalf("no page follows %s: %v\n%s", name, err, b.describe())
 	}
+}
+
+// SkipToContent follows the skip link, which must be the first stop of Tab on a page that was
+// just opened. The next Tab goes to the main part.
+func (b *Browser) SkipToContent() {
+	b.t.Helper()
+	b.Do(chromedp.KeyEvent(kb.Tab))
+	b.await(func(ctx context.Context) (missing string) {
+		at, err := chromedp.Run(ctx, chromedp.Evaluate[focused](readFocus))
+		if err != nil || !at.Visible || at.Name != "Skip to the content" {
+			return fmt.Sprintf("the first Tab leads to %s at %s, visible: %t (%v)", at.HTML, at.Place, at.Visible, err)
+		}
+		return ""
+	})
+	b.Do(chromedp.KeyEvent(kb.Enter))
+	b.await(func(ctx context.Context) (missing string) {
+		in, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`document.activeElement === document.querySelector("main")`))
+		if err != nil || !in {
+			return fmt.Sprintf("the skip link does not lead to the main part (%v)", err)
+		}
+		return ""
+	})
 }

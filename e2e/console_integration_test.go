@@ -1,0 +1,145 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"millwright/models"
+)
+
+// journeyLimit is how long deliveries of a journey may take on a busy machine.
+const journeyLimit = time.Minute
+
+// An administrator creates an integration, takes its secret from the page and calls the API
+// with it, sees what it can see before and after it is assigned, adds an address and sends
+// a test; then finds what failed and sends it again.
+func (j *journey) integration() {
+	ids := j.org.imported.IDs
+	wing, fan := fmt.Sprint("wing", j.number), fmt.Sprint("fan", j.number)
+	name := fmt.Sprint("Warehouse ", j.number)
+	j.SignInAs(managerEmail)
+	j.PressInSidebar("Integrations")
+	j.WantText("ERP", "of 10 that your plan allows")
+	j.Press("New integration")
+	j.Fill("name", name)
+	for _, scope := range []string{"inventory:read", "work_orders:read", "work_orders:write"} {
+		j.Choose("scopes", scope)
+	}
+	j.Press("Create")
+	j.WantText("Client id and secret", "This page shows it once")
+	erp := j.integratorAs(j.Text(".secrets .stack:first-child .secret"), j.Text(".secrets .stack:last-child .secret"))
+	erp.get("/me")
+
+	j.Press("Assign it to a node, add a webhook")
+	j.WantText(name + " sees nothing yet: assign it to a node")
+	j.Fill("see", ids[fan])
+	j.Press("Check")
+	j.WantText("No, it cannot see this inventory node", "It has the scope inventory:read.", "It has no permission on the node or above")
+	j.Press("Assign it to a node")
+	j.Fill("node", ids[wing])
+	j.Fill("definition_id", ids["full"])
+	j.Press("Assign")
+	j.WantText(name, "Full access")
+	j.Fill("see", ids[fan])
+	j.Press("Check")
+	j.WantText("Yes, it can see this inventory node", "by “Full access” on "+fmt.Sprint("Wing ", j.number))
+	erp.node = ids[fan]
+	erp.get("/equipment/" + erp.node)
+
+	r := newReceiver(j.t)
+	j.Press("New webhook")
+	j.Fill("url", r.url())
+	j.Choose("events", "work_order.created")
+	j.Press("Add the address")
+	j.WantText("Signing secret", "Code that verifies deliveries")
+	r.useSecret(j.Text(".secret"))
+	j.Press("Send a test")
+	j.WantText(r.url(), "No test was sent in the last day")
+	j.Press("Send test")
+	j.WantText("The test was sent.", "The receiver accepted it", "204 No Content")
+	if got := r.got(); len(got) != 1 || got[0].event.Type != string(models.EventPing) {
+		j.t.Fatalf("the receiver got %v, want one ping", got)
+	}
+	j.redelivery(erp, r)
+}
+
+// awaitFailed waits until n deliveries to the receiver have failed, and all others
+// are delivered.
+func (j *journey) awaitFailed(r *receiver, n int) {
+	j.t.Helper()
+	eventually(j.t, journeyLimit, fmt.Sprintf("%d deliveries have failed", n), func() bool {
+		return j.count(`SELECT count(*) FROM all_deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE w.url = $1 AND status = 'failed'`, r.url()) == n &&
+			j.count(`SELECT count(*) FROM all_deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE w.url = $1 AND status NOT IN ('failed', 'delivered')`, r.url()) == 0
+	})
+}
+
+// redelivery finds a failed delivery by a filter and sends it again, then all that match on
+// three pages, then one that is selected. The page of the receiver's address is open.
+func (j *journey) redelivery(erp *integrator, r *receiver) {
+	erp.create("Oil the bearing")
+	j.awaitFailed(r, 0)
+	r.respondWith(always(http.StatusInternalServerError))
+	failed := erp.create("Replace filter")
+	j.awaitFailed(r, 1)
+	j.Press("Deliveries")
+	j.WantText("204 No Content", "500 Internal Server Error")
+	j.Fill("status", "failed")
+	j.Fill("response", "5xx")
+	j.Press("Filter")
+	j.WantText("500 Internal Server Error")
+	j.WantNoText("204 No Content")
+	j.Press("work_order.created")
+	j.WantText("Attempt 2", "500 Internal Server Error", "What would be sent now", "Replace filter")
+	r.respondWith(accept)
+	j.Press("Redeliver")
+	j.WantText("Redelivered")
+	j.awaitFailed(r, 0)
+	j.Do(chromedp.Reload())
+	j.WantText("Delivered", "Attempt 3", "204 No Content")
+	if _, came := r.about(failed); !came {
+		j.t.Error("the receiver did not get the redelivery")
+	}
+
+	r.respondWith(always(http.StatusInternalServerError))
+	const n = 2*models.DefaultPageSize + 1
+	ids := erp.createMany(n)
+	j.awaitFailed(r, n)
+	r.respondWith(accept)
+	j.Press("All deliveries of the address")
+	j.Fill("status", "failed")
+	j.Press("Filter")
+	j.Press("Next page")
+	j.Press("Next page")
+	j.WantText("500 Internal Server Error")
+	j.Press("Redeliver all that match")
+	j.WantText(fmt.Sprintf("%d deliveries to %s.", n, r.url()))
+	j.Press(fmt.Sprintf("Redeliver %d deliveries", n))
+	j.WantText("Ordered.")
+	j.awaitFailed(r, 0)
+	if missing := r.missing(ids); missing > 0 {
+		j.t.Errorf("the receiver did not get %d of the redeliveries", missing)
+	}
+	j.Do(chromedp.Reload())
+	j.WantText("No delivery matches these filters")
+	j.Press("Clear the filters")
+	j.Click(`main input[name="delivery"]`)
+	j.Press("Redeliver selected")
+	j.WantText("Redelivered")
+	eventually(j.t, journeyLimit, "the receiver gets the selected delivery again", func() bool { return r.duplicates() == 1 })
+}
+
+// useSecret makes the receiver verify with the secret of its address.
+func (r *receiver) useSecret(secret string) {
+	r.t.Helper()
+	standard, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.secret, r.standard = secret, standard
+}

@@ -1,0 +1,113 @@
+package e2e
+
+import (
+	"fmt"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"millwright/console/consoletest"
+)
+
+func (j *journey) signInByKeyboard() {
+	j.Open("/console")
+	j.TabTo("E-mail address")
+	j.Type(managerEmail)
+	j.TabTo("Password")
+	j.Type(consoletest.Password)
+	j.Enter()
+	j.WantPath("/console")
+}
+
+// A person signs in, creates an integration and signs out with Tab, Enter and the space
+// bar, and always sees where the focus is.
+func (j *journey) integrationByKeyboard() {
+	j.signInByKeyboard()
+	j.TabTo("Integrations")
+	j.Enter()
+	j.TabTo("New integration")
+	j.Enter()
+	j.TabTo("Name")
+	j.Type("Keyboard")
+	j.TabTo("inventory:read")
+	j.Type(" ")
+	j.TabTo("Create")
+	j.Enter()
+	j.WantText("This page shows it once")
+	erp := j.integratorAs(j.Text(".secrets .stack:first-child .secret"), j.Text(".secrets .stack:last-child .secret"))
+	erp.get("/me")
+	j.TabTo("Assign it to a node, add a webhook")
+	j.Enter()
+	j.WantText("Keyboard sees nothing yet")
+	j.TabTo("Can it see this?")
+	j.Type(j.org.imported.IDs["ahu1"])
+	j.Enter()
+	j.WantText("No, it cannot see this inventory node")
+	j.TabTo("Sign out")
+	j.Enter()
+	j.WantText("You are signed out.")
+}
+
+// A person finds a work order by a search, assigns it to a colleague, holds and resumes it,
+// answers its questions and completes it with Tab, Enter, the space bar and arrows.
+func (j *journey) workOrderByKeyboard() {
+	word := fmt.Sprint("pulley", j.number)
+	title := "Align the " + word
+	page := j.order(title, "round")
+	j.signInByKeyboard()
+	j.TabTo("Work orders")
+	j.Enter()
+	j.SkipToContent()
+	j.TabTo("Number, external id or words of the title")
+	j.Type(word)
+	j.Enter()
+	j.SkipToContent()
+	j.TabTo(title)
+	j.Enter()
+	j.WantPath(page)
+
+	j.SkipToContent()
+	j.TabTo("Assign someone")
+	j.Enter()
+	j.SkipToContent()
+	j.TabTo("Who")
+	j.Type(colleagueName[:5])
+	j.TabTo("As")
+	j.Type(kb.ArrowDown + kb.ArrowUp) // to the consultant, and back
+	j.TabTo("Assign")
+	j.Space()
+	j.WantText("Assigned to the work order.", colleagueName, "Open")
+	j.WantNoText("Consultant, reviews the work")
+
+	j.SkipToContent()
+	j.TabTo("Put on hold")
+	j.Space()
+	j.WantText("On hold")
+	j.SkipToContent()
+	j.TabTo("Resume")
+	j.Enter()
+	j.WantText("Resumed.")
+
+	j.SkipToContent()
+	j.TabTo("Answer")
+	j.Enter()
+	j.SkipToContent()
+	j.TabTo("Good")
+	j.Type(" " + kb.ArrowDown) // to Worn
+	j.TabTo("Filter")
+	j.Type(" ")
+	j.TabTo("Note")
+	j.Type("The belt was loose.")
+	j.TabTo("Save the answers")
+	j.Enter()
+	j.WantText("Worn", "Filter", "The belt was loose.")
+	j.WantNoText("Good")
+
+	j.SkipToContent()
+	j.TabTo("Complete")
+	j.Enter()
+	j.WantPath(page)
+	j.WantText("Completed")
+	j.TabTo("Sign out")
+	j.Enter()
+	j.WantText("You are signed out.")
+}
