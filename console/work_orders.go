@@ -75,27 +75,13 @@ func (c *Console) listWorkOrders(r *request) error {
 	if r.viewer.ManualWorkOrders && !r.viewer.ReadOnly {
 		view.New = linkTo("/work-orders/new")
 	}
-	var names service.SearchNames
+	find := view.addPage
 	if view.OnBoard {
-		board, err := c.service.WorkOrderBoard(r.ctx(), r.actor(), search.WorkOrderSearch)
-		if err != nil {
-			return err
-		}
-		names = board.Names
-		if slices.ContainsFunc(board.Columns, func(column service.BoardColumn) bool { return column.Count > 0 }) {
-			if view.Board, err = r.boardColumns(search, board.Columns); err != nil {
-				return err
-			}
-		}
-	} else {
-		page, err := c.service.SearchWorkOrders(r.ctx(), r.actor(), search.WorkOrderSearch, r.Query("after"), workOrdersPerPage)
-		if err != nil {
-			return err
-		}
-		names = page.Names
-		if err := view.addPage(r, search, page); err != nil {
-			return err
-		}
+		find = view.addBoard
+	}
+	names, err := find(r, search)
+	if err != nil {
+		return err
 	}
 	view.Filter = r.workOrderFilterView(search, view.OnBoard)
 	view.Shortcuts, view.Filters = r.workOrderShortcuts(search, view.OnBoard), r.namedFilters(search, names, view.OnBoard)
@@ -107,11 +93,24 @@ func (c *Console) listWorkOrders(r *request) error {
 	return workOrdersPage.show(r, view)
 }
 
-// addPage adds a page of the list.
-func (v *workOrdersView) addPage(r *request, search shownWorkOrders, page service.WorkOrderPage) error {
+// addBoard adds the board of the search, and returns what the search names.
+func (v *workOrdersView) addBoard(r *request, search shownWorkOrders) (service.SearchNames, error) {
+	board, err := r.console.service.WorkOrderBoard(r.ctx(), r.actor(), search.WorkOrderSearch)
+	if err == nil && slices.ContainsFunc(board.Columns, func(column service.BoardColumn) bool { return column.Count > 0 }) {
+		v.Board, err = r.boardColumns(search, board.Columns)
+	}
+	return board.Names, err
+}
+
+// addPage adds a page of the list, and returns what the search names.
+func (v *workOrdersView) addPage(r *request, search shownWorkOrders) (service.SearchNames, error) {
+	page, err := r.console.service.SearchWorkOrders(r.ctx(), r.actor(), search.WorkOrderSearch, r.Query("after"), workOrdersPerPage)
+	if err != nil {
+		return page.Names, err
+	}
 	nodes, err := r.nodeURLs(page.Items)
 	if err != nil {
-		return err
+		return page.Names, err
 	}
 	for _, item := range page.Items {
 		v.Rows = append(v.Rows, r.workOrderRow(item, nodes))
@@ -128,7 +127,7 @@ func (v *workOrdersView) addPage(r *request, search shownWorkOrders, page servic
 	} else {
 		v.Pager.Older = next
 	}
-	return nil
+	return page.Names, nil
 }
 
 // nodeURLs returns the pages of the work orders' nodes, of those that the person sees.

@@ -278,7 +278,7 @@ func (m *machine) answer(o *orderModel, who string, complete bool) {
 	}
 	answered := o.answered || len(answers) > 0
 	said := first(m.common(o, who, false),
-		when(!slices.Contains(o.workers, who), "rule_violation not_assigned_as_worker"),
+		when(!slices.Contains(o.workers, who) && !(isPerson(who) && acts(who, o.workers)), "rule_violation not_assigned_as_worker"),
 		when(!o.workable(), wrongStatus),
 		when(complete && o.form && !answered, "rule_violation required_questions"))
 	_, err := m.AnswerWorkOrder(m.t.Context(), m.as(who), service.Call{}, o.id, answers, service.Completion(complete))

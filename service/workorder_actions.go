@@ -37,15 +37,15 @@ type actionRule struct {
 	permission func(*workOrderActor) error
 	// operation is what the status has to allow.
 	operation func(*lockedWorkOrder) models.Operation
-	// asMember says that the permission depends on those as which the actor acts.
+	// asMember says that the permission of a person depends on those as which it acts.
 	asMember bool
 }
 
 var actionRules = map[WorkOrderAction]actionRule{
 	ActionUpdate:   {permission: granted(models.GrantWorkOrdersUpdate, "change work orders"), operation: always(models.OperationUpdate)},
 	ActionAssign:   {permission: (*workOrderActor).requireAssign, operation: always(models.OperationForward)},
-	ActionAnswer:   {readOnly: allowReadOnly, permission: (*workOrderActor).requireWorker, operation: always(models.OperationAnswer)},
-	ActionComplete: {readOnly: allowReadOnly, permission: (*workOrderActor).requireWorker, operation: (*lockedWorkOrder).completion},
+	ActionAnswer:   {readOnly: allowReadOnly, permission: (*workOrderActor).requireWorker, operation: always(models.OperationAnswer), asMember: true},
+	ActionComplete: {readOnly: allowReadOnly, permission: (*workOrderActor).requireWorker, operation: (*lockedWorkOrder).completion, asMember: true},
 	ActionHold:     {permission: (*workOrderActor).requireInvolved, operation: always(models.OperationHold), asMember: true},
 	ActionResume:   {permission: (*workOrderActor).requireInvolved, operation: always(models.OperationResume), asMember: true},
 	ActionCancel:   {permission: granted(models.GrantWorkOrdersDelete, "cancel work orders"), operation: always(models.OperationCancel)},
@@ -117,9 +117,11 @@ func (a *workOrderActor) requireAssign() error {
 	return a.requireGrant(models.GrantWorkOrdersForward, "assign work orders")
 }
 
-// requireWorker rejects an actor that is no worker. Errors: rule_violation (not_assigned_as_worker).
+// requireWorker rejects an actor that is no worker. A person may be one as a member of a team
+// or of a service company. Errors: rule_violation (not_assigned_as_worker).
 func (a *workOrderActor) requireWorker() error {
-	if slices.Contains(a.state.Assigned.Assignees, a.acting.IdentityID) {
+	isWorker := func(id string) bool { return slices.Contains(a.state.Assigned.Assignees, id) }
+	if isWorker(a.acting.IdentityID) || a.acting.Kind == models.KindPerson && slices.ContainsFunc(a.actsAs, isWorker) {
 		return nil
 	}
 	return models.Violation(models.RuleNotAssignedAsWorker, "Only an assigned worker may answer this work order; the %s is not one.", a.acting.Kind)
@@ -174,7 +176,7 @@ const ownIdentities = `
 
 // permit rejects an actor without the permission for the action.
 func (c *workOrderChange) permit(ctx context.Context, rule actionRule) error {
-	if rule.asMember {
+	if rule.asMember && c.acting.Kind == models.KindPerson {
 		var found []struct{ IdentityID string }
 		batch.QueueAll(c.Tx, &found, with(actedIdentities, "actor", "$1", "identities", "$2"), c.acting.IdentityID, c.state.Assigned.all())
 		if err := c.Flush(ctx); err != nil {
