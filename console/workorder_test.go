@@ -68,7 +68,7 @@ func TestTheWorkOrderPageShowsTheRecord(t *testing.T) {
 	answer(t, s, id)
 	grant(s, "bob", "integrations")
 	page := s.SignedIn("bob").Get(path).Want(http.StatusOK,
-		"<bdi>Replace the belt</bdi>", "In progress", "Headquarters › HVAC", "<bdi>AHU 1</bdi>", "AHU-1", "<bdi>Bob Stone</bdi>", "<bdi>Cat Rivers</bdi>", "Consultant, reviews the work",
+		"<bdi>Replace the belt</bdi>", "In progress", "<bdi>Headquarters</bdi> › <bdi>HVAC</bdi>", "<bdi>AHU 1</bdi>", "AHU-1", "<bdi>Bob Stone</bdi>", "<bdi>Cat Rivers</bdi>", "Consultant, reviews the work",
 		"bob@acme.example.com", "by <bdi>Ann Field</bdi>", "First line\nsecond line", "<bdi>Inspection</bdi>", "<bdi>OK</bdi>", "<bdi>Belt, Filter</bdi>", "<bdi>1200</bdi>", "No answer", "by <bdi>Bob Stone</bdi>",
 		"<bdi>Ann Field</bdi> created the work order.", "<bdi>Bob Stone</bdi> answered “Filter state”, “Parts used” and “Running hours”.",
 		`href="/console/deliveries?record=`+id+`"`, "Complete and send to review", "Put on hold", id)
