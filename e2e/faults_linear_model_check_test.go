@@ -99,6 +99,9 @@ func TestLinearizabilityModel(t *testing.T) {
 		"the response comes only to a second try whose client has given up": {want: true, calls: []recordedCall{
 			at(1, 2, creates(lost)), at(1, 3, creates(ok(created))), at(4, 5, reads(created)),
 		}},
+		"a read shows the creation whose response was lost": {want: true, calls: []recordedCall{
+			at(1, 2, creates(lost)), at(3, 4, reads(created)),
+		}},
 		"conditions that hold and do not hold": {want: true, calls: []recordedCall{
 			at(1, 2, creates(ok(created))), at(3, 4, patchesIf(created, "first", ok(first))), at(5, 6, patchesIf(created, "second", outdated)), at(7, 8, reads(first)),
 		}},
@@ -151,7 +154,7 @@ func TestLinearizabilityModel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			histories := (&recorder{calls: test.calls}).histories()
+			histories := (&recorder{calls: test.calls}).histories(map[string]string{"created": "wo_1"})
 			if len(histories) != 1 {
 				t.Fatalf("the calls are of %d work orders, want one", len(histories))
 			}

@@ -21,7 +21,7 @@ const linearLimit = 2 * time.Minute
 // recordedCall is one call of a client with its result.
 type recordedCall struct {
 	client int
-	// input has no record if it is a creation: only a response tells it.
+	// input has no record if it is a creation.
 	input  orderCall
 	result orderResult
 	// sent and returned count from the recorder's start.
@@ -54,15 +54,12 @@ func (r *recorder) addRead(client int, kind, record string, sent time.Duration, 
 	})
 }
 
-// histories returns the calls by their work order, and those of creations without a
-// response by their key.
-func (r *recorder) histories() map[string][]porcupine.Operation {
-	calls, created := map[string][]recordedCall{}, map[string]string{}
+// histories returns the calls by their work order, and those of creations without effect by
+// their key. created are the created work orders by their keys: a response may be lost.
+func (r *recorder) histories(created map[string]string) map[string][]porcupine.Operation {
+	calls := map[string][]recordedCall{}
 	for _, c := range r.calls {
 		calls[c.input.key] = append(calls[c.input.key], c)
-		if c.input.kind == "create" {
-			created[c.input.key] = cmp.Or(created[c.input.key], c.result.shown.ID)
-		}
 	}
 	histories := map[string][]porcupine.Operation{}
 	for key, tries := range calls {
@@ -71,7 +68,7 @@ func (r *recorder) histories() map[string][]porcupine.Operation {
 		}
 		for _, c := range tries {
 			c.input.again = len(tries) > 1
-			c.input.record = cmp.Or(c.input.record, created[key])
+			c.input.record = cmp.Or(c.input.record, created[key], c.result.shown.ID)
 			operation := porcupine.Operation{
 				ClientId: c.client, Input: c.input, Call: c.sent.Nanoseconds(), Output: c.result, Return: c.returned.Nanoseconds(),
 			}
@@ -101,7 +98,7 @@ func withoutIneffective(tries []recordedCall) []recordedCall {
 func (a *audit) checkLinearizable(r *recorder) {
 	a.t.Helper()
 	started := time.Now()
-	histories := r.histories()
+	histories := r.histories(a.created())
 	var calls, unknown, replayed, conditional int
 	for _, subject := range slices.Sorted(maps.Keys(histories)) {
 		history := histories[subject]
@@ -123,6 +120,19 @@ func (a *audit) checkLinearizable(r *recorder) {
 	}
 	addFinding(a.t, "linearizable", "%d calls of %d work orders, %d of them replays, %d with If-Match, %d without a known result; checked in %.1f s",
 		calls, len(histories), replayed, conditional, unknown, time.Since(started).Seconds())
+}
+
+// created returns the created work orders by the markers of their creations.
+func (a *audit) created() map[string]string {
+	created := map[string]string{}
+	for record, history := range a.histories {
+		for _, e := range history {
+			if e.Action == "work_order.created" {
+				created[e.marker] = record
+			}
+		}
+	}
+	return created
 }
 
 // recordFinalReads adds what the API shows of every work order after all calls, so
