@@ -11,19 +11,26 @@ const insertWorkOrders = `
 	SELECT 'wo_' || lpad(n::text, 26, '0'), '` + organization + `', '` + node + `', 'Replace the filter', 'none', 'open', '` + person + `', now(), now(), n::text::xid8
 	FROM generate_series(%d, %d) n`
 
+// wantDerived checks that the table has the rows that the query makes of the work orders, as
+// many as wanted, and no others.
+func wantDerived(h *harness, table, columns, records string, want int) {
+	h.t.Helper()
+	difference := `
+		WITH records AS (` + records + `), derived AS (SELECT ` + columns + ` FROM ` + table + `)
+		SELECT count(*) FROM ((TABLE records EXCEPT ALL TABLE derived) UNION ALL (TABLE derived EXCEPT ALL TABLE records)) d`
+	if n := value[int](h, difference); n != 0 {
+		h.t.Errorf("%d rows of %s are missing, wrong or too many", n, table)
+	}
+	if n := value[int](h, `SELECT count(*) FROM `+table); n != want {
+		h.t.Errorf("%s has %d rows, want %d", table, n, want)
+	}
+}
+
 // wantPositions checks that there is exactly one position for each work order, its own.
 func wantPositions(h *harness, want int) {
 	h.t.Helper()
-	const difference = `
-		WITH records AS (SELECT id, organization_id, inventory_id, created_by, changed_xid FROM work_orders),
-			positions AS (SELECT id, organization_id, inventory_id, created_by, changed_xid FROM work_order_positions)
-		SELECT count(*) FROM ((TABLE records EXCEPT ALL TABLE positions) UNION ALL (TABLE positions EXCEPT ALL TABLE records)) d`
-	if n := value[int](h, difference); n != 0 {
-		h.t.Errorf("%d positions are missing, wrong or too many", n)
-	}
-	if n := value[int](h, `SELECT count(*) FROM work_order_positions`); n != want {
-		h.t.Errorf("there are %d positions, want %d", n, want)
-	}
+	const columns = `id, organization_id, inventory_id, created_by, changed_xid`
+	wantDerived(h, "work_order_positions", columns, `SELECT `+columns+` FROM work_orders`, want)
 }
 
 // Programs of the earlier version write all the time: before the table is filled,

@@ -8,15 +8,8 @@ import (
 // wantWords checks that each work order has its words, and nothing else has any.
 func wantWords(h *harness, want int) {
 	h.t.Helper()
-	const difference = `
-		WITH records AS (SELECT id, array_to_tsvector(search_words(organization_id, number || ' ' || title || ' ' || coalesce(external_id, ''))) AS words FROM work_orders)
-		SELECT count(*) FROM ((TABLE records EXCEPT ALL TABLE work_order_words) UNION ALL (TABLE work_order_words EXCEPT ALL TABLE records)) d`
-	if n := value[int](h, difference); n != 0 {
-		h.t.Errorf("the words of %d work orders are missing, wrong or too many", n)
-	}
-	if n := value[int](h, `SELECT count(*) FROM work_order_words`); n != want {
-		h.t.Errorf("%d work orders have words, want %d", n, want)
-	}
+	wantDerived(h, "work_order_words", `id, words`,
+		`SELECT id, array_to_tsvector(search_words(organization_id, number || ' ' || title || ' ' || coalesce(external_id, ''))) AS words FROM work_orders`, want)
 }
 
 // Programs of the earlier version write all the time: before the table is filled,
