@@ -36,9 +36,7 @@ const assignmentsOf = `
 var assignedNodesQuery = `
 	SELECT v.id, v.name, v.kind, d.id AS definition_id, d.name AS definition, d.applies_below, d.grants,
 		CASE WHEN g.identity_id <> $1 THEN (SELECT name FROM identities WHERE id = g.identity_id) END AS by,
-		ARRAY(SELECT json_build_object('id', above.id, 'kind', above.kind, 'name', above.name) FROM inventory_closure c
-			CROSS JOIN LATERAL (SELECT id, kind, name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) above
-			WHERE c.node_id = v.id AND c.depth > 0 ORDER BY c.depth DESC) AS path
+		` + with(pathOf, "w", "v") + `
 	FROM (` + assignmentsOf + `) g
 	CROSS JOIN LATERAL (SELECT id, name, applies_below, grants FROM permission_definitions WHERE id = g.definition_id LIMIT 1) d
 	CROSS JOIN LATERAL (SELECT id, name, kind FROM inventory_nodes WHERE id = g.node_id LIMIT 1) v

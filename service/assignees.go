@@ -111,6 +111,7 @@ type AssignableIdentity struct {
 // AssigneeChoices are what a person can choose from to assign someone to a node, at most 200
 // of each: teams, organizations and integrations first, then people by name.
 type AssigneeChoices struct {
+	Node        NodeView             `db:"-"`
 	Definitions []NodeDefinition     `db:"-"`
 	Identities  []AssignableIdentity `db:"-"`
 }
@@ -119,8 +120,7 @@ type AssigneeChoices struct {
 // companies that can be assigned: no deactivated people, no deleted teams and integrations.
 const assignableIdentities = `(
 		SELECT i.id, i.name, i.kind, p.email FROM identities i LEFT JOIN people p ON p.id = i.id
-		WHERE i.organization_id = {organization} AND i.deleted_at IS NULL AND p.deactivated_at IS NULL
-			AND NOT EXISTS (SELECT FROM integrations x WHERE x.id = i.id AND x.deleted_at IS NOT NULL)
+		WHERE i.organization_id = {organization} AND i.deleted_at IS NULL AND ` + canAct + `
 		UNION ALL
 		SELECT i.id, i.name, i.kind, NULL FROM service_companies s JOIN identities i ON i.id = s.company_id
 		WHERE s.customer_id = {organization})`
@@ -129,11 +129,8 @@ const assignableIdentities = `(
 // allowed to give permissions. Errors: not_found, permission_denied, unavailable.
 func (s *Service) AssigneeChoices(ctx context.Context, actor Actor, nodeID string) (AssigneeChoices, error) {
 	var choices AssigneeChoices
-	node, err := s.NodeOf(ctx, actor, nodeID)
-	if err == nil && !node.MayAssign {
-		err = errNoManager()
-	}
-	if err != nil {
+	var err error
+	if choices.Node, err = s.managedNode(ctx, actor, nodeID); err != nil {
 		return choices, err
 	}
 	args := []any{actor.OrganizationID, maxChoices}

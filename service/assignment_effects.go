@@ -54,15 +54,11 @@ var (
 // someone who may do that. Errors: not_found, permission_denied, unavailable.
 func (s *Service) AssignmentEffects(ctx context.Context, actor Actor, nodeID, identityID string) (AssignmentEffects, error) {
 	var effects AssignmentEffects
-	node, err := s.NodeOf(ctx, actor, nodeID)
-	if err == nil && !node.MayAssign {
-		err = errNoManager()
-	}
-	if err == nil && !models.IsID(identityID, models.PrefixIdentity) {
-		err = models.NotFound()
-	}
-	if err != nil {
+	if _, err := s.managedNode(ctx, actor, nodeID); err != nil {
 		return effects, err
+	}
+	if !models.IsID(identityID, models.PrefixIdentity) {
+		return effects, models.NotFound()
 	}
 	var held Assignee
 	var kept []KeptAssignment

@@ -176,16 +176,16 @@ func (t *ormTx) assignable(node lockedNode, nodeID, identityID, definitionID str
 	})
 }
 
-// noAssignmentOnSubEquipment says that sub-equipment has the permissions of its equipment
+// NoAssignmentOnSubEquipment says that sub-equipment has the permissions of its equipment
 // (spec section 5, permissions).
-const noAssignmentOnSubEquipment = "Permissions are given on a location, a system or a piece of equipment, not on sub-equipment."
+const NoAssignmentOnSubEquipment = "Permissions are given on a location, a system or a piece of equipment, not on sub-equipment."
 
 // check returns why the assignment is not possible.
 func (a assignable) check(node lockedNode) error {
 	var fields []models.FieldError
 	if node.Kind == models.NodeSubEquipment {
 		fields = append(fields, models.FieldError{Pointer: "/node_id", Code: "kind",
-			Detail: noAssignmentOnSubEquipment})
+			Detail: NoAssignmentOnSubEquipment})
 	}
 	if !a.IdentityKnown {
 		fields = append(fields, unknownField("/identity_id", "identity"))

@@ -29,14 +29,12 @@ type CreatableNodes struct {
 	Above []models.PathNode
 }
 
-const (
-	// creatable selects, as granted, the nodes on which @actor was assigned the permission to
-	// create work orders.
-	creatable = `WITH granted AS MATERIALIZED (
-		SELECT node_id, applies_below FROM assigned_rights WHERE actor_id = @actor AND 'work_orders.create' = ANY (grants)) `
-	// reaching is the condition that one of the permissions applies below the node {node}.
-	reaching = `EXISTS (SELECT FROM inventory_closure c JOIN granted g ON g.node_id = c.ancestor_id AND g.applies_below WHERE c.node_id = {node})`
-)
+// creatable selects, as granted, the nodes on which @actor was assigned the permission to
+// create work orders.
+var creatable = `WITH granted AS MATERIALIZED (` + grantedNodes(models.GrantWorkOrdersCreate) + `) `
+
+// reaching is the condition that one of the permissions applies below the node {node}.
+const reaching = `EXISTS (SELECT FROM inventory_closure c JOIN granted g ON g.node_id = c.ancestor_id AND g.applies_below WHERE c.node_id = {node})`
 
 // The nodes n are in the order of their names, after the node @after if it is given.
 var (

@@ -73,7 +73,7 @@ func (s *Service) feedbackPlaces(ctx context.Context, actor Actor, node string) 
 // those of CreateFeedback; validation_failed with /node if that names no node, or several.
 func (s *Service) GiveFeedback(ctx context.Context, actor Actor, node string, in NewFeedback) (WriteResult, error) {
 	in.InventoryID = node
-	if !models.IsID(node, models.PrefixLocation, models.PrefixSystem, models.PrefixEquipment, models.PrefixSubEquipment) {
+	if !isNodeID(node) {
 		_, chosen, err := s.feedbackPlaces(ctx, actor, node)
 		switch {
 		case err != nil:

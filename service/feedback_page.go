@@ -22,15 +22,8 @@ type FeedbackPage struct {
 // most limit records, from where the cursor of the previous page says. Errors:
 // invalid_request (a cursor of another list), unavailable.
 func (s *Service) FeedbackOf(ctx context.Context, actor Actor, filter FeedbackFilter, cursor string, limit int) (FeedbackPage, error) {
-	body, err := s.FeedbackList(ctx, actor, filter, ListRequest{Limit: limit, Cursor: cursor})
-	if err != nil {
-		return FeedbackPage{}, err
-	}
-	var page Page[models.FeedbackRecord]
-	if err := json.Unmarshal(body, &page); err != nil {
-		return FeedbackPage{}, fmt.Errorf("decode a page of feedback: %w", err)
-	}
-	return FeedbackPage{page.Data, page.NextCursor}, nil
+	page, err := decodePage[models.FeedbackRecord](s.FeedbackList(ctx, actor, filter, ListRequest{Limit: limit, Cursor: cursor}))
+	return FeedbackPage{page.Data, page.NextCursor}, err
 }
 
 // FeedbackDetail is feedback with what its page shows.

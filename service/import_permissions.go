@@ -70,7 +70,7 @@ func (r *importRun) assignments() error {
 			row.IdentityID = r.lookup(where, a.Identity, keyPerson, keyTeam, keyIntegration, keyOrganization)
 		}
 		if models.IsID(row.NodeID, models.PrefixSubEquipment) {
-			r.problems.add("line %d: %s: %s", a.Node.line, where, noAssignmentOnSubEquipment)
+			r.problems.add("line %d: %s: %s", a.Node.line, where, NoAssignmentOnSubEquipment)
 		}
 		// If an identity is assigned twice on a node, the last assignment counts.
 		key := [2]string{row.NodeID, row.IdentityID}

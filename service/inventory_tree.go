@@ -28,7 +28,7 @@ type NodeLevel struct {
 }
 
 // grantedQuery are the nodes on which the person has permissions, read once for a level.
-const grantedQuery = `granted AS MATERIALIZED (SELECT node_id, applies_below FROM assigned_rights WHERE actor_id = @actor)`
+var grantedQuery = `granted AS MATERIALIZED (` + grantedNodes(anyGrant) + `)`
 
 // opens is the condition that the person sees a node directly below {n}: {all} of them, or
 // those that it was assigned on.

@@ -310,10 +310,13 @@ func (q *listQuery) sql(v view, start *pageStart, limit int) string {
 }
 
 // granted selects the nodes on which the actor was assigned the list's grant.
-func (q *listQuery) granted() string {
+func (q *listQuery) granted() string { return grantedNodes(q.grant) }
+
+// grantedNodes selects the nodes on which @actor was assigned the grant.
+func grantedNodes(grant models.Grant) string {
 	granted := `SELECT node_id, applies_below FROM assigned_rights WHERE actor_id = @actor`
-	if q.grant != anyGrant {
-		granted += ` AND '` + string(q.grant) + `' = ANY (grants)`
+	if grant != anyGrant {
+		granted += ` AND '` + string(grant) + `' = ANY (grants)`
 	}
 	return granted
 }

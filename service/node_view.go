@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -62,28 +63,40 @@ func (s *Service) NodeOf(ctx context.Context, actor Actor, id string) (NodeView,
 	})
 }
 
+// managedNode is NodeOf for a node on which the person may give permissions. Errors: those of
+// NodeOf, permission_denied.
+func (s *Service) managedNode(ctx context.Context, actor Actor, id string) (NodeView, error) {
+	node, err := s.NodeOf(ctx, actor, id)
+	if err == nil && !node.MayAssign {
+		err = errNoManager()
+	}
+	return node, err
+}
+
 // nodeRecords is how many records of a node its page shows.
 const nodeRecords = 10
 
 // NodeWorkOrders returns the newest work orders of the node and below that the person may
 // read, at most 10. Errors: unavailable.
 func (s *Service) NodeWorkOrders(ctx context.Context, actor Actor, nodeID string) ([]models.WorkOrderRecord, error) {
-	body, err := s.WorkOrders(ctx, actor, WorkOrderFilter{InventoryID: nodeID}, ListRequest{Limit: nodeRecords})
-	return decodePage[models.WorkOrderRecord](body, err)
+	page, err := decodePage[models.WorkOrderRecord](s.WorkOrders(ctx, actor, WorkOrderFilter{InventoryID: nodeID}, ListRequest{Limit: nodeRecords}))
+	return page.Data, err
 }
 
 // NodeFeedback returns the newest feedback of the node and below that the person may read,
 // at most 10. Errors: unavailable.
 func (s *Service) NodeFeedback(ctx context.Context, actor Actor, nodeID string) ([]models.FeedbackRecord, error) {
-	body, err := s.FeedbackList(ctx, actor, FeedbackFilter{InventoryID: nodeID}, ListRequest{Limit: nodeRecords})
-	return decodePage[models.FeedbackRecord](body, err)
+	page, err := decodePage[models.FeedbackRecord](s.FeedbackList(ctx, actor, FeedbackFilter{InventoryID: nodeID}, ListRequest{Limit: nodeRecords}))
+	return page.Data, err
 }
 
-// decodePage returns the records of an encoded page.
-func decodePage[T any](body []byte, err error) ([]T, error) {
-	var page Page[T]
-	if err == nil {
-		err = json.Unmarshal(body, &page)
+// decodePage decodes the page that a list returned, or returns its error.
+func decodePage[T any](body []byte, err error) (page Page[T], _ error) {
+	if err != nil {
+		return page, err
 	}
-	return page.Data, err
+	if err := json.Unmarshal(body, &page); err != nil {
+		return page, fmt.Errorf("decode a page: %w", err)
+	}
+	return page, nil
 }

@@ -56,11 +56,9 @@ func (s *Service) WorkOrderBoard(ctx context.Context, actor Actor, search WorkOr
 		return WorkOrderBoard{}, err
 	}
 	looked := maxBoardLooked
-	status := search.Status
-	if search.Status = ""; search != (WorkOrderSearch{}) {
+	if search.Status = ""; search != (WorkOrderSearch{}) { // columns are of a status anyway
 		looked = maxFilteredLooked
 	}
-	search.Status = status
 	var found []boardWorkOrder
 	return read(ctx, s, actor.OrganizationID, func() (WorkOrderBoard, error) { return f.board(found) },
 		f.queueNames, f.queueAccess, func(pipeline *pgx.Batch) error {

@@ -169,7 +169,7 @@ func (f *workOrderFinder) resolveNode() error {
 		f.node = f.names.Nodes[0].ID
 	case len(f.names.Nodes) > 1:
 		return models.Errorf(models.CodeInvalidRequest, "Several nodes have the code %q. Enter the id of one: %s or %s.", text, f.names.Nodes[0].ID, f.names.Nodes[1].ID)
-	case models.IsID(text, models.PrefixLocation, models.PrefixSystem, models.PrefixEquipment, models.PrefixSubEquipment):
+	case isNodeID(text):
 		f.node = text
 	default:
 		f.nothing = true
