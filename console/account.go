@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	_ "embed"
 	"errors"
 	"net/http"
@@ -105,18 +106,14 @@ func browserName(userAgent string) string {
 }
 
 func (c *Console) changeProfile(r *request) error {
-	f, err := r.sentForm()
-	if err != nil {
-		return err
-	}
-	zone := f.Value("time_zone")
-	if zone == "UTC" {
-		zone = ""
-	}
-	err = c.service.ChangeProfile(f.context(r), r.actor(), service.Profile{Name: f.Value("name"), TimeZone: zone, Theme: models.Theme(f.Value("theme"))})
-	return r.finish(f, err, outcome{to: Root + "/account", done: "saved", again: func(status int, f form) error {
-		return c.renderAccount(r, status, &f, nil)
-	}})
+	page := outcome{to: Root + "/account", done: "saved", again: func(status int, f form) error { return c.renderAccount(r, status, &f, nil) }}
+	return r.submit(page, func(ctx context.Context, f form) error {
+		zone := f.Value("time_zone")
+		if zone == "UTC" {
+			zone = ""
+		}
+		return c.service.ChangeProfile(ctx, r.actor(), service.Profile{Name: f.Value("name"), TimeZone: zone, Theme: models.Theme(f.Value("theme"))})
+	})
 }
 
 func (c *Console) changePassword(r *request) error {

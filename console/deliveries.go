@@ -188,11 +188,7 @@ func (c *Console) listDeliveries(r *request) error {
 	if page.SearchedTo != nil {
 		view.SearchOn, view.Pager.Older = view.Pager.Older, ""
 	}
-	ids := make([]string, len(page.Deliveries))
-	for i, d := range page.Deliveries {
-		ids[i] = d.RecordID
-	}
-	urls, err := r.recordURLs(ids)
+	urls, err := urlsOf(r, page.Deliveries, func(d service.DeliveryItem) string { return d.RecordID })
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -113,14 +114,10 @@ func (v *feedbackFilterView) name(f models.FeedbackRecord) {
 }
 
 func (r *request) feedbackRow(f models.FeedbackRecord) feedbackRow {
-	row := feedbackRow{
+	return feedbackRow{
 		Subject: f.Subject, URL: feedbackURL(f.ID), Where: placeAt(f.Inventory, linkTo("/feedback", "node", f.InventoryID)), By: nameOf(f.CreatedBy, f.People),
-		ByURL: linkTo("/feedback", "by", f.CreatedBy), State: feedbackMarks[models.FeedbackStatus(f.Status.Code)], At: r.moment(f.CreatedAt),
+		ByURL: linkTo("/feedback", "by", f.CreatedBy), State: feedbackMarks[models.FeedbackStatus(f.Status.Code)], At: r.moment(f.CreatedAt), ExternalID: valueOf(f.ExternalID),
 	}
-	if f.ExternalID != nil {
-		row.ExternalID = *f.ExternalID
-	}
-	return row
 }
 
 // feedbackView is the page of one feedback.
@@ -134,13 +131,7 @@ type feedbackView struct {
 	Rule     string
 	// WorkOrder is the form of a work order about it, "" if the person may create none there.
 	WorkOrder string
-	History   []historyLine
-}
-
-// historyLine is a change of a record as a sentence.
-type historyLine struct {
-	Who, What string
-	At        moment
+	History   []changeLine
 }
 
 var feedbackPage = newPage[feedbackView]("feedback_one.html")
@@ -158,44 +149,30 @@ func (c *Console) renderFeedback(r *request, status int, rejected *form) error {
 	if err != nil {
 		return err
 	}
+	resolving := newForm(nil)
+	resolving.ETag = detail.ETag
 	view := feedbackView{
-		feedbackRow: r.feedbackRow(f), ID: f.ID, ResolvedAt: r.optionalMoment(f.ResolvedAt),
-		Form: newForm(nil), Resolves: detail.Resolving == nil,
+		feedbackRow: r.feedbackRow(f), ID: f.ID, Description: valueOf(f.Description), ResolvedAt: r.optionalMoment(f.ResolvedAt),
+		Form: resolving.orRejected(rejected), Resolves: detail.Resolving == nil,
+		History: r.changeLines(detail.History, historyWords{}),
 	}
 	view.Where.URL = urls[f.InventoryID]
-	if rejected != nil {
-		view.Form = *rejected
-	}
-	view.Form.ETag = detail.ETag
 	if code := models.CodeOf(detail.Resolving); code == models.CodeReadOnly {
 		view.Rule = sentences(detail.Resolving)
 	}
 	if detail.CreatesWorkOrders {
 		view.WorkOrder = linkTo("/work-orders/new", "node", workedNode(f.Inventory), "feedback", f.ID)
 	}
-	if f.Description != nil {
-		view.Description = *f.Description
-	}
-	for _, h := range detail.History {
-		line := historyLine{Who: h.ActorID, What: words(h.Action), At: r.moment(h.At)}
-		if h.ActorName != nil {
-			line.Who = *h.ActorName
-		}
-		view.History = append(view.History, line)
-	}
 	return feedbackPage.render(r, status, view)
 }
 
 func (c *Console) resolveFeedback(r *request) error {
-	f, err := r.sentForm()
-	if err != nil {
-		return err
-	}
 	id := r.Param("id")
-	_, err = c.service.ResolveFeedback(f.context(r), r.actor(), service.Call{}, id)
-	return r.finish(f, err, outcome{to: feedbackURL(id), done: "resolved", again: func(status int, f form) error {
-		return c.renderFeedback(r, status, &f)
-	}})
+	page := outcome{to: feedbackURL(id), done: "resolved", again: func(status int, f form) error { return c.renderFeedback(r, status, &f) }}
+	return r.submit(page, func(ctx context.Context, _ form) error {
+		_, err := c.service.ResolveFeedback(ctx, r.actor(), service.Call{}, id)
+		return err
+	})
 }
 
 // newFeedbackView is the form of new feedback.

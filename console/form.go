@@ -56,6 +56,17 @@ func recordForm(etag string, changedAt models.Time, values url.Values) form {
 	return f
 }
 
+// orRejected returns the form, or one that was rejected, to be sent again on the state that
+// the form was filled from.
+func (f form) orRejected(rejected *form) form {
+	if rejected == nil {
+		return f
+	}
+	again := *rejected
+	again.ETag, again.Seen = f.ETag, f.Seen
+	return again
+}
+
 // maxForm is the size of the largest form, in bytes.
 const maxForm = 256 << 10
 
@@ -165,6 +176,15 @@ type outcome struct {
 	// record is the work order or feedback of a form made by recordForm: its history names
 	// the changes since then.
 	record string
+}
+
+// submit makes the write of the form that was sent, and responds with what follows.
+func (r *request) submit(o outcome, write func(ctx context.Context, f form) error) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	return r.finish(f, write(f.context(r), f), o)
 }
 
 // finish responds to a form after its write: with a redirect to the next page, with the

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 
@@ -79,11 +80,7 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 		view.Webhooks = append(view.Webhooks, r.webhookRow(h))
 	}
 	view.Assigned = assignedView{Removes: true, More: found.MoreNodes}
-	ids := make([]string, len(found.Nodes))
-	for i, n := range found.Nodes {
-		ids[i] = n.ID
-	}
-	urls, err := r.recordURLs(ids)
+	urls, err := urlsOf(r, found.Nodes, func(n service.AssignedNode) string { return n.ID })
 	if err != nil {
 		return err
 	}
@@ -117,17 +114,14 @@ func valueOf(text *string) string {
 }
 
 func (c *Console) changeIntegration(r *request) error {
-	f, err := r.sentForm()
-	if err != nil {
+	id := r.Param("id")
+	page := outcome{to: Root + "/integrations/" + id, done: "saved", again: func(status int, f form) error { return c.renderIntegration(r, status, &f) }}
+	return r.submit(page, func(ctx context.Context, f form) error {
+		name, definition := f.Value("name"), f.Value("organization_definition_id")
+		_, err := c.service.ChangeIntegration(ctx, r.actor(), id, service.IntegrationChange{
+			Name: &name, Scopes: append([]string{}, f.Values["scopes"]...), DefinitionID: &definition,
+		})
 		return err
-	}
-	id, name, definition := r.Param("id"), f.Value("name"), f.Value("organization_definition_id")
-	_, err = c.service.ChangeIntegration(f.context(r), r.actor(), id, service.IntegrationChange{
-		Name: &name, Scopes: append([]string{}, f.Values["scopes"]...), DefinitionID: &definition,
-	})
-	return r.finish(f, err, outcome{
-		to: Root + "/integrations/" + id, done: "saved",
-		again: func(status int, f form) error { return c.renderIntegration(r, status, &f) },
 	})
 }
 
@@ -194,13 +188,11 @@ func (c *Console) turnIntegrationOn(r *request) error {
 }
 
 func (c *Console) switchIntegration(r *request, done string, change integrationWrite) error {
-	f, err := r.sentForm()
-	if err != nil {
-		return err
-	}
 	id := r.Param("id")
-	_, err = change(f.context(r), r.actor(), id)
-	return r.finish(f, err, outcome{to: Root + "/integrations/" + id, done: done})
+	return r.submit(outcome{to: Root + "/integrations/" + id, done: done}, func(ctx context.Context, _ form) error {
+		_, err := change(ctx, r.actor(), id)
+		return err
+	})
 }
 
 func (c *Console) confirmDeleteIntegration(r *request) error {
@@ -224,10 +216,8 @@ func (c *Console) confirmDeleteIntegration(r *request) error {
 }
 
 func (c *Console) deleteIntegration(r *request) error {
-	f, err := r.sentForm()
-	if err != nil {
+	return r.submit(outcome{to: Root + "/integrations", done: "deleted"}, func(ctx context.Context, _ form) error {
+		_, err := c.service.DeleteIntegration(ctx, r.actor(), r.Param("id"))
 		return err
-	}
-	_, err = c.service.DeleteIntegration(f.context(r), r.actor(), r.Param("id"))
-	return r.finish(f, err, outcome{to: Root + "/integrations", done: "deleted"})
+	})
 }

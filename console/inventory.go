@@ -90,8 +90,9 @@ func (c *Console) searchInventory(r *request, view inventoryView) error {
 // level reads the page of the request of the level below the node, "" for the top. Its pages
 // are at the path.
 func (c *Console) level(r *request, parentID, path string) (levelView, error) {
+	page := r.nameFilter()
 	found, err := c.service.InventoryLevel(r.ctx(), r.actor(), service.NodeLevel{
-		ParentID: parentID, AfterName: r.Query("after_name"), AfterID: r.Query("after"), Limit: models.DefaultPageSize + 1,
+		ParentID: parentID, AfterName: page.AfterName, AfterID: page.AfterID, Limit: page.Limit,
 	})
 	if err != nil {
 		return levelView{}, err
@@ -100,15 +101,8 @@ func (c *Console) level(r *request, parentID, path string) (levelView, error) {
 	if path == "/inventory" {
 		open = parentID
 	}
-	var view levelView
-	if len(found) > models.DefaultPageSize {
-		found = found[:models.DefaultPageSize]
-		last := found[len(found)-1]
-		view.More = linkTo(path, "open", open, "after_name", last.Name, "after", last.ID)
-	}
-	if r.Query("after") != "" {
-		view.Start = linkTo(path, "open", open)
-	}
+	found, pages := namePages(r, found, func(n service.LevelNode) (string, string) { return n.Name, n.ID }, path, "open", open)
+	view := levelView{More: pages.Older, Start: pages.Newer}
 	for _, n := range found {
 		item := nodeItemOf(n.FoundNode)
 		if n.Opens {

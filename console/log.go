@@ -96,11 +96,7 @@ func (c *Console) listLog(r *request) error {
 	if filter.Before != 0 {
 		view.Pager.Newer = linkTo("/log", parameters...)
 	}
-	ids := make([]string, len(page.Records))
-	for i, record := range page.Records {
-		ids[i] = record.RecordID
-	}
-	urls, err := r.recordURLs(ids)
+	urls, err := urlsOf(r, page.Records, func(record service.LogRecord) string { return record.RecordID })
 	if err != nil {
 		return err
 	}

@@ -116,7 +116,7 @@ func (r *request) offerOnNode(view *nodeView) {
 	case view.Node.Kind == models.NodeSubEquipment:
 		view.Reason = "A work order belongs to a location, a system or a piece of equipment: create it on the equipment above."
 	case !r.viewer.ManualWorkOrders:
-		view.Reason = "The organization's plan does not include work orders that people create."
+		view.Reason = noManualWorkOrders
 	default:
 		view.NewWorkOrder = linkTo("/work-orders/new", "node", view.Node.ID)
 	}
@@ -131,11 +131,7 @@ func (c *Console) nodeWorkOrders(r *request, view *nodeView) error {
 		return err
 	}
 	view.All, view.Reads = linkTo("/work-orders", "node", view.Node.ID), slices.Contains(view.Node.Grants, models.GrantWorkOrdersRead)
-	ids := make([]string, len(found))
-	for i, w := range found {
-		ids[i] = w.InventoryID
-	}
-	urls, err := r.recordURLs(ids)
+	urls, err := urlsOf(r, found, func(w models.WorkOrderRecord) string { return w.InventoryID })
 	if err != nil {
 		return err
 	}
@@ -153,11 +149,7 @@ func (c *Console) nodeFeedback(r *request, view *nodeView) error {
 		return err
 	}
 	view.All, view.Reads = linkTo("/feedback", "node", view.Node.ID), slices.Contains(view.Node.Grants, models.GrantFeedbackRead)
-	ids := make([]string, len(found))
-	for i, f := range found {
-		ids[i] = f.InventoryID
-	}
-	urls, err := r.recordURLs(ids)
+	urls, err := urlsOf(r, found, func(f models.FeedbackRecord) string { return f.InventoryID })
 	if err != nil {
 		return err
 	}
@@ -196,11 +188,7 @@ func (c *Console) nodeAssignees(r *request, view *nodeView) error {
 		last := found[len(found)-1]
 		view.Pager.Older = linkTo(path, "tab", tabAssignees, "after_depth", strconv.Itoa(last.Depth), "after_name", last.Name, "after", last.IdentityID)
 	}
-	ids := make([]string, len(found))
-	for i, a := range found {
-		ids[i] = a.IdentityID
-	}
-	urls, err := r.recordURLs(ids)
+	urls, err := urlsOf(r, found, func(a service.Assignee) string { return a.IdentityID })
 	if err != nil {
 		return err
 	}
@@ -210,7 +198,7 @@ func (c *Console) nodeAssignees(r *request, view *nodeView) error {
 	switch {
 	case !view.Node.MayAssign:
 	case view.Node.Kind == models.NodeSubEquipment:
-		view.NoAssign = "Permissions are given on a location, a system or a piece of equipment, not on sub-equipment."
+		view.NoAssign = service.NoAssignmentOnSubEquipment
 	default:
 		view.Assign = linkTo(path + "/assign")
 	}

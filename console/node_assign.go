@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 
@@ -30,14 +31,11 @@ func (c *Console) showAssignToNode(r *request) error {
 // renderAssignToNode shows the form for the assignment of an identity that has one, or for a
 // new one, with a form that was rejected or nil.
 func (c *Console) renderAssignToNode(r *request, status int, identityID string, rejected *form) error {
-	node, err := c.service.NodeOf(r.ctx(), r.actor(), r.Param("id"))
+	choices, err := c.service.AssigneeChoices(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
 	}
-	choices, err := c.service.AssigneeChoices(r.ctx(), r.actor(), node.ID)
-	if err != nil {
-		return err
-	}
+	node := choices.Node
 	view := nodeAssignView{Node: node, Form: newForm(url.Values{}), Definitions: nodeDefinitionOptions(choices.Definitions), Back: assigneesURL(node.ID)}
 	if identityID != "" {
 		effects, err := c.service.AssignmentEffects(r.ctx(), r.actor(), node.ID, identityID)
@@ -49,10 +47,7 @@ func (c *Console) renderAssignToNode(r *request, status int, identityID string, 
 			return err
 		}
 	}
-	if rejected != nil {
-		rejected.ETag = view.Form.ETag
-		view.Form = *rejected
-	}
+	view.Form = view.Form.orRejected(rejected)
 	for _, i := range choices.Identities {
 		value := i.Name
 		if i.Email != nil {
@@ -84,19 +79,17 @@ func nodeDefinitionOptions(found []service.NodeDefinition) []option {
 }
 
 func (c *Console) assignToNode(r *request) error {
-	f, err := r.sentForm()
-	if err != nil {
-		return err
-	}
 	id := r.Param("id")
-	err = c.service.AssignTo(f.context(r), r.actor(), id, f.Value("identity_id"), f.Value("definition_id"))
-	return r.finish(f, err, outcome{to: assigneesURL(id), done: "assigned", again: func(status int, f form) error {
+	page := outcome{to: assigneesURL(id), done: "assigned", again: func(status int, f form) error {
 		held := ""
 		if f.ETag != "" {
 			held = f.Value("identity_id")
 		}
 		return c.renderAssignToNode(r, status, held, &f)
-	}})
+	}}
+	return r.submit(page, func(ctx context.Context, f form) error {
+		return c.service.AssignTo(ctx, r.actor(), id, f.Value("identity_id"), f.Value("definition_id"))
+	})
 }
 
 func (c *Console) confirmUnassignFromNode(r *request) error {
@@ -113,13 +106,9 @@ func (c *Console) renderUnassignFromNode(r *request, status int, rejected *form)
 	if err != nil {
 		return err
 	}
-	if rejected != nil {
-		rejected.ETag = f.ETag
-		f = *rejected
-	}
 	return confirmPage.render(r, status, confirmView{
 		Title: "Remove " + effects.Assignee.Name + " from " + effects.Node + "?", Effects: unassignEffects(effects, r.viewer.IdentityID),
-		Action: linkTo("/inventory/"+id+"/unassign", "identity", effects.Record.IdentityID), Button: "Remove", Back: assigneesURL(id), Form: f,
+		Action: linkTo("/inventory/"+id+"/unassign", "identity", effects.Record.IdentityID), Button: "Remove", Back: assigneesURL(id), Form: f.orRejected(rejected),
 	})
 }
 

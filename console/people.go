@@ -150,8 +150,8 @@ func (c *Console) invite(r *request) error {
 // it can be passed on.
 func (c *Console) handOver(r *request, err error, personID string, link service.LinkEmail) error {
 	view := secretView{
-		Title: "Link for " + link.PersonName, Next: Root + "/people/" + personID, NextText: "Go to the person",
-		Renew: Root + "/people/" + personID, RenewText: "Make a new link",
+		Title: "Link for " + link.PersonName, Next: personURL(personID), NextText: "Go to the person",
+		Renew: personURL(personID), RenewText: "Make a new link",
 		Intro:   fmt.Sprintf("Pass this link on to %s. It works once, until %s.", link.PersonName, r.moment(link.ExpiresAt).Local),
 		Secrets: []secretValue{{"Link", LinkURL(c.options.PublicURL, link)}},
 	}
@@ -214,13 +214,11 @@ func (c *Console) renderPerson(r *request, status int, rejected *form) error {
 		if p.Admin {
 			values.Set("admin", "yes")
 		}
-		if view.Form, err = editForm(p.PersonAccess, values); err != nil {
+		f, err := editForm(p.PersonAccess, values)
+		if err != nil {
 			return err
 		}
-		if rejected != nil {
-			rejected.ETag = view.Form.ETag
-			view.Form = *rejected
-		}
+		view.Form = f.orRejected(rejected)
 		if view.Definitions, err = c.definitions(r); err != nil {
 			return err
 		}
@@ -243,15 +241,10 @@ func (r *request) managesPerson(p service.PersonSummary) bool {
 }
 
 func (c *Console) changePerson(r *request) error {
-	f, err := r.sentForm()
-	if err != nil {
+	return r.submit(c.personOutcome(r, "saved"), func(ctx context.Context, f form) error {
+		_, err := c.service.ChangePersonAccess(ctx, r.actor(), r.Param("id"), f.Has("admin", "yes"), f.Optional("definition"))
 		return err
-	}
-	id := r.Param("id")
-	_, err = c.service.ChangePersonAccess(f.context(r), r.actor(), id, f.Has("admin", "yes"), f.Optional("definition"))
-	return r.finish(f, err, outcome{to: Root + "/people/" + id, done: "saved", again: func(status int, f form) error {
-		return c.renderPerson(r, status, &f)
-	}})
+	})
 }
 
 func (c *Console) makeLink(r *request) error {
@@ -277,7 +270,7 @@ func (c *Console) confirmDeactivate(r *request) error {
 		return err
 	}
 	view := confirmView{
-		Title: "Deactivate " + p.Name + "?", Action: Root + "/people/" + p.ID + "/deactivate", Button: "Deactivate", Back: Root + "/people/" + p.ID, Form: f,
+		Title: "Deactivate " + p.Name + "?", Action: personURL(p.ID) + "/deactivate", Button: "Deactivate", Back: personURL(p.ID), Form: f,
 		Effects: []string{
 			p.Name + " can no longer sign in, and gets no more e-mails with links. " + plural(effects.Sessions, "session ends", "sessions end") + " at the next request.",
 		},
@@ -306,13 +299,13 @@ func (c *Console) activate(r *request) error {
 type personChange func(ctx context.Context, actor service.Actor, id string) (service.PersonAccess, error)
 
 func (c *Console) setActive(r *request, done string, change personChange) error {
-	f, err := r.sentForm()
-	if err != nil {
+	return r.submit(c.personOutcome(r, done), func(ctx context.Context, _ form) error {
+		_, err := change(ctx, r.actor(), r.Param("id"))
 		return err
-	}
-	id := r.Param("id")
-	_, err = change(f.context(r), r.actor(), id)
-	return r.finish(f, err, outcome{to: Root + "/people/" + id, done: done, again: func(status int, f form) error {
-		return c.renderPerson(r, status, &f)
-	}})
+	})
+}
+
+// personOutcome is what follows a change of the person of the request.
+func (c *Console) personOutcome(r *request, done string) outcome {
+	return outcome{to: personURL(r.Param("id")), done: done, again: func(status int, f form) error { return c.renderPerson(r, status, &f) }}
 }

@@ -25,6 +25,15 @@ func (r *request) recordURLs(ids []string) (map[string]string, error) {
 	return urls, err
 }
 
+// urlsOf returns recordURLs of the records that the entries of a list name.
+func urlsOf[T any](r *request, entries []T, id func(T) string) (map[string]string, error) {
+	ids := make([]string, len(entries))
+	for i, entry := range entries {
+		ids[i] = id(entry)
+	}
+	return r.recordURLs(ids)
+}
+
 // recordURL returns the page of a record.
 func recordURL(kind service.RecordKind, id string) string { return Root + recordPages[kind] + id }
 
@@ -33,6 +42,8 @@ func workOrderURL(id string) string { return recordURL(service.RecordWorkOrder, 
 func feedbackURL(id string) string { return recordURL(service.RecordFeedback, id) }
 
 func nodeURL(id string) string { return recordURL(service.RecordNode, id) }
+
+func personURL(id string) string { return recordURL(service.RecordPerson, id) }
 
 func teamURL(id string) string { return recordURL(service.RecordTeam, id) }
 

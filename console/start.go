@@ -100,11 +100,8 @@ func (c *Console) addWaiting(r *request, view *startView) error {
 		return err
 	}
 	view.Partly = waiting.Partly
-	var nodes []string
-	for _, w := range slices.Concat(waiting.Mine, waiting.Reviews, waiting.Overdue) {
-		nodes = append(nodes, w.NodeID)
-	}
-	urls, err := r.recordURLs(nodes)
+	all := slices.Concat(waiting.Mine, waiting.Reviews, waiting.Overdue)
+	urls, err := urlsOf(r, all, func(w service.WaitingWorkOrder) string { return w.NodeID })
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 
@@ -127,13 +128,11 @@ func (c *Console) renderTeam(r *request, status int, rejected *form) error {
 		return err
 	}
 	if view.Manages {
-		if view.Form, err = editForm(t.Team, url.Values{"name": {t.Name}}); err != nil {
+		f, err := editForm(t.Team, url.Values{"name": {t.Name}})
+		if err != nil {
 			return err
 		}
-		if rejected != nil {
-			rejected.ETag = view.Form.ETag
-			view.Form = *rejected
-		}
+		view.Form = f.orRejected(rejected)
 	}
 	return teamPage.render(r, status, view)
 }
@@ -148,21 +147,18 @@ func memberRowOf(teamID string, m service.TeamMember) memberRow {
 		row.State = stateMark{"muted", "off", "Deactivated"}
 	}
 	if m.Kind == models.KindPerson {
-		row.URL = Root + "/people/" + m.ID
+		row.URL = personURL(m.ID)
 	}
 	return row
 }
 
 func (c *Console) renameTeam(r *request) error {
-	f, err := r.sentForm()
-	if err != nil {
-		return err
-	}
 	id := r.Param("id")
-	_, err = c.service.RenameTeam(f.context(r), r.actor(), id, f.Value("name"))
-	return r.finish(f, err, outcome{to: teamURL(id), done: "saved", again: func(status int, f form) error {
-		return c.renderTeam(r, status, &f)
-	}})
+	page := outcome{to: teamURL(id), done: "saved", again: func(status int, f form) error { return c.renderTeam(r, status, &f) }}
+	return r.submit(page, func(ctx context.Context, f form) error {
+		_, err := c.service.RenameTeam(ctx, r.actor(), id, f.Value("name"))
+		return err
+	})
 }
 
 // addMembersView is the form that adds people to a team, with the people to choose from.
@@ -203,15 +199,12 @@ func (c *Console) renderAddMembers(r *request, status int, f form) error {
 }
 
 func (c *Console) addMembers(r *request) error {
-	f, err := r.sentForm()
-	if err != nil {
-		return err
-	}
 	id := r.Param("id")
-	_, err = c.service.AddTeamMembers(f.context(r), r.actor(), id, f.Values["person"])
-	return r.finish(f, err, outcome{to: teamURL(id), done: "added", again: func(status int, f form) error {
-		return c.renderAddMembers(r, status, f)
-	}})
+	page := outcome{to: teamURL(id), done: "added", again: func(status int, f form) error { return c.renderAddMembers(r, status, f) }}
+	return r.submit(page, func(ctx context.Context, f form) error {
+		_, err := c.service.AddTeamMembers(ctx, r.actor(), id, f.Values["person"])
+		return err
+	})
 }
 
 func (c *Console) confirmRemoveMember(r *request) error {
@@ -233,13 +226,11 @@ func (c *Console) confirmRemoveMember(r *request) error {
 }
 
 func (c *Console) removeMember(r *request) error {
-	f, err := r.sentForm()
-	if err != nil {
-		return err
-	}
 	id := r.Param("id")
-	_, err = c.service.RemoveTeamMember(f.context(r), r.actor(), id, r.Query("member"))
-	return r.finish(f, err, outcome{to: teamURL(id), done: "removed"})
+	return r.submit(outcome{to: teamURL(id), done: "removed"}, func(ctx context.Context, _ form) error {
+		_, err := c.service.RemoveTeamMember(ctx, r.actor(), id, r.Query("member"))
+		return err
+	})
 }
 
 func (c *Console) confirmDeleteTeam(r *request) error {
@@ -264,13 +255,9 @@ func (c *Console) confirmDeleteTeam(r *request) error {
 }
 
 func (c *Console) deleteTeam(r *request) error {
-	f, err := r.sentForm()
-	if err != nil {
+	page := outcome{to: Root + "/teams", done: "deleted", again: func(status int, f form) error { return c.renderTeam(r, status, &f) }}
+	return r.submit(page, func(ctx context.Context, _ form) error {
+		_, err := c.service.DeleteTeam(ctx, r.actor(), r.Param("id"))
 		return err
-	}
-	id := r.Param("id")
-	_, err = c.service.DeleteTeam(f.context(r), r.actor(), id)
-	return r.finish(f, err, outcome{to: Root + "/teams", done: "deleted", again: func(status int, f form) error {
-		return c.renderTeam(r, status, &f)
-	}})
+	})
 }

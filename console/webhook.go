@@ -155,15 +155,12 @@ func (r *request) testView(t service.WebhookTest) *testView {
 }
 
 func (c *Console) changeWebhook(r *request) error {
-	f, err := r.sentForm()
-	if err != nil {
+	id := r.Param("id")
+	page := outcome{to: webhookURL(id), done: "saved", again: func(status int, f form) error { return c.renderWebhook(r, status, &f) }}
+	return r.submit(page, func(ctx context.Context, f form) error {
+		address := f.Value("url")
+		_, err := c.service.ChangeWebhook(ctx, r.actor(), id, service.WebhookChange{URL: &address, Events: eventsOf(f)})
 		return err
-	}
-	id, address := r.Param("id"), f.Value("url")
-	_, err = c.service.ChangeWebhook(f.context(r), r.actor(), id, service.WebhookChange{URL: &address, Events: eventsOf(f)})
-	return r.finish(f, err, outcome{
-		to: webhookURL(id), done: "saved",
-		again: func(status int, f form) error { return c.renderWebhook(r, status, &f) },
 	})
 }
 

@@ -132,11 +132,7 @@ func (v *workOrdersView) addPage(r *request, search shownWorkOrders) (service.Se
 
 // nodeURLs returns the pages of the work orders' nodes, of those that the person sees.
 func (r *request) nodeURLs(items []service.WorkOrderItem) (map[string]string, error) {
-	ids := make([]string, len(items))
-	for i, w := range items {
-		ids[i] = w.InventoryID
-	}
-	return r.recordURLs(ids)
+	return urlsOf(r, items, func(w service.WorkOrderItem) string { return w.InventoryID })
 }
 
 // workOrderRow returns a work order as a row, with the pages of nodes by their ids.

@@ -14,15 +14,17 @@ type workOrderStep func(ctx context.Context, f form, id string) (service.WriteRe
 // step makes the write of the sent form. If it is rejected, the work order is shown as it is
 // now, with why.
 func (c *Console) step(r *request, done string, write workOrderStep) error {
-	f, err := r.sentForm()
-	if err != nil {
-		return err
-	}
+	return r.stepFrom(c.renderWorkOrder, done, write)
+}
+
+// stepFrom is step for a form of another page, which is shown again if the form is rejected.
+func (r *request) stepFrom(page func(*request, int, *form) error, done string, write workOrderStep) error {
 	id := r.Param("id")
-	_, err = write(f.context(r), f, id)
-	return r.finish(f, err, outcome{to: workOrderURL(id), done: done, record: id, again: func(status int, f form) error {
-		return c.renderWorkOrder(r, status, &f)
-	}})
+	after := outcome{to: workOrderURL(id), done: done, record: id, again: func(status int, f form) error { return page(r, status, &f) }}
+	return r.submit(after, func(ctx context.Context, f form) error {
+		_, err := write(ctx, f, id)
+		return err
+	})
 }
 
 func (c *Console) completeWorkOrder(r *request) error {
@@ -73,11 +75,7 @@ func (c *Console) renderCancel(r *request, status int, rejected *form) error {
 		}
 		return err
 	}
-	f := recordForm(d.ETag, d.Record.ChangedAt, nil)
-	if rejected != nil {
-		rejected.ETag, rejected.Seen = f.ETag, f.Seen
-		f = *rejected
-	}
+	f := recordForm(d.ETag, d.Record.ChangedAt, nil).orRejected(rejected)
 	answered := 0
 	for _, q := range d.Answers.Questions {
 		if q.Value != nil {
@@ -98,15 +96,9 @@ func (c *Console) renderCancel(r *request, status int, rejected *form) error {
 }
 
 func (c *Console) cancelWorkOrder(r *request) error {
-	f, err := r.sentForm()
-	if err != nil {
-		return err
-	}
-	id := r.Param("id")
-	_, err = c.service.CancelWorkOrder(f.context(r), r.actor(), service.Call{}, id, f.Optional("reason"))
-	return r.finish(f, err, outcome{to: workOrderURL(id), done: "cancelled", record: id, again: func(status int, f form) error {
-		return c.renderCancel(r, status, &f)
-	}})
+	return r.stepFrom(c.renderCancel, "cancelled", func(ctx context.Context, f form, id string) (service.WriteResult, error) {
+		return c.service.CancelWorkOrder(ctx, r.actor(), service.Call{}, id, f.Optional("reason"))
+	})
 }
 
 // assigneesView is the form that assigns someone to a work order.
@@ -140,27 +132,16 @@ func (c *Console) renderAssignees(r *request, status int, rejected *form) error 
 	for _, choice := range found.Choices {
 		view.Choices = append(view.Choices, option{Value: choice.ID, Label: choice.Name + " (" + identityKinds[choice.Kind] + ")"})
 	}
-	if rejected != nil {
-		rejected.ETag, rejected.Seen = view.Form.ETag, view.Form.Seen
-		view.Form = *rejected
-	}
+	view.Form = view.Form.orRejected(rejected)
 	return assigneesPage.render(r, status, view)
 }
 
 func (c *Console) assignWorkOrder(r *request) error {
-	f, err := r.sentForm()
-	if err != nil {
-		return err
-	}
-	id, identity := r.Param("id"), []string{f.Value("identity")}
-	var workers, consultants []string
-	if f.Value("role") == "consultant" {
-		consultants = identity
-	} else {
-		workers = identity
-	}
-	_, err = c.service.AssignWorkOrder(f.context(r), r.actor(), service.Call{}, id, workers, consultants)
-	return r.finish(f, err, outcome{to: workOrderURL(id), done: "person-added", record: id, again: func(status int, f form) error {
-		return c.renderAssignees(r, status, &f)
-	}})
+	return r.stepFrom(c.renderAssignees, "person-added", func(ctx context.Context, f form, id string) (service.WriteResult, error) {
+		workers, consultants := []string{f.Value("identity")}, []string(nil)
+		if f.Value("role") == "consultant" {
+			workers, consultants = consultants, workers
+		}
+		return c.service.AssignWorkOrder(ctx, r.actor(), service.Call{}, id, workers, consultants)
+	})
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,15 +57,12 @@ func (c *Console) renderAnswers(r *request, status int, rejected *form) error {
 	if len(detail.Record.Consultants) > 0 {
 		view.Complete = "Save, complete and send to the consultants"
 	}
-	if rejected != nil {
-		rejected.ETag, rejected.Seen = view.Form.ETag, view.Form.Seen
-		view.Form = *rejected
-	}
+	view.Form = view.Form.orRejected(rejected)
 	var asked []string
 	for _, q := range questions {
 		in := questionField(q, view.Form)
 		if view.Form.Changed != nil && !sameAnswers(view.Form.Values[q.ID], shownAnswer(q)) {
-			in.Hint = strings.TrimSpace(in.Hint + " Now: " + answerInWords(q) + ".")
+			in.Hint = strings.TrimSpace(in.Hint + " Now: " + cmp.Or(answerValue(q), "no answer") + ".")
 		}
 		view.Questions = append(view.Questions, in)
 		asked = append(asked, q.ID)
@@ -119,20 +117,6 @@ func shownAnswer(q models.AnsweredRecord) []string {
 	default:
 		return []string{fmt.Sprint(value)}
 	}
-}
-
-// answerInWords is the answer of a question as people read it.
-func answerInWords(q models.AnsweredRecord) string {
-	values := shownAnswer(q)
-	for i, value := range values {
-		if n := slices.IndexFunc(q.Options, func(o models.OptionRecord) bool { return o.ID == value }); n >= 0 {
-			values[i] = q.Options[n].Label
-		}
-	}
-	if len(values) == 0 {
-		return "no answer"
-	}
-	return strings.Join(values, ", ")
 }
 
 // sameAnswers reports whether two answers are shown alike.

@@ -86,12 +86,8 @@ func (c *Console) renderEditWorkOrder(r *request, status int, rejected *form) er
 	if why := detail.Forbidden[service.ActionUpdate]; why != nil {
 		view.Forbidden = sentences(why)
 	}
-	if rejected != nil {
-		rejected.ETag, rejected.Seen = view.Form.ETag, view.Form.Seen
-		view.Form = *rejected
-		if rejected.Changed != nil {
-			view.Now = differences(shown, rejected.Values)
-		}
+	if view.Form = view.Form.orRejected(rejected); view.Form.Changed != nil {
+		view.Now = differences(shown, view.Form.Values)
 	}
 	return editWorkOrderPage.render(r, status, view)
 }

@@ -44,6 +44,9 @@ type sourceFeedback struct{ ID, Subject, URL string }
 
 var newWorkOrderPage = newPage[newWorkOrderView]("workorder_new.html")
 
+// noManualWorkOrders says why no one can create work orders.
+const noManualWorkOrders = "The organization's plan does not include work orders that people create."
+
 // priorityOptions are the priorities as people choose them.
 var priorityOptions = []option{
 	{Value: string(models.PriorityNone), Label: "None"}, {Value: string(models.PriorityLow), Label: "Low"},
@@ -256,11 +259,7 @@ type nodePlace struct{ Name, Kind, Code, Where, Choose, Open string }
 var workOrderNodePage = newPage[workOrderNodeView]("workorder_node.html")
 
 func placeOf(node models.NodeReference) nodePlace {
-	row := nodePlace{Name: node.Name, Kind: nodeKinds[node.Kind], Where: whereOf(node.Path)}
-	if node.ExternalID != nil {
-		row.Code = *node.ExternalID
-	}
-	return row
+	return nodePlace{Name: node.Name, Kind: nodeKinds[node.Kind], Code: valueOf(node.ExternalID), Where: whereOf(node.Path)}
 }
 
 // chooseNode shows the nodes on which the person may create work orders: those that a search
@@ -277,7 +276,7 @@ func (c *Console) chooseNode(r *request, source *sourceFeedback, forbidden strin
 		view.Forbidden, view.Nowhere = "The organization is read-only: no work orders can be created. Answering, completing and reviewing still work.", true
 		return workOrderNodePage.show(r, view)
 	case !r.viewer.ManualWorkOrders:
-		view.Forbidden, view.Nowhere = "The organization's plan does not include work orders that people create.", true
+		view.Forbidden, view.Nowhere = noManualWorkOrders, true
 		return workOrderNodePage.show(r, view)
 	}
 	row := func(node service.FoundNode) nodePlace {
