@@ -55,25 +55,24 @@
 //	</form>
 //
 //	func (c *Console) renameThing(r *request) error {
-//		f, err := r.sentForm()
-//		if err != nil {
-//			return err
-//		}
 //		id := r.Param("id")
-//		_, err = c.service.RenameThing(f.context(r), r.actor(), id, f.Value("name"))
-//		return r.finish(f, err, outcome{
+//		page := outcome{
 //			to: Root + "/things/" + id, done: "saved",
-//			again: func(status int, f form) error { return c.renderThing(r, status, id, f) },
+//			again: func(status int, f form) error { return c.renderThing(r, status, &f) },
+//		}
+//		return r.submit(page, func(ctx context.Context, f form) error {
+//			_, err := c.service.RenameThing(ctx, r.actor(), id, f.Value("name"))
+//			return err
 //		})
 //	}
 //
-// {{template "form"}} writes the form's key and the record's ETag; form.context passes them
-// to the service. A write in service.transaction stores the key with its Log Record (ormTx.log),
+// {{template "form"}} writes the form's key and the record's ETag; submit passes them to
+// the service. A write in service.transaction stores the key with its Log Record (ormTx.log),
 // so a double click or a reload acts once, and finish leads the second request to the same
 // page. A write that compares the record first (ormTx.matchesForm) is rejected if the record
 // has changed: finish shows the form again with what was entered and with who changed what.
-// When again shows the form after that, it sets form.ETag from the record as it is now. Errors
-// of fields are shown at the field with the name of the pointer, "/name" at "name".
+// When again shows the form after that, form.orRejected takes the record's ETag as it is now.
+// If what follows depends on the result, call sentForm, the write and finish. Errors of fields are shown at the field with the name of the pointer, "/name" at "name".
 //
 // request.confirm asks before something is destroyed, with its effects in sentences and
 // counts. request.showSecrets is the only way to show a secret: in the response to the POST
