@@ -72,7 +72,8 @@
 // page. A write that compares the record first (ormTx.matchesForm) is rejected if the record
 // has changed: finish shows the form again with what was entered and with who changed what.
 // When again shows the form after that, form.orRejected takes the record's ETag as it is now.
-// If what follows depends on the result, call sentForm, the write and finish. Errors of fields are shown at the field with the name of the pointer, "/name" at "name".
+// If what follows depends on the result, call sentForm, the write and finish. Errors of fields
+// are shown at the field with the name of the pointer, "/name" at "name".
 //
 // request.confirm asks before something is destroyed, with its effects in sentences and
 // counts. request.showSecrets is the only way to show a secret: in the response to the POST

@@ -63,10 +63,7 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 	if err != nil {
 		return err
 	}
-	if rejected != nil {
-		rejected.ETag = f.ETag
-		f = *rejected
-	}
+	f = f.orRejected(rejected)
 	view := integrationView{
 		Integration: found, State: integrationState(found.IntegrationRecord), CreatedAt: r.moment(found.CreatedAt),
 		LastCall: r.optionalMoment(found.LastCallAt), Usage: usage(found.IntegrationSummary),

@@ -104,10 +104,7 @@ func (c *Console) renderWebhook(r *request, status int, rejected *form) error {
 	if err != nil {
 		return err
 	}
-	if rejected != nil {
-		rejected.ETag = f.ETag
-		f = *rejected
-	}
+	f = f.orRejected(rejected)
 	view := webhookView{
 		Webhook: h, State: webhookMark(h.WebhookSummary), CreatedAt: r.moment(h.CreatedAt), OldSecretUntil: r.optionalMoment(h.PreviousSecretUntil),
 		FailingSince: r.optionalMoment(h.FailingSince), LastSuccess: r.optionalMoment(h.LastSuccessAt), LastAttempt: r.optionalMoment(h.LastAt),

@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -104,8 +105,8 @@ func (c *Console) renderWorkOrder(r *request, status int, rejected *form) error 
 	}
 	if rejected != nil {
 		view.Stale, view.Problem = rejected.Changed, questionsNamed(rejected.Error, detail.Answers)
-		for _, problem := range rejected.Errors {
-			view.Problem = strings.TrimSpace(view.Problem + " " + problem)
+		for _, field := range slices.Sorted(maps.Keys(rejected.Errors)) {
+			view.Problem = strings.TrimSpace(view.Problem + " " + rejected.Errors[field])
 		}
 		view.ReviewForm.Values = rejected.Values
 	}
