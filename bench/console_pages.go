@@ -128,7 +128,7 @@ func inventoryPages() []consolePage {
 		{name: "node with 1,000 directly below", path: "/inventory/" + consoleLevel, aim: aimLevel},
 		{name: "node deep down", path: "/inventory/eqp_30000000000000000000000003", aim: aimLevel},
 		{name: "node: before someone is assigned", path: "/inventory/" + consoleNode + "/assign", aim: aimRecord},
-		{name: "node: what assigning does", path: "/inventory/" + consoleNode + "/assign?identity=" + consoleSmallTeam, aim: aimRecord},
+		{name: "node: what assigning does", path: "/inventory/" + consoleNode + "/assign?identity=" + oneNodePerson, aim: aimRecord},
 		{name: "node: before someone is taken off", path: "/inventory/" + consoleNode + "/unassign?identity=" + oneNodePerson, aim: aimRecord},
 		{name: "new work order: a level of 1,000", path: "/work-orders/new?below=" + consoleLevel, aim: aimLevel},
 	}

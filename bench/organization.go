@@ -49,6 +49,9 @@ func (o organization) yaml(r *receiver, secret string) string {
 		grants += ", feedback.read, feedback.create"
 	}
 	var b strings.Builder
+	if o.person {
+		grants += ", work_orders.delete, work_orders.forward"
+	}
 	if o.questions > 0 {
 		scopes += `, "forms:read"`
 		b.WriteString("forms:\n  - key: long\n    name: Long\n    questions:\n")

@@ -60,9 +60,9 @@ func (q DeliverySearch) isSparse() bool {
 const (
 	// maxSearched is how many deliveries one page looks through at most, so that a filter
 	// that few match takes no longer on an address with many.
-	maxSearched = 10_000
+	maxSearched = 8_000
 	// maxTypesSearched is maxSearched if their events are looked up for their types.
-	maxTypesSearched = 4_000
+	maxTypesSearched = 3_200
 	// maxRecordEvents is how many of a record's latest changes have their deliveries listed.
 	maxRecordEvents = 500
 	// maxPositionSkew is by how much the time of a delivery's id may differ from when it

@@ -84,7 +84,7 @@ type NamedRecord struct{ ID, Name string }
 const (
 	// maxLooked is how many work orders of each source one page looks at, at most: with filters
 	// that few match it takes no longer in an organization with many.
-	maxLooked = 10_000
+	maxLooked = 8_000
 	// maxWordMatches is how many matches of words are looked up one by one. With more, the
 	// list is read in its own order.
 	maxWordMatches = 2_000
