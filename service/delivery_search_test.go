@@ -111,7 +111,7 @@ func testFilters(t *testing.T, others int) {
 func TestASparseSearchIsBounded(t *testing.T) {
 	f, record := planted(t)
 	f.Exec(`DELETE FROM webhooks WHERE id <> $1`, f.ID("erp_hook"))
-	f.PlantDeliveries("erp_hook", record, models.EventIssueCreated, models.DeliveryDelivered, 200, 25_000, servicetest.Start.Add(-8*time.Hour))
+	f.PlantDeliveries("erp_hook", record, models.EventIssueCreated, models.DeliveryDelivered, 200, 20_000, servicetest.Start.Add(-8*time.Hour))
 	search := service.DeliverySearch{Response: "5xx"}
 	page, err := f.SearchDeliveries(t.Context(), f.as("ann"), search, "", 20)
 	if err != nil || len(page.Deliveries) != 0 || page.SearchedTo == nil || page.Next == "" {
