@@ -74,6 +74,9 @@ func (f *fuzzer) call(r *rapid.T) apitest.Response {
 	for _, name := range slices.Sorted(maps.Keys(op.Query)) {
 		if rapid.IntRange(0, 3).Draw(r, "send "+name) == 0 {
 			query.Set(name, f.text(r))
+			if name == "id" && rapid.Bool().Draw(r, "known ids") {
+				query.Set(name, strings.Join(rapid.SliceOfN(rapid.SampledFrom(f.ids), 1, 101).Draw(r, name), ","))
+			}
 			if enum := enumOf(op.Query[name]); len(enum) > 0 && rapid.Bool().Draw(r, "known value") {
 				query.Set(name, rapid.SampledFrom(enum).Draw(r, name))
 			}

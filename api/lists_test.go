@@ -244,3 +244,66 @@ func TestEmptyLists(t *testing.T) {
 		t.Fatalf("the fixture has %d work orders", n)
 	}
 }
+
+// Every list takes up to 100 ids, separated by commas or repeated, next to its other filters.
+func TestListsTakeIDs(t *testing.T) {
+	eachList(t, func(t *testing.T, s *apitest.Server, l listCase) {
+		var made []string
+		for n := range 103 {
+			made = append(made, l.make(s, l.id(n+1)))
+		}
+		s.WaitForOpenTransactions()
+		h := harness{s}
+		newestFirst := func(ids ...string) []string {
+			sorted := slices.Sorted(slices.Values(ids))
+			slices.Reverse(sorted)
+			return sorted
+		}
+		unknown := l.prefix + "7" + strings.Repeat("z", 25)
+		for name, query := range map[string]string{
+			"separated by commas": "id=" + made[0] + "," + made[2], "repeated": "id=" + made[2] + "&id=" + made[0],
+			"twice": "id=" + made[0] + "," + made[2] + "," + made[0], "with an unknown one": "id=" + made[2] + "," + unknown + "," + made[0],
+			"with one of another type": "id=" + made[2] + ",dlv_" + strings.Repeat("0", 26) + "," + made[0],
+		} {
+			page := s.As("erp", http.MethodGet, l.path+"?"+query, nil).Want(http.StatusOK, "")
+			if got := idsOf(t, page, false); !slices.Equal(got, newestFirst(made[0], made[2])) {
+				t.Errorf("two ids %s list %v", name, got)
+			}
+			if l.filter != "" {
+				page := s.As("erp", http.MethodGet, l.path+"?"+l.filter+"&"+query, nil).Want(http.StatusOK, "")
+				if got := idsOf(t, page, false); !slices.Equal(got, newestFirst(made[0], made[2])) {
+					t.Errorf("two ids %s and the filter %s list %v", name, l.filter, got)
+				}
+			}
+		}
+		if got := idsOf(t, h.list(l.path, "id", strings.Join(made[:100], ","), "limit", "200"), false); !slices.Equal(got, newestFirst(made[:100]...)) {
+			t.Errorf("100 ids list %d records", len(got))
+		}
+		first := h.list(l.path, "id", strings.Join(made[:3], ","), "limit", "2")
+		rest := h.list(l.path, "id", strings.Join(made[:3], ","), "limit", "2", "cursor", first.Text("next_cursor"))
+		if got := append(idsOf(t, first, false), idsOf(t, rest, false)...); !slices.Equal(got, newestFirst(made[:3]...)) {
+			t.Errorf("the pages of three ids list %v", got)
+		}
+		changes := h.list(l.path, "id", made[1]+","+made[0], "changed_since", "2020-01-01T00:00:00Z")
+		if got := idsOf(t, changes, true); !slices.Equal(got, []string{made[0], made[1]}) {
+			t.Errorf("the changes of two ids are %v", got)
+		}
+		l.change(s, made[1], "changed")
+		l.change(s, made[2], "changed")
+		s.WaitForOpenTransactions()
+		if got := idsOf(t, h.list(l.path, "id", made[0]+","+made[1], "changed_since", changes.Text("sync_token")), true); !slices.Equal(got, []string{made[1]}) {
+			t.Errorf("the later changes of two ids are %v", got)
+		}
+		for name, parameters := range map[string][]string{
+			"101 ids": {"id", strings.Join(made[:101], ",")}, "101 ids, one of them twice": {"id", strings.Join(append(made[:100:100], made[0]), ",")},
+			"an empty one": {"id", made[0] + ","}, "only a comma": {"id", ","}, "a space": {"id", " " + made[0]}, "capitals": {"id", strings.ToUpper(made[0])},
+			"no id": {"id", "x"}, "half of one": {"id", made[0][:20]}, "a sync token without the ids": {"changed_since", changes.Text("sync_token")},
+			"a sync token of other ids": {"id", made[0], "changed_since", changes.Text("sync_token")}, "a cursor of other ids": {"id", made[0], "cursor", first.Text("next_cursor")},
+		} {
+			if response := h.list(l.path, parameters...); response.Status != http.StatusBadRequest || response.Text("code") != "invalid_request" {
+				t.Errorf("%s: %d\n%s", name, response.Status, response.Body)
+			}
+		}
+		s.As("erp", http.MethodGet, l.path+"?id=", nil).Want(http.StatusBadRequest, "invalid_request")
+	})
+}

@@ -241,12 +241,22 @@ var parameterExamples = map[string]any{
 	"If-None-Match": exampleETag, "If-Match": exampleETag, "Idempotency-Key": "7781-create-1",
 }
 
+// listedIDs are the examples of the parameter id of each list.
+var listedIDs = map[string]string{
+	"list-work-orders": exampleWorkOrder, "list-issues": exampleFeedback, "list-locations": exampleLocation, "list-systems": exampleSystem,
+	"list-equipment": exampleEquipment, "list-sub-equipment": exampleSubEquipment, "list-forms": exampleForm, "list-people": exampleAnn,
+	"list-teams": exampleCrew,
+}
+
 // describeParameters adds examples to parameters, and removes from their schemas
 // the description that the parameter itself has.
 func describeParameters(op *huma.Operation) {
 	for _, p := range op.Parameters {
 		if example, ok := parameterExamples[p.Name]; ok {
 			p.Example = example
+		}
+		if id, isList := listedIDs[op.OperationID]; isList && p.Name == "id" {
+			p.Example = []string{id}
 		}
 		schema := *p.Schema
 		schema.Description = ""

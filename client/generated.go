@@ -1510,6 +1510,9 @@ type WorkOrderUpdatedEventType string
 
 // ListEquipmentParams defines parameters for ListEquipment.
 type ListEquipmentParams struct {
+	// ID Only the records with these ids, at most 100, separated by commas. Ids of records that the integration may not read, and unknown ones, are ignored.
+	ID *[]string `form:"id,omitempty" json:"id,omitempty"`
+
 	// Limit Page size; values over 200 are capped.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -1537,6 +1540,9 @@ type GetEquipmentParams struct {
 
 // ListFormsParams defines parameters for ListForms.
 type ListFormsParams struct {
+	// ID Only the records with these ids, at most 100, separated by commas. Ids of records that the integration may not read, and unknown ones, are ignored.
+	ID *[]string `form:"id,omitempty" json:"id,omitempty"`
+
 	// Limit Page size; values over 200 are capped.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -1558,6 +1564,9 @@ type GetFormParams struct {
 
 // ListIssuesParams defines parameters for ListIssues.
 type ListIssuesParams struct {
+	// ID Only the records with these ids, at most 100, separated by commas. Ids of records that the integration may not read, and unknown ones, are ignored.
+	ID *[]string `form:"id,omitempty" json:"id,omitempty"`
+
 	// Limit Page size; values over 200 are capped.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -1597,6 +1606,9 @@ type GetIssueParams struct {
 
 // ListLocationsParams defines parameters for ListLocations.
 type ListLocationsParams struct {
+	// ID Only the records with these ids, at most 100, separated by commas. Ids of records that the integration may not read, and unknown ones, are ignored.
+	ID *[]string `form:"id,omitempty" json:"id,omitempty"`
+
 	// Limit Page size; values over 200 are capped.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -1630,6 +1642,9 @@ type GetMeParams struct {
 
 // ListPeopleParams defines parameters for ListPeople.
 type ListPeopleParams struct {
+	// ID Only the records with these ids, at most 100, separated by commas. Ids of records that the integration may not read, and unknown ones, are ignored.
+	ID *[]string `form:"id,omitempty" json:"id,omitempty"`
+
 	// Limit Page size; values over 200 are capped.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -1651,6 +1666,9 @@ type GetPersonParams struct {
 
 // ListSubEquipmentParams defines parameters for ListSubEquipment.
 type ListSubEquipmentParams struct {
+	// ID Only the records with these ids, at most 100, separated by commas. Ids of records that the integration may not read, and unknown ones, are ignored.
+	ID *[]string `form:"id,omitempty" json:"id,omitempty"`
+
 	// Limit Page size; values over 200 are capped.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -1678,6 +1696,9 @@ type GetSubEquipmentParams struct {
 
 // ListSystemsParams defines parameters for ListSystems.
 type ListSystemsParams struct {
+	// ID Only the records with these ids, at most 100, separated by commas. Ids of records that the integration may not read, and unknown ones, are ignored.
+	ID *[]string `form:"id,omitempty" json:"id,omitempty"`
+
 	// Limit Page size; values over 200 are capped.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -1705,6 +1726,9 @@ type GetSystemParams struct {
 
 // ListTeamsParams defines parameters for ListTeams.
 type ListTeamsParams struct {
+	// ID Only the records with these ids, at most 100, separated by commas. Ids of records that the integration may not read, and unknown ones, are ignored.
+	ID *[]string `form:"id,omitempty" json:"id,omitempty"`
+
 	// Limit Page size; values over 200 are capped.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -1726,6 +1750,9 @@ type GetTeamParams struct {
 
 // ListWorkOrdersParams defines parameters for ListWorkOrders.
 type ListWorkOrdersParams struct {
+	// ID Only the records with these ids, at most 100, separated by commas. Ids of records that the integration may not read, and unknown ones, are ignored.
+	ID *[]string `form:"id,omitempty" json:"id,omitempty"`
+
 	// Limit Page size; values over 200 are capped.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -2909,6 +2936,18 @@ func NewListEquipmentRequest(server string, params *ListEquipmentParams) (*http.
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
 
+		if params.ID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "id", *params.ID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Limit != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
@@ -3075,6 +3114,18 @@ func NewListFormsRequest(server string, params *ListFormsParams) (*http.Request,
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
 
+		if params.ID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "id", *params.ID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Limit != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
@@ -3216,6 +3267,18 @@ func NewListIssuesRequest(server string, params *ListIssuesParams) (*http.Reques
 		// styled parameters, preserving literal commas as delimiters
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
+
+		if params.ID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "id", *params.ID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
 
 		if params.Limit != nil {
 
@@ -3450,6 +3513,18 @@ func NewListLocationsRequest(server string, params *ListLocationsParams) (*http.
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
 
+		if params.ID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "id", *params.ID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Limit != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
@@ -3658,6 +3733,18 @@ func NewListPeopleRequest(server string, params *ListPeopleParams) (*http.Reques
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
 
+		if params.ID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "id", *params.ID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Limit != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
@@ -3799,6 +3886,18 @@ func NewListSubEquipmentRequest(server string, params *ListSubEquipmentParams) (
 		// styled parameters, preserving literal commas as delimiters
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
+
+		if params.ID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "id", *params.ID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
 
 		if params.Limit != nil {
 
@@ -3966,6 +4065,18 @@ func NewListSystemsRequest(server string, params *ListSystemsParams) (*http.Requ
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
 
+		if params.ID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "id", *params.ID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Limit != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
@@ -4132,6 +4243,18 @@ func NewListTeamsRequest(server string, params *ListTeamsParams) (*http.Request,
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
 
+		if params.ID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "id", *params.ID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Limit != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
@@ -4273,6 +4396,18 @@ func NewListWorkOrdersRequest(server string, params *ListWorkOrdersParams) (*htt
 		// styled parameters, preserving literal commas as delimiters
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
+
+		if params.ID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "id", *params.ID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
 
 		if params.Limit != nil {
 

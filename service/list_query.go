@@ -34,12 +34,14 @@ type listQuery struct {
 	// there may be few or many.
 	filters   []string
 	hasValues bool
-	// scans are conditions on {w}, each of which is read along an index in the list's order.
+	// scans are conditions on {w}, each of which is read along an index in the list's order. In
+	// a list of changes {w} is a row of positions, which has the columns that say who may read
+	// a record.
 	scans []string
 	// sources are rows read otherwise: what follows SELECT, without its order and limit.
 	sources []func(o pageOrder) string
 	// only is the only source of the list by ids, nil if it has those above. In a list of
-	// changes onlyIf is a filter instead.
+	// changes, and in one of ids, onlyIf is a filter instead.
 	only   func(o pageOrder) string
 	onlyIf string
 	// grant makes a node's rows visible, "" if nodes do not matter. node is the column that
@@ -59,6 +61,10 @@ type listQuery struct {
 	statuses []string
 	// creator restricts the list to what it created; an index has that in the order of ids.
 	creator string
+	// readable is the condition that the actor may read {w}.
+	readable string
+	// ids are those requested, nil for all.
+	ids []string
 	// digest identifies the list in its tokens.
 	digest string
 }
@@ -78,9 +84,10 @@ func (q *listQuery) where(condition, name string, value any) {
 	q.args[name] = value
 }
 
-// scan adds the rows that an index has in the list's order. In a list of changes {w} is
-// a row of positions, which has the columns that say who may read a record.
-func (q *listQuery) scan(condition string) { q.scans = append(q.scans, condition) }
+// scan makes the rows that meet the condition readable: an index has them in the list's order.
+func (q *listQuery) scan(condition string) {
+	q.scans, q.readable = append(q.scans, condition), condition
+}
 
 // source adds rows: what follows SELECT, without its order and limit. It must not return
 // a row twice: duplicates are removed only after each source was cut to the page size.
@@ -89,9 +96,9 @@ func (q *listQuery) source(rows func(o pageOrder) string) { q.sources = append(q
 // narrowBy adds the records of the nodes on which the actor has the grant, for an operator
 // all of the organization. They show their nodes.
 func (q *listQuery) narrowBy(grant models.Grant, below string) {
-	q.showsNodes = true
+	q.showsNodes, q.readable = true, "{w}.organization_id = @organization"
 	if q.all = q.actor.isOperator(); !q.all {
-		q.grant, q.below, q.node = grant, below, "{w}.inventory_id"
+		q.grant, q.below, q.node, q.readable = grant, below, "{w}.inventory_id", onNode(grant)
 	}
 }
 
@@ -104,7 +111,7 @@ func (q *listQuery) createdBy(grant models.Grant) {
 const anyGrant models.Grant = "any"
 
 // visibleNodes adds the nodes that the actor sees.
-func (q *listQuery) visibleNodes() { q.grant, q.node = anyGrant, "{w}.id" }
+func (q *listQuery) visibleNodes() { q.grant, q.node, q.readable = anyGrant, "{w}.id", visibleNode }
 
 // ofStatuses restricts the list to the statuses, if any.
 func (q *listQuery) ofStatuses(statuses []string) {
@@ -121,6 +128,15 @@ func (q *listQuery) ofCreator(id string) {
 		q.creator = id
 		q.where("{w}.created_by = @creator", "creator", id)
 	}
+}
+
+// ofIDs restricts the list to these records. They are looked up by their ids, and each is
+// checked as a single read checks it, so the nodes that the actor sees do not matter.
+func (q *listQuery) ofIDs(ids []string) {
+	q.ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	q.args["ids"] = q.ids
+	q.grant, q.create = "", ""
+	q.digest = digestOf(q.table, q.digest, q.ids)
 }
 
 // view is what must be known before a page is read.
@@ -236,7 +252,7 @@ const maxID = "~"
 // order returns the order of the page's list and where the page begins.
 func (q *listQuery) order(v view, start *pageStart) pageOrder {
 	conditions, filters := q.filters, ""
-	if start.changes && q.onlyIf != "" {
+	if q.onlyIf != "" && (start.changes || q.ids != nil) {
 		conditions = append(slices.Clip(conditions), q.onlyIf)
 	}
 	if len(conditions) > 0 {
@@ -251,7 +267,7 @@ func (q *listQuery) order(v view, start *pageStart) pageOrder {
 	q.args["horizon"], q.args["xid"], q.args["after"] = v.Horizon, start.at.Xid, start.at.ID
 	const key = "{w}.changed_xid, {w}.id"
 	o := pageOrder{keys: key, order: key, inPage: "xid, id", changes: true, rows: q.table, scanned: filters + begin}
-	if q.positions != "" {
+	if q.positions != "" && q.ids == nil {
 		o.rows = q.positions
 		if filters != "" { // positions lacks their columns
 			filters = ` AND (SELECT true FROM ` + q.table + ` r WHERE r.id = {w}.id` + with(filters, "w", "r") + ` LIMIT 1)`
@@ -329,6 +345,10 @@ const amongGranted = `({node} IN (SELECT node_id FROM granted) OR (SELECT true F
 
 // sourcesOf returns the sources of the page, without their order and limit.
 func (q *listQuery) sourcesOf(v view, o pageOrder) []string {
+	if q.ids != nil {
+		return []string{o.keys + ` FROM unnest(@ids::text[]) requested
+			CROSS JOIN LATERAL (SELECT * FROM ` + q.table + ` WHERE id = requested LIMIT 1) {w} WHERE ` + q.readable + o.scanned}
+	}
 	if q.only != nil && !o.changes {
 		return []string{q.only(o)}
 	}

@@ -81,9 +81,8 @@ func (s *Service) WorkOrders(ctx context.Context, actor Actor, filter WorkOrderF
 		q.where("{w}.created_at >= @since AND {w}.id >= @first", "since", *filter.CreatedSince)
 		q.args["first"] = models.FirstID(models.PrefixWorkOrder, filter.CreatedSince.Time)
 	}
-	readable := "{w}.organization_id = @organization"
 	if !q.all {
-		readable = readableWorkOrder
+		q.readable = readableWorkOrder
 		q.createdBy(models.GrantWorkOrdersCreate)
 		q.source(func(o pageOrder) string {
 			assigned := assignedTo("a.identity_id", "", o)
@@ -99,8 +98,11 @@ func (s *Service) WorkOrders(ctx context.Context, actor Actor, filter WorkOrderF
 	if filter.AssigneeID != "" {
 		q.args["assignee"] = filter.AssigneeID
 		q.onlyIf = "{w}.id IN (SELECT work_order_id FROM work_order_assignees WHERE identity_id = @assignee)"
+		if len(request.IDs) > 0 { // however many the identity has
+			q.onlyIf = "(SELECT true FROM work_order_assignees x WHERE x.work_order_id = {w}.id AND x.identity_id = @assignee LIMIT 1)"
+		}
 		q.only = func(o pageOrder) string {
-			return o.keys + ` FROM (` + assignedTo("@assignee", " AND "+readable, o) + `) {w}`
+			return o.keys + ` FROM (` + assignedTo("@assignee", " AND "+q.readable, o) + `) {w}`
 		}
 	}
 	return list[listedWorkOrder](ctx, s, q, request)
