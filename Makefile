@@ -36,6 +36,9 @@ help: ## List the targets and variables
 	@echo 'Variable for faults:'
 	@echo '  FAULTSFLAGS      flags of the tests: FAULTSFLAGS="-faults.time=20m -faults.seed=7"'
 	@echo
+	@echo 'Variable for soak:'
+	@echo '  SOAKFLAGS        flags of the test: SOAKFLAGS="-soak.time=8h -soak.every=5m"'
+	@echo
 	@echo 'Variables for run, which starts its own Postgres and Temporal:'
 	@echo '  DEV_DIR          the folder that keeps their data between runs (.dev)'
 	@echo '  API_PORT         the port of the API (8080)'
@@ -119,6 +122,11 @@ bench: bin/millwright bin/devstack ## Measure throughput and latency on a throwa
 faults: bin/devstack ## Run the fault tests for about ten minutes (docs/faults.md); writes docs/faults-run.md
 	bin/devstack exec -- go test ./e2e -count=1 -v -timeout 2h -run '^TestFault' \
 		-faults.time=3m -faults.outage=30s -faults.report=../docs/faults-run.md $(FAULTSFLAGS)
+
+.PHONY: soak
+soak: bin/devstack ## Run the service under a steady load with occasional faults for an hour (docs/soak.md, Linux); writes docs/soak-run.md
+	bin/devstack exec -- go test ./e2e -count=1 -v -timeout 48h -run '^TestSoak$$' \
+		-soak.time=1h -soak.report=../docs/soak-run.md $(SOAKFLAGS)
 
 ## Linting
 

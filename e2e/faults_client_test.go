@@ -101,6 +101,8 @@ type stormClient struct {
 	finding,
 	worker string
 	shared []string
+	// rest is how long it waits after each write.
+	rest time.Duration
 	// recorder gets every call, including those whose result the client ignores.
 	recorder *recorder
 
@@ -141,6 +143,9 @@ func (c *stormClient) run(storm, grace context.Context) {
 		}
 		c.retry(finish, w)
 		c.update(w, o)
+		if c.rest > 0 {
+			c.pause(storm, c.rest)
+		}
 	}
 }
 

@@ -104,7 +104,16 @@ func TestFaultStorm(t *testing.T) {
 
 	checked := time.Now()
 	a := newAudit(h, h.integrator(), receivers)
-	var ledger []*write
+	a.run(st.ledgerOf(a, clients))
+	a.recordFinalReads(recorder)
+	a.checkLinearizable(recorder)
+	st.report(seed, lasted, time.Since(checked), clients, a)
+}
+
+// ledgerOf returns the clients' writes, and adds the responses that they should not have got
+// to the faults.
+func (s *storm) ledgerOf(a *audit, clients []*stormClient) (ledger []*write) {
+	s.t.Helper()
 	for _, c := range clients {
 		ledger = append(ledger, c.ledger...)
 		for _, message := range c.badResponses {
@@ -114,10 +123,7 @@ func TestFaultStorm(t *testing.T) {
 			a.addFault("responses", "client %d got 500 %d times", c.number, n)
 		}
 	}
-	a.run(ledger)
-	a.recordFinalReads(recorder)
-	a.checkLinearizable(recorder)
-	st.report(seed, lasted, time.Since(checked), clients, a)
+	return ledger
 }
 
 // fails returns 503 for one event in n the first times it comes.

@@ -1,0 +1,284 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	soakTime  = flag.Duration("soak.time", 4*time.Second, "how long the soak lasts")
+	soakEvery = flag.Duration("soak.every", time.Minute, "how often the soak reads its figures, at most; it reads them at least 60 times")
+	soakFile  = flag.String("soak.report", "", "the file for the report of the soak, written if it did not fail")
+)
+
+const (
+	// soakClients write, each after a rest: together about 25 times a second, which leaves
+	// half of two cores idle.
+	soakClients, soakRest = 8, 250 * time.Millisecond
+	// soakFaults are how many faults a soak has.
+	soakFaults = 24
+)
+
+// TestSoak is a day in the life of an installation, at a steady rate: clients write, read,
+// list and follow changes, while now and then a process is killed or restarted, connections
+// break, or a receiver is down. One api and one worker are never touched, so that what they
+// hold must stay the same. In the end nothing may be lost, and the figures are printed.
+func TestSoak(t *testing.T) {
+	t.Parallel()
+	s := newSoak(t)
+	clients := s.stormClients(soakClients, rand.Uint64(), s.addresses, s.integrator().sharedOrders(3))
+	for _, c := range clients {
+		c.rest = soakRest
+	}
+	reader := &soakReader{integrator: s.failoverIntegrator(s.addresses, 0), seen: map[string]bool{}}
+
+	soaking, over := context.WithCancel(t.Context())
+	grace, hopeless := context.WithTimeout(t.Context(), *soakTime+recoveryLimit)
+	defer hopeless()
+	wait := runAll(soaking, grace, clients)
+	var reading sync.WaitGroup
+	reading.Go(func() { reader.run(soaking) })
+	s.watch(*soakTime)
+	over()
+	reading.Wait()
+	s.awaitAll()
+	wait()
+
+	a := newAudit(s.harness, s.integrator(), s.receivers)
+	ledger := s.ledgerOf(a, clients)
+	a.run(ledger)
+	reader.follow()
+	for _, w := range ledger {
+		if w.kind == "create" && w.acknowledged() {
+			s.written++
+			if !reader.seen[w.record] {
+				a.addFault("not in the list of changes", "%s", w.record)
+			}
+		} else if w.acknowledged() {
+			s.written++
+		}
+	}
+	s.report(reader)
+}
+
+// soak is an installation that runs for hours.
+type soak struct {
+	*storm
+	pg        *postgres
+	receivers []*receiver
+	// addresses are those of the apis.
+	addresses []string
+	// metrics are the addresses of the metrics of the parts that are never touched, by their
+	// names.
+	metrics map[string]string
+	// ports are what connections lead to, by the port.
+	ports   map[int]string
+	samples []sample
+	faults  []string
+	written int
+}
+
+func newSoak(t *testing.T) *soak {
+	t.Helper()
+	pg := newPostgres(t)
+	temporalAddress, temporalPort := freePort(t)
+	temporal := beginTemporal(t, pg.url, "temporal", temporalPort)
+	temporal.awaitReady(2*time.Minute, temporal.printedReady)
+	s := &soak{pg: pg, metrics: map[string]string{}, ports: map[int]string{pg.port: "Postgres", temporalPort: "Temporal"}}
+	for _, events := range []string{everyEvent, "work_order.created, work_order.updated, work_order.completed", "work_order.completed, work_order.cancelled"} {
+		r := newReceiver(t)
+		r.events, r.lean = events, true
+		s.receivers = append(s.receivers, r)
+		s.ports[portOf(t, r.server.URL)] = "receivers"
+	}
+	s.receivers[1].respondWith(fails(rand.Uint64(), 12))
+	h := newHarness(t, settings{
+		"DATABASE_URL": pg.url, "TEMPORAL_ADDRESS": temporalAddress, "SWEEP_INTERVAL": "2s",
+		"WEBHOOK_RETRY_SCHEDULE": "1s,1s,2s,2s,4s,4s,8s,8s,16s,16s,30s,30s,60s,60s",
+	}, s.receivers...)
+	second, _ := freePort(t)
+	s.addresses = []string{h.settings["MILLWRIGHT_ADDR"], second}
+	s.storm = &storm{harness: h}
+	add := func(name, command string, own settings, ready func(*process) bool) {
+		if strings.HasSuffix(name, " 1") {
+			s.metrics[name], _ = freePort(t)
+			own["METRICS_ADDR"] = s.metrics[name]
+		}
+		s.parts = append(s.parts, &part{name: name, begin: func() *process { return h.start(command, own) }, ready: ready})
+	}
+	for n, address := range s.addresses {
+		add(fmt.Sprintf("api %d", n+1), "api", settings{"MILLWRIGHT_ADDR": address}, func(*process) bool { return readyAt(address) == http.StatusOK })
+	}
+	for n := range 2 {
+		add(fmt.Sprintf("worker %d", n+1), "worker", settings{}, func(p *process) bool { return p.log.has(`"the worker runs"`) })
+	}
+	s.parts = append(s.parts,
+		&part{name: "Temporal", p: temporal, begin: func() *process { return beginTemporal(t, pg.url, "temporal", temporalPort) }, ready: (*process).printedReady},
+		&part{name: "Postgres", p: pg.p, begin: pg.begin, crash: pg.crash, ready: (*process).printedReady})
+	s.awaitAll()
+	return s
+}
+
+func portOf(t testing.TB, address string) (port int) {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err == nil {
+		_, err = fmt.Sscan(u.Port(), &port)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+func (s *soak) part(name string) *part {
+	for _, p := range s.parts {
+		if p.name == name {
+			return p
+		}
+	}
+	s.t.Fatalf("there is no part %s", name)
+	return nil
+}
+
+// watch reads the figures and makes the faults until the time is over.
+func (s *soak) watch(lasts time.Duration) {
+	s.t.Helper()
+	started := time.Now()
+	every := min(*soakEvery, lasts/60)
+	nextSample, nextFault := started, started.Add(lasts/soakFaults/2)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for now := range tick.C {
+		up := true
+		for _, p := range s.parts {
+			p.supervise(now)
+			up = up && p.up()
+		}
+		switch {
+		case !up:
+		case !now.Before(nextSample):
+			s.samples = append(s.samples, s.read(now.Sub(started)))
+			nextSample = nextSample.Add(every)
+		case now.Sub(started) >= lasts:
+			return
+		case !now.Before(nextFault):
+			s.fault(now, len(s.faults), lasts/soakFaults/4)
+			nextFault = nextFault.Add(lasts / soakFaults)
+		}
+	}
+}
+
+// fault makes the n-th fault. A receiver is down for the time.
+func (s *soak) fault(now time.Time, n int, down time.Duration) {
+	s.t.Helper()
+	const stay = 500 * time.Millisecond
+	kill := func(name string) { s.part(name).kill(now, stay) }
+	kinds := []struct {
+		what string
+		does func()
+	}{
+		{"api 2 killed", func() { kill("api 2") }},
+		{"worker 2 killed", func() { kill("worker 2") }},
+		{"every connection to the database ended", func() {
+			s.pg.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()`)
+		}},
+		{"a receiver down", func() {
+			until := now.Add(down)
+			s.receivers[2].respondWith(func(context.Context, delivery) int {
+				if time.Now().Before(until) {
+					return 0
+				}
+				return http.StatusNoContent
+			})
+		}},
+		{"Temporal killed", func() { kill("Temporal") }},
+		{"api 2 restarted", func() { s.part("api 2").p.terminate() }},
+		{"worker 2 restarted", func() { s.part("worker 2").p.terminate() }},
+		{"Postgres killed", func() { kill("Postgres") }},
+	}
+	kind := kinds[n%len(kinds)]
+	kind.does()
+	s.faults = append(s.faults, kind.what)
+}
+
+// soakReader reads as integrations do, and follows the changes.
+type soakReader struct {
+	*integrator
+	token string
+	// seen are the work orders of which it got a change.
+	seen map[string]bool
+	// calls are those that got 200, failed the others.
+	calls, failed int
+}
+
+// run reads until the context ends.
+func (r *soakReader) run(ctx context.Context) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	paths := []string{"/work-orders", "/work-orders?status=open&limit=20", "/me", "/forms", "/locations", "/people", "/issues"}
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if n%10 == 0 {
+			r.changes()
+			continue
+		}
+		_ = r.read(paths[n%len(paths)], nil)
+	}
+}
+
+// read reads a path and reports whether that went well.
+func (r *soakReader) read(path string, into any) bool {
+	response, err := r.call(http.MethodGet, path, "", nil)
+	if err != nil || response.status != http.StatusOK || into != nil && json.Unmarshal(response.body, into) != nil {
+		r.failed++
+		return false
+	}
+	r.calls++
+	return true
+}
+
+// changes reads the next page of changes and reports whether there are more.
+func (r *soakReader) changes() (more, ok bool) {
+	var page struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+		HasMore   bool   `json:"has_more"`
+		SyncToken string `json:"sync_token"`
+	}
+	since := r.token
+	if since == "" {
+		since = "2020-01-01T00:00:00Z"
+	}
+	if !r.read("/work-orders?limit=200&changed_since="+url.QueryEscape(since), &page) {
+		return true, false
+	}
+	for _, record := range page.Data {
+		r.seen[record.ID] = true
+	}
+	r.token = page.SyncToken
+	return page.HasMore, true
+}
+
+// follow reads all changes that are left.
+func (r *soakReader) follow() {
+	r.t.Helper()
+	eventually(r.t, recoveryLimit, "the changes are read to their end", func() bool {
+		more, ok := r.changes()
+		return ok && !more
+	})
+}
