@@ -104,8 +104,8 @@ func (h *harness) restoredElsewhere() *harness {
 	h.t.Helper()
 	there := h.anotherCluster()
 	dump := filepath.Join(h.t.TempDir(), "backup")
-	h.postgresProgram("pg_dump", "--format=custom", "--file="+dump, "--dbname="+h.settings["DATABASE_URL"])
-	h.postgresProgram("pg_restore", "--no-owner", "--exit-on-error", "--dbname="+there, dump)
+	h.script("backup", h.settings["DATABASE_URL"], dump)
+	h.script("restore", there, dump)
 	address, _ := freePort(h.t)
 	restored := &harness{t: h.t, org: h.org, key: h.key, settings: settings{}}
 	maps.Copy(restored.settings, h.settings)
@@ -162,11 +162,69 @@ func (h *harness) anotherCluster() string {
 	return strings.TrimSpace(p.out.String())
 }
 
-// postgresProgram runs one of Postgres's programs to its end.
-func (h *harness) postgresProgram(name string, args ...string) {
+// script runs one of the scripts of deploy/ for the database to its end.
+func (h *harness) script(name, database, file string) {
 	h.t.Helper()
-	path := filepath.Join(os.Getenv("POSTGRES_BIN"), name)
-	if output, err := exec.Command(path, args...).CombinedOutput(); err != nil {
-		h.t.Fatalf("%s: %v\n%s", name, err, output)
+	if output, err := scriptCommand(h.t, name, database, os.Getenv("POSTGRES_BIN"), file).CombinedOutput(); err != nil {
+		h.t.Fatalf("deploy/%s: %v\n%s", name, err, output)
+	}
+}
+
+// scriptCommand is the script of deploy/ with only what it needs in its environment.
+func scriptCommand(t testing.TB, name, database, programs, file string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command("../deploy/"+name, file)
+	c.Env = []string{"DATABASE_URL=" + database, "POSTGRES_BIN=" + programs, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir()}
+	return c
+}
+
+// The scripts keep the password out of the list of processes, dump nothing over a file, and
+// restore nothing into a database that is in use.
+func TestScriptsOfBackups(t *testing.T) {
+	t.Parallel()
+	programs, dir := t.TempDir(), t.TempDir()
+	seen := filepath.Join(dir, "seen")
+	stub := "#!/bin/sh\necho \"$(basename \"$0\") $*\" >>'" + seen + "'\n[ ! -e '" + seen + ".service' ] && cp \"$PGSERVICEFILE\" '" + seen + ".service'\n" +
+		"for a; do case $a in --file=*) echo dump >\"${a#--file=}\" ;; esac; done\n"
+	for name, prints := range map[string]string{"pg_dump": "", "pg_restore": "", "psql": "echo 0\n"} {
+		if err := os.WriteFile(filepath.Join(programs, name), []byte(stub+prints), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const database = "postgres://mill%40wright:p%25ss%20w%3Drd@[::1]:5433,db2/mill%2Fwright?sslmode=verify-full&sslrootcert=%2Fetc%2Fca.pem&pool_max_conns=4"
+	dump := filepath.Join(dir, "dump")
+	for _, name := range []string{"backup", "restore"} {
+		if output, err := scriptCommand(t, name, database, programs, dump).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, output)
+		}
+	}
+	read := func(file string) string {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(content)
+	}
+	want := "[database]\nuser=mill@wright\npassword=p%ss w=rd\ndbname=mill/wright\nhost=::1,db2\nport=5433,5432\nsslmode=verify-full\nsslrootcert=/etc/ca.pem\n"
+	if got := read(seen + ".service"); got != want {
+		t.Errorf("the service file is %q, want %q", got, want)
+	}
+	if got := read(seen); strings.Contains(got, "p%") || strings.Contains(got, "wright") || strings.Count(got, "service=database") != 4 {
+		t.Errorf("the programs were called as\n%s", got)
+	}
+	if info, err := os.Stat(dump); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the dump: %v, %v; want it readable by its owner alone", info, err)
+	}
+	if output, err := scriptCommand(t, "backup", database, programs, dump).CombinedOutput(); err == nil || !strings.Contains(string(output), "exists already") {
+		t.Errorf("a backup over a file: %v\n%s", err, output)
+	}
+	if err := os.WriteFile(filepath.Join(programs, "psql"), []byte("#!/bin/sh\necho 3\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if output, err := scriptCommand(t, "restore", database, programs, dump).CombinedOutput(); err == nil || !strings.Contains(string(output), "has 3 tables already") {
+		t.Errorf("a restore into a used database: %v\n%s", err, output)
+	}
+	if output, err := scriptCommand(t, "restore", "host=localhost", programs, dump).CombinedOutput(); err == nil || !strings.Contains(string(output), "not a URL") {
+		t.Errorf("without a URL: %v\n%s", err, output)
 	}
 }
