@@ -26,9 +26,11 @@ var examples = map[string][]string{
 		"millwright import acme.yaml",
 	},
 	"millwright listen": {
-		`millwright listen --secret "$DEMO_WEBHOOK_SECRET"`,
-		`millwright listen --secret "$DEMO_WEBHOOK_SECRET" --status 503`,
+		"millwright listen",
+		"millwright listen --secret-file secret --status 503",
+		"millwright listen --record received",
 	},
+	"millwright replay": {"millwright replay received/*.http --to http://127.0.0.1:8000/webhooks"},
 
 	"millwright health":            {"millwright health api"},
 	"millwright health api":        {"millwright health api"},

@@ -2,12 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,8 @@ type receiver struct {
 	hang   bool
 	every  int
 	body   bool
+	// record is the folder for what is received, "" for none.
+	record string
 	out    io.Writer
 	count  atomic.Int64
 }
@@ -31,15 +34,24 @@ type receiver struct {
 func listenCommand() *cobra.Command {
 	r := &receiver{}
 	var address string
+	var secret secretFlag
 	cmd := &cobra.Command{
 		Use:   "listen",
 		Short: "Receive webhooks: print each verified delivery, or fail on purpose",
 		Long: "Receives deliveries, verifies their signatures and prints a line for each.\n" +
-			"With --status, --delay or --hang it fails on purpose: each time, or every n-th time with --every n.",
+			"With --status, --delay or --hang it fails on purpose: each time, or every n-th time with --every n.\n" +
+			"The signing secret comes from WEBHOOK_SECRET or a file, because arguments are visible to all users of a machine.\n" +
+			"With --record each delivery becomes a file in a folder, headers and body as they came; replay sends them again.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if r.secret == "" {
-				return errors.New("the signing secret is missing: give --secret or set WEBHOOK_SECRET")
+			var err error
+			if r.secret, err = secret.read(); err != nil {
+				return err
+			}
+			if r.record != "" {
+				if err := os.MkdirAll(r.record, 0o700); err != nil {
+					return fmt.Errorf("cannot record: %w", err)
+				}
 			}
 			r.out = cmd.OutOrStdout()
 			listener, err := (&net.ListenConfig{}).Listen(cmd.Context(), "tcp", address)
@@ -55,20 +67,24 @@ func listenCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&address, "addr", "127.0.0.1:9090", "address to listen on")
-	flags.StringVar(&r.secret, "secret", os.Getenv("WEBHOOK_SECRET"), "signing secret (default: WEBHOOK_SECRET)")
+	secret.flag(cmd)
+	flags.StringVar(&r.record, "record", "", "also write each verified delivery as a file into this folder")
 	flags.IntVar(&r.status, "status", 0, "respond with this status instead of 204")
 	flags.DurationVar(&r.delay, "delay", 0, "wait this long before responding")
 	flags.BoolVar(&r.hang, "hang", false, "never respond")
 	flags.IntVar(&r.every, "every", 1, "fail only every n-th time")
 	flags.BoolVar(&r.body, "body", false, "also print the body")
-	// The help must not show the secret as the default of --secret.
-	flags.Lookup("secret").DefValue = ""
 	return cmd
 }
 
 // ServeHTTP receives one delivery.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	started := time.Now()
+	received, err := httputil.DumpRequest(req, true)
+	if err != nil {
+		http.Error(w, "The request cannot be read.", http.StatusBadRequest)
+		return
+	}
 	event, err := webhook.VerifyRequest(req, r.secret, started)
 	if err != nil {
 		fmt.Fprintf(r.out, "%s  rejected: %s\n", started.UTC().Format(time.TimeOnly), err)
@@ -76,6 +92,14 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	n := r.count.Add(1)
+	if r.record != "" {
+		// A delivery that is not on disk is not acknowledged.
+		if err := os.WriteFile(filepath.Join(r.record, fmt.Sprintf("%04d-%s-%s.http", n, event.Type, event.ID)), received, 0o600); err != nil {
+			fmt.Fprintf(r.out, "%s  #%d  cannot be recorded: %s\n", started.UTC().Format(time.TimeOnly), n, err)
+			http.Error(w, "The delivery cannot be recorded.", http.StatusInternalServerError)
+			return
+		}
+	}
 	failing := r.every > 0 && n%int64(r.every) == 0
 	status := http.StatusNoContent
 	if failing && r.status != 0 {

@@ -21,7 +21,7 @@ func (r *runner) writeEnv() error {
 		{"MILLWRIGHT_URL", "http://" + r.cfg.apiAddress + "/v1"},
 		{"DEMO_CLIENT_ID", r.demo.ClientID},
 		{"DEMO_CLIENT_SECRET", r.demo.ClientSecret},
-		{"DEMO_WEBHOOK_SECRET", r.demo.WebhookSecret},
+		{"WEBHOOK_SECRET", r.demo.WebhookSecret},
 		{"DEMO_PASSWORD", r.demo.Password},
 	})
 	if err := writeFile(envFile(r.cfg.dir), formatEnv(settings)); err != nil {
