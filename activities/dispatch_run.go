@@ -404,6 +404,7 @@ func (r *dispatchRun) record(ctx context.Context, mode recordMode) (bool, error)
 	if next := recorded.NextRetryAt; next != nil && (r.nextRetry.IsZero() || next.Before(r.nextRetry)) {
 		r.nextRetry = next.Time
 	}
+	r.Instrumentation.failed(recorded.Failed)
 	r.result.Delivered += recorded.Delivered
 	r.result.Failed += recorded.Failed + len(recorded.Retrying)
 	for n := range recorded.Attempted {

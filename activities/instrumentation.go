@@ -30,6 +30,7 @@ type Instrumentation struct {
 	claimed          prometheus.Gauge
 	inFlight         prometheus.Gauge
 	turnedOff        prometheus.Counter
+	failedForGood    prometheus.Counter
 	mails            *prometheus.CounterVec
 	lastSweep        prometheus.Gauge
 	sweepFound       prometheus.Counter
@@ -66,10 +67,11 @@ func NewInstrumentation(registerer prometheus.Registerer, tracer trace.Tracer, l
 			Help:    "Time from an event until the receiver accepted it, including retries.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600, 72 * 3600},
 		}),
-		dispatchers: gauge("mailboxes_active", "Addresses this worker is dispatching to."),
-		claimed:     gauge("mailbox_deliveries_in_hand", "Deliveries this worker has claimed; at most 384 for each address."),
-		inFlight:    gauge("delivery_requests_in_flight", "Requests to receivers in flight."),
-		turnedOff:   prometheus.NewCounter(counter("addresses_turned_off_total", "Webhook addresses turned off because they failed.")),
+		dispatchers:   gauge("mailboxes_active", "Addresses this worker is dispatching to."),
+		claimed:       gauge("mailbox_deliveries_in_hand", "Deliveries this worker has claimed; at most 384 for each address."),
+		inFlight:      gauge("delivery_requests_in_flight", "Requests to receivers in flight."),
+		turnedOff:     prometheus.NewCounter(counter("addresses_turned_off_total", "Webhook addresses turned off because they failed.")),
+		failedForGood: prometheus.NewCounter(counter("deliveries_failed_total", "Deliveries that failed and are not retried.")),
 		mails: prometheus.NewCounterVec(counter("mails_total",
 			"E-mails to people, by outcome: sent, kept (rejected permanently; the notice stays in the inbox), or put_off until the mail server accepts them."), []string{"outcome"}),
 		lastSweep:        gauge("sweep_last_success_timestamp_seconds", "When this worker last finished a sweep; 0 for never."),
@@ -90,7 +92,7 @@ func NewInstrumentation(registerer prometheus.Registerer, tracer trace.Tracer, l
 		i.mails.WithLabelValues(outcome)
 	}
 	for _, c := range []prometheus.Collector{
-		i.attempts, i.duration, i.latency, i.dispatchers, i.claimed, i.inFlight, i.turnedOff, i.mails, i.lastSweep, i.sweepFound, i.lastHousekeeping,
+		i.attempts, i.duration, i.latency, i.dispatchers, i.claimed, i.inFlight, i.turnedOff, i.failedForGood, i.mails, i.lastSweep, i.sweepFound, i.lastHousekeeping,
 	} {
 		if err := registerer.Register(c); err != nil {
 			return nil, err
@@ -214,6 +216,13 @@ func (i *Instrumentation) addressTurnedOff(ctx context.Context, webhookID string
 	if i != nil {
 		i.turnedOff.Inc()
 		i.log.WarnContext(ctx, "a webhook address was turned off because it fails", "webhook_id", webhookID)
+	}
+}
+
+// failed counts deliveries that are not retried.
+func (i *Instrumentation) failed(deliveries int) {
+	if i != nil {
+		i.failedForGood.Add(float64(deliveries))
 	}
 }
 

@@ -49,6 +49,9 @@ func (s *Service) translate(err error) error {
 		return err
 	}
 	if errors.Is(err, batch.ErrOverloaded) {
+		if s.Batches != nil {
+			s.Batches.Rejected()
+		}
 		return models.Errorf(models.CodeUnavailable, "Too many calls of the organization are waiting. Try again in a few seconds.")
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {

@@ -19,6 +19,9 @@ type Backlog struct {
 	OldestPending *models.Time
 	// Retries are deliveries that wait for another attempt, due or not.
 	Retries int
+	// Failed and Held deliveries are kept until they expire or are redelivered. Together
+	// they are counted up to MaxKeptCount.
+	Failed, Held int
 	// DirtyRecords have not been loaded by their workflow since a write, the longest
 	// since OldestDirty.
 	DirtyRecords int
@@ -30,7 +33,8 @@ type Backlog struct {
 	// but no lease, overdue retries, and dirty records.
 	UnclaimedAddresses, UnclaimedRetries, UnclaimedRecords int
 	// AddressesFailing are on, and their latest attempts failed.
-	AddressesOn, AddressesOff, AddressesFailing int
+	// AddressesTurnedOff are off because they failed.
+	AddressesOn, AddressesOff, AddressesFailing, AddressesTurnedOff int
 	// HorizonSince is since when the horizon of the lists of changes has not advanced,
 	// nil if it has since the newest beat.
 	HorizonSince *models.Time
@@ -48,6 +52,9 @@ type Backlog struct {
 // and changes no decision.
 const MaxBacklogCount = 100_000
 
+// MaxKeptCount bounds the count of failed and held deliveries, which may be many for weeks.
+const MaxKeptCount = 10_000
+
 // backlogQuery reads a Backlog in one round trip. It finds the oldest pending
 // delivery of each address by skipping along their index from address to address, so
 // a million deliveries after it cost nothing. Every count has a limit. Retries of a
@@ -64,11 +71,15 @@ var backlogQuery = with(`
 			count(*) FILTER (WHERE h.created_at < @unclaimed_since AND m.webhook_id IS NULL) AS unclaimed
 		FROM heads h LEFT JOIN mailboxes m ON m.webhook_id = h.webhook_id AND m.attended_until > @now
 		WHERE h.{not_deleted}
+	), kept AS (
+		SELECT count(*) FILTER (WHERE status = 'failed') AS failed, count(*) FILTER (WHERE status = 'held') AS held
+		FROM (SELECT status FROM deliveries WHERE status IN ('failed', 'held') AND {not_deleted} LIMIT @max_kept) x
 	)
 	SELECT @now::timestamptz AS at,
 		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE status = 'pending' AND {not_deleted} LIMIT @max) x) AS pending,
 		(SELECT oldest FROM waiting) AS oldest_pending,
 		(SELECT count(*) FROM (SELECT FROM open_deliveries WHERE status = 'retrying' LIMIT @max) x) AS retries,
+		(SELECT failed FROM kept) AS failed, (SELECT held FROM kept) AS held,
 		(SELECT count(*) FROM (SELECT FROM looks_owed LIMIT @max) x) AS dirty_records,
 		(SELECT min(since) FROM looks_owed) AS oldest_dirty,
 		(SELECT count(*) FROM (SELECT FROM notices WHERE mail = 'waiting' LIMIT @max) x) AS mails,
@@ -79,6 +90,7 @@ var backlogQuery = with(`
 		(SELECT count(*) FROM (SELECT FROM looks_owed WHERE since < @dirty_since LIMIT @max) x) AS unclaimed_records,
 		(SELECT count(*) FROM webhooks WHERE enabled) AS addresses_on,
 		(SELECT count(*) FROM webhooks WHERE NOT enabled) AS addresses_off,
+		(SELECT count(*) FROM webhooks WHERE NOT enabled AND (off_reason = @gone OR starts_with(off_reason, @failing))) AS addresses_turned_off,
 		(SELECT count(*) FROM webhook_health h JOIN webhooks w ON w.id = h.webhook_id
 			WHERE h.failing_since IS NOT NULL AND w.enabled) AS addresses_failing,
 		(SELECT min(at) FROM beats WHERE xid = pg_snapshot_xmin(pg_current_snapshot())) AS horizon_since,
@@ -90,7 +102,7 @@ var backlogQuery = with(`
 
 func backlogArgs(now models.Time, grace time.Duration) pgx.NamedArgs {
 	return pgx.NamedArgs{
-		"now": now, "max": MaxBacklogCount,
+		"now": now, "max": MaxBacklogCount, "max_kept": MaxKeptCount, "gone": offGone, "failing": offFailing,
 		"partition_days": PartitionDaysAhead, "partitions_until": now.Add(-models.EventRetention - 24*time.Hour),
 		"unclaimed_since": now.Add(-grace), "dirty_since": now.Add(-dirtyGrace(grace)),
 	}

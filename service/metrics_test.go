@@ -65,9 +65,30 @@ func TestBacklog(t *testing.T) {
 	if got := backlog(); got.Retries != 1 || got.UnclaimedRetries != 1 || got.DirtyRecords != 3 || got.UnclaimedRecords != 2 {
 		t.Errorf("with an overdue retry the backlog is %+v", got)
 	}
+	// Deliveries fail, others are held. An address that a person turned off did not fail.
+	f.SetDeliveries(models.DeliveryFailed, `id = $1`, d.DeliveryID)
+	pending = servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE status = 'pending'`)
+	f.SetDeliveries(models.DeliveryHeld, `status = 'pending'`)
+	if got := backlog(); got.Failed != 1 || got.Held != pending || pending < 2 || got.Retries != 0 {
+		t.Errorf("with a failed delivery and %d held ones the backlog is %+v", pending, got)
+	}
 	f.Exec(`UPDATE webhooks SET enabled = false, off_reason = 'test', off_at = now() WHERE id = $1`, f.ID("erp_hook"))
-	if got := backlog(); got.AddressesOff != 1 || got.AddressesOn != addresses-1 || got.AddressesFailing != 0 {
+	if got := backlog(); got.AddressesOff != 1 || got.AddressesOn != addresses-1 || got.AddressesFailing != 0 || got.AddressesTurnedOff != 0 {
 		t.Errorf("with an address off the backlog is %+v", got)
+	}
+	f.Exec(`UPDATE webhooks SET enabled = true, enabled_since = created_at, off_reason = NULL, off_at = NULL WHERE id = $1`, f.ID("erp_hook"))
+	for _, due := range []string{
+		`UPDATE webhook_health SET gone_at = $2 WHERE webhook_id = $1`,
+		`UPDATE webhook_health SET gone_at = NULL, failed_at = $2::timestamptz + interval '30 days' WHERE webhook_id = $1`,
+	} {
+		f.Exec(due, f.ID("erp_hook"), f.Clock.Now())
+		f.Exec(`UPDATE webhooks SET enabled = true, off_reason = NULL, off_at = NULL WHERE id = $1`, f.ID("erp_hook"))
+		if off, err := f.TurnOffIfUnsuccessful(t.Context(), f.ID("erp_hook")); !off || err != nil {
+			t.Fatalf("after %s it is off: %v, %v", due, off, err)
+		}
+		if got := backlog(); got.AddressesOff != 1 || got.AddressesTurnedOff != 1 {
+			t.Errorf("after %s the backlog is %+v", due, got)
+		}
 	}
 }
 
@@ -86,7 +107,7 @@ func TestBacklogOfManyDeliveriesIsCheap(t *testing.T) {
 		FROM (SELECT * FROM events LIMIT 1) e, generate_series(1, $1) n`, many)
 	f.Exec(`INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, created_at)
 		SELECT 'dlv_01kzx' || n, 'evt_01kzx' || n, $2, 'wo_x', 'delivered', now() FROM generate_series(1, $1) n`, many, f.ID("erp_hook"))
-	for _, state := range []models.DeliveryStatus{models.DeliveryDelivered, models.DeliveryPending, models.DeliveryRetrying} {
+	for _, state := range []models.DeliveryStatus{models.DeliveryDelivered, models.DeliveryPending, models.DeliveryRetrying, models.DeliveryHeld} {
 		f.SetDeliveries(state, `event_id LIKE 'evt_01kzx%'`)
 		f.Exec(`VACUUM ANALYZE open_deliveries, deliveries`)
 		started := time.Now()
@@ -97,7 +118,7 @@ func TestBacklogOfManyDeliveriesIsCheap(t *testing.T) {
 		indexes := map[string]bool{}
 		text := explainBacklog(t, f, func(n planNode) {
 			indexes[n.Index] = true
-			if n.Relation == "open_deliveries" && strings.Contains(n.Type, "Seq Scan") {
+			if strings.HasSuffix(n.Relation, "deliveries") && strings.Contains(n.Type, "Seq Scan") {
 				t.Errorf("%d %s deliveries are read by a sequential scan", many, state)
 			}
 		})

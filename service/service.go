@@ -84,6 +84,17 @@ func NotifyAttempts(ctx context.Context, w Waker, deliveries ...AttemptedDeliver
 	}
 }
 
+// BatchObserver is told of the batches that calls share, to export them as metrics. It is
+// safe for concurrent use and does not block.
+type BatchObserver interface {
+	// Writes and Lookups are called with each batch: its size, and how much of it is of the
+	// organization, for lookups of the integration, with the most.
+	Writes(size, largest int)
+	Lookups(size, largest int)
+	// Rejected is called when a call is rejected because too many of its organization wait.
+	Rejected()
+}
+
 // AddressRules decides which webhook addresses may be saved and dialled.
 type AddressRules struct {
 	AllowNetworks []netip.Prefix
@@ -132,6 +143,8 @@ type Options struct {
 	// AfterCommit is called after each commit, before workflows are woken; fault
 	// tests end the process there.
 	AfterCommit func()
+	// Batches observes batches; nil observes none.
+	Batches BatchObserver
 	// Lookups and Groups are connections for those alone (Pools); nil means the pool
 	// of everything else.
 	Lookups, Groups *pgxpool.Pool
@@ -211,14 +224,19 @@ func New(pool *pgxpool.Pool, options Options) (*Service, error) {
 		return nil, err
 	}
 	activity := &batch.Activity{Now: options.Now}
-	return &Service{
+	s := &Service{
 		Options: options, pool: pool, orm: orm,
 		activity: activity, calls: batch.NewCallSlots(activity),
 		writer: batch.NewWriter(cmp.Or(options.Groups, pool), pool, activity, options.Log),
 		reader: batch.NewReader(cmp.Or(options.Lookups, pool), options.Log),
 		beats:  batch.NewReader(pool, options.Log), callers: batch.NewReader(pool, options.Log),
 		reads: batch.NewSlots(pool, activity), readTimeout: 5 * time.Second,
-	}, nil
+	}
+	if options.Batches != nil {
+		s.writer.Observe(options.Batches.Writes)
+		s.reader.Observe(options.Batches.Lookups)
+	}
+	return s, nil
 }
 
 // now returns the time in UTC, in milliseconds.

@@ -33,13 +33,20 @@ func (s *Service) TurnOffIfUnsuccessful(ctx context.Context, webhookID string) (
 			FROM webhook_health h
 			WHERE w.id = @id AND h.webhook_id = w.id AND `+shutOffDue("w", "h", "@period")+`
 			RETURNING w.organization_id`, map[string]any{
-			"id": webhookID, "at": t.at, "period": s.ShutOffAfter.Seconds(), "gone": "The receiver answered 410 Gone.",
-			"failing": fmt.Sprintf("A delivery failed for good and none succeeded for %s.", formatDuration(s.ShutOffAfter)),
+			"id": webhookID, "at": t.at, "period": s.ShutOffAfter.Seconds(), "gone": offGone,
+			"failing": offFailing + formatDuration(s.ShutOffAfter) + ".",
 		})
 		return err
 	})
 	return off, err
 }
+
+// The reasons of addresses that were turned off because they failed; the second continues
+// with the period.
+const (
+	offGone    = "The receiver answered 410 Gone."
+	offFailing = "A delivery failed for good and none succeeded for "
+)
 
 // offNotice says whether turning an address off notifies people.
 type offNotice bool

@@ -36,7 +36,7 @@ exits with status 0 if the import would succeed. --overwrite imports the file al
 			if err != nil {
 				return err
 			}
-			svc, pools, err := openService(ctx, s, "millwright import", nil, requireSchema)
+			svc, pools, err := openService(ctx, s, "millwright import", requireSchema, nil)
 			if err != nil {
 				return err
 			}

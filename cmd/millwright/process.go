@@ -23,6 +23,7 @@ type process struct {
 	*observability
 	temporal client.Client
 	waker    *worker.Waker
+	batches  *telemetry.Batches
 	pools    service.Pools
 	service  *service.Service
 	// stops end the parts, the last one first.
@@ -32,7 +33,7 @@ type process struct {
 // startProcess builds a server's parts, up to the service on a database that
 // passes the check. The caller stops the process.
 func startProcess(ctx context.Context, s settings, command string, check schemaCheck) (_ *process, err error) {
-	p := &process{settings: s, log: s.logger()}
+	p := &process{settings: s, log: s.logger(), batches: telemetry.NewBatches()}
 	defer func() {
 		if err != nil {
 			p.stop()
@@ -48,7 +49,9 @@ func startProcess(ctx context.Context, s settings, command string, check schemaC
 	p.onStop(p.temporal.Close)
 	p.waker = worker.NewWaker(ctx, p.temporal, p.log)
 	p.onStop(func() { stopWaker(p.waker) })
-	if p.service, p.pools, err = openService(ctx, s, "millwright "+command, p.waker, check); err != nil {
+	if p.service, p.pools, err = openService(ctx, s, "millwright "+command, check, func(o *service.Options) {
+		o.Waker, o.Batches = p.waker, p.batches
+	}); err != nil {
 		return nil, err
 	}
 	p.onStop(p.pools.Close)
@@ -67,7 +70,7 @@ func (p *process) stop() {
 // serveMetrics serves the process's metrics and those of the collectors on
 // METRICS_ADDR, if set, until the context ends.
 func (p *process) serveMetrics(ctx context.Context, more ...prometheus.Collector) error {
-	p.registry.MustRegister(p.waker, telemetry.PoolMetrics(p.pools.All()...))
+	p.registry.MustRegister(p.waker, telemetry.PoolMetrics(p.pools.All()...), p.batches)
 	p.registry.MustRegister(more...)
 	return p.observability.serve(ctx, p.settings.MetricsAddr, p.settings.MetricsHosts)
 }
@@ -91,13 +94,16 @@ func stopWaker(w *worker.Waker) {
 }
 
 // openService connects to the database and returns the service with its pools,
-// which the caller closes. It fails if the schema is older than the program.
-func openService(ctx context.Context, s settings, application string, waker service.Waker, check schemaCheck) (*service.Service, service.Pools, error) {
+// which the caller closes. It fails if the schema is older than the program. change, if not
+// nil, changes the service's options.
+func openService(ctx context.Context, s settings, application string, check schemaCheck, change func(*service.Options)) (*service.Service, service.Pools, error) {
 	options, err := s.serviceOptions(s.logger())
 	if err != nil {
 		return nil, service.Pools{}, err
 	}
-	options.Waker = waker
+	if change != nil {
+		change(&options)
+	}
 	pools, err := s.pool(application).Open(ctx, s.DatabaseURL)
 	if err != nil {
 		return nil, service.Pools{}, err

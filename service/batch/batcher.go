@@ -42,6 +42,9 @@ type batcher[J comparable] struct {
 	// while others are active; 0 means no bound.
 	maxNextToOthers int
 	activity        *Activity
+	// observe, if not nil, is called with each batch: its jobs, and how many are of the
+	// tenant with the most.
+	observe func(jobs, largest int)
 	// tenant returns whose job it is.
 	tenant func(J) string
 	// conflictKeys returns the keys of a job: no two jobs of a batch share one.
@@ -76,6 +79,8 @@ type tenantQueue[J comparable] struct {
 	// room is how many jobs the batch still takes of the tenant, closed that it takes none.
 	room   int
 	closed bool
+	// taken is how many of its jobs the batch being filled has.
+	taken int
 }
 
 // add queues the jobs, which belong to one tenant. The batches run in goroutines of
@@ -211,7 +216,7 @@ func (b *batcher[J]) next(r *running) []J {
 func (b *batcher[J]) fill(r *running) []J {
 	full := &filling[J]{tenants: map[string]bool{}, taken: map[string]bool{}}
 	for _, q := range b.turns {
-		q.closed, q.room = b.busy(q.tenant), b.maxSize
+		q.closed, q.room, q.taken = b.busy(q.tenant), b.maxSize, 0
 		if b.maxNextToOthers > 0 && len(q.jobs) > fewWaiting && b.activity.others(q.tenant) {
 			q.room = b.maxNextToOthers
 		}
@@ -232,7 +237,9 @@ func (b *batcher[J]) fill(r *running) []J {
 			}
 		}
 	}
+	largest := 0
 	for _, q := range b.turns {
+		largest = max(largest, q.taken)
 		q.jobs = append(q.passed, q.jobs[q.next:]...)
 		q.next, q.passed, q.closed = 0, nil, false
 		// Credit is for jobs that wait for their turn, not for those that conflict.
@@ -241,6 +248,9 @@ func (b *batcher[J]) fill(r *running) []J {
 	b.turns = slices.Concat(b.turns[first:], b.turns[:first])
 	b.waiting -= len(full.jobs)
 	b.dropEmpty()
+	if b.observe != nil && len(full.jobs) > 0 {
+		b.observe(len(full.jobs), largest)
+	}
 	r.tenants, r.large = full.tenants, full.large || len(full.jobs) == b.maxSize
 	return full.jobs
 }
@@ -279,6 +289,7 @@ func (b *batcher[J]) take(q *tenantQueue[J], batch *filling[J]) {
 			}
 			q.credit -= 1 + rows
 			q.room--
+			q.taken++
 			batch.jobs, batch.rows = append(batch.jobs, job), batch.rows+rows
 			batch.tenants[q.tenant] = true
 		}

@@ -42,6 +42,13 @@ func TestBatcher(t *testing.T) {
 		for tenant, rows := range rowsOf {
 			b.learn(tenant, rows)
 		}
+		var observed []int
+		b.observe = func(jobs, largest int) { // next holds the lock
+			if largest < 1 || largest > jobs || jobs > maxSize {
+				t.Errorf("observed are %d of %d jobs in a batch of at most %d", largest, jobs, maxSize)
+			}
+			observed = append(observed, jobs)
+		}
 		b.serve = func(batch []*job) {
 			tenants := map[string]bool{}
 			mu.Lock()
@@ -105,6 +112,15 @@ func TestBatcher(t *testing.T) {
 		defer mu.Unlock()
 		if peak > 2 {
 			t.Errorf("%d batches ran at a time, want at most two", peak)
+		}
+		b.mu.Lock()
+		total := 0
+		for _, n := range observed {
+			total += n
+		}
+		b.mu.Unlock()
+		if total != len(served) {
+			t.Errorf("batches of %v jobs were observed, %d jobs were served", observed, len(served))
 		}
 		for n := range jobs {
 			if got := slices.Contains(served, n); got == withdrawn[n] {

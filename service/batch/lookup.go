@@ -53,6 +53,10 @@ func NewReader(pool *pgxpool.Pool, log *slog.Logger) *Reader {
 	return r
 }
 
+// Observe calls observe with each batch: its lookups, and how many are of the tenant with
+// the most. It is called before the first lookup.
+func (r *Reader) Observe(observe func(lookups, largest int)) { r.batcher.observe = observe }
+
 // Lookup reads one row.
 type Lookup struct {
 	queue

@@ -62,6 +62,10 @@ func NewWriter(groups, pool *pgxpool.Pool, activity *Activity, log *slog.Logger)
 	return w
 }
 
+// Observe calls observe with each group: its writes, and how many are of the tenant with
+// the most. It is called before the first write.
+func (w *Writer) Observe(observe func(writes, largest int)) { w.batcher.observe = observe }
+
 // Write runs do in its own transaction and commits. An error of do is returned and
 // rolls the transaction back. A transaction that loses a deadlock is retried up to
 // three times in all, so do must not depend on anything it changed outside.
