@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -56,9 +57,17 @@ var errorTexts = map[models.Code]struct {
 	},
 }
 
+// statusAbandoned is in the log and the metrics for a request whose browser has closed the
+// connection, which gets no response. Reverse proxies use the same number.
+const statusAbandoned = 499
+
 // fail responds with the page of an error. It is the only place where an error becomes a
 // page. An error other than *models.Error is logged, and its text not shown.
 func (r *request) fail(err error) {
+	if errors.Is(r.ctx().Err(), context.Canceled) {
+		r.Status(statusAbandoned)
+		return
+	}
 	code := models.CodeOf(err)
 	if code == models.CodeInternal && r.ctx().Err() == nil {
 		r.console.log.ErrorContext(r.ctx(), "a page failed", "route", r.FullPath(), "error", err.Error())
