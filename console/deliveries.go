@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -202,7 +203,7 @@ func (c *Console) listDeliveries(r *request) error {
 func (r *request) deliveryRow(d service.DeliveryItem, urls map[string]string) deliveryRow {
 	row := deliveryRow{
 		ID: d.ID, Page: Root + "/deliveries/" + d.ID, State: deliveryMarks[d.Status], Type: d.EventType,
-		Record: d.RecordID, RecordURL: urls[d.RecordID], Address: d.URL, AddressURL: webhookURL(d.WebhookID), Integration: d.Integration,
+		Record: d.RecordID, RecordURL: urls[d.RecordID], Address: strings.TrimPrefix(d.URL, "https://"), AddressURL: webhookURL(d.WebhookID), Integration: d.Integration,
 		Response: responseText(d.Attempts, d.LastStatus, d.LastError), Attempts: strconv.Itoa(d.Attempts),
 		Next: r.optionalMoment(d.NextAttemptAt), At: r.moment(d.CreatedAt), Off: !d.Enabled,
 	}

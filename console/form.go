@@ -283,7 +283,7 @@ type confirmView struct {
 	Title string
 	// Effects are sentences, with counts where there are any.
 	Effects []string
-	// Action is the URL that the form is sent to, Button what its button says.
+	// Action is the URL that the form is sent to, Button what its button says, "" without one.
 	Action, Button string
 	// Harmless actions have an ordinary button.
 	Harmless bool

@@ -20,10 +20,13 @@ var nodeGrants = map[models.Grant]string{
 	models.GrantFeedbackRead: "feedback: read", models.GrantFeedbackCreate: "feedback: create", models.GrantFeedbackResolve: "feedback: resolve",
 }
 
+// grantList names the permissions, always in the same order.
 func grantList(grants []models.Grant) string {
-	names := make([]string, len(grants))
-	for i, g := range grants {
-		names[i] = nodeGrants[g]
+	var names []string
+	for _, g := range models.AllGrants {
+		if slices.Contains(grants, g) {
+			names = append(names, nodeGrants[g])
+		}
 	}
 	return strings.Join(names, ", ")
 }

@@ -3,6 +3,7 @@ package console_test
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -90,6 +91,22 @@ func TestAssigningOnANode(t *testing.T) {
 		b.WantPath("/console/inventory")
 		b.WantText("You have no permission on any node")
 	})
+}
+
+// Records of a node have the states that they have in their lists: colour, icon and word.
+func TestRecordsOfANodeHaveStates(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	newRecord(t, s)
+	newFeedback(t, s)
+	ann, node := s.SignedIn("ann"), "/console/inventory/"+s.ID("ahu1")
+	mark := regexp.MustCompile(`<td data-label="Status">(<span class="state .*?</span>)</td>`)
+	for tab, list := range map[string]string{"work-orders": "/console/work-orders", "feedback": "/console/feedback"} {
+		want, got := mark.FindStringSubmatch(ann.Get(list).Body), mark.FindStringSubmatch(ann.Get(node+"?tab="+tab).Body)
+		if want == nil || got == nil || got[1] != want[1] {
+			t.Errorf("%s of the node have %q, the list has %q", tab, got, want)
+		}
+	}
 }
 
 // What a node's page offers follows the permissions there: each is taken away in turn.

@@ -42,7 +42,8 @@ type nodeTab struct {
 
 // recordRow is a work order or feedback of a node.
 type recordRow struct {
-	URL, Number, Title, Status string
+	URL, Number, Title string
+	State              stateMark
 	// Where is the node below, without a name for the node itself.
 	Where placeView
 	At    moment
@@ -137,7 +138,7 @@ func (c *Console) nodeWorkOrders(r *request, view *nodeView) error {
 	}
 	for _, w := range found {
 		view.WorkOrders = append(view.WorkOrders, recordRow{
-			URL: workOrderURL(w.ID), Number: strconv.FormatInt(w.Number, 10), Title: w.Title, Status: w.Status.Name, Where: below(view.Node.ID, w.Inventory, urls), At: r.moment(w.CreatedAt),
+			URL: workOrderURL(w.ID), Number: strconv.FormatInt(w.Number, 10), Title: w.Title, State: workOrderMarks[models.WorkOrderStatus(w.Status.Code)], Where: below(view.Node.ID, w.Inventory, urls), At: r.moment(w.CreatedAt),
 		})
 	}
 	return nil
@@ -155,7 +156,7 @@ func (c *Console) nodeFeedback(r *request, view *nodeView) error {
 	}
 	for _, f := range found {
 		view.Feedback = append(view.Feedback, recordRow{
-			URL: feedbackURL(f.ID), Title: f.Subject, Status: f.Status.Name, Where: below(view.Node.ID, f.Inventory, urls), At: r.moment(f.CreatedAt),
+			URL: feedbackURL(f.ID), Title: f.Subject, State: feedbackMarks[models.FeedbackStatus(f.Status.Code)], Where: below(view.Node.ID, f.Inventory, urls), At: r.moment(f.CreatedAt),
 		})
 	}
 	return nil

@@ -77,11 +77,15 @@ func (c *Console) confirmRedelivery(r *request) error {
 		}
 		view.Effects = append(view.Effects, countSentence(count))
 	}
-	if len(counts) == 0 {
-		view.Effects = append(view.Effects, "Nothing matches the filters, so nothing would be sent.")
+	switch {
+	case n > 0:
+		view.Button = "Redeliver " + atLeast(n, more)
+		view.Effects = append(view.Effects, "They go out in the order of their events, with the records as they are then. This page does not wait for it.")
+	case len(counts) == 0:
+		view.Effects, view.BackText = []string{"Nothing matches the filters, so nothing would be sent."}, "Back"
+	default:
+		view.Effects, view.BackText = append(view.Effects, "Nothing can be redelivered now."), "Back"
 	}
-	view.Button = "Redeliver " + atLeast(n, more)
-	view.Effects = append(view.Effects, "They go out in the order of their events, with the records as they are then. This page does not wait for it.")
 	return r.confirm(view)
 }
 
@@ -89,7 +93,7 @@ func (c *Console) confirmRedelivery(r *request) error {
 func countSentence(count service.MatchCount) string {
 	sentence := fmt.Sprintf("%s to %s.", atLeast(count.N-count.Pending, count.More), count.URL)
 	if !count.Enabled {
-		return sentence + " This address is off, so they stay as they are: turn it on first."
+		return sentence + " This address is off, so nothing is sent to it: turn it on first."
 	}
 	if count.Delivered > 0 {
 		sentence += " " + plural(count.Delivered, "was", "were") + " delivered before; the receiver gets them again, with the same event ids."

@@ -129,3 +129,25 @@ func counted(n, most int, one, several string) string {
 func icon(name string) template.HTML {
 	return template.HTML(`<svg class="icon" aria-hidden="true" focusable="false"><use href="#icon-` + template.HTMLEscapeString(name) + `"></use></svg>`) //nolint:gosec // escaped
 }
+
+// breakable lets a line break after the punctuation of a long name, such as a URL or the type
+// of an event, rather than within its words.
+func breakable(text string) template.HTML {
+	const marks = "/._-?&="
+	var out strings.Builder
+	for from := 0; from < len(text); {
+		end := len(text)
+		if at := strings.IndexAny(text[from:], marks); at >= 0 {
+			end = from + at
+			for end < len(text) && strings.IndexByte(marks, text[end]) >= 0 {
+				end++
+			}
+		}
+		if from > 0 {
+			out.WriteString("<wbr>")
+		}
+		out.WriteString(template.HTMLEscapeString(text[from:end]))
+		from = end
+	}
+	return template.HTML(out.String()) //nolint:gosec // escaped
+}

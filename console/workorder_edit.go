@@ -37,9 +37,9 @@ type factRow struct{ Name, Value string }
 
 var editWorkOrderPage = newPage[editWorkOrderView]("workorder_edit.html")
 
-// workOrderName is how a page names a work order.
+// workOrderName is how a sentence names a work order.
 func workOrderName(record models.WorkOrderRecord) string {
-	return fmt.Sprintf("Work order %d: %s", record.Number, record.Title)
+	return fmt.Sprintf("work order %d: %s", record.Number, record.Title)
 }
 
 // editedFields are the fields of the form, as people read their names.

@@ -11,5 +11,5 @@ var workOrderMarks = map[models.WorkOrderStatus]stateMark{
 
 // priorityMarks show the priorities of work orders.
 var priorityMarks = map[models.Priority]stateMark{
-	models.PriorityHigh: {"bad", "warn", "High"}, models.PriorityMedium: {"warn", "", "Medium"}, models.PriorityLow: {"muted", "", "Low"}, models.PriorityNone: {"muted", "", "None"},
+	models.PriorityHigh: {"bad", "warn", "High"}, models.PriorityMedium: {"muted", "", "Medium"}, models.PriorityLow: {"muted", "", "Low"}, models.PriorityNone: {"muted", "", "None"},
 }

@@ -1,0 +1,63 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"millwright/console/consoletest"
+	"millwright/models"
+	"millwright/service"
+)
+
+// A state without an icon leaves no room for one.
+func TestAStateWithoutAnIconIsAWord(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	made, err := s.CreateWorkOrder(t.Context(), s.Actor("erp"), service.Call{}, service.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Check the belt", Priority: models.PriorityMedium})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/console/work-orders/" + made.RecordID, "/console/work-orders", "/console/work-orders?view=board"} {
+		page := s.SignedIn("ann").Get(path).Want(http.StatusOK, `<span class="state muted">Medium</span>`)
+		wantNot(t, page, `href="#icon-"`)
+	}
+}
+
+// If nothing can be redelivered, no button offers to do it.
+func TestNothingToRedeliver(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	newRecord(t, s)
+	dispatch(t, s, "erp_hook", responding(http.StatusGone, "Gone"))
+	s.Exec(`UPDATE webhooks SET enabled = false, off_at = now(), off_reason = 'Gone' WHERE id = $1`, s.ID("erp_hook"))
+	ann := s.SignedIn("ann")
+	for query, says := range map[string]string{
+		"status=failed": "1 delivery to http://127.0.0.1:9/erp. This address is off, so nothing is sent to it: turn it on first.",
+		"status=held":   "Nothing matches the filters, so nothing would be sent.",
+	} {
+		page := ann.Get("/console/deliveries/redeliver-matching?"+query).Want(http.StatusOK, says, ">Back</a>")
+		wantNot(t, page, "Redeliver 0")
+		wantNot(t, page, "They go out")
+	}
+}
+
+// Permissions are always listed in the same order.
+func TestPermissionsHaveAnOrder(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	s.Exec(`UPDATE permission_definitions SET grants = '{feedback.read,work_orders.read,inventory.read}' WHERE id = $1`, s.ID("working"))
+	const want = "inventory: read, work orders: read, feedback: read"
+	page := s.SignedIn("ann").Get("/console/inventory/" + s.ID("hq") + "?tab=assignees")
+	if !strings.Contains(page.Body, `data-label="Permissions">`+want) {
+		t.Errorf("the permissions are not %q:\n%s", want, page.Body)
+	}
+}
+
+// Long names break after their punctuation, not within their words.
+func TestLongNamesBreakAtPunctuation(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	newRecord(t, s)
+	s.SignedIn("ann").Get("/console/deliveries").Want(http.StatusOK, "work_<wbr>order.<wbr>created</a>", "<bdi>http://<wbr>127.<wbr>0.<wbr>0.<wbr>1:9/<wbr>erp</bdi>")
+}
