@@ -104,6 +104,7 @@ conformance: bin/devstack ## Test the product against the specification, rule by
 
 .PHONY: screenshots
 screenshots: bin/devstack ## Take the pictures of the console in docs/console again (needs Chromium)
+	rm -f docs/console/*.png
 	CONSOLE_DOCS="$$PWD/docs/console" bin/devstack exec --no-temporal -- go test ./console -count=1 -run '^TestPagesOfTheDemo$$'
 
 .PHONY: fuzz

@@ -1,9 +1,12 @@
 package console_test
 
 import (
+	"encoding/json"
+	"math/rand/v2"
 	"net/http"
 	"os"
-	"strings"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,159 +18,261 @@ import (
 	"millwright/webhook"
 )
 
-// demoJobs are work orders of a day at the demo's campus: a node's key, what is to be done,
-// and how urgent it is.
-var demoJobs = []struct {
-	node, title string
-	priority    models.Priority
-}{
-	{"acute_tower_ahu_01", "Replace the supply filters", models.PriorityHigh},
-	{"acute_tower_lft_01", "Door operator closes too slowly", models.PriorityMedium},
-	{"acute_tower_gen_01", "Monthly test run of the standby generator", models.PriorityMedium},
-	{"acute_tower_ups_01", "Battery string reports a weak block", models.PriorityHigh},
-	{"acute_tower_020", "Lamp over the MRI console flickers", models.PriorityLow},
-	{"acute_tower_chl_01", "Compressor 2 trips on high pressure", models.PriorityHigh},
-	{"acute_tower_fap_01", "Loop 7 shows an earth fault", models.PriorityHigh},
-	{"acute_tower_310", "Radiator in room 12 stays cold", models.PriorityMedium},
-	{"acute_tower_cwp_02", "Mechanical seal drips", models.PriorityMedium},
-	{"acute_tower_msb_01", "Thermography of the incoming breaker", models.PriorityLow},
-	{"acute_tower_ahu_02", "Humidifier cylinder is due", models.PriorityMedium},
-	{"acute_tower_120", "Nurse call in bay 4 does not reset", models.PriorityHigh},
+// demoNow is when the pages of the demo are seen: a Wednesday morning.
+var demoNow = demoTime(18, 9, 20)
+
+// demoTime returns a time of March 2026.
+func demoTime(day, hour, minute int) time.Time {
+	return time.Date(2026, time.March, day, hour, minute, 0, 0, time.UTC)
 }
 
-// newDemoSite is a site with the organizations of demo/ after a day of work: one address
-// works but for two hours of its receiver's maintenance, one fails, one is off.
-func newDemoSite(t *testing.T) *consoletest.Site {
+// demoURL is the demo's public URL, for links and QR codes.
+const demoURL = "https://maintenance.northfield.example.com"
+
+// demo is a site with the organizations of demo/ and what happened there.
+type demo struct {
+	*consoletest.Site
+	t     *testing.T
+	steps []demoStep
+	// names are those of integrations by their keys.
+	names map[string]string
+}
+
+// demoStep is something that happens at a time.
+type demoStep struct {
+	at time.Time
+	do func()
+}
+
+// sameRandom returns the same bytes each time that the test runs.
+type sameRandom struct {
+	mu     sync.Mutex
+	source *rand.ChaCha8
+}
+
+func (r *sameRandom) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.source.Read(p)
+}
+
+// newDemo returns the demo at demoNow, after two weeks of work: one address works but for two
+// hours of its receiver's maintenance, one fails, one is off. All of it is the same each time.
+func newDemo(t *testing.T) *demo {
 	t.Helper()
-	s := consoletest.NewSite(t, withExamples, func(o *console.Options) {
-		o.WorkflowsURL = "http://127.0.0.1:8233/namespaces/default/workflows"
+	fixture := servicetest.New(t, func(o *service.Options) { o.Random = &sameRandom{source: rand.NewChaCha8([32]byte{})} })
+	site := consoletest.On(t, fixture, withExamples, func(o *console.Options) {
+		o.PublicURL, o.WorkflowsURL = demoURL, "http://127.0.0.1:8233/namespaces/default/workflows"
 	})
-	began := time.Now().UTC().Truncate(time.Hour).Add(-25 * time.Hour)
-	s.Clock.Advance(began.Sub(s.Clock.Now()))
-	ctx := t.Context()
-	for _, file := range []string{"service-company.yaml", "campus.yaml"} {
-		content, err := os.ReadFile("../demo/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s.Acme, err = s.Import(ctx, content); err != nil {
-			t.Fatal(err)
-		}
+	d := &demo{Site: site, t: t, names: map[string]string{"erp": "ERP", "bms": "Building management system"}}
+	var err error
+	if d.Polar, err = d.Import(t.Context(), readDemo(t, "service-company.yaml")); err == nil {
+		d.Acme, err = d.Import(t.Context(), readDemo(t, "campus.yaml"))
 	}
-	if err := s.SetPassword(ctx, service.Operator(), s.ID("margaret_ellison"), consoletest.Password); err != nil {
-		t.Fatal(err)
+	if err == nil {
+		err = d.SetPassword(t.Context(), service.Operator(), d.ID("margaret_ellison"), consoletest.Password)
 	}
-	s.Exec(`UPDATE people SET password_hash = (SELECT password_hash FROM people WHERE id = $1) WHERE organization_id = $2 AND email < 'h'`, s.ID("margaret_ellison"), s.Acme.OrganizationID)
-	margaret := s.Viewer("margaret_ellison")
+	d.check(err)
+	d.Acme.IDs["polar-lifts"] = d.Polar.OrganizationID
+	d.Exec(`UPDATE people SET time_zone = 'Europe/London',
+		password_hash = CASE WHEN email < 'h' OR email > 'kar' THEN (SELECT password_hash FROM people WHERE id = $1) END
+		WHERE organization_id = $2`, d.ID("margaret_ellison"), d.Acme.OrganizationID)
 	erp := "https://erp.northfield.example.com/hooks/maintenance"
-	if _, err := s.ChangeWebhook(ctx, margaret, s.ID("erp_hook"), service.WebhookChange{URL: &erp}); err != nil {
+	_, err = d.ChangeWebhook(t.Context(), d.Viewer("margaret_ellison"), d.ID("erp_hook"), service.WebhookChange{URL: &erp})
+	d.check(err)
+	d.planRoutine()
+	d.planStories()
+	d.planFeedback()
+	d.planReports(demoNow.Add(-25 * time.Hour))
+	d.live()
+	return d
+}
+
+func readDemo(t *testing.T, file string) []byte {
+	t.Helper()
+	content, err := os.ReadFile("../demo/" + file)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for key, address := range map[string]string{"energy": "https://energy.northfield.example.com/events", "rooms": "https://booking.campus.example.com/millwright"} {
-		name := map[string]string{"energy": "Energy dashboard", "rooms": "Room booking"}[key]
-		made, err := s.CreateIntegration(ctx, margaret, s.Acme.OrganizationID, service.NewIntegration{Name: name, Scopes: []string{"inventory:read", "work_orders:read"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Assign(ctx, margaret, s.ID("hospital"), made.ID, s.ID("reader")); err != nil {
-			t.Fatal(err)
-		}
-		hook, err := s.CreateWebhook(ctx, margaret, made.ID, service.NewWebhook{URL: address, Events: []models.EventType{models.EventWorkOrderCreated, models.EventWorkOrderCancelled}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Acme.IDs[key], s.Acme.IDs[key+"_hook"] = made.ID, hook.ID
-	}
-	workADay(t, s)
-	return s
+	return content
 }
 
-// workADay has the ERP create and cancel work orders, and the addresses respond to their events.
-func workADay(t *testing.T, s *consoletest.Site) {
-	t.Helper()
-	respond := func(hook string, latency time.Duration, status int, body, problem string) {
-		dispatch(t, s, hook, func(a *service.Attempt) {
-			if problem != "" {
-				a.Problem = webhook.KindTimeout
-			}
-			a.Status, a.Latency, a.ResponseBody, a.Error, a.RemoteIP = status, latency, []byte(body), problem, "203.0.113.20"
-		})
+func (d *demo) check(err error) {
+	d.t.Helper()
+	if err != nil {
+		d.t.Fatal(err)
 	}
-	erp := s.Actor("erp")
-	erp.Name = "ERP"
-	// The last hour is quiet.
-	for n := 0; s.Clock.Now().Before(time.Now().Add(-75 * time.Minute)); n++ {
-		job := demoJobs[n%len(demoJobs)]
-		created, err := s.CreateWorkOrder(t.Context(), erp, service.Call{}, service.NewWorkOrder{InventoryID: s.ID(job.node), Title: job.title, Priority: job.priority})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n%9 == 4 {
-			s.Clock.Advance(2 * time.Minute)
-			if _, err := s.CancelWorkOrder(t.Context(), erp, service.Call{}, created.RecordID, new("Reported twice")); err != nil {
-				t.Fatal(err)
-			}
-		}
-		latency := time.Duration(70+n*37%190) * time.Millisecond
-		if n >= 10 && n < 13 {
-			respond("erp_hook", 3*latency, http.StatusServiceUnavailable, "Down for maintenance until 06:00.\n", "")
-		} else {
-			respond("erp_hook", latency, http.StatusNoContent, "", "")
-		}
-		if n < 20 {
-			respond("energy_hook", latency/2, http.StatusOK, `{"ok": true}`, "")
-		} else {
-			respond("energy_hook", 10*time.Second, 0, "", "No response came within 10 seconds.")
-		}
-		if n < 6 {
-			respond("rooms_hook", 2*latency, http.StatusAccepted, "", "")
-		} else {
-			respond("rooms_hook", latency, http.StatusGone, `{"error": "This hook was removed on Monday."}`, "")
-			if _, err := s.TurnOffIfUnsuccessful(t.Context(), s.ID("rooms_hook")); err != nil {
-				t.Fatal(err)
-			}
-		}
-		s.Clock.Advance(time.Duration(35+n*13%30) * time.Minute)
-	}
-	s.Clock.Advance(time.Since(s.Clock.Now()))
-	s.Exec(`INSERT INTO rate_counters (subject, window_start, calls) VALUES ($1, date_trunc('minute', $4::timestamptz), 42), ($2, date_trunc('minute', $4::timestamptz), 7), ($3, date_trunc('minute', $4::timestamptz) - interval '3 hours', 12)`,
-		s.ID("erp"), s.ID("energy"), s.ID("bms"), s.Clock.Now())
 }
 
-// The pages of the demo open. With CONSOLE_DOCS=folder their pictures are kept: docs/console
-// has them (make screenshots).
-func TestPagesOfTheDemo(t *testing.T) {
-	t.Parallel()
-	s := newDemoSite(t)
-	b := s.Browser(t)
-	b.Open("/console/sign-in")
-	b.Picture("sign-in", "light", 1280, "")
-	b.SignIn("margaret_ellison")
-	newest := servicetest.Value[string](s.Fixture, `SELECT id::text FROM all_deliveries WHERE webhook_id = $1 AND status = 'retrying' ORDER BY attempts DESC, seq LIMIT 1`, s.ID("energy_hook"))
-	node := s.ID("acute_tower_ahu_01")
-	for _, page := range []struct{ name, path, wait string }{
-		{"start", "/console", ""}, {"integrations", "/console/integrations", ""},
-		{"integration", "/console/integrations/" + s.ID("energy") + "?see=" + node, ""},
-		{"webhook", "/console/webhooks/" + s.ID("energy_hook"), ""},
-		{"deliveries", "/console/deliveries", "figure.chart svg"},
-		{"delivery", "/console/deliveries/" + newest, ""},
-		{"latency", "/console/webhooks/" + s.ID("erp_hook") + "/deliveries", "#latencies-title"},
-		{"inventory", "/console/inventory?open=" + s.ID("acute_tower"), ""}, {"node", "/console/inventory/" + node + "?tab=assignees", ""}, {"label", "/console/inventory/" + node + "/label", ""},
-		{"people", "/console/people", ""}, {"person", "/console/people/" + s.ID("david_pryce"), ""}, {"log", "/console/log", ""}, {"notices", "/console/notices", ""}, {"account", "/console/account", ""},
-	} {
-		b.Open(page.path)
-		b.WantPath(strings.Split(page.path, "?")[0])
-		b.Picture(page.name, "light", 1280, page.wait)
-		switch page.name {
-		case "start", "integrations", "integration", "webhook", "deliveries", "delivery":
-			b.Picture(page.name, "dark", 1280, page.wait)
+// at plans a step.
+func (d *demo) at(when time.Time, do func()) { d.steps = append(d.steps, demoStep{when, do}) }
+
+// live takes the planned steps, at their times, and ends at demoNow.
+func (d *demo) live() {
+	slices.SortStableFunc(d.steps, func(a, b demoStep) int { return a.at.Compare(b.at) })
+	for _, step := range d.steps {
+		d.Clock.Advance(step.at.Sub(d.Clock.Now()))
+		step.do()
+	}
+	d.Clock.Advance(demoNow.Sub(d.Clock.Now()))
+	d.retry()
+	d.Exec(`INSERT INTO rate_counters (subject, window_start, calls) VALUES ($1, date_trunc('minute', $4::timestamptz), 42), ($2, date_trunc('minute', $4::timestamptz), 7), ($3, date_trunc('minute', $4::timestamptz) - interval '3 hours', 12)`,
+		d.ID("erp"), d.ID("energy"), d.ID("bms"), demoNow)
+	d.Exec(`INSERT INTO webhook_tests (event_id, webhook_id, started_at, latency_ms, status, response_body) VALUES ('evt_01kjq7k69re00b2a00av14smbj', $1, $2, 84, 200, 'Received, thank you.')`,
+		d.ID("erp_hook"), demoNow.Add(-6*time.Minute))
+}
+
+// retry makes more attempts, as the workflows of deliveries do: those to the ERP are delivered
+// after its maintenance, and the oldest one to the energy dashboard fails again. The ids of such
+// deliveries, which Postgres makes, become the same each time.
+func (d *demo) retry() {
+	d.t.Helper()
+	d.Exec(`UPDATE attempts a SET delivery_id = 'dlv_' || substr(o.event_id, 5) FROM open_deliveries o WHERE a.delivery_id = o.id`)
+	d.Exec(`UPDATE open_deliveries SET id = 'dlv_' || substr(event_id, 5)`)
+	d.Exec(`WITH tried AS (UPDATE open_deliveries SET attempts = 2, last_status = 204, last_error = NULL WHERE webhook_id = $1 AND status = 'retrying' RETURNING id)
+		INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, remote_ip)
+		SELECT a.delivery_id, 2, a.started_at + interval '2 hours', 91, 204, a.remote_ip FROM attempts a JOIN tried ON tried.id = a.delivery_id`, d.ID("erp_hook"))
+	d.SetDeliveries(models.DeliveryDelivered, `webhook_id = $1 AND status = 'retrying'`, d.ID("erp_hook"))
+	d.Exec(`UPDATE open_deliveries SET next_attempt_at = $1 WHERE status = 'retrying'`, demoNow.Add(25*time.Minute))
+	d.Acme.IDs["retried"] = servicetest.Value[string](d.Fixture, `SELECT id::text FROM open_deliveries WHERE webhook_id = $1 AND status = 'retrying' ORDER BY seq LIMIT 1`, d.ID("energy_hook"))
+	next := servicetest.Value[time.Time](d.Fixture, `SELECT started_at FROM attempts WHERE delivery_id = $1`, d.ID("retried"))
+	for attempt := 2; ; attempt++ {
+		wait, _ := models.DefaultRetrySchedule.After(attempt - 1)
+		if next = next.Add(wait); next.After(demoNow) {
+			d.Exec(`UPDATE open_deliveries SET attempts = $2, next_attempt_at = $3 WHERE id = $1`, d.ID("retried"), attempt-1, next)
+			return
 		}
-		switch page.name {
-		case "start", "deliveries":
-			b.Picture(page.name, "light", 390, page.wait)
+		d.Exec(`INSERT INTO attempts (delivery_id, number, started_at, latency_ms, error, remote_ip)
+			SELECT delivery_id, $2, $3, latency_ms, error, remote_ip FROM attempts WHERE delivery_id = $1 AND number = 1`, d.ID("retried"), attempt, next)
+	}
+}
+
+// actor returns a person or an integration.
+func (d *demo) actor(key string) service.Actor {
+	if name := d.names[key]; name != "" {
+		actor := d.Actor(key)
+		actor.Name = name
+		return actor
+	}
+	return d.Viewer(key)
+}
+
+// ids returns the ids of keys.
+func (d *demo) ids(keys []string) []string {
+	var ids []string
+	for _, key := range keys {
+		ids = append(ids, d.ID(key))
+	}
+	return ids
+}
+
+// demoWork is a work order, with the keys of its node, form and people. Its own key is name.
+type demoWork struct {
+	name, creator, node, title, text, form, externalID string
+	priority                                           models.Priority
+	due                                                time.Time
+	workers, consultants                               []string
+}
+
+func (d *demo) create(w demoWork) (id string) {
+	d.t.Helper()
+	in := service.NewWorkOrder{InventoryID: d.ID(w.node), Title: w.title, Priority: w.priority, Assignees: d.ids(w.workers), Consultants: d.ids(w.consultants)}
+	if in.Priority == "" {
+		in.Priority = models.PriorityNone
+	}
+	for text, to := range map[*string]**string{&w.text: &in.Description, &w.externalID: &in.ExternalID} {
+		if *text != "" {
+			*to = text
 		}
 	}
-	// The widest table has columns of whole words, and the page does not scroll sideways.
-	b.Open("/console/deliveries")
-	b.CheckWidths(640, 700, 768, 900, 1024, 1259, 1260)
+	if w.form != "" {
+		in.FormID = new(d.ID(w.form))
+	}
+	if !w.due.IsZero() {
+		in.TargetDate = new(models.TimeOf(w.due))
+	}
+	created, err := d.CreateWorkOrder(d.t.Context(), d.actor(w.creator), service.Call{}, in)
+	d.check(err)
+	if w.name != "" {
+		d.Acme.IDs[w.name] = created.RecordID
+	}
+	return created.RecordID
+}
+
+// complete completes a work order, or sends it to review.
+func (d *demo) complete(person, id string) {
+	d.t.Helper()
+	d.answer(person, id, service.CompleteWork)
+}
+
+func (d *demo) answer(person, id string, then service.Completion, answers ...service.GivenAnswer) {
+	d.t.Helper()
+	_, err := d.AnswerWorkOrder(d.t.Context(), d.Viewer(person), service.Call{}, id, answers, then)
+	d.check(err)
+}
+
+// chosen is the answer to a question with options.
+func (d *demo) chosen(question string, options ...string) service.GivenAnswer {
+	if len(options) == 1 && question != "ahu_checked_parts" {
+		return service.GivenAnswer{QuestionID: d.ID(question), Value: d.ID(options[0])}
+	}
+	var several []any
+	for _, id := range d.ids(options) {
+		several = append(several, id)
+	}
+	return service.GivenAnswer{QuestionID: d.ID(question), Value: several}
+}
+
+// entered is the answer to a question for a number.
+func (d *demo) entered(question, number string) service.GivenAnswer {
+	return service.GivenAnswer{QuestionID: d.ID(question), Value: json.Number(number)}
+}
+
+// integrate adds an integration that reads the hospital's work orders, with an address.
+func (d *demo) integrate(key, name, address string) {
+	d.t.Helper()
+	ctx, margaret := d.t.Context(), d.Viewer("margaret_ellison")
+	made, err := d.CreateIntegration(ctx, margaret, d.Acme.OrganizationID, service.NewIntegration{Name: name, Scopes: []string{"inventory:read", "work_orders:read"}})
+	d.check(err)
+	d.check(d.Assign(ctx, margaret, d.ID("hospital"), made.ID, d.ID("reader")))
+	hook, err := d.CreateWebhook(ctx, margaret, made.ID, service.NewWebhook{URL: address, Events: []models.EventType{models.EventWorkOrderCreated, models.EventWorkOrderCancelled}})
+	d.check(err)
+	d.Acme.IDs[key], d.Acme.IDs[key+"_hook"] = made.ID, hook.ID
+}
+
+// deliver delivers what an address waits for, and the address responds. problem is why it does not.
+func (d *demo) deliver(hook string, latency time.Duration, status int, body, problem string) {
+	d.t.Helper()
+	dispatch(d.t, d.Site, hook, func(a *service.Attempt) {
+		if problem != "" {
+			a.Problem = webhook.KindTimeout
+		}
+		a.Status, a.Latency, a.ResponseBody, a.Error, a.RemoteIP = status, latency, []byte(body), problem, "203.0.113.20"
+	})
+}
+
+func (d *demo) deliverToERP() {
+	d.deliver("erp_hook", 84*time.Millisecond, http.StatusNoContent, "", "")
+}
+
+// deliverReport delivers the events of the n-th report of the last day.
+func (d *demo) deliverReport(n int) {
+	latency := time.Duration(70+n*37%190) * time.Millisecond
+	if n >= 10 && n < 12 {
+		d.deliver("erp_hook", 3*latency, http.StatusServiceUnavailable, "Down for maintenance until 20:00.\n", "")
+	} else {
+		d.deliver("erp_hook", latency, http.StatusNoContent, "", "")
+	}
+	if n < 13 {
+		d.deliver("energy_hook", latency/2, http.StatusOK, `{"ok": true}`, "")
+	} else {
+		d.deliver("energy_hook", 10*time.Second, 0, "", "No response came within 10 seconds.")
+	}
+	if n < 6 {
+		d.deliver("rooms_hook", 2*latency, http.StatusAccepted, "", "")
+		return
+	}
+	d.deliver("rooms_hook", latency, http.StatusGone, `{"error": "This hook was removed on Monday."}`, "")
+	_, err := d.TurnOffIfUnsuccessful(d.t.Context(), d.ID("rooms_hook"))
+	d.check(err)
 }

@@ -79,7 +79,7 @@ func TestEveryTemplateShowsItsView(t *testing.T) {
 					if err := p.template.Execute(&body, f); err != nil {
 						t.Fatal(err)
 					}
-					text := body.String()
+					text := strings.ReplaceAll(body.String(), "<wbr>", "")
 					for _, never := range []string{"<script>", "onclick", "style=", "<style", "ZgotmplZ", "<no value>", "{{"} {
 						if strings.Contains(strings.ReplaceAll(text, "{{.}}", ""), never) {
 							t.Errorf("the page contains %s:\n%s", never, text)

@@ -182,7 +182,7 @@ func TestCancellingAsksFirst(t *testing.T) {
 		t.Error("looking cancels")
 	}
 	ann.Post(path+"/cancel", ann.Get(path+"/cancel").Form("reason", "A duplicate")).Want(http.StatusSeeOther)
-	ann.Get(path).Want(http.StatusOK, "Cancelled", "<bdi>A duplicate</bdi>", "<bdi>Ann Field</bdi> cancelled the work order: <q class=\"lines\"><bdi>A duplicate</bdi></q>.")
+	ann.Get(path).Want(http.StatusOK, "Cancelled", "<bdi>A duplicate</bdi>", "<bdi>Ann Field</bdi> cancelled the work order: <q class=\"lines\"><bdi>A duplicate</bdi></q>")
 }
 
 // Two people on one work order: the second one sees what the first one did, in words, and

@@ -129,10 +129,12 @@ func (b *Browser) describe() string {
 }
 
 // resize makes the window as wide as this many CSS pixels.
-func (b *Browser) resize(width int64) {
+func (b *Browser) resize(width int64) { b.t.Helper(); b.resizeTo(width, 900) }
+
+func (b *Browser) resizeTo(width, height int64) {
 	b.t.Helper()
 	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
-		Width: width, Height: 900, DeviceScaleFactor: 1, Mobile: width < 640,
+		Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 640,
 	})
 }
 

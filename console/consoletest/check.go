@@ -2,12 +2,14 @@ package consoletest
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"image"
 	"image/color"
 	"image/png"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -142,12 +144,13 @@ func (b *Browser) fits(where string, width int64) {
 
 // CheckWidths fails the test if the page that the browser shows scrolls sideways at one of the
 // widths in CSS pixels.
-func (b *Browser) CheckWidths(widths ...int64) {
+func (b *Browser) CheckWidths(chosen ...int64) {
 	b.t.Helper()
-	for _, width := range widths {
+	for _, width := range chosen {
 		b.resize(width)
 		b.fits(fmt.Sprintf("%d px", width), width)
 	}
+	b.resize(widths[0])
 }
 
 // widest names the elements that make the page too wide.
@@ -189,40 +192,83 @@ func (b *Browser) save(path string, content []byte) {
 	}
 }
 
-// pictureHeight is where pictures for the documentation end.
-const pictureHeight = 1200
+// Pictures for the documentation are this high: at least the sidebar, and not all of a long list.
+const minPictureHeight, pictureHeight = 540, 1600
 
-// Picture loads the page again in a theme, light or dark, and at a width, waits for the
-// element that the selector wait names unless it is "", and keeps the upper part as
-// NAME-THEME-WIDTH.png in the folder of CONSOLE_DOCS. Without the setting it does nothing.
-func (b *Browser) Picture(name, theme string, width int64, wait string) {
+// brokenWords evaluates to the words of headings that take two lines, except for long ones.
+const brokenWords = `[...document.querySelectorAll("main h1")].flatMap(heading => {
+	const broken = [], texts = document.createTreeWalker(heading, NodeFilter.SHOW_TEXT), range = document.createRange()
+	for (let text; text = texts.nextNode();) for (const word of text.data.matchAll(/(?<!\S)\S{1,16}(?!\S)/g)) {
+		range.setStart(text, word.index)
+		range.setEnd(text, word.index + word[0].length)
+		if (new Set([...range.getClientRects()].map(r => r.top)).size > 1) broken.push(word[0])
+	}
+	return broken
+})`
+
+// phoneWidth is the width of a telephone.
+const phoneWidth = 390
+
+// Look is how a page is shown: its theme, light or dark, and its width in CSS pixels.
+type Look struct {
+	Theme string
+	Width int64
+}
+
+// Picture checks that the page that the browser shows was loaded with status 200, that it fits
+// a desk and a telephone, where no heading breaks within a word, and that the browser has reported no problem. With CONSOLE_DOCS=folder it keeps the
+// upper part as NAME-THEME-WIDTH.png for each look there. It returns these names.
+func (b *Browser) Picture(name string, looks ...Look) (names []string) {
 	b.t.Helper()
+	b.settle()
+	if status := evaluate[int](b, `performance.getEntriesByType("navigation")[0].responseStatus`); status != http.StatusOK {
+		b.t.Errorf("%s: the status is %d", name, status)
+	}
+	b.fits(name, widths[0])
+	b.resize(phoneWidth)
+	b.fits(name+" on a telephone", phoneWidth)
+	if broken := evaluate[[]string](b, brokenWords); len(broken) > 0 {
+		b.t.Errorf("%s: on a telephone the heading breaks within %q", name, broken)
+	}
+	b.wantNoProblems(name)
 	folder := os.Getenv("CONSOLE_DOCS")
-	if folder == "" {
-		return
+	if folder != "" {
+		b.WantNoText("not available just now") // charts have little time
 	}
-	b.resize(width)
-	b.setTheme(theme)
-	b.Do(chromedp.Reload())
-	if wait != "" {
-		b.Do(chromedp.WaitVisible(chromedp.CSS(wait)))
+	for _, look := range looks {
+		names = append(names, fmt.Sprintf("%s-%s-%d.png", name, look.Theme, look.Width))
+		if folder != "" {
+			b.keep(filepath.Join(folder, names[len(names)-1]), look)
+		}
 	}
+	b.setTheme("")
+	b.resize(widths[0])
+	return names
+}
+
+// keep saves the upper part of the page.
+func (b *Browser) keep(path string, look Look) {
+	b.t.Helper()
+	b.resizeTo(look.Width, minPictureHeight)
+	b.setTheme(look.Theme)
+	evaluate[bool](b, `document.activeElement.blur() || true`) // its caret blinks
 	shown, err := png.Decode(bytes.NewReader(run(b, chromedp.FullScreenshot(100))))
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	upper := paletted(shown, pictureHeight)
 	var content bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&content, upper); err != nil {
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&content, paletted(shown, pictureHeight)); err != nil {
 		b.t.Fatal(err)
 	}
-	b.save(filepath.Join(folder, fmt.Sprintf("%s-%s-%d.png", name, theme, width)), content.Bytes())
-	b.resize(widths[0])
-	b.setTheme("")
+	b.save(path, content.Bytes())
 }
 
-// paletted returns the picture down to a height with its 256 most frequent colours, which
-// makes its file a third as large.
+// pictureColors is how many colours pictures have: with more, files are larger and look the same.
+const pictureColors = 96
+
+// paletted returns the picture down to a height with few colours, which makes its file a third
+// as large. The most frequent one is first; then comes the one whose pixels are worst off, by
+// their number and distance, so that a rare colour is not lost among the greys of letters' edges.
 func paletted(shown image.Image, height int) *image.Paletted {
 	size := shown.Bounds()
 	size.Max.Y = min(size.Max.Y, size.Min.Y+height)
@@ -233,14 +279,23 @@ func paletted(shown image.Image, height int) *image.Paletted {
 			counts[at(x, y)]++
 		}
 	}
-	colors := slices.SortedFunc(maps.Keys(counts), func(a, b color.RGBA) int { return counts[b] - counts[a] })
-	palette := color.Palette{}
-	for _, c := range colors[:min(len(colors), 256)] {
-		palette = append(palette, c)
-	}
-	index := map[color.RGBA]uint8{}
-	for _, c := range colors {
-		index[c] = uint8(palette.Index(c))
+	// Colours with the same count always come in the same order.
+	colors := slices.SortedFunc(maps.Keys(counts), func(a, b color.RGBA) int {
+		return cmp.Or(counts[b]-counts[a], cmp.Compare(a.R, b.R), cmp.Compare(a.G, b.G), cmp.Compare(a.B, b.B))
+	})
+	palette, index, distances := color.Palette{}, make(map[color.RGBA]uint8, len(colors)), make([]int, len(colors))
+	for next := 0; len(palette) < min(len(colors), pictureColors); {
+		chosen := colors[next]
+		palette = append(palette, chosen)
+		worst := -1
+		for i, c := range colors {
+			if d := distance(c, chosen); len(palette) == 1 || d < distances[i] {
+				distances[i], index[c] = d, uint8(len(palette)-1) //nolint:gosec // below pictureColors
+			}
+			if cost := distances[i] * counts[c]; cost > worst {
+				next, worst = i, cost
+			}
+		}
 	}
 	drawn := image.NewPaletted(image.Rect(0, 0, size.Dx(), size.Dy()), palette)
 	for y := range size.Dy() {
@@ -249,4 +304,10 @@ func paletted(shown image.Image, height int) *image.Paletted {
 		}
 	}
 	return drawn
+}
+
+// distance is the square of the distance of two colours.
+func distance(a, b color.RGBA) int {
+	square := func(a, b uint8) int { return (int(a) - int(b)) * (int(a) - int(b)) }
+	return square(a.R, b.R) + square(a.G, b.G) + square(a.B, b.B)
 }

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"image"
+	"image/color"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -89,5 +91,22 @@ func TestCheckFindsProblems(t *testing.T) {
 			wantFound(b.Check, page.want)
 			wantFound(b.CheckTexts, page.wantTexts)
 		})
+	}
+}
+
+// A picture with few colours keeps a colour that few pixels have.
+func TestPicturesKeepRareColors(t *testing.T) {
+	t.Parallel()
+	shown, rare := image.NewRGBA(image.Rect(0, 0, 256, 20)), color.RGBA{0x6b, 0x3f, 0xa0, 0xff}
+	for x := range 256 {
+		for y := range 20 {
+			shown.Set(x, y, color.Gray{uint8(x)}) //nolint:gosec // below 256
+		}
+	}
+	shown.Set(7, 3, rare)
+	shown.Set(8, 3, rare)
+	drawn := paletted(shown, 10)
+	if got := drawn.At(7, 3); got != rare || len(drawn.Palette) != pictureColors || drawn.Bounds().Dy() != 10 {
+		t.Errorf("the rare colour is drawn as %v, with %d colours, %d px high", got, len(drawn.Palette), drawn.Bounds().Dy())
 	}
 }
