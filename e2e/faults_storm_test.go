@@ -4,12 +4,14 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,12 +56,18 @@ func TestFaultStorm(t *testing.T) {
 		r.lean = true
 	}
 	flaky.respondWith(fails(seed, 12))
+	connectors := stormConnectors(t)
+	languages := slices.Sorted(maps.Keys(connectors))
+	subscribers := slices.Clone(receivers)
+	for _, language := range languages {
+		subscribers = append(subscribers, connectors[language].receiver)
+	}
 	h := newHarness(t, settings{
 		"DATABASE_URL": pg.url, "TEMPORAL_ADDRESS": temporalAddress,
 		// A sweep finds the work of a lost wake after six intervals.
 		"SWEEP_INTERVAL":         "2s",
 		"WEBHOOK_RETRY_SCHEDULE": "1s,1s,2s,2s,4s,4s,8s,8s,16s,16s,30s,30s",
-	}, receivers...)
+	}, subscribers...)
 	first := h.settings["MILLWRIGHT_ADDR"]
 	second, _ := freePort(t)
 	st := &storm{harness: h, rand: dice}
@@ -82,6 +90,10 @@ func TestFaultStorm(t *testing.T) {
 		{name: "Temporal", p: temporal, begin: func() *process { return beginTemporal(t, pg.url, "temporal", temporalPort) }, ready: saysReady},
 		{name: "Postgres", p: pg.p, begin: pg.begin, crash: pg.crash, ready: saysReady},
 	}
+	for _, language := range languages {
+		c, name := connectors[language].of(h), language+" connector"
+		st.parts = append(st.parts, &part{name: name, begin: func() *process { return c.begin(name, nil) }, ready: func(p *process) bool { return p.out.has("ready") }})
+	}
 	st.awaitAll()
 	shared := h.integrator().sharedOrders(3)
 
@@ -96,15 +108,29 @@ func TestFaultStorm(t *testing.T) {
 	defer hopeless()
 	started := time.Now()
 	wait := runAll(storming, grace, clients)
+	var ordering sync.WaitGroup
+	for n, language := range languages {
+		ordering.Go(func() { connectors[language].orderUntil(storming, h.org.imported.IDs["ahu1"], len(clients)+n) })
+	}
 	st.killParts(started.Add(*stormTime))
 	over()
 	lasted := time.Since(started)
 	st.awaitAll()
 	wait()
+	ordering.Wait()
 
 	checked := time.Now()
 	a := newAudit(h, h.integrator(), receivers)
-	a.run(st.ledgerOf(a, clients))
+	ledger := st.ledgerOf(a, clients)
+	orders := map[string]int{}
+	for n, language := range languages {
+		sent := connectors[language].ledger(h, len(clients)+n, recorder)
+		ledger, orders[language] = append(ledger, sent...), len(sent)
+	}
+	a.run(ledger)
+	for _, language := range languages {
+		addFinding(t, "connector in "+language, "%d orders sent once each, every work order stored in its newest state", orders[language])
+	}
 	a.recordFinalReads(recorder)
 	a.checkLinearizable(recorder)
 	st.report(seed, lasted, time.Since(checked), clients, a)

@@ -1,0 +1,275 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// connectorPrograms are the example connectors in examples/, by their languages.
+var connectorPrograms = map[string][]string{
+	"Python": {"python3", "../examples/erp-python/connector.py"},
+}
+
+// connector is an example connector with its database and its webhook address.
+type connector struct {
+	t testing.TB
+	// name begins the external ids of its orders.
+	name    string
+	program []string
+	env     settings
+	*receiver
+	// created is how many orders it was given.
+	created int
+}
+
+// connectorStore is what a connector says that it has stored.
+type connectorStore struct {
+	WorkOrders map[string]string `json:"work_orders"`
+	Outbox     []struct {
+		Key         string
+		WorkOrderID *string `json:"work_order_id"`
+		Error       *string
+	}
+	Events int
+}
+
+// hasInterpreter reports whether the language's interpreter is installed, as it must be in CI.
+func hasInterpreter(t testing.TB, language string) bool {
+	t.Helper()
+	_, err := exec.LookPath(connectorPrograms[language][0])
+	if err != nil && os.Getenv("CI") != "" {
+		t.Fatalf("the interpreter of %s is missing", language)
+	}
+	return err == nil
+}
+
+// newConnector makes a connector of the language.
+func newConnector(t testing.TB, language string) *connector {
+	t.Helper()
+	program := connectorPrograms[language]
+	listen, _ := freePort(t)
+	r := newReceiver(t)
+	r.server.Close()
+	r.server = httptest.NewUnstartedServer(r) // only for the address
+	r.server.URL = "http://" + listen
+	r.events = everyEvent
+	return &connector{t: t, name: language, program: program, receiver: r, env: settings{
+		"PATH": os.Getenv("PATH"), "DATABASE": filepath.Join(t.TempDir(), "erp.db"), "LISTEN": listen, "WEBHOOK_SECRET": r.secret, "INTERVAL": "1",
+	}}
+}
+
+// of gives the connector the API and the credentials of the harness.
+func (c *connector) of(h *harness) *connector {
+	maps.Copy(c.env, settings{
+		"MILLWRIGHT_URL":       h.settings["MILLWRIGHT_PUBLIC_URL"] + "/v1",
+		"MILLWRIGHT_CLIENT_ID": h.org.clientID, "MILLWRIGHT_CLIENT_SECRET": h.org.clientSecret,
+	})
+	return c
+}
+
+// do runs a command of the connector to its end and returns what it prints and its status.
+// No secret may be in what it prints.
+func (c *connector) do(own settings, args ...string) (string, int) {
+	c.t.Helper()
+	command := exec.Command(c.program[0], append(c.program[1:len(c.program):len(c.program)], args...)...)
+	command.Env = append(c.env.environ(), own.environ()...)
+	var out, log bytes.Buffer
+	command.Stdout, command.Stderr = &out, &log
+	_ = command.Run() // the status says it
+	for _, secret := range []string{c.env["MILLWRIGHT_CLIENT_SECRET"], c.secret} {
+		if secret != "" && strings.Contains(out.String()+log.String(), secret) {
+			c.t.Errorf("%v prints a secret", args)
+		}
+	}
+	if status := command.ProcessState.ExitCode(); status != 0 && status != 137 {
+		c.t.Errorf("%v ended with status %d: %s", args, status, log.String())
+	}
+	return out.String(), command.ProcessState.ExitCode()
+}
+
+// order puts a work order into the outbox.
+func (c *connector) order(node, title string) {
+	c.t.Helper()
+	c.created++
+	c.do(nil, "order", node, title, fmt.Sprintf("%s-%d", c.name, c.created))
+}
+
+func (c *connector) show() (stored connectorStore) {
+	c.t.Helper()
+	out, _ := c.do(nil, "show")
+	if err := json.Unmarshal([]byte(out), &stored); err != nil {
+		c.t.Fatalf("show: %v\n%s", err, out)
+	}
+	return stored
+}
+
+// begin starts the connector for good, without waiting for it.
+func (c *connector) begin(name string, own settings) *process {
+	c.t.Helper()
+	env := maps.Clone(c.env)
+	maps.Copy(env, own)
+	path, err := exec.LookPath(c.program[0])
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return start(c.t, name, env.environ(), path, append(c.program[1:len(c.program):len(c.program)], "run")...)
+}
+
+// difference describes how what is stored differs from the service's records, "" if it
+// does not.
+func (c *connector) difference(h *harness) string {
+	c.t.Helper()
+	stored := c.show()
+	rows, err := h.db.Query(c.t.Context(), `SELECT id, to_char(changed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') FROM work_orders`)
+	if err != nil {
+		return err.Error()
+	}
+	defer rows.Close()
+	n := 0
+	for rows.Next() {
+		var id, changed string
+		if err := rows.Scan(&id, &changed); err != nil {
+			return err.Error()
+		}
+		n++
+		if stored.WorkOrders[id] != changed {
+			return fmt.Sprintf("%s changed at %s, stored is %q", id, changed, stored.WorkOrders[id])
+		}
+	}
+	if len(stored.WorkOrders) != n {
+		return fmt.Sprintf("%d work orders are stored, there are %d", len(stored.WorkOrders), n)
+	}
+	for _, order := range stored.Outbox {
+		if order.WorkOrderID == nil || order.Error != nil {
+			return fmt.Sprintf("an order is not sent: %+v", order)
+		}
+	}
+	return ""
+}
+
+// checkOrders checks that each order became one work order, and returns their ids.
+func (c *connector) checkOrders(h *harness) []string {
+	c.t.Helper()
+	var ids []string
+	seen := map[string]bool{}
+	for _, order := range c.show().Outbox {
+		if order.WorkOrderID == nil || seen[*order.WorkOrderID] {
+			c.t.Errorf("the order %s has no work order or that of another", order.Key)
+			continue
+		}
+		seen[*order.WorkOrderID] = true
+		ids = append(ids, *order.WorkOrderID)
+	}
+	if n := h.count(`SELECT count(*) FROM work_orders WHERE external_id LIKE $1`, c.name+"-%"); n != c.created || len(ids) != n {
+		c.t.Errorf("%d orders became %d work orders, %d are known", c.created, n, len(ids))
+	}
+	return ids
+}
+
+// The example connectors lose and double nothing, whatever point of a write they are killed
+// at, and store the newest state of every record.
+func TestConnectorsLoseNothing(t *testing.T) {
+	for language := range connectorPrograms {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			if !hasInterpreter(t, language) {
+				t.Skipf("%s is not installed", language)
+			}
+			c := newConnector(t, language)
+			h := newHarness(t, nil, c.receiver)
+			h.startAPI(nil)
+			h.startWorker()
+			c.of(h)
+			i := h.integrator()
+			for at, status := 1, -1; status != 0; at++ {
+				if at <= 3 {
+					c.order(i.node, fmt.Sprintf("Order %d", at))
+					i.create(fmt.Sprintf("Made elsewhere %d", at))
+				}
+				_, status = c.do(settings{"CRASH_AT": strconv.Itoa(at)}, "once")
+			}
+			if left := c.difference(h); left != "" {
+				t.Error(left)
+			}
+			// It also receives the webhooks, and is killed while it does.
+			ids := i.workOrders()
+			for _, at := range []string{"10", "25", "45"} {
+				p := c.begin(language+" connector", settings{"CRASH_AT": at})
+				i.renameAll(ids, "Renamed before point "+at)
+				if status := p.wait(startLimit); status != 137 {
+					t.Fatalf("the connector ended with status %d", status)
+				}
+			}
+			p := c.begin(language+" connector", nil)
+			p.awaitReady(startLimit, func() bool { return p.out.has("ready") })
+			eventually(t, recoveryLimit, "the connector has everything", func() bool {
+				return c.difference(h) == "" && h.count(`SELECT count(*) FROM all_deliveries WHERE status <> 'delivered'`) == 0
+			})
+			if n, want := c.show().Events, h.count(`SELECT count(*) FROM events`); n != want {
+				t.Errorf("%d events are stored, %d were sent", n, want)
+			}
+			c.checkOrders(h)
+			p.terminate()
+			if status := p.wait(startLimit); status != 0 {
+				t.Errorf("after SIGTERM the connector ended with status %d", status)
+			}
+		})
+	}
+}
+
+// stormConnectors are the example connectors as clients of a storm. Each is a part that is
+// killed like the others.
+func stormConnectors(t testing.TB) (connectors map[string]*connector) {
+	t.Helper()
+	connectors = map[string]*connector{}
+	for language := range connectorPrograms {
+		if hasInterpreter(t, language) {
+			connectors[language] = newConnector(t, language)
+		}
+	}
+	return connectors
+}
+
+// orderUntil gives the connector orders, with the markers of a client of that number, until
+// the context ends.
+func (c *connector) orderUntil(ctx context.Context, node string, number int) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			c.order(node, fmt.Sprintf("mark-%d-%d-", number, c.created+1))
+		}
+	}
+}
+
+// ledger returns the connector's orders as writes of a client of the storm, once it has
+// sent all and has every record. The work orders begin as they are.
+func (c *connector) ledger(h *harness, number int, recorder *recorder) (writes []*write) {
+	c.t.Helper()
+	left := ""
+	eventually(c.t, recoveryLimit, "a connector has everything", func() bool {
+		left = c.difference(h)
+		return left == ""
+	})
+	for n, id := range c.checkOrders(h) {
+		writes = append(writes, &write{kind: "create", marker: fmt.Sprintf("mark-%d-%d-", number, n+1), record: id, status: http.StatusCreated, tries: 1})
+		begin := h.integrator().get("/work-orders/" + id)
+		recorder.addRead(0, "begin", id, recorder.now(), begin.status, versionOf(begin.body, begin.header.Get("ETag")))
+	}
+	return writes
+}
