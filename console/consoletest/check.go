@@ -290,7 +290,7 @@ func paletted(shown image.Image, height int) *image.Paletted {
 		worst := -1
 		for i, c := range colors {
 			if d := distance(c, chosen); len(palette) == 1 || d < distances[i] {
-				distances[i], index[c] = d, uint8(len(palette)-1) //nolint:gosec // below pictureColors
+				distances[i], index[c] = d, uint8(len(palette)-1)
 			}
 			if cost := distances[i] * counts[c]; cost > worst {
 				next, worst = i, cost
