@@ -117,6 +117,49 @@ func TestFeedbackPermissions(t *testing.T) {
 	h.As("erp", http.MethodGet, path, nil).Want(http.StatusOK, "")
 }
 
+// existing_id is there if, and only if, a read of that feedback by the same token would
+// succeed.
+func TestExternalIDTakenNamesReadableFeedback(t *testing.T) {
+	h := newHarness(t)
+	grant := func(definition, names string) {
+		h.Exec(`UPDATE permission_definitions SET grants = $2::text[] WHERE id = $1`, h.ID(definition), names)
+	}
+	scopes := func(names string) {
+		h.Exec(`UPDATE integrations SET scopes = $2::text[] WHERE id = $1`, h.ID("creator"), names)
+	}
+	onRoof := h.feedback(object{"inventory_id": h.ID("roof"), "external_id": "DESK-1"}).Want(http.StatusCreated, "").Text("id")
+	elsewhere := h.feedback(object{"external_id": "DESK-2"}).Want(http.StatusCreated, "").Text("id")
+	h.Exec(`UPDATE assignments SET node_id = $2 WHERE identity_id = $1`, h.ID("creator"), h.ID("roof"))
+	grant("creating", "{feedback.create}")
+	for _, test := range []struct {
+		name, scopes, grants, want string
+	}{
+		{"without the permission to read", "{issues:read,issues:write}", "{feedback.create}", ""},
+		{"with it and without the scope", "{issues:write}", "{feedback.create,feedback.read}", ""},
+		{"with both", "{issues:read,issues:write}", "{feedback.create,feedback.read}", onRoof},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			scopes(test.scopes)
+			grant("creating", test.grants)
+			h.ForgetTokens()
+			for reference, existing := range map[string]string{"DESK-1": onRoof, "DESK-2": elsewhere} {
+				taken := h.As("creator", http.MethodPost, "/issues", object{"inventory_id": h.ID("roof"), "subject": "x", "external_id": reference}).
+					Want(http.StatusConflict, "external_id_taken")
+				named := taken.Text("existing_id")
+				if existing == elsewhere && named != "" || existing == onRoof && named != test.want {
+					t.Errorf("%s names %q", reference, named)
+				}
+				if read := h.As("creator", http.MethodGet, "/issues/"+existing, nil); (read.Status == http.StatusOK) != (named != "") {
+					t.Errorf("%s names %q, and reading that gets %d", reference, named, read.Status)
+				}
+				if _, present := taken.Field().(object)["existing_id"]; present && named == "" {
+					t.Error("existing_id is empty")
+				}
+			}
+		})
+	}
+}
+
 func TestFeedbackExternalIDIsUnique(t *testing.T) {
 	h := newHarness(t)
 	first := h.feedback(object{"external_id": "DESK-1"}).Want(http.StatusCreated, "")

@@ -22,7 +22,7 @@ var problemTexts = map[models.Code]string{
 	models.CodePlanRestricted:       "the plan does not include manual work orders",
 	models.CodeNotFound:             "there is no such record, or the integration may not read it",
 	models.CodeRequestTimeout:       "the body did not arrive in time",
-	models.CodeExternalIDTaken:      "other feedback in the organization has this external_id",
+	models.CodeExternalIDTaken:      "other feedback in the organization has this external_id; existing_id is its id if the integration may read it",
 	models.CodeCursorExpired:        "the sync token is more than 30 days old, or older than a change of the integration's access; start over",
 	models.CodePreconditionFailed:   "the record has changed since the ETag in If-Match",
 	models.CodeBodyTooLarge:         "the body is larger than 1 MiB",
@@ -82,6 +82,8 @@ func problemExamples() map[string]*huma.Example {
 		case models.CodeValidationFailed:
 			problem.Detail = models.Invalid().Detail
 			problem.Errors = []ProblemField{{Pointer: "/title", Code: "required", Detail: "This field is required."}}
+		case models.CodeExternalIDTaken:
+			problem.ExistingID = exampleFeedback
 		case models.CodeInternal:
 			problem.Detail = internalDetail
 		}

@@ -1028,6 +1028,11 @@ type Problem struct {
 	// Errors With validation_failed: each invalid field.
 	Errors *[]ProblemField `json:"errors,omitempty"`
 
+	// ExistingID With external_id_taken: the id of the feedback that has the external_id, if the integration may read it.
+	//
+	// Examples: iss_01jd8q4v6cf5e8hbbfwj0zq3tk
+	ExistingID *string `json:"existing_id,omitempty"`
+
 	// QuestionIds With rule_violation required_questions: the questions without an answer.
 	QuestionIds *[]string `json:"question_ids,omitempty"`
 

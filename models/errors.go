@@ -73,6 +73,9 @@ type Error struct {
 	// Rule and QuestionIDs belong to rule_violation.
 	Rule        Rule
 	QuestionIDs []string
+	// ExistingID belongs to external_id_taken: the record that has it, "" if the caller may
+	// not read that.
+	ExistingID string
 	// Fields belongs to validation_failed.
 	Fields []FieldError
 	// Scope belongs to insufficient_scope: the missing one.

@@ -21,6 +21,8 @@ type Actor struct {
 	// ShowPeople says whether records name the people in them: for integrations with
 	// the scope people:read, and for people.
 	ShowPeople bool
+	// readsFeedback says whether an integration's token has issues:read.
+	readsFeedback bool
 	// operated says that an operator acts as the person (OperatorAs).
 	operated bool
 	// prefetch is the record that its call reads, if known before the call is admitted.

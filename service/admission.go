@@ -173,6 +173,7 @@ func (s *Service) admitted(ctx context.Context, claims claims, recordID string) 
 			Kind:           models.KindIntegration,
 			Name:           row.Name,
 			ShowPeople:     scopes.Has(models.ScopePeopleRead),
+			readsFeedback:  scopes.Has(models.ScopeIssuesRead),
 			prefetch:       record,
 		},
 		ClientID:         row.ClientID,

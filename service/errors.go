@@ -15,15 +15,18 @@ import (
 	"millwright/service/batch"
 )
 
-var errExternalIDTaken = &models.Error{
-	Code:   models.CodeExternalIDTaken,
-	Detail: "Another feedback of the organization has this external_id.",
+// externalIDTaken is the error of a creation whose external_id the feedback has, "" if the
+// caller may not read it.
+func externalIDTaken(existingID string) *models.Error {
+	err := models.Errorf(models.CodeExternalIDTaken, "Another feedback of the organization has this external_id.")
+	err.ExistingID = existingID
+	return err
 }
 
 // constraintErrors are the errors of rules that only a constraint of the database can
 // check, by the constraint's name.
 var constraintErrors = map[string]*models.Error{
-	"feedback_external_id": errExternalIDTaken,
+	"feedback_external_id": externalIDTaken(""),
 	"webhooks_integration_id_place_key": {
 		Code:   models.CodeValidationFailed,
 		Detail: "The integration's addresses are being changed. Try again.",

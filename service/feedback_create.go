@@ -26,8 +26,10 @@ type feedbackCreation struct {
 	Managers []string
 	// Addresses bounds how many webhook addresses may get the event.
 	Addresses int
-	// Taken says that other feedback has the external_id, whose lock the write holds.
-	Taken bool
+	// Taken says that other feedback has the external_id, whose lock the write holds. Existing
+	// is its id if the actor has the permission to read it.
+	Taken    bool
+	Existing *string
 }
 
 // feedbackCreations looks the external_id up in its order: by equality alone, any index
@@ -37,11 +39,13 @@ var feedbackCreations = &batch.Statement{Stage: stageRules, ReadOnly: true, SQL:
 		` + with(grantsOn, "node", "n.id", "actor", "u.actor") + ` AS grants,
 		` + with(nearestManagers, "node", "n.id", "except", "'{}'::text[]") + ` AS managers,
 		(SELECT count(*) FROM webhooks h WHERE h.organization_id = o.id) AS addresses,
-		coalesce((SELECT f.external_id = u.external FROM feedback f WHERE f.organization_id = o.id AND f.external_id >= u.external
-			ORDER BY f.organization_id, f.external_id LIMIT 1), false) AS taken
+		coalesce(f.external_id = u.external, false) AS taken,
+		CASE WHEN f.external_id = u.external AND ` + with(readableFeedback, "w", "f", "actor", "u.actor") + ` THEN f.id END AS existing
 	FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY u (actor, organization, node, external, nth)
 	JOIN organizations o ON o.id = u.organization
-	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = u.node`}
+	LEFT JOIN inventory_nodes n ON n.organization_id = o.id AND n.id = u.node
+	LEFT JOIN LATERAL (SELECT * FROM feedback WHERE organization_id = o.id AND external_id >= u.external
+		ORDER BY organization_id, external_id LIMIT 1) f ON true`}
 
 // CreateFeedback creates feedback (spec section 4, rules 1 and 8) and returns it
 // with status 201. Errors: read_only, validation_failed, permission_denied,
@@ -101,7 +105,10 @@ func (c feedbackCreation) check(actor Actor, in NewFeedback) error {
 	case !slices.Contains(c.Grants, string(models.GrantFeedbackCreate)):
 		return models.Errorf(models.CodePermissionDenied, "The %s may not give feedback on this node.", actor.Kind)
 	case c.Taken:
-		return errExternalIDTaken
+		if c.Existing != nil && (actor.Kind != models.KindIntegration || actor.readsFeedback) {
+			return externalIDTaken(*c.Existing)
+		}
+		return externalIDTaken("")
 	}
 	return nil
 }
