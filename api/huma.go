@@ -18,7 +18,7 @@ import (
 
 // documentVersion is the version of the OpenAPI document. An addition raises the
 // middle number; a change that breaks clients would be /v2.
-const documentVersion = "1.0.0"
+const documentVersion = "1.1.0"
 
 // openAPIConfig configures huma: no $schema links, no unknown query parameters,
 // no null arrays, and JSON encoded by the service.

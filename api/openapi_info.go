@@ -52,7 +52,7 @@ Errors are ` + "`" + `application/problem+json` + "`" + ` (RFC 9457): ` + "`" + 
 The plan sets the calls per minute. Every response has ` + "`" + `X-RateLimit-Limit` + "`" + `, ` + "`" + `X-RateLimit-Remaining` + "`" + ` and ` + "`" + `X-RateLimit-Reset` + "`" + `. Above the limit the response is 429 with ` + "`" + `Retry-After` + "`" + `.
 
 ## Versions
-The version is the first segment of the path. Within v1, operations, optional parameters, fields and event types may be added, so ignore what you do not know; nothing is removed.`
+The version is the first segment of the path. Within v1, operations, optional parameters, fields and event types may be added, so ignore what you do not know. Before an operation is removed, it is marked as deprecated, and its responses have ` + "`" + `Deprecation` + "`" + ` (RFC 9745), ` + "`" + `Sunset` + "`" + ` (RFC 8594) and ` + "`" + `Link` + "`" + ` for at least a year.`
 
 // scopeTexts describe the scopes (spec section 5).
 var scopeTexts = map[models.Scope]string{

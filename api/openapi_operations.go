@@ -260,6 +260,9 @@ func describeParameters(op *huma.Operation) {
 		}
 		schema := *p.Schema
 		schema.Description = ""
+		if schema.Type == huma.TypeInteger && schema.Maximum == nil {
+			schema.Maximum = number(maxExact)
+		}
 		if len(schema.Examples) > 0 {
 			p.Example, schema.Examples = schema.Examples[0], nil
 		}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"maps"
+	"math"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -31,7 +32,7 @@ func refined(live *huma.OpenAPI) *huma.OpenAPI {
 		value := refine.field(name, "value")
 		value.AnyOf = []*huma.Schema{
 			{Type: huma.TypeString, MaxLength: &longest, Description: "An option's id, or a text."},
-			{Type: huma.TypeNumber, Description: "An integer of at most 18 digits, or a decimal number of at most 30 digits on each side of the point. " +
+			{Type: huma.TypeNumber, ExclusiveMinimum: number(-1e30), ExclusiveMaximum: number(1e30), Description: "An integer of at most 18 digits, or a decimal number of at most 30 digits on each side of the point. " +
 				"A decimal number keeps its digits, and an exponent is expanded: 1e-05 is stored as 0.00001."},
 			{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}, UniqueItems: true, Description: "Options' ids."},
 			{Type: "null", Description: "No answer."},
@@ -43,6 +44,13 @@ func refined(live *huma.OpenAPI) *huma.OpenAPI {
 		refine.field(name, text).Pattern = `\S` // the service checks it: Go's \S matches the spaces of Unicode
 	}
 
+	for name, fields := range numberBounds {
+		for field, bounds := range fields {
+			schema := refine.field(name, field)
+			schema.Minimum, schema.Maximum = number(bounds[0]), number(bounds[1])
+		}
+	}
+	refine.field("ProblemField", "code").Enum = values(fieldCodes)
 	refine.field("Problem", "type").Format = "uri"
 	refine.field("Problem", "code").Enum = values(problemCodes())
 	refine.field("Problem", "rule").Enum = values(allRules)
@@ -53,6 +61,25 @@ func refined(live *huma.OpenAPI) *huma.OpenAPI {
 	refine.open(requestSchemas(live))
 	return &document
 }
+
+// maxExact is the largest integer up to which every JSON parser reads all integers exactly.
+const maxExact = 1<<53 - 1
+
+// numberBounds are the bounds of the numbers in responses, by schema and field.
+var numberBounds = map[string]map[string][2]float64{
+	"MeRate":        {"limit": {1, math.MaxInt32}, "window_seconds": {models.RateWindow.Seconds(), models.RateWindow.Seconds()}},
+	"Problem":       {"status": {400, 599}},
+	"TokenResponse": {"expires_in": {1, models.TokenLifetime.Seconds()}},
+	"TokenState":    {"exp": {0, maxExact}, "iat": {0, maxExact}},
+	"WorkOrder":     {"number": {1, maxExact}},
+}
+
+// fieldCodes are the codes of the fields that validation_failed names.
+var fieldCodes = []string{
+	"blank", "duplicate", "invalid", "kind", "not_one_of", "required", "too_long", "too_short", "type", "unknown", "unknown_field", "value",
+}
+
+func number(n float64) *float64 { return &n }
 
 // open lets every schema but the closed ones have fields that it does not mention:
 // responses and events get new fields at any time.

@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"os"
@@ -298,5 +299,41 @@ func TestTheDocumentIsServed(t *testing.T) {
 	before := response.Header.Get("X-RateLimit-Remaining")
 	if after := s.Send(http.MethodGet, "/v1/openapi.json", "").Header.Get("X-RateLimit-Remaining"); after >= before {
 		t.Errorf("%s calls remain after %s: it is not counted", after, before)
+	}
+}
+
+// Clients learn from the document how large a number can be: every one has bounds.
+func TestEveryNumberHasBounds(t *testing.T) {
+	numbers := 0
+	var check func(node any, path string)
+	check = func(node any, path string) {
+		switch v := node.(type) {
+		case object:
+			kinds, isList := v["type"].([]any)
+			if !isList {
+				kinds = []any{v["type"]}
+			}
+			if slices.Contains(kinds, any("integer")) || slices.Contains(kinds, any("number")) {
+				numbers++
+				for _, names := range [][2]string{{"minimum", "exclusiveMinimum"}, {"maximum", "exclusiveMaximum"}} {
+					if v[names[0]] == nil && v[names[1]] == nil {
+						t.Errorf("%s has no %s", path, names[0])
+					}
+				}
+			}
+			for name, child := range v {
+				if name != "example" && name != "examples" {
+					check(child, path+"/"+name)
+				}
+			}
+		case []any:
+			for i, child := range v {
+				check(child, fmt.Sprint(path, "/", i))
+			}
+		}
+	}
+	check(document(t), "")
+	if numbers < 20 {
+		t.Errorf("%d numbers were found", numbers)
 	}
 }

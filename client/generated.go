@@ -164,6 +164,22 @@ const (
 	Status               ProblemRule = "status"
 )
 
+// Defines values for ProblemFieldCode.
+const (
+	FieldBlank        ProblemFieldCode = "blank"
+	FieldDuplicate    ProblemFieldCode = "duplicate"
+	FieldInvalid      ProblemFieldCode = "invalid"
+	FieldKind         ProblemFieldCode = "kind"
+	FieldNotOneOf     ProblemFieldCode = "not_one_of"
+	FieldRequired     ProblemFieldCode = "required"
+	FieldTooLong      ProblemFieldCode = "too_long"
+	FieldTooShort     ProblemFieldCode = "too_short"
+	FieldType         ProblemFieldCode = "type"
+	FieldUnknown      ProblemFieldCode = "unknown"
+	FieldUnknownField ProblemFieldCode = "unknown_field"
+	FieldValue        ProblemFieldCode = "value"
+)
+
 // Defines values for QuestionType.
 const (
 	QuestionTypeDecimal        QuestionType = "decimal"
@@ -1077,7 +1093,7 @@ type ProblemField struct {
 	// Code Code for programs.
 	//
 	// Examples: required
-	Code string `json:"code"`
+	Code ProblemFieldCode `json:"code"`
 
 	// Detail Explanation for people.
 	//
@@ -1089,6 +1105,11 @@ type ProblemField struct {
 	// Examples: /title
 	Pointer string `json:"pointer"`
 }
+
+// ProblemFieldCode Code for programs.
+//
+// Examples: required
+type ProblemFieldCode string
 
 // Question defines model for Question.
 type Question struct {
