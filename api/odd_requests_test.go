@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
+
 	"millwright/api"
 	"millwright/api/apitest"
 	"millwright/models"
@@ -162,7 +164,7 @@ func TestUnknownURLs(t *testing.T) {
 	}
 }
 
-// Responses of 1 KiB and more are compressed if the client accepts gzip. The ETag is the record's.
+// Responses of 1 KiB and more are compressed if the client accepts zstd or gzip. The ETag is the record's.
 func TestResponsesAreCompressed(t *testing.T) {
 	s := apitest.New(t)
 	long := s.As("erp", http.MethodPost, "/work-orders", object{"inventory_id": s.ID("hvac"), "title": "T", "description": strings.Repeat("long ", 400)}).
@@ -196,7 +198,10 @@ func TestResponsesAreCompressed(t *testing.T) {
 	want(t, "Vary without a wish", plain.Header.Get("Vary"), "Accept-Encoding")
 	for accept, coding := range map[string]string{
 		"gzip": "gzip", "GZIP": "gzip", "br, gzip;q=0.5": "gzip", "x-gzip": "gzip", "*": "gzip", "deflate, *;q=0.1": "gzip",
-		"": "", "identity": "", "gzip;q=0": "", "*;q=0": "", "gzip;q=0, *": "", "gzip;q=0.5, identity": "", "gzip;q=x": "", "br": "", "zstd": "",
+		"": "", "identity": "", "gzip;q=0": "", "*;q=0": "", "gzip;q=0, *": "zstd", "gzip;q=0.5, identity": "", "gzip;q=x": "", "br": "",
+		"zstd": "zstd", "gzip, deflate, br, zstd": "zstd", "ZSTD;q=0.5, gzip;q=0.4": "zstd", "gzip, zstd;q=0.9": "gzip", "zstd;q=0, gzip": "gzip",
+		"zstd;q=0, *": "gzip", "gzip;q=0, zstd": "zstd", "zstd;q=0.5, identity": "", "zstd;q=x": "", "*, zstd": "zstd",
+		"gzip;q=0.5, *": "zstd",
 	} {
 		response := get(http.MethodGet, path, "Accept-Encoding", accept)
 		if got := response.Header.Get("Content-Encoding"); got != coding {
@@ -212,7 +217,7 @@ func TestResponsesAreCompressed(t *testing.T) {
 		if len(response.Body) >= len(text) {
 			t.Errorf("%d bytes became %d", len(text), len(response.Body))
 		}
-		want(t, "the unpacked body", unpacked(t, response.Body), text)
+		want(t, "the unpacked body", unpacked(t, coding, response.Body), text)
 	}
 	head := get(http.MethodHead, path, "Accept-Encoding", "gzip")
 	want(t, "HEAD", head.Header.Get("Content-Encoding"), "gzip")
@@ -228,15 +233,21 @@ func TestResponsesAreCompressed(t *testing.T) {
 	page := get(http.MethodGet, "/docs", "Accept-Encoding", "gzip")
 	want(t, "the coding of the page", page.Header.Get("Content-Encoding"), "gzip")
 	whole := get(http.MethodGet, "/docs")
-	want(t, "the unpacked page", unpacked(t, page.Body) == string(whole.Body), true)
+	want(t, "the unpacked page", unpacked(t, "gzip", page.Body) == string(whole.Body), true)
 	t.Logf("the document is %d bytes packed, the page %d of %d", len(document.Body), len(page.Body), len(whole.Body))
 	part := get(http.MethodGet, "/docs", "Range", "bytes=0-9")
 	want(t, "a range", fmt.Sprint(part.Status, len(part.Body), part.Header.Get("Content-Encoding")), "206 10")
 }
 
-func unpacked(t *testing.T, body []byte) string {
+func unpacked(t *testing.T, coding string, body []byte) string {
 	t.Helper()
-	r, err := gzip.NewReader(bytes.NewReader(body))
+	var r io.Reader
+	var err error
+	if coding == "zstd" {
+		r, err = zstd.NewReader(bytes.NewReader(body))
+	} else {
+		r, err = gzip.NewReader(bytes.NewReader(body))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

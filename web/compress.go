@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"compress/gzip"
 	"io"
 	"net/http"
 	"strconv"
@@ -10,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/gin-gonic/gin"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
 )
 
 // minCompressed is the size in bytes from which a response is compressed: below it,
@@ -18,18 +19,19 @@ const minCompressed = 1 << 10
 
 var acceptEncoding = []string{"Accept-Encoding"}
 
-// Compress returns middleware that compresses responses with gzip if the client accepts
-// it, except those for whose headers plain returns true: the length of a compressed
+// Compress returns middleware that compresses responses with zstd or gzip if the client
+// accepts it, except those for whose headers plain returns true: the length of a compressed
 // secret reveals parts of it. The ETag stays that of the record, so that If-Match and
 // If-None-Match work with either form.
 func Compress(plain func(http.Header) bool) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		c.Writer.Header()["Vary"] = acceptEncoding
-		if !AcceptsGzip(c.GetHeader("Accept-Encoding")) {
+		coding := weightsOf(c.GetHeader("Accept-Encoding")).coding()
+		if coding == "" {
 			c.Next()
 			return
 		}
-		w := &gzipWriter{ResponseWriter: c.Writer, plain: plain}
+		w := &packedWriter{ResponseWriter: c.Writer, coding: coding, plain: plain}
 		c.Writer = w
 		c.Next()
 		// Not deferred: a response that a panic cuts short must not look complete.
@@ -37,31 +39,71 @@ func Compress(plain func(http.Header) bool) gin.HandlerFunc {
 	}
 }
 
-// AcceptsGzip reports whether an Accept-Encoding header prefers gzip to the plain
-// response, or accepts both alike (RFC 9110 section 12.5.3).
-func AcceptsGzip(header string) bool {
-	const unnamed = -1
-	packed, plain, others := float64(unnamed), 0.0, 0.0
+// The content codings of responses.
+const (
+	codingGzip = "gzip"
+	codingZstd = "zstd"
+)
+
+// weights are the weights of an Accept-Encoding header (RFC 9110 section 12.5.3).
+type weights struct {
+	named map[string]float64
+	// others is the weight of codings that are not named.
+	others float64
+}
+
+func weightsOf(header string) weights {
+	w := weights{named: map[string]float64{}}
 	for item := range strings.SplitSeq(header, ",") {
 		coding, parameter, weighted := strings.Cut(item, ";")
 		weight := 1.0
 		if weighted {
 			weight = weightOf(parameter)
 		}
-		switch strings.ToLower(strings.TrimSpace(coding)) {
-		case "gzip", "x-gzip":
-			packed = weight
-		case "identity":
-			plain = weight
+		switch coding = strings.ToLower(strings.TrimSpace(coding)); coding {
 		case "*":
-			others = weight
+			w.others = weight
+		case "x-gzip":
+			w.named[codingGzip] = weight
+		default:
+			w.named[coding] = weight
 		}
 	}
-	if packed == unnamed {
-		packed = others
-	}
-	return packed > 0 && packed >= plain
+	return w
 }
+
+// of returns the weight of a coding and whether the header names it.
+func (w weights) of(coding string) (weight float64, named bool) {
+	if weight, named = w.named[coding]; named {
+		return weight, true
+	}
+	return w.others, false
+}
+
+// accepts reports whether the header prefers the coding to the plain response, or accepts
+// both alike.
+func (w weights) accepts(coding string) bool {
+	weight, _ := w.of(coding)
+	return weight > 0 && weight >= w.named["identity"]
+}
+
+// coding returns the coding for a response, "" for none: the one that the header prefers, of
+// two that it accepts alike zstd if it is named, since not every client that sends * knows it.
+func (w weights) coding() string {
+	ofGzip, _ := w.of(codingGzip)
+	ofZstd, named := w.of(codingZstd)
+	switch {
+	case w.accepts(codingZstd) && (ofZstd > ofGzip || ofZstd == ofGzip && named):
+		return codingZstd
+	case w.accepts(codingGzip):
+		return codingGzip
+	}
+	return ""
+}
+
+// AcceptsGzip reports whether an Accept-Encoding header prefers gzip to the plain
+// response, or accepts both alike.
+func AcceptsGzip(header string) bool { return weightsOf(header).accepts(codingGzip) }
 
 // weightOf returns the value of a parameter q, 0 for anything else.
 func weightOf(parameter string) float64 {
@@ -73,26 +115,48 @@ func weightOf(parameter string) float64 {
 	return weight
 }
 
-// gzipWriters keeps compressors: a new one allocates more than a megabyte.
-var gzipWriters = sync.Pool{New: func() any {
-	w, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
-	if err != nil {
-		panic(err) // impossible: the level is valid
-	}
-	return w
-}}
-
-// gzipWriter compresses a body whose first piece has at least minCompressed bytes.
-// Handlers write a body in one piece.
-type gzipWriter struct {
-	gin.ResponseWriter
-	begun bool
-	plain func(http.Header) bool
-	// packer is nil if the body is not compressed.
-	packer *gzip.Writer
+// packer is a compressor.
+type packer interface {
+	io.WriteCloser
+	Reset(io.Writer)
 }
 
-func (w *gzipWriter) Write(b []byte) (int, error) {
+// packers keep compressors by coding: a new one allocates up to a megabyte.
+var packers = map[string]*sync.Pool{
+	codingGzip: {New: func() any {
+		w, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
+		return mustPacker(w, err)
+	}},
+	codingZstd: {New: func() any {
+		// In the goroutine of the call. The window is small, as most responses are.
+		w, err := zstd.NewWriter(io.Discard, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
+			zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(zstdWindow))
+		return mustPacker(w, err)
+	}},
+}
+
+// zstdWindow is how far back zstd looks for repetitions, in bytes.
+const zstdWindow = 128 << 10
+
+func mustPacker(p packer, err error) packer {
+	if err != nil {
+		panic(err) // impossible: the options are valid
+	}
+	return p
+}
+
+// packedWriter compresses a body whose first piece has at least minCompressed bytes.
+// Handlers write a body in one piece.
+type packedWriter struct {
+	gin.ResponseWriter
+	coding string
+	begun  bool
+	plain  func(http.Header) bool
+	// packer is nil if the body is not compressed.
+	packer packer
+}
+
+func (w *packedWriter) Write(b []byte) (int, error) {
 	if !w.begun {
 		w.begun = true
 		w.begin(len(b))
@@ -103,30 +167,30 @@ func (w *gzipWriter) Write(b []byte) (int, error) {
 	return w.packer.Write(b)
 }
 
-func (w *gzipWriter) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
+func (w *packedWriter) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
 
 // Unwrap returns the connection's writer, for deadlines.
-func (w *gzipWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *packedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // begin decides whether to compress a body that starts with this many bytes.
-func (w *gzipWriter) begin(size int) {
+func (w *packedWriter) begin(size int) {
 	h := w.Header()
 	if size < minCompressed || h.Get("Content-Encoding") != "" || h.Get("Content-Range") != "" || w.plain(h) {
 		return
 	}
-	h.Set("Content-Encoding", "gzip")
+	h.Set("Content-Encoding", w.coding)
 	h.Del("Content-Length")
-	w.packer, _ = gzipWriters.Get().(*gzip.Writer)
+	w.packer, _ = packers[w.coding].Get().(packer)
 	w.packer.Reset(w.ResponseWriter)
 }
 
 // close ends the compressed body. If it cannot be written, the client has gone.
-func (w *gzipWriter) close() {
+func (w *packedWriter) close() {
 	if w.packer == nil {
 		return
 	}
 	_ = w.packer.Close()
-	gzipWriters.Put(w.packer)
+	packers[w.coding].Put(w.packer)
 }
 
 // Gzipped returns the content compressed, nil if that does not make it smaller.
