@@ -133,7 +133,7 @@ soak: bin/devstack ## Run the service under a steady load with occasional faults
 
 .PHONY: lint
 lint: ## Run all of the following checks on both modules
-	@$(MAKE) --keep-going lint-words lint-product lint-dev lint-workflows lint-modules lint-generated lint-openapi
+	@$(MAKE) --keep-going lint-words lint-product lint-dev lint-workflows lint-modules lint-generated lint-openapi lint-deploy
 
 # Skips other projects' files, recorded output, and the client, which is generated
 # from the OpenAPI document.
@@ -166,6 +166,19 @@ lint-modules: ## ... that go.mod and go.sum are tidy
 	cd dev && go mod tidy -diff
 	cd tools && go mod tidy -diff
 	cd tools/oasdiff && go mod tidy -diff
+
+# systemd-analyze wants programs that exist, and only warns about misspelt
+# settings.
+.PHONY: lint-deploy
+lint-deploy: ## ... the systemd units, where systemd-analyze is installed
+	@if command -v systemd-analyze >/dev/null; then \
+		units="$$(mktemp -d)" && trap 'rm -rf "$$units"' EXIT && \
+		for unit in deploy/systemd/*.service; do \
+			sed 's#/usr/local/bin/millwright#/bin/true#' "$$unit" >"$$units/$${unit##*/}"; \
+		done && \
+		said="$$(SYSTEMD_UNIT_PATH="$$units:" systemd-analyze verify --man=no "$$units"/*.service 2>&1)" && [ -z "$$said" ] || \
+		{ echo "$$said" >&2; exit 1; }; \
+	else echo 'systemd-analyze is not installed: the units are not checked.'; fi
 
 # Generates in a copy, so that lint changes nothing and works in a checkout with
 # uncommitted changes.
