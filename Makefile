@@ -104,7 +104,6 @@ conformance: bin/devstack ## Test the product against the specification, rule by
 
 .PHONY: screenshots
 screenshots: bin/devstack ## Take the pictures of the console in docs/console again (needs Chromium)
-	rm -f docs/console/*.png
 	CONSOLE_DOCS="$$PWD/docs/console" bin/devstack exec --no-temporal -- go test ./console -count=1 -run '^TestPagesOfTheDemo$$'
 
 .PHONY: fuzz
@@ -166,11 +165,13 @@ lint-modules: ## ... that go.mod and go.sum are tidy
 	cd dev && go mod tidy -diff
 	cd tools && go mod tidy -diff
 	cd tools/oasdiff && go mod tidy -diff
+	cd deploy/check && go mod tidy -diff
 
-# systemd-analyze wants programs that exist, and only warns about misspelt
+# The manifests are checked with kustomize and the types of Kubernetes, in a separate module. systemd-analyze wants programs that exist, and only warns about misspelt
 # settings.
 .PHONY: lint-deploy
-lint-deploy: ## ... the systemd units, where systemd-analyze is installed
+lint-deploy: ## ... the Kubernetes manifests, and the systemd units where systemd-analyze is installed
+	cd deploy/check && go vet . && go test .
 	@if command -v systemd-analyze >/dev/null; then \
 		units="$$(mktemp -d)" && trap 'rm -rf "$$units"' EXIT && \
 		for unit in deploy/systemd/*.service; do \
