@@ -127,7 +127,12 @@ func checkPod(t *testing.T, name string, pod corev1.PodSpec) {
 			ports[p.Name] = true
 		}
 		s := c.SecurityContext
-		if s == nil || !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation || len(s.Capabilities.Drop) != 1 || !*pod.SecurityContext.RunAsNonRoot {
+		if s == nil || s.Capabilities == nil || pod.SecurityContext == nil {
+			t.Errorf("%s is not confined", name)
+			continue
+		}
+		set := func(b *bool, want bool) bool { return b != nil && *b == want }
+		if !set(s.ReadOnlyRootFilesystem, true) || !set(s.AllowPrivilegeEscalation, false) || !set(pod.SecurityContext.RunAsNonRoot, true) || len(s.Capabilities.Drop) != 1 {
 			t.Errorf("%s is not confined", name)
 		}
 		if c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.Cpu().IsZero() {
