@@ -6,10 +6,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -40,7 +42,7 @@ func Connect(ctx context.Context, url string, application string) (*pgxpool.Pool
 func (p Pool) Connect(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, errors.New("DATABASE_URL is not a Postgres connection string")
+		return nil, malformedURL(err)
 	}
 	config.ConnConfig.RuntimeParams["application_name"] = p.Application
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
@@ -110,6 +112,15 @@ func (p Pools) Close() {
 	}
 }
 
+// malformedURL says what is wrong with the database's URL without showing it: it may contain
+// a password.
+func malformedURL(err error) error {
+	if file, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("DATABASE_URL names a file that cannot be read: %w", file)
+	}
+	return errors.New("DATABASE_URL is not a Postgres connection string")
+}
+
 // Migrate brings the schema of the database at the URL to this binary's version, and
 // makes the partitions of the next days. If
 // the data came from another cluster, it also stamps the records again. A session lock
@@ -117,7 +128,7 @@ func (p Pools) Close() {
 func Migrate(ctx context.Context, url string) (int, error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
-		return 0, errors.New("DATABASE_URL is not a Postgres connection string")
+		return 0, malformedURL(err)
 	}
 	db := stdlib.OpenDB(*config)
 	defer func() { _ = db.Close() }()
@@ -126,6 +137,9 @@ func Migrate(ctx context.Context, url string) (int, error) {
 		return 0, err
 	}
 	results, err := provider.Up(ctx)
+	if failed, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return 0, fmt.Errorf("the database of DATABASE_URL cannot be reached: %w", failed)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("apply the migrations: %w", err)
 	}
