@@ -234,7 +234,9 @@ type sentEvent struct{ id, kind, record string }
 func (a *audit) checkEvents() []sentEvent {
 	a.t.Helper()
 	rows, err := a.db.Query(a.t.Context(), `
-		SELECT e.id, e.type, e.record_id FROM events e ORDER BY e.record_id, (SELECT min(d.seq) FROM all_deliveries d WHERE d.event_id = e.id)`)
+		SELECT e.id, e.type, e.record_id FROM events e
+		LEFT JOIN (SELECT event_id, min(seq) AS seq FROM all_deliveries GROUP BY event_id) d ON d.event_id = e.id
+		ORDER BY e.record_id, d.seq`)
 	if err != nil {
 		a.t.Fatal(err)
 	}
