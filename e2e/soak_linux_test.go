@@ -66,7 +66,7 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	report := s.report(reader)
-	t.Log(report) // the check of so many writes takes a while
+	t.Log(report) // before the check, which takes minutes
 	a.run(ledger)
 	reader.follow()
 	for _, id := range created {

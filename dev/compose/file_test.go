@@ -15,14 +15,19 @@ import (
 	"time"
 
 	"github.com/compose-spec/compose-go/v2/types"
+	"go.yaml.in/yaml/v3"
 )
 
 // pinned is an image with a version of at least two numbers.
-var pinned = regexp.MustCompile(`^[a-z][a-z0-9/-]*:\d+\.\d+(\.\d+)?(-[a-z0-9.]+)?$`)
+var pinned = regexp.MustCompile(`^[a-z][a-z0-9/-]*:v?\d+\.\d+(\.\d+)?(-[a-z0-9.]+)?$`)
 
 func TestEveryServiceIsPinnedWatchedAndConfined(t *testing.T) {
 	i := install(t, "MILLWRIGHT_VERSION="+version)
-	for name, s := range i.project.Services {
+	all, err := i.project.WithProfiles([]string{"*"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range all.Services {
 		t.Run(name, func(t *testing.T) {
 			if !pinned.MatchString(s.Image) {
 				t.Errorf("the image %q is not pinned", s.Image)
@@ -114,6 +119,84 @@ func TestOnlyTheAPIAndTheUIAreReachable(t *testing.T) {
 	elsewhere := install(t, "API_PUBLISH=0.0.0.0:80")
 	if p := elsewhere.project.Services["api"].Ports; len(p) != 1 || p[0].HostIP != "0.0.0.0" || p[0].Published != "80" {
 		t.Errorf("API_PUBLISH makes %+v", p)
+	}
+}
+
+// The profile “monitoring” scrapes every api and worker, has the rules and the dashboard of
+// docs/, and is reachable only from this machine, through Grafana.
+func TestMonitoring(t *testing.T) {
+	i := install(t)
+	monitored, err := i.project.WithProfiles([]string{"monitoring"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	prometheus, grafana := monitored.Services["prometheus"], monitored.Services["grafana"]
+	mounted := func(s types.ServiceConfig) map[string]string {
+		files := map[string]string{}
+		for _, v := range s.Volumes {
+			if v.Type == types.VolumeTypeBind {
+				source, err := filepath.Rel(i.dir, v.Source)
+				if err != nil {
+					t.Fatal(err)
+				}
+				files[v.Target] = source
+			}
+		}
+		return files
+	}
+	read := func(source string, into any) {
+		t.Helper()
+		content, err := os.ReadFile(filepath.Join(repository, source))
+		if err == nil {
+			err = yaml.Unmarshal(content, into)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", source, err)
+		}
+	}
+
+	var scraped struct {
+		RuleFiles     []string `yaml:"rule_files"`
+		ScrapeConfigs []struct {
+			DNS []struct {
+				Names []string
+				Port  int
+			} `yaml:"dns_sd_configs"`
+		} `yaml:"scrape_configs"`
+	}
+	files := mounted(prometheus)
+	config, _ := strings.CutPrefix(prometheus.Command[0], "--config.file=")
+	read(files[config], &scraped)
+	if len(scraped.RuleFiles) != 1 || files[scraped.RuleFiles[0]] != "docs/alerts/millwright.yaml" {
+		t.Errorf("the rules are %v of %v", scraped.RuleFiles, files)
+	}
+	at := scraped.ScrapeConfigs[0].DNS[0]
+	for _, name := range at.Names {
+		if address := i.project.Services[name].Environment["METRICS_ADDR"]; address == nil || *address != "0.0.0.0:"+strconv.Itoa(at.Port) {
+			t.Errorf("%s serves its metrics at %v, port %d is scraped", name, address, at.Port)
+		}
+	}
+	if !slices.Equal(at.Names, []string{"api", "worker"}) || len(prometheus.Ports) != 0 || prometheus.Networks["backend"] != nil && len(prometheus.Networks) != 1 {
+		t.Errorf("Prometheus scrapes %v, publishes %v, is on %v", at.Names, prometheus.Ports, prometheus.Networks)
+	}
+
+	var sources struct {
+		Datasources []struct{ URL, Type string }
+	}
+	var dashboards struct {
+		Providers []struct{ Options struct{ Path string } }
+	}
+	files = mounted(grafana)
+	read(files["/etc/grafana/provisioning/datasources/millwright.yaml"], &sources)
+	read(files["/etc/grafana/provisioning/dashboards/millwright.yaml"], &dashboards)
+	if len(sources.Datasources) != 1 || sources.Datasources[0].URL != "http://prometheus:9090" || sources.Datasources[0].Type != "prometheus" {
+		t.Errorf("the data sources are %+v", sources.Datasources)
+	}
+	if len(dashboards.Providers) != 1 || files[dashboards.Providers[0].Options.Path+"/millwright.json"] != "docs/grafana/millwright.json" {
+		t.Errorf("the dashboards are in %+v, mounted is %v", dashboards.Providers, files)
+	}
+	if p := grafana.Ports; len(p) != 1 || p[0].HostIP != "127.0.0.1" {
+		t.Errorf("Grafana publishes %+v", p)
 	}
 }
 
