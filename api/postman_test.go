@@ -1,0 +1,201 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const postmanFile = "../docs/postman.json"
+
+var updatePostman = flag.Bool("update", false, "write docs/postman.json again")
+
+// openAPIDocument is the part of openapi.json that the collection needs.
+type openAPIDocument struct {
+	Info struct{ Title, Version string }
+	Tags []struct{ Name, Description string }
+	// Paths have the operations by their methods.
+	Paths map[string]map[string]openAPIOperation
+}
+
+type openAPIOperation struct {
+	OperationID, Summary, Description string
+	Tags                              []string
+	Parameters                        []struct {
+		Name, In, Description string
+		Example               any
+	}
+	RequestBody *struct {
+		Content map[string]struct {
+			Example  any
+			Examples map[string]struct{ Value any }
+		}
+	}
+}
+
+// postmanCollection makes a Postman collection (version 2.1) of the document: a folder for
+// each tag, a request for each operation, with a token from the collection's variables.
+func postmanCollection(doc openAPIDocument) object {
+	folders := map[string][]any{}
+	for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
+		for _, method := range slices.Sorted(maps.Keys(doc.Paths[path])) {
+			op := doc.Paths[path][method]
+			folders[op.Tags[0]] = append(folders[op.Tags[0]], postmanRequest(path, strings.ToUpper(method), op))
+		}
+	}
+	var items []any
+	for _, tag := range doc.Tags {
+		if requests := folders[tag.Name]; requests != nil {
+			items = append(items, object{"name": tag.Name, "description": tag.Description, "item": requests})
+		}
+	}
+	value := func(key, value string) object { return object{"key": key, "value": value, "type": "string"} }
+	return object{
+		"info": object{
+			"name": doc.Info.Title, "version": doc.Info.Version,
+			"description": "Set the variables baseUrl, clientId and clientSecret, then get a token on the collection's Authorization tab.",
+			"schema":      "https://schema.getpostman.com/json/collection/v2.1.0/collection.json",
+		},
+		"auth": object{"type": "oauth2", "oauth2": []any{
+			value("grant_type", "client_credentials"), value("accessTokenUrl", "{{baseUrl}}/oauth/token"),
+			value("clientId", "{{clientId}}"), value("clientSecret", "{{clientSecret}}"),
+			value("client_authentication", "header"), value("addTokenTo", "header"), value("headerPrefix", "Bearer"),
+		}},
+		"variable": []any{value("baseUrl", "http://127.0.0.1:8080/v1"), value("clientId", ""), value("clientSecret", "")},
+		"item":     items,
+	}
+}
+
+func postmanRequest(path, method string, op openAPIOperation) object {
+	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	for i, s := range segments {
+		if name, ok := strings.CutPrefix(s, "{"); ok {
+			segments[i] = ":" + strings.TrimSuffix(name, "}")
+		}
+	}
+	variables, query, headers := []any{}, []any{}, []any{}
+	for _, p := range op.Parameters {
+		example := ""
+		if p.Example != nil {
+			text, _ := json.Marshal(p.Example) // it was JSON
+			example = strings.Trim(string(text), `"`)
+		}
+		one := object{"key": p.Name, "value": example, "description": p.Description}
+		switch p.In {
+		case "path":
+			variables = append(variables, one)
+		case "query":
+			one["disabled"] = true
+			query = append(query, one)
+		case "header":
+			if p.Name == "Idempotency-Key" {
+				one["value"] = "{{$guid}}"
+			} else {
+				one["disabled"] = true
+			}
+			headers = append(headers, one)
+		}
+	}
+	request := object{
+		"method": method, "description": op.Description, "header": headers,
+		"url": object{"raw": "{{baseUrl}}/" + strings.Join(segments, "/"), "host": []any{"{{baseUrl}}"}, "path": segments, "query": query, "variable": variables},
+	}
+	if op.RequestBody != nil {
+		if content, ok := op.RequestBody.Content["application/json"]; ok {
+			request["body"] = object{"mode": "raw", "raw": exampleOf(content.Example, content.Examples), "options": object{"raw": object{"language": "json"}}}
+			request["header"] = append(headers, object{"key": "Content-Type", "value": "application/json"})
+		} else { // the OAuth endpoints: forms, and the client's credentials
+			field, given := "token", "{{token}}"
+			if path == "/oauth/token" {
+				field, given = "grant_type", "client_credentials"
+			}
+			request["body"] = object{"mode": "urlencoded", "urlencoded": []any{object{"key": field, "value": given}}}
+			request["auth"] = object{"type": "basic", "basic": []any{
+				object{"key": "username", "value": "{{clientId}}", "type": "string"}, object{"key": "password", "value": "{{clientSecret}}", "type": "string"},
+			}}
+		}
+	}
+	name := op.Summary
+	if name == "" {
+		name = op.OperationID
+	}
+	return object{"name": name, "request": request}
+}
+
+// exampleOf returns the first example as text.
+func exampleOf(one any, named map[string]struct{ Value any }) string {
+	if names := slices.Sorted(maps.Keys(named)); one == nil && len(names) > 0 {
+		one = named[names[0]].Value
+	}
+	text, _ := json.MarshalIndent(one, "", "  ") // it was JSON
+	return string(text)
+}
+
+// docs/postman.json has every operation of openapi.json, and is up to date.
+func TestPostmanCollectionIsCurrent(t *testing.T) {
+	content, err := os.ReadFile("openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc openAPIDocument
+	if err := json.Unmarshal(content, &doc); err != nil {
+		t.Fatal(err)
+	}
+	var made bytes.Buffer
+	encoder := json.NewEncoder(&made)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(postmanCollection(doc)); err != nil {
+		t.Fatal(err)
+	}
+	if *updatePostman {
+		if err := os.WriteFile(postmanFile, made.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored, err := os.ReadFile(postmanFile)
+	if err != nil || !bytes.Equal(stored, made.Bytes()) {
+		t.Errorf("docs/postman.json is not what openapi.json says (%v): run this test with -update", err)
+	}
+	var collection struct {
+		Item []struct {
+			Item []struct {
+				Request struct {
+					Method string
+					URL    struct{ Raw string }
+					Body   *struct{ Raw string }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(stored, &collection); err != nil {
+		t.Fatal(err)
+	}
+	requests := map[string]bool{}
+	for _, folder := range collection.Item {
+		for _, one := range folder.Item {
+			requests[one.Request.Method+" "+one.Request.URL.Raw] = true
+			if body := one.Request.Body; body != nil && body.Raw != "" && (!json.Valid([]byte(body.Raw)) || body.Raw == "null") {
+				t.Errorf("%s has the body %s", one.Request.URL.Raw, body.Raw)
+			}
+		}
+	}
+	operations := 0
+	for path, methods := range doc.Paths {
+		for method := range methods {
+			operations++
+			raw := "{{baseUrl}}" + strings.NewReplacer("{", ":", "}", "").Replace(path)
+			if !requests[strings.ToUpper(method)+" "+raw] {
+				t.Errorf("there is no request for %s %s", method, path)
+			}
+		}
+	}
+	if operations < 20 || len(requests) != operations {
+		t.Errorf("%d requests for %d operations", len(requests), operations)
+	}
+}
