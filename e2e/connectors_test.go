@@ -181,6 +181,7 @@ func (c *connector) checkOrders(h *harness) []string {
 // The example connectors lose and double nothing, whatever point of a write they are killed
 // at, and store the newest state of every record.
 func TestConnectorsLoseNothing(t *testing.T) {
+	t.Parallel()
 	for language := range connectorPrograms {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
