@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -189,7 +190,7 @@ func TestConnectorsLoseNothing(t *testing.T) {
 				t.Skipf("%s is not installed", language)
 			}
 			c := newConnector(t, language)
-			h := newHarness(t, nil, c.receiver)
+			h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "1s,1s,2s,2s,4s,4s,8s,8s,16s,16s,30s,30s"}, c.receiver)
 			h.startAPI(nil)
 			h.startWorker()
 			c.of(h)
@@ -225,6 +226,53 @@ func TestConnectorsLoseNothing(t *testing.T) {
 			p.terminate()
 			if status := p.wait(startLimit); status != 0 {
 				t.Errorf("after SIGTERM the connector ended with status %d", status)
+			}
+		})
+	}
+}
+
+// A connector waits as the responses say, in seconds or until a date, also for its token, and
+// then goes on.
+func TestConnectorsWaitAsTold(t *testing.T) {
+	t.Parallel()
+	for language := range connectorPrograms {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			if !hasInterpreter(t, language) {
+				t.Skipf("%s is not installed", language)
+			}
+			waits := map[string][]string{ // what each path still asks for
+				"/oauth/token": {"0", "Mon, 02 Nov 2026 09:00:00 GMT"},
+				"/work-orders": {"0", "Mon, 02 Nov 2026 09:00:00 GMT", "soon"},
+			}
+			var mu sync.Mutex
+			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				if left := waits[r.URL.Path]; len(left) > 0 {
+					waits[r.URL.Path] = left[1:]
+					w.Header().Set("Retry-After", left[0])
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return
+				}
+				if r.URL.Path == "/oauth/token" {
+					fmt.Fprint(w, `{"access_token":"x"}`)
+					return
+				}
+				fmt.Fprint(w, `{"data":[],"has_more":false,"sync_token":"s"}`)
+			}))
+			defer api.Close()
+			c := newConnector(t, language)
+			maps.Copy(c.env, settings{"MILLWRIGHT_URL": api.URL, "MILLWRIGHT_CLIENT_ID": "id", "MILLWRIGHT_CLIENT_SECRET": "a secret of the test"})
+			if _, status := c.do(nil, "once"); status != 0 {
+				t.Errorf("it ended with status %d", status)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for path, left := range waits {
+				if len(left) > 0 {
+					t.Errorf("%s was not tried again: %v", path, left)
+				}
 			}
 		})
 	}

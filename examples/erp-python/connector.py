@@ -24,6 +24,8 @@ import urllib.parse
 import urllib.request
 import uuid
 from contextlib import contextmanager
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 KINDS = {"work_orders": "/work-orders", "issues": "/issues"}
@@ -96,6 +98,18 @@ class Store:
              record["changed_at"], json.dumps(record)))
 
 
+def seconds(after):
+    """Returns how long a Retry-After says to wait, 0 without one: it is a number or a date."""
+    try:
+        return max(float(after), 0)
+    except (TypeError, ValueError):
+        pass
+    try:
+        return max((parsedate_to_datetime(after) - datetime.now(timezone.utc)).total_seconds(), 0)
+    except (TypeError, ValueError):
+        return 0
+
+
 class API:
     """Calls the API, and repeats what may be repeated until it is answered."""
 
@@ -110,19 +124,19 @@ class API:
         while True:
             try:
                 if self.token is None:
-                    self.token = self.new_token()
-                headers = {"Authorization": "Bearer " + self.token}
-                if key:
-                    headers["Idempotency-Key"] = key
-                status, after, answer = self.send(method, path, headers, body)
+                    status, after, answer = self.new_token()
+                if self.token is not None:
+                    headers = {"Authorization": "Bearer " + self.token}
+                    if key:
+                        headers["Idempotency-Key"] = key
+                    status, after, answer = self.send(method, path, headers, body)
             except (OSError, ValueError):  # no response, or not all of one
                 status, after, answer = 0, None, None
             if status == 401:
                 self.token = None
-            elif status != 0 and status != 429 and status < 500:
+            elif self.token is not None and status != 0 and status != 429 and status < 500:
                 return status, answer
-            pause = float(after) if after else wait
-            if self.stopped.wait(pause):
+            if self.stopped.wait(seconds(after) or wait):
                 raise Stop
             wait = min(2 * wait, 30)
 
@@ -131,10 +145,9 @@ class API:
         status, after, answer = self.send("POST", "/oauth/token", headers, b"grant_type=client_credentials")
         if status in (400, 401):
             raise SystemExit("The API rejects the client id or secret: " + str(answer.get("error")))
-        if status != 200:
-            time.sleep(min(float(after or 1), 5))
-            raise ValueError("no token yet")
-        return answer["access_token"]
+        if status == 200:
+            self.token = answer["access_token"]
+        return status, after, answer
 
     def send(self, method, path, headers, body):
         if isinstance(body, str):
