@@ -231,8 +231,8 @@ func TestConnectorsLoseNothing(t *testing.T) {
 	}
 }
 
-// A connector waits as the responses say, in seconds or until a date, also for its token, and
-// then goes on.
+// A connector waits as responses to calls and token requests say, in seconds or until a date,
+// and then goes on.
 func TestConnectorsWaitAsTold(t *testing.T) {
 	t.Parallel()
 	for language := range connectorPrograms {
