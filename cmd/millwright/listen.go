@@ -80,10 +80,14 @@ func listenCommand() *cobra.Command {
 // ServeHTTP receives one delivery.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	started := time.Now()
-	received, err := httputil.DumpRequest(req, true)
-	if err != nil {
-		http.Error(w, "The request cannot be read.", http.StatusBadRequest)
-		return
+	var received []byte
+	if r.record != "" {
+		var err error
+		req.Body = http.MaxBytesReader(w, req.Body, webhook.MaxBody)
+		if received, err = httputil.DumpRequest(req, true); err != nil {
+			http.Error(w, "The request cannot be read.", http.StatusBadRequest)
+			return
+		}
 	}
 	event, err := webhook.VerifyRequest(req, r.secret, started)
 	if err != nil {
