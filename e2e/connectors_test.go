@@ -56,6 +56,20 @@ func hasInterpreter(t testing.TB, language string) bool {
 	return err == nil
 }
 
+// eachConnector runs a test of each language whose interpreter is installed.
+func eachConnector(t *testing.T, test func(t *testing.T, language string)) {
+	t.Helper()
+	for language := range connectorPrograms {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			if !hasInterpreter(t, language) {
+				t.Skipf("%s is not installed", language)
+			}
+			test(t, language)
+		})
+	}
+}
+
 // newConnector makes a connector of the language.
 func newConnector(t testing.TB, language string) *connector {
 	t.Helper()
@@ -183,99 +197,87 @@ func (c *connector) checkOrders(h *harness) []string {
 // at, and store the newest state of every record.
 func TestConnectorsLoseNothing(t *testing.T) {
 	t.Parallel()
-	for language := range connectorPrograms {
-		t.Run(language, func(t *testing.T) {
-			t.Parallel()
-			if !hasInterpreter(t, language) {
-				t.Skipf("%s is not installed", language)
+	eachConnector(t, func(t *testing.T, language string) {
+		c := newConnector(t, language)
+		h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "1s,1s,2s,2s,4s,4s,8s,8s,16s,16s,30s,30s"}, c.receiver)
+		h.startAPI(nil)
+		h.startWorker()
+		c.of(h)
+		i := h.integrator()
+		for at, status := 1, -1; status != 0; at++ {
+			if at <= 3 {
+				c.order(i.node, fmt.Sprintf("Order %d", at))
+				i.create(fmt.Sprintf("Made elsewhere %d", at))
 			}
-			c := newConnector(t, language)
-			h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "1s,1s,2s,2s,4s,4s,8s,8s,16s,16s,30s,30s"}, c.receiver)
-			h.startAPI(nil)
-			h.startWorker()
-			c.of(h)
-			i := h.integrator()
-			for at, status := 1, -1; status != 0; at++ {
-				if at <= 3 {
-					c.order(i.node, fmt.Sprintf("Order %d", at))
-					i.create(fmt.Sprintf("Made elsewhere %d", at))
-				}
-				_, status = c.do(settings{"CRASH_AT": strconv.Itoa(at)}, "once")
+			_, status = c.do(settings{"CRASH_AT": strconv.Itoa(at)}, "once")
+		}
+		if left := c.difference(h); left != "" {
+			t.Error(left)
+		}
+		// It also receives the webhooks, and is killed while it does.
+		ids := i.workOrders()
+		for _, at := range []string{"10", "25", "45"} {
+			p := c.begin(language+" connector", settings{"CRASH_AT": at})
+			i.renameAll(ids, "Renamed before point "+at)
+			if status := p.wait(startLimit); status != 137 {
+				t.Fatalf("the connector ended with status %d", status)
 			}
-			if left := c.difference(h); left != "" {
-				t.Error(left)
-			}
-			// It also receives the webhooks, and is killed while it does.
-			ids := i.workOrders()
-			for _, at := range []string{"10", "25", "45"} {
-				p := c.begin(language+" connector", settings{"CRASH_AT": at})
-				i.renameAll(ids, "Renamed before point "+at)
-				if status := p.wait(startLimit); status != 137 {
-					t.Fatalf("the connector ended with status %d", status)
-				}
-			}
-			p := c.begin(language+" connector", nil)
-			p.awaitReady(startLimit, func() bool { return p.out.has("ready") })
-			eventually(t, recoveryLimit, "the connector has everything", func() bool {
-				return c.difference(h) == "" && h.count(`SELECT count(*) FROM all_deliveries WHERE status <> 'delivered'`) == 0
-			})
-			if n, want := c.show().Events, h.count(`SELECT count(*) FROM events`); n != want {
-				t.Errorf("%d events are stored, %d were sent", n, want)
-			}
-			c.checkOrders(h)
-			p.terminate()
-			if status := p.wait(startLimit); status != 0 {
-				t.Errorf("after SIGTERM the connector ended with status %d", status)
-			}
+		}
+		p := c.begin(language+" connector", nil)
+		p.awaitReady(startLimit, func() bool { return p.out.has("ready") })
+		eventually(t, recoveryLimit, "the connector has everything", func() bool {
+			return c.difference(h) == "" && h.count(`SELECT count(*) FROM all_deliveries WHERE status <> 'delivered'`) == 0
 		})
-	}
+		if n, want := c.show().Events, h.count(`SELECT count(*) FROM events`); n != want {
+			t.Errorf("%d events are stored, %d were sent", n, want)
+		}
+		c.checkOrders(h)
+		p.terminate()
+		if status := p.wait(startLimit); status != 0 {
+			t.Errorf("after SIGTERM the connector ended with status %d", status)
+		}
+	})
 }
 
 // A connector waits as responses to calls and token requests say, in seconds or until a date,
 // and then goes on.
 func TestConnectorsWaitAsTold(t *testing.T) {
 	t.Parallel()
-	for language := range connectorPrograms {
-		t.Run(language, func(t *testing.T) {
-			t.Parallel()
-			if !hasInterpreter(t, language) {
-				t.Skipf("%s is not installed", language)
-			}
-			waits := map[string][]string{ // what each path still asks for
-				"/oauth/token": {"0", "Mon, 02 Nov 2026 09:00:00 GMT"},
-				"/work-orders": {"0", "Mon, 02 Nov 2026 09:00:00 GMT", "soon"},
-			}
-			var mu sync.Mutex
-			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				mu.Lock()
-				defer mu.Unlock()
-				if left := waits[r.URL.Path]; len(left) > 0 {
-					waits[r.URL.Path] = left[1:]
-					w.Header().Set("Retry-After", left[0])
-					w.WriteHeader(http.StatusServiceUnavailable)
-					return
-				}
-				if r.URL.Path == "/oauth/token" {
-					fmt.Fprint(w, `{"access_token":"x"}`)
-					return
-				}
-				fmt.Fprint(w, `{"data":[],"has_more":false,"sync_token":"s"}`)
-			}))
-			defer api.Close()
-			c := newConnector(t, language)
-			maps.Copy(c.env, settings{"MILLWRIGHT_URL": api.URL, "MILLWRIGHT_CLIENT_ID": "id", "MILLWRIGHT_CLIENT_SECRET": "a secret of the test"})
-			if _, status := c.do(nil, "once"); status != 0 {
-				t.Errorf("it ended with status %d", status)
-			}
+	eachConnector(t, func(t *testing.T, language string) {
+		waits := map[string][]string{ // what each path still asks for
+			"/oauth/token": {"0", "Mon, 02 Nov 2026 09:00:00 GMT"},
+			"/work-orders": {"0", "Mon, 02 Nov 2026 09:00:00 GMT", "soon"},
+		}
+		var mu sync.Mutex
+		api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			mu.Lock()
 			defer mu.Unlock()
-			for path, left := range waits {
-				if len(left) > 0 {
-					t.Errorf("%s was not tried again: %v", path, left)
-				}
+			if left := waits[r.URL.Path]; len(left) > 0 {
+				waits[r.URL.Path] = left[1:]
+				w.Header().Set("Retry-After", left[0])
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
 			}
-		})
-	}
+			if r.URL.Path == "/oauth/token" {
+				fmt.Fprint(w, `{"access_token":"x"}`)
+				return
+			}
+			fmt.Fprint(w, `{"data":[],"has_more":false,"sync_token":"s"}`)
+		}))
+		defer api.Close()
+		c := newConnector(t, language)
+		maps.Copy(c.env, settings{"MILLWRIGHT_URL": api.URL, "MILLWRIGHT_CLIENT_ID": "id", "MILLWRIGHT_CLIENT_SECRET": "a secret of the test"})
+		if _, status := c.do(nil, "once"); status != 0 {
+			t.Errorf("it ended with status %d", status)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for path, left := range waits {
+			if len(left) > 0 {
+				t.Errorf("%s was not tried again: %v", path, left)
+			}
+		}
+	})
 }
 
 // stormConnectors are the example connectors as clients of a storm. Each is a part that is
