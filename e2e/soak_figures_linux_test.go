@@ -77,16 +77,7 @@ func (s *soak) readProcess(now *sample, p *part) {
 // readDatabase reads the figures of Postgres.
 func (s *soak) readDatabase(now *sample) {
 	s.t.Helper()
-	err := s.db.QueryRow(s.t.Context(), `SELECT 1`).Scan(new(int))
-	for range 20 { // connections that a fault has ended
-		if err == nil {
-			break
-		}
-		err = s.db.QueryRow(s.t.Context(), `SELECT 1`).Scan(new(int))
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	eventually(s.t, recoveryLimit, "the pool has no connection that a fault has ended", func() bool { return s.db.Ping(s.t.Context()) == nil })
 	rows, err := s.db.Query(s.t.Context(), `
 		SELECT 'connections', '', false, count(*)::float8 FROM pg_stat_activity WHERE backend_type = 'client backend'
 		UNION ALL SELECT 'age of the oldest snapshot', 'transactions', false, COALESCE(max(age(backend_xmin)), 0) FROM pg_stat_activity

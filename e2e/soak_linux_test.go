@@ -177,14 +177,16 @@ func (s *soak) watch(lasts time.Duration) {
 		}
 		switch {
 		case !up:
-		case !now.Before(nextSample):
-			s.samples = append(s.samples, s.read(now.Sub(started)))
-			nextSample = nextSample.Add(every)
 		case now.Sub(started) >= lasts:
+			s.samples = append(s.samples, s.read(now.Sub(started)))
 			return
 		case !now.Before(nextFault):
 			s.fault(now, len(s.faults), lasts/soakFaults/4)
 			nextFault = nextFault.Add(lasts / soakFaults)
+		case !now.Before(nextSample):
+			s.samples = append(s.samples, s.read(now.Sub(started)))
+			// From now on: reading may take longer than a short soak has between two.
+			nextSample = now.Add(every)
 		}
 	}
 }
