@@ -26,12 +26,12 @@ var acceptEncoding = []string{"Accept-Encoding"}
 func Compress(plain func(http.Header) bool) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		c.Writer.Header()["Vary"] = acceptEncoding
-		coding := weightsOf(c.GetHeader("Accept-Encoding")).coding()
-		if coding == "" {
+		accepted := c.GetHeader("Accept-Encoding")
+		if accepted == "" {
 			c.Next()
 			return
 		}
-		w := &packedWriter{ResponseWriter: c.Writer, coding: coding, plain: plain}
+		w := &packedWriter{ResponseWriter: c.Writer, accepted: accepted, plain: plain}
 		c.Writer = w
 		c.Next()
 		// Not deferred: a response that a panic cuts short must not look complete.
@@ -149,11 +149,13 @@ func mustPacker(p packer, err error) packer {
 // Handlers write a body in one piece.
 type packedWriter struct {
 	gin.ResponseWriter
-	coding string
-	begun  bool
-	plain  func(http.Header) bool
-	// packer is nil if the body is not compressed.
+	// accepted is the call's Accept-Encoding; it is read only for a body that is large enough.
+	accepted string
+	begun    bool
+	plain    func(http.Header) bool
+	// packer is nil if the body is not compressed, coding is its coding.
 	packer packer
+	coding string
 }
 
 func (w *packedWriter) Write(b []byte) (int, error) {
@@ -176,6 +178,9 @@ func (w *packedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func (w *packedWriter) begin(size int) {
 	h := w.Header()
 	if size < minCompressed || h.Get("Content-Encoding") != "" || h.Get("Content-Range") != "" || w.plain(h) {
+		return
+	}
+	if w.coding = weightsOf(w.accepted).coding(); w.coding == "" {
 		return
 	}
 	h.Set("Content-Encoding", w.coding)
