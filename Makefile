@@ -160,15 +160,16 @@ lint-workflows: bin/workflowcheck ## ... that workflow code is deterministic
 	bin/workflowcheck ./workflows/...
 
 .PHONY: lint-modules
-lint-modules: ## ... that go.mod and go.sum are tidy
+lint-modules: ## ... that go.mod and go.sum are tidy, and the example module's code
 	go mod tidy -diff
 	cd dev && go mod tidy -diff
 	cd tools && go mod tidy -diff
 	cd tools/oasdiff && go mod tidy -diff
 	cd deploy/check && go mod tidy -diff
+	cd examples/erp-go && go mod tidy -diff && go vet .
 
-# The manifests are checked with kustomize and the types of Kubernetes, in a separate module. systemd-analyze wants programs that exist, and only warns about misspelt
-# settings.
+# The manifests are checked with kustomize and the types of Kubernetes, in a separate
+# module. systemd-analyze wants programs that exist, and only warns about misspelt settings.
 .PHONY: lint-deploy
 lint-deploy: ## ... the Kubernetes manifests, and the systemd units where systemd-analyze is installed
 	cd deploy/check && go vet . && go test .

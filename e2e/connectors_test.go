@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -14,13 +15,27 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// connectorPrograms are the example connectors in examples/, by their languages.
-var connectorPrograms = map[string][]string{
-	"Python": {"python3", "../examples/erp-python/connector.py"},
+// connectorPrograms prepare the example connectors in examples/, by their languages, once: they
+// return the command that runs one.
+var connectorPrograms = map[string]func() ([]string, error){
+	"Go": sync.OnceValues(func() ([]string, error) {
+		program := filepath.Join(scratch, "erp-go")
+		build := exec.Command("go", "build", "-o", program, ".")
+		build.Dir = "../examples/erp-go"
+		if out, err := build.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("build erp-go: %w\n%s", err, out)
+		}
+		return []string{program}, nil
+	}),
+	"Python": sync.OnceValues(func() ([]string, error) {
+		python, err := exec.LookPath("python3")
+		return []string{python, "../examples/erp-python/connector.py"}, err
+	}),
 }
 
 // connector is an example connector with its database and its webhook address.
@@ -46,14 +61,18 @@ type connectorStore struct {
 	Events int
 }
 
-// hasInterpreter reports whether the language's interpreter is installed, as it must be in CI.
-func hasInterpreter(t testing.TB, language string) bool {
+// connectorProgram returns the command that runs the language's connector, nil if what it needs
+// is not installed, as it must be in CI.
+func connectorProgram(t testing.TB, language string) []string {
 	t.Helper()
-	_, err := exec.LookPath(connectorPrograms[language][0])
-	if err != nil && os.Getenv("CI") != "" {
-		t.Fatalf("the interpreter of %s is missing", language)
+	program, err := connectorPrograms[language]()
+	if err == nil {
+		return program
 	}
-	return err == nil
+	if os.Getenv("CI") != "" || !errors.Is(err, exec.ErrNotFound) {
+		t.Fatalf("the connector in %s: %v", language, err)
+	}
+	return nil
 }
 
 // eachConnector runs a test of each language whose interpreter is installed.
@@ -62,7 +81,7 @@ func eachConnector(t *testing.T, test func(t *testing.T, language string)) {
 	for language := range connectorPrograms {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
-			if !hasInterpreter(t, language) {
+			if connectorProgram(t, language) == nil {
 				t.Skipf("%s is not installed", language)
 			}
 			test(t, language)
@@ -73,7 +92,7 @@ func eachConnector(t *testing.T, test func(t *testing.T, language string)) {
 // newConnector makes a connector of the language.
 func newConnector(t testing.TB, language string) *connector {
 	t.Helper()
-	program := connectorPrograms[language]
+	program := connectorProgram(t, language)
 	listen, _ := freePort(t)
 	r := newReceiver(t)
 	r.server.Close()
@@ -135,11 +154,7 @@ func (c *connector) begin(name string, own settings) *process {
 	c.t.Helper()
 	env := maps.Clone(c.env)
 	maps.Copy(env, own)
-	path, err := exec.LookPath(c.program[0])
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return start(c.t, name, env.environ(), path, append(c.program[1:len(c.program):len(c.program)], "run")...)
+	return start(c.t, name, env.environ(), c.program[0], append(c.program[1:len(c.program):len(c.program)], "run")...)
 }
 
 // difference describes how what is stored differs from the service's records, "" if it
@@ -258,8 +273,9 @@ func TestConnectorsWaitAsTold(t *testing.T) {
 				w.WriteHeader(http.StatusServiceUnavailable)
 				return
 			}
+			w.Header().Set("Content-Type", "application/json")
 			if r.URL.Path == "/oauth/token" {
-				fmt.Fprint(w, `{"access_token":"x"}`)
+				fmt.Fprint(w, `{"access_token":"x","token_type":"Bearer"}`)
 				return
 			}
 			fmt.Fprint(w, `{"data":[],"has_more":false,"sync_token":"s"}`)
@@ -280,13 +296,51 @@ func TestConnectorsWaitAsTold(t *testing.T) {
 	})
 }
 
+// An order that the integration may not send now stays in the outbox, and is sent once it may.
+func TestConnectorsKeepForbiddenOrders(t *testing.T) {
+	t.Parallel()
+	eachConnector(t, func(t *testing.T, language string) {
+		var allowed atomic.Bool
+		api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			switch {
+			case r.URL.Path == "/oauth/token":
+				fmt.Fprint(w, `{"access_token":"x","token_type":"Bearer"}`)
+			case r.Method == http.MethodGet:
+				fmt.Fprint(w, `{"data":[],"has_more":false,"sync_token":"s"}`)
+			case !allowed.Load():
+				w.Header().Set("Content-Type", "application/problem+json")
+				w.WriteHeader(http.StatusForbidden)
+				fmt.Fprint(w, `{"code":"insufficient_scope"}`)
+			default:
+				w.WriteHeader(http.StatusCreated)
+				fmt.Fprint(w, `{"id":"wo_1","number":1,"title":"Order","status":{"code":"open"},"changed_at":"2026-11-02T09:00:00.000Z"}`)
+			}
+		}))
+		defer api.Close()
+		c := newConnector(t, language)
+		maps.Copy(c.env, settings{"MILLWRIGHT_URL": api.URL, "MILLWRIGHT_CLIENT_ID": "id", "MILLWRIGHT_CLIENT_SECRET": "a secret of the test"})
+		c.order("loc_1", "Order")
+		for _, allow := range []bool{false, true} {
+			allowed.Store(allow)
+			if _, status := c.do(nil, "once"); status != 0 {
+				t.Errorf("it ended with status %d", status)
+			}
+			order := c.show().Outbox[0]
+			if order.Error != nil || allow != (order.WorkOrderID != nil) {
+				t.Errorf("allowed %t: the order has the work order %v and the error %v", allow, order.WorkOrderID, order.Error)
+			}
+		}
+	})
+}
+
 // stormConnectors are the example connectors as clients of a storm. Each is a part that is
 // killed like the others.
 func stormConnectors(t testing.TB) (connectors map[string]*connector) {
 	t.Helper()
 	connectors = map[string]*connector{}
 	for language := range connectorPrograms {
-		if hasInterpreter(t, language) {
+		if connectorProgram(t, language) != nil {
 			connectors[language] = newConnector(t, language)
 		}
 	}

@@ -13,6 +13,9 @@ import (
 // millwright is the path of the product's binary, built with failpoints.
 var millwright string
 
+// scratch is a folder for what tests build once.
+var scratch string
+
 func TestMain(m *testing.M) {
 	for _, name := range []string{"DATABASE_URL", "TEMPORAL_ADDRESS", "DEVSTACK"} {
 		if os.Getenv(name) == "" {
@@ -25,6 +28,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	scratch = dir
 	status := 1
 	if millwright, err = build(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)

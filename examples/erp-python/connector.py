@@ -166,18 +166,22 @@ class Connector:
         self.store, self.api = store, api
 
     def send_orders(self):
-        """Creates the work orders of the outbox. The key of each was stored before, so a repeated
-        call creates nothing again, whatever was lost between."""
+        """Creates the work orders of the outbox, and returns whether the integration may. The key of
+        each was stored before, so a repeated call creates nothing again, whatever was lost between."""
         for key, body in self.store.select("SELECT key, body FROM outbox WHERE work_order_id IS NULL AND error IS NULL ORDER BY rowid"):
             Crash.point()
             status, answer = self.api.call("POST", "/work-orders", body, key)
             Crash.point()
+            if status == 403:  # a matter of the integration, not of the order
+                print("orders wait: the integration may not create work orders:", answer.get("code"), file=sys.stderr)
+                return False
             with self.store.transaction() as db:
                 if status == 201:
                     self.store.keep(db, "work_orders", answer)
                     db.execute("UPDATE outbox SET work_order_id = ? WHERE key = ?", (answer["id"], key))
                 else:  # it can never succeed: a person has to look at it
                     db.execute("UPDATE outbox SET error = ? WHERE key = ?", (f"{status} {answer.get('code')}", key))
+        return True
 
     def sync(self):
         """Reads all changes of each list. The records of a page and its token are stored together."""
@@ -285,10 +289,12 @@ def main(arguments):
         server = ThreadingHTTPServer((host, int(port)), receiver(connector, setting("WEBHOOK_SECRET")))
         threading.Thread(target=server.serve_forever, daemon=True).start()
         print("ready", flush=True)
-        interval, synced = float(setting("INTERVAL", "60")), None
+        interval, synced, may_order = float(setting("INTERVAL", "60")), None, True
         while not stopped.wait(0.2):
-            connector.send_orders()
-            if synced is None or time.monotonic() - synced >= interval:
+            due = synced is None or time.monotonic() - synced >= interval
+            if may_order or due:
+                may_order = connector.send_orders()
+            if due:
                 connector.sync()
                 synced = time.monotonic()
     except Stop:
