@@ -33,9 +33,9 @@ const usage = "usage: erp-go run | once | order NODE TITLE [EXTERNAL_ID] | show"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	defer stop()
-	// SIGTERM ends run, and what else waits.
-	if err := do(ctx, os.Args[1:]); err != nil && !errors.Is(err, context.Canceled) {
+	err := do(ctx, os.Args[1:])
+	stop()
+	if err != nil && !errors.Is(err, context.Canceled) { // canceled by SIGTERM
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

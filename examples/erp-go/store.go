@@ -48,7 +48,7 @@ func crashPoint() {
 type store struct{ db *sql.DB }
 
 func openStore(ctx context.Context, path string) (*store, error) {
-	// Full: what is committed survives a power cut. Immediate: two writers wait for each other.
+	// With "full", a commit survives a power cut; with "immediate", two writers wait for each other.
 	address := url.URL{Scheme: "file", Opaque: url.PathEscape(path), RawQuery: url.Values{
 		"_pragma": {"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(FULL)"}, "_txlock": {"immediate"},
 	}.Encode()}
