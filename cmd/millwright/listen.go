@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -9,6 +10,8 @@ import (
 	"net/http/httputil"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -25,15 +28,15 @@ type receiver struct {
 	hang   bool
 	every  int
 	body   bool
-	// record is the folder for what is received, "" for none.
-	record string
+	// record is where what is received is kept, nil for nowhere.
+	record *recording
 	out    io.Writer
 	count  atomic.Int64
 }
 
 func listenCommand() *cobra.Command {
 	r := &receiver{}
-	var address string
+	var address, folder string
 	var secret secretFlag
 	cmd := &cobra.Command{
 		Use:   "listen",
@@ -48,9 +51,9 @@ func listenCommand() *cobra.Command {
 			if r.secret, err = secret.read(); err != nil {
 				return err
 			}
-			if r.record != "" {
-				if err := os.MkdirAll(r.record, 0o700); err != nil {
-					return fmt.Errorf("cannot record: %w", err)
+			if folder != "" {
+				if r.record, err = openRecording(folder); err != nil {
+					return err
 				}
 			}
 			r.out = cmd.OutOrStdout()
@@ -68,7 +71,7 @@ func listenCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&address, "addr", "127.0.0.1:9090", "address to listen on")
 	secret.flag(cmd)
-	flags.StringVar(&r.record, "record", "", "also write each verified delivery as a file into this folder")
+	flags.StringVar(&folder, "record", "", "also write each verified delivery as a file into this folder")
 	flags.IntVar(&r.status, "status", 0, "respond with this status instead of 204")
 	flags.DurationVar(&r.delay, "delay", 0, "wait this long before responding")
 	flags.BoolVar(&r.hang, "hang", false, "never respond")
@@ -77,11 +80,49 @@ func listenCommand() *cobra.Command {
 	return cmd
 }
 
+// recording is a folder with a file for each delivery. Numbers at the beginning of the names
+// keep their order.
+type recording struct {
+	folder string
+	number atomic.Int64
+}
+
+// openRecording opens a recording, a new one if the folder does not exist. New deliveries get
+// the numbers after those it has.
+func openRecording(folder string) (*recording, error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot record: %w", err)
+	}
+	files, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("cannot record: %w", err)
+	}
+	r := &recording{folder: folder}
+	for _, file := range files {
+		number, _, _ := strings.Cut(file.Name(), "-")
+		if n, err := strconv.ParseInt(number, 10, 64); err == nil {
+			r.number.Store(max(n, r.number.Load()))
+		}
+	}
+	return r, nil
+}
+
+// add writes a delivery to a new file.
+func (r *recording) add(event webhook.Event, content []byte) error {
+	name := fmt.Sprintf("%06d-%s-%s.http", r.number.Add(1), event.Type, event.ID)
+	file, err := os.OpenFile(filepath.Join(r.folder, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	return errors.Join(err, file.Close())
+}
+
 // ServeHTTP receives one delivery.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	started := time.Now()
 	var received []byte
-	if r.record != "" {
+	if r.record != nil {
 		var err error
 		req.Body = http.MaxBytesReader(w, req.Body, webhook.MaxBody)
 		if received, err = httputil.DumpRequest(req, true); err != nil {
@@ -96,9 +137,9 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	n := r.count.Add(1)
-	if r.record != "" {
+	if r.record != nil {
 		// A delivery that is not on disk is not acknowledged.
-		if err := os.WriteFile(filepath.Join(r.record, fmt.Sprintf("%04d-%s-%s.http", n, event.Type, event.ID)), received, 0o600); err != nil {
+		if err := r.record.add(event, received); err != nil {
 			fmt.Fprintf(r.out, "%s  #%d  cannot be recorded: %s\n", started.UTC().Format(time.TimeOnly), n, err)
 			http.Error(w, "The delivery cannot be recorded.", http.StatusInternalServerError)
 			return

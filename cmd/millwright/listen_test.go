@@ -51,7 +51,14 @@ func TestRecordedDeliveriesAreReplayed(t *testing.T) {
 	}
 	var printed bytes.Buffer
 	folder := t.TempDir()
-	server := httptest.NewServer(&receiver{secret: listenSecret, record: folder, every: 1, out: &printed})
+	if err := os.WriteFile(filepath.Join(folder, "000041-work_order.created-evt_1.http"), nil, 0o600); err != nil {
+		t.Fatal(err) // of an earlier listen
+	}
+	record, err := openRecording(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(&receiver{secret: listenSecret, record: record, every: 1, out: &printed})
 	defer server.Close()
 	body := `{"id":"evt_1","type":"work_order.created","created_at":"2026-01-02T03:04:05.000Z","data":{"title":"Café"}}`
 	send := func(at time.Time) int {
@@ -74,9 +81,10 @@ func TestRecordedDeliveriesAreReplayed(t *testing.T) {
 		t.Errorf("a delivery with an old signature got %d", status)
 	}
 	files, _ := filepath.Glob(filepath.Join(folder, "*"))
-	if len(files) != 1 || filepath.Base(files[0]) != "0001-work_order.created-evt_1.http" {
-		t.Fatalf("recorded: %v, want the verified delivery", files)
+	if len(files) != 2 || filepath.Base(files[1]) != "000042-work_order.created-evt_1.http" {
+		t.Fatalf("recorded: %v, want the verified delivery after the earlier one", files)
 	}
+	files = files[1:]
 	content, err := os.ReadFile(files[0])
 	if err != nil || !strings.HasPrefix(string(content), "POST /hooks HTTP/1.1\r\n") || !strings.HasSuffix(string(content), "\r\n\r\n"+body) || strings.Contains(string(content), listenSecret) {
 		t.Errorf("the file is %q (%v)", content, err)
