@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"log/slog"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
@@ -124,6 +126,28 @@ func TestCallsAreTracedAndLogged(t *testing.T) {
 	_, line = w.call(t, "QUARRINGTON", "/v1/me")
 	if line["method"] != "other" || strings.Contains(w.log.String(), "QUARRINGTON") {
 		t.Errorf("a client's unknown method is logged: %s", w.log.String())
+	}
+}
+
+// A call that its client gave up is no error of the server.
+func TestAnAbandonedCallIsNotAnError(t *testing.T) {
+	s := apitest.New(t)
+	w := newObservedAPI(t, s, sdktrace.AlwaysSample())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	authorization := "Bearer " + s.Token("erp")
+	for _, path := range []string{"/v1/me", "/v1/work-orders"} {
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+		r.Header.Set("Authorization", authorization)
+		w.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if got := w.log.String(); strings.Count(got, `"status":499`) != 2 || strings.Contains(got, `"level":"ERROR"`) || strings.Contains(got, `"code"`) {
+		t.Errorf("the log is\n%s", got)
+	}
+	for _, span := range w.spans.GetSpans() {
+		if span.SpanKind == trace.SpanKindServer && span.Status.Code == codes.Error {
+			t.Errorf("the span %s is an error", span.Name)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/web"
 )
 
 // Problem is the body of every error response outside of /oauth (RFC 9457).
@@ -78,12 +79,16 @@ const internalDetail = "Something went wrong on our side. A retry with the same 
 const unavailableRetryAfter = "5"
 
 // problem is the only place where an error becomes a response. An error other than
-// *models.Error is logged, and shown as internal without its text.
+// *models.Error is logged, and shown as internal without its text. The status of a call that
+// its client gave up is web.StatusAbandoned.
 func (a *API) problem(ctx context.Context, err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
 	call := callOf(ctx)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return &Problem{Status: web.StatusAbandoned}
+	}
 	cause, known := errors.AsType[*models.Error](err)
 	if !known {
 		if ctx.Err() == nil {

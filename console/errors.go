@@ -11,6 +11,7 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/web"
 )
 
 // errNotFound is for a page that does not exist and for a record that the person may not
@@ -57,15 +58,11 @@ var errorTexts = map[models.Code]struct {
 	},
 }
 
-// statusAbandoned is in the log and the metrics for a request whose browser has closed the
-// connection, which gets no response. Reverse proxies use the same number.
-const statusAbandoned = 499
-
 // fail responds with the page of an error. It is the only place where an error becomes a
 // page. An error other than *models.Error is logged, and its text not shown.
 func (r *request) fail(err error) {
 	if errors.Is(r.ctx().Err(), context.Canceled) {
-		r.Status(statusAbandoned)
+		r.Status(web.StatusAbandoned)
 		return
 	}
 	code := models.CodeOf(err)
