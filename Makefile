@@ -132,14 +132,14 @@ soak: bin/devstack ## Run the service under a steady load with occasional faults
 
 .PHONY: lint
 lint: ## Run all of the following checks on both modules
-	@$(MAKE) --keep-going lint-words lint-product lint-dev lint-workflows lint-modules lint-generated lint-openapi lint-deploy
+	@$(MAKE) --keep-going lint-words lint-product lint-dev lint-workflows lint-modules lint-generated lint-openapi lint-examples lint-deploy
 
-# Skips other projects' files, recorded output, and the client, which is generated
+# Skips other projects' files, recorded output, and the clients, which are generated
 # from the OpenAPI document.
 .PHONY: lint-words
 lint-words: ## ... that comments and docs use none of the phrases in tools/words.txt
 	@git grep --untracked -nIP -f tools/words.txt -- $(or $(WORDS_IN),.) \
-		':!tools/words.txt' ':!api/docs' ':!docs/bench' ':!client/generated.go' ':!*.sum' ':!*/testdata/*'; \
+		':!tools/words.txt' ':!api/docs' ':!docs/bench' ':!client/generated.go' ':!examples/erp-typescript/src/api.ts' ':!*.sum' ':!*/testdata/*'; \
 	case $$? in \
 	0) echo 'Rewrite these lines in plain English; tools/words.txt has the patterns.' >&2; exit 1 ;; \
 	1) ;; \
@@ -182,12 +182,25 @@ lint-deploy: ## ... the Kubernetes manifests, and the systemd units where system
 		{ echo "$$said" >&2; exit 1; }; \
 	else echo 'systemd-analyze is not installed: the units are not checked.'; fi
 
+# In a copy, so that lint leaves nothing in the checkout.
+.PHONY: lint-examples
+lint-examples: ## ... the types of the example in TypeScript, and that its API is up to date, if Node is installed
+	@if command -v node >/dev/null && command -v npm >/dev/null; then \
+		copy="$$(mktemp -d)" && trap 'rm -rf "$$copy"' EXIT && mkdir "$$copy/api" "$$copy/examples" && \
+		cp api/openapi.json "$$copy/api" && \
+		tar -cf - --exclude node_modules --exclude dist -C examples erp-typescript | tar -xf - -C "$$copy/examples" && \
+		cd "$$copy/examples/erp-typescript" && npm ci --silent --no-audit --no-fund && npm run --silent check && \
+		cp src/api.ts as-is.ts && npm run --silent generate >/dev/null && diff -u as-is.ts src/api.ts || \
+		{ echo 'The example in TypeScript has an error, or src/api.ts is out of date: run npm run generate there.' >&2; exit 1; }; \
+	elif [ -n "$(CI)" ]; then echo 'Node or npm is missing.' >&2; exit 1; \
+	else echo 'Node or npm is not installed: the example in TypeScript is not checked.'; fi
+
 # Generates in a copy, so that lint changes nothing and works in a checkout with
 # uncommitted changes.
 .PHONY: lint-generated
 lint-generated: ## ... that the generated files are up to date
 	@copies="$$(mktemp -d)" && trap 'rm -rf "$$copies"' EXIT && mkdir "$$copies/as-is" && \
-	tar -cf - --exclude ./.git --exclude ./.dev --exclude ./bin . | tar -xf - -C "$$copies/as-is" && \
+	tar -cf - --exclude ./.git --exclude ./.dev --exclude ./bin --exclude node_modules . | tar -xf - -C "$$copies/as-is" && \
 	cp -R "$$copies/as-is" "$$copies/generated" && \
 	(cd "$$copies/generated" && go generate ./...) && \
 	(cd "$$copies" && diff -ru as-is generated) || \

@@ -32,6 +32,23 @@ var connectorPrograms = map[string]func() ([]string, error){
 		}
 		return []string{program}, nil
 	}),
+	"TypeScript": sync.OnceValues(func() ([]string, error) {
+		node, err := exec.LookPath("node")
+		if err != nil {
+			return nil, err
+		}
+		folder := filepath.Join(scratch, "erp-typescript")
+		build := exec.Command("sh", "-c", `mkdir "$1" && cp -R package.json package-lock.json tsconfig.json src "$1" && cd "$1" &&
+			npm ci --silent --no-audit --no-fund && npm run --silent build`, "sh", folder)
+		build.Dir = "../examples/erp-typescript"
+		if _, err := exec.LookPath("npm"); err != nil {
+			return nil, err
+		}
+		if out, err := build.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("build erp-typescript: %w\n%s", err, out)
+		}
+		return []string{node, filepath.Join(folder, "dist", "connector.js")}, nil
+	}),
 	"Python": sync.OnceValues(func() ([]string, error) {
 		python, err := exec.LookPath("python3")
 		return []string{python, "../examples/erp-python/connector.py"}, err

@@ -35,10 +35,7 @@ func TestExamplesAcceptOnlySignedRequests(t *testing.T) {
 	} {
 		t.Run(program.language, func(t *testing.T) {
 			t.Parallel()
-			path, err := exec.LookPath(program.name)
-			if err != nil {
-				t.Skipf("%s is not installed, so the example in %s was not run", program.name, program.language)
-			}
+			path := interpreter(t, program.name)
 			secrets := newSecrets(t)
 			args := []string{program.file}
 			if program.name == "php" {
@@ -74,10 +71,7 @@ func TestExamplesNeedASecret(t *testing.T) {
 	for _, program := range []struct{ name, file string }{{"node", "verify.js"}, {"python3", "verify.py"}} {
 		t.Run(program.file, func(t *testing.T) {
 			t.Parallel()
-			path, err := exec.LookPath(program.name)
-			if err != nil {
-				t.Skipf("%s is not installed, so %s was not run", program.name, program.file)
-			}
+			path := interpreter(t, program.name)
 			output, err := command(t, "", path, program.file).CombinedOutput()
 			if err == nil || !strings.Contains(string(output), "WEBHOOK_SECRET is not set") {
 				t.Errorf("without a secret: error %v, output\n%s", err, output)
@@ -86,11 +80,7 @@ func TestExamplesNeedASecret(t *testing.T) {
 	}
 	t.Run("verify.php", func(t *testing.T) {
 		t.Parallel()
-		path, err := exec.LookPath("php")
-		if err != nil {
-			t.Skip("php is not installed, so verify.php was not run")
-		}
-		r := start(t, "", path, "-S", "127.0.0.1:0", "verify.php")
+		r := start(t, "", interpreter(t, "php"), "-S", "127.0.0.1:0", "verify.php")
 		body := event("evt_1", "Replace the filter")
 		if status := r.post(t, request{signature: mac("", now(0), body), body: body}); status != http.StatusInternalServerError {
 			t.Errorf("without a secret: status %d, want 500", status)
@@ -105,6 +95,20 @@ func TestExamplesNeedASecret(t *testing.T) {
 			t.Errorf("without a secret: status %d, want 400", w.Code)
 		}
 	})
+}
+
+// interpreter returns the path of an interpreter, and skips the test if it is not installed, as
+// node and python3 must be in CI.
+func interpreter(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	switch {
+	case err != nil && name != "php" && os.Getenv("CI") != "":
+		t.Fatalf("%s is not installed", name)
+	case err != nil:
+		t.Skipf("%s is not installed", name)
+	}
+	return path
 }
 
 // checkReceiver posts every request to the receiver, one after another.

@@ -23,8 +23,8 @@ var (
 )
 
 const schema = `
-CREATE TABLE IF NOT EXISTS work_orders (id TEXT PRIMARY KEY, number INTEGER, title TEXT, status TEXT, changed_at TEXT, body TEXT);
-CREATE TABLE IF NOT EXISTS issues (id TEXT PRIMARY KEY, number INTEGER, title TEXT, status TEXT, changed_at TEXT, body TEXT);
+CREATE TABLE IF NOT EXISTS work_orders (id TEXT PRIMARY KEY, title TEXT, status TEXT, changed_at TEXT, body TEXT);
+CREATE TABLE IF NOT EXISTS issues (id TEXT PRIMARY KEY, title TEXT, status TEXT, changed_at TEXT, body TEXT);
 CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE IF NOT EXISTS outbox (key TEXT PRIMARY KEY, body TEXT NOT NULL, work_order_id TEXT, error TEXT);
 CREATE TABLE IF NOT EXISTS events (id TEXT PRIMARY KEY, type TEXT, received_at TEXT);`
@@ -86,7 +86,6 @@ func (s *store) write(ctx context.Context, do func(tx *sql.Tx) error) error {
 func keep(tx *sql.Tx, kind kind, body json.RawMessage) error {
 	var record struct {
 		ID             string
-		Number         int64
 		Title, Subject string
 		Status         struct{ Code string }
 		ChangedAt      string `json:"changed_at"`
@@ -94,10 +93,10 @@ func keep(tx *sql.Tx, kind kind, body json.RawMessage) error {
 	if err := json.Unmarshal(body, &record); err != nil {
 		return err
 	}
-	_, err := tx.Exec(`INSERT INTO `+kind.table+` (id, number, title, status, changed_at, body) VALUES (?, ?, ?, ?, ?, ?)
-		ON CONFLICT (id) DO UPDATE SET number = excluded.number, title = excluded.title, status = excluded.status,
+	_, err := tx.Exec(`INSERT INTO `+kind.table+` (id, title, status, changed_at, body) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET title = excluded.title, status = excluded.status,
 			changed_at = excluded.changed_at, body = excluded.body WHERE excluded.changed_at >= changed_at`,
-		record.ID, record.Number, record.Title+record.Subject, record.Status.Code, record.ChangedAt, string(body))
+		record.ID, record.Title+record.Subject, record.Status.Code, record.ChangedAt, string(body))
 	return err
 }
 

@@ -30,8 +30,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 KINDS = {"work_orders": "/work-orders", "issues": "/issues"}
 SCHEMA = """
-CREATE TABLE IF NOT EXISTS work_orders (id TEXT PRIMARY KEY, number INTEGER, title TEXT, status TEXT, changed_at TEXT, body TEXT);
-CREATE TABLE IF NOT EXISTS issues (id TEXT PRIMARY KEY, number INTEGER, title TEXT, status TEXT, changed_at TEXT, body TEXT);
+CREATE TABLE IF NOT EXISTS work_orders (id TEXT PRIMARY KEY, title TEXT, status TEXT, changed_at TEXT, body TEXT);
+CREATE TABLE IF NOT EXISTS issues (id TEXT PRIMARY KEY, title TEXT, status TEXT, changed_at TEXT, body TEXT);
 CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE IF NOT EXISTS outbox (key TEXT PRIMARY KEY, body TEXT NOT NULL, work_order_id TEXT, error TEXT);
 CREATE TABLE IF NOT EXISTS events (id TEXT PRIMARY KEY, type TEXT, received_at REAL);
@@ -91,10 +91,10 @@ class Store:
     def keep(db, kind, record):
         """Stores the record unless a newer state of it is there: webhooks and pages may cross."""
         db.execute(
-            f"""INSERT INTO {kind} (id, number, title, status, changed_at, body) VALUES (?, ?, ?, ?, ?, ?)
-            ON CONFLICT (id) DO UPDATE SET number = excluded.number, title = excluded.title, status = excluded.status,
+            f"""INSERT INTO {kind} (id, title, status, changed_at, body) VALUES (?, ?, ?, ?, ?)
+            ON CONFLICT (id) DO UPDATE SET title = excluded.title, status = excluded.status,
                 changed_at = excluded.changed_at, body = excluded.body WHERE excluded.changed_at >= changed_at""",
-            (record["id"], record.get("number"), record.get("title") or record.get("subject"), record["status"]["code"],
+            (record["id"], record.get("title") or record.get("subject"), record["status"]["code"],
              record["changed_at"], json.dumps(record)))
 
 
