@@ -47,11 +47,11 @@ func TestFaultStorm(t *testing.T) {
 	temporalAddress, temporalPort := freePort(t)
 	temporal := beginTemporal(t, pg.url, "temporal", temporalPort)
 	temporal.awaitReady(2*time.Minute, temporal.printedReady)
-	steady, flaky, closing := newReceiver(t), newReceiver(t), newReceiver(t)
+	// With the connectors of three languages, as many addresses as an integration may have.
+	steady, flaky := newReceiver(t), newReceiver(t)
 	steady.events = everyEvent
-	flaky.events = "work_order.created, work_order.updated, work_order.completed"
-	closing.events = "work_order.completed, work_order.cancelled"
-	receivers := []*receiver{steady, flaky, closing}
+	flaky.events = "work_order.updated, work_order.completed, work_order.cancelled"
+	receivers := []*receiver{steady, flaky}
 	for _, r := range receivers {
 		r.lean = true
 	}
