@@ -10,6 +10,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
+	"millwright/models"
 	"millwright/service"
 )
 
@@ -113,7 +114,7 @@ func (p *DeliveryPoller) releaseLease(ctx context.Context, held *heldLease) {
 	p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveBefore)
 	defer cancel()
-	if err := p.service.ReleaseLease(ctx, held.Lease); err != nil {
+	if err := p.service.ReleaseLease(ctx, held.Lease); notLoggedYet(err) {
 		p.log.Warn("cannot release an address's lease; it will expire", "webhook_id", held.WebhookID, "error", err.Error())
 	}
 }
@@ -176,7 +177,7 @@ func (p *DeliveryPoller) waitForMore(ctx context.Context, held *heldLease, waiti
 	case <-timer.C:
 	}
 	p.setReleased(held, true)
-	if err := p.service.ReleaseLease(ctx, held.Lease); err != nil {
+	if err := p.service.ReleaseLease(ctx, held.Lease); notLoggedYet(err) {
 		return arrival{}, err
 	}
 	timer.Reset(leaveBefore)
@@ -243,11 +244,17 @@ func (p *DeliveryPoller) run(ctx context.Context) {
 		timer.Reset(max(minPollInterval, pollBackoff*time.Since(polled)))
 		if now := p.service.Now(); now.Sub(renewed) >= renewInterval && len(leased) > 0 {
 			renewed = now
-			if err := p.renewSoon(ctx, leased); err != nil {
+			if err := p.renewSoon(ctx, leased); notLoggedYet(err) {
 				p.log.Warn("cannot renew the leases of addresses", "error", err.Error())
 			}
 		}
 	}
+}
+
+// notLoggedYet reports whether there is an error other than an unreachable database, which is
+// logged once for all that need it.
+func notLoggedYet(err error) bool {
+	return err != nil && models.CodeOf(err) != models.CodeUnavailable
 }
 
 // renewSoon renews leases within pollTimeout.
@@ -292,7 +299,9 @@ func (p *DeliveryPoller) poll(ctx context.Context, waiting map[string]*waiter, a
 	}
 	arrived, err := p.service.AddressesWithPending(ctx, ids, afterSeqs)
 	if err != nil {
-		p.log.Warn("cannot poll for new deliveries", "error", err.Error())
+		if notLoggedYet(err) {
+			p.log.Warn("cannot poll for new deliveries", "error", err.Error())
+		}
 		return
 	}
 	p.mu.Lock()

@@ -177,6 +177,10 @@ func TestFaultDatabaseDoesNotAnswer(t *testing.T) {
 	addFinding(t, "connections refused", "for %s: %d calls, all 503, the longest after %s; ready again %s after Postgres",
 		recovered.Sub(crashed).Round(time.Second), g.calls, g.longest.Round(time.Millisecond), time.Since(recovered).Round(time.Millisecond))
 
+	for _, p := range []*process{api, lateAPI, worker} {
+		p.awaitOutage("database")
+	}
+
 	// A server that hangs: connections are open, but nothing responds.
 	g.longest, g.calls = 0, 0
 	resume := pg.pause()

@@ -92,8 +92,8 @@ func TestFaultTemporalDown(t *testing.T) {
 	temporal := startTemporal(t, prefix, port)
 	r := newReceiver(t)
 	h := newHarness(t, settings{"TEMPORAL_ADDRESS": address, "WEBHOOK_LINGER": "100ms"}, r)
-	h.startWorker()
-	h.startAPI(nil)
+	worker := h.startWorker()
+	api := h.startAPI(nil)
 	i := h.integrator()
 	first := i.create("Before the outage")
 	awaitDelivery(t, r, first)
@@ -121,6 +121,8 @@ func TestFaultTemporalDown(t *testing.T) {
 	eventually(t, recoveryLimit, "all that was created during the outage arrives", func() bool { return r.missing(ids) == 0 })
 	t.Logf("Temporal was ready %s after its restart; the last of %d work orders arrived after %s; %d duplicates",
 		ready, creates, time.Since(restarted), r.duplicates())
+	worker.awaitOutage("Temporal")
+	api.awaitOutage("Temporal")
 	if n := h.count(`SELECT count(*) FROM work_orders`); n != creates+1 {
 		t.Errorf("%d work orders, want %d", n, creates+1)
 	}

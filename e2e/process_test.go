@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/json"
 	"math/rand/v2"
 	"net"
 	"os/exec"
@@ -43,6 +44,30 @@ func (o *output) String() string {
 }
 
 func (o *output) has(text string) bool { return strings.Contains(o.String(), text) }
+
+// awaitOutage waits until the process has said that the server responds again, and checks that
+// it said once that it does not, and nothing else of it more often than a few times.
+func (p *process) awaitOutage(server string) {
+	p.t.Helper()
+	eventually(p.t, recoveryLimit, p.name+" says that the server responds again", func() bool {
+		return p.log.has(`"a server responds again","server":"` + server + `"`)
+	})
+	warnings := map[string]int{}
+	for line := range strings.Lines(p.log.String()) {
+		var l struct{ Level, Msg, Server, Namespace string } // lines of Temporal's client have a namespace
+		if err := json.Unmarshal([]byte(line), &l); err == nil && l.Level == "WARN" && l.Namespace == "" {
+			warnings[l.Msg+" "+l.Server]++
+		}
+	}
+	if n := warnings["a server does not respond "+server]; n != 1 {
+		p.t.Errorf("%s says %d times that %s does not respond", p.name, n, server)
+	}
+	for line, n := range warnings {
+		if n > 2 {
+			p.t.Errorf("%s says %d times: %s", p.name, n, line)
+		}
+	}
+}
 
 // start starts a program with env as its whole environment.
 func start(t testing.TB, name string, env []string, path string, args ...string) *process {

@@ -255,7 +255,7 @@ func (s *Service) TokenFailures(ctx context.Context, clientID, address string) R
 	window := s.Now().UTC().Truncate(models.RateWindow)
 	rate := Rate{Limit: maxTokenFailures, Reset: window.Add(models.RateWindow)}
 	counted, err := ofCaller[countedCall](ctx, s, failures, address, nil, tokenSubject(clientID, address), window)
-	if err != nil {
+	if err != nil && models.CodeOf(err) != models.CodeUnavailable {
 		s.Log.WarnContext(ctx, "cannot read the count of failed token requests", "error", err.Error())
 	}
 	rate.Calls = counted.Calls

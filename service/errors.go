@@ -118,7 +118,9 @@ func limited(err error) error {
 	return err
 }
 
+// unavailable reports the error of a database that could not be reached, and returns that of
+// the call.
 func (s *Service) unavailable(err error) error {
-	s.Log.Warn("the database cannot be reached", "error", err.Error())
+	s.Unreachable(err)
 	return models.Errorf(models.CodeUnavailable, "The service cannot reach its database. Try again in a few seconds.")
 }

@@ -140,6 +140,9 @@ type Options struct {
 	Now            func() time.Time
 	Random         io.Reader
 	Log            *slog.Logger
+	// Unreachable is called with each error of a statement that did not reach the database,
+	// which its caller gets as unavailable; nil logs it. It must return at once.
+	Unreachable func(error)
 	// AfterCommit is called after each commit, before workflows are woken; fault
 	// tests end the process there.
 	AfterCommit func()
@@ -198,6 +201,9 @@ func New(pool *pgxpool.Pool, options Options) (*Service, error) {
 	}
 	if options.Log == nil {
 		options.Log = slog.Default()
+	}
+	if options.Unreachable == nil {
+		options.Unreachable = func(err error) { options.Log.Warn("the database cannot be reached", "error", err.Error()) }
 	}
 	if options.MaxDeliveryWorkflows == 0 {
 		options.MaxDeliveryWorkflows = 1000

@@ -58,7 +58,9 @@ func (b *Backlog) refresh(ctx context.Context) {
 	// Twice the sweep's grace: the next sweep will still wake anything younger.
 	found, err := b.service.Backlog(bounded, 2*b.interval)
 	if err != nil {
-		if ctx.Err() == nil { // not bounded: a read that hits its time limit is logged
+		// An unreachable database is logged already. ctx, not bounded: a read that hits its
+		// time limit is logged.
+		if ctx.Err() == nil && models.CodeOf(err) != models.CodeUnavailable {
 			b.log.WarnContext(ctx, "cannot read the backlog", "error", err.Error())
 		}
 		return

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"millwright/service"
+	"millwright/telemetry"
 	"millwright/workflows"
 )
 
@@ -324,12 +325,16 @@ func startOf(target service.WakeTarget) (name string, options client.StartWorkfl
 	return name, options, arguments
 }
 
-// report counts the wake and logs the start and the end of an outage.
+// report counts the wake, and logs the first one that Temporal rejects and the end of such
+// failures. That Temporal does not respond is logged already (telemetry.Watch).
 func (w *Waker) report(err error) {
 	if err != nil {
 		w.metrics.count(wakeFailed)
 	} else {
 		w.metrics.count(wakeSent)
+	}
+	if telemetry.Unreachable(err) {
+		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

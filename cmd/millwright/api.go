@@ -125,7 +125,7 @@ func (p *process) storeCalls(ctx context.Context) {
 			ended = true
 		}
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), service.CountsKept)
-		if err := p.service.StoreCalls(limited); err != nil {
+		if err := p.service.StoreCalls(limited); err != nil && models.CodeOf(err) != models.CodeUnavailable {
 			p.log.WarnContext(ctx, "cannot store the counts of calls; the next time will", "error", err.Error())
 		}
 		cancel()

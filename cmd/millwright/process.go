@@ -43,14 +43,24 @@ func startProcess(ctx context.Context, s settings, command string, check schemaC
 		return nil, err
 	}
 	p.onStop(p.observability.stop)
-	if p.temporal, err = newTemporalClient(s, p.log, p.observability); err != nil {
+	temporal := telemetry.NewWatch(ctx, "Temporal", "workflows wait", p.log, func(ctx context.Context) error {
+		_, err := p.temporal.CheckHealth(ctx, nil)
+		if err != nil && ctx.Err() == nil && !telemetry.Unreachable(err) {
+			return nil // it responds, whatever it rejects
+		}
+		return err
+	})
+	if p.temporal, err = newTemporalClient(s, p.log, p.observability, temporal.WatchCalls()); err != nil {
 		return nil, err
 	}
 	p.onStop(p.temporal.Close)
+	p.onStop(temporal.Stop)
 	p.waker = worker.NewWaker(ctx, p.temporal, p.log)
 	p.onStop(func() { stopWaker(p.waker) })
-	if p.service, p.pools, err = openService(ctx, s, "millwright "+command, check, func(o *service.Options) {
-		o.Waker, o.Batches = p.waker, p.batches
+	if p.service, p.pools, err = openService(ctx, s, "millwright "+command, check, func(o *service.Options, pools service.Pools) {
+		database := telemetry.NewWatch(ctx, "database", "calls get 503; workflows and deliveries wait", p.log, pools.Others.Ping)
+		p.onStop(database.Stop)
+		o.Waker, o.Batches, o.Unreachable = p.waker, p.batches, database.Failed
 	}); err != nil {
 		return nil, err
 	}
@@ -96,17 +106,17 @@ func stopWaker(w *worker.Waker) {
 // openService connects to the database and returns the service with its pools,
 // which the caller closes. It fails if the schema is older than the program. change, if not
 // nil, changes the service's options.
-func openService(ctx context.Context, s settings, application string, check schemaCheck, change func(*service.Options)) (*service.Service, service.Pools, error) {
+func openService(ctx context.Context, s settings, application string, check schemaCheck, change func(*service.Options, service.Pools)) (*service.Service, service.Pools, error) {
 	options, err := s.serviceOptions(s.logger())
 	if err != nil {
 		return nil, service.Pools{}, err
 	}
-	if change != nil {
-		change(&options)
-	}
 	pools, err := s.pool(application).Open(ctx, s.DatabaseURL)
 	if err != nil {
 		return nil, service.Pools{}, err
+	}
+	if change != nil {
+		change(&options, pools)
 	}
 	options.Lookups, options.Groups = pools.Lookups, pools.Groups
 	svc, err := service.New(pools.Others, options)
@@ -140,7 +150,6 @@ func waitForSchema(ctx context.Context, svc *service.Service) error {
 		if models.CodeOf(err) != models.CodeUnavailable {
 			return err
 		}
-		svc.Log.Warn("the database of DATABASE_URL does not respond; trying again")
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -11,14 +11,16 @@ import (
 
 	"go.temporal.io/sdk/client"
 	temporallog "go.temporal.io/sdk/log"
+	"google.golang.org/grpc"
 
+	"millwright/telemetry"
 	"millwright/worker"
 )
 
 // newTemporalClient returns a client that connects when it is first used. It fails
 // if a setting is malformed or names an unusable file. o is nil for commands, which
 // report no metrics.
-func newTemporalClient(s settings, log *slog.Logger, o *observability) (client.Client, error) {
+func newTemporalClient(s settings, log *slog.Logger, o *observability, dial ...grpc.DialOption) (client.Client, error) {
 	encryption, err := s.temporalTLS()
 	if err != nil {
 		return nil, err
@@ -26,9 +28,9 @@ func newTemporalClient(s settings, log *slog.Logger, o *observability) (client.C
 	options := client.Options{
 		HostPort:          s.TemporalAddress,
 		Namespace:         s.Namespace,
-		Logger:            temporallog.NewStructuredLogger(log),
+		Logger:            temporallog.NewStructuredLogger(slog.New(telemetry.WithoutPolls(log.Handler()))),
 		Credentials:       s.temporalCredentials(),
-		ConnectionOptions: client.ConnectionOptions{TLS: encryption},
+		ConnectionOptions: client.ConnectionOptions{TLS: encryption, DialOptions: dial},
 	}
 	if err := o.observeTemporal(&options); err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"millwright/activities"
+	"millwright/telemetry"
 	"millwright/worker"
 )
 
@@ -90,7 +91,9 @@ func prepare(ctx context.Context, options worker.Options) error {
 		if err == nil {
 			return nil
 		}
-		options.Log.Warn("Temporal is not ready; trying again", "error", err.Error())
+		if !telemetry.Unreachable(err) { // which is logged already
+			options.Log.Warn("Temporal is not ready; trying again", "error", err.Error())
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
