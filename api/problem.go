@@ -80,17 +80,17 @@ const unavailableRetryAfter = "5"
 
 // problem is the only place where an error becomes a response. An error other than
 // *models.Error is logged, and shown as internal without its text. The status of a call that
-// its client gave up is web.StatusAbandoned.
+// failed because its client gave it up is web.StatusAbandoned.
 func (a *API) problem(ctx context.Context, err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
 	call := callOf(ctx)
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return &Problem{Status: web.StatusAbandoned}
-	}
 	cause, known := errors.AsType[*models.Error](err)
 	if !known {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return &Problem{Status: web.StatusAbandoned}
+		}
 		if ctx.Err() == nil {
 			a.log.ErrorContext(ctx, "a call failed", "request_id", call.requestID, "error", err.Error())
 		}
