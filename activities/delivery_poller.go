@@ -177,7 +177,7 @@ func (p *DeliveryPoller) waitForMore(ctx context.Context, held *heldLease, waiti
 	case <-timer.C:
 	}
 	p.setReleased(held, true)
-	if err := p.service.ReleaseLease(ctx, held.Lease); notLoggedYet(err) {
+	if err := p.service.ReleaseLease(ctx, held.Lease); err != nil {
 		return arrival{}, err
 	}
 	timer.Reset(leaveBefore)
