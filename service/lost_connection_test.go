@@ -2,7 +2,6 @@ package service
 
 import (
 	"errors"
-	"log/slog"
 	"net"
 	"testing"
 
@@ -15,7 +14,7 @@ import (
 // A database that is killed closes its connections, before or within its response.
 // Calls get 503: nothing is wrong with the service.
 func TestLostConnectionsAreUnavailable(t *testing.T) {
-	s := &Service{Options: Options{Log: slog.New(slog.DiscardHandler)}}
+	s := &Service{Options: Options{Unreachable: func(error) {}}}
 	for name, response := range map[string][]byte{
 		"before the response":     nil,
 		"within a message":        {'C', 0, 0},
