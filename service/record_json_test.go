@@ -66,7 +66,11 @@ func TestRecordsAreEncodedLikeTheirModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkEncoded[models.FormRecord](t, single)
-	page, err := f.Forms(ctx, erp, service.ListRequest{Limit: 20, ChangedSince: "2020-01-01T00:00:00Z"})
+	var page []byte
+	await(t, "no transaction of another test hides the form", func() bool {
+		page, err = f.Forms(ctx, erp, service.ListRequest{Limit: 20, ChangedSince: "2020-01-01T00:00:00Z"})
+		return err != nil || !bytes.Contains(page, []byte(`"data":[]`))
+	})
 	checkPage[models.FormRecord](t, page, single, err)
 }
 
