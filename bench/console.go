@@ -7,8 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -81,7 +79,7 @@ func benchConsole(ctx context.Context, r *report, o options, load time.Duration)
 	defer client.CloseIdleConnections()
 	times := max(20, int(4*load.Seconds()))
 	for _, page := range consolePages(found, time.Now().UTC()) {
-		if !o.measures(page.name) {
+		if !named(o.pages, page.name) {
 			continue
 		}
 		if err := in.benchPage(ctx, r, client, page, times); err != nil {
@@ -92,11 +90,6 @@ func benchConsole(ctx context.Context, r *report, o options, load time.Duration)
 		}
 	}
 	return nil
-}
-
-// measures reports whether the page is one of those that the flag names.
-func (o *options) measures(page string) bool {
-	return o.pages == "" || slices.ContainsFunc(strings.Split(o.pages, ","), func(text string) bool { return strings.Contains(page, text) })
 }
 
 // benchPage measures a page in rounds, after requests that make its plans.

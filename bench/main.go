@@ -18,6 +18,7 @@ import (
 type options struct {
 	json, write, profile string
 	only, calls, pages   string
+	patterns             string
 	large                bool
 	records              int
 	deliveries, expired  int
@@ -83,6 +84,7 @@ func readOptions() (options, error) {
 	flags.StringVar(&o.only, "only", "", "measure only these parts, separated by commas: "+namesOf(parts))
 	flags.StringVar(&o.calls, "calls", "", "measure only these calls, separated by commas: "+namesOf(measuredCalls))
 	flags.StringVar(&o.pages, "pages", "", "of the console measure only pages with one of these texts in their names, separated by commas")
+	flags.StringVar(&o.patterns, "patterns", "", "of the neighbors measure only those with one of these texts in their names, separated by commas")
 	flags.StringVar(&o.profile, "profile", "", "also write profiles of api and worker under load to this folder")
 	flags.BoolVar(&o.large, "large", false, "grow to 2,000 addresses, 100,000 retries and a backlog of 1,000,000; takes about 40 minutes")
 	flags.IntVar(&o.records, "records", 1_000_000, "work orders to grow to, from 10,000")
@@ -126,6 +128,12 @@ func namesOf[N selectable](all []N) string {
 // all.
 func selected(list string, n selectable) bool {
 	return list == "" || slices.Contains(strings.Split(list, ","), n.selector())
+}
+
+// named reports whether a flag's list has a text that is in the name; an empty list has one
+// of every name.
+func named(list, name string) bool {
+	return list == "" || slices.ContainsFunc(strings.Split(list, ","), func(text string) bool { return strings.Contains(name, text) })
 }
 
 // unknown returns an error if a flag's list contains an unknown name.

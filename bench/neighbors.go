@@ -53,6 +53,7 @@ func benchNeighbors(ctx context.Context, r *report, o options, load time.Duratio
 	if err != nil {
 		return err
 	}
+	patterns = slices.DeleteFunc(patterns, func(p hostilePattern) bool { return !named(o.patterns, p.name) })
 	if _, err := in.pool.Exec(ctx, `VACUUM ANALYZE`); err != nil {
 		return err
 	}
