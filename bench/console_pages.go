@@ -169,7 +169,6 @@ func organizationPages(found consoleRecords) []consolePage {
 // deliveryPages are the lists and charts of deliveries, and the log.
 func deliveryPages(found consoleRecords, now time.Time) []consolePage {
 	at := func(ago time.Duration) string { return url.QueryEscape(now.Add(-ago).Format("2006-01-02T15:04")) }
-	const day = 24 * time.Hour
 	address, hour := "/webhooks/"+found.webhook, "from="+at(10*day)+"&to="+at(10*day-time.Hour)
 	pages := []consolePage{
 		{name: "log", path: "/log", aim: aimList},

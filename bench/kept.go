@@ -16,16 +16,16 @@ import (
 	"millwright/models"
 )
 
-// expiredFor is the time in which the planted deliveries that have expired were made:
-// a day.
-const expiredFor = 24 * time.Hour
+// day is the time of a partition, which is removed as a whole.
+const day = 24 * time.Hour
 
 // plantKept creates the deliveries that are kept and those that have expired.
 func (in *installation) plantKept(ctx context.Context, r *report) error {
 	o := in.options
 	now := time.Now()
 	expiry := now.Add(-models.EventRetention)
-	if err := in.makePartitions(ctx, expiry.Add(-expiredFor), now); err != nil {
+	midnight := expiry.Truncate(day)
+	if err := in.makePartitions(ctx, midnight.Add(-day), now); err != nil {
 		return err
 	}
 	return in.timed(r, "deliveries: created by SQL in", func() error {
@@ -35,7 +35,7 @@ func (in *installation) plantKept(ctx context.Context, r *report) error {
 			if err != nil {
 				return err
 			}
-			expired, err := in.plantDeliveries(ctx, o.expired, o.records, expiry.Add(-expiredFor), expiry.Add(-time.Minute))
+			expired, err := in.plantDeliveries(ctx, o.expired, o.records, midnight.Add(-day), midnight.Add(-time.Minute))
 			r.add("kept deliveries", float64(kept), "")
 			r.add("expired deliveries", float64(expired), "")
 			return err
@@ -57,14 +57,14 @@ func (in *installation) makePartitions(ctx context.Context, from, to time.Time) 
 			`ALTER TABLE ` + table + ` DETACH PARTITION partitions.` + former,
 			`ALTER TABLE partitions.` + former + ` RENAME TO ` + earlier,
 			`ALTER TABLE ` + table + ` ATTACH PARTITION partitions.` + earlier + ` FOR VALUES FROM (MINVALUE) TO (partitions.first_id('` +
-				prefix + `', '` + from.UTC().Truncate(24*time.Hour).Format(time.RFC3339) + `'))`,
+				prefix + `', '` + from.UTC().Truncate(day).Format(time.RFC3339) + `'))`,
 		} {
 			if _, err := in.pool.Exec(ctx, sql); err != nil {
 				return fmt.Errorf("%s: %w", sql, err)
 			}
 		}
 	}
-	_, err := in.pool.Exec(ctx, `SELECT partitions.make($1, $2)`, from.UTC(), int(to.Sub(from).Hours()/24)+1)
+	_, err := in.pool.Exec(ctx, `SELECT partitions.make($1, $2)`, from.UTC(), int(to.Sub(from)/day)+1)
 	return err
 }
 
@@ -161,39 +161,62 @@ func (m *removal) times() (began, ended time.Time) {
 	return m.began, m.ended
 }
 
-// watch follows the removal of everything whose id is older than the retention.
+// watch follows the removal of the days that have expired, until their partitions are
+// dropped. It begins when the first is detached.
 func (m *removal) watch(ctx context.Context, in *installation) error {
 	expiry := time.Now().Add(-models.EventRetention)
-	var before string
-	return until(ctx, 50*time.Millisecond, func() (bool, error) {
-		var first string
-		var left bool
+	before := 0
+	return until(ctx, 20*time.Millisecond, func() (bool, error) {
+		var attached, left int
 		err := in.pool.QueryRow(ctx, `
-			SELECT coalesce((SELECT id FROM events ORDER BY id LIMIT 1), ''),
-				EXISTS (SELECT FROM (SELECT id FROM events ORDER BY id LIMIT 1) e WHERE id < $1)
-				OR EXISTS (SELECT FROM (SELECT id FROM deliveries ORDER BY id LIMIT 1) d WHERE id < $2)`,
-			models.FirstID(models.PrefixEvent, expiry), models.FirstID(models.PrefixDelivery, expiry)).Scan(&first, &left)
+			SELECT count(*) FILTER (WHERE attached), count(*) FROM partitions.days
+			WHERE of IN ('events', 'deliveries', 'attempts') AND day IS NOT NULL AND partitions.midnight(ends) <= $1`, expiry).Scan(&attached, &left)
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if m.began.IsZero() && before != "" && (first != before || !left) {
+		if m.began.IsZero() && attached < before {
 			m.began = time.Now()
 		}
-		before = first
-		if !left {
+		before = attached
+		if left == 0 {
 			m.ended = time.Now()
 		}
-		return !left, err
+		return left == 0, err
 	})
+}
+
+// holdRemoval keeps housekeeping from removing partitions until the release.
+func (in *installation) holdRemoval(ctx context.Context) (release func(), err error) {
+	conn, err := in.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tx, err := conn.Begin(ctx)
+	if err == nil {
+		_, err = tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('partitions', 0))`)
+	}
+	if err != nil {
+		conn.Release()
+		return nil, err
+	}
+	return sync.OnceFunc(func() {
+		_ = tx.Rollback(context.WithoutCancel(ctx)) // a lost connection has released the lock
+		conn.Release()
+	}), nil
 }
 
 // benchRemoval measures changes at the rate, in windows, while a worker delivers them
 // and housekeeping removes what has expired, and in windows before and after that.
 func (in *installation) benchRemoval(ctx context.Context, r *report, rate float64, load time.Duration) error {
-	const windowsAfter = 10
+	const windowsBefore, windowsAfter = 10, 10
 	window := max(load/10, time.Second)
 	var m removal
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	release, err := in.holdRemoval(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if err := in.startWorker(ctx, nil); err != nil {
 		return err
 	}
@@ -207,7 +230,10 @@ func (in *installation) benchRemoval(ctx context.Context, r *report, rate float6
 	}
 	var without, during waits
 	var used usage
-	for after := 0; after < windowsAfter; {
+	for n, after := 0, 0; after < windowsAfter; n++ {
+		if n == windowsBefore {
+			release()
+		}
 		before, started := in.usage(), time.Now()
 		w, err := in.erp.busy(ctx, patchOne, rate, window)
 		if err != nil {
