@@ -184,24 +184,20 @@ func (m *removal) watch(ctx context.Context, in *installation) error {
 	})
 }
 
-// holdRemoval keeps housekeeping from removing partitions until the release.
+// holdRemoval keeps housekeeping from removing partitions until the release, which may be
+// called again.
 func (in *installation) holdRemoval(ctx context.Context) (release func(), err error) {
-	conn, err := in.pool.Acquire(ctx)
+	tx, err := in.pool.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	tx, err := conn.Begin(ctx)
-	if err == nil {
-		_, err = tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('partitions', 0))`)
-	}
-	if err != nil {
-		conn.Release()
+	// If the connection is lost, so is the lock.
+	release = func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }
+	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('partitions', 0))`); err != nil {
+		release()
 		return nil, err
 	}
-	return sync.OnceFunc(func() {
-		_ = tx.Rollback(context.WithoutCancel(ctx)) // a lost connection has released the lock
-		conn.Release()
-	}), nil
+	return release, nil
 }
 
 // benchRemoval measures changes at the rate, in windows, while a worker delivers them

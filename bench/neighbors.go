@@ -54,6 +54,9 @@ func benchNeighbors(ctx context.Context, r *report, o options, load time.Duratio
 		return err
 	}
 	patterns = slices.DeleteFunc(patterns, func(p hostilePattern) bool { return !named(o.patterns, p.name) })
+	if len(patterns) == 0 {
+		return fmt.Errorf("-patterns %s: no neighbor has one of these texts in its name", o.patterns)
+	}
 	if _, err := in.pool.Exec(ctx, `VACUUM ANALYZE`); err != nil {
 		return err
 	}
