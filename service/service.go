@@ -233,7 +233,7 @@ func New(pool *pgxpool.Pool, options Options) (*Service, error) {
 	s := &Service{
 		Options: options, pool: pool, orm: orm,
 		activity: activity, calls: batch.NewCallSlots(activity),
-		writer: batch.NewWriter(cmp.Or(options.Groups, pool), pool, activity, options.Log),
+		writer: batch.NewWriter(cmp.Or(options.Groups, pool), pool, options.Log),
 		reader: batch.NewReader(cmp.Or(options.Lookups, pool), options.Log),
 		beats:  batch.NewReader(pool, options.Log), callers: batch.NewReader(pool, options.Log),
 		reads: batch.NewSlots(pool, activity), readTimeout: 5 * time.Second,

@@ -12,9 +12,6 @@ const (
 	maxWaiting = 1024
 	// quantum is the cost that a tenant may add to a batch before the next tenant's turn.
 	quantum = 8
-	// fewWaiting is how many jobs of a tenant wait at most while it makes ordinary use of the
-	// service: they are not bounded next to others.
-	fewWaiting = 8
 	// maxKnownTenants bounds how many tenants the batcher knows the cost of.
 	maxKnownTenants = 4096
 )
@@ -38,10 +35,6 @@ type batcher[J comparable] struct {
 	// maxRows bounds the rows in a batch by what each job's tenant wrote last
 	// (learn); 0 means no bound.
 	maxRows int
-	// maxNextToOthers bounds the jobs in a batch of a tenant with more than fewWaiting,
-	// while others are active; 0 means no bound.
-	maxNextToOthers int
-	activity        *Activity
 	// observe, if not nil, is called with each batch: its jobs, and how many are of the
 	// tenant with the most.
 	observe func(jobs, largest int)
@@ -76,8 +69,7 @@ type tenantQueue[J comparable] struct {
 	// are those that conflict with it.
 	next   int
 	passed []J
-	// room is how many jobs the batch still takes of the tenant, closed that it takes none.
-	room   int
+	// closed says that the batch takes no more jobs of the tenant.
 	closed bool
 	// taken is how many of its jobs the batch being filled has.
 	taken int
@@ -216,10 +208,7 @@ func (b *batcher[J]) next(r *running) []J {
 func (b *batcher[J]) fill(r *running) []J {
 	full := &filling[J]{tenants: map[string]bool{}, taken: map[string]bool{}}
 	for _, q := range b.turns {
-		q.closed, q.room, q.taken = b.busy(q.tenant), b.maxSize, 0
-		if b.maxNextToOthers > 0 && len(q.jobs) > fewWaiting && b.activity.others(q.tenant) {
-			q.room = b.maxNextToOthers
-		}
+		q.closed, q.taken = b.busy(q.tenant), 0
 	}
 	first := min(1, len(b.turns)) // the turn with which the next batch begins
 	for open := true; open && len(full.jobs) < b.maxSize; {
@@ -280,7 +269,7 @@ func (b *batcher[J]) take(q *tenantQueue[J], batch *filling[J]) {
 			q.passed = append(q.passed, job)
 		} else {
 			rows := b.rows[q.tenant]
-			if q.room == 0 || b.maxRows > 0 && len(batch.jobs) > 0 && batch.rows+rows > b.maxRows {
+			if b.maxRows > 0 && len(batch.jobs) > 0 && batch.rows+rows > b.maxRows {
 				q.closed, batch.large = true, true
 				return
 			}
@@ -288,7 +277,6 @@ func (b *batcher[J]) take(q *tenantQueue[J], batch *filling[J]) {
 				return
 			}
 			q.credit -= 1 + rows
-			q.room--
 			q.taken++
 			batch.jobs, batch.rows = append(batch.jobs, job), batch.rows+rows
 			batch.tenants[q.tenant] = true

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 )
@@ -287,38 +286,6 @@ func TestATenantDoesNotWaitForAnothersLargeBatch(t *testing.T) {
 	close(large.end)
 	last := next(map[string]int{"noisy": 6})
 	close(last.end)
-}
-
-// Next to others a tenant of which many wait gets few places in a batch, and what it has
-// left over does not delay them.
-func TestFewOfABatchNextToOthers(t *testing.T) {
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	activity := &Activity{Now: func() time.Time { return now }}
-	r := &running{}
-	b := &batcher[*job]{maxSize: 64, maxNextToOthers: 4, activity: activity, tenant: func(j *job) string { return j.tenant }, running: []*running{r}}
-	add := func(tenant string, n int) {
-		t.Helper()
-		activity.Note(tenant)
-		for range n {
-			if err := b.add(&job{tenant: tenant}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	fill := func(wantLarge bool, want int) {
-		t.Helper()
-		r.tenants = nil
-		if n := len(b.fill(r)); n != want || r.large != wantLarge {
-			t.Errorf("a batch holds %d jobs and is large: %t; want %d, %t", n, r.large, want, wantLarge)
-		}
-	}
-	add("noisy", 20)
-	add("quiet", 2)
-	fill(true, 4+2)
-	add("quiet", fewWaiting)
-	fill(true, 4+fewWaiting)
-	now = now.Add(activeFor)
-	fill(false, 12)
 }
 
 func TestAQueueIsBounded(t *testing.T) {

@@ -11,9 +11,8 @@
 //	                caller A        caller B        caller C      WriteTogether, while
 //	                    └───────────────┼───────────────┘         another group runs
 //	                                    ▼
-//	batcher         tenants in turn, up to 64 writes and 500 rows, three writes of a
-//	                tenant with many next to others; two with a common conflict key
-//	                never run in one group
+//	batcher         tenants in turn, up to 64 writes and 500 rows; two with a common
+//	                conflict key never run in one group
 //	                                    ▼
 //	commitGroup     write A         write B         write C       one goroutine each
 //	                queue 1 3       queue 1 2 3     queue 1 2
@@ -58,8 +57,8 @@
 // has more to do than a batch takes of it, a second one runs for the others. Of the
 // writes that run alone, two of a tenant and eight in all do so at a time (Slots), and
 // the caller's own transactions with them (RunAlone). While another tenant is active
-// (Activity), a tenant has few calls in progress (NewCallSlots), few writes in a group if
-// many wait, and one long read, with rests between if more wait (NewSlots). A write that waits longer than maxBatchWait for a group runs
+// (Activity), a tenant has few calls in progress, fewer with rests between if many wait
+// (NewCallSlots), and one long read, with rests between if more wait (NewSlots). A write that waits longer than maxBatchWait for a group runs
 // alone if it gets such a slot first. If too many jobs of a tenant wait, the next gets
 // ErrOverloaded.
 //

@@ -42,7 +42,7 @@ func newHarness(t testing.TB) *harness {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	h := &harness{TB: t, pool: pool, writer: NewWriter(pool, pool, nil, log), reader: NewReader(pool, log)}
+	h := &harness{TB: t, pool: pool, writer: NewWriter(pool, pool, log), reader: NewReader(pool, log)}
 	h.writer.LockTimeout, h.writer.StatementTimeout = time.Minute, time.Minute // however busy the machine is
 	h.exec(`CREATE SCHEMA ` + schema)
 	t.Cleanup(func() {

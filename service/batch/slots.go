@@ -16,17 +16,21 @@ const (
 	maxRunning             = 8
 	maxRunningPerTenant    = 2
 	maxRunningNextToOthers = 1
-	// restNextToOthers is how many times as long as it was used the slot of a long read rests
-	// while more of the tenant wait and others are active.
+	// restNextToOthers is how many times as long as it was used a slot rests while many of the
+	// tenant wait and others are active; maxRest bounds it, so that a stall of the database is
+	// not prolonged.
 	restNextToOthers = 2
+	maxRest          = time.Second
 	// maxWaitingToRun bounds how many of a tenant wait. Two at a time, a queue of reads of
 	// fifty milliseconds each is done in three seconds.
 	maxWaitingToRun = 128
-	// maxCalls and maxCallsNextToOthers bound the calls of a tenant in progress, while no
-	// other makes calls and while others do: the others wait for the groups and the
-	// processors that these take (docs/decisions/0021).
+	// maxCalls bounds the calls of a tenant in progress. While others make calls,
+	// maxCallsNextToOthers does, and maxCallsOfMany if more than fewCallsWaiting wait: the
+	// others wait for the groups and the processors that these take (docs/decisions/0021).
 	maxCalls             = 64
 	maxCallsNextToOthers = 16
+	maxCallsOfMany       = 4
+	fewCallsWaiting      = 16
 	// othersConnections is how many connections of the pool are left to others.
 	othersConnections = 3
 )
@@ -35,10 +39,12 @@ const (
 // goes to a tenant that has the fewest, and there to the first that waits. It is safe for
 // concurrent use.
 type Slots struct {
-	// max is for all tenants, maxPerTenant for one, and maxNextToOthers for one while
-	// others are active.
-	max, maxPerTenant, maxNextToOthers int
-	activity                           *Activity
+	// max is for all tenants, maxPerTenant for one, maxNextToOthers for one while others are
+	// active, and maxOfMany for one that then has many waiting.
+	max, maxPerTenant, maxNextToOthers, maxOfMany int
+	// few is how many may wait of a tenant before they are many.
+	few      int
+	activity *Activity
 	// after calls the function once the time has passed.
 	after func(time.Duration, func())
 	// maxWaiting bounds how many of one tenant wait.
@@ -69,19 +75,20 @@ type slot struct {
 }
 
 // NewSlots returns slots for what holds a connection of the pool for long: eight at a time
-// and two of a tenant, one while others are active; 128 of a tenant may wait. A small pool
-// leaves three connections to others.
+// and two of a tenant, one while others are active, with a rest between if more wait; 128 of
+// a tenant may wait. A small pool leaves three connections to others.
 func NewSlots(pool *pgxpool.Pool, activity *Activity) *Slots {
 	s := newSlots(min(maxRunning, max(1, int(pool.Config().MaxConns)-othersConnections)), maxRunningPerTenant, maxWaitingToRun)
-	s.maxNextToOthers, s.activity = maxRunningNextToOthers, activity
+	s.maxNextToOthers, s.maxOfMany, s.activity = maxRunningNextToOthers, maxRunningNextToOthers, activity
 	return s
 }
 
 // NewCallSlots returns slots for calls, from their admission to their response: 64 of a
-// tenant, 16 while others are active; 1,024 of a tenant may wait.
+// tenant, 16 while others are active, and 4 with rests if more than 16 wait then; 1,024 of a
+// tenant may wait.
 func NewCallSlots(activity *Activity) *Slots {
 	s := newSlots(math.MaxInt, maxCalls, maxWaiting)
-	s.maxNextToOthers, s.activity = maxCallsNextToOthers, activity
+	s.maxNextToOthers, s.maxOfMany, s.few, s.activity = maxCallsNextToOthers, maxCallsOfMany, fewCallsWaiting, activity
 	return s
 }
 
@@ -92,49 +99,59 @@ func newSlots(maxInAll, maxPerTenant, maxWaiting int) *Slots {
 	}
 }
 
-// Enter waits until the tenant has a slot and returns the function that gives it back.
+// Enter waits until the tenant has a slot and returns the function that gives it back. If
+// many of the tenant wait then while others are active, the slot is free after a rest.
 // Errors: ErrOverloaded if too many of the tenant wait, the context's if it ends before.
 func (s *Slots) Enter(ctx context.Context, tenant string) (leave func(), err error) {
 	turn, err := s.request(tenant, true)
 	if err != nil {
 		return nil, err
 	}
-	return turn.release, turn.await(ctx)
+	if err := turn.await(ctx); err != nil {
+		return nil, err
+	}
+	if s.activity == nil {
+		return turn.release, nil
+	}
+	began := s.activity.Now()
+	return func() {
+		if s.mustRest(tenant) {
+			s.after(min(restNextToOthers*s.activity.Now().Sub(began), maxRest), turn.release)
+		} else {
+			turn.release()
+		}
+	}, nil
 }
 
-// Run runs the function once the tenant has a slot. If more of the tenant wait while others
-// are active, the slot then rests twice as long as it was used. Errors: those of Enter and of
-// the function.
+// Run runs the function in a slot of the tenant. Errors: those of Enter and of the function.
 func (s *Slots) Run(ctx context.Context, tenant string, run func() error) error {
 	leave, err := s.Enter(ctx, tenant)
 	if err != nil {
 		return err
 	}
-	if s.activity.others(tenant) {
-		leave = s.leaveRested(tenant, leave)
-	}
 	defer leave()
 	return run()
 }
 
-// leaveRested returns a function that gives back a slot that is used from now on: if any of
-// the tenant wait, after its rest.
-func (s *Slots) leaveRested(tenant string, leave func()) func() {
-	began := s.activity.Now()
-	return func() {
-		if s.wanted(tenant) {
-			s.after(restNextToOthers*s.activity.Now().Sub(began), leave)
-		} else {
-			leave()
-		}
-	}
-}
-
-// wanted reports whether any of the tenant wait.
-func (s *Slots) wanted(tenant string) bool {
+// mustRest reports whether a slot of the tenant rests after its use.
+func (s *Slots) mustRest(tenant string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.tenants[tenant].waiting) > 0 // the caller holds a slot of the tenant
+	return s.activity.others(tenant) && s.manyWait(s.tenants[tenant])
+}
+
+// manyWait reports whether many of the tenant wait, and none of the others has more than
+// twice as many: next to such a one a short burst is not many. The caller holds s.mu.
+func (s *Slots) manyWait(t *tenantSlots) bool {
+	if len(t.waiting) <= s.few {
+		return false
+	}
+	for _, other := range s.tenants {
+		if len(other.waiting) > 2*len(t.waiting) {
+			return false
+		}
+	}
+	return true
 }
 
 // Waiting returns how many wait for a slot.
@@ -240,8 +257,12 @@ func (t *tenantSlots) before(other *tenantSlots) bool {
 
 // limit returns how many slots the tenant may hold now.
 func (s *Slots) limit(tenant string) int {
-	if s.activity.others(tenant) {
+	switch {
+	case !s.activity.others(tenant):
+		return s.maxPerTenant
+	case s.manyWait(s.tenants[tenant]):
+		return s.maxOfMany
+	default:
 		return s.maxNextToOthers
 	}
-	return s.maxPerTenant
 }

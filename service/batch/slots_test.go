@@ -108,7 +108,7 @@ func TestOneLongReadNextToOthers(t *testing.T) {
 		activity := &Activity{Now: time.Now}
 		activity.Note(other)
 		s := newSlots(maxRunning, maxRunningPerTenant, 10)
-		s.maxNextToOthers, s.activity = maxRunningNextToOthers, activity
+		s.maxNextToOthers, s.maxOfMany, s.activity = maxRunningNextToOthers, maxRunningNextToOthers, activity
 		for range want {
 			if _, err := s.Enter(t.Context(), "a"); err != nil {
 				t.Fatal(err)
@@ -129,7 +129,7 @@ func TestLongReadsRestNextToOthers(t *testing.T) {
 		activity := &Activity{Now: func() time.Time { return now }}
 		activity.Note(other)
 		s := newSlots(maxRunning, 1, 10)
-		s.maxNextToOthers, s.activity = 1, activity
+		s.maxNextToOthers, s.maxOfMany, s.activity = 1, 1, activity
 		var rests []time.Duration
 		var end func()
 		s.after = func(wait time.Duration, do func()) { rests, end = append(rests, wait), do }
@@ -162,6 +162,86 @@ func TestLongReadsRestNextToOthers(t *testing.T) {
 		if !holds(second) {
 			t.Error("a slot that has rested is not given to the next")
 		}
+	}
+}
+
+// A tenant of which many calls wait has few in progress next to others, each followed by a rest.
+func TestManyCallsNextToOthers(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	activity := &Activity{Now: func() time.Time { return now }}
+	activity.Note("b")
+	s := NewCallSlots(activity)
+	var rests []time.Duration
+	var ends []func()
+	s.after = func(rest time.Duration, end func()) { rests, ends = append(rests, rest), append(ends, end) }
+	var leave []func()
+	for range maxCallsNextToOthers {
+		l, err := s.Enter(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave = append(leave, l)
+	}
+	var waiting []*slot
+	wait := func(tenant string, n int) (waits []*slot) {
+		t.Helper()
+		for range n {
+			w, err := s.request(tenant, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			waits = append(waits, w)
+		}
+		return waits
+	}
+	granted := func() (n int) {
+		for _, w := range waiting {
+			if holds(w) {
+				n++
+			}
+		}
+		return n
+	}
+	waiting = wait("a", fewCallsWaiting+1)
+	now = now.Add(20 * time.Millisecond)
+	leave[0]()
+	if len(rests) != 1 || rests[0] != restNextToOthers*20*time.Millisecond || granted() != 0 {
+		t.Fatalf("with many waiting, a call is followed by the rests %s, %d others begin", rests, granted())
+	}
+	for _, end := range ends {
+		end()
+	}
+	if granted() != 0 {
+		t.Fatalf("%d calls begin while %d are in progress and many wait", granted(), maxCallsNextToOthers-1)
+	}
+	now = now.Add(time.Hour)
+	activity.Note("b")
+	for _, l := range leave[1:] {
+		l()
+	}
+	if rests[len(rests)-1] != maxRest {
+		t.Errorf("after a long call the rest takes %s, want %s", rests[len(rests)-1], maxRest)
+	}
+	for n, end := range ends[1:] {
+		end()
+		if left := maxCallsNextToOthers - 2 - n; granted() != 0 && left >= maxCallsOfMany {
+			t.Fatalf("a call begins while %d are in progress and many wait", left)
+		}
+	}
+	if granted() != maxCallsNextToOthers { // once the first began, few wait
+		t.Errorf("%d calls are in progress, want %d", granted(), maxCallsNextToOthers)
+	}
+
+	// Next to one with more than twice as many waiting, they are a burst.
+	s = NewCallSlots(activity)
+	wait("c", maxCallsNextToOthers+2*(fewCallsWaiting+1)+1)
+	waiting = wait("a", maxCallsNextToOthers+fewCallsWaiting+1)
+	if granted() != maxCallsNextToOthers {
+		t.Fatalf("%d calls are in progress, want %d", granted(), maxCallsNextToOthers)
+	}
+	waiting[0].release()
+	if !holds(waiting[maxCallsNextToOthers]) {
+		t.Error("a burst waits next to one with more than twice as many waiting")
 	}
 }
 

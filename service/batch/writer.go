@@ -14,9 +14,6 @@ const (
 	// declare (Tx.Reserve), since all writes wait for the slowest.
 	maxGroupSize = 64
 	maxGroupRows = 500
-	// maxGroupShare bounds the writes in a group of a tenant of which many wait while others
-	// are active, which wait for a group that runs and for the one they join.
-	maxGroupShare = 3
 	// maxBatchWait is how long a write or a lookup waits for a batch before it may run
 	// alone.
 	maxBatchWait = 2 * time.Second
@@ -47,7 +44,7 @@ type waiter struct {
 
 // NewWriter returns a Writer that runs groups on one pool and other writes on the
 // other. They may be the same.
-func NewWriter(groups, pool *pgxpool.Pool, activity *Activity, log *slog.Logger) *Writer {
+func NewWriter(groups, pool *pgxpool.Pool, log *slog.Logger) *Writer {
 	w := &Writer{
 		MaxWait: maxBatchWait, LockTimeout: 2 * time.Second, StatementTimeout: 5 * time.Second,
 		groups: groups, pool: pool, log: log,
@@ -55,7 +52,6 @@ func NewWriter(groups, pool *pgxpool.Pool, activity *Activity, log *slog.Logger)
 	}
 	w.batcher = &batcher[*waiter]{
 		serve: w.serve, maxSize: maxGroupSize, maxRows: maxGroupRows,
-		maxNextToOthers: maxGroupShare, activity: activity,
 		tenant:       func(waiting *waiter) string { return waiting.tenant },
 		conflictKeys: func(waiting *waiter) []string { return waiting.conflictKeys },
 	}
