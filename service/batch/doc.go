@@ -58,9 +58,9 @@
 // writes that run alone, two of a tenant and eight in all do so at a time (Slots), and
 // the caller's own transactions with them (RunAlone). While another tenant is active
 // (Activity), a tenant has few calls in progress, fewer with rests between if many wait
-// (NewCallSlots), and one long read, with rests between if more wait (NewSlots). A write that waits longer than maxBatchWait for a group runs
-// alone if it gets such a slot first. If too many jobs of a tenant wait, the next gets
-// ErrOverloaded.
+// (NewCallSlots), and one long read, with rests between if more wait (NewSlots). A write
+// that waits longer than maxBatchWait for a group runs alone if it gets such a slot first.
+// If too many jobs of a tenant wait, the next gets ErrOverloaded.
 //
 // A Lookup reads one row outside of transactions. The Reader batches lookups the same
 // way, and retries each alone if the batch fails.

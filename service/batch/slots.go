@@ -99,8 +99,9 @@ func newSlots(maxInAll, maxPerTenant, maxWaiting int) *Slots {
 	}
 }
 
-// Enter waits until the tenant has a slot and returns the function that gives it back. If
-// many of the tenant wait then while others are active, the slot is free after a rest.
+// Enter waits until the tenant has a slot and returns the function that gives it back. A slot
+// that is given back while others are active and many of the tenant wait is free after a rest
+// of twice the time that it was used, a second at most.
 // Errors: ErrOverloaded if too many of the tenant wait, the context's if it ends before.
 func (s *Slots) Enter(ctx context.Context, tenant string) (leave func(), err error) {
 	turn, err := s.request(tenant, true)
