@@ -51,6 +51,22 @@ var reasons = map[models.NoticeKind]struct{ subject, sentence string }{
 		"a webhook address was turned off",
 		"Deliveries to the address are held from now on.{reason} Once the receiver works again, turn the address on and redeliver the failed and held deliveries.",
 	},
+	models.NoticeWebhookSecretRenewed: {"a signing secret was renewed", "{actor} renewed the signing secret of the address."},
+	models.NoticeRoleChanged:          {"the role was changed", "{actor} changed what {identity} may do in the organization."},
+	models.NoticeSignInAdded:          {"a new way to sign in", "{identity} has a new way to sign in."},
+	models.NoticeSignInRemoved:        {"ways to sign in were removed", "{actor} removed ways to sign in from {identity}."},
+	models.NoticePasswordChanged:      {"the password was changed", "The password of {identity} was changed."},
+	models.NoticeEmailChanged:         {"the e-mail address was changed", "{actor} changed the e-mail address of {identity}. Links for signing in go to the new address from now on."},
+	models.NoticeSecretRenewed:        {"the secret was renewed", "{actor} renewed the secret of the integration {identity}."},
+	models.NoticeOwnersChanged:        {"the owners were changed", "{actor} changed who owns the integration {identity}. Its owners can renew its secret and read what it reads."},
+	models.NoticeOwnerLost: {
+		"an owner was lost",
+		"An owner of the integration {identity} lost that role and may know its secret. Renew the secret, so that only its program and its owners know it.",
+	},
+	models.NoticeTeamAccess:     {"someone joined the team", "{actor} added someone to the team {identity}, who gets the team's permissions in the inventory."},
+	models.NoticeAccessChanged:  {"access was changed", "An import or an operator of the service changed roles, secrets or ways to sign in. The log says which."},
+	models.NoticeOpenIDRequired: {"OpenID Connect is required", "The people of {identity} have to sign in with OpenID Connect from now on."},
+	models.NoticeOpenIDLifted:   {"OpenID Connect is no longer required", "The people of {identity} no longer have to sign in with OpenID Connect."},
 }
 
 // noticeView is what the templates show.
@@ -103,6 +119,10 @@ func subjectOf(n service.NoticeEmail) string {
 		return fmt.Sprintf("Work order %d, %s", *n.Number, n.Title)
 	case n.Integration != "":
 		return "Integration " + n.Integration
+	case n.Kind == string(models.KindIntegration), n.Kind == string(models.KindTeam):
+		return strings.ToUpper(n.Kind[:1]) + n.Kind[1:] + " " + n.Identity
+	case n.Identity != "":
+		return n.Identity
 	default:
 		return "Feedback, " + n.Title
 	}
@@ -120,7 +140,7 @@ func fill(sentence string, n service.NoticeEmail) string {
 	if n.About != nil {
 		since = " since " + formatTime(*n.About)
 	}
-	return strings.NewReplacer("{actor}", actor, "{reason}", reason, "{since}", since).Replace(sentence)
+	return strings.NewReplacer("{actor}", actor, "{identity}", n.Identity, "{reason}", reason, "{since}", since).Replace(sentence)
 }
 
 func formatTime(at models.Time) string { return at.Format("2 January 2006, 15:04 UTC") }

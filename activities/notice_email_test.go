@@ -26,6 +26,11 @@ func noticeOf(kinds ...models.NoticeKind) service.NoticeEmail {
 		n.RecordID, n.Title, n.Node, n.Status = "iss_01", "It rattles", "AHU 1", "open"
 	case "webhook":
 		n.RecordID, n.Integration, n.URL = "whk_01", "ERP", "https://erp.example.com/hooks"
+	case "person", "integration", "team", "organization":
+		n.RecordID, n.Kind, n.Identity = "idn_"+subject, subject, "Nia Hill"
+		if subject == "organization" {
+			n.Identity = n.Organization
+		}
 	}
 	return n
 }
@@ -43,7 +48,8 @@ func TestEveryKindOfNoticeIsRendered(t *testing.T) {
 				t.Errorf("message %s to %s", message.ID, message.To)
 			}
 			about, what, said := strings.Cut(message.Subject, ": ")
-			want := map[string]string{"wo_01": "Work order 17, Replace filter", "iss_01": "Feedback, It rattles", "whk_01": "Integration ERP"}[n.RecordID]
+			want := map[string]string{"wo_01": "Work order 17, Replace filter", "iss_01": "Feedback, It rattles", "whk_01": "Integration ERP",
+				"idn_person": "Nia Hill", "idn_integration": "Integration Nia Hill", "idn_team": "Team Nia Hill", "idn_organization": "Acme Facilities"}[n.RecordID]
 			if about != want || !said || what == "" {
 				t.Errorf("the subject is %q, want %q and a reason", message.Subject, want)
 			}
@@ -52,7 +58,7 @@ func TestEveryKindOfNoticeIsRendered(t *testing.T) {
 			}
 			subjects[what] = kind
 			for part, text := range map[string]string{"text": message.Text, "html": message.HTML} {
-				for _, fact := range []string{"Hello Ann Field,", "Acme Facilities", n.Title, n.Node, strings.ReplaceAll(n.Status, "_", " "), n.URL, n.RecordID, n.Integration} {
+				for _, fact := range []string{"Hello Ann Field,", "Acme Facilities", n.Title, n.Node, strings.ReplaceAll(n.Status, "_", " "), n.URL, n.RecordID, n.Integration, n.Identity} {
 					if !strings.Contains(text, fact) {
 						t.Errorf("the %s lacks %q:\n%s", part, fact, text)
 					}

@@ -43,24 +43,37 @@ var noticeTexts = map[models.NoticeKind]string{
 	models.NoticeReviewWaits: "still waits for your review", models.NoticeReviewOverdue: "waits too long for its review",
 	models.NoticeFeedbackOpened: "was opened", models.NoticeFeedbackResolved: "was resolved",
 	models.NoticeWebhookFailing: "has been failing for a day", models.NoticeWebhookOff: "was turned off after a final failure",
+	models.NoticeWebhookSecretRenewed: "has a new signing secret",
+	// Those about identities are whole sentences.
+	models.NoticeRoleChanged: "A person's role was changed", models.NoticeSignInAdded: "A person has a new way to sign in",
+	models.NoticeSignInRemoved: "Ways to sign in were removed from a person", models.NoticePasswordChanged: "A person's password was changed",
+	models.NoticeEmailChanged: "A person's e-mail address was changed", models.NoticeSecretRenewed: "An integration's secret was renewed",
+	models.NoticeOwnersChanged:  "An integration's owners were changed",
+	models.NoticeOwnerLost:      "An integration lost an owner, who may know its secret: renew it",
+	models.NoticeTeamAccess:     "Someone joined a team that has permissions in the inventory",
+	models.NoticeAccessChanged:  "Roles, secrets or ways to sign in were changed by an import or an operator",
+	models.NoticeOpenIDRequired: "People have to sign in with OpenID Connect from now on",
+	models.NoticeOpenIDLifted:   "People no longer have to sign in with OpenID Connect",
 }
 
 func (r *request) noticeRow(n service.NoticeView) noticeRow {
-	subject := "Feedback"
+	subject := "Feedback "
 	switch {
+	case models.IsID(n.RecordID, models.PrefixIdentity):
+		subject = ""
 	case models.IsID(n.RecordID, models.PrefixWebhook):
-		subject = "A webhook address"
+		subject = "A webhook address "
 	case n.Number != nil:
-		subject = fmt.Sprintf("Work order %d", *n.Number)
+		subject = fmt.Sprintf("Work order %d ", *n.Number)
 	case models.IsID(n.RecordID, models.PrefixWorkOrder):
-		subject = "A work order"
+		subject = "A work order "
 	}
 	text, known := noticeTexts[n.Kind]
 	if !known {
 		text = words(string(n.Kind))
 	}
 	// Without a title the person may no longer read the record.
-	return noticeRow{ID: n.ID, Text: subject + " " + text, About: n.Title, At: r.moment(n.CreatedAt), Opens: n.Title != "", Read: n.ReadAt != nil}
+	return noticeRow{ID: n.ID, Text: subject + text, About: n.Title, At: r.moment(n.CreatedAt), Opens: n.Title != "", Read: n.ReadAt != nil}
 }
 
 func (c *Console) listNotices(r *request) error {
@@ -102,6 +115,9 @@ func (c *Console) openNotice(r *request) error {
 	record, err := c.service.ReadNotice(r.ctx(), r.actor(), id)
 	if err != nil {
 		return err
+	}
+	if record == r.viewer.OrganizationID {
+		return r.done(Root+"/people", "")
 	}
 	urls, err := r.recordURLs([]string{record})
 	if err != nil {

@@ -25,9 +25,30 @@ const (
 	NoticeWebhookOff       NoticeKind = "webhook.turned_off" // after a final failure
 )
 
+// The kinds of notice about who may do what and how people sign in. Administrators get
+// them, and the people concerned.
+const (
+	NoticeRoleChanged          NoticeKind = "person.role_changed"
+	NoticeSignInAdded          NoticeKind = "person.sign_in_added" // a password, or an account of an OpenID provider
+	NoticeSignInRemoved        NoticeKind = "person.sign_in_removed"
+	NoticePasswordChanged      NoticeKind = "person.password_changed"
+	NoticeEmailChanged         NoticeKind = "person.email_changed"
+	NoticeSecretRenewed        NoticeKind = "integration.secret_renewed"
+	NoticeOwnersChanged        NoticeKind = "integration.owners_changed"
+	NoticeOwnerLost            NoticeKind = "integration.owner_lost"      // someone who may know its secret
+	NoticeWebhookSecretRenewed NoticeKind = "webhook.secret_renewed"      // of an address
+	NoticeTeamAccess           NoticeKind = "team.member_added"           // to a team with rights on nodes
+	NoticeAccessChanged        NoticeKind = "organization.access_changed" // by an import or an operator's command
+	NoticeOpenIDRequired       NoticeKind = "organization.openid_required"
+	NoticeOpenIDLifted         NoticeKind = "organization.openid_lifted"
+)
+
 // AllNoticeKinds lists every kind of notice.
 var AllNoticeKinds = []NoticeKind{
 	NoticeAssigned, NoticeConsulted, NoticeUnassigned, NoticeCompleted, NoticeReviewWanted, NoticeSentBack, NoticeCancelled,
 	NoticeHeld, NoticeResumed, NoticeDueSoon, NoticeDue, NoticeReviewWaits, NoticeReviewOverdue, NoticeFeedbackOpened,
 	NoticeFeedbackResolved, NoticeWebhookFailing, NoticeWebhookOff,
+	NoticeRoleChanged, NoticeSignInAdded, NoticeSignInRemoved, NoticePasswordChanged, NoticeEmailChanged,
+	NoticeSecretRenewed, NoticeOwnersChanged, NoticeOwnerLost, NoticeWebhookSecretRenewed, NoticeTeamAccess,
+	NoticeAccessChanged, NoticeOpenIDRequired, NoticeOpenIDLifted,
 }

@@ -1,8 +1,11 @@
 package service
 
 import (
+	"context"
 	"strconv"
 	"strings"
+
+	"millwright/models"
 )
 
 // The query of Backlog, for tests that explain it.
@@ -93,3 +96,14 @@ func (s *Service) HashesComputed() int {
 
 // CountsOfHour is how many counts an hour of deliveries has.
 var CountsOfHour = countsOfHour
+
+// NotifySecurity calls notifySecurity in a transaction, or notifyEmailChanged if
+// there is a former e-mail address.
+func (s *Service) NotifySecurity(ctx context.Context, actor Actor, organizationID string, kind models.NoticeKind, aboutID, formerEmail string, people ...string) error {
+	return s.transaction(ctx, organizationID, func(t *ormTx) error {
+		if formerEmail != "" {
+			return t.notifyEmailChanged(actor, organizationID, aboutID, formerEmail)
+		}
+		return t.notifySecurity(actor, organizationID, kind, aboutID, people...)
+	})
+}

@@ -34,6 +34,8 @@ type NoticeEmail struct {
 	ActorName   string
 	TargetDate  *models.Time
 	Integration string // of a webhook address
+	Identity    string // the name of the identity that it is about
+	Kind        string // of that identity
 	URL         string
 	OffReason   string
 }
@@ -57,18 +59,19 @@ const claimNoticeEmailsQuery = `
 					WHERE record_id = $1 AND mail = 'waiting' AND (mailing_until IS NULL OR mailing_until < $3)
 					ORDER BY created_at LIMIT $4)
 			FOR UPDATE SKIP LOCKED)
-		RETURNING id, organization_id, person_id, kind, record_id, created_at, about
+		RETURNING id, organization_id, person_id, kind, record_id, created_at, about, mail_to
 	), emails AS (
 		SELECT array_agg(id ORDER BY id) AS notice_ids, array_agg(kind ORDER BY id) AS kinds,
-			organization_id, person_id, record_id, created_at, about
-		FROM claimed GROUP BY organization_id, person_id, record_id, created_at, about
+			organization_id, person_id, record_id, created_at, about, mail_to
+		FROM claimed GROUP BY organization_id, person_id, record_id, created_at, about, mail_to
 	)
 	SELECT l.notice_ids, l.kinds, l.record_id, l.created_at, l.about,
-		g.name AS organization, i.name AS person_name, p.email AS person_email,
+		g.name AS organization, i.name AS person_name, coalesce(l.mail_to, p.email) AS person_email,
 		w.number, coalesce(w.title, f.subject, '') AS title, coalesce(n.name, '') AS node,
 		coalesce(w.status, f.status, '') AS status, coalesce(c.changes -> 'comment' ->> 'to', c.changes -> 'cancel_reason' ->> 'to', '') AS reason,
 		coalesce(c.actor_name, '') AS actor_name, w.target_date,
-		coalesce(hi.name, '') AS integration, coalesce(h.url, '') AS url, coalesce(h.off_reason, '') AS off_reason
+		coalesce(hi.name, '') AS integration, coalesce(h.url, '') AS url, coalesce(h.off_reason, '') AS off_reason,
+		coalesce(x.name, '') AS identity, coalesce(x.kind, '') AS kind
 	FROM emails l
 	JOIN people p ON p.id = l.person_id
 	JOIN identities i ON i.id = l.person_id
@@ -77,9 +80,10 @@ const claimNoticeEmailsQuery = `
 	LEFT JOIN inventory_nodes n ON n.id = coalesce(w.inventory_id, f.inventory_id)
 	LEFT JOIN webhooks h ON h.id = l.record_id
 	LEFT JOIN identities hi ON hi.id = h.integration_id
+	LEFT JOIN identities x ON x.id = l.record_id
 	JOIN identities g ON g.id = coalesce(w.organization_id, f.organization_id, h.organization_id, l.organization_id)
 	LEFT JOIN LATERAL (
-		SELECT y.changes, a.name AS actor_name FROM history y JOIN identities a ON a.id = y.actor_id
+		SELECT y.changes, coalesce(a.name, y.actor_name) AS actor_name FROM log y LEFT JOIN identities a ON a.id = y.actor_id
 		WHERE y.record_id = l.record_id AND y.created_at = l.created_at ORDER BY y.id DESC LIMIT 1) c ON true
 	ORDER BY l.notice_ids`
 
@@ -92,7 +96,7 @@ const maxChangesPerClaim = 10
 func (s *Service) ClaimNoticeEmails(ctx context.Context, recordID string) (emails []NoticeEmail, more bool, err error) {
 	now := s.now()
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(`UPDATE notices SET mail = 'inbox' WHERE record_id = $1 AND mail = 'waiting' AND created_at < $2`,
+	pipeline.Queue(`UPDATE notices SET mail = 'inbox', mail_to = NULL WHERE record_id = $1 AND mail = 'waiting' AND created_at < $2`,
 		recordID, now.Add(-MailFor))
 	pipeline.Queue(claimNoticeEmailsQuery, recordID, now.Add(mailLease), now, maxChangesPerClaim).Query(func(rows pgx.Rows) error {
 		emails, err = pgx.CollectRows(rows, pgx.RowToStructByName[NoticeEmail])
@@ -122,13 +126,13 @@ const (
 // RecordNoticeEmail stores the status of a claimed e-mail. Errors: unavailable.
 func (s *Service) RecordNoticeEmail(ctx context.Context, email NoticeEmail, status MailStatus) error {
 	_, err := s.pool.Exec(ctx, `
-		UPDATE notices SET mail = $2, mailing_until = NULL, mailed_at = CASE WHEN $2 = 'sent' THEN $3::timestamptz END
+		UPDATE notices SET mail = $2, mailing_until = NULL, mail_to = CASE WHEN $2 = 'waiting' THEN mail_to END, mailed_at = CASE WHEN $2 = 'sent' THEN $3::timestamptz END
 		WHERE id = ANY ($1) AND mail = 'waiting'`, email.NoticeIDs, string(status), s.now())
 	return s.translate(err)
 }
 
 // KeepInInbox stops mailing every waiting notice about the record. Errors: unavailable.
 func (s *Service) KeepInInbox(ctx context.Context, recordID string) error {
-	_, err := s.pool.Exec(ctx, `UPDATE notices SET mail = 'inbox', mailing_until = NULL WHERE record_id = $1 AND mail = 'waiting'`, recordID)
+	_, err := s.pool.Exec(ctx, `UPDATE notices SET mail = 'inbox', mailing_until = NULL, mail_to = NULL WHERE record_id = $1 AND mail = 'waiting'`, recordID)
 	return s.translate(err)
 }

@@ -37,10 +37,12 @@ type NoticeFilter struct {
 var noticeRecords = `
 	LEFT JOIN LATERAL (SELECT w.title, w.number FROM work_orders w WHERE w.id = n.record_id AND ` + with(readableWorkOrder, "w", "w", "actor", "@actor") + ` LIMIT 1) w ON true
 	LEFT JOIN LATERAL (SELECT f.subject FROM feedback f WHERE f.id = n.record_id AND ` + with(readableFeedback, "w", "f", "actor", "@actor") + ` LIMIT 1) f ON true
-	LEFT JOIN LATERAL (SELECT h.url FROM webhooks h WHERE h.id = n.record_id AND ` + with(managesIntegrations, "actor", "@actor", "organization", "h.organization_id") + ` LIMIT 1) h ON true`
+	LEFT JOIN LATERAL (SELECT h.url FROM webhooks h WHERE h.id = n.record_id AND ` + with(managesIntegrations, "actor", "@actor", "organization", "h.organization_id") + ` LIMIT 1) h ON true
+	LEFT JOIN LATERAL (SELECT i.name FROM identities i WHERE i.id = n.record_id AND i.organization_id = n.organization_id AND i.deleted_at IS NULL
+		AND (i.kind <> 'integration' OR ` + with(managesIntegrations, "actor", "@actor", "organization", "i.organization_id") + `) LIMIT 1) i ON true`
 
 var noticesQuery = `
-	SELECT n.id, n.kind, n.created_at, n.read_at, n.record_id, n.about, coalesce(w.title, f.subject, h.url, '') AS title, w.number
+	SELECT n.id, n.kind, n.created_at, n.read_at, n.record_id, n.about, coalesce(w.title, f.subject, h.url, i.name, '') AS title, w.number
 	FROM (SELECT * FROM notices WHERE person_id = @actor AND read_at IS {null} NULL AND id < @before ORDER BY id DESC LIMIT @limit) n` + noticeRecords + `
 	ORDER BY n.id DESC`
 
@@ -56,8 +58,8 @@ func (s *Service) Notices(ctx context.Context, actor Actor, filter NoticeFilter)
 }
 
 var readNoticeQuery = `
-	WITH n AS (UPDATE notices SET read_at = coalesce(read_at, @now) WHERE id = @id AND person_id = @actor RETURNING record_id)
-	SELECT CASE WHEN coalesce(w.title, f.subject, h.url) IS NOT NULL THEN n.record_id ELSE '' END AS record_id
+	WITH n AS (UPDATE notices SET read_at = coalesce(read_at, @now) WHERE id = @id AND person_id = @actor RETURNING record_id, organization_id)
+	SELECT CASE WHEN coalesce(w.title, f.subject, h.url, i.name) IS NOT NULL THEN n.record_id ELSE '' END AS record_id
 	FROM n` + noticeRecords
 
 // ReadNotice marks one of the actor's notices read and returns the id of its record, "" if

@@ -51,7 +51,7 @@ var sweptQueries = struct{ addresses, retries, dirty, mails string }{
 		FROM (SELECT record_id, since FROM looks_owed WHERE since < $1 ORDER BY since LIMIT $2) l ORDER BY l.since`,
 	mails: `
 		SELECT DISTINCT record_id, organization_id FROM (
-			SELECT record_id, organization_id FROM notices WHERE mail = 'waiting' AND created_at < $1
+			SELECT record_id, organization_id FROM notices WHERE mail = 'waiting' AND created_at < $1 AND NOT ` + with(aboutIdentity, "notice", "notices") + `
 				AND (mailing_until IS NULL OR mailing_until < $2)
 			ORDER BY created_at LIMIT $3) waiting`,
 }
