@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"millwright/models"
 	"millwright/service"
 	"millwright/webhook"
 )
@@ -73,7 +74,7 @@ func NewInstrumentation(registerer prometheus.Registerer, tracer trace.Tracer, l
 		turnedOff:     prometheus.NewCounter(counter("addresses_turned_off_total", "Webhook addresses turned off because they failed.")),
 		failedForGood: prometheus.NewCounter(counter("deliveries_failed_total", "Deliveries that failed and are not retried.")),
 		mails: prometheus.NewCounterVec(counter("mails_total",
-			"E-mails to people, by outcome: sent, kept (rejected permanently; the notice stays in the inbox), or put_off until the mail server accepts them."), []string{"outcome"}),
+			"E-mails to people, by outcome: sent, kept (rejected permanently; the notice stays in the inbox, a sign-in link ends), or put_off until the mail server accepts them."), []string{"outcome"}),
 		lastSweep:        gauge("sweep_last_success_timestamp_seconds", "When this worker last finished a sweep; 0 for never."),
 		sweepFound:       prometheus.NewCounter(counter("sweep_found_total", "Workflows with unclaimed work that sweeps found and woke.")),
 		lastHousekeeping: gauge("housekeeping_last_success_timestamp_seconds", "When this worker last finished a housekeeping activity; 0 for never."),
@@ -88,7 +89,7 @@ func NewInstrumentation(registerer prometheus.Registerer, tracer trace.Tracer, l
 	for _, outcome := range outcomes {
 		i.attempts.WithLabelValues(outcome) // exported as 0 before the first
 	}
-	for _, outcome := range []string{mailSent, mailKept, mailDeferred} {
+	for _, outcome := range mailOutcomes {
 		i.mails.WithLabelValues(outcome)
 	}
 	for _, c := range []prometheus.Collector{
@@ -226,16 +227,22 @@ func (i *Instrumentation) failed(deliveries int) {
 	}
 }
 
-// Outcomes of e-mails, as the metric's label has them.
-const (
-	mailSent     = "sent"
-	mailKept     = "kept"
-	mailDeferred = "put_off"
-)
+// mailOutcomes are the statuses of e-mails as the metric's label has them.
+var mailOutcomes = map[service.MailStatus]string{
+	service.MailSent: "sent", service.MailInbox: "kept", service.MailWaiting: "put_off",
+}
 
-func (i *Instrumentation) countMail(outcome string) {
+func (i *Instrumentation) countMail(status service.MailStatus) {
 	if i != nil {
-		i.mails.WithLabelValues(outcome).Inc()
+		i.mails.WithLabelValues(mailOutcomes[status]).Inc()
+	}
+}
+
+// mailFailed logs that mail which no workflow sends has to wait. The error has no name or
+// address.
+func (i *Instrumentation) mailFailed(ctx context.Context, err error) {
+	if i != nil && ctx.Err() == nil && models.CodeOf(err) != models.CodeUnavailable {
+		i.log.WarnContext(ctx, "mail waits; it is tried again", "error", err.Error())
 	}
 }
 

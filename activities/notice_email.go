@@ -81,6 +81,7 @@ type fact struct{ Name, Value string }
 // compose renders the notices of one person about one change as an e-mail. It
 // fails if no notice is of a known kind.
 func compose(n service.NoticeEmail) (mail.Message, error) {
+	n = unlinked(n)
 	view := noticeView{Greeting: n.PersonName, Facts: factsOf(n)}
 	subject := ""
 	for _, kind := range n.Kinds {
@@ -110,6 +111,17 @@ func compose(n service.NoticeEmail) (mail.Message, error) {
 		Text:    text.String(),
 		HTML:    html.String(),
 	}, nil
+}
+
+// unlinked returns the notice with texts that mail programs make no links of: people could
+// send others to their pages with a name.
+func unlinked(n service.NoticeEmail) service.NoticeEmail {
+	for _, text := range []*string{
+		&n.Organization, &n.PersonName, &n.Title, &n.Node, &n.Reason, &n.ActorName, &n.Integration, &n.Identity, &n.URL, &n.OffReason,
+	} {
+		*text = mail.Unlinked(*text)
+	}
+	return n
 }
 
 // subjectOf names the record for people.

@@ -13,7 +13,7 @@ type Mailer interface {
 	Send(ctx context.Context, message mail.Message) error
 }
 
-// Notices sends the notices in people's inboxes by e-mail too.
+// Notices sends the notices in people's inboxes by e-mail too, and sign-in links.
 type Notices struct {
 	Service *service.Service
 	// Mailer is nil without a mail server: notices stay in the inbox.
@@ -37,48 +37,51 @@ type MailResult struct {
 // does not accept every message now. A message rejected because of its recipient
 // does not delay the others.
 func (n *Notices) MailNotices(ctx context.Context, recordID string) (result MailResult, err error) {
-	if n.Mailer == nil {
-		return result, n.Service.KeepInInbox(ctx, recordID)
-	}
 	// Deferred messages stay claimed until the end, so that the next claim finds others.
-	var deferred []service.NoticeEmail
-	defer func() {
-		for _, email := range deferred {
-			if released := n.Service.RecordNoticeEmail(context.WithoutCancel(ctx), email, service.MailWaiting); err == nil {
-				err = released
-			}
+	result, deferred, err := n.mailNotices(ctx, recordID)
+	for _, email := range deferred {
+		if released := n.Service.RecordNoticeEmail(context.WithoutCancel(ctx), email, service.MailWaiting); err == nil {
+			err = released
 		}
-	}()
+	}
+	return result, err
+}
+
+// mailNotices is MailNotices that leaves messages which the mail server did not accept
+// claimed, and returns them.
+func (n *Notices) mailNotices(ctx context.Context, recordID string) (result MailResult, deferred []service.NoticeEmail, err error) {
+	if n.Mailer == nil {
+		return result, nil, n.Service.KeepInInbox(ctx, recordID)
+	}
 	var lastError error
 	for {
 		emails, more, err := n.Service.ClaimNoticeEmails(ctx, recordID)
 		if err != nil {
-			return result, err
+			return result, deferred, err
 		}
 		for i, email := range emails {
 			outcome, err := n.send(ctx, email)
 			if err != nil {
-				n.Instrumentation.countMail(mailDeferred)
+				n.Instrumentation.countMail(service.MailWaiting)
 				deferred, lastError = append(deferred, email), err
 				if !aboutRecipient(err) {
 					deferred = append(deferred, emails[i+1:]...)
-					return result, err
+					return result, deferred, err
 				}
 				continue
 			}
 			if err := n.Service.RecordNoticeEmail(context.WithoutCancel(ctx), email, outcome); err != nil {
-				return result, err
+				return result, deferred, err
 			}
+			n.Instrumentation.countMail(outcome)
 			if outcome == service.MailSent {
 				result.Sent++
-				n.Instrumentation.countMail(mailSent)
 			} else {
 				result.Kept++
-				n.Instrumentation.countMail(mailKept)
 			}
 		}
 		if !more {
-			return result, lastError
+			return result, deferred, lastError
 		}
 	}
 }
@@ -97,13 +100,18 @@ func (n *Notices) send(ctx context.Context, email service.NoticeEmail) (service.
 	if err != nil {
 		return service.MailInbox, nil
 	}
+	return n.deliver(ctx, message)
+}
+
+// deliver is send for a message.
+func (n *Notices) deliver(ctx context.Context, message mail.Message) (service.MailStatus, error) {
 	select {
 	case n.SendSlots <- struct{}{}:
 		defer func() { <-n.SendSlots }()
 	case <-ctx.Done():
 		return service.MailWaiting, ctx.Err()
 	}
-	err = n.Mailer.Send(ctx, message)
+	err := n.Mailer.Send(ctx, message)
 	if rejected, ok := errors.AsType[*mail.Error](err); ok && rejected.Permanent {
 		return service.MailInbox, nil
 	}

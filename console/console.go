@@ -31,9 +31,6 @@ type Options struct {
 	// FailureDelay is how long a failed sign-in takes at least, so that its time tells
 	// nothing; 0 means no delay.
 	FailureDelay time.Duration
-	// Mailer sends invitations and links for forgotten passwords; without it, people who
-	// manage people pass links on.
-	Mailer Mailer
 	// Tester has workers send tests to webhook addresses; without it none are sent.
 	Tester AddressTester
 	// EventExamples are bodies of deliveries for the forms of webhook addresses.

@@ -149,7 +149,8 @@ func (f *form) reject(r *request, err error) (status int, rejected bool) {
 		return 0, false
 	}
 	switch known.Code {
-	case models.CodeValidationFailed, models.CodeRuleViolation, models.CodePlanRestricted, models.CodeReadOnly, models.CodeExternalIDTaken:
+	case models.CodeValidationFailed, models.CodeRuleViolation, models.CodePlanRestricted, models.CodeReadOnly, models.CodeExternalIDTaken,
+		models.CodeRateLimited:
 	default:
 		return 0, false
 	}

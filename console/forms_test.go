@@ -1,16 +1,15 @@
 package console_test
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"millwright/console"
 	"millwright/console/consoletest"
-	"millwright/mail"
 	"millwright/models"
 	"millwright/service"
 	"millwright/service/servicetest"
@@ -133,53 +132,81 @@ func TestAStaleFormSaysWhoChangedWhat(t *testing.T) {
 	}
 }
 
-// mails keeps the e-mails that are sent.
-type mails struct {
-	mu   sync.Mutex
-	sent []mail.Message
-	fail error
-}
-
-func (m *mails) Send(_ context.Context, message mail.Message) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.fail == nil {
-		m.sent = append(m.sent, message)
-	}
-	return m.fail
-}
-
 func TestLinksGoByMail(t *testing.T) {
 	t.Parallel()
-	sent := &mails{}
-	s := consoletest.NewSite(t, func(o *console.Options) { o.Mailer = sent })
+	s := consoletest.On(t, servicetest.New(t, servicetest.MailLinks))
 	v := s.SignedIn("ann")
 	page := v.Post("/console/people", v.Get("/console/people/new").Form("email", "nia@acme.example.com")).Want(http.StatusSeeOther)
-	if !strings.HasSuffix(page.Location(), "?done=link-sent") || len(sent.sent) != 1 {
-		t.Fatalf("%s, %v", page.Location(), sent.sent)
+	if !strings.HasSuffix(page.Location(), "?done=link-sent") {
+		t.Fatal(page.Location())
 	}
 	for _, email := range []string{"NIA@acme.example.com", "no.one@acme.example.com", s.Email("bob")} {
 		anonymous := s.NewVisitor()
 		anonymous.Post("/console/forgotten", anonymous.Get("/console/forgotten").Form("email", email)).Want(http.StatusOK, "If someone can sign in with this e-mail address")
 		s.Console.Wait()
 	}
-	if len(sent.sent) != 3 {
-		t.Fatalf("%d e-mails", len(sent.sent))
+	links := s.MailedLinks()
+	if len(links) != 3 {
+		t.Fatalf("%d e-mails", len(links))
 	}
-	for _, message := range sent.sent {
-		if message.To.Email == "" || !strings.Contains(message.Text, s.URL+"/console/") || strings.Contains(message.Subject, "/") {
-			t.Errorf("an e-mail is %+v", message)
-		}
-	}
-	_, path, _ := strings.Cut(sent.sent[0].Text, s.URL)
-	path, _, _ = strings.Cut(path, "\n")
+	path := links[0].URL("")
 	nia := s.NewVisitor()
 	nia.Post(path, nia.Get(path).Want(http.StatusOK, "You were invited as <bdi>nia@acme.example.com</bdi>").Form("name", "Nia", "password", "a good long password")).Want(http.StatusSeeOther)
 	nia.Get("/console").Want(http.StatusOK, "Nia")
+}
 
-	sent.fail = &mail.Error{Detail: "The mail server does not respond."}
-	page = v.Post("/console/people", v.Get("/console/people/new").Form("email", "max@acme.example.com")).Want(http.StatusOK, "The mail server did not take the e-mail.")
-	linkOf(t, s, page.Body)
+// Where links are mailed, someone who manages people never sees one. An administrator may.
+func TestOnlyAdministratorsSeeLinksThatAreMailed(t *testing.T) {
+	t.Parallel()
+	s := consoletest.On(t, servicetest.New(t, servicetest.MailLinks))
+	grant(s, "bob", "people")
+	v, cat := s.SignedIn("bob"), "/console/people/"+s.ID("cat")
+	shown := v.Get(cat).Want(http.StatusOK, "Send a link")
+	if strings.Contains(shown.Body, "Show a link") {
+		t.Error("someone below administrator is offered a link")
+	}
+	for _, page := range []consoletest.Page{
+		v.Post(cat+"/link", shown.Form()).Want(http.StatusSeeOther),
+		v.Post(cat+"/link", v.Get(cat).Form("show", "yes")).Want(http.StatusForbidden, "Only administrators see links"),
+		v.Post("/console/people", v.Get("/console/people/new").Form("email", "nia@acme.example.com", "show", "yes")),
+	} {
+		if strings.Contains(page.Body+page.Location(), "/console/reset/") || strings.Contains(page.Body+page.Location(), "/console/invite/") {
+			t.Errorf("someone below administrator sees a link: %s%s", page.Location(), page.Body)
+		}
+	}
+	before := len(s.MailedLinks())
+	ann := s.SignedIn("ann")
+	linkOf(t, s, ann.Post(cat+"/link", ann.Get(cat).Want(http.StatusOK, "Send a link", "Show a link").Form("show", "yes")).Want(http.StatusOK, "Pass this link on").Body)
+	if after := len(s.MailedLinks()); before != 2 || after != 0 {
+		t.Errorf("%d links are mailed and then %d, want 2 and none", before, after)
+	}
+}
+
+// No one is flooded with links, whichever way they are asked for, and managers are told why.
+func TestLinksAreLimited(t *testing.T) {
+	t.Parallel()
+	s := consoletest.On(t, servicetest.New(t, servicetest.MailLinks))
+	v, cat := s.SignedIn("ann"), "/console/people/"+s.ID("cat")
+	for range 2 {
+		v.Post(cat+"/link", v.Get(cat).Form()).Want(http.StatusSeeOther)
+	}
+	forgotten := func() {
+		t.Helper()
+		anonymous := s.NewVisitor()
+		anonymous.Post("/console/forgotten", anonymous.Get("/console/forgotten").Form("email", s.Email("cat"))).Want(http.StatusOK, "If someone can sign in with this e-mail address")
+		s.Console.Wait()
+	}
+	forgotten()
+	forgotten()
+	v.Post(cat+"/link", v.Get(cat).Form()).Want(http.StatusTooManyRequests, "At most 3 links an hour are made for Cat")
+	v.Post(cat+"/link", v.Get(cat).Form("show", "yes")).Want(http.StatusTooManyRequests, "At most 3 links an hour are made for Cat")
+	if n := len(s.MailedLinks()); n != 3 {
+		t.Errorf("%d links are mailed, want 3", n)
+	}
+	s.Exec(`UPDATE rate_counters SET calls = 500 WHERE calls = 3 AND subject LIKE 'sign-in %'`) // Cat's and the organization's
+	v.Post("/console/people", v.Get("/console/people/new").Form("email", "nia@acme.example.com")).Want(http.StatusTooManyRequests, "At most 500 links an hour are made for Acme Facilities", `value="nia@acme.example.com"`)
+	s.Clock.Advance(time.Hour)
+	v.Post(cat+"/link", v.Get(cat).Form()).Want(http.StatusSeeOther)
 }
 
 func TestTheLogIsFiltered(t *testing.T) {

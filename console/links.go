@@ -3,14 +3,12 @@ package console
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
-	"millwright/mail"
 	"millwright/models"
 	"millwright/service"
 )
@@ -22,11 +20,6 @@ func (c *Console) linkRoutes(pages *gin.RouterGroup) {
 	}
 	pages.GET("/forgotten", c.public(c.showForgotten))
 	pages.POST("/forgotten", c.public(c.sendForgotten))
-}
-
-// Mailer sends one e-mail; *mail.Client is the real one.
-type Mailer interface {
-	Send(ctx context.Context, message mail.Message) error
 }
 
 // linkPageView is the page of an invitation or of a forgotten password.
@@ -56,7 +49,7 @@ func (c *Console) showLink(r *request) error {
 func (c *Console) renderLink(r *request, status int, rejected *form) error {
 	link, err := c.service.Link(r.ctx(), r.Param("token"))
 	if errors.Is(err, service.ErrLinkInvalid) {
-		return linkGonePage.render(r, http.StatusGone, linkGoneView{c.options.Mailer != nil})
+		return linkGonePage.render(r, http.StatusGone, linkGoneView{c.service.MailsLinks()})
 	}
 	if err != nil {
 		return err
@@ -80,7 +73,7 @@ func (c *Console) useLink(r *request) error {
 		Token: r.Param("token"), Name: f.Value("name"), Password: f.Secret("password"), Client: r.client(),
 	})
 	if errors.Is(err, service.ErrLinkInvalid) {
-		return linkGonePage.render(r, http.StatusGone, linkGoneView{c.options.Mailer != nil})
+		return linkGonePage.render(r, http.StatusGone, linkGoneView{c.service.MailsLinks()})
 	}
 	if err != nil {
 		if status, rejected := f.reject(r, err); rejected {
@@ -102,27 +95,23 @@ type forgottenView struct {
 var forgottenPage = newPage[forgottenView]("forgotten.html")
 
 func (c *Console) showForgotten(r *request) error {
-	return forgottenPage.show(r, forgottenView{Form: newForm(nil), Mail: c.options.Mailer != nil})
+	return forgottenPage.show(r, forgottenView{Form: newForm(nil), Mail: c.service.MailsLinks()})
 }
 
 // sendForgotten responds the same at once, whether there is such a person or not: the links
-// are made and sent after the response.
+// are made after the response.
 func (c *Console) sendForgotten(r *request) error {
 	f, err := r.sentForm()
 	if err != nil {
 		return err
 	}
-	if c.options.Mailer != nil {
+	if c.service.MailsLinks() {
 		email, client := f.Value("email"), r.client()
-		c.later(r.ctx(), "send the link of a forgotten password", func(ctx context.Context) error {
-			links, err := c.service.ForgotPassword(service.WithForm(ctx, service.Form{Key: f.Key}), email, client)
-			for _, link := range links {
-				err = errors.Join(err, c.sendLink(ctx, link))
-			}
-			return err
+		c.later(r.ctx(), "make the link of a forgotten password", func(ctx context.Context) error {
+			return c.service.ForgotPassword(service.WithForm(ctx, service.Form{Key: f.Key}), email, client)
 		})
 	}
-	return forgottenPage.show(r, forgottenView{Mail: c.options.Mailer != nil, Sent: true})
+	return forgottenPage.show(r, forgottenView{Mail: c.service.MailsLinks(), Sent: true})
 }
 
 // Bounds of work that continues after a response.
@@ -151,24 +140,3 @@ func (c *Console) later(ctx context.Context, what string, do func(context.Contex
 
 // Wait waits for work that continues after responses.
 func (c *Console) Wait() { c.background.Wait() }
-
-// LinkURL returns the address of a sign-in link of the installation with the public URL.
-func LinkURL(publicURL string, link service.LinkEmail) string {
-	if link.Kind == models.LinkInvitation {
-		return publicURL + Root + "/invite/" + link.Token
-	}
-	return publicURL + Root + "/reset/" + link.Token
-}
-
-// sendLink sends a link by e-mail.
-func (c *Console) sendLink(ctx context.Context, link service.LinkEmail) error {
-	subject, text := "Choose a new password", "Someone, probably you, asked for a new password for Millwright.\nIf it was not you, do nothing: your password stays as it is."
-	if link.Kind == models.LinkInvitation {
-		subject, text = "You are invited to "+link.Organization, "You are invited to use Millwright, the maintenance service of "+link.Organization+"."
-	}
-	return c.options.Mailer.Send(ctx, mail.Message{
-		ID: "link-" + time.Now().UTC().Format("20060102150405.000000000"), To: mail.Address{Name: link.PersonName, Email: link.Email}, Subject: subject,
-		Text: fmt.Sprintf("Hello %s,\n\n%s\n\nChoose a password here. The link works once, until %s:\n\n%s\n\nOrganization: %s\n",
-			link.PersonName, text, link.ExpiresAt.Format("2 January 2006, 15:04 UTC"), LinkURL(c.options.PublicURL, link), link.Organization),
-	})
-}

@@ -146,7 +146,7 @@ func (c *Console) finishOpenID(r *request) error {
 	}
 	switch {
 	case errors.Is(err, service.ErrLinkInvalid):
-		return linkGonePage.render(r, http.StatusGone, linkGoneView{c.options.Mailer != nil})
+		return linkGonePage.render(r, http.StatusGone, linkGoneView{c.service.MailsLinks()})
 	case errors.Is(err, service.ErrSignInFailed):
 		c.metrics.signIns.WithLabelValues(signInFailed).Inc()
 		return c.renderSignIn(r, http.StatusUnauthorized, "Your account at "+c.openIDName()+" is not linked to anyone here. Open your invitation and choose "+c.openIDName()+" there.")

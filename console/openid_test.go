@@ -128,7 +128,7 @@ func TestPeopleSignInWithOpenID(t *testing.T) {
 	v.Get("/console").Want(http.StatusOK)
 
 	// Neither a link for a forgotten password nor a deactivated person lets an account in.
-	reset, err := s.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID("bob"))
+	reset, err := s.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID("bob"), false)
 	if err != nil {
 		t.Fatal(err)
 	}

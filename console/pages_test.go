@@ -112,17 +112,16 @@ func (p shownPage) open(b *consoletest.Browser) {
 
 // visitorPages are the pages of people who are not signed in.
 func visitorPages(t *testing.T) (*consoletest.Site, []shownPage) {
-	s := consoletest.NewSite(t, func(o *console.Options) { o.Mailer = &mails{} })
+	s := consoletest.On(t, servicetest.New(t, servicetest.MailLinks))
 	s.Exec(`UPDATE people SET email = 'ANN@acme.example.com' WHERE id = $1`, s.ID("pia")) // in two organizations
-	_, invited, err := s.InvitePerson(t.Context(), s.Viewer("ann"), s.Acme.OrganizationID, service.Invitation{Email: "nia@acme.example.com"})
-	if err != nil {
+	if _, _, err := s.InvitePerson(t.Context(), s.Viewer("ann"), s.Acme.OrganizationID, service.Invitation{Email: "nia@acme.example.com"}); err != nil {
 		t.Fatal(err)
 	}
-	forgotten, err := s.ForgotPassword(t.Context(), s.Email("bob"), service.Client{Network: "192.0.2.1"})
-	if err != nil || len(forgotten) != 1 {
-		t.Fatal(forgotten, err)
+	if err := s.ForgotPassword(t.Context(), s.Email("bob"), service.Client{Network: "192.0.2.1"}); err != nil {
+		t.Fatal(err)
 	}
-	invite, reset := "/console/invite/"+invited.Token, "/console/reset/"+forgotten[0].Token
+	links := s.MailedLinks()
+	invite, reset := links[0].URL(""), links[1].URL("")
 	return s, []shownPage{
 		{"GET /console/sign-in", "sign-in", "/console/sign-in", nil, ""},
 		{"POST /console/sign-in", "sign-in-failed", "/console/sign-in", map[string]string{"email": "no.one@example.com", "password": "wrong password"}, "Sign in"},

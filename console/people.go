@@ -103,7 +103,7 @@ func (c *Console) renderInvite(r *request, status int, f form) error {
 	if err != nil {
 		return err
 	}
-	return invitePage.render(r, status, inviteView{f, definitions, r.viewer.Admin, c.options.Mailer != nil})
+	return invitePage.render(r, status, inviteView{f, definitions, r.viewer.Admin, c.service.MailsLinks()})
 }
 
 // definitions are the organization permission definitions that the person may give.
@@ -146,23 +146,21 @@ func (c *Console) invite(r *request) error {
 	return c.handOver(r, err, person.ID, link)
 }
 
-// handOver responds with a link that was made: it is sent by e-mail, or shown once so that
-// it can be passed on.
+// handOver responds with a link that was made: it goes to the person by e-mail, or is shown
+// once so that it can be passed on.
 func (c *Console) handOver(r *request, err error, personID string, link service.LinkEmail) error {
+	_, done := isDone(err)
+	if err == nil && link.Token == "" || done && c.service.MailsLinks() && r.Request.PostForm.Get("show") == "" {
+		return r.done(personURL(personID), "link-sent")
+	}
 	view := secretView{
 		Title: "Link for " + link.PersonName, Next: personURL(personID), NextText: "Go to the person",
 		Renew: personURL(personID), RenewText: "Make a new link",
 		Intro:   fmt.Sprintf("Pass this link on to %s. It works once, until %s.", link.PersonName, r.moment(link.ExpiresAt).Local),
-		Secrets: []secretValue{{"Link", LinkURL(c.options.PublicURL, link)}},
+		Secrets: []secretValue{{"Link", link.URL(c.options.PublicURL)}},
 	}
-	if _, done := isDone(err); done {
+	if done {
 		view.Title = "Link"
-	}
-	if err == nil && c.options.Mailer != nil {
-		if failed := c.sendLink(r.ctx(), link); failed == nil {
-			return r.done(view.Next, "link-sent")
-		}
-		view.Intro = "The mail server did not take the e-mail. " + view.Intro
 	}
 	return r.showSecrets(err, view)
 }
@@ -177,11 +175,13 @@ type personView struct {
 	// Manages is whether the viewer may change the person, MakesAdmins whether it may make
 	// administrators.
 	Manages, MakesAdmins bool
-	Form, LinkForm       form
-	Definitions          []option
-	DeactivatedAt        moment
-	Teams                []service.Team
-	Assigned             assignedView
+	// Mail is whether links go to the person by e-mail.
+	Mail           bool
+	Form, LinkForm form
+	Definitions    []option
+	DeactivatedAt  moment
+	Teams          []service.Team
+	Assigned       assignedView
 }
 
 var personPage = newPage[personView]("person.html")
@@ -195,7 +195,7 @@ func (c *Console) renderPerson(r *request, status int, rejected *form) error {
 	}
 	view := personView{
 		Person: p, Access: accessOf(p), State: signInState(p), Self: p.ID == r.viewer.IdentityID, Manages: r.managesPerson(p),
-		MakesAdmins: r.viewer.Admin, LinkForm: newForm(nil), DeactivatedAt: r.optionalMoment(p.DeactivatedAt),
+		MakesAdmins: r.viewer.Admin, Mail: c.service.MailsLinks(), LinkForm: newForm(nil), DeactivatedAt: r.optionalMoment(p.DeactivatedAt),
 	}
 	for _, grant := range p.Grants {
 		view.Grants = append(view.Grants, grantNames[models.OrganizationGrant(grant)])
@@ -252,7 +252,7 @@ func (c *Console) makeLink(r *request) error {
 	if err != nil {
 		return err
 	}
-	link, err := c.service.NewPersonLink(f.context(r), r.actor(), r.Param("id"))
+	link, err := c.service.NewPersonLink(f.context(r), r.actor(), r.Param("id"), f.Has("show", "yes"))
 	return c.handOver(r, err, r.Param("id"), link)
 }
 

@@ -86,13 +86,13 @@ func (d *demo) visitorPages() []shownPage {
 	d.t.Helper()
 	_, invited, err := d.InvitePerson(d.t.Context(), d.Viewer("margaret_ellison"), d.Acme.OrganizationID, service.Invitation{Email: "elsie.crane@northfield.example.com"})
 	d.check(err)
-	forgotten, err := d.ForgotPassword(d.t.Context(), d.Email("karin_ostlund"), service.Client{Network: "192.0.2.1"})
+	reset, err := d.NewPersonLink(d.t.Context(), d.Viewer("margaret_ellison"), d.ID("karin_ostlund"), true)
 	d.check(err)
 	return []shownPage{
 		{name: "sign-in", path: "/console/sign-in"},
-		{name: "invitation", path: "/console/invite/" + invited.Token},
+		{name: "invitation", path: invited.URL("")},
 		{name: "forgotten", path: "/console/forgotten"},
-		{name: "reset", path: "/console/reset/" + forgotten[0].Token},
+		{name: "reset", path: reset.URL("")},
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"millwright/console"
 	"millwright/console/consoletest"
-	"millwright/mail"
 )
 
 // lines is a log for tests.
@@ -101,10 +100,8 @@ func TestSecretsAreShownOnce(t *testing.T) {
 func TestPagesAreNeitherCachedNorLogged(t *testing.T) {
 	t.Parallel()
 	log := &lines{}
-	sent := &mails{fail: &mail.Error{Detail: "The mail server does not respond."}}
 	s := newGuardedSite(t, func(o *console.Options) {
 		o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-		o.Mailer = sent
 	})
 	grant(s.Site, "bob", allBut("")...)
 	check := func(c routeCase, page consoletest.Page) {

@@ -24,7 +24,7 @@ type Service interface {
 	PersonEffects(ctx context.Context, actor service.Actor, id string) (service.PersonEffects, error)
 	OrganizationDefinitions(context.Context, service.Actor) ([]service.DefinitionSummary, error)
 	InvitePerson(ctx context.Context, actor service.Actor, organizationID string, in service.Invitation) (service.PersonAccess, service.LinkEmail, error)
-	NewPersonLink(ctx context.Context, actor service.Actor, id string) (service.LinkEmail, error)
+	NewPersonLink(ctx context.Context, actor service.Actor, id string, show bool) (service.LinkEmail, error)
 	ChangePersonAccess(ctx context.Context, actor service.Actor, id string, admin bool, definitionID *string) (service.PersonAccess, error)
 	DeactivatePerson(ctx context.Context, actor service.Actor, id string) (service.PersonAccess, error)
 	ActivatePerson(ctx context.Context, actor service.Actor, id string) (service.PersonAccess, error)
@@ -131,7 +131,8 @@ type SignInService interface {
 	ChooseOrganization(ctx context.Context, choice, personID string, client service.Client) (string, error)
 	Session(ctx context.Context, token string) (service.Viewer, error)
 	SignOut(ctx context.Context, token string) error
-	ForgotPassword(ctx context.Context, email string, client service.Client) ([]service.LinkEmail, error)
+	ForgotPassword(ctx context.Context, email string, client service.Client) error
+	MailsLinks() bool
 	Link(ctx context.Context, token string) (service.LinkView, error)
 	UseLink(context.Context, service.LinkUse) (service.SignedIn, error)
 	SignInOpenID(context.Context, service.OpenIDAccount, service.Client) (service.SignedIn, error)

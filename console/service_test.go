@@ -11,7 +11,7 @@ import (
 
 // signInFunctions serve no records, so they take no actor.
 var signInFunctions = []string{
-	"AcceptWithOpenID", "ChooseOrganization", "ForgotPassword", "Link", "Session", "SignIn", "SignInOpenID", "SignOut", "UseLink",
+	"AcceptWithOpenID", "ChooseOrganization", "ForgotPassword", "Link", "MailsLinks", "Session", "SignIn", "SignInOpenID", "SignOut", "UseLink",
 }
 
 // Reads and writes of records take the context and an actor: the console reaches no

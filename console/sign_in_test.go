@@ -128,11 +128,11 @@ func TestLinksWorkOnceAndExpire(t *testing.T) {
 	}
 	for key, lifetime := range map[string]time.Duration{"eve": models.InvitationLifetime, "bob": models.ResetLifetime} {
 		path := func() string {
-			link, err := s.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID(key))
+			link, err := s.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID(key), false)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return console.LinkURL("", link)
+			return link.URL("")
 		}
 		expired := path()
 		s.Clock.Advance(lifetime - time.Second)
@@ -309,7 +309,7 @@ func TestSessionsEndEverywhere(t *testing.T) {
 			return nil
 		},
 		"a link used": func(s *consoletest.Site) error {
-			link, err := s.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID("bob"))
+			link, err := s.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID("bob"), false)
 			if err == nil {
 				_, err = s.UseLink(t.Context(), service.LinkUse{Token: link.Token, Password: "another password", Client: service.Client{Network: "192.0.2.1"}})
 			}

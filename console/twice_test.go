@@ -10,7 +10,6 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"millwright/console"
 	"millwright/console/consoletest"
 	"millwright/models"
 	"millwright/service/servicetest"
@@ -43,9 +42,8 @@ var harmless = []string{
 // test.
 func TestADoubleClickActsOnce(t *testing.T) {
 	t.Parallel()
-	sent := &mails{}
 	s := consoletest.NewSite(t)
-	mailing, withMail := s.Serve(s.Service, func(o *console.Options) { o.Mailer = sent })
+	mailing, withMail := s.Serve(s.NewInstance(servicetest.MailLinks))
 	record := newRecord(t, s)
 	dispatch(t, s, "erp_hook", responding(http.StatusInternalServerError, ""))
 	delivery := servicetest.Value[string](s.Fixture, `SELECT id FROM all_deliveries WHERE webhook_id = $1`, s.ID("erp_hook"))
@@ -149,8 +147,8 @@ func TestADoubleClickActsOnce(t *testing.T) {
 	click := func() consoletest.Page { return visitor.Post("/console/forgotten", values) }
 	atOnce(click, click)
 	mailing.Wait()
-	if len(sent.sent) != 1 {
-		t.Errorf("%d e-mails are sent to someone who forgot the password", len(sent.sent))
+	if n := len(s.MailedLinks()); n != 1 {
+		t.Errorf("%d e-mails are sent to someone who forgot the password", n)
 	}
 }
 
@@ -158,12 +156,12 @@ func TestADoubleClickActsOnce(t *testing.T) {
 func TestALinkIsUsedOnce(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	link, err := s.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID("bob"))
+	link, err := s.NewPersonLink(t.Context(), s.Viewer("ann"), s.ID("bob"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	v := s.NewVisitor()
-	path := strings.TrimPrefix(console.LinkURL(s.URL, link), s.URL)
+	path := link.URL("")
 	values := v.Get(path).Want(http.StatusOK).Form("name", "Bob Stone", "password", "a good long password")
 	click := func() consoletest.Page { return v.Post(path, values) }
 	wantStatuses(t, atOnce(click, click), http.StatusSeeOther, http.StatusGone)

@@ -17,7 +17,7 @@ var doneTexts = map[string]string{
 	"signed-out":       "You are signed out.",
 	"password-changed": "Your password is changed. All other sessions have ended.",
 	"session-ended":    "Ended. The browser is signed out at its next request.",
-	"link-sent":        "The link was sent by e-mail.",
+	"link-sent":        "The link goes to the person by e-mail.",
 	"deactivated":      "Deactivated.",
 	"activated":        "Activated. The person can sign in again.",
 	"read":             "Marked as read.",

@@ -48,6 +48,8 @@ type SignInLink struct {
 	Kind      LinkKind
 	CreatedAt Time
 	ExpiresAt Time
+	// Sealed is the token of a link that waits to be mailed, nil for others.
+	Sealed []byte
 }
 
 // OpenIDAccount links an account of an OpenID provider to a person.

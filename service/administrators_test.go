@@ -131,8 +131,8 @@ func TestOnlyAdministratorsMakeAdministrators(t *testing.T) {
 			_, _, err := f.InvitePerson(ctx, bob, f.Acme.OrganizationID, service.Invitation{Email: "nia@acme.example.com"})
 			return err
 		},
-		"a link for an invited one": func() error { _, err := f.NewPersonLink(ctx, bob, invited.ID); return err },
-		"a link for one":            func() error { _, err := f.NewPersonLink(ctx, bob, f.ID("ann")); return err },
+		"a link for an invited one": func() error { _, err := f.NewPersonLink(ctx, bob, invited.ID, false); return err },
+		"a link for one":            func() error { _, err := f.NewPersonLink(ctx, bob, f.ID("ann"), false); return err },
 		"making someone one":        func() error { _, err := f.ChangePersonAccess(ctx, bob, f.ID("cat"), true, nil); return err },
 		"becoming one":              func() error { _, err := f.ChangePersonAccess(ctx, bob, f.ID("bob"), true, nil); return err },
 		"deactivating one":          func() error { _, err := f.DeactivatePerson(ctx, bob, f.ID("ann")); return err },

@@ -13,16 +13,26 @@ import (
 // ErrLinkInvalid says that a sign-in link was used, has expired or never existed.
 var ErrLinkInvalid = errors.New("the link cannot be used")
 
-// LinkEmail is an e-mail with a link for signing in. It goes from the service to the mail
-// server, never into a log.
+// LinkEmail is a link for signing in. It is shown to those who made it, or goes from the
+// service to the mail server, and never into a log.
 type LinkEmail struct {
 	Kind         models.LinkKind
 	PersonName   string
 	Email        string
 	Organization string
-	// Token is the secret of the link.
+	// Token is the secret of the link, "" if only the person gets it, by e-mail.
 	Token     string
 	ExpiresAt models.Time
+	// hash identifies a link that ClaimLinkEmails returned.
+	hash []byte
+}
+
+// URL returns the address of the link at the installation with the public URL.
+func (l LinkEmail) URL(publicURL string) string {
+	if l.Kind == models.LinkInvitation {
+		return publicURL + "/console/invite/" + l.Token
+	}
+	return publicURL + "/console/reset/" + l.Token
 }
 
 // linkPerson is a person for whom a link is made or was made.
@@ -30,9 +40,14 @@ type linkPerson struct {
 	PersonID, OrganizationID, Name, Email, Organization string
 }
 
-// newLink inserts a link for the person. Links that were made before stay valid, so that
-// a stranger who asks for links cannot void a person's.
-func (t *ormTx) newLink(kind models.LinkKind, p linkPerson) (LinkEmail, error) {
+// newLink makes a link for the person on behalf of the actor. Where links are mailed, it is
+// shown to operators alone, and to administrators who ask for that: callers check that.
+// Links that were made before stay valid, so that a stranger who asks for links cannot void
+// a person's. Errors: rate_limited.
+func (t *ormTx) newLink(actor Actor, kind models.LinkKind, p linkPerson, show bool) (LinkEmail, error) {
+	if err := t.countLink(actor, p); err != nil {
+		return LinkEmail{}, err
+	}
 	token, err := t.newSecretText()
 	if err != nil {
 		return LinkEmail{}, err
@@ -44,55 +59,89 @@ func (t *ormTx) newLink(kind models.LinkKind, p linkPerson) (LinkEmail, error) {
 	link := LinkEmail{
 		Kind: kind, PersonName: p.Name, Email: p.Email, Organization: p.Organization, Token: token, ExpiresAt: models.TimeOf(t.at.Add(lifetime)),
 	}
-	return link, t.db.Create(&models.SignInLink{
-		TokenHash: digest(token), PersonID: p.PersonID, Kind: kind, CreatedAt: t.at, ExpiresAt: link.ExpiresAt,
-	}).Error
+	row := models.SignInLink{TokenHash: digest(token), PersonID: p.PersonID, Kind: kind, CreatedAt: t.at, ExpiresAt: link.ExpiresAt}
+	if t.MailLinks && !show && !actor.isOperator() {
+		if row.Sealed, err = t.Vault.Seal([]byte(token), linkOwner(row.TokenHash), t.Random); err != nil {
+			return LinkEmail{}, err
+		}
+		link.Token = ""
+	}
+	return link, t.db.Create(&row).Error
 }
 
-// Links for forgotten passwords that can be asked for in an hour.
+// Links that are made in an hour, in all ways together. Those of operators are shown to
+// them and not counted.
 const (
-	resetsPerAccount = 3
+	linksPerPerson       = 3
+	linksPerOrganization = 500
+	// resetsPerNetwork are of forgotten passwords.
 	resetsPerNetwork = 30
 )
 
-// ForgotPassword returns links for the people with the e-mail address who can sign in, to
-// be sent to that address. They are empty if there are no such people or too many links
-// were asked for, or the form of the context (WithForm) has asked before: callers must not
-// be able to tell which. Errors: unavailable.
-func (s *Service) ForgotPassword(ctx context.Context, email string, client Client) (links []LinkEmail, err error) {
-	if !models.IsText(email) {
-		return nil, nil
+// countLink counts a link. Within an organization a limit of another is no limit. Errors:
+// rate_limited.
+func (t *ormTx) countLink(actor Actor, p linkPerson) error {
+	if actor.isOperator() {
+		return nil
 	}
-	counts := []attemptCount{
-		s.attemptCount(resetsPerAccount, time.Hour, "reset", normalEmail(email)),
-		s.attemptCount(resetsPerNetwork, time.Hour, "reset network", client.Network),
+	for _, count := range []struct {
+		attemptCount
+		whose string
+	}{
+		{t.attemptCount(linksPerOrganization, time.Hour, "links", p.OrganizationID), p.Organization},
+		{t.attemptCount(linksPerPerson, time.Hour, "links", p.OrganizationID, normalEmail(p.Email)), p.Name},
+	} {
+		made, err := scanOne[int](t, nil, `INSERT INTO rate_counters (subject, window_start, calls) VALUES (?, ?, 1) `+countAgain+` RETURNING calls`,
+			count.subject, count.window)
+		if err != nil {
+			return err
+		}
+		if made > count.limit {
+			return models.Errorf(models.CodeRateLimited, "At most %d links an hour are made for %s. Try again in %d minutes.",
+				count.limit, count.whose, wholeMinutes(count.window.Add(count.length).Sub(t.at.Time)))
+		}
 	}
+	return nil
+}
+
+// MailsLinks reports whether links are mailed to the people they are for. Otherwise they are
+// shown to those who make them.
+func (s *Service) MailsLinks() bool { return s.MailLinks }
+
+// ForgotPassword makes links for the people with the e-mail address who can sign in, to be
+// mailed to that address. It makes none if there are no such people or too many links
+// were asked for, if links are not mailed, or if the form of the context (WithForm) has
+// asked before: callers must not be able to tell which. Errors: unavailable.
+func (s *Service) ForgotPassword(ctx context.Context, email string, client Client) error {
+	if !s.MailLinks || !models.IsText(email) {
+		return nil
+	}
+	counts := []attemptCount{s.attemptCount(resetsPerNetwork, time.Hour, "reset network", client.Network)}
 	if form, sent := formOf(ctx); sent {
 		counts = append(counts, s.attemptCount(1, time.Hour, "reset form", form.Key, normalEmail(email)))
 	}
-	_, err = s.countAgainst(ctx, counts)
+	_, err := s.countAgainst(ctx, counts)
 	if _, limited := errors.AsType[*TooManyAttemptsError](err); limited {
-		return nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err
-	}
-	err = s.transaction(ctx, "", func(t *ormTx) error {
-		links = nil
-		people, err := scanAll[linkPerson](t, `
-			SELECT p.id AS person_id, p.organization_id, i.name, p.email, n.name AS organization
-			FROM people p JOIN organizations o ON o.id = p.organization_id JOIN identities i ON i.id = p.id JOIN identities n ON n.id = o.id
-			WHERE lower(p.email) = ? AND p.deactivated_at IS NULL AND NOT o.suspended ORDER BY p.id LIMIT ?`, normalEmail(email), maxCandidates)
-		for _, p := range people {
-			link, err := t.newLink(models.LinkReset, p)
-			if err != nil {
-				return err
-			}
-			links = append(links, link)
-		}
 		return err
-	})
-	return links, err
+	}
+	people, err := collect[linkPerson](ctx, s, `
+		SELECT p.id AS person_id, p.organization_id, i.name, p.email, n.name AS organization
+		FROM people p JOIN organizations o ON o.id = p.organization_id JOIN identities i ON i.id = p.id JOIN identities n ON n.id = o.id
+		WHERE lower(p.email) = @email AND p.deactivated_at IS NULL AND NOT o.suspended ORDER BY p.id LIMIT @limit`,
+		pgx.NamedArgs{"email": normalEmail(email), "limit": maxCandidates})
+	for _, p := range people {
+		failed := s.transaction(ctx, p.OrganizationID, func(t *ormTx) error {
+			_, err := t.newLink(p.actor(p.Name), models.LinkReset, p, false)
+			return err
+		})
+		if models.CodeOf(failed) != models.CodeRateLimited {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
 }
 
 // LinkView is a link as the person who follows it sees it.

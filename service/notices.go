@@ -136,3 +136,18 @@ func (s *Service) KeepInInbox(ctx context.Context, recordID string) error {
 	_, err := s.pool.Exec(ctx, `UPDATE notices SET mail = 'inbox', mailing_until = NULL, mail_to = NULL WHERE record_id = $1 AND mail = 'waiting'`, recordID)
 	return s.translate(err)
 }
+
+// IdentitiesToMail returns the identities that notices to be mailed are about: of each
+// organization the one whose notice waits for the longest time. Their notices have no
+// workflow. Errors: unavailable.
+func (s *Service) IdentitiesToMail(ctx context.Context) ([]string, error) {
+	rows, err := s.pool.Query(ctx, `
+		SELECT DISTINCT ON (organization_id) record_id FROM notices
+		WHERE mail = 'waiting' AND `+with(aboutIdentity, "notice", "notices")+` AND (mailing_until IS NULL OR mailing_until < $1)
+		ORDER BY organization_id, created_at, record_id`, s.now())
+	if err != nil {
+		return nil, s.translate(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return ids, s.translate(err)
+}

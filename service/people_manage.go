@@ -38,9 +38,9 @@ type Invitation struct {
 	DefinitionID *string
 }
 
-// InvitePerson creates a person of the organization, and returns the link with which the
+// InvitePerson creates a person of the organization, and makes the link with which the
 // person chooses a password. For a person who is there and has never signed in, it only
-// makes a link. Errors: not_found, permission_denied, validation_failed, unavailable.
+// makes a link. Errors: not_found, permission_denied, validation_failed, rate_limited, unavailable.
 func (s *Service) InvitePerson(ctx context.Context, actor Actor, organizationID string, in Invitation) (PersonAccess, LinkEmail, error) {
 	var link LinkEmail
 	var access PersonAccess
@@ -54,7 +54,7 @@ func (s *Service) InvitePerson(ctx context.Context, actor Actor, organizationID 
 			return err
 		}
 		access = p.access()
-		link, err = t.newLink(models.LinkInvitation, linkPerson{p.person.ID, o.ID, p.identity.Name, p.person.Email, o.Name})
+		link, err = t.newLink(actor, models.LinkInvitation, linkPerson{p.person.ID, o.ID, p.identity.Name, p.person.Email, o.Name}, false)
 		if err != nil {
 			return err
 		}
@@ -222,14 +222,18 @@ func (s *Service) ActivatePerson(ctx context.Context, actor Actor, id string) (P
 }
 
 // NewPersonLink makes a link with which a person chooses a password: an invitation for a
-// person who has none, else one for a forgotten password. Errors: not_found,
-// permission_denied, rule_violation for a deactivated person, unavailable.
-func (s *Service) NewPersonLink(ctx context.Context, actor Actor, id string) (LinkEmail, error) {
+// person who has none, else one for a forgotten password. Where links are mailed, show
+// returns it to an administrator instead. Errors: not_found, permission_denied,
+// rule_violation for a deactivated person, rate_limited, unavailable.
+func (s *Service) NewPersonLink(ctx context.Context, actor Actor, id string, show bool) (LinkEmail, error) {
 	var link LinkEmail
 	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
 		p, err := t.lockPerson(actor, id)
 		if err != nil {
 			return err
+		}
+		if show && !p.organization.Admin {
+			return models.Errorf(models.CodePermissionDenied, "Only administrators see links that can be sent by e-mail.")
 		}
 		if p.person.DeactivatedAt != nil {
 			return models.Errorf(models.CodeRuleViolation, "%s was deactivated and cannot sign in.", p.identity.Name)
@@ -238,7 +242,7 @@ func (s *Service) NewPersonLink(ctx context.Context, actor Actor, id string) (Li
 		if p.person.PasswordHash != nil {
 			kind, action = models.LinkReset, "person.reset_link_made"
 		}
-		link, err = t.newLink(kind, linkPerson{id, p.organization.ID, p.identity.Name, p.person.Email, p.organization.Name})
+		link, err = t.newLink(actor, kind, linkPerson{id, p.organization.ID, p.identity.Name, p.person.Email, p.organization.Name}, show)
 		if err != nil {
 			return err
 		}

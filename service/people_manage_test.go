@@ -37,7 +37,7 @@ func TestOnlyAdministratorsManageAdministrators(t *testing.T) {
 		"someone of another organization":             {func() error { _, err := f.DeactivatePerson(ctx, pia, f.ID("eve")); return err }, models.CodeNotFound},
 		"an unknown person":                           {func() error { _, err := f.DeactivatePerson(ctx, ann, "idn_00000000000000000000000000"); return err }, models.CodeNotFound},
 		"a manager deactivates an administrator":      {func() error { _, err := f.DeactivatePerson(ctx, bob, f.ID("ann")); return err }, models.CodePermissionDenied},
-		"a manager makes a link for an administrator": {func() error { _, err := f.NewPersonLink(ctx, bob, f.ID("ann")); return err }, models.CodePermissionDenied},
+		"a manager makes a link for an administrator": {func() error { _, err := f.NewPersonLink(ctx, bob, f.ID("ann"), false); return err }, models.CodePermissionDenied},
 		"a manager makes an administrator":            {func() error { _, err := f.ChangePersonAccess(ctx, bob, f.ID("eve"), true, nil); return err }, models.CodePermissionDenied},
 		"a manager becomes an administrator":          {func() error { _, err := f.ChangePersonAccess(ctx, bob, f.ID("bob"), true, nil); return err }, models.CodePermissionDenied},
 		"a manager invites an administrator": {func() error {
@@ -48,7 +48,7 @@ func TestOnlyAdministratorsManageAdministrators(t *testing.T) {
 			_, err := f.ChangePersonAccess(ctx, bob, f.ID("eve"), false, &catsDefinition)
 			return err
 		}, models.CodePermissionDenied},
-		"a manager takes over someone with more": {func() error { _, err := f.NewPersonLink(ctx, bob, f.ID("cat")); return err }, models.CodePermissionDenied},
+		"a manager takes over someone with more": {func() error { _, err := f.NewPersonLink(ctx, bob, f.ID("cat"), false); return err }, models.CodePermissionDenied},
 		"a manager manages someone with less":    {func() error { _, err := f.DeactivatePerson(ctx, bob, f.ID("dan")); return err }, ""},
 		"the last administrator is deactivated":  {func() error { _, err := f.DeactivatePerson(ctx, ann, f.ID("ann")); return err }, models.CodeRuleViolation},
 		"the last administrator resigns":         {func() error { _, err := f.ChangePersonAccess(ctx, ann, f.ID("ann"), false, nil); return err }, models.CodeRuleViolation},

@@ -115,6 +115,9 @@ type Options struct {
 	Vault *Vault
 	// Waker wakes workflows after each commit; nil wakes none.
 	Waker Waker
+	// MailLinks says that sign-in links are mailed to the people they are for, by a worker
+	// that has a mail server.
+	MailLinks bool
 	// Issuer is the service's public base URL without /v1.
 	Issuer string
 	// Cell is part of new client ids, so that a router knows where their calls go

@@ -35,11 +35,12 @@ type TooManyAttemptsError struct{ RetryAfter time.Duration }
 
 // Error returns the sentence for people.
 func (e *TooManyAttemptsError) Error() string {
-	return fmt.Sprintf("Too many attempts to sign in have failed. Try again in %d minutes.", e.minutes())
+	return fmt.Sprintf("Too many attempts to sign in have failed. Try again in %d minutes.", wholeMinutes(e.RetryAfter))
 }
 
-func (e *TooManyAttemptsError) minutes() int {
-	return max(1, int((e.RetryAfter+time.Minute-1)/time.Minute))
+// wholeMinutes rounds a time to wait up.
+func wholeMinutes(wait time.Duration) int {
+	return max(1, int((wait+time.Minute-1)/time.Minute))
 }
 
 // attemptCount is what an attempt was counted for.
@@ -56,6 +57,10 @@ func (s *Service) countAttempt(ctx context.Context, attempt SignInAttempt) ([]at
 	return s.countAgainst(ctx, s.attemptCounts(attempt))
 }
 
+// countAgain adds to a counter, which begins again with each window.
+const countAgain = `ON CONFLICT (subject) DO UPDATE SET window_start = excluded.window_start,
+			calls = CASE WHEN rate_counters.window_start = excluded.window_start THEN rate_counters.calls + 1 ELSE 1 END`
+
 // countAgainst counts an attempt. Errors: *TooManyAttemptsError, unavailable.
 func (s *Service) countAgainst(ctx context.Context, counts []attemptCount) ([]attemptCount, error) {
 	subjects, windows := make([]string, len(counts)), make([]time.Time, len(counts))
@@ -66,8 +71,7 @@ func (s *Service) countAgainst(ctx context.Context, counts []attemptCount) ([]at
 	rows, err := s.pool.Query(ctx, `
 		INSERT INTO rate_counters (subject, window_start, calls)
 		SELECT u.subject, u.at, 1 FROM unnest($1::text[], $2::timestamptz[]) u (subject, at) ORDER BY u.subject
-		ON CONFLICT (subject) DO UPDATE SET window_start = excluded.window_start,
-			calls = CASE WHEN rate_counters.window_start = excluded.window_start THEN rate_counters.calls + 1 ELSE 1 END
+		`+countAgain+`
 		RETURNING subject, calls`, subjects, windows)
 	if err != nil {
 		return nil, s.translate(err)

@@ -25,7 +25,7 @@ type Options struct {
 	Service   *service.Service
 	Waker     service.Waker
 	Sender    activities.Sender
-	// Mailer sends notices by e-mail; with nil they stay in the app's inbox.
+	// Mailer sends notices and sign-in links by e-mail; with nil notices stay in the app's inbox.
 	Mailer activities.Mailer
 	// OperatorActions says that operators may act on records in Temporal.
 	OperatorActions bool
@@ -87,8 +87,15 @@ const (
 	concurrentRecordMails = 1000
 )
 
-// Worker runs the workflows and activities of every task queue.
-type Worker struct{ queues []sdkworker.Worker }
+// Worker runs the workflows and activities of every task queue, and sends the mail that
+// belongs to no workflow.
+type Worker struct {
+	queues []sdkworker.Worker
+	mail   *activities.Notices
+	// stopMail ends mailing.
+	stopMail context.CancelFunc
+	mailing  sync.WaitGroup
+}
 
 // New returns a worker with everything registered.
 func New(o Options) *Worker {
@@ -115,21 +122,24 @@ func New(o Options) *Worker {
 		MaxConcurrentLocalActivityExecutionSize: concurrentRecordLoads,
 		MaxConcurrentActivityExecutionSize:      concurrentRecordMails,
 	})
-	registerActivities(o, main, records, []sdkworker.Worker{main, webhooks}, []sdkworker.Worker{deliveries, retries})
-	return &Worker{[]sdkworker.Worker{main, webhooks, deliveries, retries, records}}
+	notices := &activities.Notices{
+		Service: o.Service, Mailer: o.Mailer, SendSlots: make(chan struct{}, concurrentMails), Instrumentation: o.Instrumentation,
+	}
+	registerActivities(o, notices, main, records, []sdkworker.Worker{main, webhooks}, []sdkworker.Worker{deliveries, retries})
+	// It does not wait for the slots of record workflows.
+	mail := *notices
+	mail.SendSlots = make(chan struct{}, concurrentMails)
+	return &Worker{queues: []sdkworker.Worker{main, webhooks, deliveries, retries, records}, mail: &mail, stopMail: func() {}}
 }
 
 // registerActivities registers everything. addresses and deliveries are the queues of those
 // workflows, of this version and of the previous one.
-func registerActivities(o Options, main, records sdkworker.Worker, addresses, deliveries []sdkworker.Worker) {
+func registerActivities(o Options, notices *activities.Notices, main, records sdkworker.Worker, addresses, deliveries []sdkworker.Worker) {
 	now, instrumentation := o.Service.Now, o.Instrumentation
 	dispatcher := &activities.Dispatcher{
 		Service: o.Service, Sender: o.Sender, Waker: o.Waker, Now: now, IdleTimeout: o.IdleTimeout,
 		Poller: activities.NewDeliveryPoller(o.Service, o.Log), SharedSlots: make(chan struct{}, sharedRequests),
 		Instrumentation: instrumentation,
-	}
-	notices := &activities.Notices{
-		Service: o.Service, Mailer: o.Mailer, SendSlots: make(chan struct{}, concurrentMails), Instrumentation: instrumentation,
 	}
 	sweeper := &activities.Sweeper{Service: o.Service, Waker: o.Waker, Grace: o.SweepEvery, Open: openWorkflows{o.Client}, Instrumentation: instrumentation}
 	housekeeper := &activities.Housekeeper{
@@ -164,20 +174,26 @@ func Register(r sdkworker.WorkflowRegistry) {
 func (w *Worker) Start() error {
 	for i, queue := range w.queues {
 		if err := queue.Start(); err != nil {
-			(&Worker{w.queues[:i]}).Stop()
+			w.queues = w.queues[:i]
+			w.Stop()
 			return err
 		}
 	}
+	ctx, stop := context.WithCancel(context.Background())
+	w.stopMail = stop
+	w.mailing.Go(func() { w.mail.Run(ctx) })
 	return nil
 }
 
 // Stop accepts no new work and waits for running activities, at most Options.StopTimeout.
 func (w *Worker) Stop() {
+	w.stopMail()
 	var stopped sync.WaitGroup
 	for _, queue := range w.queues {
 		stopped.Go(queue.Stop)
 	}
 	stopped.Wait()
+	w.mailing.Wait()
 }
 
 // Prepare creates the search attributes and schedules that the worker needs. It

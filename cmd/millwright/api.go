@@ -156,10 +156,6 @@ func workflowsURL(ui, namespace string) string {
 }
 
 func (p *process) consoleOptions() (console.Options, error) {
-	mailer, err := p.settings.mailer()
-	if err != nil {
-		return console.Options{}, err
-	}
 	provider, err := p.settings.openID()
 	if err != nil {
 		return console.Options{}, err
@@ -169,7 +165,6 @@ func (p *process) consoleOptions() (console.Options, error) {
 		TrustedProxies: p.settings.TrustedProxies,
 		RequestTimeout: p.settings.CallTimeout,
 		FailureDelay:   signInFailureDelay,
-		Mailer:         mailer,
 		Tester:         worker.Tester{Client: p.temporal},
 		EventExamples:  api.EventExamples(),
 		OpenID:         provider,

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"millwright/console"
 	"millwright/models"
 	"millwright/service"
 )
@@ -136,7 +135,7 @@ once, for a week; it is a secret. A person who is there without a password gets 
 				if err != nil {
 					return describeError(err, "organization "+organization)
 				}
-				url := console.LinkURL(s.PublicURL, link)
+				url := link.URL(s.PublicURL)
 				value := map[string]any{"person_id": person.ID, "url": url, "expires_at": link.ExpiresAt}
 				return out.show(cmd, value, func(w io.Writer) {
 					fmt.Fprintf(w, "person\t%s\t\nlink\t%s\t\nexpires\t%s\t(works once)\n", person.ID, url, link.ExpiresAt)

@@ -292,6 +292,7 @@ func (s settings) serviceOptions(log *slog.Logger) (service.Options, error) {
 	return service.Options{
 		Tokens:                tokens,
 		Vault:                 vault,
+		MailLinks:             s.SMTPURL != "",
 		Issuer:                s.PublicURL,
 		Cell:                  s.Cell,
 		RetrySchedule:         models.RetrySchedule(s.RetrySchedule),

@@ -205,3 +205,22 @@ func Value[T any](f *Fixture, sql string, args ...any) T {
 	}
 	return value
 }
+
+// MailLinks makes a service mail links.
+func MailLinks(o *service.Options) { o.MailLinks = true }
+
+// MailedLinks returns the links that wait to be mailed, the oldest first, as a worker that
+// sends them.
+func (f *Fixture) MailedLinks() []service.LinkEmail {
+	f.t.Helper()
+	links, err := f.ClaimLinkEmails(f.t.Context())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, link := range links {
+		if err := f.RecordLinkEmail(f.t.Context(), link, service.MailSent); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	return links
+}
