@@ -19,6 +19,7 @@ import (
 
 	"millwright/models"
 	"millwright/service"
+	"millwright/service/batch"
 	"millwright/web"
 )
 
@@ -63,6 +64,8 @@ type API struct {
 	metrics *metrics
 	engine  *gin.Engine
 	huma    huma.API
+	// parsing has a large body of each organization parsed at a time.
+	parsing *batch.Slots
 	phase   atomic.Int32
 	// deprecated are the headers of deprecated operations, by method and route.
 	deprecated map[string]map[string]string
@@ -96,7 +99,7 @@ func New(s *service.Service, options Options) (*API, error) {
 	if options.CallTimeout == 0 {
 		options.CallTimeout = DefaultCallTimeout
 	}
-	a := &API{service: s, options: options, log: options.Log, tracer: options.Tracer}
+	a := &API{service: s, options: options, log: options.Log, tracer: options.Tracer, parsing: batch.NewSingleSlots()}
 	var err error
 	if a.metrics, err = newMetrics(options.Metrics); err != nil {
 		return nil, fmt.Errorf("register the metrics: %w", err)

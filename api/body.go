@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,40 +23,64 @@ import (
 	"millwright/models"
 )
 
-// Limits of a request body (docs/contract.md, Conventions).
-const (
-	maxDepth = 32
-	// maxNumber is the length of the longest number, in characters.
-	maxNumber = 100
-)
+// maxNumber is the length of the longest number in a request body, in characters.
+const maxNumber = 100
+
+// largeBody is the size from which an organization's bodies are parsed one at a time.
+const largeBody = 64 << 10
 
 // readBody reads and validates the body of an operation that takes one, and
 // leaves it for huma to decode.
 func (a *API) readBody(ctx huma.Context, next func(huma.Context)) {
-	if ctx.Operation().RequestBody != nil {
-		c := humagin.Unwrap(ctx)
-		body, err := a.readJSON(c.Writer, c.Request)
-		if err != nil {
-			// The rest of the body is not worth reading.
-			c.Header("Connection", "close")
-			a.respondProblem(c, err)
-			return
-		}
-		if err := a.checkFields(ctx.Operation(), body); err != nil {
-			a.respondProblem(c, err)
-			return
-		}
-		callOf(ctx.Context()).body = body
-		c.Request.Body = io.NopCloser(bytes.NewReader(body))
+	limits, hasBody := ctx.Operation().Metadata[limitsKey].(bodyLimits)
+	if !hasBody {
+		next(ctx)
+		return
 	}
+	c := humagin.Unwrap(ctx)
+	body, err := a.readJSON(c.Writer, c.Request, limits.bytes)
+	if err != nil {
+		// The rest of the body is not worth reading.
+		c.Header("Connection", "close")
+		a.respondProblem(c, err)
+		return
+	}
+	call := callOf(ctx.Context())
+	if len(body) > largeBody {
+		// Only now, so that a slow sender holds no slot.
+		leave, err := a.parsing.Enter(ctx.Context(), call.caller.Actor.OrganizationID)
+		if err != nil {
+			a.respondProblem(c, models.Errorf(models.CodeUnavailable, "Other large requests of the organization are being read. Try again in a few seconds."))
+			return
+		}
+		defer leave()
+	}
+	if err = validateJSON(ctx.Context(), body, limits); err == nil {
+		err = a.checkFields(ctx.Operation(), body)
+	}
+	if err == nil {
+		err = ended(ctx.Context())
+	}
+	if err != nil {
+		a.respondProblem(c, err)
+		return
+	}
+	call.body = body
+	c.Request.Body = io.NopCloser(bytes.NewReader(body))
 	next(ctx)
 }
 
-// readJSON reads a plain JSON body of at most 1 MiB. It rejects what encoding/json
-// accepts or fails on later: duplicate names, invalid UTF-8, control characters in
-// texts, deep nesting, and data after the value. Errors: unsupported_media_type,
-// body_too_large, request_timeout, invalid_request, validation_failed.
-func (a *API) readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// ended returns the error of a call whose time has passed, nil before. Errors: unavailable.
+func ended(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return models.Errorf(models.CodeUnavailable, "The request could not be read in time. Try again in a few seconds.")
+}
+
+// readJSON reads a plain JSON body of at most that many bytes. Errors:
+// unsupported_media_type, body_too_large, request_timeout, invalid_request.
+func (a *API) readJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if compressed(r.Header.Values("Content-Encoding")) {
 		// Tells the client that the coding is the problem, not the type (RFC 9110 section 15.5.16).
 		w.Header().Set("Accept-Encoding", identity)
@@ -65,9 +90,9 @@ func (a *API) readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if err := huma.SetReadDeadline(w, time.Now().Add(a.options.BodyTimeout)); err != nil {
 		a.log.Debug("cannot set a deadline for reading a body", "error", err.Error())
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, models.MaxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if err != nil {
-		return nil, readError(err)
+		return nil, readError(err, limit)
 	}
 	if len(body) == 0 {
 		return nil, nil
@@ -76,7 +101,7 @@ func (a *API) readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, models.Errorf(models.CodeUnsupportedMediaType, "The body must be JSON in UTF-8 (Content-Type: application/json).")
 	}
 	r.Header.Set("Content-Type", jsonMedia) // huma compares its text
-	return body, validateJSON(body)
+	return body, nil
 }
 
 const (
@@ -110,9 +135,9 @@ func compressed(codings []string) bool {
 }
 
 // readError explains why a body could not be read.
-func readError(err error) error {
+func readError(err error, limit int64) error {
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return models.Errorf(models.CodeBodyTooLarge, "The body is larger than 1 MiB.")
+		return models.Errorf(models.CodeBodyTooLarge, "The body is larger than %s.", sizeOf(limit))
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return models.Errorf(models.CodeRequestTimeout, "The body did not arrive in time.")
@@ -120,13 +145,26 @@ func readError(err error) error {
 	return models.Errorf(models.CodeInvalidRequest, "The body ended too early.")
 }
 
-// validateJSON checks that the body is one JSON value within the limits. Errors:
-// invalid_request, and validation_failed for the first text or number that no field
-// can take.
-func validateJSON(body []byte) error {
+// checkEvery is how many tokens validateJSON reads between two looks at the time.
+const checkEvery = 4096
+
+// validateJSON checks that a body is empty or one JSON value within the limits. It rejects
+// what encoding/json accepts or fails on later: duplicate names, invalid UTF-8, control
+// characters in texts, and data after the value. Errors: invalid_request, body_too_large,
+// unavailable if the call's time has passed, and validation_failed for the first text or
+// number that no field can take.
+func validateJSON(ctx context.Context, body []byte, limits bodyLimits) error {
+	if len(body) == 0 {
+		return nil
+	}
 	var invalid error
 	decoder := jsontext.NewDecoder(bytes.NewReader(body))
-	for {
+	for tokens, values := 1, 0; ; tokens++ {
+		if tokens%checkEvery == 0 {
+			if err := ended(ctx); err != nil {
+				return err
+			}
+		}
 		token, err := decoder.ReadToken()
 		if errors.Is(err, io.EOF) {
 			return models.Errorf(models.CodeInvalidRequest, "The body is not valid JSON: it ends too early.")
@@ -134,8 +172,12 @@ func validateJSON(body []byte) error {
 		if err != nil {
 			return jsonError(err)
 		}
-		if decoder.StackDepth() > maxDepth {
-			return models.Errorf(models.CodeInvalidRequest, "The body is nested deeper than %d levels.", maxDepth)
+		in, n := decoder.StackIndex(decoder.StackDepth())
+		if isName := in == '{' && n%2 == 1; !isName && token.Kind() != '}' && token.Kind() != ']' {
+			values++
+		}
+		if err := limits.check(decoder, values); err != nil {
+			return err
 		}
 		if problem := checkScalar(token); problem != "" && invalid == nil {
 			invalid = models.Invalid(models.FieldError{Pointer: string(decoder.StackPointer()), Code: "value", Detail: problem})

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
@@ -89,10 +90,13 @@ func FuzzBody(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if err := validateJSON(body); err != nil {
-			if code := models.CodeOf(err); code != models.CodeInvalidRequest && code != models.CodeValidationFailed || strings.Contains(err.Error(), "\x00") {
+		if err := validateJSON(t.Context(), body, fuzzLimits); err != nil {
+			if code := models.CodeOf(err); code != models.CodeInvalidRequest && code != models.CodeValidationFailed && code != models.CodeBodyTooLarge || strings.Contains(err.Error(), "\x00") {
 				t.Errorf("rejected with %v", err)
 			}
+			return
+		}
+		if len(body) == 0 {
 			return
 		}
 		var value any
@@ -104,6 +108,8 @@ func FuzzBody(f *testing.F) {
 		checkValue(t, value, 0)
 	})
 }
+
+var fuzzLimits = bodyLimits{items: 40, members: 40, values: 200}
 
 func checkValue(t *testing.T, value any, depth int) {
 	t.Helper()
@@ -137,7 +143,7 @@ func FuzzIdempotencyKey(f *testing.F) {
 		f.Add(seed, []byte("{}"))
 	}
 	f.Fuzz(func(t *testing.T, header string, body []byte) {
-		if validateJSON(body) != nil {
+		if validateJSON(t.Context(), body, fuzzLimits) != nil {
 			body = nil
 		}
 		call, err := (WriteInput{}).serviceCall(&call{method: http.MethodPost, path: "/v1/issues", body: body, idempotencyKeys: []string{header}})
@@ -200,4 +206,18 @@ func FuzzBearer(f *testing.F) {
 			t.Errorf("%q is read as %q, %v", header, token, sent)
 		}
 	})
+}
+
+// Reading a body ends when the call's time has passed.
+func TestReadingABodyEndsInTime(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	body := "[" + strings.TrimSuffix(strings.Repeat("1,", checkEvery), ",") + "]"
+	limits := bodyLimits{items: len(body), values: len(body)}
+	if err := validateJSON(t.Context(), []byte(body), limits); err != nil {
+		t.Fatal(err)
+	}
+	if err := validateJSON(ctx, []byte(body), limits); models.CodeOf(err) != models.CodeUnavailable {
+		t.Errorf("a call that has ended gets %v", err)
+	}
 }

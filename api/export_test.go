@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"testing"
 	"time"
 )
@@ -10,4 +11,9 @@ func Deprecate(t *testing.T, operation string, since, sunset time.Time, link str
 	t.Helper()
 	deprecations[operation] = deprecation{since: since, sunset: sunset, link: link}
 	t.Cleanup(func() { delete(deprecations, operation) })
+}
+
+// EnterParsing takes the slot in which the API parses the organization's large bodies.
+func EnterParsing(ctx context.Context, a *API, organizationID string) (leave func(), err error) {
+	return a.parsing.Enter(ctx, organizationID)
 }

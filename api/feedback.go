@@ -11,7 +11,7 @@ import (
 func (a *API) feedbackOperations() []operation {
 	return []operation{
 		{
-			id: "create-issue", method: http.MethodPost, path: "/issues", tag: tagFeedback, scope: models.ScopeIssuesWrite,
+			id: "create-issue", method: http.MethodPost, path: "/issues", tag: tagFeedback, scope: models.ScopeIssuesWrite, maxBody: models.MaxRecordBody,
 			summary: "Give feedback",
 			text:    "Requires the permission to create feedback on the node.",
 			success: "The feedback.",

@@ -31,6 +31,7 @@ func (a *API) openAPIConfig() huma.Config {
 	format := huma.Format{Marshal: marshal, Unmarshal: json.Unmarshal}
 	config.Formats = map[string]huma.Format{"application/json": format, "json": format} // "json" is for +json
 	config.Components.Schemas = huma.NewMapRegistry(schemaPrefix, schemaName)
+	config.OnAddOperation = append(config.OnAddOperation, limitBody)
 	a.describe(config.OpenAPI)
 	return config
 }

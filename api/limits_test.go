@@ -36,7 +36,12 @@ func TestRequestsHaveLimits(t *testing.T) {
 		status                   int
 		code                     models.Code
 	}{
-		{"a body of 1 MiB and a byte", http.MethodPost, "/work-orders", order("external_id", text(1<<19)), nil, 413, models.CodeBodyTooLarge},
+		{"a body of 160 KiB", http.MethodPost, "/work-orders", order("external_id", text(80<<10)), nil, 413, models.CodeBodyTooLarge},
+		{"a change of 160 KiB", http.MethodPatch, path, `{"title":` + text(80<<10) + `}`, nil, 413, models.CodeBodyTooLarge},
+		{"feedback of 160 KiB", http.MethodPost, "/issues", `{"subject":` + text(80<<10) + `}`, nil, 413, models.CodeBodyTooLarge},
+		{"an assignment of 16 KiB", http.MethodPost, path + "/assignees", `{"assignees":[` + text(8<<10) + `]}`, nil, 413, models.CodeBodyTooLarge},
+		{"a cancellation of 16 KiB", http.MethodPost, path + "/cancel", `{"reason":` + text(8<<10) + `}`, nil, 413, models.CodeBodyTooLarge},
+		{"answers of 1 MiB", http.MethodPost, path + "/answers", `{"answers":[{"question_id":"q","value":` + text(1<<19) + `}]}`, nil, 413, models.CodeBodyTooLarge},
 		{"a title", http.MethodPatch, path, `{"title":` + text(201) + `}`, nil, 422, models.CodeValidationFailed},
 		{"a description", http.MethodPatch, path, `{"description":` + text(10_001) + `}`, nil, 422, models.CodeValidationFailed},
 		{"an external_id", http.MethodPatch, path, `{"external_id":` + text(201) + `}`, nil, 422, models.CodeValidationFailed},
@@ -48,7 +53,7 @@ func TestRequestsHaveLimits(t *testing.T) {
 		{"answers", http.MethodPost, path + "/answers", `{"answers":[` + strings.Repeat(`{"question_id":"q","value":1},`, 500) + `{"question_id":"q","value":1}]}`, nil, 422, models.CodeValidationFailed},
 		{"an answer's text", http.MethodPost, path + "/answers", fmt.Sprintf(`{"answers":[{"question_id":%q,"value":%s}]}`, s.ID("q_note"), text(10_001)), nil, 422, models.CodeValidationFailed},
 		{"a number", http.MethodPost, path + "/answers", fmt.Sprintf(`{"answers":[{"question_id":%q,"value":%s}]}`, s.ID("q_pressure"), strings.Repeat("9", 101)), nil, 422, models.CodeValidationFailed},
-		{"nesting", http.MethodPost, path + "/answers", `{"answers":[{"question_id":"q","value":` + strings.Repeat("[", 32) + strings.Repeat("]", 32) + `}]}`, nil, 400, models.CodeInvalidRequest},
+		{"nesting", http.MethodPost, path + "/answers", `{"answers":[{"question_id":"q","value":` + strings.Repeat("[", 7) + strings.Repeat("]", 7) + `}]}`, nil, 413, models.CodeBodyTooLarge},
 		{"a subject", http.MethodPost, "/issues", fmt.Sprintf(`{"inventory_id":%q,"subject":%s}`, s.ID("hvac"), text(201)), nil, 422, models.CodeValidationFailed},
 		{"an Idempotency-Key", http.MethodPatch, path, `{"title":"T"}`, []string{"Idempotency-Key", strings.Repeat("k", 256)}, 400, models.CodeInvalidRequest},
 		{"a cursor", http.MethodGet, "/work-orders?cursor=" + strings.Repeat("A", 501), "", nil, 400, models.CodeInvalidRequest},

@@ -21,6 +21,7 @@ type operation struct {
 	scope            models.Scope // "" admits every valid token
 	summary, text    string
 	success          string // describes the body of the successful response
+	maxBody          int64  // the size of the largest request body, in bytes, 0 without a body
 	handler          handler
 }
 
@@ -100,9 +101,12 @@ func (a *API) register(op operation) {
 	if op.method == http.MethodGet {
 		responses["304"] = &huma.Response{Description: "Nothing has changed since the response with the ETag in If-None-Match."}
 	}
-	var metadata map[string]any
+	metadata := map[string]any{}
 	if op.scope != "" {
-		metadata = map[string]any{scopeKey: op.scope}
+		metadata[scopeKey] = op.scope
+	}
+	if op.maxBody > 0 {
+		metadata[limitsKey] = bodyLimits{bytes: op.maxBody} // limitBody completes it
 	}
 	op.handler.register(a, huma.Operation{
 		OperationID: op.id, Method: op.method, Path: op.path, Tags: []string{op.tag},

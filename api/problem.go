@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"millwright/models"
@@ -105,7 +106,7 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 		Type:        "urn:millwright:problem:" + string(cause.Code),
 		Title:       http.StatusText(status),
 		Status:      status,
-		Detail:      cause.Detail,
+		Detail:      shorten(cause.Detail),
 		Code:        cause.Code,
 		RequestID:   call.requestID,
 		Rule:        cause.Rule,
@@ -113,8 +114,11 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 		ExistingID:  cause.ExistingID,
 		headers:     http.Header{},
 	}
-	for _, f := range cause.Fields {
-		p.Errors = append(p.Errors, ProblemField(f))
+	for _, f := range cause.Fields[:min(len(cause.Fields), models.MaxFieldErrors)] {
+		p.Errors = append(p.Errors, ProblemField{Pointer: shorten(f.Pointer), Code: f.Code, Detail: shorten(f.Detail)})
+	}
+	if len(p.Errors) < len(cause.Fields) {
+		p.Detail += fmt.Sprintf(" Only the first %d errors are listed.", models.MaxFieldErrors)
 	}
 	switch cause.Code {
 	case models.CodeInvalidToken:
@@ -131,6 +135,17 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 		p.headers.Set("Retry-After", unavailableRetryAfter)
 	}
 	return p
+}
+
+// maxErrorText bounds a text of an error that may repeat what the client sent, in bytes.
+const maxErrorText = 500
+
+// shorten cuts a text of an error that is too long.
+func shorten(text string) string {
+	if len(text) <= maxErrorText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxErrorText], "") + "…"
 }
 
 // secondsTo returns the seconds from now to then, rounded up and at least 1.

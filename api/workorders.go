@@ -11,7 +11,7 @@ import (
 func (a *API) workOrderOperations() []operation {
 	return []operation{
 		{
-			id: "create-work-order", method: http.MethodPost, path: "/work-orders", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite,
+			id: "create-work-order", method: http.MethodPost, path: "/work-orders", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite, maxBody: models.MaxRecordBody,
 			summary: "Create a work order",
 			text: "Requires the permission to create work orders on the node and a plan that allows manual work orders. " +
 				"Assignees and consultants must be connected to the node: assigned to it or to a node above it, a member of such a team, " +
@@ -35,7 +35,7 @@ func (a *API) workOrderOperations() []operation {
 			handler: read[service.Page[models.WorkOrderRecord]](a.listWorkOrders),
 		},
 		{
-			id: "update-work-order", method: http.MethodPatch, path: "/work-orders/{id}", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite,
+			id: "update-work-order", method: http.MethodPatch, path: "/work-orders/{id}", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite, maxBody: models.MaxRecordBody,
 			summary: "Change a work order",
 			text: "Changes only the fields that are sent; null clears description, target_date and external_id. " +
 				"Requires the permission to update work orders on the node, and a work order that is open, in progress or back from the consultant.",
@@ -43,7 +43,7 @@ func (a *API) workOrderOperations() []operation {
 			handler: changeCall[models.WorkOrderRecord](a.updateWorkOrder),
 		},
 		{
-			id: "assign-work-order", method: http.MethodPost, path: "/work-orders/{id}/assignees", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite,
+			id: "assign-work-order", method: http.MethodPost, path: "/work-orders/{id}/assignees", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite, maxBody: models.MaxActionBody,
 			summary: "Add workers and consultants",
 			text: "Requires the permission to forward. Identities must be connected to the node; a service company forwards its " +
 				"customer's work order to its own people. Identities that already have the role keep it.",
@@ -58,14 +58,14 @@ func (a *API) workOrderOperations() []operation {
 			handler: changeCall[models.WorkOrderRecord](a.unassignWorkOrder),
 		},
 		{
-			id: "cancel-work-order", method: http.MethodPost, path: "/work-orders/{id}/cancel", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite,
+			id: "cancel-work-order", method: http.MethodPost, path: "/work-orders/{id}/cancel", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite, maxBody: models.MaxActionBody,
 			summary: "Cancel a work order",
 			text:    "Requires the permission to delete work orders on the node, and a work order that is neither complete nor cancelled.",
 			success: "The cancelled work order.",
 			handler: changeCall[models.WorkOrderRecord](a.cancelWorkOrder),
 		},
 		{
-			id: "answer-work-order", method: http.MethodPost, path: "/work-orders/{id}/answers", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite,
+			id: "answer-work-order", method: http.MethodPost, path: "/work-orders/{id}/answers", tag: tagWorkOrders, scope: models.ScopeWorkOrdersWrite, maxBody: models.MaxAnswersBody,
 			summary: "Answer and complete a work order",
 			text: "The integration must be one of the work order's workers. Questions that are not sent keep their answers; null clears an answer. " +
 				"With complete, every required question must have an answer; the work order is then complete, or is sent to its consultants for review if it has any.",

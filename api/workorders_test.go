@@ -125,9 +125,9 @@ func TestInvalidWorkOrdersAreRejected(t *testing.T) {
 		{name: "with a number that is too large", body: `{"inventory_id":"x","title":1e400}`, status: 422, code: "validation_failed", pointer: "/title"},
 		{name: "with a number of 101 digits", body: `{"inventory_id":[0,` + strings.Repeat("9", 101) + `]}`, status: 422, code: "validation_failed", pointer: "/inventory_id/1"},
 		{name: "with invalid UTF-8", body: "{\"inventory_id\":\"x\",\"title\":\"\xff\"}", status: 400, code: "invalid_request"},
-		{name: "nested too deep", body: strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100), status: 400, code: "invalid_request"},
+		{name: "nested too deep", body: strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100), status: 413, code: "body_too_large"},
 		{name: "with an array", body: `[]`, status: 422, code: "validation_failed"},
-		{name: "with a body above 1 MiB", body: `{"title":"` + strings.Repeat("x", 1<<20) + `"}`, status: 413, code: "body_too_large"},
+		{name: "with a body above 160 KiB", body: `{"title":"` + strings.Repeat("x", 160<<10) + `"}`, status: 413, code: "body_too_large"},
 		{name: "without a body", body: nil, status: 400, code: "invalid_request"},
 	}
 	for _, test := range tests {

@@ -25,6 +25,7 @@ const (
 	hostileCreators  = 512
 	hostileCallers   = 64
 	hostileReaders   = 8
+	hostileParsers   = 32
 	hostileQuestions = 500
 )
 
@@ -52,6 +53,8 @@ var hostileLoads = map[string]func(n *neighbor, ctx context.Context, calls *atom
 	"list":         loadOf(hostileCallers, (*neighbor).list, http.StatusOK),
 	"nothing":      loadOf(hostileCallers, (*neighbor).readNothing, http.StatusUnauthorized, http.StatusNotFound),
 	"slow":         loadOf(hostileReaders, (*neighbor).slowRead, http.StatusOK),
+	"errors":       loadOf(hostileReaders, answersOf(`{}`, 340_000), http.StatusRequestEntityTooLarge),
+	"dear":         loadOf(hostileParsers, answersOf(`{"question_id":"q","value":[`+strings.Repeat("1,", 99)+`1]}`, 1_000), http.StatusUnprocessableEntity),
 	"idle":         (*neighbor).idleOfOne,
 	"idle of many": (*neighbor).idleOfMany,
 }
@@ -92,6 +95,8 @@ func (in *installation) hostilePatterns(ctx context.Context) ([]hostilePattern, 
 		pattern(limited, "list", "calls over the limit"),
 		pattern(stranger, "nothing", "calls without a token"),
 		pattern(n, "slow", "%d callers with slow reads", hostileReaders),
+		pattern(n, "errors", "%d callers with 340,000 invalid answers each", hostileReaders),
+		pattern(n, "dear", "%d callers with bodies that take long to parse", hostileParsers),
 		pattern(stranger, "idle", "%d idle sockets of 1 address", clientConnections+callers),
 		pattern(stranger, "idle of many", "%d idle sockets of %d addresses", neighborConnections, len(hostileSources)),
 	}, nil
@@ -193,6 +198,15 @@ func (n *neighbor) slowRead(c *caller) error {
 	}
 	_, err := c.get(path)
 	return err
+}
+
+// answersOf returns a call with an answer many times.
+func answersOf(answer string, times int) func(*neighbor, *caller) error {
+	body := `{"answers":[` + strings.Repeat(answer+",", times-1) + answer + `]}`
+	return func(n *neighbor, c *caller) error {
+		_, err := c.write(http.MethodPost, "/work-orders/"+n.WorkOrders[0]+"/answers", rand.Text(), body, http.StatusOK)
+		return err
+	}
 }
 
 // pairs creates feedback in pairs of concurrent calls with one external_id, of which

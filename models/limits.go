@@ -34,8 +34,14 @@ var DefaultRetrySchedule = RetrySchedule{
 
 // Requests (docs/contract.md, Conventions).
 const (
-	// MaxBody is the size of the largest request body, in bytes.
-	MaxBody = 1 << 20
+	// MaxRecordBody is the size of the largest body that creates or changes a record,
+	// MaxActionBody that of an assignment or cancellation, MaxAnswersBody that of answers,
+	// in bytes.
+	MaxRecordBody  = 160 << 10
+	MaxActionBody  = 16 << 10
+	MaxAnswersBody = 1 << 20
+	// MaxFieldErrors is how many invalid fields an error names.
+	MaxFieldErrors = 100
 )
 
 // Texts and lists of records, in characters and items (docs/contract.md, Records).
@@ -54,6 +60,9 @@ const (
 	MaxAssignees = 100
 	// MaxAnswers bounds the form answers of one call.
 	MaxAnswers = 500
+	// MaxChoices bounds, on average over the answers of one call, the options of a
+	// multiple-choice answer.
+	MaxChoices = 100
 	// MaxAnswerText bounds the answer to a text question.
 	MaxAnswerText = 10_000
 	// MaxIntegerDigits bounds the answer to an integer question, so that it fits into 64 bits.

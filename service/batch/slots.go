@@ -92,6 +92,9 @@ func NewCallSlots(activity *Activity) *Slots {
 	return s
 }
 
+// NewSingleSlots returns slots of which each tenant has one; 1,024 of a tenant may wait.
+func NewSingleSlots() *Slots { return newSlots(math.MaxInt, 1, maxWaiting) }
+
 func newSlots(maxInAll, maxPerTenant, maxWaiting int) *Slots {
 	return &Slots{
 		max: maxInAll, maxPerTenant: maxPerTenant, maxWaiting: maxWaiting, tenants: map[string]*tenantSlots{},

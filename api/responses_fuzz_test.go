@@ -1,0 +1,82 @@
+package api
+
+import (
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"millwright/models"
+)
+
+// No body of whatever form makes the validation respond with more than 64 KiB, or take a
+// second. A body is a unit, repeated between a head and a tail.
+func FuzzResponses(f *testing.F) {
+	a, err := New(nil, Options{PublicURL: "http://millwright.test", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	var operations []*huma.Operation
+	for _, op := range a.operations() {
+		item := a.huma.OpenAPI().Paths[op.path]
+		if found := map[string]*huma.Operation{"POST": item.Post, "PATCH": item.Patch}[op.method]; found != nil && op.maxBody > 0 {
+			operations = append(operations, found)
+		}
+	}
+	for n := range operations {
+		for _, seed := range [][3]string{
+			{`{"answers":[`, `{},`, `{}]}`}, {`{"assignees":[`, `1,`, `1]}`}, {`{`, `"u":1,`, `"title":1}`}, {`{"`, "n", `":1}`},
+			{`{"title":"`, `\u00e4`, `"}`}, {``, `[`, ``}, {`{"answers":[`, `[[[]]],`, `1]}`}, {`{"answers":[{"question_id":"q","value":[`, `"o",`, `1]}]}`},
+			{`{"target_date":"`, "0", `"}`}, {`{"priority":"`, "low", `","description":null}`}, {`{"title":`, "9", `}`}, {` `, "\n", `{}`},
+		} {
+			for _, times := range []uint{1, 100, 900, 500_000} {
+				f.Add(uint(n), times, seed[0], seed[1], seed[2])
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, n, times uint, head, unit, tail string) {
+		op := operations[n%uint(len(operations))]
+		limits := op.Metadata[limitsKey].(bodyLimits)
+		room := max(0, int(limits.bytes)-len(head)-len(tail))
+		body := []byte(head + strings.Repeat(unit, min(int(times%(1<<20)), room/max(1, len(unit)))) + tail)
+		began := time.Now()
+		problem := a.problemOf(t, op, body, limits)
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("%s: a body of %d bytes takes %s", op.OperationID, len(body), took)
+		}
+		response, err := json.Marshal(problem)
+		if err != nil || len(response) > 64<<10 {
+			t.Errorf("%s: a body of %d bytes gets %d: %v", op.OperationID, len(body), len(response), err)
+		}
+	})
+}
+
+// problemOf returns the problem of a body, nil if it is valid.
+func (a *API) problemOf(t *testing.T, op *huma.Operation, body []byte, limits bodyLimits) *Problem {
+	t.Helper()
+	ctx := withCall(t.Context(), &call{api: a})
+	err := validateJSON(ctx, body, limits)
+	if err == nil {
+		err = a.checkFields(op, body)
+	}
+	var value any
+	if err == nil && len(body) > 0 {
+		err = json.Unmarshal(body, &value)
+	}
+	if err != nil {
+		return a.problem(ctx, err)
+	}
+	path, result := huma.NewPathBuffer([]byte("body"), 4), &huma.ValidateResult{}
+	huma.Validate(a.huma.OpenAPI().Components.Schemas, op.RequestBody.Content[jsonMedia].Schema, path, huma.ModeWriteToServer, value, result)
+	if len(result.Errors) == 0 {
+		return nil
+	}
+	problem := a.humaProblem(ctx, 422, "validation failed", result.Errors...)
+	if problem.Code != models.CodeValidationFailed {
+		t.Errorf("the code is %s", problem.Code)
+	}
+	return problem
+}
