@@ -2920,6 +2920,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
+        /** @description At most 160 KiB. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["NewFeedback"];
@@ -3009,7 +3010,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `body_too_large`: the body is larger than 1 MiB. */
+            /** @description `body_too_large`: the body is larger than the operation takes, or has more than twice as many items or fields. */
             413: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -5392,6 +5393,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
+        /** @description At most 160 KiB. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["NewWorkOrder"];
@@ -5468,7 +5470,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `body_too_large`: the body is larger than 1 MiB. */
+            /** @description `body_too_large`: the body is larger than the operation takes, or has more than twice as many items or fields. */
             413: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -5718,6 +5720,7 @@ export interface operations {
             };
             cookie?: never;
         };
+        /** @description At most 160 KiB. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["WorkOrderPatch"];
@@ -5819,7 +5822,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `body_too_large`: the body is larger than 1 MiB. */
+            /** @description `body_too_large`: the body is larger than the operation takes, or has more than twice as many items or fields. */
             413: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -6069,6 +6072,7 @@ export interface operations {
             };
             cookie?: never;
         };
+        /** @description At most 1 MiB. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["GivenAnswers"];
@@ -6170,7 +6174,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `body_too_large`: the body is larger than 1 MiB. */
+            /** @description `body_too_large`: the body is larger than the operation takes, or has more than twice as many items or fields. */
             413: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -6276,6 +6280,7 @@ export interface operations {
             };
             cookie?: never;
         };
+        /** @description At most 16 KiB. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Assignment"];
@@ -6377,7 +6382,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `body_too_large`: the body is larger than 1 MiB. */
+            /** @description `body_too_large`: the body is larger than the operation takes, or has more than twice as many items or fields. */
             413: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -6652,6 +6657,7 @@ export interface operations {
             };
             cookie?: never;
         };
+        /** @description At most 16 KiB. */
         requestBody?: {
             content: {
                 "application/json": components["schemas"]["Cancellation"];
@@ -6753,7 +6759,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `body_too_large`: the body is larger than 1 MiB. */
+            /** @description `body_too_large`: the body is larger than the operation takes, or has more than twice as many items or fields. */
             413: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
