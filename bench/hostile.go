@@ -54,7 +54,7 @@ var hostileLoads = map[string]func(n *neighbor, ctx context.Context, calls *atom
 	"nothing":      loadOf(hostileCallers, (*neighbor).readNothing, http.StatusUnauthorized, http.StatusNotFound),
 	"slow":         loadOf(hostileReaders, (*neighbor).slowRead, http.StatusOK),
 	"errors":       loadOf(hostileReaders, answersOf(`{}`, 340_000), http.StatusRequestEntityTooLarge),
-	"dear":         loadOf(hostileParsers, answersOf(`{"question_id":"q","value":[`+strings.Repeat("1,", 99)+`1]}`, 1_000), http.StatusUnprocessableEntity),
+	"costly":         loadOf(hostileParsers, answersOf(`{"question_id":"q","value":[`+strings.Repeat("1,", 99)+`1]}`, 1_000), http.StatusUnprocessableEntity),
 	"idle":         (*neighbor).idleOfOne,
 	"idle of many": (*neighbor).idleOfMany,
 }
@@ -96,7 +96,7 @@ func (in *installation) hostilePatterns(ctx context.Context) ([]hostilePattern, 
 		pattern(stranger, "nothing", "calls without a token"),
 		pattern(n, "slow", "%d callers with slow reads", hostileReaders),
 		pattern(n, "errors", "%d callers with 340,000 invalid answers each", hostileReaders),
-		pattern(n, "dear", "%d callers with bodies that take long to parse", hostileParsers),
+		pattern(n, "costly", "%d callers with bodies that take long to parse", hostileParsers),
 		pattern(stranger, "idle", "%d idle sockets of 1 address", clientConnections+callers),
 		pattern(stranger, "idle of many", "%d idle sockets of %d addresses", neighborConnections, len(hostileSources)),
 	}, nil
