@@ -37,7 +37,7 @@ func fields(n int) string {
 	return strings.TrimSuffix(text.String(), ",")
 }
 
-// A body cannot make the API work or respond more than a call is worth: what has more than
+// No body makes the API do much work or send a large response: what has more than
 // twice the fields and items that the schema allows is rejected by the first pass, and of
 // the errors of what has less 100 are listed.
 func TestBodiesOfManyValues(t *testing.T) {
@@ -96,7 +96,7 @@ func TestLargestBodiesAreRead(t *testing.T) {
 	}
 }
 
-// Of an organization's large bodies one is parsed at a time; small ones and those of others do
+// Each organization has one large body parsed at a time; small ones and those of others do
 // not wait.
 func TestLargeBodiesOfAnOrganizationTakeTurns(t *testing.T) {
 	t.Parallel()

@@ -54,7 +54,7 @@ var hostileLoads = map[string]func(n *neighbor, ctx context.Context, calls *atom
 	"nothing":      loadOf(hostileCallers, (*neighbor).readNothing, http.StatusUnauthorized, http.StatusNotFound),
 	"slow":         loadOf(hostileReaders, (*neighbor).slowRead, http.StatusOK),
 	"errors":       loadOf(hostileReaders, answersOf(`{}`, 340_000), http.StatusRequestEntityTooLarge),
-	"costly":         loadOf(hostileParsers, answersOf(`{"question_id":"q","value":[`+strings.Repeat("1,", 99)+`1]}`, 1_000), http.StatusUnprocessableEntity),
+	"costly":       loadOf(hostileParsers, answersOf(`{"question_id":"q","value":[`+strings.Repeat("1,", 99)+`1]}`, 1_000), http.StatusUnprocessableEntity),
 	"idle":         (*neighbor).idleOfOne,
 	"idle of many": (*neighbor).idleOfMany,
 }
