@@ -37,9 +37,8 @@ func fields(n int) string {
 	return strings.TrimSuffix(text.String(), ",")
 }
 
-// No body makes the API do much work or send a large response: what has more than
-// twice the fields and items that the schema allows is rejected by the first pass, and of
-// the errors of what has less 100 are listed.
+// The first pass rejects a body with more than twice the fields and items of the schema. Of
+// the errors of a smaller one, 100 are listed.
 func TestBodiesOfManyValues(t *testing.T) {
 	t.Parallel()
 	s := apitest.New(t)
