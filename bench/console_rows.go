@@ -70,8 +70,8 @@ func (in *installation) plantConsole(ctx context.Context) (found consoleRecords,
 	} {
 		hash := sha256.Sum256([]byte(token))
 		_, err = in.pool.Exec(ctx, `
-			INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent)
-			SELECT $1, 'ses_' || $2, id, 'password', now(), now(), '127.0.0.1', 'bench' FROM people WHERE `+person, hash[:], hex.EncodeToString(hash[:13]))
+			INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent, authenticated_at, recent_until)
+			SELECT $1, 'ses_' || $2, id, 'password', now(), now(), '127.0.0.1', 'bench', now(), now() + interval '1 day' FROM people WHERE `+person, hash[:], hex.EncodeToString(hash[:13]))
 		if err != nil {
 			return found, err
 		}

@@ -17,9 +17,9 @@ import (
 func (c *Console) accountRoutes(pages *gin.RouterGroup) {
 	pages.GET("/account", c.signedIn(c.showAccount))
 	pages.POST("/account", c.signedIn(c.changeProfile))
-	pages.POST("/account/password", c.signedIn(c.changePassword))
-	pages.POST("/account/sessions/end-others", c.signedIn(c.endOtherSessions))
-	pages.POST("/account/sessions/:id/end", c.signedIn(c.endSession))
+	pages.POST("/account/password", c.signedIn(c.setPassword))
+	pages.POST("/account/sessions/end-others", c.recent(c.endOtherSessions))
+	pages.POST("/account/sessions/:id/end", c.recent(c.endSession))
 }
 
 //go:embed zones.txt
@@ -114,6 +114,14 @@ func (c *Console) changeProfile(r *request) error {
 		}
 		return c.service.ChangeProfile(ctx, r.actor(), service.Profile{Name: f.Value("name"), TimeZone: zone, Theme: models.Theme(f.Value("theme"))})
 	})
+}
+
+// setPassword changes the password: by the current one, or without one after a recent sign-in.
+func (c *Console) setPassword(r *request) error {
+	if r.viewer.HasPassword {
+		return c.changePassword(r)
+	}
+	return c.afterRecentSignIn(c.changePassword)(r)
 }
 
 func (c *Console) changePassword(r *request) error {

@@ -13,10 +13,10 @@ func (c *Console) inventoryRoutes(pages *gin.RouterGroup) {
 	pages.GET("/inventory", c.signedIn(c.showInventory))
 	pages.GET("/inventory/:id", c.signedIn(c.showNode))
 	pages.GET("/inventory/:id/label", c.signedIn(c.showLabel))
-	pages.GET("/inventory/:id/assign", c.signedIn(c.showAssignToNode))
-	pages.POST("/inventory/:id/assign", c.signedIn(c.assignToNode))
-	pages.GET("/inventory/:id/unassign", c.signedIn(c.confirmUnassignFromNode))
-	pages.POST("/inventory/:id/unassign", c.signedIn(c.unassignFromNode))
+	pages.GET("/inventory/:id/assign", c.recent(c.showAssignToNode))
+	pages.POST("/inventory/:id/assign", c.recent(c.assignToNode))
+	pages.GET("/inventory/:id/unassign", c.recent(c.confirmUnassignFromNode))
+	pages.POST("/inventory/:id/unassign", c.recent(c.unassignFromNode))
 }
 
 // inventoryView is the tree of the inventory, opened at a node, or what a search found.

@@ -80,6 +80,7 @@ func (c *Console) openIDRoutes(pages *gin.RouterGroup) {
 		return
 	}
 	pages.GET("/openid/start", c.public(c.startOpenID))
+	pages.GET("/openid/again", c.signedIn(c.startOpenIDAgain))
 	pages.GET("/openid/callback", c.public(c.finishOpenID))
 }
 
@@ -88,6 +89,8 @@ type openIDState struct {
 	State, Nonce, Verifier string
 	// Invitation is the token of an invitation to accept, Next the page that follows.
 	Invitation, Next string
+	// Again is when a person who is signed in began to sign in again, in Unix time, else 0.
+	Again int64
 }
 
 // openIDName is what the sign-in page calls the provider, "" without one.
@@ -98,29 +101,46 @@ func (c *Console) openIDName() string {
 	return c.openID.options.Name
 }
 
-// startOpenID sends the visitor to the provider, from a page of the console. Another site must
-// not start it: the provider may ask nothing, and the visitor would have accepted an invitation
-// of others by opening a page of theirs. Such visitors see the page that starts it.
+// startOpenID sends the visitor to the provider, to sign in or to accept an invitation.
 func (c *Console) startOpenID(r *request) error {
 	invitation, next := r.Query("invite"), r.Query("next")
+	page := linkTo("/sign-in", "next", next)
+	if invitation != "" {
+		page = Root + "/invite/" + url.PathEscape(invitation)
+	}
+	return c.goToProvider(r, page, openIDState{Invitation: invitation, Next: localPath(next)})
+}
+
+// startOpenIDAgain sends a person who is signed in to the provider, which must ask her again.
+func (c *Console) startOpenIDAgain(r *request) error {
+	next := r.Query("next")
+	page := linkTo("/sign-in/again", "next", next)
+	if next == "" {
+		next = page
+	}
+	return c.goToProvider(r, page, openIDState{Again: r.viewer.At.Unix(), Next: localPath(next)},
+		oauth2.SetAuthURLParam("max_age", "0"), oauth2.SetAuthURLParam("prompt", "login"))
+}
+
+// goToProvider sends the visitor to the provider, from the page of the console that offers
+// it. Another site must not start it: the provider may ask nothing, and the visitor would have
+// accepted an invitation of others by opening a page of theirs. Such visitors see the page.
+func (c *Console) goToProvider(r *request, page string, state openIDState, parameters ...oauth2.AuthCodeOption) error {
 	if from := r.GetHeader("Sec-Fetch-Site"); from != "" && from != "same-origin" {
-		to := linkTo("/sign-in", "next", next)
-		if invitation != "" {
-			to = Root + "/invite/" + url.PathEscape(invitation)
-		}
-		return r.done(to, "")
+		return r.done(page, "")
 	}
 	provider, err := c.openID.discovered(r.ctx())
 	if err != nil {
 		return c.openIDFails(r, err)
 	}
-	state := openIDState{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Invitation: invitation, Next: localPath(next)}
+	state.State, state.Nonce, state.Verifier = rand.Text(), rand.Text(), oauth2.GenerateVerifier()
 	text, err := json.Marshal(state)
 	if err != nil {
 		return err
 	}
 	r.setCookie("openid", base64.RawURLEncoding.EncodeToString(text), openIDCookieAge)
-	r.Redirect(http.StatusSeeOther, c.openID.config(provider).AuthCodeURL(state.State, oidc.Nonce(state.Nonce), oauth2.S256ChallengeOption(state.Verifier)))
+	parameters = append(parameters, oidc.Nonce(state.Nonce), oauth2.S256ChallengeOption(state.Verifier))
+	r.Redirect(http.StatusSeeOther, c.openID.config(provider).AuthCodeURL(state.State, parameters...))
 	return nil
 }
 
@@ -137,6 +157,9 @@ func (c *Console) finishOpenID(r *request) error {
 	account, err := c.openID.account(r.ctx(), r.Query("code"), state)
 	if err != nil {
 		return c.openIDFails(r, err)
+	}
+	if state.Again != 0 {
+		return c.finishOpenIDAgain(r, account, state)
 	}
 	var signedIn service.SignedIn
 	if state.Invitation != "" {
@@ -160,6 +183,26 @@ func (c *Console) finishOpenID(r *request) error {
 	return r.enter(signedIn.Token, state.Next)
 }
 
+// finishOpenIDAgain makes the sign-in of the session recent, and goes on.
+func (c *Console) finishOpenIDAgain(r *request, account service.OpenIDAccount, state openIDState) error {
+	if !r.isSignedIn() {
+		return r.askToSignIn()
+	}
+	err := c.service.SignInAgainOpenID(r.ctx(), r.viewer, account, time.Unix(state.Again, 0))
+	if errors.Is(err, service.ErrSignInFailed) {
+		c.metrics.signIns.WithLabelValues(signInFailed).Inc()
+		return c.renderAgain(r, http.StatusUnauthorized, againView{
+			Action: Root + "/sign-in/again", Kept: []keptValue{{"next", state.Next}}, OpenID: linkTo("/openid/again", "next", state.Next),
+			Form: form{Error: "Either " + c.openIDName() + " did not ask you to sign in again, or this account there is not linked to you here."},
+		})
+	}
+	if err != nil {
+		return err
+	}
+	c.metrics.signIns.WithLabelValues(signInSucceeded).Inc()
+	return r.done(state.Next, "")
+}
+
 // account exchanges the code for the account that the provider has verified.
 func (o *openID) account(ctx context.Context, code string, state openIDState) (service.OpenIDAccount, error) {
 	provider, err := o.discovered(ctx)
@@ -179,7 +222,17 @@ func (o *openID) account(ctx context.Context, code string, state openIDState) (s
 	if subtle.ConstantTimeCompare([]byte(verified.Nonce), []byte(state.Nonce)) != 1 || verified.Subject == "" {
 		return service.OpenIDAccount{}, errors.New("the id token is not for this sign-in")
 	}
-	return service.OpenIDAccount{Issuer: verified.Issuer, Subject: verified.Subject}, nil
+	account := service.OpenIDAccount{Issuer: verified.Issuer, Subject: verified.Subject}
+	var claims struct {
+		AuthTime float64 `json:"auth_time"`
+	}
+	if err := verified.Claims(&claims); err != nil {
+		return service.OpenIDAccount{}, errors.New("the id token's auth_time is not a number")
+	}
+	if claims.AuthTime > 0 && claims.AuthTime < 1<<40 {
+		account.AuthenticatedAt = time.Unix(int64(claims.AuthTime), 0)
+	}
+	return account, nil
 }
 
 // openIDFails shows the sign-in page. The reason is only logged.

@@ -16,14 +16,14 @@ import (
 func (c *Console) peopleRoutes(pages *gin.RouterGroup) {
 	pages.GET("/people", c.signedIn(c.listPeople))
 	pages.GET("/people/definitions", c.signedIn(c.listDefinitions))
-	pages.GET("/people/new", c.signedIn(c.showInvite))
-	pages.POST("/people", c.signedIn(c.invite))
+	pages.GET("/people/new", c.recent(c.showInvite))
+	pages.POST("/people", c.recent(c.invite))
 	pages.GET("/people/:id", c.signedIn(c.showPerson))
-	pages.POST("/people/:id", c.signedIn(c.changePerson))
-	pages.POST("/people/:id/link", c.signedIn(c.makeLink))
-	pages.GET("/people/:id/deactivate", c.signedIn(c.confirmDeactivate))
-	pages.POST("/people/:id/deactivate", c.signedIn(c.deactivate))
-	pages.POST("/people/:id/activate", c.signedIn(c.activate))
+	pages.POST("/people/:id", c.recent(c.changePerson))
+	pages.POST("/people/:id/link", c.recent(c.makeLink))
+	pages.GET("/people/:id/deactivate", c.recent(c.confirmDeactivate))
+	pages.POST("/people/:id/deactivate", c.recent(c.deactivate))
+	pages.POST("/people/:id/activate", c.recent(c.activate))
 }
 
 // peopleView is the list of people.

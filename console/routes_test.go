@@ -56,6 +56,10 @@ var routeCases = []routeCase{
 	{method: "GET", path: "/console/openid/start", anyone: true, ids: []string{"invite"}},
 	{method: "GET", path: "/console/openid/callback", anyone: true, query: "code=x&state=y"},
 
+	{method: "GET", path: "/console/openid/again"},
+	{method: "GET", path: "/console/sign-in/again", query: "next=/console"},
+	{method: "POST", path: "/console/sign-in/again", form: "next=/console"},
+
 	{method: "GET", path: "/console/account"},
 	{method: "POST", path: "/console/account", form: "name=Bob+Stone&time_zone=UTC&theme=dark"},
 	{method: "POST", path: "/console/account/password", form: "old_password=wrong&password=another+good+password"},

@@ -133,6 +133,9 @@ type SignInService interface {
 	SignOut(ctx context.Context, token string) error
 	ForgotPassword(ctx context.Context, email string, client service.Client) error
 	MailsLinks() bool
+	SignInAgain(ctx context.Context, viewer service.Viewer, password string, client service.Client) error
+	SignInAgainOpenID(ctx context.Context, viewer service.Viewer, account service.OpenIDAccount, requested time.Time) error
+	RenewRecent(context.Context, service.Viewer) error
 	Link(ctx context.Context, token string) (service.LinkView, error)
 	UseLink(context.Context, service.LinkUse) (service.SignedIn, error)
 	SignInOpenID(context.Context, service.OpenIDAccount, service.Client) (service.SignedIn, error)

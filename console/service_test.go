@@ -11,7 +11,8 @@ import (
 
 // signInFunctions serve no records, so they take no actor.
 var signInFunctions = []string{
-	"AcceptWithOpenID", "ChooseOrganization", "ForgotPassword", "Link", "MailsLinks", "Session", "SignIn", "SignInOpenID", "SignOut", "UseLink",
+	"AcceptWithOpenID", "ChooseOrganization", "ForgotPassword", "Link", "MailsLinks", "RenewRecent", "Session", "SignIn", "SignInAgain", "SignInAgainOpenID", "SignInOpenID",
+	"SignOut", "UseLink",
 }
 
 // Reads and writes of records take the context and an actor: the console reaches no

@@ -17,12 +17,12 @@ func (c *Console) teamRoutes(pages *gin.RouterGroup) {
 	pages.POST("/teams", c.signedIn(c.createTeam))
 	pages.GET("/teams/:id", c.signedIn(c.showTeam))
 	pages.POST("/teams/:id", c.signedIn(c.renameTeam))
-	pages.GET("/teams/:id/members", c.signedIn(c.showAddMembers))
-	pages.POST("/teams/:id/members", c.signedIn(c.addMembers))
-	pages.GET("/teams/:id/remove", c.signedIn(c.confirmRemoveMember))
-	pages.POST("/teams/:id/remove", c.signedIn(c.removeMember))
-	pages.GET("/teams/:id/delete", c.signedIn(c.confirmDeleteTeam))
-	pages.POST("/teams/:id/delete", c.signedIn(c.deleteTeam))
+	pages.GET("/teams/:id/members", c.recent(c.showAddMembers))
+	pages.POST("/teams/:id/members", c.recent(c.addMembers))
+	pages.GET("/teams/:id/remove", c.recent(c.confirmRemoveMember))
+	pages.POST("/teams/:id/remove", c.recent(c.removeMember))
+	pages.GET("/teams/:id/delete", c.recent(c.confirmDeleteTeam))
+	pages.POST("/teams/:id/delete", c.recent(c.deleteTeam))
 }
 
 // teamsView is the list of teams.

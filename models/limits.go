@@ -127,6 +127,10 @@ const (
 	// after the sign-in.
 	SessionIdle     = 12 * time.Hour
 	SessionLifetime = 7 * 24 * time.Hour
+	// RecentSignIn is how long a sign-in is recent: pages about secrets, roles and ways to sign
+	// in take one. Each of their actions renews it, up to MaxRecentSignIn after the sign-in.
+	RecentSignIn    = 15 * time.Minute
+	MaxRecentSignIn = 2 * time.Hour
 	// InvitationLifetime and ResetLifetime are how long a link can be used.
 	InvitationLifetime = 7 * 24 * time.Hour
 	ResetLifetime      = time.Hour

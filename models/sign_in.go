@@ -30,6 +30,9 @@ type Session struct {
 	SeenAt    Time
 	Network   string
 	UserAgent string
+	// AuthenticatedAt is when the person last showed who it is, nil if that is not known, and
+	// RecentUntil until when that is recent (RecentSignIn).
+	AuthenticatedAt, RecentUntil *Time
 }
 
 // LinkKind is what a sign-in link is for.

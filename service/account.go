@@ -109,7 +109,7 @@ func (t *ormTx) setPassword(actor, person Actor, hash, action string, client Cli
 		return "", err
 	}
 	if client != (Client{}) {
-		if token, err = t.insertSession(person.IdentityID, hash, models.SignedInByPassword, client); err != nil {
+		if token, err = t.insertSession(person.IdentityID, t.byPassword(hash), client); err != nil {
 			return "", err
 		}
 	}

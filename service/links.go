@@ -218,7 +218,7 @@ func (s *Service) UseLink(ctx context.Context, use LinkUse) (SignedIn, error) {
 		if err := t.log(p.actor(name), p.OrganizationID, action, p.PersonID); err != nil {
 			return err
 		}
-		result.Token, err = t.insertSession(p.PersonID, hash, models.SignedInByLink, use.Client)
+		result.Token, err = t.insertSession(p.PersonID, authentication{models.SignedInByLink, t.at.Time, hash}, use.Client)
 		return err
 	})
 	return result, err

@@ -19,7 +19,11 @@ var ErrNoSession = errors.New("there is no such session")
 type Viewer struct {
 	Actor
 	SessionID string
-	Email     string
+	// At is the time of the request.
+	At models.Time
+	// Recent is whether the person has signed in a short time ago (models.RecentSignIn).
+	Recent bool
+	Email  string
 	// HasPassword is false for people who only sign in with an OpenID provider.
 	HasPassword      bool
 	OrganizationName string
@@ -47,7 +51,7 @@ const seenEvery = time.Minute
 // viewerRow is what loading a session reads.
 type viewerRow struct {
 	IdentityID, OrganizationID, Name, SessionID, Email, OrganizationName, TimeZone string
-	HasPassword, Admin, ReadOnly, API, ManualWorkOrders                            bool
+	HasPassword, Admin, ReadOnly, API, ManualWorkOrders, Recent                    bool
 	Grants                                                                         []models.OrganizationGrant
 	Theme                                                                          models.Theme
 	UnreadNotices                                                                  int
@@ -57,7 +61,7 @@ type viewerRow struct {
 const sessionQuery = `
 	SELECT p.id AS identity_id, p.organization_id, i.name, s.id AS session_id, p.email, o.name AS organization_name,
 		coalesce(p.time_zone, '') AS time_zone, p.password_hash IS NOT NULL AS has_password, p.admin,
-		g.read_only, l.api, l.manual_work_orders, r.grants, coalesce(p.theme, '') AS theme, s.seen_at,
+		g.read_only, l.api, l.manual_work_orders, r.grants, coalesce(p.theme, '') AS theme, s.seen_at, coalesce(s.recent_until > $4, false) AS recent,
 		(SELECT count(*) FROM (SELECT FROM notices n WHERE n.person_id = p.id AND n.read_at IS NULL LIMIT 100) unread) AS unread_notices
 	FROM sessions s
 	JOIN people p ON p.id = s.person_id
@@ -73,7 +77,7 @@ const sessionQuery = `
 // suspended organization have no sessions. Errors: ErrNoSession, unavailable.
 func (s *Service) Session(ctx context.Context, token string) (Viewer, error) {
 	now := s.now()
-	rows, err := s.pool.Query(ctx, sessionQuery, digest(token), now.Add(-models.SessionIdle), now.Add(-models.SessionLifetime))
+	rows, err := s.pool.Query(ctx, sessionQuery, digest(token), now.Add(-models.SessionIdle), now.Add(-models.SessionLifetime), now)
 	if err != nil {
 		return Viewer{}, s.translate(err)
 	}
@@ -93,7 +97,7 @@ func (s *Service) Session(ctx context.Context, token string) (Viewer, error) {
 		Actor: Actor{
 			IdentityID: row.IdentityID, OrganizationID: row.OrganizationID, Kind: models.KindPerson, Name: row.Name, ShowPeople: true,
 		},
-		SessionID: row.SessionID, Email: row.Email, HasPassword: row.HasPassword, OrganizationName: row.OrganizationName,
+		SessionID: row.SessionID, At: now, Recent: row.Recent, Email: row.Email, HasPassword: row.HasPassword, OrganizationName: row.OrganizationName,
 		Admin: row.Admin, Grants: row.Grants, ReadOnly: row.ReadOnly, API: row.API, ManualWorkOrders: row.ManualWorkOrders,
 		TimeZone: row.TimeZone, Theme: row.Theme, UnreadNotices: row.UnreadNotices,
 	}, nil

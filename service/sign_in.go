@@ -88,7 +88,7 @@ func (s *Service) SignIn(ctx context.Context, attempt SignInAttempt) (SignedIn, 
 		return SignedIn{}, err
 	}
 	if len(matching) == 1 {
-		result.Token, err = s.startSession(ctx, matching[0].PersonID, matching[0].PasswordHash, models.SignedInByPassword, attempt.Client)
+		result.Token, err = s.startSession(ctx, matching[0].PersonID, s.byPassword(matching[0].PasswordHash), attempt.Client)
 		return result, err
 	}
 	choice := pendingChoice{Until: s.now().Add(choiceLifetime).Unix(), People: map[string][]byte{}}
@@ -201,26 +201,39 @@ func (s *Service) ChooseOrganization(ctx context.Context, choice, personID strin
 	if hash == nil || !sameDigest(digest(*hash), wanted) {
 		return "", ErrSignInFailed
 	}
-	return s.startSession(ctx, personID, *hash, models.SignedInByPassword, client)
+	return s.startSession(ctx, personID, s.byPassword(*hash), client)
 }
 
-// startSession creates a session of a person who can sign in and returns its token. hash is
-// the password hash that was correct, "" if no password was used: the person is locked, so a
-// change of the password either ends the session or prevents it. Errors: ErrSignInFailed, unavailable.
-func (s *Service) startSession(ctx context.Context, personID, hash string, method models.SignInMethod, client Client) (string, error) {
+// authentication is how a person showed who it is.
+type authentication struct {
+	method models.SignInMethod
+	// at is when, the zero time if that is not known.
+	at time.Time
+	// hash is the password hash that was correct, "" if no password was used.
+	hash string
+}
+
+func (s *Service) byPassword(hash string) authentication {
+	return authentication{models.SignedInByPassword, s.Now(), hash}
+}
+
+// startSession creates a session of a person who can sign in and returns its token. The
+// person is locked, so a change of the password that was correct either ends the session or
+// prevents it. Errors: ErrSignInFailed, unavailable.
+func (s *Service) startSession(ctx context.Context, personID string, by authentication, client Client) (string, error) {
 	var token string
 	err := s.transaction(ctx, "", func(t *ormTx) (err error) {
-		token, err = t.insertSession(personID, hash, method, client)
+		token, err = t.insertSession(personID, by, client)
 		return err
 	})
 	return token, err
 }
 
-func (t *ormTx) insertSession(personID, hash string, method models.SignInMethod, client Client) (string, error) {
+func (t *ormTx) insertSession(personID string, by authentication, client Client) (string, error) {
 	_, err := scanOne[string](t, ErrSignInFailed, `
 		SELECT p.id FROM people p JOIN organizations o ON o.id = p.organization_id
 		WHERE p.id = ? AND p.deactivated_at IS NULL AND NOT o.suspended AND (? = '' OR p.password_hash = ?)
-		FOR SHARE`, personID, hash, hash)
+		FOR SHARE`, personID, by.hash, by.hash)
 	if err != nil {
 		return "", err
 	}
@@ -232,10 +245,15 @@ func (t *ormTx) insertSession(personID, hash string, method models.SignInMethod,
 	if err != nil {
 		return "", err
 	}
-	return token, t.db.Create(&models.Session{
-		TokenHash: digest(token), ID: id, PersonID: personID, Method: method, CreatedAt: t.at, SeenAt: t.at,
+	session := models.Session{
+		TokenHash: digest(token), ID: id, PersonID: personID, Method: by.method, CreatedAt: t.at, SeenAt: t.at,
 		Network: client.Network, UserAgent: firstRunes(strings.Map(withoutControl, strings.ToValidUTF8(client.UserAgent, "")), maxUserAgent),
-	}).Error
+	}
+	if !by.at.IsZero() {
+		at, until := models.TimeOf(by.at), models.TimeOf(by.at.Add(models.RecentSignIn))
+		session.AuthenticatedAt, session.RecentUntil = &at, &until
+	}
+	return token, t.db.Create(&session).Error
 }
 
 const maxUserAgent = 200

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm/clause"
@@ -11,7 +12,21 @@ import (
 
 // OpenIDAccount is an account of an OpenID provider, which has verified it. Its e-mail
 // address means nothing here: it may have belonged to someone else.
-type OpenIDAccount struct{ Issuer, Subject string }
+type OpenIDAccount struct {
+	Issuer, Subject string
+	// AuthenticatedAt is when the provider says that it authenticated the person, the zero time
+	// if it does not say.
+	AuthenticatedAt time.Time
+}
+
+// byOpenID is a sign-in with the account. A provider's clock may be ahead.
+func (s *Service) byOpenID(account OpenIDAccount) authentication {
+	at := account.AuthenticatedAt
+	if now := s.Now(); at.After(now) {
+		at = now
+	}
+	return authentication{method: models.SignedInByOpenID, at: at}
+}
 
 // SignInOpenID signs in the person to whom an invitation linked the account. Errors:
 // ErrSignInFailed if there is no such person or the person cannot sign in, unavailable.
@@ -30,7 +45,7 @@ func (s *Service) SignInOpenID(ctx context.Context, account OpenIDAccount, clien
 	case len(people) == 0:
 		return SignedIn{}, ErrSignInFailed
 	case len(people) == 1:
-		token, err := s.startSession(ctx, people[0].PersonID, "", models.SignedInByOpenID, client)
+		token, err := s.startSession(ctx, people[0].PersonID, s.byOpenID(account), client)
 		return SignedIn{Token: token}, err
 	}
 	choice := pendingChoice{Until: s.now().Add(choiceLifetime).Unix(), People: map[string][]byte{}, Account: &account}
@@ -52,7 +67,7 @@ func (s *Service) chooseWithAccount(ctx context.Context, account OpenIDAccount, 
 	case !linked:
 		return "", ErrSignInFailed
 	}
-	return s.startSession(ctx, personID, "", models.SignedInByOpenID, client)
+	return s.startSession(ctx, personID, s.byOpenID(account), client)
 }
 
 // AcceptWithOpenID uses an invitation: it links the account to the person and signs the
@@ -78,7 +93,7 @@ func (s *Service) AcceptWithOpenID(ctx context.Context, token string, account Op
 		if err := t.log(p.actor(view.Name), p.OrganizationID, "person.openid_linked", p.PersonID); err != nil {
 			return err
 		}
-		result.Token, err = t.insertSession(p.PersonID, "", models.SignedInByOpenID, client)
+		result.Token, err = t.insertSession(p.PersonID, s.byOpenID(account), client)
 		return err
 	})
 	return result, err

@@ -1,0 +1,333 @@
+package console_test
+
+import (
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/console"
+	"millwright/console/consoletest"
+	"millwright/models"
+	"millwright/service/servicetest"
+)
+
+// sensitive are the routes that take a recent sign-in: they show or make secrets, or decide
+// who may do what and who signs in how.
+var sensitive = []string{
+	"POST /console/sign-in/again",
+	"POST /console/account/sessions/end-others", "POST /console/account/sessions/:id/end",
+	"GET /console/people/new", "POST /console/people", "POST /console/people/:id", "POST /console/people/:id/link",
+	"GET /console/people/:id/deactivate", "POST /console/people/:id/deactivate", "POST /console/people/:id/activate",
+	"GET /console/teams/:id/members", "POST /console/teams/:id/members", "GET /console/teams/:id/remove", "POST /console/teams/:id/remove",
+	"GET /console/teams/:id/delete", "POST /console/teams/:id/delete",
+	"GET /console/inventory/:id/assign", "POST /console/inventory/:id/assign", "GET /console/inventory/:id/unassign", "POST /console/inventory/:id/unassign",
+	"GET /console/integrations/:id/assign", "POST /console/integrations/:id/assign", "GET /console/integrations/:id/unassign", "POST /console/integrations/:id/unassign",
+	"GET /console/integrations/new", "POST /console/integrations", "POST /console/integrations/:id",
+	"GET /console/integrations/:id/secret", "POST /console/integrations/:id/secret", "POST /console/integrations/:id/on",
+	"GET /console/integrations/:id/webhooks/new", "POST /console/integrations/:id/webhooks", "POST /console/webhooks/:id",
+	"GET /console/webhooks/:id/secret", "POST /console/webhooks/:id/secret", "POST /console/webhooks/:id/on",
+}
+
+// notSensitive are the other routes that write: a sign-in of a week suffices for work, and what
+// stops something must not wait. A change of the password takes the current one; without one,
+// TestAFirstPasswordTakesARecentSignIn.
+var notSensitive = []string{
+	"/console/sign-in", "/console/sign-in/organization", "/console/sign-out", "/console/invite/:token", "/console/reset/:token", "/console/forgotten",
+	"/console/account", "/console/account/password", "/console/notices/read", "/console/notices/:id/open", "/console/teams", "/console/teams/:id",
+	"/console/work-orders", "/console/work-orders/:id/edit", "/console/work-orders/:id/answers", "/console/work-orders/:id/assign", "/console/work-orders/:id/unassign",
+	"/console/work-orders/:id/hold", "/console/work-orders/:id/resume", "/console/work-orders/:id/complete", "/console/work-orders/:id/review", "/console/work-orders/:id/cancel",
+	"/console/feedback", "/console/feedback/:id/resolve", "/console/integrations/:id/off", "/console/integrations/:id/delete",
+	"/console/webhooks/:id/test", "/console/webhooks/:id/missed", "/console/webhooks/:id/off", "/console/webhooks/:id/delete",
+	"/console/deliveries/redeliver", "/console/deliveries/:id/redeliver", "/console/deliveries/redeliver-matching",
+}
+
+// Every route that writes either takes a recent sign-in or is listed as one that does not.
+func TestSensitiveRoutesTakeARecentSignIn(t *testing.T) {
+	t.Parallel()
+	s := newGuardedSite(t)
+	v := s.SignedIn("ann")
+	s.Clock.Advance(models.RecentSignIn + time.Second)
+	before := s.contents()
+	listed, tried := map[string]bool{}, map[string]bool{}
+	for _, route := range sensitive {
+		listed[route] = true
+	}
+	for _, route := range notSensitive {
+		listed["POST "+route] = false
+	}
+	for _, c := range routeCases {
+		takes, known := listed[c.String()]
+		switch {
+		case !known && c.method == http.MethodPost:
+			t.Errorf("%s is neither sensitive nor listed as not: list it", c)
+			continue
+		case c.method == http.MethodPost && !takes:
+			continue // TestADoubleClickActsOnce and others send these
+		}
+		path, form := s.request(c, nil)
+		tried[c.String()] = true
+		if c.method == http.MethodPost {
+			if page := v.Post(path, form); takes && (page.Status != http.StatusUnauthorized || !strings.Contains(page.Body, "<h1>Sign in again</h1>")) {
+				t.Errorf("%s takes no recent sign-in: %d\n%s", c, page.Status, page.Body)
+			}
+			continue
+		}
+		if asks := strings.HasPrefix(v.Get(path).Location(), "/console/sign-in/again?next="); asks != takes {
+			t.Errorf("%s asks to sign in again: %t", c, asks)
+		}
+	}
+	s.wantUnchanged(t, before, "a form without a recent sign-in")
+	for route := range listed {
+		if listed[route] && !tried[route] {
+			t.Errorf("%s is listed and not a route", route)
+		}
+	}
+}
+
+const inviteForm = "/console/people/new"
+
+// A sign-in is recent for 15 minutes. Each action renews it, up to two hours.
+func TestRecentSignInsAreRenewedForTwoHours(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	v := s.SignedIn("ann")
+	crew := "/console/teams/" + s.ID("crew") + "/members"
+	add := func() consoletest.Page { return v.Post(crew, url.Values{"person": {s.ID("eve")}}) }
+	asks := func(page consoletest.Page) bool { return strings.HasPrefix(page.Location(), "/console/sign-in/again") }
+	s.Clock.Advance(14 * time.Minute)
+	if page := v.Get(inviteForm); page.Status != http.StatusOK {
+		t.Fatalf("14 minutes after the sign-in: %d %s", page.Status, page.Location())
+	}
+	s.Clock.Advance(2 * time.Minute)
+	if page := v.Get(inviteForm); !asks(page) { // looking renewed nothing
+		t.Fatalf("16 minutes after the sign-in: %d", page.Status)
+	}
+	add().Want(http.StatusUnauthorized)
+
+	v = s.SignedIn("ann")
+	for range 8 { // until 112 minutes after the sign-in
+		s.Clock.Advance(14 * time.Minute)
+		add().Want(http.StatusSeeOther)
+	}
+	s.Clock.Advance(7 * time.Minute)
+	if page := v.Get(inviteForm); page.Status != http.StatusOK {
+		t.Fatalf("119 minutes after the sign-in: %d", page.Status)
+	}
+	s.Clock.Advance(time.Minute)
+	if page := v.Get(inviteForm); !asks(page) {
+		t.Fatalf("two hours after the sign-in: %d", page.Status)
+	}
+	add().Want(http.StatusUnauthorized)
+}
+
+// A page asks first; then it leads on.
+func TestSigningInAgainLeadsOn(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	v := s.SignedIn("ann")
+	s.Clock.Advance(time.Hour)
+	to := v.Get("/console/people/new?x=1").Want(http.StatusSeeOther).Location()
+	if to != "/console/sign-in/again?next="+url.QueryEscape("/console/people/new?x=1") {
+		t.Fatalf("it leads to %s", to)
+	}
+	form := v.Get(to).Want(http.StatusOK, `name="password_again"`).Form()
+	form.Set("password_again", "wrong")
+	form = v.Post("/console/sign-in/again", form).Want(http.StatusUnauthorized, "This is not your password.").Form("password_again", consoletest.Password)
+	if to := v.Post("/console/sign-in/again", form).Want(http.StatusSeeOther).Location(); to != "/console/people/new?x=1" {
+		t.Errorf("it leads on to %s", to)
+	}
+	v.Get("/console/people/new").Want(http.StatusOK)
+	if to := v.Get(to).Want(http.StatusSeeOther).Location(); to != "/console/people/new?x=1" {
+		t.Errorf("signed in again, it leads on to %s", to)
+	}
+	s.Clock.Advance(time.Hour)
+	form.Set("next", "https://evil.example.com/")
+	if to := v.Post("/console/sign-in/again", form).Want(http.StatusSeeOther).Location(); to != "/console" {
+		t.Errorf("it leads on to %s", to)
+	}
+}
+
+// A form whose time has passed goes on after the password with what was entered, once.
+func TestAFormGoesOnAfterSigningInAgain(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	v := s.SignedIn("ann")
+	form := v.Get("/console/integrations/new").Want(http.StatusOK).Form("name", `A "new" one`, "scopes", "people:read", "scopes", "work_orders:read", "a_password", "hunter2hunter2")
+	s.Clock.Advance(time.Hour)
+	count := func() int {
+		return servicetest.Value[int](s.Fixture, `SELECT count(*) FROM identities WHERE name = 'A "new" one'`)
+	}
+	page := v.Post("/console/integrations?x=1", form).Want(http.StatusUnauthorized, "What you entered is kept", `action="/console/integrations?x=1"`)
+	if strings.Contains(page.Body, "hunter2") {
+		t.Error("the page has a password that was entered")
+	}
+	for _, wrong := range []string{"", "wrong"} {
+		again := keptForm(page)
+		again.Set("password_again", wrong)
+		page = v.Post("/console/integrations?x=1", again).Want(http.StatusUnauthorized, "This is not your password.")
+	}
+	again := keptForm(page)
+	if got := again["scopes"]; len(got) != 2 {
+		t.Errorf("the scopes are %v", got)
+	}
+	if count() != 0 {
+		t.Fatal("an integration was created without a recent sign-in")
+	}
+	again.Set("password_again", consoletest.Password)
+	v.Post("/console/integrations?x=1", again).Want(http.StatusOK, "Client id and secret")
+	v.Post("/console/integrations?x=1", again).Want(http.StatusOK, "shown") // a reload
+	if count() != 1 {
+		t.Errorf("%d integrations were created", count())
+	}
+}
+
+var keptInput = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
+
+// keptForm is Page.Form with all values of a name.
+func keptForm(p consoletest.Page) url.Values {
+	form := url.Values{}
+	for _, found := range keptInput.FindAllStringSubmatch(p.Body, -1) {
+		form.Add(found[1], html.UnescapeString(found[2]))
+	}
+	return form
+}
+
+// Whoever has a session guesses the password no faster than at the sign-in.
+func TestGuessingToSignInAgainIsLimited(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	v := s.SignedIn("ann")
+	s.Clock.Advance(time.Hour)
+	guess := func(password string) int {
+		return v.Post("/console/sign-in/again", url.Values{"password_again": {password}}).Status
+	}
+	for range 5 {
+		if got := guess("wrong"); got != http.StatusUnauthorized {
+			t.Fatalf("a wrong password: %d", got)
+		}
+		s.NewVisitor().Post("/console/sign-in", credentials("ann@acme.example.com", "wrong")).Want(http.StatusUnauthorized)
+	}
+	if got := guess(consoletest.Password); got != http.StatusTooManyRequests {
+		t.Errorf("after ten failures here and at the sign-in: %d", got)
+	}
+	v.Get("/console/people/new").Want(http.StatusSeeOther)
+	s.Clock.Advance(5 * time.Minute)
+	if got := guess(consoletest.Password); got != http.StatusSeeOther {
+		t.Errorf("five minutes later: %d", got)
+	}
+	v.Get("/console/people/new").Want(http.StatusOK)
+}
+
+// newOpenIDSite is a site at which ann signs in with the provider only.
+func newOpenIDSite(t *testing.T) (*consoletest.Site, *provider) {
+	t.Helper()
+	p := newProvider(t)
+	s := consoletest.NewSite(t, func(o *console.Options) {
+		o.OpenID = &console.OpenIDOptions{Issuer: p.URL, ClientID: "console", ClientSecret: "secret", Name: "Acme Login"}
+	})
+	s.Exec(`INSERT INTO openid_accounts (issuer, subject, person_id, created_at) VALUES ($1, 'subject-1', $2, now())`, p.URL, s.ID("ann"))
+	s.Exec(`UPDATE people SET password_hash = NULL WHERE id = $1`, s.ID("ann"))
+	return s, p
+}
+
+// Someone without a password signs in again at the provider, which must have asked now: an
+// id token that does not say so, or names an earlier time or another account, is rejected.
+func TestSigningInAgainWithOpenID(t *testing.T) {
+	t.Parallel()
+	s, p := newOpenIDSite(t)
+	v := s.SignedIn("ann")
+	s.Clock.Advance(time.Hour)
+	ask := v.Get("/console/people/new").Want(http.StatusSeeOther).Location()
+	start := "/console/openid/again?next=%2Fconsole%2Fpeople%2Fnew"
+	v.Get(ask).Want(http.StatusOK, "Sign in again with Acme Login", `href="`+start+`"`)
+	asked, err := url.Parse(v.Get(start).Want(http.StatusSeeOther).Location())
+	if err != nil || asked.Query().Get("max_age") != "0" || asked.Query().Get("prompt") != "login" {
+		t.Errorf("the provider is asked %v", asked)
+	}
+	now := s.Clock.Now()
+	for name, claims := range map[string]map[string]any{
+		"no auth_time": {}, "an earlier one": {"auth_time": now.Add(-time.Minute).Unix()}, "none": {"auth_time": nil}, "zero": {"auth_time": 0},
+		"another account": {"auth_time": now.Unix(), "sub": "subject-2"}, "a text": {"auth_time": "soon"}, "too much": {"auth_time": 1e300},
+	} {
+		p.claims = claims
+		through(t, v, start, nil).Want(http.StatusUnauthorized)
+		if page := v.Get("/console/people/new"); page.Status != http.StatusSeeOther {
+			t.Fatalf("%s made the sign-in recent", name)
+		}
+	}
+	p.claims = map[string]any{"auth_time": now.Unix() - 10} // its clock is behind
+	if to := through(t, v, start, nil).Want(http.StatusSeeOther).Location(); to != "/console/people/new" {
+		t.Errorf("it leads on to %s", to)
+	}
+	v.Get("/console/people/new").Want(http.StatusOK)
+
+	// Someone else's session gets nothing from it.
+	s.Clock.Advance(time.Hour)
+	p.claims = map[string]any{"auth_time": s.Clock.Now().Unix()}
+	s.Exec(`UPDATE people SET password_hash = NULL WHERE id = $1`, s.ID("bob"))
+	other := s.SignedIn("bob")
+	s.Clock.Advance(time.Hour)
+	p.claims = map[string]any{"auth_time": s.Clock.Now().Unix()}
+	through(t, other, "/console/openid/again", nil).Want(http.StatusUnauthorized)
+	if to := s.NewVisitor().Get("/console/openid/again").Want(http.StatusSeeOther).Location(); !strings.HasPrefix(to, "/console/sign-in?") {
+		t.Errorf("a visitor is led to %s", to)
+	}
+	v.Do(http.MethodGet, "/console/openid/again", nil, "Sec-Fetch-Site", "cross-site").Want(http.StatusSeeOther)
+}
+
+// A form whose time has passed stays in its tab while the person signs in at the provider in
+// another one.
+func TestAFormGoesOnAfterSigningInAgainWithOpenID(t *testing.T) {
+	t.Parallel()
+	s, p := newOpenIDSite(t)
+	v := s.SignedIn("ann")
+	form := v.Get("/console/people/new").Want(http.StatusOK).Form("email", "nia@acme.example.com")
+	s.Clock.Advance(time.Hour)
+	page := v.Post("/console/people", form).Want(http.StatusUnauthorized, `href="/console/openid/again" target="_blank"`, "Continue")
+	v.Post("/console/people", keptForm(page)).Want(http.StatusUnauthorized)
+	p.claims = map[string]any{"auth_time": s.Clock.Now().Unix()}
+	to := through(t, v, "/console/openid/again", nil).Want(http.StatusSeeOther).Location()
+	v.Get(to).Want(http.StatusOK, "Close this tab")
+	v.Post("/console/people", keptForm(page)).Want(http.StatusOK, "Link for nia")
+}
+
+// A sign-in that the provider remembered counts from when the person signed in there.
+func TestSignInsThatTheProviderRemembersAreNotRecent(t *testing.T) {
+	t.Parallel()
+	s, p := newOpenIDSite(t)
+	for _, c := range []struct {
+		name   string
+		claims map[string]any
+		recent bool
+	}{
+		{"now", map[string]any{"auth_time": s.Clock.Now().Unix()}, true}, {"in the future", map[string]any{"auth_time": s.Clock.Now().Add(time.Hour).Unix()}, true},
+		{"an hour ago", map[string]any{"auth_time": s.Clock.Now().Add(-time.Hour).Unix()}, false}, {"unknown", nil, false},
+	} {
+		p.claims = c.claims
+		v := s.NewVisitor()
+		through(t, v, "/console/openid/start", nil).Want(http.StatusSeeOther)
+		if recent := v.Get("/console/people/new").Status == http.StatusOK; recent != c.recent {
+			t.Errorf("%s: recent is %t", c.name, recent)
+		}
+	}
+	// Nor does the future last longer.
+	if until := servicetest.Value[time.Time](s.Fixture, `SELECT max(recent_until) FROM sessions`); until.After(s.Clock.Now().Add(models.RecentSignIn)) {
+		t.Errorf("a sign-in is recent until %s", until)
+	}
+}
+
+// Whoever finds a session of someone without a password cannot give her one.
+func TestAFirstPasswordTakesARecentSignIn(t *testing.T) {
+	t.Parallel()
+	s, _ := newOpenIDSite(t)
+	v := s.SignedIn("ann")
+	s.Clock.Advance(time.Hour)
+	v.Post("/console/account/password", url.Values{"password": {"a good long password"}}).Want(http.StatusUnauthorized, "Sign in again with Acme Login")
+	if servicetest.Value[bool](s.Fixture, `SELECT password_hash IS NOT NULL FROM people WHERE id = $1`, s.ID("ann")) {
+		t.Error("the password is set")
+	}
+}

@@ -1,0 +1,79 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
+)
+
+// SignInAgain makes the sign-in of the viewer's session recent by the person's password, under
+// the limits of signing in. Errors: ErrSignInFailed, *TooManyAttemptsError, unavailable.
+func (s *Service) SignInAgain(ctx context.Context, viewer Viewer, password string, client Client) error {
+	counts, err := s.countAttempt(ctx, SignInAttempt{Email: viewer.Email, Client: client})
+	if err != nil {
+		return err
+	}
+	var hash string
+	err = s.pool.QueryRow(ctx, `SELECT password_hash FROM people WHERE id = $1 AND password_hash IS NOT NULL`, viewer.IdentityID).Scan(&hash)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ErrSignInFailed
+	}
+	if err != nil {
+		return s.translate(err)
+	}
+	ok, _, err := s.checkPassword(ctx, client.Network, password, hash)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return ErrSignInFailed
+	}
+	if err := s.forgiveAttempt(ctx, counts); err != nil {
+		return err
+	}
+	// A password that changed since ended the session.
+	return s.authenticated(ctx, s.byPassword(hash), `
+		UPDATE sessions SET authenticated_at = @at, recent_until = @until WHERE id = @session`,
+		pgx.NamedArgs{"session": viewer.SessionID})
+}
+
+// clockSkew is how far the clock of an OpenID provider may be behind.
+const clockSkew = 30 * time.Second
+
+// SignInAgainOpenID makes the sign-in of the viewer's session recent by an account that is
+// linked to the person, and that the provider says it authenticated since the request, not
+// from an earlier sign-in that it remembers. Errors: ErrSignInFailed, unavailable.
+func (s *Service) SignInAgainOpenID(ctx context.Context, viewer Viewer, account OpenIDAccount, requested time.Time) error {
+	if account.AuthenticatedAt.Before(requested.Add(-clockSkew)) || !models.IsText(account.Issuer+account.Subject) {
+		return ErrSignInFailed
+	}
+	return s.authenticated(ctx, s.byOpenID(account), `
+		UPDATE sessions SET authenticated_at = @at, recent_until = @until
+		WHERE id = @session AND EXISTS (
+			SELECT FROM openid_accounts a WHERE a.person_id = sessions.person_id AND a.issuer = @issuer AND a.subject = @subject)`,
+		pgx.NamedArgs{"session": viewer.SessionID, "issuer": account.Issuer, "subject": account.Subject})
+}
+
+// authenticated runs the update of one session that stores an authentication as @at and @until.
+// Errors: ErrSignInFailed if there is no such session, unavailable.
+func (s *Service) authenticated(ctx context.Context, by authentication, update string, args pgx.NamedArgs) error {
+	args["at"], args["until"] = by.at, by.at.Add(models.RecentSignIn)
+	tag, err := s.pool.Exec(ctx, update, args)
+	if err == nil && tag.RowsAffected() == 0 {
+		return ErrSignInFailed
+	}
+	return s.translate(err)
+}
+
+// RenewRecent makes the recent sign-in of the viewer's session last longer, after an action that
+// took one: RecentSignIn from now, MaxRecentSignIn from the sign-in at most. Errors: unavailable.
+func (s *Service) RenewRecent(ctx context.Context, viewer Viewer) error {
+	_, err := s.pool.Exec(ctx, `
+		UPDATE sessions SET recent_until = least($2::timestamptz + $3::interval, authenticated_at + $4::interval)
+		WHERE id = $1 AND recent_until > $2`, viewer.SessionID, s.now(), models.RecentSignIn, models.MaxRecentSignIn)
+	return s.translate(err)
+}
