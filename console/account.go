@@ -31,9 +31,11 @@ type accountView struct {
 	Profile  form
 	Password form
 	// HasPassword is false for people who only sign in with an OpenID provider.
-	HasPassword   bool
-	Zones, Themes []option
-	Sessions      []sessionRow
+	HasPassword bool
+	// OpenIDRequired is whether passwords let no one of the organization in.
+	OpenIDRequired bool
+	Zones, Themes  []option
+	Sessions       []sessionRow
 }
 
 type sessionRow struct {
@@ -61,7 +63,7 @@ func (c *Console) renderAccount(r *request, status int, profile, password *form)
 		zone = "UTC"
 	}
 	view := accountView{
-		Email: r.viewer.Email, HasPassword: r.viewer.HasPassword,
+		Email: r.viewer.Email, HasPassword: r.viewer.HasPassword, OpenIDRequired: r.viewer.OpenIDRequired,
 		Profile:  newForm(url.Values{"name": {r.viewer.Name}, "time_zone": {zone}, "theme": {string(r.viewer.Theme)}}),
 		Password: newForm(nil),
 		Themes:   []option{{Value: "", Label: "As the device"}, {Value: "light", Label: "Light"}, {Value: "dark", Label: "Dark"}},

@@ -33,7 +33,7 @@ type shownPage struct {
 // another route again, with what is wrong in a form.
 var noPages = []string{
 	"GET /", "GET /console/log.csv", "GET /console/work-orders.csv",
-	"POST /console/sign-in/organization", "POST /console/sign-out", "POST /console/account/sessions/end-others", "POST /console/account/sessions/:id/end",
+	"POST /console/sign-in/organization", "POST /console/sign-out", "POST /console/people/openid", "POST /console/account/sessions/end-others", "POST /console/account/sessions/:id/end",
 	"POST /console/notices/read", "POST /console/notices/:id/open",
 	"POST /console/feedback/:id/resolve",
 	"POST /console/people/:id", "POST /console/people/:id/deactivate", "POST /console/people/:id/activate",
@@ -60,7 +60,7 @@ func TestEveryPageIsAccessible(t *testing.T) {
 		listed[route] = true
 	}
 	for topic, list := range map[string]func(*testing.T) (*consoletest.Site, []shownPage){
-		"visitors": visitorPages, "people": peoplePages, "feedback": feedbackPages, "inventory": inventoryPages, "integrations": integrationsPages, "a work order": workOrderPages, "webhooks": webhookPages, "deliveries": deliveryPages,
+		"visitors": visitorPages, "signing in again": againPages, "people": peoplePages, "feedback": feedbackPages, "inventory": inventoryPages, "integrations": integrationsPages, "a work order": workOrderPages, "webhooks": webhookPages, "deliveries": deliveryPages,
 		"work orders": workOrderListPages, "new work orders": newWorkOrderPages,
 	} {
 		s, shown := list(t)
@@ -136,6 +136,17 @@ func visitorPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	}
 }
 
+// againPages ask to sign in again: no sign-in is recent.
+func againPages(t *testing.T) (*consoletest.Site, []shownPage) {
+	s := consoletest.NewSite(t)
+	s.Exec(`CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.recent_until = NULL; RETURN NEW; END'`)
+	s.Exec(`CREATE TRIGGER forget BEFORE INSERT ON sessions FOR EACH ROW EXECUTE FUNCTION forget()`)
+	return s, []shownPage{
+		{"GET /console/sign-in/again", "sign-in-again", "/console/people/new", nil, ""},
+		{"POST /console/sign-in/again", "sign-in-again-failed", "/console/people/new", map[string]string{"password_again": "wrong password"}, "Continue"},
+	}
+}
+
 // peoplePages are the pages about people, and those that everyone has.
 func peoplePages(t *testing.T) (*consoletest.Site, []shownPage) {
 	s := consoletest.NewSite(t)
@@ -150,6 +161,7 @@ func peoplePages(t *testing.T) (*consoletest.Site, []shownPage) {
 		{"POST /console/account/password", "password-rejected", "/console/account", map[string]string{"old_password": "wrong password", "password": "a good long password"}, "Change the password"},
 		{"GET /console/people", "people", "/console/people", nil, ""},
 		{"GET /console/people", "people-no-match", "/console/people?q=nothing", nil, ""},
+		{"GET /console/people/openid", "people-openid", "/console/people/openid", nil, ""},
 		{"GET /console/people/new", "people-new", "/console/people/new", nil, ""},
 		{"POST /console/people", "invited", "/console/people/new", map[string]string{"email": "nia@acme.example.com"}, "Invite"},
 		{"GET /console/people/:id", "person", bob, nil, ""},

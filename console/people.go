@@ -33,8 +33,10 @@ type peopleView struct {
 	// Definition is the organization permission definition that the people have, "" for any.
 	Definition string
 	Manages    bool
-	People     []personRow
-	Pager      pager
+	// DecidesOpenID is whether the viewer may require OpenID Connect, or lift that.
+	DecidesOpenID bool
+	People        []personRow
+	Pager         pager
 }
 
 type personRow struct {
@@ -51,6 +53,7 @@ func (c *Console) listPeople(r *request) error {
 		return err
 	}
 	view := peopleView{Search: filter.Search, Deactivated: filter.Deactivated, Definition: filter.DefinitionID, Manages: r.may(models.GrantPeople)}
+	view.DecidesOpenID = r.viewer.Admin && (c.openID != nil || r.viewer.OpenIDRequired)
 	found, view.Pager = namePages(r, found, nameOfPerson, "/people", "q", filter.Search, "deactivated", r.Query("deactivated"), "definition", filter.DefinitionID)
 	for _, p := range found {
 		view.People = append(view.People, personRow{p.ID, p.Name, p.Email, accessOf(p), signInState(p)})

@@ -134,7 +134,7 @@ func (c *Console) askAgain(r *request, status int, f form, problem string) error
 }
 
 func (c *Console) renderAgain(r *request, status int, view againView) error {
-	view.Email, view.Password, view.Provider = r.viewer.Email, r.viewer.HasPassword, c.openIDName()
+	view.Email, view.Password, view.Provider = r.viewer.Email, r.viewer.HasPassword && !r.viewer.OpenIDRequired, c.openIDName()
 	if view.Password || c.openID == nil {
 		view.OpenID = ""
 	}

@@ -20,6 +20,7 @@ import (
 var sensitive = []string{
 	"POST /console/sign-in/again",
 	"POST /console/account/sessions/end-others", "POST /console/account/sessions/:id/end",
+	"GET /console/people/openid", "POST /console/people/openid",
 	"GET /console/people/new", "POST /console/people", "POST /console/people/:id", "POST /console/people/:id/link",
 	"GET /console/people/:id/deactivate", "POST /console/people/:id/deactivate", "POST /console/people/:id/activate",
 	"GET /console/teams/:id/members", "POST /console/teams/:id/members", "GET /console/teams/:id/remove", "POST /console/teams/:id/remove",

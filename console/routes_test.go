@@ -24,6 +24,9 @@ type routeCase struct {
 	// anyone says that the route needs no sign-in; else grant is what it takes, "" for nothing.
 	anyone bool
 	grant  models.OrganizationGrant
+	// unoffered says that no page leads there with every permission: it is for administrators,
+	// or for sign-ins that are not recent.
+	unoffered bool
 	// id is the path's :id or :token.
 	id    string
 	query string
@@ -56,9 +59,9 @@ var routeCases = []routeCase{
 	{method: "GET", path: "/console/openid/start", anyone: true, ids: []string{"invite"}},
 	{method: "GET", path: "/console/openid/callback", anyone: true, query: "code=x&state=y"},
 
-	{method: "GET", path: "/console/openid/again"},
-	{method: "GET", path: "/console/sign-in/again", query: "next=/console"},
-	{method: "POST", path: "/console/sign-in/again", form: "next=/console"},
+	{method: "GET", path: "/console/openid/again", unoffered: true},
+	{method: "GET", path: "/console/sign-in/again", unoffered: true},
+	{method: "POST", path: "/console/sign-in/again", form: "next=/console", unoffered: true},
 
 	{method: "GET", path: "/console/account"},
 	{method: "POST", path: "/console/account", form: "name=Bob+Stone&time_zone=UTC&theme=dark"},
@@ -69,6 +72,8 @@ var routeCases = []routeCase{
 	{method: "GET", path: "/console/work-orders", query: "node={hq}&assignee={bob}&by={erp}", ids: []string{"node", "assignee", "by"}},
 	{method: "GET", path: "/console/work-orders.csv", query: "node={hq}&assignee={bob}&by={erp}", ids: []string{"node", "assignee", "by"}},
 	{method: "GET", path: "/console/people", query: "after_name=M&after={bob}&definition={org_nothing}", ids: []string{"after", "definition"}},
+	{method: "GET", path: "/console/people/openid", unoffered: true},
+	{method: "POST", path: "/console/people/openid", query: "required=no", form: "x=1", unoffered: true},
 	{method: "GET", path: "/console/people/:id", id: "{eve}"},
 	{method: "GET", path: "/console/people/new", grant: people},
 	{method: "POST", path: "/console/people", grant: people, form: "email=nia@acme.example.com&definition=", ids: []string{"definition"}},

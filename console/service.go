@@ -21,6 +21,9 @@ type Service interface {
 
 	PeopleOf(ctx context.Context, actor service.Actor, organizationID string, filter service.PersonFilter) ([]service.PersonSummary, error)
 	PersonOf(ctx context.Context, actor service.Actor, id string) (service.PersonSummary, error)
+	OpenIDRequirementOf(ctx context.Context, actor service.Actor, issuer string) (service.OpenIDRequirement, error)
+	RequireOpenID(ctx context.Context, actor service.Actor, organizationID, issuer string) error
+	LiftOpenID(ctx context.Context, actor service.Actor, organizationID string) error
 	PersonEffects(ctx context.Context, actor service.Actor, id string) (service.PersonEffects, error)
 	OrganizationDefinitions(context.Context, service.Actor) ([]service.DefinitionSummary, error)
 	InvitePerson(ctx context.Context, actor service.Actor, organizationID string, in service.Invitation) (service.PersonAccess, service.LinkEmail, error)

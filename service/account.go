@@ -57,7 +57,8 @@ type PasswordChange struct {
 
 // ChangePassword changes the actor's password and ends all sessions. It returns the token of
 // a new session for the browser that made the change. Errors: validation_failed (including a
-// wrong old password), *TooManyAttemptsError, unavailable.
+// wrong old password), rule_violation if the organization requires OpenID Connect,
+// *TooManyAttemptsError, unavailable.
 func (s *Service) ChangePassword(ctx context.Context, actor Actor, change PasswordChange) (string, error) {
 	counts, err := s.countAgainst(ctx, []attemptCount{s.attemptCount(failuresPerBrowser, shortWindow, "password", actor.IdentityID)})
 	if err != nil {
@@ -86,8 +87,14 @@ func (s *Service) ChangePassword(ctx context.Context, actor Actor, change Passwo
 
 func (s *Service) checkOldPassword(ctx context.Context, actor Actor, change PasswordChange) error {
 	var hash *string
-	if err := s.pool.QueryRow(ctx, `SELECT password_hash FROM people WHERE id = $1`, actor.IdentityID).Scan(&hash); err != nil {
+	var openIDRequired bool
+	if err := s.pool.QueryRow(ctx, `
+		SELECT p.password_hash, o.openid_required FROM people p JOIN organizations o ON o.id = p.organization_id WHERE p.id = $1`,
+		actor.IdentityID).Scan(&hash, &openIDRequired); err != nil {
 		return s.translate(err)
+	}
+	if openIDRequired {
+		return errOpenIDRequired()
 	}
 	if hash == nil {
 		return nil // signs in with an OpenID provider and chooses a first password

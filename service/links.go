@@ -130,7 +130,7 @@ func (s *Service) ForgotPassword(ctx context.Context, email string, client Clien
 	people, err := collect[linkPerson](ctx, s, `
 		SELECT p.id AS person_id, p.organization_id, i.name, p.email, n.name AS organization
 		FROM people p JOIN organizations o ON o.id = p.organization_id JOIN identities i ON i.id = p.id JOIN identities n ON n.id = o.id
-		WHERE lower(p.email) = @email AND p.deactivated_at IS NULL AND NOT o.suspended ORDER BY p.id LIMIT @limit`,
+		WHERE lower(p.email) = @email AND p.deactivated_at IS NULL AND NOT o.suspended AND NOT o.openid_required ORDER BY p.id LIMIT @limit`,
 		pgx.NamedArgs{"email": normalEmail(email), "limit": maxCandidates})
 	for _, p := range people {
 		failed := s.transaction(ctx, p.OrganizationID, func(t *ormTx) error {
@@ -148,10 +148,12 @@ func (s *Service) ForgotPassword(ctx context.Context, email string, client Clien
 type LinkView struct {
 	Kind                      models.LinkKind
 	Name, Email, Organization string
+	// OpenIDRequired is whether the link only lets the person link an account.
+	OpenIDRequired bool
 }
 
 const linkQuery = `
-	SELECT l.kind, i.name, p.email, n.name AS organization
+	SELECT l.kind, i.name, p.email, n.name AS organization, o.openid_required
 	FROM sign_in_links l JOIN people p ON p.id = l.person_id JOIN organizations o ON o.id = p.organization_id
 	JOIN identities i ON i.id = p.id JOIN identities n ON n.id = o.id
 	WHERE l.token_hash = $1 AND l.expires_at > $2 AND p.deactivated_at IS NULL AND NOT o.suspended`
@@ -179,11 +181,15 @@ type LinkUse struct {
 }
 
 // UseLink sets the person's password and signs the person in; the link, the person's other
-// links and all earlier sessions end. Errors: ErrLinkInvalid, validation_failed, unavailable.
+// links and all earlier sessions end. Errors: ErrLinkInvalid, validation_failed,
+// rule_violation if the organization requires OpenID Connect, unavailable.
 func (s *Service) UseLink(ctx context.Context, use LinkUse) (SignedIn, error) {
 	view, err := s.Link(ctx, use.Token)
 	if err != nil {
 		return SignedIn{}, err
+	}
+	if view.OpenIDRequired {
+		return SignedIn{}, errOpenIDRequired()
 	}
 	name := use.Name
 	if view.Kind != models.LinkInvitation || name == "" {

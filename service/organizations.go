@@ -11,13 +11,15 @@ import (
 
 // OrganizationRecord is an organization as operators see it.
 type OrganizationRecord struct {
-	ID        string      `json:"id"`
-	Key       string      `json:"key"`
-	Name      string      `json:"name"`
-	Plan      PlanRecord  `json:"plan"`
-	ReadOnly  bool        `json:"read_only"`
-	Suspended bool        `json:"suspended"`
-	CreatedAt models.Time `json:"created_at"`
+	ID        string     `json:"id"`
+	Key       string     `json:"key"`
+	Name      string     `json:"name"`
+	Plan      PlanRecord `json:"plan"`
+	ReadOnly  bool       `json:"read_only"`
+	Suspended bool       `json:"suspended"`
+	// OpenIDRequired is whether its people sign in only with OpenID Connect.
+	OpenIDRequired bool        `json:"openid_required"`
+	CreatedAt      models.Time `json:"created_at"`
 }
 
 // PlanRecord is the plan that an organization pays for, with the names of import files.
@@ -35,13 +37,13 @@ func (s *Service) Organizations(ctx context.Context) ([]OrganizationRecord, erro
 	found := []OrganizationRecord{}
 	return read(ctx, s, "", func() ([]OrganizationRecord, error) { return found, nil }, func(pipeline *pgx.Batch) error {
 		pipeline.Queue(`
-			SELECT o.id, o.key, i.name, o.read_only, o.suspended, o.created_at,
+			SELECT o.id, o.key, i.name, o.read_only, o.suspended, o.openid_required, o.created_at,
 				p.name, p.api, p.manual_work_orders, p.calls_per_minute, p.integrations
 			FROM organizations o JOIN identities i ON i.id = o.id JOIN plans p ON p.organization_id = o.id
 			ORDER BY o.id`).Query(func(rows pgx.Rows) error {
 			var o OrganizationRecord
 			_, err := pgx.ForEachRow(rows, []any{
-				&o.ID, &o.Key, &o.Name, &o.ReadOnly, &o.Suspended, &o.CreatedAt,
+				&o.ID, &o.Key, &o.Name, &o.ReadOnly, &o.Suspended, &o.OpenIDRequired, &o.CreatedAt,
 				&o.Plan.Name, &o.Plan.API, &o.Plan.ManualWorkOrders, &o.Plan.CallsPerMinute, &o.Plan.Integrations,
 			}, func() error {
 				found = append(found, o)

@@ -26,7 +26,8 @@ type PersonSummary struct {
 	// Definition is the name of the organization permission definition, Grants its permissions.
 	Definition *string  `json:"organization_definition"`
 	Grants     []string `json:"grants"`
-	// SignsIn is how: "password", "openid" or both; it is empty for people who never did.
+	// SignsIn is how: "password", unless the organization requires OpenID Connect, "openid" or
+	// both; it is empty for people who cannot.
 	SignsIn []string `json:"signs_in"`
 	// Invited is whether an invitation can still be used.
 	Invited bool `json:"invited"`
@@ -35,12 +36,12 @@ type PersonSummary struct {
 const personSummaryColumns = `
 	p.id, p.organization_id, i.name, p.email, p.admin, p.organization_definition_id AS definition_id, p.deactivated_at, p.phone,
 	d.name AS definition, coalesce(d.grants, '{}') AS grants,
-	array_remove(ARRAY[CASE WHEN p.password_hash IS NOT NULL THEN 'password' END,
+	array_remove(ARRAY[CASE WHEN p.password_hash IS NOT NULL AND NOT o.openid_required THEN 'password' END,
 		CASE WHEN EXISTS (SELECT FROM openid_accounts a WHERE a.person_id = p.id) THEN 'openid' END], NULL) AS signs_in,
 	EXISTS (SELECT FROM sign_in_links l WHERE l.person_id = p.id AND l.kind = 'invitation' AND l.expires_at > @now) AS invited`
 
 const personSummaryTables = `
-	FROM people p JOIN identities i ON i.id = p.id
+	FROM people p JOIN identities i ON i.id = p.id JOIN organizations o ON o.id = p.organization_id
 	LEFT JOIN organization_permission_definitions d ON d.id = p.organization_definition_id`
 
 // organizationOf returns the organization that an actor's list is about: the actor's, or

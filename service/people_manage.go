@@ -103,7 +103,7 @@ func (t *ormTx) invitedAgain(o lockedOrganization, person models.Person) (p lock
 	switch {
 	case person.DeactivatedAt != nil:
 		return p, models.Invalid(models.FieldError{Pointer: "/email", Code: "taken", Detail: "A person with this e-mail address was deactivated. Activate the person instead."})
-	case person.PasswordHash != nil:
+	case person.PasswordHash != nil && !o.OpenIDRequired:
 		return p, models.Invalid(models.FieldError{Pointer: "/email", Code: "taken", Detail: "A person with this e-mail address has a password already."})
 	}
 	if p.identity, err = lockRow[models.Identity](t, person.ID); err != nil {
@@ -222,8 +222,8 @@ func (s *Service) ActivatePerson(ctx context.Context, actor Actor, id string) (P
 }
 
 // NewPersonLink makes a link with which a person chooses a password: an invitation for a
-// person who has none, else one for a forgotten password. Where links are mailed, show
-// returns it to an administrator instead. Errors: not_found, permission_denied,
+// person who has none, or whose organization requires OpenID Connect, else one for a
+// forgotten password. Where links are mailed, show returns it to an administrator instead. Errors: not_found, permission_denied,
 // rule_violation for a deactivated person, rate_limited, unavailable.
 func (s *Service) NewPersonLink(ctx context.Context, actor Actor, id string, show bool) (LinkEmail, error) {
 	var link LinkEmail
@@ -239,7 +239,7 @@ func (s *Service) NewPersonLink(ctx context.Context, actor Actor, id string, sho
 			return models.Errorf(models.CodeRuleViolation, "%s was deactivated and cannot sign in.", p.identity.Name)
 		}
 		kind, action := models.LinkInvitation, "person.invited"
-		if p.person.PasswordHash != nil {
+		if p.person.PasswordHash != nil && !p.organization.OpenIDRequired {
 			kind, action = models.LinkReset, "person.reset_link_made"
 		}
 		link, err = t.newLink(actor, kind, linkPerson{id, p.organization.ID, p.identity.Name, p.person.Email, p.organization.Name}, show)

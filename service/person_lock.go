@@ -38,10 +38,12 @@ type lockedOrganization struct {
 	// administrator or an operator, Held the actor's permissions.
 	May, Admin bool
 	Held       models.TextArray
+	// OpenIDRequired is whether its people sign in only with OpenID Connect.
+	OpenIDRequired bool `gorm:"column:openid_required"`
 }
 
 var lockOrganizationQuery = `
-	SELECT o.id, i.name, @operator OR ` + with(managesPeople, "actor", "@actor", "organization", "o.id") + ` AS may,
+	SELECT o.id, i.name, o.openid_required, @operator OR ` + with(managesPeople, "actor", "@actor", "organization", "o.id") + ` AS may,
 		@operator OR coalesce((SELECT admin FROM people WHERE id = @actor), false) AS admin,
 		coalesce((SELECT grants FROM organization_rights WHERE actor_id = @actor), '{}') AS held
 	FROM organizations o JOIN identities i ON i.id = o.id

@@ -11,14 +11,16 @@ import (
 )
 
 // SignInAgain makes the sign-in of the viewer's session recent by the person's password, under
-// the limits of signing in. Errors: ErrSignInFailed, *TooManyAttemptsError, unavailable.
+// the limits of signing in, unless the organization requires OpenID Connect. Errors: ErrSignInFailed, *TooManyAttemptsError, unavailable.
 func (s *Service) SignInAgain(ctx context.Context, viewer Viewer, password string, client Client) error {
 	counts, err := s.countAttempt(ctx, SignInAttempt{Email: viewer.Email, Client: client})
 	if err != nil {
 		return err
 	}
 	var hash string
-	err = s.pool.QueryRow(ctx, `SELECT password_hash FROM people WHERE id = $1 AND password_hash IS NOT NULL`, viewer.IdentityID).Scan(&hash)
+	err = s.pool.QueryRow(ctx, `
+		SELECT p.password_hash FROM people p JOIN organizations o ON o.id = p.organization_id
+		WHERE p.id = $1 AND p.password_hash IS NOT NULL AND NOT o.openid_required`, viewer.IdentityID).Scan(&hash)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ErrSignInFailed
 	}

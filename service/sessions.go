@@ -25,7 +25,9 @@ type Viewer struct {
 	Recent bool
 	Email  string
 	// HasPassword is false for people who only sign in with an OpenID provider.
-	HasPassword      bool
+	HasPassword bool
+	// OpenIDRequired is whether the organization's people sign in only with an OpenID provider.
+	OpenIDRequired   bool
 	OrganizationName string
 	Admin            bool
 	// Grants are the person's organization-wide permissions.
@@ -51,7 +53,7 @@ const seenEvery = time.Minute
 // viewerRow is what loading a session reads.
 type viewerRow struct {
 	IdentityID, OrganizationID, Name, SessionID, Email, OrganizationName, TimeZone string
-	HasPassword, Admin, ReadOnly, API, ManualWorkOrders, Recent                    bool
+	HasPassword, Admin, ReadOnly, API, ManualWorkOrders, Recent, OpenIDRequired    bool
 	Grants                                                                         []models.OrganizationGrant
 	Theme                                                                          models.Theme
 	UnreadNotices                                                                  int
@@ -61,7 +63,7 @@ type viewerRow struct {
 const sessionQuery = `
 	SELECT p.id AS identity_id, p.organization_id, i.name, s.id AS session_id, p.email, o.name AS organization_name,
 		coalesce(p.time_zone, '') AS time_zone, p.password_hash IS NOT NULL AS has_password, p.admin,
-		g.read_only, l.api, l.manual_work_orders, r.grants, coalesce(p.theme, '') AS theme, s.seen_at, coalesce(s.recent_until > $4, false) AS recent,
+		g.read_only, l.api, l.manual_work_orders, r.grants, coalesce(p.theme, '') AS theme, s.seen_at, coalesce(s.recent_until > $4, false) AS recent, g.openid_required,
 		(SELECT count(*) FROM (SELECT FROM notices n WHERE n.person_id = p.id AND n.read_at IS NULL LIMIT 100) unread) AS unread_notices
 	FROM sessions s
 	JOIN people p ON p.id = s.person_id
@@ -97,7 +99,7 @@ func (s *Service) Session(ctx context.Context, token string) (Viewer, error) {
 		Actor: Actor{
 			IdentityID: row.IdentityID, OrganizationID: row.OrganizationID, Kind: models.KindPerson, Name: row.Name, ShowPeople: true,
 		},
-		SessionID: row.SessionID, At: now, Recent: row.Recent, Email: row.Email, HasPassword: row.HasPassword, OrganizationName: row.OrganizationName,
+		SessionID: row.SessionID, At: now, Recent: row.Recent, OpenIDRequired: row.OpenIDRequired, Email: row.Email, HasPassword: row.HasPassword, OrganizationName: row.OrganizationName,
 		Admin: row.Admin, Grants: row.Grants, ReadOnly: row.ReadOnly, API: row.API, ManualWorkOrders: row.ManualWorkOrders,
 		TimeZone: row.TimeZone, Theme: row.Theme, UnreadNotices: row.UnreadNotices,
 	}, nil

@@ -135,7 +135,7 @@ func (s *Service) candidates(ctx context.Context, email string) ([]candidate, er
 		return nil, nil
 	}
 	rows, err := s.pool.Query(ctx, `
-		SELECT p.id AS person_id, p.password_hash, i.name AS organization, p.deactivated_at IS NULL AND NOT o.suspended AS may
+		SELECT p.id AS person_id, p.password_hash, i.name AS organization, p.deactivated_at IS NULL AND NOT o.suspended AND NOT o.openid_required AS may
 		FROM people p JOIN organizations o ON o.id = p.organization_id JOIN identities i ON i.id = o.id
 		WHERE lower(p.email) = lower($1) AND p.password_hash IS NOT NULL
 		ORDER BY i.name, p.id LIMIT $2`, strings.TrimSpace(email), maxCandidates)
@@ -232,8 +232,8 @@ func (s *Service) startSession(ctx context.Context, personID string, by authenti
 func (t *ormTx) insertSession(personID string, by authentication, client Client) (string, error) {
 	_, err := scanOne[string](t, ErrSignInFailed, `
 		SELECT p.id FROM people p JOIN organizations o ON o.id = p.organization_id
-		WHERE p.id = ? AND p.deactivated_at IS NULL AND NOT o.suspended AND (? = '' OR p.password_hash = ?)
-		FOR SHARE`, personID, by.hash, by.hash)
+		WHERE p.id = ? AND p.deactivated_at IS NULL AND NOT o.suspended AND (NOT o.openid_required OR ? = 'openid') AND (? = '' OR p.password_hash = ?)
+		FOR SHARE`, personID, by.method, by.hash, by.hash)
 	if err != nil {
 		return "", err
 	}

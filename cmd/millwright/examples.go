@@ -130,6 +130,8 @@ var examples = map[string][]string{
 		"millwright people invite ann@example.com --organization acme --admin",
 		"millwright people invite bob@example.com --organization acme --name 'Bob Stone' --definition def_…",
 	},
+	"millwright organizations require-openid": {"millwright organizations require-openid acme"},
+	"millwright organizations lift-openid":    {"millwright organizations lift-openid acme"},
 	"millwright people set-password": {
 		"millwright people set-password ann@example.com",
 		"millwright people set-password ann@example.com --organization acme --generate",

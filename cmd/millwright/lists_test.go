@@ -68,7 +68,7 @@ func TestOrganizationsList(t *testing.T) {
 	if len(list) != 2 {
 		t.Fatalf("listed are %v", list)
 	}
-	wantMembers(t, list[0], "created_at id key name plan read_only suspended")
+	wantMembers(t, list[0], "created_at id key name openid_required plan read_only suspended")
 	wantMembers(t, list[0]["plan"].(map[string]any), "api calls_per_minute integrations manual_work_orders name")
 	polar := list[slices.Index(member(list, "key"), any("polar"))]
 	if polar["id"] != h.Polar.OrganizationID || polar["name"] != "Polar Lifts" || polar["plan"].(map[string]any)["calls_per_minute"] != 100.0 {

@@ -12,7 +12,8 @@ import (
 )
 
 func organizationsCommand() *cobra.Command {
-	return commandGroup("organizations", "List the organizations", listOrganizationsCommand())
+	return commandGroup("organizations", "List the organizations, and decide how their people sign in",
+		listOrganizationsCommand(), requireOpenIDCommand(), liftOpenIDCommand())
 }
 
 func listOrganizationsCommand() *cobra.Command {
@@ -48,7 +49,7 @@ func organizationState(o service.OrganizationRecord) string {
 	for _, limit := range []struct {
 		set  bool
 		name string
-	}{{o.Suspended, "suspended"}, {o.ReadOnly, "read-only"}, {!o.Plan.API, "no API"}} {
+	}{{o.Suspended, "suspended"}, {o.ReadOnly, "read-only"}, {!o.Plan.API, "no API"}, {o.OpenIDRequired, "no passwords"}} {
 		if limit.set {
 			limits = append(limits, limit.name)
 		}
@@ -57,4 +58,50 @@ func organizationState(o service.OrganizationRecord) string {
 		return "active"
 	}
 	return strings.Join(limits, ", ")
+}
+
+func requireOpenIDCommand() *cobra.Command {
+	return openIDRequirementCommand(true, &cobra.Command{
+		Use:   "require-openid KEY",
+		Short: "Let the people of an organization sign in only with OpenID Connect",
+		Long: `Let the people of an organization, by key or id, sign in only with the OpenID Connect provider
+of the settings. Sessions that began in another way end, passwords and links for forgotten passwords
+let no one in. Some administrator needs a linked account of the provider, so that someone can sign in.`,
+	}, func(ctx context.Context, s settings, svc *service.Service, id string) error {
+		return svc.RequireOpenID(ctx, service.Operator(), id, s.OIDCIssuer)
+	})
+}
+
+func liftOpenIDCommand() *cobra.Command {
+	return openIDRequirementCommand(false, &cobra.Command{
+		Use:   "lift-openid KEY",
+		Short: "Let the people of an organization sign in with passwords again",
+		Long: `Let the people of an organization, by key or id, sign in with passwords again, also those that they
+have from before. This is the way in if the OpenID Connect provider fails: the organization's log has it,
+and its administrators get a notice. "people set-password" gives someone a password.`,
+	}, func(ctx context.Context, _ settings, svc *service.Service, id string) error {
+		return svc.LiftOpenID(ctx, service.Operator(), id)
+	})
+}
+
+// openIDRequirementCommand completes a command that changes how the people of an organization
+// sign in.
+func openIDRequirementCommand(required bool, cmd *cobra.Command, change func(context.Context, settings, *service.Service, string) error) *cobra.Command {
+	var out output
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return operate(cmd, func(ctx context.Context, s settings, svc *service.Service) error {
+			id, err := organizationID(ctx, svc, args[0])
+			if err != nil {
+				return err
+			}
+			if err := change(ctx, s, svc, id); err != nil {
+				return describeError(err, "organization "+args[0])
+			}
+			value := map[string]any{"id": id, "openid_required": required}
+			return out.show(cmd, value, func(w io.Writer) { fmt.Fprintf(w, "organization\t%s\t\nOpenID required\t%t\t\n", id, required) })
+		})
+	}
+	out.flag(cmd)
+	return cmd
 }

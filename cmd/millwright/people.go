@@ -160,7 +160,8 @@ func setPasswordCommand() *cobra.Command {
 		Use:   "set-password PERSON",
 		Short: "Set a person's password; the person's sessions end",
 		Long: `Set the password of a person, by id or e-mail address, to the first line of standard input,
-or to a random one that is printed. The person's sessions end.`,
+or to a random one that is printed. The person's sessions end. While the organization requires OpenID
+Connect, the password lets no one in: "organizations lift-openid" lifts that.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			password := strings.ToLower(rand.Text())

@@ -1,0 +1,76 @@
+package console
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"millwright/models"
+	"millwright/service"
+)
+
+func (c *Console) openIDRequiredRoutes(pages *gin.RouterGroup) {
+	pages.GET("/people/openid", c.recent(c.confirmOpenIDRequired))
+	pages.POST("/people/openid", c.recent(c.setOpenIDRequired))
+}
+
+// issuer names the OpenID provider, "" without one.
+func (c *Console) issuer() string {
+	if c.openID == nil {
+		return ""
+	}
+	return c.openID.options.Issuer
+}
+
+// confirmOpenIDRequired states what requiring OpenID Connect does, or lifting that.
+func (c *Console) confirmOpenIDRequired(r *request) error {
+	return c.renderOpenIDRequired(r, http.StatusOK, newForm(nil))
+}
+
+func (c *Console) renderOpenIDRequired(r *request, status int, f form) error {
+	found, err := c.service.OpenIDRequirementOf(r.ctx(), r.actor(), c.issuer())
+	if err != nil {
+		return err
+	}
+	view := confirmView{Back: Root + "/people", Form: f}
+	provider, organization := c.openIDName(), r.viewer.OrganizationName
+	switch {
+	case found.Required:
+		view.Title, view.Button, view.Action = "Let the people of "+organization+" sign in with passwords again?", "Allow passwords", linkTo("/people/openid", "required", "no")
+		view.Effects = []string{"Passwords work again, also those that people have from before.", "Administrators get a notice."}
+	case c.openID == nil:
+		view.Title, view.Effects = "No OpenID Connect provider", []string{"This installation has no OpenID Connect provider, so no one could sign in. Its operator can set one."}
+	case !found.Linked:
+		view.Title, view.Effects = "Require "+provider+"?", []string{"You have no linked account of " + provider + " yourself, and could not sign in any longer. Link one first."}
+	default:
+		view.Title, view.Button, view.Action = "Require "+provider+" for the people of "+organization+"?", "Require "+provider, linkTo("/people/openid", "required", "yes")
+		view.Effects = []string{
+			"People sign in with " + provider + " only. Passwords and links for forgotten passwords let no one in.",
+			counted(found.Sessions, service.MaxEffects, "session that began in another way ends", "sessions that began in another way end") + " at the next request.",
+		}
+		if found.Unlinked > 0 {
+			view.Effects = append(view.Effects, counted(found.Unlinked, service.MaxEffects, "person has no linked account and cannot", "people have no linked account and cannot")+
+				" sign in. An invitation lets them link one.")
+		}
+		view.Effects = append(view.Effects, "Administrators get a notice. If no one can sign in any longer, an operator's command lifts this.")
+	}
+	return confirmPage.render(r, status, view)
+}
+
+func (c *Console) setOpenIDRequired(r *request) error {
+	page := outcome{to: Root + "/people", again: func(status int, f form) error { return c.renderOpenIDRequired(r, status, f) }}
+	switch r.Query("required") {
+	case "yes":
+		page.done = "openid-required"
+		return r.submit(page, func(ctx context.Context, _ form) error {
+			return c.service.RequireOpenID(ctx, r.actor(), r.viewer.OrganizationID, c.issuer())
+		})
+	case "no":
+		page.done = "openid-lifted"
+		return r.submit(page, func(ctx context.Context, _ form) error {
+			return c.service.LiftOpenID(ctx, r.actor(), r.viewer.OrganizationID)
+		})
+	}
+	return models.Errorf(models.CodeInvalidRequest, "The address of the page says neither to require OpenID Connect nor to lift that.")
+}
