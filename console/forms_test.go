@@ -206,6 +206,7 @@ func TestLinksAreLimited(t *testing.T) {
 	s.Exec(`UPDATE rate_counters SET calls = 500 WHERE calls = 3 AND subject LIKE 'sign-in %'`) // Cat's and the organization's
 	v.Post("/console/people", v.Get("/console/people/new").Form("email", "nia@acme.example.com")).Want(http.StatusTooManyRequests, "At most 500 links an hour are made for Acme Facilities", `value="nia@acme.example.com"`)
 	s.Clock.Advance(time.Hour)
+	v = s.SignedIn("ann")
 	v.Post(cat+"/link", v.Get(cat).Form()).Want(http.StatusSeeOther)
 }
 
