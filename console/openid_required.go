@@ -38,7 +38,7 @@ func (c *Console) renderOpenIDRequired(r *request, status int, f form) error {
 	switch {
 	case found.Required:
 		view.Title, view.Button, view.Action = "Let the people of "+organization+" sign in with passwords again?", "Allow passwords", linkTo("/people/openid", "required", "no")
-		view.Effects = []string{"Passwords work again, also those that people have from before.", "Administrators get a notice."}
+		view.Effects = []string{"Passwords work again, including old ones.", "Administrators get a notice."}
 	case c.openID == nil:
 		view.Title, view.Effects = "No OpenID Connect provider", []string{"This installation has no OpenID Connect provider, so no one could sign in. Its operator can set one."}
 	case !found.Linked:

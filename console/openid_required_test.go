@@ -66,7 +66,7 @@ func TestRequiredOpenIDLetsNoPasswordIn(t *testing.T) {
 			t.Errorf("the right password of %s gets another page than a wrong one", email)
 		}
 	}
-	// Of two organizations, only the other one is there.
+	// The password still works in another organization.
 	v := s.NewVisitor()
 	v.Post("/console/sign-in", credentials("bob@acme.example.com", consoletest.Password)).Want(http.StatusSeeOther)
 	v.Get("/console").Want(http.StatusOK, "Polar Lifts")

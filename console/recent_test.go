@@ -16,7 +16,7 @@ import (
 )
 
 // sensitive are the routes that take a recent sign-in: they show or make secrets, or decide
-// who may do what and who signs in how.
+// who may do what and how people sign in.
 var sensitive = []string{
 	"POST /console/sign-in/again",
 	"POST /console/account/sessions/end-others", "POST /console/account/sessions/:id/end",
@@ -197,7 +197,7 @@ func keptForm(p consoletest.Page) url.Values {
 	return form
 }
 
-// Whoever has a session guesses the password no faster than at the sign-in.
+// Someone with a stolen session guesses the password no faster than at the sign-in.
 func TestGuessingToSignInAgainIsLimited(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
@@ -321,7 +321,7 @@ func TestSignInsThatTheProviderRemembersAreNotRecent(t *testing.T) {
 	}
 }
 
-// Whoever finds a session of someone without a password cannot give her one.
+// A stolen session of someone without a password does not set one.
 func TestAFirstPasswordTakesARecentSignIn(t *testing.T) {
 	t.Parallel()
 	s, _ := newOpenIDSite(t)

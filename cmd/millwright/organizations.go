@@ -76,8 +76,8 @@ func liftOpenIDCommand() *cobra.Command {
 	return openIDRequirementCommand(false, &cobra.Command{
 		Use:   "lift-openid KEY",
 		Short: "Let the people of an organization sign in with passwords again",
-		Long: `Let the people of an organization, by key or id, sign in with passwords again, also those that they
-have from before. This is the way in if the OpenID Connect provider fails: the organization's log has it,
+		Long: `Let the people of an organization, by key or id, sign in with passwords again, including their
+old ones. This is the way in if the OpenID Connect provider fails: the organization's log has it,
 and its administrators get a notice. "people set-password" gives someone a password.`,
 	}, func(ctx context.Context, _ settings, svc *service.Service, id string) error {
 		return svc.LiftOpenID(ctx, service.Operator(), id)
