@@ -15,8 +15,8 @@ import (
 	"millwright/service/servicetest"
 )
 
-// sensitive are the routes that take a recent sign-in: they show or make secrets, or decide
-// who may do what and how people sign in.
+// sensitive are the routes that take a recent sign-in: those with secrets, permissions and
+// ways to sign in.
 var sensitive = []string{
 	"POST /console/sign-in/again",
 	"POST /console/account/sessions/end-others", "POST /console/account/sessions/:id/end",
