@@ -76,7 +76,13 @@ func (n *Notices) mailLink(ctx context.Context, link service.LinkEmail) error {
 	if recorded := n.Service.RecordLinkEmail(context.WithoutCancel(ctx), link, outcome); recorded != nil {
 		return recorded
 	}
+	return n.unlessAboutRecipient(ctx, err)
+}
+
+// unlessAboutRecipient logs an error that concerns one message alone, and returns others.
+func (n *Notices) unlessAboutRecipient(ctx context.Context, err error) error {
 	if aboutRecipient(err) {
+		n.Instrumentation.mailFailed(ctx, err)
 		return nil
 	}
 	return err
@@ -91,9 +97,8 @@ func (n *Notices) MailIdentityNotices(ctx context.Context) (more bool, err error
 		if err != nil {
 			return false, err
 		}
-		if _, _, err = n.mailNotices(ctx, id); aboutRecipient(err) {
-			err = nil
-		}
+		_, _, err = n.mailNotices(ctx, id)
+		err = n.unlessAboutRecipient(ctx, err)
 	}
 	return len(identities) > 0, err
 }

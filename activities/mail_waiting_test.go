@@ -2,11 +2,17 @@ package activities_test
 
 import (
 	"context"
+	"log/slog"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"millwright/activities"
+	"millwright/mail/mailtest"
 	"millwright/models"
 	"millwright/service"
 	"millwright/service/servicetest"
@@ -188,13 +194,9 @@ func TestSecurityNoticesStayInTheInbox(t *testing.T) {
 	h := newMailHarness(t)
 	h.notices.Mailer = nil
 	h.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at) VALUES ($1, $2, 'person.role_changed', $2, $3)`, h.ID("acme"), h.ID("bob"), h.Clock.Now())
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { h.notices.Run(ctx); close(ended) }()
-	for servicetest.Value[int](h.Fixture, `SELECT count(*) FROM notices WHERE mail = 'waiting'`) > 0 {
+	if _, err := h.notices.MailIdentityNotices(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	stop()
-	<-ended
 	h.wantNotices("1 inbox")
 }
 
@@ -225,4 +227,59 @@ func TestNamesInMailsAreNoLinks(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The log says that mail waits, and neither for whom nor with what link.
+func TestMailingLogsNothingPersonal(t *testing.T) {
+	h := mailing(newMailHarness(t))
+	h.Exec(`UPDATE people SET admin = id = $1`, h.ID("ann"))
+	log := &lines{logged: make(chan struct{}, 100)}
+	var err error
+	if h.notices.Instrumentation, err = activities.NewInstrumentation(prometheus.NewRegistry(), nil, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))); err != nil {
+		t.Fatal(err)
+	}
+	h.invite("Nia Moor", "nia@acme.example.com")
+	links, err := h.ClaimLinkEmails(t.Context())
+	if err != nil || len(links) != 1 {
+		t.Fatal(links, err)
+	}
+	if err := h.RecordLinkEmail(t.Context(), links[0], service.MailWaiting); err != nil {
+		t.Fatal(err)
+	}
+	h.Clock.Advance(time.Hour)
+	h.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at) VALUES ($1, $2, 'person.role_changed', $2, $3)`, h.ID("acme"), h.ID("ann"), h.Clock.Now())
+	h.server.At(mailtest.Sender, mailtest.Reply(421, "no mail for nia@acme.example.com"))
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { h.notices.Run(ctx) })
+	for range 2 { // the link's, and the notice's
+		<-log.logged
+	}
+	stop()
+	running.Wait()
+	for _, never := range []string{"example.com", "Nia", "Ann", "Acme", "Field", links[0].Token, "no mail for"} {
+		if strings.Contains(log.String(), never) {
+			t.Errorf("the log has %q:\n%s", never, log.String())
+		}
+	}
+}
+
+// lines is a log that tells of each line.
+type lines struct {
+	mu     sync.Mutex
+	text   strings.Builder
+	logged chan struct{}
+}
+
+func (l *lines) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.logged <- struct{}{}
+	return l.text.Write(line)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

@@ -150,3 +150,37 @@ func TestANoticeOfAnUnreadableRecord(t *testing.T) {
 		}
 	}
 }
+
+// Notices about people, teams, integrations and the organization lead to their pages, with a
+// sentence each.
+func TestSecurityNoticesLeadToTheirPages(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	for _, who := range []string{"ann", "cat"} {
+		for about, notice := range map[string]struct {
+			kind     models.NoticeKind
+			text, to string
+		}{
+			"bob":  {models.NoticeRoleChanged, "A person&#39;s role was changed", "/console/people/" + s.ID("bob")},
+			"crew": {models.NoticeTeamAccess, "Someone joined a team that has permissions in the inventory", "/console/teams/" + s.ID("crew")},
+			"erp":  {models.NoticeSecretRenewed, "An integration&#39;s secret was renewed", "/console/integrations/" + s.ID("erp")},
+			"":     {models.NoticeAccessChanged, "Roles, secrets or ways to sign in were changed", "/console/people"},
+		} {
+			id := s.Acme.OrganizationID
+			if about != "" {
+				id = s.ID(about)
+			}
+			if who == "cat" && about == "erp" { // without the permission Integrations
+				notice.to = "/console/notices?done=read"
+			}
+			s.Exec(`DELETE FROM notices`)
+			s.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at) VALUES ($1, $2, $3, $4, now())`, s.Acme.OrganizationID, s.ID(who), notice.kind, id)
+			v := s.SignedIn(who)
+			v.Get("/console/notices").Want(http.StatusOK, notice.text)
+			path := "/console/notices/" + servicetest.Value[string](s.Fixture, `SELECT id::text FROM notices`) + "/open"
+			if to := v.Post(path, nil).Want(http.StatusSeeOther).Location(); to != notice.to {
+				t.Errorf("%s of %q leads %s to %s, want %s", notice.kind, about, who, to, notice.to)
+			}
+		}
+	}
+}

@@ -82,8 +82,8 @@ var backlogQuery = with(`
 		(SELECT failed FROM kept) AS failed, (SELECT held FROM kept) AS held,
 		(SELECT count(*) FROM (SELECT FROM looks_owed LIMIT @max) x) AS dirty_records,
 		(SELECT min(since) FROM looks_owed) AS oldest_dirty,
-		(SELECT count(*) FROM (SELECT FROM notices WHERE mail = 'waiting' LIMIT @max) x) AS mails,
-		(SELECT min(created_at) FROM notices WHERE mail = 'waiting') AS oldest_mail,
+		(SELECT count(*) FROM (SELECT FROM notices WHERE mail = 'waiting' UNION ALL SELECT FROM sign_in_links WHERE sealed IS NOT NULL LIMIT @max) x) AS mails,
+		least((SELECT min(created_at) FROM notices WHERE mail = 'waiting'), (SELECT min(created_at) FROM sign_in_links WHERE sealed IS NOT NULL)) AS oldest_mail,
 		(SELECT unclaimed FROM waiting) AS unclaimed_addresses,
 		(SELECT count(*) FROM (SELECT FROM open_deliveries
 			WHERE status = 'retrying' AND next_attempt_at < @unclaimed_since LIMIT @max) x) AS unclaimed_retries,

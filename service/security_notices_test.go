@@ -100,3 +100,32 @@ func TestFormerEmailIsTold(t *testing.T) {
 		t.Errorf("%d former addresses are kept", n)
 	}
 }
+
+// Links are counted within an organization: a stranger's cannot use up those of another.
+func TestLinksOfAnotherOrganizationAreNotCounted(t *testing.T) {
+	s := newHarness(t)
+	s.Service = s.NewInstance(servicetest.MailLinks)
+	s.Exec(`UPDATE people SET email = 'BOB@acme.example.com' WHERE id = $1`, s.ID("ola"))
+	for range 3 {
+		if _, err := s.NewPersonLink(t.Context(), s.as("pia"), s.ID("ola"), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := s.NewPersonLink(t.Context(), s.as("pia"), s.ID("ola"), false)
+	if models.CodeOf(err) != models.CodeRateLimited {
+		t.Errorf("a fourth link: %v", err)
+	}
+	if _, err := s.NewPersonLink(t.Context(), service.Operator(), s.ID("ola"), false); err != nil {
+		t.Errorf("an operator's link: %v", err)
+	}
+	if err := s.ForgotPassword(t.Context(), "bob@acme.example.com", service.Client{Network: "192.0.2.1"}); err != nil {
+		t.Fatal(err)
+	}
+	links := map[string]int{}
+	for _, link := range s.MailedLinks() {
+		links[link.Organization]++
+	}
+	if want := map[string]int{"Acme Facilities": 1, "Polar Lifts": 3}; !maps.Equal(links, want) {
+		t.Errorf("links by organization: %v, want %v", links, want)
+	}
+}

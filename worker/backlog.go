@@ -115,7 +115,7 @@ var backlogGauges = []backlogGauge{
 		count(func(b service.Backlog) int { return b.DirtyRecords })),
 	gauge("looks_oldest_seconds", "How long the oldest dirty record has been dirty; 0 for no record.",
 		age(func(b service.Backlog) *models.Time { return b.OldestDirty })),
-	gauge("mails_waiting", "Notices waiting to be sent by e-mail; counted up to 100,000.",
+	gauge("mails_waiting", "Notices and sign-in links waiting to be sent by e-mail; counted up to 100,000.",
 		count(func(b service.Backlog) int { return b.Mails })),
 	gauge("mails_oldest_seconds", "Age of the oldest notice waiting to be sent by e-mail; 0 for no notice.",
 		age(func(b service.Backlog) *models.Time { return b.OldestMail })),

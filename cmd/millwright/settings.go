@@ -60,7 +60,7 @@ type settings struct {
 	RetryWorkflows  int             `env:"WEBHOOK_RETRY_WORKFLOWS" envDefault:"1000" doc:"how many retrying deliveries of one address have a workflow at a time; others are retried all the same"`
 	AllowNetworks   []netip.Prefix  `env:"WEBHOOK_ALLOW_NETWORKS" doc:"non-public networks that webhooks may reach, separated by commas; for development"`
 	AllowHTTP       bool            `env:"WEBHOOK_ALLOW_HTTP" envDefault:"false" doc:"allow http:// webhook addresses; for development"`
-	SMTPURL         string          `env:"SMTP_URL" secret:"true" doc:"mail server, as smtp://host:port or smtp://user:password@host:port; without it notices are shown only in the app's inbox"`
+	SMTPURL         string          `env:"SMTP_URL" secret:"true" doc:"mail server, as smtp://host:port or smtp://user:password@host:port; without it notices are shown only in the app's inbox, and links for signing in to those who make them; the api and the worker need it"`
 	MailFrom        string          `env:"MAIL_FROM" envDefault:"Millwright <no-reply@localhost>" doc:"sender of e-mails, as Name <address>"`
 	OIDCIssuer      string          `env:"OIDC_ISSUER" form:"url" doc:"OpenID Connect provider with which people sign in to the console, besides passwords; its redirect address is MILLWRIGHT_PUBLIC_URL/console/openid/callback"`
 	OIDCClientID    string          `env:"OIDC_CLIENT_ID" doc:"client id at that provider"`
