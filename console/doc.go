@@ -30,9 +30,13 @@
 //		return thingsPage.show(r, thingsView{…})
 //	}
 //
+// Pages and forms about secrets, permissions and ways to sign in take c.recent instead of
+// c.signedIn: people whose sign-in is not recent sign in again first (recent.go).
+//
 // The template defines "title" and "content", whose dot is the view. A test executes every
 // template with empty and with hostile views. Others fail until they list the new route:
-// TestEveryPageIsAccessible, and TestADoubleClickActsOnce for a form. An entry of sections (pages.go) puts a page
+// TestEveryPageIsAccessible, and for a form TestADoubleClickActsOnce and
+// TestSensitiveRoutesTakeARecentSignIn. An entry of sections (pages.go) puts a page
 // into the sidebar for those who may see it. Methods are added to Service (service.go).
 //
 // Parts for templates: {{template "time" .At}} of r.moment(t), {{template "state" .State}}
