@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -189,6 +191,57 @@ func TestMailServerDown(t *testing.T) {
 	server.Up()
 	awaitMail(t, server, "wilhelmina.ostrowski assigned to you", "bartholomew.quince assigned to you", "ottilie.quarrington complete")
 	h.awaitWorkflow(workflows.WorkOrderID(id), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+}
+
+// A link for a forgotten password arrives although the mail server was down and the worker
+// that tried first was killed. Neither process logs anything of it, and Temporal has none of it.
+func TestALinkArrivesAfterTheMailServerWasDown(t *testing.T) {
+	t.Parallel()
+	server := mailtest.NewServer(t, mailtest.Options{})
+	h := newMailHarness(t, server, settings{"LOG_LEVEL": "DEBUG"})
+	first := h.startWorker()
+	api := h.startAPI(nil)
+	server.Down()
+	base := h.settings["MILLWRIGHT_PUBLIC_URL"]
+	response, err := http.PostForm(base+"/console/forgotten", url.Values{"email": {workerEmail}, "form_key": {"forgotten"}}) //nolint:noctx // a test
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	eventually(t, mailLimit, "the mail server was tried", func() bool { return server.Seen(mailtest.Connect) > 0 })
+	first.kill()
+	second := h.startWorker()
+	server.Up()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*mailLimit) // the lease of the first worker has to end
+	defer cancel()
+	if err := server.Wait(ctx, func() bool { return len(server.Messages()) > 0 }); err != nil {
+		t.Fatal(err)
+	}
+	message := server.Messages()[0]
+	link := regexp.MustCompile(regexp.QuoteMeta(base) + `/console/reset/(\S+)`).FindStringSubmatch(message.Text)
+	if link == nil || message.Recipient != workerEmail {
+		t.Fatalf("a message to %s:\n%s", message.Recipient, message.Text)
+	}
+	page, err := http.Get(link[0]) //nolint:noctx // a test
+	if err != nil {
+		t.Fatal(err)
+	}
+	page.Body.Close()
+	if page.StatusCode != http.StatusOK {
+		t.Errorf("the link leads to %d", page.StatusCode)
+	}
+	if n := h.count(`SELECT count(*) FROM sign_in_links WHERE sealed IS NOT NULL`); n != 0 {
+		t.Errorf("%d tokens are kept", n)
+	}
+	places := h.temporalData()
+	places["the log of the api"], places["the log of the first worker"], places["the log of the second worker"] = api.log.String(), first.log.String(), second.log.String()
+	for place, text := range places {
+		for _, secret := range []string{link[1], workerEmail, "Ostrowski"} {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s has %q", place, secret)
+			}
+		}
+	}
 }
 
 func TestNoticesStayInTheInboxWithoutAMailServer(t *testing.T) {

@@ -87,14 +87,10 @@ const (
 	concurrentRecordMails = 1000
 )
 
-// Worker runs the workflows and activities of every task queue, and sends the mail that
-// belongs to no workflow.
+// Worker runs the workflows and activities of every task queue.
 type Worker struct {
 	queues []sdkworker.Worker
-	mail   *activities.Notices
-	// stopMail ends mailing.
-	stopMail context.CancelFunc
-	mailing  sync.WaitGroup
+	mail   activities.Notices
 }
 
 // New returns a worker with everything registered.
@@ -126,10 +122,9 @@ func New(o Options) *Worker {
 		Service: o.Service, Mailer: o.Mailer, SendSlots: make(chan struct{}, concurrentMails), Instrumentation: o.Instrumentation,
 	}
 	registerActivities(o, notices, main, records, []sdkworker.Worker{main, webhooks}, []sdkworker.Worker{deliveries, retries})
-	// It does not wait for the slots of record workflows.
-	mail := *notices
-	mail.SendSlots = make(chan struct{}, concurrentMails)
-	return &Worker{queues: []sdkworker.Worker{main, webhooks, deliveries, retries, records}, mail: &mail, stopMail: func() {}}
+	w := &Worker{[]sdkworker.Worker{main, webhooks, deliveries, retries, records}, *notices}
+	w.mail.SendSlots = make(chan struct{}, concurrentMails) // it does not wait for the mail of records
+	return w
 }
 
 // registerActivities registers everything. addresses and deliveries are the queues of those
@@ -174,26 +169,24 @@ func Register(r sdkworker.WorkflowRegistry) {
 func (w *Worker) Start() error {
 	for i, queue := range w.queues {
 		if err := queue.Start(); err != nil {
-			w.queues = w.queues[:i]
-			w.Stop()
+			(&Worker{queues: w.queues[:i]}).Stop()
 			return err
 		}
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	w.stopMail = stop
-	w.mailing.Go(func() { w.mail.Run(ctx) })
 	return nil
 }
 
+// Mail sends the mail that belongs to no workflow until the context ends: sign-in links, and
+// notices about identities.
+func (w *Worker) Mail(ctx context.Context) { w.mail.Run(ctx) }
+
 // Stop accepts no new work and waits for running activities, at most Options.StopTimeout.
 func (w *Worker) Stop() {
-	w.stopMail()
 	var stopped sync.WaitGroup
 	for _, queue := range w.queues {
 		stopped.Go(queue.Stop)
 	}
 	stopped.Wait()
-	w.mailing.Wait()
 }
 
 // Prepare creates the search attributes and schedules that the worker needs. It
