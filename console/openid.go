@@ -89,8 +89,8 @@ type openIDState struct {
 	State, Nonce, Verifier string
 	// Invitation is the token of an invitation to accept, Next the page that follows.
 	Invitation, Next string
-	// Again is when a person who is signed in began to sign in again, in Unix time, else 0.
-	Again int64
+	// Again is the request of a person who is signed in to sign in again, "" for others.
+	Again string
 }
 
 // openIDName is what the sign-in page calls the provider, "" without one.
@@ -118,7 +118,11 @@ func (c *Console) startOpenIDAgain(r *request) error {
 	if next == "" {
 		next = page
 	}
-	return c.goToProvider(r, page, openIDState{Again: r.viewer.At.Unix(), Next: localPath(next)},
+	request, err := c.service.BeginSignInAgain(r.viewer)
+	if err != nil {
+		return err
+	}
+	return c.goToProvider(r, page, openIDState{Again: request, Next: localPath(next)},
 		oauth2.SetAuthURLParam("max_age", "0"), oauth2.SetAuthURLParam("prompt", "login"))
 }
 
@@ -158,7 +162,7 @@ func (c *Console) finishOpenID(r *request) error {
 	if err != nil {
 		return c.openIDFails(r, err)
 	}
-	if state.Again != 0 {
+	if state.Again != "" {
 		return c.finishOpenIDAgain(r, account, state)
 	}
 	var signedIn service.SignedIn
@@ -188,7 +192,7 @@ func (c *Console) finishOpenIDAgain(r *request, account service.OpenIDAccount, s
 	if !r.isSignedIn() {
 		return r.askToSignIn()
 	}
-	err := c.service.SignInAgainOpenID(r.ctx(), r.viewer, account, time.Unix(state.Again, 0))
+	err := c.service.SignInAgainOpenID(r.ctx(), r.viewer, account, state.Again)
 	if errors.Is(err, service.ErrSignInFailed) {
 		c.metrics.signIns.WithLabelValues(signInFailed).Inc()
 		return c.renderAgain(r, http.StatusUnauthorized, againView{

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"errors"
 	"html"
 	"net/http"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 	"millwright/console"
 	"millwright/console/consoletest"
 	"millwright/models"
+	"millwright/service"
 	"millwright/service/servicetest"
 )
 
@@ -278,6 +280,37 @@ func TestSigningInAgainWithOpenID(t *testing.T) {
 		t.Errorf("a visitor is led to %s", to)
 	}
 	v.Do(http.MethodGet, "/console/openid/again", nil, "Sec-Fetch-Site", "cross-site").Want(http.StatusSeeOther)
+}
+
+// The time of the request is not the browser's to tell: someone with a stolen session would
+// name an earlier one, and use a sign-in that the provider remembers.
+func TestRequestsToSignInAgainAreSealed(t *testing.T) {
+	t.Parallel()
+	s, p := newOpenIDSite(t)
+	one, other := viewerOf(t, s, s.SignedIn("ann")), viewerOf(t, s, s.SignedIn("ann"))
+	request := func(viewer service.Viewer) string {
+		sealed, err := s.BeginSignInAgain(viewer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sealed
+	}
+	mine, theirs := request(one), request(other)
+	again := func(request string) error {
+		return s.SignInAgainOpenID(t.Context(), one, service.OpenIDAccount{Issuer: p.URL, Subject: "subject-1", AuthenticatedAt: s.Clock.Now()}, request)
+	}
+	for name, request := range map[string]string{"no request": "", "a made-up one": "eyJhIjoxfQ", "a changed one": mine[:len(mine)-1], "another session's": theirs} {
+		if err := again(request); !errors.Is(err, service.ErrSignInFailed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := again(mine); err != nil {
+		t.Errorf("the session's own: %v", err)
+	}
+	s.Clock.Advance(11 * time.Minute)
+	if err := again(mine); !errors.Is(err, service.ErrSignInFailed) {
+		t.Errorf("after eleven minutes: %v", err)
+	}
 }
 
 // A form whose time has passed stays in its tab while the person signs in at the provider in

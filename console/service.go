@@ -137,7 +137,8 @@ type SignInService interface {
 	ForgotPassword(ctx context.Context, email string, client service.Client) error
 	MailsLinks() bool
 	SignInAgain(ctx context.Context, viewer service.Viewer, password string, client service.Client) error
-	SignInAgainOpenID(ctx context.Context, viewer service.Viewer, account service.OpenIDAccount, requested time.Time) error
+	SignInAgainOpenID(ctx context.Context, viewer service.Viewer, account service.OpenIDAccount, request string) error
+	BeginSignInAgain(viewer service.Viewer) (string, error)
 	RenewRecent(context.Context, service.Viewer) error
 	Link(ctx context.Context, token string) (service.LinkView, error)
 	UseLink(context.Context, service.LinkUse) (service.SignedIn, error)

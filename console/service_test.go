@@ -11,7 +11,7 @@ import (
 
 // signInFunctions serve no records, so they take no actor.
 var signInFunctions = []string{
-	"AcceptWithOpenID", "ChooseOrganization", "ForgotPassword", "Link", "MailsLinks", "RenewRecent", "Session", "SignIn", "SignInAgain", "SignInAgainOpenID", "SignInOpenID",
+	"AcceptWithOpenID", "BeginSignInAgain", "ChooseOrganization", "ForgotPassword", "Link", "MailsLinks", "RenewRecent", "Session", "SignIn", "SignInAgain", "SignInAgainOpenID", "SignInOpenID",
 	"SignOut", "UseLink",
 }
 

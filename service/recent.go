@@ -43,14 +43,35 @@ func (s *Service) SignInAgain(ctx context.Context, viewer Viewer, password strin
 		pgx.NamedArgs{"session": viewer.SessionID})
 }
 
-// clockSkew is how far the clock of an OpenID provider may be behind.
-const clockSkew = 30 * time.Second
+const (
+	// againLifetime is how long signing in again with an OpenID provider may take.
+	againLifetime = 10 * time.Minute
+	// clockSkew is how far the clock of an OpenID provider may be behind.
+	clockSkew = 30 * time.Second
+	// againUse is what an againRequest is sealed for.
+	againUse = "sign in again"
+)
+
+// againRequest is when a session began to sign in again. It is sealed: someone with a stolen
+// session would write an earlier time, and use a sign-in that the provider remembers.
+type againRequest struct {
+	SessionID string `json:"s"`
+	At        int64  `json:"a"`
+}
+
+// BeginSignInAgain returns the request that SignInAgainOpenID takes after the provider was
+// asked.
+func (s *Service) BeginSignInAgain(viewer Viewer) (string, error) {
+	return s.sealText(againRequest{viewer.SessionID, s.Now().Unix()}, againUse)
+}
 
 // SignInAgainOpenID makes the sign-in of the viewer's session recent by an account that is
 // linked to the person, and that the provider says it authenticated since the request, not
 // from an earlier sign-in that it remembers. Errors: ErrSignInFailed, unavailable.
-func (s *Service) SignInAgainOpenID(ctx context.Context, viewer Viewer, account OpenIDAccount, requested time.Time) error {
-	if account.AuthenticatedAt.Before(requested.Add(-clockSkew)) || !models.IsText(account.Issuer+account.Subject) {
+func (s *Service) SignInAgainOpenID(ctx context.Context, viewer Viewer, account OpenIDAccount, request string) error {
+	var asked againRequest
+	if !s.openText(request, againUse, &asked) || asked.SessionID != viewer.SessionID || s.Now().Sub(time.Unix(asked.At, 0)) > againLifetime ||
+		account.AuthenticatedAt.Before(time.Unix(asked.At, 0).Add(-clockSkew)) || !models.IsText(account.Issuer+account.Subject) {
 		return ErrSignInFailed
 	}
 	return s.authenticated(ctx, s.byOpenID(account), `

@@ -19,8 +19,6 @@ var ErrNoSession = errors.New("there is no such session")
 type Viewer struct {
 	Actor
 	SessionID string
-	// At is the time of the request.
-	At models.Time
 	// Recent is whether the person has signed in a short time ago (models.RecentSignIn).
 	Recent bool
 	Email  string
@@ -99,7 +97,7 @@ func (s *Service) Session(ctx context.Context, token string) (Viewer, error) {
 		Actor: Actor{
 			IdentityID: row.IdentityID, OrganizationID: row.OrganizationID, Kind: models.KindPerson, Name: row.Name, ShowPeople: true,
 		},
-		SessionID: row.SessionID, At: now, Recent: row.Recent, OpenIDRequired: row.OpenIDRequired, Email: row.Email, HasPassword: row.HasPassword, OrganizationName: row.OrganizationName,
+		SessionID: row.SessionID, Recent: row.Recent, OpenIDRequired: row.OpenIDRequired, Email: row.Email, HasPassword: row.HasPassword, OrganizationName: row.OrganizationName,
 		Admin: row.Admin, Grants: row.Grants, ReadOnly: row.ReadOnly, API: row.API, ManualWorkOrders: row.ManualWorkOrders,
 		TimeZone: row.TimeZone, Theme: row.Theme, UnreadNotices: row.UnreadNotices,
 	}, nil
