@@ -203,7 +203,7 @@ func TestALinkArrivesAfterTheMailServerWasDown(t *testing.T) {
 	api := h.startAPI(nil)
 	server.Down()
 	base := h.settings["MILLWRIGHT_PUBLIC_URL"]
-	response, err := http.PostForm(base+"/console/forgotten", url.Values{"email": {workerEmail}, "form_key": {"forgotten"}}) //nolint:noctx // a test
+	response, err := http.PostForm(base+"/console/forgotten", url.Values{"email": {workerEmail}, "form_key": {"forgotten"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestALinkArrivesAfterTheMailServerWasDown(t *testing.T) {
 	if link == nil || message.Recipient != workerEmail {
 		t.Fatalf("a message to %s:\n%s", message.Recipient, message.Text)
 	}
-	page, err := http.Get(link[0]) //nolint:noctx // a test
+	page, err := http.Get(link[0])
 	if err != nil {
 		t.Fatal(err)
 	}
