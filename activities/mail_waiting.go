@@ -88,7 +88,7 @@ func (n *Notices) unlessAboutRecipient(ctx context.Context, err error) error {
 	return err
 }
 
-// MailIdentityNotices sends waiting notices about one identity of each organization, and
+// MailIdentityNotices sends some waiting notices about one identity of each organization, and
 // reports whether there may be more. It fails, to be called again later, if the mail server
 // does not accept them now: they stay claimed for minutes, and others come first.
 func (n *Notices) MailIdentityNotices(ctx context.Context) (more bool, err error) {
@@ -97,7 +97,10 @@ func (n *Notices) MailIdentityNotices(ctx context.Context) (more bool, err error
 		if err != nil {
 			return false, err
 		}
-		_, _, err = n.mailNotices(ctx, id)
+		var run mailRun
+		if _, err = n.mailSome(ctx, id, &run); err == nil {
+			err = run.rejected
+		}
 		err = n.unlessAboutRecipient(ctx, err)
 	}
 	return len(identities) > 0, err

@@ -283,3 +283,25 @@ func (l *lines) String() string {
 	defer l.mu.Unlock()
 	return l.text.String()
 }
+
+// An import may notify thousands: organizations take turns with their notices, too.
+func TestOrganizationsTakeTurnsWithNotices(t *testing.T) {
+	h := newMailHarness(t)
+	h.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at)
+		SELECT $1, $2, 'organization.access_changed', $1, $3::timestamptz + n * interval '1 microsecond' FROM generate_series(1, 450) n`, h.ID("acme"), h.ID("ann"), h.Clock.Now())
+	h.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at) VALUES ($1, $2, 'person.role_changed', $2, $3)`,
+		h.ID("polar"), h.ID("pia"), h.Clock.Now())
+	if more, err := h.notices.MailIdentityNotices(t.Context()); err != nil || !more {
+		t.Fatal(more, err)
+	}
+	if waiting := servicetest.Value[string](h.Fixture, `SELECT string_agg(n.n::text, ' ') FROM (SELECT count(*) AS n FROM notices WHERE mail = 'waiting' GROUP BY organization_id) n`); waiting != "250" {
+		t.Errorf("%s notices wait after the first turn, want 250 of one organization", waiting)
+	}
+	for more := true; more; {
+		var err error
+		if more, err = h.notices.MailIdentityNotices(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.wantNotices("451 sent")
+}

@@ -36,54 +36,62 @@ type MailResult struct {
 // sent before the next one is sent. It fails, to be retried, if the mail server
 // does not accept every message now. A message rejected because of its recipient
 // does not delay the others.
-func (n *Notices) MailNotices(ctx context.Context, recordID string) (result MailResult, err error) {
-	// Deferred messages stay claimed until the end, so that the next claim finds others.
-	result, deferred, err := n.mailNotices(ctx, recordID)
-	for _, email := range deferred {
+func (n *Notices) MailNotices(ctx context.Context, recordID string) (MailResult, error) {
+	var run mailRun
+	more, err := true, error(nil)
+	for more && err == nil {
+		more, err = n.mailSome(ctx, recordID, &run)
+	}
+	// Deferred messages stay claimed until here, so that the next claim finds others.
+	for _, email := range run.deferred {
 		if released := n.Service.RecordNoticeEmail(context.WithoutCancel(ctx), email, service.MailWaiting); err == nil {
 			err = released
 		}
 	}
-	return result, err
+	if err == nil {
+		err = run.rejected
+	}
+	return run.result, err
 }
 
-// mailNotices is MailNotices that leaves messages which the mail server did not accept
-// claimed, and returns them.
-func (n *Notices) mailNotices(ctx context.Context, recordID string) (result MailResult, deferred []service.NoticeEmail, err error) {
+// mailRun is what became of the messages about a record.
+type mailRun struct {
+	result MailResult
+	// deferred are those that the mail server did not accept. They are still claimed.
+	deferred []service.NoticeEmail
+	// rejected is why one was deferred that did not delay the others.
+	rejected error
+}
+
+// mailSome claims and sends some of the waiting notices about the record, and reports
+// whether others wait.
+func (n *Notices) mailSome(ctx context.Context, recordID string, run *mailRun) (more bool, err error) {
 	if n.Mailer == nil {
-		return result, nil, n.Service.KeepInInbox(ctx, recordID)
+		return false, n.Service.KeepInInbox(ctx, recordID)
 	}
-	var lastError error
-	for {
-		emails, more, err := n.Service.ClaimNoticeEmails(ctx, recordID)
+	emails, more, err := n.Service.ClaimNoticeEmails(ctx, recordID)
+	for i, email := range emails {
+		outcome, err := n.send(ctx, email)
 		if err != nil {
-			return result, deferred, err
+			n.Instrumentation.countMail(service.MailWaiting)
+			run.deferred, run.rejected = append(run.deferred, email), err
+			if !aboutRecipient(err) {
+				run.deferred = append(run.deferred, emails[i+1:]...)
+				return false, err
+			}
+			continue
 		}
-		for i, email := range emails {
-			outcome, err := n.send(ctx, email)
-			if err != nil {
-				n.Instrumentation.countMail(service.MailWaiting)
-				deferred, lastError = append(deferred, email), err
-				if !aboutRecipient(err) {
-					deferred = append(deferred, emails[i+1:]...)
-					return result, deferred, err
-				}
-				continue
-			}
-			if err := n.Service.RecordNoticeEmail(context.WithoutCancel(ctx), email, outcome); err != nil {
-				return result, deferred, err
-			}
-			n.Instrumentation.countMail(outcome)
-			if outcome == service.MailSent {
-				result.Sent++
-			} else {
-				result.Kept++
-			}
+		if err := n.Service.RecordNoticeEmail(context.WithoutCancel(ctx), email, outcome); err != nil {
+			return false, err
 		}
-		if !more {
-			return result, deferred, lastError
+		n.Instrumentation.countMail(outcome)
+		if outcome == service.MailSent {
+			run.result.Sent++
+		} else {
+			run.result.Kept++
 		}
 	}
+	return more, err
 }
 
 // aboutRecipient reports whether the mail server rejected this message alone, for

@@ -58,7 +58,7 @@ const claimNoticeEmailsQuery = `
 				AND created_at IN (SELECT DISTINCT created_at FROM notices
 					WHERE record_id = $1 AND mail = 'waiting' AND (mailing_until IS NULL OR mailing_until < $3)
 					ORDER BY created_at LIMIT $4)
-			FOR UPDATE SKIP LOCKED)
+			ORDER BY created_at, person_id, id LIMIT $5 FOR UPDATE SKIP LOCKED)
 		RETURNING id, organization_id, person_id, kind, record_id, created_at, about, mail_to
 	), emails AS (
 		SELECT array_agg(id ORDER BY id) AS notice_ids, array_agg(kind ORDER BY id) AS kinds,
@@ -87,8 +87,12 @@ const claimNoticeEmailsQuery = `
 		WHERE y.record_id = l.record_id AND y.created_at = l.created_at ORDER BY y.id DESC LIMIT 1) c ON true
 	ORDER BY l.notice_ids`
 
-// maxChangesPerClaim is for how many changes one claim takes the e-mails.
-const maxChangesPerClaim = 10
+// maxChangesPerClaim is for how many changes one claim takes the e-mails, maxNoticesPerClaim
+// how many notices it takes: an import may change the access of thousands.
+const (
+	maxChangesPerClaim = 10
+	maxNoticesPerClaim = 200
+)
 
 // ClaimNoticeEmails returns waiting e-mails about the record, which the caller must
 // send within the lease of three minutes; more is set if others wait. Notices that
@@ -98,18 +102,19 @@ func (s *Service) ClaimNoticeEmails(ctx context.Context, recordID string) (email
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(`UPDATE notices SET mail = 'inbox', mail_to = NULL WHERE record_id = $1 AND mail = 'waiting' AND created_at < $2`,
 		recordID, now.Add(-MailFor))
-	pipeline.Queue(claimNoticeEmailsQuery, recordID, now.Add(mailLease), now, maxChangesPerClaim).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(claimNoticeEmailsQuery, recordID, now.Add(mailLease), now, maxChangesPerClaim, maxNoticesPerClaim).Query(func(rows pgx.Rows) error {
 		emails, err = pgx.CollectRows(rows, pgx.RowToStructByName[NoticeEmail])
 		return err
 	})
 	if err := s.pool.SendBatch(ctx, pipeline).Close(); err != nil {
 		return nil, false, s.translate(err)
 	}
-	changes := map[int64]bool{}
+	changes, notices := map[int64]bool{}, 0
 	for _, l := range emails {
 		changes[l.CreatedAt.UnixMilli()] = true
+		notices += len(l.NoticeIDs)
 	}
-	return emails, len(changes) == maxChangesPerClaim, nil
+	return emails, len(changes) == maxChangesPerClaim || notices == maxNoticesPerClaim, nil
 }
 
 // MailStatus is the mail status of a notice.
