@@ -154,8 +154,9 @@ type Integration struct {
 	// DisabledByService is set by operators; the organization cannot lift it.
 	DisabledByService bool
 	DeletedAt         *Time
-	// OwnerID is the person who created it, nil if an operator or an import did.
-	OwnerID *string
+	// Owners are the people who know its secrets: its creator, unless that was an operator or
+	// an import, and those whom an administrator named.
+	Owners TextArray
 }
 
 // TeamMember is one member of a team.

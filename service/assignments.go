@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"strings"
 
 	"gorm.io/gorm/clause"
 
@@ -10,7 +11,7 @@ import (
 
 // Assign gives an identity a permission definition on a node (spec section 1,
 // the steps in the app), replacing the one it has there. Only inventory managers of
-// the node and administrators may. What an integration can read changes with it, so
+// the node, within their own permissions on it, and administrators may. What an integration can read changes with it, so
 // a trigger ends the sync tokens. Errors: not_found, permission_denied,
 // validation_failed, unavailable.
 func (s *Service) Assign(ctx context.Context, actor Actor, nodeID, identityID, definitionID string) error {
@@ -39,6 +40,9 @@ func (s *Service) assign(ctx context.Context, actor Actor, nodeID, definitionID 
 			return err
 		}
 		if err := known.check(node); err != nil {
+			return err
+		}
+		if err := t.withinRights(actor, node, nodeID, definitionID, textOf(known.Held)); err != nil {
 			return err
 		}
 		if err := t.matchesForm(AssignmentRecord{nodeID, identityID, known.Held}, node.OrganizationID, nodeID); err != nil {
@@ -84,6 +88,9 @@ func (s *Service) Unassign(ctx context.Context, actor Actor, nodeID, identityID 
 		case err != nil:
 			return err
 		}
+		if err := t.withinRights(actor, node, nodeID, held.DefinitionID); err != nil {
+			return err
+		}
 		if err := t.matchesForm(AssignmentRecord{nodeID, identityID, &held.DefinitionID}, node.OrganizationID, nodeID); err != nil {
 			return err
 		}
@@ -107,13 +114,15 @@ type AssignmentRecord struct {
 type lockedNode struct {
 	OrganizationID string
 	Kind           models.NodeKind
-	// May is whether the actor may change them, Visible whether it may see the node.
-	May, Visible bool
+	// May is whether the actor may change them, Admin whether it is an administrator, Visible
+	// whether it may see the node.
+	May, Admin, Visible bool
 }
 
 var lockNodeQuery = `
 	SELECT n.organization_id, n.kind,
 		` + with(givesPermissions, "actor", "@actor", "organization", "n.organization_id", "node", "n.id") + ` AS may,
+		coalesce((SELECT admin FROM people WHERE id = @actor), false) AS admin,
 		@operator OR EXISTS (SELECT FROM ` + with(rightsOn, "node", "n.id", "actor", "@actor") + `) AS visible
 	FROM inventory_nodes n
 	WHERE n.id = @node
@@ -137,6 +146,36 @@ func (t *ormTx) lockNode(actor Actor, nodeID string) (lockedNode, error) {
 		return node, errNoManager()
 	}
 	return node, models.NotFound()
+}
+
+// exceeds are the permissions of the definition {d} that {actor} lacks on the node {node}. For
+// a definition that applies below, those count that the actor has below too. An inventory
+// manager's role is among them as inventory_manager.
+var exceeds = `ARRAY(
+		SELECT wanted FROM unnest({d}.grants || CASE WHEN {d}.inventory_manager THEN '{inventory_manager}' ELSE '{}' END::text[]) wanted
+		EXCEPT SELECT held FROM (SELECT unnest(d.grants || CASE WHEN d.inventory_manager THEN '{inventory_manager}' ELSE '{}' END::text[]) AS held
+			FROM ` + rightsOn + ` AND (d.applies_below OR NOT {d}.applies_below)) own
+		ORDER BY 1)`
+
+// withinRights rejects a manager who would give, replace or take away more than she has on the
+// node herself: she could get it by an identity of hers. Administrators may give everything.
+// Errors: permission_denied.
+func (t *ormTx) withinRights(actor Actor, node lockedNode, nodeID string, definitionIDs ...string) error {
+	if node.Admin {
+		return nil
+	}
+	type excess struct {
+		Name    string
+		Missing models.TextArray
+	}
+	found, err := scanAll[excess](t, `SELECT * FROM (SELECT p.name, `+with(exceeds, "d", "p", "actor", "@actor", "node", "@node")+` AS missing
+		FROM permission_definitions p WHERE p.id = ANY (@definitions)) x WHERE cardinality(missing) > 0 ORDER BY name`,
+		map[string]any{"actor": actor.IdentityID, "node": nodeID, "definitions": models.TextArray(definitionIDs)})
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	return models.Errorf(models.CodePermissionDenied, "“%s” has permissions that you lack on the node (%s). Only an administrator gives, replaces or removes it here.",
+		found[0].Name, strings.Join(found[0].Missing, ", "))
 }
 
 func errNoManager() error {

@@ -128,6 +128,7 @@ type importIntegration struct {
 	Name                   *string         `yaml:"name"`
 	Scopes                 []string        `yaml:"scopes"`
 	OrganizationDefinition *string         `yaml:"organization_definition"`
+	Owners                 []string        `yaml:"owners"`
 	ClientID               *string         `yaml:"client_id"`
 	ClientSecret           *string         `yaml:"client_secret"`
 	Webhooks               []importWebhook `yaml:"webhooks"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"fmt"
+	"slices"
 
 	"millwright/models"
 	"millwright/webhook"
@@ -41,6 +42,11 @@ func (r *importRun) importIntegrations(ctx context.Context) error {
 		}
 		setField(e, "scopes", &row.Scopes, givenList(scopes))
 		setField(e, "organization_definition", &row.OrganizationDefinitionID, r.organizationDefinition(where, i.OrganizationDefinition)).names()
+		owners, err := r.owners(where, i.Owners)
+		if err != nil {
+			return err
+		}
+		setField(e, "owners", &row.Owners, owners).names()
 		result := ImportedIntegration{IdentityID: e.id, ClientID: row.ClientID, Webhooks: map[string]ImportedWebhook{}}
 		overwrite(&result.ClientSecret, secret)
 		for _, w := range i.Webhooks {
@@ -53,10 +59,59 @@ func (r *importRun) importIntegrations(ctx context.Context) error {
 	return nil
 }
 
+// owners returns the ids of the people whom the file names, nil if it names none. They need
+// the Integrations permission when the import ends.
+func (r *importRun) owners(where string, keys []string) (*models.TextArray, error) {
+	if keys == nil {
+		return nil, nil
+	}
+	ids := models.TextArray{}
+	for _, key := range keys {
+		id := r.lookup(where, key, keyPerson)
+		if id == "" {
+			continue
+		}
+		may, err := r.mayOwn(id)
+		if err != nil {
+			return nil, err
+		}
+		if !may {
+			r.problems.add("%s: the owner %q needs the Integrations permission", where, key)
+		}
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	return &ids, nil
+}
+
+// mayOwn reports whether the person may own an integration after the import.
+func (r *importRun) mayOwn(personID string) (bool, error) {
+	var person models.Person
+	if named := r.persons.byID[personID]; named != nil {
+		person = named.row
+	} else if err := r.db.Take(&person, "id = ?", personID).Error; err != nil {
+		return false, err
+	}
+	if person.Admin || person.DeactivatedAt != nil || person.OrganizationDefinitionID == nil {
+		return person.Admin && person.DeactivatedAt == nil, nil
+	}
+	var grants []string
+	if named := r.organizationDefinitions.byID[*person.OrganizationDefinitionID]; named != nil {
+		grants = named.row.Grants
+	} else {
+		var err error
+		if grants, err = r.grantsOfDefinition(person.OrganizationID, person.OrganizationDefinitionID); err != nil {
+			return false, err
+		}
+	}
+	return slices.Contains(grants, string(models.GrantIntegrations)), nil
+}
+
 // newIntegration fills in a new integration. It returns the client secret, a
 // generated one if the file gives none.
 func (r *importRun) newIntegration(row *models.Integration, id string, secret *string) (*string, error) {
-	*row = models.Integration{ID: id, OrganizationID: r.result.OrganizationID, Scopes: models.TextArray{}, Enabled: true}
+	*row = models.Integration{ID: id, OrganizationID: r.result.OrganizationID, Scopes: models.TextArray{}, Owners: models.TextArray{}, Enabled: true}
 	var err error
 	if row.ClientID, err = r.newClientID(); err != nil {
 		return nil, err

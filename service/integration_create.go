@@ -22,8 +22,8 @@ type NewIntegration struct {
 }
 
 // CreateIntegration creates an integration of the organization (spec section 1,
-// the steps in the app) and returns it with its client secret. It belongs to the
-// person who creates it. Errors: not_found, permission_denied, validation_failed,
+// the steps in the app) and returns it with its client secret. The person who creates it
+// owns it. Errors: not_found, permission_denied, validation_failed,
 // plan_restricted if the plan allows no more integrations, unavailable.
 func (s *Service) CreateIntegration(ctx context.Context, actor Actor, organizationID string, in NewIntegration) (IntegrationRecord, error) {
 	var record IntegrationRecord
@@ -54,16 +54,17 @@ func (s *Service) CreateIntegration(ctx context.Context, actor Actor, organizati
 
 // integrationOrganization is an organization in which an integration is to be created.
 type integrationOrganization struct {
-	// May is whether the actor may manage its integrations.
-	May bool
-	// DefinitionKnown is whether it has the organization permission definition.
+	integrationRights
+	// DefinitionKnown is whether it has the organization permission definition, Given what
+	// that gives.
 	DefinitionKnown bool
+	Given           models.TextArray
 }
 
 var integrationOrganizationQuery = `
-	SELECT @operator OR ` + with(managesIntegrations, "actor", "@actor", "organization", "o.id") + ` AS may,
-		EXISTS (SELECT FROM organization_permission_definitions d WHERE d.organization_id = o.id AND d.id = @definition) AS definition_known
-	FROM organizations o
+	SELECT ` + with(integrationRightsColumns, "organization", "o.id") + `,
+		d.id IS NOT NULL AS definition_known, coalesce(d.grants, '{}') AS given
+	FROM organizations o LEFT JOIN organization_permission_definitions d ON d.organization_id = o.id AND d.id = @definition
 	WHERE o.id = @id AND (@operator OR o.id = @organization)`
 
 // integrationOrganization applies the rules of lockIntegration to an organization
@@ -91,7 +92,10 @@ func (in NewIntegration) check(organization integrationOrganization) error {
 	if in.OrganizationDefinitionID != nil && !organization.DefinitionKnown {
 		fields = append(fields, unknownField("/organization_definition_id", "organization permission definition"))
 	}
-	return invalid(fields)
+	if err := invalid(fields); err != nil {
+		return err
+	}
+	return organization.mayGive(organization.Given)
 }
 
 // checkName returns what is wrong with the name of an integration or a person: it must fit
@@ -161,17 +165,17 @@ func (t *ormTx) insertIntegration(actor Actor, organizationID string, in NewInte
 	rows.identity = models.Identity{
 		ID: id, OrganizationID: organizationID, Kind: models.KindIntegration, Name: in.Name, CreatedAt: t.at, ChangedAt: t.at,
 	}
-	rows.integration = models.Integration{
-		ID: id, OrganizationID: organizationID, ClientID: clientID, SecretHash: HashSecret(rows.newSecret), Scopes: scopes.Strings(),
+	rows.integration.Integration = models.Integration{
+		Owners: models.TextArray{}, ID: id, OrganizationID: organizationID, ClientID: clientID, SecretHash: HashSecret(rows.newSecret), Scopes: scopes.Strings(),
 		OrganizationDefinitionID: in.OrganizationDefinitionID, Enabled: true,
 	}
 	if !actor.isOperator() {
-		rows.integration.OwnerID = &actor.IdentityID
+		rows.integration.Owners = models.TextArray{actor.IdentityID}
 	}
 	if err := t.db.Create(&rows.identity).Error; err != nil {
 		return rows, err
 	}
-	if err := t.db.Create(&rows.integration).Error; err != nil {
+	if err := t.db.Create(&rows.integration.Integration).Error; err != nil {
 		return rows, err
 	}
 	return rows, t.log(actor, organizationID, "integration.created", id)

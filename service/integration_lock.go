@@ -1,6 +1,10 @@
 package service
 
-import "millwright/models"
+import (
+	"slices"
+
+	"millwright/models"
+)
 
 // managesIntegrations is the condition under which {actor} may manage the
 // integrations of {organization}: a person with the integrations permission.
@@ -8,18 +12,50 @@ const managesIntegrations = `EXISTS (SELECT FROM people p JOIN organization_righ
 		WHERE p.id = {actor} AND r.organization_id = {organization} AND 'integrations' = ANY (r.grants))`
 
 func errNoIntegrationsGrant() *models.Error {
-	return models.Errorf(models.CodePermissionDenied, "Managing integrations requires the integrations permission.")
+	return models.Errorf(models.CodePermissionDenied, "Managing integrations requires the Integrations permission.")
+}
+
+// integrationRights are an actor's rights on the integrations of an organization.
+type integrationRights struct {
+	// May is whether the actor may manage them at all, Admin whether it is an administrator or
+	// an operator, Held what organization-wide permissions it has.
+	May, Admin bool
+	Held       models.TextArray
+}
+
+// integrationRightsColumns select integrationRights of @actor in {organization}.
+var integrationRightsColumns = `@operator OR ` + with(managesIntegrations, "actor", "@actor") + ` AS may,
+		@operator OR coalesce((SELECT admin FROM people WHERE id = @actor), false) AS admin,
+		coalesce((SELECT grants FROM organization_rights WHERE actor_id = @actor), '{}') AS held`
+
+// mayGive rejects an actor who would give an integration permissions that it lacks: the
+// actor would get them by the integration's secret. Errors: permission_denied.
+func (r integrationRights) mayGive(grants []string) error {
+	for _, grant := range grants {
+		if !r.Admin && !slices.Contains(r.Held, grant) {
+			return models.Errorf(models.CodePermissionDenied, "Only someone who has the permission %s, or an administrator, gives it to an integration.", grant)
+		}
+	}
+	return nil
 }
 
 // lockedIntegration is an integration, locked until the transaction ends.
 type lockedIntegration struct {
 	models.Integration
-	// May is whether the actor may manage the organization's integrations.
-	May bool
+	integrationRights
+}
+
+// requireOwner rejects an actor who is neither an owner of the integration nor an
+// administrator or operator. Errors: permission_denied.
+func (i lockedIntegration) requireOwner(actor Actor, what string) error {
+	if i.Admin || slices.Contains(i.Owners, actor.IdentityID) {
+		return nil
+	}
+	return models.Errorf(models.CodePermissionDenied, "Only an owner of the integration or an administrator may %s.", what)
 }
 
 var lockIntegrationQuery = `
-	SELECT i.*, @operator OR ` + with(managesIntegrations, "actor", "@actor", "organization", "i.organization_id") + ` AS may
+	SELECT i.*, ` + with(integrationRightsColumns, "organization", "i.organization_id") + `
 	FROM integrations i
 	WHERE i.id = @id AND i.deleted_at IS NULL AND (@operator OR i.organization_id = @organization)
 	FOR NO KEY UPDATE OF i`
@@ -28,9 +64,9 @@ var lockIntegrationQuery = `
 // a person of its organization with the integrations permission; integrations
 // cannot manage integrations. Errors: not_found (unknown, deleted, or another
 // organization's), permission_denied, unavailable.
-func (t *ormTx) lockIntegration(actor Actor, id string) (models.Integration, error) {
+func (t *ormTx) lockIntegration(actor Actor, id string) (lockedIntegration, error) {
 	if !models.IsID(id, models.PrefixIdentity) {
-		return models.Integration{}, models.NotFound()
+		return lockedIntegration{}, models.NotFound()
 	}
 	locked, err := scanOne[lockedIntegration](t, models.NotFound(), lockIntegrationQuery, map[string]any{
 		"id": id, "operator": actor.isOperator(), "actor": actor.IdentityID, "organization": actor.OrganizationID,
@@ -38,5 +74,5 @@ func (t *ormTx) lockIntegration(actor Actor, id string) (models.Integration, err
 	if err == nil && !locked.May {
 		err = errNoIntegrationsGrant()
 	}
-	return locked.Integration, err
+	return locked, err
 }

@@ -80,9 +80,10 @@ func (s *Service) ManagedIntegrations(ctx context.Context, actor Actor) (Integra
 // IntegrationDetail is an integration with everything that its page shows.
 type IntegrationDetail struct {
 	IntegrationSummary
-	// Definition is the name of its organization permission definition, Owner that of the
-	// person who created it; nil for none.
-	Definition, Owner *string
+	// Definition is the name of its organization permission definition, nil for none.
+	Definition *string
+	// OwnerNames are those of its owners, in order.
+	OwnerNames []string
 	// DefinitionGrants are the organization-wide permissions that the definition gives.
 	DefinitionGrants []models.OrganizationGrant
 	Webhooks         []WebhookSummary
@@ -114,11 +115,12 @@ func (s *Service) ManagedIntegration(ctx context.Context, actor Actor, id string
 		return found, models.NotFound()
 	}
 	var about struct {
-		Definition, Owner *string
-		Grants            []models.OrganizationGrant
+		Definition *string
+		OwnerNames []string
+		Grants     []models.OrganizationGrant
 	}
 	return read(ctx, s, actor.OrganizationID, func() (IntegrationDetail, error) {
-		found.Definition, found.Owner, found.DefinitionGrants = about.Definition, about.Owner, about.Grants
+		found.Definition, found.OwnerNames, found.DefinitionGrants = about.Definition, about.OwnerNames, about.Grants
 		if found.MoreNodes = len(found.Nodes) > MaxAssignedNodes; found.MoreNodes {
 			found.Nodes = found.Nodes[:MaxAssignedNodes]
 		}
@@ -127,10 +129,9 @@ func (s *Service) ManagedIntegration(ctx context.Context, actor Actor, id string
 		queueOne(pipeline, &found.IntegrationSummary, models.NotFound(), with(integrationSummaryQuery, "condition", "i.id = @id"), s.integrationSummaryArgs(actor, id))
 		queueMayManage(pipeline, actor)
 		queueOne(pipeline, &about, models.NotFound(), `
-			SELECT d.name AS definition, o.name AS owner, coalesce(d.grants, '{}') AS grants
+			SELECT d.name AS definition, `+with(ownerNames, "integration", "i")+` AS owner_names, coalesce(d.grants, '{}') AS grants
 			FROM integrations i
 			LEFT JOIN organization_permission_definitions d ON d.id = i.organization_definition_id
-			LEFT JOIN identities o ON o.id = i.owner_id
 			WHERE i.id = $1`, id)
 		queueAll(pipeline, &found.Webhooks, `
 			SELECT `+webhookSummaryColumns+`
@@ -140,6 +141,9 @@ func (s *Service) ManagedIntegration(ctx context.Context, actor Actor, id string
 		return nil
 	})
 }
+
+// ownerNames are the names of the owners of {integration}.
+const ownerNames = `ARRAY(SELECT o.name FROM identities o WHERE o.id = ANY ({integration}.owners) ORDER BY lower(o.name), o.id)`
 
 // MaxEffectCount bounds each count of what a deletion destroys.
 const MaxEffectCount = MaxAddressCount

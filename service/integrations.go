@@ -9,15 +9,16 @@ import (
 
 // IntegrationRecord is an integration as its managers see it.
 type IntegrationRecord struct {
-	ID                string      `json:"id"`
-	OrganizationID    string      `json:"organization_id"`
-	Name              string      `json:"name"`
-	ClientID          string      `json:"client_id"`
-	Scopes            []string    `json:"scopes"`
-	Enabled           bool        `json:"enabled"`
-	DisabledByService bool        `json:"disabled_by_service"`
-	OwnerID           *string     `json:"owner_id"`
-	CreatedAt         models.Time `json:"created_at"`
+	ID                string   `json:"id"`
+	OrganizationID    string   `json:"organization_id"`
+	Name              string   `json:"name"`
+	ClientID          string   `json:"client_id"`
+	Scopes            []string `json:"scopes"`
+	Enabled           bool     `json:"enabled"`
+	DisabledByService bool     `json:"disabled_by_service"`
+	// Owners are the ids of the people who may see or renew its secrets and give it more.
+	Owners    []string    `json:"owners"`
+	CreatedAt models.Time `json:"created_at"`
 	// OrganizationDefinitionID is its organization permission definition, nil for none.
 	OrganizationDefinitionID *string `json:"organization_definition_id"`
 	// ClientSecret is only shown by the call that generated it.
@@ -26,17 +27,17 @@ type IntegrationRecord struct {
 
 // integrationRows are the two rows of an integration.
 type integrationRows struct {
-	integration models.Integration
+	integration lockedIntegration
 	identity    models.Identity
 	// newSecret is the client secret that the write generated, if any.
 	newSecret string
 }
 
 func (r integrationRows) record() IntegrationRecord {
-	i := r.integration
+	i := r.integration.Integration
 	return IntegrationRecord{
 		ID: i.ID, OrganizationID: i.OrganizationID, Name: r.identity.Name, ClientID: i.ClientID, Scopes: i.Scopes,
-		Enabled: i.Enabled, DisabledByService: i.DisabledByService, OwnerID: i.OwnerID, CreatedAt: r.identity.CreatedAt,
+		Enabled: i.Enabled, DisabledByService: i.DisabledByService, Owners: slices.Clone([]string(i.Owners)), CreatedAt: r.identity.CreatedAt,
 		OrganizationDefinitionID: i.OrganizationDefinitionID, ClientSecret: r.newSecret,
 	}
 }
@@ -45,7 +46,7 @@ func (r integrationRows) record() IntegrationRecord {
 type IntegrationFilter struct{ OrganizationID string }
 
 // integrationColumns are the columns of an IntegrationRecord.
-const integrationColumns = `i.id, i.organization_id, n.name, i.client_id, i.scopes, i.enabled, i.disabled_by_service, i.owner_id, n.created_at,
+const integrationColumns = `i.id, i.organization_id, n.name, i.client_id, i.scopes, i.enabled, i.disabled_by_service, i.owners, n.created_at,
 		i.organization_definition_id`
 
 // Integrations returns the integrations that are not deleted, oldest first. It
@@ -117,12 +118,18 @@ func (s *Service) changeIntegration(
 // invalidation). Errors: not_found, permission_denied, unavailable.
 func (s *Service) RenewIntegrationSecret(ctx context.Context, actor Actor, id string) (IntegrationRecord, error) {
 	return s.updateIntegration(ctx, actor, id, "integration.secret_renewed", func(t *ormTx, r *integrationRows) (bool, error) {
-		var err error
+		err := r.integration.requireOwner(actor, "renew its secret")
+		if err == nil {
+			err = t.notifySecurity(actor, r.integration.OrganizationID, models.NoticeSecretRenewed, id, r.integration.Owners...)
+		}
+		if err != nil {
+			return false, err
+		}
 		if r.newSecret, err = NewClientSecret(t.Random); err != nil {
 			return false, err
 		}
 		r.integration.SecretHash = HashSecret(r.newSecret)
-		return true, t.update(&r.integration, "secret_hash")
+		return true, t.update(&r.integration.Integration, "secret_hash")
 	})
 }
 
@@ -140,7 +147,7 @@ type IntegrationChange struct {
 // permission_denied, validation_failed, unavailable.
 func (s *Service) ChangeIntegration(ctx context.Context, actor Actor, id string, change IntegrationChange) (IntegrationRecord, error) {
 	return s.changeIntegration(ctx, actor, id, func(t *ormTx, r *integrationRows) ([]string, error) {
-		if err := t.checkIntegrationChange(r.integration.OrganizationID, change); err != nil {
+		if err := t.checkIntegrationChange(actor, r.integration, change); err != nil {
 			return nil, err
 		}
 		var actions, columns []string
@@ -165,7 +172,7 @@ func (s *Service) ChangeIntegration(ctx context.Context, actor Actor, id string,
 		if len(columns) == 0 {
 			return actions, nil
 		}
-		return actions, t.update(&r.integration, columns...)
+		return actions, t.update(&r.integration.Integration, columns...)
 	})
 }
 
@@ -183,8 +190,10 @@ func sameScopes(wanted models.Scopes, held []string) bool {
 	return slices.Equal(wanted, has)
 }
 
-// checkIntegrationChange returns what is wrong with a change. Errors: validation_failed, unavailable.
-func (t *ormTx) checkIntegrationChange(organizationID string, change IntegrationChange) error {
+// checkIntegrationChange returns what is wrong with a change. Only owners and administrators
+// add a scope or permissions, and these only those that they have. Errors:
+// validation_failed, permission_denied, unavailable.
+func (t *ormTx) checkIntegrationChange(actor Actor, i lockedIntegration, change IntegrationChange) error {
 	var fields []models.FieldError
 	if change.Name != nil {
 		fields = append(fields, checkName(*change.Name)...)
@@ -192,17 +201,39 @@ func (t *ormTx) checkIntegrationChange(organizationID string, change Integration
 	if change.Scopes != nil {
 		fields = append(fields, checkScopes(change.Scopes)...)
 	}
+	var given []string
 	if id := textOf(change.DefinitionID); id != "" {
-		known, err := scanOne[bool](t, nil, `SELECT EXISTS (
-			SELECT FROM organization_permission_definitions WHERE id = ? AND organization_id = ?)`, id, organizationID)
-		if err != nil {
+		var err error
+		if given, err = t.grantsOfDefinition(i.OrganizationID, &id); models.CodeOf(err) == models.CodeNotFound {
+			fields = append(fields, unknownField("/organization_definition_id", "organization permission definition"))
+		} else if err != nil {
 			return err
 		}
-		if !known {
-			fields = append(fields, unknownField("/organization_definition_id", "organization permission definition"))
+	}
+	if err := invalid(fields); err != nil {
+		return err
+	}
+	held, err := t.grantsOfDefinition(i.OrganizationID, i.OrganizationDefinitionID)
+	if err != nil {
+		return err
+	}
+	if !containsAll(i.Scopes, change.Scopes) {
+		if err := i.requireOwner(actor, "add scopes"); err != nil {
+			return err
 		}
 	}
-	return invalid(fields)
+	if containsAll(held, given) {
+		return nil
+	}
+	if err := i.requireOwner(actor, "give it more organization permissions"); err != nil {
+		return err
+	}
+	return i.mayGive(given)
+}
+
+// containsAll reports whether all wanted are among the held.
+func containsAll(held, wanted []string) bool {
+	return !slices.ContainsFunc(wanted, func(one string) bool { return !slices.Contains(held, one) })
 }
 
 // RenameIntegration is ChangeIntegration for the name.
@@ -232,8 +263,13 @@ func (s *Service) setIntegrationEnabled(ctx context.Context, actor Actor, id str
 		if r.integration.Enabled == on {
 			return false, nil
 		}
+		if on {
+			if err := r.integration.requireOwner(actor, "turn it on"); err != nil {
+				return false, err
+			}
+		}
 		r.integration.Enabled = on
-		return true, t.update(&r.integration, "enabled")
+		return true, t.update(&r.integration.Integration, "enabled")
 	})
 }
 
@@ -259,7 +295,7 @@ func (s *Service) setIntegrationDisabled(ctx context.Context, actor Actor, id st
 			return false, nil
 		}
 		r.integration.DisabledByService = disabled
-		return true, t.update(&r.integration, "disabled_by_service")
+		return true, t.update(&r.integration.Integration, "disabled_by_service")
 	})
 }
 
@@ -272,7 +308,7 @@ func (s *Service) setIntegrationDisabled(ctx context.Context, actor Actor, id st
 func (s *Service) DeleteIntegration(ctx context.Context, actor Actor, id string) (IntegrationRecord, error) {
 	return s.updateIntegration(ctx, actor, id, "integration.deleted", func(t *ormTx, r *integrationRows) (bool, error) {
 		r.integration.Enabled, r.integration.DeletedAt = false, &t.at
-		if err := t.update(&r.integration, "enabled", "deleted_at"); err != nil {
+		if err := t.update(&r.integration.Integration, "enabled", "deleted_at"); err != nil {
 			return false, err
 		}
 		if err := t.db.Delete(&models.Assignment{}, "identity_id = ?", id).Error; err != nil {

@@ -121,7 +121,7 @@ func (s *Service) PersonEffects(ctx context.Context, actor Actor, id string) (Pe
 				`+openWorkOrdersOf+` AS work_orders,
 				(SELECT count(*) FROM (SELECT FROM team_members WHERE member_id = @id LIMIT @max) n) AS teams,
 				(SELECT count(*) FROM (SELECT FROM assignments WHERE identity_id = @id LIMIT @max) n) AS assignments,
-				(SELECT count(*) FROM (SELECT FROM integrations WHERE owner_id = @id AND deleted_at IS NULL LIMIT @max) n) AS integrations,
+				(SELECT count(*) FROM (SELECT FROM integrations WHERE organization_id = (SELECT organization_id FROM people WHERE id = @id) AND @id = ANY (owners) AND deleted_at IS NULL LIMIT @max) n) AS integrations,
 				(SELECT count(*) FROM (SELECT FROM sessions WHERE person_id = @id LIMIT @max) n) AS sessions`,
 			map[string]any{"id": id, "max": MaxEffects})
 		return err

@@ -124,8 +124,21 @@ func (s *Service) AddTeamMembers(ctx context.Context, actor Actor, id string, pe
 			return false, err
 		}
 		added := t.db.Clauses(clause.OnConflict{DoNothing: true}).Create(&members)
-		return added.RowsAffected > 0, added.Error
+		if added.Error != nil || added.RowsAffected == 0 {
+			return false, added.Error
+		}
+		return true, t.notifyOfTeamAccess(actor, *l)
 	})
+}
+
+// notifyOfTeamAccess tells the administrators that people joined a team that has permissions
+// on nodes: whoever manages people can get these that way.
+func (t *ormTx) notifyOfTeamAccess(actor Actor, l lockedTeam) error {
+	has, err := scanOne[bool](t, nil, `SELECT EXISTS (SELECT FROM assignments WHERE identity_id = ?)`, l.identity.ID)
+	if err != nil || !has {
+		return err
+	}
+	return t.notifySecurity(actor, l.organization.ID, models.NoticeTeamAccess, l.identity.ID)
 }
 
 // newMembers returns the rows of people to add to a team. Errors: validation_failed.

@@ -26,7 +26,10 @@ type NewWebhook struct {
 func (s *Service) CreateWebhook(ctx context.Context, actor Actor, integrationID string, in NewWebhook) (Webhook, error) {
 	// Only someone who may create an address may have a host name looked up.
 	if err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
-		_, err := t.lockIntegration(actor, integrationID)
+		integration, err := t.lockIntegration(actor, integrationID)
+		if err == nil {
+			err = integration.requireOwner(actor, "add an address")
+		}
 		return err
 	}); err != nil {
 		return Webhook{}, err
@@ -52,6 +55,9 @@ func (s *Service) CreateWebhook(ctx context.Context, actor Actor, integrationID 
 // createWebhook inserts the address with its Log Record.
 func (t *ormTx) createWebhook(actor Actor, integrationID string, in NewWebhook) (Webhook, error) {
 	integration, err := t.lockIntegration(actor, integrationID)
+	if err == nil {
+		err = integration.requireOwner(actor, "add an address")
+	}
 	if err != nil {
 		return Webhook{}, err
 	}

@@ -23,7 +23,7 @@ func (s *Service) WarnOfFailing(ctx context.Context, webhookID string) (warned b
 	return warned, err
 }
 
-// notifyOwnerAndAdmins inserts a notice about the address for the owner of its
+// notifyOwnerAndAdmins inserts a notice about the address for the owners of its
 // integration and the organization's administrators.
 func (t *ormTx) notifyOwnerAndAdmins(kind models.NoticeKind, organizationID, webhookID string) error {
 	t.wakes = append(t.wakes, wakeTarget(organizationID, webhookID))
@@ -32,6 +32,6 @@ func (t *ormTx) notifyOwnerAndAdmins(kind models.NoticeKind, organizationID, web
 		SELECT p.organization_id, p.id, ?, h.id, ?
 		FROM webhooks h
 		JOIN integrations i ON i.id = h.integration_id
-		JOIN people p ON p.organization_id = h.organization_id AND (p.admin OR p.id = i.owner_id)
+		JOIN people p ON p.organization_id = h.organization_id AND (p.admin OR p.id = ANY (i.owners))
 		WHERE h.id = ?`, kind, t.at, webhookID)
 }

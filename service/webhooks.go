@@ -98,17 +98,24 @@ func (s *Service) Webhook(ctx context.Context, organizationID, id string) (Webho
 // lockWebhook locks the address and its integration for the actor under the rules
 // of lockIntegration. Errors: not_found, permission_denied, unavailable.
 func (t *ormTx) lockWebhook(actor Actor, id string) (models.Webhook, error) {
+	_, h, err := t.lockWebhookAndIntegration(actor, id)
+	return h, err
+}
+
+// lockWebhookAndIntegration is lockWebhook that returns the integration too.
+func (t *ormTx) lockWebhookAndIntegration(actor Actor, id string) (i lockedIntegration, h models.Webhook, err error) {
 	if !models.IsID(id, models.PrefixWebhook) {
-		return models.Webhook{}, models.NotFound()
+		return i, h, models.NotFound()
 	}
 	integrationID, err := scanOne[string](t, models.NotFound(), `SELECT integration_id FROM webhooks WHERE id = ?`, id)
 	if err != nil {
-		return models.Webhook{}, err
+		return i, h, err
 	}
-	if _, err := t.lockIntegration(actor, integrationID); err != nil {
-		return models.Webhook{}, err
+	if i, err = t.lockIntegration(actor, integrationID); err != nil {
+		return i, h, err
 	}
-	return lockRow[models.Webhook](t, id)
+	h, err = lockRow[models.Webhook](t, id)
+	return i, h, err
 }
 
 // withWebhook runs do in a transaction of the address's organization, and not if there is
@@ -129,18 +136,25 @@ func (s *Service) withWebhook(ctx context.Context, id string, do func(t *ormTx, 
 // change writes the change, makes it in the row too, and returns the action for
 // the log, "" if nothing changed. Errors: those of lockWebhook and of change.
 func (s *Service) updateWebhook(
-	ctx context.Context, actor Actor, id string, change func(*ormTx, *models.Webhook) (action string, err error),
+	ctx context.Context, actor Actor, id string, change func(t *ormTx, h *models.Webhook) (action string, err error),
+) (Webhook, error) {
+	return s.updateOwnWebhook(ctx, actor, id, func(t *ormTx, _ lockedIntegration, h *models.Webhook) (string, error) { return change(t, h) })
+}
+
+// updateOwnWebhook is updateWebhook for a change that depends on the integration.
+func (s *Service) updateOwnWebhook(
+	ctx context.Context, actor Actor, id string, change func(t *ormTx, i lockedIntegration, h *models.Webhook) (action string, err error),
 ) (Webhook, error) {
 	var changed Webhook
 	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
-		h, err := t.lockWebhook(actor, id)
+		i, h, err := t.lockWebhookAndIntegration(actor, id)
 		if err != nil {
 			return err
 		}
 		if err := t.matchesForm(webhookOf(h), h.OrganizationID, id); err != nil {
 			return err
 		}
-		action, err := change(t, &h)
+		action, err := change(t, i, &h)
 		if err != nil {
 			return err
 		}
@@ -162,13 +176,25 @@ type WebhookChange struct {
 	Events []models.EventType
 }
 
+// requireOwner rejects a change that sends events elsewhere, or more of them, unless the
+// actor owns the integration. Errors: permission_denied.
+func (c WebhookChange) requireOwner(actor Actor, i lockedIntegration, h models.Webhook) error {
+	if (c.URL == nil || *c.URL == h.URL) && containsAll(h.Events, eventNames(c.Events)) {
+		return nil
+	}
+	return i.requireOwner(actor, "change the URL of an address or add event types")
+}
+
 // ChangeWebhook changes an address under the rules for a new one and returns it.
 // Pending deliveries go to the new URL. Errors: not_found, permission_denied,
 // validation_failed, unavailable.
 func (s *Service) ChangeWebhook(ctx context.Context, actor Actor, id string, change WebhookChange) (Webhook, error) {
 	// Only someone who may change the address may have a host name looked up.
 	if err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
-		_, err := t.lockWebhook(actor, id)
+		i, h, err := t.lockWebhookAndIntegration(actor, id)
+		if err == nil {
+			err = change.requireOwner(actor, i, h)
+		}
 		return err
 	}); err != nil {
 		return Webhook{}, err
@@ -186,7 +212,10 @@ func (s *Service) ChangeWebhook(ctx context.Context, actor Actor, id string, cha
 	if err := invalid(fields); err != nil {
 		return Webhook{}, err
 	}
-	return s.updateWebhook(ctx, actor, id, func(t *ormTx, h *models.Webhook) (string, error) {
+	return s.updateOwnWebhook(ctx, actor, id, func(t *ormTx, i lockedIntegration, h *models.Webhook) (string, error) {
+		if err := change.requireOwner(actor, i, *h); err != nil {
+			return "", err
+		}
 		before := *h
 		overwrite(&h.URL, change.URL)
 		if change.Events != nil {
@@ -205,7 +234,13 @@ func (s *Service) ChangeWebhook(ctx context.Context, actor Actor, id string, cha
 // Errors: not_found, permission_denied, unavailable.
 func (s *Service) RenewWebhookSecret(ctx context.Context, actor Actor, id string) (Webhook, error) {
 	secret := ""
-	renewed, err := s.updateWebhook(ctx, actor, id, func(t *ormTx, h *models.Webhook) (action string, err error) {
+	renewed, err := s.updateOwnWebhook(ctx, actor, id, func(t *ormTx, i lockedIntegration, h *models.Webhook) (action string, err error) {
+		if err := i.requireOwner(actor, "renew the secrets of its addresses"); err != nil {
+			return "", err
+		}
+		if err := t.notifySecurity(actor, h.OrganizationID, models.NoticeWebhookSecretRenewed, id, i.Owners...); err != nil {
+			return "", err
+		}
 		if secret, err = webhook.GenerateSecret(t.Random); err != nil {
 			return "", err
 		}

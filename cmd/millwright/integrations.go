@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ func integrationsCommand() *cobra.Command {
 		createIntegrationCommand(),
 		renameIntegrationCommand(),
 		integrationScopesCommand(),
+		integrationOwnersCommand(),
 		actorIntegrationCommand("renew-secret ID", "Renew the client secret and show it, this once; the old secret and the integration's tokens stop working",
 			(*service.Service).RenewIntegrationSecret),
 		actorIntegrationCommand("turn-off ID", "Turn the integration off, as its organization can; its tokens stop working",
@@ -127,6 +129,16 @@ func integrationScopesCommand() *cobra.Command {
 	return cmd
 }
 
+func integrationOwnersCommand() *cobra.Command {
+	var owners []string
+	cmd := actorIntegrationCommand("owners ID --owner PERSON...", "Replace the integration's owners, who may renew its secrets and give it more; without --owner it has none",
+		func(svc *service.Service, ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, error) {
+			return svc.SetIntegrationOwners(ctx, actor, id, owners)
+		})
+	cmd.Flags().StringSliceVar(&owners, "owner", nil, "identity id of a person with the Integrations permission; repeat it for several")
+	return cmd
+}
+
 func scopesFlag(cmd *cobra.Command, scopes *[]models.Scope) {
 	choiceFlag(cmd, scopes, models.AllScopes, "scope", "scope")
 }
@@ -166,8 +178,8 @@ func integrationsTable(w io.Writer, found []service.IntegrationRecord) {
 
 func showIntegration(cmd *cobra.Command, out output, i service.IntegrationRecord) error {
 	return out.show(cmd, i, func(w io.Writer) {
-		fmt.Fprintf(w, "id\t%s\t\norganization\t%s\t\nname\t%s\t\nscopes\t%s\t\nstate\t%s\t\nowner\t%s\t\ncreated\t%s\t\nclient id\t%s\t\n",
-			i.ID, i.OrganizationID, oneLine(i.Name), strings.Join(i.Scopes, " "), integrationState(i), orDash(i.OwnerID), i.CreatedAt, i.ClientID)
+		fmt.Fprintf(w, "id\t%s\t\norganization\t%s\t\nname\t%s\t\nscopes\t%s\t\nstate\t%s\t\nowners\t%s\t\ncreated\t%s\t\nclient id\t%s\t\n",
+			i.ID, i.OrganizationID, oneLine(i.Name), strings.Join(i.Scopes, " "), integrationState(i), cmp.Or(strings.Join(i.Owners, " "), "-"), i.CreatedAt, i.ClientID)
 		if i.ClientSecret != "" {
 			fmt.Fprintf(w, "client secret\t%s\t(shown this once)\n", i.ClientSecret)
 		}
