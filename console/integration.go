@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"millwright/models"
 	"millwright/service"
@@ -27,6 +28,11 @@ type integrationView struct {
 	Scopes     []option
 	Choices    []option
 	SwitchForm form
+	// Owns is whether the viewer may renew its secrets and give it more; OwnersForm lets
+	// administrators name the owners, from Owners.
+	Owns       bool
+	OwnersForm *form
+	Owners     []option
 	Charts     chartLink
 }
 
@@ -70,6 +76,12 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 		Room: len(found.Webhooks) < models.MaxWebhooks, MaxHooks: models.MaxWebhooks, Form: f, Scopes: scopeOptions(), Choices: choices, SwitchForm: newForm(nil),
 		Charts: chartLink{linkTo("/integrations/" + id + "/charts"), "Chart of the calls"},
 	}
+	view.Owns = r.viewer.Admin || slices.Contains(found.Owners, r.viewer.IdentityID)
+	if r.viewer.Admin {
+		if err := c.addOwners(r, found, &view); err != nil {
+			return err
+		}
+	}
 	if found.Definition != nil {
 		view.Definition = withGrants(*found.Definition, found.DefinitionGrants)
 	}
@@ -92,6 +104,29 @@ func (c *Console) renderIntegration(r *request, status int, rejected *form) erro
 		return err
 	}
 	return integrationPage.render(r, status, view)
+}
+
+// addOwners adds the form with which administrators name the owners.
+func (c *Console) addOwners(r *request, i service.IntegrationDetail, view *integrationView) error {
+	people, err := c.service.PossibleOwners(r.ctx(), r.actor())
+	if err != nil {
+		return err
+	}
+	for _, p := range people {
+		view.Owners = append(view.Owners, option{Value: p.ID, Label: p.Name})
+	}
+	f, err := editForm(i.IntegrationRecord, url.Values{"owners": i.Owners})
+	view.OwnersForm = &f
+	return err
+}
+
+func (c *Console) setOwners(r *request) error {
+	id := r.Param("id")
+	page := outcome{to: Root + "/integrations/" + id, done: "saved", again: func(status int, f form) error { return c.renderIntegration(r, status, &f) }}
+	return r.submit(page, func(ctx context.Context, f form) error {
+		_, err := c.service.SetIntegrationOwners(ctx, r.actor(), id, f.Values["owners"])
+		return err
+	})
 }
 
 func (r *request) webhookRow(h service.WebhookSummary) webhookRow {

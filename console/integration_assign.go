@@ -10,7 +10,7 @@ import (
 
 // assignView is the form that gives an integration permissions on a node.
 type assignView struct {
-	Integration service.IntegrationRecord
+	Integration service.IntegrationDetail
 	Form        form
 	// Nodes are suggestions. None says that the person may give permissions nowhere.
 	Nodes, Definitions []option
@@ -24,7 +24,10 @@ func (c *Console) showAssign(r *request) error {
 }
 
 func (c *Console) renderAssign(r *request, status int, f form) error {
-	i, _, err := c.managedIntegration(r)
+	if err := r.require(models.GrantIntegrations); err != nil {
+		return err
+	}
+	i, err := c.service.ManagedIntegration(r.ctx(), r.actor(), r.Param("id"))
 	if err != nil {
 		return err
 	}

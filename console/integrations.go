@@ -22,6 +22,7 @@ func (c *Console) integrationRoutes(pages *gin.RouterGroup) {
 	pages.GET("/integrations/:id/off", c.signedIn(c.confirmIntegrationOff))
 	pages.POST("/integrations/:id/off", c.signedIn(c.turnIntegrationOff))
 	pages.POST("/integrations/:id/on", c.recent(c.turnIntegrationOn))
+	pages.POST("/integrations/:id/owners", c.recent(c.setOwners))
 	pages.GET("/integrations/:id/assign", c.recent(c.showAssign))
 	pages.POST("/integrations/:id/assign", c.recent(c.assign))
 	pages.GET("/integrations/:id/unassign", c.recent(c.confirmUnassign))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"millwright/models"
 	"millwright/service"
@@ -17,7 +18,9 @@ type nodeAssignView struct {
 	Held *service.Assignee
 	// Identities are suggestions.
 	Identities, Definitions []option
-	Back                    string
+	// Readers says who can read what the integration reads, "" for others.
+	Readers string
+	Back    string
 }
 
 var nodeAssignPage = newPage[nodeAssignView]("node_assign.html")
@@ -54,12 +57,26 @@ func (c *Console) renderAssignToNode(r *request, status int, identityID string, 
 			value = *i.Email
 		}
 		label := identityKinds[i.Kind]
-		if i.Kind == models.KindPerson {
+		switch i.Kind { //nolint:exhaustive // the others have no more to say
+		case models.KindPerson:
 			label = i.Name
+		case models.KindIntegration:
+			label += ": " + readersOf(i.OwnerNames)
+		}
+		if i.ID == identityID && i.Kind == models.KindIntegration {
+			view.Readers = readersOf(i.OwnerNames)
 		}
 		view.Identities = append(view.Identities, option{Value: value, Label: label})
 	}
 	return nodeAssignPage.render(r, status, view)
+}
+
+// readersOf says who can read what an integration reads.
+func readersOf(owners []string) string {
+	if len(owners) == 0 {
+		return "it has no owners who can read what it reads"
+	}
+	return "its owners can read what it reads (" + strings.Join(owners, ", ") + ")"
 }
 
 // nodeDefinitionOptions are the permission definitions to choose from.

@@ -38,7 +38,7 @@ var noPages = []string{
 	"POST /console/feedback/:id/resolve",
 	"POST /console/people/:id", "POST /console/people/:id/deactivate", "POST /console/people/:id/activate",
 	"POST /console/teams/:id/remove", "POST /console/teams/:id/delete",
-	"POST /console/integrations/:id", "POST /console/integrations/:id/off", "POST /console/integrations/:id/on", "POST /console/integrations/:id/delete",
+	"POST /console/integrations/:id", "POST /console/integrations/:id/owners", "POST /console/integrations/:id/off", "POST /console/integrations/:id/on", "POST /console/integrations/:id/delete",
 	"POST /console/inventory/:id/unassign",
 	"POST /console/integrations/:id/assign", "POST /console/integrations/:id/unassign",
 	"POST /console/webhooks/:id", "POST /console/webhooks/:id/off", "POST /console/webhooks/:id/on", "POST /console/webhooks/:id/missed", "POST /console/webhooks/:id/delete",

@@ -99,6 +99,8 @@ type Service interface {
 	ManagedIntegrationEffects(ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, service.IntegrationEffects, error)
 	CreateIntegration(ctx context.Context, actor service.Actor, organizationID string, in service.NewIntegration) (service.IntegrationRecord, error)
 	ChangeIntegration(ctx context.Context, actor service.Actor, id string, change service.IntegrationChange) (service.IntegrationRecord, error)
+	SetIntegrationOwners(ctx context.Context, actor service.Actor, id string, people []string) (service.IntegrationRecord, error)
+	PossibleOwners(ctx context.Context, actor service.Actor) ([]service.IntegrationOwner, error)
 	RenewIntegrationSecret(ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, error)
 	TurnIntegrationOn(ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, error)
 	TurnIntegrationOff(ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, error)

@@ -85,6 +85,7 @@ func TestADoubleClickActsOnce(t *testing.T) {
 		{"/console/work-orders/:id/answers", "/console/work-orders/" + answered + "/answers", "", []string{"complete", "yes"}, http.StatusSeeOther},
 		{"/console/integrations", "/console/integrations/new", "/console/integrations", []string{"name", "Twice", "scopes", "people:read"}, http.StatusOK},
 		{"/console/integrations/:id", reader, "", []string{"name", "Other name", "scopes", "work_orders:read"}, http.StatusSeeOther},
+		{"/console/integrations/:id/owners", erp, erp + "/owners", []string{"owners", s.ID("ann")}, http.StatusSeeOther},
 		{"/console/integrations/:id/secret", erp + "/secret", "", nil, http.StatusOK},
 		{"/console/integrations/:id/webhooks", erp + "/webhooks/new", erp + "/webhooks", []string{"url", "http://127.0.0.1:9/x", "events", "issue.created"}, http.StatusOK},
 		{"/console/inventory/:id/assign", annex + "/assign", "", []string{"identity_id", "dan@acme.example.com", "definition_id", s.ID("reading")}, http.StatusSeeOther},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"millwright/models"
@@ -34,6 +35,8 @@ type webhookView struct {
 	Test     *testView
 	TestForm form
 	Form     form
+	// Owns is whether the viewer may change the URL, add event types and renew the secret.
+	Owns     bool
 	Types    []option
 	Examples []codeSample
 }
@@ -111,6 +114,7 @@ func (c *Console) renderWebhook(r *request, status int, rejected *form) error {
 		ShutOff: r.optionalMoment(h.ShutOffAt), Off: r.optionalMoment(h.OffAt), LastAnswer: answerText(h.LastStatus, h.LastError),
 		Counts: countRows(h), Form: f, TestForm: newForm(nil), Types: eventOptions(), Examples: c.eventExamples(),
 	}
+	view.Owns = r.viewer.Admin || slices.Contains(h.Owners, r.viewer.IdentityID)
 	if n := h.State.Failed + h.State.Held; n > 0 {
 		view.Missed = counted(n, service.MaxAddressCount, "delivery", "deliveries")
 	}

@@ -106,10 +106,12 @@ type AssignableIdentity struct {
 	ID, Name string
 	Kind     models.IdentityKind
 	Email    *string
+	// OwnerNames are those of the owners of an integration, who can read what it reads.
+	OwnerNames []string `gorm:"-"`
 }
 
 // AssigneeChoices are what a person can choose from to assign someone to a node, at most 200
-// of each: teams, organizations and integrations first, then people by name.
+// of each. Definitions are those that the person may give there. Identities are teams, organizations and integrations first, then people by name.
 type AssigneeChoices struct {
 	Node        NodeView             `db:"-"`
 	Definitions []NodeDefinition     `db:"-"`
@@ -118,11 +120,11 @@ type AssigneeChoices struct {
 
 // assignableIdentities are the identities of the organization {organization} and its service
 // companies that can be assigned: no deactivated people, no deleted teams and integrations.
-const assignableIdentities = `(
-		SELECT i.id, i.name, i.kind, p.email FROM identities i LEFT JOIN people p ON p.id = i.id
+var assignableIdentities = `(
+		SELECT i.id, i.name, i.kind, p.email, coalesce((SELECT ` + with(ownerNames, "integration", "own") + ` FROM integrations own WHERE own.id = i.id), '{}') AS owner_names FROM identities i LEFT JOIN people p ON p.id = i.id
 		WHERE i.organization_id = {organization} AND i.deleted_at IS NULL AND ` + canAct + `
 		UNION ALL
-		SELECT i.id, i.name, i.kind, NULL FROM service_companies s JOIN identities i ON i.id = s.company_id
+		SELECT i.id, i.name, i.kind, NULL, '{}' FROM service_companies s JOIN identities i ON i.id = s.company_id
 		WHERE s.customer_id = {organization})`
 
 // AssigneeChoices returns what the person can choose from on the node, on which it has to be
@@ -135,7 +137,10 @@ func (s *Service) AssigneeChoices(ctx context.Context, actor Actor, nodeID strin
 	}
 	args := []any{actor.OrganizationID, maxChoices}
 	return read(ctx, s, actor.OrganizationID, func() (AssigneeChoices, error) { return choices, nil }, func(pipeline *pgx.Batch) error {
-		queueAll(pipeline, &choices.Definitions, definitionsQuery, args...)
+		queueAll(pipeline, &choices.Definitions, `
+			SELECT p.id, p.name, p.applies_below, p.grants FROM permission_definitions p
+			WHERE p.organization_id = $1 AND ((SELECT admin FROM people WHERE id = $3) OR `+with(exceeds, "d", "p", "actor", "$3", "node", "$4")+` = '{}')
+			ORDER BY lower(p.name), p.id LIMIT $2`, actor.OrganizationID, maxChoices, actor.IdentityID, nodeID)
 		queueAll(pipeline, &choices.Identities, `SELECT i.* FROM `+with(assignableIdentities, "organization", "$1")+` i
 			ORDER BY i.kind = 'person', lower(i.name), i.id LIMIT $2`, args...)
 		return nil

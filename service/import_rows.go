@@ -218,7 +218,7 @@ func (r *importRun) save() error {
 			return r.integrations.vacate(r, "integrations", "client_id", func(i *models.Integration) string { return i.ClientID })
 		},
 		func() error { return r.integrations.save(r.db, nil) },
-		func() error { return r.endOwnership(Actor{}, r.result.OrganizationID) },
+		func() error { return r.endOwnership(r.result.OrganizationID) },
 		func() error { return r.webhooks.save(r.db, nil) },
 		func() error { return r.startAddresses(r.result.OrganizationID) },
 		r.saveAssignments,

@@ -54,7 +54,7 @@ func (s *Service) CreateIntegration(ctx context.Context, actor Actor, organizati
 
 // integrationOrganization is an organization in which an integration is to be created.
 type integrationOrganization struct {
-	integrationRights
+	Rights integrationRights `gorm:"embedded"`
 	// DefinitionKnown is whether it has the organization permission definition, Given what
 	// that gives.
 	DefinitionKnown bool
@@ -81,7 +81,7 @@ func (t *ormTx) integrationOrganization(actor Actor, organizationID string, in N
 		"id": organizationID, "definition": definition,
 		"operator": actor.isOperator(), "actor": actor.IdentityID, "organization": actor.OrganizationID,
 	})
-	if err == nil && !found.May {
+	if err == nil && !found.Rights.May {
 		err = errNoIntegrationsGrant()
 	}
 	return found, err
@@ -95,7 +95,7 @@ func (in NewIntegration) check(organization integrationOrganization) error {
 	if err := invalid(fields); err != nil {
 		return err
 	}
-	return organization.mayGive(organization.Given)
+	return organization.Rights.mayGive(organization.Given)
 }
 
 // checkName returns what is wrong with the name of an integration or a person: it must fit

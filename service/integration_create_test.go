@@ -46,7 +46,7 @@ integrations: [{key: cooler, name: Cooler, scopes: [work_orders:read]}]
 func TestCreateIntegration(t *testing.T) {
 	f := servicetest.New(t)
 	managers(t, f)
-	definition := f.ID("org_incoming")
+	definition := f.ID("org_nothing")
 	for who, test := range map[string]struct {
 		actor  service.Actor
 		owner  string
@@ -63,11 +63,7 @@ func TestCreateIntegration(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			owner := ""
-			if made.OwnerID != nil {
-				owner = *made.OwnerID
-			}
-			if owner != test.owner || made.OrganizationID != f.Acme.OrganizationID || made.Name != "New ERP" || !made.Enabled ||
+			if strings.Join(made.Owners, " ") != test.owner || made.OrganizationID != f.Acme.OrganizationID || made.Name != "New ERP" || !made.Enabled ||
 				made.DisabledByService || !slices.Equal(made.Scopes, []string{"inventory:read", "work_orders:read"}) ||
 				made.CreatedAt.String() != "2026-03-02T12:15:30.000Z" {
 				t.Errorf("made %s", asJSON(t, made))

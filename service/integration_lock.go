@@ -42,13 +42,13 @@ func (r integrationRights) mayGive(grants []string) error {
 // lockedIntegration is an integration, locked until the transaction ends.
 type lockedIntegration struct {
 	models.Integration
-	integrationRights
+	Rights integrationRights `gorm:"embedded"`
 }
 
 // requireOwner rejects an actor who is neither an owner of the integration nor an
 // administrator or operator. Errors: permission_denied.
 func (i lockedIntegration) requireOwner(actor Actor, what string) error {
-	if i.Admin || slices.Contains(i.Owners, actor.IdentityID) {
+	if i.Rights.Admin || slices.Contains(i.Owners, actor.IdentityID) {
 		return nil
 	}
 	return models.Errorf(models.CodePermissionDenied, "Only an owner of the integration or an administrator may %s.", what)
@@ -71,7 +71,7 @@ func (t *ormTx) lockIntegration(actor Actor, id string) (lockedIntegration, erro
 	locked, err := scanOne[lockedIntegration](t, models.NotFound(), lockIntegrationQuery, map[string]any{
 		"id": id, "operator": actor.isOperator(), "actor": actor.IdentityID, "organization": actor.OrganizationID,
 	})
-	if err == nil && !locked.May {
+	if err == nil && !locked.Rights.May {
 		err = errNoIntegrationsGrant()
 	}
 	return locked, err

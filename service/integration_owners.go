@@ -21,7 +21,7 @@ const mayOwn = `EXISTS (SELECT FROM people p JOIN organization_rights r ON r.act
 // validation_failed (/owners/n), *FormStaleError, unavailable.
 func (s *Service) SetIntegrationOwners(ctx context.Context, actor Actor, id string, people []string) (IntegrationRecord, error) {
 	return s.updateIntegration(ctx, actor, id, "integration.owners_changed", func(t *ormTx, r *integrationRows) (bool, error) {
-		if !r.integration.Admin {
+		if !r.integration.Rights.Admin {
 			return false, models.Errorf(models.CodePermissionDenied, "Only administrators name the owners of an integration.")
 		}
 		wanted := models.TextArray{}
@@ -55,15 +55,15 @@ func (s *Service) SetIntegrationOwners(ctx context.Context, actor Actor, id stri
 }
 
 // endOwnership takes integrations from owners of the organization who no longer may own any,
-// and tells the administrators, because those people knew the secrets. What changes who has
+// and tells all administrators, because those people knew the secrets. What changes who has
 // the Integrations permission calls it.
-func (t *ormTx) endOwnership(actor Actor, organizationID string) error {
+func (t *ormTx) endOwnership(organizationID string) error {
 	lost, err := scanAll[string](t, `
 		UPDATE integrations i SET owners = ARRAY(SELECT o FROM unnest(i.owners) o WHERE `+with(mayOwn, "person", "o")+` ORDER BY o)
 		WHERE i.organization_id = ? AND i.deleted_at IS NULL AND EXISTS (SELECT FROM unnest(i.owners) o WHERE NOT `+with(mayOwn, "person", "o")+`)
 		RETURNING i.id`, organizationID)
 	for _, id := range lost {
-		if err := t.notifySecurity(actor, organizationID, models.NoticeOwnerLost, id); err != nil {
+		if err := t.notifySecurity(Actor{}, organizationID, models.NoticeOwnerLost, id); err != nil {
 			return err
 		}
 	}

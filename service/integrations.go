@@ -228,7 +228,7 @@ func (t *ormTx) checkIntegrationChange(actor Actor, i lockedIntegration, change 
 	if err := i.requireOwner(actor, "give it more organization permissions"); err != nil {
 		return err
 	}
-	return i.mayGive(given)
+	return i.Rights.mayGive(given)
 }
 
 // containsAll reports whether all wanted are among the held.

@@ -202,6 +202,7 @@ func TestIntegrationsChange(t *testing.T) {
 			f := servicetest.New(t)
 			managers(t, f)
 			change := integrationChanges(t, f)[i]
+			f.Exec(`UPDATE integrations SET owners = ARRAY[$1] WHERE id = $2`, f.ID("ivy"), f.ID("roofer"))
 			for who, key := range map[string]string{"operator": "reader", "ann": "creator", "ivy": "roofer"} {
 				if change.operators && who != "operator" {
 					continue

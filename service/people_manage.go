@@ -162,7 +162,7 @@ func (s *Service) changePerson(ctx context.Context, actor Actor, id, action stri
 		if err := t.update(&p.identity, "changed_at"); err != nil {
 			return err
 		}
-		if err := t.endOwnership(actor, p.organization.ID); err != nil {
+		if err := t.endOwnership(p.organization.ID); err != nil {
 			return err
 		}
 		return t.log(actor, p.organization.ID, action, id)

@@ -44,7 +44,7 @@ func expectNotified(t *testing.T, f *servicetest.Fixture, when string, want ...s
 
 func TestOwnerAndAdminsAreNotifiedAfterADayOfFailuresAndOfTurningOff(t *testing.T) {
 	f := servicetest.New(t)
-	f.Exec(`UPDATE integrations SET owner_id = $1 WHERE id = $2`, f.ID("bob"), f.ID("erp"))
+	f.Exec(`UPDATE integrations SET owners = ARRAY[$1] WHERE id = $2`, f.ID("bob"), f.ID("erp"))
 	fail := func() service.RecordResult {
 		t.Helper()
 		create(t, f)

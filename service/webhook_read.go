@@ -21,10 +21,12 @@ type WebhookDetail struct {
 	Test *WebhookTest `db:"-"`
 	// State has the numbers of its deliveries.
 	State AddressState `db:"-"`
+	// Owners are the ids of the owners of its integration, OwnerNames their names.
+	Owners, OwnerNames []string
 }
 
-const managedWebhookQuery = `
-	SELECT ` + webhookSummaryColumns + `, n.name AS integration, h.enabled_since,
+var managedWebhookQuery = `
+	SELECT ` + webhookSummaryColumns + `, n.name AS integration, h.enabled_since, i.owners, ` + with(ownerNames, "integration", "i") + ` AS owner_names,
 		CASE WHEN h.previous_secret_until > $3 THEN h.previous_secret_until END AS previous_secret_until
 	FROM webhooks h
 	JOIN integrations i ON i.id = h.integration_id AND i.deleted_at IS NULL

@@ -217,8 +217,9 @@ func TestManagingWebhooksRequiresThePermission(t *testing.T) {
 	for _, write := range inOrder[:len(inOrder)-1] {
 		wantCode(t, "an administrator, "+write, writes[write](t.Context(), person(t, f, "ann")), "")
 	}
+	f.Exec(`UPDATE integrations SET owners = ARRAY[$1] WHERE id = $2`, f.ID("ivy"), f.ID("erp"))
 	for _, write := range inOrder {
-		wantCode(t, "a person with the permission, "+write, writes[write](t.Context(), person(t, f, "ivy")), "")
+		wantCode(t, "an owner, "+write, writes[write](t.Context(), person(t, f, "ivy")), "")
 	}
 }
 

@@ -34,6 +34,7 @@ func TestIntegrationsCommands(t *testing.T) {
 		{"rename, as a person by e-mail address", []string{"rename", reader, "--name", "Renamed", "--as", "ANN@acme.example.com"}, "name", "Renamed", "Ann Field integration.renamed"},
 		{"renew-secret", []string{"renew-secret", reader}, "client_id", "cli_reader", "Millwright integration.secret_renewed"},
 		{"scopes", []string{"scopes", reader, "--scope", "people:read,work_orders:read", "--scope", "inventory:read"}, "id", reader, "Millwright integration.scopes_changed"},
+		{"owners", []string{"owners", reader, "--owner", h.ID("ann"), "--as", h.ID("ann")}, "id", reader, "Ann Field integration.owners_changed"},
 		{"delete", []string{"delete", reader, "--as", h.ID("ann")}, "id", reader, "Ann Field integration.deleted"},
 	} {
 		record := integration(h, step.args...)
@@ -46,7 +47,7 @@ func TestIntegrationsCommands(t *testing.T) {
 		_, secretShown := record["client_secret"]
 		delete(record, "client_secret")
 		fields := strings.Join(slices.Sorted(maps.Keys(record)), " ")
-		if fields != "client_id created_at disabled_by_service enabled id name organization_definition_id organization_id owner_id scopes" || secretShown != (step.name == "renew-secret") {
+		if fields != "client_id created_at disabled_by_service enabled id name organization_definition_id organization_id owners scopes" || secretShown != (step.name == "renew-secret") {
 			t.Errorf("%s shows %s, a secret: %t", step.name, fields, secretShown)
 		}
 	}
@@ -56,10 +57,10 @@ func TestIntegrationsCommands(t *testing.T) {
 
 	created := integration(h, "create", "--organization", acme, "--name", "New", "--scope", "work_orders:read", "--definition", h.ID("org_incoming"), "--as", h.ID("ann"))
 	secret, _ := created["client_secret"].(string)
-	if _, err := h.IssueToken(t.Context(), created["client_id"].(string), secret, nil); err != nil || created["owner_id"] != h.ID("ann") {
+	if _, err := h.IssueToken(t.Context(), created["client_id"].(string), secret, nil); err != nil || !slices.Equal(created["owners"].([]any), []any{h.ID("ann")}) {
 		t.Errorf("created %v: %v", created, err)
 	}
-	if created = integration(h, "create", "--organization", acme, "--name", "Ours", "--scope", "work_orders:read"); created["owner_id"] != nil {
+	if created = integration(h, "create", "--organization", acme, "--name", "Ours", "--scope", "work_orders:read"); len(created["owners"].([]any)) != 0 {
 		t.Errorf("an operator owns %v", created)
 	}
 
