@@ -238,6 +238,7 @@ func TestStaleFormsOfIntegrationsAreRejected(t *testing.T) {
 	v.Get(page).Want(http.StatusOK, "My name", "people:read")
 
 	page = "/console/webhooks/" + s.ID("reader_hook")
+	s.Exec(`UPDATE integrations SET owners = ARRAY[$1] WHERE id = $2`, s.ID("ivy"), s.ID("reader"))
 	f = v.Get(page).Form("url", "http://127.0.0.1:9/mine", "events", "issue.created")
 	other := "http://127.0.0.1:9/other"
 	if _, err := s.ChangeWebhook(t.Context(), s.Viewer("ivy"), s.ID("reader_hook"), service.WebhookChange{URL: &other}); err != nil {

@@ -45,6 +45,7 @@ func TestSecretsAreShownOnce(t *testing.T) {
 	})
 	v := s.SignedIn("bob")
 	grant(s.Site, "bob", allBut("")...)
+	s.Exec(`UPDATE integrations SET owners = ARRAY[$1]`, s.ID("bob"))
 	makers := []string{
 		"POST /console/people", "POST /console/people/:id/link", "POST /console/integrations", "POST /console/integrations/:id/secret",
 		"POST /console/integrations/:id/webhooks", "POST /console/webhooks/:id/secret",

@@ -79,7 +79,9 @@ func (s *Service) PossibleOwners(ctx context.Context, actor Actor) ([]Integratio
 	var found []IntegrationOwner
 	return read(ctx, s, actor.OrganizationID, func() ([]IntegrationOwner, error) { return found, nil }, func(pipeline *pgx.Batch) error {
 		queueMayManage(pipeline, actor)
-		queueAll(pipeline, &found, `SELECT i.id, i.name FROM identities i WHERE i.organization_id = $1 AND i.kind = 'person' AND `+with(mayOwn, "person", "i.id")+`
+		queueAll(pipeline, &found, `
+			SELECT i.id, i.name FROM organization_rights r JOIN people p ON p.id = r.actor_id JOIN identities i ON i.id = p.id
+			WHERE r.organization_id = $1 AND p.deactivated_at IS NULL AND 'integrations' = ANY (r.grants)
 			ORDER BY lower(i.name), i.id LIMIT $2`, actor.OrganizationID, maxChoices)
 		return nil
 	})

@@ -145,6 +145,9 @@ func TestOwnersNeedTheIntegrationsPermission(t *testing.T) {
 			if len(record.Owners) != 2 {
 				t.Errorf("the owners are %v", record.Owners)
 			}
+			if possible, err := f.PossibleOwners(t.Context(), ann); err != nil || len(possible) != 3 {
+				t.Errorf("possible owners are %v: %v", possible, err)
+			}
 			if err := give(t, f); err != nil {
 				t.Fatal(err)
 			}
