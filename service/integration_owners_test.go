@@ -113,7 +113,7 @@ func TestOnlyOwnersGiveAnIntegrationMore(t *testing.T) {
 }
 
 // Administrators name owners, who need the Integrations permission. An owner who loses it, in
-// whatever way, owns nothing any more, and the administrators are told.
+// whatever way, stops being an owner, and the administrators are told.
 func TestOwnersNeedTheIntegrationsPermission(t *testing.T) {
 	t.Parallel()
 	giveUp := map[string]func(t *testing.T, f *servicetest.Fixture) error{

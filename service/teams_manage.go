@@ -132,7 +132,7 @@ func (s *Service) AddTeamMembers(ctx context.Context, actor Actor, id string, pe
 }
 
 // notifyOfTeamAccess tells the administrators that people joined a team that has permissions
-// on nodes: whoever manages people can get these that way.
+// on nodes: someone with the People permission can get these that way.
 func (t *ormTx) notifyOfTeamAccess(actor Actor, l lockedTeam) error {
 	has, err := scanOne[bool](t, nil, `SELECT EXISTS (SELECT FROM assignments WHERE identity_id = ?)`, l.identity.ID)
 	if err != nil || !has {
