@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"crypto/rand"
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -77,12 +78,11 @@ func TestFaultNoWorkerYet(t *testing.T) {
 	awaitDelivery(t, r, id)
 }
 
+var temporalOutage = flag.Duration("faults.temporal", 10*time.Second, "how long Temporal is down")
+
 func TestFaultTemporalDown(t *testing.T) {
 	t.Parallel()
-	const (
-		creates = 200
-		outage  = time.Minute
-	)
+	const creates = 200
 	address, port := freePort(t)
 	prefix := "e2e_temporal_" + strings.ToLower(rand.Text())
 	t.Cleanup(func() {
@@ -106,7 +106,7 @@ func TestFaultTemporalDown(t *testing.T) {
 
 	temporal.kill()
 	ids := make([]string, creates)
-	tick := time.NewTicker(outage / creates)
+	tick := time.NewTicker(*temporalOutage / creates)
 	defer tick.Stop()
 	for n := range ids {
 		<-tick.C

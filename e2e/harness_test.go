@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +21,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"millwright/service/servicetest"
 )
 
 // startLimit is how long a process may take to start on a busy machine.
@@ -57,8 +58,9 @@ func newHarness(t testing.TB, own settings, receivers ...*receiver) *harness {
 	address, _ := freePort(t)
 	h := &harness{t: t, org: organization{receivers: receivers}, key: newKey()}
 	database := own["DATABASE_URL"]
-	if database == "" {
-		database = newDatabase(t)
+	isMigrated := database == ""
+	if isMigrated {
+		database = servicetest.Database(t)
 	}
 	h.settings = settings{
 		"DATABASE_URL":           database,
@@ -75,7 +77,9 @@ func newHarness(t testing.TB, own settings, receivers ...*receiver) *harness {
 	}
 	maps.Copy(h.settings, own)
 	h.temporal = newNamespace(t, h.settings["TEMPORAL_ADDRESS"], h.settings["TEMPORAL_NAMESPACE"])
-	h.run("migrate")
+	if !isMigrated {
+		h.run("migrate")
+	}
 	h.importOrganization()
 	pool, err := pgxpool.New(t.Context(), h.settings["DATABASE_URL"])
 	if err != nil {
@@ -90,20 +94,6 @@ func newKey() string {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
 	return base64.StdEncoding.EncodeToString(key)
-}
-
-// newDatabase returns the URL of an empty database that is dropped when the test ends.
-func newDatabase(t testing.TB) string {
-	t.Helper()
-	server, err := url.Parse(os.Getenv("DATABASE_URL"))
-	if err != nil {
-		t.Fatal("DATABASE_URL is not a URL")
-	}
-	name := "e2e_" + strings.ToLower(rand.Text())
-	administer(t, "CREATE DATABASE "+name)
-	t.Cleanup(func() { administer(t, "DROP DATABASE "+name+" WITH (FORCE)") })
-	server.Path = "/" + name
-	return server.String()
 }
 
 func administer(t testing.TB, sql string) {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,7 +17,14 @@ var millwright string
 // scratch is a folder for what tests build once.
 var scratch string
 
+// testsAtOnce is how many tests run in parallel: they mostly wait. -parallel overrides it.
+const testsAtOnce = "6"
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		_ = parallel.Value.Set(testsAtOnce) // a number
+	}
 	for _, name := range []string{"DATABASE_URL", "TEMPORAL_ADDRESS", "DEVSTACK"} {
 		if os.Getenv(name) == "" {
 			fmt.Fprintf(os.Stderr, "%s is not set: run the tests with `make test`, or under `bin/devstack exec --`\n", name)

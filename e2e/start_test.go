@@ -7,13 +7,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"millwright/service/servicetest"
 )
 
 // completeSettings returns settings with which the api and the worker would start.
 func completeSettings(t testing.TB) settings {
 	address, _ := freePort(t)
 	return settings{
-		"DATABASE_URL":        newDatabase(t),
+		"DATABASE_URL":        servicetest.EmptyDatabase(t),
 		"TEMPORAL_ADDRESS":    "127.0.0.1:1",
 		"TOKEN_SIGNING_KEYS":  "t1:" + newKey(),
 		"SECRET_SEALING_KEYS": "s1:" + newKey(),
@@ -80,7 +82,7 @@ func TestStartErrors(t *testing.T) {
 	}
 
 	empty := maps.Clone(good)
-	empty["DATABASE_URL"] = newDatabase(t)
+	empty["DATABASE_URL"] = servicetest.EmptyDatabase(t)
 	for _, command := range []string{"api", "worker"} {
 		t.Run("an empty database for the "+command, func(t *testing.T) {
 			wantStartError(t, empty, command, "`millwright migrate`")
