@@ -78,10 +78,23 @@ clean: ## Remove bin/; the data of run is kept
 
 ## Testing
 
+# e2e, which takes minutes, is left to test.
+.PHONY: check
+check: bin/devstack bin/golangci-lint ## While writing, in about a minute: format, vet, words, and the tests of rules, workflows and packages that differ from main
+	bin/golangci-lint fmt --diff
+	go vet ./...
+	@$(MAKE) lint-words
+	bin/devstack exec --no-temporal -- go test -vet=off $$({ echo models/ workflows/; git diff --name-only main; git ls-files --others --exclude-standard; } | \
+		tr ' ' '\n' | while read -r file; do \
+			folder="$${file%/*}"; \
+			until ls "$$folder"/*.go >/dev/null 2>&1 || [ "$${folder#*/}" = "$$folder" ]; do folder="$${folder%/*}"; done; \
+			ls "$$folder"/*.go >/dev/null 2>&1 && echo "./$$folder"; \
+		done | grep -vE '^./(e2e|dev|tools|examples|deploy)(/|$$)' | sort -u)
+
 .PHONY: test
-test: bin/devstack ## Test both modules, the product on a throwaway Postgres and Temporal
+test: bin/devstack ## Before a change lands: everything, on a throwaway Postgres and Temporal
 	@[ -n '$(RACE)' ] || echo 'Testing without the race detector.'
-	@$(MAKE) --keep-going test-product test-dev
+	@$(MAKE) --keep-going -j 2 test-product test-dev
 
 .PHONY: test-product
 test-product: bin/devstack ## ... only the product
@@ -119,12 +132,12 @@ bench: bin/millwright bin/devstack ## Measure throughput and latency on a throwa
 	bin/devstack exec -- go run ./bench $(BENCHFLAGS)
 
 .PHONY: faults
-faults: bin/devstack ## Run the fault tests for about ten minutes (docs/faults.md); writes docs/faults-run.md
+faults: bin/devstack ## Before a release: the fault tests in their long forms, about ten minutes (docs/faults.md); writes docs/faults-run.md
 	bin/devstack exec -- go test ./e2e -count=1 -v -timeout 2h -run '^TestFault' \
 		-faults.time=3m -faults.outage=30s -faults.temporal=1m -faults.report=../docs/faults-run.md $(FAULTSFLAGS)
 
 .PHONY: soak
-soak: bin/devstack ## Run the service under a steady load with occasional faults for an hour (docs/soak.md, Linux); writes docs/soak-run.md
+soak: bin/devstack ## Before a release: the service for an hour under a steady load with occasional faults (docs/soak.md, Linux); writes docs/soak-run.md
 	bin/devstack exec -- go test ./e2e -count=1 -v -timeout 48h -run '^TestSoak$$' \
 		-soak.time=1h -soak.report=../docs/soak-run.md $(SOAKFLAGS)
 
