@@ -67,6 +67,8 @@ type API struct {
 	// parsing has a large body of each organization parsed at a time.
 	parsing *batch.Slots
 	phase   atomic.Int32
+	// readiness answers the readiness probes, without and with Temporal.
+	readiness map[bool]*readiness
 	// deprecated are the headers of deprecated operations, by method and route.
 	deprecated map[string]map[string]string
 }
@@ -99,7 +101,7 @@ func New(s *service.Service, options Options) (*API, error) {
 	if options.CallTimeout == 0 {
 		options.CallTimeout = DefaultCallTimeout
 	}
-	a := &API{service: s, options: options, log: options.Log, tracer: options.Tracer, parsing: batch.NewSingleSlots()}
+	a := &API{service: s, options: options, log: options.Log, tracer: options.Tracer, parsing: batch.NewSingleSlots(), readiness: map[bool]*readiness{false: {}, true: {}}}
 	var err error
 	if a.metrics, err = newMetrics(options.Metrics); err != nil {
 		return nil, fmt.Errorf("register the metrics: %w", err)
@@ -174,10 +176,13 @@ func (a *API) ready(c *gin.Context) {
 		c.String(http.StatusServiceUnavailable, "not ready: the server is shutting down\n")
 		return
 	}
-	err := a.service.CheckSchema(ctx)
-	if err == nil && c.Query("temporal") == "1" && a.options.TemporalReady != nil {
-		err = a.options.TemporalReady(ctx)
-	}
+	withTemporal := c.Query("temporal") == "1" && a.options.TemporalReady != nil
+	err := a.readiness[withTemporal].ask(ctx, func(ctx context.Context) error {
+		if err := a.service.CheckSchema(ctx); err != nil || !withTemporal {
+			return err
+		}
+		return a.options.TemporalReady(ctx)
+	})
 	if err != nil {
 		c.String(http.StatusServiceUnavailable, "not ready: %s\n", err)
 		return

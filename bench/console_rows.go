@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"millwright/models"
+	"millwright/service"
 )
 
 // The console's organization, next to the work orders and nodes of growth.
@@ -29,7 +30,16 @@ const (
 
 // Tokens of the sessions: of the administrator, of people with permissions on fifty nodes and
 // on one, and of one in all teams.
-const consoleToken, fewNodesToken, oneNodeToken, memberToken = "session-of-the-bench", "session-of-few-nodes", "session-of-one-node", "session-of-all-teams"
+var consoleToken, fewNodesToken, oneNodeToken, memberToken = benchSession("the-bench"), benchSession("few-nodes"), benchSession("one-node"), benchSession("all-teams")
+
+// benchSession returns the token of a session with a MAC of the installation's keys.
+func benchSession(name string) string {
+	vault, err := service.NewVault(sealingKeys)
+	if err != nil {
+		panic(err) // a constant
+	}
+	return vault.SessionToken(name)
+}
 
 // Those people but the administrator.
 const (

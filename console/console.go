@@ -144,6 +144,9 @@ func (c *Console) public(serve handler) gin.HandlerFunc {
 	return func(g *gin.Context) {
 		r := &request{Context: g, console: c}
 		err := r.loadViewer()
+		if err == nil && !r.isSignedIn() {
+			err = r.countVisitor()
+		}
 		if err == nil {
 			err = r.checkQuery()
 		}

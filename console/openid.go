@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -43,8 +41,6 @@ type openID struct {
 const (
 	// providerTimeout bounds each request to the provider.
 	providerTimeout = 10 * time.Second
-	// openIDCookieAge is how long a sign-in at the provider may take, in seconds.
-	openIDCookieAge = 10 * 60
 )
 
 func newOpenID(options *OpenIDOptions, publicURL string) *openID {
@@ -138,11 +134,14 @@ func (c *Console) goToProvider(r *request, page string, state openIDState, param
 		return c.openIDFails(r, err)
 	}
 	state.State, state.Nonce, state.Verifier = rand.Text(), rand.Text(), oauth2.GenerateVerifier()
-	text, err := json.Marshal(state)
+	sealed, err := c.service.BeginOpenID(r.ctx(), state, r.client())
+	if limit, limited := errors.AsType[*service.TooManyAttemptsError](err); limited {
+		return c.renderSignIn(r, http.StatusTooManyRequests, limit.Error())
+	}
 	if err != nil {
 		return err
 	}
-	r.setCookie("openid", base64.RawURLEncoding.EncodeToString(text), openIDCookieAge)
+	r.setCookie("openid", sealed, int(service.OpenIDLifetime.Seconds()))
 	parameters = append(parameters, oidc.Nonce(state.Nonce), oauth2.S256ChallengeOption(state.Verifier))
 	r.Redirect(http.StatusSeeOther, c.openID.config(provider).AuthCodeURL(state.State, parameters...))
 	return nil
@@ -153,9 +152,11 @@ func (c *Console) finishOpenID(r *request) error {
 	var state openIDState
 	sealed, _ := r.Cookie(c.cookieName("openid"))
 	r.setCookie("openid", "", -1)
-	text, err := base64.RawURLEncoding.DecodeString(sealed)
-	if err != nil || json.Unmarshal(text, &state) != nil || state.State == "" ||
-		subtle.ConstantTimeCompare([]byte(state.State), []byte(r.Query("state"))) != 1 {
+	err := c.service.RedeemOpenID(r.ctx(), sealed, &state)
+	if err != nil && !errors.Is(err, service.ErrSignInFailed) {
+		return err
+	}
+	if err != nil || subtle.ConstantTimeCompare([]byte(state.State), []byte(r.Query("state"))) != 1 {
 		return c.openIDFails(r, errors.New("the state of the sign-in is not that of the browser"))
 	}
 	account, err := c.openID.account(r.ctx(), r.Query("code"), state)
@@ -181,6 +182,9 @@ func (c *Console) finishOpenID(r *request) error {
 		return err
 	}
 	c.metrics.signIns.WithLabelValues(signInSucceeded).Inc()
+	if err := c.service.FinishOpenID(r.ctx(), r.client()); err != nil {
+		return err
+	}
 	if len(signedIn.Choices) > 0 {
 		return choicePage.show(r, choiceView{signedIn.Choices, signedIn.Choice, state.Next})
 	}
@@ -228,10 +232,15 @@ func (o *openID) account(ctx context.Context, code string, state openIDState) (s
 	}
 	account := service.OpenIDAccount{Issuer: verified.Issuer, Subject: verified.Subject}
 	var claims struct {
-		AuthTime float64 `json:"auth_time"`
+		AuthTime        float64 `json:"auth_time"`
+		AuthorizedParty string  `json:"azp"`
 	}
 	if err := verified.Claims(&claims); err != nil {
 		return service.OpenIDAccount{}, errors.New("the id token's auth_time is not a number")
+	}
+	// A token for several audiences says which one asked for it (OpenID Connect Core, 3.1.3.7).
+	if claims.AuthorizedParty != o.options.ClientID && (claims.AuthorizedParty != "" || len(verified.Audience) > 1) {
+		return service.OpenIDAccount{}, errors.New("the id token was issued to another client")
 	}
 	if claims.AuthTime > 0 && claims.AuthTime < 1<<40 {
 		account.AuthenticatedAt = time.Unix(int64(claims.AuthTime), 0)

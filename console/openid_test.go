@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,6 +32,8 @@ type provider struct {
 	claims map[string]any
 	// authorized are the parameters of authorization requests by code.
 	authorized map[string]url.Values
+	// tokens counts the requests for tokens.
+	tokens atomic.Int64
 }
 
 func newProvider(t *testing.T) *provider {
@@ -55,6 +58,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.authorized[code] = q
 		http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"code": {code}, "state": {q.Get("state")}}.Encode(), http.StatusFound)
 	case "/token":
+		p.tokens.Add(1)
 		asked := p.authorized[r.FormValue("code")]
 		delete(p.authorized, r.FormValue("code"))
 		challenge := sha256.Sum256([]byte(r.FormValue("code_verifier")))

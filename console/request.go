@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,6 +72,20 @@ func (r *request) loadViewer() error {
 	}
 	stateOf(r.ctx()).person = viewer.IdentityID
 	return nil
+}
+
+// countVisitor counts a request without a session by its network. Passwords have limits of
+// their own, which do not count sign-ins that succeed: many people may share an address.
+// Errors: rate_limited, unavailable.
+func (r *request) countVisitor() error {
+	if r.Request.Method == http.MethodPost && strings.HasPrefix(r.FullPath(), Root+"/sign-in") {
+		return nil
+	}
+	_, err := r.console.service.CountVisitor(r.ctx(), r.client().Network)
+	if models.CodeOf(err) == models.CodeRateLimited {
+		r.Header("Retry-After", strconv.Itoa(int(models.RateWindow.Seconds())))
+	}
+	return err
 }
 
 // checkQuery rejects a query string that is malformed or has what no record can contain.

@@ -136,6 +136,10 @@ type SignInService interface {
 	ChooseOrganization(ctx context.Context, choice, personID string, client service.Client) (string, error)
 	Session(ctx context.Context, token string) (service.Viewer, error)
 	SignOut(ctx context.Context, token string) error
+	CountVisitor(ctx context.Context, network string) (service.Rate, error)
+	BeginOpenID(ctx context.Context, state any, client service.Client) (string, error)
+	RedeemOpenID(ctx context.Context, sealed string, into any) error
+	FinishOpenID(ctx context.Context, client service.Client) error
 	ForgotPassword(ctx context.Context, email string, client service.Client) error
 	MailsLinks() bool
 	SignInAgain(ctx context.Context, viewer service.Viewer, password string, client service.Client) error

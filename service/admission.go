@@ -227,6 +227,12 @@ func (s *Service) CountAddress(ctx context.Context, address string) (Rate, error
 	return s.count(ctx, address, "address "+address, s.AddressCallsPerMinute)
 }
 
+// CountVisitor counts a request for a page without a session by its network, apart from calls
+// of the API. Errors: rate_limited (with the Rate), unavailable.
+func (s *Service) CountVisitor(ctx context.Context, network string) (Rate, error) {
+	return s.count(ctx, network, "page "+network, s.AddressCallsPerMinute)
+}
+
 // maxTokenFailures bounds the wrong secrets that one address sends for one client id
 // in a minute. A right secret is always accepted, so a client cannot be locked out.
 const maxTokenFailures = 30
@@ -283,6 +289,9 @@ func ofCaller[T any](ctx context.Context, s *Service, statement *batch.Statement
 
 // count counts a call of the subject from the address. Errors: rate_limited, unavailable.
 func (s *Service) count(ctx context.Context, address, subject string, limit int) (Rate, error) {
+	if rate, over := s.exceeded.rate(subject, s.Now()); over {
+		return rate, s.overLimit(ctx)
+	}
 	window := s.Now().UTC().Truncate(models.RateWindow)
 	counted, err := ofCaller[countedCall](ctx, s, countedCalls, address, nil, subject, window)
 	if err != nil {
@@ -290,6 +299,7 @@ func (s *Service) count(ctx context.Context, address, subject string, limit int)
 	}
 	rate := Rate{Limit: limit, Calls: counted.Calls, Reset: counted.WindowStart.Add(models.RateWindow)}
 	if rate.Exceeded() {
+		s.exceeded.remember(subject, rate, s.Now())
 		return rate, s.overLimit(ctx)
 	}
 	return rate, nil

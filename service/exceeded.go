@@ -7,18 +7,18 @@ import (
 	"millwright/models"
 )
 
-// maxExceeded bounds how many integrations the process remembers as over their limit.
+// maxExceeded bounds how many integrations and networks the process remembers as over their limit.
 // It counts the calls of others in the database, as without a memory.
 const maxExceeded = 10_000
 
-// exceededLimits remembers the integrations that are over their limit until their
+// exceededLimits remembers the integrations and networks that are over their limit until their
 // window ends, so that their further calls cost no round trip. It forgets nothing
 // that admits a call: a call it knows nothing about is checked in the database. So
 // what invalidates a token acts at once on every call that would be accepted; a call
 // over the limit gets rate_limited until the window ends.
 type exceededLimits struct {
 	mu    sync.Mutex
-	rates map[string]Rate // by integration
+	rates map[string]Rate // by integration, or subject of a network
 }
 
 // remember records that the integration is over its limit.

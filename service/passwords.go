@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -27,10 +28,12 @@ const (
 	argonKey     = 32
 )
 
-// Bounds of password hashing in one process: at most hashesAtOnce are computed, for at
-// most hashesWaiting callers, hashesPerNetwork of them from one client network.
+// hashesAtOnce is how many passwords a process hashes at once: on half of the processors, so
+// that the others serve people and programs.
+var hashesAtOnce = max(1, runtime.GOMAXPROCS(0)/2)
+
+// Bounds of who waits for a password's hash in one process, in all and from one client network.
 const (
-	hashesAtOnce     = 2
 	hashesWaiting    = 64
 	hashesPerNetwork = 8
 )

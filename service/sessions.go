@@ -74,8 +74,11 @@ const sessionQuery = `
 
 // Session returns the person of a session's token. It reads the person again each time, so
 // that what changed acts on this request: a deactivated person, a changed password and a
-// suspended organization have no sessions. Errors: ErrNoSession, unavailable.
+// suspended organization have no sessions. A forged token is not looked up. Errors: ErrNoSession, unavailable.
 func (s *Service) Session(ctx context.Context, token string) (Viewer, error) {
+	if !s.Vault.isSessionToken(token) {
+		return Viewer{}, ErrNoSession
+	}
 	now := s.now()
 	rows, err := s.pool.Query(ctx, sessionQuery, digest(token), now.Add(-models.SessionIdle), now.Add(-models.SessionLifetime), now)
 	if err != nil {

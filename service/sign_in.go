@@ -237,10 +237,11 @@ func (t *ormTx) insertSession(personID string, by authentication, client Client)
 	if err != nil {
 		return "", err
 	}
-	token, err := t.newSecretText()
+	text, err := t.newSecretText()
 	if err != nil {
 		return "", err
 	}
+	token := t.Vault.SessionToken(text)
 	id, err := t.newID(models.PrefixSession)
 	if err != nil {
 		return "", err

@@ -94,7 +94,7 @@ func serveAPI(ctx context.Context, s settings) error {
 		total: s.MaxConnections, perNetwork: s.MaxPerClient, proxies: s.TrustedProxies,
 	})
 	server := &http.Server{
-		Handler:           front(pages, handler),
+		Handler:           front(p.settings.PublicURL, pages, handler),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      60 * time.Second,
@@ -132,9 +132,14 @@ func (p *process) storeCalls(ctx context.Context) {
 	}
 }
 
-// front serves the console's paths with the console and all others with the API.
-func front(pages *console.Console, calls http.Handler) http.Handler {
+// front serves the console's paths with the console and all others with the API. With a public
+// URL of https, it tells browsers to use no other for a year.
+func front(publicURL string, pages, calls http.Handler) http.Handler {
+	secure := strings.HasPrefix(publicURL, "https://")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if secure {
+			w.Header().Set("Strict-Transport-Security", "max-age=31536000")
+		}
 		if console.Owns(r.URL.Path) {
 			pages.ServeHTTP(w, r)
 			return

@@ -1,0 +1,95 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+
+	"millwright/console"
+	"millwright/console/consoletest"
+	"millwright/service"
+	"millwright/service/servicetest"
+)
+
+// Strangers are counted by their network, before anything of theirs is looked up; people with a
+// session never are, and neither are sign-ins that succeed: a hospital has one address.
+func TestStrangersAreCountedByNetwork(t *testing.T) {
+	t.Parallel()
+	const limit = 5
+	s := consoletest.On(t, servicetest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = limit }))
+	person := s.SignedIn("bob")
+	forged := s.NewVisitor()
+	at, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged.Jar.SetCookies(at, []*http.Cookie{{Name: "session", Value: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA.AAAAAAAAAAAAAAAAAAAAAA"}})
+	for range limit {
+		forged.Get("/console/sign-in").Want(http.StatusOK)
+	}
+	refused := forged.Get("/console/sign-in").Want(http.StatusTooManyRequests, "Too many")
+	if refused.Header.Get("Retry-After") == "" {
+		t.Error("the page does not say when to try again")
+	}
+	s.NewVisitor().Get("/console/invite/unknown").Want(http.StatusTooManyRequests)
+	for range 3 * limit {
+		person.Get("/console").Want(http.StatusOK)
+	}
+	fresh := s.NewVisitor()
+	fresh.Post("/console/sign-in", url.Values{"email": {s.Email("bob")}, "password": {consoletest.Password}}).Want(http.StatusSeeOther)
+	fresh.Get("/console").Want(http.StatusOK)
+}
+
+// A session's token has a MAC: a stored digest of a text without one is no session.
+func TestForgedSessionsAreNotLookedUp(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	s.Exec(`INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent)
+		SELECT sha256('made up'::bytea), 'ses_0000000000000000000000000a', $1, 'password', $2, $2, '127.0.0.1', ''`, s.ID("ann"), s.Clock.Now())
+	if _, err := s.Session(t.Context(), "made up"); err == nil {
+		t.Error("a token without a MAC is accepted")
+	}
+}
+
+// A callback with a state that the service did not seal, or that was used, sends nothing to the
+// provider; an id token for another client signs no one in; and a network begins so many only.
+func TestOpenIDStatesAreSealedAndRedeemedOnce(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	s := consoletest.NewSite(t, func(o *console.Options) {
+		o.OpenID = &console.OpenIDOptions{Issuer: p.URL, ClientID: "console", ClientSecret: "secret", Name: "Acme Login"}
+	})
+	v := s.NewVisitor()
+	at, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sealed []*http.Cookie
+	through(t, v, "/console/openid/start", func(callback string) string {
+		sealed = v.Jar.Cookies(at)
+		return callback
+	}).Want(http.StatusUnauthorized, "is not linked to anyone here")
+	before := p.tokens.Load()
+	for range 3 {
+		again := s.NewVisitor()
+		again.Jar.SetCookies(at, sealed)
+		again.Get("/console/openid/callback?code=x&state=x").Want(http.StatusUnauthorized)
+	}
+	made := s.NewVisitor()
+	made.Jar.SetCookies(at, []*http.Cookie{{Name: "openid", Value: "eyJTdGF0ZSI6IngiLCJOb25jZSI6IngiLCJWZXJpZmllciI6IngifQ"}})
+	made.Get("/console/openid/callback?code=x&state=x").Want(http.StatusUnauthorized)
+	if n := p.tokens.Load() - before; n != 0 {
+		t.Errorf("%d requests to the provider", n)
+	}
+	for _, claims := range []map[string]any{{"azp": "other"}, {"aud": []string{"console", "other"}}} {
+		p.claims = claims
+		through(t, s.NewVisitor(), "/console/openid/start", nil).Want(http.StatusUnauthorized, "Signing in with Acme Login failed")
+	}
+	p.claims = map[string]any{}
+	for range 200 {
+		if v.Get("/console/openid/start").Status == http.StatusTooManyRequests {
+			return
+		}
+	}
+	t.Error("a network can begin any number of sign-ins")
+}
