@@ -28,6 +28,7 @@ func allBut(grant models.OrganizationGrant) []string {
 func TestPagesRequirePermissions(t *testing.T) {
 	t.Parallel()
 	s := newGuardedSite(t)
+	s.Exec(`UPDATE integrations SET owners = ARRAY[$1]`, s.ID("bob"))
 	v := s.SignedIn("bob")
 	for _, missing := range models.AllOrganizationGrants {
 		grant(s.Site, "bob", allBut(missing)...)
@@ -81,6 +82,7 @@ func crawl(t *testing.T, v *consoletest.Visitor) map[string]consoletest.Page {
 func TestPagesOfferOnlyWhatIsAllowed(t *testing.T) {
 	t.Parallel()
 	s := newGuardedSite(t)
+	s.Exec(`UPDATE integrations SET owners = ARRAY[$1]`, s.ID("bob"))
 	// Assigning takes an inventory manager of the node.
 	s.Exec(`UPDATE assignments SET definition_id = $1 WHERE identity_id = $2`, s.ID("manager"), s.ID("bob"))
 	// Everything else that a page may offer: bob's team has every permission on nodes, and there
@@ -131,6 +133,7 @@ func TestPagesOfferOnlyWhatIsAllowed(t *testing.T) {
 func TestVisitorsSeeNothing(t *testing.T) {
 	t.Parallel()
 	s := newGuardedSite(t)
+	s.Exec(`UPDATE integrations SET owners = ARRAY[$1]`, s.ID("bob"))
 	before := s.contents()
 	for _, c := range routeCases {
 		page := s.try(s.NewVisitor(), c, "visitor", nil)
@@ -145,6 +148,7 @@ func TestVisitorsSeeNothing(t *testing.T) {
 func TestGetsChangeNothing(t *testing.T) {
 	t.Parallel()
 	s := newGuardedSite(t)
+	s.Exec(`UPDATE integrations SET owners = ARRAY[$1]`, s.ID("bob"))
 	v := s.SignedIn("bob")
 	grant(s.Site, "bob", allBut("")...)
 	before := s.contents()

@@ -142,7 +142,7 @@ var routeCases = []routeCase{
 	{method: "POST", path: "/console/integrations/:id", grant: integrations, id: "{erp}", form: "name=Other&scopes=work_orders:read&organization_definition_id=", ids: []string{"organization_definition_id"}},
 	{method: "GET", path: "/console/integrations/:id/secret", grant: integrations, id: "{erp}"},
 	{method: "POST", path: "/console/integrations/:id/secret", grant: integrations, id: "{erp}", form: "x=1"},
-	{method: "POST", path: "/console/integrations/:id/owners", grant: integrations, id: "{erp}", form: "owners=", ids: []string{"owners"}},
+	{method: "POST", path: "/console/integrations/:id/owners", unoffered: true, id: "{erp}", form: "owners=", ids: []string{"owners"}},
 	{method: "GET", path: "/console/integrations/:id/off", grant: integrations, id: "{erp}"},
 	{method: "POST", path: "/console/integrations/:id/off", grant: integrations, id: "{erp}", form: "x=1"},
 	{method: "POST", path: "/console/integrations/:id/on", grant: integrations, id: "{erp}", form: "x=1"},

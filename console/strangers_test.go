@@ -51,8 +51,8 @@ func TestForgedSessionsAreNotLookedUp(t *testing.T) {
 	}
 }
 
-// A callback with a state that the service did not seal, or that was used, sends nothing to the
-// provider; an id token for another client signs no one in; and a network begins so many only.
+// A callback with a state that the service did not seal, or that was used, causes no request to
+// the provider. An id token for another client is rejected. A network begins a few hundred.
 func TestOpenIDStatesAreSealedAndRedeemedOnce(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)

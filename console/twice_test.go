@@ -206,6 +206,7 @@ func TestTwoPeopleAtOnce(t *testing.T) {
 	managers(t, s)
 	grant(s, "cat", "integrations", "people", "incoming_work_orders")
 	s.Exec(`UPDATE assignments SET definition_id = $1 WHERE identity_id = $2`, s.ID("manager"), s.ID("cat"))
+	s.Exec(`UPDATE integrations SET owners = ARRAY[$1]`, s.ID("cat"))
 	people := map[string]*consoletest.Visitor{"Ann Field": s.SignedIn("ann"), "Cat Rivers": s.SignedIn("cat")}
 	for _, form := range []struct {
 		path   string

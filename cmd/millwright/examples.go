@@ -51,6 +51,7 @@ var examples = map[string][]string{
 		"millwright integrations create --organization acme --name ERP --scope work_orders:read,work_orders:write --as ann@example.com",
 	},
 	"millwright integrations rename":       {"millwright integrations rename idn_… --name 'ERP of the north'"},
+	"millwright integrations owners":       {"millwright integrations owners idn_… --owner idn_…"},
 	"millwright integrations scopes":       {"millwright integrations scopes idn_… --scope work_orders:read --scope people:read"},
 	"millwright integrations renew-secret": {"millwright integrations renew-secret idn_… --as ann@example.com"},
 	"millwright integrations turn-off":     {"millwright integrations turn-off idn_… --as ann@example.com"},
