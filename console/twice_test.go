@@ -268,6 +268,7 @@ func TestTwoPeopleDoTheSameAtOnce(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
 	managers(t, s)
+	s.Exec(`UPDATE integrations SET owners = ARRAY[$1, $2, $3]`, s.ID("ann"), s.ID("cat"), s.ID("bob"))
 	reader, hook, bob := "/console/integrations/"+s.ID("reader"), "/console/webhooks/"+s.ID("reader_hook"), "/console/people/"+s.ID("bob")
 	crew := "/console/teams/" + s.ID("crew")
 	ann := s.SignedIn("ann")
