@@ -18,6 +18,7 @@ func (c *Console) accountRoutes(pages *gin.RouterGroup) {
 	pages.GET("/account", c.signedIn(c.showAccount))
 	pages.POST("/account", c.signedIn(c.changeProfile))
 	pages.POST("/account/password", c.signedIn(c.setPassword))
+	pages.POST("/account/openid/unlink", c.recent(c.unlinkAccount))
 	pages.POST("/account/sessions/end-others", c.recent(c.endOtherSessions))
 	pages.POST("/account/sessions/:id/end", c.recent(c.endSession))
 }
@@ -36,6 +37,14 @@ type accountView struct {
 	OpenIDRequired bool
 	Zones, Themes  []option
 	Sessions       []sessionRow
+	// Accounts are the linked accounts of OpenID providers; Unlink is the form that ends one.
+	Accounts []accountRow
+	Unlink   form
+}
+
+type accountRow struct {
+	Issuer, Subject, Provider string
+	Since                     moment
 }
 
 type sessionRow struct {
@@ -50,11 +59,17 @@ var methodNames = map[models.SignInMethod]string{
 	models.SignedInByPassword: "with the password", models.SignedInByLink: "with a link", models.SignedInByOpenID: "with the OpenID provider",
 }
 
-func (c *Console) showAccount(r *request) error { return c.renderAccount(r, http.StatusOK, nil, nil) }
+func (c *Console) showAccount(r *request) error {
+	return c.renderAccount(r, http.StatusOK, nil, nil, nil)
+}
 
 // renderAccount shows the page, with forms that were rejected or nil.
-func (c *Console) renderAccount(r *request, status int, profile, password *form) error {
+func (c *Console) renderAccount(r *request, status int, profile, password, unlink *form) error {
 	sessions, err := c.service.Sessions(r.ctx(), r.actor())
+	if err != nil {
+		return err
+	}
+	accounts, err := c.service.LinkedAccounts(r.ctx(), r.actor())
 	if err != nil {
 		return err
 	}
@@ -65,8 +80,8 @@ func (c *Console) renderAccount(r *request, status int, profile, password *form)
 	view := accountView{
 		Email: r.viewer.Email, HasPassword: r.viewer.HasPassword, OpenIDRequired: r.viewer.OpenIDRequired,
 		Profile:  newForm(url.Values{"name": {r.viewer.Name}, "time_zone": {zone}, "theme": {string(r.viewer.Theme)}}),
-		Password: newForm(nil),
-		Themes:   []option{{Value: "", Label: "As the device"}, {Value: "light", Label: "Light"}, {Value: "dark", Label: "Dark"}},
+		Password: newForm(nil), Unlink: newForm(nil),
+		Themes: []option{{Value: "", Label: "As the device"}, {Value: "light", Label: "Light"}, {Value: "dark", Label: "Dark"}},
 	}
 	for name := range strings.Lines(zoneNames) {
 		name = strings.TrimSpace(name)
@@ -78,11 +93,17 @@ func (c *Console) renderAccount(r *request, status int, profile, password *form)
 	if password != nil {
 		view.Password = *password
 	}
+	if unlink != nil {
+		view.Unlink = *unlink
+	}
 	for _, s := range sessions {
 		view.Sessions = append(view.Sessions, sessionRow{
 			ID: s.ID, Browser: browserName(s.UserAgent), Network: s.Network, Method: methodNames[s.Method],
 			Since: r.moment(s.CreatedAt), Seen: r.moment(s.SeenAt), Current: s.ID == r.viewer.SessionID,
 		})
+	}
+	for _, a := range accounts {
+		view.Accounts = append(view.Accounts, accountRow{a.Issuer, a.Subject, c.providerName(a.Issuer), r.moment(a.CreatedAt)})
 	}
 	return accountPage.render(r, status, view)
 }
@@ -108,7 +129,7 @@ func browserName(userAgent string) string {
 }
 
 func (c *Console) changeProfile(r *request) error {
-	page := outcome{to: Root + "/account", done: "saved", again: func(status int, f form) error { return c.renderAccount(r, status, &f, nil) }}
+	page := outcome{to: Root + "/account", done: "saved", again: func(status int, f form) error { return c.renderAccount(r, status, &f, nil, nil) }}
 	return r.submit(page, func(ctx context.Context, f form) error {
 		zone := f.Value("time_zone")
 		if zone == "UTC" {
@@ -139,11 +160,26 @@ func (c *Console) changePassword(r *request) error {
 	}
 	if limit, limited := errors.AsType[*service.TooManyAttemptsError](err); limited {
 		f.Values, f.Error = nil, limit.Error()
-		return c.renderAccount(r, http.StatusTooManyRequests, nil, &f)
+		return c.renderAccount(r, http.StatusTooManyRequests, nil, &f, nil)
 	}
 	return r.finish(f, err, outcome{to: Root + "/account", done: "password-changed", again: func(status int, f form) error {
-		return c.renderAccount(r, status, nil, &f)
+		return c.renderAccount(r, status, nil, &f, nil)
 	}})
+}
+
+// providerName is what people call the OpenID provider with the issuer.
+func (c *Console) providerName(issuer string) string {
+	if c.openID != nil && c.openID.options.Issuer == issuer {
+		return c.openIDName()
+	}
+	return issuer
+}
+
+func (c *Console) unlinkAccount(r *request) error {
+	page := outcome{to: Root + "/account", done: "unlinked", again: func(status int, f form) error { return c.renderAccount(r, status, nil, nil, &f) }}
+	return r.submit(page, func(ctx context.Context, f form) error {
+		return c.service.UnlinkAccount(ctx, r.actor(), r.viewer.SessionID, f.Value("issuer"), f.Value("subject"))
+	})
 }
 
 func (c *Console) endSession(r *request) error {

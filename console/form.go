@@ -291,8 +291,9 @@ type confirmView struct {
 	// BackText is what the link back says, "" for Cancel.
 	Back, BackText string
 	Form           form
-	// Fields are inputs above the button, such as a reason.
+	// Fields are inputs above the button, such as a reason. Hidden is sent with them.
 	Fields []field
+	Hidden []secretValue
 }
 
 var confirmPage = newPage[confirmView]("confirm.html")

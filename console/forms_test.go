@@ -114,7 +114,7 @@ func TestAStaleFormSaysWhoChangedWhat(t *testing.T) {
 	form := v.Get(path).Want(http.StatusOK).Form("definition", s.ID("org_incoming"))
 	other := s.ID("org_nothing")
 	grant(s, "cat", "people")
-	if _, err := s.ChangePersonAccess(t.Context(), s.Viewer("cat"), s.ID("bob"), false, &other); err != nil {
+	if _, _, err := s.ChangePersonAccess(t.Context(), s.Viewer("cat"), s.ID("bob"), service.AccessChange{DefinitionID: &other, ConfirmedEmail: s.Email("bob")}); err != nil {
 		t.Fatal(err)
 	}
 	page := v.Post(path, form).Want(http.StatusConflict, "<bdi>Cat Rivers</bdi> changed the person&#39;s permissions",

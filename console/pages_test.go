@@ -33,10 +33,10 @@ type shownPage struct {
 // another route again, with what is wrong in a form.
 var noPages = []string{
 	"GET /", "GET /console/log.csv", "GET /console/work-orders.csv",
-	"POST /console/sign-in/organization", "POST /console/sign-out", "POST /console/people/openid", "POST /console/account/sessions/end-others", "POST /console/account/sessions/:id/end",
+	"POST /console/sign-in/organization", "POST /console/sign-out", "POST /console/people/openid", "POST /console/account/openid/unlink", "POST /console/account/sessions/end-others", "POST /console/account/sessions/:id/end",
 	"POST /console/notices/read", "POST /console/notices/:id/open",
 	"POST /console/feedback/:id/resolve",
-	"POST /console/people/:id", "POST /console/people/:id/deactivate", "POST /console/people/:id/activate",
+	"POST /console/people/:id", "POST /console/people/:id/email", "POST /console/people/:id/ways-in", "POST /console/people/:id/deactivate", "POST /console/people/:id/activate",
 	"POST /console/teams/:id/remove", "POST /console/teams/:id/delete",
 	"POST /console/integrations/:id", "POST /console/integrations/:id/owners", "POST /console/integrations/:id/off", "POST /console/integrations/:id/on", "POST /console/integrations/:id/delete",
 	"POST /console/inventory/:id/unassign",
@@ -166,6 +166,7 @@ func peoplePages(t *testing.T) (*consoletest.Site, []shownPage) {
 		{"POST /console/people", "invited", "/console/people/new", map[string]string{"email": "nia@acme.example.com"}, "Invite"},
 		{"GET /console/people/:id", "person", bob, nil, ""},
 		{"POST /console/people/:id/link", "person-link", bob, nil, "Make a link"},
+		{"GET /console/people/:id/ways-in", "person-ways-in", bob + "/ways-in", nil, ""},
 		{"GET /console/people/:id/deactivate", "deactivate", bob + "/deactivate", nil, ""},
 		{"GET /console/people", "people-definition", "/console/people?definition=" + s.ID("org_nothing"), nil, ""},
 		{"GET /console/people/definitions", "definitions", "/console/people/definitions", nil, ""},

@@ -2,9 +2,11 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -21,6 +23,9 @@ func (c *Console) peopleRoutes(pages *gin.RouterGroup) {
 	pages.GET("/people/:id", c.signedIn(c.showPerson))
 	pages.POST("/people/:id", c.recent(c.changePerson))
 	pages.POST("/people/:id/link", c.recent(c.makeLink))
+	pages.POST("/people/:id/email", c.recent(c.changeEmail))
+	pages.GET("/people/:id/ways-in", c.recent(c.confirmRemoveWaysIn))
+	pages.POST("/people/:id/ways-in", c.recent(c.removeWaysIn))
 	pages.GET("/people/:id/deactivate", c.recent(c.confirmDeactivate))
 	pages.POST("/people/:id/deactivate", c.recent(c.deactivate))
 	pages.POST("/people/:id/activate", c.recent(c.activate))
@@ -181,10 +186,15 @@ type personView struct {
 	// Mail is whether links go to the person by e-mail.
 	Mail           bool
 	Form, LinkForm form
-	Definitions    []option
-	DeactivatedAt  moment
-	Teams          []service.Team
-	Assigned       assignedView
+	// EmailForm changes the e-mail address, for administrators.
+	EmailForm form
+	// WaysIn says how the person signs in, RemovesWaysIn whether the viewer may end that.
+	WaysIn        string
+	RemovesWaysIn bool
+	Definitions   []option
+	DeactivatedAt moment
+	Teams         []service.Team
+	Assigned      assignedView
 }
 
 var personPage = newPage[personView]("person.html")
@@ -221,7 +231,14 @@ func (c *Console) renderPerson(r *request, status int, rejected *form) error {
 		if err != nil {
 			return err
 		}
-		view.Form = f.orRejected(rejected)
+		view.Form, view.EmailForm = f, f
+		view.EmailForm.Values = url.Values{"email": {p.Email}}
+		if rejected != nil && rejected.Values.Has("email") {
+			view.EmailForm = f.orRejected(rejected)
+		} else {
+			view.Form = f.orRejected(rejected)
+		}
+		view.WaysIn, view.RemovesWaysIn = waysIn(p), r.viewer.Admin && !view.Self && len(p.SignsIn) > 0
 		if view.Definitions, err = c.definitions(r); err != nil {
 			return err
 		}
@@ -244,10 +261,84 @@ func (r *request) managesPerson(p service.PersonSummary) bool {
 }
 
 func (c *Console) changePerson(r *request) error {
+	f, err := r.sentForm()
+	if err != nil {
+		return err
+	}
+	_, link, err := c.service.ChangePersonAccess(f.context(r), r.actor(), r.Param("id"), service.AccessChange{
+		Admin: f.Has("admin", "yes"), DefinitionID: f.Optional("definition"), ConfirmedEmail: f.Value("confirmed"),
+	})
+	if promotion, ok := errors.AsType[*service.PromotionError](err); ok {
+		return c.confirmPromotion(r, f, promotion)
+	}
+	if err == nil && link != nil {
+		return c.handOver(r, nil, r.Param("id"), *link)
+	}
+	return r.finish(f, err, c.personOutcome(r, "saved"))
+}
+
+// confirmPromotion asks whether the e-mail address of someone who gains permissions is right.
+func (c *Console) confirmPromotion(r *request, f form, p *service.PromotionError) error {
+	hand := "You get a link for " + p.Name + " if so, to pass on."
+	if c.service.MailsLinks() {
+		hand = p.Name + " then gets a link at this address."
+	}
+	return r.confirm(confirmView{
+		Title: "Give " + p.Name + " more permissions?", Action: personURL(r.Param("id")), Button: "Give the permissions", Harmless: true, Back: personURL(r.Param("id")),
+		Effects: []string{
+			"The e-mail address is " + p.Email + ". Make sure that it is " + p.Name + "’s: whoever reads its e-mails gets the permissions.",
+			"All sessions and links of " + p.Name + " end.",
+			"A password or account that was set through a link that someone below administrator could see ends too. " + hand,
+		},
+		Form: f, Hidden: []secretValue{{"confirmed", p.Email}, {"definition", f.Value("definition")}, {"admin", f.Value("admin")}},
+	})
+}
+
+func (c *Console) changeEmail(r *request) error {
 	return r.submit(c.personOutcome(r, "saved"), func(ctx context.Context, f form) error {
-		_, err := c.service.ChangePersonAccess(ctx, r.actor(), r.Param("id"), f.Has("admin", "yes"), f.Optional("definition"))
+		_, err := c.service.ChangePersonEmail(ctx, r.actor(), r.Param("id"), f.Value("email"))
 		return err
 	})
+}
+
+func (c *Console) confirmRemoveWaysIn(r *request) error {
+	p, err := c.service.PersonOf(r.ctx(), r.actor(), r.Param("id"))
+	if err != nil {
+		return err
+	}
+	if !r.viewer.Admin {
+		return models.Errorf(models.CodePermissionDenied, "Only administrators remove the ways in which a person signs in.")
+	}
+	f, err := editForm(p.PersonAccess, nil)
+	if err != nil {
+		return err
+	}
+	return r.confirm(confirmView{
+		Title: "Remove the ways in which " + p.Name + " signs in?", Action: personURL(p.ID) + "/ways-in", Button: "Remove them", Back: personURL(p.ID), Form: f,
+		Effects: []string{
+			waysIn(p) + " All of that ends, with all sessions and links.",
+			p.Name + " can then be invited again, at " + p.Email + ".",
+		},
+	})
+}
+
+func (c *Console) removeWaysIn(r *request) error {
+	return c.setActive(r, "ways-in-removed", c.service.RemoveWaysIn)
+}
+
+// waysIn says how a person signs in.
+func waysIn(p service.PersonSummary) string {
+	var ways []string
+	if slices.Contains(p.SignsIn, "password") {
+		ways = append(ways, "a password")
+	}
+	if p.OpenIDAccounts > 0 {
+		ways = append(ways, plural(p.OpenIDAccounts, "linked account of an OpenID provider", "linked accounts of an OpenID provider"))
+	}
+	if len(ways) == 0 {
+		return p.Name + " has no way to sign in."
+	}
+	return p.Name + " signs in with " + strings.Join(ways, " and ") + "."
 }
 
 func (c *Console) makeLink(r *request) error {

@@ -21,9 +21,10 @@ import (
 // ways to sign in.
 var sensitive = []string{
 	"POST /console/sign-in/again",
-	"POST /console/account/sessions/end-others", "POST /console/account/sessions/:id/end",
+	"POST /console/account/openid/unlink", "POST /console/account/sessions/end-others", "POST /console/account/sessions/:id/end",
 	"GET /console/people/openid", "POST /console/people/openid",
 	"GET /console/people/new", "POST /console/people", "POST /console/people/:id", "POST /console/people/:id/link",
+	"POST /console/people/:id/email", "GET /console/people/:id/ways-in", "POST /console/people/:id/ways-in",
 	"GET /console/people/:id/deactivate", "POST /console/people/:id/deactivate", "POST /console/people/:id/activate",
 	"GET /console/teams/:id/members", "POST /console/teams/:id/members", "GET /console/teams/:id/remove", "POST /console/teams/:id/remove",
 	"GET /console/teams/:id/delete", "POST /console/teams/:id/delete",

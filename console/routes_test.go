@@ -69,6 +69,8 @@ var routeCases = []routeCase{
 	{method: "POST", path: "/console/account/sessions/:id/end", id: "{session}", form: "x=1"},
 	{method: "POST", path: "/console/account/sessions/end-others", form: "x=1"},
 
+	{method: "POST", path: "/console/account/openid/unlink", form: "issuer=http://127.0.0.1:9&subject=bob"},
+
 	{method: "GET", path: "/console/work-orders", query: "node={hq}&assignee={bob}&by={erp}", ids: []string{"node", "assignee", "by"}},
 	{method: "GET", path: "/console/work-orders.csv", query: "node={hq}&assignee={bob}&by={erp}", ids: []string{"node", "assignee", "by"}},
 	{method: "GET", path: "/console/people", query: "after_name=M&after={bob}&definition={org_nothing}", ids: []string{"after", "definition"}},
@@ -79,6 +81,9 @@ var routeCases = []routeCase{
 	{method: "POST", path: "/console/people", grant: people, form: "email=nia@acme.example.com&definition=", ids: []string{"definition"}},
 	{method: "POST", path: "/console/people/:id", grant: people, id: "{eve}", form: "definition={org_nothing}", ids: []string{"definition"}},
 	{method: "POST", path: "/console/people/:id/link", grant: people, id: "{eve}", form: "x=1"},
+	{method: "POST", path: "/console/people/:id/email", id: "{eve}", form: "email=eve.two@acme.example.com", unoffered: true},
+	{method: "GET", path: "/console/people/:id/ways-in", id: "{eve}", unoffered: true},
+	{method: "POST", path: "/console/people/:id/ways-in", id: "{eve}", form: "x=1", unoffered: true},
 	{method: "GET", path: "/console/people/:id/deactivate", grant: people, id: "{eve}"},
 	{method: "POST", path: "/console/people/:id/deactivate", grant: people, id: "{eve}", form: "x=1"},
 	{method: "POST", path: "/console/people/:id/activate", grant: people, id: "{eve}", form: "x=1"},
@@ -240,6 +245,7 @@ func newGuardedSite(t *testing.T, adjust ...func(*console.Options)) *guardedSite
 	notify(s.Site, "bob", "webhook.failing")
 	s.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at, mail) VALUES ($1, $2, 'webhook.failing', $3, now(), 'inbox')`,
 		s.Polar.OrganizationID, s.ID("pia"), s.ID("dispatch_hook"))
+	s.Exec(`INSERT INTO openid_accounts (issuer, subject, person_id, created_at) VALUES ('http://127.0.0.1:9', 'bob', $1, now())`, s.ID("bob"))
 	s.SignedIn("pia")
 	s.SignedIn("bob")
 	one := func(sql string, args ...any) string { return servicetest.Value[string](s.Fixture, sql, args...) }

@@ -28,7 +28,11 @@ type Service interface {
 	OrganizationDefinitions(context.Context, service.Actor) ([]service.DefinitionSummary, error)
 	InvitePerson(ctx context.Context, actor service.Actor, organizationID string, in service.Invitation) (service.PersonAccess, service.LinkEmail, error)
 	NewPersonLink(ctx context.Context, actor service.Actor, id string, show bool) (service.LinkEmail, error)
-	ChangePersonAccess(ctx context.Context, actor service.Actor, id string, admin bool, definitionID *string) (service.PersonAccess, error)
+	ChangePersonAccess(ctx context.Context, actor service.Actor, id string, change service.AccessChange) (service.PersonAccess, *service.LinkEmail, error)
+	ChangePersonEmail(ctx context.Context, actor service.Actor, id, email string) (service.PersonAccess, error)
+	RemoveWaysIn(ctx context.Context, actor service.Actor, id string) (service.PersonAccess, error)
+	LinkedAccounts(context.Context, service.Actor) ([]service.LinkedAccount, error)
+	UnlinkAccount(ctx context.Context, actor service.Actor, sessionID, issuer, subject string) error
 	DeactivatePerson(ctx context.Context, actor service.Actor, id string) (service.PersonAccess, error)
 	ActivatePerson(ctx context.Context, actor service.Actor, id string) (service.PersonAccess, error)
 

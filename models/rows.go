@@ -124,11 +124,15 @@ type Identity struct {
 
 // Person is the part of a person that is not in its identity.
 type Person struct {
-	ID                       string `gorm:"primaryKey"`
-	OrganizationID           string
-	Email                    string
-	Phone                    *string
-	PasswordHash             *string
+	ID             string `gorm:"primaryKey"`
+	OrganizationID string
+	Email          string
+	Phone          *string
+	// PasswordHash and PasswordPrivate change by storePassword alone: a row that was read before
+	// must not bring back a password that ended.
+	PasswordHash *string `gorm:"<-:create"`
+	// PasswordPrivate is whether no one below administrator saw the link that set the password.
+	PasswordPrivate          bool `gorm:"<-:create"`
 	Admin                    bool
 	OrganizationDefinitionID *string
 	// DeactivatedAt is when the person lost access, nil for people who have it.

@@ -53,6 +53,10 @@ type SignInLink struct {
 	ExpiresAt Time
 	// Sealed is the token of a link that waits to be mailed, nil for others.
 	Sealed []byte
+	// Requested is whether the person asked for it; others made all other links.
+	Requested bool
+	// Private is whether no one below administrator saw it.
+	Private bool
 }
 
 // OpenIDAccount links an account of an OpenID provider to a person.
@@ -61,6 +65,8 @@ type OpenIDAccount struct {
 	Subject   string `gorm:"primaryKey"`
 	PersonID  string `gorm:"primaryKey"`
 	CreatedAt Time
+	// Private is whether no one below administrator saw the link that linked it.
+	Private bool
 }
 
 // TableName returns openid_accounts.

@@ -57,8 +57,8 @@ type PasswordChange struct {
 
 // ChangePassword changes the actor's password and ends all sessions. It returns the token of
 // a new session for the browser that made the change. Errors: validation_failed (including a
-// wrong old password), rule_violation if the organization requires OpenID Connect,
-// *TooManyAttemptsError, unavailable.
+// wrong old password), permission_denied if the session has ended, rule_violation if the
+// organization requires OpenID Connect, *TooManyAttemptsError, unavailable.
 func (s *Service) ChangePassword(ctx context.Context, actor Actor, change PasswordChange) (string, error) {
 	counts, err := s.countAgainst(ctx, []attemptCount{s.attemptCount(failuresPerBrowser, shortWindow, "password", actor.IdentityID)})
 	if err != nil {
@@ -79,10 +79,40 @@ func (s *Service) ChangePassword(ctx context.Context, actor Actor, change Passwo
 	}
 	var token string
 	err = s.transaction(ctx, actor.OrganizationID, func(t *ormTx) (err error) {
-		token, err = t.setPassword(actor, actor, hash, "person.password_changed", change.Client)
+		token, err = t.changePassword(actor, change, hash)
 		return err
 	})
 	return token, err
+}
+
+// changePassword stores the actor's password hash, ends the sessions and links, starts a new
+// session and returns its token. The session that makes the change may have ended since its
+// request began. Errors: permission_denied.
+func (t *ormTx) changePassword(actor Actor, change PasswordChange, hash string) (string, error) {
+	if _, err := lockRow[models.Person](t, actor.IdentityID); err != nil {
+		return "", err
+	}
+	// Whoever shares the way in that was used may be making the change.
+	private, err := scanOne[bool](t, models.Errorf(models.CodePermissionDenied, "Your session has ended. Sign in again."), `
+		SELECT CASE WHEN p.password_hash IS NOT NULL THEN p.password_private
+			ELSE NOT EXISTS (SELECT FROM openid_accounts a WHERE a.person_id = p.id AND NOT a.private) END
+		FROM people p JOIN sessions s ON s.person_id = p.id WHERE p.id = ? AND s.id = ?`, actor.IdentityID, change.SessionID)
+	if err != nil {
+		return "", err
+	}
+	if err := t.storePassword(actor.IdentityID, hash, private); err != nil {
+		return "", err
+	}
+	if err := t.signOutEverywhere(actor.IdentityID, ""); err != nil {
+		return "", err
+	}
+	if err := t.log(actor, actor.OrganizationID, "person.password_changed", actor.IdentityID); err != nil {
+		return "", err
+	}
+	if err := t.notifySecurity(actor, actor.OrganizationID, models.NoticePasswordChanged, actor.IdentityID, actor.IdentityID); err != nil {
+		return "", err
+	}
+	return t.insertSession(actor.IdentityID, t.byPassword(hash), change.Client)
 }
 
 func (s *Service) checkOldPassword(ctx context.Context, actor Actor, change PasswordChange) error {
@@ -104,21 +134,4 @@ func (s *Service) checkOldPassword(ctx context.Context, actor Actor, change Pass
 		err = models.Invalid(models.FieldError{Pointer: "/old_password", Code: "value", Detail: "This is not your password."})
 	}
 	return err
-}
-
-// setPassword stores a person's password hash and ends the person's sessions and links. With
-// a client, it starts a new session there and returns its token.
-func (t *ormTx) setPassword(actor, person Actor, hash, action string, client Client) (token string, err error) {
-	if err := t.db.Model(&models.Person{ID: person.IdentityID}).Update("password_hash", hash).Error; err != nil {
-		return "", err
-	}
-	if err := t.signOutEverywhere(person.IdentityID, ""); err != nil {
-		return "", err
-	}
-	if client != (Client{}) {
-		if token, err = t.insertSession(person.IdentityID, t.byPassword(hash), client); err != nil {
-			return "", err
-		}
-	}
-	return token, t.log(actor, person.OrganizationID, action, person.IdentityID)
 }

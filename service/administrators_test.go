@@ -34,7 +34,7 @@ func resigning(f *servicetest.Fixture) map[string]func(ctx context.Context, acto
 			return err
 		},
 		"taking the role": func(ctx context.Context, actor service.Actor, key string) error {
-			_, err := f.ChangePersonAccess(ctx, actor, f.ID(key), false, nil)
+			_, _, err := f.ChangePersonAccess(ctx, actor, f.ID(key), service.AccessChange{ConfirmedEmail: f.Email(key)})
 			return err
 		},
 		"an operator's command": func(ctx context.Context, _ service.Actor, key string) error {
@@ -121,8 +121,11 @@ func TestOnlyAdministratorsMakeAdministrators(t *testing.T) {
 	grant(f, "bob", "people", "integrations", "incoming_work_orders", "log_records")
 	bob, pia := person(t, f, "bob"), person(t, f, "pia")
 	for name, do := range map[string]func() error{
-		"activating a former one":       func() error { _, err := f.ActivatePerson(ctx, bob, f.ID("eve")); return err },
-		"taking the role from a former": func() error { _, err := f.ChangePersonAccess(ctx, bob, f.ID("eve"), false, nil); return err },
+		"activating a former one": func() error { _, err := f.ActivatePerson(ctx, bob, f.ID("eve")); return err },
+		"taking the role from a former": func() error {
+			_, _, err := f.ChangePersonAccess(ctx, bob, f.ID("eve"), service.AccessChange{ConfirmedEmail: f.Email("eve")})
+			return err
+		},
 		"inviting one": func() error {
 			_, _, err := f.InvitePerson(ctx, bob, f.Acme.OrganizationID, service.Invitation{Email: "x@acme.example.com", Admin: true})
 			return err
@@ -133,12 +136,21 @@ func TestOnlyAdministratorsMakeAdministrators(t *testing.T) {
 		},
 		"a link for an invited one": func() error { _, err := f.NewPersonLink(ctx, bob, invited.ID, false); return err },
 		"a link for one":            func() error { _, err := f.NewPersonLink(ctx, bob, f.ID("ann"), false); return err },
-		"making someone one":        func() error { _, err := f.ChangePersonAccess(ctx, bob, f.ID("cat"), true, nil); return err },
-		"becoming one":              func() error { _, err := f.ChangePersonAccess(ctx, bob, f.ID("bob"), true, nil); return err },
-		"deactivating one":          func() error { _, err := f.DeactivatePerson(ctx, bob, f.ID("ann")); return err },
-		"taking the role from one":  func() error { _, err := f.ChangePersonAccess(ctx, bob, f.ID("ann"), false, nil); return err },
+		"making someone one": func() error {
+			_, _, err := f.ChangePersonAccess(ctx, bob, f.ID("cat"), service.AccessChange{Admin: true, ConfirmedEmail: f.Email("cat")})
+			return err
+		},
+		"becoming one": func() error {
+			_, _, err := f.ChangePersonAccess(ctx, bob, f.ID("bob"), service.AccessChange{Admin: true, ConfirmedEmail: f.Email("bob")})
+			return err
+		},
+		"deactivating one": func() error { _, err := f.DeactivatePerson(ctx, bob, f.ID("ann")); return err },
+		"taking the role from one": func() error {
+			_, _, err := f.ChangePersonAccess(ctx, bob, f.ID("ann"), service.AccessChange{ConfirmedEmail: f.Email("ann")})
+			return err
+		},
 		"making one in another's organization": func() error {
-			_, err := f.ChangePersonAccess(ctx, pia, f.ID("cat"), true, nil)
+			_, _, err := f.ChangePersonAccess(ctx, pia, f.ID("cat"), service.AccessChange{Admin: true, ConfirmedEmail: f.Email("cat")})
 			return err
 		},
 	} {

@@ -67,7 +67,7 @@ func (r *importRun) people() error {
 				r.problems.add("%s: the password has more than %d characters", where, models.MaxPassword)
 			}
 			if hash, hashed := r.passwords[p.Key]; hashed {
-				row.PasswordHash = &hash
+				row.PasswordHash, row.PasswordPrivate = &hash, true
 			}
 		}
 		if p.Email != nil {
@@ -156,4 +156,50 @@ func (r *importRun) saveTeamMembers() error {
 		}
 	}
 	return create(r.db.Clauses(clause.OnConflict{DoNothing: true}), r.teamMembers.come)
+}
+
+// notifyAccess leaves one notice for the administrators if the import changes who may do what
+// or how people sign in, and one for each person concerned. If the e-mail address changes,
+// the person's is mailed to the former one. The first import of an organization tells no one.
+func (r *importRun) notifyAccess() error {
+	if !r.known[r.file.Organization.Key] {
+		return nil
+	}
+	changed, people, former, formerEmails := false, models.TextArray{}, models.TextArray{}, models.TextArray{}
+	for _, added := range r.persons.rows {
+		stored, known := r.persons.stored[added.id]
+		emailChanged := stored.Email != added.row.Email
+		if !emailChanged && stored.Admin == added.row.Admin && equalText(stored.OrganizationDefinitionID, added.row.OrganizationDefinitionID) {
+			continue
+		}
+		changed = true
+		if known {
+			people = append(people, added.id)
+		}
+		if known && emailChanged {
+			former, formerEmails = append(former, added.id), append(formerEmails, stored.Email)
+		}
+	}
+	for _, added := range r.organizationDefinitions.rows {
+		if stored, known := r.organizationDefinitions.stored[added.id]; !known || slices.Equal(stored.Grants, added.row.Grants) {
+			continue
+		}
+		changed = true
+		held, err := scanAll[string](r.ormTx, `SELECT id FROM people WHERE organization_definition_id = ?`, added.id)
+		if err != nil {
+			return err
+		}
+		people = append(people, held...)
+	}
+	if !changed {
+		return nil
+	}
+	id := r.result.OrganizationID
+	if err := r.notifySecurity(Operator(), id, models.NoticeAccessChanged, id, people...); err != nil {
+		return err
+	}
+	return r.exec(`
+		UPDATE notices n SET mail_to = u.email FROM unnest(?::text[], ?::text[]) u (id, email)
+		WHERE n.record_id = ? AND n.kind = ? AND n.created_at = ? AND n.person_id = u.id AND n.mail = 'waiting'`,
+		former, formerEmails, id, models.NoticeAccessChanged, r.at)
 }

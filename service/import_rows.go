@@ -223,7 +223,7 @@ func (r *importRun) save() error {
 		func() error { return r.startAddresses(r.result.OrganizationID) },
 		r.saveAssignments,
 		func() error { return create(r.db, r.keys) },
-		r.saveDigests,
+		r.saveDigests, r.notifyAccess,
 	} {
 		if err := save(); err != nil {
 			return err

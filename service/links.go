@@ -40,11 +40,11 @@ type linkPerson struct {
 	PersonID, OrganizationID, Name, Email, Organization string
 }
 
-// newLink makes a link for the person on behalf of the actor. Where links are mailed, it is
-// shown to operators alone, and to administrators who ask for that: callers check that.
-// Links that were made before stay valid, so that a stranger who asks for links cannot void
-// a person's. Errors: rate_limited.
-func (t *ormTx) newLink(actor Actor, kind models.LinkKind, p linkPerson, show bool) (LinkEmail, error) {
+// newLink makes a link for the person on behalf of the actor, with the row's kind and who
+// asked for it. Where links are mailed, it is shown to operators alone, and to administrators
+// who ask for that: callers check that. Links that were made before stay valid, so that a
+// stranger who asks for links cannot void a person's. Errors: rate_limited.
+func (t *ormTx) newLink(actor Actor, row models.SignInLink, p linkPerson, show bool) (LinkEmail, error) {
 	if err := t.countLink(actor, p); err != nil {
 		return LinkEmail{}, err
 	}
@@ -53,18 +53,18 @@ func (t *ormTx) newLink(actor Actor, kind models.LinkKind, p linkPerson, show bo
 		return LinkEmail{}, err
 	}
 	lifetime := models.ResetLifetime
-	if kind == models.LinkInvitation {
+	if row.Kind == models.LinkInvitation {
 		lifetime = models.InvitationLifetime
 	}
 	link := LinkEmail{
-		Kind: kind, PersonName: p.Name, Email: p.Email, Organization: p.Organization, Token: token, ExpiresAt: models.TimeOf(t.at.Add(lifetime)),
+		Kind: row.Kind, PersonName: p.Name, Email: p.Email, Organization: p.Organization, Token: token, ExpiresAt: models.TimeOf(t.at.Add(lifetime)),
 	}
-	row := models.SignInLink{TokenHash: digest(token), PersonID: p.PersonID, Kind: kind, CreatedAt: t.at, ExpiresAt: link.ExpiresAt}
+	row.TokenHash, row.PersonID, row.CreatedAt, row.ExpiresAt = digest(token), p.PersonID, t.at, link.ExpiresAt
 	if t.MailLinks && !show && !actor.isOperator() {
 		if row.Sealed, err = t.Vault.Seal([]byte(token), linkOwner(row.TokenHash), t.Random); err != nil {
 			return LinkEmail{}, err
 		}
-		link.Token = ""
+		link.Token, row.Private = "", true // only the person gets it
 	}
 	return link, t.db.Create(&row).Error
 }
@@ -134,7 +134,7 @@ func (s *Service) ForgotPassword(ctx context.Context, email string, client Clien
 		pgx.NamedArgs{"email": normalEmail(email), "limit": maxCandidates})
 	for _, p := range people {
 		failed := s.transaction(ctx, p.OrganizationID, func(t *ormTx) error {
-			_, err := t.newLink(p.actor(p.Name), models.LinkReset, p, false)
+			_, err := t.newLink(p.actor(p.Name), models.SignInLink{Kind: models.LinkReset, Requested: true}, p, false)
 			return err
 		})
 		if models.CodeOf(failed) != models.CodeRateLimited {
@@ -148,12 +148,14 @@ func (s *Service) ForgotPassword(ctx context.Context, email string, client Clien
 type LinkView struct {
 	Kind                      models.LinkKind
 	Name, Email, Organization string
+	// Requested is whether the person asked for it. Using one that others made unlinks accounts.
+	Requested bool
 	// OpenIDRequired is whether the link only lets the person link an account.
 	OpenIDRequired bool
 }
 
 const linkQuery = `
-	SELECT l.kind, i.name, p.email, n.name AS organization, o.openid_required
+	SELECT l.kind, l.requested, i.name, p.email, n.name AS organization, o.openid_required
 	FROM sign_in_links l JOIN people p ON p.id = l.person_id JOIN organizations o ON o.id = p.organization_id
 	JOIN identities i ON i.id = p.id JOIN identities n ON n.id = o.id
 	WHERE l.token_hash = $1 AND l.expires_at > $2 AND p.deactivated_at IS NULL AND NOT o.suspended`
@@ -181,7 +183,7 @@ type LinkUse struct {
 }
 
 // UseLink sets the person's password and signs the person in; the link, the person's other
-// links and all earlier sessions end. Errors: ErrLinkInvalid, validation_failed,
+// links and all earlier sessions end, and with a link that others made, linked accounts. Errors: ErrLinkInvalid, validation_failed,
 // rule_violation if the organization requires OpenID Connect, unavailable.
 func (s *Service) UseLink(ctx context.Context, use LinkUse) (SignedIn, error) {
 	view, err := s.Link(ctx, use.Token)
@@ -203,28 +205,31 @@ func (s *Service) UseLink(ctx context.Context, use LinkUse) (SignedIn, error) {
 		return SignedIn{}, err
 	}
 	result := SignedIn{}
-	if result.Known, err = s.knownMark(view.Email); err != nil {
-		return SignedIn{}, err
-	}
 	err = s.transaction(ctx, "", func(t *ormTx) error {
 		p, err := t.takeLink(use.Token)
 		if err != nil {
 			return err
 		}
-		if err := t.db.Model(&models.Person{ID: p.PersonID}).Update("password_hash", hash).Error; err != nil {
+		if err := t.storePassword(p.PersonID, hash, p.Private); err != nil {
 			return err
 		}
 		if err := t.rename(p.PersonID, name); err != nil {
 			return err
 		}
-		action := "person.password_reset"
+		action, kind := "person.password_reset", models.NoticePasswordChanged
 		if view.Kind == models.LinkInvitation {
-			action = "person.joined"
+			action, kind = "person.joined", models.NoticeSignInAdded
 		}
 		if err := t.log(p.actor(name), p.OrganizationID, action, p.PersonID); err != nil {
 			return err
 		}
-		result.Token, err = t.insertSession(p.PersonID, authentication{models.SignedInByLink, t.at.Time, hash}, use.Client)
+		if err := t.notifySecurity(p.actor(name), p.OrganizationID, kind, p.PersonID, p.PersonID); err != nil {
+			return err
+		}
+		if result.Known, err = s.knownMark(p.PersonID); err != nil {
+			return err
+		}
+		result.Token, err = t.insertSession(p.PersonID, authentication{method: models.SignedInByLink, at: t.at.Time, hash: hash}, use.Client)
 		return err
 	})
 	return result, err
@@ -234,17 +239,38 @@ func (p linkPerson) actor(name string) Actor {
 	return Actor{IdentityID: p.PersonID, OrganizationID: p.OrganizationID, Kind: models.KindPerson, Name: name, ShowPeople: true}
 }
 
-// takeLink uses the link up: it and the person's other links and sessions end. A second use
-// at the same time waits for the first and finds no link. Errors: ErrLinkInvalid.
-func (t *ormTx) takeLink(token string) (linkPerson, error) {
-	p, err := scanOne[linkPerson](t, ErrLinkInvalid, `
-		DELETE FROM sign_in_links l USING people p JOIN organizations o ON o.id = p.organization_id JOIN identities n ON n.id = o.id
-		WHERE l.token_hash = ? AND l.expires_at > ? AND p.id = l.person_id AND p.deactivated_at IS NULL AND NOT o.suspended
-		RETURNING p.id AS person_id, p.organization_id, p.email, n.name AS organization`, digest(token), t.at)
+// usedLink is a link that was used, and its person.
+type usedLink struct {
+	PersonID, OrganizationID string
+	Requested, Private       bool
+}
+
+func (l usedLink) actor(name string) Actor {
+	return linkPerson{PersonID: l.PersonID, OrganizationID: l.OrganizationID}.actor(name)
+}
+
+// takeLink uses the link up: it and the person's other links and sessions end. If others made
+// it, linked accounts end too: the person may be someone else now. Errors: ErrLinkInvalid.
+func (t *ormTx) takeLink(token string) (usedLink, error) {
+	personID, err := scanOne[string](t, ErrLinkInvalid, `SELECT person_id FROM sign_in_links WHERE token_hash = ?`, digest(token))
 	if err != nil {
-		return p, err
+		return usedLink{}, err
 	}
-	return p, t.signOutEverywhere(p.PersonID, "")
+	// The person is locked first, as by all that ends links. A link that ended since is gone.
+	if _, err := lockRow[models.Person](t, personID); err != nil {
+		return usedLink{}, err
+	}
+	l, err := scanOne[usedLink](t, ErrLinkInvalid, `
+		DELETE FROM sign_in_links l USING people p JOIN organizations o ON o.id = p.organization_id
+		WHERE l.token_hash = ? AND l.expires_at > ? AND p.id = l.person_id AND p.deactivated_at IS NULL AND NOT o.suspended
+		RETURNING p.id AS person_id, p.organization_id, l.requested, l.private`, digest(token), t.at)
+	if err == nil && !l.Requested {
+		err = t.unlinkAccounts(l.PersonID)
+	}
+	if err != nil {
+		return l, err
+	}
+	return l, t.signOutEverywhere(l.PersonID, "")
 }
 
 // rename gives the person a name, if it is another one. Lists of changes name it.

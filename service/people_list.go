@@ -29,6 +29,8 @@ type PersonSummary struct {
 	// SignsIn is how: "password", unless the organization requires OpenID Connect, "openid" or
 	// both; it is empty for people who cannot.
 	SignsIn []string `json:"signs_in"`
+	// OpenIDAccounts is how many accounts of OpenID providers are linked to the person.
+	OpenIDAccounts int `json:"openid_accounts"`
 	// Invited is whether an invitation can still be used.
 	Invited bool `json:"invited"`
 }
@@ -38,6 +40,7 @@ const personSummaryColumns = `
 	d.name AS definition, coalesce(d.grants, '{}') AS grants,
 	array_remove(ARRAY[CASE WHEN p.password_hash IS NOT NULL AND NOT o.openid_required THEN 'password' END,
 		CASE WHEN EXISTS (SELECT FROM openid_accounts a WHERE a.person_id = p.id) THEN 'openid' END], NULL) AS signs_in,
+	(SELECT count(*) FROM openid_accounts a WHERE a.person_id = p.id) AS openid_accounts,
 	EXISTS (SELECT FROM sign_in_links l WHERE l.person_id = p.id AND l.kind = 'invitation' AND l.expires_at > @now) AS invited`
 
 const personSummaryTables = `

@@ -3,7 +3,9 @@ package service
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/mail"
+	"slices"
 	"strings"
 
 	"millwright/models"
@@ -54,11 +56,8 @@ func (s *Service) InvitePerson(ctx context.Context, actor Actor, organizationID 
 			return err
 		}
 		access = p.access()
-		link, err = t.newLink(actor, models.LinkInvitation, linkPerson{p.person.ID, o.ID, p.identity.Name, p.person.Email, o.Name}, false)
-		if err != nil {
-			return err
-		}
-		return t.log(actor, o.ID, "person.invited", p.person.ID)
+		link, err = t.linkFor(actor, p, false)
+		return err
 	})
 	return access, link, err
 }
@@ -93,26 +92,32 @@ func (t *ormTx) invited(o lockedOrganization, in Invitation) (p lockedPerson, er
 	if err != nil {
 		return p, err
 	}
-	return t.invitedAgain(o, p.person)
+	return t.invitedAgain(o, p.person.ID)
 }
 
 // invitedAgain returns a person who is invited once more. Errors: validation_failed if the
 // person needs no invitation, permission_denied.
-func (t *ormTx) invitedAgain(o lockedOrganization, person models.Person) (p lockedPerson, err error) {
-	p = lockedPerson{organization: o, person: person}
-	switch {
-	case person.DeactivatedAt != nil:
-		return p, models.Invalid(models.FieldError{Pointer: "/email", Code: "taken", Detail: "A person with this e-mail address was deactivated. Activate the person instead."})
-	case person.PasswordHash != nil && !o.OpenIDRequired:
-		return p, models.Invalid(models.FieldError{Pointer: "/email", Code: "taken", Detail: "A person with this e-mail address has a password already."})
-	}
-	if p.identity, err = lockRow[models.Identity](t, person.ID); err != nil {
+func (t *ormTx) invitedAgain(o lockedOrganization, id string) (p lockedPerson, err error) {
+	p.organization = o
+	if p.person, err = lockRow[models.Person](t, id); err != nil {
 		return p, err
 	}
-	if p.grants, err = t.grantsOfDefinition(o.ID, person.OrganizationDefinitionID); err != nil {
+	if p.identity, err = lockRow[models.Identity](t, id); err != nil {
 		return p, err
 	}
-	return p, o.mayManage(person.Admin, p.grants)
+	taken := func(detail string) error {
+		return models.Invalid(models.FieldError{Pointer: "/email", Code: "taken", Detail: "A person with this e-mail address " + detail})
+	}
+	if p.person.DeactivatedAt != nil {
+		return p, taken("was deactivated. Activate the person instead.")
+	}
+	if may, err := t.canSignIn(p); err != nil || may {
+		return p, cmp.Or(err, taken("can sign in already."))
+	}
+	if p.grants, err = t.grantsOfDefinition(o.ID, p.person.OrganizationDefinitionID); err != nil {
+		return p, err
+	}
+	return p, o.mayManage(p.person.Admin, p.grants)
 }
 
 func (t *ormTx) createPerson(p *lockedPerson, in Invitation) error {
@@ -170,37 +175,87 @@ func (s *Service) changePerson(ctx context.Context, actor Actor, id, action stri
 	return access, err
 }
 
+// AccessChange is what a person may do in the organization from now on.
+type AccessChange struct {
+	Admin bool
+	// DefinitionID is the organization permission definition, nil for no permissions.
+	DefinitionID *string
+	// ConfirmedEmail is the person's e-mail address as the actor has confirmed it. It is only
+	// needed if the person gains permissions.
+	ConfirmedEmail string
+}
+
+// PromotionError says that a person would gain permissions, which takes a confirmation of the
+// e-mail address: whoever reads its e-mails gets them.
+type PromotionError struct{ Name, Email string }
+
+// Error returns a sentence for people.
+func (e *PromotionError) Error() string {
+	return fmt.Sprintf("Confirm the e-mail address of %s, who gains permissions.", e.Name)
+}
+
 // ChangePersonAccess makes a person an administrator or not, and sets the organization
-// permission definition, nil for no permissions. One administrator always remains. Errors:
-// not_found, permission_denied, validation_failed, rule_violation last_administrator,
-// *FormStaleError, unavailable.
-func (s *Service) ChangePersonAccess(ctx context.Context, actor Actor, id string, admin bool, definitionID *string) (PersonAccess, error) {
-	return s.changePerson(ctx, actor, id, "person.access_changed", func(t *ormTx, p *lockedPerson) (bool, error) {
-		grants, err := t.grantsOfDefinition(p.organization.ID, definitionID)
+// permission definition. One administrator always remains. Someone who gains permissions
+// is signed out and loses the ways to sign in that others may share; if none is left, it
+// returns a link, nil otherwise. Errors: not_found, permission_denied, validation_failed,
+// rule_violation last_administrator, *PromotionError, *FormStaleError, rate_limited,
+// unavailable.
+func (s *Service) ChangePersonAccess(ctx context.Context, actor Actor, id string, change AccessChange) (access PersonAccess, link *LinkEmail, err error) {
+	access, err = s.changePerson(ctx, actor, id, "person.access_changed", func(t *ormTx, p *lockedPerson) (bool, error) {
+		link = nil
+		grants, err := t.grantsOfDefinition(p.organization.ID, change.DefinitionID)
 		if models.CodeOf(err) == models.CodeNotFound {
 			return false, models.Invalid(unknownField("/definition", "organization permission definition"))
 		}
 		if err == nil {
-			err = p.organization.mayManage(admin, grants)
+			err = p.organization.mayManage(change.Admin, grants)
 		}
-		if err == nil && !admin {
+		if err == nil && !change.Admin {
 			err = t.anotherAdmin(*p)
 		}
-		if err != nil {
+		if err != nil || p.person.Admin == change.Admin && equalText(p.person.OrganizationDefinitionID, change.DefinitionID) {
 			return false, err
 		}
-		same := p.person.Admin == admin && equalText(p.person.OrganizationDefinitionID, definitionID)
-		p.person.Admin, p.person.OrganizationDefinitionID = admin, definitionID
-		return !same, t.update(&p.person, "admin", "organization_definition_id")
+		promoted := p.gains(change.Admin, grants)
+		if promoted && change.ConfirmedEmail != p.person.Email {
+			return false, &PromotionError{p.identity.Name, p.person.Email}
+		}
+		p.person.Admin, p.person.OrganizationDefinitionID = change.Admin, change.DefinitionID
+		if err := t.update(&p.person, "admin", "organization_definition_id"); err != nil {
+			return false, err
+		}
+		if promoted {
+			if link, err = t.linkIfNone(actor, *p); err != nil {
+				return false, err
+			}
+		}
+		return true, t.notifySecurity(actor, p.organization.ID, models.NoticeRoleChanged, id, id)
 	})
+	return access, link, err
+}
+
+// gains reports whether the person would get permissions that it does not have. The schema
+// then ends what others may share, whoever writes.
+func (p lockedPerson) gains(admin bool, grants []string) bool {
+	return !p.person.Admin && (admin || slices.ContainsFunc(grants, func(grant string) bool { return !slices.Contains(p.grants, grant) }))
+}
+
+// linkIfNone makes a link for a person who cannot sign in otherwise, nil for others.
+func (t *ormTx) linkIfNone(actor Actor, p lockedPerson) (*LinkEmail, error) {
+	may, err := t.canSignIn(p)
+	if err != nil || may || p.person.DeactivatedAt != nil {
+		return nil, err
+	}
+	link, err := t.linkFor(actor, p, false)
+	return &link, err
 }
 
 func equalText(a, b *string) bool {
 	return a == nil && b == nil || a != nil && b != nil && *a == *b
 }
 
-// DeactivatePerson takes a person's access away: sessions and links end, and the person
-// cannot sign in or act. Records and assignments stay. One administrator always remains.
+// DeactivatePerson takes a person's access away: sessions, links and linked accounts end, and
+// the person cannot sign in or act. Records and assignments stay. One administrator always remains.
 // Errors: not_found, permission_denied, rule_violation last_administrator, *FormStaleError, unavailable.
 func (s *Service) DeactivatePerson(ctx context.Context, actor Actor, id string) (PersonAccess, error) {
 	return s.changePerson(ctx, actor, id, "person.deactivated", func(t *ormTx, p *lockedPerson) (bool, error) {
@@ -211,23 +266,32 @@ func (s *Service) DeactivatePerson(ctx context.Context, actor Actor, id string) 
 			return false, err
 		}
 		p.person.DeactivatedAt = &t.at
-		return true, t.update(&p.person, "deactivated_at")
+		if err := t.update(&p.person, "deactivated_at"); err != nil {
+			return false, err
+		}
+		return true, t.notifySecurity(actor, p.organization.ID, models.NoticeRoleChanged, id)
 	})
 }
 
 // ActivatePerson undoes DeactivatePerson. Errors: not_found, permission_denied, *FormStaleError, unavailable.
 func (s *Service) ActivatePerson(ctx context.Context, actor Actor, id string) (PersonAccess, error) {
 	return s.changePerson(ctx, actor, id, "person.activated", func(t *ormTx, p *lockedPerson) (bool, error) {
-		changed := p.person.DeactivatedAt != nil
+		if p.person.DeactivatedAt == nil {
+			return false, nil
+		}
 		p.person.DeactivatedAt = nil
-		return changed, t.update(&p.person, "deactivated_at")
+		if err := t.update(&p.person, "deactivated_at"); err != nil {
+			return false, err
+		}
+		return true, t.notifySecurity(actor, p.organization.ID, models.NoticeRoleChanged, id, id)
 	})
 }
 
-// NewPersonLink makes a link with which a person chooses a password: an invitation for a
-// person who has none, or whose organization requires OpenID Connect, else one for a
-// forgotten password. Where links are mailed, show returns it to an administrator instead. Errors: not_found, permission_denied,
-// rule_violation for a deactivated person, rate_limited, unavailable.
+// NewPersonLink makes a link: an invitation for a person who has no way to sign in, else one
+// for a forgotten password. Where links are mailed, show returns it to an administrator
+// instead. Errors: not_found, permission_denied, rule_violation for a deactivated person and
+// for one with a linked account whose organization requires OpenID Connect, rate_limited,
+// unavailable.
 func (s *Service) NewPersonLink(ctx context.Context, actor Actor, id string, show bool) (LinkEmail, error) {
 	var link LinkEmail
 	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
@@ -241,20 +305,14 @@ func (s *Service) NewPersonLink(ctx context.Context, actor Actor, id string, sho
 		if p.person.DeactivatedAt != nil {
 			return models.Errorf(models.CodeRuleViolation, "%s was deactivated and cannot sign in.", p.identity.Name)
 		}
-		kind, action := models.LinkInvitation, "person.invited"
-		if p.person.PasswordHash != nil && !p.organization.OpenIDRequired {
-			kind, action = models.LinkReset, "person.reset_link_made"
-		}
-		link, err = t.newLink(actor, kind, linkPerson{id, p.organization.ID, p.identity.Name, p.person.Email, p.organization.Name}, show)
-		if err != nil {
-			return err
-		}
-		return t.log(actor, p.organization.ID, action, id)
+		link, err = t.linkFor(actor, p, show)
+		return err
 	})
 	return link, err
 }
 
-// SetPassword sets a person's password for an operator; the person's sessions end. Errors:
+// SetPassword sets a person's password for an operator; the person's sessions, links and linked
+// accounts end. Errors:
 // not_found, permission_denied, validation_failed, unavailable.
 func (s *Service) SetPassword(ctx context.Context, actor Actor, id, password string) error {
 	if !actor.isOperator() {
@@ -272,7 +330,18 @@ func (s *Service) SetPassword(ctx context.Context, actor Actor, id, password str
 		if err != nil {
 			return err
 		}
-		_, err = t.setPassword(actor, Actor{IdentityID: id, OrganizationID: p.organization.ID}, hash, "person.password_set", Client{})
-		return err
+		if err := t.storePassword(id, hash, true); err != nil {
+			return err
+		}
+		if err := t.unlinkAccounts(id); err != nil {
+			return err
+		}
+		if err := t.signOutEverywhere(id, ""); err != nil {
+			return err
+		}
+		if err := t.log(actor, p.organization.ID, "person.password_set", id); err != nil {
+			return err
+		}
+		return t.notifySecurity(actor, p.organization.ID, models.NoticePasswordChanged, id, id)
 	})
 }

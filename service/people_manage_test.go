@@ -38,24 +38,33 @@ func TestOnlyAdministratorsManageAdministrators(t *testing.T) {
 		"an unknown person":                           {func() error { _, err := f.DeactivatePerson(ctx, ann, "idn_00000000000000000000000000"); return err }, models.CodeNotFound},
 		"a manager deactivates an administrator":      {func() error { _, err := f.DeactivatePerson(ctx, bob, f.ID("ann")); return err }, models.CodePermissionDenied},
 		"a manager makes a link for an administrator": {func() error { _, err := f.NewPersonLink(ctx, bob, f.ID("ann"), false); return err }, models.CodePermissionDenied},
-		"a manager makes an administrator":            {func() error { _, err := f.ChangePersonAccess(ctx, bob, f.ID("eve"), true, nil); return err }, models.CodePermissionDenied},
-		"a manager becomes an administrator":          {func() error { _, err := f.ChangePersonAccess(ctx, bob, f.ID("bob"), true, nil); return err }, models.CodePermissionDenied},
+		"a manager makes an administrator": {func() error {
+			_, _, err := f.ChangePersonAccess(ctx, bob, f.ID("eve"), service.AccessChange{Admin: true, ConfirmedEmail: f.Email("eve")})
+			return err
+		}, models.CodePermissionDenied},
+		"a manager becomes an administrator": {func() error {
+			_, _, err := f.ChangePersonAccess(ctx, bob, f.ID("bob"), service.AccessChange{Admin: true, ConfirmedEmail: f.Email("bob")})
+			return err
+		}, models.CodePermissionDenied},
 		"a manager invites an administrator": {func() error {
 			_, _, err := f.InvitePerson(ctx, bob, f.Acme.OrganizationID, service.Invitation{Email: "x@acme.example.com", Admin: true})
 			return err
 		}, models.CodePermissionDenied},
 		"a manager gives more than it has": {func() error {
-			_, err := f.ChangePersonAccess(ctx, bob, f.ID("eve"), false, &catsDefinition)
+			_, _, err := f.ChangePersonAccess(ctx, bob, f.ID("eve"), service.AccessChange{DefinitionID: &catsDefinition, ConfirmedEmail: f.Email("eve")})
 			return err
 		}, models.CodePermissionDenied},
 		"a manager takes over someone with more": {func() error { _, err := f.NewPersonLink(ctx, bob, f.ID("cat"), false); return err }, models.CodePermissionDenied},
 		"a manager manages someone with less":    {func() error { _, err := f.DeactivatePerson(ctx, bob, f.ID("dan")); return err }, ""},
 		"the last administrator is deactivated":  {func() error { _, err := f.DeactivatePerson(ctx, ann, f.ID("ann")); return err }, models.CodeRuleViolation},
-		"the last administrator resigns":         {func() error { _, err := f.ChangePersonAccess(ctx, ann, f.ID("ann"), false, nil); return err }, models.CodeRuleViolation},
-		"a person sets the password of another":  {func() error { return f.SetPassword(ctx, ann, f.ID("bob"), password) }, models.CodePermissionDenied},
+		"the last administrator resigns": {func() error {
+			_, _, err := f.ChangePersonAccess(ctx, ann, f.ID("ann"), service.AccessChange{ConfirmedEmail: f.Email("ann")})
+			return err
+		}, models.CodeRuleViolation},
+		"a person sets the password of another": {func() error { return f.SetPassword(ctx, ann, f.ID("bob"), password) }, models.CodePermissionDenied},
 		"another organization's definition": {func() error {
 			other := f.Polar.IDs["org_incoming"]
-			_, err := f.ChangePersonAccess(ctx, ann, f.ID("eve"), false, &other)
+			_, _, err := f.ChangePersonAccess(ctx, ann, f.ID("eve"), service.AccessChange{DefinitionID: &other, ConfirmedEmail: f.Email("eve")})
 			return err
 		}, models.CodeValidationFailed},
 		"inviting to another organization": {func() error {
@@ -68,14 +77,16 @@ func TestOnlyAdministratorsManageAdministrators(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, code, test.code)
 		}
 	}
-	if _, err := f.ChangePersonAccess(ctx, ann, f.ID("bob"), true, nil); err != nil {
+	if _, _, err := f.ChangePersonAccess(ctx, ann, f.ID("bob"), service.AccessChange{Admin: true, ConfirmedEmail: f.Email("bob")}); err != nil {
 		t.Fatal(err)
 	}
 	// Two administrators who remove each other at a time: one remains.
 	var group sync.WaitGroup
 	for _, pair := range [][2]string{{"ann", "bob"}, {"bob", "ann"}} {
 		actor := person(t, f, pair[0])
-		group.Go(func() { _, _ = f.ChangePersonAccess(ctx, actor, f.ID(pair[1]), false, nil) })
+		group.Go(func() {
+			_, _, _ = f.ChangePersonAccess(ctx, actor, f.ID(pair[1]), service.AccessChange{ConfirmedEmail: f.Email(pair[1])})
+		})
 	}
 	group.Wait()
 	if n := servicetest.Value[int](f, `SELECT count(*) FROM people WHERE organization_id = $1 AND admin`, f.Acme.OrganizationID); n != 1 {

@@ -13,7 +13,10 @@ import (
 // SignInAgain makes the sign-in of the viewer's session recent by the person's password, under
 // the limits of signing in, unless the organization requires OpenID Connect. Errors: ErrSignInFailed, *TooManyAttemptsError, unavailable.
 func (s *Service) SignInAgain(ctx context.Context, viewer Viewer, password string, client Client) error {
-	counts, err := s.countAttempt(ctx, SignInAttempt{Email: viewer.Email, Client: client})
+	admitted, err := s.countAttempt(ctx, SignInAttempt{Email: viewer.Email, Client: client})
+	if err == nil && !admitted.allows(viewer.IdentityID) {
+		err = admitted.limited
+	}
 	if err != nil {
 		return err
 	}
@@ -34,7 +37,7 @@ func (s *Service) SignInAgain(ctx context.Context, viewer Viewer, password strin
 	if !ok {
 		return ErrSignInFailed
 	}
-	if err := s.forgiveAttempt(ctx, counts); err != nil {
+	if err := s.forgiveAttempt(ctx, admitted.counts); err != nil {
 		return err
 	}
 	// A password that changed since ended the session.

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,22 +71,26 @@ const maxCandidates = 20
 // SignIn signs a person in with a password. A password that is hashed in
 // another way than new ones is hashed again. Errors: ErrSignInFailed, *TooManyAttemptsError, unavailable.
 func (s *Service) SignIn(ctx context.Context, attempt SignInAttempt) (SignedIn, error) {
-	limit, err := s.countAttempt(ctx, attempt)
+	admitted, err := s.countAttempt(ctx, attempt)
 	if err != nil {
 		return SignedIn{}, err
 	}
-	matching, err := s.matchingPeople(ctx, attempt)
+	matching, err := s.matchingPeople(ctx, attempt, admitted)
 	if err != nil {
 		return SignedIn{}, err
 	}
 	if len(matching) == 0 {
-		return SignedIn{}, ErrSignInFailed
+		return SignedIn{}, cmp.Or(admitted.limited, ErrSignInFailed)
 	}
-	if err := s.forgiveAttempt(ctx, limit); err != nil {
+	if err := s.forgiveAttempt(ctx, admitted.counts); err != nil {
 		return SignedIn{}, err
 	}
 	result := SignedIn{}
-	if result.Known, err = s.knownMark(attempt.Email); err != nil {
+	var ids []string
+	for _, c := range matching {
+		ids = append(ids, c.PersonID)
+	}
+	if result.Known, err = s.knownMark(ids...); err != nil {
 		return SignedIn{}, err
 	}
 	if len(matching) == 1 {
@@ -100,13 +106,14 @@ func (s *Service) SignIn(ctx context.Context, attempt SignInAttempt) (SignedIn, 
 	return result, err
 }
 
-// matchingPeople returns the people whose password it is and who can sign in. It checks
-// at least minHashes hashes.
-func (s *Service) matchingPeople(ctx context.Context, attempt SignInAttempt) ([]candidate, error) {
+// matchingPeople returns the people whose password it is and who can sign in, of those whose
+// password may be checked. It checks at least minHashes hashes.
+func (s *Service) matchingPeople(ctx context.Context, attempt SignInAttempt, admitted admission) ([]candidate, error) {
 	candidates, err := s.candidates(ctx, attempt.Email)
 	if err != nil {
 		return nil, err
 	}
+	candidates = slices.DeleteFunc(candidates, func(c candidate) bool { return !admitted.allows(c.PersonID) })
 	for len(candidates) < minHashes {
 		candidates = append(candidates, candidate{PasswordHash: decoyHash})
 	}
@@ -188,7 +195,7 @@ func (s *Service) ChooseOrganization(ctx context.Context, choice, personID strin
 		return "", ErrSignInFailed
 	}
 	if pending.Account != nil {
-		return s.chooseWithAccount(ctx, *pending.Account, personID, client)
+		return s.startSession(ctx, personID, s.byOpenID(*pending.Account), client)
 	}
 	var hash *string
 	err := s.pool.QueryRow(ctx, `SELECT password_hash FROM people WHERE id = $1`, personID).Scan(&hash)
@@ -211,15 +218,17 @@ type authentication struct {
 	at time.Time
 	// hash is the password hash that was correct, "" if no password was used.
 	hash string
+	// account is the linked account that was used.
+	account OpenIDAccount
 }
 
 func (s *Service) byPassword(hash string) authentication {
-	return authentication{models.SignedInByPassword, s.Now(), hash}
+	return authentication{method: models.SignedInByPassword, at: s.Now(), hash: hash}
 }
 
 // startSession creates a session of a person who can sign in and returns its token. The
-// person is locked, so a change of the password that was correct either ends the session or
-// prevents it. Errors: ErrSignInFailed, unavailable.
+// person is locked, so what ends the password or the account that was used either ends the
+// session or prevents it. Errors: ErrSignInFailed, unavailable.
 func (s *Service) startSession(ctx context.Context, personID string, by authentication, client Client) (string, error) {
 	var token string
 	err := s.transaction(ctx, "", func(t *ormTx) (err error) {
@@ -234,6 +243,10 @@ func (t *ormTx) insertSession(personID string, by authentication, client Client)
 		SELECT p.id FROM people p JOIN organizations o ON o.id = p.organization_id
 		WHERE p.id = ? AND p.deactivated_at IS NULL AND NOT o.suspended AND (NOT o.openid_required OR ? = 'openid') AND (? = '' OR p.password_hash = ?)
 		FOR SHARE`, personID, by.method, by.hash, by.hash)
+	if err == nil && by.method == models.SignedInByOpenID {
+		_, err = scanOne[string](t, ErrSignInFailed, `SELECT person_id FROM openid_accounts WHERE person_id = ? AND issuer = ? AND subject = ?`,
+			personID, by.account.Issuer, by.account.Subject)
+	}
 	if err != nil {
 		return "", err
 	}

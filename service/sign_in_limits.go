@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/hmac"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,16 +14,19 @@ import (
 )
 
 // Failed sign-ins that are allowed in a window. Beyond them an attempt is rejected before
-// its password is checked. A browser in which the person has signed in before is only
-// subject to its own limit, so guessing elsewhere locks no one out of it; in a new browser
-// the link of "forgotten password" signs in whatever the limits say.
+// its password is checked. A browser in which the person has signed in before is subject to
+// the limits of known browsers too, so guessing elsewhere locks no one out of it; in a new
+// browser the link of "forgotten password" signs in whatever the limits say. An account thus
+// takes failuresPerAccount and failuresOfKnown guesses in an hour at most, 100 in all.
 const (
-	// failuresPerBrowser are of one known browser, for one account.
+	// failuresPerBrowser are of one known browser, for one person.
 	failuresPerBrowser = 10
+	// failuresOfKnown are of all known browsers, for one person.
+	failuresOfKnown = 30
 	// failuresPerNetwork are of one client network, for one account.
 	failuresPerNetwork = 10
 	// failuresPerAccount are of all unknown browsers, for one account.
-	failuresPerAccount = 100
+	failuresPerAccount = 70
 	// failuresOfNetwork are of one client network, for all accounts.
 	failuresOfNetwork = 200
 
@@ -51,10 +56,49 @@ type attemptCount struct {
 	limit   int
 }
 
+// admission is which passwords an attempt may check, and what it was counted for.
+type admission struct {
+	// everyone is whether the limits of unknown browsers allow the attempt.
+	everyone bool
+	// people are those who know the browser, if the limits of known browsers allow the attempt.
+	people []string
+	counts []attemptCount
+	// limited is why the other passwords are not checked, nil if all are.
+	limited error
+}
+
+// allows reports whether the person's password may be checked.
+func (a admission) allows(personID string) bool {
+	return a.everyone || slices.Contains(a.people, personID)
+}
+
 // countAttempt counts an attempt before its password is checked, so that concurrent ones
 // cannot exceed a limit. Errors: *TooManyAttemptsError, unavailable.
-func (s *Service) countAttempt(ctx context.Context, attempt SignInAttempt) ([]attemptCount, error) {
-	return s.countAgainst(ctx, s.attemptCounts(attempt))
+func (s *Service) countAttempt(ctx context.Context, attempt SignInAttempt) (admission, error) {
+	email, network := normalEmail(attempt.Email), attempt.Client.Network
+	unknown, limited := s.countAgainst(ctx, []attemptCount{
+		s.attemptCount(failuresPerNetwork, shortWindow, "network and account", network, email),
+		s.attemptCount(failuresPerAccount, longWindow, "account", email),
+		s.attemptCount(failuresOfNetwork, shortWindow, "network", network),
+	})
+	if _, ok := errors.AsType[*TooManyAttemptsError](limited); limited != nil && !ok {
+		return admission{}, limited
+	}
+	result := admission{everyone: limited == nil, counts: unknown, limited: limited}
+	mark, known := s.markOf(attempt.Client)
+	if !known {
+		return result, limited
+	}
+	counts := []attemptCount{s.attemptCount(failuresPerBrowser, shortWindow, "browser", mark.ID, email)}
+	for _, id := range mark.People {
+		counts = append(counts, s.attemptCount(failuresOfKnown, longWindow, "known browsers", id, email))
+	}
+	counts, err := s.countAgainst(ctx, counts)
+	if _, ok := errors.AsType[*TooManyAttemptsError](err); ok {
+		return result, limited
+	}
+	result.people, result.counts = mark.People, append(result.counts, counts...)
+	return result, err
 }
 
 // countAgain adds to a counter, which begins again with each window.
@@ -113,20 +157,6 @@ func (s *Service) forgiveAttempt(ctx context.Context, counts []attemptCount) err
 	return s.translate(err)
 }
 
-// attemptCounts are the counts that an attempt belongs to. Accounts are counted by digests
-// of e-mail addresses, whether they exist or not.
-func (s *Service) attemptCounts(attempt SignInAttempt) []attemptCount {
-	email, network := normalEmail(attempt.Email), attempt.Client.Network
-	if mark, known := s.isKnown(attempt.Client.Known, attempt.Email); known {
-		return []attemptCount{s.attemptCount(failuresPerBrowser, shortWindow, "browser", mark, email)}
-	}
-	return []attemptCount{
-		s.attemptCount(failuresPerNetwork, shortWindow, "network and account", network, email),
-		s.attemptCount(failuresPerAccount, longWindow, "account", email),
-		s.attemptCount(failuresOfNetwork, shortWindow, "network", network),
-	}
-}
-
 // attemptCount is a count of a subject, which the parts identify.
 func (s *Service) attemptCount(limit int, length time.Duration, parts ...string) attemptCount {
 	return attemptCount{
@@ -137,29 +167,28 @@ func (s *Service) attemptCount(limit int, length time.Duration, parts ...string)
 
 func normalEmail(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
 
-// browserMark is sealed into a cookie of a browser in which a person has signed in.
+// browserMark is sealed into a cookie of a browser in which people have signed in. It names
+// them by their ids: someone else may invite their e-mail address to another organization.
 type browserMark struct {
-	ID    string `json:"i"`
-	Email []byte `json:"e"`
+	ID     string   `json:"i"`
+	People []string `json:"p"`
 }
 
-// knownMark returns the mark of a browser in which the person with the e-mail address has
-// signed in.
-func (s *Service) knownMark(email string) (string, error) {
+const markUse = "known browser"
+
+// knownMark returns the mark of a browser in which the people have signed in.
+func (s *Service) knownMark(people ...string) (string, error) {
 	id, err := s.newID(models.PrefixSession)
 	if err != nil {
 		return "", err
 	}
-	return s.sealText(browserMark{id, digest(normalEmail(email))}, "known browser")
+	return s.sealText(browserMark{id, people}, markUse)
 }
 
-// isKnown returns the id of a mark and whether it is for the e-mail address.
-func (s *Service) isKnown(mark, email string) (id string, known bool) {
-	var m browserMark
-	if mark == "" || !s.openText(mark, "known browser", &m) {
-		return "", false
-	}
-	return m.ID, sameDigest(m.Email, digest(normalEmail(email)))
+// markOf returns the mark that an earlier sign-in left in the browser, if there is one.
+func (s *Service) markOf(client Client) (mark browserMark, known bool) {
+	known = client.Known != "" && s.openText(client.Known, markUse, &mark)
+	return mark, known
 }
 
 func sameDigest(a, b []byte) bool { return hmac.Equal(a, b) }

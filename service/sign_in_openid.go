@@ -25,7 +25,7 @@ func (s *Service) byOpenID(account OpenIDAccount) authentication {
 	if now := s.Now(); at.After(now) {
 		at = now
 	}
-	return authentication{method: models.SignedInByOpenID, at: at}
+	return authentication{method: models.SignedInByOpenID, at: at, account: account}
 }
 
 // SignInOpenID signs in the person to whom an invitation linked the account. Errors:
@@ -56,20 +56,6 @@ func (s *Service) SignInOpenID(ctx context.Context, account OpenIDAccount, clien
 	return SignedIn{Choices: people, Choice: sealed}, err
 }
 
-// chooseWithAccount finishes a sign-in with an account of a provider, if it is still linked.
-func (s *Service) chooseWithAccount(ctx context.Context, account OpenIDAccount, personID string, client Client) (string, error) {
-	var linked bool
-	err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM openid_accounts WHERE issuer = $1 AND subject = $2 AND person_id = $3)`,
-		account.Issuer, account.Subject, personID).Scan(&linked)
-	switch {
-	case err != nil:
-		return "", s.translate(err)
-	case !linked:
-		return "", ErrSignInFailed
-	}
-	return s.startSession(ctx, personID, s.byOpenID(account), client)
-}
-
 // AcceptWithOpenID uses an invitation: it links the account to the person and signs the
 // person in. A link for a forgotten password links nothing. Errors: ErrLinkInvalid, unavailable.
 func (s *Service) AcceptWithOpenID(ctx context.Context, token string, account OpenIDAccount, client Client) (SignedIn, error) {
@@ -86,11 +72,14 @@ func (s *Service) AcceptWithOpenID(ctx context.Context, token string, account Op
 		if err != nil {
 			return err
 		}
-		row := models.OpenIDAccount{Issuer: account.Issuer, Subject: account.Subject, PersonID: p.PersonID, CreatedAt: t.at}
+		row := models.OpenIDAccount{Issuer: account.Issuer, Subject: account.Subject, PersonID: p.PersonID, CreatedAt: t.at, Private: p.Private}
 		if err := t.db.Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error; err != nil {
 			return err
 		}
 		if err := t.log(p.actor(view.Name), p.OrganizationID, "person.openid_linked", p.PersonID); err != nil {
+			return err
+		}
+		if err := t.notifySecurity(p.actor(view.Name), p.OrganizationID, models.NoticeSignInAdded, p.PersonID, p.PersonID); err != nil {
 			return err
 		}
 		result.Token, err = t.insertSession(p.PersonID, s.byOpenID(account), client)

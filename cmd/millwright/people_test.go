@@ -25,7 +25,7 @@ func TestPeopleCommands(t *testing.T) {
 	if password, _ := set["password"].(string); len(password) < 20 || set["person_id"] != id {
 		t.Errorf("set: %v", set)
 	}
-	if _, err := h.run("people", "invite", "nia@acme.example.com", "--organization", "acme"); err == nil || err.Error() != "A person with this e-mail address has a password already." {
+	if _, err := h.run("people", "invite", "nia@acme.example.com", "--organization", "acme"); err == nil || err.Error() != "A person with this e-mail address can sign in already." {
 		t.Errorf("inviting someone with a password: %v", err)
 	}
 	list := h.json("people", "list", "--organization", "acme", "--search", "nia").([]any)

@@ -46,7 +46,7 @@ func On(t testing.TB, f *servicetest.Fixture, adjust ...func(*console.Options)) 
 	t.Helper()
 	s := &Site{Fixture: f, t: t}
 	s.Console, s.URL = s.Serve(s.Service, adjust...)
-	s.Exec(`UPDATE people SET password_hash = $1`, passwordHash)
+	s.Exec(`UPDATE people SET password_hash = $1, password_private = true`, passwordHash)
 	return s
 }
 
@@ -66,12 +66,6 @@ func (s *Site) Serve(svc *service.Service, adjust ...func(*console.Options)) (se
 	server.Start()
 	s.t.Cleanup(server.Close)
 	return c, server.URL
-}
-
-// Email returns the e-mail address of a person of the fixture.
-func (s *Site) Email(key string) string {
-	s.t.Helper()
-	return servicetest.Value[string](s.Fixture, `SELECT email FROM people WHERE id = $1`, s.ID(key))
 }
 
 // Viewer returns a person of the fixture as an actor.

@@ -188,6 +188,11 @@ func (f *Fixture) Actor(key string) service.Actor {
 	return actor
 }
 
+// Email returns the e-mail address of a person of the fixture.
+func (f *Fixture) Email(key string) string {
+	return Value[string](f, `SELECT email FROM people WHERE id = $1`, f.ID(key))
+}
+
 // Exec runs SQL for which there is no service function.
 func (f *Fixture) Exec(sql string, args ...any) {
 	f.t.Helper()
