@@ -29,9 +29,8 @@ func TestPagesRequirePermissions(t *testing.T) {
 	t.Parallel()
 	s := newGuardedSite(t)
 	s.Exec(`UPDATE integrations SET owners = ARRAY[$1]`, s.ID("bob"))
-	v := s.SignedIn("bob")
 	for _, missing := range models.AllOrganizationGrants {
-		grant(s.Site, "bob", allBut(missing)...)
+		v := s.signedInWith("bob", allBut(missing)...)
 		before := s.contents()
 		for _, c := range routeCases {
 			if c.anyone || c.grant != missing {
@@ -41,7 +40,7 @@ func TestPagesRequirePermissions(t *testing.T) {
 			s.wantUnchanged(t, before, c.String()+" without "+string(missing))
 		}
 	}
-	grant(s.Site, "bob", allBut("")...)
+	v := s.signedInWith("bob", allBut("")...)
 	// Assigning also takes an inventory manager of the node.
 	s.Exec(`UPDATE assignments SET definition_id = $1 WHERE identity_id = $2`, s.ID("manager"), s.ID("bob"))
 	for i, c := range routeCases {
@@ -104,9 +103,8 @@ func TestPagesOfferOnlyWhatIsAllowed(t *testing.T) {
 		}
 		s.Exec(`UPDATE work_orders SET status = $1 WHERE id = $2`, status, result.RecordID)
 	}
-	v := s.SignedIn("bob")
 	for _, missing := range slices.Concat([]models.OrganizationGrant{""}, models.AllOrganizationGrants) {
-		grant(s.Site, "bob", allBut(missing)...)
+		v := s.signedInWith("bob", allBut(missing)...)
 		offered := map[string]bool{}
 		for path, page := range crawl(t, v) {
 			if page.Status != http.StatusOK {

@@ -221,6 +221,16 @@ func (sentTests) Send(context.Context, service.WakeTarget, models.EventType) (st
 	return "evt_x", nil
 }
 
+// signedInWith gives a person the permissions and returns a visitor who is signed in since, as
+// gaining one ends sessions. {session} is another session of the person.
+func (s *guardedSite) signedInWith(key string, grants ...string) *consoletest.Visitor {
+	grant(s.Site, key, grants...)
+	s.Exec(`DELETE FROM sessions WHERE person_id = $1`, s.ID(key))
+	s.SignedIn(key)
+	s.things["session"] = servicetest.Value[string](s.Fixture, `SELECT id FROM sessions WHERE person_id = $1`, s.ID(key))
+	return s.SignedIn(key)
+}
+
 // newGuardedSite serves a console with all routes. Records of both organizations have
 // deliveries, and a person of each has a notice and sessions.
 func newGuardedSite(t *testing.T, adjust ...func(*console.Options)) *guardedSite {
@@ -245,7 +255,7 @@ func newGuardedSite(t *testing.T, adjust ...func(*console.Options)) *guardedSite
 	notify(s.Site, "bob", "webhook.failing")
 	s.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at, mail) VALUES ($1, $2, 'webhook.failing', $3, now(), 'inbox')`,
 		s.Polar.OrganizationID, s.ID("pia"), s.ID("dispatch_hook"))
-	s.Exec(`INSERT INTO openid_accounts (issuer, subject, person_id, created_at) VALUES ('http://127.0.0.1:9', 'bob', $1, now())`, s.ID("bob"))
+	s.Exec(`INSERT INTO openid_accounts (issuer, subject, person_id, created_at, private) VALUES ('http://127.0.0.1:9', 'bob', $1, now(), true)`, s.ID("bob"))
 	s.SignedIn("pia")
 	s.SignedIn("bob")
 	one := func(sql string, args ...any) string { return servicetest.Value[string](s.Fixture, sql, args...) }

@@ -43,8 +43,7 @@ func TestSecretsAreShownOnce(t *testing.T) {
 	s := newGuardedSite(t, func(o *console.Options) {
 		o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
-	v := s.SignedIn("bob")
-	grant(s.Site, "bob", allBut("")...)
+	v := s.signedInWith("bob", allBut("")...)
 	s.Exec(`UPDATE integrations SET owners = ARRAY[$1]`, s.ID("bob"))
 	makers := []string{
 		"POST /console/people", "POST /console/people/:id/link", "POST /console/integrations", "POST /console/integrations/:id/secret",

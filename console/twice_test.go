@@ -60,6 +60,7 @@ func TestADoubleClickActsOnce(t *testing.T) {
 		tried[route] = true
 	}
 	answered := newRecord(t, s)
+	s.Exec(`INSERT INTO openid_accounts (issuer, subject, person_id, created_at) VALUES ('https://login.example.com', 'ann', $1, now())`, s.ID("ann"))
 	v := s.SignedIn("ann")
 	feedback := "/console/feedback/" + newFeedback(t, s)
 	for _, form := range []struct {
@@ -69,7 +70,10 @@ func TestADoubleClickActsOnce(t *testing.T) {
 	}{
 		{"/console/account", "/console/account", "", []string{"name", "Ann Moss", "time_zone", "UTC"}, http.StatusSeeOther},
 		{"/console/people", "/console/people/new", "/console/people", []string{"email", "nia@acme.example.com"}, http.StatusOK},
-		{"/console/people/:id", bob, "", []string{"definition", s.ID("org_incoming")}, http.StatusSeeOther},
+		{"/console/people/:id", bob, "", []string{"definition", s.ID("org_incoming"), "confirmed", s.Email("bob")}, http.StatusSeeOther},
+		{"/console/people/:id/email", bob, bob + "/email", []string{"email", "bob.two@acme.example.com"}, http.StatusSeeOther},
+		{"/console/people/:id/ways-in", bob + "/ways-in", "", nil, http.StatusSeeOther},
+		{"/console/account/openid/unlink", "/console/account", "/console/account/openid/unlink", []string{"issuer", "https://login.example.com", "subject", "ann"}, http.StatusSeeOther},
 		{"/console/people/:id/link", bob, bob + "/link", nil, http.StatusOK},
 		{"/console/people/:id/deactivate", bob + "/deactivate", "", nil, http.StatusSeeOther},
 		{"/console/people/:id/activate", bob, bob + "/activate", nil, http.StatusSeeOther},

@@ -168,7 +168,7 @@ func (r *importRun) notifyAccess() error {
 	changed, people, former, formerEmails := false, models.TextArray{}, models.TextArray{}, models.TextArray{}
 	for _, added := range r.persons.rows {
 		stored, known := r.persons.stored[added.id]
-		emailChanged := stored.Email != added.row.Email
+		emailChanged := known && stored.Email != added.row.Email
 		if !emailChanged && stored.Admin == added.row.Admin && equalText(stored.OrganizationDefinitionID, added.row.OrganizationDefinitionID) {
 			continue
 		}
@@ -176,7 +176,7 @@ func (r *importRun) notifyAccess() error {
 		if known {
 			people = append(people, added.id)
 		}
-		if known && emailChanged {
+		if emailChanged {
 			former, formerEmails = append(former, added.id), append(formerEmails, stored.Email)
 		}
 	}
