@@ -133,6 +133,9 @@ var examples = map[string][]string{
 	},
 	"millwright organizations require-openid": {"millwright organizations require-openid acme"},
 	"millwright organizations lift-openid":    {"millwright organizations lift-openid acme"},
+	"millwright people change-email": {
+		"millwright people change-email bob@example.com bob.stone@example.com",
+	},
 	"millwright people set-password": {
 		"millwright people set-password ann@example.com",
 		"millwright people set-password ann@example.com --organization acme --generate",

@@ -17,7 +17,7 @@ import (
 
 func peopleCommand() *cobra.Command {
 	return commandGroup("people", "Manage who can sign in to the console",
-		listPeopleCommand(), invitePersonCommand(), setPasswordCommand(),
+		listPeopleCommand(), invitePersonCommand(), setPasswordCommand(), changeEmailCommand(),
 		personAccessCommand("deactivate PERSON", "Take a person's access away; sessions end at once, records keep the name", (*service.Service).DeactivatePerson),
 		personAccessCommand("activate PERSON", "Give a deactivated person access again", (*service.Service).ActivatePerson),
 	)
@@ -119,7 +119,7 @@ func invitePersonCommand() *cobra.Command {
 		Use:   "invite EMAIL --organization KEY",
 		Short: "Invite a person and print a link, which works once, for a week",
 		Long: `Invite a person and print a link with which the person chooses a password. The link works
-once, for a week; it is a secret. A person who is there without a password gets a new link.`,
+once, for a week; it is a secret. A person who is there without a way to sign in gets a new link.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in.Email = args[0]
@@ -160,8 +160,8 @@ func setPasswordCommand() *cobra.Command {
 		Use:   "set-password PERSON",
 		Short: "Set a person's password; the person's sessions end",
 		Long: `Set the password of a person, by id or e-mail address, to the first line of standard input,
-or to a random one that is printed. The person's sessions end. While the organization requires OpenID
-Connect, the password lets no one in: "organizations lift-openid" lifts that.`,
+or to a random one that is printed. The person's sessions, links and linked accounts end. While the
+organization requires OpenID Connect, the password lets no one in: "organizations lift-openid" lifts that.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			password := strings.ToLower(rand.Text())
@@ -199,6 +199,36 @@ Connect, the password lets no one in: "organizations lift-openid" lifts that.`,
 	return cmd
 }
 
+func changeEmailCommand() *cobra.Command {
+	var out output
+	var organization string
+	cmd := &cobra.Command{
+		Use:   "change-email PERSON EMAIL",
+		Short: "Change a person's e-mail address; sessions and links end, and the former address is told",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
+				id, err := findPerson(ctx, svc, args[0], organization)
+				if err != nil {
+					return err
+				}
+				person, err := svc.ChangePersonEmail(ctx, service.Operator(), id, args[1])
+				if err != nil {
+					return describeError(err, "person "+args[0])
+				}
+				return out.show(cmd, person, func(w io.Writer) { personTable(w, person) })
+			})
+		},
+	}
+	out.flag(cmd)
+	organizationFlag(cmd, &organization, "key or id of the organization, if several have a person with the e-mail address")
+	return cmd
+}
+
+func personTable(w io.Writer, p service.PersonAccess) {
+	fmt.Fprintf(w, "person\t%s\t\nname\t%s\t\ne-mail\t%s\t\ndeactivated\t%s\t\n", p.ID, oneLine(p.Name), oneLine(p.Email), orDash(p.DeactivatedAt))
+}
+
 // personAccessCommand is a command that changes one person.
 func personAccessCommand(use, short string, change func(*service.Service, context.Context, service.Actor, string) (service.PersonAccess, error)) *cobra.Command {
 	var out output
@@ -217,9 +247,7 @@ func personAccessCommand(use, short string, change func(*service.Service, contex
 				if err != nil {
 					return describeError(err, "person "+args[0])
 				}
-				return out.show(cmd, person, func(w io.Writer) {
-					fmt.Fprintf(w, "person\t%s\t\nname\t%s\t\ne-mail\t%s\t\ndeactivated\t%s\t\n", person.ID, oneLine(person.Name), oneLine(person.Email), orDash(person.DeactivatedAt))
-				})
+				return out.show(cmd, person, func(w io.Writer) { personTable(w, person) })
 			})
 		},
 	}

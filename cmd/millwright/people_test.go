@@ -43,6 +43,9 @@ func TestPeopleCommands(t *testing.T) {
 		t.Errorf("deactivated people: %v", list)
 	}
 	h.json("people", "activate", id)
+	if changed := h.json("people", "change-email", id, "nia.two@acme.example.com").(map[string]any); changed["email"] != "nia.two@acme.example.com" || h.lastLog(id) != "Millwright person.email_changed" {
+		t.Errorf("changed: %v, %s", changed, h.lastLog(id))
+	}
 }
 
 func TestPeopleCommandsRejectMistakes(t *testing.T) {
