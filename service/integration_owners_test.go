@@ -118,7 +118,7 @@ func TestOwnersNeedTheIntegrationsPermission(t *testing.T) {
 	t.Parallel()
 	giveUp := map[string]func(t *testing.T, f *servicetest.Fixture) error{
 		"by another definition": func(t *testing.T, f *servicetest.Fixture) error {
-			_, err := f.ChangePersonAccess(t.Context(), person(t, f, "ann"), f.ID("bob"), false, nil)
+			_, _, err := f.ChangePersonAccess(t.Context(), person(t, f, "ann"), f.ID("bob"), service.AccessChange{})
 			return err
 		},
 		"by deactivation": func(t *testing.T, f *servicetest.Fixture) error {
