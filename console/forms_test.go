@@ -126,7 +126,7 @@ func TestAStaleFormSaysWhoChangedWhat(t *testing.T) {
 		t.Error("the change was overwritten")
 	}
 	// Sent once more, on purpose, it is saved.
-	v.Post(path, page.Form("definition", s.ID("org_incoming"))).Want(http.StatusSeeOther)
+	v.Post(path, page.Form("definition", s.ID("org_incoming"), "confirmed", s.Email("bob"))).Want(http.StatusSeeOther)
 	if definition() != s.ID("org_incoming") {
 		t.Error("the form cannot be sent again")
 	}

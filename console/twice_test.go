@@ -230,7 +230,7 @@ func TestTwoPeopleAtOnce(t *testing.T) {
 		},
 		{
 			"/console/people/" + s.ID("bob"), func(name string) []string {
-				return []string{"definition", s.ID(map[string]string{"Ann Field": "org_incoming", "Cat Rivers": "org_nothing"}[name])}
+				return []string{"confirmed", s.Email("bob"), "definition", s.ID(map[string]string{"Ann Field": "org_incoming", "Cat Rivers": "org_nothing"}[name])}
 			},
 			func(string) string { return " selected>" },
 		},
