@@ -286,7 +286,7 @@ func (c *Console) confirmPromotion(r *request, f form, p *service.PromotionError
 	return r.confirm(confirmView{
 		Title: "Give " + p.Name + " more permissions?", Action: personURL(r.Param("id")), Button: "Give the permissions", Harmless: true, Back: personURL(r.Param("id")),
 		Effects: []string{
-			"The e-mail address is " + p.Email + ". Make sure that it is " + p.Name + "’s: whoever reads its e-mails gets the permissions.",
+			"The e-mail address is " + p.Email + ". Make sure that it is " + p.Name + "’s: someone who reads its e-mails gets the permissions.",
 			"All sessions and links of " + p.Name + " end.",
 			"A password or account that was set through a link that someone below administrator could see ends too. " + hand,
 		},

@@ -92,7 +92,7 @@ func (t *ormTx) changePassword(actor Actor, change PasswordChange, hash string) 
 	if _, err := lockRow[models.Person](t, actor.IdentityID); err != nil {
 		return "", err
 	}
-	// Whoever shares the way in that was used may be making the change.
+	// Someone who shares the way in that was used may be making the change.
 	private, err := scanOne[bool](t, models.Errorf(models.CodePermissionDenied, "Your session has ended. Sign in again."), `
 		SELECT CASE WHEN p.password_hash IS NOT NULL THEN p.password_private
 			ELSE NOT EXISTS (SELECT FROM openid_accounts a WHERE a.person_id = p.id AND NOT a.private) END

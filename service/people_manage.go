@@ -186,7 +186,7 @@ type AccessChange struct {
 }
 
 // PromotionError says that a person would gain permissions, which takes a confirmation of the
-// e-mail address: whoever reads its e-mails gets them.
+// e-mail address: someone who reads its e-mails gets them.
 type PromotionError struct{ Name, Email string }
 
 // Error returns a sentence for people.
@@ -235,7 +235,7 @@ func (s *Service) ChangePersonAccess(ctx context.Context, actor Actor, id string
 }
 
 // gains reports whether the person would get permissions that it does not have. The schema
-// then ends what others may share, whoever writes.
+// then ends what others may share, in any write.
 func (p lockedPerson) gains(admin bool, grants []string) bool {
 	return !p.person.Admin && (admin || slices.ContainsFunc(grants, func(grant string) bool { return !slices.Contains(p.grants, grant) }))
 }

@@ -21,7 +21,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- A person who gains permissions: whoever shares a way to sign in must not gain them too.
+-- A person who gains permissions: someone who shares a way to sign in must not gain them too.
 CREATE FUNCTION end_shared_sign_in(person text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM sessions WHERE person_id = person;
