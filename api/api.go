@@ -19,7 +19,6 @@ import (
 
 	"millwright/models"
 	"millwright/service"
-	"millwright/service/batch"
 	"millwright/web"
 )
 
@@ -64,8 +63,6 @@ type API struct {
 	metrics *metrics
 	engine  *gin.Engine
 	huma    huma.API
-	// parsing has a large body of each organization parsed at a time.
-	parsing *batch.Slots
 	phase   atomic.Int32
 	// readiness answers the readiness probes, without and with Temporal.
 	readiness map[bool]*readiness
@@ -101,7 +98,7 @@ func New(s *service.Service, options Options) (*API, error) {
 	if options.CallTimeout == 0 {
 		options.CallTimeout = DefaultCallTimeout
 	}
-	a := &API{service: s, options: options, log: options.Log, tracer: options.Tracer, parsing: batch.NewSingleSlots(), readiness: map[bool]*readiness{false: {}, true: {}}}
+	a := &API{service: s, options: options, log: options.Log, tracer: options.Tracer, readiness: map[bool]*readiness{false: {}, true: {}}}
 	var err error
 	if a.metrics, err = newMetrics(options.Metrics); err != nil {
 		return nil, fmt.Errorf("register the metrics: %w", err)

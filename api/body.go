@@ -48,9 +48,9 @@ func (a *API) readBody(ctx huma.Context, next func(huma.Context)) {
 	call := callOf(ctx.Context())
 	if len(body) > largeBody {
 		// Only now, so that a slow sender holds no slot.
-		leave, err := a.parsing.Enter(ctx.Context(), call.caller.Actor.OrganizationID)
+		leave, err := a.service.EnterParsing(ctx.Context(), call.caller.Actor)
 		if err != nil {
-			a.respondProblem(c, models.Errorf(models.CodeUnavailable, "Other large requests of the organization are being read. Try again in a few seconds."))
+			a.respondProblem(c, err)
 			return
 		}
 		defer leave()

@@ -68,7 +68,7 @@ func (l *bodyLimits) measure(document *huma.OpenAPI, schema *huma.Schema) (value
 
 // check returns what the body has too many of, as far as it was read: values is how many it
 // has in all. Errors: body_too_large.
-func (l bodyLimits) check(decoder *jsontext.Decoder, values int) error {
+func (l *bodyLimits) check(decoder *jsontext.Decoder, values int) error {
 	depth := decoder.StackDepth()
 	kind, length := decoder.StackIndex(depth)
 	switch {

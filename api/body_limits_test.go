@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -40,7 +39,6 @@ func fields(n int) string {
 // The first pass rejects a body with more than twice the fields and items of the schema. Of
 // the errors of a smaller one, 100 are listed.
 func TestBodiesOfManyValues(t *testing.T) {
-	t.Parallel()
 	s := apitest.New(t)
 	answers := answering(t, s)
 	assignees, cancel := strings.TrimSuffix(answers, "answers")+"assignees", strings.TrimSuffix(answers, "answers")+"cancel"
@@ -113,7 +111,7 @@ func TestLargeBodiesOfAnOrganizationTakeTurns(t *testing.T) {
 		handler.ServeHTTP(w, r)
 		return w.Code
 	}
-	leave, err := api.EnterParsing(context.Background(), handler, s.Acme.OrganizationID)
+	leave, err := s.EnterParsing(t.Context(), s.Actor("erp"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"testing"
 	"time"
 )
@@ -11,9 +10,4 @@ func Deprecate(t *testing.T, operation string, since, sunset time.Time, link str
 	t.Helper()
 	deprecations[operation] = deprecation{since: since, sunset: sunset, link: link}
 	t.Cleanup(func() { delete(deprecations, operation) })
-}
-
-// EnterParsing takes the slot in which the API parses the organization's large bodies.
-func EnterParsing(ctx context.Context, a *API, organizationID string) (leave func(), err error) {
-	return a.parsing.Enter(ctx, organizationID)
 }

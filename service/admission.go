@@ -144,6 +144,16 @@ func (s *Service) Admit(ctx context.Context, token, recordID string) (Caller, Ra
 	return Caller{}, rate, err
 }
 
+// EnterParsing waits until no other large body of the actor's organization is parsed, and
+// returns the function that lets the next one be. Errors: unavailable.
+func (s *Service) EnterParsing(ctx context.Context, actor Actor) (leave func(), err error) {
+	leave, err = s.parsing.Enter(ctx, actor.OrganizationID)
+	if err != nil {
+		return nil, models.Errorf(models.CodeUnavailable, "Other large requests of the organization are being read. Try again in a few seconds.")
+	}
+	return leave, nil
+}
+
 // admitted reads the caller of the token and counts the call, even if that exceeds the
 // limit. Errors: invalid_token, unavailable.
 func (s *Service) admitted(ctx context.Context, claims claims, recordID string) (Caller, Rate, error) {

@@ -175,6 +175,8 @@ type Service struct {
 	// activity is of organizations; calls bounds how many calls of one are in progress.
 	activity *batch.Activity
 	calls    *batch.Slots
+	// parsing has one large body of each organization parsed at a time.
+	parsing *batch.Slots
 	// reads bounds the reads that hold a connection for long.
 	reads *batch.Slots
 	// readTimeout bounds each of their statements: 5 seconds. Only tests change it.
@@ -235,7 +237,7 @@ func New(pool *pgxpool.Pool, options Options) (*Service, error) {
 	activity := &batch.Activity{Now: options.Now}
 	s := &Service{
 		Options: options, pool: pool, orm: orm,
-		activity: activity, calls: batch.NewCallSlots(activity),
+		activity: activity, calls: batch.NewCallSlots(activity), parsing: batch.NewSingleSlots(),
 		writer: batch.NewWriter(cmp.Or(options.Groups, pool), pool, options.Log),
 		reader: batch.NewReader(cmp.Or(options.Lookups, pool), options.Log),
 		beats:  batch.NewReader(pool, options.Log), callers: batch.NewReader(pool, options.Log),
