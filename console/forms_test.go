@@ -73,7 +73,7 @@ func TestAKeyIsOfOneForm(t *testing.T) {
 	v.Post(path+"/resume", v.Get(path).Form()).Want(http.StatusSeeOther)
 
 	ann, person := s.SignedIn("ann"), "/console/people/"+s.ID("eve")
-	shared := ann.Get(person).Form("definition", s.ID("org_incoming"))
+	shared := ann.Get(person).Form("definition", s.ID("org_incoming"), "confirmed", s.Email("eve"))
 	ann.Post(person, shared).Want(http.StatusSeeOther)
 	ann.Post(person+"/link", shared).Want(http.StatusOK, "Link for Eve Hill")
 }

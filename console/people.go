@@ -220,30 +220,37 @@ func (c *Console) renderPerson(r *request, status int, rejected *form) error {
 		return err
 	}
 	if view.Manages {
-		values := url.Values{}
-		if p.DefinitionID != nil {
-			values.Set("definition", *p.DefinitionID)
-		}
-		if p.Admin {
-			values.Set("admin", "yes")
-		}
-		f, err := editForm(p.PersonAccess, values)
-		if err != nil {
-			return err
-		}
-		view.Form, view.EmailForm = f, f
-		view.EmailForm.Values = url.Values{"email": {p.Email}}
-		if rejected != nil && rejected.Values.Has("email") {
-			view.EmailForm = f.orRejected(rejected)
-		} else {
-			view.Form = f.orRejected(rejected)
-		}
-		view.WaysIn, view.RemovesWaysIn = waysIn(p), r.viewer.Admin && !view.Self && len(p.SignsIn) > 0
-		if view.Definitions, err = c.definitions(r); err != nil {
+		if err := c.addPersonForms(r, &view, rejected); err != nil {
 			return err
 		}
 	}
 	return personPage.render(r, status, view)
+}
+
+// addPersonForms adds what those who manage the person change, with a form that was rejected
+// or nil.
+func (c *Console) addPersonForms(r *request, view *personView, rejected *form) error {
+	p, values := view.Person, url.Values{}
+	if p.DefinitionID != nil {
+		values.Set("definition", *p.DefinitionID)
+	}
+	if p.Admin {
+		values.Set("admin", "yes")
+	}
+	f, err := editForm(p.PersonAccess, values)
+	if err != nil {
+		return err
+	}
+	view.Form, view.EmailForm = f, f
+	view.EmailForm.Values = url.Values{"email": {p.Email}}
+	if rejected != nil && rejected.Values.Has("email") {
+		view.EmailForm = f.orRejected(rejected)
+	} else {
+		view.Form = f.orRejected(rejected)
+	}
+	view.WaysIn, view.RemovesWaysIn = waysIn(p), r.viewer.Admin && !view.Self && len(p.SignsIn) > 0
+	view.Definitions, err = c.definitions(r)
+	return err
 }
 
 // managesPerson reports whether the viewer may change the person: the service decides, this
