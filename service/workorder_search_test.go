@@ -84,6 +84,9 @@ func TestSearchesShowWhatSingleReadsShow(t *testing.T) {
 				status = CASE number % 5 WHEN 0 THEN 'sent_to_inspection' ELSE status END,
 				external_id = CASE number % 9 WHEN 0 THEN 'ERP-7/' || number % 5 END,
 				target_date = CASE number % 3 WHEN 0 THEN NULL ELSE '2026-03-01'::timestamptz + (number % 5 - 2) * interval '3 days' END`)
+			// Enough for the cases with the team, whatever the seed.
+			f.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position)
+				SELECT id, $1, 'worker', 5 FROM work_orders WHERE number % 3 = 0 ON CONFLICT DO NOTHING`, f.ID("crew"))
 			f.WaitForOpenTransactions()
 			matched, cases := map[int]int{}, searchCases(f, random, nodes)
 			for _, key := range actors {
