@@ -147,7 +147,7 @@ func TestARestoreIntoAnotherClusterStartsChangesOver(t *testing.T) {
 		t.Errorf("before the migration the check returns %v, want an error that names the command", err)
 	}
 	for range 2 { // the second call changes nothing
-		if _, err := service.Migrate(t.Context(), database); err != nil {
+		if _, err := service.Migrate(t.Context(), database, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -162,7 +162,7 @@ func TestARestoreIntoAnotherClusterStartsChangesOver(t *testing.T) {
 		if !slices.Equal(again, before[path]) {
 			t.Errorf("%s: starting over returns %v, want everything: %v", path, again, before[path])
 		}
-		if _, err := service.Migrate(t.Context(), database); err != nil {
+		if _, err := service.Migrate(t.Context(), database, ""); err != nil {
 			t.Fatal(err)
 		}
 		if got, _ := h.followChanges(t, path, fresh, "50"); len(got) != 0 {

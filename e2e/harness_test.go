@@ -44,6 +44,9 @@ func (s settings) environ() []string {
 type harness struct {
 	t        testing.TB
 	settings settings
+	// owner is the URL of the database for the role that migrates: the processes connect as
+	// another one, unless the test has its own Postgres.
+	owner    string
 	org      organization
 	db       *pgxpool.Pool
 	temporal client.Client
@@ -57,13 +60,15 @@ func newHarness(t testing.TB, own settings, receivers ...*receiver) *harness {
 	t.Helper()
 	address, _ := freePort(t)
 	h := &harness{t: t, org: organization{receivers: receivers}, key: newKey()}
-	database := own["DATABASE_URL"]
-	isMigrated := database == ""
+	connection := own["DATABASE_URL"]
+	isMigrated := connection == ""
+	h.owner = connection
 	if isMigrated {
-		database = servicetest.Database(t)
+		h.owner = servicetest.Database(t)
+		connection = servicetest.AsServiceRole(t, h.owner)
 	}
 	h.settings = settings{
-		"DATABASE_URL":           database,
+		"DATABASE_URL":           connection,
 		"TEMPORAL_ADDRESS":       os.Getenv("TEMPORAL_ADDRESS"),
 		"TEMPORAL_NAMESPACE":     "e2e-" + strings.ToLower(rand.Text()),
 		"TOKEN_SIGNING_KEYS":     "t1:" + h.key,
@@ -81,7 +86,7 @@ func newHarness(t testing.TB, own settings, receivers ...*receiver) *harness {
 		h.run("migrate")
 	}
 	h.importOrganization()
-	pool, err := pgxpool.New(t.Context(), h.settings["DATABASE_URL"])
+	pool, err := pgxpool.New(t.Context(), h.owner)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"millwright/models"
+	"millwright/service"
 	"millwright/webhook"
 )
 
@@ -352,6 +353,13 @@ func TestOperatorsTriggerEvents(t *testing.T) {
 			result["status"] != 204.0 || result["webhook_id"] != address {
 			t.Errorf("%s arrived as %+v and printed %v", kind, last.event, result)
 		}
+	}
+	if len(models.AllEventTypes) != service.MaxTests {
+		t.Fatal("the next test is not the first beyond the limit")
+	}
+	h.wantError("This address got 10 tests in the last minute. Try again in a minute.", "trigger", "ping", "--address", address)
+	if _, err := h.db.Exec(t.Context(), `UPDATE webhook_tests SET started_at = started_at - interval '1 minute'`); err != nil {
+		t.Fatal(err)
 	}
 	r.respondWith(always(http.StatusTeapot))
 	printed, message, status := h.operate("trigger", "work_order.completed", "--address", address)

@@ -104,7 +104,7 @@ func (h *harness) restoredElsewhere() *harness {
 	h.t.Helper()
 	there := h.anotherCluster()
 	dump := filepath.Join(h.t.TempDir(), "backup")
-	h.script("backup", h.settings["DATABASE_URL"], dump)
+	h.script("backup", h.owner, dump)
 	h.script("restore", there, dump)
 	address, _ := freePort(h.t)
 	restored := &harness{t: h.t, org: h.org, key: h.key, settings: settings{}}

@@ -123,9 +123,10 @@ func malformedURL(err error) error {
 
 // Migrate brings the schema of the database at the URL to this binary's version, and
 // makes the partitions of the next days. If
-// the data came from another cluster, it also stamps the records again. A session lock
+// the data came from another cluster, it also stamps the records again. With a role, it lets
+// that role run the service: read and write rows, but define nothing. A session lock
 // serializes concurrent runs. It returns how many migrations it applied.
-func Migrate(ctx context.Context, url string) (int, error) {
+func Migrate(ctx context.Context, url, role string) (int, error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		return 0, malformedURL(err)
@@ -148,6 +149,12 @@ func Migrate(ctx context.Context, url string) (int, error) {
 	}
 	if err := restamp(ctx, db); err != nil {
 		return len(results), fmt.Errorf("stamp the records for this database cluster: %w", err)
+	}
+	if role == "" {
+		return len(results), nil
+	}
+	if err := grantTo(ctx, db, role); err != nil {
+		return len(results), fmt.Errorf("let the role run the service: %w", err)
 	}
 	return len(results), nil
 }

@@ -3,8 +3,6 @@ package service
 import (
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"millwright/models"
 )
 
@@ -54,7 +52,7 @@ func (r *importRun) createNumberSequence() error {
 	if _, known := r.organizations.stored[id]; known {
 		return nil
 	}
-	return r.exec(`CREATE SEQUENCE work_order_numbers.` + pgx.Identifier{id}.Sanitize())
+	return r.exec(`SELECT work_order_numbers.create_for($1)`, id)
 }
 
 // identity fills in the identity of an organization, a person, a team or an integration.

@@ -85,7 +85,7 @@ func TestDeliveriesOfThePreviousReleaseAreKept(t *testing.T) {
 	first := "01kj" // ids of the first hours of March 2026
 	exec(previousDeliveries, first, "idn_x", "whk_x", "wo_x", "idn_x", servicetest.Start)
 	exec(previousAttempts, first)
-	if n, err := service.Migrate(t.Context(), url); err != nil || n == 0 {
+	if n, err := service.Migrate(t.Context(), url, ""); err != nil || n == 0 {
 		t.Fatalf("%d migrations, %v", n, err)
 	}
 	f := servicetest.On(t, url)

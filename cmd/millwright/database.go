@@ -10,7 +10,8 @@ import (
 )
 
 func migrateCommand() *cobra.Command {
-	return &cobra.Command{
+	var role string
+	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Migrate the database to this program's schema",
 		Args:  cobra.NoArgs,
@@ -22,7 +23,7 @@ func migrateCommand() *cobra.Command {
 			if url == "" {
 				return errors.New("DATABASE_URL is not set; it is a Postgres URL, postgres://user:password@host:port/database")
 			}
-			applied, err := service.Migrate(cmd.Context(), url)
+			applied, err := service.Migrate(cmd.Context(), url, role)
 			if err != nil {
 				return err
 			}
@@ -30,4 +31,6 @@ func migrateCommand() *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().StringVar(&role, "grant-to", "", "role that api, worker and commands connect as: may read and write rows, but define nothing (default: they connect as the same role as this command)")
+	return cmd
 }

@@ -277,6 +277,9 @@ func TestTheProgramKnowsTheSettingsAndCommands(t *testing.T) {
 			}
 		}
 		for setting, required := range known {
+			if name == "migrate" && setting != "DATABASE_URL" { // the owner of the database knows nothing else
+				continue
+			}
 			if required && s.Environment[setting] == nil && s.Environment[setting+"_FILE"] == nil {
 				t.Errorf("%s does not set %s", name, setting)
 			}

@@ -9,6 +9,15 @@ CREATE DOMAIN public_id AS text COLLATE "C";
 -- in one organization never wait for each other.
 CREATE SCHEMA work_order_numbers;
 
+-- +goose StatementBegin
+-- Creates the sequence of a new organization with the rights of the owner of the schema.
+CREATE FUNCTION work_order_numbers.create_for(organization public_id) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$ BEGIN
+    EXECUTE format('CREATE SEQUENCE work_order_numbers.%I', organization);
+END $$;
+-- +goose StatementEnd
+REVOKE ALL ON FUNCTION work_order_numbers.create_for FROM PUBLIC;
+
 CREATE TABLE organizations (
     id         public_id PRIMARY KEY,
     key        text NOT NULL UNIQUE CHECK (key <> ''),

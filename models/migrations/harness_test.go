@@ -53,7 +53,7 @@ func newHarness(t *testing.T, version int64) *harness {
 			('`+person+`', '`+organization+`', 'person', 'Ann', now(), now())`, `
 		INSERT INTO inventory_nodes (id, organization_id, kind, name, created_at, changed_at)
 			VALUES ('`+node+`', '`+organization+`', 'location', 'Headquarters', now(), now())`,
-		`CREATE SEQUENCE work_order_numbers."`+organization+`"`, `COMMIT`)
+		`SELECT work_order_numbers.create_for('`+organization+`')`, `COMMIT`)
 	return h
 }
 

@@ -27,6 +27,24 @@ func Database(t testing.TB) string {
 	})
 }
 
+// The role that owns nothing, with which the end-to-end tests run the service.
+const (
+	serviceRole     = "millwright_tests"
+	servicePassword = "not-the-owner-7Qn4xW2bTz"
+)
+
+// AsServiceRole returns the URL of a test's Database for a role that may read and write rows,
+// but define nothing.
+func AsServiceRole(t testing.TB, database string) string {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(serviceRole, servicePassword)
+	return u.String()
+}
+
 // EmptyDatabase is Database without the schema.
 func EmptyDatabase(t testing.TB) string {
 	t.Helper()
@@ -76,6 +94,7 @@ func drop(t testing.TB, server, name string) {
 func templateName(t testing.TB) string {
 	t.Helper()
 	sum := sha256.New()
+	sum.Write([]byte(serviceRole)) // which may use it
 	err := fs.WalkDir(migrations.Files, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -107,7 +126,14 @@ func ensureTemplate(ctx context.Context, admin *pgx.Conn, server, template strin
 			return err
 		}
 	}
-	if _, err := service.Migrate(ctx, withDatabase(server, unfinished)); err != nil {
+	if _, err := admin.Exec(ctx, `DO $$ BEGIN
+		IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '`+serviceRole+`') THEN
+			CREATE ROLE `+serviceRole+` LOGIN PASSWORD '`+servicePassword+`';
+		END IF;
+	END $$`); err != nil {
+		return err
+	}
+	if _, err := service.Migrate(ctx, withDatabase(server, unfinished), serviceRole); err != nil {
 		return err
 	}
 	_, err = admin.Exec(ctx, `ALTER DATABASE `+unfinished+` RENAME TO `+template)
