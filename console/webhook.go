@@ -221,6 +221,9 @@ func (c *Console) testWebhook(r *request) error {
 		if _, err = c.options.Tester.Send(ctx, address, models.EventPing); err == nil {
 			return r.done(page.to, page.done)
 		}
+		if models.CodeOf(err) == models.CodeRateLimited {
+			return err
+		}
 		c.log.WarnContext(r.ctx(), "a test was not sent", "webhook_id", id, "error", err.Error())
 	}
 	return models.Errorf(models.CodeUnavailable, "No worker has sent the test in time. It may still be sent: look at the address again in a minute.")

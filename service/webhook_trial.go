@@ -13,23 +13,40 @@ import (
 // TestRetention is how long the response to a test is kept.
 const TestRetention = 24 * time.Hour
 
-// MayTestWebhook checks that the actor may send tests to the address, and returns the
-// target whose workflow sends them. Errors: not_found, permission_denied, unavailable.
+// MaxTests is how many tests of an address are sent in a minute.
+const MaxTests = 10
+
+// MayTestWebhook checks that the actor may send a test to the address now, and returns the
+// target whose workflow sends it. Errors: not_found, permission_denied, rate_limited
+// (MaxTests), unavailable.
 func (s *Service) MayTestWebhook(ctx context.Context, actor Actor, id string) (WakeTarget, error) {
 	var target WakeTarget
 	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
 		h, err := t.lockWebhook(actor, id)
+		if err != nil {
+			return err
+		}
 		target = wakeTarget(h.OrganizationID, id)
-		return err
+		return s.limitTests(t, id)
 	})
 	return target, err
+}
+
+// limitTests returns rate_limited if the address got MaxTests in the last minute. Its workflow
+// sends one at a time, and asks before each, so that none passes uncounted.
+func (s *Service) limitTests(t *ormTx, id string) error {
+	sent, err := scanOne[int](t, nil, `SELECT count(*) FROM webhook_tests WHERE webhook_id = ? AND started_at > ?`, id, s.Now().Add(-time.Minute))
+	if err == nil && sent >= MaxTests {
+		return models.Errorf(models.CodeRateLimited, "This address got %d tests in the last minute. Try again in a minute.", MaxTests)
+	}
+	return err
 }
 
 // TestWebhook renders an event of the type and returns the address to send it to, once: a
 // ping, or an example with a made-up record. It ignores what the address subscribes to and
 // whether it is on. The event is not stored and does not affect the health of the address
 // (spec section 6, setup). Errors: not_found, permission_denied, validation_failed (no such
-// type), unavailable.
+// type), rate_limited (MaxTests), unavailable.
 func (s *Service) TestWebhook(ctx context.Context, actor Actor, id string, kind models.EventType) (Address, RenderedDelivery, error) {
 	if !kind.Known() {
 		return Address{}, RenderedDelivery{}, models.Invalid(unknownEventType("/event_type", kind))
@@ -88,7 +105,11 @@ type WebhookTest struct {
 // WebhookTest returns a test of an address that was sent within TestRetention, to an
 // actor who may test it. Errors: not_found, permission_denied, unavailable.
 func (s *Service) WebhookTest(ctx context.Context, actor Actor, webhookID, eventID string) (WebhookTest, error) {
-	if _, err := s.MayTestWebhook(ctx, actor, webhookID); err != nil {
+	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
+		_, err := t.lockWebhook(actor, webhookID)
+		return err
+	})
+	if err != nil {
 		return WebhookTest{}, err
 	}
 	rows, err := s.pool.Query(ctx, `SELECT `+testColumns+` FROM webhook_tests WHERE event_id = $1 AND webhook_id = $2`, eventID, webhookID)

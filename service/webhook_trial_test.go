@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -49,4 +50,41 @@ func TestResponsesToTests(t *testing.T) {
 	if n := servicetest.Value[int](f, `SELECT count(*) FROM webhook_tests`); n != 0 {
 		t.Error("the response stays for longer than a day")
 	}
+}
+
+// An address gets ten tests in a minute, from the console and commands together.
+func TestTestsOfAnAddressAreLimited(t *testing.T) {
+	f := servicetest.New(t)
+	ann, hook := person(t, f, "ann"), f.ID("erp_hook")
+	begin := map[string]func() error{
+		"console": func() error { _, err := f.BeginWebhookTest(t.Context(), ann, hook); return err },
+		"command": func() error { _, err := f.MayTestWebhook(t.Context(), service.Operator(), hook); return err },
+		"worker": func() error {
+			_, _, err := f.TestWebhook(t.Context(), service.Operator(), hook, models.EventPing)
+			return err
+		},
+	}
+	want := func(code models.Code) {
+		t.Helper()
+		for name, test := range begin {
+			wantCode(t, name, test(), code)
+		}
+	}
+	attempt := func(n int) service.Attempt {
+		return service.Attempt{EventID: fmt.Sprintf("evt_01kjq7k69re00b2a00av14sm%02d", n), StartedAt: models.TimeOf(f.Clock.Now()), Status: 200}
+	}
+	for n := range service.MaxTests {
+		want("")
+		if err := f.RecordTest(t.Context(), hook, attempt(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(models.CodeRateLimited)
+	if _, err := f.WebhookTest(t.Context(), ann, hook, attempt(0).EventID); err != nil {
+		t.Errorf("reading a response: %v", err)
+	}
+	_, err := f.MayTestWebhook(t.Context(), service.Operator(), f.ID("reader_hook"))
+	wantCode(t, "another address", err, "")
+	f.Clock.Advance(time.Minute + time.Millisecond)
+	want("")
 }

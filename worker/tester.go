@@ -28,7 +28,8 @@ type Tester struct{ Client client.Client }
 // Send sends an event of the type to an address, once, and returns its id, by which the
 // service knows the response (service.WebhookTest). The target is that of MayTestWebhook or
 // BeginWebhookTest, which have checked that it may be sent. Errors: ErrNoWorker, and an
-// *models.Error unavailable with a sentence for people.
+// *models.Error with a sentence for people: rate_limited (one at a time, service.MaxTests in a
+// minute), unavailable.
 func (t Tester) Send(ctx context.Context, address service.WakeTarget, kind models.EventType) (eventID string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
@@ -47,7 +48,11 @@ func (t Tester) Send(ctx context.Context, address service.WakeTarget, kind model
 		err = handle.Get(ctx, &result)
 	}
 	if rejected, ok := errors.AsType[*temporal.ApplicationError](err); ok {
-		return "", models.Errorf(models.CodeUnavailable, "%s", rejected.Message())
+		code := models.CodeUnavailable
+		if rejected.Type() == string(models.CodeRateLimited) {
+			code = models.CodeRateLimited
+		}
+		return "", models.Errorf(code, "%s", rejected.Message())
 	}
 	if err != nil {
 		return "", errors.Join(ErrNoWorker, ctx.Err())

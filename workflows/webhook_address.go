@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -58,6 +59,8 @@ type address struct {
 	changed workflow.Channel
 	// dispatch is the running DispatchPending, nil without one.
 	dispatch *dispatch
+	// testing says that a test is in progress.
+	testing bool
 	// shown is what the search attribute says.
 	shown string
 }
@@ -257,13 +260,13 @@ func (a *address) setUpdates(ctx workflow.Context) error {
 				err := actLocally(ctx, updateRedeliver, &queued, activities.NameRedeliverSince, a.id, since)
 				return a.acted(ctx, err, queued)
 			}),
-		setUpdate(ctx, &a.updates, updateTest, `Send a ping, even while the address is off, and return the receiver's response. Input: {}`, noMembers,
+		setUpdate(ctx, &a.updates, updateTest, `Send a ping, even while the address is off, and return the receiver's response. Input: {}`, oneAtATime(a, noMembers),
 			func(ctx workflow.Context, _ struct{}) (activities.TestResult, error) {
-				return sendTest(ctx, "send a test", activities.NameTestAddress, a.id)
+				return a.sendTest(ctx, "send a test", activities.NameTestAddress, a.id)
 			}),
-		setUpdate(ctx, &a.updates, updateTrigger, `Send an example event with a made-up record, even while the address is off, and return the receiver's response. Input: {"event_type": a type like work_order.created}`, eventTypeMember,
+		setUpdate(ctx, &a.updates, updateTrigger, `Send an example event with a made-up record, even while the address is off, and return the receiver's response. Input: {"event_type": a type like work_order.created}`, oneAtATime(a, eventTypeMember),
 			func(ctx workflow.Context, kind models.EventType) (activities.TestResult, error) {
-				return sendTest(ctx, "send an example of "+string(kind), activities.NameSendExample, a.id, kind)
+				return a.sendTest(ctx, "send an example of "+string(kind), activities.NameSendExample, a.id, kind)
 			}),
 	)
 }
@@ -276,11 +279,24 @@ func TestUpdate(kind models.EventType) (name string, input []any) {
 	return updateTrigger, []any{map[string]string{addressEventType: string(kind)}}
 }
 
+// oneAtATime returns decode for updates that are rejected while a test is in progress.
+func oneAtATime[Input any](a *address, decode func(json.RawMessage) (Input, error)) func(json.RawMessage) (Input, error) {
+	return func(raw json.RawMessage) (none Input, err error) {
+		if a.testing {
+			return none, temporal.NewNonRetryableApplicationError(
+				"A test of this address is in progress. Try again when it has ended.", string(models.CodeRateLimited), nil)
+		}
+		return decode(raw)
+	}
+}
+
 // sendTest runs an activity that sends to the address, once.
-func sendTest(ctx workflow.Context, summary, activity string, arguments ...any) (result activities.TestResult, err error) {
+func (a *address) sendTest(ctx workflow.Context, summary, activity string, arguments ...any) (result activities.TestResult, err error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		ScheduleToCloseTimeout: maxUpdate, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1}, Summary: summary,
 	})
+	a.testing = true
+	defer func() { a.testing = false }()
 	err = workflow.ExecuteActivity(ctx, activity, arguments...).Get(ctx, &result)
 	return result, operatorError(err, "details")
 }

@@ -1,12 +1,16 @@
 package workflows
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"go.temporal.io/sdk/testsuite"
 
 	"millwright/activities"
 	"millwright/models"
@@ -237,6 +241,33 @@ func TestOperatorsUpdateAnAddress(t *testing.T) {
 	checkAttributes(t, h.observer.shown[0].attributes, map[string]string{
 		"Organization": organizationID, "Integration": integrationID, "WebhookAddress": webhookID, "AddressStatus": "on",
 	})
+}
+
+// An address is not a load generator: one test at a time, of both kinds.
+func TestOneTestAtATime(t *testing.T) {
+	h := newAddressHarness(t, nothingMore)
+	inputs := map[string]string{updateTest: `{}`, updateTrigger: `{"event_type": "issue.created"}`}
+	outcomes := map[string]string{}
+	h.at("3h", func() { // at once, so that the first is in progress
+		for i, name := range []string{updateTrigger, updateTest, updateTrigger, updateTest} {
+			id := fmt.Sprint(i, " ", name)
+			h.env.UpdateWorkflow(name, id, &testsuite.TestUpdateCallback{
+				OnAccept:   func() { outcomes[id] = "accepted" },
+				OnReject:   func(err error) { outcomes[id] = err.Error() },
+				OnComplete: func(any, error) { h.updated = true },
+			}, json.RawMessage(inputs[name]))
+		}
+	})
+	later := h.update("4h", updateTest, `{}`)
+	h.wantDispatches(1, h.run())
+	const inProgress = "A test of this address is in progress. Try again when it has ended. (type: rate_limited, retryable: false)"
+	want := map[string]string{"0 trigger": "accepted", "1 test": inProgress, "2 trigger": inProgress, "3 test": inProgress}
+	if !maps.Equal(outcomes, want) || later.failed != nil {
+		t.Errorf("outcomes %v, want %v; a later one %v", outcomes, want, later.failed)
+	}
+	if want := []string{"3h0m0s send issue.created", "4h0m0s test"}; !slices.Equal(h.acts, want) {
+		t.Errorf("acts %v, want %v", h.acts, want)
+	}
 }
 
 // The server may reject the end of a run, and with its task an update that returns in it.
