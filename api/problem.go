@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"millwright/models"
@@ -106,7 +105,7 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 		Type:        "urn:millwright:problem:" + string(cause.Code),
 		Title:       http.StatusText(status),
 		Status:      status,
-		Detail:      shorten(cause.Detail),
+		Detail:      models.Shorten(cause.Detail),
 		Code:        cause.Code,
 		RequestID:   call.requestID,
 		Rule:        cause.Rule,
@@ -115,7 +114,7 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 		headers:     http.Header{},
 	}
 	for _, f := range cause.Fields[:min(len(cause.Fields), models.MaxFieldErrors)] {
-		p.Errors = append(p.Errors, ProblemField{Pointer: shorten(f.Pointer), Code: f.Code, Detail: shorten(f.Detail)})
+		p.Errors = append(p.Errors, ProblemField{Pointer: models.Shorten(f.Pointer), Code: f.Code, Detail: models.Shorten(f.Detail)})
 	}
 	if len(p.Errors) < len(cause.Fields) {
 		p.Detail += fmt.Sprintf(" Only the first %d errors are listed.", models.MaxFieldErrors)
@@ -135,17 +134,6 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 		p.headers.Set("Retry-After", unavailableRetryAfter)
 	}
 	return p
-}
-
-// maxErrorText bounds a text of an error that may repeat what the client sent, in bytes.
-const maxErrorText = 500
-
-// shorten cuts a text of an error that is too long.
-func shorten(text string) string {
-	if len(text) <= maxErrorText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxErrorText], "") + "…"
 }
 
 // secondsTo returns the seconds from now to then, rounded up and at least 1.

@@ -65,6 +65,9 @@ func (r *request) fail(err error) {
 		r.Status(web.StatusAbandoned)
 		return
 	}
+	if _, stale := errors.AsType[*service.FormStaleError](err); stale { // of a form without a place for it
+		err = models.Errorf(models.CodePreconditionFailed, "%s Look at the page again.", err)
+	}
 	code := models.CodeOf(err)
 	if code == models.CodeInternal && r.ctx().Err() == nil {
 		r.console.log.ErrorContext(r.ctx(), "a page failed", "route", r.FullPath(), "error", err.Error())

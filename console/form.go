@@ -155,9 +155,11 @@ func (f *form) reject(r *request, err error) (status int, rejected bool) {
 		return 0, false
 	}
 	f.Errors = map[string]string{}
-	for _, field := range known.Fields {
+	for _, field := range known.Fields[:min(len(known.Fields), models.MaxFieldErrors)] {
 		name, _, _ := strings.Cut(strings.TrimPrefix(field.Pointer, "/"), "/")
-		f.Errors[name] = strings.TrimSpace(f.Errors[name] + " " + field.Detail)
+		if detail := models.Shorten(field.Detail); !strings.Contains(f.Errors[name], detail) {
+			f.Errors[name] = strings.TrimSpace(f.Errors[name] + " " + detail)
+		}
 	}
 	if len(known.Fields) == 0 {
 		f.Error = known.Detail

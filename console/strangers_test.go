@@ -1,8 +1,11 @@
 package console_test
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"testing"
 
 	"millwright/console"
@@ -92,4 +95,47 @@ func TestOpenIDStatesAreSealedAndRedeemedOnce(t *testing.T) {
 		}
 	}
 	t.Error("a network can begin any number of sign-ins")
+}
+
+// A form that repeats a value says once what is wrong with it.
+func TestErrorsOfAFormAreFew(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	page := "/console/integrations/" + s.ID("erp") + "/webhooks"
+	v := s.SignedIn("ann")
+	form := v.Get(page+"/new").Form("url", "https://receiver.example/x")
+	usual := len(v.Post(page, withEvents(form, "x", 1)).Want(http.StatusUnprocessableEntity, "There is no event type").Body)
+	for name, sent := range map[string]url.Values{
+		"one value again and again": withEvents(form, "x", 9000),
+		"a long value":              withEvents(form, strings.Repeat("x", 60<<10), 1),
+	} {
+		if size := len(v.Post(page, sent).Want(http.StatusUnprocessableEntity).Body); size > usual+1000 {
+			t.Errorf("%s: the page has %d bytes, with one wrong value %d", name, size, usual)
+		}
+	}
+}
+
+// withEvents returns the form with the event type n times.
+func withEvents(form url.Values, event string, n int) url.Values {
+	form = maps.Clone(form)
+	form["events"] = slices.Repeat([]string{event}, n)
+	return form
+}
+
+// The etag of a form that has no place for what changed meanwhile is checked too.
+func TestStaleFormsOfEveryKindAreConflicts(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	v := s.SignedIn("ann")
+	integration, hook := "/console/integrations/"+s.ID("reader"), "/console/webhooks/"+s.ID("erp_hook")
+	v.Post(integration+"/off", v.Get(integration+"/off").Form()).Want(http.StatusSeeOther)
+	for _, at := range []struct{ page, path string }{{integration, integration + "/on"}, {hook, hook + "/test"}} {
+		form := v.Get(at.page).Form()
+		form.Set("etag", `"forged"`)
+		v.Post(at.path, form).Want(http.StatusConflict, "since you opened the page")
+	}
+	team := "/console/teams/" + s.ID("crew") + "/remove?member=" + servicetest.Value[string](s.Fixture, `SELECT member_id FROM team_members WHERE team_id = $1 LIMIT 1`, s.ID("crew"))
+	form := v.Get(team).Form()
+	form.Set("etag", `"forged"`)
+	v.Post(team, form).Want(http.StatusConflict, "since you opened the page")
 }

@@ -3,6 +3,7 @@ package models
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Code is an error code of the API, for machines.
@@ -93,6 +94,17 @@ func Errorf(code Code, format string, args ...any) *Error {
 // Violation returns a rule_violation of the rule with a sentence.
 func Violation(rule Rule, format string, args ...any) *Error {
 	return &Error{Code: CodeRuleViolation, Rule: rule, Detail: fmt.Sprintf(format, args...)}
+}
+
+// maxErrorText bounds a text of an error that may repeat what was sent, in bytes.
+const maxErrorText = 500
+
+// Shorten cuts a text of an error that is too long.
+func Shorten(text string) string {
+	if len(text) <= maxErrorText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxErrorText], "") + "…"
 }
 
 // Invalid returns a validation_failed that names the fields.
