@@ -237,7 +237,7 @@ func New(pool *pgxpool.Pool, options Options) (*Service, error) {
 	activity := &batch.Activity{Now: options.Now}
 	s := &Service{
 		Options: options, pool: pool, orm: orm,
-		activity: activity, calls: batch.NewCallSlots(activity), parsing: batch.NewSingleSlots(),
+		activity: activity, calls: batch.NewCallSlots(activity), parsing: batch.NewSingleSlots(activity),
 		writer: batch.NewWriter(cmp.Or(options.Groups, pool), pool, options.Log),
 		reader: batch.NewReader(cmp.Or(options.Lookups, pool), options.Log),
 		beats:  batch.NewReader(pool, options.Log), callers: batch.NewReader(pool, options.Log),

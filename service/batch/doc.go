@@ -58,7 +58,8 @@
 // writes that run alone, two of a tenant and eight in all do so at a time (Slots), and
 // the caller's own transactions with them (RunAlone). While another tenant is active
 // (Activity), a tenant has few calls in progress, fewer with rests between if many wait
-// (NewCallSlots), and one long read, with rests between if more wait (NewSlots). A write
+// (NewCallSlots), one long read, with rests between if more wait (NewSlots), and rests between what it does
+// one at a time (NewSingleSlots). A write
 // that waits longer than maxBatchWait for a group runs alone if it gets such a slot first.
 // If too many jobs of a tenant wait, the next gets ErrOverloaded.
 //

@@ -21,6 +21,9 @@ const (
 	// not prolonged.
 	restNextToOthers = 2
 	maxRest          = time.Second
+	// minSingleRest bounds how often a tenant's single slot is used then: what comes before its
+	// use, reading a body of a megabyte, takes longer than to reject it.
+	minSingleRest = 20 * time.Millisecond
 	// maxWaitingToRun bounds how many of a tenant wait. Two at a time, a queue of reads of
 	// fifty milliseconds each is done in three seconds.
 	maxWaitingToRun = 128
@@ -45,6 +48,8 @@ type Slots struct {
 	// few is how many may wait of a tenant before they are many.
 	few      int
 	activity *Activity
+	// minRest is the shortest rest.
+	minRest time.Duration
 	// after calls the function once the time has passed.
 	after func(time.Duration, func())
 	// maxWaiting bounds how many of one tenant wait.
@@ -92,8 +97,13 @@ func NewCallSlots(activity *Activity) *Slots {
 	return s
 }
 
-// NewSingleSlots returns slots of which each tenant has one; 1,024 of a tenant may wait.
-func NewSingleSlots() *Slots { return newSlots(math.MaxInt, 1, maxWaiting) }
+// NewSingleSlots returns slots of which each tenant has one, with a rest while others are active
+// and more of the tenant wait; 1,024 of a tenant may wait.
+func NewSingleSlots(activity *Activity) *Slots {
+	s := newSlots(math.MaxInt, 1, maxWaiting)
+	s.maxNextToOthers, s.maxOfMany, s.minRest, s.activity = 1, 1, minSingleRest, activity
+	return s
+}
 
 func newSlots(maxInAll, maxPerTenant, maxWaiting int) *Slots {
 	return &Slots{
@@ -120,7 +130,7 @@ func (s *Slots) Enter(ctx context.Context, tenant string) (leave func(), err err
 	began := s.activity.Now()
 	return func() {
 		if s.mustRest(tenant) {
-			s.after(min(restNextToOthers*s.activity.Now().Sub(began), maxRest), turn.release)
+			s.after(min(max(restNextToOthers*s.activity.Now().Sub(began), s.minRest), maxRest), turn.release)
 		} else {
 			turn.release()
 		}

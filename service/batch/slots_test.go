@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 )
@@ -270,5 +271,45 @@ func TestActivity(t *testing.T) {
 				t.Errorf("after a call of %q: others than %q are active: %t, want %t", step.note, tenant, got, want)
 			}
 		}
+	}
+}
+
+// A tenant's single slot rests between uses, even short ones, while others are active.
+func TestASingleSlotNextToOthers(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	activity := &Activity{Now: func() time.Time { return now }}
+	s := NewSingleSlots(activity)
+	var rests []time.Duration
+	s.after = func(rest time.Duration, end func()) { rests = append(rests, rest); end() }
+	for _, step := range []struct {
+		others bool
+		used   time.Duration
+		want   []time.Duration
+	}{
+		{false, time.Second, nil},
+		{true, time.Millisecond, []time.Duration{minSingleRest}},
+		{true, 4 * minSingleRest, []time.Duration{4 * restNextToOthers * minSingleRest}},
+	} {
+		rests = nil
+		if step.others {
+			activity.Note("b")
+		}
+		leave, err := s.Enter(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, err := s.request("a", true)
+		if err != nil || holds(next) {
+			t.Fatalf("a second slot: %v, held %t", err, holds(next))
+		}
+		now = now.Add(step.used)
+		if step.others {
+			activity.Note("b")
+		}
+		leave()
+		if !slices.Equal(rests, step.want) || !holds(next) {
+			t.Errorf("used for %s, others %t: rests %s, want %s; the next has it: %t", step.used, step.others, rests, step.want, holds(next))
+		}
+		next.release()
 	}
 }
