@@ -26,6 +26,7 @@ const (
 	hostileCallers   = 64
 	hostileReaders   = 8
 	hostileParsers   = 32
+	hostileBrowsers  = 32
 	hostileQuestions = 500
 )
 
@@ -55,6 +56,8 @@ var hostileLoads = map[string]func(n *neighbor, ctx context.Context, calls *atom
 	"slow":         loadOf(hostileReaders, (*neighbor).slowRead, http.StatusOK),
 	"errors":       loadOf(hostileReaders, answersOf(`{}`, 340_000), http.StatusRequestEntityTooLarge),
 	"costly":       loadOf(hostileParsers, answersOf(`{"question_id":"q","value":[`+strings.Repeat("1,", 99)+`1]}`, 1_000), http.StatusUnprocessableEntity),
+	"cookies":      loadOf(hostileReaders, (*neighbor).forgedCookie, http.StatusSeeOther),
+	"sign-ins":     (*neighbor).signIns,
 	"idle":         (*neighbor).idleOfOne,
 	"idle of many": (*neighbor).idleOfMany,
 }
@@ -97,6 +100,8 @@ func (in *installation) hostilePatterns(ctx context.Context) ([]hostilePattern, 
 		pattern(n, "slow", "%d callers with slow reads", hostileReaders),
 		pattern(n, "errors", "%d callers with 340,000 invalid answers each", hostileReaders),
 		pattern(n, "costly", "%d callers with bodies that take long to parse", hostileParsers),
+		pattern(stranger, "cookies", "%d callers with forged cookies", hostileReaders),
+		pattern(stranger, "sign-ins", "sign-ins from %d addresses", hostileBrowsers),
 		pattern(stranger, "idle", "%d idle sockets of 1 address", clientConnections+callers),
 		pattern(stranger, "idle of many", "%d idle sockets of %d addresses", neighborConnections, len(hostileSources)),
 	}, nil
@@ -129,11 +134,16 @@ func (in *installation) neighborOf(ctx context.Context, o organization) (*neighb
 // rejects as too many, or cannot serve, are part of the pattern, and so are broken
 // connections; any other status than those wanted is a mistake of the bench.
 func (n *neighbor) loop(ctx context.Context, clients int, calls *atomic.Int64, one func(*caller) error, want ...int) error {
+	return n.loopFrom(ctx, hostileSources[0], clients, calls, one, want...)
+}
+
+// loopFrom is loop from the address.
+func (n *neighbor) loopFrom(ctx context.Context, from net.Addr, clients int, calls *atomic.Int64, one func(*caller) error, want ...int) error {
 	want = append(want, http.StatusTooManyRequests, http.StatusServiceUnavailable)
 	group, ctx := errgroup.WithContext(ctx)
 	for range clients {
 		group.Go(func() error {
-			return n.connected(ctx, hostileSources[0], func(c *caller) error {
+			return n.connected(ctx, from, func(c *caller) error {
 				err := one(c)
 				calls.Add(1)
 				if rejected, ok := errors.AsType[*statusError](err); ok && slices.Contains(want, rejected.status) {
@@ -188,6 +198,26 @@ func (n *neighbor) list(c *caller) error {
 func (n *neighbor) readNothing(c *caller) error {
 	_, err := c.get("/nothing")
 	return err
+}
+
+func (n *neighbor) forgedCookie(c *caller) error {
+	_, err := c.page(http.MethodGet, "/work-orders", rand.Text()+"."+rand.Text(), "")
+	return err
+}
+
+// signIns tries passwords, each browser from its own network.
+func (n *neighbor) signIns(ctx context.Context, calls *atomic.Int64) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for i := range hostileBrowsers {
+		from := &net.TCPAddr{IP: net.IPv4(127, 66, 1, byte(1+i))}
+		group.Go(func() error {
+			return n.loopFrom(ctx, from, 1, calls, func(c *caller) error {
+				_, err := c.page(http.MethodPost, "/sign-in", "", "email="+rand.Text()+"%40acme.example.com&password="+rand.Text())
+				return err
+			}, http.StatusUnauthorized)
+		})
+	}
+	return group.Wait()
 }
 
 // slowRead reads a large form and a long page in turn.

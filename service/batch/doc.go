@@ -52,16 +52,16 @@
 //     ErrRunAlone and is retried alone, where it may wait for a limited time.
 //   - If a write panics, or a function that receives its rows does, it counts as failed.
 //
-// Tenants share what they use. A batch is filled from their queues by deficit round
-// robin, where a write costs one and the rows that it reserves (Reserve). While a tenant
-// has more to do than a batch takes of it, a second one runs for the others. Of the
-// writes that run alone, two of a tenant and eight in all do so at a time (Slots), and
-// the caller's own transactions with them (RunAlone). While another tenant is active
-// (Activity), a tenant has few calls in progress, fewer with rests between if many wait
-// (NewCallSlots), one long read, with rests between if more wait (NewSlots), and rests between what it does
-// one at a time (NewSingleSlots). A write
-// that waits longer than maxBatchWait for a group runs alone if it gets such a slot first.
-// If too many jobs of a tenant wait, the next gets ErrOverloaded.
+// Tenants share what they use. A batch is filled from their queues by deficit round robin,
+// where a write costs one and the rows that it reserves (Reserve). While a tenant has more
+// to do than a batch takes of it, a second one runs for the others. Of the writes that run
+// alone, two of a tenant and eight in all do so at a time (Slots), and the caller's own
+// transactions with them (RunAlone). While another tenant is active (Activity), a tenant
+// has few calls in progress, fewer with rests between if many wait (NewCallSlots), one
+// long read, with rests between if more wait (NewSlots), and rests between what it does
+// one at a time (NewSingleSlots). A write that waits longer than maxBatchWait for a group
+// runs alone if it gets such a slot first. If too many jobs of a tenant wait, the next
+// gets ErrOverloaded.
 //
 // A Lookup reads one row outside of transactions. The Reader batches lookups the same
 // way, and retries each alone if the batch fails.
