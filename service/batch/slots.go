@@ -21,8 +21,8 @@ const (
 	// not prolonged.
 	restNextToOthers = 2
 	maxRest          = time.Second
-	// minSingleRest bounds how often a tenant's single slot is used then: what comes before its
-	// use, reading a body of a megabyte, takes longer than to reject it.
+	// minSingleRest bounds how often a tenant's single slot is then used. Reading a body of a
+	// megabyte, which comes first, takes longer than to reject it.
 	minSingleRest = 100 * time.Millisecond
 	// maxWaitingToRun bounds how many of a tenant wait. Two at a time, a queue of reads of
 	// fifty milliseconds each is done in three seconds.
