@@ -23,7 +23,6 @@ const documentVersion = "1.1.0"
 // openAPIConfig configures huma: no $schema links, no unknown query parameters,
 // no null arrays, and JSON encoded by the service.
 func (a *API) openAPIConfig() huma.Config {
-	huma.DefaultArrayNullable = false
 	config := huma.DefaultConfig("Millwright", documentVersion)
 	config.CreateHooks = nil
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
@@ -58,11 +57,12 @@ func schemaName(t reflect.Type, hint string) string {
 	return strings.ReplaceAll(name, "Record", "")
 }
 
-// humaHooks guards huma's error hook. It is global, so all APIs of a process
-// share it; it finds its API in the call.
+// humaHooks guards huma's global settings. All APIs of a process share them; the error
+// hook finds its API in the call.
 var humaHooks sync.Once
 
 func setHumaHooks() {
+	huma.DefaultArrayNullable = false
 	huma.ValidateStrictCasing = true
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
 		if a := callOf(ctx.Context()).api; a != nil {
