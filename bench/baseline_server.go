@@ -53,10 +53,6 @@ func (r *rows) engine() http.Handler {
 		w, err := r.read(c.Request.Context(), c.Param("id"))
 		response(c, http.StatusOK, w, err)
 	})
-	engine.GET("/v1/work-orders/:id/with-node", func(c *gin.Context) {
-		w, err := r.readWithNode(c.Request.Context(), c.Param("id"))
-		response(c, http.StatusOK, w, err)
-	})
 	engine.GET("/v1/work-orders", func(c *gin.Context) {
 		page, err := r.newest(c.Request.Context())
 		response(c, http.StatusOK, gin.H{"data": page}, err)

@@ -25,7 +25,6 @@ func (call measuredCall) selector() string { return call.name }
 var measuredCalls = []measuredCall{
 	{readOne, "baseline: read, bare Gin and one pgx read", "", 0.6, true},
 	{listPage, "baseline: list page of 50, bare Gin and one pgx read", "", 0, false},
-	{listPacked, "baseline: list page of 50, not compressed, next to gzip", "", 0, false},
 	{patchOne, "baseline: change, bare Gin and its transaction", baselineChange, 0, false},
 	{createOne, "baseline: create, bare Gin and its transaction", "baseline: create, raw transaction of its rows", 0.5, true},
 }
@@ -66,12 +65,6 @@ func benchCalls(ctx context.Context, r *report, o options, load time.Duration) e
 			continue
 		}
 		err := phase(ctx, call.name, 10*load+10*time.Minute, func(ctx context.Context) error { return in.benchCall(ctx, r, f, call, load) })
-		if err != nil {
-			return err
-		}
-	}
-	if selected(o.calls, measuredCall{operation: readOne}) {
-		err = phase(ctx, readWithNode.name, 10*load+10*time.Minute, func(ctx context.Context) error { return in.benchInventory(ctx, r, f, load) })
 		if err != nil {
 			return err
 		}

@@ -1,9 +1,8 @@
-// Command bench measures the service on the Postgres of DATABASE_URL and the
-// Temporal of TEMPORAL_ADDRESS and prints a table. With -json it also writes the
-// figures as JSON, with -write both. Run it with `make bench`, which builds the
-// product and starts a throwaway stack.
+// Command bench measures the service on the Postgres of DATABASE_URL and the Temporal of
+// TEMPORAL_ADDRESS and prints a table. Run it with `make bench`, which builds the product
+// and starts a throwaway stack.
 //
-// Each part (calls, deliveries, growth, addresses, retries, neighbors, peers) makes
+// Each part (-only lists them) makes
 // its own installation: a database, a Temporal namespace, and api and worker as
 // processes. The bench calls the API, receives the deliveries, and reads processor
 // time and memory from /proc.

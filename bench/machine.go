@@ -16,15 +16,15 @@ import (
 
 // machine describes what was measured, and where; "" if unknown.
 type machine struct {
-	Cores    int    `json:"cores"`
-	Memory   string `json:"memory"`
-	OS       string `json:"os"`
-	Go       string `json:"go"`
-	Postgres string `json:"postgres"`
-	Temporal string `json:"temporal"`
-	Commit   string `json:"commit"`
+	Cores    int
+	Memory   string
+	OS       string
+	Go       string
+	Postgres string
+	Temporal string
+	Commit   string
 	// Load is the machine's load average at the start.
-	Load string `json:"load"`
+	Load string
 }
 
 func (m machine) String() string {

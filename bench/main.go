@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -16,20 +14,18 @@ import (
 
 // options are the flags.
 type options struct {
-	json, write, profile string
-	only, calls, pages   string
-	patterns             string
-	large                bool
-	records              int
-	deliveries, expired  int
-	addresses            int
-	retries              int
-	due                  int
-	backlog              int
-	burst                int
-	seconds              float64
-	binary               string
-	peer                 peerOptions
+	write, profile      string
+	only, calls, pages  string
+	patterns            string
+	records             int
+	deliveries, expired int
+	addresses           int
+	due                 int
+	backlog             int
+	burst               int
+	seconds             float64
+	binary              string
+	peer                peerOptions
 }
 
 // part is a measurement that can be selected.
@@ -46,7 +42,6 @@ var parts = []part{
 	{"deliveries", benchDeliveries},
 	{"growth", benchGrowth},
 	{"addresses", benchAddresses},
-	{"retries", benchRetries},
 	{"outage", benchOutage},
 	{"neighbors", benchNeighbors},
 	{"wakes", benchWakes},
@@ -79,19 +74,16 @@ func main() {
 func readOptions() (options, error) {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.StringVar(&o.json, "json", "", "also write the figures to this file")
-	flags.StringVar(&o.write, "write", "", "also write the figures to this file as JSON, and the table to a .txt file of the same name")
+	flags.StringVar(&o.write, "write", "", "also write the table to this file")
 	flags.StringVar(&o.only, "only", "", "measure only these parts, separated by commas: "+namesOf(parts))
 	flags.StringVar(&o.calls, "calls", "", "measure only these calls, separated by commas: "+namesOf(measuredCalls))
 	flags.StringVar(&o.pages, "pages", "", "of the console measure only pages with one of these texts in their names, separated by commas")
 	flags.StringVar(&o.patterns, "patterns", "", "of the neighbors measure only those with one of these texts in their names, separated by commas")
 	flags.StringVar(&o.profile, "profile", "", "also write profiles of api and worker under load to this folder")
-	flags.BoolVar(&o.large, "large", false, "grow to 2,000 addresses, 100,000 retries and a backlog of 1,000,000; takes about 40 minutes")
 	flags.IntVar(&o.records, "records", 1_000_000, "work orders to grow to, from 10,000")
 	flags.IntVar(&o.deliveries, "deliveries", 0, "finished deliveries that are kept at the larger size of growth; they add sizes, a vacuum, a dump, and a removal under load")
 	flags.IntVar(&o.expired, "expired", 0, "deliveries that the removal finds, all of one day; by default a thirtieth of -deliveries")
 	flags.IntVar(&o.addresses, "addresses", 200, "webhook addresses to grow to, from 10")
-	flags.IntVar(&o.retries, "retries", 5000, "deliveries that wait for a retry")
 	flags.IntVar(&o.due, "due", 100_000, "retries of one address that are due at once")
 	flags.IntVar(&o.backlog, "backlog", 100_000, "deliveries of the addresses that a neighbor deletes and turns on")
 	flags.IntVar(&o.burst, "burst", 10_000, "work orders that one organization creates at once while another's workflows start")
@@ -101,14 +93,11 @@ func readOptions() (options, error) {
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		return o, err
 	}
-	if o.large {
-		o.addresses, o.retries, o.backlog = 2000, 100_000, 1_000_000
-	}
 	if o.expired == 0 {
 		o.expired = o.deliveries / 30
 	}
-	if o.seconds <= 0 || o.records < 20_000 || o.addresses < 20 || o.retries < 1 || o.due < 2000 || o.backlog < 1 || o.burst < 1 || o.deliveries < 0 || o.expired < 0 {
-		return o, errors.New("-seconds must be above 0, -records at least 20,000, -addresses at least 20, -retries, -backlog and -burst at least 1, -due at least 2,000, and -deliveries and -expired at least 0")
+	if o.seconds <= 0 || o.records < 20_000 || o.addresses < 20 || o.due < 2000 || o.backlog < 1 || o.burst < 1 || o.deliveries < 0 || o.expired < 0 {
+		return o, errors.New("-seconds must be above 0, -records at least 20,000, -addresses at least 20, -backlog and -burst at least 1, -due at least 2,000, and -deliveries and -expired at least 0")
 	}
 	return o, errors.Join(unknown("-only", o.only, parts), unknown("-calls", o.calls, measuredCalls), o.peer.check(o.only))
 }
@@ -171,8 +160,10 @@ func run(ctx context.Context, o options) error {
 	if err := r.print(os.Stdout); err != nil {
 		return err
 	}
-	if err := r.write(o); err != nil {
-		return err
+	if o.write != "" {
+		if err := r.writeTo(o.write); err != nil {
+			return err
+		}
 	}
 	if n := r.failures(); n > 0 {
 		return fmt.Errorf("%d rows could not be measured", n)
@@ -180,32 +171,12 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// write writes the figures to the files that the flags name.
-func (r *report) write(o options) error {
-	b, err := json.MarshalIndent(r, "", "  ")
+// writeTo writes the table to the file.
+func (r *report) writeTo(file string) error {
+	table, err := os.Create(file)
 	if err != nil {
 		return err
 	}
-	for _, file := range []string{o.json, o.write} {
-		if file == "" {
-			continue
-		}
-		if err := os.WriteFile(file, append(b, '\n'), 0o600); err != nil {
-			return err
-		}
-	}
-	if o.write == "" {
-		return nil
-	}
-	table, err := os.Create(strings.TrimSuffix(o.write, ".json") + ".txt")
-	if err != nil {
-		return err
-	}
-	if _, err := io.WriteString(table, r.Machine.String()+"\n"+r.At.Format(time.RFC3339)+"\n\n"); err != nil {
-		return err
-	}
-	if err := r.print(table); err != nil {
-		return err
-	}
-	return table.Close()
+	fmt.Fprintf(table, "%s\n%s\n\n", r.Machine, r.At.Format(time.RFC3339))
+	return errors.Join(r.print(table), table.Close())
 }

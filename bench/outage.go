@@ -6,7 +6,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.temporal.io/api/workflowservice/v1"
+
 	"millwright/models"
+	"millwright/workflows"
 )
 
 const (
@@ -305,4 +308,21 @@ func (in *installation) plantOpen(ctx context.Context, key, status string, n int
 	}
 	_, err = in.pool.Exec(ctx, `VACUUM ANALYZE open_deliveries, events`)
 	return err
+}
+
+// awaitRetries waits until the given number of deliveries has a workflow.
+func (in *installation) awaitRetries(ctx context.Context, deliveries int) error {
+	count := int64(0)
+	err := until(ctx, time.Second, func() (bool, error) {
+		response, err := in.temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
+			Namespace: in.settings["TEMPORAL_NAMESPACE"],
+			Query:     "WorkflowType = '" + workflows.DeliveryName + "' AND ExecutionStatus = 'Running' AND DeliveryStatus = 'retrying'",
+		})
+		count = response.GetCount()
+		return count >= int64(deliveries), err
+	})
+	if err != nil {
+		return fmt.Errorf("%d of %d deliveries have a workflow: %w", count, deliveries, err)
+	}
+	return nil
 }

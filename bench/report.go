@@ -11,27 +11,27 @@ import (
 
 // figure is one line of the table.
 type figure struct {
-	Name  string  `json:"name"`
-	Value float64 `json:"value"`
-	Unit  string  `json:"unit"`
+	Name  string
+	Value float64
+	Unit  string
 	// Ratio is the value divided by that of the figure To; Aim is its least, Limit its
 	// greatest acceptable value.
-	Ratio float64 `json:"ratio,omitempty"`
-	To    string  `json:"to,omitempty"`
-	Aim   float64 `json:"aim,omitempty"`
-	Limit float64 `json:"limit,omitempty"`
+	Ratio float64
+	To    string
+	Aim   float64
+	Limit float64
 	// Low and High are the least and the greatest ratio of the rounds.
-	Low  float64 `json:"low,omitempty"`
-	High float64 `json:"high,omitempty"`
+	Low  float64
+	High float64
 	// Error is why nothing was measured, instead of a value.
-	Error string `json:"error,omitempty"`
+	Error string
 }
 
 // report collects figures in order.
 type report struct {
-	Machine machine   `json:"machine"`
-	At      time.Time `json:"at"`
-	Figures []figure  `json:"figures"`
+	Machine machine
+	At      time.Time
+	Figures []figure
 	// live is where figures are written as they are measured, nil for nowhere; written is how
 	// many have been.
 	live    io.Writer

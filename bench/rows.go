@@ -59,12 +59,6 @@ type baselineWorkOrder struct {
 	CancelledAt    *time.Time `json:"cancelled_at"`
 }
 
-// baselineWithNode is a work order with its inventory node.
-type baselineWithNode struct {
-	baselineWorkOrder
-	Inventory json.RawMessage `json:"inventory"`
-}
-
 const selectWorkOrder = `
 	SELECT id, organization_id, number, inventory_id, title, description, priority, target_date, form_id, external_id,
 		status, cancel_reason, created_by, created_at, changed_at, completed_at, cancelled_at
@@ -76,38 +70,6 @@ func (r *rows) read(ctx context.Context, id string) (baselineWorkOrder, error) {
 		return baselineWorkOrder{}, err
 	}
 	return pgx.CollectExactlyOneRow(found, pgx.RowToStructByPos[baselineWorkOrder])
-}
-
-// moveDown moves the work orders to a node four levels below theirs.
-func (r *rows) moveDown(ctx context.Context) error {
-	pipeline := &pgx.Batch{}
-	above := r.node
-	for _, node := range []struct {
-		prefix models.IDPrefix
-		kind   models.NodeKind
-	}{
-		{models.PrefixLocation, models.NodeLocation}, {models.PrefixLocation, models.NodeLocation},
-		{models.PrefixSystem, models.NodeSystem}, {models.PrefixEquipment, models.NodeEquipment},
-	} {
-		id, err := models.NewID(node.prefix, time.Now(), rand.Reader)
-		if err != nil {
-			return err
-		}
-		pipeline.Queue(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
-			VALUES ($1, $2, $3, $4, 'Below', now(), now())`, id, r.org, node.kind, above)
-		above = id
-	}
-	pipeline.Queue(`UPDATE work_orders SET inventory_id = $1`, above)
-	return r.pool.SendBatch(ctx, pipeline).Close()
-}
-
-// readWithNode is read with the work order's node, encoded.
-func (r *rows) readWithNode(ctx context.Context, id string) (w baselineWithNode, err error) {
-	found, err := r.pool.Query(ctx, `SELECT w.*, (`+withNode+`) FROM (`+selectWorkOrder+`WHERE id = $1) w`, id)
-	if err != nil {
-		return w, err
-	}
-	return pgx.CollectExactlyOneRow(found, pgx.RowToStructByPos[baselineWithNode])
 }
 
 func (r *rows) newest(ctx context.Context) ([]baselineWorkOrder, error) {

@@ -62,11 +62,6 @@ var (
 		_, err := c.get("/work-orders?limit=50")
 		return err
 	}}
-	// listPacked is listPage for a client that accepts compressed responses.
-	listPacked = operation{"compressed list", func(_ *tenant, c *caller) error {
-		_, err := c.getPacked("/work-orders?limit=50")
-		return err
-	}}
 	createOne = operation{"create", func(t *tenant, c *caller) error {
 		_, err := t.create(c)
 		return err

@@ -60,13 +60,6 @@ func (c *caller) get(path string) ([]byte, error) {
 	return c.exchange(http.MethodGet, path, http.StatusOK)
 }
 
-// getPacked is get by a client that accepts gzip. It does not unpack the body.
-func (c *caller) getPacked(path string) ([]byte, error) {
-	c.begin(http.MethodGet, path)
-	c.request = append(c.request, "Accept-Encoding: gzip\r\n\r\n"...)
-	return c.exchange(http.MethodGet, path, http.StatusOK)
-}
-
 // write makes a call with the idempotency key and returns the response's body, valid
 // until the next call.
 func (c *caller) write(method, path, key, body string, want int) ([]byte, error) {
