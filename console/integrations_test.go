@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -297,23 +296,6 @@ func TestMissedDeliveriesAreCountedAndSent(t *testing.T) {
 // newDeliveryID returns an id whose time is now.
 func newDeliveryID(s *consoletest.Site) string {
 	return servicetest.Value[string](s.Fixture, `SELECT partitions.first_id('dlv', $1)`, s.Clock.Now())
-}
-
-// The code on the page of a secret is that of docs/examples, which tests run.
-func TestReceiversAreThoseOfTheDocs(t *testing.T) {
-	for file, copied := range map[string]string{"verify.go": "verify.go.txt", "verify.js": "verify.js", "verify.py": "verify.py", "verify.php": "verify.php"} {
-		want, err := os.ReadFile("../docs/examples/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := os.ReadFile("receivers/" + copied)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(got, want) {
-			t.Errorf("console/receivers/%s differs from docs/examples/%s: copy the file", copied, file)
-		}
-	}
 }
 
 // The process that serves people does not connect to addresses: neither when one is saved nor

@@ -2,13 +2,13 @@ package console
 
 import (
 	"bytes"
-	"embed"
 	"encoding/json"
 	"net/http"
 	"net/url"
 
 	"github.com/gin-gonic/gin"
 
+	"millwright/examples/receivers"
 	"millwright/models"
 	"millwright/service"
 )
@@ -91,18 +91,15 @@ func (c *Console) eventExamples() []codeSample {
 // codeSample is code or a body to read and copy.
 type codeSample struct{ Name, Text string }
 
-//go:embed receivers
-var receiverFiles embed.FS
-
-// receivers is code that verifies deliveries. A test keeps it the same as docs/examples.
-var receivers = func() []codeSample {
+// receiverSamples is code that verifies deliveries.
+var receiverSamples = func() []codeSample {
 	var samples []codeSample
 	for _, r := range []struct{ name, file string }{
-		{"Go", "verify.go.txt"}, {"Node", "verify.js"}, {"Python", "verify.py"}, {"PHP", "verify.php"},
+		{"Go", "verify.go"}, {"Node", "verify.js"}, {"Python", "verify.py"}, {"PHP", "verify.php"},
 	} {
-		text, err := receiverFiles.ReadFile("receivers/" + r.file)
+		text, err := receivers.Files.ReadFile(r.file)
 		if err != nil {
-			panic(err) // embedded above
+			panic(err) // it is embedded
 		}
 		samples = append(samples, codeSample{r.name, string(text)})
 	}
@@ -145,7 +142,7 @@ func webhookSecrets(h service.Webhook, intro, next string) secretView {
 	return secretView{
 		Title: "Signing secret", Intro: intro, Secrets: []secretValue{{"Signing secret", h.Secret}},
 		Next: page, NextText: next, Renew: page + "/secret", RenewText: "Renew the signing secret",
-		Code: receivers, CodeTitle: "Code that verifies deliveries", CodeIntro: "Keep the secret in the environment as WEBHOOK_SECRET. The code needs no packages of others, except for Go, whose package is in this service's repository.",
+		Code: receiverSamples, CodeTitle: "Code that verifies deliveries", CodeIntro: "Keep the secret in the environment as WEBHOOK_SECRET. The code needs no packages of others, except for Go, whose package is in this service's repository.",
 	}
 }
 

@@ -1,27 +1,20 @@
 package models
 
 import (
+	_ "embed"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// The table of spec section 3, with the app's own operations of docs/contract.md,
-// Records: the status after each operation in each status. "stays" means allowed
-// without a change, "-" not allowed; the work order on hold was open before.
-const statusTable = `
-status                update  forward  answer       complete  complete_to_review  cancel     approve   send_back             hold     resume
-open                  stays   stays    in_progress  complete  sent_to_inspection  cancelled  -         -                     on_hold  -
-in_progress           stays   stays    stays        complete  sent_to_inspection  cancelled  -         -                     on_hold  -
-back_from_inspection  stays   stays    in_progress  complete  sent_to_inspection  cancelled  -         -                     on_hold  -
-sent_to_inspection    -       stays    -            -         -                   cancelled  complete  back_from_inspection  -        -
-on_hold               -       stays    -            -         -                   cancelled  -         -                     -        open
-complete              -       stays    -            -         -                   -          -         -                     -        -
-cancelled             -       stays    -            -         -                   -          -         -                     -        -
-`
+//go:embed testdata/statuses.txt
+var statusTable string
 
-// parseStatusTable returns the operations and, for each status, its row.
+// parseStatusTable reads the table of spec section 3, with the console's own operations of
+// docs/contract.md, Records: the status after each operation in each status. "stays" means
+// allowed without a change, "-" not allowed; the work order on hold was open before. It
+// returns the operations and, for each status, its row.
 func parseStatusTable(t *testing.T) (operations []Operation, rows map[WorkOrderStatus][]string) {
 	t.Helper()
 	rows = map[WorkOrderStatus][]string{}

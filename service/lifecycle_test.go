@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -8,19 +9,6 @@ import (
 	"millwright/models"
 	"millwright/service"
 )
-
-// Every pair of status and operation, with the status that follows: "stays", or
-// "-" if the operation violates the rule status. The work order on hold was open.
-const lifecycle = `
-status                update  forward  answer       complete  complete_to_review  cancel     approve   send_back             hold     resume
-open                  stays   stays    in_progress  complete  sent_to_inspection  cancelled  -         -                     on_hold  -
-in_progress           stays   stays    stays        complete  sent_to_inspection  cancelled  -         -                     on_hold  -
-back_from_inspection  stays   stays    in_progress  complete  sent_to_inspection  cancelled  -         -                     on_hold  -
-sent_to_inspection    -       stays    -            -         -                   cancelled  complete  back_from_inspection  -        -
-on_hold               -       stays    -            -         -                   cancelled  -         -                     -        open
-complete              -       stays    -            -         -                   -          -         -                     -        -
-cancelled             -       stays    -            -         -                   -          -         -                     -        -
-`
 
 // operations returns a call for each operation of the table.
 func (s *harness) operations() map[string]func(id string) error {
@@ -56,8 +44,12 @@ func (s *harness) operations() map[string]func(id string) error {
 func TestLifecycleByStatusAndOperation(t *testing.T) {
 	s := newHarness(t)
 	does := s.operations()
+	table, err := os.ReadFile("../models/testdata/statuses.txt") // whose test explains it
+	if err != nil {
+		t.Fatal(err)
+	}
 	var operations []string
-	for line := range strings.Lines(strings.TrimSpace(lifecycle)) {
+	for line := range strings.Lines(string(table)) {
 		words := strings.Fields(line)
 		if operations == nil {
 			operations = words[1:]

@@ -1,4 +1,4 @@
-package examples_test
+package receivers_test
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"millwright/docs/examples"
+	"millwright/examples/receivers"
 	"millwright/webhook"
 )
 
@@ -48,7 +48,7 @@ func TestExamplesAcceptOnlySignedRequests(t *testing.T) {
 		t.Parallel()
 		secrets := newSecrets(t)
 		r := &receiver{output: newTranscript()}
-		server := httptest.NewServer(examples.Receiver(secrets.own, func(_ context.Context, e webhook.Event) error {
+		server := httptest.NewServer(receivers.Receiver(secrets.own, func(_ context.Context, e webhook.Event) error {
 			var data struct {
 				WorkOrder struct {
 					ID        string `json:"id"`
@@ -90,7 +90,7 @@ func TestExamplesNeedASecret(t *testing.T) {
 		w, body := httptest.NewRecorder(), event("evt_1", "Replace the filter")
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 		r.Header.Set(webhook.HeaderSignature, mac("", now(0), body))
-		examples.Receiver("", nil).ServeHTTP(w, r)
+		receivers.Receiver("", nil).ServeHTTP(w, r)
 		if w.Code != http.StatusBadRequest {
 			t.Errorf("without a secret: status %d, want 400", w.Code)
 		}

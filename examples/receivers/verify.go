@@ -1,5 +1,5 @@
-// Package examples receives Millwright's webhooks.
-package examples
+// Package receivers receives Millwright's webhooks.
+package receivers
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package examples_test
+package receivers_test
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 
 // The page prints the example files unchanged, and its sample delivery is what the service sends.
 func TestPage(t *testing.T) {
-	text, err := os.ReadFile("../receiving-webhooks.md")
+	text, err := os.ReadFile("../../docs/receiving-webhooks.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestPage(t *testing.T) {
 			if isHeading && !strings.Contains(strings.ToLower(page), "\n## "+strings.ReplaceAll(heading, "-", " ")+"\n") {
 				t.Errorf("no heading %s", target)
 			}
-			if _, err := os.Stat("../" + target); !isHeading && errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Stat("../../docs/" + target); !isHeading && errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("no file %s", target)
 			}
 		}
