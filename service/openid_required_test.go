@@ -10,7 +10,7 @@ import (
 	"millwright/service/servicetest"
 )
 
-// Whoever signs in with a password while the organization begins to require OpenID Connect does
+// A person who signs in with a password while the organization begins to require OpenID Connect does
 // not keep the session: the sign-in waits and fails, or the requirement waits and ends it.
 func TestRequiringOpenIDDuringASignIn(t *testing.T) {
 	f := servicetest.New(t)
