@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-
 	"millwright/service"
 )
 
@@ -49,7 +47,7 @@ func (h *Housekeeper) HousekeepForAWhile(ctx context.Context, duration time.Dura
 	}
 	defer heartbeat(ctx, progress)()
 	err := repeat(ctx, min(duration, MaxHousekeepingRun), h.Interval, func(ctx context.Context) (bool, error) {
-		removed, err := h.housekeep(ctx, func() {})
+		removed, err := h.housekeep(ctx)
 		mu.Lock()
 		defer mu.Unlock()
 		total.Add(removed)
@@ -58,23 +56,17 @@ func (h *Housekeeper) HousekeepForAWhile(ctx context.Context, duration time.Dura
 	return progress(), err
 }
 
-// RemoveExpired keeps house once, for runs of the previous release.
-func (h *Housekeeper) RemoveExpired(ctx context.Context) (service.RemovalResult, error) {
-	return h.housekeep(ctx, func() { activity.RecordHeartbeat(ctx) })
-}
-
 // housekeep removes expired rows in batches until none is left, MaxRemoval is over or the
-// worker stops, and calls removedBatch after each batch. It returns the number of rows by table.
+// worker stops. It returns the number of rows by table.
 // First it writes a beat (service.Beat), which must not wait for the removals, and makes
 // the partitions of the next days.
-func (h *Housekeeper) housekeep(ctx context.Context, removedBatch func()) (service.RemovalResult, error) {
+func (h *Housekeeper) housekeep(ctx context.Context) (service.RemovalResult, error) {
 	if err := h.Service.Beat(ctx); err != nil {
 		return service.RemovalResult{}, err
 	}
 	making := h.Service.MakePartitions(ctx)
 	deadline := h.Now().Add(MaxRemoval)
 	removed, err := h.Service.RemoveExpired(ctx, h.BatchSize, func() bool {
-		removedBatch()
 		return h.Now().Before(deadline) && !stopping(ctx)
 	})
 	if err = errors.Join(making, err); err == nil {

@@ -206,7 +206,7 @@ func TestComparisonOfRecordsContinues(t *testing.T) {
 	if woken := taken(t, f); !slices.Equal(woken, want) || !slices.Equal(list.pages, []int{500, 183, 3}) {
 		t.Errorf("the third attempt woke %d records in pages of %v, want %d", len(woken), list.pages, len(want))
 	}
-	// A worker of the previous version, which only counted, compares everything.
+	// After a heartbeat that another version wrote, everything is compared.
 	c.last, list.pages = 7, nil
 	if _, err := c.run(t); err != nil || len(list.pages) != 4 {
 		t.Errorf("after another version's heartbeat the pages have %v records, %v", list.pages, err)

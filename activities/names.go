@@ -5,12 +5,11 @@ import (
 	"go.temporal.io/sdk/worker"
 )
 
-// Activity names. Workflow histories store them, so a name never changes, even if
-// the method it names is renamed: workflows execute activities by these constants.
+// Activity names: those of the methods. Workflow histories store them, so after a release
+// a name never changes.
 const (
-	NameDispatchPending   = "DrainMailbox"
+	NameDispatchPending   = "DispatchPending"
 	NameLoadDelivery      = "LoadDelivery"
-	NameAttemptDelivery   = "AttemptDelivery" // of runs of the previous release
 	NameCheckDelivery     = "CheckDelivery"
 	NameRedeliverDelivery = "RedeliverDelivery"
 	NameStopDelivery      = "StopDelivery"
@@ -22,19 +21,17 @@ const (
 	NameRedeliverSince    = "RedeliverSince"
 	NameTestAddress       = "TestAddress"
 	NameSendExample       = "SendExample"
-	NameLoadWorkOrder     = "LookAtWorkOrder"
-	NameRemindWorkOrder   = "RemindOfWorkOrder"
-	NameLoadFeedback      = "LookAtFeedback"
+	NameLoadWorkOrder     = "LoadWorkOrder"
+	NameRemindWorkOrder   = "RemindWorkOrder"
+	NameLoadFeedback      = "LoadFeedback"
 	NameReviewWorkOrder   = "ReviewWorkOrder"
 	NameHoldWorkOrder     = "HoldWorkOrder"
 	NameResumeWorkOrder   = "ResumeWorkOrder"
 	NameCancelWorkOrder   = "CancelWorkOrder"
 	NameResolveFeedback   = "ResolveFeedback"
 	NameMailNotices       = "MailNotices"
-	NameWakeUnclaimed     = "PokeOwed" // of runs of the previous release
 	NameSweepForAWhile    = "SweepForAWhile"
 	NameWakeMissing       = "WakeMissing"
-	NameRemoveExpired     = "RemoveExpired" // of runs of the previous release
 	NameHousekeep         = "HousekeepForAWhile"
 )
 
@@ -46,7 +43,6 @@ func (d *Dispatcher) Register(r worker.ActivityRegistry) {
 // Register registers the activities of the Delivery workflow.
 func (a *Deliveries) Register(r worker.ActivityRegistry) {
 	register(r, NameLoadDelivery, a.LoadDelivery)
-	register(r, NameAttemptDelivery, a.CheckDelivery)
 	register(r, NameCheckDelivery, a.CheckDelivery)
 	register(r, NameRedeliverDelivery, a.RedeliverDelivery)
 	register(r, NameStopDelivery, a.StopDelivery)
@@ -79,9 +75,8 @@ func (r *Records) Register(registry worker.ActivityRegistry) {
 // Register registers MailNotices.
 func (n *Notices) Register(r worker.ActivityRegistry) { register(r, NameMailNotices, n.MailNotices) }
 
-// Register registers WakeUnclaimed.
+// Register registers the activities of the Sweep workflow.
 func (s *Sweeper) Register(r worker.ActivityRegistry) {
-	register(r, NameWakeUnclaimed, s.WakeUnclaimed)
 	register(r, NameSweepForAWhile, s.SweepForAWhile)
 	register(r, NameWakeMissing, s.WakeMissing)
 }
@@ -89,7 +84,6 @@ func (s *Sweeper) Register(r worker.ActivityRegistry) {
 // Register registers the activities of the Housekeeping workflow.
 func (h *Housekeeper) Register(r worker.ActivityRegistry) {
 	register(r, NameHousekeep, h.HousekeepForAWhile)
-	register(r, NameRemoveExpired, h.RemoveExpired)
 }
 
 func register(r worker.ActivityRegistry, name string, method any) {

@@ -37,7 +37,7 @@ type DeliveryState struct {
 	KeptUntil models.Time
 	CreatedAt models.Time `db:"event_created_at"`
 	// LoadedAt is when the state was loaded, by the clock of its other times.
-	LoadedAt models.Time `db:"-" json:"LookedAt"`
+	LoadedAt models.Time `db:"-"`
 }
 
 // deliveryStateQuery reads the delivery $1 along the primary keys of its tables, whatever

@@ -24,9 +24,8 @@ type RemovalResult struct {
 	IdempotencyKeys int
 	RevokedTokens   int
 	RateCounters    int
-	// Leases are those of addresses without a running dispatcher. Histories store their
-	// count under the name of the table.
-	Leases int `json:"Mailboxes"`
+	// Leases are those of addresses without a running dispatcher.
+	Leases int
 	Beats  int
 	// Deliveries are those of deleted addresses. Others are removed with their events and
 	// not counted.

@@ -93,7 +93,7 @@ sweep starts sweep Sweep on millwright with [{59m0s}] for at most 1h5m0s every 1
 
 	f.stored["housekeeping"].State.Paused = true // by an operator
 	f.stored["housekeeping"].Spec.Intervals[0].Every = time.Hour
-	f.stored["housekeeping"].Action.(*client.ScheduleWorkflowAction).Args = nil // of the previous release
+	f.stored["housekeeping"].Action.(*client.ScheduleWorkflowAction).Args = nil // of another version
 	delete(f.stored, "sweep")
 	ensure(20 * time.Second)
 	check("again", `housekeeping starts housekeeping Housekeeping on millwright with [{59m0s}] for at most 1h5m0s every 1m0s Skip paused true

@@ -50,8 +50,7 @@ type Options struct {
 type Version struct{ Deployment, BuildID string }
 
 // options returns the SDK's options. Workflows move to the current version with their next
-// task, since they are open for as long as a record or an address: workflow.GetVersion
-// makes each version's code replay what earlier ones recorded.
+// task, since they are open for as long as a record or an address.
 func (v Version) options() sdkworker.DeploymentOptions {
 	if v == (Version{}) {
 		return sdkworker.DeploymentOptions{}
@@ -103,15 +102,14 @@ func New(o Options) *Worker {
 		Register(w)
 		return w
 	}
-	dispatches := sdkworker.Options{
+	main := queue(workflows.TaskQueue, sdkworker.Options{MaxHeartbeatThrottleInterval: activities.MaxHeartbeatThrottle})
+	webhooks := queue(workflows.TaskQueueWebhooks, sdkworker.Options{
 		MaxConcurrentActivityExecutionSize: concurrentDispatches,
 		MaxHeartbeatThrottleInterval:       activities.MaxHeartbeatThrottle,
-	}
-	main := queue(workflows.TaskQueue, dispatches)
-	dispatches.MaxConcurrentWorkflowTaskPollers, dispatches.MaxConcurrentActivityTaskPollers = 8, 8
-	webhooks := queue(workflows.TaskQueueWebhooks, dispatches)
+		MaxConcurrentWorkflowTaskPollers:   8,
+		MaxConcurrentActivityTaskPollers:   8,
+	})
 	deliveries := queue(workflows.TaskQueueDeliveries, sdkworker.Options{MaxConcurrentWorkflowTaskPollers: 8})
-	retries := queue(workflows.TaskQueueRetries, sdkworker.Options{})
 	records := queue(workflows.TaskQueueRecords, sdkworker.Options{
 		MaxConcurrentWorkflowTaskPollers: 2, MaxConcurrentActivityTaskPollers: 2,
 		MaxConcurrentWorkflowTaskExecutionSize:  concurrentRecordTasks,
@@ -121,15 +119,14 @@ func New(o Options) *Worker {
 	notices := &activities.Notices{
 		Service: o.Service, Mailer: o.Mailer, SendSlots: make(chan struct{}, concurrentMails), Instrumentation: o.Instrumentation,
 	}
-	registerActivities(o, notices, main, records, []sdkworker.Worker{main, webhooks}, []sdkworker.Worker{deliveries, retries})
-	w := &Worker{[]sdkworker.Worker{main, webhooks, deliveries, retries, records}, *notices}
+	registerActivities(o, notices, main, webhooks, deliveries, records)
+	w := &Worker{[]sdkworker.Worker{main, webhooks, deliveries, records}, *notices}
 	w.mail.SendSlots = make(chan struct{}, concurrentMails) // it does not wait for the mail of records
 	return w
 }
 
-// registerActivities registers everything. addresses and deliveries are the queues of those
-// workflows, of this version and of the previous one.
-func registerActivities(o Options, notices *activities.Notices, main, records sdkworker.Worker, addresses, deliveries []sdkworker.Worker) {
+// registerActivities registers the activities of each queue's workflows.
+func registerActivities(o Options, notices *activities.Notices, main, webhooks, deliveries, records sdkworker.Worker) {
 	now, instrumentation := o.Service.Now, o.Instrumentation
 	dispatcher := &activities.Dispatcher{
 		Service: o.Service, Sender: o.Sender, Waker: o.Waker, Now: now, IdleTimeout: o.IdleTimeout,
@@ -142,14 +139,10 @@ func registerActivities(o Options, notices *activities.Notices, main, records sd
 	}
 	sweeper.Register(main)
 	housekeeper.Register(main)
-	for _, queue := range addresses {
-		dispatcher.Register(queue)
-		notices.Register(queue)
-		(&activities.Addresses{Service: o.Service, Sender: o.Sender, Now: now, Instrumentation: instrumentation}).Register(queue)
-	}
-	for _, queue := range deliveries {
-		(&activities.Deliveries{Service: o.Service, Waker: o.Waker, ResponseLimit: o.ResponseLimit}).Register(queue)
-	}
+	dispatcher.Register(webhooks)
+	notices.Register(webhooks)
+	(&activities.Addresses{Service: o.Service, Sender: o.Sender, Now: now, Instrumentation: instrumentation}).Register(webhooks)
+	(&activities.Deliveries{Service: o.Service, Waker: o.Waker, ResponseLimit: o.ResponseLimit}).Register(deliveries)
 	(&activities.Records{Service: o.Service, Mails: o.Mailer != nil, OperatorActions: o.OperatorActions}).Register(records)
 	notices.Register(records)
 }

@@ -98,7 +98,7 @@ func (h *addressHarness) run() error {
 			register(env, activities.NameSendExample, h.SendExample)
 		},
 		func(env *testsuite.TestWorkflowEnvironment) {
-			env.ExecuteWorkflow(WebhookAddress, webhookID, &AddressRun{})
+			env.ExecuteWorkflow(WebhookAddress, webhookID, AddressRun{})
 		})
 	return h.err
 }

@@ -19,33 +19,16 @@ import (
 // people: a timer for each attempt, which ends with the signal attempted. If the signal
 // does not come, the timer ends later than the attempt can take, and the workflow reads the
 // row and wakes the address. Operators redeliver and stop it here; cancellation means stop.
-//
-// run is nil for runs of the previous release.
-func Delivery(ctx workflow.Context, deliveryID string, run *DeliveryRun) error {
-	if run == nil {
-		return (&previousDelivery{
-			id:        deliveryID,
-			wakes:     workflow.GetSignalChannel(ctx, SignalWakePrevious),
-			redeliver: workflow.GetSignalChannel(ctx, SignalRedeliver),
-			stop:      workflow.GetSignalChannel(ctx, SignalStop),
-		}).run(ctx)
-	}
-	d := &delivery{id: deliveryID, asked: run.Asked, shown: run.Shown, cancelled: ctx.Done()}
+func Delivery(ctx workflow.Context, deliveryID string, run DeliveryRun) error {
+	d := &delivery{id: deliveryID, shown: run.Shown, cancelled: ctx.Done()}
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	return d.run(ctx)
 }
 
 // DeliveryRun is what a run passes to the next one of the same delivery.
 type DeliveryRun struct {
-	// Asked is a signal that the run before received and did not handle.
-	Asked string `json:"asked,omitempty"`
 	// Shown are the search attributes as the run before wrote them.
 	Shown shownDelivery `json:"shown,omitzero"`
-}
-
-// newDeliveryRun returns the error that continues as new in this version's task queue.
-func newDeliveryRun(ctx workflow.Context, deliveryID string, run DeliveryRun) error {
-	return workflow.NewContinueAsNewError(workflow.WithWorkflowTaskQueue(ctx, TaskQueueDeliveries), Delivery, deliveryID, &run)
 }
 
 // historyLimit is how many events a history may have before its workflow continues as
@@ -67,9 +50,9 @@ const (
 type delivery struct {
 	id    string
 	state activities.LoadedDelivery
-	// shown is what the search attributes say, told the last attempt that a load covered.
-	shown shownDelivery
-	told  service.AttemptSignal
+	// shown is what the search attributes say, lastSignal the last attempt that a load covered.
+	shown      shownDelivery
+	lastSignal service.AttemptSignal
 	// overdue is how often the delivery was looked at since it was due.
 	overdue   int
 	cancelled workflow.Channel
@@ -77,15 +60,15 @@ type delivery struct {
 	// began and taken number the loads of the state, which may overlap.
 	began, taken int
 
-	asked                      string // a signal to handle
-	wakes                      wakeChannels
-	attempted, redeliver, stop workflow.ReceiveChannel
-	updates                    updates
-	changed                    workflow.Channel // an update handler changed the state
+	// request is the signal to handle: SignalRedeliver or SignalStop.
+	request                           string
+	wakes, attempted, redeliver, stop workflow.ReceiveChannel
+	updates                           updates
+	changed                           workflow.Channel // an update handler changed the state
 }
 
 func (d *delivery) run(ctx workflow.Context) error {
-	d.wakes = newWakeChannels(ctx)
+	d.wakes = wakeChannel(ctx)
 	d.attempted = workflow.GetSignalChannel(ctx, SignalAttempted)
 	d.redeliver = workflow.GetSignalChannel(ctx, SignalRedeliver)
 	d.stop = workflow.GetSignalChannel(ctx, SignalStop)
@@ -94,9 +77,6 @@ func (d *delivery) run(ctx workflow.Context) error {
 		return err
 	}
 	step := d.load
-	if d.asked != "" {
-		step = d.obey
-	}
 	for {
 		if err := step(ctx); err != nil {
 			return err
@@ -115,7 +95,7 @@ func (d *delivery) run(ctx workflow.Context) error {
 			case !d.open():
 				return nil
 			default:
-				return newDeliveryRun(ctx, d.id, DeliveryRun{Shown: d.shown})
+				return workflow.NewContinueAsNewError(ctx, Delivery, d.id, DeliveryRun{Shown: d.shown})
 			}
 		}
 		step = d.wait(ctx)
@@ -125,7 +105,7 @@ func (d *delivery) run(ctx workflow.Context) error {
 // idle reports whether nothing waits to be handled. A signal that arrives afterwards is not
 // lost: the server rejects the run's end and runs its task again.
 func (d *delivery) idle() bool {
-	return d.wakes.empty() && d.attempted.Len()+d.redeliver.Len()+d.stop.Len()+d.changed.Len() == 0
+	return d.wakes.Len()+d.attempted.Len()+d.redeliver.Len()+d.stop.Len()+d.changed.Len() == 0
 }
 
 // open reports whether the workflow stays open: also while the delivery is failed or held.
@@ -150,19 +130,22 @@ func (d *delivery) wait(ctx workflow.Context) (step func(workflow.Context) error
 	if d.cancelled != nil {
 		selector.AddReceive(d.cancelled, func(workflow.ReceiveChannel, bool) {
 			d.cancelled = nil
-			d.asked, step = SignalStop, d.obey
+			d.request, step = SignalStop, d.handleRequest
 		})
 	}
 	selector.AddReceive(d.redeliver, func(c workflow.ReceiveChannel, _ bool) {
 		drainSignals(c)
-		d.asked, step = SignalRedeliver, d.obey
+		d.request, step = SignalRedeliver, d.handleRequest
 	})
 	selector.AddReceive(d.stop, func(c workflow.ReceiveChannel, _ bool) {
 		drainSignals(c)
-		d.asked, step = SignalStop, d.obey
+		d.request, step = SignalStop, d.handleRequest
 	})
 	selector.AddReceive(d.attempted, func(workflow.ReceiveChannel, bool) { step = d.takeAttempts })
-	d.wakes.addTo(selector, func() { step = d.load })
+	selector.AddReceive(d.wakes, func(c workflow.ReceiveChannel, _ bool) {
+		drainSignals(c)
+		step = d.load
+	})
 	selector.AddReceive(d.changed, func(c workflow.ReceiveChannel, _ bool) {
 		drainSignals(c)
 		step = func(workflow.Context) error { return nil } // the handler has loaded it
@@ -210,9 +193,9 @@ func (d *delivery) check(ctx workflow.Context) error {
 }
 
 func (d *delivery) read(ctx workflow.Context, summary, activity string) error {
-	d.wakes.drain()
+	drainSignals(d.wakes)
 	for a := (service.AttemptSignal{}); d.attempted.ReceiveAsync(&a); a = (service.AttemptSignal{}) {
-		d.told = a
+		d.lastSignal = a
 	}
 	take := d.beginLoad()
 	var state activities.LoadedDelivery
@@ -235,7 +218,7 @@ func (d *delivery) beginLoad() (take func(activities.LoadedDelivery)) {
 		d.taken = number
 		// Rows have sentences, signals the class of an error.
 		for _, known := range []shownDelivery{
-			d.shown, {Attempts: d.told.Number, LastResult: d.told.Result}, {Attempts: d.state.Attempts, LastResult: d.state.LastResult},
+			d.shown, {Attempts: d.lastSignal.Number, LastResult: d.lastSignal.Result}, {Attempts: d.state.Attempts, LastResult: d.state.LastResult},
 		} {
 			if known.Attempts == state.Attempts {
 				state.LastResult = cmp.Or(known.LastResult, state.LastResult)
@@ -274,12 +257,10 @@ func (d *delivery) takeAttempts(ctx workflow.Context) error {
 	}
 }
 
-// obey does what a signal or the cancellation asks for. What the delivery's state does not
-// allow changes nothing.
-func (d *delivery) obey(ctx workflow.Context) error {
-	asked := d.asked
-	d.asked = ""
-	err := d.operate(ctx, asked)
+// handleRequest does what a signal or the cancellation asks for, unless the delivery's state
+// does not allow it.
+func (d *delivery) handleRequest(ctx workflow.Context) error {
+	err := d.operate(ctx, d.request)
 	if rejected, ok := errors.AsType[*temporal.ApplicationError](err); ok && rejected.NonRetryable() {
 		return d.load(ctx)
 	}

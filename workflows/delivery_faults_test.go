@@ -64,13 +64,6 @@ func TestDeliveryContinuesAsNewWithALongHistory(t *testing.T) {
 			}
 		}
 	})
-	t.Run("which obeys a signal that the run of the previous release received", func(t *testing.T) {
-		h := newDeliveryHarness(t)
-		h.run1.Asked = SignalRedeliver
-		h.accepts = func(number int) bool { return number == 2 }
-		h.run()
-		h.wantAttempts("0s 0s")
-	})
 }
 
 // Whatever operators, outages and receivers do: no attempt follows a success, none is made twice, and the workflow ends

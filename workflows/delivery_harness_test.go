@@ -47,7 +47,6 @@ type deliveryHarness struct {
 	asleep, stuck, mute bool
 
 	row        service.DeliveryState
-	run1       DeliveryRun
 	gone       bool // its retention ended and the row was removed
 	addressOff bool
 	unreadable bool // the integration may no longer read the record
@@ -87,14 +86,14 @@ func (h *deliveryHarness) register(r sdkworker.ActivityRegistry) {
 // run runs the workflow to its end, including the runs it continues as.
 func (h *deliveryHarness) run() {
 	h.t.Helper()
-	next := h.run1
+	next := DeliveryRun{}
 	for start := began; ; start = h.env.Now() {
 		h.runOnce(start,
 			func(env *testsuite.TestWorkflowEnvironment) {
 				h.register(env)
 				h.planAttempt()
 			},
-			func(env *testsuite.TestWorkflowEnvironment) { env.ExecuteWorkflow(Delivery, deliveryID, &next) })
+			func(env *testsuite.TestWorkflowEnvironment) { env.ExecuteWorkflow(Delivery, deliveryID, next) })
 		if !workflow.IsContinueAsNewError(h.err) || h.runs > maxCalls {
 			return
 		}

@@ -34,7 +34,7 @@ func TestExample(t *testing.T) {
 	env.RegisterDelayedCallback(func() {
 		env.SignalWorkflow(SignalAttempted, service.AttemptSignal{Number: 2, Result: "204", Status: models.DeliveryDelivered, RecordedAt: inAMinute})
 	}, time.Minute)
-	env.ExecuteWorkflow(Delivery, deliveryID, &DeliveryRun{})
+	env.ExecuteWorkflow(Delivery, deliveryID, DeliveryRun{})
 
 	if err := env.GetWorkflowError(); err != nil {
 		t.Errorf("the workflow failed: %v", err)

@@ -12,10 +12,10 @@ import (
 // transition and sends the notices by e-mail. Operators resolve it by an update. A wake
 // after its end starts it again.
 //
-// passed is what the run before passes on.
-func Feedback(ctx workflow.Context, feedbackID string, passed Passed) error {
+// carried is what the run before passes on.
+func Feedback(ctx workflow.Context, feedbackID string, carried Carryover) error {
 	f := &feedback{}
-	ctx, err := f.start(ctx, feedbackID, passed, feedbackUpdates)
+	ctx, err := f.start(ctx, feedbackID, carried, feedbackUpdates)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (f *feedback) run(ctx workflow.Context) error {
 			return err
 		}
 		if f.shouldContinueAsNew(ctx) {
-			return workflow.NewContinueAsNewError(ctx, Feedback, f.id, f.passed)
+			return workflow.NewContinueAsNewError(ctx, Feedback, f.id, f.carried)
 		}
 	}
 }

@@ -20,12 +20,7 @@ type HousekeepingRun struct {
 // Housekeeping removes expired rows, such as events after 30 days (spec section 8), and
 // makes what the next days need; it returns the counts. A schedule starts it each minute
 // unless it is open, and like the sweep it lasts almost an hour.
-//
-// run is nil for runs of the previous release.
-func Housekeeping(ctx workflow.Context, run *HousekeepingRun) (service.RemovalResult, error) {
-	if run == nil || !lastsAnHour(ctx) {
-		return previousHousekeeping(ctx)
-	}
+func Housekeeping(ctx workflow.Context, run HousekeepingRun) (service.RemovalResult, error) {
 	var total service.RemovalResult
 	err := untilEnd(ctx, run.For, func(left time.Duration) error {
 		removed, err := housekeep(ctx, left)
@@ -48,31 +43,6 @@ func housekeep(ctx workflow.Context, left time.Duration) (removed service.Remova
 	})
 	err = workflow.ExecuteActivity(ctx, activities.NameHousekeep, left).Get(ctx, &removed)
 	return removed, err
-}
-
-// maxPreviousRuns bounds the activities of a run of the previous release.
-const maxPreviousRuns = 50
-
-// previousHousekeeping is the Housekeeping of the previous release, which ended when no
-// expired row was left. Remove it an hour after the release.
-func previousHousekeeping(ctx workflow.Context) (total service.RemovalResult, err error) {
-	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: activities.MaxRemoval + time.Minute,
-		HeartbeatTimeout:    time.Minute, // its heartbeats wait for the database
-		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 10 * time.Second, BackoffCoefficient: 2, MaximumAttempts: 5},
-		Summary:             "remove expired rows",
-	})
-	for range maxPreviousRuns {
-		var removed service.RemovalResult
-		if err := workflow.ExecuteActivity(ctx, activities.NameRemoveExpired).Get(ctx, &removed); err != nil {
-			return total, err
-		}
-		total.Add(removed)
-		if !total.More {
-			break
-		}
-	}
-	return total, nil
 }
 
 // housekeepingDetails is what the Temporal UI shows of a Housekeeping.

@@ -18,37 +18,28 @@ import (
 // housekeepingActivities are the activities of the Housekeeping workflow, real and fake.
 type housekeepingActivities interface {
 	HousekeepForAWhile(ctx context.Context, duration time.Duration) (service.RemovalResult, error)
-	RemoveExpired(ctx context.Context) (service.RemovalResult, error)
 }
 
 var _, _ housekeepingActivities = (*activities.Housekeeper)(nil), (*housekeeper)(nil)
 
-// housekeeper fails a number of times, then needs a number of runs.
+// housekeeper fails a number of times, then removes ten events a call.
 type housekeeper struct {
-	failures, runs int
-	calls          int
+	failures, calls int
 	// lefts are the durations of HousekeepForAWhile.
 	lefts []time.Duration
 }
 
-// HousekeepForAWhile does what one RemoveExpired does.
-func (h *housekeeper) HousekeepForAWhile(ctx context.Context, duration time.Duration) (service.RemovalResult, error) {
+func (h *housekeeper) HousekeepForAWhile(_ context.Context, duration time.Duration) (service.RemovalResult, error) {
 	h.lefts = append(h.lefts, duration)
-	return h.RemoveExpired(ctx)
-}
-
-// RemoveExpired removes ten events and one revoked token.
-func (h *housekeeper) RemoveExpired(context.Context) (service.RemovalResult, error) {
 	h.calls++
 	if h.calls <= h.failures {
 		return service.RemovalResult{}, errors.New("the database is unreachable")
 	}
-	return service.RemovalResult{Events: 10, RevokedTokens: 1, More: h.calls-h.failures < h.runs}, nil
+	return service.RemovalResult{Events: 10, RevokedTokens: 1}, nil
 }
 
-func runHousekeeping(h *housekeeper, o *observer, run *HousekeepingRun) *testsuite.TestWorkflowEnvironment {
+func runHousekeeping(h *housekeeper, o *observer, run HousekeepingRun) *testsuite.TestWorkflowEnvironment {
 	env := newEnvironment(began, o)
-	register(env, activities.NameRemoveExpired, h.RemoveExpired)
 	register(env, activities.NameHousekeep, h.HousekeepForAWhile)
 	env.OnActivity(activities.NameHousekeep, mock.Anything, mock.Anything).Return(h.HousekeepForAWhile).After(activities.MaxHousekeepingRun)
 	env.ExecuteWorkflow(Housekeeping, run)
@@ -57,7 +48,7 @@ func runHousekeeping(h *housekeeper, o *observer, run *HousekeepingRun) *testsui
 
 func TestHousekeepingLastsAnHour(t *testing.T) {
 	h := &housekeeper{failures: 2}
-	env := runHousekeeping(h, &observer{}, &HousekeepingRun{For: 59 * time.Minute})
+	env := runHousekeeping(h, &observer{}, HousekeepingRun{For: 59 * time.Minute})
 	if err := env.GetWorkflowError(); err != nil {
 		t.Fatal(err)
 	}
@@ -75,45 +66,10 @@ func TestHousekeepingLastsAnHour(t *testing.T) {
 	}
 }
 
-// Runs of the previous release end as they did there.
-func TestPreviousHousekeeping(t *testing.T) {
-	tests := []struct {
-		name           string
-		failures, runs int
-		calls          int
-		removed        service.RemovalResult
-		fails          bool
-	}{
-		{"ends after a run that leaves nothing", 0, 1, 1, service.RemovalResult{Events: 10, RevokedTokens: 1}, false},
-		{"continues while there is more", 0, 3, 3, service.RemovalResult{Events: 30, RevokedTokens: 3}, false},
-		{"leaves the rest to the next after 50 runs", 0, 51, 50, service.RemovalResult{Events: 500, RevokedTokens: 50, More: true}, false},
-		{"fails after five attempts, since the schedule starts the next", 5, 1, 5, service.RemovalResult{}, true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			h := &housekeeper{failures: tt.failures, runs: tt.runs}
-			env := runHousekeeping(h, &observer{}, nil)
-			if err := env.GetWorkflowError(); (err != nil) != tt.fails {
-				t.Fatalf("the workflow ended with %v", err)
-			}
-			if h.calls != tt.calls {
-				t.Errorf("%d calls, want %d", h.calls, tt.calls)
-			}
-			if tt.fails {
-				return
-			}
-			var removed service.RemovalResult
-			if err := env.GetWorkflowResult(&removed); err != nil || removed != tt.removed {
-				t.Errorf("it returned %+v, %v, want %+v", removed, err, tt.removed)
-			}
-		})
-	}
-}
-
 // A dead worker's activity is retried within seconds, a slow one is not.
 func TestHousekeepingTimeouts(t *testing.T) {
 	o := &observer{}
-	runHousekeeping(&housekeeper{}, o, &HousekeepingRun{For: time.Minute})
+	runHousekeeping(&housekeeper{}, o, HousekeepingRun{For: time.Minute})
 	if len(o.steps) != 1 || o.steps[0].name != "HousekeepForAWhile" {
 		t.Fatalf("the steps are %+v", o.steps)
 	}

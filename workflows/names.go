@@ -4,17 +4,13 @@ import "go.temporal.io/sdk/temporal"
 
 // The task queues. A workflow's activities run on its own queue.
 const (
-	// TaskQueue takes everything that has no queue below, and the addresses of the previous
-	// version.
+	// TaskQueue takes Sweep and Housekeeping.
 	TaskQueue = "millwright"
-	// TaskQueueWebhooks takes WebhookAddress. Workers of the previous version do not poll
-	// it: with their code a run that this version started would be stuck here.
+	// TaskQueueWebhooks takes WebhookAddress.
 	TaskQueueWebhooks = "millwright-webhooks"
 	// TaskQueueDeliveries takes Delivery, so that many failing deliveries do not delay
 	// their addresses.
 	TaskQueueDeliveries = "millwright-deliveries"
-	// TaskQueueRetries takes Delivery runs of the previous version.
-	TaskQueueRetries = "millwright-retries"
 	// TaskQueueRecords takes WorkOrder and Feedback, so that a burst of new
 	// records does not delay deliveries.
 	TaskQueueRecords = "millwright-records"
@@ -32,12 +28,10 @@ const (
 
 // Signals. Operators send redeliver and stop from the Temporal UI or a command.
 const (
-	SignalWake = "wake"
-	// SignalWakePrevious is the name under which the previous version sends wakes.
-	SignalWakePrevious = "poke"
-	SignalAttempted    = "attempted" // a service.AttemptSignal, to a Delivery
-	SignalRedeliver    = "redeliver"
-	SignalStop         = "stop"
+	SignalWake      = "wake"
+	SignalAttempted = "attempted" // a service.AttemptSignal, to a Delivery
+	SignalRedeliver = "redeliver"
+	SignalStop      = "stop"
 )
 
 // WebhookAddressID returns the id of an address's workflow.

@@ -32,16 +32,6 @@ func (m *noticeMail) start(ctx workflow.Context) {
 // running reports whether mail is being sent.
 func (m *noticeMail) running() bool { return m.future != nil }
 
-// wait waits until the mail is sent or a wake arrives, which stays in the channel.
-func (m *noticeMail) wait(ctx workflow.Context, wakes workflow.ReceiveChannel) error {
-	selector := workflow.NewSelector(ctx)
-	selector.AddReceive(wakes, func(workflow.ReceiveChannel, bool) {})
-	var err error
-	m.addTo(ctx, selector, &err)
-	selector.Select(ctx)
-	return err
-}
-
 // addTo adds the end of the mail to the selector, if any is being sent; the
 // activity's error goes to failed.
 func (m *noticeMail) addTo(ctx workflow.Context, selector workflow.Selector, failed *error) {

@@ -78,7 +78,7 @@ type recordHarness struct {
 // nextArguments are what a run passes to the next besides the id.
 type nextArguments struct {
 	reminded []models.Reminder
-	passed   Passed
+	carried  Carryover
 }
 
 type notice struct {
@@ -92,7 +92,7 @@ type notice struct {
 func newWorkOrderHarness(t reporter) *recordHarness {
 	h := &recordHarness{harness: newHarness(t), id: recordID, workers: []string{"wim"}, managers: []string{"max"}}
 	h.execute = func(env *testsuite.TestWorkflowEnvironment, next nextArguments) {
-		env.ExecuteWorkflow(WorkOrder, recordID, next.reminded, next.passed)
+		env.ExecuteWorkflow(WorkOrder, recordID, next.reminded, next.carried)
 	}
 	h.setStatus(models.StatusOpen)
 	h.notify("assigned", "wim")
@@ -106,7 +106,7 @@ func newFeedbackHarness(t reporter) *recordHarness {
 	h.id, h.workers, h.notices, h.status, h.transitions = feedbackID, nil, nil, "", nil
 	h.move(string(models.FeedbackOpen))
 	h.execute = func(env *testsuite.TestWorkflowEnvironment, next nextArguments) {
-		env.ExecuteWorkflow(Feedback, feedbackID, next.passed)
+		env.ExecuteWorkflow(Feedback, feedbackID, next.carried)
 	}
 	h.notify("opened", "mia")
 	return h
@@ -254,9 +254,9 @@ func (h *recordHarness) runToEnd(start time.Time) {
 // nextArguments returns what a run passes to the next.
 func (h *recordHarness) nextArguments(next *workflow.ContinueAsNewError) (arguments nextArguments) {
 	var id string
-	into := []any{&id, &arguments.reminded, &arguments.passed}
+	into := []any{&id, &arguments.reminded, &arguments.carried}
 	if next.WorkflowType.Name == "Feedback" {
-		into = []any{&id, &arguments.passed}
+		into = []any{&id, &arguments.carried}
 	}
 	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, into...); err != nil {
 		h.t.Fatalf("the arguments of the next run: %v", err)

@@ -230,8 +230,8 @@ func TestWhatOperatorsSendHasDescriptions(t *testing.T) {
 		make func(reporter) *recordHarness
 		want string
 	}{
-		{newWorkOrderHarness, SignalWakePrevious + ", wake, cancel, hold, resume, review"},
-		{newFeedbackHarness, SignalWakePrevious + ", wake, resolve"},
+		{newWorkOrderHarness, "wake, cancel, hold, resume, review"},
+		{newFeedbackHarness, "wake, resolve"},
 	}
 	for _, tt := range tests {
 		h := tt.make(t)
@@ -303,20 +303,6 @@ func TestCancellingTheWorkflowCancelsNothing(t *testing.T) {
 					t.Errorf("%s was never mailed to %s", n.kind, n.person)
 				}
 			}
-		})
-	}
-}
-
-func TestWakesHaveTwoNames(t *testing.T) {
-	for _, name := range []string{SignalWake, SignalWakePrevious} {
-		t.Run(name, func(t *testing.T) {
-			h := newWorkOrderHarness(t)
-			h.writeWithoutWake("1h", func() { h.setStatus(models.StatusOnHold) })
-			h.at("2h", func() { h.env.SignalWorkflow(name, nil) })
-			h.write("3h", func() { h.setStatus(models.StatusCancelled) })
-			h.run()
-			h.wantMarkers("0s created → open, 2h0m0s open → on_hold, 3h0m0s on_hold → cancelled")
-			h.wantClosed("3h")
 		})
 	}
 }

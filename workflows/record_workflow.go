@@ -14,10 +14,10 @@ import (
 // woken, sends its notices by e-mail, accepts updates and shows the record's life to
 // operators.
 type recordWorkflow struct {
-	id     string
-	wakes  wakeChannels
-	mail   noticeMail
-	passed Passed
+	id      string
+	wakes   workflow.ReceiveChannel
+	mail    noticeMail
+	carried Carryover
 	// acted has a value when an update has ended. After it runs reloadSoon until the next
 	// load; it is nil otherwise.
 	acted      workflow.Channel
@@ -37,8 +37,8 @@ type recordWorkflow struct {
 	shownDetails string
 }
 
-// Passed is what a run passes to the next when it continues as new. Histories store it.
-type Passed struct {
+// Carryover is what a run passes to the next when it continues as new. Histories store it.
+type Carryover struct {
 	// Seen is the time of the newest transition in the timelines.
 	Seen models.Time `json:"seen,omitzero"`
 	// Shown identifies the search attributes that are set.
@@ -47,10 +47,10 @@ type Passed struct {
 
 // start makes the workflow of the record accept signals and updates. It returns the
 // context for all that the workflow does: one that a request to cancel it does not end.
-func (w *recordWorkflow) start(root workflow.Context, id string, passed Passed, updates []recordUpdate) (workflow.Context, error) {
+func (w *recordWorkflow) start(root workflow.Context, id string, carried Carryover, updates []recordUpdate) (workflow.Context, error) {
 	ctx, _ := workflow.NewDisconnectedContext(root)
 	*w = recordWorkflow{
-		id: id, wakes: newWakeChannels(ctx), mail: noticeMail{recordID: id}, passed: passed,
+		id: id, wakes: wakeChannel(ctx), mail: noticeMail{recordID: id}, carried: carried,
 		acted: workflow.NewBufferedChannel(ctx, 1), cancelRequests: root.Done(),
 	}
 	for _, u := range updates {
@@ -64,7 +64,7 @@ func (w *recordWorkflow) start(root workflow.Context, id string, passed Passed, 
 // load reads the record's state by the local activity of that name, which needs
 // no separate workflow task. One load covers every earlier wake.
 func (w *recordWorkflow) load(ctx workflow.Context, state any, activity string) error {
-	w.wakes.drain()
+	drainSignals(w.wakes)
 	if w.reloadSoon != nil {
 		w.cancelSoon()
 		w.reloadSoon = nil
@@ -97,14 +97,13 @@ func executeLocal(ctx workflow.Context, summary string, result any, activity str
 }
 
 // loaded takes in what a load returned: it adds a marker to the timeline for each new
-// transition and starts mailing the notices. Histories of earlier versions contain
-// loads without transitions, so their replay adds no markers.
+// transition and starts mailing the notices.
 func (w *recordWorkflow) loaded(ctx workflow.Context, transitions []service.Transition, mail bool) {
 	w.loadedAt = models.TimeOf(workflow.Now(ctx))
 	for _, t := range transitions {
 		w.transitions = append(w.transitions, t)
-		if t.At.Time.After(w.passed.Seen.Time) {
-			w.passed.Seen = t.At
+		if t.At.Time.After(w.carried.Seen.Time) {
+			w.carried.Seen = t.At
 			addMarker(ctx, transitionText(t))
 		}
 	}
@@ -127,7 +126,7 @@ func addMarker(ctx workflow.Context, summary string) {
 // idle reports whether a finished record's workflow may end. A wake that arrives
 // afterwards is not lost: the server rejects the end and runs the task again.
 func (w *recordWorkflow) idle(ctx workflow.Context) bool {
-	return !w.mail.running() && w.wakes.empty() && w.updated(ctx)
+	return !w.mail.running() && w.wakes.Len() == 0 && w.updated(ctx)
 }
 
 // reloadDelay is how long after an update the record is reloaded without a wake.
@@ -151,7 +150,10 @@ func (w *recordWorkflow) wait(ctx workflow.Context, timer workflow.Future) (relo
 			w.cancelRequestedAt = &at
 		})
 	}
-	w.wakes.addTo(selector, func() { reload = true })
+	selector.AddReceive(w.wakes, func(c workflow.ReceiveChannel, _ bool) {
+		drainSignals(c)
+		reload = true
+	})
 	if w.reloadSoon == nil {
 		selector.AddReceive(w.acted, func(c workflow.ReceiveChannel, _ bool) {
 			c.ReceiveAsync(nil)
@@ -187,9 +189,9 @@ func (w *recordWorkflow) show(ctx workflow.Context, details, key string, attribu
 		w.shownDetails = details
 		workflow.SetCurrentDetails(ctx, details)
 	}
-	if key == w.passed.Shown {
+	if key == w.carried.Shown {
 		return nil
 	}
-	w.passed.Shown = key
+	w.carried.Shown = key
 	return workflow.UpsertTypedSearchAttributes(ctx, attributes...)
 }

@@ -103,27 +103,6 @@ func playCancelledDelivery(ctx context.Context, r *recorder) (string, error) {
 	return workflowID, r.deliver(ctx, id)
 }
 
-func playPreviousDelivery(ctx context.Context, r *recorder) (string, error) {
-	const id = "dlv_01jd8q4v6cf5e8hbbfwj0zq3td"
-	r.failing(id)
-	workflowID := workflows.DeliveryID(id)
-	if err := r.continuePrevious(ctx, workflowID, workflows.TaskQueueRetries, workflows.DeliveryName, id); err != nil {
-		return "", err
-	}
-	return workflowID, r.deliver(ctx, id)
-}
-
-// continuePrevious starts a workflow as the previous release's program did, and waits until
-// it has continued as new in this one.
-func (r *recorder) continuePrevious(ctx context.Context, workflowID, queue, name, id string) error {
-	_, err := r.client.SignalWithStartWorkflow(ctx, workflowID, workflows.SignalWakePrevious, nil,
-		client.StartWorkflowOptions{ID: workflowID, TaskQueue: queue}, name, id)
-	if err != nil {
-		return err
-	}
-	return r.awaitTimes(ctx, workflowID, "continued", 1)
-}
-
 func playAddress(ctx context.Context, r *recorder) (string, error) {
 	const id = "whk_01jd8q4v6cf5e8hbbfwj0zq3te"
 	a := r.address(id)
@@ -203,16 +182,6 @@ func playTurnedOff(ctx context.Context, r *recorder) (string, error) {
 		return "", err
 	}
 	if err := r.awaitTimes(ctx, workflowID, activities.NameTurnOffAddress, 1); err != nil {
-		return "", err
-	}
-	return workflowID, r.deleteAddress(ctx, id)
-}
-
-func playPreviousAddress(ctx context.Context, r *recorder) (string, error) {
-	const id = "whk_01jd8q4v6cf5e8hbbfwj0zq3tj"
-	r.address(id)
-	workflowID := workflows.WebhookAddressID(id)
-	if err := r.continuePrevious(ctx, workflowID, workflows.TaskQueue, workflows.WebhookAddressName, id); err != nil {
 		return "", err
 	}
 	return workflowID, r.deleteAddress(ctx, id)

@@ -97,7 +97,7 @@ func playCompleted(ctx context.Context, r *recorder) (string, error) {
 	const id = "wo_01jd8q4v6cf5e8hbbfwj0zq3ua"
 	return r.openWorkOrder(ctx, id, []service.WorkOrderState{
 		workOrderState(id, models.StatusOpen, true), workOrderState(id, models.StatusComplete, true),
-	}, "LookAtWorkOrder MailNotices")
+	}, "LoadWorkOrder MailNotices")
 }
 
 func playTargetDateMoved(ctx context.Context, r *recorder) (string, error) {
@@ -109,7 +109,7 @@ func playTargetDateMoved(ctx context.Context, r *recorder) (string, error) {
 		workOrderState(id, models.StatusOpen, true, near...), // after the first reminder
 		workOrderState(id, models.StatusOpen, false, near...),
 		workOrderState(id, models.StatusCancelled, false),
-	}, "LookAtWorkOrder timer", "RemindOfWorkOrder RemindOfWorkOrder")
+	}, "LoadWorkOrder timer", "RemindWorkOrder RemindWorkOrder")
 }
 
 func playReviewEscalated(ctx context.Context, r *recorder) (string, error) {
@@ -123,7 +123,7 @@ func playReviewEscalated(ctx context.Context, r *recorder) (string, error) {
 		workOrderState(id, models.StatusSentToInspection, true, waits, overdue),  // after the reminder
 		workOrderState(id, models.StatusSentToInspection, false, waits, overdue), // after the escalation
 		workOrderState(id, models.StatusComplete, false),
-	}, "LookAtWorkOrder", "RemindOfWorkOrder RemindOfWorkOrder")
+	}, "LoadWorkOrder", "RemindWorkOrder RemindWorkOrder")
 }
 
 func playUpdated(ctx context.Context, r *recorder) (string, error) {
@@ -137,11 +137,11 @@ func playUpdated(ctx context.Context, r *recorder) (string, error) {
 	})
 	person := map[string]string{"person": recordedPerson}
 	return workflowID, errors.Join(err,
-		r.update(ctx, workflowID, "LookAtWorkOrder", workflows.UpdateHold, person, true),
-		r.update(ctx, workflowID, "done LookAtWorkOrder", workflows.UpdateReview,
+		r.update(ctx, workflowID, "LoadWorkOrder", workflows.UpdateHold, person, true),
+		r.update(ctx, workflowID, "done LoadWorkOrder", workflows.UpdateReview,
 			map[string]string{"decision": "approve", "comment": "Well done.", "person": recordedPerson}, false),
-		r.update(ctx, workflowID, "done done LookAtWorkOrder", workflows.UpdateResume, person, true),
-		r.update(ctx, workflowID, "done done done LookAtWorkOrder", workflows.UpdateCancel,
+		r.update(ctx, workflowID, "done done LoadWorkOrder", workflows.UpdateResume, person, true),
+		r.update(ctx, workflowID, "done done done LoadWorkOrder", workflows.UpdateCancel,
 			map[string]string{"reason": "Duplicate", "person": recordedPerson}, true),
 	)
 }
@@ -154,10 +154,10 @@ func playCancelRequested(ctx context.Context, r *recorder) (string, error) {
 		workOrderState(id, models.StatusComplete, false),
 	})
 	return workflowID, errors.Join(err,
-		r.await(ctx, workflowID, "LookAtWorkOrder"),
+		r.await(ctx, workflowID, "LoadWorkOrder"),
 		r.client.CancelWorkflow(ctx, workflowID, ""),
-		r.signalAfter(ctx, workflowID, "cancel", workflows.SignalWakePrevious),
-		r.signalAfter(ctx, workflowID, "cancel LookAtWorkOrder", workflows.SignalWake),
+		r.signalAfter(ctx, workflowID, "cancel", workflows.SignalWake),
+		r.signalAfter(ctx, workflowID, "cancel LoadWorkOrder", workflows.SignalWake),
 	)
 }
 
@@ -200,7 +200,7 @@ func (r *recorder) continueAsNew(ctx context.Context, id string) (string, error)
 		if run != first {
 			break
 		}
-		if err := r.await(ctx, workflowID, "LookAtWorkOrder"); err != nil {
+		if err := r.await(ctx, workflowID, "LoadWorkOrder"); err != nil {
 			return "", err
 		}
 	}
@@ -234,7 +234,7 @@ func playEndsBeforeItsMail(ctx context.Context, r *recorder) (string, error) {
 	return r.open(ctx, service.WakeTarget{Kind: service.TargetWorkOrder, ID: id}, workflows.WorkOrderID(id), 1, []service.WorkOrderState{
 		workOrderState(id, models.StatusOpen, true), workOrderState(id, models.StatusComplete, true), workOrderState(id, models.StatusComplete, true),
 		workOrderState(id, models.StatusComplete, false),
-	}, "LookAtWorkOrder MailNotices")
+	}, "LoadWorkOrder MailNotices")
 }
 
 func playResolved(ctx context.Context, r *recorder) (string, error) {
@@ -242,7 +242,7 @@ func playResolved(ctx context.Context, r *recorder) (string, error) {
 	return r.open(ctx, service.WakeTarget{Kind: service.TargetFeedback, ID: id}, workflows.FeedbackID(id), 0, []service.WorkOrderState{
 		workOrderState(id, models.WorkOrderStatus(models.FeedbackOpen), true),
 		workOrderState(id, models.WorkOrderStatus(models.FeedbackResolved), true),
-	}, "LookAtFeedback MailNotices")
+	}, "LoadFeedback MailNotices")
 }
 
 func playResolvedByUpdate(ctx context.Context, r *recorder) (string, error) {
@@ -251,7 +251,7 @@ func playResolvedByUpdate(ctx context.Context, r *recorder) (string, error) {
 		workOrderState(id, models.WorkOrderStatus(models.FeedbackOpen), false),
 		workOrderState(id, models.WorkOrderStatus(models.FeedbackResolved), false),
 	})
-	return workflowID, errors.Join(err, r.update(ctx, workflowID, "LookAtFeedback", workflows.UpdateResolve, map[string]string{"person": recordedPerson}, true))
+	return workflowID, errors.Join(err, r.update(ctx, workflowID, "LoadFeedback", workflows.UpdateResolve, map[string]string{"person": recordedPerson}, true))
 }
 
 // The activities.

@@ -120,7 +120,7 @@ func newRecorder(ctx context.Context, t *testing.T, address, namespace string) *
 	}
 	rec := &recorder{client: c, rows: map[string]*activities.LoadedDelivery{}, addresses: map[string]*recordedAddress{}, records: map[string]*recordedRecord{}}
 	for _, queue := range []string{
-		workflows.TaskQueue, workflows.TaskQueueWebhooks, workflows.TaskQueueDeliveries, workflows.TaskQueueRetries, workflows.TaskQueueRecords,
+		workflows.TaskQueue, workflows.TaskQueueWebhooks, workflows.TaskQueueDeliveries, workflows.TaskQueueRecords,
 	} {
 		w := sdkworker.New(c, queue, sdkworker.Options{Identity: identity})
 		worker.Register(w)
@@ -177,8 +177,8 @@ func (a *fakeActivities) register(r sdkworker.ActivityRegistry) {
 		activities.NameLoadFeedback: a.LoadFeedback, activities.NameMailNotices: a.MailNotices,
 		activities.NameReviewWorkOrder: a.ReviewWorkOrder, activities.NameHoldWorkOrder: a.act,
 		activities.NameResumeWorkOrder: a.act, activities.NameCancelWorkOrder: a.act, activities.NameResolveFeedback: a.act,
-		activities.NameSweepForAWhile: a.SweepForAWhile, activities.NameWakeMissing: a.WakeMissing, activities.NameRemoveExpired: a.RemoveExpired,
-		activities.NameHousekeep: a.HousekeepForAWhile, activities.NameWakeUnclaimed: a.WakeUnclaimed,
+		activities.NameSweepForAWhile: a.SweepForAWhile, activities.NameWakeMissing: a.WakeMissing,
+		activities.NameHousekeep: a.HousekeepForAWhile,
 	} {
 		r.RegisterActivityWithOptions(fake, activity.RegisterOptions{Name: name})
 	}

@@ -18,7 +18,6 @@ import (
 	sdkworker "go.temporal.io/sdk/worker"
 
 	"millwright/worker"
-	"millwright/workflows"
 )
 
 // record records the histories again before replaying them; see testdata/README.md.
@@ -38,52 +37,30 @@ type recording struct {
 }
 
 var recordings = []recording{
-	{"delivery_delivered_at_the_second_attempt.json", "!wake LoadDelivery AttemptDelivery completed", nil},
-	{"delivery_failed_then_redelivered.json", "!wake LoadDelivery AttemptDelivery !redeliver RedeliverDelivery completed", nil},
-	{"delivery_poked_stopped_redelivered.json", "!wake LoadDelivery !wake LoadDelivery !stop StopDelivery !redeliver RedeliverDelivery completed", nil},
-	{"delivery_held_when_its_address_was_off.json", "!wake LoadDelivery AttemptDelivery completed", nil},
-	{"mailbox_poked_between_rounds.json", "!wake DrainMailbox !wake DrainMailbox completed", nil},
-	{"mailbox_with_more_after_a_round.json", "!wake DrainMailbox DrainMailbox completed", nil},
-	{"sweep.json", "PokeOwed completed", nil},
-	{"sweep_of_an_hour.json", "Version WakeMissing SweepForAWhile completed", playSweep},
-	{"sweep_by_the_previous_release.json", "PokeOwed completed", playPreviousSweep},
+	{"sweep.json", "WakeMissing SweepForAWhile completed", playSweep},
 	{"delivery_shown_until_delivered.json", "!attempted LoadDelivery timer !attempted stopped timer !attempted completed", playShown},
 	{"delivery_operated.json", "!wake LoadDelivery timer StopDelivery done RedeliverDelivery !attempted done completed", playOperated},
 	{"delivery_cancelled.json", "!wake LoadDelivery timer StopDelivery continued", playCancelledDelivery},
-	{"delivery_continues_in_this_release.json", "Version continued", playPreviousDelivery},
-	{"address_with_mail.json", "!wake LoadAddress MailNotices DrainMailbox LoadAddress !wake LoadAddress completed", playAddress},
-	{"address_operated.json", "!wake LoadAddress DisableAddress done LoadAddress EnableAddress done DrainMailbox completed", playOperatedAddress},
+	{"address_with_mail.json", "!wake LoadAddress MailNotices DispatchPending LoadAddress !wake LoadAddress completed", playAddress},
+	{"address_operated.json", "!wake LoadAddress DisableAddress done LoadAddress EnableAddress done DispatchPending completed", playOperatedAddress},
 	{"address_tested.json", "!wake LoadAddress ?test TestAddress done ?trigger SendExample done completed", playTestedAddress},
 	{"address_cancelled.json", "!wake LoadAddress DisableAddress LoadAddress continued", playCancelledAddress},
-	{"address_turned_off.json", "!wake LoadAddress DrainMailbox LoadAddress TurnOffIfUnsuccessful LoadAddress completed", playTurnedOff},
-	{"address_continues_in_this_release.json", "Version continued", playPreviousAddress},
-	{"housekeeping.json", "RemoveExpired RemoveExpired completed", nil},
-	{"housekeeping_of_an_hour.json", "Version HousekeepForAWhile completed", playHousekeeping},
-	{"housekeeping_by_the_previous_release.json", "RemoveExpired completed", playPreviousHousekeeping},
-	{"work_order_completed.json", "!wake LookAtWorkOrder →open MailNotices !wake LookAtWorkOrder →complete MailNotices completed", playCompleted},
-	{"work_order_target_date_moved.json", "!wake LookAtWorkOrder →open timer !wake LookAtWorkOrder stopped timer " +
-		"RemindOfWorkOrder MailNotices timer RemindOfWorkOrder !wake LookAtWorkOrder →cancelled completed", playTargetDateMoved},
-	{"work_order_review_escalated.json", "!wake LookAtWorkOrder !wake LookAtWorkOrder →sent_to_inspection timer RemindOfWorkOrder MailNotices " +
-		"timer RemindOfWorkOrder !wake LookAtWorkOrder →complete completed", playReviewEscalated},
-	{"work_order_ends_before_its_mail.json", "!wake LookAtWorkOrder MailNotices !wake LookAtWorkOrder →complete " +
-		"LookAtWorkOrder MailNotices completed", playEndsBeforeItsMail},
-	{"work_order_updated.json", "!wake LookAtWorkOrder ?hold HoldWorkOrder done LookAtWorkOrder →on_hold ?review ReviewWorkOrder done " +
-		"?resume ResumeWorkOrder done LookAtWorkOrder →in_progress ?cancel CancelWorkOrder done LookAtWorkOrder →cancelled completed", playUpdated},
-	{"work_order_cancel_requested.json", "!wake LookAtWorkOrder cancel !wake LookAtWorkOrder →in_progress !wake LookAtWorkOrder →complete completed", playCancelRequested},
-	{"work_order_continues_as_new.json", "!wake LookAtWorkOrder →open !wake LookAtWorkOrder →in_progress !wake LookAtWorkOrder continued", playContinues},
-	{"work_order_continued_as_new.json", "LookAtWorkOrder →complete completed", playContinued},
-	{"feedback_resolved.json", "!wake LookAtFeedback →open MailNotices !wake LookAtFeedback →resolved MailNotices completed", playResolved},
-	{"feedback_resolved_by_update.json", "!wake LookAtFeedback →open ?resolve ResolveFeedback done LookAtFeedback →resolved completed", playResolvedByUpdate},
-
-	// Recorded before loads returned transitions.
-	{"work_order_completed_without_transitions.json", "!wake LookAtWorkOrder MailNotices !wake LookAtWorkOrder MailNotices completed", nil},
-	{"work_order_target_date_moved_without_transitions.json", "!wake LookAtWorkOrder timer !wake LookAtWorkOrder stopped timer " +
-		"RemindOfWorkOrder MailNotices timer RemindOfWorkOrder !wake LookAtWorkOrder completed", nil},
-	{"work_order_review_waits_without_transitions.json", "!wake LookAtWorkOrder !wake LookAtWorkOrder timer RemindOfWorkOrder MailNotices " +
-		"!wake LookAtWorkOrder completed", nil},
-	{"work_order_ends_before_its_mail_without_transitions.json", "!wake LookAtWorkOrder MailNotices !wake LookAtWorkOrder " +
-		"LookAtWorkOrder MailNotices completed", nil},
-	{"feedback_resolved_without_transitions.json", "!wake LookAtFeedback MailNotices !wake LookAtFeedback MailNotices completed", nil},
+	{"address_turned_off.json", "!wake LoadAddress DispatchPending LoadAddress TurnOffIfUnsuccessful LoadAddress completed", playTurnedOff},
+	{"housekeeping.json", "HousekeepForAWhile completed", playHousekeeping},
+	{"work_order_completed.json", "!wake LoadWorkOrder →open MailNotices !wake LoadWorkOrder →complete MailNotices completed", playCompleted},
+	{"work_order_target_date_moved.json", "!wake LoadWorkOrder →open timer !wake LoadWorkOrder stopped timer " +
+		"RemindWorkOrder MailNotices timer RemindWorkOrder !wake LoadWorkOrder →cancelled completed", playTargetDateMoved},
+	{"work_order_review_escalated.json", "!wake LoadWorkOrder !wake LoadWorkOrder →sent_to_inspection timer RemindWorkOrder MailNotices " +
+		"timer RemindWorkOrder !wake LoadWorkOrder →complete completed", playReviewEscalated},
+	{"work_order_ends_before_its_mail.json", "!wake LoadWorkOrder MailNotices !wake LoadWorkOrder →complete " +
+		"LoadWorkOrder MailNotices completed", playEndsBeforeItsMail},
+	{"work_order_updated.json", "!wake LoadWorkOrder ?hold HoldWorkOrder done LoadWorkOrder →on_hold ?review ReviewWorkOrder done " +
+		"?resume ResumeWorkOrder done LoadWorkOrder →in_progress ?cancel CancelWorkOrder done LoadWorkOrder →cancelled completed", playUpdated},
+	{"work_order_cancel_requested.json", "!wake LoadWorkOrder cancel !wake LoadWorkOrder →in_progress !wake LoadWorkOrder →complete completed", playCancelRequested},
+	{"work_order_continues_as_new.json", "!wake LoadWorkOrder →open !wake LoadWorkOrder →in_progress !wake LoadWorkOrder continued", playContinues},
+	{"work_order_continued_as_new.json", "LoadWorkOrder →complete completed", playContinued},
+	{"feedback_resolved.json", "!wake LoadFeedback →open MailNotices !wake LoadFeedback →resolved MailNotices completed", playResolved},
+	{"feedback_resolved_by_update.json", "!wake LoadFeedback →open ?resolve ResolveFeedback done LoadFeedback →resolved completed", playResolvedByUpdate},
 }
 
 // A workflow started before a release must continue after it: today's code replays
@@ -155,11 +132,7 @@ func wordFor(event *history.HistoryEvent) string {
 	case enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
 		return event.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName()
 	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
-		name := event.GetWorkflowExecutionSignaledEventAttributes().GetSignalName()
-		if name == workflows.SignalWake || name == workflows.SignalWakePrevious {
-			return "!wake"
-		}
-		return "!" + name
+		return "!" + event.GetWorkflowExecutionSignaledEventAttributes().GetSignalName()
 	case enums.EVENT_TYPE_TIMER_STARTED:
 		return "timer"
 	case enums.EVENT_TYPE_TIMER_CANCELED:
@@ -167,9 +140,6 @@ func wordFor(event *history.HistoryEvent) string {
 	case enums.EVENT_TYPE_MARKER_RECORDED:
 		if name := localActivity(event.GetMarkerRecordedEventAttributes()); name != "" {
 			return name
-		}
-		if marker := event.GetMarkerRecordedEventAttributes(); marker.GetMarkerName() == "Version" {
-			return marker.GetMarkerName()
 		}
 		return transition(event)
 	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:

@@ -19,12 +19,7 @@ type SweepRun struct {
 // of Temporal left behind. A schedule starts it each minute unless it is open, and it sweeps
 // for almost an hour, so that it adds one line an hour to the list of workflows and is back
 // soon after it was terminated.
-//
-// run is nil for runs of the previous release, which swept once.
-func Sweep(ctx workflow.Context, run *SweepRun) error {
-	if run == nil || !lastsAnHour(ctx) {
-		return sweep(ctx, activities.NameWakeUnclaimed, workflow.ActivityOptions{StartToCloseTimeout: 30 * time.Second})
-	}
+func Sweep(ctx workflow.Context, run SweepRun) error {
 	// Once an hour, next to the sweeps, which go on if it takes long or the list of workflows
 	// is not available. It ends with the run.
 	missing := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
@@ -34,17 +29,8 @@ func Sweep(ctx workflow.Context, run *SweepRun) error {
 	})
 	workflow.ExecuteActivity(missing, activities.NameWakeMissing)
 	return untilEnd(ctx, run.For, func(left time.Duration) error {
-		return sweep(ctx, activities.NameSweepForAWhile, workflow.ActivityOptions{
-			StartToCloseTimeout: activities.MaxSweepRun + time.Minute, HeartbeatTimeout: activities.SweepHeartbeatTimeout,
-		}, left)
+		return sweep(ctx, left)
 	})
-}
-
-// lastsAnHour reports whether the run was started by code that knows its argument. While a
-// release is rolled out, workers of the previous one start runs with arguments that they
-// ignore.
-func lastsAnHour(ctx workflow.Context) bool {
-	return workflow.GetVersion(ctx, "lasts an hour", workflow.DefaultVersion, 1) != workflow.DefaultVersion
 }
 
 // untilEnd calls work, with the time that is left, until the duration is over.
@@ -62,8 +48,12 @@ func untilEnd(ctx workflow.Context, duration time.Duration, work func(left time.
 }
 
 // sweep runs an activity until it succeeds: the next sweep would meet the same database.
-func sweep(ctx workflow.Context, activity string, options workflow.ActivityOptions, arguments ...any) error {
-	options.RetryPolicy = &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second}
-	options.Summary = "wake workflows with unclaimed work"
-	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), activity, arguments...).Get(ctx, nil)
+func sweep(ctx workflow.Context, left time.Duration) error {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: activities.MaxSweepRun + time.Minute,
+		HeartbeatTimeout:    activities.SweepHeartbeatTimeout,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second},
+		Summary:             "wake workflows with unclaimed work",
+	})
+	return workflow.ExecuteActivity(ctx, activities.NameSweepForAWhile, left).Get(ctx, nil)
 }

@@ -14,7 +14,6 @@ import (
 
 // sweepActivities are the activities of the Sweep workflow, real and fake.
 type sweepActivities interface {
-	WakeUnclaimed(ctx context.Context) (int, error)
 	SweepForAWhile(ctx context.Context, duration time.Duration) (int, error)
 }
 
@@ -28,34 +27,28 @@ type sweeper struct {
 	lefts []time.Duration
 }
 
-func (s *sweeper) WakeUnclaimed(context.Context) (int, error) {
+// SweepForAWhile sweeps until it is done or its worker stops.
+func (s *sweeper) SweepForAWhile(_ context.Context, duration time.Duration) (int, error) {
 	s.calls++
+	s.lefts = append(s.lefts, duration)
 	if s.calls <= s.failures {
 		return 0, errors.New("the database is unreachable")
 	}
 	return 7, nil
 }
 
-// SweepForAWhile sweeps until it is done or its worker stops.
-func (s *sweeper) SweepForAWhile(ctx context.Context, duration time.Duration) (int, error) {
-	s.lefts = append(s.lefts, duration)
-	return s.WakeUnclaimed(ctx)
-}
-
-func runSweep(s *sweeper) *testsuite.TestWorkflowEnvironment {
+func newSweep(s *sweeper) *testsuite.TestWorkflowEnvironment {
 	env := newEnvironment(began, &observer{})
-	register(env, activities.NameWakeUnclaimed, s.WakeUnclaimed)
-	env.ExecuteWorkflow(Sweep, nil)
+	register(env, activities.NameSweepForAWhile, s.SweepForAWhile)
+	register(env, activities.NameWakeMissing, func(context.Context) (int, error) { return 0, errors.New("the list is not available") })
 	return env
 }
 
 func TestSweepLastsAnHour(t *testing.T) {
 	s := &sweeper{failures: 3}
-	env := newEnvironment(began, &observer{})
-	register(env, activities.NameSweepForAWhile, s.SweepForAWhile)
-	register(env, activities.NameWakeMissing, func(context.Context) (int, error) { return 0, errors.New("the list is not available") })
+	env := newSweep(s)
 	env.OnActivity(activities.NameSweepForAWhile, mock.Anything, mock.Anything).Return(s.SweepForAWhile).After(25 * time.Minute)
-	env.ExecuteWorkflow(Sweep, &SweepRun{For: 59 * time.Minute})
+	env.ExecuteWorkflow(Sweep, SweepRun{For: 59 * time.Minute})
 	if err := env.GetWorkflowError(); err != nil {
 		t.Errorf("the workflow ended with %v", err)
 	}
@@ -69,28 +62,14 @@ func TestSweepLastsAnHour(t *testing.T) {
 	}
 }
 
-func TestSweep(t *testing.T) {
-	tests := []struct {
-		name            string
-		failures, calls int
-	}{
-		{"succeeds at once", 0, 1},
-		{"is retried if it fails", 2, 3},
-		{"outlasts a long outage of the database", 30, 31},
+func TestSweepOutlastsAnOutageOfTheDatabase(t *testing.T) {
+	s := &sweeper{failures: 30}
+	env := newSweep(s)
+	env.ExecuteWorkflow(Sweep, SweepRun{For: time.Second})
+	if err := env.GetWorkflowError(); err != nil || s.calls != s.failures+1 {
+		t.Errorf("the workflow ended with %v after %d attempts", err, s.calls)
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			s := &sweeper{failures: tt.failures}
-			env := runSweep(s)
-			if err := env.GetWorkflowError(); err != nil {
-				t.Errorf("the workflow ended with %v", err)
-			}
-			if s.calls != tt.calls {
-				t.Errorf("%d attempts, want %d", s.calls, tt.calls)
-			}
-			if took := env.Now().Sub(began).Seconds(); took > 10*float64(tt.calls) {
-				t.Errorf("%d attempts took %v seconds: they are further apart than sweeps", tt.calls, took)
-			}
-		})
+	if took := env.Now().Sub(began); took > time.Duration(s.calls)*10*time.Second {
+		t.Errorf("%d attempts took %v: they are further apart than sweeps", s.calls, took)
 	}
 }

@@ -19,12 +19,7 @@ import (
 // due it sleeps until a wake or the next retry. The address's health is its state: it warns
 // people when the address has been failing for a day, and turns it off. Operators disable,
 // enable, redeliver and test it here; cancellation means disable.
-//
-// run is nil for runs of the previous release.
-func WebhookAddress(ctx workflow.Context, webhookID string, run *AddressRun) error {
-	if run == nil {
-		return previousWebhookAddress(ctx, webhookID)
-	}
+func WebhookAddress(ctx workflow.Context, webhookID string, run AddressRun) error {
 	a := &address{id: webhookID, shown: run.Shown, mail: noticeMail{recordID: webhookID}, cancelled: ctx.Done()}
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	return a.run(ctx)
@@ -34,11 +29,6 @@ func WebhookAddress(ctx workflow.Context, webhookID string, run *AddressRun) err
 type AddressRun struct {
 	// Shown is the AddressStatus that the run before wrote.
 	Shown string `json:"shown,omitempty"`
-}
-
-// newAddressRun returns the error that continues as new in this version's task queue.
-func newAddressRun(ctx workflow.Context, webhookID string, run AddressRun) error {
-	return workflow.NewContinueAsNewError(workflow.WithWorkflowTaskQueue(ctx, TaskQueueWebhooks), WebhookAddress, webhookID, &run)
 }
 
 // busyHistoryLimit is how many events a history may have before its workflow continues as
@@ -52,7 +42,7 @@ type address struct {
 	id        string
 	state     service.AddressState
 	mail      noticeMail
-	wakes     wakeChannels
+	wakes     workflow.ReceiveChannel
 	cancelled workflow.Channel
 	updates   updates
 	// changed has a value after an update.
@@ -66,7 +56,7 @@ type address struct {
 }
 
 func (a *address) run(ctx workflow.Context) error {
-	a.wakes = newWakeChannels(ctx)
+	a.wakes = wakeChannel(ctx)
 	a.changed = workflow.NewBufferedChannel(ctx, 1)
 	if err := a.setUpdates(ctx); err != nil {
 		return err
@@ -84,7 +74,7 @@ func (a *address) run(ctx workflow.Context) error {
 		case !a.idle():
 			continue // something arrived while the handlers finished
 		}
-		if acted, err := a.care(ctx); err != nil {
+		if acted, err := a.actOnHealth(ctx); err != nil {
 			return err
 		} else if acted {
 			continue
@@ -103,7 +93,7 @@ func (a *address) run(ctx workflow.Context) error {
 
 // load loads the address. One load covers every earlier wake.
 func (a *address) load(ctx workflow.Context) error {
-	a.wakes.drain()
+	drainSignals(a.wakes)
 	drainSignals(a.changed)
 	a.state = service.AddressState{}
 	return executeLocal(ctx, "load the address", &a.state, activities.NameLoadAddress, a.id)
@@ -111,7 +101,7 @@ func (a *address) load(ctx workflow.Context) error {
 
 // idle reports whether nothing waits to be handled. A signal that arrives afterwards is not
 // lost: the server rejects the run's end and runs its task again.
-func (a *address) idle() bool { return a.wakes.empty() && a.changed.Len() == 0 }
+func (a *address) idle() bool { return a.wakes.Len() == 0 && a.changed.Len() == 0 }
 
 // end ends the run of a deleted address, and continues as new when no dispatch is running
 // and the history is long. done says that the run ends.
@@ -135,12 +125,12 @@ func (a *address) end(ctx workflow.Context) (done bool, err error) {
 	case gone:
 		return true, nil
 	}
-	return true, newAddressRun(ctx, a.id, AddressRun{Shown: a.shown})
+	return true, workflow.NewContinueAsNewError(ctx, WebhookAddress, a.id, AddressRun{Shown: a.shown})
 }
 
-// care turns the address off and warns people when that is due, in one
+// actOnHealth turns the address off and warns people when that is due, in one
 // retried activity each. acted says that the address has to be loaded again.
-func (a *address) care(ctx workflow.Context) (acted bool, err error) {
+func (a *address) actOnHealth(ctx workflow.Context) (acted bool, err error) {
 	var name, summary string
 	switch at, failing := a.warning(); {
 	case a.state.ShutOffDue && a.dispatch == nil: // a dispatch ends when that is due
@@ -185,7 +175,7 @@ func (a *address) wait(ctx workflow.Context) error {
 	}
 	var failed error
 	a.mail.addTo(ctx, selector, &failed)
-	a.wakes.addTo(selector, func() {})
+	selector.AddReceive(a.wakes, func(c workflow.ReceiveChannel, _ bool) { drainSignals(c) })
 	selector.AddReceive(a.changed, func(workflow.ReceiveChannel, bool) {})
 	selector.Select(ctx)
 	switch {
@@ -312,12 +302,6 @@ func (a *address) acted(ctx workflow.Context, err error, queued int) (AddressRes
 		return AddressResult{}, err
 	}
 	return AddressResult{Status: addressStatus(state), Queued: queued}, nil
-}
-
-// drainSignals discards every waiting signal: one load covers them all.
-func drainSignals(channel workflow.ReceiveChannel) {
-	for channel.ReceiveAsync(nil) {
-	}
 }
 
 // dispatch is a running DispatchPending.

@@ -17,11 +17,11 @@ import (
 // target date and of a waiting review, which it escalates. Operators act by updates. A
 // wake after its end starts it again.
 //
-// reminded lists the reminders that earlier runs sent; passed is what the run before
+// reminded lists the reminders that earlier runs sent; carried is what the run before
 // passes on.
-func WorkOrder(ctx workflow.Context, workOrderID string, reminded []models.Reminder, passed Passed) error {
+func WorkOrder(ctx workflow.Context, workOrderID string, reminded []models.Reminder, carried Carryover) error {
 	w := &workOrder{reminded: reminded}
-	ctx, err := w.start(ctx, workOrderID, passed, workOrderUpdates)
+	ctx, err := w.start(ctx, workOrderID, carried, workOrderUpdates)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (w *workOrder) step(ctx workflow.Context, next *models.Reminder) error {
 		return err
 	}
 	if w.shouldContinueAsNew(ctx) {
-		return workflow.NewContinueAsNewError(ctx, WorkOrder, w.id, w.reminded, w.passed)
+		return workflow.NewContinueAsNewError(ctx, WorkOrder, w.id, w.reminded, w.carried)
 	}
 	if reload {
 		return w.reload(ctx)

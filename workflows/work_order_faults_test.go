@@ -119,15 +119,15 @@ func TestOperatorsSeeAWorkOrdersState(t *testing.T) {
 		steps = append(steps, fmt.Sprintf("%v %s: %s", s.at, s.name, s.options.Summary))
 	}
 	check("activities", steps, []string{
-		"0s LookAtWorkOrder: load the record",
+		"0s LoadWorkOrder: load the record",
 		"0s MailNotices: send notices by e-mail",
-		"1h0m0s LookAtWorkOrder: load the record",
-		"6h0m0s RemindOfWorkOrder: remind: target date in a day",
+		"1h0m0s LoadWorkOrder: load the record",
+		"6h0m0s RemindWorkOrder: remind: target date in a day",
 		"6h0m0s MailNotices: send notices by e-mail",
-		"10h0m0s LookAtWorkOrder: load the record",
-		"30h0m0s RemindOfWorkOrder: remind: target date reached",
+		"10h0m0s LoadWorkOrder: load the record",
+		"30h0m0s RemindWorkOrder: remind: target date reached",
 		"30h0m0s MailNotices: send notices by e-mail",
-		"40h0m0s LookAtWorkOrder: load the record",
+		"40h0m0s LoadWorkOrder: load the record",
 		"40h0m0s MailNotices: send notices by e-mail",
 	})
 	for _, r := range h.observer.timers {

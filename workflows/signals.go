@@ -1,0 +1,16 @@
+package workflows
+
+import "go.temporal.io/sdk/workflow"
+
+// wakeChannel returns the channel of the signal wake.
+func wakeChannel(ctx workflow.Context) workflow.ReceiveChannel {
+	return workflow.GetSignalChannelWithOptions(ctx, SignalWake, workflow.SignalChannelOptions{
+		Description: "The service's own: read again what is pending. Losing or repeating it changes nothing.",
+	})
+}
+
+// drainSignals discards every waiting signal: one load covers them all.
+func drainSignals(channel workflow.ReceiveChannel) {
+	for channel.ReceiveAsync(nil) {
+	}
+}
