@@ -18,15 +18,18 @@ type candidates struct {
 	Connected []string
 }
 
-// connectedIdentities selects the {identities} that are connected to the node
-// {node}: those assigned there or above, members of a team that is, and {actor}
-// itself if {integration} says that it is an integration.
+// connectedTo selects the identities that are connected to the node {node}: those assigned
+// there or above, and the members of a team that is. It ends in a WHERE clause.
+const connectedTo = `
+			SELECT DISTINCT connected.identity_id FROM inventory_closure c JOIN assignments g ON g.node_id = c.ancestor_id
+			CROSS JOIN LATERAL (SELECT g.identity_id UNION ALL SELECT m.member_id FROM team_members m WHERE m.team_id = g.identity_id) connected
+			WHERE c.node_id = {node}`
+
+// connectedIdentities selects the {identities} that are connected to the node {node}, and
+// {actor} itself if {integration} is true.
 const connectedIdentities = `
 	ARRAY(SELECT named FROM unnest({identities}) named
-		WHERE named = {actor} AND {integration} OR EXISTS (
-			SELECT FROM inventory_closure c JOIN assignments g ON g.node_id = c.ancestor_id
-			WHERE c.node_id = {node} AND (g.identity_id = named
-				OR g.identity_id IN (SELECT m.team_id FROM team_members m WHERE m.member_id = named))))`
+		WHERE named = {actor} AND {integration} OR EXISTS (` + connectedTo + ` AND connected.identity_id = named))`
 
 // knownIdentities selects the {identities} that {organization} may name: its own
 // except deleted teams, and its service companies.

@@ -58,9 +58,8 @@ const formChoicesQuery = `
 	SELECT f.id, f.name, (SELECT count(*) FROM (SELECT FROM questions q WHERE q.form_id = f.id LIMIT 1000) q) AS questions
 	FROM forms f WHERE f.organization_id = $1 ORDER BY lower(f.name), f.id LIMIT $2`
 
-// candidatesQuery reads the identities that connectedIdentities accepts: those assigned at
-// the node and above, and the members of these teams. Their names have the text $3, unless
-// they are among $4. People and integrations that are gone are left out.
+// candidatesQuery reads the identities that are connected to the node $1. Their names have the
+// text $3, unless they are among $4. People and integrations that are gone are left out.
 var candidatesQuery = with(`
 	SELECT i.id, i.name, i.kind
 	FROM (`+connectedTo+`) connected

@@ -150,12 +150,6 @@ type WorkOrderAssignees struct {
 // maxAssigneeChoices bounds the choices of a page.
 const maxAssigneeChoices = 200
 
-// connectedTo selects the identities connected to the node {node}: the set that
-// connectedIdentities tests. A test compares them.
-const connectedTo = `SELECT g.identity_id FROM inventory_closure c JOIN assignments g ON g.node_id = c.ancestor_id WHERE c.node_id = {node}
-			UNION SELECT m.member_id FROM inventory_closure c JOIN assignments g ON g.node_id = c.ancestor_id
-				JOIN team_members m ON m.team_id = g.identity_id WHERE c.node_id = {node}`
-
 // canAct is the condition that the identity i is neither a person who was deactivated nor a
 // deleted integration.
 const canAct = `NOT EXISTS (SELECT FROM people p WHERE p.id = i.id AND p.deactivated_at IS NOT NULL)
