@@ -104,7 +104,7 @@ func (c *Console) level(r *request, parentID, path string) (levelView, error) {
 	found, pages := namePages(r, found, func(n service.LevelNode) (string, string) { return n.Name, n.ID }, path, "open", open)
 	view := levelView{More: pages.Older, Start: pages.Newer}
 	for _, n := range found {
-		item := nodeItemOf(n.FoundNode)
+		item := nodeItemOf(n.NodeReference)
 		if n.Opens {
 			item.Open = linkTo("/inventory", "open", n.ID)
 		}
@@ -113,7 +113,7 @@ func (c *Console) level(r *request, parentID, path string) (levelView, error) {
 	return view, nil
 }
 
-func nodeItemOf(n service.FoundNode) nodeItem {
+func nodeItemOf(n models.NodeReference) nodeItem {
 	return nodeItem{ID: n.ID, Name: n.Name, Kind: nodeKinds[n.Kind], Code: valueOf(n.ExternalID), Path: whereOf(n.Path)}
 }
 

@@ -73,7 +73,7 @@ type Service interface {
 	SearchWorkOrders(ctx context.Context, actor service.Actor, search service.WorkOrderSearch, after string, limit int) (service.WorkOrderPage, error)
 	WorkOrderBoard(ctx context.Context, actor service.Actor, search service.WorkOrderSearch) (service.WorkOrderBoard, error)
 
-	SearchNodes(ctx context.Context, actor service.Actor, search service.NodeSearch) ([]service.FoundNode, error)
+	SearchNodes(ctx context.Context, actor service.Actor, search service.NodeSearch) ([]models.NodeReference, error)
 	CreatableNodes(ctx context.Context, actor service.Actor, below, after string) (service.CreatableNodes, error)
 	WorkOrderChoices(ctx context.Context, actor service.Actor, nodeID, text string, chosen []string) (service.WorkOrderChoices, error)
 	UpdateWorkOrder(ctx context.Context, actor service.Actor, call service.Call, id string, patch service.WorkOrderPatch) (service.WriteResult, error)

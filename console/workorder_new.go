@@ -279,7 +279,7 @@ func (c *Console) chooseNode(r *request, source *sourceFeedback, forbidden strin
 		view.Forbidden, view.Nowhere = noManualWorkOrders, true
 		return workOrderNodePage.show(r, view)
 	}
-	row := func(node service.FoundNode) nodePlace {
+	row := func(node models.NodeReference) nodePlace {
 		shown := placeOf(models.NodeReference{ID: node.ID, Name: node.Name, Kind: node.Kind, ExternalID: node.ExternalID, Path: node.Path})
 		shown.Choose = linkTo("/work-orders/new", "node", node.ID, "feedback", feedback)
 		return shown
@@ -309,7 +309,7 @@ func (c *Console) chooseNode(r *request, source *sourceFeedback, forbidden strin
 		return err
 	}
 	for _, node := range level.Nodes {
-		shown := row(node.FoundNode)
+		shown := row(node.NodeReference)
 		if node.Below {
 			shown.Open = open(node.ID)
 		}

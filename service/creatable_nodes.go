@@ -11,7 +11,7 @@ import (
 
 // CreatableNode is a node on which a person may create work orders.
 type CreatableNode struct {
-	FoundNode
+	models.NodeReference
 	// Below says that the person may create work orders on nodes below it, too.
 	Below bool
 }

@@ -2,9 +2,7 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -28,12 +26,8 @@ var feedbackNodesQuery = `
 	CROSS JOIN LATERAL (SELECT * FROM inventory_nodes WHERE id = r.node_id LIMIT 1) n
 	WHERE n.organization_id = @organization ORDER BY ` + with(inNameOrder, "n", "n")
 
-// chosenNodesQuery selects the nodes of @organization with the id or the code @node on which
-// @actor may give feedback.
-var chosenNodesQuery = `
-	SELECT ` + with(nodeReference, "node", "{w}.id") + ` AS inventory
-	FROM (SELECT id, id AS inventory_id FROM inventory_nodes WHERE organization_id = @organization AND (id = @node OR external_id = @node) ORDER BY id LIMIT @several) {w}
-	WHERE ` + onNode(models.GrantFeedbackCreate)
+// givesFeedback is the condition that {actor} may give feedback on the node {node}.
+const givesFeedback = `EXISTS (SELECT FROM ` + rightsOn + ` AND '` + string(models.GrantFeedbackCreate) + `' = ANY (d.grants))`
 
 // FeedbackPlaces returns where the actor may give feedback. node is the id or the code of the
 // node that it chose, "" for none yet. Errors: unavailable.
@@ -45,24 +39,11 @@ func (s *Service) FeedbackPlaces(ctx context.Context, actor Actor, node string) 
 	return places, err
 }
 
-// severalNodes is how many nodes with one code are looked at.
-const severalNodes = 4
-
 func (s *Service) feedbackPlaces(ctx context.Context, actor Actor, node string) (places FeedbackPlaces, chosen []models.NodeReference, err error) {
-	var found []struct{ Inventory []byte }
-	args := pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "limit": maxChoices, "node": node, "several": severalNodes}
-	chosen, err = read(ctx, s, actor.OrganizationID, func() ([]models.NodeReference, error) {
-		nodes := make([]models.NodeReference, len(found))
-		for i, row := range found {
-			if err := json.Unmarshal(row.Inventory, &nodes[i]); err != nil {
-				return nil, fmt.Errorf("decode a node: %w", err)
-			}
-		}
-		return nodes, nil
-	}, func(pipeline *pgx.Batch) error {
-		queueAll(pipeline, &places.Nodes, feedbackNodesQuery, args)
+	chosen, err = read(ctx, s, actor.OrganizationID, func() ([]models.NodeReference, error) { return chosen, nil }, func(pipeline *pgx.Batch) error {
+		queueAll(pipeline, &places.Nodes, feedbackNodesQuery, pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "limit": maxChoices})
 		if node != "" {
-			queueAll(pipeline, &found, with(chosenNodesQuery, "w", "w", "actor", "@actor"), args)
+			queueNamedNodes(pipeline, &chosen, actor, node, `n.organization_id = @organization AND `+givesFeedback)
 		}
 		return nil
 	})
@@ -75,15 +56,12 @@ func (s *Service) GiveFeedback(ctx context.Context, actor Actor, node string, in
 	in.InventoryID = node
 	if !isNodeID(node) {
 		_, chosen, err := s.feedbackPlaces(ctx, actor, node)
-		switch {
-		case err != nil:
+		if err != nil {
 			return WriteResult{}, err
-		case len(chosen) == 0:
-			return WriteResult{}, errNoFeedbackNode()
-		case len(chosen) > 1:
-			return WriteResult{}, models.Invalid(models.FieldError{Pointer: "/node", Code: "ambiguous", Detail: "Several nodes have this code. Enter the id of one."})
 		}
-		in.InventoryID = chosen[0].ID
+		if in.InventoryID, err = onlyNode(chosen, errNoFeedbackNode()); err != nil {
+			return WriteResult{}, err
+		}
 	}
 	result, err := s.CreateFeedback(ctx, actor, Call{}, in)
 	if known, ok := errors.AsType[*models.Error](err); ok && len(known.Fields) > 0 {

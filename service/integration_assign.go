@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -87,23 +86,9 @@ func (s *Service) nodeToAssign(ctx context.Context, actor Actor, text string) (s
 	if isNodeID(text) {
 		return text, nil
 	}
-	const several = 4
-	found, err := collect[AssignableNode](ctx, s, `
-		SELECT n.id, n.name, n.kind, n.external_id FROM inventory_nodes n
-		WHERE n.organization_id = @organization AND n.external_id = @code
-			AND `+with(givesPermissions, "actor", "@actor", "organization", "n.organization_id", "node", "n.id")+`
-		ORDER BY n.id LIMIT @limit`, pgx.NamedArgs{"organization": actor.OrganizationID, "actor": actor.IdentityID, "code": text, "limit": several})
-	switch {
-	case err != nil:
-		return "", err
-	case len(found) == 0:
-		return "", errNoNodeToAssign()
-	case len(found) > 1:
-		names := make([]string, len(found))
-		for i, n := range found {
-			names[i] = n.Name + " (" + n.ID + ")"
-		}
-		return "", models.Invalid(models.FieldError{Pointer: "/node", Code: "ambiguous", Detail: "Several nodes have this code. Enter the id of one: " + strings.Join(names, ", ") + "."})
-	}
-	return found[0].ID, nil
+	var found []models.NodeReference
+	return read(ctx, s, actor.OrganizationID, func() (string, error) { return onlyNode(found, errNoNodeToAssign()) }, func(pipeline *pgx.Batch) error {
+		queueNamedNodes(pipeline, &found, actor, text, givesPermissions)
+		return nil
+	})
 }

@@ -11,7 +11,7 @@ import (
 
 // LevelNode is a node of a level of the inventory.
 type LevelNode struct {
-	FoundNode
+	models.NodeReference
 	// Opens is whether the person sees nodes directly below.
 	Opens bool
 }

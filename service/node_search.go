@@ -19,15 +19,6 @@ const isAdmin = `(SELECT p.admin FROM people p WHERE p.id = {actor} AND p.organi
 // personSees is the condition that the person {actor} of {organization} sees its node {w}.
 var personSees = `(` + isAdmin + ` OR ` + visibleNode + ` IS TRUE)`
 
-// FoundNode is an inventory node in a list.
-type FoundNode struct {
-	ID, Name   string
-	Kind       models.NodeKind
-	ExternalID *string
-	// Path are the nodes above, from the root down.
-	Path []models.PathNode
-}
-
 // NodeSearch says which nodes are looked for.
 type NodeSearch struct {
 	// Text is a part of the name or of the code (external_id), in any case.
@@ -67,7 +58,7 @@ var searchNodesQuery = `
 // part of their name or code; without a text none. The best matches come first: it is for
 // choosing one, so a search that finds more than its limit is to be narrowed. Errors:
 // permission_denied for an integration, unavailable.
-func (s *Service) SearchNodes(ctx context.Context, actor Actor, search NodeSearch) ([]FoundNode, error) {
+func (s *Service) SearchNodes(ctx context.Context, actor Actor, search NodeSearch) ([]models.NodeReference, error) {
 	if err := requirePerson(actor, "The search of the inventory"); err != nil {
 		return nil, err
 	}
@@ -75,8 +66,8 @@ func (s *Service) SearchNodes(ctx context.Context, actor Actor, search NodeSearc
 	if text == "" || !models.IsText(text) {
 		return nil, nil
 	}
-	var found []FoundNode
-	return read(ctx, s, actor.OrganizationID, func() ([]FoundNode, error) { return found, nil }, func(pipeline *pgx.Batch) error {
+	var found []models.NodeReference
+	return read(ctx, s, actor.OrganizationID, func() ([]models.NodeReference, error) { return found, nil }, func(pipeline *pgx.Batch) error {
 		sql, args := numbered(searchNodesQuery, pgx.NamedArgs{
 			"actor": actor.IdentityID, "organization": actor.OrganizationID, "text": text, "grant": string(search.Grant), "upper": search.NotSubEquipment,
 			"limit": min(cmp.Or(search.Limit, models.DefaultPageSize), models.MaxPageSize+1),
@@ -84,4 +75,40 @@ func (s *Service) SearchNodes(ctx context.Context, actor Actor, search NodeSearc
 		queueAll(pipeline, &found, sql, args...)
 		return nil
 	})
+}
+
+// namedNodesQuery selects the nodes with the id @node, and those of @organization with this
+// code (external_id), that meet the {condition} on the node n by @actor.
+var namedNodesQuery = `
+	SELECT n.id, n.name, n.kind, n.external_id, ` + with(pathOf, "w", "n") + ` FROM inventory_nodes n
+	WHERE (n.id = @node OR n.organization_id = @organization AND n.external_id = @node) AND {condition}
+	ORDER BY n.id LIMIT 4`
+
+// queueNamedNodes reads the nodes that a person names by an id or a code, a few of them if
+// several have the code.
+func queueNamedNodes(pipeline *pgx.Batch, into *[]models.NodeReference, actor Actor, idOrCode, condition string) {
+	sql, args := numbered(with(namedNodesQuery, "condition", with(condition, "node", "n.id", "actor", "@actor", "organization", "n.organization_id")),
+		pgx.NamedArgs{"actor": actor.IdentityID, "organization": actor.OrganizationID, "node": idOrCode})
+	queueAll(pipeline, into, sql, args...)
+}
+
+// enterID asks for the id of one of the nodes, which have the same code.
+func enterID(nodes []models.NodeReference) string {
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = n.Name + " (" + n.ID + ")"
+	}
+	return "Several nodes have this code. Enter the id of one: " + strings.Join(names, ", ") + "."
+}
+
+// onlyNode returns the id of the node that a code names, or the error if none has it.
+// Errors: validation_failed (/node).
+func onlyNode(nodes []models.NodeReference, unknown error) (string, error) {
+	switch len(nodes) {
+	case 0:
+		return "", unknown
+	case 1:
+		return nodes[0].ID, nil
+	}
+	return "", models.Invalid(models.FieldError{Pointer: "/node", Code: "ambiguous", Detail: enterID(nodes)})
 }

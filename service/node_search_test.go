@@ -11,7 +11,7 @@ import (
 )
 
 // namesOf are the names of nodes in their order.
-func namesOf(found []service.FoundNode) string {
+func namesOf(found []models.NodeReference) string {
 	names := make([]string, len(found))
 	for i, n := range found {
 		names[i] = n.Name

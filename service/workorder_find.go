@@ -23,8 +23,9 @@ type workOrderFinder struct {
 	// access is what the actor may read, names what the texts of the search stand for.
 	access view
 	names  SearchNames
-	// node is the id of the search's node.
-	node string
+	// nodes are those that the search's text names, node is the id of the only one.
+	nodes []models.NodeReference
+	node  string
 	// words are the searched ones of each organization. matches are the work orders that have
 	// them, nil if they are too many.
 	words   [][]string
@@ -66,12 +67,6 @@ const namesQuery = `
 		AND (i.id = @text AND i.organization_id = @organization OR strpos(lower(i.name), lower(@text)) > 0)
 	ORDER BY i.id LIMIT @limit)`
 
-// nodeQuery selects the nodes with the id or the code @text that the actor sees.
-const nodeQuery = `
-	SELECT n.id, n.name FROM inventory_nodes n
-	WHERE (n.id = @text OR n.organization_id = @organization AND n.external_id = @text)
-		AND EXISTS (SELECT FROM ` + rightsOn + `) ORDER BY n.id LIMIT 2`
-
 // wordsQuery selects the words of @text in each organization whose work orders the actor may
 // read: its own, and those whose service company it is.
 const wordsQuery = `
@@ -90,7 +85,9 @@ func (f *workOrderFinder) queueNames(pipeline *pgx.Batch) error {
 	}
 	queue(&f.names.Assignees, namesQuery, f.search.Assignee)
 	queue(&f.names.Creators, namesQuery, f.search.Creator)
-	queue(&f.names.Nodes, with(nodeQuery, "node", "n.id", "actor", "@actor"), f.search.Node)
+	if f.search.Node != "" {
+		queueNamedNodes(pipeline, &f.nodes, f.actor, f.search.Node, `EXISTS (SELECT FROM `+rightsOn+`)`)
+	}
 	if f.searchesWords() {
 		sql, args := numbered(wordsQuery, pgx.NamedArgs{
 			"text": f.search.Text + " " + f.search.ExternalID, "organization": f.actor.OrganizationID, "limit": maxCustomers,
@@ -165,10 +162,11 @@ func (f *workOrderFinder) resolveNode() error {
 	switch {
 	case text == "":
 		return nil
-	case len(f.names.Nodes) == 1:
-		f.node = f.names.Nodes[0].ID
-	case len(f.names.Nodes) > 1:
-		return models.Errorf(models.CodeInvalidRequest, "Several nodes have the code %q. Enter the id of one: %s or %s.", text, f.names.Nodes[0].ID, f.names.Nodes[1].ID)
+	case len(f.nodes) == 1:
+		f.node = f.nodes[0].ID
+		f.names.Nodes = []NamedRecord{{f.node, f.nodes[0].Name}}
+	case len(f.nodes) > 1:
+		return models.Errorf(models.CodeInvalidRequest, "%s", enterID(f.nodes))
 	case isNodeID(text):
 		f.node = text
 	default:
