@@ -72,8 +72,8 @@ var assetKinds = map[string]string{
 // assetURL returns the URL of an asset, for templates.
 func assetURL(name string) string { return assets()[name].url }
 
-// assetRoutes returns the handlers of the assets by their routes below Root. Those of
-// another version of the program are not found: their page is reloaded.
+// assetRoutes returns the handlers of the assets by their routes below Root. An asset of
+// another version of the program is not found: its page is reloaded.
 func assetRoutes() map[string]gin.HandlerFunc {
 	routes := map[string]gin.HandlerFunc{}
 	for _, a := range assets() {

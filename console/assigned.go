@@ -5,7 +5,7 @@ import "millwright/service"
 // assignedView are the nodes on which an identity has permissions ({{template "assigned" .}}).
 type assignedView struct {
 	Nodes []nodeRow
-	// Removes says that there is a column for removing the assignments.
+	// Removes is true if there is a column for removing the assignments.
 	Removes bool
 	// Hidden says on how many nodes the viewer has no permission, More that there are others.
 	Hidden string
@@ -24,7 +24,7 @@ type nodeRow struct {
 	Remove string
 }
 
-// nodeRowOf returns a node as a row, with the node's page, "" for none.
+// nodeRowOf returns a node as a row, with the node's page, or "" if there is none.
 func nodeRowOf(n service.AssignedNode, page string) nodeRow {
 	return nodeRow{
 		Name: n.Name, URL: page, Kind: nodeKinds[n.Kind], Path: whereOf(n.Path), Definition: n.Definition, Grants: grantList(n.Grants),

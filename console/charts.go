@@ -29,14 +29,14 @@ type chartLink struct{ URL, Text string }
 type chartsView struct {
 	Title  string
 	Ranges []chartRange
-	// Missing says that the figures did not come in time.
+	// Missing is true if the figures were not read in time.
 	Missing bool
 	Charts  []chart
-	// Back leads to the page that the charts belong to.
+	// Back links to the page that the charts belong to.
 	Back, BackText string
 }
 
-// chartRange leads to the same charts of another time.
+// chartRange links to the same charts for another range of time.
 type chartRange struct {
 	Text, URL string
 	Chosen    bool
@@ -53,11 +53,11 @@ type chart struct {
 	Legend            []chartKey
 	Columns           []string
 	Rows              []chartRow
-	// Empty says that there is nothing to draw, if there are no rows.
+	// Empty is shown instead of the chart if there are no rows.
 	Empty string
 }
 
-// chartBar is one value of a column; Link leads to what it counts, "" if there is no such page.
+// chartBar is one value of a column; Link links to what it counts, "" if there is no such page.
 type chartBar struct {
 	X, Y, Width, Height float64
 	Tone, Text, Link    string

@@ -26,8 +26,8 @@ func (c *Console) showCallCharts(r *request) error {
 	})
 }
 
-// limitShown is how many times the highest column a limit may be to be drawn: a higher one
-// would leave the columns too low to compare.
+// limitShown limits the height of the limit's line, as a multiple of the highest column: a
+// higher line is not drawn, since the columns would be too low to compare.
 const limitShown = 3
 
 // callChart draws calls as columns and the limit as a line.

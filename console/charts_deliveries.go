@@ -46,7 +46,7 @@ type deliveryCharts struct {
 // noAttempts is what charts without figures say.
 const noAttempts = "No attempts in this time."
 
-// link leads to the deliveries of a value's time.
+// link links to the deliveries of a value's time.
 func (d deliveryCharts) link(at models.Time) string {
 	from, to := at.In(d.r.zone), at.Add(d.span.step).In(d.r.zone)
 	return linkTo(d.list, "from", from.Format(filterTime), "to", to.Format(filterTime))

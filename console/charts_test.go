@@ -12,7 +12,7 @@ import (
 	"millwright/models"
 )
 
-// The page of an integration has a chart of its calls, with those over the limit.
+// The integration page shows a chart of its calls, including rejected ones.
 func TestChartOfCalls(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)

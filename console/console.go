@@ -28,7 +28,7 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 	// RequestTimeout limits the time a request may take; 0 means 25 seconds.
 	RequestTimeout time.Duration
-	// FailureDelay is how long a failed sign-in takes at least, so that its time tells
+	// FailureDelay is the minimum duration of a failed sign-in, so that its time reveals
 	// nothing; 0 means no delay.
 	FailureDelay time.Duration
 	// Tester has workers send tests to webhook addresses; without it none are sent.
@@ -91,7 +91,7 @@ func New(s Service, options Options) (*Console, error) {
 }
 
 // Owns reports whether the path is the console's: its pages, and the front page, which
-// leads there.
+// redirects to it.
 func Owns(path string) bool {
 	return path == "/" || path == Root || strings.HasPrefix(path, Root+"/")
 }
@@ -122,11 +122,11 @@ func (c *Console) newEngine() {
 	c.routes(pages)
 }
 
-// never says that every response may be compressed. Secrets are only in responses to
+// never lets every response be compressed. Secrets are only in responses to
 // POSTs, which no other site can cause, so their length reveals them to no one.
 func never(http.Header) bool { return false }
 
-// routes are the pages. Those of a topic are next to their handlers.
+// routes registers the pages. Each topic's routes are next to its handlers.
 func (c *Console) routes(pages *gin.RouterGroup) {
 	for _, topic := range []func(*gin.RouterGroup){
 		c.startRoutes, c.signInRoutes, c.linkRoutes, c.openIDRoutes, c.recentRoutes, c.openIDRequiredRoutes, c.accountRoutes, c.workOrderListRoutes, c.peopleRoutes, c.teamRoutes, c.formRoutes, c.logRoutes,
@@ -136,7 +136,7 @@ func (c *Console) routes(pages *gin.RouterGroup) {
 	}
 }
 
-// handler serves a page. An error becomes a page that says what is wrong (errors.go).
+// handler serves a page. An error becomes an error page (errors.go).
 type handler func(*request) error
 
 // public serves a page that needs no sign-in. A person who is signed in is known all the same.

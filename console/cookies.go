@@ -39,7 +39,7 @@ func (r *request) keepSession(token string) error {
 
 func (r *request) forgetSession() { r.setCookie("session", "", -1) }
 
-// knownBrowserAge is how long a browser is remembered as one in which a person signed in.
+// knownBrowserAge limits how long a browser in which a person signed in is remembered, in seconds.
 const knownBrowserAge = 180 * 24 * 60 * 60
 
 func (r *request) keepKnown(mark string) { r.setCookie("browser", mark, knownBrowserAge) }

@@ -25,8 +25,8 @@ func newCSV(columns ...string) *csvFile {
 	return f
 }
 
-// add adds a row. Programs that open the file must not take a text for a formula, nor show it
-// in another order.
+// add adds a row. Programs that open the file must not treat a cell as a formula, nor show
+// it in another direction.
 func (f *csvFile) add(cells ...string) {
 	for i, cell := range cells {
 		cell = spellDirections(cell)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Programs that open a CSV take no cell for a formula, and show it in its order.
+// Programs that open a CSV treat no cell as a formula, and show its characters in order.
 func TestCellsAreText(t *testing.T) {
 	for cell, want := range map[string]string{
 		"": "", "Ann Field": "Ann Field", "a=b": "a=b", "=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "'=1": "'=1",

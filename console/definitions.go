@@ -18,9 +18,9 @@ type definitionsView struct {
 // definitionRow is an organization permission definition and who has it.
 type definitionRow struct {
 	Name, People, Integrations string
-	// May says what it allows, in sentences.
+	// May lists what the definition allows, one sentence each.
 	May []string
-	// PeopleURL lists the people, "" without any.
+	// PeopleURL is the list of the people, "" if there are none.
 	PeopleURL string
 }
 
@@ -30,7 +30,7 @@ type nodeDefinitionRow struct {
 	May                   []string
 }
 
-// grantTexts say what the organization-wide permissions allow.
+// grantTexts describe the organization-wide permissions.
 var grantTexts = map[models.OrganizationGrant]string{
 	models.GrantIntegrations:       "create and change integrations, and see their deliveries",
 	models.GrantIncomingWorkOrders: "see and do customers' work orders that are assigned to the organization",
@@ -38,7 +38,7 @@ var grantTexts = map[models.OrganizationGrant]string{
 	models.GrantPeople:             "invite and deactivate people, give them permissions, and manage teams",
 }
 
-// nodeGrantTexts say what the permissions on nodes allow.
+// nodeGrantTexts describe the permissions on nodes.
 var nodeGrantTexts = map[models.Grant]string{
 	models.GrantInventoryRead:     "see the node",
 	models.GrantWorkOrdersRead:    "read work orders",
@@ -51,7 +51,7 @@ var nodeGrantTexts = map[models.Grant]string{
 	models.GrantFeedbackResolve:   "resolve feedback",
 }
 
-// inventoryManagerText says what inventory managers do on nodes.
+// inventoryManagerText describes what inventory managers may do on a node.
 const inventoryManagerText = "manage the node: give permissions on it, and get the work orders that have no worker"
 
 var definitionsPage = newPage[definitionsView]("definitions.html")
@@ -93,11 +93,11 @@ func nodeDefinitionRowOf(d service.NodeDefinitionUse) nodeDefinitionRow {
 	return row
 }
 
-// textsOf returns the texts of permissions as the start of sentences.
-func textsOf[G ~string](grants []G, texts map[G]string) []string {
+// textsOf returns the phrases of permissions, capitalized.
+func textsOf[G ~string](grants []G, phrases map[G]string) []string {
 	var all []string
 	for _, g := range grants {
-		text := cmp.Or(texts[g], string(g))
+		text := cmp.Or(phrases[g], string(g))
 		all = append(all, strings.ToUpper(text[:1])+text[1:])
 	}
 	return all

@@ -24,7 +24,7 @@ func (c *Console) deliveryRoutes(pages *gin.RouterGroup) {
 	pages.POST("/deliveries/:id/redeliver", c.signedIn(c.redeliverOne))
 }
 
-// deliveriesPerPage is how many deliveries a page of the list has.
+// deliveriesPerPage is the page size of the list.
 const deliveriesPerPage = 50
 
 // deliveriesView is a list of deliveries: of the organization, or of one address.
@@ -34,17 +34,17 @@ type deliveriesView struct {
 	Rows    []deliveryRow
 	Pager   pager
 	Form    form
-	// Here is this page, to which redelivering leads back.
+	// Here is this page's URL: redelivering redirects to it.
 	Here string
-	// All leads to the redelivery of all that match.
+	// All links to redelivering everything that matches.
 	All string
-	// Clear leads to the list without filters, "" without any.
+	// Clear links to the list without filters, "" if no filter is set.
 	Clear string
 	// SearchedTo is where the search stopped, and SearchOn continues it.
 	SearchedTo moment
 	SearchOn   string
 	Charts     chartLink
-	// Test leads to where a test is sent.
+	// Test links to the form that sends a test.
 	Test string
 }
 
@@ -70,7 +70,7 @@ type deliveryRow struct {
 	Integration                 string
 	Response, Latency, Attempts string
 	Next, At                    moment
-	// Off says that the address is off, so the delivery cannot be redelivered.
+	// Off is true if the address is off, so the delivery cannot be redelivered.
 	Off bool
 }
 
@@ -213,7 +213,7 @@ func (r *request) deliveryRow(d service.DeliveryItem, urls map[string]string) de
 	return row
 }
 
-// responseText says what the receiver responded at the last of the attempts.
+// responseText describes the receiver's response to the last attempt.
 func responseText(attempts int, status *int, problem *string) string {
 	if attempts == 0 {
 		return ""

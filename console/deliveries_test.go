@@ -119,11 +119,11 @@ func TestDeliveriesNeedTheGrant(t *testing.T) {
 	}
 	bob := s.SignedIn("bob")
 	for path, form := range paths(id, s.ID("erp_hook")) {
-		request(bob, path, form).Want(http.StatusForbidden, "requires the permission Integrations")
+		request(bob, path, form).Want(http.StatusForbidden, "requires the Integrations permission")
 	}
 	bob.Get("/console/deliveries").Want(http.StatusForbidden)
 	if strings.Contains(bob.Get("/console").Body, "/console/deliveries") {
-		t.Error("the sidebar leads to deliveries without the grant")
+		t.Error("the sidebar links to deliveries without the permission")
 	}
 	stranger := s.SignedIn(polarAdmin(t, s))
 	ours := paths(id, s.ID("erp_hook"))
@@ -164,11 +164,11 @@ func TestRedeliveringTwiceHappensOnce(t *testing.T) {
 	for name, path := range map[string]string{"one": "/console/deliveries/" + id + "/redeliver", "selected": "/console/deliveries/redeliver"} {
 		form := url.Values{"form_key": {"key of " + name}, "delivery": {id}, "back": {"/console/deliveries?status=failed"}}
 		if at := ann.Post(path, form).Want(http.StatusSeeOther).Location(); !strings.Contains(at, "done=redelivered") || !strings.HasPrefix(at, "/console/deliveries?") {
-			t.Errorf("%s leads to %s", name, at)
+			t.Errorf("%s redirects to %s", name, at)
 		}
 		dispatch(t, s, "erp_hook", responding(http.StatusOK, ""))
 		if at := ann.Post(path, form).Want(http.StatusSeeOther).Location(); !strings.Contains(at, "done=before") {
-			t.Errorf("%s again leads to %s", name, at)
+			t.Errorf("%s again redirects to %s", name, at)
 		}
 		if n := dispatch(t, s, "erp_hook", responding(http.StatusOK, "")); n != 0 {
 			t.Errorf("%s again sends %d", name, n)
@@ -187,7 +187,7 @@ func TestRedeliveringTwiceHappensOnce(t *testing.T) {
 		}
 	}
 	if at := ann.Post("/console/deliveries/redeliver", url.Values{"back": {"https://elsewhere.example.com/"}}).Location(); !strings.HasPrefix(at, "/console") {
-		t.Errorf("a form leads to %s", at)
+		t.Errorf("a form redirects to %s", at)
 	}
 }
 

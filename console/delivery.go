@@ -17,16 +17,16 @@ import (
 type deliveryView struct {
 	deliveryRow
 	EventID string
-	// Planned is how many attempts a run of the retry schedule has.
+	// Planned is the number of attempts in the retry schedule.
 	Planned int
 	Form    form
 	Made    []attemptRow
-	// Body is what would be sent now, with the lines of Header; else Withheld says why not.
+	// Body is what would be sent now, with Header; otherwise Withheld is the reason.
 	Header   []headerLine
 	Body     string
 	Curl     string
 	Withheld string
-	// Workflows lead to Temporal.
+	// Workflows link to Temporal.
 	Workflows []workflowLink
 	All       string
 }
@@ -44,7 +44,7 @@ type attemptRow struct {
 	// Explained is the response or the error in a sentence.
 	Explained string
 	RemoteIP  string
-	// Body is the beginning of the response's body, BodyNote what it is instead of a text.
+	// Body is the beginning of the response's body; BodyNote describes a body that is not text.
 	Body, BodyNote string
 }
 
@@ -110,7 +110,7 @@ func (r *request) attemptRow(a service.AttemptRecord) attemptRow {
 	return row
 }
 
-// bodyText returns the beginning of a response's body, and a note on what it is instead of a text.
+// bodyText returns the beginning of a response's body, or a note if the body is not text.
 func bodyText(a service.AttemptRecord) (text, note string) {
 	switch {
 	case a.ResponseBody == nil || *a.ResponseBody == "":
@@ -121,9 +121,9 @@ func bodyText(a service.AttemptRecord) (text, note string) {
 	return visible(*a.ResponseBody), ""
 }
 
-// statusSentences say what receivers mean, by status.
+// statusSentences explain a receiver's response, by HTTP status.
 var statusSentences = map[int]string{
-	http.StatusGone:                  "The receiver says that the address is gone: there are no more attempts, and the address is turned off.",
+	http.StatusGone:                  "The receiver reported the address as gone: there are no more attempts, and the address is turned off.",
 	http.StatusUnauthorized:          "The receiver did not accept the signature or wants credentials.",
 	http.StatusForbidden:             "The receiver did not accept the signature or wants credentials.",
 	http.StatusNotFound:              "The receiver has nothing at this path. Check the address.",
@@ -141,7 +141,7 @@ func explainStatus(status int) string {
 	case 2:
 		return "The receiver accepted the event."
 	case 3:
-		return "The receiver redirects. Redirects are not followed: enter the address it leads to."
+		return "The receiver redirects. Redirects are not followed: enter the address it redirects to."
 	case 4:
 		return "The receiver rejected the request."
 	case 5:
@@ -170,5 +170,5 @@ func curl(address string, header []headerLine, body []byte) string {
 	return b.String()
 }
 
-// shellQuoted quotes a text for a POSIX shell.
+// shellQuoted quotes a string for a POSIX shell.
 func shellQuoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

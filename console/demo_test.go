@@ -34,7 +34,7 @@ type demo struct {
 	*consoletest.Site
 	t     *testing.T
 	steps []demoStep
-	// names are those of integrations by their keys.
+	// names are the names of integrations by their keys.
 	names map[string]string
 }
 
@@ -122,7 +122,7 @@ func (d *demo) live() {
 		d.ID("erp_hook"), demoNow.Add(-6*time.Minute))
 }
 
-// retry makes more attempts, as the workflows of deliveries do: those to the ERP are delivered
+// retry makes more attempts, as the delivery workflows do: deliveries to the ERP succeed
 // after its maintenance, and the oldest one to the energy dashboard fails again. The ids of such
 // deliveries, which Postgres makes, become the same each time.
 func (d *demo) retry() {

@@ -1,4 +1,4 @@
-// Package console serves the app's pages below /console: to people who are signed in,
+// Package console serves the pages below /console: to people who are signed in,
 // with html/template, one style sheet and one script. Every page works without scripts.
 //
 // A request passes through middleware.go (deadline, headers, log, the check that no other
@@ -40,7 +40,7 @@
 // into the sidebar for those who may see it. Methods are added to Service (service.go).
 //
 // Parts for templates: {{template "time" .At}} of r.moment(t), {{template "state" .State}}
-// of a stateMark (colour, icon and word), {{template "pager" .Pager}}, {{icon "send"}},
+// of a stateMark (color, icon and word), {{template "pager" .Pager}}, {{icon "send"}},
 // {{words .Action}}, {{plural .N "delivery" "deliveries"}}; the classes card, stack, row,
 // heading, note (good, warn, bad), facts, filters, empty, and table.cards, whose cells have
 // data-label. Icons are in templates/partials/sprite.html, styles in assets/css.
@@ -81,7 +81,7 @@
 //
 // request.confirm asks before something is destroyed, with its effects in sentences and
 // counts. request.showSecrets is the only way to show a secret: in the response to the POST
-// that made it. A reload says that it was shown and leads to where it is renewed.
+// that made it. A reload shows that it was shown before and links to where it is renewed.
 //
 // # Tests
 //

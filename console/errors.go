@@ -24,7 +24,7 @@ var (
 	errCrossSite = models.Errorf(models.CodePermissionDenied, "Another site made your browser send this request, so nothing was done.")
 )
 
-// errorView is a page that says what is wrong.
+// errorView is an error page.
 type errorView struct {
 	Title, Detail string
 	// SignedIn decides where the page leads.
@@ -47,7 +47,7 @@ var errorTexts = map[models.Code]struct {
 	models.CodeMethodNotAllowed:   {http.StatusMethodNotAllowed, "Not possible", ""},
 	models.CodeValidationFailed:   {http.StatusUnprocessableEntity, "Not valid", ""},
 	models.CodeRuleViolation:      {http.StatusUnprocessableEntity, "Against a rule", ""},
-	models.CodePreconditionFailed: {http.StatusConflict, "Changed meanwhile", ""},
+	models.CodePreconditionFailed: {http.StatusConflict, "Changed in the meantime", ""},
 	models.CodeCursorExpired:      {http.StatusGone, "Expired", "This page of the list has expired. Start again from the first page."},
 	models.CodeBodyTooLarge:       {http.StatusRequestEntityTooLarge, "Too large", "The form is too large."},
 	models.CodeRateLimited:        {http.StatusTooManyRequests, "Too many requests", ""},
@@ -58,7 +58,7 @@ var errorTexts = map[models.Code]struct {
 	},
 }
 
-// fail responds with the page of an error. It is the only place where an error becomes a
+// fail responds with an error page. It is the only place where an error becomes a
 // page. An error other than *models.Error is logged, and its text not shown.
 func (r *request) fail(err error) {
 	if errors.Is(r.ctx().Err(), context.Canceled) {
@@ -85,12 +85,12 @@ func (r *request) fail(err error) {
 		r.Header("Retry-After", "5")
 	}
 	if err := errorPage.render(r, text.status, view); err != nil {
-		r.console.log.ErrorContext(r.ctx(), "the page of an error failed", "error", err.Error())
+		r.console.log.ErrorContext(r.ctx(), "the error page failed", "error", err.Error())
 		r.String(http.StatusInternalServerError, "Something went wrong.\n")
 	}
 }
 
-// sentences returns what an error says to people: its sentence, or those of its fields.
+// sentences returns the message of an error, or the messages of its fields.
 func sentences(err error) string {
 	known, ok := errors.AsType[*models.Error](err)
 	switch {
@@ -106,8 +106,8 @@ func sentences(err error) string {
 	return strings.Join(details, " ")
 }
 
-// isDone reports whether the error says that the form was sent before, and returns the
-// record that it created or changed then.
+// isDone reports whether the form was sent before, and returns the record that it created
+// or changed then.
 func isDone(err error) (recordID string, done bool) {
 	if e, ok := errors.AsType[*service.FormDoneError](err); ok {
 		return e.RecordID, true
@@ -115,12 +115,12 @@ func isDone(err error) (recordID string, done bool) {
 	return "", false
 }
 
-// unknownView is the page of an unknown path outside of the console.
+// unknownView is the page for an unknown path outside of the console.
 type unknownView struct{}
 
 var unknownPage = newPage[unknownView]("unknown.html")
 
-// UnknownPage serves the page of an unknown path outside of the console, which leads to
+// UnknownPage serves the page for an unknown path outside of the console, which links to
 // the console and the documentation.
 func (c *Console) UnknownPage() http.Handler {
 	engine := gin.New()

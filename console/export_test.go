@@ -5,7 +5,7 @@ import "strings"
 // Route is a route of the console, for tests that try all of them.
 type Route struct{ Method, Path string }
 
-// Routes returns the routes of the pages, without those of assets.
+// Routes returns the routes of the pages, without the assets.
 func (c *Console) Routes() []Route {
 	var routes []Route
 	for _, r := range c.engine.Routes() {

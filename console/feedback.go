@@ -25,7 +25,7 @@ type feedbackListView struct {
 	Filter feedbackFilterView
 	Rows   []feedbackRow
 	Pager  pager
-	// Clear is the list without filters, "" without any.
+	// Clear is the list without filters, "" if no filter is set.
 	Clear string
 }
 
@@ -120,12 +120,12 @@ func (r *request) feedbackRow(f models.FeedbackRecord) feedbackRow {
 	}
 }
 
-// feedbackView is the page of one feedback.
+// feedbackView is a feedback page.
 type feedbackView struct {
 	feedbackRow
 	ID, Description string
 	ResolvedAt      moment
-	// Form resolves it, if Resolves. Rule says which rule forbids that.
+	// Form resolves it, if Resolves. Rule is the rule that forbids that.
 	Form     form
 	Resolves bool
 	Rule     string
@@ -182,7 +182,7 @@ type newFeedbackView struct {
 	Chosen *placeView
 	NodeID string
 	Nodes  []option
-	// None says that the person may give feedback nowhere. ReadOnly forbids it too.
+	// None is true if the person may not give feedback on any node. ReadOnly forbids it too.
 	None, ReadOnly bool
 }
 

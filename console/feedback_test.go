@@ -55,7 +55,7 @@ func wantNot(t *testing.T, page consoletest.Page, text string) {
 	}
 }
 
-// A page of the list leads to the next one and back, with the filters.
+// A page of the list links to the next one and back, with the filters.
 func TestPagesOfFeedback(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
@@ -74,7 +74,7 @@ func TestPagesOfFeedback(t *testing.T) {
 	s.SignedIn("ann").Get("/console/feedback?before=nonsense").Want(http.StatusBadRequest)
 }
 
-// The page offers what the person may do, and says which rule forbids it.
+// The page offers what the person may do, and names the rule that forbids the rest.
 func TestFeedbackOffersWhatIsAllowed(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
@@ -85,7 +85,7 @@ func TestFeedbackOffersWhatIsAllowed(t *testing.T) {
 	wantNot(t, bob.Get(page).Want(http.StatusOK), "/resolve")
 	wantNot(t, bob.Get(page), "/work-orders/new")
 	bob.Post(page+"/resolve", nil).Want(http.StatusForbidden, "may not resolve feedback on this node")
-	wantNot(t, bob.Get("/console/feedback/new").Want(http.StatusOK, "You may give feedback nowhere"), "<textarea")
+	wantNot(t, bob.Get("/console/feedback/new").Want(http.StatusOK, "You may not give feedback on any node"), "<textarea")
 	form := ann.Get("/console/feedback/new?node=AHU-1").Want(http.StatusOK).Form("subject", "It leaks")
 	s.Exec(`UPDATE organizations SET read_only = true`)
 	wantNot(t, ann.Get(page).Want(http.StatusOK, "The organization is read-only"), "/resolve")
@@ -101,7 +101,7 @@ func TestFeedbackOffersWhatIsAllowed(t *testing.T) {
 	s.SignedIn("eve").Get(page).Want(http.StatusNotFound)
 }
 
-// Errors in the form of new feedback are shown at the fields, and its texts are kept.
+// The form for new feedback shows errors at the fields, and keeps what was entered.
 func TestRejectedFeedback(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
@@ -151,7 +151,7 @@ func TestANoticeOfAnUnreadableRecord(t *testing.T) {
 	}
 }
 
-// Notices about people, teams, integrations and the organization lead to their pages, with a
+// Notices about people, teams, integrations and the organization link to their pages, with a
 // sentence each.
 func TestSecurityNoticesLeadToTheirPages(t *testing.T) {
 	t.Parallel()
@@ -170,7 +170,7 @@ func TestSecurityNoticesLeadToTheirPages(t *testing.T) {
 			if about != "" {
 				id = s.ID(about)
 			}
-			if who == "cat" && about == "erp" { // without the permission Integrations
+			if who == "cat" && about == "erp" { // without the Integrations permission
 				notice.to = "/console/notices?done=read"
 			}
 			s.Exec(`DELETE FROM notices`)

@@ -32,8 +32,8 @@ type form struct { //nolint:recvcheck // reject changes a form; templates call t
 	Changed *changedView
 }
 
-// changedView says who changed a record while a person filled a form. Changes are the
-// newest first; without any, no one knows who it was.
+// changedView lists the changes to a record, newest first, since a person opened its form.
+// It is empty if the history does not show who changed the record.
 type changedView struct{ Changes []changeLine }
 
 // newForm returns a form to show. values are what its fields show first.
@@ -118,8 +118,8 @@ func (f form) context(r *request) context.Context {
 	return service.WithForm(r.ctx(), service.Form{PersonID: r.viewer.IdentityID, Key: f.keyAt(r.Request.URL), IfMatch: f.ETag})
 }
 
-// keyAt is the form's key where it is sent, "" without one: the forms of a page may share a
-// key, and each of them acts.
+// keyAt is the form's key at the URL it is sent to, "" if the form has no key: the forms of a
+// page may share a key, and each of them acts.
 func (f form) keyAt(u *url.URL) string {
 	if f.Key == "" {
 		return ""
@@ -167,7 +167,7 @@ func (f *form) reject(r *request, err error) (status int, rejected bool) {
 	return errorTexts[known.Code].status, true
 }
 
-// outcome says what follows a write.
+// outcome is the redirect after a write.
 type outcome struct {
 	// to is the page that is shown next, done a key of doneTexts.
 	to, done string
@@ -286,7 +286,7 @@ type confirmView struct {
 	Title string
 	// Effects are sentences, with counts where there are any.
 	Effects []string
-	// Action is the URL that the form is sent to, Button what its button says, "" without one.
+	// Action is the URL that the form is sent to; Button is its label, "" if there is no form.
 	Action, Button string
 	// Harmless actions have an ordinary button.
 	Harmless bool
@@ -315,7 +315,7 @@ type secretView struct {
 	Secrets []secretValue
 	// Next and NextText lead on.
 	Next, NextText string
-	// Shown says that the secrets were in an earlier response. Renew is where new ones are made.
+	// Shown is true if the secrets were in an earlier response. Renew is where new ones are made.
 	Shown            bool
 	Renew, RenewText string
 	// Code is what to do with the secrets.
@@ -328,7 +328,7 @@ type secretValue struct{ Name, Value string }
 var secretPage = newPage[secretView]("secret.html")
 
 // showSecrets responds to a form that made secrets. If it was sent before, such as by
-// loading the page again, the page says so and leads to where they are renewed.
+// loading the page again, the page explains this and links to where they are renewed.
 func (r *request) showSecrets(err error, view secretView) error {
 	if _, done := isDone(err); done {
 		view.Shown, view.Secrets = true, nil

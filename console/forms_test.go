@@ -67,7 +67,7 @@ func TestAKeyIsOfOneForm(t *testing.T) {
 	form := v.Get(path).Want(http.StatusOK).Form()
 	v.Post(path+"/hold", form).Want(http.StatusSeeOther)
 	if to := v.Post(path+"/hold", form).Want(http.StatusSeeOther).Location(); !strings.HasSuffix(to, "?done=before") {
-		t.Errorf("sent twice, the form leads to %s", to)
+		t.Errorf("sent twice, the form redirects to %s", to)
 	}
 	v.Post(path+"/complete", form).Want(http.StatusConflict, "Nothing was done", "put the work order on hold")
 	v.Post(path+"/resume", v.Get(path).Form()).Want(http.StatusSeeOther)
@@ -100,11 +100,11 @@ func TestPagesSayWhatStillWorks(t *testing.T) {
 		wantNot(t, v.Get(path).Want(http.StatusOK, readOnly), noAPI)
 	}
 	v.Get("/console/integrations/new").Want(http.StatusOK, noAPI)
-	// Without the permission Integrations no one reads about it.
+	// Without the Integrations permission no one reads about it.
 	wantNot(t, s.SignedIn("bob").Get("/console/integrations").Want(http.StatusForbidden), noAPI)
 }
 
-// A form that was filled from an older state says who changed what and keeps the input.
+// A form that was filled from an older state lists the changes since, and keeps the input.
 func TestAStaleFormSaysWhoChangedWhat(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)

@@ -58,7 +58,7 @@ var (
 	actionInPage = regexp.MustCompile(`(?:formaction="|method="post" action=")(/console[^"]*)"`)
 )
 
-// crawl opens every page that pages lead to and returns them by path.
+// crawl opens every page that pages link to and returns them by path.
 func crawl(t *testing.T, v *consoletest.Visitor) map[string]consoletest.Page {
 	t.Helper()
 	pages := map[string]consoletest.Page{}
@@ -108,7 +108,7 @@ func TestPagesOfferOnlyWhatIsAllowed(t *testing.T) {
 		offered := map[string]bool{}
 		for path, page := range crawl(t, v) {
 			if page.Status != http.StatusOK {
-				t.Errorf("without %q a page leads to %s: %d", missing, path, page.Status)
+				t.Errorf("without %q a page links to %s: %d", missing, path, page.Status)
 			}
 			offered[caseOf(t, http.MethodGet, path).String()] = true
 			for _, action := range unescaped(actionInPage.FindAllStringSubmatch(page.Body, -1)) {
@@ -121,13 +121,13 @@ func TestPagesOfferOnlyWhatIsAllowed(t *testing.T) {
 		}
 		for _, c := range routeCases {
 			if missing == "" && !c.anyone && !c.unoffered && !offered[c.String()] {
-				t.Errorf("no page leads to %s", c)
+				t.Errorf("no page links to %s", c)
 			}
 		}
 	}
 }
 
-// People who are not signed in see and change nothing, on any route.
+// People who are not signed in neither see nor change data, on any route.
 func TestVisitorsSeeNothing(t *testing.T) {
 	t.Parallel()
 	s := newGuardedSite(t)
@@ -142,7 +142,7 @@ func TestVisitorsSeeNothing(t *testing.T) {
 	s.wantUnchanged(t, before, "a visitor")
 }
 
-// Looking changes nothing.
+// GET requests do not change data.
 func TestGetsChangeNothing(t *testing.T) {
 	t.Parallel()
 	s := newGuardedSite(t)

@@ -33,7 +33,7 @@ func (r *request) changeLines(changes []service.RecordChange, known historyWords
 	return lines
 }
 
-// changeText says what someone did: "changed the title from “A” to “B”".
+// changeText describes a change: "changed the title from “A” to “B”".
 func (r *request) changeText(change service.RecordChange, known historyWords) string {
 	switch change.Action {
 	case string(models.EventWorkOrderUpdated):
@@ -55,7 +55,7 @@ func (r *request) changeText(change service.RecordChange, known historyWords) st
 // changedFields are the fields of a work order that a person changes, as sentences name them.
 var changedFields = []struct {
 	name, text string
-	// long says that the values are too long for a sentence.
+	// long is true if the values are too long for a sentence.
 	long bool
 }{
 	{"title", "the title", false}, {"description", "the description", true}, {"priority", "the priority", false},
@@ -63,7 +63,7 @@ var changedFields = []struct {
 }
 
 func (r *request) fieldTexts(change service.RecordChange) []string {
-	var texts []string
+	var clauses []string
 	for _, field := range changedFields {
 		values, changed := change.Changes[field.name]
 		if !changed {
@@ -80,12 +80,12 @@ func (r *request) fieldTexts(change service.RecordChange) []string {
 		default:
 			text += " from " + from + " to " + to
 		}
-		texts = append(texts, text)
+		clauses = append(clauses, text)
 	}
-	return texts
+	return clauses
 }
 
-// valueText returns a value in a sentence, "" for none.
+// valueText returns a value in a sentence, or "" if there is none.
 func (r *request) valueText(field string, value json.RawMessage) string {
 	if field == "target_date" {
 		var at *models.Time
@@ -112,9 +112,9 @@ func textOf(value json.RawMessage) string {
 
 func quoted(text string) string { return "“" + text + "”" }
 
-// roleTexts say who was added and removed: "added Bob Stone as worker".
+// roleTexts describe the people added and removed: "added Bob Stone as worker".
 func roleTexts(change service.RecordChange, known historyWords) []string {
-	var texts []string
+	var clauses []string
 	for _, role := range []struct{ field, one, several string }{{"assignees", "worker", "workers"}, {"consultants", "consultant", "consultants"}} {
 		values, changed := change.Changes[role.field]
 		if !changed {
@@ -132,21 +132,21 @@ func roleTexts(change service.RecordChange, known historyWords) []string {
 			if len(part.ids) > 1 {
 				as = role.several
 			}
-			texts = append(texts, part.verb+" "+listed(known.namesOf(part.ids))+" as "+as)
+			clauses = append(clauses, part.verb+" "+listed(known.namesOf(part.ids))+" as "+as)
 		}
 	}
-	return texts
+	return clauses
 }
 
 func (w historyWords) namesOf(ids []string) []string {
-	texts := make([]string, len(ids))
+	clauses := make([]string, len(ids))
 	for i, id := range ids {
-		texts[i] = id
+		clauses[i] = id
 		if name, known := w.names[id]; known {
-			texts[i] = name
+			clauses[i] = name
 		}
 	}
-	return texts
+	return clauses
 }
 
 // listOf returns a JSON list of strings, nil for anything else.
@@ -169,7 +169,7 @@ func without(list, other []string) []string {
 	return rest
 }
 
-// shownQuestions is how many questions a sentence names.
+// shownQuestions is the maximum of questions that a sentence names.
 const shownQuestions = 3
 
 // answeredText names the questions that were answered, or counts them.
@@ -208,20 +208,20 @@ func quoteOf(change service.RecordChange) string {
 	return ""
 }
 
-// listed joins texts: "a, b and c".
-func listed(texts []string) string {
-	if len(texts) < 2 {
-		return strings.Join(texts, "")
+// listed joins strings: "a, b and c".
+func listed(clauses []string) string {
+	if len(clauses) < 2 {
+		return strings.Join(clauses, "")
 	}
-	last := len(texts) - 1
-	return strings.Join(texts[:last], ", ") + " and " + texts[last]
+	last := len(clauses) - 1
+	return strings.Join(clauses[:last], ", ") + " and " + clauses[last]
 }
 
-// maxChangesShown is how many changes a form lists that happened since it was shown.
+// maxChangesShown limits the changes listed on a form that happened since it was shown.
 const maxChangesShown = 5
 
 // addChangesSince adds to a form that was rejected what was changed since it was shown. If the
-// history has nothing, such as for another name of a worker, the form says what it did before.
+// history shows no change, such as after a worker was renamed, the form's message stays.
 func (r *request) addChangesSince(record string, f *form) {
 	var seen models.Time
 	if f.Seen == "" || seen.UnmarshalText([]byte(f.Seen)) != nil {

@@ -21,7 +21,7 @@ const (
 
 var longText = strings.Repeat("<b>w</b>x", 1112)
 
-// newHostileSite is newGuardedSite whose texts are hostile, wherever others write them.
+// newHostileSite is newGuardedSite with hostile strings wherever others may write.
 func newHostileSite(t *testing.T) *guardedSite {
 	t.Helper()
 	s := newGuardedSite(t)
@@ -132,7 +132,7 @@ func TestHostileTextsAreOnlyText(t *testing.T) {
 		}
 	}
 	b.Open("/console/webhooks/" + s.ID("reader_hook"))
-	b.Check("hostile texts")
+	b.Check("hostile strings")
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM log WHERE action LIKE 'odd%'`); n != 3 {
 		t.Errorf("%d hostile entries", n)
 	}

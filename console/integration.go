@@ -10,7 +10,7 @@ import (
 	"millwright/service"
 )
 
-// integrationView is the page of an integration.
+// integrationView is the integration page.
 type integrationView struct {
 	Integration service.IntegrationDetail
 	State       stateMark

@@ -46,16 +46,16 @@ func withGrants(name string, grants []models.OrganizationGrant) string {
 // seeView is "can it see this?": the question, and the answer as scopes ∩ permissions.
 type seeView struct {
 	ID string
-	// Problem says why there is no answer.
+	// Problem is the reason for having no answer.
 	Problem string
-	// Asked says that there is an answer.
+	// Asked is true if there is an answer.
 	Asked  bool
 	Answer stateMark
 	About  string
 	// Parts are the scope and the permissions, of which each has to be met.
 	Parts []seePart
 	Node  string
-	// Addresses say which addresses subscribe to the event.
+	// Addresses are the addresses that subscribe to the event.
 	Addresses []seePart
 }
 
@@ -142,7 +142,7 @@ func addressPart(a service.VisibleAddress, t models.EventType) seePart {
 	return part
 }
 
-// wayText says what one way of getting permission is, and what it lacks.
+// wayText describes one way of getting permission, and what it lacks.
 func wayText(w service.VisibleWay) string {
 	grant := "a permission"
 	if w.Grant != "" {

@@ -12,7 +12,7 @@ import (
 type assignView struct {
 	Integration service.IntegrationDetail
 	Form        form
-	// Nodes are suggestions. None says that the person may give permissions nowhere.
+	// Nodes are suggestions. None is true if the person may not give permissions on any node.
 	Nodes, Definitions []option
 	None               bool
 }

@@ -34,7 +34,7 @@ func (c *Console) integrationRoutes(pages *gin.RouterGroup) {
 // integrationsView is the list of integrations.
 type integrationsView struct {
 	Integrations []integrationRow
-	// Allowed is how many the plan allows.
+	// Allowed is the plan's limit.
 	Allowed int
 	Full    bool
 }
@@ -77,12 +77,12 @@ func integrationState(i service.IntegrationRecord) stateMark {
 	return stateMark{"good", "check", "On"}
 }
 
-// usage says how much of its limit an integration uses.
+// usage shows an integration's calls next to its limit.
 func usage(i service.IntegrationSummary) string {
 	return fmt.Sprintf("%d of %d this minute", i.Calls, i.Allowed)
 }
 
-// addressMarks says how many addresses work, fail and are off.
+// addressMarks counts the addresses that work, that fail and that are off.
 func addressMarks(i service.IntegrationSummary) []stateMark {
 	var marks []stateMark
 	for _, m := range []struct {
@@ -171,7 +171,7 @@ func (c *Console) createIntegration(r *request) error {
 	return r.showSecrets(err, c.integrationSecrets(created, "The integration "+created.Name+" is created.", "Assign it to a node, add a webhook"))
 }
 
-// integrationSecrets is the page of a new client secret.
+// integrationSecrets is the page that shows a new client secret.
 func (c *Console) integrationSecrets(i service.IntegrationRecord, intro, next string) secretView {
 	page := Root + "/integrations/" + i.ID
 	return secretView{

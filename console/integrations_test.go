@@ -73,7 +73,7 @@ func TestIntegrationsTakeTheirPermission(t *testing.T) {
 	for _, who := range []string{"ray", "bob"} {
 		v := s.SignedIn(who)
 		for _, path := range get {
-			v.Get(path).Want(http.StatusForbidden, "requires the permission")
+			v.Get(path).Want(http.StatusForbidden, "permission, which an administrator")
 		}
 		for _, path := range post {
 			v.Post(path, form()).Want(http.StatusForbidden, "permission")
@@ -188,7 +188,7 @@ func TestFormsOfIntegrationsActOnce(t *testing.T) {
 		v.Post(action.path, f).Want(status)
 		count := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM log`)
 		if again := v.Post(action.path, f).Want(http.StatusSeeOther).Location(); !strings.Contains(again, "done=before") {
-			t.Errorf("%s leads to %s", action.path, again)
+			t.Errorf("%s redirects to %s", action.path, again)
 		}
 		if now := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM log`); now != count {
 			t.Errorf("%s acted twice", action.path)
@@ -196,8 +196,8 @@ func TestFormsOfIntegrationsActOnce(t *testing.T) {
 	}
 }
 
-// An assignment is removed after its page has said what that means; those of teams are not
-// the integration's.
+// An assignment is removed after its page has stated the effects. Assignments of teams do
+// not belong to the integration.
 func TestAnIntegrationIsRemovedFromANode(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
@@ -208,11 +208,11 @@ func TestAnIntegrationIsRemovedFromANode(t *testing.T) {
 	f := v.Get(ask).Want(http.StatusOK, "ERP loses the permissions of “Full access” on Headquarters and below").Form()
 	v.Get(page + "/unassign?node=" + s.ID("annex")).Want(http.StatusNotFound)
 	if at := v.Post(ask, f).Want(http.StatusSeeOther).Location(); !strings.HasPrefix(at, page+"?done=unassigned") {
-		t.Errorf("removing leads to %s", at)
+		t.Errorf("removing redirects to %s", at)
 	}
 	v.Get(page).Want(http.StatusOK, "sees nothing yet: assign it to a node")
 	if at := v.Post(ask, f).Want(http.StatusSeeOther).Location(); !strings.Contains(at, "done=before") {
-		t.Errorf("the form again leads to %s", at)
+		t.Errorf("the form again redirects to %s", at)
 	}
 	managers(t, s)
 	ivy := s.SignedIn("ivy") // may manage integrations, but no node
@@ -220,7 +220,7 @@ func TestAnIntegrationIsRemovedFromANode(t *testing.T) {
 	ivy.Post(page+"/assign", url.Values{"node": {"HQ"}, "definition_id": {s.ID("full")}}).Want(http.StatusUnprocessableEntity)
 }
 
-// A form that was filled from an older state says who changed what, and keeps the input.
+// A form that was filled from an older state lists the changes since, and keeps the input.
 func TestStaleFormsOfIntegrationsAreRejected(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)

@@ -23,25 +23,25 @@ func (c *Console) inventoryRoutes(pages *gin.RouterGroup) {
 type inventoryView struct {
 	Search string
 	Found  []nodeItem
-	// Many is how many were found if there may be more.
+	// Many is the number of nodes found, if there may be more.
 	Many int
 	// Above are the nodes from the root down to the one that is open.
 	Above []crumb
 	Level levelView
-	// Admin says whether nothing means that there is no inventory.
+	// Admin is true for administrators: to them, an empty list means that there is no inventory.
 	Admin bool
 }
 
 // levelView is a page of a level of the tree.
 type levelView struct {
 	Nodes []nodeItem
-	// More leads to the next page.
+	// More links to the next page.
 	More string
-	// Start leads to the first page from another one.
+	// Start links to the first page from another one.
 	Start string
 }
 
-// nodeItem is a node in the tree or in a list. Open leads to the nodes below, if there are any.
+// nodeItem is a node in the tree or in a list. Open links to the nodes below, if there are any.
 type nodeItem struct{ ID, Name, Kind, Code, Path, Open string }
 
 // crumb is a node above another one. Without a URL the person does not see it.
@@ -87,8 +87,8 @@ func (c *Console) searchInventory(r *request, view inventoryView) error {
 	return inventoryPage.show(r, view)
 }
 
-// level reads the page of the request of the level below the node, "" for the top. Its pages
-// are at the path.
+// level reads the requested page of the level below the node, or of the top if parentID is
+// empty. Its pages are at the path.
 func (c *Console) level(r *request, parentID, path string) (levelView, error) {
 	page := r.nameFilter()
 	found, err := c.service.InventoryLevel(r.ctx(), r.actor(), service.NodeLevel{

@@ -93,7 +93,7 @@ func TestAssigningOnANode(t *testing.T) {
 	})
 }
 
-// Records of a node have the states that they have in their lists: colour, icon and word.
+// Records of a node have the states that they have in their lists: color, icon and word.
 func TestRecordsOfANodeHaveStates(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
@@ -169,7 +169,7 @@ func TestANodeOffersWhatIsAllowed(t *testing.T) {
 	zed.Get(hq).Want(http.StatusNotFound)
 }
 
-// Without an inventory the page says how one is imported.
+// Without an inventory the page shows the command that imports one.
 func TestAnEmptyInventory(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)

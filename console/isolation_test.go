@@ -98,7 +98,7 @@ func TestTenantsAreIsolatedOnPages(t *testing.T) {
 	}
 }
 
-// firstDifference returns the texts from where they differ.
+// firstDifference returns the rest of both strings from where they differ.
 func firstDifference(a, b string) string {
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {

@@ -44,8 +44,8 @@ func (c *Console) showLabel(r *request) error {
 // quietZone is the margin that readers of QR codes need, in modules.
 const quietZone = 4
 
-// qrPicture draws the QR code of a text as SVG: one path of the dark modules, row by row. A
-// code can still be read when 15 % of it are scratched. Errors: a text over 2,331 bytes.
+// qrPicture draws the QR code of a string as SVG: one path of the dark modules, row by row. A
+// code can still be read when 15 % of it are scratched. Errors: a string over 2,331 bytes.
 func qrPicture(text string) (template.HTML, error) {
 	code, err := qr.Encode(text, qr.M, qr.Auto)
 	if err != nil {

@@ -22,12 +22,12 @@ func (c *Console) linkRoutes(pages *gin.RouterGroup) {
 	pages.POST("/forgotten", c.public(c.sendForgotten))
 }
 
-// linkPageView is the page of an invitation or of a forgotten password.
+// linkPageView is the page for an invitation or a forgotten password.
 type linkPageView struct {
 	Link   service.LinkView
 	Form   form
 	Action string
-	// OpenID is where to accept an invitation with an OpenID provider, "" without one.
+	// OpenID is the URL that accepts an invitation with the OpenID provider, "" if there is none.
 	OpenID, Provider string
 }
 
@@ -36,7 +36,7 @@ func (v linkPageView) Invites() bool { return v.Link.Kind == models.LinkInvitati
 
 var linkPage = newPage[linkPageView]("link.html")
 
-// linkGoneView is the page of a link that cannot be used.
+// linkGoneView is the page for a link that cannot be used.
 type linkGoneView struct{ Mail bool }
 
 var linkGonePage = newPage[linkGoneView]("link_gone.html")
@@ -45,7 +45,7 @@ func (c *Console) showLink(r *request) error {
 	return c.renderLink(r, http.StatusOK, nil)
 }
 
-// renderLink shows the page of the request's link, with a form that was rejected or nil.
+// renderLink shows the page for the request's link; rejected is the form to show again, or nil.
 func (c *Console) renderLink(r *request, status int, rejected *form) error {
 	link, err := c.service.Link(r.ctx(), r.Param("token"))
 	if errors.Is(err, service.ErrLinkInvalid) {
@@ -85,7 +85,7 @@ func (c *Console) useLink(r *request) error {
 	return r.enter(signedIn.Token, "")
 }
 
-// forgottenView is the page of people who forgot their password. Sent is after they asked.
+// forgottenView is the page for people who forgot their password. Sent is after they asked.
 type forgottenView struct {
 	Form form
 	Mail bool
@@ -120,7 +120,7 @@ const (
 	laterPeriod = time.Minute
 )
 
-// later runs do after the response. If too much is running, it does nothing: people ask again.
+// later runs do after the response. If too much is running, it drops do: people ask again.
 func (c *Console) later(ctx context.Context, what string, do func(context.Context) error) {
 	select {
 	case c.running <- struct{}{}:

@@ -24,7 +24,7 @@ type logView struct {
 	CSV    string
 	// SearchedTo is where the search stopped if it looked at too many entries.
 	SearchedTo moment
-	// Clear is the list without filters, "" without any.
+	// Clear is the list without filters, "" if no filter is set.
 	Clear string
 }
 
@@ -120,7 +120,7 @@ func (c *Console) listLog(r *request) error {
 	return logPage.show(r, view)
 }
 
-// maxExported is how many rows a CSV has at most.
+// maxExported limits the rows of a CSV.
 const maxExported = 10_000
 
 func (c *Console) exportLog(r *request) error {

@@ -63,7 +63,7 @@ func setHeaders(g *gin.Context) {
 	g.Next()
 }
 
-// recover responds to a panic with the page of an internal error.
+// recover responds to a panic with an internal error page.
 func (c *Console) recover(g *gin.Context) {
 	defer func() {
 		if value := recover(); value != nil {

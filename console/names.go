@@ -7,7 +7,7 @@ import (
 	"millwright/service"
 )
 
-// nameFilter reads the search and the page of a list that is sorted by name from the URL. It
+// nameFilter reads the search and the position in a list that is sorted by name from the URL. It
 // asks for one entry more than a page has: there is a next page if it comes.
 func (r *request) nameFilter() service.NameFilter {
 	return service.NameFilter{
@@ -15,8 +15,8 @@ func (r *request) nameFilter() service.NameFilter {
 	}
 }
 
-// namePages returns the page of what a nameFilter found, and where the other pages are. key
-// returns the name and the id of an entry; parameters are those of the list's filters.
+// namePages returns one page of what a nameFilter found, and the URLs of the other pages. key
+// returns the name and the id of an entry; parameters are the list's filters.
 func namePages[T any](r *request, found []T, key func(T) (name, id string), path string, parameters ...string) ([]T, pager) {
 	var p pager
 	if len(found) > models.DefaultPageSize {

@@ -8,28 +8,28 @@ import (
 	"millwright/service"
 )
 
-// nodeView is the page of an inventory node.
+// nodeView is the node page.
 type nodeView struct {
 	Node   service.NodeView
 	Kind   string
 	Code   string
 	Above  []crumb
 	Grants string
-	// NewWorkOrder and NewFeedback lead to the forms; Reason says which rule forbids what
+	// NewWorkOrder and NewFeedback link to the forms; Reason is the rule that forbids what
 	// the person has the permission for.
 	NewWorkOrder, NewFeedback, Reason string
 	Tabs                              []nodeTab
 	// Tab is the one that is shown.
 	Tab   string
 	Level levelView
-	// All leads to the list of all records of the tab.
+	// All links to the list of all records of the tab.
 	All        string
 	WorkOrders []recordRow
 	Feedback   []recordRow
 	// Reads is whether the person may read all records of the tab.
 	Reads     bool
 	Assignees []assigneeRow
-	// Assign leads to the form; NoAssign names the rule that forbids it.
+	// Assign links to the form; NoAssign names the rule that forbids it.
 	Assign, NoAssign string
 	Pager            pager
 }
@@ -52,13 +52,13 @@ type recordRow struct {
 // assigneeRow is someone who was assigned.
 type assigneeRow struct {
 	Name, Kind, Email, Definition, Grants string
-	// URL is the page of the identity, "" if the person may open none.
+	// URL is the identity's page, "" if the person may not open it.
 	URL                         string
 	Manager, Deactivated, Below bool
 	// Source is the node that was assigned, SourceURL its page if the person sees it; both are
 	// "" for the node itself.
 	Source, SourceURL string
-	// Change and Remove lead to forms, if the person may.
+	// Change and Remove link to forms, if the person may.
 	Change, Remove string
 }
 
@@ -111,7 +111,7 @@ func (c *Console) showNode(r *request) error {
 func (r *request) offerOnNode(view *nodeView) {
 	creates, reports := slices.Contains(view.Node.Grants, models.GrantWorkOrdersCreate), slices.Contains(view.Node.Grants, models.GrantFeedbackCreate)
 	switch {
-	case r.viewer.ReadOnly: // every page says so
+	case r.viewer.ReadOnly: // every page shows this
 		return
 	case !creates:
 	case view.Node.Kind == models.NodeSubEquipment:

@@ -18,7 +18,7 @@ type nodeAssignView struct {
 	Held *service.Assignee
 	// Identities are suggestions.
 	Identities, Definitions []option
-	// Readers says who can read what the integration reads, "" for others.
+	// Readers names who can read what the integration reads; empty for other identities.
 	Readers string
 	Back    string
 }
@@ -71,7 +71,7 @@ func (c *Console) renderAssignToNode(r *request, status int, identityID string, 
 	return nodeAssignPage.render(r, status, view)
 }
 
-// readersOf says who can read what an integration reads.
+// readersOf names who can read what an integration reads.
 func readersOf(owners []string) string {
 	if len(owners) == 0 {
 		return "it has no owners who can read what it reads"
@@ -129,7 +129,7 @@ func (c *Console) renderUnassignFromNode(r *request, status int, rejected *form)
 	})
 }
 
-// unassignEffects says what taking an assignment away does.
+// unassignEffects lists the effects of removing an assignment.
 func unassignEffects(e service.AssignmentEffects, viewerID string) []string {
 	name, where := e.Assignee.Name, e.Node
 	if e.Below > 0 {
@@ -137,7 +137,7 @@ func unassignEffects(e service.AssignmentEffects, viewerID string) []string {
 	}
 	effects := []string{name + " loses the permissions of “" + e.Assignee.Definition + "” on " + where + "."}
 	for _, k := range e.Kept {
-		text := name + " keeps those of “" + k.Definition + "” on " + k.Source
+		text := name + " keeps the permissions of “" + k.Definition + "” on " + k.Source
 		if k.By != nil {
 			text += ", by " + *k.By
 		}
@@ -150,7 +150,7 @@ func unassignEffects(e service.AssignmentEffects, viewerID string) []string {
 		effects = append(effects, counted(e.WorkOrders, service.MaxEffects, "open work order there stays", "open work orders there stay")+" assigned to "+name+".")
 	}
 	if e.Assignee.Manager && e.Managers == 0 {
-		effects = append(effects, e.Node+" itself has no inventory manager then. New work orders without workers go to those of the nearest level above, and are rejected if no level has one.")
+		effects = append(effects, e.Node+" itself has no inventory manager then. New work orders without workers go to the inventory managers of the nearest level above, and are rejected if no level has one.")
 	}
 	if e.Record.IdentityID == viewerID {
 		effects = append(effects, "These are your own permissions.")

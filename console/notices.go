@@ -28,13 +28,13 @@ type noticeRow struct {
 	ID          int64
 	Text, About string
 	At          moment
-	// Opens says that opening it leads to its record.
+	// Opens is true if opening the notice opens its record.
 	Opens, Read bool
 }
 
 var noticesPage = newPage[noticesView]("notices.html")
 
-// noticeTexts say what a notice is about.
+// noticeTexts describe the events that notices are about.
 var noticeTexts = map[models.NoticeKind]string{
 	models.NoticeAssigned: "was assigned to you or your team", models.NoticeConsulted: "has you or your team as consultant",
 	models.NoticeUnassigned: "is no longer yours", models.NoticeCompleted: "is complete", models.NoticeReviewWanted: "waits for your review",

@@ -89,7 +89,7 @@ type openIDState struct {
 	Again string
 }
 
-// openIDName is what the sign-in page calls the provider, "" without one.
+// openIDName is the provider's name on the sign-in page, "" if there is no provider.
 func (c *Console) openIDName() string {
 	if c.openID == nil {
 		return ""
@@ -122,7 +122,7 @@ func (c *Console) startOpenIDAgain(r *request) error {
 		oauth2.SetAuthURLParam("max_age", "0"), oauth2.SetAuthURLParam("prompt", "login"))
 }
 
-// goToProvider sends the visitor to the provider, from the page of the console that offers
+// goToProvider sends the visitor to the provider, from the console page that offers
 // it. Another site must not start it: the provider may ask nothing, and the visitor would have
 // accepted an invitation of others by opening a page of theirs. Such visitors see the page.
 func (c *Console) goToProvider(r *request, page string, state openIDState, parameters ...oauth2.AuthCodeOption) error {
@@ -238,7 +238,7 @@ func (o *openID) account(ctx context.Context, code string, state openIDState) (s
 	if err := verified.Claims(&claims); err != nil {
 		return service.OpenIDAccount{}, errors.New("the id token's auth_time is not a number")
 	}
-	// A token for several audiences says which one asked for it (OpenID Connect Core, 3.1.3.7).
+	// A token for several audiences names the one that requested it (OpenID Connect Core, 3.1.3.7).
 	if claims.AuthorizedParty != o.options.ClientID && (claims.AuthorizedParty != "" || len(verified.Audience) > 1) {
 		return service.OpenIDAccount{}, errors.New("the id token was issued to another client")
 	}
@@ -255,7 +255,7 @@ func (c *Console) openIDFails(r *request, err error) error {
 	return c.renderSignIn(r, http.StatusUnauthorized, "Signing in with "+c.openIDName()+" failed. Try again, or use your password.")
 }
 
-// openIDStart is where a sign-in with the provider begins, "" without one.
+// openIDStart is the URL that begins a sign-in with the provider, "" if there is no provider.
 func (c *Console) openIDStart(name, value string) string {
 	if c.openID == nil {
 		return ""

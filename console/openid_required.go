@@ -15,7 +15,7 @@ func (c *Console) openIDRequiredRoutes(pages *gin.RouterGroup) {
 	pages.POST("/people/openid", c.recent(c.setOpenIDRequired))
 }
 
-// issuer names the OpenID provider, "" without one.
+// issuer is the OpenID provider's issuer, "" if there is no provider.
 func (c *Console) issuer() string {
 	if c.openID == nil {
 		return ""

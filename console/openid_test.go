@@ -78,7 +78,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// through follows a sign-in at the provider and returns the page of the callback.
+// through follows a sign-in at the provider and returns the callback's page.
 func through(t *testing.T, v *consoletest.Visitor, start string, change func(callback string) string) consoletest.Page {
 	t.Helper()
 	at := v.Get(start).Want(http.StatusSeeOther).Location()
@@ -116,7 +116,7 @@ func TestPeopleSignInWithOpenID(t *testing.T) {
 	again := s.NewVisitor()
 	again.Get("/console/sign-in?next=/console/people").Want(http.StatusOK, "Sign in with Acme Login")
 	if to := through(t, again, "/console/openid/start?next=/console/people", nil).Want(http.StatusSeeOther).Location(); to != "/console/people" {
-		t.Errorf("it leads to %s", to)
+		t.Errorf("it redirects to %s", to)
 	}
 	again.Get("/console").Want(http.StatusOK, "Nia Moor")
 
@@ -158,20 +158,20 @@ func TestOtherSitesStartNoOpenIDSignIn(t *testing.T) {
 		} {
 			page := v.Do(http.MethodGet, start, nil, "Sec-Fetch-Site", from).Want(http.StatusSeeOther)
 			if page.Location() != want || len(page.Header.Values("Set-Cookie")) != 0 {
-				t.Errorf("%s, %s: leads to %s with %v", start, from, page.Location(), page.Header.Values("Set-Cookie"))
+				t.Errorf("%s, %s: redirects to %s with %v", start, from, page.Location(), page.Header.Values("Set-Cookie"))
 			}
 		}
 	}
 	for _, from := range []string{"same-origin", ""} { // old browsers send none
 		if to := v.Do(http.MethodGet, "/console/openid/start", nil, "Sec-Fetch-Site", from).Want(http.StatusSeeOther).Location(); !strings.HasPrefix(to, p.URL) {
-			t.Errorf("from %q it leads to %s", from, to)
+			t.Errorf("from %q it redirects to %s", from, to)
 		}
 	}
 	// What follows a sign-in does not start another one.
 	form := credentials("ann@acme.example.com", consoletest.Password)
 	form.Set("next", "/console/openid/start?invite=abc")
 	if to := s.NewVisitor().Post("/console/sign-in", form).Want(http.StatusSeeOther).Location(); to != "/console" {
-		t.Errorf("a sign-in leads to %s", to)
+		t.Errorf("a sign-in redirects to %s", to)
 	}
 	// The page that follows is kept in a cookie, which browsers drop if it is long.
 	page := v.Get("/console/openid/start?next=" + url.QueryEscape("/console/people?q="+strings.Repeat("x", 5000))).Want(http.StatusSeeOther)

@@ -47,9 +47,9 @@ type frame struct {
 	Viewer *service.Viewer
 	Nav    []navItem
 	Theme  models.Theme
-	// Done says what the write before the redirect did.
+	// Done describes the write before the redirect.
 	Done string
-	// NoAPI says that the page is about integrations, and the plan does not include the API.
+	// NoAPI is true if the page is about integrations, and the plan does not include the API.
 	NoAPI bool
 	View  any
 }
@@ -125,7 +125,7 @@ func having(grant models.OrganizationGrant) func(service.Viewer) bool {
 	return func(v service.Viewer) bool { return v.Has(grant) }
 }
 
-// sections are the sidebar, in its order. A section is added with its pages.
+// sections are the sidebar, in order. A section is added with its pages.
 var sections = []section{
 	{"Start", "", "home", everyone, "", nil},
 	{"Work orders", "/work-orders", "job", everyone, "what is to be done, where, until when and by whom", nil},
@@ -144,8 +144,8 @@ var sections = []section{
 // path is the path of the page in the console.
 func (r *request) path() string { return strings.TrimPrefix(r.Request.URL.Path, Root) }
 
-// isAboutIntegrations reports whether the page is in a part of the console that takes the
-// permission Integrations, and the person has it.
+// isAboutIntegrations reports whether the page is in a part of the console that requires the
+// Integrations permission, and the person has it.
 func (r *request) isAboutIntegrations() bool {
 	return r.may(models.GrantIntegrations) && slices.ContainsFunc(sections, func(s section) bool {
 		return (s.path == "/integrations" || s.path == "/deliveries") && s.current(r.path()) != ""
@@ -183,9 +183,9 @@ func linkTo(path string, parameters ...string) string {
 	return Root + path + "?" + query.Encode()
 }
 
-// stateMark is a state of something as colour, icon and word ({{template "state" .}}). Tone
+// stateMark is a state of something as color, icon and word ({{template "state" .}}). Tone
 // is good, warn, bad, held or muted.
 type stateMark struct{ Tone, Icon, Text string }
 
-// pager leads to other pages of a list ({{template "pager" .}}).
+// pager links to other pages of a list ({{template "pager" .}}).
 type pager struct{ Newer, Older string }

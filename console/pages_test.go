@@ -21,7 +21,7 @@ func withExamples(o *console.Options) { o.EventExamples = api.EventExamples() }
 type shownPage struct {
 	// route is its method and pattern.
 	route string
-	// name is that of its pictures.
+	// name is the name of its pictures.
 	name string
 	// path is opened; then fields are filled and a button is pressed, if there are any.
 	path   string
@@ -29,8 +29,8 @@ type shownPage struct {
 	press  string
 }
 
-// noPages are the routes that serve no page: they redirect, serve a file, or show the page of
-// another route again, with what is wrong in a form.
+// noPages are the routes that serve no page: they redirect, serve a file, or show another
+// route's page again, with the errors of a form.
 var noPages = []string{
 	"GET /", "GET /console/log.csv", "GET /console/work-orders.csv",
 	"POST /console/sign-in/organization", "POST /console/sign-out", "POST /console/people/openid", "POST /console/account/openid/unlink", "POST /console/account/sessions/end-others", "POST /console/account/sessions/:id/end",
@@ -80,7 +80,7 @@ func TestEveryPageIsAccessible(t *testing.T) {
 	}
 	for route := range routes {
 		if !listed[route] {
-			t.Errorf("the page of %s is not checked: list it", route)
+			t.Errorf("the page at %s is not checked: list it", route)
 		}
 	}
 	for route := range listed {
@@ -347,7 +347,7 @@ func deliveryPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	}
 }
 
-// Pages without anything to show say what to do.
+// Pages without anything to show suggest what to do.
 func TestEmptyPagesAreAccessible(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
@@ -378,13 +378,13 @@ func TestTheFrontPageLeadsToTheConsole(t *testing.T) {
 	s := consoletest.NewSite(t)
 	v := s.NewVisitor()
 	if to := v.Get("/").Want(http.StatusFound).Location(); to != "/console" {
-		t.Errorf("/ leads to %s", to)
+		t.Errorf("/ redirects to %s", to)
 	}
 	if to := v.Get("/console").Want(http.StatusSeeOther).Location(); to != "/console/sign-in" {
-		t.Errorf("/console leads to %s", to)
+		t.Errorf("/console redirects to %s", to)
 	}
 	if to := v.Get("/console/people?q=a").Want(http.StatusSeeOther).Location(); to != "/console/sign-in?next=%2Fconsole%2Fpeople%3Fq%3Da" {
-		t.Errorf("a page leads to %s", to)
+		t.Errorf("a page redirects to %s", to)
 	}
 }
 
@@ -431,6 +431,6 @@ func TestTheSidebarShowsThePart(t *testing.T) {
 		tried++
 	}
 	if tried < 20 {
-		t.Errorf("only %d pages were tried", tried)
+		t.Errorf("only %d pages were checked", tried)
 	}
 }

@@ -35,7 +35,7 @@ func (c *Console) peopleRoutes(pages *gin.RouterGroup) {
 type peopleView struct {
 	Search      string
 	Deactivated bool
-	// Definition is the organization permission definition that the people have, "" for any.
+	// Definition is the organization permission definition that the people have; empty means any.
 	Definition string
 	Manages    bool
 	// DecidesOpenID is whether the viewer may require OpenID Connect, or lift that.
@@ -66,7 +66,7 @@ func (c *Console) listPeople(r *request) error {
 	return peoplePage.show(r, view)
 }
 
-// accessOf says what a person may do in the organization.
+// accessOf describes a person's access to the organization.
 func accessOf(p service.PersonSummary) string {
 	switch {
 	case p.Admin:
@@ -188,7 +188,7 @@ type personView struct {
 	Form, LinkForm form
 	// EmailForm changes the e-mail address, for administrators.
 	EmailForm form
-	// WaysIn says how the person signs in, RemovesWaysIn whether the viewer may end that.
+	// WaysIn lists the person's ways to sign in; RemovesWaysIn is true if the viewer may remove them.
 	WaysIn        string
 	RemovesWaysIn bool
 	Definitions   []option
@@ -333,7 +333,7 @@ func (c *Console) removeWaysIn(r *request) error {
 	return c.setActive(r, "ways-in-removed", c.service.RemoveWaysIn)
 }
 
-// waysIn says how a person signs in.
+// waysIn lists a person's ways to sign in.
 func waysIn(p service.PersonSummary) string {
 	var ways []string
 	if slices.Contains(p.SignsIn, "password") {

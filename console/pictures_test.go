@@ -20,7 +20,7 @@ var (
 // importantPages have pictures in the dark and on a telephone.
 var importantPages = map[string]bool{"start": true, "work-orders": true, "work-orders-board": true, "work-order": true, "node-assignees": true, "deliveries": true}
 
-// Every page of the demo opens, fits and is without errors. With CONSOLE_DOCS=folder their
+// Every page of the demo opens, fits and is without errors. With CONSOLE_DOCS=DIRECTORY their
 // pictures are kept: docs/console has them (make screenshots).
 func TestPagesOfTheDemo(t *testing.T) {
 	t.Parallel()

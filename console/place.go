@@ -15,12 +15,12 @@ type placeView struct {
 	URL string
 }
 
-// placeAt shows the node of a record, whose name leads to the URL.
+// placeAt shows the node of a record, whose name links to the URL.
 func placeAt(node models.NodeReference, to string) placeView {
 	return placeView{Path: namesOfPath(node.Path), Name: node.Name, URL: to}
 }
 
-// whereOf is the path to a node as a text.
+// whereOf joins the names on the path to a node.
 func whereOf(path []models.PathNode) string { return strings.Join(namesOfPath(path), " › ") }
 
 func namesOfPath(path []models.PathNode) []string {

@@ -136,7 +136,7 @@ func TestSigningInAgainLeadsOn(t *testing.T) {
 	s.Clock.Advance(time.Hour)
 	to := v.Get("/console/people/new?x=1").Want(http.StatusSeeOther).Location()
 	if to != "/console/sign-in/again?next="+url.QueryEscape("/console/people/new?x=1") {
-		t.Fatalf("it leads to %s", to)
+		t.Fatalf("it redirects to %s", to)
 	}
 	form := v.Get(to).Want(http.StatusOK, `name="password_again"`).Form()
 	form.Set("password_again", "wrong")
@@ -239,7 +239,7 @@ func newOpenIDSite(t *testing.T) (*consoletest.Site, *provider) {
 }
 
 // Someone without a password signs in again at the provider, which must have asked now: an
-// id token that does not say so, or names an earlier time or another account, is rejected.
+// id token that lacks the time, or names an earlier one or another account, is rejected.
 func TestSigningInAgainWithOpenID(t *testing.T) {
 	t.Parallel()
 	s, p := newOpenIDSite(t)
@@ -255,7 +255,7 @@ func TestSigningInAgainWithOpenID(t *testing.T) {
 	now := s.Clock.Now()
 	for name, claims := range map[string]map[string]any{
 		"no auth_time": {}, "an earlier one": {"auth_time": now.Add(-time.Minute).Unix()}, "none": {"auth_time": nil}, "zero": {"auth_time": 0},
-		"another account": {"auth_time": now.Unix(), "sub": "subject-2"}, "a text": {"auth_time": "soon"}, "too much": {"auth_time": 1e300},
+		"another account": {"auth_time": now.Unix(), "sub": "subject-2"}, "a string": {"auth_time": "soon"}, "too much": {"auth_time": 1e300},
 	} {
 		p.claims = claims
 		through(t, v, start, nil).Want(http.StatusUnauthorized)

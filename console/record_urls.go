@@ -34,7 +34,7 @@ func urlsOf[T any](r *request, entries []T, id func(T) string) (map[string]strin
 	return r.recordURLs(ids)
 }
 
-// recordURL returns the page of a record.
+// recordURL returns the URL of a record's page.
 func recordURL(kind service.RecordKind, id string) string { return Root + recordPages[kind] + id }
 
 func workOrderURL(id string) string { return recordURL(service.RecordWorkOrder, id) }

@@ -9,7 +9,7 @@ import (
 	"millwright/service"
 )
 
-// Nodes, people and teams lead to their pages for those who see them; others read the names.
+// Nodes, people and teams link to their pages for those who see them; others read the names.
 func TestRecordsLeadToThoseThatTheViewerSees(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
@@ -44,7 +44,7 @@ func TestRecordsLeadToThoseThatTheViewerSees(t *testing.T) {
 	for _, v := range []*consoletest.Visitor{pia, zed} {
 		for _, path := range []string{"/console", "/console/work-orders", "/console/work-orders?view=board", workOrder} {
 			if page := v.Get(path).Want(http.StatusOK, "AHU 1"); strings.Contains(page.Body, "/console/inventory/") {
-				t.Errorf("%s leads to a node that the viewer does not see", path)
+				t.Errorf("%s links to a node that the viewer does not see", path)
 			}
 		}
 	}
@@ -54,6 +54,6 @@ func TestRecordsLeadToThoseThatTheViewerSees(t *testing.T) {
 	// Without Integrations an integration has no page.
 	grant(s, "bob")
 	if page := s.SignedIn("bob").Get("/console/inventory/"+s.ID("hq")+"?tab=assignees").Want(http.StatusOK, "ERP"); strings.Contains(page.Body, erp) {
-		t.Error("a page leads to an integration that the viewer cannot open")
+		t.Error("a page links to an integration that the viewer cannot open")
 	}
 }

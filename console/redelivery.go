@@ -40,7 +40,7 @@ func (c *Console) redeliverSelected(r *request) error {
 	return r.finish(f, err, outcome{to: back, done: "redelivered"})
 }
 
-// returnTo is the page of the list that the form was on, or the default.
+// returnTo is the URL of the list page that the form was on, or the default.
 func returnTo(f form, otherwise string) string {
 	if back := localPath(f.Value("back")); strings.HasPrefix(back, Root+"/") {
 		return back
@@ -89,7 +89,7 @@ func (c *Console) confirmRedelivery(r *request) error {
 	return r.confirm(view)
 }
 
-// countSentence says what redelivering does at one address.
+// countSentence describes the effect of redelivering at one address.
 func countSentence(count service.MatchCount) string {
 	sentence := fmt.Sprintf("%s to %s.", atLeast(count.N-count.Pending, count.More), count.URL)
 	if !count.Enabled {

@@ -41,7 +41,7 @@ func (r *request) require(grant models.OrganizationGrant) error {
 	if r.may(grant) {
 		return nil
 	}
-	return models.Errorf(models.CodePermissionDenied, "This page requires the permission %s, which an administrator of %s can give you.",
+	return models.Errorf(models.CodePermissionDenied, "This page requires the %s permission, which an administrator of %s can give you.",
 		grantNames[grant], r.viewer.OrganizationName)
 }
 
@@ -111,7 +111,7 @@ func (r *request) client() service.Client {
 	}
 }
 
-// askToSignIn sends the visitor to the sign-in page, which leads back.
+// askToSignIn sends the visitor to the sign-in page, which then redirects to this one.
 func (r *request) askToSignIn() error {
 	to := Root + "/sign-in"
 	if r.Request.Method == http.MethodGet && r.Request.URL.Path != Root {
@@ -121,12 +121,12 @@ func (r *request) askToSignIn() error {
 	return nil
 }
 
-// maxNext is the length of the longest path that a sign-in leads back to: it is kept in a
+// maxNext limits the length of the path that a sign-in redirects to: it is kept in a
 // cookie, of which browsers keep 4,096 bytes.
 const maxNext = 1000
 
-// localPath returns the path if it is that of a page of the console, else the start page: a
-// link must not lead through the sign-in to another site, nor start a sign-in at the provider.
+// localPath returns the path if it belongs to a page of the console, else the start page: a
+// link must not go through the sign-in to another site, nor start a sign-in at the provider.
 func localPath(path string) string {
 	u, err := url.Parse(path)
 	if err != nil || u.IsAbs() || u.Host != "" || len(path) > maxNext || strings.ContainsAny(path, "\\\r\n") ||
@@ -143,7 +143,7 @@ func pathClean(path string) string {
 	return path
 }
 
-// done redirects after a write, to a page that says what was done: a key of doneTexts.
+// done redirects after a write, to a page that shows the text of what, a key of doneTexts.
 func (r *request) done(to, what string) error {
 	u, err := url.Parse(to)
 	if err != nil {

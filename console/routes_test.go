@@ -21,11 +21,11 @@ import (
 // things of newGuardedSite.
 type routeCase struct {
 	method, path string
-	// anyone says that the route needs no sign-in; else grant is what it takes, "" for nothing.
+	// anyone is true if the route needs no sign-in; else grant is what it requires, if anything.
 	anyone bool
 	grant  models.OrganizationGrant
-	// unoffered says that no page leads there with every permission: it is for administrators,
-	// or for sign-ins that are not recent.
+	// unoffered is true if no page links to it even with every permission: it is for
+	// administrators, or for sign-ins that are not recent.
 	unoffered bool
 	// id is the path's :id or :token.
 	id    string
@@ -285,7 +285,7 @@ func newGuardedSite(t *testing.T, adjust ...func(*console.Options)) *guardedSite
 	return s
 }
 
-// fill replaces texts in braces.
+// fill replaces placeholders in braces.
 func (s *guardedSite) fill(text string) string {
 	for name, id := range s.things {
 		text = strings.ReplaceAll(text, "{"+name+"}", id)
@@ -375,16 +375,16 @@ func caseOf(t *testing.T, method, path string) routeCase {
 		}
 	}
 	if best.path == "" {
-		t.Errorf("a page leads to %s %s, which is no route", method, path)
+		t.Errorf("a page links to %s %s, which is no route", method, path)
 	}
 	return best
 }
 
 // unescaped is html.UnescapeString of the first group of each match.
 func unescaped(found [][]string) []string {
-	texts := make([]string, len(found))
+	all := make([]string, len(found))
 	for i, f := range found {
-		texts[i] = html.UnescapeString(f[1])
+		all[i] = html.UnescapeString(f[1])
 	}
-	return texts
+	return all
 }

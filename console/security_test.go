@@ -29,7 +29,7 @@ func TestCrossSiteWritesAreRejected(t *testing.T) {
 		}
 	}
 	if tried < 40 {
-		t.Errorf("only %d writes were tried", tried)
+		t.Errorf("only %d writes were sent", tried)
 	}
 	v.Get("/console").Want(http.StatusOK) // still signed in
 }
@@ -82,7 +82,7 @@ func TestLongWordsFit(t *testing.T) {
 	}
 }
 
-// Requests that are not what a browser sends get a page that says so.
+// Requests that no browser sends get an error page.
 func TestOddRequests(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)

@@ -23,7 +23,7 @@ func (c *Console) signInRoutes(pages *gin.RouterGroup) {
 type signInView struct {
 	Form form
 	Next string
-	// OpenID is where to sign in with the OpenID provider, "" without one.
+	// OpenID is the URL that signs in with the OpenID provider, "" if there is none.
 	OpenID, Provider string
 }
 
@@ -109,7 +109,7 @@ func (c *Console) chooseOrganization(r *request) error {
 	}
 	token, err := c.service.ChooseOrganization(r.ctx(), f.Value("choice"), f.Value("person"), r.client())
 	if errors.Is(err, service.ErrSignInFailed) {
-		return c.renderSignIn(r, http.StatusUnauthorized, "That took too long, or something has changed meanwhile. Sign in again.")
+		return c.renderSignIn(r, http.StatusUnauthorized, "That took too long, or something has changed in the meantime. Sign in again.")
 	}
 	if err != nil {
 		return err

@@ -111,14 +111,14 @@ func TestLimitsDoNotTellWhoExists(t *testing.T) {
 			t.Errorf("%s gets another page:\n%s", email, body)
 		}
 	}
-	// A forgotten password is asked for with the same response, however often.
+	// Asking again about a forgotten password gets the same response every time.
 	for range 5 {
 		s.NewVisitor().Post("/console/forgotten", url.Values{"email": {s.Email("bob")}}).Want(http.StatusOK)
 	}
 }
 
 // Links work once, even at a time, for a week or an hour, and not for people who were
-// deactivated meanwhile.
+// deactivated after the link was sent.
 func TestLinksWorkOnceAndExpire(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
@@ -293,7 +293,7 @@ func TestSessionsExpire(t *testing.T) {
 	idle.Get("/console").Want(http.StatusSeeOther)
 }
 
-// What changes acts on the next request, on every api.
+// A change acts on the next request, on every API server.
 func TestSessionsEndEverywhere(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*consoletest.Site) error{
@@ -346,10 +346,10 @@ func TestSignInLeadsOnlyToTheConsole(t *testing.T) {
 		form.Set("next", next)
 		v := s.NewVisitor()
 		if to := v.Post("/console/sign-in", form).Want(http.StatusSeeOther).Location(); to != want {
-			t.Errorf("next %q leads to %q, want %q", next, to, want)
+			t.Errorf("next %q redirects to %q, want %q", next, to, want)
 		}
 		if to := v.Get("/console/sign-in?next=" + url.QueryEscape(next)).Want(http.StatusSeeOther).Location(); to != want {
-			t.Errorf("for someone signed in, next %q leads to %q, want %q", next, to, want)
+			t.Errorf("for someone signed in, next %q redirects to %q, want %q", next, to, want)
 		}
 	}
 }

@@ -19,11 +19,11 @@ type startView struct {
 	Name    string
 	Notices []noticeRow
 	Unread  int
-	// Waiting are lists of work orders. Partly says that not all were looked at.
+	// Waiting are lists of work orders. Partly is true if not all work orders were searched.
 	Waiting []waitingList
 	Partly  bool
 	// Integrations is whether the viewer manages integrations. Then Failing are addresses
-	// that fail or are off, and Deliveries those of the last day.
+	// that fail or are off, and Deliveries counts the deliveries of the last day.
 	Integrations bool
 	Failing      []failingRow
 	Deliveries   []dayCount
@@ -35,7 +35,7 @@ type startView struct {
 type waitingList struct {
 	ID, Title string
 	Rows      []waitingRow
-	// All leads to all of them, More says that the list has only the first ones.
+	// All links to the full list; More is true if Rows has only the first ones.
 	All  string
 	More bool
 }
@@ -54,7 +54,7 @@ type failingRow struct {
 	State                          stateMark
 }
 
-// dayCount is how many deliveries of the last day have a status.
+// dayCount counts the last day's deliveries with a status.
 type dayCount struct {
 	State stateMark
 	Count string
@@ -65,7 +65,7 @@ type placeRow struct{ Text, URL, About string }
 
 var startPage = newPage[startView]("start.html")
 
-// shownNotices is how many notices the start page shows.
+// shownNotices limits the notices on the start page.
 const shownNotices = 5
 
 func (c *Console) showStart(r *request) error {

@@ -38,7 +38,7 @@ func TestStartShowsWhatWaits(t *testing.T) {
 	wantNot(t, page, "Nothing waits for you")
 	page = cat.Get("/console").Want(http.StatusOK, "Waiting for my review", "Check the belt")
 	wantNot(t, page, "Replace the filter")
-	// Each list leads to the same one with filters.
+	// Each list links to the work orders with the same filters.
 	for v, lists := range map[*consoletest.Visitor]map[string]string{
 		bob: {"assignee=me&amp;status=to_do": "1", "due=overdue": "1"}, cat: {"review=me": "2"},
 	} {

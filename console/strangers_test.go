@@ -43,7 +43,7 @@ func TestStrangersAreCountedByNetwork(t *testing.T) {
 	fresh.Get("/console").Want(http.StatusOK)
 }
 
-// A session's token has a MAC: a stored digest of a text without one is no session.
+// A session's token has a MAC: a stored digest of a string without one is no session.
 func TestForgedSessionsAreNotLookedUp(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
@@ -122,7 +122,7 @@ func withEvents(form url.Values, event string, n int) url.Values {
 	return form
 }
 
-// The etag of a form that has no place for what changed meanwhile is checked too.
+// The ETag is checked also for forms that cannot show what has changed.
 func TestStaleFormsOfEveryKindAreConflicts(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)

@@ -101,7 +101,7 @@ type teamView struct {
 }
 
 type memberRow struct {
-	// URL is the member's page, "" without one.
+	// URL is the member's page, or "" if there is none.
 	ID, Name, Email, URL, Remove string
 	State                        stateMark
 }

@@ -16,10 +16,10 @@ import (
 	"millwright/service"
 )
 
-// hostile is a text that must never be markup.
+// hostile is a string that must never be markup.
 const hostile = `<script>alert(1)</script>"'&{{.}} \u202egnp.exe`
 
-// fill sets every field of a view to something: texts to hostile ones, lists to two
+// fill sets every field of a view to something: strings to hostile, lists to two
 // elements, numbers to 2, pointers to values.
 func fill(v reflect.Value, depth int) {
 	switch v.Interface().(type) {
@@ -61,8 +61,8 @@ func fill(v reflect.Value, depth int) {
 	}
 }
 
-// Every template can be executed with an empty view and with one whose texts are hostile,
-// which stay texts.
+// Every template can be executed with an empty view and with a hostile one, whose strings
+// stay text.
 func TestEveryTemplateShowsItsView(t *testing.T) {
 	viewer := service.Viewer{Grants: models.AllOrganizationGrants, OrganizationName: hostile, ReadOnly: true}
 	viewer.Name = hostile

@@ -15,7 +15,7 @@ import (
 	"millwright/service/servicetest"
 )
 
-// atOnce sends forms at the same time and returns the responses in their order.
+// atOnce sends forms at the same time and returns the responses in order.
 func atOnce(send ...func() consoletest.Page) []consoletest.Page {
 	pages := make([]consoletest.Page, len(send))
 	var group sync.WaitGroup
@@ -31,7 +31,7 @@ func logged(s *consoletest.Site) int {
 	return servicetest.Value[int](s.Fixture, `SELECT count(*) FROM log`)
 }
 
-// harmless are the routes whose form may act twice: the second time changes nothing more. A
+// harmless are the routes whose form may act twice: the second time has no effect. A
 // person who signs in twice has two sessions.
 var harmless = []string{
 	"/console/sign-in", "/console/sign-in/organization", "/console/sign-in/again", "/console/sign-out", "/console/people/openid", "/console/notices/read", "/console/notices/:id/open",

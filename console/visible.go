@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// visible returns a text that receivers or other people wrote with its control and
+// visible returns a string that receivers or other people wrote with its control and
 // direction characters spelled out, so that it looks like what it is. Line ends and tabs stay.
 func visible(text string) string {
 	if !strings.ContainsFunc(text, isInvisible) {

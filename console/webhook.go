@@ -21,7 +21,7 @@ type AddressTester interface {
 // integrationWrite changes an integration.
 type integrationWrite func(ctx context.Context, actor service.Actor, id string) (service.IntegrationRecord, error)
 
-// webhookView is the page of an address.
+// webhookView is the webhook address page.
 type webhookView struct {
 	Webhook service.WebhookDetail
 	State   stateMark
@@ -30,7 +30,7 @@ type webhookView struct {
 	FailingSince, LastSuccess, LastAttempt, ShutOff, Off moment
 	LastAnswer                                           string
 	Counts                                               []countRow
-	// Missed is how many deliveries failed or were held.
+	// Missed is the number of deliveries that failed or were held.
 	Missed   string
 	Test     *testView
 	TestForm form
@@ -41,7 +41,7 @@ type webhookView struct {
 	Examples []codeSample
 }
 
-// countRow is how many deliveries of the address have a status.
+// countRow counts the address's deliveries with a status.
 type countRow struct {
 	State stateMark
 	Count string
@@ -54,7 +54,7 @@ type testView struct {
 	At      moment
 	Latency string
 	Answer  string
-	// Body and BodyNote are those of bodyText.
+	// Body and BodyNote are the results of bodyText.
 	Body, BodyNote string
 }
 
@@ -70,7 +70,7 @@ func webhookMark(h service.WebhookSummary) stateMark {
 	return stateMark{"good", "check", "On"}
 }
 
-// answerText says how a receiver answered, or why not.
+// answerText describes a receiver's response, or why there is none.
 func answerText(status *int, problem *string) string {
 	switch {
 	case status != nil:
@@ -201,7 +201,7 @@ func (c *Console) renewWebhookSecret(r *request) error {
 	return r.showSecrets(err, webhookSecrets(renewed, intro, "Back to the address"))
 }
 
-// maxTest is how long a person waits for a test: the receiver's time and that of the worker.
+// maxTest limits how long a person waits for a test: the receiver's time and the worker's.
 const maxTest = 15 * time.Second
 
 func (c *Console) testWebhook(r *request) error {

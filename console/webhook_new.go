@@ -36,7 +36,7 @@ type newWebhookView struct {
 	Form        form
 	Types       []option
 	Examples    []codeSample
-	// Allowed is how many addresses an integration may have; Full says that it has them.
+	// Allowed is the limit of addresses per integration; Full is true if it is reached.
 	Allowed int
 	Full    bool
 }
@@ -136,7 +136,7 @@ func (c *Console) createWebhook(r *request) error {
 	return r.showSecrets(err, webhookSecrets(created, "Deliveries to "+created.URL+" are signed with this secret.", "Send a test"))
 }
 
-// webhookSecrets is the page of a new signing secret.
+// webhookSecrets is the page that shows a new signing secret.
 func webhookSecrets(h service.Webhook, intro, next string) secretView {
 	page := webhookURL(h.ID)
 	return secretView{

@@ -82,7 +82,7 @@ func TestPagesAreLight(t *testing.T) {
 	if _, err := s.AssignWorkOrder(t.Context(), s.Viewer("ann"), service.Call{}, planned, []string{s.ID("ann")}, nil); err != nil {
 		t.Fatal(err)
 	}
-	tested := map[string][]string{ // by route; those of visitors begin with "-"
+	tested := map[string][]string{ // by route; paths of visitors begin with "-"
 		"/console": {""}, "/console/account": {""}, "/console/log": {"", "?what=work_order"}, "/console/notices": {""},
 		"/console/work-orders": {"", "?view=board", "?q=filter&node=HQ"},
 		"/console/people":      {"", "?q=a"}, "/console/people/new": {""}, "/console/people/openid": {""}, "/console/sign-in/again": {""}, "/console/people/:id": {s.ID("bob")}, "/console/people/:id/deactivate": {s.ID("bob")}, "/console/people/:id/ways-in": {s.ID("bob")},
@@ -107,7 +107,7 @@ func TestPagesAreLight(t *testing.T) {
 		"/console/work-orders/:id/edit": {full.record}, "/console/work-orders/:id/answers": {planned},
 		"/console/sign-in": {"-"}, "/console/forgotten": {"-"}, "/console/invite/:token": {"-" + full.invitation}, "/console/reset/:token": {"-" + full.reset},
 	}
-	noPages := map[string]string{"/": "leads to /console", "/console/log.csv": "a download", "/console/work-orders.csv": "a download"}
+	noPages := map[string]string{"/": "redirects to /console", "/console/log.csv": "a download", "/console/work-orders.csv": "a download"}
 	ann, visitor := scale{s.SignedIn("ann"), t}, scale{s.NewVisitor(), t}
 	for _, route := range s.Console.Routes() {
 		if route.Method != http.MethodGet || noPages[route.Path] != "" {
@@ -144,8 +144,8 @@ type fullTables struct {
 	invitation, reset string
 }
 
-// fillTables fills the tables of every page as those of a busy customer are: a full page of
-// each list, and texts that differ from row to row.
+// fillTables fills the tables of every page as a busy customer would: a full page of each
+// list, with content that differs from row to row.
 func fillTables(t *testing.T, s *consoletest.Site) fullTables {
 	t.Helper()
 	acme := s.Acme.OrganizationID

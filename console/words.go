@@ -9,7 +9,7 @@ import (
 // doneBefore is for a form that was sent before.
 const doneBefore = "before"
 
-// doneTexts say what a write did, on the page after it, by the parameter done.
+// doneTexts describe a write on the page after it, by the parameter done.
 var doneTexts = map[string]string{
 	doneBefore:         "This was done before. It was not done again.",
 	"saved":            "Saved.",
@@ -49,7 +49,7 @@ var doneTexts = map[string]string{
 	"none-selected":    "Nothing was selected, so nothing was redelivered.",
 }
 
-// actionWords say what someone did, by the actions of Log Records: "NAME …".
+// actionWords describe the actions of Log Records: "NAME …".
 var actionWords = map[string]string{
 	"integration.created":             "created the integration",
 	"integration.renamed":             "renamed the integration",
@@ -88,11 +88,11 @@ var actionWords = map[string]string{
 	"assignment.deleted":              "removed an assignment from the node",
 	"person.invited":                  "invited the person",
 	"person.joined":                   "accepted the invitation",
-	"person.renamed":                  "changed the own name",
+	"person.renamed":                  "changed their own name",
 	"person.access_changed":           "changed the person's permissions",
 	"person.deactivated":              "deactivated the person",
 	"person.activated":                "activated the person",
-	"person.password_changed":         "changed the own password",
+	"person.password_changed":         "changed their own password",
 	"person.password_reset":           "chose a new password with a link",
 	"person.password_set":             "set the person's password",
 	"person.reset_link_made":          "made a link for a new password",
@@ -133,7 +133,7 @@ func counted(n, most int, one, several string) string {
 	return plural(n, one, several)
 }
 
-// icon returns an icon of the layout's sprite. State is colour and icon and word, so icons
+// icon returns an icon of the layout's sprite. State is color and icon and word, so icons
 // are hidden from screen readers.
 func icon(name string) template.HTML {
 	return template.HTML(`<svg class="icon" aria-hidden="true" focusable="false"><use href="#icon-` + template.HTMLEscapeString(name) + `"></use></svg>`) //nolint:gosec // escaped

@@ -35,7 +35,7 @@ func (q shownWorkOrders) status() string {
 	return string(q.Status)
 }
 
-// parameters are those of the search in a URL, in pairs of name and value.
+// parameters are the search as URL parameters, in pairs of name and value.
 func (q shownWorkOrders) parameters() []string {
 	when := func(condition bool, value string) string {
 		if condition {
@@ -74,7 +74,7 @@ type workOrderFilterView struct {
 	Status, Priority, Due, Review, Kind []option
 	Node, Assignee, Creator, External   string
 	OnlyNode, OnBoard                   bool
-	// More says that one of the rarer filters is set.
+	// More is true if one of the rarer filters is set.
 	More bool
 }
 
@@ -107,7 +107,7 @@ var (
 	searchOverdue = service.WorkOrderSearch{Overdue: true}
 )
 
-// workOrderShortcuts lead to searches that people often make.
+// workOrderShortcuts link to searches that people often make.
 func (r *request) workOrderShortcuts(q shownWorkOrders, board bool) []shortcut {
 	var all []shortcut
 	for _, s := range []struct {
@@ -155,7 +155,7 @@ var (
 	reviewTexts  = map[service.ReviewWait]string{service.ReviewByAnyone: "waiting for a review", service.ReviewByMe: "waiting for my review"}
 )
 
-// whoIs says for whom a text of a filter stands.
+// whoIs returns the name of the person that a filter's value stands for.
 func whoIs(text, me string, found []service.NamedRecord) string {
 	if text == service.SearchMe {
 		return me

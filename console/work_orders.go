@@ -16,7 +16,7 @@ func (c *Console) workOrderListRoutes(pages *gin.RouterGroup) {
 	pages.GET("/work-orders.csv", c.signedIn(c.exportWorkOrders))
 }
 
-// workOrdersPerPage is how many work orders a page of the list has.
+// workOrdersPerPage is the page size of the list.
 const workOrdersPerPage = 50
 
 // workOrdersView is a list of work orders, or a board of them.
@@ -30,23 +30,23 @@ type workOrdersView struct {
 	// Shortcuts are searches that people often make.
 	Shortcuts []shortcut
 	// Filters name the filters, each with the list without it. Clear is the list without any,
-	// "" without any.
+	// "" if no filter is set.
 	Filters []shortcut
 	Clear   string
-	// List and CSV lead to the same search as a list and as a file, ToBoard as a board.
+	// List and CSV link to the same search as a list and as a file, ToBoard as a board.
 	List, ToBoard, CSV string
 	// SearchedTo is where the search stopped, and SearchOn continues it.
 	SearchedTo moment
 	SearchOn   string
-	// New leads to the form of a new work order, "" if the plan or the organization has none.
+	// New links to the form of a new work order, "" if the plan or the organization has none.
 	New string
-	// Charts are those of all work orders: on the first page, without filters.
+	// Charts links to the charts of all work orders: on the first page, without filters.
 	Charts chartLink
-	// Later says that this is not the first page.
+	// Later is true if this is not the first page.
 	Later bool
 }
 
-// shortcut leads to a search. Current says that it is the one that is shown.
+// shortcut links to a search. Current is true if it is the search that is shown.
 type shortcut struct {
 	Text, URL string
 	Current   bool
@@ -55,7 +55,7 @@ type shortcut struct {
 type workOrderRow struct {
 	Number, Title, URL string
 	Customer           string
-	// Where leads to the node if the person sees it.
+	// Where links to the node if the person sees it.
 	Where    placeView
 	State    stateMark
 	Priority stateMark
@@ -156,7 +156,7 @@ func namesOf(identities []models.NamedIdentity) []string {
 type boardColumn struct {
 	ID    string
 	State stateMark
-	// Count says how many work orders there are, Older leads to more than the cards.
+	// Count is the number of work orders; Older links to those without a card.
 	Count, Older string
 	Cards        []workOrderRow
 }

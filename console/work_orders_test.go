@@ -124,7 +124,7 @@ func TestTheListShowsWhatIsToBeDone(t *testing.T) {
 	s.SignedIn("zed").Get("/console/work-orders").Want(http.StatusOK, "There is no work order that you may read")
 }
 
-// The board counts the work orders of each status and leads to those that it does not show.
+// The board counts the work orders of each status and links to those that it does not show.
 func TestTheBoardCounts(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)

@@ -34,34 +34,34 @@ type workOrderView struct {
 	State, Priority         stateMark
 	// Customer is whose work order it is, for a service company.
 	Customer string
-	// Where leads to the node if the person sees it, Code is the node's.
+	// Where links to the node if the person sees it, Code is the node's.
 	Where                       placeView
 	Code                        string
 	Description, ExternalID     string
 	CancelReason, Creator, Form string
 	Due, Created, Changed       moment
 	Completed, Cancelled        moment
-	// Stale and Problem say why what the person did was rejected.
+	// Stale and Problem explain why the person's form was rejected.
 	Stale   *changedView
 	Problem string
 	People  []assignedRow
 	Answers []answerRow
 	// May is what the person may do, by the names of service.WorkOrderAction.
 	May map[string]bool
-	// ToReview says that completing sends the work order to its consultants.
+	// ToReview is true if completing sends the work order to its consultants.
 	ToReview             bool
 	StepForm, ReviewForm form
 	Forbidden            []forbiddenRow
 	History              []changeLine
 	Pager                pager
-	// Deliveries leads to those of the work order, "" without the permission.
+	// Deliveries links to the work order's deliveries, "" without the permission.
 	Deliveries string
 }
 
 // assignedRow is someone who works on the work order or reviews it.
 type assignedRow struct {
 	ID, Name, Kind, Role, Email, Phone string
-	// URL is their page, "" for none that the person may open.
+	// URL is their page, "" if the person may not open it.
 	URL string
 	// Remove is whether the person may remove them, Kept why no one may.
 	Remove bool
@@ -173,7 +173,7 @@ var identityKinds = map[models.IdentityKind]string{
 	models.KindPerson: "Person", models.KindTeam: "Team", models.KindOrganization: "Organization", models.KindIntegration: "Integration",
 }
 
-// answerValue returns an answer as text, "" for none.
+// answerValue returns an answer as text, or "" if there is none.
 func answerValue(q models.AnsweredRecord) string {
 	label := func(value any) string {
 		for _, o := range q.Options {

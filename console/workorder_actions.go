@@ -106,7 +106,7 @@ type assigneesView struct {
 	Title, Page, Search string
 	Form                form
 	Choices, Roles      []option
-	// More says that there are more choices: search for them.
+	// More is true if there are more choices: search for them.
 	More bool
 }
 

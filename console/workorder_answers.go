@@ -20,12 +20,12 @@ type answersView struct {
 	Form form
 	// Name is the work order's number and title, Back its page, FormName the form's.
 	Name, Back, FormName string
-	// Forbidden is the rule that forbids answers, "" for none.
+	// Forbidden is the rule that forbids answers, or "" if there is none.
 	Forbidden string
 	Questions []field
 	// Asked are the ids of the questions: browsers leave choices without an answer out.
 	Asked string
-	// Complete is what the button says that also completes the work.
+	// Complete is the label of the button that also completes the work.
 	Complete string
 }
 
@@ -33,7 +33,7 @@ var answersPage = newPage[answersView]("workorder_answers.html")
 
 func (c *Console) showAnswers(r *request) error { return c.renderAnswers(r, http.StatusOK, nil) }
 
-// renderAnswers shows the questions with their answers, or with those of a form that was rejected.
+// renderAnswers shows the questions with the stored answers, or with a rejected form's.
 func (c *Console) renderAnswers(r *request, status int, rejected *form) error {
 	detail, err := c.service.WorkOrderDetail(r.ctx(), r.actor(), r.Param("id"), 0)
 	if err != nil {
@@ -122,19 +122,19 @@ func shownAnswer(q models.AnsweredRecord) []string {
 // sameAnswers reports whether two answers are shown alike.
 func sameAnswers(a, b []string) bool {
 	given := func(values []string) []string {
-		var texts []string
+		var trimmed []string
 		for _, v := range values {
 			if v = strings.TrimSpace(strings.ReplaceAll(v, "\r\n", "\n")); v != "" {
-				texts = append(texts, v)
+				trimmed = append(trimmed, v)
 			}
 		}
-		return texts
+		return trimmed
 	}
 	return slices.Equal(given(a), given(b))
 }
 
 // answerWorkOrder saves the answers that differ from what the form showed, and completes the
-// work if the button says so.
+// work if that button was pressed.
 func (c *Console) answerWorkOrder(r *request) error {
 	f, err := r.sentForm()
 	if err != nil {
@@ -171,7 +171,7 @@ func givenAnswers(f form, questions []models.AnsweredRecord) []service.GivenAnsw
 	return answers
 }
 
-// givenAnswer is the answer to a question, nil for none.
+// givenAnswer is the answer to a question, nil if it was left empty.
 func givenAnswer(f form, q models.AnsweredRecord) any {
 	text := f.Value(q.ID)
 	switch {

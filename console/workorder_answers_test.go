@@ -50,7 +50,7 @@ func TestAWorkOrderIsAnswered(t *testing.T) {
 	page := v.Get(path).Want(http.StatusOK, "Filter state (required to complete)", "Running hours (required to complete)", `inputmode="numeric"`, `inputmode="decimal"`, `type="radio"`, `type="checkbox"`)
 	form := answersForm(s, page, "q_state", "o_dirty", "q_parts", "o_belt", "q_parts", "o_filter", "q_hours", " 120 ", "q_pressure", "12.50", "q_note", "Belt\r\nworn <b>")
 	if to := v.Post(path, form).Want(http.StatusSeeOther).Location(); to != "/console/work-orders/"+id+"?done=answered" {
-		t.Errorf("it leads to %s", to)
+		t.Errorf("it redirects to %s", to)
 	}
 	const all = `q_state="o_dirty" q_parts=["o_belt", "o_filter"] q_hours=120 q_pressure=12.50 q_note="Belt\nworn <b>"`
 	if got := storedAnswers(s, id); got != all {
@@ -148,7 +148,7 @@ func TestAnswersOverOthers(t *testing.T) {
 	}
 }
 
-// A work order without a form can be completed on the page of its answers.
+// A work order without a form can be completed on its answers page.
 func TestAWorkOrderWithoutAFormIsCompleted(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)

@@ -24,7 +24,7 @@ type editWorkOrderView struct {
 	Form form
 	// Name is the work order's number and title, Back its page.
 	Name, Back string
-	// Forbidden is the rule that forbids changes, "" for none.
+	// Forbidden is the rule that forbids changes, or "" if there is none.
 	Forbidden string
 	// Now are the fields that others changed while the form was filled, as they are now.
 	Now        []factRow
@@ -61,8 +61,8 @@ func (r *request) editValues(record models.WorkOrderRecord) url.Values {
 	return values
 }
 
-// sameText reports whether a field shows the text: browsers change line ends, drop those of
-// fields with one line, and forms leave white space around a text out.
+// sameText reports whether a field shows the text: browsers change line ends, drop them in
+// fields with one line, and forms trim white space.
 func sameText(a, b string) bool {
 	flat := strings.NewReplacer("\r", "", "\n", "")
 	return flat.Replace(strings.TrimSpace(a)) == flat.Replace(strings.TrimSpace(b))
@@ -103,7 +103,7 @@ func differences(now, entered url.Values) (rows []factRow) {
 }
 
 // editWorkOrder changes the fields that differ from what the form showed, so that a time
-// keeps its seconds and a text its line ends.
+// keeps its seconds and a description its line ends.
 func (c *Console) editWorkOrder(r *request) error {
 	f, err := r.sentForm()
 	if err != nil {

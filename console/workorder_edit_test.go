@@ -38,7 +38,7 @@ func TestAWorkOrderIsEdited(t *testing.T) {
 	page := v.Get(path).Want(http.StatusOK, `value="2026-07-01T09:30"`, "Due (Europe/Helsinki)", "First\r\nsecond</textarea>")
 	form := page.Form("title", "Replacethe filter", "description", "First\r\nsecond", "priority", "high", "target_date", "2026-07-01T09:30", "external_id", "")
 	if to := v.Post(path, form).Want(http.StatusSeeOther).Location(); to != "/console/work-orders/"+id+"?done=saved" {
-		t.Errorf("it leads to %s", to)
+		t.Errorf("it redirects to %s", to)
 	}
 	record := workOrder(t, s, id)
 	if record.Title != "Replace\nthe filter" || *record.Description != "First\r\nsecond" || record.TargetDate.String() != "2026-07-01T06:30:15.000Z" || record.Priority != models.PriorityHigh {
@@ -88,7 +88,7 @@ func TestAnEditOverAnotherChange(t *testing.T) {
 	if workOrder(t, s, id).Title != "Bob's title" {
 		t.Error("the form cannot be saved on purpose")
 	}
-	// If a rule forbids the change by now, the page says so and still shows what was entered.
+	// If a rule forbids the change by now, the page names it and still shows what was entered.
 	late := bob.Get(path).Form("title", "Too late")
 	if _, err := s.CancelWorkOrder(t.Context(), s.Viewer("ann"), service.Call{}, id, nil); err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestAnEditOverAnotherChange(t *testing.T) {
 }
 
 // Someone who may not change or answer a work order reads the rule; one who may not read it
-// gets the page of an unknown one.
+// gets the same page as for an unknown one.
 func TestWhyAWorkOrderCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)

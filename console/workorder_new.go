@@ -44,7 +44,7 @@ type sourceFeedback struct{ ID, Subject, URL string }
 
 var newWorkOrderPage = newPage[newWorkOrderView]("workorder_new.html")
 
-// noManualWorkOrders says why no one can create work orders.
+// noManualWorkOrders is the rule that forbids creating work orders.
 const noManualWorkOrders = "The organization's plan does not include work orders that people create."
 
 // priorityOptions are the priorities as people choose them.
@@ -153,12 +153,12 @@ func (c *Console) renderNewWorkOrder(r *request, status int, f form) error {
 	return newWorkOrderPage.render(r, status, view)
 }
 
-// candidateKinds say what a candidate is that is not a person.
+// candidateKinds name the kinds of candidates other than people.
 var candidateKinds = map[models.IdentityKind]string{
 	models.KindTeam: "team", models.KindOrganization: "service company", models.KindIntegration: "integration",
 }
 
-// workersHint says who works on a work order for which no worker is chosen.
+// workersHint names the people who get a work order for which no worker is chosen.
 func workersHint(managers []string) string {
 	if len(managers) == 0 {
 		return "Choose at least one: no inventory manager is responsible for this node."
@@ -166,7 +166,7 @@ func workersHint(managers []string) string {
 	return "If you choose none, it goes to the inventory managers: " + strings.Join(managers, ", ") + "."
 }
 
-// whyNot says why a person may create no work order on a node.
+// whyNot returns the reason why a person may not create work orders on a node.
 func whyNot(err error, node string) string {
 	if models.CodeOf(err) == models.CodePermissionDenied {
 		return "Your permissions on " + node + " do not include “" + nodeGrants[models.GrantWorkOrdersCreate] + "”. Its inventory managers can give them to you."
@@ -233,10 +233,10 @@ type workOrderNodeView struct {
 	Search    string
 	// Levels is the page with the uppermost nodes.
 	Levels string
-	// Found are the nodes that the search has found, Level those of a level of the inventory.
+	// Found are the nodes that the search has found, Level the nodes of a level of the inventory.
 	Found, Level []nodePlace
 	MoreFound    bool
-	// Above lead to the levels above, Here is the node whose children are shown.
+	// Above link to the levels above, Here is the node whose children are shown.
 	Above []nodePlace
 	Here  nodePlace
 	Pager pager
@@ -262,8 +262,8 @@ func placeOf(node models.NodeReference) nodePlace {
 	return nodePlace{Name: node.Name, Kind: nodeKinds[node.Kind], Code: valueOf(node.ExternalID), Where: whereOf(node.Path)}
 }
 
-// chooseNode shows the nodes on which the person may create work orders: those that a search
-// finds, and a level of the inventory. forbidden says why another one cannot be chosen.
+// chooseNode shows the nodes on which the person may create work orders: the results of a
+// search, and a level of the inventory. forbidden is the reason for rejecting another one.
 func (c *Console) chooseNode(r *request, source *sourceFeedback, forbidden string) error {
 	view := workOrderNodeView{Forbidden: forbidden, Feedback: source, Search: strings.TrimSpace(r.Query("q"))}
 	feedback := ""

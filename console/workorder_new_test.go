@@ -44,7 +44,7 @@ func TestAWorkOrderIsCreated(t *testing.T) {
 	to := v.Post("/console/work-orders", form).Want(http.StatusSeeOther).Location()
 	id, done, _ := strings.Cut(strings.TrimPrefix(to, "/console/work-orders/"), "?")
 	if done != "done=created" {
-		t.Errorf("it leads to %s", to)
+		t.Errorf("it redirects to %s", to)
 	}
 	record := workOrder(t, s, id)
 	if record.Title != "Replace the filter" || *record.Description != "First line\nsecond" || record.Priority != models.PriorityHigh || record.TargetDate.String() != "2026-07-01T06:30:00.000Z" ||
@@ -52,9 +52,9 @@ func TestAWorkOrderIsCreated(t *testing.T) {
 		record.Consultants[0] != s.ID("cat") || *record.ExternalID != "PO-7" || record.CreatedBy != s.ID("bob") {
 		t.Errorf("the work order is %+v", record)
 	}
-	// Sent again, it leads to the same one.
+	// Sent again, it redirects to the same one.
 	if to := v.Post("/console/work-orders", form).Want(http.StatusSeeOther).Location(); to != "/console/work-orders/"+id+"?done=before" {
-		t.Errorf("the second time leads to %s", to)
+		t.Errorf("the second time redirects to %s", to)
 	}
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM work_orders`); n != 1 {
 		t.Errorf("%d work orders", n)
@@ -163,8 +163,8 @@ func TestWhyNoWorkOrderCanBeCreated(t *testing.T) {
 	}
 }
 
-// A work order that is made of feedback begins with its texts and its node, of which another
-// can be chosen.
+// A work order made from feedback begins with its subject, description and node, of which
+// another can be chosen.
 func TestAWorkOrderIsMadeOfFeedback(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
@@ -184,7 +184,7 @@ func TestAWorkOrderIsMadeOfFeedback(t *testing.T) {
 	v.Post("/console/work-orders", page.Form("title", "")).Want(http.StatusUnprocessableEntity, "Made of the feedback")
 	to := v.Post("/console/work-orders", page.Form("title", "The fan rattles")).Want(http.StatusSeeOther).Location()
 	if !strings.HasPrefix(to, "/console/work-orders/wo_") {
-		t.Errorf("it leads to %s", to)
+		t.Errorf("it redirects to %s", to)
 	}
 	// Feedback that the person may not read is the same as none.
 	s.Exec(`UPDATE permission_definitions SET grants = array_remove(grants, 'feedback.read') WHERE id = $1`, s.ID("working"))

@@ -159,7 +159,7 @@ func TestAssignAndRemovePeople(t *testing.T) {
 	form.Set("identity", s.ID("bob"))
 	ann.Post(path+"/unassign", form).Want(http.StatusSeeOther)
 	ann.Get(path).Want(http.StatusOK, "removed Bob Stone as worker")
-	// The last worker stays, and the page says so.
+	// The last worker stays, and the page explains why.
 	form = ann.Get(path).Form()
 	form.Set("identity", s.ID("dan"))
 	ann.Post(path+"/unassign", form).Want(http.StatusUnprocessableEntity, "A work order needs at least one worker.")
@@ -301,7 +301,7 @@ func TestACustomersWorkOrder(t *testing.T) {
 	pia.Get(path).Want(http.StatusOK, "<bdi>Pia Frost</bdi> added Pia Frost as worker.")
 }
 
-// A page has thirty changes, and leads to older ones.
+// A page shows thirty changes and links to older ones.
 func TestTheHistoryHasPages(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)

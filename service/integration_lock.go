@@ -33,7 +33,7 @@ var integrationRightsColumns = `@operator OR ` + with(managesIntegrations, "acto
 func (r integrationRights) mayGive(grants []string) error {
 	for _, grant := range grants {
 		if !r.Admin && !slices.Contains(r.Held, grant) {
-			return models.Errorf(models.CodePermissionDenied, "Only someone who has the permission %s, or an administrator, gives it to an integration.", grant)
+			return models.Errorf(models.CodePermissionDenied, "Only someone who has the %s permission, or an administrator, gives it to an integration.", grant)
 		}
 	}
 	return nil

@@ -185,7 +185,7 @@ func queueReadsLog(pipeline *pgx.Batch, actor Actor) {
 		if err := row.Scan(&may); err != nil || may {
 			return err
 		}
-		return models.Errorf(models.CodePermissionDenied, "Reading the log requires the permission Log Records.")
+		return models.Errorf(models.CodePermissionDenied, "Reading the log requires the Log Records permission.")
 	})
 }
 

@@ -14,7 +14,7 @@ const managesPeople = `EXISTS (SELECT FROM people a JOIN organization_rights r O
 		WHERE a.id = {actor} AND r.organization_id = {organization} AND 'people' = ANY (r.grants))`
 
 func errNoPeopleGrant() *models.Error {
-	return models.Errorf(models.CodePermissionDenied, "Managing people and teams requires the permission People.")
+	return models.Errorf(models.CodePermissionDenied, "Managing people and teams requires the People permission.")
 }
 
 // queueMayManagePeople has the round trip fail unless the actor may manage the people and
@@ -76,7 +76,7 @@ func (o lockedOrganization) mayManage(admin bool, grants []string) error {
 	}
 	for _, grant := range grants {
 		if !slices.Contains(o.Held, grant) {
-			return models.Errorf(models.CodePermissionDenied, "Only someone who has the permission %s, or an administrator, manages people with it.", grant)
+			return models.Errorf(models.CodePermissionDenied, "Only someone who has the %s permission, or an administrator, manages people with it.", grant)
 		}
 	}
 	return nil

@@ -226,22 +226,22 @@ func (b *Browser) Text(selector string) (text string) {
 	return text
 }
 
-// WantText waits until the main part contains the texts.
-func (b *Browser) WantText(texts ...string) { b.t.Helper(); b.wantText(true, texts) }
+// WantText waits until the main part contains all of the strings.
+func (b *Browser) WantText(want ...string) { b.t.Helper(); b.wantText(true, want) }
 
-// WantNoText waits until the main part contains none of the texts.
-func (b *Browser) WantNoText(texts ...string) { b.t.Helper(); b.wantText(false, texts) }
+// WantNoText waits until the main part contains none of the strings.
+func (b *Browser) WantNoText(unwanted ...string) { b.t.Helper(); b.wantText(false, unwanted) }
 
-func (b *Browser) wantText(want bool, texts []string) {
+func (b *Browser) wantText(contained bool, parts []string) {
 	b.t.Helper()
 	b.await(func(ctx context.Context) (missing string) {
 		got, err := chromedp.Run(ctx, chromedp.Text(chromedp.CSS("main")))
 		if err != nil || got == "" {
 			return fmt.Sprintf("the page has no text (%v)", err)
 		}
-		for _, text := range texts {
-			if strings.Contains(got, text) != want {
-				return fmt.Sprintf("that the page contains %q is %t", text, !want)
+		for _, text := range parts {
+			if strings.Contains(got, text) != contained {
+				return fmt.Sprintf("that the page contains %q is %t", text, !contained)
 			}
 		}
 		return ""

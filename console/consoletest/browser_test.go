@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Without a browser, tests say what to install.
+// Without a browser, tests fail with an error that names the package to install.
 func TestWithoutChromium(t *testing.T) {
 	t.Setenv("CHROMIUM", "")
 	t.Setenv("PATH", t.TempDir())

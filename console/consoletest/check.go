@@ -58,12 +58,12 @@ func (b *Browser) Check(name string) {
 			} else {
 				b.checkAccess(where, colorRules)
 			}
-			if folder := os.Getenv("CONSOLE_SCREENSHOTS"); folder != "" && name != "" {
-				b.picture(filepath.Join(folder, fmt.Sprintf("%s-%s-%d.png", name, theme, width)))
+			if directory := os.Getenv("CONSOLE_SCREENSHOTS"); directory != "" && name != "" {
+				b.picture(filepath.Join(directory, fmt.Sprintf("%s-%s-%d.png", name, theme, width)))
 			}
 		}
 		if layouts["light"] != layouts["dark"] {
-			b.t.Errorf("%s, %d px: the themes differ in more than colours", name, width)
+			b.t.Errorf("%s, %d px: the themes differ in more than colors", name, width)
 		}
 	}
 	b.resize(widths[0])
@@ -71,8 +71,8 @@ func (b *Browser) Check(name string) {
 	b.setScripts(b.scripts)
 }
 
-// CheckTexts is Check for a page that Check has seen with other texts. Texts change what fits and
-// what a policy sees, and not the colours: axe-core runs once, where there is the least room.
+// CheckTexts is Check for a page that Check has seen with other content. Content changes what
+// fits and what a policy blocks, but not the colors: axe-core runs once, at the narrowest width.
 func (b *Browser) CheckTexts(name string) {
 	b.t.Helper()
 	b.settle()
@@ -86,13 +86,13 @@ func (b *Browser) CheckTexts(name string) {
 }
 
 // layout evaluates to the place of each element, and whether it is visible. If both themes have
-// the same layout, only the rules about colours can find something in just one of them.
+// the same layout, only the rules about colors can find something in just one of them.
 const layout = `[...document.querySelectorAll("body *")].map(e => {
 	const r = e.getBoundingClientRect()
 	return [r.x, r.y, r.width, r.height, e.checkVisibility({visibilityProperty: true, opacityProperty: true})].join()
 }).join(";")`
 
-// What axe-core checks: the rules of WCAG 2.2 AA, and those of them that look at colours.
+// What axe-core checks: the rules of WCAG 2.2 AA, and the color rules among them.
 const (
 	allRules   = `{type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}`
 	colorRules = `{type: "rule", values: ["color-contrast", "link-in-text-block"]}`
@@ -197,8 +197,8 @@ const minPictureHeight, pictureHeight = 540, 1600
 
 // brokenWords evaluates to the words of headings that take two lines, except for long ones.
 const brokenWords = `[...document.querySelectorAll("main h1")].flatMap(heading => {
-	const broken = [], texts = document.createTreeWalker(heading, NodeFilter.SHOW_TEXT), range = document.createRange()
-	for (let text; text = texts.nextNode();) for (const word of text.data.matchAll(/(?<!\S)\S{1,16}(?!\S)/g)) {
+	const broken = [], walker = document.createTreeWalker(heading, NodeFilter.SHOW_TEXT), range = document.createRange()
+	for (let text; text = walker.nextNode();) for (const word of text.data.matchAll(/(?<!\S)\S{1,16}(?!\S)/g)) {
 		range.setStart(text, word.index)
 		range.setEnd(text, word.index + word[0].length)
 		if (new Set([...range.getClientRects()].map(r => r.top)).size > 1) broken.push(word[0])
@@ -216,7 +216,7 @@ type Look struct {
 }
 
 // Picture checks that the page that the browser shows was loaded with status 200, that it fits
-// a desk and a telephone, where no heading breaks within a word, and that the browser has reported no problem. With CONSOLE_DOCS=folder it keeps the
+// a desk and a telephone, where no heading breaks within a word, and that the browser has reported no problem. With CONSOLE_DOCS=DIRECTORY it keeps the
 // upper part as NAME-THEME-WIDTH.png for each look there. It returns these names.
 func (b *Browser) Picture(name string, looks ...Look) (names []string) {
 	b.t.Helper()
@@ -231,14 +231,14 @@ func (b *Browser) Picture(name string, looks ...Look) (names []string) {
 		b.t.Errorf("%s: on a telephone the heading breaks within %q", name, broken)
 	}
 	b.wantNoProblems(name)
-	folder := os.Getenv("CONSOLE_DOCS")
-	if folder != "" {
+	directory := os.Getenv("CONSOLE_DOCS")
+	if directory != "" {
 		b.WantNoText("not available just now") // charts have little time
 	}
 	for _, look := range looks {
 		names = append(names, fmt.Sprintf("%s-%s-%d.png", name, look.Theme, look.Width))
-		if folder != "" {
-			b.keep(filepath.Join(folder, names[len(names)-1]), look)
+		if directory != "" {
+			b.keep(filepath.Join(directory, names[len(names)-1]), look)
 		}
 	}
 	b.setTheme("")
@@ -263,12 +263,12 @@ func (b *Browser) keep(path string, look Look) {
 	b.save(path, content.Bytes())
 }
 
-// pictureColors is how many colours pictures have: with more, files are larger and look the same.
+// pictureColors is the number of colors in a picture: with more, files are larger and look the same.
 const pictureColors = 96
 
-// paletted returns the picture down to a height with few colours, which makes its file a third
+// paletted returns the picture down to a height with few colors, which makes its file a third
 // as large. The most frequent one is first; then comes the one whose pixels are worst off, by
-// their number and distance, so that a rare colour is not lost among the greys of letters' edges.
+// their number and distance, so that a rare color is not lost among the grays of letters' edges.
 func paletted(shown image.Image, height int) *image.Paletted {
 	size := shown.Bounds()
 	size.Max.Y = min(size.Max.Y, size.Min.Y+height)
@@ -306,7 +306,7 @@ func paletted(shown image.Image, height int) *image.Paletted {
 	return drawn
 }
 
-// distance is the square of the distance of two colours.
+// distance is the square of the distance of two colors.
 func distance(a, b color.RGBA) int {
 	square := func(a, b uint8) int { return (int(a) - int(b)) * (int(a) - int(b)) }
 	return square(a.R, b.R) + square(a.G, b.G) + square(a.B, b.B)

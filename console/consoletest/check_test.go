@@ -94,7 +94,7 @@ func TestCheckFindsProblems(t *testing.T) {
 	}
 }
 
-// A picture with few colours keeps a colour that few pixels have.
+// A picture with few colors keeps a color that few pixels have.
 func TestPicturesKeepRareColors(t *testing.T) {
 	t.Parallel()
 	shown, rare := image.NewRGBA(image.Rect(0, 0, 256, 20)), color.RGBA{0x6b, 0x3f, 0xa0, 0xff}
@@ -107,6 +107,6 @@ func TestPicturesKeepRareColors(t *testing.T) {
 	shown.Set(8, 3, rare)
 	drawn := paletted(shown, 10)
 	if got := drawn.At(7, 3); got != rare || len(drawn.Palette) != pictureColors || drawn.Bounds().Dy() != 10 {
-		t.Errorf("the rare colour is drawn as %v, with %d colours, %d px high", got, len(drawn.Palette), drawn.Bounds().Dy())
+		t.Errorf("the rare color is drawn as %v, with %d colors, %d px high", got, len(drawn.Palette), drawn.Bounds().Dy())
 	}
 }

@@ -16,7 +16,7 @@ import (
 // longer than most pages.
 type chromium struct {
 	mu sync.Mutex
-	// users is how many tests use it, and Run.
+	// users counts the tests that use it, and Run.
 	users int
 	// context is of its first tab, nil while it does not run; end ends it.
 	context context.Context
@@ -58,7 +58,7 @@ func (c *chromium) release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.users--; c.users == 0 && c.context != nil {
-		_ = chromedp.Cancel(c.context) // ends the process, so that its folder can be removed
+		_ = chromedp.Cancel(c.context) // ends the process, so that its directory can be removed
 		c.end()
 		c.context = nil
 	}
@@ -69,12 +69,12 @@ func (c *chromium) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	folder, err := os.MkdirTemp("", "millwright-chromium-")
+	directory, err := os.MkdirTemp("", "millwright-chromium-")
 	if err != nil {
 		return err
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.UserDataDir(folder),
+		chromedp.ExecPath(path), chromedp.UserDataDir(directory),
 		// Containers have no user namespaces and a small /dev/shm.
 		chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true), chromedp.DisableGPU,
 		// Scrolling that takes its time would move what a test is about to click.
@@ -86,7 +86,7 @@ func (c *chromium) start(ctx context.Context) error {
 	c.end = func() {
 		end()
 		endAllocator()
-		_ = os.RemoveAll(folder)
+		_ = os.RemoveAll(directory)
 	}
 	if err := chromedp.Do(ctx); err != nil {
 		c.end()
@@ -96,7 +96,7 @@ func (c *chromium) start(ctx context.Context) error {
 	return nil
 }
 
-// findChromium returns the program. The error says what to install.
+// findChromium returns the program. The error names the package to install.
 func findChromium() (path string, err error) {
 	if path = os.Getenv("CHROMIUM"); path != "" {
 		return path, nil

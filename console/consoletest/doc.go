@@ -11,7 +11,7 @@
 // All tabs of a test program share one process of Chromium, each with its own cookies; Run
 // keeps it between the tests.
 // Its program is CHROMIUM, or the first of the usual programs on PATH. Without it a test fails
-// with a sentence that says what to install. With CONSOLE_SCREENSHOTS=folder, Check saves
+// with an error that names the package to install. With CONSOLE_SCREENSHOTS=DIRECTORY, Check saves
 // pictures of the pages there.
 //
 // Only tests import this package.

@@ -84,7 +84,7 @@ func (b *Browser) SkipToContent() {
 	b.await(func(ctx context.Context) (missing string) {
 		at, err := chromedp.Run(ctx, chromedp.Evaluate[focused](readFocus))
 		if err != nil || !at.Visible || at.Name != "Skip to the content" {
-			return fmt.Sprintf("the first Tab leads to %s at %s, visible: %t (%v)", at.HTML, at.Place, at.Visible, err)
+			return fmt.Sprintf("the first Tab focuses %s at %s, visible: %t (%v)", at.HTML, at.Place, at.Visible, err)
 		}
 		return ""
 	})
@@ -92,7 +92,7 @@ func (b *Browser) SkipToContent() {
 	b.await(func(ctx context.Context) (missing string) {
 		in, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`document.activeElement === document.querySelector("main")`))
 		if err != nil || !in {
-			return fmt.Sprintf("the skip link does not lead to the main part (%v)", err)
+			return fmt.Sprintf("the skip link does not focus the main part (%v)", err)
 		}
 		return ""
 	})

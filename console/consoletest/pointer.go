@@ -41,9 +41,9 @@ func (b *Browser) Entered(name string) string {
 // and content.
 func (b *Browser) Download(text string) (name string, content []byte) {
 	b.t.Helper()
-	folder := b.t.TempDir()
+	directory := b.t.TempDir()
 	_, err := chromedp.CallBrowser(b.Context, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
-		Behavior: browser.SetDownloadBehaviorBehaviorAllow, BrowserContextID: chromedp.FromContext(b.Context).BrowserContextID, DownloadPath: folder,
+		Behavior: browser.SetDownloadBehaviorBehaviorAllow, BrowserContextID: chromedp.FromContext(b.Context).BrowserContextID, DownloadPath: directory,
 	})
 	if err != nil {
 		b.t.Fatal(err)
@@ -51,14 +51,14 @@ func (b *Browser) Download(text string) (name string, content []byte) {
 	b.settle()
 	b.Do(chromedp.Click(chromedp.Search(fmt.Sprintf(`//main//a[normalize-space(.)=%q]`, text)), chromedp.NodeVisible))
 	b.await(func(context.Context) (missing string) {
-		files, err := os.ReadDir(folder)
+		files, err := os.ReadDir(directory)
 		if err != nil || len(files) != 1 || filepath.Ext(files[0].Name()) == ".crdownload" {
-			return fmt.Sprintf("%q leads to no file (%v, %v)", text, files, err)
+			return fmt.Sprintf("%q downloads no file (%v, %v)", text, files, err)
 		}
 		name = files[0].Name()
 		return ""
 	})
-	if content, err = os.ReadFile(filepath.Join(folder, name)); err != nil {
+	if content, err = os.ReadFile(filepath.Join(directory, name)); err != nil {
 		b.t.Fatal(err)
 	}
 	return name, content

@@ -175,14 +175,14 @@ func (v *Visitor) Do(method, path string, form url.Values, headers ...string) Pa
 	return Page{response.StatusCode, response.Header, string(text), v.t}
 }
 
-// Want fails the test unless the page has the status and contains the texts, as they are
-// in HTML.
-func (p Page) Want(status int, texts ...string) Page {
+// Want fails the test unless the page has the status and contains all of the strings, as
+// they are in HTML.
+func (p Page) Want(status int, want ...string) Page {
 	p.t.Helper()
 	if p.Status != status {
 		p.t.Fatalf("the status is %d, want %d\n%s", p.Status, status, p.Body)
 	}
-	for _, text := range texts {
+	for _, text := range want {
 		if !strings.Contains(p.Body, text) {
 			p.t.Fatalf("the page lacks %q:\n%s", text, p.Body)
 		}

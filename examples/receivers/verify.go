@@ -10,8 +10,8 @@ import (
 )
 
 // Receiver returns a handler for deliveries signed with secret. It passes each
-// event to keep, which stores it in a table or a queue with a unique id: a known
-// event changes nothing.
+// event to keep, which stores it in a table or a queue with a unique id and ignores
+// an event that it knows.
 func Receiver(secret string, keep func(ctx context.Context, event webhook.Event) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		event, err := webhook.VerifyRequest(r, secret, time.Now())

@@ -16,7 +16,7 @@ function verify(header, body, secret) {
   return signatures.some((given) => given.length === want.length && crypto.timingSafeEqual(given, want));
 }
 
-// Put your table or queue here, with a unique id: a known event changes nothing.
+// Put your table or queue here, with a unique id: ignore a known event.
 function keep({ id, type, data }) {
   const record = data.work_order ?? data.issue; // a ping has neither
   console.log(id, type, record?.id, record?.changed_at);

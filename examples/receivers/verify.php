@@ -28,7 +28,7 @@ function verify(string $header, string $body, string $secret): bool
     return false;
 }
 
-// Put your table or queue here, with a unique id: a known event changes nothing.
+// Put your table or queue here, with a unique id: ignore a known event.
 function keep(array $event): void
 {
     $record = $event['data']['work_order'] ?? $event['data']['issue'] ?? null; // a ping has neither

@@ -24,7 +24,7 @@ def verify(header, body, secret):
 
 
 def keep(event):
-    """Put your table or queue here, with a unique id: a known event changes nothing."""
+    """Put your table or queue here, with a unique id: ignore a known event."""
     data = event["data"]
     record = data.get("work_order") or data.get("issue") or {}  # a ping has neither
     print(event["id"], event["type"], record.get("id"), record.get("changed_at"), flush=True)
