@@ -208,7 +208,7 @@ lint-examples: ## ... the types of the example in TypeScript, and that its API i
 	elif [ -n "$(CI)" ]; then echo 'Node or npm is missing.' >&2; exit 1; \
 	else echo 'Node or npm is not installed: the example in TypeScript is not checked.'; fi
 
-# Generates in a copy, so that lint changes nothing and works in a checkout with
+# Generates in a copy, so that lint does not write and works in a checkout with
 # uncommitted changes.
 .PHONY: lint-generated
 lint-generated: ## ... that the generated files are up to date

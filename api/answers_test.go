@@ -55,7 +55,7 @@ func TestAnswersAreShownAsTheyWereGiven(t *testing.T) {
 		shown          string // "" means as it was sent
 	}{
 		{"an option", "q_state", `"` + h.ID("o_dirty") + `"`, `"o_dirty"`},
-		{"several options in their order", "q_parts", `["` + h.ID("o_filter") + `","` + h.ID("o_belt") + `"]`, `["o_filter","o_belt"]`},
+		{"several options in order", "q_parts", `["` + h.ID("o_filter") + `","` + h.ID("o_belt") + `"]`, `["o_filter","o_belt"]`},
 		{"no option", "q_parts", `[]`, ""},
 		{"an integer", "q_hours", `1200`, ""},
 		{"a negative integer", "q_hours", `-3`, ""},
@@ -67,10 +67,10 @@ func TestAnswersAreShownAsTheyWereGiven(t *testing.T) {
 		{"an integer as a decimal", "q_pressure", `12`, ""},
 		{"zero", "q_pressure", `0`, ""},
 		{"a negative decimal", "q_pressure", `-0.50`, ""},
-		{"a text", "q_note", `"Ünïcode <b> & \"quotes\""`, ""},
-		{"a text of two lines", "q_note", `"a\nb"`, ""},
-		{"an empty text", "q_note", `""`, ""},
-		{"a text of 10,000 characters", "q_note", `"` + text + `"`, ""},
+		{"a string", "q_note", `"Ünïcode <b> & \"quotes\""`, ""},
+		{"a string of two lines", "q_note", `"a\nb"`, ""},
+		{"an empty string", "q_note", `""`, ""},
+		{"a string of 10,000 characters", "q_note", `"` + text + `"`, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			id := h.inspection(nil)
@@ -105,19 +105,19 @@ func TestInvalidAnswersAreRejected(t *testing.T) {
 		{"an option twice", say("q_parts", h.ids("o_belt", "o_belt")), "/answers/0/value"},
 		{"an option of another question among valid ones", say("q_parts", h.ids("o_belt", "o_ok")), "/answers/0/value"},
 		{"a fraction for an integer", `{"answers":[{"question_id":"` + h.ID("q_hours") + `","value":1.5}]}`, "/answers/0/value"},
-		{"a text for an integer", say("q_hours", "12"), "/answers/0/value"},
+		{"a string for an integer", say("q_hours", "12"), "/answers/0/value"},
 		{"a boolean for an integer", say("q_hours", true), "/answers/0/value"},
 		{"19 digits for an integer", `{"answers":[{"question_id":"` + h.ID("q_hours") + `","value":1000000000000000000}]}`, "/answers/0/value"},
 		{"31 digits before the point", `{"answers":[{"question_id":"` + h.ID("q_pressure") + `","value":1e30}]}`, "/answers/0/value"},
 		{"31 digits after the point", `{"answers":[{"question_id":"` + h.ID("q_pressure") + `","value":1e-31}]}`, "/answers/0/value"},
 		{"a number that is too large", `{"answers":[{"question_id":"` + h.ID("q_pressure") + `","value":1e400000}]}`, "/answers/0/value"},
 		{"a number of 101 digits", `{"answers":[{"question_id":"` + h.ID("q_pressure") + `","value":` + strings.Repeat("9", 101) + `}]}`, "/answers/0/value"},
-		{"a text with NUL", say("q_note", "a\x00b"), "/answers/0/value"},
-		{"a text with a control character", say("q_note", "a\x1bb"), "/answers/0/value"},
-		{"a text for a decimal", say("q_pressure", "1.5"), "/answers/0/value"},
-		{"a number for a text", say("q_note", 7), "/answers/0/value"},
-		{"a text of 10,001 characters", say("q_note", strings.Repeat("ä", 10_001)), "/answers/0/value"},
-		{"an object for a text", say("q_note", object{}), "/answers/0/value"},
+		{"a string with NUL", say("q_note", "a\x00b"), "/answers/0/value"},
+		{"a string with a control character", say("q_note", "a\x1bb"), "/answers/0/value"},
+		{"a string for a decimal", say("q_pressure", "1.5"), "/answers/0/value"},
+		{"a number for a string", say("q_note", 7), "/answers/0/value"},
+		{"a string of 10,001 characters", say("q_note", strings.Repeat("ä", 10_001)), "/answers/0/value"},
+		{"an object for a string", say("q_note", object{}), "/answers/0/value"},
 		{"a valid answer before an invalid one", object{"answers": []any{h.to("q_note", "x"), h.to("q_hours", "x")}}, "/answers/1/value"},
 		{"a question twice", object{"answers": []any{h.to("q_note", "x"), h.to("q_note", "x")}}, "/answers/1/question_id"},
 		{"a question twice, first as null", object{"answers": []any{h.to("q_note", nil), h.to("q_note", "x")}}, "/answers/1/question_id"},
@@ -128,7 +128,7 @@ func TestInvalidAnswersAreRejected(t *testing.T) {
 		{"no answers", object{"complete": true}, "/answers"},
 		{"null answers", object{"answers": nil}, "/answers"},
 		{"null for complete", object{"answers": []any{}, "complete": nil}, "/complete"},
-		{"a text for complete", object{"answers": []any{}, "complete": "yes"}, "/complete"},
+		{"a string for complete", object{"answers": []any{}, "complete": "yes"}, "/complete"},
 		{"an unknown field", object{"answers": []any{}, "done": true}, "/done"},
 		{"501 answers", object{"answers": slicesOf(h.to("q_note", "x"), 501)}, "/answers"},
 	} {
@@ -182,10 +182,10 @@ func TestTheSameAnswerAgainHasNoEffect(t *testing.T) {
 	h := newHarness(t)
 	for name, answer := range map[string]object{
 		"an option": h.to("q_state", h.ID("o_ok")), "two options": h.to("q_parts", h.ids("o_filter", "o_belt")), "no option": h.to("q_parts", []string{}),
-		"an integer": h.to("q_hours", 7), "zero": h.to("q_hours", 0), "a decimal": h.to("q_pressure", 1.5), "a text": h.to("q_note", "x"),
-		"a text with quotes, slashes and line ends": h.to("q_note", "a\"b\\c/d\r\n\t <&>"),
-		"a text with line separators":               h.to("q_note", "a\u2028b\u2029c"),
-		"an empty text":                             h.to("q_note", ""),
+		"an integer": h.to("q_hours", 7), "zero": h.to("q_hours", 0), "a decimal": h.to("q_pressure", 1.5), "a string": h.to("q_note", "x"),
+		"a string with quotes, slashes and line ends": h.to("q_note", "a\"b\\c/d\r\n\t <&>"),
+		"a string with line separators":               h.to("q_note", "a\u2028b\u2029c"),
+		"an empty string":                             h.to("q_note", ""),
 	} {
 		t.Run(name, func(t *testing.T) {
 			id := h.inspection(nil)

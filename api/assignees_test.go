@@ -92,7 +92,7 @@ func TestAssign(t *testing.T) {
 		{"a worker", h.ids("bob"), nil, "[erp crew bob] [cat]", assigned(`["bob"]`, `[]`, `[]`, `[]`), changed + "assignees"},
 		{"a consultant", nil, h.ids("ann"), "[erp crew] [cat ann]", assigned(`[]`, `["ann"]`, `[]`, `[]`), changed + "consultants"},
 		{
-			"two workers and a consultant, in their order", h.ids("dan", "bob"), h.ids("ann"), "[erp crew dan bob] [cat ann]",
+			"two workers and a consultant, in order", h.ids("dan", "bob"), h.ids("ann"), "[erp crew dan bob] [cat ann]",
 			assigned(`["dan", "bob"]`, `["ann"]`, `[]`, `[]`), changed + "assignees consultants",
 		},
 		{"an existing worker and a new one", h.ids("crew", "bob"), nil, "[erp crew bob] [cat]", assigned(`["bob"]`, `[]`, `[]`, `[]`), changed + "assignees"},
@@ -144,14 +144,14 @@ func TestInvalidAssignmentsAreRejected(t *testing.T) {
 		{"a connected identity and one that is not connected", object{"assignees": h.ids("bob", "zed")}, "rule_violation", "assignee_not_connected"},
 		{"an unknown identity", object{"assignees": []string{h.ID("bob"), unknown}}, "validation_failed", "/assignees/1"},
 		{"an unknown consultant", object{"consultants": []string{unknown}}, "validation_failed", "/consultants/0"},
-		{"a text that is not an id", object{"assignees": []string{"bob"}}, "validation_failed", "/assignees/0"},
+		{"a string that is not an id", object{"assignees": []string{"bob"}}, "validation_failed", "/assignees/0"},
 		{"a node", object{"assignees": h.ids("ahu1")}, "validation_failed", "/assignees/0"},
 		{"a person of another organization", object{"assignees": h.ids("pia")}, "validation_failed", "/assignees/0"},
 		{"an integration of another organization", object{"assignees": h.ids("dispatch")}, "validation_failed", "/assignees/0"},
 		{"an identity named twice", object{"assignees": h.ids("bob", "bob")}, "validation_failed", "/assignees/1"},
 		{"null", object{"assignees": nil}, "validation_failed", "/assignees"},
 		{"null among the ids", object{"assignees": []any{nil}}, "validation_failed", "/assignees/0"},
-		{"a text", object{"assignees": h.ID("bob")}, "validation_failed", "/assignees"},
+		{"a string", object{"assignees": h.ID("bob")}, "validation_failed", "/assignees"},
 		{"101 identities", object{"assignees": many}, "validation_failed", "/assignees"},
 		{"an unknown field", object{"workers": h.ids("bob")}, "validation_failed", "/workers"},
 	} {
@@ -206,7 +206,7 @@ func TestUnassignAnIdentityThatIsNotAssigned(t *testing.T) {
 	before := h.read(id)
 	for name, identity := range map[string]string{
 		"another person": h.ID("zed"), "a member of an assigned team": h.ID("dan"), "an unknown identity": "idn_00000000000000000000000000",
-		"a text that is not an id": "bob", "NUL": "%00", "the work order": id,
+		"a string that is not an id": "bob", "NUL": "%00", "the work order": id,
 	} {
 		t.Run(name, func(t *testing.T) {
 			h.unassign(id, identity).Want(http.StatusNotFound, "not_found")
@@ -341,7 +341,7 @@ func TestAssigneesAreNotified(t *testing.T) {
 	want(t, "the notices of the consultant's removal", h.notices(id), "Cat Rivers work_order.unassigned")
 }
 
-// People in the app follow the same rules. An actor is not notified of an action that they take.
+// People in the console follow the same rules. Actors are not notified of their own actions.
 func TestTheActorIsNotNotified(t *testing.T) {
 	h := newHarness(t)
 	id := h.workOrder(object{"assignees": h.ids("ann")})

@@ -145,14 +145,14 @@ func readError(err error, limit int64) error {
 	return models.Errorf(models.CodeInvalidRequest, "The body ended too early.")
 }
 
-// checkEvery is how many tokens validateJSON reads between two looks at the time.
+// checkEvery is the number of tokens that validateJSON reads between two looks at the time.
 const checkEvery = 4096
 
 // validateJSON checks that a body is empty or one JSON value within the limits. It rejects
 // what encoding/json accepts or fails on later: duplicate names, invalid UTF-8, control
-// characters in texts, and data after the value. Errors: invalid_request, body_too_large,
-// unavailable if the call's time has passed, and validation_failed for the first text or
-// number that no field can take.
+// characters in strings, and data after the value. Errors: invalid_request, body_too_large,
+// unavailable if the call's time has passed, and validation_failed for the first string or
+// number that no field accepts.
 func validateJSON(ctx context.Context, body []byte, limits bodyLimits) error {
 	if len(body) == 0 {
 		return nil
@@ -192,8 +192,8 @@ func validateJSON(ctx context.Context, body []byte, limits bodyLimits) error {
 	return invalid
 }
 
-// checkScalar returns a sentence that says why no field can take the text or number, ""
-// if one can.
+// checkScalar returns the reason why no field accepts the string or number, "" if one
+// does.
 func checkScalar(token jsontext.Token) string {
 	if token.Kind() == '"' && !models.IsPlain(token.String()) {
 		return models.PlainTextRule
@@ -250,7 +250,7 @@ func (a *API) misfits(schema *huma.Schema, value any, pointer string) []models.F
 			return []models.FieldError{{Pointer: pointer, Code: "type", Detail: "This field cannot be null."}}
 		}
 	case string:
-		// huma says which times it cannot read at all.
+		// huma reports times that it cannot parse at all.
 		if _, err := time.Parse(time.RFC3339, v); schema.Format == "date-time" && err == nil && !rfc3339.MatchString(v) {
 			return []models.FieldError{{Pointer: pointer, Code: "type", Detail: "This must be " + timeForm + "."}}
 		}
@@ -266,7 +266,7 @@ func (a *API) misfits(schema *huma.Schema, value any, pointer string) []models.F
 	return fields
 }
 
-// timeForm says what a time looks like.
+// timeForm describes the format of a time.
 const timeForm = "a time of RFC 3339, such as 2026-03-02T12:15:30Z"
 
 // rfc3339 matches the times of RFC 3339: time.Parse also takes a comma before the

@@ -19,8 +19,8 @@ type bodyLimits struct {
 }
 
 const (
-	// tolerance is how many times as many values as the schema allows a body may have, but
-	// at least minValues, so that a list in the place of a string is a mistyped field.
+	// tolerance limits the values of a body, as a multiple of what the schema allows, but at
+	// least minValues, so that a list in the place of a string is a mistyped field.
 	tolerance = 2
 	minValues = 16
 	// maxDepth bounds nesting; schemas have up to four levels.
@@ -66,8 +66,8 @@ func (l *bodyLimits) measure(document *huma.OpenAPI, schema *huma.Schema) (value
 	return values
 }
 
-// check returns what the body has too many of, as far as it was read: values is how many it
-// has in all. Errors: body_too_large.
+// check returns the limit that the body exceeds, as far as it was read: values counts
+// what it has in all. Errors: body_too_large.
 func (l *bodyLimits) check(decoder *jsontext.Decoder, values int) error {
 	depth := decoder.StackDepth()
 	kind, length := decoder.StackIndex(depth)

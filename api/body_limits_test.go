@@ -76,7 +76,7 @@ func TestBodiesOfManyValues(t *testing.T) {
 	}
 }
 
-// What the schema allows fits: the longest texts in their longest form, and as many answers as
+// What the schema allows fits: the longest strings in their longest form, and as many answers as
 // a call may have.
 func TestLargestBodiesAreRead(t *testing.T) {
 	t.Parallel()
@@ -93,8 +93,8 @@ func TestLargestBodiesAreRead(t *testing.T) {
 	}
 }
 
-// Each organization has one large body parsed at a time; small ones and those of others do
-// not wait.
+// Each organization has one large body parsed at a time; its small bodies and other
+// organizations' bodies do not wait.
 func TestLargeBodiesOfAnOrganizationTakeTurns(t *testing.T) {
 	t.Parallel()
 	s := apitest.New(t)

@@ -72,7 +72,7 @@ func TestIfMatch(t *testing.T) {
 		t.Run(c.name+" with the tag from before another's change", func(t *testing.T) {
 			id := h.changeable()
 			old := h.read(id).Header.Get("ETag")
-			h.As("erp", http.MethodPatch, "/work-orders/"+id, object{"external_id": "meanwhile"}).Want(http.StatusOK, "")
+			h.As("erp", http.MethodPatch, "/work-orders/"+id, object{"external_id": "changed"}).Want(http.StatusOK, "")
 			h.forgetEffects(id)
 			before := h.read(id)
 			h.change(c, id, "If-Match", old).Want(http.StatusPreconditionFailed, "precondition_failed")

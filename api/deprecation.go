@@ -18,7 +18,7 @@ type deprecation struct {
 	since time.Time
 	// sunset is from when it may no longer respond.
 	sunset time.Time
-	// link is a page that says what to use instead.
+	// link is a page that describes the replacement.
 	link string
 }
 
@@ -30,7 +30,7 @@ var deprecations = map[string]deprecation{}
 var deprecationHeaders = map[string]string{
 	"Deprecation": "Since when the operation is deprecated: @ and a Unix time (RFC 9745).",
 	"Sunset":      "When the operation may stop responding (RFC 8594).",
-	"Link":        "The page that says what to use instead, as deprecation and as sunset.",
+	"Link":        "The page that describes the replacement, as deprecation and as sunset.",
 }
 
 // headers returns the values of deprecationHeaders.

@@ -12,7 +12,7 @@
 // (oauth.go, oauth_form.go).
 //
 // huma generates the OpenAPI document from the operations; the openapi_*.go files
-// and webhooks_doc.go complete it with texts, examples and errors. It is committed as
+// and webhooks_doc.go complete it with descriptions, examples and errors. It is committed as
 // openapi.json (go generate) and served with a page that renders it (docs.go).
 //
 // The package contains no domain rules and no SQL, and does not import Temporal: what

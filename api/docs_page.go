@@ -120,7 +120,7 @@ type (
 	}
 )
 
-// newDocsPage returns the page of the API's document.
+// newDocsPage returns the page that renders the API's document.
 func (a *API) newDocsPage() (docsPage, error) {
 	text, err := a.OpenAPI()
 	if err != nil {
@@ -329,34 +329,34 @@ func schemaOf(name string, s openAPISchema) docsSchema {
 
 // index collects what a search can find.
 func (p *docsPage) index() {
-	add := func(name, kind, anchor string, texts ...string) {
-		p.entries = append(p.entries, docsEntry{name, kind, anchor, strings.ToLower(name + " " + strings.Join(texts, " "))})
+	add := func(name, kind, anchor string, contents ...string) {
+		p.entries = append(p.entries, docsEntry{name, kind, anchor, strings.ToLower(name + " " + strings.Join(contents, " "))})
 	}
 	for _, g := range p.Groups {
 		for _, op := range g.Operations {
-			texts := append(slices.Clone(op.Paragraphs), g.Name, op.Method, op.Path)
+			contents := append(slices.Clone(op.Paragraphs), g.Name, op.Method, op.Path)
 			for _, field := range op.Parameters {
-				texts = append(texts, field.Name, field.Text)
+				contents = append(contents, field.Name, field.Text)
 			}
 			for _, r := range op.Responses {
-				texts = append(texts, r.Status, r.Text)
+				contents = append(contents, r.Status, r.Text)
 			}
-			add(op.Summary, op.Method+" "+op.Path, op.Anchor, texts...)
+			add(op.Summary, op.Method+" "+op.Path, op.Anchor, contents...)
 		}
 	}
 	for _, s := range p.Sections {
 		add(s.Name, "Conventions", s.Anchor, s.Paragraphs...)
 	}
 	for _, s := range p.Schemas {
-		texts := []string{s.Text}
+		contents := []string{s.Text}
 		for _, field := range s.Fields {
-			texts = append(texts, field.Name, field.Type, field.Text)
+			contents = append(contents, field.Name, field.Type, field.Text)
 		}
-		add(s.Name, "Schema", s.Anchor, texts...)
+		add(s.Name, "Schema", s.Anchor, contents...)
 	}
 }
 
-// search returns the page of what has every word of the query, names that have one first.
+// search returns the page with the entries that have every word of the query, names that have one first.
 func (p *docsPage) search(query string) docsPage {
 	shown := *p
 	shown.Query = query
@@ -378,7 +378,7 @@ func (p *docsPage) search(query string) docsPage {
 
 var codeSpan = regexp.MustCompile("`([^`]+)`")
 
-// docsText returns a text of the document as HTML. Of Markdown, texts use `code` only.
+// docsText returns a description in the document as HTML. Descriptions use only `code` of Markdown.
 func docsText(text string) template.HTML {
 	return template.HTML(codeSpan.ReplaceAllString(template.HTMLEscapeString(text), "<code>$1</code>")) //nolint:gosec // escaped before
 }

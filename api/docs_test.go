@@ -128,7 +128,7 @@ func TestDocsSearch(t *testing.T) {
 	text := search("idempotency")
 	for _, link := range docsLinks.FindAllStringSubmatch(text, -1) {
 		if strings.HasPrefix(link[1], "#") && link[1] != "#content" {
-			t.Errorf("%s leads nowhere on the page of results", link[1])
+			t.Errorf("%s has no target on the results page", link[1])
 		}
 	}
 }

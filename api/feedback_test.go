@@ -25,7 +25,7 @@ func TestCreateFeedback(t *testing.T) {
 		{"with the required fields only", nil, object{"description": nil, "external_id": nil}},
 		{"with everything", object{"description": "All day.", "external_id": "DESK-1"}, nil},
 		{"with nulls", object{"description": nil, "external_id": nil}, nil},
-		{"with the longest texts", object{"subject": strings.Repeat("ä", 200), "description": strings.Repeat("ä", 10_000), "external_id": strings.Repeat("ä", 200)}, nil},
+		{"with the longest strings", object{"subject": strings.Repeat("ä", 200), "description": strings.Repeat("ä", 10_000), "external_id": strings.Repeat("ä", 200)}, nil},
 		{"on a location", object{"inventory_id": h.ID("hq")}, nil},
 		{"on sub-equipment", object{"inventory_id": h.ID("fan1")}, nil},
 	} {

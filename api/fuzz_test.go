@@ -55,7 +55,7 @@ func TestCallsGeneratedFromTheDocument(t *testing.T) {
 type fuzzer struct {
 	*apitest.Server
 	operations []apitest.Operation
-	// ids are those of existing records; remember adds more from responses.
+	// ids are the ids of existing records; remember adds more from responses.
 	ids  []string
 	tags []string
 	// nodes are the nodes where work orders and feedback may be created.
@@ -167,7 +167,7 @@ func (f *fuzzer) id(r *rapid.T) string {
 	return rapid.SampledFrom(f.ids).Draw(r, "id")
 }
 
-// text draws a text that clients get wrong.
+// text draws a string that clients get wrong.
 func (f *fuzzer) text(r *rapid.T) string {
 	switch rapid.IntRange(0, 3).Draw(r, "kind of text") {
 	case 0:

@@ -43,7 +43,7 @@ func (h harness) forgetEffects(id string) {
 	}
 }
 
-// setStatus sets the status of a work order, as the app would.
+// setStatus sets the status of a work order, as the console would.
 func (h harness) setStatus(id string, status models.WorkOrderStatus) {
 	h.Exec(`UPDATE work_orders SET status = $2::text,
 		completed_at = CASE WHEN $2 = 'complete' THEN changed_at END,
@@ -59,7 +59,7 @@ func (h harness) ids(keys ...string) []string {
 	return ids
 }
 
-// withKeys replaces the ids in a text by the fixture's keys.
+// withKeys replaces the ids in a string by the fixture's keys.
 func (h harness) withKeys(text string) string {
 	var pairs []string
 	for _, imported := range []map[string]string{h.Acme.IDs, h.Polar.IDs} {
@@ -121,7 +121,7 @@ func (h harness) wantUnchanged(t *testing.T, id string, before apitest.Response)
 	}
 }
 
-// list reads a list as erp. parameters are those of query.
+// list reads a list as erp. parameters are passed to query.
 func (h harness) list(path string, parameters ...string) apitest.Response {
 	return h.As("erp", http.MethodGet, path+query(parameters...), nil)
 }

@@ -250,7 +250,7 @@ func TestTokensOfOthers(t *testing.T) {
 	}
 }
 
-// Every operation rejects an invalidated token, for whatever reason, and changes nothing.
+// Every operation rejects an invalidated token, whatever the reason, without writing.
 func TestInvalidatedTokensAreRejectedEverywhere(t *testing.T) {
 	operator := service.Operator()
 	for name, end := range map[string]func(context *apitest.Server, n *tenant, id string) error{

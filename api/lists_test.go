@@ -16,7 +16,7 @@ import (
 const everyScope = `{inventory:read,work_orders:read,work_orders:write,issues:read,issues:write,forms:read,people:read}`
 
 // listCase is a list of the API, with SQL that creates and changes its records: some
-// kinds of record are created only in the app.
+// kinds of record are created only in the console.
 type listCase struct {
 	path, prefix, table string
 	// columns and values of an INSERT, without id, organization_id, created_at and changed_at.

@@ -194,7 +194,7 @@ func TestRevocation(t *testing.T) {
 	revoke := func(token string) apitest.Response {
 		return s.Send(http.MethodPost, "/v1/oauth/revoke", form(token), "Content-Type", formType)
 	}
-	// Another client's token, or a text that is not a token, is not an error and changes nothing.
+	// Another client's token, or a string that is not a token, is not an error and has no effect.
 	revoke(s.Token("reader")).Want(http.StatusOK, "")
 	revoke("nonsense").Want(http.StatusOK, "")
 	s.As("reader", http.MethodGet, "/me", nil).Want(http.StatusOK, "")

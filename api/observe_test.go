@@ -226,7 +226,7 @@ type unread struct{}
 
 func (unread) Write(line []byte) (int, error) { return len(line), nil }
 
-// The cost of tracing, counting and logging a call: /livez does nothing else.
+// The cost of tracing, counting and logging a call: /livez has no other cost.
 func BenchmarkInstrumentation(b *testing.B) {
 	s := apitest.New(b)
 	exporter := tracetest.NewNoopExporter()

@@ -18,8 +18,8 @@ import (
 	"millwright/service"
 )
 
-// Anonymous calls and failed token requests, however many, cost a client with the
-// right secret nothing.
+// Anonymous calls and failed token requests, in any number, do not slow down a client with
+// the right secret.
 func TestAnonymousCallsDoNotBlockClients(t *testing.T) {
 	s := apitest.New(t, func(o *service.Options) { o.AddressCallsPerMinute = 20 })
 	post := func(path, form string) apitest.Response {

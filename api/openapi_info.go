@@ -31,7 +31,7 @@ const infoText = `Integration API of a facility-maintenance service: inventory, 
 An integration is a machine identity of one organization. It gets an access token with its client id and secret from ` + "`" + `POST /oauth/token` + "`" + ` (RFC 6749, client credentials) and sends it as ` + "`" + `Authorization: Bearer` + "`" + `. A token is valid for an hour. It is invalidated immediately when the secret is rotated, the integration is turned off, disabled or deleted, its scopes are narrowed, or the plan no longer includes the API. An integration may do what both its scopes and its permissions on inventory nodes allow. A record that it may not read responds with 404, as if it did not exist.
 
 ## Conventions
-Bodies are JSON in UTF-8, of at most 160 KiB unless the operation has another limit; unknown fields are rejected, and so are texts with control characters other than tabs and line breaks. Titles, subjects and answers to required text questions need more than white space. Ids are opaque strings. Times are RFC 3339 in UTC with milliseconds. A POST that creates a record responds with 201 and ` + "`" + `Location` + "`" + `; every other success is 200. Every write returns the record as the matching read shows it. PATCH changes the fields that are sent; ` + "`" + `null` + "`" + ` clears a field that can be empty.
+Bodies are JSON in UTF-8, of at most 160 KiB unless the operation has another limit; unknown fields are rejected, and so are strings with control characters other than tabs and line breaks. Titles, subjects and answers to required text questions need more than white space. Ids are opaque strings. Times are RFC 3339 in UTC with milliseconds. A POST that creates a record responds with 201 and ` + "`" + `Location` + "`" + `; every other success is 200. Every write returns the record as the matching read shows it. PATCH changes the fields that are sent; ` + "`" + `null` + "`" + ` clears a field that can be empty.
 
 ## Lists
 A page is ` + "`" + `{data, has_more, next_cursor}` + "`" + `, newest record first. For the next page, pass ` + "`" + `next_cursor` + "`" + ` as ` + "`" + `cursor` + "`" + ` with the same filters; the last page has none.
@@ -76,7 +76,7 @@ func (a *API) describe(document *huma.OpenAPI) {
 	document.Tags = []*huma.Tag{
 		{Name: tagOAuth, Description: "Get, revoke and inspect access tokens. The client authenticates with HTTP Basic or with `client_id` and `client_secret` in the form, but not both."},
 		{Name: tagIntegration, Description: "The calling integration."},
-		{Name: tagWorkOrders, Description: "Work orders from creation to completion. `open`, `in_progress` and `back_from_inspection` can be worked on; `sent_to_inspection` is with the consultants for review, and `on_hold` is paused; both end in the app. `complete` and `cancelled` are final."},
+		{Name: tagWorkOrders, Description: "Work orders from creation to completion. `open`, `in_progress` and `back_from_inspection` can be worked on; `sent_to_inspection` is with the consultants for review, and `on_hold` is paused; both end in the console. `complete` and `cancelled` are final."},
 		{Name: tagFeedback, Description: "Feedback (issues) about inventory nodes."},
 		{Name: tagInventory, Description: "Locations, systems, equipment and sub-equipment on which the integration has a permission."},
 		{Name: tagForms, Description: "The organization's forms, their questions and options."},

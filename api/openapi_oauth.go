@@ -11,7 +11,7 @@ import (
 	"millwright/models"
 )
 
-// oauthCodes are the values of error in responses of /oauth: those of RFC 6749
+// oauthCodes are the values of error in responses of /oauth: the codes of RFC 6749
 // section 5.2, and the three that every endpoint has.
 var oauthCodes = []models.Code{
 	models.CodeInvalidRequest, models.CodeInvalidClient, models.CodeUnauthorizedClient, models.CodeInvalidScope,
@@ -67,7 +67,7 @@ func (a *API) documentOAuth() {
 		OperationID: "revoke-token", Method: http.MethodPost, Path: "/oauth/revoke",
 		Summary: "Revoke an access token",
 		Description: "RFC 7009. The next call with the token is already rejected. An unknown or expired token, or another client's, is not an error " +
-			"and changes nothing.",
+			"and has no effect.",
 		RequestBody: form,
 		Responses:   map[string]*huma.Response{"200": {Description: "The token is no longer valid."}},
 	}

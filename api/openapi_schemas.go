@@ -31,7 +31,7 @@ func refined(live *huma.OpenAPI) *huma.OpenAPI {
 	for _, name := range []string{"GivenAnswer", "Answered"} {
 		value := refine.field(name, "value")
 		value.AnyOf = []*huma.Schema{
-			{Type: huma.TypeString, MaxLength: &longest, Description: "An option's id, or a text."},
+			{Type: huma.TypeString, MaxLength: &longest, Description: "An option's id, or a string."},
 			{Type: huma.TypeNumber, ExclusiveMinimum: number(-1e30), ExclusiveMaximum: number(1e30), Description: "An integer of at most 18 digits, or a decimal number of at most 30 digits on each side of the point. " +
 				"A decimal number keeps its digits, and an exponent is expanded: 1e-05 is stored as 0.00001."},
 			{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}, UniqueItems: true, Description: "Options' ids."},

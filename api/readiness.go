@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// readyFor is how long an answer to readiness probes is kept: strangers can send many.
+	// readyFor is the time for which the result of readiness probes is kept: strangers can send many.
 	readyFor = time.Second
 	// readyLimit bounds the check, which goes on for others if the first client leaves.
 	readyLimit = 5 * time.Second

@@ -41,7 +41,7 @@ func readResponse(body []byte, ifNoneMatch string) *response {
 }
 
 // WriteInput is part of the input of every write. Its field is for the document: the
-// key is that of the call, which knows whether the header was sent, and how often.
+// key is read from the call, which knows whether the header was sent, and how often.
 type WriteInput struct {
 	IdempotencyKey string `header:"Idempotency-Key" doc:"Makes retries of this write safe: 1 to 255 printable ASCII characters. The key is kept for 24 hours; a retry with the same JSON value gets the original response, without people if its token lacks people:read."`
 }

@@ -146,7 +146,7 @@ func TestARestoreIntoAnotherClusterStartsChangesOver(t *testing.T) {
 	if err := s.CheckSchema(t.Context()); err == nil || !containsAll(err.Error(), "another cluster", "millwright migrate") {
 		t.Errorf("before the migration the check returns %v, want an error that names the command", err)
 	}
-	for range 2 { // the second call changes nothing
+	for range 2 { // the second call has no effect
 		if _, err := service.Migrate(t.Context(), database, ""); err != nil {
 			t.Fatal(err)
 		}

@@ -54,7 +54,7 @@ type tenant struct {
 	orderResponse           apitest.Response
 	orderBody, feedbackBody string
 	count                   int
-	// forbidden are texts that its responses must not contain.
+	// forbidden are strings that its responses must not contain.
 	forbidden []string
 }
 
@@ -99,7 +99,7 @@ func (n *tenant) form(path string, form url.Values) apitest.Response {
 	return n.Send(http.MethodPost, "/v1"+path, form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
 }
 
-// call makes a call and checks the response for forbidden texts, except those that
+// call makes a call and checks the response for forbidden strings, except those that
 // were sent.
 func (n *tenant) call(method, path, body string, headers ...string) apitest.Response {
 	n.t.Helper()
@@ -116,7 +116,7 @@ func (n *tenant) call(method, path, body string, headers ...string) apitest.Resp
 	return response
 }
 
-// all returns all ids of the tenant: those of its file, its records and their effects.
+// all returns all ids of the tenant: of its file, its records and their effects.
 func (n *tenant) all() []string {
 	n.t.Helper()
 	ids := slices.Collect(maps.Values(n.made.IDs))

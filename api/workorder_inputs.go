@@ -169,7 +169,7 @@ type givenAnswers struct {
 
 type givenAnswer struct {
 	QuestionID string `json:"question_id" maxLength:"64" doc:"The question." example:"qst_01jd8q4v6cf5e8hbbfwj0zq3tc"`
-	Value      any    `json:"value" doc:"Depending on the question's type, an option's id, a list of options' ids, an integer of at most 18 digits, which may be written as 5.0, a decimal number of at most 30 digits on each side of the point, or a text; null clears the answer."`
+	Value      any    `json:"value" doc:"Depending on the question's type, an option's id, a list of options' ids, an integer of at most 18 digits, which may be written as 5.0, a decimal number of at most 30 digits on each side of the point, or a string; null clears the answer."`
 }
 
 // UnmarshalJSON decodes the body with json.Number values, which keep their digits.

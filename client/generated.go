@@ -505,7 +505,7 @@ type Feedback struct {
 
 // FeedbackPage defines model for FeedbackPage.
 type FeedbackPage struct {
-	// Data The records of this page: the newest first, with changed_since the oldest change first.
+	// Data The records of this page, newest first; with changed_since, in order of change.
 	Data []Feedback `json:"data"`
 
 	// HasMore Whether another page follows.
@@ -564,7 +564,7 @@ type Form struct {
 
 // FormPage defines model for FormPage.
 type FormPage struct {
-	// Data The records of this page: the newest first, with changed_since the oldest change first.
+	// Data The records of this page, newest first; with changed_since, in order of change.
 	Data []Form `json:"data"`
 
 	// HasMore Whether another page follows.
@@ -584,7 +584,7 @@ type GivenAnswer struct {
 	// Examples: qst_01jd8q4v6cf5e8hbbfwj0zq3tc
 	QuestionID string `json:"question_id"`
 
-	// Value Depending on the question's type, an option's id, a list of options' ids, an integer of at most 18 digits, which may be written as 5.0, a decimal number of at most 30 digits on each side of the point, or a text; null clears the answer.
+	// Value Depending on the question's type, an option's id, a list of options' ids, an integer of at most 18 digits, which may be written as 5.0, a decimal number of at most 30 digits on each side of the point, or a string; null clears the answer.
 	//
 	// Examples: opt_01jd8q4v6cf5e8hbbfwj0zq3tc, ["opt_01jd8q4v6cf5e8hbbfwj0zq3tc"], 7, 21.5, Filter replaced, none left in store.
 	Value any `json:"value"`
@@ -873,7 +873,7 @@ type NodeKind string
 
 // NodePage defines model for NodePage.
 type NodePage struct {
-	// Data The records of this page: the newest first, with changed_since the oldest change first.
+	// Data The records of this page, newest first; with changed_since, in order of change.
 	Data []Node `json:"data"`
 
 	// HasMore Whether another page follows.
@@ -991,7 +991,7 @@ type Person struct {
 
 // PersonPage defines model for PersonPage.
 type PersonPage struct {
-	// Data The records of this page: the newest first, with changed_since the oldest change first.
+	// Data The records of this page, newest first; with changed_since, in order of change.
 	Data []Person `json:"data"`
 
 	// HasMore Whether another page follows.
@@ -1181,7 +1181,7 @@ type Team struct {
 
 // TeamPage defines model for TeamPage.
 type TeamPage struct {
-	// Data The records of this page: the newest first, with changed_since the oldest change first.
+	// Data The records of this page, newest first; with changed_since, in order of change.
 	Data []Team `json:"data"`
 
 	// HasMore Whether another page follows.
@@ -1395,7 +1395,7 @@ type WorkOrderCreatedEventType string
 
 // WorkOrderPage defines model for WorkOrderPage.
 type WorkOrderPage struct {
-	// Data The records of this page: the newest first, with changed_since the oldest change first.
+	// Data The records of this page, newest first; with changed_since, in order of change.
 	Data []WorkOrder `json:"data"`
 
 	// HasMore Whether another page follows.

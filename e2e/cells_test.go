@@ -82,7 +82,7 @@ func (c *cell) ownsWhatItCreates(t *testing.T, other *cell) {
 		t.Errorf("cell %s has a work order of cell %s", other.name, c.name)
 	}
 	if _, err := other.temporal.DescribeWorkflowExecution(t.Context(), "work-order/"+id, ""); err == nil {
-		t.Errorf("cell %s runs the workflow of a work order of cell %s", other.name, c.name)
+		t.Errorf("cell %s runs a work order workflow of cell %s", other.name, c.name)
 	}
 	if other.receiver.missing([]string{id}) == 0 {
 		t.Errorf("cell %s sent an event of cell %s", other.name, c.name)

@@ -63,11 +63,11 @@ type connector struct {
 	program []string
 	env     settings
 	*receiver
-	// created is how many orders it was given.
+	// created is the number of orders it was given.
 	created int
 }
 
-// connectorStore is what a connector says that it has stored.
+// connectorStore is the content of a connector's store.
 type connectorStore struct {
 	WorkOrders map[string]string `json:"work_orders"`
 	Outbox     []struct {
@@ -309,7 +309,7 @@ func TestConnectorsWaitAsTold(t *testing.T) {
 		defer mu.Unlock()
 		for path, left := range waits {
 			if len(left) > 0 {
-				t.Errorf("%s was not tried again: %v", path, left)
+				t.Errorf("%s was not retried: %v", path, left)
 			}
 		}
 	})

@@ -11,7 +11,7 @@ import (
 	"millwright/models"
 )
 
-// journeyLimit is how long deliveries of a journey may take on a busy machine.
+// journeyLimit limits the time of a journey's deliveries on a busy machine.
 const journeyLimit = time.Minute
 
 // An administrator creates an integration, takes its secret from the page and calls the API

@@ -8,7 +8,7 @@ import (
 )
 
 // A person is invited, signs in for the first time and is deactivated; the session ends on
-// every api.
+// every API server.
 func (j *journey) person() {
 	email := fmt.Sprintf("nia.moor.%d@acme.example.com", j.number)
 	j.SignInAs(managerEmail)

@@ -22,7 +22,7 @@ type journey struct {
 	t *testing.T
 	// scripts is whether pages run scripts.
 	scripts bool
-	// second is the URL of another api.
+	// second is the URL of the other API server.
 	second string
 	// number is of the location “Wing NUMBER”, which no other journey uses, with the system
 	// “Air NUMBER” and the equipment “Fan NUMBER”.
@@ -30,7 +30,7 @@ type journey struct {
 }
 
 // Journeys through the console of the real processes, by people with scripts, without
-// scripts, and without a mouse. Two apis serve it.
+// scripts, and without a mouse. Two API servers serve it.
 func TestConsoleJourneys(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "100ms"}) // two attempts

@@ -113,8 +113,8 @@ func (j *journey) list() {
 	wantColumn(replace, "open")
 }
 
-// Two people edit one work order at two apis: the second is told what the first changed, and
-// loses nothing. One cancels what the other completes: the second is told the rule.
+// Two people edit one work order at two API servers: the second sees what the first changed, and
+// keeps their input. One cancels what the other completes: the second sees the rule.
 func (j *journey) twoAtOnce() {
 	title := fmt.Sprint("Replace the lamp ", j.number)
 	page := j.order(title, "")

@@ -18,7 +18,7 @@ import (
 	"millwright/workflows"
 )
 
-// deliveryLimit is how long a delivery may take on a busy machine when nothing is
+// deliveryLimit limits the time of a delivery on a busy machine when nothing is
 // broken on purpose.
 const deliveryLimit = time.Minute
 
@@ -182,7 +182,7 @@ func (h *harness) awaitWorkflow(id string, status enums.WorkflowExecutionStatus)
 }
 
 func TestASlowReceiverDelaysOnlyItself(t *testing.T) {
-	const before, meanwhile = 20, 5
+	const before, during = 20, 5
 	prompt, slow := newReceiver(t), newReceiver(t)
 	h := newHarness(t, settings{"WEBHOOK_RESPONSE_TIMEOUT": "2m"}, prompt, slow)
 	h.startAPI(nil)
@@ -203,9 +203,9 @@ func TestASlowReceiverDelaysOnlyItself(t *testing.T) {
 	h.startWorker()
 	eventually(t, deliveryLimit, "every delivery to the slow receiver hangs", func() bool { return hanging.Load() == before })
 	started := time.Now()
-	ids = append(ids, i.createMany(meanwhile)...)
+	ids = append(ids, i.createMany(during)...)
 	eventually(t, deliveryLimit, "the prompt receiver has all", func() bool { return prompt.missing(ids) == 0 })
-	t.Logf("with %d deliveries hanging elsewhere, %d creates and their deliveries took %s", before, meanwhile, time.Since(started))
+	t.Logf("with %d deliveries hanging elsewhere, %d creates and their deliveries took %s", before, during, time.Since(started))
 	if n := givenUp.Load(); n > 0 {
 		t.Errorf("%d deliveries to the slow receiver timed out before the prompt one had all", n)
 	}
@@ -213,6 +213,6 @@ func TestASlowReceiverDelaysOnlyItself(t *testing.T) {
 	// Only the slow receiver's own deliveries lose an attempt.
 	eventually(t, deliveryLimit, "the slow receiver's deliveries wait for their next attempt", func() bool {
 		return h.count(`SELECT count(*) FROM all_deliveries WHERE webhook_id = $1 AND status = 'retrying' AND last_error IS NOT NULL`,
-			h.org.webhookID(2)) == before+meanwhile
+			h.org.webhookID(2)) == before+during
 	})
 }

@@ -175,7 +175,7 @@ func (g *promotion) titles() map[string]string {
 	return titles
 }
 
-// promote cuts off the primary, promotes the standby and moves the api there.
+// promote cuts off the primary, promotes the standby and moves the API server there.
 func (g *promotion) promote(api *process) {
 	g.t.Helper()
 	g.primary.crash()
@@ -193,7 +193,7 @@ func (g *promotion) promote(api *process) {
 }
 
 // A streaming standby is promoted that lacks the primary's last writes. Every
-// acknowledged write that it had received is there. A sync token leads to the state of
+// acknowledged write that it had received is there. A sync token returns the state of
 // every record or gets 410: none skips a change, although the standby gives the numbers
 // of the lost transactions to others.
 func TestAFailoverToALaggingStandbySkipsNoChange(t *testing.T) {

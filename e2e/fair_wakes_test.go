@@ -47,7 +47,7 @@ func TestNewWorkOrderOvertakesManyOfAnotherOrganization(t *testing.T) {
 	if waiting < 100 {
 		t.Errorf("only %d work orders of the busy organization wait, so it was not next to many", waiting)
 	}
-	// Its workflow is one that does not wait for others, those of the busy one may.
+	// Its workflow does not wait for others; workflows of the busy organization may.
 	described, err := h.temporal.DescribeWorkflowExecution(t.Context(), workflows.WorkOrderID(id), "")
 	if _, missing := errors.AsType[*serviceerror.NotFound](err); missing || described.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		t.Fatalf("the workflow is %v (%v)", described.GetWorkflowExecutionInfo().GetStatus(), err)

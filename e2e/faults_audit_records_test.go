@@ -115,8 +115,8 @@ func (a *audit) answers() map[string]map[string]string {
 	return all
 }
 
-// checkWorkflows checks that no workflow failed or is stuck, and that exactly those of the
-// open work orders and of the addresses are open.
+// checkWorkflows checks that no workflow failed or is stuck, and that exactly the workflows
+// of the open work orders and of the addresses are open.
 func (a *audit) checkWorkflows() {
 	a.t.Helper()
 	var want, running []string

@@ -14,7 +14,7 @@ import (
 	"millwright/models"
 )
 
-// idleLimit is how long the work that a storm leaves may make no progress: a sweep
+// idleLimit limits the time without progress on the work that a storm leaves: a sweep
 // finds lost wakes after six intervals, an address workflow is taken over after 15
 // seconds, and Temporal's own tasks back off. The total time depends on the machine.
 const idleLimit = 2 * time.Minute
@@ -42,7 +42,7 @@ type audit struct {
 	i         *integrator
 	receivers []*receiver
 	histories map[string][]entry
-	// numbers are those of the work orders, which their histories do not contain.
+	// numbers are the work orders' numbers, which their histories do not contain.
 	numbers map[string]int64
 	// faults counts the faults by kind, so that one kind does not print ten thousand
 	// lines.
@@ -228,8 +228,8 @@ func (a *audit) replay(record string, history []entry) (events []string) {
 // sentEvent is an event in the database.
 type sentEvent struct{ id, kind, record string }
 
-// checkEvents checks that each record has the events that its history leads to, in
-// order, and returns them. The order is that of the deliveries, so one receiver must
+// checkEvents checks that each record has the events that its history implies, in
+// order, and returns them. The order is the order of the deliveries, so one receiver must
 // subscribe to every event.
 func (a *audit) checkEvents() []sentEvent {
 	a.t.Helper()
@@ -252,7 +252,7 @@ func (a *audit) checkEvents() []sentEvent {
 	}
 	for record, history := range a.histories {
 		if want := a.replay(record, history); want != nil && !slices.Equal(sent[record], want) {
-			a.addFault("events", "%s sent %v, its history leads to %v", record, sent[record], want)
+			a.addFault("events", "%s sent %v, its history implies %v", record, sent[record], want)
 		}
 		delete(sent, record)
 	}

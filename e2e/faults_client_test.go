@@ -17,7 +17,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 )
 
-// failover sends calls to one of several apis, and to the next one after a failure.
+// failover sends calls to one of several API servers, and to the next one after a failure.
 type failover struct {
 	hosts []string
 	at    atomic.Int32
@@ -35,7 +35,7 @@ func (f *failover) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// failoverIntegrator returns an integrator that knows several apis.
+// failoverIntegrator returns an integrator that knows several API servers.
 func (h *harness) failoverIntegrator(hosts []string, first int) *integrator {
 	i := h.integrator()
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
@@ -49,7 +49,7 @@ func (h *harness) failoverIntegrator(hosts []string, first int) *integrator {
 	return i
 }
 
-// atAPI returns the same integrator with another api.
+// atAPI returns the same integrator at another API server.
 func (i *integrator) atAPI(address string) *integrator {
 	other := *i
 	other.base = "http://" + address + "/v1"
@@ -57,7 +57,7 @@ func (i *integrator) atAPI(address string) *integrator {
 	return &other
 }
 
-// callLimit is how long a client waits for a response. It is above the API's own
+// callLimit limits the time that a client waits for a response. It is above the API's own
 // limits, so that a hanging call is noticed.
 const callLimit = 45 * time.Second
 
@@ -69,8 +69,8 @@ type write struct {
 	method string
 	path   string
 	body   any
-	// priority is the one that body sets, "" for none; ifMatch is the version that the
-	// client requires, the zero version for any.
+	// priority is the priority that body sets, "" if it sets none; ifMatch is the version that
+	// the client requires, the zero version for any.
 	priority string
 	ifMatch  version
 
@@ -91,7 +91,7 @@ func (w *write) acknowledged() bool {
 	return w.status == http.StatusOK || w.status == http.StatusCreated
 }
 
-// stormClient writes without a pause, like an integration that must lose nothing:
+// stormClient writes without a pause, like an integration that must not lose a write:
 // each write has a key and is retried until a response comes.
 type stormClient struct {
 	*integrator
@@ -101,7 +101,7 @@ type stormClient struct {
 	finding,
 	worker string
 	shared []string
-	// rest is how long it waits after each write.
+	// rest is the pause after each write.
 	rest time.Duration
 	// recorder gets every call, including those whose result the client ignores.
 	recorder *recorder
@@ -298,7 +298,7 @@ func (r apiResponse) defect() string {
 }
 
 // backoff returns how long to wait after the given number of tries: longer each time,
-// with jitter. A token response may say how long.
+// with jitter. A token response may contain the time.
 func (c *stormClient) backoff(tries int, err error) time.Duration {
 	if failed, ok := errors.AsType[*oauth2.RetrieveError](err); ok && failed.Response != nil {
 		if seconds, err := strconv.Atoi(failed.Response.Header.Get("Retry-After")); err == nil {

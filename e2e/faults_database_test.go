@@ -17,7 +17,7 @@ const (
 	shortCall   = 2 * time.Second
 	sharedLimit = 10 * time.Second
 	leeway      = 4 * time.Second
-	// readyKept is how long the API answers readiness probes with its last result.
+	// readyKept is the time for which the API keeps the result of a readiness probe.
 	readyKept = time.Second
 )
 
@@ -142,10 +142,10 @@ func (g *outage) retryWrites(r *receiver, more ...*write) {
 	newAudit(g.harness, g.c.integrator, []*receiver{r}).run(append(more, g.writes...))
 }
 
-// awaitReadyAt waits until the api at the address is ready.
+// awaitReadyAt waits until the API server at the address is ready.
 func (h *harness) awaitReadyAt(address string) {
 	h.t.Helper()
-	eventually(h.t, recoveryLimit, "the api is ready again", func() bool { return readyAt(address) == http.StatusOK })
+	eventually(h.t, recoveryLimit, "the API server is ready again", func() bool { return readyAt(address) == http.StatusOK })
 }
 
 func TestFaultDatabaseDoesNotAnswer(t *testing.T) {
@@ -170,7 +170,7 @@ func TestFaultDatabaseDoesNotAnswer(t *testing.T) {
 	lateAPI.awaitReady(startLimit, func() bool { return readyAt(late) == http.StatusServiceUnavailable })
 	held, err := c.atAPI(late).call(http.MethodGet, "/me", "", nil)
 	if err != nil || held.status != http.StatusServiceUnavailable || held.defect() != "" {
-		t.Errorf("an api without a database: status %d, error %v: %s", held.status, err, held.body)
+		t.Errorf("an API server without a database: status %d, error %v: %s", held.status, err, held.body)
 	}
 	// Rejected calls are retried after a pause, as clients do.
 	pause := time.NewTicker(100 * time.Millisecond)

@@ -40,7 +40,7 @@ func versionOf(body []byte, tag string) version {
 
 // orderCall is the input of one call about a work order.
 type orderCall struct {
-	// kind is that of the write, or read, or begin: the work order exists already.
+	// kind is the kind of the write, or read, or begin: the work order exists already.
 	kind   string
 	record string
 	// key is the idempotency key of a write, whose text contains the marker.

@@ -54,7 +54,7 @@ func (r *recorder) addRead(client int, kind, record string, sent time.Duration, 
 	})
 }
 
-// histories returns the calls by their work order, and those of creations without effect by
+// histories returns the calls by their work order, and creations without effect by
 // their key. created are the created work orders by their keys: a response may be lost.
 func (r *recorder) histories(created map[string]string) map[string][]porcupine.Operation {
 	calls := map[string][]recordedCall{}

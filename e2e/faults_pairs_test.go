@@ -12,7 +12,7 @@ import (
 	"millwright/workflows"
 )
 
-// secondAPI starts another api of the installation and returns its address.
+// secondAPI starts another API server of the installation and returns its address.
 func (h *harness) secondAPI() (address string, p *process) {
 	h.t.Helper()
 	address, _ = freePort(h.t)
@@ -29,7 +29,7 @@ func TestFaultOneKeyAtTwoAPIs(t *testing.T) {
 	other, _ := h.secondAPI()
 	c := h.stormClients(1, 6, []string{h.settings["MILLWRIGHT_ADDR"]}, nil)[0]
 	c.token()
-	apis := []*integrator{c.integrator, c.atAPI(other)}
+	servers := []*integrator{c.integrator, c.atAPI(other)}
 	var writes []*write
 	for range keys {
 		w := c.creation()
@@ -38,7 +38,7 @@ func TestFaultOneKeyAtTwoAPIs(t *testing.T) {
 		for n := range responses {
 			calls.Go(func() {
 				var err error
-				if responses[n], err = apis[n%2].call(w.method, w.path, w.marker, w.body); err != nil {
+				if responses[n], err = servers[n%2].call(w.method, w.path, w.marker, w.body); err != nil {
 					t.Errorf("create: %v", err)
 				}
 			})
@@ -62,7 +62,7 @@ func TestFaultOneKeyAtTwoAPIs(t *testing.T) {
 	newAudit(h, c.integrator, []*receiver{r}).run(writes)
 }
 
-// holder returns which worker runs the dispatcher of the first address, -1 for none.
+// holder returns the index of the worker that runs the first address's dispatcher, -1 if no worker does.
 func (h *harness) holder(workers []*process) int {
 	execution, err := h.temporal.DescribeWorkflowExecution(h.t.Context(), workflows.WebhookAddressID(h.org.webhookID(1)), "")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// balancer is a load balancer for several apis: it asks each whether it is ready,
+// balancer is a load balancer for several API servers: it asks each whether it is ready,
 // sends calls to those that are, and retries nothing.
 type balancer struct {
 	t          testing.TB
@@ -24,8 +24,8 @@ type balancer struct {
 	failed     atomic.Int32
 }
 
-// askEvery is how often the balancer asks. It takes an api out of rotation when it
-// says that it is not ready, or after askAgain questions in a row without a response.
+// askEvery is the interval at which the balancer asks. It takes an API server out of rotation when it
+// reports that it is not ready, or after askAgain questions in a row without a response.
 // An api that stops still serves calls for drainFor, which leaves a busy machine time
 // to ask.
 const (
@@ -79,7 +79,7 @@ func (b *balancer) ask(n int) {
 	}
 }
 
-// next returns where the next call goes: to the apis that are ready, in turn.
+// next returns where the next call goes: to the API servers that are ready, in turn.
 func (b *balancer) next() string {
 	call := int(b.calls.Add(1)) // read once, because concurrent calls advance it too
 	for i := range b.hosts {
@@ -119,7 +119,7 @@ func TestFaultRollingRestart(t *testing.T) {
 	h := newHarness(t, settings{"SHUTDOWN_DELAY": drainFor.String()}, r)
 	first := h.settings["MILLWRIGHT_ADDR"]
 	second, api2 := h.secondAPI()
-	addresses, apis := []string{first, second}, []*process{h.startAPI(nil), api2}
+	addresses, servers := []string{first, second}, []*process{h.startAPI(nil), api2}
 	workers := []*process{h.startWorker(), h.startWorker()}
 	b := newBalancer(t, addresses...)
 	clients := h.stormClients(4, 7, []string{strings.TrimPrefix(b.server.URL, "http://")}, h.integrator().sharedOrders(2))
@@ -136,9 +136,9 @@ func TestFaultRollingRestart(t *testing.T) {
 		}
 	}
 	for range rounds {
-		for n := range apis {
-			stop(apis[n])
-			apis[n] = h.startAPI(settings{"MILLWRIGHT_ADDR": addresses[n]})
+		for n := range servers {
+			stop(servers[n])
+			servers[n] = h.startAPI(settings{"MILLWRIGHT_ADDR": addresses[n]})
 			eventually(t, startLimit, "the balancer sends calls to it", func() bool { return b.ready[n].Load() })
 			stop(workers[n])
 			workers[n] = h.startWorker()
@@ -152,8 +152,8 @@ func TestFaultRollingRestart(t *testing.T) {
 	}
 	a := newAudit(h, h.integrator(), []*receiver{r})
 	a.run(ledger)
-	addFinding(t, "rolling restart", "%d of apis, %d of workers: %d writes and as many reads, %d failed; %d events, %d of them more than once",
-		rounds*len(apis), rounds*len(workers), len(ledger), b.failed.Load(), len(r.got())-r.duplicates(), r.duplicates())
+	addFinding(t, "rolling restart", "%d of API servers, %d of workers: %d writes and as many reads, %d failed; %d events, %d of them more than once",
+		rounds*len(servers), rounds*len(workers), len(ledger), b.failed.Load(), len(r.got())-r.duplicates(), r.duplicates())
 	if n := r.duplicates(); n > 0 {
 		t.Errorf("%d deliveries were repeated after an orderly stop of a worker", n)
 	}

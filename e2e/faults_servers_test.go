@@ -20,7 +20,7 @@ type postgres struct {
 	t    testing.TB
 	root string
 	port int
-	// standbyOf is the URL of the server that this one follows, "" for none.
+	// standbyOf is the URL of the server that this one follows, "" for a primary.
 	standbyOf string
 	// url connects to an empty database as the superuser.
 	url string

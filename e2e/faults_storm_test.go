@@ -31,8 +31,8 @@ type storm struct {
 	remaining []*part // not killed yet in this round
 }
 
-// TestFaultStorm writes with 16 clients through two apis while two workers deliver,
-// and meanwhile kills each process, including Temporal and Postgres, again and again.
+// TestFaultStorm writes with 16 clients through two API servers while two workers deliver,
+// and at the same time kills each process, including Temporal and Postgres, again and again.
 // Then it compares the result with the responses that the clients got, and checks that
 // one order of all calls explains them.
 func TestFaultStorm(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"millwright/workflows"
 )
 
-// recoveryLimit is how long the system may take to recover from a fault: a dead
+// recoveryLimit limits the time that the system may take to recover from a fault: a dead
 // worker's address workflow is taken over after 15 seconds, and reconnections back
 // off.
 const recoveryLimit = 90 * time.Second
@@ -38,10 +38,10 @@ func TestFaultAPIKilledBetweenCommitAndWake(t *testing.T) {
 		t.Fatal(err)
 	}
 	if response, err := i.post("Replace filter", "order-7781"); err == nil {
-		t.Fatalf("the api returned %d but should have died: %s", response.status, response.body)
+		t.Fatalf("the API server returned %d but should have died: %s", response.status, response.body)
 	}
 	if status := api.wait(startLimit); status != -1 {
-		t.Fatalf("the api ended with status %d but should have been killed", status)
+		t.Fatalf("the API server ended with status %d but should have been killed", status)
 	}
 
 	// The wake was lost. The sweep finds the delivery while no api runs.
@@ -169,7 +169,7 @@ func TestFaultWorkerKilledWhileDelivering(t *testing.T) {
 		changes = 10 // of each record, including its creation
 		all     = records * changes
 		kills   = 10
-		// between is how many deliveries are accepted between two kills. It is not a
+		// between is the number of deliveries accepted between two kills. It is not a
 		// divisor of the dispatcher's batch size, so that the worker dies in the middle
 		// of a batch.
 		between = 430
@@ -205,7 +205,7 @@ func TestFaultWorkerKilledWhileDelivering(t *testing.T) {
 	eventually(t, recoveryLimit, "all arrive", func() bool { return len(r.got())-r.duplicates() == all })
 	h.awaitAllDelivered()
 	r.checkOrder(h.deliveryOrder(), changes)
-	t.Logf("%d deliveries, %d kills of the worker: none missing, those of each record in order, %d duplicates (%.1f per kill)",
+	t.Logf("%d deliveries, %d kills of the worker: none missing, each record's in order, %d duplicates (%.1f per kill)",
 		all, kills, r.duplicates(), float64(r.duplicates())/kills)
 }
 

@@ -25,7 +25,7 @@ import (
 	"millwright/service/servicetest"
 )
 
-// startLimit is how long a process may take to start on a busy machine.
+// startLimit limits the time that a process may take to start on a busy machine.
 const startLimit = 3 * time.Minute
 
 // settings are environment variables of the product.
@@ -177,7 +177,7 @@ func (h *harness) importFile(content string) (result imported) {
 	return result
 }
 
-// startAPI starts the api, with the settings in own added, and waits until it is
+// startAPI starts the API server, with the settings in own added, and waits until it is
 // ready.
 func (h *harness) startAPI(own settings) *process {
 	h.t.Helper()
@@ -187,7 +187,7 @@ func (h *harness) startAPI(own settings) *process {
 	return p
 }
 
-// readyAt returns the status of /readyz of the api at the address, 0 if none came.
+// readyAt returns the status of /readyz of the API server at the address, 0 if none came.
 func readyAt(address string) int {
 	response, err := directClient.Get("http://" + address + "/readyz")
 	if err != nil {

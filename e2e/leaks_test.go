@@ -63,8 +63,8 @@ func (h *harness) temporalData() map[string]string {
 	return held
 }
 
-// leaks returns which secrets are in which texts, in any form in which they could
-// have got there.
+// leaks returns the secrets found in each place, in any form in which they could have
+// got there.
 func leaks(places, secrets map[string]string) []string {
 	var found []string
 	for place, text := range places {
@@ -95,14 +95,14 @@ func formsOf(secret string) []form {
 	if secret == "" {
 		return nil
 	}
-	quoted, _ := json.Marshal(strings.ToLower(secret)) // a text can be encoded
+	quoted, _ := json.Marshal(strings.ToLower(secret)) // a string can be encoded
 	forms := []form{
 		{"as it is", strings.ToLower(secret), true},
 		{"escaped for JSON", strings.Trim(string(quoted), `"`), true},
 		{"escaped for a URL", strings.ToLower(url.QueryEscape(secret)), true},
 		{"in hexadecimal", fmt.Sprintf("%x", secret), true},
 	}
-	// In base64 a text has three forms, depending on its offset, and its ends depend
+	// In base64 a string has three forms, depending on its offset, and its ends depend
 	// on the bytes around it.
 	for before, begin := range []int{0, 2, 3} {
 		encoded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", before) + secret))
@@ -132,6 +132,6 @@ func TestLeaksAreFound(t *testing.T) {
 		}
 	}
 	if found := leaks(map[string]string{"a log": "nothing of the kind"}, secrets); len(found) != 0 {
-		t.Errorf("found %q in a text without secrets", found)
+		t.Errorf("found %q in a log without secrets", found)
 	}
 }

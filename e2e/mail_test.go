@@ -21,7 +21,7 @@ import (
 	"millwright/workflows"
 )
 
-// mailLimit is how long mail may take to arrive. While a server is down, mail is
+// mailLimit limits the time that mail may take to arrive. While a server is down, mail is
 // retried after 5, 10, 20 and 40 seconds.
 const mailLimit = 2 * time.Minute
 
@@ -181,7 +181,7 @@ func TestMailServerDown(t *testing.T) {
 	i := h.integrator()
 	server.Down()
 	id := h.createOrder(i, "Replace filter", []string{"worker", "crew"}, false)
-	eventually(t, mailLimit, "the mail server was tried", func() bool { return server.Seen(mailtest.Connect) > 0 })
+	eventually(t, mailLimit, "the mail server had a connection", func() bool { return server.Seen(mailtest.Connect) > 0 })
 	i.complete(id)
 	// The work order's end is visible without waiting for the mail.
 	h.awaitFound(`WorkOrderStatus = "complete" AND ExecutionStatus = "Running"`, workflows.WorkOrderID(id))
@@ -208,7 +208,7 @@ func TestALinkArrivesAfterTheMailServerWasDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	response.Body.Close()
-	eventually(t, mailLimit, "the mail server was tried", func() bool { return server.Seen(mailtest.Connect) > 0 })
+	eventually(t, mailLimit, "the mail server had a connection", func() bool { return server.Seen(mailtest.Connect) > 0 })
 	first.kill()
 	second := h.startWorker()
 	server.Up()
@@ -228,13 +228,13 @@ func TestALinkArrivesAfterTheMailServerWasDown(t *testing.T) {
 	}
 	page.Body.Close()
 	if page.StatusCode != http.StatusOK {
-		t.Errorf("the link leads to %d", page.StatusCode)
+		t.Errorf("the link gets %d", page.StatusCode)
 	}
 	if n := h.count(`SELECT count(*) FROM sign_in_links WHERE sealed IS NOT NULL`); n != 0 {
 		t.Errorf("%d tokens are kept", n)
 	}
 	places := h.temporalData()
-	places["the log of the api"], places["the log of the first worker"], places["the log of the second worker"] = api.log.String(), first.log.String(), second.log.String()
+	places["the log of the API server"], places["the log of the first worker"], places["the log of the second worker"] = api.log.String(), first.log.String(), second.log.String()
 	for place, text := range places {
 		for _, secret := range []string{link[1], workerEmail, "Ostrowski"} {
 			if strings.Contains(text, secret) {
@@ -318,7 +318,7 @@ func TestNothingPersonalInTheWorkflowsOfRecords(t *testing.T) {
 	if places[workflows.WorkOrderID(id)] == "" {
 		t.Error("Temporal has no data of the work order")
 	}
-	places["the log of the api"], places["the log of the worker"] = api.log.String(), worker.log.String()
+	places["the log of the API server"], places["the log of the worker"] = api.log.String(), worker.log.String()
 	for place, text := range places {
 		for what, secret := range secrets {
 			if at := strings.Index(strings.ToLower(text), strings.ToLower(secret)); at >= 0 {

@@ -17,7 +17,7 @@ var millwright string
 // scratch is a folder for what tests build once.
 var scratch string
 
-// testsAtOnce is how many tests run in parallel: they mostly wait. -parallel overrides it.
+// testsAtOnce is the number of tests that run in parallel: they mostly wait. -parallel overrides it.
 const testsAtOnce = "6"
 
 func TestMain(m *testing.M) {

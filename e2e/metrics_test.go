@@ -225,7 +225,7 @@ func TestDashboardAndAlertsHaveTheirMetrics(t *testing.T) {
 	}
 }
 
-// Every alert leads to its own section of the documentation, and every such section has
+// Every alert links to its own section of the documentation, and every such section has
 // its alert.
 func TestAlertsHaveRunbooks(t *testing.T) {
 	t.Parallel()
@@ -233,7 +233,7 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sections := map[string]bool{} // by anchor; true once an alert leads there
+	sections := map[string]bool{} // by anchor; true once an alert links to it
 	for _, heading := range regexp.MustCompile(`(?m)^### (Millwright\w+)$`).FindAllSubmatch(text, -1) {
 		sections[strings.ToLower(string(heading[1]))] = false
 	}

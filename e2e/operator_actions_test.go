@@ -110,7 +110,7 @@ func (h *harness) resetToTheStart(workflowID string) {
 	}
 }
 
-// logOf returns the Log Records about a record: actor and action, the oldest first.
+// logOf returns the Log Records about a record: actor and action, oldest first.
 func (h *harness) logOf(recordID string) (text string) {
 	h.t.Helper()
 	err := h.db.QueryRow(h.t.Context(), `SELECT coalesce(string_agg(actor_name || ' ' || action, ', ' ORDER BY id), '') FROM log_records
@@ -145,7 +145,7 @@ func TestAnOperatorActsOnAWorkOrderInTemporal(t *testing.T) {
 	const members = "the members decision, comment, person"
 	expect("a misspelt member", h.update(flow, "review", object{"aprove": true}), `There is no member "aprove"; the input has `+members+".")
 	expect("a missing member", h.update(flow, "review", object{"decision": "approve", "person": advisor}), `The member "comment" is missing; the input has `+members+".")
-	expect("a mistyped member", h.update(flow, "cancel", object{"reason": 7, "person": manager}), `The member "reason" must be a text.`)
+	expect("a mistyped member", h.update(flow, "cancel", object{"reason": 7, "person": manager}), `The member "reason" must be a string.`)
 	expect("another decision", h.update(flow, "review", review("maybe", "", advisor)), `The decision is "approve" or "send_back".`)
 	expect("an e-mail address", h.update(flow, "hold", as(managerEmail)), `The person is the identity id of a person, which begins with "idn_".`)
 	expect("no object", h.update(flow, "hold", []string{manager}), "The input is one JSON object with the members person.")
@@ -166,7 +166,7 @@ func TestAnOperatorActsOnAWorkOrderInTemporal(t *testing.T) {
 	expect("too long a comment", h.update(flow, "review", review("send_back", strings.Repeat("x", 1001), advisor)), "The comment has at most 1,000 characters.")
 	expect("send back", h.update(flow, "review", review("send_back", "The belt is loose.", advisor)), "back_from_inspection")
 
-	// Requesting cancellation cancels nothing, and the details say what does.
+	// Requesting cancellation does not cancel the work order, and the details name the update that does.
 	if err := h.temporal.CancelWorkflow(t.Context(), flow, ""); err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 
 // Searches everything that a run leaves where operators look: the logs of api and
 // worker at DEBUG, the errors of operators' commands, metrics, and all data in
-// Temporal. None of it may contain a name, a text or a secret of the run, which
+// Temporal. None of it may contain a name, a description or a secret of the run, which
 // includes writes, errors and failures of every part.
 func TestNothingPersonalInLogsHistoriesAndMetrics(t *testing.T) {
 	t.Parallel()
@@ -39,9 +39,9 @@ func TestNothingPersonalInLogsHistoriesAndMetrics(t *testing.T) {
 		}
 	}
 	maps.Copy(places, run.printed)
-	places["the log of the api"], places["the log of the worker"] = run.api.log.String(), run.worker.log.String()
-	places["the metrics of the api"], places["the metrics of the worker"] = run.metrics(run.settings["METRICS_ADDR"]), run.metrics(run.workerMetrics)
-	for _, place := range []string{"the log of the api", "the log of the worker", "the metrics of the api", "the metrics of the worker"} {
+	places["the log of the API server"], places["the log of the worker"] = run.api.log.String(), run.worker.log.String()
+	places["the metrics of the API server"], places["the metrics of the worker"] = run.metrics(run.settings["METRICS_ADDR"]), run.metrics(run.workerMetrics)
+	for _, place := range []string{"the log of the API server", "the log of the worker", "the metrics of the API server", "the metrics of the worker"} {
 		if len(places[place]) < 500 {
 			t.Errorf("%s is %q: there is nothing to search", place, places[place])
 		}
@@ -151,12 +151,12 @@ func (run *privateRun) writes() {
 	run.run("work-orders", "review", run.order, "--send-back", "--comment", privateComment, "--as", advisorEmail)
 	run.mustCall(http.MethodPost, "/work-orders/"+run.order+"/cancel", map[string]any{"reason": privateReason})
 	run.run("issues", "resolve", run.issue, "--as", managerEmail)
-	eventually(run.t, mailLimit, "the mail contains the texts", func() bool {
-		var texts strings.Builder
+	eventually(run.t, mailLimit, "the mail contains the reason and the subject", func() bool {
+		var all strings.Builder
 		for _, m := range run.mail.Messages() {
-			texts.WriteString(m.Text)
+			all.WriteString(m.Text)
 		}
-		return strings.Contains(texts.String(), privateReason) && strings.Contains(texts.String(), privateSubject)
+		return strings.Contains(all.String(), privateReason) && strings.Contains(all.String(), privateSubject)
 	})
 	run.awaitWorkflow(workflows.WorkOrderID(run.order), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 	run.awaitWorkflow(workflows.FeedbackID(run.issue), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)

@@ -45,11 +45,11 @@ func (o *output) String() string {
 
 func (o *output) has(text string) bool { return strings.Contains(o.String(), text) }
 
-// awaitOutage waits until the process has said that the server responds again, and checks that
-// it said once that it does not, and nothing else of it more often than a few times.
+// awaitOutage waits until the process has logged that the server responds again, and checks
+// that it logged once that it does not, and other lines about it no more than a few times.
 func (p *process) awaitOutage(server string) {
 	p.t.Helper()
-	eventually(p.t, recoveryLimit, p.name+" says that the server responds again", func() bool {
+	eventually(p.t, recoveryLimit, p.name+" logs that the server responds again", func() bool {
 		return p.log.has(`"a server responds again","server":"` + server + `"`)
 	})
 	warnings := map[string]int{}
@@ -167,7 +167,7 @@ func eventually(t testing.TB, limit time.Duration, what string, holds func() boo
 }
 
 // freePort returns a loopback address on which no program listens, and reserves
-// it until the test ends. The port is below those of outgoing connections. As in
+// it until the test ends. The port is below the ports of outgoing connections. As in
 // dev/process, a UDP socket with the port's number reserves it against other
 // tests and other processes, even while its server restarts.
 func freePort(t testing.TB) (address string, port int) {

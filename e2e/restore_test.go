@@ -48,7 +48,7 @@ func TestABackupOfPostgresIsEnough(t *testing.T) {
 
 	restored := h.restoredElsewhere()
 	if sentence := wantStartError(t, restored.settings, "api", "`millwright migrate`"); !strings.Contains(sentence, "restored from another cluster") {
-		t.Errorf("before migrate the api fails with %q", sentence)
+		t.Errorf("before migrate the API server fails with %q", sentence)
 	}
 	restored.run("migrate")
 	if said := restored.run("restored", "temporal"); !strings.Contains(said, ": 5\n") {

@@ -55,9 +55,9 @@ func cellOf(clientID string) string {
 	return parts[1]
 }
 
-// clientOf returns the client id of a call: that of its token, of HTTP Basic, or of
-// its form. It verifies nothing: the cell does, and knows only its own secrets and
-// keys, so a forged id gets 401 from the wrong cell.
+// clientOf returns the client id of a call: from its token, HTTP Basic, or its form.
+// It does not verify it: the cell does, and knows only its own secrets and keys, so a
+// forged id gets 401 from the wrong cell.
 func clientOf(request *http.Request) string {
 	if token, ok := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer "); ok {
 		return clientOfToken(token)

@@ -53,7 +53,7 @@ func (s *soak) read(at time.Duration) sample {
 	return now
 }
 
-// readProcess reads the figures of an api or a worker that is never touched.
+// readProcess reads the figures of an API server or a worker that is never touched.
 func (s *soak) readProcess(now *sample, p *part) {
 	s.t.Helper()
 	pid := p.p.cmd.Process.Pid
@@ -117,7 +117,7 @@ func residentOf(t testing.TB, pid int) float64 {
 	return resident * float64(os.Getpagesize()) / mebibyte
 }
 
-// connections counts a process's connections by what they lead to.
+// connections counts a process's connections by what they connect to.
 func (s *soak) connections(pid int) map[string]int {
 	s.t.Helper()
 	remote := map[string]int{} // the port, by the socket's inode
@@ -255,11 +255,11 @@ func (s *soak) report(reader *soakReader) string {
 	return b.String()
 }
 
-// countsOf lists each text once with how often it occurs.
-func countsOf(texts []string) string {
+// countsOf lists each string once with its number of occurrences.
+func countsOf(all []string) string {
 	counts := map[string]int{}
 	var order []string
-	for _, text := range texts {
+	for _, text := range all {
 		if counts[text]++; counts[text] == 1 {
 			order = append(order, text)
 		}

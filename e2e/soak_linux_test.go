@@ -25,7 +25,7 @@ const (
 	// soakClients write, each after a rest: together about 25 times a second, which leaves
 	// half of two cores idle.
 	soakClients, soakRest = 8, 250 * time.Millisecond
-	// soakFaults are how many faults a soak has.
+	// soakFaults is the number of faults in a soak.
 	soakFaults = 24
 )
 
@@ -86,12 +86,12 @@ type soak struct {
 	*storm
 	pg        *postgres
 	receivers []*receiver
-	// addresses are those of the apis.
+	// addresses are the API servers' addresses.
 	addresses []string
 	// metrics are the addresses of the metrics of the parts that are never touched, by their
 	// names.
 	metrics map[string]string
-	// ports are what connections lead to, by the port.
+	// ports are what connections connect to, by the port.
 	ports   map[int]string
 	samples []sample
 	faults  []string

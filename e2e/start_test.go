@@ -11,7 +11,7 @@ import (
 	"millwright/service/servicetest"
 )
 
-// completeSettings returns settings with which the api and the worker would start.
+// completeSettings returns settings with which the API server and the worker would start.
 func completeSettings(t testing.TB) settings {
 	address, _ := freePort(t)
 	return settings{
@@ -180,7 +180,7 @@ func TestGracefulStop(t *testing.T) {
 		return h.count(`SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'work_orders'::regclass`) > 0
 	})
 	api.terminate()
-	eventually(t, startLimit, "the api accepts no new connections", func() bool {
+	eventually(t, startLimit, "the API server accepts no new connections", func() bool {
 		conn, err := net.Dial("tcp", h.settings["MILLWRIGHT_ADDR"])
 		if err == nil {
 			conn.Close()
@@ -195,7 +195,7 @@ func TestGracefulStop(t *testing.T) {
 		t.Fatalf("the slow request: status %d, error %v", response.status, response.err)
 	}
 	if status := api.wait(startLimit); status != 0 {
-		t.Errorf("the api ended with status %d", status)
+		t.Errorf("the API server ended with status %d", status)
 	}
 	awaitDelivery(t, r, idOf(t, response.body))
 

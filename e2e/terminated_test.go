@@ -11,9 +11,8 @@ import (
 	"millwright/workflows"
 )
 
-// Someone terminated the workflows of records, and of an address, to which nothing happens:
-// the comparison at the beginning of a sweep's run starts them again, and none of a record
-// that is closed.
+// Someone terminated the workflows of idle records and of an idle address: the comparison
+// at the beginning of a sweep's run starts them again, except for closed records.
 func TestTheSweepStartsTerminatedWorkflows(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)

@@ -32,8 +32,8 @@ func (h *harness) setCurrent(build string) {
 	})
 }
 
-// awaitVersion waits until all workflows have run on the version, "" for none. A wake gives
-// them something to do.
+// awaitVersion waits until all workflows have run on the version, "" for unversioned. A wake
+// gives them something to do.
 func (h *harness) awaitVersion(build string, ids ...string) {
 	h.t.Helper()
 	for _, id := range ids {

@@ -53,8 +53,8 @@ type Client struct {
 	timeout time.Duration
 }
 
-// New returns a client. It does not connect yet. Errors say what is wrong with the
-// options and contain none of their values.
+// New returns a client. It does not connect yet. Errors name the invalid option
+// and contain no values.
 func New(options Options) (*Client, error) {
 	server, err := parseServer(options.URL)
 	if err != nil {

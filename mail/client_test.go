@@ -290,13 +290,13 @@ type brokenConn struct {
 func (c brokenConn) Read([]byte) (int, error) { return 0, c.err }
 
 func TestErrorsAfterAcceptanceAreIgnored(t *testing.T) {
-	behaviours := map[string]mailtest.Behaviour{
+	behaviors := map[string]mailtest.Behavior{
 		"dropped": mailtest.Drop(), "rejected": mailtest.Reply(500, "5.5.1 what?"), "shutting down": mailtest.Reply(421, "4.3.2 bye"),
 	}
-	for name, behaviour := range behaviours {
+	for name, behavior := range behaviors {
 		t.Run(name, func(t *testing.T) {
 			server := mailtest.NewServer(t, mailtest.Options{})
-			server.At(mailtest.Quit, behaviour)
+			server.At(mailtest.Quit, behavior)
 			if err := newTestClient(t, server).Send(t.Context(), testMessage()); err != nil {
 				t.Error(err)
 			}

@@ -2,8 +2,8 @@
 // github.com/wneessen/go-mail.
 //
 // Inputs: the server's URL and the sender for a [Client], then one [Message] per call,
-// with its texts and its ID. Output: nil once the server has accepted the message,
-// otherwise an [*Error], which says whether sending it again can help.
+// with its content and its ID. Output: nil once the server has accepted the message,
+// otherwise an [*Error], which reports whether sending it again can help.
 //
 // A message may be sent twice: if the connection ends before the server's reply, the
 // client cannot know whether the message was accepted. The caller sends it again with

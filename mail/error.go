@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// Error says why a message was not accepted, as far as is known.
+// Error is the reason why a message was not accepted, as far as is known.
 type Error struct {
 	// Permanent: the server permanently rejected this recipient or this message, or the
 	// message is invalid. Sending it again does not help. Failures that an operator

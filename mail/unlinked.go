@@ -5,9 +5,8 @@ import (
 	"unicode"
 )
 
-// Unlinked returns the text with spaces in what mail programs would show as links: addresses
-// of pages and e-mail addresses. It is for names and other texts that people entered; they
-// stay readable.
+// Unlinked returns the text with spaces in what mail programs would show as links: web and
+// e-mail addresses. It is for names and other input of people, which stays readable.
 func Unlinked(text string) string {
 	var b strings.Builder
 	runes := []rune(text)

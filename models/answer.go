@@ -61,7 +61,7 @@ func (r AnswerRules) checkText(value any) string {
 	text, ok := value.(string)
 	switch {
 	case !ok || utf8.RuneCountInString(text) > MaxAnswerText:
-		return "The value must be a text of at most 10,000 characters."
+		return "The value must be a string of at most 10,000 characters."
 	case !IsPlain(text):
 		return PlainTextRule
 	case r.Required && text != "" && IsBlank(text):

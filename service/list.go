@@ -24,7 +24,7 @@ type ListRequest struct {
 
 // Page is one page of a list.
 type Page[T any] struct {
-	Data       []T    `json:"data" nullable:"false" doc:"The records of this page: the newest first, with changed_since the oldest change first."`
+	Data       []T    `json:"data" nullable:"false" doc:"The records of this page, newest first; with changed_since, in order of change."`
 	HasMore    bool   `json:"has_more" doc:"Whether another page follows."`
 	NextCursor string `json:"next_cursor,omitempty" doc:"Pass it as cursor, with the same filters, to get the next page; absent on the last one."`
 	SyncToken  string `json:"sync_token,omitempty" doc:"With changed_since: pass it as the next changed_since to see every later change."`

@@ -15,19 +15,19 @@ import (
 
 const (
 	pingTimeout = 5 * time.Second
-	// pingInterval is how often a server that does not respond is asked again.
+	// pingInterval is the time between two pings of a server that does not respond.
 	pingInterval = time.Second
-	// blipInterval is how often at most the log says that calls failed although the server responds.
+	// blipInterval is the minimum time between two log lines about calls that failed although the server responds.
 	blipInterval = time.Minute
 )
 
 // Watch says in the log, in a line each, when a server that the process needs does not
 // respond and when it responds again. It asks the server only between the two.
 type Watch struct {
-	name, meanwhile string
-	log             *slog.Logger
-	ping            func(context.Context) error
-	running         sync.WaitGroup
+	name, effect string
+	log          *slog.Logger
+	ping         func(context.Context) error
+	running      sync.WaitGroup
 	// check does the work of Failed, until the process stops.
 	check func(cause error)
 	stop  context.CancelFunc
@@ -38,10 +38,10 @@ type Watch struct {
 }
 
 // NewWatch returns a watch of the server with the name, until the context ends or the caller
-// stops it. meanwhile says what does not work while the server does not respond. ping asks it,
-// and returns an error if it does not respond before its context ends.
-func NewWatch(ctx context.Context, name, meanwhile string, log *slog.Logger, ping func(context.Context) error) *Watch {
-	w := &Watch{name: name, meanwhile: meanwhile, log: log, ping: ping}
+// stops it. effect describes what does not work while the server does not respond. ping
+// returns an error if the server does not respond before its context ends.
+func NewWatch(ctx context.Context, name, effect string, log *slog.Logger, ping func(context.Context) error) *Watch {
+	w := &Watch{name: name, effect: effect, log: log, ping: ping}
 	ctx, w.stop = context.WithCancel(ctx)
 	w.check = func(cause error) { w.follow(ctx, cause) }
 	return w
@@ -86,7 +86,7 @@ func (w *Watch) follow(ctx context.Context, cause error) {
 	if ctx.Err() != nil {
 		return
 	}
-	w.log.Warn("a server does not respond", "server", w.name, "meanwhile", w.meanwhile, "error", cause.Error())
+	w.log.Warn("a server does not respond", "server", w.name, "effect", w.effect, "error", cause.Error())
 	for !w.responds(ctx) {
 		select {
 		case <-ctx.Done():
@@ -114,7 +114,7 @@ func (w *Watch) WatchCalls() grpc.DialOption {
 	})
 }
 
-// Unreachable reports whether an error of Temporal's client says that Temporal does not
+// Unreachable reports whether an error of Temporal's client means that Temporal does not
 // respond.
 func Unreachable(err error) bool {
 	if _, ok := errors.AsType[*serviceerror.Unavailable](err); ok {

@@ -78,7 +78,7 @@ func TestWatch(t *testing.T) {
 		for range 3 {
 			w.Failed(errors.New("refused"))
 		}
-		const lost = "level=WARN msg=\"a server does not respond\" server=database meanwhile=\"calls get 503\" error=refused\n"
+		const lost = "level=WARN msg=\"a server does not respond\" server=database effect=\"calls get 503\" error=refused\n"
 		want("lost", lost)
 		<-time.After(30 * time.Second)
 		w.Failed(errors.New("refused"))

@@ -87,8 +87,8 @@ func (w weights) accepts(coding string) bool {
 	return weight > 0 && weight >= w.named["identity"]
 }
 
-// coding returns the coding for a response, "" for none: the one that the header prefers, of
-// two that it accepts alike zstd if it is named, since not every client that sends * knows it.
+// coding returns the coding for a response, "" for uncompressed: the one that the header prefers,
+// of two that it accepts alike zstd if it is named, since not every client that sends * knows it.
 func (w weights) coding() string {
 	ofGzip, _ := w.of(codingGzip)
 	ofZstd, named := w.of(codingZstd)
@@ -135,7 +135,7 @@ var packers = map[string]*sync.Pool{
 	}},
 }
 
-// zstdWindow is how far back zstd looks for repetitions, in bytes.
+// zstdWindow is the distance within which zstd finds repetitions, in bytes.
 const zstdWindow = 128 << 10
 
 func mustPacker(p packer, err error) packer {

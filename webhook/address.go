@@ -17,7 +17,7 @@ const (
 	lookupTime = 5 * time.Second
 )
 
-// Rules says which addresses CheckURL accepts. The zero value has production's rules,
+// Rules restrict the addresses that CheckURL accepts. The zero value has production's rules,
 // without a DNS lookup.
 type Rules struct {
 	// AllowNetworks allows networks outside the public internet. If there are any,
@@ -33,7 +33,7 @@ type Rules struct {
 	Resolver Resolver
 }
 
-// AddressError says why a webhook address is rejected.
+// AddressError is the reason why a webhook address is rejected.
 type AddressError struct {
 	// Detail is for the person who entered the address: one or two sentences, without
 	// the address's credentials, path and query.
@@ -200,7 +200,7 @@ func parseIP(host string, bracketed bool) (netip.Addr, error) {
 }
 
 // privateSuffixes are the names used only inside networks: RFC 6761, RFC 6762 (with
-// appendix G), RFC 7686, RFC 8375, ICANN's reservation of .internal, and those of home
+// appendix G), RFC 7686, RFC 8375, ICANN's reservation of .internal, and names used by home
 // routers.
 var privateSuffixes = []string{
 	"localhost", "localdomain", "local", "internal", "intranet", "private",

@@ -81,8 +81,8 @@ func TestCheckURLAcceptsHarmless(t *testing.T) {
 }
 
 func TestCheckURLRules(t *testing.T) {
-	networks := func(texts ...string) (prefixes []netip.Prefix) {
-		for _, text := range texts {
+	networks := func(addresses ...string) (prefixes []netip.Prefix) {
+		for _, text := range addresses {
 			prefixes = append(prefixes, netip.MustParsePrefix(text))
 		}
 		return prefixes

@@ -30,7 +30,7 @@ const (
 	KindOther             Kind = "other"
 )
 
-// AttemptError says why an attempt got no response.
+// AttemptError is the reason why an attempt got no response.
 type AttemptError struct {
 	Kind Kind
 	// Detail is a sentence for the people who run the receiver. It contains no more of

@@ -18,10 +18,10 @@ import (
 // UserAgent is the User-Agent header of every delivery.
 const UserAgent = "Millwright-Webhooks/1"
 
-// MaxKeptBody is how many bytes of a response Response.Body holds at most, 4 KiB.
+// MaxKeptBody is the maximum size of Response.Body, 4 KiB.
 const MaxKeptBody = 4 << 10
 
-// DefaultTimeout is how long a receiver may take to respond if Options.Timeout is zero.
+// DefaultTimeout limits the time until a receiver responds if Options.Timeout is zero.
 const DefaultTimeout = 10 * time.Second
 
 const (

@@ -29,7 +29,7 @@ type Event struct {
 // VerifyRequest reads the request's body, verifies it as Verify does and returns its
 // event.
 //
-// Its errors are those of Verify, ErrTooLarge, the error of reading the body, and
+// It returns the errors of Verify, ErrTooLarge, the error of reading the body, and
 // ErrMalformed if the body is authentic but not an event, or if the unsigned
 // Service-Event-Id and Service-Event-Type headers contradict it.
 func VerifyRequest(r *http.Request, secret string, now time.Time) (Event, error) {

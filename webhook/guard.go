@@ -70,7 +70,7 @@ func (g *guard) control(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// blockedError says that the guard does not allow ip. name is the host name that
+// blockedError is returned if the guard does not allow ip. name is the host name that
 // resolved to it, "" if the address has the IP itself.
 type blockedError struct {
 	name string

@@ -15,9 +15,9 @@ var neverPublic = prefixes(
 	"2001::/32", "2001:db8::/32", "2002::/16", // Teredo, documentation, 6to4
 )
 
-func prefixes(texts ...string) []netip.Prefix {
-	all := make([]netip.Prefix, len(texts))
-	for i, text := range texts {
+func prefixes(addresses ...string) []netip.Prefix {
+	all := make([]netip.Prefix, len(addresses))
+	for i, text := range addresses {
 		all[i] = netip.MustParsePrefix(text)
 	}
 	return all

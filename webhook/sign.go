@@ -95,7 +95,7 @@ func newSigningState(keys []signingKey) *signingState {
 // sign returns the concatenated values of Service-Signature and Webhook-Signature, the
 // end of the time within the first value, and the end of the first value.
 func (st *signingState) sign(id string, at time.Time, body []byte) (text string, unixEnd, serviceEnd int) {
-	// The signed texts are "<t>.<body>" and "<id>.<t>.<body>", so the first prefix ends the
+	// The signed strings are "<t>.<body>" and "<id>.<t>.<body>", so the first prefix ends the
 	// second.
 	prefix := append(append(st.prefix[:0], id...), '.')
 	servicePrefix := len(prefix)

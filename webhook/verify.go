@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Tolerance is how far a signature's time may be from the receiver's clock (spec section
+// Tolerance is the maximum distance of a signature's time from the receiver's clock (spec section
 // 6, Signature). It limits the future too, because a delivery signed far ahead could be
 // replayed until then.
 const Tolerance = 300 * time.Second

@@ -41,7 +41,7 @@ func textMembers(input json.RawMessage, names ...string) (map[string]string, err
 		value, err := decoder.Token()
 		text, isText := value.(string)
 		if err != nil || !isText {
-			return nil, inputError("The member %q must be a text.", name)
+			return nil, inputError("The member %q must be a string.", name)
 		}
 		members[name] = text
 	}

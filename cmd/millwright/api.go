@@ -148,11 +148,11 @@ func front(publicURL string, pages, calls http.Handler) http.Handler {
 	})
 }
 
-// signInFailureDelay is how long a failed sign-in takes at least: longer than checking
+// signInFailureDelay is the minimum duration of a failed sign-in: longer than checking
 // passwords on a busy machine.
 const signInFailureDelay = 500 * time.Millisecond
 
-// workflowsURL returns where Temporal's Web UI shows the workflows of a namespace, "" without one.
+// workflowsURL returns the URL of a namespace's workflows in Temporal's Web UI, "" without a UI.
 func workflowsURL(ui, namespace string) string {
 	if ui == "" {
 		return ""

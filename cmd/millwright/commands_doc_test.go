@@ -14,11 +14,11 @@ var update = flag.Bool("update", false, "write docs/commands.md again")
 
 const commandsDoc = "../../docs/commands.md"
 
-// docs/commands.md says what the help of every command says.
+// docs/commands.md contains the help of every command.
 func TestCommandsDocIsCurrent(t *testing.T) {
 	var doc strings.Builder
 	doc.WriteString("# Commands\n\nEvery command with its flags and examples, as `--help` shows them. " +
-		"[The contract](contract.md#operators-commands) says what they print. `--as` takes a person's id or e-mail address, " +
+		"[The contract](contract.md#operators-commands) describes their output. `--as` takes a person's id or e-mail address, " +
 		"`…` stands for the rest of an id. This page is made by `go test ./cmd/millwright -run TestCommandsDocIsCurrent -update`.\n")
 	every(rootCommand(), func(cmd *cobra.Command) {
 		if cmd.Runnable() && !cmd.HasSubCommands() && cmd.Name() != "help" {

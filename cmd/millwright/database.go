@@ -31,6 +31,6 @@ func migrateCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&role, "grant-to", "", "role that api, worker and commands connect as: may read and write rows, but define nothing (default: they connect as the same role as this command)")
+	cmd.Flags().StringVar(&role, "grant-to", "", "role that API servers, worker processes and commands connect as: may read and write rows, but define nothing (default: they connect as the same role as this command)")
 	return cmd
 }

@@ -24,7 +24,7 @@ func listDeliveriesCommand() *cobra.Command {
 	var limit limitFlag
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List deliveries, the newest first",
+		Short: "List deliveries, newest first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
@@ -76,7 +76,7 @@ func showDeliveryCommand() *cobra.Command {
 	return cmd
 }
 
-// redeliverResult is how many of an address's deliveries are due again.
+// redeliverResult counts an address's deliveries that are due again.
 type redeliverResult struct {
 	WebhookID string `json:"webhook_id"`
 	Released  int    `json:"released"`
@@ -88,7 +88,7 @@ func redeliverCommand() *cobra.Command {
 	var address, since string
 	cmd := &cobra.Command{
 		Use:   "redeliver ID | redeliver --address ID --since TIME",
-		Short: "Redeliver one delivery, or those of an address that failed or were held since a time",
+		Short: "Redeliver one delivery, or an address's deliveries that failed or were held since a time",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			many := cmd.Flags().Changed("address")

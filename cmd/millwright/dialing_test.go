@@ -15,17 +15,17 @@ func TestOnlyWorkersConnectToReceivers(t *testing.T) {
 		"webhook.NewClient(": {"cmd/millwright/settings.go"}, ".sender()": {"cmd/millwright/worker.go"},
 		"http.Client{": {"console/openid.go", "cmd/millwright/replay.go"}, "http.DefaultClient": nil, "http.Get(": nil, "net.Dial": nil,
 	} {
-		for _, folder := range []string{"api", "console", "service", "web", "cmd/millwright"} {
-			files, err := filepath.Glob(filepath.Join("../..", folder, "*.go"))
+		for _, directory := range []string{"api", "console", "service", "web", "cmd/millwright"} {
+			files, err := filepath.Glob(filepath.Join("../..", directory, "*.go"))
 			if err != nil || len(files) == 0 {
-				t.Fatalf("no files in %s: %v", folder, err)
+				t.Fatalf("no files in %s: %v", directory, err)
 			}
 			for _, file := range files {
 				content, err := os.ReadFile(file)
 				if err != nil {
 					t.Fatal(err)
 				}
-				name := folder + "/" + filepath.Base(file)
+				name := directory + "/" + filepath.Base(file)
 				known := strings.HasSuffix(file, "_test.go")
 				for _, a := range allowed {
 					known = known || a == name

@@ -4,7 +4,7 @@ package main
 
 import "time"
 
-// failpoint does nothing: this binary is not built for fault tests.
+// failpoint is empty: this binary is not built for fault tests.
 func failpoint(string) func() { return nil }
 
 // failpointClock returns nil, which stands for the real clock.

@@ -26,7 +26,7 @@ func choiceFlag[S ~string](cmd *cobra.Command, chosen *[]S, valid []S, name, nou
 	cmd.Flags().Var(&choices[S]{chosen, valid, noun}, name, noun+", once for each or separated by commas: "+strings.Join(textsOf(valid), ", "))
 }
 
-// Set adds the values of a text.
+// Set adds the values of a comma-separated string.
 func (c *choices[S]) Set(text string) error {
 	if text == "" {
 		return nil
@@ -93,13 +93,13 @@ func upTo[T any](limit limitFlag, page func(size int) ([]T, error)) ([]T, error)
 	return found, nil
 }
 
-// textsOf returns the values as plain texts.
+// textsOf returns the values as plain strings.
 func textsOf[S ~string](values []S) []string {
-	texts := make([]string, len(values))
+	all := make([]string, len(values))
 	for i, value := range values {
-		texts[i] = string(value)
+		all[i] = string(value)
 	}
-	return texts
+	return all
 }
 
 // describeFlagError returns an error about flags that lists what would be right.
@@ -122,8 +122,8 @@ func describeFlagError(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// explainUsage makes the errors about missing arguments and flags of the command, and of those
-// below it, say how it is used.
+// explainUsage adds the usage line to the errors about missing arguments and flags of the
+// command and the commands below it.
 func explainUsage(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		explainUsage(c)

@@ -20,7 +20,7 @@ import (
 	"millwright/workflows"
 )
 
-// A worker polls Temporal at least once a minute; after pollerSilence without a poll
+// A worker process polls Temporal at least once a minute; after pollerSilence without a poll
 // it is not working.
 const (
 	healthTimeout = 5 * time.Second
@@ -28,9 +28,9 @@ const (
 )
 
 func healthCommand() *cobra.Command {
-	return commandGroup("health", "Check the api or the worker of this host; exits 0 only if it is healthy",
+	return commandGroup("health", "Check the API server or the worker process of this host; exits 0 only if it is healthy",
 		healthOf("api", "Check that the API with these settings responds and reaches its database", checkAPI),
-		healthOf("worker", "Check that a worker of this host polls Temporal", checkWorker),
+		healthOf("worker", "Check that a worker process of this host polls Temporal", checkWorker),
 	)
 }
 
@@ -92,7 +92,7 @@ func checkWorker(ctx context.Context, s settings) error {
 	return polls(ctx, temporal, host, time.Now())
 }
 
-// polls returns an error unless a worker of the host polled Temporal within pollerSilence.
+// polls returns an error unless a worker process of the host polled Temporal within pollerSilence.
 func polls(ctx context.Context, temporal client.Client, host string, now time.Time) error {
 	queue, err := temporal.DescribeTaskQueue(ctx, workflows.TaskQueue, enums.TASK_QUEUE_TYPE_ACTIVITY)
 	if err != nil {
@@ -104,5 +104,5 @@ func polls(ctx context.Context, temporal client.Client, host string, now time.Ti
 			return nil
 		}
 	}
-	return fmt.Errorf("no worker of %s has polled Temporal in the last %s", host, pollerSilence)
+	return fmt.Errorf("no worker process of %s has polled Temporal in the last %s", host, pollerSilence)
 }

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// pollers is a client that lists pollers and does nothing else.
+// pollers is a client that can only list pollers.
 type pollers struct {
 	client.Client
 	known map[string]time.Time
@@ -41,9 +41,9 @@ func TestAWorkerIsHealthyIfItPolls(t *testing.T) {
 		says    string
 	}{
 		"it polled":             {pollers{known: map[string]time.Time{"7@box@": now.Add(-time.Minute), "1@other@": now}}, ""},
-		"another host's polled": {pollers{known: map[string]time.Time{"7@box2@": now, "1@a.box@": now}}, "no worker of box"},
-		"it polled long ago":    {pollers{known: map[string]time.Time{"7@box@": now.Add(-3 * time.Minute)}}, "no worker of box"},
-		"no poller":             {pollers{}, "no worker of box"},
+		"another host's polled": {pollers{known: map[string]time.Time{"7@box2@": now, "1@a.box@": now}}, "no worker process of box"},
+		"it polled long ago":    {pollers{known: map[string]time.Time{"7@box@": now.Add(-3 * time.Minute)}}, "no worker process of box"},
+		"no poller":             {pollers{}, "no worker process of box"},
 		"Temporal is down":      {pollers{err: errors.New("connection refused")}, "connection refused"},
 	} {
 		err := polls(t.Context(), test.pollers, "box", now)

@@ -58,7 +58,7 @@ exits with status 0 if the import would succeed. --overwrite imports the file al
 			return encoder.Encode(imported)
 		},
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the differences and change nothing")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the differences without changing anything")
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "undo what was changed since the last import")
 	out.flag(cmd)
 	return cmd

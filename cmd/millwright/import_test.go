@@ -28,7 +28,7 @@ func importFile(t *testing.T, text string) string {
 	return path
 }
 
-// A dry run shows the differences, changes nothing, and fails where the import would.
+// A dry run shows the differences, does not write, and fails where the import would.
 func TestImportDryRun(t *testing.T) {
 	h := newHarness(t)
 	path := importFile(t, renamed)

@@ -41,7 +41,7 @@ func listIntegrationsCommand() *cobra.Command {
 	var organization string
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List integrations, the oldest first",
+		Short: "List integrations, oldest first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
@@ -61,7 +61,7 @@ func listIntegrationsCommand() *cobra.Command {
 		},
 	}
 	out.flag(cmd)
-	cmd.Flags().StringVar(&organization, "organization", "", "only those of the organization with this id or key")
+	cmd.Flags().StringVar(&organization, "organization", "", "only integrations of the organization with this id or key")
 	return cmd
 }
 
@@ -146,7 +146,7 @@ func scopesFlag(cmd *cobra.Command, scopes *[]models.Scope) {
 // integrationChange is what a command does to one integration.
 type integrationChange func(*service.Service, context.Context, service.Actor, string) (service.IntegrationRecord, error)
 
-// actorIntegrationCommand is a command that an organization's people may do in the app.
+// actorIntegrationCommand is a command that an organization's people may do in the console.
 func actorIntegrationCommand(use, short string, do integrationChange) *cobra.Command {
 	var as actorFlag
 	cmd := integrationCommand(use, short, &as, do)

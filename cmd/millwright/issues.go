@@ -13,7 +13,7 @@ import (
 )
 
 func issuesCommand() *cobra.Command {
-	return commandGroup("issues", "List and show feedback, and resolve it as a person, as in the app",
+	return commandGroup("issues", "List and show feedback, and resolve it as a person, as in the console",
 		listIssuesCommand(),
 		showRecordCommand("Show feedback", "feedback", (*service.Service).Feedback, issueLines),
 		personCommand("resolve ID --as PERSON", "Resolve the feedback", "feedback",
@@ -24,7 +24,7 @@ func issuesCommand() *cobra.Command {
 
 func listIssuesCommand() *cobra.Command {
 	var filter service.FeedbackFilter
-	cmd := listRecordsCommand("List feedback, the newest first",
+	cmd := listRecordsCommand("List feedback, newest first",
 		func(ctx context.Context, svc *service.Service, reader service.Actor, page service.ListRequest) ([]byte, error) {
 			return svc.FeedbackList(ctx, reader, filter, page)
 		}, issuesTable)

@@ -36,7 +36,7 @@ type receiver struct {
 
 func listenCommand() *cobra.Command {
 	r := &receiver{}
-	var address, folder string
+	var address, directory string
 	var secret secretFlag
 	cmd := &cobra.Command{
 		Use:   "listen",
@@ -44,15 +44,15 @@ func listenCommand() *cobra.Command {
 		Long: "Receives deliveries, verifies their signatures and prints a line for each.\n" +
 			"With --status, --delay or --hang it fails on purpose: each time, or every n-th time with --every n.\n" +
 			"The signing secret comes from WEBHOOK_SECRET or a file, because arguments are visible to all users of a machine.\n" +
-			"With --record each delivery becomes a file in a folder, headers and body as they came; replay sends them again.",
+			"With --record each delivery becomes a file in a directory, headers and body as they came; replay sends them again.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if r.secret, err = secret.read(); err != nil {
 				return err
 			}
-			if folder != "" {
-				if r.record, err = openRecording(folder); err != nil {
+			if directory != "" {
+				if r.record, err = openRecording(directory); err != nil {
 					return err
 				}
 			}
@@ -71,7 +71,7 @@ func listenCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&address, "addr", "127.0.0.1:9090", "address to listen on")
 	secret.flag(cmd)
-	flags.StringVar(&folder, "record", "", "also write each verified delivery as a file into this folder")
+	flags.StringVar(&directory, "record", "", "also write each verified delivery as a file into this directory")
 	flags.IntVar(&r.status, "status", 0, "respond with this status instead of 204")
 	flags.DurationVar(&r.delay, "delay", 0, "wait this long before responding")
 	flags.BoolVar(&r.hang, "hang", false, "never respond")
@@ -80,24 +80,24 @@ func listenCommand() *cobra.Command {
 	return cmd
 }
 
-// recording is a folder with a file for each delivery. Numbers at the beginning of the names
+// recording is a directory with a file for each delivery. Numbers at the beginning of the names
 // keep their order.
 type recording struct {
-	folder string
-	number atomic.Int64
+	directory string
+	number    atomic.Int64
 }
 
-// openRecording opens a recording, a new one if the folder does not exist. New deliveries get
+// openRecording opens a recording, a new one if the directory does not exist. New deliveries get
 // the numbers after those it has.
-func openRecording(folder string) (*recording, error) {
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+func openRecording(directory string) (*recording, error) {
+	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot record: %w", err)
 	}
-	files, err := os.ReadDir(folder)
+	files, err := os.ReadDir(directory)
 	if err != nil {
 		return nil, fmt.Errorf("cannot record: %w", err)
 	}
-	r := &recording{folder: folder}
+	r := &recording{directory: directory}
 	for _, file := range files {
 		number, _, _ := strings.Cut(file.Name(), "-")
 		if n, err := strconv.ParseInt(number, 10, 64); err == nil {
@@ -110,7 +110,7 @@ func openRecording(folder string) (*recording, error) {
 // add writes a delivery to a new file.
 func (r *recording) add(event webhook.Event, content []byte) error {
 	name := fmt.Sprintf("%06d-%s-%s.http", r.number.Add(1), event.Type, event.ID)
-	file, err := os.OpenFile(filepath.Join(r.folder, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := os.OpenFile(filepath.Join(r.directory, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

@@ -50,11 +50,11 @@ func TestRecordedDeliveriesAreReplayed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var printed bytes.Buffer
-	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "000041-work_order.created-evt_1.http"), nil, 0o600); err != nil {
+	directory := t.TempDir()
+	if err := os.WriteFile(filepath.Join(directory, "000041-work_order.created-evt_1.http"), nil, 0o600); err != nil {
 		t.Fatal(err) // of an earlier listen
 	}
-	record, err := openRecording(folder)
+	record, err := openRecording(directory)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestRecordedDeliveriesAreReplayed(t *testing.T) {
 	if status := send(time.Now().Add(-time.Hour)); status != http.StatusBadRequest {
 		t.Errorf("a delivery with an old signature got %d", status)
 	}
-	files, _ := filepath.Glob(filepath.Join(folder, "*"))
+	files, _ := filepath.Glob(filepath.Join(directory, "*"))
 	if len(files) != 2 || filepath.Base(files[1]) != "000042-work_order.created-evt_1.http" {
 		t.Fatalf("recorded: %v, want the verified delivery after the earlier one", files)
 	}

@@ -25,7 +25,7 @@ func listLogCommand() *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
 		Use:   "list" + readerUsage,
-		Short: "List an organization's Log Records, the newest first",
+		Short: "List an organization's Log Records, newest first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if topic, _, _ := strings.Cut(filter.Action, "."); topic != "" && !slices.Contains(service.LogTopics, topic) {

@@ -21,7 +21,7 @@ func listNoticesCommand() *cobra.Command {
 	var filter service.NoticeFilter
 	cmd := &cobra.Command{
 		Use:   "list --as PERSON",
-		Short: "List a person's unread notices, the newest first",
+		Short: "List a person's unread notices, newest first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {

@@ -79,7 +79,7 @@ func describeError(err error, what string) error {
 	return err
 }
 
-// timeFlagHelp says what parseSince takes.
+// timeFlagHelp describes the values that parseSince accepts.
 const timeFlagHelp = "a time, 2026-03-01T08:00:00Z, or a duration before now, 36h"
 
 // parseSince parses a time that people write: RFC 3339, or how long ago, such as 36h.

@@ -20,7 +20,7 @@ func listOrganizationsCommand() *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List organizations, the oldest first",
+		Short: "List organizations, oldest first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
@@ -43,7 +43,7 @@ func organizationsTable(w io.Writer, found []service.OrganizationRecord) {
 	}
 }
 
-// organizationState says what an organization cannot do.
+// organizationState lists an organization's restrictions.
 func organizationState(o service.OrganizationRecord) string {
 	var limits []string
 	for _, limit := range []struct {

@@ -25,7 +25,7 @@ func TestOpenIDCommands(t *testing.T) {
 		required bool
 		kind     models.NoticeKind
 	}{{"require-openid", true, models.NoticeOpenIDRequired}, {"lift-openid", false, models.NoticeOpenIDLifted}} {
-		for range 2 { // the second time changes nothing
+		for range 2 { // the second time has no effect
 			if got := h.json("organizations", c.command, "acme").(map[string]any); got["openid_required"] != c.required || got["id"] != h.Acme.OrganizationID {
 				t.Errorf("%s: %v", c.command, got)
 			}

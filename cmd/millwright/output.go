@@ -56,10 +56,10 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-// maxCell is how many characters of a text a table shows.
+// maxCell limits the characters in a cell of a table.
 const maxCell = 40
 
-// short formats a text that others wrote for a cell of a table.
+// short formats a string that others wrote for a cell of a table.
 func short(text string) string {
 	if runes := []rune(text); len(runes) > maxCell {
 		text = string(runes[:maxCell-1]) + "…"
@@ -70,7 +70,7 @@ func short(text string) string {
 // textCell formats optional text that others wrote.
 func textCell(text *string) string { return oneLine(orDash(text)) }
 
-// oneLine replaces unprintable characters, so that text that others wrote cannot
+// oneLine replaces unprintable characters, so that a string that others wrote cannot
 // control the terminal or break the table.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {

@@ -16,7 +16,7 @@ import (
 	"millwright/worker"
 )
 
-// process is what the api and the worker have in common.
+// process is what the API server and the worker process have in common.
 type process struct {
 	settings settings
 	log      *slog.Logger
@@ -77,7 +77,7 @@ func (p *process) stop() {
 	}
 }
 
-// serveMetrics serves the process's metrics and those of the collectors on
+// serveMetrics serves the process's metrics and the collectors' metrics on
 // METRICS_ADDR, if set, until the context ends.
 func (p *process) serveMetrics(ctx context.Context, more ...prometheus.Collector) error {
 	p.registry.MustRegister(p.waker, telemetry.PoolMetrics(p.pools.All()...), p.batches)

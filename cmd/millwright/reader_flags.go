@@ -8,8 +8,8 @@ import (
 	"millwright/service"
 )
 
-// readerFlags say whose records a list shows: those of an organization, to its operator,
-// or those that a person may read.
+// readerFlags select the records that a list shows: all of an organization's, for its
+// operator, or the records that a person may read.
 type readerFlags struct {
 	as           actorFlag
 	organization string
@@ -21,7 +21,7 @@ const readerUsage = " --organization KEY | --as PERSON"
 // flag adds --organization and --as to the command, which needs one of them.
 func (f *readerFlags) flag(cmd *cobra.Command) {
 	f.as.flag(cmd)
-	cmd.Flags().StringVar(&f.organization, "organization", "", "those of the organization with this id or key")
+	cmd.Flags().StringVar(&f.organization, "organization", "", "list the whole organization with this id or key")
 	cmd.MarkFlagsMutuallyExclusive("as", "organization")
 	cmd.MarkFlagsOneRequired("as", "organization")
 }

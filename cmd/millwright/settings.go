@@ -26,7 +26,7 @@ import (
 )
 
 // settings are the program's settings, one environment variable each. `millwright
-// config` prints them with the doc texts. A secret can be read from a file instead,
+// config` prints them with their doc tags. A secret can be read from a file instead,
 // whose path is in the variable NAME_FILE.
 type settings struct {
 	Addr            string          `env:"MILLWRIGHT_ADDR" form:"host:port" envDefault:"127.0.0.1:8080" doc:"address the API listens on"`
@@ -50,7 +50,7 @@ type settings struct {
 	TemporalKey     string          `env:"TEMPORAL_TLS_CLIENT_KEY_PATH" doc:"file with the key of that certificate"`
 	TokenKeys       string          `env:"TOKEN_SIGNING_KEYS" secret:"true" required:"true" doc:"keys that sign access tokens, name:base64 of 32 bytes, separated by commas; the first signs, all are accepted"`
 	SealingKeys     string          `env:"SECRET_SEALING_KEYS" secret:"true" required:"true" doc:"keys that encrypt signing secrets at rest, in the same form; the first encrypts, all decrypt"`
-	Deployment      string          `env:"TEMPORAL_DEPLOYMENT_NAME" doc:"name of the worker's deployment in Temporal; with it workers are versioned and run nothing before their version is the current one, see docs/running.md"`
+	Deployment      string          `env:"TEMPORAL_DEPLOYMENT_NAME" doc:"name of the worker's deployment in Temporal; with it worker processes are versioned and start to work once their version is the current one, see docs/running.md"`
 	BuildID         string          `env:"TEMPORAL_WORKER_BUILD_ID" doc:"the worker's version in its deployment, another for each build"`
 	CallTimeout     time.Duration   `env:"CALL_TIMEOUT" envDefault:"25s" doc:"how long a call may take before it gets 503"`
 	ShutdownDelay   time.Duration   `env:"SHUTDOWN_DELAY" form:"or zero" envDefault:"0s" doc:"how long a stopping API reports not ready and still serves, so that load balancers notice"`
@@ -60,17 +60,17 @@ type settings struct {
 	RetryWorkflows  int             `env:"WEBHOOK_RETRY_WORKFLOWS" envDefault:"1000" doc:"how many retrying deliveries of one address have a workflow at a time; others are retried all the same"`
 	AllowNetworks   []netip.Prefix  `env:"WEBHOOK_ALLOW_NETWORKS" doc:"non-public networks that webhooks may reach, separated by commas; for development"`
 	AllowHTTP       bool            `env:"WEBHOOK_ALLOW_HTTP" envDefault:"false" doc:"allow http:// webhook addresses; for development"`
-	SMTPURL         string          `env:"SMTP_URL" secret:"true" doc:"mail server, as smtp://host:port or smtp://user:password@host:port; without it notices are shown only in the app's inbox, and links for signing in to those who make them; the api and the worker need it"`
+	SMTPURL         string          `env:"SMTP_URL" secret:"true" doc:"mail server, as smtp://host:port or smtp://user:password@host:port; without it notices are shown only in the console's inbox, and links for signing in only to the people who make them; the API server and the worker process need it"`
 	MailFrom        string          `env:"MAIL_FROM" envDefault:"Millwright <no-reply@localhost>" doc:"sender of e-mails, as Name <address>"`
 	OIDCIssuer      string          `env:"OIDC_ISSUER" form:"url" doc:"OpenID Connect provider with which people sign in to the console, besides passwords; its redirect address is MILLWRIGHT_PUBLIC_URL/console/openid/callback"`
 	OIDCClientID    string          `env:"OIDC_CLIENT_ID" doc:"client id at that provider"`
 	OIDCSecret      string          `env:"OIDC_CLIENT_SECRET" secret:"true" doc:"client secret at that provider"`
 	OIDCName        string          `env:"OIDC_NAME" envDefault:"single sign-on" doc:"what people call that provider"`
 	ReviewReminder  time.Duration   `env:"REVIEW_REMINDER_AFTER" envDefault:"48h" doc:"how long a review may wait before its consultants are reminded"`
-	ReviewOverdue   time.Duration   `env:"REVIEW_ESCALATION_AFTER" envDefault:"96h" doc:"how long a review may wait before the inventory managers are notified"`
+	ReviewOverdue   time.Duration   `env:"REVIEW_ESCALATION_AFTER" envDefault:"96h" doc:"time after which a waiting review is reported to the inventory managers"`
 	OperatorActions bool            `env:"OPERATOR_ACTIONS" envDefault:"false" doc:"allow updates in Temporal that change records as a person, for everyone who can reach Temporal or its UI; see docs/security.md"`
-	IdleTimeout     time.Duration   `env:"WEBHOOK_LINGER" envDefault:"30s" doc:"how long the workflow of an idle webhook address stays ready for the next event"`
-	SweepEvery      time.Duration   `env:"SWEEP_INTERVAL" envDefault:"10s" doc:"how often the sweep runs"`
+	IdleTimeout     time.Duration   `env:"WEBHOOK_LINGER" envDefault:"30s" doc:"time for which an idle webhook address's workflow stays ready for the next event"`
+	SweepEvery      time.Duration   `env:"SWEEP_INTERVAL" envDefault:"10s" doc:"interval of the sweep"`
 	MetricsAddr     string          `env:"METRICS_ADDR" form:"host:port" doc:"address that serves Prometheus metrics; without it no metrics are served"`
 	MetricsHosts    []string        `env:"METRICS_HOSTS" doc:"host names by which METRICS_ADDR may be reached, separated by commas, besides localhost, IP addresses and its own"`
 	OTLPEndpoint    string          `env:"OTEL_EXPORTER_OTLP_ENDPOINT" form:"url" doc:"OpenTelemetry collector that receives traces over HTTP, as http://host:4318; without it no traces are sent. The other OTEL_* variables of the SDK, such as OTEL_TRACES_SAMPLER, apply too"`
@@ -167,7 +167,7 @@ func lookup(name string) (string, error) {
 }
 
 // wantedForm returns the form that a value fails to have, "" if it is valid. Numbers
-// and durations must be above zero, a text must have the form its tag names.
+// and durations must be above zero, a string must have the form its tag names.
 func wantedForm(value any, form string) (want string) {
 	switch value := value.(type) {
 	case int:

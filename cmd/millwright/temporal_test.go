@@ -108,7 +108,7 @@ type frontend struct {
 	address string
 
 	mu sync.Mutex
-	// authorizations are the calls' headers, serials those of the clients' certificates.
+	// authorizations are the calls' headers, serials the serial numbers of the clients' certificates.
 	authorizations []string
 	serials        []int64
 }

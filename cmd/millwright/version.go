@@ -20,7 +20,7 @@ type build struct {
 	// traces and the OpenAPI document carry it too.
 	Version string `json:"version"`
 	// Revision is the commit the program was built from, "" if unknown; Modified
-	// says that files differed from it.
+	// is true if files differed from it.
 	Revision string `json:"revision,omitempty"`
 	Modified bool   `json:"modified"`
 	// GoVersion is the compiler's version, such as go1.26.8.

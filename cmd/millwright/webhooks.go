@@ -33,7 +33,7 @@ func listWebhooksCommand() *cobra.Command {
 	var filter service.WebhookFilter
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List webhook addresses, the oldest first",
+		Short: "List webhook addresses, oldest first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return operate(cmd, func(ctx context.Context, _ settings, svc *service.Service) error {
@@ -46,7 +46,7 @@ func listWebhooksCommand() *cobra.Command {
 		},
 	}
 	out.flag(cmd)
-	cmd.Flags().StringVar(&filter.IntegrationID, "integration", "", "only those of the integration with this id")
+	cmd.Flags().StringVar(&filter.IntegrationID, "integration", "", "only addresses of the integration with this id")
 	return cmd
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 func workOrdersCommand() *cobra.Command {
-	return commandGroup("work-orders", "List and show work orders, and act on them as a person, as in the app",
+	return commandGroup("work-orders", "List and show work orders, and act on them as a person, as in the console",
 		listWorkOrdersCommand(),
 		showRecordCommand("Show a work order", "work order", (*service.Service).WorkOrder, workOrderLines),
 		reviewCommand(),
@@ -31,7 +31,7 @@ func workOrdersCommand() *cobra.Command {
 
 func listWorkOrdersCommand() *cobra.Command {
 	var filter service.WorkOrderFilter
-	cmd := listRecordsCommand("List work orders, the newest first",
+	cmd := listRecordsCommand("List work orders, newest first",
 		func(ctx context.Context, svc *service.Service, reader service.Actor, page service.ListRequest) ([]byte, error) {
 			return svc.WorkOrders(ctx, reader, filter, page)
 		}, workOrdersTable)

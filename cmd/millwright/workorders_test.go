@@ -42,7 +42,7 @@ func TestWorkOrderCommands(t *testing.T) {
 	}
 }
 
-// An error is a sentence that says what is wrong; the work order stays as it was.
+// An error names the rule or the value; the work order stays as it was.
 func TestWorkOrderCommandsThatFail(t *testing.T) {
 	h := newHarness(t)
 	id := h.inReview()

@@ -33,7 +33,7 @@ var kinds = map[string]func() any{
 
 // The manifests build, and each object has only fields that its type has.
 func TestManifests(t *testing.T) {
-	for folder, want := range map[string][]string{
+	for directory, want := range map[string][]string{
 		"base": {
 			"v1/Namespace millwright", "v1/ServiceAccount millwright", "batch/v1/Job migrate", "v1/ConfigMap millwright", "v1/Service api",
 			"apps/v1/Deployment api", "apps/v1/Deployment worker", "policy/v1/PodDisruptionBudget api", "policy/v1/PodDisruptionBudget worker",
@@ -41,8 +41,8 @@ func TestManifests(t *testing.T) {
 		},
 		"autoscaling": {"apps/v1/Deployment worker", "autoscaling/v2/HorizontalPodAutoscaler api", "keda.sh/v1alpha1/ScaledObject worker"},
 	} {
-		t.Run(folder, func(t *testing.T) {
-			built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../kubernetes/"+folder)
+		t.Run(directory, func(t *testing.T) {
+			built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../kubernetes/"+directory)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -122,7 +122,7 @@ func TestOnlyTheAPIAndTheUIAreReachable(t *testing.T) {
 	}
 }
 
-// The profile “monitoring” scrapes every api and worker, has the rules and the dashboard of
+// The profile “monitoring” scrapes every API server and worker, has the rules and the dashboard of
 // docs/, and is reachable only from this machine, through Grafana.
 func TestMonitoring(t *testing.T) {
 	i := install(t)
@@ -277,7 +277,7 @@ func TestTheProgramKnowsTheSettingsAndCommands(t *testing.T) {
 			}
 		}
 		for setting, required := range known {
-			if name == "migrate" && setting != "DATABASE_URL" { // the owner of the database knows nothing else
+			if name == "migrate" && setting != "DATABASE_URL" { // the owner of the database needs no other setting
 				continue
 			}
 			if required && s.Environment[setting] == nil && s.Environment[setting+"_FILE"] == nil {

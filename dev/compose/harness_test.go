@@ -204,7 +204,7 @@ func (h *harness) mapDatabaseURLs() {
 // mappedFile is where mapDatabaseURLs writes the file.
 func (h *harness) mappedFile(path string) string { return filepath.Join(h.dir, filepath.Base(path)) }
 
-// runJSON runs a command of the product with the api's settings and decodes the JSON
+// runJSON runs a command of the product with the API server's settings and decodes the JSON
 // it prints.
 func (h *harness) runJSON(into any, args ...string) {
 	h.t.Helper()

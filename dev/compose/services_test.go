@@ -32,7 +32,7 @@ func TestTheServicesRun(t *testing.T) {
 		h.start(name)
 	}
 
-	// Commands that an operator runs in the api's container.
+	// Commands that an operator runs in the API server's container.
 	var imported struct {
 		OrganizationID string                 `json:"organization_id"`
 		IDs            map[string]string      `json:"ids"`
@@ -73,7 +73,7 @@ func TestTheServicesRun(t *testing.T) {
 	}
 }
 
-// credentials are those of an integration.
+// credentials are an integration's client id and secret.
 type credentials struct {
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret"`

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// reclaimGrace is how long each signal has to take effect.
+// reclaimGrace is the time that each signal has to take effect.
 const reclaimGrace = 10 * time.Second
 
 // reclaim removes what a killed stack left in a data folder: a running server, some

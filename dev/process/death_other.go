@@ -4,5 +4,5 @@ package process
 
 import "syscall"
 
-// setDeathSignal does nothing: only Linux signals children when their parent dies.
+// setDeathSignal is empty: only Linux signals children when their parent dies.
 func setDeathSignal(*syscall.SysProcAttr, syscall.Signal) {}

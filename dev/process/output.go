@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// tailLines is how many of a program's last lines an error shows.
+// tailLines is the number of a program's last lines that an error shows.
 const tailLines = 15
 
 // Lines splits a program's output into lines, so that the lines of several programs

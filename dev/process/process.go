@@ -20,7 +20,7 @@ type Options struct {
 	// DeathSignal is sent to the program if the stack dies without stopping it (Linux
 	// only).
 	DeathSignal syscall.Signal
-	// StopSignals ask the program to stop, in this order. StopGrace is how long each
+	// StopSignals ask the program to stop, in this order. StopGrace is the time that each
 	// has to take effect; then comes SIGKILL.
 	StopSignals []syscall.Signal
 	StopGrace   time.Duration

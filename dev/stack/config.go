@@ -25,7 +25,7 @@ func (p *port) address() string { return process.Address(p.number) }
 type config struct {
 	dir string // absolute
 	api port
-	// apiAddress is where clients reach the api.
+	// apiAddress is the address at which clients reach the API server.
 	apiAddress    string
 	apiMetrics    port
 	workerMetrics port
@@ -63,7 +63,7 @@ func loadConfig(dir string, env environ) (*config, error) {
 	c := &config{
 		dir:           dir,
 		api:           port{8080, "the API", "API_PORT"},
-		apiMetrics:    port{9464, "the metrics of the api", "API_METRICS_PORT"},
+		apiMetrics:    port{9464, "the metrics of the API server", "API_METRICS_PORT"},
 		workerMetrics: port{9465, "the metrics of the worker", "WORKER_METRICS_PORT"},
 		temporal:      port{7233, "Temporal", "TEMPORAL_PORT"},
 		temporalUI:    port{8233, "the Temporal Web UI", "TEMPORAL_UI_PORT"},

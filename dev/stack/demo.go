@@ -15,7 +15,7 @@ const (
 	demoEmail  = "margaret.ellison@northfield.example.com"
 )
 
-// credentials are those of the demo integration.
+// credentials are the demo integration's client id and secret.
 type credentials struct {
 	ClientID      string `json:"client_id"`
 	ClientSecret  string `json:"client_secret"`

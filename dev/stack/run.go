@@ -23,8 +23,8 @@ import (
 
 const (
 	developmentRetention = 30 * 24 * time.Hour
-	// crashPatience is how long a start waits for the processes of a killed stack to
-	// end.
+	// crashPatience limits the time that a start waits for the processes of a killed
+	// stack to end.
 	crashPatience = 15 * time.Second
 	readyTimeout  = 60 * time.Second
 	// productStopGrace is longer than a worker gives its activities to end.
@@ -285,7 +285,7 @@ func (r *runner) runToEnd(command string, out io.Writer, args ...string) error {
 	return nil
 }
 
-// awaitReady waits until the api reports that it and everything it needs are ready.
+// awaitReady waits until the API server reports that it and everything it needs are ready.
 func (r *runner) awaitReady() error {
 	url := "http://" + r.cfg.apiAddress + "/readyz?temporal=1"
 	ctx, cancel := context.WithTimeout(r.ctx, readyTimeout)
@@ -299,7 +299,7 @@ func (r *runner) awaitReady() error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the api was not ready within %s: %w", readyTimeout, err)
+			return fmt.Errorf("the API server was not ready within %s: %w", readyTimeout, err)
 		case <-tick.C:
 		}
 	}

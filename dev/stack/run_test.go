@@ -211,7 +211,7 @@ func TestRunStartsAPartAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	kill(t, pid)
-	eventually(t, "the api runs again", func() bool {
+	eventually(t, "the API server runs again", func() bool {
 		again, err := strconv.Atoi(c.get("/pid"))
 		return err == nil && again != pid
 	})

@@ -116,7 +116,7 @@ func TestConfigErrors(t *testing.T) {
 		},
 		"one port for two purposes": {
 			environ{"API_PORT": "9464"},
-			"port 9464 is set for the API (API_PORT) and for the metrics of the api (API_METRICS_PORT): choose another for one of them",
+			"port 9464 is set for the API (API_PORT) and for the metrics of the API server (API_METRICS_PORT): choose another for one of them",
 		},
 		"an address without a port": {
 			environ{"MILLWRIGHT_ADDR": "localhost"},

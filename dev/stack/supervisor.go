@@ -18,7 +18,7 @@ import (
 const (
 	firstPause = 250 * time.Millisecond
 	maxPause   = 10 * time.Second
-	// quickEnding is how soon after its start a part's end is quick.
+	// quickEnding is the maximum time from a part's start to an end that counts as quick.
 	quickEnding     = time.Minute
 	maxQuickEndings = 5
 )
@@ -161,7 +161,7 @@ func (k *keeper) running() part {
 func (k *keeper) stop() {
 	k.running().Stop()
 	<-k.done
-	k.running().Stop() // the one that was starting meanwhile
+	k.running().Stop() // the one that was starting in the meantime
 }
 
 func (k *keeper) run() {
@@ -209,7 +209,7 @@ func (k *keeper) run() {
 	}
 }
 
-// sleep waits, and returns false if the context ends meanwhile.
+// sleep waits, and returns false if the context ends first.
 func (s *supervisor) sleep(pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

@@ -35,7 +35,7 @@ type Options struct {
 	Port           int
 	// UIPort is where the Web UI listens; zero means no Web UI.
 	UIPort int
-	// Retention is how long a new namespace keeps closed workflows.
+	// Retention is the time for which a new namespace keeps closed workflows.
 	Retention time.Duration
 }
 

@@ -69,7 +69,7 @@ func (s *store) write(ctx context.Context, do func(tx *sql.Tx) error) error {
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() //nolint:errcheck // after Commit it does nothing
+	defer tx.Rollback() //nolint:errcheck // after Commit it has no effect
 	if err := do(tx); err != nil {
 		return err
 	}

@@ -90,8 +90,8 @@ func (c *conversation) readLine() (string, error) {
 	return text, nil
 }
 
-// act performs the behaviour. If it returns false, the server does the right thing.
-func (c *conversation) act(b Behaviour) (handled bool, err error) {
+// act performs the behavior. If it returns false, the server does the right thing.
+func (c *conversation) act(b Behavior) (handled bool, err error) {
 	switch b.kind {
 	case reply:
 		lines := strings.Split(b.text, "\n")

@@ -13,7 +13,7 @@
 //	...
 //	messages, err := server.WaitForMessages(ctx, 2)
 //
-// Its replies repeat addresses and user names, as those of real servers do, so that tests
+// Its replies repeat addresses and user names, as real servers do, so that tests
 // can check where they end up.
 //
 // It imports no other package of the product, and only tests import it.

@@ -29,7 +29,7 @@ type Message struct {
 	// Header has every header, not decoded; Raw is the message as received.
 	Header mail.Header
 	Raw    []byte
-	// User is the authenticated user; Encrypted says whether the connection used TLS.
+	// User is the authenticated user; Encrypted is true if the connection used TLS.
 	User      string
 	Encrypted bool
 }

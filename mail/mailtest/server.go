@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Security says how a server offers TLS.
+// Security is the way in which a server offers TLS.
 type Security int
 
 // The ways of offering TLS.
@@ -46,8 +46,8 @@ type Server struct {
 	messages []Message
 	commands []string
 	seen     map[Step]int
-	always   map[Step]Behaviour
-	once     map[Step][]Behaviour
+	always   map[Step]Behavior
+	once     map[Step][]Behavior
 	rejected map[string]int
 	down     bool
 	closed   bool
@@ -123,21 +123,21 @@ func (s *Server) RootCAs() *x509.CertPool { return s.identity.roots }
 // RootPEM returns the authority's certificate for a file such as that of SSL_CERT_FILE.
 func (s *Server) RootPEM() []byte { return slices.Clone(s.identity.rootPEM) }
 
-// Messages returns the accepted messages, the oldest first.
+// Messages returns the accepted messages, oldest first.
 func (s *Server) Messages() []Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.messages)
 }
 
-// MessagesAfter returns the accepted messages except the first n, the oldest first.
+// MessagesAfter returns the accepted messages except the first n, oldest first.
 func (s *Server) MessagesAfter(n int) []Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.messages[min(n, len(s.messages)):])
 }
 
-// Commands returns every command line the server received, the oldest first, without
+// Commands returns every command line the server received, oldest first, without
 // messages and the lines that follow AUTH.
 func (s *Server) Commands() []string {
 	s.mu.Lock()

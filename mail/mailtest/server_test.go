@@ -206,14 +206,14 @@ func TestMalformedLines(t *testing.T) {
 	}
 }
 
-func TestBehaviours(t *testing.T) {
+func TestBehaviors(t *testing.T) {
 	tests := []struct {
 		name    string
 		arrange func(*Server)
 		errs    []string // the error of each message, or ""
 		stored  int
 	}{
-		{"no misbehaviour", func(*Server) {}, []string{"", ""}, 2},
+		{"no misbehavior", func(*Server) {}, []string{"", ""}, 2},
 		{"always", func(s *Server) { s.At(Sender, Reply(451, "no")) }, []string{"451 no", "451 no"}, 0},
 		{"several lines", func(s *Server) { s.At(Sender, Reply(451, "no\nreally")) }, []string{"451 no\nreally"}, 0},
 		{"once", func(s *Server) { s.Once(Sender, Reply(451, "no")) }, []string{"451 no", ""}, 1},

@@ -65,7 +65,7 @@ export class Store {
     );
   }
 
-  /** The orders that are neither sent nor rejected, the oldest first. */
+  /** The orders that are neither sent nor rejected, oldest first. */
   waiting(): Order[] {
     return this.all("SELECT * FROM outbox WHERE work_order_id IS NULL AND error IS NULL ORDER BY rowid");
   }

@@ -8,7 +8,7 @@ import (
 // Step is a point in a conversation at which the server can misbehave.
 type Step string
 
-// The steps of a conversation, in their order.
+// The steps of a conversation, in order.
 const (
 	// Connect is before the greeting. Connections to a server that is down count too.
 	Connect   Step = "connect"
@@ -25,8 +25,8 @@ const (
 	Quit   Step = "QUIT"
 )
 
-// Behaviour is how the server misbehaves at a step.
-type Behaviour struct {
+// Behavior is how the server misbehaves at a step.
+type Behavior struct {
 	kind kind
 	code int
 	text string
@@ -43,23 +43,23 @@ const (
 
 // Reply sends another reply, such as Reply(421, "4.3.2 going down"), in as many lines as
 // text has, and continues.
-func Reply(code int, text string) Behaviour { return Behaviour{reply, code, text} }
+func Reply(code int, text string) Behavior { return Behavior{reply, code, text} }
 
 // Drop closes the connection without a reply.
-func Drop() Behaviour { return Behaviour{kind: drop} }
+func Drop() Behavior { return Behavior{kind: drop} }
 
 // Hang keeps the connection open and sends nothing until the client closes it.
-func Hang() Behaviour { return Behaviour{kind: hang} }
+func Hang() Behavior { return Behavior{kind: hang} }
 
-// At sets the behaviour at the step until BehaveWell.
-func (s *Server) At(step Step, behaviour Behaviour) {
-	s.change(func() { s.always[step] = behaviour })
+// At sets the behavior at the step until BehaveWell.
+func (s *Server) At(step Step, behavior Behavior) {
+	s.change(func() { s.always[step] = behavior })
 }
 
-// Once sets the behaviour for the next time at the step; it precedes that of At. Several
+// Once sets the behavior for the next time at the step; it precedes that of At. Several
 // calls apply one after the other.
-func (s *Server) Once(step Step, behaviour Behaviour) {
-	s.change(func() { s.once[step] = append(s.once[step], behaviour) })
+func (s *Server) Once(step Step, behavior Behavior) {
+	s.change(func() { s.once[step] = append(s.once[step], behavior) })
 }
 
 // Reject makes the server reply with the code, such as 550 or 451, to the recipient until
@@ -80,13 +80,13 @@ func (s *Server) Up() { s.change(func() { s.down = false }) }
 // BehaveWell undoes At, Once and Reject.
 func (s *Server) BehaveWell() {
 	s.change(func() {
-		s.always, s.once, s.rejected = map[Step]Behaviour{}, map[Step][]Behaviour{}, map[string]int{}
+		s.always, s.once, s.rejected = map[Step]Behavior{}, map[Step][]Behavior{}, map[string]int{}
 	})
 }
 
-// reached counts the step and returns the behaviour at it. It stores message, if any,
-// unless the behaviour rejects it.
-func (s *Server) reached(step Step, message *Message) (b Behaviour) {
+// reached counts the step and returns the behavior at it. It stores message, if any,
+// unless the behavior rejects it.
+func (s *Server) reached(step Step, message *Message) (b Behavior) {
 	s.change(func() {
 		s.seen[step]++
 		b = s.always[step]
