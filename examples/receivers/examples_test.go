@@ -345,7 +345,7 @@ func start(t *testing.T, secret, path string, args ...string) *receiver {
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		r.output.awaitEnd(t)
-		_ = cmd.Wait() // the error says that it was killed
+		_ = cmd.Wait() // the error is that it was killed
 		if t.Failed() {
 			t.Logf("%s printed:\n%s", path, r.output.text())
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// lineTimeout is how long a line may take, even on a busy machine.
+// lineTimeout limits the time until a line appears on a busy machine.
 const lineTimeout = time.Minute
 
 // transcript collects what a program prints.
@@ -26,7 +26,7 @@ func newTranscript() *transcript {
 }
 
 // read collects everything the program prints, line by line from each of its
-// streams: in a single pipe, lines of one would cut those of the other.
+// streams: in a single pipe, one stream's lines would cut the other's.
 func (p *transcript) read(streams ...io.Reader) {
 	var reading sync.WaitGroup
 	for _, stream := range streams {
