@@ -13,14 +13,14 @@ import (
 type Deliveries struct {
 	Service *service.Service
 	Waker   service.Waker
-	// ResponseLimit is how long an attempt may take.
+	// ResponseLimit limits the time of an attempt.
 	ResponseLimit time.Duration
 }
 
 // LoadedDelivery is the state of a delivery, empty if it is gone. Histories store it.
 type LoadedDelivery struct {
 	service.DeliveryState
-	// ResponseLimit is how long an attempt may take.
+	// ResponseLimit limits the time of an attempt.
 	ResponseLimit time.Duration
 }
 

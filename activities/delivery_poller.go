@@ -23,7 +23,7 @@ const (
 	// A lease tells writers that a dispatcher polls for the address, so it needs no
 	// wake. It is renewed well before it expires.
 	renewInterval = 2 * time.Second
-	// leaveBefore is how long waitForMore keeps polling after it released the lease.
+	// leaveBefore is the time for which waitForMore keeps polling after it released the lease.
 	leaveBefore = 2 * time.Second
 )
 
@@ -45,7 +45,7 @@ type heldLease struct {
 	service.Lease
 	// renewed is when the last acquisition or renewal that succeeded began.
 	renewed time.Time
-	// released says that it is not renewed while its dispatch waits for the last time.
+	// released is true if it is not renewed while its dispatch waits for the last time.
 	released bool
 	lost     bool
 }
@@ -57,7 +57,7 @@ type waiter struct {
 	// has found nothing.
 	lastSeq int64
 	arrived chan struct{}
-	// below says that what arrived is not after afterSeq. It is set before arrived is closed.
+	// below is true if what arrived is not after afterSeq. It is set before arrived is closed.
 	below bool
 }
 
@@ -145,7 +145,7 @@ func (p *DeliveryPoller) unsubscribe(webhookID string, w *waiter) {
 
 // arrival is what ended a wait for new deliveries.
 type arrival struct {
-	// more says that deliveries may be due, below that one may be below the waiter's afterSeq.
+	// more is true if deliveries may be due, below if one may be below the waiter's afterSeq.
 	more, below bool
 }
 

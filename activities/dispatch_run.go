@@ -35,7 +35,7 @@ const (
 	failingRetries  = maxRetryRequests
 	failingPause    = 8
 	failingInterval = 20 * time.Millisecond
-	// pollInterval is how often a run claims from the beginning to find deliveries whose
+	// pollInterval is the interval at which a run claims from the beginning to find deliveries whose
 	// transaction committed late, so that later ones were claimed before them.
 	pollInterval = time.Second
 )
@@ -47,23 +47,23 @@ type dispatchRun struct {
 	*Dispatcher
 	webhookID string
 	lease     *heldLease
-	// morePending says that deliveries may be pending besides the claimed ones, moreRetries
-	// that retries may be due besides them. nextRetry is when the next one is due, zero
-	// without one.
+	// morePending is true if deliveries may be pending besides the claimed ones, moreRetries
+	// if retries may be due besides them. nextRetry is when the next one is due, zero
+	// if there is none.
 	morePending, moreRetries bool
 	nextRetry                time.Time
-	// failing says that the attempts recorded last all failed. Then retryPause ends a while
+	// failing is true if the attempts recorded last all failed. Then retryPause ends a while
 	// after a claim of retries; nil without one.
 	failing    bool
 	retryPause <-chan time.Time
-	// addressOn says that the address exists and is on.
+	// addressOn is true if the address exists and is on.
 	addressOn bool
-	// shutOffDue says that the address is to be turned off, so nothing more is sent.
+	// shutOffDue is true if the address is to be turned off, so sending stops.
 	shutOffDue   bool
 	senders      sync.WaitGroup
 	progress     chan struct{} // an attempt or a sender ended
 	shownClaimed int           // claimed deliveries that the gauge includes
-	// claimAll says that the next claim begins at the beginning; otherwise one does
+	// claimAll is true if the next claim begins at the beginning; otherwise one does
 	// pollInterval after allClaimed.
 	claimAll   bool
 	allClaimed time.Time
@@ -179,7 +179,7 @@ func (r *dispatchRun) wantsRetries() bool {
 
 func (r *dispatchRun) mayClaimRetries() bool { return r.retryPause == nil && r.window.hasRetryRoom() }
 
-// retryLimit is how many retries a claim takes.
+// retryLimit limits the retries of a claim.
 func (r *dispatchRun) retryLimit() int {
 	free := retryWindowSize - r.window.count[classRetries]
 	if r.failing {

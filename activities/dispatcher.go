@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// MaxDispatchRun is how long one DispatchPending works before it returns.
+	// MaxDispatchRun limits the time for which one DispatchPending works.
 	MaxDispatchRun = 5 * time.Minute
-	// DispatchHeartbeatTimeout is how soon another worker takes over an address
-	// after its worker died.
+	// DispatchHeartbeatTimeout is the time after which another worker process takes over an
+	// address whose worker process died.
 	DispatchHeartbeatTimeout = 12 * time.Second
-	// MaxHeartbeatThrottle is how long a worker keeps heartbeats back, so that two may be
+	// MaxHeartbeatThrottle limits how long a worker keeps heartbeats back, so that two may be
 	// lost or late.
 	MaxHeartbeatThrottle = 4 * time.Second
 	heartbeatInterval    = 3 * time.Second
@@ -31,7 +31,7 @@ type Dispatcher struct {
 	Now     func() time.Time
 	// After is time.After if it is nil.
 	After func(time.Duration) <-chan time.Time
-	// IdleTimeout is how long a dispatch waits for more after its last delivery.
+	// IdleTimeout is the time for which a dispatch waits for more after its last delivery.
 	IdleTimeout time.Duration
 	// Poller polls for new deliveries on behalf of all dispatches of the worker.
 	Poller *DeliveryPoller
@@ -45,16 +45,16 @@ type Dispatcher struct {
 // DispatchResult is the outcome of DispatchPending. Histories store it.
 type DispatchResult struct {
 	Delivered, Failed int
-	// More says that deliveries may still be pending.
+	// More is true if deliveries may still be pending.
 	More bool
-	// Notices says that notices about the address wait to be mailed.
+	// Notices is true if notices about the address wait to be mailed.
 	Notices bool
 }
 
 // DispatchProgress is what heartbeats of DispatchPending carry.
 type DispatchProgress struct {
 	DispatchResult
-	// Pending and Retries are how many are claimed, InFlight how many requests are.
+	// Pending and Retries count the claimed deliveries, InFlight the requests.
 	Pending, Retries, InFlight int
 }
 

@@ -146,7 +146,7 @@ func TestDispatchOfAStoppingWorkerReturnsAtOnce(t *testing.T) {
 	select {
 	case result := <-done:
 		if !result.More {
-			t.Error("the dispatch says that nothing is pending")
+			t.Error("the dispatch reports that nothing is pending")
 		}
 	case <-time.After(20 * time.Second):
 		t.Fatal("the dispatch did not return")

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// MaxHousekeepingRun is how long one HousekeepForAWhile works before it returns.
+	// MaxHousekeepingRun limits the time for which one HousekeepForAWhile works.
 	MaxHousekeepingRun = 10 * time.Minute
-	// HousekeepingHeartbeatTimeout is how soon another worker continues after the worker
-	// of a HousekeepForAWhile died. Heartbeats do not wait for the database.
+	// HousekeepingHeartbeatTimeout is the time after which another worker process continues a
+	// HousekeepForAWhile whose worker process died. Heartbeats do not wait for the database.
 	HousekeepingHeartbeatTimeout = 20 * time.Second
-	// HousekeepingInterval is how often HousekeepForAWhile keeps house. It bounds how much
+	// HousekeepingInterval is the interval at which HousekeepForAWhile keeps house. It bounds how much
 	// earlier than its time a changed_since begins while no client reads changes.
 	HousekeepingInterval = time.Minute
-	// MaxRemoval is how long rows are removed before the next beat is written.
+	// MaxRemoval limits the time for which rows are removed before the next watermark is written.
 	MaxRemoval = time.Minute
 )
 
@@ -28,7 +28,7 @@ type Housekeeper struct {
 	Now     func() time.Time
 	// BatchSize is the number of rows one transaction removes.
 	BatchSize int
-	// Interval is how often HousekeepForAWhile keeps house.
+	// Interval is the interval at which HousekeepForAWhile keeps house.
 	Interval time.Duration
 	// Instrumentation records each success; it may be nil.
 	Instrumentation *Instrumentation

@@ -104,7 +104,7 @@ func TestAttemptsAreInstrumented(t *testing.T) {
 
 	spans := s.spans.GetSpans()
 	if len(spans) != 2 {
-		t.Fatalf("%d spans, want those of the 2 deliveries whose calls are traced", len(spans))
+		t.Fatalf("%d spans, want one for each of the 2 deliveries whose calls are traced", len(spans))
 	}
 	for _, span := range spans {
 		attributes := attribute.NewSet(span.Attributes...)

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// mailInterval is how often a worker looks for mail that no workflow sends.
+	// mailInterval is the interval at which a worker process looks for mail that no workflow sends.
 	mailInterval = 2 * time.Second
-	// mailPause is how long it waits after the mail server or the database failed.
+	// mailPause is the wait after the mail server or the database failed.
 	mailPause = 15 * time.Second
 )
 

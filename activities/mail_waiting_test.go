@@ -84,7 +84,7 @@ func TestLinksWaitForTheMailServer(t *testing.T) {
 		t.Fatalf("the message has no link:\n%s", messages[0].Text)
 	}
 	if view, err := h.Link(t.Context(), found[2]); err != nil || view.Email != "nia@acme.example.com" {
-		t.Errorf("the link leads to %+v, %v", view, err)
+		t.Errorf("the link is %+v, %v", view, err)
 	}
 }
 
@@ -229,7 +229,7 @@ func TestNamesInMailsAreNoLinks(t *testing.T) {
 	}
 }
 
-// The log says that mail waits, and neither for whom nor with what link.
+// The log shows that mail waits, but neither the recipient nor the link.
 func TestMailingLogsNothingPersonal(t *testing.T) {
 	h := mailing(newMailHarness(t))
 	h.Exec(`UPDATE people SET admin = id = $1`, h.ID("ann"))

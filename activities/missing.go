@@ -13,12 +13,12 @@ import (
 
 // The pace of WakeMissing.
 const (
-	// recordsPage is how many records are compared at once, by one call to Temporal.
+	// recordsPage is the number of records compared at once, by one call to Temporal.
 	recordsPage = 500
 	// pagePause leaves most of Temporal's calls that list workflows to people: by default it
 	// serves ten a second in a namespace.
 	pagePause = 500 * time.Millisecond
-	// missingAtOnce workflows of records are woken each missingPause: fewer than a Waker can
+	// missingAtOnce record workflows are woken each missingPause: fewer than a Waker can
 	// start, so that a list that shows none does not fill its queue.
 	missingAtOnce = 20
 	missingPause  = time.Second
@@ -29,7 +29,7 @@ const (
 type WorkflowLister interface {
 	// OpenWorkflows returns all of the kind.
 	OpenWorkflows(ctx context.Context, kind service.TargetKind) (map[string]bool, error)
-	// OpenAmong returns those of the targets, which are of one kind.
+	// OpenAmong returns the targets that have open workflows; all are of one kind.
 	OpenAmong(ctx context.Context, targets []service.WakeTarget) (map[string]bool, error)
 }
 
@@ -38,7 +38,7 @@ var comparedKinds = []service.TargetKind{
 	service.TargetWebhook, service.TargetDelivery, service.TargetWorkOrder, service.TargetFeedback,
 }
 
-// comparison is how far WakeMissing has come. Heartbeats store it.
+// comparison is the progress of WakeMissing. Heartbeats store it.
 type comparison struct {
 	// Kind is the one that is compared; those before it are done. Records are done up to the
 	// one with the ID of the organization.
@@ -50,9 +50,9 @@ type comparison struct {
 }
 
 // WakeMissing wakes the workflows that are not open although they are to be, because someone
-// terminated them or Temporal lost them: those of addresses and deliveries at once, then
-// those of open work orders and feedback, page by page. A retry continues at the page where
-// the last attempt stopped. It returns how many it woke.
+// terminated them or Temporal lost them: all of addresses and deliveries at once, then
+// of open work orders and feedback, page by page. A retry continues at the page where
+// the last attempt stopped. It returns the number of workflows it woke.
 func (s *Sweeper) WakeMissing(ctx context.Context) (int, error) {
 	at := comparison{Kind: comparedKinds[0]}
 	if last := (comparison{}); activity.GetHeartbeatDetails(ctx, &last) == nil && slices.Contains(comparedKinds, last.Kind) {
@@ -122,7 +122,7 @@ func (s *Sweeper) compareRecords(ctx context.Context, at *comparison) error {
 	}
 }
 
-// missingOf returns those of the targets that are not open.
+// missingOf returns the targets that are not open.
 func missingOf(wanted []service.WakeTarget, open map[string]bool) (missing []service.WakeTarget) {
 	for _, target := range wanted {
 		if !open[target.ID] {

@@ -19,7 +19,7 @@ import (
 	"millwright/service/servicetest"
 )
 
-// openList is a WorkflowLister. all are those of addresses and deliveries.
+// openList is a WorkflowLister. all lists the open address and delivery workflows.
 type openList struct {
 	all     map[service.TargetKind]map[string]bool
 	records map[string]bool

@@ -5,7 +5,7 @@ import (
 	"go.temporal.io/sdk/worker"
 )
 
-// Activity names: those of the methods. Workflow histories store them, so after a release
+// Activity names are the methods' names. Workflow histories store them, so after a release
 // a name never changes.
 const (
 	NameDispatchPending   = "DispatchPending"

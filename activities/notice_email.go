@@ -64,7 +64,7 @@ var reasons = map[models.NoticeKind]struct{ subject, sentence string }{
 		"An owner of the integration {identity} lost that role and may know its secret. Renew the secret, so that only its program and its owners know it.",
 	},
 	models.NoticeTeamAccess:     {"someone joined the team", "{actor} added someone to the team {identity}, who gets the team's permissions in the inventory."},
-	models.NoticeAccessChanged:  {"access was changed", "An import or an operator of the service changed roles, secrets or ways to sign in. The log says which."},
+	models.NoticeAccessChanged:  {"access was changed", "An import or an operator of the service changed roles, secrets or ways to sign in. The log has the details."},
 	models.NoticeOpenIDRequired: {"OpenID Connect is required", "The people of {identity} have to sign in with OpenID Connect from now on."},
 	models.NoticeOpenIDLifted:   {"OpenID Connect is no longer required", "The people of {identity} no longer have to sign in with OpenID Connect."},
 }
@@ -113,8 +113,8 @@ func compose(n service.NoticeEmail) (mail.Message, error) {
 	}, nil
 }
 
-// unlinked returns the notice with texts that mail programs make no links of: people could
-// send others to their pages with a name.
+// unlinked returns the notice with strings that mail programs do not turn into links: people
+// could use a name to send others to their pages.
 func unlinked(n service.NoticeEmail) service.NoticeEmail {
 	for _, text := range []*string{
 		&n.Organization, &n.PersonName, &n.Title, &n.Node, &n.Reason, &n.ActorName, &n.Integration, &n.Identity, &n.URL, &n.OffReason,

@@ -187,7 +187,7 @@ func TestNoticesThatWaitTooLongStayInTheInbox(t *testing.T) {
 	h.server.Down()
 	h.Clock.Advance(service.MailFor)
 	if _, err := h.tryMail(id); err == nil {
-		t.Fatal("no message was tried")
+		t.Fatal("no message was sent")
 	}
 	h.Clock.Advance(time.Millisecond)
 	h.server.Up()

@@ -17,13 +17,13 @@ import (
 type RecordAction struct {
 	RecordID string
 	// Update and UpdateID are the update's name and id. The action happens once for
-	// an id, however often it runs.
+	// an id, even if it runs again.
 	Update, UpdateID string
 	// Person is the identity id of the person as whom the operator acts.
 	Person string
 	// Approve is a review's decision.
 	Approve bool
-	// Text is a review's comment or the reason of a cancellation, "" for none.
+	// Text is a review's comment or the reason of a cancellation, "" if there is none.
 	Text string
 }
 

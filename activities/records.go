@@ -11,10 +11,10 @@ import (
 // or two short transactions, so they run as local activities.
 type Records struct {
 	Service *service.Service
-	// Mails says that there is a mail server. Without one a load moves waiting
+	// Mails is true if there is a mail server. Without one a load moves waiting
 	// notices to the inbox, and MailNotices is not needed.
 	Mails bool
-	// OperatorActions says that operators may act on records in Temporal.
+	// OperatorActions is true if operators may act on records in Temporal.
 	OperatorActions bool
 }
 
@@ -30,7 +30,7 @@ func (r *Records) LoadWorkOrder(ctx context.Context, id string, after models.Tim
 
 // ReminderResult is the outcome of RemindWorkOrder. Histories store it.
 type ReminderResult struct {
-	// Applied says that the reminder was still due and people were notified.
+	// Applied is true if the reminder was still due and people were notified.
 	Applied bool
 	State   service.WorkOrderState
 }

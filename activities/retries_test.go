@@ -149,7 +149,7 @@ func TestNeitherRetriesNorFirstAttemptsStarve(t *testing.T) {
 	})
 }
 
-// A retry and newer deliveries of its record go out one at a time, the oldest first.
+// A retry and newer deliveries of its record go out one at a time, oldest first.
 func TestRetriesKeepTheOrderOfTheirRecord(t *testing.T) {
 	r := newReceiver()
 	h := newDispatchHarness(t, r, time.Millisecond)

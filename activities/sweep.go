@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// MaxSweepRun is how long one SweepForAWhile works before it returns.
+	// MaxSweepRun limits the time for which one SweepForAWhile works.
 	MaxSweepRun = 10 * time.Minute
-	// SweepHeartbeatTimeout is how soon another worker continues after a sweep's worker died.
+	// SweepHeartbeatTimeout is the time after which another worker process continues a sweep whose worker process died.
 	// It is longer than the database's time limits for a sweep's statements.
 	SweepHeartbeatTimeout = 20 * time.Second
 )
@@ -20,8 +20,8 @@ const (
 type Sweeper struct {
 	Service *service.Service
 	Waker   service.Waker
-	// Grace is how long work may wait before it counts as unclaimed, and how often
-	// SweepForAWhile sweeps.
+	// Grace is the time after which waiting work counts as unclaimed, and the interval
+	// of SweepForAWhile's sweeps.
 	Grace time.Duration
 	// Open lists the open workflows.
 	Open WorkflowLister

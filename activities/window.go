@@ -8,12 +8,12 @@ import (
 	"millwright/service"
 )
 
-// maxQueuedTime is how long a rendered delivery may wait in the window. Then it is
+// maxQueuedTime limits the wait of a rendered delivery in the window. Then it is
 // put back and claimed again, so that a slow receiver also gets records as they
 // are when they are sent.
 const maxQueuedTime = time.Second
 
-// settleTime is how far claims lag behind the last one. Concurrent transactions do not
+// settleTime is the time by which claims lag behind the last one. Concurrent transactions do not
 // commit in the order of their deliveries; most of those that are late are within it.
 const settleTime = 250 * time.Millisecond
 
@@ -43,7 +43,7 @@ func classOf(d service.RenderedDelivery) class {
 
 // window holds a dispatch run's claimed deliveries until their attempts are
 // recorded. It hands out deliveries of one record one at a time, so that its
-// changes arrive in order, and those of different records in parallel. It is not
+// changes arrive in order, and different records' in parallel. It is not
 // safe for concurrent use.
 type window struct {
 	claimed map[string]class        // by delivery id
@@ -53,14 +53,14 @@ type window struct {
 	ready [classes][]*recordQueue
 	// lastSeq is the highest Seq that was ever claimed.
 	lastSeq int64
-	// position is that of the last claim, or before a delivery that was put back.
+	// position is the last claim's, or before a delivery that was put back.
 	position service.ClaimPosition
 	// settled is where position was settleTime before settledAt, settling where it was then.
 	settled, settling int64
 	settledAt         time.Time
 	// putBackFrom is the lowest Seq that was put back since the last claim began.
 	putBackFrom int64
-	// putBackAny says that deliveries were put back since the last claim began.
+	// putBackAny is true if deliveries were put back since the last claim began.
 	putBackAny bool
 	// putBackRecords are the records with deliveries put back during a claim. The
 	// claim may bring later deliveries of them, which must not overtake.
@@ -101,7 +101,7 @@ func (w *window) claimFrom() service.ClaimPosition {
 	return from
 }
 
-// add adds claimed deliveries in their order; next is the claim's position. Any that
+// add adds claimed deliveries in order; next is the claim's position. Any that
 // would overtake one that was put back is put back too.
 func (w *window) add(deliveries []service.RenderedDelivery, next service.ClaimPosition, now time.Time) {
 	w.position = next
@@ -183,7 +183,7 @@ func (w *window) next(of class, now time.Time) (service.RenderedDelivery, bool) 
 			w.putBack(r)
 			continue
 		}
-		if classOf(r.queued[0].RenderedDelivery) != of { // an earlier one was claimed meanwhile
+		if classOf(r.queued[0].RenderedDelivery) != of { // an earlier one was claimed in between
 			w.makeReady(r)
 			continue
 		}

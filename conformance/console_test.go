@@ -42,12 +42,12 @@ func (a app) send(page, path string, pairs ...string) consoletest.Page {
 // shownSecret matches what a page shows once.
 var shownSecret = regexp.MustCompile(`<p class="secret">([^<]+)</p>`)
 
-// secrets returns the texts that a page shows once.
-func secrets(page consoletest.Page) (texts []string) {
+// secrets returns the strings that a page shows once.
+func secrets(page consoletest.Page) (shown []string) {
 	for _, found := range shownSecret.FindAllStringSubmatch(page.Want(http.StatusOK).Body, -1) {
-		texts = append(texts, html.UnescapeString(found[1]))
+		shown = append(shown, html.UnescapeString(found[1]))
 	}
-	return texts
+	return shown
 }
 
 // sender sends tests in place of a worker.
@@ -78,7 +78,7 @@ func wantIntegrationsPage(t *testing.T, h *harness) {
 	form := a.ann.Get(empty).Want(http.StatusOK).Form("name", "Made on the page", "scopes", "work_orders:read", "organization_definition_id", h.ID("org_incoming"))
 	shown := secrets(a.ann.Post(list, form))
 	if len(shown) != 2 {
-		t.Fatalf("the page shows %d texts once, want the client id and secret", len(shown))
+		t.Fatalf("the page shows %d secrets once, want the client id and secret", len(shown))
 	}
 	want(t, "shown when the form is sent again", len(secrets(a.ann.Post(list, form))), 0)
 	credentials := h.credentials("erp", "")
@@ -152,7 +152,7 @@ func wantRedeliverPage(t *testing.T, h *harness) {
 	}
 }
 
-// wantOffPage checks that the page of an address that was turned off says why, and turns it
+// wantOffPage checks that an address's page shows why the address was turned off, turns it
 // on again and sends what was held.
 func wantOffPage(t *testing.T, h *harness) {
 	a := h.openApp(t)
@@ -164,13 +164,13 @@ func wantOffPage(t *testing.T, h *harness) {
 	on := a.ann.Get(page + "/missed?since=2026-03-01T00:00").Want(http.StatusOK)
 	a.ann.Post(page+"/on", on.Form("send", "yes")).Want(http.StatusSeeOther)
 	if body := a.ann.Get(page).Want(http.StatusOK).Body; strings.Contains(body, reason) {
-		t.Error("the page still says that the address is off")
+		t.Error("the page still shows the address as off")
 	}
 	want(t, "addresses that are on", h.count(`SELECT count(*) FROM webhooks WHERE id = $1 AND enabled`, h.ID("erp_hook")), 1)
 }
 
-// wantEditPage checks that a change on the page of a work order sends the event of a call,
-// and is in the log under the person's name.
+// wantEditPage checks that a change on a work order page sends the event of a call, and is
+// in the log under the person's name.
 func wantEditPage(t *testing.T, h *harness) {
 	a := h.openApp(t)
 	id := h.workOrder(nil)

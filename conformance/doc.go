@@ -14,7 +14,7 @@
 //
 //	go test ./conformance -run TestSpecification -args -write ../docs/conformance.md
 //
-// An entry whose subject is not built yet has no test and says what will implement
+// An entry whose subject is not built yet has no test and names what will implement
 // it. TestPageIsFresh fails if the page and the entries differ, and
 // TestImplementationsExist if an entry names a function that does not exist.
 package conformance

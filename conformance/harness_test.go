@@ -19,7 +19,7 @@ type object = map[string]any
 const formType = "application/x-www-form-urlencoded"
 
 // currentTest lets the helpers of a server that several subtests share report to the
-// current one. Cleanups and the context are those of the whole test.
+// current one. Cleanups and the context belong to the whole test.
 type currentTest struct {
 	testing.TB
 	now testing.TB
@@ -144,7 +144,7 @@ func (h *harness) read(id string) apitest.Response {
 	return h.get("/work-orders/"+id).Want(http.StatusOK, "")
 }
 
-// person returns a person of the fixture as an actor of the app.
+// person returns a person of the fixture as an actor of the console.
 func (h *harness) person(key string) service.Actor {
 	h.t.Helper()
 	actor, err := h.PersonActor(h.t.Context(), h.ID(key))
@@ -154,7 +154,7 @@ func (h *harness) person(key string) service.Actor {
 	return actor
 }
 
-// review makes cat review a work order in the app.
+// review makes cat review a work order in the console.
 func (h *harness) review(id string, approve bool) {
 	h.t.Helper()
 	if _, err := h.ReviewWorkOrder(h.t.Context(), h.person("cat"), service.Call{}, id, service.Review{Approve: approve}); err != nil {
@@ -162,7 +162,7 @@ func (h *harness) review(id string, approve bool) {
 	}
 }
 
-// resolve makes ann resolve feedback in the app.
+// resolve makes ann resolve feedback in the console.
 func (h *harness) resolve(id string) {
 	h.t.Helper()
 	if _, err := h.ResolveFeedback(h.t.Context(), h.person("ann"), service.Call{}, id); err != nil {
@@ -274,8 +274,8 @@ func (h *harness) count(sql string, args ...any) int {
 	return servicetest.Value[int](h.Fixture, sql, args...)
 }
 
-// texts returns a field that is a list of strings.
-func texts(a apitest.Response, path ...string) []string {
+// stringList returns a field that is a list of strings.
+func stringList(a apitest.Response, path ...string) []string {
 	list, _ := a.Field(path...).([]any)
 	names := make([]string, 0, len(list))
 	for _, item := range list {

@@ -68,7 +68,7 @@ var section1 = []rule{
 		h.assign(id, object{"consultants": h.ids("cat")}).Want(http.StatusOK, "")
 		want(t, "notices for cat afterwards", h.count(`SELECT count(*) FROM notices WHERE record_id = $1 AND person_id = $2`, id, h.ID("cat")), 1)
 	}},
-	{item: "item 5, mail", words: "as the app does, by e-mail too", code: "activities.(*Notices).MailNotices", test: func(t *testing.T, h *harness) {
+	{item: "item 5, mail", words: "as the console does, by e-mail too", code: "activities.(*Notices).MailNotices", test: func(t *testing.T, h *harness) {
 		server := mailtest.NewServer(t, mailtest.Options{})
 		client, err := mail.New(mail.Options{URL: server.URL(), From: mail.Address{Email: "no-reply@millwright.test"}})
 		if err != nil {

@@ -30,8 +30,8 @@ func field(name, words, code string, accepted map[string]any, rejected ...any) r
 func roles(name, words, code string) rule {
 	return rule{item: "work order field " + name, words: words, code: code, test: func(t *testing.T, h *harness) {
 		made := h.create(object{"assignees": h.ids("erp"), name: h.ids("bob", "crew")})
-		wantList(t, name, texts(made, name), h.ids("bob", "crew")...)
-		wantList(t, name+" as read", texts(h.read(made.Text("id")), name), h.ids("bob", "crew")...)
+		wantList(t, name, stringList(made, name), h.ids("bob", "crew")...)
+		wantList(t, name+" as read", stringList(h.read(made.Text("id")), name), h.ids("bob", "crew")...)
 		for _, value := range []any{h.ID("bob"), []any{7}, []string{"outsider"}} {
 			h.post("/work-orders", h.body(object{name: value})).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
@@ -39,7 +39,7 @@ func roles(name, words, code string) rule {
 }
 
 var workOrderRecord = []rule{
-	{item: "work order field id", words: "a text that identifies it", code: "models.NewID", test: func(t *testing.T, h *harness) {
+	{item: "work order field id", words: "a string that identifies it", code: "models.NewID", test: func(t *testing.T, h *harness) {
 		first, second := h.workOrder(nil), h.workOrder(nil)
 		want(t, "the id has the documented form", regexp.MustCompile(`^wo_[0-9a-z]{26}$`).MatchString(first), true)
 		want(t, "two ids are equal", first == second, false)
@@ -66,14 +66,14 @@ var workOrderRecord = []rule{
 			}))
 		}
 	}},
-	{item: "work order field title", words: "a text, required to create it", code: "api.newWorkOrder.workOrder", test: func(t *testing.T, h *harness) {
+	{item: "work order field title", words: "a string, required to create it", code: "api.newWorkOrder.workOrder", test: func(t *testing.T, h *harness) {
 		want(t, "title", h.create(object{"title": "Öl & <Filter>"}).Text("title"), "Öl & <Filter>")
 		h.post("/work-orders", object{"inventory_id": h.ID("ahu1")}).Want(http.StatusUnprocessableEntity, "validation_failed")
 		for _, title := range []any{7, "", " \u00a0\n", "a\x00b", "a\x1bb", nil} {
 			h.post("/work-orders", h.body(object{"title": title})).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}},
-	field("description", "a text", "api.newWorkOrder.workOrder", map[string]any{"Line one\nline two": "Line one\nline two"}, 7, []string{"x"}),
+	field("description", "a string", "api.newWorkOrder.workOrder", map[string]any{"Line one\nline two": "Line one\nline two"}, 7, []string{"x"}),
 	field("priority", "one of four values", "api.newWorkOrder.workOrder", map[string]any{"none": "none", "low": "low", "medium": "medium", "high": "high"}, "urgent", "", 2),
 	field("target_date", "a time, shown in UTC", "models.Time.MarshalJSON", map[string]any{
 		"2026-03-05T12:00:00.000Z": "2026-03-05T14:00:00+02:00", "2026-03-05T12:00:00.250Z": "2026-03-05T12:00:00.25Z",
@@ -121,11 +121,11 @@ var feedbackRecord = []rule{
 		}
 		h.post("/issues", object{"subject": "x"}).Want(http.StatusUnprocessableEntity, "validation_failed")
 	}},
-	{item: "feedback field subject", words: "a text", code: "service.(*Service).CreateFeedback", test: func(t *testing.T, h *harness) {
+	{item: "feedback field subject", words: "a string", code: "service.(*Service).CreateFeedback", test: func(t *testing.T, h *harness) {
 		want(t, "subject", h.feedback(object{"subject": "Es klappert"}).Want(http.StatusCreated, "").Text("subject"), "Es klappert")
 		h.feedback(object{"subject": 7}).Want(http.StatusUnprocessableEntity, "validation_failed")
 	}},
-	{item: "feedback field description", words: "a text", code: "service.(*Service).CreateFeedback", test: func(t *testing.T, h *harness) {
+	{item: "feedback field description", words: "a string", code: "service.(*Service).CreateFeedback", test: func(t *testing.T, h *harness) {
 		want(t, "description", h.feedback(object{"description": "At night"}).Want(http.StatusCreated, "").Text("description"), "At night")
 		h.feedback(object{"description": 7}).Want(http.StatusUnprocessableEntity, "validation_failed")
 	}},
@@ -177,7 +177,7 @@ var answerInput = []rule{
 	value("decimal", "a decimal number", "models.AnswerRules.Normalize", "q_pressure",
 		func(*harness) []any { return []any{2.5, -0.125, 3} },
 		func(*harness) []any { return []any{"2.5", true, []float64{2.5}} }),
-	value("text", "a text", "models.AnswerRules.Normalize", "q_note",
+	value("text", "a string", "models.AnswerRules.Normalize", "q_note",
 		func(*harness) []any { return []any{"Fine", "Zwei\nZeilen"} },
 		func(*harness) []any { return []any{5, true, []string{"x"}} }),
 	{item: "answer field value, digits", words: "numbers keep their digits; exponents are expanded, up to 30 digits on each side of the point", code: "models.AnswerRules.Normalize", test: func(t *testing.T, h *harness) {
@@ -223,7 +223,7 @@ var identities = []rule{
 	{item: "identities 1", words: "a person, team, organization or integration, by its id", code: "service.(*Service).WorkOrder", test: func(t *testing.T, h *harness) {
 		keys := []string{"bob", "crew", "polar", "erp"}
 		made := h.create(object{"assignees": h.ids(keys...)})
-		wantList(t, "the workers", texts(made, "assignees"), h.ids(keys...)...)
+		wantList(t, "the workers", stringList(made, "assignees"), h.ids(keys...)...)
 		kinds := map[string]any{}
 		for _, p := range made.Field("people").([]any) {
 			person := p.(object)
@@ -236,7 +236,7 @@ var identities = []rule{
 	{item: "identities 2, ids", words: "without people:read, records contain only their ids", code: "service.(*Service).WorkOrder", test: func(t *testing.T, h *harness) {
 		path := "/work-orders/" + h.workOrder(object{"assignees": h.ids("ann")})
 		bare := h.callWithScopes("work_orders:read", http.MethodGet, path, nil).Want(http.StatusOK, "")
-		wantList(t, "the workers", texts(bare, "assignees"), h.ID("ann"))
+		wantList(t, "the workers", stringList(bare, "assignees"), h.ID("ann"))
 		for _, secret := range []string{"Ann Field", "ann@acme.example.com", "+12025550101"} {
 			want(t, "the response contains "+secret, regexp.MustCompile(regexp.QuoteMeta(secret)).Match(bare.Body), false)
 		}

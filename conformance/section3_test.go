@@ -95,7 +95,7 @@ var section3 = []rule{
 		}
 		h.wantStatus(id, models.StatusSentToInspection)
 	}},
-	{item: "row 4, app", words: "the app approves or sends back", code: "service.(*Service).ReviewWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "row 4, app", words: "the console approves or sends back", code: "service.(*Service).ReviewWorkOrder", test: func(t *testing.T, h *harness) {
 		approved, back := h.workOrderIn(models.StatusSentToInspection), h.workOrderIn(models.StatusSentToInspection)
 		h.forgetDeliveries()
 		h.review(approved, true)
@@ -146,7 +146,7 @@ var section3 = []rule{
 		h.remove(id, "bob").Want(http.StatusOK, "")
 		want(t, "the rule", h.remove(id, "erp").Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "last_worker")
 		h.remove(id, "cat").Want(http.StatusOK, "") // consultants may all be removed
-		wantList(t, "the workers", texts(h.read(id), "assignees"), h.ID("erp"))
+		wantList(t, "the workers", stringList(h.read(id), "assignees"), h.ID("erp"))
 	}},
 	{item: "rule, review", words: "the last consultant cannot be removed during a review", code: "service.(*workOrderActor).checkUnassign", test: func(t *testing.T, h *harness) {
 		id := h.workOrderIn(models.StatusSentToInspection)

@@ -172,7 +172,7 @@ var operations = []rule{
 		want(t, "integration", me.Text("integration", "name"), "ERP")
 		want(t, "identity_id", me.Text("identity_id"), h.ID("erp"))
 		want(t, "organization", me.Text("organization", "id"), h.Acme.OrganizationID)
-		wantList(t, "scopes", texts(me, "scopes"), "files:read")
+		wantList(t, "scopes", stringList(me, "scopes"), "files:read")
 		want(t, "limit", me.Field("rate_limit", "limit"), any(100_000.0))
 	}},
 	operation{
@@ -301,7 +301,7 @@ var writeRules = []rule{
 			"a person assigned above": "bob", "a team assigned above": "crew", "a member of such a team": "dan",
 			"an organization assigned there": "polar", "an integration assigned above": "creator", "the integration itself": "erp",
 		} {
-			wantList(t, what, texts(h.create(object{"assignees": h.ids(key)}), "assignees"), h.ID(key))
+			wantList(t, what, stringList(h.create(object{"assignees": h.ids(key)}), "assignees"), h.ID(key))
 		}
 		for _, body := range []object{
 			{"assignees": h.ids("zed")}, {"assignees": h.ids("bob", "eve")}, {"consultants": h.ids("zed")}, {"assignees": h.ids("roofer")},
@@ -317,14 +317,14 @@ var writeRules = []rule{
 		t.Cleanup(func() { h.Exec(`DELETE FROM assignments WHERE identity_id = $1`, h.ID("acme")) })
 		body := object{"inventory_id": h.ID("annex"), "title": "x", "assignees": h.ids("outsider")}
 		made := h.As("outsider", http.MethodPost, "/work-orders", body).Want(http.StatusCreated, "")
-		wantList(t, "the workers", texts(made, "assignees"), h.ID("outsider"))
+		wantList(t, "the workers", stringList(made, "assignees"), h.ID("outsider"))
 		body["assignees"] = h.ids("creator")
 		h.As("outsider", http.MethodPost, "/work-orders", body).Want(http.StatusUnprocessableEntity, "rule_violation")
 	}},
 	{item: "write rule 3, default", words: "without a worker, the inventory managers get the work order", code: "service.(*Service).CreateWorkOrder", test: func(t *testing.T, h *harness) {
-		wantList(t, "the workers", texts(h.create(object{"assignees": []string{}}), "assignees"), h.ID("ann"))
+		wantList(t, "the workers", stringList(h.create(object{"assignees": []string{}}), "assignees"), h.ID("ann"))
 		made := h.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": h.ID("roof"), "title": "Leak"})
-		wantList(t, "the workers below", texts(made.Want(http.StatusCreated, ""), "assignees"), h.ID("ann"))
+		wantList(t, "the workers below", stringList(made.Want(http.StatusCreated, ""), "assignees"), h.ID("ann"))
 	}},
 	{item: "write rule 3, no worker", words: "without a manager who could be its worker, it is rejected", code: "service.workOrderCreation.check", test: func(t *testing.T, h *harness) {
 		body := h.body(object{"assignees": []string{}, "consultants": h.ids("ann")})
@@ -359,7 +359,7 @@ var writeRules = []rule{
 		path := "/work-orders/" + h.workOrder(object{"assignees": h.ids("polar")}) + "/assignees"
 		h.As("dispatch", http.MethodPost, path, object{"assignees": h.ids("bob")}).Want(http.StatusUnprocessableEntity, "")
 		done := h.As("dispatch", http.MethodPost, path, object{"assignees": h.ids("pia")}).Want(http.StatusOK, "")
-		wantList(t, "the workers", texts(done, "assignees"), h.ids("polar", "pia")...)
+		wantList(t, "the workers", stringList(done, "assignees"), h.ids("polar", "pia")...)
 	}},
 	{item: "write rule 6, permission", words: "cancelling requires the permission to delete", code: "service.(*Service).CancelWorkOrder", test: func(t *testing.T, h *harness) {
 		path := "/work-orders/" + h.workOrder(nil) + "/cancel"
@@ -410,7 +410,7 @@ var writeRules = []rule{
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		response := h.answer(id, true, h.to("q_hours", 12)).Want(http.StatusUnprocessableEntity, "rule_violation")
 		want(t, "the rule", response.Text("rule"), "required_questions")
-		wantList(t, "the questions", texts(response, "question_ids"), h.ID("q_state"))
+		wantList(t, "the questions", stringList(response, "question_ids"), h.ID("q_state"))
 		want(t, "the detail names it", strings.Contains(response.Text("detail"), h.ID("q_state")), true)
 		h.wantStatus(id, models.StatusOpen)
 		h.answer(id, true, h.required()...).Want(http.StatusOK, "")

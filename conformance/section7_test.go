@@ -55,7 +55,7 @@ var section7 = []rule{
 	{item: "422 rule_violation", words: "completing without a required answer, which is named", code: "service.requireAnswers", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		response := h.answer(id, true).Want(http.StatusUnprocessableEntity, "rule_violation")
-		wantList(t, "the questions", texts(response, "question_ids"), h.ids("q_state", "q_hours")...)
+		wantList(t, "the questions", stringList(response, "question_ids"), h.ids("q_state", "q_hours")...)
 	}},
 	{item: "403 read_only", words: "creating or changing in a read-only organization", code: "service.(*Service).changeWorkOrder", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var write = flag.String("write", "", "file to write the page of rules and results to")
+var write = flag.String("write", "", "file to write the rules and results to")
 
 // rule is one rule of the specification with its test.
 type rule struct {

@@ -15,8 +15,8 @@ type AnswerRules struct {
 	Options []string
 }
 
-// Normalize returns the answer in the form in which it is stored, or a sentence that
-// says why value is no answer (spec section 2, Answer; docs/contract.md, Records).
+// Normalize returns the answer in the form in which it is stored, or the rule that
+// value breaks (spec section 2, Answer; docs/contract.md, Records).
 // value is decoded JSON whose numbers are json.Number, so that decimals keep their
 // digits.
 func (r AnswerRules) Normalize(value any) (answer any, problem string) {

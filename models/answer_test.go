@@ -36,7 +36,7 @@ func TestNormalize(t *testing.T) {
 			},
 			bad: values{
 				"19 digits": nines(19), "a fraction": `1.5`, "a fraction by an exponent": `1e-1`, "19 digits by an exponent": `1e18`,
-				"a text of digits": `"1"`, "a boolean": `true`, "a list": `[1]`, "a huge exponent": `1e999999999`, "31 zeros after the point": `5.` + zeros(31),
+				"a string of digits": `"1"`, "a boolean": `true`, "a list": `[1]`, "a huge exponent": `1e999999999`, "31 zeros after the point": `5.` + zeros(31),
 			},
 		},
 		QuestionDecimal: {
@@ -50,11 +50,11 @@ func TestNormalize(t *testing.T) {
 			bad: values{
 				"31 digits before the point": nines(31), "31 digits after it": "0." + nines(31), "31 digits before it by an exponent": `1e30`,
 				"31 digits after it by an exponent": `1e-31`, "a huge exponent": `1e-999999999`, "an exponent beyond 64 bits": `1e-99999999999999999999`,
-				"a text of digits": `"1.5"`, "a list": `[1.5]`, "a boolean": `false`,
+				"a string of digits": `"1.5"`, "a list": `[1.5]`, "a boolean": `false`,
 			},
 		},
 		QuestionText: {
-			good: values{"a text": `"x"`, "an empty text": `""`, "10,000 characters": `"` + strings.Repeat("ä", MaxAnswerText) + `"`, "tabs and line breaks": `"a\tb\r\nc"`},
+			good: values{"a string": `"x"`, "an empty text": `""`, "10,000 characters": `"` + strings.Repeat("ä", MaxAnswerText) + `"`, "tabs and line breaks": `"a\tb\r\nc"`},
 			bad: values{
 				"10,001 characters": `"` + strings.Repeat("ä", MaxAnswerText+1) + `"`, "a number": `1`, "a list": `["x"]`,
 				"an object": `{"x":"y"}`, "a boolean": `true`, "NUL": `"\u0000"`, "another control character": `"\u001b[0m"`, "blanks": `" \u00a0\n"`,
@@ -101,7 +101,7 @@ func TestAnswered(t *testing.T) {
 		{"nothing", nil, false},
 		{"an empty text", "", false},
 		{"an empty list", []any{}, false},
-		{"a text", "x", true},
+		{"a string", "x", true},
 		{"a blank text", " \n", false},
 		{"a list", []any{"opt_a"}, true},
 		{"zero", json.Number("0"), true},

@@ -56,7 +56,7 @@ const (
 	RuleLastAdministrator Rule = "last_administrator"
 )
 
-// FieldError says what is wrong with one field of a request.
+// FieldError is an error in one field of a request.
 type FieldError struct {
 	// Pointer is the field's JSON pointer (RFC 6901) in the request body.
 	Pointer string
@@ -96,10 +96,10 @@ func Violation(rule Rule, format string, args ...any) *Error {
 	return &Error{Code: CodeRuleViolation, Rule: rule, Detail: fmt.Sprintf(format, args...)}
 }
 
-// maxErrorText bounds a text of an error that may repeat what was sent, in bytes.
+// maxErrorText limits a part of an error that may repeat what was sent, in bytes.
 const maxErrorText = 500
 
-// Shorten cuts a text of an error that is too long.
+// Shorten cuts a part of an error that is too long.
 func Shorten(text string) string {
 	if len(text) <= maxErrorText {
 		return text

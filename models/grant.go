@@ -1,6 +1,6 @@
 package models
 
-// Grant is a permission on a node and, if its permission definition says so, on the
+// Grant is a permission on a node and, depending on its permission definition, on the
 // nodes below (spec section 5, Permissions).
 type Grant string
 

@@ -81,13 +81,13 @@ func orDash(text *string) *string {
 
 func TestRebuildFailsOnABrokenHistory(t *testing.T) {
 	for name, entries := range map[string][]HistoryEntry{
-		"no creation":         {entry(1, "work_order.updated", nil)},
-		"a second creation":   {created(), created()},
-		"an unknown field":    {created(), entry(1, "work_order.updated", map[string]string{"colour": `"red"`})},
-		"an unknown status":   {created(), entry(1, "work_order.updated", map[string]string{"status": `"painted"`})},
-		"a title not a text":  {created(), entry(1, "work_order.updated", map[string]string{"title": "7"})},
-		"a list not a list":   {created(), entry(1, "work_order.assignees_changed", map[string]string{"assignees": `"idn_a"`})},
-		"a status not a text": {created(), entry(1, "work_order.updated", map[string]string{"status": "7"})},
+		"no creation":           {entry(1, "work_order.updated", nil)},
+		"a second creation":     {created(), created()},
+		"an unknown field":      {created(), entry(1, "work_order.updated", map[string]string{"colour": `"red"`})},
+		"an unknown status":     {created(), entry(1, "work_order.updated", map[string]string{"status": `"painted"`})},
+		"a title not a string":  {created(), entry(1, "work_order.updated", map[string]string{"title": "7"})},
+		"a list not a list":     {created(), entry(1, "work_order.assignees_changed", map[string]string{"assignees": `"idn_a"`})},
+		"a status not a string": {created(), entry(1, "work_order.updated", map[string]string{"status": "7"})},
 	} {
 		if states, err := Rebuild(entries); err == nil {
 			t.Errorf("%s is rebuilt as %+v", name, states)

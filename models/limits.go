@@ -4,22 +4,21 @@ import "time"
 
 // The limits of the integration API's specification, section 8.
 const (
-	// TokenLifetime is how long an access token is valid.
+	// TokenLifetime is the time for which an access token is valid.
 	TokenLifetime = 3600 * time.Second
 	// MaxWebhooks is the most webhook addresses an integration has.
 	MaxWebhooks = 5
-	// WebhookResponseTimeout is how long a receiver may take to respond, unless
-	// WEBHOOK_RESPONSE_TIMEOUT says otherwise.
+	// WebhookResponseTimeout limits the time that a receiver may take to respond, unless
+	// WEBHOOK_RESPONSE_TIMEOUT is set.
 	WebhookResponseTimeout = 10 * time.Second
-	// SignatureTolerance is how far a signature's time may be from the receiver's clock.
+	// SignatureTolerance is the maximum distance of a signature's time from the receiver's clock.
 	SignatureTolerance = 5 * time.Minute
 	// DeliveryAttempts is the number of attempts of DefaultRetrySchedule.
 	DeliveryAttempts = 8
-	// DefaultShutOffAfter is how long an address may be without a successful
-	// delivery before a final failure turns it off, unless WEBHOOK_SHUTOFF_AFTER
-	// says otherwise.
+	// DefaultShutOffAfter is the time without a successful delivery after which a final
+	// failure turns an address off, unless WEBHOOK_SHUTOFF_AFTER is set.
 	DefaultShutOffAfter = 3 * 24 * time.Hour
-	// EventRetention is how long events and their deliveries are kept.
+	// EventRetention is the time for which events and their deliveries are kept.
 	EventRetention = 30 * 24 * time.Hour
 	// RateWindow is the window in which an integration's calls are counted: the
 	// plan sets the number of calls per minute.
@@ -40,7 +39,7 @@ const (
 	MaxRecordBody  = 160 << 10
 	MaxActionBody  = 16 << 10
 	MaxAnswersBody = 1 << 20
-	// MaxFieldErrors is how many invalid fields an error names.
+	// MaxFieldErrors limits the invalid fields that an error names.
 	MaxFieldErrors = 100
 )
 
@@ -77,7 +76,7 @@ const (
 	DefaultPageSize = 50
 	// MaxPageSize is the size of the largest page; greater limits are capped.
 	MaxPageSize = 200
-	// SyncTokenLifetime is how long a sync token can be used.
+	// SyncTokenLifetime is the time for which a sync token can be used.
 	SyncTokenLifetime = 30 * 24 * time.Hour
 )
 
@@ -85,19 +84,19 @@ const (
 const (
 	// MaxIdempotencyKey is the length of the longest key, in characters.
 	MaxIdempotencyKey = 255
-	// IdempotencyRetention is how long a key and its response are kept.
+	// IdempotencyRetention is the time for which a key and its response are kept.
 	IdempotencyRetention = 24 * time.Hour
 )
 
 // Webhooks (docs/contract.md, Webhooks).
 const (
-	// SecretOverlap is how long the previous signing secret stays valid after a rotation.
+	// SecretOverlap is the time for which the previous signing secret stays valid after a rotation.
 	SecretOverlap = 24 * time.Hour
-	// MaxKeptResponse is how many bytes of a receiver's response an attempt keeps.
+	// MaxKeptResponse limits the bytes of a receiver's response that an attempt keeps.
 	MaxKeptResponse = 4 << 10
 	// MaxOffReason bounds the reason for turning an address off, in characters.
 	MaxOffReason = 1_000
-	// WebhookWarningAfter is how long an address fails before its owner and the
+	// WebhookWarningAfter is the time after which a failing address's owner and the
 	// organization's administrators are warned.
 	WebhookWarningAfter = 24 * time.Hour
 )
@@ -112,10 +111,10 @@ const (
 
 // Reminders about work orders.
 const (
-	// DueSoonBefore is how long before its target date the workers are reminded.
+	// DueSoonBefore is the time between the workers' reminder and the target date.
 	DueSoonBefore = 24 * time.Hour
-	// DefaultReviewReminderAfter is how long a review may wait before its consultants
-	// are reminded, DefaultReviewEscalationAfter before the inventory managers are
+	// DefaultReviewReminderAfter is the time after which the consultants of a waiting review
+	// are reminded, DefaultReviewEscalationAfter after which the inventory managers are
 	// notified.
 	DefaultReviewReminderAfter   = 48 * time.Hour
 	DefaultReviewEscalationAfter = 96 * time.Hour
@@ -123,21 +122,21 @@ const (
 
 // Signing in to the console.
 const (
-	// SessionIdle is how long a session lasts after its last request, SessionLifetime
+	// SessionIdle is the life of a session after its last request, SessionLifetime
 	// after the sign-in.
 	SessionIdle     = 12 * time.Hour
 	SessionLifetime = 7 * 24 * time.Hour
-	// RecentSignIn is how long a sign-in is recent: pages about secrets, roles and ways to sign
+	// RecentSignIn is the time for which a sign-in is recent: pages about secrets, roles and ways to sign
 	// in take one. Each of their actions renews it, up to MaxRecentSignIn after the sign-in.
 	RecentSignIn    = 15 * time.Minute
 	MaxRecentSignIn = 2 * time.Hour
-	// InvitationLifetime and ResetLifetime are how long a link can be used.
+	// InvitationLifetime and ResetLifetime are the times for which a link can be used.
 	InvitationLifetime = 7 * 24 * time.Hour
 	ResetLifetime      = time.Hour
 	// MinPassword and MaxPassword bound a password, in characters.
 	MinPassword = 10
 	MaxPassword = 200
-	// FormKeyRetention is how long the key of a form that was sent is kept. No session in
+	// FormKeyRetention is the time for which the key of a form that was sent is kept. No session in
 	// which a form was shown lasts as long.
 	FormKeyRetention = 8 * 24 * time.Hour
 )

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// FuzzIsID checks that IsID accepts only texts in the form of an id, and every id that
+// FuzzIsID checks that IsID accepts only strings in the form of an id, and every id that
 // NewID returns.
 func FuzzIsID(f *testing.F) {
 	f.Add("wo_01jd8q4v6cf5e8hbbfwj0zq3tk", int64(1767323045000))
@@ -81,7 +81,7 @@ func FuzzNormalize(f *testing.F) {
 				t.Errorf("%s: %v is normalized to %v and then to %v: %s", kind, value, answer, again, problem)
 			}
 			if s, ok := value.(string); ok && len([]rune(s)) > MaxAnswerText {
-				t.Errorf("%s: a text of %d characters", kind, len([]rune(s)))
+				t.Errorf("%s: a string of %d characters", kind, len([]rune(s)))
 			}
 			if list, ok := value.([]any); ok && len(list) > len(options) {
 				t.Errorf("%s: %d choices of %d", kind, len(list), len(options))

@@ -1,7 +1,7 @@
 package models
 
-// NoticeKind says why a person is notified about a record (spec section 1: writes have
-// the same effects as in the app).
+// NoticeKind is the reason why a person is notified about a record (spec section 1: writes
+// have the same effects as in the console).
 type NoticeKind string
 
 // The kinds of notice.

@@ -31,7 +31,7 @@ func (r Reminder) Role() Role {
 	}
 }
 
-// ReviewPeriods are how long a review may wait.
+// ReviewPeriods limit how long a review waits.
 type ReviewPeriods struct {
 	// Reminder is the time until its consultants are reminded, Escalation the time
 	// until the inventory managers are notified. Both count from when the work order
@@ -49,8 +49,8 @@ type Dates struct {
 	InReviewSince *Time
 }
 
-// Reminders returns the work order's reminders, past and future, the earliest first.
-// They are those of its phase:
+// Reminders returns the work order's reminders, past and future, earliest first.
+// They depend on its phase:
 //   - working, in review, back from review: to its workers, DueSoonBefore its target
 //     date and at it;
 //   - in review: to its consultants and then to the inventory managers, after the

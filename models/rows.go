@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// TextArray is a text[] column.
+// TextArray is a column of type text[].
 type TextArray []string
 
 // Value writes the array in Postgres's text form.
@@ -35,7 +35,7 @@ func (a TextArray) Value() (driver.Value, error) {
 func (a *TextArray) Scan(src any) error {
 	text, ok := src.(string)
 	if !ok || len(text) < 2 || text[0] != '{' || text[len(text)-1] != '}' {
-		return fmt.Errorf("cannot read a text array from a %T", src)
+		return fmt.Errorf("cannot read text[] from a %T", src)
 	}
 	*a = TextArray{}
 	text = text[1 : len(text)-1]
@@ -99,7 +99,7 @@ type Plan struct {
 	Integrations     int
 }
 
-// IdentityKind says what an identity is.
+// IdentityKind is the kind of an identity.
 type IdentityKind string
 
 // The kinds of identity.
@@ -251,7 +251,7 @@ type Form struct {
 	ChangedAt      Time
 }
 
-// QuestionType says what values answer a question.
+// QuestionType determines the values that answer a question.
 type QuestionType string
 
 // The question types.

@@ -9,11 +9,11 @@ import (
 
 func TestTextArrayIsReadAsItWasWritten(t *testing.T) {
 	for name, array := range map[string]models.TextArray{
-		"empty":            {},
-		"scopes":           {"work_orders:read", "people:read"},
-		"an empty text":    {"", "a", ""},
-		"special letters":  {`a,b`, `say "x"`, `back\slash`, `{}`, "é\n"},
-		"a text like NULL": {"NULL"},
+		"empty":              {},
+		"scopes":             {"work_orders:read", "people:read"},
+		"an empty text":      {"", "a", ""},
+		"special letters":    {`a,b`, `say "x"`, `back\slash`, `{}`, "é\n"},
+		"a string like NULL": {"NULL"},
 	} {
 		written, err := array.Value()
 		if err != nil {

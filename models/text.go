@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Sentences about texts that are rejected (docs/contract.md, Conventions).
+// Messages about rejected strings (docs/contract.md, Conventions).
 const (
-	PlainTextRule = "A text must be UTF-8 without control characters other than tabs and line breaks."
+	PlainTextRule = "A string must be UTF-8 without control characters other than tabs and line breaks."
 	BlankTextRule = "The text must not consist of white space alone."
 )
 

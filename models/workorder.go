@@ -69,7 +69,7 @@ func (s WorkOrderStatus) Phase() Phase {
 // Operation is something that is done to a work order.
 type Operation string
 
-// The operations on a work order. Only the app has the last four.
+// The operations on a work order. Only the console has the last four.
 const (
 	OperationUpdate           Operation = "update"             // change its fields
 	OperationForward          Operation = "forward"            // change its assignees or consultants
@@ -108,11 +108,11 @@ const (
 type transition struct {
 	from []WorkOrderStatus
 	to   WorkOrderStatus
-	// event is sent after work_order.status_changed, "" for none.
+	// event is sent after work_order.status_changed, "" if no other is sent.
 	event EventType
 }
 
-// transitions is the table of spec section 3, with the app's own operations of
+// transitions is the table of spec section 3, with the console's own operations of
 // docs/contract.md, Records. A status that is not in from does not allow the operation.
 var transitions = map[Operation]transition{
 	OperationUpdate:           {from: workable, to: unchanged},

@@ -146,7 +146,7 @@ func TestEventsOfAStatusChange(t *testing.T) {
 	}
 }
 
-// The status before a hold survives other operations meanwhile.
+// The status before a hold survives other operations during it.
 func TestResumeRestoresTheStatusBeforeTheHold(t *testing.T) {
 	for _, from := range []WorkOrderStatus{StatusOpen, StatusInProgress, StatusBackFromInspection} {
 		held, err := from.Apply(OperationHold, "")
