@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,12 +11,14 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humagin"
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"millwright/models"
@@ -56,10 +57,7 @@ func (a *API) readBody(ctx huma.Context, next func(huma.Context)) {
 		defer leave()
 	}
 	if err = validateJSON(ctx.Context(), body, limits); err == nil {
-		err = a.checkFields(ctx.Operation(), body)
-	}
-	if err == nil {
-		err = ended(ctx.Context())
+		err = a.checkSchema(ctx.Context(), ctx.Operation(), body)
 	}
 	if err != nil {
 		a.respondProblem(c, err)
@@ -158,12 +156,13 @@ func validateJSON(ctx context.Context, body []byte, limits bodyLimits) error {
 		return nil
 	}
 	var invalid error
-	decoder := jsontext.NewDecoder(bytes.NewReader(body))
+	decoder := jsontext.NewDecoder(bytes.NewBuffer(body)) // of a Buffer it makes no copy
 	for tokens, values := 1, 0; ; tokens++ {
 		if tokens%checkEvery == 0 {
 			if err := ended(ctx); err != nil {
 				return err
 			}
+			runtime.Gosched() // short calls go first
 		}
 		token, err := decoder.ReadToken()
 		if errors.Is(err, io.EOF) {
@@ -217,25 +216,34 @@ func jsonError(err error) error {
 	return models.Errorf(models.CodeInvalidRequest, "The body is not valid JSON: it ends too early.")
 }
 
-// checkFields rejects what huma accepts against the schema: null for an optional
-// field, which it treats as absent, and times that are only almost RFC 3339. Errors:
-// validation_failed.
-func (a *API) checkFields(op *huma.Operation, body []byte) error {
-	if !bytes.Contains(body, []byte("null")) && !bytes.Contains(body, []byte("date")) {
-		return nil // target_date is the only time in a body
+// checkSchema validates a body against its operation's schema before huma decodes it, since
+// huma decodes even what it found invalid. It also rejects what huma accepts: null for an
+// optional field, which huma treats as absent, and times that are only almost RFC 3339.
+// Errors: validation_failed, unavailable if the call's time has passed.
+func (a *API) checkSchema(ctx context.Context, op *huma.Operation, body []byte) error {
+	if len(body) == 0 {
+		return nil // huma rejects it if a body is required
 	}
 	var value any
-	if err := json.Unmarshal(body, &value); err != nil {
+	if err := jsonv2.Unmarshal(body, &value); err != nil {
 		return models.Errorf(models.CodeInvalidRequest, "The body is not valid JSON.")
 	}
-	fields := a.misfits(op.RequestBody.Content[jsonMedia].Schema, value, "")
-	if len(fields) > 0 {
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	schema := op.RequestBody.Content[jsonMedia].Schema
+	if fields := a.misfits(schema, value, ""); len(fields) > 0 {
 		return models.Invalid(fields...)
 	}
-	return nil
+	var result huma.ValidateResult
+	huma.Validate(a.huma.OpenAPI().Components.Schemas, schema, huma.NewPathBuffer([]byte("body"), 4), huma.ModeWriteToServer, value, &result)
+	if len(result.Errors) > 0 {
+		return validationError(result.Errors)
+	}
+	return ended(ctx)
 }
 
-// misfits returns the fields of the value, found at the pointer, that checkFields rejects.
+// misfits returns the fields of the value, found at the pointer, that huma accepts by mistake.
 func (a *API) misfits(schema *huma.Schema, value any, pointer string) []models.FieldError {
 	if schema != nil && schema.Ref != "" {
 		schema = a.huma.OpenAPI().Components.Schemas.SchemaFromRef(schema.Ref)
@@ -255,10 +263,16 @@ func (a *API) misfits(schema *huma.Schema, value any, pointer string) []models.F
 			return []models.FieldError{{Pointer: pointer, Code: "type", Detail: "This must be " + timeForm + "."}}
 		}
 	case map[string]any:
+		if len(schema.Properties) == 0 {
+			return nil // any value fits
+		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			fields = append(fields, a.misfits(schema.Properties[name], v[name], pointer+"/"+escapePointer(name))...)
+			fields = append(fields, a.misfits(schema.Properties[name], v[name], pointer+"/"+pointerEscapes.Replace(name))...)
 		}
 	case []any:
+		if schema.Items == nil {
+			return nil // any value fits
+		}
 		for i, item := range v {
 			fields = append(fields, a.misfits(schema.Items, item, fmt.Sprintf("%s/%d", pointer, i))...)
 		}
@@ -273,7 +287,5 @@ const timeForm = "a time of RFC 3339, such as 2026-03-02T12:15:30Z"
 // fraction and hours of one digit.
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
 
-// escapePointer escapes a name for a JSON pointer (RFC 6901 section 3).
-func escapePointer(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-}
+// pointerEscapes escape a name for a JSON pointer (RFC 6901 section 3).
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -208,16 +209,27 @@ func FuzzBearer(f *testing.F) {
 	})
 }
 
-// Reading a body ends when the call's time has passed.
+// Reading a body and validating it end when the call's time has passed.
 func TestReadingABodyEndsInTime(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	body := "[" + strings.TrimSuffix(strings.Repeat("1,", checkEvery), ",") + "]"
-	limits := bodyLimits{items: len(body), values: len(body)}
-	if err := validateJSON(t.Context(), []byte(body), limits); err != nil {
+	a, err := New(nil, Options{PublicURL: "http://millwright.test", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := validateJSON(ctx, []byte(body), limits); models.CodeOf(err) != models.CodeUnavailable {
-		t.Errorf("a call that has ended gets %v", err)
+	op := a.huma.OpenAPI().Paths["/work-orders"].Post
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	body := []byte("[" + strings.TrimSuffix(strings.Repeat("1,", checkEvery), ",") + "]")
+	limits := bodyLimits{items: len(body), values: len(body)}
+	if err := validateJSON(t.Context(), body, limits); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.checkSchema(t.Context(), op, body); models.CodeOf(err) != models.CodeValidationFailed {
+		t.Fatal(err)
+	}
+	if err := validateJSON(ctx, body, limits); models.CodeOf(err) != models.CodeUnavailable {
+		t.Errorf("reading for a call that has ended gets %v", err)
+	}
+	if err := a.checkSchema(ctx, op, body); models.CodeOf(err) != models.CodeUnavailable {
+		t.Errorf("validating for a call that has ended gets %v", err)
 	}
 }

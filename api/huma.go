@@ -27,7 +27,7 @@ func (a *API) openAPIConfig() huma.Config {
 	config.CreateHooks = nil
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.RejectUnknownQueryParameters = true
-	format := huma.Format{Marshal: marshal, Unmarshal: json.Unmarshal}
+	format := huma.Format{Marshal: marshal, Unmarshal: unmarshal}
 	config.Formats = map[string]huma.Format{"application/json": format, "json": format} // "json" is for +json
 	config.Components.Schemas = huma.NewMapRegistry(schemaPrefix, schemaName)
 	config.OnAddOperation = append(config.OnAddOperation, limitBody)
@@ -43,6 +43,15 @@ func marshal(w io.Writer, value any) error {
 	}
 	_, err = w.Write(body)
 	return err
+}
+
+// unmarshal decodes what readBody validated, so that a type that decodes itself needs no
+// json.Unmarshal, which reads the body twice before.
+func unmarshal(body []byte, value any) error {
+	if decoder, ok := value.(json.Unmarshaler); ok {
+		return decoder.UnmarshalJSON(body)
+	}
+	return json.Unmarshal(body, value)
 }
 
 // schemaPrefix is where the document keeps its schemas.

@@ -114,5 +114,7 @@ func (a *API) register(op operation) {
 		DefaultStatus: op.handler.status, Responses: responses,
 		MaxBodyBytes:    -1, // readJSON limits it
 		BodyReadTimeout: -1, // readJSON limits it
+
+		SkipValidateBody: true, // checkSchema does it
 	})
 }
