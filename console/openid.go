@@ -208,6 +208,9 @@ func (c *Console) finishOpenIDAgain(r *request, account service.OpenIDAccount, s
 		return err
 	}
 	c.metrics.signIns.WithLabelValues(signInSucceeded).Inc()
+	if err := c.service.FinishOpenID(r.ctx(), r.client()); err != nil {
+		return err
+	}
 	return r.done(state.Next, "")
 }
 

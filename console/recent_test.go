@@ -264,8 +264,13 @@ func TestSigningInAgainWithOpenID(t *testing.T) {
 		}
 	}
 	p.claims = map[string]any{"auth_time": now.Unix() - 10} // its clock is behind
+	counted := `SELECT coalesce(sum(calls), 0)::integer FROM rate_counters WHERE subject LIKE 'sign-in %'`
+	before := servicetest.Value[int](s.Fixture, counted)
 	if to := through(t, v, start, nil).Want(http.StatusSeeOther).Location(); to != "/console/people/new" {
 		t.Errorf("it leads on to %s", to)
+	}
+	if n := servicetest.Value[int](s.Fixture, counted) - before; n != 1 { // the state, which is redeemed once
+		t.Errorf("a success adds %d to the counters", n)
 	}
 	v.Get("/console/people/new").Want(http.StatusOK)
 

@@ -189,6 +189,63 @@ func TestAnImportTellsAdministratorsOnce(t *testing.T) {
 	}
 }
 
+// An import that changes secrets, owners or the members of a team with permissions tells the
+// administrators, and the people concerned.
+func TestAnImportOfSecretsTellsAdministrators(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		file string
+		told []string
+	}{
+		"a client secret":          {"integrations: [{key: reader, client_secret: another-secret-of-the-reader-integration}]", []string{"ann"}},
+		"a signing secret":         {"integrations: [{key: reader, webhooks: [{key: reader_hook, secret: whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTM=}]}]", []string{"ann"}},
+		"owners":                   {"integrations: [{key: reader, owners: [ann]}]", []string{"ann"}},
+		"organization permissions": {"integrations: [{key: reader, organization_definition: org_incoming}]", []string{"ann"}},
+		"a member":                 {"teams: [{key: crew, members: [bob, dan, cat]}]", []string{"ann", "cat"}},
+		"a name":                   {"integrations: [{key: reader, name: Other}]", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := consoletest.NewSite(t)
+			if _, err := s.Import(t.Context(), []byte(organizationOfFixture+c.file)); err != nil {
+				t.Fatal(err)
+			}
+			told := servicetest.Value[[]string](s.Fixture, `SELECT array_agg(person_id) FROM notices WHERE kind = $1`, string(models.NoticeAccessChanged))
+			var want []string
+			for _, key := range c.told {
+				want = append(want, s.ID(key))
+			}
+			slices.Sort(told)
+			slices.Sort(want)
+			if !slices.Equal(told, want) {
+				t.Errorf("told: %v, want %v", told, c.told)
+			}
+		})
+	}
+}
+
+// An invitation of someone who gets permissions tells the administrators; of others it does not.
+func TestAnInvitationWithPermissionsIsTold(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	s.Exec(`UPDATE people SET admin = true WHERE id = $1`, s.ID("bob"))
+	definition := s.ID("org_incoming")
+	for email, in := range map[string]service.Invitation{
+		"nia@acme.example.com": {Admin: true}, "kim@acme.example.com": {DefinitionID: &definition}, "lee@acme.example.com": {},
+	} {
+		in.Email = email
+		person, _, err := s.InvitePerson(t.Context(), s.Viewer("ann"), s.Acme.OrganizationID, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := servicetest.Value[bool](s.Fixture, `SELECT EXISTS (SELECT FROM notices WHERE record_id = $1 AND kind = $2 AND person_id = $3)`,
+			person.ID, string(models.NoticeRoleChanged), s.ID("bob"))
+		if want := email != "lee@acme.example.com"; told != want {
+			t.Errorf("%s: told: %v, want %v", email, told, want)
+		}
+	}
+}
+
 // Someone with the People permission cannot link her own account to a person who signs in
 // with another one; an administrator removes all ways in and invites again.
 func TestNoInvitationForSomeoneWhoCanSignIn(t *testing.T) {
@@ -341,5 +398,28 @@ func TestMarksOfKnownBrowsersGuessLittle(t *testing.T) {
 	s.Clock.Advance(time.Hour)
 	if status := attempt(known, consoletest.Password); status != http.StatusSeeOther {
 		t.Errorf("the correct password an hour later: %d", status)
+	}
+}
+
+// A password that is right for one person and wrong for another with the same e-mail address is
+// a guess: someone may invite the address, and set what she guesses as that person's password.
+func TestAPasswordOfAnotherOrganizationIsAGuess(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	_, link, err := s.InvitePerson(t.Context(), s.Viewer("pia"), s.Polar.OrganizationID, service.Invitation{Email: s.Email("bob"), Name: "Bob"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	useLink(s, link.URL(""))
+	guess := func() int {
+		return s.NewVisitor().Post("/console/sign-in", credentials(s.Email("bob"), "chosen by the clerk")).Status
+	}
+	for range 10 {
+		if status := guess(); status != http.StatusSeeOther {
+			t.Fatalf("the clerk's own password: %d", status)
+		}
+	}
+	if status := guess(); status != http.StatusTooManyRequests {
+		t.Errorf("the eleventh guess in five minutes: %d", status)
 	}
 }

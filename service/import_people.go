@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/mail"
@@ -158,6 +159,22 @@ func (r *importRun) saveTeamMembers() error {
 	return create(r.db.Clauses(clause.OnConflict{DoNothing: true}), r.teamMembers.come)
 }
 
+// joinedWithPermissions returns who joins a team that has permissions on nodes.
+func (r *importRun) joinedWithPermissions() ([]string, error) {
+	teams := models.TextArray{}
+	for _, row := range r.teamMembers.come {
+		teams = append(teams, row.TeamID)
+	}
+	assigned, err := scanAll[string](r.ormTx, `SELECT DISTINCT identity_id FROM assignments WHERE identity_id = ANY (?)`, teams)
+	var joined []string
+	for _, row := range r.teamMembers.come {
+		if slices.Contains(assigned, row.TeamID) {
+			joined = append(joined, row.MemberID)
+		}
+	}
+	return joined, err
+}
+
 // notifyAccess leaves one notice for the administrators if the import changes who may do what
 // or how people sign in, and one for each person concerned. If the e-mail address changes,
 // the person's is mailed to the former one. The first import of an organization tells no one.
@@ -191,7 +208,23 @@ func (r *importRun) notifyAccess() error {
 		}
 		people = append(people, held...)
 	}
-	if !changed {
+	for _, added := range r.integrations.rows {
+		stored, known := r.integrations.stored[added.id]
+		if known && !(bytes.Equal(stored.SecretHash, added.row.SecretHash) && slices.Equal(stored.Owners, added.row.Owners) &&
+			equalText(stored.OrganizationDefinitionID, added.row.OrganizationDefinitionID)) {
+			changed, people = true, append(append(people, stored.Owners...), added.row.Owners...)
+		}
+	}
+	for _, added := range r.webhooks.rows {
+		stored, known := r.webhooks.stored[added.id]
+		changed = changed || known && !bytes.Equal(stored.SecretSealed, added.row.SecretSealed)
+	}
+	joined, err := r.joinedWithPermissions()
+	if err != nil {
+		return err
+	}
+	people = append(people, joined...)
+	if !changed && len(joined) == 0 {
 		return nil
 	}
 	id := r.result.OrganizationID

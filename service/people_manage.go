@@ -41,8 +41,9 @@ type Invitation struct {
 }
 
 // InvitePerson creates a person of the organization, and makes the link with which the
-// person chooses a password. For a person who is there and has never signed in, it only
-// makes a link. Errors: not_found, permission_denied, validation_failed, rate_limited, unavailable.
+// person chooses a password; administrators are told of a person with permissions. For a
+// person who is there and has never signed in, it only makes a link. Errors: not_found,
+// permission_denied, validation_failed, rate_limited, unavailable.
 func (s *Service) InvitePerson(ctx context.Context, actor Actor, organizationID string, in Invitation) (PersonAccess, LinkEmail, error) {
 	var link LinkEmail
 	var access PersonAccess
@@ -51,7 +52,7 @@ func (s *Service) InvitePerson(ctx context.Context, actor Actor, organizationID 
 		if err != nil {
 			return err
 		}
-		p, err := t.invited(o, in)
+		p, err := t.invited(actor, o, in)
 		if err != nil {
 			return err
 		}
@@ -63,7 +64,7 @@ func (s *Service) InvitePerson(ctx context.Context, actor Actor, organizationID 
 }
 
 // invited returns the person of an invitation, whom it creates unless there is one.
-func (t *ormTx) invited(o lockedOrganization, in Invitation) (p lockedPerson, err error) {
+func (t *ormTx) invited(actor Actor, o lockedOrganization, in Invitation) (p lockedPerson, err error) {
 	in.Email = strings.TrimSpace(in.Email)
 	fields := checkEmail(in.Email)
 	name, _, _ := strings.Cut(in.Email, "@")
@@ -87,7 +88,7 @@ func (t *ormTx) invited(o lockedOrganization, in Invitation) (p lockedPerson, er
 	p.organization = o
 	err = t.db.Take(&p.person, "organization_id = ? AND lower(email) = ?", o.ID, strings.ToLower(in.Email)).Error
 	if notFound(err) {
-		return p, t.createPerson(&p, in)
+		return p, t.createPerson(actor, &p, in)
 	}
 	if err != nil {
 		return p, err
@@ -120,7 +121,7 @@ func (t *ormTx) invitedAgain(o lockedOrganization, id string) (p lockedPerson, e
 	return p, o.mayManage(p.person.Admin, p.grants)
 }
 
-func (t *ormTx) createPerson(p *lockedPerson, in Invitation) error {
+func (t *ormTx) createPerson(actor Actor, p *lockedPerson, in Invitation) error {
 	id, err := t.newID(models.PrefixIdentity)
 	if err != nil {
 		return err
@@ -130,7 +131,10 @@ func (t *ormTx) createPerson(p *lockedPerson, in Invitation) error {
 	if err := t.db.Create(&p.identity).Error; err != nil {
 		return err
 	}
-	return t.db.Create(&p.person).Error
+	if err := t.db.Create(&p.person).Error; err != nil || !in.Admin && in.DefinitionID == nil {
+		return err
+	}
+	return t.notifySecurity(actor, p.organization.ID, models.NoticeRoleChanged, id)
 }
 
 // checkEmail returns what is wrong with the e-mail address of a person.

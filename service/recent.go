@@ -37,7 +37,7 @@ func (s *Service) SignInAgain(ctx context.Context, viewer Viewer, password strin
 	if !ok {
 		return ErrSignInFailed
 	}
-	if err := s.forgiveAttempt(ctx, admitted.counts); err != nil {
+	if err := s.forgiveAttempt(ctx, append(admitted.known, admitted.unknown...)); err != nil {
 		return err
 	}
 	// A password that changed since ended the session.

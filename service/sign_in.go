@@ -75,14 +75,18 @@ func (s *Service) SignIn(ctx context.Context, attempt SignInAttempt) (SignedIn, 
 	if err != nil {
 		return SignedIn{}, err
 	}
-	matching, err := s.matchingPeople(ctx, attempt, admitted)
+	matching, wrong, err := s.matchingPeople(ctx, attempt, admitted)
 	if err != nil {
 		return SignedIn{}, err
 	}
 	if len(matching) == 0 {
 		return SignedIn{}, cmp.Or(admitted.limited, ErrSignInFailed)
 	}
-	if err := s.forgiveAttempt(ctx, admitted.counts); err != nil {
+	counts := admitted.known
+	if !wrong {
+		counts = append(counts, admitted.unknown...)
+	}
+	if err := s.forgiveAttempt(ctx, counts); err != nil {
 		return SignedIn{}, err
 	}
 	result := SignedIn{}
@@ -107,33 +111,35 @@ func (s *Service) SignIn(ctx context.Context, attempt SignInAttempt) (SignedIn, 
 }
 
 // matchingPeople returns the people whose password it is and who can sign in, of those whose
-// password may be checked. It checks at least minHashes hashes.
-func (s *Service) matchingPeople(ctx context.Context, attempt SignInAttempt, admitted admission) ([]candidate, error) {
+// password may be checked, and whether it is wrong for one of the others. Then it is a guess:
+// whoever invites an e-mail address can set a person's password to what she guesses of another
+// with that address. It checks at least minHashes hashes.
+func (s *Service) matchingPeople(ctx context.Context, attempt SignInAttempt, admitted admission) (matching []candidate, wrong bool, err error) {
 	candidates, err := s.candidates(ctx, attempt.Email)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	candidates = slices.DeleteFunc(candidates, func(c candidate) bool { return !admitted.allows(c.PersonID) })
 	for len(candidates) < minHashes {
 		candidates = append(candidates, candidate{PasswordHash: decoyHash})
 	}
-	var matching []candidate
 	for _, c := range candidates {
 		ok, outdated, err := s.checkPassword(ctx, attempt.Client.Network, attempt.Password, c.PasswordHash)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
+		wrong = wrong || !ok && c.PersonID != ""
 		if !ok || !c.May {
 			continue
 		}
 		if outdated {
 			if c.PasswordHash, err = s.replaceHash(ctx, c, attempt); err != nil {
-				return nil, err
+				return nil, false, err
 			}
 		}
 		matching = append(matching, c)
 	}
-	return matching, nil
+	return matching, wrong, nil
 }
 
 // candidates returns the people with the e-mail address who have a password.

@@ -62,7 +62,8 @@ type admission struct {
 	everyone bool
 	// people are those who know the browser, if the limits of known browsers allow the attempt.
 	people []string
-	counts []attemptCount
+	// unknown and known are the counts of the limits of unknown and of known browsers.
+	unknown, known []attemptCount
 	// limited is why the other passwords are not checked, nil if all are.
 	limited error
 }
@@ -84,7 +85,7 @@ func (s *Service) countAttempt(ctx context.Context, attempt SignInAttempt) (admi
 	if _, ok := errors.AsType[*TooManyAttemptsError](limited); limited != nil && !ok {
 		return admission{}, limited
 	}
-	result := admission{everyone: limited == nil, counts: unknown, limited: limited}
+	result := admission{everyone: limited == nil, unknown: unknown, limited: limited}
 	mark, known := s.markOf(attempt.Client)
 	if !known {
 		return result, limited
@@ -97,7 +98,7 @@ func (s *Service) countAttempt(ctx context.Context, attempt SignInAttempt) (admi
 	if _, ok := errors.AsType[*TooManyAttemptsError](err); ok {
 		return result, limited
 	}
-	result.people, result.counts = mark.People, append(result.counts, counts...)
+	result.people, result.known = mark.People, counts
 	return result, err
 }
 
