@@ -112,8 +112,8 @@ func (s *Service) SignIn(ctx context.Context, attempt SignInAttempt) (SignedIn, 
 
 // matchingPeople returns the people whose password it is and who can sign in, of those whose
 // password may be checked, and whether it is wrong for one of the others. Then it is a guess:
-// whoever invites an e-mail address can set a person's password to what she guesses of another
-// with that address. It checks at least minHashes hashes.
+// someone may have invited an e-mail address and signed in as that person with the password
+// that she guesses. It checks at least minHashes hashes.
 func (s *Service) matchingPeople(ctx context.Context, attempt SignInAttempt, admitted admission) (matching []candidate, wrong bool, err error) {
 	candidates, err := s.candidates(ctx, attempt.Email)
 	if err != nil {
