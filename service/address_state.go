@@ -56,7 +56,6 @@ var addressStateQuery = with(`
 		{shut_off} AS shut_off_due, {notices} AS notices,
 		EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'pending')
 			OR EXISTS (SELECT FROM open_deliveries WHERE webhook_id = w.id AND status = 'retrying' AND (NOT w.enabled OR next_attempt_at <= $2))
-			OR EXISTS (SELECT FROM delivery_releases r WHERE r.webhook_id = w.id)
 			OR w.enabled AND EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = w.id)
 			OR EXISTS (SELECT FROM deliveries WHERE webhook_id = w.id AND status = 'pending') AS due,
 		CASE WHEN w.enabled THEN (SELECT next_attempt_at FROM open_deliveries

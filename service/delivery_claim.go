@@ -79,9 +79,7 @@ type addressRow struct {
 	Events     []models.EventType
 	// Notices says whether notices about the address wait to be mailed.
 	Notices bool
-	// Releasing says that a release of failed and held deliveries is unfinished.
-	Releasing bool
-	// Redelivering says that a redelivery of all that match a search is unfinished.
+	// Redelivering says that a redelivery is unfinished.
 	Redelivering bool
 	Requeues     int64
 	// Adopting says that deliveries of the previous release's program are pending.
@@ -96,7 +94,7 @@ var addressQuery = `
 		h.enabled, ` + with(usableIntegration, "i", "i", "o", "o", "p", "p") + ` AS usable,
 		'people:read' = ANY (i.scopes) AS show_people, i.scopes, h.events,
 		` + with(waitsForMail, "w", "h", "now", "$2") + ` AS notices,
-		EXISTS (SELECT FROM delivery_releases r WHERE r.webhook_id = h.id) AS releasing, EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = h.id) AS redelivering, h.requeues,
+		EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = h.id) AS redelivering, h.requeues,
 		EXISTS (SELECT FROM former_deliveries d WHERE d.webhook_id = h.id AND d.status = 'pending') AS adopting,
 		coalesce((SELECT m.epoch FROM mailboxes m WHERE m.webhook_id = h.id), 0) AS epoch
 	FROM webhooks h
@@ -130,7 +128,7 @@ var claimPendingQuery = with(claimQuery, "open", `
 		SELECT * FROM open_deliveries
 		WHERE webhook_id = $1 AND status = 'pending' AND id <> ALL ($3::text[])
 			AND seq > CASE WHEN $5::bigint = (SELECT requeues FROM webhooks WHERE id = $1) THEN $4::bigint ELSE 0 END
-			AND seq <= coalesce((SELECT after_seq FROM delivery_releases WHERE webhook_id = $1), 9223372036854775807)
+			AND seq <= coalesce((SELECT min(after_seq) FROM redeliveries WHERE webhook_id = $1 AND search -> 'missed' = 'true'), 9223372036854775807)
 			AND `+adoptedUpTo+`
 		ORDER BY seq LIMIT $2`)
 
@@ -151,8 +149,8 @@ const nextRetryQuery = `
 // claimed are the ids of those that the caller
 // already has, and from is the position of an earlier claim. If the address is off, its
 // deliveries are held. Those that it does not subscribe to or that its integration may
-// no longer read are skipped. Neither are returned. An unfinished release continues with
-// its next batch; deliveries after it wait, so that all go out in the order of the
+// no longer read are skipped. Neither are returned. An unfinished redelivery continues with
+// its next batch; deliveries after one of what was missed wait, so that all go out in the order of the
 // events. Only one dispatcher claims for an address at a time; if two overlap after a
 // crash, deliveries are sent twice, never lost. An unknown address claims nothing.
 // Errors: ErrLeaseLost, unavailable.
@@ -211,7 +209,7 @@ func (r claimedRows) due(claim *Claim, limit, retries int) []claimedDelivery {
 }
 
 // continueMoves continues what moves many deliveries of the address: their adoption, holding
-// them while it is off, a release, a redelivery.
+// them while it is off, a redelivery.
 func (s *Service) continueMoves(ctx context.Context, address addressRow, claim *Claim) (err error) {
 	switch {
 	case address.Adopting && !claim.More:
@@ -221,8 +219,6 @@ func (s *Service) continueMoves(ctx context.Context, address addressRow, claim *
 			claim.More, err = t.holdBatch(address.OrganizationID, address.ID)
 			return err
 		})
-	case address.Releasing && !claim.More:
-		claim.More, err = true, s.continueRelease(ctx, address.OrganizationID, address.ID)
 	case address.Redelivering && !claim.More:
 		claim.More, err = true, s.continueRedelivery(ctx, address.OrganizationID, address.ID)
 	}

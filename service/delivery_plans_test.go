@@ -55,7 +55,7 @@ func TestStatementsOfDeliveriesKeepRightPlans(t *testing.T) {
 		"skip":    `ARRAY[` + open + `]`,
 		"poll":    `ARRAY[` + address + `], ARRAY[-1], now()`,
 		"state":   held + `, 1`,
-		"release": address + `, 0, 20, '2026-01-01'`,
+		"release": address + `, 0, 9223372036854775807, 20, '', 'dlv_~', '', '', 0, false, ''`,
 		"hour":    address + `, date_trunc('hour', now()), array_fill(1, ARRAY[` + fmt.Sprint(service.CountsOfHour) + `])`,
 
 		"redeliver": held,

@@ -35,9 +35,10 @@ var DeliveryStatements = map[string]string{
 	"poll":    pollQuery,
 	"state":   deliveryStateQuery,
 	// GORM's parameters are numbered here.
-	"redeliver": strings.ReplaceAll(redeliverQuery, "@id", "$1"),
-	"release":   numberedMarks(releaseQuery),
-	"hour":      countHourQuery,
+	"redeliver": numberedNames(redeliverSelectedQuery, "ids"),
+	"release": numberedNames(with(redeliverBatchQuery, "sources", redelivery{Missed: true}.batchSources(), "e", "e"),
+		"webhook", "after", "until", "limit", "low", "high", "record", "status", "code", "none", "kind"),
+	"hour": countHourQuery,
 }
 
 // OpenRecordStatements are the pages of OpenRecords, which a test explains.
@@ -70,13 +71,6 @@ var (
 func numberedNames(sql string, names ...string) string {
 	for n, name := range names {
 		sql = strings.ReplaceAll(sql, "@"+name, "$"+strconv.Itoa(n+1))
-	}
-	return sql
-}
-
-func numberedMarks(sql string) string {
-	for n := 1; strings.Contains(sql, "?"); n++ {
-		sql = strings.Replace(sql, "?", "$"+strconv.Itoa(n), 1)
 	}
 	return sql
 }

@@ -153,7 +153,7 @@ func TestDeliveriesOfThePreviousReleaseAreKept(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n, err := f.RedeliverSince(t.Context(), service.Operator(), f.ID("erp_hook"), models.TimeOf(servicetest.Start)); err != nil || n != 5 {
+	if n, err := f.RedeliverSince(t.Context(), service.Operator(), f.ID("erp_hook"), models.TimeOf(servicetest.Start.AddDate(0, 0, -14))); err != nil || n != 5 {
 		t.Errorf("%d are redelivered, want two failed, two held and the stopped one: %v", n, err)
 	}
 

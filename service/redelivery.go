@@ -2,61 +2,148 @@ package service
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
 
 	"millwright/models"
 	"millwright/service/batch"
 )
 
-// releaseBatchSize is how many failed and held deliveries one transaction looks
-// through to release them.
-const releaseBatchSize = 1000
+// redeliverBatchSize is how many deliveries one transaction looks through to redeliver those
+// that match a search.
+const redeliverBatchSize = 1000
 
 // MaxReleasedCount bounds the number of released deliveries that a command reports.
 const MaxReleasedCount = 10_000
 
-// releasedBatch is what releaseBatch did.
-type releasedBatch struct {
-	// Released deliveries are due now. Seen includes those of events that are too old.
-	Released, Seen int
-	// Last is the Seq of the last one seen.
-	Last int64
+// redelivery is an order to make the deliveries of an address due that match a search. It is
+// stored until its last batch.
+type redelivery struct {
+	DeliverySearch
+	// Missed restricts it to failed and held deliveries. Newer deliveries wait until these are
+	// due, so that all go out in the order of the events.
+	Missed bool `json:"missed,omitempty"`
 }
 
-// more says that failed and held deliveries may follow.
-func (b releasedBatch) more() bool { return b.Seen == releaseBatchSize }
+// redeliveredBatch is what redeliverBatch did.
+type redeliveredBatch struct {
+	// Due deliveries are due now, of those Seen. Last is the position of the last one seen.
+	Due, Seen int
+	Last      int64
+}
 
-// releaseBatch makes deliveries of the address due now, in their order: of the next
-// failed and held ones after the given RenderedDelivery.Seq, those of events that are
-// not older than since. A delivery is created with its event, so their times are the same.
-func (t *ormTx) releaseBatch(webhookID string, since models.Time, after int64) (releasedBatch, error) {
-	if err := t.exec(batch.IndexPlans); err != nil {
-		return releasedBatch{}, err
+// more says that other deliveries may follow.
+func (b redeliveredBatch) more() bool { return b.Seen == redeliverBatchSize }
+
+// redeliveredFrom are common table expressions that make deliveries with the ids of the
+// common table expression {ids} due now, whatever their status.
+var redeliveredFrom = with(reopened, "from", "deliveries", "condition", "id = ANY (ARRAY(SELECT id FROM {ids})) AND "+daysOf("id", "{ids}"), "state", pendingAgain) + `, due AS (
+		UPDATE open_deliveries SET status = 'pending', next_attempt_at = NULL, attempts_before = attempts
+		WHERE id = ANY (ARRAY(SELECT id FROM {ids})) AND ` + isRetrying + ` RETURNING id
+	)`
+
+// redeliverBatchQuery looks through the next deliveries of an address in their order, up to
+// a position, and makes those that match due. It returns how many were, how many it has
+// looked through, and the last position, 0 without one.
+var redeliverBatchQuery = `
+	WITH seen AS MATERIALIZED (
+		SELECT * FROM ({sources}) d ORDER BY seq LIMIT @limit
+	), matching AS (
+		SELECT d.id FROM seen d WHERE id >= @low AND id < @high AND (@record = '' OR record_id = @record) AND ` + matches + `
+			AND (@kind = '' OR EXISTS (SELECT FROM (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e WHERE ` + ofType + `))
+	), ` + with(redeliveredFrom, "ids", "matching") + `
+	SELECT (SELECT count(*) FROM reopened) + (SELECT count(*) FROM due) AS due,
+		(SELECT count(*) FROM seen) AS seen, coalesce((SELECT max(seq) FROM seen), 0) AS last`
+
+// redeliverSource is a source of redeliverBatchQuery.
+const redeliverSource = `(
+			SELECT id, seq, event_id, record_id, status, attempts, last_status FROM {table}
+			WHERE webhook_id = @webhook AND seq > @after AND seq <= @until AND {condition}
+			ORDER BY seq LIMIT @limit{lock})`
+
+// redeliverMissed is the source of failed and held deliveries. The lock waits for attempts that
+// are being recorded: what these delivered is not sent again.
+var redeliverMissed = with(redeliverSource, "table", "deliveries", "condition", "status IN ('failed', 'held')", "lock", " FOR UPDATE")
+
+// batchSources returns the sources of the order's batches. Pending deliveries are due anyway.
+func (r redelivery) batchSources() string {
+	retrying := with(redeliverSource, "table", "open_deliveries", "condition", "status = 'retrying'", "lock", "")
+	finished := with(redeliverSource, "table", "deliveries", "condition", "true", "lock", "")
+	switch {
+	case r.Missed, r.Status == models.DeliveryFailed, r.Status == models.DeliveryHeld:
+		return redeliverMissed
+	case r.Status == models.DeliveryRetrying, r.Status == models.DeliveryPending:
+		return retrying
+	case r.Status == models.DeliveryDelivered, r.Status == models.DeliverySkipped:
+		return finished
 	}
-	return scanOne[releasedBatch](t, nil, releaseQuery, webhookID, after, releaseBatchSize, since)
+	return retrying + " UNION ALL " + finished
 }
 
-// releaseQuery looks through the next failed and held deliveries of an address, in their order.
-var releaseQuery = `
-	WITH next AS (
-		SELECT id, seq, created_at FROM deliveries
-		WHERE webhook_id = ? AND status IN ('failed', 'held') AND seq > ?
-		ORDER BY seq LIMIT ? FOR UPDATE
-	), ` + with(reopened, "from", "deliveries", "condition", "id = ANY (ARRAY(SELECT id FROM next WHERE created_at >= ?)) AND "+daysOf("id", "next"), "state", pendingAgain) + `
-	SELECT (SELECT count(*) FROM reopened) AS released, count(*) AS seen, coalesce(max(seq), 0) AS last FROM next`
-
-// continueLater has the address's dispatcher continue a release after the delivery
-// with the given Seq. A release that is not finished yet is included.
-func (t *ormTx) continueLater(webhookID string, since models.Time, after int64) error {
-	return t.exec(`
-		INSERT INTO delivery_releases AS r (webhook_id, since, after_seq) VALUES (?, ?, ?)
-		ON CONFLICT (webhook_id) DO UPDATE SET
-			since = least(r.since, excluded.since), after_seq = least(r.after_seq, excluded.after_seq)`, webhookID, since, after)
+// redeliverBatch makes deliveries of the address due that match the order: of the next ones
+// after a position, up to another. Events past their retention, which are stored until the end
+// of their day, are not sent again.
+func (t *ormTx) redeliverBatch(webhookID string, order redelivery, after, until int64) (redeliveredBatch, error) {
+	if kept := t.at.Add(-models.EventRetention); order.From.Before(kept) {
+		order.From = kept
+	}
+	if err := t.exec(batch.IndexPlans); err != nil {
+		return redeliveredBatch{}, err
+	}
+	args := order.arguments(Actor{}, searchStart{}, 0)
+	for name, value := range map[string]any{"webhook": webhookID, "after": after, "until": until, "limit": redeliverBatchSize} {
+		args[name] = value
+	}
+	return scanOne[redeliveredBatch](t, nil, with(redeliverBatchQuery, "sources", order.batchSources(), "e", "e"), map[string]any(args))
 }
 
-// countReleasable returns how many deliveries a release continued after the given
-// Seq will make due. It looks through the newest MaxReleasedCount only.
+// orderRedelivery has the address's dispatcher carry out the order, which covers what exists
+// now after the position.
+func (t *ormTx) orderRedelivery(webhookID string, order redelivery, after int64) error {
+	stored, err := json.Marshal(order)
+	if err != nil {
+		return err
+	}
+	return t.exec(`INSERT INTO redeliveries (webhook_id, search, until_seq, after_seq, created_at)
+		SELECT ?, ?::jsonb, last_value, ?, ? FROM delivery_positions`, webhookID, string(stored), after, t.at)
+}
+
+// continueRedelivery carries out the next batch of the address's first redelivery.
+func (s *Service) continueRedelivery(ctx context.Context, organizationID, webhookID string) error {
+	return s.transaction(ctx, organizationID, func(t *ormTx) error {
+		if err := t.countRequeue(webhookID); err != nil {
+			return err
+		}
+		orders, err := scanAll[struct {
+			ID                 int64
+			Search             []byte
+			AfterSeq, UntilSeq int64
+		}](t, `SELECT id, search, after_seq, until_seq FROM redeliveries WHERE webhook_id = ? ORDER BY id LIMIT 1 FOR UPDATE`, webhookID)
+		if err != nil || len(orders) == 0 {
+			return err
+		}
+		stored := orders[0]
+		var order redelivery
+		if err := json.Unmarshal(stored.Search, &order); err != nil {
+			return err
+		}
+		batch, err := t.redeliverBatch(webhookID, order, stored.AfterSeq, stored.UntilSeq)
+		if err != nil {
+			return err
+		}
+		if !batch.more() {
+			return t.exec(`DELETE FROM redeliveries WHERE id = ?`, stored.ID)
+		}
+		return t.exec(`UPDATE redeliveries SET after_seq = ? WHERE id = ?`, batch.Last, stored.ID)
+	})
+}
+
+// countReleasable returns how many deliveries a release continued after the position will
+// make due. It looks through the newest MaxReleasedCount only.
 func (t *ormTx) countReleasable(webhookID string, since models.Time, after int64) (int, error) {
-	return scanOne[int](t, nil, countReleasableQuery, countReleasableArgs(webhookID, since, after))
+	return scanOne[int](t, nil, countReleasableQuery, countReleasableArgs(t.at.Time, webhookID, since, after))
 }
 
 const countReleasableQuery = `
@@ -65,55 +152,30 @@ const countReleasableQuery = `
 		WHERE webhook_id = @webhook AND status IN ('failed', 'held') AND seq > @after
 		ORDER BY seq DESC LIMIT @limit) newest`
 
-func countReleasableArgs(webhookID string, since models.Time, after int64) map[string]any {
+func countReleasableArgs(now time.Time, webhookID string, since models.Time, after int64) map[string]any {
+	if kept := models.TimeOf(now.Add(-models.EventRetention)); since.Before(kept.Time) {
+		since = kept
+	}
 	return map[string]any{"webhook": webhookID, "since": since, "after": after, "limit": MaxReleasedCount}
 }
 
 // release makes the failed and held deliveries of events since then due: the first
 // batch now, the others when the address's dispatcher comes to them. It returns how
-// many there are, at most MaxReleasedCount and one batch. Events past their retention,
-// which are stored until the end of their day, are not sent again.
+// many there are, at most MaxReleasedCount and one batch.
 func (t *ormTx) release(webhookID string, since models.Time) (int, error) {
-	if kept := models.TimeOf(t.at.Add(-models.EventRetention)); since.Before(kept.Time) {
-		since = kept
-	}
 	if err := t.countRequeue(webhookID); err != nil {
 		return 0, err
 	}
-	first, err := t.releaseBatch(webhookID, since, 0)
+	missed := redelivery{DeliverySearch: DeliverySearch{From: since.Time}, Missed: true}
+	first, err := t.redeliverBatch(webhookID, missed, 0, maxPosition)
 	if err != nil || !first.more() {
-		return first.Released, err
+		return first.Due, err
 	}
 	left, err := t.countReleasable(webhookID, since, first.Last)
 	if err != nil {
 		return 0, err
 	}
-	return first.Released + left, t.continueLater(webhookID, since, first.Last)
-}
-
-// continueRelease releases the next batch of an unfinished release of the
-// organization's address.
-func (s *Service) continueRelease(ctx context.Context, organizationID, webhookID string) error {
-	return s.transaction(ctx, organizationID, func(t *ormTx) error {
-		if err := t.countRequeue(webhookID); err != nil {
-			return err
-		}
-		releases, err := scanAll[struct {
-			Since    models.Time
-			AfterSeq int64
-		}](t, `SELECT since, after_seq FROM delivery_releases WHERE webhook_id = ? FOR UPDATE`, webhookID)
-		if err != nil || len(releases) == 0 {
-			return err
-		}
-		batch, err := t.releaseBatch(webhookID, releases[0].Since, releases[0].AfterSeq)
-		if err != nil {
-			return err
-		}
-		if !batch.more() {
-			return t.exec(`DELETE FROM delivery_releases WHERE webhook_id = ?`, webhookID)
-		}
-		return t.exec(`UPDATE delivery_releases SET after_seq = ? WHERE webhook_id = ?`, batch.Last, webhookID)
-	})
+	return first.Due + left, t.orderRedelivery(webhookID, missed, first.Last)
 }
 
 // requireOn returns an error for a redelivery at an address that is off.
@@ -142,61 +204,129 @@ func (s *Service) RedeliverSince(ctx context.Context, actor Actor, webhookID str
 	return due, err
 }
 
-// redeliverQuery makes a delivery pending that is not.
-var redeliverQuery = `
-	WITH ` + with(reopened, "from", "deliveries", "condition", "id = @id", "state", pendingAgain) + `, due AS (
-		UPDATE open_deliveries SET status = 'pending', next_attempt_at = NULL, attempts_before = attempts
-		WHERE id = @id AND ` + isRetrying + ` RETURNING id
-	)
-	SELECT id FROM reopened UNION ALL SELECT id FROM due`
-
-// RedeliverDelivery makes one delivery due now, whatever its status, and returns it
-// (spec section 6, delivery): a delivered one is sent once more, a skipped one is
-// checked again, a pending one stays pending. Errors: not_found,
-// permission_denied, validation_failed if its address is off, unavailable.
+// RedeliverDelivery is RedeliverSelected for one delivery, which it returns (spec section 6,
+// delivery). Errors: not_found, permission_denied, validation_failed if its address is off,
+// unavailable.
 func (s *Service) RedeliverDelivery(ctx context.Context, actor Actor, id string) (DeliveryView, error) {
-	// An event past its retention is stored until the end of its day, but not sent again.
-	if !models.IsID(id, models.PrefixDelivery) || id < models.FirstID(models.PrefixDelivery, s.Now().Add(-models.EventRetention)) {
-		return DeliveryView{}, models.NotFound()
-	}
 	var delivery DeliveryView
-	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
-		webhookID, err := scanOne[string](t, models.NotFound(), `SELECT webhook_id FROM all_deliveries WHERE id = ?`, id)
-		if err != nil {
-			return err
-		}
-		h, err := t.lockWebhook(actor, webhookID)
-		if err != nil {
-			return err
-		}
-		if err := requireOn(&h); err != nil {
-			return err
-		}
-		if err := t.lockDelivery(id); err != nil {
-			return err
-		}
-		failing, err := scanOne[bool](t, models.NotFound(), `
-			SELECT attempts > 0 AND status NOT IN ('delivered', 'skipped') FROM all_deliveries WHERE id = ?`, id)
-		if err != nil {
-			return err
-		}
-		changed, err := scanAll[string](t, redeliverQuery, map[string]any{"id": id})
-		if err != nil {
-			return err
-		}
+	_, err := s.redeliverSelected(ctx, actor, []string{id}, func(t *ormTx) (err error) {
 		delivery, err = scanOne[DeliveryView](t, models.NotFound(), `
 			SELECT `+deliveryColumns+` FROM all_deliveries d CROSS JOIN LATERAL (SELECT type FROM events WHERE id = d.event_id LIMIT 1) e WHERE d.id = ?`, id)
-		if err != nil || len(changed) == 0 {
-			return err
-		}
-		if err := t.countRequeue(webhookID); err != nil {
-			return err
-		}
-		t.wakes = append(t.wakes, wakeTarget(h.OrganizationID, webhookID))
-		if failing { // it may have a workflow, which shows this
-			t.wakes = append(t.wakes, wakeTarget(h.OrganizationID, id))
-		}
-		return t.log(actor, h.OrganizationID, actionRedelivered, webhookID)
+		return err
 	})
 	return delivery, err
 }
+
+// maxSelected is how many deliveries RedeliverSelected redelivers at a time.
+const maxSelected = models.MaxPageSize
+
+// selectedQuery returns the deliveries with the ids that belong to the organization, if there is one.
+const selectedQuery = `
+	SELECT d.id, d.webhook_id, d.attempts > 0 AND d.status NOT IN ('delivered', 'skipped') AS failing
+	FROM all_deliveries d JOIN webhooks h ON h.id = d.webhook_id
+	WHERE d.id IN @ids AND (@organization = '' OR h.organization_id = @organization)`
+
+// redeliverSelectedQuery makes the deliveries due.
+var redeliverSelectedQuery = `
+	WITH selected AS (
+		SELECT unnest(string_to_array(@ids, ',')) AS id
+	), ` + with(redeliveredFrom, "ids", "selected") + `
+	SELECT id FROM reopened UNION ALL SELECT id FROM due`
+
+// selectedDelivery is a delivery to redeliver.
+type selectedDelivery struct {
+	ID, WebhookID string
+	// Failing says that it may have a workflow.
+	Failing bool
+}
+
+// RedeliverSelected makes deliveries due now, whatever their status, all of them or none, and
+// returns how many were not due before: a delivered one is sent once more, a skipped one is
+// checked again, a pending one stays pending. Errors: not_found (of any of them),
+// permission_denied, invalid_request without an id or more than models.MaxPageSize,
+// validation_failed if the address of one is off, unavailable.
+func (s *Service) RedeliverSelected(ctx context.Context, actor Actor, ids []string) (int, error) {
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	if len(ids) == 0 || len(ids) > maxSelected {
+		return 0, models.Errorf(models.CodeInvalidRequest, "Select 1 to %d deliveries.", maxSelected)
+	}
+	return s.redeliverSelected(ctx, actor, ids, func(*ormTx) error { return nil })
+}
+
+// redeliverSelected is RedeliverSelected for different ids, in one transaction with what follows.
+func (s *Service) redeliverSelected(ctx context.Context, actor Actor, ids []string, then func(*ormTx) error) (int, error) {
+	oldest := models.FirstID(models.PrefixDelivery, s.Now().Add(-models.EventRetention))
+	if slices.ContainsFunc(ids, func(id string) bool { return !models.IsID(id, models.PrefixDelivery) || id < oldest }) {
+		return 0, models.NotFound()
+	}
+	redelivered := 0
+	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
+		redelivered = 0
+		if err := t.exec(batch.IndexPlans); err != nil {
+			return err
+		}
+		selected, err := scanAll[selectedDelivery](t, selectedQuery, map[string]any{"ids": ids, "organization": actor.OrganizationID})
+		if err != nil {
+			return err
+		}
+		if len(selected) != len(ids) {
+			return models.NotFound()
+		}
+		byAddress := map[string][]selectedDelivery{}
+		for _, d := range selected {
+			byAddress[d.WebhookID] = append(byAddress[d.WebhookID], d)
+		}
+		addresses := make([]string, 0, len(byAddress))
+		for id := range byAddress {
+			addresses = append(addresses, id)
+		}
+		slices.Sort(addresses) // locked in one order
+		for _, webhookID := range addresses {
+			n, err := t.redeliverOf(actor, webhookID, byAddress[webhookID])
+			if err != nil {
+				return err
+			}
+			redelivered += n
+		}
+		return then(t)
+	})
+	return redelivered, err
+}
+
+// redeliverOf makes deliveries of one address due now and returns how many were not.
+func (t *ormTx) redeliverOf(actor Actor, webhookID string, selected []selectedDelivery) (int, error) {
+	h, err := t.lockWebhook(actor, webhookID)
+	if err != nil {
+		return 0, err
+	}
+	if !h.Enabled {
+		return 0, models.Errorf(models.CodeValidationFailed, "The address %s is off; turn it on first.", h.URL)
+	}
+	ids := make([]string, len(selected))
+	for i, d := range selected {
+		ids[i] = d.ID
+	}
+	for _, table := range []string{"open_deliveries", "deliveries"} {
+		if err := t.exec(`SELECT FROM `+table+` WHERE id IN ? ORDER BY id FOR UPDATE`, ids); err != nil {
+			return 0, err
+		}
+	}
+	if err := t.exec(adoptQuery("string_to_array(?, ',')"), strings.Join(ids, ",")); err != nil {
+		return 0, err
+	}
+	changed, err := scanAll[string](t, redeliverSelectedQuery, map[string]any{"ids": strings.Join(ids, ",")})
+	if err != nil || len(changed) == 0 {
+		return 0, err
+	}
+	if err := t.countRequeue(webhookID); err != nil {
+		return 0, err
+	}
+	t.wakes = append(t.wakes, wakeTarget(h.OrganizationID, webhookID))
+	for _, d := range selected {
+		if d.Failing && slices.Contains(changed, d.ID) {
+			t.wakes = append(t.wakes, wakeTarget(h.OrganizationID, d.ID))
+		}
+	}
+	return len(changed), t.log(actor, h.OrganizationID, actionRedelivered, webhookID)
+}
+

@@ -33,7 +33,6 @@ var sweptQueries = struct{ addresses, retries, dirty, mails string }{
 				OR EXISTS (SELECT FROM open_deliveries d
 				WHERE d.webhook_id = h.id AND d.status = 'retrying' AND d.next_attempt_at < $1)
 				OR EXISTS (SELECT FROM former_deliveries d WHERE d.webhook_id = h.id AND d.status = 'pending' AND d.created_at < $1)
-				OR EXISTS (SELECT FROM delivery_releases r WHERE r.webhook_id = h.id)
 				OR h.enabled AND EXISTS (SELECT FROM redeliveries r WHERE r.webhook_id = h.id))
 			AND NOT EXISTS (SELECT FROM mailboxes m WHERE m.webhook_id = h.id AND m.attended_until > $2)
 		LIMIT $3`,

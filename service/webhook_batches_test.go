@@ -144,7 +144,8 @@ func TestAReleaseOfManyDeliveriesContinuesInOrder(t *testing.T) {
 			create(t, f)
 			f.SetDeliveries(models.DeliveryDelivered, `true`)
 			plantDeliveries(f, "erp_hook", models.DeliveryFailed, many)
-			f.Exec(`UPDATE deliveries SET created_at = created_at - interval '1 minute' WHERE id <= 'dlv_01kzplanted0000010'`)
+			f.Exec(`UPDATE deliveries SET id = partitions.first_id('dlv', $1) || right(id, 7), created_at = $1 WHERE id <= 'dlv_01kzplanted0000010'`,
+				servicetest.Start.Add(-time.Minute))
 			released, err := command(f, models.TimeOf(servicetest.Start))
 			if err != nil || released != many-10 {
 				t.Errorf("%d are released (%v), want those that are new enough", released, err)
@@ -168,7 +169,7 @@ func TestAReleaseOfManyDeliveriesContinuesInOrder(t *testing.T) {
 			if n := withStatus(f, "erp_hook", models.DeliveryFailed); n != 10 {
 				t.Errorf("%d are still failed, want the ten that are too old", n)
 			}
-			if n := servicetest.Value[int](f, `SELECT count(*) FROM delivery_releases`); n != 0 {
+			if n := servicetest.Value[int](f, `SELECT count(*) FROM redeliveries`); n != 0 {
 				t.Error("the release is not finished")
 			}
 		})

@@ -72,10 +72,8 @@ func (t *ormTx) turnOffIf(actor Actor, webhookID string, notice offNotice, updat
 	if err != nil || len(off) == 0 {
 		return false, err
 	}
-	for _, unfinished := range []string{"delivery_releases", "redeliveries"} {
-		if err := t.exec(`DELETE FROM `+unfinished+` WHERE webhook_id = ?`, webhookID); err != nil {
-			return false, err
-		}
+	if err := t.exec(`DELETE FROM redeliveries WHERE webhook_id = ?`, webhookID); err != nil {
+		return false, err
 	}
 	if _, err := t.holdBatch(off[0], webhookID); err != nil {
 		return false, err

@@ -79,15 +79,12 @@ func (s *Service) CountMissed(ctx context.Context, actor Actor, webhookID string
 	if !models.IsID(webhookID, models.PrefixWebhook) {
 		return 0, models.NotFound()
 	}
-	if kept := models.TimeOf(s.Now().Add(-models.EventRetention)); since.Before(kept.Time) {
-		since = kept
-	}
 	var missed int
 	return read(ctx, s, actor.OrganizationID, func() (int, error) { return missed, nil }, func(pipeline *pgx.Batch) error {
 		var known WebhookDetail
 		queueOne(pipeline, &known, models.NotFound(), managedWebhookQuery, webhookID, actor.OrganizationID, s.now())
 		queueMayManage(pipeline, actor)
-		pipeline.Queue(countReleasableQuery, pgx.NamedArgs(countReleasableArgs(webhookID, since, 0))).QueryRow(func(row pgx.Row) error { return row.Scan(&missed) })
+		pipeline.Queue(countReleasableQuery, pgx.NamedArgs(countReleasableArgs(s.Now(), webhookID, since, 0))).QueryRow(func(row pgx.Row) error { return row.Scan(&missed) })
 		return nil
 	})
 }
