@@ -1,144 +1,123 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"fmt"
-	"io"
+	"net"
 	"net/http"
-	"strings"
-	"sync/atomic"
+	"os"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"golang.org/x/sync/errgroup"
-
-	"millwright/webhook"
+	"github.com/gin-gonic/gin"
 )
 
-// The baselines of deliveries.
+// This argument and this environment variable make the program the baselines' server.
 const (
-	baselinePost  = "baseline: signed POST over loopback, 32 at a time"
-	baselineDrain = "baseline: claim 100, POST them signed, update them"
+	baselineServerCommand = "serve-baselines"
+	baselineServerAddress = "BASELINES_ADDR"
 )
 
-// benchPosts measures requests, and a queue in one table, without the product.
-func (in *installation) benchPosts(ctx context.Context, r *report, load time.Duration) error {
-	signer, err := webhook.NewSigner(in.secret)
+// baselines is the same work without the product: a server with its own database,
+// which has the same organization.
+type baselines struct {
+	rows   *rows
+	server *process
+	tenant *tenant
+}
+
+// startBaselines creates the database and starts the server.
+func (in *installation) startBaselines() *baselines {
+	database, address := in.newDatabase(in.name+"_baselines"), must(freeAddress(in.ctx))
+	theirs := map[string]string{"DATABASE_URL": database, baselineServerAddress: address}
+	must(in.run(in.ctx, theirs, "migrate"))
+	must(in.run(in.ctx, theirs, "import", in.organizationFile()))
+	f := &in.baselines
+	f.rows = must(openRows(in.ctx, database))
+	f.tenant = &tenant{Address: address, Node: f.rows.node}
+	for range benchWorkOrders {
+		f.tenant.WorkOrders = append(f.tenant.WorkOrders, must(f.rows.create(in.ctx, "Replace filter")).ID)
+	}
+	f.server = must(startProcess(in.ctx, in.fail, in.dir, "baselines", in.environ(theirs), must(os.Executable()), baselineServerCommand))
+	check(f.server.awaitReady(in.ctx, func() bool {
+		_, err := f.tenant.flood(in.ctx, 1, readOne, time.Millisecond)
+		return err == nil
+	}))
+	return f
+}
+
+// close stops the server, if it runs.
+func (f *baselines) close() {
+	f.server.stop()
+	if f.rows != nil {
+		f.rows.pool.Close()
+	}
+	*f = baselines{}
+}
+
+// raw returns a function that makes the same writes from this process, without HTTP.
+func (f *baselines) raw(op operation) func(context.Context) error {
+	return func(ctx context.Context) (err error) {
+		if op.name == createOne.name {
+			_, err = f.rows.create(ctx, "Replace filter")
+		} else {
+			id, _ := f.tenant.next()
+			_, err = f.rows.change(ctx, id, "Replace filter")
+		}
+		return err
+	}
+}
+
+// serveBaselines answers the measured calls with bare Gin and one round trip to the
+// database, in a separate process like the API.
+func serveBaselines(ctx context.Context) error {
+	db, err := openRows(ctx, os.Getenv("DATABASE_URL"))
 	if err != nil {
 		return err
 	}
-	transport := &http.Transport{MaxIdleConnsPerHost: callers, DisableCompression: true}
-	defer transport.CloseIdleConnections()
-	p := &poster{client: &http.Client{Transport: transport, Timeout: 10 * time.Second}, signer: signer, url: in.receiver.url("/baseline")}
-	for _, baseline := range []struct {
-		name string
-		run  func(context.Context, time.Duration) (float64, error)
-	}{
-		{baselinePost, func(ctx context.Context, load time.Duration) (float64, error) { return sideBySide(ctx, load, p.post) }},
-		{baselineDrain, func(ctx context.Context, load time.Duration) (float64, error) { return in.drainTable(ctx, load, p) }},
-	} {
-		err := phase(ctx, baseline.name, load+time.Minute, func(ctx context.Context) error {
-			rate, err := baseline.run(ctx, load/2)
-			r.add(baseline.name, rate, "/s")
-			return err
-		})
-		if err != nil {
-			return err
-		}
+	defer db.pool.Close()
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", os.Getenv(baselineServerAddress))
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: db.engine(), ReadHeaderTimeout: 10 * time.Second}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	if err := server.Serve(listener); ctx.Err() == nil {
+		return err
 	}
 	return nil
 }
 
-// sideBySide runs do in 32 goroutines for the given time and returns how often it ran
-// per second.
-func sideBySide(ctx context.Context, load time.Duration, do func(context.Context) error) (float64, error) {
-	var done atomic.Int64
-	started := time.Now()
-	end := started.Add(load)
-	group, ctx := errgroup.WithContext(ctx)
-	for range callers {
-		group.Go(func() error {
-			for time.Now().Before(end) {
-				if err := do(ctx); err != nil {
-					return err
-				}
-				done.Add(1)
+func (r *rows) engine() http.Handler {
+	gin.SetMode(gin.ReleaseMode)
+	engine := gin.New()
+	handle := func(method, path string, status int, result func(ctx context.Context, c *gin.Context) (any, error)) {
+		engine.Handle(method, "/v1/work-orders"+path, func(c *gin.Context) {
+			value, err := result(c.Request.Context(), c)
+			if err != nil {
+				c.String(http.StatusInternalServerError, err.Error())
+				return
 			}
-			return nil
+			c.JSON(status, value)
 		})
 	}
-	err := group.Wait()
-	return perSecond(int(done.Load()), started, time.Now()), err
-}
-
-// poster posts signed bodies as large as a work order's event.
-type poster struct {
-	client *http.Client
-	signer *webhook.Signer
-	url    string
-}
-
-var baselineEvent = []byte(`{"id":"evt_00000000000000000000000000","data":{"filler":"` + strings.Repeat("x", 800) + `"}}`)
-
-func (p *poster) post(ctx context.Context) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(baselineEvent))
-	if err != nil {
-		return err
+	write := func(method, path string, status int, result func(ctx context.Context, c *gin.Context, title string) (any, error)) {
+		handle(method, path, status, func(ctx context.Context, c *gin.Context) (any, error) {
+			var body struct {
+				Title string `json:"title"`
+			}
+			if err := c.ShouldBindJSON(&body); err != nil {
+				return nil, err
+			}
+			return result(ctx, c, body.Title)
+		})
 	}
-	r.Header = p.signer.Header("evt_00000000000000000000000000", "work_order.updated", time.Now(), baselineEvent)
-	response, err := p.client.Do(r)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	_, err = io.Copy(io.Discard, response.Body)
-	return err
-}
-
-// drainTable posts the rows of a plain table, a hundred at a time.
-func (in *installation) drainTable(ctx context.Context, load time.Duration, p *poster) (float64, error) {
-	const batch = 100
-	_, err := in.pool.Exec(ctx, `CREATE TABLE baseline_queue (id bigint PRIMARY KEY, body bytea NOT NULL, sent_at timestamptz);
-		CREATE INDEX baseline_queue_pending ON baseline_queue (id) WHERE sent_at IS NULL`)
-	if err != nil {
-		return 0, err
-	}
-	rows := int(20_000 * load.Seconds())
-	if _, err := in.pool.Exec(ctx, `INSERT INTO baseline_queue SELECT n, $1 FROM generate_series(1, $2) n`, baselineEvent, rows); err != nil {
-		return 0, err
-	}
-	sent, started := 0, time.Now()
-	for end := started.Add(load); sent < rows && time.Now().Before(end); sent += batch {
-		claimed, err := in.pool.Query(ctx, `SELECT id, body FROM baseline_queue WHERE sent_at IS NULL ORDER BY id LIMIT $1`, batch)
-		if err != nil {
-			return 0, err
-		}
-		type row struct {
-			ID   int64
-			Body []byte
-		}
-		due, err := pgx.CollectRows(claimed, pgx.RowToStructByPos[row])
-		if err != nil {
-			return 0, err
-		}
-		group, sending := errgroup.WithContext(ctx)
-		group.SetLimit(callers)
-		ids := make([]int64, len(due))
-		for i, d := range due {
-			ids[i] = d.ID
-			group.Go(func() error { return p.post(sending) })
-		}
-		if err := group.Wait(); err != nil {
-			return 0, err
-		}
-		if _, err := in.pool.Exec(ctx, `UPDATE baseline_queue SET sent_at = now() WHERE id = ANY ($1)`, ids); err != nil {
-			return 0, err
-		}
-	}
-	rate := perSecond(sent, started, time.Now())
-	if _, err := in.pool.Exec(ctx, `DROP TABLE baseline_queue`); err != nil {
-		return 0, fmt.Errorf("drop the baseline's table: %w", err)
-	}
-	return rate, nil
+	handle(http.MethodGet, "/:id", http.StatusOK, func(ctx context.Context, c *gin.Context) (any, error) { return r.read(ctx, c.Param("id")) })
+	handle(http.MethodGet, "", http.StatusOK, func(ctx context.Context, _ *gin.Context) (any, error) {
+		page, err := r.newest(ctx)
+		return gin.H{"data": page}, err
+	})
+	write(http.MethodPost, "", http.StatusCreated, func(ctx context.Context, _ *gin.Context, title string) (any, error) { return r.create(ctx, title) })
+	write(http.MethodPatch, "/:id", http.StatusOK, func(ctx context.Context, c *gin.Context, title string) (any, error) {
+		return r.change(ctx, c.Param("id"), title)
+	})
+	return engine
 }

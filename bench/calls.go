@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -16,11 +14,9 @@ type measuredCall struct {
 	// http is the baseline over HTTP; raw is the bare transaction, "" for reads.
 	http, raw string
 	aim       float64
-	// manyCallers says that the call is also measured with that many.
+	// manyCallers makes the bench measure the call with that many, too.
 	manyCallers bool
 }
-
-func (call measuredCall) selector() string { return call.name }
 
 var measuredCalls = []measuredCall{
 	{readOne, "baseline: read, bare Gin and one pgx read", "", 0.6, true},
@@ -30,239 +26,100 @@ var measuredCalls = []measuredCall{
 }
 
 // benchCalls measures single calls and their baselines.
-func benchCalls(ctx context.Context, r *report, o options, load time.Duration) error {
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	in, err := newInstallation(ctx, fail, o, "calls")
-	if err != nil {
-		return err
-	}
-	defer in.close()
+func benchCalls(b *bench) {
+	in := b.install("calls")
 	subscription := changeSubscription(1)
-	subscription.events = "work_order.created, work_order.updated"
-	if err := in.subscribe(ctx, subscription); err != nil {
-		return err
-	}
-	if err := in.measureIdle(ctx, r); err != nil {
-		return err
-	}
-	if err := in.erp.createWorkOrders(ctx, benchWorkOrders); err != nil {
-		return err
-	}
-	f, err := newBaselines(ctx, in)
-	if err != nil {
-		return err
-	}
-	defer in.stopBaselines(f)
+	subscription.events = []string{"work_order.created", "work_order.updated"}
+	in.subscribe(subscription)
+	in.startAPI()
+	in.startWorker(nil)
+	in.awaitIdle()
+	in.memories(in.ctx).report(in.report, "at rest")
+	in.stopWorker()
+	check(in.erp.createWorkOrders(in.ctx, benchWorkOrders))
+	f := in.startBaselines()
 	// Otherwise the workflows of the new work orders would start during the first
 	// calls.
-	if err := phase(ctx, "starts of workflows", 5*time.Minute, in.awaitIdle); err != nil {
-		return err
-	}
-	peak := in.watchMemory(ctx)
+	in.begin("starts of workflows")
+	in.awaitIdle()
+	peak := in.watchMemory()
 	for _, call := range measuredCalls {
-		if !selected(o.calls, call) {
-			continue
-		}
-		err := phase(ctx, call.name, 10*load+10*time.Minute, func(ctx context.Context) error { return in.benchCall(ctx, r, f, call, load) })
-		if err != nil {
-			return err
+		if selected(b.options.calls, call.name) {
+			in.benchCall(f, call)
 		}
 	}
-	if o.calls == "" {
-		err = phase(ctx, "create with a worker", 10*load+10*time.Minute, func(ctx context.Context) error { return in.benchCreateWithWorker(ctx, r, load) })
+	if b.options.calls == "" {
+		in.benchCreateWithWorker()
 	}
-	peak().report(r, "peak under load")
-	if err != nil {
-		return err
-	}
-	in.memories(ctx).report(r, "after the load")
-	return nil
-}
-
-// measureIdle starts api and worker, measures their memory while they are idle, and
-// stops the worker.
-func (in *installation) measureIdle(ctx context.Context, r *report) error {
-	if err := in.startAPI(ctx); err != nil {
-		return err
-	}
-	if err := in.startWorker(ctx, nil); err != nil {
-		return err
-	}
-	if err := in.awaitIdle(ctx); err != nil {
-		return err
-	}
-	in.memories(ctx).report(r, "at rest")
-	return in.stopWorker()
-}
-
-// rounds is how often baseline and product alternate, so that other load on the
-// machine affects both.
-const rounds = 3
-
-// rates are the calls per second of each round, and their total number and cost.
-type rates struct {
-	rounds []float64
-	calls  int
-	used   usage
-}
-
-func (r *rates) add(n int, started time.Time, used usage) {
-	r.rounds = append(r.rounds, perSecond(n, started, time.Now()))
-	r.calls += n
-	r.used = r.used.plus(used)
-}
-
-// flood adds a round in which a tenant's clients make the call as often as they can.
-func (in *installation) flood(ctx context.Context, to *rates, t *tenant, clients int, op operation, roundTime time.Duration) error {
-	before, started := in.usage(), time.Now()
-	n, err := t.flood(ctx, clients, op, started.Add(roundTime))
-	to.add(n, started, in.usage().since(before))
-	return err
+	peak().report(in.report, "peak under load")
+	in.memories(in.ctx).report(in.report, "after the load")
 }
 
 // benchCall measures the calls per second, alternating with the baselines, and the
 // latency of a call alone and at half that rate.
-func (in *installation) benchCall(ctx context.Context, r *report, f *baselines, call measuredCall, load time.Duration) error {
-	roundTime := load / 2 / rounds
-	var ours, overHTTP, raw, oursCrowded, crowded rates
-	flood := func(to *rates, t *tenant, clients int, roundTime time.Duration) error {
-		return in.flood(ctx, to, t, clients, call.operation, roundTime)
-	}
-	for round := range rounds {
-		if round == 0 {
-			var warm rates // opens connections and makes plans
-			if err := flood(&warm, f.tenant, manyCallers, roundTime/2); err != nil {
-				return err
-			}
-			if err := flood(&warm, in.erp, manyCallers, roundTime/2); err != nil {
-				return err
-			}
-			if err := in.vacuum(ctx, f); err != nil {
-				return err
-			}
-		}
+func (in *installation) benchCall(f *baselines, call measuredCall) {
+	in.begin(call.name)
+	length := in.load / 2 / rounds
+	flood := func(t *tenant, clients int) measured { return in.flood(t, clients, call.operation, length) }
+	in.flood(f.tenant, manyCallers, call.operation, length/2) // opens connections and makes plans
+	in.flood(in.erp, manyCallers, call.operation, length/2)
+	// Leaves the tables as autovacuum keeps them: the plans depend on their statistics.
+	in.exec(`VACUUM ANALYZE`)
+	must(f.rows.pool.Exec(in.ctx, `VACUUM ANALYZE`))
+	var ours, overHTTP, raw, oursCrowded, crowded series
+	for range rounds {
 		if call.raw != "" {
 			// Otherwise starting the workflows of the last round would slow the baseline
 			// down.
-			if err := in.awaitIdle(ctx); err != nil {
-				return err
-			}
-			before, started := in.usage(), time.Now()
-			rate, err := sideBySide(ctx, roundTime, f.raw(call.operation))
-			if err != nil {
-				return err
-			}
-			raw.add(int(rate*time.Since(started).Seconds()), started, in.usage().since(before))
+			in.awaitIdle()
+			raw = append(raw, in.measure(func() int { return must(sideBySide(in.ctx, length, f.raw(call.operation))) }))
 		}
-		if err := flood(&overHTTP, f.tenant, callers, roundTime); err != nil {
-			return err
-		}
+		overHTTP = append(overHTTP, flood(f.tenant, callers))
 		if call.manyCallers {
-			if err := flood(&crowded, f.tenant, manyCallers, roundTime); err != nil {
-				return err
-			}
+			crowded = append(crowded, flood(f.tenant, manyCallers))
 		}
-		if err := flood(&ours, in.erp, callers, roundTime); err != nil {
-			return err
-		}
+		ours = append(ours, flood(in.erp, callers))
 		if call.manyCallers {
-			if err := flood(&oursCrowded, in.erp, manyCallers, roundTime); err != nil {
-				return err
-			}
+			oursCrowded = append(oursCrowded, flood(in.erp, manyCallers))
 		}
 	}
-	call.report(r, ours, overHTTP, raw)
-	if call.manyCallers {
-		call.reportManyCallers(r, oursCrowded, crowded)
-	}
-	if err := in.profiled(ctx, call.name, func() error { return flood(&rates{}, in.erp, callers, profileFor+time.Second) }); err != nil {
-		return err
-	}
-	return in.benchCallLatency(ctx, r, f, call.operation, median(ours.rounds)/2, load)
-}
-
-// vacuum leaves the tables as autovacuum keeps them: the plans depend on their
-// statistics.
-func (in *installation) vacuum(ctx context.Context, f *baselines) error {
-	if _, err := in.pool.Exec(ctx, `VACUUM ANALYZE`); err != nil {
-		return err
-	}
-	_, err := f.rows.pool.Exec(ctx, `VACUUM ANALYZE`)
-	return err
-}
-
-func (call measuredCall) report(r *report, ours, overHTTP, raw rates) {
-	r.add(call.http, median(overHTTP.rounds), "/s")
-	overHTTP.used.report(r, call.http, overHTTP.calls)
+	in.addSeries(call.http, overHTTP)
 	if call.raw == "" {
-		f := r.compareRounds(call.name, ours.rounds, overHTTP.rounds, "/s", call.http)
-		f.Aim = call.aim
+		in.compareSeries(call.name, ours, overHTTP, call.http).Aim = call.aim
 	} else {
-		r.add(call.raw, median(raw.rounds), "/s")
-		raw.used.report(r, call.raw, raw.calls)
-		f := r.compareRounds(call.name, ours.rounds, raw.rounds, "/s", call.raw)
-		f.Aim = call.aim
-		r.compareRounds(call.name+" (same figure)", ours.rounds, overHTTP.rounds, "/s", call.http)
+		in.addSeries(call.raw, raw)
+		in.compareSeries(call.name, ours, raw, call.raw).Aim = call.aim
+		in.compareSeries(call.name+" (same figure)", ours, overHTTP, call.http)
 	}
-	ours.used.report(r, call.name, ours.calls)
+	ours.cpu(in.report, call.name)
+	if call.manyCallers {
+		with := fmt.Sprintf(", %d callers", manyCallers)
+		in.add(call.http+with, median(crowded.rates()), "/s")
+		in.compareSeries(call.name+with, oursCrowded, crowded, call.http+with)
+		oursCrowded.cpu(in.report, call.name+with)
+	}
+	in.profiled(call.name, func() { must(in.erp.flood(in.ctx, callers, call.operation, profileFor+time.Second)) })
+	n, half := max(20, int(30*in.load.Seconds())), median(ours.rates())/2
+	must(f.tenant.alone(in.ctx, call.operation, n)).report(in.report, "baseline: "+call.name+" over HTTP, alone")
+	must(in.erp.alone(in.ctx, call.operation, n)).report(in.report, call.name+": alone")
+	must(in.erp.busy(in.ctx, call.operation, half, in.load/2)).report(in.report, fmt.Sprintf("%s: at half load (%.0f/s)", call.name, half))
 }
 
-// reportManyCallers reports the peak rate.
-func (call measuredCall) reportManyCallers(r *report, ours, overHTTP rates) {
-	with := fmt.Sprintf(", %d callers", manyCallers)
-	r.add(call.http+with, median(overHTTP.rounds), "/s")
-	r.compareRounds(call.name+with, ours.rounds, overHTTP.rounds, "/s", call.http+with)
-	ours.used.report(r, call.name+with, ours.calls)
-}
-
-// compareRounds adds the median value with the median ratio to a baseline that
-// alternated with it.
-func (r *report) compareRounds(name string, values, baseline []float64, unit, to string) *figure {
-	ratios := make([]float64, len(values))
-	for i := range values {
-		ratios[i] = ratio(values[i], baseline[i])
-	}
-	f := r.add(name, median(values), unit)
-	f.To, f.Ratio, f.Low, f.High = to, median(ratios), slices.Min(ratios), slices.Max(ratios)
-	return f
-}
-
-func (in *installation) benchCallLatency(ctx context.Context, r *report, f *baselines, op operation, half float64, load time.Duration) error {
-	n := max(20, int(30*load.Seconds()))
-	baseline, err := f.tenant.alone(ctx, op, n)
-	if err != nil {
-		return err
-	}
-	baseline.report(r, "baseline: "+op.name+" over HTTP, alone")
-	alone, err := in.erp.alone(ctx, op, n)
-	if err != nil {
-		return err
-	}
-	alone.report(r, op.name+": alone")
-	busy, err := in.erp.busy(ctx, op, half, load/2)
-	busy.report(r, fmt.Sprintf("%s: at half load (%.0f/s)", op.name, half))
-	return err
+// flood runs clients of a tenant that make the call for the given time.
+func (in *installation) flood(t *tenant, clients int, op operation, load time.Duration) measured {
+	return in.measure(func() int { return must(t.flood(in.ctx, clients, op, load)) })
 }
 
 // benchCreateWithWorker measures creations while a worker starts their workflows,
 // which costs what Temporal costs.
-func (in *installation) benchCreateWithWorker(ctx context.Context, r *report, load time.Duration) error {
-	if err := in.startWorker(ctx, nil); err != nil {
-		return err
-	}
-	if _, err := in.erp.flood(ctx, callers, createOne, time.Now().Add(load/10)); err != nil {
-		return err
-	}
-	before, started := in.usage(), time.Now()
-	n, err := in.erp.flood(ctx, callers, createOne, started.Add(load/2))
-	if err != nil {
-		return err
-	}
-	rate := perSecond(n, started, time.Now())
-	r.compare("create, with a worker", rate, "/s", "create")
-	in.usage().since(before).report(r, "create, with a worker", n)
-	busy, err := in.erp.busy(ctx, createOne, rate/2, load/2)
-	busy.report(r, fmt.Sprintf("create, with a worker: at half load (%.0f/s)", rate/2))
-	return err
+func (in *installation) benchCreateWithWorker() {
+	const name = "create, with a worker"
+	in.begin(name)
+	in.startWorker(nil)
+	in.flood(in.erp, callers, createOne, in.load/10)
+	creations := in.flood(in.erp, callers, createOne, in.load/2)
+	in.compare(name, creations.rate(), "/s", "create")
+	creations.cpu(in.report, name)
+	half := creations.rate() / 2
+	must(in.erp.busy(in.ctx, createOne, half, in.load/2)).report(in.report, fmt.Sprintf("%s: at half load (%.0f/s)", name, half))
 }

@@ -36,120 +36,83 @@ type consolePage struct {
 }
 
 // benchConsole measures the pages of the console with a big customer's rows.
-func benchConsole(ctx context.Context, r *report, o options, load time.Duration) error {
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	in, err := newInstallation(ctx, fail, o, "console")
-	if err != nil {
-		return err
-	}
-	defer in.close()
+func benchConsole(b *bench) {
+	in := b.install("console")
 	customer := changeSubscription(1)
-	customer.integrations, customer.person, customer.feedback = len(growthIntegrations), true, true
-	if err := in.subscribe(ctx, customer); err != nil {
-		return err
-	}
+	customer.integrations, customer.person, customer.feedback = len(visibilities), true, true
+	in.subscribe(customer)
 	var found consoleRecords
-	err = in.timed(r, "console: rows created by SQL in", func() error {
-		if err := in.seed(ctx, o.records); err != nil {
-			return err
-		}
-		found, err = in.plantConsole(ctx)
-		return err
+	in.timed("console: rows created by SQL in", func() {
+		in.plantWorkOrders(b.options.records)
+		found = in.plantConsole()
 	})
-	if err != nil {
-		return err
-	}
-	if _, err := in.pool.Exec(ctx, `VACUUM ANALYZE`); err != nil {
-		return err
-	}
-	if err := in.startAPI(ctx); err != nil {
-		return err
-	}
-	if _, err := in.pool.Exec(ctx, `CHECKPOINT`); err != nil {
-		return err
-	}
+	in.exec(`VACUUM ANALYZE`)
+	in.startAPI()
+	in.exec(`CHECKPOINT`)
 	for _, aim := range []consoleAim{aimRecord, aimList, aimLevel, aimSearch, aimChart} {
-		r.add(aim.name, milliseconds(aim.most), "ms")
+		in.add(aim.name, milliseconds(aim.most), "ms")
 	}
 	client := &http.Client{
 		Transport:     &http.Transport{DisableCompression: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	defer client.CloseIdleConnections()
-	times := max(20, int(4*load.Seconds()))
 	for _, page := range consolePages(found, time.Now().UTC()) {
-		if !named(o.pages, page.name) {
-			continue
-		}
-		if err := in.benchPage(ctx, r, client, page, times); err != nil {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			r.fail(page.name, err)
+		if named(b.options.pages, page.name) {
+			in.benchPage(client, page)
 		}
 	}
-	return nil
 }
 
 // benchPage measures a page in rounds, after requests that make its plans.
-func (in *installation) benchPage(ctx context.Context, r *report, client *http.Client, page consolePage, times int) error {
-	warm := 10
+func (in *installation) benchPage(client *http.Client, page consolePage) {
+	in.begin(page.name)
+	times, warm := max(20, int(4*in.load.Seconds())), 10
 	if page.aim == noAim {
 		times, warm = 2, 1
 	}
 	var slowest, aims []float64
-	before := in.usage()
-	for round := range rounds + 1 {
-		n := times
-		if round == 0 {
-			n = warm
+	request := func(times int) (took waits) {
+		for range times {
+			took = append(took, in.firstByte(client, page.path, cmp.Or(page.token, consoleToken)))
 		}
-		var took waits
-		for range n {
-			first, err := in.firstByte(ctx, client, page.path, cmp.Or(page.token, consoleToken))
-			if err != nil {
-				return err
+		return took
+	}
+	failed := attempt(func() {
+		request(warm)
+		requests := in.measure(func() int {
+			for range rounds {
+				slowest, aims = append(slowest, milliseconds(request(times).percentile(95))), append(aims, milliseconds(page.aim.most))
 			}
-			took = append(took, first)
+			return times * rounds
+		})
+		if page.aim == noAim {
+			in.add(page.name+", p95", median(slowest), "ms")
+		} else {
+			in.compareRounds(page.name+", p95", slowest, aims, "ms", page.aim.name).Limit = 1
 		}
-		if round == 0 {
-			before = in.usage()
-			continue
-		}
-		slowest, aims = append(slowest, milliseconds(took.percentile(95))), append(aims, milliseconds(page.aim.most))
+		requests.cpu(in.report, page.name)
+	})
+	if failed != nil {
+		check(context.Cause(in.ctx))
+		in.addFailure(page.name, failed)
 	}
-	used := in.usage().since(before)
-	if page.aim == noAim {
-		r.add(page.name+", p95", median(slowest), "ms")
-	} else {
-		r.compareRounds(page.name+", p95", slowest, aims, "ms", page.aim.name).Limit = 1
-	}
-	used.report(r, page.name, times*rounds)
-	return nil
 }
 
 // firstByte requests a page of the console and returns the time to its first byte.
-func (in *installation) firstByte(ctx context.Context, client *http.Client, path, token string) (took time.Duration, err error) {
+func (in *installation) firstByte(client *http.Client, path, token string) (took time.Duration) {
 	var started time.Time
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotFirstResponseByte: func() { took = time.Since(started) }})
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, in.settings["MILLWRIGHT_PUBLIC_URL"]+"/console"+path, http.NoBody)
-	if err != nil {
-		return 0, err
-	}
+	ctx := httptrace.WithClientTrace(in.ctx, &httptrace.ClientTrace{GotFirstResponseByte: func() { took = time.Since(started) }})
+	request := must(http.NewRequestWithContext(ctx, http.MethodGet, in.settings["MILLWRIGHT_PUBLIC_URL"]+"/console"+path, http.NoBody))
 	request.Header.Set("Accept-Encoding", "gzip")
 	request.Header.Set("Cookie", "session="+token)
 	started = time.Now()
 	response, err := client.Do(request)
-	if err != nil {
-		return 0, err
-	}
+	check(err)
 	defer response.Body.Close()
-	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		return 0, err
-	}
+	must(io.Copy(io.Discard, response.Body))
 	if response.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("GET %s returned %d after %.0f ms", path, response.StatusCode, milliseconds(took))
+		check(fmt.Errorf("GET %s returned %d after %.0f ms", path, response.StatusCode, milliseconds(took)))
 	}
-	return took, nil
+	return took
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,53 +9,38 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
+	"slices"
 	"sync/atomic"
 )
 
 // This argument makes the program a hostile client.
 const hostileClientCommand = "be-hostile"
 
-// hostileJob is what a hostile client does: one of hostileLoads as the neighbor.
+// hostileJob is what a hostile client does: the load of a pattern as the neighbor.
 type hostileJob struct {
-	Load     string
-	Neighbor *neighbor
+	Pattern  string
+	Backlog  int
+	Neighbor *tenant
 }
 
 // runHostileClient does the job until the context ends and returns the number of calls.
 // It does so in another process: in this one the quiet organization's calls would wait
 // for the hostile ones, which real clients do not.
 func runHostileClient(ctx context.Context, job hostileJob) (calls int, err error) {
-	described, err := json.Marshal(job)
-	if err != nil {
-		return 0, err
-	}
-	program, err := os.Executable()
-	if err != nil {
+	described, noJob := json.Marshal(job)
+	program, noProgram := os.Executable()
+	if err := errors.Join(noJob, noProgram); err != nil {
 		return 0, err
 	}
 	client := exec.CommandContext(context.WithoutCancel(ctx), program, hostileClientCommand)
-	var stdout, stderr strings.Builder
-	client.Stdout, client.Stderr = &stdout, &stderr
-	stdin, err := client.StdinPipe()
-	if err != nil {
-		return 0, err
+	input, end := io.Pipe()
+	context.AfterFunc(ctx, func() { _ = end.Close() })
+	client.Stdin = io.MultiReader(bytes.NewReader(described), input)
+	printed, err := client.Output()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		return 0, fmt.Errorf("the hostile client: %w: %s", err, failed.Stderr)
 	}
-	if err := client.Start(); err != nil {
-		return 0, err
-	}
-	_, err = stdin.Write(append(described, '\n'))
-	if err == nil {
-		<-ctx.Done()
-	}
-	stdin.Close()
-	if ended := client.Wait(); ended != nil || err != nil {
-		return 0, fmt.Errorf("the hostile client: %w: %s", errors.Join(err, ended), stderr.String())
-	}
-	if _, err := fmt.Sscan(stdout.String(), &calls); err != nil {
-		return 0, fmt.Errorf("the hostile client's calls: %w", err)
-	}
-	return calls, nil
+	return calls, errors.Join(err, json.Unmarshal(printed, &calls))
 }
 
 // serveHostileClient does the job that the input describes until the input ends, and
@@ -65,9 +51,10 @@ func serveHostileClient(ctx context.Context, input io.Reader, output io.Writer) 
 	if err := decoder.Decode(&job); err != nil {
 		return err
 	}
-	load, ok := hostileLoads[job.Load]
-	if !ok {
-		return fmt.Errorf("there is no load %q", job.Load)
+	patterns := hostilePatterns(job.Backlog)
+	at := slices.IndexFunc(patterns, func(p hostilePattern) bool { return p.name == job.Pattern })
+	if at < 0 {
+		return fmt.Errorf("there is no pattern %q", job.Pattern)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -76,9 +63,8 @@ func serveHostileClient(ctx context.Context, input io.Reader, output io.Writer) 
 		stop()
 	}()
 	var calls atomic.Int64
-	if err := load(job.Neighbor, ctx, &calls); err != nil {
+	if err := patterns[at].load(ctx, job.Neighbor, &calls); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(output, calls.Load())
-	return err
+	return json.NewEncoder(output).Encode(calls.Load())
 }

@@ -39,7 +39,7 @@ func TestHostileClientEndsWithItsInput(t *testing.T) {
 			}()
 		}
 	}()
-	job, err := json.Marshal(hostileJob{"nothing", &neighbor{Address: listener.Addr().String()}})
+	job, err := json.Marshal(hostileJob{"next to calls without a token", 1, &tenant{Address: listener.Addr().String()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +59,8 @@ func TestHostileClientEndsWithItsInput(t *testing.T) {
 	}
 }
 
-func TestHostileClientRejectsAnUnknownLoad(t *testing.T) {
-	if err := serveHostileClient(t.Context(), strings.NewReader(`{"Load":"none","Neighbor":{}}`), io.Discard); err == nil {
-		t.Error("it did an unknown load")
+func TestHostileClientRejectsAnUnknownPattern(t *testing.T) {
+	if err := serveHostileClient(t.Context(), strings.NewReader(`{"Pattern":"none","Neighbor":{}}`), io.Discard); err == nil {
+		t.Error("it did an unknown pattern")
 	}
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	mathrand "math/rand/v2"
 	"net"
@@ -22,6 +24,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"millwright/webhook"
@@ -37,10 +40,8 @@ const (
 // with their own database and Temporal namespace. All webhook addresses of its
 // integration are the receiver's.
 type installation struct {
-	// fail ends the measurement if api or worker end by themselves.
-	fail     func(error)
+	*bench
 	name     string
-	options  options
 	dir      string
 	settings map[string]string
 	// apiSettings override settings for the api.
@@ -53,30 +54,25 @@ type installation struct {
 	// address.
 	erp       *tenant
 	webhookID string
-	// api, worker and baselines are nil while they do not run.
-	api, worker, baselines *process
+	// api and worker are nil while they do not run.
+	api, worker *process
+	baselines   baselines
 	// The process ids of the servers, 0 if they are not found.
 	postgresPID, temporalPID int
 }
 
-// newInstallation creates the database, the namespace and the receiver; it starts
-// nothing.
-func newInstallation(ctx context.Context, fail func(error), o options, name string) (*installation, error) {
-	if os.Getenv("TEMPORAL_ADDRESS") == "" {
-		return nil, errors.New("TEMPORAL_ADDRESS is not set: run `make bench`")
+// install creates the database, the namespace and the receiver of an installation, in place of
+// the part's earlier one; it starts nothing.
+func (b *bench) install(name string) *installation {
+	b.installed.close()
+	if os.Getenv("DATABASE_URL") == "" || os.Getenv("TEMPORAL_ADDRESS") == "" {
+		check(errors.New("DATABASE_URL and TEMPORAL_ADDRESS are not set: run `make bench`"))
 	}
-	if _, err := os.Stat(o.binary); err != nil {
-		return nil, fmt.Errorf("the product is not built: run `make bench` (%w)", err)
+	if _, err := os.Stat(b.options.binary); err != nil {
+		check(fmt.Errorf("the product is not built: run `make bench` (%w)", err))
 	}
-	database, err := newDatabase(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	address, err := freeAddress(ctx)
-	if err != nil {
-		return nil, err
-	}
-	in := &installation{fail: fail, name: name, options: o, settings: map[string]string{
+	database, address := b.newDatabase(name), must(freeAddress(b.ctx))
+	in := &installation{bench: b, name: name, settings: map[string]string{
 		"DATABASE_URL":           database,
 		"TEMPORAL_ADDRESS":       os.Getenv("TEMPORAL_ADDRESS"),
 		"TEMPORAL_NAMESPACE":     "bench-" + strings.ToLower(rand.Text()),
@@ -87,80 +83,32 @@ func newInstallation(ctx context.Context, fail func(error), o options, name stri
 		"WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8",
 		"WEBHOOK_ALLOW_HTTP":     "true",
 	}}
-	if in.secret, err = webhook.GenerateSecret(rand.Reader); err != nil {
-		return nil, err
-	}
-	if in.dir, err = os.MkdirTemp("", "millwright-bench-"); err != nil {
-		return nil, err
-	}
-	if _, err = in.run(ctx, nil, "migrate"); err == nil {
-		err = in.connect(ctx)
-	}
-	if err != nil {
-		in.close()
-		return nil, err
-	}
-	return in, nil
-}
-
-// newDatabase creates an empty database next to that of DATABASE_URL and returns its
-// URL.
-func newDatabase(ctx context.Context, name string) (string, error) {
-	base := os.Getenv("DATABASE_URL")
-	if base == "" {
-		return "", errors.New("DATABASE_URL is not set: run `make bench`")
-	}
-	admin, err := pgx.Connect(ctx, base)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = admin.Close(ctx) }()
-	name = "bench_" + name
-	for _, sql := range []string{"DROP DATABASE IF EXISTS " + name + " WITH (FORCE)", "CREATE DATABASE " + name} {
-		if _, err := admin.Exec(ctx, sql); err != nil {
-			return "", err
-		}
-	}
-	u, err := url.Parse(base)
-	if err != nil {
-		return "", err
-	}
-	u.Path = "/" + name
-	return u.String(), nil
-}
-
-func (in *installation) connect(ctx context.Context) (err error) {
-	if in.pool, err = pgxpool.New(ctx, in.settings["DATABASE_URL"]+"&pool_max_conns=40"); err != nil {
-		return err
-	}
-	server, err := url.Parse(in.settings["DATABASE_URL"])
-	if err != nil {
-		return err
-	}
-	in.postgresPID, in.temporalPID = listenerOn(server.Host), listenerOn(in.settings["TEMPORAL_ADDRESS"])
-	if in.receiver, err = newReceiver(ctx); err != nil {
-		return err
-	}
-	options := client.Options{HostPort: in.settings["TEMPORAL_ADDRESS"], Namespace: in.settings["TEMPORAL_NAMESPACE"], Logger: quiet{}}
-	namespaces, err := client.NewNamespaceClient(options)
-	if err != nil {
-		return err
-	}
+	b.installed = in
+	in.secret = must(webhook.GenerateSecret(rand.Reader))
+	in.dir = must(os.MkdirTemp("", "millwright-bench-"))
+	must(in.run(in.ctx, nil, "migrate"))
+	in.pool = must(pgxpool.New(in.ctx, database+"&pool_max_conns=40"))
+	in.postgresPID, in.temporalPID = listenerOn(must(url.Parse(database)).Host), listenerOn(in.settings["TEMPORAL_ADDRESS"])
+	in.receiver = must(listenForDeliveries(in.ctx, "127.0.0.1:0", identifyDelivery))
+	options := client.Options{HostPort: in.settings["TEMPORAL_ADDRESS"], Namespace: in.settings["TEMPORAL_NAMESPACE"], Logger: quiet}
+	namespaces := must(client.NewNamespaceClient(options))
 	defer namespaces.Close()
-	err = namespaces.Register(ctx, &workflowservice.RegisterNamespaceRequest{
+	check(namespaces.Register(in.ctx, &workflowservice.RegisterNamespaceRequest{
 		Namespace: options.Namespace, WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
-	})
-	if err != nil {
-		return fmt.Errorf("register the namespace: %w", err)
-	}
-	in.temporal, err = client.NewLazyClient(options)
-	return err
+	}))
+	in.temporal = must(client.NewLazyClient(options))
+	return in
 }
 
 // close stops and removes everything except the database, which is removed with its
 // server.
 func (in *installation) close() {
-	_ = errors.Join(in.worker.stop(), in.api.stop()) // stop kills what does not end
+	if in == nil {
+		return
+	}
+	in.baselines.close()
+	in.worker.stop()
+	in.api.stop()
 	if in.temporal != nil {
 		in.temporal.Close()
 	}
@@ -173,13 +121,20 @@ func (in *installation) close() {
 	_ = os.RemoveAll(in.dir)
 }
 
-// quiet keeps the SDK's own log out of the output.
-type quiet struct{}
+// newDatabase creates an empty database next to that of DATABASE_URL and returns its
+// URL.
+func (b *bench) newDatabase(name string) string {
+	base := must(url.Parse(os.Getenv("DATABASE_URL")))
+	admin := must(pgx.Connect(b.ctx, base.String()))
+	defer func() { _ = admin.Close(b.ctx) }()
+	must(admin.Exec(b.ctx, "DROP DATABASE IF EXISTS bench_"+name+" WITH (FORCE)"))
+	must(admin.Exec(b.ctx, "CREATE DATABASE bench_"+name))
+	base.Path = "/bench_" + name
+	return base.String()
+}
 
-func (quiet) Debug(string, ...any) {}
-func (quiet) Info(string, ...any)  {}
-func (quiet) Warn(string, ...any)  {}
-func (quiet) Error(string, ...any) {}
+// quiet keeps the SDK's own log out of the output.
+var quiet = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
 
 // freeAddress returns a loopback address on which no program listens, and
 // reserves it until the bench ends. The port is below those of outgoing
@@ -228,77 +183,56 @@ func (in *installation) environ(own map[string]string) []string {
 	return env
 }
 
-// startProgram starts the api or the worker, with its own addresses for metrics and
-// profiles.
-func (in *installation) startProgram(ctx context.Context, name string, own map[string]string) (*process, error) {
-	own = maps.Clone(own)
-	if own == nil {
-		own = map[string]string{}
-	}
-	for _, setting := range []string{metricsSetting, profileSetting} {
-		address, err := freeAddress(ctx)
-		if err != nil {
-			return nil, err
-		}
-		own[setting] = address
-	}
-	p, err := startProcess(ctx, in.fail, in.dir, name, in.environ(own), in.options.binary, name)
-	if err == nil {
-		p.metrics, p.profiles = own[metricsSetting], own[profileSetting]
-	}
-	return p, err
+// start starts the api or the worker, with its own addresses for metrics and profiles.
+func (in *installation) start(name string, own map[string]string) *process {
+	settings := map[string]string{metricsSetting: must(freeAddress(in.ctx)), profileSetting: must(freeAddress(in.ctx))}
+	maps.Copy(settings, own)
+	p := must(startProcess(in.ctx, in.fail, in.dir, name, in.environ(settings), in.options.binary, name))
+	p.metrics, p.profiles = settings[metricsSetting], settings[profileSetting]
+	return p
 }
 
 // startWith creates the first organization, starts the api, and creates the work orders of
 // the organization through it.
-func (in *installation) startWith(ctx context.Context, o organization, workOrders int) error {
-	if err := in.subscribe(ctx, o); err != nil {
-		return err
-	}
-	if err := in.startAPI(ctx); err != nil {
-		return err
-	}
-	return in.erp.createWorkOrders(ctx, workOrders)
+func (in *installation) startWith(o organization, workOrders int) {
+	in.subscribe(o)
+	in.startAPI()
+	check(in.erp.createWorkOrders(in.ctx, workOrders))
 }
 
 // startAPI starts the api, waits until it is ready, and gets a token.
-func (in *installation) startAPI(ctx context.Context) (err error) {
-	if in.api, err = in.startProgram(ctx, "api", in.apiSettings); err != nil {
-		return err
-	}
-	err = in.api.awaitReady(ctx, func() bool {
-		body, err := fetch(ctx, in.settings["MILLWRIGHT_PUBLIC_URL"]+"/readyz")
-		return err == nil && len(body) > 0
-	})
-	if err != nil {
-		return err
-	}
-	in.erp.token, err = in.tokenOf(ctx, changeSubscription(1).client(1))
-	return err
+func (in *installation) startAPI() {
+	in.api = in.start("api", in.apiSettings)
+	check(in.api.awaitReady(in.ctx, func() bool {
+		_, err := fetch(in.ctx, in.settings["MILLWRIGHT_PUBLIC_URL"]+"/readyz")
+		return err == nil
+	}))
+	in.erp.Token = in.tokenOf(changeSubscription(1).client(1))
 }
 
 // startWorker starts the worker, with the settings in own added, and waits until it
 // runs.
-func (in *installation) startWorker(ctx context.Context, own map[string]string) (err error) {
-	if in.worker, err = in.startProgram(ctx, "worker", own); err != nil {
-		return err
-	}
-	return in.worker.awaitReady(ctx, func() bool { return in.worker.logged(`"the worker runs"`) })
+func (in *installation) startWorker(own map[string]string) {
+	in.worker = in.start("worker", own)
+	check(in.worker.awaitReady(in.ctx, func() bool {
+		log, _ := os.ReadFile(in.worker.log)
+		return bytes.Contains(log, []byte(`"the worker runs"`))
+	}))
 }
 
 // stopWorker stops the worker, if it runs.
-func (in *installation) stopWorker() error {
-	err := in.worker.stop()
+func (in *installation) stopWorker() {
+	in.worker.stop()
 	in.worker = nil
-	return err
 }
 
-// restartWorker restarts the worker with other settings.
-func (in *installation) restartWorker(ctx context.Context, own map[string]string) error {
-	if err := in.stopWorker(); err != nil {
-		return err
+// exec runs a statement and returns the number of its rows.
+func (in *installation) exec(sql string, args ...any) int {
+	tag, err := in.pool.Exec(in.ctx, sql, args...)
+	if err != nil {
+		check(fmt.Errorf("%.60s…: %w", sql, err))
 	}
-	return in.startWorker(ctx, own)
+	return int(tag.RowsAffected())
 }
 
 // fetch returns the body at the URL.

@@ -32,7 +32,7 @@ func (m machine) String() string {
 		m.Cores, m.Memory, m.OS, m.Go, m.Postgres, m.Temporal, m.Commit, m.Load)
 }
 
-func describe(ctx context.Context) (machine, error) {
+func describe(ctx context.Context) machine {
 	m := machine{
 		Cores:  runtime.NumCPU(),
 		OS:     strings.TrimSpace(fieldOf("/etc/os-release", "PRETTY_NAME=") + " " + firstLine("/proc/sys/kernel/osrelease") + " " + runtime.GOARCH),
@@ -44,22 +44,13 @@ func describe(ctx context.Context) (machine, error) {
 	if _, err := fmt.Sscan(fieldOf("/proc/meminfo", "MemTotal:"), &kilobytes); err == nil {
 		m.Memory = fmt.Sprintf("%.0f GiB", kilobytes/(1<<20))
 	}
-	conn, err := pgx.Connect(ctx, os.Getenv("DATABASE_URL"))
-	if err != nil {
-		return m, err
-	}
+	conn := must(pgx.Connect(ctx, os.Getenv("DATABASE_URL")))
 	defer func() { _ = conn.Close(ctx) }()
-	if err := conn.QueryRow(ctx, `SELECT split_part(current_setting('server_version'), ' ', 1)`).Scan(&m.Postgres); err != nil {
-		return m, err
-	}
-	temporal, err := client.DialContext(ctx, client.Options{HostPort: os.Getenv("TEMPORAL_ADDRESS"), Logger: quiet{}})
-	if err != nil {
-		return m, err
-	}
+	check(conn.QueryRow(ctx, `SELECT split_part(current_setting('server_version'), ' ', 1)`).Scan(&m.Postgres))
+	temporal := must(client.DialContext(ctx, client.Options{HostPort: os.Getenv("TEMPORAL_ADDRESS"), Logger: quiet}))
 	defer temporal.Close()
-	info, err := temporal.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
-	m.Temporal = info.GetServerVersion()
-	return m, err
+	m.Temporal = must(temporal.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})).GetServerVersion()
+	return m
 }
 
 // commit returns the measured commit.

@@ -14,27 +14,20 @@ import (
 
 // options are the flags.
 type options struct {
-	write, profile      string
-	only, calls, pages  string
-	patterns            string
-	records             int
-	deliveries, expired int
-	addresses           int
-	due                 int
-	backlog             int
-	burst               int
-	seconds             float64
-	binary              string
-	peer                peerOptions
+	only, calls, pages, patterns string
+	write, profile, binary       string
+	records, deliveries, expired int
+	addresses, due               int
+	backlog, burst               int
+	seconds                      float64
+	peer                         peerOptions
 }
 
 // part is a measurement that can be selected.
 type part struct {
 	name    string
-	measure func(context.Context, *report, options, time.Duration) error
+	measure func(*bench)
 }
-
-func (p part) selector() string { return p.name }
 
 // parts are all measurements, in order.
 var parts = []part{
@@ -75,11 +68,11 @@ func readOptions() (options, error) {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&o.write, "write", "", "also write the table to this file")
-	flags.StringVar(&o.only, "only", "", "measure only these parts, separated by commas: "+namesOf(parts))
-	flags.StringVar(&o.calls, "calls", "", "measure only these calls, separated by commas: "+namesOf(measuredCalls))
+	flags.StringVar(&o.only, "only", "", "measure only these parts, separated by commas: "+strings.Join(partNames(), ", "))
+	flags.StringVar(&o.calls, "calls", "", "measure only these calls, separated by commas: "+strings.Join(callNames(), ", "))
 	flags.StringVar(&o.pages, "pages", "", "of the console measure only pages with one of these texts in their names, separated by commas")
 	flags.StringVar(&o.patterns, "patterns", "", "of the neighbors measure only those with one of these texts in their names, separated by commas")
-	flags.StringVar(&o.profile, "profile", "", "also write profiles of api and worker under load to this folder")
+	flags.StringVar(&o.profile, "profile", "", "also write profiles of api and worker under load to this directory; -millwright must be built with -tags profile")
 	flags.IntVar(&o.records, "records", 1_000_000, "work orders to grow to, from 10,000")
 	flags.IntVar(&o.deliveries, "deliveries", 0, "finished deliveries that are kept at the larger size of growth; they add sizes, a vacuum, a dump, and a removal under load")
 	flags.IntVar(&o.expired, "expired", 0, "deliveries that the removal finds, all of one day; by default a thirtieth of -deliveries")
@@ -99,24 +92,17 @@ func readOptions() (options, error) {
 	if o.seconds <= 0 || o.records < 20_000 || o.addresses < 20 || o.due < 2000 || o.backlog < 1 || o.burst < 1 || o.deliveries < 0 || o.expired < 0 {
 		return o, errors.New("-seconds must be above 0, -records at least 20,000, -addresses at least 20, -backlog and -burst at least 1, -due at least 2,000, and -deliveries and -expired at least 0")
 	}
-	return o, errors.Join(unknown("-only", o.only, parts), unknown("-calls", o.calls, measuredCalls), o.peer.check(o.only))
+	return o, errors.Join(unknown("-only", o.only, partNames()), unknown("-calls", o.calls, callNames()), o.peer.check(o.only))
 }
 
-// selectable is something that a flag can select.
-type selectable interface{ selector() string }
+func partNames() []string { return each(parts, func(p part) string { return p.name }) }
 
-func namesOf[N selectable](all []N) string {
-	names := make([]string, len(all))
-	for i, n := range all {
-		names[i] = n.selector()
-	}
-	return strings.Join(names, ", ")
-}
+func callNames() []string { return each(measuredCalls, func(c measuredCall) string { return c.name }) }
 
 // selected reports whether a flag's list contains the name; an empty list contains
 // all.
-func selected(list string, n selectable) bool {
-	return list == "" || slices.Contains(strings.Split(list, ","), n.selector())
+func selected(list, name string) bool {
+	return list == "" || slices.Contains(strings.Split(list, ","), name)
 }
 
 // named reports whether a flag's list has a text that is in the name; an empty list has one
@@ -126,35 +112,31 @@ func named(list, name string) bool {
 }
 
 // unknown returns an error if a flag's list contains an unknown name.
-func unknown[N selectable](name, list string, all []N) error {
+func unknown(flag, list string, names []string) error {
 	for asked := range strings.SplitSeq(list, ",") {
-		if asked != "" && !slices.ContainsFunc(all, func(n N) bool { return n.selector() == asked }) {
-			return fmt.Errorf("%s %s: must be one of %s", name, asked, namesOf(all))
+		if asked != "" && !slices.Contains(names, asked) {
+			return fmt.Errorf("%s %s: must be one of %s", flag, asked, strings.Join(names, ", "))
 		}
 	}
 	return nil
 }
 
 func run(ctx context.Context, o options) error {
-	if err := o.buildForProfiles(ctx); err != nil {
+	r := &report{At: time.Now().UTC(), live: os.Stdout}
+	if err := attempt(func() { r.Machine = describe(ctx) }); err != nil {
 		return err
 	}
-	m, err := describe(ctx)
-	if err != nil {
-		return err
-	}
-	r := &report{Machine: m, At: time.Now().UTC(), live: os.Stdout}
-	fmt.Println(m)
+	fmt.Println(r.Machine)
 	for _, part := range parts {
-		if !selected(o.only, part) || part.name == peerPart && o.peer.url == "" {
+		if !selected(o.only, part.name) {
 			continue
 		}
 		started := time.Now()
-		if err := part.measure(ctx, r, o, time.Duration(o.seconds*float64(time.Second))); err != nil {
-			r.showMeasured()
+		err := runPart(ctx, r, o, part.measure)
+		r.showMeasured()
+		if err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}
-		r.showMeasured()
 		fmt.Printf("%s: measured in %s\n", part.name, time.Since(started).Round(time.Second))
 	}
 	if err := r.print(os.Stdout); err != nil {

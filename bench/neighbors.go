@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -28,43 +29,44 @@ const (
 
 // benchNeighbors measures the calls of a quiet organization alone and next to each
 // hostile pattern of another one, alternating.
-func benchNeighbors(ctx context.Context, r *report, o options, load time.Duration) error {
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	in, err := newInstallation(ctx, fail, o, "neighbors")
-	if err != nil {
-		return err
-	}
-	defer in.close()
+func benchNeighbors(b *bench) {
+	in := b.install("neighbors")
 	// Starting the neighbors' workflows would take the processors long after their
 	// calls, so the api finds no Temporal.
-	nothing, err := freeAddress(ctx)
-	if err != nil {
-		return err
-	}
 	in.apiSettings = map[string]string{
 		"MAX_CONNECTIONS": strconv.Itoa(neighborConnections), "MAX_CONNECTIONS_PER_CLIENT": strconv.Itoa(clientConnections),
-		"TEMPORAL_ADDRESS": nothing,
+		"TEMPORAL_ADDRESS": must(freeAddress(in.ctx)),
 	}
-	if err := in.startWith(ctx, changeSubscription(1), benchWorkOrders); err != nil {
-		return err
-	}
-	patterns, err := in.hostilePatterns(ctx)
-	if err != nil {
-		return err
-	}
-	patterns = slices.DeleteFunc(patterns, func(p hostilePattern) bool { return !named(o.patterns, p.name) })
+	in.startWith(changeSubscription(1), benchWorkOrders)
+	patterns := slices.DeleteFunc(hostilePatterns(in.options.backlog), func(p hostilePattern) bool { return !named(in.options.patterns, p.name) })
 	if len(patterns) == 0 {
-		return fmt.Errorf("-patterns %s: no neighbor has one of these texts in its name", o.patterns)
+		check(fmt.Errorf("-patterns %s: no neighbor has one of these strings in its name", in.options.patterns))
 	}
-	if _, err := in.pool.Exec(ctx, `VACUUM ANALYZE`); err != nil {
-		return err
-	}
+	neighbors := in.neighbors()
+	in.exec(`VACUUM ANALYZE`)
 	q := quietOrganization{tenant: in.erp}
-	if err := q.findRate(ctx, load); err != nil {
-		return err
+	for range 2 { // the first warms up
+		flood := in.flood(in.erp, callers, operation{"mixed", func(_ *tenant, c *caller) error { return q.one(c) }}, in.load/5)
+		q.rate = quietShare * flood.rate()
 	}
-	return q.benchPatterns(ctx, r, in, patterns, load/rounds)
+	alone, next, hostile := make([][]served, len(patterns)), make([][]served, len(patterns)), make([][]float64, len(patterns))
+	for n, p := range patterns {
+		in.begin(p.name)
+		by := neighbors[p.neighbor]
+		for range rounds {
+			var command []string
+			if p.prepare != nil {
+				command = p.prepare(in, by)
+			}
+			// Otherwise what is left of the round before would slow the quiet organization
+			// down when it is alone.
+			in.awaitServersIdle()
+			alone[n] = append(alone[n], must(q.window(in.ctx, in.load/rounds)))
+			s, rate := q.nextTo(in, p, by, command)
+			next[n], hostile[n] = append(next[n], s), append(hostile[n], rate)
+		}
+	}
+	reportNeighbors(in.report, patterns, alone, next, hostile)
 }
 
 // quietOrganization makes reads, changes and creations in turn, at a constant rate.
@@ -78,19 +80,6 @@ type quietOrganization struct {
 func (q *quietOrganization) one(c *caller) error {
 	operations := []operation{readOne, patchOne, createOne}
 	return operations[q.turns.Add(1)%int64(len(operations))].call(q.tenant, c)
-}
-
-// findRate sets the rate from how many calls all callers can make.
-func (q *quietOrganization) findRate(ctx context.Context, load time.Duration) error {
-	for range 2 { // the first warms up
-		started := time.Now()
-		n, err := q.flood(ctx, callers, operation{"mixed", func(_ *tenant, c *caller) error { return q.one(c) }}, started.Add(load/5))
-		if err != nil {
-			return err
-		}
-		q.rate = quietShare * perSecond(n, started, time.Now())
-	}
-	return nil
 }
 
 // served is what the quiet organization got in one window.
@@ -122,14 +111,25 @@ func (q *quietOrganization) window(ctx context.Context, length time.Duration) (s
 	group, ctx := errgroup.WithContext(ctx)
 	for range callers {
 		group.Go(func() error {
-			c := &redialing{address: q.address, token: q.token}
-			defer c.close()
+			var c *caller
+			defer func() { c.close() }()
 			for {
-				_, from, more, err := calls.next(ctx)
+				from, more, err := calls.next(ctx)
 				if err != nil || !more {
 					return err
 				}
-				ok := time.Now().Before(end.Add(quietLimit)) && c.call(ctx, q.one)
+				if c == nil { // at first, and after a failure
+					c, _ = dial(ctx, q.Address, q.Token)
+				}
+				ok := time.Now().Before(end.Add(quietLimit)) && c != nil
+				if ok {
+					c.limit = quietLimit
+					ok = q.one(c) == nil
+				}
+				if !ok {
+					c.close()
+					c = nil
+				}
 				took := time.Since(from)
 				mu.Lock()
 				s.add(took, ok)
@@ -142,119 +142,56 @@ func (q *quietOrganization) window(ctx context.Context, length time.Duration) (s
 	return s, err
 }
 
-// redialing is a caller that connects again after a failure.
-type redialing struct {
-	address, token string
-	caller         *caller
-}
-
-// call makes the call within quietLimit and reports whether it succeeded.
-func (r *redialing) call(ctx context.Context, one func(*caller) error) bool {
-	if r.caller == nil {
-		c, err := dial(ctx, r.address, r.token)
-		if err != nil {
-			return false
-		}
-		c.limit = quietLimit
-		r.caller = c
-	}
-	if one(r.caller) == nil {
-		return true
-	}
-	r.close()
-	return false
-}
-
-func (r *redialing) close() {
-	if r.caller != nil {
-		r.caller.conn.Close()
-		r.caller = nil
-	}
-}
-
-// benchPatterns measures windows of the length, with each pattern and without.
-func (q *quietOrganization) benchPatterns(ctx context.Context, r *report, in *installation, patterns []hostilePattern, length time.Duration) error {
-	var alone []served
-	next := make([][]served, len(patterns))
-	hostile := make([][]float64, len(patterns))
-	for n, p := range patterns {
-		err := phase(ctx, p.name, time.Hour, func(ctx context.Context) error {
-			for range rounds {
-				if err := p.prepare(ctx); err != nil {
-					return err
-				}
-				// Otherwise what is left of the round before would slow the quiet organization
-				// down when it is alone.
-				if err := in.awaitServersIdle(ctx); err != nil {
-					return err
-				}
-				s, err := q.window(ctx, length)
-				if err != nil {
-					return err
-				}
-				alone = append(alone, s)
-				s, rate, err := q.nextTo(ctx, p, length)
-				if err != nil {
-					return err
-				}
-				next[n], hostile[n] = append(next[n], s), append(hostile[n], rate)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	reportNeighbors(r, patterns, alone, next, hostile)
-	return nil
-}
-
 // awaitServersIdle waits until api and Postgres use less than a tenth of a processor,
 // for a minute at most: a server that does not recover shows in the calls alone.
-func (in *installation) awaitServersIdle(ctx context.Context) error {
+func (in *installation) awaitServersIdle() {
 	deadline := time.Now().Add(time.Minute)
 	idle := in.idle("api", "postgres")
-	return until(ctx, idleReading, func() (bool, error) { return idle() || time.Now().After(deadline), nil })
+	in.await(idleReading, func() bool { return idle() || time.Now().After(deadline) })
 }
 
-// nextTo measures a window while the pattern runs, and returns the pattern's calls
-// per second too. It returns when the pattern has ended.
-func (q *quietOrganization) nextTo(ctx context.Context, p hostilePattern, length time.Duration) (s served, rate float64, err error) {
+// nextTo measures a window while the pattern and its command run, and returns the pattern's
+// calls per second too. It returns when both have ended.
+func (q *quietOrganization) nextTo(in *installation, p hostilePattern, by *tenant, command []string) (s served, rate float64) {
 	const lead = time.Second // for the client to start and to connect
-	hostility, stop := context.WithCancel(ctx)
+	hostility, stop := context.WithCancel(in.ctx)
 	defer stop()
 	var pattern errgroup.Group
 	calls := 0
-	pattern.Go(func() (err error) {
-		calls, err = p.disturb(hostility)
-		return err
-	})
-	started := time.Now()
-	if err := after(ctx, started.Add(lead)); err != nil {
-		return s, 0, err
+	if p.load != nil {
+		pattern.Go(func() (err error) {
+			calls, err = runHostileClient(hostility, hostileJob{p.name, in.options.backlog, by})
+			return err
+		})
 	}
-	s, err = q.window(ctx, length)
+	if command != nil {
+		pattern.Go(func() error {
+			_, err := in.run(in.ctx, nil, command...)
+			return err
+		})
+	}
+	started := time.Now()
+	check(after(in.ctx, started.Add(lead)))
+	s, err := q.window(in.ctx, in.load/rounds)
 	ended := time.Now()
 	stop()
-	if failed := pattern.Wait(); err == nil {
-		err = failed
-	}
-	return s, perSecond(calls, started, ended), err
+	check(errors.Join(err, pattern.Wait()))
+	return s, perSecond(calls, started, ended)
 }
 
 // reportNeighbors adds each pattern's figures. Each window next to a pattern is
 // compared with the window alone before it.
-func reportNeighbors(r *report, patterns []hostilePattern, alone []served, next [][]served, hostile [][]float64) {
+func reportNeighbors(r *report, patterns []hostilePattern, alone, next [][]served, hostile [][]float64) {
 	calls := func(s served) float64 { return s.rate() }
 	p99 := func(s served) float64 { return milliseconds(s.waits.percentile(99)) }
 	aloneCalls, aloneP99 := quietAlone+": calls", quietAlone+": p99"
-	r.add(aloneCalls, median(each(alone, calls)), "/s")
-	r.add(aloneP99, median(each(alone, p99)), "ms")
-	reportFailed(r, quietAlone, alone)
+	all := slices.Concat(alone...)
+	r.add(aloneCalls, median(each(all, calls)), "/s")
+	r.add(aloneP99, median(each(all, p99)), "ms")
+	reportFailed(r, quietAlone, all)
 	for n, p := range patterns {
-		before := alone[n*rounds : (n+1)*rounds]
-		r.compareRounds(p.name+": calls", each(next[n], calls), each(before, calls), "/s", aloneCalls).Aim = 0.8
-		r.compareRounds(p.name+": p99", each(next[n], p99), each(before, p99), "ms", aloneP99).Limit = 2
+		r.compareRounds(p.name+": calls", each(next[n], calls), each(alone[n], calls), "/s", aloneCalls).Aim = 0.8
+		r.compareRounds(p.name+": p99", each(next[n], p99), each(alone[n], p99), "ms", aloneP99).Limit = 2
 		reportFailed(r, p.name, next[n])
 		if slices.Max(hostile[n]) > 0 {
 			r.add(p.name+": the neighbor's calls", median(hostile[n]), "/s")
@@ -272,24 +209,3 @@ func reportFailed(r *report, name string, windows []served) {
 		r.add(name+": failed calls of the quiet organization", float64(failed), "calls")
 	}
 }
-
-// each returns one figure of each window.
-func each(windows []served, figure func(served) float64) []float64 {
-	figures := make([]float64, len(windows))
-	for n, s := range windows {
-		figures[n] = figure(s)
-	}
-	return figures
-}
-
-// hostilePattern is what another organization, or a stranger, does next to the quiet
-// one.
-type hostilePattern struct {
-	name string
-	// prepare runs before each round.
-	prepare func(context.Context) error
-	// disturb runs until the context ends and returns the number of its calls.
-	disturb func(ctx context.Context) (int, error)
-}
-
-func nextTo(format string, args ...any) string { return "next to " + fmt.Sprintf(format, args...) }

@@ -34,7 +34,7 @@ func TestNeighborsAreComparedWithTheWindowBefore(t *testing.T) {
 	before := []served{window(100, 0, 10*time.Millisecond), window(50, 0, 20*time.Millisecond), window(100, 0, 10*time.Millisecond)}
 	next := []served{window(90, 0, 15*time.Millisecond), window(40, 0, 30*time.Millisecond), window(100, 50, 10*time.Millisecond)}
 	r := &report{}
-	reportNeighbors(r, []hostilePattern{{name: "noise"}}, before, [][]served{next}, [][]float64{{7, 8, 9}})
+	reportNeighbors(r, []hostilePattern{{name: "noise"}}, [][]served{before}, [][]served{next}, [][]float64{{7, 8, 9}})
 	figures := map[string]figure{}
 	for _, f := range r.Figures {
 		figures[f.Name] = f
@@ -73,11 +73,11 @@ func TestNeighborGoesOn(t *testing.T) {
 			conn.Close()
 		}
 	}()
-	n := &neighbor{Address: listener.Addr().String()}
+	n := &tenant{Address: listener.Addr().String()}
 	var calls atomic.Int64
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	err = n.loop(ctx, 1, &calls, n.list, http.StatusOK)
+	err = n.loop(ctx, 1, fromOne, &calls, func(c *caller) error { return listOne(n, c) })
 	if rejected, ok := errors.AsType[*statusError](err); !ok || rejected.status != http.StatusUnauthorized {
 		t.Errorf("the neighbor ended with %v, want the 401", err)
 	}

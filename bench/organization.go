@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -17,7 +16,7 @@ import (
 type organization struct {
 	key                     string
 	integrations, addresses int
-	events                  string
+	events                  []string
 	// failing makes the receiver reject its deliveries.
 	failing bool
 	// callsPerMinute limits its integrations, 0 for no limit that matters.
@@ -36,71 +35,72 @@ func (o organization) email() string { return o.key + "@example.com" }
 // changeSubscription is the organization of most measurements: its addresses
 // subscribe to changes.
 func changeSubscription(addresses int) organization {
-	return organization{key: "bench", integrations: 1, addresses: addresses, events: "work_order.updated"}
+	return organization{key: "bench", integrations: 1, addresses: addresses, events: []string{"work_order.updated"}}
 }
 
 // client returns the n-th integration's client id, counted from 1.
 func (o organization) client(n int) string { return fmt.Sprintf("%s-%d", o.key, n) }
 
-func (o organization) yaml(r *receiver, secret string) string {
-	scopes, grants := `"work_orders:read", "work_orders:write"`, "inventory.read, work_orders.read, work_orders.create, work_orders.update"
+// file returns the file to import: JSON, which is YAML.
+func (o organization) file(r *receiver, secret string) []byte {
+	type object map[string]any
+	scopes := []string{"work_orders:read", "work_orders:write"}
+	grants := []string{"inventory.read", "work_orders.read", "work_orders.create", "work_orders.update"}
 	if o.feedback {
-		scopes += `, "issues:read", "issues:write"`
-		grants += ", feedback.read, feedback.create"
-	}
-	var b strings.Builder
-	if o.person {
-		grants += ", work_orders.delete, work_orders.forward"
+		scopes = append(scopes, "issues:read", "issues:write")
+		grants = append(grants, "feedback.read", "feedback.create")
 	}
 	if o.questions > 0 {
-		scopes += `, "forms:read"`
-		b.WriteString("forms:\n  - key: long\n    name: Long\n    questions:\n")
-		for n := range o.questions {
-			fmt.Fprintf(&b, "      - {key: q%d, label: Question %d, type: single_choice, required: false, options: [", n, n)
-			for option := range 10 {
-				fmt.Fprintf(&b, "{key: q%do%d, label: Option %d}, ", n, option, option)
-			}
-			b.WriteString("]}\n")
+		scopes = append(scopes, "forms:read")
+	}
+	if o.person {
+		grants = append(grants, "work_orders.delete", "work_orders.forward")
+	}
+	var people, assignments, integrations, forms, questions []object
+	if o.person {
+		people = []object{{"key": "ann", "name": "Ann", "email": o.email()}}
+		assignments = []object{{"node": "top", "identity": "ann", "definition": "manager"}}
+	}
+	for n := range o.integrations {
+		key, client, definition := fmt.Sprintf("i%d", n+1), o.client(n+1), "full"
+		if n == 0 {
+			definition = "manager" // it is the worker of new work orders
 		}
-	}
-	fmt.Fprintf(&b, `
-organization: {key: %s, name: Bench, plan: {name: pro, api: true, manual_work_orders: true, calls_per_minute: %d, integrations: 1000}}
-permission_definitions:
-  - {key: full, name: Full, applies_below: true, grants: [%[3]s]}
-  - {key: manager, name: Manager, applies_below: true, inventory_manager: true, grants: [%[3]s]}
-inventory: [{key: top, kind: location, name: Top}]
-`, o.key, cmp.Or(o.callsPerMinute, 1_000_000_000), grants)
-	if o.person {
-		fmt.Fprintf(&b, "people: [{key: ann, name: Ann, email: %s}]\n", o.email())
-	}
-	b.WriteString("assignments:\n")
-	if o.person {
-		b.WriteString("  - {node: top, identity: ann, definition: manager}\n")
-	}
-	definition := "manager" // the first integration is the worker of new work orders
-	for n := range o.integrations {
-		fmt.Fprintf(&b, "  - {node: top, identity: i%d, definition: %s}\n", n+1, definition)
-		definition = "full"
-	}
-	b.WriteString("integrations:\n")
-	for n := range o.integrations {
-		client := o.client(n + 1)
-		fmt.Fprintf(&b, `  - key: i%d
-    name: Integration %d
-    scopes: [%s]
-    client_id: %s
-    client_secret: %s
-    webhooks:
-`, n+1, n+1, scopes, client, clientSecretOf(client))
+		assignments = append(assignments, object{"node": "top", "identity": key, "definition": definition})
+		var webhooks []object
 		for a := range o.addresses {
 			path := fmt.Sprintf("/%s/%d", client, a+1)
 			if o.failing {
 				path = rejectedPath + path
 			}
-			fmt.Fprintf(&b, "      - {key: hook%d, url: %q, secret: %q, events: [%s]}\n", n*o.addresses+a+1, r.url(path), secret, o.events)
+			webhooks = append(webhooks, object{"key": fmt.Sprintf("hook%d", n*o.addresses+a+1), "url": r.url(path), "secret": secret, "events": o.events})
 		}
+		integrations = append(integrations, object{
+			"key": key, "name": fmt.Sprintf("Integration %d", n+1), "scopes": scopes,
+			"client_id": client, "client_secret": clientSecretOf(client), "webhooks": webhooks,
+		})
 	}
-	return b.String()
+	for n := range o.questions {
+		var options []object
+		for option := range 10 {
+			options = append(options, object{"key": fmt.Sprintf("q%do%d", n, option), "label": fmt.Sprintf("Option %d", option)})
+		}
+		questions = append(questions, object{
+			"key": fmt.Sprintf("q%d", n), "label": fmt.Sprintf("Question %d", n), "type": "single_choice", "required": false, "options": options,
+		})
+		forms = []object{{"key": "long", "name": "Long", "questions": questions}}
+	}
+	return must(json.Marshal(object{
+		"organization": object{"key": o.key, "name": "Bench", "plan": object{
+			"name": "pro", "api": true, "manual_work_orders": true, "calls_per_minute": cmp.Or(o.callsPerMinute, 1_000_000_000), "integrations": 1000,
+		}},
+		"permission_definitions": []object{
+			{"key": "full", "name": "Full", "applies_below": true, "grants": grants},
+			{"key": "manager", "name": "Manager", "applies_below": true, "inventory_manager": true, "grants": grants},
+		},
+		"inventory": []object{{"key": "top", "kind": "location", "name": "Top"}},
+		"people":    people, "assignments": assignments, "integrations": integrations, "forms": forms,
+	}))
 }
 
 // imported is what `millwright import` prints.
@@ -115,27 +115,18 @@ type imported struct {
 
 // subscribe imports the first organization, if necessary again, and makes its
 // integration the one that calls.
-func (in *installation) subscribe(ctx context.Context, o organization) error {
-	made, err := in.importOrganization(ctx, o)
-	if err != nil {
-		return err
-	}
+func (in *installation) subscribe(o organization) {
+	made := in.importOrganization(o)
 	in.webhookID = made.Integrations["i1"].Webhooks["hook1"].ID
 	if in.erp == nil {
-		in.erp = &tenant{address: in.settings["MILLWRIGHT_ADDR"], node: made.IDs["top"]}
+		in.erp = &tenant{Address: in.settings["MILLWRIGHT_ADDR"], Node: made.IDs["top"]}
 	}
-	return nil
 }
 
-func (in *installation) importOrganization(ctx context.Context, o organization) (made imported, err error) {
-	if err := os.WriteFile(in.organizationFile(), []byte(o.yaml(in.receiver, in.secret)), 0o600); err != nil {
-		return made, err
-	}
-	printed, err := in.run(ctx, nil, "import", in.organizationFile())
-	if err != nil {
-		return made, err
-	}
-	return made, json.Unmarshal(printed, &made)
+func (in *installation) importOrganization(o organization) (made imported) {
+	check(os.WriteFile(in.organizationFile(), o.file(in.receiver, in.secret), 0o600))
+	check(json.Unmarshal(must(in.run(in.ctx, nil, "import", in.organizationFile())), &made))
+	return made
 }
 
 // organizationFile is the file of the organization that was imported last.
@@ -143,36 +134,27 @@ func (in *installation) organizationFile() string { return filepath.Join(in.dir,
 
 // tenantOf imports another organization and returns its first integration, with some
 // work orders.
-func (in *installation) tenantOf(ctx context.Context, o organization, workOrders int) (*tenant, error) {
-	made, err := in.importOrganization(ctx, o)
-	if err != nil {
-		return nil, err
+func (in *installation) tenantOf(o organization, workOrders int) *tenant {
+	made := in.importOrganization(o)
+	t := &tenant{
+		Address: in.settings["MILLWRIGHT_ADDR"], Token: in.tokenOf(o.client(1)),
+		Node: made.IDs["top"], Integration: made.IDs["i1"], Form: made.IDs["long"],
 	}
-	t := &tenant{address: in.settings["MILLWRIGHT_ADDR"], node: made.IDs["top"]}
-	if t.token, err = in.tokenOf(ctx, o.client(1)); err != nil {
-		return nil, err
-	}
-	return t, t.createWorkOrders(ctx, workOrders)
+	check(t.createWorkOrders(in.ctx, workOrders))
+	return t
 }
 
 // clientSecretOf returns the client secret of an integration of the bench.
 func clientSecretOf(clientID string) string { return "secret-of-" + clientID + "-in-the-bench" }
 
 // tokenOf gets an access token.
-func (in *installation) tokenOf(ctx context.Context, clientID string) (string, error) {
+func (in *installation) tokenOf(clientID string) string {
 	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {clientID}, "client_secret": {clientSecretOf(clientID)}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, in.settings["MILLWRIGHT_PUBLIC_URL"]+"/v1/oauth/token", strings.NewReader(form.Encode()))
-	if err != nil {
-		return "", err
-	}
+	r := must(http.NewRequestWithContext(in.ctx, http.MethodPost, in.settings["MILLWRIGHT_PUBLIC_URL"]+"/v1/oauth/token", strings.NewReader(form.Encode())))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	var response struct {
 		AccessToken string `json:"access_token"`
 	}
-	body, err := do(r)
-	if err != nil {
-		return "", err
-	}
-	err = json.Unmarshal(body, &response)
-	return response.AccessToken, err
+	check(json.Unmarshal(must(do(r)), &response))
+	return response.AccessToken
 }

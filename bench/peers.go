@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -98,22 +98,13 @@ func identifyPeerDelivery(request *http.Request, body []byte) (string, changeKey
 	return request.URL.Path + " " + id, changeKey{workOrder: id}
 }
 
+var peerIDs = regexp.MustCompile(peerPrefix + `[0-9A-Za-z]*`)
+
 // peerID returns the first id of an event in the text, "" without one.
-func peerID(text []byte) string {
-	at := bytes.Index(text, []byte(peerPrefix))
-	if at < 0 {
-		return ""
-	}
-	id := text[at:]
-	end := bytes.IndexFunc(id, func(r rune) bool { return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') })
-	if end >= 0 {
-		id = id[:end]
-	}
-	return string(id)
-}
+func peerID(text []byte) string { return string(peerIDs.Find(text)) }
 
 // publisher returns what publishes to the peer and receives its deliveries.
-func (o *peerOptions) publisher(sink *receiver, usage func() usage) (publisher, error) {
+func (o *peerOptions) publisher(ctx context.Context, sink *receiver, usage func() usage) (publisher, error) {
 	target, err := url.Parse(o.url)
 	if err != nil {
 		return publisher{}, err
@@ -140,39 +131,25 @@ func (o *peerOptions) publisher(sink *receiver, usage func() usage) (publisher, 
 		}
 		return a, err
 	}
-	return publisher{&tenant{address: address}, sink, o.addresses, publish, usage}, nil
+	return publisher{&tenant{Address: address}, ctx, sink, o.addresses, publish, usage}, nil
 }
 
 // benchPeer measures events to receivers, of another webhook system and of the
 // product in turn: the rate, the latency when idle, and the latency of both at half
 // of the slower one's rate.
-func benchPeer(ctx context.Context, r *report, o options, load time.Duration) error {
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	in, err := newInstallation(ctx, fail, o, "peers")
-	if err != nil {
-		return err
+func benchPeer(b *bench) {
+	o := b.options.peer
+	if o.url == "" {
+		return
 	}
-	defer in.close()
-	sink, err := listenForDeliveries(ctx, o.peer.sink, identifyPeerDelivery)
-	if err != nil {
-		return err
-	}
+	in := b.install(peerPart)
+	sink := must(listenForDeliveries(in.ctx, o.sink, identifyPeerDelivery))
 	defer sink.close()
-	if err := in.startWith(ctx, changeSubscription(o.peer.addresses), benchWorkOrders); err != nil {
-		return err
-	}
-	if err := in.startWorker(ctx, nil); err != nil {
-		return err
-	}
-	if err := in.awaitWorkflowsIdle(ctx); err != nil {
-		return err
-	}
-	peer, err := o.peer.publisher(sink, in.usage)
-	if err != nil {
-		return err
-	}
-	return comparePublishers(ctx, r, [2]contender{{o.peer.name, peer}, {"changes", in.changes(o.peer.addresses)}}, in.pause, load)
+	in.startWith(changeSubscription(o.addresses), benchWorkOrders)
+	in.startWorker(nil)
+	in.awaitWorkflowsIdle()
+	peer := must(o.publisher(in.ctx, sink, in.usage))
+	comparePublishers(b, [2]contender{{o.name, peer}, {"changes", in.changes(o.addresses)}}, in.pause)
 }
 
 // contender is one side of the comparison. The second is compared with the first.
@@ -181,52 +158,35 @@ type contender struct {
 	publisher
 }
 
+// String returns the side's name in the table.
+func (c contender) String() string {
+	return fmt.Sprintf("%s, %d of its addresses", c.name, c.addresses)
+}
+
 // comparePublishers measures both sides alternately.
-func comparePublishers(ctx context.Context, r *report, sides [2]contender, pause func(context.Context) error, load time.Duration) error {
+func comparePublishers(b *bench, sides [2]contender, pause func()) {
 	var through [2][]float64
 	var events [2]int
 	var used [2]usage
 	for round := range rounds + 1 { // the first warms up
 		for n, side := range sides {
-			err := phase(ctx, "events of "+side.name, 20*load+time.Minute, func(ctx context.Context) error {
-				f, err := side.flood(ctx, load/rounds)
-				if err == nil && round > 0 {
-					through[n] = append(through[n], f.through())
-					events[n] += f.changes
-					used[n] = used[n].plus(f.used)
-				}
-				return err
-			})
-			if err != nil {
-				return err
+			b.begin(fmt.Sprintf("events of %s", side.name))
+			if f := side.flood(b.load / rounds); round > 0 {
+				through[n] = append(through[n], f.through())
+				events[n] += f.changes
+				used[n] = used[n].plus(f.used)
 			}
 		}
 	}
-	name := func(side contender) string { return fmt.Sprintf("%s, %d of its addresses", side.name, side.addresses) }
+	const rate = ": from first call to last delivery"
+	b.add(sides[0].String()+rate, median(through[0]), "/s")
+	used[0].report(b.report, sides[0].String(), events[0])
+	b.compareRounds(sides[1].String()+rate, through[1], through[0], "/s", sides[0].String()+rate)
+	used[1].report(b.report, sides[1].String(), events[1])
 	half := min(median(through[0]), median(through[1])) / 2
-	for n, side := range sides {
-		what := name(side) + ": from first call to last delivery"
-		if n == 0 {
-			r.add(what, median(through[n]), "/s")
-		} else {
-			r.compareRounds(what, through[1], through[0], "/s", name(sides[0])+": from first call to last delivery")
-		}
-		used[n].report(r, name(side), events[n])
-	}
 	for _, side := range sides {
-		err := phase(ctx, "latency of "+side.name, 20*load+time.Minute, func(ctx context.Context) error {
-			idle, err := side.oneByOne(ctx, max(20, int(20*load.Seconds())), pause)
-			if err != nil {
-				return err
-			}
-			idle.report(r, name(side)+": idle")
-			busy, err := side.paced(ctx, half, load)
-			busy.report(r, fmt.Sprintf("%s: at %.0f events/s", name(side), half))
-			return err
-		})
-		if err != nil {
-			return err
-		}
+		b.begin(fmt.Sprintf("latency of %s", side.name))
+		side.oneByOne(max(20, int(20*b.load.Seconds())), pause).report(b.report, side.String()+": idle")
+		side.paced(half, b.load).report(b.report, fmt.Sprintf("%s: at %.0f events/s", side, half))
 	}
-	return nil
 }

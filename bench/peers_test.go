@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -64,15 +63,15 @@ func TestPeersAreCompared(t *testing.T) {
 		t.Cleanup(sink.close)
 		o := peerOptions{body: `{"id":"{id}"}`, headers: headerFlags{"Authorization: Bearer key"}, addresses: 2}
 		o.url = startPeer(t, sink, o.addresses, wrap)
-		p, err := o.publisher(sink, func() usage { return usage{"bench": time.Second} })
+		p, err := o.publisher(t.Context(), sink, func() usage { return usage{"bench": time.Second} })
 		if err != nil {
 			t.Fatal(err)
 		}
 		sides[n] = contender{[]string{"envelope", "header"}[n], p}
 	}
-	var r report
-	noPause := func(context.Context) error { return nil }
-	if err := comparePublishers(t.Context(), &r, sides, noPause, 100*time.Millisecond); err != nil {
+	r := &report{}
+	err := runPart(t.Context(), r, options{seconds: 0.1}, func(b *bench) { comparePublishers(b, sides, func() {}) })
+	if err != nil {
 		t.Fatal(err)
 	}
 	found := map[string]figure{}
@@ -95,11 +94,11 @@ func TestPeerThatRejectsEvents(t *testing.T) {
 	}
 	t.Cleanup(sink.close)
 	o := peerOptions{url: startPeer(t, sink, 1, inEnvelope), body: "{id}", addresses: 1}
-	p, err := o.publisher(sink, func() usage { return nil })
+	p, err := o.publisher(t.Context(), sink, func() usage { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.flood(t.Context(), time.Minute); err == nil || !strings.Contains(err.Error(), "returned 401") {
+	if err := attempt(func() { p.flood(time.Minute) }); err == nil || !strings.Contains(err.Error(), "returned 401") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -1,15 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -22,7 +18,7 @@ type process struct {
 	log  string
 	// metrics and profiles are the addresses where it serves them, if it does.
 	metrics, profiles string
-	stopped           atomic.Bool
+	terminate         context.CancelFunc
 	ended             chan struct{}
 }
 
@@ -35,15 +31,20 @@ func startProcess(ctx context.Context, fail func(error), dir, name string, env [
 		return nil, err
 	}
 	defer log.Close()
-	p.cmd = exec.CommandContext(context.WithoutCancel(ctx), path, args...)
+	running, terminate := context.WithCancel(context.WithoutCancel(ctx))
+	p.terminate = terminate
+	p.cmd = exec.CommandContext(running, path, args...)
 	p.cmd.Env, p.cmd.Stderr = env, log
+	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
+	p.cmd.WaitDelay = 40 * time.Second
 	if err := p.cmd.Start(); err != nil {
+		terminate()
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	go func() {
 		err := p.cmd.Wait()
 		close(p.ended)
-		if !p.stopped.Load() {
+		if running.Err() == nil {
 			fail(fmt.Errorf("%s ended (%w); the end of its log:\n%s", name, err, p.tail()))
 		}
 	}()
@@ -58,61 +59,17 @@ func (p *process) awaitReady(ctx context.Context, ready func() bool) error {
 	return until(ctx, 10*time.Millisecond, func() (bool, error) { return ready(), nil })
 }
 
-// stop sends SIGTERM and waits for the process to end.
-func (p *process) stop() error {
-	if p == nil {
-		return nil
-	}
-	const limit = 40 * time.Second
-	p.stopped.Store(true)
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-p.ended:
-		return nil
-	case <-timer.C:
-		_ = p.cmd.Process.Kill()
-		return fmt.Errorf("%s did not end within %s after SIGTERM", p.name, limit)
+// stop terminates the process, or kills it if it does not end, and waits for its end.
+func (p *process) stop() {
+	if p != nil {
+		p.terminate()
+		<-p.ended
 	}
 }
 
 // tail returns the end of the process's log.
-func (p *process) tail() string {
+func (p *process) tail() []byte {
 	const most = 2000
-	file, err := os.Open(p.log)
-	if err != nil {
-		return ""
-	}
-	defer file.Close()
-	if _, err := file.Seek(-most, io.SeekEnd); err != nil {
-		_, _ = file.Seek(0, io.SeekStart) // the log is shorter
-	}
-	text, _ := io.ReadAll(file)
-	return string(text)
-}
-
-// logged reports whether the process's log contains the text.
-func (p *process) logged(text string) bool {
-	log, err := os.ReadFile(p.log)
-	return err == nil && bytes.Contains(log, []byte(text))
-}
-
-// until polls until the condition holds or the context ends; then it returns the
-// context's cause.
-func until(ctx context.Context, every time.Duration, holds func() (bool, error)) error {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	for {
-		if held, err := holds(); held || err != nil {
-			return err
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
+	log, _ := os.ReadFile(p.log)
+	return log[max(0, len(log)-most):]
 }

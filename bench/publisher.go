@@ -11,17 +11,18 @@ import (
 // a number of addresses.
 type publisher struct {
 	*tenant
+	ctx      context.Context
 	receiver *receiver
-	// addresses is how many deliveries an event has.
+	// addresses is the number of deliveries of an event.
 	addresses int
 	publish   func(*caller) (answeredChange, error)
-	// usage reads the processor time of the machine.
+	// usage reads the CPU time of the machine.
 	usage func() usage
 }
 
 // changes publishes by changing work orders.
 func (in *installation) changes(addresses int) publisher {
-	return publisher{in.erp, in.receiver, addresses, in.erp.patch, in.usage}
+	return publisher{in.erp, in.ctx, in.receiver, addresses, in.erp.patch, in.usage}
 }
 
 // flood is the result of making as many changes as the API accepts.
@@ -40,27 +41,19 @@ func (f flood) through() float64  { return perSecond(f.changes, f.first, f.ended
 
 // flood runs all callers, which publish for the given time, and waits until every
 // event has arrived at every address.
-func (p publisher) flood(ctx context.Context, load time.Duration) (flood, error) {
+func (p publisher) flood(load time.Duration) flood {
 	log := p.receiver.newLog()
 	before := p.usage()
 	f := flood{first: time.Now()}
-	publish := operation{"publish", func(_ *tenant, c *caller) error {
+	f.changes = must(p.tenant.flood(p.ctx, callers, operation{"publish", func(_ *tenant, c *caller) error {
 		_, err := p.publish(c)
 		return err
-	}}
-	var err error
-	f.changes, err = p.tenant.flood(ctx, callers, publish, time.Now().Add(load))
-	if err != nil {
-		return f, err
-	}
+	}}, load))
 	f.answered = time.Now()
 	f.deliveries = f.changes * p.addresses
-	if err := log.await(ctx, f.deliveries); err != nil {
-		return f, err
-	}
-	f.began, f.ended = log.span()
+	f.began, f.ended = mustArrive(log.await(p.ctx, f.deliveries))
 	f.used = p.usage().since(before)
-	return f, nil
+	return f
 }
 
 // latencies are the times from events to their receiver.
@@ -85,58 +78,38 @@ func (w *latencies) report(r *report, what string) {
 }
 
 // oneByOne publishes sequentially. Before each event it calls ready.
-func (p publisher) oneByOne(ctx context.Context, n int, ready func(context.Context) error) (latencies, error) {
-	var w latencies
-	c, err := dial(ctx, p.address, p.token)
-	if err != nil {
-		return w, err
-	}
+func (p publisher) oneByOne(n int, ready func()) *latencies {
+	w := &latencies{}
+	c := must(dial(p.ctx, p.Address, p.Token))
 	defer c.conn.Close()
 	for range n {
-		if err := ready(ctx); err != nil {
-			return w, err
-		}
+		ready()
 		log := p.receiver.newLog()
-		a, err := p.publish(c)
-		if err != nil {
-			return w, err
-		}
-		if err := log.await(ctx, p.addresses); err != nil {
-			return w, err
-		}
-		if err := w.add(a, a.sent, log.arrivals(a.changeKey)); err != nil {
-			return w, err
-		}
+		a := must(p.publish(c))
+		mustArrive(log.await(p.ctx, p.addresses))
+		check(w.add(a, a.sent, log.arrivals(a.changeKey)))
 	}
-	return w, nil
+	return w
 }
 
 // paced publishes at the rate for the given time, and waits until each event has
 // arrived at every address.
-func (p publisher) paced(ctx context.Context, rate float64, load time.Duration) (latencies, error) {
-	log := p.receiver.newLog()
+func (p publisher) paced(rate float64, load time.Duration) *latencies {
+	w, log := &latencies{}, p.receiver.newLog()
 	var mu sync.Mutex
-	var w latencies
 	froms := map[changeKey]time.Time{}
 	var made []answeredChange
-	err := p.tenant.paced(ctx, rate, load, func(c *caller) (func(due, from time.Time), error) {
+	check(p.tenant.paced(p.ctx, rate, load, func(c *caller) (func(from time.Time), error) {
 		a, err := p.publish(c)
-		return func(_, from time.Time) {
+		return func(from time.Time) {
 			mu.Lock()
 			defer mu.Unlock()
 			made, froms[a.changeKey] = append(made, a), from
 		}, err
-	})
-	if err != nil {
-		return w, err
-	}
-	if err := log.await(ctx, len(made)*p.addresses); err != nil {
-		return w, err
-	}
+	}))
+	mustArrive(log.await(p.ctx, len(made)*p.addresses))
 	for _, a := range made {
-		if err := w.add(a, froms[a.changeKey], log.arrivals(a.changeKey)); err != nil {
-			return w, err
-		}
+		check(w.add(a, froms[a.changeKey], log.arrivals(a.changeKey)))
 	}
-	return w, nil
+	return w
 }

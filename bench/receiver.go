@@ -37,19 +37,15 @@ type rejections struct {
 	total, inFlight, most atomic.Int64
 }
 
-// begin counts a request until end is called.
-func (r *rejections) begin() (end func()) {
+// reject counts a request and waits.
+func (r *rejections) reject() {
 	n := r.inFlight.Add(1)
 	for most := r.most.Load(); n > most && !r.most.CompareAndSwap(most, n); {
 		most = r.most.Load()
 	}
-	if wait := time.Duration(r.wait.Load()); wait > 0 {
-		<-time.NewTimer(wait).C
-	}
-	return func() {
-		r.inFlight.Add(-1)
-		r.total.Add(1)
-	}
+	<-time.After(time.Duration(r.wait.Load()))
+	r.inFlight.Add(-1)
+	r.total.Add(1)
 }
 
 // deliveryLog contains the deliveries of one measurement.
@@ -65,11 +61,7 @@ type deliveryLog struct {
 // changeKey identifies a change of a work order, in both its response and its event.
 type changeKey struct{ workOrder, at string }
 
-// newReceiver receives the product's deliveries at any free port.
-func newReceiver(ctx context.Context) (*receiver, error) {
-	return listenForDeliveries(ctx, "127.0.0.1:0", identifyDelivery)
-}
-
+// listenForDeliveries accepts deliveries at the address.
 func listenForDeliveries(ctx context.Context, address string, identify func(*http.Request, []byte) (string, changeKey)) (*receiver, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -128,7 +120,7 @@ func (r *receiver) serve(conn net.Conn) {
 			return
 		}
 		if strings.HasPrefix(request.URL.Path, rejectedPath) && !r.rejected.accept.Load() {
-			r.rejected.begin()()
+			r.rejected.reject()
 			if _, err := io.WriteString(conn, "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n"); err != nil {
 				return
 			}
@@ -165,13 +157,6 @@ func textAfter(body []byte, before string) string {
 	return string(text)
 }
 
-// count returns how many deliveries have arrived, without duplicates.
-func (t *deliveryLog) count() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.events)
-}
-
 // arrivals returns when the change arrived, at each address.
 func (t *deliveryLog) arrivals(c changeKey) []time.Time {
 	t.mu.Lock()
@@ -179,18 +164,18 @@ func (t *deliveryLog) arrivals(c changeKey) []time.Time {
 	return t.at[c]
 }
 
-// await waits until the given number of deliveries has arrived.
-func (t *deliveryLog) await(ctx context.Context, deliveries int) error {
-	err := until(ctx, 2*time.Millisecond, func() (bool, error) { return t.count() >= deliveries, nil })
+// await waits until the given number of deliveries has arrived, without duplicates, and returns
+// when the first and the last did.
+func (t *deliveryLog) await(ctx context.Context, deliveries int) (first, last time.Time, err error) {
+	arrived := 0
+	err = until(ctx, 2*time.Millisecond, func() (bool, error) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		arrived, first, last = len(t.events), t.first, t.last
+		return arrived >= deliveries, nil
+	})
 	if err != nil {
-		return fmt.Errorf("%d of %d deliveries arrived: %w", t.count(), deliveries, err)
+		err = fmt.Errorf("%d of %d deliveries arrived: %w", arrived, deliveries, err)
 	}
-	return nil
-}
-
-// span returns when the first and the last delivery arrived.
-func (t *deliveryLog) span() (first, last time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.first, t.last
+	return first, last, err
 }

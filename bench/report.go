@@ -46,8 +46,8 @@ func (r *report) add(name string, value float64, unit string) *figure {
 	return &r.Figures[len(r.Figures)-1]
 }
 
-// fail adds something that could not be measured.
-func (r *report) fail(name string, err error) { r.add(name, 0, "").Error = err.Error() }
+// addFailure adds something that could not be measured.
+func (r *report) addFailure(name string, err error) { r.add(name, 0, "").Error = err.Error() }
 
 // failures returns how many figures could not be measured.
 func (r *report) failures() (n int) {
@@ -79,6 +79,39 @@ func (r *report) compare(name string, value float64, unit, to string) *figure {
 		f.Ratio = ratio(value, r.Figures[i].Value)
 	}
 	return f
+}
+
+// compareRounds adds the median value with the median ratio to a baseline that
+// alternated with it.
+func (r *report) compareRounds(name string, values, baseline []float64, unit, to string) *figure {
+	ratios := make([]float64, len(values))
+	for i := range values {
+		ratios[i] = ratio(values[i], baseline[i])
+	}
+	f := r.add(name, median(values), unit)
+	f.To, f.Ratio, f.Low, f.High = to, median(ratios), slices.Min(ratios), slices.Max(ratios)
+	return f
+}
+
+// addSeries adds the median rate and the CPU time.
+func (r *report) addSeries(name string, s series) {
+	r.add(name, median(s.rates()), "/s")
+	s.cpu(r, name)
+}
+
+// compareSeries adds the rate with its ratio to a baseline that alternated with it.
+func (r *report) compareSeries(name string, s, baseline series, to string) *figure {
+	return r.compareRounds(name, s.rates(), baseline.rates(), "/s", to)
+}
+
+// grown adds a figure at a size, compared with the figure at the smallest size.
+func (r *report) grown(what string, size, smallest int, of string, value float64, unit string) {
+	name := func(size int) string { return fmt.Sprintf("%s, at %d %s", what, size, of) }
+	if size == smallest {
+		r.add(name(size), value, unit)
+	} else {
+		r.compare(name(size), value, unit, name(smallest))
+	}
 }
 
 // ratio returns value divided by to, 0 without a value to compare with.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -82,73 +83,55 @@ func (r *rows) newest(ctx context.Context) ([]baselineWorkOrder, error) {
 
 // create writes the rows of a creation and returns the work order.
 func (r *rows) create(ctx context.Context, title string) (baselineWorkOrder, error) {
-	now := time.Now().UTC().Truncate(time.Millisecond)
-	id, err := models.NewID(models.PrefixWorkOrder, now, rand.Reader)
+	id, err := models.NewID(models.PrefixWorkOrder, time.Now(), rand.Reader)
 	if err != nil {
 		return baselineWorkOrder{}, err
 	}
-	w := baselineWorkOrder{
-		ID: id, OrganizationID: r.org, Number: 1, InventoryID: r.node, Title: title, Priority: "none", Status: "open",
-		CreatedBy: r.actor, CreatedAt: now, ChangedAt: now,
-	}
-	pipeline := &pgx.Batch{}
-	pipeline.Queue(`BEGIN`)
-	pipeline.Queue(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)`, w.ID, w.OrganizationID, w.InventoryID, w.Title, w.Priority, w.Status, w.CreatedBy, now)
-	pipeline.Queue(`INSERT INTO looks_owed (record_id, since) VALUES ($1, $2)`, w.ID, now)
 	changes := map[string]any{"title": map[string]any{"from": nil, "to": title}, "status": map[string]any{"from": nil, "to": "open"}}
-	if err := r.queueEffects(pipeline, w, "created", "POST", "/v1/work-orders", 201, changes); err != nil {
-		return w, err
-	}
-	pipeline.Queue(`COMMIT`)
-	return w, r.pool.SendBatch(ctx, pipeline).Close()
+	return r.write(ctx, id, title, "work_order.created", 201, changes, func(pipeline *pgx.Batch, w *baselineWorkOrder) {
+		pipeline.Queue(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)`, w.ID, w.OrganizationID, w.InventoryID, w.Title, w.Priority, w.Status, w.CreatedBy, w.CreatedAt)
+		pipeline.Queue(`INSERT INTO looks_owed (record_id, since) VALUES ($1, $2)`, w.ID, w.CreatedAt)
+	})
 }
 
 // change writes the rows of a changed title, and returns the work order without
 // reading it.
 func (r *rows) change(ctx context.Context, id, title string) (baselineWorkOrder, error) {
+	changes := map[string]any{"title": map[string]any{"from": "Replace filter", "to": title}}
+	return r.write(ctx, id, title, "work_order.updated", 200, changes, func(pipeline *pgx.Batch, w *baselineWorkOrder) {
+		pipeline.Queue(`UPDATE work_orders SET title = $2, changed_at = $3 WHERE id = $1`, w.ID, w.Title, w.ChangedAt)
+	})
+}
+
+// write writes the rows of the work order, which queueRows queues, the log entry, an event
+// with one delivery, and the idempotency key with its response.
+func (r *rows) write(ctx context.Context, id, title, action string, status int, changes map[string]any,
+	queueRows func(*pgx.Batch, *baselineWorkOrder),
+) (baselineWorkOrder, error) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	w := baselineWorkOrder{
 		ID: id, OrganizationID: r.org, Number: 1, InventoryID: r.node, Title: title, Priority: "none", Status: "open",
 		CreatedBy: r.actor, CreatedAt: now, ChangedAt: now,
 	}
-	pipeline := &pgx.Batch{}
-	pipeline.Queue(`BEGIN`)
-	pipeline.Queue(`UPDATE work_orders SET title = $2, changed_at = $3 WHERE id = $1`, id, title, now)
-	changes := map[string]any{"title": map[string]any{"from": "Replace filter", "to": title}}
-	if err := r.queueEffects(pipeline, w, "updated", "PATCH", "/v1/work-orders/"+id, 200, changes); err != nil {
+	event, noEvent := models.NewID(models.PrefixEvent, now, rand.Reader)
+	delivery, noDelivery := models.NewID(models.PrefixDelivery, now, rand.Reader)
+	body, noBody := json.Marshal(w)
+	if err := errors.Join(noEvent, noDelivery, noBody); err != nil {
 		return w, err
 	}
-	pipeline.Queue(`COMMIT`)
-	return w, r.pool.SendBatch(ctx, pipeline).Close()
-}
-
-// queueEffects queues the other rows of a write: the log entry, an event with one
-// delivery, and the idempotency key with its response.
-func (r *rows) queueEffects(pipeline *pgx.Batch, w baselineWorkOrder, action, method, path string, status int, changes map[string]any) error {
-	now := w.ChangedAt
-	event, err := models.NewID(models.PrefixEvent, now, rand.Reader)
-	if err != nil {
-		return err
-	}
-	delivery, err := models.NewID(models.PrefixDelivery, now, rand.Reader)
-	if err != nil {
-		return err
-	}
-	body, err := json.Marshal(w)
-	if err != nil {
-		return err
-	}
-	action = "work_order." + action
-	sum := sha256.Sum256(nil)
+	key, fingerprint := sha256.Sum256([]byte(r.actor+rand.Text())), sha256.Sum256(nil)
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(`BEGIN`)
+	queueRows(pipeline, &w)
 	pipeline.Queue(`INSERT INTO log (organization_id, record_id, actor_id, actor_name, action, changes, created_at)
 		VALUES ($1, $2, $3, 'ERP (API)', $4, $5, $6)`, r.org, w.ID, r.actor, action, changes, now)
 	pipeline.Queue(`INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
 		VALUES ($1, $2, $3, $4, $5, '{"fields": ["title"]}', $6)`, event, r.org, action, w.ID, r.actor, now)
 	pipeline.Queue(`INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at)
 		VALUES ($1, $2, $3, $4, $5)`, delivery, event, r.hook, w.ID, now)
-	call := sha256.Sum256([]byte(r.actor + method + path + rand.Text()))
 	pipeline.Queue(`INSERT INTO stored_responses (digest, slot, status, created_at, fingerprint, record_id, body)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)`, call[:16], models.ResponseSlot(models.TimeOf(now)), status, now, sum[:], w.ID, body)
-	return nil
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`, key[:16], models.ResponseSlot(models.TimeOf(now)), status, now, fingerprint[:], w.ID, body)
+	pipeline.Queue(`COMMIT`)
+	return w, r.pool.SendBatch(ctx, pipeline).Close()
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -23,11 +24,8 @@ func (w waits) percentile(p float64) time.Duration {
 
 // report adds the percentiles.
 func (w waits) report(r *report, what string) {
-	for _, p := range []struct {
-		name string
-		of   float64
-	}{{"p50", 50}, {"p95", 95}, {"p99", 99}} {
-		r.add(what+", "+p.name, milliseconds(w.percentile(p.of)), "ms")
+	for _, p := range []float64{50, 95, 99} {
+		r.add(fmt.Sprintf("%s, p%.0f", what, p), milliseconds(w.percentile(p)), "ms")
 	}
 }
 
@@ -35,24 +33,11 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 
 func perSecond(n int, from, to time.Time) float64 { return float64(n) / to.Sub(from).Seconds() }
 
-// schedule is when calls are due at a constant rate, whether or not earlier ones have
-// ended.
-type schedule struct {
-	first time.Time
-	rate  float64
-}
-
-// due returns when the n-th call is due, counted from 0.
-func (s schedule) due(n int64) time.Time {
-	return s.first.Add(time.Duration(float64(n) / s.rate * float64(time.Second)))
-}
-
-// total returns how many calls are due within the time.
-func (s schedule) total(load time.Duration) int64 { return int64(s.rate * load.Seconds()) }
-
-// pacer hands out the calls of a schedule to concurrent callers.
+// pacer hands out calls to concurrent callers, at a constant rate, whether or not earlier ones
+// have ended.
 type pacer struct {
-	schedule
+	first     time.Time
+	rate      float64
 	calls     int64
 	requested atomic.Int64
 }
@@ -60,22 +45,26 @@ type pacer struct {
 // newPacer returns a pacer of the calls that are due at the rate within the time from
 // now.
 func newPacer(rate float64, load time.Duration) *pacer {
-	plan := schedule{time.Now(), rate}
-	return &pacer{schedule: plan, calls: plan.total(load)}
+	return &pacer{first: time.Now(), rate: rate, calls: int64(rate * load.Seconds())}
 }
 
-// next waits until the next call is due. It returns when it was due and from when it
-// counts, and false after the last one.
-func (p *pacer) next(ctx context.Context) (due, from time.Time, more bool, err error) {
+// due returns when the n-th call is due, counted from 0.
+func (p *pacer) due(n int64) time.Time {
+	return p.first.Add(time.Duration(float64(n) / p.rate * float64(time.Second)))
+}
+
+// next waits until the next call is due. It returns from when it counts, and false after
+// the last one.
+func (p *pacer) next(ctx context.Context) (from time.Time, more bool, err error) {
 	n, free := p.requested.Add(1)-1, time.Now()
 	if n >= p.calls {
-		return due, from, false, nil
+		return from, false, nil
 	}
-	due = p.due(n)
+	due := p.due(n)
 	if err := after(ctx, due); err != nil {
-		return due, from, false, err
+		return from, false, err
 	}
-	return due, startOfCall(due, free, time.Now()), true, nil
+	return startOfCall(due, free, time.Now()), true, nil
 }
 
 // startOfCall returns the time from which a call counts. A call that waited for a

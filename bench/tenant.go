@@ -26,11 +26,13 @@ const benchWorkOrders = 1000
 // tenant is an integration that calls a server with its token: the API, or the
 // baselines' server.
 type tenant struct {
-	address, token string
-	// node is where it creates work orders; workOrders are those it reads and changes.
-	node       string
-	workOrders []string
-	calls      atomic.Int64
+	Address, Token string
+	// Node is where it creates records; WorkOrders are those it reads and changes.
+	Node       string
+	WorkOrders []string
+	// Integration is its id, Form a long form of its organization.
+	Integration, Form string
+	calls             atomic.Int64
 }
 
 // answeredChange is a change with its response.
@@ -43,7 +45,7 @@ type answeredChange struct {
 func (t *tenant) next() (string, int64) {
 	const stride = 619 // a prime: visits all of them in a scattered order
 	n := t.calls.Add(1)
-	return t.workOrders[n*stride%int64(len(t.workOrders))], n
+	return t.WorkOrders[n*stride%int64(len(t.WorkOrders))], n
 }
 
 // operation is a measured call.
@@ -63,7 +65,7 @@ var (
 		return err
 	}}
 	createOne = operation{"create", func(t *tenant, c *caller) error {
-		_, err := t.create(c)
+		_, err := t.create(c, "Replace filter")
 		return err
 	}}
 	patchOne = operation{"change", func(t *tenant, c *caller) error {
@@ -73,12 +75,9 @@ var (
 )
 
 // create creates a work order and returns its id.
-func (t *tenant) create(c *caller) (string, error) { return t.createTitled(c, "Replace filter") }
-
-// createTitled is create with a title.
-func (t *tenant) createTitled(c *caller, title string) (string, error) {
+func (t *tenant) create(c *caller, title string) (string, error) {
 	body, err := c.write(http.MethodPost, "/work-orders", rand.Text(),
-		`{"inventory_id":"`+t.node+`","title":"`+title+`"}`, http.StatusCreated)
+		`{"inventory_id":"`+t.Node+`","title":"`+title+`"}`, http.StatusCreated)
 	id := textAfter(body, `"id":"`)
 	if err == nil && !strings.HasPrefix(id, "wo_") {
 		err = fmt.Errorf("a new work order's id is %q", id)
@@ -104,7 +103,7 @@ func (t *tenant) call(ctx context.Context, clients int, more func() bool, one fu
 	group, ctx := errgroup.WithContext(ctx)
 	for range clients {
 		group.Go(func() error {
-			c, err := dial(ctx, t.address, t.token)
+			c, err := dial(ctx, t.Address, t.Token)
 			if err != nil {
 				return err
 			}
@@ -120,22 +119,28 @@ func (t *tenant) call(ctx context.Context, clients int, more func() bool, one fu
 	return group.Wait()
 }
 
+// times runs clients that make n calls in all.
+func (t *tenant) times(ctx context.Context, clients, n int, one func(*caller) error) error {
+	var requested atomic.Int64
+	return t.call(ctx, min(n, clients), func() bool { return requested.Add(1) <= int64(n) }, one)
+}
+
 // createWorkOrders creates the work orders that are read and changed.
 func (t *tenant) createWorkOrders(ctx context.Context, n int) error {
-	t.workOrders = make([]string, n)
-	var requested, made atomic.Int64
-	more := func() bool { return requested.Add(1) <= int64(n) }
-	return t.call(ctx, min(n, callers), more, func(c *caller) error {
-		id, err := t.create(c)
-		t.workOrders[made.Add(1)-1] = id
+	t.WorkOrders = make([]string, n)
+	var made atomic.Int64
+	return t.times(ctx, callers, n, func(c *caller) error {
+		id, err := t.create(c, "Replace filter")
+		t.WorkOrders[made.Add(1)-1] = id
 		return err
 	})
 }
 
-// flood runs clients that make the call until the end time, and returns the number of
+// flood runs clients that make the call for the given time, and returns the number of
 // calls.
-func (t *tenant) flood(ctx context.Context, clients int, op operation, end time.Time) (int, error) {
+func (t *tenant) flood(ctx context.Context, clients int, op operation, load time.Duration) (int, error) {
 	var made atomic.Int64
+	end := time.Now().Add(load)
 	more := func() bool { return time.Now().Before(end) }
 	err := t.call(ctx, clients, more, func(c *caller) error {
 		made.Add(1)
@@ -163,18 +168,18 @@ func (t *tenant) alone(ctx context.Context, op operation, n int) (waits, error) 
 
 // paced makes calls at the rate for the given time, whether or not earlier ones have
 // ended, as long as callers are free; see startOfCall for how long each took. done
-// gets the times when the call was due and from which it counts.
-func (t *tenant) paced(ctx context.Context, rate float64, load time.Duration, one func(*caller) (done func(due, from time.Time), err error)) error {
+// gets the time from which the call counts.
+func (t *tenant) paced(ctx context.Context, rate float64, load time.Duration, one func(*caller) (done func(from time.Time), err error)) error {
 	calls := newPacer(rate, load)
 	left := func() bool { return calls.requested.Load() < calls.calls }
 	return t.call(ctx, 2*callers, left, func(c *caller) error {
-		due, from, more, err := calls.next(ctx)
+		from, more, err := calls.next(ctx)
 		if err != nil || !more {
 			return err
 		}
 		done, err := one(c)
 		if err == nil {
-			done(due, from)
+			done(from)
 		}
 		return err
 	})
@@ -184,10 +189,10 @@ func (t *tenant) paced(ctx context.Context, rate float64, load time.Duration, on
 func (t *tenant) busy(ctx context.Context, op operation, rate float64, load time.Duration) (waits, error) {
 	var mu sync.Mutex
 	var w waits
-	err := t.paced(ctx, rate, load, func(c *caller) (func(due, from time.Time), error) {
+	err := t.paced(ctx, rate, load, func(c *caller) (func(from time.Time), error) {
 		err := op.call(t, c)
 		at := time.Now()
-		return func(_, from time.Time) {
+		return func(from time.Time) {
 			mu.Lock()
 			defer mu.Unlock()
 			w = append(w, at.Sub(from))

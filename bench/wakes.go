@@ -30,154 +30,65 @@ const (
 
 // benchWakes measures how soon the new work orders of one organization have their
 // workflows, and its people their mail, after another has created many at once, and how
-// many reads are left meanwhile.
-func benchWakes(ctx context.Context, r *report, o options, load time.Duration) error {
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	in, err := newInstallation(ctx, fail, o, "wakes")
-	if err != nil {
-		return err
-	}
-	defer in.close()
-	w := wakes{installation: in}
-	if w.mails, err = mailtest.Start(mailtest.Options{}); err != nil {
-		return err
-	}
-	defer w.mails.Close()
-	in.settings["SMTP_URL"], in.settings["MAIL_FROM"] = w.mails.URL(), "Millwright <no-reply@millwright.example.com>"
+// many reads are left in that time.
+func benchWakes(b *bench) {
+	in := b.install("wakes")
 	subscription := changeSubscription(1)
 	subscription.person = true
-	w.email = subscription.email()
-	if err := in.subscribe(ctx, subscription); err != nil {
-		return err
-	}
-	if err := in.startAPI(ctx); err != nil {
-		return err
-	}
-	if err := in.startWorker(ctx, nil); err != nil {
-		return err
-	}
-	burst := subscription
-	burst.key = "burst"
-	if w.busy, err = in.tenantOf(ctx, burst, 1); err != nil {
-		return err
-	}
-	if err := in.erp.createWorkOrders(ctx, callers); err != nil {
-		return err
-	}
-	return w.measure(ctx, r, o.burst, load)
+	w := wakes{installation: in, mails: must(mailtest.Start(mailtest.Options{})), email: subscription.email()}
+	defer w.mails.Close()
+	in.settings["SMTP_URL"], in.settings["MAIL_FROM"] = w.mails.URL(), "Millwright <no-reply@millwright.example.com>"
+	in.startWith(subscription, callers)
+	in.startWorker(nil)
+	subscription.key = "burst"
+	busy := in.tenantOf(subscription, 1)
+	in.awaitWorkflowsIdle()
+	in.exec(`VACUUM ANALYZE`)
+
+	const reads = "reads, no workflow starts"
+	in.begin("alone")
+	must(w.create(in.ctx, in.load/2)).report(in.report, "new work order alone")
+	in.flood(in.erp, callers, readOne, in.load/5) // opens connections and makes plans
+	in.addSeries(reads, series{in.flood(in.erp, callers, readOne, in.load/2)})
+	in.begin("burst")
+	started := time.Now()
+	check(busy.createWorkOrders(in.ctx, in.options.burst))
+	in.add(fmt.Sprintf("creating %d work orders at once", in.options.burst), time.Since(started).Seconds(), "s")
+	w.starting("", func() { must(w.create(in.ctx, in.load)).report(in.report, "new work order while those start") })
+	w.starting(", while others read", func() {
+		var next newWorkOrders
+		var group errgroup.Group
+		group.Go(func() (err error) {
+			next, err = w.create(in.ctx, in.load)
+			return err
+		})
+		during := in.flood(in.erp, callers, readOne, in.load)
+		check(group.Wait())
+		in.compare("reads while those start", during.rate(), "/s", reads).Aim = readsShare
+		next.report(in.report, "new work order while those start and others read")
+	})
 }
 
-// wakes is the measurement of new work orders: those of the first organization, next to
-// many of the busy one.
+// wakes is the measurement of new work orders of the first organization, next to many of
+// another one.
 type wakes struct {
 	*installation
-	busy  *tenant
 	mails *mailtest.Server
 	email string
 }
 
-// measure adds the figures of one organization alone, and of both.
-func (w *wakes) measure(ctx context.Context, r *report, burst int, load time.Duration) error {
-	if err := w.awaitWorkflowsIdle(ctx); err != nil {
-		return err
-	}
-	if _, err := w.pool.Exec(ctx, `VACUUM ANALYZE`); err != nil {
-		return err
-	}
-	const reads = "reads, no workflow starts"
-	var alone newWorkOrders
-	var rate float64
-	var used usage
-	err := phase(ctx, "alone", 2*load+2*wakesLimit, func(ctx context.Context) (err error) {
-		if alone, err = w.create(ctx, load/2); err != nil {
-			return err
-		}
-		if _, err := w.reads(ctx, load/5); err != nil { // opens connections and makes plans
-			return err
-		}
-		before := w.usage()
-		rate, err = w.reads(ctx, load/2)
-		used = w.usage().since(before)
-		return err
+// starting adds how many workflows of the burst start while run runs, and their cost.
+func (w *wakes) starting(when string, run func()) {
+	dirty, left := w.dirtyRecords(), 0
+	m := w.measure(func() int {
+		run()
+		left = w.dirtyRecords()
+		return dirty - left
 	})
-	if err != nil {
-		return err
-	}
-	alone.report(r, "new work order alone")
-	r.add(reads, rate, "/s")
-	used.report(r, reads, int(rate*load.Seconds()/2))
-	return phase(ctx, "burst", 4*load+time.Minute+3*wakesLimit, func(ctx context.Context) error {
-		started := time.Now()
-		if err := w.busy.createWorkOrders(ctx, burst); err != nil {
-			return err
-		}
-		r.add(fmt.Sprintf("creating %d work orders at once", burst), time.Since(started).Seconds(), "s")
-		err := w.starting(ctx, r, "", func() error {
-			next, err := w.create(ctx, load)
-			next.report(r, "new work order while those start")
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		return w.starting(ctx, r, ", while others read", func() error { return w.reading(ctx, r, reads, load) })
-	})
-}
-
-// starting adds how many workflows of the burst start while run runs, and what that costs.
-func (w *wakes) starting(ctx context.Context, r *report, when string, run func() error) error {
-	dirty, err := w.dirty(ctx)
-	if err != nil {
-		return err
-	}
-	before, from := w.usage(), time.Now()
-	if err := run(); err != nil {
-		return err
-	}
-	left, err := w.dirty(ctx)
-	if err != nil {
-		return err
-	}
 	what := "workflows of those started" + when
-	r.add(what, perSecond(dirty-left, from, time.Now()), "/s")
-	w.usage().since(before).report(r, what, dirty-left)
-	r.add("work orders that still wait for their workflow then", float64(left), "")
-	return nil
-}
-
-// reading adds the figures of reads and of new work orders at the same time.
-func (w *wakes) reading(ctx context.Context, r *report, to string, load time.Duration) error {
-	var next newWorkOrders
-	var rate float64
-	group, during := errgroup.WithContext(ctx)
-	group.Go(func() (err error) {
-		rate, err = w.reads(during, load)
-		return err
-	})
-	group.Go(func() (err error) {
-		next, err = w.create(during, load)
-		return err
-	})
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	r.compare("reads while those start", rate, "/s", to).Aim = readsShare
-	next.report(r, "new work order while those start and others read")
-	return nil
-}
-
-// reads returns the reads per second of many callers.
-func (w *wakes) reads(ctx context.Context, load time.Duration) (float64, error) {
-	started := time.Now()
-	n, err := w.erp.flood(ctx, callers, readOne, started.Add(load))
-	return perSecond(n, started, time.Now()), err
-}
-
-// dirty returns how many records their workflows have not loaded.
-func (w *wakes) dirty(ctx context.Context) (n int, err error) {
-	err = w.pool.QueryRow(ctx, `SELECT count(*) FROM looks_owed`).Scan(&n)
-	return n, err
+	w.add(what, m.rate(), "/s")
+	m.cpu(w.report, what)
+	w.add("work orders that still wait for their workflow then", float64(left), "")
 }
 
 // newWorkOrders is how long new work orders took from their response.
@@ -198,32 +109,34 @@ func (n newWorkOrders) report(r *report, what string) {
 // create creates a work order of the first organization every wakesEvery for the given
 // time, and waits until each has its workflow and its mail.
 func (w *wakes) create(ctx context.Context, load time.Duration) (made newWorkOrders, err error) {
-	var mu sync.Mutex
-	calls := newPacer(1/wakesEvery.Seconds(), load)
-	group, ctx := errgroup.WithContext(ctx)
-	c, err := dial(ctx, w.erp.address, w.erp.token)
+	c, err := dial(ctx, w.erp.Address, w.erp.Token)
 	if err != nil {
 		return made, err
 	}
 	defer c.conn.Close()
+	var mu sync.Mutex
+	calls := newPacer(1/wakesEvery.Seconds(), load)
+	group, ctx := errgroup.WithContext(ctx)
 	for {
-		_, _, more, err := calls.next(ctx)
+		_, more, err := calls.next(ctx)
 		if err != nil || !more {
 			return made, errors.Join(err, group.Wait())
 		}
-		seen := len(w.mails.Messages())
-		title := rand.Text()
-		id, err := w.erp.createTitled(c, title)
+		seen, title := len(w.mails.Messages()), rand.Text()
+		id, err := w.erp.create(c, title)
 		if err != nil {
 			return made, errors.Join(err, group.Wait())
 		}
 		at := time.Now()
 		group.Go(func() error {
-			workflow, err := w.await(ctx, at, func() (bool, error) { return w.hasWorkflow(ctx, id) })
-			if err != nil {
-				return err
-			}
-			mail, err := w.await(ctx, at, func() (bool, error) {
+			workflow, noWorkflow := w.within(ctx, at, func() (bool, error) {
+				_, err := w.temporal.DescribeWorkflowExecution(ctx, workflows.WorkOrderID(id), "")
+				if _, missing := errors.AsType[*serviceerror.NotFound](err); missing {
+					return false, nil
+				}
+				return err == nil, err
+			})
+			mail, noMail := w.within(ctx, at, func() (bool, error) {
 				for _, m := range w.mails.MessagesAfter(seen) {
 					seen++
 					if m.Recipient == w.email && strings.Contains(m.Subject, title) {
@@ -235,25 +148,16 @@ func (w *wakes) create(ctx context.Context, load time.Duration) (made newWorkOrd
 			mu.Lock()
 			defer mu.Unlock()
 			made.workflow, made.mail = append(made.workflow, workflow), append(made.mail, mail)
-			return err
+			return errors.Join(noWorkflow, noMail)
 		})
 	}
 }
 
-// await returns how long after the given time the condition holds, at most wakesLimit.
-func (w *wakes) await(ctx context.Context, from time.Time, holds func() (bool, error)) (time.Duration, error) {
+// within returns how long after the given time the condition holds, at most wakesLimit.
+func (w *wakes) within(ctx context.Context, from time.Time, holds func() (bool, error)) (time.Duration, error) {
 	err := until(ctx, wakesPoll, func() (bool, error) {
 		held, err := holds()
 		return held || time.Since(from) > wakesLimit, err
 	})
 	return time.Since(from), err
-}
-
-// hasWorkflow reports whether the work order has a workflow.
-func (w *wakes) hasWorkflow(ctx context.Context, id string) (bool, error) {
-	_, err := w.temporal.DescribeWorkflowExecution(ctx, workflows.WorkOrderID(id), "")
-	if _, missing := errors.AsType[*serviceerror.NotFound](err); missing {
-		return false, nil
-	}
-	return err == nil, err
 }

@@ -42,6 +42,13 @@ func dialFrom(ctx context.Context, from net.Addr, address, token string) (*calle
 	return c, nil
 }
 
+// close ends the connection, if there is one.
+func (c *caller) close() {
+	if c != nil {
+		_ = c.conn.Close()
+	}
+}
+
 func newReader(conn net.Conn) *bufio.Reader { return bufio.NewReaderSize(conn, 16<<10) }
 
 // use sets the token of the following calls, "" for none.
@@ -55,21 +62,15 @@ func (c *caller) use(address, token string) {
 // get makes a call and returns the body of its 200, valid until the next call. It accepts
 // no compressed responses, so figures of before the api compressed them stay comparable.
 func (c *caller) get(path string) ([]byte, error) {
-	c.begin(http.MethodGet, path)
-	c.request = append(c.request, "\r\n"...)
+	c.request = fmt.Appendf(c.request[:0], "GET /v1%s HTTP/1.1\r\n%s\r\n", path, c.head)
 	return c.exchange(http.MethodGet, path, http.StatusOK)
 }
 
 // write makes a call with the idempotency key and returns the response's body, valid
 // until the next call.
 func (c *caller) write(method, path, key, body string, want int) ([]byte, error) {
-	c.begin(method, path)
-	c.request = append(c.request, "Content-Type: application/json\r\nIdempotency-Key: "...)
-	c.request = append(c.request, key...)
-	c.request = append(c.request, "\r\nContent-Length: "...)
-	c.request = strconv.AppendInt(c.request, int64(len(body)), 10)
-	c.request = append(c.request, "\r\n\r\n"...)
-	c.request = append(c.request, body...)
+	c.request = fmt.Appendf(c.request[:0], "%s /v1%s HTTP/1.1\r\n%sContent-Type: application/json\r\nIdempotency-Key: %s\r\nContent-Length: %d\r\n\r\n%s",
+		method, path, c.head, key, len(body), body)
 	return c.exchange(method, path, want)
 }
 
@@ -78,14 +79,6 @@ func (c *caller) page(method, path, session, form string) ([]byte, error) {
 	c.request = fmt.Appendf(c.request[:0], "%s /console%s HTTP/1.1\r\n%sCookie: session=%s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
 		method, path, c.head, session, len(form), form)
 	return c.exchange(method, path, http.StatusOK)
-}
-
-func (c *caller) begin(method, path string) {
-	c.request = append(c.request[:0], method...)
-	c.request = append(c.request, " /v1"...)
-	c.request = append(c.request, path...)
-	c.request = append(c.request, " HTTP/1.1\r\n"...)
-	c.request = append(c.request, c.head...)
 }
 
 func (c *caller) exchange(method, path string, want int) ([]byte, error) {
