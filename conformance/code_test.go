@@ -4,52 +4,65 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-func TestImplementationsExist(t *testing.T) {
-	declared := map[string]map[string]bool{} // by package directory
+// function is a function or method of the product, found by its name.
+type function struct {
+	path    string
+	files   *token.FileSet
+	declare *ast.FuncDecl
+}
+
+// namedFunctions returns the functions that the rules name, by name. A name that
+// does not exist fails the test.
+func namedFunctions(t *testing.T) map[string]function {
+	t.Helper()
+	named, declared := map[string]function{}, map[string]map[string]function{} // declared: by package directory
 	for _, s := range sections {
 		for _, r := range s.rules {
-			if r.code == "" {
-				continue
-			}
-			for name := range strings.SplitSeq(r.code, ", ") {
-				dir, function, _ := strings.Cut(name, ".")
+			for _, name := range r.functions() {
+				dir, bare, _ := strings.Cut(name, ".")
 				if declared[dir] == nil {
 					declared[dir] = functionsIn(t, filepath.Join("..", dir))
 				}
-				if !declared[dir][function] {
+				f, found := declared[dir][bare]
+				if !found {
 					t.Errorf("section %s, %s: there is no function %s", s.number, r.item, name)
+					continue
 				}
+				named[name] = f
 			}
 		}
 	}
+	return named
 }
+
+func TestImplementationsExist(t *testing.T) { namedFunctions(t) }
 
 // functionsIn returns the functions and methods of the package in a directory:
 // Func, Type.Method and (*Type).Method.
-func functionsIn(t *testing.T, dir string) map[string]bool {
+func functionsIn(t *testing.T, dir string) map[string]function {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	functions := map[string]bool{}
-	for _, entry := range entries {
-		if !strings.HasSuffix(entry.Name(), ".go") || strings.HasSuffix(entry.Name(), "_test.go") {
+	functions := map[string]function{}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, entry.Name()), nil, parser.SkipObjectResolution)
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, declaration := range file.Decls {
 			if f, ok := declaration.(*ast.FuncDecl); ok {
-				functions[receiverOf(f)+f.Name.Name] = true
+				functions[receiverOf(f)+f.Name.Name] = function{path, files, f}
 			}
 		}
 	}

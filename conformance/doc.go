@@ -17,4 +17,7 @@
 // An entry whose subject is not built yet has no test and names what will implement
 // it. TestPageIsFresh fails if the page and the entries differ, and
 // TestImplementationsExist if an entry names a function that does not exist.
+//
+// TestProof, which only make conformance-proof runs, breaks each named function while
+// the entry's test runs: the test must fail.
 package conformance

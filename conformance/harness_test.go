@@ -154,6 +154,16 @@ func (h *harness) person(key string) service.Actor {
 	return actor
 }
 
+// createIntegration creates an integration of acme as ann.
+func (h *harness) createIntegration(in service.NewIntegration) service.IntegrationRecord {
+	h.t.Helper()
+	created, err := h.CreateIntegration(h.t.Context(), h.person("ann"), h.Acme.OrganizationID, in)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return created
+}
+
 // review makes cat review a work order in the console.
 func (h *harness) review(id string, approve bool) {
 	h.t.Helper()

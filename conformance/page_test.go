@@ -13,6 +13,7 @@ const pageHead = `# Conformance
 
 Every rule of the integration API's specification, with the function that implements it and the test that checks it.
 ` + "`make conformance`" + ` runs the tests and writes this page; do not edit it.
+` + "`make conformance-proof`" + ` breaks these functions one at a time and checks that each rule's test fails.
 
 Each test is a subtest of TestSpecification in ` + "`conformance/`" + `. Run one by the name in the table:
 ` + "`go test ./conformance -run 'TestSpecification/section_4/write_rule_7:'`" + ` (under ` + "`bin/devstack exec --no-temporal --`" + `).

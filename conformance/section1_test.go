@@ -12,6 +12,7 @@ import (
 	"millwright/mail"
 	"millwright/mail/mailtest"
 	"millwright/models"
+	"millwright/service"
 	"millwright/service/servicetest"
 )
 
@@ -27,13 +28,13 @@ var section1 = []rule{
 		defer func() { _ = response.Body.Close() }()
 		want(t, "the status", response.StatusCode, http.StatusOK)
 	}},
-	{item: "item 1, identity", words: "the caller is an integration of one organization, not a person", code: "service.(*Service).Admit", test: func(t *testing.T, h *harness) {
+	{item: "item 1, identity", words: "the caller is an integration of one organization, not a person", code: "service.(*Service).admitted", test: func(t *testing.T, h *harness) {
 		id := h.get("/me").Text("identity_id")
 		kind := servicetest.Value[string](h.Fixture, `SELECT kind FROM identities WHERE id = $1 AND organization_id = $2`, id, h.Acme.OrganizationID)
 		want(t, "the caller's kind", kind, "integration")
 		h.get("/people/"+id).Want(http.StatusNotFound, "not_found")
 	}},
-	{item: "item 2", words: "inventory, work orders, feedback, forms, answers, people and teams can be read", code: "api.(*API).operations", test: func(_ *testing.T, h *harness) {
+	{item: "item 2", words: "inventory, work orders, feedback, forms, answers, people and teams can be read", code: "service.list, service.(*Service).Answers", test: func(_ *testing.T, h *harness) {
 		answers := "/work-orders/" + h.workOrder(object{"form_id": h.ID("inspection")}) + "/answers"
 		for _, path := range []string{
 			"/locations", "/systems", "/equipment", "/sub-equipment", "/work-orders", "/issues", "/forms", answers, "/people", "/teams",
@@ -44,7 +45,7 @@ var section1 = []rule{
 	{item: "item 3, feedback", words: "clients create feedback", code: "service.(*Service).CreateFeedback", test: func(_ *testing.T, h *harness) {
 		h.feedback(nil).Want(http.StatusCreated, "")
 	}},
-	{item: "item 3, work orders", words: "and do everything with work orders, from creation to completion", code: "api.(*API).workOrderOperations", test: func(_ *testing.T, h *harness) {
+	{item: "item 3, work orders", words: "and do everything with work orders, from creation to completion", code: "service.(*Service).CreateWorkOrder, service.(*Service).changeWorkOrder", test: func(_ *testing.T, h *harness) {
 		id, other := h.workOrder(nil), h.workOrder(nil)
 		h.patch(id, object{"title": "Changed"}).Want(http.StatusOK, "")
 		h.assign(id, object{"assignees": h.ids("bob")}).Want(http.StatusOK, "")
@@ -107,7 +108,7 @@ var section1 = []rule{
 	}},
 	{item: "item 5, edit on a page", words: "a person who edits a work order on its page causes the same", code: "console.(*Console).editWorkOrder", test: wantEditPage},
 	{item: "item 5, answers on a page", words: "and so does one who answers it", code: "console.(*Console).answerWorkOrder", test: wantAnswersPage},
-	{item: "item 6, left out", words: "there are no time records, attachments or comments", code: "api.(*API).operations", test: func(t *testing.T, h *harness) {
+	{item: "item 6, left out", words: "there are no time records, attachments or comments", code: "api.(*API).unknownPath", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		for path := range h.openAPI()["paths"].(object) {
 			for _, word := range []string{"time", "attachment", "comment", "file", "hold"} {
@@ -118,10 +119,13 @@ var section1 = []rule{
 			h.post("/work-orders/"+id+"/"+part, object{}).Want(http.StatusNotFound, "not_found")
 		}
 	}},
-	{item: "item 6, hold", words: "and no operation puts a work order on hold", code: "api.(*API).workOrderOperations", test: func(_ *testing.T, h *harness) {
+	{item: "item 6, hold", words: "and no operation puts a work order on hold", code: "service.requirePerson", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		h.patch(id, object{"status": "on_hold"}).Want(http.StatusUnprocessableEntity, "validation_failed")
 		h.patch(id, object{"status": object{"code": "on_hold"}}).Want(http.StatusUnprocessableEntity, "validation_failed")
+		if _, err := h.HoldWorkOrder(t.Context(), h.Actor("erp"), service.Call{}, id); err == nil {
+			t.Error("an integration may put a work order on hold")
+		}
 		h.wantStatus(id, models.StatusOpen)
 	}},
 	{item: "item 7", words: "scopes and permissions limit what an integration sees", code: "api.requireScope, service.workOrderReadable", test: func(t *testing.T, h *harness) {
@@ -134,37 +138,30 @@ var section1 = []rule{
 		h.callWithScopes("inventory:read", http.MethodGet, "/work-orders", nil).Want(http.StatusForbidden, "insufficient_scope")
 	}},
 	{item: "item 8, page", words: "integrations are made on a page, by those with the permission", code: "console.(*Console).createIntegration", alone: true, test: wantIntegrationsPage},
-	{item: "item 8, step 1", words: "a new integration has a name, scopes and an organization definition", code: "service.(*Service).Import", test: func(t *testing.T, h *harness) {
-		imported, err := h.Import(t.Context(), []byte(`
-organization: {key: acme}
-integrations: [{key: made, name: Made here, scopes: ["work_orders:read"], organization_definition: org_incoming}]`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		made := imported.Integrations["made"]
+	{item: "item 8, step 1", words: "a new integration has a name, scopes and an organization definition", code: "service.(*Service).CreateIntegration", test: func(t *testing.T, h *harness) {
+		made := h.createIntegration(service.NewIntegration{
+			Name: "Made here", Scopes: []string{"work_orders:read"}, OrganizationDefinitionID: new(h.ID("org_incoming")),
+		})
 		row := servicetest.Value[string](h.Fixture, `SELECT n.name || ' ' || array_to_string(i.scopes, ' ') || ' ' || d.name FROM integrations i
 			JOIN identities n ON n.id = i.id JOIN organization_permission_definitions d ON d.id = i.organization_definition_id
-			WHERE i.client_id = $1`, made.ClientID)
+			WHERE i.id = $1`, made.ID)
 		want(t, "the integration", row, "Made here work_orders:read Incoming")
 	}},
-	{item: "item 8, step 2", words: "its client id and secret are shown when it is created, and work", code: "service.(*Service).Import", test: func(t *testing.T, h *harness) {
-		imported, err := h.Import(t.Context(), []byte(`
-organization: {key: acme}
-integrations: [{key: shown, name: Shown, scopes: ["work_orders:read"]}]`))
-		if err != nil {
-			t.Fatal(err)
-		}
+	{item: "item 8, step 2", words: "its client id and secret are shown when it is created, and work", code: "service.(*ormTx).insertIntegration", test: func(_ *testing.T, h *harness) {
+		shown := h.createIntegration(service.NewIntegration{Name: "Shown", Scopes: []string{"work_orders:read"}})
 		form := h.credentials("erp", "")
-		form.Set("client_id", imported.Integrations["shown"].ClientID)
-		form.Set("client_secret", imported.Integrations["shown"].ClientSecret)
+		form.Set("client_id", shown.ClientID)
+		form.Set("client_secret", shown.ClientSecret)
 		h.token(form).Want(http.StatusOK, "")
 	}},
-	{item: "item 8, step 3", words: "an assignment to any of three kinds of node gives it permissions there", code: "service.(*Service).Import", test: func(t *testing.T, h *harness) {
+	{item: "item 8, step 3", words: "an assignment to any of three kinds of node gives it permissions there", code: "service.(*Service).AssignIntegration", test: func(t *testing.T, h *harness) {
 		t.Cleanup(func() { h.Exec(`DELETE FROM assignments WHERE identity_id = $1`, h.ID("outsider")) })
 		h.As("outsider", http.MethodGet, "/equipment/"+h.ID("ahu1"), nil).Want(http.StatusNotFound, "not_found")
 		for path, node := range map[string]string{"/locations/": "roof", "/systems/": "hvac", "/equipment/": "ahu1"} {
 			h.Exec(`DELETE FROM assignments WHERE identity_id = $1`, h.ID("outsider"))
-			h.assignTo("outsider", h.ID(node), h.ID("full"))
+			if err := h.AssignIntegration(t.Context(), h.person("ann"), h.ID("outsider"), h.ID(node), h.ID("full")); err != nil {
+				t.Fatal(err)
+			}
 			h.As("outsider", http.MethodGet, path+h.ID(node), nil).Want(http.StatusOK, "")
 			h.As("outsider", http.MethodGet, "/locations/"+h.ID("annex"), nil).Want(http.StatusNotFound, "not_found")
 		}

@@ -45,7 +45,7 @@ var workOrderRecord = []rule{
 		want(t, "two ids are equal", first == second, false)
 		want(t, "the id of the record", h.read(first).Text("id"), first)
 	}},
-	{item: "work order field inventory_id", words: "its location, system or equipment; required to create it", code: "service.(*Service).CreateWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "work order field inventory_id", words: "its location, system or equipment; required to create it", code: "service.workOrderCreation.checkNames, service.workOrderCreation.checkKind", test: func(t *testing.T, h *harness) {
 		for _, node := range []string{"hq", "hvac", "ahu1"} {
 			want(t, node, h.create(object{"inventory_id": h.ID(node)}).Text("inventory_id"), h.ID(node))
 		}
@@ -78,7 +78,7 @@ var workOrderRecord = []rule{
 	field("target_date", "a time, shown in UTC", "models.Time.MarshalJSON", map[string]any{
 		"2026-03-05T12:00:00.000Z": "2026-03-05T14:00:00+02:00", "2026-03-05T12:00:00.250Z": "2026-03-05T12:00:00.25Z",
 	}, "tomorrow", "2026-03-05", 1772712000),
-	{item: "work order field form_id", words: "one of the listed forms", code: "service.(*Service).CreateWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "work order field form_id", words: "one of the listed forms", code: "service.workOrderCreation.checkNames", test: func(t *testing.T, h *harness) {
 		for _, id := range pageIDs(h.get("/forms").Want(http.StatusOK, "")) {
 			want(t, "form_id", h.create(object{"form_id": id}).Text("form_id"), id)
 		}
@@ -86,15 +86,15 @@ var workOrderRecord = []rule{
 			h.post("/work-orders", h.body(object{"form_id": id})).Want(http.StatusUnprocessableEntity, "validation_failed")
 		}
 	}},
-	roles("assignees", "identity ids of the workers", "service.(*Service).CreateWorkOrder"),
-	roles("consultants", "identity ids of the consultants", "service.(*Service).CreateWorkOrder"),
-	{item: "work order field consultants, none", words: "may be empty", code: "service.(*Service).CreateWorkOrder", test: func(t *testing.T, h *harness) {
+	roles("assignees", "identity ids of the workers", "service.(*tx).insertWorkOrder, service.candidates.checkKnown"),
+	roles("consultants", "identity ids of the consultants", "service.(*tx).insertWorkOrder, service.candidates.checkKnown"),
+	{item: "work order field consultants, none", words: "may be empty", code: "service.workOrderCreation.row", test: func(t *testing.T, h *harness) {
 		for _, fields := range []object{nil, {"consultants": []string{}}} {
 			consultants, isList := h.create(fields).Field("consultants").([]any)
 			want(t, "an empty list", isList && len(consultants) == 0, true)
 		}
 	}},
-	field("external_id", "the caller's own reference", "service.(*Service).CreateWorkOrder", map[string]any{"ERP/7781 ä": "ERP/7781 ä"}, 7, ""),
+	field("external_id", "the caller's own reference", "service.workOrderCreation.row", map[string]any{"ERP/7781 ä": "ERP/7781 ä"}, 7, ""),
 	{item: "work order field status", words: "a code and an English name", code: "models.WorkOrderStatus.Name", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		for _, step := range []struct {
@@ -129,7 +129,7 @@ var feedbackRecord = []rule{
 		want(t, "description", h.feedback(object{"description": "At night"}).Want(http.StatusCreated, "").Text("description"), "At night")
 		h.feedback(object{"description": 7}).Want(http.StatusUnprocessableEntity, "validation_failed")
 	}},
-	{item: "feedback field external_id", words: "unique: a second use is a conflict", code: "service.(*Service).CreateFeedback", test: func(t *testing.T, h *harness) {
+	{item: "feedback field external_id", words: "unique: a second use is a conflict", code: "service.feedbackCreation.check", test: func(t *testing.T, h *harness) {
 		want(t, "external_id", h.feedback(object{"external_id": "DESK-2"}).Want(http.StatusCreated, "").Text("external_id"), "DESK-2")
 		h.feedback(object{"external_id": "DESK-2", "subject": "Other"}).Want(http.StatusConflict, "external_id_taken")
 		h.feedback(object{"external_id": "DESK-3"}).Want(http.StatusCreated, "")
@@ -154,7 +154,7 @@ func value(kind, words, code, question string, accepted func(h *harness) []any, 
 }
 
 var answerInput = []rule{
-	{item: "answer field answers", words: "a list of objects with a question and a value", code: "service.(*Service).AnswerWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "answer field answers", words: "a list of objects with a question and a value", code: "service.(*workOrderChange).saveAnswers", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		h.answer(id, false, h.to("q_hours", 3), h.to("q_note", "Fine")).Want(http.StatusOK, "")
 		wantList(t, "answered", h.answered(id), h.ids("q_hours", "q_note")...)
@@ -220,7 +220,7 @@ var answerInput = []rule{
 }
 
 var identities = []rule{
-	{item: "identities 1", words: "a person, team, organization or integration, by its id", code: "service.(*Service).WorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "identities 1", words: "a person, team, organization or integration, by its id", code: "service.encodedPeople", test: func(t *testing.T, h *harness) {
 		keys := []string{"bob", "crew", "polar", "erp"}
 		made := h.create(object{"assignees": h.ids(keys...)})
 		wantList(t, "the workers", stringList(made, "assignees"), h.ids(keys...)...)

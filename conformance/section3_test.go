@@ -44,7 +44,7 @@ var section3 = []rule{
 		h.patch(id, object{"title": "A"}).Want(http.StatusOK, "")
 		h.wantEvents(id, "")
 	}},
-	{item: "row 1, condition", words: "it requires the permission to update", code: "service.(*Service).UpdateWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "row 1, condition", words: "it requires the permission to update", code: "service.(*workOrderActor).requireGrant", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		h.grant(t, allBut(models.GrantWorkOrdersUpdate)...)
 		h.patch(id, object{"title": "x"}).Want(http.StatusForbidden, "permission_denied")
@@ -57,7 +57,7 @@ var section3 = []rule{
 			wantList(t, "saved", h.answered(id), h.ID("q_hours"))
 		})
 	}},
-	{item: "row 2, condition", words: "a consultant's answers are rejected", code: "service.(*Service).AnswerWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "row 2, condition", words: "a consultant's answers are rejected", code: "service.(*workOrderActor).requireWorker", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"assignees": h.ids("bob"), "consultants": h.ids("erp")})
 		want(t, "the rule", h.answer(id, false).Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "not_assigned_as_worker")
 		h.wantStatus(id, models.StatusOpen)
@@ -70,7 +70,7 @@ var section3 = []rule{
 			h.wantEvents(id, "work_order.status_changed work_order.completed")
 		})
 	}},
-	{item: "row 3, condition", words: "only by a worker, and only when every required question has an answer", code: "service.(*Service).AnswerWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "row 3, condition", words: "only by a worker, and only when every required question has an answer", code: "service.(*workOrderActor).requireWorker, service.requireAnswers", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		want(t, "the rule", h.answer(id, true).Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "required_questions")
 		other := h.workOrder(object{"assignees": h.ids("bob")})
@@ -87,7 +87,7 @@ var section3 = []rule{
 			h.wantEvents(id, "work_order.status_changed work_order.sent_to_inspection")
 		})
 	}},
-	{item: "row 4, review", words: "no call ends the review", code: "api.(*API).workOrderOperations", test: func(_ *testing.T, h *harness) {
+	{item: "row 4, review", words: "no call ends the review", code: "models.WorkOrderStatus.Apply", test: func(_ *testing.T, h *harness) {
 		id := h.workOrderIn(models.StatusSentToInspection)
 		h.answer(id, true).Want(http.StatusUnprocessableEntity, "rule_violation")
 		for _, part := range []string{"review", "approve", "send-back", "inspection"} {
@@ -119,7 +119,7 @@ var section3 = []rule{
 			h.wantEvents(id, "work_order.status_changed work_order.cancelled")
 		})
 	}},
-	{item: "row 5, condition", words: "it requires the permission to delete", code: "service.(*Service).CancelWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "row 5, condition", words: "it requires the permission to delete", code: "service.(*workOrderActor).requireGrant", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		h.grant(t, allBut(models.GrantWorkOrdersDelete)...)
 		h.post("/work-orders/"+id+"/cancel", object{}).Want(http.StatusForbidden, "permission_denied")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"millwright/models"
+	"millwright/service"
 )
 
 var section4 = slices.Concat(conventions, operations, writeRules)
@@ -26,7 +27,7 @@ var conventions = []rule{
 		}
 		h.token(h.credentials("erp", "")).Want(http.StatusOK, "")
 	}},
-	{item: "convention 1, organization", words: "the token alone determines the organization", code: "service.(*Service).Admit", test: func(t *testing.T, h *harness) {
+	{item: "convention 1, organization", words: "the token alone determines the organization", code: "service.(*Service).admitted", test: func(t *testing.T, h *harness) {
 		for _, header := range []string{"X-Organization-Id", "Organization", "X-Organization", "Service-Organization-Id", "Host-Organization"} {
 			me := h.get("/me", header, h.Polar.OrganizationID).Want(http.StatusOK, "")
 			want(t, "with "+header, me.Text("organization", "id"), h.Acme.OrganizationID)
@@ -42,7 +43,7 @@ var conventions = []rule{
 			}
 		}
 	}},
-	{item: "convention 2", words: "a write sent again with its Idempotency-Key is made once", code: "service.(*Service).writeRecord", test: func(t *testing.T, h *harness) {
+	{item: "convention 2", words: "a write sent again with its Idempotency-Key is made once", code: "service.(*tx).queueStoredResponse", test: func(t *testing.T, h *harness) {
 		first := h.post("/work-orders", h.body(nil), "Idempotency-Key", "convention-2").Want(http.StatusCreated, "")
 		again := h.post("/work-orders", h.body(nil), "Idempotency-Key", "convention-2").Want(http.StatusCreated, "")
 		want(t, "the second response", string(again.Body), string(first.Body))
@@ -92,7 +93,7 @@ var conventions = []rule{
 		given := h.feedback(nil).Want(http.StatusCreated, "")
 		want(t, "new feedback", string(given.Body), string(h.get("/issues/"+given.Text("id")).Want(http.StatusOK, "").Body))
 	}},
-	{item: "convention 4, limit", words: "limit is the maximum number of records on a page", code: "service.(*Service).pageStart", test: func(t *testing.T, h *harness) {
+	{item: "convention 4, limit", words: "limit is the maximum number of records on a page", code: "service.encodePage", test: func(t *testing.T, h *harness) {
 		for range 3 {
 			h.workOrder(nil)
 		}
@@ -265,30 +266,34 @@ var operations = []rule{
 }
 
 var writeRules = []rule{
-	{item: "write rule 1", words: "feedback requires the node's permission to create it", code: "service.(*Service).CreateFeedback", test: func(t *testing.T, h *harness) {
+	{item: "write rule 1", words: "feedback requires the node's permission to create it", code: "service.feedbackCreation.check", test: func(t *testing.T, h *harness) {
 		h.grant(t, allBut(models.GrantFeedbackCreate)...)
 		h.feedback(nil).Want(http.StatusForbidden, "permission_denied")
 		h.grant(t, models.GrantFeedbackCreate)
 		h.feedback(nil).Want(http.StatusCreated, "")
 	}},
-	{item: "write rule 2, permission", words: "a work order requires the node's permission to create it", code: "service.(*Service).CreateWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "write rule 2, permission", words: "a work order requires the node's permission to create it", code: "service.workOrderCreation.requireGrant", test: func(t *testing.T, h *harness) {
 		h.grant(t, allBut(models.GrantWorkOrdersCreate)...)
 		h.post("/work-orders", h.body(nil)).Want(http.StatusForbidden, "permission_denied")
 		h.grant(t, models.GrantWorkOrdersCreate)
 		h.post("/work-orders", h.body(nil)).Want(http.StatusCreated, "")
 	}},
-	{item: "write rule 2, plan", words: "and a plan with manual work orders", code: "service.(*Service).CreateWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "write rule 2, plan", words: "and a plan with manual work orders", code: "service.workOrderCreation.requirePlan", test: func(t *testing.T, h *harness) {
 		h.changeUntilEnd(t, `UPDATE plans SET manual_work_orders = false WHERE organization_id = $1`,
 			`UPDATE plans SET manual_work_orders = true WHERE organization_id = $1`, h.Acme.OrganizationID)
 		h.post("/work-orders", h.body(nil)).Want(http.StatusForbidden, "plan_restricted")
 		h.feedback(nil).Want(http.StatusCreated, "")
 	}},
-	{item: "write rule 2, priority", words: "priority is one of four values", code: "api.newWorkOrder.workOrder", test: func(t *testing.T, h *harness) {
+	{item: "write rule 2, priority", words: "priority is one of four values", code: "service.checkPriority", test: func(t *testing.T, h *harness) {
 		for _, priority := range []string{"none", "low", "medium", "high"} {
 			want(t, "priority", h.create(object{"priority": priority}).Text("priority"), priority)
 		}
 		for _, priority := range []any{"urgent", "High", "", 1} {
 			h.post("/work-orders", h.body(object{"priority": priority})).Want(http.StatusUnprocessableEntity, "validation_failed")
+		}
+		in := service.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "x", Priority: "urgent", Assignees: h.ids("erp")}
+		if _, err := h.CreateWorkOrder(t.Context(), h.Actor("erp"), service.Call{}, in); models.CodeOf(err) != models.CodeValidationFailed {
+			t.Errorf("with another priority, without the API's schema: %v", err)
 		}
 	}},
 	{item: "write rule 2, form", words: "the form belongs to the organization", code: "service.workOrderCreation.checkNames", test: func(t *testing.T, h *harness) {
@@ -296,7 +301,7 @@ var writeRules = []rule{
 		want(t, "form_id", h.create(object{"form_id": forms[0]}).Text("form_id"), h.ID("inspection"))
 		h.post("/work-orders", h.body(object{"form_id": "frm_00000000000000000000000000"})).Want(http.StatusUnprocessableEntity, "validation_failed")
 	}},
-	{item: "write rule 3, connected", words: "workers and consultants are connected to the node", code: "service.candidates.check", test: func(t *testing.T, h *harness) {
+	{item: "write rule 3, connected", words: "workers and consultants are connected to the node", code: "service.candidates.checkRules", test: func(t *testing.T, h *harness) {
 		for what, key := range map[string]string{
 			"a person assigned above": "bob", "a team assigned above": "crew", "a member of such a team": "dan",
 			"an organization assigned there": "polar", "an integration assigned above": "creator", "the integration itself": "erp",
@@ -311,7 +316,7 @@ var writeRules = []rule{
 		}
 		h.assign(h.workOrder(nil), object{"assignees": h.ids("zed")}).Want(http.StatusUnprocessableEntity, "rule_violation")
 	}},
-	{item: "write rule 3, itself", words: "the integration may name itself without an assignment there", code: "service.candidates.check", test: func(t *testing.T, h *harness) {
+	{item: "write rule 3, itself", words: "the integration may name itself without an assignment there", code: "service.candidates.checkRules", test: func(t *testing.T, h *harness) {
 		// It has permissions there through its organization only.
 		h.assignTo("acme", h.ID("annex"), h.ID("full"))
 		t.Cleanup(func() { h.Exec(`DELETE FROM assignments WHERE identity_id = $1`, h.ID("acme")) })
@@ -339,7 +344,7 @@ var writeRules = []rule{
 			want(t, "the rule", response.Text("rule"), "status")
 		})
 	}},
-	{item: "write rule 4, permission", words: "and with the node's permission to update", code: "service.(*Service).UpdateWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "write rule 4, permission", words: "and with the node's permission to update", code: "service.(*workOrderActor).requireGrant", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		h.grant(t, allBut(models.GrantWorkOrdersUpdate)...)
 		h.patch(id, object{"title": "x"}).Want(http.StatusForbidden, "permission_denied")
@@ -355,13 +360,13 @@ var writeRules = []rule{
 		h.assign(id, object{"assignees": h.ids("dan")}).Want(http.StatusOK, "")
 		h.remove(id, "bob").Want(http.StatusOK, "")
 	}},
-	{item: "write rule 5, service company", words: "a service company forwards only to its own people", code: "service.(*workOrderActor).checkUnassign", test: func(t *testing.T, h *harness) {
+	{item: "write rule 5, service company", words: "a service company forwards only to its own people", code: "service.(*workOrderChange).queueCandidates", test: func(t *testing.T, h *harness) {
 		path := "/work-orders/" + h.workOrder(object{"assignees": h.ids("polar")}) + "/assignees"
 		h.As("dispatch", http.MethodPost, path, object{"assignees": h.ids("bob")}).Want(http.StatusUnprocessableEntity, "")
 		done := h.As("dispatch", http.MethodPost, path, object{"assignees": h.ids("pia")}).Want(http.StatusOK, "")
 		wantList(t, "the workers", stringList(done, "assignees"), h.ids("polar", "pia")...)
 	}},
-	{item: "write rule 6, permission", words: "cancelling requires the permission to delete", code: "service.(*Service).CancelWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "write rule 6, permission", words: "cancelling requires the permission to delete", code: "service.(*workOrderActor).requireGrant", test: func(t *testing.T, h *harness) {
 		path := "/work-orders/" + h.workOrder(nil) + "/cancel"
 		h.grant(t, allBut(models.GrantWorkOrdersDelete)...)
 		h.post(path, object{}).Want(http.StatusForbidden, "permission_denied")
@@ -415,7 +420,7 @@ var writeRules = []rule{
 		h.wantStatus(id, models.StatusOpen)
 		h.answer(id, true, h.required()...).Want(http.StatusOK, "")
 	}},
-	{item: "write rule 8, rejected", words: "a read-only organization accepts no new records and no changes", code: "service.(*Service).changeWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "write rule 8, rejected", words: "a read-only organization accepts no new records and no changes", code: "service.organizationState.requireWritable", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		h.readOnly(t)
 		h.post("/work-orders", h.body(nil)).Want(http.StatusForbidden, "read_only")
@@ -425,7 +430,7 @@ var writeRules = []rule{
 		h.post("/work-orders/"+id+"/cancel", object{}).Want(http.StatusForbidden, "read_only")
 		h.feedback(nil).Want(http.StatusForbidden, "read_only")
 	}},
-	{item: "write rule 8, allowed", words: "but answers and completion", code: "service.(*Service).AnswerWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "write rule 8, allowed", words: "but answers and completion", code: "service.organizationState.requireWritable", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		h.readOnly(t)
 		h.answer(id, false, h.to("q_hours", 12)).Want(http.StatusOK, "")

@@ -81,17 +81,17 @@ func invalidation(n, words, code, do, undo string) rule {
 const creatorSecret = "secret-of-the-creator-integration"
 
 var invalidations = []rule{
-	invalidation("1", "renewing the secret invalidates tokens immediately, on every server", "service.(*Service).Admit",
+	invalidation("1", "renewing the secret invalidates tokens immediately, on every server", "service.(*Service).admitted",
 		`UPDATE integrations SET secret_hash = sha256('new') WHERE id = $1`, `UPDATE integrations SET secret_hash = sha256('`+creatorSecret+`') WHERE id = $1`),
-	invalidation("2, off", "so does turning off the integration", "service.(*Service).Admit",
+	invalidation("2, off", "so does turning off the integration", "service.(*Service).admitted",
 		`UPDATE integrations SET enabled = false WHERE id = $1`, `UPDATE integrations SET enabled = true WHERE id = $1`),
-	invalidation("2, deleted", "and deleting it", "service.(*Service).Admit",
+	invalidation("2, deleted", "and deleting it", "service.(*Service).admitted",
 		`UPDATE integrations SET deleted_at = now() WHERE id = $1`, `UPDATE integrations SET deleted_at = NULL WHERE id = $1`),
-	invalidation("3", "and narrowing its scopes", "service.(*Service).Admit",
+	invalidation("3", "and narrowing its scopes", "service.(*Service).admitted",
 		`UPDATE integrations SET scopes = array_remove(scopes, 'issues:read') WHERE id = $1`, `UPDATE integrations SET scopes = '{work_orders:read,work_orders:write,issues:read,issues:write}' WHERE id = $1`),
-	invalidation("4", "and disabling it by the service", "service.(*Service).Admit",
+	invalidation("4", "and disabling it by the service", "service.(*Service).admitted",
 		`UPDATE integrations SET disabled_by_service = true WHERE id = $1`, `UPDATE integrations SET disabled_by_service = false WHERE id = $1`),
-	invalidation("5", "and a plan that loses the API", "service.(*Service).Admit",
+	invalidation("5", "and a plan that loses the API", "service.(*Service).admitted",
 		`UPDATE plans SET api = false WHERE organization_id = (SELECT organization_id FROM integrations WHERE id = $1)`,
 		`UPDATE plans SET api = true WHERE $1 <> ''`),
 }
@@ -115,24 +115,24 @@ func scope(name, words, code, method string, calls func(h *harness) []string) ru
 }
 
 var scopes = []rule{
-	scope("inventory:read", "opens the four levels of the inventory", "api.(*API).inventoryOperations", http.MethodGet, func(h *harness) []string {
+	scope("inventory:read", "opens the four levels of the inventory", "api.requireScope", http.MethodGet, func(h *harness) []string {
 		return []string{
 			"/locations", "/systems", "/equipment", "/sub-equipment", "/locations/" + h.ID("hq"), "/systems/" + h.ID("hvac"),
 			"/equipment/" + h.ID("ahu1"), "/sub-equipment/" + h.ID("fan1"),
 		}
 	}),
-	scope("work_orders:read", "opens work orders with status and assignees", "api.(*API).workOrderOperations", http.MethodGet, func(h *harness) []string {
+	scope("work_orders:read", "opens work orders with status and assignees", "api.requireScope", http.MethodGet, func(h *harness) []string {
 		return []string{"/work-orders", "/work-orders/" + h.workOrder(nil)}
 	}),
-	scope("work_orders:write", "opens every change of work orders", "api.(*API).workOrderOperations", http.MethodPost, func(h *harness) []string {
+	scope("work_orders:write", "opens every change of work orders", "api.requireScope", http.MethodPost, func(h *harness) []string {
 		path := "/work-orders/" + h.workOrder(nil)
 		return []string{"/work-orders {}", path + "/assignees {}", path + "/answers {}", path + "/cancel {}"}
 	}),
-	scope("issues:read", "opens feedback", "api.(*API).feedbackOperations", http.MethodGet, func(h *harness) []string {
+	scope("issues:read", "opens feedback", "api.requireScope", http.MethodGet, func(h *harness) []string {
 		return []string{"/issues", "/issues/" + h.feedback(nil).Text("id")}
 	}),
-	scope("issues:write", "opens the creation of feedback", "api.(*API).feedbackOperations", http.MethodPost, func(*harness) []string { return []string{"/issues {}"} }),
-	scope("forms:read", "opens forms and answers", "api.(*API).formOperations", http.MethodGet, func(h *harness) []string {
+	scope("issues:write", "opens the creation of feedback", "api.requireScope", http.MethodPost, func(*harness) []string { return []string{"/issues {}"} }),
+	scope("forms:read", "opens forms and answers", "api.requireScope", http.MethodGet, func(h *harness) []string {
 		return []string{"/forms", "/forms/" + h.ID("inspection"), "/work-orders/" + h.workOrder(nil) + "/answers"}
 	}),
 	{item: "scope files:read", words: "can be granted and opens nothing yet", code: "models.ScopesOf", test: func(t *testing.T, h *harness) {
@@ -145,7 +145,7 @@ var scopes = []rule{
 			}
 		}
 	}},
-	scope("people:read", "opens people and teams", "api.(*API).peopleOperations", http.MethodGet, func(h *harness) []string {
+	scope("people:read", "opens people and teams", "api.requireScope", http.MethodGet, func(h *harness) []string {
 		return []string{"/people", "/people/" + h.ID("ann"), "/teams", "/teams/" + h.ID("crew")}
 	}),
 }
@@ -159,7 +159,7 @@ var permissions = []rule{
 		h.As("reader", http.MethodPatch, path, object{}).Want(http.StatusForbidden, "insufficient_scope")          // neither
 		h.As("creator", http.MethodPatch, path, object{"title": "x"}).Want(http.StatusNotFound, "not_found")       // may create, but not read others'
 	}},
-	{item: "permission, below", words: "a definition applies below its node if it is set to", code: "service.(*listQuery).queueView", test: func(t *testing.T, h *harness) {
+	{item: "permission, below", words: "a definition applies below its node if it is set to", code: "service.(*Service).Node", test: func(t *testing.T, h *harness) {
 		h.setScopes(t, "reader", "inventory:read")
 		h.setScopes(t, "roofer", "inventory:read")
 		get := func(key, path, node string) int { return h.As(key, http.MethodGet, path+h.ID(node), nil).Status }
@@ -170,9 +170,11 @@ var permissions = []rule{
 		want(t, "at the node of a definition that does not apply below", get("roofer", "/locations/", "roof"), 200)
 		want(t, "below that node", get("roofer", "/systems/", "mast"), 404)
 	}},
-	{item: "permission 1", words: "inventory: nodes with any permission", code: "service.(*Service).Nodes", test: func(t *testing.T, h *harness) {
+	{item: "permission 1", words: "inventory: nodes with any permission", code: "service.(*Service).Nodes, service.(*Service).Node", test: func(t *testing.T, h *harness) {
 		h.get("/equipment/"+h.ID("ahu1")).Want(http.StatusOK, "")
 		h.get("/locations/"+h.ID("annex")).Want(http.StatusNotFound, "not_found")
+		locations := pageIDs(h.get("/locations?limit=200").Want(http.StatusOK, ""))
+		want(t, "listed", slices.Contains(locations, h.ID("hq")) && !slices.Contains(locations, h.ID("annex")), true)
 		h.grant(t, models.GrantFeedbackResolve) // any grant suffices
 		h.get("/equipment/"+h.ID("ahu1")).Want(http.StatusOK, "")
 		h.removeAssignment(t, "erp")
@@ -207,7 +209,7 @@ var permissions = []rule{
 		h.As("dispatch", http.MethodGet, other, nil).Want(http.StatusNotFound, "not_found")
 		h.As("back_office", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found") // without the permission
 	}},
-	{item: "permission 3", words: "feedback: what its node's permissions allow", code: "service.(*Service).Feedback", test: func(t *testing.T, h *harness) {
+	{item: "permission 3", words: "feedback: what its node's permissions allow", code: "service.onNode", test: func(t *testing.T, h *harness) {
 		id := h.feedback(nil).Want(http.StatusCreated, "").Text("id")
 		h.get("/issues/"+id).Want(http.StatusOK, "")
 		h.As("creator", http.MethodGet, "/issues/"+id, nil).Want(http.StatusNotFound, "not_found")

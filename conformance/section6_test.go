@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"millwright/models"
+	"millwright/service"
 	"millwright/webhook"
 )
 
@@ -43,11 +44,9 @@ var setup = []rule{
 		}
 	}},
 	{item: "setup 1, types", words: "an address subscribes to known event types", code: "service.checkEvents", test: func(t *testing.T, h *harness) {
-		_, err := h.Import(t.Context(), []byte(`
-organization: {key: acme}
-integrations: [{key: erp, webhooks: [{key: odd, url: "http://127.0.0.1:9/odd", events: [work_order.eaten]}]}]`))
-		if err == nil {
-			t.Error("an address with an unknown event type was accepted")
+		in := service.NewWebhook{URL: "http://127.0.0.1:9/odd", Events: []models.EventType{"work_order.eaten"}}
+		if _, err := h.CreateWebhook(t.Context(), h.person("ann"), h.ID("erp"), in); models.CodeOf(err) != models.CodeValidationFailed {
+			t.Errorf("an address with an unknown event type: %v", err)
 		}
 	}},
 	{item: "setup 2", words: "the signing secret is shown once and then sealed", code: "service.(*Vault).Seal", test: func(t *testing.T, h *harness) {
@@ -74,7 +73,7 @@ integrations: [{key: erp, webhooks: [{key: fresh_hook, url: "http://127.0.0.1:9/
 	}},
 	{item: "setup 3, page", words: "Send test on the address's page posts a ping and shows the response", code: "console.(*Console).testWebhook", alone: true, test: wantTestPage},
 	{item: "setup 3, deliveries", words: "each address lists its deliveries, which can be redelivered", code: "service.(*Service).Deliveries", test: wantDeliveriesList},
-	{item: "setup 4", words: "an integration has at most five addresses", code: "service.(*Service).CreateWebhook", test: func(t *testing.T, h *harness) { wantFiveAddresses(t, h, "hooked_6") }},
+	{item: "setup 4", words: "an integration has at most five addresses", code: "service.freeSlot", test: func(t *testing.T, h *harness) { wantFiveAddresses(t, h) }},
 }
 
 // eventType is a row of the table of event types: change makes a change that sends
@@ -362,13 +361,14 @@ var deliveries = []rule{
 		h.attempt("erp_hook", first, 500)
 		want(t, "the event's id", h.dueRetry("erp_hook", first.DeliveryID).EventID, first.EventID)
 	}},
-	{item: "delivery 2", words: "a record's events are sent in the order of its changes", code: "service.(*Service).ClaimPending", test: func(_ *testing.T, h *harness) {
+	{item: "delivery 2", words: "a record's events are sent in the order of its changes", code: "activities.(*window).next", alone: true, test: func(_ *testing.T, h *harness) {
 		h.forgetDeliveries()
 		id := h.workOrder(nil)
 		h.patch(id, object{"title": "Other"}).Want(http.StatusOK, "")
 		h.assign(id, object{"assignees": h.ids("bob")}).Want(http.StatusOK, "")
 		h.answer(id, true).Want(http.StatusOK, "")
-		h.wantEvents(id, "work_order.created work_order.updated work_order.assignees_changed work_order.status_changed work_order.completed")
+		other := h.workOrder(nil)
+		h.wantSentInOrder(id, other, "work_order.created work_order.updated work_order.assignees_changed work_order.status_changed work_order.completed")
 	}},
 	{item: "delivery 3, schedule", words: "seven retries on schedule, then the delivery fails", code: "models.RetrySchedule.After", alone: true, test: wantSchedule},
 	{item: "delivery 3, redelivery", words: "a failed delivery can be sent again", code: "service.(*Service).RequeueDelivery", test: func(t *testing.T, h *harness) {

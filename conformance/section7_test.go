@@ -8,10 +8,10 @@ import (
 )
 
 var section7 = []rule{
-	tokenFailure("401 invalid_client, unknown", "token request of an unknown client", "service.(*Service).IssueToken", 401, "invalid_client", func(h *harness) string {
+	tokenFailure("401 invalid_client, unknown", "token request of an unknown client", "service.(*Service).authenticate", 401, "invalid_client", func(h *harness) string {
 		return strings.Replace(h.credentials("erp", "").Encode(), "cli_erp", "cli_nobody_knows", 1)
 	}),
-	tokenFailure("401 invalid_client, secret", "or with a wrong secret", "service.(*Service).IssueToken", 401, "invalid_client", func(h *harness) string {
+	tokenFailure("401 invalid_client, secret", "or with a wrong secret", "service.(*Service).authenticate", 401, "invalid_client", func(h *harness) string {
 		return strings.Replace(h.credentials("erp", "").Encode(), "secret-of-the-erp", "secret-of-the-ape", 1)
 	}),
 	unauthorized("off", "token request of an integration that is off", "service.(*Service).IssueToken",
@@ -32,7 +32,7 @@ var section7 = []rule{
 		h.Clock.Advance(time.Hour)
 		h.get("/me").Want(http.StatusUnauthorized, "invalid_token")
 	}},
-	{item: "401, invalidated", words: "a call with an invalidated token", code: "service.(*Service).Admit", test: func(t *testing.T, h *harness) {
+	{item: "401, invalidated", words: "a call with an invalidated token", code: "service.(*Service).admitted", test: func(t *testing.T, h *harness) {
 		h.get("/me").Want(http.StatusOK, "")
 		h.changeUntilEnd(t, `UPDATE integrations SET enabled = false WHERE id = $1`, `UPDATE integrations SET enabled = true WHERE id = $1`, h.ID("erp"))
 		response := h.get("/me").Want(http.StatusUnauthorized, "invalid_token")
@@ -48,7 +48,7 @@ var section7 = []rule{
 		}
 		h.patch("wo_00000000000000000000000000", object{"title": "x"}).Want(http.StatusNotFound, "not_found")
 	}},
-	{item: "409", words: "feedback with an external_id that is taken", code: "service.(*Service).CreateFeedback", test: func(_ *testing.T, h *harness) {
+	{item: "409", words: "feedback with an external_id that is taken", code: "service.feedbackCreation.check", test: func(_ *testing.T, h *harness) {
 		h.feedback(object{"external_id": "TAKEN-7"}).Want(http.StatusCreated, "")
 		h.feedback(object{"external_id": "TAKEN-7"}).Want(http.StatusConflict, "external_id_taken")
 	}},
@@ -57,14 +57,14 @@ var section7 = []rule{
 		response := h.answer(id, true).Want(http.StatusUnprocessableEntity, "rule_violation")
 		wantList(t, "the questions", stringList(response, "question_ids"), h.ids("q_state", "q_hours")...)
 	}},
-	{item: "403 read_only", words: "creating or changing in a read-only organization", code: "service.(*Service).changeWorkOrder", test: func(t *testing.T, h *harness) {
+	{item: "403 read_only", words: "creating or changing in a read-only organization", code: "service.organizationState.requireWritable", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(nil)
 		h.readOnly(t)
 		h.post("/work-orders", h.body(nil)).Want(http.StatusForbidden, "read_only")
 		h.patch(id, object{"title": "x"}).Want(http.StatusForbidden, "read_only")
 		h.read(id)
 	}},
-	{item: "429 rate_limited", words: "one call too many in a minute, with Retry-After", code: "service.(*Service).Admit", alone: true, test: func(t *testing.T, h *harness) {
+	{item: "429 rate_limited", words: "one call too many in a minute, with Retry-After", code: "service.Rate.Exceeded", alone: true, test: func(t *testing.T, h *harness) {
 		h.limit(t, 2)
 		h.get("/me").Want(http.StatusOK, "")
 		h.get("/me").Want(http.StatusOK, "")

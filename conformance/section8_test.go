@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"millwright/models"
+	"millwright/service"
 	"millwright/webhook"
 )
 
@@ -19,7 +21,7 @@ var section8 = []rule{
 		h.Clock.Advance(time.Second)
 		h.get("/me").Want(http.StatusUnauthorized, "invalid_token")
 	}},
-	{item: "webhook addresses", words: "5 per integration", code: "service.(*Service).CreateWebhook", test: func(t *testing.T, h *harness) { wantFiveAddresses(t, h, "hooked_8") }},
+	{item: "webhook addresses", words: "5 per integration", code: "service.freeSlot", test: func(t *testing.T, h *harness) { wantFiveAddresses(t, h) }},
 	{item: "receiver response time", words: "10 seconds by default; the limit ends an attempt", code: "webhook.(*Client).Post", test: func(t *testing.T, _ *harness) {
 		wantReceiverTimeout(t)
 	}},
@@ -30,7 +32,7 @@ var section8 = []rule{
 	{item: "delivery attempts", words: "8, with waits of 1, 5 and 30 minutes, 2, 6, 12 and 24 hours", code: "models.RetrySchedule.After", alone: true, test: wantSchedule},
 	{item: "address turned off", words: "after 3 days without success and a final failure", code: "service.(*Service).TurnOffIfUnsuccessful", alone: true, test: wantShutOff},
 	{item: "event retention", words: "events are removed after 30 days", code: "service.(*Service).RemoveExpired", alone: true, test: wantRetention},
-	{item: "plan, calls", words: "the plan sets an integration's calls per minute", code: "service.(*Service).Admit", test: func(t *testing.T, h *harness) {
+	{item: "plan, calls", words: "the plan sets an integration's calls per minute", code: "service.(*Service).admitted", test: func(t *testing.T, h *harness) {
 		for _, limit := range []int{7, 8} {
 			h.limit(t, limit)
 			me := h.get("/me")
@@ -40,17 +42,16 @@ var section8 = []rule{
 		h.As("reader", http.MethodGet, "/me", nil).Want(http.StatusOK, "")
 		want(t, "another integration's remaining", h.As("reader", http.MethodGet, "/me", nil).Header.Get("X-RateLimit-Remaining"), "6")
 	}},
-	{item: "plan, integrations", words: "the plan limits the number of integrations of an organization", code: "service.(*Service).CreateIntegration", test: func(t *testing.T, h *harness) {
+	{item: "plan, integrations", words: "the plan limits the number of integrations of an organization", code: "service.(*Service).CreateIntegration, service.(*ormTx).integrationRoom", test: func(t *testing.T, h *harness) {
 		h.changeUntilEnd(t, `UPDATE plans SET integrations = 5 WHERE organization_id = $1`, `UPDATE plans SET integrations = 10 WHERE organization_id = $1`, h.Acme.OrganizationID)
-		_, err := h.Import(t.Context(), []byte(`
-organization: {key: acme}
-integrations: [{key: sixth, name: Sixth, scopes: []}]
-`))
-		if err == nil || !strings.Contains(err.Error(), "the plan allows 5 integrations") {
+		sixth := service.NewIntegration{Name: "Sixth", Scopes: []string{"work_orders:read"}}
+		if _, err := h.CreateIntegration(t.Context(), h.person("ann"), h.Acme.OrganizationID, sixth); models.CodeOf(err) != models.CodePlanRestricted {
 			t.Errorf("a sixth integration although the plan has five: %v", err)
 		}
+		h.Exec(`UPDATE plans SET integrations = 50 WHERE organization_id = $1`, h.Acme.OrganizationID)
+		h.createIntegration(sixth)
 	}},
-	{item: "over the limit", words: "429 with Retry-After, and the count in the headers", code: "service.(*Service).Admit", test: func(t *testing.T, h *harness) {
+	{item: "over the limit", words: "429 with Retry-After, and the count in the headers", code: "service.Rate.Exceeded", test: func(t *testing.T, h *harness) {
 		h.Token("erp") // the token request counts against the client address
 		h.limit(t, 2)
 		for _, remaining := range []string{"1", "0"} {
@@ -65,12 +66,12 @@ integrations: [{key: sixth, name: Sixth, scopes: []}]
 }
 
 // wantFiveAddresses adds addresses to a new integration until it has too many.
-func wantFiveAddresses(t *testing.T, h *harness, key string) {
+func wantFiveAddresses(t *testing.T, h *harness) {
 	t.Helper()
+	integration := h.createIntegration(service.NewIntegration{Name: "Hooked", Scopes: []string{"work_orders:read"}}).ID
 	add := func(n int) error {
-		_, err := h.Import(t.Context(), fmt.Appendf(nil, `
-organization: {key: acme}
-integrations: [{key: %s, name: Hooked, scopes: ["work_orders:read"], webhooks: [{key: %s_%d, url: "http://127.0.0.1:9/%d", events: [ping]}]}]`, key, key, n, n))
+		in := service.NewWebhook{URL: fmt.Sprintf("http://127.0.0.1:9/%d", n), Events: []models.EventType{models.EventPing}}
+		_, err := h.CreateWebhook(t.Context(), h.person("ann"), integration, in)
 		return err
 	}
 	for n := 1; n <= 5; n++ {
@@ -81,5 +82,5 @@ integrations: [{key: %s, name: Hooked, scopes: ["work_orders:read"], webhooks: [
 	if err := add(6); err == nil || !strings.Contains(err.Error(), "at most 5") {
 		t.Errorf("address 6: %v, want an error with the limit", err)
 	}
-	want(t, "addresses", h.count(`SELECT count(*) FROM webhooks h JOIN import_keys k ON k.id = h.integration_id WHERE k.key = $1`, key), 5)
+	want(t, "addresses", h.count(`SELECT count(*) FROM webhooks WHERE integration_id = $1`, integration), 5)
 }

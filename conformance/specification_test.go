@@ -26,6 +26,11 @@ type rule struct {
 	notYet string
 }
 
+// functions returns the names of the functions that implement the rule.
+func (r rule) functions() []string {
+	return strings.FieldsFunc(r.code, func(c rune) bool { return c == ',' || c == ' ' })
+}
+
 // sections are the sections of the specification, in order.
 var sections = []struct {
 	number string
@@ -62,15 +67,16 @@ func TestSpecification(t *testing.T) {
 				}
 				passed := t.Run(r.name(), func(t *testing.T) {
 					results[s.number][r.item] = fails
-					if r.alone {
-						r.test(t, newHarness(t))
-						return
-					}
-					shared.now = t
-					if h == nil {
+					current := h
+					switch shared.now = t; {
+					case r.alone:
+						current = newHarness(t)
+					case h == nil:
 						h = newHarness(shared)
+						current = h
 					}
-					r.test(t, h)
+					breakFromNowOn(t)
+					r.test(t, current)
 				})
 				if results[s.number][r.item] == "" {
 					complete = false // excluded by -run

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -173,13 +174,46 @@ func (h *harness) sent(t *testing.T) received {
 	h.forgetDeliveries()
 	h.Exec(`UPDATE webhooks SET url = $2 WHERE id = $1`, h.ID("erp_hook"), server.URL+"/erp")
 	h.patch(h.workOrder(nil), object{"title": "Renamed since"}).Want(http.StatusOK, "")
-	h.dispatch(t, "erp_hook")
+	h.dispatch("erp_hook")
 	if len(arrived) != 2 {
 		t.Fatalf("%d deliveries arrived, want 2", len(arrived))
 	}
 	got := <-arrived
 	h.arrived = &got
 	return got
+}
+
+// wantSentInOrder delivers the pending events of two work orders to a receiver that
+// responds to the first event of the one only when the other's arrives. Until then the
+// one's next event must not arrive.
+func (h *harness) wantSentInOrder(one, other, types string) {
+	h.t.Helper()
+	var mu sync.Mutex
+	var sent []string
+	sending, otherArrived := false, make(chan struct{})
+	server := receiver(h.t, func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if !strings.Contains(string(body), one) {
+			close(otherArrived)
+			return
+		}
+		mu.Lock()
+		if sending {
+			h.t.Errorf("%s arrives during the attempt at the event before it", r.Header.Get("Service-Event-Type"))
+		}
+		first := len(sent) == 0
+		sent, sending = append(sent, r.Header.Get("Service-Event-Type")), true
+		mu.Unlock()
+		if first {
+			<-otherArrived
+		}
+		mu.Lock()
+		sending = false
+		mu.Unlock()
+	})
+	h.Exec(`UPDATE webhooks SET url = $2 WHERE id = $1`, h.ID("erp_hook"), server.URL)
+	h.dispatch("erp_hook")
+	want(h.t, "the events", strings.Join(sent, " "), types)
 }
 
 // client returns the real client, which may also call local receivers.
@@ -190,8 +224,8 @@ func client(timeout time.Duration) *webhook.Client {
 }
 
 // dispatch runs the dispatcher of an address.
-func (h *harness) dispatch(t *testing.T, hook string) {
-	t.Helper()
+func (h *harness) dispatch(hook string) {
+	h.t.Helper()
 	post := client(0)
 	defer post.Close()
 	dispatcher := &activities.Dispatcher{
@@ -203,7 +237,7 @@ func (h *harness) dispatch(t *testing.T, hook string) {
 	env := suite.NewTestActivityEnvironment()
 	dispatcher.Register(env)
 	if _, err := env.ExecuteActivity(dispatcher.DispatchPending, h.ID(hook)); err != nil {
-		t.Fatal(err)
+		h.t.Fatal(err)
 	}
 }
 
@@ -339,7 +373,7 @@ func wantStale(t *testing.T) {
 }
 
 // receiver starts a local webhook receiver.
-func receiver(t *testing.T, handler http.HandlerFunc) *httptest.Server {
+func receiver(t testing.TB, handler http.HandlerFunc) *httptest.Server {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	return server
