@@ -15,14 +15,17 @@ ifeq ($(shell git rev-parse --quiet --verify HEAD 2>/dev/null),)
   export GOFLAGS := $(strip $(GOFLAGS) -buildvcs=false)
 endif
 
-# Not in tools/go.mod, because it and golangci-lint need different dependencies.
+# Not in tools/go.mod, because they and golangci-lint need different dependencies.
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
+CYCLONEDX   := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
+
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
 .PHONY: help
 help: ## List the targets and variables
 	@echo 'Usage: make TARGET [VARIABLE=value ...]'
 	@echo
-	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo 'Variables for test and fuzz:'
 	@echo '  PKG              the packages of the product to test (./...)'
@@ -115,6 +118,11 @@ test-dev: bin/devstack ## ... only dev/
 conformance: bin/devstack ## Test the product against the specification, rule by rule; writes docs/conformance.md
 	bin/devstack exec --no-temporal -- go test $(RACE) -count=1 ./conformance -run TestSpecification -args -write ../docs/conformance.md
 
+# Without the race detector, since it runs each rule's test at least twice.
+.PHONY: conformance-proof
+conformance-proof: bin/devstack ## Break the functions that the rules name, one at a time: each rule's test must fail; takes about ten minutes
+	bin/devstack exec --no-temporal -- go test -count=1 -timeout 2h -v ./conformance -run '^TestProof$$' $(TESTFLAGS) -args -proof
+
 .PHONY: screenshots
 screenshots: bin/devstack ## Take the pictures of the console in docs/console again (needs Chromium)
 	CONSOLE_DOCS="$$PWD/docs/console" bin/devstack exec --no-temporal -- go test ./console -count=1 -run '^TestPagesOfTheDemo$$'
@@ -145,7 +153,7 @@ soak: bin/devstack ## Before a release: the service for an hour under a steady l
 
 .PHONY: lint
 lint: ## Run all of the following checks on both modules
-	@$(MAKE) --keep-going lint-words lint-product lint-dev lint-workflows lint-modules lint-generated lint-openapi lint-examples lint-deploy
+	@$(MAKE) --keep-going lint-words lint-product lint-dev lint-workflows lint-modules lint-generated lint-openapi lint-examples lint-deploy lint-module-path
 
 # Skips other projects' files, recorded output, and the clients, which are generated
 # from the OpenAPI document.
@@ -219,7 +227,7 @@ lint-generated: ## ... that the generated files are up to date
 	(cd "$$copies" && diff -ru as-is generated) || \
 	{ echo 'Generated files are out of date, or cannot be generated: run make generate.' >&2; exit 1; }
 
-# Compares with the document of the last release, which openapi-released keeps.
+# Compares with the document of the last release, which release keeps.
 # Before the first release the check passes. oasdiff only warns about fields that
 # are removed from a response or a webhook; here they fail the check too.
 .PHONY: lint-openapi
@@ -233,9 +241,10 @@ lint-openapi: bin/oasdiff ## ... that the API is compatible with clients of the 
 		bin/oasdiff breaking --fail-on WARN "$$documents/released.json" "$$documents/now.json"; \
 	fi
 
-.PHONY: openapi-released
-openapi-released: ## At a release: keep the API's document for later runs of lint-openapi
-	cp api/openapi.json docs/openapi-released.json
+# It compiles the whole product under another path.
+.PHONY: lint-module-path
+lint-module-path: ## ... that module-path gives all modules a path under which they build
+	cd tools && go test ./modulepath
 
 .PHONY: fmt
 fmt: bin/golangci-lint ## Format the code as lint requires
@@ -247,6 +256,37 @@ vuln: ## Check the dependencies for known vulnerabilities (needs vuln.go.dev; no
 	@GOBIN="$(CURDIR)/bin" go install $(GOVULNCHECK)
 	@for module in . dev; do (cd $$module && $(CURDIR)/bin/govulncheck ./...) || { status=$$?; \
 		[ $$status != 3 ] || exit 3; echo "The dependencies of $$module are not checked."; }; done
+
+## Releasing
+
+# The version is that of the tag, as Go embeds it in the program. Without a tag on the
+# commit, or with changes in the checkout, it is a snapshot, which keeps no document.
+.PHONY: release
+release: bin/cyclonedx-gomod ## At a tag: build archives, checksums and SBOMs into dist/, and keep the API's document (docs/releasing.md)
+	@rm -rf dist && mkdir dist && \
+	CGO_ENABLED=0 go build -buildvcs=true -trimpath -ldflags='-s -w' -o bin/millwright ./cmd/millwright && \
+	version="$$(bin/millwright --version)" && version="$${version##* }" && \
+	for platform in $(PLATFORMS); do \
+		name="millwright_$${version}_$${platform%/*}_$${platform#*/}" && echo "$$name" && \
+		CGO_ENABLED=0 GOOS="$${platform%/*}" GOARCH="$${platform#*/}" go build -buildvcs=true -trimpath -ldflags='-s -w' -o "dist/$$name/millwright" ./cmd/millwright && \
+		bin/cyclonedx-gomod bin -json -std -version "v$$version" -output "dist/$$name.cdx.json" "dist/$$name/millwright" && \
+		git archive --prefix="$$name/" --add-file="dist/$$name/millwright" -o "dist/$$name.tar.gz" HEAD $$(git ls-files LICENSE) CHANGELOG.md deploy/systemd && \
+		rm -r "dist/$$name" || exit; \
+	done && \
+	cp api/openapi.json "dist/millwright_$${version}_openapi.json" && \
+	(cd dist && $$(command -v sha256sum || echo shasum -a 256) * >"millwright_$${version}_checksums.txt") && \
+	case "$$version" in \
+	*[-+]*) echo "A snapshot: $$version is not the version of a release." ;; \
+	*) cp api/openapi.json docs/openapi-released.json ;; \
+	esac
+
+.PHONY: module-path
+module-path: ## Give the module, dev/, the tools and the example the path under which you publish them: MODULE=github.com/OWNER/millwright
+	@cd tools && go run ./modulepath '$(MODULE)'
+
+bin/cyclonedx-gomod: Makefile
+	GOBIN="$(CURDIR)/bin" go install $(CYCLONEDX)
+	@touch $@
 
 # The tools of tools/go.mod are built once for each version. touch is needed because
 # go install does not update the time of an unchanged binary.

@@ -440,7 +440,7 @@ func TestTheImagesBuildHasAllPackages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./cmd/millwright")
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{slice $.ImportPath (len .Path)}}{{end}}{{end}}", "./cmd/millwright")
 	list.Dir = repository
 	packages, err := list.Output()
 	if err != nil {
@@ -448,7 +448,7 @@ func TestTheImagesBuildHasAllPackages(t *testing.T) {
 	}
 	found := 0
 	for path := range strings.Lines(string(packages)) {
-		folder, own := strings.CutPrefix(strings.TrimSpace(path), "millwright/")
+		folder, own := strings.CutPrefix(strings.TrimSpace(path), "/")
 		if !own {
 			continue
 		}
