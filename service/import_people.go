@@ -175,6 +175,23 @@ func (r *importRun) joinedWithPermissions() ([]string, error) {
 	return joined, err
 }
 
+// sharedSecrets reports whether the import changes who knows a secret of a stored integration or
+// what the integration may do, and returns the owners concerned.
+func (r *importRun) sharedSecrets() (changed bool, owners []string) {
+	for _, added := range r.integrations.rows {
+		stored, known := r.integrations.stored[added.id]
+		if known && (!bytes.Equal(stored.SecretHash, added.row.SecretHash) || !slices.Equal(stored.Owners, added.row.Owners) ||
+			!equalText(stored.OrganizationDefinitionID, added.row.OrganizationDefinitionID)) {
+			changed, owners = true, slices.Concat(owners, stored.Owners, added.row.Owners)
+		}
+	}
+	for _, added := range r.webhooks.rows {
+		stored, known := r.webhooks.stored[added.id]
+		changed = changed || known && !bytes.Equal(stored.SecretSealed, added.row.SecretSealed)
+	}
+	return changed, owners
+}
+
 // notifyAccess leaves one notice for the administrators if the import changes who may do what
 // or how people sign in, and one for each person concerned. If the e-mail address changes,
 // the person's is mailed to the former one. The first import of an organization tells no one.
@@ -208,23 +225,13 @@ func (r *importRun) notifyAccess() error {
 		}
 		people = append(people, held...)
 	}
-	for _, added := range r.integrations.rows {
-		stored, known := r.integrations.stored[added.id]
-		if known && !(bytes.Equal(stored.SecretHash, added.row.SecretHash) && slices.Equal(stored.Owners, added.row.Owners) &&
-			equalText(stored.OrganizationDefinitionID, added.row.OrganizationDefinitionID)) {
-			changed, people = true, append(append(people, stored.Owners...), added.row.Owners...)
-		}
-	}
-	for _, added := range r.webhooks.rows {
-		stored, known := r.webhooks.stored[added.id]
-		changed = changed || known && !bytes.Equal(stored.SecretSealed, added.row.SecretSealed)
-	}
+	shared, owners := r.sharedSecrets()
 	joined, err := r.joinedWithPermissions()
 	if err != nil {
 		return err
 	}
-	people = append(people, joined...)
-	if !changed && len(joined) == 0 {
+	people = slices.Concat(people, owners, joined)
+	if !changed && !shared && len(joined) == 0 {
 		return nil
 	}
 	id := r.result.OrganizationID
