@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -89,11 +90,7 @@ func (o *peerOptions) check(only string) error {
 func identifyPeerDelivery(request *http.Request, body []byte) (string, changeKey) {
 	id := peerID(body)
 	for _, values := range request.Header {
-		for _, value := range values {
-			if id == "" {
-				id = peerID([]byte(value))
-			}
-		}
+		id = cmp.Or(id, peerID([]byte(strings.Join(values, " "))))
 	}
 	return request.URL.Path + " " + id, changeKey{workOrder: id}
 }
