@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// consoleAim is how long a page may take to its first byte, for one caller, in 95 of 100
+// consoleAim limits a page's time to its first byte, for one caller, in 95 of 100
 // requests.
 type consoleAim struct {
 	name string

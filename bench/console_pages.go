@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// consolePages are the pages of the console, with those of part two for people who see all,
+// consolePages are the pages of the console, including part two's, for people who see all,
 // few and one of the nodes.
 func consolePages(found consoleRecords, now time.Time) []consolePage {
 	pages := append(organizationPages(found), deliveryPages(found, now)...)
@@ -119,7 +119,7 @@ func feedbackPages(found consoleRecords) []consolePage {
 	}), consolePage{name: "feedback", path: "/feedback/" + found.feedback, aim: aimRecord})
 }
 
-// inventoryPages are those of large parts of the inventory, and of who may do what there.
+// inventoryPages are the pages of large parts of the inventory, and of people's permissions there.
 func inventoryPages() []consolePage {
 	return []consolePage{
 		{name: "inventory: a level of 200", path: "/inventory?open=" + consoleBuilding, aim: aimLevel},
@@ -134,7 +134,7 @@ func inventoryPages() []consolePage {
 	}
 }
 
-// organizationPages are those of integrations, people, teams, forms and the log.
+// organizationPages are the pages of integrations, people, teams, forms and the log.
 func organizationPages(found consoleRecords) []consolePage {
 	address, integration := "/webhooks/"+found.webhook, "/integrations/"+found.integration
 	return []consolePage{

@@ -44,7 +44,7 @@ type installation struct {
 	name     string
 	dir      string
 	settings map[string]string
-	// apiSettings override settings for the api.
+	// apiSettings override settings of the API server.
 	apiSettings map[string]string
 	pool        *pgxpool.Pool
 	temporal    client.Client
@@ -137,7 +137,7 @@ func (b *bench) newDatabase(name string) string {
 var quiet = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
 
 // freeAddress returns a loopback address on which no program listens, and
-// reserves it until the bench ends. The port is below those of outgoing
+// reserves it until the bench ends. The port is below the ports of outgoing
 // connections; a UDP socket with its number reserves it, as in dev/process.
 func freeAddress(ctx context.Context) (string, error) {
 	var listen net.ListenConfig
@@ -192,7 +192,7 @@ func (in *installation) start(name string, own map[string]string) *process {
 	return p
 }
 
-// startWith creates the first organization, starts the api, and creates the work orders of
+// startWith creates the first organization, starts the API server, and creates the work orders of
 // the organization through it.
 func (in *installation) startWith(o organization, workOrders int) {
 	in.subscribe(o)

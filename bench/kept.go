@@ -60,7 +60,7 @@ func (in *installation) makePartitions(from, to time.Time) {
 	in.exec(`SELECT partitions.make($1, $2)`, from.UTC(), int(to.Sub(from)/day)+1)
 }
 
-// benchSizes reports the size of each table with its indexes, and those of the larger
+// benchSizes reports the size of each table with its indexes, and of the larger
 // indexes. Partitions count as their table.
 func (in *installation) benchSizes() {
 	rows := must(in.pool.Query(in.ctx, string(must(sqlFiles.ReadFile("sql/sizes.sql")))))

@@ -105,7 +105,7 @@ func selected(list, name string) bool {
 	return list == "" || slices.Contains(strings.Split(list, ","), name)
 }
 
-// named reports whether a flag's list has a text that is in the name; an empty list has one
+// named reports whether a flag's list has a string that is in the name; an empty list has one
 // of every name.
 func named(list, name string) bool {
 	return list == "" || slices.ContainsFunc(strings.Split(list, ","), func(text string) bool { return strings.Contains(name, text) })

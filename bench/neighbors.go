@@ -17,11 +17,11 @@ const (
 	// quietShare is the part of the calls it could make alone that the quiet
 	// organization makes: less than its fair share next to one neighbor.
 	quietShare = 0.2
-	// quietLimit is how long the quiet organization waits for a response. A failed
+	// quietLimit limits the time that the quiet organization waits for a response. A failed
 	// call counts as one that took so long.
 	quietLimit = 5 * time.Second
-	// neighborConnections is the api's limit of connections, and clientConnections that
-	// of one address. Every pattern except idle sockets stays below both.
+	// neighborConnections is the API server's limit of connections, and clientConnections the
+	// limit of one address. Every pattern except idle sockets stays below both.
 	neighborConnections = 1000
 	clientConnections   = 600
 	quietAlone          = "quiet organization, alone"

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// outageRate is how many events a second go to a dead address.
+	// outageRate is the number of events a second for a dead address.
 	outageRate = 500
-	// rejectionTime is how long a dead address takes to reject a retry, so that several
+	// rejectionTime is the time that a dead address takes to reject a retry, so that several
 	// are in flight.
 	rejectionTime = 5 * time.Millisecond
-	// shownRetries is how many retrying deliveries of an address have a workflow.
+	// shownRetries is the number of an address's retrying deliveries that have a workflow.
 	shownRetries = 1000
 )
 
-// outage is a dead address of one organization, a healthy one of another, and those of a
+// outage is a dead address of one organization, a healthy one of another, and addresses of a
 // third, whose deliveries should not suffer.
 type outage struct {
 	*installation

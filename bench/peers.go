@@ -26,7 +26,7 @@ const (
 	peerPrefix = "millwrightbench"
 )
 
-// peerOptions say how to publish an event to another webhook system, which runs
+// peerOptions configure publishing an event to another webhook system, which runs
 // already and delivers to the bench's sink.
 type peerOptions struct {
 	url, body, sink, name string
@@ -50,7 +50,7 @@ func (h *headerFlags) Set(header string) error {
 
 func (o *peerOptions) define(flags *flag.FlagSet) {
 	flags.StringVar(&o.url, "peer", "", "the URL where another webhook system takes events by POST; it delivers them to -peer-sink")
-	flags.StringVar(&o.body, "peer-body", `{"id":"{id}"}`, "the event to publish, or @FILE with it; {id} becomes a text that the delivery must contain")
+	flags.StringVar(&o.body, "peer-body", `{"id":"{id}"}`, "the event to publish, or @FILE with it; {id} becomes a string that the delivery must contain")
 	flags.StringVar(&o.sink, "peer-sink", "127.0.0.1:9099", "where the bench receives the peer's deliveries")
 	flags.StringVar(&o.name, "peer-name", "peer", "the peer's name in the table")
 	flags.IntVar(&o.addresses, "peer-addresses", 1, "to how many addresses at the sink, each with its own path, the peer delivers an event; 1 to 5")

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// plantedTogether is how many numbers one transaction plants.
+	// plantedTogether is the number of rows that one transaction plants.
 	plantedTogether = 20_000
-	// planters is how many transactions plant concurrently.
+	// planters is the number of transactions that plant concurrently.
 	planters = 2
 )
 

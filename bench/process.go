@@ -11,7 +11,7 @@ import (
 )
 
 // process is a program of the product. Its log goes to a file, as in production, so
-// reading it costs nothing.
+// that nothing has to read it.
 type process struct {
 	name string
 	cmd  *exec.Cmd

@@ -33,7 +33,7 @@ type rejections struct {
 	// the wait.
 	accept atomic.Bool
 	wait   atomic.Int64
-	// total is how many were rejected, most how many there were at once.
+	// total counts the rejected requests, most the largest number at once.
 	total, inFlight, most atomic.Int64
 }
 

@@ -19,7 +19,7 @@ import (
 const (
 	// wakesEvery is the time between two creations of the quiet organization.
 	wakesEvery = 500 * time.Millisecond
-	// wakesWithin is how soon a new work order has its workflow and its mail, and
+	// wakesWithin is the aim for a new work order's workflow and mail, and
 	// wakesLimit how long the bench waits for either.
 	wakesWithin = 2 * time.Second
 	wakesLimit  = 10 * time.Second
@@ -91,7 +91,7 @@ func (w *wakes) starting(when string, run func()) {
 	w.add("work orders that still wait for their workflow then", float64(left), "")
 }
 
-// newWorkOrders is how long new work orders took from their response.
+// newWorkOrders is the time that new work orders took from their response.
 type newWorkOrders struct{ workflow, mail waits }
 
 func (n newWorkOrders) report(r *report, what string) {

@@ -51,7 +51,7 @@ func (c *caller) close() {
 
 func newReader(conn net.Conn) *bufio.Reader { return bufio.NewReaderSize(conn, 16<<10) }
 
-// use sets the token of the following calls, "" for none.
+// use sets the token of the following calls, "" to send none.
 func (c *caller) use(address, token string) {
 	c.head = "Host: " + address + "\r\n"
 	if token != "" {
@@ -60,7 +60,7 @@ func (c *caller) use(address, token string) {
 }
 
 // get makes a call and returns the body of its 200, valid until the next call. It accepts
-// no compressed responses, so figures of before the api compressed them stay comparable.
+// no compressed responses, so figures from before the API server compressed them stay comparable.
 func (c *caller) get(path string) ([]byte, error) {
 	c.request = fmt.Appendf(c.request[:0], "GET /v1%s HTTP/1.1\r\n%s\r\n", path, c.head)
 	return c.exchange(http.MethodGet, path, http.StatusOK)

@@ -15,7 +15,7 @@ import (
 // openWorkflows lists open workflows. It implements activities.WorkflowLister.
 type openWorkflows struct{ client client.Client }
 
-// openPage is how many workflows one call lists.
+// openPage limits the workflows that one call lists.
 const openPage = 1000
 
 // listed are the types and ids of the workflows of each kind.

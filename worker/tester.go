@@ -15,10 +15,10 @@ import (
 	"millwright/workflows"
 )
 
-// testTimeout is how long a Tester waits for a worker and the receiver.
+// testTimeout limits the time that a Tester waits for a worker and the receiver.
 const testTimeout = 25 * time.Second
 
-// ErrNoWorker says that no worker sent the test in time.
+// ErrNoWorker is the error if no worker process sent the test in time.
 var ErrNoWorker = errors.New("no worker sent it in time; is one running, and does Temporal respond?")
 
 // Tester has workers send tests to webhook addresses, by the updates of their workflows: the
@@ -26,7 +26,7 @@ var ErrNoWorker = errors.New("no worker sent it in time; is one running, and doe
 type Tester struct{ Client client.Client }
 
 // Send sends an event of the type to an address, once, and returns its id, by which the
-// service knows the response (service.WebhookTest). The target is that of MayTestWebhook or
+// service knows the response (service.WebhookTest). The target comes from MayTestWebhook or
 // BeginWebhookTest, which have checked that it may be sent. Errors: ErrNoWorker, and an
 // *models.Error with a sentence for people: rate_limited (one at a time, service.MaxTests in a
 // minute), unavailable.

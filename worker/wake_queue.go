@@ -10,7 +10,7 @@ import (
 // wake is a wake to send.
 type wake struct {
 	target service.WakeTarget
-	// parent is the span (W3C traceparent) in whose trace the workflow starts, "" for none.
+	// parent is the span (W3C traceparent) in whose trace the workflow starts, "" if there is none.
 	parent string
 	// told is the attempt that the wake of a delivery tells of, nil to load everything.
 	told *service.AttemptedDelivery
@@ -18,7 +18,7 @@ type wake struct {
 	since time.Time
 }
 
-// wakeKey identifies the workflow of a wake.
+// wakeKey identifies a wake's workflow.
 type wakeKey struct {
 	kind service.TargetKind
 	id   string

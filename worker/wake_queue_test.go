@@ -44,7 +44,7 @@ func TestQueueTakesTurnsBetweenOrganizations(t *testing.T) {
 		dropped   int
 	}{
 		"nothing":                               {10, "", "", 0},
-		"the most recent first":                 {10, "a1 a2 a3", "a3 a2 a1", 0},
+		"most recent first":                     {10, "a1 a2 a3", "a3 a2 a1", 0},
 		"one of each organization in turn":      {10, "a1 a2 a3 b1 c1 c2", "a3 b1 c2 a2 c1 a1", 0},
 		"one of each workflow":                  {10, "a1 b1 a1 b1 a1", "a1 b1", 0},
 		"a merged one is the most recent":       {10, "a1 a2 a3 a1", "a1 a3 a2", 0},

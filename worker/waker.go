@@ -35,7 +35,7 @@ const (
 	// one that has waited for maxWait: the sweep finds its work by then.
 	maxQueued = 20_000
 	maxWait   = time.Minute
-	// lowPriority is that of workflows that may wait: those that are started while more than
+	// lowPriority is for workflows that may wait: started while more than
 	// recordsAtHand others of their organization are queued, and by the sweep.
 	lowPriority = 5
 )
@@ -58,7 +58,7 @@ type Waker struct {
 
 // lane is a queue of wakes with its own senders. The Waker's lock guards it.
 type lane struct {
-	// pause is how long a sender of a busy lane pauses after a wake, as a multiple of its
+	// pause is the pause of a busy lane's sender after a wake, as a multiple of its
 	// duration.
 	pause   int
 	metrics *wakerMetrics
@@ -130,7 +130,7 @@ func (w *Waker) WakeIn(ctx context.Context, targets ...service.WakeTarget) {
 	}
 }
 
-// NotifyAttempts wakes the workflows of deliveries by a signal that tells of the attempt.
+// NotifyAttempts wakes delivery workflows by a signal with the attempt.
 // Of merged attempts the last is told, and a wake that tells nothing has the workflow load
 // everything.
 func (w *Waker) NotifyAttempts(deliveries ...service.AttemptedDelivery) {

@@ -579,7 +579,7 @@ func TestOutageAndItsEndAreLoggedOnce(t *testing.T) {
 			synctest.Wait()
 		}
 		if n := len(c.ids()); n != 300 {
-			t.Errorf("%d wakes were tried during the outage, want all 300", n)
+			t.Errorf("%d wakes were sent during the outage, want all 300", n)
 		}
 		checkLines(t, written.String(), "level=WARN")
 		mu.Lock()
@@ -591,19 +591,19 @@ func TestOutageAndItsEndAreLoggedOnce(t *testing.T) {
 		w.Stop(t.Context())
 		checkLines(t, written.String(), "level=WARN", "level=INFO")
 		if !strings.Contains(written.String(), "no connection to Temporal") {
-			t.Errorf("the log does not say why: %s", written.String())
+			t.Errorf("the log lacks the cause: %s", written.String())
 		}
 	})
 }
 
-// checkLines checks that each line of a log contains one of the texts, in order.
-func checkLines(t *testing.T, log string, texts ...string) {
+// checkLines checks that each line of a log contains one of the strings, in order.
+func checkLines(t *testing.T, log string, want ...string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(log), "\n")
-	if len(lines) != len(texts) {
-		t.Fatalf("%d lines in the log, want %d:\n%s", len(lines), len(texts), log)
+	if len(lines) != len(want) {
+		t.Fatalf("%d lines in the log, want %d:\n%s", len(lines), len(want), log)
 	}
-	for i, text := range texts {
+	for i, text := range want {
 		if !strings.Contains(lines[i], text) {
 			t.Errorf("line %d lacks %q: %s", i+1, text, lines[i])
 		}

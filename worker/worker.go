@@ -25,20 +25,20 @@ type Options struct {
 	Service   *service.Service
 	Waker     service.Waker
 	Sender    activities.Sender
-	// Mailer sends notices and sign-in links by e-mail; with nil notices stay in the app's inbox.
+	// Mailer sends notices and sign-in links by e-mail; with nil notices stay in the console's inbox.
 	Mailer activities.Mailer
-	// OperatorActions says that operators may act on records in Temporal.
+	// OperatorActions is true if operators may act on records in Temporal.
 	OperatorActions bool
-	// IdleTimeout is how long a dispatch waits for more after its last delivery.
+	// IdleTimeout is the time for which a dispatch waits for more after its last delivery.
 	IdleTimeout time.Duration
-	// SweepEvery is how often the sweep runs.
+	// SweepEvery is the sweep's interval.
 	SweepEvery time.Duration
 	// StopTimeout bounds how long Stop waits for running activities; longer than
 	// the time limit for receivers.
 	StopTimeout time.Duration
-	// ResponseLimit is how long an attempt at a delivery may take.
+	// ResponseLimit limits the time of an attempt at a delivery.
 	ResponseLimit time.Duration
-	// Deployment is the version as which the worker runs; the zero value for none.
+	// Deployment is the version as which the worker runs; the zero value if it is not versioned.
 	Deployment Version
 	// Instrumentation counts, logs and traces what activities do; it may be nil.
 	Instrumentation *activities.Instrumentation

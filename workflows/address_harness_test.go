@@ -37,7 +37,7 @@ var (
 // unless a test does something else.
 type addressHarness struct {
 	harness
-	// state is the address's row. Due says that a dispatch has something to do; a dispatch
+	// state is the address's row. Due is true if a dispatch has something to do; a dispatch
 	// clears it unless it leaves more.
 	state service.AddressState
 	// acts are the calls of other activities, with their arguments.
@@ -203,7 +203,7 @@ func (h *addressHarness) DispatchPending(_ context.Context, id string) (activiti
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if id != webhookID {
-		h.t.Errorf("deliveries of %q are dispatched, want those of %q", id, webhookID)
+		h.t.Errorf("deliveries of %q are dispatched, want %q's", id, webhookID)
 	}
 	h.dispatches = append(h.dispatches, h.now())
 	if len(h.dispatches) == maxCalls {

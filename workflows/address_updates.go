@@ -11,12 +11,12 @@ import (
 	"millwright/models"
 )
 
-// maxUpdate is how long a handler may take. The Temporal UI waits 20 seconds.
+// maxUpdate limits the time of a handler. The Temporal UI waits 20 seconds.
 const maxUpdate = 15 * time.Second
 
 // updates are the update handlers of a run.
 type updates struct {
-	// returned says that one may have returned in the task that is running.
+	// returned is true if one may have returned in the task that is running.
 	returned bool
 }
 
@@ -82,7 +82,7 @@ const (
 	addressEventType = "event_type"
 )
 
-// reasonMember decodes {"reason": a text}.
+// reasonMember decodes {"reason": a string}.
 func reasonMember(raw json.RawMessage) (string, error) {
 	members, err := textMembers(raw, addressReason)
 	return members[addressReason], err

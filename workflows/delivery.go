@@ -31,19 +31,19 @@ type DeliveryRun struct {
 	Shown shownDelivery `json:"shown,omitzero"`
 }
 
-// historyLimit is how many events a history may have before its workflow continues as
-// new when it is idle: a longer one costs more to replay.
+// historyLimit is the number of events after which an idle workflow continues as new: a
+// longer history costs more to replay.
 const historyLimit = 200
 
 const (
-	// attemptSlack is how much later than an attempt can take its timer ends.
+	// attemptSlack is added to the longest time of an attempt for its timer.
 	attemptSlack = 5 * time.Second
-	// overdueCheck is how often an overdue delivery is looked at again, at first.
+	// overdueCheck is the first interval at which an overdue delivery is looked at again.
 	overdueCheck = time.Minute
 	// maxOverdueCheck bounds that: each look at an overdue delivery doubles it.
 	maxOverdueCheck = time.Hour
-	// attemptPatience is how much longer than an attempt can take an operator's request waits
-	// for the dispatcher.
+	// attemptPatience is added to the longest time of an attempt for which an operator's
+	// request waits for the dispatcher.
 	attemptPatience = 3 * time.Second
 )
 
@@ -53,7 +53,7 @@ type delivery struct {
 	// shown is what the search attributes say, lastSignal the last attempt that a load covered.
 	shown      shownDelivery
 	lastSignal service.AttemptSignal
-	// overdue is how often the delivery was looked at since it was due.
+	// overdue counts the looks at the delivery since it was due.
 	overdue   int
 	cancelled workflow.Channel
 
@@ -177,7 +177,7 @@ func (d *delivery) timer() (wait time.Duration, summary string) {
 	}
 }
 
-// patience is how long an overdue delivery waits until it is looked at again.
+// patience is the time until an overdue delivery is looked at again.
 func (d *delivery) patience() time.Duration {
 	return min(overdueCheck<<min(max(0, d.overdue-1), 6), maxOverdueCheck)
 }
@@ -207,7 +207,7 @@ func (d *delivery) read(ctx workflow.Context, summary, activity string) error {
 }
 
 // beginLoad is called before a load. It returns a function that takes what was loaded,
-// unless that is older than what another load or an attempt has said meanwhile.
+// unless another load or an attempt has brought a newer state in between.
 func (d *delivery) beginLoad() (take func(activities.LoadedDelivery)) {
 	d.began++
 	number := d.began

@@ -17,10 +17,10 @@ import (
 	"millwright/service"
 )
 
-// retention is how long the test's event is kept (spec section 8).
+// retention is the time for which the test's event is kept (spec section 8).
 const retention = models.EventRetention
 
-// responseLimit is how long an attempt may take.
+// responseLimit limits the time of an attempt.
 const responseLimit = 10 * time.Second
 
 // deliveryActivities are the activities of the Delivery workflow, real and fake.
@@ -38,12 +38,12 @@ var _, _ deliveryActivities = (*activities.Deliveries)(nil), (*deliveryHarness)(
 // service.Attempt.NextStatus. The event and the failed first attempt are at 0.
 type deliveryHarness struct {
 	harness
-	// accepts says whether the receiver accepts the attempt of this number; nil never does.
+	// accepts reports whether the receiver accepts the attempt of this number; nil never does.
 	accepts func(number int) bool
 	// down says when the database is unreachable; nil is never.
 	down func(at time.Duration) bool
-	// asleep says that the dispatcher makes no attempts until its address is woken, stuck
-	// that it makes none, mute that its signals are lost.
+	// asleep is true if the dispatcher makes no attempts until its address is woken, stuck
+	// if it never makes one, mute if its signals are lost.
 	asleep, stuck, mute bool
 
 	row        service.DeliveryState

@@ -173,7 +173,7 @@ func TestStop(t *testing.T) {
 			h.wantAttempts("0s 1m 10m 11m")
 			h.wantClosed("11m", models.DeliveryDelivered)
 		})
-		t.Run(by+" after the last attempt changes nothing", func(t *testing.T) {
+		t.Run(by+" after the last attempt has no effect", func(t *testing.T) {
 			h := newDeliveryHarness(t)
 			stop(h, "60h")
 			h.run()
@@ -313,7 +313,7 @@ func TestWake(t *testing.T) {
 			}
 		}
 	})
-	t.Run("repeated changes nothing", func(t *testing.T) {
+	t.Run("repeated has no effect", func(t *testing.T) {
 		h := newDeliveryHarness(t)
 		h.signal(SignalWake, "1m 1m 1m 6m 6m 44h36m 44h36m")
 		h.run()

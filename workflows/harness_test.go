@@ -48,7 +48,7 @@ type harness struct {
 	planned  []plannedAction
 	// historyLength is the length of the history that the workflow sees.
 	historyLength int
-	// updated says that an update returned.
+	// updated is true once an update returned.
 	updated bool
 	// alwaysContinueAsNew makes Temporal suggest to continue as new after every step.
 	alwaysContinueAsNew bool

@@ -13,7 +13,7 @@ import (
 
 // HousekeepingRun is the argument of Housekeeping.
 type HousekeepingRun struct {
-	// For is how long the run keeps house.
+	// For is the duration of the run.
 	For time.Duration `json:"for"`
 }
 

@@ -92,7 +92,7 @@ func TestHousekeepingDetails(t *testing.T) {
 		t.Errorf("the details are %q", text)
 	}
 	if text := housekeepingDetails(service.RemovalResult{More: true}); !strings.Contains(text, "More rows have expired.") {
-		t.Errorf("the details do not say that there is more: %q", text)
+		t.Errorf("the details do not mention that there is more: %q", text)
 	}
 }
 

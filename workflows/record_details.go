@@ -36,7 +36,7 @@ func (w *recordWorkflow) details(status string, facts []string, update string) s
 	if w.cancelRequestedAt != nil {
 		lines = append(lines, "", fmt.Sprintf("**Cancellation of this workflow was requested at %s. It changed nothing.**", w.cancelRequestedAt))
 	}
-	lines = append(lines, "", "Request Cancellation changes nothing: use the update `"+update+"`.", "")
+	lines = append(lines, "", "Request Cancellation has no effect: use the update `"+update+"`.", "")
 	return strings.Join(lines, "\n")
 }
 

@@ -38,7 +38,7 @@ const (
 // recordUpdate is an update that acts on a record as a person.
 type recordUpdate struct {
 	name, description string
-	// members are those of the input; text is the one that the action keeps as its text.
+	// members are the members of the input; text is the one that the action stores as its text.
 	members []string
 	text    string
 	// activity acts.
@@ -47,7 +47,7 @@ type recordUpdate struct {
 
 var workOrderUpdates = []recordUpdate{
 	{
-		UpdateReview, `Review the work as a consultant. Input: {"decision": "approve" or "send_back", "comment": a text or "", "person": identity id}`,
+		UpdateReview, `Review the work as a consultant. Input: {"decision": "approve" or "send_back", "comment": a string or "", "person": identity id}`,
 		[]string{memberDecision, memberComment, memberPerson}, memberComment, activities.NameReviewWorkOrder,
 	},
 	{
@@ -59,7 +59,7 @@ var workOrderUpdates = []recordUpdate{
 		[]string{memberPerson}, "", activities.NameResumeWorkOrder,
 	},
 	{
-		UpdateCancel, `Cancel the work order. Input: {"reason": a text or "", "person": identity id}`,
+		UpdateCancel, `Cancel the work order. Input: {"reason": a string or "", "person": identity id}`,
 		[]string{memberReason, memberPerson}, memberReason, activities.NameCancelWorkOrder,
 	},
 }

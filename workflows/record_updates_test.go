@@ -190,7 +190,7 @@ func TestUpdatesOfTheWrongShapeAreRejected(t *testing.T) {
 		want         string
 	}{
 		{"no input", UpdateHold, nil, "The input is one JSON object with the members person."},
-		{"a text", UpdateHold, personID, "The input is one JSON object with the members person."},
+		{"a string", UpdateHold, personID, "The input is one JSON object with the members person."},
 		{"a list", UpdateHold, []string{personID}, "The input is one JSON object with the members person."},
 		{"no members", UpdateReview, input(`{}`), `The member "decision" is missing; the input has ` + reviewMembers + "."},
 		{"a missing member", UpdateReview, input(`{"decision": "approve", "person": %q}`, personID), `The member "comment" is missing; the input has ` + reviewMembers + "."},

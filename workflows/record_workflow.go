@@ -24,12 +24,12 @@ type recordWorkflow struct {
 	reloadSoon workflow.Future
 	cancelSoon workflow.CancelFunc
 	// cancelRequests is closed when the cancellation of the workflow is requested,
-	// which cancels nothing. cancelRequestedAt is nil before.
+	// which has no other effect. cancelRequestedAt is nil before.
 	cancelRequests    workflow.ReceiveChannel
 	cancelRequestedAt *models.Time
-	// transitions are those that this run loaded, the oldest first.
+	// transitions are the transitions that this run loaded, oldest first.
 	transitions []service.Transition
-	// mailPending says that a load found waiting notices while mail was being
+	// mailPending is true if a load found waiting notices while mail was being
 	// sent, which may have missed them.
 	mailPending bool
 	// loadedAt is the time of the last load, shownDetails what operators see.
@@ -129,7 +129,7 @@ func (w *recordWorkflow) idle(ctx workflow.Context) bool {
 	return !w.mail.running() && w.wakes.Len() == 0 && w.updated(ctx)
 }
 
-// reloadDelay is how long after an update the record is reloaded without a wake.
+// reloadDelay is the time after an update until the record is reloaded without a wake.
 const reloadDelay = time.Second
 
 // updated reports whether no update is running and the record was reloaded since the

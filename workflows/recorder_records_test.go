@@ -22,9 +22,9 @@ import (
 type recordedRecord struct {
 	// loads are the states that the loads return, in order; the last one repeats.
 	loads []service.WorkOrderState
-	// failures is how often the mail server fails before it accepts mail.
+	// failures counts the mail server's failures before it accepts mail.
 	failures int
-	// transitions are those of the loaded states.
+	// transitions are the loaded states' transitions.
 	transitions []service.Transition
 }
 
@@ -299,7 +299,7 @@ func (a *fakeActivities) MailNotices(_ context.Context, recordID string) (activi
 	return activities.MailResult{Sent: 2}, nil
 }
 
-// transition returns "→status" for the marker of a transition, "" for any other.
+// transition returns "→status" for the marker of a transition, "" for other markers.
 func transition(event *history.HistoryEvent) string {
 	var summary string
 	if converter.GetDefaultDataConverter().FromPayload(event.GetUserMetadata().GetSummary(), &summary) != nil {
@@ -311,7 +311,7 @@ func transition(event *history.HistoryEvent) string {
 }
 
 // localActivity returns the name of the local activity whose result the marker
-// holds, "" for any other marker.
+// holds, "" for other markers.
 func localActivity(marker *history.MarkerRecordedEventAttributes) string {
 	var about struct{ ActivityType string }
 	if marker.GetMarkerName() != "LocalActivity" ||

@@ -34,7 +34,7 @@ import (
 // identity replaces the process and host in a recorded history.
 const identity = "recorder"
 
-// retryWait is how soon the recorded reminders are due.
+// retryWait is the time until the recorded reminders are due.
 const retryWait = 300 * time.Millisecond
 
 // recordOnly restricts the recordings to files whose names contain it.

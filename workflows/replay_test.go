@@ -73,7 +73,7 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 		t.Run(strings.TrimSuffix(r.file, ".json"), func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join("testdata", r.file))
 			if err != nil {
-				t.Fatalf("%v; testdata/README.md says how to record it", err)
+				t.Fatalf("%v; testdata/README.md has the command that records it", err)
 			}
 			recorded, err := client.HistoryFromJSON(bytes.NewReader(text), client.HistoryJSONOptions{})
 			if err != nil {

@@ -5,7 +5,7 @@ import "go.temporal.io/sdk/workflow"
 // wakeChannel returns the channel of the signal wake.
 func wakeChannel(ctx workflow.Context) workflow.ReceiveChannel {
 	return workflow.GetSignalChannelWithOptions(ctx, SignalWake, workflow.SignalChannelOptions{
-		Description: "The service's own: read again what is pending. Losing or repeating it changes nothing.",
+		Description: "The service's own: read again what is pending. Losing or repeating it has no effect.",
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 
 // SweepRun is the argument of Sweep.
 type SweepRun struct {
-	// For is how long the run sweeps.
+	// For is the duration of the run.
 	For time.Duration `json:"for"`
 }
 

@@ -14,7 +14,7 @@ import (
 const errorInput = "invalid_input"
 
 // textMembers decodes the input of an update: one JSON object with exactly the members,
-// each a text. The SDK's own decoding would ignore a member that is missing, unknown or
+// each a string. The SDK's own decoding would ignore a member that is missing, unknown or
 // repeated, or written in another case.
 //
 // Decoding JSON is deterministic, which workflowcheck cannot see.
@@ -64,7 +64,7 @@ func memberList(names []string) string {
 	return "the members " + strings.Join(names, ", ")
 }
 
-// shorten bounds a text that an error repeats.
+// shorten limits the length of a string that an error repeats.
 func shorten(text string) string {
 	const most = 50
 	if runes := []rune(text); len(runes) > most {

@@ -31,11 +31,11 @@ type AddressRun struct {
 	Shown string `json:"shown,omitempty"`
 }
 
-// busyHistoryLimit is how many events a history may have before its workflow continues as
-// new although notices are being mailed. The new run mails them again.
+// busyHistoryLimit is the number of events after which a workflow continues as new
+// although notices are being mailed. The new run mails them again.
 const busyHistoryLimit = 2000
 
-// dispatchPause is how long the workflow waits after a dispatch that failed for good.
+// dispatchPause is the workflow's wait after a dispatch that failed for good.
 const dispatchPause = time.Minute
 
 type address struct {
@@ -49,7 +49,7 @@ type address struct {
 	changed workflow.Channel
 	// dispatch is the running DispatchPending, nil without one.
 	dispatch *dispatch
-	// testing says that a test is in progress.
+	// testing is true if a test is in progress.
 	testing bool
 	// shown is what the search attribute says.
 	shown string
@@ -104,7 +104,7 @@ func (a *address) load(ctx workflow.Context) error {
 func (a *address) idle() bool { return a.wakes.Len() == 0 && a.changed.Len() == 0 }
 
 // end ends the run of a deleted address, and continues as new when no dispatch is running
-// and the history is long. done says that the run ends.
+// and the history is long. done is true if the run ends.
 func (a *address) end(ctx workflow.Context) (done bool, err error) {
 	gone := a.state.WebhookID == ""
 	if gone && a.dispatch != nil {
@@ -129,7 +129,7 @@ func (a *address) end(ctx workflow.Context) (done bool, err error) {
 }
 
 // actOnHealth turns the address off and warns people when that is due, in one
-// retried activity each. acted says that the address has to be loaded again.
+// retried activity each. acted is true if the address has to be loaded again.
 func (a *address) actOnHealth(ctx workflow.Context) (acted bool, err error) {
 	var name, summary string
 	switch at, failing := a.warning(); {
@@ -227,14 +227,14 @@ const (
 // AddressResult is what updates of an address return.
 type AddressResult struct {
 	Status string `json:"status"`
-	// Queued is how many failed and held deliveries were queued to be sent again.
+	// Queued counts the failed and held deliveries that were queued to be sent again.
 	Queued int `json:"queued"`
 }
 
 // setUpdates makes the workflow accept the operators' updates.
 func (a *address) setUpdates(ctx workflow.Context) error {
 	return errors.Join(
-		setUpdate(ctx, &a.updates, updateDisable, `Turn the address off and hold its deliveries. Input: {"reason": a text or ""}`, reasonMember,
+		setUpdate(ctx, &a.updates, updateDisable, `Turn the address off and hold its deliveries. Input: {"reason": a string or ""}`, reasonMember,
 			func(ctx workflow.Context, reason string) (AddressResult, error) {
 				return a.acted(ctx, actLocally(ctx, updateDisable, nil, activities.NameDisableAddress, a.id, reason), 0)
 			}),

@@ -53,7 +53,7 @@ func (w *workOrder) run(ctx workflow.Context) error {
 			// a day before it and when it comes.
 			err = w.stay(ctx, phase)
 		case models.PhaseOnHold:
-			// No timers: what falls due meanwhile comes with the resumption.
+			// No timers: what falls due during it comes with the resumption.
 			err = w.stay(ctx, phase)
 		case models.PhaseInReview:
 			// The target date, as before, and the review: its consultants are reminded, then it

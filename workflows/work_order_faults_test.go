@@ -148,7 +148,7 @@ func TestOperatorsSeeAWorkOrdersState(t *testing.T) {
 	const first = "|Transitions:||- 2026-03-02T09:00:00.000Z created → open, " + personID + "|"
 	const second = first + "- 2026-03-02T19:00:00.000Z open → sent_to_inspection, " + personID + "|"
 	const third = second + "- 2026-03-04T01:00:00.000Z sent_to_inspection → complete, " + personID + "|"
-	const advice = "|Request Cancellation changes nothing: use the update `cancel`.|"
+	const advice = "|Request Cancellation has no effect: use the update `cancel`.|"
 	check("shown", shown, []string{
 		"0s open: **open**, as of 2026-03-02T09:00:00.000Z" + ids +
 			"- next reminder at 2026-03-02T15:00:00.000Z: target date in a day|" + first + advice,

@@ -198,7 +198,7 @@ func TestReviewReminders(t *testing.T) {
 			h.write("40h", func() { h.consultants = []string{"coe", "cyd"}; h.notify("consulted", "coe", "cyd") })
 			h.write("70h", func() { approve(h) })
 		}, "10h review cat, 40h consulted coe, 40h consulted cyd, 58h review_waiting coe, 58h review_waiting cyd, 70h completed mia", "70h"},
-		{"in addition to those of the target date", func(h *recordHarness) {
+		{"in addition to the target date's", func(h *recordHarness) {
 			h.setTargetDate("60h")
 			h.write("12h", func() { review(h) })
 			h.write("70h", func() { approve(h) })
