@@ -115,7 +115,7 @@ func plantPermissions(h *harness, key string) {
 	}
 }
 
-// tablesOfPermissions say who may what on which nodes.
+// tablesOfPermissions contain the permissions on nodes.
 var tablesOfPermissions = []string{"assignments", "inventory_closure", "permission_definitions", "team_members"}
 
 // pagesOfPermissions returns how many pages of these tables have been read.

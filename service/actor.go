@@ -10,7 +10,7 @@ import (
 	"millwright/models"
 )
 
-// Actor performs an action: an integration through the API, a person in the app, or
+// Actor performs an action: an integration through the API, a person in the console, or
 // an operator of the service. The same rules and effects apply to all.
 type Actor struct {
 	// IdentityID is empty for an operator.
@@ -18,12 +18,12 @@ type Actor struct {
 	OrganizationID string
 	Kind           models.IdentityKind
 	Name           string
-	// ShowPeople says whether records name the people in them: for integrations with
+	// ShowPeople is true if records name the people in them: for integrations with
 	// the scope people:read, and for people.
 	ShowPeople bool
-	// readsFeedback says whether an integration's token has issues:read.
+	// readsFeedback is true if an integration's token has issues:read.
 	readsFeedback bool
-	// operated says that an operator acts as the person (OperatorAs).
+	// operated is true if an operator acts as the person (OperatorAs).
 	operated bool
 	// prefetch is the record that its call reads, if known before the call is admitted.
 	prefetch *prefetch

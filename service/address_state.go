@@ -9,8 +9,8 @@ import (
 	"millwright/service/batch"
 )
 
-// AddressState is what the workflow of a webhook address needs to know. Histories keep it,
-// so it holds ids, codes, times and counts, and as the only text why the address is off.
+// AddressState is what a webhook address's workflow needs to know. Histories keep it, so it
+// holds ids, codes, times and counts, and as the only free text the reason for being off.
 type AddressState struct {
 	// WebhookID is empty if the address does not exist.
 	WebhookID      string
@@ -29,13 +29,13 @@ type AddressState struct {
 	LastAt     *models.Time
 	LastStatus *int
 	LastError  *string
-	// ShutOffDue says that the address is to be turned off (TurnOffIfUnsuccessful).
+	// ShutOffDue is true if the address is to be turned off (TurnOffIfUnsuccessful).
 	ShutOffDue bool
-	// Due says that a dispatch has something to do now.
+	// Due is true if a dispatch has something to do now.
 	Due bool
 	// NextRetryAt is when the next retry is due, nil without one or while the address is off.
 	NextRetryAt *models.Time
-	// Notices says that notices about the address wait to be mailed.
+	// Notices is true if notices about the address wait to be mailed.
 	Notices bool
 	// The numbers of deliveries, each counted up to MaxAddressCount. Shown are the retrying
 	// ones that have a workflow.
@@ -47,7 +47,7 @@ type AddressState struct {
 // MaxAddressCount bounds the counts of an AddressState.
 const MaxAddressCount = 2000
 
-// addressStateQuery reads each count along an index and stops at the limit. A delivery that
+// addressStateQuery reads each count by index and stops at the limit. A delivery that
 // waits for the rest of a release is due, and so is any of an address that is off, since it
 // is to be held.
 var addressStateQuery = with(`

@@ -11,11 +11,11 @@ import (
 	"millwright/service/batch"
 )
 
-// Rate is how many calls a caller has made in the current window, a minute long
+// Rate counts the calls that a caller has made in the current window, a minute long
 // (spec section 8).
 type Rate struct {
-	// Limit is how many calls are allowed in a window, Calls how many were made,
-	// those over the limit included.
+	// Limit is the maximum of calls in a window, Calls the number made, including those
+	// over the limit.
 	Limit, Calls int
 	// Reset is the end of the window.
 	Reset time.Time
@@ -34,7 +34,7 @@ type Caller struct {
 	OrganizationName string
 	ReadOnly         bool
 	PlanName         string
-	// Scopes are those of the token that the integration still has.
+	// Scopes are the token's scopes that the integration still has.
 	Scopes models.Scopes
 
 	end func()
@@ -75,7 +75,7 @@ const countCall = `
 // admissions admits calls in one statement: it reads each integration as it is now,
 // so that whatever invalidates a token takes effect at once (spec section 5, token
 // invalidation), and counts the calls. Concurrent calls with one token are checked
-// once, and those of one integration counted together; each gets its own count.
+// once, and one integration's calls are counted together; each gets its own count.
 //
 // A token is valid while its epoch is the integration's token_epoch, which triggers
 // raise (models/migrations/00001): integrations_epoch when the secret is renewed,
@@ -110,7 +110,7 @@ var admissions = &batch.Statement{SQL: `
 // the call; of an integration that is over its limit it does neither until the minute
 // ends. While other organizations make calls it waits until few of the organization are
 // in progress; so the caller must call End after the response. recordID is the record
-// that the call reads, "" for none: it is read in the same round trip. Errors:
+// that the call reads, "" if it reads none: it is read in the same round trip. Errors:
 // invalid_token (the token is malformed, expired, revoked or invalidated), rate_limited
 // (with the Rate), unavailable (also when too many calls of the organization wait).
 func (s *Service) Admit(ctx context.Context, token, recordID string) (Caller, Rate, error) {
@@ -248,7 +248,7 @@ func (s *Service) CountVisitor(ctx context.Context, network string) (Rate, error
 const maxTokenFailures = 30
 
 // CountTokenFailure counts a token request from an address that did not authenticate
-// its client, and counts it for the client id that it named, "" for none. Beyond the
+// its client, and counts it for the client id that it named, if any. Beyond the
 // address's limit it counts no client ids, so guesses leave a bounded number of rows.
 // Errors: rate_limited (with the Rate), unavailable.
 func (s *Service) CountTokenFailure(ctx context.Context, clientID, address string) (Rate, error) {
@@ -284,7 +284,7 @@ func tokenSubject(clientID, address string) string {
 }
 
 // ofCaller runs a statement for a caller that is not admitted yet, an address or a client
-// id, together with those of other callers, who share the connection fairly. Without a
+// id, together with statements of other callers, who share the connection fairly. Without a
 // row the error is missing. Errors: unavailable (also when too many calls of the caller wait).
 func ofCaller[T any](ctx context.Context, s *Service, statement *batch.Statement, caller string, missing error, row ...any) (T, error) {
 	found := new(T)

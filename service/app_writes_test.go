@@ -7,7 +7,7 @@ import (
 	"millwright/service"
 )
 
-// appWrite is a write of the app alone on a record.
+// appWrite is a write on a record that only the console offers.
 type appWrite struct {
 	// record returns the id of a record that the write changes.
 	record func() string
@@ -15,7 +15,7 @@ type appWrite struct {
 	write  func(call service.Call, id string) (service.WriteResult, error)
 }
 
-// appWrites are the writes that only people in the app make.
+// appWrites are the writes that only people in the console make.
 func (s *harness) appWrites() map[string]appWrite {
 	ctx, ann, cat := s.t.Context(), s.as("ann"), s.as("cat")
 	in := func(status models.WorkOrderStatus) func() string {
@@ -45,7 +45,7 @@ func (s *harness) appWrites() map[string]appWrite {
 	}
 }
 
-// A write of the app happens only on the state of the record that its page showed, as PATCH does.
+// A write of the console happens only on the state of the record that its page showed, as PATCH does.
 func TestAppWritesHonorIfMatch(t *testing.T) {
 	s := newHarness(t)
 	for name, w := range s.appWrites() {

@@ -32,7 +32,7 @@ const assignmentsOf = `
 	JOIN assignments g ON g.identity_id = a.identity_id AND g.organization_id = a.organization_id
 	ORDER BY g.node_id, g.identity_id LIMIT $2`
 
-// assignedNodesQuery reads those of assignmentsOf whose node {node} is {visible}.
+// assignedNodesQuery reads the assignments of assignmentsOf whose node {node} is {visible}.
 var assignedNodesQuery = `
 	SELECT v.id, v.name, v.kind, d.id AS definition_id, d.name AS definition, d.applies_below, d.grants,
 		CASE WHEN g.identity_id <> $1 THEN (SELECT name FROM identities WHERE id = g.identity_id) END AS by,
@@ -46,9 +46,9 @@ var assignedNodesQuery = `
 // Assignments are the nodes on which an identity has permissions.
 type Assignments struct {
 	Nodes []AssignedNode
-	// Hidden is how many of the nodes the reader does not see.
+	// Hidden counts the nodes that the reader does not see.
 	Hidden int
-	// More says that Nodes and Hidden are only about the first MaxAssignedNodes assignments.
+	// More is true if Nodes and Hidden are only about the first MaxAssignedNodes assignments.
 	More bool
 }
 

@@ -31,7 +31,7 @@ type Assignee struct {
 	SourceSeen       bool
 }
 
-// AssigneePage says which assignees of a node are read.
+// AssigneePage selects the assignees of a node to read.
 type AssigneePage struct {
 	// After are the depth, the name and the id of the last one of the previous page, nil for
 	// the first page.
@@ -46,7 +46,7 @@ type AssigneePosition struct {
 	Name, IdentityID string
 }
 
-// assigneeColumns are those of Assignee for the assignment {g} of the definition d to the
+// assigneeColumns are the columns of Assignee for the assignment {g} of the definition d to the
 // identity i at c.depth above the node. {admin} is whether the person who asks is one.
 const assigneeColumns = `i.id AS identity_id, i.name, i.kind, p.email, p.deactivated_at IS NOT NULL AS deactivated,
 		d.id AS definition_id, d.name AS definition, d.applies_below, d.inventory_manager AS manager, d.grants, c.depth, v.id AS source_id, v.name AS source`
@@ -106,7 +106,7 @@ type AssignableIdentity struct {
 	ID, Name string
 	Kind     models.IdentityKind
 	Email    *string
-	// OwnerNames are those of the owners of an integration, who can read what it reads.
+	// OwnerNames are the names of an integration's owners, who can read what it reads.
 	OwnerNames []string `gorm:"-"`
 }
 

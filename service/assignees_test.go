@@ -40,7 +40,7 @@ func assigneesOf(t *testing.T, f *servicetest.Fixture, who, node string) string 
 	return strings.Join(lines, ", ")
 }
 
-// Assignees are those of the node, then those above whose permissions reach it.
+// A node's own assignees come first, then assignees above whose permissions reach it.
 func TestAssigneesOfANode(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
@@ -104,7 +104,7 @@ func TestAssigningByEmailOrName(t *testing.T) {
 	}
 }
 
-// A form that was filled from another definition changes nothing.
+// A form that was filled from another definition is rejected.
 func TestAStaleFormOfAnAssignment(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)

@@ -10,7 +10,7 @@ import (
 )
 
 // Assign gives an identity a permission definition on a node (spec section 1,
-// the steps in the app), replacing the one it has there. Only inventory managers of
+// the steps in the console), replacing the one it has there. Only inventory managers of
 // the node, within their own permissions on it, and administrators may. What an integration can read changes with it, so
 // a trigger ends the sync tokens. Errors: not_found, permission_denied,
 // validation_failed, unavailable.
@@ -19,7 +19,7 @@ func (s *Service) Assign(ctx context.Context, actor Actor, nodeID, identityID, d
 }
 
 // AssignTo is Assign for an identity that a person names: by its id, its e-mail address, or
-// its name if only one has that. Errors: those of Assign.
+// its name if only one has that. Errors: Assign's.
 func (s *Service) AssignTo(ctx context.Context, actor Actor, nodeID, identity, definitionID string) error {
 	return s.assign(ctx, actor, nodeID, definitionID, func(t *ormTx) (string, error) { return t.identityToAssign(actor, identity) })
 }
@@ -102,7 +102,7 @@ func (s *Service) Unassign(ctx context.Context, actor Actor, nodeID, identityID 
 }
 
 // AssignmentRecord is the state of an assignment that forms are filled from: the definition
-// that the identity has on the node, nil for none.
+// that the identity has on the node, nil if there is none.
 type AssignmentRecord struct {
 	NodeID       string  `json:"node_id"`
 	IdentityID   string  `json:"identity_id"`
@@ -199,7 +199,7 @@ var assignableQuery = `
 		(SELECT a.definition_id FROM assignments a WHERE a.node_id = @node AND a.identity_id = @identity) AS held`
 
 // assignable reads what the rules depend on. It locks an integration, so that it is
-// not deleted meanwhile; the node is already locked.
+// not deleted in between; the node is already locked.
 func (t *ormTx) assignable(node lockedNode, nodeID, identityID, definitionID string) (assignable, error) {
 	if !models.IsID(identityID, models.PrefixIdentity) {
 		identityID = ""
@@ -215,7 +215,7 @@ func (t *ormTx) assignable(node lockedNode, nodeID, identityID, definitionID str
 	})
 }
 
-// NoAssignmentOnSubEquipment says that sub-equipment has the permissions of its equipment
+// NoAssignmentOnSubEquipment is the rule that sub-equipment has the permissions of its equipment
 // (spec section 5, permissions).
 const NoAssignmentOnSubEquipment = "Permissions are given on a location, a system or a piece of equipment, not on sub-equipment."
 

@@ -12,8 +12,8 @@ func (s *Service) WaitForLocks() {
 	s.writer.LockTimeout, s.writer.StatementTimeout, s.readTimeout = time.Minute, time.Minute, time.Minute
 }
 
-// HoldWrites makes concurrent writes wait until release is called, however long that
-// takes, so that they share the next transaction.
+// HoldWrites makes concurrent writes wait until release is called, so that they share the
+// next transaction.
 func (s *Service) HoldWrites(ctx context.Context) (release func()) {
 	s.writer.MaxWait = time.Minute
 	running, until := make(chan struct{}), make(chan struct{})

@@ -34,7 +34,7 @@ func createBy(t *testing.T, f *servicetest.Fixture, s *service.Service) string {
 	return result.RecordID
 }
 
-// The client's time is from a clock that is five seconds ahead of the one of the api
+// The client's time is from a clock that is five seconds ahead of the one of the API server
 // that makes the change.
 func TestAChangeByASlowClockIsNotSkipped(t *testing.T) {
 	f := servicetest.New(t)

@@ -35,7 +35,7 @@ func lockWaits(f *servicetest.Fixture) int {
 type crowd struct {
 	all sync.WaitGroup
 	mu  sync.Mutex
-	// rejected is how many were rejected because too many wait.
+	// rejected counts the calls rejected because too many wait.
 	rejected int
 	end      context.CancelFunc
 }
@@ -66,7 +66,7 @@ func (c *crowd) rejections() int {
 	return c.rejected
 }
 
-// However many settings an organization changes at once that wait for a lock, it holds
+// Regardless of the number of settings that an organization changes at once and that wait for a lock, it holds
 // two connections; another organization's change and list do not wait.
 func TestRareWritesOfAnOrganizationAreBounded(t *testing.T) {
 	f := newHarness(t)
@@ -98,7 +98,7 @@ func TestRareWritesOfAnOrganizationAreBounded(t *testing.T) {
 	}
 }
 
-// However many slow lists an organization reads at once, it holds two connections;
+// Regardless of the number of slow lists that an organization reads at once, it holds two connections;
 // another organization's list does not wait.
 func TestListsOfAnOrganizationAreBounded(t *testing.T) {
 	f := newHarness(t)
@@ -126,8 +126,8 @@ func TestListsOfAnOrganizationAreBounded(t *testing.T) {
 	}
 }
 
-// However many calls of an address or a client are not admitted yet, they hold two
-// connections, and those of others go on.
+// Calls of an address or a client that are not admitted yet hold two connections,
+// regardless of their number, and other callers' calls go on.
 func TestCallersWithoutATokenAreBounded(t *testing.T) {
 	f := newHarness(t)
 	if _, err := f.CountAddress(t.Context(), "192.0.2.1"); err != nil {

@@ -65,9 +65,9 @@ func (s *Service) StoreCalls(ctx context.Context) error {
 
 // IntegrationCalls are the calls of an integration over some time.
 type IntegrationCalls struct {
-	// Allowed is how many calls the plan allows in a minute.
+	// Allowed is the plan's limit of calls in a minute.
 	Allowed int
-	// Steps are the oldest first.
+	// Steps are oldest first.
 	Steps []CallFigures `db:"-"`
 }
 

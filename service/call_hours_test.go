@@ -11,7 +11,7 @@ import (
 	"millwright/service/servicetest"
 )
 
-// Calls are counted by the hour, those over the limit apart, and stored when a server says so.
+// Calls are counted by the hour, rejected ones separately, and not shown before they are stored.
 func TestCallsAreCountedByTheHour(t *testing.T) {
 	f := newHarness(t)
 	f.Exec(`UPDATE plans SET calls_per_minute = 2`)

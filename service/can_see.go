@@ -9,8 +9,8 @@ import (
 	"millwright/models"
 )
 
-// Visibility says whether an integration may read a record, as its scopes ∩ its permissions
-// (spec section 5, Permissions), and why.
+// Visibility is whether an integration may read a record, as its scopes ∩ its permissions
+// (spec section 5, Permissions), with the reasons.
 type Visibility struct {
 	// ID was asked for. RecordID is the record of an event or a delivery, else ID.
 	ID, RecordID string
@@ -28,7 +28,7 @@ type Visibility struct {
 	Ways      []VisibleWay
 	// NodeID is the node that the record is on.
 	NodeID string
-	// EventType is that of an event or a delivery; Addresses are those of the integration.
+	// EventType is the type of an event or a delivery; Addresses are the integration's.
 	EventType models.EventType
 	Addresses []VisibleAddress
 }
@@ -49,7 +49,7 @@ const (
 type VisibleWay struct {
 	Kind WayKind
 	Met  bool
-	// Missing says why it is not met.
+	// Missing is the reason why it is not met.
 	Missing MissingPart
 	// Grant is the permission that the way takes on the node.
 	Grant models.Grant
@@ -298,7 +298,7 @@ func (r visibleRecord) onNode(met bool, grant models.Grant, nodes []WayNode) Vis
 	return way
 }
 
-// missingOnNode returns why the assignments do not give the grant, "" for any.
+// missingOnNode returns why the assignments do not give the grant, "" if one does.
 func (r visibleRecord) missingOnNode(grant models.Grant, nodes []WayNode) MissingPart {
 	gives := func(n WayNode) bool {
 		return len(n.Grants) > 0 && (grant == "" || slices.Contains(n.Grants, grant))

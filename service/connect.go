@@ -20,10 +20,10 @@ import (
 	"millwright/models/migrations"
 )
 
-// DefaultMaxConnections is how many connections a pool holds at most.
+// DefaultMaxConnections limits the connections of a pool.
 const DefaultMaxConnections = 16
 
-// Pool says how a process connects to the database.
+// Pool configures a process's connections to the database.
 type Pool struct {
 	// Application is the name that pg_stat_activity shows.
 	Application string
@@ -48,7 +48,7 @@ func (p Pool) Connect(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	// Compiling a plan takes longer than running it: a page of a list takes a few milliseconds.
 	config.ConnConfig.RuntimeParams["jit"] = "off"
-	// Pages are read along an index and stop early. The default assumes a spinning disk, for which Postgres
+	// Pages are read by index and stop early. The default assumes a spinning disk, for which Postgres
 	// would rather read and sort everything.
 	config.ConnConfig.RuntimeParams["random_page_cost"] = "1.1"
 	config.ConnConfig.RuntimeParams["statement_timeout"] = "30s"
@@ -61,8 +61,8 @@ func (p Pool) Connect(ctx context.Context, url string) (*pgxpool.Pool, error) {
 }
 
 // Pools are the connections of one process, divided by what they are for. Calls are
-// admitted and groups of writes run however many connections lists, settings and
-// writes that run alone hold (docs/decisions/0021-fair-batches.md).
+// admitted and groups of writes run even if lists, settings and writes that run alone
+// hold all of their connections (docs/decisions/0021-fair-batches.md).
 type Pools struct {
 	// Lookups admits calls and reads single records, Groups runs groups of writes.
 	Lookups, Groups, Others *pgxpool.Pool
@@ -112,7 +112,7 @@ func (p Pools) Close() {
 	}
 }
 
-// malformedURL says what is wrong with the database's URL without showing it: it may contain
+// malformedURL describes the error in the database's URL without showing the URL: it may contain
 // a password.
 func malformedURL(err error) error {
 	if file, ok := errors.AsType[*fs.PathError](err); ok {

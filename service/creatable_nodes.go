@@ -12,17 +12,17 @@ import (
 // CreatableNode is a node on which a person may create work orders.
 type CreatableNode struct {
 	models.NodeReference
-	// Below says that the person may create work orders on nodes below it, too.
+	// Below is true if the person may create work orders on nodes below it, too.
 	Below bool
 }
 
-// MaxCreatable is how many nodes CreatableNodes returns at most.
+// MaxCreatable limits the nodes that CreatableNodes returns.
 const MaxCreatable = 50
 
 // CreatableNodes are a level of the inventory, by name.
 type CreatableNodes struct {
 	Nodes []CreatableNode
-	// More says that there are more of them.
+	// More is true if there are more of them.
 	More bool
 	// Above are the node that the level is below, and before it those above on which the person
 	// may create work orders, from the root down.

@@ -35,7 +35,7 @@ const (
 	kindSync          = "s"
 )
 
-// cursorMACSize is how many bytes of the HMAC-SHA256 follow the JSON of a token.
+// cursorMACSize is the number of bytes of the HMAC-SHA256 that follow the JSON of a token.
 const cursorMACSize = 16
 
 // encode writes the token for clients, signed with the vault's first key.
@@ -73,7 +73,7 @@ func (v *Vault) SessionToken(random string) string {
 	return random + "." + base64.RawURLEncoding.EncodeToString(cursorMAC(v.cursorKeys[0], []byte(sessionPrefix+random)))
 }
 
-// sessionPrefix keeps the MACs of sessions apart from those of cursors, which begin with a brace.
+// sessionPrefix keeps the MACs of sessions apart from the MACs of cursors, which begin with a brace.
 const sessionPrefix = "session "
 
 // isSessionToken reports whether SessionToken made the token, with any of the keys.

@@ -13,9 +13,9 @@ import (
 const ownersFunctions = `partitions.make(date, integer), partitions.remove_next(timestamptz),
 	partitions.empty_slot(timestamptz), work_order_numbers.create_for(public_id)`
 
-// grantStatements give {role} what the api, workers and commands need: rows, and the functions
+// grantStatements give {role} what the API server, workers and commands need: rows, and the functions
 // that make and remove partitions and sequences with the rights of their owner, but no definitions. Only
-// Migrate writes the two tables that say what the schema is and which cluster it belongs to.
+// Migrate writes the two tables that identify the schema's version and its cluster.
 var grantStatements = []string{
 	`REVOKE ALL ON ALL TABLES IN SCHEMA public, partitions FROM {role}`,
 	`GRANT USAGE ON SCHEMA public, partitions, work_order_numbers TO {role}`,

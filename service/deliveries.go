@@ -41,7 +41,7 @@ type DeliveryFilter struct {
 	Limit int
 }
 
-// deliveriesQuery reads the deliveries of each address along the indexes {sources}, so
+// deliveriesQuery reads the deliveries of each address by the indexes {sources}, so
 // the cost of a page does not depend on how many there are. It begins before the
 // position of the delivery @before.
 const deliveriesQuery = `
@@ -63,7 +63,7 @@ const deliverySource = `(
 			WHERE webhook_id = h.id AND seq < (SELECT seq FROM start) AND {statuses}
 			ORDER BY seq DESC LIMIT @limit)`
 
-// Deliveries returns a page of deliveries, the newest first. It does not check
+// Deliveries returns a page of deliveries, newest first. It does not check
 // permissions: callers other than operator commands must set OrganizationID.
 // Errors: invalid_request, not_found (no such address), unavailable.
 func (s *Service) Deliveries(ctx context.Context, filter DeliveryFilter) ([]DeliveryView, error) {

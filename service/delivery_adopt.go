@@ -27,7 +27,7 @@ var adoptOneQuery = adoptQuery("ARRAY[$1]")
 const adoptedUpTo = `seq < coalesce((
 			SELECT d.seq FROM former_deliveries d WHERE d.webhook_id = $1 AND d.status = 'pending' ORDER BY d.seq LIMIT 1), 9223372036854775807)`
 
-// adoptBatchSize is how many deliveries one transaction adopts.
+// adoptBatchSize is the number of deliveries that one transaction adopts.
 const adoptBatchSize = 1000
 
 // adopt adopts the next pending deliveries of the organization's address.

@@ -18,12 +18,12 @@ import (
 // Attempt is one attempt at a delivery and its result.
 type Attempt struct {
 	DeliveryID string
-	// Number is 1 for the first attempt. Before is how many attempts belong to
-	// earlier runs of the retry schedule.
+	// Number is 1 for the first attempt. Before counts the attempts of earlier runs of the
+	// retry schedule.
 	Number, Before int
 	StartedAt      models.Time
 	Latency        time.Duration
-	// Status is the receiver's HTTP status, 0 if there was none: Error says why.
+	// Status is the receiver's HTTP status, 0 if there was none: Error has the reason.
 	Status int
 	Error  string
 	// Problem is the class of Error, EventID and EventAt are the event's, and
@@ -70,20 +70,20 @@ type RecordResult struct {
 	NextRetryAt *models.Time
 	// Attempted are the deliveries that have a workflow or may have one.
 	Attempted []AttemptedDelivery
-	// ShutOffDue says that the address is to be turned off (TurnOffIfUnsuccessful).
+	// ShutOffDue is true if the address is to be turned off (TurnOffIfUnsuccessful).
 	ShutOffDue bool
 }
 
-// AttemptedDelivery tells the workflow of a delivery of an attempt. Histories store
+// AttemptedDelivery tells a delivery's workflow about an attempt. Histories store
 // Signal.
 type AttemptedDelivery struct {
 	DeliveryID string
 	// OrganizationID is the address's, "" if it is unknown.
 	OrganizationID string
 	Signal         AttemptSignal
-	// Start says that the delivery has a workflow from now on, if it is not open yet.
+	// Start is true if the delivery has a workflow from now on, if it is not open yet.
 	Start bool
-	// TraceParent is that of the attempt.
+	// TraceParent is the attempt's.
 	TraceParent string
 }
 
@@ -113,7 +113,7 @@ func (a Attempt) ResultCode() string {
 type movedDelivery struct {
 	ID     string
 	Status models.DeliveryStatus
-	// Workflow says whether it has a workflow, nil if that is unknown.
+	// Workflow is true if it has a workflow, nil if that is unknown.
 	Workflow *bool
 }
 
@@ -154,7 +154,7 @@ const deliveredQuery = `
 	SELECT id, 'delivered' AS status, workflow FROM closed`
 
 // failedQuery stores failed attempts at deliveries of the address $10. They get another
-// attempt or have failed. Those of its first attempts get a workflow while fewer than $11
+// attempt or have failed. A delivery gets a workflow at its first attempt, while fewer than $11
 // retrying deliveries of the address have one; a redelivered one may have one. The sweep
 // wakes workflows that do not load their delivery after $12.
 const failedQuery = `
@@ -189,7 +189,7 @@ const failedQuery = `
 	)
 	SELECT id, 'retrying' AS status, shown AS workflow FROM retried UNION ALL SELECT id, 'failed', shown FROM closed`
 
-// lateQuery stores attempts at deliveries that were held or stopped meanwhile. They stay
+// lateQuery stores attempts at deliveries that were held or stopped in between. They stay
 // so unless the attempt succeeded.
 var lateQuery = with(`
 	WITH `+attemptRows+`, found AS (

@@ -15,7 +15,7 @@ type DeliveryFigures struct {
 	At models.Time
 	// Delivered, Retried and Failed are the attempts by what followed.
 	Delivered, Retried, Failed int
-	// Responses are those of 2xx to 5xx, Kinds the attempts without a response by FailureKinds.
+	// Responses are the attempts with 2xx to 5xx, Kinds the attempts without a response by FailureKinds.
 	Responses [4]int
 	Kinds     []int
 	// P50 and P95 are latencies, estimated from the buckets; 0 without an attempt.
@@ -102,7 +102,7 @@ func figuresOf(at models.Time, counts []int64) DeliveryFigures {
 }
 
 // percentile estimates a percentile of latencies from the numbers in their buckets, as if
-// those of a bucket were spread evenly. The last bucket counts as its lower bound.
+// the latencies of a bucket were spread evenly. The last bucket counts as its lower bound.
 func percentile(buckets []int64, p float64) time.Duration {
 	var total int64
 	for _, n := range buckets {

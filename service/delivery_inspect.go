@@ -13,7 +13,7 @@ import (
 	"millwright/webhook"
 )
 
-// DeliveryWithAttempts is a delivery with all its attempts, the oldest first.
+// DeliveryWithAttempts is a delivery with all its attempts, oldest first.
 type DeliveryWithAttempts struct {
 	DeliveryView
 	AttemptsMade []AttemptRecord `json:"attempts_made"`
@@ -50,7 +50,7 @@ func (a Attempt) Record() AttemptRecord {
 	return record
 }
 
-// Failure returns a sentence that says why the attempt failed, "" if it succeeded.
+// Failure returns the reason why the attempt failed, in a sentence, "" if it succeeded.
 func (a Attempt) Failure() string {
 	switch {
 	case a.succeeded():
@@ -94,7 +94,7 @@ func (s *Service) DeliveryWithAttempts(ctx context.Context, organizationID, id s
 	})
 }
 
-// queueAttemptRecords adds the query of the delivery's attempts, the oldest first.
+// queueAttemptRecords adds the query of the delivery's attempts, oldest first.
 func queueAttemptRecords(pipeline *pgx.Batch, id string, into *[]AttemptRecord) {
 	pipeline.Queue(`
 		SELECT number, started_at, latency_ms, coalesce(status, 0), coalesce(error, ''), coalesce(remote_ip, ''), response_body

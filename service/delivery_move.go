@@ -24,7 +24,7 @@ const closeQuery = `
 	SELECT id, {columns} FROM closed`
 
 // isRetrying is the condition on an open delivery that has a next attempt. Named by its
-// status, the delivery might be looked for along the partial indexes on the status.
+// status, the delivery might be looked for in the partial indexes on the status.
 const isRetrying = `next_attempt_at IS NOT NULL`
 
 // closing is closeQuery. ids is an array in SQL.

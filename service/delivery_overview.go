@@ -13,7 +13,7 @@ import (
 type DeliveryOverview struct {
 	// Addresses are those that fail or are off, at most 100.
 	Addresses []TroubledAddress
-	// LastDay are the deliveries of the last 24 hours by status, those of each address
+	// LastDay are the deliveries of the last 24 hours by status, each address's
 	// counted up to Most.
 	LastDay map[models.DeliveryStatus]int
 	Most    int
@@ -26,7 +26,7 @@ type TroubledAddress struct {
 	// Since is when it began to fail or was turned off, Reason why it is off.
 	Since  *models.Time
 	Reason string
-	// LastStatus and LastError are those of the last attempt.
+	// LastStatus and LastError belong to the last attempt.
 	LastStatus *int
 	LastError  *string
 }

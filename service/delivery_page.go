@@ -18,11 +18,11 @@ import (
 type DeliveryDetail struct {
 	DeliveryItem
 	AttemptsMade []AttemptRecord
-	// Planned is how many attempts a run of the retry schedule has.
+	// Planned is the number of attempts in the retry schedule.
 	Planned int
 	// EventAt is the time of the event.
 	EventAt models.Time
-	// Workflow says that the delivery has a workflow, or had one.
+	// Workflow is true if the delivery has a workflow, or had one.
 	Workflow bool
 	// Body is what would be sent now, and Header what would be sent with it; nil with the
 	// reason in Withheld.
@@ -91,7 +91,7 @@ func (s *Service) DeliveryOf(ctx context.Context, actor Actor, id string) (Deliv
 // addBody adds the body and the headers of a delivery as they would be sent now. Errors: unavailable.
 func (s *Service) addBody(ctx context.Context, d *DeliveryDetail) error {
 	address, err := s.addressOf(ctx, d.WebhookID)
-	if errors.Is(err, pgx.ErrNoRows) { // deleted meanwhile
+	if errors.Is(err, pgx.ErrNoRows) { // deleted in between
 		return models.NotFound()
 	}
 	if err != nil {

@@ -20,10 +20,10 @@ type RenderedDelivery struct {
 	EventType  models.EventType
 	// Seq orders the deliveries of an address.
 	Seq int64
-	// Attempts is how many were made before, AttemptsBefore how many of them
-	// belong to earlier runs of the retry schedule.
+	// Attempts counts the earlier attempts, AttemptsBefore those among them in earlier runs
+	// of the retry schedule.
 	Attempts, AttemptsBefore int
-	// Retry says that it is a retry, not the first attempt of a run of the schedule.
+	// Retry is true if it is a retry, not the first attempt of a run of the schedule.
 	Retry bool
 	// EventAt is the time of the event.
 	EventAt time.Time
@@ -67,7 +67,7 @@ const claimedEventsQuery = `
 
 // render builds the bodies of the deliveries with their records as they are now.
 // It skips those that the address does not subscribe to or that its integration
-// may no longer read. Those whose event expired meanwhile are left to its removal.
+// may no longer read. Deliveries whose event has expired since are left to its removal.
 func (s *Service) render(ctx context.Context, address addressRow, claimed []claimedDelivery) ([]RenderedDelivery, error) {
 	events, readable, err := s.readClaimed(ctx, address, claimed)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Service) render(ctx context.Context, address addressRow, claimed []clai
 	return rendered, nil
 }
 
-// skip marks deliveries of the organization skipped and wakes those of their workflows that are open.
+// skip marks deliveries of the organization skipped and wakes their open workflows.
 func (s *Service) skip(ctx context.Context, organizationID string, ids []string) error {
 	var wakes []WakeTarget
 	pipeline := &pgx.Batch{}

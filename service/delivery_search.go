@@ -58,12 +58,12 @@ func (q DeliverySearch) isSparse() bool {
 }
 
 const (
-	// maxSearched is how many deliveries one page looks through at most, so that a filter
+	// maxSearched limits the deliveries that one page looks through, so that a filter
 	// that few match takes no longer on an address with many.
 	maxSearched = 8_000
 	// maxTypesSearched is maxSearched if their events are looked up for their types.
 	maxTypesSearched = 3_200
-	// maxRecordEvents is how many of a record's latest changes have their deliveries listed.
+	// maxRecordEvents limits the latest changes of a record whose deliveries are listed.
 	maxRecordEvents = 500
 	// maxPositionSkew is by how much the time of a delivery's id may differ from when it
 	// got its position: how long a write takes, and how far clocks are apart.
@@ -82,7 +82,7 @@ type DeliveryItem struct {
 	Enabled          bool
 }
 
-// DeliveryPage is a page of a search, the newest first.
+// DeliveryPage is a page of a search, newest first.
 type DeliveryPage struct {
 	Deliveries []DeliveryItem
 	// Next is DeliverySearch's position of the next page, "" on the last one.
@@ -133,7 +133,7 @@ const matches = `(@status = '' OR d.status = @status) AND (@code = 0 OR d.last_s
 // ofType is the condition of a search on the event {e}.
 const ofType = `(@kind = '' OR {e}.type = @kind)`
 
-// searchQuery returns a page of deliveries after one row that says how far it has looked. The
+// searchQuery returns a page of deliveries after one row with its progress. The
 // events are looked up in the order of the page, so that it stops at its end.
 const searchQuery = `
 	WITH ` + searched + `, page AS (
@@ -184,7 +184,7 @@ func (q DeliverySearch) sources() string {
 // searchStart is what a search reads before its deliveries.
 type searchStart struct {
 	may bool
-	// addresses is how many addresses it looks through, webhook the only one.
+	// addresses counts the addresses it looks through, webhook is the only one.
 	addresses int
 	webhook   []Webhook
 	// before and after are positions around the deliveries.
@@ -301,7 +301,7 @@ type foundDelivery struct {
 // SearchDeliveries returns a page of the deliveries of the actor's organization, the newest
 // first. before is DeliveryPage.Next of the previous page, "" for the first one. A page
 // looks through a bounded number of deliveries: with filters that few match it may be short,
-// and say so. Errors: permission_denied, not_found (no such address), invalid_request,
+// and reports its progress. Errors: permission_denied, not_found (no such address), invalid_request,
 // cursor_expired, unavailable.
 func (s *Service) SearchDeliveries(ctx context.Context, actor Actor, search DeliverySearch, before string, limit int) (DeliveryPage, error) {
 	if err := search.check(); err != nil {
@@ -366,7 +366,7 @@ func (s *Service) SearchDeliveries(ctx context.Context, actor Actor, search Deli
 	return read(ctx, s, actor.OrganizationID, func() (DeliveryPage, error) { return start.page(found, limit), nil }, rounds...)
 }
 
-// mostSearched is how many deliveries a page of the search looks through at most.
+// mostSearched limits the deliveries that a page of the search looks through.
 func (q DeliverySearch) mostSearched() int {
 	if q.Type != "" {
 		return maxTypesSearched
@@ -374,7 +374,7 @@ func (q DeliverySearch) mostSearched() int {
 	return maxSearched
 }
 
-// check says whether the search may go on. Errors: permission_denied, not_found, cursor_expired.
+// check returns an error if the search may not go on. Errors: permission_denied, not_found, cursor_expired.
 func (start searchStart) check(search DeliverySearch) error {
 	switch {
 	case !start.may:
@@ -395,7 +395,7 @@ func isFull(found []foundDelivery, limit int) bool {
 // isComplete reports whether nothing is left to look through.
 func isComplete(found []foundDelivery) bool { return len(found) == 0 || found[0].EventID != "" }
 
-// page makes the page of the rows found.
+// page makes a page from the rows found.
 func (start searchStart) page(found []foundDelivery, limit int) DeliveryPage {
 	var page DeliveryPage
 	if len(start.webhook) > 0 {

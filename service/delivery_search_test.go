@@ -107,7 +107,7 @@ func testFilters(t *testing.T, others int) {
 	}
 }
 
-// A search for few among many looks through a part of them at a time, and says how far.
+// A search for few among many looks through a part of them at a time, and reports its progress.
 func TestASparseSearchIsBounded(t *testing.T) {
 	f, record := planted(t)
 	f.Exec(`DELETE FROM webhooks WHERE id <> $1`, f.ID("erp_hook"))

@@ -29,9 +29,9 @@ type DeliveryState struct {
 	// LastResult is the last attempt's status or the class of its error, if an attempt has
 	// told it; loads leave it empty.
 	LastResult string `db:"-" json:",omitempty"`
-	// Made are the attempts so far, the oldest first, at most maxShownAttempts of the newest.
+	// Made are the attempts so far, oldest first, at most maxShownAttempts of the newest.
 	Made []AttemptMade `db:"-"`
-	// Planned is how many attempts a run of the retry schedule has.
+	// Planned is the number of attempts in the retry schedule.
 	Planned int `db:"-"`
 	// KeptUntil is when the event's retention ends.
 	KeptUntil models.Time
@@ -73,7 +73,7 @@ func (s *Service) Delivery(ctx context.Context, id string) (DeliveryState, error
 	return s.withLoadTime(state), err
 }
 
-// shownQuery says that the delivery has a workflow if it is open. If the clock was set back
+// shownQuery records that the delivery has a workflow if it is open. If the clock was set back
 // to $2, the next attempt is not later than the schedule, waits in seconds, has it.
 const shownQuery = `
 	UPDATE open_deliveries d SET workflow = true, next_attempt_at = latest.at
@@ -96,7 +96,7 @@ func (s *Service) LoadDelivery(ctx context.Context, id string) (DeliveryState, e
 	return s.withLoadTime(state), err
 }
 
-// waits are those of the retry schedule in seconds.
+// waits are the waits of the retry schedule in seconds.
 func (s *Service) waits() []float64 {
 	waits := make([]float64, len(s.RetrySchedule))
 	for i, wait := range s.RetrySchedule {

@@ -1,9 +1,9 @@
 // Package service is the reads and writes of Millwright as functions, one topic per
 // file: rules and SQL. Transactions live here and nowhere else.
 //
-// Inputs are an Actor (an integration that calls the API, or a person in the app),
+// Inputs are an Actor (an integration that calls the API, or a person in the console),
 // plain values and a context; outputs are records, ids and *models.Error. Every kind
-// of actor goes through the same functions, so the API and the app cannot differ in
+// of actor goes through the same functions, so the API and the console cannot differ in
 // rules or effects.
 //
 // A write is one transaction with all its effects: the record, its history entry, the

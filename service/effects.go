@@ -8,7 +8,7 @@ import (
 )
 
 // effects are what a write causes besides its record, whether it comes from the
-// API or the app (spec section 1): history, a Log Record, notices and events.
+// API or the console (spec section 1): history, a Log Record, notices and events.
 type effects struct {
 	actor          Actor
 	organizationID string

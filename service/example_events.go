@@ -109,7 +109,7 @@ func (m madeUp) workOrder(kind models.EventType) models.WorkOrderRecord {
 	}
 	r.Status = models.Status{Code: string(status), Name: status.Name()}
 	people := []models.NamedIdentity{m.integration, m.bob}
-	switch kind { //nolint:exhaustive // the others change nothing else
+	switch kind { //nolint:exhaustive // the others change no other field
 	case models.EventWorkOrderCreated:
 		r.ChangedAt = m.created
 	case models.EventWorkOrderUpdated:

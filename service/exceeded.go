@@ -13,7 +13,7 @@ const maxExceeded = 10_000
 
 // exceededLimits remembers the integrations and networks that are over their limit until their
 // window ends, so that their further calls cost no round trip. It forgets nothing
-// that admits a call: a call it knows nothing about is checked in the database. So
+// that admits a call: a call that it does not know is checked in the database. So
 // what invalidates a token acts at once on every call that would be accepted; a call
 // over the limit gets rate_limited until the window ends.
 type exceededLimits struct {

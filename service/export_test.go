@@ -78,7 +78,7 @@ func numberedNames(sql string, names ...string) string {
 // PublishStatement publishes events of work orders.
 var PublishStatement = publishWorkOrder.SQL
 
-// Expiries is how many tables and works housekeeping looks at.
+// Expiries is the number of tables and works that housekeeping looks at.
 var Expiries = len(expiries)
 
 // HashesComputed returns how many passwords the service has hashed.
@@ -88,7 +88,7 @@ func (s *Service) HashesComputed() int {
 	return s.passwords.computed
 }
 
-// CountsOfHour is how many counts an hour of deliveries has.
+// CountsOfHour is the number of counts in an hour of deliveries.
 var CountsOfHour = countsOfHour
 
 // NotifySecurity calls notifySecurity in a transaction, or notifyEmailChanged if

@@ -26,13 +26,13 @@ type feedbackCreation struct {
 	Managers []string
 	// Addresses bounds how many webhook addresses may get the event.
 	Addresses int
-	// Taken says that other feedback has the external_id, whose lock the write holds. Existing
+	// Taken is true if other feedback has the external_id, whose lock the write holds. Existing
 	// is its id if the actor has the permission to read it.
 	Taken    bool
 	Existing *string
 }
 
-// feedbackCreations looks the external_id up in its order: by equality alone, any index
+// feedbackCreations looks the external_id up in index order: by equality alone, any index
 // that begins with the organization seems as good while the table is empty.
 var feedbackCreations = &batch.Statement{Stage: stageRules, ReadOnly: true, SQL: `
 	SELECT u.nth, o.read_only, o.suspended,
@@ -90,7 +90,7 @@ func feedbackKey(organizationID, externalID string) string {
 }
 
 // check applies the rules in the order in which an integrator would fix the
-// errors. Errors: those of CreateFeedback.
+// errors. Errors: CreateFeedback's.
 func (c feedbackCreation) check(actor Actor, in NewFeedback) error {
 	if err := c.requireWritable(rejectReadOnly); err != nil {
 		return err

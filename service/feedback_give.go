@@ -30,7 +30,7 @@ var feedbackNodesQuery = `
 const givesFeedback = `EXISTS (SELECT FROM ` + rightsOn + ` AND '` + string(models.GrantFeedbackCreate) + `' = ANY (d.grants))`
 
 // FeedbackPlaces returns where the actor may give feedback. node is the id or the code of the
-// node that it chose, "" for none yet. Errors: unavailable.
+// node that it chose, "" if none is chosen yet. Errors: unavailable.
 func (s *Service) FeedbackPlaces(ctx context.Context, actor Actor, node string) (FeedbackPlaces, error) {
 	places, chosen, err := s.feedbackPlaces(ctx, actor, node)
 	if err == nil && len(chosen) == 1 {
@@ -51,7 +51,7 @@ func (s *Service) feedbackPlaces(ctx context.Context, actor Actor, node string) 
 }
 
 // GiveFeedback is CreateFeedback for people, who name the node by its id or its code. Errors:
-// those of CreateFeedback; validation_failed with /node if that names no node, or several.
+// CreateFeedback's; validation_failed with /node if that names no node, or several.
 func (s *Service) GiveFeedback(ctx context.Context, actor Actor, node string, in NewFeedback) (WriteResult, error) {
 	in.InventoryID = node
 	if !isNodeID(node) {

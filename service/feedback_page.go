@@ -18,8 +18,8 @@ type FeedbackPage struct {
 	Next string
 }
 
-// FeedbackOf returns a page of the feedback that the actor may read, the newest first: at
-// most limit records, from where the cursor of the previous page says. Errors:
+// FeedbackOf returns a page of feedback that the actor may read, newest first: at
+// most limit records, from the position of the previous page's cursor. Errors:
 // invalid_request (a cursor of another list), unavailable.
 func (s *Service) FeedbackOf(ctx context.Context, actor Actor, filter FeedbackFilter, cursor string, limit int) (FeedbackPage, error) {
 	page, err := decodePage[models.FeedbackRecord](s.FeedbackList(ctx, actor, filter, ListRequest{Limit: limit, Cursor: cursor}))
@@ -34,7 +34,7 @@ type FeedbackDetail struct {
 	History []RecordChange
 	// Resolving is why the actor may not resolve it, nil if it may.
 	Resolving error
-	// CreatesWorkOrders is whether the actor may create work orders on its node. Those of
+	// CreatesWorkOrders is whether the actor may create work orders on its node. Work orders of
 	// sub-equipment are created on the node above.
 	CreatesWorkOrders bool
 }

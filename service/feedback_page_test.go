@@ -23,7 +23,7 @@ func (s *harness) give(by, node, subject string) string {
 	return result.RecordID
 }
 
-// subjects are those of all pages of a list.
+// subjects are the subjects on all pages of a list.
 func (s *harness) subjects(by string, filter service.FeedbackFilter, limit int) string {
 	s.t.Helper()
 	var found []string
@@ -140,7 +140,7 @@ func TestFeedbackDetail(t *testing.T) {
 	}
 }
 
-// A form that was filled from older feedback resolves nothing and says who changed it; sent
+// A form that was filled from older feedback is rejected and names who changed it; sent
 // twice it acts once.
 func TestAFormResolvesFeedbackOnce(t *testing.T) {
 	s := newHarness(t)
@@ -238,7 +238,7 @@ func TestFeedbackPlaces(t *testing.T) {
 	}
 }
 
-// Opening a notice leads to its record only if the person may read that.
+// Opening a notice opens its record only if the person may read that.
 func TestReadingANotice(t *testing.T) {
 	s := newHarness(t)
 	feedback, order := s.give("erp", "ahu1", "It rattles"), s.newWorkOrder([]string{"bob"}, nil)
@@ -267,7 +267,7 @@ func TestReadingANotice(t *testing.T) {
 	}
 }
 
-// The feedback of a creator is read along an index, by readers of many and of few nodes, even
+// The feedback of a creator is read by index, by readers of many and of few nodes, even
 // if the plan was made while the table was empty.
 func TestFeedbackOfACreatorReadsLittle(t *testing.T) {
 	for name, nodes := range map[string]int{"of many nodes": 400, "of few nodes": 0} {

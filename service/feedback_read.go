@@ -28,7 +28,7 @@ type listedFeedback struct {
 }
 
 var (
-	// feedbackColumns are those of feedbackRow for the feedback {w}.
+	// feedbackColumns are the columns of feedbackRow for the feedback {w}.
 	feedbackColumns = columnsOf[models.Feedback]() + `, ` + inventoryOf + `, ` + peopleAmong("{w}.created_by") + `, {w}.changed_xid AS xid`
 
 	feedback = newRecordReader("feedback", feedbackColumns, readableFeedback, (*feedbackRow).record, models.PrefixFeedback)
@@ -54,8 +54,8 @@ type FeedbackFilter struct {
 	CreatorID string `json:",omitempty"`
 }
 
-// FeedbackList returns a page of the feedback that the actor may read, encoded. That of an
-// organization is visible to its operator (OperatorIn).
+// FeedbackList returns a page of feedback that the actor may read, encoded. An
+// organization's feedback is visible to its operator (OperatorIn).
 // Errors: invalid_request (a cursor or sync token of another list),
 // cursor_expired, unavailable.
 func (s *Service) FeedbackList(ctx context.Context, actor Actor, filter FeedbackFilter, request ListRequest) ([]byte, error) {

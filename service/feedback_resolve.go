@@ -34,7 +34,7 @@ var feedbackResolutions = byPeople(func(people string) string {
 	WHERE {w}.id = $1`, "w", "w", "actor", "$2", "people", people)
 })
 
-// ResolveFeedback resolves feedback as a person in the app, notifies its creator
+// ResolveFeedback resolves feedback as a person in the console, notifies its creator
 // unless that is the actor, and returns it. Errors: not_found, permission_denied,
 // read_only, precondition_failed, rule_violation (status, if already resolved), unavailable,
 // and for a form of the console *FormDoneError and *FormStaleError.

@@ -14,11 +14,11 @@ type Form struct {
 	// Key identifies the form that was shown. It is stored in the transaction of the write
 	// that the form causes.
 	Key string
-	// IfMatch is the ETag of the record that the form was filled from, "" for none.
+	// IfMatch is the ETag of the record that the form was filled from, "" if there was none.
 	IfMatch string
 }
 
-// FormDoneError says that the form was sent before and did its work then. RecordID is what
+// FormDoneError is returned if the form was sent before and did its work then. RecordID is what
 // it created or changed.
 type FormDoneError struct{ RecordID string }
 
@@ -96,7 +96,7 @@ func (t *ormTx) useForm(recordID string) error {
 	return result.Error
 }
 
-// FormStaleError says that the record has changed since the form was shown. The change is
+// FormStaleError is returned if the record has changed since the form was shown. The change is
 // the latest one, by its Log Record; without one, ActorName is "".
 type FormStaleError struct {
 	ActorName, Action string

@@ -18,7 +18,7 @@ func (s *harness) ofForm(person, key, etag string) context.Context {
 }
 
 // A form that creates a work order and is sent several times at once creates one. The others
-// say which, whatever was entered in them.
+// name it, whatever was entered in them.
 func TestAFormCreatesOneWorkOrder(t *testing.T) {
 	s := newHarness(t)
 	const sent = 8
@@ -54,7 +54,7 @@ func TestAFormCreatesOneWorkOrder(t *testing.T) {
 	}
 }
 
-// A form that was filled from an older state of a work order changes nothing and says who
+// A form that was filled from an older state of a work order is rejected and names who
 // changed it last; sent again with the ETag of now, it is saved.
 func TestAStaleFormOfAWorkOrderIsRejected(t *testing.T) {
 	s := newHarness(t)
@@ -84,7 +84,7 @@ func TestAStaleFormOfAWorkOrderIsRejected(t *testing.T) {
 	if done, again := errors.AsType[*service.FormDoneError](err); !again || done.RecordID != id {
 		t.Errorf("sent again: %v", err)
 	}
-	// A call of the API with an If-Match says what its clients know.
+	// A call of the API with an If-Match is rejected with the message for its clients.
 	_, err = s.UpdateWorkOrder(t.Context(), s.as("erp"), service.Call{IfMatch: old}, id, title("By the ERP"))
 	expect(t, "a call", outcome(err), string(models.CodePreconditionFailed))
 }

@@ -51,8 +51,8 @@ type FormDetail struct {
 	ID, Name             string
 	CreatedAt, ChangedAt models.Time
 	Questions            []models.QuestionRecord
-	// WorkOrders are those of the latest maxFormUses with the form that the reader may read,
-	// the newest first.
+	// WorkOrders are the latest maxFormUses with the form, as far as the reader may read them,
+	// newest first.
 	WorkOrders []FormUse
 }
 

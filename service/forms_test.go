@@ -10,7 +10,7 @@ import (
 	"millwright/service/servicetest"
 )
 
-// Postgres encodes the questions of a form, which must be those of its record.
+// Postgres encodes the questions of a form, as its record does.
 func TestAFormIsItsRecord(t *testing.T) {
 	f := servicetest.New(t)
 	body, err := f.Form(t.Context(), f.Actor("erp"), f.ID("inspection"))

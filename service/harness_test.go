@@ -142,7 +142,7 @@ func (s *harness) clearEffects(id string) {
 	}
 }
 
-// withKeys replaces the ids in a text by their keys.
+// withKeys replaces the ids in a string by their keys.
 func (s *harness) withKeys(text string) string {
 	var pairs []string
 	for _, imported := range []map[string]string{s.Acme.IDs, s.Polar.IDs} {
@@ -227,7 +227,7 @@ func outcome(err error) string {
 	return said
 }
 
-// expect compares two texts.
+// expect compares two strings.
 func expect(t testing.TB, what, got, want string) {
 	t.Helper()
 	if got != want {

@@ -52,7 +52,7 @@ var (
 )
 
 // History returns every change of a work order or feedback that the actor may read,
-// the oldest first. models.Rebuild makes a work order's earlier states from it.
+// oldest first. models.Rebuild makes a work order's earlier states from it.
 // People are named if records name them to the actor (Actor.ShowPeople). Errors:
 // not_found, unavailable.
 func (s *Service) History(ctx context.Context, actor Actor, id string) ([]models.HistoryEntry, error) {

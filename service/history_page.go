@@ -13,14 +13,14 @@ import (
 // HistoryPage is a part of a record's history for people, the newest change first.
 type HistoryPage struct {
 	Changes []RecordChange
-	// Names are those of the workers and consultants that the changes name, by id.
+	// Names are the names of the workers and consultants in the changes, by id.
 	Names map[string]string
 	// Next is the before of the next page, 0 on the last page.
 	Next int64
 }
 
 // RecordChange is one change of a record. ActorName is the name at the time, as in Log
-// Records. A changed description is named, without its texts.
+// Records. A changed description is mentioned without its content.
 type RecordChange struct {
 	ID int64
 	models.HistoryEntry

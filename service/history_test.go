@@ -119,11 +119,11 @@ func (m *recorder) one(identities []string) string {
 
 func (m *recorder) text(label string, least int) string {
 	letters := rapid.RuneFrom([]rune("abc ÄöЖ漢🛠<>&\"'\\/%{}\u2028\n\t"))
-	texts := rapid.StringOfN(letters, least, 12, -1)
+	drawn := rapid.StringOfN(letters, least, 12, -1)
 	if least > 0 {
-		texts = texts.Filter(func(text string) bool { return !models.IsBlank(text) })
+		drawn = drawn.Filter(func(text string) bool { return !models.IsBlank(text) })
 	}
-	return texts.Draw(m.r, label)
+	return drawn.Draw(m.r, label)
 }
 
 func (m *recorder) textOrNot(label string) *string {
@@ -279,7 +279,7 @@ func (m *recorder) compare() {
 				was, known = "null", true // each has its own
 			}
 			if from := string(change.From); from != was && (known || from != "null") {
-				m.r.Fatalf("entry %d says that %s was %s, it was %s", i, name, from, was)
+				m.r.Fatalf("entry %d has %s from %s, it was %s", i, name, from, was)
 			}
 			before[name] = string(change.To)
 		}

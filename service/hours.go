@@ -8,7 +8,7 @@ import (
 )
 
 // CountsKept is for how long a process keeps counts for charts after it has stored some.
-// Storing those of an address costs four times as much as recording a delivery.
+// Storing an address's counts costs four times as much as recording a delivery.
 const CountsKept = 5 * time.Second
 
 // hourCounts are the counts of an hour.
@@ -32,14 +32,14 @@ type unstoredCounts struct {
 	stored time.Time
 }
 
-// add adds the counts to those of the id.
+// add adds the counts to the id's.
 func (c *hourCounter) add(id string, counts hourCounts) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.of(id).add(counts)
 }
 
-// take adds the counts to those of the id. It returns what to store now, nothing if that
+// take adds the counts to the id's. It returns what to store now, nothing if that
 // was done a short time ago.
 func (c *hourCounter) take(id string, counts hourCounts, now time.Time) []hourCounts {
 	c.mu.Lock()
@@ -104,8 +104,8 @@ func (u *unstoredCounts) add(counts hourCounts) {
 	u.hours = append(u.hours, counts)
 }
 
-// chartTimes are when the steps of a chart begin: those of the span that ends with the
-// current step, the oldest first.
+// chartTimes are the times at which a chart's steps begin, in the span that ends with the
+// current step, oldest first.
 func (s *Service) chartTimes(span, step time.Duration) []models.Time {
 	now := s.Now()
 	var times []models.Time

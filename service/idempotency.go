@@ -23,11 +23,11 @@ import (
 type Call struct {
 	// Key is the idempotency key, "" for a call without one.
 	Key string
-	// Method and Path are those of the HTTP call; an update has its name and workflow id.
+	// Method and Path are the HTTP call's; an update has its name and workflow id.
 	Method, Path string
 	// Fingerprint is a digest of the request's JSON value: a retry has the same.
 	Fingerprint []byte
-	// IfMatch is the If-Match header: the ETags that the record may have, "" for any.
+	// IfMatch is the If-Match header: the ETags that the record may have, "" if it may have any.
 	IfMatch string
 }
 
@@ -55,7 +55,7 @@ type storedResponse struct {
 // response is stored in the write's transaction. A second call with the key waits for
 // the first at an advisory lock and replays its response (docs/contract.md,
 // Idempotency). A form of the context replaces the call. Errors: idempotency_key_reused,
-// *FormDoneError and those of do.
+// *FormDoneError and do's.
 func (s *Service) writeRecord(
 	ctx context.Context, actor Actor, call Call, status int, locks []string,
 	do func(ctx context.Context, t *tx) (id string, record any, err error),

@@ -93,7 +93,7 @@ func TestTomorrowsSlotIsEmptied(t *testing.T) {
 	}
 }
 
-// What an api of the previous version stored is replayed by this one.
+// What an API server of the previous version stored is replayed by this one.
 func TestAKeyOfThePreviousVersionIsReplayed(t *testing.T) {
 	f := servicetest.New(t)
 	f.Exec(`INSERT INTO idempotency_keys (integration_id, method, path, key, fingerprint, status, record_id, body, created_at)

@@ -39,9 +39,9 @@ type ImportedWebhook struct {
 	Secret string `json:"secret,omitempty"`
 }
 
-// Import creates or updates one organization with everything the app would hold
+// Import creates or updates one organization with everything the console would hold
 // (docs/contract.md, Import), in one transaction. Rows are found by the file's keys,
-// so a second run changes nothing; what the file leaves out keeps its value. The
+// so a second run has no effect; what the file leaves out keeps its value. The
 // error is an *ImportError if the file is to blame, and an *ImportConflictError if it
 // would undo what was changed since the last import.
 func (s *Service) Import(ctx context.Context, text []byte) (ImportResult, error) {
@@ -54,7 +54,7 @@ func (s *Service) ImportOverwriting(ctx context.Context, text []byte) (ImportRes
 }
 
 // CompareImport returns what an import of the file would do, from a snapshot: it
-// writes and locks nothing. Errors are those of Import, except for conflicts.
+// does not write or lock. Errors: Import's, except for conflicts.
 func (s *Service) CompareImport(ctx context.Context, text []byte) (ImportComparison, error) {
 	compared, err := s.runImport(ctx, text, importComparing)
 	if err != nil {
@@ -115,7 +115,7 @@ func (s *Service) organizationWithKey(ctx context.Context, key string) (string, 
 	return id, s.translate(found.Error)
 }
 
-// importMode says what an import does with changes made since the last one.
+// importMode is the treatment of changes made since the last import.
 type importMode int
 
 const (
@@ -148,7 +148,7 @@ type importRun struct {
 	stored map[string][]string
 	// imported is what earlier imports left, by key.
 	imported map[string]models.Digests
-	// entries are the entries of the file, in its order, and entryOf finds them by key.
+	// entries are the file's entries, in order, and entryOf finds them by key.
 	entries []*importEntry
 	entryOf map[string]*importEntry
 	// companies are the ids of other organizations by their key.
@@ -226,7 +226,7 @@ func (r *importRun) readKeys() error {
 	return r.readDigests()
 }
 
-// readDigests reads what earlier imports left of the file's keys. Those of another
+// readDigests reads what earlier imports left of the file's keys. Rows of another
 // kind are of deleted entries, whose keys are free.
 func (r *importRun) readDigests() error {
 	named := models.TextArray(slices.Collect(maps.Keys(r.file.kinds)))

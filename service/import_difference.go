@@ -25,8 +25,8 @@ type ImportDifference struct {
 	Change string `json:"change"`
 	// Field is the changed field, "" if the entity is created.
 	Field string `json:"field,omitempty"`
-	// From is the stored value and To the file's: a text, a number, a boolean, a list
-	// of texts, or nil. Those of hidden fields are nil.
+	// From is the stored value and To the file's: a string, a number, a boolean, a list
+	// of strings, or nil. Both are nil for hidden fields.
 	From any `json:"from,omitempty"`
 	To   any `json:"to,omitempty"`
 	// Hidden fields hold secrets or personal data.

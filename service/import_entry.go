@@ -110,7 +110,7 @@ func (e *importEntry) relate(name, shown string, stored *string, wanted string) 
 func (e *importEntry) digest(name string, value any) string {
 	text, err := json.Marshal([]any{e.run.file.Organization.Key, e.key, name, value})
 	if err != nil {
-		panic(err) // the values are texts, numbers, booleans and lists of texts
+		panic(err) // the values are strings, numbers, booleans and lists of strings
 	}
 	sum := sha256.Sum256(text)
 	return base64.RawURLEncoding.EncodeToString(sum[:8])

@@ -107,7 +107,7 @@ type importAssignment struct {
 	Definition string     `yaml:"definition"`
 }
 
-// importText is a text of a file with its line.
+// importText is a string of a file with its line.
 type importText struct {
 	text string
 	line int

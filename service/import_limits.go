@@ -13,7 +13,7 @@ const (
 	maxImportLabel = 1000
 )
 
-// checkLimits reports texts and numbers that the schema does not take.
+// checkLimits reports strings and numbers that the schema does not allow.
 func (f *importFile) checkLimits(problems *ImportError) {
 	text := func(kind, key, field string, value *string, least, most int) {
 		if value == nil {

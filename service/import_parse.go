@@ -86,7 +86,7 @@ func (e *ImportError) addYAML(err error) {
 	}
 }
 
-// checkTexts reports texts that the service does not store, each with its line.
+// checkTexts reports strings that the service does not store, each with its line.
 func (e *ImportError) checkTexts(part *yaml.Node) {
 	if part.Kind == yaml.ScalarNode && (part.ShortTag() == "!!binary" || !models.IsPlain(part.Value)) {
 		e.add("line %d: %s", part.Line, models.PlainTextRule)
@@ -108,7 +108,7 @@ func importTypeName(goType string) string {
 	case strings.HasPrefix(goType, "[]"):
 		return "a list"
 	case goType == "string":
-		return "a text"
+		return "a string"
 	case goType == "int":
 		return "an integer"
 	case goType == "bool":

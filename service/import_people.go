@@ -13,7 +13,7 @@ import (
 )
 
 // newPasswords hashes the passwords of the file's people who are new, until the context
-// ends. It takes a long time, so no transaction is open meanwhile.
+// ends. It takes a long time, so no transaction is open during it.
 func (s *Service) newPasswords(ctx context.Context, file *importFile) (map[string]string, error) {
 	people := slices.DeleteFunc(slices.Clone(file.People), func(p importPerson) bool { return p.Password == nil })
 	if len(people) == 0 {
@@ -136,7 +136,7 @@ func (r *importRun) readTeamMembers() error {
 	return nil
 }
 
-// change makes the sorted members those of the team.
+// change replaces the team's members by the sorted members.
 func (m *teamMembers) change(teamID, organizationID string, members models.TextArray) {
 	only := func(some, others models.TextArray) (rows []models.TeamMember) {
 		for _, id := range some {

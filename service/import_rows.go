@@ -9,7 +9,7 @@ import (
 	"millwright/models"
 )
 
-// importBatchSize is how many rows one statement of an import writes: Postgres
+// importBatchSize is the number of rows that one statement of an import writes: Postgres
 // takes at most 65535 parameters.
 const importBatchSize = 500
 

@@ -19,7 +19,7 @@ const (
 	maxImportDepth  = 64
 )
 
-// tooDeep says that a file exceeds maxImportDepth.
+// tooDeep is the message for a file that exceeds maxImportDepth.
 var tooDeep = fmt.Sprintf("it is nested deeper than %d levels", maxImportDepth)
 
 // checkImportSize returns why a parsed file is too large to decode, or "".

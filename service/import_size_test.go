@@ -91,7 +91,7 @@ integrations:
 	}
 	want := []string{
 		`line 1: unknown field "nam"`, `line 1: expected true or false`, `line 1: expected an integer`, `line 2: expected a list`,
-		`line 3: expected a list`, `line 6: expected a text`, `line 9: mapping key "name" already defined at line 8`,
+		`line 3: expected a list`, `line 6: expected a string`, `line 9: mapping key "name" already defined at line 8`,
 	}
 	slices.Sort(rejected.Problems)
 	slices.Sort(want)

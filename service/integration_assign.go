@@ -8,7 +8,7 @@ import (
 	"millwright/models"
 )
 
-// NodeDefinition is a permission definition, which says what an identity may do on a node.
+// NodeDefinition is a permission definition: the permissions of an identity on a node.
 type NodeDefinition struct {
 	ID, Name     string
 	AppliesBelow bool

@@ -17,12 +17,12 @@ import (
 type NewIntegration struct {
 	Name   string
 	Scopes []string
-	// OrganizationDefinitionID is its organization permission definition, nil for none.
+	// OrganizationDefinitionID is its organization permission definition, nil if there is none.
 	OrganizationDefinitionID *string
 }
 
 // CreateIntegration creates an integration of the organization (spec section 1,
-// the steps in the app) and returns it with its client secret. The person who creates it
+// the steps in the console) and returns it with its client secret. The person who creates it
 // owns it. Errors: not_found, permission_denied, validation_failed,
 // plan_restricted if the plan allows no more integrations, unavailable.
 func (s *Service) CreateIntegration(ctx context.Context, actor Actor, organizationID string, in NewIntegration) (IntegrationRecord, error) {
@@ -130,7 +130,7 @@ func checkScopes(names []string) []models.FieldError {
 	return fields
 }
 
-// integrationRoom is how many integrations an organization has and may have.
+// integrationRoom counts the integrations that an organization has and may have.
 type integrationRoom struct{ Allowed, Held int }
 
 // integrationRoom reads how many integrations the plan allows (spec section 8) and

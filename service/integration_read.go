@@ -14,7 +14,7 @@ type IntegrationSummary struct {
 	// LastCallAt is the minute of its last call, nil if none is known. A crash of the
 	// database loses it.
 	LastCallAt *models.Time
-	// Calls are those of the current minute, Allowed how many the plan allows in one.
+	// Calls counts the current minute's calls, Allowed is the plan's limit.
 	Calls, Allowed int
 	// Addresses are its webhook addresses; some are Failing, some are Off.
 	Addresses, Failing, Off int
@@ -23,7 +23,7 @@ type IntegrationSummary struct {
 // IntegrationList is the integrations of an organization.
 type IntegrationList struct {
 	Integrations []IntegrationSummary `db:"-"`
-	// Allowed is how many integrations the plan allows.
+	// Allowed is the plan's limit of integrations.
 	Allowed int
 }
 
@@ -80,15 +80,15 @@ func (s *Service) ManagedIntegrations(ctx context.Context, actor Actor) (Integra
 // IntegrationDetail is an integration with everything that its page shows.
 type IntegrationDetail struct {
 	IntegrationSummary
-	// Definition is the name of its organization permission definition, nil for none.
+	// Definition is the name of its organization permission definition, nil if there is none.
 	Definition *string
-	// OwnerNames are those of its owners, in order.
+	// OwnerNames are its owners' names, in order.
 	OwnerNames []string
 	// DefinitionGrants are the organization-wide permissions that the definition gives.
 	DefinitionGrants []models.OrganizationGrant
 	Webhooks         []WebhookSummary
 	Nodes            []AssignedNode
-	// MoreNodes says that Nodes are only the first of them.
+	// MoreNodes is true if Nodes are only the first of them.
 	MoreNodes bool
 }
 
@@ -175,7 +175,7 @@ func (s *Service) ManagedIntegrationEffects(ctx context.Context, actor Actor, id
 	return found.IntegrationRecord, effects, err
 }
 
-// integrationEffectsQuery counts along indexes and stops at the limit @max.
+// integrationEffectsQuery counts by index and stops at the limit @max.
 var integrationEffectsQuery = `
 	SELECT (SELECT count(*) FROM webhooks WHERE integration_id = @id) AS addresses,
 		(SELECT count(*) FROM (SELECT FROM assignments WHERE identity_id = @id LIMIT @max) x) AS nodes,

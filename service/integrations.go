@@ -19,7 +19,7 @@ type IntegrationRecord struct {
 	// Owners are the ids of the people who may see or renew its secrets and give it more.
 	Owners    []string    `json:"owners"`
 	CreatedAt models.Time `json:"created_at"`
-	// OrganizationDefinitionID is its organization permission definition, nil for none.
+	// OrganizationDefinitionID is its organization permission definition, nil if there is none.
 	OrganizationDefinitionID *string `json:"organization_definition_id"`
 	// ClientSecret is only shown by the call that generated it.
 	ClientSecret string `db:"-" json:"client_secret,omitempty"`
@@ -64,8 +64,8 @@ func (s *Service) Integrations(ctx context.Context, filter IntegrationFilter) ([
 
 // updateIntegration changes an integration for the actor in one transaction.
 // change writes the change and makes it in the rows too; it reports whether
-// anything is different, since only then the action is logged. Errors: those of
-// lockIntegration and of change.
+// anything is different, since only then the action is logged. Errors: lockIntegration's
+// and change's.
 func (s *Service) updateIntegration(
 	ctx context.Context, actor Actor, id, action string, change func(*ormTx, *integrationRows) (changed bool, err error),
 ) (IntegrationRecord, error) {
@@ -137,7 +137,7 @@ func (s *Service) RenewIntegrationSecret(ctx context.Context, actor Actor, id st
 type IntegrationChange struct {
 	Name   *string
 	Scopes []string
-	// DefinitionID is the organization permission definition, "" for none.
+	// DefinitionID is the organization permission definition, "" to remove it.
 	DefinitionID *string
 }
 

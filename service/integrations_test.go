@@ -357,7 +357,7 @@ func TestIntegrationsAreListedByOrganization(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !slices.IsSortedFunc(all, func(a, b service.IntegrationRecord) int { return strings.Compare(a.ID, b.ID) }) {
-			t.Errorf("not the oldest first: %s", asJSON(t, all))
+			t.Errorf("not oldest first: %s", asJSON(t, all))
 		}
 		var names []string
 		for _, i := range all {
@@ -376,7 +376,7 @@ func TestIntegrationsAreListedByOrganization(t *testing.T) {
 	}
 	for _, organization := range []string{"idn_00000000000000000000000001", f.ID("ann"), "acme"} {
 		if _, err := f.Integrations(t.Context(), service.IntegrationFilter{OrganizationID: organization}); models.CodeOf(err) != models.CodeNotFound {
-			t.Errorf("those of %s: %v", organization, err)
+			t.Errorf("integrations of %s: %v", organization, err)
 		}
 	}
 }

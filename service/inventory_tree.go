@@ -16,12 +16,12 @@ type LevelNode struct {
 	Opens bool
 }
 
-// NodeLevel says which level of the inventory is read.
+// NodeLevel selects a page of a level of the inventory.
 type NodeLevel struct {
 	// ParentID is the node directly above the level, "" for the uppermost nodes that the
 	// person sees: those whose parent it does not see. Only these come with their paths.
 	ParentID string
-	// AfterName and AfterID are those of the last node of the previous page.
+	// AfterName and AfterID are the name and id of the previous page's last node.
 	AfterName, AfterID string
 	// Limit is the number of nodes at most; 0 is the size of a page.
 	Limit int
@@ -48,7 +48,7 @@ var sharedBelow = `(` + isAdmin + ` OR (SELECT true FROM ` + rightsOn + ` AND d.
 
 var levelPlaceholders = []string{"actor", "@actor", "organization", "@organization", "n", "n"}
 
-// levelQuery reads the nodes directly below @parent along an index. If no permission reaches
+// levelQuery reads the nodes directly below @parent by index. If no permission reaches
 // them from there, these are the ones that the person was assigned on.
 var levelQuery = with(`
 	WITH `+grantedQuery+`, parent AS MATERIALIZED (SELECT `+with(sharedBelow, "node", "@parent")+` AS shared)

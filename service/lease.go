@@ -8,11 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// LeaseDuration is how long a lease lasts after it was acquired or renewed. Its holder
+// LeaseDuration is the life of a lease after it was acquired or renewed. Its holder
 // sends nothing later than that after the last renewal that it began and that succeeded.
 const LeaseDuration = 6 * time.Second
 
-// ErrLeaseLost says that another dispatcher has acquired the address's lease.
+// ErrLeaseLost is returned if another dispatcher has acquired the address's lease.
 var ErrLeaseLost = errors.New("another dispatcher has taken over the address")
 
 // Lease is a dispatcher's ownership of an address. Only the holder of the highest epoch

@@ -138,7 +138,7 @@ func TestReassignDuringReview(t *testing.T) {
 	s.mustWrite(s.UnassignWorkOrder(t.Context(), s.as("erp"), service.Call{}, id, s.ID("cat")))
 	expect(t, "the former consultant's review", review("cat", true), "not_found")
 	expect(t, "a new worker's review", review("bob", true), "permission_denied")
-	expect(t, "the status meanwhile", s.statusOf(id), "sent_to_inspection")
+	expect(t, "the status during the review", s.statusOf(id), "sent_to_inspection")
 	expect(t, "the new consultant's review", review("ann", true), "ok")
 	expect(t, "the status", s.statusOf(id), "complete")
 	expect(t, "the events", s.eventsOf(id), "assignees_changed, assignees_changed, "+eventsOfMove("approve", "sent_to_inspection", "complete"))

@@ -15,7 +15,7 @@ func linkOwner(hash []byte) string { return "link " + hex.EncodeToString(hash) }
 
 // Bounds of mailing links.
 const (
-	// maxLinksPerClaim is how many links one claim takes.
+	// maxLinksPerClaim limits the links of a claim.
 	maxLinksPerClaim = 16
 	// A link that the mail server did not take is tried again after as long as it waits
 	// already, within these bounds.

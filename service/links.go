@@ -10,7 +10,7 @@ import (
 	"millwright/models"
 )
 
-// ErrLinkInvalid says that a sign-in link was used, has expired or never existed.
+// ErrLinkInvalid is returned if a sign-in link was used, has expired or never existed.
 var ErrLinkInvalid = errors.New("the link cannot be used")
 
 // LinkEmail is a link for signing in. It is shown to those who made it, or goes from the
@@ -69,8 +69,8 @@ func (t *ormTx) newLink(actor Actor, row models.SignInLink, p linkPerson, show b
 	return link, t.db.Create(&row).Error
 }
 
-// Links that are made in an hour, in all ways together. Those of operators are shown to
-// them and not counted.
+// Links that are made in an hour, in all ways together. Operators see the links that they
+// make, which are not counted.
 const (
 	linksPerPerson       = 3
 	linksPerOrganization = 500

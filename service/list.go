@@ -10,13 +10,13 @@ import (
 	"millwright/models"
 )
 
-// ListRequest says which page of a list is wanted.
+// ListRequest selects a page of a list.
 type ListRequest struct {
 	// Limit is the size of the page; values over models.MaxPageSize are capped.
 	Limit int
 	// Cursor is the next_cursor of the previous page, "" for the first page.
 	Cursor string
-	// ChangedSince is an RFC 3339 time or a sync token, "" for the newest first.
+	// ChangedSince is an RFC 3339 time or a sync token, "" for newest first.
 	ChangedSince string
 	// IDs restrict the list to these records; without any it has all.
 	IDs []string
@@ -93,7 +93,7 @@ func list[Row any, P rowPointer[Row]](ctx context.Context, s *Service, q *listQu
 	})
 }
 
-// encodePage encodes the page of the rows found, of which there is one more than the
+// encodePage encodes the rows found as a page; there is one more than the
 // limit if another page follows. Errors: unavailable.
 func encodePage[Row any, P rowPointer[Row]](ctx context.Context, s *Service, q *listQuery, start *pageStart, v view, found []Row, limit int) (body []byte, err error) {
 	page := pageEnd{HasMore: len(found) > limit}

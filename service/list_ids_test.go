@@ -68,8 +68,8 @@ func catalogKinds(f *servicetest.Fixture) []recordKind {
 	}
 }
 
-// A list by ids looks each record up by its id, however many others its reader may read,
-// however few its filters leave, even if its plan was made while the tables were empty.
+// A list by ids looks each record up by its id, even if its reader may read very many
+// others and its filters leave few, and if its plan was made while the tables were empty.
 func TestListsByIDsReadOnlyTheseRecords(t *testing.T) {
 	f := servicetest.New(t)
 	names := []string{"work_orders", "work_order_positions", "work_order_assignees", "assigned_positions", "feedback", "inventory_nodes"}

@@ -9,8 +9,8 @@ import (
 	"millwright/service/servicetest"
 )
 
-// A page is read along an index, for a reader of few nodes and of many, however rare the
-// status and however much is assigned to an identity, even if its plan was made while the
+// A page is read by index, for a reader of few nodes and of many, for a rare status, and
+// for an identity that is assigned to very much, even if its plan was made while the
 // tables were empty.
 func TestPagesReadLittleMoreThanTheyShow(t *testing.T) {
 	f := servicetest.New(t)

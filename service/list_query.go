@@ -23,20 +23,20 @@ const narrowLimit = 300
 type listQuery struct {
 	table   string
 	columns string
-	// showsNodes says that the records show the node that they are on.
+	// showsNodes is true if the records show the node that they are on.
 	showsNodes bool
 	// positions is a table of the rows' places in the list of changes, "" if the table
 	// itself has an index of them.
 	positions string
 	actor     Actor
 	args      pgx.NamedArgs
-	// filters are ANDed to every source. hasValues says that one of them has a value of which
+	// filters are ANDed to every source. hasValues is true if one of them has a value of which
 	// there may be few or many.
 	filters   []string
 	hasValues bool
-	// scans are conditions on {w}, each of which is read along an index in the list's order. In
-	// a list of changes {w} is a row of positions, which has the columns that say who may read
-	// a record.
+	// scans are conditions on {w}, each of which is read by index in the list's order. In
+	// a list of changes {w} is a row of positions, which has the columns that decide who may
+	// read a record.
 	scans []string
 	// sources are rows read otherwise: what follows SELECT, without its order and limit.
 	sources []func(o pageOrder) string
@@ -147,7 +147,7 @@ type view struct {
 	AccessEpoch int
 	// Nodes are the visible nodes, some of them twice, nil if they are more than narrowLimit.
 	Nodes []string
-	// OnlyCreates says that there may be a node on which the actor has the list's create and
+	// OnlyCreates is true if there may be a node on which the actor has the list's create and
 	// not its grant.
 	OnlyCreates bool
 	// BeatNonce and BeatXid are the newest beat, "" and 0 without one.
@@ -236,13 +236,13 @@ type pageOrder struct {
 	keys, order string
 	// inPage is the order of the columns of the page.
 	inPage string
-	// changes says that the order is that of changes.
+	// changes is true if the order is the order of changes.
 	changes bool
 	// rows is the table that is scanned.
 	rows string
 	// scanned restricts {w}, a row of rows, to the page.
 	scanned string
-	// after is the part of scanned about {w}.id, if the order is that of ids.
+	// after is the part of scanned about {w}.id, if the order is the order of ids.
 	after string
 }
 

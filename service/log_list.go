@@ -40,7 +40,7 @@ type LogFilter struct {
 	Limit  int
 }
 
-// LogPage is a page of Log Records, the newest first.
+// LogPage is a page of Log Records, newest first.
 type LogPage struct {
 	Records []LogRecord
 	// Next is the Before of the next page, 0 on the last page. A page that is not full has
@@ -50,11 +50,11 @@ type LogPage struct {
 }
 
 const (
-	// maxLogScan is how many entries one page looks at. The log has no index of actors,
+	// maxLogScan limits the entries that one page looks at. The log has no index of actors,
 	// actions and times, since every write would pay for it.
 	maxLogScan = 20_000
-	// maxLogSkew is how long before its entry's id a time may be taken: how long a write
-	// takes, and how far clocks are apart.
+	// maxLogSkew limits how long before its entry's id a time may be taken: the duration of
+	// a write, and the difference of clocks.
 	maxLogSkew = 10 * time.Minute
 )
 

@@ -44,7 +44,7 @@ var (
 
 func isPerson(who string) bool { return !slices.Contains([]string{"erp", "robot", "creator"}, who) }
 
-// may reports whether the actor has the grant: those of the fixture.
+// may reports whether the actor has the grant in the fixture.
 func may(who, what string) bool {
 	switch who {
 	case "erp", "ann":

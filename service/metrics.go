@@ -56,8 +56,8 @@ const MaxBacklogCount = 100_000
 const MaxKeptCount = 10_000
 
 // backlogQuery reads a Backlog in one round trip. It finds the oldest pending
-// delivery of each address by skipping along their index from address to address, so
-// a million deliveries after it cost nothing. Every count has a limit. Retries of a
+// delivery of each address by skipping in their index from address to address, so
+// a million deliveries after it add no cost. Every count has a limit. Retries of a
 // deleted address count until housekeeping has removed them: their index lacks the address.
 var backlogQuery = with(`
 	WITH RECURSIVE heads AS (

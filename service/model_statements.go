@@ -47,7 +47,7 @@ var inserts = map[string]struct {
 // table returns the table of a model's type.
 func (s *Service) table(model reflect.Type) (*modelTable, error) {
 	if known, ok := s.tables.Load(model); ok {
-		return known.(*modelTable), nil //nolint:forcetypeassert // the map holds nothing else
+		return known.(*modelTable), nil //nolint:forcetypeassert // the map holds only these
 	}
 	statement := &gorm.Statement{DB: s.orm}
 	if err := statement.Parse(reflect.New(model).Interface()); err != nil {
@@ -190,7 +190,7 @@ func (t *tx) update(model reflect.Type, id string, columns map[string]any) error
 func (s *Service) updateOf(table *modelTable, names []string) (*batch.Statement, error) {
 	key := table.name + " " + strings.Join(names, " ")
 	if known, ok := s.updates.Load(key); ok {
-		return known.(*batch.Statement), nil //nolint:forcetypeassert // the map holds nothing else
+		return known.(*batch.Statement), nil //nolint:forcetypeassert // the map holds only these
 	}
 	var sets []string
 	unnested := []string{"$1::text[]"}
@@ -208,5 +208,5 @@ func (s *Service) updateOf(table *modelTable, names []string) (*batch.Statement,
 	}
 	known, _ := s.updates.LoadOrStore(key, &batch.Statement{Stage: stageRecord, SQL: `UPDATE ` + table.name + ` w SET ` + strings.Join(sets, ", ") + `
 		FROM unnest(` + strings.Join(unnested, ", ") + `) u (id, ` + strings.Join(names, ", ") + `) WHERE w.id = u.id AND w.id = ANY ($1)`})
-	return known.(*batch.Statement), nil //nolint:forcetypeassert // the map holds nothing else
+	return known.(*batch.Statement), nil //nolint:forcetypeassert // the map holds only these
 }

@@ -199,7 +199,7 @@ func TestFollowersSeeEverythingBelowAMove(t *testing.T) {
 			s.poll()
 			commit(s.t, late)
 		},
-		"a record changed while a batch has stamped it, and pages meanwhile": func(s scene) {
+		"a record changed while a batch has stamped it, and pages in between": func(s scene) {
 			s.move()
 			s.WaitForOpenTransactions()
 			h := hold(s.t, s.Fixture, `AFTER UPDATE ON work_orders FOR EACH ROW WHEN (OLD.id = '`+workOrderID(20)+`' AND OLD.title = NEW.title)`)
@@ -233,7 +233,7 @@ func TestFollowersSeeEverythingBelowAMove(t *testing.T) {
 				s.t.Errorf("housekeeping ended with %v, want a lock timeout", err)
 			}
 			if removed.RevokedTokens != 30 {
-				s.t.Errorf("housekeeping removed %d revoked tokens meanwhile, want all", removed.RevokedTokens)
+				s.t.Errorf("housekeeping removed %d revoked tokens during the moves, want all", removed.RevokedTokens)
 			}
 			s.poll()
 			commit(s.t, locking)

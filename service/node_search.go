@@ -19,7 +19,7 @@ const isAdmin = `(SELECT p.admin FROM people p WHERE p.id = {actor} AND p.organi
 // personSees is the condition that the person {actor} of {organization} sees its node {w}.
 var personSees = `(` + isAdmin + ` OR ` + visibleNode + ` IS TRUE)`
 
-// NodeSearch says which nodes are looked for.
+// NodeSearch selects nodes.
 type NodeSearch struct {
 	// Text is a part of the name or of the code (external_id), in any case.
 	Text string
@@ -37,8 +37,8 @@ const pathOf = `ARRAY(SELECT json_build_object('id', above.id, 'kind', above.kin
 			CROSS JOIN LATERAL (SELECT id, kind, name FROM inventory_nodes WHERE id = c.ancestor_id LIMIT 1) above
 			WHERE c.node_id = {w}.id AND c.depth > 0 ORDER BY c.depth DESC) AS path`
 
-// searchNodesQuery finds the nodes first and then checks them in their order until there are
-// enough: those with this code or name, those that begin with the text, and the others.
+// searchNodesQuery finds the nodes first and then checks them, best first, until there are
+// enough: nodes with this code or name, nodes that begin with it, and the others.
 // {admins} is whether administrators need no permission.
 var searchNodesQuery = `
 	WITH granted AS MATERIALIZED (SELECT node_id, applies_below FROM assigned_rights WHERE actor_id = @actor AND (@grant = '' OR @grant = ANY (grants)))
@@ -55,7 +55,7 @@ var searchNodesQuery = `
 	ORDER BY n.rank, n.folded COLLATE natural_names, n.id`
 
 // SearchNodes returns the nodes that a person sees, or on which it has a permission, by a
-// part of their name or code; without a text none. The best matches come first: it is for
+// part of their name or code; none if it is empty. The best matches come first: it is for
 // choosing one, so a search that finds more than its limit is to be narrowed. Errors:
 // permission_denied for an integration, unavailable.
 func (s *Service) SearchNodes(ctx context.Context, actor Actor, search NodeSearch) ([]models.NodeReference, error) {
@@ -77,7 +77,7 @@ func (s *Service) SearchNodes(ctx context.Context, actor Actor, search NodeSearc
 	})
 }
 
-// namedNodesQuery selects the nodes with the id @node, and those of @organization with this
+// namedNodesQuery selects the nodes with the id @node, and nodes of @organization with this
 // code (external_id), that meet the {condition} on the node n by @actor.
 var namedNodesQuery = `
 	SELECT n.id, n.name, n.kind, n.external_id, ` + with(pathOf, "w", "n") + ` FROM inventory_nodes n

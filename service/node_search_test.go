@@ -10,7 +10,7 @@ import (
 	"millwright/service/servicetest"
 )
 
-// namesOf are the names of nodes in their order.
+// namesOf are the names of nodes in order.
 func namesOf(found []models.NodeReference) string {
 	names := make([]string, len(found))
 	for i, n := range found {
@@ -19,7 +19,7 @@ func namesOf(found []models.NodeReference) string {
 	return strings.Join(names, ", ")
 }
 
-// A search finds what the person sees, by a part of the name or the code, the best first.
+// A search finds what the person sees, by a part of the name or the code, best first.
 func TestNodesAreFoundByNameAndCode(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)

@@ -63,8 +63,8 @@ func (s *Service) NodeOf(ctx context.Context, actor Actor, id string) (NodeView,
 	})
 }
 
-// managedNode is NodeOf for a node on which the person may give permissions. Errors: those of
-// NodeOf, permission_denied.
+// managedNode is NodeOf for a node on which the person may give permissions. Errors: NodeOf's,
+// permission_denied.
 func (s *Service) managedNode(ctx context.Context, actor Actor, id string) (NodeView, error) {
 	node, err := s.NodeOf(ctx, actor, id)
 	if err == nil && !node.MayAssign {
@@ -73,7 +73,7 @@ func (s *Service) managedNode(ctx context.Context, actor Actor, id string) (Node
 	return node, err
 }
 
-// nodeRecords is how many records of a node its page shows.
+// nodeRecords limits the records that a node's page shows.
 const nodeRecords = 10
 
 // NodeWorkOrders returns the newest work orders of the node and below that the person may

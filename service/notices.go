@@ -41,10 +41,10 @@ type NoticeEmail struct {
 }
 
 const (
-	// MailFor is how long a notice waits for a mail server; then it stays in the
-	// app's inbox only.
+	// MailFor is the time for which a notice waits for a mail server; then it stays in the
+	// console's inbox only.
 	MailFor = 48 * time.Hour
-	// mailLease is how long the sender of a claimed e-mail has.
+	// mailLease is the time that the sender of a claimed e-mail has.
 	mailLease = 3 * time.Minute
 )
 

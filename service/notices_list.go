@@ -24,7 +24,7 @@ type NoticeView struct {
 	Number *int64 `json:"number"`
 }
 
-// NoticeFilter says which page of an inbox is wanted.
+// NoticeFilter selects a page of an inbox.
 type NoticeFilter struct {
 	// Read selects notices that were read instead of unread ones.
 	Read bool
@@ -46,7 +46,7 @@ var noticesQuery = `
 	FROM (SELECT * FROM notices WHERE person_id = @actor AND read_at IS {null} NULL AND id < @before ORDER BY id DESC LIMIT @limit) n` + noticeRecords + `
 	ORDER BY n.id DESC`
 
-// Notices returns a page of the actor's inbox, the newest first. Errors: unavailable.
+// Notices returns a page of the actor's inbox, newest first. Errors: unavailable.
 func (s *Service) Notices(ctx context.Context, actor Actor, filter NoticeFilter) ([]NoticeView, error) {
 	null := ""
 	if filter.Read {
@@ -75,11 +75,11 @@ func (s *Service) ReadNotice(ctx context.Context, actor Actor, id int64) (record
 	return found[0].RecordID, nil
 }
 
-// maxReadNotices is how many notices one statement marks read.
+// maxReadNotices limits the notices that one statement marks read.
 const maxReadNotices = 5000
 
-// ReadNotices marks the actor's notices read up to the id: those that the person has seen,
-// not those that arrived meanwhile. Errors: unavailable.
+// ReadNotices marks the actor's notices read up to the id: the ones that the person has seen,
+// not later arrivals. Errors: unavailable.
 func (s *Service) ReadNotices(ctx context.Context, actor Actor, last int64) error {
 	for {
 		tag, err := s.pool.Exec(ctx, `UPDATE notices SET read_at = $3 WHERE id = ANY (ARRAY(

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// OpenIDLifetime is how long a sign-in at the OpenID provider may take.
+	// OpenIDLifetime limits the time of a sign-in at the OpenID provider.
 	OpenIDLifetime = 10 * time.Minute
 	// openIDsOfNetwork are the sign-ins that a client network may begin in a shortWindow and
 	// not finish.

@@ -54,7 +54,7 @@ func errOpenIDRequired() error {
 // RequireOpenID lets the people of an organization sign in only with OpenID Connect: sessions
 // that began otherwise and links for forgotten passwords end. An administrator needs an account
 // of the provider; for an operator some administrator does, so that someone can sign in. issuer
-// is the provider's, "" without one. Errors: not_found, permission_denied, rule_violation,
+// is the provider's, "" without a provider. Errors: not_found, permission_denied, rule_violation,
 // unavailable.
 func (s *Service) RequireOpenID(ctx context.Context, actor Actor, organizationID, issuer string) error {
 	return s.setOpenIDRequired(ctx, actor, organizationID, true, func(t *ormTx) error {

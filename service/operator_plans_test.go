@@ -9,7 +9,7 @@ import (
 	"millwright/service/servicetest"
 )
 
-// Operators' lists read along an index, even if their plans were
+// Operators' lists are read by index, even if their plans were
 // made while the tables were empty: of an organization with little in a table of much, too.
 func TestOperatorsListsReadLittleMoreThanTheyShow(t *testing.T) {
 	f := servicetest.New(t)
@@ -74,7 +74,7 @@ func TestOperatorsListsReadLittleMoreThanTheyShow(t *testing.T) {
 	}
 }
 
-// What operators read is that of one organization, and no one else reads so.
+// Operators read one organization, and no one else reads this way.
 func TestOperatorsReadOneOrganization(t *testing.T) {
 	f := servicetest.New(t)
 	id := create(t, f)

@@ -19,7 +19,7 @@ func (s *harness) operatorAs(key, recordID string) service.Actor {
 	return actor
 }
 
-// Operators act with a person's permissions, and the Log Records say that it was they.
+// Operators act with a person's permissions, and the Log Records name them.
 func TestOperatorsActAsPeople(t *testing.T) {
 	s := newHarness(t)
 	reason := "Duplicate"

@@ -31,7 +31,7 @@ type PlanRecord struct {
 	Integrations     int    `json:"integrations"`
 }
 
-// Organizations returns every organization, the oldest first. It is for operators and
+// Organizations returns every organization, oldest first. It is for operators and
 // does not check permissions. Errors: unavailable.
 func (s *Service) Organizations(ctx context.Context) ([]OrganizationRecord, error) {
 	found := []OrganizationRecord{}

@@ -4,7 +4,7 @@ import "fmt"
 
 // A page shows each record's node with its path. Many records have the same node, and
 // almost all nodes the same ones above them, so a page reads each of these nodes once, and
-// the api puts the paths together.
+// the API server puts the paths together.
 
 // pageNodes are part of the row of a page whose records show their nodes.
 type pageNodes struct {
@@ -14,7 +14,7 @@ type pageNodes struct {
 
 func (p *pageNodes) nodes() []string { return p.Nodes }
 
-// nodeFields is how many texts there are in pageNodes for each node.
+// nodeFields is the number of strings in pageNodes for each node.
 const nodeFields = 4
 
 // nodesOfPage selects, as the column nodes of one row, the nodes of all records of page and
@@ -44,14 +44,14 @@ func showNodes[Row any, P rowPointer[Row]](page []Row) error {
 		if !ok {
 			return nil
 		}
-		texts := row.nodes()
-		if texts == nil {
+		fields := row.nodes()
+		if fields == nil {
 			continue
 		}
-		byID = make(map[string]*shownNode, len(texts)/nodeFields)
-		all := make([]shownNode, len(texts)/nodeFields)
+		byID = make(map[string]*shownNode, len(fields)/nodeFields)
+		all := make([]shownNode, len(fields)/nodeFields)
 		for i := range all {
-			of := texts[i*nodeFields:]
+			of := fields[i*nodeFields:]
 			all[i] = shownNode{parent: of[1], head: of[2], code: of[3]}
 			byID[of[0]] = &all[i]
 		}

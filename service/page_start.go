@@ -8,7 +8,7 @@ import (
 
 // pageStart is where a page begins.
 type pageStart struct {
-	// changes says that the list is in the order of changes.
+	// changes is true if the list is in the order of changes.
 	changes bool
 	at      position
 	// since is a time whose position resolve finds.

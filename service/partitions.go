@@ -26,7 +26,7 @@ func (s *Service) MakePartitions(ctx context.Context) error {
 	return s.translate(err)
 }
 
-// requirePartitions makes partitions if those of tomorrow are missing, which means that
+// requirePartitions makes partitions if tomorrow's are missing, which means that
 // housekeeping has not run for a week. Without today's, no event can be stored.
 func (s *Service) requirePartitions(ctx context.Context) error {
 	var missing bool
@@ -45,8 +45,8 @@ func (s *Service) requirePartitions(ctx context.Context) error {
 	return nil
 }
 
-// maxPartitionSteps bounds one removal of partitions: detaching and dropping those of
-// ten days.
+// maxPartitionSteps bounds one removal of partitions: detaching and dropping the partitions
+// of ten days.
 const maxPartitionSteps = 2 * 3 * 10
 
 // removePartitions removes the partitions of days whose last event expired before now, and

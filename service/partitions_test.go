@@ -26,7 +26,7 @@ func newPartitioned(t *testing.T) *servicetest.Fixture {
 	if err := f.MakePartitions(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	remove(t, f.Service, service.RemovalBatch, 0) // those of the days in which the test runs
+	remove(t, f.Service, service.RemovalBatch, 0) // partitions of the days in which the test runs
 	return f
 }
 
@@ -225,7 +225,7 @@ func TestATableInUseKeepsItsDays(t *testing.T) {
 	}
 	f.Clock.Advance(25 * time.Hour)
 	if backlog, err := f.Backlog(t.Context(), time.Minute); err != nil || backlog.PartitionsOverdue != 4 {
-		t.Errorf("the metric says that %d partitions are overdue, %v", backlog.PartitionsOverdue, err)
+		t.Errorf("the metric counts %d overdue partitions, %v", backlog.PartitionsOverdue, err)
 	}
 	if err := dump.Rollback(t.Context()); err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ const (
 	argonKey     = 32
 )
 
-// hashesAtOnce is how many passwords a process hashes at once: on half of the processors, so
+// hashesAtOnce limits the passwords that a process hashes at once: half of the CPUs, so
 // that the others serve people and programs.
 var hashesAtOnce = max(1, runtime.GOMAXPROCS(0)/2)
 

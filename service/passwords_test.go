@@ -10,8 +10,8 @@ import (
 	"millwright/models"
 )
 
-// However many people sign in, two hashes are computed at a time, and one network cannot
-// fill the queue.
+// Two hashes are computed at a time, regardless of the number of people who sign in, and
+// one network cannot fill the queue.
 func TestPasswordHashingIsBounded(t *testing.T) {
 	var h passwordHashing
 	var running, most, rejected atomic.Int32

@@ -29,7 +29,7 @@ type PersonSummary struct {
 	// SignsIn is how: "password", unless the organization requires OpenID Connect, "openid" or
 	// both; it is empty for people who cannot.
 	SignsIn []string `json:"signs_in"`
-	// OpenIDAccounts is how many accounts of OpenID providers are linked to the person.
+	// OpenIDAccounts counts the accounts of OpenID providers that are linked to the person.
 	OpenIDAccounts int `json:"openid_accounts"`
 	// Invited is whether an invitation can still be used.
 	Invited bool `json:"invited"`
@@ -71,7 +71,7 @@ func (s *Service) PeopleOf(ctx context.Context, actor Actor, organizationID stri
 	return collect[PersonSummary](ctx, s, peopleQuery, args)
 }
 
-// peopleQuery reads a page of people by name. The index of their e-mail addresses is that of
+// peopleQuery reads a page of people by name. The index of their e-mail addresses also lists
 // the organization's people.
 var peopleQuery = `
 	SELECT ` + personSummaryColumns + personSummaryTables + `

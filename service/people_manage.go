@@ -147,8 +147,8 @@ func checkEmail(email string) []models.FieldError {
 }
 
 // changePerson changes a person for an actor in one transaction. change reports whether
-// anything is different, since only then the action is logged. Errors: those of lockPerson
-// and of change, *FormStaleError.
+// anything is different, since only then the action is logged. Errors: lockPerson's
+// and change's, *FormStaleError.
 func (s *Service) changePerson(ctx context.Context, actor Actor, id, action string, change func(*ormTx, *lockedPerson) (changed bool, err error)) (PersonAccess, error) {
 	var access PersonAccess
 	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {
@@ -189,7 +189,7 @@ type AccessChange struct {
 	ConfirmedEmail string
 }
 
-// PromotionError says that a person would gain permissions, which takes a confirmation of the
+// PromotionError is returned if a person would gain permissions, which requires a confirmation of the
 // e-mail address: someone who reads its e-mails gets them.
 type PromotionError struct{ Name, Email string }
 

@@ -35,7 +35,7 @@ func explain(t *testing.T, conn *pgx.Conn, name, arguments string) (plan string,
 	return lines.String(), blocks
 }
 
-// planNode is a node of EXPLAIN (FORMAT JSON). Its pages include those of the nodes below it.
+// planNode is a node of EXPLAIN (FORMAT JSON). Its pages include the pages of the nodes below it.
 type planNode struct {
 	Type      string     `json:"Node Type"`
 	Relation  string     `json:"Relation Name"`

@@ -13,7 +13,7 @@ import (
 // 6, event types). Integrations of service companies with people assigned count too.
 // If the address is off, the delivery is held. The query returns addresses that no
 // dispatcher has leased. Whether an integration may read the record is checked once,
-// however many addresses it has.
+// regardless of its number of addresses.
 //
 // FOR KEY SHARE waits for a transaction that turns an address on or deletes it,
 // so that the delivery sees the result. Deliveries have no foreign key to addresses:
@@ -57,7 +57,7 @@ const publishQuery = `
 	WHERE r.enabled AND NOT EXISTS (
 		SELECT FROM mailboxes m WHERE m.webhook_id = r.webhook_id AND m.attended_until > r.at)`
 
-// deliveryID makes an id like those of models.NewID in Postgres, from the id of
+// deliveryID makes an id like models.NewID in Postgres, from the id of
 // the event {event} and the 16 bytes {random} of a random UUID: 13 digits of time
 // and UUID version from the event, one digit with the UUID variant, 12 random ones.
 // The bytes used avoid the fixed bits of the UUID. Base64 has 64 digits of equal
@@ -99,7 +99,7 @@ func (t *tx) publish(c effects, e domainEvent) error {
 	if t.Shared() && c.addresses > maxSharedAddresses {
 		return batch.ErrRunAlone
 	}
-	// The id's time is that of the change in the log, by which a record's deliveries are found.
+	// The id's time is the change's in the log, by which a record's deliveries are found.
 	eventID, err := models.NewID(models.PrefixEvent, t.at.Time, t.Random)
 	if err != nil {
 		return err

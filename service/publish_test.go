@@ -57,7 +57,7 @@ func TestDeliveryIDsDrawnByPostgresAreThoseOfNewID(t *testing.T) {
 		t.Fatalf("%d ids of %d rows", len(ids), rows)
 	}
 	if !slices.IsSorted(ids) {
-		t.Error("ids of later events do not sort after those of earlier ones")
+		t.Error("ids of later events do not sort after earlier ones")
 	}
 	if n := len(slices.Compact(slices.Sorted(slices.Values(ids)))); n != rows {
 		t.Errorf("%d different ids of %d", n, rows)

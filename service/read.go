@@ -21,7 +21,7 @@ type recordReader[Row any] struct {
 }
 
 // newRecordReader reads records of the table, whose ids have one of the prefixes.
-// condition says which of them {actor}, who belongs to {organization}, may read.
+// condition restricts them to those that {actor}, who belongs to {organization}, may read.
 func newRecordReader[Row any](table, columns, condition string, record func(*Row) any, prefixes ...models.IDPrefix) *recordReader[Row] {
 	return &recordReader[Row]{prefixes: prefixes, record: record, queries: byPeople(func(people string) *batch.Statement {
 		// LIMIT makes Postgres look each row up by its id, even in a small table.
@@ -95,7 +95,7 @@ func newPrefetch(ctx context.Context, people bool, id, actor string) *prefetch {
 // It returns what respond makes of the rows, without the connection, while the
 // organization's next read waits, since that takes as much of a processor. Planning takes
 // longer than running, so each session plans a query once, with indexes: it might do so
-// while a table is empty. Errors: those of the queries and of respond, unavailable (also
+// while a table is empty. Errors: the queries' and respond's, unavailable (also
 // when too many reads of the organization wait, or a query takes too long).
 func read[T any](ctx context.Context, s *Service, organizationID string, respond func() (T, error), queries ...func(*pgx.Batch) error) (response T, err error) {
 	err = s.reads.Run(ctx, organizationID, func() (err error) {
@@ -107,7 +107,7 @@ func read[T any](ctx context.Context, s *Service, organizationID string, respond
 	return response, limited(s.translate(err))
 }
 
-// query runs the queries of a read on one connection. Errors: those of the queries.
+// query runs the queries of a read on one connection. Errors: the queries'.
 func (s *Service) query(ctx context.Context, queries []func(*pgx.Batch) error) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {

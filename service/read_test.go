@@ -47,7 +47,7 @@ func TestPrefetch(t *testing.T) {
 		token, prefetch, read string
 		people                bool
 		want                  models.Code
-		// old says whether the record is as it was when the call was admitted.
+		// old is true if the record is as it was when the call was admitted.
 		old bool
 	}{
 		"the record that was prefetched":                   {erp, below, below, true, "", true},

@@ -11,7 +11,7 @@ import (
 // RecordKind is what a record is that has a page.
 type RecordKind string
 
-// The kinds of records. Those of identities are models.IdentityKind.
+// The kinds of records. Identities have models.IdentityKind.
 const (
 	RecordWorkOrder   RecordKind = "work_order"
 	RecordFeedback    RecordKind = "feedback"
@@ -44,8 +44,8 @@ var readableQueries = []struct {
 		WHERE h.id = ANY ($1) AND $2 <> '' AND h.organization_id = $3`},
 }
 
-// ReadableRecords returns what those of the records are that the person may read, by their
-// ids, for pages that lead to them: work orders, feedback, nodes, and the organization's
+// ReadableRecords returns the kinds of the records that the person may read, by their ids,
+// for pages that link to them: work orders, feedback, nodes, and the organization's
 // people, teams, integrations and webhook addresses. At most models.MaxPageSize ids are looked at. Errors:
 // unavailable.
 func (s *Service) ReadableRecords(ctx context.Context, actor Actor, ids []string) (map[string]RecordKind, error) {

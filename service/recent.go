@@ -47,9 +47,9 @@ func (s *Service) SignInAgain(ctx context.Context, viewer Viewer, password strin
 }
 
 const (
-	// againLifetime is how long signing in again with an OpenID provider may take.
+	// againLifetime limits the time of signing in again with an OpenID provider.
 	againLifetime = 10 * time.Minute
-	// clockSkew is how far the clock of an OpenID provider may be behind.
+	// clockSkew limits how far the clock of an OpenID provider may be behind.
 	clockSkew = 30 * time.Second
 	// againUse is what an againRequest is sealed for.
 	againUse = "sign in again"

@@ -19,16 +19,16 @@ import (
 // jsonRecord is a record that appends its JSON.
 type jsonRecord interface{ appendJSON(b []byte) []byte }
 
-// appendText appends the name of a member, with what precedes it, and a text.
+// appendText appends the name of a member, with what precedes it, and a string.
 func appendText[S ~string](b []byte, name string, text S) []byte {
 	b, err := jsontext.AppendQuote(append(b, name...), text)
 	if err != nil {
-		panic(err) // impossible: texts in the database are UTF-8
+		panic(err) // impossible: strings in the database are UTF-8
 	}
 	return b
 }
 
-// appendOptional is appendText for a text or null.
+// appendOptional is appendText for a string or null.
 func appendOptional(b []byte, name string, text *string) []byte {
 	if text == nil {
 		return append(append(b, name...), "null"...)
@@ -45,14 +45,14 @@ func appendTime(b []byte, name string, at *models.Time) []byte {
 	return at.AppendJSON(b)
 }
 
-// appendTexts is appendText for a list of texts.
-func appendTexts(b []byte, name string, texts []string) []byte {
+// appendTexts is appendText for a list of strings.
+func appendTexts(b []byte, name string, values []string) []byte {
 	b = append(b, name...)
 	before := "["
-	for _, text := range texts {
+	for _, text := range values {
 		b, before = appendText(b, before, text), ","
 	}
-	if len(texts) == 0 {
+	if len(values) == 0 {
 		b = append(b, '[')
 	}
 	return append(b, ']')

@@ -8,18 +8,18 @@ import (
 	"millwright/service/batch"
 )
 
-// WorkOrderState is what the workflow of a work order needs to know. Histories keep
-// it, so it holds ids, codes and times, but no names or texts.
+// WorkOrderState is what a work order workflow needs to know. Histories keep
+// it, so it holds ids, codes and times, but no names or descriptions.
 type WorkOrderState struct {
 	// ID is empty if the work order does not exist.
 	ID             string
 	OrganizationID string
 	models.Dates
-	// Mail says that notices wait to be mailed and are not claimed.
+	// Mail is true if notices wait to be mailed and are not claimed.
 	Mail bool
 	// Reminders are the past and the future ones, the earliest first.
 	Reminders []models.Reminder `db:"-"`
-	// Transitions are those after the time that the caller gave, the oldest first.
+	// Transitions are those after the time that the caller gave, oldest first.
 	Transitions []Transition `db:"-" json:",omitempty"`
 }
 
@@ -32,7 +32,7 @@ type FeedbackState struct {
 	Transitions    []Transition `db:"-" json:",omitempty"`
 }
 
-// Transition is a change of a record's status. Those of one record have different times.
+// Transition is a change of a record's status. A record's transitions have different times.
 type Transition struct {
 	At models.Time
 	// From is "" for the creation.

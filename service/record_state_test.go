@@ -501,6 +501,6 @@ func TestLoadsReturnTheNewestTransitions(t *testing.T) {
 		FROM generate_series(1, 300) n`, id, s.Acme.OrganizationID, s.ID("ann"), servicetest.Start)
 	found := s.loaded(id).Transitions
 	if last := found[len(found)-1].At.Sub(servicetest.Start); len(found) != 200 || last != 300*time.Second || !found[0].At.Before(found[1].At.Time) {
-		t.Errorf("%d transitions until %v, want the newest 200, the oldest first", len(found), last)
+		t.Errorf("%d transitions until %v, want the newest 200, oldest first", len(found), last)
 	}
 }

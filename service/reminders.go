@@ -8,8 +8,8 @@ import (
 	"millwright/service/batch"
 )
 
-// Remind inserts the reminder's notices, one for each person however often it is
-// called: about the target date for the work order's workers, about a waiting review for
+// Remind inserts the reminder's notices, one for each person even if it is called
+// again: about the target date for the work order's workers, about a waiting review for
 // its consultants, and about an overdue one for the nearest inventory managers of its
 // node. It reports whether the reminder still applies; if not, it does
 // nothing. Errors: unavailable.

@@ -9,7 +9,7 @@ import (
 	"millwright/service/batch"
 )
 
-// resealBatchSize is how many addresses one transaction locks.
+// resealBatchSize is the number of addresses that one transaction locks.
 const resealBatchSize = 100
 
 // Reseal seals every signing secret with the vault's first key, so that the other

@@ -10,11 +10,11 @@ import (
 	"millwright/models"
 )
 
-// RemovalBatch is how many rows one transaction of RemoveExpired removes at most.
+// RemovalBatch limits the rows that one transaction of RemoveExpired removes.
 const RemovalBatch = 1000
 
-// clockMargin is how much longer rows are kept that must not be removed early: the
-// clocks of two processes differ, and a revoked token must stay revoked for both.
+// clockMargin is the extra time for rows that must not be removed early: the clocks of
+// two processes differ, and a revoked token must stay revoked for both.
 const clockMargin = time.Hour
 
 // RemovalResult counts the rows that RemoveExpired removed.
@@ -24,10 +24,10 @@ type RemovalResult struct {
 	IdempotencyKeys int
 	RevokedTokens   int
 	RateCounters    int
-	// Leases are those of addresses without a running dispatcher.
+	// Leases counts leases of addresses without a running dispatcher.
 	Leases int
 	Beats  int
-	// Deliveries are those of deleted addresses. Others are removed with their events and
+	// Deliveries counts deliveries of deleted addresses. Others are removed with their events and
 	// not counted.
 	Deliveries int
 	// Partitions were dropped or emptied: each is the events, the deliveries, the attempts
@@ -52,9 +52,9 @@ func (r *RemovalResult) Add(next RemovalResult) {
 
 // expiry is a table whose rows expire, or work that requests left to housekeeping.
 type expiry struct {
-	// age is how long rows are kept after their time.
+	// age is the time for which rows are kept after their time.
 	age time.Duration
-	// prefix is that of the ids that hold the time of the rows, "" if a column does.
+	// prefix is the prefix of the ids that hold the rows' time, "" if a column does.
 	prefix models.IDPrefix
 	sql    string
 	// count is where removed rows count, nil for rows that belong to others.
@@ -64,15 +64,15 @@ type expiry struct {
 // expiries are the tables that grow with the calls. Rows of other tables stay, or are
 // removed with the row they belong to. History, Log Records and notices stay, since
 // they are the organization's records. Events, deliveries and attempts are removed with
-// the partition of their day. Those of the former tables, from before there were
+// the partition of their day. Rows of the former tables, from before there were
 // partitions, are removed row by row, like deliveries that stay open for so long. The id
 // of a delivery has the time of its event, and without its event it is gone for every read.
 var expiries = []expiry{
 	{models.EventRetention, models.PrefixEvent, oldestFirst("former_events", "id"), func(r *RemovalResult) *int { return &r.Events }},
-	// Those of the previous version; the others go by the day.
+	// Keys of the previous version; the others go by the day.
 	{models.IdempotencyRetention, "", oldestFirst("idempotency_keys", "created_at"), func(r *RemovalResult) *int { return &r.IdempotencyKeys }},
 	{clockMargin, "", oldestFirst("revoked_tokens", "expires_at"), func(r *RemovalResult) *int { return &r.RevokedTokens }},
-	// Those of integrations stay: they say when an integration called last.
+	// Integrations' counters stay: they contain the time of the last call.
 	{clockMargin, "", inAnyOrder("rate_counters", "window_start", "subject NOT LIKE 'idn%'"), func(r *RemovalResult) *int { return &r.RateCounters }},
 	{clockMargin, "", inAnyOrder("mailboxes", "attended_until", "true"), func(r *RemovalResult) *int { return &r.Leases }},
 	// A token may name a beat that is a little older than the token.
@@ -117,7 +117,7 @@ const removal = `
 	SELECT count(*), {next}, count(*) = @limit, NULL::text[] FROM removed`
 
 // removeOfDeletedAddress removes at most @limit deliveries of the address that was deleted
-// first, from @from to @until, in their order. It begins after those that were removed already,
+// first, from @from to @until, in order. It begins after those that were removed already,
 // since the index still has their entries, and forgets the address after the last one.
 // Workflows of failing deliveries then find nothing and end.
 var removeOfDeletedAddress = with(`
@@ -218,7 +218,7 @@ func (s *Service) removeBatch(ctx context.Context, sql string, until, from any, 
 		// Shorter than deadlock_timeout: if a batch and a write wait for each other,
 		// the batch fails, not the write.
 		t.Queue(`SET LOCAL lock_timeout = '100ms'`)
-		// Rows are read along an index, up to the limit. A plan that sorts reads all of
+		// Rows are read by index, up to the limit. A plan that sorts reads all of
 		// them first, which Postgres may think is cheaper.
 		t.Queue(`SET LOCAL enable_sort = off`)
 		t.QueueRows(func(rows pgx.Rows) (err error) {

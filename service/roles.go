@@ -18,7 +18,7 @@ type roles struct {
 
 func (r *roles) all() []string { return slices.Concat(r.Assignees, r.Consultants) }
 
-// rolesOf selects, as the column assigned, the roles of the work order {w} as one text:
+// rolesOf selects, as the column assigned, the roles of the work order {w} as one string:
 // place, first letter of the role and identity of each. A subquery for each role would
 // take twice as long, and sorting a page's work orders in it too.
 const rolesOf = `array_to_string(ARRAY(SELECT x.position || left(x.role, 1) || x.identity_id

@@ -101,7 +101,7 @@ func TestFormerEmailIsTold(t *testing.T) {
 	}
 }
 
-// Links are counted within an organization: a stranger's cannot use up those of another.
+// Links are counted within an organization: a stranger's cannot use up another's.
 func TestLinksOfAnotherOrganizationAreNotCounted(t *testing.T) {
 	s := newHarness(t)
 	s.Service = s.NewInstance(servicetest.MailLinks)

@@ -30,7 +30,7 @@ type WakeTarget struct {
 	// OrganizationID is whose workflow it is: a Waker is fair to organizations. It is ""
 	// if that is unknown.
 	OrganizationID string
-	// Swept says that the sweep or a removal found it, so that it may wait for what is woken by writes.
+	// Swept is true if the sweep or a removal found it, so that it may wait for what is woken by writes.
 	Swept bool
 }
 
@@ -115,7 +115,7 @@ type Options struct {
 	Vault *Vault
 	// Waker wakes workflows after each commit; nil wakes none.
 	Waker Waker
-	// MailLinks says that sign-in links are mailed to the people they are for, by a worker
+	// MailLinks is true if sign-in links are mailed to the people they are for, by a worker
 	// that has a mail server.
 	MailLinks bool
 	// Issuer is the service's public base URL without /v1.
@@ -125,19 +125,19 @@ type Options struct {
 	Cell string
 	// RetrySchedule is the wait after each failed attempt except the last.
 	RetrySchedule models.RetrySchedule
-	// ShutOffAfter is how long an address may go without success before a final
-	// failure turns it off.
+	// ShutOffAfter is the time without success after which a final failure turns an address
+	// off.
 	ShutOffAfter time.Duration
-	// ReviewPeriods are how long a review may wait; zero periods mean the defaults.
+	// ReviewPeriods limit how long a review waits; zero periods mean the defaults.
 	ReviewPeriods models.ReviewPeriods
-	// MaxDeliveryWorkflows is how many retrying deliveries of one address have a workflow at
+	// MaxDeliveryWorkflows limits the retrying deliveries of one address that have a workflow at
 	// a time; 0 means 1000.
 	MaxDeliveryWorkflows int
 	// AddressRules apply to webhook addresses when they are saved.
 	AddressRules AddressRules
 	// AddressCallsPerMinute limits the calls without a valid token from one address.
 	AddressCallsPerMinute int
-	// OverLimitDelay is how long a call over a limit waits for its rejection; 0 means
+	// OverLimitDelay is the time for which a call over a limit waits for its rejection; 0 means
 	// not at all.
 	OverLimitDelay time.Duration
 	Now            func() time.Time
@@ -185,7 +185,7 @@ type Service struct {
 	passwords passwordHashing
 	// exceeded are the integrations over their limit.
 	exceeded exceededLimits
-	// organizations are those of the integrations that made calls.
+	// organizations are the organizations of the integrations that made calls.
 	organizations organizationsOf
 	// views are what the readers of lists could last see.
 	views views

@@ -11,7 +11,7 @@ import (
 	"millwright/models"
 )
 
-// ErrNoSession says that a token belongs to no session, or to one that has ended.
+// ErrNoSession is returned if a token belongs to no session, or to one that has ended.
 var ErrNoSession = errors.New("there is no such session")
 
 // Viewer is a person who is signed in, as of this request: what the person may do in the
@@ -45,7 +45,7 @@ const MaxUnreadCount = 100
 // Has reports whether the person has an organization-wide permission.
 func (v Viewer) Has(grant models.OrganizationGrant) bool { return slices.Contains(v.Grants, grant) }
 
-// seenEvery is how often the time of a session's last request is written.
+// seenEvery is the interval at which the time of a session's last request is written.
 const seenEvery = time.Minute
 
 // viewerRow is what loading a session reads.

@@ -18,7 +18,7 @@ import (
 	"millwright/models"
 )
 
-// ErrSignInFailed says that no person has the e-mail address and the password, or that
+// ErrSignInFailed is returned if no person has the e-mail address and the password, or if
 // the person cannot sign in. Callers must not be able to tell which.
 var ErrSignInFailed = errors.New("the e-mail address or the password is wrong")
 
@@ -33,7 +33,7 @@ type Client struct {
 	// Network is the client network, as the limits count it.
 	Network   string
 	UserAgent string
-	// Known is the mark that an earlier sign-in left in the browser (SignedIn.Known), "" for none.
+	// Known is the mark that an earlier sign-in left in the browser (SignedIn.Known), if any.
 	Known string
 }
 
@@ -61,7 +61,7 @@ type candidate struct {
 	May bool
 }
 
-// minHashes is how many hashes an attempt checks at least, so that people of one
+// minHashes is the minimum of hashes that an attempt checks, so that people of one
 // organization and addresses of no one take the same work.
 const minHashes = 2
 
@@ -174,7 +174,7 @@ func (s *Service) replaceHash(ctx context.Context, c candidate, attempt SignInAt
 }
 
 const (
-	// choiceLifetime is how long a person may take to choose an organization.
+	// choiceLifetime limits the time in which a person chooses an organization.
 	choiceLifetime = 5 * time.Minute
 	// choiceUse is what a pendingChoice is sealed for.
 	choiceUse = "sign-in choice"

@@ -14,8 +14,8 @@ import (
 // address means nothing here: it may have belonged to someone else.
 type OpenIDAccount struct {
 	Issuer, Subject string
-	// AuthenticatedAt is when the provider says that it authenticated the person, the zero time
-	// if it does not say.
+	// AuthenticatedAt is the provider's time of authenticating the person, the zero time
+	// if it is unknown.
 	AuthenticatedAt time.Time
 }
 

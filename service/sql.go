@@ -106,9 +106,9 @@ func textOrNil[S ~string](text S) any {
 
 // textsOf returns the values as plain strings.
 func textsOf[S ~string](values []S) []string {
-	texts := make([]string, len(values))
+	all := make([]string, len(values))
 	for i, s := range values {
-		texts[i] = string(s)
+		all[i] = string(s)
 	}
-	return texts
+	return all
 }

@@ -54,9 +54,9 @@ type poller struct {
 	actor  service.Actor
 	filter service.WorkOrderFilter
 	limit  int
-	// paging says that it follows next_cursor instead of sync_token from page to page.
+	// paging is true if it follows next_cursor instead of sync_token from page to page.
 	paging bool
-	// matches says whether the poller should see a work order in its final state.
+	// matches is true if the poller should see a work order in its final state.
 	matches func(identified) bool
 	seen    map[string]identified
 	since   string

@@ -14,7 +14,7 @@ import (
 type NameFilter struct {
 	// Search is a part of the name; of people, of the e-mail address too.
 	Search string
-	// AfterName and AfterID are those of the last entry of the previous page.
+	// AfterName and AfterID are the name and id of the previous page's last entry.
 	AfterName, AfterID string
 	Limit              int
 }
@@ -27,8 +27,8 @@ func (f NameFilter) args() pgx.NamedArgs {
 	}
 }
 
-// inNamePage is the condition that {w}, which has an id and a name, is on the page of a
-// NameFilter; {text} is another text that is searched.
+// inNamePage is the condition that {w}, which has an id and a name, is on the NameFilter's
+// page; {text} is another column that is searched.
 const inNamePage = `(@search = '' OR strpos(lower({w}.name), @search) > 0 OR strpos(lower({text}), @search) > 0)
 			AND (@after_id = '' OR (lower({w}.name), {w}.id) > (lower(@after_name), @after_id))`
 
@@ -54,7 +54,7 @@ const teamSummaryQuery = `
 		(SELECT count(*) FROM (SELECT FROM assignments WHERE identity_id = i.id LIMIT @max) x) AS nodes
 	FROM ({of}) i`
 
-// teamsOfOrganization are the teams of an organization, along the index of teams.
+// teamsOfOrganization are the teams of an organization, by the index of teams.
 const teamsOfOrganization = `SELECT * FROM identities WHERE organization_id = @organization AND kind = 'team' AND deleted_at IS NULL`
 
 var (
@@ -192,5 +192,5 @@ const openWorkOrders = `(SELECT count(*) FROM (SELECT FROM work_order_assignees 
 					CROSS JOIN LATERAL (SELECT status, inventory_id FROM work_orders WHERE id = x.work_order_id LIMIT 1) w
 					WHERE x.identity_id = {identity} AND x.position >= 0 AND w.status NOT IN ('complete', 'cancelled') AND {condition} LIMIT {max}) n)`
 
-// openWorkOrdersOf counts those of the identity @id, up to @max.
+// openWorkOrdersOf counts the open work orders of the identity @id, up to @max.
 var openWorkOrdersOf = with(openWorkOrders, "identity", "@id", "max", "@max", "condition", "true")

@@ -10,7 +10,7 @@ import (
 	"millwright/models"
 )
 
-// maxNewMembers is how many people one write adds to a team.
+// maxNewMembers limits the people that one write adds to a team.
 const maxNewMembers = models.MaxPageSize
 
 // lockedTeam is a team and its organization, both locked until the transaction ends.
@@ -43,8 +43,8 @@ func (t *ormTx) lockTeam(actor Actor, id string) (l lockedTeam, err error) {
 }
 
 // changeTeam changes a team for an actor in one transaction. change reports whether anything
-// is different, since only then the action is logged. Errors: those of lockTeam and of
-// change, *FormStaleError.
+// is different, since only then the action is logged. Errors: lockTeam's and
+// change's, *FormStaleError.
 func (s *Service) changeTeam(ctx context.Context, actor Actor, id, action string, change func(*ormTx, *lockedTeam) (changed bool, err error)) (Team, error) {
 	var team Team
 	err := s.transaction(ctx, actor.OrganizationID, func(t *ormTx) error {

@@ -7,8 +7,8 @@ import (
 	"millwright/models"
 )
 
-// The texts of work orders and feedback (docs/contract.md, Records). The API's schema has the
-// same limits; people in the app are told by these.
+// The fields of work orders and feedback (docs/contract.md, Records). The API's schema has the
+// same limits; in the console these rules report them.
 
 // checkTitle returns what is wrong with a title or a subject.
 func checkTitle(pointer, text string) []models.FieldError {
@@ -26,7 +26,7 @@ func checkBlank(pointer, text string) []models.FieldError {
 	return []models.FieldError{{Pointer: pointer, Code: "blank", Detail: models.BlankTextRule}}
 }
 
-// checkText returns what is wrong with a text of at most some characters, nil for none.
+// checkText returns the errors in a field of at most some characters.
 func checkText(pointer string, text *string, most int) []models.FieldError {
 	switch {
 	case text == nil:
@@ -39,7 +39,7 @@ func checkText(pointer string, text *string, most int) []models.FieldError {
 	return nil
 }
 
-// checkDescribed is checkText for the optional texts of a record.
+// checkDescribed is checkText for the optional fields of a record.
 func checkDescribed(description, externalID *string) []models.FieldError {
 	return append(checkText("/description", description, models.MaxDescription), checkText("/external_id", externalID, models.MaxExternalID)...)
 }

@@ -22,7 +22,7 @@ func fieldsOf(err error) string {
 	return strings.Join(fields, ", ")
 }
 
-// What people enter in the app is checked as the API's schema checks a body.
+// What people enter in the console is checked as the API's schema checks a body.
 func TestTextsOfRecordsAreChecked(t *testing.T) {
 	s := newHarness(t)
 	id := s.newWorkOrder([]string{"bob"}, nil)

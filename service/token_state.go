@@ -37,7 +37,7 @@ func (s *Service) RevokeToken(ctx context.Context, clientID, secret, token strin
 	return err
 }
 
-// revokedToken says that a token is revoked.
+// revokedToken is the result of revokedTokens.
 type revokedToken struct{ Revoked bool }
 
 var revokedTokens = &batch.Statement{SQL: `
@@ -49,7 +49,7 @@ var revokedTokens = &batch.Statement{SQL: `
 	)
 	SELECT nth, true AS revoked FROM presented`}
 
-// activeToken says whether a token would be admitted now.
+// activeToken is true if a token would be admitted now.
 type activeToken struct{ Active bool }
 
 var activeTokens = &batch.Statement{ReadOnly: true, SQL: `

@@ -35,7 +35,7 @@ func TestOnlyOwnTokensAreAccepted(t *testing.T) {
 	if _, err := keys.parse(good, issuer, func() time.Time { return now }); err != nil {
 		t.Fatalf("a token as it is issued is rejected: %v", err)
 	}
-	texts := map[string]string{
+	tokens := map[string]string{
 		"NUL in jti":     signed(func(c *claims) { c.ID = "tok_1\x00" }),
 		"no jti":         signed(func(c *claims) { c.ID = "" }),
 		"another id":     signed(func(c *claims) { c.ID = "wo_01jd8q4v6cf5e8hbbfwj0zq3tk" }),
@@ -46,9 +46,9 @@ func TestOnlyOwnTokensAreAccepted(t *testing.T) {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	last := strings.IndexByte(letters, good[len(good)-1])
 	for bits := 1; bits < 4; bits++ {
-		texts["unused bits "+string(rune('0'+bits))] = good[:len(good)-1] + string(letters[last^bits])
+		tokens["unused bits "+string(rune('0'+bits))] = good[:len(good)-1] + string(letters[last^bits])
 	}
-	for name, text := range texts {
+	for name, text := range tokens {
 		if _, err := keys.parse(text, issuer, func() time.Time { return now }); models.CodeOf(err) != models.CodeInvalidToken {
 			t.Errorf("%s: %v, want invalid_token", name, err)
 		}

@@ -123,7 +123,7 @@ func (queryTracer) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.Tr
 	return startRoundTrip(ctx, text.String(), len(data.Batch.QueuedQueries))
 }
 
-// TraceBatchQuery does nothing: the pipeline's span shows every statement.
+// TraceBatchQuery is empty: the pipeline's span shows every statement.
 func (queryTracer) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 
 // TraceBatchEnd ends the span.

@@ -32,7 +32,7 @@ type ormTx struct {
 // error of do is returned and rolls the transaction back. A transaction that loses a
 // deadlock is retried, so do must not depend on anything it changed outside. It waits for
 // its turn among the writes of the organization that run alone; "" is the operator.
-// Errors: those of do, *FormDoneError if the context's form was sent before, unavailable
+// Errors: do's, *FormDoneError if the context's form was sent before, unavailable
 // (also when too many writes of the organization wait).
 func (s *Service) transaction(
 	ctx context.Context, organizationID string, do func(*ormTx) error, options ...*sql.TxOptions,
@@ -124,5 +124,5 @@ func scanAll[T any](t *ormTx, query string, args ...any) ([]T, error) {
 	return rows, t.db.Raw(query, args...).Scan(&rows).Error
 }
 
-// notFound reports whether the error says that a query has no row.
+// notFound reports whether the error means that a query has no row.
 func notFound(err error) bool { return errors.Is(err, gorm.ErrRecordNotFound) }

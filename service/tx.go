@@ -23,7 +23,7 @@ type tx struct {
 // write runs do in its own transaction, and wakes workflows after the commit. An
 // error of do is returned and rolls the transaction back. A transaction that loses a
 // deadlock is retried, so do must not depend on anything it changed outside.
-// Errors: those of do, unavailable.
+// Errors: do's, unavailable.
 func (s *Service) write(ctx context.Context, do func(context.Context, *tx) error) error {
 	return s.commit(ctx, do, s.writer.Write)
 }
@@ -31,7 +31,7 @@ func (s *Service) write(ctx context.Context, do func(context.Context, *tx) error
 // writeTogether is write for concurrent calls: they share one transaction unless
 // their conflict keys, the names of what they lock, overlap. A write that would have
 // to wait for a lock, or fails after it wrote, is retried alone. Organizations share
-// transactions and connections fairly. Errors: those of do, unavailable (also when too
+// transactions and connections fairly. Errors: do's, unavailable (also when too
 // many writes of the organization wait).
 func (s *Service) writeTogether(ctx context.Context, organizationID string, conflictKeys []string, do func(context.Context, *tx) error) error {
 	return limited(s.commit(ctx, do, func(ctx context.Context, do func(context.Context, *batch.Tx) error) error {

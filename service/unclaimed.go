@@ -100,7 +100,7 @@ const pollQuery = `
 // AnyDelivery asks AddressesWithPending for any pending delivery and for due retries.
 const AnyDelivery = -1
 
-// AddressesWithPending returns those of the addresses that have pending deliveries
+// AddressesWithPending returns the addresses that have pending deliveries
 // after the one given for each by its RenderedDelivery.Seq, or AnyDelivery. Errors: unavailable.
 func (s *Service) AddressesWithPending(ctx context.Context, webhookIDs []string, after []int64) ([]string, error) {
 	var pending []string

@@ -19,7 +19,7 @@ type Waiting struct {
 	// Overdue are those that the person may read, are in process and were due. Those due first
 	// are first.
 	Overdue []WaitingWorkOrder
-	// Partly says that there are too many to look at all: only the newest, and those due first.
+	// Partly is true if there are too many to look at all: only the newest, and those due first.
 	Partly bool
 }
 
@@ -30,7 +30,7 @@ type WaitingWorkOrder struct {
 	Title    string
 	Status   models.WorkOrderStatus
 	Priority models.Priority
-	// TargetDate is when it is due, nil for no date. Overdue says that this has passed.
+	// TargetDate is when it is due, nil if it has none. Overdue is true if that has passed.
 	TargetDate *models.Time
 	Overdue    bool
 	// NodeID and Node are its node, Customer is the name of its organization if the person
@@ -39,14 +39,14 @@ type WaitingWorkOrder struct {
 	Customer     *string
 }
 
-// MaxWaiting is how many work orders of each kind Waiting has.
+// MaxWaiting limits the work orders of each kind in Waiting.
 const MaxWaiting = 10
 
 const (
-	// maxWaitingLooked is how many of the newest work orders of a person and its teams are
+	// maxWaitingLooked limits the newest work orders of a person and its teams that are
 	// looked at: finished ones stay assigned.
 	maxWaitingLooked = 1000
-	// maxOverdueLooked is how many overdue work orders of the organization are looked at.
+	// maxOverdueLooked limits the overdue work orders of the organization that are looked at.
 	maxOverdueLooked = 300
 )
 
@@ -56,7 +56,7 @@ type waitingRow struct {
 	WaitingWorkOrder
 }
 
-// waitingQuery looks at the newest work orders of the actor and its teams, and at those of
+// waitingQuery looks at the newest work orders of the actor and its teams, and at the ones of
 // its organization that are overdue longest. The condition on the position names the index
 // of the assignments of an identity.
 var waitingQuery = func() string {

@@ -125,7 +125,7 @@ func TestWaitingReadsLittle(t *testing.T) {
 	}
 }
 
-// The days of the chart are those of the zone, with what was opened and closed on the nodes
+// The days of the chart follow the zone, with what was opened and closed on the nodes
 // whose work orders the reader may read.
 func TestWorkOrderDays(t *testing.T) {
 	s := newHarness(t)

@@ -43,7 +43,7 @@ func TestWakesNameTheirOrganization(t *testing.T) {
 	want("a deletion", address)
 }
 
-// One organization's dirty records leave room for those of others in a sweep.
+// One organization's dirty records leave room for other organizations' in a sweep.
 func TestSweepTakesManyDirtyRecords(t *testing.T) {
 	f := servicetest.New(t)
 	f.Exec(`INSERT INTO looks_owed (record_id, since) SELECT 'wo_' || n, $1 FROM generate_series(1, 5000) n`, f.Clock.Now())

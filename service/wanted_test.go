@@ -58,7 +58,7 @@ func TestOpenRecordsAreRead(t *testing.T) {
 				after = page[len(page)-1]
 			}
 			if !slices.Equal(got, want) {
-				t.Errorf("pages of %d have %d of kind %s, want %d in their order", limit, len(got), kind, len(want))
+				t.Errorf("pages of %d have %d of kind %s, want %d in order", limit, len(got), kind, len(want))
 			}
 		}
 	}

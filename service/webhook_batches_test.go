@@ -151,7 +151,7 @@ func TestAReleaseOfManyDeliveriesContinuesInOrder(t *testing.T) {
 				t.Errorf("%d are released (%v), want those that are new enough", released, err)
 			}
 			if n := withStatus(f, "erp_hook", models.DeliveryPending); n != 990 {
-				t.Errorf("the command itself released %d deliveries, want those of one batch", n)
+				t.Errorf("the command itself released %d deliveries, want one batch", n)
 			}
 			newest := create(t, f)
 			f.Clock.Advance(time.Minute)

@@ -16,7 +16,7 @@ import (
 type NewWebhook struct {
 	URL string
 	// Events are the types it subscribes to, at least one, without duplicates. Ping
-	// may be among them but changes nothing: a test reaches every address.
+	// may be among them but has no effect: a test reaches every address.
 	Events []models.EventType
 }
 
@@ -155,7 +155,7 @@ func checkEvents(events []models.EventType) []models.FieldError {
 	return fields
 }
 
-// unknownEventType says that there is no such event type, and which there are.
+// unknownEventType is the error for an unknown event type; it lists the known ones.
 func unknownEventType(pointer string, e models.EventType) models.FieldError {
 	return models.FieldError{Pointer: pointer, Code: "unknown", Detail: fmt.Sprintf("There is no event type %q; choose from %s.", e, strings.Join(eventNames(models.AllEventTypes), ", "))}
 }

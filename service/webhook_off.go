@@ -48,7 +48,7 @@ const (
 	offFailing = "A delivery failed for good and none succeeded for "
 )
 
-// offNotice says whether turning an address off notifies people.
+// offNotice is true if turning an address off notifies people.
 type offNotice bool
 
 const (
@@ -93,8 +93,8 @@ type heldDelivery struct {
 	Workflow bool
 }
 
-// holdBatchSize is how many pending and how many retrying deliveries one transaction
-// holds.
+// holdBatchSize is the number of pending and the number of retrying deliveries that one
+// transaction holds.
 const holdBatchSize = 1000
 
 // holdQuery holds the next due deliveries of an address if it is off, and returns them

@@ -62,7 +62,7 @@ func TestOwnerAndAdminsAreNotifiedAfterADayOfFailuresAndOfTurningOff(t *testing.
 	fail()
 	expectNotified(t, f, "after a day", "ann webhook.failing", "bob webhook.failing")
 	if claimed := claim(t, f, "erp_hook"); !claimed.Notices {
-		t.Error("the claim does not say that notices wait")
+		t.Error("the claim does not report waiting notices")
 	}
 	fail()
 	expectNotified(t, f, "failing on", "ann webhook.failing", "bob webhook.failing")
@@ -98,11 +98,11 @@ func TestOwnerAndAdminsAreNotifiedAfterADayOfFailuresAndOfTurningOff(t *testing.
 		}
 	}
 	if retrying != 7 {
-		t.Errorf("the workflows of %d deliveries are woken, want those of the 7 retrying ones", retrying)
+		t.Errorf("the workflows of %d deliveries are woken, want the 7 retrying ones'", retrying)
 	}
 	if name := servicetest.Value[string](f, `SELECT actor_name FROM log_records WHERE action = 'webhook.turned_off' AND record_id = $1 AND actor_id IS NULL`,
 		f.ID("erp_hook")); name != "Millwright" {
-		t.Errorf("the log says that %q turned it off", name)
+		t.Errorf("the log names %q for turning it off", name)
 	}
 	// Later failures notify no one again.
 	record(t, f, "erp_hook", service.Attempt{DeliveryID: final.DeliveryID, Number: 9, StartedAt: models.TimeOf(f.Clock.Now()), Status: 410})

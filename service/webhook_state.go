@@ -8,7 +8,7 @@ import (
 	"millwright/models"
 )
 
-// DisableWebhook turns an address off for the reason, "" for none in particular, and
+// DisableWebhook turns an address off for the reason, which may be empty, and
 // holds its due deliveries. One that is already off keeps its reason. Errors:
 // not_found, permission_denied, validation_failed, unavailable.
 func (s *Service) DisableWebhook(ctx context.Context, actor Actor, id, reason string) (Webhook, error) {
@@ -17,7 +17,7 @@ func (s *Service) DisableWebhook(ctx context.Context, actor Actor, id, reason st
 	}
 	if utf8.RuneCountInString(reason) > models.MaxOffReason || !models.IsText(reason) {
 		return Webhook{}, models.Invalid(models.FieldError{
-			Pointer: "/reason", Code: "too_long", Detail: fmt.Sprintf("The reason is a text of at most %d characters.", models.MaxOffReason),
+			Pointer: "/reason", Code: "too_long", Detail: fmt.Sprintf("The reason must have at most %d characters.", models.MaxOffReason),
 		})
 	}
 	return s.updateWebhook(ctx, actor, id, func(t *ormTx, h *models.Webhook) (action string, err error) {

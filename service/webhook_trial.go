@@ -10,10 +10,10 @@ import (
 	"millwright/models"
 )
 
-// TestRetention is how long the response to a test is kept.
+// TestRetention is the time for which the response to a test is kept.
 const TestRetention = 24 * time.Hour
 
-// MaxTests is how many tests of an address are sent in a minute.
+// MaxTests limits the tests of an address in a minute.
 const MaxTests = 10
 
 // MayTestWebhook checks that the actor may send a test to the address now, and returns the
@@ -98,7 +98,7 @@ type WebhookTest struct {
 	WebhookID string `json:"webhook_id"`
 	EventID   string `json:"event_id"`
 	AttemptRecord
-	// Failure says why the receiver did not accept it, "" if it did.
+	// Failure is the reason why the receiver did not accept it, "" if it did.
 	Failure string `json:"-"`
 }
 

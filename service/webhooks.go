@@ -119,7 +119,7 @@ func (t *ormTx) lockWebhookAndIntegration(actor Actor, id string) (i lockedInteg
 }
 
 // withWebhook runs do in a transaction of the address's organization, and not if there is
-// no such address. Errors: those of do, unavailable.
+// no such address. Errors: do's, unavailable.
 func (s *Service) withWebhook(ctx context.Context, id string, do func(t *ormTx, organizationID string) error) error {
 	var organizationID string
 	err := s.pool.QueryRow(ctx, `SELECT organization_id FROM webhooks WHERE id = $1`, id).Scan(&organizationID)
@@ -134,7 +134,7 @@ func (s *Service) withWebhook(ctx context.Context, id string, do func(t *ormTx, 
 
 // updateWebhook changes an address in one transaction and returns it as changed.
 // change writes the change, makes it in the row too, and returns the action for
-// the log, "" if nothing changed. Errors: those of lockWebhook and of change.
+// the log, "" if nothing changed. Errors: lockWebhook's and change's.
 func (s *Service) updateWebhook(
 	ctx context.Context, actor Actor, id string, change func(t *ormTx, h *models.Webhook) (action string, err error),
 ) (Webhook, error) {

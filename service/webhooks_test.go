@@ -57,7 +57,7 @@ func TestListWebhooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(all) != 6 || all[5].ID != made.ID || !slices.IsSortedFunc(all, func(a, b service.WebhookHealth) int { return strings.Compare(a.ID, b.ID) }) {
-		t.Errorf("listed are %v, want six, the oldest first", all)
+		t.Errorf("listed are %v, want six, oldest first", all)
 	}
 	for name, test := range map[string]struct {
 		filter service.WebhookFilter
@@ -457,7 +457,7 @@ func TestDeletingAWebhookDeletesItsDeliveriesAndFreesItsKey(t *testing.T) {
 	_, err = f.RedeliverDelivery(t.Context(), service.Operator(), failing.DeliveryID)
 	wantCode(t, "redelivering its delivery", err, models.CodeNotFound)
 	if all, err := f.Deliveries(t.Context(), service.DeliveryFilter{}); err != nil || len(all) != 2 {
-		t.Errorf("%d deliveries are listed, want those of the other address: %v", len(all), err)
+		t.Errorf("%d deliveries are listed, want the other address's: %v", len(all), err)
 	}
 	if got := remove(t, f.Service, service.RemovalBatch, 0); got != (service.RemovalResult{Deliveries: 2}) {
 		t.Errorf("housekeeping removed %+v, want both deliveries", got)

@@ -16,7 +16,7 @@ type WorkOrderDay struct {
 	Opened, Closed int
 }
 
-// workOrderDaysQuery counts along indexes: of ids, which are in the order of creation, and
+// workOrderDaysQuery counts by index: of ids, which are in the order of creation, and
 // of the times of closing. IS TRUE makes Postgres look nodes up in a hash table that it makes once.
 const workOrderDaysQuery = `
 	WITH granted AS MATERIALIZED (

@@ -37,7 +37,7 @@ type actionRule struct {
 	permission func(*workOrderActor) error
 	// operation is what the status has to allow.
 	operation func(*lockedWorkOrder) models.Operation
-	// asMember says that the permission of a person depends on those as which it acts.
+	// asMember is true if the permission of a person depends on those as which it acts.
 	asMember bool
 }
 
@@ -165,7 +165,7 @@ func (a *workOrderActor) checkUnassign(identity string, own bool) error {
 	return nil
 }
 
-// actedIdentities selects those of the {identities} that {actor} is or belongs to.
+// actedIdentities selects the {identities} that {actor} is or belongs to.
 const actedIdentities = `SELECT a.identity_id FROM actor_identities a
 		WHERE a.actor_id = {actor} AND a.identity_id = ANY ({identities}) AND ` + readsAs
 

@@ -35,7 +35,7 @@ const formQuestionsQuery = `
 	LEFT JOIN answers a ON a.work_order_id = w.id AND a.question_id = q.id
 	WHERE w.id = $1 ORDER BY q.position`
 
-// Completion says whether saving answers also completes the work.
+// Completion is true if saving answers also completes the work.
 type Completion bool
 
 // The values of Completion.
@@ -48,7 +48,7 @@ const (
 // or sends it to its consultants (spec section 4, rule 7). Other questions keep
 // their answers. A read-only organization allows it. Errors: rule_violation
 // (not_assigned_as_worker, status, required_questions), validation_failed and
-// those of changeWorkOrder.
+// changeWorkOrder's.
 func (s *Service) AnswerWorkOrder(ctx context.Context, actor Actor, call Call, id string, answers []GivenAnswer, completion Completion) (WriteResult, error) {
 	action := ActionAnswer
 	if completion == CompleteWork {
@@ -152,7 +152,7 @@ func (c *workOrderChange) saveAnswer(q *formQuestion, value any) error {
 	return nil
 }
 
-// sameAnswer compares two JSON values, numbers digit by digit. The texts may
+// sameAnswer compares two JSON values, numbers digit by digit. Their text may
 // differ because jsonb has its own spacing and escapes.
 func sameAnswer(old, text []byte) (bool, error) {
 	if old == nil {
@@ -194,7 +194,7 @@ func requireAnswers(questions []formQuestion) error {
 	return unansweredError(missing)
 }
 
-// unansweredError is the error for required questions without answers, nil for none.
+// unansweredError is the error for required questions without answers, nil if there are none.
 func unansweredError(missing []string) error {
 	if len(missing) == 0 {
 		return nil

@@ -20,16 +20,16 @@ type WorkOrderBoard struct {
 type BoardColumn struct {
 	Status models.WorkOrderStatus
 	Items  []WorkOrderItem
-	// Count is how many match, or with More at least how many: counting looks at a bounded
+	// Count is the number that match, or with More a minimum: counting looks at a bounded
 	// number of work orders.
 	Count int
 	More  bool
 }
 
 const (
-	// cardsPerColumn is how many work orders a column shows.
+	// cardsPerColumn limits the work orders that a column shows.
 	cardsPerColumn = 10
-	// maxBoardLooked is how many work orders with a status of each source a board looks at, if
+	// maxBoardLooked limits the work orders with a status of each source that a board looks at, if
 	// no filter leaves any out; with filters it is maxFilteredLooked.
 	maxBoardLooked, maxFilteredLooked = 500, 2_000
 )
@@ -37,7 +37,7 @@ const (
 // boardWorkOrder is a row of a board.
 type boardWorkOrder struct {
 	foundWorkOrder
-	// Totals are how many match with each status, and whether there may be more, in JSON.
+	// Totals count the matches with each status, and whether there may be more, in JSON.
 	Totals []byte
 }
 
@@ -106,7 +106,7 @@ func (f *workOrderFinder) board(found []boardWorkOrder) (WorkOrderBoard, error) 
 }
 
 // boardSQL builds the query of the cards of all columns. A status has its own frontier: other
-// sources than those of a status have work orders of any.
+// sources than a status's have work orders of any status.
 func (f *workOrderFinder) boardSQL(looked int) string {
 	statuses := f.search.boardStatuses()
 	return f.candidatesOf(looked, statuses) + `, frontier AS MATERIALIZED (

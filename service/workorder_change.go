@@ -17,11 +17,11 @@ import (
 type workOrderChange struct {
 	*tx
 	workOrderActor
-	// rule is that of the action.
+	// rule is the action's.
 	rule actionRule
 	// row is the work order as the change leaves it.
 	row workOrderRow
-	// reload says that row is to be loaded again after the change.
+	// reload is true if row is to be loaded again after the change.
 	reload bool
 	// now is the time of the change, later than every earlier change of the record.
 	now models.Time
@@ -40,7 +40,7 @@ type lockedWorkOrder struct {
 	organizationState
 	// Grants are the actor's on the node.
 	Grants []string
-	// Incoming says that the work order is assigned to the actor's organization, a
+	// Incoming is true if the work order is assigned to the actor's organization, a
 	// service company, and that the actor has incoming work orders there.
 	Incoming bool
 	// Addresses bounds how many webhook addresses may get an event.
@@ -49,7 +49,7 @@ type lockedWorkOrder struct {
 
 var (
 	lockWorkOrder = lockOf("work_orders")
-	// lockedColumns are those of lockedWorkOrder for the work order w, the {actor} of the
+	// lockedColumns are the columns of lockedWorkOrder for the work order w, the {actor} of the
 	// {organization} and its grants r.
 	lockedColumns = with(workOrderColumns, "w", "w") + `, coalesce(w.held_from, '') AS held_from,
 		` + with(readableByGrants, "w", "w", "grants", "r.grants") + ` AS readable, r.grants,
@@ -76,7 +76,7 @@ var (
 
 // changeWorkOrder runs one action on a work order: it locks the row, checks
 // what all actions have in common and who may do this one, applies the other rules, and
-// queues the change with its effects. An action that changes nothing has no effects.
+// queues the change with its effects. An action without a change has no effects.
 // Errors: not_found, permission_denied (a suspended organization too), read_only (unless
 // the action's rule allows it), precondition_failed, not_assigned_as_worker (to answer),
 // idempotency_key_reused, unavailable, and for a form of the console *FormDoneError and

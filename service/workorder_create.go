@@ -26,19 +26,19 @@ type NewWorkOrder struct {
 // workOrderCreation is what the rules need to know to create a work order.
 type workOrderCreation struct {
 	organizationState
-	// ManualWorkOrders says whether the plan allows them.
+	// ManualWorkOrders is true if the plan allows them.
 	ManualWorkOrders bool
 	// NodeKind is "" if the organization has no such node.
 	NodeKind models.NodeKind
 	// Grants are the actor's on the node, empty if it does not see the node.
 	Grants    []string
 	FormKnown bool
-	// Known and Connected are those of candidates.
+	// Known and Connected are the results of candidates.
 	Known     []string
 	Connected []string
 	// Managers are the nearest inventory managers who are not to be consultants.
 	Managers []string
-	// Number is that of the work order, nil if the actor may not create one there.
+	// Number is the work order's, nil if the actor may not create one there.
 	Number *int64
 	// Inventory is the node, nil if the organization has no such node.
 	Inventory []byte
@@ -125,7 +125,7 @@ func (s *Service) CreateWorkOrder(ctx context.Context, actor Actor, call Call, i
 }
 
 // check applies the rules in the order in which an integrator would fix the
-// errors. Errors: those of CreateWorkOrder.
+// errors. Errors: CreateWorkOrder's.
 func (c workOrderCreation) check(actor Actor, in NewWorkOrder) error {
 	if err := c.requirePlan(); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (c workOrderCreation) requireGrant(actor Actor) error {
 }
 
 // forbids returns why the actor may create no work order on the node, whatever its fields
-// are. Errors: those of requirePlan and requireGrant, validation_failed.
+// are. Errors: requirePlan's and requireGrant's, validation_failed.
 func (c workOrderCreation) forbids(actor Actor) error {
 	if err := c.requirePlan(); err != nil {
 		return err

@@ -23,9 +23,9 @@ type WorkOrderDetail struct {
 	// Answerers are the names of those who answered, by id.
 	Answerers map[string]string
 	History   HistoryPage
-	// Forbidden says why the actor may not do each action now; those that it may do are missing.
+	// Forbidden has the reason for each action that the actor may not do now.
 	Forbidden map[WorkOrderAction]error
-	// Kept says why each of those assigned cannot be removed; it is empty unless the actor may assign.
+	// Kept has the reason for each assignee that cannot be removed; it is empty unless the actor may assign.
 	Kept map[string]error
 }
 
@@ -35,7 +35,7 @@ func (d WorkOrderDetail) May(action WorkOrderAction) bool { return d.Forbidden[a
 // workOrderDetailRow is what the page and the rules need of a work order.
 type workOrderDetailRow struct {
 	lockedWorkOrder
-	// ActsAs is that of workOrderActor; Own are those assigned that belong to the actor's organization.
+	// ActsAs is workOrderActor's; Own are the assignees that belong to the actor's organization.
 	ActsAs, Own []string
 	Customer    *string
 }
@@ -53,7 +53,7 @@ var workOrderDetailQuery = with(`
 // changes (those before the id, RecordHistory) and what the person may do with it, as the
 // writes check it. Errors: not_found, permission_denied for an integration, unavailable.
 func (s *Service) WorkOrderDetail(ctx context.Context, actor Actor, id string, before int64) (WorkOrderDetail, error) {
-	if err := requirePerson(actor, "The page of a work order"); err != nil {
+	if err := requirePerson(actor, "The work order page"); err != nil {
 		return WorkOrderDetail{}, err
 	}
 	if !models.IsID(id, models.PrefixWorkOrder) {
@@ -81,7 +81,7 @@ func (s *Service) WorkOrderDetail(ctx context.Context, actor Actor, id string, b
 	})
 }
 
-// shownChanges is how many changes the page of a record shows.
+// shownChanges limits the changes that a record's page shows.
 const shownChanges = 30
 
 // detail returns what the page shows.
@@ -143,7 +143,7 @@ type AssigneeChoice struct {
 // WorkOrderAssignees are those that a person may assign to a work order.
 type WorkOrderAssignees struct {
 	Choices []AssigneeChoice
-	// More says that there are more of them: search by name.
+	// More is true if there are more of them: search by name.
 	More bool
 }
 
@@ -165,7 +165,7 @@ const assigneeChoicesQuery = `
 // WorkOrderAssignees returns those whom the person may assign to the work order, by name, whose
 // name contains the search: identities connected to its node, or, for a customer's work
 // order, the person's own people and teams (spec section 4, rules 3 and 5). Errors:
-// not_found, and those of assigning: permission_denied, read_only.
+// not_found, and as for assigning: permission_denied, read_only.
 func (s *Service) WorkOrderAssignees(ctx context.Context, actor Actor, id, search string) (WorkOrderAssignees, error) {
 	if !models.IsID(id, models.PrefixWorkOrder) {
 		return WorkOrderAssignees{}, models.NotFound()

@@ -18,7 +18,7 @@ func (s *harness) actionWrites(who service.Actor, id string) map[service.WorkOrd
 		service.ActionUpdate: func() error {
 			return ended(s.UpdateWorkOrder(ctx, who, call, id, service.WorkOrderPatch{Title: service.Sent[string]{Value: "Changed", Set: true}}))
 		},
-		service.ActionAssign: func() error { // naming who has the role takes the permission and changes nothing
+		service.ActionAssign: func() error { // naming who has the role requires the permission and has no effect
 			return ended(s.AssignWorkOrder(ctx, who, call, id, s.ids("polar"), nil))
 		},
 		service.ActionAnswer:   func() error { return ended(s.AnswerWorkOrder(ctx, who, call, id, nil, service.SaveAnswers)) },

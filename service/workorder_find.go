@@ -20,7 +20,7 @@ type workOrderFinder struct {
 	// keys sign the cursors.
 	keys *Vault
 	now  models.Time
-	// access is what the actor may read, names what the texts of the search stand for.
+	// access is what the actor may read, names what the search's strings stand for.
 	access view
 	names  SearchNames
 	// nodes are those that the search's text names, node is the id of the only one.
@@ -30,9 +30,9 @@ type workOrderFinder struct {
 	// them, nil if they are too many.
 	words   [][]string
 	matches []string
-	// cuts is how many sources had more than was looked at in the round before.
+	// cuts counts the sources that had more than was looked at in the round before.
 	cuts int
-	// nothing says that a name of the search stands for nothing.
+	// nothing is true if a name of the search stands for nothing.
 	nothing bool
 }
 
@@ -55,7 +55,7 @@ func (s *Service) newWorkOrderFinder(actor Actor, search WorkOrderSearch, after 
 	return f, nil
 }
 
-// namesQuery selects what a text stands for: an identity of the organization or one of its
+// namesQuery selects what a string stands for: an identity of the organization or one of its
 // service companies by name, or the actor with its teams.
 const namesQuery = `
 	SELECT i.id, i.name FROM actor_identities a JOIN identities i ON i.id = a.identity_id
@@ -73,7 +73,7 @@ const wordsQuery = `
 	SELECT search_words(o.id, @text) FROM (
 		SELECT @organization::text AS id UNION ALL (SELECT customer_id FROM service_companies WHERE company_id = @organization LIMIT @limit)) o`
 
-// queueNames adds the queries of what the search's texts stand for.
+// queueNames adds the queries of what the search's strings stand for.
 func (f *workOrderFinder) queueNames(pipeline *pgx.Batch) error {
 	queue := func(into *[]NamedRecord, query, text string) {
 		if text != "" {
@@ -198,5 +198,5 @@ func (f *workOrderFinder) wordsOf() string {
 	return strings.Join(organizations, " | ")
 }
 
-// searchPrefix is how many bytes of the organization's id precede each word (search_words).
+// searchPrefix is the number of bytes of the organization's id that precede each word (search_words).
 const searchPrefix = 10

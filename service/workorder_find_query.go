@@ -172,7 +172,7 @@ func lookedUp(id string) string {
 	return `(SELECT * FROM work_orders WHERE id >= ` + id + ` AND id <= ` + id + ` ORDER BY work_orders.id LIMIT 1)`
 }
 
-// waysOf are the columns of a candidate that say how it is checked.
+// waysOf are the columns of a candidate that decide how it is checked.
 const waysOf = `bool_or(how = '` + isReadable + `') AS ` + isReadable + `, bool_or(how = '` + wasCreated + `') AS ` + wasCreated +
 	`, bool_or(how = '` + isOnNode + `') AS ` + isOnNode + `, bool_or(how = '` + isOther + `') AS ` + isOther
 

@@ -32,7 +32,7 @@ type listedWorkOrder struct {
 }
 
 var (
-	// workOrderColumns are those of workOrderRow for the work order {w}.
+	// workOrderColumns are the columns of workOrderRow for the work order {w}.
 	workOrderColumns = columnsOf[models.WorkOrder]() + `, ` + rolesOf + `, ` + inventoryOf + `, ` +
 		peopleAmong(`SELECT {w}.created_by UNION SELECT x.identity_id FROM work_order_assignees x WHERE x.work_order_id = {w}.id`) +
 		`, {w}.changed_xid AS xid`
@@ -60,8 +60,8 @@ type WorkOrderFilter struct {
 	CreatedSince *models.Time
 }
 
-// WorkOrders returns a page of the work orders the actor may read, encoded. Those of an
-// organization are visible to its operator (OperatorIn).
+// WorkOrders returns a page of the work orders the actor may read, encoded. An
+// organization's work orders are visible to its operator (OperatorIn).
 // Errors: invalid_request (a cursor or sync token of another list),
 // cursor_expired, unavailable.
 func (s *Service) WorkOrders(ctx context.Context, actor Actor, filter WorkOrderFilter, request ListRequest) ([]byte, error) {
@@ -98,7 +98,7 @@ func (s *Service) WorkOrders(ctx context.Context, actor Actor, filter WorkOrderF
 	if filter.AssigneeID != "" {
 		q.args["assignee"] = filter.AssigneeID
 		q.onlyIf = "{w}.id IN (SELECT work_order_id FROM work_order_assignees WHERE identity_id = @assignee)"
-		if len(request.IDs) > 0 { // however many the identity has
+		if len(request.IDs) > 0 { // independent of how many the identity has
 			q.onlyIf = "(SELECT true FROM work_order_assignees x WHERE x.work_order_id = {w}.id AND x.identity_id = @assignee LIMIT 1)"
 		}
 		q.only = func(o pageOrder) string {

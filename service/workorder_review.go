@@ -11,16 +11,16 @@ import (
 type Review struct {
 	// Approve completes the work order; otherwise it goes back to its workers.
 	Approve bool
-	// Comment is kept in the history, "" for none.
+	// Comment is kept in the history; it may be empty.
 	Comment string
 }
 
 // ReviewWorkOrder approves the work order in review, which completes it, or sends
-// it back to its workers (spec section 3, an action of the app), and returns it.
+// it back to its workers (spec section 3, an action of the console), and returns it.
 // Only a person may who is its consultant or belongs to a team or a service
 // company that is. A read-only organization allows it because it finishes what
 // completing began. Errors: permission_denied, validation_failed, rule_violation
-// (status) and those of changeWorkOrder.
+// (status) and changeWorkOrder's.
 func (s *Service) ReviewWorkOrder(ctx context.Context, actor Actor, call Call, id string, review Review) (WriteResult, error) {
 	return s.changeWorkOrder(ctx, actor, call, id, ActionReview, func(ctx context.Context, c *workOrderChange) error {
 		if fields := review.check(); len(fields) > 0 {

@@ -177,7 +177,7 @@ func TestNothingIsCreatedInASuspendedOrganization(t *testing.T) {
 	expect(t, "feedback", outcome(err), "permission_denied")
 }
 
-// Writes of the API and the app notify the same people. Completion and cancellation
+// Writes of the API and the console notify the same people. Completion and cancellation
 // also notify the creator and the nearest inventory managers.
 func TestNoticesByOperation(t *testing.T) {
 	s := newHarness(t)

@@ -53,13 +53,13 @@ type WorkOrderItem struct {
 	Node models.NodeReference
 	// Customer is the name of the work order's organization if it is not the actor's.
 	Customer string
-	// Workers and Consultants are in their order.
+	// Workers and Consultants are in the record's order.
 	Workers, Consultants []models.NamedIdentity
 	Creator              models.NamedIdentity
 	Overdue              bool
 }
 
-// WorkOrderPage is a page of a search, the newest first.
+// WorkOrderPage is a page of a search, newest first.
 type WorkOrderPage struct {
 	Items []WorkOrderItem
 	// Next is the position of the next page, "" on the last one.
@@ -82,15 +82,15 @@ type SearchNames struct {
 type NamedRecord struct{ ID, Name string }
 
 const (
-	// maxLooked is how many work orders of each source one page looks at, at most: with filters
+	// maxLooked limits the work orders of each source that one page looks at: with filters
 	// that few match it takes no longer in an organization with many.
 	maxLooked = 8_000
-	// maxWordMatches is how many matches of words are looked up one by one. With more, the
+	// maxWordMatches limits the matches of words that are looked up one by one. With more, the
 	// list is read in its own order.
 	maxWordMatches = 2_000
-	// maxSearchNames is how many people, teams and integrations a part of a name may name.
+	// maxSearchNames limits the people, teams and integrations that a part of a name may name.
 	maxSearchNames = 20
-	// maxSearchText and maxSearchWords bound a text.
+	// maxSearchText and maxSearchWords limit a search string.
 	maxSearchText, maxSearchWords = 400, 40
 	// maxCustomers is of how many customers a service company searches words.
 	maxCustomers = 1000

@@ -94,7 +94,7 @@ func TestSearchesReadABoundedNumberOfWorkOrders(t *testing.T) {
 	t.Log(report.String())
 }
 
-// A search that few match says how far it has come, and comes to its end, without missing any.
+// A search that few match reports its progress, and comes to its end, without missing any.
 func TestASearchGoesOn(t *testing.T) {
 	f := servicetest.New(t)
 	f.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)

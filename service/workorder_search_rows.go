@@ -12,7 +12,7 @@ type foundWorkOrder struct {
 	listedWorkOrder
 	// Customer is the name of another organization, if the actor may know it.
 	Customer *string
-	// Cuts is not 0 in a last row that says how far the search has come: how many sources have
+	// Cuts is not 0 in a last row with the search's progress: the number of sources that have
 	// more.
 	Cuts int
 }

@@ -16,7 +16,7 @@ import (
 type searchCase struct {
 	search service.WorkOrderSearch
 	only   string
-	// named says that it names someone of the fixture's organization.
+	// named is true if it names someone of the fixture's organization.
 	named bool
 }
 

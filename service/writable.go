@@ -6,7 +6,7 @@ import "millwright/models"
 // loads it embeds it in its row.
 type organizationState struct{ ReadOnly, Suspended bool }
 
-// readOnlyPolicy says what a read-only organization means for a write.
+// readOnlyPolicy is the effect of a read-only organization on a write.
 type readOnlyPolicy int
 
 const (
@@ -29,10 +29,10 @@ func (s organizationState) requireWritable(policy readOnlyPolicy) error {
 }
 
 // requirePerson rejects an integration: the action, which begins the sentence,
-// is only available in the app. Errors: permission_denied.
+// is only available in the console. Errors: permission_denied.
 func requirePerson(actor Actor, action string) error {
 	if actor.Kind == models.KindPerson {
 		return nil
 	}
-	return models.Errorf(models.CodePermissionDenied, "%s is only available to people in the app.", action)
+	return models.Errorf(models.CodePermissionDenied, "%s is only available to people in the console.", action)
 }

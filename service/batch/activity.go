@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// activeFor is how long a tenant counts as active after a call.
+// activeFor is the time for which a tenant counts as active after a call.
 const activeFor = time.Second
 
 // Activity knows whether a tenant has the service to itself; nil means that each has. It

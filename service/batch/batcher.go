@@ -55,11 +55,11 @@ type batcher[J comparable] struct {
 // running is what runs batches one after the other, with its current batch.
 type running struct {
 	tenants map[string]bool
-	// large says that the batch had no room for more jobs of one of them.
+	// large is true if the batch had no room for more jobs of one of them.
 	large bool
 }
 
-// tenantQueue holds the jobs of a tenant, the oldest first.
+// tenantQueue holds the jobs of a tenant, oldest first.
 type tenantQueue[J comparable] struct {
 	tenant string
 	jobs   []J
@@ -69,9 +69,9 @@ type tenantQueue[J comparable] struct {
 	// are those that conflict with it.
 	next   int
 	passed []J
-	// closed says that the batch takes no more jobs of the tenant.
+	// closed is true if the batch takes no more jobs of the tenant.
 	closed bool
-	// taken is how many of its jobs the batch being filled has.
+	// taken counts its jobs in the batch being filled.
 	taken int
 }
 
@@ -248,7 +248,7 @@ func (b *batcher[J]) fill(r *running) []J {
 type filling[J comparable] struct {
 	jobs []J
 	rows int
-	// tenants are those with jobs in the batch; large says that it has no room for more
+	// tenants are the tenants with jobs in the batch; large is true if it has no room for more
 	// jobs of one of them.
 	tenants map[string]bool
 	large   bool

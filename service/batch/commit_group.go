@@ -24,7 +24,7 @@ const (
 
 // groupKind is how a group's transaction may wait.
 type groupKind struct {
-	// shared says that the group may have several writes, none of which may wait
+	// shared is true if the group may have several writes, none of which may wait
 	// for a lock.
 	shared bool
 	// settings follows BEGIN.
@@ -64,14 +64,14 @@ type commitGroup struct {
 	conn *pgxpool.Conn
 	// xid and server identify the transaction, "" until the first round trip.
 	xid, server string
-	// running is how many writes have not returned.
+	// running counts the writes that have not returned.
 	running int
 	// flushing are the writes that wait in Flush; returned wait for the commit.
 	flushing, returned []*Tx
-	// rows is how many rows were reserved, reserved those of a write by tenant.
+	// rows counts the reserved rows, reserved the rows of a write by tenant.
 	rows     int
 	reserved map[string]int
-	// retried is how many writes have to run again after a failure, by tenant.
+	// retried counts the writes that have to run again after a failure, by tenant.
 	retried map[string]int
 	// err is why the transaction failed.
 	err error

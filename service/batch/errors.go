@@ -14,18 +14,18 @@ var (
 	// ErrRunAlone is returned by a write that cannot go on in a shared transaction. The
 	// Writer retries it in its own.
 	ErrRunAlone = errors.New("the write has to run alone")
-	// ErrOverloaded says that too many writes or lookups of the tenant wait already.
+	// ErrOverloaded is returned if too many writes or lookups of the tenant wait already.
 	ErrOverloaded = errors.New("too much of the tenant's work waits")
 
-	// errGroupFailed says that the group was rolled back and its writes run again.
+	// errGroupFailed is returned if the group was rolled back and its writes run again.
 	errGroupFailed = errors.New("the group was rolled back")
-	// errNextGroup says that the rows of the write do not fit into its group.
+	// errNextGroup is returned if the rows of the write do not fit into its group.
 	errNextGroup = errors.New("the write has to join the next group")
 	// errPanicked is the error of a write or lookup that panicked.
 	errPanicked = errors.New("the write or lookup panicked")
 )
 
-// Unavailable reports whether an SQLSTATE says that the server cannot serve now:
+// Unavailable reports whether an SQLSTATE means that the server cannot serve now:
 // connection exceptions (08), shutdown (57P), insufficient resources (53), a
 // read-only standby (25006).
 func Unavailable(sqlstate string) bool {
@@ -33,7 +33,7 @@ func Unavailable(sqlstate string) bool {
 		strings.HasPrefix(sqlstate, "53") || sqlstate == "25006"
 }
 
-// Interrupted reports whether an SQLSTATE says that a statement waited too long for a
+// Interrupted reports whether an SQLSTATE means that a statement waited too long for a
 // lock (55P03), or took too long (57014).
 func Interrupted(sqlstate string) bool { return sqlstate == "55P03" || sqlstate == "57014" }
 

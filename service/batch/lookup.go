@@ -26,13 +26,13 @@ const (
 	aloneLookupSettings = IndexPlans + `, set_config('statement_timeout', '5s', true)`
 )
 
-// errNotSent says that no connection was available for a batch of lookups.
+// errNotSent is returned if no connection was available for a batch of lookups.
 var errNotSent = errors.New("no connection is available")
 
 // Reader runs lookups outside of transactions, concurrent ones in one round trip.
 // It is safe for concurrent use.
 type Reader struct {
-	// MaxWait is how long a lookup waits for a batch before it may run alone: 2 seconds.
+	// MaxWait is the time after which a lookup that waits for a batch may run alone: 2 seconds.
 	// Only tests change it, before their first lookup.
 	MaxWait time.Duration
 
@@ -147,7 +147,7 @@ func (r *Reader) runAlone(l *Lookup, bounded bool) {
 	}()
 }
 
-// send makes one round trip. Its error is that of the round trip, errNotSent if there
+// send makes one round trip. Its error is the round trip's, errNotSent if there
 // was none; a lookup's own is in the lookup.
 func (r *Reader) send(lookups []*Lookup, settings string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(lookups[0].ctx), lookupTimeout)

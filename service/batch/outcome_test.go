@@ -16,7 +16,7 @@ var errLost = errors.New("the connection was lost")
 
 // lossyNetwork loses a connection once it is armed, at the next message of the client.
 type lossyNetwork struct {
-	// delivers says that the server still receives that message and executes it; away
+	// delivers is true if the server still receives that message and executes it; away
 	// that there are no connections afterwards.
 	delivers, away bool
 	armed, lost    atomic.Bool

@@ -18,8 +18,8 @@ const IndexPlans = `SELECT ` + indexPlans
 
 const indexPlans = `set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
 
-// fillPipeline adds the queued statements to the pipeline, those of each queue in
-// their order. If several queues have the same Statement next, it is sent once
+// fillPipeline adds the queued statements to the pipeline, each queue's in order. If
+// several queues have the same Statement next, it is sent once
 // with the rows of all.
 func fillPipeline(pipeline *pgx.Batch, log *slog.Logger, queues []*queue, shared bool) {
 	left := make([][]*queuedStatement, len(queues))

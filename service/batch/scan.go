@@ -20,7 +20,7 @@ func newRowScanner[T any](columns []pgconn.FieldDescription) (*rowScanner[T], er
 	return &rowScanner[T]{row, fields.targets}, err
 }
 
-// scan returns a row. Its texts and slices are not those of another row.
+// scan returns a row, which shares no strings or slices with another row.
 func (s *rowScanner[T]) scan(row pgx.CollectableRow) (T, error) {
 	var zero T
 	*s.row = zero

@@ -16,7 +16,7 @@ const (
 	maxRunning             = 8
 	maxRunningPerTenant    = 2
 	maxRunningNextToOthers = 1
-	// restNextToOthers is how many times as long as it was used a slot rests while many of the
+	// restNextToOthers is the rest of a slot, as a multiple of its use, while many of the
 	// tenant wait and others are active; maxRest bounds it, so that a stall of the database is
 	// not prolonged.
 	restNextToOthers = 2
@@ -34,7 +34,7 @@ const (
 	maxCallsNextToOthers = 16
 	maxCallsOfMany       = 4
 	fewCallsWaiting      = 16
-	// othersConnections is how many connections of the pool are left to others.
+	// othersConnections is the number of the pool's connections that are left to others.
 	othersConnections = 3
 )
 
@@ -45,7 +45,7 @@ type Slots struct {
 	// max is for all tenants, maxPerTenant for one, maxNextToOthers for one while others are
 	// active, and maxOfMany for one that then has many waiting.
 	max, maxPerTenant, maxNextToOthers, maxOfMany int
-	// few is how many may wait of a tenant before they are many.
+	// few is the number of waiting calls above which a tenant has many.
 	few      int
 	activity *Activity
 	// minRest is the shortest rest.
@@ -65,7 +65,7 @@ type Slots struct {
 // tenantSlots are the slots of a tenant.
 type tenantSlots struct {
 	used int
-	// waiting are the waits for a slot, the oldest first.
+	// waiting are the waits for a slot, oldest first.
 	waiting []*slot
 }
 
@@ -137,7 +137,7 @@ func (s *Slots) Enter(ctx context.Context, tenant string) (leave func(), err err
 	}, nil
 }
 
-// Run runs the function in a slot of the tenant. Errors: those of Enter and of the function.
+// Run runs the function in a slot of the tenant. Errors: Enter's and the function's.
 func (s *Slots) Run(ctx context.Context, tenant string, run func() error) error {
 	leave, err := s.Enter(ctx, tenant)
 	if err != nil {

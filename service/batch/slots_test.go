@@ -135,11 +135,11 @@ func TestLongReadsRestNextToOthers(t *testing.T) {
 		var end func()
 		s.after = func(wait time.Duration, do func()) { rests, end = append(rests, wait), do }
 		var second *slot
-		read := func(meanwhile func()) {
+		read := func(during func()) {
 			t.Helper()
 			if err := s.Run(t.Context(), "a", func() error {
 				now = now.Add(40 * time.Millisecond)
-				meanwhile()
+				during()
 				return nil
 			}); err != nil {
 				t.Fatal(err)

@@ -21,7 +21,7 @@ type Statement struct {
 	// SharedSQL replaces SQL in a shared transaction, where no write may wait for
 	// a lock. "" means SQL.
 	SharedSQL string
-	// ReadOnly says that the statement changes no data, though it may lock rows: a
+	// ReadOnly is true if the statement changes no data, though it may lock rows: a
 	// write that fails after it does not roll the group back.
 	ReadOnly bool
 }
@@ -39,9 +39,9 @@ type queuedStatement struct {
 	// each receives one row of the Statement's result, without the ordinal; nil
 	// discards it.
 	each func(pgx.CollectableRow) error
-	// hints says that the write is complete without the rows for each.
+	// hints is true if the write is complete without the rows for each.
 	hints bool
-	// done runs after the round trip; nil does nothing.
+	// done runs after the round trip; it may be nil.
 	done func() error
 
 	writes bool

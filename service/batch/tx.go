@@ -20,7 +20,7 @@ type Tx struct {
 	queue
 	group  *commitGroup
 	tenant string
-	// rows is how many rows the write has reserved.
+	// rows counts the rows that the write has reserved.
 	rows int
 	// flushed receives when the round trip of a Flush is over.
 	flushed chan struct{}
@@ -30,7 +30,7 @@ type Tx struct {
 // must not wait for a lock nor take long: it returns ErrRunAlone instead.
 func (t *Tx) Shared() bool { return t.group.shared }
 
-// Reserve says that the write is going to insert rows of which the group bounds the
+// Reserve announces that the write is going to insert rows of which the group bounds the
 // number. Call it before the first change is sent and return its error: the write then
 // runs again in the next group.
 func (t *Tx) Reserve(rows int) error { return t.group.reserve(t, rows) }

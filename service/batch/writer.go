@@ -14,17 +14,17 @@ const (
 	// declare (Tx.Reserve), since all writes wait for the slowest.
 	maxGroupSize = 64
 	maxGroupRows = 500
-	// maxBatchWait is how long a write or a lookup waits for a batch before it may run
+	// maxBatchWait is the time after which a write or a lookup that waits for a batch may run
 	// alone.
 	maxBatchWait = 2 * time.Second
-	// maxAttempts is how often a transaction runs that loses a deadlock.
+	// maxAttempts limits the runs of a transaction that loses deadlocks.
 	maxAttempts = 3
 )
 
 // Writer runs writes in transactions, concurrent ones in a shared transaction. It
 // is safe for concurrent use.
 type Writer struct {
-	// MaxWait is how long a write waits for a group before it may run alone: 2 seconds.
+	// MaxWait is the time after which a write that waits for a group may run alone: 2 seconds.
 	// LockTimeout and StatementTimeout bound the waits of a write that runs alone: 2 and 5
 	// seconds. Only tests change them, before their first write.
 	MaxWait, LockTimeout, StatementTimeout time.Duration

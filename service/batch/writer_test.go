@@ -75,9 +75,9 @@ func TestOneOfAGroupFails(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		do func(context.Context, *Tx) error
-		// want says whether the error is the failing write's own.
+		// want is true if the error is the failing write's own.
 		want func(error) bool
-		// runs is how often the failing write runs, others how often the others do.
+		// runs counts the runs of the failing write, others the runs of the others.
 		runs, others int
 	}{
 		"before it sends anything": {
@@ -334,7 +334,7 @@ func TestAWriteThatWaitsTooLongRunsAlone(t *testing.T) {
 	}
 }
 
-// However many writes of a tenant have to run alone, or have waited too long, two do
+// Any number of a tenant's writes may have to run alone, or have waited too long: two do
 // at a time, and that does not delay another tenant's write.
 func TestWritesThatRunAloneAreBounded(t *testing.T) {
 	for name, stalled := range map[string]bool{"they have to": false, "after a stall": true} {

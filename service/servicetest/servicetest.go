@@ -214,7 +214,7 @@ func Value[T any](f *Fixture, sql string, args ...any) T {
 // MailLinks makes a service mail links.
 func MailLinks(o *service.Options) { o.MailLinks = true }
 
-// MailedLinks returns the links that wait to be mailed, the oldest first, as a worker that
+// MailedLinks returns the links that wait to be mailed, oldest first, as a worker that
 // sends them.
 func (f *Fixture) MailedLinks() []service.LinkEmail {
 	f.t.Helper()
