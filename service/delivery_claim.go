@@ -18,7 +18,7 @@ type Address struct {
 	OrganizationID string
 	IntegrationID  string
 	URL            string
-	// Secrets sign each delivery, the newest first: two during a rotation's overlap.
+	// Secrets sign each delivery, newest first: two during a rotation's overlap.
 	Secrets []string
 	Enabled bool
 }
@@ -29,7 +29,7 @@ type ClaimPosition struct {
 	// After is the RenderedDelivery.Seq up to which everything pending was claimed, except
 	// deliveries whose transaction had not ended.
 	After int64
-	// Requeues is how often deliveries had been made pending again, with their old
+	// Requeues counts how many times deliveries were made pending again, with their old
 	// positions. When that changes, claims begin at the beginning.
 	Requeues int64
 	// All has one claim begin at the beginning, to find those whose transaction had not ended.
@@ -38,9 +38,9 @@ type ClaimPosition struct {
 
 // ClaimOptions are what a dispatcher adds to its claims.
 type ClaimOptions struct {
-	// Epoch is that of its lease. A claim fails with ErrLeaseLost if there is a higher one.
+	// Epoch is the epoch of its lease. A claim fails with ErrLeaseLost if there is a higher one.
 	Epoch int64
-	// Retries is how many due retries it claims at most, besides pending deliveries. With
+	// Retries limits the due retries that it claims, besides pending deliveries. With
 	// 0 the claim does not look for them.
 	Retries int
 }
@@ -50,7 +50,7 @@ type Claim struct {
 	Address Address
 	// Deliveries are in the order of their events.
 	Deliveries []RenderedDelivery
-	// More says that the limit left pending deliveries unclaimed, MoreRetries that it left
+	// More is true if the limit left pending deliveries unclaimed, MoreRetries if it left
 	// due retries.
 	More, MoreRetries bool
 	// NextRetryAt is when the next retry that is not claimed is due, nil without one or if
@@ -58,7 +58,7 @@ type Claim struct {
 	NextRetryAt *models.Time
 	// Position is where the next claim begins.
 	Position ClaimPosition
-	// Notices says that notices about the address wait to be mailed.
+	// Notices is true if notices about the address wait to be mailed.
 	Notices bool
 }
 
@@ -72,19 +72,19 @@ type addressRow struct {
 	PreviousSecret      []byte
 	PreviousSecretUntil *models.Time
 	Enabled             bool
-	// Usable says whether its integration may use the service.
+	// Usable is true if its integration may use the service.
 	Usable     bool
 	ShowPeople bool
 	Scopes     []string
 	Events     []models.EventType
-	// Notices says whether notices about the address wait to be mailed.
+	// Notices is true if notices about the address wait to be mailed.
 	Notices bool
-	// Redelivering says that a redelivery is unfinished.
+	// Redelivering is true if a redelivery is unfinished.
 	Redelivering bool
 	Requeues     int64
-	// Adopting says that deliveries of the previous release's program are pending.
+	// Adopting is true if deliveries of the previous release's program are pending.
 	Adopting bool
-	// Epoch is that of the address's lease, 0 without one.
+	// Epoch is the epoch of the address's lease, 0 without one.
 	Epoch int64
 }
 
@@ -111,7 +111,7 @@ type claimedDelivery struct {
 	Attempts       int
 	AttemptsBefore int
 	EventID        string
-	// Retry says that an earlier attempt of the same run of the schedule failed.
+	// Retry is true if an earlier attempt of the same run of the schedule failed.
 	Retry bool
 }
 

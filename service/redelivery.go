@@ -11,8 +11,8 @@ import (
 	"millwright/service/batch"
 )
 
-// redeliverBatchSize is how many deliveries one transaction looks through to redeliver those
-// that match a search.
+// redeliverBatchSize is the number of deliveries that one transaction looks through to
+// redeliver those that match a search.
 const redeliverBatchSize = 1000
 
 // MaxReleasedCount bounds the number of released deliveries that a command reports.
@@ -34,7 +34,7 @@ type redeliveredBatch struct {
 	Last      int64
 }
 
-// more says that other deliveries may follow.
+// more reports whether other deliveries may follow.
 func (b redeliveredBatch) more() bool { return b.Seen == redeliverBatchSize }
 
 // redeliveredFrom are common table expressions that make deliveries with the ids of the
@@ -44,7 +44,7 @@ var redeliveredFrom = with(reopened, "from", "deliveries", "condition", "id = AN
 		WHERE id = ANY (ARRAY(SELECT id FROM {ids})) AND ` + isRetrying + ` RETURNING id
 	)`
 
-// redeliverBatchQuery looks through the next deliveries of an address in their order, up to
+// redeliverBatchQuery looks through the next deliveries of an address in order, up to
 // a position, and makes those that match due. It returns how many were, how many it has
 // looked through, and the last position, 0 without one.
 var redeliverBatchQuery = `
@@ -217,7 +217,7 @@ func (s *Service) RedeliverDelivery(ctx context.Context, actor Actor, id string)
 	return delivery, err
 }
 
-// maxSelected is how many deliveries RedeliverSelected redelivers at a time.
+// maxSelected limits the deliveries that RedeliverSelected redelivers at a time.
 const maxSelected = models.MaxPageSize
 
 // selectedQuery returns the deliveries with the ids that belong to the organization, if there is one.
@@ -236,7 +236,7 @@ var redeliverSelectedQuery = `
 // selectedDelivery is a delivery to redeliver.
 type selectedDelivery struct {
 	ID, WebhookID string
-	// Failing says that it may have a workflow.
+	// Failing is true if it may have a workflow.
 	Failing bool
 }
 

@@ -10,14 +10,14 @@ import (
 	"millwright/models"
 )
 
-// countedPages is how many times as much as a page CountMatching looks through.
+// countedPages is the number of pages that CountMatching looks through.
 const countedPages = 4
 
-// MatchCount is how many deliveries of an address match a search.
+// MatchCount counts the deliveries of an address that match a search.
 type MatchCount struct {
 	WebhookID, URL string
 	Enabled        bool
-	// N are those that were found, More says that there may be others. Delivered of them
+	// N are the deliveries found, More is true if there may be others. Delivered of them
 	// were delivered, Pending are due anyway.
 	N, Delivered, Pending int
 	More                  bool
@@ -35,7 +35,7 @@ const matchesQuery = `
 	GROUP BY d.webhook_id, d.url, d.enabled ORDER BY d.url, d.webhook_id`
 
 // CountMatching returns how many deliveries of each address match the search, of the newest
-// that it looks through. Errors: those of SearchDeliveries.
+// that it looks through. Errors: SearchDeliveries'.
 func (s *Service) CountMatching(ctx context.Context, actor Actor, search DeliverySearch) ([]MatchCount, error) {
 	if err := search.check(); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (s *Service) CountMatching(ctx context.Context, actor Actor, search Deliver
 
 // RedeliverMatching orders the redelivery of everything that matches the search now, at the
 // addresses that are on. It only stores the order: the dispatchers of the addresses carry it
-// out in batches. It returns at how many addresses. Errors: those of SearchDeliveries,
+// out in batches. It returns the number of addresses. Errors: SearchDeliveries',
 // validation_failed if every address is off.
 func (s *Service) RedeliverMatching(ctx context.Context, actor Actor, search DeliverySearch) (int, error) {
 	counts, err := s.CountMatching(ctx, actor, search)
@@ -80,7 +80,7 @@ func (s *Service) RedeliverMatching(ctx context.Context, actor Actor, search Del
 			if err != nil {
 				return err
 			}
-			if !h.Enabled { // turned off meanwhile
+			if !h.Enabled { // turned off in between
 				continue
 			}
 			if err := t.orderRedelivery(h.ID, redelivery{DeliverySearch: search}, 0); err != nil {
