@@ -259,7 +259,7 @@ vuln: ## Check the dependencies for known vulnerabilities (needs vuln.go.dev; no
 
 ## Releasing
 
-# The version is that of the tag, as Go embeds it in the program. Without a tag on the
+# The version is the tag's, as Go embeds it in the program. Without a tag on the
 # commit, or with changes in the checkout, it is a snapshot, which keeps no document.
 .PHONY: release
 release: bin/cyclonedx-gomod ## At a tag: build archives, checksums and SBOMs into dist/, and keep the API's document (docs/releasing.md)

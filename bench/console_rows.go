@@ -9,7 +9,7 @@ import (
 	"millwright/service"
 )
 
-// consoleDeliveries are those of the first address, over the time that they are kept.
+// consoleDeliveries are the first address's deliveries, over the time that they are kept.
 const consoleDeliveries = 1_000_000
 
 // The records whose pages are measured, besides those that plantConsole finds. consoleNode is a

@@ -22,7 +22,7 @@ import (
 // is known.
 const (
 	baselineDrain          = "baseline: claim 100, POST them signed, update them"
-	baselineEmptyWorkflows = "baseline: Temporal workflow that does nothing, 32 at a time"
+	baselineEmptyWorkflows = "baseline: empty Temporal workflow, 32 at a time"
 	baselineWorkflows      = "baseline: Temporal workflow with a local activity, 32 at a time"
 )
 

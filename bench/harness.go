@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// rounds is how often what is compared alternates, so that other load on the machine
-	// affects all of it.
+	// rounds is the number of times that what is compared alternates, so that other load on
+	// the machine affects all of it.
 	rounds = 3
 	// stepLimit is the maximum duration of a step of a part.
 	stepLimit = time.Hour
@@ -22,7 +22,7 @@ type bench struct {
 	ctx     context.Context
 	fail    context.CancelCauseFunc
 	options options
-	// load is how long each load lasts.
+	// load is the duration of each load.
 	load time.Duration
 	// step is what the part does now; timer ends the part if that takes too long.
 	step      string

@@ -23,10 +23,10 @@ func TestAPartEndsAtItsFirstError(t *testing.T) {
 
 func TestAPartReportsWhyItsContextEnded(t *testing.T) {
 	err := runPart(t.Context(), &report{}, options{}, func(b *bench) {
-		b.fail(errors.New("the api ended"))
+		b.fail(errors.New("the API server ended"))
 		check(after(b.ctx, time.Now().Add(time.Minute)))
 	})
-	if err == nil || err.Error() != "prepare: the api ended" {
+	if err == nil || err.Error() != "prepare: the API server ended" {
 		t.Errorf("the part ended with %v", err)
 	}
 }

@@ -46,7 +46,7 @@ type hostilePattern struct {
 // hostileLoad is what the neighbor's clients do until the context ends. It counts their calls.
 type hostileLoad func(ctx context.Context, n *tenant, calls *atomic.Int64) error
 
-// hostilePatterns are all patterns. The first does nothing: its ratios show the noise.
+// hostilePatterns are all patterns. The first sends no calls: its ratios show the noise.
 func hostilePatterns(backlog int) []hostilePattern {
 	costly := `{"question_id":"q","value":[` + strings.Repeat("1,", 99) + `1]}`
 	patterns := []hostilePattern{
@@ -201,7 +201,7 @@ func createPairs(ctx context.Context, n *tenant, calls *atomic.Int64) error {
 	}, http.StatusConflict)
 }
 
-// idle keeps connections open without sending anything. The few that the api has no room
+// idle keeps connections open without sending anything. The few that the API server has no room
 // for replace others, which connect again.
 func idle(connections int, from func(client int) net.Addr) hostileLoad {
 	return func(ctx context.Context, n *tenant, _ *atomic.Int64) error {

@@ -183,7 +183,7 @@ func (in *installation) environ(own map[string]string) []string {
 	return env
 }
 
-// start starts the api or the worker, with its own addresses for metrics and profiles.
+// start starts the API server or the worker process, with its own addresses for metrics and profiles.
 func (in *installation) start(name string, own map[string]string) *process {
 	settings := map[string]string{metricsSetting: must(freeAddress(in.ctx)), profileSetting: must(freeAddress(in.ctx))}
 	maps.Copy(settings, own)
@@ -200,7 +200,7 @@ func (in *installation) startWith(o organization, workOrders int) {
 	check(in.erp.createWorkOrders(in.ctx, workOrders))
 }
 
-// startAPI starts the api, waits until it is ready, and gets a token.
+// startAPI starts the API server, waits until it is ready, and gets a token.
 func (in *installation) startAPI() {
 	in.api = in.start("api", in.apiSettings)
 	check(in.api.awaitReady(in.ctx, func() bool {

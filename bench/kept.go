@@ -46,7 +46,7 @@ func (in *installation) plantDeliveries(deliveries int, from, to time.Time) floa
 }
 
 // makePartitions makes partitions of the days from one time to another, which are in the
-// former partitions of a new installation. These become those of everything before.
+// former partitions of a new installation. These become the partitions of everything before.
 func (in *installation) makePartitions(from, to time.Time) {
 	for _, table := range []string{"deliveries", "attempts", "events"} {
 		var former, prefix string

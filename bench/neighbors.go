@@ -31,8 +31,8 @@ const (
 // hostile pattern of another one, alternating.
 func benchNeighbors(b *bench) {
 	in := b.install("neighbors")
-	// Starting the neighbors' workflows would take the processors long after their
-	// calls, so the api finds no Temporal.
+	// Starting the neighbors' workflows would take CPU time long after their calls, so the
+	// API server finds no Temporal.
 	in.apiSettings = map[string]string{
 		"MAX_CONNECTIONS": strconv.Itoa(neighborConnections), "MAX_CONNECTIONS_PER_CLIENT": strconv.Itoa(clientConnections),
 		"TEMPORAL_ADDRESS": must(freeAddress(in.ctx)),

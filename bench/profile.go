@@ -14,11 +14,11 @@ import (
 // others ignore it.
 const profileSetting = "MILLWRIGHT_PROFILE_ADDR"
 
-// profileFor is how long a profile takes; its load lasts longer.
+// profileFor is the duration of a profile; its load lasts longer.
 const profileFor = 5 * time.Second
 
-// profiled repeats a load and writes CPU and allocation profiles of api and worker. Without
-// -profile it does nothing. Profiling costs time, so the repetition is not measured.
+// profiled repeats a load and writes CPU and allocation profiles of api and worker, if
+// -profile is set. Profiling costs time, so the repetition is not measured.
 func (in *installation) profiled(name string, run func()) {
 	if in.options.profile == "" {
 		return

@@ -51,7 +51,7 @@ var breaks = []struct {
 }
 
 // TestProof shows for each rule that its test depends on the functions it names: the
-// test passes, and fails while one of them does nothing. The product is compiled
+// test passes, and fails while one of them returns at once. The product is compiled
 // once, with a switch at the start of each of these functions.
 func TestProof(t *testing.T) { //nolint:tparallel // nothing runs next to it
 	if !*proof {

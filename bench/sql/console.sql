@@ -84,6 +84,6 @@ INSERT INTO questions (id, form_id, position, label, type, required)
 SELECT 'qst_3' || lpad(to_hex(n * 1000 + q), 25, '0'), 'frm_3' || lpad(to_hex(n), 25, '0'), q, 'Is part ' || q || ' in order?', 'text', q % 2 = 0
 FROM generate_series(1, 200) n, generate_series(1, 40) q;
 
--- The form is that of the newest work orders.
+-- The newest work orders have the form.
 UPDATE work_orders SET form_id = @form WHERE id IN (SELECT w.id FROM work_orders w, first i
 	WHERE w.organization_id = i.organization_id ORDER BY w.id DESC LIMIT 1000);

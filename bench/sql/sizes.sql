@@ -1,4 +1,4 @@
--- The size of each table with its indexes, and those of the larger indexes. Partitions count as
+-- The size of each table with its indexes, and of the larger indexes. Partitions count as
 -- their table.
 WITH tables AS (
 	SELECT c.oid, coalesce(pg_partition_root(c.oid), c.oid::regclass)::text AS name
