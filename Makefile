@@ -43,7 +43,7 @@ help: ## List the targets and variables
 	@echo '  SOAKFLAGS        flags of the test: SOAKFLAGS="-soak.time=8h -soak.every=5m"'
 	@echo
 	@echo 'Variables for run, which starts its own Postgres and Temporal:'
-	@echo '  DEV_DIR          the folder that keeps their data between runs (.dev)'
+	@echo '  DEV_DIR          the directory that keeps their data between runs (.dev)'
 	@echo '  API_PORT         the port of the API (8080)'
 	@echo '  TEMPORAL_PORT, TEMPORAL_UI_PORT, API_METRICS_PORT, WORKER_METRICS_PORT'
 	@echo '                   the other ports (7233, 8233, 9464, 9465)'
@@ -89,9 +89,9 @@ check: bin/devstack bin/golangci-lint ## While writing, in about a minute: forma
 	@$(MAKE) lint-words
 	bin/devstack exec --no-temporal -- go test -vet=off $$({ echo models/ workflows/; git diff --name-only main; git ls-files --others --exclude-standard; } | \
 		tr ' ' '\n' | while read -r file; do \
-			folder="$${file%/*}"; \
-			until ls "$$folder"/*.go >/dev/null 2>&1 || [ "$${folder#*/}" = "$$folder" ]; do folder="$${folder%/*}"; done; \
-			ls "$$folder"/*.go >/dev/null 2>&1 && echo "./$$folder"; \
+			directory="$${file%/*}"; \
+			until ls "$$directory"/*.go >/dev/null 2>&1 || [ "$${directory#*/}" = "$$directory" ]; do directory="$${directory%/*}"; done; \
+			ls "$$directory"/*.go >/dev/null 2>&1 && echo "./$$directory"; \
 		done | grep -vE '^./(e2e|dev|tools|examples|deploy)(/|$$)' | sort -u)
 
 .PHONY: test

@@ -51,7 +51,7 @@ var breaks = []struct {
 }
 
 // TestProof shows for each rule that its test depends on the functions it names: the
-// test passes, and fails while one of them returns at once. The product is compiled
+// test passes, and fails while one of them is broken. The product is compiled
 // once, with a switch at the start of each of these functions.
 func TestProof(t *testing.T) { //nolint:tparallel // nothing runs next to it
 	if !*proof {
@@ -147,13 +147,13 @@ func instrument(t *testing.T, functions map[string]function) string {
 		insertions[f.path] = append(insertions[f.path], f.breakable(name)...)
 		packages[filepath.Dir(f.path)] = true
 	}
-	replaced, folder := map[string]string{}, t.TempDir()
+	replaced, directory := map[string]string{}, t.TempDir()
 	write := func(path, text string) {
 		absolute, err := filepath.Abs(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		replaced[absolute] = filepath.Join(folder, fmt.Sprintf("%d.go", len(replaced)))
+		replaced[absolute] = filepath.Join(directory, fmt.Sprintf("%d.go", len(replaced)))
 		if err := os.WriteFile(replaced[absolute], []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +181,7 @@ func instrument(t *testing.T, functions map[string]function) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(folder, "overlay.json")
+	path := filepath.Join(directory, "overlay.json")
 	if err := os.WriteFile(path, overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}

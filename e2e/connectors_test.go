@@ -37,9 +37,9 @@ var connectorPrograms = map[string]func() ([]string, error){
 		if err != nil {
 			return nil, err
 		}
-		folder := filepath.Join(scratch, "erp-typescript")
+		directory := filepath.Join(scratch, "erp-typescript")
 		build := exec.Command("sh", "-c", `mkdir "$1" && cp -R package.json package-lock.json tsconfig.json src "$1" && cd "$1" &&
-			npm ci --silent --no-audit --no-fund && npm run --silent build`, "sh", folder)
+			npm ci --silent --no-audit --no-fund && npm run --silent build`, "sh", directory)
 		build.Dir = "../examples/erp-typescript"
 		if _, err := exec.LookPath("npm"); err != nil {
 			return nil, err
@@ -47,7 +47,7 @@ var connectorPrograms = map[string]func() ([]string, error){
 		if out, err := build.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("build erp-typescript: %w\n%s", err, out)
 		}
-		return []string{node, filepath.Join(folder, "dist", "connector.js")}, nil
+		return []string{node, filepath.Join(directory, "dist", "connector.js")}, nil
 	}),
 	"Python": sync.OnceValues(func() ([]string, error) {
 		python, err := exec.LookPath("python3")

@@ -72,7 +72,7 @@ func TestFaultDiskIsFull(t *testing.T) {
 // does not allow that.
 func smallDisk(t testing.TB, size int) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "millwright-disk-") //nolint:usetesting // Postgres runs as another user, who cannot enter the test's folder
+	dir, err := os.MkdirTemp("", "millwright-disk-") //nolint:usetesting // Postgres runs as another user, who cannot enter the test's directory
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func smallDisk(t testing.TB, size int) string {
 	return dir
 }
 
-// chownToPostgres gives the folder to the user that Postgres runs as.
+// chownToPostgres gives the directory to the user that Postgres runs as.
 func chownToPostgres(t testing.TB, dir string, pg *postgres) {
 	t.Helper()
 	info, err := os.Stat(filepath.Join(pg.root, "data"))

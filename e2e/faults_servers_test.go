@@ -44,19 +44,19 @@ func newPostgresServer(t testing.TB, standbyOf string) *postgres {
 	t.Helper()
 	_, port := freePort(t)
 	// If the test runs as root, the server runs as another user, who cannot enter the
-	// test's folder.
-	folder, err := os.MkdirTemp("", "millwright-faults-") //nolint:usetesting // see above
+	// test's directory.
+	directory, err := os.MkdirTemp("", "millwright-faults-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(folder, 0o711); err != nil {
+	if err := os.Chmod(directory, 0o711); err != nil {
 		t.Fatal(err)
 	}
-	c := &postgres{t: t, root: filepath.Join(folder, "postgres"), port: port, standbyOf: standbyOf}
+	c := &postgres{t: t, root: filepath.Join(directory, "postgres"), port: port, standbyOf: standbyOf}
 	t.Cleanup(func() {
 		c.crash()
 		// Processes of the server may outlive the postmaster for a moment and write files.
-		eventually(t, startLimit, "the data of Postgres cannot be removed", func() bool { return os.RemoveAll(folder) == nil })
+		eventually(t, startLimit, "the data of Postgres cannot be removed", func() bool { return os.RemoveAll(directory) == nil })
 	})
 	c.start()
 	line, _, _ := strings.Cut(c.p.out.String(), "\n")

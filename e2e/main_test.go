@@ -14,7 +14,7 @@ import (
 // millwright is the path of the product's binary, built with failpoints.
 var millwright string
 
-// scratch is a folder for what tests build once.
+// scratch is a directory for what tests build once.
 var scratch string
 
 // testsAtOnce is the number of tests that run in parallel: they mostly wait. -parallel overrides it.

@@ -309,7 +309,7 @@ func TestTheImagesKnowTheSettings(t *testing.T) {
 		}
 		return string(content)
 	}
-	server, ui := moduleFolder(t, "go.temporal.io/server"), moduleFolder(t, "github.com/temporalio/ui-server/v2")
+	server, ui := moduleDirectory(t, "go.temporal.io/server"), moduleDirectory(t, "github.com/temporalio/ui-server/v2")
 	help, err := exec.CommandContext(t.Context(), tool(t, "go.temporal.io/server/cmd/tools/sql"), "--help").CombinedOutput()
 	if err != nil {
 		t.Fatal(err)
@@ -404,9 +404,9 @@ func TestMakeSecretsNeverOverwrites(t *testing.T) {
 	if again["token_signing_keys"] == first["token_signing_keys"] || again["secret_sealing_keys"] != first["secret_sealing_keys"] {
 		t.Error("the run replaced a secret that was not missing")
 	}
-	folder, err := os.Stat(filepath.Join(i.dir, "deploy/secrets"))
-	if err != nil || folder.Mode().Perm() != 0o700 {
-		t.Errorf("the folder is open to others: %v, %v", folder.Mode(), err)
+	directory, err := os.Stat(filepath.Join(i.dir, "deploy/secrets"))
+	if err != nil || directory.Mode().Perm() != 0o700 {
+		t.Errorf("the directory is open to others: %v, %v", directory.Mode(), err)
 	}
 	for name := range again {
 		file, err := os.Stat(filepath.Join(i.dir, "deploy/secrets", name))
@@ -448,14 +448,14 @@ func TestTheImagesBuildHasAllPackages(t *testing.T) {
 	}
 	found := 0
 	for path := range strings.Lines(string(packages)) {
-		folder, own := strings.CutPrefix(strings.TrimSpace(path), "/")
+		directory, own := strings.CutPrefix(strings.TrimSpace(path), "/")
 		if !own {
 			continue
 		}
 		found++
-		top, _, _ := strings.Cut(folder, "/")
+		top, _, _ := strings.Cut(directory, "/")
 		if slices.Contains(strings.Split(string(ignored), "\n"), top) {
-			t.Errorf("%s is missing from the image's build", folder)
+			t.Errorf("%s is missing from the image's build", directory)
 		}
 	}
 	if found < 5 {
@@ -463,7 +463,7 @@ func TestTheImagesBuildHasAllPackages(t *testing.T) {
 	}
 }
 
-func moduleFolder(t *testing.T, path string) string {
+func moduleDirectory(t *testing.T, path string) string {
 	t.Helper()
 	output, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", path).Output()
 	if err != nil {

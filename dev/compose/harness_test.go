@@ -30,10 +30,10 @@ type harness struct {
 	postgres *postgres.Cluster
 	// ports are the ports used here, by service and by the port in its container.
 	ports map[string]map[string]int
-	// bin is a folder with the programs of the images.
+	// bin is a directory with the programs of the images.
 	bin     string
-	server  string // folder of Temporal's server module
-	ui      string // folder of its UI's
+	server  string // directory of Temporal's server module
+	ui      string // directory of its UI's
 	running map[string]*exec.Cmd
 	ended   map[string]chan struct{}
 	output  map[string]*buffer
@@ -70,7 +70,7 @@ func newHarness(t *testing.T, i installation) *harness {
 	t.Helper()
 	h := &harness{
 		t: t, installation: i, ports: map[string]map[string]int{}, bin: t.TempDir(),
-		server: moduleFolder(t, "go.temporal.io/server"), ui: moduleFolder(t, "github.com/temporalio/ui-server/v2"),
+		server: moduleDirectory(t, "go.temporal.io/server"), ui: moduleDirectory(t, "github.com/temporalio/ui-server/v2"),
 		running: map[string]*exec.Cmd{}, ended: map[string]chan struct{}{}, output: map[string]*buffer{},
 	}
 	for service, ports := range map[string][]string{

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// repository is the product's folder, relative to this one.
+	// repository is the product's directory, relative to this one.
 	repository = "../.."
 	// version is the version of the built binary.
 	version = "1.2.3-test"

@@ -33,7 +33,7 @@ const (
 
 // Options describe a cluster.
 type Options struct {
-	// Root is the cluster's folder. Its parent must exist, and the user that Postgres
+	// Root is the cluster's directory. Its parent must exist, and the user that Postgres
 	// runs as must be able to enter it.
 	Root string
 	// Port is where the cluster listens; 0 means any free port.
@@ -70,7 +70,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := owner.makeFolder(opts.Root); err != nil {
+	if err := owner.makeDirectory(opts.Root); err != nil {
 		return nil, err
 	}
 	if err := initialize(ctx, opts, programs, owner); err != nil {
@@ -109,7 +109,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 func dataDir(root string) string      { return filepath.Join(root, "data") }
 func passwordFile(root string) string { return filepath.Join(root, "password") }
 
-// exists reports whether the folder holds a cluster.
+// exists reports whether the directory holds a cluster.
 func exists(root string) bool {
 	_, err := os.Stat(filepath.Join(dataDir(root), "PG_VERSION"))
 	return err == nil
@@ -126,7 +126,7 @@ func connectionURL(port int, password, database string) string {
 	return u.String()
 }
 
-// initialize creates the data folder under another name and renames it when it is
+// initialize creates the data directory under another name and renames it when it is
 // complete: a start that is killed leaves nothing half done.
 func initialize(ctx context.Context, opts Options, programs Programs, owner Owner) error {
 	root := opts.Root
@@ -209,7 +209,7 @@ func settings(opts Options) []string {
 	s := []string{
 		"listen_addresses=" + process.Loopback,
 		"port=" + strconv.Itoa(opts.Port),
-		// A socket's path is limited to about a hundred bytes, and the cluster's folder
+		// A socket's path is limited to about a hundred bytes, and the cluster's directory
 		// may be deeper than that.
 		"unix_socket_directories=",
 		"max_connections=300",
@@ -285,5 +285,5 @@ func choosePrograms(owner Owner, data string) (Programs, error) {
 		return download(owner)
 	}
 	return Programs{}, fmt.Errorf("the data in %s was made by Postgres %s, which is not installed: "+
-		"install it, or remove the folder to start over", data, version)
+		"install it, or remove the directory to start over", data, version)
 }

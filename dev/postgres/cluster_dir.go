@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 )
 
-// sharedFolders are used if the cluster's user cannot enter the intended folder; the
+// sharedDirectories are used if the cluster's user cannot enter the intended directory; the
 // first that exists.
-var sharedFolders = []string{"/var/lib", "/var/tmp"}
+var sharedDirectories = []string{"/var/lib", "/var/tmp"}
 
-// ClusterDir returns the root for the cluster of dir, an existing folder given by its
-// absolute path. The root is a folder in dir. If Postgres must run as a user who
-// cannot enter dir, such as one below root's home, it is a shared folder whose name
+// ClusterDir returns the root for the cluster of dir, an existing directory given by its
+// absolute path. The root is a directory in dir. If Postgres must run as a user who
+// cannot enter dir, such as one below root's home, it is a shared directory whose name
 // is derived from dir, so that a later call finds it again.
 func ClusterDir(dir string) (string, error) {
 	root := filepath.Join(dir, "postgres")
@@ -26,12 +26,12 @@ func ClusterDir(dir string) (string, error) {
 	if owner.credential == nil || owner.CanEnter(dir) {
 		return root, nil
 	}
-	for _, shared := range sharedFolders {
+	for _, shared := range sharedDirectories {
 		if owner.CanEnter(shared) {
 			return clusterDirFor(shared, dir), nil
 		}
 	}
-	return "", fmt.Errorf("the user %s, who runs Postgres, can enter neither %s nor any of %v", owner.Name, dir, sharedFolders)
+	return "", fmt.Errorf("the user %s, who runs Postgres, can enter neither %s nor any of %v", owner.Name, dir, sharedDirectories)
 }
 
 func clusterDirFor(shared, dir string) string {

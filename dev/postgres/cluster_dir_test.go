@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// openFolder returns a folder that every user can enter, with a space in its path.
-// The folders of t.TempDir are closed to other users.
-func openFolder(t *testing.T) string {
+// openDirectory returns a directory that every user can enter, with a space in its path.
+// The directories of t.TempDir are closed to other users.
+func openDirectory(t *testing.T) string {
 	t.Helper()
 	base, err := os.MkdirTemp("", "millwright test ")
 	if err != nil {
@@ -22,8 +22,8 @@ func openFolder(t *testing.T) string {
 	return base
 }
 
-func TestClusterDirIsInTheFolderIfItsUserCanEnterIt(t *testing.T) {
-	dir := openFolder(t)
+func TestClusterDirIsInTheDirectoryIfItsUserCanEnterIt(t *testing.T) {
+	dir := openDirectory(t)
 	root, err := ClusterDir(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestClusterDirIsElsewhereBelowRootsHome(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("this user's clusters are its own")
 	}
-	closed := filepath.Join(openFolder(t), "closed")
+	closed := filepath.Join(openDirectory(t), "closed")
 	dir := filepath.Join(closed, "dev")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -56,21 +56,21 @@ func TestClusterDirIsElsewhereBelowRootsHome(t *testing.T) {
 		t.Errorf("the second call returned %s, %v; the first %s", again, err, root)
 	}
 	if other, err := ClusterDir(closed); err != nil || other == root {
-		t.Errorf("another folder got the same directory %s, %v", other, err)
+		t.Errorf("another directory got the same directory %s, %v", other, err)
 	}
 }
 
-func TestMakeFolderRejectsALink(t *testing.T) {
+func TestMakeDirectoryRejectsALink(t *testing.T) {
 	owner, err := Unprivileged()
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := openFolder(t)
+	base := openDirectory(t)
 	link := filepath.Join(base, "link")
 	if err := os.Symlink(base, link); err != nil {
 		t.Fatal(err)
 	}
-	if err := owner.makeFolder(link); err == nil || !strings.Contains(err.Error(), "is in the way") {
-		t.Errorf("a link was accepted as a folder: %v", err)
+	if err := owner.makeDirectory(link); err == nil || !strings.Contains(err.Error(), "is in the way") {
+		t.Errorf("a link was accepted as a directory: %v", err)
 	}
 }

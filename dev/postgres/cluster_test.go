@@ -16,7 +16,7 @@ import (
 
 func testOptions(t *testing.T) Options {
 	t.Helper()
-	dir := openFolder(t)
+	dir := openDirectory(t)
 	return Options{Root: filepath.Join(dir, "cluster"), Log: filepath.Join(dir, "log"), Throwaway: true}
 }
 
@@ -161,7 +161,7 @@ func TestDiscardRemovesARunningCluster(t *testing.T) {
 	}
 	<-c.Done()
 	if _, err := os.Stat(opts.Root); !os.IsNotExist(err) {
-		t.Errorf("the folder is still there: %v", err)
+		t.Errorf("the directory is still there: %v", err)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestInitdbsReasonIsShown(t *testing.T) {
 	if err := os.WriteFile(programs.path("initdb"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	err := initialize(t.Context(), Options{Root: openFolder(t)}, programs, current())
+	err := initialize(t.Context(), Options{Root: openDirectory(t)}, programs, current())
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "no luck") {
 		t.Errorf("the error is %v", err)
 	}

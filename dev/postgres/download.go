@@ -17,7 +17,7 @@ const downloadedVersion = embedded.V16
 // download returns the programs of a downloaded Postgres. The first call downloads
 // them.
 func download(owner Owner) (Programs, error) {
-	dir, err := downloadFolder(owner)
+	dir, err := downloadDirectory(owner)
 	if err != nil {
 		return Programs{}, err
 	}
@@ -56,9 +56,9 @@ func download(owner Owner) (Programs, error) {
 	return programs, nil
 }
 
-// downloadFolder returns the folder for downloaded programs: the user's cache, or a
-// folder everyone can read if Postgres's user cannot enter the cache.
-func downloadFolder(owner Owner) (string, error) {
+// downloadDirectory returns the directory for downloaded programs: the user's cache, or a
+// directory everyone can read if Postgres's user cannot enter the cache.
+func downloadDirectory(owner Owner) (string, error) {
 	name := "millwright-postgres-" + string(downloadedVersion)
 	if cache, err := os.UserCacheDir(); err == nil {
 		dir := filepath.Join(cache, name)
@@ -66,13 +66,13 @@ func downloadFolder(owner Owner) (string, error) {
 			return dir, nil
 		}
 	}
-	for _, shared := range sharedFolders {
+	for _, shared := range sharedDirectories {
 		dir := filepath.Join(shared, name)
-		// Everyone may write to the shared folder, so someone else could have put
+		// Everyone may write to the shared directory, so someone else could have put
 		// programs there.
 		if os.MkdirAll(dir, 0o755) == nil && belongsTo(dir, os.Geteuid()) && owner.CanEnter(dir) {
 			return dir, nil
 		}
 	}
-	return "", fmt.Errorf("found no folder for Postgres's programs that the user %s can enter", owner.Name)
+	return "", fmt.Errorf("found no directory for Postgres's programs that the user %s can enter", owner.Name)
 }

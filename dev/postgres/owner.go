@@ -83,32 +83,32 @@ func nameOf(uid int) string {
 // variables that would point Postgres elsewhere.
 func (o Owner) command(path string, args ...string) *exec.Cmd {
 	cmd := exec.Command(path, args...)
-	// The owner may not be able to enter the folder where the stack was started.
+	// The owner may not be able to enter the directory where the stack was started.
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: o.credential}
 	return cmd
 }
 
-// CanEnter reports whether the owner can enter the folder. It tries it: computing it
+// CanEnter reports whether the owner can enter the directory. It tries it: computing it
 // from file modes would miss access lists.
 func (o Owner) CanEnter(dir string) bool {
 	return o.command("/bin/sh", "-c", `cd -- "$1"`, "sh", dir).Run() == nil
 }
 
-// makeFolder creates a folder that only the owner may enter. It accepts an existing
+// makeDirectory creates a directory that only the owner may enter. It accepts an existing
 // one only if it belongs to the owner: everyone may write to some parents, so someone
 // else could have created it.
-func (o Owner) makeFolder(path string) error {
+func (o Owner) makeDirectory(path string) error {
 	err := os.Mkdir(path, 0o700)
 	if err == nil {
 		return o.chown(path)
 	}
 	if !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("cannot create the folder for Postgres: %w", err)
+		return fmt.Errorf("cannot create the directory for Postgres: %w", err)
 	}
 	if !belongsTo(path, o.uid) {
-		return fmt.Errorf("%s is in the way: it is not a folder of the user %s (remove it, or run as its owner)", path, o.Name)
+		return fmt.Errorf("%s is in the way: it is not a directory of the user %s (remove it, or run as its owner)", path, o.Name)
 	}
 	return os.Chmod(path, 0o700)
 }
@@ -123,7 +123,7 @@ func (o Owner) chown(path string) error {
 	return nil
 }
 
-// belongsTo reports whether the path is a folder of the user, and not a link.
+// belongsTo reports whether the path is a directory of the user, and not a link.
 func belongsTo(path string, uid int) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.IsDir() {

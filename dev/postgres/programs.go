@@ -17,7 +17,7 @@ const oldestMajor = 14
 
 // Programs are the programs of one installed Postgres.
 type Programs struct {
-	// Dir is their folder.
+	// Dir is their directory.
 	Dir string
 	// Major is the version without its minor number.
 	Major int
@@ -26,11 +26,11 @@ type Programs struct {
 func (p Programs) path(name string) string { return filepath.Join(p.Dir, name) }
 
 // Installed returns every usable Postgres on this machine in order of preference: the
-// one on PATH, the one pg_config names, then those in the usual packages' folders,
+// one on PATH, the one pg_config names, then those in the usual packages' directories,
 // newest first.
 func Installed() []Programs {
 	var found []Programs
-	for _, dir := range searchFolders() {
+	for _, dir := range searchDirectories() {
 		programs, err := programsIn(dir)
 		if err != nil || slices.Contains(found, programs) {
 			continue
@@ -40,26 +40,26 @@ func Installed() []Programs {
 	return found
 }
 
-// packageFolders are the folders where packages install the programs, as patterns.
-var packageFolders = []string{
+// packageDirectories are the directories where packages install the programs, as patterns.
+var packageDirectories = []string{
 	"/usr/lib/postgresql/*/bin",
 	"/usr/pgsql-*/bin",
 	"/opt/homebrew/opt/postgresql@*/bin",
 	"/usr/local/opt/postgresql@*/bin",
 }
 
-func searchFolders() []string {
-	var folders []string
+func searchDirectories() []string {
+	var directories []string
 	if initdb, err := exec.LookPath("initdb"); err == nil {
-		folders = append(folders, filepath.Dir(initdb))
+		directories = append(directories, filepath.Dir(initdb))
 	}
 	if bindir, err := exec.Command("pg_config", "--bindir").Output(); err == nil {
-		folders = append(folders, strings.TrimSpace(string(bindir)))
+		directories = append(directories, strings.TrimSpace(string(bindir)))
 	}
-	for _, pattern := range packageFolders {
-		folders = append(folders, newestFirst(pattern)...)
+	for _, pattern := range packageDirectories {
+		directories = append(directories, newestFirst(pattern)...)
 	}
-	return folders
+	return directories
 }
 
 var firstNumber = regexp.MustCompile(`\d+`)
@@ -82,8 +82,8 @@ func newestFirst(pattern string) []string {
 
 var versionLine = regexp.MustCompile(`^postgres \(PostgreSQL\) (\d+)`)
 
-// programsIn returns the programs in a folder. PATH may have links to single
-// programs, so it follows them to the folder of the real ones.
+// programsIn returns the programs in a directory. PATH may have links to single
+// programs, so it follows them to the directory of the real ones.
 func programsIn(dir string) (Programs, error) {
 	initdb, err := filepath.EvalSymlinks(filepath.Join(dir, "initdb"))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// install creates a folder that looks like an installed Postgres.
+// install creates a directory that looks like an installed Postgres.
 func install(t *testing.T, dir string, major int) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -27,7 +27,7 @@ func TestInstalledPrefersPATHThenTheNewest(t *testing.T) {
 	for _, major := range []int{9, 15, 17} {
 		install(t, filepath.Join(dir, "lib", fmt.Sprint(major), "bin"), major)
 	}
-	// PATH has links to the programs, and pg_config names a fourth folder.
+	// PATH has links to the programs, and pg_config names a fourth directory.
 	install(t, filepath.Join(dir, "linked"), 16)
 	path := filepath.Join(dir, "path")
 	if err := os.Mkdir(path, 0o755); err != nil {
@@ -42,9 +42,9 @@ func TestInstalledPrefersPATHThenTheNewest(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", path+":/usr/bin:/bin")
-	before := packageFolders
-	packageFolders = []string{filepath.Join(dir, "lib/*/bin")}
-	t.Cleanup(func() { packageFolders = before })
+	before := packageDirectories
+	packageDirectories = []string{filepath.Join(dir, "lib/*/bin")}
+	t.Cleanup(func() { packageDirectories = before })
 
 	var majors []int
 	for _, programs := range Installed() {
@@ -54,6 +54,6 @@ func TestInstalledPrefersPATHThenTheNewest(t *testing.T) {
 		t.Errorf("found %v, want %v", majors, want)
 	}
 	if first := Installed()[0].Dir; first != filepath.Join(dir, "linked") {
-		t.Errorf("the folder of the linked programs is %s", first)
+		t.Errorf("the directory of the linked programs is %s", first)
 	}
 }

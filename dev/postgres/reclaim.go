@@ -17,7 +17,7 @@ import (
 // reclaimGrace is the time that each signal has to take effect.
 const reclaimGrace = 10 * time.Second
 
-// reclaim removes what a killed stack left in a data folder: a running server, some
+// reclaim removes what a killed stack left in a data directory: a running server, some
 // of its processes, and the pid file, whose number may now belong to an unrelated
 // process. The caller must know that no other stack uses the cluster.
 func reclaim(ctx context.Context, data string) error {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// serversOn returns the Postgres processes that use the data folder: it is their
+// serversOn returns the Postgres processes that use the data directory: it is their
 // working directory.
 func serversOn(data string) []int {
 	var pids []int

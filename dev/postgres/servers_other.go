@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// serversOn returns the server named by the pid file if it runs on the data folder.
+// serversOn returns the server named by the pid file if it runs on the data directory.
 func serversOn(data string) []int {
 	pid := postmaster(data)
 	if pid == 0 {

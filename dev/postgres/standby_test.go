@@ -25,7 +25,7 @@ func TestAStandbyFollowsAndIsPromoted(t *testing.T) {
 	opts.Throwaway = false
 	primary := mustStart(t, opts)
 	query(t, primary, "create table kept as select 7 as value")
-	opts.Root, opts.StandbyOf = filepath.Join(openFolder(t), "standby"), primary.URL
+	opts.Root, opts.StandbyOf = filepath.Join(openDirectory(t), "standby"), primary.URL
 	standby := mustStart(t, opts)
 	if got := query(t, standby, "select pg_is_in_recovery()::text"); got != "true" {
 		t.Fatalf("the standby is in recovery: %s", got)

@@ -44,7 +44,7 @@ func (c *config) ports() []*port {
 	return ports
 }
 
-// devDir returns the folder for the stack's data.
+// devDir returns the directory for the stack's data.
 func devDir(variable string) (string, error) {
 	if variable == "" {
 		variable = ".dev"
@@ -153,14 +153,14 @@ func (c *config) takenPort() error {
 	return nil
 }
 
-// makeFolder creates the stack's folder. Other users may pass through it, because the
+// makeDirectory creates the stack's directory. Other users may pass through it, because the
 // cluster in it may belong to one of them, but cannot list it.
-func (c *config) makeFolder() error {
+func (c *config) makeDirectory() error {
 	if _, err := os.Stat(c.dir); err == nil {
 		return os.MkdirAll(c.logs(), 0o700)
 	}
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
-		return fmt.Errorf("cannot create the folder for the stack's data: %w", err)
+		return fmt.Errorf("cannot create the directory for the stack's data: %w", err)
 	}
 	if err := os.Chmod(c.dir, 0o711); err != nil {
 		return err

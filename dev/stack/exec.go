@@ -34,7 +34,7 @@ func Exec(signals <-chan os.Signal, opts ExecOptions) (int, error) {
 	if err != nil {
 		return 127, fmt.Errorf("cannot run %s: %w", opts.Command[0], err)
 	}
-	dir, err := throwawayFolder()
+	dir, err := throwawayDirectory()
 	if err != nil {
 		return 1, err
 	}
@@ -170,4 +170,4 @@ func (s *throwaway) watchParts() <-chan *process.Process {
 	return ended
 }
 
-var errNoFolder = errors.New("found no folder for temporary data that Postgres's user can enter")
+var errNoDirectory = errors.New("found no directory for temporary data that Postgres's user can enter")

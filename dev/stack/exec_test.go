@@ -13,10 +13,10 @@ import (
 	"millwright/dev/process"
 )
 
-// useTempDir makes exec create its folders in a temporary folder of the test.
+// useTempDir makes exec create its directories in a temporary directory of the test.
 func useTempDir(t *testing.T) (dir string, left func() []string) {
 	t.Helper()
-	dir = openFolder(t)
+	dir = openDirectory(t)
 	t.Setenv("TMPDIR", dir)
 	return dir, func() []string {
 		paths, err := filepath.Glob(filepath.Join(dir, throwawayPattern+"*"))
@@ -98,7 +98,7 @@ func TestExecKilledLeavesNothingRunning(t *testing.T) {
 	eventually(t, "the command has ended", func() bool { return !processExists(t, lines[1]) })
 	eventually(t, "the command's child has ended", func() bool { return !processExists(t, lines[2]) })
 	if len(left()) != 1 {
-		t.Fatal("the killed stack left no folder, so there is nothing to test")
+		t.Fatal("the killed stack left no directory, so there is nothing to test")
 	}
 	if out, err := devstack(t, "exec", "true").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

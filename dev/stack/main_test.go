@@ -117,9 +117,9 @@ func devstack(t *testing.T, args ...string) *exec.Cmd {
 	return exec.Command(self, args...)
 }
 
-// openFolder returns a folder that every user can enter, with a space in its path.
-// The folders of t.TempDir are closed to other users.
-func openFolder(t *testing.T) string {
+// openDirectory returns a directory that every user can enter, with a space in its path.
+// The directories of t.TempDir are closed to other users.
+func openDirectory(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "millwright test ")
 	if err != nil {

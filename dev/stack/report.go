@@ -88,7 +88,7 @@ func (r *runner) reportDemo(out io.Writer, url string) {
 		quote(r.demo.ClientID+":"+r.demo.ClientSecret), url, url)
 }
 
-// relativePath returns the path relative to the current folder if it is below it.
+// relativePath returns the path relative to the current directory if it is below it.
 func relativePath(path string) string {
 	here, err := filepath.Abs(".")
 	if err != nil {

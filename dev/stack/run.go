@@ -46,7 +46,7 @@ type RunOptions struct {
 // error.
 func Run(signals <-chan os.Signal, opts RunOptions) error {
 	if _, err := exec.LookPath(opts.Millwright); err != nil {
-		return fmt.Errorf("%s does not exist: run `make build` in the repository's folder", opts.Millwright)
+		return fmt.Errorf("%s does not exist: run `make build` in the repository's directory", opts.Millwright)
 	}
 	for _, file := range opts.Demo {
 		if _, err := os.Stat(file); err != nil {
@@ -62,10 +62,10 @@ func Run(signals <-chan os.Signal, opts RunOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := cfg.makeFolder(); err != nil {
+	if err := cfg.makeDirectory(); err != nil {
 		return err
 	}
-	lock, err := lockFolder(cfg.dir)
+	lock, err := lockDirectory(cfg.dir)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ type runner struct {
 	env   environ
 	opts  RunOptions
 	state *state
-	// database identifies the database among those this folder was used with.
+	// database identifies the database among those this directory was used with.
 	database string
 	settings []setting
 	demo     credentials
@@ -166,7 +166,7 @@ func (r *runner) startCluster(isNew bool) (*postgres.Cluster, error) {
 		return nil, err
 	}
 	if isNew && filepath.Dir(root) != r.cfg.dir {
-		// The stack's folder was removed to start over. Data kept elsewhere is useless
+		// The stack's directory was removed to start over. Data kept elsewhere is useless
 		// without its keys.
 		if err := postgres.Discard(r.ctx, root); err != nil {
 			return nil, err

@@ -46,7 +46,7 @@ func loadState(dir string) (st *state, isNew bool, err error) {
 	}
 	st = new(state)
 	if err := json.Unmarshal(content, st); err != nil {
-		return nil, false, fmt.Errorf("%s is damaged (remove the folder %s to start over): %w", statePath(dir), dir, err)
+		return nil, false, fmt.Errorf("%s is damaged (remove the directory %s to start over): %w", statePath(dir), dir, err)
 	}
 	if st.Demo == nil {
 		st.Demo = make(map[string]credentials)
@@ -98,19 +98,19 @@ func writeFile(path string, content []byte) error {
 	return os.Rename(f.Name(), path)
 }
 
-// folderLock is the right to use a folder for a stack. The kernel releases it when
+// directoryLock is the right to use a directory for a stack. The kernel releases it when
 // the process ends.
-type folderLock struct {
+type directoryLock struct {
 	file *os.File
 	// afterCrash reports whether the previous holder did not release it.
 	afterCrash bool
 }
 
-// lockFolder locks the folder, or returns an error that names its holder.
-func lockFolder(dir string) (*folderLock, error) {
+// lockDirectory locks the directory, or returns an error that names its holder.
+func lockDirectory(dir string) (*directoryLock, error) {
 	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("cannot use the folder %s: %w", dir, err)
+		return nil, fmt.Errorf("cannot use the directory %s: %w", dir, err)
 	}
 	holder, _ := io.ReadAll(file)
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -121,9 +121,9 @@ func lockFolder(dir string) (*folderLock, error) {
 	}
 	if err != nil {
 		file.Close()
-		return nil, fmt.Errorf("cannot lock the folder %s: %w", dir, err)
+		return nil, fmt.Errorf("cannot lock the directory %s: %w", dir, err)
 	}
-	c := &folderLock{file: file, afterCrash: len(holder) > 0}
+	c := &directoryLock{file: file, afterCrash: len(holder) > 0}
 	if err := c.write(strconv.Itoa(os.Getpid()) + "\n"); err != nil {
 		file.Close()
 		return nil, err
@@ -131,7 +131,7 @@ func lockFolder(dir string) (*folderLock, error) {
 	return c, nil
 }
 
-func (c *folderLock) write(content string) error {
+func (c *directoryLock) write(content string) error {
 	if err := c.file.Truncate(0); err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (c *folderLock) write(content string) error {
 	return err
 }
 
-func (c *folderLock) release() {
+func (c *directoryLock) release() {
 	// At worst the next start mistakes this for a crash.
 	_ = c.write("")
 	c.file.Close()

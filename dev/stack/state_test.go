@@ -35,27 +35,27 @@ func TestStateIsKeptAndPrivate(t *testing.T) {
 	}
 }
 
-func TestOnlyOneStackUsesAFolder(t *testing.T) {
+func TestOnlyOneStackUsesADirectory(t *testing.T) {
 	dir := t.TempDir()
-	first, err := lockFolder(dir)
+	first, err := lockDirectory(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if first.afterCrash {
-		t.Error("a new folder counts as one after a crash")
+		t.Error("a new directory counts as one after a crash")
 	}
-	_, err = lockFolder(dir)
+	_, err = lockDirectory(dir)
 	if err == nil || !strings.Contains(err.Error(), "a stack is already running in "+dir+" (process ") {
 		t.Errorf("the second lock: %v", err)
 	}
 	// The kernel releases the lock of a killed process, and the file keeps its number.
 	first.file.Close()
-	crashed, err := lockFolder(dir)
+	crashed, err := lockDirectory(dir)
 	if err != nil || !crashed.afterCrash {
 		t.Fatalf("after a crash: %+v, %v", crashed, err)
 	}
 	crashed.release()
-	last, err := lockFolder(dir)
+	last, err := lockDirectory(dir)
 	if err != nil || last.afterCrash {
 		t.Errorf("after an orderly end: %+v, %v", last, err)
 	}

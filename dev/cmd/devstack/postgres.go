@@ -14,7 +14,7 @@ import (
 
 func postgresCommand(args []string) (int, error) {
 	flags := flag.NewFlagSet("devstack postgres", flag.ContinueOnError)
-	data := flags.String("data", "", "the cluster's folder; created if it is missing")
+	data := flags.String("data", "", "the cluster's directory; created if it is missing")
 	port := flags.Int("port", 0, "the port to listen on")
 	log := flags.String("log", "", "the file for Postgres's messages (default standard error)")
 	throwaway := flags.Bool("throwaway", false, "turn off fsync: faster, but the data does not survive a stop")

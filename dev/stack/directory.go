@@ -10,16 +10,16 @@ import (
 
 const throwawayPattern = "millwright-devstack-"
 
-// folder is the temporary folder of one throwaway stack. The stack holds a lock in
+// directory is the temporary directory of one throwaway stack. The stack holds a lock in
 // it, so that a later stack can recognize what a killed one left.
-type folder struct {
+type directory struct {
 	path string
 	lock *os.File
 }
 
-// throwawayFolder creates a folder that Postgres's user can enter, and removes the
-// folders of killed stacks.
-func throwawayFolder() (*folder, error) {
+// throwawayDirectory creates a directory that Postgres's user can enter, and removes the
+// directories of killed stacks.
+func throwawayDirectory() (*directory, error) {
 	owner, err := postgres.Unprivileged()
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func throwawayFolder() (*folder, error) {
 		if err != nil {
 			continue
 		}
-		f := &folder{path: path}
+		f := &directory{path: path}
 		// Other users may pass through it, but cannot list it.
 		if err := os.Chmod(path, 0o711); err != nil {
 			f.remove()
@@ -46,10 +46,10 @@ func throwawayFolder() (*folder, error) {
 		}
 		return f, nil
 	}
-	return nil, errNoFolder
+	return nil, errNoDirectory
 }
 
-func (f *folder) remove() {
+func (f *directory) remove() {
 	// The next stack removes what cannot be removed now.
 	_ = os.RemoveAll(f.path)
 	if f.lock != nil {
@@ -57,7 +57,7 @@ func (f *folder) remove() {
 	}
 }
 
-// removeAbandoned removes the folders of stacks that no longer run.
+// removeAbandoned removes the directories of stacks that no longer run.
 func removeAbandoned(parent string) {
 	paths, _ := filepath.Glob(filepath.Join(parent, throwawayPattern+"*"))
 	for _, path := range paths {
