@@ -3,6 +3,8 @@ package service
 import (
 	"context"
 
+	"gorm.io/gorm/clause"
+
 	"millwright/models"
 	"millwright/service/batch"
 )
@@ -88,8 +90,8 @@ func (t *ormTx) useForm(recordID string) error {
 		return nil
 	}
 	t.formUsed = true
-	result := t.db.Exec(`INSERT INTO form_keys (person_id, key, record_id, used_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		t.form.PersonID, t.form.Key, recordID, t.at)
+	result := t.db.Clauses(clause.OnConflict{DoNothing: true}).
+		Create(&models.FormKey{PersonID: t.form.PersonID, Key: t.form.Key, RecordID: recordID, UsedAt: t.at})
 	if result.Error == nil && result.RowsAffected == 0 {
 		return &FormDoneError{recordID}
 	}

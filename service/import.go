@@ -248,8 +248,8 @@ func (r *importRun) readDigests() error {
 // them are service companies.
 func (r *importRun) readOrganizations() error {
 	key := r.file.Organization.Key
-	organizations, err := scanAll[models.Organization](r.ormTx, `SELECT * FROM organizations WHERE key = ANY (?)`, append(r.file.organizationKeys(), key))
-	if err != nil {
+	var organizations []models.Organization
+	if err := r.db.Find(&organizations, "key = ANY (?)", append(r.file.organizationKeys(), key)).Error; err != nil {
 		return err
 	}
 	for _, o := range organizations {

@@ -165,7 +165,8 @@ func (r *importRun) joinedWithPermissions() ([]string, error) {
 	for _, row := range r.teamMembers.come {
 		teams = append(teams, row.TeamID)
 	}
-	assigned, err := scanAll[string](r.ormTx, `SELECT DISTINCT identity_id FROM assignments WHERE identity_id = ANY (?)`, teams)
+	var assigned []string
+	err := r.db.Model(&models.Assignment{}).Distinct().Where("identity_id = ANY (?)", teams).Pluck("identity_id", &assigned).Error
 	var joined []string
 	for _, row := range r.teamMembers.come {
 		if slices.Contains(assigned, row.TeamID) {

@@ -101,8 +101,8 @@ func (r *importRun) compareAssignments() error {
 		nodes = append(nodes, a.row.NodeID)
 	}
 	slices.Sort(nodes)
-	rows, err := scanAll[models.Assignment](r.ormTx, `SELECT * FROM assignments WHERE node_id = ANY (?)`, slices.Compact(nodes))
-	if err != nil {
+	var rows []models.Assignment
+	if err := r.db.Find(&rows, "node_id = ANY (?)", slices.Compact(nodes)).Error; err != nil {
 		return err
 	}
 	stored := map[[2]string]*string{}

@@ -33,9 +33,10 @@ func (r *importRun) checkRoom() error {
 		return nil
 	}
 	// The plan is locked, so that a creation at the same time does not take the place.
-	held, err := scanOne[int](r.ormTx, nil, `SELECT count(*) FROM integrations WHERE organization_id = ? AND deleted_at IS NULL`, r.result.OrganizationID)
+	var held int64
+	err := r.db.Model(&models.Integration{}).Where("organization_id = ? AND deleted_at IS NULL", r.result.OrganizationID).Count(&held).Error
 	allowed := r.plans.byID[r.result.OrganizationID].row.Integrations
-	if free := max(0, allowed-held); len(created) > free {
+	if free := max(0, allowed-int(held)); len(created) > free {
 		r.problems.add("integration %q: the plan allows %d integrations", created[free], allowed)
 	}
 	return err

@@ -97,11 +97,10 @@ func (t *ormTx) lockPerson(actor Actor, id string) (p lockedPerson, err error) {
 	if !models.IsID(id, models.PrefixIdentity) {
 		return p, models.NotFound()
 	}
-	of, err := scanOne[string](t, models.NotFound(), `SELECT organization_id FROM people WHERE id = ?`, id)
-	if err != nil {
+	if p.person, err = readRow[models.Person](t.db, id); err != nil {
 		return p, err
 	}
-	if p.organization, err = t.lockOrganization(actor, of); err != nil {
+	if p.organization, err = t.lockOrganization(actor, p.person.OrganizationID); err != nil {
 		return p, err
 	}
 	if p.person, err = lockRow[models.Person](t, id); err != nil {
@@ -125,9 +124,8 @@ func (t *ormTx) grantsOfDefinition(organizationID string, id *string) ([]string,
 	if !models.IsID(*id, models.PrefixDefinition) {
 		return nil, models.NotFound()
 	}
-	grants, err := scanOne[struct{ Grants models.TextArray }](t, models.NotFound(),
-		`SELECT grants FROM organization_permission_definitions WHERE organization_id = ? AND id = ?`, organizationID, *id)
-	return grants.Grants, err
+	definition, err := readRow[models.OrganizationPermissionDefinition](t.db.Where("organization_id = ?", organizationID), *id)
+	return definition.Grants, err
 }
 
 // anotherAdmin rejects that the organization loses its last administrator who can sign in.
@@ -136,8 +134,9 @@ func (t *ormTx) anotherAdmin(p lockedPerson) error {
 	if !p.person.Admin || p.person.DeactivatedAt != nil {
 		return nil
 	}
-	others, err := scanOne[int](t, nil, `SELECT count(*) FROM people
-		WHERE organization_id = ? AND admin AND deactivated_at IS NULL AND id <> ?`, p.organization.ID, p.person.ID)
+	var others int64
+	err := t.db.Model(&models.Person{}).
+		Where("organization_id = ? AND admin AND deactivated_at IS NULL AND id <> ?", p.organization.ID, p.person.ID).Count(&others).Error
 	if err == nil && others == 0 {
 		return models.Violation(models.RuleLastAdministrator, "%s is the organization's last administrator. Make someone else an administrator first.", p.identity.Name)
 	}

@@ -329,4 +329,3 @@ func (t *ormTx) redeliverOf(actor Actor, webhookID string, selected []selectedDe
 	}
 	return len(changed), t.log(actor, h.OrganizationID, actionRedelivered, webhookID)
 }
-

@@ -29,11 +29,10 @@ func (t *ormTx) lockTeam(actor Actor, id string) (l lockedTeam, err error) {
 	if !models.IsID(id, models.PrefixIdentity) {
 		return l, models.NotFound()
 	}
-	of, err := scanOne[string](t, models.NotFound(), `SELECT organization_id FROM identities WHERE id = ? AND kind = 'team'`, id)
-	if err != nil {
+	if l.identity, err = readRow[models.Identity](t.db.Where("kind = ?", models.KindTeam), id); err != nil {
 		return l, err
 	}
-	if l.organization, err = t.lockOrganization(actor, of); err != nil {
+	if l.organization, err = t.lockOrganization(actor, l.identity.OrganizationID); err != nil {
 		return l, err
 	}
 	if l.identity, err = lockRow[models.Identity](t, id); err == nil && l.identity.DeletedAt != nil {
@@ -154,11 +153,12 @@ func (t *ormTx) newMembers(l lockedTeam, personIDs []string) ([]models.TeamMembe
 	case slices.ContainsFunc(wanted, func(id string) bool { return !models.IsID(id, models.PrefixIdentity) }):
 		return nil, models.Invalid(unknownField("/person", "person"))
 	}
-	known, err := scanAll[string](t, `SELECT id FROM people WHERE id = ANY (?) AND organization_id = ? AND deactivated_at IS NULL`, wanted, l.organization.ID)
+	var known int64
+	err := t.db.Model(&models.Person{}).Where("id = ANY (?) AND organization_id = ? AND deactivated_at IS NULL", wanted, l.organization.ID).Count(&known).Error
 	if err != nil {
 		return nil, err
 	}
-	if len(known) < len(wanted) {
+	if int(known) < len(wanted) {
 		return nil, models.Invalid(unknownField("/person", "person"))
 	}
 	members := make([]models.TeamMember, len(wanted))

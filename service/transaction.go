@@ -100,8 +100,13 @@ func (t *ormTx) log(actor Actor, organizationID, action, recordID string) error 
 // lockRow returns the row of a model with the id, locked until the transaction
 // ends. Errors: not_found.
 func lockRow[T any](t *ormTx, id string) (T, error) {
+	return readRow[T](t.db.Clauses(clause.Locking{Strength: "NO KEY UPDATE"}), id)
+}
+
+// readRow returns the row with the id. Errors: not_found.
+func readRow[T any](db *gorm.DB, id string) (T, error) {
 	var row T
-	err := t.db.Clauses(clause.Locking{Strength: "NO KEY UPDATE"}).Take(&row, "id = ?", id).Error
+	err := db.Take(&row, "id = ?", id).Error
 	if notFound(err) {
 		err = models.NotFound()
 	}

@@ -61,8 +61,8 @@ func (t *ormTx) createWebhook(actor Actor, integrationID string, in NewWebhook) 
 	if err != nil {
 		return Webhook{}, err
 	}
-	taken, err := scanAll[int](t, `SELECT place FROM webhooks WHERE integration_id = ?`, integrationID)
-	if err != nil {
+	var taken []int
+	if err := t.db.Model(&models.Webhook{}).Where("integration_id = ?", integrationID).Pluck("place", &taken).Error; err != nil {
 		return Webhook{}, err
 	}
 	slot, free := freeSlot(taken)

@@ -107,11 +107,10 @@ func (t *ormTx) lockWebhookAndIntegration(actor Actor, id string) (i lockedInteg
 	if !models.IsID(id, models.PrefixWebhook) {
 		return i, h, models.NotFound()
 	}
-	integrationID, err := scanOne[string](t, models.NotFound(), `SELECT integration_id FROM webhooks WHERE id = ?`, id)
-	if err != nil {
+	if h, err = readRow[models.Webhook](t.db, id); err != nil {
 		return i, h, err
 	}
-	if i, err = t.lockIntegration(actor, integrationID); err != nil {
+	if i, err = t.lockIntegration(actor, h.IntegrationID); err != nil {
 		return i, h, err
 	}
 	h, err = lockRow[models.Webhook](t, id)
