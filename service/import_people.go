@@ -3,6 +3,7 @@ package service
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
 	"fmt"
 	"net/mail"
 	"slices"
@@ -165,11 +166,11 @@ func (r *importRun) joinedWithPermissions() ([]string, error) {
 	for _, row := range r.teamMembers.come {
 		teams = append(teams, row.TeamID)
 	}
-	var assigned []string
-	err := r.db.Model(&models.Assignment{}).Distinct().Where("identity_id = ANY (?)", teams).Pluck("identity_id", &assigned).Error
+	var permitted []string
+	err := r.db.Model(&models.Assignment{}).Distinct().Where("identity_id = ANY (?)", teams).Pluck("identity_id", &permitted).Error
 	var joined []string
 	for _, row := range r.teamMembers.come {
-		if slices.Contains(assigned, row.TeamID) {
+		if slices.Contains(permitted, row.TeamID) {
 			joined = append(joined, row.MemberID)
 		}
 	}
@@ -181,7 +182,7 @@ func (r *importRun) joinedWithPermissions() ([]string, error) {
 func (r *importRun) sharedSecrets() (changed bool, owners []string) {
 	for _, added := range r.integrations.rows {
 		stored, known := r.integrations.stored[added.id]
-		if known && (!bytes.Equal(stored.SecretHash, added.row.SecretHash) || !slices.Equal(stored.Owners, added.row.Owners) ||
+		if known && (!hmac.Equal(stored.SecretHash, added.row.SecretHash) || !slices.Equal(stored.Owners, added.row.Owners) ||
 			!equalText(stored.OrganizationDefinitionID, added.row.OrganizationDefinitionID)) {
 			changed, owners = true, slices.Concat(owners, stored.Owners, added.row.Owners)
 		}
