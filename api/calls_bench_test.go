@@ -159,7 +159,7 @@ func (d *discarder) WriteHeader(status int)          { d.status = status }
 func (d *discarder) Write(body []byte) (int, error)  { return len(body), nil }
 func (d *discarder) SetReadDeadline(time.Time) error { return nil }
 
-// processTime returns the processor time of this process.
+// processTime returns the CPU time of this process.
 func processTime() time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
@@ -168,7 +168,7 @@ func processTime() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// postgresTime returns the processor time of the database's backends, if they run on
+// postgresTime returns the CPU time of the database's backends, if they run on
 // this machine.
 func (s *benchServer) postgresTime() time.Duration {
 	pids := servicetest.Value[[]int](s.Fixture, `SELECT array_agg(pid) FROM pg_stat_activity WHERE datname = current_database()`)

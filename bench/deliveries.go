@@ -53,7 +53,7 @@ func (in *installation) awaitWorkflowsIdle() {
 	in.awaitIdle()
 }
 
-// awaitIdle waits until worker and Temporal use less than a tenth of a processor.
+// awaitIdle waits until worker and Temporal use less than a tenth of a CPU.
 // Without /proc it does not wait.
 func (in *installation) awaitIdle() { in.await(idleReading, in.idle("worker", "temporal")) }
 
@@ -61,7 +61,7 @@ func (in *installation) awaitIdle() { in.await(idleReading, in.idle("worker", "t
 const idleReading = time.Second
 
 // idle returns a function that reports whether the parts have used less than a tenth of
-// a processor since its previous call. Without /proc they are always idle.
+// a CPU since its previous call. Without /proc they are always idle.
 func (in *installation) idle(parts ...string) func() bool {
 	before := in.usage()
 	readings := 0

@@ -142,7 +142,7 @@ func (q *quietOrganization) window(ctx context.Context, length time.Duration) (s
 	return s, err
 }
 
-// awaitServersIdle waits until api and Postgres use less than a tenth of a processor,
+// awaitServersIdle waits until api and Postgres use less than a tenth of a CPU,
 // for a minute at most: a server that does not recover shows in the calls alone.
 func (in *installation) awaitServersIdle() {
 	deadline := time.Now().Add(time.Minute)

@@ -17,7 +17,7 @@ import (
 )
 
 // receiver accepts deliveries with 204. It implements only the HTTP it needs, to
-// leave the processors to the service.
+// leave the CPUs to the service.
 type receiver struct {
 	listener net.Listener
 	// identify returns what tells a delivery from others, and its event.

@@ -15,7 +15,7 @@ import (
 )
 
 // caller is a client of the API, or of the baselines' server, with one connection. It
-// implements only the HTTP it needs, to leave the processors to the service.
+// implements only the HTTP it needs, to leave the CPUs to the service.
 type caller struct {
 	conn    net.Conn
 	reader  *bufio.Reader

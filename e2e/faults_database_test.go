@@ -164,7 +164,7 @@ func TestFaultDatabaseDoesNotAnswer(t *testing.T) {
 
 	crashed := time.Now()
 	pg.crash()
-	// An api that is started now listens and reports that it is not ready.
+	// An API server that is started now listens and reports that it is not ready.
 	late, _ := freePort(t)
 	lateAPI := h.start("api", settings{"MILLWRIGHT_ADDR": late})
 	lateAPI.awaitReady(startLimit, func() bool { return readyAt(late) == http.StatusServiceUnavailable })

@@ -26,7 +26,7 @@ type balancer struct {
 
 // askEvery is the interval at which the balancer asks. It takes an API server out of rotation when it
 // reports that it is not ready, or after askAgain questions in a row without a response.
-// An api that stops still serves calls for drainFor, which leaves a busy machine time
+// An API server that stops still serves calls for drainFor, which leaves a busy machine time
 // to ask.
 const (
 	askEvery = 100 * time.Millisecond

@@ -44,7 +44,7 @@ func TestFaultAPIKilledBetweenCommitAndWake(t *testing.T) {
 		t.Fatalf("the API server ended with status %d but should have been killed", status)
 	}
 
-	// The wake was lost. The sweep finds the delivery while no api runs.
+	// The wake was lost. The sweep finds the delivery while no API server runs.
 	eventually(t, recoveryLimit, "the delivery arrives", func() bool { return len(r.got()) > 0 })
 	delivered := r.got()[0].recordID
 

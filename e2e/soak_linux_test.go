@@ -31,7 +31,7 @@ const (
 
 // TestSoak is a day in the life of an installation, at a steady rate: clients write, read,
 // list and follow changes, while now and then a process is killed or restarted, connections
-// break, or a receiver is down. One api and one worker are never touched, so that what they
+// break, or a receiver is down. One API server and one worker are never touched, so that what they
 // hold must stay the same. In the end nothing may be lost, and the figures are printed.
 func TestSoak(t *testing.T) {
 	t.Parallel()

@@ -198,7 +198,7 @@ func (s *Service) admitted(ctx context.Context, claims claims, recordID string) 
 const DefaultOverLimitDelay = 250 * time.Millisecond
 
 // overLimit returns rate_limited after OverLimitDelay. A caller over its limit that
-// calls again at once would otherwise take the processors from everybody else; one
+// calls again at once would otherwise take the CPUs from everybody else; one
 // that waits as it is told to does not notice.
 func (s *Service) overLimit(ctx context.Context) error {
 	if s.OverLimitDelay > 0 {

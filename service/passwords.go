@@ -38,7 +38,7 @@ const (
 	hashesPerNetwork = 8
 )
 
-// passwordHashing bounds the memory and processors that hashing passwords takes. The zero
+// passwordHashing bounds the memory and CPUs that hashing passwords takes. The zero
 // value is ready to use.
 type passwordHashing struct {
 	once    sync.Once

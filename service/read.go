@@ -93,7 +93,7 @@ func newPrefetch(ctx context.Context, people bool, id, actor string) *prefetch {
 // other: each adds its queries to a pipeline, or none, and may use the rows of those
 // before. It holds one of the organization's connections for reads; "" is the operator.
 // It returns what respond makes of the rows, without the connection, while the
-// organization's next read waits, since that takes as much of a processor. Planning takes
+// organization's next read waits, since that takes as much CPU time. Planning takes
 // longer than running, so each session plans a query once, with indexes: it might do so
 // while a table is empty. Errors: the queries' and respond's, unavailable (also
 // when too many reads of the organization wait, or a query takes too long).

@@ -16,7 +16,7 @@ import (
 )
 
 // BenchmarkWrites measures what a change and a creation of a work order cost with 32
-// callers: µs of processor time of the database's backends and of this process, bytes
+// callers: µs of CPU time of the database's backends and of this process, bytes
 // of WAL. The work orders are on 1,000 nodes.
 //
 //	go test ./service -run '^$' -bench Writes -benchtime 20000x -count 5

@@ -78,7 +78,7 @@ const (
 )
 
 // The limits for record workflows are low, so that a burst of new work orders
-// leaves the database and the processors to deliveries. Their mail activities,
+// leaves the database and the CPUs to deliveries. Their mail activities,
 // one for each record, wait for one of concurrentMails.
 const (
 	concurrentRecordTasks = 32

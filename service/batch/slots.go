@@ -29,7 +29,7 @@ const (
 	maxWaitingToRun = 128
 	// maxCalls bounds the calls of a tenant in progress. While others make calls,
 	// maxCallsNextToOthers does, and maxCallsOfMany if more than fewCallsWaiting wait: the
-	// others wait for the groups and the processors that these take (docs/decisions/0021).
+	// others wait for the groups and the CPUs that these take (docs/decisions/0021).
 	maxCalls             = 64
 	maxCallsNextToOthers = 16
 	maxCallsOfMany       = 4
